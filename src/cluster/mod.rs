@@ -1,0 +1,1 @@
+//! The model of the cluster and its snapshot.

@@ -1,0 +1,1 @@
+//! An emulated cluster that feeds a daemon.

@@ -1,0 +1,1 @@
+//! Deciding, synchronous and pure.

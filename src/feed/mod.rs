@@ -1,0 +1,1 @@
+//! Feeds: wire items to model changes.

@@ -1,0 +1,1 @@
+//! The network: graph, builders, checks, paths, distances.

@@ -1,0 +1,1 @@
+//! Policies: pure, small, the same everywhere.

@@ -1,0 +1,1 @@
+//! The running daemon: registries, the one writer, pools.

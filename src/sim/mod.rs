@@ -1,0 +1,1 @@
+//! The simulator's world: traces and the one job model.

@@ -1,0 +1,452 @@
+//! Newtypes for ids and quantities, so that a rack is never taken for a node nor bits for bytes.
+//!
+//! Dense indexes (`NodeIdx`, `RackIdx`, …) address columns of one process and never leave it;
+//! names ([`HostName`], [`AttemptId`], …) are YARN's and HDFS's own and are what the wire carries.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::sync::Arc;
+
+macro_rules! quantity {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+        #[serde(transparent)]
+        pub struct $name(pub u64);
+
+        impl $name {
+            /// Nothing of it.
+            pub const ZERO: Self = Self(0);
+
+            /// The value as a float, for scores and rates.
+            #[must_use]
+            #[allow(clippy::cast_precision_loss)] // scores need 52 bits, not 64
+            pub fn as_f64(self) -> f64 {
+                self.0 as f64
+            }
+
+            /// Sum that stops at the largest value.
+            #[must_use]
+            pub const fn saturating_add(self, other: Self) -> Self {
+                Self(self.0.saturating_add(other.0))
+            }
+
+            /// Difference that stops at zero.
+            #[must_use]
+            pub const fn saturating_sub(self, other: Self) -> Self {
+                Self(self.0.saturating_sub(other.0))
+            }
+        }
+    };
+}
+
+quantity!(
+    /// Bytes.
+    Bytes
+);
+quantity!(
+    /// Link capacity or load, bits per second.
+    BitsPerSec
+);
+quantity!(
+    /// A span of time, microseconds.
+    Micros
+);
+quantity!(
+    /// A moment, microseconds since 1970-01-01 UTC. The core gets it as an argument, never from a clock.
+    Timestamp
+);
+
+impl Micros {
+    /// From whole milliseconds.
+    #[must_use]
+    pub const fn from_millis(ms: u64) -> Self {
+        Self(ms.saturating_mul(1_000))
+    }
+
+    /// From whole seconds.
+    #[must_use]
+    pub const fn from_secs(s: u64) -> Self {
+        Self(s.saturating_mul(1_000_000))
+    }
+
+    /// Whole milliseconds, rounded down.
+    #[must_use]
+    pub const fn as_millis(self) -> u64 {
+        self.0 / 1_000
+    }
+
+    /// Seconds.
+    #[must_use]
+    pub fn as_secs_f64(self) -> f64 {
+        self.as_f64() / 1e6
+    }
+}
+
+impl Timestamp {
+    /// Time passed since `earlier`; zero if it lies ahead.
+    #[must_use]
+    pub const fn since(self, earlier: Self) -> Micros {
+        Micros(self.0.saturating_sub(earlier.0))
+    }
+
+    /// This moment and `span` later.
+    #[must_use]
+    pub const fn plus(self, span: Micros) -> Self {
+        Self(self.0.saturating_add(span.0))
+    }
+
+    /// Milliseconds since 1970, as Hadoop writes times.
+    #[must_use]
+    pub const fn as_millis(self) -> u64 {
+        self.0 / 1_000
+    }
+}
+
+macro_rules! dense {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(transparent)]
+        pub struct $name(pub u32);
+
+        impl $name {
+            /// Position in a column.
+            #[must_use]
+            pub const fn at(self) -> usize {
+                self.0 as usize
+            }
+
+            /// The index for a column position.
+            ///
+            /// # Panics
+            /// Beyond 2^32 rows, which every column's limit excludes.
+            #[must_use]
+            pub fn new(position: usize) -> Self {
+                Self(u32::try_from(position).expect("columns are bounded far below 2^32 rows"))
+            }
+        }
+    };
+}
+
+dense!(
+    /// A node's row in the snapshot's columns; given once to a host name and never reused.
+    NodeIdx
+);
+dense!(
+    /// A rack's row.
+    RackIdx
+);
+dense!(
+    /// A machine class's row.
+    ClassIdx
+);
+dense!(
+    /// A vertex of the network graph (host, switch or box).
+    VertexIdx
+);
+dense!(
+    /// An undirected link of the network graph.
+    LinkIdx
+);
+dense!(
+    /// A task group of one request.
+    GroupIdx
+);
+
+macro_rules! name {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(transparent)]
+        pub struct $name(pub Arc<str>);
+
+        impl $name {
+            /// The name as text.
+            #[must_use]
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl From<&str> for $name {
+            fn from(text: &str) -> Self {
+                Self(text.into())
+            }
+        }
+
+        impl From<String> for $name {
+            fn from(text: String) -> Self {
+                Self(text.into())
+            }
+        }
+
+        impl std::borrow::Borrow<str> for $name {
+            fn borrow(&self) -> &str {
+                &self.0
+            }
+        }
+    };
+}
+
+name!(
+    /// A host as YARN's `NodeId.host` spells it.
+    HostName
+);
+name!(
+    /// A rack as YARN prints it: `/rack1`, `/dc1/rack1`.
+    RackPath
+);
+name!(
+    /// A link's id from the topology feed.
+    LinkName
+);
+name!(
+    /// A request's id, chosen by the caller.
+    RequestId
+);
+name!(
+    /// A queue.
+    QueueName
+);
+
+/// `application_<cluster timestamp>_<sequence>`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ApplicationId {
+    /// Start of the ResourceManager, milliseconds since 1970.
+    pub cluster_timestamp: u64,
+    /// Sequence number.
+    pub sequence: u32,
+}
+
+/// One attempt of an application.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct AttemptId {
+    /// Its application.
+    pub application: ApplicationId,
+    /// Counts from 1.
+    pub attempt: u32,
+}
+
+/// `container_[e<epoch>_]<cluster timestamp>_<application>_<attempt>_<sequence>`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ContainerId {
+    /// Its attempt.
+    pub attempt: AttemptId,
+    /// ResourceManager epoch and sequence: `epoch << 40 | sequence`.
+    pub id: u64,
+}
+
+/// A text that is no id of the kind asked for.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("\"{text}\" is not {kind}, as in \"{example}\"")]
+pub struct IdError {
+    /// What stood there.
+    pub text: String,
+    /// What should stand there.
+    pub kind: &'static str,
+    /// A well-formed one.
+    pub example: &'static str,
+}
+
+impl fmt::Display for ApplicationId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "application_{}_{:04}", self.cluster_timestamp, self.sequence)
+    }
+}
+
+impl std::str::FromStr for ApplicationId {
+    type Err = IdError;
+
+    fn from_str(text: &str) -> Result<Self, IdError> {
+        let parse = || {
+            let (timestamp, sequence) = text.strip_prefix("application_")?.split_once('_')?;
+            Some(Self { cluster_timestamp: number(timestamp)?, sequence: number(sequence)? })
+        };
+        parse().ok_or_else(|| IdError {
+            text: text.to_owned(),
+            kind: "an application id",
+            example: "application_1700000000000_0001",
+        })
+    }
+}
+
+impl fmt::Display for AttemptId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let app = self.application;
+        write!(f, "appattempt_{}_{:04}_{:06}", app.cluster_timestamp, app.sequence, self.attempt)
+    }
+}
+
+impl std::str::FromStr for AttemptId {
+    type Err = IdError;
+
+    fn from_str(text: &str) -> Result<Self, IdError> {
+        let parse = || {
+            let mut parts = text.strip_prefix("appattempt_")?.split('_');
+            let application =
+                ApplicationId { cluster_timestamp: number(parts.next()?)?, sequence: number(parts.next()?)? };
+            let attempt = number(parts.next()?)?;
+            parts.next().is_none().then_some(Self { application, attempt })
+        };
+        parse().ok_or_else(|| IdError {
+            text: text.to_owned(),
+            kind: "an application attempt id",
+            example: "appattempt_1700000000000_0001_000001",
+        })
+    }
+}
+
+/// Bits of [`ContainerId::id`] below the ResourceManager's epoch.
+const CONTAINER_SEQUENCE_BITS: u32 = 40;
+
+impl fmt::Display for ContainerId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("container_")?;
+        let epoch = self.id >> CONTAINER_SEQUENCE_BITS;
+        if epoch > 0 {
+            write!(f, "e{epoch:02}_")?;
+        }
+        let app = self.attempt.application;
+        let sequence = self.id & ((1 << CONTAINER_SEQUENCE_BITS) - 1);
+        write!(f, "{}_{:04}_{:02}_{sequence:06}", app.cluster_timestamp, app.sequence, self.attempt.attempt)
+    }
+}
+
+impl std::str::FromStr for ContainerId {
+    type Err = IdError;
+
+    fn from_str(text: &str) -> Result<Self, IdError> {
+        let parse = || {
+            let rest = text.strip_prefix("container_")?;
+            let (epoch, rest) = match rest.strip_prefix('e') {
+                Some(with_epoch) => {
+                    let (epoch, rest) = with_epoch.split_once('_')?;
+                    (number::<u32>(epoch)?, rest)
+                }
+                None => (0, rest),
+            };
+            let mut parts = rest.split('_');
+            let application =
+                ApplicationId { cluster_timestamp: number(parts.next()?)?, sequence: number(parts.next()?)? };
+            let attempt = AttemptId { application, attempt: number(parts.next()?)? };
+            let sequence: u64 = number(parts.next()?)?;
+            let epoch = u64::from(epoch).checked_mul(1 << CONTAINER_SEQUENCE_BITS)?;
+            let fits = parts.next().is_none() && sequence < 1 << CONTAINER_SEQUENCE_BITS;
+            fits.then_some(Self { attempt, id: epoch | sequence })
+        };
+        parse().ok_or_else(|| IdError {
+            text: text.to_owned(),
+            kind: "a container id",
+            example: "container_1700000000000_0001_01_000002",
+        })
+    }
+}
+
+/// Digits only: `parse` alone would take "+1".
+fn number<T: std::str::FromStr>(digits: &str) -> Option<T> {
+    let plain = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    if plain { digits.parse().ok() } else { None }
+}
+
+macro_rules! serde_as_text {
+    ($($name:ident),*) => {$(
+        impl Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
+                text.parse().map_err(serde::de::Error::custom)
+            }
+        }
+    )*};
+}
+
+serde_as_text!(ApplicationId, AttemptId, ContainerId);
+
+macro_rules! counter_id {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(transparent)]
+        pub struct $name(pub u64);
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{:016x}", self.0)
+            }
+        }
+    };
+}
+
+counter_id!(
+    /// One decision; printed as 16 hexadecimal digits.
+    DecisionId
+);
+counter_id!(
+    /// One lease: room on one node for one container.
+    LeaseId
+);
+counter_id!(
+    /// Version of a snapshot; grows with every publish of one process.
+    SnapshotVersion
+);
+
+impl std::str::FromStr for DecisionId {
+    type Err = IdError;
+
+    fn from_str(text: &str) -> Result<Self, IdError> {
+        u64::from_str_radix(text, 16).ok().filter(|_| text.len() == 16).map(Self).ok_or_else(|| IdError {
+            text: text.to_owned(),
+            kind: "a decision id",
+            example: "0000019a00000001",
+        })
+    }
+}
+
+/// What YARN keys its ask table by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct SchedulerKey {
+    /// Lower number, higher priority.
+    pub priority: i32,
+    /// YARN's default is -1.
+    pub allocation_request_id: i64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_print_as_yarn_prints_them_and_read_back() {
+        for text in ["container_1700000000000_0001_01_000002", "container_e17_1700000000000_12345_02_1000000"] {
+            let id: ContainerId = text.parse().expect("well-formed");
+            assert_eq!(id.to_string(), text);
+        }
+        let id: ApplicationId = "application_1_0001".parse().expect("well-formed");
+        assert_eq!(id, ApplicationId { cluster_timestamp: 1, sequence: 1 });
+        let id: AttemptId = "appattempt_1_0001_000002".parse().expect("well-formed");
+        assert_eq!(id.to_string(), "appattempt_1_0001_000002");
+    }
+
+    #[test]
+    fn what_is_no_id_is_refused_with_an_example() {
+        for text in ["", "application_", "application_1", "application_1_x", "application_-1_2", "application_1_+2"] {
+            let error = text.parse::<ApplicationId>().expect_err("malformed");
+            assert!(error.to_string().contains("application_1700000000000_0001"), "{error}");
+        }
+        for text in ["container_1_2_3", "container_e_1_2_3_4", "container_1_2_3_4_5", "container_1_2_3_9999999999999"] {
+            assert!(text.parse::<ContainerId>().is_err(), "{text}");
+        }
+    }
+}
