@@ -1,1 +1,17 @@
-//! The model of the cluster and its snapshot.
+//! The model of the cluster: nodes, resources, racks, datasets, applications, and the [`Snapshot`] that policies read.
+
+pub mod dataset;
+pub mod model;
+pub mod node;
+pub mod request;
+pub mod resource;
+pub mod snapshot;
+pub mod topology;
+
+pub use dataset::{Block, Dataset, Datasets, Replicas};
+pub use model::{Applied, Change, Heartbeat, Model, ModelError, ReportedContainer};
+pub use node::{LabelBits, NodeState, NodeStatics, Registration};
+pub use request::{Ask, Constraints, EdgePattern, Gang, GroupEdge, HintRequest, TaskGroup, WhenFull};
+pub use resource::{Calculator, NamedResource, Overlay, Resource, ResourceKinds, SizeError, SizeRules};
+pub use snapshot::{Application, Applications, Container, Heard, LinkLoad, Snapshot, Source};
+pub use topology::Topology;

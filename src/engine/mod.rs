@@ -1,1 +1,5 @@
-//! Deciding, synchronous and pure.
+//! Deciding, synchronous and pure: ledger, placer, monitor, history. `now` in; journal records and messages out.
+
+pub mod decision;
+
+pub use decision::{Decision, Hint, Mode, Refusal, TermValues};

@@ -1,1 +1,59 @@
-//! Policies: pure, small, the same everywhere.
+//! Policies: pure, small, the same code in the daemon, the simulator and the command line.
+//!
+//! Capabilities are narrow traits; a [`Policy`] says which it has. docs/policies.md opens with the
+//! table from which the traits were drawn. A new policy is one folder with its own `Params`, one
+//! line in [`registry`], one page in docs.
+//!
+//! Invariants: no I/O, no clock, no global randomness; the same problem, seed and steps give the
+//! same answer; a placement stays within candidates, room and bounds of its problem.
+
+pub mod advise;
+pub mod budget;
+pub mod dispatch;
+pub mod place;
+pub mod problem;
+
+pub use advise::{PlaceData, Plan, Rebalance, Route};
+pub use budget::Budget;
+pub use dispatch::{Dispatch, DynDispatch};
+pub use place::{Ended, Place, PlaceError, Placement, Share};
+pub use problem::{Degraded, GroupProblem, PlaceProblem, Reason};
+
+/// A scheduling policy: a name, what it is, and which capabilities it has.
+pub trait Policy: Send + Sync {
+    /// As configuration and requests spell it.
+    fn name(&self) -> &'static str;
+
+    /// One sentence, with the paper where there is one.
+    fn summary(&self) -> &'static str;
+
+    /// *place*, if it can.
+    fn as_place(&self) -> Option<&dyn Place> {
+        None
+    }
+
+    /// *dispatch*, if it can.
+    fn as_dispatch(&self) -> Option<&dyn DynDispatch> {
+        None
+    }
+
+    /// *route*, if it can.
+    fn as_route(&self) -> Option<&dyn Route> {
+        None
+    }
+
+    /// *rebalance*, if it can.
+    fn as_rebalance(&self) -> Option<&dyn Rebalance> {
+        None
+    }
+
+    /// *plan*, if it can.
+    fn as_plan(&self) -> Option<&dyn Plan> {
+        None
+    }
+
+    /// *place data*, if it can.
+    fn as_place_data(&self) -> Option<&dyn PlaceData> {
+        None
+    }
+}

@@ -1,0 +1,221 @@
+//! What the engine answers: a decision in names, ready for the wire, the journal and explain.
+
+use crate::cluster::{Ask, HintRequest};
+use crate::policy::Ended;
+use crate::policy::problem::Reason;
+use crate::units::Timestamp;
+use crate::units::{AttemptId, DecisionId, HostName, LeaseId, Micros, QueueName, RackPath, RequestId, SnapshotVersion};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// One answered request. Holds names, not indexes: it outlives snapshots and processes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Decision {
+    /// Its id.
+    pub id: DecisionId,
+    /// The caller's id.
+    pub request: RequestId,
+    /// Who asked.
+    pub attempt: AttemptId,
+    /// The queue.
+    pub queue: QueueName,
+    /// Recurring-job key, where there is one.
+    pub recurring_key: Option<Arc<str>>,
+    /// When.
+    pub at: Timestamp,
+    /// The snapshot it was computed on.
+    pub snapshot: SnapshotVersion,
+    /// The policy that decided.
+    pub policy: Arc<str>,
+    /// off, shadow, on.
+    pub mode: Mode,
+    /// Where containers should go.
+    pub hints: Vec<Hint>,
+    /// The replacement table.
+    pub asks: Vec<Ask>,
+    /// Cost terms of the hints.
+    pub terms: TermValues,
+    /// Cost terms of the default placement; `None`: there was no time.
+    pub baseline: Option<TermValues>,
+    /// (baseline objective − objective) ÷ baseline objective, both under the deciding policy's objective.
+    pub expected_gain: Option<f64>,
+    /// How the search ended.
+    pub ended: Ended,
+    /// Relative distance to a proven bound.
+    pub gap: Option<f64>,
+    /// Steps taken: with the seed they repeat the answer.
+    pub steps: u64,
+    /// Seed of the search.
+    pub seed: u64,
+    /// Nodes ruled out, by group and reason.
+    pub exclusions: Vec<ExclusionNamed>,
+    /// Age of each source when it was decided; absent: never heard.
+    pub ages: Vec<AgeOf>,
+    /// Tokens of missing or old inputs.
+    pub degraded: Vec<String>,
+    /// Containers with no lease because there is no room.
+    pub without_room: u32,
+    /// Containers of a gang `up_to` left for a later wave.
+    pub next_wave: u32,
+    /// Commits that lost to another one and were placed again.
+    pub conflicts: u32,
+    /// Time from receipt to answer.
+    pub elapsed: Micros,
+}
+
+/// Where some containers of one group should go.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Hint {
+    /// Group name.
+    pub group: Arc<str>,
+    /// Number of the first of these containers within the group.
+    pub first_index: u32,
+    /// How many.
+    pub count: u32,
+    /// Preferred host.
+    pub host: HostName,
+    /// Next best, best first.
+    pub fallbacks: Vec<HostName>,
+    /// Racks of host and fallbacks, host's first.
+    pub racks: Vec<RackPath>,
+    /// One per container; empty: no room, or shadow mode.
+    pub leases: Vec<LeaseId>,
+    /// When the leases end.
+    pub expires: Option<Timestamp>,
+    /// Where there was no room: expected wait, if it can be told.
+    pub expected_wait: Option<Micros>,
+    /// 0..1: falls with missing and old inputs.
+    pub confidence: f64,
+}
+
+/// Cost terms with their units in the names; absent where they could not be computed.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct TermValues {
+    /// Input bytes read from another host.
+    pub remote_bytes: Option<f64>,
+    /// Bytes that leave a rack.
+    pub cross_rack_bytes: Option<f64>,
+    /// Switches above the edge layer, summed over container pairs.
+    pub core_hops: Option<f64>,
+    /// Seconds the most loaded link needs for the application's bytes.
+    pub worst_link_s: Option<f64>,
+    /// Spread of load over the nodes used.
+    pub balance: Option<f64>,
+    /// The deciding policy's objective; lower is better.
+    pub objective: Option<f64>,
+    /// Its parts by name.
+    pub parts: BTreeMap<String, f64>,
+}
+
+/// Nodes ruled out for a group, in names.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExclusionNamed {
+    /// Group name.
+    pub group: Arc<str>,
+    /// Why.
+    pub reason: Reason,
+    /// How many nodes.
+    pub count: u32,
+    /// The first few.
+    pub examples: Vec<HostName>,
+}
+
+/// Age of one source.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgeOf {
+    /// Which.
+    pub source: crate::cluster::Source,
+    /// `None`: never heard.
+    pub age: Option<Micros>,
+    /// Older than the configured limit, or never heard.
+    pub stale: bool,
+}
+
+/// What a queue gets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// Nothing is computed; the table returns as it came.
+    Off,
+    /// Computed and recorded; nothing leased, the table returns as it came.
+    Shadow,
+    /// Hints.
+    #[default]
+    On,
+}
+
+/// Why a request gets no hints. One place turns these into status codes (`server/status.rs`).
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum Refusal {
+    /// A field is wrong whatever the cluster looks like.
+    #[error("{field}: {message}")]
+    Invalid {
+        /// Path of the field, as `groups[1].resource.memory`.
+        field: String,
+        /// What is wrong with it, with the value.
+        message: String,
+    },
+    /// A policy, queue, node … of that name does not exist.
+    #[error("{what} \"{name}\" is unknown{}", nearest.as_ref().map(|near| format!("; did you mean \"{near}\"?")).unwrap_or_default())]
+    Unknown {
+        /// policy, queue, decision, host, rack, path, label, resource kind
+        what: &'static str,
+        /// The name.
+        name: String,
+        /// The nearest known one.
+        nearest: Option<String>,
+    },
+    /// A feed that is needed never spoke.
+    #[error("feed {feed} is missing: {message}")]
+    MissingFeed {
+        /// Which.
+        feed: &'static str,
+        /// What it is needed for.
+        message: String,
+    },
+    /// Larger than any node, or than the empty cluster: waiting won't help.
+    #[error("{message}")]
+    TooLarge {
+        /// The field that asks too much.
+        field: String,
+        /// What was asked, and the largest that would fit.
+        message: String,
+    },
+    /// No room now, and the caller wants to fail then.
+    #[error("no room for {wanted} containers of group \"{group}\": {free} would fit now")]
+    Full {
+        /// Group.
+        group: Arc<str>,
+        /// Asked.
+        wanted: u32,
+        /// Would fit.
+        free: u32,
+    },
+    /// The request id was used with another body.
+    #[error("request id \"{id}\" was answered with another body; a new request needs a new id")]
+    IdReused {
+        /// The id.
+        id: RequestId,
+    },
+    /// The daemon can't take it now.
+    #[error("{message}")]
+    Unavailable {
+        /// Why: overload, shutdown, store failed.
+        message: String,
+        /// When to try again.
+        retry_after: Micros,
+    },
+    /// The caller's deadline passed.
+    #[error("deadline of {0} ms passed before there was an answer")]
+    DeadlineExceeded(u64),
+    /// The token is not the attempt's.
+    #[error("the token is not that of {attempt}")]
+    BadToken {
+        /// Whose token it should be.
+        attempt: AttemptId,
+    },
+}
+
+/// A request as the engine remembers it for re-placing.
+pub type RememberedRequest = Arc<HintRequest>;

@@ -1,0 +1,196 @@
+//! The narrower capabilities: *route*, *rebalance*, *plan*, *place data*.
+
+use super::budget::Budget;
+use super::place::{Ended, PlaceError};
+use crate::cluster::{Overlay, Resource, Snapshot};
+use crate::units::{AttemptId, Bytes, ContainerId, LinkIdx, Micros, NodeIdx, RackIdx, Timestamp};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// Chooses a path for every flow.
+pub trait Route: Send + Sync {
+    /// One path per flow of the problem, in its order; `None`: no path is left.
+    ///
+    /// # Errors
+    /// [`PlaceError`] where the policy can't work on such a problem at all.
+    fn route(&self, problem: &RouteProblem<'_>, budget: &mut Budget<'_>) -> Result<Routes, PlaceError>;
+}
+
+/// Flows to route.
+#[derive(Debug, Clone)]
+pub struct RouteProblem<'a> {
+    /// The cluster.
+    pub snapshot: &'a Snapshot,
+    /// Flows that need a path.
+    pub flows: Vec<FlowDemand>,
+    /// Flows that keep theirs.
+    pub fixed: Vec<(FlowDemand, Arc<[LinkIdx]>)>,
+    /// Seed of every random draw.
+    pub seed: u64,
+}
+
+/// Traffic between two nodes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FlowDemand {
+    /// Sender.
+    pub from: NodeIdx,
+    /// Receiver.
+    pub to: NodeIdx,
+    /// What is to be moved.
+    pub bytes: Bytes,
+}
+
+/// Paths chosen.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Routes {
+    /// By flow.
+    pub paths: Vec<Option<Arc<[LinkIdx]>>>,
+    /// The policy's own objective; lower is better.
+    pub objective: f64,
+    /// How the search ended.
+    pub ended: Ended,
+}
+
+/// Proposes moves of running containers after a change.
+pub trait Rebalance: Send + Sync {
+    /// At most `problem.moves_max` moves, best first; empty: nothing is worth moving.
+    ///
+    /// # Errors
+    /// [`PlaceError`] where the policy can't work on such a problem at all.
+    fn rebalance(&self, problem: &RebalanceProblem<'_>, budget: &mut Budget<'_>) -> Result<Vec<Move>, PlaceError>;
+}
+
+/// What runs, and how much may move.
+#[derive(Debug, Clone)]
+pub struct RebalanceProblem<'a> {
+    /// The cluster after the change.
+    pub snapshot: &'a Snapshot,
+    /// Room taken by leases.
+    pub leases: &'a Overlay,
+    /// Containers that may move.
+    pub running: Vec<Running>,
+    /// Pairs of positions in `running` that talk, and how much.
+    pub traffic: Vec<(u32, u32, Bytes)>,
+    /// Bound of one round.
+    pub moves_max: usize,
+    /// Smallest gain worth a move, as a share of the cost before.
+    pub gain_min: f64,
+    /// Seed of every random draw.
+    pub seed: u64,
+}
+
+/// A container that may move.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Running {
+    /// Which.
+    pub container: ContainerId,
+    /// Where it is.
+    pub node: NodeIdx,
+    /// Its size.
+    pub size: Resource,
+}
+
+/// One proposed move.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Move {
+    /// What.
+    pub container: ContainerId,
+    /// Where to.
+    pub to: NodeIdx,
+    /// Share of the cost before that the move saves.
+    pub gain: f64,
+}
+
+/// Plans recurring jobs ahead of time.
+pub trait Plan: Send + Sync {
+    /// A preference order by rack; never a reservation.
+    ///
+    /// # Errors
+    /// [`PlaceError`] where the policy can't work on such a problem at all.
+    fn plan(&self, problem: &PlanProblem<'_>, budget: &mut Budget<'_>) -> Result<JobPlan, PlaceError>;
+}
+
+/// Jobs expected, and where they could run.
+#[derive(Debug, Clone)]
+pub struct PlanProblem<'a> {
+    /// The cluster.
+    pub snapshot: &'a Snapshot,
+    /// Jobs expected within the horizon.
+    pub jobs: Vec<ExpectedJob>,
+    /// Seed of every random draw.
+    pub seed: u64,
+}
+
+/// One expected run of a recurring job.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ExpectedJob {
+    /// Recurring-job key.
+    pub key: Arc<str>,
+    /// Expected submission.
+    pub arrival: Timestamp,
+    /// Map tasks and the mean time of one.
+    pub maps: (u32, Micros),
+    /// Reduce tasks and the mean time of one.
+    pub reduces: (u32, Micros),
+    /// Bytes between them.
+    pub shuffle: Bytes,
+}
+
+/// A preference order for recurring jobs.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct JobPlan {
+    /// By job of the problem: racks for maps, racks for reduces, place in the order.
+    pub jobs: Vec<PlannedJob>,
+}
+
+/// One job's part of a plan.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PlannedJob {
+    /// Recurring-job key.
+    pub key: Arc<str>,
+    /// Racks for its maps, preferred first.
+    pub map_racks: Vec<RackIdx>,
+    /// Racks for its reduces, preferred first.
+    pub reduce_racks: Vec<RackIdx>,
+    /// Predicted start.
+    pub start: Timestamp,
+    /// Predicted end.
+    pub end: Timestamp,
+}
+
+/// Advises where replicas of new data should go.
+pub trait PlaceData: Send + Sync {
+    /// One entry per replica, first replica first.
+    ///
+    /// # Errors
+    /// [`PlaceError`] where the policy can't work on such a problem at all.
+    fn place_data(&self, problem: &DataProblem<'_>) -> Result<Vec<ReplicaAdvice>, PlaceError>;
+}
+
+/// Data about to be written.
+#[derive(Debug, Clone)]
+pub struct DataProblem<'a> {
+    /// The cluster.
+    pub snapshot: &'a Snapshot,
+    /// Its path.
+    pub path: Arc<str>,
+    /// The recurring job that will read it, where known.
+    pub reader: Option<Arc<str>>,
+    /// The application that writes it, where known.
+    pub writer: Option<AttemptId>,
+    /// Replicas wanted.
+    pub replication: u8,
+    /// Seed of every random draw.
+    pub seed: u64,
+}
+
+/// Where one replica should go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ReplicaAdvice {
+    /// Any node of the rack.
+    Rack(RackIdx),
+    /// That node.
+    Node(NodeIdx),
+    /// HDFS's own choice.
+    Default,
+}

@@ -1,0 +1,218 @@
+//! *dispatch*: a node has free containers; which waiting tasks go there, which should wait.
+//!
+//! A dispatcher remembers between calls, so it has a State; the caller owns it, feeds it every
+//! event and may clone it (what-if, replay) or write it down.
+
+use crate::cluster::{Overlay, Resource, Snapshot};
+use crate::units::{AttemptId, Bytes, Micros, NodeIdx, RackIdx, Timestamp};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use std::any::Any;
+use std::sync::Arc;
+
+/// Decides, at each offer, from a State that it keeps current by events: never a scan of all waiting tasks.
+pub trait Dispatch: Send + Sync + 'static {
+    /// What it remembers.
+    type State: Clone + Serialize + DeserializeOwned + Send + 'static;
+
+    /// State of a cluster in which nothing waits.
+    fn start(&self) -> Self::State;
+
+    /// Takes an event into the State.
+    fn observe(&self, state: &mut Self::State, event: &DispatchEvent, view: &View<'_>);
+
+    /// What to do with the offer; launches may not exceed `offer.free`.
+    fn offer(&self, state: &mut Self::State, offer: &Offer, view: &View<'_>) -> Vec<Advice>;
+}
+
+/// What dispatchers read beside their State.
+#[derive(Debug, Clone, Copy)]
+pub struct View<'a> {
+    /// The cluster.
+    pub snapshot: &'a Snapshot,
+    /// Room taken by leases.
+    pub leases: &'a Overlay,
+    /// The time of the call.
+    pub now: Timestamp,
+}
+
+/// A node with room.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Offer {
+    /// Which.
+    pub node: NodeIdx,
+    /// Room on it, leases taken off.
+    pub free: Resource,
+}
+
+/// What dispatchers are told.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum DispatchEvent {
+    /// Like tasks of an application wait for containers.
+    Waiting(WaitingGroup),
+    /// A waiting task was launched (by this dispatcher's advice or otherwise).
+    Launched {
+        /// Whose.
+        task: TaskRef,
+        /// Where.
+        node: NodeIdx,
+    },
+    /// A running task ended.
+    Finished {
+        /// Whose.
+        task: TaskRef,
+        /// Where.
+        node: NodeIdx,
+        /// How long it ran.
+        duration: Micros,
+        /// What it read.
+        input: Bytes,
+        /// What it wrote.
+        output: Bytes,
+        /// It must run again.
+        failed: bool,
+    },
+    /// The application is done; nothing of it waits any more.
+    Done(AttemptId),
+    /// A rack's uplink or downlink use, per mille of its capacity.
+    RackUse {
+        /// Which rack.
+        rack: RackIdx,
+        /// Larger of uplink and downlink, per mille.
+        per_mille: u32,
+    },
+}
+
+/// Like tasks that wait.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct WaitingGroup {
+    /// Whose.
+    pub attempt: AttemptId,
+    /// The user, for fairness.
+    pub user: Arc<str>,
+    /// The queue.
+    pub queue: Arc<str>,
+    /// Group name, unique in the application.
+    pub group: Arc<str>,
+    /// `map`, `reduce`, …
+    pub role: Arc<str>,
+    /// Tasks that wait.
+    pub count: u32,
+    /// Size of each.
+    pub size: Resource,
+    /// Input of task i: bytes and where replicas lie; shorter than `count`: the rest has none.
+    pub inputs: Vec<(Bytes, Vec<NodeIdx>)>,
+    /// Since when.
+    pub since: Timestamp,
+}
+
+/// One task.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct TaskRef {
+    /// Whose.
+    pub attempt: AttemptId,
+    /// Group name.
+    pub group: Arc<str>,
+    /// Number within the group.
+    pub index: u32,
+}
+
+/// Answer to an offer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Advice {
+    /// Launch the task on the offered node.
+    Launch(TaskRef),
+    /// The group should wait.
+    NotYet {
+        /// Whose.
+        attempt: AttemptId,
+        /// Which group.
+        group: Arc<str>,
+        /// Stable token.
+        reason: String,
+        /// For how long, where it can be told.
+        expected_wait: Option<Micros>,
+    },
+}
+
+/// A dispatcher whose State type is forgotten, so that the registry can hold any of them.
+pub trait DynDispatch: Send + Sync {
+    /// As [`Dispatch::start`].
+    fn start(&self) -> DispatchState;
+    /// As [`Dispatch::observe`].
+    fn observe(&self, state: &mut DispatchState, event: &DispatchEvent, view: &View<'_>);
+    /// As [`Dispatch::offer`].
+    fn offer(&self, state: &mut DispatchState, offer: &Offer, view: &View<'_>) -> Vec<Advice>;
+    /// Reads a State that was written down.
+    ///
+    /// # Errors
+    /// Where the text is not such a State.
+    fn restore(&self, json: &str) -> Result<DispatchState, serde_json::Error>;
+}
+
+/// A State whose type is forgotten; belongs to the dispatcher that started it.
+pub struct DispatchState(Box<dyn AnyState>);
+
+trait AnyState: Send {
+    fn clone_box(&self) -> Box<dyn AnyState>;
+    fn to_json(&self) -> Result<String, serde_json::Error>;
+    fn as_any(&mut self) -> &mut dyn Any;
+}
+
+impl<S: Clone + Serialize + Send + 'static> AnyState for S {
+    fn clone_box(&self) -> Box<dyn AnyState> {
+        Box::new(self.clone())
+    }
+
+    fn to_json(&self) -> Result<String, serde_json::Error> {
+        serde_json::to_string(self)
+    }
+
+    fn as_any(&mut self) -> &mut dyn Any {
+        self
+    }
+}
+
+impl Clone for DispatchState {
+    fn clone(&self) -> Self {
+        Self(self.0.clone_box())
+    }
+}
+
+impl std::fmt::Debug for DispatchState {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0.to_json().unwrap_or_else(|error| error.to_string()))
+    }
+}
+
+impl DispatchState {
+    /// The State, written down.
+    ///
+    /// # Errors
+    /// Where serde can't write it (a map with odd keys).
+    pub fn to_json(&self) -> Result<String, serde_json::Error> {
+        self.0.to_json()
+    }
+}
+
+impl<D: Dispatch> DynDispatch for D {
+    fn start(&self) -> DispatchState {
+        DispatchState(Box::new(Dispatch::start(self)))
+    }
+
+    fn observe(&self, state: &mut DispatchState, event: &DispatchEvent, view: &View<'_>) {
+        Dispatch::observe(self, own::<D>(state), event, view);
+    }
+
+    fn offer(&self, state: &mut DispatchState, offer: &Offer, view: &View<'_>) -> Vec<Advice> {
+        Dispatch::offer(self, own::<D>(state), offer, view)
+    }
+
+    fn restore(&self, json: &str) -> Result<DispatchState, serde_json::Error> {
+        Ok(DispatchState(Box::new(serde_json::from_str::<D::State>(json)?)))
+    }
+}
+
+fn own<D: Dispatch>(state: &mut DispatchState) -> &mut D::State {
+    state.0.as_any().downcast_mut().expect("a State is used only with the dispatcher that started it")
+}

@@ -1,0 +1,97 @@
+//! *place*: one request to one placement.
+
+use super::budget::Budget;
+use super::problem::PlaceProblem;
+use crate::units::NodeIdx;
+use serde::{Deserialize, Serialize};
+
+/// Decides where every container of a request goes.
+pub trait Place: Send + Sync {
+    /// A placement within room, candidates and bounds of `problem`; containers that find no room
+    /// are left unplaced, whatever the gang. The same problem, seed and number of steps give the same
+    /// answer.
+    ///
+    /// # Errors
+    /// [`PlaceError`] where the policy can't work on such a problem at all.
+    fn place(&self, problem: &PlaceProblem<'_>, budget: &mut Budget<'_>) -> Result<Placement, PlaceError>;
+}
+
+/// Where containers go, by group, as counts: never one entry a task.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Placement {
+    /// By group, in the problem's order; within a group in the order in which tasks get them.
+    pub groups: Vec<Vec<Share>>,
+    /// The policy's own objective; lower is better.
+    pub objective: f64,
+    /// The objective's parts by name.
+    pub parts: Vec<(String, f64)>,
+    /// How the search ended.
+    pub ended: Ended,
+    /// Relative distance to a proven bound, where one is known.
+    pub gap: Option<f64>,
+    /// Steps taken.
+    pub steps: u64,
+}
+
+/// Containers of one group on one node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Share {
+    /// Where.
+    pub node: NodeIdx,
+    /// How many, at least 1.
+    pub count: u32,
+}
+
+/// How a search ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ended {
+    /// The rule was followed to its end; there was nothing to search.
+    Complete,
+    /// Proven optimal for the policy's objective.
+    Optimal,
+    /// Converged, or the step budget was used.
+    Budget,
+    /// Cut short by the deadline: the best found so far.
+    Deadline,
+}
+
+impl Ended {
+    /// Stable token.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Complete => "complete",
+            Self::Optimal => "optimal",
+            Self::Budget => "budget",
+            Self::Deadline => "deadline",
+        }
+    }
+}
+
+/// A policy can't work on a problem.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PlaceError {
+    /// The policy needs an input that no feed has given.
+    #[error("policy {policy} needs {source_name}, and nothing was heard of it")]
+    NeedsSource {
+        /// The policy.
+        policy: &'static str,
+        /// The missing source's name.
+        source_name: &'static str,
+    },
+}
+
+impl Placement {
+    /// Containers of a group that found a node.
+    #[must_use]
+    pub fn placed(&self, group: usize) -> u32 {
+        self.groups[group].iter().map(|share| share.count).sum()
+    }
+
+    /// Containers of all groups that found a node.
+    #[must_use]
+    pub fn placed_all(&self) -> u64 {
+        (0..self.groups.len()).map(|group| u64::from(self.placed(group))).sum()
+    }
+}
