@@ -9,7 +9,7 @@ pub mod snapshot;
 pub mod topology;
 
 pub use dataset::{Block, Dataset, Datasets, Replicas};
-pub use model::{Applied, Change, Heartbeat, Model, ModelError, ReportedContainer};
+pub use model::{Applied, Change, Heartbeat, Model, ModelError, NamedContainer, ReportedContainer};
 pub use node::{LabelBits, NodeState, NodeStatics, Registration};
 pub use request::{Ask, Constraints, EdgePattern, Gang, GroupEdge, HintRequest, TaskGroup, WhenFull};
 pub use resource::{Calculator, NamedResource, Overlay, Resource, ResourceKinds, SizeError, SizeRules};

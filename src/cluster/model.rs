@@ -5,10 +5,10 @@ use super::node::{NodeState, Registration};
 use super::resource::{NamedResource, Resource, SizeRules};
 use super::snapshot::{LinkLoad, Snapshot, Source};
 use crate::network::Network;
-use crate::units::{ContainerId, HostName, LinkName, Micros, NodeIdx, SchedulerKey, Timestamp};
+use crate::units::{BitsPerSec, ContainerId, HostName, LinkIdx, LinkName, Micros, NodeIdx, SchedulerKey, Timestamp};
 use std::sync::Arc;
 
-/// One fact for the model. Feeds have checked its shape; names are resolved here.
+/// One fact for the model, in names. Feeds have checked its shape; names are resolved here.
 #[derive(Debug, Clone)]
 pub enum Change {
     /// A node registered, or registered again.
@@ -23,10 +23,28 @@ pub enum Change {
     Dataset(Arc<Dataset>),
     /// The path is no longer registered.
     DatasetRemoved(Arc<str>),
+    /// A link went down or up, or has another capacity.
+    Link {
+        /// Which.
+        link: LinkName,
+        /// New state, if it changed.
+        up: Option<bool>,
+        /// New capacity, if it changed.
+        capacity: Option<BitsPerSec>,
+    },
+    /// The link is no more (tombstone).
+    LinkRemoved(LinkName),
+    /// A switch went down or up.
+    Switch {
+        /// Which.
+        name: Arc<str>,
+        /// New state.
+        up: bool,
+    },
     /// Counters of one link.
     LinkLoad(LinkName, LinkLoad),
-    /// Two-way latency of a pair of nodes.
-    Latency(NodeIdx, NodeIdx, Micros),
+    /// Two-way latency of a pair of hosts.
+    Latency(HostName, HostName, Micros),
     /// The scheduler's settings.
     Rules(SizeRules),
     /// A source spoke without a change.
@@ -36,19 +54,30 @@ pub enum Change {
 /// What a NodeManager's heartbeat tells.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Heartbeat {
-    /// Which node.
-    pub node: NodeIdx,
+    /// Which node, in any spelling.
+    pub host: HostName,
     /// As reported: allocated or running, see `used_is_running`.
-    pub used: Resource,
+    pub used: NamedResource,
     /// `used` leaves out containers that were given away and have not started.
     pub used_is_running: bool,
     /// All containers that live on the node; `None`: the feed does not name them.
-    pub containers: Option<Vec<ReportedContainer>>,
+    pub containers: Option<Vec<NamedContainer>>,
     /// RUNNING, UNHEALTHY, DECOMMISSIONING, …
     pub state: NodeState,
 }
 
 /// A container in a heartbeat.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamedContainer {
+    /// Which.
+    pub id: ContainerId,
+    /// Its size.
+    pub size: NamedResource,
+    /// Which ask it answers.
+    pub key: SchedulerKey,
+}
+
+/// A container in a heartbeat, resolved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReportedContainer {
     /// Which.
@@ -58,9 +87,6 @@ pub struct ReportedContainer {
     /// Which ask it answers.
     pub key: SchedulerKey,
 }
-
-/// A resource by names or as a row: feeds speak names.
-pub type Named = NamedResource;
 
 /// The model. Signatures are the contract; see the module's owner for the rest.
 #[derive(Debug, Default)]
@@ -138,8 +164,11 @@ pub enum Applied {
         /// What was on it.
         containers: Vec<ReportedContainer>,
     },
-    /// The network changed.
-    NetworkChanged,
+    /// The network changed: these links (empty: all of it).
+    NetworkChanged {
+        /// Links whose state or capacity changed, or that hang on a switch that changed.
+        links: Vec<LinkIdx>,
+    },
 }
 
 /// A fact that the model can't take.
@@ -148,6 +177,14 @@ pub enum ModelError {
     /// A heartbeat or tombstone of a node that never registered.
     #[error("node \"{0}\" is not registered")]
     UnknownNode(String),
+    /// A change of a link or switch that the network does not have.
+    #[error("the network has no {what} \"{name}\"")]
+    UnknownVertex {
+        /// link, switch
+        what: &'static str,
+        /// Its name.
+        name: String,
+    },
     /// One label, class or resource kind too many.
     #[error("{what} \"{name}\" is one too many: at most {limit}")]
     TooMany {

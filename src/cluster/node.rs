@@ -1,6 +1,6 @@
 //! Nodes: states in YARN's words, and what changes rarely about them.
 
-use super::resource::Resource;
+use super::resource::{NamedResource, Resource};
 use crate::units::{Bytes, ClassIdx, HostName, NodeIdx, RackIdx, RackPath};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
@@ -102,7 +102,7 @@ pub struct Registration {
     /// Its rack.
     pub rack: RackPath,
     /// What it offers.
-    pub total: Resource,
+    pub total: NamedResource,
     /// Its labels.
     pub labels: Vec<Arc<str>>,
     /// Its attributes.
