@@ -1,1 +1,22 @@
-//! Harness for the papers' experiments.
+//! Harness for the papers' experiments: each is run over seeds, held against the paper's figure, and judged.
+//!
+//! # Invariants
+//! - A verdict is computed from the measured values, never written: [`Report::from_json`] computes it again and
+//!   refuses a file that says otherwise.
+//! - An assumption row inherits the paper's figure and direction from the row that it explains, so the bar cannot be
+//!   lowered on the way.
+//! - Experiments are registered in one place, [`registry`].
+
+pub mod experiment;
+pub mod registry;
+pub mod render;
+pub mod report;
+pub mod row;
+
+pub use experiment::{Experiment, Outcome, ReproduceError, RunContext, Scale, run, select};
+pub use registry::experiments;
+pub use report::{Entry, Report, ReportError, Verdict};
+pub use row::{Better, Direction, Role, Row, RowError};
+
+#[cfg(test)]
+mod tests;
