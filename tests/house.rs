@@ -36,6 +36,7 @@ const TOP_LEVEL: &[&str] = &[
     "deploy",
     "docs",
     "fuzz",
+    "proptest-regressions", // seeds that once failed, kept so that they are tried first
     "proto",
     "rustfmt.toml",
     "src",
