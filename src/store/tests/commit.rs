@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use tempfile::tempdir;
 
 use super::super::faults::FaultyDisk;
-use super::super::{AppendError, GroupCommit, GroupCommitHandle, GroupOptions, StoreFailure};
+use super::super::{AppendError, CommitObserver, GroupCommit, GroupCommitHandle, GroupOptions, StoreFailure};
 use super::{open, pair, whole_pairs};
 
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -63,7 +63,10 @@ fn a_thousand_concurrent_appends_share_transactions_and_each_is_told_once() {
 #[test]
 fn a_full_disk_fails_the_append_and_the_journal_recovers_by_itself() {
     let (disk, journal) = FaultyDisk::with_journal();
-    let options = GroupOptions { probe_every: Duration::from_millis(20), ..GroupOptions::default() };
+    let (observe, observed) = mpsc::channel();
+    let observer = CommitObserver::new(move |commit| observe.send((commit.ops, commit.durable)).unwrap());
+    let options =
+        GroupOptions { probe_every: Duration::from_millis(20), observer: Some(observer), ..GroupOptions::default() };
     let handle = GroupCommit::start(journal, options).unwrap();
     append_and_wait(&handle, 1).unwrap().unwrap();
     disk.fail_after(0);
@@ -78,6 +81,7 @@ fn a_full_disk_fails_the_append_and_the_journal_recovers_by_itself() {
     append_and_wait(&handle, 4).unwrap().unwrap();
     let stats = handle.stats();
     assert_eq!((stats.failures(), stats.recoveries(), stats.appends()), (1, 1, 2));
+    assert_eq!(observed.try_iter().collect::<Vec<_>>(), [(2, true), (2, false), (2, true)]);
     handle.shutdown(PATIENCE).unwrap();
     assert_eq!(whole_pairs(&disk.open().unwrap().1), [1, 4].into());
 }
