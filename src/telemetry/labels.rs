@@ -1,0 +1,86 @@
+//! Label values of the metrics: closed sets, so that series stay bounded.
+
+/// A bounded set of label values.
+pub trait LabelValue: Copy + 'static {
+    /// The words on the wire.
+    fn label(self) -> &'static str;
+}
+
+macro_rules! label {
+    ($(#[$doc:meta])* $name:ident { $($(#[$value_doc:meta])* $value:ident = $word:literal,)+ }) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum $name { $($(#[$value_doc])* $value,)+ }
+
+        impl $name {
+            /// Every value.
+            pub const ALL: &'static [$name] = &[$($name::$value,)+];
+        }
+
+        impl LabelValue for $name {
+            fn label(self) -> &'static str {
+                match self { $($name::$value => $word,)+ }
+            }
+        }
+    };
+}
+
+label! {
+    /// A part of a request's way.
+    Stage {
+        /// Waiting for a worker of the placement pool.
+        Queue = "queue",
+        /// The policy's run.
+        Place = "place",
+        /// The ledger's commit, repeats included.
+        Commit = "commit",
+        /// Waiting until the lease is durable.
+        Journal = "journal",
+        /// From arrival to answer.
+        Total = "total",
+    }
+}
+
+label! {
+    /// What becomes of a hint.
+    HintEvent {
+        /// Sent with an answer.
+        Issued = "issued",
+        /// YARN put the container where the hint said.
+        Followed = "followed",
+        /// Its lease reached its time-to-live.
+        Expired = "expired",
+        /// Taken back, as when YARN used the room.
+        Withdrawn = "withdrawn",
+    }
+}
+
+label! {
+    /// What became of a feed item.
+    FeedResult {
+        /// Taken into the model.
+        Accepted = "accepted",
+        /// Seen before.
+        Duplicate = "duplicate",
+        /// Older than what the model has.
+        Late = "late",
+        /// Malformed or contradictory.
+        Refused = "refused",
+        /// Sound, but names what the model does not know.
+        Unknown = "unknown",
+        /// Left out by a bound or by precedence of another source.
+        Dropped = "dropped",
+    }
+}
+
+label! {
+    /// What became of a reload.
+    ReloadResult {
+        /// The new configuration is in use.
+        Applied = "applied",
+        /// The file says what is in use already.
+        Unchanged = "unchanged",
+        /// Refused as a whole.
+        Refused = "refused",
+    }
+}

@@ -1,0 +1,275 @@
+//! Logs on stderr, as text for people or JSON lines for collectors.
+
+use std::fmt;
+use std::io::{self, IsTerminal};
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use tracing::field::{Field, Visit};
+use tracing::{Event, Subscriber};
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::{Directive, LevelFilter};
+use tracing_subscriber::fmt::format::{JsonFields, Writer};
+use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormattedFields, MakeWriter};
+use tracing_subscriber::registry::LookupSpan;
+
+/// How log lines look.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LogFormat {
+    /// For people.
+    #[default]
+    Text,
+    /// One JSON object per line.
+    Json,
+}
+
+/// Why logging could not be set up.
+#[derive(Debug, thiserror::Error)]
+pub enum LogError {
+    /// The filter is no list of directives.
+    #[error("log filter \"{filter}\" is wrong: {reason}")]
+    Filter {
+        /// The filter as given.
+        filter: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// This process logs already.
+    #[error("logging is set up already")]
+    AlreadyInstalled(#[source] tracing::subscriber::SetGlobalDefaultError),
+}
+
+/// Sends this process's logs to stderr from now on.
+///
+/// `filter` is a list of directives as tracing-subscriber has them: `info`, or `info,hintd::store=debug`.
+///
+/// # Errors
+/// [`LogError`], the filter being checked first.
+pub fn install(format: LogFormat, filter: &str) -> Result<(), LogError> {
+    let subscriber = subscriber(format, filter, io::stderr, io::stderr().is_terminal())?;
+    tracing::subscriber::set_global_default(subscriber).map_err(LogError::AlreadyInstalled)
+}
+
+/// A subscriber that writes to `writer`, for [`install`] and for tests.
+///
+/// # Errors
+/// [`LogError::Filter`].
+pub fn subscriber<W>(
+    format: LogFormat,
+    filter: &str,
+    writer: W,
+    colour: bool,
+) -> Result<Box<dyn Subscriber + Send + Sync>, LogError>
+where
+    W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
+{
+    let filter = check_filter(filter)?;
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(writer).with_ansi(colour);
+    Ok(match format {
+        LogFormat::Text => Box::new(builder.finish()),
+        LogFormat::Json => Box::new(builder.fmt_fields(JsonFields::new()).event_format(FlatJson).finish()),
+    })
+}
+
+/// Parses a filter.
+///
+/// A directive without `=` must be a level: tracing-subscriber takes a misspelt one (`inof`) for the
+/// name of a module, and then logs nothing at all.
+///
+/// # Errors
+/// [`LogError::Filter`], naming the filter and the directive.
+pub fn check_filter(filter: &str) -> Result<EnvFilter, LogError> {
+    let wrong = |reason: String| LogError::Filter { filter: filter.to_owned(), reason };
+    // Commas inside `[span{field}]` separate fields, not directives; such a filter is for the parser.
+    if filter.contains('[') {
+        return EnvFilter::builder().parse(filter).map_err(|error| wrong(error.to_string()));
+    }
+    let mut checked = EnvFilter::default();
+    for directive in filter.split(',').map(str::trim).filter(|directive| !directive.is_empty()) {
+        if !directive.contains('=') && directive.parse::<LevelFilter>().is_err() {
+            return Err(wrong(format!("\"{directive}\" is neither a level ({LEVELS}) nor module=level")));
+        }
+        let parsed: Directive = directive.parse().map_err(|error| wrong(format!("\"{directive}\": {error}")))?;
+        checked = checked.add_directive(parsed);
+    }
+    Ok(checked)
+}
+
+const LEVELS: &str = "off, error, warn, info, debug, trace";
+
+/// JSON lines with the fields of all enclosing spans at the top level, the innermost winning, so that
+/// `decision_id` recorded once on a request's span stands on every line of that request.
+struct FlatJson;
+
+impl<S> FormatEvent<S, JsonFields> for FlatJson
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+{
+    fn format_event(
+        &self,
+        context: &FmtContext<'_, S, JsonFields>,
+        mut writer: Writer<'_>,
+        event: &Event<'_>,
+    ) -> fmt::Result {
+        let mut line = Map::new();
+        for span in context.event_scope().into_iter().flat_map(|scope| scope.from_root()) {
+            let extensions = span.extensions();
+            let fields = extensions.get::<FormattedFields<JsonFields>>().map_or("", |fields| fields.as_str());
+            if let Ok(Value::Object(fields)) = serde_json::from_str(fields) {
+                line.extend(fields);
+            }
+            line.insert("span".to_owned(), span.name().into());
+        }
+        event.record(&mut Fields(&mut line));
+        let mut timestamp = String::new();
+        SystemTime.format_time(&mut Writer::new(&mut timestamp))?;
+        line.insert("timestamp".to_owned(), timestamp.into());
+        line.insert("level".to_owned(), event.metadata().level().as_str().into());
+        line.insert("target".to_owned(), event.metadata().target().into());
+        writeln!(writer, "{}", Value::Object(line))
+    }
+}
+
+/// Gathers an event's own fields.
+struct Fields<'a>(&'a mut Map<String, Value>);
+
+impl Fields<'_> {
+    fn set(&mut self, field: &Field, value: impl Into<Value>) {
+        self.0.insert(field.name().to_owned(), value.into());
+    }
+}
+
+impl Visit for Fields<'_> {
+    fn record_f64(&mut self, field: &Field, value: f64) {
+        self.set(field, value);
+    }
+
+    fn record_i64(&mut self, field: &Field, value: i64) {
+        self.set(field, value);
+    }
+
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        self.set(field, value);
+    }
+
+    fn record_bool(&mut self, field: &Field, value: bool) {
+        self.set(field, value);
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.set(field, value);
+    }
+
+    fn record_error(&mut self, field: &Field, value: &(dyn std::error::Error + 'static)) {
+        // The whole chain: the outermost message alone seldom says what to do.
+        let chain = std::iter::successors(Some(value), |error| error.source());
+        self.set(field, chain.map(ToString::to_string).collect::<Vec<_>>().join(": "));
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        self.set(field, format!("{value:?}"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+
+    #[derive(Clone, Default)]
+    struct Captured(Arc<Mutex<Vec<u8>>>);
+
+    impl io::Write for Captured {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().write(bytes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn logged(format: LogFormat, filter: &str, say: impl FnOnce()) -> Vec<String> {
+        let captured = Captured::default();
+        let writer = captured.clone();
+        let subscriber = subscriber(format, filter, move || writer.clone(), false).unwrap();
+        tracing::subscriber::with_default(subscriber, say);
+        let bytes = captured.0.lock().unwrap().clone();
+        String::from_utf8(bytes).unwrap().lines().map(str::to_owned).collect()
+    }
+
+    fn a_request() {
+        let request = tracing::info_span!("request", decision_id = tracing::field::Empty, queue = "root.a");
+        let _entered = request.enter();
+        request.record("decision_id", 42_u64);
+        tracing::info!(nodes = 3, "asked");
+        tracing::info_span!("place", queue = "root.b").in_scope(|| tracing::warn!(ok = false, share = 0.5, "placed"));
+    }
+
+    #[test]
+    fn a_decision_id_recorded_on_the_request_is_on_every_json_line() {
+        let lines = logged(LogFormat::Json, "info", a_request);
+        let lines: Vec<Value> = lines.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert_eq!(lines.len(), 2);
+        assert!(lines.iter().all(|line| line["decision_id"] == 42), "{lines:?}");
+        let first = &lines[0];
+        assert_eq!(
+            (&first["message"], &first["nodes"], &first["queue"]),
+            (&"asked".into(), &3.into(), &"root.a".into())
+        );
+        assert_eq!((&first["level"], &first["span"]), (&"INFO".into(), &"request".into()));
+        assert_eq!(first["target"], module_path!());
+        assert!(first["timestamp"].as_str().unwrap().ends_with('Z'), "{first}");
+        let second = &lines[1];
+        assert_eq!((&second["queue"], &second["span"]), (&"root.b".into(), &"place".into()), "the innermost wins");
+        assert_eq!((&second["ok"], &second["share"]), (&false.into(), &0.5.into()));
+    }
+
+    #[test]
+    fn text_lines_carry_the_request_as_well() {
+        let lines = logged(LogFormat::Text, "info", a_request);
+        assert!(lines.iter().all(|line| line.contains("decision_id=42")), "{lines:?}");
+    }
+
+    #[test]
+    fn an_error_is_logged_with_its_causes() {
+        let source = io::Error::other("the disk is on fire");
+        let error = LogFormatTestError { source };
+        let lines = logged(LogFormat::Json, "info", || {
+            tracing::error!(error = &error as &dyn std::error::Error, "failed");
+        });
+        assert!(lines[0].contains("\"error\":\"write failed: the disk is on fire\""), "{lines:?}");
+    }
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("write failed")]
+    struct LogFormatTestError {
+        source: io::Error,
+    }
+
+    #[test]
+    fn the_filter_chooses_levels_by_module() {
+        let say = || {
+            tracing::debug!(target: "hintd::store", "kept");
+            tracing::debug!(target: "hintd::feed", "dropped");
+        };
+        let lines = logged(LogFormat::Text, "warn,hintd::store=debug", say);
+        assert!(lines.len() == 1 && lines[0].contains("kept"), "{lines:?}");
+    }
+
+    #[test]
+    fn a_bad_filter_is_named() {
+        for (filter, culprit) in
+            [("inof", "\"inof\""), ("info,hintd::store", "hintd::store"), ("hintd=loud", "hintd=loud")]
+        {
+            let error = check_filter(filter).unwrap_err().to_string();
+            assert!(error.contains(filter) && error.contains(culprit), "{error}");
+        }
+        for filter in ["info", "WARN, hintd=debug", "off", "info,hintd[request{queue=root}]=trace"] {
+            check_filter(filter).unwrap();
+        }
+    }
+}

@@ -1,0 +1,523 @@
+//! Every metric of the daemon: its name, unit and meaning, and the typed handles that record it.
+//!
+//! A [`Metrics`] is a recorder of its own and not the process's global one: several daemons can live
+//! in one process (tests do that), and a handle resolved once costs an atomic operation per record.
+//!
+//! Counters are also kept as plain atomics beside the exporter's. The exporter hands out nothing but
+//! rendered text, and rendering drains histograms; `hintctl status` should neither parse nor do that.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use metrics::{Gauge, Histogram, Key, Label, Level, Metadata, Recorder, Unit};
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
+
+pub use super::labels::{FeedResult, HintEvent, LabelValue, ReloadResult, Stage};
+
+/// Upper bounds for durations, in seconds: from a lookup (100 µs) to a request past all patience.
+pub const SECONDS_BUCKETS: [f64; 16] =
+    [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
+/// Upper bounds for search steps: powers of four up to a million.
+pub const STEPS_BUCKETS: [f64; 11] =
+    [1.0, 4.0, 16.0, 64.0, 256.0, 1024.0, 4096.0, 16_384.0, 65_536.0, 262_144.0, 1_048_576.0];
+
+const REQUEST_SECONDS: &str = "hintd_request_seconds";
+const SEARCH_STEPS: &str = "hintd_search_steps";
+const PUBLISH_SECONDS: &str = "hintd_publish_seconds";
+const SNAPSHOT_VERSION: &str = "hintd_snapshot_version";
+const SOURCE_AGE_SECONDS: &str = "hintd_source_age_seconds";
+const NODES: &str = "hintd_nodes";
+const LEASES: &str = "hintd_leases";
+const HINTS: &str = "hintd_hints_total";
+const REFUSED: &str = "hintd_refused_total";
+const CONFLICTS: &str = "hintd_commit_conflicts_total";
+const FEED_ITEMS: &str = "hintd_feed_items_total";
+const RELOADS: &str = "hintd_reloads_total";
+const QUEUE_DEPTH: &str = "hintd_queue_depth";
+const STORE_WRITE_SECONDS: &str = "hintd_store_write_seconds";
+const STORE_APPENDS: &str = "hintd_store_appends_total";
+const STORE_OPS: &str = "hintd_store_ops_total";
+const STORE_FAILURES: &str = "hintd_store_failures_total";
+const STORE_HEALTHY: &str = "hintd_store_healthy";
+
+/// What a metric is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Rises only.
+    Counter,
+    /// Rises and falls.
+    Gauge,
+    /// Distribution in fixed buckets.
+    Histogram,
+}
+
+/// One metric's entry in the list.
+#[derive(Debug, Clone, Copy)]
+pub struct Metric {
+    /// The exported name, with its unit.
+    pub name: &'static str,
+    /// What it is.
+    pub kind: Kind,
+    /// Its unit.
+    pub unit: Unit,
+    /// What it means.
+    pub help: &'static str,
+}
+
+const fn metric(name: &'static str, kind: Kind, unit: Unit, help: &'static str) -> Metric {
+    Metric { name, kind, unit, help }
+}
+
+/// Every metric there is.
+pub const ALL: [Metric; 18] = [
+    metric(REQUEST_SECONDS, Kind::Histogram, Unit::Seconds, "Time of a placement request, by policy and stage."),
+    metric(SEARCH_STEPS, Kind::Histogram, Unit::Count, "Search steps that a request used, by policy."),
+    metric(PUBLISH_SECONDS, Kind::Histogram, Unit::Seconds, "Time to build and publish a snapshot."),
+    metric(SNAPSHOT_VERSION, Kind::Gauge, Unit::Count, "Version of the snapshot in use."),
+    metric(SOURCE_AGE_SECONDS, Kind::Gauge, Unit::Seconds, "Age of the newest item of each source."),
+    metric(NODES, Kind::Gauge, Unit::Count, "Nodes by state."),
+    metric(LEASES, Kind::Gauge, Unit::Count, "Leases that hold capacity."),
+    metric(HINTS, Kind::Counter, Unit::Count, "Hints by what became of them."),
+    metric(REFUSED, Kind::Counter, Unit::Count, "Requests refused, by reason."),
+    metric(CONFLICTS, Kind::Counter, Unit::Count, "Commits that met another's lease and were placed again."),
+    metric(FEED_ITEMS, Kind::Counter, Unit::Count, "Feed items by feed and result."),
+    metric(RELOADS, Kind::Counter, Unit::Count, "Configuration reloads by result."),
+    metric(QUEUE_DEPTH, Kind::Gauge, Unit::Count, "Entries waiting in each bounded queue."),
+    metric(STORE_WRITE_SECONDS, Kind::Histogram, Unit::Seconds, "Time of a journal transaction, failed ones included."),
+    metric(STORE_APPENDS, Kind::Counter, Unit::Count, "Batches made durable in the journal."),
+    metric(STORE_OPS, Kind::Counter, Unit::Count, "Row operations made durable in the journal."),
+    metric(STORE_FAILURES, Kind::Counter, Unit::Count, "Journal transactions that failed."),
+    metric(STORE_HEALTHY, Kind::Gauge, Unit::Count, "1 while the journal can be written, else 0."),
+];
+
+/// Policies that get a label of their own; further ones share `other`. Far above any real registry.
+const MAX_POLICIES: usize = 64;
+
+/// The daemon's metrics; clones share them.
+#[derive(Clone)]
+pub struct Metrics(Arc<Inner>);
+
+struct Inner {
+    recorder: PrometheusRecorder,
+    handle: PrometheusHandle,
+    counters: Mutex<BTreeMap<String, Arc<AtomicU64>>>,
+    policies: Mutex<BTreeSet<String>>,
+}
+
+impl fmt::Debug for Metrics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Metrics").finish_non_exhaustive()
+    }
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Metrics {
+    /// A recorder with every metric described.
+    ///
+    /// Histogram samples gather in memory until the next [`render`](Self::render) or
+    /// [`keep_up`](Self::keep_up); the endpoint of `telemetry::http` does both.
+    pub fn new() -> Self {
+        // Without buckets the exporter makes summaries of histograms, which do not add up over hosts.
+        let recorder = PrometheusBuilder::new()
+            .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &SECONDS_BUCKETS)
+            .and_then(|builder| builder.set_buckets_for_metric(Matcher::Full(SEARCH_STEPS.to_owned()), &STEPS_BUCKETS))
+            .expect("bucket lists are not empty")
+            .build_recorder();
+        describe(&recorder);
+        let handle = recorder.handle();
+        Self(Arc::new(Inner { recorder, handle, counters: Mutex::default(), policies: Mutex::default() }))
+    }
+
+    /// Everything in Prometheus's text format.
+    pub fn render(&self) -> String {
+        self.0.handle.render()
+    }
+
+    /// Moves gathered samples into their buckets; due every few seconds if nobody renders.
+    pub fn keep_up(&self) {
+        self.0.handle.run_upkeep();
+    }
+
+    /// The counters by exported name and labels, as in `hintd_hints_total{event="issued"}`.
+    pub fn counters(&self) -> BTreeMap<String, u64> {
+        let counters = lock(&self.0.counters);
+        counters.iter().map(|(name, count)| (name.clone(), count.load(Ordering::Relaxed))).collect()
+    }
+
+    /// Handles for requests that `policy` answers: one set per policy, made when it is configured.
+    pub fn requests(&self, policy: &str) -> RequestMetrics {
+        let policy = self.admit(policy);
+        let stage = |stage: Stage| self.histogram(REQUEST_SECONDS, &[("policy", policy), ("stage", stage.label())]);
+        RequestMetrics {
+            stages: Stage::ALL.iter().map(|&s| stage(s)).collect(),
+            steps: self.histogram(SEARCH_STEPS, &[("policy", policy)]),
+        }
+    }
+
+    /// Handles for one feed: heartbeats, blocks, topology…
+    pub fn feed(&self, feed: &'static str) -> FeedMetrics {
+        let counter = |&result: &FeedResult| self.counter(FEED_ITEMS, &[("feed", feed), ("result", result.label())]);
+        FeedMetrics {
+            items: FeedResult::ALL.iter().map(counter).collect(),
+            age: self.gauge(SOURCE_AGE_SECONDS, &[("source", feed)]),
+        }
+    }
+
+    /// Handles for the snapshot's publisher.
+    pub fn publisher(&self) -> PublisherMetrics {
+        PublisherMetrics {
+            seconds: self.histogram(PUBLISH_SECONDS, &[]),
+            version: self.gauge(SNAPSHOT_VERSION, &[]),
+            metrics: self.clone(),
+        }
+    }
+
+    /// Handles for the ledger.
+    pub fn ledger(&self) -> LedgerMetrics {
+        let event = |&event: &HintEvent| self.counter(HINTS, &[("event", event.label())]);
+        LedgerMetrics {
+            hints: HintEvent::ALL.iter().map(event).collect(),
+            conflicts: self.counter(CONFLICTS, &[]),
+            leases: self.gauge(LEASES, &[]),
+        }
+    }
+
+    /// Handles for the journal.
+    pub fn store(&self) -> StoreMetrics {
+        StoreMetrics {
+            seconds: self.histogram(STORE_WRITE_SECONDS, &[]),
+            appends: self.counter(STORE_APPENDS, &[]),
+            ops: self.counter(STORE_OPS, &[]),
+            failures: self.counter(STORE_FAILURES, &[]),
+            healthy: self.gauge(STORE_HEALTHY, &[]),
+        }
+    }
+
+    /// A gauge of how many wait in a bounded queue.
+    pub fn queue(&self, queue: &'static str) -> QueueMetrics {
+        QueueMetrics(self.gauge(QUEUE_DEPTH, &[("queue", queue)]))
+    }
+
+    /// Counts a refused request; `reason` is one of a closed list, never text from the request.
+    pub fn refused(&self, reason: &'static str) {
+        self.counter(REFUSED, &[("reason", reason)]).add(1);
+    }
+
+    /// Counts a reload of the configuration.
+    pub fn reloaded(&self, result: ReloadResult) {
+        self.counter(RELOADS, &[("result", result.label())]).add(1);
+    }
+
+    /// The label of a policy, or `other` when there are too many.
+    fn admit<'a>(&self, policy: &'a str) -> &'a str {
+        let mut policies = lock(&self.0.policies);
+        if policies.contains(policy) {
+            return policy;
+        }
+        if policies.len() == MAX_POLICIES {
+            return "other";
+        }
+        policies.insert(policy.to_owned());
+        policy
+    }
+
+    fn counter(&self, name: &'static str, labels: &[(&'static str, &str)]) -> Counter {
+        let key = key(name, labels);
+        let own = Arc::clone(lock(&self.0.counters).entry(text(name, labels)).or_default());
+        Counter { own, exported: self.0.recorder.register_counter(&key, &METADATA) }
+    }
+
+    fn gauge(&self, name: &'static str, labels: &[(&'static str, &str)]) -> Gauge {
+        self.0.recorder.register_gauge(&key(name, labels), &METADATA)
+    }
+
+    fn histogram(&self, name: &'static str, labels: &[(&'static str, &str)]) -> Histogram {
+        self.0.recorder.register_histogram(&key(name, labels), &METADATA)
+    }
+}
+
+/// Records the requests of one policy.
+#[derive(Clone)]
+pub struct RequestMetrics {
+    stages: Vec<Histogram>,
+    steps: Histogram,
+}
+
+impl RequestMetrics {
+    /// The time that a request spent in a stage.
+    pub fn stage(&self, stage: Stage, took: Duration) {
+        self.stages[stage as usize].record(took);
+    }
+
+    /// The search steps that a request used.
+    pub fn steps(&self, steps: u64) {
+        self.steps.record(steps as f64);
+    }
+}
+
+/// Records one feed's items.
+#[derive(Clone)]
+pub struct FeedMetrics {
+    items: Vec<Counter>,
+    age: Gauge,
+}
+
+impl FeedMetrics {
+    /// Counts items of one result.
+    pub fn items(&self, result: FeedResult, count: u64) {
+        self.items[result as usize].add(count);
+    }
+
+    /// The age of the source's newest item.
+    pub fn age(&self, age: Duration) {
+        self.age.set(age);
+    }
+}
+
+/// Records what the publisher does.
+#[derive(Clone)]
+pub struct PublisherMetrics {
+    seconds: Histogram,
+    version: Gauge,
+    metrics: Metrics,
+}
+
+impl PublisherMetrics {
+    /// A snapshot was published.
+    pub fn published(&self, took: Duration, version: u64) {
+        self.seconds.record(took);
+        self.version.set(version as f64);
+    }
+
+    /// How many nodes are in a state; `state` is one of the model's words.
+    pub fn nodes(&self, state: &'static str, count: usize) {
+        self.metrics.gauge(NODES, &[("state", state)]).set(count as f64);
+    }
+}
+
+/// Records what becomes of hints and leases.
+#[derive(Clone)]
+pub struct LedgerMetrics {
+    hints: Vec<Counter>,
+    conflicts: Counter,
+    leases: Gauge,
+}
+
+impl LedgerMetrics {
+    /// Counts hints.
+    pub fn hints(&self, event: HintEvent, count: u64) {
+        self.hints[event as usize].add(count);
+    }
+
+    /// Counts commits that had to be placed again.
+    pub fn conflicts(&self, count: u64) {
+        self.conflicts.add(count);
+    }
+
+    /// How many leases hold capacity.
+    pub fn leases(&self, count: usize) {
+        self.leases.set(count as f64);
+    }
+}
+
+/// Records the journal's transactions.
+#[derive(Clone)]
+pub struct StoreMetrics {
+    seconds: Histogram,
+    appends: Counter,
+    ops: Counter,
+    failures: Counter,
+    healthy: Gauge,
+}
+
+impl StoreMetrics {
+    /// A transaction of so many batches and operations became durable.
+    pub fn written(&self, took: Duration, appends: u64, ops: u64) {
+        self.seconds.record(took);
+        self.appends.add(appends);
+        self.ops.add(ops);
+    }
+
+    /// A transaction failed.
+    pub fn failed(&self, took: Duration) {
+        self.seconds.record(took);
+        self.failures.add(1);
+    }
+
+    /// Whether the journal can be written.
+    pub fn healthy(&self, healthy: bool) {
+        self.healthy.set(f64::from(u8::from(healthy)));
+    }
+}
+
+/// Records the depth of one queue.
+#[derive(Clone)]
+pub struct QueueMetrics(Gauge);
+
+impl QueueMetrics {
+    /// How many wait.
+    pub fn depth(&self, waiting: usize) {
+        self.0.set(waiting as f64);
+    }
+}
+
+/// A counter for the exporter and, beside it, for `hintctl status`.
+#[derive(Clone)]
+struct Counter {
+    own: Arc<AtomicU64>,
+    exported: metrics::Counter,
+}
+
+impl Counter {
+    fn add(&self, count: u64) {
+        self.own.fetch_add(count, Ordering::Relaxed);
+        self.exported.increment(count);
+    }
+}
+
+const METADATA: Metadata<'static> = Metadata::new(module_path!(), Level::INFO, Some(module_path!()));
+
+fn describe(recorder: &PrometheusRecorder) {
+    for Metric { name, kind, unit, help } in ALL {
+        let describe = match kind {
+            Kind::Counter => PrometheusRecorder::describe_counter,
+            Kind::Gauge => PrometheusRecorder::describe_gauge,
+            Kind::Histogram => PrometheusRecorder::describe_histogram,
+        };
+        describe(recorder, name.into(), Some(unit), help.into());
+    }
+}
+
+fn key(name: &'static str, labels: &[(&'static str, &str)]) -> Key {
+    let labels: Vec<Label> = labels.iter().map(|&(label, value)| Label::new(label, value.to_owned())).collect();
+    Key::from_parts(name, labels)
+}
+
+fn text(name: &str, labels: &[(&'static str, &str)]) -> String {
+    if labels.is_empty() {
+        return name.to_owned();
+    }
+    let labels: Vec<_> = labels.iter().map(|(label, value)| format!("{label}={value:?}")).collect();
+    format!("{name}{{{}}}", labels.join(","))
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Only whole insertions happen under these locks.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    /// Records everything at least once.
+    fn busy() -> Metrics {
+        let metrics = Metrics::new();
+        let requests = metrics.requests("container");
+        Stage::ALL.iter().for_each(|&stage| requests.stage(stage, 3 * MS));
+        requests.steps(1000);
+        let feed = metrics.feed("heartbeats");
+        feed.items(FeedResult::Accepted, 7);
+        feed.items(FeedResult::Late, 2);
+        feed.age(1500 * MS);
+        metrics.publisher().published(2 * MS, 9);
+        metrics.publisher().nodes("lost", 3);
+        let ledger = metrics.ledger();
+        ledger.hints(HintEvent::Issued, 5);
+        ledger.hints(HintEvent::Withdrawn, 1);
+        ledger.conflicts(2);
+        ledger.leases(4);
+        metrics.refused("no_room");
+        metrics.reloaded(ReloadResult::Refused);
+        metrics.queue("placement").depth(11);
+        let store = metrics.store();
+        store.written(MS, 3, 6);
+        store.failed(MS);
+        store.healthy(true);
+        metrics
+    }
+
+    fn has(rendered: &str, line: &str) {
+        assert!(rendered.lines().any(|l| l == line), "no line {line} in\n{rendered}");
+    }
+
+    #[test]
+    fn latencies_are_real_histograms_in_seconds() {
+        let rendered = busy().render();
+        has(&rendered, "# TYPE hintd_request_seconds histogram");
+        has(&rendered, r#"hintd_request_seconds_bucket{policy="container",stage="place",le="0.0025"} 0"#);
+        has(&rendered, r#"hintd_request_seconds_bucket{policy="container",stage="place",le="0.005"} 1"#);
+        has(&rendered, r#"hintd_request_seconds_bucket{policy="container",stage="place",le="+Inf"} 1"#);
+        has(&rendered, r#"hintd_request_seconds_sum{policy="container",stage="place"} 0.003"#);
+        has(&rendered, r#"hintd_search_steps_bucket{policy="container",le="1024"} 1"#);
+        has(&rendered, r#"hintd_publish_seconds_bucket{le="0.0025"} 1"#);
+        assert!(!rendered.contains("quantile="), "a histogram was exported as a summary:\n{rendered}");
+    }
+
+    #[test]
+    fn every_metric_in_the_list_is_recorded_under_its_name_and_kind() {
+        let rendered = busy().render();
+        for Metric { name, kind, help, .. } in ALL {
+            let kind = format!("{kind:?}").to_lowercase();
+            has(&rendered, &format!("# TYPE {name} {kind}"));
+            has(&rendered, &format!("# HELP {name} {help}"));
+        }
+        let types = rendered.lines().filter(|line| line.starts_with("# TYPE"));
+        assert_eq!(types.count(), ALL.len(), "a metric is missing from the list");
+    }
+
+    #[test]
+    fn names_say_their_unit() {
+        let mut names = BTreeSet::new();
+        for Metric { name, kind, unit, help } in ALL {
+            assert!(name.starts_with("hintd_") && names.insert(name), "{name}");
+            assert_eq!(kind == Kind::Counter, name.ends_with("_total"), "{name}");
+            assert_eq!(unit == Unit::Seconds, name.ends_with("_seconds"), "{name}");
+            assert!(help.ends_with('.'), "{name}");
+        }
+    }
+
+    #[test]
+    fn counters_are_readable_without_rendering_and_equal_the_rendered_ones() {
+        let metrics = busy();
+        let counters = metrics.counters();
+        assert_eq!(counters[r#"hintd_feed_items_total{feed="heartbeats",result="accepted"}"#], 7);
+        assert_eq!(counters[r#"hintd_hints_total{event="issued"}"#], 5);
+        assert_eq!(counters["hintd_commit_conflicts_total"], 2);
+        let rendered = metrics.render();
+        for (name, count) in counters {
+            has(&rendered, &format!("{name} {count}"));
+        }
+    }
+
+    #[test]
+    fn two_handles_of_one_metric_share_it_and_two_daemons_do_not() {
+        let (one, other) = (Metrics::new(), Metrics::new());
+        one.ledger().hints(HintEvent::Issued, 1);
+        one.ledger().hints(HintEvent::Issued, 1);
+        assert_eq!(one.counters()[r#"hintd_hints_total{event="issued"}"#], 2);
+        assert_eq!(other.counters().len(), 0);
+    }
+
+    #[test]
+    fn policies_beyond_the_bound_share_a_label() {
+        let metrics = Metrics::new();
+        for policy in 0..MAX_POLICIES + 5 {
+            metrics.requests(&format!("p{policy}")).steps(1);
+        }
+        let rendered = metrics.render();
+        has(&rendered, r#"hintd_search_steps_count{policy="other"} 5"#);
+        has(&rendered, r#"hintd_search_steps_count{policy="p63"} 1"#);
+        assert!(!rendered.contains("\"p64\""));
+    }
+}

@@ -1,0 +1,9 @@
+//! Telemetry: logs, metrics and the endpoint that shows them.
+//!
+//! Nothing here knows the daemon's types: labels are words, values are numbers. The one place that
+//! spells a metric's name is [`metrics`]; everybody else holds a typed handle.
+
+pub mod http;
+mod labels;
+pub mod logs;
+pub mod metrics;
