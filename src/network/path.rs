@@ -262,7 +262,8 @@ impl PathIndex {
 #[cfg(test)]
 mod tests {
     use super::super::build::{self, FatTreeSpec, TreeSpec};
-    use super::super::testing::{hop_counts, random_network};
+    use super::super::graph::Tier;
+    use super::super::testing::{CAPACITY, hop_counts, random_network};
     use super::*;
     use proptest::prelude::*;
 
@@ -369,6 +370,56 @@ mod tests {
         assert!(lost.changed.iter().all(|(_, path)| path.is_none()));
         network.set_switch(edge, true);
         assert_eq!(index.on_change(&network, &links).changed.len(), lost.changed.len());
+    }
+
+    #[test]
+    fn a_host_on_two_switches_carries_nobody_elses_traffic() {
+        let mut network = Network::new();
+        let [s0, s1, s2] = ["s0", "s1", "s2"].map(|name| network.add_switch(name, Tier::Edge).unwrap());
+        let [target, both, single] = ["target", "both", "single"].map(|name| network.add_host(name).unwrap());
+        let mut link = |name: &str, a, b| network.add_link(name.into(), a, b, CAPACITY).unwrap();
+        let twins = [link("x", s0, s1), link("y", s0, s1)];
+        let bridge = link("bridge", s1, s2);
+        for (name, host, switch) in [("t", target, s0), ("b1", both, s1), ("b2", both, s2), ("s", single, s2)] {
+            link(name, host, switch);
+        }
+        let mut index = PathIndex::new(0);
+        let [from_both, from_single] = [both, single].map(|from| Pair { from, to: target });
+        index.insert(&network, from_single);
+        let used = index.insert(&network, from_both).unwrap().links[1];
+        assert!(twins.contains(&used));
+        for down in [used, bridge] {
+            network.set_link(down, Some(false), None);
+        }
+        let changes = index.on_change(&network, &[used, bridge]);
+        assert_eq!(changes.recomputed, 2, "both are looked for in one search");
+        assert!(index.path(from_both).is_some());
+        assert_eq!(index.path(from_single), None);
+        assert_eq!(shortest_path(&network, s2, s1), None, "not even between its own switches");
+    }
+
+    #[test]
+    fn a_host_as_near_as_a_switch_is_still_no_way_through() {
+        let mut network = Network::new();
+        let [s0, s1, s2] = ["s0", "s1", "s2"].map(|name| network.add_switch(name, Tier::Edge).unwrap());
+        let [target, both, single] = ["target", "both", "single"].map(|name| network.add_host(name).unwrap());
+        let mut link = |name: &str, a, b| network.add_link(name.into(), a, b, CAPACITY).unwrap();
+        let access = link("t", target, s0);
+        let ends = [("b0", both, s0), ("b2", both, s2), ("s", single, s2), ("s0-s1", s0, s1), ("s1-s2", s1, s2)];
+        for (name, a, b) in ends {
+            link(name, a, b);
+        }
+        for seed in 0..16 {
+            let mut index = PathIndex::new(seed);
+            network.set_link(access, Some(false), None);
+            for from in [both, single] {
+                index.insert(&network, Pair { from, to: target });
+            }
+            network.set_link(access, Some(true), None);
+            assert_eq!(index.on_change(&network, &[access]).recomputed, 2, "both in one search");
+            let path = index.path(Pair { from: single, to: target }).unwrap();
+            assert_eq!(path.vertices, [single, s2, s1, s0, target]);
+        }
     }
 
     proptest! {
