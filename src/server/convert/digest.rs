@@ -3,19 +3,19 @@
 use crate::wire::v1::RequestHintsRequest;
 use prost::Message as _;
 
-const FNV_OFFSET: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
-const FNV_PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
+const FNV_OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
+const FNV_PRIME: u64 = 0x0000_0100_0000_01b3;
 
-/// FNV-1a, 128 bits, over the encoded message without its id and without its deadline: a retry has
+/// FNV-1a, 64 bits, over the encoded message without its id and without its deadline: a retry has
 /// less time left than the first try had, and is the same request all the same. Maps are encoded in
 /// key order, so equal messages have equal digests in every build and after every restart.
 #[must_use]
-pub fn digest(request: &RequestHintsRequest) -> u128 {
+pub fn digest(request: &RequestHintsRequest) -> u64 {
     let mut body = request.clone();
     body.request_id.clear();
     body.deadline_ms = 0;
     let bytes = body.encode_to_vec();
-    bytes.iter().fold(FNV_OFFSET, |hash, &byte| (hash ^ u128::from(byte)).wrapping_mul(FNV_PRIME))
+    bytes.iter().fold(FNV_OFFSET, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(FNV_PRIME))
 }
 
 #[cfg(test)]
