@@ -1,1 +1,3 @@
 //! Deciding, synchronous and pure.
+
+pub mod journal;
