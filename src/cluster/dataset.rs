@@ -1,6 +1,6 @@
 //! Datasets: paths, their blocks and where replicas lie.
 
-use crate::units::{Bytes, NodeIdx};
+use crate::units::{Bytes, HostName, NodeIdx};
 use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -29,6 +29,26 @@ pub struct Block {
     pub bytes: Bytes,
     /// Where its replicas lie; empty: not known.
     pub replicas: Replicas,
+}
+
+/// One path as feeds and files tell it: replicas by name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamedDataset {
+    /// As HDFS spells it.
+    pub path: Arc<str>,
+    /// In file order.
+    pub blocks: Vec<NamedBlock>,
+}
+
+/// One block, replicas by name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamedBlock {
+    /// HDFS block id.
+    pub id: u64,
+    /// Its length.
+    pub bytes: Bytes,
+    /// Hosts with a replica, in YARN's, HDFS's or the SDN's spelling; empty: not known.
+    pub hosts: Vec<HostName>,
 }
 
 impl Dataset {

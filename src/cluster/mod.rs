@@ -8,7 +8,7 @@ pub mod resource;
 pub mod snapshot;
 pub mod topology;
 
-pub use dataset::{Block, Dataset, Datasets, Replicas};
+pub use dataset::{Block, Dataset, Datasets, NamedBlock, NamedDataset, Replicas};
 pub use model::{Applied, Change, Heartbeat, Model, ModelError, NamedContainer, ReportedContainer};
 pub use node::{LabelBits, NodeState, NodeStatics, Registration};
 pub use request::{Ask, Constraints, EdgePattern, Gang, GroupEdge, HintRequest, TaskGroup, WhenFull};

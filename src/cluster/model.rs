@@ -1,198 +1,298 @@
 //! The mutable model behind the snapshots: owned by one writer, changed by facts, published as columns.
+//!
+//! # Code map
+//! - `fact`: [`Change`] (what feeds say), [`Applied`] (what it did), [`ModelError`] (why not).
+//! - `nodes`: registrations, heartbeats, the columns; a refused fact changes nothing.
+//! - `names`: datasets, whose replicas wait for the node that claims a name.
+//! - `wires`: links and switches; distances are counted anew when a snapshot needs them.
+//!
+//! # Invariants
+//! - A row is given to a host name once, and is never another's.
+//! - `occupied` = max(used as reported, sum of known containers), kind by kind.
+//! - A snapshot never changes: what it shares is copied before it is written.
 
-use super::dataset::Dataset;
-use super::node::{NodeState, Registration};
-use super::resource::{NamedResource, Resource, SizeRules};
-use super::snapshot::{LinkLoad, Snapshot, Source};
+mod fact;
+mod names;
+mod nodes;
+#[cfg(test)]
+mod tests;
+mod wires;
+
+pub use fact::{Applied, Change, Heartbeat, ModelError, NamedContainer, ReportedContainer};
+pub use nodes::DEFAULT_RACK;
+
+use super::node::{NodeState, NodeStatics, Registration};
+use super::resource::{KINDS_MAX, NamedResource, Resource, ResourceKinds, SizeRules};
+use super::snapshot::{Heard, LinkLoad, Snapshot};
 use crate::network::Network;
-use crate::units::{BitsPerSec, ContainerId, HostName, LinkIdx, LinkName, Micros, NodeIdx, SchedulerKey, Timestamp};
+use crate::units::{HostName, LinkName, Micros, NodeIdx, SnapshotVersion, Timestamp};
+use names::NamedDatasets;
+use nodes::{Nodes, Report};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+use wires::Wires;
 
-/// One fact for the model, in names. Feeds have checked its shape; names are resolved here.
-#[derive(Debug, Clone)]
-pub enum Change {
-    /// A node registered, or registered again.
-    Register(Registration),
-    /// A registered node reported.
-    Heartbeat(Heartbeat),
-    /// The node left for good (tombstone).
-    Gone(HostName),
-    /// The network as a whole, or its loss.
-    Network(Option<Arc<Network>>),
-    /// A dataset in full, replicas by host name in any spelling.
-    Dataset(Arc<Dataset>),
-    /// The path is no longer registered.
-    DatasetRemoved(Arc<str>),
-    /// A link went down or up, or has another capacity.
-    Link {
-        /// Which.
-        link: LinkName,
-        /// New state, if it changed.
-        up: Option<bool>,
-        /// New capacity, if it changed.
-        capacity: Option<BitsPerSec>,
-    },
-    /// The link is no more (tombstone).
-    LinkRemoved(LinkName),
-    /// A switch went down or up.
-    Switch {
-        /// Which.
-        name: Arc<str>,
-        /// New state.
-        up: bool,
-    },
-    /// Counters of one link.
-    LinkLoad(LinkName, LinkLoad),
-    /// Two-way latency of a pair of hosts.
-    Latency(HostName, HostName, Micros),
-    /// The scheduler's settings.
-    Rules(SizeRules),
-    /// A source spoke without a change.
-    Heard(Source),
-}
+/// Pairs of hosts whose latency is kept: a full mesh of 700 hosts, about 8 MB.
+pub const LATENCY_PAIRS_MAX: usize = 1 << 18;
 
-/// What a NodeManager's heartbeat tells.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Heartbeat {
-    /// Which node, in any spelling.
-    pub host: HostName,
-    /// As reported: allocated or running, see `used_is_running`.
-    pub used: NamedResource,
-    /// `used` leaves out containers that were given away and have not started.
-    pub used_is_running: bool,
-    /// All containers that live on the node; `None`: the feed does not name them.
-    pub containers: Option<Vec<NamedContainer>>,
-    /// RUNNING, UNHEALTHY, DECOMMISSIONING, …
-    pub state: NodeState,
-}
+/// Unknown names that [`Model::unknown_names`] lists.
+const UNKNOWN_LISTED: usize = 32;
 
-/// A container in a heartbeat.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NamedContainer {
-    /// Which.
-    pub id: ContainerId,
-    /// Its size.
-    pub size: NamedResource,
-    /// Which ask it answers.
-    pub key: SchedulerKey,
-}
-
-/// A container in a heartbeat, resolved.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ReportedContainer {
-    /// Which.
-    pub id: ContainerId,
-    /// Its size.
-    pub size: Resource,
-    /// Which ask it answers.
-    pub key: SchedulerKey,
-}
-
-/// The model. Signatures are the contract; see the module's owner for the rest.
+/// The model.
 #[derive(Debug, Default)]
-pub struct Model {}
+pub struct Model {
+    version: u64,
+    dirty: bool,
+    kinds: Arc<ResourceKinds>,
+    rules: Arc<SizeRules>,
+    nodes: Nodes,
+    wires: Wires,
+    datasets: NamedDatasets,
+    link_loads: Arc<BTreeMap<LinkName, LinkLoad>>,
+    latency: Arc<HashMap<(NodeIdx, NodeIdx), Micros>>,
+    heard: Heard,
+}
 
-#[allow(missing_docs, unused_variables, clippy::needless_pass_by_value, clippy::unimplemented)]
 impl Model {
     /// An empty cluster under these size rules.
+    #[must_use]
     pub fn new(rules: SizeRules) -> Self {
-        let _ = rules;
-        unimplemented!()
+        Self { rules: Arc::new(rules), ..Self::default() }
     }
 
     /// Takes a fact in; nothing is visible before [`Model::publish`]. Returns what the ledger and
     /// the monitor need to know.
+    ///
+    /// # Errors
+    /// [`ModelError`]; then the fact changed nothing, and its source does not count as heard.
     pub fn apply(&mut self, change: Change, now: Timestamp) -> Result<Applied, ModelError> {
-        unimplemented!()
+        let source = change.source();
+        let applied = self.take(change, now)?;
+        if let Some(source) = source {
+            self.heard.note(source, now);
+        }
+        self.dirty = true;
+        Ok(applied)
     }
 
-    /// The row of a host, made (UNREGISTERED) if it was never named.
+    /// The row of a host in any spelling, made (UNREGISTERED) if it was never named.
     pub fn intern_host(&mut self, host: &HostName) -> NodeIdx {
-        unimplemented!()
+        if let Some(node) = self.nodes.statics.find(host.as_str()) {
+            return node;
+        }
+        self.dirty = true;
+        self.nodes.intern(host, &DEFAULT_RACK.into())
     }
 
-    /// Sets a state that the monitor concluded (STALE, LOST). Returns the containers that were on a node that is gone now.
-    pub fn set_state(&mut self, node: NodeIdx, state: NodeState, now: Timestamp) -> Vec<ReportedContainer> {
-        unimplemented!()
+    /// Sets a state that the monitor concluded (STALE, LOST). Returns the containers that were on a node that is
+    /// gone now. When it happened does not matter here: what the model keeps is when the node was last heard.
+    pub fn set_state(&mut self, node: NodeIdx, state: NodeState, _now: Timestamp) -> Vec<ReportedContainer> {
+        self.dirty = true;
+        self.nodes.leave(node, state)
     }
 
-    /// When a node was last heard.
+    /// When a node last registered or reported.
+    #[must_use]
     pub fn last_heard(&self, node: NodeIdx) -> Option<Timestamp> {
-        unimplemented!()
+        self.nodes.heard(node)
     }
 
     /// A new version of the snapshot; shares everything that did not change.
     pub fn publish(&mut self, now: Timestamp) -> Arc<Snapshot> {
-        unimplemented!()
+        let renamed = std::mem::take(&mut self.nodes.renamed);
+        self.datasets.renamed(&renamed, &self.nodes.statics);
+        let moved = std::mem::take(&mut self.nodes.moved);
+        let topology = self.wires.topology(&self.nodes.statics, moved);
+        self.version += 1;
+        self.dirty = false;
+        Arc::new(Snapshot {
+            version: SnapshotVersion(self.version),
+            taken_at: now,
+            kinds: Arc::clone(&self.kinds),
+            rules: Arc::clone(&self.rules),
+            statics: Arc::clone(&self.nodes.statics),
+            state: self.nodes.state.clone(),
+            occupied: self.nodes.occupied.clone(),
+            containers: self.nodes.containers.clone(),
+            topology,
+            datasets: Arc::clone(&self.datasets.resolved),
+            applications: Arc::clone(&self.nodes.applications),
+            link_loads: Arc::clone(&self.link_loads),
+            latency: Arc::clone(&self.latency),
+            heard: self.heard,
+        })
     }
 
     /// Whether anything changed since the last publish.
-    pub fn dirty(&self) -> bool {
-        unimplemented!()
+    #[must_use]
+    pub const fn dirty(&self) -> bool {
+        self.dirty
     }
-}
 
-/// What a change did, for ledger and monitor.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Applied {
-    /// Nothing they need to know.
-    Quiet,
-    /// A node is there (again); `was` is its state before.
-    NodeUp {
-        /// Which.
-        node: NodeIdx,
-        /// Its state before.
-        was: NodeState,
-    },
-    /// The node's containers after the heartbeat, with which are new and which ended.
-    NodeReported {
-        /// Which.
-        node: NodeIdx,
-        /// Containers not known before, oldest id first.
-        appeared: Vec<ReportedContainer>,
-        /// Containers that are no more.
-        ended: Vec<ReportedContainer>,
-        /// Whether the feed names containers.
-        named: bool,
-        /// Used before and now, as reported.
-        used: (Resource, Resource),
-    },
-    /// The node is gone (tombstone); these containers were on it.
-    NodeGone {
-        /// Which.
-        node: NodeIdx,
-        /// What was on it.
-        containers: Vec<ReportedContainer>,
-    },
-    /// The network changed: these links (empty: all of it).
-    NetworkChanged {
-        /// Links whose state or capacity changed, or that hang on a switch that changed.
-        links: Vec<LinkIdx>,
-    },
-}
+    /// Names of replicas that no node claims: the first 32 by name, and how many there are. They are as of the
+    /// last publish, except for datasets that came since.
+    #[must_use]
+    pub fn unknown_names(&self) -> (Vec<String>, u64) {
+        self.datasets.unknown(UNKNOWN_LISTED)
+    }
 
-/// A fact that the model can't take.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ModelError {
-    /// A heartbeat or tombstone of a node that never registered.
-    #[error("node \"{0}\" is not registered")]
-    UnknownNode(String),
-    /// A change of a link or switch that the network does not have.
-    #[error("the network has no {what} \"{name}\"")]
-    UnknownVertex {
-        /// link, switch
-        what: &'static str,
-        /// Its name.
-        name: String,
-    },
-    /// One label, class or resource kind too many.
-    #[error("{what} \"{name}\" is one too many: at most {limit}")]
-    TooMany {
-        /// label, machine class, resource kind
-        what: &'static str,
-        /// The one that found no place.
-        name: String,
-        /// How many there may be.
-        limit: usize,
-    },
+    /// Names, racks, totals as of now, ahead of the next publish.
+    #[must_use]
+    pub fn statics(&self) -> &NodeStatics {
+        &self.nodes.statics
+    }
+
+    /// A node's state as of now; `None`: no such row.
+    #[must_use]
+    pub fn state(&self, node: NodeIdx) -> Option<NodeState> {
+        self.nodes.state.get(node.at()).copied()
+    }
+
+    /// Occupied on a node as of now.
+    #[must_use]
+    pub fn occupied(&self, node: NodeIdx) -> Resource {
+        self.nodes.occupied.get(node.at()).copied().unwrap_or_default()
+    }
+
+    /// Containers known on a node, oldest id first.
+    #[must_use]
+    pub fn containers_of(&self, node: NodeIdx) -> &[ReportedContainer] {
+        self.nodes.containers_of(node)
+    }
+
+    /// Names of the resource kinds.
+    #[must_use]
+    pub const fn kinds(&self) -> &Arc<ResourceKinds> {
+        &self.kinds
+    }
+
+    /// Sizes YARN really allocates.
+    #[must_use]
+    pub const fn rules(&self) -> &Arc<SizeRules> {
+        &self.rules
+    }
+
+    /// The network as of now.
+    #[must_use]
+    pub const fn network(&self) -> Option<&Arc<Network>> {
+        self.wires.network.as_ref()
+    }
+
+    fn take(&mut self, change: Change, now: Timestamp) -> Result<Applied, ModelError> {
+        match change {
+            Change::Register(registration) => return self.register(&registration, now),
+            Change::Heartbeat(heartbeat) => return self.heartbeat(&heartbeat, now),
+            Change::Gone(host) => return self.gone(&host),
+            Change::Network(network) => return Ok(self.replace_network(network)),
+            Change::Link { link, up, capacity } => return self.wires.set_link(&link, up, capacity),
+            Change::LinkRemoved(link) => {
+                let applied = self.wires.remove_link(&link)?;
+                if self.link_loads.contains_key(&link) {
+                    Arc::make_mut(&mut self.link_loads).remove(&link);
+                }
+                return Ok(applied);
+            }
+            Change::Switch { name, up } => return self.wires.set_switch(&name, up),
+            Change::Dataset(dataset) => self.datasets.put(dataset, &self.nodes.statics),
+            Change::DatasetRemoved(path) => self.datasets.remove(&path),
+            Change::LinkLoad(link, load) => self.set_load(link, load)?,
+            Change::Latency(from, to, rtt) => self.set_latency(&from, &to, rtt)?,
+            Change::Rules(rules) => self.rules = Arc::new(rules),
+            Change::Heard(_) => {}
+        }
+        Ok(Applied::Quiet)
+    }
+
+    fn register(&mut self, registration: &Registration, now: Timestamp) -> Result<Applied, ModelError> {
+        self.nodes.check_room(registration)?;
+        let total = self.rows([&registration.total])?[0];
+        Ok(self.nodes.register(registration, total, now))
+    }
+
+    fn heartbeat(&mut self, heartbeat: &Heartbeat, now: Timestamp) -> Result<Applied, ModelError> {
+        let node = self.nodes.reporting(&heartbeat.host)?;
+        let named = heartbeat.containers.as_deref().unwrap_or_default();
+        let sizes = std::iter::once(&heartbeat.used).chain(named.iter().map(|container| &container.size));
+        let rows = self.rows(sizes)?;
+        let resolved = named.iter().zip(&rows[1..]);
+        let containers =
+            resolved.map(|(container, &size)| ReportedContainer { id: container.id, size, key: container.key });
+        let report = Report {
+            used: rows[0],
+            containers: containers.collect(),
+            named: heartbeat.containers.is_some(),
+            state: heartbeat.state,
+        };
+        Ok(self.nodes.report(node, report, now))
+    }
+
+    fn gone(&mut self, host: &HostName) -> Result<Applied, ModelError> {
+        let unknown = || ModelError::UnknownNode(host.to_string());
+        let node = self.nodes.statics.find(host.as_str()).ok_or_else(unknown)?;
+        match self.nodes.state[node.at()] {
+            NodeState::Unregistered => Err(unknown()),
+            NodeState::Decommissioned => Ok(Applied::Quiet),
+            _ => Ok(Applied::NodeGone { node, containers: self.nodes.leave(node, NodeState::Decommissioned) }),
+        }
+    }
+
+    fn replace_network(&mut self, network: Option<Arc<Network>>) -> Applied {
+        let applied = self.wires.replace(network);
+        if self.link_loads.keys().any(|link| !self.wires.has_link(link)) {
+            Arc::make_mut(&mut self.link_loads).retain(|link, _| self.wires.has_link(link));
+        }
+        applied
+    }
+
+    fn set_load(&mut self, link: LinkName, load: LinkLoad) -> Result<(), ModelError> {
+        if !self.wires.has_link(&link) {
+            return Err(ModelError::UnknownVertex { what: "link", name: link.to_string() });
+        }
+        if self.link_loads.get(&link) != Some(&load) {
+            Arc::make_mut(&mut self.link_loads).insert(link, load);
+        }
+        Ok(())
+    }
+
+    fn set_latency(&mut self, from: &HostName, to: &HostName, rtt: Micros) -> Result<(), ModelError> {
+        let find = |host: &HostName| {
+            self.nodes.statics.find(host.as_str()).ok_or_else(|| ModelError::UnknownNode(host.to_string()))
+        };
+        let (from, to) = (find(from)?, find(to)?);
+        let pair = (from.min(to), from.max(to)); // two-way: one entry serves both directions
+        let known = self.latency.get(&pair);
+        if known.is_none() && self.latency.len() == LATENCY_PAIRS_MAX {
+            let name = format!("{} – {}", self.nodes.statics.host[from.at()], self.nodes.statics.host[to.at()]);
+            return Err(ModelError::TooMany { what: "latency pair", name, limit: LATENCY_PAIRS_MAX });
+        }
+        if known != Some(&rtt) {
+            Arc::make_mut(&mut self.latency).insert(pair, rtt);
+        }
+        Ok(())
+    }
+
+    /// Rows of named amounts; kinds become known only if all of them find a place.
+    fn rows<'a>(&mut self, named: impl IntoIterator<Item = &'a NamedResource>) -> Result<Vec<Resource>, ModelError> {
+        let mut grown: Option<ResourceKinds> = None;
+        let mut rows = Vec::new();
+        for amount in named {
+            let row = match amount.to_row(grown.as_ref().unwrap_or(&self.kinds)) {
+                Ok(row) => row,
+                Err(_) => {
+                    let kinds = grown.get_or_insert_with(|| ResourceKinds::clone(&self.kinds));
+                    let too_many = |error: super::resource::TooManyKinds| ModelError::TooMany {
+                        what: "resource kind",
+                        name: error.name,
+                        limit: KINDS_MAX,
+                    };
+                    amount.intern(kinds).map_err(too_many)?
+                }
+            };
+            rows.push(row);
+        }
+        if let Some(kinds) = grown {
+            self.kinds = Arc::new(kinds);
+        }
+        Ok(rows)
+    }
 }

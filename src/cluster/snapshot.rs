@@ -41,7 +41,7 @@ pub struct Snapshot {
     pub applications: Arc<Applications>,
     /// Measured loads by link.
     pub link_loads: Arc<BTreeMap<LinkName, LinkLoad>>,
-    /// Measured two-way latency by pair of hosts.
+    /// Measured two-way latency by pair of hosts, the lower index first.
     pub latency: Arc<HashMap<(NodeIdx, NodeIdx), Micros>>,
     /// When each source was last heard.
     pub heard: Heard,

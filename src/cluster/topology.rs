@@ -22,31 +22,30 @@ impl Topology {
     /// Places every node in `network`, or by rack path where there is none or it does not know the node.
     #[must_use]
     pub fn new(network: Option<Arc<Network>>, nodes: &NodeStatics) -> Self {
-        match network {
-            Some(network) => Self::from_network(network, nodes),
-            None => Self {
-                distances: Arc::new(Distances::from_racks(&nodes.racks)),
-                edge: nodes.rack.iter().map(|rack| Some(EdgeIdx(rack.0))).collect(),
-                vertex: vec![None; nodes.len()],
-                network: None,
-            },
-        }
+        let distances = match &network {
+            Some(network) => Distances::build(network),
+            None => Distances::from_racks(&nodes.racks),
+        };
+        Self::placed(network, Arc::new(distances), nodes)
     }
 
-    fn from_network(network: Arc<Network>, nodes: &NodeStatics) -> Self {
-        let distances = Distances::build(&network);
-        let mut vertex: Vec<Option<VertexIdx>> = vec![None; nodes.len()];
-        for (at, host) in nodes.host.iter().enumerate() {
-            vertex[at] = network.vertex(host.as_str());
-        }
-        // The SDN may know a host by another of its names.
-        for (alias, node) in &nodes.by_alias {
-            if let Some(found) = network.vertex(alias) {
-                vertex[node.at()].get_or_insert(found);
-            }
+    /// Places every node where the distances are known already: those of `network`, or of the racks without one.
+    #[must_use]
+    pub fn placed(network: Option<Arc<Network>>, distances: Arc<Distances>, nodes: &NodeStatics) -> Self {
+        let Some(known) = &network else {
+            let edge = nodes.rack.iter().map(|rack| Some(EdgeIdx(rack.0))).collect();
+            return Self { distances, edge, vertex: vec![None; nodes.len()], network };
+        };
+        let mut vertex: Vec<_> = nodes.host.iter().map(|host| known.vertex(host.as_str())).collect();
+        // The SDN may know a host by another of its names; of several, the first vertex, whatever the map's order.
+        let aliases = nodes.by_alias.iter().filter_map(|(alias, node)| Some((*node, known.vertex(alias)?)));
+        let mut by_alias: Vec<_> = aliases.collect();
+        by_alias.sort_unstable();
+        for (node, found) in by_alias {
+            vertex[node.at()].get_or_insert(found);
         }
         let edge = vertex.iter().map(|vertex| vertex.and_then(|vertex| distances.edge_of(vertex))).collect();
-        Self { distances: Arc::new(distances), edge, vertex, network: Some(network) }
+        Self { distances, edge, vertex, network }
     }
 
     /// Switches above the edge layer between two nodes: 0 under one switch; `None`: unknown or cut off.

@@ -1,0 +1,174 @@
+//! Facts that the model takes in, what they did, and why one may be refused.
+
+use super::super::dataset::NamedDataset;
+use super::super::node::{NodeState, Registration};
+use super::super::resource::{NamedResource, Resource, SizeRules};
+use super::super::snapshot::{LinkLoad, Source};
+use crate::network::Network;
+use crate::units::{BitsPerSec, ContainerId, HostName, LinkIdx, LinkName, Micros, NodeIdx, SchedulerKey};
+use std::sync::Arc;
+
+/// One fact for the model, in names. Feeds have checked its shape; names are resolved here.
+#[derive(Debug, Clone)]
+pub enum Change {
+    /// A node registered, or registered again.
+    Register(Registration),
+    /// A registered node reported.
+    Heartbeat(Heartbeat),
+    /// The node left for good (tombstone).
+    Gone(HostName),
+    /// The network as a whole, or its loss.
+    Network(Option<Arc<Network>>),
+    /// A dataset in full, replicas by host name in any spelling.
+    Dataset(Arc<NamedDataset>),
+    /// The path is no longer registered.
+    DatasetRemoved(Arc<str>),
+    /// A link went down or up, or has another capacity.
+    Link {
+        /// Which.
+        link: LinkName,
+        /// New state, if it changed.
+        up: Option<bool>,
+        /// New capacity, if it changed.
+        capacity: Option<BitsPerSec>,
+    },
+    /// The link is no more (tombstone).
+    LinkRemoved(LinkName),
+    /// A switch went down or up.
+    Switch {
+        /// Which.
+        name: Arc<str>,
+        /// New state.
+        up: bool,
+    },
+    /// Counters of one link.
+    LinkLoad(LinkName, LinkLoad),
+    /// Two-way latency of a pair of hosts.
+    Latency(HostName, HostName, Micros),
+    /// The scheduler's settings.
+    Rules(SizeRules),
+    /// A source spoke without a change.
+    Heard(Source),
+}
+
+impl Change {
+    /// The source that speaks through this fact; `None`: the operator.
+    #[must_use]
+    pub const fn source(&self) -> Option<Source> {
+        match self {
+            Self::Register(_) | Self::Heartbeat(_) | Self::Gone(_) => Some(Source::Heartbeats),
+            Self::Network(_) | Self::Link { .. } | Self::LinkRemoved(_) | Self::Switch { .. } => Some(Source::Topology),
+            Self::Dataset(_) | Self::DatasetRemoved(_) => Some(Source::Blocks),
+            Self::LinkLoad(..) => Some(Source::LinkStats),
+            Self::Latency(..) => Some(Source::Latency),
+            Self::Heard(source) => Some(*source),
+            Self::Rules(_) => None,
+        }
+    }
+}
+
+/// What a NodeManager's heartbeat tells.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Heartbeat {
+    /// Which node, in any spelling.
+    pub host: HostName,
+    /// As reported: allocated or running, see `used_is_running`.
+    pub used: NamedResource,
+    /// `used` leaves out containers that were given away and have not started.
+    pub used_is_running: bool,
+    /// All containers that live on the node; `None`: the feed does not name them.
+    pub containers: Option<Vec<NamedContainer>>,
+    /// RUNNING, UNHEALTHY, DECOMMISSIONING, …
+    pub state: NodeState,
+}
+
+/// A container in a heartbeat.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamedContainer {
+    /// Which.
+    pub id: ContainerId,
+    /// Its size.
+    pub size: NamedResource,
+    /// Which ask it answers.
+    pub key: SchedulerKey,
+}
+
+/// A container in a heartbeat, resolved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReportedContainer {
+    /// Which.
+    pub id: ContainerId,
+    /// Its size.
+    pub size: Resource,
+    /// Which ask it answers.
+    pub key: SchedulerKey,
+}
+
+/// What a change did, for ledger and monitor.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Applied {
+    /// Nothing they need to know.
+    Quiet,
+    /// A node registered (again); `was` is its state before.
+    NodeUp {
+        /// Which.
+        node: NodeIdx,
+        /// Its state before.
+        was: NodeState,
+    },
+    /// The node's containers after the heartbeat, with which are new and which ended.
+    NodeReported {
+        /// Which.
+        node: NodeIdx,
+        /// Its state before: STALE or LOST means that this heartbeat brought it back.
+        was: NodeState,
+        /// Its state now.
+        state: NodeState,
+        /// Containers not known before, oldest id first; a known one of a new size is in both lists.
+        appeared: Vec<ReportedContainer>,
+        /// Containers that are no more, oldest id first.
+        ended: Vec<ReportedContainer>,
+        /// Whether the feed names containers.
+        named: bool,
+        /// Used before and now, as reported.
+        used: (Resource, Resource),
+    },
+    /// The node is gone (tombstone, or its own word); these containers were on it.
+    NodeGone {
+        /// Which.
+        node: NodeIdx,
+        /// What was on it, oldest id first.
+        containers: Vec<ReportedContainer>,
+    },
+    /// The network changed: these links (empty: all of it).
+    NetworkChanged {
+        /// Links whose use or capacity changed, ascending.
+        links: Vec<LinkIdx>,
+    },
+}
+
+/// A fact that the model can't take. It changed nothing.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ModelError {
+    /// A heartbeat, tombstone or measurement of a node that is not registered.
+    #[error("node \"{0}\" is not registered")]
+    UnknownNode(String),
+    /// A change of a link or switch that the network does not have.
+    #[error("the network has no {what} \"{name}\"")]
+    UnknownVertex {
+        /// link, switch
+        what: &'static str,
+        /// Its name.
+        name: String,
+    },
+    /// One label, class, resource kind or latency pair too many.
+    #[error("{what} \"{name}\" is one too many: at most {limit}")]
+    TooMany {
+        /// label, machine class, resource kind, latency pair
+        what: &'static str,
+        /// The one that found no place.
+        name: String,
+        /// How many there may be.
+        limit: usize,
+    },
+}
