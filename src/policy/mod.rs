@@ -8,15 +8,21 @@
 //! same answer; a placement stays within candidates, room and bounds of its problem.
 
 pub mod advise;
+pub mod baselines;
 pub mod budget;
 pub mod dispatch;
+mod filling;
+pub mod load;
+pub mod params;
 pub mod place;
 pub mod problem;
+pub mod registry;
 
 pub use advise::{PlaceData, Plan, Rebalance, Route};
 pub use budget::Budget;
 pub use dispatch::{Dispatch, DynDispatch};
-pub use place::{Ended, Place, PlaceError, Placement, Share};
+pub use params::{ParamError, Params, PolicyTable};
+pub use place::{Ended, Objective, Place, PlaceError, Placement, Share};
 pub use problem::{Degraded, GroupProblem, PlaceProblem, Reason};
 
 /// A scheduling policy: a name, what it is, and which capabilities it has.
@@ -26,6 +32,9 @@ pub trait Policy: Send + Sync {
 
     /// One sentence, with the paper where there is one.
     fn summary(&self) -> &'static str;
+
+    /// Its parameters as `[policy.NAME]` of the configuration would give them.
+    fn params_toml(&self) -> String;
 
     /// *place*, if it can.
     fn as_place(&self) -> Option<&dyn Place> {

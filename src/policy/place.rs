@@ -14,6 +14,22 @@ pub trait Place: Send + Sync {
     /// # Errors
     /// [`PlaceError`] where the policy can't work on such a problem at all.
     fn place(&self, problem: &PlaceProblem<'_>, budget: &mut Budget<'_>) -> Result<Placement, PlaceError>;
+
+    /// This policy's objective of any placement of the problem, another policy's for example; `None`: it
+    /// follows a rule and has no objective.
+    fn objective(&self, problem: &PlaceProblem<'_>, placement: &Placement) -> Option<Objective> {
+        let _ = (problem, placement);
+        None
+    }
+}
+
+/// A policy's objective and what it is made of.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Objective {
+    /// Lower is better.
+    pub value: f64,
+    /// Its parts by name.
+    pub parts: Vec<(String, f64)>,
 }
 
 /// Where containers go, by group, as counts: never one entry a task.
