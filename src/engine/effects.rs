@@ -1,0 +1,205 @@
+//! What a call to the engine asks the outside to do: journal operations and messages.
+
+use super::decision::Refusal;
+use super::journal::Batch;
+use super::routes::RouteUpdate;
+use crate::cluster::HintRequest;
+use crate::units::{AttemptId, ContainerId, HostName, LeaseId, Micros, RackPath, RequestId};
+use std::sync::Arc;
+
+/// Drained by the runtime after every call. The journal part is to be durable before any message
+/// of the same drain leaves.
+#[derive(Debug, Default)]
+pub struct Effects {
+    /// What is to be remembered, in order.
+    pub journal: Batch,
+    /// What is to be sent or counted, in order.
+    pub out: Vec<Effect>,
+}
+
+impl Effects {
+    /// Whether there is nothing to do.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.journal.is_empty() && self.out.is_empty()
+    }
+
+    /// Adds to a counter.
+    pub(crate) fn count(&mut self, counter: Counter, by: u64) {
+        if by > 0 {
+            self.out.push(Effect::Count(counter, by));
+        }
+    }
+}
+
+/// One message to the outside.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Effect {
+    /// Down the attempt's Follow stream.
+    Follow {
+        /// Whose stream.
+        attempt: AttemptId,
+        /// What.
+        message: FollowBody,
+        /// `foreign_use`, `node_lost`, `node_gone`, `new_attempt`, …
+        cause: &'static str,
+    },
+    /// Tasks that ran on a node which is gone are to be placed anew: run this request as if its
+    /// ApplicationMaster had sent it, and push the answer on its Follow stream.
+    Replace {
+        /// Exactly the groups and counts that were hit.
+        request: Arc<HintRequest>,
+        /// `node_lost` or `node_gone`.
+        cause: &'static str,
+        /// The node.
+        node: HostName,
+    },
+    /// To a route watcher.
+    Routes {
+        /// Its name.
+        watcher: Arc<str>,
+        /// What changed.
+        update: RouteUpdate,
+    },
+    /// The answer of this request id is no longer kept.
+    AnswerForgotten(RequestId),
+    /// The attempt is over: its Follow stream may end.
+    AttemptEnded(AttemptId),
+    /// To a metric.
+    Count(Counter, u64),
+}
+
+/// Advice on a Follow stream; hints themselves are pushed by the runtime, from the answer.
+#[derive(Debug, Clone, PartialEq)]
+pub enum FollowBody {
+    /// A group should wait.
+    NotYet {
+        /// Which.
+        group: Arc<str>,
+        /// Stable token.
+        reason: Arc<str>,
+        /// For how long, where it can be told.
+        expected_wait: Option<Micros>,
+    },
+    /// These leases ended before they were used.
+    Withdraw {
+        /// Which.
+        leases: Vec<LeaseId>,
+        /// On this host.
+        host: HostName,
+        /// Stable token.
+        reason: &'static str,
+    },
+    /// Map output of a rack should be sent on.
+    StartShuffle {
+        /// From.
+        from_rack: RackPath,
+        /// To.
+        to_rack: RackPath,
+    },
+    /// A container would be better off elsewhere.
+    Move {
+        /// Which.
+        container: ContainerId,
+        /// Where to.
+        to: HostName,
+        /// Share of the cost before that the move saves.
+        gain: f64,
+    },
+}
+
+/// What the engine counts; `telemetry` gives these their metric names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Counter {
+    /// Leases granted.
+    LeasesGranted,
+    /// Leases that became a container.
+    LeasesBound,
+    /// Leases given back, by the application or because it ended.
+    LeasesReleased,
+    /// Leases withdrawn because foreign use left no room for them, or their node is gone.
+    LeasesWithdrawn,
+    /// Leases that ended at their time-to-live.
+    LeasesExpired,
+    /// Leases taken back because the journal failed.
+    LeasesUndone,
+    /// Containers hinted, with or without a lease.
+    HintsIssued,
+    /// Allocations on the host that was hinted.
+    HintsFollowed,
+    /// Allocations on another host than the one hinted.
+    HintsElsewhere,
+    /// In shadow mode: allocations on the host that would have been hinted.
+    ShadowAgreed,
+    /// In shadow mode: allocations elsewhere.
+    ShadowDiffered,
+    /// Commits that found less room than their proposal had seen.
+    CommitConflicts,
+    /// Nodes that went stale.
+    NodesStale,
+    /// Nodes that went lost or left.
+    NodesLost,
+    /// Nodes that came back from stale or lost.
+    NodesBack,
+    /// Containers whose task was placed anew.
+    TasksReplaced,
+    /// Containers on a node that is gone for which no request is remembered.
+    TasksUnknown,
+    /// Answers forgotten before their time, for lack of room.
+    AnswersEvicted,
+    /// Attempts forgotten for lack of room.
+    AttemptsEvicted,
+    /// Finished tasks taken into the history.
+    HistorySamples,
+    /// Recurring-job keys forgotten for lack of room.
+    HistoryEvicted,
+    /// Watched routes that changed.
+    RoutesChanged,
+}
+
+impl Counter {
+    /// Stable token.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::LeasesGranted => "leases_granted",
+            Self::LeasesBound => "leases_bound",
+            Self::LeasesReleased => "leases_released",
+            Self::LeasesWithdrawn => "leases_withdrawn",
+            Self::LeasesExpired => "leases_expired",
+            Self::LeasesUndone => "leases_undone",
+            Self::HintsIssued => "hints_issued",
+            Self::HintsFollowed => "hints_followed",
+            Self::HintsElsewhere => "hints_elsewhere",
+            Self::ShadowAgreed => "shadow_agreed",
+            Self::ShadowDiffered => "shadow_differed",
+            Self::CommitConflicts => "commit_conflicts",
+            Self::NodesStale => "nodes_stale",
+            Self::NodesLost => "nodes_lost",
+            Self::NodesBack => "nodes_back",
+            Self::TasksReplaced => "tasks_replaced",
+            Self::TasksUnknown => "tasks_unknown",
+            Self::AnswersEvicted => "answers_evicted",
+            Self::AttemptsEvicted => "attempts_evicted",
+            Self::HistorySamples => "history_samples",
+            Self::HistoryEvicted => "history_evicted",
+            Self::RoutesChanged => "routes_changed",
+        }
+    }
+}
+
+/// What a commit came to.
+#[derive(Debug, Clone)]
+pub enum CommitOutcome {
+    /// Leased and remembered; send the answer once the journal batch is durable.
+    Committed(Arc<super::answers::Answer>),
+    /// Nothing was taken: these nodes have less room than the proposal saw. Propose again on the next generation.
+    Conflict {
+        /// Ascending by position in the cluster.
+        nodes: Vec<HostName>,
+    },
+    /// The same request was answered meanwhile; this is that answer.
+    Answered(Arc<super::answers::Answer>),
+    /// It can't be committed at all.
+    Refused(Refusal),
+}

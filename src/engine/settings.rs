@@ -1,0 +1,76 @@
+//! The engine's settings: a plain struct that configuration fills and a reload replaces.
+
+use crate::cluster::Source;
+use crate::units::Micros;
+
+/// Settings of the engine. Every default is an operator's safe start.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EngineSettings {
+    /// Time-to-live of a lease.
+    pub lease_ttl: Micros,
+    /// A node silent for longer is stale: it gets no hints.
+    pub stale_after: Micros,
+    /// A node silent for longer is lost: its tasks are placed anew.
+    pub lost_after: Micros,
+    /// An answer is kept for so long after its last lease ended.
+    pub answers_keep: Micros,
+    /// Answers kept; beyond it the oldest without live leases go first.
+    pub answers_max: usize,
+    /// Attempts kept; beyond it the oldest without live leases go first.
+    pub attempts_max: usize,
+    /// Requests remembered by attempt for re-placing; the oldest go first.
+    pub requests_per_attempt: usize,
+    /// Recurring-job keys kept; the longest unused go first.
+    pub history_keys: usize,
+    /// Samples kept by key and group; the oldest go first.
+    pub history_samples: usize,
+    /// Ages beyond which a source counts as old.
+    pub max_age: SourceAges,
+}
+
+/// A time by source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SourceAges(pub [Micros; Source::ALL.len()]);
+
+impl SourceAges {
+    /// The time of `source`.
+    #[must_use]
+    pub const fn of(&self, source: Source) -> Micros {
+        self.0[source as usize]
+    }
+
+    /// Sets the time of `source`.
+    pub const fn set(&mut self, source: Source, age: Micros) {
+        self.0[source as usize] = age;
+    }
+}
+
+impl Default for SourceAges {
+    /// Heartbeats 10 s, block reports an hour (HDFS sends full ones every six, changes at once), topology
+    /// a day (it changes by events), counters and latency a minute, events ten minutes.
+    fn default() -> Self {
+        let mut ages = Self([Micros::from_secs(60); Source::ALL.len()]);
+        ages.set(Source::Heartbeats, Micros::from_secs(10));
+        ages.set(Source::Blocks, Micros::from_secs(3_600));
+        ages.set(Source::Topology, Micros::from_secs(86_400));
+        ages.set(Source::Events, Micros::from_secs(600));
+        ages
+    }
+}
+
+impl Default for EngineSettings {
+    fn default() -> Self {
+        Self {
+            lease_ttl: Micros::from_secs(30),
+            stale_after: Micros::from_secs(10),
+            lost_after: Micros::from_secs(60),
+            answers_keep: Micros::from_secs(600),
+            answers_max: 100_000,
+            attempts_max: 20_000,
+            requests_per_attempt: 64,
+            history_keys: 10_000,
+            history_samples: 64,
+            max_age: SourceAges::default(),
+        }
+    }
+}
