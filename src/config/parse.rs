@@ -1,11 +1,16 @@
 //! The sections of the file: which keys there are, their defaults and bounds, and rules across keys.
 
 use super::reader::{Key, Problems, Reader, Section, show_duration};
-use super::{Config, History, Leases, Limits, Listen, Log, MaxAge, Model, Placer, Policies, Queue, Store, Yarn};
-use crate::cluster::{Calculator, Resource, SizeRules};
-use crate::engine::Mode;
-use crate::policy::registry;
-use crate::solve::nearest;
+use super::{Config, Log};
+use crate::cluster::{Calculator, Resource, SizeRules, Source};
+use crate::engine::{EngineSettings, Mode, SourceAges};
+use crate::policy::{params, registry};
+use crate::runtime::options::{
+    FeedLimits, FollowOptions, Listen, Options, Placer, Policies, PoolOptions, Queue, Settings, Store,
+};
+use crate::server::convert;
+use crate::telemetry::logs::{LogFormat, check_filter};
+use crate::units::Micros;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -32,16 +37,18 @@ pub(super) fn config(text: &str, file: &str) -> Result<Config, Problems> {
         // What follows a syntax error is guesswork; its problems would mislead.
         return Err(Problems(reader.into_problems()));
     }
+    let keys = flat(&table);
     let mut root = Section::root(table);
-    let listen = listen(&mut root, &mut reader);
+    let limits = limits(&mut root, &mut reader);
+    let (listen, metrics) = listen(&mut root, &mut reader, &limits);
     let log = log(&mut root, &mut reader);
     let store = store(&mut root, &mut reader);
-    let yarn = yarn(&mut root, &mut reader);
-    let placer = placer(&mut root, &mut reader);
-    let leases = leases(&mut root, &mut reader);
-    let model = model(&mut root, &mut reader);
-    let history = history(&mut root, &mut reader);
-    let limits = limits(&mut root, &mut reader);
+    let rules = yarn(&mut root, &mut reader);
+    let (placer, pool) = placer(&mut root, &mut reader);
+    let mut engine = EngineSettings { answers_max: limits.answers, leases_max: limits.leases, ..Default::default() };
+    let follow = leases(&mut root, &mut reader, &mut engine, &limits);
+    let publish_every = model(&mut root, &mut reader, &mut engine);
+    history(&mut root, &mut reader, &mut engine);
     let policies = policies(&mut root, &mut reader);
     let queues = queues(&mut root, &mut reader);
     root.finish(&mut reader);
@@ -49,21 +56,70 @@ pub(super) fn config(text: &str, file: &str) -> Result<Config, Problems> {
     if !problems.is_empty() {
         return Err(Problems(problems));
     }
-    let file = file.to_owned();
-    Ok(Config { file, listen, log, store, yarn, placer, leases, model, history, limits, policies, queues })
+    let settings = Settings {
+        file: file.to_owned(),
+        generation: 1,
+        engine,
+        placer,
+        policies,
+        queues,
+        limits: limits.request,
+        follow,
+        watched_pairs: limits.watched_pairs,
+    };
+    let options = Options { listen, store, pool, rules, publish_every, feeds: limits.feeds, settings, reload: None };
+    Ok(Config { options, log, metrics, keys })
 }
 
-fn listen(root: &mut Section<'_>, reader: &mut Reader<'_>) -> Listen {
+/// Keys that only a restart puts into force.
+pub(super) fn needs_restart(key: &str) -> bool {
+    const SECTIONS: [&str; 3] = ["listen.", "log.", "store."];
+    const KEYS: [&str; 7] = [
+        "placer.threads",
+        "placer.queue",
+        "model.publish_every",
+        "limits.message_bytes",
+        "limits.streams_per_connection",
+        "limits.nodes",
+        "limits.blocks",
+    ];
+    SECTIONS.iter().any(|section| key.starts_with(section)) || key.starts_with("yarn.") || KEYS.contains(&key)
+}
+
+/// Every value under its dotted key, as written.
+fn flat(table: &toml::Spanned<DeTable<'_>>) -> Vec<(String, String)> {
+    fn walk(path: &str, table: &DeTable<'_>, into: &mut Vec<(String, String)>) {
+        for (name, value) in table {
+            let name = name.get_ref();
+            let key = if path.is_empty() { name.to_string() } else { format!("{path}.{name}") };
+            match value.get_ref() {
+                DeValue::Table(inner) => walk(&key, inner, into),
+                other => into.push((key, format!("{other:?}"))),
+            }
+        }
+    }
+    let mut keys = Vec::new();
+    walk("", table.get_ref(), &mut keys);
+    keys
+}
+
+fn micros(span: Duration) -> Micros {
+    Micros(u64::try_from(span.as_micros()).unwrap_or(u64::MAX))
+}
+
+fn listen(root: &mut Section<'_>, reader: &mut Reader<'_>, limits: &Limits) -> (Listen, Option<SocketAddr>) {
     let mut section = root.section(reader, "listen");
     let listen = Listen {
         // Next to nothing else of Hadoop's (8020–8088, 9864–9870).
         grpc: section.get(reader, "grpc", SocketAddr::from(([127, 0, 0, 1], 8470))),
         admin_socket: PathBuf::from(section.get(reader, "admin_socket", "/run/hintd/admin.sock".to_owned())),
-        metrics: section.get(reader, "metrics", Some(SocketAddr::from(([127, 0, 0, 1], 9470)))),
+        message_bytes: limits.message_bytes,
+        streams_per_connection: limits.streams_per_connection,
         insecure_bind: section.get(reader, "insecure_bind", false),
         drain: section.bounded(reader, "drain", 10 * SECOND, Duration::ZERO..=10 * MINUTE),
     };
-    let exposed = [("grpc", Some(listen.grpc)), ("metrics", listen.metrics)];
+    let metrics = section.get(reader, "metrics", Some(SocketAddr::from(([127, 0, 0, 1], 9470))));
+    let exposed = [("grpc", Some(listen.grpc)), ("metrics", metrics)];
     for (name, address) in exposed.into_iter().filter_map(|(name, address)| address.map(|address| (name, address))) {
         if !address.ip().is_loopback() && !listen.insecure_bind {
             let message = format!(
@@ -73,27 +129,21 @@ fn listen(root: &mut Section<'_>, reader: &mut Reader<'_>) -> Listen {
         }
     }
     section.finish(reader);
-    listen
+    (listen, metrics)
 }
 
 fn log(root: &mut Section<'_>, reader: &mut Reader<'_>) -> Log {
     let mut section = root.section(reader, "log");
     let level = section.get(reader, "level", "info".to_owned());
-    if let Err(error) = level.parse::<tracing_subscriber::filter::targets::Targets>() {
-        reader.problem(section.at(), &section.key("level"), format!("\"{level}\" is no log filter: {error}"));
+    if let Err(error) = check_filter(&level) {
+        reader.problem(section.at(), &section.key("level"), error.to_string());
     }
-    let json = section.get(reader, "format", Format::Text) == Format::Json;
+    let format = section.get(reader, "format", LogFormat::Text);
     section.finish(reader);
-    Log { level, json }
+    Log { level, format }
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Format {
-    Text,
-    Json,
-}
-
-impl Key for Format {
+impl Key for LogFormat {
     fn read(value: &DeValue<'_>) -> Result<Self, String> {
         one_of(value, &[("text", Self::Text), ("json", Self::Json)])
     }
@@ -133,7 +183,7 @@ fn store(root: &mut Section<'_>, reader: &mut Reader<'_>) -> Store {
     store
 }
 
-fn yarn(root: &mut Section<'_>, reader: &mut Reader<'_>) -> Yarn {
+fn yarn(root: &mut Section<'_>, reader: &mut Reader<'_>) -> SizeRules {
     let mut section = root.section(reader, "yarn");
     let calculator = section.get(reader, "resource_calculator", Calculator::Default);
     let defaults = SizeRules::default();
@@ -154,16 +204,16 @@ fn yarn(root: &mut Section<'_>, reader: &mut Reader<'_>) -> Yarn {
         }
     }
     section.finish(reader);
-    Yarn { rules: SizeRules { calculator, minimum, increment, maximum } }
+    SizeRules { calculator, minimum, increment, maximum }
 }
 
-fn placer(root: &mut Section<'_>, reader: &mut Reader<'_>) -> Placer {
+fn placer(root: &mut Section<'_>, reader: &mut Reader<'_>) -> (Placer, PoolOptions) {
     let mut section = root.section(reader, "placer");
-    let threads = section.bounded(reader, "threads", 0, 0..=1_024);
-    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    let placer = Placer {
-        threads: if threads == 0 { cores } else { threads },
+    let pool = PoolOptions {
+        threads: section.bounded(reader, "threads", 0, 0..=1_024),
         queue: section.bounded(reader, "queue", 1_024, 1..=1_000_000),
+    };
+    let placer = Placer {
         // docs/policies.md has quality against steps.
         steps: section.bounded(reader, "steps", 4_000, 1..=1_000_000_000),
         deadline_default: section.bounded(reader, "deadline_default", SECOND, MS..=HOUR),
@@ -181,22 +231,26 @@ fn placer(root: &mut Section<'_>, reader: &mut Reader<'_>) -> Placer {
         reader.problem(section.at(), &section.key("deadline_default"), message);
     }
     section.finish(reader);
-    placer
+    (placer, pool)
 }
 
-fn leases(root: &mut Section<'_>, reader: &mut Reader<'_>) -> Leases {
+fn leases(
+    root: &mut Section<'_>,
+    reader: &mut Reader<'_>,
+    engine: &mut EngineSettings,
+    limits: &Limits,
+) -> FollowOptions {
     let mut section = root.section(reader, "leases");
-    let leases = Leases {
-        // An ApplicationMaster gets what it asks for within a few heartbeats, or not soon.
-        time_to_live: section.bounded(reader, "time_to_live", 30 * SECOND, SECOND..=DAY),
-        answers_kept: section.bounded(reader, "answers_kept", 10 * MINUTE, Duration::ZERO..=DAY),
-        follow_kept: section.bounded(reader, "follow_kept", 10 * MINUTE, Duration::ZERO..=DAY),
-    };
+    // An ApplicationMaster gets what it asks for within a few heartbeats, or not soon.
+    engine.lease_ttl = micros(section.bounded(reader, "time_to_live", 30 * SECOND, SECOND..=DAY));
+    engine.answers_keep = micros(section.bounded(reader, "answers_kept", 10 * MINUTE, Duration::ZERO..=DAY));
+    let kept = section.bounded(reader, "follow_kept", 10 * MINUTE, Duration::ZERO..=DAY);
     section.finish(reader);
-    leases
+    FollowOptions { messages: limits.follow_messages, kept }
 }
 
-fn model(root: &mut Section<'_>, reader: &mut Reader<'_>) -> Model {
+/// Gives `publish_every`; the rest goes to the engine.
+fn model(root: &mut Section<'_>, reader: &mut Reader<'_>, engine: &mut EngineSettings) -> Duration {
     let mut section = root.section(reader, "model");
     let publish_every = section.bounded(reader, "publish_every", 5 * MS, MS..=MINUTE);
     // Ten missed heartbeats of NodeManagers' default second.
@@ -208,46 +262,65 @@ fn model(root: &mut Section<'_>, reader: &mut Reader<'_>) -> Model {
             format!("{lost} is not longer than model.stale_after, {stale}: a node is stale before it is lost");
         reader.problem(section.at(), &section.key("lost_after"), message);
     }
+    (engine.stale_after, engine.lost_after) = (micros(stale_after), micros(lost_after));
     let mut ages = section.section(reader, "max_age");
-    let max_age = MaxAge {
-        heartbeats: ages.bounded(reader, "heartbeats", 30 * SECOND, MS..=YEAR),
+    let mut max_age = SourceAges::default();
+    for (source, default) in [
+        (Source::Heartbeats, 30 * SECOND),
         // HDFS reports in full every 6 hours.
-        blocks: ages.bounded(reader, "blocks", DAY, MS..=YEAR),
+        (Source::Blocks, DAY),
         // Controllers push changes; silence is the normal case.
-        topology: ages.bounded(reader, "topology", DAY, MS..=YEAR),
-        link_stats: ages.bounded(reader, "link_stats", MINUTE, MS..=YEAR),
-        latency: ages.bounded(reader, "latency", MINUTE, MS..=YEAR),
-        events: ages.bounded(reader, "events", DAY, MS..=YEAR),
-    };
+        (Source::Topology, DAY),
+        (Source::LinkStats, MINUTE),
+        (Source::Latency, MINUTE),
+        (Source::Events, DAY),
+    ] {
+        max_age.set(source, micros(ages.bounded(reader, source.as_str(), default, MS..=YEAR)));
+    }
+    engine.max_age = max_age;
     ages.finish(reader);
     section.finish(reader);
-    Model { publish_every, stale_after, lost_after, max_age }
+    publish_every
 }
 
-fn history(root: &mut Section<'_>, reader: &mut Reader<'_>) -> History {
+fn history(root: &mut Section<'_>, reader: &mut Reader<'_>, engine: &mut EngineSettings) {
     let mut section = root.section(reader, "history");
-    let history = History {
-        keys: section.bounded(reader, "keys", 10_000, 0..=10_000_000),
-        runs: section.bounded(reader, "runs", 20, 1..=10_000),
-    };
+    engine.history_keys = section.bounded(reader, "keys", 10_000, 0..=10_000_000);
+    engine.history_samples = section.bounded(reader, "runs", 20, 1..=10_000);
     section.finish(reader);
-    history
+}
+
+/// Sizes and rates that are refused beyond, before they go to who holds them.
+struct Limits {
+    message_bytes: usize,
+    streams_per_connection: usize,
+    leases: usize,
+    answers: usize,
+    follow_messages: usize,
+    watched_pairs: usize,
+    request: convert::Limits,
+    feeds: FeedLimits,
 }
 
 fn limits(root: &mut Section<'_>, reader: &mut Reader<'_>) -> Limits {
     let mut section = root.section(reader, "limits");
     let limits = Limits {
         message_bytes: section.bounded(reader, "message_bytes", 16 << 20, 4_096..=1 << 30),
-        nodes: section.bounded(reader, "nodes", 20_000, 1..=1_000_000),
-        datasets: section.bounded(reader, "datasets", 100_000, 0..=100_000_000),
-        blocks: section.bounded(reader, "blocks", 4_000_000, 0..=1_000_000_000),
+        streams_per_connection: section.bounded(reader, "streams_per_connection", 256, 1..=65_536),
         leases: section.bounded(reader, "leases", 500_000, 1..=100_000_000),
         answers: section.bounded(reader, "answers", 200_000, 1..=100_000_000),
-        containers_per_request: section.bounded(reader, "containers_per_request", 100_000, 1..=10_000_000),
-        groups_per_request: section.bounded(reader, "groups_per_request", 256, 1..=65_536),
         follow_messages: section.bounded(reader, "follow_messages", 1_024, 1..=1_000_000),
         watched_pairs: section.bounded(reader, "watched_pairs", 200_000, 0..=100_000_000),
-        streams_per_connection: section.bounded(reader, "streams_per_connection", 256, 1..=65_536),
+        request: convert::Limits {
+            containers: section.bounded(reader, "containers_per_request", 100_000, 1..=10_000_000),
+            groups: section.bounded(reader, "groups_per_request", 256, 1..=65_536),
+            ..Default::default()
+        },
+        feeds: FeedLimits {
+            nodes: section.bounded(reader, "nodes", 20_000, 1..=1_000_000),
+            datasets: section.bounded(reader, "datasets", 100_000, 0..=100_000_000),
+            blocks: section.bounded(reader, "blocks", 4_000_000, 0..=1_000_000_000),
+        },
     };
     section.finish(reader);
     limits
@@ -256,37 +329,39 @@ fn limits(root: &mut Section<'_>, reader: &mut Reader<'_>) -> Limits {
 fn policies(root: &mut Section<'_>, reader: &mut Reader<'_>) -> Policies {
     let mut tables = BTreeMap::new();
     for (name, section) in root.section(reader, "policies").named_sections(reader) {
-        if registry::entry(&name).is_some() {
+        if registry::find(&name).is_some() {
             tables.insert(name, section);
         } else {
             reader.problem(section.at(), &format!("policies.{name}"), unknown_policy(&name));
         }
     }
-    let mut built = BTreeMap::new();
+    let mut built: BTreeMap<&'static str, Arc<dyn crate::policy::Policy>> = BTreeMap::new();
     for entry in registry::entries() {
-        let table = tables.remove(entry.name);
-        let at = table.as_ref().map_or(0, Section::at);
-        let table = table.map_or_else(|| toml::Spanned::new(0..0, DeTable::default()), Section::into_table);
+        let section = tables.remove(entry.name);
+        let at = section.as_ref().map_or(0, Section::at);
+        let table = match section {
+            Some(section) => section.into_table(),
+            None => params::no_params(),
+        };
         match (entry.build)(table) {
             Ok(policy) => {
                 built.insert(entry.name, Arc::from(policy));
             }
             Err(error) => {
-                let key = if error.key.is_empty() { String::new() } else { format!(".{}", error.key) };
-                let at = error.span.as_ref().map_or(at, |span| span.start);
+                let key = error.key.map(|key| format!(".{key}")).unwrap_or_default();
+                let at = error.span.map_or(at, |span| span.start);
                 reader.problem(at, &format!("policies.{}{key}", entry.name), error.message);
             }
         }
     }
+    let params = built.iter().map(|(name, policy)| (*name, policy.params_toml())).collect();
     let mut section = root.section(reader, "policy");
     let default = section.get(reader, "default", PolicyName("container"));
-    let mut frameworks = BTreeMap::new();
     let mut by_framework = section.section(reader, "frameworks");
-    for (framework, policy) in by_framework.free_keys::<PolicyName>(reader) {
-        frameworks.insert(framework, policy.0);
-    }
+    let frameworks = by_framework.free_keys::<PolicyName>(reader).into_iter().map(|(name, policy)| (name, policy.0));
+    let frameworks = frameworks.collect();
     section.finish(reader);
-    Policies { built, default: default.0, frameworks }
+    Policies { built, params, default: default.0, frameworks }
 }
 
 /// The name of a policy that can place.
@@ -296,12 +371,12 @@ struct PolicyName(&'static str);
 impl Key for PolicyName {
     fn read(value: &DeValue<'_>) -> Result<Self, String> {
         let text = String::read(value)?;
-        registry::entry(&text).map(|entry| Self(entry.name)).ok_or_else(|| unknown_policy(&text))
+        registry::find(&text).map(|entry| Self(entry.name)).ok_or_else(|| unknown_policy(&text))
     }
 }
 
 fn unknown_policy(name: &str) -> String {
-    let near = nearest(name, registry::entries().iter().map(|entry| entry.name));
+    let near = registry::nearest(name);
     let near = near.map(|near| format!("; did you mean \"{near}\"?")).unwrap_or_default();
     let known: Vec<_> = registry::entries().iter().map(|entry| entry.name).collect();
     format!("there is no policy \"{name}\"{near} (there are {})", known.join(", "))
@@ -343,17 +418,30 @@ mod tests {
     #[test]
     fn the_shipped_file_says_every_default_and_nothing_else() {
         let (shipped, empty) = (config(SHIPPED, "f").unwrap(), config("", "f").unwrap());
-        assert_eq!(shipped.listen, empty.listen);
-        assert_eq!(shipped.log, empty.log);
-        assert_eq!(shipped.store, empty.store);
-        assert_eq!(shipped.yarn, empty.yarn);
-        assert_eq!(shipped.placer, empty.placer);
-        assert_eq!(shipped.leases, empty.leases);
-        assert_eq!(shipped.model, empty.model);
-        assert_eq!(shipped.history, empty.history);
-        assert_eq!(shipped.limits, empty.limits);
-        assert_eq!(shipped.queues, empty.queues);
-        assert_eq!(shipped.policies.default, empty.policies.default);
+        let show = |config: &Config| {
+            let options = &config.options;
+            let settings = &options.settings;
+            format!(
+                "{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}",
+                (options.listen.clone(), config.metrics),
+                config.log,
+                options.store,
+                options.pool,
+                options.rules,
+                (options.publish_every, options.feeds.clone()),
+                settings.engine,
+                settings.placer,
+                settings.queues,
+                settings.limits,
+                settings.follow,
+                (settings.policies.default, &settings.policies.params),
+                settings.watched_pairs
+            )
+        };
+        assert_eq!(show(&shipped), show(&empty));
+        // And every key that is asked for stands in the file.
+        let keys = flat(&DeTable::parse(SHIPPED).unwrap());
+        assert_eq!(keys.len(), 54, "a key was added or removed: say it in the file, then here");
     }
 
     #[test]
@@ -405,14 +493,11 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_wins_over_its_framework_and_the_star_takes_the_rest() {
-        let text = "[policy]\ndefault = \"container\"\n[policy.frameworks]\nspark = \"spread\"\n\
-                    [queues.prod]\nmode = \"shadow\"\npolicy = \"random\"\n[queues.\"*\"]\nmode = \"on\"\n";
-        let config = config(text, "f").unwrap();
-        assert_eq!(config.choose("prod", "spark"), Some((Mode::Shadow, "random")));
-        assert_eq!(config.choose("other", "spark"), Some((Mode::On, "spread")));
-        assert_eq!(config.choose("", "flink"), Some((Mode::On, "container")));
-        let only = super::config("[queues.prod]\n", "f").unwrap();
-        assert_eq!(only.choose("other", ""), None);
+    fn what_a_reload_changes_is_named_with_what_needs_a_restart() {
+        let before = config("[placer]\nsteps = 10\nfallbacks = 1\n", "f").unwrap();
+        let after = config("[placer]\nsteps = 20\n[listen]\ngrpc = \"127.0.0.1:1\"\n", "f").unwrap();
+        let (changed, restart) = after.changes(&before);
+        assert_eq!(changed, ["listen.grpc", "placer.fallbacks", "placer.steps"]);
+        assert_eq!(restart, ["listen.grpc"]);
     }
 }

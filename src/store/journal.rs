@@ -23,18 +23,12 @@ const NAME: &str = "name";
 pub(super) const VERSION: &str = "version";
 const SEQUENCE: &str = "sequence";
 
-<<<<<<< HEAD
 type OpenTable<'txn> = redb::Table<'txn, &'static [u8], &'static [u8]>;
 type Opener = Box<dyn Fn() -> Result<Database, StoreError> + Send>;
 
 /// Rows of one table, key and value, sorted by key.
 pub type Rows = Vec<(Vec<u8>, Vec<u8>)>;
 
-=======
-type Rows<'txn> = redb::Table<'txn, &'static [u8], &'static [u8]>;
-type Opener = Box<dyn Fn() -> Result<Database, StoreError> + Send>;
-
->>>>>>> server
 /// How to open a journal.
 #[derive(Debug, Clone)]
 pub struct OpenOptions {
@@ -55,11 +49,7 @@ impl Default for OpenOptions {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Recovered {
     /// The rows of every table, sorted by key; a table without rows has an empty list.
-<<<<<<< HEAD
     pub rows: BTreeMap<Table, Rows>,
-=======
-    pub rows: BTreeMap<Table, Vec<(Vec<u8>, Vec<u8>)>>,
->>>>>>> server
     /// True if the journal did not exist and was created, which an operator will want to know.
     pub created: bool,
 }
@@ -163,11 +153,7 @@ impl Journal {
     ///
     /// # Errors
     /// [`StoreError::Broken`] after a failed write; whatever reading meets.
-<<<<<<< HEAD
     pub fn rows(&self) -> Result<BTreeMap<Table, Rows>, StoreError> {
-=======
-    pub fn rows(&self) -> Result<BTreeMap<Table, Vec<(Vec<u8>, Vec<u8>)>>, StoreError> {
->>>>>>> server
         let Some(db) = &self.db else { return Err(StoreError::Broken { path: self.path.clone() }) };
         read_rows(db).map_err(|e| StoreError::from_redb(&self.path, e))
     }
@@ -278,20 +264,12 @@ fn read_format(db: &Database) -> Result<Option<BTreeMap<String, String>>, redb::
     Ok(Some(fields))
 }
 
-<<<<<<< HEAD
 fn read_rows(db: &Database) -> Result<BTreeMap<Table, Rows>, redb::Error> {
-=======
-fn read_rows(db: &Database) -> Result<BTreeMap<Table, Vec<(Vec<u8>, Vec<u8>)>>, redb::Error> {
->>>>>>> server
     let txn = db.begin_read()?;
     Table::ALL.into_iter().map(|table| Ok((table, read_table(&txn, table)?))).collect()
 }
 
-<<<<<<< HEAD
 fn read_table(txn: &ReadTransaction, table: Table) -> Result<Rows, redb::Error> {
-=======
-fn read_table(txn: &ReadTransaction, table: Table) -> Result<Vec<(Vec<u8>, Vec<u8>)>, redb::Error> {
->>>>>>> server
     let rows = match txn.open_table(definition(table)) {
         // A journal from before the table was thought of.
         Err(TableError::TableDoesNotExist(_)) => return Ok(Vec::new()),
@@ -327,11 +305,7 @@ fn apply<'a>(
     ops: impl IntoIterator<Item = &'a Op>,
     undo: &mut Vec<Op>,
 ) -> Result<(), redb::Error> {
-<<<<<<< HEAD
     let mut tables: BTreeMap<Table, OpenTable<'_>> = BTreeMap::new();
-=======
-    let mut tables: BTreeMap<Table, Rows<'_>> = BTreeMap::new();
->>>>>>> server
     for op in ops {
         let (Op::Put { table, key, .. } | Op::Delete { table, key }) = op;
         let rows = match tables.entry(*table) {

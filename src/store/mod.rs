@@ -15,10 +15,5 @@ mod tests;
 
 pub use dump::DumpError;
 pub use error::{AppendError, ShutdownError, StoreError, StoreFailure};
-<<<<<<< HEAD
 pub use group::{Commit, CommitObserver, Done, GroupCommit, GroupCommitHandle, GroupOptions, StoreStats};
 pub use journal::{Journal, OpenOptions, Recovered, Rows};
-=======
-pub use group::{Done, GroupCommit, GroupCommitHandle, GroupOptions, StoreStats};
-pub use journal::{Journal, OpenOptions, Recovered};
->>>>>>> server
