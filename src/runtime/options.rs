@@ -3,7 +3,7 @@
 //! Plain checked values: reading and checking files is `config`'s, a floor above, which fills these.
 
 use crate::cluster::SizeRules;
-use crate::engine::{Mode, Refusal};
+use crate::engine::{EngineSettings, Mode, Refusal};
 use crate::policy::Policy;
 use crate::solve::nearest;
 use crate::units::QueueName;
@@ -26,6 +26,8 @@ pub struct Options {
     pub rules: SizeRules,
     /// Changes wait at most so long before requests see them.
     pub publish_every: Duration,
+    /// What feeds may fill.
+    pub feeds: FeedLimits,
     /// What a reload may swap.
     pub settings: Settings,
     /// Reads the configuration anew; `None`: this daemon has no file to reload.
@@ -90,6 +92,8 @@ pub struct Settings {
     pub file: String,
     /// Counts reloads; the first settings are 1.
     pub generation: u64,
+    /// Ledger, monitor, history.
+    pub engine: EngineSettings,
     /// Search.
     pub placer: Placer,
     /// Policies by name, and who gets which.
@@ -102,6 +106,17 @@ pub struct Settings {
     pub follow: FollowOptions,
     /// Host pairs watched, all watchers together.
     pub watched_pairs: usize,
+}
+
+/// What feeds may fill; beyond it items are refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FeedLimits {
+    /// Nodes.
+    pub nodes: usize,
+    /// Registered paths.
+    pub datasets: usize,
+    /// Blocks of registered paths whose replicas are kept.
+    pub blocks: usize,
 }
 
 /// Search.
