@@ -4,4 +4,5 @@ pub mod clock;
 pub mod options;
 pub mod outbox;
 pub mod pool;
+pub mod registries;
 pub mod watchers;
