@@ -20,6 +20,7 @@ pub mod place;
 pub mod problem;
 pub mod registry;
 pub mod sample;
+pub mod terms;
 
 pub use advise::{PlaceData, Plan, Rebalance, Route};
 pub use budget::Budget;
@@ -28,6 +29,7 @@ pub use dispatch::{Dispatch, DynDispatch};
 pub use params::{ParamError, Params, PolicyTable};
 pub use place::{Ended, Objective, Place, PlaceError, Placement, Share};
 pub use problem::{Degraded, GroupProblem, PlaceProblem, Reason};
+pub use terms::{Terms, evaluate};
 
 /// A scheduling policy: a name, what it is, and which capabilities it has.
 pub trait Policy: Send + Sync {
