@@ -3,19 +3,20 @@
 use super::Ready;
 use super::clock::Clock;
 use super::command::{Command, Door, gone};
-use super::observe::{Counters, Gauges, Observer};
+use super::meters::Meters;
 use super::options::{Options, ReloadHook, Reloaded, Settings};
 use super::outbox::{Outbox, Outboxes};
 use super::pool::Pool;
-use super::registries::Registries;
+use super::registries::{FeedCounts, Registries, RegistryLimits};
 use super::replace::{self, Told};
 use super::settle::Settling;
 use super::watchers::{Watchers, Watching};
 use super::writer::{Shared, Writer};
-use crate::cluster::{NodeState, Source};
 use crate::engine::{Engine, EngineCounts, Explained, Generation, RecoverError, RecoveredCounts, Refusal, Released};
 use crate::engine::{RouteUpdate, TaskEvent, Token, WatchedPair};
 use crate::store::{GroupCommit, GroupCommitHandle, GroupOptions, Journal, OpenOptions, ShutdownError, StoreError};
+use crate::telemetry::metrics::ReloadResult;
+use crate::telemetry::metrics::Metrics;
 use crate::units::{AttemptId, DecisionId, LeaseId, Micros};
 use arc_swap::ArcSwap;
 use std::sync::Arc;
@@ -92,11 +93,17 @@ pub enum StartError {
     AlreadyRunning(std::path::PathBuf),
 }
 
+fn limits(options: &Options) -> RegistryLimits {
+    let feeds = &options.feeds;
+    RegistryLimits { nodes: feeds.nodes, datasets: feeds.datasets, blocks: feeds.blocks }
+}
+
 /// Memory of the journal's reader is left at its default; recovery after a failure is tried each second.
-fn group_options(options: &Options) -> GroupOptions {
+fn group_options(options: &Options, meters: &Meters) -> GroupOptions {
     GroupOptions {
         max_wait: options.store.commit_wait,
         max_batch: options.store.commit_batch,
+        observer: Some(meters.commit_observer()),
         ..GroupOptions::default()
     }
 }
@@ -107,7 +114,7 @@ impl Daemon {
     ///
     /// # Errors
     /// [`StartError`]; nothing runs then.
-    pub fn start(options: &Options, observer: Arc<dyn Observer>) -> Result<(Self, Ending), StartError> {
+    pub fn start(options: &Options, metrics: Metrics) -> Result<(Self, Ending), StartError> {
         let clock = Clock::start();
         let (journal, found) = Journal::open(&options.store.path, OpenOptions::default())?;
         if found.created {
@@ -121,17 +128,18 @@ impl Daemon {
             answers = recovered.answers,
             "recovered from the journal"
         );
-        let journal = GroupCommit::start(journal, group_options(options))?;
+        let meters = Meters::new(metrics);
+        let journal = GroupCommit::start(journal, group_options(options, &meters))?;
+        let pool = Pool::start(&options.pool)?;
         let (door, commands) = Door::new();
         let (lost, lost_tasks) = mpsc::unbounded_channel();
         let shared = Arc::new(Shared {
             generation: ArcSwap::new(engine.generation()),
-            registries: Arc::new(Registries::default()),
+            registries: Arc::new(Registries::new(limits(options))),
             outboxes: Outboxes::default(),
             follow: ArcSwap::from_pointee(options.settings.follow.clone()),
             watchers: Watchers::default(),
-            counters: Counters::default(),
-            observer,
+            meters,
             ready: watch::Sender::new(Ready { store: true, stopping: false }),
             lost,
         });
@@ -147,8 +155,10 @@ impl Daemon {
             ticked: Instant::now(),
             retired: Vec::new(),
             stopping: false,
+            pool: pool.clone(),
+            gauged: Instant::now(),
+            fed: FeedCounts::default(),
         };
-        let pool = Pool::start(&options.pool)?;
         let own = journal.clone();
         let thread = std::thread::Builder::new().name("engine".to_owned());
         let engine = thread.spawn(move || writer.run(own)).map_err(StartError::Thread)?;
@@ -198,16 +208,10 @@ impl Daemon {
         self.0.clock
     }
 
-    /// Counters since start.
+    /// What is measured and counted.
     #[must_use]
-    pub fn counters(&self) -> &Counters {
-        &self.0.shared.counters
-    }
-
-    /// Where measurements go.
-    #[must_use]
-    pub fn observer(&self) -> &dyn Observer {
-        &*self.0.shared.observer
+    pub fn meters(&self) -> &Meters {
+        &self.0.shared.meters
     }
 
     /// Whether requests are taken, and its changes.
@@ -304,8 +308,11 @@ impl Daemon {
         let current = self.settings();
         let read = tokio::task::spawn_blocking(move || (*hook)(&current)).await;
         let read = read.unwrap_or_else(|_| Err("reading it ended in a panic".to_owned()));
-        self.observer().reloaded(read.is_ok());
-        self.0.shared.counters.add(if read.is_ok() { "reloads" } else { "reloads_refused" }, 1);
+        self.meters().reloaded(match &read {
+            Ok(read) if read.changed.is_empty() => ReloadResult::Unchanged,
+            Ok(_) => ReloadResult::Applied,
+            Err(_) => ReloadResult::Refused,
+        });
         let mut reloaded = read.map_err(invalid)?;
         reloaded.settings.generation = self.0.settings.load().generation + 1;
         let engine = reloaded.settings.engine.clone();
@@ -314,30 +321,6 @@ impl Daemon {
         self.0.settings.store(Arc::new(reloaded.settings.clone()));
         tracing::info!(generation = reloaded.settings.generation, changed = ?reloaded.changed, "configuration reloaded");
         Ok(reloaded)
-    }
-
-    /// Sizes and ages at this moment.
-    ///
-    /// # Errors
-    /// [`Refusal::Unavailable`] when the daemon shuts down.
-    pub async fn gauges(&self) -> Result<Gauges, Refusal> {
-        let counts = self.counts().await?;
-        let generation = self.generation();
-        let snapshot = &generation.snapshot;
-        let now = self.0.clock.now();
-        let of = |state: NodeState| snapshot.state.iter().filter(|found| **found == state).count();
-        let age = |source: Source| {
-            let heard = snapshot.heard.at(source)?;
-            Some((source.as_str(), Duration::from_micros(now.since(heard).0)))
-        };
-        Ok(Gauges {
-            leases: counts.leases,
-            nodes: NodeState::ALL.into_iter().map(|state| (state.as_str(), of(state))).collect(),
-            ages: Source::ALL.into_iter().filter_map(age).collect(),
-            pool: self.0.pool.admitted(),
-            journal: self.0.journal.queued(),
-            journal_healthy: self.0.journal.healthy(),
-        })
     }
 
     /// Refuses who asks while requests are not taken.

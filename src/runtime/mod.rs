@@ -7,7 +7,7 @@
 pub mod clock;
 mod command;
 pub mod daemon;
-pub mod observe;
+pub mod meters;
 pub mod options;
 pub mod outbox;
 mod place;
@@ -19,7 +19,7 @@ pub mod watchers;
 mod writer;
 
 pub use daemon::{Daemon, Ending, StartError};
-pub use observe::{Gauges, Observer, Stage, Unobserved};
+pub use meters::Meters;
 pub use options::Options;
 pub use replace::{Told, What};
 

@@ -2,11 +2,11 @@
 
 use super::command::{Command, Committed};
 use super::daemon::Daemon;
-use super::observe::Stage;
 use super::options::Settings;
 use super::pool::Turn;
 use crate::cluster::HintRequest;
 use crate::engine::{Answer, Chosen, Generation, Mode, PlacerSettings, Proposal, Refusal, Token, propose};
+use crate::telemetry::metrics::Stage;
 use crate::units::{Micros, RequestId};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -54,9 +54,7 @@ impl Daemon {
         let found = tokio::time::timeout_at(deadline.into(), answer).await;
         let found = found.unwrap_or_else(|_| Err(passed(began, deadline)));
         if let Err(refusal) = &found {
-            let reason = crate::server::status::code(refusal).1;
-            self.observer().refused(reason);
-            self.counters().add("requests_refused", 1);
+            self.meters().refused(crate::server::status::code(refusal).1);
         }
         found
     }
@@ -136,21 +134,16 @@ impl Daemon {
             Ok((proposal, started - queued, started.elapsed()))
         };
         let (proposal, waited, searched) = self.0.pool.run(job).await??;
-        let observer = self.observer();
-        observer.stage(policy, Stage::Queue, waited);
-        observer.stage(policy, Stage::Place, searched);
+        self.meters().request(policy, &[(Stage::Queue, waited), (Stage::Place, searched)], None);
         tracing::debug!(policy, conflicts, generation = proposal.generation, ?waited, ?searched, "placed");
         Ok(proposal)
     }
 
     fn measured(&self, journey: &Journey, answer: &Answer, commit: Duration, journal: Duration) {
-        let observer = self.observer();
-        let total = journey.began.elapsed();
-        observer.stage(journey.policy, Stage::Commit, commit);
-        observer.stage(journey.policy, Stage::Journal, journal);
-        observer.stage(journey.policy, Stage::Total, total);
-        observer.steps(journey.policy, answer.decision.steps);
-        self.counters().add("requests_answered", 1);
+        let stages =
+            [(Stage::Commit, commit), (Stage::Journal, journal), (Stage::Total, journey.began.elapsed())];
+        self.meters().request(journey.policy, &stages, Some(answer.decision.steps));
+        self.meters().add("requests_answered", 1);
     }
 }
 

@@ -60,6 +60,10 @@ impl Settling {
         self.journal.as_ref().is_some_and(GroupCommitHandle::healthy)
     }
 
+    pub(super) fn queued(&self) -> usize {
+        self.journal.as_ref().map_or(0, GroupCommitHandle::queued)
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }

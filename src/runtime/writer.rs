@@ -6,9 +6,10 @@
 
 use super::clock::Clock;
 use super::command::{Command, Committed, Envelope, Reply};
-use super::observe::{Counters, Observer};
+use super::meters::{Depths, Meters};
 use super::outbox::Outboxes;
-use super::registries::Registries;
+use super::pool::Pool;
+use super::registries::{FeedCounts, Registries};
 use super::replace::{Lost, Told};
 use super::settle::Settling;
 use super::watchers::Watchers;
@@ -34,10 +35,8 @@ pub(super) struct Shared {
     pub(super) follow: ArcSwap<FollowOptions>,
     /// Who watches routes.
     pub(super) watchers: Watchers<RouteUpdate>,
-    /// Counts since start.
-    pub(super) counters: Counters,
-    /// Metrics.
-    pub(super) observer: Arc<dyn Observer>,
+    /// What is measured and counted.
+    pub(super) meters: Meters,
     /// Whether requests are taken.
     pub(super) ready: watch::Sender<Ready>,
     /// Tasks to place anew.
@@ -62,10 +61,18 @@ pub(super) struct Writer {
     /// Generations that some request may still read: freed here, not on a request's thread.
     pub(super) retired: Vec<Arc<Generation>>,
     pub(super) stopping: bool,
+    /// For its gauge.
+    pub(super) pool: Pool,
+    /// When gauges were last set.
+    pub(super) gauged: Instant,
+    /// What metrics know of feeds.
+    pub(super) fed: FeedCounts,
 }
 
 /// Time between two looks for what is due: leases, answers, silent nodes.
 const TICK_EVERY: Duration = Duration::from_millis(100);
+/// Time between two settings of the gauges.
+const GAUGE_EVERY: Duration = Duration::from_secs(1);
 /// Commands taken in a row before feeds and publishing get their turn.
 const BURST: usize = 256;
 /// Generations kept from being freed elsewhere; a slower reader frees its own.
@@ -234,11 +241,8 @@ impl Writer {
                     }
                 }
                 Effect::AttemptEnded(attempt) => self.shared.outboxes.end(attempt, now),
-                Effect::AnswerForgotten(_) => self.shared.counters.add("answers_forgotten", 1),
-                Effect::Count(counter, by) => {
-                    self.shared.counters.add(counter.as_str(), by);
-                    self.shared.observer.count(counter, by);
-                }
+                Effect::AnswerForgotten(_) => self.shared.meters.add("answers_forgotten", 1),
+                Effect::Count(counter, by) => self.shared.meters.count(counter, by),
             }
         }
     }
@@ -255,6 +259,20 @@ impl Writer {
         self.settling.retry_backlog();
         self.note_health();
         self.moved = true; // the engine says whether there is anything to publish
+        if self.gauged.elapsed() >= GAUGE_EVERY {
+            self.gauged = Instant::now();
+            self.gauges(now);
+        }
+    }
+
+    fn gauges(&mut self, now: Timestamp) {
+        let meters = &self.shared.meters;
+        let leases = self.engine.counts().leases;
+        let depths = Depths { leases, pool: self.pool.admitted(), journal: self.settling.queued() };
+        meters.gauges(depths, &self.shared.generation.load().snapshot, now);
+        let fed = self.shared.registries.counts();
+        meters.feeds(&self.fed, &fed);
+        self.fed = fed;
     }
 
     fn publish_if_due(&mut self) {
@@ -273,10 +291,11 @@ impl Writer {
         let now = self.clock.now();
         let registries = Arc::clone(&self.shared.registries);
         registries.drain(&mut |change| {
-            if let Err(error) = self.engine.change(change, now) {
-                self.shared.counters.add("changes_refused", 1);
+            let taken = self.engine.change(change, now);
+            if let Err(error) = &taken {
                 tracing::debug!(%error, "a fact was refused by the model");
             }
+            taken
         });
         self.effects(None, Box::new(|_| ()));
     }
@@ -293,7 +312,7 @@ impl Writer {
         if self.retired.len() < RETIRED_MAX {
             self.retired.push(old);
         }
-        self.shared.observer.published(began.elapsed(), version);
+        self.shared.meters.published(began.elapsed(), version);
     }
 
     fn note_health(&self) {
