@@ -243,12 +243,13 @@ impl Daemon {
         self.0.door.ask(|reply| Command::Release(attempt, token, leases, reply)).await?
     }
 
-    /// Takes a task event in.
+    /// Takes a task event in; one that names an unknown host is counted and dropped. Waits while the
+    /// engine is behind.
     ///
     /// # Errors
-    /// [`Refusal::Unknown`] for a host that was never named.
+    /// [`Refusal::Unavailable`] when the daemon shuts down.
     pub async fn event(&self, event: TaskEvent) -> Result<(), Refusal> {
-        self.0.door.ask(|reply| Command::Event(event, reply)).await?
+        self.0.door.pass(Command::Event(event)).await
     }
 
     /// The outbox of an attempt, for who shows its token.

@@ -84,7 +84,7 @@ impl Meters {
     }
 
     /// A request was refused, by the token of the status table.
-    pub(super) fn refused(&self, reason: &'static str) {
+    pub(crate) fn refused(&self, reason: &'static str) {
         self.metrics.refused(reason);
         self.add("requests_refused", 1);
     }

@@ -115,10 +115,13 @@ impl Writer {
                 self.moved = true;
                 self.effects(None, Box::new(move |result| drop(reply.send(result.and(released)))));
             }
-            Command::Event(event, reply) => {
-                let taken = self.engine.event(event, now);
+            Command::Event(event) => {
+                if let Err(refusal) = self.engine.event(event, now) {
+                    self.shared.meters.add("events_refused", 1);
+                    tracing::debug!(%refusal, "a task event was dropped");
+                }
                 self.moved = true;
-                self.effects(None, Box::new(move |result| drop(reply.send(result.and(taken)))));
+                self.effects(None, Box::new(|_| ()));
             }
             Command::Watch(watcher, pairs, reply) => {
                 let found = self.engine.watch(&watcher, pairs).map(|first| {
