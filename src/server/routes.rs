@@ -42,7 +42,7 @@ impl Routes for RoutesService {
             let name = watcher(&wire.watcher)?;
             let pairs = pairs(&wire.pairs)?;
             let most = self.daemon.settings().watched_pairs;
-            let watched = self.daemon.counts().await?.routes;
+            let watched = self.daemon.survey().await?.counts.routes;
             if watched + pairs.len() > most {
                 let message =
                     format!("{} pairs, beside {watched} that are watched already; at most {most} are", pairs.len());
@@ -62,8 +62,7 @@ impl Routes for RoutesService {
         request: Request<v1::AcknowledgeRequest>,
     ) -> Result<Response<v1::AcknowledgeResponse>, Status> {
         let wire = request.into_inner();
-        let outstanding =
-            self.daemon.acknowledge(&wire.watcher, wire.number).map_err(|refusal| status(&refusal))?;
+        let outstanding = self.daemon.acknowledge(&wire.watcher, wire.number).map_err(|refusal| status(&refusal))?;
         Ok(Response::new(v1::AcknowledgeResponse { outstanding }))
     }
 }
