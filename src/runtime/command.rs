@@ -4,7 +4,7 @@ use super::watchers::Watching;
 use crate::engine::{Answer, EngineCounts, EngineSettings, Explained, Proposal, Refusal, Released};
 use crate::engine::{RouteUpdate, TaskEvent, Token, WatchedPair};
 use crate::store::StoreFailure;
-use crate::units::{AttemptId, DecisionId, LeaseId, Micros, RequestId};
+use crate::units::{AttemptId, DecisionId, LeaseId, Micros, RequestId, Timestamp};
 use std::sync::Arc;
 use std::sync::mpsc;
 use std::time::Duration;
@@ -26,19 +26,32 @@ pub(super) enum Command {
     /// Is the token the attempt's?
     Authorize(AttemptId, Token, Reply<Result<(), Refusal>>),
     /// A task event.
-    Event(TaskEvent, Reply<Result<(), Refusal>>),
+    Event(TaskEvent),
     /// Watch routes.
     Watch(Arc<str>, Vec<WatchedPair>, Reply<Result<Watching<RouteUpdate>, Refusal>>),
     /// A Watch's stream ended.
     Unwatch(Arc<str>, u64),
-    /// Sizes.
-    Counts(Reply<EngineCounts>),
+    /// Sizes, and names that no node claims.
+    Survey(Reply<Survey>),
+    /// When each node was last heard, by its row.
+    Heard(Reply<Vec<Option<Timestamp>>>),
     /// New settings.
     Reload(EngineSettings, Reply<()>),
     /// The journal took a batch, or did not.
     Settled(u64, Result<(), StoreFailure>),
     /// Finish what is in flight and end.
     Stop,
+}
+
+/// What the engine knows beyond its generation.
+#[derive(Debug, Clone)]
+pub struct Survey {
+    /// Sizes of its tables.
+    pub counts: EngineCounts,
+    /// Names heard from HDFS or SDN that no node claims: the first few.
+    pub unknown_names: Vec<String>,
+    /// And how many.
+    pub unknown_names_total: u64,
 }
 
 /// What a commit came to.
@@ -84,6 +97,12 @@ impl Door {
         let envelope = Envelope { command: command(reply), _place: Some(place) };
         self.queue.send(envelope).map_err(|_| gone())?;
         answer.await.map_err(|_| gone())
+    }
+
+    /// Tells, after waiting for a place where the queue is full.
+    pub(super) async fn pass(&self, command: Command) -> Result<(), Refusal> {
+        let place = Arc::clone(&self.places).acquire_owned().await.map_err(|_| gone())?;
+        self.queue.send(Envelope { command, _place: Some(place) }).map_err(|_| gone())
     }
 
     /// Tells, without waiting for a place: what the daemon itself has to say is bounded elsewhere.
