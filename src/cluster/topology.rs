@@ -6,7 +6,7 @@ use crate::units::{NodeIdx, VertexIdx};
 use std::sync::Arc;
 
 /// The network as seen from the nodes. Shared by snapshots until topology or racks change.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Topology {
     /// The SDN's graph; `None`: never heard, distances come from rack paths.
     pub network: Option<Arc<Network>>,
@@ -18,15 +18,23 @@ pub struct Topology {
     pub vertex: Vec<Option<VertexIdx>>,
 }
 
+impl Default for Topology {
+    /// That of no nodes.
+    fn default() -> Self {
+        Self::new(None, &NodeStatics::default())
+    }
+}
+
 impl Topology {
     /// Places every node in `network`, or by rack path where there is none or it does not know the node.
     #[must_use]
     pub fn new(network: Option<Arc<Network>>, nodes: &NodeStatics) -> Self {
-        let distances = match &network {
-            Some(network) => Distances::build(network),
-            None => Distances::from_racks(&nodes.racks),
-        };
-        Self::placed(network, Arc::new(distances), nodes)
+        // A network with more edge switches than a table holds is as good as none: racks are coarse, not wrong.
+        let built = network.and_then(|network| Distances::build(&network).ok().map(|distances| (network, distances)));
+        match built {
+            Some((network, distances)) => Self::placed(Some(network), Arc::new(distances), nodes),
+            None => Self::placed(None, Arc::new(Distances::from_racks(&nodes.racks)), nodes),
+        }
     }
 
     /// Places every node where the distances are known already: those of `network`, or of the racks without one.

@@ -1,74 +1,36 @@
-//! The network: graph, builders, checks, paths, distances.
-#![allow(missing_docs, unused)] // replaced whole by the network branch
+//! The network: graph, builders, checks, paths, distances, loads.
+//!
+//! # Code map
+//! - `graph`: [`Network`], hosts and switches joined by undirected links; what is up; names to indexes.
+//! - `document`: [`NetworkDocument`], the file format `hintd.network/1` (JSON or TOML) and its reader.
+//! - `check`: [`NetworkProblem`] with severities, [`check()`] of a whole network, [`summary()`] by tier.
+//! - `build`: generated networks ([`build::tree()`], [`build::fat_tree()`]) with their racks.
+//! - `path`: [`shortest_path()`], and [`PathIndex`] that re-paths watched pairs after a change.
+//! - `fabric`: the switch layer in compressed rows, and hop counts from many switches at once.
+//! - `distance`: [`Distances`], the table of core hops between racks.
+//! - `spread`: [`EcmpTable`] and [`LinkLoads`], bytes laid on all shortest paths.
+//!
+//! # Invariants
+//! - Hosts never forward: every path's inner vertices are switches.
+//! - Indexes of vertices and links stay valid for the life of a [`Network`] and its clones; a removed link
+//!   leaves its index behind.
+//! - Results depend on the order of vertices and links and on the seed, on nothing else.
 
-use crate::units::{BitsPerSec, LinkIdx, RackPath, VertexIdx};
+pub mod build;
+mod check;
+mod distance;
+mod document;
+mod fabric;
+mod graph;
+mod path;
+mod spread;
+#[cfg(test)]
+mod testing;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct EdgeIdx(pub u32);
-
-#[derive(Debug, Clone)]
-pub struct Network {}
-
-#[derive(Debug, Clone)]
-pub struct Link {
-    pub capacity: BitsPerSec,
-    pub up: bool,
-}
-
-#[derive(Debug, Clone)]
-pub struct Vertex {}
-
-impl Vertex {
-    pub fn is_host(&self) -> bool {
-        false
-    }
-}
-
-impl Network {
-    pub fn vertex(&self, name: &str) -> Option<VertexIdx> {
-        None
-    }
-    pub fn vertex_at(&self, index: VertexIdx) -> Vertex {
-        Vertex {}
-    }
-    pub fn link(&self, name: &str) -> Option<LinkIdx> {
-        None
-    }
-    pub fn link_at(&self, index: LinkIdx) -> Link {
-        Link { capacity: BitsPerSec(0), up: true }
-    }
-    pub fn links_of(&self, vertex: VertexIdx) -> impl Iterator<Item = (LinkIdx, Link)> {
-        std::iter::empty()
-    }
-    pub fn is_usable(&self, index: LinkIdx) -> bool {
-        true
-    }
-    pub fn switch_up(&self, switch: VertexIdx) -> bool {
-        true
-    }
-    pub fn set_link(&mut self, index: LinkIdx, up: Option<bool>, capacity: Option<BitsPerSec>) -> bool {
-        false
-    }
-    pub fn set_switch(&mut self, switch: VertexIdx, up: bool) -> bool {
-        false
-    }
-    pub fn remove_link(&mut self, index: LinkIdx) {}
-}
-
-#[derive(Debug, Clone, Default)]
-pub struct Distances {}
-
-impl Distances {
-    pub fn build(network: &Network) -> Self {
-        Self {}
-    }
-    pub fn from_racks(racks: &[RackPath]) -> Self {
-        Self {}
-    }
-    pub fn core_hops(&self, a: EdgeIdx, b: EdgeIdx) -> Option<u8> {
-        None
-    }
-    pub fn edge_of(&self, host: VertexIdx) -> Option<EdgeIdx> {
-        None
-    }
-}
+pub use check::{NetworkProblem, NetworkSummary, Severity, TierSummary, check, summary};
+pub use distance::{Distances, DistancesError};
+pub use document::{HostEntry, LinkEntry, NETWORK_FORMAT, NetworkDocument, SwitchEntry};
+pub use fabric::{EdgeIdx, MOST_EDGES};
+pub use graph::{Link, Network, Tier, TierError, Vertex, VertexKind};
+pub use path::{Pair, Path, PathChanges, PathIndex, shortest_path, shortest_path_seeded};
+pub use spread::{EcmpTable, LinkLoads};
