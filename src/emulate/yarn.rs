@@ -329,12 +329,12 @@ impl Waiting {
         if !wanted(&self.rows, "*") || !node.fits(self.memory_mb, self.vcores) {
             return None;
         }
-        let named_hosts = self.rows.iter().any(|(name, &count)| count > 0 && name != "*" && !name.starts_with('/'));
+        let particular = self.rows.iter().any(|(name, &count)| count > 0 && name != "*");
         let row = if wanted(&self.rows, &node.host) {
             node.host.as_str()
         } else if wanted(&self.rows, &node.rack) && self.missed >= patience {
             node.rack.as_str()
-        } else if (!named_hosts || self.missed >= patience.saturating_mul(2)) && *off_switch_left > 0 {
+        } else if (!particular || self.missed >= patience.saturating_mul(2)) && *off_switch_left > 0 {
             *off_switch_left -= 1;
             "*"
         } else {
