@@ -24,10 +24,10 @@ pub mod runtime;
 pub mod server;
 pub mod sim;
 pub mod store;
+pub mod telemetry;
 pub mod wire;
 // Floor 6: wiring.
 pub mod cli;
 pub mod config;
 pub mod emulate;
 pub mod reproduce;
-pub mod telemetry;

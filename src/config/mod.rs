@@ -1,1 +1,104 @@
-//! Configuration.
+//! Configuration: `config/hintd.toml` read, checked across keys, and then never checked again.
+//!
+//! Every problem of a file is reported in one run with file, line and key; a configuration that
+//! does not pass changes nothing. Each default is named and reasoned in [`parse`]'s sections and
+//! repeated, commented, in `config/hintd.toml`, which a test holds against them.
+
+mod parse;
+mod reader;
+
+pub use reader::{Problem, Problems};
+
+use crate::runtime::options::{Options, ReloadHook, Reloaded};
+use crate::telemetry::logs::LogFormat;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A checked configuration.
+#[derive(Clone)]
+pub struct Config {
+    /// What the daemon is started with.
+    pub options: Options,
+    /// Logs.
+    pub log: Log,
+    /// Prometheus, health; `None`: off.
+    pub metrics: Option<SocketAddr>,
+    /// Values as the file gives them, by dotted key, to say what a reload changed.
+    keys: Vec<(String, String)>,
+}
+
+/// Logs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Log {
+    /// As `tracing-subscriber`'s filters: `info`, `hintd=debug`.
+    pub level: String,
+    /// Text or JSON lines.
+    pub format: LogFormat,
+}
+
+/// A configuration can't be had.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The file can't be read.
+    #[error("{path}: {source}")]
+    Read {
+        /// Which file.
+        path: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The file says wrong things.
+    #[error(transparent)]
+    Wrong(#[from] Problems),
+}
+
+impl Config {
+    /// Reads and checks a file.
+    ///
+    /// # Errors
+    /// [`ConfigError`], with every problem of the file.
+    pub fn load(path: &Path) -> Result<Self, ConfigError> {
+        let name = path.display().to_string();
+        let text = std::fs::read_to_string(path).map_err(|source| ConfigError::Read { path: name.clone(), source })?;
+        Ok(Self::from_text(&text, &name)?)
+    }
+
+    /// Checks a text; `file` is its name in messages.
+    ///
+    /// # Errors
+    /// [`Problems`]: all of them.
+    pub fn from_text(text: &str, file: &str) -> Result<Self, Problems> {
+        parse::config(text, file)
+    }
+
+    /// Keys whose values differ from `before`, and those among them that need a restart.
+    #[must_use]
+    pub fn changes(&self, before: &Self) -> (Vec<String>, Vec<String>) {
+        let differ = |(key, value): &&(String, String), other: &[(String, String)]| {
+            !other.iter().any(|(known, was)| known == key && was == value)
+        };
+        let added = self.keys.iter().filter(|pair| differ(pair, &before.keys));
+        let removed = before.keys.iter().filter(|pair| differ(pair, &self.keys));
+        let mut changed: Vec<String> = added.chain(removed).map(|(key, _)| key.clone()).collect();
+        changed.sort_unstable();
+        changed.dedup();
+        let restart = changed.iter().filter(|key| parse::needs_restart(key)).cloned().collect();
+        (changed, restart)
+    }
+
+    /// Reads `path` anew at each call and compares with what it read before: what a daemon reloads by.
+    #[must_use]
+    pub fn reload_hook(self, path: PathBuf) -> ReloadHook {
+        let last = std::sync::Mutex::new(self);
+        Arc::new(move |settings| {
+            let fresh = Self::load(&path).map_err(|error| error.to_string())?;
+            let mut last = last.lock().expect("no holder of the lock panics");
+            let (changed, needs_restart) = fresh.changes(&last);
+            let mut next = fresh.options.settings.clone();
+            next.generation = settings.generation + 1;
+            *last = fresh;
+            Ok(Reloaded { settings: next, changed, needs_restart })
+        })
+    }
+}

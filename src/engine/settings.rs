@@ -16,6 +16,8 @@ pub struct EngineSettings {
     pub answers_keep: Micros,
     /// Answers kept; beyond it the oldest without live leases go first.
     pub answers_max: usize,
+    /// Leases at one time; a commit beyond it is refused as overload.
+    pub leases_max: usize,
     /// Attempts kept; beyond it the oldest without live leases go first.
     pub attempts_max: usize,
     /// Requests remembered by attempt for re-placing; the oldest go first.
@@ -66,6 +68,7 @@ impl Default for EngineSettings {
             lost_after: Micros::from_secs(60),
             answers_keep: Micros::from_secs(600),
             answers_max: 100_000,
+            leases_max: 500_000,
             attempts_max: 20_000,
             requests_per_attempt: 64,
             history_keys: 10_000,

@@ -1,1 +1,7 @@
-//! The running daemon: registries, the one writer, pools.
+//! The daemon's inside: clock, pool, the one writer, and what streams wait on.
+
+pub mod clock;
+pub mod options;
+pub mod outbox;
+pub mod pool;
+pub mod watchers;

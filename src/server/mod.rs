@@ -1,1 +1,6 @@
-//! gRPC services.
+//! gRPC: services, conversions, and the one table of status codes.
+
+pub mod codec;
+pub mod convert;
+mod details;
+pub mod status;

@@ -1,1 +1,5 @@
 //! Algorithms that know no clusters.
+
+mod nearest;
+
+pub use nearest::nearest;

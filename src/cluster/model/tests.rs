@@ -9,9 +9,9 @@ use proptest::prelude::*;
 use std::collections::BTreeSet;
 
 const KEY: SchedulerKey = SchedulerKey { priority: 1, allocation_request_id: -1 };
-const T: Timestamp = Timestamp(1_000_000);
+pub(super) const T: Timestamp = Timestamp(1_000_000);
 
-fn registration(host: &str, rack: &str) -> Registration {
+pub(super) fn registration(host: &str, rack: &str) -> Registration {
     Registration {
         host: host.into(),
         rack: rack.into(),

@@ -75,7 +75,9 @@ impl Wires {
         let (paths_changed, touched) = (std::mem::take(&mut self.paths_changed), std::mem::take(&mut self.touched));
         let racks_added = self.network.is_none() && self.racks != nodes.racks.len();
         self.racks = nodes.racks.len();
-        if paths_changed || racks_added {
+        // A network too large for a table is left out of the topology, which then counts by racks.
+        let left_out = self.network.is_some() && self.topology.network.is_none() && (moved || touched);
+        if paths_changed || racks_added || left_out {
             self.topology = Arc::new(Topology::new(self.network.clone(), nodes));
         } else if moved {
             let distances = Arc::clone(&self.topology.distances);
@@ -107,5 +109,113 @@ impl Wires {
         }
         // An empty list would say that all of the network changed.
         if links.is_empty() { Applied::Quiet } else { Applied::NetworkChanged { links } }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{T, registration};
+    use super::super::{Change, Model};
+    use super::*;
+    use crate::cluster::{LinkLoad, NodeStatics};
+    use crate::network::Tier;
+    use crate::units::NodeIdx;
+
+    /// Two racks of one host each, joined by two core switches; `b` has another name at the SDN.
+    fn model() -> Model {
+        let mut network = Network::new();
+        let [a, b] = ["a", "sdn-b"].map(|host| network.add_host(host).unwrap());
+        let [tor_a, tor_b] = ["tor-a", "tor-b"].map(|name| network.add_switch(name, Tier::Edge).unwrap());
+        let cores = ["core-1", "core-2"].map(|name| network.add_switch(name, Tier::Core).unwrap());
+        let capacity = BitsPerSec(1_000_000_000);
+        for (name, from, to) in [
+            ("a-tor", a, tor_a),
+            ("b-tor", b, tor_b),
+            ("a-1", tor_a, cores[0]),
+            ("b-1", tor_b, cores[0]),
+            ("a-2", tor_a, cores[1]),
+            ("b-2", tor_b, cores[1]),
+        ] {
+            network.add_link(name.into(), from, to, capacity).unwrap();
+        }
+        let mut model = Model::default();
+        let mut with_alias = registration("b", "/r2");
+        with_alias.aliases = vec!["sdn-b".into()];
+        for registration in [registration("a", "/r1"), with_alias] {
+            model.apply(Change::Register(registration), T).unwrap();
+        }
+        let applied = model.apply(Change::Network(Some(Arc::new(network))), T);
+        assert_eq!(applied, Ok(Applied::NetworkChanged { links: vec![] }));
+        model
+    }
+
+    fn set(model: &mut Model, link: &str, up: Option<bool>, capacity: Option<u64>) -> Applied {
+        model.apply(Change::Link { link: link.into(), up, capacity: capacity.map(BitsPerSec) }, T).unwrap()
+    }
+
+    fn switch(model: &mut Model, name: &str, up: bool) -> Applied {
+        model.apply(Change::Switch { name: name.into(), up }, T).unwrap()
+    }
+
+    fn links(of: &[u32]) -> Applied {
+        Applied::NetworkChanged { links: of.iter().map(|&link| LinkIdx(link)).collect() }
+    }
+
+    fn hops(topology: &Topology) -> Option<u8> {
+        topology.core_hops(NodeIdx(0), NodeIdx(1))
+    }
+
+    #[test]
+    fn losing_paths_shows_in_new_snapshots_and_not_in_old_ones() {
+        let mut model = model();
+        let whole = model.publish(T);
+        assert_eq!(hops(&whole.topology), Some(1));
+        assert_eq!(set(&mut model, "a-1", Some(false), None), links(&[2]));
+        assert_eq!(set(&mut model, "a-1", Some(false), None), Applied::Quiet, "told twice");
+        assert_eq!(hops(&model.publish(T).topology), Some(1), "the other core serves");
+        assert_eq!(switch(&mut model, "core-2", false), links(&[4, 5]));
+        let cut = model.publish(T);
+        assert_eq!((hops(&cut.topology), hops(&whole.topology)), (None, Some(1)));
+        assert!(whole.topology.network.as_ref().unwrap().is_usable(LinkIdx(2)));
+        assert_eq!(switch(&mut model, "core-1", false), links(&[3]), "a-1 was of no use already");
+        assert_eq!(set(&mut model, "a-1", Some(true), None), Applied::Quiet, "core-1 is still down");
+        assert_eq!(switch(&mut model, "core-1", true), links(&[2, 3]));
+        assert_eq!(hops(&model.publish(T).topology), Some(1));
+    }
+
+    #[test]
+    fn a_capacity_changes_no_distance() {
+        let mut model = model();
+        let before = model.publish(T);
+        assert_eq!(set(&mut model, "a-2", None, Some(5)), links(&[4]));
+        let after = model.publish(T);
+        assert!(Arc::ptr_eq(&before.topology.distances, &after.topology.distances));
+        let capacity = |topology: &Topology| topology.network.as_ref().unwrap().link_at(LinkIdx(4)).capacity.0;
+        assert_eq!((capacity(&before.topology), capacity(&after.topology)), (1_000_000_000, 5));
+        model.apply(Change::Register(registration("new", "/r1")), T).unwrap();
+        let grown = model.publish(T);
+        assert!(Arc::ptr_eq(&before.topology.distances, &grown.topology.distances));
+        assert_eq!((grown.topology.edge.len(), grown.topology.edge[2]), (3, None));
+    }
+
+    #[test]
+    fn a_removed_link_takes_its_counters_along() {
+        let mut model = model();
+        let load = LinkLoad { a_to_b: BitsPerSec(1), b_to_a: BitsPerSec(2) };
+        model.apply(Change::LinkLoad("a-1".into(), load), T).unwrap();
+        assert_eq!(model.publish(T).link_loads.len(), 1);
+        assert_eq!(model.apply(Change::LinkRemoved("a-1".into()), T), Ok(links(&[2])));
+        assert!(model.publish(T).link_loads.is_empty());
+        assert!(model.apply(Change::LinkRemoved("a-1".into()), T).is_err(), "it is no more");
+        assert!(model.apply(Change::Switch { name: "a".into(), up: false }, T).is_err(), "a host is no switch");
+    }
+
+    #[test]
+    fn without_its_network_a_cluster_has_racks() {
+        let mut model = model();
+        model.apply(Change::Network(None), T).unwrap();
+        let snapshot = model.publish(T);
+        assert_eq!(hops(&snapshot.topology), hops(&Topology::new(None, &snapshot.statics)));
+        assert_eq!(Topology::new(None, &NodeStatics::default()).edge, []);
     }
 }

@@ -1,0 +1,99 @@
+//! What the engine's thread is asked, and the bounded door to it.
+
+use super::watchers::Watching;
+use crate::engine::{Answer, EngineCounts, EngineSettings, Explained, Proposal, Refusal, Released};
+use crate::engine::{RouteUpdate, TaskEvent, Token, WatchedPair};
+use crate::store::StoreFailure;
+use crate::units::{AttemptId, DecisionId, LeaseId, Micros, RequestId};
+use std::sync::Arc;
+use std::sync::mpsc;
+use std::time::Duration;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+
+/// Where an answer goes.
+pub(super) type Reply<T> = oneshot::Sender<T>;
+
+/// One call of the engine.
+pub(super) enum Command {
+    /// Lease what a proposal wants.
+    Commit(Box<Proposal>, Token, Reply<Result<Committed, Refusal>>),
+    /// The answer of a request id.
+    Lookup(RequestId, u64, Reply<Result<Option<Arc<Answer>>, Refusal>>),
+    /// A decision and its leases.
+    Explain(DecisionId, Reply<Option<Explained>>),
+    /// Give leases back.
+    Release(AttemptId, Token, Vec<LeaseId>, Reply<Result<Released, Refusal>>),
+    /// Is the token the attempt's?
+    Authorize(AttemptId, Token, Reply<Result<(), Refusal>>),
+    /// A task event.
+    Event(TaskEvent, Reply<Result<(), Refusal>>),
+    /// Watch routes.
+    Watch(Arc<str>, Vec<WatchedPair>, Reply<Result<Watching<RouteUpdate>, Refusal>>),
+    /// A Watch's stream ended.
+    Unwatch(Arc<str>, u64),
+    /// Sizes.
+    Counts(Reply<EngineCounts>),
+    /// New settings.
+    Reload(EngineSettings, Reply<()>),
+    /// The journal took a batch, or did not.
+    Settled(u64, Result<(), StoreFailure>),
+    /// Finish what is in flight and end.
+    Stop,
+}
+
+/// What a commit came to.
+pub(super) enum Committed {
+    /// Durable.
+    Answer {
+        /// The answer.
+        answer: Arc<Answer>,
+        /// Time the disk took; zero where nothing had to be written.
+        journal: Duration,
+    },
+    /// Another took the room: place again, on the generation that is published now.
+    Conflict,
+}
+
+/// A command with its place in the bounded queue.
+pub(super) struct Envelope {
+    pub(super) command: Command,
+    /// Given back when the command was handled.
+    pub(super) _place: Option<OwnedSemaphorePermit>,
+}
+
+/// Commands that may wait for the engine: a second of its work.
+const COMMANDS_MAX: usize = 8_192;
+
+/// The door to the engine's thread.
+#[derive(Clone)]
+pub(super) struct Door {
+    queue: mpsc::Sender<Envelope>,
+    places: Arc<Semaphore>,
+}
+
+impl Door {
+    pub(super) fn new() -> (Self, mpsc::Receiver<Envelope>) {
+        let (queue, commands) = mpsc::channel();
+        (Self { queue, places: Arc::new(Semaphore::new(COMMANDS_MAX)) }, commands)
+    }
+
+    /// Asks and waits; waits for a place first where the queue is full.
+    pub(super) async fn ask<T>(&self, command: impl FnOnce(Reply<T>) -> Command) -> Result<T, Refusal> {
+        let (reply, answer) = oneshot::channel();
+        let place = Arc::clone(&self.places).acquire_owned().await.map_err(|_| gone())?;
+        let envelope = Envelope { command: command(reply), _place: Some(place) };
+        self.queue.send(envelope).map_err(|_| gone())?;
+        answer.await.map_err(|_| gone())
+    }
+
+    /// Tells, without waiting for a place: what the daemon itself has to say is bounded elsewhere.
+    pub(super) fn tell(&self, command: Command) {
+        // An engine that ended has nobody left to tell.
+        let _ = self.queue.send(Envelope { command, _place: None });
+    }
+}
+
+/// The engine's thread ended.
+pub(super) fn gone() -> Refusal {
+    Refusal::Unavailable { message: "the daemon is shutting down".to_owned(), retry_after: Micros::from_secs(1) }
+}

@@ -1,0 +1,174 @@
+//! The bounded pool that searches: CPU work never runs on the threads that serve sockets.
+//!
+//! Under load budgets shrink before requests are refused: each job is told how full the queue was
+//! when it began, and scales its steps by that.
+
+use super::options::PoolOptions;
+use crate::engine::Refusal;
+use crate::units::Micros;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tokio::sync::oneshot;
+
+/// Threads and a bounded queue before them. Clones share both.
+#[derive(Debug, Clone)]
+pub struct Pool {
+    threads: Arc<rayon::ThreadPool>,
+    load: Arc<Load>,
+}
+
+#[derive(Debug)]
+struct Load {
+    /// Jobs waiting or running.
+    admitted: AtomicUsize,
+    threads: usize,
+    queue: usize,
+}
+
+/// Steps are never cut below this share: a search that can't move is worth less than a wait.
+const SHARE_MIN: f64 = 1.0 / 16.0;
+/// What a full queue asks a caller to wait: about what a thread needs for a few placements.
+const RETRY_AFTER: Micros = Micros::from_millis(50);
+
+/// A running job's view of its surroundings.
+#[derive(Debug, Clone, Copy)]
+pub struct Turn {
+    /// 0: nobody waited when the job began; 1: the queue was full.
+    pub fill: f64,
+}
+
+impl Turn {
+    /// `steps` as the load allows: all of them up to a half-full queue, then linearly fewer.
+    #[must_use]
+    #[allow(clippy::cast_precision_loss, clippy::cast_sign_loss)] // a share of a step count needs no 64 bits and is never negative
+    pub fn steps(&self, steps: u64) -> u64 {
+        let share = (2.0 * (1.0 - self.fill)).clamp(SHARE_MIN, 1.0);
+        ((steps as f64 * share) as u64).max(1)
+    }
+}
+
+/// Gives a place in the queue back, whatever becomes of the job.
+struct Place(Arc<Load>);
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.admitted.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+impl Pool {
+    /// Starts the threads.
+    ///
+    /// # Errors
+    /// Where the system gives none.
+    pub fn start(options: &PoolOptions) -> Result<Self, rayon::ThreadPoolBuildError> {
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
+        let threads = if options.threads == 0 { cores } else { options.threads };
+        let builder = rayon::ThreadPoolBuilder::new().num_threads(threads).thread_name(|n| format!("placer-{n}"));
+        // A policy's bug costs its own request, not the daemon.
+        let builder = builder.panic_handler(|_| tracing::error!("a placement panicked; its request is unanswered"));
+        let load = Load { admitted: AtomicUsize::new(0), threads, queue: options.queue };
+        Ok(Self { threads: Arc::new(builder.build()?), load: Arc::new(load) })
+    }
+
+    /// Runs `job` on a thread of the pool. A caller that goes away leaves the job to its end; `job`'s
+    /// own stop probe is to end it early.
+    ///
+    /// # Errors
+    /// [`Refusal::Unavailable`] when the queue is full.
+    pub async fn run<T: Send + 'static>(
+        &self,
+        job: impl FnOnce(Turn) -> T + Send + 'static,
+    ) -> Result<T, Refusal> {
+        let place = self.admit()?;
+        let (answer, wait) = oneshot::channel();
+        self.threads.spawn_fifo(move || {
+            let turn = Turn { fill: place.0.fill() };
+            let found = job(turn);
+            drop(place);
+            let _ = answer.send(found); // the caller may be gone
+        });
+        wait.await.map_err(|_| Refusal::Unavailable {
+            message: "the placement ended without an answer".to_owned(),
+            retry_after: RETRY_AFTER,
+        })
+    }
+
+    fn admit(&self) -> Result<Place, Refusal> {
+        let load = &self.load;
+        let before = load.admitted.fetch_add(1, Ordering::AcqRel);
+        let place = Place(Arc::clone(load));
+        if before >= load.threads + load.queue {
+            return Err(Refusal::Unavailable {
+                message: format!("{} requests are waiting for a placement, as many as may", load.queue),
+                retry_after: RETRY_AFTER,
+            });
+        }
+        Ok(place)
+    }
+
+    /// Jobs waiting or running.
+    #[must_use]
+    pub fn admitted(&self) -> usize {
+        self.load.admitted.load(Ordering::Acquire)
+    }
+}
+
+impl Load {
+    #[allow(clippy::cast_precision_loss)] // queues are far below 2^52
+    fn fill(&self) -> f64 {
+        let waiting = self.admitted.load(Ordering::Acquire).saturating_sub(self.threads);
+        if self.queue == 0 { 0.0 } else { waiting as f64 / self.queue as f64 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+
+    #[tokio::test]
+    async fn a_full_queue_refuses_with_a_delay_and_takes_jobs_again_afterwards() {
+        let pool = Pool::start(&PoolOptions { threads: 1, queue: 2 }).unwrap();
+        let (open, gate) = mpsc::channel::<()>();
+        let first = tokio::spawn({
+            let pool = pool.clone();
+            async move { pool.run(move |_| gate.recv()).await }
+        });
+        while pool.admitted() < 1 {
+            tokio::task::yield_now().await;
+        }
+        let waiting: Vec<_> = (0..2).map(|_| tokio::spawn({
+            let pool = pool.clone();
+            async move { pool.run(|turn| turn.fill).await }
+        })).collect();
+        while pool.admitted() < 3 {
+            tokio::task::yield_now().await;
+        }
+        let refusal = pool.run(|_| ()).await.unwrap_err();
+        assert!(matches!(refusal, Refusal::Unavailable { retry_after, .. } if retry_after > Micros::ZERO));
+        open.send(()).unwrap();
+        assert!(first.await.unwrap().is_ok());
+        for job in waiting {
+            assert!(job.await.unwrap().is_ok());
+        }
+        assert_eq!(pool.admitted(), 0, "every place was given back");
+        assert!(pool.run(|_| ()).await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn a_job_that_panics_gives_its_place_back_and_is_answered() {
+        let pool = Pool::start(&PoolOptions { threads: 1, queue: 0 }).unwrap();
+        let found: Result<(), _> = pool.run(|_| panic!("as a policy's bug would")).await;
+        assert!(matches!(found, Err(Refusal::Unavailable { .. })));
+        assert_eq!(pool.admitted(), 0);
+        assert!(pool.run(|_| ()).await.is_ok(), "its thread lives on");
+    }
+
+    #[test]
+    fn steps_shrink_with_the_queue_and_never_to_nothing() {
+        let steps = |fill| Turn { fill }.steps(1_000);
+        assert_eq!((steps(0.0), steps(0.5), steps(0.75)), (1_000, 1_000, 500));
+        assert_eq!((steps(1.0), Turn { fill: 1.0 }.steps(3)), (62, 1));
+    }
+}

@@ -1,0 +1,113 @@
+//! Decisions to the wire.
+
+use super::resource::ask_to_wire;
+use crate::engine::decision::{AgeOf, ExclusionNamed};
+use crate::engine::{Decision, Hint, Mode, TermValues};
+use crate::policy::Ended;
+use crate::units::Timestamp;
+use crate::wire::v1;
+
+/// The whole answer.
+#[must_use]
+pub fn hint_set(decision: &Decision) -> v1::HintSet {
+    v1::HintSet {
+        decision_id: decision.id.to_string(),
+        request_id: decision.request.to_string(),
+        snapshot_version: decision.snapshot.0,
+        policy: decision.policy.to_string(),
+        mode: wire_mode(decision.mode).into(),
+        hints: decision.hints.iter().map(hint).collect(),
+        asks: decision.asks.iter().map(ask_to_wire).collect(),
+        terms: Some(terms(&decision.terms)),
+        baseline: decision.baseline.as_ref().map(terms),
+        expected_gain: decision.expected_gain,
+        ended: ended(decision.ended).into(),
+        gap: decision.gap,
+        steps: decision.steps,
+        exclusions: decision.exclusions.iter().map(exclusion).collect(),
+        ages: decision.ages.iter().map(age).collect(),
+        degraded: decision.degraded.clone(),
+        without_room: decision.without_room,
+        next_wave: decision.next_wave,
+        elapsed_ms: decision.elapsed.as_secs_f64() * 1e3,
+        seed: decision.seed,
+        conflicts: decision.conflicts,
+    }
+}
+
+/// Cost terms; what could not be computed stays absent.
+#[must_use]
+pub fn terms(values: &TermValues) -> v1::Terms {
+    v1::Terms {
+        remote_bytes: values.remote_bytes,
+        cross_rack_bytes: values.cross_rack_bytes,
+        core_hops: values.core_hops,
+        worst_link_s: values.worst_link_s,
+        balance: values.balance,
+        objective: values.objective,
+        parts: values.parts.clone(),
+    }
+}
+
+/// What a queue gets, on the wire.
+#[must_use]
+pub fn wire_mode(mode: Mode) -> v1::Mode {
+    match mode {
+        Mode::Off => v1::Mode::Off,
+        Mode::Shadow => v1::Mode::Shadow,
+        Mode::On => v1::Mode::On,
+    }
+}
+
+/// What a queue gets, from the wire; `None`: not said, or a value of a later version.
+#[must_use]
+pub fn core_mode(value: i32) -> Option<Mode> {
+    match v1::Mode::try_from(value).ok()? {
+        v1::Mode::Unspecified => None,
+        v1::Mode::Off => Some(Mode::Off),
+        v1::Mode::Shadow => Some(Mode::Shadow),
+        v1::Mode::On => Some(Mode::On),
+    }
+}
+
+fn hint(hint: &Hint) -> v1::Hint {
+    v1::Hint {
+        group: hint.group.to_string(),
+        host: hint.host.to_string(),
+        count: hint.count,
+        fallbacks: hint.fallbacks.iter().map(ToString::to_string).collect(),
+        racks: hint.racks.iter().map(ToString::to_string).collect(),
+        lease_ids: hint.leases.iter().map(|lease| lease.0).collect(),
+        expires_at_ms: hint.expires.map(Timestamp::as_millis),
+        expected_wait_ms: hint.expected_wait.map(crate::units::Micros::as_millis),
+        confidence: hint.confidence,
+        first_index: hint.first_index,
+    }
+}
+
+fn ended(ended: Ended) -> v1::Ended {
+    match ended {
+        Ended::Complete => v1::Ended::Complete,
+        Ended::Optimal => v1::Ended::Optimal,
+        Ended::Budget => v1::Ended::Budget,
+        Ended::Deadline => v1::Ended::Deadline,
+    }
+}
+
+fn exclusion(exclusion: &ExclusionNamed) -> v1::Exclusion {
+    v1::Exclusion {
+        group: exclusion.group.to_string(),
+        reason: exclusion.reason.as_str().to_owned(),
+        count: exclusion.count,
+        examples: exclusion.examples.iter().map(ToString::to_string).collect(),
+    }
+}
+
+/// Age of one source.
+pub(in crate::server) fn age(age: &AgeOf) -> v1::SourceAge {
+    v1::SourceAge {
+        source: age.source.as_str().to_owned(),
+        age_ms: age.age.map(crate::units::Micros::as_millis),
+        stale: age.stale,
+    }
+}

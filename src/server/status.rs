@@ -1,0 +1,144 @@
+//! The one table from refusals to gRPC status codes.
+//!
+//! A status carries the refusal's token (`hintd-reason`), the field where there is one
+//! (`hintd-field`, and `google.rpc.BadRequest`) and the time to wait (`retry-after-ms`, and
+//! `google.rpc.RetryInfo`). Whatever lacks the token was not made here: tonic's codec made it, and
+//! [`codec`](super::codec) turns it into what this table says.
+
+use super::details;
+use crate::engine::Refusal;
+use crate::units::Micros;
+use tonic::metadata::{MetadataMap, MetadataValue};
+use tonic::{Code, Status};
+
+/// Metadata key of the refusal's stable token.
+pub const REASON: &str = "hintd-reason";
+/// Metadata key of the field that is wrong.
+pub const FIELD: &str = "hintd-field";
+/// Metadata key of the time after which a retry makes sense, milliseconds.
+pub const RETRY_AFTER: &str = "retry-after-ms";
+
+/// Token of a message that could not be read at all.
+pub(super) const MALFORMED: &str = "malformed";
+
+/// Code and stable token of a refusal.
+#[must_use]
+pub const fn code(refusal: &Refusal) -> (Code, &'static str) {
+    match refusal {
+        Refusal::Invalid { .. } => (Code::InvalidArgument, "invalid"),
+        Refusal::TooLarge { .. } => (Code::InvalidArgument, "too_large"),
+        Refusal::Unknown { .. } => (Code::NotFound, "unknown"),
+        Refusal::MissingFeed { .. } => (Code::FailedPrecondition, "missing_feed"),
+        Refusal::Full { .. } => (Code::ResourceExhausted, "full"),
+        Refusal::IdReused { .. } => (Code::AlreadyExists, "id_reused"),
+        Refusal::Unavailable { .. } => (Code::Unavailable, "unavailable"),
+        Refusal::DeadlineExceeded(_) => (Code::DeadlineExceeded, "deadline"),
+        Refusal::BadToken { .. } => (Code::PermissionDenied, "bad_token"),
+    }
+}
+
+/// The status that a refusal is answered with.
+#[must_use]
+pub fn status(refusal: &Refusal) -> Status {
+    let (code, reason) = code(refusal);
+    let message = refusal.to_string();
+    let mut metadata = MetadataMap::new();
+    metadata.insert(REASON, MetadataValue::from_static(reason));
+    let details = match refusal {
+        Refusal::Invalid { field, .. } | Refusal::TooLarge { field, .. } => {
+            insert(&mut metadata, FIELD, field);
+            details::bad_request(code, &message, field)
+        }
+        Refusal::Unavailable { retry_after, .. } => {
+            insert(&mut metadata, RETRY_AFTER, &round_up_ms(*retry_after).to_string());
+            details::retry_info(code, &message, *retry_after)
+        }
+        _ => Vec::new(),
+    };
+    Status::with_details_and_metadata(code, message, details.into(), metadata)
+}
+
+/// A status for bytes that are no message, or too many of them.
+#[must_use]
+pub(super) fn malformed(message: &str) -> Status {
+    let mut metadata = MetadataMap::new();
+    metadata.insert(REASON, MetadataValue::from_static(MALFORMED));
+    Status::with_metadata(Code::InvalidArgument, format!("malformed message: {message}"), metadata)
+}
+
+fn insert(metadata: &mut MetadataMap, key: &'static str, value: &str) {
+    // A field path holds group numbers and names of ours; what is not ASCII is told in the message only.
+    if let Ok(value) = value.parse() {
+        metadata.insert(key, value);
+    }
+}
+
+/// Whole milliseconds, never less than was said.
+const fn round_up_ms(span: Micros) -> u64 {
+    span.0.div_ceil(1_000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::{ApplicationId, AttemptId};
+
+    /// Every variant; the match makes a new one fail to compile until it stands here.
+    fn every_refusal() -> Vec<(Refusal, Code)> {
+        let attempt = AttemptId { application: ApplicationId { cluster_timestamp: 1, sequence: 1 }, attempt: 1 };
+        let all = vec![
+            (Refusal::Invalid { field: "a".into(), message: "b".into() }, Code::InvalidArgument),
+            (Refusal::TooLarge { field: "a".into(), message: "b".into() }, Code::InvalidArgument),
+            (Refusal::Unknown { what: "policy", name: "x".into(), nearest: None }, Code::NotFound),
+            (Refusal::MissingFeed { feed: "heartbeats", message: "b".into() }, Code::FailedPrecondition),
+            (Refusal::Full { group: "g".into(), wanted: 2, free: 1 }, Code::ResourceExhausted),
+            (Refusal::IdReused { id: "r".into() }, Code::AlreadyExists),
+            (Refusal::Unavailable { message: "b".into(), retry_after: Micros(1_500) }, Code::Unavailable),
+            (Refusal::DeadlineExceeded(5), Code::DeadlineExceeded),
+            (Refusal::BadToken { attempt }, Code::PermissionDenied),
+        ];
+        for (refusal, _) in &all {
+            match refusal {
+                Refusal::Invalid { .. }
+                | Refusal::TooLarge { .. }
+                | Refusal::Unknown { .. }
+                | Refusal::MissingFeed { .. }
+                | Refusal::Full { .. }
+                | Refusal::IdReused { .. }
+                | Refusal::Unavailable { .. }
+                | Refusal::DeadlineExceeded(_)
+                | Refusal::BadToken { .. } => {}
+            }
+        }
+        all
+    }
+
+    #[test]
+    fn every_refusal_has_the_code_that_the_architecture_gives_it() {
+        for (refusal, code) in every_refusal() {
+            let status = status(&refusal);
+            assert_eq!(status.code(), code, "{refusal:?}");
+            assert_eq!(status.message(), refusal.to_string());
+            assert!(status.metadata().contains_key(REASON));
+        }
+    }
+
+    #[test]
+    fn only_a_full_cluster_is_resource_exhausted() {
+        let exhausted: Vec<_> =
+            every_refusal().into_iter().filter(|(refusal, _)| code(refusal).0 == Code::ResourceExhausted).collect();
+        assert!(matches!(exhausted.as_slice(), [(Refusal::Full { .. }, _)]));
+    }
+
+    #[test]
+    fn tokens_are_distinct_and_the_field_and_delay_are_told() {
+        let all = every_refusal();
+        let tokens: std::collections::BTreeSet<_> = all.iter().map(|(refusal, _)| code(refusal).1).collect();
+        assert_eq!(tokens.len(), all.len());
+        let invalid = status(&all[0].0);
+        assert_eq!(invalid.metadata().get(FIELD).unwrap(), "a");
+        assert!(!invalid.details().is_empty());
+        let unavailable = status(&all[6].0);
+        assert_eq!(unavailable.metadata().get(RETRY_AFTER).unwrap(), "2", "rounded up, never early");
+    }
+}
