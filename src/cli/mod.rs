@@ -4,14 +4,14 @@
 //! - With `--json` standard output is one JSON document and nothing else; progress goes to standard error.
 //! - Exit code 0: done; 1: the work failed; 2: bad usage or bad input, naming file, line or field.
 
-mod bench;
-mod connect;
-mod failure;
-mod files;
-mod operate;
+pub mod bench;
+pub mod connect;
+pub mod failure;
+pub mod files;
+pub mod operate;
 pub mod output;
-mod reproduce;
-mod topology;
+pub mod reproduce;
+pub mod topology;
 pub mod views;
 
 use clap::{CommandFactory as _, Parser, Subcommand};
@@ -61,7 +61,9 @@ enum Command {
     #[command(after_help = "Example:\n  hintctl --json policies | jq -r '.policies[].params_toml'")]
     Policies,
     /// Read the configuration again: all or nothing
-    #[command(after_help = "Example:\n  hintctl reload\n\nA file that does not pass changes nothing: file, line, key and why are said.")]
+    #[command(
+        after_help = "Example:\n  hintctl reload\n\nA file that does not pass changes nothing: file, line, key and why are said."
+    )]
     Reload,
     /// Save the live model as a cluster file
     Snapshot(operate::SnapshotArgs),

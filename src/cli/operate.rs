@@ -66,9 +66,7 @@ pub struct CalibrateArgs {
 /// # Errors
 /// [`Failure`] where no daemon answers.
 pub fn status(daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
-    let status = block_on(async {
-        Ok(daemon.admin().await?.status(v1::StatusRequest {}).await?.into_inner())
-    })?;
+    let status = block_on(async { Ok(daemon.admin().await?.status(v1::StatusRequest {}).await?.into_inner()) })?;
     output.result(&status_document(&status), || status_text(&status))
 }
 
@@ -137,9 +135,8 @@ pub fn links(args: &LinksArgs, daemon: &DaemonArgs, output: Output) -> Result<()
 /// # Errors
 /// [`Failure`] where no daemon answers.
 pub fn policies(daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
-    let answer = block_on(async {
-        Ok(daemon.admin().await?.list_policies(v1::ListPoliciesRequest {}).await?.into_inner())
-    })?;
+    let answer =
+        block_on(async { Ok(daemon.admin().await?.list_policies(v1::ListPoliciesRequest {}).await?.into_inner()) })?;
     let policy = |policy: &v1::PolicyView| {
         json!({
             "name": policy.name, "summary": policy.summary, "capabilities": policy.capabilities,
@@ -199,7 +196,8 @@ pub fn snapshot(args: &SnapshotArgs, daemon: &DaemonArgs, output: Output) -> Res
     })?;
     let text = String::from_utf8(json).map_err(|error| Failure::Work(error.into()))?;
     // A snapshot that was cut on the way must not look like a smaller cluster.
-    serde_json::from_str::<serde::de::IgnoredAny>(&text).map_err(|error| Failure::work(format!("the snapshot came broken: {error}")))?;
+    serde_json::from_str::<serde::de::IgnoredAny>(&text)
+        .map_err(|error| Failure::work(format!("the snapshot came broken: {error}")))?;
     files::write_text(&args.output, &text)?;
     let document = json!({ "file": args.output, "bytes": text.len() });
     output.result(&document, || format!("{}: {}", args.output.display(), output::bytes(text.len() as f64)))
@@ -262,7 +260,11 @@ fn status_text(status: &v1::StatusResponse) -> String {
         ("hintd", format!("{}, {ready}, up {}", status.version, ms(status.uptime_ms))),
         (
             "process",
-            format!("{} of CPU, {} resident", output::seconds(status.process_cpu_s), output::bytes(status.resident_bytes as f64)),
+            format!(
+                "{} of CPU, {} resident",
+                output::seconds(status.process_cpu_s),
+                output::bytes(status.resident_bytes as f64)
+            ),
         ),
         ("instance", status.instance_id.clone()),
         ("configuration", format!("{} (generation {})", status.config_file, status.config_generation)),
@@ -290,7 +292,8 @@ fn node_document(node: &v1::NodeView) -> Value {
     let size = |size: &Option<yarn::ResourceProto>| {
         let size = size.clone().unwrap_or_default();
         let named = size.resource_value_map.iter().map(|kind| (kind.key.clone(), json!(kind.value())));
-        let common = [("memory_mb".to_owned(), json!(size.memory())), ("vcores".to_owned(), json!(size.virtual_cores()))];
+        let common =
+            [("memory_mb".to_owned(), json!(size.memory())), ("vcores".to_owned(), json!(size.virtual_cores()))];
         Value::Object(common.into_iter().chain(named).collect())
     };
     json!({

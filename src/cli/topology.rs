@@ -1,8 +1,8 @@
 //! `hintctl topology`: network files.
 
 use super::failure::Failure;
-use super::output::{self, Output};
 use super::files;
+use super::output::{self, Output};
 use crate::network::build::{self, BuildError, BuiltNetwork, FatTreeSpec, TreeSpec};
 use crate::network::{Network, NetworkDocument, NetworkProblem, NetworkSummary, Severity, check, summary};
 use crate::units::BitsPerSec;
@@ -17,8 +17,10 @@ pub enum TopologyCommand {
     #[command(subcommand)]
     Build(Kind),
     /// Check a network file: connectivity, orphans, oversubscription
-    #[command(after_help = "Examples:\n  hintctl topology check net.json\n  hintctl --json topology check net.toml\n\n\
-        Exit code 2 if the network would be refused; warnings alone give 0.")]
+    #[command(
+        after_help = "Examples:\n  hintctl topology check net.json\n  hintctl --json topology check net.toml\n\n\
+        Exit code 2 if the network would be refused; warnings alone give 0."
+    )]
     Check {
         /// The file, .json or .toml
         file: PathBuf,
@@ -136,7 +138,10 @@ impl TreeArgs {
         let hosts_per_rack = match self.hosts {
             Some(hosts) if self.racks > 0 && hosts.is_multiple_of(self.racks) => hosts / self.racks,
             Some(hosts) => {
-                return Err(Failure::Input(format!("--hosts: {hosts} hosts do not divide evenly into {} racks", self.racks)));
+                return Err(Failure::Input(format!(
+                    "--hosts: {hosts} hosts do not divide evenly into {} racks",
+                    self.racks
+                )));
             }
             None => self.hosts_per_rack,
         };
@@ -206,7 +211,8 @@ fn text(checked: &Checked) -> String {
         let NetworkSummary { hosts, switches, links, .. } = summary;
         lines.push(format!("{}: {hosts} hosts, {switches} switches, {links} links", checked.file.display()));
         let rows = summary.tiers.iter().map(|tier| {
-            let ratio = tier.oversubscription.map_or_else(|| "-".to_owned(), |ratio| format!("{}:1", output::digits(ratio)));
+            let ratio =
+                tier.oversubscription.map_or_else(|| "-".to_owned(), |ratio| format!("{}:1", output::digits(ratio)));
             let rate = |rate: BitsPerSec| output::rate(rate.as_f64());
             [tier.tier.to_string(), tier.switches.to_string(), rate(tier.down), rate(tier.up), ratio]
         });

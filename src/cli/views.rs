@@ -146,7 +146,12 @@ pub fn answer_text(set: &v1::HintSet) -> String {
     }
     if !set.exclusions.is_empty() {
         let rows = set.exclusions.iter().map(|exclusion| {
-            [exclusion.group.clone(), exclusion.reason.clone(), exclusion.examples.join(" "), exclusion.count.to_string()]
+            [
+                exclusion.group.clone(),
+                exclusion.reason.clone(),
+                exclusion.examples.join(" "),
+                exclusion.count.to_string(),
+            ]
         });
         lines.push(String::new());
         lines.push(output::table(["group", "ruled out because", "for example", "nodes"], 3, rows));

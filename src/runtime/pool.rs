@@ -76,10 +76,7 @@ impl Pool {
     ///
     /// # Errors
     /// [`Refusal::Unavailable`] when the queue is full.
-    pub async fn run<T: Send + 'static>(
-        &self,
-        job: impl FnOnce(Turn) -> T + Send + 'static,
-    ) -> Result<T, Refusal> {
+    pub async fn run<T: Send + 'static>(&self, job: impl FnOnce(Turn) -> T + Send + 'static) -> Result<T, Refusal> {
         let place = self.admit()?;
         let (answer, wait) = oneshot::channel();
         self.threads.spawn_fifo(move || {
@@ -138,10 +135,14 @@ mod tests {
         while pool.admitted() < 1 {
             tokio::task::yield_now().await;
         }
-        let waiting: Vec<_> = (0..2).map(|_| tokio::spawn({
-            let pool = pool.clone();
-            async move { pool.run(|turn| turn.fill).await }
-        })).collect();
+        let waiting: Vec<_> = (0..2)
+            .map(|_| {
+                tokio::spawn({
+                    let pool = pool.clone();
+                    async move { pool.run(|turn| turn.fill).await }
+                })
+            })
+            .collect();
         while pool.admitted() < 3 {
             tokio::task::yield_now().await;
         }

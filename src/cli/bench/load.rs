@@ -388,7 +388,8 @@ fn sample_answer(gang: u32) -> v1::RequestHintsResponse {
         first_index: number,
         ..v1::Hint::default()
     };
-    let terms = || Some(v1::Terms { core_hops: Some(1.0), balance: Some(0.5), objective: Some(1.0), ..v1::Terms::default() });
+    let terms =
+        || Some(v1::Terms { core_hops: Some(1.0), balance: Some(0.5), objective: Some(1.0), ..v1::Terms::default() });
     let hints = v1::HintSet {
         decision_id: "0000019a00000001".to_owned(),
         request_id: "appattempt_1700000000000_0001_000001".to_owned(),
@@ -406,7 +407,10 @@ fn text(report: &Report) -> String {
     columns.extend(report.peer.as_ref().map(|peer| ("no-op", peer)));
     let mut text = figures_text(&columns);
     if let Some(ratio) = report.ratio {
-        text += &format!("\n\nhints per server CPU second: {} % of a server that does nothing", output::digits(ratio * 100.0));
+        text += &format!(
+            "\n\nhints per server CPU second: {} % of a server that does nothing",
+            output::digits(ratio * 100.0)
+        );
     }
     if let Some(error) = &report.daemon.first_error {
         text += &format!("\n\nfirst error: {error}");
@@ -429,7 +433,16 @@ fn figures_text(columns: &[(&str, &Figures)]) -> String {
             figures.hints_per_server_cpu_s.map_or_else(|| "-".to_owned(), |rate| format!("{rate:.0}")),
         ]
     });
-    let header =
-        ["server", "requests/s", "hints/s", "p50 ms", "p99 ms", "errors", "client CPU s", "server CPU s", "hints/CPU s"];
+    let header = [
+        "server",
+        "requests/s",
+        "hints/s",
+        "p50 ms",
+        "p99 ms",
+        "errors",
+        "client CPU s",
+        "server CPU s",
+        "hints/CPU s",
+    ];
     output::table(header, 1, rows)
 }

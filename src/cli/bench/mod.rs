@@ -1,9 +1,9 @@
 //! `hintctl bench`: load on a running daemon, and on a peer that does nothing, in the same run.
 
-mod feed;
-mod load;
-mod noop;
-mod process;
+pub mod feed;
+pub mod load;
+pub mod noop;
+pub mod process;
 
 use super::connect::DaemonArgs;
 use super::failure::Failure;

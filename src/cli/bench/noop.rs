@@ -8,8 +8,9 @@ use crate::wire::v1::placement_server::{Placement, PlacementServer};
 use prost::Message as _;
 use std::io::{Read as _, Write as _};
 use std::pin::Pin;
-use tokio_stream::wrappers::{ReceiverStream, TcpListenerStream};
+use tokio_stream::wrappers::ReceiverStream;
 use tokio_stream::{Stream, StreamExt as _};
+use tonic::transport::server::TcpIncoming;
 use tonic::{Request, Response, Status, Streaming};
 
 /// Items of a feed stream that one acknowledgement covers.
@@ -36,11 +37,12 @@ pub fn serve() -> Result<(), Failure> {
         let address = listener.local_addr().map_err(anyhow::Error::from)?;
         let mut out = std::io::stdout();
         writeln!(out, "{address}").and_then(|()| out.flush()).map_err(anyhow::Error::from)?;
+        // The server's own `tcp_nodelay` holds only for sockets that it bound itself.
+        let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
         let served = tonic::transport::Server::builder()
-            .tcp_nodelay(true)
             .add_service(PlacementServer::new(Noop { answer }))
             .add_service(FeedServer::new(Reader))
-            .serve_with_incoming(TcpListenerStream::new(listener))
+            .serve_with_incoming(incoming)
             .await;
         served.map_err(|error| Failure::Work(error.into()))
     })
