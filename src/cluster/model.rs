@@ -84,6 +84,14 @@ impl Model {
         self.nodes.intern(host, &DEFAULT_RACK.into())
     }
 
+    /// The row of named amounts; kinds never named before become known.
+    ///
+    /// # Errors
+    /// [`ModelError::TooMany`] for one kind too many.
+    pub fn intern_resource(&mut self, named: &NamedResource) -> Result<Resource, ModelError> {
+        Ok(self.rows([named])?[0])
+    }
+
     /// Sets a state that the monitor concluded (STALE, LOST). Returns the containers that were on a node that is
     /// gone now. When it happened does not matter here: what the model keeps is when the node was last heard.
     pub fn set_state(&mut self, node: NodeIdx, state: NodeState, _now: Timestamp) -> Vec<ReportedContainer> {

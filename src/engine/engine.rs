@@ -1,16 +1,23 @@
 //! The engine: model, ledger, answers, attempts, history, monitor and routes behind one door.
+//!
+//! Facts wait until the next settling, where the snapshot and what follows from it (leases bound, withdrawn,
+//! nodes lost, routes changed) change together: no commit ever sees a lease end before the container that took
+//! its room is counted, nor the other way round. Commits are checked against what was settled last.
 
-use super::answers::Answer;
-use super::attempts::Token;
+use super::answers::{Answer, Answers};
+use super::attempts::{self, Attempts, Token};
 use super::decision::Refusal;
-use super::effects::{CommitOutcome, Effects};
-use super::event::TaskEvent;
+use super::effects::{Counter, Effect, Effects};
 use super::generation::Generation;
-use super::journal::Table;
-use super::placer::Proposal;
-use super::routes::{RouteUpdate, WatchedPair};
+use super::history::{History, HistoryLimits};
+use super::journal::{Op, Table, text_key};
+use super::lease::{Lease, LeaseEnd};
+use super::ledger::Ledger;
+use super::monitor;
+use super::release::Expected;
+use super::routes::{Cause, RouteUpdate, WatchedPair, Watchers};
 use super::settings::EngineSettings;
-use crate::cluster::{Change, ModelError, SizeRules};
+use crate::cluster::{Applied, Change, Model, ModelError, NodeState, Overlay, Snapshot};
 use crate::units::{AttemptId, DecisionId, HostName, LeaseId, RequestId, Timestamp};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -80,27 +87,39 @@ pub struct EngineCounts {
 
 /// The engine. Owned by one thread; every method takes the time and returns at once.
 #[derive(Debug)]
-pub struct Engine {}
+pub struct Engine {
+    pub(super) settings: EngineSettings,
+    pub(super) start: Timestamp,
+    pub(super) model: Model,
+    /// As settled last; what commits are checked against.
+    pub(super) snapshot: Arc<Snapshot>,
+    /// What facts did since then.
+    pub(super) pending: Vec<(Applied, Option<Cause>)>,
+    pub(super) ledger: Ledger,
+    pub(super) answers: Answers,
+    pub(super) attempts: Attempts,
+    pub(super) history: History,
+    pub(super) expected: Expected,
+    pub(super) routes: Watchers,
+    /// Nodes whose first report since the start was seen: only from then on does a rise of use mean something.
+    pub(super) reported: Vec<bool>,
+    pub(super) effects: Effects,
+    pub(super) next_decision: u64,
+    pub(super) next_lease: u64,
+    pub(super) generation: Arc<Generation>,
+    /// Something that generations carry changed since the last one.
+    pub(super) changed: bool,
+    pub(super) history_written: Timestamp,
+}
 
-#[allow(clippy::unimplemented, unused_variables, clippy::needless_pass_by_value)] // skeleton
+/// Time between two writings of a changed history: a key's row is rewritten whole.
+const HISTORY_EVERY: crate::units::Micros = crate::units::Micros::from_secs(2);
+
 impl Engine {
-    /// An engine from the rows of its journal.
-    ///
-    /// # Errors
-    /// [`RecoverError`] for a row that can't be read.
-    pub fn new(
-        settings: EngineSettings,
-        rules: SizeRules,
-        rows: Rows,
-        now: Timestamp,
-    ) -> Result<(Self, RecoveredCounts), RecoverError> {
-        unimplemented!()
-    }
-
     /// What requests load.
     #[must_use]
     pub fn generation(&self) -> Arc<Generation> {
-        unimplemented!()
+        Arc::clone(&self.generation)
     }
 
     /// Takes a fact in; visible from the next publish.
@@ -108,61 +127,89 @@ impl Engine {
     /// # Errors
     /// [`ModelError`] for a fact that the model can't take.
     pub fn change(&mut self, change: Change, now: Timestamp) -> Result<(), ModelError> {
-        unimplemented!()
+        let cause = Cause::of(&change);
+        let applied = self.model.apply(change, now)?;
+        if applied != Applied::Quiet {
+            self.pending.push((applied, cause));
+        }
+        Ok(())
     }
 
-    /// Takes a task event in.
-    ///
-    /// # Errors
-    /// [`Refusal::Unknown`] for a host that was never named.
-    pub fn event(&mut self, event: TaskEvent, now: Timestamp) -> Result<(), Refusal> {
-        unimplemented!()
-    }
-
-    /// Ends what is due: leases, answers, silent nodes. To be called about every 100 ms.
+    /// Ends what is due: leases, answers, silent nodes; writes the history. To be called about every 100 ms.
     pub fn tick(&mut self, now: Timestamp) {
-        unimplemented!()
+        for id in self.ledger.due(now) {
+            self.end_lease(id, LeaseEnd::Expired, now);
+        }
+        for id in self.answers.due(now) {
+            self.forget_answer(&id);
+        }
+        self.tick_nodes(now);
+        if now.since(self.history_written) >= HISTORY_EVERY {
+            self.history_written = now;
+            self.effects.journal.extend(self.history.write());
+        }
+    }
+
+    fn tick_nodes(&mut self, now: Timestamp) {
+        if !self.pending.is_empty() {
+            self.settle(now);
+        }
+        let leased = |node| self.ledger.on_node(node).next().is_some();
+        let silent = monitor::silent(&self.model, &self.settings, leased, self.start, now);
+        if silent == monitor::Silent::default() {
+            return;
+        }
+        for &node in &silent.stale {
+            self.model.set_state(node, NodeState::Stale, now);
+        }
+        self.effects.count(Counter::NodesStale, silent.stale.len() as u64);
+        let mut lost = Vec::new();
+        for &node in &silent.lost {
+            lost.push((node, self.model.set_state(node, NodeState::Lost, now)));
+        }
+        self.settle(now);
+        for (node, containers) in lost {
+            self.node_left(node, &containers, "node_lost", now);
+        }
     }
 
     /// The next generation; `None`: nothing changed.
     pub fn publish(&mut self, now: Timestamp) -> Option<Arc<Generation>> {
-        unimplemented!()
-    }
-
-    /// Leases what a proposal wants: all or nothing. `token` becomes the attempt's if it has none yet.
-    pub fn commit(&mut self, proposal: Proposal, token: Token, now: Timestamp) -> CommitOutcome {
-        unimplemented!()
+        if self.model.dirty() || !self.pending.is_empty() {
+            self.settle(now);
+        }
+        if !std::mem::take(&mut self.changed) {
+            return None;
+        }
+        self.generation = Arc::new(Generation {
+            number: self.generation.number + 1,
+            snapshot: Arc::clone(&self.snapshot),
+            leases: self.ledger.overlay().clone(),
+            held: self.ledger.held(),
+            history: self.history.view().clone(),
+            releases: self.expected.view(),
+        });
+        Some(self.generation())
     }
 
     /// The answer of a request id, if one is kept.
     #[must_use]
     pub fn lookup(&self, id: &RequestId, digest: u64) -> Option<Result<Arc<Answer>, Refusal>> {
-        unimplemented!()
+        self.answers.lookup(id, digest)
     }
 
     /// A decision and what became of its leases.
     #[must_use]
     pub fn explain(&self, decision: DecisionId) -> Option<Explained> {
-        unimplemented!()
-    }
-
-    /// The journal failed: the decision was never promised.
-    pub fn undo(&mut self, decision: DecisionId, now: Timestamp) {
-        unimplemented!()
-    }
-
-    /// Gives leases back; none named: all of the attempt.
-    ///
-    /// # Errors
-    /// [`Refusal::BadToken`].
-    pub fn release(
-        &mut self,
-        attempt: AttemptId,
-        token: &Token,
-        leases: &[LeaseId],
-        now: Timestamp,
-    ) -> Result<Released, Refusal> {
-        unimplemented!()
+        let answer = Arc::clone(self.answers.by_decision(decision)?);
+        let state = |id: LeaseId| match self.ledger.get(id) {
+            Some(Lease { confirmed: Some(_), .. }) => "confirmed",
+            Some(_) => "held",
+            None => self.answers.ended(&answer.decision.request, id).map_or("ended", LeaseEnd::as_str),
+        };
+        let hints = answer.decision.hints.iter();
+        let leases = hints.flat_map(|hint| hint.leases.iter().map(|&id| (id, hint.host.clone(), state(id))));
+        Some(Explained { leases: leases.collect(), answer: Arc::clone(&answer) })
     }
 
     /// Whether the token is the attempt's.
@@ -170,7 +217,11 @@ impl Engine {
     /// # Errors
     /// [`Refusal::BadToken`]; [`Refusal::Unknown`] for an attempt without an answer.
     pub fn authorize(&self, attempt: AttemptId, token: &Token) -> Result<(), Refusal> {
-        unimplemented!()
+        match self.attempts.get(attempt) {
+            None => Err(Refusal::Unknown { what: "application attempt", name: attempt.to_string(), nearest: None }),
+            Some(known) if known.token == *token => Ok(()),
+            Some(_) => Err(Refusal::BadToken { attempt }),
+        }
     }
 
     /// Watches pairs; a watcher of the same name is replaced. The update is the first of the stream.
@@ -178,27 +229,107 @@ impl Engine {
     /// # Errors
     /// [`Refusal::Unknown`] for a host that neither the network nor the cluster names.
     pub fn watch(&mut self, watcher: &str, pairs: Vec<WatchedPair>) -> Result<RouteUpdate, Refusal> {
-        unimplemented!()
+        self.routes.watch(watcher, pairs, &self.snapshot)
     }
 
     /// Ends a watch.
     pub fn unwatch(&mut self, watcher: &str) {
-        unimplemented!()
+        self.routes.unwatch(watcher);
     }
 
     /// Takes new settings; leases that run keep their time-to-live.
     pub fn reload(&mut self, settings: EngineSettings, now: Timestamp) {
-        unimplemented!()
+        self.settings = settings;
+        self.keep_bounds();
+        self.tick(now);
     }
 
     /// What the outside has to do since the last call.
     pub fn take_effects(&mut self) -> Effects {
-        unimplemented!()
+        std::mem::take(&mut self.effects)
     }
 
     /// Sizes, for status.
     #[must_use]
     pub fn counts(&self) -> EngineCounts {
-        unimplemented!()
+        EngineCounts {
+            leases: self.ledger.len(),
+            answers: self.answers.len(),
+            attempts: self.attempts.len(),
+            history: self.history.len(),
+            routes: self.routes.len(),
+        }
+    }
+
+    /// Live leases, oldest first.
+    pub fn leases(&self) -> impl Iterator<Item = &Lease> {
+        self.ledger.iter()
+    }
+
+    /// Room taken by leases as of now.
+    #[must_use]
+    pub const fn leased(&self) -> &Overlay {
+        self.ledger.overlay()
+    }
+
+    /// The snapshot that commits are checked against.
+    #[must_use]
+    pub const fn settled(&self) -> &Arc<Snapshot> {
+        &self.snapshot
+    }
+
+    /// Names of replicas that no node claims: the first few, and how many there are.
+    #[must_use]
+    pub fn unknown_names(&self) -> (Vec<String>, u64) {
+        self.model.unknown_names()
+    }
+
+    /// Ends a lease: it leaves the ledger and the journal, is counted by kind, and its answer hears of it.
+    pub(super) fn end_lease(&mut self, id: LeaseId, end: LeaseEnd, now: Timestamp) -> Option<Lease> {
+        let lease = self.ledger.remove(id)?;
+        self.changed = true;
+        self.effects.journal.push(Lease::delete(id));
+        self.answers.lease_ended(&lease.request, id, end, now.plus(self.settings.answers_keep));
+        let counter = match end {
+            LeaseEnd::Bound => Counter::LeasesBound,
+            LeaseEnd::Released => Counter::LeasesReleased,
+            LeaseEnd::Withdrawn => Counter::LeasesWithdrawn,
+            LeaseEnd::Expired => Counter::LeasesExpired,
+        };
+        self.effects.count(counter, 1);
+        Some(lease)
+    }
+
+    pub(super) fn forget_answer(&mut self, id: &RequestId) {
+        if self.answers.remove(id).is_some() {
+            self.effects.journal.push(Op::delete(Table::Answers, text_key(id.as_str())));
+            self.effects.out.push(Effect::AnswerForgotten(id.clone()));
+        }
+    }
+
+    /// Forgets an attempt. Its leases must have ended.
+    pub(super) fn forget_attempt(&mut self, attempt: AttemptId) {
+        if let Some(known) = self.attempts.remove(attempt) {
+            self.effects.journal.extend(attempts::delete_attempt(attempt, &known));
+            self.effects.out.push(Effect::AttemptEnded(attempt));
+        }
+    }
+
+    /// Forgets what exceeds the limits: the oldest without live leases.
+    pub(super) fn keep_bounds(&mut self) {
+        let answers = self.answers.too_many(self.settings.answers_max);
+        self.effects.count(Counter::AnswersEvicted, answers.len() as u64);
+        for id in answers {
+            self.forget_answer(&id);
+        }
+        let attempts = self.attempts.too_many(self.settings.attempts_max, |attempt| self.ledger.holds(attempt));
+        self.effects.count(Counter::AttemptsEvicted, attempts.len() as u64);
+        for attempt in attempts {
+            self.forget_attempt(attempt);
+        }
+    }
+
+    pub(super) const fn history_limits(&self) -> HistoryLimits {
+        HistoryLimits { keys: self.settings.history_keys, samples: self.settings.history_samples }
     }
 }

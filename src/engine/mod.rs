@@ -1,17 +1,45 @@
 //! Deciding, synchronous and pure: ledger, placer, monitor, history. `now` in; journal records and messages out.
+//!
+//! # Code map
+//! - `engine`: the one door, [`Engine`]; its calls by subject in `commit` (proposals become leases), `settle` (what
+//!   facts do), `told` (what task events do), `recover` (from the journal's rows).
+//! - `ledger`, `lease`, `binding`: live leases, how they end, which container or foreign use ends which.
+//! - `answers`, `attempts`: idempotency by request id; tokens and remembered requests.
+//! - `placer`: request and [`Generation`] to [`Proposal`], on other threads.
+//! - `monitor`, `release`, `routes`, `history`: silence, expected ends, watched paths, recurring jobs.
+//! - `effects`, `journal`: what the outside is to do and to remember; `event`, `settings`, `decision`: data.
+//!
+//! # Invariants
+//! - No commit exceeds total − max(used, known containers) − leases of any node, whatever its proposal had seen.
+//! - A lease is journalled before its answer leaves, ends once, and every end is counted by kind.
+//! - The journal's rows alone give the same ledger again.
 
 pub mod answers;
 pub mod attempts;
+pub mod binding;
+mod commit;
 pub mod decision;
 pub mod effects;
+#[allow(clippy::module_inception)] // the file of `Engine`; not public, so nobody reads the name twice
 mod engine;
 pub mod event;
 pub mod generation;
 pub mod history;
 pub mod journal;
+pub mod lease;
+pub mod ledger;
+mod monitor;
 pub mod placer;
+mod recover;
+mod release;
 pub mod routes;
 pub mod settings;
+mod settle;
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
+mod told;
 
 pub use answers::Answer;
 pub use attempts::Token;

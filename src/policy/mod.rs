@@ -10,6 +10,8 @@
 pub mod advise;
 pub mod baselines;
 pub mod budget;
+pub mod check;
+pub mod container;
 pub mod dispatch;
 mod filling;
 pub mod load;
@@ -17,9 +19,11 @@ pub mod params;
 pub mod place;
 pub mod problem;
 pub mod registry;
+pub mod sample;
 
 pub use advise::{PlaceData, Plan, Rebalance, Route};
 pub use budget::Budget;
+pub use check::{Violation, check};
 pub use dispatch::{Dispatch, DynDispatch};
 pub use params::{ParamError, Params, PolicyTable};
 pub use place::{Ended, Objective, Place, PlaceError, Placement, Share};
@@ -33,7 +37,7 @@ pub trait Policy: Send + Sync {
     /// One sentence, with the paper where there is one.
     fn summary(&self) -> &'static str;
 
-    /// Its parameters as `[policy.NAME]` of the configuration would give them.
+    /// Its parameters as `[policies.NAME]` of the configuration would give them.
     fn params_toml(&self) -> String;
 
     /// *place*, if it can.

@@ -6,7 +6,7 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::DeTable;
 
-/// A configuration file's `[policy.NAME]`, with places in the file.
+/// A configuration file's `[policies.NAME]`, with places in the file.
 pub type PolicyTable<'i> = Spanned<DeTable<'i>>;
 
 /// A policy's parameters. Defaults are named and reasoned where they stand.
@@ -29,7 +29,7 @@ pub struct Invalid {
 
 /// Parameters that a policy refuses.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("policy.{policy}{}: {message}", key.as_ref().map(|key| format!(".{key}")).unwrap_or_default())]
+#[error("policies.{policy}{}: {message}", key.as_ref().map(|key| format!(".{key}")).unwrap_or_default())]
 pub struct ParamError {
     /// The policy.
     pub policy: &'static str,

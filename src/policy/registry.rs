@@ -1,7 +1,7 @@
 //! The policies there are: one line each.
 
 use super::params::{self, ParamError, PolicyTable};
-use super::{Policy, baselines};
+use super::{Policy, baselines, container};
 
 /// One policy of the registry.
 #[derive(Debug, Clone, Copy)]
@@ -14,10 +14,11 @@ pub struct Entry {
     pub build: fn(PolicyTable<'_>) -> Result<Box<dyn Policy>, ParamError>,
 }
 
-const ENTRIES: [Entry; 3] = [
+const ENTRIES: [Entry; 4] = [
     Entry { name: baselines::random::NAME, summary: baselines::random::SUMMARY, build: baselines::random::build },
     Entry { name: baselines::spread::NAME, summary: baselines::spread::SUMMARY, build: baselines::spread::build },
     Entry { name: baselines::capacity::NAME, summary: baselines::capacity::SUMMARY, build: baselines::capacity::build },
+    Entry { name: container::NAME, summary: container::SUMMARY, build: container::build },
 ];
 
 /// Every policy that is available.
@@ -38,28 +39,10 @@ pub fn with_defaults(name: &str) -> Option<Box<dyn Policy>> {
     find(name).map(|entry| (entry.build)(params::no_params()).expect("defaults are checked by a test"))
 }
 
-/// The name that `name` was probably meant to be: at most two edits away, and closer than its own length.
+/// The name that `name` was probably meant to be, whatever its case.
 #[must_use]
 pub fn nearest(name: &str) -> Option<&'static str> {
-    let lower = name.to_lowercase();
-    let near = entries().iter().map(|entry| (edits(&lower, entry.name), entry.name)).min()?;
-    (near.0 <= 2 && near.0 < lower.chars().count()).then_some(near.1)
-}
-
-/// Levenshtein distance.
-fn edits(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, left) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, &right) in b.iter().enumerate() {
-            let replaced = diagonal + usize::from(left != right);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
-        }
-    }
-    row[b.len()]
+    crate::solve::nearest(&name.to_lowercase(), entries().iter().map(|entry| entry.name))
 }
 
 #[cfg(test)]
@@ -92,13 +75,39 @@ mod tests {
 
     #[test]
     fn an_unknown_key_is_refused_with_its_place_in_the_file() {
-        let text = "delay = 40\nwieghts = 3\n";
-        let error = build("container", text).err().unwrap();
-        assert!(error.message.contains("delay"), "{error}");
         let error = build("capacity", "node_locality_delay = 40\nwieghts = 3\n").err().unwrap();
         assert_eq!(error.key.as_deref(), Some("wieghts"));
         assert_eq!(error.span, Some(25..32));
-        assert!(error.to_string().starts_with("policy.capacity.wieghts: unknown field"), "{error}");
+        assert!(error.to_string().starts_with("policies.capacity.wieghts: unknown field"), "{error}");
+    }
+
+    #[test]
+    fn weights_that_do_not_sum_are_refused_with_all_three_and_the_sum() {
+        let text = "rounds = 3\nweights = { togetherness = 0.5, locality = 0.25, balance = 0.125 }\n";
+        let error = build("container", text).err().unwrap();
+        assert_eq!(error.key.as_deref(), Some("weights"));
+        assert_eq!(&text[error.span.clone().unwrap()], "{ togetherness = 0.5, locality = 0.25, balance = 0.125 }");
+        let message = "togetherness = 0.5, locality = 0.25, balance = 0.125 sum to 0.875, not to 1";
+        assert_eq!(error.to_string(), format!("policies.container.weights: {message}"));
+    }
+
+    #[test]
+    fn weights_that_can_not_be_meant_are_refused() {
+        for (text, part) in [
+            ("weights = { togetherness = nan, locality = 0.5, balance = 0.5 }", "togetherness = NaN"),
+            ("weights = { togetherness = 1.5, locality = -0.5, balance = 0 }", "togetherness = 1.5"),
+            ("weights = { togetherness = 1.5, locality = -0.5 }", "missing field `balance`"),
+            ("weights = { togetherness = 1.0, locality = 0.0, balance = 0.0, x = 1 }", "unknown field `x`"),
+            ("weights = \"guessed\"", "expected \"calibrated\""),
+            ("weights = 3", "expected \"calibrated\""),
+        ] {
+            let error = build("container", text).err().unwrap();
+            assert_eq!(error.key.as_deref(), Some("weights"), "{text}");
+            assert!(error.message.contains(part), "{text}: {error}");
+        }
+        for text in ["end_temperature = 1.0", "start_temperature = -1.0", "rounds = 0", "shortlist = 0"] {
+            assert!(build("container", text).is_err(), "{text}");
+        }
     }
 
     #[test]

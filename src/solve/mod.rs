@@ -1,5 +1,6 @@
 //! Algorithms that know no clusters.
 
+pub mod anneal;
 mod nearest;
 
 pub use nearest::nearest;

@@ -1,11 +1,28 @@
 //! The placer: one request and one generation to one proposal. Pure; runs on the worker pool.
 
-use super::decision::{Decision, Mode, Refusal};
+//!
+//! # Code map
+//! - `compile`: names to dense columns; `scan`, the nodes that can; `input`, the blocks.
+//! - `large`: what would not fit an empty cluster; `wait`: what does not fit now.
+//! - `hints`: columns to names; `asks`: the replacement table; `terms`: costs, and the default placement's beside.
+
+mod asks;
+mod compile;
+mod hints;
+mod input;
+mod large;
+mod scan;
+mod terms;
+mod wait;
+
+use super::decision::{Decision, Mode, Refusal, TermValues};
 use super::generation::Generation;
 use super::settings::SourceAges;
-use crate::cluster::{HintRequest, Resource};
-use crate::policy::Policy;
-use crate::units::{Micros, NodeIdx, SchedulerKey, Timestamp};
+use crate::cluster::{Gang, HintRequest, Resource, WhenFull};
+use crate::policy::{Budget, Ended, GroupProblem, Place, PlaceError, Placement, Policy};
+use crate::units::{DecisionId, Micros, NodeIdx, SchedulerKey, Timestamp};
+use compile::{Compiled, compile};
+use hints::{Hints, Outlook};
 use std::sync::Arc;
 
 /// What decides.
@@ -77,7 +94,6 @@ pub(crate) struct Row {
 ///
 /// # Errors
 /// [`Refusal`] where the request can't be answered by hints.
-#[allow(clippy::unimplemented, unused_variables)] // skeleton
 pub fn propose(
     generation: &Generation,
     request: &Arc<HintRequest>,
@@ -86,13 +102,158 @@ pub fn propose(
     now: Timestamp,
     stop: &mut dyn FnMut() -> bool,
 ) -> Result<Proposal, Refusal> {
-    unimplemented!()
+    if chosen.mode == Mode::Off {
+        let draft = blank(generation, request, chosen);
+        return Ok(proposal(generation, request, draft, Vec::new()));
+    }
+    let place = placing(chosen)?;
+    let compiled = compile(generation, request, settings, now)?;
+    large::check_sizes(&compiled)?;
+    let placement = search(&compiled, place, settings, stop)?;
+    let whole = compiled.groups.iter().enumerate().all(|(at, wish)| placement.placed(at) == wish.count);
+    let gang_waits = request.gang == Gang::All && !whole;
+    if gang_waits {
+        large::check_gang(&compiled)?;
+    }
+    if request.when_full == WhenFull::Fail && (gang_waits || placement.placed_all() == 0) {
+        return Err(full(&compiled, &placement));
+    }
+    let mut draft = blank(generation, request, chosen);
+    draft.terms = terms::of(&compiled, &placement);
+    if settings.baseline && placement.placed_all() > 0 && !stop() {
+        let compared = terms::compare(&compiled, chosen, place, &placement, settings, stop);
+        (draft.baseline, draft.expected_gain) = compared;
+    }
+    let on = chosen.mode == Mode::On;
+    let outlook = Outlook { confidence: hints::confidence(&compiled, settings, now), fallbacks: settings.fallbacks };
+    let mut hints = Hints::default();
+    for (at, shares) in placement.groups.iter().enumerate() {
+        hints.place(&compiled, at, shares, on && !gang_waits, &outlook);
+        let placed = placement.placed(at);
+        let unplaced = compiled.groups[at].count - placed;
+        if unplaced == 0 {
+            draft.without_room += if gang_waits { placed } else { 0 };
+            continue;
+        }
+        let held = u32::try_from(large::holds(&compiled, at)).unwrap_or(u32::MAX).max(placed);
+        let next_wave = compiled.groups[at].count.saturating_sub(held);
+        draft.next_wave += next_wave;
+        draft.without_room += unplaced - next_wave + if gang_waits { placed } else { 0 };
+        if request.when_full == WhenFull::Advise {
+            let advised = wait::advise(&compiled, generation, at, unplaced - next_wave, now);
+            hints.advise(&compiled, at, placed, &advised, &outlook);
+        }
+    }
+    if on {
+        draft.asks = asks::replacement(request, &hints.hints);
+    }
+    (draft.ended, draft.gap, draft.steps) = (placement.ended, placement.gap, placement.steps);
+    draft.seed = compiled.problem.seed;
+    draft.exclusions = hints::exclusions(&compiled);
+    draft.ages = hints::ages(&compiled, settings, now);
+    draft.degraded = compiled.problem.degraded.tokens().into_iter().chain(compiled.notes).map(str::to_owned).collect();
+    draft.at = now;
+    draft.hints = hints.hints;
+    Ok(proposal(generation, request, draft, hints.rows))
 }
 
 impl Proposal {
     /// The decision as it would be, without leases: what-if.
     #[must_use]
     pub fn preview(&self) -> Decision {
-        self.draft.clone()
+        Decision { conflicts: self.conflicts, elapsed: self.elapsed, ..self.draft.clone() }
+    }
+
+    /// Containers that want a lease.
+    #[must_use]
+    pub fn wanted(&self) -> u64 {
+        self.rows.iter().filter(|row| row.lease).map(|row| u64::from(row.count)).sum()
+    }
+}
+
+fn placing<'a>(chosen: &Chosen<'a>) -> Result<&'a dyn Place, Refusal> {
+    chosen.policy.as_place().ok_or_else(|| Refusal::Invalid {
+        field: "policy".into(),
+        message: format!("\"{}\" does not place whole requests", chosen.name),
+    })
+}
+
+/// Runs the policy, unless it could only fail: a gang that must be whole and has less room than it wants now.
+fn search(
+    compiled: &Compiled<'_>,
+    place: &dyn Place,
+    settings: &PlacerSettings,
+    stop: &mut dyn FnMut() -> bool,
+) -> Result<Placement, Refusal> {
+    let problem = &compiled.problem;
+    let cut = |(group, wish): (&GroupProblem, &compile::Wish)| group.candidates.is_empty() || group.count < wish.count;
+    let short = problem.gang == Gang::All && problem.groups.iter().zip(&compiled.groups).any(cut);
+    if short || problem.groups.iter().all(|group| group.candidates.is_empty()) {
+        return Ok(Placement {
+            groups: vec![Vec::new(); problem.groups.len()],
+            objective: 0.0,
+            parts: Vec::new(),
+            ended: Ended::Complete,
+            gap: None,
+            steps: 0,
+        });
+    }
+    let mut budget = Budget::new(settings.steps, stop);
+    let placement = place.place(problem, &mut budget).map_err(|error| match &error {
+        PlaceError::NeedsSource { source_name, .. } => {
+            Refusal::MissingFeed { feed: source_name, message: error.to_string() }
+        }
+    })?;
+    Ok(hints::within(compiled, placement))
+}
+
+fn full(compiled: &Compiled<'_>, placement: &Placement) -> Refusal {
+    let short = |at: &usize| placement.placed(*at) < compiled.groups[*at].count;
+    let at = (0..compiled.groups.len()).find(short).unwrap_or(0);
+    let group = &compiled.problem.groups[at];
+    Refusal::Full { group: Arc::clone(&group.name), wanted: compiled.groups[at].count, free: placement.placed(at) }
+}
+
+/// A decision that hints nothing yet.
+fn blank(generation: &Generation, request: &HintRequest, chosen: &Chosen<'_>) -> Decision {
+    Decision {
+        id: DecisionId(0),
+        request: request.id.clone(),
+        attempt: request.attempt,
+        queue: request.queue.clone(),
+        recurring_key: request.recurring_key.clone(),
+        at: generation.snapshot.taken_at,
+        snapshot: generation.snapshot.version,
+        policy: chosen.name.into(),
+        mode: chosen.mode,
+        hints: Vec::new(),
+        asks: request.asks.clone(),
+        terms: TermValues::default(),
+        baseline: None,
+        expected_gain: None,
+        ended: Ended::Complete,
+        gap: None,
+        steps: 0,
+        seed: request.seed.unwrap_or_else(|| compile::seed_of(request.id.as_str())),
+        exclusions: Vec::new(),
+        ages: Vec::new(),
+        degraded: Vec::new(),
+        without_room: 0,
+        next_wave: 0,
+        conflicts: 0,
+        elapsed: Micros::ZERO,
+    }
+}
+
+fn proposal(generation: &Generation, request: &Arc<HintRequest>, draft: Decision, rows: Vec<Row>) -> Proposal {
+    Proposal {
+        request: Arc::clone(request),
+        digest: 0,
+        conflicts: 0,
+        elapsed: Micros::ZERO,
+        last_try: false,
+        generation: generation.number,
+        draft,
+        rows,
     }
 }

@@ -1,0 +1,48 @@
+//! Cost terms of a placement, and of the default placement beside it.
+
+use super::compile::Compiled;
+use super::{Chosen, PlacerSettings, hints};
+use crate::engine::decision::TermValues;
+use crate::policy::{Budget, Ended, Place, Placement};
+
+/// The terms of the deciding policy's placement; none where nothing found room.
+pub(crate) fn of(_compiled: &Compiled<'_>, placement: &Placement) -> TermValues {
+    if placement.placed_all() == 0 {
+        return TermValues::default();
+    }
+    // A policy that follows a rule has no objective: nothing, not zero.
+    let rated = placement.objective != 0.0 || !placement.parts.is_empty();
+    TermValues {
+        objective: rated.then_some(placement.objective),
+        parts: placement.parts.iter().cloned().collect(),
+        ..TermValues::default()
+    }
+}
+
+/// The default placement's terms under the deciding policy's objective, and what the hints gain over it.
+/// Absent where there was no time, or where the policy has no objective for others' placements.
+pub(crate) fn compare(
+    compiled: &Compiled<'_>,
+    chosen: &Chosen<'_>,
+    place: &dyn Place,
+    placement: &Placement,
+    settings: &PlacerSettings,
+    stop: &mut dyn FnMut() -> bool,
+) -> (Option<TermValues>, Option<f64>) {
+    let Some(default) = chosen.baseline.as_place() else { return (None, None) };
+    let mut budget = Budget::new(settings.steps, stop);
+    let Ok(other) = default.place(&compiled.problem, &mut budget) else { return (None, None) };
+    if other.ended == Ended::Deadline {
+        return (None, None); // half a placement is no comparison
+    }
+    let other = hints::within(compiled, other);
+    let mut terms = of(compiled, &other);
+    let objective = place.objective(&compiled.problem, &other);
+    terms.objective = objective.as_ref().map(|objective| objective.value);
+    terms.parts = objective.into_iter().flat_map(|objective| objective.parts).collect();
+    // A gain is told only where both put the same number of containers somewhere.
+    let alike = other.placed_all() == placement.placed_all();
+    let gain = terms.objective.filter(|&objective| alike && objective > 0.0);
+    let gain = gain.map(|objective| (objective - placement.objective) / objective);
+    (Some(terms), gain)
+}

@@ -1,0 +1,181 @@
+//! An engine from the rows of its journal.
+
+use super::answers::{Answer, Answers};
+use super::attempts::{Attempts, Token, read_key};
+use super::decision::RememberedRequest;
+use super::effects::Effects;
+use super::engine::{Engine, RecoverError, RecoveredCounts, Rows};
+use super::generation::Generation;
+use super::history::{History, JobHistory};
+use super::journal::{KeyPart, Table, key_parts};
+use super::lease::{Lease, LeaseRow};
+use super::ledger::Ledger;
+use super::release::Expected;
+use super::routes::Watchers;
+use super::settings::EngineSettings;
+use crate::cluster::{Model, SizeRules};
+use crate::units::{AttemptId, LeaseId, RequestId, Timestamp};
+use serde::de::DeserializeOwned;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+use std::sync::Arc;
+
+impl Engine {
+    /// An engine from the rows of its journal; none of them: an empty one. Leases whose time has passed are dropped.
+    ///
+    /// # Errors
+    /// [`RecoverError`] for a row that can't be read.
+    pub fn new(
+        settings: EngineSettings,
+        rules: SizeRules,
+        rows: Rows,
+        now: Timestamp,
+    ) -> Result<(Self, RecoveredCounts), RecoverError> {
+        let mut engine = Self::empty(settings, rules, now);
+        let mut counts = RecoveredCounts::default();
+        let of = |table| rows.get(&table).map(Vec::as_slice).unwrap_or_default();
+        engine.recover_leases(of(Table::Leases), &mut counts, now)?;
+        engine.recover_answers(of(Table::Answers), &mut counts, now)?;
+        engine.recover_attempts(of(Table::Attempts), &mut counts, now)?;
+        for (key, value) in of(Table::History) {
+            let parts = key_parts(key);
+            let Some([KeyPart::Text(job)]) = parts.as_deref() else {
+                return Err(unreadable(Table::History, key, "the key is not a text"));
+            };
+            engine.history.restore(job.as_str().into(), json::<JobHistory>(Table::History, key, value)?);
+            counts.history += 1;
+        }
+        engine.keep_bounds();
+        engine.settle(now);
+        engine.publish(now);
+        Ok((engine, counts))
+    }
+
+    fn empty(settings: EngineSettings, rules: SizeRules, now: Timestamp) -> Self {
+        let mut model = Model::new(rules);
+        let snapshot = model.publish(now);
+        let generation = Generation {
+            number: 0,
+            snapshot: Arc::clone(&snapshot),
+            leases: Default::default(),
+            held: Default::default(),
+            history: Default::default(),
+            releases: Default::default(),
+        };
+        // Seconds of the start above a counter: ids of one process never meet those of another.
+        let first = (now.as_millis() / 1_000) << 32;
+        Self {
+            settings,
+            start: now,
+            model,
+            snapshot,
+            pending: Vec::new(),
+            ledger: Ledger::default(),
+            answers: Answers::default(),
+            attempts: Attempts::default(),
+            history: History::default(),
+            expected: Expected::default(),
+            routes: Watchers::default(),
+            reported: Vec::new(),
+            effects: Effects::default(),
+            next_decision: first + 1,
+            next_lease: first + 1,
+            generation: Arc::new(generation),
+            changed: true,
+            history_written: now,
+        }
+    }
+
+    fn recover_leases(
+        &mut self,
+        rows: &[(Vec<u8>, Vec<u8>)],
+        counts: &mut RecoveredCounts,
+        now: Timestamp,
+    ) -> Result<(), RecoverError> {
+        for (key, value) in rows {
+            let Some(&[KeyPart::Number(id)]) = key_parts(key).as_deref() else {
+                return Err(unreadable(Table::Leases, key, "the key is not a number"));
+            };
+            let row: LeaseRow = json(Table::Leases, key, value)?;
+            self.next_lease = self.next_lease.max(id + 1);
+            if row.expires <= now {
+                self.effects.journal.push(Lease::delete(LeaseId(id)));
+                counts.expired += 1;
+                continue;
+            }
+            let size = self.model.intern_resource(&row.size).map_err(|error| unreadable(Table::Leases, key, error))?;
+            let node = self.model.intern_host(&row.host);
+            self.ledger.insert(row.into_lease(LeaseId(id), node, size));
+            counts.leases += 1;
+        }
+        Ok(())
+    }
+
+    fn recover_answers(
+        &mut self,
+        rows: &[(Vec<u8>, Vec<u8>)],
+        counts: &mut RecoveredCounts,
+        now: Timestamp,
+    ) -> Result<(), RecoverError> {
+        let mut live: BTreeMap<RequestId, BTreeSet<LeaseId>> = BTreeMap::new();
+        for lease in self.ledger.iter() {
+            live.entry(lease.request.clone()).or_default().insert(lease.id);
+        }
+        for (key, value) in rows {
+            let answer: Answer = json(Table::Answers, key, value)?;
+            self.next_decision = self.next_decision.max(answer.decision.id.0 + 1);
+            self.next_lease = answer.leases().map(|lease| lease.0 + 1).fold(self.next_lease, u64::max);
+            let live = live.remove(&answer.decision.request).unwrap_or_default();
+            // When the last lease ended is not written: kept for the whole time from now, retries of a daemon's
+            // restart included.
+            self.answers.insert(Arc::new(answer), live, now, self.settings.answers_keep);
+            counts.answers += 1;
+        }
+        Ok(())
+    }
+
+    fn recover_attempts(
+        &mut self,
+        rows: &[(Vec<u8>, Vec<u8>)],
+        counts: &mut RecoveredCounts,
+        now: Timestamp,
+    ) -> Result<(), RecoverError> {
+        let mut requests: BTreeMap<AttemptId, Vec<(Timestamp, RememberedRequest)>> = BTreeMap::new();
+        for (key, value) in rows {
+            let (attempt, request) =
+                read_key(key).ok_or_else(|| unreadable(Table::Attempts, key, "the key is not an attempt's"))?;
+            match request {
+                None => {
+                    self.attempts.token(attempt, json::<Token>(Table::Attempts, key, value)?, now);
+                    counts.attempts += 1;
+                }
+                Some(id) => {
+                    let request: RememberedRequest = json(Table::Attempts, key, value)?;
+                    // Rows come by id; what counts is the order of the answers, as far as these are kept.
+                    let decided = self.answers.decided(&id).unwrap_or_default();
+                    requests.entry(attempt).or_default().push((decided, request));
+                }
+            }
+        }
+        for (attempt, mut requests) in requests {
+            requests.sort_by_key(|(decided, _)| *decided);
+            let Some(known) = self.attempts.get_mut(attempt) else { continue };
+            for (_, request) in requests {
+                known.remember(request, self.settings.requests_per_attempt);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn json<T: DeserializeOwned>(table: Table, key: &[u8], value: &[u8]) -> Result<T, RecoverError> {
+    serde_json::from_slice(value).map_err(|error| unreadable(table, key, error))
+}
+
+fn unreadable(table: Table, key: &[u8], message: impl std::fmt::Display) -> RecoverError {
+    let mut hex = String::new();
+    for byte in key {
+        write!(hex, "{byte:02x}").expect("a text takes what is written to it");
+    }
+    RecoverError { table: table.name(), key: hex, message: message.to_string() }
+}

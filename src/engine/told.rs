@@ -1,0 +1,120 @@
+//! What task events do: leases confirmed or freed, history fed, attempts ended.
+
+use super::binding;
+use super::decision::Refusal;
+use super::effects::Counter;
+use super::engine::Engine;
+use super::event::{TaskEvent, TaskWhat};
+use super::history::Sample;
+use super::lease::{Lease, LeaseEnd};
+use crate::cluster::Source;
+use crate::units::{AttemptId, ContainerId, HostName, LeaseId, Timestamp};
+use std::sync::Arc;
+
+impl Engine {
+    /// Takes a task event in. Events may come twice (Follow and the feed carry the same), late, or for attempts
+    /// that were never hinted: what means nothing changes nothing.
+    ///
+    /// # Errors
+    /// [`Refusal::Unknown`] for an allocation on a host that was never named.
+    pub fn event(&mut self, event: TaskEvent, now: Timestamp) -> Result<(), Refusal> {
+        match &event.what {
+            TaskWhat::Ready { .. } => {} // for dispatchers; leases and history know nothing of tasks that have not run
+            TaskWhat::Allocated { host, container, lease } => {
+                self.allocated(event.attempt, &event.group, host, *container, *lease, now)?;
+            }
+            TaskWhat::Finished { duration, input, output, failed, .. } => {
+                let sample = Sample { duration: *duration, input: *input, output: *output };
+                if let (false, Some(key)) = (*failed, self.key_of(&event)) {
+                    let gone = self.history.finished(&key, &event.group, sample, self.history_limits(), now);
+                    self.effects.count(Counter::HistorySamples, 1);
+                    self.effects.count(Counter::HistoryEvicted, gone.len() as u64);
+                    self.changed = true;
+                }
+            }
+            TaskWhat::Done { failed } => self.done(&event, *failed, now),
+        }
+        let heard = self.model.apply(crate::cluster::Change::Heard(Source::Events), now);
+        debug_assert!(heard.is_ok(), "that a source spoke can't be refused");
+        Ok(())
+    }
+
+    fn key_of(&self, event: &TaskEvent) -> Option<Arc<str>> {
+        let remembered = || self.attempts.get(event.attempt).and_then(|known| known.recurring_key().cloned());
+        event.recurring_key.clone().or_else(remembered)
+    }
+
+    fn done(&mut self, event: &TaskEvent, failed: bool, now: Timestamp) {
+        if let (false, Some(key)) = (failed, self.key_of(event)) {
+            let requests = self.attempts.get(event.attempt).map(|known| known.requests.clone()).unwrap_or_default();
+            // What was placed anew is a part of what was asked first.
+            let whole = requests.iter().filter(|request| !request.id.as_str().contains("/replace/"));
+            let gone = self.history.ended(&key, whole, self.history_limits(), now);
+            self.effects.count(Counter::HistoryEvicted, gone.len() as u64);
+            self.effects.journal.extend(self.history.write());
+        }
+        self.end_attempt(event.attempt, now);
+        self.changed = true;
+    }
+
+    fn allocated(
+        &mut self,
+        attempt: AttemptId,
+        group: &Arc<str>,
+        host: &HostName,
+        container: ContainerId,
+        lease: Option<LeaseId>,
+        now: Timestamp,
+    ) -> Result<(), Refusal> {
+        let statics = self.model.statics();
+        let unknown = || Refusal::Unknown { what: "host", name: host.to_string(), nearest: None };
+        let node = statics.find(host.as_str()).ok_or_else(unknown)?;
+        let host = statics.host[node.at()].clone();
+        let Some(known) = self.attempts.get_mut(attempt) else { return Ok(()) };
+        if !known.allocated(container) {
+            return Ok(());
+        }
+        if let Some(agrees) = known.shadow_agrees(group, &host) {
+            self.effects.count(if agrees { Counter::ShadowAgreed } else { Counter::ShadowDiffered }, 1);
+            return Ok(());
+        }
+        let mine = |lease: &&Lease| lease.attempt == attempt;
+        let found = match lease {
+            Some(id) => self.ledger.get(id).filter(mine),
+            None if self.is_running(container) => None, // its lease was bound by the heartbeat that showed it
+            None => {
+                let here = binding::likely(self.ledger.on_node(node).filter(mine), group);
+                here.or_else(|| binding::likely(self.ledger.of_attempt(attempt), group))
+            }
+        };
+        match found.map(|lease| (lease.id, lease.node == node)) {
+            Some((id, true)) => {
+                let kinds = Arc::clone(&self.snapshot.kinds);
+                if let Some(lease) = self.ledger.confirm(id, container) {
+                    self.effects.journal.push(lease.put(&host, &kinds));
+                }
+                self.effects.count(Counter::HintsFollowed, 1);
+            }
+            Some((id, false)) => {
+                self.end_lease(id, LeaseEnd::Released, now);
+                self.effects.count(Counter::HintsElsewhere, 1);
+            }
+            None => self.count_ended(attempt, lease),
+        }
+        Ok(())
+    }
+
+    /// The heartbeat was faster than the event: the lease is bound already, and its hint was followed.
+    fn count_ended(&mut self, attempt: AttemptId, lease: Option<LeaseId>) {
+        let Some(id) = lease else { return };
+        let requests = self.attempts.get(attempt).map(|known| &known.requests).into_iter().flatten();
+        let bound =
+            requests.filter_map(|request| self.answers.ended(&request.id, id)).any(|end| end == LeaseEnd::Bound);
+        self.effects.count(Counter::HintsFollowed, u64::from(bound));
+    }
+
+    fn is_running(&self, container: ContainerId) -> bool {
+        let application = self.snapshot.applications.get(&container.attempt);
+        application.is_some_and(|application| application.containers.contains_key(&container))
+    }
+}

@@ -1,0 +1,116 @@
+//! Where annealing starts: the best of a few placements made by rule.
+
+use super::board::{Board, NOWHERE};
+use std::cmp::Reverse;
+
+/// Switches that starts are grown from.
+const CENTRES: usize = 12;
+
+/// Puts the board into the cheapest of: grown from each of the best switches outwards, and nodes with most
+/// input first.
+pub(super) fn best_start(board: &mut Board<'_>) {
+    let slots = board.ground.slots.len() as u32;
+    let gain: Vec<u64> = (0..slots).map(|slot| input_bytes(board, slot)).collect();
+    let empty: Vec<u32> = (0..slots).map(|slot| (board.ground.load_before(slot as usize) * 1e6) as u32).collect();
+    let order = |slot: &u32| (Reverse(gain[*slot as usize]), empty[*slot as usize], *slot);
+    let mut best: Option<(f64, Vec<u32>)> = None;
+    let mut keep = |board: &mut Board<'_>| {
+        let cost = board.cost();
+        if best.as_ref().is_none_or(|(known, _)| cost < *known) {
+            best = Some((cost, board.at.clone()));
+        }
+        clear(board);
+    };
+    let mut all: Vec<u32> = (0..slots).collect();
+    all.sort_by_key(order);
+    fill(board, &[all]);
+    keep(board);
+    let mut by_edge = board.ground.by_edge.clone();
+    for slots in &mut by_edge {
+        slots.sort_by_key(order);
+    }
+    for centre in centres(board, &gain) {
+        let mut near: Vec<u32> = (0..board.ground.edges as u32).collect();
+        let apart = |edge: &u32| board.ground.hops[centre * board.ground.edges + *edge as usize];
+        near.sort_by_key(|edge| (*edge as usize != centre, apart(edge), Reverse(by_edge[*edge as usize].len()), *edge));
+        let runs: Vec<Vec<u32>> = near.iter().map(|&edge| by_edge[edge as usize].clone()).collect();
+        fill(board, &runs);
+        keep(board);
+    }
+    if let Some((_, at)) = best {
+        restore(board, &at);
+    }
+}
+
+/// Puts the board, empty, into a state.
+pub(super) fn restore(board: &mut Board<'_>, at: &[u32]) {
+    for (container, &slot) in (0..).zip(at) {
+        if slot != NOWHERE {
+            board.relocate(container, NOWHERE, slot);
+        }
+    }
+}
+
+fn clear(board: &mut Board<'_>) {
+    for container in 0..board.at.len() as u32 {
+        let from = board.at[container as usize];
+        if from != NOWHERE {
+            board.relocate(container, from, NOWHERE);
+        }
+    }
+}
+
+fn input_bytes(board: &Board<'_>, slot: u32) -> u64 {
+    let groups = board.ground.problem.groups.iter().enumerate();
+    groups
+        .map(|(at, group)| {
+            let blocks = board.ground.blocks(at, slot).iter();
+            blocks.map(|&block| group.input.blocks[block as usize].bytes.0).sum::<u64>()
+        })
+        .sum()
+}
+
+/// Switches with fixed containers first, then those with most slots and most input.
+fn centres(board: &Board<'_>, gain: &[u64]) -> Vec<usize> {
+    let ground = board.ground;
+    let mut order: Vec<usize> = (0..ground.edges).filter(|&edge| !ground.by_edge[edge].is_empty()).collect();
+    order.sort_by_cached_key(|&edge| {
+        let fixed: u32 = ground.fixed.iter().filter(|(at, _)| *at as usize == edge).map(|(_, count)| *count).sum();
+        let input: u64 = ground.by_edge[edge].iter().map(|&slot| gain[slot as usize]).sum();
+        (Reverse(fixed), Reverse(ground.room_for(edge, board.at.len())), Reverse(input), edge)
+    });
+    order.truncate(CENTRES);
+    order
+}
+
+/// Fills run after run, each slot of a run one container at a time; large containers first, so that small ones
+/// take what is left.
+fn fill(board: &mut Board<'_>, runs: &[Vec<u32>]) {
+    let problem = board.ground.problem;
+    let mut groups: Vec<usize> = (0..problem.groups.len()).collect();
+    groups.sort_by_key(|&group| Reverse(problem.groups[group].size.memory_mb()));
+    for group in groups {
+        let first = problem.groups[..group].iter().map(|earlier| earlier.count).sum::<u32>();
+        let mut waiting = first..first + problem.groups[group].count;
+        for run in runs {
+            if waiting.start == waiting.end {
+                break;
+            }
+            fill_run(board, run, &mut waiting);
+        }
+    }
+}
+
+fn fill_run(board: &mut Board<'_>, run: &[u32], waiting: &mut std::ops::Range<u32>) {
+    let mut open: Vec<u32> = run.to_vec();
+    while !open.is_empty() {
+        open.retain(|&slot| {
+            if waiting.start == waiting.end || !board.may_move(waiting.start, slot) {
+                return false;
+            }
+            board.relocate(waiting.start, NOWHERE, slot);
+            waiting.start += 1;
+            true
+        });
+    }
+}
