@@ -26,7 +26,7 @@ pub(super) enum Command {
     /// Is the token the attempt's?
     Authorize(AttemptId, Token, Reply<Result<(), Refusal>>),
     /// A task event.
-    Event(TaskEvent, Reply<Result<(), Refusal>>),
+    Event(TaskEvent),
     /// Watch routes.
     Watch(Arc<str>, Vec<WatchedPair>, Reply<Result<Watching<RouteUpdate>, Refusal>>),
     /// A Watch's stream ended.
@@ -84,6 +84,12 @@ impl Door {
         let envelope = Envelope { command: command(reply), _place: Some(place) };
         self.queue.send(envelope).map_err(|_| gone())?;
         answer.await.map_err(|_| gone())
+    }
+
+    /// Tells, after waiting for a place where the queue is full.
+    pub(super) async fn pass(&self, command: Command) -> Result<(), Refusal> {
+        let place = Arc::clone(&self.places).acquire_owned().await.map_err(|_| gone())?;
+        self.queue.send(Envelope { command, _place: Some(place) }).map_err(|_| gone())
     }
 
     /// Tells, without waiting for a place: what the daemon itself has to say is bounded elsewhere.

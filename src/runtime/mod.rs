@@ -1,7 +1,52 @@
-//! The daemon's inside: clock, pool, the one writer, and what streams wait on.
+//! The daemon's inside: the one writer, the pool that searches, the path of a request, and what streams wait on.
+//!
+//! Invariants: a request loads one [`Generation`](crate::engine::Generation), runs one policy on the
+//! pool and commits once per try; nothing on that path waits for a lock that a feed holds; an answer
+//! leaves only when its leases are durable; every queue is bounded and every wait has a deadline.
 
 pub mod clock;
+mod command;
+pub mod daemon;
+pub mod meters;
 pub mod options;
 pub mod outbox;
+mod place;
 pub mod pool;
+pub mod registries;
+mod replace;
+mod settle;
 pub mod watchers;
+mod writer;
+
+pub use daemon::{Daemon, Ending, StartError};
+pub use meters::Meters;
+pub use options::Options;
+pub use replace::{Told, What};
+
+/// Whether requests are taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ready {
+    /// The journal can be written.
+    pub store: bool,
+    /// The daemon is shutting down.
+    pub stopping: bool,
+}
+
+impl Ready {
+    /// Why requests are not taken; `None`: they are.
+    #[must_use]
+    pub const fn why_not(&self) -> Option<&'static str> {
+        match (self.stopping, self.store) {
+            (true, _) => Some("the daemon is shutting down"),
+            (false, false) => Some("the journal can't be written"),
+            (false, true) => None,
+        }
+    }
+
+    /// Notes the journal's health; whether that is news.
+    pub(crate) const fn store(&mut self, healthy: bool) -> bool {
+        let news = self.store != healthy;
+        self.store = healthy;
+        news
+    }
+}

@@ -1,6 +1,16 @@
-//! gRPC: services, conversions, and the one table of status codes.
+//! gRPC: services, conversions, sockets, and the one table of status codes.
+//!
+//! Invariants: wire types stop here and in `feed`; every refusal becomes a status in [`status`] and
+//! nowhere else; Admin is served on the Unix socket only; every stream ends when the daemon stops.
 
+pub mod admin;
 pub mod codec;
 pub mod convert;
 mod details;
+pub mod feed;
+pub mod placement;
+pub mod routes;
+mod start;
 pub mod status;
+
+pub use start::{Running, start};

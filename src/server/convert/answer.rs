@@ -59,17 +59,6 @@ pub fn wire_mode(mode: Mode) -> v1::Mode {
     }
 }
 
-/// What a queue gets, from the wire; `None`: not said, or a value of a later version.
-#[must_use]
-pub fn core_mode(value: i32) -> Option<Mode> {
-    match v1::Mode::try_from(value).ok()? {
-        v1::Mode::Unspecified => None,
-        v1::Mode::Off => Some(Mode::Off),
-        v1::Mode::Shadow => Some(Mode::Shadow),
-        v1::Mode::On => Some(Mode::On),
-    }
-}
-
 fn hint(hint: &Hint) -> v1::Hint {
     v1::Hint {
         group: hint.group.to_string(),

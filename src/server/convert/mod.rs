@@ -5,14 +5,14 @@
 
 mod answer;
 mod digest;
-mod event;
 mod field;
 mod request;
 mod resource;
 
-pub use answer::{core_mode, hint_set, terms, wire_mode};
+pub(super) use answer::age;
+pub use answer::{hint_set, terms, wire_mode};
 pub use digest::digest;
-pub use event::event;
+
 
 pub use request::{Limits, attempt, request};
 pub use resource::{ask_to_wire, resource_to_wire};

@@ -1,0 +1,64 @@
+//! `Feed.Datasets`: paths, their blocks, and replicas where the source knows them.
+
+use super::stream::empty_item;
+use super::{FeedStream, ItemRefusal, Reason, Registries, convert};
+use crate::cluster::{NamedBlock, NamedDataset};
+use crate::units::Bytes;
+use crate::wire::v1;
+use std::collections::HashSet;
+use v1::dataset_item::Item;
+
+/// Replicas of one block that are taken: HDFS's own limit is 512.
+const REPLICAS_MAX: usize = 512;
+
+/// The longest path's bytes that are believed: sums over all paths stay far from overflow.
+const BYTES_MAX: u64 = 1 << 56;
+
+/// Takes one item in.
+///
+/// # Errors
+/// Why it is refused; the stream notes it for the next acknowledgement and goes on.
+pub fn ingest(registries: &Registries, stream: &mut FeedStream, item: v1::DatasetItem) -> Result<(), ItemRefusal> {
+    stream.take(registries, item.number, |stream| match item.item.ok_or_else(empty_item)? {
+        Item::Hello(hello) => {
+            stream.greet(hello);
+            Ok(())
+        }
+        Item::Put(put) => {
+            stream.greeted()?;
+            registries.dataset(&dataset(&put)?)
+        }
+        Item::RemovePath(path) => {
+            stream.greeted()?;
+            registries.remove_dataset(&path)
+        }
+    })
+}
+
+/// A dataset off the wire.
+///
+/// # Errors
+/// [`Reason::Malformed`] names, [`Reason::Duplicate`] blocks, [`Reason::TooLarge`], [`Reason::TooMany`] replicas.
+pub fn dataset(wire: &v1::Dataset) -> Result<NamedDataset, ItemRefusal> {
+    let path = convert::path("path", &wire.path)?;
+    let mut seen = HashSet::with_capacity(wire.blocks.len());
+    let mut total = 0_u64;
+    let mut blocks = Vec::with_capacity(wire.blocks.len());
+    for block in &wire.blocks {
+        let id = block.block_id;
+        if !seen.insert(id) {
+            return Err(ItemRefusal::new(Reason::Duplicate, format!("\"{path}\" names block {id} twice")));
+        }
+        total = total.saturating_add(block.bytes);
+        if total > BYTES_MAX {
+            return Err(ItemRefusal::new(Reason::TooLarge, format!("\"{path}\" has more than {BYTES_MAX} bytes")));
+        }
+        if block.hosts.len() > REPLICAS_MAX {
+            let message = format!("block {id} has {} replicas: at most {REPLICAS_MAX}", block.hosts.len());
+            return Err(ItemRefusal::new(Reason::TooMany, message));
+        }
+        let hosts = block.hosts.iter().map(|host| convert::host("hosts", host)).collect::<Result<_, _>>()?;
+        blocks.push(NamedBlock { id, bytes: Bytes(block.bytes), hosts });
+    }
+    Ok(NamedDataset { path, blocks })
+}

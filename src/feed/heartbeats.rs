@@ -1,0 +1,90 @@
+//! `Feed.Heartbeats`: registrations, heartbeats and tombstones of nodes.
+
+use super::stream::empty_item;
+use super::{FeedStream, Hello, ItemRefusal, Reason, Registries, convert};
+use crate::cluster::{Heartbeat, Registration};
+use crate::units::Bytes;
+use crate::wire::v1;
+use std::sync::Arc;
+use v1::heartbeat_item::Item;
+
+/// Containers of one node that are taken: a hundred times what NodeManagers run.
+const CONTAINERS_MAX: usize = 10_000;
+
+/// Labels, aliases or attributes of one node that are taken.
+const NAMES_MAX: usize = 256;
+
+/// Takes one item in.
+///
+/// # Errors
+/// Why it is refused; the stream notes it for the next acknowledgement and goes on.
+pub fn ingest(registries: &Registries, stream: &mut FeedStream, item: v1::HeartbeatItem) -> Result<(), ItemRefusal> {
+    stream.take(registries, item.number, |stream| match item.item.ok_or_else(empty_item)? {
+        Item::Hello(hello) => {
+            stream.greet(hello);
+            Ok(())
+        }
+        Item::Register(register) => {
+            stream.greeted()?;
+            registries.register(registration(register)?)
+        }
+        Item::Heartbeat(wire) => {
+            let taken = registries.heartbeat(heartbeat(&wire, stream.greeted()?)?, wire.response_id);
+            if taken.as_ref().is_err_and(|refusal| refusal.reason == Reason::UnknownNode) {
+                stream.ask_to_register(&wire.host);
+            }
+            taken
+        }
+        Item::Gone(gone) => {
+            stream.greeted()?;
+            registries.gone(&convert::host("host", &gone.host)?)
+        }
+    })
+}
+
+fn registration(wire: v1::RegisterNode) -> Result<Registration, ItemRefusal> {
+    for (what, count) in
+        [("labels", wire.labels.len()), ("aliases", wire.aliases.len()), ("attributes", wire.attributes.len())]
+    {
+        bounded(what, count, NAMES_MAX)?;
+    }
+    let class: Arc<str> = match wire.machine_class.as_str() {
+        "" => "".into(),
+        class => convert::name("machine_class", class)?.into(),
+    };
+    let names = |field: &str, names: &[String]| -> Result<Vec<Arc<str>>, ItemRefusal> {
+        names.iter().map(|text| convert::name(field, text).map(Arc::from)).collect()
+    };
+    Ok(Registration {
+        host: convert::host("host", &wire.host)?,
+        rack: convert::rack(&wire.rack)?,
+        total: convert::size("total", wire.total.as_ref())?,
+        labels: names("labels", &wire.labels)?,
+        aliases: names("aliases", &wire.aliases)?,
+        attributes: wire.attributes,
+        class,
+        disk_read: Bytes(wire.disk_read_bytes_per_s),
+        state: convert::state(wire.state.as_deref().unwrap_or_default())?,
+    })
+}
+
+fn heartbeat(wire: &v1::NodeHeartbeat, hello: &Hello) -> Result<Heartbeat, ItemRefusal> {
+    bounded("containers", wire.containers.len(), CONTAINERS_MAX)?;
+    // Completed containers are told once, and live no more.
+    let living = wire.containers.iter().filter(|container| !container.complete);
+    let containers: Vec<_> = living.map(convert::container).collect::<Result<_, _>>()?;
+    Ok(Heartbeat {
+        host: convert::host("host", &wire.host)?,
+        used: wire.used.as_ref().map(|used| convert::resource("used", used)).transpose()?.unwrap_or_default(),
+        used_is_running: hello.used_is_running,
+        containers: hello.names_containers.then_some(containers),
+        state: convert::state(&wire.state)?,
+    })
+}
+
+fn bounded(what: &str, count: usize, most: usize) -> Result<(), ItemRefusal> {
+    if count > most {
+        return Err(ItemRefusal::new(Reason::TooMany, format!("{count} {what}: at most {most}")));
+    }
+    Ok(())
+}

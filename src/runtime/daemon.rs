@@ -1,0 +1,363 @@
+//! The daemon as services see it: one handle, cloned freely.
+
+use super::Ready;
+use super::clock::Clock;
+use super::command::{Command, Door, gone};
+use super::meters::Meters;
+use super::options::{Options, ReloadHook, Reloaded, Settings};
+use super::outbox::{Outbox, Outboxes};
+use super::pool::Pool;
+use super::registries::{FeedCounts, Registries, RegistryLimits};
+use super::replace::{self, Told};
+use super::settle::Settling;
+use super::watchers::{Watchers, Watching};
+use super::writer::{Shared, Writer};
+use crate::engine::{Engine, EngineCounts, Explained, Generation, RecoverError, RecoveredCounts, Refusal, Released};
+use crate::engine::{RouteUpdate, TaskEvent, Token, WatchedPair};
+use crate::store::{GroupCommit, GroupCommitHandle, GroupOptions, Journal, OpenOptions, ShutdownError, StoreError};
+use crate::telemetry::metrics::ReloadResult;
+use crate::telemetry::metrics::Metrics;
+use crate::units::{AttemptId, DecisionId, LeaseId, Micros};
+use arc_swap::ArcSwap;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use tokio::sync::{Mutex, mpsc, watch};
+use tokio_util::sync::CancellationToken;
+
+/// The running daemon.
+#[derive(Clone)]
+pub struct Daemon(pub(super) Arc<Inner>);
+
+impl std::fmt::Debug for Daemon {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Daemon").field("instance", &self.0.instance).finish_non_exhaustive()
+    }
+}
+
+pub(super) struct Inner {
+    pub(super) door: Door,
+    pub(super) shared: Arc<Shared>,
+    pub(super) pool: Pool,
+    pub(super) settings: ArcSwap<Settings>,
+    pub(super) clock: Clock,
+    instance: Arc<str>,
+    stopping: CancellationToken,
+    reload: Option<ReloadHook>,
+    /// Reloads run one after another.
+    reloading: Mutex<()>,
+    journal: GroupCommitHandle,
+}
+
+/// The parts that only a shutdown needs.
+#[derive(Debug)]
+pub struct Ending {
+    engine: JoinHandle<()>,
+    daemon: Daemon,
+    /// What the journal held.
+    pub recovered: RecoveredCounts,
+}
+
+/// Why the daemon did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The journal can't be used.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The journal holds what the engine can't read.
+    #[error(transparent)]
+    Recover(#[from] RecoverError),
+    /// The system gives no threads.
+    #[error("the placer's threads can't be started")]
+    Pool(#[from] rayon::ThreadPoolBuildError),
+    /// The system gives no thread.
+    #[error("the engine's thread can't be started")]
+    Thread(#[source] std::io::Error),
+    /// An address can't be taken.
+    #[error("{what} can't listen on {address}: {source}")]
+    Bind {
+        /// grpc or admin.
+        what: &'static str,
+        /// The address or path.
+        address: String,
+        /// The system's error.
+        source: std::io::Error,
+    },
+    /// An address that others can reach, unencrypted.
+    #[error(
+        "{0} can be reached from other machines, unencrypted: take a loopback address or set listen.insecure_bind = true"
+    )]
+    Insecure(std::net::SocketAddr),
+    /// Another daemon serves this admin socket.
+    #[error("another daemon answers on {0}")]
+    AlreadyRunning(std::path::PathBuf),
+}
+
+fn limits(options: &Options) -> RegistryLimits {
+    let feeds = &options.feeds;
+    RegistryLimits { nodes: feeds.nodes, datasets: feeds.datasets, blocks: feeds.blocks }
+}
+
+/// Memory of the journal's reader is left at its default; recovery after a failure is tried each second.
+fn group_options(options: &Options, meters: &Meters) -> GroupOptions {
+    GroupOptions {
+        max_wait: options.store.commit_wait,
+        max_batch: options.store.commit_batch,
+        observer: Some(meters.commit_observer()),
+        ..GroupOptions::default()
+    }
+}
+
+impl Daemon {
+    /// Opens the journal, recovers what was promised, and starts the engine's thread and the pool.
+    /// Nothing listens yet. To be called within a tokio runtime.
+    ///
+    /// # Errors
+    /// [`StartError`]; nothing runs then.
+    pub fn start(options: &Options, metrics: Metrics) -> Result<(Self, Ending), StartError> {
+        let clock = Clock::start();
+        let (journal, found) = Journal::open(&options.store.path, OpenOptions::default())?;
+        if found.created {
+            tracing::warn!(path = %options.store.path.display(), "the journal was not there and was made");
+        }
+        let engine = options.settings.engine.clone();
+        let (engine, recovered) = Engine::new(engine, options.rules.clone(), found.rows, clock.now())?;
+        tracing::info!(
+            leases = recovered.leases,
+            expired = recovered.expired,
+            answers = recovered.answers,
+            "recovered from the journal"
+        );
+        let meters = Meters::new(metrics);
+        let journal = GroupCommit::start(journal, group_options(options, &meters))?;
+        let pool = Pool::start(&options.pool)?;
+        let (door, commands) = Door::new();
+        let (lost, lost_tasks) = mpsc::unbounded_channel();
+        let shared = Arc::new(Shared {
+            generation: ArcSwap::new(engine.generation()),
+            registries: Arc::new(Registries::new(limits(options))),
+            outboxes: Outboxes::default(),
+            follow: ArcSwap::from_pointee(options.settings.follow.clone()),
+            watchers: Watchers::default(),
+            meters,
+            ready: watch::Sender::new(Ready { store: true, stopping: false }),
+            lost,
+        });
+        let writer = Writer {
+            engine,
+            clock,
+            shared: Arc::clone(&shared),
+            commands,
+            settling: Settling::new(door.clone()),
+            publish_every: options.publish_every,
+            published: Instant::now(),
+            moved: true,
+            ticked: Instant::now(),
+            retired: Vec::new(),
+            stopping: false,
+            pool: pool.clone(),
+            gauged: Instant::now(),
+            fed: FeedCounts::default(),
+        };
+        let own = journal.clone();
+        let thread = std::thread::Builder::new().name("engine".to_owned());
+        let engine = thread.spawn(move || writer.run(own)).map_err(StartError::Thread)?;
+        let daemon = Self(Arc::new(Inner {
+            door,
+            shared,
+            pool,
+            settings: ArcSwap::from_pointee(options.settings.clone()),
+            clock,
+            instance: format!("{:016x}", rand::random::<u64>()).into(),
+            stopping: CancellationToken::new(),
+            reload: options.reload.clone(),
+            reloading: Mutex::new(()),
+            journal,
+        }));
+        tokio::spawn(replace::run(daemon.clone(), lost_tasks));
+        Ok((daemon.clone(), Ending { engine, daemon, recovered }))
+    }
+
+    /// What requests load: one consistent picture.
+    #[must_use]
+    pub fn generation(&self) -> Arc<Generation> {
+        self.0.shared.generation.load_full()
+    }
+
+    /// The settings in force.
+    #[must_use]
+    pub fn settings(&self) -> Arc<Settings> {
+        self.0.settings.load_full()
+    }
+
+    /// Where feeds leave their facts.
+    #[must_use]
+    pub fn registries(&self) -> &Arc<Registries> {
+        &self.0.shared.registries
+    }
+
+    /// This life of the daemon; another after every start.
+    #[must_use]
+    pub fn instance(&self) -> &Arc<str> {
+        &self.0.instance
+    }
+
+    /// The daemon's clock.
+    #[must_use]
+    pub fn clock(&self) -> Clock {
+        self.0.clock
+    }
+
+    /// What is measured and counted.
+    #[must_use]
+    pub fn meters(&self) -> &Meters {
+        &self.0.shared.meters
+    }
+
+    /// Whether requests are taken, and its changes.
+    #[must_use]
+    pub fn ready(&self) -> watch::Receiver<Ready> {
+        self.0.shared.ready.subscribe()
+    }
+
+    /// Cancelled when the daemon shuts down: every stream ends by it.
+    #[must_use]
+    pub fn stopping(&self) -> &CancellationToken {
+        &self.0.stopping
+    }
+
+    /// A decision and what became of its leases.
+    ///
+    /// # Errors
+    /// [`Refusal::Unknown`] for a decision that is not remembered.
+    pub async fn explain(&self, decision: DecisionId) -> Result<Explained, Refusal> {
+        let found = self.0.door.ask(|reply| Command::Explain(decision, reply)).await?;
+        found.ok_or_else(|| Refusal::Unknown { what: "decision", name: decision.to_string(), nearest: None })
+    }
+
+    /// Gives leases back; none named: all of the attempt.
+    ///
+    /// # Errors
+    /// [`Refusal::BadToken`]; [`Refusal::Unavailable`].
+    pub async fn release(&self, attempt: AttemptId, token: Token, leases: Vec<LeaseId>) -> Result<Released, Refusal> {
+        self.0.door.ask(|reply| Command::Release(attempt, token, leases, reply)).await?
+    }
+
+    /// Takes a task event in; one that names an unknown host is counted and dropped. Waits while the
+    /// engine is behind.
+    ///
+    /// # Errors
+    /// [`Refusal::Unavailable`] when the daemon shuts down.
+    pub async fn event(&self, event: TaskEvent) -> Result<(), Refusal> {
+        self.0.door.pass(Command::Event(event)).await
+    }
+
+    /// The outbox of an attempt, for who shows its token.
+    ///
+    /// # Errors
+    /// [`Refusal::BadToken`]; [`Refusal::Unknown`] for an attempt that never asked.
+    pub async fn follow(&self, attempt: AttemptId, token: Token) -> Result<Arc<Outbox<Told>>, Refusal> {
+        self.0.door.ask(|reply| Command::Authorize(attempt, token, reply)).await??;
+        Ok(self.0.shared.outboxes.of(attempt))
+    }
+
+    /// Puts a message on an attempt's Follow stream.
+    pub(super) fn tell(&self, attempt: AttemptId, message: Told) {
+        let shared = &self.0.shared;
+        shared.outboxes.push(attempt, message, &shared.follow.load(), self.0.clock.now());
+    }
+
+    /// Watches routes; the first update is the snapshot.
+    ///
+    /// # Errors
+    /// [`Refusal::Unknown`] for a host that neither the network nor the cluster names.
+    pub async fn watch(&self, name: Arc<str>, pairs: Vec<WatchedPair>) -> Result<Watching<RouteUpdate>, Refusal> {
+        self.0.door.ask(|reply| Command::Watch(name, pairs, reply)).await?
+    }
+
+    /// A Watch's stream ended.
+    pub fn unwatch(&self, name: Arc<str>, session: u64) {
+        self.0.door.tell(Command::Unwatch(name, session));
+    }
+
+    /// Takes an acknowledgement; returns how many updates are outstanding.
+    ///
+    /// # Errors
+    /// As [`Watchers::acknowledge`].
+    pub fn acknowledge(&self, watcher: &str, number: u64) -> Result<u64, Refusal> {
+        self.0.shared.watchers.acknowledge(watcher, number)
+    }
+
+    /// Sizes of the engine's tables.
+    ///
+    /// # Errors
+    /// [`Refusal::Unavailable`] when the daemon shuts down.
+    pub async fn counts(&self) -> Result<EngineCounts, Refusal> {
+        self.0.door.ask(Command::Counts).await
+    }
+
+    /// Reads the configuration anew: all of it takes effect, or nothing.
+    ///
+    /// # Errors
+    /// [`Refusal::Invalid`] with every problem of the file, by line and key.
+    pub async fn reload(&self) -> Result<Reloaded, Refusal> {
+        let _one = self.0.reloading.lock().await;
+        let invalid = |message: String| Refusal::Invalid { field: "configuration".to_owned(), message };
+        let Some(hook) = self.0.reload.clone() else {
+            return Err(invalid("this daemon was started without a file".to_owned()));
+        };
+        let current = self.settings();
+        let read = tokio::task::spawn_blocking(move || (*hook)(&current)).await;
+        let read = read.unwrap_or_else(|_| Err("reading it ended in a panic".to_owned()));
+        self.meters().reloaded(match &read {
+            Ok(read) if read.changed.is_empty() => ReloadResult::Unchanged,
+            Ok(_) => ReloadResult::Applied,
+            Err(_) => ReloadResult::Refused,
+        });
+        let mut reloaded = read.map_err(invalid)?;
+        reloaded.settings.generation = self.0.settings.load().generation + 1;
+        let engine = reloaded.settings.engine.clone();
+        self.0.door.ask(|reply| Command::Reload(engine, reply)).await?;
+        self.0.shared.follow.store(Arc::new(reloaded.settings.follow.clone()));
+        self.0.settings.store(Arc::new(reloaded.settings.clone()));
+        tracing::info!(generation = reloaded.settings.generation, changed = ?reloaded.changed, "configuration reloaded");
+        Ok(reloaded)
+    }
+
+    /// Refuses who asks while requests are not taken.
+    pub(super) fn check_ready(&self) -> Result<(), Refusal> {
+        match self.0.shared.ready.borrow().why_not() {
+            None => Ok(()),
+            Some(_) if self.0.stopping.is_cancelled() => Err(gone()),
+            Some(why) => Err(Refusal::Unavailable { message: why.to_owned(), retry_after: Micros::from_secs(1) }),
+        }
+    }
+
+    /// First step of a shutdown: requests are refused and health says so; streams go on.
+    pub fn refuse_new(&self) {
+        self.0.shared.ready.send_modify(|ready| ready.stopping = true);
+    }
+
+    /// Second step: every stream ends.
+    pub fn end_streams(&self) {
+        self.0.stopping.cancel();
+    }
+}
+
+impl Ending {
+    /// Last step of a shutdown: what is in flight ends, the journal is flushed. Blocks, at most `limit`.
+    ///
+    /// # Errors
+    /// [`ShutdownError`] where the disk took longer.
+    pub fn finish(self, limit: Duration) -> Result<(), ShutdownError> {
+        let deadline = Instant::now() + limit;
+        self.daemon.refuse_new();
+        self.daemon.end_streams();
+        self.daemon.0.door.tell(Command::Stop);
+        while !self.engine.is_finished() && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let left = deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(10));
+        self.daemon.0.journal.shutdown(left)
+    }
+}

@@ -1,0 +1,174 @@
+//! What the daemon measures: handles made once, and the counters that status shows.
+
+use super::registries::FeedCounts;
+use crate::cluster::{NodeState, Snapshot, Source};
+use crate::engine::Counter;
+use crate::store::{Commit, CommitObserver};
+use crate::telemetry::metrics::{FeedResult, HintEvent, ReloadResult, Stage};
+use crate::telemetry::metrics::{FeedMetrics, LedgerMetrics, Metrics, PublisherMetrics, QueueMetrics, RequestMetrics};
+use crate::units::Timestamp;
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// All handles.
+pub struct Meters {
+    metrics: Metrics,
+    publisher: PublisherMetrics,
+    ledger: LedgerMetrics,
+    pool: QueueMetrics,
+    journal: QueueMetrics,
+    feeds: Vec<(Source, FeedMetrics)>,
+    policies: Mutex<BTreeMap<&'static str, RequestMetrics>>,
+    counters: Mutex<BTreeMap<&'static str, u64>>,
+}
+
+impl std::fmt::Debug for Meters {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Meters").field("counters", &*self.counters()).finish_non_exhaustive()
+    }
+}
+
+/// Sizes at one moment.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Depths {
+    /// Live leases.
+    pub leases: usize,
+    /// Placements waiting or running.
+    pub pool: usize,
+    /// Appends waiting for the disk.
+    pub journal: usize,
+}
+
+impl Meters {
+    /// Handles in `metrics`.
+    #[must_use]
+    pub fn new(metrics: Metrics) -> Self {
+        Self {
+            publisher: metrics.publisher(),
+            ledger: metrics.ledger(),
+            pool: metrics.queue("placer"),
+            journal: metrics.queue("journal"),
+            feeds: Source::ALL.into_iter().map(|source| (source, metrics.feed(source.as_str()))).collect(),
+            policies: Mutex::default(),
+            counters: Mutex::default(),
+            metrics,
+        }
+    }
+
+    /// Records each transaction of the journal.
+    pub(super) fn commit_observer(&self) -> CommitObserver {
+        let store = self.metrics.store();
+        store.healthy(true);
+        CommitObserver::new(move |commit: Commit| {
+            store.healthy(commit.durable);
+            if commit.durable {
+                store.written(commit.took, commit.appends, commit.ops);
+            } else {
+                store.failed(commit.took);
+            }
+        })
+    }
+
+    /// Times and steps of one request.
+    pub(super) fn request(&self, policy: &'static str, stages: &[(Stage, Duration)], steps: Option<u64>) {
+        let mut policies = self.policies.lock().unwrap_or_else(PoisonError::into_inner);
+        let handles = policies.entry(policy).or_insert_with(|| self.metrics.requests(policy)).clone();
+        drop(policies);
+        for (stage, took) in stages {
+            handles.stage(*stage, *took);
+        }
+        if let Some(steps) = steps {
+            handles.steps(steps);
+        }
+    }
+
+    /// A request was refused, by the token of the status table.
+    pub(crate) fn refused(&self, reason: &'static str) {
+        self.metrics.refused(reason);
+        self.add("requests_refused", 1);
+    }
+
+    /// Something the engine counted.
+    pub(super) fn count(&self, counter: Counter, by: u64) {
+        self.add(counter.as_str(), by);
+        match counter {
+            Counter::HintsIssued => self.ledger.hints(HintEvent::Issued, by),
+            Counter::HintsFollowed => self.ledger.hints(HintEvent::Followed, by),
+            Counter::LeasesExpired => self.ledger.hints(HintEvent::Expired, by),
+            Counter::LeasesWithdrawn => self.ledger.hints(HintEvent::Withdrawn, by),
+            Counter::CommitConflicts => self.ledger.conflicts(by),
+            _ => {}
+        }
+    }
+
+    /// A generation was published.
+    pub(super) fn published(&self, took: Duration, version: u64) {
+        self.publisher.published(took, version);
+    }
+
+    /// A reload ended.
+    pub(super) fn reloaded(&self, result: ReloadResult) {
+        self.metrics.reloaded(result);
+        self.add(if result == ReloadResult::Refused { "reloads_refused" } else { "reloads" }, 1);
+    }
+
+    /// Adds to a counter of status.
+    pub(crate) fn add(&self, name: &'static str, by: u64) {
+        *self.counters().entry(name).or_default() += by;
+    }
+
+    /// All counters of status.
+    #[must_use]
+    pub fn all(&self) -> BTreeMap<String, u64> {
+        self.counters().iter().map(|(name, count)| ((*name).to_owned(), *count)).collect()
+    }
+
+    /// Sets what is known on looking: sizes, nodes by state, ages.
+    pub(super) fn gauges(&self, depths: Depths, snapshot: &Snapshot, now: Timestamp) {
+        self.ledger.leases(depths.leases);
+        self.pool.depth(depths.pool);
+        self.journal.depth(depths.journal);
+        for state in NodeState::ALL {
+            let count = snapshot.state.iter().filter(|found| **found == state).count();
+            self.publisher.nodes(state.as_str(), count);
+        }
+        for (source, feed) in &self.feeds {
+            if let Some(heard) = snapshot.heard.at(*source) {
+                feed.age(Duration::from_micros(now.since(heard).0));
+            }
+        }
+    }
+
+    /// Items of feeds, as far as they were not told before.
+    pub(super) fn feeds(&self, before: &FeedCounts, now: &FeedCounts) {
+        for (source, feed) in &self.feeds {
+            let grown = |of: &FeedCounts| of.taken.get(source).copied().unwrap_or(0);
+            feed.items(FeedResult::Accepted, grown(now) - grown(before));
+        }
+        for (key, count) in &now.refused {
+            let more = count - before.refused.get(key).copied().unwrap_or(0);
+            if let Some((_, feed)) = self.feeds.iter().find(|(source, _)| *source == key.0) {
+                feed.items(result_of(key.1.as_str()), more);
+            }
+        }
+        if let Some((_, blocks)) = self.feeds.iter().find(|(source, _)| *source == Source::Blocks) {
+            blocks.items(FeedResult::Dropped, now.block_ids_dropped - before.block_ids_dropped);
+        }
+    }
+
+    fn counters(&self) -> MutexGuard<'_, BTreeMap<&'static str, u64>> {
+        self.counters.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The metric's coarse result of a refusal's token.
+fn result_of(reason: &str) -> FeedResult {
+    match reason {
+        "duplicate" => FeedResult::Duplicate,
+        "out_of_order" => FeedResult::Late,
+        "too_many" => FeedResult::Dropped,
+        unknown if unknown.starts_with("unknown") => FeedResult::Unknown,
+        _ => FeedResult::Refused,
+    }
+}

@@ -1,0 +1,186 @@
+//! The path of a request: look up, place, commit, place again where another was faster.
+
+use super::command::{Command, Committed};
+use super::daemon::Daemon;
+use super::options::Settings;
+use super::pool::Turn;
+use crate::cluster::HintRequest;
+use crate::engine::{Answer, Chosen, Generation, Mode, PlacerSettings, Proposal, Refusal, Token, propose};
+use crate::telemetry::metrics::Stage;
+use crate::units::{Micros, RequestId};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// The policy whose placement others are compared with: what YARN does by itself.
+const BASELINE: &str = "capacity";
+/// Share of the time left that a search may use; the rest is for commit and disk.
+const SEARCH_SHARE: u32 = 4; // all but a fourth
+/// More than this is never kept back for commit and disk.
+const RESERVE_MAX: Duration = Duration::from_millis(50);
+
+/// One request on its way.
+struct Journey {
+    request: Arc<HintRequest>,
+    settings: Arc<Settings>,
+    mode: Mode,
+    policy: &'static str,
+    began: Instant,
+    deadline: Instant,
+}
+
+impl Daemon {
+    /// Answers a request; with `what_if` nothing is leased and nothing remembered.
+    ///
+    /// # Errors
+    /// Whatever [`Refusal`] says; [`Refusal::DeadlineExceeded`] at the latest at `deadline`.
+    pub async fn request(
+        &self,
+        request: HintRequest,
+        digest: u64,
+        deadline: Instant,
+        what_if: bool,
+    ) -> Result<Arc<Answer>, Refusal> {
+        let began = Instant::now();
+        let answer = async {
+            if what_if {
+                return self.what_if(Arc::new(request), deadline).await;
+            }
+            self.check_ready()?;
+            if let Some(answer) = self.lookup(request.id.clone(), digest).await? {
+                return Ok(answer);
+            }
+            self.place(&Arc::new(request), digest, deadline).await
+        };
+        let found = tokio::time::timeout_at(deadline.into(), answer).await;
+        let found = found.unwrap_or_else(|_| Err(passed(began, deadline)));
+        if let Err(refusal) = &found {
+            self.meters().refused(crate::server::status::code(refusal).1);
+        }
+        found
+    }
+
+    async fn lookup(&self, id: RequestId, digest: u64) -> Result<Option<Arc<Answer>>, Refusal> {
+        self.0.door.ask(|reply| Command::Lookup(id, digest, reply)).await?
+    }
+
+    async fn what_if(&self, request: Arc<HintRequest>, deadline: Instant) -> Result<Arc<Answer>, Refusal> {
+        let journey = self.journey(&request, deadline)?;
+        let mut proposal = self.propose(&journey, 0).await?;
+        proposal.elapsed = micros(journey.began.elapsed());
+        Ok(Arc::new(Answer { decision: proposal.preview(), token: Token("".into()), digest: 0 }))
+    }
+
+    /// Places and commits, again while others take the room first.
+    pub(super) async fn place(
+        &self,
+        request: &Arc<HintRequest>,
+        digest: u64,
+        deadline: Instant,
+    ) -> Result<Arc<Answer>, Refusal> {
+        let journey = self.journey(request, deadline)?;
+        let retries = journey.settings.placer.retries;
+        let mut conflicts = 0;
+        loop {
+            let tried = Instant::now();
+            let mut proposal = self.propose(&journey, conflicts).await?;
+            // Another try would take as long again: where that is too late, this is the last.
+            let late = tried.elapsed() * 2 > deadline.saturating_duration_since(Instant::now());
+            proposal.digest = digest;
+            proposal.conflicts = conflicts;
+            proposal.last_try = late || conflicts >= retries;
+            proposal.elapsed = micros(journey.began.elapsed());
+            let last = proposal.last_try;
+            let committing = Instant::now();
+            let committed = self.0.door.ask(|reply| Command::Commit(Box::new(proposal), token(), reply)).await??;
+            let took = committing.elapsed();
+            match committed {
+                Committed::Answer { answer, journal } => {
+                    self.measured(&journey, &answer, took.saturating_sub(journal), journal);
+                    return Ok(answer);
+                }
+                Committed::Conflict if last => {
+                    return Err(Refusal::Unavailable {
+                        message: format!("others took the room {} times", conflicts + 1),
+                        retry_after: Micros::from_millis(100),
+                    });
+                }
+                Committed::Conflict => conflicts += 1,
+            }
+        }
+    }
+
+    fn journey(&self, request: &Arc<HintRequest>, deadline: Instant) -> Result<Journey, Refusal> {
+        let settings = self.settings();
+        let (mode, policy) = settings.choose(&request.queue, &request.framework, request.policy.as_deref())?;
+        Ok(Journey { request: Arc::clone(request), settings, mode, policy, began: Instant::now(), deadline })
+    }
+
+    /// One search on the pool, on the generation of this moment.
+    async fn propose(&self, journey: &Journey, conflicts: u32) -> Result<Proposal, Refusal> {
+        let generation = self.generation();
+        let request = Arc::clone(&journey.request);
+        let settings = Arc::clone(&journey.settings);
+        let (mode, policy, began, deadline) = (journey.mode, journey.policy, journey.began, journey.deadline);
+        let queued = Instant::now();
+        let now = self.0.clock.now();
+        let job = move |turn: Turn| {
+            let started = Instant::now();
+            if started >= deadline {
+                return Err(passed(began, deadline));
+            }
+            let left = deadline - started;
+            let search_until = deadline - (left / SEARCH_SHARE).min(RESERVE_MAX);
+            let proposal = search(&generation, &request, &settings, (mode, policy), turn, now, search_until)?;
+            Ok((proposal, started - queued, started.elapsed()))
+        };
+        let (proposal, waited, searched) = self.0.pool.run(job).await??;
+        self.meters().request(policy, &[(Stage::Queue, waited), (Stage::Place, searched)], None);
+        tracing::debug!(policy, conflicts, generation = proposal.generation, ?waited, ?searched, "placed");
+        Ok(proposal)
+    }
+
+    fn measured(&self, journey: &Journey, answer: &Answer, commit: Duration, journal: Duration) {
+        let stages =
+            [(Stage::Commit, commit), (Stage::Journal, journal), (Stage::Total, journey.began.elapsed())];
+        self.meters().request(journey.policy, &stages, Some(answer.decision.steps));
+        self.meters().add("requests_answered", 1);
+    }
+}
+
+/// The pure part, on a thread of the pool.
+fn search(
+    generation: &Generation,
+    request: &Arc<HintRequest>,
+    settings: &Settings,
+    (mode, policy): (Mode, &'static str),
+    turn: Turn,
+    now: crate::units::Timestamp,
+    until: Instant,
+) -> Result<Proposal, Refusal> {
+    let built = &settings.policies.built;
+    let chosen = built.get(policy).expect("`choose` names policies that are built");
+    let baseline = built.get(BASELINE);
+    let chosen = Chosen { policy: &**chosen, baseline: &**baseline.unwrap_or(chosen), mode, name: policy };
+    let placer = PlacerSettings {
+        steps: turn.steps(settings.placer.steps),
+        fallbacks: settings.placer.fallbacks,
+        baseline: settings.placer.baseline && baseline.is_some(),
+        containers_max: settings.limits.containers,
+        max_age: settings.engine.max_age,
+    };
+    propose(generation, request, &chosen, &placer, now, &mut || Instant::now() >= until)
+}
+
+/// 128 random bits: what an attempt shows for its own.
+fn token() -> Token {
+    Token(format!("{:032x}", rand::random::<u128>()).into())
+}
+
+fn passed(began: Instant, deadline: Instant) -> Refusal {
+    let whole = deadline.saturating_duration_since(began).as_millis();
+    Refusal::DeadlineExceeded(u64::try_from(whole).unwrap_or(u64::MAX))
+}
+
+fn micros(span: Duration) -> Micros {
+    Micros(u64::try_from(span.as_micros()).unwrap_or(u64::MAX))
+}

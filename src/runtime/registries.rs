@@ -1,0 +1,362 @@
+//! Registries: what feeds said last and the engine has not taken yet, shared by all feed streams.
+//!
+//! # Code map
+//! - `refusal`: [`ItemRefusal`], why one item is not taken, and [`FeedCounts`].
+//! - `nodes`: registrations and heartbeats; of several heartbeats between two drains the last one counts.
+//! - `blocks`: datasets, and replicas of their blocks; ids of other blocks are counted and dropped.
+//! - `wires`: the network as fed, so that a change of an unknown link is refused at once.
+//!
+//! # Invariants
+//! - A refused item changes nothing.
+//! - Nothing here awaits, and no lock is held while the engine's sink runs.
+//! - Memory is bounded by [`RegistryLimits`], whatever feeds send.
+
+mod blocks;
+mod nodes;
+mod refusal;
+#[cfg(test)]
+mod tests;
+mod wires;
+
+pub use nodes::Taken;
+pub use refusal::{FeedCounts, ItemRefusal, Reason};
+
+use crate::cluster::{Change, Heartbeat, LinkLoad, ModelError, NamedDataset, Registration, Snapshot, Source};
+use crate::network::Network;
+use crate::units::{BitsPerSec, HostName, LinkName, Micros};
+use blocks::Blocks;
+use nodes::Nodes;
+use refusal::Counters;
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use tokio::sync::{Notify, watch};
+use wires::Wires;
+
+/// Latency pairs that wait for the engine; a drain takes them every few milliseconds.
+const LATENCY_WAITING: usize = 1 << 16;
+
+/// What registries hold at most.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RegistryLimits {
+    /// Host names ever registered: a row of the model is never given to another name.
+    pub nodes: usize,
+    /// Registered paths.
+    pub datasets: usize,
+    /// Blocks of registered paths; a block in two of them counts twice.
+    pub blocks: usize,
+}
+
+impl Default for RegistryLimits {
+    fn default() -> Self {
+        Self { nodes: 20_000, datasets: 100_000, blocks: 4_000_000 }
+    }
+}
+
+/// Latest facts of all feeds.
+pub struct Registries {
+    limits: RegistryLimits,
+    nodes: Nodes,
+    blocks: Blocks,
+    wires: Mutex<Wires>,
+    measured: Mutex<Measured>,
+    /// Sources that spoke without a change, one bit each.
+    heard: AtomicU8,
+    counters: Counters,
+    dirty: AtomicBool,
+    notify: Notify,
+    waker: OnceLock<Box<dyn Fn() + Send + Sync>>,
+}
+
+#[derive(Debug, Default)]
+struct Measured {
+    loads: BTreeMap<LinkName, LinkLoad>,
+    latency: BTreeMap<(HostName, HostName), Micros>,
+}
+
+impl Registries {
+    /// Nothing heard yet.
+    #[must_use]
+    pub fn new(limits: RegistryLimits) -> Self {
+        Self {
+            nodes: Nodes::default(),
+            blocks: Blocks::default(),
+            wires: Mutex::default(),
+            measured: Mutex::default(),
+            heard: AtomicU8::new(0),
+            counters: Counters::default(),
+            dirty: AtomicBool::new(false),
+            notify: Notify::new(),
+            waker: OnceLock::new(),
+            limits,
+        }
+    }
+
+    /// Called once whenever something is there to drain after nothing was; to unpark the engine's thread. The
+    /// first one set stays.
+    pub fn set_waker(&self, waker: impl Fn() + Send + Sync + 'static) {
+        let _ = self.waker.set(Box::new(waker));
+    }
+
+    /// Ends when something is there to drain. One waiter only.
+    pub async fn wait_dirty(&self) {
+        while !self.dirty() {
+            self.notify.notified().await;
+        }
+    }
+
+    /// Whether something is there to drain.
+    #[must_use]
+    pub fn dirty(&self) -> bool {
+        self.dirty.load(Ordering::Acquire)
+    }
+
+    /// Gives the engine what changed since the last drain: topology first, then nodes, datasets, measurements.
+    /// What the model refuses is counted, and a node whose registration it refuses is told so on its next
+    /// heartbeat. Returns how many changes there were.
+    pub fn drain(&self, sink: &mut dyn FnMut(Change) -> Result<(), ModelError>) -> usize {
+        self.dirty.store(false, Ordering::Release);
+        let mut count = 0;
+        let spoke = Cell::new(0_u8);
+        let mut give = |change: Change| {
+            spoke.set(spoke.get() | change.source().map_or(0, bit));
+            count += 1;
+            let taken = sink(change);
+            if taken.is_err() {
+                self.counters.refused_by_model();
+            }
+            taken
+        };
+        // A refusal of these has no sender left to tell; `give` has counted it.
+        let wires = self.wires().take();
+        wires.into_iter().for_each(|change| _ = give(change));
+        self.nodes.drain(&mut give);
+        self.blocks.drain().into_iter().for_each(|change| _ = give(change));
+        let Measured { loads, latency } = std::mem::take(&mut *self.measured());
+        loads.into_iter().for_each(|(link, load)| _ = give(Change::LinkLoad(link, load)));
+        latency.into_iter().for_each(|((from, to), rtt)| _ = give(Change::Latency(from, to, rtt)));
+        let heard = self.heard.swap(0, Ordering::AcqRel) & !spoke.get();
+        let silent = Source::ALL.into_iter().filter(|&source| heard & bit(source) != 0);
+        silent.for_each(|source| _ = give(Change::Heard(source)));
+        count
+    }
+
+    /// Lets the registries know what the model holds from elsewhere (a cluster file): its nodes may report
+    /// without registering again, and its links may change.
+    pub fn observe(&self, snapshot: &Snapshot) {
+        self.nodes.observe(snapshot);
+        self.wires().observe(snapshot.topology.network.as_ref());
+    }
+
+    /// A node registers.
+    ///
+    /// # Errors
+    /// [`Reason::TooMany`] nodes.
+    pub fn register(&self, registration: Registration) -> Result<(), ItemRefusal> {
+        let taken = self.nodes.register(registration, self.limits.nodes)?;
+        self.counters.taken(taken);
+        self.wake();
+        Ok(())
+    }
+
+    /// A node reports; `response_id` grows with each heartbeat of a registration.
+    ///
+    /// # Errors
+    /// [`Reason::UnknownNode`] (it must register), [`Reason::OutOfOrder`], [`Reason::TooMany`] where the model
+    /// found no place for what the node registered with.
+    pub fn heartbeat(&self, heartbeat: Heartbeat, response_id: u32) -> Result<(), ItemRefusal> {
+        let taken = self.nodes.heartbeat(heartbeat, response_id)?;
+        self.counters.taken(taken);
+        self.wake();
+        Ok(())
+    }
+
+    /// A node left for good.
+    ///
+    /// # Errors
+    /// [`Reason::UnknownNode`].
+    pub fn gone(&self, host: &HostName) -> Result<(), ItemRefusal> {
+        self.nodes.gone(host)?;
+        self.wake();
+        Ok(())
+    }
+
+    /// Replaces the network; `None`: it is not known any more.
+    pub fn network(&self, network: Option<Arc<Network>>) {
+        self.wires().replace(network);
+        self.wake();
+    }
+
+    /// A link's state or capacity.
+    ///
+    /// # Errors
+    /// [`Reason::UnknownLink`].
+    pub fn link(&self, link: &LinkName, up: Option<bool>, capacity: Option<BitsPerSec>) -> Result<(), ItemRefusal> {
+        let changed = self.wires().set_link(link, up, capacity)?;
+        self.changed(changed, Source::Topology);
+        Ok(())
+    }
+
+    /// A switch's state.
+    ///
+    /// # Errors
+    /// [`Reason::UnknownSwitch`].
+    pub fn switch(&self, name: &str, up: bool) -> Result<(), ItemRefusal> {
+        let changed = self.wires().set_switch(name, up)?;
+        self.changed(changed, Source::Topology);
+        Ok(())
+    }
+
+    /// A link is no more.
+    ///
+    /// # Errors
+    /// [`Reason::UnknownLink`].
+    pub fn remove_link(&self, link: &LinkName) -> Result<(), ItemRefusal> {
+        self.wires().remove_link(link)?;
+        self.wake();
+        Ok(())
+    }
+
+    /// Counters of a link; the last ones before a drain count.
+    ///
+    /// # Errors
+    /// [`Reason::UnknownLink`].
+    pub fn link_load(&self, link: LinkName, load: LinkLoad) -> Result<(), ItemRefusal> {
+        self.wires().check_link(&link)?;
+        self.measured().loads.insert(link, load);
+        self.wake();
+        Ok(())
+    }
+
+    /// Two-way latency of two hosts.
+    ///
+    /// # Errors
+    /// [`Reason::UnknownNode`], [`Reason::TooMany`] while the engine is behind.
+    pub fn latency(&self, from: &HostName, to: &HostName, rtt: Micros) -> Result<(), ItemRefusal> {
+        let (from, to) = (self.nodes.resolve(from)?, self.nodes.resolve(to)?);
+        let pair = if from <= to { (from, to) } else { (to, from) };
+        let mut measured = self.measured();
+        if measured.latency.len() >= LATENCY_WAITING && !measured.latency.contains_key(&pair) {
+            return Err(ItemRefusal::new(
+                Reason::TooMany,
+                format!("{LATENCY_WAITING} latencies wait to be taken already"),
+            ));
+        }
+        measured.latency.insert(pair, rtt);
+        drop(measured);
+        self.wake();
+        Ok(())
+    }
+
+    /// Registers a dataset, or registers it anew. Replicas it names replace what was known of a block.
+    ///
+    /// # Errors
+    /// [`Reason::TooMany`] paths, blocks or host names.
+    pub fn dataset(&self, dataset: &NamedDataset) -> Result<(), ItemRefusal> {
+        self.blocks.put(dataset, &self.limits)?;
+        self.wake();
+        Ok(())
+    }
+
+    /// A path is no longer registered.
+    ///
+    /// # Errors
+    /// [`Reason::UnknownPath`].
+    pub fn remove_dataset(&self, path: &str) -> Result<(), ItemRefusal> {
+        self.blocks.remove(path)?;
+        self.wake();
+        Ok(())
+    }
+
+    /// A DataNode's blocks in full; those of no registered dataset are counted and dropped.
+    ///
+    /// # Errors
+    /// [`Reason::TooMany`] host names.
+    pub fn full_report(&self, datanode: &HostName, blocks: &[u64]) -> Result<(), ItemRefusal> {
+        let report = self.blocks.full_report(datanode, blocks, &self.limits)?;
+        self.counters.dropped(report.dropped);
+        self.changed(report.changed, Source::Blocks);
+        Ok(())
+    }
+
+    /// What came to and left a DataNode since; a block in both lists left.
+    ///
+    /// # Errors
+    /// [`Reason::TooMany`] host names.
+    pub fn incremental_report(
+        &self,
+        datanode: &HostName,
+        received: &[u64],
+        deleted: &[u64],
+    ) -> Result<(), ItemRefusal> {
+        let report = self.blocks.incremental_report(datanode, received, deleted, &self.limits)?;
+        self.counters.dropped(report.dropped);
+        self.changed(report.changed, Source::Blocks);
+        Ok(())
+    }
+
+    /// Whether a DataNode's full report is wanted.
+    #[must_use]
+    pub fn wants_full_report(&self, datanode: &HostName) -> bool {
+        self.blocks.wants_full_report(datanode)
+    }
+
+    /// Grows whenever more full reports are wanted, so that idle streams can ask for them.
+    #[must_use]
+    pub fn full_reports_wanted(&self) -> watch::Receiver<u64> {
+        self.blocks.wanted()
+    }
+
+    /// Notes that a source spoke without a change.
+    pub fn heard(&self, source: Source) {
+        self.heard.fetch_or(bit(source), Ordering::AcqRel);
+        self.wake();
+    }
+
+    /// Counts an item that was looked at.
+    pub fn count(&self, source: Source, refused: Option<Reason>) {
+        self.counters.item(source, refused);
+    }
+
+    /// Counts since the start.
+    #[must_use]
+    pub fn counts(&self) -> FeedCounts {
+        self.counters.read()
+    }
+
+    fn changed(&self, changed: bool, source: Source) {
+        if changed {
+            self.wake();
+        } else {
+            self.heard(source);
+        }
+    }
+
+    fn wake(&self) {
+        if !self.dirty.swap(true, Ordering::AcqRel) {
+            self.notify.notify_one();
+            if let Some(waker) = self.waker.get() {
+                waker();
+            }
+        }
+    }
+
+    fn wires(&self) -> MutexGuard<'_, Wires> {
+        self.wires.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn measured(&self) -> MutexGuard<'_, Measured> {
+        self.measured.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl std::fmt::Debug for Registries {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Registries").field("limits", &self.limits).field("dirty", &self.dirty()).finish_non_exhaustive()
+    }
+}
+
+const fn bit(source: Source) -> u8 {
+    1 << source as u8
+}

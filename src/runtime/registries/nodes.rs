@@ -1,0 +1,207 @@
+//! Nodes as they registered and last reported.
+
+use super::refusal::{ItemRefusal, Reason};
+use crate::cluster::{Change, Heartbeat, ModelError, NodeState, Registration, Snapshot};
+use crate::units::{HostName, NodeIdx, RackPath};
+use dashmap::DashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The last number before YARN's response ids begin at zero again.
+const LAST_RESPONSE_ID: u32 = i32::MAX as u32;
+
+/// How an item was taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Taken {
+    /// As something new.
+    New,
+    /// In the place of one that the engine had not seen yet.
+    Coalesced,
+    /// Against what the same node had said before.
+    Contradiction,
+}
+
+/// Nodes by host name.
+#[derive(Debug, Default)]
+pub(super) struct Nodes {
+    entries: DashMap<HostName, Entry>,
+    aliases: DashMap<Arc<str>, HostName>,
+    count: AtomicUsize,
+    dirty: Mutex<Vec<HostName>>,
+}
+
+#[derive(Debug, Default)]
+struct Entry {
+    registered: bool,
+    /// The model has a row that a tombstone would find.
+    in_model: bool,
+    /// Why the model did not take the registration.
+    refused: Option<ModelError>,
+    rack: Option<RackPath>,
+    aliases: Vec<Arc<str>>,
+    response_id: Option<u32>,
+    waiting: Waiting,
+    dirty: bool,
+}
+
+/// What the engine has not taken yet, in the order in which it will.
+#[derive(Debug, Default)]
+struct Waiting {
+    gone: bool,
+    register: Option<Registration>,
+    heartbeat: Option<Heartbeat>,
+}
+
+impl Nodes {
+    pub(super) fn register(&self, registration: Registration, most: usize) -> Result<Taken, ItemRefusal> {
+        let host = registration.host.clone();
+        let mut entry = match self.entries.get_mut(&host) {
+            Some(entry) => entry,
+            None => {
+                // Counted apart from the map, whose length would lock all of it.
+                let room = |count: usize| (count < most).then_some(count + 1);
+                if self.count.fetch_update(Ordering::AcqRel, Ordering::Acquire, room).is_err() {
+                    let message = format!("node \"{host}\" is one too many: at most {most}");
+                    return Err(ItemRefusal::new(Reason::TooMany, message));
+                }
+                let entry = self.entries.entry(host.clone());
+                if matches!(entry, dashmap::Entry::Occupied(_)) {
+                    self.count.fetch_sub(1, Ordering::AcqRel); // another stream was faster
+                }
+                entry.or_default()
+            }
+        };
+        let contradicts = entry.registered && entry.rack.as_ref().is_some_and(|rack| *rack != registration.rack);
+        self.set_aliases(&host, &mut entry.aliases, &registration.aliases);
+        entry.registered = true;
+        entry.refused = None;
+        entry.rack = Some(registration.rack.clone());
+        entry.response_id = None;
+        let coalesced = entry.waiting.register.is_some();
+        // What it reported before it registered is of its former life.
+        entry.waiting.heartbeat = None;
+        entry.waiting.register = Some(registration);
+        self.mark(&mut entry, host);
+        Ok(match (contradicts, coalesced) {
+            (true, _) => Taken::Contradiction,
+            (false, true) => Taken::Coalesced,
+            (false, false) => Taken::New,
+        })
+    }
+
+    pub(super) fn heartbeat(&self, mut heartbeat: Heartbeat, response_id: u32) -> Result<Taken, ItemRefusal> {
+        let host = self.resolve(&heartbeat.host)?;
+        let Some(mut entry) = self.entries.get_mut(&host) else { return Err(unknown(&host)) };
+        if let Some(error) = &entry.refused {
+            return Err(ItemRefusal::new(Reason::TooMany, format!("node \"{host}\" was not registered: {error}")));
+        }
+        if !entry.registered {
+            return Err(unknown(&host));
+        }
+        if let Some(last) = entry.response_id {
+            let begins_again = last == LAST_RESPONSE_ID && response_id == 0;
+            if response_id <= last && !begins_again {
+                let message = format!("response id {response_id} of node \"{host}\" is not above its last, {last}");
+                return Err(ItemRefusal::new(Reason::OutOfOrder, message));
+            }
+        }
+        entry.response_id = Some(response_id);
+        heartbeat.host = host.clone();
+        let coalesced = entry.waiting.heartbeat.replace(heartbeat).is_some();
+        self.mark(&mut entry, host);
+        Ok(if coalesced { Taken::Coalesced } else { Taken::New })
+    }
+
+    pub(super) fn gone(&self, host: &HostName) -> Result<(), ItemRefusal> {
+        let host = self.resolve(host)?;
+        let Some(mut entry) = self.entries.get_mut(&host) else { return Err(unknown(&host)) };
+        if !entry.registered {
+            return Err(unknown(&host));
+        }
+        entry.registered = false;
+        entry.waiting = Waiting { gone: entry.in_model, ..Waiting::default() };
+        self.mark(&mut entry, host);
+        Ok(())
+    }
+
+    /// The host that goes by this name.
+    pub(super) fn resolve(&self, name: &HostName) -> Result<HostName, ItemRefusal> {
+        if self.entries.contains_key(name) {
+            return Ok(name.clone());
+        }
+        self.aliases.get(name.as_str()).map(|host| host.clone()).ok_or_else(|| unknown(name))
+    }
+
+    pub(super) fn observe(&self, snapshot: &Snapshot) {
+        for (at, host) in snapshot.statics.host.iter().enumerate() {
+            let away = [NodeState::Unregistered, NodeState::Decommissioned, NodeState::Shutdown];
+            if away.contains(&snapshot.state[at]) || self.entries.contains_key(host) {
+                continue;
+            }
+            self.count.fetch_add(1, Ordering::AcqRel);
+            let rack = snapshot.statics.racks[snapshot.rack(NodeIdx::new(at)).at()].clone();
+            let known = Entry { registered: true, in_model: true, rack: Some(rack), ..Entry::default() };
+            self.entries.entry(host.clone()).or_insert(known);
+        }
+        for (alias, node) in &snapshot.statics.by_alias {
+            self.aliases.entry(Arc::clone(alias)).or_insert_with(|| snapshot.host(*node).clone());
+        }
+    }
+
+    pub(super) fn drain(&self, give: &mut dyn FnMut(Change) -> Result<(), ModelError>) {
+        let dirty = std::mem::take(&mut *self.dirty.lock().unwrap_or_else(PoisonError::into_inner));
+        for host in dirty {
+            let Some(mut entry) = self.entries.get_mut(&host) else { continue };
+            entry.dirty = false;
+            let Waiting { gone, register, heartbeat } = std::mem::take(&mut entry.waiting);
+            // Before the model answers, so that a tombstone which comes meanwhile is not lost.
+            entry.in_model |= register.is_some();
+            drop(entry);
+            if gone {
+                _ = give(Change::Gone(host.clone())); // a node that the model does not know is gone already
+            }
+            if let Some(registration) = register {
+                if let Err(error) = give(Change::Register(registration)) {
+                    self.disown(&host, Some(error));
+                    continue;
+                }
+            }
+            if let Some(heartbeat) = heartbeat {
+                if let Err(ModelError::UnknownNode(_)) = give(Change::Heartbeat(heartbeat)) {
+                    self.disown(&host, None);
+                }
+            }
+        }
+    }
+
+    /// The model does not know the node (any more): it must register again, unless it did meanwhile.
+    fn disown(&self, host: &HostName, refused: Option<ModelError>) {
+        if let Some(mut entry) = self.entries.get_mut(host) {
+            if entry.waiting.register.is_none() {
+                entry.registered = false;
+                entry.refused = refused;
+                entry.waiting.heartbeat = None;
+            }
+        }
+    }
+
+    fn mark(&self, entry: &mut Entry, host: HostName) {
+        if !std::mem::replace(&mut entry.dirty, true) {
+            self.dirty.lock().unwrap_or_else(PoisonError::into_inner).push(host);
+        }
+    }
+
+    fn set_aliases(&self, host: &HostName, known: &mut Vec<Arc<str>>, said: &[Arc<str>]) {
+        for stale in known.iter().filter(|name| !said.contains(name)) {
+            self.aliases.remove_if(stale, |_, owner| owner == host);
+        }
+        for name in said {
+            self.aliases.insert(Arc::clone(name), host.clone());
+        }
+        *known = said.to_vec();
+    }
+}
+
+fn unknown(host: &HostName) -> ItemRefusal {
+    ItemRefusal::new(Reason::UnknownNode, format!("node \"{host}\" is not registered"))
+}

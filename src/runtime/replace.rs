@@ -1,0 +1,96 @@
+//! Placing lost tasks anew: the engine says which, this runs the request and tells the application.
+
+use super::daemon::Daemon;
+use crate::cluster::HintRequest;
+use crate::engine::{Answer, FollowBody, Refusal};
+use crate::units::HostName;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::mpsc;
+
+/// Tasks of one attempt that ran on a node which is gone.
+#[derive(Debug)]
+pub(super) struct Lost {
+    /// Exactly the groups and counts that were hit.
+    pub(super) request: Arc<HintRequest>,
+    /// `node_lost` or `node_gone`.
+    pub(super) cause: &'static str,
+    /// The node.
+    pub(super) node: HostName,
+}
+
+/// A message on a Follow stream.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Told {
+    /// Why it is sent.
+    pub cause: &'static str,
+    /// What is sent.
+    pub what: What,
+}
+
+/// What a Follow stream carries.
+#[derive(Debug, Clone, PartialEq)]
+pub enum What {
+    /// Hints for tasks that are to run again.
+    Hints(Arc<Answer>),
+    /// Everything else.
+    Advice(FollowBody),
+}
+
+impl Told {
+    pub(super) const fn advice(cause: &'static str, body: FollowBody) -> Self {
+        Self { cause, what: What::Advice(body) }
+    }
+}
+
+/// How often an overloaded or failing daemon tries again, and the wait between.
+const TRIES: u32 = 5;
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// Places what is lost, one after another: a rack that fails must not crowd out requests.
+pub(super) async fn run(daemon: Daemon, mut lost: mpsc::UnboundedReceiver<Lost>) {
+    while let Some(next) = lost.recv().await {
+        if daemon.stopping().is_cancelled() {
+            return;
+        }
+        let Lost { request, cause, node } = next;
+        let told = match again(&daemon, &request).await {
+            Ok(answer) => {
+                tracing::info!(decision_id = %answer.decision.id, attempt = %request.attempt, %node, cause,
+                    "lost tasks were placed anew");
+                vec![Told { cause, what: What::Hints(answer) }]
+            }
+            Err(refusal) => {
+                tracing::warn!(attempt = %request.attempt, %node, cause, %refusal, "lost tasks found no place");
+                waits(&request, cause, &refusal)
+            }
+        };
+        for message in told {
+            daemon.tell(request.attempt, message);
+        }
+    }
+}
+
+async fn again(daemon: &Daemon, request: &Arc<HintRequest>) -> Result<Arc<Answer>, Refusal> {
+    let mut tries = 1;
+    loop {
+        let deadline = Instant::now() + daemon.settings().placer.deadline_default;
+        match daemon.place(request, 0, deadline).await {
+            Err(Refusal::Unavailable { .. } | Refusal::DeadlineExceeded(_)) if tries < TRIES => {
+                tries += 1;
+                tokio::time::sleep(PAUSE * tries).await;
+            }
+            other => return other,
+        }
+    }
+}
+
+fn waits(request: &HintRequest, cause: &'static str, refusal: &Refusal) -> Vec<Told> {
+    let reason: Arc<str> = crate::server::status::code(refusal).1.into();
+    let wait = |group: &crate::cluster::TaskGroup| {
+        let body =
+            FollowBody::NotYet { group: Arc::clone(&group.name), reason: Arc::clone(&reason), expected_wait: None };
+        Told::advice(cause, body)
+    };
+    request.groups.iter().map(wait).collect()
+}

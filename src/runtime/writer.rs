@@ -1,0 +1,336 @@
+//! The one writer: a thread that owns the engine, takes facts and commands, publishes generations.
+//!
+//! Nothing it does waits for a disk or a socket. What a call has to make durable goes to the journal,
+//! and its answer waits in [`Settling`] until the journal's writer says so; a batch that could not be
+//! written is undone, and readiness goes off until the disk is back.
+
+use super::clock::Clock;
+use super::command::{Command, Committed, Envelope, Reply};
+use super::meters::{Depths, Meters};
+use super::outbox::Outboxes;
+use super::pool::Pool;
+use super::registries::{FeedCounts, Registries};
+use super::replace::{Lost, Told};
+use super::settle::Settling;
+use super::watchers::Watchers;
+use super::{Ready, options::FollowOptions};
+use crate::engine::{Answer, CommitOutcome, Effect, Engine, Generation, Proposal, Refusal, RouteUpdate, Token};
+use crate::store::GroupCommitHandle;
+use crate::units::{Micros, RequestId, Timestamp};
+use arc_swap::ArcSwap;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+use tokio::sync::{mpsc, watch};
+
+/// What the writer shares with the request path.
+pub(super) struct Shared {
+    /// What requests load, once.
+    pub(super) generation: ArcSwap<Generation>,
+    /// Facts that wait to be taken in.
+    pub(super) registries: Arc<Registries>,
+    /// What attempts are told.
+    pub(super) outboxes: Outboxes<Told>,
+    /// How long that is kept.
+    pub(super) follow: ArcSwap<FollowOptions>,
+    /// Who watches routes.
+    pub(super) watchers: Watchers<RouteUpdate>,
+    /// What is measured and counted.
+    pub(super) meters: Meters,
+    /// Whether requests are taken.
+    pub(super) ready: watch::Sender<Ready>,
+    /// Tasks to place anew.
+    pub(super) lost: mpsc::UnboundedSender<Lost>,
+}
+
+/// The thread's own state.
+pub(super) struct Writer {
+    pub(super) engine: Engine,
+    pub(super) clock: Clock,
+    pub(super) shared: Arc<Shared>,
+    pub(super) commands: Receiver<Envelope>,
+    pub(super) settling: Settling,
+    /// Changes wait at most so long.
+    pub(super) publish_every: Duration,
+    /// When the last generation was published.
+    pub(super) published: Instant,
+    /// A commit took or freed room since then.
+    pub(super) moved: bool,
+    /// When the engine last ended what was due.
+    pub(super) ticked: Instant,
+    /// Generations that some request may still read: freed here, not on a request's thread.
+    pub(super) retired: Vec<Arc<Generation>>,
+    pub(super) stopping: bool,
+    /// For its gauge.
+    pub(super) pool: Pool,
+    /// When gauges were last set.
+    pub(super) gauged: Instant,
+    /// What metrics know of feeds.
+    pub(super) fed: FeedCounts,
+}
+
+/// Time between two looks for what is due: leases, answers, silent nodes.
+const TICK_EVERY: Duration = Duration::from_millis(100);
+/// Time between two settings of the gauges.
+const GAUGE_EVERY: Duration = Duration::from_secs(1);
+/// Commands taken in a row before feeds and publishing get their turn.
+const BURST: usize = 256;
+/// Generations kept from being freed elsewhere; a slower reader frees its own.
+const RETIRED_MAX: usize = 64;
+/// What a caller waits for a disk to come back.
+const STORE_RETRY: Micros = Micros::from_secs(1);
+
+impl Writer {
+    /// Runs until told to stop and nothing is in flight.
+    pub(super) fn run(mut self, journal: GroupCommitHandle) {
+        self.settling.start(journal);
+        loop {
+            match self.commands.recv_timeout(self.publish_every.min(TICK_EVERY)) {
+                Ok(envelope) => self.take(envelope),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+            for _ in 0..BURST {
+                let Ok(envelope) = self.commands.try_recv() else { break };
+                self.take(envelope);
+            }
+            self.tick();
+            self.publish_if_due();
+            if self.stopping && self.settling.is_empty() {
+                return;
+            }
+        }
+    }
+
+    fn take(&mut self, envelope: Envelope) {
+        let now = self.clock.now();
+        match envelope.command {
+            Command::Commit(proposal, token, reply) => self.commit(*proposal, token, reply, now),
+            Command::Lookup(id, digest, reply) => self.lookup(&id, digest, reply),
+            Command::Explain(decision, reply) => drop(reply.send(self.engine.explain(decision))),
+            Command::Authorize(attempt, token, reply) => drop(reply.send(self.engine.authorize(attempt, &token))),
+            Command::Counts(reply) => drop(reply.send(self.engine.counts())),
+            Command::Release(attempt, token, leases, reply) => {
+                let released = self.engine.release(attempt, &token, &leases, now);
+                self.moved = true;
+                self.effects(None, Box::new(move |result| drop(reply.send(result.and(released)))));
+            }
+            Command::Event(event) => {
+                if let Err(refusal) = self.engine.event(event, now) {
+                    self.shared.meters.add("events_refused", 1);
+                    tracing::debug!(%refusal, "a task event was dropped");
+                }
+                self.moved = true;
+                self.effects(None, Box::new(|_| ()));
+            }
+            Command::Watch(watcher, pairs, reply) => {
+                let found = self.engine.watch(&watcher, pairs).map(|first| {
+                    let watching = self.shared.watchers.start(&watcher);
+                    self.shared.watchers.send(&watcher, first);
+                    watching
+                });
+                let _ = reply.send(found);
+            }
+            Command::Unwatch(watcher, session) => {
+                if self.shared.watchers.stop(&watcher, session) {
+                    self.engine.unwatch(&watcher);
+                }
+            }
+            Command::Reload(settings, reply) => {
+                self.engine.reload(settings, now);
+                self.effects(
+                    None,
+                    Box::new(move |_| {
+                        let _ = reply.send(());
+                    }),
+                );
+            }
+            Command::Settled(ticket, result) => self.settled(ticket, result.is_ok(), now),
+            Command::Stop => self.stopping = true,
+        }
+    }
+
+    fn commit(&mut self, proposal: Proposal, token: Token, reply: Reply<Result<Committed, Refusal>>, now: Timestamp) {
+        if reply.is_closed() {
+            return; // the caller's deadline passed: nothing is leased for nobody
+        }
+        if !self.settling.healthy() {
+            let _ = reply.send(Err(store_failed()));
+            return;
+        }
+        match self.engine.commit(proposal, token, now) {
+            CommitOutcome::Committed(answer) => {
+                self.moved = true;
+                self.effects(Some(Arc::clone(&answer)), answer_reply(answer, reply));
+            }
+            CommitOutcome::Answered(answer) => {
+                self.effects(None, Box::new(|_| ()));
+                self.settling.after(answer.decision.id, answer_reply(answer, reply));
+            }
+            CommitOutcome::Conflict { .. } => {
+                self.effects(None, Box::new(|_| ()));
+                // The next try is to see what this one did not.
+                self.publish();
+                let _ = reply.send(Ok(Committed::Conflict));
+            }
+            CommitOutcome::Refused(refusal) => {
+                self.effects(None, Box::new(|_| ()));
+                let _ = reply.send(Err(refusal));
+            }
+        }
+    }
+
+    fn lookup(&mut self, id: &RequestId, digest: u64, reply: Reply<Result<Option<Arc<Answer>>, Refusal>>) {
+        match self.engine.lookup(id, digest) {
+            None => drop(reply.send(Ok(None))),
+            Some(Err(refusal)) => drop(reply.send(Err(refusal))),
+            // Known and perhaps not durable yet: it is answered when it is.
+            Some(Ok(answer)) => {
+                let decision = answer.decision.id;
+                let reply = move |result: Result<(), Refusal>| drop(reply.send(result.map(|()| Some(answer))));
+                self.settling.after(decision, Box::new(reply));
+            }
+        }
+    }
+
+    /// Sends what the last call has to make durable; the rest follows when it is.
+    fn effects(&mut self, answer: Option<Arc<Answer>>, reply: super::settle::Then) {
+        let effects = self.engine.take_effects();
+        let decision = answer.map(|answer| answer.decision.id);
+        if let Some((out, then, ok)) = self.settling.enter(effects, decision, reply) {
+            self.send_out(out);
+            if !ok {
+                if let Some(decision) = decision {
+                    self.engine.undo(decision, self.clock.now());
+                    self.effects(None, Box::new(|_| ()));
+                }
+                self.note_health();
+            }
+            then(if ok { Ok(()) } else { Err(store_failed()) });
+        }
+    }
+
+    fn settled(&mut self, ticket: u64, ok: bool, now: Timestamp) {
+        let Some(done) = self.settling.leave(ticket, ok) else { return };
+        if !ok {
+            self.note_health();
+            if let Some(decision) = done.decision {
+                self.engine.undo(decision, now);
+                self.moved = true;
+                self.effects(None, Box::new(|_| ()));
+            }
+        }
+        self.send_out(done.out);
+        for then in done.then {
+            then(if ok { Ok(()) } else { Err(store_failed()) });
+        }
+    }
+
+    fn send_out(&mut self, out: Vec<Effect>) {
+        let now = self.clock.now();
+        for effect in out {
+            match effect {
+                Effect::Follow { attempt, message, cause } => {
+                    let follow = self.shared.follow.load();
+                    self.shared.outboxes.push(attempt, Told::advice(cause, message), &follow, now);
+                }
+                Effect::Replace { request, cause, node } => {
+                    // The other side ends only with the daemon.
+                    let _ = self.shared.lost.send(Lost { request, cause, node });
+                }
+                Effect::Routes { watcher, update } => {
+                    if !self.shared.watchers.send(&watcher, update) {
+                        self.engine.unwatch(&watcher);
+                    }
+                }
+                Effect::AttemptEnded(attempt) => self.shared.outboxes.end(attempt, now),
+                Effect::AnswerForgotten(_) => self.shared.meters.add("answers_forgotten", 1),
+                Effect::Count(counter, by) => self.shared.meters.count(counter, by),
+            }
+        }
+    }
+
+    fn tick(&mut self) {
+        if self.ticked.elapsed() < TICK_EVERY {
+            return;
+        }
+        self.ticked = Instant::now();
+        let now = self.clock.now();
+        self.engine.tick(now);
+        self.effects(None, Box::new(|_| ()));
+        self.shared.outboxes.forget_old(&self.shared.follow.load(), now);
+        self.settling.retry_backlog();
+        self.note_health();
+        self.moved = true; // the engine says whether there is anything to publish
+        if self.gauged.elapsed() >= GAUGE_EVERY {
+            self.gauged = Instant::now();
+            self.gauges(now);
+        }
+    }
+
+    fn gauges(&mut self, now: Timestamp) {
+        let meters = &self.shared.meters;
+        let leases = self.engine.counts().leases;
+        let depths = Depths { leases, pool: self.pool.admitted(), journal: self.settling.queued() };
+        meters.gauges(depths, &self.shared.generation.load().snapshot, now);
+        let fed = self.shared.registries.counts();
+        meters.feeds(&self.fed, &fed);
+        self.fed = fed;
+    }
+
+    fn publish_if_due(&mut self) {
+        let due = self.published.elapsed() >= self.publish_every;
+        if due && self.shared.registries.dirty() {
+            self.drain();
+            self.moved = true;
+        }
+        if self.moved {
+            self.publish();
+        }
+    }
+
+    /// Takes in what feeds left since the last time.
+    fn drain(&mut self) {
+        let now = self.clock.now();
+        let registries = Arc::clone(&self.shared.registries);
+        registries.drain(&mut |change| {
+            let taken = self.engine.change(change, now);
+            if let Err(error) = &taken {
+                tracing::debug!(%error, "a fact was refused by the model");
+            }
+            taken
+        });
+        self.effects(None, Box::new(|_| ()));
+    }
+
+    fn publish(&mut self) {
+        let began = Instant::now();
+        self.moved = false;
+        self.published = began;
+        let Some(next) = self.engine.publish(self.clock.now()) else { return };
+        let version = next.snapshot.version.0;
+        self.shared.registries.observe(&next.snapshot);
+        let old = self.shared.generation.swap(next);
+        self.retired.retain(|generation| Arc::strong_count(generation) > 1);
+        if self.retired.len() < RETIRED_MAX {
+            self.retired.push(old);
+        }
+        self.shared.meters.published(began.elapsed(), version);
+    }
+
+    fn note_health(&self) {
+        let healthy = self.settling.healthy();
+        self.shared.ready.send_if_modified(|ready| ready.store(healthy));
+    }
+}
+
+fn answer_reply(answer: Arc<Answer>, reply: Reply<Result<Committed, Refusal>>) -> super::settle::Then {
+    let began = Instant::now();
+    Box::new(move |result| {
+        let _ = reply.send(result.map(|()| Committed::Answer { answer, journal: began.elapsed() }));
+    })
+}
+
+fn store_failed() -> Refusal {
+    Refusal::Unavailable { message: "the journal can't be written".to_owned(), retry_after: STORE_RETRY }
+}

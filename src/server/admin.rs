@@ -1,0 +1,255 @@
+//! The `Admin` service, on the Unix socket only: what operators ask.
+
+use super::convert::{self, resource_to_wire};
+use super::placement::hints;
+use super::status::status;
+use crate::cluster::{NamedResource, Resource, Source};
+use crate::engine::Generation;
+use crate::engine::decision::AgeOf;
+use crate::policy::Policy;
+use crate::runtime::Daemon;
+use crate::runtime::options::Settings;
+use crate::units::NodeIdx;
+use crate::wire::v1;
+use crate::wire::v1::admin_server::Admin;
+use std::sync::Arc;
+use tokio_stream::Stream;
+use tonic::{Request, Response, Status};
+
+/// The service.
+#[derive(Debug, Clone)]
+pub struct AdminService {
+    daemon: Daemon,
+}
+
+/// Bytes of one piece of a snapshot.
+const CHUNK: usize = 256 * 1024;
+
+impl AdminService {
+    /// The service of a daemon.
+    #[must_use]
+    pub const fn new(daemon: Daemon) -> Self {
+        Self { daemon }
+    }
+}
+
+#[tonic::async_trait]
+impl Admin for AdminService {
+    async fn status(&self, _: Request<v1::StatusRequest>) -> Result<Response<v1::StatusResponse>, Status> {
+        let daemon = &self.daemon;
+        let counts = daemon.counts().await.map_err(|refusal| status(&refusal))?;
+        let generation = daemon.generation();
+        let snapshot = &generation.snapshot;
+        let settings = daemon.settings();
+        let ready = *daemon.ready().borrow();
+        let (links, links_down) = links_up_and_down(&generation);
+        let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+        Ok(Response::new(v1::StatusResponse {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            instance_id: daemon.instance().to_string(),
+            uptime_ms: millis(daemon.clock().uptime()),
+            ready: ready.why_not().is_none(),
+            not_ready_reason: ready.why_not().unwrap_or_default().to_owned(),
+            snapshot_version: snapshot.version.0,
+            snapshot_age_ms: daemon.clock().now().since(snapshot.taken_at).as_millis(),
+            nodes: count(snapshot.nodes()),
+            nodes_usable: count(snapshot.state.iter().filter(|state| state.usable()).count()),
+            racks: count(snapshot.statics.members.iter().filter(|members| !members.is_empty()).count()),
+            datasets: count(snapshot.datasets.len()),
+            blocks: snapshot.datasets.values().map(|dataset| dataset.blocks.len() as u64).sum(),
+            links: count(links + links_down),
+            links_down: count(links_down),
+            applications: count(snapshot.applications.len()),
+            leases: counts.leases as u64,
+            ages: ages(daemon, &generation, &settings).iter().map(convert::age).collect(),
+            counters: counters(daemon),
+            config_file: settings.file.clone(),
+            config_generation: settings.generation,
+            unknown_names: Vec::new(),
+            unknown_names_total: 0,
+        }))
+    }
+
+    async fn nodes(&self, request: Request<v1::NodesRequest>) -> Result<Response<v1::NodesResponse>, Status> {
+        let wire = request.into_inner();
+        let generation = self.daemon.generation();
+        let statics = &generation.snapshot.statics;
+        let mut found: Vec<NodeIdx> = statics
+            .indexes()
+            .take(generation.snapshot.nodes())
+            .filter(|node| statics.host[node.at()].as_str().contains(&wire.host_contains))
+            .collect();
+        found.sort_by(|a, b| statics.host[a.at()].cmp(&statics.host[b.at()]));
+        let total = u32::try_from(found.len()).unwrap_or(u32::MAX);
+        found.truncate(limit(wire.limit));
+        let nodes = found.into_iter().map(|node| node_view(&generation, node)).collect();
+        Ok(Response::new(v1::NodesResponse { nodes, total }))
+    }
+
+    async fn links(&self, request: Request<v1::LinksRequest>) -> Result<Response<v1::LinksResponse>, Status> {
+        let wire = request.into_inner();
+        let generation = self.daemon.generation();
+        let mut links = link_views(&generation);
+        links.retain(|link| !wire.down_only || !link.up);
+        links.sort_by(|a, b| a.id.cmp(&b.id));
+        let total = u32::try_from(links.len()).unwrap_or(u32::MAX);
+        links.truncate(limit(wire.limit));
+        Ok(Response::new(v1::LinksResponse { links, total }))
+    }
+
+    async fn list_policies(
+        &self,
+        _: Request<v1::ListPoliciesRequest>,
+    ) -> Result<Response<v1::ListPoliciesResponse>, Status> {
+        let settings = self.daemon.settings();
+        let policies = &settings.policies;
+        let views = policies.built.iter().map(|(name, policy)| policy_view(&settings, name, policy)).collect();
+        let default_policy = policies.default.to_owned();
+        Ok(Response::new(v1::ListPoliciesResponse { policies: views, default_policy }))
+    }
+
+    async fn reload(&self, _: Request<v1::ReloadRequest>) -> Result<Response<v1::ReloadResponse>, Status> {
+        let reloaded = self.daemon.reload().await.map_err(|refusal| status(&refusal))?;
+        Ok(Response::new(v1::ReloadResponse {
+            config_generation: reloaded.settings.generation,
+            changed: reloaded.changed,
+            needs_restart: reloaded.needs_restart,
+        }))
+    }
+
+    async fn what_if(&self, request: Request<v1::RequestHintsRequest>) -> Result<Response<v1::HintSet>, Status> {
+        let (answer, _) = hints(&self.daemon, request, true).await?;
+        Ok(Response::new(answer))
+    }
+
+    async fn calibrate(&self, request: Request<v1::CalibrateRequest>) -> Result<Response<v1::CalibrateResponse>, Status> {
+        calibrate(&self.daemon.generation(), &request.into_inner()).map(Response::new)
+    }
+
+    type SnapshotStream = std::pin::Pin<Box<dyn Stream<Item = Result<v1::SnapshotChunk, Status>> + Send>>;
+
+    async fn snapshot(&self, _: Request<v1::SnapshotRequest>) -> Result<Response<Self::SnapshotStream>, Status> {
+        let generation = self.daemon.generation();
+        // Some tens of megabytes of text for a large cluster: not on a thread that serves sockets.
+        let json = tokio::task::spawn_blocking(move || cluster_file(&generation)).await;
+        let json = json.map_err(|_| status(&failed("writing the snapshot ended in a panic")))?;
+        let json = json.map_err(|error| status(&failed(&error)))?;
+        let chunks: Vec<_> = json.chunks(CHUNK).map(|piece| Ok(v1::SnapshotChunk { json: piece.to_vec() })).collect();
+        Ok(Response::new(Box::pin(tokio_stream::iter(chunks))))
+    }
+}
+
+fn ages(daemon: &Daemon, generation: &Generation, settings: &Settings) -> Vec<AgeOf> {
+    let now = daemon.clock().now();
+    let age = |source: Source| {
+        let age = generation.snapshot.heard.at(source).map(|heard| now.since(heard));
+        let stale = age.is_none_or(|age| age > settings.engine.max_age.of(source));
+        AgeOf { source, age, stale }
+    };
+    Source::ALL.into_iter().map(age).collect()
+}
+
+/// The engine's and the request path's counters, and what feeds brought.
+fn counters(daemon: &Daemon) -> std::collections::BTreeMap<String, u64> {
+    let mut counters = daemon.meters().all();
+    let feeds = daemon.registries().counts();
+    for (source, count) in &feeds.taken {
+        counters.insert(format!("feed_{}_taken", source.as_str()), *count);
+    }
+    for ((source, reason), count) in &feeds.refused {
+        counters.insert(format!("feed_{}_refused_{}", source.as_str(), reason.as_str()), *count);
+    }
+    counters.insert("feed_block_ids_dropped".to_owned(), feeds.block_ids_dropped);
+    counters.insert("feed_heartbeats_coalesced".to_owned(), feeds.coalesced);
+    counters.insert("feed_contradictions".to_owned(), feeds.contradictions);
+    counters.insert("feed_refused_by_model".to_owned(), feeds.refused_by_model);
+    counters
+}
+
+fn node_view(generation: &Generation, node: NodeIdx) -> v1::NodeView {
+    let snapshot = &generation.snapshot;
+    let statics = &snapshot.statics;
+    let wire = |row: &Resource| Some(resource_to_wire(&NamedResource::from_row(row, &snapshot.kinds)));
+    let bits = statics.labels[node.at()].0;
+    let labels = statics.label_names.iter().enumerate().filter(|(bit, _)| bits & (1 << bit) != 0);
+    v1::NodeView {
+        host: snapshot.host(node).to_string(),
+        rack: statics.racks[snapshot.rack(node).at()].to_string(),
+        state: snapshot.state[node.at()].as_str().to_owned(),
+        total: wire(&statics.total[node.at()]),
+        used: wire(&snapshot.occupied[node.at()]),
+        leased: wire(&generation.leases.leased(node)),
+        containers: snapshot.containers[node.at()],
+        labels: labels.map(|(_, name)| name.to_string()).collect(),
+        age_ms: None,
+        machine_class: statics.class_names[statics.class[node.at()].at()].to_string(),
+    }
+}
+
+fn links_up_and_down(generation: &Generation) -> (usize, usize) {
+    let Some(network) = &generation.snapshot.topology.network else { return (0, 0) };
+    let all = network.links().count();
+    let up = network.links().filter(|(index, _)| network.is_usable(*index)).count();
+    (up, all - up)
+}
+
+fn link_views(generation: &Generation) -> Vec<v1::LinkView> {
+    let snapshot = &generation.snapshot;
+    let Some(network) = &snapshot.topology.network else { return Vec::new() };
+    let view = |(index, link): (crate::units::LinkIdx, &crate::network::Link)| {
+        let load = snapshot.link_loads.get(&link.name);
+        v1::LinkView {
+            id: link.name.to_string(),
+            a: network.vertex_at(link.a).name.to_string(),
+            b: network.vertex_at(link.b).name.to_string(),
+            bits_per_s: link.capacity.0,
+            up: network.is_usable(index),
+            a_to_b_bits_per_s: load.map(|load| load.a_to_b.0),
+            b_to_a_bits_per_s: load.map(|load| load.b_to_a.0),
+        }
+    };
+    network.links().map(view).collect()
+}
+
+fn policy_view(settings: &Settings, name: &str, policy: &Arc<dyn Policy>) -> v1::PolicyView {
+    let capabilities = [
+        (policy.as_place().is_some(), "place"),
+        (policy.as_dispatch().is_some(), "dispatch"),
+        (policy.as_route().is_some(), "route"),
+        (policy.as_rebalance().is_some(), "rebalance"),
+        (policy.as_plan().is_some(), "plan"),
+        (policy.as_place_data().is_some(), "place_data"),
+    ];
+    let queues = settings.queues.iter().filter(|(_, queue)| queue.policy == Some(name));
+    let frameworks = settings.policies.frameworks.iter().filter(|(_, chosen)| **chosen == name);
+    v1::PolicyView {
+        name: name.to_owned(),
+        summary: policy.summary().to_owned(),
+        capabilities: capabilities.into_iter().filter(|(has, _)| *has).map(|(_, word)| word.to_owned()).collect(),
+        params_toml: policy.params_toml(),
+        queues: queues.map(|(queue, _)| queue.clone()).collect(),
+        frameworks: frameworks.map(|(framework, _)| framework.clone()).collect(),
+    }
+}
+
+fn failed(message: &str) -> crate::engine::Refusal {
+    let retry_after = crate::units::Micros::from_secs(1);
+    crate::engine::Refusal::Unavailable { message: message.to_owned(), retry_after }
+}
+
+/// 0 means all.
+fn limit(limit: u32) -> usize {
+    if limit == 0 { usize::MAX } else { limit as usize }
+}
+
+fn millis(span: std::time::Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn calibrate(_: &Generation, _: &v1::CalibrateRequest) -> Result<v1::CalibrateResponse, Status> {
+    Err(Status::unimplemented("LOCAL: container has not landed"))
+}
+
+fn cluster_file(_: &Generation) -> Result<Vec<u8>, String> {
+    Err("LOCAL: cluster file has not landed".to_owned())
+}

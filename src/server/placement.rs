@@ -1,0 +1,321 @@
+//! The `Placement` service: hints, follow streams, releases, explanations.
+
+use super::codec::of_stream;
+use super::convert;
+use super::status::status;
+use crate::engine::{FollowBody, Refusal, Token};
+use crate::feed::events::task_event;
+use crate::runtime::outbox::{Next, Outbox};
+use crate::runtime::{Daemon, Told, What};
+use crate::units::{DecisionId, LeaseId, Micros};
+use crate::wire::v1;
+use crate::wire::v1::follow_message::Advice;
+use crate::wire::v1::placement_server::Placement;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::metadata::MetadataMap;
+use tonic::{Request, Response, Status, Streaming};
+use tracing::Instrument as _;
+
+/// The service.
+#[derive(Debug, Clone)]
+pub struct PlacementService {
+    daemon: Daemon,
+}
+
+/// Messages that wait for a slow reader beyond those its connection holds; the outbox keeps the rest.
+const READ_AHEAD: usize = 16;
+/// Share of a caller's own time-out that is left for the way back.
+const WAY_BACK: u32 = 20; // a twentieth
+/// And never less than this.
+const WAY_BACK_MIN: Duration = Duration::from_millis(1);
+
+impl PlacementService {
+    /// The service of a daemon.
+    #[must_use]
+    pub const fn new(daemon: Daemon) -> Self {
+        Self { daemon }
+    }
+}
+
+#[tonic::async_trait]
+impl Placement for PlacementService {
+    async fn request_hints(
+        &self,
+        request: Request<v1::RequestHintsRequest>,
+    ) -> Result<Response<v1::RequestHintsResponse>, Status> {
+        let (answer, token) = hints(&self.daemon, request, false).await?;
+        Ok(Response::new(v1::RequestHintsResponse { hints: Some(answer), token }))
+    }
+
+    type FollowStream = ReceiverStream<Result<v1::FollowMessage, Status>>;
+
+    async fn follow(
+        &self,
+        request: Request<Streaming<v1::FollowRequest>>,
+    ) -> Result<Response<Self::FollowStream>, Status> {
+        let mut up = request.into_inner();
+        let first = tokio::select! {
+            first = up.message() => first.map_err(of_stream)?,
+            () = self.daemon.stopping().cancelled() => return Err(stopping()),
+        };
+        let start = first.as_ref().and_then(|first| first.start.clone());
+        let Some(start) = start else {
+            let message = "the first message says who follows".to_owned();
+            return Err(status(&Refusal::Invalid { field: "start".to_owned(), message }));
+        };
+        let attempt = convert::attempt(&start.application_id, start.attempt).map_err(|refusal| status(&refusal))?;
+        let token = Token(start.token.as_str().into());
+        let outbox = self.daemon.follow(attempt, token).await.map_err(|refusal| status(&refusal))?;
+        let (down, messages) = mpsc::channel(READ_AHEAD);
+        let events = first.map(|first| first.events).unwrap_or_default();
+        tokio::spawn(take_events(self.daemon.clone(), up, events, down.clone()));
+        tokio::spawn(send_advice(self.daemon.clone(), outbox, start.resume_after, down));
+        Ok(Response::new(ReceiverStream::new(messages)))
+    }
+
+    async fn release(&self, request: Request<v1::ReleaseRequest>) -> Result<Response<v1::ReleaseResponse>, Status> {
+        let wire = request.into_inner();
+        let released = async {
+            let attempt = convert::attempt(&wire.application_id, wire.attempt)?;
+            let leases = wire.lease_ids.iter().copied().map(LeaseId).collect();
+            self.daemon.release(attempt, Token(wire.token.as_str().into()), leases).await
+        };
+        let released = released.await.map_err(|refusal| status(&refusal))?;
+        let not_held = released.not_held.iter().map(|lease| lease.0).collect();
+        Ok(Response::new(v1::ReleaseResponse { released: released.released, not_held }))
+    }
+
+    async fn explain(&self, request: Request<v1::ExplainRequest>) -> Result<Response<v1::ExplainResponse>, Status> {
+        let wire = request.into_inner();
+        let explained = async {
+            let invalid = |error: crate::units::IdError| Refusal::Invalid {
+                field: "decision_id".to_owned(),
+                message: error.to_string(),
+            };
+            self.daemon.explain(wire.decision_id.parse::<DecisionId>().map_err(invalid)?).await
+        };
+        let explained = explained.await.map_err(|refusal| status(&refusal))?;
+        let decision = &explained.answer.decision;
+        let lease = |(lease, host, state): &(LeaseId, crate::units::HostName, &'static str)| v1::LeaseState {
+            lease_id: lease.0,
+            host: host.to_string(),
+            state: (*state).to_owned(),
+        };
+        Ok(Response::new(v1::ExplainResponse {
+            decision: Some(convert::hint_set(decision)),
+            application_id: decision.attempt.application.to_string(),
+            attempt: decision.attempt.attempt,
+            queue: decision.queue.to_string(),
+            decided_at_ms: decision.at.as_millis(),
+            leases: explained.leases.iter().map(lease).collect(),
+        }))
+    }
+}
+
+/// The one path of a request, for `RequestHints` and `WhatIf`; returns the attempt's token as well.
+pub(super) async fn hints(
+    daemon: &Daemon,
+    request: Request<v1::RequestHintsRequest>,
+    what_if: bool,
+) -> Result<(v1::HintSet, String), Status> {
+    let received = Instant::now();
+    let settings = daemon.settings();
+    let deadline = received + time_left(request.get_ref().deadline_ms, request.metadata(), &settings.placer);
+    let wire = request.into_inner();
+    let span = tracing::info_span!(
+        "request",
+        request_id = %wire.request_id.chars().take(64).collect::<String>(),
+        application = %wire.application_id.chars().take(64).collect::<String>(),
+        decision_id = tracing::field::Empty,
+    );
+    let answer = async {
+        let core = convert::request(&wire, &settings.limits).inspect_err(|refusal| {
+            daemon.meters().refused(super::status::code(refusal).1);
+        })?;
+        daemon.request(core, convert::digest(&wire), deadline, what_if).await
+    };
+    let answer = async {
+        match answer.await {
+            Ok(answer) => {
+                let decision = &answer.decision;
+                tracing::Span::current().record("decision_id", tracing::field::display(decision.id));
+                tracing::info!(policy = %decision.policy, hints = decision.hints.len(),
+                    without_room = decision.without_room, took = ?received.elapsed(), "answered");
+                Ok((convert::hint_set(decision), answer.token.0.to_string()))
+            }
+            Err(refusal) => {
+                tracing::info!(%refusal, took = ?received.elapsed(), "refused");
+                Err(status(&refusal))
+            }
+        }
+    };
+    answer.instrument(span).await
+}
+
+/// Time until the answer must leave: what the body says, what the transport's own time-out leaves
+/// (less the way back, or tonic would cut the call first), and never more than the configured bound.
+fn time_left(deadline_ms: u32, metadata: &MetadataMap, placer: &crate::runtime::options::Placer) -> Duration {
+    let asked = match deadline_ms {
+        0 => placer.deadline_default,
+        ms => Duration::from_millis(ms.into()),
+    };
+    let transport = metadata.get("grpc-timeout").and_then(|value| value.to_str().ok()).and_then(grpc_timeout);
+    let transport = transport.map(|whole| whole.saturating_sub((whole / WAY_BACK).max(WAY_BACK_MIN)));
+    asked.min(placer.deadline_max).min(transport.unwrap_or(Duration::MAX))
+}
+
+/// gRPC's time-out header: at most eight digits and a unit.
+fn grpc_timeout(text: &str) -> Option<Duration> {
+    let (digits, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
+    let count: u64 = digits.parse().ok().filter(|_| digits.len() <= 8)?;
+    Some(match unit {
+        "H" => Duration::from_secs(count * 3_600),
+        "M" => Duration::from_secs(count * 60),
+        "S" => Duration::from_secs(count),
+        "m" => Duration::from_millis(count),
+        "u" => Duration::from_micros(count),
+        "n" => Duration::from_nanos(count),
+        _ => return None,
+    })
+}
+
+/// Reads an attempt's events until its stream ends. A message that can't be read ends the stream; an
+/// event that makes no sense is counted and dropped.
+async fn take_events(
+    daemon: Daemon,
+    mut up: Streaming<v1::FollowRequest>,
+    mut events: Vec<v1::TaskEvent>,
+    down: mpsc::Sender<Result<v1::FollowMessage, Status>>,
+) {
+    loop {
+        for wire in events {
+            match task_event(wire, daemon.clock().now()) {
+                Ok(event) => {
+                    if daemon.event(event).await.is_err() {
+                        return; // shutting down
+                    }
+                }
+                Err(refusal) => {
+                    daemon.meters().add("events_refused", 1);
+                    tracing::debug!(%refusal, "a task event was dropped");
+                }
+            }
+        }
+        let next = tokio::select! {
+            next = up.message() => next,
+            () = daemon.stopping().cancelled() => return,
+            () = down.closed() => return,
+        };
+        events = match next {
+            Ok(Some(next)) => next.events,
+            Ok(None) => return, // it only listens from now on
+            Err(error) => {
+                let _ = down.send(Err(of_stream(error))).await;
+                return;
+            }
+        };
+    }
+}
+
+/// Sends what the outbox holds after `seen`, and what comes, until either side ends.
+async fn send_advice(
+    daemon: Daemon,
+    outbox: Arc<Outbox<Told>>,
+    mut seen: u64,
+    down: mpsc::Sender<Result<v1::FollowMessage, Status>>,
+) {
+    let mut changes = outbox.changes();
+    loop {
+        let message = match outbox.after(seen) {
+            Next::Message(number, told) => {
+                seen = number;
+                follow_message(number, &told)
+            }
+            Next::Gap(first_kept) => {
+                seen = first_kept - 1;
+                let gap = Advice::Gap(v1::Gap { first_kept });
+                v1::FollowMessage { number: seen, advice: Some(gap), cause: "gap".to_owned() }
+            }
+            Next::Ended => return,
+            Next::Wait => {
+                tokio::select! {
+                    changed = changes.changed() => if changed.is_err() { return },
+                    () = daemon.stopping().cancelled() => {
+                        let _ = down.try_send(Err(stopping()));
+                        return;
+                    }
+                    () = down.closed() => return,
+                }
+                continue;
+            }
+        };
+        tokio::select! {
+            sent = down.send(Ok(message)) => if sent.is_err() { return },
+            () = daemon.stopping().cancelled() => return,
+        }
+    }
+}
+
+fn follow_message(number: u64, told: &Told) -> v1::FollowMessage {
+    let advice = match &told.what {
+        What::Hints(answer) => Advice::Hints(convert::hint_set(&answer.decision)),
+        What::Advice(FollowBody::NotYet { group, reason, expected_wait }) => Advice::NotYet(v1::NotYet {
+            group: group.to_string(),
+            reason: reason.to_string(),
+            expected_wait_ms: expected_wait.map(Micros::as_millis),
+        }),
+        What::Advice(FollowBody::Withdraw { leases, host, reason }) => Advice::Withdraw(v1::Withdrawal {
+            lease_ids: leases.iter().map(|lease| lease.0).collect(),
+            host: host.to_string(),
+            reason: (*reason).to_owned(),
+        }),
+        What::Advice(FollowBody::StartShuffle { from_rack, to_rack }) => Advice::StartShuffle(v1::StartShuffle {
+            from_rack: from_rack.to_string(),
+            to_rack: to_rack.to_string(),
+        }),
+        What::Advice(FollowBody::Move { container, to, gain }) => Advice::Move(v1::MoveAdvice {
+            container_id: container.to_string(),
+            to_host: to.to_string(),
+            gain: *gain,
+        }),
+    };
+    v1::FollowMessage { number, advice: Some(advice), cause: told.cause.to_owned() }
+}
+
+/// What ends a stream when the daemon does.
+pub(super) fn stopping() -> Status {
+    let message = "the daemon is shutting down".to_owned();
+    status(&Refusal::Unavailable { message, retry_after: Micros::from_secs(1) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_shortest_of_all_time_limits_counts() {
+        let placer = crate::runtime::options::Placer {
+            steps: 1,
+            deadline_default: Duration::from_secs(1),
+            deadline_max: Duration::from_secs(30),
+            retries: 1,
+            fallbacks: 1,
+            baseline: false,
+        };
+        let left = |ms, header: &str| {
+            let mut metadata = MetadataMap::new();
+            if !header.is_empty() {
+                metadata.insert("grpc-timeout", header.parse().unwrap());
+            }
+            time_left(ms, &metadata, &placer)
+        };
+        assert_eq!(left(0, ""), Duration::from_secs(1));
+        assert_eq!(left(90_000, ""), Duration::from_secs(30));
+        assert_eq!(left(500, "100m"), Duration::from_millis(95), "less the way back");
+        assert_eq!(left(50, "1S"), Duration::from_millis(50));
+        assert_eq!(left(50, "123456789S"), Duration::from_millis(50), "no header of gRPC's");
+    }
+}

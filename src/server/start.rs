@@ -1,0 +1,206 @@
+//! Sockets: binding, serving, and the order of a shutdown.
+
+use super::admin::AdminService;
+use super::codec::CodecStatus;
+use super::feed::FeedService;
+use super::placement::PlacementService;
+use super::routes::RoutesService;
+use crate::runtime::options::{Listen, Options};
+use crate::runtime::{Daemon, Ending, StartError};
+use crate::store::ShutdownError;
+use crate::telemetry::metrics::Metrics;
+use crate::wire::v1::admin_server::AdminServer;
+use crate::wire::v1::feed_server::FeedServer;
+use crate::wire::v1::placement_server::PlacementServer;
+use crate::wire::v1::routes_server::RoutesServer;
+use std::io;
+use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use tokio::net::{TcpListener, UnixListener, UnixStream};
+use tokio::task::JoinHandle;
+use tokio_stream::wrappers::UnixListenerStream;
+use tonic::service::RoutesBuilder;
+use tonic::transport::Server;
+use tonic::transport::server::TcpIncoming;
+use tonic_health::ServingStatus;
+use tonic_health::server::HealthReporter;
+
+/// A peer that does not answer a ping for so long is gone, and its streams with it.
+const KEEPALIVE_EVERY: Duration = Duration::from_secs(20);
+const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(10);
+/// Services whose health is told, beside "" for all of them.
+const SERVICES: [&str; 4] = ["", "hintd.v1.Placement", "hintd.v1.Feed", "hintd.v1.Routes"];
+
+/// A daemon that serves.
+#[derive(Debug)]
+pub struct Running {
+    /// Where Placement, Feed and Routes listen, with the port that 0 became.
+    pub grpc: SocketAddr,
+    /// Admin's socket.
+    pub admin: PathBuf,
+    /// The daemon itself.
+    pub daemon: Daemon,
+    servers: Vec<JoinHandle<Result<(), tonic::transport::Error>>>,
+    health: JoinHandle<()>,
+    ending: Ending,
+    drain: Duration,
+}
+
+/// Starts a daemon and serves it; returns when it can be called. To be called within a tokio runtime.
+///
+/// # Errors
+/// [`StartError`]; nothing runs then.
+pub async fn start(options: &Options, metrics: Metrics) -> Result<Running, StartError> {
+    let listen = &options.listen;
+    if !listen.grpc.ip().is_loopback() && !listen.insecure_bind {
+        return Err(StartError::Insecure(listen.grpc));
+    }
+    let tcp = TcpListener::bind(listen.grpc).await.map_err(bind("grpc", listen.grpc.to_string()))?;
+    let grpc = tcp.local_addr().map_err(bind("grpc", listen.grpc.to_string()))?;
+    let unix = admin_socket(&listen.admin_socket).await?;
+    let (daemon, ending) = Daemon::start(options, metrics)?;
+    let (reporter, health_service) = tonic_health::server::health_reporter();
+    report(&reporter, true).await;
+    let health = tokio::spawn(follow_readiness(daemon.clone(), reporter));
+
+    let most = listen.message_bytes;
+    let mut public = RoutesBuilder::default();
+    public
+        .add_service(PlacementServer::new(PlacementService::new(daemon.clone())).max_decoding_message_size(most))
+        .add_service(FeedServer::new(FeedService::new(daemon.clone())).max_decoding_message_size(most))
+        .add_service(RoutesServer::new(RoutesService::new(daemon.clone())).max_decoding_message_size(most))
+        .add_service(health_service.clone())
+        .add_service(reflection());
+    let mut private = RoutesBuilder::default();
+    private
+        .add_service(AdminServer::new(AdminService::new(daemon.clone())).max_decoding_message_size(most))
+        .add_service(health_service)
+        .add_service(reflection());
+    let incoming = TcpIncoming::from(tcp).with_nodelay(Some(true));
+    let stop = daemon.stopping().clone();
+    let public = builder(listen).add_routes(public.routes());
+    let public = tokio::spawn(public.serve_with_incoming_shutdown(incoming, stop.cancelled_owned()));
+    let stop = daemon.stopping().clone();
+    let private = builder(listen).add_routes(private.routes());
+    let private =
+        tokio::spawn(private.serve_with_incoming_shutdown(UnixListenerStream::new(unix), stop.cancelled_owned()));
+    tracing::info!(%grpc, admin = %listen.admin_socket.display(), instance = %daemon.instance(), "serving");
+    Ok(Running {
+        grpc,
+        admin: listen.admin_socket.clone(),
+        daemon,
+        servers: vec![public, private],
+        health,
+        ending,
+        drain: listen.drain,
+    })
+}
+
+impl Running {
+    /// This life of the daemon.
+    #[must_use]
+    pub fn instance_id(&self) -> String {
+        self.daemon.instance().to_string()
+    }
+
+    /// Refuses what is new, ends streams, lets calls in flight end, flushes the journal: all within the
+    /// configured time.
+    ///
+    /// # Errors
+    /// [`ShutdownError`] where the disk took longer.
+    pub async fn shutdown(self) -> Result<(), ShutdownError> {
+        let deadline = Instant::now() + self.drain;
+        self.daemon.refuse_new();
+        // Whoever asks for health sees the change before the sockets close.
+        tokio::task::yield_now().await;
+        self.daemon.end_streams();
+        for mut server in self.servers {
+            // A peer that never ends its connection must not hold the daemon (hyper waits for it).
+            if tokio::time::timeout_at(deadline.into(), &mut server).await.is_err() {
+                tracing::warn!("connections were cut: they outlived the drain time");
+                server.abort();
+            }
+        }
+        self.health.abort();
+        remove_socket(&self.admin);
+        let left = deadline.saturating_duration_since(Instant::now()).max(Duration::from_secs(1));
+        let ending = self.ending;
+        let finished = tokio::task::spawn_blocking(move || ending.finish(left)).await;
+        let finished = finished.unwrap_or(Ok(())); // a panic of the engine's thread is logged there
+        tracing::info!(clean = finished.is_ok(), "stopped");
+        finished
+    }
+}
+
+fn builder(listen: &Listen) -> Server<tower::layer::util::Stack<CodecStatus, tower::layer::util::Identity>> {
+    let streams = u32::try_from(listen.streams_per_connection).unwrap_or(u32::MAX);
+    Server::builder()
+        .http2_keepalive_interval(Some(KEEPALIVE_EVERY))
+        .http2_keepalive_timeout(Some(KEEPALIVE_TIMEOUT))
+        .max_concurrent_streams(Some(streams))
+        .layer(CodecStatus)
+}
+
+fn reflection() -> tonic_reflection::server::v1::ServerReflectionServer<impl tonic_reflection::server::v1::ServerReflection>
+{
+    tonic_reflection::server::Builder::configure()
+        .register_encoded_file_descriptor_set(crate::wire::DESCRIPTORS)
+        .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+        .build_v1()
+        .expect("the descriptors were made by the same build")
+}
+
+async fn report(reporter: &HealthReporter, serving: bool) {
+    let status = if serving { ServingStatus::Serving } else { ServingStatus::NotServing };
+    for service in SERVICES {
+        reporter.set_service_status(service, status).await;
+    }
+}
+
+async fn follow_readiness(daemon: Daemon, reporter: HealthReporter) {
+    let mut ready = daemon.ready();
+    loop {
+        let why_not = ready.borrow_and_update().why_not();
+        report(&reporter, why_not.is_none()).await;
+        if let Some(why) = why_not {
+            tracing::warn!(why, "not ready");
+        }
+        if ready.changed().await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Binds the admin socket for its owner only. A file that a dead daemon left is replaced; one that
+/// answers is another daemon's.
+async fn admin_socket(path: &Path) -> Result<UnixListener, StartError> {
+    let failed = bind("admin", path.display().to_string());
+    if UnixStream::connect(path).await.is_ok() {
+        return Err(StartError::AlreadyRunning(path.to_path_buf()));
+    }
+    // Bound beside its place and moved there: nobody can connect before the mode is set.
+    let draft = path.with_extension(format!("{}.new", std::process::id()));
+    remove_socket(&draft);
+    let bound = || -> io::Result<UnixListener> {
+        let listener = UnixListener::bind(&draft)?;
+        std::fs::set_permissions(&draft, std::fs::Permissions::from_mode(0o600))?;
+        std::fs::rename(&draft, path)?;
+        Ok(listener)
+    };
+    bound().map_err(failed)
+}
+
+fn remove_socket(path: &Path) {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            tracing::warn!(path = %path.display(), %error, "a socket's file is left behind");
+        }
+        _ => {}
+    }
+}
+
+fn bind(what: &'static str, address: String) -> impl Fn(io::Error) -> StartError {
+    move |source| StartError::Bind { what, address: address.clone(), source }
+}
