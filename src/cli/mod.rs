@@ -6,10 +6,12 @@
 
 pub mod bench;
 pub mod connect;
+pub mod demo;
 pub mod failure;
 pub mod files;
 pub mod operate;
 pub mod output;
+pub mod policy;
 pub mod reproduce;
 pub mod topology;
 pub mod views;
@@ -44,6 +46,8 @@ Exit code 0: done; 1: the work failed; 2: bad usage or bad input.";
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// The daemon at work: an emulated cluster, a trace's jobs, a dying node, a failing link
+    Demo(demo::DemoArgs),
     /// Network files: generate and check
     #[command(subcommand)]
     Topology(topology::TopologyCommand),
@@ -96,6 +100,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
     let Cli { json, daemon, command } = cli;
     let output = Output::new(json);
     match command {
+        Command::Demo(args) => demo::run(args, output),
         Command::Topology(command) => topology::run(command, output),
         Command::Bench(command) => bench::run(command, &daemon, output),
         Command::Status => operate::status(&daemon, output),

@@ -140,8 +140,7 @@ impl Daemon {
     }
 
     fn measured(&self, journey: &Journey, answer: &Answer, commit: Duration, journal: Duration) {
-        let stages =
-            [(Stage::Commit, commit), (Stage::Journal, journal), (Stage::Total, journey.began.elapsed())];
+        let stages = [(Stage::Commit, commit), (Stage::Journal, journal), (Stage::Total, journey.began.elapsed())];
         self.meters().request(journey.policy, &stages, Some(answer.decision.steps));
         self.meters().add("requests_answered", 1);
     }

@@ -9,6 +9,7 @@ use crate::engine::decision::AgeOf;
 use crate::policy::Policy;
 use crate::runtime::Daemon;
 use crate::runtime::options::Settings;
+use crate::telemetry::process;
 use crate::units::NodeIdx;
 use crate::wire::v1;
 use crate::wire::v1::admin_server::Admin;
@@ -67,6 +68,8 @@ impl Admin for AdminService {
             config_generation: settings.generation,
             unknown_names: Vec::new(),
             unknown_names_total: 0,
+            process_cpu_s: process::cpu_seconds(std::process::id()).unwrap_or(0.0),
+            resident_bytes: process::resident_bytes(std::process::id()).unwrap_or(0),
         }))
     }
 
@@ -122,7 +125,10 @@ impl Admin for AdminService {
         Ok(Response::new(answer))
     }
 
-    async fn calibrate(&self, request: Request<v1::CalibrateRequest>) -> Result<Response<v1::CalibrateResponse>, Status> {
+    async fn calibrate(
+        &self,
+        request: Request<v1::CalibrateRequest>,
+    ) -> Result<Response<v1::CalibrateResponse>, Status> {
         calibrate(&self.daemon.generation(), &request.into_inner()).map(Response::new)
     }
 

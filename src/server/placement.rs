@@ -272,15 +272,12 @@ fn follow_message(number: u64, told: &Told) -> v1::FollowMessage {
             host: host.to_string(),
             reason: (*reason).to_owned(),
         }),
-        What::Advice(FollowBody::StartShuffle { from_rack, to_rack }) => Advice::StartShuffle(v1::StartShuffle {
-            from_rack: from_rack.to_string(),
-            to_rack: to_rack.to_string(),
-        }),
-        What::Advice(FollowBody::Move { container, to, gain }) => Advice::Move(v1::MoveAdvice {
-            container_id: container.to_string(),
-            to_host: to.to_string(),
-            gain: *gain,
-        }),
+        What::Advice(FollowBody::StartShuffle { from_rack, to_rack }) => {
+            Advice::StartShuffle(v1::StartShuffle { from_rack: from_rack.to_string(), to_rack: to_rack.to_string() })
+        }
+        What::Advice(FollowBody::Move { container, to, gain }) => {
+            Advice::Move(v1::MoveAdvice { container_id: container.to_string(), to_host: to.to_string(), gain: *gain })
+        }
     };
     v1::FollowMessage { number, advice: Some(advice), cause: told.cause.to_owned() }
 }

@@ -62,8 +62,7 @@ impl Routes for RoutesService {
         request: Request<v1::AcknowledgeRequest>,
     ) -> Result<Response<v1::AcknowledgeResponse>, Status> {
         let wire = request.into_inner();
-        let outstanding =
-            self.daemon.acknowledge(&wire.watcher, wire.number).map_err(|refusal| status(&refusal))?;
+        let outstanding = self.daemon.acknowledge(&wire.watcher, wire.number).map_err(|refusal| status(&refusal))?;
         Ok(Response::new(v1::AcknowledgeResponse { outstanding }))
     }
 }

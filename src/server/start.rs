@@ -143,8 +143,8 @@ fn builder(listen: &Listen) -> Server<tower::layer::util::Stack<CodecStatus, tow
         .layer(CodecStatus)
 }
 
-fn reflection() -> tonic_reflection::server::v1::ServerReflectionServer<impl tonic_reflection::server::v1::ServerReflection>
-{
+fn reflection()
+-> tonic_reflection::server::v1::ServerReflectionServer<impl tonic_reflection::server::v1::ServerReflection> {
     tonic_reflection::server::Builder::configure()
         .register_encoded_file_descriptor_set(crate::wire::DESCRIPTORS)
         .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)

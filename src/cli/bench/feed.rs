@@ -3,9 +3,10 @@
 use super::super::connect::{self, DaemonArgs, block_on};
 use super::super::failure::Failure;
 use super::super::output::{self, Output};
-use super::process::{Peer, cpu_seconds};
+use super::process::Peer;
 use crate::emulate::cluster::resource;
 use crate::emulate::feed::FeedSender;
+use crate::telemetry::process::cpu_seconds;
 use crate::wire::v1;
 use crate::wire::v1::feed_client::FeedClient;
 use crate::wire::v1::heartbeat_item::Item;

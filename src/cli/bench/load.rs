@@ -3,8 +3,9 @@
 use super::super::connect::{self, DaemonArgs, block_on};
 use super::super::failure::Failure;
 use super::super::output::{self, Output};
-use super::process::{Peer, cpu_seconds};
+use super::process::Peer;
 use crate::emulate::cluster::resource;
+use crate::telemetry::process::cpu_seconds;
 use crate::units::{ApplicationId, AttemptId};
 use crate::wire::v1;
 use crate::wire::v1::placement_client::PlacementClient;

@@ -1,22 +1,8 @@
-//! CPU time of processes of this machine, and child processes that end with their parent.
+//! The peer: a process of its own that ends with the one that measures.
 
 use super::super::failure::Failure;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, Command, Stdio};
-
-/// Ticks a second of the times in `/proc/<pid>/stat`: fixed for user space on Linux.
-const USER_HZ: f64 = 100.0;
-
-/// CPU seconds (user and system) that a process has used; `None` where that can't be told.
-#[must_use]
-pub fn cpu_seconds(pid: u32) -> Option<f64> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The second field is the program's name in brackets, which may hold blanks.
-    let (_, rest) = stat.rsplit_once(") ")?;
-    let mut fields = rest.split(' ').skip(11);
-    let ticks: f64 = fields.next()?.parse::<f64>().ok()? + fields.next()?.parse::<f64>().ok()?;
-    Some(ticks / USER_HZ)
-}
 
 /// A do-nothing server in a process of its own, so that its CPU time can be told from the client's.
 #[derive(Debug)]
@@ -64,14 +50,5 @@ impl Drop for Peer {
     fn drop(&mut self) {
         let _ = self.child.kill(); // gone already is as good
         let _ = self.child.wait();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn this_process_has_used_some_cpu_and_an_unknown_one_is_not_told() {
-        assert!(super::cpu_seconds(std::process::id()).is_some_and(|seconds| seconds >= 0.0));
-        assert_eq!(super::cpu_seconds(u32::MAX), None);
     }
 }

@@ -21,10 +21,12 @@ use tokio::sync::mpsc;
 
 /// What the demo runs.
 #[derive(Debug, Clone, Args)]
-#[command(after_help = "Examples:\n  hintctl demo\n  hintctl demo --trace FB-2010_samples_24_times_1hr_withInputPaths_0.tsv.gz\n  \
+#[command(
+    after_help = "Examples:\n  hintctl demo\n  hintctl demo --trace FB-2010_samples_24_times_1hr_withInputPaths_0.tsv.gz\n  \
     hintctl --json demo --jobs 10 --policy spread --seed 7\n\n\
     The daemon is the real one: it listens on loopback, journals to a temporary folder and knows nothing of the\n\
-    emulation. Ends by itself; exit code 1 if a promise was broken or a job did not end.")]
+    emulation. Ends by itself; exit code 1 if a promise was broken or a job did not end."
+)]
 pub struct DemoArgs {
     /// A SWIM trace, plain or gzip [default: a small one within the program]
     #[arg(long, value_name = "FILE")]
@@ -71,7 +73,6 @@ pub(super) struct Plan {
     pub(super) args: DemoArgs,
     pub(super) trace: String,
     pub(super) script: Vec<(Duration, String)>,
-    pub(super) watched: usize,
 }
 
 /// Runs the command.
@@ -87,21 +88,19 @@ pub fn run(args: DemoArgs, output: Output) -> Result<(), Failure> {
     let span = Duration::from_secs(args.seconds);
     let workload = Workload::new(&jobs, &cluster, &mut namespace, span, LOAD)
         .map_err(|error| Failure::Input(format!("{trace}: {:#}", anyhow::Error::from(error))))?;
-    let behaviour = Behaviour {
-        seed: args.seed,
-        policy: Some(args.policy.clone()),
-        limit: span + TAIL,
-        ..Behaviour::default()
-    };
+    let behaviour =
+        Behaviour { seed: args.seed, policy: Some(args.policy.clone()), limit: span + TAIL, ..Behaviour::default() };
     let script = script(&cluster, span, args.seed);
     let told = script.iter().map(|(at, fault)| (*at, in_words(fault))).collect();
-    let plan = Plan { args, trace, script: told, watched: behaviour.watched_pairs };
+    let plan = Plan { args, trace, script: told };
     let finished =
         super::connect::block_on(async { play(plan, cluster, namespace, workload, behaviour, script, output).await })?;
     output.result(&finished.document(), || finished.text())?;
     match finished.problems().first() {
         None => Ok(()),
-        Some(first) => Err(Failure::work(format!("{} promises were broken; the first: {first}", finished.problems().len()))),
+        Some(first) => {
+            Err(Failure::work(format!("{} promises were broken; the first: {first}", finished.problems().len())))
+        }
     }
 }
 
@@ -126,7 +125,7 @@ async fn play(
             .await
             .map_err(|error| Failure::Work(error.into()))?;
     let watch = host.watch_books()?;
-    story.begin(emulation.shared());
+    story.begin();
     let story = tokio::spawn(listen(story, happenings));
     let tally = emulation.finish().await.map_err(|error| Failure::Work(error.into()))?;
     let story = story.await.map_err(anyhow::Error::from)??;

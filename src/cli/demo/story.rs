@@ -6,12 +6,10 @@ use super::super::views;
 use super::Plan;
 use super::host::Host;
 use crate::emulate::hdfs::Namespace;
-use crate::emulate::run::Shared;
-use crate::emulate::{Cluster, Happening, Workload};
+use crate::emulate::{Cluster, Happening, JobPlan, Workload};
 use crate::wire::v1;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -79,7 +77,7 @@ pub(super) struct Story {
     pub(super) withdrawals: usize,
     pub(super) watched: usize,
     routes: BTreeMap<(String, String), Vec<String>>,
-    shared: Option<Arc<Shared>>,
+    planned: BTreeMap<u64, (String, u32, u32)>,
     output: Output,
     started: Instant,
 }
@@ -97,7 +95,7 @@ impl Story {
             withdrawals: 0,
             watched: 0,
             routes: BTreeMap::new(),
-            shared: None,
+            planned: BTreeMap::new(),
             output,
             started: Instant::now(),
         }
@@ -113,13 +111,16 @@ impl Story {
     ) -> Result<(), Failure> {
         let shape = cluster.shape;
         let (bytes, blocks) = namespace.size();
-        let faults = self.plan.script.iter().map(|(at, what)| format!("at {} {what}", output::seconds(at.as_secs_f64())));
+        let faults =
+            self.plan.script.iter().map(|(at, what)| format!("at {} {what}", output::seconds(at.as_secs_f64())));
         let faults = faults.collect::<Vec<_>>().join(", ");
         self.scale = vec![
             ("time".to_owned(), format!("{:e}", workload.scale.time)),
             ("bytes".to_owned(), format!("{:e}", workload.scale.bytes)),
             ("task_time".to_owned(), format!("{:e}", workload.task_time)),
         ];
+        let plan = |job: &JobPlan| (job.number, (job.name.to_string(), job.maps, job.reduces));
+        self.planned = workload.jobs.iter().map(plan).collect();
         let policy = &self.plan.args.policy;
         self.output.line(&format!(
             "hintd's daemon runs on {}, journal and admin socket in {}.\n",
@@ -153,8 +154,7 @@ impl Story {
     }
 
     /// The first job may come.
-    pub(super) fn begin(&mut self, shared: Arc<Shared>) {
-        self.shared = Some(shared);
+    pub(super) fn begin(&mut self) {
         self.started = Instant::now();
     }
 
@@ -181,7 +181,8 @@ impl Story {
                 Ok(())
             }
             Happening::NodeKilled { host, containers, elsewhere } => {
-                let line = format!("*** {host} dies, with {containers} containers of jobs on it; {elsewhere} run elsewhere");
+                let line =
+                    format!("*** {host} dies, with {containers} containers of jobs on it; {elsewhere} run elsewhere");
                 self.deaths.push(Death { host, containers, elsewhere, given_up: None });
                 self.event(&line)
             }
@@ -203,7 +204,12 @@ impl Story {
         let (name, maps, reduces) = (story.name.clone(), story.maps, story.reduces);
         story.hints.push(hints.clone());
         let wave = if first { "" } else { ", next wave" };
-        let head = format!("{name}: {} maps, {} reduces{wave}, answered in {}", maps, reduces, output::seconds(took.as_secs_f64()));
+        let head = format!(
+            "{name}: {} maps, {} reduces{wave}, answered in {}",
+            maps,
+            reduces,
+            output::seconds(took.as_secs_f64())
+        );
         self.event(&head)?;
         for group in ["map", "reduce"] {
             let hosts = views::by_host(&hints.hints, Some(group));
@@ -233,8 +239,10 @@ impl Story {
         if let Some(death) = self.deaths.iter_mut().find(|death| death.host == host) {
             death.given_up = Some(containers);
         }
-        let touched: std::collections::BTreeSet<&str> = self.replaced.iter().map(|replaced| replaced.job.as_str()).collect();
-        let untouched = self.jobs.values().filter(|job| job.took.is_none() && !touched.contains(job.name.as_str())).count();
+        let touched: std::collections::BTreeSet<&str> =
+            self.replaced.iter().map(|replaced| replaced.job.as_str()).collect();
+        let untouched =
+            self.jobs.values().filter(|job| job.took.is_none() && !touched.contains(job.name.as_str())).count();
         let line = format!(
             "YARN gives {host} up too: {containers} containers died; {} jobs were placed anew, {untouched} running ones not touched",
             touched.len()
@@ -265,7 +273,9 @@ impl Story {
             untouched: update.untouched,
             took,
         };
-        let after = took.map_or_else(String::new, |took| format!(", {} after the controller told", output::seconds(took.as_secs_f64())));
+        let after = took.map_or_else(String::new, |took| {
+            format!(", {} after the controller told", output::seconds(took.as_secs_f64()))
+        });
         let line = format!(
             "routes ({} {}): {} of {} watched pairs changed, {} untouched{after}",
             reroute.cause, reroute.subject, reroute.changed, self.watched, reroute.untouched
@@ -284,17 +294,13 @@ impl Story {
     }
 
     fn name(&self, job: u64) -> String {
-        let planned = self.shared.as_ref().and_then(|shared| {
-            shared.workload.jobs.iter().find(|plan| plan.number == job).map(|plan| plan.name.to_string())
-        });
-        planned.unwrap_or_else(|| format!("job {job}"))
+        self.planned.get(&job).map_or_else(|| format!("job {job}"), |(name, ..)| name.clone())
     }
 
     fn job(&mut self, number: u64) -> &mut JobStory {
-        let name = self.name(number);
         let submitted = self.started.elapsed();
-        let plan = self.shared.as_ref().and_then(|shared| shared.workload.jobs.iter().find(|plan| plan.number == number));
-        let (maps, reduces) = plan.map_or((0, 0), |plan| (plan.maps, plan.reduces));
+        let planned = self.planned.get(&number).cloned();
+        let (name, maps, reduces) = planned.unwrap_or_else(|| (format!("job {number}"), 0, 0));
         self.jobs.entry(number).or_insert_with(|| JobStory {
             number,
             name,

@@ -75,7 +75,9 @@ impl Finished {
             let told = self.story.reroutes.iter().find(|reroute| reroute.subject == *link);
             match told {
                 None => problems.push(format!("link {link} failed and no routes came")),
-                Some(reroute) if reroute.changed + usize::try_from(reroute.untouched).unwrap_or(0) != self.story.watched => {
+                Some(reroute)
+                    if reroute.changed + usize::try_from(reroute.untouched).unwrap_or(0) != self.story.watched =>
+                {
                     problems.push(format!(
                         "of {} watched pairs {} changed and {} were untouched",
                         self.story.watched, reroute.changed, reroute.untouched
@@ -194,7 +196,10 @@ impl Finished {
                     yarn.allocated, yarn.foreign, yarn.lost
                 ),
             ),
-            ("model", format!("snapshot version {}, {} feed items refused", self.status.snapshot_version, tally.feed_refused)),
+            (
+                "model",
+                format!("snapshot version {}, {} feed items refused", self.status.snapshot_version, tally.feed_refused),
+            ),
         ]);
         format!("\nSummary\n{lines}\n\n{}\n\n{}", self.terms_text(), self.promises_text())
     }

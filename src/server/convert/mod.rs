@@ -13,6 +13,5 @@ pub(super) use answer::age;
 pub use answer::{hint_set, terms, wire_mode};
 pub use digest::digest;
 
-
 pub use request::{Limits, attempt, request};
 pub use resource::{ask_to_wire, resource_to_wire};
