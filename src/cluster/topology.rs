@@ -1,9 +1,9 @@
 //! Where nodes hang in the network, and how far apart they are; racks stand in where no topology is known.
 
 use super::node::NodeStatics;
-use crate::network::{Distances, EdgeIdx, Network};
+use crate::network::{Distances, EcmpTable, EdgeIdx, Network};
 use crate::units::{NodeIdx, VertexIdx};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// The network as seen from the nodes. Shared by snapshots until topology or racks change.
 #[derive(Debug, Clone)]
@@ -16,6 +16,9 @@ pub struct Topology {
     pub edge: Vec<Option<EdgeIdx>>,
     /// Vertex by node; `None`: the network does not name it.
     pub vertex: Vec<Option<VertexIdx>>,
+    /// Built when first asked for: the model never needs it, placers price their answers with it. Shared while
+    /// paths stay.
+    pub(super) ecmp: Arc<OnceLock<Option<EcmpTable>>>,
 }
 
 impl Default for Topology {
@@ -42,7 +45,7 @@ impl Topology {
     pub fn placed(network: Option<Arc<Network>>, distances: Arc<Distances>, nodes: &NodeStatics) -> Self {
         let Some(known) = &network else {
             let edge = nodes.rack.iter().map(|rack| Some(EdgeIdx(rack.0))).collect();
-            return Self { distances, edge, vertex: vec![None; nodes.len()], network };
+            return Self { distances, edge, vertex: vec![None; nodes.len()], network, ecmp: Arc::default() };
         };
         let mut vertex: Vec<_> = nodes.host.iter().map(|host| known.vertex(host.as_str())).collect();
         // The SDN may know a host by another of its names; of several, the first vertex, whatever the map's order.
@@ -53,7 +56,13 @@ impl Topology {
             vertex[node.at()].get_or_insert(found);
         }
         let edge = vertex.iter().map(|vertex| vertex.and_then(|vertex| distances.edge_of(vertex))).collect();
-        Self { distances, edge, vertex, network }
+        Self { distances, edge, vertex, network, ecmp: Arc::default() }
+    }
+
+    /// Hops for equal-cost multipath over the network; `None` without one.
+    #[must_use]
+    pub fn ecmp(&self) -> Option<&EcmpTable> {
+        self.ecmp.get_or_init(|| EcmpTable::build(self.network.as_deref()?).ok()).as_ref()
     }
 
     /// Switches above the edge layer between two nodes: 0 under one switch; `None`: unknown or cut off.

@@ -7,12 +7,14 @@
 //! Invariants: no I/O, no clock, no global randomness; the same problem, seed and steps give the
 //! same answer; a placement stays within candidates, room and bounds of its problem.
 
+pub mod adapt;
 pub mod advise;
 pub mod baselines;
 pub mod budget;
 pub mod check;
 pub mod container;
 pub mod dispatch;
+pub mod fallbacks;
 mod filling;
 pub mod load;
 pub mod params;
@@ -20,14 +22,17 @@ pub mod place;
 pub mod problem;
 pub mod registry;
 pub mod sample;
+pub mod terms;
 
 pub use advise::{PlaceData, Plan, Rebalance, Route};
 pub use budget::Budget;
 pub use check::{Violation, check};
 pub use dispatch::{Dispatch, DynDispatch};
+pub use fallbacks::Fallbacks;
 pub use params::{ParamError, Params, PolicyTable};
 pub use place::{Ended, Objective, Place, PlaceError, Placement, Share};
 pub use problem::{Degraded, GroupProblem, PlaceProblem, Reason};
+pub use terms::{Terms, evaluate};
 
 /// A scheduling policy: a name, what it is, and which capabilities it has.
 pub trait Policy: Send + Sync {

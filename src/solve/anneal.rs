@@ -60,6 +60,9 @@ pub struct Annealed {
 /// Gains below this are rounding.
 const EPSILON: f64 = 1e-12;
 
+/// Numbers without a move that count as one step: large neighbourhoods must not outlast the gate either.
+const SKIPS: u64 = 256;
+
 /// Leaves `landscape` in the best state found; the state at the start is never left for a worse or equal one.
 /// `gate` is asked before every step and before every neighbour of the descent; false ends the search.
 pub fn anneal<L: Landscape>(landscape: &mut L, schedule: &Schedule, gate: &mut dyn FnMut() -> bool) -> Annealed {
@@ -114,15 +117,16 @@ fn cool<L: Landscape>(landscape: &mut L, schedule: &Schedule, gate: &mut dyn FnM
 /// whether it came to that end.
 pub fn descend<L: Landscape>(landscape: &mut L, gate: &mut dyn FnMut() -> bool) -> (f64, bool) {
     let mut gain = 0.0;
-    let (mut number, mut without) = (0, 0);
+    let (mut number, mut without, mut skipped) = (0, 0, 0);
     while without < landscape.neighbours() {
         let step = landscape.neighbour(number);
         number = (number + 1) % landscape.neighbours();
         without += 1;
-        let Some(step) = step else { continue };
-        if !gate() {
+        skipped = if step.is_some() { 0 } else { (skipped + 1) % SKIPS };
+        if skipped == 0 && !gate() {
             return (gain, false);
         }
+        let Some(step) = step else { continue };
         let delta = landscape.delta(step);
         if delta < -EPSILON {
             landscape.apply(step);

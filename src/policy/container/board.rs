@@ -289,10 +289,15 @@ impl<'g> Board<'g> {
         groups
     }
 
+    /// Whether the container before it is of another group.
+    pub(super) fn first_of_its_group(&self, container: u32) -> bool {
+        let at = container as usize;
+        at == 0 || self.ground.group_of[at] != self.ground.group_of[at - 1]
+    }
+
     /// The first container of the same group in the same place stands for all of them.
     fn repeats(&self, container: u32) -> bool {
-        let at = container as usize;
-        at > 0 && self.at[at] == self.at[at - 1] && self.ground.group_of[at] == self.ground.group_of[at - 1]
+        !self.first_of_its_group(container) && self.at[container as usize] == self.at[container as usize - 1]
     }
 }
 

@@ -4,11 +4,12 @@
 //!
 //! Cost = w_t·T + w_l·L + w_b·B, each in [0, 1] (`cost`). A neighbour moves one container or swaps two
 //! (`board`). Large clusters are cut to the nodes worth searching first (`shortlist`); a single container is
-//! placed by pricing every candidate (`single`).
+//! placed by pricing every candidate (`single`), a few on few nodes by pricing every placement (`exhaustive`).
 
 mod board;
 pub mod cost;
 mod cover;
+mod exhaustive;
 mod ground;
 mod shortlist;
 mod single;
@@ -194,14 +195,17 @@ impl Container {
         }
     }
 
-    fn search(&self, problem: &PlaceProblem<'_>, norms: Norms, budget: &mut Budget<'_>) -> Vec<Vec<Share>> {
+    fn search(&self, problem: &PlaceProblem<'_>, norms: Norms, budget: &mut Budget<'_>) -> (Vec<Vec<Share>>, Ended) {
         let limit = self.params.shortlist.max(2 * problem.containers() as usize);
-        let nodes = shortlist::shortlist(problem, limit);
+        let (nodes, whole) = shortlist::shortlist(problem, limit);
         let ground = Ground::new(problem, &nodes, norms.diameter);
         let mut board = Board::new(&ground, norms);
+        if whole && exhaustive::few(&board) && exhaustive::best(&mut board, &mut || budget.step()).is_some() {
+            return (board.shares(), Ended::Optimal);
+        }
         start::best_start(&mut board);
         self.anneal(&mut board, problem.seed, budget);
-        board.shares()
+        (board.shares(), if budget.stopped() { Ended::Deadline } else { Ended::Budget })
     }
 
     fn anneal(&self, board: &mut Board<'_>, seed: u64, budget: &mut Budget<'_>) {
@@ -233,10 +237,7 @@ impl Place for Container {
                 groups[group].extend(node.map(|node| Share { node, count: 1 }));
                 (groups, Ended::Optimal)
             }
-            None => {
-                let groups = self.search(problem, norms, budget);
-                (groups, if budget.stopped() { Ended::Deadline } else { Ended::Budget })
-            }
+            None => self.search(problem, norms, budget),
         };
         let gap = (ended == Ended::Optimal).then_some(0.0);
         let steps = budget.used();

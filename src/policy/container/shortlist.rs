@@ -10,11 +10,12 @@ use std::collections::BTreeMap;
 /// Racks that a search may be centred on.
 const CENTRES: usize = 8;
 
-/// The nodes to search, ascending: every candidate if there are at most `limit`, else about so many.
-pub(super) fn shortlist(problem: &PlaceProblem<'_>, limit: usize) -> Vec<NodeIdx> {
+/// The nodes to search, ascending: every candidate if there are at most `limit`, else about so many. And
+/// whether these are all.
+pub(super) fn shortlist(problem: &PlaceProblem<'_>, limit: usize) -> (Vec<NodeIdx>, bool) {
     let candidates = candidates(problem);
     if candidates.len() <= limit {
-        return candidates;
+        return (candidates, true);
     }
     let bytes = replica_bytes(problem);
     let areas = Areas::of(problem, &candidates, &bytes);
@@ -27,7 +28,7 @@ pub(super) fn shortlist(problem: &PlaceProblem<'_>, limit: usize) -> Vec<NodeIdx
     }
     chosen.sort_unstable();
     chosen.dedup();
-    chosen
+    (chosen, false)
 }
 
 /// Distinct candidates of all groups, ascending.

@@ -5,6 +5,8 @@ use std::cmp::Reverse;
 
 /// Switches that starts are grown from.
 const CENTRES: usize = 12;
+/// Containers put down for starts, all together: fewer starts for requests of thousands.
+const PUT_DOWN: usize = 20_000;
 
 /// Puts the board into the cheapest of: grown from each of the best switches outwards, and nodes with most
 /// input first.
@@ -79,7 +81,7 @@ fn centres(board: &Board<'_>, gain: &[u64]) -> Vec<usize> {
         let input: u64 = ground.by_edge[edge].iter().map(|&slot| gain[slot as usize]).sum();
         (Reverse(fixed), Reverse(ground.room_for(edge, board.at.len())), Reverse(input), edge)
     });
-    order.truncate(CENTRES);
+    order.truncate(CENTRES.min(PUT_DOWN / board.at.len().max(1)).max(1));
     order
 }
 

@@ -1,0 +1,161 @@
+use super::*;
+use crate::cluster::Resource;
+use crate::network::build::{TreeSpec, tree};
+use crate::policy::dispatch::{Advice, Dispatch, DispatchEvent, DynDispatch, Offer, TaskRef, View, WaitingGroup};
+use crate::policy::sample::{Sample, cluster};
+use crate::policy::{Budget, Place, Placement, check, registry};
+use crate::units::{ApplicationId, AttemptId, Bytes, Micros, NodeIdx, Timestamp};
+use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
+
+const UNIT: Resource = Resource::new(1024, 1);
+
+/// Toy: first come, first served, but every task declines its first `picky` offers.
+struct Fifo {
+    picky: u32,
+}
+
+#[derive(Clone, Default, Serialize, Deserialize)]
+struct FifoState {
+    queue: VecDeque<(TaskRef, Resource)>,
+    declined: u32,
+}
+
+impl Dispatch for Fifo {
+    type State = FifoState;
+
+    fn start(&self) -> FifoState {
+        FifoState::default()
+    }
+
+    fn observe(&self, state: &mut FifoState, event: &DispatchEvent, _view: &View<'_>) {
+        match event {
+            DispatchEvent::Waiting(group) => {
+                let task = |index| TaskRef { attempt: group.attempt, group: group.group.clone(), index };
+                state.queue.extend((0..group.count).map(|index| (task(index), group.size)));
+            }
+            DispatchEvent::Launched { task, .. } => state.queue.retain(|(waiting, _)| waiting != task),
+            _ => {}
+        }
+    }
+
+    fn offer(&self, state: &mut FifoState, offer: &Offer, view: &View<'_>) -> Vec<Advice> {
+        let Some((task, size)) = state.queue.front().cloned() else { return Vec::new() };
+        if state.declined < self.picky {
+            state.declined += 1;
+            let (attempt, group) = (task.attempt, task.group);
+            return vec![Advice::NotYet { attempt, group, reason: "picky".into(), expected_wait: None }];
+        }
+        state.declined = 0;
+        if view.snapshot.rules.feasible(&size, &offer.free) { vec![Advice::Launch(task)] } else { Vec::new() }
+    }
+}
+
+fn testbed() -> Sample {
+    cluster(&tree(&TreeSpec::default()).unwrap(), UNIT.times(2), Bytes(1))
+}
+
+fn run(place: &dyn Place, sample: &Sample, count: u32) -> Placement {
+    let mut problem = sample.problem(vec![sample.group("g", count, UNIT)], vec![], vec![]);
+    problem.seed = 3;
+    let mut never = || false;
+    let placement = place.place(&problem, &mut Budget::new(10_000, &mut never)).unwrap();
+    assert_eq!(check(&problem, &placement), []);
+    placement
+}
+
+#[test]
+fn a_dispatcher_answers_a_gang_node_by_node() {
+    let sample = testbed();
+    let placed = run(&OfferInTurn::new(Fifo { picky: 0 }, 1), &sample, 4);
+    let nodes: Vec<u32> = placed.groups[0].iter().map(|share| share.node.0).collect();
+    assert_eq!(nodes, [3, 4, 5, 6], "one launch an offer, in turn from the seed's node");
+    assert_eq!(run(&OfferInTurn::new(Fifo { picky: 0 }, 1), &sample, 99).placed(0), 16, "all that fit");
+}
+
+#[test]
+fn a_dispatcher_that_waits_gets_its_offers_but_not_for_ever() {
+    let sample = testbed();
+    let placed = run(&OfferInTurn::new(Fifo { picky: 20 }, 4), &sample, 3);
+    assert_eq!(placed.placed(0), 3);
+    assert_eq!(run(&OfferInTurn::new(Fifo { picky: 20 }, 2), &sample, 3).placed(0), 0);
+}
+
+fn waiting(sample: &Sample, count: u32) -> WaitingGroup {
+    let attempt = AttemptId { application: ApplicationId { cluster_timestamp: 1, sequence: 1 }, attempt: 1 };
+    let _ = sample;
+    WaitingGroup {
+        attempt,
+        user: "u".into(),
+        queue: "q".into(),
+        group: "g".into(),
+        role: "map".into(),
+        count,
+        size: UNIT,
+        inputs: (0..count).map(|task| (Bytes(10), vec![NodeIdx(task)])).collect(),
+        since: Timestamp(100),
+    }
+}
+
+fn launched(advice: &[Advice]) -> Vec<u32> {
+    let index = |advice: &Advice| match advice {
+        Advice::Launch(task) => task.index,
+        other => panic!("{other:?}"),
+    };
+    advice.iter().map(index).collect()
+}
+
+/// Placer that a test can own: the registry's, behind the trait.
+struct Registered(&'static str);
+
+impl Place for Registered {
+    fn place(
+        &self,
+        problem: &crate::policy::PlaceProblem<'_>,
+        budget: &mut Budget<'_>,
+    ) -> Result<Placement, crate::policy::PlaceError> {
+        registry::with_defaults(self.0).unwrap().as_place().unwrap().place(problem, budget)
+    }
+}
+
+#[test]
+fn a_placer_answers_heartbeats_from_what_it_placed() {
+    let sample = testbed();
+    let dispatcher = PlacedFirst::new(Registered("spread"), 1_000, Micros(50));
+    let view = |now| View { snapshot: &sample.snapshot, leases: &sample.leases, now: Timestamp(now) };
+    let mut state = DynDispatch::start(&dispatcher);
+    let dispatcher: &dyn DynDispatch = &dispatcher;
+    dispatcher.observe(&mut state, &DispatchEvent::Waiting(waiting(&sample, 8)), &view(100));
+    // A State goes through JSON and back without loss.
+    let mut state = dispatcher.restore(&state.to_json().unwrap()).unwrap();
+    let mut all = Vec::new();
+    for node in 0..8 {
+        let offer = Offer { node: NodeIdx(node), free: UNIT.times(2) };
+        let tasks = launched(&dispatcher.offer(&mut state, &offer, &view(110)));
+        assert_eq!(tasks.len(), 1, "spread puts one on each");
+        for index in tasks {
+            all.push(index);
+            let attempt = waiting(&sample, 1).attempt;
+            let task = TaskRef { attempt, group: "g".into(), index };
+            dispatcher.observe(&mut state, &DispatchEvent::Launched { task, node: NodeIdx(node) }, &view(110));
+        }
+        assert!(dispatcher.offer(&mut state, &offer, &view(110)).is_empty(), "and no more");
+    }
+    all.sort_unstable();
+    assert_eq!(all, (0..8).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_task_whose_node_never_reports_goes_elsewhere_after_the_patience() {
+    let sample = testbed();
+    let dispatcher = PlacedFirst::new(Registered("container"), 1_000, Micros(50));
+    let view = |now| View { snapshot: &sample.snapshot, leases: &sample.leases, now: Timestamp(now) };
+    let mut state = Dispatch::start(&dispatcher);
+    Dispatch::observe(&dispatcher, &mut state, &DispatchEvent::Waiting(waiting(&sample, 1)), &view(100));
+    let elsewhere = Offer { node: NodeIdx(7), free: UNIT };
+    assert!(Dispatch::offer(&dispatcher, &mut state, &elsewhere, &view(150)).is_empty(), "placed on node 0");
+    assert_eq!(launched(&Dispatch::offer(&dispatcher, &mut state, &elsewhere, &view(151))), [0]);
+    let attempt = waiting(&sample, 1).attempt;
+    Dispatch::observe(&dispatcher, &mut state, &DispatchEvent::Done(attempt), &view(160));
+    assert_eq!(state, PlacedFirstState::default());
+}
