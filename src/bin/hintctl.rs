@@ -1,3 +1,5 @@
-//! The command line.
+//! `hintctl`: everything a person or a script types.
 
-fn main() {}
+fn main() -> std::process::ExitCode {
+    hintd::cli::main()
+}

@@ -1,1 +1,130 @@
-//! hintctl.
+//! `hintctl`: the command line. One file per group of commands; all words go out through [`output::Output`].
+//!
+//! # Invariants
+//! - With `--json` standard output is one JSON document and nothing else; progress goes to standard error.
+//! - Exit code 0: done; 1: the work failed; 2: bad usage or bad input, naming file, line or field.
+
+pub mod bench;
+pub mod connect;
+pub mod demo;
+pub mod failure;
+pub mod files;
+pub mod operate;
+pub mod output;
+pub mod policy;
+pub mod reproduce;
+pub mod topology;
+pub mod views;
+
+use clap::{CommandFactory as _, Parser, Subcommand};
+use connect::DaemonArgs;
+use failure::Failure;
+use output::Output;
+use std::io::Write as _;
+use std::process::ExitCode;
+
+/// Network-aware placement hints for Hadoop YARN
+#[derive(Debug, Parser)]
+#[command(name = "hintctl", version, after_help = EXAMPLES)]
+struct Cli {
+    /// One JSON document on standard output
+    #[arg(long, global = true)]
+    json: bool,
+    #[command(flatten)]
+    daemon: DaemonArgs,
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXAMPLES: &str = "Examples:
+  hintctl demo                      the daemon at work on an emulated cluster, in half a minute
+  hintctl topology build fat-tree --ports 8 -o net.json
+  hintctl place --cluster cluster.json --request job.json --policy container
+  hintctl --json status             the running daemon, for scripts
+
+Exit code 0: done; 1: the work failed; 2: bad usage or bad input.";
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// The daemon at work: an emulated cluster, a trace's jobs, a dying node, a failing link
+    Demo(demo::DemoArgs),
+    /// Network files: generate and check
+    #[command(subcommand)]
+    Topology(topology::TopologyCommand),
+    /// Load on a running daemon
+    #[command(subcommand)]
+    Bench(bench::BenchCommand),
+    /// What the daemon is and how fresh its model is
+    #[command(after_help = "Examples:\n  hintctl status\n  hintctl --json status | jq .counters")]
+    Status,
+    /// Nodes as the daemon knows them
+    Nodes(operate::NodesArgs),
+    /// Links as the daemon knows them
+    Links(operate::LinksArgs),
+    /// Policies, which is default, what each can do
+    #[command(after_help = "Example:\n  hintctl --json policies | jq -r '.policies[].params_toml'")]
+    Policies,
+    /// Read the configuration again: all or nothing
+    #[command(
+        after_help = "Example:\n  hintctl reload\n\nA file that does not pass changes nothing: file, line, key and why are said."
+    )]
+    Reload,
+    /// Save the live model as a cluster file
+    Snapshot(operate::SnapshotArgs),
+    /// Weights of `container` that suit an application
+    Calibrate(operate::CalibrateArgs),
+    /// The papers' experiments, ours beside theirs
+    Reproduce(reproduce::ReproduceArgs),
+}
+
+/// Runs what the process was called with.
+#[must_use]
+pub fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            let _ = error.print(); // a closed terminal hears nothing
+            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
+        }
+    };
+    match run(cli) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            let _ = writeln!(std::io::stderr(), "hintctl: {failure}");
+            failure.code()
+        }
+    }
+}
+
+fn run(cli: Cli) -> Result<(), Failure> {
+    let Cli { json, daemon, command } = cli;
+    let output = Output::new(json);
+    match command {
+        Command::Demo(args) => demo::run(args, output),
+        Command::Topology(command) => topology::run(command, output),
+        Command::Bench(command) => bench::run(command, &daemon, output),
+        Command::Status => operate::status(&daemon, output),
+        Command::Nodes(args) => operate::nodes(args, &daemon, output),
+        Command::Links(args) => operate::links(&args, &daemon, output),
+        Command::Policies => operate::policies(&daemon, output),
+        Command::Reload => operate::reload(&daemon, output),
+        Command::Snapshot(args) => operate::snapshot(&args, &daemon, output),
+        Command::Calibrate(args) => operate::calibrate(&args, &daemon, output),
+        Command::Reproduce(args) => reproduce::run(&args, output),
+    }
+}
+
+/// Names of all commands, groups' members with their group's name before them.
+#[must_use]
+pub fn commands() -> Vec<Vec<String>> {
+    fn walk(command: &clap::Command, path: &[String], all: &mut Vec<Vec<String>>) {
+        for sub in command.get_subcommands().filter(|sub| !sub.is_hide_set() && sub.get_name() != "help") {
+            let path = [path, &[sub.get_name().to_owned()]].concat();
+            walk(sub, &path, all);
+            all.push(path);
+        }
+    }
+    let mut all = Vec::new();
+    walk(&Cli::command(), &[], &mut all);
+    all
+}

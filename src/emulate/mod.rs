@@ -1,1 +1,28 @@
-//! An emulated cluster that feeds a daemon.
+//! An emulated Hadoop cluster that talks to a daemon as the real one would: over gRPC only.
+//!
+//! # Code map
+//! - `cluster`: nodes, racks and the network between them.
+//! - `hdfs`: files, blocks and replicas under HDFS's default placement.
+//! - `yarn`: a ResourceManager that allocates from ask tables, beside foreign applications; it watches over itself.
+//! - `jobs`: a trace turned into jobs that the cluster can run in the time there is.
+//! - `feed`: one numbered feed stream and what its acknowledgements say.
+//! - `sources`: NodeManagers, NameNode and SDN controller, each feeding the daemon.
+//! - `master`: one ApplicationMaster: asks for hints, follows them, reports its tasks.
+//! - `run`: all of it together, with a script of faults, as a stream of [`Happening`]s and a [`Tally`].
+//!
+//! # Invariants
+//! - Everything drawn at random comes from one seed; every queue and loop is bounded.
+//! - The emulated ResourceManager never puts more on a node than it has, and says so if it did.
+
+pub mod cluster;
+pub mod feed;
+pub mod hdfs;
+pub mod jobs;
+pub mod master;
+pub mod run;
+pub mod sources;
+pub mod yarn;
+
+pub use cluster::{Cluster, ClusterError, ClusterShape};
+pub use jobs::{JobPlan, Workload, WorkloadError};
+pub use run::{Emulation, EmulationError, Fault, Happening, Script, Tally};

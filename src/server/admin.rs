@@ -10,6 +10,7 @@ use crate::policy::Policy;
 use crate::policy::container::{self, CalibrateInput};
 use crate::runtime::Daemon;
 use crate::runtime::options::Settings;
+use crate::telemetry::process;
 use crate::units::{Bytes, NodeIdx};
 use crate::wire::v1;
 use crate::wire::v1::admin_server::Admin;
@@ -68,6 +69,8 @@ impl Admin for AdminService {
             config_generation: settings.generation,
             unknown_names: survey.unknown_names,
             unknown_names_total: survey.unknown_names_total,
+            process_cpu_s: process::cpu_seconds(std::process::id()).unwrap_or(0.0),
+            resident_bytes: process::resident_bytes(std::process::id()).unwrap_or(0),
         }))
     }
 

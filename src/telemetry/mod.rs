@@ -7,3 +7,4 @@ pub mod http;
 mod labels;
 pub mod logs;
 pub mod metrics;
+pub mod process;

@@ -1,0 +1,38 @@
+//! `hintctl bench`: load on a running daemon, and on a peer that does nothing, in the same run.
+
+pub mod feed;
+pub mod load;
+pub mod noop;
+pub mod process;
+
+use super::connect::DaemonArgs;
+use super::failure::Failure;
+use super::output::Output;
+use clap::Subcommand;
+
+/// What to measure.
+#[derive(Debug, Subcommand)]
+pub enum BenchCommand {
+    /// Requests for hints: rate, latency percentiles, errors, CPU
+    Load(load::LoadArgs),
+    /// The same client against a server that answers the same bytes and does nothing
+    Noop(load::NoopArgs),
+    /// Heartbeats: how many a second the daemon takes in, beside a server that only reads them
+    Feed(feed::FeedArgs),
+    /// The peer itself, started by the others
+    #[command(hide = true)]
+    ServeNoop,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// [`Failure`] where no daemon answers, or the peer can't be started.
+pub fn run(command: BenchCommand, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
+    match command {
+        BenchCommand::Load(args) => load::run(args, daemon, output),
+        BenchCommand::Noop(args) => load::run_noop(args, output),
+        BenchCommand::Feed(args) => feed::run(args, daemon, output),
+        BenchCommand::ServeNoop => noop::serve(),
+    }
+}

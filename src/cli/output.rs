@@ -1,0 +1,152 @@
+//! Where a command's words go: one JSON document or tables on standard output, progress on standard error.
+
+use super::failure::Failure;
+use comfy_table::{CellAlignment, Table, presets};
+use serde::Serialize;
+use std::io::{ErrorKind, Write as _};
+
+/// A command's output.
+#[derive(Debug, Clone, Copy)]
+pub struct Output {
+    json: bool,
+}
+
+impl Output {
+    /// JSON for scripts, or text for people.
+    #[must_use]
+    pub const fn new(json: bool) -> Self {
+        Self { json }
+    }
+
+    /// Whether a script reads.
+    #[must_use]
+    pub const fn is_json(self) -> bool {
+        self.json
+    }
+
+    /// The command's result: the document for scripts, the text for people.
+    ///
+    /// # Errors
+    /// If standard output can't be written, other than closed by its reader.
+    pub fn result(self, document: &impl Serialize, text: impl FnOnce() -> String) -> Result<(), Failure> {
+        if self.json { self.document(document) } else { self.text(&text()) }
+    }
+
+    /// A line for people only, before the result.
+    ///
+    /// # Errors
+    /// As [`Output::result`].
+    pub fn line(self, line: &str) -> Result<(), Failure> {
+        if self.json { Ok(()) } else { self.text(line) }
+    }
+
+    /// One JSON document.
+    ///
+    /// # Errors
+    /// As [`Output::result`].
+    pub fn document(self, document: &impl Serialize) -> Result<(), Failure> {
+        let text = serde_json::to_string_pretty(document).map_err(|error| Failure::Work(error.into()))?;
+        self.text(&text)
+    }
+
+    /// A word on how things go.
+    pub fn progress(self, line: &str) {
+        let _ = writeln!(std::io::stderr(), "{line}"); // nobody may be reading
+    }
+
+    fn text(self, text: &str) -> Result<(), Failure> {
+        let mut out = std::io::stdout().lock();
+        let written = writeln!(out, "{}", text.trim_end_matches('\n')).and_then(|()| out.flush());
+        match written {
+            Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(Failure::Work(error.into())),
+            _ => Ok(()), // a reader that has seen enough, as `head`
+        }
+    }
+}
+
+/// A plain table; columns after the first `left` are aligned right.
+#[must_use]
+pub fn table<const N: usize>(header: [&str; N], left: usize, rows: impl IntoIterator<Item = [String; N]>) -> String {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_header(header);
+    for row in rows {
+        table.add_row(row);
+    }
+    for (at, column) in table.column_iter_mut().enumerate() {
+        let alignment = if at < left { CellAlignment::Left } else { CellAlignment::Right };
+        column.set_cell_alignment(alignment);
+        column.set_padding(if at == 0 { (0, 1) } else { (1, 1) });
+    }
+    table.to_string().lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
+}
+
+/// Name and value, one pair a line.
+#[must_use]
+pub fn pairs(pairs: &[(&str, String)]) -> String {
+    let width = pairs.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    let lines = pairs.iter().map(|(name, value)| format!("{name:width$}  {value}"));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// Bytes, three digits: `1.23 GB` (decimal, as links count).
+#[must_use]
+pub fn bytes(bytes: f64) -> String {
+    scaled(bytes, 1e3, &["B", "kB", "MB", "GB", "TB", "PB", "EB"])
+}
+
+/// Bits per second: `10 Gbit/s`.
+#[must_use]
+pub fn rate(bits_per_s: f64) -> String {
+    scaled(bits_per_s, 1e3, &["bit/s", "kbit/s", "Mbit/s", "Gbit/s", "Tbit/s", "Pbit/s"])
+}
+
+/// Seconds, in the unit that reads best: `340 us`, `2.1 ms`, `1.5 s`.
+#[must_use]
+pub fn seconds(seconds: f64) -> String {
+    if seconds >= 1.0 {
+        format!("{} s", digits(seconds))
+    } else if seconds >= 1e-3 {
+        format!("{} ms", digits(seconds * 1e3))
+    } else {
+        format!("{} us", digits(seconds * 1e6))
+    }
+}
+
+/// Three significant digits, no needless zeros.
+#[must_use]
+pub fn digits(value: f64) -> String {
+    let magnitude = if value == 0.0 { 0 } else { value.abs().log10().floor() as i32 };
+    let decimals = usize::try_from(2 - magnitude).unwrap_or(0).min(6);
+    let text = format!("{value:.decimals$}");
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+}
+
+fn scaled(value: f64, step: f64, units: &[&str]) -> String {
+    let mut value = value;
+    let mut unit = 0;
+    while value >= step * 0.9995 && unit + 1 < units.len() {
+        value /= step;
+        unit += 1;
+    }
+    format!("{} {}", digits(value), units[unit])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantities_read_as_people_write_them() {
+        assert_eq!([bytes(0.0), bytes(999.0), bytes(1234567.0)], ["0 B", "999 B", "1.23 MB"]);
+        assert_eq!(bytes(999_999.0), "1 MB");
+        assert_eq!(rate(1e10), "10 Gbit/s");
+        assert_eq!([seconds(0.0), seconds(0.0123), seconds(2.5)], ["0 us", "12.3 ms", "2.5 s"]);
+        assert_eq!(digits(100.0), "100");
+    }
+
+    #[test]
+    fn tables_have_no_trailing_blanks_and_numbers_stand_right() {
+        let text = table(["host", "n"], 1, [["a".to_owned(), "5".to_owned()], ["long".to_owned(), "500".to_owned()]]);
+        assert_eq!(text, "host    n\na       5\nlong  500");
+    }
+}

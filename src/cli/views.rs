@@ -1,0 +1,290 @@
+//! Answers as scripts and people read them: keys with units, tables without surprises.
+
+use super::output;
+use crate::wire::v1;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+
+/// One answer, as `place`, `request`, `whatif request` and `explain` print it.
+#[derive(Debug, Clone, Serialize)]
+pub struct AnswerView {
+    /// Empty for what was computed offline.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub decision_id: String,
+    /// The caller's id.
+    pub request_id: String,
+    /// The policy that decided.
+    pub policy: String,
+    /// off, shadow, on
+    pub mode: &'static str,
+    /// The snapshot it was computed on.
+    pub snapshot_version: u64,
+    /// One entry per container.
+    pub hints: Vec<HintView>,
+    /// Cost terms by name.
+    pub cost: Map<String, Value>,
+    /// Those of the default placement; absent where there was no time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub baseline: Option<Map<String, Value>>,
+    /// (baseline objective − objective) ÷ baseline objective.
+    pub expected_gain: Option<f64>,
+    /// complete, optimal, budget, deadline
+    pub ended: &'static str,
+    /// Relative distance to a proven bound.
+    pub gap: Option<f64>,
+    /// Steps taken.
+    pub steps: u64,
+    /// Seed of the search.
+    pub seed: u64,
+    /// Nodes ruled out, by group and reason.
+    pub exclusions: Vec<ExclusionView>,
+    /// How missing or old inputs changed the answer.
+    pub degraded: Vec<String>,
+    /// Containers without a lease.
+    pub without_room: u32,
+    /// Containers left for a later wave.
+    pub next_wave: u32,
+    /// Time from request to answer.
+    pub elapsed_ms: f64,
+}
+
+/// Where one container should go.
+#[derive(Debug, Clone, Serialize)]
+pub struct HintView {
+    /// `<group>-<index>`
+    pub task: String,
+    /// The group.
+    pub group: String,
+    /// Preferred host.
+    pub host: String,
+    /// Next best hosts, best first.
+    pub fallbacks: Vec<String>,
+    /// Racks of host and fallbacks, host's first.
+    pub racks: Vec<String>,
+    /// Its lease, if it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lease_id: Option<u64>,
+    /// Expected wait, where there was no room.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expected_wait_ms: Option<u64>,
+    /// 0..1
+    pub confidence: f64,
+}
+
+/// Nodes ruled out for one reason.
+#[derive(Debug, Clone, Serialize)]
+pub struct ExclusionView {
+    /// The group.
+    pub group: String,
+    /// Stable token.
+    pub reason: String,
+    /// How many.
+    pub count: u32,
+    /// A few hosts.
+    pub examples: Vec<String>,
+}
+
+impl AnswerView {
+    /// From the wire.
+    #[must_use]
+    pub fn new(set: &v1::HintSet) -> Self {
+        Self {
+            decision_id: set.decision_id.clone(),
+            request_id: set.request_id.clone(),
+            policy: set.policy.clone(),
+            mode: mode(set.mode()),
+            snapshot_version: set.snapshot_version,
+            hints: set.hints.iter().flat_map(containers).collect(),
+            cost: set.terms.as_ref().map(terms).unwrap_or_default(),
+            baseline: set.baseline.as_ref().map(terms),
+            expected_gain: set.expected_gain,
+            ended: ended(set.ended()),
+            gap: set.gap,
+            steps: set.steps,
+            seed: set.seed,
+            exclusions: set.exclusions.iter().map(exclusion).collect(),
+            degraded: set.degraded.clone(),
+            without_room: set.without_room,
+            next_wave: set.next_wave,
+            elapsed_ms: set.elapsed_ms,
+        }
+    }
+}
+
+/// One answer for people.
+#[must_use]
+pub fn answer_text(set: &v1::HintSet) -> String {
+    let mut lines = vec![format!(
+        "{}: policy {}, {} containers on {} hosts, {} after {} steps in {}",
+        if set.decision_id.is_empty() { &set.request_id } else { &set.decision_id },
+        set.policy,
+        set.hints.iter().map(|hint| hint.count).sum::<u32>(),
+        by_host(&set.hints, None).len(),
+        ended(set.ended()),
+        set.steps,
+        output::seconds(set.elapsed_ms / 1e3),
+    )];
+    let rows = set.hints.iter().map(|hint| {
+        let wait = hint.expected_wait_ms.map_or_else(String::new, |wait| output::seconds(wait as f64 / 1e3));
+        let rack = hint.racks.first().cloned().unwrap_or_default();
+        [hint.group.clone(), hint.count.to_string(), hint.host.clone(), rack, hint.fallbacks.join(" "), wait]
+    });
+    lines.push(String::new());
+    lines.push(output::table(["group", "count", "host", "rack", "or else", "wait"], 5, rows));
+    lines.push(String::new());
+    lines.push(terms_table(set));
+    if let Some(gain) = set.expected_gain {
+        lines.push(format!("\nexpected gain over the default placement: {} %", output::digits(gain * 100.0)));
+    }
+    for (count, what) in
+        [(set.without_room, "containers find no room now"), (set.next_wave, "containers wait for a later wave")]
+    {
+        if count > 0 {
+            lines.push(format!("{count} {what}"));
+        }
+    }
+    if !set.exclusions.is_empty() {
+        let rows = set.exclusions.iter().map(|exclusion| {
+            [
+                exclusion.group.clone(),
+                exclusion.reason.clone(),
+                exclusion.examples.join(" "),
+                exclusion.count.to_string(),
+            ]
+        });
+        lines.push(String::new());
+        lines.push(output::table(["group", "ruled out because", "for example", "nodes"], 3, rows));
+    }
+    if !set.degraded.is_empty() {
+        lines.push(format!("\ndecided without: {}", set.degraded.join(", ")));
+    }
+    lines.join("\n")
+}
+
+/// Terms beside the default placement's.
+#[must_use]
+pub fn terms_table(set: &v1::HintSet) -> String {
+    let hinted = set.terms.as_ref().map(readable).unwrap_or_default();
+    let default = set.baseline.as_ref().map(readable).unwrap_or_default();
+    let absent = || "-".to_owned();
+    let rows = hinted.iter().map(|(name, value)| {
+        let other = default.iter().find(|(known, _)| known == name).map_or_else(absent, |(_, value)| value.clone());
+        [name.clone(), value.clone(), other]
+    });
+    output::table(["cost", "hinted", "default"], 1, rows)
+}
+
+/// Terms by name, absent ones left out.
+#[must_use]
+pub fn terms(terms: &v1::Terms) -> Map<String, Value> {
+    let common = [
+        ("remote_bytes", terms.remote_bytes),
+        ("cross_rack_bytes", terms.cross_rack_bytes),
+        ("core_hops", terms.core_hops),
+        ("worst_link_s", terms.worst_link_s),
+        ("balance", terms.balance),
+        ("objective", terms.objective),
+    ];
+    let common = common.into_iter().filter_map(|(name, value)| Some((name.to_owned(), json!(value?))));
+    let parts = terms.parts.iter().map(|(name, value)| (format!("part.{name}"), json!(value)));
+    common.chain(parts).collect()
+}
+
+/// Hosts with how many containers go there, most first, then by name; of one group or of all.
+#[must_use]
+pub fn by_host(hints: &[v1::Hint], group: Option<&str>) -> Vec<(String, u32)> {
+    let mut counts: BTreeMap<&str, u32> = BTreeMap::new();
+    for hint in hints.iter().filter(|hint| group.is_none_or(|group| hint.group == group)) {
+        *counts.entry(&hint.host).or_default() += hint.count;
+    }
+    let mut hosts: Vec<(String, u32)> = counts.into_iter().map(|(host, count)| (host.to_owned(), count)).collect();
+    hosts.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+    hosts
+}
+
+/// Stable token.
+#[must_use]
+pub const fn mode(mode: v1::Mode) -> &'static str {
+    match mode {
+        v1::Mode::Unspecified => "unspecified",
+        v1::Mode::Off => "off",
+        v1::Mode::Shadow => "shadow",
+        v1::Mode::On => "on",
+    }
+}
+
+/// Stable token.
+#[must_use]
+pub const fn ended(ended: v1::Ended) -> &'static str {
+    match ended {
+        v1::Ended::Unspecified => "unspecified",
+        v1::Ended::Complete => "complete",
+        v1::Ended::Optimal => "optimal",
+        v1::Ended::Budget => "budget",
+        v1::Ended::Deadline => "deadline",
+    }
+}
+
+/// Terms in words and units.
+fn readable(terms: &v1::Terms) -> Vec<(String, String)> {
+    let common = [
+        ("remote input", terms.remote_bytes.map(output::bytes)),
+        ("across racks", terms.cross_rack_bytes.map(output::bytes)),
+        ("core hops", terms.core_hops.map(output::digits)),
+        ("worst link", terms.worst_link_s.map(output::seconds)),
+        ("balance", terms.balance.map(output::digits)),
+        ("objective", terms.objective.map(output::digits)),
+    ];
+    let common = common.into_iter().map(|(name, value)| (name.to_owned(), value.unwrap_or_else(|| "-".to_owned())));
+    let parts = terms.parts.iter().map(|(name, value)| (format!("  of which {name}"), output::digits(*value)));
+    common.chain(parts).collect()
+}
+
+fn containers(hint: &v1::Hint) -> impl Iterator<Item = HintView> + '_ {
+    (0..hint.count).map(|at| HintView {
+        task: format!("{}-{}", hint.group, hint.first_index + at),
+        group: hint.group.clone(),
+        host: hint.host.clone(),
+        fallbacks: hint.fallbacks.clone(),
+        racks: hint.racks.clone(),
+        lease_id: hint.lease_ids.get(at as usize).copied(),
+        expected_wait_ms: hint.expected_wait_ms,
+        confidence: hint.confidence,
+    })
+}
+
+fn exclusion(exclusion: &v1::Exclusion) -> ExclusionView {
+    ExclusionView {
+        group: exclusion.group.clone(),
+        reason: exclusion.reason.clone(),
+        count: exclusion.count,
+        examples: exclusion.examples.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_container_is_a_hint_of_its_own_with_its_own_lease() {
+        let hint = v1::Hint {
+            group: "map".into(),
+            host: "h1".into(),
+            count: 3,
+            first_index: 5,
+            lease_ids: vec![7, 8],
+            ..v1::Hint::default()
+        };
+        let view = AnswerView::new(&v1::HintSet { hints: vec![hint], ..v1::HintSet::default() });
+        let tasks: Vec<_> = view.hints.iter().map(|hint| (hint.task.as_str(), hint.lease_id)).collect();
+        assert_eq!(tasks, [("map-5", Some(7)), ("map-6", Some(8)), ("map-7", None)]);
+    }
+
+    #[test]
+    fn a_term_that_could_not_be_computed_is_absent_and_never_zero() {
+        let set = v1::Terms { remote_bytes: Some(0.0), ..v1::Terms::default() };
+        assert_eq!(Value::Object(terms(&set)), json!({ "remote_bytes": 0.0 }));
+    }
+}
