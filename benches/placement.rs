@@ -5,11 +5,13 @@
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use hintd::cluster::Resource;
 use hintd::network::build::{FatTreeSpec, fat_tree};
+use hintd::policy::container::{Container, ContainerParams};
 use hintd::policy::problem::{Anchor, PlaceProblem};
 use hintd::policy::sample::{Sample, cluster};
 use hintd::policy::{Budget, Placement, Policy, evaluate, registry};
 use hintd::units::{Bytes, NodeIdx};
 use std::hint::black_box;
+use std::time::Instant;
 
 const UNIT: Resource = Resource::new(1024, 1);
 
@@ -36,7 +38,56 @@ fn place(policy: &dyn Policy, problem: &PlaceProblem<'_>) -> Placement {
     place.place(problem, &mut Budget::new(u64::MAX, &mut never)).expect("no source is missing")
 }
 
+/// Costs and times by parameters, over 20 requests: what the defaults of `container` were chosen by.
+#[allow(clippy::print_stdout)] // a table for the person who runs it
+fn quality() {
+    let sample = half_full(5_000, 28);
+    for gang in [4, 12, 40] {
+        for (steps, rounds, start, shortlist) in [
+            (1, 1, 0.3, 256),
+            (50, 4, 0.3, 256),
+            (100, 2, 0.3, 256),
+            (100, 4, 0.3, 256),
+            (100, 4, 0.1, 256),
+            (100, 4, 0.6, 256),
+            (200, 4, 0.3, 128),
+            (200, 4, 0.3, 256),
+            (200, 4, 0.3, 512),
+            (1000, 4, 0.3, 256),
+            (20_000, 4, 0.3, 1024),
+        ] {
+            let params = ContainerParams {
+                steps_per_container: steps,
+                steps_max: u64::MAX,
+                rounds,
+                start_temperature: start,
+                end_temperature: start / 100.0,
+                shortlist,
+                ..ContainerParams::default()
+            };
+            let policy = Container::new(params);
+            let began = Instant::now();
+            let costs: Vec<f64> = (0..20)
+                .map(|seed| {
+                    let mut group = sample.group("workers", gang, UNIT);
+                    group.input = sample.input(16 << (seed % 4), Bytes(128 << 20), seed);
+                    let problem = sample.problem(vec![group], vec![], vec![]);
+                    place(&policy, &problem).objective
+                })
+                .collect();
+            let mean = costs.iter().sum::<f64>() / costs.len() as f64;
+            let each = began.elapsed() / 20;
+            println!(
+                "gang {gang} steps {steps} rounds {rounds} start {start} shortlist {shortlist}: {mean:.5} in {each:?}"
+            );
+        }
+    }
+}
+
 fn placement(c: &mut Criterion) {
+    if std::env::var_os("POLICY_QUALITY").is_some() {
+        return quality();
+    }
     for (hosts, k) in CLUSTERS {
         let sample = half_full(hosts, k);
         for entry in registry::entries() {

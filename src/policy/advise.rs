@@ -38,7 +38,18 @@ pub struct FlowDemand {
     pub to: NodeIdx,
     /// What is to be moved.
     pub bytes: Bytes,
+    /// Middleboxes to pass on the way.
+    pub chain: Chain,
 }
+
+/// Kinds of middlebox to pass, in order; at most three (002 §6), none for most flows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, Serialize, Deserialize)]
+pub struct Chain(pub [Option<BoxKind>; 3]);
+
+/// A kind of middlebox (firewall, IPS, load balancer), by its row in the network's list of kinds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct BoxKind(pub u8);
 
 /// Paths chosen.
 #[derive(Debug, Clone, PartialEq)]

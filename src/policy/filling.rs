@@ -40,17 +40,23 @@ impl<'p, 's> Filling<'p, 's> {
 
     /// Whether one more container of the group may go to a candidate node.
     pub(crate) fn fits(&self, group: usize, node: NodeIdx) -> bool {
+        self.room_if_fits(group, node).is_some()
+    }
+
+    /// Room left on a candidate node, if one more container of the group may go there.
+    pub(crate) fn room_if_fits(&self, group: usize, node: NodeIdx) -> Option<Resource> {
         let (bounds, filling) = (&self.problem.groups[group], &self.groups[group]);
         if bounds.max_per_node != u32::MAX && self.on_node(group, node) >= bounds.max_per_node {
-            return false;
+            return None;
         }
         if bounds.max_per_rack != u32::MAX {
             let rack = self.problem.snapshot.rack(node);
             if filling.in_rack.get(&rack).copied().unwrap_or(0) >= bounds.max_per_rack {
-                return false;
+                return None;
             }
         }
-        self.problem.snapshot.rules.feasible(&bounds.size, &self.room(node))
+        let room = self.room(node);
+        self.problem.snapshot.rules.feasible(&bounds.size, &room).then_some(room)
     }
 
     /// Puts a task of the group on a node where it [`Self::fits`].

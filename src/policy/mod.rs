@@ -23,6 +23,8 @@ pub mod problem;
 pub mod registry;
 pub mod sample;
 pub mod terms;
+#[cfg(test)]
+mod toys;
 
 pub use advise::{PlaceData, Plan, Rebalance, Route};
 pub use budget::Budget;

@@ -1,3 +1,5 @@
+//! Both adapters with toy dispatchers and registered placers.
+
 use super::*;
 use crate::cluster::Resource;
 use crate::network::build::{TreeSpec, tree};

@@ -77,10 +77,11 @@ impl Place for Spread {
 /// by a seeded shuffle of nodes, so that like requests do not all meet on the first node.
 type Rank = (u32, (u32, u32), NodeIdx);
 
-fn rank(problem: &PlaceProblem<'_>, filling: &Filling<'_, '_>, group: usize, node: NodeIdx) -> Rank {
-    let used = load(problem.snapshot, node, &filling.room(node));
+fn rank(problem: &PlaceProblem<'_>, filling: &Filling<'_, '_>, group: usize, node: NodeIdx) -> Option<Rank> {
+    let room = filling.room_if_fits(group, node)?;
+    let used = (load(problem.snapshot, node, &room) * 1e6) as u32;
     let shuffled = (node.0 ^ problem.seed as u32).wrapping_mul(0x9e37_79b1);
-    (filling.on_node(group, node), ((used * 1e6) as u32, shuffled), node)
+    Some((filling.on_node(group, node), (used, shuffled), node))
 }
 
 fn ranks<'a>(
@@ -88,8 +89,7 @@ fn ranks<'a>(
     filling: &'a Filling<'_, '_>,
     group: usize,
 ) -> impl Iterator<Item = Rank> + 'a {
-    let candidates = problem.groups[group].candidates.iter();
-    candidates.filter(move |&&node| filling.fits(group, node)).map(move |&node| rank(problem, filling, group, node))
+    problem.groups[group].candidates.iter().filter_map(move |&node| rank(problem, filling, group, node))
 }
 
 /// Heap of all candidates, made in linear time; a node comes back with its new rank after each container.
@@ -104,8 +104,6 @@ fn fill(problem: &PlaceProblem<'_>, filling: &mut Filling<'_, '_>, group: usize)
         }
         filling.put(group, task, node);
         task += 1;
-        if filling.fits(group, node) {
-            heap.push(Reverse(rank(problem, filling, group, node)));
-        }
+        heap.extend(rank(problem, filling, group, node).map(Reverse));
     }
 }

@@ -1,6 +1,7 @@
 //! What does not change while annealing: shortlisted nodes, their switches and racks, the hops between them.
 
 use crate::cluster::Resource;
+use crate::cluster::resource::KINDS_MAX;
 use crate::policy::load;
 use crate::policy::problem::PlaceProblem;
 use crate::units::NodeIdx;
@@ -15,7 +16,10 @@ pub(super) struct Slot {
     /// Position of its rack.
     pub(super) rack: u32,
     room: Resource,
-    total: Resource,
+    /// 1 ÷ offered, by kind; 0 where nothing is offered.
+    per_unit: [f64; KINDS_MAX],
+    /// What of the offer is not room, by kind.
+    occupied: Resource,
 }
 
 /// The ground that a board stands on.
@@ -54,12 +58,16 @@ impl<'p> Ground<'p> {
         };
         let slots: Vec<Slot> = nodes
             .iter()
-            .map(|&node| Slot {
-                node,
-                edge: edge(node),
-                rack: racks.of((0, snapshot.rack(node).0), node),
-                room: problem.room(node),
-                total: snapshot.statics.total[node.at()],
+            .map(|&node| {
+                let (total, room) = (&snapshot.statics.total[node.at()], problem.room(node));
+                Slot {
+                    node,
+                    edge: edge(node),
+                    rack: racks.of((0, snapshot.rack(node).0), node),
+                    per_unit: total.0.map(|offered| if offered > 0 { 1.0 / offered as f64 } else { 0.0 }),
+                    occupied: total.minus(&room),
+                    room,
+                }
             })
             .collect();
         let fixed: Vec<(u32, u32)> = problem.anchors.iter().map(|anchor| (edge(anchor.node), anchor.count)).collect();
@@ -88,10 +96,10 @@ impl<'p> Ground<'p> {
         self.blocks.get(group * self.slots.len() + slot as usize).copied().unwrap_or(&[])
     }
 
-    /// Whether `taken` fits in the room of a slot.
-    pub(super) fn within(&self, taken: &Resource, slot: usize) -> bool {
+    /// Whether `taken` and a container of `size` fit in the room of a slot.
+    pub(super) fn within(&self, taken: &Resource, size: &Resource, slot: usize) -> bool {
         let room = &self.slots[slot].room;
-        (0..self.kinds).all(|kind| taken.0[kind] <= room.0[kind])
+        (0..self.kinds).all(|kind| taken.0[kind] + size.0[kind] <= room.0[kind])
     }
 
     /// Load of a slot before anything is placed.
@@ -111,16 +119,9 @@ impl<'p> Ground<'p> {
 
     /// Load of a slot with `taken` on it, as [`load::load`] has it.
     pub(super) fn load(&self, slot: usize, taken: &Resource) -> f64 {
-        let Slot { room, total, .. } = &self.slots[slot];
-        let mut most: f64 = 0.0;
-        for kind in 0..self.kinds {
-            let offered = total.0[kind];
-            if offered > 0 {
-                let left = room.0[kind].saturating_sub(taken.0[kind]).min(offered);
-                most = most.max(1.0 - left as f64 / offered as f64);
-            }
-        }
-        most
+        let Slot { per_unit, occupied, .. } = &self.slots[slot];
+        let used = |kind: usize| (occupied.0[kind] + taken.0[kind]) as f64 * per_unit[kind];
+        (0..self.kinds).map(used).fold(0.0, f64::max).min(1.0)
     }
 }
 

@@ -1,3 +1,5 @@
+//! Terms by hand on the testbed of 001, and against a reckoning pair by pair.
+
 use super::*;
 use crate::network::build::{FatTreeSpec, TreeSpec, fat_tree, tree};
 use crate::network::{EcmpTable, LinkLoads};
