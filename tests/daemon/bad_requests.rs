@@ -89,12 +89,15 @@ async fn an_unknown_input_path_is_refused_once_datasets_are_known_and_degrades_b
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_unknown_queue_is_refused_where_the_configuration_names_all() {
-    let world = World::with(&[("queues.etl", "mode = \"on\""), ("queues.\"*\"", "mode = \"off\"")]).await;
+    let world = World::with(&[("queues.etl", "mode = \"on\""), ("queues.\"*\"", "")]).await;
     let _feed = world.cluster(1, 2, 8_192).await;
     let mut wire = request("r", 1, 1, 1_024);
-    wire.queue = "adhoc".into();
-    let answer = world.hints(wire).await.hints.unwrap();
-    assert_eq!((answer.mode(), answer.hints.len()), (v1::Mode::Off, 0), "`*` takes the others, and is off");
+    wire.queue = "etk".into();
+    let (code, message) = world.refused(wire.clone()).await;
+    assert_eq!(code, Code::NotFound);
+    assert!(message.contains("queue \"etk\"") && message.contains("\"etl\""), "{message}");
+    wire.queue = "etl".into();
+    world.hints(wire).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -6,7 +6,7 @@ use hintd::server::{Running, start};
 use hintd::telemetry::metrics::Metrics;
 use hintd::wire::{v1, yarn};
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tonic::Code;
@@ -23,7 +23,7 @@ pub(crate) struct World {
     pub(crate) admin: AdminClient,
 }
 
-/// The configuration of a test's daemon; `extra` adds lines to sections.
+/// The configuration of a test's daemon; `extra` adds lines to sections, an empty line takes its section away.
 pub(crate) fn config_text(folder: &Path, port: u16, extra: &[(&'static str, String)]) -> String {
     let mut sections: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     let mut add = |section: &'static str, line: String| sections.entry(section).or_default().push(line);
@@ -36,6 +36,10 @@ pub(crate) fn config_text(folder: &Path, port: u16, extra: &[(&'static str, Stri
     add("policy", "default = \"spread\"".to_owned());
     add("queues.\"*\"", "mode = \"on\"".to_owned());
     for (section, line) in extra {
+        if line.is_empty() {
+            sections.remove(section);
+            continue;
+        }
         let key = line.split('=').next().unwrap().trim().to_owned();
         let lines = sections.entry(section).or_default();
         lines.retain(|known| known.split('=').next().unwrap().trim() != key);
@@ -144,10 +148,6 @@ async fn launch(folder: &Path, extra: &[(&'static str, String)]) -> (Running, Cl
     let client = Client::connect(&running.grpc.to_string()).await.unwrap();
     let admin = admin(&running.admin).await.unwrap();
     (running, client, admin)
-}
-
-pub(crate) fn admin_path(folder: &Path) -> PathBuf {
-    folder.join("admin.sock")
 }
 
 pub(crate) fn hello() -> v1::FeedHello {
