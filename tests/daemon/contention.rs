@@ -31,6 +31,18 @@ struct Account {
     granted: u64,
     withdrawn: u64,
     released: u64,
+    /// Nobody but the clients uses the cluster: then what clients hold must fit at every moment.
+    alone: bool,
+}
+
+impl Account {
+    /// Clients know of a lease after the daemon gave it and forget it before it is given back, so what
+    /// they hold is never more than what the daemon has given.
+    fn check(&self) {
+        let mut by_node = [0; NODES];
+        self.leases.values().for_each(|node| by_node[*node] += 1);
+        assert!(by_node.iter().all(|held| *held <= SLOTS), "more than {SLOTS} slots: {by_node:?}");
+    }
 }
 
 fn node(host: &str) -> usize {
@@ -69,6 +81,9 @@ async fn ask(world: Arc<World>, account: Arc<Mutex<Account>>, app: u32, late: Ar
                     account.leases.insert(*id, *node);
                 }
             }
+            if account.alone {
+                account.check();
+            }
             given.into_iter().map(|(id, _)| id).collect()
         };
         if follower.is_none() {
@@ -83,12 +98,7 @@ async fn ask(world: Arc<World>, account: Arc<Mutex<Account>>, app: u32, late: Ar
                 lease_ids: held.clone(),
             };
             // Given back from the moment of asking: the daemon may give it on before its answer is read.
-            let mut before = BTreeMap::new();
-            for id in &held {
-                if let Some(node) = account.lock().unwrap().leases.remove(id) {
-                    before.insert(*id, node);
-                }
-            }
+            account.lock().unwrap().leases.retain(|id, _| !held.contains(id));
             let released = world.client.release(release).await.unwrap();
             account.lock().unwrap().released += u64::from(released.released);
         }
@@ -187,4 +197,22 @@ async fn sixty_four_clients_and_a_willful_yarn_never_exceed_capacity() {
         "granted {}, withdrawn {}, released {}, conflicts {}",
         account.granted, account.withdrawn, account.released, status.counters["commit_conflicts"]
     );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn what_sixty_four_clients_hold_fits_at_every_moment() {
+    let world = Arc::new(World::start().await);
+    let _feed = world.cluster(1, NODES as u32, SLOTS * SLOT_MB).await;
+    let account = Arc::new(Mutex::new(Account { alone: true, ..Account::default() }));
+    let late = Arc::new(AtomicU64::new(0));
+    let clients: Vec<_> = (1..=CLIENTS)
+        .map(|app| tokio::spawn(ask(Arc::clone(&world), Arc::clone(&account), app, Arc::clone(&late))))
+        .collect();
+    for client in clients {
+        client.await.unwrap();
+    }
+    let account = account.lock().unwrap();
+    assert_eq!((late.load(Ordering::Relaxed), account.withdrawn), (0, 0));
+    assert_eq!(world.status().await.leases, account.leases.len() as u64, "{account:?}");
+    assert!(account.granted > 100 && account.released > 20, "slots were fought for: {account:?}");
 }
