@@ -266,9 +266,11 @@ async fn bytes_that_are_no_message_are_an_invalid_argument() {
     let world = World::start().await;
     let _feed = world.cluster(1, 2, 8_192).await;
     let whole = request("r", 1, 1, 1_024).encode_to_vec();
-    for (what, bytes) in
-        [("garbage", vec![0xFF; 64]), ("truncated", whole[..whole.len() - 3].to_vec()), ("not UTF-8", vec![10, 1, 0xFF])]
-    {
+    for (what, bytes) in [
+        ("garbage", vec![0xFF; 64]),
+        ("truncated", whole[..whole.len() - 3].to_vec()),
+        ("not UTF-8", vec![10, 1, 0xFF]),
+    ] {
         let status = raw_call(&world, HINTS, bytes).await;
         assert_eq!(status.code(), Code::InvalidArgument, "{what}: {status:?}");
         assert!(status.message().contains("malformed"), "{what}: {status:?}");

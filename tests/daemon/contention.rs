@@ -193,10 +193,6 @@ async fn sixty_four_clients_and_a_willful_yarn_never_exceed_capacity() {
     assert!(account.granted > 100, "slots were fought for: {account:?}");
     assert!(account.withdrawn > 10, "YARN took some: {account:?}");
     assert!(status.counters.get("commit_conflicts").copied().unwrap_or(0) > 0, "commits collided: {status:?}");
-    println!(
-        "granted {}, withdrawn {}, released {}, conflicts {}",
-        account.granted, account.withdrawn, account.released, status.counters["commit_conflicts"]
-    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -211,8 +207,9 @@ async fn what_sixty_four_clients_hold_fits_at_every_moment() {
     for client in clients {
         client.await.unwrap();
     }
+    let leases = world.status().await.leases;
     let account = account.lock().unwrap();
     assert_eq!((late.load(Ordering::Relaxed), account.withdrawn), (0, 0));
-    assert_eq!(world.status().await.leases, account.leases.len() as u64, "{account:?}");
+    assert_eq!(leases, account.leases.len() as u64, "{account:?}");
     assert!(account.granted > 100 && account.released > 20, "slots were fought for: {account:?}");
 }

@@ -118,9 +118,9 @@ async fn health_and_reflection_are_served_and_health_follows_readiness() {
     let mut reflection = tonic_reflection::pb::v1::server_reflection_client::ServerReflectionClient::new(channel);
     let list = tonic_reflection::pb::v1::ServerReflectionRequest {
         host: String::new(),
-        message_request: Some(
-            tonic_reflection::pb::v1::server_reflection_request::MessageRequest::ListServices(String::new()),
-        ),
+        message_request: Some(tonic_reflection::pb::v1::server_reflection_request::MessageRequest::ListServices(
+            String::new(),
+        )),
     };
     let mut listed = reflection.server_reflection_info(tokio_stream::iter([list])).await.unwrap().into_inner();
     let listed = format!("{:?}", listed.message().await.unwrap());

@@ -36,10 +36,13 @@ async fn tasks_of_a_lost_node_are_placed_again_once_and_pushed() {
     let mut sequence = 1;
     let mut running = Vec::new();
     for (host, leases) in leased(&answer) {
-        let containers: Vec<_> = leases.iter().map(|_| {
-            sequence += 1;
-            (container(sequence), 2_048)
-        }).collect();
+        let containers: Vec<_> = leases
+            .iter()
+            .map(|_| {
+                sequence += 1;
+                (container(sequence), 2_048)
+            })
+            .collect();
         running.push((host, containers));
     }
     let lost = running[0].0.clone();
@@ -165,10 +168,7 @@ async fn a_failed_link_moves_the_routes_on_it_and_no_others() {
     assert!(feed.settle().await.unwrap().refused.is_empty());
     world.until("the network is there", |status| status.links == 7).await;
     let pair = |src: &str, dst: &str| v1::HostPair { src: src.into(), dst: dst.into(), class: String::new() };
-    let request = v1::WatchRequest {
-        watcher: "sdn".into(),
-        pairs: vec![pair("r0n0", "r1n0"), pair("r0n0", "r0n1")],
-    };
+    let request = v1::WatchRequest { watcher: "sdn".into(), pairs: vec![pair("r0n0", "r1n0"), pair("r0n0", "r0n1")] };
     let mut watch = world.client.watch(request.clone()).await.unwrap();
     let snapshot = watch.message().await.unwrap().unwrap();
     assert_eq!((snapshot.number, snapshot.snapshot, snapshot.routes.len()), (1, true, 2));

@@ -151,11 +151,7 @@ async fn launch(folder: &Path, extra: &[(&'static str, String)]) -> (Running, Cl
 }
 
 pub(crate) fn hello() -> v1::FeedHello {
-    v1::FeedHello {
-        source: "test".to_owned(),
-        used_means: v1::UsedMeans::Allocated.into(),
-        names_containers: true,
-    }
+    v1::FeedHello { source: "test".to_owned(), used_means: v1::UsedMeans::Allocated.into(), names_containers: true }
 }
 
 pub(crate) fn resource(memory: i64, vcores: i32) -> yarn::ResourceProto {
