@@ -34,12 +34,12 @@ impl Drop for Program {
 
 impl Program {
     async fn start(folder: &Path, port: u16) -> Self {
-        let child = Command::new(env!("CARGO_BIN_EXE_hintd"))
-            .arg("--config")
-            .arg(folder.join("hintd.toml"))
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
+        let mut program = Command::new(env!("CARGO_BIN_EXE_hintd"));
+        Self::run(program.arg("--config").arg(folder.join("hintd.toml")), folder, port).await
+    }
+
+    async fn run(command: &mut Command, folder: &Path, port: u16) -> Self {
+        let child = command.stderr(Stdio::null()).spawn().unwrap();
         let began = Instant::now();
         let client = loop {
             match Client::connect(&format!("127.0.0.1:{port}")).await {
@@ -64,6 +64,14 @@ impl Program {
     async fn status(&self) -> v1::StatusResponse {
         self.admin.clone().status(v1::StatusRequest {}).await.unwrap().into_inner()
     }
+}
+
+/// A configuration with long leases; returns the port it names.
+fn write_config(folder: &Path) -> u16 {
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let extra = [("leases", "time_to_live = \"1h\"".to_owned()), ("log", "level = \"error\"".to_owned())];
+    std::fs::write(folder.join("hintd.toml"), config_text(folder, port, &extra)).unwrap();
+    port
 }
 
 /// What was answered by request id; `None`: asked, and the answer never came.
@@ -111,9 +119,7 @@ async fn check(program: &Program, asked: &Asked, round: u32) {
 #[tokio::test(flavor = "multi_thread")]
 async fn after_kill_nine_every_answered_lease_is_there_and_none_twice() {
     let folder = tempfile::tempdir().unwrap();
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let extra = [("leases", "time_to_live = \"1h\"".to_owned()), ("log", "level = \"error\"".to_owned())];
-    std::fs::write(folder.path().join("hintd.toml"), config_text(folder.path(), port, &extra)).unwrap();
+    let port = write_config(folder.path());
     let asked = Asked::default();
     let mut rng = ChaCha8Rng::seed_from_u64(9);
     for round in 0..KILLS {
@@ -134,4 +140,44 @@ async fn after_kill_nine_every_answered_lease_is_there_and_none_twice() {
     let total = asked.lock().unwrap().len();
     assert!(total > 100, "there was load: {total} requests");
     assert!(unanswered > 0, "the last kill hit requests in flight");
+}
+
+/// Starts the program with files bounded to `blocks` of 512 bytes, as on a disk that fills up.
+async fn bounded(folder: &Path, port: u16, blocks: u32) -> Program {
+    let script = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" --config \"$1\"");
+    let mut shell = Command::new("sh");
+    shell.arg("-c").arg(script).arg(env!("CARGO_BIN_EXE_hintd")).arg(folder.join("hintd.toml"));
+    Program::run(&mut shell, folder, port).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_disk_is_unavailable_and_unready_and_what_was_answered_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let port = write_config(folder.path());
+    drop(Program::start(folder.path(), port).await);
+    let bytes = std::fs::metadata(folder.path().join("journal.redb")).unwrap().len();
+    let program = bounded(folder.path(), port, u32::try_from(bytes / 512).unwrap()).await;
+    let mut answered = BTreeSet::new();
+    let mut refused = None;
+    for n in 0..3_000 {
+        let wire = request(&format!("d{n}"), n + 1, 30, 1_024);
+        match program.client.request_hints(wire, Duration::from_millis(500)).await {
+            Ok(answer) => answered.extend(leased(&answer).into_values().flatten()),
+            Err(error) => {
+                refused = Some((n, error.to_string()));
+                break;
+            }
+        }
+    }
+    let (at, error) = refused.expect("the disk fills up");
+    assert!(error.contains("journal can't be written"), "request {at}: {error}");
+    let status = program.status().await;
+    assert!(!status.ready && status.not_ready_reason.contains("journal"), "{status:?}");
+    assert_eq!(status.leases, answered.len() as u64, "what was not promised is not held");
+    drop(program);
+    let program = Program::start(folder.path(), port).await;
+    let status = program.status().await;
+    assert!(status.ready);
+    assert!(status.leases >= answered.len() as u64, "{} of {}", status.leases, answered.len());
+    program.client.request_hints(request("again", 1, 1, 1_024), SOON).await.unwrap();
 }
