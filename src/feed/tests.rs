@@ -648,3 +648,44 @@ fn a_dataset_must_be_countable() {
     rig.ingest(put("/in", &[(1, &[])])).unwrap();
     assert_eq!(rig.publish().datasets["/in"].bytes(), Bytes(128));
 }
+
+/// Not a test of anything: prints how fast heartbeats go in and snapshots come out. Run it optimised, with
+/// `CARGO_PROFILE_DEV_OPT_LEVEL=3 cargo test --lib feed::tests::rate -- --ignored --nocapture`.
+#[test]
+#[ignore = "a measurement, meaningless unoptimised"]
+fn rate_of_heartbeats_at_10_000_nodes() {
+    let mut rig = rig();
+    let nodes = 10_000_u32;
+    let hosts: Vec<String> = (0..nodes).map(|n| format!("worker-{n:05}")).collect();
+    for (n, host) in hosts.iter().enumerate() {
+        rig.ingest(register(host, &format!("/rack-{}", n / 40))).unwrap();
+    }
+    rig.publish();
+    let item = |n: usize, round: u32| {
+        let containers = (0..8).map(|slot| v1::NodeContainer {
+            container_id: format!("container_1700000000000_{:04}_01_{:06}", slot, n * 8 + slot),
+            resource: Some(mb(1024)),
+            priority: 1,
+            ..Default::default()
+        });
+        let used = Some(mb(i64::from(round) * 8));
+        let (host, containers) = (hosts[n].clone(), containers.collect());
+        let wire = v1::NodeHeartbeat { host, response_id: round, used, containers, state: String::new() };
+        Wire::Heartbeat(v1::heartbeat_item::Item::Heartbeat(wire))
+    };
+    for round in 1..=3 {
+        let items: Vec<Wire> = (0..hosts.len()).map(|n| item(n, round)).collect();
+        let start = std::time::Instant::now();
+        items.into_iter().for_each(|item| rig.ingest(item).unwrap());
+        let taken = start.elapsed();
+        rig.drain();
+        let drained = start.elapsed();
+        let snapshot = rig.publish();
+        let published = start.elapsed() - drained;
+        let rate = f64::from(nodes) / drained.as_secs_f64();
+        println!(
+            "round {round}: ingest {taken:?}, with drain and apply {drained:?} ({rate:.0}/s), publish {published:?}"
+        );
+        assert_eq!(snapshot.containers.iter().map(|&count| u64::from(count)).sum::<u64>(), 80_000);
+    }
+}
