@@ -1,11 +1,13 @@
 //! Starting, answering, restarting, stopping.
 
 use crate::streams::follow_start;
-use crate::world::{SOON, World, config_text, leased, refusal, request};
+use crate::world::{SOON, World, config_text, heartbeat, leased, refusal, request};
 use hintd::client::ClientError;
+use hintd::cluster::document::{ClusterDocument, Syntax};
 use hintd::config::Config;
 use hintd::server::start;
 use hintd::telemetry::metrics::Metrics;
+use hintd::units::Timestamp;
 use hintd::wire::v1;
 use std::time::{Duration, Instant};
 use tonic::Code;
@@ -176,4 +178,56 @@ async fn overload_is_unavailable_with_a_delay_and_ends_by_itself() {
     }
     assert!(refused > 0, "200 calls at once are more than one thread and one place");
     world.hints(request("later", 999, 1, 1_024)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_snapshot_is_a_cluster_file_that_reads_back_with_its_leases() {
+    let world = World::start().await;
+    let mut feed = world.cluster(1, 2, 8_192).await;
+    feed.send(heartbeat("r0n0", 2, 1_024, vec![("container_1_0099_01_000002".into(), 1_024)])).await.unwrap();
+    feed.settle().await.unwrap();
+    let answer = world.hints(request("r1", 1, 2, 2_048)).await;
+    tokio::time::sleep(Duration::from_millis(30)).await;
+    let mut chunks = world.admin.clone().snapshot(v1::SnapshotRequest {}).await.unwrap().into_inner();
+    let mut json = Vec::new();
+    while let Some(chunk) = chunks.message().await.unwrap() {
+        json.extend(chunk.json);
+    }
+    let document: ClusterDocument = Syntax::Json.read(&String::from_utf8(json).unwrap()).unwrap();
+    let (snapshot, leases) = document.to_snapshot(Timestamp(1)).unwrap();
+    for (host, held) in leased(&answer) {
+        let node = snapshot.statics.find(&host).unwrap();
+        assert_eq!(leases.leased(node).memory_mb(), 2_048 * held.len() as u64);
+    }
+    assert_eq!(snapshot.occupied[snapshot.statics.find("r0n0").unwrap().at()].memory_mb(), 1_024);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reload_swaps_all_or_changes_nothing_and_says_why() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("hintd.toml");
+    std::fs::write(&file, config_text(folder.path(), 0, &[])).unwrap();
+    let config = Config::load(&file).unwrap();
+    let mut options = config.options.clone();
+    options.reload = Some(config.reload_hook(file.clone()));
+    let running = start(&options, Metrics::new()).await.unwrap();
+    let mut admin = hintd::client::admin(&running.admin).await.unwrap();
+    let broken = config_text(folder.path(), 0, &[("policy", "default = \"sprad\"".to_owned())]);
+    std::fs::write(&file, broken).unwrap();
+    let status = admin.reload(v1::ReloadRequest {}).await.unwrap_err();
+    assert_eq!(status.code(), Code::InvalidArgument);
+    assert!(status.message().contains("hintd.toml") && status.message().contains("sprad"), "{status:?}");
+    let policies = admin.list_policies(v1::ListPoliciesRequest {}).await.unwrap().into_inner();
+    assert_eq!(policies.default_policy, "spread", "as it was");
+    let sound = config_text(folder.path(), 0, &[("policy", "default = \"capacity\"".to_owned())]);
+    std::fs::write(&file, sound).unwrap();
+    let reloaded = admin.reload(v1::ReloadRequest {}).await.unwrap().into_inner();
+    assert_eq!((reloaded.config_generation, reloaded.changed), (2, vec!["policy.default".to_owned()]));
+    let policies = admin.list_policies(v1::ListPoliciesRequest {}).await.unwrap().into_inner();
+    assert_eq!(policies.default_policy, "capacity");
+    assert!(policies.policies.iter().any(|policy| policy.name == "container"), "{policies:?}");
+    let calibrated = admin.calibrate(v1::CalibrateRequest { containers: 4, ..Default::default() }).await.unwrap();
+    let calibrated = calibrated.into_inner();
+    assert!((calibrated.togetherness + calibrated.locality + calibrated.balance - 1.0).abs() < 1e-9);
+    running.shutdown().await.unwrap();
 }
