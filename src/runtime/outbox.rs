@@ -78,7 +78,7 @@ impl<M> Outboxes<M> {
                 state.messages.pop_front();
                 state.first += 1;
             }
-            !state.ended.is_some_and(|at| now.since(at) > kept)
+            state.ended.is_none_or(|at| now.since(at) <= kept)
         });
     }
 

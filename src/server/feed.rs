@@ -88,10 +88,10 @@ impl Pump {
                         due.as_mut().reset(Instant::now() + ACK_WITHIN);
                     }
                     self.waiting += 1;
-                    if let Some(event) = ingest(&self.daemon, &mut self.stream, item) {
-                        if self.daemon.event(event).await.is_err() {
-                            return self.end(Some(stopping())).await;
-                        }
+                    if let Some(event) = ingest(&self.daemon, &mut self.stream, item)
+                        && self.daemon.event(event).await.is_err()
+                    {
+                        return self.end(Some(stopping())).await;
                     }
                     if self.waiting >= ACK_EVERY && !self.acknowledge().await {
                         return;

@@ -11,7 +11,6 @@ use crate::units::{DecisionId, LeaseId, Micros};
 use crate::wire::v1;
 use crate::wire::v1::follow_message::Advice;
 use crate::wire::v1::placement_server::Placement;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
@@ -71,8 +70,20 @@ impl Placement for PlacementService {
         let outbox = self.daemon.follow(attempt, token).await.map_err(|refusal| status(&refusal))?;
         let (down, messages) = mpsc::channel(READ_AHEAD);
         let events = first.map(|first| first.events).unwrap_or_default();
-        tokio::spawn(take_events(self.daemon.clone(), up, events, down.clone()));
-        tokio::spawn(send_advice(self.daemon.clone(), outbox, start.resume_after, down));
+        let daemon = self.daemon.clone();
+        tokio::spawn(async move {
+            let taken = take_events(&daemon, up, events);
+            let sent = send_advice(&daemon, &outbox, start.resume_after, &down);
+            tokio::pin!(sent);
+            let ended = tokio::select! {
+                () = &mut sent => return,
+                ended = taken => ended,
+            };
+            match ended {
+                Some(status) => drop(down.send(Err(status)).await),
+                None => sent.await, // it only listens from now on
+            }
+        });
         Ok(Response::new(ReceiverStream::new(messages)))
     }
 
@@ -182,20 +193,19 @@ fn grpc_timeout(text: &str) -> Option<Duration> {
     })
 }
 
-/// Reads an attempt's events until its stream ends. A message that can't be read ends the stream; an
-/// event that makes no sense is counted and dropped.
+/// Reads an attempt's events until its stream ends; what ended it, if not the attempt itself. An event
+/// that makes no sense is counted and dropped.
 async fn take_events(
-    daemon: Daemon,
+    daemon: &Daemon,
     mut up: Streaming<v1::FollowRequest>,
     mut events: Vec<v1::TaskEvent>,
-    down: mpsc::Sender<Result<v1::FollowMessage, Status>>,
-) {
+) -> Option<Status> {
     loop {
         for wire in events {
             match task_event(wire, daemon.clock().now()) {
                 Ok(event) => {
                     if daemon.event(event).await.is_err() {
-                        return; // shutting down
+                        return Some(stopping());
                     }
                 }
                 Err(refusal) => {
@@ -204,28 +214,20 @@ async fn take_events(
                 }
             }
         }
-        let next = tokio::select! {
-            next = up.message() => next,
-            () = daemon.stopping().cancelled() => return,
-            () = down.closed() => return,
-        };
-        events = match next {
+        events = match up.message().await {
             Ok(Some(next)) => next.events,
-            Ok(None) => return, // it only listens from now on
-            Err(error) => {
-                let _ = down.send(Err(of_stream(error))).await;
-                return;
-            }
+            Ok(None) => return None,
+            Err(error) => return Some(of_stream(error)),
         };
     }
 }
 
 /// Sends what the outbox holds after `seen`, and what comes, until either side ends.
 async fn send_advice(
-    daemon: Daemon,
-    outbox: Arc<Outbox<Told>>,
+    daemon: &Daemon,
+    outbox: &Outbox<Told>,
     mut seen: u64,
-    down: mpsc::Sender<Result<v1::FollowMessage, Status>>,
+    down: &mpsc::Sender<Result<v1::FollowMessage, Status>>,
 ) {
     let mut changes = outbox.changes();
     loop {

@@ -253,5 +253,4 @@ fn when_full(value: i32) -> Result<WhenFull, Refusal> {
 }
 
 #[cfg(test)]
-#[path = "request_tests.rs"]
 mod tests;

@@ -1,3 +1,5 @@
+//! Each field of a request, well-formed and not.
+
 use super::*;
 use crate::cluster::NamedResource;
 use crate::wire::yarn;

@@ -1,0 +1,11 @@
+//! The real daemon, in this process or as a child, over real sockets and a real disk.
+
+#![allow(clippy::unwrap_used)] // a test that panics is a test that fails
+
+mod bad_feeds;
+mod bad_requests;
+mod contention;
+mod crash;
+mod lifecycle;
+mod streams;
+mod world;
