@@ -1,3 +1,106 @@
-//! The daemon.
+//! The daemon: arguments, configuration, logs, signals; everything else is the library's.
 
-fn main() {}
+use anyhow::Context as _;
+use clap::Parser;
+use hintd::config::Config;
+use hintd::runtime::Daemon;
+use hintd::runtime::watch_file::watch_file;
+use hintd::telemetry::http::{self, Endpoint, Readiness};
+use hintd::telemetry::logs;
+use hintd::telemetry::metrics::Metrics;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use tokio::signal::unix::{SignalKind, signal};
+
+/// Placement hints for Hadoop YARN.
+#[derive(Debug, Parser)]
+#[command(version, after_help = "Signals: SIGHUP reloads the configuration, SIGTERM and SIGINT stop in order.")]
+struct Arguments {
+    /// The configuration file.
+    #[arg(long, value_name = "FILE", default_value = "/etc/hintd/hintd.toml")]
+    config: PathBuf,
+    /// Check the configuration, say what is wrong with it, and end.
+    #[arg(long)]
+    check: bool,
+}
+
+/// Bad usage or a bad configuration.
+const BAD_INPUT: u8 = 2;
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let config = match Config::load(&arguments.config) {
+        Ok(config) => config,
+        Err(error) => {
+            say(&error.to_string());
+            return ExitCode::from(BAD_INPUT);
+        }
+    };
+    if arguments.check {
+        say(&format!("{}: in order", arguments.config.display()));
+        return ExitCode::SUCCESS;
+    }
+    match run(config, arguments.config) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            say(&format!("{error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(config: Config, file: PathBuf) -> anyhow::Result<()> {
+    logs::install(config.log.format, &config.log.level)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("no threads")?;
+    runtime.block_on(serve(config, file))
+}
+
+async fn serve(config: Config, file: PathBuf) -> anyhow::Result<()> {
+    let metrics = Metrics::new();
+    let listen = config.metrics;
+    let mut options = config.options.clone();
+    options.reload = Some(config.reload_hook(file.clone()));
+    let running = hintd::server::start(&options, metrics.clone()).await?;
+    let endpoint = match listen {
+        Some(address) => Some(endpoint(address, metrics, &running.daemon).await?),
+        None => None,
+    };
+    let changed = watch_file(&file).context("the configuration file can't be watched")?;
+    until_stopped(&running.daemon, changed).await?;
+    running.shutdown().await?;
+    drop(endpoint);
+    Ok(())
+}
+
+async fn endpoint(address: std::net::SocketAddr, metrics: Metrics, daemon: &Daemon) -> anyhow::Result<Endpoint> {
+    let readiness = daemon.ready();
+    let ready: Readiness = Arc::new(move || readiness.borrow().why_not().map_or(Ok(()), |why| Err(why.to_owned())));
+    let endpoint = http::serve(address, metrics, ready, Arc::new(|| ())).await?;
+    tracing::info!(address = %endpoint.address(), "metrics");
+    Ok(endpoint)
+}
+
+/// Reloads on SIGHUP and when the file changes; returns on SIGTERM and SIGINT.
+async fn until_stopped(daemon: &Daemon, mut changed: tokio::sync::watch::Receiver<u64>) -> anyhow::Result<()> {
+    let mut hangup = signal(SignalKind::hangup())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    loop {
+        tokio::select! {
+            _ = hangup.recv() => {}
+            Ok(()) = changed.changed() => {}
+            _ = terminate.recv() => return Ok(()),
+            _ = interrupt.recv() => return Ok(()),
+        }
+        if let Err(refusal) = daemon.reload().await {
+            tracing::error!(%refusal, "the configuration stays as it was");
+        }
+    }
+}
+
+fn say(message: &str) {
+    // Standard error may be closed; there is nobody else to tell.
+    let _ = writeln!(std::io::stderr(), "{message}");
+}

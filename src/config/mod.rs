@@ -26,6 +26,8 @@ pub struct Config {
     pub metrics: Option<SocketAddr>,
     /// Values as the file gives them, by dotted key, to say what a reload changed.
     keys: Vec<(String, String)>,
+    /// Every key that was asked for.
+    asked: Vec<String>,
 }
 
 /// Logs.
@@ -70,6 +72,12 @@ impl Config {
     /// [`Problems`]: all of them.
     pub fn from_text(text: &str, file: &str) -> Result<Self, Problems> {
         parse::config(text, file)
+    }
+
+    /// Keys that the file sets, and keys that it could set in the sections it has.
+    #[must_use]
+    pub fn keys_set(&self) -> (usize, usize) {
+        (self.asked.iter().filter(|asked| self.keys.iter().any(|(key, _)| key == *asked)).count(), self.asked.len())
     }
 
     /// Keys whose values differ from `before`, and those among them that need a restart.

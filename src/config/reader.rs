@@ -42,17 +42,23 @@ pub(super) struct Reader<'t> {
     file: &'t str,
     text: &'t str,
     problems: Vec<Problem>,
+    asked: Vec<String>,
 }
 
 impl<'t> Reader<'t> {
     pub(super) const fn new(file: &'t str, text: &'t str) -> Self {
-        Self { file, text, problems: Vec::new() }
+        Self { file, text, problems: Vec::new(), asked: Vec::new() }
     }
 
     /// Notes a problem at a byte of the text.
     pub(super) fn problem(&mut self, at: usize, key: &str, message: impl Into<String>) {
         let line = 1 + self.text.as_bytes().iter().take(at).filter(|&&byte| byte == b'\n').count();
         self.problems.push(Problem { file: self.file.to_owned(), line, key: key.to_owned(), message: message.into() });
+    }
+
+    /// Every single-valued key that was asked for: what the file may say.
+    pub(super) fn asked(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.asked)
     }
 
     /// What was noted, by line.
@@ -144,6 +150,7 @@ impl<'i> Section<'i> {
     /// Any key of a kind; the default where it is absent or wrong (and then a problem is noted).
     pub(super) fn get<T: Key>(&mut self, reader: &mut Reader<'_>, name: &'static str, default: T) -> T {
         let key = self.key(name);
+        reader.asked.push(key.clone());
         let Some((at, value)) = self.take(name) else { return default };
         T::read(&value).unwrap_or_else(|message| {
             reader.problem(at, &key, message);

@@ -278,6 +278,12 @@ impl Engine {
         &self.snapshot
     }
 
+    /// When a node was last heard.
+    #[must_use]
+    pub fn last_heard(&self, node: crate::units::NodeIdx) -> Option<Timestamp> {
+        self.model.last_heard(node)
+    }
+
     /// Names of replicas that no node claims: the first few, and how many there are.
     #[must_use]
     pub fn unknown_names(&self) -> (Vec<String>, u64) {

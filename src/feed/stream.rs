@@ -98,11 +98,11 @@ impl FeedStream {
             Err(ItemRefusal::new(Reason::OutOfOrder, message))
         };
         registries.count(self.source, looked.as_ref().err().map(|refusal| refusal.reason));
-        if let Err(refusal) = &looked {
-            if self.refused.len() < NAMED_MAX {
-                let (reason, message) = (refusal.reason.as_str().to_owned(), refusal.message.clone());
-                self.refused.push(v1::ItemRefusal { number, reason, message });
-            }
+        if let Err(refusal) = &looked
+            && self.refused.len() < NAMED_MAX
+        {
+            let (reason, message) = (refusal.reason.as_str().to_owned(), refusal.message.clone());
+            self.refused.push(v1::ItemRefusal { number, reason, message });
         }
         looked
     }

@@ -4,7 +4,7 @@ use super::watchers::Watching;
 use crate::engine::{Answer, EngineCounts, EngineSettings, Explained, Proposal, Refusal, Released};
 use crate::engine::{RouteUpdate, TaskEvent, Token, WatchedPair};
 use crate::store::StoreFailure;
-use crate::units::{AttemptId, DecisionId, LeaseId, Micros, RequestId};
+use crate::units::{AttemptId, DecisionId, LeaseId, Micros, RequestId, Timestamp};
 use std::sync::Arc;
 use std::sync::mpsc;
 use std::time::Duration;
@@ -31,14 +31,27 @@ pub(super) enum Command {
     Watch(Arc<str>, Vec<WatchedPair>, Reply<Result<Watching<RouteUpdate>, Refusal>>),
     /// A Watch's stream ended.
     Unwatch(Arc<str>, u64),
-    /// Sizes.
-    Counts(Reply<EngineCounts>),
+    /// Sizes, and names that no node claims.
+    Survey(Reply<Survey>),
+    /// When each node was last heard, by its row.
+    Heard(Reply<Vec<Option<Timestamp>>>),
     /// New settings.
     Reload(EngineSettings, Reply<()>),
     /// The journal took a batch, or did not.
     Settled(u64, Result<(), StoreFailure>),
     /// Finish what is in flight and end.
     Stop,
+}
+
+/// What the engine knows beyond its generation.
+#[derive(Debug, Clone)]
+pub struct Survey {
+    /// Sizes of its tables.
+    pub counts: EngineCounts,
+    /// Names heard from HDFS or SDN that no node claims: the first few.
+    pub unknown_names: Vec<String>,
+    /// And how many.
+    pub unknown_names_total: u64,
 }
 
 /// What a commit came to.

@@ -2,7 +2,7 @@
 
 use super::Ready;
 use super::clock::Clock;
-use super::command::{Command, Door, gone};
+use super::command::{Command, Door, Survey, gone};
 use super::meters::Meters;
 use super::options::{Options, ReloadHook, Reloaded, Settings};
 use super::outbox::{Outbox, Outboxes};
@@ -12,12 +12,12 @@ use super::replace::{self, Told};
 use super::settle::Settling;
 use super::watchers::{Watchers, Watching};
 use super::writer::{Shared, Writer};
-use crate::engine::{Engine, EngineCounts, Explained, Generation, RecoverError, RecoveredCounts, Refusal, Released};
+use crate::engine::{Engine, Explained, Generation, RecoverError, RecoveredCounts, Refusal, Released};
 use crate::engine::{RouteUpdate, TaskEvent, Token, WatchedPair};
 use crate::store::{GroupCommit, GroupCommitHandle, GroupOptions, Journal, OpenOptions, ShutdownError, StoreError};
 use crate::telemetry::metrics::Metrics;
 use crate::telemetry::metrics::ReloadResult;
-use crate::units::{AttemptId, DecisionId, LeaseId, Micros};
+use crate::units::{AttemptId, DecisionId, LeaseId, Micros, Timestamp};
 use arc_swap::ArcSwap;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -288,12 +288,20 @@ impl Daemon {
         self.0.shared.watchers.acknowledge(watcher, number)
     }
 
-    /// Sizes of the engine's tables.
+    /// Sizes of the engine's tables, and names that no node claims.
     ///
     /// # Errors
     /// [`Refusal::Unavailable`] when the daemon shuts down.
-    pub async fn counts(&self) -> Result<EngineCounts, Refusal> {
-        self.0.door.ask(Command::Counts).await
+    pub async fn survey(&self) -> Result<Survey, Refusal> {
+        self.0.door.ask(Command::Survey).await
+    }
+
+    /// When each node was last heard, by its row; rows of nodes named since are missing.
+    ///
+    /// # Errors
+    /// [`Refusal::Unavailable`] when the daemon shuts down.
+    pub async fn last_heard(&self) -> Result<Vec<Option<Timestamp>>, Refusal> {
+        self.0.door.ask(Command::Heard).await
     }
 
     /// Reads the configuration anew: all of it takes effect, or nothing.

@@ -15,9 +15,11 @@ pub mod pool;
 pub mod registries;
 mod replace;
 mod settle;
+pub mod watch_file;
 pub mod watchers;
 mod writer;
 
+pub use command::Survey;
 pub use daemon::{Daemon, Ending, StartError};
 pub use meters::Meters;
 pub use options::Options;

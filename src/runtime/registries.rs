@@ -14,8 +14,6 @@
 mod blocks;
 mod nodes;
 mod refusal;
-#[cfg(test)]
-mod tests;
 mod wires;
 
 pub use nodes::Taken;

@@ -5,7 +5,7 @@
 //! written is undone, and readiness goes off until the disk is back.
 
 use super::clock::Clock;
-use super::command::{Command, Committed, Envelope, Reply};
+use super::command::{Command, Committed, Envelope, Reply, Survey};
 use super::meters::{Depths, Meters};
 use super::outbox::Outboxes;
 use super::pool::Pool;
@@ -109,7 +109,11 @@ impl Writer {
             Command::Lookup(id, digest, reply) => self.lookup(&id, digest, reply),
             Command::Explain(decision, reply) => drop(reply.send(self.engine.explain(decision))),
             Command::Authorize(attempt, token, reply) => drop(reply.send(self.engine.authorize(attempt, &token))),
-            Command::Counts(reply) => drop(reply.send(self.engine.counts())),
+            Command::Survey(reply) => drop(reply.send(self.survey())),
+            Command::Heard(reply) => {
+                let nodes = self.shared.generation.load().snapshot.statics.indexes();
+                let _ = reply.send(nodes.map(|node| self.engine.last_heard(node)).collect());
+            }
             Command::Release(attempt, token, leases, reply) => {
                 let released = self.engine.release(attempt, &token, &leases, now);
                 self.moved = true;
@@ -148,6 +152,11 @@ impl Writer {
             Command::Settled(ticket, result) => self.settled(ticket, result.is_ok(), now),
             Command::Stop => self.stopping = true,
         }
+    }
+
+    fn survey(&self) -> Survey {
+        let (unknown_names, unknown_names_total) = self.engine.unknown_names();
+        Survey { counts: self.engine.counts(), unknown_names, unknown_names_total }
     }
 
     fn commit(&mut self, proposal: Proposal, token: Token, reply: Reply<Result<Committed, Refusal>>, now: Timestamp) {

@@ -7,10 +7,11 @@ use crate::cluster::{NamedResource, Resource, Source};
 use crate::engine::Generation;
 use crate::engine::decision::AgeOf;
 use crate::policy::Policy;
+use crate::policy::container::{self, CalibrateInput};
 use crate::runtime::Daemon;
 use crate::runtime::options::Settings;
 use crate::telemetry::process;
-use crate::units::NodeIdx;
+use crate::units::{Bytes, NodeIdx};
 use crate::wire::v1;
 use crate::wire::v1::admin_server::Admin;
 use std::sync::Arc;
@@ -38,7 +39,7 @@ impl AdminService {
 impl Admin for AdminService {
     async fn status(&self, _: Request<v1::StatusRequest>) -> Result<Response<v1::StatusResponse>, Status> {
         let daemon = &self.daemon;
-        let counts = daemon.counts().await.map_err(|refusal| status(&refusal))?;
+        let survey = daemon.survey().await.map_err(|refusal| status(&refusal))?;
         let generation = daemon.generation();
         let snapshot = &generation.snapshot;
         let settings = daemon.settings();
@@ -61,13 +62,13 @@ impl Admin for AdminService {
             links: count(links + links_down),
             links_down: count(links_down),
             applications: count(snapshot.applications.len()),
-            leases: counts.leases as u64,
+            leases: survey.counts.leases as u64,
             ages: ages(daemon, &generation, &settings).iter().map(convert::age).collect(),
             counters: counters(daemon),
             config_file: settings.file.clone(),
             config_generation: settings.generation,
-            unknown_names: Vec::new(),
-            unknown_names_total: 0,
+            unknown_names: survey.unknown_names,
+            unknown_names_total: survey.unknown_names_total,
             process_cpu_s: process::cpu_seconds(std::process::id()).unwrap_or(0.0),
             resident_bytes: process::resident_bytes(std::process::id()).unwrap_or(0),
         }))
@@ -75,6 +76,8 @@ impl Admin for AdminService {
 
     async fn nodes(&self, request: Request<v1::NodesRequest>) -> Result<Response<v1::NodesResponse>, Status> {
         let wire = request.into_inner();
+        let heard = self.daemon.last_heard().await.map_err(|refusal| status(&refusal))?;
+        let now = self.daemon.clock().now();
         let generation = self.daemon.generation();
         let statics = &generation.snapshot.statics;
         let mut found: Vec<NodeIdx> = statics
@@ -85,7 +88,11 @@ impl Admin for AdminService {
         found.sort_by(|a, b| statics.host[a.at()].cmp(&statics.host[b.at()]));
         let total = u32::try_from(found.len()).unwrap_or(u32::MAX);
         found.truncate(limit(wire.limit));
-        let nodes = found.into_iter().map(|node| node_view(&generation, node)).collect();
+        let view = |node: NodeIdx| {
+            let heard = heard.get(node.at()).copied().flatten();
+            node_view(&generation, node, heard.map(|heard| now.since(heard).as_millis()))
+        };
+        let nodes = found.into_iter().map(view).collect();
         Ok(Response::new(v1::NodesResponse { nodes, total }))
     }
 
@@ -129,7 +136,7 @@ impl Admin for AdminService {
         &self,
         request: Request<v1::CalibrateRequest>,
     ) -> Result<Response<v1::CalibrateResponse>, Status> {
-        calibrate(&self.daemon.generation(), &request.into_inner()).map(Response::new)
+        Ok(Response::new(calibrate(&self.daemon.generation(), &request.into_inner())))
     }
 
     type SnapshotStream = std::pin::Pin<Box<dyn Stream<Item = Result<v1::SnapshotChunk, Status>> + Send>>;
@@ -172,7 +179,7 @@ fn counters(daemon: &Daemon) -> std::collections::BTreeMap<String, u64> {
     counters
 }
 
-fn node_view(generation: &Generation, node: NodeIdx) -> v1::NodeView {
+fn node_view(generation: &Generation, node: NodeIdx, age_ms: Option<u64>) -> v1::NodeView {
     let snapshot = &generation.snapshot;
     let statics = &snapshot.statics;
     let wire = |row: &Resource| Some(resource_to_wire(&NamedResource::from_row(row, &snapshot.kinds)));
@@ -187,7 +194,7 @@ fn node_view(generation: &Generation, node: NodeIdx) -> v1::NodeView {
         leased: wire(&generation.leases.leased(node)),
         containers: snapshot.containers[node.at()],
         labels: labels.map(|(_, name)| name.to_string()).collect(),
-        age_ms: None,
+        age_ms,
         machine_class: statics.class_names[statics.class[node.at()].at()].to_string(),
     }
 }
@@ -252,8 +259,20 @@ fn millis(span: std::time::Duration) -> u64 {
     u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }
 
-fn calibrate(_: &Generation, _: &v1::CalibrateRequest) -> Result<v1::CalibrateResponse, Status> {
-    Err(Status::unimplemented("LOCAL: container has not landed"))
+fn calibrate(generation: &Generation, wire: &v1::CalibrateRequest) -> v1::CalibrateResponse {
+    let given = |bytes: u64| (bytes > 0).then_some(Bytes(bytes));
+    let input = CalibrateInput {
+        input_bytes: given(wire.input_bytes),
+        exchanged_bytes: given(wire.exchanged_bytes),
+        containers: u64::from(wire.containers.max(1)),
+    };
+    let found = container::calibrate(&generation.snapshot, &input);
+    v1::CalibrateResponse {
+        togetherness: found.weights.togetherness,
+        locality: found.weights.locality,
+        balance: found.weights.balance,
+        because: found.because,
+    }
 }
 
 fn cluster_file(_: &Generation) -> Result<Vec<u8>, String> {

@@ -10,6 +10,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// The last number before YARN's response ids begin at zero again.
 const LAST_RESPONSE_ID: u32 = i32::MAX as u32;
 
+/// Changes of one node that wait; even a node that restarts in a loop makes two in a drain's few milliseconds.
+const WAITING_MAX: usize = 16;
+
 /// How an item was taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Taken {
@@ -33,23 +36,35 @@ pub(super) struct Nodes {
 #[derive(Debug, Default)]
 struct Entry {
     registered: bool,
-    /// The model has a row that a tombstone would find.
-    in_model: bool,
     /// Why the model did not take the registration.
     refused: Option<ModelError>,
     rack: Option<RackPath>,
     aliases: Vec<Arc<str>>,
     response_id: Option<u32>,
-    waiting: Waiting,
+    /// What the engine has not taken yet. Of heartbeats in a row the last one stays, of registrations as well.
+    waiting: Vec<Change>,
     dirty: bool,
 }
 
-/// What the engine has not taken yet, in the order in which it will.
-#[derive(Debug, Default)]
-struct Waiting {
-    gone: bool,
-    register: Option<Registration>,
-    heartbeat: Option<Heartbeat>,
+impl Entry {
+    /// Says whether `change` took another's place.
+    fn push(&mut self, change: Change) -> bool {
+        if let Some(last) = self.waiting.last_mut()
+            && std::mem::discriminant(last) == std::mem::discriminant(&change)
+        {
+            *last = change;
+            return true;
+        }
+        if self.waiting.len() == WAITING_MAX {
+            // A node that comes and goes within milliseconds: that it went once, and its last life, are enough.
+            let last_life = self.waiting.iter().rposition(|change| matches!(change, Change::Register(_)));
+            let went = self.waiting.iter().rposition(|change| matches!(change, Change::Gone(_)));
+            let kept = went.into_iter().chain(last_life).min().unwrap_or(0);
+            self.waiting.drain(..kept);
+        }
+        self.waiting.push(change);
+        false
+    }
 }
 
 impl Nodes {
@@ -77,10 +92,7 @@ impl Nodes {
         entry.refused = None;
         entry.rack = Some(registration.rack.clone());
         entry.response_id = None;
-        let coalesced = entry.waiting.register.is_some();
-        // What it reported before it registered is of its former life.
-        entry.waiting.heartbeat = None;
-        entry.waiting.register = Some(registration);
+        let coalesced = entry.push(Change::Register(registration));
         self.mark(&mut entry, host);
         Ok(match (contradicts, coalesced) {
             (true, _) => Taken::Contradiction,
@@ -107,7 +119,7 @@ impl Nodes {
         }
         entry.response_id = Some(response_id);
         heartbeat.host = host.clone();
-        let coalesced = entry.waiting.heartbeat.replace(heartbeat).is_some();
+        let coalesced = entry.push(Change::Heartbeat(heartbeat));
         self.mark(&mut entry, host);
         Ok(if coalesced { Taken::Coalesced } else { Taken::New })
     }
@@ -119,7 +131,7 @@ impl Nodes {
             return Err(unknown(&host));
         }
         entry.registered = false;
-        entry.waiting = Waiting { gone: entry.in_model, ..Waiting::default() };
+        entry.push(Change::Gone(host.clone()));
         self.mark(&mut entry, host);
         Ok(())
     }
@@ -140,7 +152,7 @@ impl Nodes {
             }
             self.count.fetch_add(1, Ordering::AcqRel);
             let rack = snapshot.statics.racks[snapshot.rack(NodeIdx::new(at)).at()].clone();
-            let known = Entry { registered: true, in_model: true, rack: Some(rack), ..Entry::default() };
+            let known = Entry { registered: true, rack: Some(rack), ..Entry::default() };
             self.entries.entry(host.clone()).or_insert(known);
         }
         for (alias, node) in &snapshot.statics.by_alias {
@@ -153,35 +165,36 @@ impl Nodes {
         for host in dirty {
             let Some(mut entry) = self.entries.get_mut(&host) else { continue };
             entry.dirty = false;
-            let Waiting { gone, register, heartbeat } = std::mem::take(&mut entry.waiting);
-            // Before the model answers, so that a tombstone which comes meanwhile is not lost.
-            entry.in_model |= register.is_some();
+            let waiting = std::mem::take(&mut entry.waiting);
             drop(entry);
-            if gone {
-                _ = give(Change::Gone(host.clone())); // a node that the model does not know is gone already
-            }
-            if let Some(registration) = register {
-                if let Err(error) = give(Change::Register(registration)) {
-                    self.disown(&host, Some(error));
-                    continue;
+            let mut unknown = false;
+            for change in waiting {
+                let registers = matches!(change, Change::Register(_));
+                match give(change) {
+                    Err(error) if registers => {
+                        self.disown(&host, Some(error));
+                        unknown = false;
+                        break;
+                    }
+                    Err(ModelError::UnknownNode(_)) => unknown = true,
+                    _ if registers => unknown = false,
+                    _ => {}
                 }
             }
-            if let Some(heartbeat) = heartbeat {
-                if let Err(ModelError::UnknownNode(_)) = give(Change::Heartbeat(heartbeat)) {
-                    self.disown(&host, None);
-                }
+            if unknown {
+                self.disown(&host, None);
             }
         }
     }
 
     /// The model does not know the node (any more): it must register again, unless it did meanwhile.
     fn disown(&self, host: &HostName, refused: Option<ModelError>) {
-        if let Some(mut entry) = self.entries.get_mut(host) {
-            if entry.waiting.register.is_none() {
-                entry.registered = false;
-                entry.refused = refused;
-                entry.waiting.heartbeat = None;
-            }
+        if let Some(mut entry) = self.entries.get_mut(host)
+            && !entry.waiting.iter().any(|change| matches!(change, Change::Register(_)))
+        {
+            entry.registered = false;
+            entry.refused = refused;
+            entry.waiting.clear();
         }
     }
 

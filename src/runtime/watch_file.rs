@@ -1,0 +1,70 @@
+//! Notices that a file changed, however it was written: in place, by rename, or through a link.
+
+use notify::{Event, RecursiveMode, Watcher as _};
+use std::path::Path;
+use std::time::Duration;
+use tokio::sync::watch;
+
+/// An editor's or a roll-out's several steps count as one change when they end within this time.
+const SETTLE: Duration = Duration::from_millis(200);
+
+/// A count that grows whenever the file's contents changed. To be called within a tokio runtime;
+/// watching ends when the receiver is dropped.
+///
+/// # Errors
+/// Where the system can't watch the file's folder.
+pub fn watch_file(file: &Path) -> notify::Result<watch::Receiver<u64>> {
+    let (steps, mut stepped) = watch::channel(());
+    let mut watcher = notify::recommended_watcher(move |event: notify::Result<Event>| {
+        if event.is_ok_and(|event| !event.kind.is_access()) {
+            steps.send_replace(());
+        }
+    })?;
+    // The folder, not the file: a rename replaces the file, and the watch would stay with the old one.
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
+    watcher.watch(folder, RecursiveMode::NonRecursive)?;
+    let (changes, changed) = watch::channel(0);
+    let file = file.to_path_buf();
+    tokio::spawn(async move {
+        let _watcher = watcher; // its end would end the steps
+        let mut last = tokio::fs::read(&file).await.ok();
+        loop {
+            tokio::select! {
+                step = stepped.changed() => if step.is_err() { return },
+                () = changes.closed() => return,
+            }
+            tokio::time::sleep(SETTLE).await;
+            stepped.mark_unchanged();
+            let now = tokio::fs::read(&file).await.ok();
+            // A folder is written to for other reasons too; a file that is gone for a moment comes back.
+            if now.is_some() && now != last {
+                last = now;
+                changes.send_modify(|count| *count += 1);
+            }
+        }
+    });
+    Ok(changed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_change_by_writing_and_one_by_renaming_are_noticed_and_other_files_are_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("hintd.toml");
+        std::fs::write(&file, "a").unwrap();
+        let mut changed = watch_file(&file).unwrap();
+        let wait = Duration::from_secs(10);
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        std::fs::write(&file, "b").unwrap();
+        tokio::time::timeout(wait, changed.changed()).await.unwrap().unwrap();
+        std::fs::write(folder.path().join("new"), "c").unwrap();
+        std::fs::rename(folder.path().join("new"), &file).unwrap();
+        tokio::time::timeout(wait, changed.changed()).await.unwrap().unwrap();
+        std::fs::write(folder.path().join("other"), "d").unwrap();
+        let quiet = tokio::time::timeout(SETTLE * 2, changed.changed()).await;
+        assert!(quiet.is_err(), "another file of the folder is no change");
+    }
+}
