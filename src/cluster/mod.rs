@@ -1,6 +1,7 @@
 //! The model of the cluster: nodes, resources, racks, datasets, applications, and the [`Snapshot`] that policies read.
 
 pub mod dataset;
+pub mod document;
 pub mod model;
 pub mod node;
 pub mod request;

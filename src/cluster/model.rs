@@ -15,7 +15,7 @@ mod fact;
 mod names;
 mod nodes;
 #[cfg(test)]
-mod tests;
+pub(in crate::cluster) mod tests;
 mod wires;
 
 pub use fact::{Applied, Change, Heartbeat, ModelError, NamedContainer, ReportedContainer};
@@ -60,6 +60,12 @@ impl Model {
         Self { rules: Arc::new(rules), ..Self::default() }
     }
 
+    /// An empty cluster whose kinds have these rows.
+    #[must_use]
+    pub fn with_kinds(rules: SizeRules, kinds: ResourceKinds) -> Self {
+        Self { kinds: Arc::new(kinds), ..Self::new(rules) }
+    }
+
     /// Takes a fact in; nothing is visible before [`Model::publish`]. Returns what the ledger and
     /// the monitor need to know.
     ///
@@ -90,6 +96,12 @@ impl Model {
     /// [`ModelError::TooMany`] for one kind too many.
     pub fn intern_resource(&mut self, named: &NamedResource) -> Result<Resource, ModelError> {
         Ok(self.rows([named])?[0])
+    }
+
+    /// The row of a host in YARN's spelling, even where another node has that name for an alias.
+    pub(super) fn intern_exactly(&mut self, host: &HostName) -> NodeIdx {
+        self.dirty = true;
+        self.nodes.intern(host, &DEFAULT_RACK.into())
     }
 
     /// Sets a state that the monitor concluded (STALE, LOST). Returns the containers that were on a node that is

@@ -10,6 +10,9 @@ pub const KINDS_MAX: usize = 8;
 pub const MEMORY: usize = 0;
 /// Row position of vcores.
 pub const VCORES: usize = 1;
+/// The largest amount of a kind that is believed, off the wire or out of a file: sums over a cluster stay far from
+/// overflow.
+pub const AMOUNT_MAX: u64 = 1 << 48;
 /// YARN's own name of memory.
 pub const MEMORY_NAME: &str = "memory-mb";
 /// YARN's own name of virtual cores.

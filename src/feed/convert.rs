@@ -1,15 +1,12 @@
 //! Names, amounts, containers and states off the wire: checked for shape, nothing resolved.
 
 use super::{ItemRefusal, Reason};
-use crate::cluster::resource::{KINDS_MAX, MEMORY_NAME, VCORES_NAME};
+use crate::cluster::resource::{AMOUNT_MAX, KINDS_MAX, MEMORY_NAME, VCORES_NAME};
 use crate::cluster::{NamedContainer, NamedResource, NodeState};
 use crate::units::{HostName, RackPath, SchedulerKey};
 use crate::wire::{v1, yarn};
 use std::fmt::Display;
 use std::sync::Arc;
-
-/// The largest amount of a resource that is believed: sums over a cluster stay far from overflow.
-pub const AMOUNT_MAX: u64 = 1 << 48;
 
 /// The longest name of a host, rack, label, class, link or path that is taken, bytes. HDFS's own limit for paths.
 pub const NAME_BYTES: usize = 8_000;

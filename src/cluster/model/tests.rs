@@ -9,9 +9,9 @@ use proptest::prelude::*;
 use std::collections::BTreeSet;
 
 const KEY: SchedulerKey = SchedulerKey { priority: 1, allocation_request_id: -1 };
-pub(super) const T: Timestamp = Timestamp(1_000_000);
+pub(in crate::cluster) const T: Timestamp = Timestamp(1_000_000);
 
-pub(super) fn registration(host: &str, rack: &str) -> Registration {
+pub(in crate::cluster) fn registration(host: &str, rack: &str) -> Registration {
     Registration {
         host: host.into(),
         rack: rack.into(),
@@ -375,7 +375,7 @@ fn any_state() -> impl Strategy<Value = NodeState> {
 }
 
 /// Hosts and aliases overlap on purpose: `n4` may be a host, an alias of another host, or both.
-fn any_change() -> impl Strategy<Value = Change> {
+pub(in crate::cluster) fn any_change() -> impl Strategy<Value = Change> {
     let name = (0..6_u32).prop_map(|n| format!("n{n}"));
     let names = proptest::collection::vec((2..8_u32).prop_map(|n| format!("n{n}")), 0..3);
     let register = (name.clone(), 0..3_u32, 1..9_u64, names.clone(), any_state(), 0..4_u32).prop_map(
