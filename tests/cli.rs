@@ -2,9 +2,16 @@
 
 #![allow(clippy::unwrap_used)] // a test that panics is a test that fails
 
+use hintd::config::Config;
+use hintd::emulate::hdfs::{BLOCK, Namespace};
+use hintd::emulate::sources::Sources;
+use hintd::emulate::{Cluster, ClusterShape};
+use hintd::telemetry::metrics::Metrics;
+use hintd::units::Bytes;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::time::Duration;
 use tempfile::TempDir;
 
 /// Runs the binary; nothing of the caller's environment names a daemon.
@@ -144,7 +151,7 @@ fn a_small_cluster_gets_a_placement_of_every_policy() {
             assert!(hint["fallbacks"].is_array() && hint["task"].is_string(), "{hint}");
         }
         for key in ["cost", "baseline"] {
-            assert!(answer[key]["objective"].is_number(), "{}: {answer}", entry.name);
+            assert!(answer[key]["remote_bytes"].is_number(), "{}: {answer}", entry.name);
         }
         assert!(answer["ended"].is_string() && answer["elapsed_ms"].is_number());
         assert!(answer.as_object().unwrap().contains_key("gap"));
@@ -303,6 +310,112 @@ fn the_no_op_peer_answers_under_load() {
     for key in ["p50_ms", "p99_ms", "client_cpu_s", "server_cpu_s"] {
         assert!(figures[key].is_number(), "{key}: {figures}");
     }
+}
+
+/// A daemon in this process, fed from an emulated cluster of 8 nodes with one file.
+struct Daemon {
+    runtime: tokio::runtime::Runtime,
+    running: Option<hintd::server::Running>,
+    _sources: Sources,
+    address: String,
+    socket: String,
+}
+
+impl Daemon {
+    fn start(files: &Files) -> Self {
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+        let socket = text_of(&files.path("admin.sock"));
+        let journal = text_of(&files.path("journal.redb"));
+        let text = format!(
+            "[listen]\ngrpc = \"127.0.0.1:0\"\nadmin_socket = \"{socket}\"\nmetrics = \"\"\ndrain = \"1s\"\n\
+             [store]\npath = \"{journal}\"\n"
+        );
+        let config = Config::from_text(&text, "test").unwrap();
+        let (running, sources) = runtime.block_on(async {
+            let running = hintd::server::start(&config.options, Metrics::new()).await.unwrap();
+            let channel = hintd::cli::connect::channel(&running.grpc.to_string()).await.unwrap();
+            let cluster = Cluster::build(ClusterShape { nodes: 8, racks: 4, ..ClusterShape::default() }).unwrap();
+            let mut namespace = Namespace::new(1);
+            namespace.create("/in", Bytes(4 * BLOCK.0), &cluster);
+            let mut sources = Sources::open(&channel).await.unwrap();
+            sources.bring_up(&cluster, &namespace, Duration::from_secs(10)).await.unwrap();
+            (running, sources)
+        });
+        let address = running.grpc.to_string();
+        Self { runtime, running: Some(running), _sources: sources, address, socket }
+    }
+
+    /// A command's JSON document from this daemon, once the feeds' last items are published.
+    fn document(&self, args: &[&str]) -> Value {
+        document(&[&["--address", &self.address, "--admin-socket", &self.socket], args].concat())
+    }
+
+    fn refuses(&self, args: &[&str], words: &[&str]) {
+        assert_refused(&[&["--address", &self.address, "--admin-socket", &self.socket], args].concat(), words);
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        if let Some(running) = self.running.take() {
+            self.runtime.block_on(running.shutdown()).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_running_daemon_answers_every_question() {
+    let files = Files::new();
+    let daemon = Daemon::start(&files);
+    std::thread::sleep(Duration::from_millis(100)); // more than one publish
+    let status = daemon.document(&["status"]);
+    assert_eq!((&status["ready"], &status["nodes"], &status["links"]), (&json!(true), &json!(8), &json!(16)), "{status}");
+    assert!(status["process_cpu_s"].as_f64().unwrap() > 0.0 && status["resident_bytes"].as_u64().unwrap() > 1_000_000);
+    let nodes = daemon.document(&["nodes", "--host", "node-02"]);
+    assert_eq!((&nodes["total"], &nodes["nodes"][0]["total"]["memory_mb"]), (&json!(2), &json!(16384)), "{nodes}");
+    assert_eq!(daemon.document(&["links", "--down"])["links"], json!([]));
+    assert_eq!(daemon.document(&["policies"])["default_policy"], "container");
+    assert!(daemon.document(&["calibrate", "--input-mb", "4000", "--exchanged-mb", "500", "--containers", "8"])["locality"].is_number());
+
+    let request = files.request(&json!({}));
+    let tried = daemon.document(&["whatif", "request", "--file", &request]);
+    assert_eq!(tried["hints"].as_array().unwrap().len(), 6, "{tried}");
+    assert_eq!(daemon.document(&["status"])["leases"], 0, "a what-if takes nothing");
+    let answer = daemon.document(&["request", "--file", &request]);
+    assert!(answer["hints"].as_array().unwrap().iter().all(|hint| hint["lease_id"].is_number()), "{answer}");
+    let again = daemon.document(&["request", "--file", &request]);
+    assert_eq!(again["decision_id"], answer["decision_id"], "the same request gets the same answer");
+    let id = answer["decision_id"].as_str().unwrap();
+    let explained = daemon.document(&["explain", id]);
+    assert_eq!((&explained["hints"], &explained["application_id"]), (&answer["hints"], &json!("application_1700000000000_0001")));
+    assert_eq!(explained["leases"].as_array().unwrap().len(), 6);
+    daemon.refuses(&["explain", "0000000000000000"], &["decision"]);
+    daemon.refuses(&["whatif", "request", "--file", &request, "--policy", "contaner"], &["container"]);
+
+    let file = text_of(&files.path("now.json"));
+    daemon.document(&["snapshot", "-o", &file]);
+    let other = files.request(&json!({ "id": "r2", "application_id": "application_1700000000000_0002", "seed": 5 }));
+    let live = daemon.document(&["whatif", "request", "--file", &other, "--policy", "spread"]);
+    let home = document(&["place", "--cluster", &file, "--request", &other, "--policy", "spread"]);
+    let hosts = |answer: &Value| answer["hints"].as_array().unwrap().iter().map(|hint| hint["host"].clone()).collect::<Vec<_>>();
+    assert_eq!(hosts(&home), hosts(&live), "a live situation taken home gives the same placement");
+}
+
+#[test]
+fn a_load_is_measured_at_both_ends() {
+    let files = Files::new();
+    let daemon = Daemon::start(&files);
+    let args = ["bench", "load", "--target", &daemon.address, "--clients", "2", "--seconds", "1", "--gang", "2", "--policy", "spread"];
+    let figures = daemon.document(&args);
+    assert!(figures["requests_per_s"].as_f64().unwrap() > 0.0, "{figures}");
+    assert_eq!(figures["errors"], 0, "{figures}");
+    for key in ["hints_per_s", "p50_ms", "p99_ms", "client_cpu_s", "server_cpu_s"] {
+        assert!(figures[key].is_number(), "{key}: {figures}");
+    }
+    let args = ["bench", "feed", "--target", &daemon.address, "--nodes", "100", "--seconds", "1"];
+    let figures = daemon.document(&args);
+    assert!(figures["heartbeats_per_s"].as_f64().unwrap() > 100.0, "{figures}");
+    assert_eq!(figures["refused"], 0, "{figures}");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use super::convert::{self, resource_to_wire};
 use super::placement::hints;
 use super::status::status;
+use crate::cluster::document::ClusterDocument;
 use crate::cluster::{NamedResource, Resource, Source};
 use crate::engine::Generation;
 use crate::engine::decision::AgeOf;
@@ -275,6 +276,7 @@ fn calibrate(generation: &Generation, wire: &v1::CalibrateRequest) -> v1::Calibr
     }
 }
 
-fn cluster_file(_: &Generation) -> Result<Vec<u8>, String> {
-    Err("LOCAL: cluster file has not landed".to_owned())
+fn cluster_file(generation: &Generation) -> Result<Vec<u8>, String> {
+    let document = ClusterDocument::from_snapshot(&generation.snapshot, &generation.leases);
+    serde_json::to_vec(&document).map_err(|error| error.to_string())
 }
