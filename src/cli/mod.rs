@@ -11,8 +11,10 @@ pub mod failure;
 pub mod files;
 pub mod operate;
 pub mod output;
+pub mod place;
 pub mod policy;
 pub mod reproduce;
+pub mod request;
 pub mod topology;
 pub mod views;
 
@@ -48,12 +50,21 @@ Exit code 0: done; 1: the work failed; 2: bad usage or bad input.";
 enum Command {
     /// The daemon at work: an emulated cluster, a trace's jobs, a dying node, a failing link
     Demo(demo::DemoArgs),
+    /// One placement, offline: hints, costs, the default's costs, what was ruled out
+    Place(place::PlaceArgs),
     /// Network files: generate and check
     #[command(subcommand)]
     Topology(topology::TopologyCommand),
     /// Load on a running daemon
     #[command(subcommand)]
     Bench(bench::BenchCommand),
+    /// Ask the running daemon for hints: takes leases
+    Request(request::RequestArgs),
+    /// A decision that the running daemon remembers: terms, counts, ages, leases
+    Explain(request::ExplainArgs),
+    /// Try something on the running daemon without taking it
+    #[command(subcommand, name = "whatif")]
+    WhatIf(request::WhatIfCommand),
     /// What the daemon is and how fresh its model is
     #[command(after_help = "Examples:\n  hintctl status\n  hintctl --json status | jq .counters")]
     Status,
@@ -101,6 +112,10 @@ fn run(cli: Cli) -> Result<(), Failure> {
     let output = Output::new(json);
     match command {
         Command::Demo(args) => demo::run(args, output),
+        Command::Place(args) => place::run(&args, output),
+        Command::Request(args) => request::request(&args, &daemon, output),
+        Command::Explain(args) => request::explain(&args, &daemon, output),
+        Command::WhatIf(command) => request::what_if(&command, &daemon, output),
         Command::Topology(command) => topology::run(command, output),
         Command::Bench(command) => bench::run(command, &daemon, output),
         Command::Status => operate::status(&daemon, output),

@@ -56,7 +56,8 @@ impl Output {
 
     fn text(self, text: &str) -> Result<(), Failure> {
         let mut out = std::io::stdout().lock();
-        let written = writeln!(out, "{}", text.trim_end_matches('\n')).and_then(|()| out.flush());
+        let end = if text.ends_with('\n') { "" } else { "\n" };
+        let written = write!(out, "{text}{end}").and_then(|()| out.flush());
         match written {
             Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(Failure::Work(error.into())),
             _ => Ok(()), // a reader that has seen enough, as `head`

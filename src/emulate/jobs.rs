@@ -18,6 +18,9 @@ pub const TASK_VCORES: u32 = 1;
 /// The largest job may take so much of the cluster: one that takes all of it shows only itself.
 const LARGEST_SHARE: u32 = 2;
 
+/// No task may take longer, as a part of the time between first and last submission: a run has to end.
+const LONGEST_TASK: f64 = 0.6;
+
 /// One job, scaled.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JobPlan {
@@ -62,8 +65,8 @@ pub enum WorkloadError {
 }
 
 impl Workload {
-    /// Scales `jobs` so that the last is submitted after `span` and tasks keep the cluster busy to `load` (0..1), and
-    /// writes what they read into `namespace`.
+    /// Scales `jobs` so that the last is submitted after `span`, tasks keep the cluster busy to at most `load` (0..1)
+    /// and none takes longer than `LONGEST_TASK` of `span`; writes what they read into `namespace`.
     ///
     /// # Errors
     /// [`WorkloadError`] for no jobs, or a cluster without room.
@@ -86,9 +89,10 @@ impl Workload {
             .collect();
         let mut workload = Self { jobs, scale, task_time: 1.0, model };
         let offered = workload.busy_seconds() / (span.as_secs_f64() * f64::from(cluster.slots(MAP_MB)));
-        if offered > load {
-            workload.task_time = load / offered;
-        }
+        let longest = workload.longest_seconds();
+        let most = span.as_secs_f64() * LONGEST_TASK;
+        workload.task_time =
+            (load / offered.max(f64::MIN_POSITIVE)).min(most / longest.max(f64::MIN_POSITIVE)).min(1.0);
         Ok(workload)
     }
 
@@ -106,6 +110,15 @@ impl Workload {
             maps + reduces * (REDUCE_MB as f64 / MAP_MB as f64)
         };
         self.jobs.iter().map(of_job).sum::<f64>() * self.task_time
+    }
+
+    fn longest_seconds(&self) -> f64 {
+        let of_job = |job: &JobPlan| {
+            let maps = (0..u64::from(job.maps)).map(|map| self.seconds(job, Task::Map(map)));
+            let reduces = (0..u64::from(job.reduces)).map(|reduce| self.seconds(job, Task::Reduce(reduce)));
+            maps.chain(reduces).fold(0.0, f64::max)
+        };
+        self.jobs.iter().map(of_job).fold(0.0, f64::max)
     }
 
     fn seconds(&self, job: &JobPlan, task: Task) -> f64 {
@@ -183,7 +196,7 @@ mod tests {
         }
     }
 
-    fn workload(jobs: &[SwimJob]) -> (Workload, Namespace) {
+    fn workload_of(jobs: &[SwimJob]) -> (Workload, Namespace) {
         let cluster = Cluster::build(ClusterShape::default()).unwrap();
         let mut namespace = Namespace::new(1);
         let workload = Workload::new(jobs, &cluster, &mut namespace, Duration::from_secs(10), 0.5).unwrap();
@@ -193,7 +206,7 @@ mod tests {
     #[test]
     fn jobs_read_as_many_blocks_as_they_have_maps() {
         let jobs = [job("a", 0, 4, Some("p")), job("b", 1, 9, Some("p")), job("c", 2, 3, None), job("d", 3, 0, None)];
-        let (workload, namespace) = workload(&jobs);
+        let (workload, namespace) = workload_of(&jobs);
         for plan in &workload.jobs {
             let blocks: usize = plan.input_paths.iter().map(|path| namespace.blocks(path).len()).sum();
             let expected = if plan.input == Bytes::ZERO { 0 } else { plan.maps as usize };
@@ -207,7 +220,7 @@ mod tests {
     #[test]
     fn the_largest_job_takes_half_the_cluster_and_tasks_keep_it_as_busy_as_asked() {
         let jobs: Vec<_> = (0..50).map(|n| job(&format!("j{n}"), n * 100, 5_000, None)).collect();
-        let (workload, _) = workload(&jobs);
+        let (workload, _) = workload_of(&jobs);
         assert_eq!(workload.jobs.last().unwrap().submit, Duration::from_secs(10));
         assert_eq!(workload.jobs[0].maps, 160);
         let load = workload.busy_seconds() / (10.0 * 640.0);
@@ -216,9 +229,11 @@ mod tests {
     }
 
     #[test]
-    fn a_light_workload_runs_at_its_own_pace() {
-        let (workload, _) = workload(&[job("a", 0, 2, None), job("b", 5, 2, None)]);
-        assert!((workload.task_time - 1.0).abs() < f64::EPSILON);
-        assert!(workload.task_time(&workload.jobs[0], Task::Map(0)) > Duration::from_secs(1));
+    fn no_task_outlives_the_run_and_none_is_slowed_down() {
+        let (workload, _) = workload_of(&[job("a", 0, 2, None), job("b", 5, 2, None)]);
+        assert!(workload.longest_seconds() * workload.task_time <= 6.0 + 1e-9);
+        let (idle, _) = workload_of(&[job("a", 0, 0, None)]);
+        assert!((idle.task_time - 1.0).abs() < f64::EPSILON, "{}", idle.task_time);
+        assert!(idle.task_time(&idle.jobs[0], Task::Map(0)) >= Duration::from_secs(1));
     }
 }

@@ -47,10 +47,20 @@ struct Group {
     leases: BTreeMap<String, VecDeque<u64>>,
     /// Hosts hinted, with how many containers are still expected there.
     hinted: BTreeMap<String, u32>,
+    /// Hosts hinted as next best.
+    fallbacks: BTreeSet<String>,
     /// Tasks that ended.
     ended: u32,
     /// All tasks.
     count: u32,
+}
+
+/// Where YARN put a container, beside where it was hinted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Followed {
+    Preferred,
+    Fallback,
+    Elsewhere,
 }
 
 #[derive(Debug, Clone)]
@@ -108,6 +118,7 @@ impl Group {
             rows: BTreeMap::new(),
             leases: BTreeMap::new(),
             hinted: BTreeMap::new(),
+            fallbacks: BTreeSet::new(),
             ended: 0,
             count,
         }
@@ -117,16 +128,18 @@ impl Group {
     fn learn(&mut self, hint: &v1::Hint) {
         *self.hinted.entry(hint.host.clone()).or_default() += hint.count;
         self.leases.entry(hint.host.clone()).or_default().extend(&hint.lease_ids);
+        self.fallbacks.extend(hint.fallbacks.iter().cloned());
     }
 
-    /// A container came on `host`: whether it was hinted there, and the lease it uses up.
-    fn use_hint(&mut self, host: &str) -> (bool, u64) {
+    /// A container came on `host`: what of the hints that follows, and the lease it uses up.
+    fn use_hint(&mut self, host: &str) -> (Followed, u64) {
         let followed = match self.hinted.get_mut(host) {
             Some(count) if *count > 0 => {
                 *count -= 1;
-                true
+                Followed::Preferred
             }
-            _ => false,
+            _ if self.fallbacks.contains(host) => Followed::Fallback,
+            _ => Followed::Elsewhere,
         };
         let lease = self.leases.get_mut(host).and_then(VecDeque::pop_front).unwrap_or(0);
         (followed, lease)
@@ -319,7 +332,11 @@ impl Master {
         take_row(&mut self.groups[at].rows, &host);
         take_row(&mut self.groups[at].rows, self.shared.cluster.machines[given.node].rack.as_str());
         let (followed, lease_id) = self.groups[at].use_hint(&host);
-        self.shared.tally().followed += u64::from(followed);
+        {
+            let mut tally = self.shared.tally();
+            tally.followed += u64::from(followed == Followed::Preferred);
+            tally.on_fallback += u64::from(followed == Followed::Fallback);
+        }
         let maps_done = self.groups[MAP].ended == self.groups[MAP].count;
         let since = Instant::now();
         let running = Running { group: at, task, host: host.clone(), since, ends: None };

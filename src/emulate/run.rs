@@ -172,8 +172,10 @@ pub struct Tally {
     pub tasks: u64,
     /// Containers hinted.
     pub hinted: u64,
-    /// Containers that YARN put where the hint said.
+    /// Containers that YARN put on a hint's preferred host.
     pub followed: u64,
+    /// Containers that YARN put on a host that a hint named as next best.
+    pub on_fallback: u64,
     /// Leases withdrawn.
     pub withdrawn: u64,
     /// Requests that got no hints.

@@ -123,7 +123,7 @@ impl Story {
         self.planned = workload.jobs.iter().map(plan).collect();
         let policy = &self.plan.args.policy;
         self.output.line(&format!(
-            "hintd's daemon runs on {}, journal and admin socket in {}.\n",
+            "hintd's daemon runs on {}, journal and admin socket in {}.\n\n",
             host.address(),
             host.folder().display()
         ))?;
@@ -149,7 +149,7 @@ impl Story {
         self.output.line(&lines)?;
         self.output.line(
             "\nEach job: where its containers should go (host x containers), and what that costs:\n\
-             input read from other hosts, bytes across racks, core switches crossed, time of the worst link.\n",
+             input read from other hosts, bytes across racks, core switches crossed, time of the worst link.\n\n",
         )
     }
 
@@ -205,9 +205,9 @@ impl Story {
         story.hints.push(hints.clone());
         let wave = if first { "" } else { ", next wave" };
         let head = format!(
-            "{name}: {} maps, {} reduces{wave}, answered in {}",
-            maps,
-            reduces,
+            "{name}: {}, {}{wave}, answered in {}",
+            plural(maps, "map"),
+            plural(reduces, "reduce"),
             output::seconds(took.as_secs_f64())
         );
         self.event(&head)?;

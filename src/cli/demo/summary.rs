@@ -136,7 +136,7 @@ impl Finished {
             .collect();
         json!({
             "jobs": tally.jobs, "jobs_ended": tally.jobs_ended, "tasks": tally.tasks, "tasks_ended": tally.tasks_ended,
-            "hints_issued": tally.hinted, "hints_followed": tally.followed, "hints_replaced": tally.replaced,
+            "hints_issued": tally.hinted, "hints_followed": tally.followed, "on_fallback": tally.on_fallback, "hints_replaced": tally.replaced,
             "leases_withdrawn": tally.withdrawn, "leases_expired": self.counter("leases_expired"),
             "requests": tally.latencies.len(), "requests_refused": tally.refused,
             "request_p50_ms": self.latency_ms(0.5), "request_p99_ms": self.latency_ms(0.99),
@@ -170,13 +170,20 @@ impl Finished {
             (
                 "hints",
                 format!(
-                    "{} issued, {} followed by YARN ({:.0} %), {} leases expired, {} withdrawn, {} placed anew",
+                    "{} issued; of YARN's containers {:.0} % went to the preferred host, {:.0} % to a next best one",
                     tally.hinted,
-                    tally.followed,
-                    share(tally.followed, tally.hinted),
+                    share(tally.followed, yarn.allocated),
+                    share(tally.on_fallback, yarn.allocated),
+                ),
+            ),
+            (
+                "leases",
+                format!(
+                    "{} bound to containers, {} expired, {} withdrawn, {} placed anew",
+                    self.counter("leases_bound"),
                     self.counter("leases_expired"),
                     tally.withdrawn,
-                    tally.replaced,
+                    plural_containers(tally.replaced),
                 ),
             ),
             (
@@ -263,6 +270,10 @@ impl Finished {
         };
         TERMS.into_iter().filter_map(row).collect()
     }
+}
+
+fn plural_containers(count: u64) -> String {
+    format!("{count} container{}", if count == 1 { "" } else { "s" })
 }
 
 fn median(mut values: Vec<f64>) -> f64 {

@@ -3,19 +3,27 @@
 use super::compile::Compiled;
 use super::{Chosen, PlacerSettings, hints};
 use crate::engine::decision::TermValues;
+use crate::policy::terms::evaluate;
 use crate::policy::{Budget, Ended, Place, Placement};
+use std::collections::BTreeMap;
 
 /// The terms of the deciding policy's placement; none where nothing found room.
-pub(crate) fn of(_compiled: &Compiled<'_>, placement: &Placement) -> TermValues {
+pub(crate) fn of(compiled: &Compiled<'_>, placement: &Placement) -> TermValues {
     if placement.placed_all() == 0 {
         return TermValues::default();
     }
     // A policy that follows a rule has no objective: nothing, not zero.
     let rated = placement.objective != 0.0 || !placement.parts.is_empty();
+    let terms = evaluate(&compiled.problem, placement);
+    let known = |term: Option<f64>| term.filter(|value| value.is_finite());
     TermValues {
-        objective: rated.then_some(placement.objective),
-        parts: placement.parts.iter().cloned().collect(),
-        ..TermValues::default()
+        remote_bytes: known(terms.remote_bytes),
+        cross_rack_bytes: known(terms.cross_rack_bytes),
+        core_hops: known(terms.core_hops),
+        worst_link_s: known(terms.worst_link_s),
+        balance: known(terms.balance),
+        objective: rated.then_some(placement.objective).filter(|value| value.is_finite()),
+        parts: finite(placement.parts.iter().cloned()),
     }
 }
 
@@ -38,11 +46,16 @@ pub(crate) fn compare(
     let other = hints::within(compiled, other);
     let mut terms = of(compiled, &other);
     let objective = place.objective(&compiled.problem, &other);
-    terms.objective = objective.as_ref().map(|objective| objective.value);
-    terms.parts = objective.into_iter().flat_map(|objective| objective.parts).collect();
+    terms.objective = objective.as_ref().map(|objective| objective.value).filter(|value| value.is_finite());
+    terms.parts = finite(objective.into_iter().flat_map(|objective| objective.parts));
     // A gain is told only where both put the same number of containers somewhere.
     let alike = other.placed_all() == placement.placed_all();
     let gain = terms.objective.filter(|&objective| alike && objective > 0.0);
-    let gain = gain.map(|objective| (objective - placement.objective) / objective);
+    let gain = gain.map(|objective| (objective - placement.objective) / objective).filter(|gain| gain.is_finite());
     (Some(terms), gain)
+}
+
+/// JSON, and so the journal, has no infinities: a part that can't be told is absent.
+fn finite(parts: impl Iterator<Item = (String, f64)>) -> BTreeMap<String, f64> {
+    parts.filter(|(_, value)| value.is_finite()).collect()
 }

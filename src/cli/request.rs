@@ -1,0 +1,262 @@
+//! `hintctl request`, `whatif request` and `explain`: hints of a running daemon.
+
+use super::connect::{DaemonArgs, block_on};
+use super::failure::Failure;
+use super::output::{self, Output};
+use super::place::read_request;
+use super::views::{self, AnswerView};
+use crate::cluster::{Constraints, EdgePattern, Gang, HintRequest, WhenFull};
+use crate::server::convert::{ask_to_wire, resource_to_wire};
+use crate::wire::v1;
+use crate::wire::v1::placement_client::PlacementClient;
+use clap::{Args, Subcommand};
+use serde::Serialize;
+use std::path::PathBuf;
+
+/// A request file.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "Examples:\n  hintctl request --file job.json\n  \
+    hintctl --json request --file job.toml --policy spread | jq '.hints[].host'\n\n\
+    Real leases are taken and end at their time-to-live. Asking again with the same id and body gives the same\n\
+    answer; `hintctl whatif request` asks without taking anything.")]
+pub struct RequestArgs {
+    /// The request, .json or .toml (docs/formats.md)
+    #[arg(long, short)]
+    file: PathBuf,
+    /// The policy, instead of the request's or the daemon's choice
+    #[arg(long, value_name = "NAME")]
+    policy: Option<String>,
+    /// Time to wait for the answer, milliseconds; 0: the daemon's default
+    #[arg(long, default_value_t = 0)]
+    deadline_ms: u32,
+}
+
+/// What to try.
+#[derive(Debug, Subcommand)]
+pub enum WhatIfCommand {
+    /// The hints that a request would get now; takes and remembers nothing
+    #[command(after_help = "Example:\n  hintctl whatif request --file job.json --policy container")]
+    Request(RequestArgs),
+}
+
+/// A decision.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "Example:\n  hintctl explain 0000019a00000001")]
+pub struct ExplainArgs {
+    /// The decision's id, 16 hexadecimal digits
+    decision: String,
+}
+
+#[derive(Serialize)]
+struct Explained {
+    application_id: String,
+    attempt: u32,
+    queue: String,
+    decided_at_ms: u64,
+    leases: Vec<LeaseView>,
+    ages: Vec<AgeView>,
+    #[serde(flatten)]
+    answer: AnswerView,
+}
+
+#[derive(Serialize)]
+struct LeaseView {
+    lease_id: u64,
+    host: String,
+    state: String,
+}
+
+#[derive(Serialize)]
+struct AgeView {
+    source: String,
+    age_ms: Option<u64>,
+    stale: bool,
+}
+
+/// `hintctl request`.
+///
+/// # Errors
+/// [`Failure`] where the file is wrong, no daemon answers, or it refuses.
+pub fn request(args: &RequestArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
+    let wire = args.read()?;
+    let set = block_on(async {
+        let mut client = PlacementClient::new(daemon.channel().await?).max_decoding_message_size(usize::MAX);
+        let answer = client.request_hints(wire).await?.into_inner();
+        answer.hints.ok_or_else(|| Failure::work("the daemon's answer holds no hints"))
+    })?;
+    output.result(&AnswerView::new(&set), || views::answer_text(&set))
+}
+
+/// `hintctl whatif`.
+///
+/// # Errors
+/// As [`request`].
+pub fn what_if(command: &WhatIfCommand, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
+    let WhatIfCommand::Request(args) = command;
+    let wire = args.read()?;
+    let set = block_on(async { Ok(daemon.admin().await?.what_if(wire).await?.into_inner()) })?;
+    output.result(&AnswerView::new(&set), || views::answer_text(&set))
+}
+
+/// `hintctl explain`.
+///
+/// # Errors
+/// [`Failure`] where no daemon answers, or it does not know the decision.
+pub fn explain(args: &ExplainArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
+    let request = v1::ExplainRequest { decision_id: args.decision.clone() };
+    let answer = block_on(async {
+        let mut client = PlacementClient::new(daemon.channel().await?).max_decoding_message_size(usize::MAX);
+        Ok(client.explain(request).await?.into_inner())
+    })?;
+    let set = answer.decision.clone().unwrap_or_default();
+    let lease = |lease: &v1::LeaseState| LeaseView {
+        lease_id: lease.lease_id,
+        host: lease.host.clone(),
+        state: lease.state.clone(),
+    };
+    let age = |age: &v1::SourceAge| AgeView { source: age.source.clone(), age_ms: age.age_ms, stale: age.stale };
+    let explained = Explained {
+        application_id: answer.application_id.clone(),
+        attempt: answer.attempt,
+        queue: answer.queue.clone(),
+        decided_at_ms: answer.decided_at_ms,
+        leases: answer.leases.iter().map(lease).collect(),
+        ages: set.ages.iter().map(age).collect(),
+        answer: AnswerView::new(&set),
+    };
+    output.result(&explained, || explained_text(&explained, &set))
+}
+
+impl RequestArgs {
+    fn read(&self) -> Result<v1::RequestHintsRequest, Failure> {
+        let mut wire = to_wire(&read_request(&self.file)?);
+        wire.deadline_ms = self.deadline_ms;
+        if let Some(policy) = &self.policy {
+            wire.policy.clone_from(policy);
+        }
+        Ok(wire)
+    }
+}
+
+fn explained_text(explained: &Explained, set: &v1::HintSet) -> String {
+    let Explained { application_id, attempt, queue, .. } = explained;
+    let mut lines = vec![format!("{application_id}, attempt {attempt}, queue {queue}"), views::answer_text(set)];
+    if !explained.leases.is_empty() {
+        let rows =
+            explained.leases.iter().map(|lease| [lease.lease_id.to_string(), lease.host.clone(), lease.state.clone()]);
+        lines.push(format!("\n{}", output::table(["lease", "host", "state"], 3, rows)));
+    }
+    let rows = explained.ages.iter().map(|age| {
+        let heard = age.age_ms.map_or_else(|| "never".to_owned(), |ms| output::seconds(ms as f64 / 1e3));
+        [age.source.clone(), if age.stale { "too old" } else { "fresh" }.to_owned(), heard]
+    });
+    lines.push(format!("\n{}", output::table(["source", "", "heard before"], 2, rows)));
+    lines.join("\n")
+}
+
+/// A request as the wire carries it.
+fn to_wire(request: &HintRequest) -> v1::RequestHintsRequest {
+    let texts = |texts: &[std::sync::Arc<str>]| texts.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let group = |group: &crate::cluster::TaskGroup| v1::TaskGroup {
+        name: group.name.to_string(),
+        role: group.role.to_string(),
+        count: group.count,
+        resource: Some(resource_to_wire(&group.size)),
+        priority: group.key.priority,
+        allocation_request_id: Some(group.key.allocation_request_id),
+        node_label_expression: group.label.as_deref().unwrap_or_default().to_owned(),
+        input_paths: texts(&group.input_paths),
+        constraints: Some(constraints(&group.constraints)),
+    };
+    let edge = |edge: &crate::cluster::GroupEdge| v1::GroupEdge {
+        from: request.groups[edge.from.at()].name.to_string(),
+        to: request.groups[edge.to.at()].name.to_string(),
+        pattern: match edge.pattern {
+            EdgePattern::AllToAll => v1::EdgePattern::AllToAll.into(),
+            EdgePattern::OneToOne => v1::EdgePattern::OneToOne.into(),
+        },
+        bytes: edge.bytes.0,
+    };
+    v1::RequestHintsRequest {
+        request_id: request.id.to_string(),
+        application_id: request.attempt.application.to_string(),
+        attempt: request.attempt.attempt,
+        queue: request.queue.to_string(),
+        user: request.user.to_string(),
+        framework: request.framework.to_string(),
+        asks: request.asks.iter().map(ask_to_wire).collect(),
+        groups: request.groups.iter().map(group).collect(),
+        edges: request.edges.iter().map(edge).collect(),
+        input_paths: texts(&request.input_paths),
+        recurring_job_key: request.recurring_key.as_deref().unwrap_or_default().to_owned(),
+        constraints: Some(constraints(&request.constraints)),
+        policy: request.policy.as_deref().unwrap_or_default().to_owned(),
+        deadline_ms: 0,
+        seed: request.seed,
+        gang: match request.gang {
+            Gang::All => v1::Gang::All.into(),
+            Gang::UpTo => v1::Gang::UpTo.into(),
+        },
+        when_full: match request.when_full {
+            WhenFull::Advise => v1::WhenFull::Advise.into(),
+            WhenFull::Fail => v1::WhenFull::Fail.into(),
+        },
+        am_host: request.am_host.as_ref().map(ToString::to_string).unwrap_or_default(),
+    }
+}
+
+fn constraints(constraints: &Constraints) -> v1::Constraints {
+    v1::Constraints {
+        spread: constraints.spread,
+        together: constraints.together,
+        max_per_node: constraints.max_per_node,
+        max_per_rack: constraints.max_per_rack,
+        avoid_hosts: constraints.avoid_hosts.iter().map(ToString::to_string).collect(),
+        avoid_racks: constraints.avoid_racks.iter().map(ToString::to_string).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::document::{RequestDocument, Syntax};
+    use crate::server::convert;
+
+    const FILE: &str = r#"
+format = "hintd.request/1"
+id = "r1"
+application_id = "application_1700000000000_0007"
+queue = "etl"
+policy = "spread"
+seed = 9
+gang = "all"
+when_full = "fail"
+input_paths = ["/in"]
+
+[[groups]]
+name = "map"
+role = "map"
+count = 4
+size = { memory_mb = 1024, vcores = 1 }
+constraints = { spread = true, avoid_hosts = ["h9"] }
+
+[[groups]]
+name = "reduce"
+count = 1
+label = "gpu"
+size = { memory_mb = 2048, vcores = 1 }
+
+[[edges]]
+from = "map"
+to = "reduce"
+bytes = 5000
+"#;
+
+    #[test]
+    fn a_request_file_reaches_the_daemon_as_it_was_written() {
+        let document: RequestDocument = Syntax::Toml.read(FILE).unwrap();
+        let request = document.to_request().unwrap();
+        let heard = convert::request(&to_wire(&request), &convert::Limits::default()).unwrap();
+        assert_eq!(heard, request);
+    }
+}

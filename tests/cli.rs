@@ -1,0 +1,442 @@
+//! The built `hintctl`, as a person or a script runs it.
+
+#![allow(clippy::unwrap_used)] // a test that panics is a test that fails
+
+use hintd::config::Config;
+use hintd::emulate::hdfs::{BLOCK, Namespace};
+use hintd::emulate::sources::Sources;
+use hintd::emulate::{Cluster, ClusterShape};
+use hintd::telemetry::metrics::Metrics;
+use hintd::units::Bytes;
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::time::Duration;
+use tempfile::TempDir;
+
+/// Runs the binary; nothing of the caller's environment names a daemon.
+fn hintctl(args: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_hintctl"));
+    command.args(args).env_remove("HINTD_ADDRESS").env_remove("HINTD_ADMIN_SOCKET").output().unwrap()
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+/// The JSON document of a command that must succeed.
+fn document(args: &[&str]) -> Value {
+    let output = hintctl(&[&["--json"], args].concat());
+    assert!(output.status.success(), "{args:?}: {}{}", stdout(&output), stderr(&output));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// Asserts that a command is refused as bad input and says all of `words`.
+fn assert_refused(args: &[&str], words: &[&str]) {
+    let output = hintctl(args);
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(2), "{args:?}: {said}");
+    assert!(output.stdout.is_empty(), "{args:?} prints no result");
+    for word in words {
+        assert!(said.contains(word), "{args:?} should say \"{word}\" and says: {said}");
+    }
+}
+
+struct Files {
+    folder: TempDir,
+}
+
+impl Files {
+    fn new() -> Self {
+        Self { folder: tempfile::tempdir().unwrap() }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn write(&self, name: &str, text: &str) -> String {
+        let path = self.path(name);
+        std::fs::write(&path, text).unwrap();
+        text_of(&path)
+    }
+
+    /// Eight nodes in four racks, a file with its blocks in the first two.
+    fn cluster(&self) -> String {
+        let hosts: Vec<Value> = (0..8)
+            .map(|n| json!({ "host": format!("h{n}"), "rack": format!("/r{}", n / 2), "memory_mb": 8192, "vcores": 8 }))
+            .collect();
+        let blocks: Vec<Value> =
+            (0..4).map(|n| json!({ "id": n, "bytes": 134_217_728, "hosts": [format!("h{n}"), "h0"] })).collect();
+        let cluster = json!({
+            "format": "hintd.cluster/1",
+            "nodes": hosts,
+            "datasets": [{ "path": "/in", "blocks": blocks }],
+        });
+        self.write("cluster.json", &cluster.to_string())
+    }
+
+    fn request(&self, extra: &Value) -> String {
+        let mut request = json!({
+            "format": "hintd.request/1",
+            "id": "r1",
+            "application_id": "application_1700000000000_0001",
+            "groups": [
+                { "name": "map", "count": 4, "size": { "memory_mb": 1024, "vcores": 1 }, "input_paths": ["/in"] },
+                { "name": "reduce", "count": 2, "size": { "memory_mb": 2048, "vcores": 1 } },
+            ],
+            "edges": [{ "from": "map", "to": "reduce", "bytes": 1_000_000_000_u64 }],
+        });
+        request.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
+        self.write("request.json", &request.to_string())
+    }
+}
+
+fn text_of(path: &Path) -> String {
+    path.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn every_command_explains_itself_with_an_example() {
+    let commands = hintd::cli::commands();
+    assert!(commands.len() > 15, "{commands:?}");
+    for command in commands {
+        let args: Vec<&str> = command.iter().map(String::as_str).chain(["--help"]).collect();
+        let output = hintctl(&args);
+        let said = stdout(&output);
+        assert!(output.status.success(), "{command:?}");
+        assert!(said.contains("Usage: hintctl"), "{command:?}: {said}");
+        let group = said.contains("\nCommands:");
+        assert!(
+            group || said.contains(&format!("hintctl {}", command[0])) && said.contains("Example"),
+            "{command:?}: {said}"
+        );
+    }
+    assert!(stdout(&hintctl(&["--help"])).contains("Examples:"));
+}
+
+#[test]
+fn bad_usage_is_told_apart_from_failed_work() {
+    assert_eq!(hintctl(&["levitate"]).status.code(), Some(2));
+    assert_eq!(hintctl(&[]).status.code(), Some(2));
+    assert_refused(&["topology", "build", "moebius", "-o", "x.json"], &["moebius"]);
+    let nobody = hintctl(&["status", "--admin-socket", "/nonexistent/admin.sock"]);
+    assert_eq!(nobody.status.code(), Some(1));
+    assert!(stderr(&nobody).contains("/nonexistent/admin.sock"), "{}", stderr(&nobody));
+    let nobody = hintctl(&["bench", "load", "--target", "127.0.0.1:1", "--seconds", "1"]);
+    assert_eq!(nobody.status.code(), Some(1));
+    assert!(stderr(&nobody).contains("127.0.0.1:1"), "{}", stderr(&nobody));
+}
+
+#[test]
+fn a_small_cluster_gets_a_placement_of_every_policy() {
+    let files = Files::new();
+    let (cluster, request) = (files.cluster(), files.request(&json!({})));
+    for entry in hintd::policy::registry::entries() {
+        let args = ["place", "--cluster", &cluster, "--request", &request, "--policy", entry.name];
+        let answer = document(&args);
+        assert_eq!(answer["policy"], entry.name);
+        let hints = answer["hints"].as_array().unwrap();
+        assert_eq!(hints.len(), 6, "one container, one hint: {answer}");
+        for hint in hints {
+            assert!(hint["host"].as_str().unwrap().starts_with('h'), "{hint}");
+            assert_eq!(
+                hint["racks"][0],
+                format!("/r{}", hint["host"].as_str().unwrap()[1..].parse::<u32>().unwrap() / 2)
+            );
+            assert!(hint["fallbacks"].is_array() && hint["task"].is_string(), "{hint}");
+        }
+        for key in ["cost", "baseline"] {
+            assert!(answer[key]["remote_bytes"].is_number(), "{}: {answer}", entry.name);
+        }
+        assert!(answer["ended"].is_string() && answer["elapsed_ms"].is_number());
+        assert!(answer.as_object().unwrap().contains_key("gap"));
+        let mut again = document(&args);
+        again["elapsed_ms"] = answer["elapsed_ms"].clone();
+        assert_eq!(again, answer, "{}: the same command prints the same answer", entry.name);
+        let text = hintctl(&args);
+        assert!(stdout(&text).contains("default"), "{}", stdout(&text));
+    }
+}
+
+#[test]
+fn toml_and_json_say_the_same() {
+    let files = Files::new();
+    let request = files.request(&json!({}));
+    let cluster: Value = serde_json::from_str(&std::fs::read_to_string(files.cluster()).unwrap()).unwrap();
+    let as_toml = files.write("cluster.toml", &toml::to_string(&cluster).unwrap());
+    let place = |cluster: &str| {
+        document(&["place", "--cluster", cluster, "--request", &request, "--policy", "spread"])["hints"].clone()
+    };
+    assert_eq!(place(&as_toml), place(&files.cluster()));
+}
+
+#[test]
+fn bad_files_are_named_with_line_or_field() {
+    let files = Files::new();
+    let (cluster, request) = (files.cluster(), files.request(&json!({})));
+    let place = |cluster: &str, request: &str, words: &[&str]| {
+        assert_refused(&["place", "--cluster", cluster, "--request", request], words);
+    };
+    place("/nonexistent.json", &request, &["/nonexistent.json"]);
+    place(&files.write("c.yaml", ""), &request, &["c.yaml", ".json or .toml"]);
+    let broken = files.write("broken.json", "{\n  \"format\": \"hintd.cluster/1\",\n  \"nodes\": [,]\n}");
+    place(&broken, &request, &["broken.json", "line 3"]);
+    let typo = files.write("typo.json", "{\n \"format\": \"hintd.cluster/1\",\n \"nods\": []\n}");
+    place(&typo, &request, &["typo.json", "nods", "line 3"]);
+    let typo = files.write("typo.toml", "format = \"hintd.cluster/1\"\nnods = []\n");
+    place(&typo, &request, &["typo.toml", "nods", "line 2"]);
+    let wrong = files.write("wrong.json", "{ \"format\": \"hintd.cluster/99\" }");
+    place(&wrong, &request, &["wrong.json", "format", "hintd.cluster/99"]);
+    let policy = files.request(&json!({ "policy": "contaner" }));
+    place(&cluster, &policy, &["request.json", "contaner", "did you mean \"container\"?"]);
+    let empty = files.request(&json!({ "groups": [], "edges": [] }));
+    place(&cluster, &empty, &["request.json", "groups"]);
+    let large = json!([{ "name": "map", "count": 1, "size": { "memory_mb": 1_000_000, "vcores": 1 } }]);
+    let large = files.request(&json!({ "groups": large, "edges": [] }));
+    place(&cluster, &large, &["request.json", "1000000"]);
+}
+
+#[test]
+fn a_misspelt_policy_gets_a_suggestion() {
+    let files = Files::new();
+    let (cluster, request) = (files.cluster(), files.request(&json!({})));
+    let place = ["place", "--cluster", &cluster, "--request", &request, "--policy"];
+    assert_refused(&[&place[..], &["sprad"]].concat(), &["sprad", "did you mean \"spread\"?"]);
+    assert_refused(&[&place[..], &["tetris"]].concat(), &["tetris", "there are", "container"]);
+    assert_refused(&["demo", "--policy", "capasity"], &["did you mean \"capacity\"?"]);
+}
+
+#[test]
+fn a_full_cluster_fails_only_those_who_want_that() {
+    let files = Files::new();
+    let mut cluster: Value = serde_json::from_str(&std::fs::read_to_string(files.cluster()).unwrap()).unwrap();
+    for node in cluster["nodes"].as_array_mut().unwrap() {
+        node["used"] = json!({ "memory_mb": 8192, "vcores": 8 });
+    }
+    let full = files.write("full.json", &cluster.to_string());
+    let fail = files.request(&json!({ "when_full": "fail" }));
+    let output = hintctl(&["place", "--cluster", &full, "--request", &fail, "--policy", "spread"]);
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert!(stderr(&output).contains("no room"), "{}", stderr(&output));
+    let advise = files.request(&json!({ "when_full": "advise" }));
+    let answer = document(&["place", "--cluster", &full, "--request", &advise, "--policy", "spread"]);
+    assert_eq!(answer["without_room"], 6, "{answer}");
+}
+
+#[test]
+fn generated_topologies_pass_their_own_check() {
+    let files = Files::new();
+    let file = text_of(&files.path("tree.json"));
+    let built = document(&["topology", "build", "tree", "--racks", "5", "--hosts-per-rack", "8", "-o", &file]);
+    assert_eq!(built, json!({ "hosts": 40, "switches": 7, "links": 50, "file": file }));
+    let checked = document(&["topology", "check", &file]);
+    assert_eq!((&checked["ok"], &checked["problems"], &checked["hosts"]), (&json!(true), &json!([]), &json!(40)));
+    assert!((checked["tiers"][0]["oversubscription"].as_f64().unwrap() - 5.0).abs() < 1e-6, "{checked}");
+    let file = text_of(&files.path("fat.toml"));
+    let built = document(&["topology", "build", "fat-tree", "--ports", "8", "--hosts", "100", "-o", &file]);
+    assert_eq!(built["hosts"], 100);
+    assert_eq!(document(&["topology", "check", &file])["ok"], true);
+}
+
+#[test]
+fn shapes_that_cannot_be_built_are_refused_by_name() {
+    let files = Files::new();
+    let file = text_of(&files.path("x.json"));
+    assert_refused(&["topology", "build", "fat-tree", "--ports", "5", "-o", &file], &["5"]);
+    assert_refused(&["topology", "build", "tree", "--racks", "3", "--hosts", "10", "-o", &file], &["--hosts", "10"]);
+    assert_refused(&["topology", "build", "tree", "--oversubscription", "0", "-o", &file], &["--oversubscription"]);
+    assert_refused(&["topology", "build", "tree", "--racks", "0", "-o", &file], &["racks"]);
+    assert_refused(&["topology", "build", "tree", "-o", "net.xml"], &["net.xml", ".json or .toml"]);
+}
+
+#[test]
+fn planted_defects_are_found() {
+    let files = Files::new();
+    let file = text_of(&files.path("tree.json"));
+    document(&["topology", "build", "tree", "-o", &file]);
+    let good: Value = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
+    let check = |reason: &str, plant: &dyn Fn(&mut Value)| {
+        let mut bad = good.clone();
+        plant(&mut bad);
+        let bad = files.write("bad.json", &bad.to_string());
+        let output = hintctl(&["--json", "topology", "check", &bad]);
+        assert_eq!(output.status.code(), Some(2), "{reason}");
+        let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let reasons: Vec<_> =
+            found["problems"].as_array().unwrap().iter().map(|problem| problem["reason"].clone()).collect();
+        assert!(reasons.contains(&json!(reason)), "{reason}: {found}");
+        assert!(stderr(&output).contains("bad.json"));
+    };
+    check("self-loop", &|net| net["links"][0]["b"] = net["links"][0]["a"].clone());
+    check("duplicate-link", &|net| net["links"][1]["id"] = net["links"][0]["id"].clone());
+    check("negative-capacity", &|net| net["links"][0]["bits_per_s"] = json!(-1));
+    check("unknown-end", &|net| net["links"][0]["a"] = json!("nowhere"));
+    check("orphan-host", &|net| net["hosts"].as_array_mut().unwrap().push(json!({ "name": "lonely" })));
+    check("island", &|net| {
+        net["switches"].as_array_mut().unwrap().push(json!({ "name": "far", "tier": "edge" }));
+        net["hosts"].as_array_mut().unwrap().push(json!({ "name": "away" }));
+        let link = json!({ "id": "far--away", "a": "far", "b": "away", "bits_per_s": 1_000_000_000 });
+        net["links"].as_array_mut().unwrap().push(link);
+    });
+}
+
+#[test]
+fn the_experiments_are_listed_and_unknown_ones_refused() {
+    assert!(document(&["reproduce", "--list"])["entries"].is_array());
+    assert_refused(&["reproduce", "cold-fusion"], &["cold-fusion"]);
+}
+
+#[test]
+fn a_damaged_trace_is_named_with_its_line() {
+    let files = Files::new();
+    let trace = files.write("bad.tsv", "job0\t1\t1\t5\t5\t5\njob1\t2\t1\tmany\t5\t5\n");
+    assert_refused(&["demo", "--trace", &trace], &["bad.tsv", "line 2", "many"]);
+    assert_refused(&["demo", "--trace", "/nonexistent.tsv"], &["/nonexistent.tsv"]);
+    assert_refused(&["demo", "--nodes", "41"], &["41", "5 racks"]);
+}
+
+#[test]
+fn the_no_op_peer_answers_under_load() {
+    let figures = document(&["bench", "noop", "--seconds", "1", "--clients", "2", "--gang", "3"]);
+    assert!(figures["requests_per_s"].as_f64().unwrap() > 0.0, "{figures}");
+    assert_eq!(figures["errors"], 0);
+    let per_request = figures["hints_per_s"].as_f64().unwrap() / figures["requests_per_s"].as_f64().unwrap();
+    assert!((per_request - 3.0).abs() < 1e-6, "{figures}");
+    for key in ["p50_ms", "p99_ms", "client_cpu_s", "server_cpu_s"] {
+        assert!(figures[key].is_number(), "{key}: {figures}");
+    }
+}
+
+/// A daemon in this process, fed from an emulated cluster of 8 nodes with one file.
+struct Daemon {
+    runtime: tokio::runtime::Runtime,
+    running: Option<hintd::server::Running>,
+    _sources: Sources,
+    address: String,
+    socket: String,
+}
+
+impl Daemon {
+    fn start(files: &Files) -> Self {
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+        let socket = text_of(&files.path("admin.sock"));
+        let journal = text_of(&files.path("journal.redb"));
+        let text = format!(
+            "[listen]\ngrpc = \"127.0.0.1:0\"\nadmin_socket = \"{socket}\"\nmetrics = \"\"\ndrain = \"1s\"\n\
+             [store]\npath = \"{journal}\"\n"
+        );
+        let config = Config::from_text(&text, "test").unwrap();
+        let (running, sources) = runtime.block_on(async {
+            let running = hintd::server::start(&config.options, Metrics::new()).await.unwrap();
+            let channel = hintd::cli::connect::channel(&running.grpc.to_string()).await.unwrap();
+            let cluster = Cluster::build(ClusterShape { nodes: 8, racks: 4, ..ClusterShape::default() }).unwrap();
+            let mut namespace = Namespace::new(1);
+            namespace.create("/in", Bytes(4 * BLOCK.0), &cluster);
+            let mut sources = Sources::open(&channel).await.unwrap();
+            sources.bring_up(&cluster, &namespace, Duration::from_secs(10)).await.unwrap();
+            (running, sources)
+        });
+        let address = running.grpc.to_string();
+        Self { runtime, running: Some(running), _sources: sources, address, socket }
+    }
+
+    /// A command's JSON document from this daemon, once the feeds' last items are published.
+    fn document(&self, args: &[&str]) -> Value {
+        document(&[&["--address", &self.address, "--admin-socket", &self.socket], args].concat())
+    }
+
+    fn refuses(&self, args: &[&str], words: &[&str]) {
+        assert_refused(&[&["--address", &self.address, "--admin-socket", &self.socket], args].concat(), words);
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        if let Some(running) = self.running.take() {
+            self.runtime.block_on(running.shutdown()).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_running_daemon_answers_every_question() {
+    let files = Files::new();
+    let daemon = Daemon::start(&files);
+    std::thread::sleep(Duration::from_millis(100)); // more than one publish
+    let status = daemon.document(&["status"]);
+    assert_eq!((&status["ready"], &status["nodes"], &status["links"]), (&json!(true), &json!(8), &json!(16)), "{status}");
+    assert!(status["process_cpu_s"].as_f64().unwrap() > 0.0 && status["resident_bytes"].as_u64().unwrap() > 1_000_000);
+    let nodes = daemon.document(&["nodes", "--host", "node-02"]);
+    assert_eq!((&nodes["total"], &nodes["nodes"][0]["total"]["memory_mb"]), (&json!(2), &json!(16384)), "{nodes}");
+    assert_eq!(daemon.document(&["links", "--down"])["links"], json!([]));
+    assert_eq!(daemon.document(&["policies"])["default_policy"], "container");
+    assert!(daemon.document(&["calibrate", "--input-mb", "4000", "--exchanged-mb", "500", "--containers", "8"])["locality"].is_number());
+
+    let request = files.request(&json!({}));
+    let tried = daemon.document(&["whatif", "request", "--file", &request]);
+    assert_eq!(tried["hints"].as_array().unwrap().len(), 6, "{tried}");
+    assert_eq!(daemon.document(&["status"])["leases"], 0, "a what-if takes nothing");
+    let answer = daemon.document(&["request", "--file", &request]);
+    assert!(answer["hints"].as_array().unwrap().iter().all(|hint| hint["lease_id"].is_number()), "{answer}");
+    let again = daemon.document(&["request", "--file", &request]);
+    assert_eq!(again["decision_id"], answer["decision_id"], "the same request gets the same answer");
+    let id = answer["decision_id"].as_str().unwrap();
+    let explained = daemon.document(&["explain", id]);
+    assert_eq!((&explained["hints"], &explained["application_id"]), (&answer["hints"], &json!("application_1700000000000_0001")));
+    assert_eq!(explained["leases"].as_array().unwrap().len(), 6);
+    daemon.refuses(&["explain", "0000000000000000"], &["decision"]);
+    daemon.refuses(&["whatif", "request", "--file", &request, "--policy", "contaner"], &["container"]);
+
+    let file = text_of(&files.path("now.json"));
+    daemon.document(&["snapshot", "-o", &file]);
+    let other = files.request(&json!({ "id": "r2", "application_id": "application_1700000000000_0002", "seed": 5 }));
+    let live = daemon.document(&["whatif", "request", "--file", &other, "--policy", "spread"]);
+    let home = document(&["place", "--cluster", &file, "--request", &other, "--policy", "spread"]);
+    let hosts = |answer: &Value| answer["hints"].as_array().unwrap().iter().map(|hint| hint["host"].clone()).collect::<Vec<_>>();
+    assert_eq!(hosts(&home), hosts(&live), "a live situation taken home gives the same placement");
+}
+
+#[test]
+fn a_load_is_measured_at_both_ends() {
+    let files = Files::new();
+    let daemon = Daemon::start(&files);
+    let args = ["bench", "load", "--target", &daemon.address, "--clients", "2", "--seconds", "1", "--gang", "2", "--policy", "spread"];
+    let figures = daemon.document(&args);
+    assert!(figures["requests_per_s"].as_f64().unwrap() > 0.0, "{figures}");
+    assert_eq!(figures["errors"], 0, "{figures}");
+    for key in ["hints_per_s", "p50_ms", "p99_ms", "client_cpu_s", "server_cpu_s"] {
+        assert!(figures[key].is_number(), "{key}: {figures}");
+    }
+    let args = ["bench", "feed", "--target", &daemon.address, "--nodes", "100", "--seconds", "1"];
+    let figures = daemon.document(&args);
+    assert!(figures["heartbeats_per_s"].as_f64().unwrap() > 100.0, "{figures}");
+    assert_eq!(figures["refused"], 0, "{figures}");
+}
+
+#[test]
+fn the_demo_runs_ends_and_tells_what_it_did() {
+    let told = document(&["demo", "--jobs", "10", "--seconds", "4"]);
+    assert_eq!(told["ok"], true, "{}", told["problems"]);
+    let jobs = told["jobs"].as_array().unwrap();
+    assert_eq!(jobs.len(), 10);
+    for job in jobs {
+        assert!(job["cost"]["objective"].is_number() && job["baseline"]["objective"].is_number(), "{job}");
+        assert!(job["hints"]["map"].is_object() && job["took_s"].is_number(), "{job}");
+    }
+    let summary = &told["summary"];
+    assert_eq!(summary["jobs_ended"], 10);
+    assert_eq!(summary["tasks_ended"], summary["tasks"]);
+    assert!(summary["hints_issued"].as_u64().unwrap() >= 10);
+    for key in ["request_p50_ms", "request_p99_ms", "snapshot_version", "terms", "leases_withdrawn", "leases_expired"] {
+        assert!(!summary[key].is_null(), "{key}: {summary}");
+    }
+    assert_eq!(told["nodes_killed"].as_array().unwrap().len(), 1);
+    let reroute = &told["reroutes"][0];
+    assert_eq!(reroute["changed"].as_u64().unwrap() + reroute["untouched"].as_u64().unwrap(), 400, "{reroute}");
+    assert!(reroute["changed"].as_u64().unwrap() > 0, "{reroute}");
+}
