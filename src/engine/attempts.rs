@@ -41,6 +41,8 @@ pub(crate) struct Attempts {
 #[derive(Debug)]
 pub(crate) struct Attempt {
     pub(crate) token: Token,
+    /// The journal has the token.
+    written: bool,
     /// Oldest first.
     pub(crate) requests: VecDeque<RememberedRequest>,
     /// Containers whose allocation was told.
@@ -64,15 +66,16 @@ impl Attempts {
     }
 
     /// The attempt's token; `token` becomes it if it has none.
-    pub(crate) fn token(&mut self, attempt: AttemptId, token: Token, now: Timestamp) -> (Token, bool) {
+    pub(crate) fn token(&mut self, attempt: AttemptId, token: Token, now: Timestamp) -> Token {
         if let Some(known) = self.known.get_mut(&attempt) {
             self.by_age.remove(&(known.touched, attempt));
             known.touched = now;
             self.by_age.insert((now, attempt));
-            return (known.token.clone(), false);
+            return known.token.clone();
         }
         let new = Attempt {
             token: token.clone(),
+            written: false,
             requests: VecDeque::new(),
             allocated: BTreeSet::new(),
             replaced: BTreeSet::new(),
@@ -82,7 +85,7 @@ impl Attempts {
         };
         self.known.insert(attempt, new);
         self.by_age.insert((now, attempt));
-        (token, true)
+        token
     }
 
     pub(crate) fn remove(&mut self, attempt: AttemptId) -> Option<Attempt> {
@@ -116,6 +119,11 @@ impl Attempts {
 }
 
 impl Attempt {
+    /// Notes that the journal gets the token; false: it has it.
+    pub(crate) fn write(&mut self) -> bool {
+        !std::mem::replace(&mut self.written, true)
+    }
+
     /// Remembers a request; returns those that had to go for it.
     pub(crate) fn remember(&mut self, request: RememberedRequest, most: usize) -> Vec<RequestId> {
         self.requests.retain(|known| known.id != request.id);

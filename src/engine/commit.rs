@@ -96,8 +96,8 @@ impl Engine {
         for earlier in self.attempts.earlier(request.attempt) {
             self.end_attempt(earlier, now);
         }
-        let (token, new) = self.attempts.token(request.attempt, token, now);
-        if new {
+        let token = self.attempts.token(request.attempt, token, now);
+        if on && self.attempts.get_mut(request.attempt).is_some_and(|known| known.write()) {
             self.effects.journal.push(attempts::put_token(request.attempt, &token));
         }
         draft.id = DecisionId(self.next_decision);

@@ -147,6 +147,7 @@ impl Engine {
             match request {
                 None => {
                     self.attempts.token(attempt, json::<Token>(Table::Attempts, key, value)?, now);
+                    self.attempts.get_mut(attempt).expect("its token was just set").write();
                     counts.attempts += 1;
                 }
                 Some(id) => {

@@ -1,7 +1,7 @@
 //! A placement in columns to hints in names, with next best hosts, racks and confidence.
 
 use super::compile::Compiled;
-use super::wait::Advised;
+use super::wait::Advice;
 use super::{PlacerSettings, Row};
 use crate::cluster::Source;
 use crate::engine::decision::{AgeOf, ExclusionNamed, Hint};
@@ -32,11 +32,11 @@ impl Hints {
     }
 
     /// Adds a group's waiting containers, which come after the placed ones.
-    pub(crate) fn advise(&mut self, compiled: &Compiled<'_>, at: usize, first: u32, advised: &[Advised], of: &Outlook) {
+    pub(crate) fn advise(&mut self, compiled: &Compiled<'_>, at: usize, first: u32, advice: &Advice, of: &Outlook) {
         let mut first = first;
-        for (position, wait) in advised.iter().enumerate() {
-            let others = advised[position + 1..].iter().chain(&advised[..position]);
-            let fallbacks: Vec<NodeIdx> = others.map(|other| other.node).take(of.fallbacks).collect();
+        for wait in &advice.rows {
+            let others = advice.ranked.iter().copied().filter(|&other| other != wait.node);
+            let fallbacks: Vec<NodeIdx> = others.take(of.fallbacks).collect();
             self.push(compiled, at, (first, wait.count, wait.node), &fallbacks, false);
             let hint = self.hints.last_mut().expect("it was just pushed");
             (hint.expected_wait, hint.confidence) = (wait.wait, of.confidence * WAITING);

@@ -140,14 +140,15 @@ pub fn propose(
         draft.next_wave += next_wave;
         draft.without_room += unplaced - next_wave + if gang_waits { placed } else { 0 };
         if request.when_full == WhenFull::Advise {
-            let advised = wait::advise(&compiled, generation, at, unplaced - next_wave, now);
-            hints.advise(&compiled, at, placed, &advised, &outlook);
+            let advice = wait::advise(&compiled, generation, at, unplaced - next_wave, now);
+            hints.advise(&compiled, at, placed, &advice, &outlook);
         }
     }
     if on {
         draft.asks = asks::replacement(request, &hints.hints);
     }
-    (draft.ended, draft.gap, draft.steps) = (placement.ended, placement.gap, placement.steps);
+    (draft.ended, draft.steps) = (placement.ended, placement.steps);
+    draft.gap = placement.gap.filter(|gap| gap.is_finite());
     draft.seed = compiled.problem.seed;
     draft.exclusions = hints::exclusions(&compiled);
     draft.ages = hints::ages(&compiled, settings, now);
@@ -256,4 +257,12 @@ fn proposal(generation: &Generation, request: &Arc<HintRequest>, draft: Decision
         draft,
         rows,
     }
+}
+
+/// Anchors of a request by host, for tests.
+#[cfg(test)]
+pub(crate) fn anchors_of(generation: &Generation, request: &HintRequest) -> Vec<(crate::units::HostName, u32)> {
+    let compiled = compile(generation, request, &PlacerSettings::default(), Timestamp(0)).unwrap();
+    let name = |anchor: &crate::policy::problem::Anchor| (generation.snapshot.host(anchor.node).clone(), anchor.count);
+    compiled.problem.anchors.iter().map(name).collect()
 }

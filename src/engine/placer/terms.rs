@@ -4,6 +4,7 @@ use super::compile::Compiled;
 use super::{Chosen, PlacerSettings, hints};
 use crate::engine::decision::TermValues;
 use crate::policy::{Budget, Ended, Place, Placement};
+use std::collections::BTreeMap;
 
 /// The terms of the deciding policy's placement; none where nothing found room.
 pub(crate) fn of(_compiled: &Compiled<'_>, placement: &Placement) -> TermValues {
@@ -13,8 +14,8 @@ pub(crate) fn of(_compiled: &Compiled<'_>, placement: &Placement) -> TermValues 
     // A policy that follows a rule has no objective: nothing, not zero.
     let rated = placement.objective != 0.0 || !placement.parts.is_empty();
     TermValues {
-        objective: rated.then_some(placement.objective),
-        parts: placement.parts.iter().cloned().collect(),
+        objective: rated.then_some(placement.objective).filter(|value| value.is_finite()),
+        parts: finite(placement.parts.iter().cloned()),
         ..TermValues::default()
     }
 }
@@ -38,11 +39,16 @@ pub(crate) fn compare(
     let other = hints::within(compiled, other);
     let mut terms = of(compiled, &other);
     let objective = place.objective(&compiled.problem, &other);
-    terms.objective = objective.as_ref().map(|objective| objective.value);
-    terms.parts = objective.into_iter().flat_map(|objective| objective.parts).collect();
+    terms.objective = objective.as_ref().map(|objective| objective.value).filter(|value| value.is_finite());
+    terms.parts = finite(objective.into_iter().flat_map(|objective| objective.parts));
     // A gain is told only where both put the same number of containers somewhere.
     let alike = other.placed_all() == placement.placed_all();
     let gain = terms.objective.filter(|&objective| alike && objective > 0.0);
-    let gain = gain.map(|objective| (objective - placement.objective) / objective);
+    let gain = gain.map(|objective| (objective - placement.objective) / objective).filter(|gain| gain.is_finite());
     (Some(terms), gain)
+}
+
+/// JSON, and so the journal, has no infinities: a part that can't be told is absent.
+fn finite(parts: impl Iterator<Item = (String, f64)>) -> BTreeMap<String, f64> {
+    parts.filter(|(_, value)| value.is_finite()).collect()
 }

@@ -5,6 +5,14 @@ use crate::cluster::Resource;
 use crate::engine::generation::Generation;
 use crate::units::{Micros, NodeIdx, Timestamp};
 
+/// Where the waiting containers of a group should wait.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Advice {
+    pub(crate) rows: Vec<Advised>,
+    /// All nodes looked at closely, best first: the next best of the rows.
+    pub(crate) ranked: Vec<NodeIdx>,
+}
+
 /// Containers without room, and where they should wait.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Advised {
@@ -20,13 +28,7 @@ const NODES_MAX: usize = 16;
 /// Ranks nodes for `rest` waiting containers of a group: those where room is expected first, soonest first, then
 /// those of which nothing is known, by what is free already. Equals are ordered by the request's seed, so that not
 /// everyone waits for the same node.
-pub(crate) fn advise(
-    compiled: &Compiled<'_>,
-    generation: &Generation,
-    at: usize,
-    rest: u32,
-    now: Timestamp,
-) -> Vec<Advised> {
+pub(crate) fn advise(compiled: &Compiled<'_>, generation: &Generation, at: usize, rest: u32, now: Timestamp) -> Advice {
     let (problem, group) = (&compiled.problem, &compiled.problem.groups[at]);
     let snapshot = problem.snapshot;
     let mut ranked: Vec<(u64, u64, u64, NodeIdx)> = Vec::new();
@@ -45,17 +47,17 @@ pub(crate) fn advise(
     }
     ranked.sort_unstable();
     let mut rest = rest;
-    let mut advised = Vec::new();
-    for (wait, _, _, node) in ranked {
+    let mut rows = Vec::new();
+    for &(wait, _, _, node) in &ranked {
         let most = snapshot.rules.how_many(&group.size, &snapshot.statics.total[node.at()]).min(group.max_per_node);
         let count = most.min(rest);
         if count == 0 {
             break;
         }
         rest -= count;
-        advised.push(Advised { node, count, wait: (wait < u64::MAX).then_some(Micros(wait)) });
+        rows.push(Advised { node, count, wait: (wait < u64::MAX).then_some(Micros(wait)) });
     }
-    advised
+    Advice { rows, ranked: ranked.into_iter().map(|(.., node)| node).collect() }
 }
 
 /// Time until one container of `size` fits on the node, by the expected ends of what runs there.

@@ -1,0 +1,346 @@
+//! Leases: granted, bound, followed, withdrawn, given back, recovered.
+
+use super::desk::{Desk, container, hosts, maps, running};
+use crate::cluster::{Change, Gang, WhenFull};
+use crate::engine::journal::Table;
+use crate::engine::testing::attempt;
+use crate::engine::{CommitOutcome, Counter, Effect, FollowBody, Mode, Refusal, Released, TaskWhat, Token};
+use crate::units::{AttemptId, LeaseId, Micros};
+use std::sync::Arc;
+
+const ONE: fn() -> AttemptId = || attempt(1, 1);
+
+#[test]
+fn a_granted_container_has_a_lease_and_its_room_is_gone_for_the_next() {
+    let mut desk = Desk::with_nodes(1, 2048);
+    let answer = desk.ask(maps("a", 2));
+    assert_eq!(answer.leases().count(), 2);
+    assert_eq!(
+        desk.engine.generation().leases.leased(desk.engine.settled().statics.find("h0").unwrap()).memory_mb(),
+        2048
+    );
+    let later = desk.ask(maps("b", 1));
+    assert_eq!((later.leases().count(), later.decision.without_room), (0, 1));
+    assert_eq!(later.decision.hints[0].host, "h0".into(), "advised where room may come");
+}
+
+#[test]
+fn of_two_proposals_for_the_same_room_one_conflicts_and_names_the_node() {
+    let mut desk = Desk::with_nodes(1, 1024);
+    let [first, second] = ["a", "b"].map(|id| desk.propose(&Arc::new(maps(id, 1))).unwrap());
+    assert!(matches!(desk.commit(first), CommitOutcome::Committed(_)));
+    let CommitOutcome::Conflict { nodes } = desk.commit(second) else { panic!("no conflict") };
+    assert_eq!(nodes, ["h0".into()]);
+    assert_eq!((desk.leases().len(), desk.count(Counter::CommitConflicts)), (1, 1));
+}
+
+#[test]
+fn a_gang_is_leased_whole_or_not_at_all() {
+    let mut desk = Desk::with_nodes(2, 2048);
+    let mut gang = maps("gang", 4);
+    gang.gang = Gang::All;
+    let proposal = desk.propose(&Arc::new(gang.clone())).unwrap();
+    desk.ask(maps("small", 1));
+    assert!(matches!(desk.commit(proposal.clone()), CommitOutcome::Conflict { .. }));
+    assert_eq!(desk.leases().len(), 1, "nothing of the gang stays");
+    let mut last = proposal;
+    last.last_try = true;
+    let CommitOutcome::Committed(answer) = desk.commit(last) else { panic!("a last try is answered") };
+    assert_eq!((answer.leases().count(), answer.decision.without_room), (0, 4));
+    gang.id = "again".into();
+    let again = desk.ask(gang);
+    assert_eq!((again.leases().count(), again.decision.without_room, desk.leases().len()), (0, 4, 1));
+}
+
+#[test]
+fn the_last_try_of_a_gang_that_may_be_cut_leases_what_fits() {
+    let mut desk = Desk::with_nodes(1, 4096);
+    let mut proposal = desk.propose(&Arc::new(maps("a", 4))).unwrap();
+    desk.ask(maps("b", 1));
+    proposal.last_try = true;
+    let CommitOutcome::Committed(answer) = desk.commit(proposal) else { panic!("a last try is answered") };
+    let told: Vec<_> =
+        answer.decision.hints.iter().map(|hint| (hint.first_index, hint.count, hint.leases.len())).collect();
+    assert_eq!(told, [(0, 3, 3), (3, 1, 0)]);
+    assert_eq!(answer.decision.without_room, 1);
+}
+
+#[test]
+fn the_same_request_gets_the_same_answer_and_another_body_is_refused() {
+    let mut desk = Desk::with_nodes(2, 4096);
+    let answer = desk.ask(maps("a", 1));
+    let again = desk.propose(&Arc::new(maps("a", 1))).unwrap();
+    let CommitOutcome::Answered(same) = desk.commit(again.clone()) else { panic!("a retry is answered") };
+    assert_eq!((same.decision.id, desk.leases().len()), (answer.decision.id, 1));
+    let mut other = again;
+    other.digest = 99;
+    assert!(matches!(desk.commit(other), CommitOutcome::Refused(Refusal::IdReused { .. })));
+    desk.restart();
+    assert_eq!(desk.engine.lookup(&"a".into(), 0), Some(Ok(answer)), "after a restart as well");
+}
+
+#[test]
+fn a_container_ends_the_oldest_lease_of_its_kind_on_its_host_and_room_is_counted_once() {
+    let mut desk = Desk::with_nodes(1, 4096);
+    let answer = desk.ask(maps("a", 2));
+    desk.beat("h0", 1024, Some(&[running(container(ONE(), 5))]));
+    let generation = desk.publish();
+    let oldest = answer.leases().next().unwrap();
+    assert_eq!(desk.leases().len(), 1);
+    assert!(desk.engine.leases().all(|lease| lease.id != oldest));
+    let node = generation.snapshot.statics.find("h0").unwrap();
+    assert_eq!(generation.snapshot.room(node, &generation.leases).memory_mb(), 4096 - 2048);
+    assert_eq!(desk.count(Counter::LeasesBound), 1);
+    // Another application's container, another size: no lease of ours.
+    let mut large = running(container(ONE(), 6));
+    large.size.memory_mb = 2048;
+    desk.beat("h0", 1024, Some(&[running(container(ONE(), 5)), running(container(attempt(9, 1), 1)), large]));
+    desk.publish();
+    assert_eq!(desk.count(Counter::LeasesBound), 1);
+    assert_eq!(
+        desk.engine.explain(answer.decision.id).unwrap().leases.iter().map(|l| l.2).collect::<Vec<_>>(),
+        ["bound", "withdrawn"]
+    );
+}
+
+#[test]
+fn a_lease_ends_no_earlier_for_commits_than_its_container_counts() {
+    let mut desk = Desk::with_nodes(1, 1024);
+    desk.ask(maps("a", 1));
+    let stale = desk.propose(&Arc::new(maps("b", 1))).unwrap();
+    desk.beat("h0", 1024, Some(&[running(container(ONE(), 5))]));
+    assert_eq!(stale.wanted(), 0);
+    assert_eq!(desk.leases().len(), 1, "not settled yet");
+    desk.publish();
+    assert_eq!(desk.leases().len(), 0);
+    assert_eq!(desk.ask(maps("c", 1)).leases().count(), 0, "the container has the room now");
+}
+
+#[test]
+fn where_containers_are_not_named_a_rise_of_use_ends_the_oldest_leases_that_fit_it() {
+    let mut desk = Desk::with_nodes(1, 8192);
+    desk.beat("h0", 1024, None);
+    desk.publish();
+    let answer = desk.ask(maps("a", 3));
+    desk.beat("h0", 1024 + 500, None);
+    desk.publish();
+    assert_eq!(desk.leases().len(), 3, "less than a lease");
+    desk.beat("h0", 1524 + 2048, None);
+    let generation = desk.publish();
+    assert_eq!(desk.leases().iter().map(|lease| lease.0).collect::<Vec<_>>(), [answer.leases().last().unwrap()]);
+    let node = generation.snapshot.statics.find("h0").unwrap();
+    assert_eq!(generation.snapshot.room(node, &generation.leases).memory_mb(), 8192 - 1524 - 3 * 1024);
+}
+
+#[test]
+fn the_first_report_after_a_restart_is_no_rise() {
+    let mut desk = Desk::with_nodes(1, 8192);
+    desk.beat("h0", 4096, None);
+    desk.publish();
+    desk.ask(maps("a", 2));
+    desk.restart();
+    desk.register("h0", "/r0", 8192);
+    desk.beat("h0", 4096, None);
+    desk.publish();
+    assert_eq!(desk.leases().len(), 2);
+    desk.beat("h0", 5120, None);
+    desk.publish();
+    assert_eq!(desk.leases().len(), 1);
+}
+
+#[test]
+fn foreign_use_withdraws_the_youngest_unconfirmed_leases_and_says_so() {
+    let mut desk = Desk::with_nodes(1, 4096);
+    let answer = desk.ask(maps("a", 4));
+    let leases: Vec<LeaseId> = answer.leases().collect();
+    desk.allocated("h0", container(ONE(), 7), Some(leases[3]));
+    desk.beat("h0", 2000, Some(&[]));
+    desk.publish();
+    let left: Vec<LeaseId> = desk.engine.leases().map(|lease| lease.id).collect();
+    assert_eq!(left, [leases[0], leases[3]], "the youngest is confirmed and stays");
+    let told = desk.out.iter().find_map(|effect| match effect {
+        Effect::Follow { attempt, message: FollowBody::Withdraw { leases, host, reason }, cause } => {
+            Some((*attempt, leases.clone(), host.to_string(), *reason, *cause))
+        }
+        _ => None,
+    });
+    assert_eq!(told, Some((ONE(), vec![leases[2], leases[1]], "h0".to_owned(), "foreign_use", "foreign_use")));
+    assert_eq!(desk.count(Counter::LeasesWithdrawn), 2);
+    assert_eq!(desk.rows.keys().filter(|(table, _)| *table == Table::Leases).count(), 2);
+    desk.beat("h0", 4000, Some(&[]));
+    desk.publish();
+    assert!(desk.leases().is_empty(), "confirmed ones go last, but go");
+}
+
+#[test]
+fn an_allocation_elsewhere_gives_the_lease_back() {
+    let mut desk = Desk::with_nodes(2, 4096);
+    let answer = desk.ask(maps("a", 2));
+    let (on, lease) = (hosts(&answer), answer.leases().next().unwrap());
+    desk.allocated(on[1].as_str(), container(ONE(), 7), Some(lease));
+    desk.allocated(on[1].as_str(), container(ONE(), 7), Some(lease));
+    assert_eq!(desk.leases().iter().map(|lease| &lease.1[..]).collect::<Vec<_>>(), [on[1].as_str()]);
+    assert_eq!((desk.count(Counter::HintsElsewhere), desk.count(Counter::LeasesReleased)), (1, 1));
+    // Without a lease id: the oldest of the group on that host.
+    desk.allocated(on[1].as_str(), container(ONE(), 8), None);
+    assert_eq!(desk.count(Counter::HintsFollowed), 1);
+    assert!(desk.engine.leases().all(|lease| lease.confirmed == Some(container(ONE(), 8))));
+}
+
+#[test]
+fn a_lease_ends_at_its_time_to_live() {
+    let mut desk = Desk::with_nodes(1, 1024);
+    let answer = desk.ask(maps("a", 1));
+    assert_eq!(answer.decision.hints[0].expires, Some(desk.now.plus(desk.settings.lease_ttl)));
+    desk.beat("h0", 0, Some(&[]));
+    desk.pass(Micros(desk.settings.lease_ttl.0 - 1));
+    assert_eq!(desk.leases().len(), 1);
+    desk.pass(Micros(1));
+    assert_eq!((desk.leases().len(), desk.count(Counter::LeasesExpired)), (0, 1));
+    desk.pass(desk.settings.answers_keep);
+    assert_eq!(desk.engine.lookup(&"a".into(), 0), None);
+    assert!(desk.out.contains(&Effect::AnswerForgotten("a".into())));
+    assert!(desk.rows.keys().all(|(table, _)| !matches!(table, Table::Leases | Table::Answers)));
+}
+
+#[test]
+fn leases_are_given_back_with_the_right_token_only() {
+    let mut desk = Desk::with_nodes(1, 4096);
+    let answer = desk.ask(maps("a", 3));
+    let leases: Vec<LeaseId> = answer.leases().collect();
+    let (right, wrong) = (Token("secret".into()), Token("guess".into()));
+    assert_eq!(desk.engine.release(ONE(), &wrong, &[], desk.now), Err(Refusal::BadToken { attempt: ONE() }));
+    let gone = LeaseId(7);
+    let released = desk.engine.release(ONE(), &right, &[leases[0], gone], desk.now).unwrap();
+    assert_eq!(released, Released { released: 1, not_held: vec![gone] });
+    assert_eq!(desk.engine.release(ONE(), &right, &[], desk.now).unwrap().released, 2);
+    desk.drain();
+    assert!(desk.leases().is_empty());
+}
+
+#[test]
+fn a_new_attempt_releases_what_the_old_one_held_and_the_old_one_gets_no_more() {
+    let mut desk = Desk::with_nodes(1, 4096);
+    desk.ask(maps("a", 4));
+    let mut second = maps("b", 1);
+    second.attempt = attempt(1, 2);
+    desk.ask(second);
+    assert!(desk.engine.leases().all(|lease| lease.attempt == attempt(1, 2)));
+    assert!(desk.out.contains(&Effect::AttemptEnded(ONE())));
+    let late = desk.propose(&Arc::new(maps("c", 1))).unwrap();
+    assert!(matches!(desk.commit(late), CommitOutcome::Refused(Refusal::Invalid { .. })));
+}
+
+#[test]
+fn a_done_application_holds_nothing() {
+    let mut desk = Desk::with_nodes(1, 4096);
+    desk.ask(maps("a", 2));
+    desk.event(ONE(), "", TaskWhat::Done { failed: false });
+    assert!(desk.leases().is_empty());
+    assert!(desk.rows.keys().all(|(table, _)| *table == Table::Answers));
+}
+
+#[test]
+fn what_the_journal_lost_was_never_promised() {
+    let mut desk = Desk::with_nodes(1, 4096);
+    let proposal = desk.propose(&Arc::new(maps("a", 2))).unwrap();
+    let CommitOutcome::Committed(answer) = desk.engine.commit(proposal, Token("t".into()), desk.now) else { panic!() };
+    desk.engine.take_effects(); // the store failed
+    desk.engine.undo(answer.decision.id, desk.now);
+    desk.drain();
+    assert!(desk.leases().is_empty() && desk.rows.is_empty());
+    assert_eq!(desk.engine.lookup(&"a".into(), 0), None);
+    assert_eq!(desk.engine.counts().attempts, 0);
+}
+
+#[test]
+fn after_a_restart_leases_hold_room_on_hosts_that_have_not_registered_and_ids_go_on() {
+    let mut desk = Desk::with_nodes(2, 2048);
+    let before = desk.ask(maps("a", 2));
+    desk.pass(Micros::from_secs(1));
+    desk.restart();
+    assert_eq!(desk.leases().iter().map(|lease| lease.0).collect::<Vec<_>>(), before.leases().collect::<Vec<_>>());
+    for host in ["h1", "h0"] {
+        desk.register(host, "/r0", 2048);
+    }
+    desk.publish();
+    let after = desk.ask(maps("b", 4));
+    assert_eq!(after.leases().count(), 2, "half of the cluster is leased");
+    assert!(after.leases().min() > before.leases().max() && after.decision.id > before.decision.id);
+    desk.now = desk.now.plus(desk.settings.lease_ttl);
+    desk.restart();
+    assert!(desk.leases().is_empty());
+    assert!(desk.rows.keys().all(|(table, _)| *table != Table::Leases), "expired ones leave the journal");
+}
+
+#[test]
+fn shadow_mode_leases_and_journals_nothing_but_compares() {
+    let mut desk = Desk::with_nodes(2, 2048);
+    desk.mode = Mode::Shadow;
+    let answer = desk.ask(maps("a", 2));
+    assert_eq!((desk.leases().len(), answer.decision.hints.len(), answer.decision.asks.len()), (0, 2, 0));
+    assert!(desk.rows.is_empty());
+    let on = hosts(&answer);
+    desk.allocated(on[0].as_str(), container(ONE(), 1), None);
+    desk.allocated(on[0].as_str(), container(ONE(), 2), None);
+    assert_eq!((desk.count(Counter::ShadowAgreed), desk.count(Counter::ShadowDiffered)), (1, 1));
+    desk.mode = Mode::Off;
+    let mut off = maps("b", 2);
+    off.asks = vec![crate::engine::testing::ask(off.groups[0].key, "*", 2)];
+    let answer = desk.ask(off.clone());
+    assert_eq!((answer.decision.hints.len(), &answer.decision.asks), (0, &off.asks));
+}
+
+#[test]
+fn a_full_cluster_fails_only_those_who_want_it_to() {
+    let mut desk = Desk::with_nodes(1, 1024);
+    desk.ask(maps("a", 1));
+    let mut strict = maps("b", 1);
+    strict.when_full = WhenFull::Fail;
+    assert_eq!(desk.refusal(strict), Refusal::Full { group: "map".into(), wanted: 1, free: 0 });
+    assert_eq!(desk.ask(maps("c", 1)).decision.without_room, 1);
+}
+
+#[test]
+fn the_wait_for_room_is_told_from_how_long_the_job_ran_before() {
+    let mut desk = Desk::with_nodes(2, 1024);
+    let mut daily = maps("a", 2);
+    daily.recurring_key = Some("daily".into());
+    desk.ask(daily);
+    for seconds in [50, 60, 70] {
+        desk.finished(ONE(), "map", seconds, 0);
+    }
+    desk.publish();
+    desk.beat("h1", 1024, Some(&[running(container(ONE(), 1))]));
+    desk.beat("h0", 1024, Some(&[running(container(attempt(9, 9), 1))]));
+    desk.publish();
+    desk.now = desk.now.plus(Micros::from_secs(5));
+    let waiting = desk.ask(maps("b", 1));
+    let hint = &waiting.decision.hints[0];
+    assert_eq!((hint.host.as_str(), hint.expected_wait), ("h1", Some(Micros::from_secs(55))));
+    assert_eq!(hint.fallbacks, ["h0".into()], "of which nothing is known");
+}
+
+#[test]
+fn answers_beyond_the_limit_are_forgotten_oldest_first_but_not_with_live_leases() {
+    let mut desk = Desk::with_nodes(1, 1024);
+    desk.settings.answers_max = 2;
+    desk.engine.reload(desk.settings.clone(), desk.now);
+    for id in ["leased", "x", "y"] {
+        desk.now = desk.now.plus(Micros(1));
+        desk.ask(maps(id, 1));
+    }
+    let known = |id: &str| desk.engine.lookup(&id.into(), 0).is_some();
+    assert_eq!(["leased", "x", "y"].map(known), [true, false, true]);
+    assert_eq!(desk.count(Counter::AnswersEvicted), 1);
+}
+
+#[test]
+fn new_size_rules_count_from_the_next_commit() {
+    let mut desk = Desk::with_nodes(1, 4096);
+    let mut rules = crate::cluster::SizeRules::default();
+    rules.minimum = crate::cluster::Resource::new(2048, 1);
+    desk.change(Change::Rules(rules));
+    desk.publish();
+    assert_eq!(desk.ask(maps("a", 4)).leases().count(), 2);
+}

@@ -1,0 +1,8 @@
+//! Tests of the whole engine.
+
+mod desk;
+mod leasing;
+mod nodes;
+mod placing;
+mod random;
+mod watching;

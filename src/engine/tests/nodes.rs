@@ -1,0 +1,116 @@
+//! Silent nodes: stale, lost, back; what is placed anew, once.
+
+use super::desk::{Desk, container, maps, running};
+use crate::cluster::{Change, NodeState};
+use crate::engine::testing::{attempt, request};
+use crate::engine::{Counter, Effect, FollowBody};
+use crate::units::{HostName, Micros};
+
+fn state(desk: &Desk, host: &str) -> NodeState {
+    let snapshot = desk.engine.settled();
+    snapshot.state[snapshot.statics.find(host).unwrap().at()]
+}
+
+/// Lets a time pass in which only these hosts report.
+fn pass_with(desk: &mut Desk, seconds: u64, alive: &[&str]) {
+    for _ in 0..seconds {
+        desk.pass(Micros::from_secs(1));
+        for host in alive {
+            desk.beat(host, 0, Some(&[]));
+        }
+    }
+    desk.publish();
+}
+
+#[test]
+fn a_silent_node_is_stale_then_lost_and_running_again_when_it_returns() {
+    let mut desk = Desk::with_nodes(2, 4096);
+    pass_with(&mut desk, 10, &["h1"]);
+    assert_eq!(state(&desk, "h0"), NodeState::Running);
+    pass_with(&mut desk, 1, &["h1"]);
+    assert_eq!(state(&desk, "h0"), NodeState::Stale);
+    assert_eq!(desk.ask(maps("a", 1)).decision.hints[0].host, "h1".into());
+    pass_with(&mut desk, 50, &["h1"]);
+    assert_eq!((state(&desk, "h0"), desk.count(Counter::NodesLost)), (NodeState::Lost, 1));
+    desk.beat("h0", 0, Some(&[]));
+    desk.publish();
+    assert_eq!((state(&desk, "h0"), desk.count(Counter::NodesBack)), (NodeState::Running, 1));
+    assert_eq!((state(&desk, "h1"), desk.count(Counter::NodesStale)), (NodeState::Running, 1));
+}
+
+#[test]
+fn tasks_of_a_lost_node_are_placed_anew_once_and_nothing_else_is() {
+    let mut desk = Desk::with_nodes(2, 8192);
+    let mut job = request("job", &[("map", 8), ("reduce", 2)]);
+    job.recurring_key = Some("daily".into());
+    desk.ask(job);
+    let reduce = |id| crate::cluster::NamedContainer {
+        key: crate::units::SchedulerKey { priority: 2, allocation_request_id: -1 },
+        ..running(id)
+    };
+    let id = |n| container(attempt(1, 1), n);
+    let on_h0 = [running(id(1)), running(id(2)), reduce(id(3)), running(container(attempt(7, 1), 1))];
+    desk.beat("h0", 4096, Some(&on_h0));
+    desk.beat("h1", 1024, Some(&[running(id(4))]));
+    desk.publish();
+    let held_on_h0 = desk.leases().iter().filter(|lease| lease.1 == "h0").count() as u64;
+    assert!(held_on_h0 > 0, "so that leases are lost as well");
+    desk.settings.lease_ttl = Micros::from_secs(1_000);
+    for _ in 0..61 {
+        desk.now = desk.now.plus(Micros::from_secs(1));
+        desk.beat("h1", 1024, Some(&[running(id(4))]));
+    }
+    desk.publish();
+    desk.pass(Micros(0)); // leases expired at 30 s are swept in the same tick, before nodes are looked at
+    let replaced = desk.replaced();
+    assert_eq!(replaced.len(), 1);
+    let groups: Vec<_> = replaced[0].groups.iter().map(|group| (&*group.name, group.count)).collect();
+    assert_eq!(groups, [("map", 2), ("reduce", 1)]);
+    assert_eq!(replaced[0].constraints.avoid_hosts, ["h0".into()]);
+    assert_eq!(replaced[0].id, "job/replace/h0/1".into());
+    assert_eq!((desk.count(Counter::TasksReplaced), desk.count(Counter::TasksUnknown)), (3, 1));
+    // The node comes back with the same containers and is lost again.
+    desk.beat("h0", 4096, Some(&on_h0));
+    desk.publish();
+    for _ in 0..61 {
+        desk.now = desk.now.plus(Micros::from_secs(1));
+        desk.beat("h1", 1024, Some(&[running(id(4))]));
+    }
+    desk.pass(Micros(0));
+    assert_eq!((desk.count(Counter::NodesLost), desk.replaced().len()), (2, 1), "once is enough");
+}
+
+#[test]
+fn leases_on_a_node_that_left_are_withdrawn_and_their_containers_placed_anew() {
+    let mut desk = Desk::with_nodes(2, 4096);
+    let answer = desk.ask(maps("job", 4));
+    let lost: Vec<_> = answer.decision.hints.iter().filter(|hint| hint.host == "h0".into()).collect();
+    desk.change(Change::Gone("h0".into()));
+    desk.publish();
+    assert!(desk.leases().iter().all(|lease| lease.1 == "h1"));
+    let withdrawn = desk.out.iter().any(|effect| {
+        matches!(effect, Effect::Follow { message: FollowBody::Withdraw { leases, reason: "node_gone", .. }, .. }
+            if leases.len() == lost[0].leases.len())
+    });
+    assert!(withdrawn, "{:?}", desk.out);
+    assert_eq!(desk.replaced()[0].containers(), u64::from(lost[0].count));
+    let again = desk.ask((*desk.replaced()[0]).clone());
+    assert!(again.decision.hints.iter().all(|hint| hint.host == HostName::from("h1")));
+    assert_eq!(again.leases().count(), 2);
+}
+
+#[test]
+fn after_a_restart_silence_counts_from_the_start() {
+    let mut desk = Desk::with_nodes(1, 4096);
+    desk.now = desk.now.plus(Micros::from_secs(3_600));
+    desk.settings.lost_after = Micros::from_secs(20);
+    desk.beat("h0", 0, Some(&[]));
+    desk.ask(maps("job", 1));
+    desk.restart();
+    desk.pass(Micros::from_secs(19));
+    assert_eq!((desk.leases().len(), desk.replaced().len()), (1, 0));
+    desk.pass(Micros::from_secs(2));
+    assert_eq!((desk.leases().len(), desk.replaced().len()), (0, 1), "h0 never registered again");
+    desk.pass(Micros::from_secs(2));
+    assert_eq!(desk.replaced().len(), 1);
+}
