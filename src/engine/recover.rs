@@ -7,7 +7,7 @@ use super::effects::Effects;
 use super::engine::{Engine, RecoverError, RecoveredCounts, Rows};
 use super::generation::Generation;
 use super::history::{History, JobHistory};
-use super::journal::{KeyPart, Table, key_parts};
+use super::journal::{KeyPart, Op, Table, key_parts, text_key};
 use super::lease::{Lease, LeaseRow};
 use super::ledger::Ledger;
 use super::release::Expected;
@@ -20,6 +20,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::sync::Arc;
 
+/// Where the journal keeps the second of the last start.
+const START_KEY: &str = "engine_start";
+
 impl Engine {
     /// An engine from the rows of its journal; none of them: an empty one. Leases whose time has passed are dropped.
     ///
@@ -31,9 +34,10 @@ impl Engine {
         rows: Rows,
         now: Timestamp,
     ) -> Result<(Self, RecoveredCounts), RecoverError> {
-        let mut engine = Self::empty(settings, rules, now);
-        let mut counts = RecoveredCounts::default();
         let of = |table| rows.get(&table).map(Vec::as_slice).unwrap_or_default();
+        let mut engine = Self::empty(settings, rules, now);
+        engine.begin_ids(of(Table::Meta), now)?;
+        let mut counts = RecoveredCounts::default();
         engine.recover_leases(of(Table::Leases), &mut counts, now)?;
         engine.recover_answers(of(Table::Answers), &mut counts, now)?;
         engine.recover_attempts(of(Table::Attempts), &mut counts, now)?;
@@ -62,8 +66,6 @@ impl Engine {
             history: Default::default(),
             releases: Default::default(),
         };
-        // Seconds of the start above a counter: ids of one process never meet those of another.
-        let first = (now.as_millis() / 1_000) << 32;
         Self {
             settings,
             start: now,
@@ -78,12 +80,26 @@ impl Engine {
             routes: Watchers::default(),
             reported: Vec::new(),
             effects: Effects::default(),
-            next_decision: first + 1,
-            next_lease: first + 1,
+            next_decision: 1,
+            next_lease: 1,
             generation: Arc::new(generation),
             changed: true,
             history_written: now,
         }
+    }
+
+    /// Ids are the second of the start above a counter, so that those of one process never meet another's. Of
+    /// two starts within a second, or under a clock that went back, the later takes a second of its own.
+    fn begin_ids(&mut self, rows: &[(Vec<u8>, Vec<u8>)], now: Timestamp) -> Result<(), RecoverError> {
+        let key = text_key(START_KEY);
+        let last = rows.iter().find(|(known, _)| *known == key);
+        let last = last.map(|(_, value)| json::<u32>(Table::Meta, &key, value)).transpose()?;
+        let second = u32::try_from(now.as_millis() / 1_000).unwrap_or(u32::MAX);
+        let start = last.map_or(second, |last| second.max(last.saturating_add(1)));
+        self.next_decision = u64::from(start) << 32 | 1;
+        self.next_lease = self.next_decision;
+        self.effects.journal.push(Op::put(Table::Meta, key, start.to_string()));
+        Ok(())
     }
 
     fn recover_leases(

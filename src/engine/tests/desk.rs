@@ -11,7 +11,7 @@ use crate::engine::{
 };
 use crate::policy::{Policy, registry};
 use crate::units::{AttemptId, Bytes, ContainerId, HostName, LeaseId, Micros, SchedulerKey, Timestamp};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 pub(super) const START: Timestamp = Timestamp(1_700_000_000_000_000);
@@ -151,6 +151,11 @@ impl Desk {
                 other => self.out.push(other),
             }
         }
+    }
+
+    /// Tables with rows, the engine's own facts aside.
+    pub(super) fn tables(&self) -> BTreeSet<Table> {
+        self.rows.keys().map(|(table, _)| *table).filter(|table| *table != Table::Meta).collect()
     }
 
     pub(super) fn count(&self, counter: Counter) -> u64 {
