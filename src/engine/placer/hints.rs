@@ -5,9 +5,9 @@ use super::wait::Advice;
 use super::{PlacerSettings, Row};
 use crate::cluster::Source;
 use crate::engine::decision::{AgeOf, ExclusionNamed, Hint};
+use crate::policy::fallbacks::Fallbacks;
 use crate::policy::{Placement, Share};
 use crate::units::{HostName, NodeIdx, RackPath, Timestamp};
-use std::cmp::Reverse;
 use std::sync::Arc;
 
 /// Hints and the rows that the commit leases, position by position the same containers.
@@ -19,12 +19,18 @@ pub(crate) struct Hints {
 
 impl Hints {
     /// Adds a group's placed containers; `lease`: room is to be taken for them.
-    pub(crate) fn place(&mut self, compiled: &Compiled<'_>, at: usize, shares: &[Share], lease: bool, of: &Outlook) {
-        let mut used: Vec<NodeIdx> = shares.iter().map(|share| share.node).collect();
-        used.sort_unstable();
+    pub(crate) fn place(
+        &mut self,
+        compiled: &Compiled<'_>,
+        at: usize,
+        shares: &[Share],
+        lease: bool,
+        of: &Outlook,
+        best: &Fallbacks<'_, '_>,
+    ) {
         let mut first = 0;
         for share in shares {
-            let fallbacks = next_best(compiled, at, share.node, &used, of.fallbacks);
+            let fallbacks = best.rank(at, share.node, of.fallbacks);
             self.push(compiled, at, (first, share.count, share.node), &fallbacks, lease);
             self.hints.last_mut().expect("it was just pushed").confidence = of.confidence;
             first += share.count;
@@ -84,36 +90,8 @@ pub(crate) struct Outlook {
     pub(crate) fallbacks: usize,
 }
 
-/// Candidates looked at for next best hosts in the whole cluster.
-const LOOKED_AT: usize = 64;
-
 /// Confidence of a waiting container's hint, against a placed one's.
 const WAITING: f64 = 0.5;
-
-/// The next best hosts for containers on `node`: candidates that the group does not use, of the same rack first,
-/// then others, each by room.
-fn next_best(compiled: &Compiled<'_>, at: usize, node: NodeIdx, used: &[NodeIdx], most: usize) -> Vec<NodeIdx> {
-    let (problem, group) = (&compiled.problem, &compiled.problem.groups[at]);
-    if most == 0 {
-        return Vec::new();
-    }
-    let free = |other: &NodeIdx| used.binary_search(other).is_err();
-    let candidate = |other: &NodeIdx| group.candidates.binary_search(other).is_ok();
-    let by_room = |mut nodes: Vec<NodeIdx>| {
-        nodes.sort_by_key(|&node| (Reverse(problem.room(node).memory_mb()), node));
-        nodes
-    };
-    let mates = problem.snapshot.statics.members[problem.snapshot.rack(node).at()].iter().copied();
-    let mut best = by_room(mates.filter(|mate| free(mate) && candidate(mate)).take(LOOKED_AT).collect());
-    if best.len() < most {
-        let start = group.candidates.partition_point(|&other| other < node);
-        let (before, after) = group.candidates.split_at(start);
-        let rest = after.iter().chain(before).copied().take(LOOKED_AT);
-        best.extend(by_room(rest.filter(|other| free(other) && !best.contains(other)).collect()));
-    }
-    best.truncate(most);
-    best
-}
 
 /// How far the hints can be trusted, 0..1: the product over the sources that the request leans on (heartbeats
 /// always, topology always, blocks where it reads input) of

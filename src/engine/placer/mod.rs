@@ -19,6 +19,7 @@ use super::decision::{Decision, Mode, Refusal, TermValues};
 use super::generation::Generation;
 use super::settings::SourceAges;
 use crate::cluster::{Gang, HintRequest, Resource, WhenFull};
+use crate::policy::fallbacks::Fallbacks;
 use crate::policy::{Budget, Ended, GroupProblem, Place, PlaceError, Placement, Policy};
 use crate::units::{DecisionId, Micros, NodeIdx, SchedulerKey, Timestamp};
 use compile::{Compiled, compile};
@@ -127,8 +128,9 @@ pub fn propose(
     let on = chosen.mode == Mode::On;
     let outlook = Outlook { confidence: hints::confidence(&compiled, settings, now), fallbacks: settings.fallbacks };
     let mut hints = Hints::default();
+    let best = Fallbacks::new(&compiled.problem, &placement);
     for (at, shares) in placement.groups.iter().enumerate() {
-        hints.place(&compiled, at, shares, on && !gang_waits, &outlook);
+        hints.place(&compiled, at, shares, on && !gang_waits, &outlook, &best);
         let placed = placement.placed(at);
         let unplaced = compiled.groups[at].count - placed;
         if unplaced == 0 {

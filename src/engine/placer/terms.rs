@@ -3,20 +3,27 @@
 use super::compile::Compiled;
 use super::{Chosen, PlacerSettings, hints};
 use crate::engine::decision::TermValues;
+use crate::policy::terms::evaluate;
 use crate::policy::{Budget, Ended, Place, Placement};
 use std::collections::BTreeMap;
 
 /// The terms of the deciding policy's placement; none where nothing found room.
-pub(crate) fn of(_compiled: &Compiled<'_>, placement: &Placement) -> TermValues {
+pub(crate) fn of(compiled: &Compiled<'_>, placement: &Placement) -> TermValues {
     if placement.placed_all() == 0 {
         return TermValues::default();
     }
     // A policy that follows a rule has no objective: nothing, not zero.
     let rated = placement.objective != 0.0 || !placement.parts.is_empty();
+    let terms = evaluate(&compiled.problem, placement);
+    let known = |term: Option<f64>| term.filter(|value| value.is_finite());
     TermValues {
+        remote_bytes: known(terms.remote_bytes),
+        cross_rack_bytes: known(terms.cross_rack_bytes),
+        core_hops: known(terms.core_hops),
+        worst_link_s: known(terms.worst_link_s),
+        balance: known(terms.balance),
         objective: rated.then_some(placement.objective).filter(|value| value.is_finite()),
         parts: finite(placement.parts.iter().cloned()),
-        ..TermValues::default()
     }
 }
 
