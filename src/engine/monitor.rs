@@ -2,7 +2,7 @@
 
 use super::decision::RememberedRequest;
 use super::settings::EngineSettings;
-use crate::cluster::{Gang, GroupEdge, HintRequest, Model, NodeState};
+use crate::cluster::{Gang, GroupEdge, HintRequest, Model, NodeState, WhenFull};
 use crate::units::{Bytes, GroupIdx, HostName, NodeIdx, RequestId, Timestamp};
 use std::collections::BTreeMap;
 
@@ -73,6 +73,7 @@ pub(crate) fn replacement(
         edges: edges.collect(),
         constraints,
         gang: Gang::UpTo,
+        when_full: WhenFull::Advise, // there is nobody to fail to
         am_host: request.am_host.clone().filter(|am| am != host),
         asks: Vec::new(), // the table of now is the application's to know; rows are made from the groups
         ..HintRequest::clone(request)

@@ -53,6 +53,9 @@ impl Engine {
             self.effects.count(Counter::HistoryEvicted, gone.len() as u64);
             self.effects.journal.extend(self.history.write());
         }
+        for earlier in self.attempts.earlier(event.attempt) {
+            self.end_attempt(earlier, now);
+        }
         self.end_attempt(event.attempt, now);
         self.changed = true;
     }

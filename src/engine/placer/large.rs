@@ -71,10 +71,16 @@ pub(crate) fn check_gang(compiled: &Compiled<'_>) -> Result<(), Refusal> {
 pub(crate) fn holds(compiled: &Compiled<'_>, at: usize) -> u64 {
     let (group, wish) = (&compiled.problem.groups[at], &compiled.groups[at]);
     let snapshot = compiled.problem.snapshot;
+    let nodes = wish.filter.eligible(snapshot).map(|node| {
+        let total = &snapshot.statics.total[node.at()];
+        (node, u64::from(snapshot.rules.how_many(&group.size, total).min(group.max_per_node)))
+    });
+    if group.max_per_rack == u32::MAX {
+        return nodes.map(|(_, on)| on).sum();
+    }
     let mut by_rack: BTreeMap<RackIdx, u64> = BTreeMap::new();
-    for node in wish.filter.eligible(snapshot) {
-        let on = snapshot.rules.how_many(&group.size, &snapshot.statics.total[node.at()]).min(group.max_per_node);
-        *by_rack.entry(snapshot.rack(node)).or_default() += u64::from(on);
+    for (node, on) in nodes {
+        *by_rack.entry(snapshot.rack(node)).or_default() += on;
     }
     by_rack.values().map(|&in_rack| in_rack.min(u64::from(group.max_per_rack))).sum()
 }

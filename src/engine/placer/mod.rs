@@ -126,26 +126,8 @@ pub fn propose(
         (draft.baseline, draft.expected_gain) = compared;
     }
     let on = chosen.mode == Mode::On;
-    let outlook = Outlook { confidence: hints::confidence(&compiled, settings, now), fallbacks: settings.fallbacks };
-    let mut hints = Hints::default();
-    let best = Fallbacks::new(&compiled.problem, &placement);
-    for (at, shares) in placement.groups.iter().enumerate() {
-        hints.place(&compiled, at, shares, on && !gang_waits, &outlook, &best);
-        let placed = placement.placed(at);
-        let unplaced = compiled.groups[at].count - placed;
-        if unplaced == 0 {
-            draft.without_room += if gang_waits { placed } else { 0 };
-            continue;
-        }
-        let held = u32::try_from(large::holds(&compiled, at)).unwrap_or(u32::MAX).max(placed);
-        let next_wave = compiled.groups[at].count.saturating_sub(held);
-        draft.next_wave += next_wave;
-        draft.without_room += unplaced - next_wave + if gang_waits { placed } else { 0 };
-        if request.when_full == WhenFull::Advise {
-            let advice = wait::advise(&compiled, generation, at, unplaced - next_wave, now);
-            hints.advise(&compiled, at, placed, &advice, &outlook);
-        }
-    }
+    let lay = Layout { generation, compiled: &compiled, placement: &placement, lease: on && !gang_waits, gang_waits };
+    let hints = lay.hints(request.when_full, settings, now, &mut draft);
     if on {
         draft.asks = asks::replacement(request, &hints.hints);
     }
@@ -158,6 +140,46 @@ pub fn propose(
     draft.at = now;
     draft.hints = hints.hints;
     Ok(proposal(generation, request, draft, hints.rows))
+}
+
+/// A placement to be told.
+struct Layout<'a> {
+    generation: &'a Generation,
+    compiled: &'a Compiled<'a>,
+    placement: &'a Placement,
+    /// What is placed is to be leased.
+    lease: bool,
+    /// The gang has to be whole and is not: what is placed has no room, either.
+    gang_waits: bool,
+}
+
+impl Layout<'_> {
+    /// Hints for what is placed, and for what waits; counts both in the draft.
+    fn hints(&self, when_full: WhenFull, settings: &PlacerSettings, now: Timestamp, draft: &mut Decision) -> Hints {
+        let compiled = self.compiled;
+        let outlook = Outlook { confidence: hints::confidence(compiled, settings, now), fallbacks: settings.fallbacks };
+        let best = Fallbacks::new(&compiled.problem, self.placement);
+        let mut hints = Hints::default();
+        for (at, shares) in self.placement.groups.iter().enumerate() {
+            hints.place(compiled, at, shares, self.lease, &outlook, &best);
+            let placed = self.placement.placed(at);
+            let unplaced = compiled.groups[at].count - placed;
+            draft.without_room += if self.gang_waits { placed } else { 0 };
+            if unplaced == 0 {
+                continue;
+            }
+            // What even an empty cluster would not hold is another wave's.
+            let held = u32::try_from(large::holds(compiled, at)).unwrap_or(u32::MAX).max(placed);
+            let next_wave = compiled.groups[at].count.saturating_sub(held);
+            draft.next_wave += next_wave;
+            draft.without_room += unplaced - next_wave;
+            if when_full == WhenFull::Advise {
+                let advice = wait::advise(compiled, self.generation, at, unplaced - next_wave, now);
+                hints.advise(compiled, at, placed, &advice, &outlook);
+            }
+        }
+        hints
+    }
 }
 
 impl Proposal {
