@@ -338,8 +338,8 @@ fn answers_beyond_the_limit_are_forgotten_oldest_first_but_not_with_live_leases(
 #[test]
 fn new_size_rules_count_from_the_next_commit() {
     let mut desk = Desk::with_nodes(1, 4096);
-    let mut rules = crate::cluster::SizeRules::default();
-    rules.minimum = crate::cluster::Resource::new(2048, 1);
+    let minimum = crate::cluster::Resource::new(2048, 1);
+    let rules = crate::cluster::SizeRules { minimum, ..crate::cluster::SizeRules::default() };
     desk.change(Change::Rules(rules));
     desk.publish();
     assert_eq!(desk.ask(maps("a", 4)).leases().count(), 2);
