@@ -8,7 +8,7 @@ use super::options::{Options, ReloadHook, Reloaded, Settings};
 use super::outbox::{Outbox, Outboxes};
 use super::pool::Pool;
 use super::registries::{FeedCounts, Registries, RegistryLimits};
-use super::replace::{self, Told};
+use super::replace::{self, Lost, Told};
 use super::settle::Settling;
 use super::watchers::{Watchers, Watching};
 use super::writer::{Shared, Writer};
@@ -93,6 +93,19 @@ pub enum StartError {
     AlreadyRunning(std::path::PathBuf),
 }
 
+fn shared(options: &Options, engine: &Engine, meters: Meters, lost: mpsc::UnboundedSender<Lost>) -> Shared {
+    Shared {
+        generation: ArcSwap::new(engine.generation()),
+        registries: Arc::new(Registries::new(limits(options))),
+        outboxes: Outboxes::default(),
+        follow: ArcSwap::from_pointee(options.settings.follow.clone()),
+        watchers: Watchers::default(),
+        meters,
+        ready: watch::Sender::new(Ready { store: true, stopping: false }),
+        lost,
+    }
+}
+
 fn limits(options: &Options) -> RegistryLimits {
     let feeds = &options.feeds;
     RegistryLimits { nodes: feeds.nodes, datasets: feeds.datasets, blocks: feeds.blocks }
@@ -133,16 +146,7 @@ impl Daemon {
         let pool = Pool::start(&options.pool)?;
         let (door, commands) = Door::new();
         let (lost, lost_tasks) = mpsc::unbounded_channel();
-        let shared = Arc::new(Shared {
-            generation: ArcSwap::new(engine.generation()),
-            registries: Arc::new(Registries::new(limits(options))),
-            outboxes: Outboxes::default(),
-            follow: ArcSwap::from_pointee(options.settings.follow.clone()),
-            watchers: Watchers::default(),
-            meters,
-            ready: watch::Sender::new(Ready { store: true, stopping: false }),
-            lost,
-        });
+        let shared = Arc::new(shared(options, &engine, meters, lost));
         let writer = Writer {
             engine,
             clock,

@@ -181,3 +181,50 @@ async fn a_full_disk_is_unavailable_and_unready_and_what_was_answered_stays() {
     assert!(status.leases >= answered.len() as u64, "{} of {}", status.leases, answered.len());
     program.client.request_hints(request("again", 1, 1, 1_024), SOON).await.unwrap();
 }
+
+#[test]
+fn a_bad_configuration_or_usage_ends_with_two_and_names_file_line_and_key() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("hintd.toml");
+    let run = |arguments: &[&str]| Command::new(env!("CARGO_BIN_EXE_hintd")).args(arguments).output().unwrap();
+    let path = file.to_str().unwrap();
+    std::fs::write(&file, "[listen]\ngrcp = \"127.0.0.1:0\"\n[placer]\nsteps = \"many\"\n").unwrap();
+    for arguments in [&["--config", path, "--check"][..], &["--config", path]] {
+        let output = run(arguments);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        for part in ["hintd.toml", "grcp", "steps", "2", "4"] {
+            assert!(said.contains(part), "\"{said}\" lacks \"{part}\"");
+        }
+    }
+    write_config(folder.path());
+    assert_eq!(run(&["--config", path, "--check"]).status.code(), Some(0));
+    assert_eq!(run(&["--config", "/nowhere.toml"]).status.code(), Some(2));
+    assert_eq!(run(&["--cofnig", path]).status.code(), Some(2));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hangup_reloads_and_a_termination_ends_in_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let port = write_config(folder.path());
+    let mut program = Program::start(folder.path(), port).await;
+    let signal = |name: &str| {
+        let sent = Command::new("kill").arg(name).arg(program.child.id().to_string()).status().unwrap();
+        assert!(sent.success());
+    };
+    signal("-HUP");
+    let began = Instant::now();
+    while program.status().await.counters.get("reloads").copied().unwrap_or(0) == 0 {
+        assert!(began.elapsed() < SOON);
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    signal("-TERM");
+    while began.elapsed() < SOON {
+        if let Some(status) = program.child.try_wait().unwrap() {
+            assert!(status.success(), "{status}");
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    panic!("it did not end");
+}
