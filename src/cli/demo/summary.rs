@@ -212,8 +212,8 @@ impl Finished {
     }
 
     fn terms_text(&self) -> String {
-        let less = |(hinted, default): (f64, f64)| {
-            if default > 0.0 { format!("{:.0} % less", (1.0 - hinted / default) * 100.0) } else { "-".to_owned() }
+        let change = |(hinted, default): (f64, f64)| {
+            if default > 0.0 { format!("{:+.0} %", (hinted / default - 1.0) * 100.0) } else { "-".to_owned() }
         };
         let rows = self.terms().into_iter().map(|row| {
             let unit = row.unit;
@@ -223,11 +223,11 @@ impl Finished {
                 unit(row.median.1),
                 unit(row.mean.0),
                 unit(row.mean.1),
-                less(row.mean),
+                change(row.mean),
                 row.jobs.to_string(),
             ]
         });
-        output::table(["cost of a job", "median", "default", "mean", "default", "mean", "jobs"], 1, rows)
+        output::table(["cost of a job", "median", "default", "mean", "default", "change", "jobs"], 1, rows)
     }
 
     fn promises_text(&self) -> String {
