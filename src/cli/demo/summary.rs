@@ -9,8 +9,11 @@ use crate::wire::v1;
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 
-/// Terms whose medians are shown: name, reader, unit.
-const TERMS: [(&str, fn(&v1::Terms) -> Option<f64>, fn(f64) -> String); 5] = [
+/// A term's name, how to read it, and how to print it.
+type Term = (&'static str, fn(&v1::Terms) -> Option<f64>, fn(f64) -> String);
+
+/// Terms whose medians are shown.
+const TERMS: [Term; 5] = [
     ("remote_bytes", |terms| terms.remote_bytes, output::bytes),
     ("cross_rack_bytes", |terms| terms.cross_rack_bytes, output::bytes),
     ("core_hops", |terms| terms.core_hops, output::digits),
@@ -255,7 +258,7 @@ impl Finished {
 
     fn terms(&self) -> Vec<TermRow> {
         let sets: Vec<&v1::HintSet> = self.story.jobs.values().filter_map(|job| job.hints.first()).collect();
-        let row = |(name, read, unit): (&'static str, fn(&v1::Terms) -> Option<f64>, fn(f64) -> String)| {
+        let row = |(name, read, unit): Term| {
             let both = |set: &&v1::HintSet| Some((read(set.terms.as_ref()?)?, read(set.baseline.as_ref()?)?));
             let pairs: Vec<(f64, f64)> = sets.iter().filter_map(both).collect();
             let (hinted, default): (Vec<f64>, Vec<f64>) = pairs.iter().copied().unzip();
