@@ -149,7 +149,8 @@ impl Story {
         self.output.line(&lines)?;
         self.output.line(
             "\nEach job: where its containers should go (host x containers), and what that costs:\n\
-             input read from other hosts, bytes across racks, core switches crossed, time of the worst link.\n\n",
+             input read from other hosts, bytes across racks, core switches crossed, time of the worst link,\n\
+             and the score by which the policy decides (lower is better).\n\n",
         )
     }
 
@@ -323,7 +324,7 @@ fn cost_lines(hints: &v1::HintSet) -> String {
         let cell = |value: Option<f64>, unit: fn(f64) -> String| value.map_or_else(|| "-".to_owned(), unit);
         let of = |field: fn(&v1::Terms) -> Option<f64>| terms.and_then(field);
         format!(
-            "{:MARGIN$}{name:<8} input {:>8} racks {:>8} hops {:>5} link {:>8} objective {:>7}",
+            "{:MARGIN$}{name:<8} input {:>8} racks {:>8} hops {:>5} link {:>8} score {:>7}",
             "",
             cell(of(|terms| terms.remote_bytes), output::bytes),
             cell(of(|terms| terms.cross_rack_bytes), output::bytes),
