@@ -236,8 +236,8 @@ impl Finished {
     fn promises_text(&self) -> String {
         if self.problems.is_empty() {
             return format!(
-                "Checked all along, and held: no lease given twice, no hint for a node that is gone, no node above its\n\
-                 capacity in YARN's books nor (used + leased, looked at {} times) in the daemon's, every task once.",
+                "Checked all along, and held: no lease given twice, no hint for a node that is gone, no node above\n\
+                 its capacity in YARN's books nor (used + leased, looked at {} times) in the daemon's, every task once.",
                 self.books.checks
             );
         }
