@@ -369,13 +369,20 @@ fn a_running_daemon_answers_every_question() {
     let daemon = Daemon::start(&files);
     std::thread::sleep(Duration::from_millis(100)); // more than one publish
     let status = daemon.document(&["status"]);
-    assert_eq!((&status["ready"], &status["nodes"], &status["links"]), (&json!(true), &json!(8), &json!(16)), "{status}");
+    assert_eq!(
+        (&status["ready"], &status["nodes"], &status["links"]),
+        (&json!(true), &json!(8), &json!(16)),
+        "{status}"
+    );
     assert!(status["process_cpu_s"].as_f64().unwrap() > 0.0 && status["resident_bytes"].as_u64().unwrap() > 1_000_000);
     let nodes = daemon.document(&["nodes", "--host", "node-02"]);
     assert_eq!((&nodes["total"], &nodes["nodes"][0]["total"]["memory_mb"]), (&json!(2), &json!(16384)), "{nodes}");
     assert_eq!(daemon.document(&["links", "--down"])["links"], json!([]));
     assert_eq!(daemon.document(&["policies"])["default_policy"], "container");
-    assert!(daemon.document(&["calibrate", "--input-mb", "4000", "--exchanged-mb", "500", "--containers", "8"])["locality"].is_number());
+    assert!(
+        daemon.document(&["calibrate", "--input-mb", "4000", "--exchanged-mb", "500", "--containers", "8"])["locality"]
+            .is_number()
+    );
 
     let request = files.request(&json!({}));
     let tried = daemon.document(&["whatif", "request", "--file", &request]);
@@ -387,7 +394,10 @@ fn a_running_daemon_answers_every_question() {
     assert_eq!(again["decision_id"], answer["decision_id"], "the same request gets the same answer");
     let id = answer["decision_id"].as_str().unwrap();
     let explained = daemon.document(&["explain", id]);
-    assert_eq!((&explained["hints"], &explained["application_id"]), (&answer["hints"], &json!("application_1700000000000_0001")));
+    assert_eq!(
+        (&explained["hints"], &explained["application_id"]),
+        (&answer["hints"], &json!("application_1700000000000_0001"))
+    );
     assert_eq!(explained["leases"].as_array().unwrap().len(), 6);
     daemon.refuses(&["explain", "0000000000000000"], &["decision"]);
     daemon.refuses(&["whatif", "request", "--file", &request, "--policy", "contaner"], &["container"]);
@@ -397,7 +407,9 @@ fn a_running_daemon_answers_every_question() {
     let other = files.request(&json!({ "id": "r2", "application_id": "application_1700000000000_0002", "seed": 5 }));
     let live = daemon.document(&["whatif", "request", "--file", &other, "--policy", "spread"]);
     let home = document(&["place", "--cluster", &file, "--request", &other, "--policy", "spread"]);
-    let hosts = |answer: &Value| answer["hints"].as_array().unwrap().iter().map(|hint| hint["host"].clone()).collect::<Vec<_>>();
+    let hosts = |answer: &Value| {
+        answer["hints"].as_array().unwrap().iter().map(|hint| hint["host"].clone()).collect::<Vec<_>>()
+    };
     assert_eq!(hosts(&home), hosts(&live), "a live situation taken home gives the same placement");
 }
 
@@ -405,7 +417,20 @@ fn a_running_daemon_answers_every_question() {
 fn a_load_is_measured_at_both_ends() {
     let files = Files::new();
     let daemon = Daemon::start(&files);
-    let args = ["bench", "load", "--target", &daemon.address, "--clients", "2", "--seconds", "1", "--gang", "2", "--policy", "spread"];
+    let args = [
+        "bench",
+        "load",
+        "--target",
+        &daemon.address,
+        "--clients",
+        "2",
+        "--seconds",
+        "1",
+        "--gang",
+        "2",
+        "--policy",
+        "spread",
+    ];
     let figures = daemon.document(&args);
     assert!(figures["requests_per_s"].as_f64().unwrap() > 0.0, "{figures}");
     assert_eq!(figures["errors"], 0, "{figures}");

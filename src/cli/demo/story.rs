@@ -131,7 +131,7 @@ impl Story {
             (
                 "cluster",
                 format!(
-                    "emulated: {} nodes of {} GB in {} racks, {} core switches, {} a node, {}:1 oversubscribed",
+                    "emulated: {} nodes of {} GB in {} racks, {} core switches, {} each, {}:1 oversubscribed",
                     shape.nodes,
                     shape.memory_mb / 1024,
                     shape.racks,
@@ -149,7 +149,8 @@ impl Story {
         self.output.line(&lines)?;
         self.output.line(
             "\nEach job: where its containers should go (host x containers), and what that costs:\n\
-             input read from other hosts, bytes across racks, core switches crossed, time of the worst link.\n\n",
+             input read from other hosts, bytes across racks, core switches crossed, time of the worst link,\n\
+             and the score by which the policy decides (lower is better).\n\n",
         )
     }
 
@@ -172,7 +173,8 @@ impl Story {
                 self.withdrawals += leases;
                 if self.withdrawals <= WITHDRAWALS_TOLD {
                     let name = self.name(job);
-                    return self.event(&format!("{name}: {leases} lease on {host} withdrawn ({reason})"));
+                    return self
+                        .event(&format!("{name}: {} on {host} withdrawn ({reason})", plural(leases as u32, "lease")));
                 }
                 Ok(())
             }
@@ -244,8 +246,9 @@ impl Story {
         let untouched =
             self.jobs.values().filter(|job| job.took.is_none() && !touched.contains(job.name.as_str())).count();
         let line = format!(
-            "YARN gives {host} up too: {containers} containers died; {} jobs were placed anew, {untouched} running ones not touched",
-            touched.len()
+            "YARN gives {host} up too: {containers} containers died; {} placed anew, {} not touched",
+            plural(touched.len() as u32, "job"),
+            plural(untouched as u32, "running job"),
         );
         self.event(&line)
     }
@@ -290,7 +293,8 @@ impl Story {
 
     fn event(&self, text: &str) -> Result<(), Failure> {
         let at = self.started.elapsed().as_secs_f64();
-        self.output.line(&format!("{at:5.1} s  {text}"))
+        let indent = format!("\n{:1$}", "", MARGIN + 2);
+        self.output.line(&format!("{at:5.1} s  {}", wrapped(text, COLUMNS - MARGIN - 2).join(&indent)))
     }
 
     fn name(&self, job: u64) -> String {
@@ -320,7 +324,7 @@ fn cost_lines(hints: &v1::HintSet) -> String {
         let cell = |value: Option<f64>, unit: fn(f64) -> String| value.map_or_else(|| "-".to_owned(), unit);
         let of = |field: fn(&v1::Terms) -> Option<f64>| terms.and_then(field);
         format!(
-            "{:MARGIN$}{name:<8} input {:>8}  racks {:>8}  hops {:>7}  link {:>7}  objective {:>8}",
+            "{:MARGIN$}{name:<8} input {:>8} racks {:>8} hops {:>5} link {:>8} score {:>7}",
             "",
             cell(of(|terms| terms.remote_bytes), output::bytes),
             cell(of(|terms| terms.cross_rack_bytes), output::bytes),
@@ -357,6 +361,23 @@ pub(super) fn hosts_line(hosts: &[(String, u32)], width: usize) -> String {
     line
 }
 
+/// Words in lines of at most `width`.
+fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let line = lines.last_mut().expect("there is always a line");
+        if line.is_empty() {
+            line.push_str(word);
+        } else if line.len() + 1 + word.len() <= width {
+            line.push(' ');
+            line.push_str(word);
+        } else {
+            lines.push(word.to_owned());
+        }
+    }
+    lines
+}
+
 fn plural(count: u32, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
@@ -368,6 +389,13 @@ fn path(vertices: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn long_lines_are_broken_between_words() {
+        assert_eq!(wrapped("one two three", 7), ["one two", "three"]);
+        assert_eq!(wrapped("", 7), [""]);
+        assert_eq!(wrapped("overlong word", 4), ["overlong", "word"]);
+    }
 
     #[test]
     fn a_line_of_hosts_ends_at_the_width_and_says_how_many_are_left() {

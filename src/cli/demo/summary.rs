@@ -9,8 +9,11 @@ use crate::wire::v1;
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 
-/// Terms whose medians are shown: name, reader, unit.
-const TERMS: [(&str, fn(&v1::Terms) -> Option<f64>, fn(f64) -> String); 5] = [
+/// A term's name, how to read it, and how to print it.
+type Term = (&'static str, fn(&v1::Terms) -> Option<f64>, fn(f64) -> String);
+
+/// Terms whose medians are shown.
+const TERMS: [Term; 5] = [
     ("remote_bytes", |terms| terms.remote_bytes, output::bytes),
     ("cross_rack_bytes", |terms| terms.cross_rack_bytes, output::bytes),
     ("core_hops", |terms| terms.core_hops, output::digits),
@@ -212,8 +215,8 @@ impl Finished {
     }
 
     fn terms_text(&self) -> String {
-        let less = |(hinted, default): (f64, f64)| {
-            if default > 0.0 { format!("{:.0} % less", (1.0 - hinted / default) * 100.0) } else { "-".to_owned() }
+        let change = |(hinted, default): (f64, f64)| {
+            if default > 0.0 { format!("{:+.0} %", (hinted / default - 1.0) * 100.0) } else { "-".to_owned() }
         };
         let rows = self.terms().into_iter().map(|row| {
             let unit = row.unit;
@@ -223,18 +226,18 @@ impl Finished {
                 unit(row.median.1),
                 unit(row.mean.0),
                 unit(row.mean.1),
-                less(row.mean),
+                change(row.mean),
                 row.jobs.to_string(),
             ]
         });
-        output::table(["cost of a job", "median", "default", "mean", "default", "mean", "jobs"], 1, rows)
+        output::table(["cost of a job", "median", "default", "mean", "default", "change", "jobs"], 1, rows)
     }
 
     fn promises_text(&self) -> String {
         if self.problems.is_empty() {
             return format!(
-                "Checked all along, and held: no lease given twice, no hint for a node that is gone, no node above its\n\
-                 capacity in YARN's books nor (used + leased, looked at {} times) in the daemon's, every task once.",
+                "Checked all along, and held: no lease given twice, no hint for a node that is gone, no node above\n\
+                 its capacity in YARN's books nor (used + leased, looked at {} times) in the daemon's, every task once.",
                 self.books.checks
             );
         }
@@ -255,7 +258,7 @@ impl Finished {
 
     fn terms(&self) -> Vec<TermRow> {
         let sets: Vec<&v1::HintSet> = self.story.jobs.values().filter_map(|job| job.hints.first()).collect();
-        let row = |(name, read, unit): (&'static str, fn(&v1::Terms) -> Option<f64>, fn(f64) -> String)| {
+        let row = |(name, read, unit): Term| {
             let both = |set: &&v1::HintSet| Some((read(set.terms.as_ref()?)?, read(set.baseline.as_ref()?)?));
             let pairs: Vec<(f64, f64)> = sets.iter().filter_map(both).collect();
             let (hinted, default): (Vec<f64>, Vec<f64>) = pairs.iter().copied().unzip();
