@@ -103,9 +103,10 @@ struct Rates {
     network_known: bool,
 }
 
-/// Weights in proportion to the seconds that each term can cost the application: what reading all input from
-/// other racks takes beyond reading it locally, against what exchanging all bytes across racks takes beyond
-/// exchanging them under one switch.
+/// Weights in proportion to the seconds that each term can cost: what reading all input from other racks takes
+/// beyond reading it locally, against what exchanging all bytes across racks takes beyond exchanging them under
+/// one switch. A second counts whether the application waits for it or keeps an uplink busy for others meanwhile:
+/// input streamed from other racks at a slow disk's pace stalls nobody, and still fills the core.
 #[must_use]
 pub fn calibrate(snapshot: &Snapshot, input: &CalibrateInput) -> Calibrated {
     let rates = Rates::of(snapshot);
@@ -129,8 +130,8 @@ pub fn calibrate(snapshot: &Snapshot, input: &CalibrateInput) -> Calibrated {
             Some(known) => format!("they exchange {} bytes", known.0),
             None => "what they exchange is not known: taken to be as much as they read".to_owned(),
         },
-        format!("reading all of it across racks costs {reading:.1} s more than locally"),
-        format!("exchanging all of it across racks costs {exchanging:.1} s more than under one switch"),
+        format!("reading all of it across racks costs {reading:.1} s of waiting and of busy uplinks"),
+        format!("exchanging all of it across racks costs {exchanging:.1} s of waiting and of busy uplinks"),
     ];
     Calibrated { weights, because }
 }
@@ -146,8 +147,9 @@ fn seconds(rates: &Rates, input: &CalibrateInput) -> (f64, f64) {
     let read = input.input_bytes.map_or(0.0, Bytes::as_f64);
     let exchanged = input.exchanged_bytes.map_or(read, Bytes::as_f64);
     let remote = rates.disk.min(rates.host).min(rates.uplink);
-    let reading = read / containers * (1.0 / remote - 1.0 / rates.disk).max(0.0);
-    let exchanging = exchanged / containers * (1.0 / rates.uplink - 1.0 / rates.host).max(0.0);
+    let occupied = 1.0 / rates.uplink;
+    let reading = read / containers * (occupied + (1.0 / remote - 1.0 / rates.disk).max(0.0));
+    let exchanging = exchanged / containers * (occupied + (1.0 / rates.uplink - 1.0 / rates.host).max(0.0));
     (reading, exchanging)
 }
 
