@@ -1,12 +1,14 @@
 //! The replacement table: the caller's asks by scheduler key, with our hosts in them.
 //!
-//! Rules: counts are absolute, as YARN's are; a host's row counts the containers that name it as preferred or next
-//! best, a rack's row those that name a host of it, the `*` row all containers of the key. Every row allows other
-//! places: a hint never strands a container. Rows of the caller stay, with the larger count of both; a key with
-//! a strict row (`relax_locality = false`) comes back as it came, for it is an order and not a wish.
+//! Rules: counts are absolute, as YARN's are; a host's row counts the containers that name it, a rack's row those
+//! that name a host of it, the `*` row all containers of the key. A container whose room is leased names its host
+//! only: YARN can't rank rows, and would take a next best host as gladly, while the lease keeps the best one free.
+//! One without a lease names its next best hosts, too. Every row allows other places: a hint never strands a
+//! container. Rows of the caller stay, with the larger count of both; a key with a strict row
+//! (`relax_locality = false`) comes back as it came, for it is an order and not a wish.
 
+use super::hints::Hints;
 use crate::cluster::{Ask, HintRequest, TaskGroup};
-use crate::engine::decision::Hint;
 use crate::units::SchedulerKey;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,7 +17,7 @@ use std::sync::Arc;
 const ANY: &str = "*";
 
 /// The table to send instead of the one that came.
-pub(crate) fn replacement(request: &HintRequest, hints: &[Hint]) -> Vec<Ask> {
+pub(crate) fn replacement(request: &HintRequest, hints: &Hints) -> Vec<Ask> {
     let mut keys: Vec<SchedulerKey> = Vec::new();
     for key in request.asks.iter().map(|ask| ask.key).chain(request.groups.iter().map(|group| group.key)) {
         if !keys.contains(&key) {
@@ -25,7 +27,7 @@ pub(crate) fn replacement(request: &HintRequest, hints: &[Hint]) -> Vec<Ask> {
     keys.into_iter().flat_map(|key| rows(request, hints, key)).collect()
 }
 
-fn rows(request: &HintRequest, hints: &[Hint], key: SchedulerKey) -> Vec<Ask> {
+fn rows(request: &HintRequest, hints: &Hints, key: SchedulerKey) -> Vec<Ask> {
     let came: Vec<&Ask> = request.asks.iter().filter(|ask| ask.key == key).collect();
     let groups: Vec<&TaskGroup> = request.groups.iter().filter(|group| group.key == key).collect();
     let strict = came.iter().any(|ask| !ask.relax_locality);
@@ -51,8 +53,10 @@ fn rows(request: &HintRequest, hints: &[Hint], key: SchedulerKey) -> Vec<Ask> {
         let sum = counts.entry((rank(name), Arc::clone(name))).or_default();
         *sum = sum.saturating_add(count);
     };
-    for hint in hints.iter().filter(|hint| groups.iter().any(|group| group.name == hint.group)) {
-        let hosts: BTreeSet<_> = [&hint.host].into_iter().chain(&hint.fallbacks).collect();
+    let here = hints.iter().filter(|(hint, _)| groups.iter().any(|group| group.name == hint.group));
+    for (hint, leased) in here {
+        let others: &[_] = if leased { &[] } else { &hint.fallbacks };
+        let hosts: BTreeSet<_> = [&hint.host].into_iter().chain(others).collect();
         hosts.into_iter().for_each(|host| add(&host.0, hint.count));
         let racks: BTreeSet<_> = hint.racks.iter().collect();
         racks.into_iter().for_each(|rack| add(&rack.0, hint.count));
@@ -71,8 +75,24 @@ fn rank(name: &str) -> u8 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Row;
     use super::*;
+    use crate::cluster::Resource;
+    use crate::engine::decision::Hint;
     use crate::engine::testing::{ask, hint, request};
+    use crate::units::NodeIdx;
+
+    fn hints_of(hints: &[Hint], lease: bool) -> Hints {
+        let row = |hint: &Hint| Row {
+            group: 0,
+            node: NodeIdx(0),
+            count: hint.count,
+            size: Resource::new(1024, 1),
+            key: SchedulerKey { priority: 0, allocation_request_id: -1 },
+            lease,
+        };
+        Hints { hints: hints.to_vec(), rows: hints.iter().map(row).collect() }
+    }
 
     fn told(asks: &[Ask]) -> Vec<(String, u32, bool)> {
         asks.iter().map(|ask| (ask.resource_name.to_string(), ask.count, ask.relax_locality)).collect()
@@ -87,10 +107,13 @@ mod tests {
         let mut asked = request("r", &[("map", 5)]);
         asked.asks = vec![ask(asked.groups[0].key, "*", 5)];
         let hints = [hint("map", "h1", 3, &["h2"], &["/r1"]), hint("map", "h2", 2, &["h3"], &["/r1", "/r2"])];
-        let table = told(&replacement(&asked, &hints));
-        let expected =
+        let table = told(&replacement(&asked, &hints_of(&hints, false)));
+        let waiting =
             [("h1", 3), ("h2", 5), ("h3", 2), ("/r1", 5), ("/r2", 2), ("*", 5)].map(|(name, n)| row(name, n, true));
-        assert_eq!(table, expected);
+        assert_eq!(table, waiting);
+        let table = told(&replacement(&asked, &hints_of(&hints, true)));
+        let leased = [("h1", 3), ("h2", 2), ("/r1", 5), ("/r2", 2), ("*", 5)].map(|(name, n)| row(name, n, true));
+        assert_eq!(table, leased, "where room is leased, YARN is not offered a second choice");
     }
 
     #[test]
@@ -98,7 +121,7 @@ mod tests {
         let mut asked = request("r", &[("map", 1)]);
         let key = asked.groups[0].key;
         asked.asks = vec![ask(key, "h9", 1), ask(key, "/r9", 1), Ask { relax_locality: false, ..ask(key, "*", 1) }];
-        let table = replacement(&asked, &[hint("map", "h1", 1, &[], &["/r1"])]);
+        let table = replacement(&asked, &hints_of(&[hint("map", "h1", 1, &[], &["/r1"])], true));
         assert_eq!(table, asked.asks);
     }
 
@@ -107,7 +130,7 @@ mod tests {
         let mut asked = request("r", &[("map", 1)]);
         let other = SchedulerKey { priority: 99, allocation_request_id: 4 };
         asked.asks = vec![ask(other, "h7", 2), ask(other, "*", 2)];
-        let table = replacement(&asked, &[hint("map", "h1", 1, &[], &["/r1"])]);
+        let table = replacement(&asked, &hints_of(&[hint("map", "h1", 1, &[], &["/r1"])], true));
         assert_eq!(table[..2], asked.asks[..]);
         assert_eq!(told(&table[2..]), [row("h1", 1, true), row("/r1", 1, true), row("*", 1, true)]);
     }
@@ -117,7 +140,7 @@ mod tests {
         let mut asked = request("r", &[("map", 2)]);
         let key = asked.groups[0].key;
         asked.asks = vec![ask(key, "h8", 2), ask(key, "*", 2)];
-        let table = told(&replacement(&asked, &[hint("map", "h1", 2, &[], &["/r1"])]));
+        let table = told(&replacement(&asked, &hints_of(&[hint("map", "h1", 2, &[], &["/r1"])], true)));
         assert_eq!(table, [("h1", 2), ("h8", 2), ("/r1", 2), ("*", 2)].map(|(name, n)| row(name, n, true)));
     }
 }

@@ -284,28 +284,10 @@ pub(crate) fn seed_of(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
-/// The known name with the fewest edits to `name`, if that is few enough to be a slip of the pen.
+/// The known name that `name` was probably meant to be.
 pub(crate) fn nearest<'n>(name: &str, known: impl Iterator<Item = &'n str>) -> Option<String> {
-    let most = 1 + name.chars().count() / 4;
-    let scored = known.take(NEAREST_LOOKED_AT).map(|known| (edits(name, known), known));
-    scored.filter(|(edits, _)| *edits <= most).min().map(|(_, known)| known.to_owned())
+    crate::solve::nearest(name, known.take(NEAREST_LOOKED_AT)).map(str::to_owned)
 }
 
 /// Names looked at for a suggestion: an error should not cost more than an answer.
 const NEAREST_LOOKED_AT: usize = 2_000;
-
-/// Levenshtein's distance.
-fn edits(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let substituted = diagonal + usize::from(x != *y);
-            diagonal = row[j + 1];
-            row[j + 1] = substituted.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()]
-}

@@ -18,6 +18,11 @@ pub(crate) struct Hints {
 }
 
 impl Hints {
+    /// Each hint, and whether room is to be leased for it.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&Hint, bool)> {
+        self.hints.iter().zip(self.rows.iter().map(|row| row.lease))
+    }
+
     /// Adds a group's placed containers; `lease`: room is to be taken for them.
     pub(crate) fn place(
         &mut self,

@@ -129,7 +129,7 @@ pub fn propose(
     let lay = Layout { generation, compiled: &compiled, placement: &placement, lease: on && !gang_waits, gang_waits };
     let hints = lay.hints(request.when_full, settings, now, &mut draft);
     if on {
-        draft.asks = asks::replacement(request, &hints.hints);
+        draft.asks = asks::replacement(request, &hints);
     }
     (draft.ended, draft.steps) = (placement.ended, placement.steps);
     draft.gap = placement.gap.filter(|gap| gap.is_finite());
