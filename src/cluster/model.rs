@@ -257,11 +257,9 @@ impl Model {
     }
 
     fn replace_network(&mut self, network: Option<Arc<Network>>) -> Applied {
-        let applied = self.wires.replace(network);
-        if self.link_loads.keys().any(|link| !self.wires.has_link(link)) {
-            Arc::make_mut(&mut self.link_loads).retain(|link, _| self.wires.has_link(link));
-        }
-        applied
+        // Counters of the old network may mean other links of the same ids; new ones come within seconds.
+        self.link_loads = Arc::default();
+        self.wires.replace(network)
     }
 
     fn set_load(&mut self, link: LinkName, load: LinkLoad) -> Result<(), ModelError> {

@@ -180,9 +180,10 @@ impl Registries {
         Ok(())
     }
 
-    /// Replaces the network; `None`: it is not known any more.
+    /// Replaces the network; `None`: it is not known any more. Counters of the old one are forgotten.
     pub fn network(&self, network: Option<Arc<Network>>) {
         self.wires().replace(network);
+        self.measured().loads.clear();
         self.wake();
     }
 
@@ -212,6 +213,7 @@ impl Registries {
     /// [`Reason::UnknownLink`].
     pub fn remove_link(&self, link: &LinkName) -> Result<(), ItemRefusal> {
         self.wires().remove_link(link)?;
+        self.measured().loads.remove(link);
         self.wake();
         Ok(())
     }
