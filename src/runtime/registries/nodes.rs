@@ -41,7 +41,8 @@ struct Entry {
     rack: Option<RackPath>,
     aliases: Vec<Arc<str>>,
     response_id: Option<u32>,
-    /// What the engine has not taken yet. Of heartbeats in a row the last one stays, of registrations as well.
+    /// What the engine has not taken yet. Of heartbeats in a row the last one stays, of registrations as well, but
+    /// for those with which the node went.
     waiting: Vec<Change>,
     dirty: bool,
 }
@@ -51,6 +52,7 @@ impl Entry {
     fn push(&mut self, change: Change) -> bool {
         if let Some(last) = self.waiting.last_mut()
             && std::mem::discriminant(last) == std::mem::discriminant(&change)
+            && !leaves(last)
         {
             *last = change;
             return true;
@@ -58,7 +60,7 @@ impl Entry {
         if self.waiting.len() == WAITING_MAX {
             // A node that comes and goes within milliseconds: that it went once, and its last life, are enough.
             let last_life = self.waiting.iter().rposition(|change| matches!(change, Change::Register(_)));
-            let went = self.waiting.iter().rposition(|change| matches!(change, Change::Gone(_)));
+            let went = self.waiting.iter().rposition(leaves);
             let kept = went.into_iter().chain(last_life).min().unwrap_or(0);
             self.waiting.drain(..kept);
         }
@@ -212,6 +214,16 @@ impl Nodes {
             self.aliases.insert(Arc::clone(name), host.clone());
         }
         *known = said.to_vec();
+    }
+}
+
+/// Whether the node is gone with it: what ran there is placed anew, so it is never passed over for what came next.
+fn leaves(change: &Change) -> bool {
+    match change {
+        Change::Gone(_) => true,
+        Change::Register(registration) => registration.state.gone(),
+        Change::Heartbeat(heartbeat) => heartbeat.state.gone(),
+        _ => false,
     }
 }
 
