@@ -97,6 +97,25 @@ impl Resource {
     }
 }
 
+/// Ones in a unit as YARN's `ResourceInformation.units` spells it; fractions of one have no place in a count.
+#[must_use]
+pub fn unit(units: &str) -> Option<u64> {
+    Some(match units {
+        "" => 1,
+        "k" => 1_000,
+        "M" => 1_000_000,
+        "G" => 1_000_000_000,
+        "T" => 1_000_000_000_000,
+        "P" => 1_000_000_000_000_000,
+        "Ki" => 1 << 10,
+        "Mi" => 1 << 20,
+        "Gi" => 1 << 30,
+        "Ti" => 1 << 40,
+        "Pi" => 1 << 50,
+        _ => return None,
+    })
+}
+
 /// Names of the kinds in a [`Resource`] row; grows, never shrinks, while a process lives.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResourceKinds(Vec<Arc<str>>);

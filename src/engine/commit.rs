@@ -28,6 +28,11 @@ impl Engine {
             let message = format!("{} is over: {newer} has asked since", request.attempt);
             return CommitOutcome::Refused(Refusal::Invalid { field: "attempt".into(), message });
         }
+        let (leases, most) = (self.ledger.len() as u64 + proposal.wanted(), self.settings.leases_max);
+        if leases > most as u64 {
+            let message = format!("{leases} leases would be held at one time; limits.leases allows {most}");
+            return CommitOutcome::Refused(Refusal::Unavailable { message, retry_after: self.settings.lease_ttl });
+        }
         let short = self.short_of_room(&proposal.rows);
         if !short.is_empty() {
             self.effects.count(Counter::CommitConflicts, 1);
@@ -91,7 +96,7 @@ impl Engine {
     }
 
     fn grant(&mut self, proposal: Proposal, token: Token, now: Timestamp) -> Arc<Answer> {
-        let Proposal { request, digest, conflicts, elapsed, mut draft, rows, .. } = proposal;
+        let Proposal { request, decision, digest, conflicts, elapsed, mut draft, rows, .. } = proposal;
         let on = draft.mode == Mode::On;
         for earlier in self.attempts.earlier(request.attempt) {
             self.end_attempt(earlier, now);
@@ -100,8 +105,8 @@ impl Engine {
         if on && self.attempts.get_mut(request.attempt).is_some_and(|known| known.write()) {
             self.effects.journal.push(attempts::put_token(request.attempt, &token));
         }
-        draft.id = DecisionId(self.next_decision);
-        self.next_decision += 1;
+        draft.id = decision.unwrap_or(DecisionId(self.next_decision));
+        self.next_decision = self.next_decision.max(draft.id.0 + 1);
         (draft.at, draft.conflicts, draft.elapsed) = (now, conflicts, elapsed);
         let live = if on { self.lease_rows(&mut draft, &rows, now) } else { BTreeSet::new() };
         if draft.mode == Mode::Shadow {

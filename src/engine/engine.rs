@@ -116,6 +116,12 @@ pub struct Engine {
 const HISTORY_EVERY: crate::units::Micros = crate::units::Micros::from_secs(2);
 
 impl Engine {
+    /// The lowest decision id that was never given; a caller that draws ids itself draws from here on.
+    #[must_use]
+    pub const fn next_decision(&self) -> DecisionId {
+        DecisionId(self.next_decision)
+    }
+
     /// What requests load.
     #[must_use]
     pub fn generation(&self) -> Arc<Generation> {

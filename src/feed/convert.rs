@@ -1,7 +1,7 @@
 //! Names, amounts, containers and states off the wire: checked for shape, nothing resolved.
 
 use super::{ItemRefusal, Reason};
-use crate::cluster::resource::{AMOUNT_MAX, KINDS_MAX, MEMORY_NAME, VCORES_NAME};
+use crate::cluster::resource::{AMOUNT_MAX, KINDS_MAX, MEMORY_NAME, VCORES_NAME, unit};
 use crate::cluster::{NamedContainer, NamedResource, NodeState};
 use crate::units::{HostName, RackPath, SchedulerKey};
 use crate::wire::{v1, yarn};
@@ -163,7 +163,7 @@ fn in_units(field: &str, kind: &str, entry: &yarn::ResourceInformationProto) -> 
         .map_err(|_| ItemRefusal::new(Reason::Negative, format!("{whole} is {said}, below zero")))?;
     let units = entry.units.as_deref().unwrap_or_default();
     let units = if kind == MEMORY_NAME && units.is_empty() { MEBIBYTES } else { units };
-    let factor = factor(units).ok_or_else(|| {
+    let factor = unit(units).ok_or_else(|| {
         let message = format!("{whole} is in \"{units}\", which is no whole unit from \"\" to \"Pi\"");
         ItemRefusal::new(Reason::Malformed, message)
     })?;
@@ -173,24 +173,6 @@ fn in_units(field: &str, kind: &str, entry: &yarn::ResourceInformationProto) -> 
         .ok()
         .filter(|&total| total <= AMOUNT_MAX)
         .ok_or_else(|| ItemRefusal::new(Reason::TooLarge, format!("{whole} is {said}{units}: at most {AMOUNT_MAX}")))
-}
-
-/// Ones in a unit as YARN's `UnitsConversionUtil` spells them; fractions of one have no place in a count.
-fn factor(units: &str) -> Option<u64> {
-    Some(match units {
-        "" => 1,
-        "k" => 1_000,
-        "M" => 1_000_000,
-        "G" => 1_000_000_000,
-        "T" => 1_000_000_000_000,
-        "P" => 1_000_000_000_000_000,
-        "Ki" => 1 << 10,
-        "Mi" => 1 << 20,
-        "Gi" => 1 << 30,
-        "Ti" => 1 << 40,
-        "Pi" => 1 << 50,
-        _ => return None,
-    })
 }
 
 #[cfg(test)]

@@ -20,6 +20,7 @@ use crate::telemetry::metrics::ReloadResult;
 use crate::units::{AttemptId, DecisionId, LeaseId, Micros, Timestamp};
 use arc_swap::ArcSwap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tokio::sync::{Mutex, mpsc, watch};
@@ -42,6 +43,8 @@ pub(super) struct Inner {
     pub(super) settings: ArcSwap<Settings>,
     pub(super) clock: Clock,
     instance: Arc<str>,
+    /// The next decision's id: drawn when a request comes in, so that every line it logs can carry it.
+    decisions: AtomicU64,
     stopping: CancellationToken,
     reload: Option<ReloadHook>,
     /// Reloads run one after another.
@@ -141,6 +144,7 @@ impl Daemon {
             answers = recovered.answers,
             "recovered from the journal"
         );
+        let decisions = AtomicU64::new(engine.next_decision().0);
         let meters = Meters::new(metrics);
         let journal = GroupCommit::start(journal, group_options(options, &meters))?;
         let pool = Pool::start(&options.pool)?;
@@ -173,6 +177,7 @@ impl Daemon {
             settings: ArcSwap::from_pointee(options.settings.clone()),
             clock,
             instance: format!("{:016x}", rand::random::<u64>()).into(),
+            decisions,
             stopping: CancellationToken::new(),
             reload: options.reload.clone(),
             reloading: Mutex::new(()),
@@ -180,6 +185,12 @@ impl Daemon {
         }));
         tokio::spawn(replace::run(daemon.clone(), lost_tasks));
         Ok((daemon.clone(), Ending { engine, daemon, recovered }))
+    }
+
+    /// Draws the id of a decision to be made.
+    #[must_use]
+    pub fn next_decision(&self) -> DecisionId {
+        DecisionId(self.0.decisions.fetch_add(1, Ordering::Relaxed))
     }
 
     /// What requests load: one consistent picture.

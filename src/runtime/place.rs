@@ -7,7 +7,7 @@ use super::pool::Turn;
 use crate::cluster::HintRequest;
 use crate::engine::{Answer, Chosen, Generation, Mode, PlacerSettings, Proposal, Refusal, Token, propose};
 use crate::telemetry::metrics::Stage;
-use crate::units::{Micros, RequestId};
+use crate::units::{DecisionId, Micros, RequestId};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -24,12 +24,13 @@ struct Journey {
     settings: Arc<Settings>,
     mode: Mode,
     policy: &'static str,
+    decision: DecisionId,
     began: Instant,
     deadline: Instant,
 }
 
 impl Daemon {
-    /// Answers a request; with `what_if` nothing is leased and nothing remembered.
+    /// Answers a request as `decision`; with `what_if` nothing is leased and nothing remembered.
     ///
     /// # Errors
     /// Whatever [`Refusal`] says; [`Refusal::DeadlineExceeded`] at the latest at `deadline`.
@@ -37,19 +38,20 @@ impl Daemon {
         &self,
         request: HintRequest,
         digest: u64,
+        decision: DecisionId,
         deadline: Instant,
         what_if: bool,
     ) -> Result<Arc<Answer>, Refusal> {
         let began = Instant::now();
         let answer = async {
             if what_if {
-                return self.what_if(Arc::new(request), deadline).await;
+                return self.what_if(Arc::new(request), decision, deadline).await;
             }
             self.check_ready()?;
             if let Some(answer) = self.lookup(request.id.clone(), digest).await? {
                 return Ok(answer);
             }
-            self.place(&Arc::new(request), digest, deadline).await
+            self.place(&Arc::new(request), digest, decision, deadline).await
         };
         let found = tokio::time::timeout_at(deadline.into(), answer).await;
         let found = found.unwrap_or_else(|_| Err(passed(began, deadline)));
@@ -63,8 +65,13 @@ impl Daemon {
         self.0.door.ask(|reply| Command::Lookup(id, digest, reply)).await?
     }
 
-    async fn what_if(&self, request: Arc<HintRequest>, deadline: Instant) -> Result<Arc<Answer>, Refusal> {
-        let journey = self.journey(&request, deadline)?;
+    async fn what_if(
+        &self,
+        request: Arc<HintRequest>,
+        decision: DecisionId,
+        deadline: Instant,
+    ) -> Result<Arc<Answer>, Refusal> {
+        let journey = self.journey(&request, decision, deadline)?;
         let mut proposal = self.propose(&journey, 0).await?;
         proposal.elapsed = micros(journey.began.elapsed());
         Ok(Arc::new(Answer { decision: proposal.preview(), token: Token("".into()), digest: 0 }))
@@ -75,9 +82,10 @@ impl Daemon {
         &self,
         request: &Arc<HintRequest>,
         digest: u64,
+        decision: DecisionId,
         deadline: Instant,
     ) -> Result<Arc<Answer>, Refusal> {
-        let journey = self.journey(request, deadline)?;
+        let journey = self.journey(request, decision, deadline)?;
         let retries = journey.settings.placer.retries;
         let mut conflicts = 0;
         loop {
@@ -85,6 +93,7 @@ impl Daemon {
             let mut proposal = self.propose(&journey, conflicts).await?;
             // Another try would take as long again: where that is too late, this is the last.
             let late = tried.elapsed() * 2 > deadline.saturating_duration_since(Instant::now());
+            proposal.decision = Some(journey.decision);
             proposal.digest = digest;
             proposal.conflicts = conflicts;
             proposal.last_try = late || conflicts >= retries;
@@ -109,10 +118,11 @@ impl Daemon {
         }
     }
 
-    fn journey(&self, request: &Arc<HintRequest>, deadline: Instant) -> Result<Journey, Refusal> {
+    fn journey(&self, request: &Arc<HintRequest>, decision: DecisionId, deadline: Instant) -> Result<Journey, Refusal> {
         let settings = self.settings();
         let (mode, policy) = settings.choose(&request.queue, &request.framework, request.policy.as_deref())?;
-        Ok(Journey { request: Arc::clone(request), settings, mode, policy, began: Instant::now(), deadline })
+        let (request, began) = (Arc::clone(request), Instant::now());
+        Ok(Journey { request, settings, mode, policy, decision, began, deadline })
     }
 
     /// One search on the pool, on the generation of this moment.

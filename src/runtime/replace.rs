@@ -75,7 +75,7 @@ async fn again(daemon: &Daemon, request: &Arc<HintRequest>) -> Result<Arc<Answer
     let mut tries = 1;
     loop {
         let deadline = Instant::now() + daemon.settings().placer.deadline_default;
-        match daemon.place(request, 0, deadline).await {
+        match daemon.place(request, 0, daemon.next_decision(), deadline).await {
             Err(Refusal::Unavailable { .. } | Refusal::DeadlineExceeded(_)) if tries < TRIES => {
                 tries += 1;
                 tokio::time::sleep(PAUSE * tries).await;

@@ -136,23 +136,26 @@ pub(super) async fn hints(
     let settings = daemon.settings();
     let deadline = received + time_left(request.get_ref().deadline_ms, request.metadata(), &settings.placer);
     let wire = request.into_inner();
+    let own = daemon.next_decision();
     let span = tracing::info_span!(
         "request",
         request_id = %wire.request_id.chars().take(64).collect::<String>(),
         application = %wire.application_id.chars().take(64).collect::<String>(),
-        decision_id = tracing::field::Empty,
+        decision_id = %own,
     );
     let answer = async {
         let core = convert::request(&wire, &settings.limits).inspect_err(|refusal| {
             daemon.meters().refused(super::status::code(refusal).1);
         })?;
-        daemon.request(core, convert::digest(&wire), deadline, what_if).await
+        daemon.request(core, convert::digest(&wire), own, deadline, what_if).await
     };
     let answer = async {
         match answer.await {
             Ok(answer) => {
                 let decision = &answer.decision;
-                tracing::Span::current().record("decision_id", tracing::field::display(decision.id));
+                if decision.id != own && !what_if {
+                    tracing::info!(first = %decision.id, "a repeat: answered as it was then");
+                }
                 tracing::info!(policy = %decision.policy, hints = decision.hints.len(),
                     without_room = decision.without_room, took = ?received.elapsed(), "answered");
                 Ok((convert::hint_set(decision), answer.token.0.to_string()))

@@ -1,6 +1,7 @@
 //! What bad requests get: the right code, a message that names the value, and nothing leased.
 
-use crate::world::{SOON, World, refusal, request, resource};
+use crate::world::{SOON, World, hello, refusal, request, resource};
+use hintd::client::FeedSender;
 use hintd::wire::{v1, yarn};
 use prost::Message as _;
 use std::time::Duration;
@@ -85,6 +86,18 @@ async fn an_unknown_input_path_is_refused_once_datasets_are_known_and_degrades_b
     wire.input_paths = vec!["/data/none".into()];
     let answer = world.hints(wire.clone()).await;
     assert!(answer.hints.unwrap().degraded.contains(&"no_blocks".to_owned()));
+    let mut datasets: FeedSender<v1::DatasetItem> = world.client.feed(hello()).await.unwrap();
+    let block = v1::DatasetBlock { block_id: 1, bytes: 7, hosts: vec![] };
+    let put = v1::dataset_item::Item::Put(v1::Dataset { path: "/data/nine".into(), blocks: vec![block] });
+    datasets.send(v1::DatasetItem { number: 0, item: Some(put) }).await.unwrap();
+    assert!(datasets.settle().await.unwrap().refused.is_empty());
+    world.until("the dataset is known", |status| status.datasets == 1).await;
+    wire.request_id = "after".into();
+    let (code, message) = world.refused(wire.clone()).await;
+    assert_eq!(code, Code::NotFound);
+    assert!(message.contains("path \"/data/none\"") && message.contains("\"/data/nine\""), "{message}");
+    wire.input_paths = vec!["/data/nine".into()];
+    world.hints(wire).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

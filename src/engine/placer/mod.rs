@@ -60,12 +60,15 @@ impl Default for PlacerSettings {
     }
 }
 
-/// A placement that waits for its commit. The caller sets [`Proposal::digest`], [`Proposal::conflicts`],
-/// [`Proposal::elapsed`] and [`Proposal::last_try`]; the rest is the placer's.
+/// A placement that waits for its commit. The caller sets [`Proposal::decision`], [`Proposal::digest`],
+/// [`Proposal::conflicts`], [`Proposal::elapsed`] and [`Proposal::last_try`]; the rest is the placer's.
 #[derive(Debug, Clone)]
 pub struct Proposal {
     /// What was asked.
     pub request: Arc<HintRequest>,
+    /// Id that the caller drew from [`Engine::next_decision`](crate::engine::Engine::next_decision) on; `None`: the
+    /// engine gives one.
+    pub decision: Option<DecisionId>,
     /// Stable hash of the request's body, for idempotency.
     pub digest: u64,
     /// Commits that lost before this one.
@@ -273,6 +276,7 @@ fn blank(generation: &Generation, request: &HintRequest, chosen: &Chosen<'_>) ->
 fn proposal(generation: &Generation, request: &Arc<HintRequest>, draft: Decision, rows: Vec<Row>) -> Proposal {
     Proposal {
         request: Arc::clone(request),
+        decision: None,
         digest: 0,
         conflicts: 0,
         elapsed: Micros::ZERO,

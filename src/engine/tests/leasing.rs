@@ -5,7 +5,7 @@ use crate::cluster::{Change, Gang, WhenFull};
 use crate::engine::journal::Table;
 use crate::engine::testing::attempt;
 use crate::engine::{CommitOutcome, Counter, Effect, FollowBody, Mode, Refusal, Released, TaskWhat, Token};
-use crate::units::{AttemptId, LeaseId, Micros};
+use crate::units::{AttemptId, DecisionId, LeaseId, Micros};
 use std::sync::Arc;
 
 const ONE: fn() -> AttemptId = || attempt(1, 1);
@@ -343,4 +343,28 @@ fn new_size_rules_count_from_the_next_commit() {
     desk.change(Change::Rules(rules));
     desk.publish();
     assert_eq!(desk.ask(maps("a", 4)).leases().count(), 2);
+}
+
+#[test]
+fn leases_beyond_the_limit_are_refused_as_overload() {
+    let mut desk = Desk::with_nodes(1, 8192);
+    desk.settings.leases_max = 3;
+    desk.engine.reload(desk.settings.clone(), desk.now);
+    desk.ask(maps("a", 2));
+    let proposal = desk.propose(&Arc::new(maps("b", 2))).unwrap();
+    let CommitOutcome::Refused(refusal) = desk.commit(proposal) else { panic!("over the limit") };
+    assert!(matches!(&refusal, Refusal::Unavailable { message, .. } if message.contains("allows 3")), "{refusal}");
+    desk.ask(maps("c", 1));
+    assert_eq!(desk.leases().len(), 3);
+}
+
+#[test]
+fn a_decision_keeps_the_id_it_was_drawn_and_the_next_lies_above() {
+    let mut desk = Desk::with_nodes(1, 8192);
+    let drawn = DecisionId(desk.engine.next_decision().0 + 5);
+    let mut proposal = desk.propose(&Arc::new(maps("a", 1))).unwrap();
+    proposal.decision = Some(drawn);
+    let CommitOutcome::Committed(answer) = desk.commit(proposal) else { panic!("there is room") };
+    assert_eq!(answer.decision.id, drawn);
+    assert!(desk.ask(maps("b", 1)).decision.id > drawn);
 }

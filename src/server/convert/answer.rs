@@ -11,7 +11,8 @@ use crate::wire::v1;
 #[must_use]
 pub fn hint_set(decision: &Decision) -> v1::HintSet {
     v1::HintSet {
-        decision_id: decision.id.to_string(),
+        // A what-if is remembered nowhere: there is nothing to ask for by an id.
+        decision_id: if decision.id.0 == 0 { String::new() } else { decision.id.to_string() },
         request_id: decision.request.to_string(),
         snapshot_version: decision.snapshot.0,
         policy: decision.policy.to_string(),

@@ -2,30 +2,12 @@
 
 use super::field::{invalid, named, text};
 use super::request::Limits;
-use crate::cluster::resource::{KINDS_MAX, MEMORY_NAME, VCORES_NAME};
+use crate::cluster::resource::{KINDS_MAX, MEMORY_NAME, VCORES_NAME, unit};
 use crate::cluster::{Ask, NamedResource};
 use crate::engine::Refusal;
 use crate::units::SchedulerKey;
 use crate::wire::yarn;
 use std::sync::Arc;
-
-/// Factor of a unit as `ResourceInformation.units` spells it; fractions of one are not spoken here.
-fn factor(units: &str) -> Option<u64> {
-    Some(match units {
-        "" => 1,
-        "k" => 1_000,
-        "M" => 1_000_000,
-        "G" => 1_000_000_000,
-        "T" => 1_000_000_000_000,
-        "P" => 1_000_000_000_000_000,
-        "Ki" => 1 << 10,
-        "Mi" => 1 << 20,
-        "Gi" => 1 << 30,
-        "Ti" => 1 << 40,
-        "Pi" => 1 << 50,
-        _ => return None,
-    })
-}
 
 /// A container's size: memory above zero, nothing negative, nothing that overflows.
 pub(super) fn size(field: &str, wire: Option<&yarn::ResourceProto>, limits: &Limits) -> Result<NamedResource, Refusal> {
@@ -76,7 +58,7 @@ fn in_units(path: &str, entry: &yarn::ResourceInformationProto) -> Result<u64, R
     let value = amount(&format!("{path}.value"), entry.value.unwrap_or(0))?;
     let units = entry.units.as_deref().unwrap_or("");
     let units = if entry.key == MEMORY_NAME && units.is_empty() { "Mi" } else { units };
-    let factor = factor(units).ok_or_else(|| {
+    let factor = unit(units).ok_or_else(|| {
         invalid(format!("{path}.units"), format!("\"{units}\" is no unit; whole ones from \"\" to \"Pi\" are"))
     })?;
     value
