@@ -1,7 +1,7 @@
 //! Configuration: `config/hintd.toml` read, checked across keys, and then never checked again.
 //!
 //! Every problem of a file is reported in one run with file, line and key; a configuration that
-//! does not pass changes nothing. Each default is named and reasoned in [`parse`]'s sections and
+//! does not pass changes nothing. Each default is named and reasoned in `parse.rs` and
 //! repeated, commented, in `config/hintd.toml`, which a test holds against them.
 
 mod parse;
