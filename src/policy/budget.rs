@@ -7,6 +7,7 @@ pub struct Budget<'a> {
     used: u64,
     stop: &'a mut dyn FnMut() -> bool,
     stopped: bool,
+    looks: u64,
 }
 
 /// Steps between two looks at the probe: a look reads a clock (some 25 ns) and a step costs as much.
@@ -21,7 +22,7 @@ impl std::fmt::Debug for Budget<'_> {
 impl<'a> Budget<'a> {
     /// At most `limit` steps, and no more once `stop` says so.
     pub fn new(limit: u64, stop: &'a mut dyn FnMut() -> bool) -> Self {
-        Self { limit, used: 0, stop, stopped: false }
+        Self { limit, used: 0, stop, stopped: false, looks: 0 }
     }
 
     /// Takes one step; false: stop now, the step is not to be taken.
@@ -35,6 +36,14 @@ impl<'a> Budget<'a> {
         }
         self.used += 1;
         true
+    }
+
+    /// Whether the probe says to stop, without taking a step: for rules that run to their end and have nothing to
+    /// search, but may have much to do.
+    pub fn over(&mut self) -> bool {
+        self.stopped = self.stopped || (self.looks.is_multiple_of(PROBE_EVERY) && (self.stop)());
+        self.looks += 1;
+        self.stopped
     }
 
     /// Steps taken: replay with this limit gives the same answer.
@@ -67,6 +76,18 @@ mod tests {
         assert!(budget.step() && budget.step() && budget.step());
         assert!(!budget.step());
         assert_eq!((budget.used(), budget.left(), budget.stopped()), (3, 0, false));
+    }
+
+    #[test]
+    fn a_rule_that_takes_no_steps_can_be_stopped_as_well() {
+        let mut looks = 0;
+        let mut stop = || {
+            looks += 1;
+            looks > 1
+        };
+        let mut budget = Budget::new(0, &mut stop);
+        let went_on = (0..1_000).take_while(|_| !budget.over()).count();
+        assert_eq!((went_on, budget.used(), budget.stopped()), (PROBE_EVERY as usize, 0, true));
     }
 
     #[test]

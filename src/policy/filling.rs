@@ -1,5 +1,6 @@
 //! A placement in the making: what is left of room and bounds while containers are put down one by one.
 
+use super::budget::Budget;
 use super::place::{Ended, Placement, Share};
 use super::problem::PlaceProblem;
 use crate::cluster::Resource;
@@ -69,10 +70,11 @@ impl<'p, 's> Filling<'p, 's> {
         filling.tasks.push((task, node));
     }
 
-    /// The placement of a policy that follows a rule and has no objective.
-    pub(crate) fn finish(self, steps: u64) -> Placement {
+    /// The placement of a policy that follows a rule and has no objective; cut short where the probe stopped it.
+    pub(crate) fn finish(self, budget: &Budget<'_>) -> Placement {
         let groups = self.groups.into_iter().map(|group| shares(group.tasks)).collect();
-        Placement { groups, objective: 0.0, parts: Vec::new(), ended: Ended::Complete, gap: None, steps }
+        let ended = if budget.stopped() { Ended::Deadline } else { Ended::Complete };
+        Placement { groups, objective: 0.0, parts: Vec::new(), ended, gap: None, steps: budget.used() }
     }
 }
 

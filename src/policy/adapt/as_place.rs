@@ -48,7 +48,7 @@ impl<D: Dispatch> Place for OfferInTurn<D> {
             idle += 1;
             for &node in &nodes {
                 if waiting.is_empty() || !budget.step() {
-                    return Ok(filling.finish(budget.used()));
+                    return Ok(filling.finish(budget));
                 }
                 let offer = Offer { node, free: filling.room(node) };
                 for advice in self.dispatcher.offer(&mut state, &offer, &view) {
@@ -65,7 +65,7 @@ impl<D: Dispatch> Place for OfferInTurn<D> {
                 }
             }
         }
-        Ok(filling.finish(budget.used()))
+        Ok(filling.finish(budget))
     }
 }
 

@@ -95,9 +95,9 @@ impl Place for Capacity {
         for group in by_priority(problem) {
             let asks = Asks::of(problem, group);
             let mut burst = Burst { problem, group, params: &self.params, cluster, asks, missed: 0 };
-            burst.run(&mut filling);
+            burst.run(&mut filling, budget);
         }
-        Ok(filling.finish(budget.used()))
+        Ok(filling.finish(budget))
     }
 }
 
@@ -162,7 +162,7 @@ struct Burst<'p, 's> {
 }
 
 impl Burst<'_, '_> {
-    fn run(&mut self, filling: &mut Filling<'_, '_>) {
+    fn run(&mut self, filling: &mut Filling<'_, '_>, budget: &mut Budget<'_>) {
         let candidates = &self.problem.groups[self.group].candidates;
         if candidates.is_empty() {
             return;
@@ -171,7 +171,7 @@ impl Burst<'_, '_> {
         let mut at = start;
         // Ends when a whole round met no room: waiting alone is bounded by the delays.
         let mut without_room = 0;
-        while self.asks.pending > 0 && without_room < candidates.len() {
+        while self.asks.pending > 0 && without_room < candidates.len() && !budget.over() {
             let node = candidates[at];
             if filling.fits(self.group, node) {
                 without_room = 0;

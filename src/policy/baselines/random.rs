@@ -65,6 +65,9 @@ impl Place for Random {
             let mut open: Vec<NodeIdx> = bounds.candidates.to_vec();
             let mut used: Vec<NodeIdx> = Vec::new();
             for task in 0..bounds.count {
+                if budget.over() {
+                    break;
+                }
                 let Some(at) = draw(&mut random, &mut open, &mut used, |node| filling.fits(group, node)) else { break };
                 filling.put(group, task, open[at]);
                 if bounds.spread {
@@ -72,7 +75,7 @@ impl Place for Random {
                 }
             }
         }
-        Ok(filling.finish(budget.used()))
+        Ok(filling.finish(budget))
     }
 }
 

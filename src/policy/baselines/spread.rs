@@ -69,7 +69,7 @@ impl Place for Spread {
                 fill(problem, &mut filling, group);
             }
         }
-        Ok(filling.finish(budget.used()))
+        Ok(filling.finish(budget))
     }
 }
 
