@@ -70,7 +70,7 @@ pub enum StartError {
     Recover(#[from] RecoverError),
     /// The system gives no threads.
     #[error("the placer's threads can't be started")]
-    Pool(#[from] rayon::ThreadPoolBuildError),
+    Pool(#[source] std::io::Error),
     /// The system gives no thread.
     #[error("the engine's thread can't be started")]
     Thread(#[source] std::io::Error),
@@ -147,7 +147,7 @@ impl Daemon {
         );
         let meters = Meters::new(metrics);
         let journal = GroupCommit::start(journal, group_options(options, &meters))?;
-        let pool = Pool::start(&options.pool)?;
+        let pool = Pool::start(&options.pool).map_err(StartError::Pool)?;
         let (door, commands) = Door::new();
         let (lost, lost_tasks) = mpsc::unbounded_channel();
         let shared = Arc::new(shared(options, &engine, meters, lost));
