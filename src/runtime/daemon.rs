@@ -3,6 +3,7 @@
 use super::Ready;
 use super::clock::Clock;
 use super::command::{Command, Door, Survey, gone};
+use super::known::Known;
 use super::meters::Meters;
 use super::options::{Options, ReloadHook, Reloaded, Settings};
 use super::outbox::{Outbox, Outboxes};
@@ -72,7 +73,7 @@ pub enum StartError {
     Recover(#[from] RecoverError),
     /// The system gives no threads.
     #[error("the placer's threads can't be started")]
-    Pool(#[from] rayon::ThreadPoolBuildError),
+    Pool(#[source] std::io::Error),
     /// The system gives no thread.
     #[error("the engine's thread can't be started")]
     Thread(#[source] std::io::Error),
@@ -97,6 +98,8 @@ pub enum StartError {
 }
 
 fn shared(options: &Options, engine: &Engine, meters: Meters, lost: mpsc::UnboundedSender<Lost>) -> Shared {
+    let known = Known::default();
+    engine.requests_answered().for_each(|id| known.note(id));
     Shared {
         generation: ArcSwap::new(engine.generation()),
         registries: Arc::new(Registries::new(limits(options))),
@@ -104,6 +107,7 @@ fn shared(options: &Options, engine: &Engine, meters: Meters, lost: mpsc::Unboun
         follow: ArcSwap::from_pointee(options.settings.follow.clone()),
         watchers: Watchers::default(),
         meters,
+        known,
         ready: watch::Sender::new(Ready { store: true, stopping: false }),
         lost,
     }
@@ -147,7 +151,7 @@ impl Daemon {
         let decisions = AtomicU64::new(engine.next_decision().0);
         let meters = Meters::new(metrics);
         let journal = GroupCommit::start(journal, group_options(options, &meters))?;
-        let pool = Pool::start(&options.pool)?;
+        let pool = Pool::start(&options.pool).map_err(StartError::Pool)?;
         let (door, commands) = Door::new();
         let (lost, lost_tasks) = mpsc::unbounded_channel();
         let shared = Arc::new(shared(options, &engine, meters, lost));
