@@ -64,7 +64,7 @@ impl Place for Spread {
             let count = problem.groups[group].count;
             match least(problem, &filling, group, count as usize) {
                 Some(nodes) => (0..count).zip(nodes).for_each(|(task, node)| filling.put(group, task, node)),
-                None => fill(problem, &mut filling, group),
+                None => fill(problem, &mut filling, group, budget),
             }
         }
         Ok(filling.finish(budget))
@@ -118,12 +118,12 @@ fn least(
 }
 
 /// Heap of all candidates, made in linear time; a node comes back with its new rank after each container.
-fn fill(problem: &PlaceProblem<'_>, filling: &mut Filling<'_, '_>, group: usize) {
+fn fill(problem: &PlaceProblem<'_>, filling: &mut Filling<'_, '_>, group: usize, budget: &mut Budget<'_>) {
     let candidates = problem.groups[group].candidates.iter();
     let ranks = candidates.filter_map(|&node| rank(problem, filling, group, node));
     let mut heap: BinaryHeap<Reverse<Rank>> = ranks.map(Reverse).collect();
     let mut task = 0;
-    while task < problem.groups[group].count {
+    while task < problem.groups[group].count && !budget.over() {
         let Some(Reverse((.., node))) = heap.pop() else { break };
         // A rack bound may have been reached since.
         if !filling.fits(group, node) {
@@ -167,11 +167,13 @@ mod tests {
             });
             let mut problem = sample.problem(groups.collect(), vec![], vec![]);
             problem.seed = u64::from(seed);
+            let mut never = || false;
+            let mut budget = Budget::new(0, &mut never);
             let mut filling = Filling::new(&problem);
             for group in by_priority(&problem) {
-                fill(&problem, &mut filling, group);
+                fill(&problem, &mut filling, group, &mut budget);
             }
-            let expected = filling.finish(0).groups;
+            let expected = filling.finish(&budget).groups;
             let column = loads(&sample.snapshot);
             problem.loads = kept.then_some(&column[..]);
             let mut never = || false;
