@@ -64,8 +64,14 @@ async fn serve(config: Config, file: PathBuf) -> anyhow::Result<()> {
     options.reload = Some(config.reload_hook(file.clone()));
     let running = hintd::server::start(&options, metrics.clone()).await?;
     let endpoint = match listen {
-        Some(address) => Some(endpoint(address, metrics, &running.daemon).await?),
         None => None,
+        Some(address) => match endpoint(address, metrics, &running.daemon).await {
+            Ok(endpoint) => Some(endpoint),
+            Err(error) => {
+                running.shutdown().await?;
+                return Err(error);
+            }
+        },
     };
     let changed = watch_file(&file).context("the configuration file can't be watched")?;
     until_stopped(&running.daemon, changed).await?;

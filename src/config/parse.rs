@@ -128,8 +128,12 @@ fn listen(root: &mut Section<'_>, reader: &mut Reader<'_>, limits: &Limits) -> (
             let message = format!(
                 "{address} is not loopback, and there is no TLS yet: set listen.insecure_bind = true to take it all the same"
             );
-            reader.problem(section.at(), &section.key(name), message);
+            reader.problem(section.place(name), &section.key(name), message);
         }
+    }
+    if metrics == Some(listen.grpc) && listen.grpc.port() != 0 {
+        let message = format!("{} is listen.grpc's address as well", listen.grpc);
+        reader.problem(section.place("metrics"), &section.key("metrics"), message);
     }
     section.finish(reader);
     (listen, metrics)
@@ -139,7 +143,7 @@ fn log(root: &mut Section<'_>, reader: &mut Reader<'_>) -> Log {
     let mut section = root.section(reader, "log");
     let level = section.get(reader, "level", "info".to_owned());
     if let Err(error) = check_filter(&level) {
-        reader.problem(section.at(), &section.key("level"), error.to_string());
+        reader.problem(section.place("level"), &section.key("level"), error.to_string());
     }
     let format = section.get(reader, "format", LogFormat::Text);
     section.finish(reader);
@@ -203,7 +207,7 @@ fn yarn(root: &mut Section<'_>, reader: &mut Reader<'_>) -> SizeRules {
     ] {
         if high > 0 && low > high {
             let message = format!("{high} is below the minimum of {low}: no container could ever be allocated");
-            reader.problem(section.at(), &section.key(name), message);
+            reader.problem(section.place(name), &section.key(name), message);
         }
     }
     section.finish(reader);
@@ -231,7 +235,7 @@ fn placer(root: &mut Section<'_>, reader: &mut Reader<'_>) -> (Placer, PoolOptio
             show_duration(placer.deadline_default),
             show_duration(placer.deadline_max)
         );
-        reader.problem(section.at(), &section.key("deadline_default"), message);
+        reader.problem(section.place("deadline_default"), &section.key("deadline_default"), message);
     }
     section.finish(reader);
     (placer, pool)
@@ -263,7 +267,7 @@ fn model(root: &mut Section<'_>, reader: &mut Reader<'_>, engine: &mut EngineSet
         let (lost, stale) = (show_duration(lost_after), show_duration(stale_after));
         let message =
             format!("{lost} is not longer than model.stale_after, {stale}: a node is stale before it is lost");
-        reader.problem(section.at(), &section.key("lost_after"), message);
+        reader.problem(section.place("lost_after"), &section.key("lost_after"), message);
     }
     (engine.stale_after, engine.lost_after) = (micros(stale_after), micros(lost_after));
     let mut ages = section.section(reader, "max_age");
@@ -487,7 +491,9 @@ mod tests {
         let found = problems("[yarn]\nminimum_memory_mb = 9000\n");
         assert!(found[0].contains("8192 is below the minimum of 9000"), "{found:?}");
         let found = problems("[listen]\ngrpc = \"0.0.0.0:8470\"\n");
-        assert!(found[0].contains("insecure_bind"), "{found:?}");
+        assert!(found[0].starts_with("hintd.toml:2: listen.grpc") && found[0].contains("insecure_bind"), "{found:?}");
+        let found = problems("[listen]\nmetrics = \"127.0.0.1:8470\"\n");
+        assert!(found[0].contains("127.0.0.1:8470 is listen.grpc's address as well"), "{found:?}");
         assert!(problems("[listen]\ngrpc = \"0.0.0.0:8470\"\ninsecure_bind = true\n").is_empty());
     }
 

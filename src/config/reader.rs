@@ -73,7 +73,7 @@ pub(super) struct Section<'i> {
     path: String,
     at: usize,
     table: DeTable<'i>,
-    known: Vec<&'static str>,
+    known: Vec<(&'static str, Option<usize>)>,
 }
 
 impl<'i> Section<'i> {
@@ -81,9 +81,15 @@ impl<'i> Section<'i> {
         Self { path: String::new(), at: 0, table: table.into_inner(), known: Vec::new() }
     }
 
-    /// Where the section stands, for rules that span several keys.
+    /// Where the section stands.
     pub(super) const fn at(&self) -> usize {
         self.at
+    }
+
+    /// Where a key that was read stands, for rules that span several keys; the section where it is absent.
+    pub(super) fn place(&self, name: &str) -> usize {
+        let found = self.known.iter().find(|(known, _)| *known == name);
+        found.and_then(|(_, place)| *place).unwrap_or(self.at)
     }
 
     /// The dotted name of a key of this section.
@@ -92,9 +98,9 @@ impl<'i> Section<'i> {
     }
 
     fn take(&mut self, name: &'static str) -> Option<(usize, DeValue<'i>)> {
-        self.known.push(name);
-        let value = self.table.remove(name)?;
-        Some((value.span().start, value.into_inner()))
+        let value = self.table.remove(name);
+        self.known.push((name, value.as_ref().map(|value| value.span().start)));
+        value.map(|value| (value.span().start, value.into_inner()))
     }
 
     /// A sub-table; empty where it is absent.
@@ -180,7 +186,7 @@ impl<'i> Section<'i> {
     /// Refuses every key that was not asked for, naming the nearest known one.
     pub(super) fn finish(self, reader: &mut Reader<'_>) {
         for (name, _) in &self.table {
-            let near = nearest(name.get_ref(), self.known.iter().copied());
+            let near = nearest(name.get_ref(), self.known.iter().map(|(known, _)| *known));
             let hint = near.map(|near| format!("; did you mean \"{near}\"?")).unwrap_or_default();
             reader.problem(name.span().start, &self.key(name.get_ref()), format!("unknown key{hint}"));
         }

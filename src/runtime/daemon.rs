@@ -78,7 +78,7 @@ pub enum StartError {
     #[error("the engine's thread can't be started")]
     Thread(#[source] std::io::Error),
     /// An address can't be taken.
-    #[error("{what} can't listen on {address}: {source}")]
+    #[error("{what} can't listen on {address}")]
     Bind {
         /// grpc or admin.
         what: &'static str,

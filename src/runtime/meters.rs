@@ -134,9 +134,7 @@ impl Meters {
             self.publisher.nodes(state.as_str(), count);
         }
         for (source, feed) in &self.feeds {
-            if let Some(heard) = snapshot.heard.at(*source) {
-                feed.age(Duration::from_micros(now.since(heard).0));
-            }
+            feed.age(snapshot.heard.at(*source).map(|heard| Duration::from_micros(now.since(heard).0)));
         }
     }
 

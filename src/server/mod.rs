@@ -4,6 +4,7 @@
 //! nowhere else; Admin is served on the Unix socket only; every stream ends when the daemon stops.
 
 pub mod admin;
+mod admin_socket;
 pub mod codec;
 pub mod convert;
 mod details;

@@ -1,6 +1,7 @@
 //! Sockets: binding, serving, and the order of a shutdown.
 
 use super::admin::AdminService;
+use super::admin_socket;
 use super::codec::CodecStatus;
 use super::feed::FeedService;
 use super::placement::PlacementService;
@@ -15,10 +16,9 @@ use crate::wire::v1::placement_server::PlacementServer;
 use crate::wire::v1::routes_server::RoutesServer;
 use std::io;
 use std::net::SocketAddr;
-use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
-use tokio::net::{TcpListener, UnixListener, UnixStream};
+use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_stream::wrappers::UnixListenerStream;
 use tonic::service::RoutesBuilder;
@@ -59,7 +59,7 @@ pub async fn start(options: &Options, metrics: Metrics) -> Result<Running, Start
     }
     let tcp = TcpListener::bind(listen.grpc).await.map_err(bind("grpc", listen.grpc.to_string()))?;
     let grpc = tcp.local_addr().map_err(bind("grpc", listen.grpc.to_string()))?;
-    let unix = admin_socket(&listen.admin_socket).await?;
+    let unix = admin_socket::bind(&listen.admin_socket).await?;
     let (daemon, ending) = Daemon::start(options, metrics)?;
     let (reporter, health_service) = tonic_health::server::health_reporter();
     report(&reporter, true).await;
@@ -124,7 +124,7 @@ impl Running {
             }
         }
         self.health.abort();
-        remove_socket(&self.admin);
+        admin_socket::remove(&self.admin);
         let left = deadline.saturating_duration_since(Instant::now()).max(Duration::from_secs(1));
         let ending = self.ending;
         let finished = tokio::task::spawn_blocking(move || ending.finish(left)).await;
@@ -170,34 +170,6 @@ async fn follow_readiness(daemon: Daemon, reporter: HealthReporter) {
         if ready.changed().await.is_err() {
             return;
         }
-    }
-}
-
-/// Binds the admin socket for its owner only. A file that a dead daemon left is replaced; one that
-/// answers is another daemon's.
-async fn admin_socket(path: &Path) -> Result<UnixListener, StartError> {
-    let failed = bind("admin", path.display().to_string());
-    if UnixStream::connect(path).await.is_ok() {
-        return Err(StartError::AlreadyRunning(path.to_path_buf()));
-    }
-    // Bound beside its place and moved there: nobody can connect before the mode is set.
-    let draft = path.with_extension(format!("{}.new", std::process::id()));
-    remove_socket(&draft);
-    let bound = || -> io::Result<UnixListener> {
-        let listener = UnixListener::bind(&draft)?;
-        std::fs::set_permissions(&draft, std::fs::Permissions::from_mode(0o600))?;
-        std::fs::rename(&draft, path)?;
-        Ok(listener)
-    };
-    bound().map_err(failed)
-}
-
-fn remove_socket(path: &Path) {
-    match std::fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            tracing::warn!(path = %path.display(), %error, "a socket's file is left behind");
-        }
-        _ => {}
     }
 }
 

@@ -79,6 +79,9 @@ impl Journal {
     /// [`StoreError::Locked`], [`StoreError::NotAJournal`] and [`StoreError::NewerVersion`] leave the
     /// file as it is; the others name what the disk or the file did.
     pub fn open(path: &Path, options: OpenOptions) -> Result<(Self, Recovered), StoreError> {
+        if let Some(folder) = path.parent().filter(|_| options.create) {
+            fs::create_dir_all(folder).map_err(|error| StoreError::from_io(path, error))?;
+        }
         let created = options.create && create_if_absent(path, &options)?;
         let owned = path.to_path_buf();
         let opener = move || {

@@ -276,9 +276,9 @@ impl FeedMetrics {
         self.items[result as usize].add(count);
     }
 
-    /// The age of the source's newest item.
-    pub fn age(&self, age: Duration) {
-        self.age.set(age);
+    /// The age of the source's newest item; infinite where none was ever heard, so that an alert on age fires then.
+    pub fn age(&self, age: Option<Duration>) {
+        self.age.set(age.map_or(f64::INFINITY, |age| age.as_secs_f64()));
     }
 }
 
@@ -429,7 +429,7 @@ mod tests {
         let feed = metrics.feed("heartbeats");
         feed.items(FeedResult::Accepted, 7);
         feed.items(FeedResult::Late, 2);
-        feed.age(1500 * MS);
+        feed.age(Some(1500 * MS));
         metrics.publisher().published(2 * MS, 9);
         metrics.publisher().nodes("lost", 3);
         let ledger = metrics.ledger();

@@ -180,13 +180,14 @@ fn a_directory_that_cannot_be_written_is_named() {
 }
 
 #[test]
-fn a_missing_directory_and_a_journal_not_to_be_created_are_errors() {
+fn a_missing_directory_is_made_unless_nothing_is_to_be_created() {
     let dir = tempdir().unwrap();
     let missing =
         |error: StoreError| matches!(error, StoreError::Io { source, .. } if source.kind() == ErrorKind::NotFound);
-    assert!(missing(refusal(&dir.path().join("nowhere").join("journal"))));
     let options = OpenOptions { create: false, ..OpenOptions::default() };
-    assert!(missing(Journal::open(&dir.path().join("journal"), options).unwrap_err()));
+    let path = dir.path().join("nowhere").join("journal");
+    assert!(missing(Journal::open(&path, options).unwrap_err()));
+    assert!(Journal::open(&path, OpenOptions::default()).unwrap().1.created);
 }
 
 #[test]
