@@ -5,7 +5,7 @@ use crate::cluster::{Change, Gang, WhenFull};
 use crate::engine::journal::Table;
 use crate::engine::testing::attempt;
 use crate::engine::{CommitOutcome, Counter, Effect, FollowBody, Mode, Refusal, Released, TaskWhat, Token};
-use crate::units::{AttemptId, DecisionId, LeaseId, Micros};
+use crate::units::{AttemptId, DecisionId, LeaseId, Micros, Timestamp};
 use std::sync::Arc;
 
 const ONE: fn() -> AttemptId = || attempt(1, 1);
@@ -271,6 +271,20 @@ fn after_a_restart_leases_hold_room_on_hosts_that_have_not_registered_and_ids_go
     desk.restart();
     assert!(desk.leases().is_empty());
     assert!(!desk.tables().contains(&Table::Leases), "expired ones leave the journal");
+}
+
+#[test]
+fn under_a_clock_that_went_back_no_lease_outlives_its_time() {
+    let mut desk = Desk::with_nodes(1, 4096);
+    desk.ask(maps("a", 1));
+    desk.now = Timestamp(desk.now.0 - Micros::from_secs(3_600).0);
+    desk.restart();
+    desk.pass(Micros(desk.settings.lease_ttl.0 - 1));
+    desk.restart();
+    assert_eq!(desk.leases().len(), 1);
+    desk.pass(Micros(1));
+    assert_eq!((desk.leases().len(), desk.count(Counter::LeasesExpired)), (0, 1));
+    assert!(!desk.tables().contains(&Table::Leases));
 }
 
 #[test]
