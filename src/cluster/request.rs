@@ -144,6 +144,20 @@ pub enum WhenFull {
     Fail,
 }
 
+impl TaskGroup {
+    /// Whether YARN's containers for both are alike: of the same size, on nodes of the same label.
+    #[must_use]
+    pub fn is_like(&self, other: &Self) -> bool {
+        let amount = |of: &NamedResource, name: &str| {
+            of.named.iter().find(|(known, _)| &**known == name).map_or(0, |&(_, amount)| amount)
+        };
+        let (a, b) = (&self.size, &other.size);
+        let mut names = a.named.iter().chain(&b.named).map(|(name, _)| name);
+        (a.memory_mb, a.vcores, &self.label) == (b.memory_mb, b.vcores, &other.label)
+            && names.all(|name| amount(a, name) == amount(b, name))
+    }
+}
+
 impl HintRequest {
     /// Containers wanted by all groups.
     #[must_use]
