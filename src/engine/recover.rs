@@ -123,7 +123,7 @@ impl Engine {
             let node = self.model.intern_host(&row.host);
             let host = row.host.clone();
             // Under a clock that went back, what was promised for seconds would hold for as long as it went back.
-            let latest = now.plus(self.settings.lease_ttl);
+            let latest = now.plus(self.settings.lasts(row.confirmed.is_some()));
             let late = row.expires > latest;
             row.expires = row.expires.min(latest);
             let lease = row.into_lease(LeaseId(id), node, size);

@@ -382,3 +382,58 @@ fn a_decision_keeps_the_id_it_was_drawn_and_the_next_lies_above() {
     assert_eq!(answer.decision.id, drawn);
     assert!(desk.ask(maps("b", 1)).decision.id > drawn);
 }
+
+#[test]
+fn a_confirmed_lease_outlives_its_time_while_its_container_starts_but_not_for_ever() {
+    let mut desk = Desk::with_nodes(1, 2048);
+    let answer = desk.ask(maps("a", 2));
+    let leases: Vec<LeaseId> = answer.leases().collect();
+    desk.pass(Micros::from_secs(20));
+    desk.allocated("h0", container(ONE(), 7), Some(leases[0]));
+    let waits = Micros(desk.settings.lease_ttl.0 * 10);
+    let beat_and_pass = |desk: &mut Desk, span: Micros| {
+        desk.now = desk.now.plus(span);
+        desk.beat("h0", 0, Some(&[]));
+        desk.pass(Micros(0));
+        desk.publish();
+    };
+    beat_and_pass(&mut desk, Micros(waits.0 - 1));
+    assert_eq!(desk.leases().iter().map(|lease| lease.0).collect::<Vec<_>>(), [leases[0]], "the other one expired");
+    assert_eq!(desk.ask(maps("b", 2)).leases().count(), 1, "its room is not given away");
+    desk.restart();
+    assert!(desk.engine.leases().any(|lease| lease.id == leases[0]), "the journal knows the longer time");
+    desk.register("h0", "/r0", 2048);
+    beat_and_pass(&mut desk, Micros(1));
+    assert!(desk.engine.leases().all(|lease| lease.id != leases[0]));
+}
+
+#[test]
+fn a_confirmed_lease_still_ends_with_its_container_its_node_and_its_release() {
+    let mut desk = Desk::with_nodes(1, 4096);
+    let leases: Vec<LeaseId> = desk.ask(maps("a", 3)).leases().collect();
+    for (at, lease) in (0..).zip(&leases) {
+        desk.allocated("h0", container(ONE(), at), Some(*lease));
+    }
+    desk.beat("h0", 1024, Some(&[running(container(ONE(), 1))]));
+    desk.publish();
+    let live = |desk: &Desk| desk.leases().iter().map(|lease| lease.0).collect::<Vec<_>>();
+    assert_eq!(live(&desk), [leases[0], leases[2]]);
+    desk.engine.release(ONE(), &Token("secret".into()), &[leases[0]], desk.now).unwrap();
+    desk.drain();
+    assert_eq!(live(&desk), [leases[2]]);
+    desk.change(Change::Gone("h0".into()));
+    desk.publish();
+    assert!(live(&desk).is_empty() && !desk.tables().contains(&Table::Leases));
+}
+
+#[test]
+fn a_confirmed_lease_is_cut_to_its_own_time_under_a_clock_that_went_back() {
+    let mut desk = Desk::with_nodes(1, 1024);
+    let lease = desk.ask(maps("a", 1)).leases().next();
+    desk.allocated("h0", container(ONE(), 7), lease);
+    desk.now = Timestamp(desk.now.0 - Micros::from_secs(3_600).0);
+    desk.restart();
+    assert_eq!(desk.leases().len(), 1);
+    let expires = desk.engine.leases().next().map(|lease| lease.expires);
+    assert_eq!(expires, Some(desk.now.plus(Micros(desk.settings.lease_ttl.0 * 10))));
+}
