@@ -118,7 +118,8 @@ fn a_lease_ends_no_earlier_for_commits_than_its_container_counts() {
 
 #[test]
 fn where_containers_are_not_named_a_rise_of_use_ends_the_oldest_leases_that_fit_it() {
-    let mut desk = Desk::with_nodes(1, 8192);
+    let mut desk = Desk::new();
+    desk.register("h0", "/r0", 8192);
     desk.beat("h0", 1024, None);
     desk.publish();
     let answer = desk.ask(maps("a", 3));
@@ -134,7 +135,8 @@ fn where_containers_are_not_named_a_rise_of_use_ends_the_oldest_leases_that_fit_
 
 #[test]
 fn the_first_report_after_a_restart_is_no_rise() {
-    let mut desk = Desk::with_nodes(1, 8192);
+    let mut desk = Desk::new();
+    desk.register("h0", "/r0", 8192);
     desk.beat("h0", 4096, None);
     desk.publish();
     desk.ask(maps("a", 2));
@@ -436,4 +438,19 @@ fn a_confirmed_lease_is_cut_to_its_own_time_under_a_clock_that_went_back() {
     assert_eq!(desk.leases().len(), 1);
     let expires = desk.engine.leases().next().map(|lease| lease.expires);
     assert_eq!(expires, Some(desk.now.plus(Micros(desk.settings.lease_ttl.0 * 10))));
+}
+
+#[test]
+fn where_one_of_two_feeds_names_containers_only_those_end_leases() {
+    let mut desk = Desk::with_nodes(1, 8192);
+    let answer = desk.ask(maps("a", 2));
+    desk.beat("h0", 1024, None);
+    desk.publish();
+    assert_eq!(desk.leases().len(), 2, "whose container it is, the other feed will say");
+    desk.beat("h0", 1024, Some(&[running(container(ONE(), 1))]));
+    desk.publish();
+    desk.beat("h0", 1024, None);
+    let generation = desk.publish();
+    assert_eq!(desk.leases().iter().map(|lease| lease.0).collect::<Vec<_>>(), [answer.leases().last().unwrap()]);
+    assert_eq!(generation.snapshot.containers, [1]);
 }

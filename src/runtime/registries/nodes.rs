@@ -49,11 +49,17 @@ struct Entry {
 
 impl Entry {
     /// Says whether `change` took another's place.
-    fn push(&mut self, change: Change) -> bool {
+    fn push(&mut self, mut change: Change) -> bool {
         if let Some(last) = self.waiting.last_mut()
             && std::mem::discriminant(last) == std::mem::discriminant(&change)
             && !leaves(last)
         {
+            // Of two feeds of one node the one that names containers is not to be unsaid by the other.
+            if let (Change::Heartbeat(last), Change::Heartbeat(new)) = (&mut *last, &mut change)
+                && new.containers.is_none()
+            {
+                new.containers = last.containers.take();
+            }
             *last = change;
             return true;
         }
@@ -229,4 +235,51 @@ fn leaves(change: &Change) -> bool {
 
 fn unknown(host: &HostName) -> ItemRefusal {
     ItemRefusal::new(Reason::UnknownNode, format!("node \"{host}\" is not registered"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::NamedResource;
+    use crate::units::Bytes;
+
+    fn register(rack: usize) -> Change {
+        Change::Register(Registration {
+            host: "a".into(),
+            rack: format!("/r{rack}").as_str().into(),
+            total: NamedResource::default(),
+            labels: Vec::new(),
+            attributes: Default::default(),
+            class: "".into(),
+            aliases: Vec::new(),
+            disk_read: Bytes::ZERO,
+            state: NodeState::Running,
+        })
+    }
+
+    fn report(memory_mb: u64, state: NodeState, containers: Option<usize>) -> Change {
+        let id = crate::units::ContainerId { attempt: "appattempt_1_0001_000001".parse().unwrap(), id: 1 };
+        let size = NamedResource { memory_mb: 1, ..NamedResource::default() };
+        let key = crate::units::SchedulerKey { priority: 0, allocation_request_id: -1 };
+        let container = crate::cluster::NamedContainer { id, size, key };
+        Change::Heartbeat(Heartbeat {
+            host: "a".into(),
+            used: NamedResource { memory_mb, ..NamedResource::default() },
+            used_is_running: false,
+            containers: containers.map(|count| vec![container; count]),
+            state,
+        })
+    }
+
+    #[test]
+    fn of_two_feeds_reports_in_one_drain_the_names_of_one_and_the_use_of_the_other_stay() {
+        let mut entry = Entry::default();
+        entry.push(report(1, NodeState::Running, Some(1)));
+        assert!(entry.push(report(2, NodeState::Running, None)));
+        let [Change::Heartbeat(kept)] = &entry.waiting[..] else { panic!("{:?}", entry.waiting) };
+        assert_eq!((kept.used.memory_mb, kept.containers.as_ref().map(Vec::len)), (2, Some(1)));
+        entry.push(report(3, NodeState::Running, Some(0)));
+        let [Change::Heartbeat(kept)] = &entry.waiting[..] else { panic!("{:?}", entry.waiting) };
+        assert_eq!(kept.containers.as_ref().map(Vec::len), Some(0), "a newer word counts");
+    }
 }
