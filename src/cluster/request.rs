@@ -144,10 +144,47 @@ pub enum WhenFull {
     Fail,
 }
 
+impl TaskGroup {
+    /// Whether YARN's containers for both are alike: of the same size, on nodes of the same label.
+    #[must_use]
+    pub fn is_like(&self, other: &Self) -> bool {
+        let amount = |of: &NamedResource, name: &str| {
+            of.named.iter().find(|(known, _)| &**known == name).map_or(0, |&(_, amount)| amount)
+        };
+        let (a, b) = (&self.size, &other.size);
+        let mut names = a.named.iter().chain(&b.named).map(|(name, _)| name);
+        (a.memory_mb, a.vcores, &self.label) == (b.memory_mb, b.vcores, &other.label)
+            && names.all(|name| amount(a, name) == amount(b, name))
+    }
+}
+
 impl HintRequest {
     /// Containers wanted by all groups.
     #[must_use]
     pub fn containers(&self) -> u64 {
         self.groups.iter().map(|group| u64::from(group.count)).sum()
+    }
+
+    /// The same without its ask table, which may be far larger than all the rest.
+    #[must_use]
+    pub fn without_asks(&self) -> Self {
+        Self {
+            id: self.id.clone(),
+            attempt: self.attempt,
+            queue: self.queue.clone(),
+            user: Arc::clone(&self.user),
+            framework: Arc::clone(&self.framework),
+            groups: self.groups.clone(),
+            edges: self.edges.clone(),
+            input_paths: self.input_paths.clone(),
+            recurring_key: self.recurring_key.clone(),
+            constraints: self.constraints.clone(),
+            policy: self.policy.clone(),
+            seed: self.seed,
+            gang: self.gang,
+            when_full: self.when_full,
+            am_host: self.am_host.clone(),
+            asks: Vec::new(),
+        }
     }
 }

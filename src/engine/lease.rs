@@ -27,7 +27,7 @@ pub struct Lease {
     pub node: NodeIdx,
     /// How much.
     pub size: Resource,
-    /// When it ends by itself.
+    /// When it ends by itself; later once its container is allocated.
     pub expires: Timestamp,
     /// The container that YARN allocated for it, once the application said so.
     pub confirmed: Option<ContainerId>,
@@ -71,7 +71,7 @@ pub(crate) struct LeaseRow {
     pub(crate) size: NamedResource,
     pub(crate) expires: Timestamp,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    confirmed: Option<ContainerId>,
+    pub(crate) confirmed: Option<ContainerId>,
 }
 
 impl LeaseRow {

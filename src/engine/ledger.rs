@@ -60,10 +60,13 @@ impl Ledger {
         Some(lease)
     }
 
-    /// Notes the container that YARN allocated for a lease. Returns the lease.
-    pub fn confirm(&mut self, id: LeaseId, container: ContainerId) -> Option<&Lease> {
+    /// Notes the container that YARN allocated for a lease, and until when it has to show itself. Returns the lease.
+    pub fn confirm(&mut self, id: LeaseId, container: ContainerId, expires: Timestamp) -> Option<&Lease> {
         let lease = self.leases.get_mut(&id)?;
         lease.confirmed = Some(container);
+        self.due.remove(&(lease.expires, id));
+        lease.expires = expires;
+        self.due.insert((expires, id));
         Some(lease)
     }
 

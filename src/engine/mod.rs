@@ -48,6 +48,6 @@ pub use effects::{CommitOutcome, Counter, Effect, Effects, FollowBody};
 pub use engine::{Engine, EngineCounts, Explained, RecoverError, RecoveredCounts, Released, Rows};
 pub use event::{TaskEvent, TaskWhat};
 pub use generation::{Generation, Release};
-pub use placer::{Chosen, PlacerSettings, Proposal, propose};
+pub use placer::{Chosen, PlacerSettings, Proposal, check_keys, propose};
 pub use routes::{NamedRoute, RouteUpdate, WatchedPair};
 pub use settings::{EngineSettings, SourceAges};

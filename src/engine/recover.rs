@@ -112,7 +112,7 @@ impl Engine {
             let Some(&[KeyPart::Number(id)]) = key_parts(key).as_deref() else {
                 return Err(unreadable(Table::Leases, key, "the key is not a number"));
             };
-            let row: LeaseRow = json(Table::Leases, key, value)?;
+            let mut row: LeaseRow = json(Table::Leases, key, value)?;
             self.next_lease = self.next_lease.max(id + 1);
             if row.expires <= now {
                 self.effects.journal.push(Lease::delete(LeaseId(id)));
@@ -121,7 +121,16 @@ impl Engine {
             }
             let size = self.model.intern_resource(&row.size).map_err(|error| unreadable(Table::Leases, key, error))?;
             let node = self.model.intern_host(&row.host);
-            self.ledger.insert(row.into_lease(LeaseId(id), node, size));
+            let host = row.host.clone();
+            // Under a clock that went back, what was promised for seconds would hold for as long as it went back.
+            let latest = now.plus(self.settings.lasts(row.confirmed.is_some()));
+            let late = row.expires > latest;
+            row.expires = row.expires.min(latest);
+            let lease = row.into_lease(LeaseId(id), node, size);
+            if late {
+                self.effects.journal.push(lease.put(&host, self.model.kinds()));
+            }
+            self.ledger.insert(lease);
             counts.leases += 1;
         }
         Ok(())
@@ -167,7 +176,10 @@ impl Engine {
                     counts.attempts += 1;
                 }
                 Some(id) => {
-                    let request: RememberedRequest = json(Table::Attempts, key, value)?;
+                    let mut request: RememberedRequest = json(Table::Attempts, key, value)?;
+                    if !request.asks.is_empty() {
+                        request = Arc::new(request.without_asks());
+                    }
                     // Rows come by id; what counts is the order of the answers, as far as these are kept.
                     let decided = self.answers.decided(&id).unwrap_or_default();
                     requests.entry(attempt).or_default().push((decided, request));

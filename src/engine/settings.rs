@@ -6,7 +6,7 @@ use crate::units::Micros;
 /// Settings of the engine. Every default is an operator's safe start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EngineSettings {
-    /// Time-to-live of a lease.
+    /// Time-to-live of a lease that no container was allocated for; see [`EngineSettings::lasts`].
     pub lease_ttl: Micros,
     /// A node silent for longer is stale: it gets no hints.
     pub stale_after: Micros,
@@ -28,6 +28,20 @@ pub struct EngineSettings {
     pub history_samples: usize,
     /// Ages beyond which a source counts as old.
     pub max_age: SourceAges,
+}
+
+/// How many times its time-to-live a lease holds once YARN has allocated its container. The container is on its way:
+/// images and archives that its node must fetch first take minutes, and the room is taken all the while. With the
+/// default of 30 s that makes 5 minutes, half of the 10 after which YARN itself gives an allocation up that nobody
+/// started (`yarn.resourcemanager.rm.container-allocation.expiry-interval-ms`).
+const CONFIRMED_LASTS: u64 = 10;
+
+impl EngineSettings {
+    /// How long a lease lasts: from its grant, or from when its container's allocation was told.
+    #[must_use]
+    pub const fn lasts(&self, confirmed: bool) -> Micros {
+        if confirmed { Micros(self.lease_ttl.0.saturating_mul(CONFIRMED_LASTS)) } else { self.lease_ttl }
+    }
 }
 
 /// A time by source.

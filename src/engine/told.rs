@@ -93,7 +93,8 @@ impl Engine {
         match found.map(|lease| (lease.id, lease.node == node)) {
             Some((id, true)) => {
                 let kinds = Arc::clone(&self.snapshot.kinds);
-                if let Some(lease) = self.ledger.confirm(id, container) {
+                let expires = now.plus(self.settings.lasts(true));
+                if let Some(lease) = self.ledger.confirm(id, container, expires) {
                     self.effects.journal.push(lease.put(&host, &kinds));
                 }
                 self.effects.count(Counter::HintsFollowed, 1);

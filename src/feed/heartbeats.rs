@@ -70,6 +70,11 @@ fn registration(wire: v1::RegisterNode) -> Result<Registration, ItemRefusal> {
 
 fn heartbeat(wire: &v1::NodeHeartbeat, hello: &Hello) -> Result<Heartbeat, ItemRefusal> {
     bounded("containers", wire.containers.len(), CONTAINERS_MAX)?;
+    let state = convert::state(&wire.state)?;
+    if wire.used.is_none() && !hello.names_containers && !state.gone() {
+        let message = "used: missing, from a feed that names no containers: nothing tells what the node has left";
+        return Err(ItemRefusal::new(Reason::Malformed, message.to_owned()));
+    }
     // Completed containers are told once, and live no more.
     let living = wire.containers.iter().filter(|container| !container.complete);
     let containers: Vec<_> = living.map(convert::container).collect::<Result<_, _>>()?;
@@ -78,7 +83,7 @@ fn heartbeat(wire: &v1::NodeHeartbeat, hello: &Hello) -> Result<Heartbeat, ItemR
         used: wire.used.as_ref().map(|used| convert::resource("used", used)).transpose()?.unwrap_or_default(),
         used_is_running: hello.used_is_running,
         containers: hello.names_containers.then_some(containers),
-        state: convert::state(&wire.state)?,
+        state,
     })
 }
 

@@ -453,18 +453,15 @@ fn a_loaded_cluster_needs_no_registration() {
 }
 
 #[test]
-fn the_engine_is_woken_once_for_many_items() {
+fn many_items_are_one_reason_to_drain() {
     let rig = rig();
-    let woken = Arc::new(std::sync::atomic::AtomicU32::new(0));
-    let count = Arc::clone(&woken);
-    rig.registries.set_waker(move || _ = count.fetch_add(1, std::sync::atomic::Ordering::Relaxed));
+    assert!(!rig.registries.dirty());
     for _ in 0..3 {
         rig.registries.heard(Source::Events);
     }
-    assert_eq!(woken.load(std::sync::atomic::Ordering::Relaxed), 1);
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    runtime.block_on(rig.registries.wait_dirty());
+    assert!(rig.registries.dirty());
     assert_eq!(rig.registries.drain(&mut |_| Ok(())), 1);
+    assert!(!rig.registries.dirty());
 }
 
 fn any_name() -> impl Strategy<Value = String> + Clone {
@@ -688,4 +685,24 @@ fn rate_of_heartbeats_at_10_000_nodes() {
         );
         assert_eq!(snapshot.containers.iter().map(|&count| u64::from(count)).sum::<u64>(), 80_000);
     }
+}
+
+#[test]
+fn without_use_and_without_names_a_heartbeat_says_nothing_and_is_refused() {
+    let mut rig = rig();
+    rig.ingest(register("a", "/r1")).unwrap();
+    rig.ingest(heartbeat("a", 1, 512)).unwrap();
+    let bare = |response_id, state: &str| {
+        let wire = v1::NodeHeartbeat { host: "a".into(), response_id, state: state.into(), ..Default::default() };
+        Wire::Heartbeat(v1::heartbeat_item::Item::Heartbeat(wire))
+    };
+    let hello = v1::FeedHello { source: "rm".into(), used_means: 0, names_containers: false };
+    rig.streams[Source::Heartbeats as usize].greet(hello.clone());
+    assert_eq!(reason(rig.ingest(bare(2, ""))), Reason::Malformed);
+    assert_eq!(rig.publish().occupied[0].memory_mb(), 512, "the node is not taken for empty");
+    rig.ingest(bare(2, "SHUTDOWN")).unwrap(); // a node that is gone uses nothing
+    rig.ingest(register("a", "/r1")).unwrap();
+    rig.streams[Source::Heartbeats as usize].greet(v1::FeedHello { names_containers: true, ..hello });
+    rig.ingest(bare(3, "")).unwrap();
+    assert_eq!(rig.publish().occupied[0].memory_mb(), 0, "its containers tell the use, and there are none");
 }

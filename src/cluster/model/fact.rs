@@ -76,7 +76,8 @@ pub struct Heartbeat {
     pub used: NamedResource,
     /// `used` leaves out containers that were given away and have not started.
     pub used_is_running: bool,
-    /// All containers that live on the node; `None`: the feed does not name them.
+    /// All containers that live on the node; `None`: the feed does not name them, and those that another feed named
+    /// within the last minute stay.
     pub containers: Option<Vec<NamedContainer>>,
     /// RUNNING, UNHEALTHY, DECOMMISSIONING, …
     pub state: NodeState,
@@ -124,11 +125,11 @@ pub enum Applied {
         was: NodeState,
         /// Its state now.
         state: NodeState,
-        /// Containers not known before, oldest id first; a known one of a new size is in both lists.
+        /// Containers whose ids were not known before, oldest id first.
         appeared: Vec<ReportedContainer>,
         /// Containers that are no more, oldest id first.
         ended: Vec<ReportedContainer>,
-        /// Whether the feed names containers.
+        /// Whether the containers are known by name, from this report or from another feed's of the last minute.
         named: bool,
         /// Used before and now, as reported.
         used: (Resource, Resource),

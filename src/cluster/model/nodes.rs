@@ -4,12 +4,16 @@ use super::super::node::{CLASSES_MAX, LABELS_MAX, LabelBits, NodeState, NodeStat
 use super::super::resource::Resource;
 use super::super::snapshot::{Application, Applications, Container};
 use super::fact::{Applied, ModelError, ReportedContainer};
-use crate::units::{Bytes, ClassIdx, HostName, NodeIdx, RackIdx, RackPath, Timestamp};
+use crate::units::{Bytes, ClassIdx, HostName, Micros, NodeIdx, RackIdx, RackPath, Timestamp};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// YARN's rack of a node whose rack nobody knows.
 pub const DEFAULT_RACK: &str = "/default-rack";
+
+/// For how long what one feed named on a node is believed when another feed's reports name nothing: as long as a
+/// silent node's own word is (see `lost_after` of the engine's settings), for a feed that has stopped is as silent.
+const NAMES_LAST: Micros = Micros::from_secs(60);
 
 /// Nodes by index. A row is given to a host name once and stays its own.
 #[derive(Debug, Default)]
@@ -42,6 +46,8 @@ struct Row {
     /// By id.
     containers: Vec<ReportedContainer>,
     heard: Option<Timestamp>,
+    /// When a feed last named the containers.
+    named: Option<Timestamp>,
     aliases: Vec<Arc<str>>,
 }
 
@@ -131,7 +137,7 @@ impl Nodes {
         let was = self.state[node.at()];
         if registration.state.gone() {
             let containers = self.leave(node, registration.state);
-            return Applied::NodeGone { node, containers };
+            return if was.gone() { Applied::Quiet } else { Applied::NodeGone { node, containers } };
         }
         self.state[node.at()] = registration.state;
         Applied::NodeUp { node, was }
@@ -145,11 +151,16 @@ impl Nodes {
             let containers = self.leave(node, report.state);
             return if was.gone() { Applied::Quiet } else { Applied::NodeGone { node, containers } };
         }
-        let used = (self.rows[node.at()].used, report.used);
-        self.rows[node.at()].used = report.used;
         self.state[node.at()] = report.state;
-        let (appeared, ended) = self.set_containers(node, report.containers);
-        Applied::NodeReported { node, was, state: report.state, appeared, ended, named: report.named, used }
+        let row = &mut self.rows[node.at()];
+        let used = (std::mem::replace(&mut row.used, report.used), report.used);
+        if report.named {
+            row.named = Some(now);
+        }
+        let named = row.named.is_some_and(|at| now.since(at) <= NAMES_LAST);
+        let containers = if named && !report.named { row.containers.clone() } else { report.containers };
+        let (appeared, ended) = self.set_containers(node, containers);
+        Applied::NodeReported { node, was, state: report.state, appeared, ended, named, used }
     }
 
     /// Sets a state; a node that is gone uses nothing, and what was on it is returned.
@@ -158,11 +169,12 @@ impl Nodes {
         if !state.gone() {
             return Vec::new();
         }
-        self.rows[node.at()].used = Resource::ZERO;
+        let row = &mut self.rows[node.at()];
+        (row.used, row.named) = (Resource::ZERO, None);
         self.set_containers(node, Vec::new()).1
     }
 
-    /// Replaces the containers of a node, and says which appeared and which ended.
+    /// Replaces the containers of a node, and says which appeared and which ended: one that was resized did neither.
     fn set_containers(
         &mut self,
         node: NodeIdx,
@@ -174,17 +186,20 @@ impl Nodes {
         now.dedup_by_key(|container| container.id);
         now.reverse();
         let row = &mut self.rows[node.at()];
-        let (appeared, ended) = difference(&row.containers, &now);
+        let appeared = not_in(&row.containers, &now, |known, container| known.id == container.id);
+        let ended = not_in(&now, &row.containers, |known, container| known.id == container.id);
+        let changed = not_in(&row.containers, &now, |known, container| known == container);
         let known = now.iter().fold(Resource::ZERO, |sum, container| sum.plus(&container.size));
         self.occupied[node.at()] = row.used.max(&known);
         self.containers[node.at()] = now.len() as u32;
         row.containers = now;
-        self.note_applications(node, &appeared, &ended);
+        self.note_applications(node, &changed, &ended);
         (appeared, ended)
     }
 
-    fn note_applications(&mut self, node: NodeIdx, appeared: &[ReportedContainer], ended: &[ReportedContainer]) {
-        if appeared.is_empty() && ended.is_empty() {
+    /// `changed`: those that appeared, and those of which anything is new.
+    fn note_applications(&mut self, node: NodeIdx, changed: &[ReportedContainer], ended: &[ReportedContainer]) {
+        if changed.is_empty() && ended.is_empty() {
             return;
         }
         let applications = Arc::make_mut(&mut self.applications);
@@ -199,7 +214,7 @@ impl Nodes {
                 applications.remove(&container.id.attempt);
             }
         }
-        for container in appeared {
+        for container in changed {
             let application: &mut Arc<Application> = applications.entry(container.id.attempt).or_default();
             let value = Container { node, size: container.size, key: container.key };
             Arc::make_mut(application).containers.insert(container.id, value);
@@ -299,19 +314,18 @@ fn intern_rack(statics: &mut NodeStatics, path: &RackPath) -> RackIdx {
     rack
 }
 
-/// What is in `new` alone and what in `old` alone; both ascend by id.
-fn difference(
-    old: &[ReportedContainer],
-    new: &[ReportedContainer],
-) -> (Vec<ReportedContainer>, Vec<ReportedContainer>) {
-    if old == new {
-        return (Vec::new(), Vec::new());
+/// Containers of `of` without one in `others` that is the `same`; both ascend by id.
+fn not_in(
+    others: &[ReportedContainer],
+    of: &[ReportedContainer],
+    same: impl Fn(&ReportedContainer, &ReportedContainer) -> bool,
+) -> Vec<ReportedContainer> {
+    if others == of {
+        return Vec::new();
     }
-    let missing = |from: &[ReportedContainer], container: &ReportedContainer| {
-        from.binary_search_by_key(&container.id, |known| known.id).map_or(true, |at| from[at] != *container)
+    let found = |container: &ReportedContainer| {
+        let at = others.binary_search_by_key(&container.id, |other| other.id);
+        at.is_ok_and(|at| same(&others[at], container))
     };
-    (
-        new.iter().filter(|container| missing(old, container)).copied().collect(),
-        old.iter().filter(|container| missing(new, container)).copied().collect(),
-    )
+    of.iter().filter(|container| !found(container)).copied().collect()
 }

@@ -452,3 +452,65 @@ fn a_name_that_becomes_a_host_is_no_longer_an_alias_to_find_by() {
     assert_eq!(model.publish(T).rack(node).at(), 1);
     assert_eq!(model.statics().racks[1], RackPath::from(DEFAULT_RACK));
 }
+
+fn unnamed(host: &str, used: u64) -> Change {
+    Change::Heartbeat(Heartbeat { containers: None, ..heartbeat(host, used, vec![]) })
+}
+
+fn after(seconds: u64) -> Timestamp {
+    T.plus(Micros::from_secs(seconds))
+}
+
+#[test]
+fn a_report_without_names_keeps_the_containers_of_the_feed_that_names_them() {
+    let mut model = cluster(&["a"]);
+    let two = vec![container(1, 1, 512), container(1, 2, 512)];
+    model.apply(Change::Heartbeat(heartbeat("a", 1024, two)), T).unwrap();
+    let Applied::NodeReported { appeared, ended, named, .. } = model.apply(unnamed("a", 256), after(60)).unwrap()
+    else {
+        panic!("a report")
+    };
+    assert!(appeared.is_empty() && ended.is_empty() && named, "what is known by name still is");
+    let kept = model.publish(T);
+    assert_eq!((kept.containers[0], kept.occupied[0].memory_mb(), kept.applications.len()), (2, 1024, 1));
+    // The feed that named them has gone silent: what it said last is no longer believed.
+    let Applied::NodeReported { ended, named, .. } = model.apply(unnamed("a", 256), after(61)).unwrap() else {
+        panic!("a report")
+    };
+    assert_eq!((ended.len(), named), (2, false));
+    let alone = model.publish(T);
+    assert_eq!((alone.containers[0], alone.occupied[0].memory_mb(), alone.applications.len()), (0, 256, 0));
+}
+
+#[test]
+fn of_a_node_that_was_gone_nothing_is_kept_for_a_report_without_names() {
+    let mut model = cluster(&["a"]);
+    model.apply(Change::Heartbeat(heartbeat("a", 512, vec![container(1, 1, 512)])), T).unwrap();
+    model.apply(Change::Gone("a".into()), T).unwrap();
+    model.apply(Change::Register(registration("a", "/r1")), T).unwrap();
+    let applied = model.apply(unnamed("a", 256), T).unwrap();
+    assert!(matches!(applied, Applied::NodeReported { named: false, .. }), "{applied:?}");
+    assert_eq!(model.containers_of(NodeIdx(0)), []);
+}
+
+#[test]
+fn a_resized_container_neither_ended_nor_appeared() {
+    let mut model = cluster(&["a"]);
+    model.apply(Change::Heartbeat(heartbeat("a", 0, vec![container(1, 1, 512)])), T).unwrap();
+    let applied = model.apply(Change::Heartbeat(heartbeat("a", 0, vec![container(1, 1, 2048)])), T).unwrap();
+    let Applied::NodeReported { appeared, ended, .. } = applied else { panic!("{applied:?}") };
+    assert!(appeared.is_empty() && ended.is_empty());
+    let snapshot = model.publish(T);
+    assert_eq!(snapshot.occupied[0].memory_mb(), 2048);
+    let sizes = snapshot.applications.values().flat_map(|app| app.containers.values().map(|known| known.size));
+    assert_eq!(sizes.map(|size| size.memory_mb()).collect::<Vec<_>>(), [2048]);
+}
+
+#[test]
+fn a_gone_node_that_registers_as_gone_again_is_no_news() {
+    let mut model = cluster(&["a"]);
+    let shut = Registration { state: NodeState::Shutdown, ..registration("a", "/r1") };
+    let first = model.apply(Change::Register(shut.clone()), T).unwrap();
+    assert!(matches!(first, Applied::NodeGone { .. }), "{first:?}");
+    assert_eq!(model.apply(Change::Register(shut), T), Ok(Applied::Quiet));
+}

@@ -7,6 +7,7 @@
 //! container. Rows of the caller stay, with the larger count of both; a key with a strict row
 //! (`relax_locality = false`) comes back as it came, for it is an order and not a wish.
 
+use super::super::decision::Refusal;
 use super::hints::Hints;
 use crate::cluster::{Ask, HintRequest, TaskGroup};
 use crate::units::SchedulerKey;
@@ -15,6 +16,27 @@ use std::sync::Arc;
 
 /// YARN's name of any place.
 const ANY: &str = "*";
+
+/// Whether every scheduler key has one size and one label.
+///
+/// # Errors
+/// [`Refusal::Invalid`] for the first group that shares its key with an earlier one and is not like it.
+pub fn check_keys(groups: &[TaskGroup]) -> Result<(), Refusal> {
+    let mut first: BTreeMap<SchedulerKey, &TaskGroup> = BTreeMap::new();
+    for (at, group) in groups.iter().enumerate() {
+        let earlier = *first.entry(group.key).or_insert(group);
+        if !group.is_like(earlier) {
+            let SchedulerKey { priority, allocation_request_id } = group.key;
+            let message = format!(
+                "groups \"{}\" and \"{}\" differ in size or label, and both have priority {priority}, allocation \
+                 request {allocation_request_id}: YARN keeps one size and label for each scheduler key",
+                earlier.name, group.name
+            );
+            return Err(Refusal::Invalid { field: format!("groups[{at}].priority"), message });
+        }
+    }
+    Ok(())
+}
 
 /// The table to send instead of the one that came.
 pub(crate) fn replacement(request: &HintRequest, hints: &Hints) -> Vec<Ask> {

@@ -26,6 +26,8 @@ use compile::{Compiled, compile};
 use hints::{Hints, Outlook};
 use std::sync::Arc;
 
+pub use asks::check_keys;
+
 /// What decides.
 #[derive(Clone, Copy)]
 pub struct Chosen<'a> {
@@ -110,6 +112,7 @@ pub fn propose(
         let draft = blank(generation, request, chosen);
         return Ok(proposal(generation, request, draft, Vec::new()));
     }
+    check_keys(&request.groups)?;
     let place = placing(chosen)?;
     let compiled = compile(generation, request, settings, now)?;
     large::check_sizes(&compiled)?;

@@ -2,10 +2,10 @@
 
 use super::desk::{Desk, container, hosts, maps, running};
 use crate::cluster::{Change, Gang, WhenFull};
-use crate::engine::journal::Table;
+use crate::engine::journal::{Op, Table};
 use crate::engine::testing::attempt;
 use crate::engine::{CommitOutcome, Counter, Effect, FollowBody, Mode, Refusal, Released, TaskWhat, Token};
-use crate::units::{AttemptId, DecisionId, LeaseId, Micros};
+use crate::units::{AttemptId, DecisionId, LeaseId, Micros, Timestamp};
 use std::sync::Arc;
 
 const ONE: fn() -> AttemptId = || attempt(1, 1);
@@ -118,7 +118,8 @@ fn a_lease_ends_no_earlier_for_commits_than_its_container_counts() {
 
 #[test]
 fn where_containers_are_not_named_a_rise_of_use_ends_the_oldest_leases_that_fit_it() {
-    let mut desk = Desk::with_nodes(1, 8192);
+    let mut desk = Desk::new();
+    desk.register("h0", "/r0", 8192);
     desk.beat("h0", 1024, None);
     desk.publish();
     let answer = desk.ask(maps("a", 3));
@@ -134,7 +135,8 @@ fn where_containers_are_not_named_a_rise_of_use_ends_the_oldest_leases_that_fit_
 
 #[test]
 fn the_first_report_after_a_restart_is_no_rise() {
-    let mut desk = Desk::with_nodes(1, 8192);
+    let mut desk = Desk::new();
+    desk.register("h0", "/r0", 8192);
     desk.beat("h0", 4096, None);
     desk.publish();
     desk.ask(maps("a", 2));
@@ -274,6 +276,20 @@ fn after_a_restart_leases_hold_room_on_hosts_that_have_not_registered_and_ids_go
 }
 
 #[test]
+fn under_a_clock_that_went_back_no_lease_outlives_its_time() {
+    let mut desk = Desk::with_nodes(1, 4096);
+    desk.ask(maps("a", 1));
+    desk.now = Timestamp(desk.now.0 - Micros::from_secs(3_600).0);
+    desk.restart();
+    desk.pass(Micros(desk.settings.lease_ttl.0 - 1));
+    desk.restart();
+    assert_eq!(desk.leases().len(), 1);
+    desk.pass(Micros(1));
+    assert_eq!((desk.leases().len(), desk.count(Counter::LeasesExpired)), (0, 1));
+    assert!(!desk.tables().contains(&Table::Leases));
+}
+
+#[test]
 fn shadow_mode_leases_and_journals_nothing_but_compares() {
     let mut desk = Desk::with_nodes(2, 2048);
     desk.mode = Mode::Shadow;
@@ -367,4 +383,92 @@ fn a_decision_keeps_the_id_it_was_drawn_and_the_next_lies_above() {
     let CommitOutcome::Committed(answer) = desk.commit(proposal) else { panic!("there is room") };
     assert_eq!(answer.decision.id, drawn);
     assert!(desk.ask(maps("b", 1)).decision.id > drawn);
+}
+
+#[test]
+fn a_confirmed_lease_outlives_its_time_while_its_container_starts_but_not_for_ever() {
+    let mut desk = Desk::with_nodes(1, 2048);
+    let answer = desk.ask(maps("a", 2));
+    let leases: Vec<LeaseId> = answer.leases().collect();
+    desk.pass(Micros::from_secs(20));
+    desk.allocated("h0", container(ONE(), 7), Some(leases[0]));
+    let waits = Micros(desk.settings.lease_ttl.0 * 10);
+    let beat_and_pass = |desk: &mut Desk, span: Micros| {
+        desk.now = desk.now.plus(span);
+        desk.beat("h0", 0, Some(&[]));
+        desk.pass(Micros(0));
+        desk.publish();
+    };
+    beat_and_pass(&mut desk, Micros(waits.0 - 1));
+    assert_eq!(desk.leases().iter().map(|lease| lease.0).collect::<Vec<_>>(), [leases[0]], "the other one expired");
+    assert_eq!(desk.ask(maps("b", 2)).leases().count(), 1, "its room is not given away");
+    desk.restart();
+    assert!(desk.engine.leases().any(|lease| lease.id == leases[0]), "the journal knows the longer time");
+    desk.register("h0", "/r0", 2048);
+    beat_and_pass(&mut desk, Micros(1));
+    assert!(desk.engine.leases().all(|lease| lease.id != leases[0]));
+}
+
+#[test]
+fn a_confirmed_lease_still_ends_with_its_container_its_node_and_its_release() {
+    let mut desk = Desk::with_nodes(1, 4096);
+    let leases: Vec<LeaseId> = desk.ask(maps("a", 3)).leases().collect();
+    for (at, lease) in (0..).zip(&leases) {
+        desk.allocated("h0", container(ONE(), at), Some(*lease));
+    }
+    desk.beat("h0", 1024, Some(&[running(container(ONE(), 1))]));
+    desk.publish();
+    let live = |desk: &Desk| desk.leases().iter().map(|lease| lease.0).collect::<Vec<_>>();
+    assert_eq!(live(&desk), [leases[0], leases[2]]);
+    desk.engine.release(ONE(), &Token("secret".into()), &[leases[0]], desk.now).unwrap();
+    desk.drain();
+    assert_eq!(live(&desk), [leases[2]]);
+    desk.change(Change::Gone("h0".into()));
+    desk.publish();
+    assert!(live(&desk).is_empty() && !desk.tables().contains(&Table::Leases));
+}
+
+#[test]
+fn a_confirmed_lease_is_cut_to_its_own_time_under_a_clock_that_went_back() {
+    let mut desk = Desk::with_nodes(1, 1024);
+    let lease = desk.ask(maps("a", 1)).leases().next();
+    desk.allocated("h0", container(ONE(), 7), lease);
+    desk.now = Timestamp(desk.now.0 - Micros::from_secs(3_600).0);
+    desk.restart();
+    assert_eq!(desk.leases().len(), 1);
+    let expires = desk.engine.leases().next().map(|lease| lease.expires);
+    assert_eq!(expires, Some(desk.now.plus(Micros(desk.settings.lease_ttl.0 * 10))));
+}
+
+#[test]
+fn a_remembered_request_leaves_its_ask_table_behind() {
+    let mut desk = Desk::with_nodes(1, 4096);
+    let mut asked = maps("a", 1);
+    asked.asks = vec![crate::engine::testing::ask(asked.groups[0].key, "*", 1)];
+    desk.ask(asked.clone());
+    let kept = |desk: &Desk| desk.engine.attempts.get(ONE()).unwrap().requests[0].clone();
+    let without = crate::cluster::HintRequest { asks: Vec::new(), ..asked.clone() };
+    assert_eq!(*kept(&desk), without);
+    let written = crate::engine::attempts::put_request(&Arc::new(without.clone()));
+    let Op::Put { table, key, value } = written else { panic!("{written:?}") };
+    assert_eq!(desk.rows[&(table, key)], value, "nor does the journal keep it");
+    // A row that an older version wrote.
+    crate::engine::tests::desk::apply(&mut desk.rows, vec![crate::engine::attempts::put_request(&Arc::new(asked))]);
+    desk.restart();
+    assert_eq!(*kept(&desk), without);
+}
+
+#[test]
+fn where_one_of_two_feeds_names_containers_only_those_end_leases() {
+    let mut desk = Desk::with_nodes(1, 8192);
+    let answer = desk.ask(maps("a", 2));
+    desk.beat("h0", 1024, None);
+    desk.publish();
+    assert_eq!(desk.leases().len(), 2, "whose container it is, the other feed will say");
+    desk.beat("h0", 1024, Some(&[running(container(ONE(), 1))]));
+    desk.publish();
+    desk.beat("h0", 1024, None);
+    let generation = desk.publish();
+    assert_eq!(desk.leases().iter().map(|lease| lease.0).collect::<Vec<_>>(), [answer.leases().last().unwrap()]);
+    assert_eq!(generation.snapshot.containers, [1]);
 }

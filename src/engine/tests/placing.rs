@@ -280,3 +280,15 @@ fn what_runs_and_what_is_leased_already_anchors_later_requests() {
     let anchors = crate::engine::placer::anchors_of(&generation, &second);
     assert_eq!(anchors, [("h1".into(), 1), ("h2".into(), 1)], "the ApplicationMaster is the container on h2");
 }
+
+#[test]
+fn two_sizes_under_one_scheduler_key_are_refused() {
+    let desk = Desk::with_nodes(2, 8192);
+    let mut asked = request("a", &[("map", 1), ("side", 1), ("reduce", 1)]);
+    asked.groups[2].key = asked.groups[0].key;
+    assert!(desk.propose(&Arc::new(asked.clone())).is_ok(), "they are alike");
+    asked.groups[2].size.memory_mb += 1;
+    let Refusal::Invalid { field, message } = desk.refusal(asked) else { panic!("another refusal") };
+    assert_eq!(field, "groups[2].priority");
+    assert!(message.contains("\"map\"") && message.contains("\"reduce\""), "{message}");
+}

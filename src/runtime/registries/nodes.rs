@@ -49,23 +49,39 @@ struct Entry {
 
 impl Entry {
     /// Says whether `change` took another's place.
-    fn push(&mut self, change: Change) -> bool {
+    fn push(&mut self, mut change: Change) -> bool {
         if let Some(last) = self.waiting.last_mut()
             && std::mem::discriminant(last) == std::mem::discriminant(&change)
             && !leaves(last)
         {
+            // Of two feeds of one node the one that names containers is not to be unsaid by the other.
+            if let (Change::Heartbeat(last), Change::Heartbeat(new)) = (&mut *last, &mut change)
+                && new.containers.is_none()
+            {
+                new.containers = last.containers.take();
+            }
             *last = change;
             return true;
         }
-        if self.waiting.len() == WAITING_MAX {
-            // A node that comes and goes within milliseconds: that it went once, and its last life, are enough.
-            let last_life = self.waiting.iter().rposition(|change| matches!(change, Change::Register(_)));
-            let went = self.waiting.iter().rposition(leaves);
-            let kept = went.into_iter().chain(last_life).min().unwrap_or(0);
-            self.waiting.drain(..kept);
+        if self.waiting.len() >= WAITING_MAX {
+            self.shorten();
         }
         self.waiting.push(change);
         false
+    }
+
+    /// A node that comes and goes within milliseconds: that it went once, and its last life, are enough. What stands
+    /// before and between the two goes; after both there is one heartbeat at most, for those in a row are one.
+    fn shorten(&mut self) {
+        let last_life = self.waiting.iter().rposition(|change| matches!(change, Change::Register(_)));
+        let went = self.waiting.iter().rposition(leaves);
+        let (Some(first), Some(second)) = (last_life.min(went).or(went).or(last_life), last_life.max(went)) else {
+            return;
+        };
+        if first < second {
+            self.waiting.drain(first + 1..second);
+        }
+        self.waiting.drain(..first);
     }
 }
 
@@ -229,4 +245,79 @@ fn leaves(change: &Change) -> bool {
 
 fn unknown(host: &HostName) -> ItemRefusal {
     ItemRefusal::new(Reason::UnknownNode, format!("node \"{host}\" is not registered"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::NamedResource;
+    use crate::units::Bytes;
+
+    fn register(rack: usize) -> Change {
+        Change::Register(Registration {
+            host: "a".into(),
+            rack: format!("/r{rack}").as_str().into(),
+            total: NamedResource::default(),
+            labels: Vec::new(),
+            attributes: Default::default(),
+            class: "".into(),
+            aliases: Vec::new(),
+            disk_read: Bytes::ZERO,
+            state: NodeState::Running,
+        })
+    }
+
+    fn report(memory_mb: u64, state: NodeState, containers: Option<usize>) -> Change {
+        let id = crate::units::ContainerId { attempt: "appattempt_1_0001_000001".parse().unwrap(), id: 1 };
+        let size = NamedResource { memory_mb: 1, ..NamedResource::default() };
+        let key = crate::units::SchedulerKey { priority: 0, allocation_request_id: -1 };
+        let container = crate::cluster::NamedContainer { id, size, key };
+        Change::Heartbeat(Heartbeat {
+            host: "a".into(),
+            used: NamedResource { memory_mb, ..NamedResource::default() },
+            used_is_running: false,
+            containers: containers.map(|count| vec![container; count]),
+            state,
+        })
+    }
+
+    #[test]
+    fn a_node_that_comes_back_in_a_loop_keeps_that_it_went_and_its_last_life() {
+        let mut entry = Entry::default();
+        entry.push(Change::Gone("a".into()));
+        for life in 0..100 {
+            entry.push(register(life));
+            entry.push(report(life as u64, NodeState::Running, None));
+            assert!(entry.waiting.len() <= WAITING_MAX, "{} wait", entry.waiting.len());
+        }
+        assert!(leaves(&entry.waiting[0]), "what ran there is placed anew");
+        let [.., Change::Register(last), Change::Heartbeat(report)] = &entry.waiting[..] else {
+            panic!("{:?}", entry.waiting)
+        };
+        assert_eq!((last.rack.as_str(), report.used.memory_mb), ("/r99", 99));
+    }
+
+    #[test]
+    fn a_node_that_says_again_and_again_that_it_goes_keeps_its_registration_and_that_it_went() {
+        let mut entry = Entry::default();
+        entry.push(register(7));
+        for _ in 0..100 {
+            entry.push(report(0, NodeState::Shutdown, None));
+            assert!(entry.waiting.len() <= WAITING_MAX, "{} wait", entry.waiting.len());
+        }
+        assert!(matches!(entry.waiting[0], Change::Register(_)));
+        assert!(entry.waiting.last().is_some_and(leaves));
+    }
+
+    #[test]
+    fn of_two_feeds_reports_in_one_drain_the_names_of_one_and_the_use_of_the_other_stay() {
+        let mut entry = Entry::default();
+        entry.push(report(1, NodeState::Running, Some(1)));
+        assert!(entry.push(report(2, NodeState::Running, None)));
+        let [Change::Heartbeat(kept)] = &entry.waiting[..] else { panic!("{:?}", entry.waiting) };
+        assert_eq!((kept.used.memory_mb, kept.containers.as_ref().map(Vec::len)), (2, Some(1)));
+        entry.push(report(3, NodeState::Running, Some(0)));
+        let [Change::Heartbeat(kept)] = &entry.waiting[..] else { panic!("{:?}", entry.waiting) };
+        assert_eq!(kept.containers.as_ref().map(Vec::len), Some(0), "a newer word counts");
+    }
 }

@@ -3,7 +3,7 @@
 use super::field::{bounded, count, invalid, list, named, text};
 use super::resource::{ask, size};
 use crate::cluster::{Ask, Constraints, EdgePattern, Gang, GroupEdge, HintRequest, TaskGroup, WhenFull};
-use crate::engine::Refusal;
+use crate::engine::{Refusal, check_keys};
 use crate::units::{ApplicationId, AttemptId, Bytes, GroupIdx, HostName, QueueName, RackPath, RequestId, SchedulerKey};
 use crate::wire::v1;
 use std::collections::{BTreeMap, BTreeSet};
@@ -185,6 +185,7 @@ fn groups(wire: &v1::RequestHintsRequest, limits: &Limits) -> Result<Vec<TaskGro
             constraints: constraints(&format!("{path}.constraints"), group.constraints.as_ref(), limits)?,
         });
     }
+    check_keys(&groups)?;
     Ok(groups)
 }
 

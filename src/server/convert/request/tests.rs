@@ -27,7 +27,7 @@ fn base() -> v1::RequestHintsRequest {
         request_id: "r1".to_owned(),
         application_id: "application_1_0001".to_owned(),
         attempt: 1,
-        groups: vec![group("map"), group("reduce")],
+        groups: vec![group("map"), v1::TaskGroup { priority: 1, ..group("reduce") }],
         ..Default::default()
     }
 }
@@ -157,4 +157,35 @@ fn named_kinds_are_read_in_their_units_and_overflow_is_refused() {
         assert!(field.starts_with("groups[0].resource.resource_value_map[0]"), "{field}");
         assert!(said.contains(message), "{said}");
     }
+}
+
+#[test]
+fn groups_of_one_scheduler_key_must_be_alike() {
+    type Change = fn(&mut v1::TaskGroup);
+    let changes: [Change; 3] = [
+        |group| group.resource = Some(resource(4096, 1)),
+        |group| group.resource = Some(resource(2048, 2)),
+        |group| group.node_label_expression = "gpu".into(),
+    ];
+    for change in changes {
+        let (field, said) = refused(|r| {
+            r.groups[1].priority = 0;
+            change(&mut r.groups[1]);
+        });
+        assert_eq!(field, "groups[1].priority", "{said}");
+        for part in ["\"map\"", "\"reduce\"", "priority 0", "allocation request -1", "one size and label"] {
+            assert!(said.contains(part), "\"{said}\" lacks {part}");
+        }
+        let mut apart = base();
+        apart.groups[1].priority = 0;
+        apart.groups[1].allocation_request_id = Some(2);
+        change(&mut apart.groups[1]);
+        assert!(request(&apart, &Limits::default()).is_ok(), "another allocation request is another key");
+    }
+    let mut alike = base();
+    alike.groups[1].priority = 0;
+    let none = yarn::ResourceInformationProto { key: "fpga".to_owned(), value: Some(0), ..Default::default() };
+    let size = yarn::ResourceProto { resource_value_map: vec![none], ..resource(2048, 1) };
+    alike.groups[1].resource = Some(size); // nothing of a kind is nothing
+    assert!(request(&alike, &Limits::default()).is_ok());
 }
