@@ -6,6 +6,8 @@ use crate::engine::{Effect, Effects, Refusal};
 use crate::store::GroupCommitHandle;
 use crate::units::DecisionId;
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// What to do once a batch is durable, or is known not to be.
 pub(super) type Then = Box<dyn FnOnce(Result<(), Refusal>) + Send>;
@@ -19,8 +21,11 @@ pub(super) struct Settling {
     /// Ticket of a decision that is not durable yet.
     by_decision: HashMap<DecisionId, u64>,
     /// Operations that a failing disk did not take and that hold all the same: attempts, history,
-    /// the engine's own facts, and rows that are gone. Written when the disk is back.
-    backlog: Batch,
+    /// the engine's own facts, and rows that are gone. By ticket, for they are written in the order they
+    /// were meant, before anything later: a deletion written late would take a newer row away.
+    backlog: BTreeMap<u64, Batch>,
+    /// Batches that failed and did not leave yet: what they held belongs before whatever comes next.
+    failed: Arc<AtomicUsize>,
 }
 
 /// One batch on its way.
@@ -48,7 +53,8 @@ impl Settling {
             next: 1,
             waiting: BTreeMap::new(),
             by_decision: HashMap::new(),
-            backlog: Batch::new(),
+            backlog: BTreeMap::new(),
+            failed: Arc::default(),
         }
     }
 
@@ -88,16 +94,43 @@ impl Settling {
                 _ => Some((out, then, true)),
             };
         }
+        self.send(batch, out, decision, then).map(|(out, then)| (out, then, false))
+    }
+
+    /// Sends the backlog and a batch off as one; what the journal did not take comes back.
+    fn send(
+        &mut self,
+        batch: Batch,
+        out: Vec<Effect>,
+        decision: Option<DecisionId>,
+        then: Then,
+    ) -> Option<(Vec<Effect>, Then)> {
         let ticket = self.next;
-        let lasting: Batch = batch.iter().filter(|op| lasts(op)).cloned().collect();
-        let door = self.door.clone();
-        let done = Box::new(move |result| door.tell(Command::Settled(ticket, result)));
-        let taken = self.journal.as_ref().is_some_and(|journal| journal.append(batch, done).is_ok());
-        if !taken {
-            self.keep(lasting);
-            return Some((out, then, false));
-        }
         self.next += 1;
+        let ours: Batch = batch.iter().filter(|op| lasts(op)).cloned().collect();
+        let journal = self.journal.as_ref().filter(|journal| {
+            // Asked for first: a refused append gives nothing back.
+            journal.healthy() && self.failed.load(Ordering::Acquire) == 0
+        });
+        let Some(journal) = journal else {
+            self.keep(ticket, ours);
+            return Some((out, then));
+        };
+        let mut whole: Batch = std::mem::take(&mut self.backlog).into_values().flatten().collect();
+        let mut lasting = whole.clone();
+        lasting.extend(ours);
+        whole.extend(batch);
+        let (door, failed) = (self.door.clone(), Arc::clone(&self.failed));
+        let done = Box::new(move |result: Result<(), _>| {
+            if result.is_err() {
+                failed.fetch_add(1, Ordering::AcqRel);
+            }
+            door.tell(Command::Settled(ticket, result));
+        });
+        if journal.append(whole, done).is_err() {
+            self.keep(ticket, lasting);
+            return Some((out, then));
+        }
         if let Some(decision) = decision {
             self.by_decision.insert(decision, ticket);
         }
@@ -122,27 +155,34 @@ impl Settling {
         }
         if !ok {
             let lasting = std::mem::take(&mut waiting.lasting);
-            self.keep(lasting);
+            self.keep(ticket, lasting);
+            self.failed.fetch_sub(1, Ordering::AcqRel);
         }
         Some(waiting)
     }
 
-    /// Writes what a failed disk did not take, once it is back.
+    /// Writes what a failed disk did not take, once it is back and nothing else has taken it along.
     pub(super) fn retry_backlog(&mut self) {
-        if self.backlog.is_empty() || !self.healthy() {
-            return;
-        }
-        let effects = Effects { journal: std::mem::take(&mut self.backlog), out: Vec::new() };
-        if let Some((_, then, ok)) = self.enter(effects, None, Box::new(|_| ())) {
-            then(Ok(()));
-            debug_assert!(!ok, "a batch that is not empty is either taken or refused");
+        if !self.backlog.is_empty() && self.healthy() {
+            // Refused again, it is kept again; nobody waits for it.
+            let _ = self.send(Batch::new(), Vec::new(), None, Box::new(|_| ()));
         }
     }
 
-    fn keep(&mut self, lasting: Batch) {
-        self.backlog.extend(lasting);
-        let excess = self.backlog.len().saturating_sub(BACKLOG_MAX);
-        self.backlog.drain(..excess);
+    fn keep(&mut self, ticket: u64, lasting: Batch) {
+        if lasting.is_empty() {
+            return;
+        }
+        self.backlog.insert(ticket, lasting);
+        let mut excess = self.backlog.values().map(Vec::len).sum::<usize>().saturating_sub(BACKLOG_MAX);
+        while let Some(mut oldest) = self.backlog.first_entry().filter(|_| excess > 0) {
+            let from_here = excess.min(oldest.get().len());
+            oldest.get_mut().drain(..from_here);
+            excess -= from_here;
+            if oldest.get().is_empty() {
+                oldest.remove();
+            }
+        }
     }
 }
 
@@ -152,5 +192,82 @@ fn lasts(op: &Op) -> bool {
     match op {
         Op::Put { table, .. } => !matches!(table, Table::Leases | Table::Answers),
         Op::Delete { .. } => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runtime::command::Envelope;
+    use crate::store::{GroupCommit, GroupOptions, Journal, OpenOptions};
+    use std::path::Path;
+    use std::sync::mpsc::Receiver;
+    use std::time::Duration;
+
+    const LIMIT: Duration = Duration::from_secs(10);
+
+    fn journal(file: &Path) -> GroupCommitHandle {
+        let (journal, _) = Journal::open(file, OpenOptions::default()).unwrap();
+        GroupCommit::start(journal, GroupOptions::default()).unwrap()
+    }
+
+    /// Keys of the table that are in the file.
+    fn keys(file: &Path, table: Table) -> Vec<Vec<u8>> {
+        let (journal, _) = Journal::open(file, OpenOptions::default()).unwrap();
+        let rows = journal.rows().unwrap().remove(&table).unwrap_or_default();
+        rows.into_iter().map(|(key, _)| key.to_vec()).collect()
+    }
+
+    fn enter(settling: &mut Settling, op: Op) -> bool {
+        let effects = Effects { journal: vec![op], out: Vec::new() };
+        settling.enter(effects, None, Box::new(|_| ())).is_none()
+    }
+
+    fn settle(settling: &mut Settling, commands: &Receiver<Envelope>) {
+        while !settling.is_empty() {
+            let Command::Settled(ticket, result) = commands.recv_timeout(LIMIT).unwrap().command else {
+                panic!("nothing else is told");
+            };
+            settling.leave(ticket, result.is_ok()).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_deletion_that_the_disk_refused_never_takes_a_later_row_away() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("journal");
+        let (door, commands) = Door::new();
+        let mut settling = Settling::new(door);
+        assert!(!enter(&mut settling, Op::delete(Table::Answers, *b"r1")), "there is no disk yet");
+        assert!(!enter(&mut settling, Op::delete(Table::Leases, *b"l1")));
+        let disk = journal(&file);
+        settling.start(disk.clone());
+        assert!(enter(&mut settling, Op::put(Table::Answers, *b"r1", *b"promised")));
+        settle(&mut settling, &commands);
+        settling.retry_backlog();
+        settle(&mut settling, &commands);
+        disk.shutdown(LIMIT).unwrap();
+        assert_eq!(keys(&file, Table::Answers), [b"r1"], "what was acknowledged stays");
+    }
+
+    #[test]
+    fn what_failed_in_flight_is_written_before_what_was_refused_after_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let (first, second) = (folder.path().join("failing"), folder.path().join("sound"));
+        let (door, _commands) = Door::new();
+        let mut settling = Settling::new(door);
+        let failing = journal(&first);
+        settling.start(failing.clone());
+        assert!(enter(&mut settling, Op::put(Table::Attempts, *b"a1", *b"known")));
+        failing.shutdown(LIMIT).unwrap();
+        assert!(!enter(&mut settling, Op::delete(Table::Attempts, *b"a1")));
+        settling.failed.fetch_add(1, Ordering::AcqRel); // as the journal tells it
+        settling.start(journal(&second));
+        assert!(!enter(&mut settling, Op::put(Table::Attempts, *b"a2", *b"known")), "a failure is not taken in yet");
+        settling.leave(1, false).unwrap();
+        settling.retry_backlog();
+        assert!(!settling.is_empty() && settling.backlog.is_empty());
+        settling.journal.as_ref().unwrap().shutdown(LIMIT).unwrap();
+        assert_eq!(keys(&second, Table::Attempts), [b"a2"], "the first attempt ended after it was made");
     }
 }
