@@ -96,7 +96,13 @@ pub async fn admin(socket: PathBuf) -> Result<AdminClient<Channel>, Failure> {
 /// The command's, or that of a machine that gives no threads.
 pub fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    runtime.map_err(|error| Failure::Work(error.into()))?.block_on(work)
+    runtime.map_err(|error| Failure::Work(error.into()))?.block_on(async {
+        tokio::select! {
+            result = work => result,
+            // What the work holds (a demo's folder and daemon) is dropped, and so taken away.
+            _ = tokio::signal::ctrl_c() => Err(Failure::work("interrupted".to_owned())),
+        }
+    })
 }
 
 fn root_cause(error: &dyn std::error::Error) -> String {

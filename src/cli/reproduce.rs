@@ -9,8 +9,7 @@ use std::num::NonZeroUsize;
 
 /// Which experiments, and how large.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  hintctl reproduce --list\n  hintctl reproduce container-table1\n  \
-    hintctl --json reproduce --scale full > full.json")]
+#[command(after_help = "Examples:\n  hintctl reproduce --list\n  hintctl --json reproduce --scale full > full.json")]
 pub struct ReproduceArgs {
     /// Experiments by name; none: all
     names: Vec<String>,

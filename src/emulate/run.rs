@@ -406,7 +406,6 @@ fn check_script(script: &Script, cluster: &Cluster) -> Result<(), EmulationError
 /// The main loop: one beat after another until all jobs have ended.
 async fn work(shared: Arc<Shared>, mut sources: Sources, mut script: Script) -> Result<(), EmulationError> {
     script.sort_by_key(|(at, _)| *at);
-    let mut script = script.into_iter().peekable();
     let mut cast = Cast { started: Instant::now(), foreign_owed: 0.0, next_job: 0, masters: JoinSet::new() };
     let mut silent: Vec<(Instant, usize)> = Vec::new();
     let mut rng = ChaCha8Rng::seed_from_u64(shared.behaviour.seed);
@@ -416,8 +415,8 @@ async fn work(shared: Arc<Shared>, mut sources: Sources, mut script: Script) -> 
     loop {
         beats.tick().await;
         let now = cast.started.elapsed();
-        while script.peek().is_some_and(|(at, _)| *at <= now) {
-            let (_, fault) = script.next().expect("peeked");
+        while let Some(due) = script.iter().position(|(at, fault)| *at <= now && !waits(&shared, fault)) {
+            let (_, fault) = script.remove(due);
             strike(&shared, &mut sources, fault, &mut silent).await?;
         }
         cast.submit(&shared, now);
@@ -425,7 +424,9 @@ async fn work(shared: Arc<Shared>, mut sources: Sources, mut script: Script) -> 
         give_up_nodes(&shared, &mut sources, &mut silent).await?;
         beat(&shared, &mut sources, &mut rng).await?;
         while cast.masters.try_join_next().is_some() {}
-        let done = cast.masters.is_empty() && cast.next_job == shared.workload.jobs.len() && script.peek().is_none();
+        let submitted = cast.masters.is_empty() && cast.next_job == shared.workload.jobs.len();
+        // With the last job gone, what waits for one to run has nothing left to wait for.
+        let done = submitted && script.iter().all(|(_, fault)| matches!(fault, Fault::KillBusiestNode));
         if (done && silent.is_empty()) || now > shared.behaviour.limit {
             return close(&shared, &sources, now);
         }
@@ -507,6 +508,15 @@ async fn background_load(shared: &Shared, sources: &mut Sources, rng: &mut ChaCh
     let mut percent = || rng.random_range(5..=30) * (capacity / 100);
     let load = v1::LinkLoad { id: id.clone(), a_to_b_bits_per_s: percent(), b_to_a_bits_per_s: percent() };
     Ok(sources.link_load(load).await?)
+}
+
+/// The death of a node that runs nothing would show nothing: it waits until a job's container runs somewhere.
+fn waits(shared: &Shared, fault: &Fault) -> bool {
+    let idle = || {
+        let yarn = shared.yarn();
+        yarn.running(yarn.busiest()).0 == 0
+    };
+    matches!(fault, Fault::KillBusiestNode) && idle()
 }
 
 async fn strike(
