@@ -74,10 +74,10 @@ async fn serve(config: Config, file: PathBuf) -> anyhow::Result<()> {
         },
     };
     let changed = watch_file(&file).context("the configuration file can't be watched")?;
-    until_stopped(&running.daemon, changed).await?;
+    let ended = until_stopped(&running.daemon, changed).await;
     running.shutdown().await?;
     drop(endpoint);
-    Ok(())
+    ended
 }
 
 async fn endpoint(address: std::net::SocketAddr, metrics: Metrics, daemon: &Daemon) -> anyhow::Result<Endpoint> {
@@ -88,7 +88,8 @@ async fn endpoint(address: std::net::SocketAddr, metrics: Metrics, daemon: &Daem
     Ok(endpoint)
 }
 
-/// Reloads on SIGHUP and when the file changes; returns on SIGTERM and SIGINT.
+/// Reloads on SIGHUP and when the file changes; returns on SIGTERM and SIGINT, and with an error when there
+/// is nothing left to serve with: whoever started the daemon is to start it again.
 async fn until_stopped(daemon: &Daemon, mut changed: tokio::sync::watch::Receiver<u64>) -> anyhow::Result<()> {
     let mut hangup = signal(SignalKind::hangup())?;
     let mut terminate = signal(SignalKind::terminate())?;
@@ -99,6 +100,7 @@ async fn until_stopped(daemon: &Daemon, mut changed: tokio::sync::watch::Receive
             Ok(()) = changed.changed() => {}
             _ = terminate.recv() => return Ok(()),
             _ = interrupt.recv() => return Ok(()),
+            () = daemon.engine_ended().cancelled() => anyhow::bail!("the engine's thread ended"),
         }
         if let Err(refusal) = daemon.reload().await {
             tracing::error!(%refusal, "the configuration stays as it was");

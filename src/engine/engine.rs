@@ -249,6 +249,12 @@ impl Engine {
         self.routes.watch(watcher, pairs, &self.snapshot)
     }
 
+    /// Pairs that this watcher watches.
+    #[must_use]
+    pub fn watched_by(&self, watcher: &str) -> usize {
+        self.routes.watched_by(watcher)
+    }
+
     /// Ends a watch.
     pub fn unwatch(&mut self, watcher: &str) {
         self.routes.unwatch(watcher);

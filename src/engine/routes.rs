@@ -114,6 +114,11 @@ impl Watchers {
         });
     }
 
+    /// Watched routes of one watcher.
+    pub(crate) fn watched_by(&self, name: &str) -> usize {
+        self.watchers.get(name).map_or(0, |watcher| watcher.routes.len())
+    }
+
     /// Watched routes, of all watchers.
     pub(crate) fn len(&self) -> usize {
         self.watchers.values().map(|watcher| watcher.routes.len()).sum()

@@ -16,7 +16,8 @@ impl Engine {
     /// that were never hinted: what means nothing changes nothing.
     ///
     /// # Errors
-    /// [`Refusal::Unknown`] for an allocation on a host that was never named.
+    /// [`Refusal::Unknown`] for an allocation on a host that was never named; [`Refusal::Invalid`] for one of
+    /// another attempt's container.
     pub fn event(&mut self, event: TaskEvent, now: Timestamp) -> Result<(), Refusal> {
         match &event.what {
             TaskWhat::Ready { .. } => {} // for dispatchers; leases and history know nothing of tasks that have not run
@@ -69,6 +70,10 @@ impl Engine {
         lease: Option<LeaseId>,
         now: Timestamp,
     ) -> Result<(), Refusal> {
+        if container.attempt != attempt {
+            let message = format!("{container} is not of {attempt}");
+            return Err(Refusal::Invalid { field: "container_id".to_owned(), message });
+        }
         let statics = self.model.statics();
         let unknown = || Refusal::Unknown { what: "host", name: host.to_string(), nearest: None };
         let node = statics.find(host.as_str()).ok_or_else(unknown)?;

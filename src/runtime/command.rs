@@ -1,5 +1,7 @@
 //! What the engine's thread is asked, and the bounded door to it.
 
+use super::outbox::Outbox;
+use super::replace::Told;
 use super::watchers::Watching;
 use crate::engine::{Answer, EngineCounts, EngineSettings, Explained, Proposal, Refusal, Released};
 use crate::engine::{RouteUpdate, TaskEvent, Token, WatchedPair};
@@ -23,12 +25,12 @@ pub(super) enum Command {
     Explain(DecisionId, Reply<Option<Explained>>),
     /// Give leases back.
     Release(AttemptId, Token, Vec<LeaseId>, Reply<Result<Released, Refusal>>),
-    /// Is the token the attempt's?
-    Authorize(AttemptId, Token, Reply<Result<(), Refusal>>),
+    /// The outbox of an attempt, for who shows its token.
+    Follow(AttemptId, Token, Reply<Result<Arc<Outbox<Told>>, Refusal>>),
     /// A task event.
     Event(TaskEvent),
-    /// Watch routes.
-    Watch(Arc<str>, Vec<WatchedPair>, Reply<Result<Watching<RouteUpdate>, Refusal>>),
+    /// Watch routes: who, which, and how many pairs all watchers together may watch.
+    Watch(Arc<str>, Vec<WatchedPair>, usize, Reply<Result<Watching<RouteUpdate>, Refusal>>),
     /// A Watch's stream ended.
     Unwatch(Arc<str>, u64),
     /// Sizes, and names that no node claims.
@@ -41,6 +43,9 @@ pub(super) enum Command {
     Settled(u64, Result<(), StoreFailure>),
     /// Finish what is in flight and end.
     Stop,
+    /// Whatever a test wants to happen on the engine's thread.
+    #[cfg(test)]
+    Run(Box<dyn FnOnce() + Send>),
 }
 
 /// What the engine knows beyond its generation.

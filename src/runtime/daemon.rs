@@ -3,7 +3,11 @@
 use super::Ready;
 use super::clock::Clock;
 use super::command::{Command, Door, Survey, gone};
+<<<<<<< HEAD
 use super::known::Known;
+=======
+use super::ended::EngineEnd;
+>>>>>>> fixa
 use super::meters::Meters;
 use super::options::{Options, ReloadHook, Reloaded, Settings};
 use super::outbox::{Outbox, Outboxes};
@@ -47,6 +51,7 @@ pub(super) struct Inner {
     /// The next decision's id: drawn when a request comes in, so that every line it logs can carry it.
     decisions: AtomicU64,
     stopping: CancellationToken,
+    engine_ended: CancellationToken,
     reload: Option<ReloadHook>,
     /// Reloads run one after another.
     reloading: Mutex<()>,
@@ -107,8 +112,12 @@ fn shared(options: &Options, engine: &Engine, meters: Meters, lost: mpsc::Unboun
         follow: ArcSwap::from_pointee(options.settings.follow.clone()),
         watchers: Watchers::default(),
         meters,
+<<<<<<< HEAD
         known,
         ready: watch::Sender::new(Ready { store: true, stopping: false }),
+=======
+        ready: watch::Sender::new(Ready { store: true, engine: true, stopping: false }),
+>>>>>>> fixa
         lost,
     }
 }
@@ -173,7 +182,13 @@ impl Daemon {
         };
         let own = journal.clone();
         let thread = std::thread::Builder::new().name("engine".to_owned());
-        let engine = thread.spawn(move || writer.run(own)).map_err(StartError::Thread)?;
+        let engine_ended = CancellationToken::new();
+        let end = EngineEnd { shared: Arc::clone(&shared), ended: engine_ended.clone() };
+        let body = move || {
+            let _end = end; // dropped after the writer and all that waits for it, be it by a panic
+            writer.run(own);
+        };
+        let engine = thread.spawn(body).map_err(StartError::Thread)?;
         let daemon = Self(Arc::new(Inner {
             door,
             shared,
@@ -183,6 +198,7 @@ impl Daemon {
             instance: format!("{:016x}", rand::random::<u64>()).into(),
             decisions,
             stopping: CancellationToken::new(),
+            engine_ended,
             reload: options.reload.clone(),
             reloading: Mutex::new(()),
             journal,
@@ -245,6 +261,18 @@ impl Daemon {
         &self.0.stopping
     }
 
+    /// Cancelled when the engine's thread has ended. Where nobody stopped the daemon it can only be started anew.
+    #[must_use]
+    pub fn engine_ended(&self) -> &CancellationToken {
+        &self.0.engine_ended
+    }
+
+    /// Runs something on the engine's thread.
+    #[cfg(test)]
+    pub(crate) fn on_engine(&self, run: impl FnOnce() + Send + 'static) {
+        self.0.door.tell(Command::Run(Box::new(run)));
+    }
+
     /// A decision and what became of its leases.
     ///
     /// # Errors
@@ -276,22 +304,27 @@ impl Daemon {
     /// # Errors
     /// [`Refusal::BadToken`]; [`Refusal::Unknown`] for an attempt that never asked.
     pub async fn follow(&self, attempt: AttemptId, token: Token) -> Result<Arc<Outbox<Told>>, Refusal> {
-        self.0.door.ask(|reply| Command::Authorize(attempt, token, reply)).await??;
-        Ok(self.0.shared.outboxes.of(attempt))
+        self.0.door.ask(|reply| Command::Follow(attempt, token, reply)).await?
     }
 
-    /// Puts a message on an attempt's Follow stream.
+    /// Puts a message on an attempt's Follow stream, unless the attempt is over.
     pub(super) fn tell(&self, attempt: AttemptId, message: Told) {
         let shared = &self.0.shared;
-        shared.outboxes.push(attempt, message, &shared.follow.load(), self.0.clock.now());
+        shared.outboxes.push_if_open(attempt, message, &shared.follow.load(), self.0.clock.now());
     }
 
-    /// Watches routes; the first update is the snapshot.
+    /// Watches routes, where all watchers together watch at most `most` pairs; the first update is the snapshot.
     ///
     /// # Errors
-    /// [`Refusal::Unknown`] for a host that neither the network nor the cluster names.
-    pub async fn watch(&self, name: Arc<str>, pairs: Vec<WatchedPair>) -> Result<Watching<RouteUpdate>, Refusal> {
-        self.0.door.ask(|reply| Command::Watch(name, pairs, reply)).await?
+    /// [`Refusal::Unknown`] for a host that neither the network nor the cluster names; [`Refusal::Invalid`]
+    /// for too many pairs.
+    pub async fn watch(
+        &self,
+        name: Arc<str>,
+        pairs: Vec<WatchedPair>,
+        most: usize,
+    ) -> Result<Watching<RouteUpdate>, Refusal> {
+        self.0.door.ask(|reply| Command::Watch(name, pairs, most, reply)).await?
     }
 
     /// A Watch's stream ended.

@@ -7,7 +7,11 @@
 pub mod clock;
 mod command;
 pub mod daemon;
+<<<<<<< HEAD
 mod known;
+=======
+mod ended;
+>>>>>>> fixa
 pub mod meters;
 pub mod options;
 pub mod outbox;
@@ -20,6 +24,9 @@ pub mod watch_file;
 pub mod watchers;
 mod writer;
 
+#[cfg(test)]
+mod tests;
+
 pub use command::Survey;
 pub use daemon::{Daemon, Ending, StartError};
 pub use meters::Meters;
@@ -31,6 +38,8 @@ pub use replace::{Told, What};
 pub struct Ready {
     /// The journal can be written.
     pub store: bool,
+    /// The engine's thread runs.
+    pub engine: bool,
     /// The daemon is shutting down.
     pub stopping: bool,
 }
@@ -39,10 +48,11 @@ impl Ready {
     /// Why requests are not taken; `None`: they are.
     #[must_use]
     pub const fn why_not(&self) -> Option<&'static str> {
-        match (self.stopping, self.store) {
-            (true, _) => Some("the daemon is shutting down"),
-            (false, false) => Some("the journal can't be written"),
-            (false, true) => None,
+        match self {
+            Self { stopping: true, .. } => Some("the daemon is shutting down"),
+            Self { engine: false, .. } => Some("the engine's thread ended"),
+            Self { store: false, .. } => Some("the journal can't be written"),
+            Self { .. } => None,
         }
     }
 

@@ -1,4 +1,7 @@
 //! What attempts are told on Follow: numbered, bounded, kept for a time, resumed by number.
+//!
+//! An outbox's numbers begin at the time it is made, so those of an earlier one, forgotten or of an earlier
+//! life of the daemon, are all below: who resumes by them is told of the gap.
 
 use super::options::FollowOptions;
 use crate::units::{AttemptId, Micros, Timestamp};
@@ -30,6 +33,10 @@ struct Kept<M> {
     ended: Option<Timestamp>,
 }
 
+/// A million messages a millisecond: more than an outbox ever gets, so numbers never catch up with the
+/// clock, and they fit 63 bits until the year 2248.
+const MESSAGES_PER_MS_BITS: u32 = 20;
+
 /// What a follower gets next.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Next<M> {
@@ -50,15 +57,24 @@ impl<M> Default for Outboxes<M> {
 }
 
 impl<M> Outboxes<M> {
-    /// The outbox of an attempt, made where there is none.
-    #[must_use]
-    pub fn of(&self, attempt: AttemptId) -> Arc<Outbox<M>> {
-        Arc::clone(&self.by_attempt.entry(attempt).or_insert_with(|| Arc::new(Outbox::new())))
+    /// The outbox of an attempt that is known: made where there is none, and open again where the attempt
+    /// had ended and asked anew. To be called where ends are told, or it may outlive its attempt.
+    pub fn open(&self, attempt: AttemptId, now: Timestamp) -> Arc<Outbox<M>> {
+        let outbox = self.by_attempt.entry(attempt).or_insert_with(|| Arc::new(Outbox::new(now)));
+        outbox.lock().ended = None;
+        Arc::clone(&outbox)
     }
 
-    /// Puts a message into an attempt's outbox; returns its number.
+    /// Puts a message into the outbox of an attempt that is known, as [`Self::open`]; returns its number.
     pub fn push(&self, attempt: AttemptId, message: M, options: &FollowOptions, now: Timestamp) -> u64 {
-        self.of(attempt).push(message, options, now)
+        self.open(attempt, now).push(message, options, now)
+    }
+
+    /// Puts a message into an outbox that is open; `None`: there is none, the attempt is over.
+    pub fn push_if_open(&self, attempt: AttemptId, message: M, options: &FollowOptions, now: Timestamp) -> Option<u64> {
+        let outbox = self.by_attempt.get(&attempt).map(|entry| Arc::clone(entry.value()))?;
+        let open = outbox.lock().ended.is_none();
+        open.then(|| outbox.push(message, options, now))
     }
 
     /// The attempt is over: its followers get what is left and their streams end.
@@ -96,9 +112,10 @@ impl<M> Outboxes<M> {
 }
 
 impl<M> Outbox<M> {
-    fn new() -> Self {
-        let kept = Kept { first: 1, messages: VecDeque::new(), ended: None };
-        Self { kept: Mutex::new(kept), last: watch::Sender::new(0) }
+    fn new(now: Timestamp) -> Self {
+        let first = (now.as_millis() << MESSAGES_PER_MS_BITS) + 1;
+        let kept = Kept { first, messages: VecDeque::new(), ended: None };
+        Self { kept: Mutex::new(kept), last: watch::Sender::new(first - 1) }
     }
 
     fn lock(&self) -> MutexGuard<'_, Kept<M>> {
@@ -161,55 +178,98 @@ mod tests {
         AttemptId { application: ApplicationId { cluster_timestamp: 1, sequence: 1 }, attempt: 1 }
     }
 
+    /// The number before an outbox's first that is made at this moment.
+    fn base(at: Timestamp) -> u64 {
+        at.as_millis() << MESSAGES_PER_MS_BITS
+    }
+
+    const MADE: Timestamp = Timestamp(5_000_000);
+
     fn filled(messages: u64) -> Outboxes<u64> {
         let outboxes = Outboxes::default();
         for message in 1..=messages {
-            assert_eq!(outboxes.push(attempt(), message, &OPTIONS, Timestamp(0)), message);
+            assert_eq!(outboxes.push(attempt(), message, &OPTIONS, MADE), base(MADE) + message);
         }
         outboxes
     }
 
+    fn message(number: u64) -> Next<u64> {
+        Next::Message(base(MADE) + number, Arc::new(number))
+    }
+
     #[test]
     fn a_follower_resumes_after_the_number_it_saw() {
-        let outbox = filled(3).of(attempt());
-        assert_eq!(outbox.after(0), Next::Message(1, Arc::new(1)));
-        assert_eq!(outbox.after(2), Next::Message(3, Arc::new(3)));
-        assert_eq!(outbox.after(3), Next::Wait);
+        let outbox = filled(3).open(attempt(), MADE);
+        assert_eq!(outbox.after(0), message(1));
+        assert_eq!(outbox.after(base(MADE) + 2), message(3));
+        assert_eq!(outbox.after(base(MADE) + 3), Next::Wait);
     }
 
     #[test]
     fn what_is_no_longer_kept_is_a_gap_and_a_newcomer_starts_at_the_oldest() {
-        let outbox = filled(5).of(attempt());
-        assert_eq!(outbox.after(1), Next::Gap(3));
-        assert_eq!(outbox.after(2), Next::Message(3, Arc::new(3)));
-        assert_eq!(outbox.after(0), Next::Message(3, Arc::new(3)));
-        assert_eq!(outbox.after(9), Next::Gap(3), "a number of an earlier life of the daemon");
+        let outbox = filled(5).open(attempt(), MADE);
+        assert_eq!(outbox.after(base(MADE) + 1), Next::Gap(base(MADE) + 3));
+        assert_eq!(outbox.after(base(MADE) + 2), message(3));
+        assert_eq!(outbox.after(0), message(3));
+        assert_eq!(outbox.after(base(MADE) + 9), Next::Gap(base(MADE) + 3), "a number that was never given");
+    }
+
+    #[test]
+    fn a_number_of_an_earlier_life_is_a_gap_however_many_messages_there_are_now() {
+        let earlier = filled(2);
+        let seen = earlier.push(attempt(), 3, &OPTIONS, MADE);
+        let restarted = Timestamp(MADE.0 + 2_000); // 2 ms
+        let outboxes = Outboxes::default();
+        let first = (1..=9).map(|n| outboxes.push(attempt(), n, &OPTIONS, restarted)).min().unwrap();
+        let Next::Gap(kept) = outboxes.open(attempt(), restarted).after(seen) else {
+            panic!("messages 1 to 3 of this life were never seen")
+        };
+        assert!(seen < first && first < kept);
     }
 
     #[test]
     fn old_messages_go_and_ended_outboxes_too() {
         let outboxes = filled(2);
-        let later = Timestamp(11_000_000);
+        let later = Timestamp(MADE.0 + 11_000_000);
         outboxes.forget_old(&OPTIONS, later);
-        assert_eq!(outboxes.of(attempt()).after(1), Next::Gap(3));
-        assert_eq!(outboxes.push(attempt(), 9, &OPTIONS, later), 3, "numbers go on");
+        let outbox = outboxes.open(attempt(), later);
+        assert_eq!(outbox.after(base(MADE) + 1), Next::Gap(base(MADE) + 3));
+        assert_eq!(outboxes.push(attempt(), 3, &OPTIONS, later), base(MADE) + 3, "numbers go on");
         outboxes.end(attempt(), later);
-        assert_eq!(outboxes.of(attempt()).after(2), Next::Message(3, Arc::new(9)), "what is left is still told");
-        assert_eq!(outboxes.of(attempt()).after(3), Next::Ended);
-        outboxes.forget_old(&OPTIONS, Timestamp(22_000_001));
+        assert_eq!(outbox.after(base(MADE) + 2), message(3), "what is left is still told");
+        assert_eq!(outbox.after(base(MADE) + 3), Next::Ended);
+        outboxes.forget_old(&OPTIONS, Timestamp(later.0 + 11_000_001));
+        assert!(outboxes.is_empty());
+    }
+
+    #[test]
+    fn an_attempt_that_asks_again_after_its_end_is_told_again() {
+        let outboxes = filled(2);
+        outboxes.end(attempt(), MADE);
+        assert_eq!(outboxes.push_if_open(attempt(), 3, &OPTIONS, MADE), None, "it is over");
+        let outbox = outboxes.open(attempt(), MADE);
+        assert_eq!(outbox.after(base(MADE) + 2), Next::Wait);
+        assert_eq!(outboxes.push_if_open(attempt(), 3, &OPTIONS, MADE), Some(base(MADE) + 3));
+        assert_eq!(outbox.after(base(MADE) + 2), message(3));
+    }
+
+    #[test]
+    fn late_messages_make_no_outbox_that_nobody_would_end() {
+        let outboxes = Outboxes::default();
+        assert_eq!(outboxes.push_if_open(attempt(), 1, &OPTIONS, MADE), None);
         assert!(outboxes.is_empty());
     }
 
     #[tokio::test]
     async fn a_waiting_follower_wakes_at_the_next_message() {
         let outboxes = Arc::new(filled(0));
-        let outbox = outboxes.of(attempt());
+        let outbox = outboxes.open(attempt(), MADE);
         let mut changes = outbox.changes();
         let waiter = tokio::spawn(async move {
             changes.changed().await.unwrap();
             outbox.after(0)
         });
-        outboxes.push(attempt(), 7, &OPTIONS, Timestamp(0));
-        assert_eq!(waiter.await.unwrap(), Next::Message(1, Arc::new(7)));
+        outboxes.push(attempt(), 1, &OPTIONS, MADE);
+        assert_eq!(waiter.await.unwrap(), message(1));
     }
 }

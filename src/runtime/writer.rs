@@ -13,8 +13,9 @@ use super::pool::Pool;
 use super::registries::{FeedCounts, Registries};
 use super::replace::{Lost, Told};
 use super::settle::Settling;
-use super::watchers::Watchers;
+use super::watchers::{Watchers, Watching};
 use super::{Ready, options::FollowOptions};
+use crate::engine::WatchedPair;
 use crate::engine::{Answer, CommitOutcome, Effect, Engine, Generation, Proposal, Refusal, RouteUpdate, Token};
 use crate::store::GroupCommitHandle;
 use crate::units::{Micros, RequestId, Timestamp};
@@ -111,7 +112,10 @@ impl Writer {
             Command::Commit(proposal, token, reply) => self.commit(*proposal, token, reply, now),
             Command::Lookup(id, digest, reply) => self.lookup(&id, digest, reply),
             Command::Explain(decision, reply) => drop(reply.send(self.engine.explain(decision))),
-            Command::Authorize(attempt, token, reply) => drop(reply.send(self.engine.authorize(attempt, &token))),
+            Command::Follow(attempt, token, reply) => {
+                let known = self.engine.authorize(attempt, &token);
+                let _ = reply.send(known.map(|()| self.shared.outboxes.open(attempt, now)));
+            }
             Command::Survey(reply) => drop(reply.send(self.survey())),
             Command::Heard(reply) => {
                 let nodes = self.shared.generation.load().snapshot.statics.indexes();
@@ -130,19 +134,13 @@ impl Writer {
                 self.moved = true;
                 self.effects(None, Box::new(|_| ()));
             }
-            Command::Watch(watcher, pairs, reply) => {
-                let found = self.engine.watch(&watcher, pairs).map(|first| {
-                    let watching = self.shared.watchers.start(&watcher);
-                    self.shared.watchers.send(&watcher, first);
-                    watching
-                });
-                let _ = reply.send(found);
-            }
-            Command::Unwatch(watcher, session) => {
-                if self.shared.watchers.stop(&watcher, session) {
-                    self.engine.unwatch(&watcher);
+            Command::Watch(watcher, pairs, most, reply) => {
+                let found = self.watch(&watcher, pairs, most);
+                if let Err(Ok(unheard)) = reply.send(found) {
+                    self.unwatch(&watcher, unheard.session);
                 }
             }
+            Command::Unwatch(watcher, session) => self.unwatch(&watcher, session),
             Command::Reload(settings, reply) => {
                 self.engine.reload(settings, now);
                 self.effects(
@@ -154,6 +152,33 @@ impl Writer {
             }
             Command::Settled(ticket, result) => self.settled(ticket, result.is_ok(), now),
             Command::Stop => self.stopping = true,
+            #[cfg(test)]
+            Command::Run(run) => run(),
+        }
+    }
+
+    /// Starts a Watch, unless all watchers together would watch more than `most` pairs; those that a
+    /// Watch of the same name watched until now are free.
+    fn watch(
+        &mut self,
+        watcher: &Arc<str>,
+        pairs: Vec<WatchedPair>,
+        most: usize,
+    ) -> Result<Watching<RouteUpdate>, Refusal> {
+        let watched = self.engine.counts().routes.saturating_sub(self.engine.watched_by(watcher));
+        if watched + pairs.len() > most {
+            let message = format!("{} pairs, beside {watched} that others watch; at most {most} are", pairs.len());
+            return Err(Refusal::Invalid { field: "pairs".to_owned(), message });
+        }
+        let first = self.engine.watch(watcher, pairs)?;
+        let watching = self.shared.watchers.start(watcher);
+        self.shared.watchers.send(watcher, first);
+        Ok(watching)
+    }
+
+    fn unwatch(&mut self, watcher: &str, session: u64) {
+        if self.shared.watchers.stop(watcher, session) {
+            self.engine.unwatch(watcher);
         }
     }
 
@@ -248,6 +273,8 @@ impl Writer {
                     self.shared.outboxes.push(attempt, Told::advice(cause, message), &follow, now);
                 }
                 Effect::Replace { request, cause, node } => {
+                    // What comes of it is told later, to an outbox that the attempt's end has ended by then.
+                    self.shared.outboxes.open(request.attempt, now);
                     // The other side ends only with the daemon.
                     let _ = self.shared.lost.send(Lost { request, cause, node });
                 }

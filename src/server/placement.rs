@@ -7,7 +7,7 @@ use crate::engine::{FollowBody, Refusal, Token};
 use crate::feed::events::task_event;
 use crate::runtime::outbox::{Next, Outbox};
 use crate::runtime::{Daemon, Told, What};
-use crate::units::{DecisionId, LeaseId, Micros};
+use crate::units::{AttemptId, DecisionId, LeaseId, Micros};
 use crate::wire::v1;
 use crate::wire::v1::follow_message::Advice;
 use crate::wire::v1::placement_server::Placement;
@@ -72,7 +72,7 @@ impl Placement for PlacementService {
         let events = first.map(|first| first.events).unwrap_or_default();
         let daemon = self.daemon.clone();
         tokio::spawn(async move {
-            let taken = take_events(&daemon, up, events);
+            let taken = take_events(&daemon, attempt, up, events);
             let sent = send_advice(&daemon, &outbox, start.resume_after, &down);
             tokio::pin!(sent);
             let ended = tokio::select! {
@@ -197,15 +197,24 @@ fn grpc_timeout(text: &str) -> Option<Duration> {
 }
 
 /// Reads an attempt's events until its stream ends; what ended it, if not the attempt itself. An event
-/// that makes no sense is counted and dropped.
+/// that makes no sense, or of an attempt whose token was not shown, is counted and dropped.
 async fn take_events(
     daemon: &Daemon,
+    own: AttemptId,
     mut up: Streaming<v1::FollowRequest>,
     mut events: Vec<v1::TaskEvent>,
 ) -> Option<Status> {
     loop {
         for wire in events {
-            match task_event(wire, daemon.clock().now()) {
+            let event = task_event(wire, daemon.clock().now()).map_err(|refusal| refusal.to_string());
+            let event = event.and_then(|event| match event.attempt {
+                attempt if attempt == own => Ok(event),
+                attempt => {
+                    daemon.meters().add("events_of_another_attempt", 1);
+                    Err(format!("an event of {attempt} on the stream of {own}"))
+                }
+            });
+            match event {
                 Ok(event) => {
                     if daemon.event(event).await.is_err() {
                         return Some(stopping());
@@ -249,6 +258,10 @@ async fn send_advice(
                 tokio::select! {
                     changed = changes.changed() => if changed.is_err() { return },
                     () = daemon.stopping().cancelled() => {
+                        let _ = down.try_send(Err(stopping()));
+                        return;
+                    }
+                    () = daemon.engine_ended().cancelled() => {
                         let _ = down.try_send(Err(stopping()));
                         return;
                     }

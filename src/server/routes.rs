@@ -42,13 +42,7 @@ impl Routes for RoutesService {
             let name = watcher(&wire.watcher)?;
             let pairs = pairs(&wire.pairs)?;
             let most = self.daemon.settings().watched_pairs;
-            let watched = self.daemon.survey().await?.counts.routes;
-            if watched + pairs.len() > most {
-                let message =
-                    format!("{} pairs, beside {watched} that are watched already; at most {most} are", pairs.len());
-                return Err(invalid("pairs", message));
-            }
-            let watching = self.daemon.watch(Arc::clone(&name), pairs).await?;
+            let watching = self.daemon.watch(Arc::clone(&name), pairs, most).await?;
             Ok((name, watching))
         };
         let (name, watching) = watching.await.map_err(|refusal| status(&refusal))?;

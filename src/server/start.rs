@@ -128,7 +128,8 @@ impl Running {
         let left = deadline.saturating_duration_since(Instant::now()).max(Duration::from_secs(1));
         let ending = self.ending;
         let finished = tokio::task::spawn_blocking(move || ending.finish(left)).await;
-        let finished = finished.unwrap_or(Ok(())); // a panic of the engine's thread is logged there
+        // A panic while flushing was printed by the panic hook; one of the engine's thread does not come here.
+        let finished = finished.unwrap_or(Ok(()));
         tracing::info!(clean = finished.is_ok(), "stopped");
         finished
     }

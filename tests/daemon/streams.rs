@@ -98,21 +98,97 @@ async fn foreign_use_withdraws_the_youngest_leases_and_a_follower_resumes_by_num
     let mut follow = world.client.follow(follow_start(&first, 0)).await.unwrap();
     foreign(&mut feed, 2, 2_048).await;
     let message = next(&mut follow).await;
-    assert_eq!((message.number, message.cause.as_str()), (1, "foreign_use"));
+    assert_eq!(message.cause, "foreign_use");
+    let one = message.number;
     let Some(Advice::Withdraw(withdrawn)) = &message.advice else { panic!("{message:?}") };
     assert_eq!((withdrawn.lease_ids.clone(), withdrawn.host.as_str()), (vec![leases[3]], "r0n0"));
     drop(follow);
     foreign(&mut feed, 3, 4_096).await;
     foreign(&mut feed, 4, 6_144).await;
     world.until("one lease is left", |status| status.leases == 1).await;
-    let mut follow = world.client.follow(follow_start(&first, 1)).await.unwrap();
+    let mut follow = world.client.follow(follow_start(&first, one)).await.unwrap();
     let numbers = [next(&mut follow).await.number, next(&mut follow).await.number];
-    assert_eq!(numbers, [2, 3], "what came while nobody followed");
+    assert_eq!(numbers, [one + 1, one + 2], "what came while nobody followed");
     let mut again = world.client.follow(follow_start(&first, 0)).await.unwrap();
     assert_eq!(next(&mut again).await, message, "from the oldest kept");
     let mut lost = world.client.follow(follow_start(&first, 77)).await.unwrap();
-    assert!(matches!(next(&mut lost).await.advice, Some(Advice::Gap(v1::Gap { first_kept: 1 }))));
+    let gap = next(&mut lost).await;
+    assert_eq!((gap.number, gap.advice), (one - 1, Some(Advice::Gap(v1::Gap { first_kept: one }))));
+    assert_eq!(next(&mut lost).await, message, "and what is kept comes after it");
     assert_eq!(world.counter("leases_withdrawn").await, 3);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_follower_that_resumes_after_a_restart_is_told_of_the_gap() {
+    let mut world = World::start().await;
+    let mut feed = world.cluster(1, 1, 8_192).await;
+    let first = world.hints(request("r1", 1, 3, 2_048)).await;
+    let mut follow = world.client.follow(follow_start(&first, 0)).await.unwrap();
+    foreign(&mut feed, 2, 4_096).await;
+    let seen = next(&mut follow).await.number;
+    drop((follow, feed));
+    world.restart().await;
+    // Both messages of this life come before anybody follows: by a count from 1 they were seen.
+    let mut feed = world.cluster(1, 1, 8_192).await;
+    foreign(&mut feed, 3, 6_144).await;
+    foreign(&mut feed, 4, 8_192).await;
+    world.until("no lease is left", |status| status.leases == 0).await;
+    let mut follow = world.client.follow(follow_start(&first, seen)).await.unwrap();
+    let gap = next(&mut follow).await;
+    assert!(matches!(gap.advice, Some(Advice::Gap(_))) && gap.number > seen, "{gap:?}");
+    let withdrawn = next(&mut follow).await;
+    assert!(matches!(withdrawn.advice, Some(Advice::Withdraw(_))) && withdrawn.number > gap.number, "{withdrawn:?}");
+}
+
+fn done(attempt: u32) -> v1::TaskEvent {
+    v1::TaskEvent {
+        application_id: "application_1_0001".into(),
+        attempt,
+        what: Some(v1::task_event::What::Done(v1::ApplicationDone { failed: false })),
+        ..Default::default()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn events_of_another_attempt_than_the_stream_s_own_are_counted_and_dropped() {
+    let world = World::start().await;
+    let _feed = world.cluster(1, 2, 8_192).await;
+    let answer = world.hints(request("r1", 1, 2, 2_048)).await;
+    world.hints(request("r2", 2, 1, 2_048)).await;
+    let mut follow = world.client.follow(follow_start(&answer, 0)).await.unwrap();
+    let foreign = v1::TaskEvent { application_id: "application_1_0002".into(), ..done(1) };
+    follow.tell(vec![foreign, done(2)]).await.unwrap();
+    let two = |status: &v1::StatusResponse| status.counters.get("events_of_another_attempt") == Some(&2);
+    assert_eq!(world.until("both are counted", two).await.leases, 3, "nobody else's leases end");
+    follow.tell(vec![done(1)]).await.unwrap();
+    world.until("its own end", |status| status.leases == 1).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_attempt_that_asks_again_after_its_end_is_followed_again() {
+    let world = World::start().await;
+    let mut feed = world.cluster(1, 1, 8_192).await;
+    let first = world.hints(request("r1", 1, 1, 2_048)).await;
+    let mut follow = world.client.follow(follow_start(&first, 0)).await.unwrap();
+    follow.tell(vec![done(1)]).await.unwrap();
+    world.until("no lease is left", |status| status.leases == 0).await;
+    let again = world.hints(request("r2", 1, 2, 4_096)).await;
+    let mut follow = world.client.follow(follow_start(&again, 0)).await.unwrap();
+    foreign(&mut feed, 2, 4_096).await;
+    assert_eq!(next(&mut follow).await.cause, "foreign_use");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_watcher_that_reconnects_is_counted_once() {
+    let world = World::with(&[("limits", "watched_pairs = 2")]).await;
+    let pair = |src: &str, dst: &str| v1::HostPair { src: src.into(), dst: dst.into(), class: String::new() };
+    let watch = |watcher: &str, pairs| v1::WatchRequest { watcher: watcher.into(), pairs };
+    let both = vec![pair("a", "b"), pair("b", "a")];
+    let _old = world.client.watch(watch("sdn", both.clone())).await.unwrap();
+    let _new = world.client.watch(watch("sdn", both)).await.expect("it replaces what it watched");
+    let (code, message) = refusal(world.client.watch(watch("other", vec![pair("a", "c")])).await.map(|_| ()));
+    assert_eq!(code, Code::InvalidArgument);
+    assert!(message.contains("at most 2"), "{message}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
