@@ -452,21 +452,6 @@ fn a_loaded_cluster_needs_no_registration() {
     assert!(matches!(&taken[..], [Change::Link { .. }, Change::Heartbeat(_)]));
 }
 
-#[test]
-fn the_engine_is_woken_once_for_many_items() {
-    let rig = rig();
-    let woken = Arc::new(std::sync::atomic::AtomicU32::new(0));
-    let count = Arc::clone(&woken);
-    rig.registries.set_waker(move || _ = count.fetch_add(1, std::sync::atomic::Ordering::Relaxed));
-    for _ in 0..3 {
-        rig.registries.heard(Source::Events);
-    }
-    assert_eq!(woken.load(std::sync::atomic::Ordering::Relaxed), 1);
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    runtime.block_on(rig.registries.wait_dirty());
-    assert_eq!(rig.registries.drain(&mut |_| Ok(())), 1);
-}
-
 fn any_name() -> impl Strategy<Value = String> + Clone {
     prop_oneof![
         8 => (0..4_u32).prop_map(|n| format!("n{n}")),

@@ -28,8 +28,8 @@ use refusal::Counters;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use tokio::sync::{Notify, watch};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::watch;
 use wires::Wires;
 
 /// Latency pairs that wait for the engine; a drain takes them every few milliseconds.
@@ -63,8 +63,6 @@ pub struct Registries {
     heard: AtomicU8,
     counters: Counters,
     dirty: AtomicBool,
-    notify: Notify,
-    waker: OnceLock<Box<dyn Fn() + Send + Sync>>,
 }
 
 #[derive(Debug, Default)]
@@ -85,22 +83,7 @@ impl Registries {
             heard: AtomicU8::new(0),
             counters: Counters::default(),
             dirty: AtomicBool::new(false),
-            notify: Notify::new(),
-            waker: OnceLock::new(),
             limits,
-        }
-    }
-
-    /// Called once whenever something is there to drain after nothing was; to unpark the engine's thread. The
-    /// first one set stays.
-    pub fn set_waker(&self, waker: impl Fn() + Send + Sync + 'static) {
-        let _ = self.waker.set(Box::new(waker));
-    }
-
-    /// Ends when something is there to drain. One waiter only.
-    pub async fn wait_dirty(&self) {
-        while !self.dirty() {
-            self.notify.notified().await;
         }
     }
 
@@ -334,12 +317,7 @@ impl Registries {
     }
 
     fn wake(&self) {
-        if !self.dirty.swap(true, Ordering::AcqRel) {
-            self.notify.notify_one();
-            if let Some(waker) = self.waker.get() {
-                waker();
-            }
-        }
+        self.dirty.store(true, Ordering::Release);
     }
 
     fn wires(&self) -> MutexGuard<'_, Wires> {
@@ -359,4 +337,21 @@ impl std::fmt::Debug for Registries {
 
 const fn bit(source: Source) -> u8 {
     1 << source as u8
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_items_are_one_reason_to_drain() {
+        let registries = Registries::new(RegistryLimits::default());
+        assert!(!registries.dirty());
+        for _ in 0..3 {
+            registries.heard(Source::Events);
+        }
+        assert!(registries.dirty());
+        assert_eq!(registries.drain(&mut |_| Ok(())), 1);
+        assert!(!registries.dirty());
+    }
 }

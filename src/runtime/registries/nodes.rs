@@ -63,15 +63,25 @@ impl Entry {
             *last = change;
             return true;
         }
-        if self.waiting.len() == WAITING_MAX {
-            // A node that comes and goes within milliseconds: that it went once, and its last life, are enough.
-            let last_life = self.waiting.iter().rposition(|change| matches!(change, Change::Register(_)));
-            let went = self.waiting.iter().rposition(leaves);
-            let kept = went.into_iter().chain(last_life).min().unwrap_or(0);
-            self.waiting.drain(..kept);
+        if self.waiting.len() >= WAITING_MAX {
+            self.shorten();
         }
         self.waiting.push(change);
         false
+    }
+
+    /// A node that comes and goes within milliseconds: that it went once, and its last life, are enough. What stands
+    /// before and between the two goes; after both there is one heartbeat at most, for those in a row are one.
+    fn shorten(&mut self) {
+        let last_life = self.waiting.iter().rposition(|change| matches!(change, Change::Register(_)));
+        let went = self.waiting.iter().rposition(leaves);
+        let (Some(first), Some(second)) = (last_life.min(went).or(went).or(last_life), last_life.max(went)) else {
+            return;
+        };
+        if first < second {
+            self.waiting.drain(first + 1..second);
+        }
+        self.waiting.drain(..first);
     }
 }
 
@@ -269,6 +279,34 @@ mod tests {
             containers: containers.map(|count| vec![container; count]),
             state,
         })
+    }
+
+    #[test]
+    fn a_node_that_comes_back_in_a_loop_keeps_that_it_went_and_its_last_life() {
+        let mut entry = Entry::default();
+        entry.push(Change::Gone("a".into()));
+        for life in 0..100 {
+            entry.push(register(life));
+            entry.push(report(life as u64, NodeState::Running, None));
+            assert!(entry.waiting.len() <= WAITING_MAX, "{} wait", entry.waiting.len());
+        }
+        assert!(leaves(&entry.waiting[0]), "what ran there is placed anew");
+        let [.., Change::Register(last), Change::Heartbeat(report)] = &entry.waiting[..] else {
+            panic!("{:?}", entry.waiting)
+        };
+        assert_eq!((last.rack.as_str(), report.used.memory_mb), ("/r99", 99));
+    }
+
+    #[test]
+    fn a_node_that_says_again_and_again_that_it_goes_keeps_its_registration_and_that_it_went() {
+        let mut entry = Entry::default();
+        entry.push(register(7));
+        for _ in 0..100 {
+            entry.push(report(0, NodeState::Shutdown, None));
+            assert!(entry.waiting.len() <= WAITING_MAX, "{} wait", entry.waiting.len());
+        }
+        assert!(matches!(entry.waiting[0], Change::Register(_)));
+        assert!(entry.waiting.last().is_some_and(leaves));
     }
 
     #[test]
