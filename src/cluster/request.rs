@@ -164,4 +164,27 @@ impl HintRequest {
     pub fn containers(&self) -> u64 {
         self.groups.iter().map(|group| u64::from(group.count)).sum()
     }
+
+    /// The same without its ask table, which may be far larger than all the rest.
+    #[must_use]
+    pub fn without_asks(&self) -> Self {
+        Self {
+            id: self.id.clone(),
+            attempt: self.attempt,
+            queue: self.queue.clone(),
+            user: Arc::clone(&self.user),
+            framework: Arc::clone(&self.framework),
+            groups: self.groups.clone(),
+            edges: self.edges.clone(),
+            input_paths: self.input_paths.clone(),
+            recurring_key: self.recurring_key.clone(),
+            constraints: self.constraints.clone(),
+            policy: self.policy.clone(),
+            seed: self.seed,
+            gang: self.gang,
+            when_full: self.when_full,
+            am_host: self.am_host.clone(),
+            asks: Vec::new(),
+        }
+    }
 }

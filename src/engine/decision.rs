@@ -217,5 +217,5 @@ pub enum Refusal {
     },
 }
 
-/// A request as the engine remembers it for re-placing.
+/// A request as the engine remembers it for re-placing: without its ask table.
 pub type RememberedRequest = Arc<HintRequest>;

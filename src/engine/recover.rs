@@ -176,7 +176,10 @@ impl Engine {
                     counts.attempts += 1;
                 }
                 Some(id) => {
-                    let request: RememberedRequest = json(Table::Attempts, key, value)?;
+                    let mut request: RememberedRequest = json(Table::Attempts, key, value)?;
+                    if !request.asks.is_empty() {
+                        request = Arc::new(request.without_asks());
+                    }
                     // Rows come by id; what counts is the order of the answers, as far as these are kept.
                     let decided = self.answers.decided(&id).unwrap_or_default();
                     requests.entry(attempt).or_default().push((decided, request));

@@ -191,15 +191,17 @@ impl Engine {
         }
     }
 
-    /// Remembers a request of an attempt, in memory and, if `written`, in the journal.
+    /// Remembers a request of an attempt, in memory and, if `written`, in the journal. Its ask table was answered
+    /// and is the application's to know: placing anew makes rows from groups.
     pub(super) fn remember(&mut self, request: &RememberedRequest, written: bool) {
         let most = self.settings.requests_per_attempt;
         let Some(known) = self.attempts.get_mut(request.attempt) else { return };
-        for gone in known.remember(Arc::clone(request), most) {
-            self.effects.journal.push(attempts::delete_request(request.attempt, &gone));
-        }
+        let kept = if request.asks.is_empty() { Arc::clone(request) } else { Arc::new(request.without_asks()) };
         if written {
-            self.effects.journal.push(attempts::put_request(request));
+            self.effects.journal.push(attempts::put_request(&kept));
+        }
+        for gone in known.remember(kept, most) {
+            self.effects.journal.push(attempts::delete_request(request.attempt, &gone));
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::desk::{Desk, container, hosts, maps, running};
 use crate::cluster::{Change, Gang, WhenFull};
-use crate::engine::journal::Table;
+use crate::engine::journal::{Op, Table};
 use crate::engine::testing::attempt;
 use crate::engine::{CommitOutcome, Counter, Effect, FollowBody, Mode, Refusal, Released, TaskWhat, Token};
 use crate::units::{AttemptId, DecisionId, LeaseId, Micros, Timestamp};
@@ -438,6 +438,24 @@ fn a_confirmed_lease_is_cut_to_its_own_time_under_a_clock_that_went_back() {
     assert_eq!(desk.leases().len(), 1);
     let expires = desk.engine.leases().next().map(|lease| lease.expires);
     assert_eq!(expires, Some(desk.now.plus(Micros(desk.settings.lease_ttl.0 * 10))));
+}
+
+#[test]
+fn a_remembered_request_leaves_its_ask_table_behind() {
+    let mut desk = Desk::with_nodes(1, 4096);
+    let mut asked = maps("a", 1);
+    asked.asks = vec![crate::engine::testing::ask(asked.groups[0].key, "*", 1)];
+    desk.ask(asked.clone());
+    let kept = |desk: &Desk| desk.engine.attempts.get(ONE()).unwrap().requests[0].clone();
+    let without = crate::cluster::HintRequest { asks: Vec::new(), ..asked.clone() };
+    assert_eq!(*kept(&desk), without);
+    let written = crate::engine::attempts::put_request(&Arc::new(without.clone()));
+    let Op::Put { table, key, value } = written else { panic!("{written:?}") };
+    assert_eq!(desk.rows[&(table, key)], value, "nor does the journal keep it");
+    // A row that an older version wrote.
+    crate::engine::tests::desk::apply(&mut desk.rows, vec![crate::engine::attempts::put_request(&Arc::new(asked))]);
+    desk.restart();
+    assert_eq!(*kept(&desk), without);
 }
 
 #[test]
