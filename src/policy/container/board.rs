@@ -120,7 +120,7 @@ impl<'g> Board<'g> {
                 in_rack -= 1;
             }
         }
-        on_node < bounds.max_per_node && in_rack < bounds.max_per_rack && ground.within(&taken, &bounds.size, at)
+        on_node < bounds.max_per_node && in_rack < bounds.max_per_rack && ground.fits(&taken, &bounds.size, at)
     }
 
     /// Whether a container may go to `slot` from where it is.

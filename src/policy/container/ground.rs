@@ -97,9 +97,8 @@ impl<'p> Ground<'p> {
     }
 
     /// Whether `taken` and a container of `size` fit in the room of a slot.
-    pub(super) fn within(&self, taken: &Resource, size: &Resource, slot: usize) -> bool {
-        let room = &self.slots[slot].room;
-        (0..self.kinds).all(|kind| taken.0[kind] + size.0[kind] <= room.0[kind])
+    pub(super) fn fits(&self, taken: &Resource, size: &Resource, slot: usize) -> bool {
+        self.problem.snapshot.rules.feasible(&taken.plus(size), &self.slots[slot].room)
     }
 
     /// Load of a slot before anything is placed.
