@@ -137,7 +137,7 @@ impl Nodes {
         let was = self.state[node.at()];
         if registration.state.gone() {
             let containers = self.leave(node, registration.state);
-            return Applied::NodeGone { node, containers };
+            return if was.gone() { Applied::Quiet } else { Applied::NodeGone { node, containers } };
         }
         self.state[node.at()] = registration.state;
         Applied::NodeUp { node, was }

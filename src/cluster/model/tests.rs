@@ -505,3 +505,12 @@ fn a_resized_container_neither_ended_nor_appeared() {
     let sizes = snapshot.applications.values().flat_map(|app| app.containers.values().map(|known| known.size));
     assert_eq!(sizes.map(|size| size.memory_mb()).collect::<Vec<_>>(), [2048]);
 }
+
+#[test]
+fn a_gone_node_that_registers_as_gone_again_is_no_news() {
+    let mut model = cluster(&["a"]);
+    let shut = Registration { state: NodeState::Shutdown, ..registration("a", "/r1") };
+    let first = model.apply(Change::Register(shut.clone()), T).unwrap();
+    assert!(matches!(first, Applied::NodeGone { .. }), "{first:?}");
+    assert_eq!(model.apply(Change::Register(shut), T), Ok(Applied::Quiet));
+}
