@@ -349,3 +349,20 @@ impl std::fmt::Debug for Registries {
 const fn bit(source: Source) -> u8 {
     1 << source as u8
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_items_are_one_reason_to_drain() {
+        let registries = Registries::new(RegistryLimits::default());
+        assert!(!registries.dirty());
+        for _ in 0..3 {
+            registries.heard(Source::Events);
+        }
+        assert!(registries.dirty());
+        assert_eq!(registries.drain(&mut |_| Ok(())), 1);
+        assert!(!registries.dirty());
+    }
+}
