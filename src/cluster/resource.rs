@@ -335,10 +335,12 @@ impl SizeRules {
 #[derive(Debug, Clone, Default)]
 pub struct Overlay {
     chunks: Vec<Arc<[Resource; CHUNK]>>,
+    /// By chunk: a bit for each node on which something is leased.
+    taken: Vec<u64>,
 }
 
-/// Nodes in a chunk: 4 KiB, which a commit copies in well under a microsecond.
-const CHUNK: usize = 64;
+/// Nodes in a chunk: 4 KiB, which a commit copies in well under a microsecond, and as many as a word has bits.
+const CHUNK: usize = u64::BITS as usize;
 
 impl Overlay {
     /// Leased on `node`.
@@ -347,12 +349,31 @@ impl Overlay {
         self.chunks.get(node.at() / CHUNK).map_or(Resource::ZERO, |chunk| chunk[node.at() % CHUNK])
     }
 
+    /// Whether anything is leased on `node`.
+    #[must_use]
+    pub fn takes(&self, node: NodeIdx) -> bool {
+        self.taken.get(node.at() / CHUNK).is_some_and(|bits| bits >> (node.at() % CHUNK) & 1 == 1)
+    }
+
+    /// Nodes on which something is leased, ascending; costs as much as there are such nodes, and a word for each
+    /// 64 others.
+    pub fn nodes(&self) -> impl Iterator<Item = NodeIdx> + '_ {
+        self.taken.iter().enumerate().flat_map(|(at, &bits)| {
+            let rest = std::iter::successors(Some(bits), |bits| Some(bits & bits.wrapping_sub(1)));
+            let bits = rest.take_while(|&bits| bits != 0);
+            bits.map(move |bits| NodeIdx::new(at * CHUNK + bits.trailing_zeros() as usize))
+        })
+    }
+
     /// Sets what is leased on `node`.
     pub fn set(&mut self, node: NodeIdx, leased: Resource) {
         let position = node.at() / CHUNK;
         while self.chunks.len() <= position {
             self.chunks.push(Arc::new([Resource::ZERO; CHUNK]));
+            self.taken.push(0);
         }
+        let bit = 1 << (node.at() % CHUNK);
+        self.taken[position] = self.taken[position] & !bit | if leased.is_zero() { 0 } else { bit };
         Arc::make_mut(&mut self.chunks[position])[node.at() % CHUNK] = leased;
     }
 }
@@ -396,6 +417,18 @@ mod tests {
         assert_eq!(old.leased(NodeIdx(70)), Resource::new(1, 1));
         assert_eq!(new.leased(NodeIdx(70)), Resource::new(5, 1));
         assert_eq!((old.leased(NodeIdx(200)), new.leased(NodeIdx(200)).memory_mb()), (Resource::ZERO, 7));
+    }
+
+    #[test]
+    fn leased_nodes_are_those_with_something_leased() {
+        let mut overlay = Overlay::default();
+        for node in [0, 63, 64, 300, 301] {
+            overlay.set(NodeIdx(node), Resource::new(1024, 1));
+        }
+        overlay.set(NodeIdx(300), Resource::ZERO);
+        overlay.set(NodeIdx(500), Resource::ZERO);
+        assert_eq!(overlay.nodes().map(|node| node.0).collect::<Vec<_>>(), [0, 63, 64, 301]);
+        assert_eq!([63, 300, 301, 9_999].map(|node| overlay.takes(NodeIdx(node))), [true, false, true, false]);
     }
 
     #[test]

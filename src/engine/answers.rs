@@ -60,6 +60,10 @@ impl Answers {
         }
     }
 
+    pub(crate) fn ids(&self) -> impl Iterator<Item = &RequestId> {
+        self.entries.keys()
+    }
+
     pub(crate) fn contains(&self, id: &RequestId) -> bool {
         self.entries.contains_key(id)
     }

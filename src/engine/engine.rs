@@ -204,6 +204,17 @@ impl Engine {
         self.answers.lookup(id, digest)
     }
 
+    /// Whether an answer of the id is kept.
+    #[must_use]
+    pub fn answered(&self, id: &RequestId) -> bool {
+        self.answers.contains(id)
+    }
+
+    /// Ids whose answers are kept, ascending.
+    pub fn requests_answered(&self) -> impl Iterator<Item = &RequestId> {
+        self.answers.ids()
+    }
+
     /// A decision and what became of its leases.
     #[must_use]
     pub fn explain(&self, decision: DecisionId) -> Option<Explained> {

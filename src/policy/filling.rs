@@ -33,6 +33,11 @@ impl<'p, 's> Filling<'p, 's> {
         self.room.get(&node).copied().unwrap_or_else(|| self.problem.room(node))
     }
 
+    /// Whether a container was put on the node.
+    pub(crate) fn touched(&self, node: NodeIdx) -> bool {
+        self.room.contains_key(&node)
+    }
+
     /// Containers of the group on a node.
     pub(crate) fn on_node(&self, group: usize, node: NodeIdx) -> u32 {
         self.groups[group].on_node.get(&node).copied().unwrap_or(0)

@@ -18,6 +18,18 @@ pub fn load(snapshot: &Snapshot, node: NodeIdx, room: &Resource) -> f64 {
     most
 }
 
+/// Load of `node` with `room` left on it, in parts per million, rounded down: what policies that rank nodes compare.
+#[must_use]
+pub fn load_ppm(snapshot: &Snapshot, node: NodeIdx, room: &Resource) -> u32 {
+    (load(snapshot, node, room) * 1e6) as u32
+}
+
+/// [`load_ppm`] of every node without leases.
+#[must_use]
+pub fn loads(snapshot: &Snapshot) -> Vec<u32> {
+    snapshot.statics.indexes().map(|node| load_ppm(snapshot, node, &snapshot.unoccupied(node))).collect()
+}
+
 /// Kinds that YARN's calculator looks at: the first so many of a row.
 pub(crate) fn kinds(snapshot: &Snapshot) -> usize {
     match snapshot.rules.calculator {

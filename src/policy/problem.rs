@@ -13,6 +13,9 @@ pub struct PlaceProblem<'a> {
     pub snapshot: &'a Snapshot,
     /// Room taken by leases, of the same generation.
     pub leases: &'a Overlay,
+    /// Load by node without leases, as [`super::load::loads`] has it, where somebody keeps it. With it goes that
+    /// every group's candidates have room for one of its containers, leases counted.
+    pub loads: Option<&'a [u32]>,
     /// Groups in the request's order.
     pub groups: Vec<GroupProblem>,
     /// Traffic between groups.

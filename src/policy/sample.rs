@@ -2,7 +2,9 @@
 
 use super::problem::{Anchor, Degraded, EdgeProblem, GroupProblem, InputBlock, InputBlocks, PlaceProblem};
 use crate::cluster::node::LabelBits;
-use crate::cluster::{Gang, Heard, NodeState, NodeStatics, Overlay, Resource, ResourceKinds, SizeRules, Snapshot};
+use crate::cluster::{
+    Derived, Gang, Heard, NodeState, NodeStatics, Overlay, Resource, ResourceKinds, SizeRules, Snapshot,
+};
 use crate::cluster::{Replicas, Topology};
 use crate::network::build::BuiltNetwork;
 use crate::units::{Bytes, ClassIdx, NodeIdx, RackIdx, SchedulerKey, SnapshotVersion, Timestamp};
@@ -56,6 +58,7 @@ pub fn cluster(built: &BuiltNetwork, total: Resource, disk_read: Bytes) -> Sampl
         link_loads: Arc::default(),
         latency: Arc::default(),
         heard: Heard::default(),
+        derived: Derived::default(),
     };
     Sample { snapshot, leases: Overlay::default() }
 }
@@ -122,6 +125,6 @@ impl Sample {
     ) -> PlaceProblem<'_> {
         let degraded = Degraded { no_edges: edges.is_empty(), ..Degraded::default() };
         let (snapshot, leases) = (&self.snapshot, &self.leases);
-        PlaceProblem { snapshot, leases, groups, edges, anchors, gang: Gang::UpTo, seed: 1, degraded }
+        PlaceProblem { snapshot, leases, loads: None, groups, edges, anchors, gang: Gang::UpTo, seed: 1, degraded }
     }
 }

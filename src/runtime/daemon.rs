@@ -3,6 +3,7 @@
 use super::Ready;
 use super::clock::Clock;
 use super::command::{Command, Door, Survey, gone};
+use super::known::Known;
 use super::meters::Meters;
 use super::options::{Options, ReloadHook, Reloaded, Settings};
 use super::outbox::{Outbox, Outboxes};
@@ -97,6 +98,8 @@ pub enum StartError {
 }
 
 fn shared(options: &Options, engine: &Engine, meters: Meters, lost: mpsc::UnboundedSender<Lost>) -> Shared {
+    let known = Known::default();
+    engine.requests_answered().for_each(|id| known.note(id));
     Shared {
         generation: ArcSwap::new(engine.generation()),
         registries: Arc::new(Registries::new(limits(options))),
@@ -104,6 +107,7 @@ fn shared(options: &Options, engine: &Engine, meters: Meters, lost: mpsc::Unboun
         follow: ArcSwap::from_pointee(options.settings.follow.clone()),
         watchers: Watchers::default(),
         meters,
+        known,
         ready: watch::Sender::new(Ready { store: true, stopping: false }),
         lost,
     }

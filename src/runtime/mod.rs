@@ -7,6 +7,7 @@
 pub mod clock;
 mod command;
 pub mod daemon;
+mod known;
 pub mod meters;
 pub mod options;
 pub mod outbox;

@@ -62,6 +62,9 @@ impl Daemon {
     }
 
     async fn lookup(&self, id: RequestId, digest: u64) -> Result<Option<Arc<Answer>>, Refusal> {
+        if !self.0.shared.known.may_have(&id) {
+            return Ok(None);
+        }
         self.0.door.ask(|reply| Command::Lookup(id, digest, reply)).await?
     }
 

@@ -19,7 +19,9 @@ mod wires;
 pub use nodes::Taken;
 pub use refusal::{FeedCounts, ItemRefusal, Reason};
 
-use crate::cluster::{Change, Heartbeat, LinkLoad, ModelError, NamedDataset, Registration, Snapshot, Source};
+use crate::cluster::{
+    Change, Heartbeat, LinkLoad, ModelError, NamedDataset, NodeStatics, Registration, Snapshot, Source,
+};
 use crate::network::Network;
 use crate::units::{BitsPerSec, HostName, LinkName, Micros};
 use blocks::Blocks;
@@ -58,6 +60,8 @@ pub struct Registries {
     nodes: Nodes,
     blocks: Blocks,
     wires: Mutex<Wires>,
+    /// Names that were observed last.
+    observed: Mutex<Option<Arc<NodeStatics>>>,
     measured: Mutex<Measured>,
     /// Sources that spoke without a change, one bit each.
     heard: AtomicU8,
@@ -81,6 +85,7 @@ impl Registries {
             nodes: Nodes::default(),
             blocks: Blocks::default(),
             wires: Mutex::default(),
+            observed: Mutex::default(),
             measured: Mutex::default(),
             heard: AtomicU8::new(0),
             counters: Counters::default(),
@@ -143,7 +148,13 @@ impl Registries {
     /// Lets the registries know what the model holds from elsewhere (a cluster file): its nodes may report
     /// without registering again, and its links may change.
     pub fn observe(&self, snapshot: &Snapshot) {
-        self.nodes.observe(snapshot);
+        let mut seen = self.observed.lock().unwrap_or_else(PoisonError::into_inner);
+        // Every node that is there came through a feed, or with new statics.
+        if seen.as_ref().is_none_or(|seen| !Arc::ptr_eq(seen, &snapshot.statics)) {
+            self.nodes.observe(snapshot);
+            *seen = Some(Arc::clone(&snapshot.statics));
+        }
+        drop(seen);
         self.wires().observe(snapshot.topology.network.as_ref());
     }
 

@@ -6,6 +6,7 @@
 
 use super::clock::Clock;
 use super::command::{Command, Committed, Envelope, Reply, Survey};
+use super::known::Known;
 use super::meters::{Depths, Meters};
 use super::outbox::Outboxes;
 use super::pool::Pool;
@@ -39,6 +40,8 @@ pub(super) struct Shared {
     pub(super) meters: Meters,
     /// Whether requests are taken.
     pub(super) ready: watch::Sender<Ready>,
+    /// Ids that have an answer.
+    pub(super) known: Known,
     /// Tasks to place anew.
     pub(super) lost: mpsc::UnboundedSender<Lost>,
 }
@@ -170,6 +173,7 @@ impl Writer {
         match self.engine.commit(proposal, token, now) {
             CommitOutcome::Committed(answer) => {
                 self.moved = true;
+                self.shared.known.note(&answer.decision.request);
                 self.effects(Some(Arc::clone(&answer)), answer_reply(answer, reply));
             }
             CommitOutcome::Answered(answer) => {
@@ -253,7 +257,13 @@ impl Writer {
                     }
                 }
                 Effect::AttemptEnded(attempt) => self.shared.outboxes.end(attempt, now),
-                Effect::AnswerForgotten(_) => self.shared.meters.add("answers_forgotten", 1),
+                Effect::AnswerForgotten(id) => {
+                    self.shared.meters.add("answers_forgotten", 1);
+                    // This was to wait for the disk; meanwhile the id may have been answered anew.
+                    if !self.engine.answered(&id) {
+                        self.shared.known.forget(&id);
+                    }
+                }
                 Effect::Count(counter, by) => self.shared.meters.count(counter, by),
             }
         }

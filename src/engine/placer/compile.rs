@@ -1,6 +1,6 @@
 //! Compiling: a request in names against one generation, to a problem in dense columns.
 
-use super::scan::{Filter, Scanner};
+use super::scan::{Columns, Filter, Scanner};
 use super::{PlacerSettings, input};
 use crate::cluster::{Constraints, HintRequest, Resource, SizeError, Snapshot, Source};
 use crate::engine::decision::Refusal;
@@ -80,6 +80,7 @@ pub(crate) fn compile<'a>(
     let mut problem = PlaceProblem {
         snapshot,
         leases: &generation.leases,
+        loads: Some(Columns::loads(snapshot)),
         groups,
         edges,
         anchors,

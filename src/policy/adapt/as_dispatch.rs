@@ -170,5 +170,6 @@ fn problem<'a>(waiting: &WaitingGroup, view: &View<'a>) -> PlaceProblem<'a> {
     let degraded = Degraded { no_edges: true, no_blocks: waiting.inputs.is_empty(), ..Degraded::default() };
     let (groups, edges, anchors) = (vec![group], Vec::new(), Vec::new());
     let seed = u64::from(waiting.attempt.application.sequence);
-    PlaceProblem { snapshot, leases: view.leases, groups, edges, anchors, gang: Gang::UpTo, seed, degraded }
+    let leases = view.leases;
+    PlaceProblem { snapshot, leases, loads: None, groups, edges, anchors, gang: Gang::UpTo, seed, degraded }
 }
