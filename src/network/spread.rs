@@ -10,29 +10,36 @@ use std::collections::BTreeMap;
 /// Bytes by link and direction, with a list of the links that carry any.
 #[derive(Debug, Clone)]
 pub struct LinkLoads {
-    /// By link: bytes from `a` to `b`, bytes from `b` to `a`.
-    bytes: Vec<[f64; 2]>,
+    /// By link: bytes from `a` to `b`, bytes from `b` to `a`. Pages without load are not there: an application
+    /// uses few of a large network's links.
+    pages: Vec<Option<Box<Page>>>,
     loaded: Vec<LinkIdx>,
 }
+
+/// Links in a page: 1 KiB.
+const PAGE: usize = 64;
+type Page = [[f64; 2]; PAGE];
 
 impl LinkLoads {
     /// No load on any link.
     #[must_use]
     pub fn new(network: &Network) -> Self {
-        Self { bytes: vec![[0.0; 2]; network.link_rows()], loaded: Vec::new() }
+        Self { pages: vec![None; network.link_rows().div_ceil(PAGE)], loaded: Vec::new() }
     }
 
     /// Takes all loads away; costs only as much as there are loaded links.
     pub fn clear(&mut self) {
         for link in self.loaded.drain(..) {
-            self.bytes[link.at()] = [0.0; 2];
+            if let Some(page) = &mut self.pages[link.at() / PAGE] {
+                page[link.at() % PAGE] = [0.0; 2];
+            }
         }
     }
 
     /// Bytes on a link: from its `a` to its `b`, and back.
     #[must_use]
     pub fn of(&self, link: LinkIdx) -> [f64; 2] {
-        self.bytes[link.at()]
+        self.pages[link.at() / PAGE].as_ref().map_or([0.0; 2], |page| page[link.at() % PAGE])
     }
 
     /// Links that carry bytes, in the order they first got some.
@@ -44,7 +51,8 @@ impl LinkLoads {
     /// Adds `bytes` (not negative) to one direction of a link.
     pub fn add(&mut self, link: LinkIdx, from_a: bool, bytes: f64) {
         if bytes > 0.0 {
-            let both = &mut self.bytes[link.at()];
+            let page = self.pages[link.at() / PAGE].get_or_insert_with(|| Box::new([[0.0; 2]; PAGE]));
+            let both = &mut page[link.at() % PAGE];
             if *both == [0.0; 2] {
                 self.loaded.push(link);
             }
@@ -74,7 +82,7 @@ impl LinkLoads {
     #[must_use]
     pub fn worst_link(&self, network: &Network) -> Option<(LinkIdx, f64)> {
         let seconds = |&link: &LinkIdx| {
-            let [there, back] = self.bytes[link.at()];
+            let [there, back] = self.of(link);
             (link, there.max(back) * 8.0 / network.link_at(link).capacity.as_f64())
         };
         let worse = |worst: (LinkIdx, f64), next: (LinkIdx, f64)| {

@@ -73,7 +73,7 @@ pub enum StartError {
     Recover(#[from] RecoverError),
     /// The system gives no threads.
     #[error("the placer's threads can't be started")]
-    Pool(#[from] rayon::ThreadPoolBuildError),
+    Pool(#[source] std::io::Error),
     /// The system gives no thread.
     #[error("the engine's thread can't be started")]
     Thread(#[source] std::io::Error),
@@ -151,7 +151,7 @@ impl Daemon {
         let decisions = AtomicU64::new(engine.next_decision().0);
         let meters = Meters::new(metrics);
         let journal = GroupCommit::start(journal, group_options(options, &meters))?;
-        let pool = Pool::start(&options.pool)?;
+        let pool = Pool::start(&options.pool).map_err(StartError::Pool)?;
         let (door, commands) = Door::new();
         let (lost, lost_tasks) = mpsc::unbounded_channel();
         let shared = Arc::new(shared(options, &engine, meters, lost));
