@@ -114,12 +114,13 @@ impl KeyBuilder {
     /// Adds a text.
     #[must_use]
     pub fn text(mut self, value: &str) -> Self {
+        self.0.reserve(value.len() + 2);
         self.0.push(TEXT);
-        for &byte in value.as_bytes() {
-            self.0.push(byte);
-            if byte == END {
-                self.0.push(ESCAPED);
+        for (at, part) in value.as_bytes().split(|&byte| byte == END).enumerate() {
+            if at > 0 {
+                self.0.extend([END, ESCAPED]);
             }
+            self.0.extend_from_slice(part);
         }
         self.0.push(END);
         self
