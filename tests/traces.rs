@@ -22,7 +22,8 @@ fn swim() -> Option<PathBuf> {
 /// (jobs, maps under the one job model) of a file.
 fn count(folder: &std::path::Path, file: &str) -> (u64, u64) {
     let model = JobModel::default();
-    let reader = maybe_gzip(BufReader::new(std::fs::File::open(folder.join(file)).unwrap())).unwrap();
+    let file = std::fs::File::open(folder.join(file)).expect("the folder holds the trace");
+    let reader = maybe_gzip(BufReader::new(file)).expect("its first bytes can be read");
     let jobs = SwimReader::new(reader).map(|job| model.maps(job.expect("a real trace is well-formed").input));
     jobs.fold((0, 0), |(jobs, maps), of_job| (jobs + 1, maps + of_job))
 }

@@ -452,7 +452,6 @@ fn a_loaded_cluster_needs_no_registration() {
     assert!(matches!(&taken[..], [Change::Link { .. }, Change::Heartbeat(_)]));
 }
 
-<<<<<<< HEAD
 #[test]
 fn many_items_are_one_reason_to_drain() {
     let rig = rig();
@@ -465,8 +464,6 @@ fn many_items_are_one_reason_to_drain() {
     assert!(!rig.registries.dirty());
 }
 
-=======
->>>>>>> fixb
 fn any_name() -> impl Strategy<Value = String> + Clone {
     prop_oneof![
         8 => (0..4_u32).prop_map(|n| format!("n{n}")),

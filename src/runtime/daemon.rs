@@ -3,11 +3,8 @@
 use super::Ready;
 use super::clock::Clock;
 use super::command::{Command, Door, Survey, gone};
-<<<<<<< HEAD
-use super::known::Known;
-=======
 use super::ended::EngineEnd;
->>>>>>> fixa
+use super::known::Known;
 use super::meters::Meters;
 use super::options::{Options, ReloadHook, Reloaded, Settings};
 use super::outbox::{Outbox, Outboxes};
@@ -112,12 +109,8 @@ fn shared(options: &Options, engine: &Engine, meters: Meters, lost: mpsc::Unboun
         follow: ArcSwap::from_pointee(options.settings.follow.clone()),
         watchers: Watchers::default(),
         meters,
-<<<<<<< HEAD
         known,
-        ready: watch::Sender::new(Ready { store: true, stopping: false }),
-=======
         ready: watch::Sender::new(Ready { store: true, engine: true, stopping: false }),
->>>>>>> fixa
         lost,
     }
 }

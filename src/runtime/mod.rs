@@ -7,11 +7,8 @@
 pub mod clock;
 mod command;
 pub mod daemon;
-<<<<<<< HEAD
-mod known;
-=======
 mod ended;
->>>>>>> fixa
+mod known;
 pub mod meters;
 pub mod options;
 pub mod outbox;
