@@ -74,7 +74,7 @@ fn picture(snapshot: &Snapshot, leases: &Overlay) -> Vec<String> {
 #[test]
 fn the_examples_of_the_documentation_are_what_they_say() {
     let (snapshot, _) = cluster().to_snapshot(T).unwrap();
-    assert_eq!(snapshot.state, [NodeState::Running, NodeState::Unhealthy]);
+    assert_eq!(snapshot.state, [NodeState::Running, NodeState::Running, NodeState::Unhealthy]);
     assert_eq!((snapshot.occupied[0].memory_mb(), snapshot.containers[0]), (4096, 1));
     assert_eq!(snapshot.datasets["/data/in"].blocks[1].replicas[..], [NodeIdx(0)]);
     let request = request().to_request().unwrap();
@@ -159,7 +159,7 @@ fn all_problems_of_a_cluster_are_reported_at_once() {
     let found = problems(document.to_model(T));
     for part in [
         "format: is \"hintd.cluster/9\"",
-        "nodes[2].host: \"worker-1\"",
+        "nodes[3].host: \"worker-1\"",
         "nodes[1].memory_mb: is 0",
         "nodes[1].rack: \"rack2\"",
         "nodes[1].huge: 18446744073709551615",
