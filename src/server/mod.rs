@@ -6,6 +6,7 @@
 pub mod admin;
 pub mod codec;
 pub mod convert;
+mod deadline;
 mod details;
 pub mod feed;
 pub mod placement;
