@@ -22,7 +22,7 @@ pub mod watchers;
 mod writer;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use command::Survey;
 pub use daemon::{Daemon, Ending, StartError};

@@ -1,8 +1,8 @@
 //! The `Admin` service, on the Unix socket only: what operators ask.
 
 use super::convert::{self, resource_to_wire};
+use super::deadline::in_time;
 use super::placement::hints;
-use super::status::status;
 use crate::cluster::document::{ClusterDocument, Syntax};
 use crate::cluster::{NamedResource, Resource, Source};
 use crate::engine::Generation;
@@ -38,9 +38,9 @@ impl AdminService {
 
 #[tonic::async_trait]
 impl Admin for AdminService {
-    async fn status(&self, _: Request<v1::StatusRequest>) -> Result<Response<v1::StatusResponse>, Status> {
+    async fn status(&self, request: Request<v1::StatusRequest>) -> Result<Response<v1::StatusResponse>, Status> {
         let daemon = &self.daemon;
-        let survey = daemon.survey().await.map_err(|refusal| status(&refusal))?;
+        let survey = in_time(daemon, request.metadata(), daemon.survey()).await?;
         let generation = daemon.generation();
         let snapshot = &generation.snapshot;
         let settings = daemon.settings();
@@ -76,8 +76,8 @@ impl Admin for AdminService {
     }
 
     async fn nodes(&self, request: Request<v1::NodesRequest>) -> Result<Response<v1::NodesResponse>, Status> {
-        let wire = request.into_inner();
-        let heard = self.daemon.last_heard().await.map_err(|refusal| status(&refusal))?;
+        let (metadata, _, wire) = request.into_parts();
+        let heard = in_time(&self.daemon, &metadata, self.daemon.last_heard()).await?;
         let now = self.daemon.clock().now();
         let generation = self.daemon.generation();
         let statics = &generation.snapshot.statics;
@@ -119,8 +119,12 @@ impl Admin for AdminService {
         Ok(Response::new(v1::ListPoliciesResponse { policies: views, default_policy }))
     }
 
-    async fn reload(&self, _: Request<v1::ReloadRequest>) -> Result<Response<v1::ReloadResponse>, Status> {
-        let reloaded = self.daemon.reload().await.map_err(|refusal| status(&refusal))?;
+    async fn reload(&self, request: Request<v1::ReloadRequest>) -> Result<Response<v1::ReloadResponse>, Status> {
+        let daemon = self.daemon.clone();
+        // A task of its own: a caller that goes away must not leave half of the settings in force.
+        let reload = tokio::spawn(async move { daemon.reload().await });
+        let reload = async { reload.await.unwrap_or_else(|_| Err(failed("the reload ended in a panic"))) };
+        let reloaded = in_time(&self.daemon, request.metadata(), reload).await?;
         Ok(Response::new(v1::ReloadResponse {
             config_generation: reloaded.settings.generation,
             changed: reloaded.changed,
@@ -142,12 +146,15 @@ impl Admin for AdminService {
 
     type SnapshotStream = std::pin::Pin<Box<dyn Stream<Item = Result<v1::SnapshotChunk, Status>> + Send>>;
 
-    async fn snapshot(&self, _: Request<v1::SnapshotRequest>) -> Result<Response<Self::SnapshotStream>, Status> {
+    async fn snapshot(&self, request: Request<v1::SnapshotRequest>) -> Result<Response<Self::SnapshotStream>, Status> {
         let generation = self.daemon.generation();
         // Some tens of megabytes of text for a large cluster: not on a thread that serves sockets.
-        let json = tokio::task::spawn_blocking(move || cluster_file(&generation)).await;
-        let json = json.map_err(|_| status(&failed("writing the snapshot ended in a panic")))?;
-        let json = json.map_err(|error| status(&failed(&error)))?;
+        let json = tokio::task::spawn_blocking(move || cluster_file(&generation));
+        let json = async {
+            let json = json.await.map_err(|_| failed("writing the snapshot ended in a panic"))?;
+            json.map_err(|error| failed(&error))
+        };
+        let json = in_time(&self.daemon, request.metadata(), json).await?;
         let chunks: Vec<_> = json.chunks(CHUNK).map(|piece| Ok(v1::SnapshotChunk { json: piece.to_vec() })).collect();
         Ok(Response::new(Box::pin(tokio_stream::iter(chunks))))
     }

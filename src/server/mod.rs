@@ -7,6 +7,7 @@ pub mod admin;
 mod admin_socket;
 pub mod codec;
 pub mod convert;
+mod deadline;
 mod details;
 pub mod feed;
 pub mod placement;

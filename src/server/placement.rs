@@ -2,6 +2,7 @@
 
 use super::codec::of_stream;
 use super::convert;
+use super::deadline::{in_time, time_left};
 use super::status::status;
 use crate::engine::{FollowBody, Refusal, Token};
 use crate::feed::events::task_event;
@@ -14,7 +15,6 @@ use crate::wire::v1::placement_server::Placement;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
-use tonic::metadata::MetadataMap;
 use tonic::{Request, Response, Status, Streaming};
 use tracing::Instrument as _;
 
@@ -26,10 +26,8 @@ pub struct PlacementService {
 
 /// Messages that wait for a slow reader beyond those its connection holds; the outbox keeps the rest.
 const READ_AHEAD: usize = 16;
-/// Share of a caller's own time-out that is left for the way back.
-const WAY_BACK: u32 = 20; // a twentieth
-/// And never less than this.
-const WAY_BACK_MIN: Duration = Duration::from_millis(1);
+/// Who opens a Follow stream says by then who follows.
+const FOLLOW_START: Duration = Duration::from_secs(10);
 
 impl PlacementService {
     /// The service of a daemon.
@@ -55,9 +53,9 @@ impl Placement for PlacementService {
         &self,
         request: Request<Streaming<v1::FollowRequest>>,
     ) -> Result<Response<Self::FollowStream>, Status> {
-        let mut up = request.into_inner();
+        let (metadata, _, mut up) = request.into_parts();
         let first = tokio::select! {
-            first = up.message() => first.map_err(of_stream)?,
+            first = first_message(up.message(), FOLLOW_START) => first?,
             () = self.daemon.stopping().cancelled() => return Err(stopping()),
         };
         let start = first.as_ref().and_then(|first| first.start.clone());
@@ -67,7 +65,7 @@ impl Placement for PlacementService {
         };
         let attempt = convert::attempt(&start.application_id, start.attempt).map_err(|refusal| status(&refusal))?;
         let token = Token(start.token.as_str().into());
-        let outbox = self.daemon.follow(attempt, token).await.map_err(|refusal| status(&refusal))?;
+        let outbox = in_time(&self.daemon, &metadata, self.daemon.follow(attempt, token)).await?;
         let (down, messages) = mpsc::channel(READ_AHEAD);
         let events = first.map(|first| first.events).unwrap_or_default();
         let daemon = self.daemon.clone();
@@ -88,19 +86,19 @@ impl Placement for PlacementService {
     }
 
     async fn release(&self, request: Request<v1::ReleaseRequest>) -> Result<Response<v1::ReleaseResponse>, Status> {
-        let wire = request.into_inner();
+        let (metadata, _, wire) = request.into_parts();
         let released = async {
             let attempt = convert::attempt(&wire.application_id, wire.attempt)?;
             let leases = wire.lease_ids.iter().copied().map(LeaseId).collect();
             self.daemon.release(attempt, Token(wire.token.as_str().into()), leases).await
         };
-        let released = released.await.map_err(|refusal| status(&refusal))?;
+        let released = in_time(&self.daemon, &metadata, released).await?;
         let not_held = released.not_held.iter().map(|lease| lease.0).collect();
         Ok(Response::new(v1::ReleaseResponse { released: released.released, not_held }))
     }
 
     async fn explain(&self, request: Request<v1::ExplainRequest>) -> Result<Response<v1::ExplainResponse>, Status> {
-        let wire = request.into_inner();
+        let (metadata, _, wire) = request.into_parts();
         let explained = async {
             let invalid = |error: crate::units::IdError| Refusal::Invalid {
                 field: "decision_id".to_owned(),
@@ -108,7 +106,7 @@ impl Placement for PlacementService {
             };
             self.daemon.explain(wire.decision_id.parse::<DecisionId>().map_err(invalid)?).await
         };
-        let explained = explained.await.map_err(|refusal| status(&refusal))?;
+        let explained = in_time(&self.daemon, &metadata, explained).await?;
         let decision = &explained.answer.decision;
         let lease = |(lease, host, state): &(LeaseId, crate::units::HostName, &'static str)| v1::LeaseState {
             lease_id: lease.0,
@@ -169,31 +167,15 @@ pub(super) async fn hints(
     answer.instrument(span).await
 }
 
-/// Time until the answer must leave: what the body says, what the transport's own time-out leaves
-/// (less the way back, or tonic would cut the call first), and never more than the configured bound.
-fn time_left(deadline_ms: u32, metadata: &MetadataMap, placer: &crate::runtime::options::Placer) -> Duration {
-    let asked = match deadline_ms {
-        0 => placer.deadline_default,
-        ms => Duration::from_millis(ms.into()),
-    };
-    let transport = metadata.get("grpc-timeout").and_then(|value| value.to_str().ok()).and_then(grpc_timeout);
-    let transport = transport.map(|whole| whole.saturating_sub((whole / WAY_BACK).max(WAY_BACK_MIN)));
-    asked.min(placer.deadline_max).min(transport.unwrap_or(Duration::MAX))
-}
-
-/// gRPC's time-out header: at most eight digits and a unit.
-fn grpc_timeout(text: &str) -> Option<Duration> {
-    let (digits, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
-    let count: u64 = digits.parse().ok().filter(|_| digits.len() <= 8)?;
-    Some(match unit {
-        "H" => Duration::from_secs(count * 3_600),
-        "M" => Duration::from_secs(count * 60),
-        "S" => Duration::from_secs(count),
-        "m" => Duration::from_millis(count),
-        "u" => Duration::from_micros(count),
-        "n" => Duration::from_nanos(count),
-        _ => return None,
-    })
+/// The first message of a stream, if it comes `within` a time.
+async fn first_message<M>(
+    first: impl Future<Output = Result<Option<M>, Status>>,
+    within: Duration,
+) -> Result<Option<M>, Status> {
+    match tokio::time::timeout(within, first).await {
+        Ok(first) => first.map_err(of_stream),
+        Err(_) => Err(super::deadline::exceeded(within)),
+    }
 }
 
 /// Reads an attempt's events until its stream ends; what ended it, if not the attempt itself. An event
@@ -310,27 +292,11 @@ pub(super) fn stopping() -> Status {
 mod tests {
     use super::*;
 
-    #[test]
-    fn the_shortest_of_all_time_limits_counts() {
-        let placer = crate::runtime::options::Placer {
-            steps: 1,
-            deadline_default: Duration::from_secs(1),
-            deadline_max: Duration::from_secs(30),
-            retries: 1,
-            fallbacks: 1,
-            baseline: false,
-        };
-        let left = |ms, header: &str| {
-            let mut metadata = MetadataMap::new();
-            if !header.is_empty() {
-                metadata.insert("grpc-timeout", header.parse().unwrap());
-            }
-            time_left(ms, &metadata, &placer)
-        };
-        assert_eq!(left(0, ""), Duration::from_secs(1));
-        assert_eq!(left(90_000, ""), Duration::from_secs(30));
-        assert_eq!(left(500, "100m"), Duration::from_millis(95), "less the way back");
-        assert_eq!(left(50, "1S"), Duration::from_millis(50));
-        assert_eq!(left(50, "123456789S"), Duration::from_millis(50), "no header of gRPC's");
+    #[tokio::test]
+    async fn a_follower_that_never_says_who_it_is_is_sent_away() {
+        let silent = std::future::pending::<Result<Option<()>, Status>>();
+        let status = first_message(silent, Duration::from_millis(2)).await.unwrap_err();
+        assert_eq!(status.code(), tonic::Code::DeadlineExceeded);
+        assert_eq!(first_message(async { Ok(Some(7)) }, FOLLOW_START).await.unwrap(), Some(7));
     }
 }

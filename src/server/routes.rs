@@ -1,5 +1,6 @@
 //! The `Routes` service: paths for pairs of hosts, pushed as the network changes.
 
+use super::deadline::in_time;
 use super::placement::stopping;
 use super::status::status;
 use crate::engine::{NamedRoute, Refusal, RouteUpdate, WatchedPair};
@@ -37,7 +38,7 @@ impl Routes for RoutesService {
     type WatchStream = ReceiverStream<Result<v1::RouteUpdate, Status>>;
 
     async fn watch(&self, request: Request<v1::WatchRequest>) -> Result<Response<Self::WatchStream>, Status> {
-        let wire = request.into_inner();
+        let (metadata, _, wire) = request.into_parts();
         let watching = async {
             let name = watcher(&wire.watcher)?;
             let pairs = pairs(&wire.pairs)?;
@@ -45,7 +46,7 @@ impl Routes for RoutesService {
             let watching = self.daemon.watch(Arc::clone(&name), pairs, most).await?;
             Ok((name, watching))
         };
-        let (name, watching) = watching.await.map_err(|refusal| status(&refusal))?;
+        let (name, watching) = in_time(&self.daemon, &metadata, watching).await?;
         let (down, updates) = mpsc::channel(READ_AHEAD);
         tokio::spawn(send_updates(self.daemon.clone(), name, watching, down));
         Ok(Response::new(ReceiverStream::new(updates)))

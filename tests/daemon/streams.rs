@@ -160,6 +160,12 @@ async fn events_of_another_attempt_than_the_stream_s_own_are_counted_and_dropped
     follow.tell(vec![foreign, done(2)]).await.unwrap();
     let two = |status: &v1::StatusResponse| status.counters.get("events_of_another_attempt") == Some(&2);
     assert_eq!(world.until("both are counted", two).await.leases, 3, "nobody else's leases end");
+    // Its own event, with a container of the other's.
+    let what =
+        v1::TaskAllocated { host: "r0n0".into(), container_id: "container_1_0002_01_000002".into(), lease_id: 0 };
+    let what = Some(v1::task_event::What::Allocated(what));
+    follow.tell(vec![v1::TaskEvent { what, group: "g".into(), ..done(1) }]).await.unwrap();
+    world.until("it is refused", |status| status.counters.get("events_refused").is_some_and(|n| *n == 3)).await;
     follow.tell(vec![done(1)]).await.unwrap();
     world.until("its own end", |status| status.leases == 1).await;
 }
