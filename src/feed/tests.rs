@@ -452,18 +452,6 @@ fn a_loaded_cluster_needs_no_registration() {
     assert!(matches!(&taken[..], [Change::Link { .. }, Change::Heartbeat(_)]));
 }
 
-#[test]
-fn many_items_are_one_reason_to_drain() {
-    let rig = rig();
-    assert!(!rig.registries.dirty());
-    for _ in 0..3 {
-        rig.registries.heard(Source::Events);
-    }
-    assert!(rig.registries.dirty());
-    assert_eq!(rig.registries.drain(&mut |_| Ok(())), 1);
-    assert!(!rig.registries.dirty());
-}
-
 fn any_name() -> impl Strategy<Value = String> + Clone {
     prop_oneof![
         8 => (0..4_u32).prop_map(|n| format!("n{n}")),
