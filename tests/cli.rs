@@ -244,6 +244,25 @@ fn generated_topologies_pass_their_own_check() {
 }
 
 #[test]
+fn every_kind_of_network_is_built_and_sound() {
+    let files = Files::new();
+    let file = text_of(&files.path("net.json"));
+    let built = |args: &[&str], hosts: u64, switches: u64, links: u64| {
+        let args = [&["topology", "build"], args, &["-o", &file]].concat();
+        assert_eq!(document(&args), json!({ "hosts": hosts, "switches": switches, "links": links, "file": file }));
+        let checked = document(&["topology", "check", &file]);
+        assert_eq!((&checked["ok"], &checked["problems"]), (&json!(true), &json!([])), "{args:?}");
+    };
+    built(&["jellyfish", "--hosts", "98", "--seed", "3"], 98, 20, 98 + 100);
+    built(&["jellyfish", "--switches", "12", "--ports", "5", "-r", "4"], 12, 12, 12 + 24);
+    built(&["vl2", "--aggregation-ports", "6", "--hosts-per-rack", "2"], 12, 6 + 4 + 3, 12 + 12 + 12);
+    built(&["bcube", "--ports", "3", "--levels", "2"], 27, 27 + 27, 27 + 81);
+    built(&["hybrid", "--racks", "5", "--hosts", "40", "--cores", "1"], 40, 5 + 1 + 1, 40 + 5 + 5);
+    let text = hintctl(&["topology", "build", "jellyfish", "-o", &file]);
+    assert!(String::from_utf8_lossy(&text.stdout).contains("RRG(20,15,10), 100 hosts"), "{text:?}");
+}
+
+#[test]
 fn shapes_that_cannot_be_built_are_refused_by_name() {
     let files = Files::new();
     let file = text_of(&files.path("x.json"));
@@ -251,6 +270,10 @@ fn shapes_that_cannot_be_built_are_refused_by_name() {
     assert_refused(&["topology", "build", "tree", "--racks", "3", "--hosts", "10", "-o", &file], &["--hosts", "10"]);
     assert_refused(&["topology", "build", "tree", "--oversubscription", "0", "-o", &file], &["--oversubscription"]);
     assert_refused(&["topology", "build", "tree", "--racks", "0", "-o", &file], &["racks"]);
+    assert_refused(&["topology", "build", "jellyfish", "-k", "4", "-r", "5", "-o", &file], &["to_switches", "5"]);
+    assert_refused(&["topology", "build", "vl2", "--aggregation-ports", "3", "-o", &file], &["aggregation_ports", "3"]);
+    assert_refused(&["topology", "build", "bcube", "--ports", "1", "-o", &file], &["ports"]);
+    assert_refused(&["topology", "build", "hybrid", "--optical-gbps", "0", "-o", &file], &["--optical-gbps"]);
     assert_refused(&["topology", "build", "tree", "-o", "net.xml"], &["net.xml", ".json or .toml"]);
 }
 

@@ -1,7 +1,7 @@
 //! What can be wrong with a network, and what it amounts to.
 
 use super::document::NETWORK_FORMAT;
-use super::graph::{Network, Tier};
+use super::graph::{Network, Tier, Vertex};
 use crate::units::{BitsPerSec, LinkName, VertexIdx};
 use petgraph::unionfind::UnionFind;
 use serde::Serialize;
@@ -276,7 +276,12 @@ fn islands(network: &Network, only_usable: bool) -> Vec<(Vec<Arc<str>>, usize)> 
         }
     }
     let mut parts: BTreeMap<u32, (usize, Vec<VertexIdx>)> = BTreeMap::new();
-    for (index, vertex) in network.vertices().filter(|(index, _)| linked[index.at()]) {
+    // A circuit switch is apart from the packet network while all of its ports are dark, as they are without circuits.
+    let dark = |index, vertex: &Vertex| {
+        only_usable && vertex.tier() == Some(Tier::Optical) && network.usable_hops(index).next().is_none()
+    };
+    let linked = network.vertices().filter(|(index, vertex)| linked[index.at()] && !dark(*index, vertex));
+    for (index, vertex) in linked {
         let (hosts, members) = parts.entry(joined.find(index.0)).or_default();
         *hosts += usize::from(vertex.is_host());
         members.push(index);

@@ -1,14 +1,22 @@
 //! Generated networks with their racks.
 
+mod bcube;
 mod fat_tree;
+mod hybrid;
+mod jellyfish;
 mod tree;
+mod vl2;
 
+pub use bcube::{BCubeSpec, bcube, bcube_named};
 pub use fat_tree::{FatTreeSpec, fat_tree, fat_tree_named};
+pub use hybrid::{HybridSpec, OPTICAL_SWITCH, hybrid, hybrid_named};
+pub use jellyfish::{JellyfishSpec, jellyfish, jellyfish_named};
 pub use tree::{TreeSpec, tree, tree_named};
+pub use vl2::{Vl2Spec, vl2, vl2_named};
 
 use super::check::NetworkProblem;
 use super::graph::Network;
-use crate::units::{BitsPerSec, HostName, LinkName, RackPath, VertexIdx};
+use crate::units::{BitsPerSec, HostName, LinkIdx, LinkName, RackPath, VertexIdx};
 
 /// Most hosts that are generated: a fat-tree of 128-port switches has 524,288.
 pub const MOST_HOSTS: usize = 1 << 20;
@@ -18,7 +26,7 @@ pub const MOST_HOSTS: usize = 1 << 20;
 pub struct BuiltNetwork {
     /// Its graph.
     pub network: Network,
-    /// Each edge switch's rack (`/rack-01`, or `/pod-1/rack-01` where there are pods) and the hosts in it, in the
+    /// Each edge switch's rack (in a BCube each level-0 switch's; `/rack-01`, or `/pod-1/rack-01` where there are pods) and the hosts in it, in the
     /// order they were named.
     pub racks: Vec<(RackPath, Vec<HostName>)>,
 }
@@ -62,6 +70,33 @@ pub enum BuildError {
     OddPorts {
         /// The ports asked for.
         k: usize,
+    },
+    /// A count that halves evenly.
+    #[error("{field} is {value}, not an even number of at least 2")]
+    OddField {
+        /// The field.
+        field: &'static str,
+        /// What it was.
+        value: usize,
+    },
+    /// More links to other switches than ports, or than other switches.
+    #[error("to_switches is {to_switches}, more than {most}")]
+    TooManyPorts {
+        /// Links asked for.
+        to_switches: usize,
+        /// The limit.
+        most: usize,
+    },
+    /// A switch that joins nothing.
+    #[error("ports is 1, a switch joins at least 2 servers")]
+    OnePort,
+    /// No random graph came out in one piece.
+    #[error("no connected graph was found of {switches} switches with {degree} links each")]
+    NoGraph {
+        /// Switches.
+        switches: usize,
+        /// Links of each to others.
+        degree: usize,
     },
     /// More hosts than are generated, or than the shape holds.
     #[error("{hosts} hosts are more than {most}")]
@@ -123,7 +158,7 @@ fn fill_racks(
 }
 
 /// Links two vertices; the id is made of their names.
-fn join(network: &mut Network, a: VertexIdx, b: VertexIdx, capacity: BitsPerSec) -> Result<(), BuildError> {
+fn join(network: &mut Network, a: VertexIdx, b: VertexIdx, capacity: BitsPerSec) -> Result<LinkIdx, BuildError> {
     let id = format!("{}--{}", network.vertex_at(a).name, network.vertex_at(b).name);
-    network.add_link(LinkName::from(id), a, b, capacity).map(|_| ()).map_err(BuildError::Name)
+    network.add_link(LinkName::from(id), a, b, capacity).map_err(BuildError::Name)
 }

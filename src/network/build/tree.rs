@@ -117,6 +117,15 @@ pub fn tree(spec: &TreeSpec) -> Result<BuiltNetwork, BuildError> {
 /// # Errors
 /// [`BuildError::Zero`], [`BuildError::TooManyHosts`]; [`BuildError::Name`] if `name` repeats itself.
 pub fn tree_named(spec: &TreeSpec, name: &dyn Fn(HostPlace) -> String) -> Result<BuiltNetwork, BuildError> {
+    tree_beside(spec, None, name)
+}
+
+/// Builds a tree and, where asked, a switch beside it with one dark port of such capacity for each rack.
+pub(super) fn tree_beside(
+    spec: &TreeSpec,
+    optical: Option<(&str, BitsPerSec)>,
+    name: &dyn Fn(HostPlace) -> String,
+) -> Result<BuiltNetwork, BuildError> {
     spec.validate()?;
     let mut network = Network::new();
     let mut switch = |name: String, tier| network.add_switch(&name, tier).map_err(BuildError::Name);
@@ -131,6 +140,10 @@ pub fn tree_named(spec: &TreeSpec, name: &dyn Fn(HostPlace) -> String) -> Result
     }
     let cores: Vec<_> =
         (1..=spec.cores).map(|core| switch(format!("core-{core}"), Tier::Core)).collect::<Result<_, _>>()?;
+
+    let optical = optical
+        .map(|(name, capacity)| switch(name.to_owned(), Tier::Optical).map(|switch| (switch, capacity)))
+        .transpose()?;
 
     let pod_of = |rack: usize| spec.racks_per_pod.map(|racks| rack / racks);
     let racks: Vec<Rack> = (0..)
@@ -147,6 +160,10 @@ pub fn tree_named(spec: &TreeSpec, name: &dyn Fn(HostPlace) -> String) -> Result
         for &core in &cores {
             join(&mut network, aggregation, core, spec.aggregation_bits_per_s)?;
         }
+    }
+    for (&edge, (optical, capacity)) in edges.iter().flat_map(|edge| optical.map(|port| (edge, port))) {
+        let port = join(&mut network, edge, optical, capacity)?;
+        network.set_link(port, Some(false), None);
     }
     Ok(BuiltNetwork { network, racks })
 }

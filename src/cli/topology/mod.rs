@@ -1,0 +1,100 @@
+//! `hintctl topology`: network files.
+
+mod build;
+
+use super::failure::Failure;
+use super::files;
+use super::output::{self, Output};
+use crate::network::{Network, NetworkDocument, NetworkProblem, NetworkSummary, Severity, check, summary};
+use crate::units::BitsPerSec;
+use clap::Subcommand;
+use serde::Serialize;
+use std::path::PathBuf;
+
+/// What to do with a network.
+#[derive(Debug, Subcommand)]
+pub enum TopologyCommand {
+    /// Generate a network file
+    #[command(subcommand)]
+    Build(build::Kind),
+    /// Check a network file: connectivity, orphans, oversubscription
+    #[command(
+        after_help = "Examples:\n  hintctl topology check net.json\n  hintctl --json topology check net.toml\n\n\
+        Exit code 2 if the network would be refused; warnings alone give 0."
+    )]
+    Check {
+        /// The file, .json or .toml
+        file: PathBuf,
+    },
+}
+
+#[derive(Serialize)]
+struct Checked {
+    file: PathBuf,
+    ok: bool,
+    problems: Vec<Problem>,
+    #[serde(flatten)]
+    summary: Option<NetworkSummary>,
+}
+
+#[derive(Serialize)]
+struct Problem {
+    severity: Severity,
+    reason: &'static str,
+    message: String,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// [`Failure`] for shapes that can't be built and networks that would be refused.
+pub fn run(command: TopologyCommand, output: Output) -> Result<(), Failure> {
+    match command {
+        TopologyCommand::Build(kind) => build::run(kind, output),
+        TopologyCommand::Check { file } => check_file(file, output),
+    }
+}
+
+fn check_file(file: PathBuf, output: Output) -> Result<(), Failure> {
+    let document: NetworkDocument = files::read(&file)?;
+    let network = Network::from_document(&document);
+    let problems = match &network {
+        Ok(network) => check(network),
+        Err(problems) => problems.clone(),
+    };
+    let row = |problem: &NetworkProblem| Problem {
+        severity: problem.severity(),
+        reason: problem.reason(),
+        message: problem.to_string(),
+    };
+    let errors = problems.iter().filter(|problem| problem.severity() == Severity::Error).count();
+    let checked = Checked {
+        ok: errors == 0,
+        problems: problems.iter().map(row).collect(),
+        summary: network.as_ref().ok().map(summary),
+        file,
+    };
+    output.result(&checked, || text(&checked))?;
+    if errors > 0 {
+        return Err(Failure::in_file(&checked.file, format!("{errors} errors: the network would be refused")));
+    }
+    Ok(())
+}
+
+fn text(checked: &Checked) -> String {
+    let word = |severity| if severity == Severity::Error { "error" } else { "warning" };
+    let mut lines: Vec<String> =
+        checked.problems.iter().map(|problem| format!("{}: {}", word(problem.severity), problem.message)).collect();
+    if let Some(summary) = &checked.summary {
+        let NetworkSummary { hosts, switches, links, .. } = summary;
+        lines.push(format!("{}: {hosts} hosts, {switches} switches, {links} links", checked.file.display()));
+        let rows = summary.tiers.iter().map(|tier| {
+            let ratio =
+                tier.oversubscription.map_or_else(|| "-".to_owned(), |ratio| format!("{}:1", output::digits(ratio)));
+            let rate = |rate: BitsPerSec| output::rate(rate.as_f64());
+            [tier.tier.to_string(), tier.switches.to_string(), rate(tier.down), rate(tier.up), ratio]
+        });
+        lines.push(output::table(["tier", "switches", "to hosts", "to core", "oversubscribed"], 1, rows));
+    }
+    lines.join("\n")
+}
