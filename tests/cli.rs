@@ -278,6 +278,27 @@ fn shapes_that_cannot_be_built_are_refused_by_name() {
 }
 
 #[test]
+fn a_path_table_says_what_it_takes() {
+    let files = Files::new();
+    let file = text_of(&files.path("net.json"));
+    document(&["topology", "build", "fat-tree", "--ports", "6", "-o", &file]);
+    let measured = document(&["topology", "paths", &file, "--k", "4"]);
+    let count = |field: &str| measured[field].as_u64().unwrap();
+    assert_eq!(["hosts", "switches", "pairs", "k"].map(count), [54, 45, 18 * 17 / 2, 4]);
+    assert!(measured["build_s"].as_f64().unwrap() > 0.0);
+    assert!((2_000..60_000).contains(&count("bytes")), "{measured}");
+    assert_eq!(measured.as_object().unwrap().len(), 6, "{measured}");
+    let text = hintctl(&["topology", "paths", &file]);
+    assert!(String::from_utf8_lossy(&text.stdout).contains("10 paths of 153 pairs"), "{text:?}");
+    assert_refused(&["topology", "paths", &file, "--k", "0"], &["--k"]);
+    assert_refused(&["topology", "paths", "nowhere.json"], &["nowhere.json"]);
+    let mut broken: Value = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
+    broken["links"][0]["a"] = json!("atlantis");
+    let broken = files.write("broken.json", &broken.to_string());
+    assert_refused(&["topology", "paths", &broken], &["broken.json", "atlantis"]);
+}
+
+#[test]
 fn planted_defects_are_found() {
     let files = Files::new();
     let file = text_of(&files.path("tree.json"));

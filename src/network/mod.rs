@@ -4,8 +4,10 @@
 //! - `graph`: [`Network`], hosts and switches joined by undirected links; what is up; names to indexes.
 //! - `document`: [`NetworkDocument`], the file format `hintd.network/1` (JSON or TOML) and its reader.
 //! - `check`: [`NetworkProblem`] with severities, [`check()`] of a whole network, [`summary()`] by tier.
-//! - `build`: generated networks ([`build::tree()`], [`build::fat_tree()`]) with their racks.
+//! - `build`: generated networks of six kinds ([`build::tree()`] to [`build::bcube()`]) with their racks.
 //! - `path`: [`shortest_path()`], and [`PathIndex`] that re-paths watched pairs after a change.
+//! - `path_table`: [`PathTable`], the k shortest paths of every pair of attachment switches, and which pairs a link
+//!   carries.
 //! - `fabric`: the switch layer in compressed rows, and hop counts from many switches at once.
 //! - `distance`: [`Distances`], the table of core hops between racks.
 //! - `spread`: [`EcmpTable`] and [`LinkLoads`], bytes laid on all shortest paths.
@@ -23,6 +25,7 @@ mod document;
 mod fabric;
 mod graph;
 mod path;
+mod path_table;
 mod spread;
 #[cfg(test)]
 mod testing;
@@ -33,4 +36,5 @@ pub use document::{HostEntry, LinkEntry, NETWORK_FORMAT, NetworkDocument, Switch
 pub use fabric::{EdgeIdx, MOST_EDGES};
 pub use graph::{Link, Network, Tier, TierError, Vertex, VertexKind};
 pub use path::{Pair, Path, PathChanges, PathIndex, shortest_path, shortest_path_seeded};
+pub use path_table::{PairPaths, PathTable, PathTableOptions, TableUpdate};
 pub use spread::{EcmpTable, LinkLoads};

@@ -102,7 +102,7 @@ fn descend(network: &Network, labels: &[u32], pair: Pair, seed: u64) -> Option<P
 }
 
 /// Finaliser of SplitMix64: every bit of the result hangs on every bit given.
-const fn mix(value: u64) -> u64 {
+pub(super) const fn mix(value: u64) -> u64 {
     let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

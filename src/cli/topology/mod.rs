@@ -1,6 +1,7 @@
 //! `hintctl topology`: network files.
 
 mod build;
+mod paths;
 
 use super::failure::Failure;
 use super::files;
@@ -26,6 +27,13 @@ pub enum TopologyCommand {
         /// The file, .json or .toml
         file: PathBuf,
     },
+    /// Build the table of k shortest paths and say what it takes
+    #[command(
+        after_help = "Examples:\n  hintctl topology paths net.json\n  hintctl --json topology paths net.json --k 4\n\n\
+        Pairs are of switches that have hosts. With more than 1,024 of those, paths are computed when asked for, and\n\
+        the figures are of the table before anyone asks."
+    )]
+    Paths(paths::PathsArgs),
 }
 
 #[derive(Serialize)]
@@ -52,6 +60,7 @@ pub fn run(command: TopologyCommand, output: Output) -> Result<(), Failure> {
     match command {
         TopologyCommand::Build(kind) => build::run(kind, output),
         TopologyCommand::Check { file } => check_file(file, output),
+        TopologyCommand::Paths(args) => paths::run(&args, output),
     }
 }
 
