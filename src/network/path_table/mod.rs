@@ -100,7 +100,7 @@ pub struct TableUpdate {
 }
 
 impl PathTable {
-    /// Builds the table; rows are computed in parallel, with the same result on any number of threads.
+    /// Builds the table.
     #[must_use]
     pub fn build(network: &Network, options: &PathTableOptions) -> Self {
         let wiring = Wiring::of(network);

@@ -5,7 +5,6 @@ use super::search::Search;
 use super::wiring::{NONE, Wiring};
 use super::{Ends, PathTableOptions, TableUpdate, ends_of, pair_number};
 use crate::units::LinkIdx;
-use rayon::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -30,27 +29,20 @@ struct Renewed {
 impl Whole {
     pub(super) fn build(wiring: &Wiring, ends: &Ends, options: &PathTableOptions) -> Self {
         let k = options.k.get();
-        let built: Vec<(Row, Vec<u32>)> = (0..ends.rows.len() as u32)
-            .into_par_iter()
-            .map_init(
-                || Search::new(wiring, options),
-                |search, high| {
-                    let (owner, mut loose) = (ends.rows[high as usize], Vec::new());
-                    search.aim(owner);
-                    let row = Row::of((0..high).map(|low| {
-                        let found = search.find(ends.rows[low as usize]);
-                        if found.loose {
-                            loose.push(pair_number(low, high));
-                        }
-                        Packed::of(wiring, owner, &found, k, false)
-                    }));
-                    (row, loose)
-                },
-            )
-            .collect();
-        let (rows, loose): (Vec<_>, Vec<_>) = built.into_iter().map(|(row, loose)| (Arc::new(row), loose)).unzip();
+        let mut search = Search::new(wiring, options);
+        let (mut rows, mut loose) = (Vec::with_capacity(ends.rows.len()), BTreeSet::new());
+        for (high, &owner) in (0..).zip(&ends.rows) {
+            search.aim(owner);
+            rows.push(Arc::new(Row::of((0..high).map(|low| {
+                let found = search.find(ends.rows[low as usize]);
+                if found.loose {
+                    loose.insert(pair_number(low, high));
+                }
+                Packed::of(wiring, owner, &found, k, false)
+            }))));
+        }
         let by_link = index(wiring, ends, &rows);
-        Self { rows, by_link, loose: loose.into_iter().flatten().collect() }
+        Self { rows, by_link, loose }
     }
 
     pub(super) fn row(&self, end: u32) -> Arc<Row> {
@@ -201,22 +193,17 @@ fn renew(wiring: &Wiring, ends: &Ends, options: &PathTableOptions, pairs: &BTree
         by_target.entry(target).or_default().push((low, high));
     }
     let k = options.k.get();
-    let by_target: Vec<(u32, Vec<(u32, u32)>)> = by_target.into_iter().collect();
-    let found = by_target.par_iter().map_init(
-        || Search::new(wiring, options),
-        |search, (target, pairs)| {
-            search.aim(ends.rows[*target as usize]);
-            let mut renewed = Vec::with_capacity(pairs.len());
-            for &(low, high) in pairs {
-                let source = if *target == low { high } else { low };
-                let found = search.find(ends.rows[source as usize]);
-                let packed = Packed::of(wiring, ends.rows[high as usize], &found, k, source == high);
-                renewed.push(Renewed { high, low, packed, loose: found.loose });
-            }
-            renewed
-        },
-    );
-    let mut renewed: Vec<Renewed> = found.flatten_iter().collect();
+    let mut search = Search::new(wiring, options);
+    let mut renewed = Vec::with_capacity(pairs.len());
+    for (target, pairs) in by_target {
+        search.aim(ends.rows[target as usize]);
+        for (low, high) in pairs {
+            let source = if target == low { high } else { low };
+            let found = search.find(ends.rows[source as usize]);
+            let packed = Packed::of(wiring, ends.rows[high as usize], &found, k, source == high);
+            renewed.push(Renewed { high, low, packed, loose: found.loose });
+        }
+    }
     renewed.sort_unstable_by_key(|renewed| (renewed.high, renewed.low));
     renewed
 }
