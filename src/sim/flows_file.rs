@@ -97,7 +97,8 @@ impl FlowsDocument {
         }
         note(&mut ends, &running, &network.advance(f64::INFINITY));
         let makespan_s = ends.iter().copied().fold(0.0, f64::max);
-        let completion = |(flow, &completion_s): (&FlowEntry, &f64)| FlowCompletion { id: flow.id.clone(), completion_s };
+        let completion =
+            |(flow, &completion_s): (&FlowEntry, &f64)| FlowCompletion { id: flow.id.clone(), completion_s };
         Ok(FlowsResult { completions: self.flows.iter().zip(&ends).map(completion).collect(), makespan_s })
     }
 }

@@ -217,7 +217,7 @@ impl MaxMin {
 
     /// What the last [`Self::settle`] returned; flows that ended since are still named.
     #[must_use]
-    pub fn changed(&self) -> &[FlowIdx] {
+    pub fn told(&self) -> &[FlowIdx] {
         &self.told
     }
 

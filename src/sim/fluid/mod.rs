@@ -86,12 +86,7 @@ impl FluidNetwork {
     ///
     /// # Errors
     /// As [`MaxMin::add`]: a path that is empty, unknown or passes a link twice; no member.
-    pub fn start(
-        &mut self,
-        path: &[DirectedLinkIdx],
-        bytes: Bytes,
-        members: u32,
-    ) -> Result<FlowIdx, MaxMinError> {
+    pub fn start(&mut self, path: &[DirectedLinkIdx], bytes: Bytes, members: u32) -> Result<FlowIdx, MaxMinError> {
         let flow = self.rates.add(path, members)?;
         if flow.at() >= self.progress.len() {
             self.progress.resize(flow.at() + 1, Progress::default());
@@ -159,7 +154,7 @@ impl FluidNetwork {
             return;
         }
         self.rates.settle();
-        for &flow in self.rates.changed() {
+        for &flow in self.rates.told() {
             let rate = self.rates.level(flow).expect("only flows that are there are told");
             let progress = &mut self.progress[flow.at()];
             progress.advance(self.now_s);

@@ -3,12 +3,15 @@
 use super::*;
 use proptest::prelude::*;
 
+/// Path, bytes, start in seconds.
+type TestFlow = (Vec<DirectedLinkIdx>, u64, f64);
+
 fn path(links: &[u32]) -> Vec<DirectedLinkIdx> {
     links.iter().copied().map(DirectedLinkIdx).collect()
 }
 
-/// Ends of flows, each (path, bytes, start), starts not descending.
-fn ends(capacities: &[f64], flows: &[(Vec<DirectedLinkIdx>, u64, f64)]) -> Vec<f64> {
+/// Ends of flows, starts not descending.
+fn ends(capacities: &[f64], flows: &[TestFlow]) -> Vec<f64> {
     let mut net = FluidNetwork::new(capacities).unwrap();
     let mut running = std::collections::BTreeMap::new();
     let mut ends = vec![f64::NAN; flows.len()];
@@ -26,7 +29,7 @@ fn ends(capacities: &[f64], flows: &[(Vec<DirectedLinkIdx>, u64, f64)]) -> Vec<f
 }
 
 /// The same by brute force: at every event all rates from nothing, all flows brought up to date.
-fn plain_ends(capacities: &[f64], flows: &[(Vec<DirectedLinkIdx>, u64, f64)]) -> Vec<f64> {
+fn plain_ends(capacities: &[f64], flows: &[TestFlow]) -> Vec<f64> {
     let mut left: Vec<f64> = flows.iter().map(|flow| flow.1 as f64 * 8.0).collect();
     let mut ends = vec![f64::NAN; flows.len()];
     let mut now = 0.0;
@@ -112,7 +115,7 @@ fn a_flow_without_bytes_ends_where_it_starts_even_on_a_dead_link() {
     assert_eq!(net.advance(3.0), [Completion { flow, at_s: 3.0 }]);
 }
 
-fn instance() -> impl Strategy<Value = (Vec<f64>, Vec<(Vec<DirectedLinkIdx>, u64, f64)>)> {
+fn instance() -> impl Strategy<Value = (Vec<f64>, Vec<TestFlow>)> {
     let capacity = prop_oneof![3 => Just(1e9), 1 => 1e8..1e10];
     let flow = (
         prop::collection::btree_set(0_u32..6, 1..4),
