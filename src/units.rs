@@ -150,6 +150,14 @@ dense!(
     LinkIdx
 );
 dense!(
+    /// One direction of a link, which is what a flow loads.
+    DirectedLinkIdx
+);
+dense!(
+    /// A running flow; given again once the flow has ended.
+    FlowIdx
+);
+dense!(
     /// A task group of one request.
     GroupIdx
 );

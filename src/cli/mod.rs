@@ -9,6 +9,7 @@ pub mod connect;
 pub mod demo;
 pub mod failure;
 pub mod files;
+pub mod flows;
 pub mod operate;
 pub mod output;
 pub mod place;
@@ -55,6 +56,8 @@ enum Command {
     /// Network files: generate and check
     #[command(subcommand)]
     Topology(topology::TopologyCommand),
+    /// When flows end that share links max-min fairly
+    Flows(flows::FlowsArgs),
     /// Load on a running daemon
     #[command(subcommand)]
     Bench(bench::BenchCommand),
@@ -113,6 +116,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
     match command {
         Command::Demo(args) => demo::run(args, output),
         Command::Place(args) => place::run(&args, output),
+        Command::Flows(args) => flows::run(&args, output),
         Command::Request(args) => request::request(&args, &daemon, output),
         Command::Explain(args) => request::explain(&args, &daemon, output),
         Command::WhatIf(command) => request::what_if(&command, &daemon, output),

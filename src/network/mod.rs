@@ -10,6 +10,7 @@
 //!   carries.
 //! - `fabric`: the switch layer in compressed rows, and hop counts from many switches at once.
 //! - `distance`: [`Distances`], the table of core hops between racks.
+//! - `maxmin`: [`MaxMin`], fair rates of weighted flows over directed links, kept while flows come and go.
 //! - `spread`: [`EcmpTable`] and [`LinkLoads`], bytes laid on all shortest paths.
 //!
 //! # Invariants
@@ -24,6 +25,7 @@ mod distance;
 mod document;
 mod fabric;
 mod graph;
+pub mod maxmin;
 mod path;
 mod path_table;
 mod spread;
@@ -35,6 +37,7 @@ pub use distance::{Distances, DistancesError};
 pub use document::{HostEntry, LinkEntry, NETWORK_FORMAT, NetworkDocument, SwitchEntry};
 pub use fabric::{EdgeIdx, MOST_EDGES};
 pub use graph::{Link, Network, Tier, TierError, Vertex, VertexKind};
+pub use maxmin::{MaxMin, MaxMinError};
 pub use path::{Pair, Path, PathChanges, PathIndex, shortest_path, shortest_path_seeded};
 pub use path_table::{PairPaths, PathTable, PathTableOptions, TableUpdate};
 pub use spread::{EcmpTable, LinkLoads};

@@ -1,0 +1,173 @@
+//! One link: what its flows take, in exact units, and the level that its equation gives.
+
+use super::{LEAST_BITS_PER_S, MOST_BITS_PER_S, MaxMin, MaxMinError, Rate};
+use crate::units::{DirectedLinkIdx, FlowIdx};
+
+/// The level of a link that limits no flow.
+pub(super) const NO_LEVEL: f64 = f64::INFINITY;
+/// A capacity is from 2^60 to 2^61 units.
+const UNIT_BITS: i32 = 60;
+/// A link whose flows leave this part (2⁻⁴⁰) of it free limits none of them, whatever was rounded.
+const SLACK_BITS: u32 = 40;
+
+/// Order of levels; equal ones are told apart by the link.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Key {
+    pub(super) level: f64,
+    pub(super) link: DirectedLinkIdx,
+}
+
+impl Key {
+    pub(super) fn is_below(self, other: Self) -> bool {
+        self.level < other.level || (self.level == other.level && self.link < other.link)
+    }
+}
+
+/// A directed link and its flows.
+#[derive(Debug, Clone)]
+pub(super) struct Link {
+    pub(super) bits_per_s: f64,
+    /// Units in a bit/s, a power of two, so that scaling is exact.
+    units: f64,
+    capacity: i64,
+    /// Sum over the flows of what each takes. Beyond `i64` while flows without a rate yet stand in it.
+    load: i128,
+    weight: u64,
+    pub(super) members: Vec<FlowIdx>,
+    /// Grows with every entry in the queue: older entries count no more.
+    pub(super) stamp: u32,
+    pub(super) queued: bool,
+    pub(super) touched: bool,
+    /// Whether the level may fall, so that it must be evaluated before its place in the queue is known.
+    pub(super) may_fall: bool,
+    /// The level to come, if it is known.
+    pub(super) next: Option<f64>,
+}
+
+impl Link {
+    pub(super) fn new(link: DirectedLinkIdx, bits_per_s: f64) -> Result<Self, MaxMinError> {
+        if bits_per_s != 0.0 && !(LEAST_BITS_PER_S..=MOST_BITS_PER_S).contains(&bits_per_s) {
+            return Err(MaxMinError::Capacity { link, bits_per_s });
+        }
+        let exponent = if bits_per_s == 0.0 { 0 } else { bits_per_s.log2().floor() as i32 };
+        let units = 2_f64.powi(UNIT_BITS - exponent);
+        Ok(Self {
+            bits_per_s,
+            units,
+            capacity: (bits_per_s * units) as i64,
+            load: 0,
+            weight: 0,
+            members: Vec::new(),
+            stamp: 0,
+            queued: false,
+            touched: false,
+            may_fall: false,
+            next: None,
+        })
+    }
+
+    /// Takes over capacity and sums of `new`, and stays where it is in the queue.
+    pub(super) fn resize(&mut self, new: Self) {
+        let Self { bits_per_s, units, capacity, load, weight, members, .. } = new;
+        (self.bits_per_s, self.units, self.capacity) = (bits_per_s, units, capacity);
+        (self.load, self.weight, self.members) = (load, weight, members);
+    }
+
+    /// Whole units that a flow of weight 1 takes at `level`; twice the capacity stands for all that is more.
+    fn taken(&self, level: f64) -> i64 {
+        (level.min(2.0 * self.bits_per_s) * self.units) as i64
+    }
+
+    pub(super) fn join(&mut self, flow: FlowIdx, weight: u32, level: f64) {
+        self.load += i128::from(self.taken(level)) * i128::from(weight);
+        self.weight += u64::from(weight);
+        self.members.push(flow);
+    }
+
+    pub(super) fn leave(&mut self, flow: FlowIdx, weight: u32, level: f64) {
+        self.load -= i128::from(self.taken(level)) * i128::from(weight);
+        self.weight -= u64::from(weight);
+        let at = self.members.iter().position(|&member| member == flow).expect("a flow is a member of its links");
+        self.members.swap_remove(at);
+    }
+
+    pub(super) fn reload(&mut self, weight: u32, old: f64, new: f64) {
+        self.load += i128::from(self.taken(new) - self.taken(old)) * i128::from(weight);
+    }
+
+    pub(super) fn load_bits_per_s(&self) -> f64 {
+        self.load as f64 / self.units
+    }
+
+    /// Whether the flows, limited elsewhere, leave so much that no rounding makes this a bottleneck.
+    pub(super) fn has_slack(&self) -> bool {
+        self.load < i128::from(self.capacity - (self.capacity >> SLACK_BITS))
+    }
+
+    fn share(&self, left: i64, weight: u64) -> f64 {
+        left.max(0) as f64 / weight as f64 / self.units
+    }
+}
+
+impl MaxMin {
+    /// The level that a link's equation gives for what its flows get elsewhere, as of now.
+    ///
+    /// From an equal share among all, flows that get less elsewhere are taken out until none is left to take out.
+    /// The level never falls on the way (in exact numbers it could not, in rounded ones it is kept from it), so all
+    /// that were taken out lie below the result, and flows above it had no part in it.
+    pub(super) fn evaluate(&mut self, at: DirectedLinkIdx) -> f64 {
+        if self.levels[at.at()] == NO_LEVEL && self.links[at.at()].has_slack() {
+            return NO_LEVEL;
+        }
+        self.evaluations += 1;
+        let mut inputs = std::mem::take(&mut self.inputs);
+        inputs.clear();
+        inputs.extend(self.links[at.at()].members.iter().map(|&flow| self.elsewhere(flow, at)));
+        let link = &self.links[at.at()];
+        let (mut left, mut weight) = (link.capacity, link.weight);
+        let mut level = if weight == 0 { NO_LEVEL } else { link.share(left, weight) };
+        loop {
+            let (own, before) = (Key { level, link: at }, inputs.len());
+            inputs.retain(|input| {
+                let below = input.key().is_below(own);
+                if below {
+                    left -= link.taken(input.level) * i64::from(input.weight);
+                    weight -= u64::from(input.weight);
+                }
+                !below
+            });
+            if inputs.is_empty() {
+                level = NO_LEVEL;
+            }
+            if inputs.is_empty() || inputs.len() == before {
+                break;
+            }
+            level = level.max(link.share(left, weight));
+        }
+        self.inputs = inputs;
+        level
+    }
+
+    /// What the flow would get without that link.
+    fn elsewhere(&self, flow: FlowIdx, without: DirectedLinkIdx) -> Rate {
+        let rate = self.rates[flow.at()];
+        if rate.bottleneck != without {
+            return rate;
+        }
+        let lowest = self.lowest(flow, Some(without));
+        Rate { level: lowest.level, bottleneck: lowest.link, ..rate }
+    }
+
+    /// The lowest link of a flow's path; beside `without`, if there is another.
+    pub(super) fn lowest(&self, flow: FlowIdx, without: Option<DirectedLinkIdx>) -> Key {
+        let path = &self.flows[flow.at()].path;
+        let mut lowest = Key { level: NO_LEVEL, link: DirectedLinkIdx(u32::MAX) };
+        for &link in path.iter().filter(|&&link| Some(link) != without) {
+            let key = Key { level: self.levels[link.at()], link };
+            if key.is_below(lowest) {
+                lowest = key;
+            }
+        }
+        lowest
+    }
+}

@@ -1,0 +1,310 @@
+//! Weighted max-min fair rates of flows over directed links, kept while flows come and go.
+//!
+//! # The rule
+//! A link's *level* is the rate per unit of weight that it grants to the flows it limits; a link that limits none
+//! has level ∞. A flow's bottleneck is the link of its path with the lowest (level, index), and its rate is that
+//! level times its weight. A link's level depends only on flows whose bottleneck elsewhere lies below it: they take
+//! what they get there, the others share what is left. That is progressive filling (Bertsekas and Gallager, *Data
+//! Networks*, §6.5.2) written as one equation for each link, so that a change needs to be followed only where it
+//! leads: from links whose equation broke, in the order of levels, to links that share a flow whose rate changed.
+//!
+//! # What is guaranteed
+//! - Levels are strictly ordered by (level, index) and each depends on lower ones only. So the equations have one
+//!   solution *in floating point*, and rates are, bit for bit, a function of the flows present (path and weight
+//!   each) and of the capacities: neither the history, nor the order of calls, nor the flows' indexes matter.
+//! - `n` flows of one path and of weight 1 get, bit for bit, the level of one flow of weight `n`.
+//! - What is taken from a link is summed in whole units of at most 2⁻⁶⁰ of its capacity: sums are exact, so their
+//!   order is of no account and nothing drifts.
+
+mod level;
+mod settle;
+#[cfg(test)]
+mod tests;
+
+use super::graph::Network;
+use super::path::Path;
+use crate::units::{DirectedLinkIdx, FlowIdx, LinkIdx};
+use level::{Key, Link, NO_LEVEL};
+use settle::Entry;
+use smallvec::SmallVec;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// Smallest capacity other than zero, bits/s.
+pub const LEAST_BITS_PER_S: f64 = 1e-3;
+/// Largest capacity, bits/s: an exabit a second.
+pub const MOST_BITS_PER_S: f64 = 1e18;
+
+/// Why a flow or capacity is not taken. Nothing was changed.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum MaxMinError {
+    /// A capacity that no link has.
+    #[error("capacity {bits_per_s} bit/s of link {} is neither 0 nor from {LEAST_BITS_PER_S} to {MOST_BITS_PER_S}", link.0)]
+    Capacity {
+        /// The link.
+        link: DirectedLinkIdx,
+        /// The capacity, bits/s.
+        bits_per_s: f64,
+    },
+    /// A path over a link that is not there.
+    #[error("the path names link {}, there are {links}", link.0)]
+    UnknownLink {
+        /// The link.
+        link: DirectedLinkIdx,
+        /// How many there are.
+        links: usize,
+    },
+    /// A path without a link: nothing would limit the flow.
+    #[error("the path is empty")]
+    EmptyPath,
+    /// A path that passes a link twice.
+    #[error("the path passes link {} twice", link.0)]
+    LinkTwice {
+        /// The link.
+        link: DirectedLinkIdx,
+    },
+    /// A flow without weight.
+    #[error("the weight is 0")]
+    ZeroWeight,
+}
+
+/// Max-min fair rates of weighted flows, kept while flows and capacities change.
+///
+/// Changes are collected; [`MaxMin::settle`] makes the rates fit them.
+#[derive(Debug, Clone)]
+pub struct MaxMin {
+    links: Vec<Link>,
+    /// By link, bits/s per unit of weight.
+    levels: Vec<f64>,
+    flows: Vec<Flow>,
+    /// By flow.
+    rates: Vec<Rate>,
+    free: Vec<FlowIdx>,
+    /// Links whose equation does not hold, by the level below which nothing changes any more.
+    queue: BinaryHeap<Reverse<Entry>>,
+    /// Links with changed inputs, not looked at yet.
+    touched: Vec<DirectedLinkIdx>,
+    /// Flows whose levels moved since the last settling.
+    changed: Vec<FlowIdx>,
+    /// What the last settling told.
+    told: Vec<FlowIdx>,
+    /// Used again by every evaluation.
+    inputs: Vec<Rate>,
+    evaluations: u64,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Flow {
+    /// Empty where no flow is.
+    path: SmallVec<[DirectedLinkIdx; 6]>,
+    /// Level at the last settling; NaN for a new flow.
+    was: f64,
+    /// Whether it stands in `changed`.
+    listed: bool,
+}
+
+/// What a flow gets, and where.
+#[derive(Debug, Clone, Copy)]
+struct Rate {
+    level: f64,
+    bottleneck: DirectedLinkIdx,
+    weight: u32,
+}
+
+impl Rate {
+    const fn key(&self) -> Key {
+        Key { level: self.level, link: self.bottleneck }
+    }
+}
+
+impl MaxMin {
+    /// Links without flows; capacities in bits/s, by index. 0 is a link that carries nothing: its flows stand still.
+    ///
+    /// # Errors
+    /// [`MaxMinError::Capacity`].
+    pub fn new(bits_per_s: &[f64]) -> Result<Self, MaxMinError> {
+        let links = bits_per_s.iter().enumerate().map(|(at, &bits)| Link::new(DirectedLinkIdx::new(at), bits));
+        Ok(Self {
+            links: links.collect::<Result<_, _>>()?,
+            levels: vec![NO_LEVEL; bits_per_s.len()],
+            flows: Vec::new(),
+            rates: Vec::new(),
+            free: Vec::new(),
+            queue: BinaryHeap::new(),
+            touched: Vec::new(),
+            changed: Vec::new(),
+            told: Vec::new(),
+            inputs: Vec::new(),
+            evaluations: 0,
+        })
+    }
+
+    /// Adds a flow over the links of `path`, whose order does not matter. Its rate is there after [`Self::settle`].
+    ///
+    /// # Errors
+    /// [`MaxMinError::EmptyPath`], [`MaxMinError::ZeroWeight`], [`MaxMinError::UnknownLink`],
+    /// [`MaxMinError::LinkTwice`].
+    pub fn add(&mut self, path: &[DirectedLinkIdx], weight: u32) -> Result<FlowIdx, MaxMinError> {
+        self.check(path, weight)?;
+        let flow = self.free.pop().unwrap_or_else(|| {
+            self.flows.push(Flow::default());
+            self.rates.push(Rate { level: NO_LEVEL, bottleneck: path[0], weight });
+            FlowIdx::new(self.flows.len() - 1)
+        });
+        let slot = &mut self.flows[flow.at()];
+        slot.path = SmallVec::from_slice(path);
+        let lowest = self.lowest(flow, None);
+        self.rates[flow.at()] = Rate { level: lowest.level, bottleneck: lowest.link, weight };
+        self.list(flow, f64::NAN);
+        for &link in path {
+            self.links[link.at()].join(flow, weight, lowest.level);
+            self.touch(link, true);
+        }
+        Ok(flow)
+    }
+
+    fn check(&self, path: &[DirectedLinkIdx], weight: u32) -> Result<(), MaxMinError> {
+        if path.is_empty() {
+            return Err(MaxMinError::EmptyPath);
+        }
+        if weight == 0 {
+            return Err(MaxMinError::ZeroWeight);
+        }
+        for (at, &link) in path.iter().enumerate() {
+            if link.at() >= self.links.len() {
+                return Err(MaxMinError::UnknownLink { link, links: self.links.len() });
+            }
+            if path[..at].contains(&link) {
+                return Err(MaxMinError::LinkTwice { link });
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes a flow and says whether it was there. Its index may be given to a later flow.
+    pub fn remove(&mut self, flow: FlowIdx) -> bool {
+        let Some(slot) = self.flows.get_mut(flow.at()) else { return false };
+        let path = std::mem::take(&mut slot.path);
+        if path.is_empty() {
+            return false;
+        }
+        let Rate { level, weight, .. } = self.rates[flow.at()];
+        for &link in &path {
+            self.links[link.at()].leave(flow, weight, level);
+            self.touch(link, false);
+        }
+        self.free.push(flow);
+        true
+    }
+
+    /// Changes a link's capacity, bits/s; 0 stops its flows.
+    ///
+    /// # Errors
+    /// [`MaxMinError::UnknownLink`], [`MaxMinError::Capacity`].
+    pub fn set_capacity(&mut self, link: DirectedLinkIdx, bits_per_s: f64) -> Result<(), MaxMinError> {
+        let Some(old) = self.links.get_mut(link.at()) else {
+            return Err(MaxMinError::UnknownLink { link, links: self.links.len() });
+        };
+        let mut new = Link::new(link, bits_per_s)?;
+        for flow in std::mem::take(&mut old.members) {
+            let Rate { level, weight, .. } = self.rates[flow.at()];
+            new.join(flow, weight, level);
+        }
+        old.resize(new);
+        self.touch(link, true);
+        Ok(())
+    }
+
+    /// What the last [`Self::settle`] returned; flows that ended since are still named.
+    #[must_use]
+    pub fn told(&self) -> &[FlowIdx] {
+        &self.told
+    }
+
+    /// The flow's rate, bits/s, as of the last settling; `None` if it is not there.
+    #[must_use]
+    pub fn rate(&self, flow: FlowIdx) -> Option<f64> {
+        self.level(flow).map(|level| level * f64::from(self.rates[flow.at()].weight))
+    }
+
+    /// The flow's rate per unit of weight, bits/s, as of the last settling; `None` if it is not there.
+    #[must_use]
+    pub fn level(&self, flow: FlowIdx) -> Option<f64> {
+        let there = self.flows.get(flow.at()).is_some_and(|slot| !slot.path.is_empty());
+        there.then(|| self.rates[flow.at()].level)
+    }
+
+    /// The link that limits the flow, as of the last settling; `None` if the flow is not there.
+    #[must_use]
+    pub fn bottleneck(&self, flow: FlowIdx) -> Option<DirectedLinkIdx> {
+        self.level(flow).map(|_| self.rates[flow.at()].bottleneck)
+    }
+
+    /// What the flows of a link take together, bits/s, as of the last settling.
+    ///
+    /// # Panics
+    /// If there is no such link.
+    #[must_use]
+    pub fn load(&self, link: DirectedLinkIdx) -> f64 {
+        self.links[link.at()].load_bits_per_s()
+    }
+
+    /// A link's capacity, bits/s.
+    ///
+    /// # Panics
+    /// If there is no such link.
+    #[must_use]
+    pub fn capacity(&self, link: DirectedLinkIdx) -> f64 {
+        self.links[link.at()].bits_per_s
+    }
+
+    /// The flows over a link, in no order.
+    ///
+    /// # Panics
+    /// If there is no such link.
+    #[must_use]
+    pub fn flows_of(&self, link: DirectedLinkIdx) -> &[FlowIdx] {
+        &self.links[link.at()].members
+    }
+
+    /// Number of flows.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.flows.len() - self.free.len()
+    }
+
+    /// Whether there is no flow.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How often a link's flows were looked through since the start: the work done, whatever the machine.
+    #[must_use]
+    pub const fn evaluations(&self) -> u64 {
+        self.evaluations
+    }
+}
+
+/// The directed links of a network's link: from its end `a` to `b`, and back.
+#[must_use]
+pub fn directions(link: LinkIdx) -> [DirectedLinkIdx; 2] {
+    [DirectedLinkIdx(2 * link.0), DirectedLinkIdx(2 * link.0 + 1)]
+}
+
+/// Capacities of all [`directions`] of a network's links, bits/s; 0 where a link is not usable.
+#[must_use]
+pub fn capacities(network: &Network) -> Vec<f64> {
+    let each = (0..network.link_rows()).map(LinkIdx::new).map(|link| {
+        let usable = network.is_usable(link);
+        if usable { network.link_at(link).capacity.as_f64().min(MOST_BITS_PER_S) } else { 0.0 }
+    });
+    each.flat_map(|bits_per_s| [bits_per_s; 2]).collect()
+}
+
+/// The directed links that a path passes.
+#[must_use]
+pub fn directed(network: &Network, path: &Path) -> Vec<DirectedLinkIdx> {
+    let hops = path.links.iter().zip(&path.vertices);
+    hops.map(|(&link, &from)| directions(link)[usize::from(network.link_at(link).a != from)]).collect()
+}

@@ -1,0 +1,154 @@
+//! Hand-computed runs, and random ones against a simulation that finds all rates anew at every event.
+
+use super::*;
+use proptest::prelude::*;
+
+/// Path, bytes, start in seconds.
+type TestFlow = (Vec<DirectedLinkIdx>, u64, f64);
+
+fn path(links: &[u32]) -> Vec<DirectedLinkIdx> {
+    links.iter().copied().map(DirectedLinkIdx).collect()
+}
+
+/// Ends of flows, starts not descending.
+fn ends(capacities: &[f64], flows: &[TestFlow]) -> Vec<f64> {
+    let mut net = FluidNetwork::new(capacities).unwrap();
+    let mut running = std::collections::BTreeMap::new();
+    let mut ends = vec![f64::NAN; flows.len()];
+    for (at, (path, bytes, start_s)) in flows.iter().enumerate() {
+        for end in net.advance(*start_s) {
+            ends[running[&end.flow]] = end.at_s;
+        }
+        running.insert(net.start(path, Bytes(*bytes), 1).unwrap(), at);
+    }
+    for end in net.advance(f64::INFINITY) {
+        ends[running[&end.flow]] = end.at_s;
+    }
+    assert_eq!(net.events(), 2 * flows.len() as u64);
+    ends
+}
+
+/// The same by brute force: at every event all rates from nothing, all flows brought up to date.
+fn plain_ends(capacities: &[f64], flows: &[TestFlow]) -> Vec<f64> {
+    let mut left: Vec<f64> = flows.iter().map(|flow| flow.1 as f64 * 8.0).collect();
+    let mut ends = vec![f64::NAN; flows.len()];
+    let mut now = 0.0;
+    while ends.iter().any(|end| end.is_nan()) {
+        let runs: Vec<usize> = (0..flows.len()).filter(|&at| ends[at].is_nan() && flows[at].2 <= now).collect();
+        let mut rates = MaxMin::new(capacities).unwrap();
+        let indexes: Vec<FlowIdx> = runs.iter().map(|&at| rates.add(&flows[at].0, 1).unwrap()).collect();
+        rates.settle();
+        let rate: Vec<f64> = indexes.iter().map(|&flow| rates.rate(flow).unwrap()).collect();
+        let done = runs.iter().zip(&rate).map(|(&at, rate)| now + left[at] / rate).fold(f64::INFINITY, f64::min);
+        let start = flows.iter().map(|flow| flow.2).filter(|&start| start > now).fold(f64::INFINITY, f64::min);
+        let next = done.min(start);
+        for (&at, rate) in runs.iter().zip(&rate) {
+            left[at] -= rate * (next - now);
+            if left[at] <= flows[at].1 as f64 * 1e-11 {
+                ends[at] = next;
+            }
+        }
+        now = next;
+    }
+    ends
+}
+
+#[test]
+fn a_flow_speeds_up_when_another_ends() {
+    // 8 bit/s shared: 4 each until the short one's 4 bytes are through at 8 s; the long one's 12 bytes: 4 by then,
+    // the other 8 at 1 byte/s.
+    assert_eq!(ends(&[8.0], &[(path(&[0]), 4, 0.0), (path(&[0]), 12, 0.0)]), [8.0, 16.0]);
+}
+
+#[test]
+fn an_arrival_slows_what_runs_and_a_gap_in_time_sends_nothing() {
+    // Alone for 2 s (2 bytes), together from 2 s at half a byte/s: the second's 1 byte ends at 4 s, the first has 1
+    // byte left then. The third starts on an empty network.
+    let flows = [(path(&[0]), 4, 0.0), (path(&[0]), 1, 2.0), (path(&[0]), 2, 100.0)];
+    assert_eq!(ends(&[8.0], &flows), [5.0, 4.0, 102.0]);
+}
+
+#[test]
+fn like_flows_started_as_one_end_as_if_started_alone() {
+    let run = |members: u32, times: u32| {
+        let mut net = FluidNetwork::new(&[1e9, 1e10 / 3.0]).unwrap();
+        net.start(&path(&[0, 1]), Bytes(123_457), 1).unwrap();
+        (0..times).for_each(|_| _ = net.start(&path(&[1]), Bytes(1_000_003), members).unwrap());
+        let ends = net.advance(f64::INFINITY);
+        (ends[0].at_s.to_bits(), ends.last().unwrap().at_s.to_bits())
+    };
+    assert_eq!(run(7, 1), run(1, 7));
+}
+
+#[test]
+fn a_flow_stands_still_on_a_dead_link_and_goes_on_when_it_is_back() {
+    let mut net = FluidNetwork::new(&[8.0]).unwrap();
+    let flow = net.start(&path(&[0]), Bytes(10), 1).unwrap();
+    assert_eq!(net.next_completion_s(), Some(10.0));
+    assert!(net.advance(4.0).is_empty());
+    net.set_capacity(DirectedLinkIdx(0), 0.0).unwrap();
+    assert_eq!(net.next_completion_s(), None);
+    assert!(net.advance(f64::INFINITY).is_empty());
+    assert!(net.advance(50.0).is_empty());
+    assert_eq!(net.left_bytes(flow), Some(6.0));
+    net.set_capacity(DirectedLinkIdx(0), 16.0).unwrap();
+    assert_eq!(net.advance(60.0), [Completion { flow, at_s: 53.0 }]);
+    assert_eq!((net.now_s(), net.left_bytes(flow)), (60.0, None));
+}
+
+#[test]
+fn a_cancelled_flow_never_ends_and_leaves_its_share() {
+    let mut net = FluidNetwork::new(&[8.0]).unwrap();
+    let [goes, stays] = [8, 8].map(|bytes| net.start(&path(&[0]), Bytes(bytes), 1).unwrap());
+    net.advance(2.0);
+    assert_eq!(net.rates().load(DirectedLinkIdx(0)), 8.0);
+    assert!(net.cancel(goes) && !net.cancel(goes));
+    assert_eq!(net.advance(f64::INFINITY), [Completion { flow: stays, at_s: 9.0 }]);
+    assert!(net.rates().is_empty());
+}
+
+#[test]
+fn a_flow_without_bytes_ends_where_it_starts_even_on_a_dead_link() {
+    let mut net = FluidNetwork::new(&[0.0]).unwrap();
+    net.advance(3.0);
+    let flow = net.start(&path(&[0]), Bytes(0), 1).unwrap();
+    assert_eq!(net.advance(3.0), [Completion { flow, at_s: 3.0 }]);
+}
+
+fn instance() -> impl Strategy<Value = (Vec<f64>, Vec<TestFlow>)> {
+    let capacity = prop_oneof![3 => Just(1e9), 1 => 1e8..1e10];
+    let flow = (
+        prop::collection::btree_set(0_u32..6, 1..4),
+        prop_oneof![1 => Just(1_000_000_u64), 2 => 1_u64..100_000_000],
+        0_u32..40,
+    );
+    (prop::collection::vec(capacity, 6), prop::collection::vec(flow, 1..25)).prop_map(|(capacities, mut flows)| {
+        flows.sort_by_key(|flow| flow.2);
+        let flow = |(links, bytes, slot): (std::collections::BTreeSet<u32>, u64, u32)| {
+            (links.into_iter().map(DirectedLinkIdx).collect(), bytes, f64::from(slot) * 0.01)
+        };
+        (capacities, flows.into_iter().map(flow).collect())
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
+    #[test]
+    fn flows_end_when_a_simulation_from_scratch_says((capacities, flows) in instance()) {
+        for (ours, plain) in ends(&capacities, &flows).into_iter().zip(plain_ends(&capacities, &flows)) {
+            prop_assert!((ours - plain).abs() <= 1e-10 * plain, "{} is not {}", ours, plain);
+        }
+    }
+
+    #[test]
+    fn the_order_of_starts_at_one_moment_does_not_matter((capacities, flows) in instance()) {
+        let mut order: Vec<usize> = (0..flows.len()).rev().collect();
+        order.sort_by(|&a, &b| flows[a].2.total_cmp(&flows[b].2));
+        let turned: Vec<_> = order.iter().map(|&at| flows[at].clone()).collect();
+        let ours = ends(&capacities, &flows);
+        for (&at, again) in order.iter().zip(ends(&capacities, &turned)) {
+            prop_assert_eq!(ours[at].to_bits(), again.to_bits());
+        }
+    }
+}
