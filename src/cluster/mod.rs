@@ -2,17 +2,21 @@
 
 pub mod dataset;
 pub mod document;
+pub mod flows;
 pub mod model;
 pub mod node;
 pub mod request;
 pub mod resource;
+pub mod shards;
 pub mod snapshot;
 pub mod topology;
 
 pub use dataset::{Block, Dataset, Datasets, NamedBlock, NamedDataset, Replicas};
+pub use flows::{Flow, Inlet, JobFlows, NodePair, PairRoute, RunningFlows, Sink, Traffic};
 pub use model::{Applied, Change, Heartbeat, Model, ModelError, NamedContainer, ReportedContainer};
 pub use node::{LabelBits, NodeState, NodeStatics, Registration};
 pub use request::{Ask, Constraints, EdgePattern, Gang, GroupEdge, HintRequest, TaskGroup, WhenFull};
 pub use resource::{Calculator, NamedResource, Overlay, Resource, ResourceKinds, SizeError, SizeRules};
+pub use shards::{Sharded, Shards};
 pub use snapshot::{Application, Applications, Container, Derived, Heard, LinkLoad, Snapshot, Source};
 pub use topology::Topology;

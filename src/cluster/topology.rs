@@ -1,7 +1,7 @@
 //! Where nodes hang in the network, and how far apart they are; racks stand in where no topology is known.
 
 use super::node::NodeStatics;
-use crate::network::{Distances, EcmpTable, EdgeIdx, Network};
+use crate::network::{Distances, EcmpTable, EdgeIdx, Network, PathTable, PathTableOptions};
 use crate::units::{NodeIdx, VertexIdx};
 use std::sync::{Arc, OnceLock};
 
@@ -19,6 +19,8 @@ pub struct Topology {
     /// Built when first asked for: the model never needs it, placers price their answers with it. Shared while
     /// paths stay.
     pub(super) ecmp: Arc<OnceLock<Option<EcmpTable>>>,
+    /// Built when first asked for, and followed from then on. Shared while paths stay.
+    pub(super) paths: Arc<OnceLock<Option<PathTable>>>,
 }
 
 impl Default for Topology {
@@ -45,7 +47,14 @@ impl Topology {
     pub fn placed(network: Option<Arc<Network>>, distances: Arc<Distances>, nodes: &NodeStatics) -> Self {
         let Some(known) = &network else {
             let edge = nodes.rack.iter().map(|rack| Some(EdgeIdx(rack.0))).collect();
-            return Self { distances, edge, vertex: vec![None; nodes.len()], network, ecmp: Arc::default() };
+            return Self {
+                distances,
+                edge,
+                vertex: vec![None; nodes.len()],
+                network,
+                ecmp: Arc::default(),
+                paths: Arc::default(),
+            };
         };
         let mut vertex: Vec<_> = nodes.host.iter().map(|host| known.vertex(host.as_str())).collect();
         // The SDN may know a host by another of its names; of several, the first vertex, whatever the map's order.
@@ -56,13 +65,20 @@ impl Topology {
             vertex[node.at()].get_or_insert(found);
         }
         let edge = vertex.iter().map(|vertex| vertex.and_then(|vertex| distances.edge_of(vertex))).collect();
-        Self { distances, edge, vertex, network, ecmp: Arc::default() }
+        Self { distances, edge, vertex, network, ecmp: Arc::default(), paths: Arc::default() }
     }
 
     /// Hops for equal-cost multipath over the network; `None` without one.
     #[must_use]
     pub fn ecmp(&self) -> Option<&EcmpTable> {
         self.ecmp.get_or_init(|| EcmpTable::build(self.network.as_deref()?).ok()).as_ref()
+    }
+
+    /// TOPOLOGY-MAP (000 §2): the k shortest paths between attachment switches; `None` without a network.
+    #[must_use]
+    pub fn paths(&self) -> Option<&PathTable> {
+        let build = || Some(PathTable::build(self.network.as_deref()?, &PathTableOptions::default()));
+        self.paths.get_or_init(build).as_ref()
     }
 
     /// Switches above the edge layer between two nodes: 0 under one switch; `None`: unknown or cut off.

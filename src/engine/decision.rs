@@ -3,8 +3,8 @@
 use crate::cluster::{Ask, HintRequest};
 use crate::policy::Ended;
 use crate::policy::problem::Reason;
-use crate::units::Timestamp;
 use crate::units::{AttemptId, DecisionId, HostName, LeaseId, Micros, QueueName, RackPath, RequestId, SnapshotVersion};
+use crate::units::{Bytes, LinkName, Timestamp};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -32,6 +32,9 @@ pub struct Decision {
     pub mode: Mode,
     /// Where containers should go.
     pub hints: Vec<Hint>,
+    /// Routes of the pairs of hosts that will talk, where flows are kept track of.
+    #[serde(default)]
+    pub routes: Vec<HintRoute>,
     /// The replacement table.
     pub asks: Vec<Ask>,
     /// Cost terms of the hints.
@@ -87,6 +90,27 @@ pub struct Hint {
     pub expected_wait: Option<Micros>,
     /// 0..1: falls with missing and old inputs.
     pub confidence: f64,
+}
+
+/// The route of one pair of hosts that will talk.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HintRoute {
+    /// Sender.
+    pub src: HostName,
+    /// Receiver.
+    pub dst: HostName,
+    /// Host, switches, host; empty: no path is left, see `cut`.
+    pub vertices: Vec<Arc<str>>,
+    /// One a hop.
+    pub links: Vec<LinkName>,
+    /// Pairs of tasks that send over it.
+    pub task_pairs: u32,
+    /// What they send, all together.
+    pub bytes: Bytes,
+    /// Whether rules are to be installed; else default forwarding carries it.
+    pub installed: bool,
+    /// Where there is no path: links and switches that are down and would, up again, lead on from where `src` gets to.
+    pub cut: Vec<Arc<str>>,
 }
 
 /// Cost terms with their units in the names; absent where they could not be computed.

@@ -194,6 +194,7 @@ impl Engine {
             held: self.ledger.held(),
             history: self.history.view().clone(),
             releases: self.expected.view(),
+            flows: Arc::default(),
         });
         Some(self.generation())
     }

@@ -1,9 +1,8 @@
 //! What finished groups of recurring jobs did: durations, bytes, counts, edges and paths, by key.
 
 use super::decision::RememberedRequest;
-use super::generation::Shards;
 use super::journal::{Op, Table, text_key};
-use crate::cluster::EdgePattern;
+use crate::cluster::{EdgePattern, Shards};
 use crate::units::{Bytes, Micros, Timestamp};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};

@@ -65,6 +65,7 @@ impl Engine {
             held: Default::default(),
             history: Default::default(),
             releases: Default::default(),
+            flows: Default::default(),
         };
         Self {
             settings,

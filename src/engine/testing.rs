@@ -76,6 +76,7 @@ pub(crate) fn answer(id: &str, digest: u64) -> Arc<Answer> {
         policy: "spread".into(),
         mode: Mode::On,
         hints: Vec::new(),
+        routes: Vec::new(),
         asks: Vec::new(),
         terms: TermValues::default(),
         baseline: None,

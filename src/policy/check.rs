@@ -150,7 +150,15 @@ mod tests {
     fn placement(groups: Vec<Vec<(u32, u32)>>) -> Placement {
         let share = |&(node, count): &(u32, u32)| Share { node: NodeIdx(node), count };
         let groups = groups.iter().map(|group| group.iter().map(share).collect()).collect();
-        Placement { groups, objective: 0.0, parts: vec![], ended: Ended::Complete, gap: None, steps: 0 }
+        Placement {
+            groups,
+            routes: Vec::new(),
+            objective: 0.0,
+            parts: vec![],
+            ended: Ended::Complete,
+            gap: None,
+            steps: 0,
+        }
     }
 
     #[test]

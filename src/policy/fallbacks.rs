@@ -101,7 +101,15 @@ mod tests {
 
     fn placement(shares: &[(u32, u32)]) -> Placement {
         let groups = vec![shares.iter().map(|&(node, count)| Share { node: NodeIdx(node), count }).collect()];
-        Placement { groups, objective: 0.0, parts: vec![], ended: Ended::Complete, gap: None, steps: 0 }
+        Placement {
+            groups,
+            routes: Vec::new(),
+            objective: 0.0,
+            parts: vec![],
+            ended: Ended::Complete,
+            gap: None,
+            steps: 0,
+        }
     }
 
     #[test]

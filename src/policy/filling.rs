@@ -79,7 +79,15 @@ impl<'p, 's> Filling<'p, 's> {
     pub(crate) fn finish(self, budget: &Budget<'_>) -> Placement {
         let groups = self.groups.into_iter().map(|group| shares(group.tasks)).collect();
         let ended = if budget.stopped() { Ended::Deadline } else { Ended::Complete };
-        Placement { groups, objective: 0.0, parts: Vec::new(), ended, gap: None, steps: budget.used() }
+        Placement {
+            groups,
+            routes: Vec::new(),
+            objective: 0.0,
+            parts: Vec::new(),
+            ended,
+            gap: None,
+            steps: budget.used(),
+        }
     }
 }
 

@@ -32,7 +32,7 @@ pub use check::{Violation, check};
 pub use dispatch::{Dispatch, DynDispatch};
 pub use fallbacks::Fallbacks;
 pub use params::{ParamError, Params, PolicyTable};
-pub use place::{Ended, Objective, Place, PlaceError, Placement, Share};
+pub use place::{ChosenRoute, Ended, Objective, Place, PlaceError, Placement, Share};
 pub use problem::{Degraded, GroupProblem, PlaceProblem, Reason};
 pub use terms::{Terms, evaluate};
 

@@ -2,8 +2,10 @@
 
 use super::budget::Budget;
 use super::problem::PlaceProblem;
-use crate::units::NodeIdx;
+use crate::cluster::NodePair;
+use crate::units::{DirectedLinkIdx, NodeIdx};
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// Decides where every container of a request goes.
 pub trait Place: Send + Sync {
@@ -37,6 +39,8 @@ pub struct Objective {
 pub struct Placement {
     /// By group, in the problem's order; within a group in the order in which tasks get them.
     pub groups: Vec<Vec<Share>>,
+    /// Routes chosen for pairs of nodes that will talk, by pair; a pair that is not named gets what the engine chooses.
+    pub routes: Vec<ChosenRoute>,
     /// The policy's own objective; lower is better.
     pub objective: f64,
     /// The objective's parts by name.
@@ -56,6 +60,15 @@ pub struct Share {
     pub node: NodeIdx,
     /// How many, at least 1.
     pub count: u32,
+}
+
+/// A policy's route for a pair of nodes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChosenRoute {
+    /// Who talks.
+    pub pair: NodePair,
+    /// From host to host.
+    pub links: Arc<[DirectedLinkIdx]>,
 }
 
 /// How a search ended.

@@ -1,6 +1,6 @@
 //! A request compiled against one snapshot and one ledger generation: what placers read.
 
-use crate::cluster::{EdgePattern, Gang, Overlay, Resource, Snapshot};
+use crate::cluster::{EdgePattern, Gang, Overlay, Resource, RunningFlows, Snapshot};
 use crate::units::{Bytes, GroupIdx, NodeIdx, SchedulerKey};
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
@@ -22,6 +22,8 @@ pub struct PlaceProblem<'a> {
     pub edges: Vec<EdgeProblem>,
     /// What runs already and will talk to the new containers: the ApplicationMaster, earlier waves.
     pub anchors: Vec<Anchor>,
+    /// Traffic that runs already and the routes it has, where somebody keeps track.
+    pub running: Option<&'a RunningFlows>,
     /// Whether a part is of use.
     pub gang: Gang,
     /// Seed of every random draw.

@@ -125,6 +125,7 @@ impl Sample {
     ) -> PlaceProblem<'_> {
         let degraded = Degraded { no_edges: edges.is_empty(), ..Degraded::default() };
         let (snapshot, leases) = (&self.snapshot, &self.leases);
-        PlaceProblem { snapshot, leases, loads: None, groups, edges, anchors, gang: Gang::UpTo, seed: 1, degraded }
+        let (loads, running, gang) = (None, None, Gang::UpTo);
+        PlaceProblem { snapshot, leases, loads, groups, edges, anchors, running, gang, seed: 1, degraded }
     }
 }

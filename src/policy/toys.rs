@@ -61,7 +61,15 @@ impl Place for Toy {
         let first = |group: &GroupProblem| group.candidates.first().map(|&node| Share { node, count: 1 });
         let groups = problem.groups.iter().map(|group| first(group).into_iter().collect()).collect();
         let steps = u64::from(budget.step());
-        Ok(Placement { groups, objective: 0.0, parts: vec![], ended: Ended::Complete, gap: None, steps })
+        Ok(Placement {
+            groups,
+            routes: Vec::new(),
+            objective: 0.0,
+            parts: vec![],
+            ended: Ended::Complete,
+            gap: None,
+            steps,
+        })
     }
 }
 

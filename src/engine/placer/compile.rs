@@ -84,6 +84,7 @@ pub(crate) fn compile<'a>(
         groups,
         edges,
         anchors,
+        running: Some(&generation.flows),
         gang: request.gang,
         seed: request.seed.unwrap_or_else(|| seed_of(request.id.as_str())),
         degraded,

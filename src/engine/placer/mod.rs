@@ -222,6 +222,7 @@ fn search(
     if short || problem.groups.iter().all(|group| group.candidates.is_empty()) {
         return Ok(Placement {
             groups: vec![Vec::new(); problem.groups.len()],
+            routes: Vec::new(),
             objective: 0.0,
             parts: Vec::new(),
             ended: Ended::Complete,
@@ -258,6 +259,7 @@ fn blank(generation: &Generation, request: &HintRequest, chosen: &Chosen<'_>) ->
         policy: chosen.name.into(),
         mode: chosen.mode,
         hints: Vec::new(),
+        routes: Vec::new(),
         asks: request.asks.clone(),
         terms: TermValues::default(),
         baseline: None,

@@ -171,5 +171,16 @@ fn problem<'a>(waiting: &WaitingGroup, view: &View<'a>) -> PlaceProblem<'a> {
     let (groups, edges, anchors) = (vec![group], Vec::new(), Vec::new());
     let seed = u64::from(waiting.attempt.application.sequence);
     let leases = view.leases;
-    PlaceProblem { snapshot, leases, loads: None, groups, edges, anchors, gang: Gang::UpTo, seed, degraded }
+    PlaceProblem {
+        snapshot,
+        leases,
+        loads: None,
+        groups,
+        edges,
+        anchors,
+        running: None,
+        gang: Gang::UpTo,
+        seed,
+        degraded,
+    }
 }

@@ -246,7 +246,8 @@ impl Place for Container {
         };
         let gap = (ended == Ended::Optimal).then_some(0.0);
         let steps = budget.used();
-        let mut placement = Placement { groups, objective: 0.0, parts: Vec::new(), ended, gap, steps };
+        let mut placement =
+            Placement { groups, routes: Vec::new(), objective: 0.0, parts: Vec::new(), ended, gap, steps };
         let objective = cost(problem, &placement, &weights).objective();
         (placement.objective, placement.parts) = (objective.value, objective.parts);
         Ok(placement)

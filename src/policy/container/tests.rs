@@ -90,8 +90,15 @@ fn exact_from(
                 None => shares[group].push(Share { node, count: 1 }),
             }
         }
-        let placement =
-            Placement { groups: shares, objective: 0.0, parts: vec![], ended: Ended::Complete, gap: None, steps: 0 };
+        let placement = Placement {
+            groups: shares,
+            routes: Vec::new(),
+            objective: 0.0,
+            parts: vec![],
+            ended: Ended::Complete,
+            gap: None,
+            steps: 0,
+        };
         if check(problem, &placement).is_empty() {
             *best = best.min(cost(problem, &placement, weights).value);
         }
@@ -129,7 +136,15 @@ fn figure_four_has_thirty_two_crossing_pairs() {
     let problem = sample.problem(vec![sample.group("workers", 12, UNIT)], vec![], vec![]);
     let share = |node, count| Share { node: NodeIdx(node), count };
     let groups = vec![vec![share(0, 4), share(1, 4), share(2, 2), share(3, 2)]];
-    let figure = Placement { groups, objective: 0.0, parts: vec![], ended: Ended::Complete, gap: None, steps: 0 };
+    let figure = Placement {
+        groups,
+        routes: Vec::new(),
+        objective: 0.0,
+        parts: vec![],
+        ended: Ended::Complete,
+        gap: None,
+        steps: 0,
+    };
     let whole = 66.0; // pairs of 12, each at the diameter of 1
     let only_togetherness = Weights { togetherness: 1.0, locality: 0.0, balance: 0.0 };
     assert_eq!((cost(&problem, &figure, &only_togetherness).togetherness * whole).round(), 32.0);
@@ -195,7 +210,7 @@ proptest! {
         start::best_start(&mut board);
         let whole = |board: &Board<'_>| {
             let (objective, parts, ended) = (0.0, vec![], Ended::Complete);
-            let placement = Placement { groups: board.shares(), objective, parts, ended, gap: None, steps: 0 };
+            let placement = Placement { groups: board.shares(), routes: Vec::new(), objective, parts, ended, gap: None, steps: 0 };
             assert_eq!(check(&problem, &placement), []);
             cost(&problem, &placement, &weights).value
         };

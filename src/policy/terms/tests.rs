@@ -17,7 +17,7 @@ const UNIT: Resource = Resource::new(1024, 1);
 fn placement(groups: &[&[(u32, u32)]]) -> Placement {
     let share = |&(node, count): &(u32, u32)| Share { node: NodeIdx(node), count };
     let groups = groups.iter().map(|group| group.iter().map(share).collect()).collect();
-    Placement { groups, objective: 0.0, parts: vec![], ended: Ended::Complete, gap: None, steps: 0 }
+    Placement { groups, routes: Vec::new(), objective: 0.0, parts: vec![], ended: Ended::Complete, gap: None, steps: 0 }
 }
 
 /// 4 racks of 2, two cores, 1 Gbit/s hosts, 200 Mbit/s uplinks.
