@@ -13,7 +13,7 @@ use hintd::policy::cross_layer::sample::{Job, drawn_hadoop_job, storm_job};
 use hintd::policy::cross_layer::{CrossLayer, CrossLayerParams, RunMode};
 use hintd::policy::problem::PlaceProblem;
 use hintd::policy::sample::{Sample, cluster};
-use hintd::policy::{Budget, Place, Placement, traffic};
+use hintd::policy::{Budget, FlowIndex, Place, Placement, traffic};
 use hintd::units::{ApplicationId, AttemptId, BitsPerSec, Bytes, DecisionId};
 use std::sync::Arc;
 use std::time::Instant;
@@ -163,6 +163,39 @@ fn modes(name: &str, sample: &Sample, flows: &RunningFlows, kind: &str, job: fn(
     println!();
 }
 
+/// Our answer beside that of twenty times the steps.
+fn quality(name: &str, sample: &Sample, flows: &RunningFlows, kind: &str, job: fn(u64) -> Job) {
+    let mut shares: Vec<f64> = (0..50)
+        .map(|seed| {
+            let problem = problem(sample, &job(seed), flows, seed);
+            let own = |params| part(&place(&CrossLayer::new(params), &problem), "utility_bits_per_s");
+            let d = CrossLayerParams::default();
+            let (work_max, routing_steps) = (d.work_max * 50, 2_000);
+            let long = CrossLayerParams {
+                steps_per_container: 1_000,
+                steps_max: 10_000,
+                work_max,
+                routing_steps,
+                restarts: 10,
+                ..d.clone()
+            };
+            let base = flows_utility(&problem);
+            (own(d) - base) / (own(long) - base)
+        })
+        .collect();
+    let mean = shares.iter().sum::<f64>() / shares.len() as f64;
+    let (median, tenth) = (quantile(&mut shares, 0.5), quantile(&mut shares, 0.1));
+    println!(
+        "{name:>9} {kind:>6}: of the utility that a job adds with twenty times the steps: mean {mean:.3}, median {median:.3}, tenth {tenth:.3}"
+    );
+}
+
+fn flows_utility(problem: &PlaceProblem<'_>) -> f64 {
+    let topology = &*problem.snapshot.topology;
+    let network = topology.network.as_deref().expect("a network");
+    FlowIndex::of(network, topology, problem.running.expect("running flows")).utility()
+}
+
 fn main() {
     let asked = |word: &str| std::env::args().any(|arg| arg == word);
     for large in [false, true] {
@@ -176,7 +209,9 @@ fn main() {
             println!("{name}: path table in {built_ms:.0} ms");
             let flows = running(&sample, RUNNING);
             for (kind, job) in [("storm", storm_job as fn(u64) -> Job), ("hadoop", drawn_hadoop_job)] {
-                if asked("modes") {
+                if asked("quality") {
+                    quality(name, &sample, &flows, kind, job);
+                } else if asked("modes") {
                     modes(name, &sample, &flows, kind, job);
                 } else {
                     decisions(name, &sample, &flows, kind, job, !large);

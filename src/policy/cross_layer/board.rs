@@ -83,6 +83,8 @@ struct Undo {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct State {
     pub(super) utility: f64,
+    /// Task pairs × links of the new job: of two states with the same utility the one that leaves more to others.
+    pub(super) burden: u64,
     pub(super) placed: u64,
     /// By group and slot.
     count: Vec<u32>,
@@ -244,6 +246,12 @@ impl<'g, 'a> Board<'g, 'a> {
         sum
     }
 
+    /// Task pairs of the new job × links they pass.
+    pub(super) fn burden(&self) -> u64 {
+        let of = |talk: &Talk| u64::from(talk.weight) * self.index.route_of(talk.row).len() as u64;
+        self.talks.iter().filter(|talk| talk.weight > 0).map(of).sum()
+    }
+
     /// Pairs that may take another route, whether or not they need one.
     pub(super) fn movable(&self) -> Vec<Movable> {
         let open = self.talks.iter().filter(|talk| talk.weight > 0 && !talk.fixed);
@@ -258,7 +266,13 @@ impl<'g, 'a> Board<'g, 'a> {
     pub(super) fn state(&mut self, utility: f64) -> State {
         let talks = self.talks.iter().enumerate().filter(|(_, talk)| talk.weight > 0 && !talk.fixed);
         let routes = talks.map(|(at, talk)| (at as u32, self.index.route_of(talk.row).iter().copied().collect()));
-        State { utility, placed: self.placed(), count: self.count.clone(), routes: routes.collect() }
+        State {
+            utility,
+            burden: self.burden(),
+            placed: self.placed(),
+            count: self.count.clone(),
+            routes: routes.collect(),
+        }
     }
 
     /// Puts the board into a state it was in.
