@@ -52,6 +52,8 @@ pub(super) struct Board<'g, 'a> {
     /// By one-to-one edge: slots of task i and of its partner.
     each: Vec<Vec<(u32, u32)>>,
     undo: Undo,
+    /// Task pairs of the new job × links they pass.
+    burden: u64,
     /// What tasks get that wait for roots, by group and place in `used`.
     rates: Vec<Vec<f64>>,
     /// Pairs looked at since the beginning: what the work is measured by.
@@ -77,6 +79,7 @@ struct Undo {
     /// Talks with the weight and route they had.
     talks: Vec<(u32, u32, Links)>,
     each: Vec<(usize, Vec<(u32, u32)>)>,
+    burden: u64,
 }
 
 /// A state to come back to.
@@ -108,6 +111,7 @@ impl<'g, 'a> Board<'g, 'a> {
             talks: Vec::new(),
             each: vec![Vec::new(); ground.edges.len()],
             undo: Undo::default(),
+            burden: 0,
             rates: vec![Vec::new(); groups],
             work: 0,
         }
@@ -174,6 +178,7 @@ impl<'g, 'a> Board<'g, 'a> {
         self.undo.each.clear();
         self.undo.steps.clear();
         self.undo.steps.extend_from_slice(steps);
+        self.undo.burden = self.burden;
         for step in steps {
             self.change(step.group, step.from, -1);
             self.change(step.group, step.to, 1);
@@ -205,6 +210,7 @@ impl<'g, 'a> Board<'g, 'a> {
         for (edge, pairs) in &undo.each {
             self.each[*edge].clone_from(pairs);
         }
+        self.burden = undo.burden;
         self.undo = undo;
         self.undo.steps.clear();
         self.undo.talks.clear();
@@ -247,9 +253,14 @@ impl<'g, 'a> Board<'g, 'a> {
     }
 
     /// Task pairs of the new job × links they pass.
-    pub(super) fn burden(&self) -> u64 {
+    pub(super) const fn burden(&self) -> u64 {
+        self.burden
+    }
+
+    /// Takes [`Self::burden`] anew, after routes were changed from outside.
+    pub(super) fn weigh(&mut self) {
         let of = |talk: &Talk| u64::from(talk.weight) * self.index.route_of(talk.row).len() as u64;
-        self.talks.iter().filter(|talk| talk.weight > 0).map(of).sum()
+        self.burden = self.talks.iter().map(of).sum();
     }
 
     /// Pairs that may take another route, whether or not they need one.
@@ -292,6 +303,7 @@ impl<'g, 'a> Board<'g, 'a> {
             self.index.lay(self.talks[*at as usize].row, route);
         }
         self.index.settle();
+        self.weigh();
     }
 
     /// Takes every container away.
@@ -441,6 +453,7 @@ impl<'g, 'a> Board<'g, 'a> {
         for (at, old, _) in &self.undo.talks {
             let talk = &mut self.talks[*at as usize];
             talk.listed = false;
+            self.burden -= u64::from(*old) * self.index.route_of(talk.row).len() as u64;
             self.index.add_weight(talk.row, i64::from(talk.weight) - i64::from(*old));
             if talk.weight == 0 && !talk.fixed {
                 self.index.lay(talk.row, &[]);
@@ -450,15 +463,17 @@ impl<'g, 'a> Board<'g, 'a> {
             let talk = &self.talks[*at as usize];
             if *old == 0 && talk.weight > 0 && !talk.fixed {
                 let weight = u64::from(talk.weight);
-                let Some(choices) = &talk.choices else { continue };
-                let path = match self.rule {
-                    Rule::Heuristic => self.candidates.best(&self.index, choices, weight, talk.tie),
-                    Rule::Drawn => choices.rows().nth((mix(talk.tie) % u64::from(choices.count())) as usize),
-                };
-                if let Some(path) = path {
-                    self.index.lay(talk.row, &self.candidates.links(choices, path));
-                }
+                let links = talk.choices.as_ref().and_then(|choices| {
+                    let path = match self.rule {
+                        Rule::Heuristic => self.candidates.best(&self.index, choices, weight, talk.tie)?,
+                        Rule::Drawn => choices.start() + (mix(talk.tie) % u64::from(choices.count())) as u32,
+                    };
+                    Some(self.candidates.links(choices, path))
+                });
+                self.index.lay(talk.row, &links.unwrap_or_default());
             }
+            let talk = &self.talks[*at as usize];
+            self.burden += u64::from(talk.weight) * self.index.route_of(talk.row).len() as u64;
         }
         self.index.settle();
     }

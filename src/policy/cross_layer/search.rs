@@ -76,6 +76,7 @@ pub(super) fn route(board: &mut Board<'_, '_>, tries: u64, run: u64, budget: &mu
     let tries = tries.min(movable.len() as u64 * 4);
     improve(&mut index, &board.candidates, &movable, &mut utility, (seed, tries), budget);
     board.index = index;
+    board.weigh();
     let utility = board.utility();
     board.state(utility)
 }
