@@ -186,16 +186,12 @@ fn quality(name: &str, sample: &Sample, flows: &RunningFlows, kind: &str, job: f
     };
     let best: Vec<f64> = (0..JOBS).map(|seed| of(&long, seed).1).collect();
     for (steps, restarts, temperature, shortlist, routing_steps) in [
-        (150, 5, 0.1, 64, 100),
+        (150, 5, 0.03, 32, 100),
+        (150, 5, 0.1, 32, 100),
         (150, 5, 0.03, 64, 100),
-        (150, 5, 0.3, 64, 100),
-        (150, 5, 0.1, 24, 100),
-        (150, 5, 0.1, 32, 0),
-        (300, 5, 0.1, 32, 100),
-        (300, 3, 0.1, 32, 100),
+        (150, 5, 0.03, 32, 0),
         (300, 5, 0.03, 32, 100),
-        (600, 3, 0.03, 32, 100),
-        (600, 5, 0.1, 32, 100),
+        (600, 5, 0.03, 32, 100),
     ] {
         let (steps_max, initial_temperature) = (steps, temperature);
         let params = CrossLayerParams {
