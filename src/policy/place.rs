@@ -39,7 +39,7 @@ pub struct Objective {
 pub struct Placement {
     /// By group, in the problem's order; within a group in the order in which tasks get them.
     pub groups: Vec<Vec<Share>>,
-    /// Routes chosen for pairs of nodes that will talk, by pair; a pair that is not named gets what the engine chooses.
+    /// Routes chosen for pairs of nodes that will talk, ascending by pair; a pair that is not named gets what the engine chooses.
     pub routes: Vec<ChosenRoute>,
     /// The policy's own objective; lower is better.
     pub objective: f64,
@@ -108,6 +108,20 @@ pub enum PlaceError {
         policy: &'static str,
         /// The missing source's name.
         source_name: &'static str,
+    },
+    /// The edges of the request have no beginning or no end.
+    #[error("the edges have no {lacks}: groups {} send to each other in a cycle", groups.join(", "))]
+    Dataflow {
+        /// `source` or `sink`.
+        lacks: &'static str,
+        /// The groups of a cycle, each sending to the next and the last to the first.
+        groups: Vec<Arc<str>>,
+    },
+    /// Flows are to pass middleboxes, which the policy knows nothing of.
+    #[error("policy {policy} routes no chains of middleboxes")]
+    Chains {
+        /// The policy.
+        policy: &'static str,
     },
 }
 
