@@ -105,7 +105,7 @@ pub fn nodes(args: NodesArgs, daemon: &DaemonArgs, output: Output) -> Result<(),
 /// # Errors
 /// [`Failure`] where no daemon answers.
 pub fn links(args: &LinksArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
-    let request = v1::LinksRequest { down_only: args.down, limit: args.limit };
+    let request = v1::LinksRequest { down_only: args.down, limit: args.limit, ..Default::default() };
     let answer = block_on(async { Ok(daemon.admin().await?.links(request).await?.into_inner()) })?;
     let link = |link: &v1::LinkView| {
         json!({

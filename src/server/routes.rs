@@ -142,6 +142,7 @@ fn update_to_wire(number: u64, update: &RouteUpdate) -> v1::RouteUpdate {
         cause: update.cause.to_owned(),
         subject: update.subject.to_string(),
         untouched: update.untouched,
+        ..v1::RouteUpdate::default()
     }
 }
 
