@@ -65,7 +65,7 @@ impl Routes for RoutesService {
 async fn send_updates(
     daemon: Daemon,
     name: Arc<str>,
-    mut watching: Watching<RouteUpdate>,
+    mut watching: Watching<Arc<RouteUpdate>>,
     down: mpsc::Sender<Result<v1::RouteUpdate, Status>>,
 ) {
     loop {
