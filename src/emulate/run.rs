@@ -593,7 +593,7 @@ fn close(shared: &Shared, sources: &Sources, now: Duration) -> Result<(), Emulat
 /// The SDN controller watches routes and acknowledges what it gets.
 async fn watch_routes(shared: &Arc<Shared>, tasks: &mut JoinSet<()>) -> Result<(), EmulationError> {
     const WATCHER: &str = "emulated-controller";
-    let request = v1::WatchRequest { watcher: WATCHER.to_owned(), pairs: pairs(shared) };
+    let request = v1::WatchRequest { watcher: WATCHER.to_owned(), pairs: pairs(shared), ..Default::default() };
     let mut client = RoutesClient::new(shared.channel.clone());
     let answer = client.watch(request).await.map_err(|status| EmulationError::Routes(Box::new(status)))?;
     let mut updates = answer.into_inner();
@@ -604,7 +604,7 @@ async fn watch_routes(shared: &Arc<Shared>, tasks: &mut JoinSet<()>) -> Result<(
             let told = shared.link_told.lock().expect("no holder of this lock panics").take();
             let took = told.filter(|_| !update.snapshot).map(|told| told.elapsed());
             shared.tell(Happening::Routes { update: Box::new(update), took });
-            let acknowledge = v1::AcknowledgeRequest { watcher: WATCHER.to_owned(), number };
+            let acknowledge = v1::AcknowledgeRequest { watcher: WATCHER.to_owned(), number, refused: Vec::new() };
             if let Err(status) = client.acknowledge(acknowledge).await {
                 shared.tally().violations.push(format!("route update {number} can't be acknowledged: {status}"));
             }

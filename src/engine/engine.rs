@@ -15,7 +15,7 @@ use super::lease::{Lease, LeaseEnd};
 use super::ledger::Ledger;
 use super::monitor;
 use super::release::Expected;
-use super::routes::{Cause, RouteUpdate, WatchedPair, Watchers};
+use super::routes::{Cause, RouteUpdate, WatchScope, WatchedPair, WatcherState, Watchers};
 use super::settings::EngineSettings;
 use crate::cluster::{Applied, Change, Model, ModelError, NodeState, Overlay, Snapshot};
 use crate::units::{AttemptId, DecisionId, HostName, LeaseId, RequestId, Timestamp};
@@ -242,12 +242,43 @@ impl Engine {
         }
     }
 
-    /// Watches pairs; a watcher of the same name is replaced. The update is the first of the stream.
+    /// Watches routes; a watcher of the same name is replaced. What it is to be sent first: a snapshot, or what it
+    /// missed since [`WatchScope::resume_after`]. Later updates are effects.
     ///
     /// # Errors
-    /// [`Refusal::Unknown`] for a host that neither the network nor the cluster names.
-    pub fn watch(&mut self, watcher: &str, pairs: Vec<WatchedPair>) -> Result<RouteUpdate, Refusal> {
-        self.routes.watch(watcher, pairs, &self.snapshot)
+    /// [`Refusal::Unknown`] for a host that neither the network nor the cluster names; [`Refusal::Invalid`] (field
+    /// `installs`) while another watcher installs.
+    pub fn watch(
+        &mut self,
+        watcher: &str,
+        scope: WatchScope,
+        now: Timestamp,
+    ) -> Result<Vec<Arc<RouteUpdate>>, Refusal> {
+        let _ = now;
+        self.routes.watch(watcher, scope, &self.snapshot)
+    }
+
+    /// Takes an acknowledgement of every update up to `number`, and which pairs' routes the controller could not
+    /// install, with its reasons: those go by default forwarding. How many updates are outstanding then.
+    ///
+    /// # Errors
+    /// [`Refusal::Unknown`] for a stranger; [`Refusal::Invalid`] for a number that was not sent or is acknowledged
+    /// already, and for a refused pair that it was not told of.
+    pub fn acknowledge(
+        &mut self,
+        watcher: &str,
+        number: u64,
+        refused: Vec<(WatchedPair, String)>,
+        now: Timestamp,
+    ) -> Result<u64, Refusal> {
+        let _ = (refused, now);
+        self.routes.acknowledge(watcher, number)
+    }
+
+    /// How all watchers stand, by name: those whose stream broke and that may come back, and silent ones, included.
+    #[must_use]
+    pub fn watchers(&self) -> Vec<WatcherState> {
+        self.routes.states()
     }
 
     /// Pairs that this watcher watches.
@@ -256,7 +287,7 @@ impl Engine {
         self.routes.watched_by(watcher)
     }
 
-    /// Ends a watch.
+    /// A watch's stream ended. What it was told is kept for a time, so that it may come back and go on.
     pub fn unwatch(&mut self, watcher: &str) {
         self.routes.unwatch(watcher);
     }

@@ -179,7 +179,7 @@ impl Engine {
         let whole = changes.iter().rposition(|(links, _)| links.is_empty());
         for (links, cause) in changes.into_iter().skip(whole.unwrap_or(0)) {
             let cause = cause.unwrap_or_else(|| Cause { what: "topology", subject: "".into() });
-            let updates: Vec<(Arc<str>, RouteUpdate)> = if links.is_empty() {
+            let updates: Vec<(Arc<str>, Arc<RouteUpdate>)> = if links.is_empty() {
                 self.routes.network_changed(cause, &self.snapshot)
             } else {
                 self.routes.links_changed(&links, cause, &self.snapshot)

@@ -8,6 +8,7 @@
 //! - `path`: [`shortest_path()`], and [`PathIndex`] that re-paths watched pairs after a change.
 //! - `path_table`: [`PathTable`], the k shortest paths of every pair of attachment switches, and which pairs a link
 //!   carries.
+//! - `host_path`: [`host_paths()`], candidates for routes from host to host, and the [`cut()`] where there are none.
 //! - `fabric`: the switch layer in compressed rows, and hop counts from many switches at once.
 //! - `distance`: [`Distances`], the table of core hops between racks.
 //! - `maxmin`: [`MaxMin`], fair rates of weighted flows over directed links, kept while flows come and go.
@@ -25,6 +26,7 @@ mod distance;
 mod document;
 mod fabric;
 mod graph;
+mod host_path;
 pub mod maxmin;
 mod path;
 mod path_table;
@@ -37,6 +39,7 @@ pub use distance::{Distances, DistancesError};
 pub use document::{HostEntry, LinkEntry, NETWORK_FORMAT, NetworkDocument, SwitchEntry};
 pub use fabric::{EdgeIdx, MOST_EDGES};
 pub use graph::{Link, Network, Tier, TierError, Vertex, VertexKind};
+pub use host_path::{HostPath, cut, host_paths};
 pub use maxmin::{MaxMin, MaxMinError};
 pub use path::{Pair, Path, PathChanges, PathIndex, shortest_path, shortest_path_seeded};
 pub use path_table::{PairPaths, PathTable, PathTableOptions, TableUpdate};

@@ -30,7 +30,7 @@ pub(super) enum Command {
     /// A task event.
     Event(TaskEvent),
     /// Watch routes: who, which, and how many pairs all watchers together may watch.
-    Watch(Arc<str>, Vec<WatchedPair>, usize, Reply<Result<Watching<RouteUpdate>, Refusal>>),
+    Watch(Arc<str>, Vec<WatchedPair>, usize, Reply<Result<Watching<Arc<RouteUpdate>>, Refusal>>),
     /// A Watch's stream ended.
     Unwatch(Arc<str>, u64),
     /// Sizes, and names that no node claims.

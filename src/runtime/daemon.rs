@@ -316,7 +316,7 @@ impl Daemon {
         name: Arc<str>,
         pairs: Vec<WatchedPair>,
         most: usize,
-    ) -> Result<Watching<RouteUpdate>, Refusal> {
+    ) -> Result<Watching<Arc<RouteUpdate>>, Refusal> {
         self.0.door.ask(|reply| Command::Watch(name, pairs, most, reply)).await?
     }
 

@@ -94,6 +94,11 @@ impl<U> Watchers<U> {
         Ok(watcher.sent - number)
     }
 
+    /// Ends the Watch of a name.
+    pub fn end(&self, name: &str) {
+        self.by_name.remove(name);
+    }
+
     /// Ends every Watch.
     pub fn clear(&self) {
         self.by_name.clear();

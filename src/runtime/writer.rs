@@ -15,8 +15,8 @@ use super::replace::{Lost, Told};
 use super::settle::Settling;
 use super::watchers::{Watchers, Watching};
 use super::{Ready, options::FollowOptions};
-use crate::engine::WatchedPair;
 use crate::engine::{Answer, CommitOutcome, Effect, Engine, Generation, Proposal, Refusal, RouteUpdate, Token};
+use crate::engine::{WatchScope, WatchedPair};
 use crate::store::GroupCommitHandle;
 use crate::units::{Micros, RequestId, Timestamp};
 use arc_swap::ArcSwap;
@@ -36,7 +36,7 @@ pub(super) struct Shared {
     /// How long that is kept.
     pub(super) follow: ArcSwap<FollowOptions>,
     /// Who watches routes.
-    pub(super) watchers: Watchers<RouteUpdate>,
+    pub(super) watchers: Watchers<Arc<RouteUpdate>>,
     /// What is measured and counted.
     pub(super) meters: Meters,
     /// Whether requests are taken.
@@ -135,7 +135,7 @@ impl Writer {
                 self.effects(None, Box::new(|_| ()));
             }
             Command::Watch(watcher, pairs, most, reply) => {
-                let found = self.watch(&watcher, pairs, most);
+                let found = self.watch(&watcher, pairs, most, now);
                 if let Err(Ok(unheard)) = reply.send(found) {
                     self.unwatch(&watcher, unheard.session);
                 }
@@ -164,15 +164,18 @@ impl Writer {
         watcher: &Arc<str>,
         pairs: Vec<WatchedPair>,
         most: usize,
-    ) -> Result<Watching<RouteUpdate>, Refusal> {
+        now: Timestamp,
+    ) -> Result<Watching<Arc<RouteUpdate>>, Refusal> {
         let watched = self.engine.counts().routes.saturating_sub(self.engine.watched_by(watcher));
         if watched + pairs.len() > most {
             let message = format!("{} pairs, beside {watched} that others watch; at most {most} are", pairs.len());
             return Err(Refusal::Invalid { field: "pairs".to_owned(), message });
         }
-        let first = self.engine.watch(watcher, pairs)?;
+        let first = self.engine.watch(watcher, WatchScope { pairs, ..WatchScope::default() }, now)?;
         let watching = self.shared.watchers.start(watcher);
-        self.shared.watchers.send(watcher, first);
+        for update in first {
+            self.shared.watchers.send(watcher, update);
+        }
         Ok(watching)
     }
 
@@ -282,6 +285,10 @@ impl Writer {
                     if !self.shared.watchers.send(&watcher, update) {
                         self.engine.unwatch(&watcher);
                     }
+                }
+                Effect::WatchEnded { watcher, reason } => {
+                    tracing::warn!(%watcher, %reason, "a route watcher's stream ends");
+                    self.shared.watchers.end(&watcher);
                 }
                 Effect::AttemptEnded(attempt) => self.shared.outboxes.end(attempt, now),
                 Effect::AnswerForgotten(id) => {

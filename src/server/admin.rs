@@ -72,6 +72,7 @@ impl Admin for AdminService {
             unknown_names_total: survey.unknown_names_total,
             process_cpu_s: process::cpu_seconds(std::process::id()).unwrap_or(0.0),
             resident_bytes: process::resident_bytes(std::process::id()).unwrap_or(0),
+            ..v1::StatusResponse::default()
         }))
     }
 
@@ -135,6 +136,13 @@ impl Admin for AdminService {
     async fn what_if(&self, request: Request<v1::RequestHintsRequest>) -> Result<Response<v1::HintSet>, Status> {
         let (answer, _) = hints(&self.daemon, request, true).await?;
         Ok(Response::new(answer))
+    }
+
+    async fn what_if_network(
+        &self,
+        _: Request<v1::WhatIfNetworkRequest>,
+    ) -> Result<Response<v1::WhatIfNetworkResponse>, Status> {
+        Err(Status::unimplemented("not yet"))
     }
 
     async fn calibrate(
@@ -227,6 +235,7 @@ fn link_views(generation: &Generation) -> Vec<v1::LinkView> {
             up: network.is_usable(index),
             a_to_b_bits_per_s: load.map(|load| load.a_to_b.0),
             b_to_a_bits_per_s: load.map(|load| load.b_to_a.0),
+            ..v1::LinkView::default()
         }
     };
     network.links().map(view).collect()

@@ -65,7 +65,7 @@ impl Routes for RoutesService {
 async fn send_updates(
     daemon: Daemon,
     name: Arc<str>,
-    mut watching: Watching<RouteUpdate>,
+    mut watching: Watching<Arc<RouteUpdate>>,
     down: mpsc::Sender<Result<v1::RouteUpdate, Status>>,
 ) {
     loop {
@@ -142,6 +142,7 @@ fn update_to_wire(number: u64, update: &RouteUpdate) -> v1::RouteUpdate {
         cause: update.cause.to_owned(),
         subject: update.subject.to_string(),
         untouched: update.untouched,
+        ..v1::RouteUpdate::default()
     }
 }
 

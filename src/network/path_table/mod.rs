@@ -26,6 +26,7 @@ use super::path::Path;
 use crate::units::{LinkIdx, VertexIdx};
 use lazy::Lazy;
 use rows::Row;
+use smallvec::SmallVec;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use whole::Whole;
@@ -295,6 +296,28 @@ impl PairPaths {
             }
             Some(path)
         })
+    }
+
+    /// Appends the next path's links, each with the vertex that it is left from. `read` says how far the paths were
+    /// read, 0 at first; `false` when there is no other path.
+    pub(super) fn next_hops(&self, read: &mut usize, hops: &mut SmallVec<[(LinkIdx, VertexIdx); 8]>) -> bool {
+        let (row, owner, other, reversed) = match &self.found {
+            Pairs::None => return false,
+            Pairs::Here(_) => return std::mem::replace(read, 1) == 0,
+            Pairs::Row { row, owner, other, reversed } => (row, *owner, *other, *reversed),
+        };
+        let bytes = row.bytes(other as usize);
+        let (mut left, mut here) = (&bytes[*read..], owner);
+        let found = rows::next_path(&self.wiring, owner, &mut left, |link, to| {
+            let tail = if reversed { to } else { here };
+            hops.push((LinkIdx(link), self.wiring.switches[tail as usize]));
+            here = to;
+        });
+        if reversed {
+            hops.reverse();
+        }
+        *read = bytes.len() - left.len();
+        found.is_some()
     }
 
     /// Number of paths, at most k.

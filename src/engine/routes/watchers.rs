@@ -1,50 +1,12 @@
 //! Watched routes: the shortest path of each watched pair, kept current by changes of the network.
 
-use super::decision::Refusal;
+use super::told::{NamedRoute, Phase, RouteUpdate, WatchScope, WatchedPair, WatcherState};
 use crate::cluster::{Change, Snapshot};
+use crate::engine::decision::Refusal;
 use crate::network::{Network, Pair, Path, PathIndex};
-use crate::units::{HostName, LinkIdx, LinkName, VertexIdx};
+use crate::units::{HostName, LinkIdx, VertexIdx};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-
-/// Whose traffic a route is for.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct WatchedPair {
-    /// Sender.
-    pub src: HostName,
-    /// Receiver.
-    pub dst: HostName,
-    /// Traffic class; empty: the default one.
-    pub class: Arc<str>,
-}
-
-/// One route, in names.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NamedRoute {
-    /// For whom.
-    pub pair: WatchedPair,
-    /// Host, switches, host; empty: no path is left.
-    pub vertices: Vec<Arc<str>>,
-    /// One a hop.
-    pub links: Vec<LinkName>,
-}
-
-/// What a watcher is told.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RouteUpdate {
-    /// Counts from 1 for each watch; the first is the snapshot.
-    pub number: u64,
-    /// All pairs, not only changed ones.
-    pub snapshot: bool,
-    /// Routes, by pair.
-    pub routes: Vec<NamedRoute>,
-    /// initial, `link_down`, `link_up`, `link_capacity`, `link_removed`, `switch_down`, `switch_up`, topology
-    pub cause: &'static str,
-    /// The link or switch that changed; empty: all of it.
-    pub subject: Arc<str>,
-    /// Watched pairs of this watcher that the change did not touch.
-    pub untouched: u64,
-}
 
 /// Watchers and the paths of what they watch.
 #[derive(Debug)]
@@ -73,9 +35,10 @@ impl Watchers {
     pub(crate) fn watch(
         &mut self,
         name: &str,
-        pairs: Vec<WatchedPair>,
+        scope: WatchScope,
         snapshot: &Snapshot,
-    ) -> Result<RouteUpdate, Refusal> {
+    ) -> Result<Vec<Arc<RouteUpdate>>, Refusal> {
+        let pairs = scope.pairs;
         for pair in &pairs {
             check(&pair.src, snapshot)?;
             check(&pair.dst, snapshot)?;
@@ -91,12 +54,27 @@ impl Watchers {
             number: 1,
             snapshot: true,
             routes: watcher.routes.values().cloned().collect(),
+            removed: Vec::new(),
+            rules: Vec::new(),
+            phase: Phase::Initial,
             cause: "initial",
             subject: "".into(),
             untouched: 0,
         };
         self.watchers.insert(name, watcher);
-        Ok(update)
+        Ok(vec![Arc::new(update)])
+    }
+
+    /// Takes an acknowledgement of every update up to `number`; how many are outstanding.
+    pub(crate) fn acknowledge(&mut self, name: &str, number: u64) -> Result<u64, Refusal> {
+        let unknown = || Refusal::Unknown { what: "watcher", name: name.to_owned(), nearest: None };
+        let watcher = self.watchers.get_mut(name).ok_or_else(unknown)?;
+        Ok(watcher.number.saturating_sub(number))
+    }
+
+    /// How watchers stand, by name.
+    pub(crate) fn states(&self) -> Vec<WatcherState> {
+        Vec::new()
     }
 
     /// Ends a watch.
@@ -130,7 +108,7 @@ impl Watchers {
         links: &[LinkIdx],
         cause: Cause,
         snapshot: &Snapshot,
-    ) -> Vec<(Arc<str>, RouteUpdate)> {
+    ) -> Vec<(Arc<str>, Arc<RouteUpdate>)> {
         let Some(network) = snapshot.topology.network.as_deref() else { return Vec::new() };
         let mut changed: BTreeMap<Arc<str>, Vec<NamedRoute>> = BTreeMap::new();
         for (pair, path) in self.index.on_change(network, links).changed {
@@ -142,7 +120,7 @@ impl Watchers {
     }
 
     /// The network is another one: every pair is looked for anew, and watchers hear of those that differ.
-    pub(crate) fn network_changed(&mut self, cause: Cause, snapshot: &Snapshot) -> Vec<(Arc<str>, RouteUpdate)> {
+    pub(crate) fn network_changed(&mut self, cause: Cause, snapshot: &Snapshot) -> Vec<(Arc<str>, Arc<RouteUpdate>)> {
         self.index = PathIndex::new(0);
         self.by_pair.clear();
         let mut changed: BTreeMap<Arc<str>, Vec<NamedRoute>> = BTreeMap::new();
@@ -169,7 +147,11 @@ impl Watchers {
         named(watched, self.index.insert(network, pair), network)
     }
 
-    fn updates(&mut self, changed: BTreeMap<Arc<str>, Vec<NamedRoute>>, cause: &Cause) -> Vec<(Arc<str>, RouteUpdate)> {
+    fn updates(
+        &mut self,
+        changed: BTreeMap<Arc<str>, Vec<NamedRoute>>,
+        cause: &Cause,
+    ) -> Vec<(Arc<str>, Arc<RouteUpdate>)> {
         let mut updates = Vec::new();
         for (name, mut routes) in changed {
             routes.sort_by(|a, b| a.pair.cmp(&b.pair));
@@ -182,7 +164,17 @@ impl Watchers {
             let (cause, subject) = (cause.what, Arc::clone(&cause.subject));
             updates.push((
                 name,
-                RouteUpdate { number: watcher.number, snapshot: false, routes, cause, subject, untouched },
+                Arc::new(RouteUpdate {
+                    number: watcher.number,
+                    snapshot: false,
+                    routes,
+                    removed: Vec::new(),
+                    rules: Vec::new(),
+                    phase: Phase::Failover,
+                    cause,
+                    subject,
+                    untouched,
+                }),
             ));
         }
         updates
