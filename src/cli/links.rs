@@ -76,8 +76,8 @@ fn state(link: &v1::LinkView) -> &'static str {
     if link.up { "up" } else { "DOWN" }
 }
 
-fn load(load: Option<u64>) -> String {
-    load.map_or_else(|| "-".to_owned(), |load| output::rate(load as f64))
+fn load(load: u64) -> String {
+    output::rate(load as f64)
 }
 
 fn links_text(links: &[v1::LinkView], total: u32) -> String {
@@ -111,10 +111,9 @@ fn users_line(link: &v1::LinkView) -> String {
 }
 
 fn link_text(link: &v1::LinkView) -> String {
-    let direction = |from: &str, to: &str, rate: Option<u64>, pairs: u64| {
-        let share = rate.filter(|_| link.bits_per_s > 0).map(|rate| rate as f64 * 100.0 / link.bits_per_s as f64);
-        let share = share.map_or_else(String::new, |share| format!(" ({} %)", output::digits(share)));
-        format!("{from} to {to}: {}{share}, {pairs} task pairs", load(rate))
+    let direction = |from: &str, to: &str, rate: u64, pairs: u64| {
+        let share = output::digits(rate as f64 * 100.0 / link.bits_per_s.max(1) as f64);
+        format!("{from} to {to}: {} ({share} %), {pairs} task pairs", load(rate))
     };
     let mut lines = vec![output::pairs(&[
         ("link", format!("{}, {}", link.id, state(link))),
@@ -142,7 +141,7 @@ mod tests {
             b: "s2".into(),
             bits_per_s: 10_000_000_000,
             up: true,
-            a_to_b_bits_per_s: Some(2_500_000_000),
+            a_to_b_bits_per_s: 2_500_000_000,
             load_source: v1::LoadSource::Modelled.into(),
             a_to_b_task_pairs: 7,
             users: vec![v1::LinkUser { application_id: "application_1_0001".into(), bits_per_s: 2_500_000_000 }],
@@ -152,13 +151,13 @@ mod tests {
     }
 
     #[test]
-    fn a_load_says_where_it_is_from_and_an_unknown_one_is_no_zero() {
+    fn a_load_says_where_it_is_from() {
         let text = links_text(&[link()], 1);
         assert!(text.contains("modelled") && text.contains("2.5 Gbit/s"), "{text}");
         assert!(text.contains("application_1_0001 2.5 Gbit/s, 2 more"), "{text}");
         let document = link_document(&link());
-        assert_eq!((&document["load_source"], &document["b_to_a_bits_per_s"]), (&json!("modelled"), &Value::Null));
+        assert_eq!((&document["load_source"], &document["b_to_a_bits_per_s"]), (&json!("modelled"), &json!(0)));
         assert!(link_text(&link()).contains("s1 to s2: 2.5 Gbit/s (25 %), 7 task pairs"), "{}", link_text(&link()));
-        assert!(link_text(&link()).contains("s2 to s1: -, 0 task pairs"));
+        assert!(link_text(&link()).contains("s2 to s1: 0 bit/s (0 %), 0 task pairs"));
     }
 }

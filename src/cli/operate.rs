@@ -255,19 +255,15 @@ fn status_text(status: &v1::StatusResponse) -> String {
 fn flows_document(flows: &v1::FlowCounts) -> Value {
     json!({
         "jobs": flows.jobs, "installed": flows.installed, "default_forwarding": flows.default_forwarding,
-        "cut": flows.cut, "task_pairs": flows.task_pairs, "links_damped": flows.links_damped,
+        "cut": flows.cut, "task_pairs": flows.task_pairs,
     })
 }
 
 fn flows_text(flows: &v1::FlowCounts) -> String {
-    let mut text = format!(
+    format!(
         "of {} jobs: {} host pairs with a route, {} by default forwarding, {} cut off",
         flows.jobs, flows.installed, flows.default_forwarding, flows.cut
-    );
-    if flows.links_damped > 0 {
-        text += &format!("; {} links flap and are avoided", flows.links_damped);
-    }
-    text
+    )
 }
 
 fn watcher_document(watcher: &v1::WatcherView) -> Value {
@@ -276,6 +272,7 @@ fn watcher_document(watcher: &v1::WatcherView) -> Value {
     json!({
         "name": watcher.name, "installs": watcher.installs, "sent": watcher.sent,
         "acknowledged": watcher.acknowledged, "state": watcher.state, "since_ms": watcher.since_ms,
+        "attached": watcher.attached, "routes": watcher.routes,
         "refused": watcher.refused.iter().map(refused).collect::<Vec<_>>(), "refused_total": watcher.refused_total,
     })
 }
@@ -289,14 +286,15 @@ fn watchers_table(watchers: &[v1::WatcherView]) -> String {
         [
             watcher.name.clone(),
             if watcher.installs { "installs" } else { "listens" }.to_owned(),
-            watcher.state.clone(),
+            if watcher.attached { watcher.state.clone() } else { format!("{}, away", watcher.state) },
             format!("{}{first}", watcher.refused_total),
+            watcher.routes.to_string(),
             watcher.sent.to_string(),
             if watcher.installs { watcher.acknowledged.to_string() } else { "-".to_owned() },
             output::seconds(watcher.since_ms as f64 / 1e3),
         ]
     });
-    output::table(["watcher", "", "state", "refused routes", "sent", "acknowledged", "since"], 4, rows)
+    output::table(["watcher", "", "state", "refused", "routes", "sent", "acknowledged", "since"], 4, rows)
 }
 
 fn node_document(node: &v1::NodeView) -> Value {

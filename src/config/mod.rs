@@ -6,6 +6,7 @@
 
 mod parse;
 mod reader;
+mod routes;
 
 pub use reader::{Problem, Problems};
 
