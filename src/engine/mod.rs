@@ -23,6 +23,7 @@ pub mod effects;
 #[allow(clippy::module_inception)] // the file of `Engine`; not public, so nobody reads the name twice
 mod engine;
 pub mod event;
+mod flowing;
 pub mod flows;
 pub mod generation;
 pub mod history;
