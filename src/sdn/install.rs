@@ -116,7 +116,7 @@ impl Installer {
     }
 
     /// Waits for one thing to do, updates of routes first, and does it.
-    async fn turn(&mut self, watching: &mut Option<Watching<Arc<RouteUpdate>>>, again: Duration) {
+    async fn turn(&mut self, watching: &mut Option<Watching>, again: Duration) {
         let work = (!self.base.is_empty() || !self.suspects.is_empty()).then_some(self.not_before);
         let audit = self.audited + self.options.audit;
         let next = work.unwrap_or(audit).min(audit);
@@ -131,9 +131,10 @@ impl Installer {
                     None => std::future::pending().await,
                 }
             } => match update {
-                Some((number, update)) => self.update(number, &update).await,
+                Some(update) => self.update(&update).await,
                 None => {
-                    tracing::warn!("routes are not told any more; they are watched anew");
+                    let why = watching.as_ref().and_then(|watching| watching.ended.get().cloned()).unwrap_or_default();
+                    tracing::warn!(why, "routes are not told any more; they are watched anew");
                     *watching = None;
                 }
             },
@@ -175,7 +176,8 @@ impl Installer {
     }
 
     /// Applies an update and acknowledges it; one that the controller did not take at all is left without.
-    async fn update(&mut self, number: u64, update: &RouteUpdate) {
+    async fn update(&mut self, update: &RouteUpdate) {
+        let number = update.number;
         let began = Instant::now();
         let view = Arc::clone(&self.view.borrow());
         if update.snapshot {
@@ -382,13 +384,14 @@ impl Installer {
         found
     }
 
-    async fn watch(&self) -> Result<Watching<Arc<RouteUpdate>>, Refusal> {
+    async fn watch(&self) -> Result<Watching, Refusal> {
         let scope = WatchScope { pairs: Vec::new(), flows: true, installs: true, resume_after: None };
-        self.daemon.watch(WATCHER.into(), scope).await
+        let most = self.daemon.settings().watched_pairs;
+        self.daemon.watch(WATCHER.into(), scope, most).await
     }
 
     async fn acknowledge(&self, number: u64, refused: Vec<(WatchedPair, String)>) -> Result<u64, Refusal> {
-        self.daemon.acknowledge(WATCHER, number, refused).await
+        self.daemon.acknowledge(WATCHER.into(), number, refused).await
     }
 }
 

@@ -12,8 +12,8 @@
 //!   is.
 //! - A route is acknowledged only when the switches show its entries.
 
-mod counters;
-mod forwarding;
+pub mod counters;
+pub mod forwarding;
 pub mod graph;
 pub mod http;
 mod install;

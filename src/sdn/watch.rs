@@ -19,6 +19,9 @@ use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
+/// How long new things wait for others.
+const GATHER: Duration = Duration::from_millis(100);
+
 /// The network as rules are made for it.
 #[derive(Debug, Default)]
 pub(super) struct View {
@@ -56,6 +59,8 @@ pub(super) struct Watcher {
     /// What the daemon was told.
     told: Option<Graph>,
     known: bool,
+    /// When new things are told: they come in swarms, and each of them changes the whole network.
+    growth: Option<Instant>,
     view: watch::Sender<Arc<View>>,
     topology: FeedStream,
     loads: FeedStream,
@@ -79,6 +84,7 @@ impl Watcher {
             counters: Counters::default(),
             told: None,
             known: false,
+            growth: None,
             view,
             topology: FeedStream::new(Source::Topology),
             loads: FeedStream::new(Source::LinkStats),
@@ -94,7 +100,7 @@ impl Watcher {
     /// Takes news in until nobody sends any.
     pub(super) async fn run(mut self, mut news: mpsc::Receiver<News>) {
         loop {
-            let due = self.inventory.due().map(|due| self.started + due);
+            let due = self.inventory.due().map(|due| self.started + due).into_iter().chain(self.growth).min();
             let wait = async {
                 match due {
                     Some(due) => tokio::time::sleep_until(due).await,
@@ -108,8 +114,9 @@ impl Watcher {
                 },
                 () = wait => {
                     let now = self.now();
-                    if self.inventory.tick(now) {
-                        self.publish();
+                    let grown = self.growth.is_some_and(|due| Instant::now() >= due);
+                    if self.inventory.tick(now) || grown {
+                        self.publish(grown);
                     }
                 }
             }
@@ -122,7 +129,7 @@ impl Watcher {
             News::Event(event) => {
                 tracing::debug!(?event, "the controller says");
                 if self.inventory.event(&event, now) && self.known {
-                    self.publish();
+                    self.publish(false);
                 }
             }
             // Polls will notice what events would have told.
@@ -134,7 +141,7 @@ impl Watcher {
                         self.metrics.asked(Asked::Topology, None);
                         self.metrics.connected(true);
                         self.known = true;
-                        self.publish();
+                        self.publish(true);
                         self.daemon.registries().heard(Source::Topology);
                     }
                     Err(error) => {
@@ -155,13 +162,19 @@ impl Watcher {
         }
     }
 
-    /// Tells the daemon what changed, and installers the network as it is now.
-    fn publish(&mut self) {
+    /// Tells the daemon what changed, and installers the network as it is now. New things wait a little for others,
+    /// unless they are `due`.
+    fn publish(&mut self, due: bool) {
         let (graph, twice) = Graph::new(&self.inventory, &self.options.names, self.options.capacities);
         if !twice.is_empty() {
             tracing::warn!(names = ?twice, "two things have one name: only the first is known");
         }
         let changes = graph.changes_since(self.told.as_ref());
+        if !due && matches!(changes.first(), Some(v1::topology_item::Item::Full(_))) {
+            self.growth.get_or_insert_with(|| Instant::now() + GATHER);
+            return;
+        }
+        self.growth = None;
         for item in changes {
             match &item {
                 v1::topology_item::Item::Full(full) => tracing::info!(
