@@ -319,6 +319,9 @@ fn planted_defects_are_found() {
     check("self-loop", &|net| net["links"][0]["b"] = net["links"][0]["a"].clone());
     check("duplicate-link", &|net| net["links"][1]["id"] = net["links"][0]["id"].clone());
     check("negative-capacity", &|net| net["links"][0]["bits_per_s"] = json!(-1));
+    check("one-way", &|net| net["links"][0]["one_way"] = json!(true));
+    check("broken-entry", &|net| net["links"][0]["bits_per_s"] = json!("fast"));
+    check("absurd-capacity", &|net| net["links"][0]["bits_per_s"] = json!(1e15));
     check("unknown-end", &|net| net["links"][0]["a"] = json!("nowhere"));
     check("orphan-host", &|net| net["hosts"].as_array_mut().unwrap().push(json!({ "name": "lonely" })));
     check("island", &|net| {

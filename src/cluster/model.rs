@@ -136,7 +136,7 @@ impl Model {
             containers: self.nodes.containers.clone(),
             topology,
             datasets: Arc::clone(&self.datasets.resolved),
-            applications: Arc::clone(&self.nodes.applications),
+            applications: self.nodes.applications.clone(),
             link_loads: Arc::clone(&self.link_loads),
             latency: Arc::clone(&self.latency),
             heard: self.heard,

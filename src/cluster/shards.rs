@@ -73,6 +73,34 @@ impl<K: Sharded, V: Clone> Shards<K, V> {
         }
     }
 
+    /// The value of `key`, to be changed in place; its shard is copied if another version shares it.
+    pub fn get_mut(&mut self, key: &K) -> Option<&mut V> {
+        let shard = self.shards.get_mut(key.spread() % SHARDS)?;
+        if shard.contains_key(key) { Arc::make_mut(shard).get_mut(key) } else { None }
+    }
+
+    /// The value of `key`, made if there is none, to be changed in place.
+    pub fn get_or_default(&mut self, key: &K) -> &mut V
+    where
+        V: Default,
+    {
+        if self.shards.is_empty() {
+            self.shards.resize_with(SHARDS, Arc::default);
+        }
+        Arc::make_mut(&mut self.shards[key.spread() % SHARDS]).entry(key.clone()).or_default()
+    }
+
+    /// Whether both share every shard, so that one is certainly what the other is.
+    #[must_use]
+    pub fn same(&self, other: &Self) -> bool {
+        self.shards.len() == other.shards.len() && self.shards.iter().zip(&other.shards).all(|(a, b)| Arc::ptr_eq(a, b))
+    }
+
+    /// Values, in the order of [`Self::iter`].
+    pub fn values(&self) -> impl Iterator<Item = &V> {
+        self.iter().map(|(_, value)| value)
+    }
+
     /// Entries, in no order that means anything, but always the same.
     pub fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
         self.shards.iter().flat_map(|shard| shard.iter())

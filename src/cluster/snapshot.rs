@@ -7,6 +7,7 @@
 use super::dataset::Datasets;
 use super::node::{NodeState, NodeStatics};
 use super::resource::{Overlay, Resource, ResourceKinds, SizeRules};
+use super::shards::Shards;
 use super::topology::Topology;
 use crate::units::{AttemptId, BitsPerSec, ContainerId, HostName, LinkName, Micros, NodeIdx, RackIdx, SchedulerKey};
 use crate::units::{SnapshotVersion, Timestamp};
@@ -39,7 +40,7 @@ pub struct Snapshot {
     /// Paths, blocks, replicas.
     pub datasets: Arc<Datasets>,
     /// Running applications and their containers.
-    pub applications: Arc<Applications>,
+    pub applications: Applications,
     /// Measured loads by link.
     pub link_loads: Arc<BTreeMap<LinkName, LinkLoad>>,
     /// Measured two-way latency by pair of hosts, the lower index first.
@@ -138,7 +139,7 @@ impl Heard {
 }
 
 /// Applications that run, by attempt.
-pub type Applications = HashMap<AttemptId, Arc<Application>>;
+pub type Applications = Shards<AttemptId, Arc<Application>>;
 
 /// One running attempt, as heartbeats show it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -2,8 +2,8 @@
 
 use super::node::NodeStatics;
 use crate::network::{Distances, EcmpTable, EdgeIdx, Network, PathTable, PathTableOptions};
-use crate::units::{NodeIdx, VertexIdx};
-use std::sync::{Arc, OnceLock};
+use crate::units::{LinkIdx, NodeIdx, VertexIdx};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// The network as seen from the nodes. Shared by snapshots until topology or racks change.
 #[derive(Debug, Clone)]
@@ -16,11 +16,18 @@ pub struct Topology {
     pub edge: Vec<Option<EdgeIdx>>,
     /// Vertex by node; `None`: the network does not name it.
     pub vertex: Vec<Option<VertexIdx>>,
-    /// Built when first asked for: the model never needs it, placers price their answers with it. Shared while
-    /// paths stay.
-    pub(super) ecmp: Arc<OnceLock<Option<EcmpTable>>>,
-    /// Built when first asked for, and followed from then on. Shared while paths stay.
-    pub(super) paths: Arc<OnceLock<Option<PathTable>>>,
+    /// What equal-cost multipath needs: read off the distances.
+    ecmp: Option<EcmpTable>,
+    /// Built when first asked for, and followed from then on. Shared while no link gains or loses its use.
+    paths: Arc<LatePaths>,
+}
+
+/// A path table that is made when first asked for: from an earlier version's, if somebody asked for that, else anew.
+#[derive(Debug, Default)]
+struct LatePaths {
+    now: OnceLock<Option<Arc<PathTable>>>,
+    /// The last earlier version's that was there; this version's once it is.
+    before: Mutex<Option<Arc<PathTable>>>,
 }
 
 impl Default for Topology {
@@ -45,40 +52,55 @@ impl Topology {
     /// Places every node where the distances are known already: those of `network`, or of the racks without one.
     #[must_use]
     pub fn placed(network: Option<Arc<Network>>, distances: Arc<Distances>, nodes: &NodeStatics) -> Self {
-        let Some(known) = &network else {
-            let edge = nodes.rack.iter().map(|rack| Some(EdgeIdx(rack.0))).collect();
-            return Self {
-                distances,
-                edge,
-                vertex: vec![None; nodes.len()],
-                network,
-                ecmp: Arc::default(),
-                paths: Arc::default(),
-            };
+        let (vertex, edge) = match &network {
+            None => (vec![None; nodes.len()], nodes.rack.iter().map(|rack| Some(EdgeIdx(rack.0))).collect()),
+            Some(known) => {
+                let vertex = vertices(known, nodes);
+                let edge = edges(&distances, &vertex);
+                (vertex, edge)
+            }
         };
-        let mut vertex: Vec<_> = nodes.host.iter().map(|host| known.vertex(host.as_str())).collect();
-        // The SDN may know a host by another of its names; of several, the first vertex, whatever the map's order.
-        let aliases = nodes.by_alias.iter().filter_map(|(alias, node)| Some((*node, known.vertex(alias)?)));
-        let mut by_alias: Vec<_> = aliases.collect();
-        by_alias.sort_unstable();
-        for (node, found) in by_alias {
-            vertex[node.at()].get_or_insert(found);
-        }
-        let edge = vertex.iter().map(|vertex| vertex.and_then(|vertex| distances.edge_of(vertex))).collect();
-        Self { distances, edge, vertex, network, ecmp: Arc::default(), paths: Arc::default() }
+        let ecmp = EcmpTable::of(&distances);
+        Self { distances, edge, vertex, network, ecmp, paths: Arc::default() }
+    }
+
+    /// The same nodes in a later version of the network, which differs in the state of `links`, among them all links
+    /// of switches whose state changed. Tables are followed where they change and shared where they do not.
+    #[must_use]
+    pub fn follow(&self, network: Arc<Network>, links: &[LinkIdx], nodes: &NodeStatics) -> Self {
+        let followed = self.network.is_some().then(|| self.distances.follow(&network, links));
+        let Some(Ok(distances)) = followed else { return Self::new(Some(network), nodes) };
+        let edge = edges(&distances, &self.vertex);
+        let ecmp = EcmpTable::of(&distances);
+        let paths = Arc::new(LatePaths { now: OnceLock::new(), before: Mutex::new(self.paths.latest()) });
+        Self { network: Some(network), distances: Arc::new(distances), edge, vertex: self.vertex.clone(), ecmp, paths }
+    }
+
+    /// The same network with other nodes in it; what is known of its paths stays.
+    #[must_use]
+    pub fn with_nodes(&self, nodes: &NodeStatics) -> Self {
+        let paths = self.paths.clone();
+        Self { paths, ..Self::placed(self.network.clone(), self.distances.clone(), nodes) }
+    }
+
+    /// The same paths in a network whose links differ in capacity, or in states that no path hangs on.
+    #[must_use]
+    pub fn with_network(&self, network: Option<Arc<Network>>) -> Self {
+        Self { network, ..self.clone() }
     }
 
     /// Hops for equal-cost multipath over the network; `None` without one.
     #[must_use]
-    pub fn ecmp(&self) -> Option<&EcmpTable> {
-        self.ecmp.get_or_init(|| EcmpTable::build(self.network.as_deref()?).ok()).as_ref()
+    pub const fn ecmp(&self) -> Option<&EcmpTable> {
+        self.ecmp.as_ref()
     }
 
     /// TOPOLOGY-MAP (000 §2): the k shortest paths between attachment switches; `None` without a network.
+    ///
+    /// The first to ask of a version waits until the table of an earlier one has followed, or is built.
     #[must_use]
     pub fn paths(&self) -> Option<&PathTable> {
-        let build = || Some(PathTable::build(self.network.as_deref()?, &PathTableOptions::default()));
-        self.paths.get_or_init(build).as_ref()
+        self.paths.table(self.network.as_deref()).map(Arc::as_ref)
     }
 
     /// Switches above the edge layer between two nodes: 0 under one switch; `None`: unknown or cut off.
@@ -87,4 +109,51 @@ impl Topology {
         let (a, b) = (self.edge.get(a.at()).copied().flatten()?, self.edge.get(b.at()).copied().flatten()?);
         self.distances.core_hops(a, b)
     }
+}
+
+impl LatePaths {
+    fn table(&self, network: Option<&Network>) -> Option<&Arc<PathTable>> {
+        let make = || {
+            let network = network?;
+            let before = self.before().clone(); // unlocked from here: the next version may ask meanwhile
+            let table = match before {
+                Some(mut table) => {
+                    Arc::make_mut(&mut table).update(network);
+                    table
+                }
+                None => Arc::new(PathTable::build(network, &PathTableOptions::default())),
+            };
+            *self.before() = Some(table.clone());
+            Some(table)
+        };
+        self.now.get_or_init(make).as_ref()
+    }
+
+    /// This version's table if it is there, else the last earlier one that was.
+    fn latest(&self) -> Option<Arc<PathTable>> {
+        self.before().clone()
+    }
+
+    fn before(&self) -> MutexGuard<'_, Option<Arc<PathTable>>> {
+        // Nothing panics while it is held.
+        self.before.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// By node: its vertex.
+fn vertices(known: &Network, nodes: &NodeStatics) -> Vec<Option<VertexIdx>> {
+    let mut vertex: Vec<_> = nodes.host.iter().map(|host| known.vertex(host.as_str())).collect();
+    // The SDN may know a host by another of its names; of several, the first vertex, whatever the map's order.
+    let aliases = nodes.by_alias.iter().filter_map(|(alias, node)| Some((*node, known.vertex(alias)?)));
+    let mut by_alias: Vec<_> = aliases.collect();
+    by_alias.sort_unstable();
+    for (node, found) in by_alias {
+        vertex[node.at()].get_or_insert(found);
+    }
+    vertex
+}
+
+/// By node: the switch that its vertex hangs on.
+fn edges(distances: &Distances, vertex: &[Option<VertexIdx>]) -> Vec<Option<EdgeIdx>> {
+    vertex.iter().map(|vertex| vertex.and_then(|vertex| distances.edge_of(vertex))).collect()
 }

@@ -63,6 +63,7 @@ pub fn network(graph: v1::NetworkGraph) -> Result<Option<Arc<Network>>, ItemRefu
         b: link.b,
         bits_per_s: i64::try_from(link.bits_per_s).unwrap_or(i64::MAX),
         up: link.up.unwrap_or(true),
+        one_way: false,
     });
     let document = NetworkDocument { format: NETWORK_FORMAT.to_owned(), switches, hosts, links: links.collect() };
     match Network::from_document(&document) {

@@ -36,6 +36,14 @@ pub enum NetworkProblem {
         /// What it says.
         found: String,
     },
+    /// An entry of a document, or a field, that is not as the format says.
+    #[error("{place}: {message}")]
+    Broken {
+        /// Where, as `links[3]`; entries count from 0.
+        place: String,
+        /// What is wrong.
+        message: String,
+    },
     /// A host, switch or link without a name.
     #[error("a {kind} has an empty name")]
     EmptyName {
@@ -69,6 +77,16 @@ pub enum NetworkProblem {
         link: LinkName,
         /// The unknown name.
         end: Arc<str>,
+    },
+    /// A link that packets pass in one direction only.
+    #[error("link \"{link}\" leads one way only, from \"{from}\" to \"{to}\"")]
+    OneWay {
+        /// The link.
+        link: LinkName,
+        /// The end that is heard.
+        from: Arc<str>,
+        /// The end that hears.
+        to: Arc<str>,
     },
     /// A link that carries nothing.
     #[error("link \"{link}\" has capacity 0")]
@@ -168,11 +186,13 @@ impl NetworkProblem {
     pub const fn reason(&self) -> &'static str {
         match self {
             Self::UnknownFormat { .. } => "unknown-format",
+            Self::Broken { .. } => "broken-entry",
             Self::EmptyName { .. } => "empty-name",
             Self::DuplicateVertex { .. } => "duplicate-vertex",
             Self::DuplicateLink { .. } => "duplicate-link",
             Self::SelfLoop { .. } => "self-loop",
             Self::UnknownEnd { .. } => "unknown-end",
+            Self::OneWay { .. } => "one-way",
             Self::ZeroCapacity { .. } => "zero-capacity",
             Self::NegativeCapacity { .. } => "negative-capacity",
             Self::AbsurdCapacity { .. } => "absurd-capacity",
@@ -368,7 +388,7 @@ mod tests {
     }
 
     fn link(id: &str, a: &str, b: &str, bits_per_s: i64) -> LinkEntry {
-        LinkEntry { id: id.into(), a: a.into(), b: b.into(), bits_per_s, up: true }
+        LinkEntry { id: id.into(), a: a.into(), b: b.into(), bits_per_s, up: true, one_way: false }
     }
 
     /// What is found in the sound document after `spoil`, by reason; and the first message.

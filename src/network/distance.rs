@@ -2,8 +2,10 @@
 
 use super::fabric::{EdgeIdx, Edges, Fabric, MOST_EDGES};
 use super::graph::Network;
-use crate::units::{RackPath, VertexIdx};
+use super::hops::{FAR, Hops};
+use crate::units::{LinkIdx, RackPath, VertexIdx};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Why a pair table was not built.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -24,21 +26,30 @@ const UNREACHABLE: u8 = u8::MAX;
 /// Largest count that the table tells apart; longer paths count as this.
 const MOST_HOPS: u8 = u8::MAX - 1;
 
-/// Core hops between all pairs of attachment switches (or racks).
+/// Core hops between all pairs of attachment switches (or racks). A clone shares the table.
 #[derive(Debug, Clone)]
 pub struct Distances {
     table: Table,
-    edges: Edges,
+    edges: Arc<Edges>,
     count: usize,
     diameter: u8,
+    /// What the table was read from; `None` for racks.
+    counted: Option<Counted>,
 }
 
 #[derive(Debug, Clone)]
 enum Table {
     /// `count`² bytes by row.
-    Dense(Vec<u8>),
+    Dense(Arc<[u8]>),
     /// Components of each rack's path, as numbers: answers are computed when asked.
     Racks(Vec<Vec<u32>>),
+}
+
+/// The switch layer of a network and the hops in it.
+#[derive(Debug, Clone)]
+pub(super) struct Counted {
+    pub(super) fabric: Arc<Fabric>,
+    pub(super) hops: Arc<Hops>,
 }
 
 impl Distances {
@@ -54,19 +65,56 @@ impl Distances {
             return Err(DistancesError::TooManyEdges { edges: count, most: MOST_EDGES });
         }
         let fabric = Fabric::of(network);
-        let sources: Vec<usize> = edges.switches.iter().map(|&switch| fabric.row(switch)).collect();
-        let mut edge_at_row = vec![None; fabric.len()];
-        for (edge, &row) in sources.iter().enumerate() {
-            edge_at_row[row] = Some(edge);
-        }
+        let hops = Hops::of(&fabric, &edges);
         let mut table = vec![UNREACHABLE; count * count];
-        fabric.visit_hop_counts(&sources, |from, row, hops| {
-            if let Some(to) = edge_at_row[row] {
-                table[from * count + to] = hops.saturating_sub(1).min(u32::from(MOST_HOPS)) as u8;
+        for edge in 0..count {
+            read(&hops, &fabric, &edges, edge, &mut table);
+        }
+        let diameter = diameter(&table);
+        let counted = Some(Counted { fabric: Arc::new(fabric), hops: Arc::new(hops) });
+        Ok(Self { table: Table::Dense(table.into()), edges: Arc::new(edges), count, diameter, counted })
+    }
+
+    /// The distances of a later version of the network, which differs from the one counted in the state of `links`
+    /// (others may be named too), among them all links of switches whose state changed. What is the same is shared;
+    /// work is done where counts change. The result is what [`Self::build`] gives.
+    ///
+    /// # Errors
+    /// As [`Self::build`].
+    pub fn follow(&self, network: &Network, links: &[LinkIdx]) -> Result<Self, DistancesError> {
+        let (mut next, mut edges) = (self.clone(), Edges::clone(&self.edges));
+        let (Some(counted), Table::Dense(table)) = (&mut next.counted, &mut next.table) else {
+            return Self::build(network);
+        };
+        if links.iter().any(|link| link.at() >= counted.fabric.links()) || !edges.follow(network, links) {
+            return Self::build(network);
+        }
+        let mut fabric = Fabric::clone(&counted.fabric);
+        let change = fabric.follow(network, links);
+        if !change.is_empty() {
+            // The columns change with the rows: hops from a switch are those to it.
+            let mut entries = table.to_vec();
+            let changed = Arc::make_mut(&mut counted.hops).follow(&fabric, &edges, &change);
+            for edge in changed {
+                read(&counted.hops, &fabric, &edges, edge, &mut entries);
             }
-        });
-        let diameter = table.iter().copied().filter(|&hops| hops != UNREACHABLE).max().unwrap_or(0);
-        Ok(Self { table: Table::Dense(table), edges, count, diameter })
+            if entries != **table {
+                next.diameter = diameter(&entries);
+                *table = entries.into();
+            }
+        }
+        counted.fabric = Arc::new(fabric);
+        next.edges = Arc::new(edges);
+        Ok(next)
+    }
+
+    /// The switch layer and the hops in it; `None` if the table is [`Self::from_racks`].
+    pub(super) const fn counted(&self) -> Option<&Counted> {
+        self.counted.as_ref()
+    }
+
+    pub(super) const fn attached(&self) -> &Arc<Edges> {
+        &self.edges
     }
 
     /// The degraded form without a topology, where all that is known are the racks' paths: 0 within a path, else
@@ -84,7 +132,7 @@ impl Distances {
         } else {
             Table::Dense(paths.iter().flat_map(|a| paths.iter().map(|b| rack_hops(a, b))).collect())
         };
-        Self { table, edges: Edges::default(), count, diameter }
+        Self { table, edges: Arc::default(), count, diameter, counted: None }
     }
 
     /// Switches passed above the edge layer on a shortest path: 0 under one switch or between directly linked
@@ -126,6 +174,22 @@ impl Distances {
     pub fn switch_of(&self, edge: EdgeIdx) -> Option<VertexIdx> {
         self.edges.switches.get(edge.at()).copied()
     }
+}
+
+/// Reads one edge's row of the table out of the hops.
+fn read(hops: &Hops, fabric: &Fabric, edges: &Edges, edge: usize, table: &mut [u8]) {
+    let counts = hops.to(edge);
+    let row = &mut table[edge * edges.switches.len()..][..edges.switches.len()];
+    for (entry, &to) in row.iter_mut().zip(&edges.switches) {
+        *entry = match counts[fabric.row(to)] {
+            FAR => UNREACHABLE,
+            count => count.saturating_sub(1).min(u16::from(MOST_HOPS)) as u8,
+        };
+    }
+}
+
+fn diameter(table: &[u8]) -> u8 {
+    table.iter().copied().filter(|&hops| hops != UNREACHABLE).max().unwrap_or(0)
 }
 
 /// Each path's components as numbers, equal where the texts are.
@@ -227,6 +291,27 @@ mod tests {
     }
 
     #[test]
+    fn versions_share_the_table_while_no_distance_changes() {
+        let mut network = build::fat_tree(&FatTreeSpec::default()).unwrap().network;
+        let before = Distances::build(&network).unwrap();
+        let table = |distances: &Distances| match &distances.table {
+            Table::Dense(table) => table.clone(),
+            Table::Racks(_) => panic!("it was counted in a network"),
+        };
+        let link = network.link("agg-1-1--core-1").unwrap();
+        network.set_link(link, Some(false), None);
+        let without = before.follow(&network, &[link]).unwrap();
+        assert!(Arc::ptr_eq(&table(&before), &table(&without)), "the other core switches serve");
+        let edge = network.vertex("edge-1-1").unwrap();
+        network.set_switch(edge, false);
+        let links: Vec<LinkIdx> = network.links_of(edge).map(|(link, _)| link).collect();
+        let cut = without.follow(&network, &links).unwrap();
+        assert!(!Arc::ptr_eq(&table(&without), &table(&cut)));
+        assert_eq!((between(&without, 0, 1), between(&cut, 0, 1)), (Some(1), None));
+        assert_eq!(cut.edge_of(network.vertex("host-0001").unwrap()), None);
+    }
+
+    #[test]
     fn without_a_topology_rack_paths_tell_the_levels() {
         let distances = racks(&["/dc1/r1", "/dc1/r2", "/dc2/r1", "/dc1/r1", "/r9"]);
         assert_eq!([0, 1, 2, 3, 4].map(|to| between(&distances, 0, to)), [0, 1, 3, 0, 3].map(Some));
@@ -286,6 +371,41 @@ mod tests {
                 }
             }
             prop_assert_eq!(distances.diameter(), widest);
+        }
+
+        #[test]
+        fn followed_distances_are_those_counted_anew(
+            network in random_network(),
+            steps in prop::collection::vec(prop::collection::vec((0_u8..6, any::<prop::sample::Index>()), 1..4), 1..8),
+        ) {
+            let mut network = network;
+            let mut distances = Distances::build(&network).unwrap();
+            for step in steps {
+                let mut named = Vec::new();
+                for (kind, at) in step {
+                    let link = LinkIdx::new(at.index(network.link_rows()));
+                    let switches: Vec<_> = network.vertices().filter(|(_, v)| !v.is_host()).map(|(v, _)| v).collect();
+                    match kind {
+                        0..3 => {
+                            network.set_link(link, Some(!network.link_at(link).up), None);
+                        }
+                        3 => network.remove_link(link),
+                        _ => {
+                            let switch = *at.get(&switches);
+                            named.extend(network.links_of(switch).map(|(link, _)| link));
+                            network.set_switch(switch, !network.switch_up(switch));
+                        }
+                    }
+                    named.push(link);
+                }
+                distances = distances.follow(&network, &named).unwrap();
+                let anew = Distances::build(&network).unwrap();
+                let (Table::Dense(ours), Table::Dense(theirs)) = (&distances.table, &anew.table) else { panic!("racks") };
+                prop_assert_eq!(ours, theirs);
+                prop_assert_eq!(&distances.edges, &anew.edges);
+                prop_assert_eq!(distances.diameter, anew.diameter);
+                prop_assert_eq!(&distances.counted.as_ref().unwrap().hops, &anew.counted.unwrap().hops);
+            }
         }
     }
 }

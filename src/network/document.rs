@@ -65,6 +65,72 @@ pub struct LinkEntry {
     /// Whether the link is up; left out when it is.
     #[serde(default = "yes", skip_serializing_if = "is_yes")]
     pub up: bool,
+    /// Whether only packets from `a` to `b` were seen to pass, as discovery finds where a fibre is broken or a port is
+    /// set wrongly; left out where both ways work. Such a link is refused: routes, rates and distances need both.
+    #[serde(default, skip_serializing_if = "is_no")]
+    pub one_way: bool,
+}
+
+impl NetworkDocument {
+    /// Reads a document entry by entry, so that what is wrong with one does not hide what is wrong with the others or
+    /// with the whole. In place of a broken entry stands what can be read of it, so that others are not called broken
+    /// for its sake.
+    #[must_use]
+    pub fn from_value(document: &serde_json::Value) -> (Self, Vec<NetworkProblem>) {
+        let mut problems = Vec::new();
+        let mut broken = |place: String, message: String| problems.push(NetworkProblem::Broken { place, message });
+        let mut read = Self { format: String::new(), switches: Vec::new(), hosts: Vec::new(), links: Vec::new() };
+        let Some(fields) = document.as_object() else {
+            broken("document".to_owned(), "is no table of format, switches, hosts and links".to_owned());
+            read.format = NETWORK_FORMAT.to_owned();
+            return (read, problems);
+        };
+        match fields.get("format").and_then(serde_json::Value::as_str) {
+            Some(format) => format.clone_into(&mut read.format),
+            None => {
+                broken("format".to_owned(), format!("must say \"{NETWORK_FORMAT}\""));
+                read.format = NETWORK_FORMAT.to_owned();
+            }
+        }
+        for field in fields.keys().filter(|field| !["format", "switches", "hosts", "links"].contains(&&***field)) {
+            broken(field.clone(), "is no field of a network".to_owned());
+        }
+        let text = |entry: &serde_json::Value, field: &str| entry.get(field)?.as_str().map(str::to_owned);
+        read.switches = entries(fields, "switches", &mut broken, |entry| {
+            Some(SwitchEntry { name: text(entry, "name")?, tier: Tier::Edge, up: true })
+        });
+        read.hosts = entries(fields, "hosts", &mut broken, |entry| {
+            Some(HostEntry { name: text(entry, "name")?.as_str().into() })
+        });
+        read.links = entries(fields, "links", &mut broken, |entry| {
+            let [id, a, b] = ["id", "a", "b"].map(|field| text(entry, field));
+            let bits_per_s = check::LEAST_CAPACITY.0 as i64;
+            Some(LinkEntry { id: id?.as_str().into(), a: a?, b: b?, bits_per_s, up: true, one_way: false })
+        });
+        (read, problems)
+    }
+}
+
+/// The entries of a list; in place of one that is broken what `salvage` makes of it.
+fn entries<T: serde::de::DeserializeOwned>(
+    fields: &serde_json::Map<String, serde_json::Value>,
+    list: &str,
+    broken: &mut impl FnMut(String, String),
+    salvage: impl Fn(&serde_json::Value) -> Option<T>,
+) -> Vec<T> {
+    let Some(value) = fields.get(list) else { return Vec::new() };
+    let Some(values) = value.as_array() else {
+        broken(list.to_owned(), "is no list".to_owned());
+        return Vec::new();
+    };
+    let read = values.iter().enumerate().map(|(at, value)| match T::deserialize(value) {
+        Ok(entry) => Some(entry),
+        Err(error) => {
+            broken(format!("{list}[{at}]"), error.to_string());
+            salvage(value)
+        }
+    });
+    read.flatten().collect()
 }
 
 impl Network {
@@ -106,6 +172,7 @@ impl Network {
             b: self.vertex_at(link.b).name.to_string(),
             bits_per_s: i64::try_from(link.capacity.0).unwrap_or(i64::MAX),
             up: link.up,
+            one_way: false,
         }));
         document
     }
@@ -160,6 +227,10 @@ impl Reader {
         if capacity.is_none() {
             self.problems.push(NetworkProblem::NegativeCapacity { link: link.clone(), bits_per_s: entry.bits_per_s });
         }
+        if entry.one_way {
+            let [from, to] = [&entry.a, &entry.b].map(|name| name.as_str().into());
+            self.problems.push(NetworkProblem::OneWay { link: link.clone(), from, to });
+        }
         match (a, b) {
             (Some(a), Some(b)) if a != b => {
                 let capacity = capacity.unwrap_or(check::LEAST_CAPACITY);
@@ -181,6 +252,11 @@ const fn yes() -> bool {
 #[allow(clippy::trivially_copy_pass_by_ref)] // serde's signature
 const fn is_yes(up: &bool) -> bool {
     *up
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // serde's signature
+const fn is_no(one_way: &bool) -> bool {
+    !*one_way
 }
 
 /// Takes any whole number, also one written `1e9`; what does not fit becomes the nearest that does, which the
@@ -259,5 +335,36 @@ mod tests {
         assert!(with(&entry("1.5")).unwrap_err().to_string().contains("whole number"));
         assert!(with(&entry("\"fast\"")).is_err());
         assert!(with(r#"{"id": "l", "a": "x", "b": "y", "bits_per_s": 1, "colour": 1}"#).is_err());
+    }
+
+    #[test]
+    fn a_document_is_read_entry_by_entry_past_what_is_broken() {
+        let mut value = serde_json::to_value(build::tree(&TreeSpec::default()).unwrap().network.to_document()).unwrap();
+        let (document, problems) = NetworkDocument::from_value(&value);
+        assert_eq!((document.links.len(), problems), (16, vec![]));
+        let break_in = |value: &mut serde_json::Value| {
+            value["switches"][1]["tier"] = "middle".into();
+            value["hosts"][0]["rack"] = "/r1".into();
+            value["links"][2]["bits_per_s"] = "fast".into();
+            value["links"][5]["b"] = "edge-99".into();
+            value["links"][6]["one_way"] = true.into();
+            value["colour"] = "blue".into();
+        };
+        break_in(&mut value);
+        let (document, mut problems) = NetworkDocument::from_value(&value);
+        problems.extend(Network::from_document(&document).unwrap_err());
+        let found: Vec<_> = problems.iter().map(|problem| (problem.reason(), problem.to_string())).collect();
+        let reasons: Vec<_> = found.iter().map(|(reason, _)| *reason).collect();
+        assert_eq!(reasons, ["broken-entry", "broken-entry", "broken-entry", "broken-entry", "unknown-end", "one-way"]);
+        let starts =
+            ["colour: ", "switches[1]: unknown variant `middle`", "hosts[0]: unknown field `rack`", "links[2]: "];
+        for (start, (_, message)) in starts.into_iter().zip(&found) {
+            assert!(message.starts_with(start), "{message}");
+        }
+        assert_eq!(found[5].1, "link \"host-0007--edge-04\" leads one way only, from \"host-0007\" to \"edge-04\"");
+        for bad in ["[]", r#"{"links": 5}"#, "null"] {
+            let (_, problems) = NetworkDocument::from_value(&serde_json::from_str(bad).unwrap());
+            assert!(!problems.is_empty(), "{bad}");
+        }
     }
 }

@@ -3,6 +3,7 @@
 use super::graph::Network;
 use crate::units::{LinkIdx, VertexIdx};
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// Most attachment switches that pair tables are built for: 4,096² bytes are 16 MiB.
 pub const MOST_EDGES: usize = 4_096;
@@ -24,7 +25,7 @@ impl EdgeIdx {
 const NONE: u32 = u32::MAX;
 
 /// Attachment switches and which vertex belongs to which.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Edges {
     /// By edge.
     pub(super) switches: Vec<VertexIdx>,
@@ -50,12 +51,30 @@ impl Edges {
         Self { switches, of_vertex }
     }
 
+    /// Follows to a version of the network in which some links have another state. `false`, and nothing done, if
+    /// switches may have gained their first or lost their last host.
+    pub(super) fn follow(&mut self, network: &Network, links: &[LinkIdx]) -> bool {
+        let is_host = |vertex: VertexIdx| network.vertex_at(vertex).is_host();
+        let access = || {
+            let ends = links.iter().map(|&link| (link, network.link_at(link)));
+            ends.filter_map(|(index, link)| Some((index, [link.a, link.b].into_iter().find(|&end| is_host(end))?)))
+        };
+        if self.of_vertex.len() != network.vertex_rows() || access().any(|(link, _)| network.is_removed(link)) {
+            return false;
+        }
+        for (_, host) in access() {
+            let switch = network.attachment(host);
+            self.of_vertex[host.at()] = switch.map_or(NONE, |switch| self.of_vertex[switch.at()]);
+        }
+        true
+    }
+
     pub(super) fn edge_of(&self, vertex: VertexIdx) -> Option<EdgeIdx> {
         self.of_vertex.get(vertex.at()).copied().filter(|&edge| edge != NONE).map(EdgeIdx)
     }
 }
 
-/// One usable link of a switch to another.
+/// One link of a switch to another.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Hop {
     /// Row of the far switch.
@@ -66,15 +85,26 @@ pub(super) struct Hop {
     pub(super) forward: bool,
 }
 
-/// Switches with their usable links to each other, in compressed rows.
+/// Switches with their links to each other, in compressed rows, and which of them are usable. Versions of a network
+/// that differ in state only share the rows.
 #[derive(Debug, Clone)]
 pub(super) struct Fabric {
+    wires: Arc<Wires>,
+    /// By link; only links between switches count.
+    usable: Vec<bool>,
+    /// By row.
+    up: Vec<bool>,
+}
+
+#[derive(Debug)]
+struct Wires {
     /// By vertex: the switch's row.
     rows: Vec<u32>,
+    /// By row.
+    switches: Vec<VertexIdx>,
     /// By row, and one more: where its hops start.
     starts: Vec<u32>,
     hops: Vec<Hop>,
-    up: Vec<bool>,
 }
 
 impl Fabric {
@@ -87,16 +117,42 @@ impl Fabric {
         }
         let (mut starts, mut hops) = (vec![0], Vec::new());
         for &switch in &switches {
-            let to_switches = network.usable_hops(switch).filter(|(_, far)| rows[far.at()] != NONE);
-            hops.extend(to_switches.map(|(link, far)| Hop {
+            let to_switches = network.links_of(switch).map(|(index, link)| (index, link, link.other(switch)));
+            hops.extend(to_switches.filter(|(.., far)| rows[far.at()] != NONE).map(|(link, known, far)| Hop {
                 to: rows[far.at()],
                 link,
-                forward: network.link_at(link).a == switch,
+                forward: known.a == switch,
             }));
             starts.push(hops.len() as u32);
         }
+        let usable = (0..network.link_rows()).map(|link| network.is_usable(LinkIdx::new(link))).collect();
         let up = switches.iter().map(|&switch| network.switch_up(switch)).collect();
-        Self { rows, starts, hops, up }
+        Self { wires: Arc::new(Wires { rows, switches, starts, hops }), usable, up }
+    }
+
+    /// Follows to a version of the network that differs in the state of some links (others may be named too) and in
+    /// those of switches. Gives the links between switches that gained or lost their use, with the rows that they
+    /// join, and the rows that came up or went down.
+    pub(super) fn follow(&mut self, network: &Network, links: &[LinkIdx]) -> FabricChange {
+        let mut change = FabricChange::default();
+        for &link in links {
+            let usable = network.is_usable(link);
+            if std::mem::replace(&mut self.usable[link.at()], usable) == usable {
+                continue;
+            }
+            let known = network.link_at(link);
+            let [a, b] = [known.a, known.b].map(|end| self.wires.rows[end.at()]);
+            if a != NONE && b != NONE {
+                if usable { &mut change.gained } else { &mut change.lost }.push((a, b));
+            }
+        }
+        for (row, (&switch, up)) in (0..).zip(self.wires.switches.iter().zip(&mut self.up)) {
+            let now = network.switch_up(switch);
+            if std::mem::replace(up, now) != now {
+                change.switches.push(row);
+            }
+        }
+        change
     }
 
     /// Number of switches.
@@ -104,13 +160,20 @@ impl Fabric {
         self.up.len()
     }
 
-    /// The row of a switch.
-    pub(super) fn row(&self, switch: VertexIdx) -> usize {
-        self.rows[switch.at()] as usize
+    /// Number of links, those of hosts among them.
+    pub(super) fn links(&self) -> usize {
+        self.usable.len()
     }
 
-    pub(super) fn hops(&self, row: usize) -> &[Hop] {
-        &self.hops[self.starts[row] as usize..self.starts[row + 1] as usize]
+    /// The row of a switch.
+    pub(super) fn row(&self, switch: VertexIdx) -> usize {
+        self.wires.rows[switch.at()] as usize
+    }
+
+    /// The usable links of a row.
+    pub(super) fn hops(&self, row: usize) -> impl Iterator<Item = &Hop> + Clone {
+        let all = &self.wires.hops[self.wires.starts[row] as usize..self.wires.starts[row + 1] as usize];
+        all.iter().filter(|hop| self.usable[hop.link.at()])
     }
 
     /// Calls `visit(source's position, row, hops)` for every switch that each source reaches, itself included
@@ -148,6 +211,24 @@ impl Fabric {
             *seen |= *new;
         }
         next
+    }
+}
+
+/// What became of a fabric.
+#[derive(Debug, Default)]
+pub(super) struct FabricChange {
+    /// Rows at the ends of links that are usable now and were not.
+    pub(super) gained: Vec<(u32, u32)>,
+    /// Rows at the ends of links that were usable.
+    pub(super) lost: Vec<(u32, u32)>,
+    /// Rows whose switch came up or went down.
+    pub(super) switches: Vec<u32>,
+}
+
+impl FabricChange {
+    /// Whether no path can be another.
+    pub(super) fn is_empty(&self) -> bool {
+        self.gained.is_empty() && self.lost.is_empty() && self.switches.is_empty()
     }
 }
 

@@ -10,6 +10,7 @@
 //!   carries.
 //! - `host_path`: [`host_paths()`], candidates for routes from host to host, and the [`cut()`] where there are none.
 //! - `fabric`: the switch layer in compressed rows, and hop counts from many switches at once.
+//! - `hops`: the counts that distances and equal-cost multipath share, followed through changes.
 //! - `distance`: [`Distances`], the table of core hops between racks.
 //! - `maxmin`: [`MaxMin`], fair rates of weighted flows over directed links, kept while flows come and go.
 //! - `spread`: [`EcmpTable`] and [`LinkLoads`], bytes laid on all shortest paths.
@@ -26,6 +27,7 @@ mod distance;
 mod document;
 mod fabric;
 mod graph;
+mod hops;
 mod host_path;
 pub mod maxmin;
 mod path;

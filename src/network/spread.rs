@@ -1,11 +1,13 @@
 //! Bytes laid on links: equal split over all shortest paths, and the link that takes longest.
 
-use super::distance::DistancesError;
-use super::fabric::{EdgeIdx, Edges, Fabric, Hop, MOST_EDGES};
+use super::distance::{Counted, Distances, DistancesError};
+use super::fabric::{EdgeIdx, Edges, Hop};
 use super::graph::Network;
+use super::hops::FAR;
 use super::path::Path;
 use crate::units::{LinkIdx, VertexIdx};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Bytes by link and direction, with a list of the links that carry any.
 #[derive(Debug, Clone)]
@@ -93,36 +95,26 @@ impl LinkLoads {
 }
 
 /// Hops from every switch to every attachment switch of one network version: what equal-cost multipath
-/// forwarding needs. Edges are counted as by [`super::Distances`] of the same network.
+/// forwarding needs. Edges are counted as by [`Distances`] of the same network, which it shares all it has with.
 #[derive(Debug, Clone)]
 pub struct EcmpTable {
-    edges: Edges,
-    fabric: Fabric,
-    /// By destination edge, then switch row: hops, or [`FAR`].
-    hops: Vec<u16>,
+    edges: Arc<Edges>,
+    counted: Counted,
 }
 
-/// No path (or one of 65,535 hops and more, which is taken for none).
-const FAR: u16 = u16::MAX;
-
 impl EcmpTable {
+    /// The table for the network that the distances were counted in; `None` if they are those of racks.
+    #[must_use]
+    pub fn of(distances: &Distances) -> Option<Self> {
+        Some(Self { edges: distances.attached().clone(), counted: distances.counted()?.clone() })
+    }
+
     /// Builds the table over usable links.
     ///
     /// # Errors
-    /// [`DistancesError::TooManyEdges`] above [`MOST_EDGES`] switches with hosts.
+    /// [`DistancesError::TooManyEdges`] above [`super::MOST_EDGES`] switches with hosts.
     pub fn build(network: &Network) -> Result<Self, DistancesError> {
-        let edges = Edges::of(network);
-        if edges.switches.len() > MOST_EDGES {
-            return Err(DistancesError::TooManyEdges { edges: edges.switches.len(), most: MOST_EDGES });
-        }
-        let fabric = Fabric::of(network);
-        let rows: Vec<usize> = edges.switches.iter().map(|&switch| fabric.row(switch)).collect();
-        let mut hops = vec![FAR; rows.len() * fabric.len()];
-        // Links are undirected: hops to a switch are the hops from it.
-        fabric.visit_hop_counts(&rows, |edge, row, level| {
-            hops[edge * fabric.len() + row] = u16::try_from(level).unwrap_or(FAR);
-        });
-        Ok(Self { edges, fabric, hops })
+        Distances::build(network).map(|distances| Self::of(&distances).expect("they were counted in a network"))
     }
 
     /// Number of attachment switches.
@@ -151,12 +143,13 @@ impl EcmpTable {
         for &(from, to, bytes) in flows.iter().filter(|(_, _, bytes)| *bytes > 0.0) {
             by_destination.entry(to).or_default().push((from, bytes));
         }
-        let mut wave = Wave { bytes: vec![0.0; self.fabric.len()], levels: Vec::new() };
+        let fabric = &self.counted.fabric;
+        let mut wave = Wave { bytes: vec![0.0; fabric.len()], levels: Vec::new() };
         let mut stranded = 0.0;
         for (to, sources) in by_destination {
-            let hops = &self.hops[to.at() * self.fabric.len()..][..self.fabric.len()];
+            let hops = self.counted.hops.to(to.at());
             for (from, bytes) in sources {
-                let row = self.fabric.row(self.edges.switches[from.at()]);
+                let row = fabric.row(self.edges.switches[from.at()]);
                 match hops[row] {
                     FAR => stranded += bytes,
                     level => wave.put(row, level, bytes),
@@ -174,7 +167,7 @@ impl EcmpTable {
             for row in rows {
                 let bytes = std::mem::take(&mut wave.bytes[row]);
                 let nearer = |hop: &&Hop| level > 0 && hops[hop.to as usize] == level - 1;
-                let ways = self.fabric.hops(row).iter().filter(nearer);
+                let ways = self.counted.fabric.hops(row).filter(nearer);
                 let share = bytes / ways.clone().count() as f64;
                 for hop in ways {
                     loads.add(hop.link, hop.forward, share);

@@ -13,6 +13,7 @@ pub mod baselines;
 pub mod budget;
 pub mod check;
 pub mod container;
+pub mod cross_layer;
 pub mod dataflow;
 pub mod dispatch;
 pub mod fallbacks;

@@ -109,6 +109,20 @@ pub enum PlaceError {
         /// The missing source's name.
         source_name: &'static str,
     },
+    /// The edges of the request have no beginning or no end.
+    #[error("the edges have no {lacks}: groups {} send to each other in a cycle", groups.join(", "))]
+    Dataflow {
+        /// `source` or `sink`.
+        lacks: &'static str,
+        /// The groups of a cycle, each sending to the next and the last to the first.
+        groups: Vec<Arc<str>>,
+    },
+    /// Flows are to pass middleboxes, which the policy knows nothing of.
+    #[error("policy {policy} routes no chains of middleboxes")]
+    Chains {
+        /// The policy.
+        policy: &'static str,
+    },
 }
 
 impl Placement {

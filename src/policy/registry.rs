@@ -1,7 +1,7 @@
 //! The policies there are: one line each.
 
 use super::params::{self, ParamError, PolicyTable};
-use super::{Policy, baselines, container};
+use super::{Policy, baselines, container, cross_layer};
 
 /// One policy of the registry.
 #[derive(Debug, Clone, Copy)]
@@ -14,11 +14,12 @@ pub struct Entry {
     pub build: fn(PolicyTable<'_>) -> Result<Box<dyn Policy>, ParamError>,
 }
 
-const ENTRIES: [Entry; 4] = [
+const ENTRIES: [Entry; 5] = [
     Entry { name: baselines::random::NAME, summary: baselines::random::SUMMARY, build: baselines::random::build },
     Entry { name: baselines::spread::NAME, summary: baselines::spread::SUMMARY, build: baselines::spread::build },
     Entry { name: baselines::capacity::NAME, summary: baselines::capacity::SUMMARY, build: baselines::capacity::build },
     Entry { name: container::NAME, summary: container::SUMMARY, build: container::build },
+    Entry { name: cross_layer::NAME, summary: cross_layer::SUMMARY, build: cross_layer::build },
 ];
 
 /// Every policy that is available.

@@ -3,7 +3,7 @@
 use super::problem::{Anchor, Degraded, EdgeProblem, GroupProblem, InputBlock, InputBlocks, PlaceProblem};
 use crate::cluster::node::LabelBits;
 use crate::cluster::{
-    Derived, Gang, Heard, NodeState, NodeStatics, Overlay, Resource, ResourceKinds, SizeRules, Snapshot,
+    Applications, Derived, Gang, Heard, NodeState, NodeStatics, Overlay, Resource, ResourceKinds, SizeRules, Snapshot,
 };
 use crate::cluster::{Replicas, Topology};
 use crate::network::build::BuiltNetwork;
@@ -54,7 +54,7 @@ pub fn cluster(built: &BuiltNetwork, total: Resource, disk_read: Bytes) -> Sampl
         containers: vec![0; nodes],
         topology: Arc::new(topology),
         datasets: Arc::default(),
-        applications: Arc::default(),
+        applications: Applications::default(),
         link_loads: Arc::default(),
         latency: Arc::default(),
         heard: Heard::default(),

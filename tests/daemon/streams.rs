@@ -217,7 +217,7 @@ async fn an_application_that_is_done_gives_its_leases_back_and_its_stream_ends()
 }
 
 /// Hosts a and b under edge switches joined by two cores.
-fn two_ways() -> v1::TopologyItem {
+pub(crate) fn two_ways() -> v1::TopologyItem {
     let switch = |name: &str, tier: &str| v1::NetworkSwitch { name: name.into(), tier: tier.into() };
     let link = |id: &str, a: &str, b: &str| v1::NetworkLink {
         id: id.into(),

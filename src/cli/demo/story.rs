@@ -325,6 +325,10 @@ impl Story {
             self.watched = update.routes.len();
             return self.event(&format!("the controller watches the routes of {} pairs of hosts", self.watched));
         }
+        // Watched pairs share the routes of jobs that come and go; told is what the network does to them.
+        if !update.cause.starts_with("link_") {
+            return Ok(());
+        }
         let cut_off = update.routes.iter().filter(|route| route.vertices.is_empty()).count();
         let reroute = Reroute {
             subject: update.subject.clone(),
@@ -382,7 +386,8 @@ fn routes_line(routes: &[v1::HintRoute]) -> String {
     let heaviest = routes.iter().max_by_key(|route| route.bytes).map_or_else(String::new, |route| {
         format!("; {} to {} via {}", route.src, route.dst, views::via(&route.vertices))
     });
-    let what = format!("{} pairs of hosts, {installed} to install{heaviest}", routes.len());
+    let pairs = plural(routes.len() as u32, "host pair");
+    let what = format!("{pairs}, {installed} to install{heaviest}");
     format!("{:MARGIN$}{:<8} {what}", "", "routes")
 }
 

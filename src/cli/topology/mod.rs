@@ -65,12 +65,12 @@ pub fn run(command: TopologyCommand, output: Output) -> Result<(), Failure> {
 }
 
 fn check_file(file: PathBuf, output: Output) -> Result<(), Failure> {
-    let document: NetworkDocument = files::read(&file)?;
+    let (document, mut problems) = NetworkDocument::from_value(&files::read(&file)?);
     let network = Network::from_document(&document);
-    let problems = match &network {
-        Ok(network) => check(network),
-        Err(problems) => problems.clone(),
-    };
+    match &network {
+        Ok(network) => problems.extend(check(network)),
+        Err(found) => problems.extend(found.iter().cloned()),
+    }
     let row = |problem: &NetworkProblem| Problem {
         severity: problem.severity(),
         reason: problem.reason(),

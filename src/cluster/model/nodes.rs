@@ -2,7 +2,7 @@
 
 use super::super::node::{CLASSES_MAX, LABELS_MAX, LabelBits, NodeState, NodeStatics, Registration};
 use super::super::resource::Resource;
-use super::super::snapshot::{Application, Applications, Container};
+use super::super::snapshot::{Applications, Container};
 use super::fact::{Applied, ModelError, ReportedContainer};
 use crate::units::{Bytes, ClassIdx, HostName, Micros, NodeIdx, RackIdx, RackPath, Timestamp};
 use std::collections::BTreeMap;
@@ -22,7 +22,7 @@ pub(super) struct Nodes {
     pub(super) state: Vec<NodeState>,
     pub(super) occupied: Vec<Resource>,
     pub(super) containers: Vec<u32>,
-    pub(super) applications: Arc<Applications>,
+    pub(super) applications: Applications,
     /// Names that found another node, or one at all, since this was last taken.
     pub(super) renamed: Renamed,
     /// A node or a rack was added, or a node changed its rack.
@@ -202,7 +202,7 @@ impl Nodes {
         if changed.is_empty() && ended.is_empty() {
             return;
         }
-        let applications = Arc::make_mut(&mut self.applications);
+        let applications = &mut self.applications;
         for container in ended {
             let Some(application) = applications.get_mut(&container.id.attempt) else { continue };
             // Another node may have claimed the container since.
@@ -211,11 +211,11 @@ impl Nodes {
             }
             Arc::make_mut(application).containers.remove(&container.id);
             if application.containers.is_empty() {
-                applications.remove(&container.id.attempt);
+                applications.set(&container.id.attempt, None);
             }
         }
         for container in changed {
-            let application: &mut Arc<Application> = applications.entry(container.id.attempt).or_default();
+            let application = applications.get_or_default(&container.id.attempt);
             let value = Container { node, size: container.size, key: container.key };
             Arc::make_mut(application).containers.insert(container.id, value);
         }

@@ -1,10 +1,11 @@
-//! The network of the model: states and capacities change here, distances follow when a snapshot needs them.
+//! The network of the model: states and capacities change here, the topology follows when a snapshot needs it.
 
 use super::super::node::NodeStatics;
 use super::super::topology::Topology;
 use super::fact::{Applied, ModelError};
 use crate::network::Network;
 use crate::units::{BitsPerSec, LinkIdx, LinkName};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// The network and the last topology made of it.
@@ -12,8 +13,12 @@ use std::sync::Arc;
 pub(super) struct Wires {
     pub(super) network: Option<Arc<Network>>,
     topology: Arc<Topology>,
-    /// Some link gained or lost its use, or the network is another one.
-    paths_changed: bool,
+    /// The network is another one.
+    replaced: bool,
+    /// Links that gained or lost their use since the topology was made.
+    moved_links: BTreeSet<LinkIdx>,
+    /// A switch came up or went down since, with or without links.
+    switched: bool,
     /// Only states or capacities that no path depends on changed.
     touched: bool,
     /// Racks that the distances were counted for, where there is no network.
@@ -23,7 +28,8 @@ pub(super) struct Wires {
 impl Wires {
     pub(super) fn replace(&mut self, network: Option<Arc<Network>>) -> Applied {
         self.network = network;
-        self.paths_changed = true;
+        self.replaced = true;
+        self.moved_links.clear();
         Applied::NetworkChanged { links: Vec::new() }
     }
 
@@ -62,7 +68,7 @@ impl Wires {
         before.sort_unstable_by_key(|(index, ..)| *index);
         Arc::make_mut(network).set_switch(switch, up);
         // A switch without usable links is still a place that distances are counted from.
-        self.paths_changed = true;
+        self.switched = true;
         Ok(self.changed(&before))
     }
 
@@ -72,18 +78,24 @@ impl Wires {
 
     /// The topology of now; shares what did not change with the one before.
     pub(super) fn topology(&mut self, nodes: &NodeStatics, moved: bool) -> Arc<Topology> {
-        let (paths_changed, touched) = (std::mem::take(&mut self.paths_changed), std::mem::take(&mut self.touched));
+        let (replaced, switched) = (std::mem::take(&mut self.replaced), std::mem::take(&mut self.switched));
+        let (links, touched) = (std::mem::take(&mut self.moved_links), std::mem::take(&mut self.touched));
         let racks_added = self.network.is_none() && self.racks != nodes.racks.len();
         self.racks = nodes.racks.len();
         // A network too large for a table is left out of the topology, which then counts by racks.
         let left_out = self.network.is_some() && self.topology.network.is_none() && (moved || touched);
-        if paths_changed || racks_added || left_out {
+        if replaced || racks_added || left_out {
             self.topology = Arc::new(Topology::new(self.network.clone(), nodes));
-        } else if moved {
-            let distances = Arc::clone(&self.topology.distances);
-            self.topology = Arc::new(Topology::placed(self.network.clone(), distances, nodes));
+            return Arc::clone(&self.topology);
+        }
+        if let Some(network) = self.network.as_ref().filter(|_| switched || !links.is_empty()) {
+            let links: Vec<LinkIdx> = links.into_iter().collect();
+            self.topology = Arc::new(self.topology.follow(network.clone(), &links, nodes));
         } else if touched {
-            self.topology = Arc::new(Topology { network: self.network.clone(), ..Topology::clone(&self.topology) });
+            self.topology = Arc::new(self.topology.with_network(self.network.clone()));
+        }
+        if moved {
+            self.topology = Arc::new(self.topology.with_nodes(nodes));
         }
         Arc::clone(&self.topology)
     }
@@ -102,7 +114,9 @@ impl Wires {
         let mut links = Vec::new();
         for &(index, usable, capacity) in before {
             let now = network.is_usable(index);
-            self.paths_changed |= usable != now;
+            if usable != now {
+                self.moved_links.insert(index);
+            }
             if usable != now || (now && capacity != network.link_at(index).capacity) {
                 links.push(index);
             }
@@ -118,8 +132,10 @@ mod tests {
     use super::super::{Change, Model};
     use super::*;
     use crate::cluster::{LinkLoad, NodeStatics};
-    use crate::network::Tier;
+    use crate::network::build::{self, BCubeSpec, FatTreeSpec, JellyfishSpec};
+    use crate::network::{Distances, EcmpTable, EdgeIdx, LinkLoads, Path, PathTable, PathTableOptions, Tier};
     use crate::units::NodeIdx;
+    use proptest::prelude::*;
 
     /// Two racks of one host each, joined by two core switches; `b` has another name at the SDN.
     fn model() -> Model {
@@ -184,6 +200,20 @@ mod tests {
     }
 
     #[test]
+    fn a_switch_without_links_is_a_place_until_it_goes_down() {
+        let mut model = model();
+        for link in ["a-tor", "a-1", "a-2"] {
+            set(&mut model, link, Some(false), None);
+        }
+        let here = |model: &mut Model| model.publish(T).topology.distances.core_hops(EdgeIdx(0), EdgeIdx(0));
+        assert_eq!(here(&mut model), Some(0));
+        assert_eq!(switch(&mut model, "tor-a", false), Applied::Quiet, "no link lost its use");
+        assert_eq!(here(&mut model), None);
+        switch(&mut model, "tor-a", true);
+        assert_eq!(here(&mut model), Some(0));
+    }
+
+    #[test]
     fn a_capacity_changes_no_distance() {
         let mut model = model();
         let before = model.publish(T);
@@ -217,5 +247,109 @@ mod tests {
         let snapshot = model.publish(T);
         assert_eq!(hops(&snapshot.topology), hops(&Topology::new(None, &snapshot.statics)));
         assert_eq!(Topology::new(None, &NodeStatics::default()).edge, []);
+    }
+
+    fn built(kind: u8) -> Network {
+        match kind {
+            0 => build::fat_tree(&FatTreeSpec::default()),
+            1 => build::jellyfish(&JellyfishSpec { switches: 8, ports: 5, to_switches: 3, ..JellyfishSpec::default() }),
+            _ => build::bcube(&BCubeSpec::default()),
+        }
+        .unwrap()
+        .network
+    }
+
+    /// The paths of every pair of attachment switches.
+    fn all_paths(table: &PathTable) -> Vec<Vec<Path>> {
+        let pairs = table.ends().iter().flat_map(|&a| table.ends().iter().map(move |&b| (a, b)));
+        pairs.map(|(a, b)| table.paths(a, b).iter().collect()).collect()
+    }
+
+    /// Everything that a topology says, against what is built from its network alone.
+    fn assert_as_built(topology: &Topology, nodes: &NodeStatics) {
+        let network = topology.network.as_ref().unwrap();
+        let fresh = Topology::new(Some(network.clone()), nodes);
+        assert_eq!((&topology.edge, &topology.vertex), (&fresh.edge, &fresh.vertex));
+        let distances = Distances::build(network).unwrap();
+        assert_eq!(topology.distances.diameter(), distances.diameter());
+        let edges = || (0..distances.edges() as u32).map(EdgeIdx);
+        let ecmp = EcmpTable::build(network).unwrap();
+        let (mut followed, mut anew) = (LinkLoads::new(network), LinkLoads::new(network));
+        for (a, b) in edges().flat_map(|a| edges().map(move |b| (a, b))) {
+            assert_eq!(topology.distances.core_hops(a, b), distances.core_hops(a, b));
+            let bytes = f64::from(1 + a.0 + 3 * b.0);
+            let there = topology.ecmp().unwrap().spread_bytes(a, b, bytes, &mut followed);
+            assert_eq!(there, ecmp.spread_bytes(a, b, bytes, &mut anew));
+        }
+        assert!(network.links().all(|(link, _)| followed.of(link) == anew.of(link)));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(12))]
+
+        #[test]
+        fn after_any_changes_the_topology_is_what_a_new_one_would_be(
+            kind in 0_u8..3,
+            steps in prop::collection::vec(
+                (prop::collection::vec((0_u8..8, any::<prop::sample::Index>()), 1..4), any::<bool>()), 1..8),
+        ) {
+            let network = built(kind);
+            let mut model = Model::default();
+            model.apply(Change::Network(Some(Arc::new(network.clone()))), T).unwrap();
+            for (_, host) in network.vertices().filter(|(_, vertex)| vertex.is_host()).step_by(2) {
+                model.apply(Change::Register(registration(&host.name, "/r1")), T).unwrap();
+            }
+            let mut newcomers = 0;
+            for (changes, asked) in steps {
+                for (what, at) in changes {
+                    let now = model.publish(T).topology.network.clone().unwrap();
+                    let links: Vec<_> = now.links().map(|(_, link)| (link.name.clone(), link.up)).collect();
+                    let switches: Vec<_> = now.vertices().filter(|(_, vertex)| !vertex.is_host()).collect();
+                    let (link, up) = at.get(&links).clone();
+                    let (switch, vertex) = *at.get(&switches);
+                    let change = match what {
+                        0..3 => Change::Link { link, up: Some(!up), capacity: None },
+                        3 => Change::Link { link, up: None, capacity: Some(BitsPerSec(at.index(2) as u64)) },
+                        4..6 => Change::Switch { name: vertex.name.clone(), up: !now.switch_up(switch) },
+                        6 => Change::LinkRemoved(link),
+                        _ => {
+                            newcomers += 1;
+                            Change::Register(registration(&format!("host-{:04}", 2 * newcomers), "/r2"))
+                        }
+                    };
+                    model.apply(change, T).unwrap();
+                }
+                let snapshot = model.publish(T);
+                assert_as_built(&snapshot.topology, &snapshot.statics);
+                // Whoever asks only now and then gets the same.
+                if asked {
+                    let network = snapshot.topology.network.as_ref().unwrap();
+                    let anew = PathTable::build(network, &PathTableOptions::default());
+                    prop_assert_eq!(all_paths(snapshot.topology.paths().unwrap()), all_paths(&anew));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn paths_are_followed_from_the_last_version_that_somebody_asked() {
+        let mut model = Model::default();
+        model.apply(Change::Network(Some(Arc::new(built(0)))), T).unwrap();
+        let first = model.publish(T);
+        let first = first.topology.paths().unwrap();
+        let link = |up| Change::Link { link: "agg-1-1--core-1".into(), up: Some(up), capacity: None };
+        model.apply(link(false), T).unwrap();
+        model.publish(T); // nobody asks this one
+        model
+            .apply(Change::Link { link: "agg-1-2--core-3".into(), up: None, capacity: Some(BitsPerSec(5)) }, T)
+            .unwrap();
+        let (second, again) = (model.publish(T), model.publish(T));
+        let second = second.topology.paths().unwrap();
+        assert!(std::ptr::eq(second, again.topology.paths().unwrap()), "made once for a version");
+        let anew = PathTable::build(again.topology.network.as_ref().unwrap(), &PathTableOptions::default());
+        assert_eq!(all_paths(second), all_paths(&anew));
+        assert_ne!(all_paths(second), all_paths(first), "the one before stays what it was");
+        // Rows that nothing happened to are the same memory: only a table that followed has them.
+        assert!(second.shared_rows(first) > 0 && anew.shared_rows(first) == 0);
     }
 }

@@ -267,6 +267,9 @@ fn search(
         PlaceError::NeedsSource { source_name, .. } => {
             Refusal::MissingFeed { feed: source_name, message: error.to_string() }
         }
+        PlaceError::Dataflow { .. } | PlaceError::Chains { .. } => {
+            Refusal::Invalid { field: "edges".into(), message: error.to_string() }
+        }
     })?;
     Ok(hints::within(compiled, placement))
 }

@@ -123,15 +123,21 @@ impl PathTable {
     ///
     /// The network must be the one that the table was built from, or a later version of it.
     pub fn update(&mut self, network: &Network) -> TableUpdate {
-        let wiring = Wiring::of(network);
-        let ends = Ends::of(network, &wiring, &self.options.more_ends);
-        if ends != *self.ends || wiring.switches != self.wiring.switches {
-            *self = Self::of(wiring, ends, self.options.clone());
-            return TableUpdate { rebuilt: true, recomputed: self.pairs(), changed: Vec::new() };
-        }
+        let wiring = match self.wiring.follow(network) {
+            Some(wiring) => wiring,
+            None => {
+                let wiring = Wiring::of(network);
+                let ends = Ends::of(network, &wiring, &self.options.more_ends);
+                if ends != *self.ends || wiring.switches() != self.wiring.switches() {
+                    *self = Self::of(wiring, ends, self.options.clone());
+                    return TableUpdate { rebuilt: true, recomputed: self.pairs(), changed: Vec::new() };
+                }
+                wiring
+            }
+        };
         let update = match &mut self.store {
-            Store::Whole(whole) => whole.follow(&self.wiring, &wiring, &ends, &self.options),
-            Store::Lazy(lazy) => lazy.follow(&self.wiring, &wiring, &ends),
+            Store::Whole(whole) => whole.follow(&self.wiring, &wiring, &self.ends, &self.options),
+            Store::Lazy(lazy) => lazy.follow(&self.wiring, &wiring, &self.ends),
         };
         self.wiring = Arc::new(wiring);
         update
@@ -197,6 +203,15 @@ impl PathTable {
         stored + self.wiring.bytes() + self.ends.bytes()
     }
 
+    /// How many rows of paths are in the memory of another table's.
+    #[cfg(test)]
+    pub(crate) fn shared_rows(&self, other: &Self) -> usize {
+        match (&self.store, &other.store) {
+            (Store::Whole(ours), Store::Whole(theirs)) => ours.shared_rows(theirs),
+            _ => 0,
+        }
+    }
+
     fn end(&self, switch: VertexIdx) -> Option<u32> {
         let row = self.wiring.row(switch)?;
         Some(self.ends.of_row[row as usize]).filter(|&end| end != NONE)
@@ -207,7 +222,7 @@ impl Ends {
     fn of(network: &Network, wiring: &Wiring, more: &[VertexIdx]) -> Self {
         let mut of_row = vec![NONE; wiring.len()];
         let (mut rows, mut switches) = (Vec::new(), Vec::new());
-        for (row, &switch) in wiring.switches.iter().enumerate() {
+        for (row, &switch) in wiring.switches().iter().enumerate() {
             let has_hosts =
                 || network.links_of(switch).any(|(_, link)| network.vertex_at(link.other(switch)).is_host());
             if more.contains(&switch) || has_hosts() {
@@ -279,7 +294,7 @@ impl PairPaths {
             Pairs::Here(row) => (Some(*row), (&[][..], NONE, false)),
             Pairs::Row { row, owner, other, reversed } => (None, (row.bytes(*other as usize), *owner, *reversed)),
         };
-        let vertex = |row: u32| self.wiring.switches[row as usize];
+        let vertex = |row: u32| self.wiring.switches()[row as usize];
         std::iter::from_fn(move || {
             if let Some(row) = here.take() {
                 return Some(Path { vertices: vec![vertex(row)], links: Vec::new() });
@@ -310,7 +325,7 @@ impl PairPaths {
         let (mut left, mut here) = (&bytes[*read..], owner);
         let found = rows::next_path(&self.wiring, owner, &mut left, |link, to| {
             let tail = if reversed { to } else { here };
-            hops.push((LinkIdx(link), self.wiring.switches[tail as usize]));
+            hops.push((LinkIdx(link), self.wiring.switches()[tail as usize]));
             here = to;
         });
         if reversed {

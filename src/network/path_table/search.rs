@@ -111,7 +111,7 @@ impl<'a> Search<'a> {
     /// there are fewer.
     pub(super) fn find(&mut self, source: u32) -> Found {
         let mut found = Found::default();
-        let [from, to] = [source, self.target].map(|row| self.wiring.switches[row as usize]);
+        let [from, to] = [source, self.target].map(|row| self.wiring.switches()[row as usize]);
         let key = pair_key(self.seed, from, to);
         let mut length = Some(self.hops[source as usize]).filter(|&hops| hops != NONE);
         while let Some(now) = length {

@@ -53,6 +53,11 @@ impl Whole {
         self.by_link.get(link.at()).map_or(&[], |pairs| pairs)
     }
 
+    #[cfg(test)]
+    pub(super) fn shared_rows(&self, other: &Self) -> usize {
+        self.rows.iter().zip(&other.rows).filter(|(ours, theirs)| Arc::ptr_eq(ours, theirs)).count()
+    }
+
     pub(super) fn bytes(&self) -> usize {
         let rows: usize = self.rows.iter().map(|row| COUNTS + row.size()).sum();
         let index: usize = self.by_link.iter().map(|pairs| COUNTS + size_of_val(&**pairs)).sum();

@@ -2,7 +2,8 @@
 
 use crate::network::graph::{Network, Tier};
 use crate::units::{LinkIdx, VertexIdx};
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
+use std::sync::Arc;
 
 /// No row, no distance, no parent.
 pub(super) const NONE: u32 = u32::MAX;
@@ -18,19 +19,29 @@ pub(super) struct Port {
 /// port, so that a port's number never changes while links come and go. Optical switches have no row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Wiring {
-    /// By row.
-    pub(super) switches: Vec<VertexIdx>,
+    panel: Arc<Panel>,
     /// By row.
     pub(super) up: Vec<bool>,
+    /// By link; only links between rows count.
+    usable: Vec<bool>,
+    /// By row: what [`Self::is_stub`] asks.
+    stubs: Vec<Stub>,
+}
+
+/// What versions of a network share that differ in states only.
+#[derive(Debug, PartialEq, Eq)]
+struct Panel {
+    /// By row.
+    switches: Vec<VertexIdx>,
     /// By vertex.
     rows: Vec<u32>,
     /// By row, and one more: where its ports start.
     starts: Vec<u32>,
     ports: Vec<Port>,
-    /// By link; only links between rows count.
-    usable: Vec<bool>,
-    /// By row: what [`Self::is_stub`] asks.
-    stubs: Vec<Stub>,
+    /// By link: the rows that it joins.
+    joined: Vec<Option<(u32, u32)>>,
+    /// How many links were removed; their ports are here.
+    removed: usize,
 }
 
 /// Where a switch stands towards the part of the network that has more than one way.
@@ -51,39 +62,56 @@ impl Wiring {
                 switches.push(index);
             }
         }
-        let ends = |link: usize| {
+        let ends = |link| {
             let link = network.link_at(LinkIdx::new(link));
-            (rows[link.a.at()], rows[link.b.at()])
+            Some((rows[link.a.at()], rows[link.b.at()])).filter(|&(a, b)| a != NONE && b != NONE)
         };
-        let joins = |link: &usize| ends(*link).0 != NONE && ends(*link).1 != NONE;
+        let joined: Vec<_> = (0..network.link_rows()).map(ends).collect();
         let mut starts = vec![0_u32; switches.len() + 1];
-        for link in (0..network.link_rows()).filter(joins) {
-            starts[ends(link).0 as usize + 1] += 1;
-            starts[ends(link).1 as usize + 1] += 1;
+        for row in joined.iter().flatten().flat_map(|&(a, b)| [a, b]) {
+            starts[row as usize + 1] += 1;
         }
         for row in 0..switches.len() {
             starts[row + 1] += starts[row];
         }
         let mut next = starts.clone();
         let mut ports = vec![Port { to: NONE, link: NONE }; starts[switches.len()] as usize];
-        let mut usable = vec![false; network.link_rows()];
-        for link in (0..network.link_rows()).filter(joins) {
-            usable[link] = network.is_usable(LinkIdx::new(link));
-            let (a, b) = ends(link);
+        for (link, &(a, b)) in (0..).zip(&joined).filter_map(|(link, ends)| Some((link, ends.as_ref()?))) {
             for (from, to) in [(a, b), (b, a)] {
-                ports[next[from as usize] as usize] = Port { to, link: link as u32 };
+                ports[next[from as usize] as usize] = Port { to, link };
                 next[from as usize] += 1;
             }
         }
-        let up = switches.iter().map(|&switch| network.switch_up(switch)).collect();
-        let mut wiring = Self { switches, up, rows, starts, ports, usable, stubs: Vec::new() };
+        let removed = removed(network);
+        Self::in_state(Arc::new(Panel { switches, rows, starts, ports, joined, removed }), network)
+    }
+
+    /// The wiring of a later version of the network, if that differs in states only.
+    pub(super) fn follow(&self, network: &Network) -> Option<Self> {
+        let panel = &self.panel;
+        let same = panel.rows.len() == network.vertex_rows()
+            && panel.joined.len() == network.link_rows()
+            && panel.removed == removed(network);
+        same.then(|| Self::in_state(panel.clone(), network))
+    }
+
+    fn in_state(panel: Arc<Panel>, network: &Network) -> Self {
+        let links = panel.joined.iter().enumerate();
+        let usable = links.map(|(link, ends)| ends.is_some() && network.is_usable(LinkIdx::new(link))).collect();
+        let up = panel.switches.iter().map(|&switch| network.switch_up(switch)).collect();
+        let mut wiring = Self { panel, up, usable, stubs: Vec::new() };
         wiring.stubs = wiring.find_stubs();
         wiring
     }
 
+    /// By row.
+    pub(super) fn switches(&self) -> &[VertexIdx] {
+        &self.panel.switches
+    }
+
     /// Number of rows.
     pub(super) fn len(&self) -> usize {
-        self.switches.len()
+        self.panel.switches.len()
     }
 
     /// Number of links, those of hosts among them.
@@ -93,22 +121,22 @@ impl Wiring {
 
     /// The row of a packet switch.
     pub(super) fn row(&self, vertex: VertexIdx) -> Option<u32> {
-        self.rows.get(vertex.at()).copied().filter(|&row| row != NONE)
+        self.panel.rows.get(vertex.at()).copied().filter(|&row| row != NONE)
     }
 
     /// All ports of a row, usable or not.
     pub(super) fn ports(&self, row: u32) -> &[Port] {
-        &self.ports[self.start(row)..self.start(row + 1)]
+        &self.panel.ports[self.start(row)..self.start(row + 1)]
     }
 
     /// Where a row's ports start in a column by port.
     pub(super) fn start(&self, row: u32) -> usize {
-        self.starts[row as usize] as usize
+        self.panel.starts[row as usize] as usize
     }
 
     /// Rows of a column by port.
     pub(super) fn port_rows(&self) -> usize {
-        self.ports.len()
+        self.panel.ports.len()
     }
 
     /// Usable ports of a row.
@@ -127,14 +155,8 @@ impl Wiring {
     }
 
     /// Rows at the ends of all links between rows, by link.
-    pub(super) fn joined(&self) -> Vec<Option<(u32, u32)>> {
-        let mut joined = vec![None; self.links()];
-        for row in 0..self.len() as u32 {
-            for port in self.ports(row).iter().filter(|port| row < port.to) {
-                joined[port.link as usize] = Some((row, port.to));
-            }
-        }
-        joined
+    pub(super) fn joined(&self) -> &[Option<(u32, u32)>] {
+        &self.panel.joined
     }
 
     /// Hops from `row` to every row, [`NONE`] where there is no way.
@@ -173,16 +195,20 @@ impl Wiring {
 
     /// Takes away switches with one neighbour until none is left.
     fn find_stubs(&self) -> Vec<Stub> {
-        let near: Vec<BTreeSet<u32>> =
-            (0..self.len() as u32).map(|row| self.hops(row).map(|port| port.to).collect()).collect();
-        let mut left: Vec<usize> = near.iter().map(BTreeSet::len).collect();
+        let mut near = Vec::new();
+        let mut left = Vec::with_capacity(self.len());
+        for row in 0..self.len() as u32 {
+            neighbours(self, row, &mut near);
+            left.push(near.len());
+        }
         let mut stubs = vec![Stub::Not; self.len()];
         let mut leaves: Vec<usize> = (0..self.len()).filter(|&row| left[row] <= 1).collect();
         while let Some(leaf) = leaves.pop() {
             if stubs[leaf] != Stub::Not {
                 continue;
             }
-            let above = near[leaf].iter().copied().find(|&row| stubs[row as usize] == Stub::Not);
+            neighbours(self, leaf as u32, &mut near);
+            let above = near.iter().copied().find(|&row| stubs[row as usize] == Stub::Not);
             stubs[leaf] = Stub::Under(above.unwrap_or(NONE));
             if let Some(above) = above {
                 left[above as usize] -= 1;
@@ -196,12 +222,26 @@ impl Wiring {
 
     /// Bytes held.
     pub(super) fn bytes(&self) -> usize {
-        size_of_val(&*self.switches)
+        let panel = &*self.panel;
+        size_of_val(&*panel.switches)
+            + size_of_val(&*panel.rows)
+            + size_of_val(&*panel.starts)
+            + size_of_val(&*panel.ports)
+            + size_of_val(&*panel.joined)
             + size_of_val(&*self.up)
-            + size_of_val(&*self.rows)
-            + size_of_val(&*self.starts)
-            + size_of_val(&*self.ports)
             + size_of_val(&*self.usable)
             + size_of_val(&*self.stubs)
     }
+}
+
+fn removed(network: &Network) -> usize {
+    (0..network.link_rows()).filter(|&link| network.is_removed(LinkIdx::new(link))).count()
+}
+
+/// The rows at the far ends of a row's usable links, each once, in order.
+fn neighbours(wiring: &Wiring, row: u32, near: &mut Vec<u32>) {
+    near.clear();
+    near.extend(wiring.hops(row).map(|port| port.to));
+    near.sort_unstable();
+    near.dedup();
 }

@@ -264,9 +264,22 @@ impl FlowIndex {
 
     /// The row of a pair, with one user more.
     pub(in crate::policy) fn enter(&mut self, pair: NodePair) -> u32 {
-        let row = self.row(pair).unwrap_or_else(|| self.insert(pair));
+        let row = self.row_or_new(pair);
         self.pairs[row as usize].users += 1;
         row
+    }
+
+    /// The row of a pair, known before or not.
+    pub(in crate::policy) fn row_or_new(&mut self, pair: NodePair) -> u32 {
+        self.row(pair).unwrap_or_else(|| self.insert(pair))
+    }
+
+    /// Forgets a pair without users and route.
+    pub(in crate::policy) fn tidy(&mut self, row: u32) {
+        let pair = &self.pairs[row as usize];
+        if pair.users == 0 && pair.route.is_empty() {
+            self.forget(row);
+        }
     }
 
     /// One user fewer; without any a pair is forgotten with its route.
@@ -331,12 +344,6 @@ impl FlowIndex {
 
     pub(in crate::policy) fn weight_of(&self, row: u32) -> u64 {
         self.pairs[row as usize].weight
-    }
-
-    /// What a pair of tasks would get along `links` if `more` were added to each: its available bandwidth, bits/s.
-    pub(in crate::policy) fn would_get(&self, links: &[DirectedLinkIdx], more: u64) -> f64 {
-        let share = |link: &DirectedLinkIdx| self.capacity(*link) / (self.load(*link) + more).max(1) as f64;
-        links.iter().map(share).fold(f64::INFINITY, f64::min)
     }
 
     fn insert(&mut self, pair: NodePair) -> u32 {

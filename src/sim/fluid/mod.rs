@@ -51,12 +51,29 @@ struct Progress {
     /// Bits/s, each member.
     rate: f64,
     since_s: f64,
+    /// What was left at which moment and the rate from then on, before the rate changed at `since_s`.
+    before: Option<(f64, f64, f64)>,
 }
 
 impl Progress {
     fn advance(&mut self, now_s: f64) {
         self.left = (self.left - self.rate * (now_s - self.since_s)).max(0.0);
         self.since_s = now_s;
+    }
+
+    /// Goes on at another rate. Of several changes at one moment only the last counts, and none if it takes the first
+    /// back: else completions would hang, in the last bit, on the order of calls at that moment.
+    fn change_rate(&mut self, rate: f64, now_s: f64) {
+        if let Some((left, rate, since_s)) = self.before.take_if(|_| self.since_s == now_s) {
+            (self.left, self.rate, self.since_s) = (left, rate, since_s);
+        }
+        if self.since_s == now_s {
+            self.rate = rate;
+        } else if self.rate != rate {
+            self.before = Some((self.left, self.rate, self.since_s));
+            self.advance(now_s);
+            self.rate = rate;
+        }
     }
 
     fn deadline_s(&self) -> f64 {
@@ -91,7 +108,8 @@ impl FluidNetwork {
         if flow.at() >= self.progress.len() {
             self.progress.resize(flow.at() + 1, Progress::default());
         }
-        let started = Progress { left: bytes.as_f64() * BITS_PER_BYTE, rate: 0.0, since_s: self.now_s };
+        let left = bytes.as_f64() * BITS_PER_BYTE;
+        let started = Progress { left, rate: 0.0, since_s: self.now_s, before: None };
         self.progress[flow.at()] = started;
         self.deadlines.set(flow, started.deadline_s());
         self.change();
@@ -157,8 +175,7 @@ impl FluidNetwork {
         for &flow in self.rates.told() {
             let rate = self.rates.level(flow).expect("only flows that are there are told");
             let progress = &mut self.progress[flow.at()];
-            progress.advance(self.now_s);
-            progress.rate = rate;
+            progress.change_rate(rate, self.now_s);
             self.deadlines.set(flow, progress.deadline_s());
         }
     }

@@ -115,6 +115,27 @@ fn a_flow_without_bytes_ends_where_it_starts_even_on_a_dead_link() {
     assert_eq!(net.advance(3.0), [Completion { flow, at_s: 3.0 }]);
 }
 
+/// Between the two starts at 0.2 s a rate goes up, and back after the second.
+#[test]
+fn a_rate_taken_back_within_a_moment_leaves_no_trace() {
+    let flow = |links: &[u32], bytes, at| (path(links).to_vec(), bytes, at);
+    let mut flows = vec![
+        flow(&[2], 1_000_000, 0.0),
+        flow(&[5], 41_414_086, 0.0),
+        flow(&[0, 5], 10_416_667, 0.0),
+        flow(&[0], 13_958_334, 0.01),
+        flow(&[4], 48_481_245, 0.06),
+        flow(&[4, 5], 37_979_176, 0.1),
+        flow(&[4], 2_351_040, 0.2),
+        flow(&[0], 1_000_000, 0.2),
+    ];
+    let capacities = [1e9, 1e9, 8_545_866_705.580_014, 1e9, 1e9, 1e9];
+    let mut ours = ends(&capacities, &flows);
+    flows.swap(6, 7);
+    ours.swap(6, 7);
+    assert_eq!(ours, ends(&capacities, &flows));
+}
+
 fn instance() -> impl Strategy<Value = (Vec<f64>, Vec<TestFlow>)> {
     let capacity = prop_oneof![3 => Just(1e9), 1 => 1e8..1e10];
     let flow = (

@@ -26,7 +26,7 @@ const CONTAINER_MB: u64 = 1024;
 const BEAT: Duration = Duration::from_secs(2);
 /// Patience of one request.
 const ANSWER: Duration = Duration::from_secs(10);
-/// The daemon has taken in a job's routes by then.
+/// The daemon has taken in nodes, or a job's routes, by then.
 const SETTLE: Duration = Duration::from_millis(200);
 
 /// Containers by host.
@@ -80,6 +80,8 @@ impl Fabric {
         all_taken(&feed.settle().await)?;
         beat(&mut feed, &running, 1).await.map_err(Failure::work)?;
         all_taken(&feed.settle().await)?;
+        // Longer than any publish: whoever asks now finds the nodes.
+        tokio::time::sleep(SETTLE).await;
         let beats = tokio::spawn(keep_beating(feed, Arc::clone(&running)));
         let started = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let cluster_timestamp = u64::try_from(started.as_millis()).unwrap_or(1);
