@@ -175,6 +175,7 @@ impl Watcher {
             return;
         }
         self.growth = None;
+        let mut taken = true;
         for item in changes {
             match &item {
                 v1::topology_item::Item::Full(full) => tracing::info!(
@@ -186,7 +187,7 @@ impl Watcher {
                 ),
                 other => tracing::info!(change = ?other, "the network changed"),
             }
-            self.tell(item);
+            taken &= self.tell(item);
         }
         let (base, far) = match self.options.forward {
             true => forwarding::rules(&graph, &self.inventory, self.now()),
@@ -200,17 +201,21 @@ impl Watcher {
             }
             !same
         });
-        self.told = Some(graph);
+        // What was refused (islands, while links are still being found) is told as a whole the next time.
+        self.told = taken.then_some(graph);
     }
 
-    fn tell(&mut self, item: v1::topology_item::Item) {
+    /// Whether the item was taken.
+    fn tell(&mut self, item: v1::topology_item::Item) -> bool {
         self.numbers[0] += 1;
         let item = v1::TopologyItem { number: self.numbers[0], item: Some(item) };
-        if let Err(refusal) = topology::ingest(self.daemon.registries(), &mut self.topology, item) {
+        let taken = topology::ingest(self.daemon.registries(), &mut self.topology, item);
+        if let Err(refusal) = &taken {
             tracing::warn!(reason = refusal.reason.as_str(), message = %refusal.message, "the network is refused");
         }
         // Nobody waits for these; taking them keeps the stream small.
         drop(self.topology.acknowledge(self.daemon.registries(), ""));
+        taken.is_ok()
     }
 
     fn tell_load(&mut self, item: v1::link_stats_item::Item) {

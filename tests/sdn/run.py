@@ -149,7 +149,7 @@ class World:
     def links(self):
         """Links by name as hintd has them."""
         found = self.hintctl("links")
-        return {link["id"]: link for link in (found or {}).get("links", [])}
+        return {link["id"]: link for link in (found or {"links": []})["links"]}
 
 
 class Stream:
