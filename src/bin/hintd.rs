@@ -59,13 +59,13 @@ fn run(config: Config, file: PathBuf) -> anyhow::Result<()> {
 
 async fn serve(config: Config, file: PathBuf) -> anyhow::Result<()> {
     let metrics = Metrics::new();
-    let listen = config.metrics;
+    let (listen, sdn) = (config.metrics, config.sdn.clone());
     let mut options = config.options.clone();
     options.reload = Some(config.reload_hook(file.clone()));
     let running = hintd::server::start(&options, metrics.clone()).await?;
     let endpoint = match listen {
         None => None,
-        Some(address) => match endpoint(address, metrics, &running.daemon).await {
+        Some(address) => match endpoint(address, metrics.clone(), &running.daemon).await {
             Ok(endpoint) => Some(endpoint),
             Err(error) => {
                 running.shutdown().await?;
@@ -73,6 +73,12 @@ async fn serve(config: Config, file: PathBuf) -> anyhow::Result<()> {
             }
         },
     };
+    if let Some(ryu) = sdn
+        && let Err(error) = hintd::sdn::start(ryu, &running.daemon, &metrics).context("sdn.ryu.hosts_file can't be read")
+    {
+        running.shutdown().await?;
+        return Err(error);
+    }
     let changed = watch_file(&file).context("the configuration file can't be watched")?;
     let ended = until_stopped(&running.daemon, changed).await;
     running.shutdown().await?;
