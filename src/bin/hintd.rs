@@ -2,6 +2,7 @@
 
 use anyhow::Context as _;
 use clap::Parser;
+use hintd::cli::daemon::Arguments;
 use hintd::config::Config;
 use hintd::runtime::Daemon;
 use hintd::runtime::watch_file::watch_file;
@@ -13,18 +14,6 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use tokio::signal::unix::{SignalKind, signal};
-
-/// Placement hints for Hadoop YARN.
-#[derive(Debug, Parser)]
-#[command(version, after_help = "Signals: SIGHUP reloads the configuration, SIGTERM and SIGINT stop in order.")]
-struct Arguments {
-    /// The configuration file.
-    #[arg(long, value_name = "FILE", default_value = "/etc/hintd/hintd.toml")]
-    config: PathBuf,
-    /// Check the configuration, say what is wrong with it, and end.
-    #[arg(long)]
-    check: bool,
-}
 
 /// Bad usage or a bad configuration.
 const BAD_INPUT: u8 = 2;
