@@ -83,6 +83,7 @@ impl Flows {
         let topology = &at.0.topology;
         self.network.clone_from(&topology.network);
         self.vertex.clone_from(&topology.vertex);
+        self.table = None;
         self.damping = Default::default();
         self.failed.clear();
         self.planned.clear();
@@ -92,7 +93,7 @@ impl Flows {
         self.refill(at.0);
         let pairs: Vec<NodePair> = self.pairs.all.keys().copied().collect();
         // The path table is not made for nothing: whoever places first makes it, elsewhere.
-        let Some(ways) = (!pairs.is_empty()).then(|| Ways::of(at.0, at.1)).flatten() else {
+        let Some(ways) = (!pairs.is_empty()).then(|| Ways::of(at.0, at.1, &mut self.table)).flatten() else {
             for pair in pairs {
                 self.tell(pair, crate::engine::routes::Phase::Failover, cause);
             }
