@@ -94,7 +94,8 @@ impl Flows {
         self.index = None;
         self.refill(at.0);
         let pairs: Vec<NodePair> = self.pairs.all.keys().copied().collect();
-        let Some(ways) = Ways::of(at.0, at.1).filter(|_| !pairs.is_empty()) else {
+        // The path table is not made for nothing: whoever places first makes it, elsewhere.
+        let Some(ways) = (!pairs.is_empty()).then(|| Ways::of(at.0, at.1)).flatten() else {
             for pair in pairs {
                 self.tell(pair, crate::engine::routes::Phase::Failover, cause);
             }
