@@ -6,6 +6,7 @@
 
 pub mod bench;
 pub mod connect;
+pub mod daemon;
 pub mod demo;
 pub mod drain;
 pub mod failure;
@@ -18,6 +19,7 @@ pub mod place;
 pub mod policy;
 pub mod reproduce;
 pub mod request;
+pub mod shell;
 pub mod topology;
 pub mod views;
 pub mod watch;
@@ -94,6 +96,8 @@ enum Command {
     Calibrate(operate::CalibrateArgs),
     /// The papers' experiments, ours beside theirs
     Reproduce(reproduce::ReproduceArgs),
+    #[command(flatten)]
+    Shell(shell::ShellCommand),
 }
 
 /// Runs what the process was called with.
@@ -136,6 +140,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Snapshot(args) => operate::snapshot(&args, &daemon, output),
         Command::Calibrate(args) => operate::calibrate(&args, &daemon, output),
         Command::Reproduce(args) => reproduce::run(&args, output),
+        Command::Shell(command) => shell::run(&command, output),
     }
 }
 

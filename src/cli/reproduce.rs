@@ -6,6 +6,7 @@ use crate::reproduce::{self, ReproduceError, RunContext, Scale, render};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 use std::num::NonZeroUsize;
+use std::path::PathBuf;
 
 /// Which experiments, and how large.
 #[derive(Debug, Args)]
@@ -22,6 +23,12 @@ pub struct ReproduceArgs {
     /// How many seeds: 1, 2, ...
     #[arg(long, default_value_t = 5)]
     seeds: u64,
+    /// Keep the results of full scale in this folder, and generate its reproduction.md
+    #[arg(long, value_name = "DOCS")]
+    save: Option<PathBuf>,
+    /// The source's commit, kept with them
+    #[arg(long, requires = "save")]
+    commit: Option<String>,
 }
 
 /// Sample size.
@@ -70,7 +77,16 @@ pub fn run(args: &ReproduceArgs, output: Output) -> Result<(), Failure> {
     let threads = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
     let progress = |line: &str| output.progress(line);
     let context = RunContext { scale, seeds: &seeds, threads, progress: &progress };
-    let report = reproduce::run(&chosen, &context).map_err(failure)?;
+    if args.save.is_some() && scale != Scale::Full {
+        return Err(Failure::Input("--save: only results of --scale full are kept".to_owned()));
+    }
+    let mut report = reproduce::run(&chosen, &context).map_err(failure)?;
+    if let Some(docs) = &args.save {
+        let names: Vec<&str> = chosen.iter().map(|experiment| experiment.name()).collect();
+        let command = format!("hintctl reproduce {} --scale full --seeds {}", names.join(" "), args.seeds);
+        (report.command, report.commit) = (Some(command), args.commit.clone());
+        reproduce::keep(docs, &report).map_err(|error| Failure::Work(error.into()))?;
+    }
     let text = || if report.entries.is_empty() { render::list(all) } else { render::text(&report) };
     output.result(&report, text)
 }

@@ -59,6 +59,7 @@ fn read(table: toml::Spanned<DeTable<'_>>, file: &str, reader: &mut Reader<'_>) 
     engine.routes = routes::read(&mut root, reader);
     let policies = policies(&mut root, reader);
     let queues = queues(&mut root, reader);
+    let sdn = super::sdn::sdn(&mut root, reader);
     root.finish(reader);
     let settings = Settings {
         file: file.to_owned(),
@@ -72,12 +73,12 @@ fn read(table: toml::Spanned<DeTable<'_>>, file: &str, reader: &mut Reader<'_>) 
         watched_pairs: limits.watched_pairs,
     };
     let options = Options { listen, store, pool, rules, publish_every, feeds: limits.feeds, settings, reload: None };
-    Config { options, log, metrics, keys, asked: reader.asked() }
+    Config { options, log, metrics, sdn, keys, asked: reader.asked() }
 }
 
 /// Keys that only a restart puts into force.
 pub(super) fn needs_restart(key: &str) -> bool {
-    const SECTIONS: [&str; 3] = ["listen.", "log.", "store."];
+    const SECTIONS: [&str; 4] = ["listen.", "log.", "sdn.", "store."];
     const KEYS: [&str; 7] = [
         "placer.threads",
         "placer.queue",
@@ -432,7 +433,7 @@ mod tests {
             let settings = &options.settings;
             format!(
                 "{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}",
-                (options.listen.clone(), config.metrics),
+                (options.listen.clone(), config.metrics, &config.sdn),
                 config.log,
                 options.store,
                 options.pool,

@@ -7,13 +7,16 @@
 //!   lowered on the way.
 //! - Experiments are registered in one place, [`registry`].
 
+pub mod cross_layer;
 pub mod experiment;
+pub mod keep;
 pub mod registry;
 pub mod render;
 pub mod report;
 pub mod row;
 
 pub use experiment::{Experiment, Outcome, ReproduceError, RunContext, Scale, run, select};
+pub use keep::{KeepError, keep, kept};
 pub use registry::experiments;
 pub use report::{Entry, Report, ReportError, Verdict};
 pub use row::{Better, Direction, Role, Row, RowError};

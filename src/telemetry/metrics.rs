@@ -50,6 +50,11 @@ const ROUTE_REFUSED: &str = "hintd_routes_refused_total";
 const ROUTE_WATCHERS: &str = "hintd_route_watchers";
 const LINKS_DAMPED: &str = "hintd_links_damped_total";
 
+pub(super) const SDN_ASKED: &str = "hintd_sdn_requests_total";
+pub(super) const SDN_CONNECTED: &str = "hintd_sdn_connected";
+pub(super) const SDN_EVENTS: &str = "hintd_sdn_events_total";
+pub(super) const SDN_RULES: &str = "hintd_sdn_rules_total";
+
 /// What a metric is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -79,7 +84,7 @@ const fn metric(name: &'static str, kind: Kind, unit: Unit, help: &'static str) 
 }
 
 /// Every metric there is.
-pub const ALL: [Metric; 25] = [
+pub const ALL: [Metric; 29] = [
     metric(REQUEST_SECONDS, Kind::Histogram, Unit::Seconds, "Time of a placement request, by policy and stage."),
     metric(SEARCH_STEPS, Kind::Histogram, Unit::Count, "Search steps that a request used, by policy."),
     metric(PUBLISH_SECONDS, Kind::Histogram, Unit::Seconds, "Time to build and publish a snapshot."),
@@ -105,6 +110,10 @@ pub const ALL: [Metric; 25] = [
     metric(ROUTE_REFUSED, Kind::Counter, Unit::Count, "Routes that a controller could not install."),
     metric(ROUTE_WATCHERS, Kind::Gauge, Unit::Count, "Route watchers by state: current, waiting, silent."),
     metric(LINKS_DAMPED, Kind::Counter, Unit::Count, "Times that a link was avoided because it flapped."),
+    metric(SDN_ASKED, Kind::Counter, Unit::Count, "Questions to the SDN controller, by what for and result."),
+    metric(SDN_CONNECTED, Kind::Gauge, Unit::Count, "1 while the SDN controller answers, else 0."),
+    metric(SDN_EVENTS, Kind::Counter, Unit::Count, "Events of the SDN controller, by kind."),
+    metric(SDN_RULES, Kind::Counter, Unit::Count, "Entries of switches, by what became of them."),
 ];
 
 /// Policies that get a label of their own; further ones share `other`. Far above any real registry.
@@ -259,13 +268,13 @@ impl Metrics {
         policy
     }
 
-    fn counter(&self, name: &'static str, labels: &[(&'static str, &str)]) -> Counter {
+    pub(super) fn counter(&self, name: &'static str, labels: &[(&'static str, &str)]) -> Counter {
         let key = key(name, labels);
         let own = Arc::clone(lock(&self.0.counters).entry(text(name, labels)).or_default());
         Counter { own, exported: self.0.recorder.register_counter(&key, &METADATA) }
     }
 
-    fn gauge(&self, name: &'static str, labels: &[(&'static str, &str)]) -> Gauge {
+    pub(super) fn gauge(&self, name: &'static str, labels: &[(&'static str, &str)]) -> Gauge {
         self.0.recorder.register_gauge(&key(name, labels), &METADATA)
     }
 
@@ -450,13 +459,13 @@ impl QueueMetrics {
 
 /// A counter for the exporter and, beside it, for `hintctl status`.
 #[derive(Clone)]
-struct Counter {
+pub(super) struct Counter {
     own: Arc<AtomicU64>,
     exported: metrics::Counter,
 }
 
 impl Counter {
-    fn add(&self, count: u64) {
+    pub(super) fn add(&self, count: u64) {
         self.own.fetch_add(count, Ordering::Relaxed);
         self.exported.increment(count);
     }
@@ -495,6 +504,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::sdn::{Asked, RuleResult};
     use super::*;
 
     const MS: Duration = Duration::from_millis(1);

@@ -120,3 +120,31 @@ fn compute(owner: u32, wiring: &Wiring, ends: &Ends, options: &PathTableOptions)
     let packed: Vec<Packed> = packed.collect();
     Row::of(packed).marked(loose)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(bytes: usize) -> Arc<Row> {
+        Arc::new(Row::of(vec![Packed::none(); bytes]))
+    }
+
+    #[test]
+    fn what_was_not_asked_for_longest_is_dropped_first() {
+        let mut kept = Kept::default();
+        let most = 3 * row(10).size();
+        for end in [7, 8, 9] {
+            assert!(kept.touch(end).is_none());
+            kept.put(end, row(10), most);
+        }
+        assert!(kept.touch(7).is_some());
+        assert!(kept.touch(1).is_none());
+        kept.put(1, row(10), most);
+        assert_eq!(kept.rows.keys().copied().collect::<Vec<_>>(), [1, 7, 9], "8 was asked for before all others");
+        assert_eq!(kept.bytes, most);
+        kept.put(2, row(1_000), most);
+        assert_eq!(kept.rows.keys().copied().collect::<Vec<_>>(), [2], "the row asked for last is kept in any case");
+        kept.put(2, row(10), most);
+        assert_eq!(kept.bytes, row(10).size(), "a row computed by two at once counts once");
+    }
+}

@@ -368,7 +368,9 @@ proptest! {
     ) {
         let most_walks = if many { 4 } else { 1 << 14 };
         let mut network = network;
-        let mut table = PathTable::build(&network, &PathTableOptions { most_walks, ..options(k) });
+        let options = PathTableOptions { most_walks, ..options(k) };
+        let mut table = PathTable::build(&network, &options);
+        let mut lazy = PathTable::build(&network, &PathTableOptions { most_ends: 0, ..options });
         for batch in changes {
             let what: Vec<String> =
                 batch.into_iter().map(|(kind, at, other)| disturb(&mut network, kind, at, other)).collect();
@@ -376,6 +378,10 @@ proptest! {
             let update = table.update(&network);
             assert_same(&table, &network, &what.join(", "));
             let moved = pairs(&table).filter(|&(a, b)| links(&before, a, b) != links(&table, a, b));
+            lazy.update(&network);
+            for (from, to) in pairs(&table) {
+                prop_assert_eq!(links(&lazy, from, to), links(&table, from, to), "{:?}", what);
+            }
             prop_assert!(update.rebuilt || update.changed == moved.collect::<Vec<_>>(), "{:?}", what);
         }
     }

@@ -100,9 +100,7 @@ impl Whole {
             for link in after.iter().filter(|link| before.binary_search(link).is_err()) {
                 moves.entry(*link).or_default().push((pair, true));
             }
-            if packed.bytes() != row.bytes(low as usize) {
-                changed.push(ends.named(pair));
-            }
+            changed.push(ends.named(pair)); // the same paths would have had the same longest one
             of_rows.entry(high).or_default().push((low, packed));
         }
         for (high, packed) in of_rows {

@@ -224,7 +224,9 @@ impl Place for CrossLayer {
         let Some(world) = World::of(problem).filter(|_| !problem.edges.is_empty()) else {
             return self.without(problem, budget);
         };
-        let drawn = Random::default().place(problem, budget)?;
+        // A start that was cut short would be none.
+        let mut never = || false;
+        let drawn = Random::default().place(problem, &mut Budget::new(u64::MAX, &mut never))?;
         match self.search(problem, world, &drawn, budget) {
             Some(found) if world::pairs(problem, &found) <= PAIRS_MAX => Ok(found),
             _ => self.without(problem, budget),
