@@ -180,6 +180,7 @@ impl Installer {
         let number = update.number;
         let began = Instant::now();
         let view = Arc::clone(&self.view.borrow());
+        tracing::debug!(number, cause = update.cause, rules = update.rules.len(), "routes are told");
         if update.snapshot {
             self.table.forget_routes();
             self.suspects.extend(&self.connected);
@@ -298,10 +299,16 @@ impl Installer {
 
     /// A pair that is refused has no entries: half a path is none.
     fn forget(&mut self, pair: &WatchedPair, graph: &Graph) {
-        let (Some(src), Some(dst)) = (graph.address(pair.src.as_str()), graph.address(pair.dst.as_str())) else { return };
+        let (Some(src), Some(dst)) = (graph.address(pair.src.as_str()), graph.address(pair.dst.as_str())) else {
+            return;
+        };
         let matches = Match { src: Some(src), dst };
-        let all: Vec<Dpid> =
-            self.table.of_layer(Layer::Route).filter(|(_, own, _)| *own == matches).map(|(switch, ..)| switch).collect();
+        let all: Vec<Dpid> = self
+            .table
+            .of_layer(Layer::Route)
+            .filter(|(_, own, _)| *own == matches)
+            .map(|(switch, ..)| switch)
+            .collect();
         for switch in all {
             drop(self.table.drop(switch, Layer::Route, matches));
             self.suspects.insert(switch);
@@ -314,6 +321,7 @@ impl Installer {
             self.audited = Instant::now();
             self.suspects.extend(&self.connected);
         }
+        tracing::debug!(changes = self.base.len(), suspects = self.suspects.len(), "switches are looked after");
         let done = if self.base.is_empty() { self.audit_one().await } else { self.send_base().await };
         match done {
             Ok(()) => (self.failures, self.not_before) = (0, Instant::now()),
