@@ -184,8 +184,10 @@ impl Engine {
         now: Timestamp,
     ) {
         draft.routes = Vec::new();
-        let Some(proposed) = proposed.filter(|_| draft.mode == Mode::On) else { return };
+        let original = monitor::original(&request.id);
         let shares = shares(rows, request.groups.len());
+        let anew = || (original != request.id).then(|| ProposedFlows::bare(shares.clone()));
+        let Some(proposed) = proposed.or_else(anew).filter(|_| draft.mode == Mode::On) else { return };
         let same = shares == proposed.shares;
         let new = NewJob {
             decision: draft.id,
@@ -195,7 +197,6 @@ impl Engine {
             shares,
             traffic: same.then_some(proposed.traffic),
         };
-        let original = monitor::original(&request.id);
         let at = (&*self.snapshot, &self.settings.routes);
         self.flows.enter(new, &request.id, &original, &proposed.chosen, at);
         draft.routes = self.flows.hinted(draft.id, &self.snapshot);
@@ -222,7 +223,9 @@ impl Engine {
             if let Some(node) = lost {
                 self.flows.leave_node(&original, node, at);
             }
-            let Some(proposed) = ProposedFlows::new(&edges, shares, Vec::new(), self.settings.routes.pairs_max) else {
+            let most = self.settings.routes.pairs_max;
+            let bare = lost.is_some().then(|| ProposedFlows::bare(shares.clone()));
+            let Some(proposed) = bare.or_else(|| ProposedFlows::new(&edges, shares, Vec::new(), most)) else {
                 continue;
             };
             let new = NewJob {

@@ -5,10 +5,15 @@ use super::settings::RouteSettings;
 use crate::cluster::{NodePair, Snapshot};
 use crate::engine::routes::view::ends;
 use crate::network::{Network, PathTable, host_paths};
+use crate::policy::Budget;
+use crate::policy::cross_layer::{Reroute, reroute};
 use crate::policy::flow_index::FlowIndex;
 use crate::units::{DirectedLinkIdx, LinkIdx, VertexIdx};
 use std::collections::BTreeSet;
 use std::sync::Arc;
+
+/// Of ties and draws: ties are broken by pair as well, so that one seed spreads.
+const SEED: u64 = 0;
 
 /// The network of one moment, with its paths.
 #[derive(Clone, Copy)]
@@ -41,7 +46,9 @@ impl<'a> Ways<'a> {
     /// Whether links are a route of the pair that can be taken now: one after the other, over switches only, no
     /// vertex twice, all of them up.
     pub(super) fn is_route(&self, pair: NodePair, links: &[DirectedLinkIdx]) -> bool {
-        let Some((from, to)) = self.vertices(pair) else { return false };
+        let Some((from, to)) = self.vertices(pair) else {
+            return false;
+        };
         if links.iter().any(|link| link.at() / 2 >= self.network.link_rows()) || !is_whole(self.network, links) {
             return false;
         }
@@ -66,29 +73,17 @@ impl<'a> Ways<'a> {
         avoid: &BTreeSet<LinkIdx>,
         planned: bool,
     ) -> Vec<(NodePair, Links)> {
-        let mut changed = Vec::new();
-        for &pair in pairs {
-            let now: Links = index.route(pair).map_or_else(|| Arc::from([]), Arc::from);
-            if is_whole(self.network, &now) && !planned {
-                continue;
-            }
-            let Some((from, to)) = self.vertices(pair) else { continue };
-            let (weight, before) = (index.weight(pair), index.utility());
-            index.set_route(pair, None);
-            let rated = host_paths(self.network, self.paths, from, to).map(|path| {
-                let avoided = path.iter().any(|link| avoid.contains(&LinkIdx(link.0 / 2)));
-                let share = |link: &DirectedLinkIdx| index.capacity(*link) / (index.load(*link) + weight) as f64;
-                (avoided, path.len(), path.iter().map(share).fold(f64::INFINITY, f64::min), path)
-            });
-            let best = rated.min_by(|a, b| (a.0, a.1).cmp(&(b.0, b.1)).then(b.2.total_cmp(&a.2)));
-            let route: Links = best.map_or_else(|| Arc::from([]), |(.., path)| Arc::from(&*path));
-            index.set_route(pair, Some(&route));
-            if planned && index.utility() <= before {
-                index.set_route(pair, Some(&now));
-            } else if route != now {
-                changed.push((pair, route));
-            }
-        }
-        changed
+        let what = Reroute {
+            network: self.network,
+            paths: self.paths,
+            topology: &self.snapshot.topology,
+            pairs,
+            avoid,
+            seed: SEED,
+            planned,
+        };
+        let mut never = || false;
+        let changed = reroute(index, &what, &mut Budget::new(self.settings.steps, &mut never));
+        changed.into_iter().map(|(pair, route)| (pair, route.unwrap_or_else(|| Arc::from([])))).collect()
     }
 }

@@ -8,6 +8,7 @@ use super::{Flows, names};
 use crate::cluster::{NodePair, Snapshot};
 use crate::engine::effects::Counter;
 use crate::engine::routes::Cause;
+use crate::network::Network;
 use crate::network::maxmin::directions;
 use crate::policy::flow_index::FlowIndex;
 use crate::units::{DirectedLinkIdx, LinkIdx, Timestamp};
@@ -23,8 +24,12 @@ impl Flows {
         at: (&Snapshot, &RouteSettings),
         now: Timestamp,
     ) {
-        let (Some(network), Some(index)) = (&at.0.topology.network, &mut self.index) else { return };
-        self.network = Some(Arc::clone(network));
+        let Some(network) = at.0.topology.network.as_ref().filter(|_| self.index.is_some()) else { return };
+        let before = self.network.replace(Arc::clone(network));
+        if before.is_some_and(|before| links.iter().any(|&link| hosts_rate_changed(&before, network, link))) {
+            self.refill(at.0);
+        }
+        let Some(index) = &mut self.index else { return };
         let (mut lost, mut back, mut other) = (Vec::new(), Vec::new(), Vec::new());
         index.hold();
         for &link in links {
@@ -86,17 +91,11 @@ impl Flows {
         self.planned.clear();
         self.pairs.forget_network();
         self.changed = true;
-        self.index = topology.network.as_deref().map(|network| {
-            let mut index = FlowIndex::new(network, topology);
-            index.hold();
-            for job in self.jobs.values_mut() {
-                job.slot = Some(index.add_job(&job.traffic));
-            }
-            index.settle();
-            index
-        });
+        self.index = None;
+        self.refill(at.0);
         let pairs: Vec<NodePair> = self.pairs.all.keys().copied().collect();
-        let Some(ways) = Ways::of(at.0, at.1).filter(|_| !pairs.is_empty()) else {
+        // The path table is not made for nothing: whoever places first makes it, elsewhere.
+        let Some(ways) = (!pairs.is_empty()).then(|| Ways::of(at.0, at.1)).flatten() else {
             for pair in pairs {
                 self.tell(pair, crate::engine::routes::Phase::Failover, cause);
             }
@@ -119,10 +118,35 @@ impl Flows {
         self.remembered.retain(|pair, _| cut.contains(pair));
     }
 
+    /// Makes the index anew, of jobs and routes. Capacities are left to whoever follows them, where it had them.
+    fn refill(&mut self, snapshot: &Snapshot) {
+        let Some(network) = snapshot.topology.network.as_deref() else {
+            self.jobs.values_mut().for_each(|job| job.slot = None);
+            return;
+        };
+        let mut index = FlowIndex::new(network, &snapshot.topology);
+        index.hold();
+        for job in self.jobs.values_mut() {
+            job.slot = Some(index.add_job(&job.traffic));
+        }
+        for (pair, talking) in self.pairs.all.iter().filter(|(_, talking)| !talking.route.is_empty()) {
+            index.set_route(*pair, Some(&talking.route));
+        }
+        if let Some(old) = &self.index {
+            for direction in (0..2 * network.link_rows()).map(DirectedLinkIdx::new) {
+                index.set_capacity(direction, old.capacity(direction));
+            }
+        }
+        index.settle();
+        self.index = Some(index);
+    }
+
     /// Gives a pair the route that it had under the same names, if it can be taken.
     fn resume(&mut self, pair: NodePair, ways: &Ways<'_>) -> bool {
         let known = self.remembered.get(&pair).and_then(|names| names::links(ways, pair, names));
-        let Some(route) = known.filter(|route| ways.is_route(pair, route)) else { return false };
+        let Some(route) = known.filter(|route| ways.is_route(pair, route)) else {
+            return false;
+        };
         if let Some(index) = &mut self.index {
             index.set_route(pair, Some(&route));
         }
@@ -161,7 +185,9 @@ impl Flows {
         let published: BTreeMap<NodePair, (u64, u64)> =
             self.pairs.published.iter().map(|(pair, route)| (*pair, (route.task_pairs, route.bytes.0))).collect();
         assert_eq!(carried, published, "pairs carry what jobs send");
-        let Some(network) = at.0.topology.network.as_deref() else { return };
+        let Some(network) = at.0.topology.network.as_deref() else {
+            return;
+        };
         let mut rules: BTreeMap<usize, u32> = BTreeMap::new();
         for (pair, talking) in &self.pairs.all {
             let known = &self.pairs.published.get(pair).unwrap().links;
@@ -184,6 +210,13 @@ impl Flows {
         let least = anew.utility().abs().max(1.0) * 1e-9;
         assert!((anew.utility() - utility).abs() <= least, "{utility} is kept, {} is reckoned anew", anew.utility());
     }
+}
+
+/// Whether a host may send and receive at another rate than before: the index has that from its making.
+fn hosts_rate_changed(before: &Network, now: &Network, link: LinkIdx) -> bool {
+    let known = now.link_at(link);
+    let hosts = [known.a, known.b].into_iter().any(|end| now.vertex_at(end).is_host());
+    hosts && (before.link_at(link).capacity != known.capacity || before.is_removed(link) != now.is_removed(link))
 }
 
 fn pairs_on(index: &FlowIndex, link: DirectedLinkIdx) -> Vec<NodePair> {

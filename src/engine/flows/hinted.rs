@@ -28,6 +28,11 @@ pub(crate) struct ProposedFlows {
 }
 
 impl ProposedFlows {
+    /// Tasks of which nothing else is known: those placed anew, whose edges are their job's.
+    pub(crate) fn bare(shares: Vec<Vec<Share>>) -> Self {
+        Self { edges: Arc::from([]), shares, traffic: Default::default(), chosen: Vec::new() }
+    }
+
     /// `None`: nobody said who talks to whom, it has no beginning or no end, nothing is placed, or it is more than
     /// `most_pairs`.
     pub(crate) fn new(

@@ -24,12 +24,12 @@ impl Flows {
         chosen: &[ChosenRoute],
         (snapshot, settings): (&Snapshot, &RouteSettings),
     ) {
-        if new.edges.is_empty() {
-            return;
-        }
         let cause = Cause::new("placed", new.decision.to_string());
         if let Some(&host) = self.by_request.get(original).filter(|_| request != original) {
             self.join(host, &new, chosen, &cause, (snapshot, settings));
+            return;
+        }
+        if new.edges.is_empty() {
             return;
         }
         if job::most_pairs(&new.edges, &new.shares) > settings.pairs_max {
