@@ -384,7 +384,10 @@ impl Writer {
         let began = Instant::now();
         self.moved = false;
         self.published = began;
-        let Some(next) = self.engine.publish(self.clock.now()) else { return };
+        let next = self.engine.publish(self.clock.now());
+        // Settling moves routes: who installs them is told now, not with the next tick.
+        self.effects(None, Box::new(|_| ()));
+        let Some(next) = next else { return };
         let version = next.snapshot.version.0;
         self.shared.registries.observe(&next.snapshot);
         let old = self.shared.generation.swap(next);

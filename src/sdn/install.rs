@@ -180,6 +180,7 @@ impl Installer {
         let number = update.number;
         let began = Instant::now();
         let view = Arc::clone(&self.view.borrow());
+        tracing::debug!(number, cause = update.cause, rules = update.rules.len(), "routes are told");
         if update.snapshot {
             self.table.forget_routes();
             self.suspects.extend(&self.connected);
@@ -320,6 +321,7 @@ impl Installer {
             self.audited = Instant::now();
             self.suspects.extend(&self.connected);
         }
+        tracing::debug!(changes = self.base.len(), suspects = self.suspects.len(), "switches are looked after");
         let done = if self.base.is_empty() { self.audit_one().await } else { self.send_base().await };
         match done {
             Ok(()) => (self.failures, self.not_before) = (0, Instant::now()),

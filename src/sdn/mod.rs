@@ -24,6 +24,8 @@ pub mod names;
 pub mod options;
 pub mod ryu;
 pub mod table;
+#[cfg(test)]
+mod testing;
 mod watch;
 
 pub use options::RyuOptions;

@@ -533,6 +533,11 @@ mod tests {
         store.written(MS, 3, 6);
         store.failed(MS);
         store.healthy(true);
+        let sdn = metrics.sdn();
+        sdn.asked(Asked::Topology, Some("late"));
+        sdn.connected(false);
+        sdn.event("link_delete");
+        sdn.rules(RuleResult::Added, 3);
         let routes = metrics.routes();
         routes.routes(RouteKind::Cut, 2);
         routes.watchers(WatcherKind::Silent, 1);

@@ -36,7 +36,7 @@ grpc = "127.0.0.1:8470"
 metrics = "127.0.0.1:9470"
 admin_socket = "{folder}/admin.sock"
 [log]
-level = "info"
+level = "info,hintd::sdn=debug"
 [store]
 path = "{folder}/journal.redb"
 [leases]
