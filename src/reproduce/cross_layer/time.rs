@@ -71,8 +71,8 @@ impl Experiment for DecisionTime {
 
     fn expected_s(&self, scale: Scale) -> u64 {
         match scale {
-            Scale::Quick => 20,
-            Scale::Full => 90,
+            Scale::Quick => 10,
+            Scale::Full => 15,
         }
     }
 
@@ -154,7 +154,7 @@ fn measure(shape: Shape, sizes: [usize; 2], seed: u64) -> Result<[Measured; 2], 
         let theirs = nested(&problem, &NestedParams::default(), &mut |_| true);
         let nested_s = began.elapsed().as_secs_f64();
         let theirs = theirs.ok_or("the nested form found no place")?;
-        Ok(Measured { seconds, nested_s, utility: own(&ours) / own(&theirs) })
+        Ok(Measured { seconds, nested_s, utility: own(&ours) / own(&theirs).max(1.0) })
     });
     let [storm, hadoop] = both;
     Ok([storm?, hadoop?])
@@ -194,4 +194,29 @@ fn decision(kind: Kind, (sample, flows): &Busy, seed: u64) -> Result<f64, Box<dy
 fn own(placement: &Placement) -> f64 {
     let found = placement.parts.iter().find(|(name, _)| name == "job_utility_bits_per_s");
     found.map_or(0.0, |(_, value)| *value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reproduce::row::Role;
+
+    #[test]
+    fn ratios_decide_and_seconds_stand_beside() {
+        let measured = [Measured { seconds: [0.001, 0.002], nested_s: 0.5, utility: 1.25 }];
+        let rows = of(Kind::Storm, Shape::Jellyfish, Scale::Full, &measured).unwrap();
+        let deciding: Vec<f64> = rows.iter().filter(|row| row.role == Role::Figure).map(|row| row.our_value).collect();
+        assert_eq!(deciding, [2.0, 0.004, 1.25]);
+        assert!((rows[0].paper_value - 0.74 / 0.28).abs() < 1e-12 && rows.iter().all(|row| row.reached));
+        let slow = [Measured { seconds: [0.001, 0.6], nested_s: 0.5, utility: 0.9 }];
+        let rows = of(Kind::Storm, Shape::Jellyfish, Scale::Full, &slow).unwrap();
+        assert_eq!(rows.iter().map(|row| row.reached).collect::<Vec<_>>(), [false, false, false, true, true]);
+    }
+
+    #[test]
+    fn the_clusters_have_the_papers_hosts() {
+        for (shape, hosts) in Shape::ALL.into_iter().flat_map(|shape| [(shape, 60), (shape, 200)]) {
+            assert_eq!(shape.network(hosts, 3).unwrap().network.hosts(), hosts, "{}", shape.name());
+        }
+    }
 }
