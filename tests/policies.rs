@@ -115,19 +115,19 @@ fn every_policy_gives_the_same_bytes_for_the_same_seed_and_steps() {
 }
 
 #[test]
-fn cross_layer_gives_more_utility_than_any_other_on_nearly_all_of_60_clusters() {
+fn cross_layer_gives_more_utility_than_any_other_on_nearly_all_of_30_clusters() {
     let policies: Vec<_> = POLICIES.iter().map(|name| registry::with_defaults(name).unwrap()).collect();
     let cross_layer = policies[4].as_place().unwrap();
     let mut most = 0;
-    for seed in 0..60 {
+    for seed in 0..30 {
         let sample = seeded(seed);
         let problem = request(&sample, seed);
         let placements = policies.iter().map(|policy| place(&**policy, &problem));
         let of: Vec<f64> = placements.map(|placed| cross_layer.objective(&problem, &placed).unwrap().value).collect();
         most += u32::from(of[..4].iter().all(|other| of[4] <= other * (1.0 + 1e-9)));
     }
-    println!("cross_layer's objective is the lowest on {most} of 60");
-    assert!(most >= 57, "{most} of 60");
+    println!("cross_layer's objective is the lowest on {most} of 30");
+    assert!(most >= 29, "{most} of 30");
 }
 
 #[test]

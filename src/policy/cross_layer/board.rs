@@ -128,38 +128,38 @@ impl<'g, 'a> Board<'g, 'a> {
 
     /// Whether one more container of the group may go to a slot.
     pub(super) fn fits(&self, group: usize, slot: u32) -> bool {
-        let (ground, bounds) = (self.ground, &self.ground.problem.groups[group]);
-        let rack = ground.slots[slot as usize].rack as usize;
+        self.admits(Step { group, from: None, to: Some(slot) })
+    }
+
+    /// Whether a container may go where a step to another slot leads.
+    pub(super) fn admits(&self, step: Step) -> bool {
+        let (ground, group) = (self.ground, step.group);
+        let (Some(slot), bounds) = (step.to, &ground.problem.groups[group]) else { return true };
+        let rack = |slot: u32| ground.slots[slot as usize].rack;
+        let leaves = u32::from(step.from.is_some_and(|from| rack(from) == rack(slot)));
         ground.allowed(group, slot)
             && self.count(group, slot) < bounds.max_per_node
-            && self.in_rack[group * ground.racks + rack] < bounds.max_per_rack
+            && self.in_rack[group * ground.racks + rack(slot) as usize] - leaves < bounds.max_per_rack
             && ground.fits(&self.taken[slot as usize], &bounds.size, slot)
     }
 
-    /// Whether steps can be made one after the other.
+    /// Whether steps can be made together: all leave before any arrives.
     pub(super) fn allows(&mut self, steps: &[Step]) -> bool {
-        let mut made = 0;
-        let allowed = steps.iter().all(|step| {
+        for step in steps {
             self.put(step.group, step.from, -1);
-            made += 1;
-            true
-        }) && steps.iter().all(|step| {
-            step.to.is_none_or(|to| {
-                self.fits(step.group, to) && {
-                    self.put(step.group, Some(to), 1);
-                    made += 1;
-                    true
-                }
-            })
-        });
-        for at in (0..made).rev() {
-            if at < steps.len() {
-                self.put(steps[at].group, steps[at].from, 1);
-            } else {
-                self.put(steps[at - steps.len()].group, steps[at - steps.len()].to, -1);
-            }
         }
-        allowed
+        let mut arrived = 0;
+        while arrived < steps.len() && steps[arrived].to.is_none_or(|to| self.fits(steps[arrived].group, to)) {
+            self.put(steps[arrived].group, steps[arrived].to, 1);
+            arrived += 1;
+        }
+        for step in &steps[..arrived] {
+            self.put(step.group, step.to, -1);
+        }
+        for step in steps {
+            self.put(step.group, step.from, 1);
+        }
+        arrived == steps.len()
     }
 
     /// Takes room for a step that is made later.
