@@ -1,20 +1,23 @@
 //! Placement and routing decisions of `cross_layer` beside the paper's nested form, on the same jobs in the same run.
 //!
 //! `cargo bench --bench cross_layer`: networks of 1,000 hosts; with `-- 10000` of 10,000 as well; with `-- modes` the
-//! run modes beside each other. Prints, for each network: our median and 99th percentile, the nested form's median, how
+//! run modes beside each other, with `-- reroute` new routes for 100 of 10,000 pairs, with `-- quality` parameters. Prints, for each network: our median and 99th percentile, the nested form's median, how
 //! many times faster, utility ours ÷ nested, and the time that ours took to the nested form's final utility.
 
 #![allow(clippy::print_stdout)] // a table for the person who runs it
 
-use hintd::cluster::{Flow, JobFlows, NodePair, PairRoute, Resource, RunningFlows};
+use hintd::cluster::{Flow, JobFlows, NodePair, PairRoute, Resource, RunningFlows, Topology};
+use hintd::network::Link;
 use hintd::network::build::{BuiltNetwork, FatTreeSpec, JellyfishSpec, fat_tree, jellyfish};
+use hintd::network::maxmin::directions;
 use hintd::policy::cross_layer::nested::{NestedParams, nested};
 use hintd::policy::cross_layer::sample::{Job, drawn_hadoop_job, storm_job};
-use hintd::policy::cross_layer::{CrossLayer, CrossLayerParams, RunMode};
+use hintd::policy::cross_layer::{CrossLayer, CrossLayerParams, Reroute, RunMode, reroute};
 use hintd::policy::problem::PlaceProblem;
 use hintd::policy::sample::{Sample, cluster};
-use hintd::policy::{Budget, Place, Placement, traffic};
-use hintd::units::{ApplicationId, AttemptId, BitsPerSec, Bytes, DecisionId};
+use hintd::policy::{Budget, FlowIndex, Place, Placement, traffic};
+use hintd::units::{ApplicationId, AttemptId, BitsPerSec, Bytes, DecisionId, LinkIdx};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -163,6 +166,108 @@ fn modes(name: &str, sample: &Sample, flows: &RunningFlows, kind: &str, job: fn(
     println!();
 }
 
+/// Our answer by parameters, beside that of many more steps: what the defaults were chosen by.
+fn quality(name: &str, sample: &Sample, flows: &RunningFlows, kind: &str, job: fn(u64) -> Job) {
+    const JOBS: u64 = 30;
+    let d = CrossLayerParams::default;
+    let (work_max, routing_steps) = (d().work_max * 50, 2_000);
+    let long = CrossLayerParams {
+        steps_per_container: 1_000,
+        steps_max: 10_000,
+        work_max,
+        routing_steps,
+        restarts: 10,
+        ..d()
+    };
+    let of = |params: &CrossLayerParams, seed| {
+        let problem = problem(sample, &job(seed), flows, seed);
+        let (ms, placement) = milliseconds(|| place(&CrossLayer::new(params.clone()), &problem));
+        (ms, part(&placement, "utility_bits_per_s") - flows_utility(&problem))
+    };
+    let best: Vec<f64> = (0..JOBS).map(|seed| of(&long, seed).1).collect();
+    for (steps, restarts, temperature, shortlist, routing_steps) in [
+        (150, 5, 0.03, 32, 100),
+        (150, 5, 0.1, 32, 100),
+        (150, 5, 0.03, 64, 100),
+        (150, 5, 0.03, 32, 0),
+        (300, 5, 0.03, 32, 100),
+        (600, 5, 0.03, 32, 100),
+    ] {
+        let (steps_max, initial_temperature) = (steps, temperature);
+        let params = CrossLayerParams {
+            steps_per_container: steps,
+            steps_max,
+            restarts,
+            initial_temperature,
+            shortlist,
+            routing_steps,
+            ..d()
+        };
+        let (mut times, mut shares): (Vec<f64>, Vec<f64>) =
+            (0..JOBS).map(|seed| of(&params, seed)).zip(&best).map(|((ms, found), best)| (ms, found / best)).unzip();
+        let mean = shares.iter().sum::<f64>() / shares.len() as f64;
+        let (median, ms, slow) = (quantile(&mut shares, 0.5), quantile(&mut times, 0.5), quantile(&mut times, 0.95));
+        println!(
+            "{name:>9} {kind:>6} steps {steps} restarts {restarts} temperature {temperature} nodes {shortlist} routes {routing_steps}: mean {mean:.3}, median {median:.3}, {ms:.2} and {slow:.2} ms"
+        );
+    }
+}
+
+fn flows_utility(problem: &PlaceProblem<'_>) -> f64 {
+    let topology = &*problem.snapshot.topology;
+    let network = topology.network.as_deref().expect("a network");
+    FlowIndex::of(network, topology, problem.running.expect("running flows")).utility()
+}
+
+/// New routes for the pairs on failed links, of some 10,000 pairs that talk.
+fn rerouting(name: &str, sample: &Sample) {
+    let flows = running(sample, 440);
+    let topology = &*sample.snapshot.topology;
+    let network = topology.network.as_deref().expect("a network");
+    let index = FlowIndex::of(network, topology, &flows);
+    let between = |link: &Link| !network.vertex_at(link.a).is_host() && !network.vertex_at(link.b).is_host();
+    let inner: Vec<LinkIdx> = network.links().filter(|(_, link)| between(link)).map(|(at, _)| at).collect();
+    let (mut times, mut sizes, mut lost, mut won) = (vec![], vec![], vec![], vec![]);
+    for round in 0..20 {
+        let (mut hit, mut failed) = (BTreeSet::new(), Vec::new());
+        for at in 0.. {
+            let link = inner[(round * 97 + at * 31) % inner.len()];
+            hit.extend(directions(link).into_iter().flat_map(|way| index.pairs_on(way).collect::<Vec<_>>()));
+            failed.push(link);
+            if hit.len() >= 100 {
+                break;
+            }
+        }
+        let mut after = network.clone();
+        for &link in &failed {
+            after.set_link(link, Some(false), None);
+        }
+        let after = Topology::new(Some(Arc::new(after)), &sample.snapshot.statics);
+        let pairs: Vec<NodePair> = hit.into_iter().take(100).collect();
+        let (network, paths) = (after.network.as_deref().expect("a network"), after.paths().expect("a network"));
+        let mut index = index.clone();
+        let whole = index.utility();
+        failed.iter().flat_map(|&link| directions(link)).for_each(|way| index.set_capacity(way, 0.0));
+        lost.push(index.utility() / whole);
+        let avoid = BTreeSet::new();
+        let what = Reroute { network, paths, topology: &after, pairs: &pairs, avoid: &avoid, seed: 1, planned: false };
+        let mut never = || false;
+        let (ms, changed) = milliseconds(|| reroute(&mut index, &what, &mut Budget::new(2_000, &mut never)));
+        times.push(ms);
+        sizes.push(changed.len() as f64);
+        won.push(index.utility() / whole);
+    }
+    println!(
+        "{name:>9} {} pairs: {} rerouted in {:.2} ms median, {:.2} ms most; utility {:.4} before, {:.4} after",
+        flows.routes.len(),
+        quantile(&mut sizes, 0.5),
+        quantile(&mut times, 0.5),
+        quantile(&mut times, 1.0),
+        quantile(&mut lost, 0.5),
+        quantile(&mut won, 0.5),
+    );
+}
+
 fn main() {
     let asked = |word: &str| std::env::args().any(|arg| arg == word);
     for large in [false, true] {
@@ -174,9 +279,15 @@ fn main() {
             sample.occupy(UNIT, 4, 1);
             let (built_ms, _) = milliseconds(|| sample.snapshot.topology.paths().is_some());
             println!("{name}: path table in {built_ms:.0} ms");
+            if asked("reroute") {
+                rerouting(name, &sample);
+                continue;
+            }
             let flows = running(&sample, RUNNING);
             for (kind, job) in [("storm", storm_job as fn(u64) -> Job), ("hadoop", drawn_hadoop_job)] {
-                if asked("modes") {
+                if asked("quality") {
+                    quality(name, &sample, &flows, kind, job);
+                } else if asked("modes") {
                     modes(name, &sample, &flows, kind, job);
                 } else {
                     decisions(name, &sample, &flows, kind, job, !large);

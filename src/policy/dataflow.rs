@@ -87,6 +87,16 @@ pub fn traffic(edges: &[EdgeProblem], groups: &[Vec<Share>]) -> Result<Traffic, 
     Ok(Traffic { flows, inlets, sinks })
 }
 
+/// The flows of placed tasks, whatever sources and sinks there are.
+pub(crate) fn flows_of(edges: &[EdgeProblem], groups: &[Vec<Share>]) -> Vec<Flow> {
+    let mut graph = Graph::of(groups);
+    let mut talks = Vec::new();
+    for edge in edges {
+        graph.join(edge, groups, &mut talks);
+    }
+    flows(&graph, &talks)
+}
+
 /// Nodes of task i and of task i modulo the other's count, where both groups have tasks.
 pub(crate) fn one_to_one(from: &[Share], to: &[Share]) -> Vec<(NodeIdx, NodeIdx)> {
     let tasks = |shares: &[Share]| -> Vec<NodeIdx> {

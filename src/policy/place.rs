@@ -39,7 +39,7 @@ pub struct Objective {
 pub struct Placement {
     /// By group, in the problem's order; within a group in the order in which tasks get them.
     pub groups: Vec<Vec<Share>>,
-    /// Routes chosen for pairs of nodes that will talk, by pair; a pair that is not named gets what the engine chooses.
+    /// Routes chosen for pairs of nodes that will talk, ascending by pair; a pair that is not named gets what the engine chooses.
     pub routes: Vec<ChosenRoute>,
     /// The policy's own objective; lower is better.
     pub objective: f64,

@@ -7,12 +7,14 @@
 //!   each such replica by the containers there; any other from all its replicas by all containers.
 //! - All-to-all edges carry equal bytes between all pairs of sender and receiver (of different containers within
 //!   one group); one-to-one edges carry equal bytes from task i to task i modulo the other group's count.
-//! - Traffic takes all shortest paths in equal parts.
+//! - Traffic takes all shortest paths in equal parts; that of edges between nodes that a running job or the placement
+//!   gives a route takes that route.
 //!
 //! Costs are sums over racks, switches and nodes used, never over pairs of containers.
 
 mod flows;
 
+use super::dataflow;
 use super::load::load;
 use super::place::Placement;
 use super::problem::PlaceProblem;
@@ -137,15 +139,7 @@ fn all_to_all_within<K: Ord>(from: &BTreeMap<K, u32>, to: &BTreeMap<K, u32>, one
 
 /// Nodes of task i and of task i modulo the other's count.
 fn one_to_one(placement: &Placement, from: usize, to: usize) -> Vec<(NodeIdx, NodeIdx)> {
-    let tasks = |group: usize| -> Vec<NodeIdx> {
-        let shares = placement.groups[group].iter();
-        shares.flat_map(|share| std::iter::repeat_n(share.node, share.count as usize)).collect()
-    };
-    let (from, to) = (tasks(from), tasks(to));
-    if from.is_empty() || to.is_empty() {
-        return Vec::new();
-    }
-    (0..from.len().max(to.len())).map(|task| (from[task % from.len()], to[task % to.len()])).collect()
+    dataflow::one_to_one(&placement.groups[from], &placement.groups[to])
 }
 
 fn core_hops(problem: &PlaceProblem<'_>, placement: &Placement) -> Option<f64> {

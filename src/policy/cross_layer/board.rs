@@ -52,6 +52,8 @@ pub(super) struct Board<'g, 'a> {
     /// By one-to-one edge: slots of task i and of its partner.
     each: Vec<Vec<(u32, u32)>>,
     undo: Undo,
+    /// Task pairs of the new job × links they pass.
+    burden: u64,
     /// What tasks get that wait for roots, by group and place in `used`.
     rates: Vec<Vec<f64>>,
     /// Pairs looked at since the beginning: what the work is measured by.
@@ -77,12 +79,15 @@ struct Undo {
     /// Talks with the weight and route they had.
     talks: Vec<(u32, u32, Links)>,
     each: Vec<(usize, Vec<(u32, u32)>)>,
+    burden: u64,
 }
 
 /// A state to come back to.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct State {
     pub(super) utility: f64,
+    /// Task pairs × links of the new job: of two states with the same utility the one that leaves more to others.
+    pub(super) burden: u64,
     pub(super) placed: u64,
     /// By group and slot.
     count: Vec<u32>,
@@ -106,6 +111,7 @@ impl<'g, 'a> Board<'g, 'a> {
             talks: Vec::new(),
             each: vec![Vec::new(); ground.edges.len()],
             undo: Undo::default(),
+            burden: 0,
             rates: vec![Vec::new(); groups],
             work: 0,
         }
@@ -122,38 +128,38 @@ impl<'g, 'a> Board<'g, 'a> {
 
     /// Whether one more container of the group may go to a slot.
     pub(super) fn fits(&self, group: usize, slot: u32) -> bool {
-        let (ground, bounds) = (self.ground, &self.ground.problem.groups[group]);
-        let rack = ground.slots[slot as usize].rack as usize;
+        self.admits(Step { group, from: None, to: Some(slot) })
+    }
+
+    /// Whether a container may go where a step to another slot leads.
+    pub(super) fn admits(&self, step: Step) -> bool {
+        let (ground, group) = (self.ground, step.group);
+        let (Some(slot), bounds) = (step.to, &ground.problem.groups[group]) else { return true };
+        let rack = |slot: u32| ground.slots[slot as usize].rack;
+        let leaves = u32::from(step.from.is_some_and(|from| rack(from) == rack(slot)));
         ground.allowed(group, slot)
             && self.count(group, slot) < bounds.max_per_node
-            && self.in_rack[group * ground.racks + rack] < bounds.max_per_rack
+            && self.in_rack[group * ground.racks + rack(slot) as usize] - leaves < bounds.max_per_rack
             && ground.fits(&self.taken[slot as usize], &bounds.size, slot)
     }
 
-    /// Whether steps can be made one after the other.
+    /// Whether steps can be made together: all leave before any arrives.
     pub(super) fn allows(&mut self, steps: &[Step]) -> bool {
-        let mut made = 0;
-        let allowed = steps.iter().all(|step| {
+        for step in steps {
             self.put(step.group, step.from, -1);
-            made += 1;
-            true
-        }) && steps.iter().all(|step| {
-            step.to.is_none_or(|to| {
-                self.fits(step.group, to) && {
-                    self.put(step.group, Some(to), 1);
-                    made += 1;
-                    true
-                }
-            })
-        });
-        for at in (0..made).rev() {
-            if at < steps.len() {
-                self.put(steps[at].group, steps[at].from, 1);
-            } else {
-                self.put(steps[at - steps.len()].group, steps[at - steps.len()].to, -1);
-            }
         }
-        allowed
+        let mut arrived = 0;
+        while arrived < steps.len() && steps[arrived].to.is_none_or(|to| self.fits(steps[arrived].group, to)) {
+            self.put(steps[arrived].group, steps[arrived].to, 1);
+            arrived += 1;
+        }
+        for step in &steps[..arrived] {
+            self.put(step.group, step.to, -1);
+        }
+        for step in steps {
+            self.put(step.group, step.from, 1);
+        }
+        arrived == steps.len()
     }
 
     /// Takes room for a step that is made later.
@@ -172,6 +178,7 @@ impl<'g, 'a> Board<'g, 'a> {
         self.undo.each.clear();
         self.undo.steps.clear();
         self.undo.steps.extend_from_slice(steps);
+        self.undo.burden = self.burden;
         for step in steps {
             self.change(step.group, step.from, -1);
             self.change(step.group, step.to, 1);
@@ -203,6 +210,7 @@ impl<'g, 'a> Board<'g, 'a> {
         for (edge, pairs) in &undo.each {
             self.each[*edge].clone_from(pairs);
         }
+        self.burden = undo.burden;
         self.undo = undo;
         self.undo.steps.clear();
         self.undo.talks.clear();
@@ -244,6 +252,17 @@ impl<'g, 'a> Board<'g, 'a> {
         sum
     }
 
+    /// Task pairs of the new job × links they pass.
+    pub(super) const fn burden(&self) -> u64 {
+        self.burden
+    }
+
+    /// Takes [`Self::burden`] anew, after routes were changed from outside.
+    pub(super) fn weigh(&mut self) {
+        let of = |talk: &Talk| u64::from(talk.weight) * self.index.route_of(talk.row).len() as u64;
+        self.burden = self.talks.iter().map(of).sum();
+    }
+
     /// Pairs that may take another route, whether or not they need one.
     pub(super) fn movable(&self) -> Vec<Movable> {
         let open = self.talks.iter().filter(|talk| talk.weight > 0 && !talk.fixed);
@@ -258,7 +277,13 @@ impl<'g, 'a> Board<'g, 'a> {
     pub(super) fn state(&mut self, utility: f64) -> State {
         let talks = self.talks.iter().enumerate().filter(|(_, talk)| talk.weight > 0 && !talk.fixed);
         let routes = talks.map(|(at, talk)| (at as u32, self.index.route_of(talk.row).iter().copied().collect()));
-        State { utility, placed: self.placed(), count: self.count.clone(), routes: routes.collect() }
+        State {
+            utility,
+            burden: self.burden(),
+            placed: self.placed(),
+            count: self.count.clone(),
+            routes: routes.collect(),
+        }
     }
 
     /// Puts the board into a state it was in.
@@ -278,6 +303,7 @@ impl<'g, 'a> Board<'g, 'a> {
             self.index.lay(self.talks[*at as usize].row, route);
         }
         self.index.settle();
+        self.weigh();
     }
 
     /// Takes every container away.
@@ -427,6 +453,7 @@ impl<'g, 'a> Board<'g, 'a> {
         for (at, old, _) in &self.undo.talks {
             let talk = &mut self.talks[*at as usize];
             talk.listed = false;
+            self.burden -= u64::from(*old) * self.index.route_of(talk.row).len() as u64;
             self.index.add_weight(talk.row, i64::from(talk.weight) - i64::from(*old));
             if talk.weight == 0 && !talk.fixed {
                 self.index.lay(talk.row, &[]);
@@ -436,15 +463,17 @@ impl<'g, 'a> Board<'g, 'a> {
             let talk = &self.talks[*at as usize];
             if *old == 0 && talk.weight > 0 && !talk.fixed {
                 let weight = u64::from(talk.weight);
-                let Some(choices) = &talk.choices else { continue };
-                let path = match self.rule {
-                    Rule::Heuristic => self.candidates.best(&self.index, choices, weight, talk.tie),
-                    Rule::Drawn => choices.rows().nth((mix(talk.tie) % u64::from(choices.count())) as usize),
-                };
-                if let Some(path) = path {
-                    self.index.lay(talk.row, &self.candidates.links(choices, path));
-                }
+                let links = talk.choices.as_ref().and_then(|choices| {
+                    let path = match self.rule {
+                        Rule::Heuristic => self.candidates.best(&self.index, choices, weight, talk.tie)?,
+                        Rule::Drawn => choices.start() + (mix(talk.tie) % u64::from(choices.count())) as u32,
+                    };
+                    Some(self.candidates.links(choices, path))
+                });
+                self.index.lay(talk.row, &links.unwrap_or_default());
             }
+            let talk = &self.talks[*at as usize];
+            self.burden += u64::from(talk.weight) * self.index.route_of(talk.row).len() as u64;
         }
         self.index.settle();
     }

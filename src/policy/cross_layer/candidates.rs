@@ -45,6 +45,10 @@ impl Choices {
         self.start..self.end
     }
 
+    pub(super) const fn start(&self) -> u32 {
+        self.start
+    }
+
     pub(super) const fn count(&self) -> u32 {
         self.end - self.start
     }

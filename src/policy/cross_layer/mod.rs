@@ -54,6 +54,8 @@ pub const SUMMARY: &str = "tasks of a dataflow and the route of every pair that 
 const PAIRS_MAX: u64 = 200_000;
 /// Nodes that a search holds at most.
 const NODES_MAX: usize = 1_024;
+/// Moves tried in a run however few containers there are, if the parameters allow so many.
+const LEAST_STEPS: u64 = 100;
 /// Pairs of a random start beyond which the search does without one.
 const RANDOM_PAIRS_MAX: u64 = 10_000;
 
@@ -188,7 +190,7 @@ impl CrossLayer {
 
     fn steps(&self, board: &Board<'_, '_>) -> u64 {
         let containers = board.ground.problem.containers();
-        self.params.steps_per_container.saturating_mul(containers).min(self.params.steps_max)
+        self.params.steps_per_container.saturating_mul(containers).max(LEAST_STEPS).min(self.params.steps_max)
     }
 
     /// The best state, after a pass over the routes of the best few.
@@ -224,7 +226,9 @@ impl Place for CrossLayer {
         let Some(world) = World::of(problem).filter(|_| !problem.edges.is_empty()) else {
             return self.without(problem, budget);
         };
-        let drawn = Random::default().place(problem, budget)?;
+        // A start that was cut short would be none.
+        let mut never = || false;
+        let drawn = Random::default().place(problem, &mut Budget::new(u64::MAX, &mut never))?;
         match self.search(problem, world, &drawn, budget) {
             Some(found) if world::pairs(problem, &found) <= PAIRS_MAX => Ok(found),
             _ => self.without(problem, budget),

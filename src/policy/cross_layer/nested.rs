@@ -150,7 +150,7 @@ impl Search<'_, '_> {
             .iter()
             .map(|pair| {
                 let at = self.random.random_range(0..pair.choices.count());
-                self.candidates.links(&pair.choices, pair.choices.rows().start + at)
+                self.candidates.links(&pair.choices, pair.choices.start() + at)
             })
             .collect();
         self.lay(pairs, &start);

@@ -64,14 +64,15 @@ impl Default for CrossLayerParams {
             mode: RunMode::Both,
             restarts: 5,
             cooling: Cooling::Geometric,
-            initial_temperature: 0.1,
-            steps_per_container: 10,
+            initial_temperature: 0.03,
+            // `cargo bench --bench cross_layer -- quality`: four times the steps add 2 to 8 % of utility.
+            steps_per_container: 8,
             steps_max: 150,
             work_max: 20_000,
             states: 2,
-            routing_steps: 100,
+            routing_steps: 50,
             k: 10,
-            shortlist: 64,
+            shortlist: 32,
         }
     }
 }

@@ -16,6 +16,10 @@ const COOLINGS: u64 = 100;
 /// Draws of a server until one has room.
 const DRAWS: u32 = 4;
 
+/// What traffic counts beside utility while annealing, as a share of the start's utility for all of the start's
+/// traffic: most moves change no sink's slowest pair, and those that free links are to be preferred.
+const TRAFFIC: f64 = 0.01;
+
 /// One run from the state the board is in; leaves the board anywhere and returns the best state met.
 pub(super) fn anneal(
     board: &mut Board<'_, '_>,
@@ -25,10 +29,12 @@ pub(super) fn anneal(
     budget: &mut Budget<'_>,
 ) -> State {
     let mut random = ChaCha8Rng::seed_from_u64(mix(board.ground.problem.seed ^ mix(run)));
-    let mut now = board.utility();
-    let mut best = board.state(now);
+    let utility = board.utility();
+    let mut best = board.state(utility);
     // Utility is taken in units of what the new job has at the start: running jobs would drown its changes.
     let unit = board.own().max(least_nic(board)).max(1.0);
+    let toll = TRAFFIC * unit / best.burden.max(1) as f64;
+    let mut now = utility - toll * best.burden as f64;
     let mut temperature = params.initial_temperature;
     let hold = (steps / COOLINGS).max(1);
     let until = board.work.saturating_add(params.work_max);
@@ -41,19 +47,21 @@ pub(super) fn anneal(
         }
         let Some((steps, count)) = propose(board, &mut random) else { continue };
         let steps = &steps[..count];
-        if !board.allows(steps) {
+        // One task that fits where it goes leaves nothing to be checked.
+        if count > 1 && !board.allows(steps) {
             continue;
         }
         board.make(steps);
-        let after = board.utility();
+        let (utility, burden) = (board.utility(), board.burden());
+        let after = utility - toll * burden as f64;
         let rise = (after - now) / unit;
         if rise < 0.0 && random.random::<f64>() >= (rise / temperature).exp() {
             board.take_back();
             continue;
         }
         now = after;
-        if now > best.utility {
-            best = board.state(now);
+        if utility > best.utility || (utility == best.utility && burden < best.burden) {
+            best = board.state(utility);
         }
     }
     best
@@ -69,13 +77,14 @@ pub(super) fn route(board: &mut Board<'_, '_>, tries: u64, run: u64, budget: &mu
     let tries = tries.min(movable.len() as u64 * 4);
     improve(&mut index, &board.candidates, &movable, &mut utility, (seed, tries), budget);
     board.index = index;
+    board.weigh();
     let utility = board.utility();
     board.state(utility)
 }
 
 /// Most containers placed first, then highest utility.
 pub(super) fn better(a: &State, b: &State) -> Ordering {
-    b.placed.cmp(&a.placed).then(b.utility.total_cmp(&a.utility))
+    b.placed.cmp(&a.placed).then(b.utility.total_cmp(&a.utility)).then(a.burden.cmp(&b.burden))
 }
 
 impl Cooling {
@@ -101,7 +110,7 @@ fn propose(board: &Board<'_, '_>, random: &mut ChaCha8Rng) -> Option<([Step; 2],
             continue;
         }
         let step = Step { group, from: Some(from), to: Some(to) };
-        if board.fits(group, to) {
+        if board.admits(step) {
             return Some(([step, step], 1));
         }
         let others = (0..board.used.len()).filter(|&other| other != group && board.count(other, to) > 0);

@@ -63,8 +63,8 @@ fn kinds<'p>(problem: &'p PlaceProblem<'_>) -> Vec<(Vec<&'p GroupProblem>, u32)>
     let mut kinds: Vec<(Vec<&GroupProblem>, u32)> = Vec::new();
     for group in &problem.groups {
         let alike = |other: &GroupProblem| {
-            other.size == group.size && Arc::ptr_eq(&other.candidates, &group.candidates)
-                || other.size == group.size && other.candidates == group.candidates
+            let same = Arc::ptr_eq(&other.candidates, &group.candidates) || other.candidates == group.candidates;
+            other.size == group.size && same
         };
         match kinds.iter_mut().find(|(groups, _)| alike(groups[0])) {
             Some((groups, wanted)) => {

@@ -1,11 +1,12 @@
 //! Bytes of a placement laid on links.
 
 use super::{GroupPlaces, all_to_all_within, one_to_one, used_racks};
-use crate::cluster::EdgePattern;
+use crate::cluster::{EdgePattern, NodePair};
 use crate::network::{EcmpTable, EdgeIdx, LinkLoads, Network};
+use crate::policy::dataflow::flows_of;
 use crate::policy::place::Placement;
 use crate::policy::problem::{EdgeProblem, InputBlock, PlaceProblem};
-use crate::units::NodeIdx;
+use crate::units::{DirectedLinkIdx, LinkIdx, NodeIdx};
 use std::collections::BTreeMap;
 
 /// Bytes by node at the access links, and by pair of attachment switches above them.
@@ -16,25 +17,38 @@ pub(super) struct Flows<'p> {
     /// Sent and received, by node.
     access: BTreeMap<NodeIdx, (f64, f64)>,
     between: BTreeMap<(EdgeIdx, EdgeIdx), f64>,
+    /// Bytes that have a route of their own.
+    routed: Vec<(&'p [DirectedLinkIdx], f64)>,
 }
+
+/// Pairs beyond which chosen routes are left out of account: all traffic then takes all shortest paths.
+const ROUTED_PAIRS_MAX: usize = 20_000;
 
 /// Shares of one side of a flow: by node, summing to 1.
 type Side = Vec<(NodeIdx, f64)>;
 
 impl<'p> Flows<'p> {
     /// `None` without a topology, and without any bytes known.
-    pub(super) fn of(problem: &'p PlaceProblem<'p>, placement: &Placement, groups: &[GroupPlaces]) -> Option<Self> {
+    pub(super) fn of(problem: &'p PlaceProblem<'p>, placement: &'p Placement, groups: &[GroupPlaces]) -> Option<Self> {
         let network = problem.snapshot.topology.network.as_deref()?;
         let ecmp = problem.snapshot.topology.ecmp()?;
         if problem.edges.is_empty() && problem.groups.iter().all(|group| group.input.is_empty()) {
             return None;
         }
-        let mut flows = Self { network, ecmp, problem, access: BTreeMap::new(), between: BTreeMap::new() };
+        let mut flows =
+            Self { network, ecmp, problem, access: BTreeMap::new(), between: BTreeMap::new(), routed: Vec::new() };
         for (group, places) in problem.groups.iter().zip(groups) {
             flows.add_input(&group.input.blocks, places);
         }
+        let routed = flows.has_routes(placement);
+        let between = flows.between.clone();
         for edge in &problem.edges {
             flows.add_edge(edge, placement, groups);
+        }
+        if routed {
+            // The same bytes above the access links, pair by pair.
+            flows.between = between;
+            flows.add_pairs(placement);
         }
         Some(flows)
     }
@@ -52,7 +66,48 @@ impl<'p> Flows<'p> {
         if self.ecmp.spread_all(&flows, &mut loads) > 0.0 {
             return None;
         }
+        for (links, bytes) in &self.routed {
+            for link in *links {
+                loads.add(LinkIdx(link.0 / 2), link.0 % 2 == 0, *bytes);
+            }
+        }
         Some(loads.worst_link(self.network).map_or(0.0, |(_, seconds)| seconds))
+    }
+
+    /// Whether some pair has a route, and pairs are few enough to look at each.
+    fn has_routes(&self, placement: &Placement) -> bool {
+        let running = self.problem.running.is_some_and(|running| !running.routes.is_empty());
+        let nodes = |group: usize| placement.groups[group].len();
+        let pairs: usize = self.problem.edges.iter().map(|edge| nodes(edge.from.at()) * nodes(edge.to.at())).sum();
+        (running || !placement.routes.is_empty()) && pairs <= ROUTED_PAIRS_MAX
+    }
+
+    /// Edges pair by pair: on the route that a running job or the placement gives the pair, else on all shortest paths.
+    fn add_pairs(&mut self, placement: &'p Placement) {
+        let edge = |node: NodeIdx| self.problem.snapshot.topology.edge.get(node.at()).copied().flatten();
+        for flow in flows_of(&self.problem.edges, &placement.groups) {
+            let bytes = flow.bytes.as_f64();
+            match self.route(placement, flow.pair) {
+                // Access links have theirs already.
+                Some([_, inner @ .., _]) => self.routed.push((inner, bytes)),
+                _ => {
+                    if let (Some(a), Some(b)) = (edge(flow.pair.from), edge(flow.pair.to))
+                        && a != b
+                    {
+                        *self.between.entry((a, b)).or_default() += bytes;
+                    }
+                }
+            }
+        }
+    }
+
+    fn route(&self, placement: &'p Placement, pair: NodePair) -> Option<&'p [DirectedLinkIdx]> {
+        let running = self.problem.running.and_then(|running| running.routes.get(&pair));
+        let chosen = || placement.routes.binary_search_by_key(&pair, |route| route.pair).ok();
+        match running {
+            Some(known) => Some(&known.links),
+            None => chosen().map(|at| &*placement.routes[at].links),
+        }
     }
 
     fn add_input(&mut self, blocks: &[InputBlock], places: &GroupPlaces) {

@@ -189,3 +189,43 @@ fn without_a_topology_racks_give_the_hops_and_no_link_is_named() {
     let terms = evaluate(&problem, &placement(&[&[(0, 1), (2, 1)]]));
     assert_eq!((terms.core_hops, terms.worst_link_s, terms.cross_rack_bytes), (Some(1.0), None, Some(10.0)));
 }
+
+#[test]
+fn bytes_of_a_pair_with_a_route_lie_on_it_and_others_on_all_shortest_paths() {
+    use crate::cluster::{NodePair, PairRoute, RunningFlows};
+    use crate::network::host_paths;
+    use crate::policy::place::ChosenRoute;
+    let sample = cluster(&fat_tree(&FatTreeSpec { k: 4, ..FatTreeSpec::default() }).unwrap(), UNIT.times(4), Bytes(1));
+    let topology = &*sample.snapshot.topology;
+    let groups = vec![sample.group("a", 2, UNIT), sample.group("b", 2, UNIT)];
+    let edges = vec![edge(0, 1, EdgePattern::OneToOne, 1_000_000_000)];
+    let mut problem = sample.problem(groups, edges, vec![]);
+    // Two senders under one switch, two receivers under one of another pod: 4 Gbit each way of theirs.
+    let mut placed = placement(&[&[(0, 1), (1, 1)], &[(4, 1), (5, 1)]]);
+    let spread = evaluate(&problem, &placed).worst_link_s.unwrap();
+    assert_eq!(spread, 4.0, "the access links; above them two ways share");
+    let vertex = |node: u32| topology.vertex[node as usize].unwrap();
+    let (network, table) = (topology.network.as_deref().unwrap(), topology.paths().unwrap());
+    let path = |from: u32, to: u32, at: usize| -> Arc<[_]> {
+        host_paths(network, table, vertex(from), vertex(to)).nth(at).unwrap()[..].into()
+    };
+    let pair = |from: u32, to: u32| NodePair { from: NodeIdx(from), to: NodeIdx(to) };
+    let first = path(0, 4, 0);
+    let same = (0..4).map(|at| path(1, 5, at)).find(|other| other[1] == first[1]).unwrap();
+    let other = (0..4).map(|at| path(1, 5, at)).find(|other| other[1] != first[1]).unwrap();
+    placed.routes = vec![
+        ChosenRoute { pair: pair(0, 4), links: Arc::clone(&first) },
+        ChosenRoute { pair: pair(1, 5), links: Arc::clone(&same) },
+    ];
+    assert_eq!(evaluate(&problem, &placed).worst_link_s, Some(8.0), "both on one way");
+    placed.routes[1].links = Arc::clone(&other);
+    assert_eq!(evaluate(&problem, &placed).worst_link_s, Some(4.0), "each on its own");
+    placed.routes.truncate(1);
+    assert_eq!(evaluate(&problem, &placed).worst_link_s, Some(6.0), "one on its way, the other on both");
+    // A pair that a running job routes keeps that route.
+    let mut running = RunningFlows::default();
+    let known = PairRoute { links: same, installed: true, task_pairs: 1, bytes: Bytes(1) };
+    running.routes.set(&pair(1, 5), Some(Arc::new(known)));
+    problem.running = Some(&running);
+    assert_eq!(evaluate(&problem, &placed).worst_link_s, Some(8.0));
+}
