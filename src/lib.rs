@@ -31,3 +31,4 @@ pub mod cli;
 pub mod config;
 pub mod emulate;
 pub mod reproduce;
+pub mod sdn;

@@ -2,6 +2,7 @@
 
 use anyhow::Context as _;
 use clap::Parser;
+use hintd::cli::daemon::Arguments;
 use hintd::config::Config;
 use hintd::runtime::Daemon;
 use hintd::runtime::watch_file::watch_file;
@@ -13,18 +14,6 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use tokio::signal::unix::{SignalKind, signal};
-
-/// Placement hints for Hadoop YARN.
-#[derive(Debug, Parser)]
-#[command(version, after_help = "Signals: SIGHUP reloads the configuration, SIGTERM and SIGINT stop in order.")]
-struct Arguments {
-    /// The configuration file.
-    #[arg(long, value_name = "FILE", default_value = "/etc/hintd/hintd.toml")]
-    config: PathBuf,
-    /// Check the configuration, say what is wrong with it, and end.
-    #[arg(long)]
-    check: bool,
-}
 
 /// Bad usage or a bad configuration.
 const BAD_INPUT: u8 = 2;
@@ -59,13 +48,13 @@ fn run(config: Config, file: PathBuf) -> anyhow::Result<()> {
 
 async fn serve(config: Config, file: PathBuf) -> anyhow::Result<()> {
     let metrics = Metrics::new();
-    let listen = config.metrics;
+    let (listen, sdn) = (config.metrics, config.sdn.clone());
     let mut options = config.options.clone();
     options.reload = Some(config.reload_hook(file.clone()));
     let running = hintd::server::start(&options, metrics.clone()).await?;
     let endpoint = match listen {
         None => None,
-        Some(address) => match endpoint(address, metrics, &running.daemon).await {
+        Some(address) => match endpoint(address, metrics.clone(), &running.daemon).await {
             Ok(endpoint) => Some(endpoint),
             Err(error) => {
                 running.shutdown().await?;
@@ -73,6 +62,12 @@ async fn serve(config: Config, file: PathBuf) -> anyhow::Result<()> {
             }
         },
     };
+    if let Some(ryu) = sdn
+        && let Err(error) = hintd::sdn::start(ryu, &running.daemon, &metrics).context("sdn.ryu.hosts_file can't be read")
+    {
+        running.shutdown().await?;
+        return Err(error);
+    }
     let changed = watch_file(&file).context("the configuration file can't be watched")?;
     let ended = until_stopped(&running.daemon, changed).await;
     running.shutdown().await?;

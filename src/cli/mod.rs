@@ -1,23 +1,28 @@
 //! `hintctl`: the command line. One file per group of commands; all words go out through [`output::Output`].
 //!
 //! # Invariants
-//! - With `--json` standard output is one JSON document and nothing else; progress goes to standard error.
+//! - With `--json` standard output is one JSON document (of `watch` one a line) and nothing else; progress goes to standard error.
 //! - Exit code 0: done; 1: the work failed; 2: bad usage or bad input, naming file, line or field.
 
 pub mod bench;
 pub mod connect;
+pub mod daemon;
 pub mod demo;
+pub mod drain;
 pub mod failure;
 pub mod files;
 pub mod flows;
+pub mod links;
 pub mod operate;
 pub mod output;
 pub mod place;
 pub mod policy;
 pub mod reproduce;
 pub mod request;
+pub mod shell;
 pub mod topology;
 pub mod views;
+pub mod watch;
 
 use clap::{CommandFactory as _, Parser, Subcommand};
 use connect::DaemonArgs;
@@ -73,8 +78,10 @@ enum Command {
     Status,
     /// Nodes as the daemon knows them
     Nodes(operate::NodesArgs),
-    /// Links as the daemon knows them
-    Links(operate::LinksArgs),
+    /// Links: capacity, load both ways, who uses them
+    Links(links::LinksArgs),
+    /// Routes as they change, until interrupted
+    Watch(watch::WatchArgs),
     /// Policies, which is default, what each can do
     #[command(after_help = "Example:\n  hintctl --json policies | jq -r '.policies[].params_toml'")]
     Policies,
@@ -89,6 +96,8 @@ enum Command {
     Calibrate(operate::CalibrateArgs),
     /// The papers' experiments, ours beside theirs
     Reproduce(reproduce::ReproduceArgs),
+    #[command(flatten)]
+    Shell(shell::ShellCommand),
 }
 
 /// Runs what the process was called with.
@@ -124,12 +133,14 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Bench(command) => bench::run(command, &daemon, output),
         Command::Status => operate::status(&daemon, output),
         Command::Nodes(args) => operate::nodes(args, &daemon, output),
-        Command::Links(args) => operate::links(&args, &daemon, output),
+        Command::Links(args) => links::links(&args, &daemon, output),
+        Command::Watch(args) => watch::run(args, &daemon, output),
         Command::Policies => operate::policies(&daemon, output),
         Command::Reload => operate::reload(&daemon, output),
         Command::Snapshot(args) => operate::snapshot(&args, &daemon, output),
         Command::Calibrate(args) => operate::calibrate(&args, &daemon, output),
         Command::Reproduce(args) => reproduce::run(&args, output),
+        Command::Shell(command) => shell::run(&command, output),
     }
 }
 

@@ -1,4 +1,4 @@
-//! What operators ask a running daemon: status, nodes, links, policies, reload, snapshot, calibrate.
+//! What operators ask a running daemon: status, nodes, policies, reload, snapshot, calibrate.
 
 use super::connect::{DaemonArgs, block_on};
 use super::failure::Failure;
@@ -18,18 +18,6 @@ pub struct NodesArgs {
     /// Only hosts whose names contain this
     #[arg(long, default_value = "")]
     host: String,
-    /// At most so many; 0: all
-    #[arg(long, default_value_t = 0)]
-    limit: u32,
-}
-
-/// Which links.
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  hintctl links --down\n  hintctl --json links --limit 10")]
-pub struct LinksArgs {
-    /// Only links that are down
-    #[arg(long)]
-    down: bool,
     /// At most so many; 0: all
     #[arg(long, default_value_t = 0)]
     limit: u32,
@@ -97,36 +85,6 @@ pub fn nodes(args: NodesArgs, daemon: &DaemonArgs, output: Output) -> Result<(),
         });
         let header = ["host", "rack", "state", "MB", "used", "leased", "containers", "heard"];
         format!("{}\n{} of {} nodes", output::table(header, 3, rows), answer.nodes.len(), answer.total)
-    })
-}
-
-/// `hintctl links`.
-///
-/// # Errors
-/// [`Failure`] where no daemon answers.
-pub fn links(args: &LinksArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
-    let request = v1::LinksRequest { down_only: args.down, limit: args.limit };
-    let answer = block_on(async { Ok(daemon.admin().await?.links(request).await?.into_inner()) })?;
-    let link = |link: &v1::LinkView| {
-        json!({
-            "id": link.id, "a": link.a, "b": link.b, "bits_per_s": link.bits_per_s, "up": link.up,
-            "a_to_b_bits_per_s": link.a_to_b_bits_per_s, "b_to_a_bits_per_s": link.b_to_a_bits_per_s,
-        })
-    };
-    let document = json!({ "total": answer.total, "links": answer.links.iter().map(link).collect::<Vec<_>>() });
-    output.result(&document, || {
-        let rows = answer.links.iter().map(|link| {
-            let load = |load: Option<u64>| load.map_or_else(|| "-".to_owned(), |load| output::rate(load as f64));
-            [
-                link.id.clone(),
-                if link.up { "up" } else { "DOWN" }.to_owned(),
-                output::rate(link.bits_per_s as f64),
-                load(link.a_to_b_bits_per_s),
-                load(link.b_to_a_bits_per_s),
-            ]
-        });
-        let table = output::table(["link", "state", "capacity", "there", "back"], 2, rows);
-        format!("{table}\n{} of {} links", answer.links.len(), answer.total)
     })
 }
 
@@ -250,6 +208,8 @@ pub fn status_document(status: &v1::StatusResponse) -> Value {
         "config_file": status.config_file, "config_generation": status.config_generation,
         "process_cpu_s": status.process_cpu_s, "resident_bytes": status.resident_bytes,
         "unknown_names": status.unknown_names, "unknown_names_total": status.unknown_names_total,
+        "flows": flows_document(&status.flows.unwrap_or_default()),
+        "watchers": status.watchers.iter().map(watcher_document).collect::<Vec<_>>(),
     })
 }
 
@@ -272,6 +232,7 @@ fn status_text(status: &v1::StatusResponse) -> String {
         ("nodes", format!("{} of {} usable, in {} racks", status.nodes_usable, status.nodes, status.racks)),
         ("data", format!("{} datasets, {} blocks", status.datasets, status.blocks)),
         ("links", format!("{}, {} down", status.links, status.links_down)),
+        ("flows", flows_text(&status.flows.unwrap_or_default())),
         ("applications", format!("{}, with {} leases", status.applications, status.leases)),
     ])];
     let rows = status.ages.iter().map(|age| {
@@ -279,6 +240,9 @@ fn status_text(status: &v1::StatusResponse) -> String {
         [age.source.clone(), if age.stale { "too old" } else { "fresh" }.to_owned(), heard]
     });
     lines.push(format!("\n{}", output::table(["source", "", "heard"], 2, rows)));
+    if !status.watchers.is_empty() {
+        lines.push(format!("\n{}", watchers_table(&status.watchers)));
+    }
     let rows = status.counters.iter().map(|(name, count)| [name.clone(), count.to_string()]);
     lines.push(format!("\n{}", output::table(["counter", "since start"], 1, rows)));
     if status.unknown_names_total > 0 {
@@ -286,6 +250,51 @@ fn status_text(status: &v1::StatusResponse) -> String {
         lines.push(format!("\n{} names that no node claims: {names}", status.unknown_names_total));
     }
     lines.join("\n")
+}
+
+fn flows_document(flows: &v1::FlowCounts) -> Value {
+    json!({
+        "jobs": flows.jobs, "installed": flows.installed, "default_forwarding": flows.default_forwarding,
+        "cut": flows.cut, "task_pairs": flows.task_pairs,
+    })
+}
+
+fn flows_text(flows: &v1::FlowCounts) -> String {
+    format!(
+        "of {} jobs: {} host pairs with a route, {} by default forwarding, {} cut off",
+        flows.jobs, flows.installed, flows.default_forwarding, flows.cut
+    )
+}
+
+fn watcher_document(watcher: &v1::WatcherView) -> Value {
+    let refused =
+        |refused: &v1::WatcherRefusal| json!({ "src": refused.src, "dst": refused.dst, "reason": refused.reason });
+    json!({
+        "name": watcher.name, "installs": watcher.installs, "sent": watcher.sent,
+        "acknowledged": watcher.acknowledged, "state": watcher.state, "since_ms": watcher.since_ms,
+        "attached": watcher.attached, "routes": watcher.routes,
+        "refused": watcher.refused.iter().map(refused).collect::<Vec<_>>(), "refused_total": watcher.refused_total,
+    })
+}
+
+fn watchers_table(watchers: &[v1::WatcherView]) -> String {
+    let rows = watchers.iter().map(|watcher| {
+        let first = watcher
+            .refused
+            .first()
+            .map_or_else(String::new, |refused| format!(": {} to {}, {}", refused.src, refused.dst, refused.reason));
+        [
+            watcher.name.clone(),
+            if watcher.installs { "installs" } else { "listens" }.to_owned(),
+            if watcher.attached { watcher.state.clone() } else { format!("{}, away", watcher.state) },
+            format!("{}{first}", watcher.refused_total),
+            watcher.routes.to_string(),
+            watcher.sent.to_string(),
+            if watcher.installs { watcher.acknowledged.to_string() } else { "-".to_owned() },
+            output::seconds(watcher.since_ms as f64 / 1e3),
+        ]
+    });
+    output::table(["watcher", "", "state", "refused", "routes", "sent", "acknowledged", "since"], 4, rows)
 }
 
 fn node_document(node: &v1::NodeView) -> Value {

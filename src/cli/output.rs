@@ -49,6 +49,14 @@ impl Output {
         self.text(&text)
     }
 
+    /// One JSON document of many, on a line of its own.
+    ///
+    /// # Errors
+    /// As [`Output::result`].
+    pub fn row(self, document: &impl Serialize) -> Result<(), Failure> {
+        self.text(&serde_json::to_string(document).map_err(|error| Failure::Work(error.into()))?)
+    }
+
     /// A word on how things go.
     pub fn progress(self, line: &str) {
         let _ = writeln!(std::io::stderr(), "{line}"); // nobody may be reading

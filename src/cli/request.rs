@@ -1,6 +1,7 @@
 //! `hintctl request`, `whatif request` and `explain`: hints of a running daemon.
 
 use super::connect::{DaemonArgs, block_on};
+use super::drain;
 use super::failure::Failure;
 use super::output::{self, Output};
 use super::place::read_request;
@@ -37,6 +38,8 @@ pub enum WhatIfCommand {
     /// The hints that a request would get now; takes and remembers nothing
     #[command(after_help = "Example:\n  hintctl whatif request --file job.json --policy container")]
     Request(RequestArgs),
+    /// What would move if links or switches were taken out; touches nothing
+    Network(drain::DrainArgs),
 }
 
 /// A decision.
@@ -92,7 +95,10 @@ pub fn request(args: &RequestArgs, daemon: &DaemonArgs, output: Output) -> Resul
 /// # Errors
 /// As [`request`].
 pub fn what_if(command: &WhatIfCommand, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
-    let WhatIfCommand::Request(args) = command;
+    let args = match command {
+        WhatIfCommand::Request(args) => args,
+        WhatIfCommand::Network(args) => return drain::what_if(args, daemon, output),
+    };
     let wire = args.read()?;
     let set = block_on(async { Ok(daemon.admin().await?.what_if(wire).await?.into_inner()) })?;
     output.result(&AnswerView::new(&set), || views::answer_text(&set))

@@ -45,8 +45,31 @@ pub struct AnswerView {
     pub without_room: u32,
     /// Containers left for a later wave.
     pub next_wave: u32,
+    /// Of every ordered pair of hosts that will talk.
+    pub routes: Vec<RouteView>,
     /// Time from request to answer.
     pub elapsed_ms: f64,
+}
+
+/// The route of one pair of hosts.
+#[derive(Debug, Clone, Serialize)]
+pub struct RouteView {
+    /// Sender.
+    pub src: String,
+    /// Receiver.
+    pub dst: String,
+    /// Host, switches, host; empty: no path.
+    pub vertices: Vec<String>,
+    /// One a hop.
+    pub links: Vec<String>,
+    /// Pairs of tasks that send over it.
+    pub task_pairs: u32,
+    /// What they send.
+    pub bytes: u64,
+    /// Whether rules are installed for it; else default forwarding carries it.
+    pub installed: bool,
+    /// Where there is no path: what, up again, would lead on.
+    pub cut: Vec<String>,
 }
 
 /// Where one container should go.
@@ -107,6 +130,7 @@ impl AnswerView {
             degraded: set.degraded.clone(),
             without_room: set.without_room,
             next_wave: set.next_wave,
+            routes: set.routes.iter().map(route).collect(),
             elapsed_ms: set.elapsed_ms,
         }
     }
@@ -144,6 +168,9 @@ pub fn answer_text(set: &v1::HintSet) -> String {
             lines.push(format!("{count} {what}"));
         }
     }
+    if !set.routes.is_empty() {
+        lines.push(format!("\n{}", routes_text(&set.routes)));
+    }
     if !set.exclusions.is_empty() {
         let rows = set.exclusions.iter().map(|exclusion| {
             [
@@ -160,6 +187,50 @@ pub fn answer_text(set: &v1::HintSet) -> String {
         lines.push(format!("\ndecided without: {}", set.degraded.join(", ")));
     }
     lines.join("\n")
+}
+
+/// Routes shown one by one; of more, the heaviest.
+const ROUTES_SHOWN: usize = 20;
+
+/// `src → dst via …`, a line a route; above [`ROUTES_SHOWN`] the heaviest and a summary.
+#[must_use]
+pub fn routes_text(routes: &[v1::HintRoute]) -> String {
+    let mut shown: Vec<&v1::HintRoute> = routes.iter().collect();
+    if routes.len() > ROUTES_SHOWN {
+        shown.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| (&a.src, &a.dst).cmp(&(&b.src, &b.dst))));
+        shown.truncate(ROUTES_SHOWN);
+    }
+    let mut lines: Vec<String> = shown.into_iter().map(route_line).collect();
+    let count = |what: fn(&v1::HintRoute) -> bool| routes.iter().filter(|route| what(route)).count();
+    if routes.len() > ROUTES_SHOWN {
+        lines.push(format!(
+            "these are the heaviest of {} routes: {} to install, {} by default forwarding, {} cut off",
+            routes.len(),
+            count(|route| route.installed),
+            count(|route| !route.installed && !route.vertices.is_empty()),
+            count(|route| route.vertices.is_empty()),
+        ));
+    }
+    lines.join("\n")
+}
+
+fn route_line(route: &v1::HintRoute) -> String {
+    let v1::HintRoute { src, dst, task_pairs, .. } = route;
+    let what = format!("{task_pairs} task pairs, {}", output::bytes(route.bytes as f64));
+    if route.vertices.is_empty() {
+        return format!("{src} → {dst} has no path ({what}), cut by {}", route.cut.join(" "));
+    }
+    let default = if route.installed { "" } else { ", default forwarding" };
+    format!("{src} → {dst} via {} ({what}{default})", via(&route.vertices))
+}
+
+/// The switches between the ends of a path.
+#[must_use]
+pub fn via(vertices: &[String]) -> String {
+    match vertices {
+        [_, between @ .., _] => between.join(" "),
+        _ => String::new(),
+    }
 }
 
 /// Terms beside the default placement's.
@@ -254,6 +325,19 @@ fn containers(hint: &v1::Hint) -> impl Iterator<Item = HintView> + '_ {
     })
 }
 
+fn route(route: &v1::HintRoute) -> RouteView {
+    RouteView {
+        src: route.src.clone(),
+        dst: route.dst.clone(),
+        vertices: route.vertices.clone(),
+        links: route.links.clone(),
+        task_pairs: route.task_pairs,
+        bytes: route.bytes,
+        installed: route.installed,
+        cut: route.cut.clone(),
+    }
+}
+
 fn exclusion(exclusion: &v1::Exclusion) -> ExclusionView {
     ExclusionView {
         group: exclusion.group.clone(),
@@ -280,6 +364,34 @@ mod tests {
         let view = AnswerView::new(&v1::HintSet { hints: vec![hint], ..v1::HintSet::default() });
         let tasks: Vec<_> = view.hints.iter().map(|hint| (hint.task.as_str(), hint.lease_id)).collect();
         assert_eq!(tasks, [("map-5", Some(7)), ("map-6", Some(8)), ("map-7", None)]);
+    }
+
+    #[test]
+    fn many_routes_are_summed_up_after_the_heaviest() {
+        let route = |number: u64| v1::HintRoute {
+            src: format!("h{number}"),
+            dst: "sink".into(),
+            vertices: ["h", "s1", "s2", "sink"].map(str::to_owned).to_vec(),
+            task_pairs: 2,
+            bytes: number * 1_000_000,
+            installed: number > 1,
+            ..v1::HintRoute::default()
+        };
+        let few = routes_text(&[route(1), route(2)]);
+        assert_eq!(
+            few,
+            "h1 → sink via s1 s2 (2 task pairs, 1 MB, default forwarding)\nh2 → sink via s1 s2 (2 task pairs, 2 MB)"
+        );
+        let mut many: Vec<_> = (0..29).map(route).collect();
+        many.push(v1::HintRoute { vertices: vec![], cut: vec!["l1".into()], installed: false, ..route(99) });
+        let text = routes_text(&many);
+        let lines: Vec<_> = text.lines().collect();
+        assert_eq!(lines.len(), ROUTES_SHOWN + 1);
+        assert_eq!(lines[0], "h99 → sink has no path (2 task pairs, 99 MB), cut by l1");
+        assert!(
+            lines[ROUTES_SHOWN].ends_with("of 30 routes: 27 to install, 2 by default forwarding, 1 cut off"),
+            "{text}"
+        );
     }
 
     #[test]

@@ -128,12 +128,17 @@ impl Client {
         Ok(self.routes.clone().watch(request).await?.into_inner())
     }
 
-    /// Acknowledges every update up to `number`; returns how many are outstanding.
+    /// Acknowledges every update up to `number`, but for the routes `refused`; returns how many are outstanding.
     ///
     /// # Errors
     /// [`ClientError::Refused`].
-    pub async fn acknowledge(&self, watcher: &str, number: u64) -> Result<u64, ClientError> {
-        let request = v1::AcknowledgeRequest { watcher: watcher.to_owned(), number };
+    pub async fn acknowledge(
+        &self,
+        watcher: &str,
+        number: u64,
+        refused: Vec<v1::RouteRefusal>,
+    ) -> Result<u64, ClientError> {
+        let request = v1::AcknowledgeRequest { watcher: watcher.to_owned(), number, refused };
         Ok(self.routes.clone().acknowledge(request).await?.into_inner().outstanding)
     }
 }

@@ -6,10 +6,13 @@
 
 mod parse;
 mod reader;
+mod sdn;
+mod routes;
 
 pub use reader::{Problem, Problems};
 
 use crate::runtime::options::{Options, ReloadHook, Reloaded};
+use crate::sdn::RyuOptions;
 use crate::telemetry::logs::LogFormat;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -24,6 +27,8 @@ pub struct Config {
     pub log: Log,
     /// Prometheus, health; `None`: off.
     pub metrics: Option<SocketAddr>,
+    /// An SDN controller to watch and serve; `None`: feeds tell of the network, and watchers install routes.
+    pub sdn: Option<RyuOptions>,
     /// Values as the file gives them, by dotted key, to say what a reload changed.
     keys: Vec<(String, String)>,
     /// Every key that was asked for.

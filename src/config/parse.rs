@@ -1,7 +1,7 @@
 //! The sections of the file: which keys there are, their defaults and bounds, and rules across keys.
 
 use super::reader::{Key, Problems, Reader, Section, show_duration};
-use super::{Config, Log};
+use super::{Config, Log, routes};
 use crate::cluster::{Calculator, Resource, SizeRules, Source};
 use crate::engine::{EngineSettings, Mode, SourceAges};
 use crate::policy::{params, registry};
@@ -18,13 +18,13 @@ use std::sync::Arc;
 use std::time::Duration;
 use toml::de::{DeTable, DeValue};
 
-const SECOND: Duration = Duration::from_secs(1);
-const MINUTE: Duration = Duration::from_secs(60);
-const HOUR: Duration = Duration::from_secs(3_600);
-const DAY: Duration = Duration::from_secs(86_400);
+pub(super) const SECOND: Duration = Duration::from_secs(1);
+pub(super) const MINUTE: Duration = Duration::from_secs(60);
+pub(super) const HOUR: Duration = Duration::from_secs(3_600);
+pub(super) const DAY: Duration = Duration::from_secs(86_400);
 /// Spans beyond a year are typos.
 const YEAR: Duration = Duration::from_secs(365 * 86_400);
-const MS: Duration = Duration::from_millis(1);
+pub(super) const MS: Duration = Duration::from_millis(1);
 
 /// Reads a whole file.
 pub(super) fn config(text: &str, file: &str) -> Result<Config, Problems> {
@@ -56,8 +56,10 @@ fn read(table: toml::Spanned<DeTable<'_>>, file: &str, reader: &mut Reader<'_>) 
     let follow = leases(&mut root, reader, &mut engine, &limits);
     let publish_every = model(&mut root, reader, &mut engine);
     history(&mut root, reader, &mut engine);
+    engine.routes = routes::read(&mut root, reader);
     let policies = policies(&mut root, reader);
     let queues = queues(&mut root, reader);
+    let sdn = super::sdn::sdn(&mut root, reader);
     root.finish(reader);
     let settings = Settings {
         file: file.to_owned(),
@@ -71,12 +73,12 @@ fn read(table: toml::Spanned<DeTable<'_>>, file: &str, reader: &mut Reader<'_>) 
         watched_pairs: limits.watched_pairs,
     };
     let options = Options { listen, store, pool, rules, publish_every, feeds: limits.feeds, settings, reload: None };
-    Config { options, log, metrics, keys, asked: reader.asked() }
+    Config { options, log, metrics, sdn, keys, asked: reader.asked() }
 }
 
 /// Keys that only a restart puts into force.
 pub(super) fn needs_restart(key: &str) -> bool {
-    const SECTIONS: [&str; 3] = ["listen.", "log.", "store."];
+    const SECTIONS: [&str; 4] = ["listen.", "log.", "sdn.", "store."];
     const KEYS: [&str; 7] = [
         "placer.threads",
         "placer.queue",
@@ -106,7 +108,8 @@ fn flat(table: &toml::Spanned<DeTable<'_>>) -> Vec<(String, String)> {
     keys
 }
 
-fn micros(span: Duration) -> Micros {
+/// A span as the core counts it.
+pub(super) fn micros(span: Duration) -> Micros {
     Micros(u64::try_from(span.as_micros()).unwrap_or(u64::MAX))
 }
 
@@ -430,7 +433,7 @@ mod tests {
             let settings = &options.settings;
             format!(
                 "{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}",
-                (options.listen.clone(), config.metrics),
+                (options.listen.clone(), config.metrics, &config.sdn),
                 config.log,
                 options.store,
                 options.pool,

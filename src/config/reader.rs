@@ -236,6 +236,18 @@ impl Bound for u64 {
     }
 }
 
+impl Key for u32 {
+    fn read(value: &DeValue<'_>) -> Result<Self, String> {
+        u64::read(value).and_then(|number| Self::try_from(number).map_err(|error| error.to_string()))
+    }
+}
+
+impl Bound for u32 {
+    fn show(&self) -> String {
+        self.to_string()
+    }
+}
+
 impl Key for usize {
     fn read(value: &DeValue<'_>) -> Result<Self, String> {
         u64::read(value).and_then(|number| Self::try_from(number).map_err(|error| error.to_string()))

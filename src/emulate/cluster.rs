@@ -167,23 +167,7 @@ impl Cluster {
     /// The network as the SDN controller sends it.
     #[must_use]
     pub fn graph(&self) -> v1::NetworkGraph {
-        let document: NetworkDocument = self.network.to_document();
-        let link = |link: crate::network::LinkEntry| v1::NetworkLink {
-            id: link.id.to_string(),
-            a: link.a,
-            b: link.b,
-            bits_per_s: u64::try_from(link.bits_per_s).expect("builders give positive capacities"),
-            up: Some(link.up),
-        };
-        let switch = |switch: crate::network::SwitchEntry| v1::NetworkSwitch {
-            name: switch.name,
-            tier: switch.tier.to_string(),
-        };
-        v1::NetworkGraph {
-            switches: document.switches.into_iter().map(switch).collect(),
-            hosts: document.hosts.into_iter().map(|host| v1::NetworkHost { name: host.name.to_string() }).collect(),
-            links: document.links.into_iter().map(link).collect(),
-        }
+        graph(&self.network)
     }
 
     /// Links between switches.
@@ -199,6 +183,26 @@ impl Cluster {
     pub fn reachable(network: &Network, a: &str, b: &str) -> bool {
         let ends = network.vertex(a).zip(network.vertex(b));
         ends.is_some_and(|(a, b)| shortest_path(network, a, b).is_some())
+    }
+}
+
+/// A network as an SDN controller sends it.
+#[must_use]
+pub fn graph(network: &Network) -> v1::NetworkGraph {
+    let document: NetworkDocument = network.to_document();
+    let link = |link: crate::network::LinkEntry| v1::NetworkLink {
+        id: link.id.to_string(),
+        a: link.a,
+        b: link.b,
+        bits_per_s: u64::try_from(link.bits_per_s).expect("builders give positive capacities"),
+        up: Some(link.up),
+    };
+    let switch =
+        |switch: crate::network::SwitchEntry| v1::NetworkSwitch { name: switch.name, tier: switch.tier.to_string() };
+    v1::NetworkGraph {
+        switches: document.switches.into_iter().map(switch).collect(),
+        hosts: document.hosts.into_iter().map(|host| v1::NetworkHost { name: host.name.to_string() }).collect(),
+        links: document.links.into_iter().map(link).collect(),
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! # Code map
 //! - `cluster`: nodes, racks and the network between them.
+//! - `controller`: an SDN controller and its switches' tables, which it fills rule by rule from route updates.
 //! - `hdfs`: files, blocks and replicas under HDFS's default placement.
 //! - `yarn`: a ResourceManager that allocates from ask tables, beside foreign applications; it watches over itself.
 //! - `jobs`: a trace turned into jobs that the cluster can run in the time there is.
@@ -15,6 +16,7 @@
 //! - The emulated ResourceManager never puts more on a node than it has, and says so if it did.
 
 pub mod cluster;
+pub mod controller;
 pub mod feed;
 pub mod hdfs;
 pub mod jobs;

@@ -1,6 +1,7 @@
 //! The emulated cluster at work: heartbeats, jobs, foreign applications, faults.
 
 use super::cluster::Cluster;
+use super::controller::{self, Tables};
 use super::feed::FeedClosed;
 use super::hdfs::Namespace;
 use super::jobs::Workload;
@@ -23,6 +24,9 @@ use tonic::transport::Channel;
 
 /// The seed's stream for loads and watched pairs.
 const STREAM: u64 = 3;
+
+/// A link that is mended stays down for so long at least.
+const DOWN_AT_LEAST: Duration = Duration::from_millis(1_500);
 
 /// How the cluster behaves.
 #[derive(Debug, Clone, PartialEq)]
@@ -74,6 +78,10 @@ pub enum Fault {
     FailLink(String),
     /// The link comes up again.
     MendLink(String),
+    /// The link between switches with most of the jobs' routes goes down.
+    FailBusiestLink,
+    /// Links that went down come up again, once they were down for a while.
+    MendLinks,
 }
 
 /// Faults by the time after the first job may be submitted.
@@ -149,8 +157,17 @@ pub enum Happening {
         id: String,
         /// Up or down.
         up: bool,
+        /// Installed routes of running flows that had it.
+        routes: usize,
     },
-    /// The SDN controller got routes.
+    /// The SDN controller got routes of running flows, and applied them.
+    FlowRoutes {
+        /// What it got.
+        update: Box<v1::RouteUpdate>,
+        /// Time since the link's change was told to the daemon, where one was.
+        took: Option<Duration>,
+    },
+    /// A monitor got routes of the pairs that it watches.
     Routes {
         /// What it got.
         update: Box<v1::RouteUpdate>,
@@ -238,7 +255,11 @@ pub struct Shared {
     tally: Mutex<Tally>,
     leases: Mutex<BTreeMap<u64, usize>>,
     dead: Mutex<BTreeMap<usize, Instant>>,
-    link_told: Mutex<Option<Instant>>,
+    /// The last change of a link that was told, and when.
+    link_told: Mutex<Option<(String, Instant)>>,
+    /// Links that are down, since when.
+    down: Mutex<BTreeMap<String, Instant>>,
+    tables: Mutex<Tables>,
     happenings: mpsc::UnboundedSender<Happening>,
 }
 
@@ -256,6 +277,21 @@ impl Shared {
     /// The counts.
     pub fn tally(&self) -> MutexGuard<'_, Tally> {
         self.tally.lock().expect("no holder of this lock panics")
+    }
+
+    /// The switches' rules.
+    pub fn tables(&self) -> MutexGuard<'_, Tables> {
+        self.tables.lock().expect("no holder of this lock panics")
+    }
+
+    /// Time since the change that an update is about was told, if it is about the last one.
+    pub fn since_told(&self, update: &v1::RouteUpdate) -> Option<Duration> {
+        let told = self.link_told.lock().expect("no holder of this lock panics");
+        told.as_ref().filter(|(id, _)| *id == update.subject).map(|(_, at)| at.elapsed())
+    }
+
+    fn down(&self) -> MutexGuard<'_, BTreeMap<String, Instant>> {
+        self.down.lock().expect("no holder of this lock panics")
     }
 
     /// Tells the watcher, if there still is one.
@@ -358,6 +394,8 @@ impl Emulation {
             leases: Mutex::default(),
             dead: Mutex::default(),
             link_told: Mutex::default(),
+            down: Mutex::default(),
+            tables: Mutex::default(),
             happenings,
             cluster,
             workload,
@@ -392,7 +430,7 @@ fn check_script(script: &Script, cluster: &Cluster) -> Result<(), EmulationError
     let uplinks: Vec<String> = cluster.network.links().map(|(_, link)| link.name.to_string()).collect();
     for (_, fault) in script {
         let (what, name, known) = match fault {
-            Fault::KillBusiestNode => continue,
+            Fault::KillBusiestNode | Fault::FailBusiestLink | Fault::MendLinks => continue,
             Fault::KillNode(host) => ("node", host, cluster.find(host).is_some()),
             Fault::FailLink(id) | Fault::MendLink(id) => ("link", id, uplinks.contains(id)),
         };
@@ -426,7 +464,7 @@ async fn work(shared: Arc<Shared>, mut sources: Sources, mut script: Script) -> 
         while cast.masters.try_join_next().is_some() {}
         let submitted = cast.masters.is_empty() && cast.next_job == shared.workload.jobs.len();
         // With the last job gone, what waits for one to run has nothing left to wait for.
-        let done = submitted && script.iter().all(|(_, fault)| matches!(fault, Fault::KillBusiestNode));
+        let done = submitted && script.iter().all(|(_, fault)| idle_fault(&shared, fault));
         if (done && silent.is_empty()) || now > shared.behaviour.limit {
             return close(&shared, &sources, now);
         }
@@ -510,13 +548,27 @@ async fn background_load(shared: &Shared, sources: &mut Sources, rng: &mut ChaCh
     Ok(sources.link_load(load).await?)
 }
 
-/// The death of a node that runs nothing would show nothing: it waits until a job's container runs somewhere.
+/// Faults that have nothing to strike once no job runs.
+fn idle_fault(shared: &Shared, fault: &Fault) -> bool {
+    match fault {
+        Fault::KillBusiestNode | Fault::FailBusiestLink => true,
+        Fault::MendLinks => shared.down().is_empty(),
+        _ => false,
+    }
+}
+
+/// The death of a node that runs nothing would show nothing, nor would that of a link that nobody's route has: they
+/// wait until there is something to strike.
 fn waits(shared: &Shared, fault: &Fault) -> bool {
-    let idle = || {
-        let yarn = shared.yarn();
-        yarn.running(yarn.busiest()).0 == 0
-    };
-    matches!(fault, Fault::KillBusiestNode) && idle()
+    match fault {
+        Fault::KillBusiestNode => {
+            let yarn = shared.yarn();
+            yarn.running(yarn.busiest()).0 == 0
+        }
+        Fault::FailBusiestLink => shared.tables().busiest(&shared.cluster.uplinks()).is_none(),
+        Fault::MendLinks => !shared.down().values().any(|since| since.elapsed() >= DOWN_AT_LEAST),
+        _ => false,
+    }
 }
 
 async fn strike(
@@ -533,6 +585,18 @@ async fn strike(
         }
         Fault::FailLink(id) => turn_link(shared, sources, id, false).await?,
         Fault::MendLink(id) => turn_link(shared, sources, id, true).await?,
+        Fault::FailBusiestLink => {
+            let busiest = shared.tables().busiest(&shared.cluster.uplinks());
+            if let Some((id, _)) = busiest {
+                turn_link(shared, sources, id, false).await?;
+            }
+        }
+        Fault::MendLinks => {
+            let down: Vec<String> = shared.down().keys().cloned().collect();
+            for id in down {
+                turn_link(shared, sources, id, true).await?;
+            }
+        }
     }
     Ok(())
 }
@@ -551,9 +615,16 @@ fn kill(shared: &Shared, node: usize, dirty: &mut Vec<(Instant, usize)>) {
 }
 
 async fn turn_link(shared: &Shared, sources: &mut Sources, id: String, up: bool) -> Result<(), EmulationError> {
-    *shared.link_told.lock().expect("no holder of this lock panics") = Some(Instant::now());
+    let now = Instant::now();
+    if up {
+        shared.down().remove(&id);
+    } else {
+        shared.down().insert(id.clone(), now);
+    }
+    let routes = shared.tables().on(&id);
+    shared.tell(Happening::Link { id: id.clone(), up, routes });
+    *shared.link_told.lock().expect("no holder of this lock panics") = Some((id.clone(), Instant::now()));
     sources.link(&id, up).await?;
-    shared.tell(Happening::Link { id, up });
     Ok(())
 }
 
@@ -590,24 +661,19 @@ fn close(shared: &Shared, sources: &Sources, now: Duration) -> Result<(), Emulat
     Ok(())
 }
 
-/// The SDN controller watches routes and acknowledges what it gets.
+/// The SDN controller installs routes of flows; a monitor watches routes of pairs that need not talk.
 async fn watch_routes(shared: &Arc<Shared>, tasks: &mut JoinSet<()>) -> Result<(), EmulationError> {
-    const WATCHER: &str = "emulated-controller";
-    let request = v1::WatchRequest { watcher: WATCHER.to_owned(), pairs: pairs(shared) };
+    const MONITOR: &str = "emulated-monitor";
+    let refused = |status| EmulationError::Routes(Box::new(status));
+    tasks.spawn(controller::start(shared).await.map_err(refused)?);
+    let request = v1::WatchRequest { watcher: MONITOR.to_owned(), pairs: pairs(shared), ..Default::default() };
     let mut client = RoutesClient::new(shared.channel.clone());
-    let answer = client.watch(request).await.map_err(|status| EmulationError::Routes(Box::new(status)))?;
-    let mut updates = answer.into_inner();
+    let mut updates = client.watch(request).await.map_err(refused)?.into_inner();
     let shared = Arc::clone(shared);
     tasks.spawn(async move {
         while let Some(Ok(update)) = updates.next().await {
-            let number = update.number;
-            let told = shared.link_told.lock().expect("no holder of this lock panics").take();
-            let took = told.filter(|_| !update.snapshot).map(|told| told.elapsed());
+            let took = shared.since_told(&update);
             shared.tell(Happening::Routes { update: Box::new(update), took });
-            let acknowledge = v1::AcknowledgeRequest { watcher: WATCHER.to_owned(), number };
-            if let Err(status) = client.acknowledge(acknowledge).await {
-                shared.tally().violations.push(format!("route update {number} can't be acknowledged: {status}"));
-            }
         }
     });
     Ok(())

@@ -64,6 +64,12 @@ impl Answers {
         self.entries.keys()
     }
 
+    /// Answers in the order of their decisions.
+    pub(crate) fn by_age(&self) -> Vec<Arc<Answer>> {
+        let entries = self.by_decision.values().filter_map(|id| self.entries.get(id));
+        entries.map(|entry| Arc::clone(&entry.answer)).collect()
+    }
+
     pub(crate) fn contains(&self, id: &RequestId) -> bool {
         self.entries.contains_key(id)
     }

@@ -96,7 +96,7 @@ impl Engine {
     }
 
     fn grant(&mut self, proposal: Proposal, token: Token, now: Timestamp) -> Arc<Answer> {
-        let Proposal { request, decision, digest, conflicts, elapsed, mut draft, rows, .. } = proposal;
+        let Proposal { request, decision, digest, conflicts, elapsed, mut draft, rows, flows, .. } = proposal;
         let on = draft.mode == Mode::On;
         for earlier in self.attempts.earlier(request.attempt) {
             self.end_attempt(earlier, now);
@@ -108,6 +108,7 @@ impl Engine {
         draft.id = decision.unwrap_or(DecisionId(self.next_decision));
         self.next_decision = self.next_decision.max(draft.id.0 + 1);
         (draft.at, draft.conflicts, draft.elapsed) = (now, conflicts, elapsed);
+        self.begin_flows(&request, &mut draft, &rows, flows, now);
         let live = if on { self.lease_rows(&mut draft, &rows, now) } else { BTreeSet::new() };
         if draft.mode == Mode::Shadow {
             let known = self.attempts.get_mut(request.attempt).expect("its token was set above");
@@ -161,8 +162,10 @@ impl Engine {
 
     /// The journal failed: the decision was never promised. Deletes are written all the same, for a journal that
     /// failed late may have kept what it was given.
-    pub fn undo(&mut self, decision: DecisionId, _now: Timestamp) {
+    pub fn undo(&mut self, decision: DecisionId, now: Timestamp) {
         let Some(answer) = self.answers.by_decision(decision).cloned() else { return };
+        self.flows.undo(decision, (&self.snapshot, &self.settings.routes));
+        self.tell_flows(now);
         let mut undone = 0;
         for id in answer.leases() {
             undone += u64::from(self.ledger.remove(id).is_some());
@@ -213,5 +216,7 @@ impl Engine {
             self.end_lease(id, LeaseEnd::Released, now);
         }
         self.forget_attempt(attempt);
+        self.flows.end_attempt(attempt, (&self.snapshot, &self.settings.routes));
+        self.tell_flows(now);
     }
 }

@@ -59,7 +59,14 @@ pub enum Effect {
         /// Its name.
         watcher: Arc<str>,
         /// What changed.
-        update: RouteUpdate,
+        update: Arc<RouteUpdate>,
+    },
+    /// A route watcher never acknowledged, or was away for too long: its stream, if there is one, is to end.
+    WatchEnded {
+        /// Its name.
+        watcher: Arc<str>,
+        /// Why, in words.
+        reason: String,
     },
     /// The answer of this request id is no longer kept.
     AnswerForgotten(RequestId),
@@ -155,6 +162,22 @@ pub enum Counter {
     HistoryEvicted,
     /// Watched routes that changed.
     RoutesChanged,
+    /// Routes of running flows changed because of a failure.
+    RoutesFailedOver,
+    /// Routes of running flows changed as planned: back home, or for more utility.
+    RoutesPlanned,
+    /// Pairs of running flows that fell to default forwarding although they send enough: rules, refusals, silence.
+    RoutesToDefault,
+    /// Routes that a controller could not install.
+    RoutesRefused,
+    /// Snapshots sent because an update was not acknowledged in time.
+    RoutesResynced,
+    /// Watchers that went silent.
+    WatchersSilent,
+    /// Decisions whose flows were forgotten, or not taken, for lack of room.
+    FlowsEvicted,
+    /// Links that are avoided because they flap.
+    LinksDamped,
 }
 
 impl Counter {
@@ -184,6 +207,14 @@ impl Counter {
             Self::HistorySamples => "history_samples",
             Self::HistoryEvicted => "history_evicted",
             Self::RoutesChanged => "routes_changed",
+            Self::RoutesFailedOver => "routes_failed_over",
+            Self::RoutesPlanned => "routes_planned",
+            Self::RoutesToDefault => "routes_to_default",
+            Self::RoutesRefused => "routes_refused",
+            Self::RoutesResynced => "routes_resynced",
+            Self::WatchersSilent => "watchers_silent",
+            Self::FlowsEvicted => "flows_evicted",
+            Self::LinksDamped => "links_damped",
         }
     }
 }

@@ -8,6 +8,7 @@ use super::answers::{Answer, Answers};
 use super::attempts::{self, Attempts, Token};
 use super::decision::Refusal;
 use super::effects::{Counter, Effect, Effects};
+use super::flows::Flows;
 use super::generation::Generation;
 use super::history::{History, HistoryLimits};
 use super::journal::{Op, Table, text_key};
@@ -15,7 +16,7 @@ use super::lease::{Lease, LeaseEnd};
 use super::ledger::Ledger;
 use super::monitor;
 use super::release::Expected;
-use super::routes::{Cause, RouteUpdate, WatchedPair, Watchers};
+use super::routes::{Cause, WatcherState, Watchers};
 use super::settings::EngineSettings;
 use crate::cluster::{Applied, Change, Model, ModelError, NodeState, Overlay, Snapshot};
 use crate::units::{AttemptId, DecisionId, HostName, LeaseId, RequestId, Timestamp};
@@ -81,8 +82,10 @@ pub struct EngineCounts {
     pub attempts: usize,
     /// Recurring-job keys.
     pub history: usize,
-    /// Watched routes.
+    /// Routes watched by name.
     pub routes: usize,
+    /// Pairs of nodes that talk.
+    pub flows: usize,
 }
 
 /// The engine. Owned by one thread; every method takes the time and returns at once.
@@ -101,6 +104,9 @@ pub struct Engine {
     pub(super) history: History,
     pub(super) expected: Expected,
     pub(super) routes: Watchers,
+    pub(super) flows: Flows,
+    /// When jobs that nothing is seen of were last looked for: within a second of now, where somebody ticks.
+    pub(super) flows_looked_at: Timestamp,
     /// Nodes whose first report since the start was seen: only from then on does a rise of use mean something.
     pub(super) reported: Vec<bool>,
     pub(super) effects: Effects,
@@ -150,6 +156,7 @@ impl Engine {
             self.forget_answer(&id);
         }
         self.tick_nodes(now);
+        self.tick_flows(now);
         if now.since(self.history_written) >= HISTORY_EVERY {
             self.history_written = now;
             self.effects.journal.extend(self.history.write());
@@ -194,7 +201,7 @@ impl Engine {
             held: self.ledger.held(),
             history: self.history.view().clone(),
             releases: self.expected.view(),
-            flows: Arc::default(),
+            flows: self.flows.publish().unwrap_or_else(|| Arc::clone(&self.generation.flows)),
         });
         Some(self.generation())
     }
@@ -242,12 +249,10 @@ impl Engine {
         }
     }
 
-    /// Watches pairs; a watcher of the same name is replaced. The update is the first of the stream.
-    ///
-    /// # Errors
-    /// [`Refusal::Unknown`] for a host that neither the network nor the cluster names.
-    pub fn watch(&mut self, watcher: &str, pairs: Vec<WatchedPair>) -> Result<RouteUpdate, Refusal> {
-        self.routes.watch(watcher, pairs, &self.snapshot)
+    /// How all watchers stand, by name: those whose stream broke and that may come back, and silent ones, included.
+    #[must_use]
+    pub fn watchers(&self) -> Vec<WatcherState> {
+        self.routes.states()
     }
 
     /// Pairs that this watcher watches.
@@ -256,9 +261,9 @@ impl Engine {
         self.routes.watched_by(watcher)
     }
 
-    /// Ends a watch.
+    /// A watch's stream ended. What it was told is kept for a time, so that it may come back and go on.
     pub fn unwatch(&mut self, watcher: &str) {
-        self.routes.unwatch(watcher);
+        self.routes.unwatch(watcher, self.flows_looked_at);
     }
 
     /// Takes new settings; leases that run keep their time-to-live.
@@ -282,6 +287,7 @@ impl Engine {
             attempts: self.attempts.len(),
             history: self.history.len(),
             routes: self.routes.len(),
+            flows: self.flows.len(),
         }
     }
 

@@ -23,6 +23,8 @@ pub mod effects;
 #[allow(clippy::module_inception)] // the file of `Engine`; not public, so nobody reads the name twice
 mod engine;
 pub mod event;
+mod flowing;
+pub mod flows;
 pub mod generation;
 pub mod history;
 pub mod journal;
@@ -47,7 +49,12 @@ pub use decision::{Decision, Hint, Mode, Refusal, TermValues};
 pub use effects::{CommitOutcome, Counter, Effect, Effects, FollowBody};
 pub use engine::{Engine, EngineCounts, Explained, RecoverError, RecoveredCounts, Released, Rows};
 pub use event::{TaskEvent, TaskWhat};
+pub use flows::settings::RouteSettings;
+pub use flows::uses::{LinkUse, LinkUser, LoadSource, link_uses};
+pub use flows::what_if::{ApplicationForecast, Drain, LinkForecast, NetworkWhatIf, RouteForecast, what_if_network};
 pub use generation::{Generation, Release};
 pub use placer::{Chosen, PlacerSettings, Proposal, check_keys, propose};
-pub use routes::{NamedRoute, RouteUpdate, WatchedPair};
+pub use routes::{
+    NamedRoute, Phase, RouteUpdate, RuleAction, RuleChange, Standing, WatchScope, WatchedPair, WatcherState,
+};
 pub use settings::{EngineSettings, SourceAges};

@@ -43,6 +43,17 @@ pub(crate) fn silent(
     silent
 }
 
+/// The request that a request places tasks anew of; any other is its own.
+pub(crate) fn original(id: &RequestId) -> RequestId {
+    id.as_str().split(REPLACE).next().unwrap_or_default().into()
+}
+
+/// The host that a request places tasks anew of.
+pub(crate) fn lost_host(id: &RequestId) -> Option<HostName> {
+    let (_, rest) = id.as_str().split_once(REPLACE)?;
+    Some(rest.rsplit_once('/')?.0.into())
+}
+
 /// The request that places `hit` containers (by group of `request`) anew, away from `host`. Its id is the
 /// original's with `/replace/<host>/<n>`, `n` the first that is not `taken`.
 pub(crate) fn replacement(
@@ -51,7 +62,7 @@ pub(crate) fn replacement(
     host: &HostName,
     taken: impl Fn(&RequestId) -> bool,
 ) -> HintRequest {
-    let original = request.id.as_str().split(REPLACE).next().unwrap_or_default();
+    let original = original(&request.id);
     let id = (1_u32..).map(|n| RequestId::from(format!("{original}{REPLACE}{host}/{n}"))).find(|id| !taken(id));
     let position: BTreeMap<usize, GroupIdx> = hit.keys().zip(0..).map(|(&group, at)| (group, GroupIdx(at))).collect();
     let groups = hit.iter().map(|(&group, &count)| {

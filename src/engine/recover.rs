@@ -5,6 +5,7 @@ use super::attempts::{Attempts, Token, read_key};
 use super::decision::RememberedRequest;
 use super::effects::Effects;
 use super::engine::{Engine, RecoverError, RecoveredCounts, Rows};
+use super::flows::Flows;
 use super::generation::Generation;
 use super::history::{History, JobHistory};
 use super::journal::{KeyPart, Op, Table, key_parts, text_key};
@@ -49,6 +50,7 @@ impl Engine {
             engine.history.restore(job.as_str().into(), json::<JobHistory>(Table::History, key, value)?);
             counts.history += 1;
         }
+        engine.recover_flows();
         engine.keep_bounds();
         engine.settle(now);
         engine.publish(now);
@@ -79,6 +81,8 @@ impl Engine {
             history: History::default(),
             expected: Expected::default(),
             routes: Watchers::default(),
+            flows: Flows::default(),
+            flows_looked_at: now,
             reported: Vec::new(),
             effects: Effects::default(),
             next_decision: 1,

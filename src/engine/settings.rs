@@ -1,5 +1,6 @@
 //! The engine's settings: a plain struct that configuration fills and a reload replaces.
 
+use super::flows::settings::RouteSettings;
 use crate::cluster::Source;
 use crate::units::Micros;
 
@@ -28,6 +29,8 @@ pub struct EngineSettings {
     pub history_samples: usize,
     /// Ages beyond which a source counts as old.
     pub max_age: SourceAges,
+    /// Flows and routes.
+    pub routes: RouteSettings,
 }
 
 /// How many times its time-to-live a lease holds once YARN has allocated its container. The container is on its way:
@@ -88,6 +91,7 @@ impl Default for EngineSettings {
             history_keys: 10_000,
             history_samples: 64,
             max_age: SourceAges::default(),
+            routes: RouteSettings::default(),
         }
     }
 }

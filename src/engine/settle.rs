@@ -8,9 +8,8 @@ use super::engine::Engine;
 use super::generation::Release;
 use super::lease::{Lease, LeaseEnd};
 use super::monitor;
-use super::routes::{Cause, RouteUpdate};
 use crate::cluster::{Applied, NodeState, ReportedContainer, Resource};
-use crate::units::{AttemptId, LeaseId, LinkIdx, NodeIdx, RequestId, Timestamp};
+use crate::units::{AttemptId, LeaseId, NodeIdx, RequestId, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -26,7 +25,8 @@ struct Report {
 impl Engine {
     /// Makes the model's present the snapshot that commits are checked against, and lets follow what follows.
     pub(super) fn settle(&mut self, now: Timestamp) {
-        self.snapshot = self.model.publish(now);
+        let before = std::mem::replace(&mut self.snapshot, self.model.publish(now));
+        let moved = !Arc::ptr_eq(&before.topology, &self.snapshot.topology);
         self.changed = true;
         self.reported.resize(self.snapshot.nodes(), false);
         let mut networks = Vec::new();
@@ -49,7 +49,7 @@ impl Engine {
         for node in looked_at {
             self.withdraw_pushed_out(node, now);
         }
-        self.network_changed(networks);
+        self.network_changed(networks, moved, now);
     }
 
     fn note_back(&mut self, was: NodeState) {
@@ -122,6 +122,7 @@ impl Engine {
         for container in containers {
             self.expected.remove(node, container.id);
         }
+        self.flows_left(node);
         let leases = self.ledger.on_node(node).map(|lease| lease.id).collect();
         let ended = self.withdraw(node, leases, cause, now);
         let mut hit: BTreeMap<(AttemptId, RequestId), BTreeMap<usize, u32>> = BTreeMap::new();
@@ -171,23 +172,6 @@ impl Engine {
             known.replaces_by(again.id.clone());
             self.effects.count(Counter::TasksReplaced, again.containers());
             self.effects.out.push(Effect::Replace { request: again, cause, node: host.clone() });
-        }
-    }
-
-    fn network_changed(&mut self, changes: Vec<(Vec<LinkIdx>, Option<Cause>)>) {
-        // Links of a network that was replaced meanwhile mean nothing in the one that is.
-        let whole = changes.iter().rposition(|(links, _)| links.is_empty());
-        for (links, cause) in changes.into_iter().skip(whole.unwrap_or(0)) {
-            let cause = cause.unwrap_or_else(|| Cause { what: "topology", subject: "".into() });
-            let updates: Vec<(Arc<str>, RouteUpdate)> = if links.is_empty() {
-                self.routes.network_changed(cause, &self.snapshot)
-            } else {
-                self.routes.links_changed(&links, cause, &self.snapshot)
-            };
-            for (watcher, update) in updates {
-                self.effects.count(Counter::RoutesChanged, update.routes.len() as u64);
-                self.effects.out.push(Effect::Routes { watcher, update });
-            }
         }
     }
 

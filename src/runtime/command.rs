@@ -4,7 +4,7 @@ use super::outbox::Outbox;
 use super::replace::Told;
 use super::watchers::Watching;
 use crate::engine::{Answer, EngineCounts, EngineSettings, Explained, Proposal, Refusal, Released};
-use crate::engine::{RouteUpdate, TaskEvent, Token, WatchedPair};
+use crate::engine::{TaskEvent, Token, WatchScope, WatchedPair, WatcherState};
 use crate::store::StoreFailure;
 use crate::units::{AttemptId, DecisionId, LeaseId, Micros, RequestId, Timestamp};
 use std::sync::Arc;
@@ -30,7 +30,9 @@ pub(super) enum Command {
     /// A task event.
     Event(TaskEvent),
     /// Watch routes: who, which, and how many pairs all watchers together may watch.
-    Watch(Arc<str>, Vec<WatchedPair>, usize, Reply<Result<Watching<RouteUpdate>, Refusal>>),
+    Watch(Arc<str>, WatchScope, usize, Reply<Result<Watching, Refusal>>),
+    /// Every update up to this number is in force, but for routes that could not be installed, and why.
+    Acknowledge(Arc<str>, u64, Vec<(WatchedPair, String)>, Reply<Result<u64, Refusal>>),
     /// A Watch's stream ended.
     Unwatch(Arc<str>, u64),
     /// Sizes, and names that no node claims.
@@ -57,6 +59,8 @@ pub struct Survey {
     pub unknown_names: Vec<String>,
     /// And how many.
     pub unknown_names_total: u64,
+    /// Who watches routes, by name.
+    pub watchers: Vec<WatcherState>,
 }
 
 /// What a commit came to.

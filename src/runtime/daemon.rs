@@ -15,7 +15,7 @@ use super::settle::Settling;
 use super::watchers::{Watchers, Watching};
 use super::writer::{Shared, Writer};
 use crate::engine::{Engine, Explained, Generation, RecoverError, RecoveredCounts, Refusal, Released};
-use crate::engine::{RouteUpdate, TaskEvent, Token, WatchedPair};
+use crate::engine::{TaskEvent, Token, WatchScope, WatchedPair};
 use crate::store::{GroupCommit, GroupCommitHandle, GroupOptions, Journal, OpenOptions, ShutdownError, StoreError};
 use crate::telemetry::metrics::Metrics;
 use crate::telemetry::metrics::ReloadResult;
@@ -172,6 +172,8 @@ impl Daemon {
             pool: pool.clone(),
             gauged: Instant::now(),
             fed: FeedCounts::default(),
+            sessions: 0,
+            flows: None,
         };
         let own = journal.clone();
         let thread = std::thread::Builder::new().name("engine".to_owned());
@@ -306,18 +308,14 @@ impl Daemon {
         shared.outboxes.push_if_open(attempt, message, &shared.follow.load(), self.0.clock.now());
     }
 
-    /// Watches routes, where all watchers together watch at most `most` pairs; the first update is the snapshot.
+    /// Watches routes, where all watchers together watch at most `most` pairs; what it begins with is a snapshot, or
+    /// what was missed.
     ///
     /// # Errors
     /// [`Refusal::Unknown`] for a host that neither the network nor the cluster names; [`Refusal::Invalid`]
-    /// for too many pairs.
-    pub async fn watch(
-        &self,
-        name: Arc<str>,
-        pairs: Vec<WatchedPair>,
-        most: usize,
-    ) -> Result<Watching<RouteUpdate>, Refusal> {
-        self.0.door.ask(|reply| Command::Watch(name, pairs, most, reply)).await?
+    /// for too many pairs, or while another watcher installs; [`Refusal::Unavailable`] where too many watch.
+    pub async fn watch(&self, name: Arc<str>, scope: WatchScope, most: usize) -> Result<Watching, Refusal> {
+        self.0.door.ask(|reply| Command::Watch(name, scope, most, reply)).await?
     }
 
     /// A Watch's stream ended.
@@ -325,12 +323,19 @@ impl Daemon {
         self.0.door.tell(Command::Unwatch(name, session));
     }
 
-    /// Takes an acknowledgement; returns how many updates are outstanding.
+    /// Takes an acknowledgement of every update up to `number`, but for routes that could not be installed; returns how
+    /// many updates are outstanding.
     ///
     /// # Errors
-    /// As [`Watchers::acknowledge`].
-    pub fn acknowledge(&self, watcher: &str, number: u64) -> Result<u64, Refusal> {
-        self.0.shared.watchers.acknowledge(watcher, number)
+    /// [`Refusal::Unknown`] for a stranger; [`Refusal::Invalid`] for a number that was not sent or is acknowledged
+    /// already, and for a refused pair that it was not told of.
+    pub async fn acknowledge(
+        &self,
+        watcher: Arc<str>,
+        number: u64,
+        refused: Vec<(WatchedPair, String)>,
+    ) -> Result<u64, Refusal> {
+        self.0.door.ask(|reply| Command::Acknowledge(watcher, number, refused, reply)).await?
     }
 
     /// Sizes of the engine's tables, and names that no node claims.

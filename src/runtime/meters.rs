@@ -1,11 +1,11 @@
 //! What the daemon measures: handles made once, and the counters that status shows.
 
 use super::registries::FeedCounts;
-use crate::cluster::{NodeState, Snapshot, Source};
-use crate::engine::Counter;
+use crate::cluster::{NodeState, RunningFlows, Snapshot, Source};
+use crate::engine::{Counter, RouteUpdate, Standing, WatcherState};
 use crate::store::{Commit, CommitObserver};
 use crate::telemetry::metrics::{FeedMetrics, LedgerMetrics, Metrics, PublisherMetrics, QueueMetrics, RequestMetrics};
-use crate::telemetry::metrics::{FeedResult, HintEvent, ReloadResult, Stage};
+use crate::telemetry::metrics::{FeedResult, HintEvent, ReloadResult, RouteKind, RouteMetrics, Stage, WatcherKind};
 use crate::units::Timestamp;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -16,6 +16,7 @@ pub struct Meters {
     metrics: Metrics,
     publisher: PublisherMetrics,
     ledger: LedgerMetrics,
+    routes: RouteMetrics,
     pool: QueueMetrics,
     journal: QueueMetrics,
     feeds: Vec<(Source, FeedMetrics)>,
@@ -40,6 +41,38 @@ pub struct Depths {
     pub journal: usize,
 }
 
+/// Traffic of running applications, in figures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct FlowCounts {
+    /// Decisions whose tasks talk over the network.
+    pub jobs: u64,
+    /// Ordered pairs of nodes that talk, on a route that is to be installed.
+    pub installed: u64,
+    /// By default forwarding.
+    pub default: u64,
+    /// Without a path.
+    pub cut: u64,
+    /// Pairs of tasks on them.
+    pub task_pairs: u64,
+}
+
+impl FlowCounts {
+    /// Counts; takes time in proportion to the pairs.
+    #[must_use]
+    pub fn of(flows: &RunningFlows) -> Self {
+        let mut counts = Self { jobs: flows.jobs.len() as u64, ..Self::default() };
+        for (_, route) in flows.routes.iter() {
+            counts.task_pairs += route.task_pairs;
+            match (route.links.is_empty(), route.installed) {
+                (true, _) => counts.cut += 1,
+                (false, true) => counts.installed += 1,
+                (false, false) => counts.default += 1,
+            }
+        }
+        counts
+    }
+}
+
 impl Meters {
     /// Handles in `metrics`.
     #[must_use]
@@ -47,6 +80,7 @@ impl Meters {
         Self {
             publisher: metrics.publisher(),
             ledger: metrics.ledger(),
+            routes: metrics.routes(),
             pool: metrics.queue("placer"),
             journal: metrics.queue("journal"),
             feeds: Source::ALL.into_iter().map(|source| (source, metrics.feed(source.as_str()))).collect(),
@@ -98,6 +132,9 @@ impl Meters {
             Counter::LeasesExpired => self.ledger.hints(HintEvent::Expired, by),
             Counter::LeasesWithdrawn => self.ledger.hints(HintEvent::Withdrawn, by),
             Counter::CommitConflicts => self.ledger.conflicts(by),
+            Counter::RoutesResynced => self.routes.resynced(by),
+            Counter::RoutesRefused => self.routes.refused(by),
+            Counter::LinksDamped => self.routes.damped(by),
             _ => {}
         }
     }
@@ -136,6 +173,33 @@ impl Meters {
         for (source, feed) in &self.feeds {
             feed.age(snapshot.heard.at(*source).map(|heard| Duration::from_micros(now.since(heard).0)));
         }
+    }
+
+    /// Routes are told to a watcher.
+    pub(super) fn rerouted(&self, update: &RouteUpdate) {
+        let routes = (update.routes.len() + update.removed.len()) as u64;
+        self.routes.changed(update.cause, update.phase.as_str(), routes);
+    }
+
+    /// How watchers stand.
+    pub(super) fn watchers(&self, watchers: &[WatcherState]) {
+        let kinds = [
+            (WatcherKind::Current, Standing::Current),
+            (WatcherKind::Waiting, Standing::Waiting),
+            (WatcherKind::Silent, Standing::Silent),
+        ];
+        for (kind, standing) in kinds {
+            self.routes.watchers(kind, watchers.iter().filter(|watcher| watcher.standing == standing).count());
+        }
+        let waiting = watchers.iter().filter(|watcher| watcher.installs && watcher.standing == Standing::Waiting);
+        self.routes.unacknowledged(waiting.map(|watcher| watcher.sent.saturating_sub(watcher.acknowledged)).sum());
+    }
+
+    /// How running flows go through the network.
+    pub(super) fn flows(&self, counts: &FlowCounts) {
+        self.routes.routes(RouteKind::Installed, counts.installed);
+        self.routes.routes(RouteKind::Default, counts.default);
+        self.routes.routes(RouteKind::Cut, counts.cut);
     }
 
     /// Items of feeds, as far as they were not told before.

@@ -179,6 +179,7 @@ fn search(
         baseline: settings.placer.baseline && baseline.is_some(),
         containers_max: settings.limits.containers,
         max_age: settings.engine.max_age,
+        pairs_max: settings.engine.routes.pairs_max,
     };
     propose(generation, request, &chosen, &placer, now, &mut || Instant::now() >= until)
 }

@@ -3,7 +3,7 @@
 use super::Daemon;
 use super::command::Command;
 use crate::config::Config;
-use crate::engine::WatchedPair;
+use crate::engine::{WatchScope, WatchedPair};
 use crate::server::{Running, start};
 use crate::telemetry::metrics::Metrics;
 use std::time::Duration;
@@ -82,10 +82,12 @@ async fn a_watch_whose_caller_is_gone_watches_nothing() {
     let (_folder, running) = running().await;
     let daemon = &running.daemon;
     let pairs = vec![WatchedPair { src: "a".into(), dst: "b".into(), class: "".into() }];
+    let scope = WatchScope { pairs, ..WatchScope::default() };
     let (reply, answer) = oneshot::channel();
     drop(answer);
-    daemon.0.door.tell(Command::Watch("sdn".into(), pairs, 10, reply));
-    assert_eq!(daemon.survey().await.unwrap().counts.routes, 0);
-    assert!(daemon.acknowledge("sdn", 1).is_err(), "it is no watcher");
+    daemon.0.door.tell(Command::Watch("sdn".into(), scope, 10, reply));
+    let survey = daemon.survey().await.unwrap();
+    assert!(survey.watchers.iter().all(|watcher| !watcher.attached), "{:?}", survey.watchers);
+    assert_eq!(daemon.0.shared.watchers.others(""), 0);
     running.shutdown().await.unwrap();
 }

@@ -1,97 +1,99 @@
-//! Who watches routes: each watcher's numbered updates, and which it acknowledged.
+//! Streams to those who watch routes: a bounded queue each. Numbers, acknowledgements and what is kept for those who
+//! come back are the engine's.
 
-use crate::engine::Refusal;
+use crate::engine::RouteUpdate;
 use dashmap::DashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use tokio::sync::mpsc;
 
 /// Updates that a watcher may leave unread before its stream is cut.
 const UNREAD_MAX: usize = 1_024;
 
-/// All watchers by name. `U` is an update without its number.
-#[derive(Debug)]
-pub struct Watchers<U> {
-    by_name: DashMap<Arc<str>, Watcher<U>>,
+/// All streams, by their watchers' names.
+#[derive(Debug, Default)]
+pub struct Watchers {
+    by_name: DashMap<Arc<str>, Stream>,
 }
 
 #[derive(Debug)]
-struct Watcher<U> {
+struct Stream {
     /// Distinguishes this Watch from an earlier one of the same name.
     session: u64,
-    queue: mpsc::Sender<(u64, U)>,
-    sent: u64,
-    acknowledged: u64,
+    queue: mpsc::Sender<Arc<RouteUpdate>>,
+    /// The last number that went into the queue.
+    last: u64,
+    ended: Arc<OnceLock<String>>,
 }
 
 /// One Watch: what the stream reads.
 #[derive(Debug)]
-pub struct Watching<U> {
+pub struct Watching {
     /// Distinguishes it from an earlier one of the same name.
     pub session: u64,
-    /// Numbered updates; ends when the watcher was replaced or fell too far behind.
-    pub updates: mpsc::Receiver<(u64, U)>,
+    /// Numbered updates; ends when the daemon ends the watch.
+    pub updates: mpsc::Receiver<Arc<RouteUpdate>>,
+    /// Why it did, in words.
+    pub ended: Arc<OnceLock<String>>,
 }
 
-impl<U> Default for Watchers<U> {
-    fn default() -> Self {
-        Self { by_name: DashMap::new() }
+impl Stream {
+    fn end(&self, why: &str) {
+        let _ = self.ended.set(why.to_owned()); // the first reason is the one
     }
 }
 
-impl<U> Watchers<U> {
-    /// Starts a Watch; an earlier one of the same name ends.
-    pub fn start(&self, name: &Arc<str>) -> Watching<U> {
-        let (queue, updates) = mpsc::channel(UNREAD_MAX);
-        let mut entry = self.by_name.entry(Arc::clone(name)).or_insert_with(|| Watcher {
-            session: 0,
-            queue: queue.clone(),
-            sent: 0,
-            acknowledged: 0,
-        });
-        let watcher = entry.value_mut();
-        let session = watcher.session + 1;
-        *watcher = Watcher { session, queue, sent: 0, acknowledged: 0 };
-        Watching { session, updates }
+impl Watchers {
+    /// Starts a Watch with the updates it begins with; an earlier one of the same name ends.
+    pub fn start(&self, name: &Arc<str>, session: u64, first: Vec<Arc<RouteUpdate>>) -> Watching {
+        let (queue, updates) = mpsc::channel(UNREAD_MAX + first.len());
+        let last = first.last().map_or(0, |update| update.number);
+        for update in first {
+            queue.try_send(update).expect("the queue was made to hold them");
+        }
+        let ended = Arc::new(OnceLock::new());
+        let stream = Stream { session, queue, last, ended: Arc::clone(&ended) };
+        if let Some(earlier) = self.by_name.insert(Arc::clone(name), stream) {
+            earlier.end("a later Watch of the same name replaced it");
+        }
+        Watching { session, updates, ended }
     }
 
-    /// Sends an update. A watcher that is gone or too far behind is dropped: its stream ends, and it
-    /// watches again from a snapshot. Returns whether it is still there.
-    pub fn send(&self, name: &str, update: U) -> bool {
-        let Some(mut watcher) = self.by_name.get_mut(name) else { return false };
-        let number = watcher.sent + 1;
-        if watcher.queue.try_send((number, update)).is_err() {
-            drop(watcher);
+    /// Sends an update. A watcher that is too far behind is cut off, and may come back for what it missed. Returns
+    /// whether its stream is still there.
+    pub fn send(&self, name: &str, update: Arc<RouteUpdate>) -> bool {
+        let Some(mut stream) = self.by_name.get_mut(name) else { return false };
+        // What was on its way when the watch began is among what the watch began with.
+        if update.number <= stream.last {
+            return true;
+        }
+        let number = update.number;
+        if stream.queue.try_send(update).is_err() {
+            stream.end("it left too many updates unread");
+            drop(stream);
             self.by_name.remove(name);
             return false;
         }
-        watcher.sent = number;
+        stream.last = number;
         true
     }
 
-    /// The stream of this session ended. Returns whether the watcher is gone by that (and not
-    /// replaced by a later Watch).
+    /// The stream of this session ended by itself. Returns whether the watcher is without a stream by that, and not
+    /// on that of a later Watch.
     pub fn stop(&self, name: &str, session: u64) -> bool {
-        self.by_name.remove_if(name, |_, watcher| watcher.session == session).is_some()
+        self.by_name.remove_if(name, |_, stream| stream.session == session).is_some()
     }
 
-    /// Takes an acknowledgement of every update up to `number`; returns how many are outstanding.
-    ///
-    /// # Errors
-    /// [`Refusal::Unknown`] for a stranger; [`Refusal::Invalid`] for a number that was not sent or
-    /// was acknowledged already.
-    pub fn acknowledge(&self, name: &str, number: u64) -> Result<u64, Refusal> {
-        let Some(mut watcher) = self.by_name.get_mut(name) else {
-            return Err(Refusal::Unknown { what: "watcher", name: name.to_owned(), nearest: None });
-        };
-        let invalid = |message| Err(Refusal::Invalid { field: "number".to_owned(), message });
-        if number == 0 || number > watcher.sent {
-            return invalid(format!("update {number} was not sent to \"{name}\"; the last was {}", watcher.sent));
+    /// Ends a watcher's stream, if it has one.
+    pub fn end(&self, name: &str, why: &str) {
+        if let Some((_, stream)) = self.by_name.remove(name) {
+            stream.end(why);
         }
-        if number <= watcher.acknowledged {
-            return invalid(format!("update {number} of \"{name}\" is acknowledged already"));
-        }
-        watcher.acknowledged = number;
-        Ok(watcher.sent - number)
+    }
+
+    /// Streams, but for that of `name`.
+    #[must_use]
+    pub fn others(&self, name: &str) -> usize {
+        self.by_name.len() - usize::from(self.by_name.contains_key(name))
     }
 
     /// Ends every Watch.
@@ -103,45 +105,63 @@ impl<U> Watchers<U> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::Phase;
+
+    fn update(number: u64) -> Arc<RouteUpdate> {
+        Arc::new(RouteUpdate {
+            number,
+            snapshot: number == 1,
+            routes: Vec::new(),
+            removed: Vec::new(),
+            rules: Vec::new(),
+            phase: Phase::Initial,
+            cause: "initial",
+            subject: "".into(),
+            untouched: 0,
+        })
+    }
+
+    fn numbers(watching: &mut Watching) -> Vec<u64> {
+        std::iter::from_fn(|| watching.updates.try_recv().ok()).map(|update| update.number).collect()
+    }
 
     #[test]
-    fn updates_are_numbered_and_acknowledged_once() {
+    fn what_a_watch_begins_with_comes_first_and_no_update_twice() {
         let watchers = Watchers::default();
-        let name: Arc<str> = "sdn".into();
-        let mut watching = watchers.start(&name);
-        assert!(watchers.send("sdn", 'a') && watchers.send("sdn", 'b'));
-        assert_eq!(watching.updates.try_recv().unwrap(), (1, 'a'));
-        assert_eq!(watchers.acknowledge("sdn", 1), Ok(1));
-        assert_eq!(watchers.acknowledge("sdn", 2), Ok(0));
-        for (number, said) in [(2, "already"), (1, "already"), (3, "was not sent"), (0, "was not sent")] {
-            let refusal = watchers.acknowledge("sdn", number).unwrap_err();
-            assert!(refusal.to_string().contains(said), "{number}: {refusal}");
+        let mut watching = watchers.start(&"sdn".into(), 1, vec![update(4), update(5)]);
+        for number in [4, 5, 6] {
+            assert!(watchers.send("sdn", update(number)));
         }
-        let refusal = watchers.acknowledge("stranger", 1).unwrap_err();
-        assert_eq!(refusal.to_string(), "watcher \"stranger\" is unknown");
+        assert_eq!(numbers(&mut watching), [4, 5, 6], "4 and 5 were on their way already");
+        assert!(!watchers.send("stranger", update(1)));
     }
 
     #[test]
     fn a_later_watch_of_the_same_name_replaces_the_earlier_one() {
         let watchers = Watchers::default();
         let name: Arc<str> = "sdn".into();
-        let mut old = watchers.start(&name);
-        let mut new = watchers.start(&name);
-        assert!(watchers.send("sdn", 'a'));
-        assert!(old.updates.try_recv().is_err());
-        assert_eq!(new.updates.try_recv().unwrap(), (1, 'a'), "numbers start anew");
-        assert!(!watchers.stop("sdn", old.session), "the old stream's end does not end the new one");
-        assert!(watchers.stop("sdn", new.session));
+        let mut old = watchers.start(&name, 1, vec![]);
+        let mut new = watchers.start(&name, 2, vec![]);
+        assert!(watchers.send("sdn", update(1)));
+        assert_eq!((numbers(&mut old), numbers(&mut new)), (vec![], vec![1]));
+        assert!(old.ended.get().unwrap().contains("a later Watch"));
+        assert_eq!((watchers.others("sdn"), watchers.others("x")), (0, 1));
+        assert!(!watchers.stop("sdn", 1), "the old stream's end does not end the new one");
+        assert!(watchers.stop("sdn", 2));
     }
 
     #[test]
-    fn a_watcher_that_does_not_read_is_cut_off() {
+    fn a_watcher_that_does_not_read_is_cut_off_and_told_why() {
         let watchers = Watchers::default();
-        let mut watching = watchers.start(&"slow".into());
-        let sent = (0..=UNREAD_MAX).take_while(|_| watchers.send("slow", ())).count();
+        let mut watching = watchers.start(&"slow".into(), 1, vec![]);
+        let sent = (1..).take_while(|&number| watchers.send("slow", update(number))).count();
         assert_eq!(sent, UNREAD_MAX);
-        assert!(!watchers.send("slow", ()));
-        while watching.updates.try_recv().is_ok() {}
+        assert!(!watchers.send("slow", update(9_999)));
+        assert_eq!(numbers(&mut watching).len(), UNREAD_MAX);
         assert!(matches!(watching.updates.try_recv(), Err(mpsc::error::TryRecvError::Disconnected)));
+        assert_eq!(watching.ended.get().unwrap(), "it left too many updates unread");
+        let silent = watchers.start(&"silent".into(), 1, vec![]);
+        watchers.end("silent", "it never acknowledged");
+        assert_eq!(silent.ended.get().unwrap(), "it never acknowledged");
     }
 }

@@ -7,7 +7,7 @@
 use super::clock::Clock;
 use super::command::{Command, Committed, Envelope, Reply, Survey};
 use super::known::Known;
-use super::meters::{Depths, Meters};
+use super::meters::{Depths, FlowCounts, Meters};
 use super::outbox::Outboxes;
 use super::pool::Pool;
 use super::registries::{FeedCounts, Registries};
@@ -15,8 +15,8 @@ use super::replace::{Lost, Told};
 use super::settle::Settling;
 use super::watchers::{Watchers, Watching};
 use super::{Ready, options::FollowOptions};
-use crate::engine::WatchedPair;
-use crate::engine::{Answer, CommitOutcome, Effect, Engine, Generation, Proposal, Refusal, RouteUpdate, Token};
+use crate::cluster::RunningFlows;
+use crate::engine::{Answer, CommitOutcome, Effect, Engine, Generation, Proposal, Refusal, Token, WatchScope};
 use crate::store::GroupCommitHandle;
 use crate::units::{Micros, RequestId, Timestamp};
 use arc_swap::ArcSwap;
@@ -36,7 +36,7 @@ pub(super) struct Shared {
     /// How long that is kept.
     pub(super) follow: ArcSwap<FollowOptions>,
     /// Who watches routes.
-    pub(super) watchers: Watchers<RouteUpdate>,
+    pub(super) watchers: Watchers,
     /// What is measured and counted.
     pub(super) meters: Meters,
     /// Whether requests are taken.
@@ -71,6 +71,10 @@ pub(super) struct Writer {
     pub(super) gauged: Instant,
     /// What metrics know of feeds.
     pub(super) fed: FeedCounts,
+    /// Watches so far.
+    pub(super) sessions: u64,
+    /// What metrics know of flows.
+    pub(super) flows: Option<Arc<RunningFlows>>,
 }
 
 /// Time between two looks for what is due: leases, answers, silent nodes.
@@ -81,6 +85,8 @@ const GAUGE_EVERY: Duration = Duration::from_secs(1);
 const BURST: usize = 256;
 /// Generations kept from being freed elsewhere; a slower reader frees its own.
 const RETIRED_MAX: usize = 64;
+/// Watches at one time.
+const WATCHERS_MAX: usize = 256;
 /// What a caller waits for a disk to come back.
 const STORE_RETRY: Micros = Micros::from_secs(1);
 
@@ -134,11 +140,18 @@ impl Writer {
                 self.moved = true;
                 self.effects(None, Box::new(|_| ()));
             }
-            Command::Watch(watcher, pairs, most, reply) => {
-                let found = self.watch(&watcher, pairs, most);
+            Command::Watch(watcher, scope, most, reply) => {
+                let found = self.watch(&watcher, scope, most, now);
                 if let Err(Ok(unheard)) = reply.send(found) {
                     self.unwatch(&watcher, unheard.session);
                 }
+                self.moved = true;
+                self.effects(None, Box::new(|_| ()));
+            }
+            Command::Acknowledge(watcher, number, refused, reply) => {
+                let _ = reply.send(self.engine.acknowledge(&watcher, number, refused, now));
+                self.moved = true;
+                self.effects(None, Box::new(|_| ()));
             }
             Command::Unwatch(watcher, session) => self.unwatch(&watcher, session),
             Command::Reload(settings, reply) => {
@@ -162,18 +175,23 @@ impl Writer {
     fn watch(
         &mut self,
         watcher: &Arc<str>,
-        pairs: Vec<WatchedPair>,
+        scope: WatchScope,
         most: usize,
-    ) -> Result<Watching<RouteUpdate>, Refusal> {
+        now: Timestamp,
+    ) -> Result<Watching, Refusal> {
+        if self.shared.watchers.others(watcher) >= WATCHERS_MAX {
+            let message = format!("{WATCHERS_MAX} others watch routes, and more may not");
+            return Err(Refusal::Unavailable { message, retry_after: Micros::from_secs(10) });
+        }
         let watched = self.engine.counts().routes.saturating_sub(self.engine.watched_by(watcher));
-        if watched + pairs.len() > most {
-            let message = format!("{} pairs, beside {watched} that others watch; at most {most} are", pairs.len());
+        if watched + scope.pairs.len() > most {
+            let message =
+                format!("{} pairs, beside {watched} that others watch; at most {most} are", scope.pairs.len());
             return Err(Refusal::Invalid { field: "pairs".to_owned(), message });
         }
-        let first = self.engine.watch(watcher, pairs)?;
-        let watching = self.shared.watchers.start(watcher);
-        self.shared.watchers.send(watcher, first);
-        Ok(watching)
+        let first = self.engine.watch(watcher, scope, now)?;
+        self.sessions += 1;
+        Ok(self.shared.watchers.start(watcher, self.sessions, first))
     }
 
     fn unwatch(&mut self, watcher: &str, session: u64) {
@@ -184,7 +202,8 @@ impl Writer {
 
     fn survey(&self) -> Survey {
         let (unknown_names, unknown_names_total) = self.engine.unknown_names();
-        Survey { counts: self.engine.counts(), unknown_names, unknown_names_total }
+        let watchers = self.engine.watchers();
+        Survey { counts: self.engine.counts(), unknown_names, unknown_names_total, watchers }
     }
 
     fn commit(&mut self, proposal: Proposal, token: Token, reply: Reply<Result<Committed, Refusal>>, now: Timestamp) {
@@ -279,9 +298,14 @@ impl Writer {
                     let _ = self.shared.lost.send(Lost { request, cause, node });
                 }
                 Effect::Routes { watcher, update } => {
+                    self.shared.meters.rerouted(&update);
                     if !self.shared.watchers.send(&watcher, update) {
                         self.engine.unwatch(&watcher);
                     }
+                }
+                Effect::WatchEnded { watcher, reason } => {
+                    tracing::warn!(%watcher, %reason, "a route watcher's stream ends");
+                    self.shared.watchers.end(&watcher, &reason);
                 }
                 Effect::AttemptEnded(attempt) => self.shared.outboxes.end(attempt, now),
                 Effect::AnswerForgotten(id) => {
@@ -322,6 +346,13 @@ impl Writer {
         let fed = self.shared.registries.counts();
         meters.feeds(&self.fed, &fed);
         self.fed = fed;
+        meters.watchers(&self.engine.watchers());
+        // Counting a large network's flows takes a moment, and most seconds change none.
+        let flows = &self.shared.generation.load().flows;
+        if self.flows.as_ref().is_none_or(|known| !Arc::ptr_eq(known, flows)) {
+            self.shared.meters.flows(&FlowCounts::of(flows));
+            self.flows = Some(Arc::clone(flows));
+        }
     }
 
     fn publish_if_due(&mut self) {

@@ -5,12 +5,14 @@ use super::deadline::in_time;
 use super::placement::hints;
 use crate::cluster::document::{ClusterDocument, Syntax};
 use crate::cluster::{NamedResource, Resource, Source};
-use crate::engine::Generation;
 use crate::engine::decision::AgeOf;
+use crate::engine::{Generation, Refusal, link_uses, what_if_network};
 use crate::policy::Policy;
 use crate::policy::container::{self, CalibrateInput};
 use crate::runtime::Daemon;
+use crate::runtime::meters::FlowCounts;
 use crate::runtime::options::Settings;
+use crate::solve::nearest;
 use crate::telemetry::process;
 use crate::units::{Bytes, NodeIdx};
 use crate::wire::v1;
@@ -72,6 +74,12 @@ impl Admin for AdminService {
             unknown_names_total: survey.unknown_names_total,
             process_cpu_s: process::cpu_seconds(std::process::id()).unwrap_or(0.0),
             resident_bytes: process::resident_bytes(std::process::id()).unwrap_or(0),
+            flows: Some(flow_counts(&generation)),
+            watchers: survey
+                .watchers
+                .iter()
+                .map(|watcher| convert::watcher_view(watcher, daemon.clock().now()))
+                .collect(),
         }))
     }
 
@@ -98,14 +106,12 @@ impl Admin for AdminService {
     }
 
     async fn links(&self, request: Request<v1::LinksRequest>) -> Result<Response<v1::LinksResponse>, Status> {
-        let wire = request.into_inner();
+        let (metadata, _, wire) = request.into_parts();
         let generation = self.daemon.generation();
-        let mut links = link_views(&generation);
-        links.retain(|link| !wire.down_only || !link.up);
-        links.sort_by(|a, b| a.id.cmp(&b.id));
-        let total = u32::try_from(links.len()).unwrap_or(u32::MAX);
-        links.truncate(limit(wire.limit));
-        Ok(Response::new(v1::LinksResponse { links, total }))
+        // Modelling the rates of a large network's flows takes a while: not on a thread that serves sockets.
+        let found = tokio::task::spawn_blocking(move || links(&generation, &wire));
+        let found = async { found.await.unwrap_or_else(|_| Err(failed("looking at the links ended in a panic"))) };
+        Ok(Response::new(in_time(&self.daemon, &metadata, found).await?))
     }
 
     async fn list_policies(
@@ -135,6 +141,25 @@ impl Admin for AdminService {
     async fn what_if(&self, request: Request<v1::RequestHintsRequest>) -> Result<Response<v1::HintSet>, Status> {
         let (answer, _) = hints(&self.daemon, request, true).await?;
         Ok(Response::new(answer))
+    }
+
+    async fn what_if_network(
+        &self,
+        request: Request<v1::WhatIfNetworkRequest>,
+    ) -> Result<Response<v1::WhatIfNetworkResponse>, Status> {
+        let (metadata, _, wire) = request.into_parts();
+        let (generation, settings) = (self.daemon.generation(), self.daemon.settings());
+        let found = async {
+            let drain = convert::drain(&wire)?;
+            let work = move || {
+                let found = what_if_network(&generation, &drain, &settings.engine.routes)?;
+                Ok(convert::network_what_if(&found, generation.snapshot.version.0))
+            };
+            // As for links.
+            let found = tokio::task::spawn_blocking(work).await;
+            found.unwrap_or_else(|_| Err(failed("the what-if ended in a panic")))
+        };
+        Ok(Response::new(in_time(&self.daemon, &metadata, found).await?))
     }
 
     async fn calibrate(
@@ -214,22 +239,34 @@ fn links_up_and_down(generation: &Generation) -> (usize, usize) {
     (up, all - up)
 }
 
-fn link_views(generation: &Generation) -> Vec<v1::LinkView> {
-    let snapshot = &generation.snapshot;
-    let Some(network) = &snapshot.topology.network else { return Vec::new() };
-    let view = |(index, link): (crate::units::LinkIdx, &crate::network::Link)| {
-        let load = snapshot.link_loads.get(&link.name);
-        v1::LinkView {
-            id: link.name.to_string(),
-            a: network.vertex_at(link.a).name.to_string(),
-            b: network.vertex_at(link.b).name.to_string(),
-            bits_per_s: link.capacity.0,
-            up: network.is_usable(index),
-            a_to_b_bits_per_s: load.map(|load| load.a_to_b.0),
-            b_to_a_bits_per_s: load.map(|load| load.b_to_a.0),
-        }
-    };
-    network.links().map(view).collect()
+fn links(generation: &Generation, wire: &v1::LinksRequest) -> Result<v1::LinksResponse, Refusal> {
+    let mut links = link_uses(generation);
+    if !wire.link.is_empty() {
+        let found = links.iter().find(|link| link.link.as_str() == wire.link);
+        let Some(found) = found else {
+            let near = nearest(&wire.link, links.iter().map(|link| link.link.as_str()));
+            let nearest = near.map(str::to_owned);
+            return Err(Refusal::Unknown { what: "link", name: wire.link.clone(), nearest });
+        };
+        let links = vec![convert::link_view(found, wire.users)];
+        return Ok(v1::LinksResponse { links, total: 1 });
+    }
+    links.retain(|link| !wire.down_only || !link.up);
+    links.sort_by(|a, b| a.link.cmp(&b.link));
+    let total = u32::try_from(links.len()).unwrap_or(u32::MAX);
+    links.truncate(limit(wire.limit));
+    Ok(v1::LinksResponse { links: links.iter().map(|link| convert::link_view(link, wire.users)).collect(), total })
+}
+
+fn flow_counts(generation: &Generation) -> v1::FlowCounts {
+    let counts = FlowCounts::of(&generation.flows);
+    v1::FlowCounts {
+        jobs: counts.jobs,
+        installed: counts.installed,
+        default_forwarding: counts.default,
+        cut: counts.cut,
+        task_pairs: counts.task_pairs,
+    }
 }
 
 fn policy_view(settings: &Settings, name: &str, policy: &Arc<dyn Policy>) -> v1::PolicyView {
@@ -253,9 +290,9 @@ fn policy_view(settings: &Settings, name: &str, policy: &Arc<dyn Policy>) -> v1:
     }
 }
 
-fn failed(message: &str) -> crate::engine::Refusal {
+fn failed(message: &str) -> Refusal {
     let retry_after = crate::units::Micros::from_secs(1);
-    crate::engine::Refusal::Unavailable { message: message.to_owned(), retry_after }
+    Refusal::Unavailable { message: message.to_owned(), retry_after }
 }
 
 /// 0 means all.

@@ -113,7 +113,7 @@ mod tests {
             v1::ReleaseRequest { application_id: "application_1_0001".into(), attempt: 1, ..Default::default() };
         let explain = v1::ExplainRequest { decision_id: crate::units::DecisionId(1).to_string() };
         let pair = v1::HostPair { src: "a".into(), dst: "b".into(), class: String::new() };
-        let watch = v1::WatchRequest { watcher: "sdn".into(), pairs: vec![pair] };
+        let watch = v1::WatchRequest { watcher: "sdn".into(), pairs: vec![pair], ..Default::default() };
         let calls = async {
             [
                 ("release", placement.release(soon(release)).await.err()),

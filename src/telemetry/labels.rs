@@ -84,3 +84,27 @@ label! {
         Refused = "refused",
     }
 }
+
+label! {
+    /// How a pair of hosts that talks gets through the network.
+    RouteKind {
+        /// Over a route of its own.
+        Installed = "installed",
+        /// By the network's default forwarding.
+        Default = "default",
+        /// Not at all: there is no path.
+        Cut = "cut",
+    }
+}
+
+label! {
+    /// How a route watcher stands.
+    WatcherKind {
+        /// Nothing is expected of it.
+        Current = "current",
+        /// An update waits for its acknowledgement.
+        Waiting = "waiting",
+        /// It gave none in time.
+        Silent = "silent",
+    }
+}

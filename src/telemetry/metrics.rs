@@ -15,7 +15,7 @@ use std::time::Duration;
 use metrics::{Gauge, Histogram, Key, Label, Level, Metadata, Recorder, Unit};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 
-pub use super::labels::{FeedResult, HintEvent, LabelValue, ReloadResult, Stage};
+pub use super::labels::{FeedResult, HintEvent, LabelValue, ReloadResult, RouteKind, Stage, WatcherKind};
 
 /// Upper bounds for durations, in seconds: from a lookup (100 µs) to a request past all patience.
 pub const SECONDS_BUCKETS: [f64; 16] =
@@ -42,6 +42,18 @@ const STORE_APPENDS: &str = "hintd_store_appends_total";
 const STORE_OPS: &str = "hintd_store_ops_total";
 const STORE_FAILURES: &str = "hintd_store_failures_total";
 const STORE_HEALTHY: &str = "hintd_store_healthy";
+const ROUTES: &str = "hintd_routes";
+const ROUTE_CHANGES: &str = "hintd_route_changes_total";
+const ROUTE_RESYNCS: &str = "hintd_route_resyncs_total";
+const ROUTE_UNACKNOWLEDGED: &str = "hintd_route_updates_unacknowledged";
+const ROUTE_REFUSED: &str = "hintd_routes_refused_total";
+const ROUTE_WATCHERS: &str = "hintd_route_watchers";
+const LINKS_DAMPED: &str = "hintd_links_damped_total";
+
+pub(super) const SDN_ASKED: &str = "hintd_sdn_requests_total";
+pub(super) const SDN_CONNECTED: &str = "hintd_sdn_connected";
+pub(super) const SDN_EVENTS: &str = "hintd_sdn_events_total";
+pub(super) const SDN_RULES: &str = "hintd_sdn_rules_total";
 
 /// What a metric is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,7 +84,7 @@ const fn metric(name: &'static str, kind: Kind, unit: Unit, help: &'static str) 
 }
 
 /// Every metric there is.
-pub const ALL: [Metric; 18] = [
+pub const ALL: [Metric; 29] = [
     metric(REQUEST_SECONDS, Kind::Histogram, Unit::Seconds, "Time of a placement request, by policy and stage."),
     metric(SEARCH_STEPS, Kind::Histogram, Unit::Count, "Search steps that a request used, by policy."),
     metric(PUBLISH_SECONDS, Kind::Histogram, Unit::Seconds, "Time to build and publish a snapshot."),
@@ -91,6 +103,17 @@ pub const ALL: [Metric; 18] = [
     metric(STORE_OPS, Kind::Counter, Unit::Count, "Row operations made durable in the journal."),
     metric(STORE_FAILURES, Kind::Counter, Unit::Count, "Journal transactions that failed."),
     metric(STORE_HEALTHY, Kind::Gauge, Unit::Count, "1 while the journal can be written, else 0."),
+    metric(ROUTES, Kind::Gauge, Unit::Count, "Pairs of hosts that talk, by how: installed, default, cut."),
+    metric(ROUTE_CHANGES, Kind::Counter, Unit::Count, "Routes told to watchers, by cause and phase."),
+    metric(ROUTE_RESYNCS, Kind::Counter, Unit::Count, "Snapshots sent because an update was not acknowledged."),
+    metric(ROUTE_UNACKNOWLEDGED, Kind::Gauge, Unit::Count, "Route updates sent and not yet acknowledged."),
+    metric(ROUTE_REFUSED, Kind::Counter, Unit::Count, "Routes that a controller could not install."),
+    metric(ROUTE_WATCHERS, Kind::Gauge, Unit::Count, "Route watchers by state: current, waiting, silent."),
+    metric(LINKS_DAMPED, Kind::Counter, Unit::Count, "Times that a link was avoided because it flapped."),
+    metric(SDN_ASKED, Kind::Counter, Unit::Count, "Questions to the SDN controller, by what for and result."),
+    metric(SDN_CONNECTED, Kind::Gauge, Unit::Count, "1 while the SDN controller answers, else 0."),
+    metric(SDN_EVENTS, Kind::Counter, Unit::Count, "Events of the SDN controller, by kind."),
+    metric(SDN_RULES, Kind::Counter, Unit::Count, "Entries of switches, by what became of them."),
 ];
 
 /// Policies that get a label of their own; further ones share `other`. Far above any real registry.
@@ -190,6 +213,22 @@ impl Metrics {
         }
     }
 
+    /// Handles for routes and those who watch them.
+    pub fn routes(&self) -> RouteMetrics {
+        RouteMetrics {
+            routes: RouteKind::ALL.iter().map(|kind| self.gauge(ROUTES, &[("state", kind.label())])).collect(),
+            watchers: WatcherKind::ALL
+                .iter()
+                .map(|kind| self.gauge(ROUTE_WATCHERS, &[("state", kind.label())]))
+                .collect(),
+            unacknowledged: self.gauge(ROUTE_UNACKNOWLEDGED, &[]),
+            resyncs: self.counter(ROUTE_RESYNCS, &[]),
+            refused: self.counter(ROUTE_REFUSED, &[]),
+            damped: self.counter(LINKS_DAMPED, &[]),
+            metrics: self.clone(),
+        }
+    }
+
     /// Handles for the journal.
     pub fn store(&self) -> StoreMetrics {
         StoreMetrics {
@@ -229,13 +268,13 @@ impl Metrics {
         policy
     }
 
-    fn counter(&self, name: &'static str, labels: &[(&'static str, &str)]) -> Counter {
+    pub(super) fn counter(&self, name: &'static str, labels: &[(&'static str, &str)]) -> Counter {
         let key = key(name, labels);
         let own = Arc::clone(lock(&self.0.counters).entry(text(name, labels)).or_default());
         Counter { own, exported: self.0.recorder.register_counter(&key, &METADATA) }
     }
 
-    fn gauge(&self, name: &'static str, labels: &[(&'static str, &str)]) -> Gauge {
+    pub(super) fn gauge(&self, name: &'static str, labels: &[(&'static str, &str)]) -> Gauge {
         self.0.recorder.register_gauge(&key(name, labels), &METADATA)
     }
 
@@ -328,6 +367,55 @@ impl LedgerMetrics {
     }
 }
 
+/// Records routes of running flows and those who watch them.
+#[derive(Clone)]
+pub struct RouteMetrics {
+    routes: Vec<Gauge>,
+    watchers: Vec<Gauge>,
+    unacknowledged: Gauge,
+    resyncs: Counter,
+    refused: Counter,
+    damped: Counter,
+    metrics: Metrics,
+}
+
+impl RouteMetrics {
+    /// How many pairs of hosts talk in this way.
+    pub fn routes(&self, kind: RouteKind, count: u64) {
+        self.routes[kind as usize].set(count as f64);
+    }
+
+    /// How many watchers are in this state.
+    pub fn watchers(&self, kind: WatcherKind, count: usize) {
+        self.watchers[kind as usize].set(count as f64);
+    }
+
+    /// Updates that wait for an acknowledgement.
+    pub fn unacknowledged(&self, updates: u64) {
+        self.unacknowledged.set(updates as f64);
+    }
+
+    /// Routes were told; cause and phase are the engine's tokens.
+    pub fn changed(&self, cause: &'static str, phase: &'static str, routes: u64) {
+        self.metrics.counter(ROUTE_CHANGES, &[("cause", cause), ("phase", phase)]).add(routes);
+    }
+
+    /// Snapshots went out for want of an acknowledgement.
+    pub fn resynced(&self, count: u64) {
+        self.resyncs.add(count);
+    }
+
+    /// A controller could not install so many routes.
+    pub fn refused(&self, count: u64) {
+        self.refused.add(count);
+    }
+
+    /// Links flapped and are avoided.
+    pub fn damped(&self, count: u64) {
+        self.damped.add(count);
+    }
+}
+
 /// Records the journal's transactions.
 #[derive(Clone)]
 pub struct StoreMetrics {
@@ -371,13 +459,13 @@ impl QueueMetrics {
 
 /// A counter for the exporter and, beside it, for `hintctl status`.
 #[derive(Clone)]
-struct Counter {
+pub(super) struct Counter {
     own: Arc<AtomicU64>,
     exported: metrics::Counter,
 }
 
 impl Counter {
-    fn add(&self, count: u64) {
+    pub(super) fn add(&self, count: u64) {
         self.own.fetch_add(count, Ordering::Relaxed);
         self.exported.increment(count);
     }
@@ -416,6 +504,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::sdn::{Asked, RuleResult};
     use super::*;
 
     const MS: Duration = Duration::from_millis(1);
@@ -444,6 +533,14 @@ mod tests {
         store.written(MS, 3, 6);
         store.failed(MS);
         store.healthy(true);
+        let routes = metrics.routes();
+        routes.routes(RouteKind::Cut, 2);
+        routes.watchers(WatcherKind::Silent, 1);
+        routes.unacknowledged(3);
+        routes.changed("link_down", "failover", 4);
+        routes.resynced(1);
+        routes.refused(1);
+        routes.damped(1);
         metrics
     }
 

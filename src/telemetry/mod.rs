@@ -8,3 +8,4 @@ mod labels;
 pub mod logs;
 pub mod metrics;
 pub mod process;
+pub mod sdn;

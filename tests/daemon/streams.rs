@@ -188,7 +188,7 @@ async fn an_attempt_that_asks_again_after_its_end_is_followed_again() {
 async fn a_watcher_that_reconnects_is_counted_once() {
     let world = World::with(&[("limits", "watched_pairs = 2")]).await;
     let pair = |src: &str, dst: &str| v1::HostPair { src: src.into(), dst: dst.into(), class: String::new() };
-    let watch = |watcher: &str, pairs| v1::WatchRequest { watcher: watcher.into(), pairs };
+    let watch = |watcher: &str, pairs| v1::WatchRequest { watcher: watcher.into(), pairs, ..Default::default() };
     let both = vec![pair("a", "b"), pair("b", "a")];
     let _old = world.client.watch(watch("sdn", both.clone())).await.unwrap();
     let _new = world.client.watch(watch("sdn", both)).await.expect("it replaces what it watched");
@@ -217,7 +217,7 @@ async fn an_application_that_is_done_gives_its_leases_back_and_its_stream_ends()
 }
 
 /// Hosts a and b under edge switches joined by two cores.
-fn two_ways() -> v1::TopologyItem {
+pub(crate) fn two_ways() -> v1::TopologyItem {
     let switch = |name: &str, tier: &str| v1::NetworkSwitch { name: name.into(), tier: tier.into() };
     let link = |id: &str, a: &str, b: &str| v1::NetworkLink {
         id: id.into(),
@@ -250,7 +250,11 @@ async fn a_failed_link_moves_the_routes_on_it_and_no_others() {
     assert!(feed.settle().await.unwrap().refused.is_empty());
     world.until("the network is there", |status| status.links == 7).await;
     let pair = |src: &str, dst: &str| v1::HostPair { src: src.into(), dst: dst.into(), class: String::new() };
-    let request = v1::WatchRequest { watcher: "sdn".into(), pairs: vec![pair("r0n0", "r1n0"), pair("r0n0", "r0n1")] };
+    let request = v1::WatchRequest {
+        watcher: "sdn".into(),
+        pairs: vec![pair("r0n0", "r1n0"), pair("r0n0", "r0n1")],
+        ..Default::default()
+    };
     let mut watch = world.client.watch(request.clone()).await.unwrap();
     let snapshot = watch.message().await.unwrap().unwrap();
     assert_eq!((snapshot.number, snapshot.snapshot, snapshot.routes.len()), (1, true, 2));
@@ -268,10 +272,10 @@ async fn a_failed_link_moves_the_routes_on_it_and_no_others() {
     let moved = route(&update, "r1n0");
     assert!(moved.vertices.len() == 5 && !moved.links.contains(&failed), "{moved:?}");
 
-    assert_eq!(world.client.acknowledge("sdn", 2).await.unwrap(), 0);
-    let found = refusal(world.client.acknowledge("sdn", 2).await);
+    assert_eq!(world.client.acknowledge("sdn", 2, vec![]).await.unwrap(), 0);
+    let found = refusal(world.client.acknowledge("sdn", 2, vec![]).await);
     assert_eq!(found.0, Code::InvalidArgument, "{}", found.1);
-    assert_eq!(refusal(world.client.acknowledge("stranger", 1).await).0, Code::NotFound);
+    assert_eq!(refusal(world.client.acknowledge("stranger", 1, vec![]).await).0, Code::NotFound);
     let mut bad = request.clone();
     bad.pairs[0].dst = "nowhere".into();
     bad.watcher = "other".into();

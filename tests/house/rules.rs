@@ -20,6 +20,7 @@ const FLOORS: &[(&str, u8)] = &[
     ("config", 6),
     ("emulate", 6),
     ("reproduce", 6),
+    ("sdn", 6),
     ("cli", 6),
     ("telemetry", 5), // imports no other room; every edge records through it
     ("bin", 6),

@@ -4,6 +4,7 @@ pub mod feed;
 pub mod load;
 pub mod noop;
 pub mod process;
+pub mod reroute;
 
 use super::connect::DaemonArgs;
 use super::failure::Failure;
@@ -19,6 +20,8 @@ pub enum BenchCommand {
     Noop(load::NoopArgs),
     /// Heartbeats: how many a second the daemon takes in, beside a server that only reads them
     Feed(feed::FeedArgs),
+    /// Links that fail under flows: time from the feed's item to the last route update
+    Reroute(reroute::RerouteArgs),
     /// The peer itself, started by the others
     #[command(hide = true)]
     ServeNoop,
@@ -33,6 +36,7 @@ pub fn run(command: BenchCommand, daemon: &DaemonArgs, output: Output) -> Result
         BenchCommand::Load(args) => load::run(args, daemon, output),
         BenchCommand::Noop(args) => load::run_noop(args, output),
         BenchCommand::Feed(args) => feed::run(args, daemon, output),
+        BenchCommand::Reroute(args) => reroute::run(args, daemon, output),
         BenchCommand::ServeNoop => noop::serve(),
     }
 }

@@ -65,7 +65,8 @@ const TAIL: Duration = Duration::from_secs(25);
 
 /// When the faults come, as parts of the time between first and last submission.
 const NODE_DIES: f64 = 0.35;
-const LINK_FAILS: f64 = 0.7;
+const LINK_FAILS: f64 = 0.65;
+const LINK_RETURNS: f64 = 0.85;
 
 /// What is being run, for the story and the summary.
 #[derive(Debug, Clone)]
@@ -90,7 +91,7 @@ pub fn run(args: DemoArgs, output: Output) -> Result<(), Failure> {
         .map_err(|error| Failure::Input(format!("{trace}: {:#}", anyhow::Error::from(error))))?;
     let behaviour =
         Behaviour { seed: args.seed, policy: Some(args.policy.clone()), limit: span + TAIL, ..Behaviour::default() };
-    let script = script(&cluster, span, args.seed);
+    let script = script(span);
     let told = script.iter().map(|(at, fault)| (*at, in_words(fault))).collect();
     let plan = Plan { args, trace, script: told };
     let finished =
@@ -165,13 +166,12 @@ fn take_jobs(reader: impl BufRead, most: u32) -> Result<Vec<SwimJob>, TraceError
     SwimReader::new(reader).take(most as usize).collect()
 }
 
-/// A node dies while jobs run on it; later a link between two switches fails.
-fn script(cluster: &Cluster, span: Duration, seed: u64) -> Script {
-    let uplinks = cluster.uplinks();
-    let at = usize::try_from(seed % uplinks.len() as u64).expect("smaller than a length");
+/// A node dies while jobs run on it; later a link between two switches fails that they send over, and comes back.
+fn script(span: Duration) -> Script {
     vec![
         (span.mul_f64(NODE_DIES), Fault::KillBusiestNode),
-        (span.mul_f64(LINK_FAILS), Fault::FailLink(uplinks[at].clone())),
+        (span.mul_f64(LINK_FAILS), Fault::FailBusiestLink),
+        (span.mul_f64(LINK_RETURNS), Fault::MendLinks),
     ]
 }
 
@@ -181,5 +181,7 @@ fn in_words(fault: &Fault) -> String {
         Fault::KillNode(host) => format!("{host} dies"),
         Fault::FailLink(id) => format!("link {id} fails"),
         Fault::MendLink(id) => format!("link {id} comes back"),
+        Fault::FailBusiestLink => "the link with most of the jobs' routes fails".to_owned(),
+        Fault::MendLinks => "it comes back".to_owned(),
     }
 }

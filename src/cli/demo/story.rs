@@ -3,6 +3,7 @@
 use super::super::failure::Failure;
 use super::super::output::{self, Output};
 use super::super::views;
+use super::super::watch::phase;
 use super::Plan;
 use super::host::Host;
 use crate::emulate::hdfs::Namespace;
@@ -55,6 +56,18 @@ pub(super) struct Reroute {
     pub(super) took: Option<Duration>,
 }
 
+/// A change of routes of running flows.
+#[derive(Debug, Clone)]
+pub(super) struct FlowReroute {
+    pub(super) subject: String,
+    pub(super) cause: String,
+    pub(super) phase: &'static str,
+    pub(super) moved: usize,
+    pub(super) untouched: u64,
+    pub(super) rules: usize,
+    pub(super) took: Option<Duration>,
+}
+
 /// A node's death.
 #[derive(Debug, Clone)]
 pub(super) struct Death {
@@ -73,7 +86,10 @@ pub(super) struct Story {
     pub(super) replaced: Vec<Replacement>,
     pub(super) reroutes: Vec<Reroute>,
     pub(super) deaths: Vec<Death>,
-    pub(super) failed_links: Vec<String>,
+    pub(super) failed_links: Vec<(String, usize)>,
+    pub(super) flow_reroutes: Vec<FlowReroute>,
+    /// Route updates of running flows, and the rules in them.
+    pub(super) flow_updates: (u64, usize),
     pub(super) withdrawals: usize,
     pub(super) watched: usize,
     routes: BTreeMap<(String, String), Vec<String>>,
@@ -92,6 +108,8 @@ impl Story {
             reroutes: Vec::new(),
             deaths: Vec::new(),
             failed_links: Vec::new(),
+            flow_reroutes: Vec::new(),
+            flow_updates: (0, 0),
             withdrawals: 0,
             watched: 0,
             routes: BTreeMap::new(),
@@ -189,13 +207,18 @@ impl Story {
                 self.event(&line)
             }
             Happening::NodeGivenUp { host, containers } => self.given_up(&host, containers),
-            Happening::Link { id, up } => {
-                let line = format!("*** link {id} {}", if up { "is back" } else { "fails" });
+            Happening::Link { id, up, routes } => {
+                let line = if up {
+                    format!("*** link {id} is back")
+                } else {
+                    format!("*** link {id} fails, with routes of {routes} pairs of hosts on it")
+                };
                 if !up {
-                    self.failed_links.push(id);
+                    self.failed_links.push((id, routes));
                 }
                 self.event(&line)
             }
+            Happening::FlowRoutes { update, took } => self.flows_rerouted(&update, took),
             Happening::Routes { update, took } => self.rerouted(*update, took),
         }
     }
@@ -219,7 +242,42 @@ impl Story {
                 self.output.line(&format!("{:MARGIN$}{group:<8} {}", "", hosts_line(&hosts, COLUMNS - MARGIN - 9)))?;
             }
         }
+        if !hints.routes.is_empty() {
+            self.output.line(&routes_line(&hints.routes))?;
+        }
         self.output.line(&cost_lines(&hints))
+    }
+
+    /// Routes of flows come and go with each job; told is what the network does to them.
+    fn flows_rerouted(&mut self, update: &v1::RouteUpdate, took: Option<Duration>) -> Result<(), Failure> {
+        self.flow_updates.0 += 1;
+        self.flow_updates.1 += update.rules.len();
+        if !matches!(update.cause.as_str(), "link_down" | "link_up") {
+            return Ok(());
+        }
+        let reroute = FlowReroute {
+            subject: update.subject.clone(),
+            cause: update.cause.clone(),
+            phase: phase(update.phase()),
+            moved: update.routes.len(),
+            untouched: update.untouched,
+            rules: update.rules.len(),
+            took,
+        };
+        let after = took.map_or_else(String::new, |took| {
+            format!(", {} after the controller told", output::seconds(took.as_secs_f64()))
+        });
+        let line = format!(
+            "flows ({} {}, {}): routes of {} running pairs moved, {} untouched; {}{after}",
+            reroute.cause,
+            reroute.subject,
+            reroute.phase,
+            reroute.moved,
+            reroute.untouched,
+            plural(reroute.rules as u32, "rule"),
+        );
+        self.flow_reroutes.push(reroute);
+        self.event(&line)
     }
 
     fn placed_anew(&mut self, job: u64, from: Vec<String>, hints: v1::HintSet, cause: String) -> Result<(), Failure> {
@@ -266,6 +324,10 @@ impl Story {
         if update.snapshot {
             self.watched = update.routes.len();
             return self.event(&format!("the controller watches the routes of {} pairs of hosts", self.watched));
+        }
+        // Watched pairs share the routes of jobs that come and go; told is what the network does to them.
+        if !update.cause.starts_with("link_") {
+            return Ok(());
         }
         let cut_off = update.routes.iter().filter(|route| route.vertices.is_empty()).count();
         let reroute = Reroute {
@@ -316,6 +378,17 @@ impl Story {
             took: None,
         })
     }
+}
+
+/// How many pairs of hosts will talk, and the heaviest one's way.
+fn routes_line(routes: &[v1::HintRoute]) -> String {
+    let installed = routes.iter().filter(|route| route.installed).count();
+    let heaviest = routes.iter().max_by_key(|route| route.bytes).map_or_else(String::new, |route| {
+        format!("; {} to {} via {}", route.src, route.dst, views::via(&route.vertices))
+    });
+    let pairs = plural(routes.len() as u32, "host pair");
+    let what = format!("{pairs}, {installed} to install{heaviest}");
+    format!("{:MARGIN$}{:<8} {what}", "", "routes")
 }
 
 /// Terms of the hints above those of the default placement, in columns.

@@ -3,7 +3,7 @@
 use super::super::output;
 use super::super::views;
 use super::host::Books;
-use super::story::{JobStory, Replacement, Reroute, Story};
+use super::story::{FlowReroute, JobStory, Replacement, Reroute, Story};
 use crate::emulate::Tally;
 use crate::wire::v1;
 use serde_json::{Map, Value, json};
@@ -74,7 +74,11 @@ impl Finished {
                 problems.push(format!("{} died with containers on it and none was placed anew", death.host));
             }
         }
-        for link in &self.story.failed_links {
+        for (link, routes) in &self.story.failed_links {
+            let moved = |told: &FlowReroute| told.subject == *link && told.cause == "link_down";
+            if *routes > 0 && !self.story.flow_reroutes.iter().any(moved) {
+                problems.push(format!("link {link} failed with {routes} routes of flows on it, and none moved"));
+            }
             let told = self.story.reroutes.iter().find(|reroute| reroute.subject == *link);
             match told {
                 None => problems.push(format!("link {link} failed and no routes came")),
@@ -119,7 +123,10 @@ impl Finished {
             "jobs": story.jobs.values().map(job_document).collect::<Vec<_>>(),
             "nodes_killed": deaths.collect::<Vec<_>>(),
             "replaced": story.replaced.iter().map(replacement_document).collect::<Vec<_>>(),
-            "links_failed": story.failed_links,
+            "links_failed": story.failed_links.iter().map(|(link, _)| link).collect::<Vec<_>>(),
+            "flow_reroutes": story.flow_reroutes.iter().map(flow_reroute_document).collect::<Vec<_>>(),
+            "flow_updates": story.flow_updates.0,
+            "flow_rules": story.flow_updates.1,
             "reroutes": story.reroutes.iter().map(reroute_document).collect::<Vec<_>>(),
             "summary": self.summary_document(),
             "problems": self.problems,
@@ -197,6 +204,13 @@ impl Finished {
                     tally.refused,
                     output::seconds(self.latency_ms(0.5) / 1e3),
                     output::seconds(self.latency_ms(0.99) / 1e3),
+                ),
+            ),
+            (
+                "routes",
+                format!(
+                    "{} updates with {} rules applied one by one and acknowledged; no packet would have looped",
+                    self.story.flow_updates.0, self.story.flow_updates.1
                 ),
             ),
             (
@@ -322,6 +336,14 @@ fn reroute_document(reroute: &Reroute) -> Value {
     json!({
         "cause": reroute.cause, "subject": reroute.subject, "changed": reroute.changed, "cut_off": reroute.cut_off,
         "untouched": reroute.untouched, "took_ms": reroute.took.map(|took: Duration| took.as_secs_f64() * 1e3),
+    })
+}
+
+fn flow_reroute_document(reroute: &FlowReroute) -> Value {
+    json!({
+        "cause": reroute.cause, "subject": reroute.subject, "phase": reroute.phase, "moved": reroute.moved,
+        "untouched": reroute.untouched, "rules": reroute.rules,
+        "took_ms": reroute.took.map(|took: Duration| took.as_secs_f64() * 1e3),
     })
 }
 

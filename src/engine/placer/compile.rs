@@ -242,7 +242,7 @@ fn degraded(snapshot: &Snapshot, settings: &PlacerSettings, now: Timestamp) -> D
 }
 
 /// The request's edges, or those of the recurring job's history where it names none.
-fn edges(
+pub(crate) fn edges(
     request: &HintRequest,
     history: Option<&crate::engine::history::JobHistory>,
     notes: &mut Vec<&'static str>,

@@ -16,6 +16,8 @@ mod terms;
 mod wait;
 
 use super::decision::{Decision, Mode, Refusal, TermValues};
+use super::flows::settings::RouteSettings;
+use super::flows::{ProposedFlows, shares};
 use super::generation::Generation;
 use super::settings::SourceAges;
 use crate::cluster::{Gang, HintRequest, Resource, WhenFull};
@@ -27,6 +29,7 @@ use hints::{Hints, Outlook};
 use std::sync::Arc;
 
 pub use asks::check_keys;
+pub(crate) use compile::edges;
 
 /// What decides.
 #[derive(Clone, Copy)]
@@ -54,11 +57,20 @@ pub struct PlacerSettings {
     pub containers_max: u64,
     /// Ages beyond which a source counts as old.
     pub max_age: SourceAges,
+    /// A request that makes more pairs of nodes talk is placed without flows.
+    pub pairs_max: usize,
 }
 
 impl Default for PlacerSettings {
     fn default() -> Self {
-        Self { steps: 100_000, fallbacks: 3, baseline: true, containers_max: 100_000, max_age: SourceAges::default() }
+        Self {
+            steps: 100_000,
+            fallbacks: 3,
+            baseline: true,
+            containers_max: 100_000,
+            max_age: SourceAges::default(),
+            pairs_max: RouteSettings::default().pairs_max,
+        }
     }
 }
 
@@ -83,6 +95,7 @@ pub struct Proposal {
     pub generation: u64,
     pub(crate) draft: Decision,
     pub(crate) rows: Vec<Row>,
+    pub(crate) flows: Option<ProposedFlows>,
 }
 
 /// Containers of one hint.
@@ -137,6 +150,10 @@ pub fn propose(
     if on {
         draft.asks = asks::replacement(request, &hints);
     }
+    let flows = if on { flows(&compiled, &placement, &hints.rows, settings) } else { None };
+    if let Some(flows) = &flows {
+        draft.routes = flows.preview(&generation.snapshot, &generation.flows);
+    }
     (draft.ended, draft.steps) = (placement.ended, placement.steps);
     draft.gap = placement.gap.filter(|gap| gap.is_finite());
     draft.seed = compiled.problem.seed;
@@ -145,7 +162,22 @@ pub fn propose(
     draft.degraded = compiled.problem.degraded.tokens().into_iter().chain(compiled.notes).map(str::to_owned).collect();
     draft.at = now;
     draft.hints = hints.hints;
-    Ok(proposal(generation, request, draft, hints.rows))
+    Ok(Proposal { flows, ..proposal(generation, request, draft, hints.rows) })
+}
+
+/// What the placed containers will send, and over which routes.
+fn flows(
+    compiled: &Compiled<'_>,
+    placement: &Placement,
+    rows: &[Row],
+    settings: &PlacerSettings,
+) -> Option<ProposedFlows> {
+    let edges = &compiled.problem.edges;
+    let flows =
+        ProposedFlows::new(edges, shares(rows, compiled.groups.len()), placement.routes.clone(), settings.pairs_max)?;
+    // The engine is to find the table there.
+    let _ = compiled.problem.snapshot.topology.paths();
+    Some(flows)
 }
 
 /// A placement to be told.
@@ -292,6 +324,7 @@ fn proposal(generation: &Generation, request: &Arc<HintRequest>, draft: Decision
         generation: generation.number,
         draft,
         rows,
+        flows: None,
     }
 }
 

@@ -1,6 +1,7 @@
 //! Tests of the whole engine.
 
 mod desk;
+mod flows;
 mod leasing;
 mod nodes;
 mod placing;

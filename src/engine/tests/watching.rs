@@ -2,7 +2,7 @@
 
 use super::desk::Desk;
 use crate::cluster::Change;
-use crate::engine::{Effect, Refusal, RouteUpdate, WatchedPair};
+use crate::engine::{Effect, Refusal, RouteUpdate, WatchScope, WatchedPair};
 use crate::network::build::{self, tree_named};
 use crate::units::LinkName;
 use std::sync::Arc;
@@ -26,7 +26,14 @@ fn wired() -> Desk {
     desk
 }
 
-fn updates(desk: &mut Desk) -> Vec<(String, RouteUpdate)> {
+/// Watches these pairs; the snapshot.
+fn watch(desk: &mut Desk, name: &str, pairs: Vec<WatchedPair>) -> Result<Arc<RouteUpdate>, Refusal> {
+    let mut first = desk.engine.watch(name, WatchScope { pairs, ..WatchScope::default() }, desk.now)?;
+    assert_eq!(first.len(), 1);
+    Ok(first.remove(0))
+}
+
+fn updates(desk: &mut Desk) -> Vec<(String, Arc<RouteUpdate>)> {
     let out = std::mem::take(&mut desk.out);
     let routes = out.into_iter().filter_map(|effect| match effect {
         Effect::Routes { watcher, update } => Some((watcher.to_string(), update)),
@@ -44,7 +51,7 @@ fn link(desk: &mut Desk, name: &LinkName, up: bool) {
 fn a_failed_link_gives_its_pairs_the_shortest_path_left_and_touches_no_other() {
     let mut desk = wired();
     let pairs = vec![pair("h-01-1", "h-02-1"), pair("h-01-1", "h-01-2"), pair("h-02-1", "h-02-2")];
-    let first = desk.engine.watch("sdn", pairs).unwrap();
+    let first = watch(&mut desk, "sdn", pairs).unwrap();
     assert_eq!((first.number, first.snapshot, first.routes.len(), first.cause), (1, true, 3, "initial"));
     let far = first.routes.iter().find(|route| route.vertices.len() == 5).unwrap().clone();
     link(&mut desk, &far.links[1], false);
@@ -67,8 +74,8 @@ fn a_failed_link_gives_its_pairs_the_shortest_path_left_and_touches_no_other() {
 #[test]
 fn a_replaced_network_tells_only_what_differs_and_ended_watches_hear_nothing() {
     let mut desk = wired();
-    desk.engine.watch("gone", vec![pair("h-01-1", "h-02-1")]).unwrap();
-    desk.engine.watch("sdn", vec![pair("h-01-1", "h-02-1"), pair("h-01-1", "h-01-2")]).unwrap();
+    watch(&mut desk, "gone", vec![pair("h-01-1", "h-02-1")]).unwrap();
+    watch(&mut desk, "sdn", vec![pair("h-01-1", "h-02-1"), pair("h-01-1", "h-01-2")]).unwrap();
     desk.engine.unwatch("gone");
     let network = desk.engine.settled().topology.network.clone();
     desk.change(Change::Network(network));
@@ -84,7 +91,7 @@ fn a_replaced_network_tells_only_what_differs_and_ended_watches_hear_nothing() {
 #[test]
 fn a_change_of_a_network_that_was_replaced_since_is_not_followed() {
     let mut desk = wired();
-    let first = desk.engine.watch("sdn", vec![pair("h-01-1", "h-02-1")]).unwrap();
+    let first = watch(&mut desk, "sdn", vec![pair("h-01-1", "h-02-1")]).unwrap();
     let network = desk.engine.settled().topology.network.clone();
     let link = first.routes[0].links[1].clone();
     desk.engine.change(Change::Link { link, up: Some(false), capacity: None }, desk.now).unwrap();
@@ -96,6 +103,6 @@ fn a_change_of_a_network_that_was_replaced_since_is_not_followed() {
 #[test]
 fn a_host_that_nobody_names_can_not_be_watched() {
     let mut desk = wired();
-    let refused = desk.engine.watch("sdn", vec![pair("h-01-1", "nowhere")]);
+    let refused = watch(&mut desk, "sdn", vec![pair("h-01-1", "nowhere")]);
     assert!(matches!(refused, Err(Refusal::Unknown { what: "host", .. })));
 }

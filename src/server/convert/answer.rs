@@ -1,7 +1,7 @@
 //! Decisions to the wire.
 
 use super::resource::ask_to_wire;
-use crate::engine::decision::{AgeOf, ExclusionNamed};
+use crate::engine::decision::{AgeOf, ExclusionNamed, HintRoute};
 use crate::engine::{Decision, Hint, Mode, TermValues};
 use crate::policy::Ended;
 use crate::units::Timestamp;
@@ -33,6 +33,7 @@ pub fn hint_set(decision: &Decision) -> v1::HintSet {
         elapsed_ms: decision.elapsed.as_secs_f64() * 1e3,
         seed: decision.seed,
         conflicts: decision.conflicts,
+        routes: decision.routes.iter().map(route).collect(),
     }
 }
 
@@ -72,6 +73,19 @@ fn hint(hint: &Hint) -> v1::Hint {
         expected_wait_ms: hint.expected_wait.map(crate::units::Micros::as_millis),
         confidence: hint.confidence,
         first_index: hint.first_index,
+    }
+}
+
+fn route(route: &HintRoute) -> v1::HintRoute {
+    v1::HintRoute {
+        src: route.src.to_string(),
+        dst: route.dst.to_string(),
+        vertices: route.vertices.iter().map(ToString::to_string).collect(),
+        links: route.links.iter().map(ToString::to_string).collect(),
+        task_pairs: route.task_pairs,
+        bytes: route.bytes.0,
+        installed: route.installed,
+        cut: route.cut.iter().map(ToString::to_string).collect(),
     }
 }
 

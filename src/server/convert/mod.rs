@@ -6,12 +6,16 @@
 mod answer;
 mod digest;
 mod field;
+mod network;
 mod request;
 mod resource;
+mod routes;
 
 pub(super) use answer::age;
 pub use answer::{hint_set, terms, wire_mode};
 pub use digest::digest;
 
+pub(super) use network::{drain, link_view, network_what_if, watcher_view};
 pub use request::{Limits, attempt, request};
 pub use resource::{ask_to_wire, resource_to_wire};
+pub(super) use routes::{refused_routes, route_update, watch_scope, watcher};

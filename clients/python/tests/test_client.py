@@ -1,0 +1,194 @@
+"""The client against a real daemon."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+grpc = pytest.importorskip("grpc", reason="grpcio can't be had here")
+pytest.importorskip("hintd_client._generated", reason="not generated: python generate.py (needs grpcio-tools)")
+
+from hintd_client import Attempt, Client, Edge, Group, OutOfTime, Refused, Request  # noqa: E402
+from hintd_client._generated.hadoop.yarn import yarn_protos_pb2 as yarn  # noqa: E402
+from hintd_client._generated.hintd.v1 import common_pb2  # noqa: E402
+
+from .daemon import Daemon, Nodes, free_port, program  # noqa: E402
+
+pytestmark = pytest.mark.skipif(program() is None, reason="no hintd: cargo build, or HINTD_PROGRAMS=DIRECTORY")
+
+APPLICATION = "application_1700000000000_0001"
+ATTEMPT = Attempt(APPLICATION)
+MAPS = [Group("map", 3, memory_mb=1024)]
+
+
+@pytest.fixture
+def daemon() -> Iterator[Daemon]:
+    made = Daemon()
+    made.start()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def nodes(daemon: Daemon) -> Iterator[Nodes]:
+    made = Nodes(daemon, 4)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def client(daemon: Daemon) -> Iterator[Client]:
+    with Client(daemon.address) as made:
+        yield made
+
+
+def test_hints_name_nodes_and_hold_a_lease_for_each_container(client: Client, nodes: Nodes) -> None:
+    groups = [*MAPS, Group("reduce", 1, memory_mb=2048, role="reduce")]
+    answer = client.request_hints(Request(APPLICATION, groups, edges=[Edge("map", "reduce", 1 << 20)]), patience=10)
+    assert sum(hint.count for hint in answer.hints if hint.group == "map") == 3
+    assert sum(hint.count for hint in answer.hints if hint.group == "reduce") == 1
+    assert {hint.host for hint in answer.hints} <= set(nodes.hosts)
+    assert len(set(answer.leases)) == 4
+    assert answer.policy == "spread" and answer.token and not answer.why_none
+
+
+def test_the_same_request_again_gives_the_same_answer_and_takes_nothing_twice(client: Client, nodes: Nodes) -> None:
+    request = Request(APPLICATION, MAPS)
+    first = client.request_hints(request, patience=10)
+    again = client.request_hints(request, patience=5)
+    assert (again.decision_id, again.leases) == (first.decision_id, first.leases)
+    assert client.release(ATTEMPT, first.token) == 3
+
+
+def test_the_same_id_with_other_content_is_refused_by_name(client: Client, nodes: Nodes) -> None:
+    request = Request(APPLICATION, MAPS)
+    client.request_hints(request, patience=10)
+    with pytest.raises(Refused) as caught:
+        client.request_hints(replace(request, groups=[Group("map", 1, memory_mb=1024)]), patience=10)
+    assert (caught.value.code, caught.value.reason) == (grpc.StatusCode.ALREADY_EXISTS, "id_reused")
+
+
+def test_a_wrong_request_names_its_field_and_falls_back(client: Client, nodes: Nodes) -> None:
+    request = Request(APPLICATION, [Group("map", 0, memory_mb=1024)])
+    with pytest.raises(Refused) as caught:
+        client.request_hints(request, patience=10)
+    assert caught.value.reason == "invalid" and caught.value.field is not None
+    answer = client.hints_or_none(request, patience=10)
+    assert not answer.hints and "INVALID_ARGUMENT" in answer.why_none
+
+
+def test_without_a_daemon_the_asks_go_on_as_they_came_and_in_time() -> None:
+    ask = yarn.ResourceRequestProto(resource_name="*", num_containers=3)
+    request = Request(APPLICATION, MAPS, asks=[ask])
+    with Client(f"127.0.0.1:{free_port()}") as client:
+        began = time.monotonic()
+        answer = client.hints_or_none(request, patience=0.4)
+        assert time.monotonic() - began < 0.8
+        assert not answer.hints and answer.asks == (ask,) and answer.why_none
+        with pytest.raises(OutOfTime):
+            client.request_hints(request, patience=0.1)
+
+
+def test_a_daemon_that_starts_late_is_found_within_the_patience() -> None:
+    daemon = Daemon()
+    try:
+        with Client(daemon.address) as client:
+            with pytest.raises(OutOfTime):
+                client.request_hints(Request(APPLICATION, MAPS), patience=0.1)
+            late = threading.Timer(0.5, daemon.start)
+            late.start()
+            # It is there and says why it can't: that is an answer, where nobody there would be OutOfTime.
+            with pytest.raises(Refused) as caught:
+                client.request_hints(Request(APPLICATION, MAPS), patience=20)
+            assert caught.value.code == grpc.StatusCode.FAILED_PRECONDITION
+            late.join()
+    finally:
+        daemon.close()
+
+
+def test_leases_are_released_once_and_with_the_right_token_only(client: Client, nodes: Nodes) -> None:
+    answer = client.request_hints(Request(APPLICATION, MAPS), patience=10)
+    with pytest.raises(Refused) as caught:
+        client.release(ATTEMPT, "not-the-token")
+    assert caught.value.reason == "bad_token"
+    assert client.release(ATTEMPT, answer.token, answer.leases[:1]) == 1
+    assert client.release(ATTEMPT, answer.token) == 2
+    assert client.release(ATTEMPT, answer.token) == 0
+
+
+def test_who_follows_hears_of_a_node_that_left(client: Client, nodes: Nodes) -> None:
+    answer = client.request_hints(Request(APPLICATION, MAPS), patience=10)
+    lost = answer.hints[0].host
+    with client.follow(ATTEMPT, answer.token) as following:
+        threading.Timer(0.2, nodes.gone, [lost]).start()
+        message = next(iter(following))
+        assert message.cause == "node_gone", message
+        assert following.last == message.number
+
+
+def test_following_goes_on_after_the_daemon_was_killed(daemon: Daemon, client: Client) -> None:
+    nodes = Nodes(daemon, 4)
+    answer = client.request_hints(Request(APPLICATION, MAPS), patience=10)
+    lost = answer.hints[0].host
+    with client.follow(ATTEMPT, answer.token) as following:
+        advice = iter(following)
+
+        def trouble() -> None:
+            daemon.kill()
+            nodes.close()
+            daemon.start()
+            Nodes(daemon, 4).gone(lost)
+
+        restart = threading.Timer(0.5, trouble)
+        restart.start()
+        seen = [next(advice)]
+        while not any(message.cause == "node_gone" for message in seen):
+            seen.append(next(advice))
+        numbers = [message.number for message in seen]
+        assert numbers == sorted(set(numbers)), "numbers grow over a restart"
+        restart.join()
+
+
+def test_what_is_told_reaches_the_daemon(client: Client, nodes: Nodes) -> None:
+    answer = client.request_hints(Request(APPLICATION, MAPS), patience=10)
+    done = common_pb2.TaskEvent(application_id=APPLICATION, attempt=1, done=common_pb2.ApplicationDone())
+    with client.follow(ATTEMPT, answer.token) as following:
+        following.tell([done])
+        listener = threading.Thread(target=lambda: list(following))
+        listener.start()
+        time.sleep(1)
+    listener.join(timeout=5)
+    assert not listener.is_alive(), "closing ends the iteration"
+    # An application that is done holds nothing: a release finds nothing, or not even the attempt.
+    try:
+        assert client.release(ATTEMPT, answer.token) == 0
+    except Refused as error:
+        assert error.code in (grpc.StatusCode.NOT_FOUND, grpc.StatusCode.PERMISSION_DENIED), error
+
+
+def test_a_stranger_can_not_follow(client: Client, nodes: Nodes) -> None:
+    client.request_hints(Request(APPLICATION, MAPS), patience=10)
+    with pytest.raises(Refused) as caught:
+        next(iter(client.follow(ATTEMPT, "not-the-token")))
+    assert caught.value.code == grpc.StatusCode.PERMISSION_DENIED
+
+
+def test_the_example_runs_with_a_daemon_and_without(daemon: Daemon, nodes: Nodes) -> None:
+    example = Path(__file__).parents[1] / "examples" / "ask.py"
+    for address, words in [(daemon.address, "containers on"), (f"127.0.0.1:{free_port()}", "as without hintd")]:
+        ran = subprocess.run(
+            [sys.executable, example, "--address", address],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            env={"PYTHONPATH": str(Path(__file__).parents[1] / "src"), "PATH": ""},
+        )
+        assert ran.returncode == 0, ran.stderr
+        assert words in ran.stdout, ran.stdout

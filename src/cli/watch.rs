@@ -1,0 +1,187 @@
+//! `hintctl watch`: route updates as they come, and acknowledgements where rules are watched.
+
+use super::connect::{DaemonArgs, block_on};
+use super::failure::Failure;
+use super::output::Output;
+use super::views;
+use crate::wire::v1;
+use crate::wire::v1::routes_client::RoutesClient;
+use clap::Args;
+use serde_json::{Value, json};
+use std::time::Duration;
+use tokio_stream::StreamExt as _;
+
+/// What to watch.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "Examples:\n  hintctl watch --flows\n  hintctl watch --pair node-01-1:node-02-1\n  \
+    hintctl --json watch --flows --count 1 | jq '.routes | length'\n  \
+    hintctl watch --flows --installs --acknowledge       stands in for a controller: it installs nothing\n\n\
+    With --json each update is a document of its own, one a line.")]
+pub struct WatchArgs {
+    /// Every installed route of running applications
+    #[arg(long)]
+    flows: bool,
+    /// A pair of hosts, as SRC:DST
+    #[arg(long, value_name = "SRC:DST", value_parser = pair, required_unless_present = "flows")]
+    pair: Vec<v1::HostPair>,
+    /// Get rules as well, as the one watcher that installs them
+    #[arg(long)]
+    installs: bool,
+    /// Acknowledge every update as it comes
+    #[arg(long)]
+    acknowledge: bool,
+    /// Name of the watcher
+    #[arg(long, default_value = "hintctl")]
+    name: String,
+    /// Send what came after this number
+    #[arg(long, value_name = "NUMBER", requires = "instance")]
+    resume_after: Option<u64>,
+    /// Life of the daemon that numbered it
+    #[arg(long, value_name = "ID")]
+    instance: Option<String>,
+    /// End after so many updates; 0: never
+    #[arg(long, default_value_t = 0)]
+    count: u64,
+    /// End after so many seconds; 0: never
+    #[arg(long, default_value_t = 0)]
+    seconds: u64,
+}
+
+/// Routes and rules shown of one update.
+const SHOWN: usize = 20;
+
+fn pair(text: &str) -> Result<v1::HostPair, String> {
+    match text.split_once(':') {
+        Some((src, dst)) if !src.is_empty() && !dst.is_empty() => {
+            Ok(v1::HostPair { src: src.to_owned(), dst: dst.to_owned(), class: String::new() })
+        }
+        _ => Err("two hosts are wanted, as SRC:DST".to_owned()),
+    }
+}
+
+/// `hintctl watch`.
+///
+/// # Errors
+/// [`Failure`] where no daemon answers, it refuses the watch, or ends it.
+pub fn run(args: WatchArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
+    let limit = (args.seconds > 0).then(|| Duration::from_secs(args.seconds));
+    block_on(async {
+        let watching = watch(&args, daemon, output);
+        match limit {
+            None => watching.await,
+            Some(limit) => tokio::time::timeout(limit, watching).await.unwrap_or(Ok(())),
+        }
+    })
+}
+
+async fn watch(args: &WatchArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
+    let mut client = RoutesClient::new(daemon.channel().await?).max_decoding_message_size(usize::MAX);
+    let request = v1::WatchRequest {
+        watcher: args.name.clone(),
+        pairs: args.pair.clone(),
+        flows: args.flows,
+        installs: args.installs,
+        resume_after: args.resume_after,
+        instance_id: args.instance.clone().unwrap_or_default(),
+    };
+    let mut updates = client.watch(request).await?.into_inner();
+    let mut seen = 0;
+    while let Some(update) = updates.next().await {
+        let update = update?;
+        if output.is_json() {
+            output.row(&document(&update))?;
+        } else {
+            output.line(&text(&update))?;
+        }
+        if args.acknowledge {
+            let (watcher, number) = (args.name.clone(), update.number);
+            let acknowledge = v1::AcknowledgeRequest { watcher, number, refused: Vec::new() };
+            let outstanding = client.acknowledge(acknowledge).await?.into_inner().outstanding;
+            if outstanding > 0 {
+                output.progress(&format!("{outstanding} updates are outstanding"));
+            }
+        }
+        seen += 1;
+        if seen == args.count {
+            return Ok(());
+        }
+    }
+    Err(Failure::work("the daemon ended the watch"))
+}
+
+fn pair_document(pair: Option<&v1::HostPair>) -> Value {
+    let pair = pair.cloned().unwrap_or_default();
+    json!({ "src": pair.src, "dst": pair.dst, "class": pair.class })
+}
+
+fn document(update: &v1::RouteUpdate) -> Value {
+    let route = |route: &v1::Route| json!({ "pair": pair_document(route.pair.as_ref()), "vertices": route.vertices, "links": route.links });
+    let rule = |rule: &v1::RuleChange| {
+        let mut document = json!({ "switch": rule.switch, "pair": pair_document(rule.pair.as_ref()) });
+        match &rule.action {
+            Some(v1::rule_change::Action::Install(install)) => {
+                document["install"] = json!({ "link": install.link, "next": install.next });
+            }
+            _ => document["remove"] = json!({}),
+        }
+        document
+    };
+    json!({
+        "instance_id": update.instance_id, "number": update.number, "snapshot": update.snapshot,
+        "phase": phase(update.phase()), "cause": update.cause, "subject": update.subject,
+        "routes": update.routes.iter().map(route).collect::<Vec<_>>(),
+        "removed": update.removed.iter().map(|pair| pair_document(Some(pair))).collect::<Vec<_>>(),
+        "rules": update.rules.iter().map(rule).collect::<Vec<_>>(),
+        "untouched": update.untouched,
+    })
+}
+
+/// Stable token.
+#[must_use]
+pub const fn phase(phase: v1::RoutePhase) -> &'static str {
+    match phase {
+        v1::RoutePhase::Unspecified => "unspecified",
+        v1::RoutePhase::Initial => "initial",
+        v1::RoutePhase::Make => "make",
+        v1::RoutePhase::Break => "break",
+        v1::RoutePhase::Failover => "failover",
+        v1::RoutePhase::Resync => "resync",
+    }
+}
+
+fn text(update: &v1::RouteUpdate) -> String {
+    let phase = phase(update.phase());
+    let why = if update.cause == phase { String::new() } else { format!(" {} {}", update.cause, update.subject) };
+    let mut lines = vec![format!(
+        "{} {phase}{why}: {} routes{}, {} removed, {} rules, {} untouched",
+        update.number,
+        update.routes.len(),
+        if update.snapshot { " (all there are)" } else { "" },
+        update.removed.len(),
+        update.rules.len(),
+        update.untouched,
+    )];
+    let ends =
+        |pair: &Option<v1::HostPair>| pair.as_ref().map_or_else(String::new, |p| format!("{} → {}", p.src, p.dst));
+    lines.extend(update.routes.iter().take(SHOWN).map(|route| {
+        let how = if route.vertices.is_empty() {
+            "has no path".to_owned()
+        } else {
+            format!("via {}", views::via(&route.vertices))
+        };
+        format!("  {} {how}", ends(&route.pair))
+    }));
+    lines.extend(more(update.routes.len(), "routes"));
+    lines.extend(update.rules.iter().take(SHOWN).map(|rule| match &rule.action {
+        Some(v1::rule_change::Action::Install(install)) => {
+            format!("  {}: {} out over {} to {}", rule.switch, ends(&rule.pair), install.link, install.next)
+        }
+        _ => format!("  {}: {} removed", rule.switch, ends(&rule.pair)),
+    }));
+    lines.extend(more(update.rules.len(), "rules"));
+    lines.join("\n")
+}
+
+fn more(all: usize, what: &str) -> Option<String> {
+    (all > SHOWN).then(|| format!("  and {} more {what}", all - SHOWN))
+}

@@ -1,0 +1,314 @@
+//! Jobs come and go, and with them pairs; a pair's first route.
+
+use super::Flows;
+use super::choose::Ways;
+use super::job::{self, Job, NewJob};
+use super::pairs::{Carried, Lay, Links};
+use super::settings::RouteSettings;
+use crate::cluster::{NodePair, Snapshot, Traffic};
+use crate::engine::effects::Counter;
+use crate::engine::routes::{Cause, Phase};
+use crate::policy::ChosenRoute;
+use crate::units::{AttemptId, DecisionId, NodeIdx, RequestId, Timestamp};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+impl Flows {
+    /// A decision's flows begin, on the routes that its policy chose where that did. Those of tasks placed anew join
+    /// the job of `original`, the request that they were first of. Without edges there are none.
+    pub(crate) fn enter(
+        &mut self,
+        new: NewJob,
+        request: &RequestId,
+        original: &RequestId,
+        chosen: &[ChosenRoute],
+        (snapshot, settings): (&Snapshot, &RouteSettings),
+    ) {
+        let cause = Cause::new("placed", new.decision.to_string());
+        if let Some(&host) = self.by_request.get(original).filter(|_| request != original) {
+            self.join(host, &new, chosen, &cause, (snapshot, settings));
+            return;
+        }
+        if new.edges.is_empty() {
+            return;
+        }
+        if job::most_pairs(&new.edges, &new.shares) > settings.pairs_max {
+            self.count(Counter::FlowsEvicted, 1);
+            return;
+        }
+        let placed = new.shares.iter().map(|shares| job::tasks(shares)).collect();
+        let mut job = Job {
+            attempt: new.attempt,
+            groups: new.groups,
+            edges: new.edges,
+            parts: BTreeMap::from([(new.decision, new.shares)]),
+            placed,
+            traffic: Traffic::default(),
+            slot: None,
+            idle: None,
+            stale: true,
+        };
+        let traffic = new.traffic.unwrap_or_else(|| job.reckon());
+        if traffic.flows.is_empty() && traffic.sinks.is_empty() {
+            return;
+        }
+        job.stale = true;
+        self.by_request.insert(request.clone(), new.decision);
+        self.by_attempt.entry(new.attempt).or_default().insert(new.decision);
+        self.job_of.insert(new.decision, new.decision);
+        for share in job.shares().iter().flatten() {
+            self.by_node.entry(share.node).or_default().insert(new.decision);
+        }
+        self.jobs.insert(new.decision, job);
+        self.sends(new.decision, traffic, chosen, &cause, (snapshot, settings));
+        self.keep_bound(new.decision, (snapshot, settings));
+    }
+
+    /// Tasks of a job that were placed anew.
+    fn join(
+        &mut self,
+        host: DecisionId,
+        new: &NewJob,
+        chosen: &[ChosenRoute],
+        cause: &Cause,
+        at: (&Snapshot, &RouteSettings),
+    ) {
+        let Some(job) = self.jobs.get_mut(&host) else { return };
+        let mut shares = vec![Vec::new(); job.groups.len()];
+        for (name, of) in new.groups.iter().zip(&new.shares) {
+            if let Some(group) = job.groups.iter().position(|known| known == name) {
+                shares[group] = of.clone();
+            }
+        }
+        for share in shares.iter().flatten() {
+            self.by_node.entry(share.node).or_default().insert(host);
+        }
+        job.parts.insert(new.decision, shares);
+        self.job_of.insert(new.decision, host);
+        let traffic = job.reckon();
+        self.sends(host, traffic, chosen, cause, at);
+    }
+
+    /// A job's traffic is this from now on.
+    fn sends(
+        &mut self,
+        decision: DecisionId,
+        traffic: Traffic,
+        chosen: &[ChosenRoute],
+        cause: &Cause,
+        (snapshot, settings): (&Snapshot, &RouteSettings),
+    ) {
+        let Some(job) = self.jobs.get_mut(&decision) else { return };
+        let old = std::mem::replace(&mut job.traffic, traffic);
+        job.stale = true;
+        let changes = job::differences(&old.flows, &job.traffic.flows);
+        if let Some(index) = &mut self.index {
+            index.hold();
+            // The new one first: a pair that both use keeps its route.
+            let slot = index.add_job(&job.traffic);
+            if let Some(old) = job.slot.replace(slot) {
+                index.remove_job(old);
+            }
+            index.settle();
+        }
+        (self.changed, self.jobs_changed) = (true, true);
+        let (mut fresh, mut known) = (Vec::new(), Vec::new());
+        for (pair, change) in changes {
+            match self.pairs.add(pair, change, self.network.as_deref()) {
+                None => self.left(pair, cause),
+                Some(true) => fresh.push(pair),
+                Some(false) => known.push(pair),
+            }
+        }
+        self.begin(&fresh, chosen, cause, (snapshot, settings));
+        self.promote(known, cause, (snapshot, settings));
+    }
+
+    /// Nobody sends over a pair any more.
+    fn left(&mut self, pair: NodePair, cause: &Cause) {
+        self.remembered.remove(&pair);
+        self.failed.remove(pair);
+        self.planned.remove(pair);
+        self.tell(pair, Phase::Break, cause);
+    }
+
+    /// First routes.
+    fn begin(
+        &mut self,
+        fresh: &[NodePair],
+        chosen: &[ChosenRoute],
+        cause: &Cause,
+        (snapshot, settings): (&Snapshot, &RouteSettings),
+    ) {
+        let chosen: BTreeMap<NodePair, &Links> = chosen.iter().map(|route| (route.pair, &route.links)).collect();
+        let ways = Ways::of(snapshot, settings);
+        let (Some(ways), Some(index)) = (ways, &mut self.index) else {
+            for &pair in fresh {
+                let lay = Lay { route: Arc::from([]), home: None, carried: self.wanted(pair, settings) };
+                self.pairs.lay(pair, lay, None);
+            }
+            return;
+        };
+        index.hold();
+        let mut routes: BTreeMap<NodePair, Links> = BTreeMap::new();
+        for &pair in fresh {
+            let talking = &self.pairs.all[&pair];
+            let policys = chosen.get(&pair).filter(|links| ways.is_route(pair, links));
+            let route = match policys {
+                Some(&links) => Arc::clone(links),
+                None if talking.bytes < u128::from(settings.min_bytes.0) => ways.first(pair),
+                None => continue,
+            };
+            index.set_route(pair, Some(&route));
+            routes.insert(pair, route);
+        }
+        index.settle();
+        let open: Vec<NodePair> = fresh.iter().copied().filter(|pair| !routes.contains_key(pair)).collect();
+        routes.extend(ways.choose(index, &open, self.damping.avoided(), false));
+        for &pair in fresh {
+            let route = routes.remove(&pair).unwrap_or_else(|| Arc::from([]));
+            let lay = Lay { route, home: None, carried: self.wanted(pair, settings) };
+            self.install(pair, lay, &ways);
+            self.tell(pair, Phase::Make, cause);
+        }
+    }
+
+    /// Who should carry a pair, by what it sends.
+    pub(super) fn wanted(&self, pair: NodePair, settings: &RouteSettings) -> Carried {
+        if self.pairs.all[&pair].bytes < u128::from(settings.min_bytes.0) { Carried::Small } else { Carried::Rules }
+    }
+
+    /// Lays a route with rules, if its switches have room for them: else it is default forwarding's.
+    pub(super) fn install(&mut self, pair: NodePair, lay: Lay, ways: &Ways<'_>) {
+        let crowded = lay.carried == Carried::Rules && !self.pairs.fits(pair, &lay.route, ways.network, ways.settings);
+        if !crowded {
+            self.pairs.lay(pair, lay, Some(ways.network));
+            return;
+        }
+        let route = ways.first(pair);
+        if let Some(index) = &mut self.index {
+            index.set_route(pair, Some(&route));
+        }
+        self.pairs.lay(pair, Lay { route, home: None, carried: Carried::Crowded }, Some(ways.network));
+        self.count(Counter::RoutesToDefault, 1);
+    }
+
+    /// Pairs that sent little and send enough now.
+    fn promote(&mut self, pairs: Vec<NodePair>, cause: &Cause, (snapshot, settings): (&Snapshot, &RouteSettings)) {
+        let Some(ways) = Ways::of(snapshot, settings) else { return };
+        for pair in pairs {
+            let talking = &self.pairs.all[&pair];
+            if talking.carried == Carried::Small && talking.bytes >= u128::from(settings.min_bytes.0) {
+                let lay =
+                    Lay { route: Arc::clone(&talking.route), home: talking.home.clone(), carried: Carried::Rules };
+                self.install(pair, lay, &ways);
+                self.tell(pair, Phase::Make, cause);
+            }
+        }
+    }
+
+    /// Of too many pairs the oldest decisions' go, the newest's last.
+    fn keep_bound(&mut self, newest: DecisionId, at: (&Snapshot, &RouteSettings)) {
+        while self.pairs.all.len() > at.1.pairs_max {
+            let Some(&oldest) = self.jobs.keys().find(|&&decision| decision != newest) else { return };
+            self.count(Counter::FlowsEvicted, 1);
+            self.end(oldest, &Cause::new("pairs_max", oldest.to_string()), at);
+        }
+    }
+
+    /// A job ends.
+    fn end(&mut self, decision: DecisionId, cause: &Cause, at: (&Snapshot, &RouteSettings)) {
+        self.sends(decision, Traffic::default(), &[], cause, at);
+        let Some(job) = self.jobs.remove(&decision) else { return };
+        if let (Some(index), Some(slot)) = (&mut self.index, job.slot) {
+            index.remove_job(slot);
+        }
+        for part in job.parts.keys() {
+            self.job_of.remove(part);
+        }
+        for share in job.parts.values().flatten().flatten() {
+            self.forget_node(share.node, decision);
+        }
+        self.by_request.retain(|_, known| *known != decision);
+        if let Some(of) = self.by_attempt.get_mut(&job.attempt) {
+            of.remove(&decision);
+            if of.is_empty() {
+                self.by_attempt.remove(&job.attempt);
+            }
+        }
+    }
+
+    fn forget_node(&mut self, node: NodeIdx, decision: DecisionId) {
+        if let Some(jobs) = self.by_node.get_mut(&node) {
+            jobs.remove(&decision);
+            if jobs.is_empty() {
+                self.by_node.remove(&node);
+            }
+        }
+    }
+
+    /// An attempt is over.
+    pub(crate) fn end_attempt(&mut self, attempt: AttemptId, at: (&Snapshot, &RouteSettings)) {
+        let jobs = self.by_attempt.get(&attempt).cloned().unwrap_or_default();
+        for decision in jobs {
+            self.end(decision, &Cause::new("ended", decision.to_string()), at);
+        }
+    }
+
+    /// A decision was never promised.
+    pub(crate) fn undo(&mut self, decision: DecisionId, at: (&Snapshot, &RouteSettings)) {
+        let Some(&host) = self.job_of.get(&decision) else { return };
+        let cause = Cause::new("ended", decision.to_string());
+        if host == decision {
+            self.end(decision, &cause, at);
+        } else if let Some(job) = self.jobs.get_mut(&host) {
+            job.parts.remove(&decision);
+            self.job_of.remove(&decision);
+            let traffic = job.reckon();
+            self.sends(host, traffic, &[], &cause, at);
+        }
+    }
+
+    /// A node is gone, and what its tasks sent and were sent.
+    pub(crate) fn node_left(&mut self, node: NodeIdx, at: (&Snapshot, &RouteSettings)) {
+        let jobs = self.by_node.remove(&node).unwrap_or_default();
+        for decision in jobs {
+            let Some(job) = self.jobs.get_mut(&decision) else { continue };
+            if job.leave_node(node) {
+                let traffic = job.reckon();
+                self.sends(decision, traffic, &[], &Cause::new("node_lost", at.0.host(node).0.clone()), at);
+            }
+        }
+    }
+
+    /// Tasks of one request left a node.
+    pub(crate) fn leave_node(&mut self, request: &RequestId, node: NodeIdx, at: (&Snapshot, &RouteSettings)) {
+        let Some(&decision) = self.by_request.get(request) else { return };
+        let Some(job) = self.jobs.get_mut(&decision) else { return };
+        if job.leave_node(node) {
+            let traffic = job.reckon();
+            self.sends(decision, traffic, &[], &Cause::new("node_lost", ""), at);
+        }
+    }
+
+    /// Ends jobs of which nothing was seen for too long; `seen` says whether something is of an attempt and these
+    /// decisions.
+    pub(crate) fn end_idle(
+        &mut self,
+        seen: impl Fn(AttemptId, &BTreeSet<DecisionId>) -> bool,
+        at: (&Snapshot, &RouteSettings),
+        now: Timestamp,
+    ) {
+        let mut over = Vec::new();
+        for (&decision, job) in &mut self.jobs {
+            if seen(job.attempt, &job.parts.keys().copied().collect()) {
+                job.idle = None;
+            } else if now.since(*job.idle.get_or_insert(now)) >= at.1.keep_flows {
+                over.push(decision);
+            }
+        }
+        for decision in over {
+            self.end(decision, &Cause::new("ended", decision.to_string()), at);
+        }
+    }
+}
