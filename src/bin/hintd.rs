@@ -63,7 +63,8 @@ async fn serve(config: Config, file: PathBuf) -> anyhow::Result<()> {
         },
     };
     if let Some(ryu) = sdn
-        && let Err(error) = hintd::sdn::start(ryu, &running.daemon, &metrics).context("sdn.ryu.hosts_file can't be read")
+        && let Err(error) =
+            hintd::sdn::start(ryu, &running.daemon, &metrics).context("sdn.ryu.hosts_file can't be read")
     {
         running.shutdown().await?;
         return Err(error);

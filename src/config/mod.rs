@@ -6,8 +6,8 @@
 
 mod parse;
 mod reader;
-mod sdn;
 mod routes;
+mod sdn;
 
 pub use reader::{Problem, Problems};
 

@@ -63,7 +63,8 @@ fn options(ryu: &mut Section<'_>, reader: &mut Reader<'_>) -> Option<RyuOptions>
     };
     if options.marks.priority <= options.marks.base_priority {
         let Marks { priority, base_priority, .. } = options.marks;
-        let message = format!("{priority} is not above sdn.ryu.forward_priority, {base_priority}: routes would not count");
+        let message =
+            format!("{priority} is not above sdn.ryu.forward_priority, {base_priority}: routes would not count");
         reader.problem(ryu.place("priority"), &ryu.key("priority"), message);
     }
     (!url.is_empty()).then_some(options)
@@ -132,6 +133,9 @@ mod tests {
             assert!(found.starts_with("f:2: sdn.ryu.url: ") && found.contains(url), "{url}: {found}");
         }
         let found = problems("[sdn.ryu]\npriority = 5\nforward_priority = 5\n[sdn.ryu.hosts]\n\"x\" = \"y\"\n");
-        assert!(found.contains("sdn.ryu.priority: 5 is not above") && found.contains("sdn.ryu.hosts.x: is neither"), "{found}");
+        assert!(
+            found.contains("sdn.ryu.priority: 5 is not above") && found.contains("sdn.ryu.hosts.x: is neither"),
+            "{found}"
+        );
     }
 }

@@ -33,7 +33,9 @@ pub fn rules(graph: &Graph, inventory: &Inventory, now: Duration) -> (Rules, BTr
             tree.entry(end.switch).or_default().insert(Output::Port(end.port));
         }
     }
-    rules.extend(tree.into_iter().map(|(switch, outputs)| ((switch, Match { src: None, dst: Mac::BROADCAST }), outputs)));
+    rules.extend(
+        tree.into_iter().map(|(switch, outputs)| ((switch, Match { src: None, dst: Mac::BROADCAST }), outputs)),
+    );
     let mut far = BTreeMap::new();
     for (host, links) in &graph.hosts {
         let Some(mac) = graph.address(host) else { continue };

@@ -170,7 +170,8 @@ impl Graph {
 
     fn full(&self) -> v1::NetworkGraph {
         let tier = |edge: bool| if edge { "edge" } else { "core" }.to_owned();
-        let switches = self.switches.iter().map(|(name, at)| v1::NetworkSwitch { name: name.clone(), tier: tier(at.edge) });
+        let switches =
+            self.switches.iter().map(|(name, at)| v1::NetworkSwitch { name: name.clone(), tier: tier(at.edge) });
         let links = self.links.iter().map(|(id, link)| v1::NetworkLink {
             id: id.clone(),
             a: link.names[0].clone(),
@@ -189,7 +190,8 @@ impl Graph {
     #[must_use]
     pub fn live(&self) -> BTreeMap<Dpid, BTreeSet<(PortAt, PortAt)>> {
         let up: BTreeSet<Dpid> = self.switches.values().filter(|at| at.up).map(|at| at.dpid).collect();
-        let mut live: BTreeMap<Dpid, BTreeSet<(PortAt, PortAt)>> = up.iter().map(|dpid| (*dpid, BTreeSet::new())).collect();
+        let mut live: BTreeMap<Dpid, BTreeSet<(PortAt, PortAt)>> =
+            up.iter().map(|dpid| (*dpid, BTreeSet::new())).collect();
         for link in self.links.values().filter(|link| link.up) {
             let End::Switch(b) = link.b else { continue };
             for (from, to) in [(link.a, b), (b, link.a)] {

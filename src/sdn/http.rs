@@ -108,7 +108,11 @@ impl Rest {
     ///
     /// # Errors
     /// [`AskError`].
-    pub async fn get<T>(&mut self, path: &str, read: impl FnOnce(&[u8]) -> Result<T, BadAnswer>) -> Result<T, AskError> {
+    pub async fn get<T>(
+        &mut self,
+        path: &str,
+        read: impl FnOnce(&[u8]) -> Result<T, BadAnswer>,
+    ) -> Result<T, AskError> {
         let body = self.ask(Method::GET, path, Bytes::new()).await?;
         read(&body).map_err(|source| AskError::Nonsense { path: path.to_owned(), source })
     }
@@ -186,7 +190,8 @@ async fn connect(authority: &str) -> Result<SendRequest<Full<Bytes>>, AskError> 
     let failed = |source| AskError::Connect { address: authority.to_owned(), source };
     let stream = TcpStream::connect(authority).await.map_err(failed)?;
     stream.set_nodelay(true).map_err(failed)?;
-    let (sender, connection) = handshake(TokioIo::new(stream)).await.map_err(|error| failed(std::io::Error::other(error)))?;
+    let (sender, connection) =
+        handshake(TokioIo::new(stream)).await.map_err(|error| failed(std::io::Error::other(error)))?;
     // Ends with the sender, or when the other side closes; its error reaches whoever waits for an answer.
     tokio::spawn(connection);
     Ok(sender)

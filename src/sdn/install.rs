@@ -298,10 +298,16 @@ impl Installer {
 
     /// A pair that is refused has no entries: half a path is none.
     fn forget(&mut self, pair: &WatchedPair, graph: &Graph) {
-        let (Some(src), Some(dst)) = (graph.address(pair.src.as_str()), graph.address(pair.dst.as_str())) else { return };
+        let (Some(src), Some(dst)) = (graph.address(pair.src.as_str()), graph.address(pair.dst.as_str())) else {
+            return;
+        };
         let matches = Match { src: Some(src), dst };
-        let all: Vec<Dpid> =
-            self.table.of_layer(Layer::Route).filter(|(_, own, _)| *own == matches).map(|(switch, ..)| switch).collect();
+        let all: Vec<Dpid> = self
+            .table
+            .of_layer(Layer::Route)
+            .filter(|(_, own, _)| *own == matches)
+            .map(|(switch, ..)| switch)
+            .collect();
         for switch in all {
             drop(self.table.drop(switch, Layer::Route, matches));
             self.suspects.insert(switch);

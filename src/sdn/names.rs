@@ -84,7 +84,8 @@ mod tests {
         let mut names = Names::default();
         assert_eq!(names.host(&host(&[])), "02:00:00:00:00:01");
         assert_eq!(names.host(&host(&["10.0.0.9", "10.0.0.1"])), "10.0.0.9");
-        let file = "127.0.0.1 localhost\n10.0.0.1 node-1 alias # comment\n\n::1 six\n10.0.0.1 later\nnonsense\n10.0.0.2\n";
+        let file =
+            "127.0.0.1 localhost\n10.0.0.1 node-1 alias # comment\n\n::1 six\n10.0.0.1 later\nnonsense\n10.0.0.2\n";
         assert_eq!(names.hosts_file(file), [6, 7]);
         assert_eq!(names.host(&host(&["10.0.0.9", "10.0.0.1"])), "node-1");
         names.by_mac.insert("02:00:00:00:00:01".parse().unwrap(), "named".to_owned());

@@ -101,11 +101,13 @@ impl Table {
             found.iter().filter(|entry| entry.cookie & COOKIE_MASK == self.marks.cookie & COOKIE_MASK).collect();
         let from = (switch, Layer::Route, Match { src: None, dst: super::model::Mac([0; 6]) });
         let wanted = self.wanted.range(from..).take_while(|((of, ..), _)| *of == switch);
-        let wanted: Vec<Entry> = wanted.map(|((_, layer, matches), to)| self.entry(*layer, *matches, to.clone())).collect();
+        let wanted: Vec<Entry> =
+            wanted.map(|((_, layer, matches), to)| self.entry(*layer, *matches, to.clone())).collect();
         let is = |entry: &Entry, found: &EntryFound| {
             found.priority == entry.priority && found.matches == Some(entry.matches) && found.cookie == entry.cookie
         };
-        let same = |entry: &Entry, found: &EntryFound| is(entry, found) && found.outputs.as_ref() == Some(&entry.outputs);
+        let same =
+            |entry: &Entry, found: &EntryFound| is(entry, found) && found.outputs.as_ref() == Some(&entry.outputs);
         let missing = wanted.iter().filter(|entry| !own.iter().any(|found| same(entry, found)));
         let surplus = own.iter().filter(|found| {
             let replaced = |e: &Entry| found.priority == e.priority && found.matches == Some(e.matches);
@@ -160,10 +162,9 @@ pub fn translate(rule: &RuleChange, graph: &Graph) -> Result<(Dpid, Match, Optio
     if !switch.up {
         return Err(Untranslatable::Away(rule.switch.to_string()));
     }
-    let port = graph.port(&rule.switch, link.as_str()).ok_or_else(|| Untranslatable::Link {
-        switch: rule.switch.to_string(),
-        link: link.to_string(),
-    })?;
+    let port = graph
+        .port(&rule.switch, link.as_str())
+        .ok_or_else(|| Untranslatable::Link { switch: rule.switch.to_string(), link: link.to_string() })?;
     Ok((switch.dpid, matches, Some(port.port)))
 }
 
