@@ -460,6 +460,94 @@ fn a_running_daemon_answers_every_question() {
     assert_eq!(hosts(&home), hosts(&live), "a live situation taken home gives the same placement");
 }
 
+/// A Storm topology: spouts, bolts that ask an acker which answers them, sinks.
+fn storm(files: &Files) -> String {
+    let group =
+        |name: &str, count: u32| json!({ "name": name, "count": count, "size": { "memory_mb": 4096, "vcores": 4 } });
+    let edge = |from: &str, to: &str| json!({ "from": from, "to": to, "bytes": 200_000_000_u64 });
+    let request = json!({
+        "format": "hintd.request/1",
+        "id": "storm-1",
+        "application_id": "application_1700000000000_0007",
+        "framework": "storm",
+        "groups": [group("spout", 4), group("bolt", 6), group("acker", 2), group("sink", 4)],
+        "edges": [edge("spout", "bolt"), edge("bolt", "acker"), edge("acker", "bolt"), edge("bolt", "sink")],
+        "seed": 3,
+    });
+    files.write("storm.json", &request.to_string())
+}
+
+#[test]
+fn a_dataflow_gets_hosts_and_routes_and_operators_see_who_uses_which_link() {
+    let files = Files::new();
+    let daemon = Daemon::start(&files);
+    std::thread::sleep(Duration::from_millis(100)); // more than one publish
+    let storm = storm(&files);
+    let tried = daemon.document(&["whatif", "request", "--file", &storm, "--policy", "cross_layer"]);
+    assert!(!tried["routes"].as_array().unwrap().is_empty(), "{tried}");
+    assert_eq!(daemon.document(&["status"])["flows"]["jobs"], 0, "a what-if leaves no flow");
+    let answer = daemon.document(&["request", "--file", &storm, "--policy", "cross_layer"]);
+    let routes = answer["routes"].as_array().unwrap();
+    let across = routes.iter().find(|route| route["links"].as_array().unwrap().len() > 2).expect("not all in one rack");
+    assert_eq!(across["vertices"].as_array().unwrap().len(), across["links"].as_array().unwrap().len() + 1);
+    let explained = daemon.document(&["explain", answer["decision_id"].as_str().unwrap()]);
+    assert_eq!(explained["routes"], answer["routes"]);
+    let flows = daemon.document(&["status"])["flows"].clone();
+    assert_eq!((&flows["jobs"], flows["installed"].as_u64()), (&json!(1), Some(routes.len() as u64)), "{flows}");
+
+    let link = across["links"][1].as_str().unwrap();
+    let found = daemon.document(&["links", "--link", link]);
+    let used = &found["links"][0];
+    assert_eq!(used["users"][0]["application_id"], "application_1700000000000_0007", "{found}");
+    assert_eq!(used["load_source"], "modelled");
+    let all = daemon.document(&["links", "--limit", "3"]);
+    assert_eq!((all["links"].as_array().unwrap().len(), &all["total"]), (3, &json!(16)));
+    let text = stdout(&hintctl(&["--address", &daemon.address, "--admin-socket", &daemon.socket, "links"]));
+    assert!(text.contains("16 of 16 links") && text.contains("application_1700000000000_0007"), "{text}");
+    daemon.refuses(&["links", "--link", &format!("{link}x")], &["did you mean", link]);
+
+    let before = daemon.document(&["status"]);
+    let forecast = daemon.document(&["whatif", "network", "--drain-link", link]);
+    assert!(!forecast["routes"].as_array().unwrap().is_empty(), "{forecast}");
+    assert!(forecast["utility_before"].as_f64().unwrap() >= forecast["utility_after"].as_f64().unwrap(), "{forecast}");
+    let args =
+        ["--address", &daemon.address, "--admin-socket", &daemon.socket, "whatif", "network", "--drain-link", link];
+    let text = stdout(&hintctl(&args));
+    assert!(text.contains("would move") && text.contains("then via"), "{text}");
+    assert_eq!(daemon.document(&["status"])["flows"], before["flows"]);
+    daemon.refuses(&["whatif", "network", "--drain-switch", "nowhere"], &["switch", "nowhere"]);
+    daemon.refuses(&["whatif", "network"], &["--drain-switch"]);
+
+    let told = daemon.document(&["watch", "--flows", "--count", "1", "--acknowledge"]);
+    assert_eq!((&told["phase"], told["routes"].as_array().unwrap().len()), (&json!("initial"), routes.len()), "{told}");
+    let text =
+        stdout(&hintctl(&["--address", &daemon.address, "request", "--file", &storm, "--policy", "cross_layer"]));
+    assert!(text.contains(" → ") && text.contains(" via "), "{text}");
+}
+
+#[test]
+fn failing_links_are_timed_over_the_daemons_own_sockets() {
+    let files = Files::new();
+    let daemon = Daemon::start(&files);
+    let figures = daemon.document(&[
+        "bench",
+        "reroute",
+        "--target",
+        &daemon.address,
+        "--hosts",
+        "16",
+        "--flows",
+        "60",
+        "--failures",
+        "3",
+        "--rounds",
+        "1",
+    ]);
+    assert!(figures["flows"].as_u64().unwrap() >= 60, "{figures}");
+    assert!(figures["one"]["p99_ms"].as_f64().unwrap() > 0.0 && figures["one"]["moved_mean"].as_f64().unwrap() >= 1.0);
+    assert_eq!(figures["many"]["events"], 1, "{figures}");
+}
+
 #[test]
 fn a_load_is_measured_at_both_ends() {
     let files = Files::new();
@@ -508,6 +596,10 @@ fn the_demo_runs_ends_and_tells_what_it_did() {
         assert!(!summary[key].is_null(), "{key}: {summary}");
     }
     assert_eq!(told["nodes_killed"].as_array().unwrap().len(), 1);
+    let flows = told["flow_reroutes"].as_array().unwrap();
+    assert!(told["flow_updates"].as_u64().unwrap() > 0 && !flows.is_empty(), "{told}");
+    assert_eq!((&flows[0]["cause"], &flows[0]["phase"]), (&json!("link_down"), &json!("failover")));
+    assert!(flows[0]["moved"].as_u64().unwrap() > 0 && flows[0]["took_ms"].is_number(), "{flows:?}");
     let reroute = &told["reroutes"][0];
     assert_eq!(reroute["changed"].as_u64().unwrap() + reroute["untouched"].as_u64().unwrap(), 400, "{reroute}");
     assert!(reroute["changed"].as_u64().unwrap() > 0, "{reroute}");

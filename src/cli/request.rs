@@ -259,6 +259,18 @@ bytes = 5000
 "#;
 
     #[test]
+    fn the_documented_storm_topology_reaches_the_daemon_with_its_cycle() {
+        const DOCS: &str = include_str!("../../docs/formats.md");
+        let (_, section) = DOCS.split_once("as a Storm topology").unwrap();
+        let text = section.split("```").nth(1).unwrap().strip_prefix("toml\n").unwrap();
+        let document: RequestDocument = Syntax::Toml.read(text).unwrap();
+        let wire = to_wire(&document.to_request().unwrap());
+        let edges: Vec<_> = wire.edges.iter().map(|edge| (edge.from.as_str(), edge.to.as_str())).collect();
+        assert!(edges.contains(&("bolt", "acker")) && edges.contains(&("acker", "bolt")), "{edges:?}");
+        convert::request(&wire, &convert::Limits::default()).unwrap();
+    }
+
+    #[test]
     fn a_request_file_reaches_the_daemon_as_it_was_written() {
         let document: RequestDocument = Syntax::Toml.read(FILE).unwrap();
         let request = document.to_request().unwrap();

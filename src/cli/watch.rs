@@ -185,3 +185,56 @@ fn text(update: &v1::RouteUpdate) -> String {
 fn more(all: usize, what: &str) -> Option<String> {
     (all > SHOWN).then(|| format!("  and {} more {what}", all - SHOWN))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use v1::rule_change::Action;
+
+    /// That of docs/formats.md.
+    fn update() -> v1::RouteUpdate {
+        let pair = || pair("worker-1:worker-2").ok();
+        let names = |names: &str| names.split(' ').map(str::to_owned).collect();
+        let install = |switch: &str, link: &str, next: &str| v1::RuleChange {
+            switch: switch.into(),
+            pair: pair(),
+            action: Some(Action::Install(v1::InstallRule { link: link.into(), next: next.into() })),
+        };
+        let remove =
+            v1::RuleChange { switch: "core-1".into(), pair: pair(), action: Some(Action::Remove(v1::RemoveRule {})) };
+        v1::RouteUpdate {
+            number: 7,
+            routes: vec![v1::Route {
+                pair: pair(),
+                vertices: names("worker-1 tor-1 core-2 tor-2 worker-2"),
+                links: names("h1 u3 u4 h2"),
+            }],
+            cause: "link_down".into(),
+            subject: "u1".into(),
+            untouched: 41,
+            instance_id: "1e478d644a9faf5b".into(),
+            rules: vec![install("core-2", "u4", "tor-2"), install("tor-1", "u3", "core-2"), remove],
+            phase: v1::RoutePhase::Failover.into(),
+            ..v1::RouteUpdate::default()
+        }
+    }
+
+    #[test]
+    fn the_documented_update_is_what_is_printed() {
+        const DOCS: &str = include_str!("../../docs/formats.md");
+        let (_, section) = DOCS.split_once("\n## Route updates\n").unwrap();
+        let text = section.split("```").nth(1).unwrap().strip_prefix("json\n").unwrap();
+        assert_eq!(document(&update()), serde_json::from_str::<Value>(text).unwrap());
+    }
+
+    #[test]
+    fn people_read_the_way_and_what_each_switch_does() {
+        let text = text(&update());
+        let lines: Vec<_> = text.lines().collect();
+        assert_eq!(lines[0], "7 failover link_down u1: 1 routes, 0 removed, 3 rules, 41 untouched");
+        assert_eq!(lines[1], "  worker-1 → worker-2 via tor-1 core-2 tor-2");
+        assert_eq!(lines[2], "  core-2: worker-1 → worker-2 out over u4 to tor-2");
+        assert_eq!(lines[4], "  core-1: worker-1 → worker-2 removed");
+        assert!(pair("a").is_err() && pair(":b").is_err());
+    }
+}

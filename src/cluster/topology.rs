@@ -100,7 +100,13 @@ impl Topology {
     /// The first to ask of a version waits until the table of an earlier one has followed, or is built.
     #[must_use]
     pub fn paths(&self) -> Option<&PathTable> {
-        self.paths.table(self.network.as_deref()).map(Arc::as_ref)
+        self.shared_paths().map(Arc::as_ref)
+    }
+
+    /// The same table, to be kept beyond this version of the network.
+    #[must_use]
+    pub fn shared_paths(&self) -> Option<&Arc<PathTable>> {
+        self.paths.table(self.network.as_deref())
     }
 
     /// Switches above the edge layer between two nodes: 0 under one switch; `None`: unknown or cut off.

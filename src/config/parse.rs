@@ -501,6 +501,17 @@ mod tests {
     }
 
     #[test]
+    fn a_policy_reads_and_checks_its_own_parameters() {
+        let set = config("[policies.cross_layer]\nmode = \"routing\"\nrestarts = 2\n", "f").unwrap();
+        let params = &set.options.settings.policies.params["cross_layer"];
+        assert!(params.contains("mode = \"routing\"") && params.contains("restarts = 2"), "{params}");
+        let found = problems("[policies.cross_layer]\nrestarts = 0\n");
+        assert!(found[0].contains("policies.cross_layer.restarts") && found.len() == 1, "{found:?}");
+        let found = problems("[policies.cross_layers]\n");
+        assert!(found[0].contains("did you mean \"cross_layer\""), "{found:?}");
+    }
+
+    #[test]
     fn a_syntax_error_has_its_line() {
         let found = problems("[listen]\ngrpc = \n");
         assert!(found[0].starts_with("hintd.toml:2:"), "{found:?}");

@@ -6,13 +6,15 @@
 //! - `ledger`, `lease`, `binding`: live leases, how they end, which container or foreign use ends which.
 //! - `answers`, `attempts`: idempotency by request id; tokens and remembered requests.
 //! - `placer`: request and [`Generation`] to [`Proposal`], on other threads.
-//! - `monitor`, `release`, `routes`, `history`: silence, expected ends, watched paths, recurring jobs.
+//! - `monitor`, `release`, `history`: silence, expected ends, recurring jobs.
+//! - `flows`, `routes`: who talks to whom over which route, and who is told of it; `flowing`, the engine's side of both.
 //! - `effects`, `journal`: what the outside is to do and to remember; `event`, `settings`, `decision`: data.
 //!
 //! # Invariants
 //! - No commit exceeds total − max(used, known containers) − leases of any node, whatever its proposal had seen.
 //! - A lease is journalled before its answer leaves, ends once, and every end is counted by kind.
 //! - The journal's rows alone give the same ledger again.
+//! - What a watcher was told, applied rule by rule, never makes a packet loop; a planned change never loses one.
 
 pub mod answers;
 pub mod attempts;

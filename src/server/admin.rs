@@ -152,7 +152,8 @@ impl Admin for AdminService {
         let found = async {
             let drain = convert::drain(&wire)?;
             let work = move || {
-                let found = what_if_network(&generation, &drain, &settings.engine.routes)?;
+                let found = what_if_network(&generation, &drain, &settings.engine.routes)
+                    .map_err(|refusal| with_nearest(refusal, &generation))?;
                 Ok(convert::network_what_if(&found, generation.snapshot.version.0))
             };
             // As for links.
@@ -256,6 +257,18 @@ fn links(generation: &Generation, wire: &v1::LinksRequest) -> Result<v1::LinksRe
     let total = u32::try_from(links.len()).unwrap_or(u32::MAX);
     links.truncate(limit(wire.limit));
     Ok(v1::LinksResponse { links: links.iter().map(|link| convert::link_view(link, wire.users)).collect(), total })
+}
+
+/// Names the link or switch that an unknown one may have been meant to be.
+fn with_nearest(refusal: Refusal, generation: &Generation) -> Refusal {
+    let Some(network) = generation.snapshot.topology.network.as_deref() else { return refusal };
+    match refusal {
+        Refusal::Unknown { what: what @ "link", name, nearest: None } => {
+            let near = nearest(&name, network.links().map(|(_, link)| link.name.as_str())).map(str::to_owned);
+            Refusal::Unknown { what, name, nearest: near }
+        }
+        other => other,
+    }
 }
 
 fn flow_counts(generation: &Generation) -> v1::FlowCounts {

@@ -9,26 +9,42 @@ use crate::policy::Budget;
 use crate::policy::cross_layer::{Reroute, reroute};
 use crate::policy::flow_index::FlowIndex;
 use crate::units::{DirectedLinkIdx, LinkIdx, VertexIdx};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+
+/// Steps of improvement while pairs without a route wait for it: some 5 ms at 1,000 hosts would be 2,000 of them.
+const URGENT_STEPS: u64 = 200;
 
 /// Of ties and draws: ties are broken by pair as well, so that one seed spreads.
 const SEED: u64 = 0;
 
 /// The network of one moment, with its paths.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(super) struct Ways<'a> {
     pub(super) snapshot: &'a Snapshot,
     pub(super) network: &'a Network,
-    pub(super) paths: &'a PathTable,
+    /// Of this version of the network, or of an earlier one: paths of it that are broken by now are passed over.
+    pub(super) paths: Arc<PathTable>,
+    /// Whether `paths` is an earlier version's; then this version's is asked for pairs that it has nothing for.
+    pub(super) late: bool,
     pub(super) settings: &'a RouteSettings,
 }
 
 impl<'a> Ways<'a> {
-    /// `None`: there is no network.
-    pub(super) fn of(snapshot: &'a Snapshot, settings: &'a RouteSettings) -> Option<Self> {
-        let topology = &snapshot.topology;
-        Some(Self { snapshot, network: topology.network.as_deref()?, paths: topology.paths()?, settings })
+    /// With an earlier version's table where there is one, for following a change through all pairs takes longer than
+    /// those may wait whose link is dead. `None`: there is no network.
+    pub(super) fn of(
+        snapshot: &'a Snapshot,
+        settings: &'a RouteSettings,
+        table: &mut Option<Arc<PathTable>>,
+    ) -> Option<Self> {
+        let network = snapshot.topology.network.as_deref()?;
+        let late = table.is_some();
+        let paths = match table {
+            Some(known) => Arc::clone(known),
+            None => Arc::clone(table.insert(Arc::clone(snapshot.topology.shared_paths()?))),
+        };
+        Some(Self { snapshot, network, paths, late, settings })
     }
 
     fn vertices(&self, pair: NodePair) -> Option<(VertexIdx, VertexIdx)> {
@@ -38,9 +54,17 @@ impl<'a> Ways<'a> {
 
     /// What stands for default forwarding: the table's first path; empty where there is none.
     pub(super) fn first(&self, pair: NodePair) -> Links {
-        let ends = self.vertices(pair);
-        let path = ends.and_then(|(from, to)| host_paths(self.network, self.paths, from, to).next());
-        path.map_or_else(|| Arc::from([]), |path| Arc::from(&*path))
+        let Some((from, to)) = self.vertices(pair) else { return Arc::from([]) };
+        let whole = |paths: &PathTable| {
+            let mut all = host_paths(self.network, paths, from, to);
+            all.find(|path| is_whole(self.network, path)).map(|path| Arc::from(&*path))
+        };
+        whole(&self.paths).or_else(|| whole(self.newer()?)).unwrap_or_else(|| Arc::from([]))
+    }
+
+    /// This version's table, if `paths` is another's.
+    fn newer(&self) -> Option<&'a PathTable> {
+        self.snapshot.topology.paths().filter(|_| self.late)
     }
 
     /// Whether links are a route of the pair that can be taken now: one after the other, over switches only, no
@@ -73,17 +97,23 @@ impl<'a> Ways<'a> {
         avoid: &BTreeSet<LinkIdx>,
         planned: bool,
     ) -> Vec<(NodePair, Links)> {
-        let what = Reroute {
-            network: self.network,
-            paths: self.paths,
-            topology: &self.snapshot.topology,
-            pairs,
-            avoid,
-            seed: SEED,
-            planned,
+        let mut changed: BTreeMap<NodePair, Links> = BTreeMap::new();
+        let mut choose = |index: &mut FlowIndex, paths: &PathTable, pairs: &[NodePair]| {
+            let (network, topology) = (self.network, &self.snapshot.topology);
+            let what = Reroute { network, paths, topology, pairs, avoid, seed: SEED, planned };
+            let steps = if planned { self.settings.steps } else { self.settings.steps.min(URGENT_STEPS) };
+            for (pair, route) in reroute(index, &what, &mut Budget::new(steps, &mut || false)) {
+                changed.insert(pair, route.unwrap_or_else(|| Arc::from([])));
+            }
         };
-        let mut never = || false;
-        let changed = reroute(index, &what, &mut Budget::new(self.settings.steps, &mut never));
-        changed.into_iter().map(|(pair, route)| (pair, route.unwrap_or_else(|| Arc::from([])))).collect()
+        choose(index, &self.paths, pairs);
+        if !planned && self.late {
+            let cut = pairs.iter().copied().filter(|pair| index.route(*pair).is_none_or(<[_]>::is_empty));
+            let cut: Vec<NodePair> = cut.collect();
+            if let Some(newer) = (!cut.is_empty()).then(|| self.newer()).flatten() {
+                choose(index, newer, &cut);
+            }
+        }
+        changed.into_iter().collect()
     }
 }

@@ -25,10 +25,7 @@ impl Flows {
         now: Timestamp,
     ) {
         let Some(network) = at.0.topology.network.as_ref().filter(|_| self.index.is_some()) else { return };
-        let before = self.network.replace(Arc::clone(network));
-        if before.is_some_and(|before| links.iter().any(|&link| hosts_rate_changed(&before, network, link))) {
-            self.refill(at.0);
-        }
+        self.network = Some(Arc::clone(network));
         let Some(index) = &mut self.index else { return };
         let (mut lost, mut back, mut other) = (Vec::new(), Vec::new(), Vec::new());
         index.hold();
@@ -86,6 +83,7 @@ impl Flows {
         let topology = &at.0.topology;
         self.network.clone_from(&topology.network);
         self.vertex.clone_from(&topology.vertex);
+        self.table = None;
         self.damping = Default::default();
         self.failed.clear();
         self.planned.clear();
@@ -95,7 +93,7 @@ impl Flows {
         self.refill(at.0);
         let pairs: Vec<NodePair> = self.pairs.all.keys().copied().collect();
         // The path table is not made for nothing: whoever places first makes it, elsewhere.
-        let Some(ways) = (!pairs.is_empty()).then(|| Ways::of(at.0, at.1)).flatten() else {
+        let Some(ways) = (!pairs.is_empty()).then(|| Ways::of(at.0, at.1, &mut self.table)).flatten() else {
             for pair in pairs {
                 self.tell(pair, crate::engine::routes::Phase::Failover, cause);
             }
@@ -164,11 +162,17 @@ impl Flows {
         }
     }
 
-    /// Nodes may have come to hang elsewhere in a network that is the same.
+    /// The topology is another one: nodes may have come to hang elsewhere in the same network, or on links of another
+    /// rate, whether these are up or down.
     pub(crate) fn nodes_moved(&mut self, at: (&Snapshot, &RouteSettings), now: Timestamp) {
         let topology = &at.0.topology;
         if self.index.is_some() && self.vertex != topology.vertex {
             self.network_changed(&Cause::new("topology", ""), at, now);
+        } else if let (Some(before), Some(network)) = (&self.network, &topology.network)
+            && (0..network.link_rows()).map(LinkIdx::new).any(|link| hosts_rate_changed(before, network, link))
+        {
+            self.network = Some(Arc::clone(network));
+            self.refill(at.0);
         }
     }
 
@@ -215,8 +219,8 @@ impl Flows {
 /// Whether a host may send and receive at another rate than before: the index has that from its making.
 fn hosts_rate_changed(before: &Network, now: &Network, link: LinkIdx) -> bool {
     let known = now.link_at(link);
-    let hosts = [known.a, known.b].into_iter().any(|end| now.vertex_at(end).is_host());
-    hosts && (before.link_at(link).capacity != known.capacity || before.is_removed(link) != now.is_removed(link))
+    let hosts = || [known.a, known.b].into_iter().any(|end| now.vertex_at(end).is_host());
+    (before.link_at(link).capacity != known.capacity || before.is_removed(link) != now.is_removed(link)) && hosts()
 }
 
 fn pairs_on(index: &FlowIndex, link: DirectedLinkIdx) -> Vec<NodePair> {

@@ -33,7 +33,7 @@ pub(crate) use job::NewJob;
 use crate::cluster::{JobFlows, NodePair, PairRoute, RunningFlows, Shards};
 use crate::engine::effects::Counter;
 use crate::engine::routes::{Cause, Occasion, Phase};
-use crate::network::Network;
+use crate::network::{Network, PathTable};
 use crate::policy::flow_index::FlowIndex;
 use crate::units::{AttemptId, DecisionId, LinkName, NodeIdx, RequestId, VertexIdx};
 use bucket::Bucket;
@@ -59,6 +59,8 @@ pub(crate) struct Flows {
     index: Option<FlowIndex>,
     /// The network that routes are of.
     network: Option<Arc<Network>>,
+    /// Its paths, or those of an earlier version of it: brought up to date at the next tick after a change.
+    table: Option<Arc<PathTable>>,
     /// Where nodes hang in it, as the index has them.
     vertex: Vec<Option<VertexIdx>>,
     /// Links of routes that were had in a network that is no more, or before a restart.
@@ -87,6 +89,7 @@ impl Default for Flows {
             pairs: Pairs::default(),
             index: None,
             network: None,
+            table: None,
             vertex: Vec::new(),
             remembered: BTreeMap::new(),
             failed: Queue::default(),

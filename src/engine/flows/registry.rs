@@ -141,7 +141,7 @@ impl Flows {
         (snapshot, settings): (&Snapshot, &RouteSettings),
     ) {
         let chosen: BTreeMap<NodePair, &Links> = chosen.iter().map(|route| (route.pair, &route.links)).collect();
-        let ways = Ways::of(snapshot, settings);
+        let ways = Ways::of(snapshot, settings, &mut self.table);
         let (Some(ways), Some(index)) = (ways, &mut self.index) else {
             for &pair in fresh {
                 let lay = Lay { route: Arc::from([]), home: None, carried: self.wanted(pair, settings) };
@@ -195,7 +195,7 @@ impl Flows {
 
     /// Pairs that sent little and send enough now.
     fn promote(&mut self, pairs: Vec<NodePair>, cause: &Cause, (snapshot, settings): (&Snapshot, &RouteSettings)) {
-        let Some(ways) = Ways::of(snapshot, settings) else { return };
+        let Some(ways) = Ways::of(snapshot, settings, &mut self.table) else { return };
         for pair in pairs {
             let talking = &self.pairs.all[&pair];
             if talking.carried == Carried::Small && talking.bytes >= u128::from(settings.min_bytes.0) {

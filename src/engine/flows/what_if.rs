@@ -101,7 +101,7 @@ pub fn what_if_network(
     let after = drained(network, drain)?;
     let mut paths = paths.clone();
     paths.update(&after);
-    let ways = Ways { snapshot, network: &after, paths: &paths, settings };
+    let ways = Ways { snapshot, network: &after, paths: Arc::new(paths), late: false, settings };
     let (mut index, slots) = filled(generation, network);
     let before: Vec<f64> = slots.iter().map(|&slot| index.job_utility(slot)).collect();
     let utility_before = index.utility();

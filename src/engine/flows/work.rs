@@ -82,6 +82,9 @@ impl Flows {
 
     /// Goes on with what waits, calms links down, and gives rules to pairs that there was no room for.
     pub(crate) fn tick(&mut self, at: (&Snapshot, &RouteSettings), now: Timestamp) {
+        if self.table.is_some() {
+            self.table = at.0.topology.shared_paths().cloned();
+        }
         for link in self.damping.calm(at.1, now) {
             let subject = self.network.as_ref().map_or_else(|| "".into(), |known| known.link_at(link).name.0.clone());
             let cause = Cause::new("link_quiet", subject);
@@ -101,7 +104,7 @@ impl Flows {
 
     /// Changes as many routes as may be changed now.
     pub(super) fn work(&mut self, (snapshot, settings): (&Snapshot, &RouteSettings), now: Timestamp) {
-        let Some(ways) = Ways::of(snapshot, settings) else { return };
+        let Some(ways) = Ways::of(snapshot, settings, &mut self.table) else { return };
         let tokens = self.bucket.tokens(settings.changes_per_s, now);
         let (ruled, plain) = self.due(true, tokens);
         self.replan_plain(plain, &ways);
@@ -275,7 +278,7 @@ impl Flows {
     /// The controller could not install a pair's route: default forwarding has it. Whether that is news.
     pub(crate) fn refuse(&mut self, pair: NodePair, (snapshot, settings): (&Snapshot, &RouteSettings)) -> bool {
         let ruled = self.pairs.all.get(&pair).is_some_and(|talking| talking.carried == Carried::Rules);
-        if let (true, Some(ways)) = (ruled, Ways::of(snapshot, settings)) {
+        if let (true, Some(ways)) = (ruled, Ways::of(snapshot, settings, &mut self.table)) {
             self.by_default(pair, Carried::Refused, &ways);
             self.tell(pair, Phase::Break, &Cause::new("refused", ""));
         }
@@ -284,7 +287,7 @@ impl Flows {
 
     /// Nobody installs routes any more: all go by default forwarding.
     pub(crate) fn silence(&mut self, watcher: &str, (snapshot, settings): (&Snapshot, &RouteSettings)) {
-        let Some(ways) = Ways::of(snapshot, settings) else { return };
+        let Some(ways) = Ways::of(snapshot, settings, &mut self.table) else { return };
         let all = self.pairs.all.iter().filter(|(_, talking)| talking.carried == Carried::Rules);
         let all: Vec<NodePair> = all.map(|(pair, _)| *pair).collect();
         let cause = Cause::new("silent", watcher);
@@ -308,7 +311,7 @@ impl Flows {
     /// Somebody installs routes anew: what was refused, or lost to silence, gets rules again, on its first route where
     /// that is whole.
     pub(crate) fn speak(&mut self, watcher: &str, (snapshot, settings): (&Snapshot, &RouteSettings)) {
-        let Some(ways) = Ways::of(snapshot, settings) else { return };
+        let Some(ways) = Ways::of(snapshot, settings, &mut self.table) else { return };
         let waiting = |carried| matches!(carried, Carried::Refused | Carried::Silent);
         let all = self.pairs.all.iter().filter(|(_, talking)| waiting(talking.carried));
         let all: Vec<NodePair> = all.map(|(pair, _)| *pair).collect();

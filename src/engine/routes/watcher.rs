@@ -21,6 +21,8 @@ pub(super) struct Watcher {
     number: u64,
     acknowledged: u64,
     told: BTreeMap<WatchedPair, Told>,
+    /// Pairs told that have a route.
+    routed: usize,
     refused: BTreeMap<WatchedPair, Arc<str>>,
     /// Updates that end with the last one, or what came since a snapshot.
     log: VecDeque<Arc<RouteUpdate>>,
@@ -54,7 +56,9 @@ impl Watcher {
     pub(super) fn new(scope: &WatchScope, earlier: Option<Self>, now: Timestamp) -> Self {
         let number = earlier.as_ref().map_or(0, |earlier| earlier.number).max(scope.resume_after.unwrap_or(0));
         let told = earlier.filter(|earlier| earlier.installs && scope.installs).map(|earlier| earlier.told);
+        let told = told.unwrap_or_default();
         Self {
+            routed: told.values().filter(|told| told.route.is_some()).count(),
             pairs: scope.pairs.iter().cloned().collect(),
             flows: scope.flows,
             installs: scope.installs,
@@ -62,7 +66,7 @@ impl Watcher {
             detached: None,
             number,
             acknowledged: number,
-            told: told.unwrap_or_default(),
+            told,
             refused: BTreeMap::new(),
             log: VecDeque::new(),
             deadline: None,
@@ -159,6 +163,7 @@ impl Watcher {
     /// Notes a pair's new route and what its switches have to do.
     fn tell(&mut self, pair: &WatchedPair, route: Option<NamedRoute>, how: How, rules: &mut Vec<RuleChange>) {
         let told = self.told.entry(pair.clone()).or_default();
+        self.routed = self.routed - usize::from(told.route.is_some()) + usize::from(route.is_some());
         if self.installs {
             let number = self.number;
             match route.as_ref().filter(|route| !route.links.is_empty()) {
@@ -335,8 +340,8 @@ impl Watcher {
         self.told.iter().filter(|(_, told)| told.route.is_some()).map(|(pair, _)| pair)
     }
 
-    fn routes(&self) -> usize {
-        self.told.values().filter(|told| told.route.is_some()).count()
+    const fn routes(&self) -> usize {
+        self.routed
     }
 
     pub(super) fn state(&self, name: &Arc<str>) -> WatcherState {

@@ -174,6 +174,8 @@ impl<'a> Candidates<'a> {
         let inner = host_paths(self.network, self.table, from, to).take(self.k);
         let mut all: Vec<SmallVec<[DirectedLinkIdx; 4]>> =
             inner.map(|path| path[1..path.len() - 1].iter().copied().collect()).collect();
+        // The table may be of an earlier version of the network.
+        all.retain(|path| path.iter().all(|link| self.network.is_usable(LinkIdx(link.0 / 2))));
         if !self.avoid.is_empty() && !all.iter().all(|path| avoided(path)) {
             all.retain(|path| !avoided(path));
         }

@@ -11,7 +11,7 @@
 //!
 //! # Code map
 //! - `params`; `world`, what a decision starts from, and the objective of any placement.
-//! - `shortlist`, `ground`: the nodes, groups and edges that the search stands on; `board`: its state.
+//! - `shortlist`, `ground`: the nodes, groups and edges that the search stands on; `board`: its state and utility.
 //! - `start`, `search`: packed starts, annealing, the routing pass.
 //! - `candidates`, `routing`: routes of a pair, and the routing level for the engine ([`reroute`]).
 //! - `advise`: the *route* capability. `nested`: the paper's own form, a reference. `sample`: its workloads.

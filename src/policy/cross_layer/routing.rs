@@ -26,7 +26,7 @@ const TRIES: u64 = 2;
 pub struct Reroute<'a> {
     /// The network as it is now; the index has its capacities.
     pub network: &'a Network,
-    /// Its path table.
+    /// Its path table, or that of an earlier version of it: broken paths are passed over.
     pub paths: &'a PathTable,
     /// Where nodes hang in it.
     pub topology: &'a Topology,

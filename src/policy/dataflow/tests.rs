@@ -92,7 +92,7 @@ fn bytes_beyond_what_a_flow_can_tell_are_kept_exact() {
 }
 
 /// Tasks one by one: (group, number) to node; edges between tasks; closure by brute force.
-fn naive(edges: &[EdgeProblem], groups: &[Vec<Share>]) -> (BTreeMap<(u32, u32), u32>, Vec<(u32, BTreeSet<Hop>)>) {
+fn naive(edges: &[EdgeProblem], groups: &[Vec<Share>]) -> (BTreeMap<Hop, u32>, Waits) {
     let tasks: Vec<Vec<u32>> = groups
         .iter()
         .map(|shares| shares.iter().flat_map(|s| std::iter::repeat_n(s.node.0, s.count as usize)).collect())
@@ -145,6 +145,8 @@ fn naive(edges: &[EdgeProblem], groups: &[Vec<Share>]) -> (BTreeMap<(u32, u32), 
 
 type Place = (usize, u32);
 type Hop = (u32, u32);
+/// Tasks of each sink, and the hops it waits for.
+type Waits = Vec<(u32, BTreeSet<Hop>)>;
 
 fn edges_of(raw: &[(u32, u32, bool)], groups: u32) -> Vec<EdgeProblem> {
     let of = |&(from, to, every): &(u32, u32, bool)| {

@@ -165,12 +165,8 @@ async fn measure(
 }
 
 /// One link fails, and is mended once its routes have moved.
-async fn fail_one(
-    link: &String,
-    fabric: &mut Fabric,
-    told: &mut Told,
-) -> Result<(Measured, Option<Measured>), Failure> {
-    let dead = BTreeSet::from([link.clone()]);
+async fn fail_one(link: &str, fabric: &mut Fabric, told: &mut Told) -> Result<(Measured, Option<Measured>), Failure> {
+    let dead = BTreeSet::from([link.to_owned()]);
     let before = told.on(&dead);
     let began = Instant::now();
     fabric.link(link, false).await?;

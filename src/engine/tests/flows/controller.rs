@@ -8,10 +8,13 @@ use std::sync::Arc;
 
 pub(super) const NAME: &str = "sdn";
 
+/// By switch: link and next vertex.
+type Table = BTreeMap<Arc<str>, (String, Arc<str>)>;
+
 #[derive(Debug, Default)]
 pub(super) struct Controller {
-    /// By pair and switch: link and next vertex.
-    pub(super) tables: BTreeMap<WatchedPair, BTreeMap<Arc<str>, (String, Arc<str>)>>,
+    /// By pair.
+    pub(super) tables: BTreeMap<WatchedPair, Table>,
     pub(super) routes: BTreeMap<WatchedPair, NamedRoute>,
     pub(super) last: u64,
     pub(super) acknowledged: u64,

@@ -2,7 +2,6 @@
 
 mod controller;
 mod lives;
-mod speed;
 mod storm;
 mod watch;
 

@@ -209,11 +209,12 @@ impl Storm {
     fn run(&mut self, steps: usize) {
         for _ in 0..steps {
             let (before, failovers) = (flows(&self.desk), self.failovers());
+            let waited = self.desk.engine.flows.waits();
             let did = self.step();
             self.desk.publish();
             self.controller.hear(&mut self.desk);
             self.check();
-            if !self.desk.engine.flows.waits() {
+            if !waited && !self.desk.engine.flows.waits() {
                 self.check_moves(&before, &did);
             }
             self.check_utility(&before, failovers);
