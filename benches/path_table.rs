@@ -5,6 +5,8 @@
 //! sample of pairs at equal distances in their list, times the pairs. Then the median of following one lost and one
 //! returned link between switches, over links at equal distances.
 
+#![allow(clippy::print_stdout)] // a table for the person who runs it
+
 use hintd::network::build::{self, FatTreeSpec, JellyfishSpec};
 use hintd::network::{Network, PathTable, PathTableOptions};
 use hintd::units::{LinkIdx, VertexIdx};

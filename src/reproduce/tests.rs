@@ -251,23 +251,23 @@ fn registered_experiments_have_names_of_their_own() {
 fn the_page_of_the_docs_is_generated_from_the_kept_reports() {
     let docs = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs");
     let page = std::fs::read_to_string(docs.join("reproduction.md")).unwrap();
-    let reports = super::kept(&docs).unwrap();
+    let reports = kept(&docs).unwrap();
     assert!(!reports.is_empty());
     assert!(reports.iter().all(|report| report.scale == Scale::Full && report.command.is_some()));
-    assert_eq!(page, super::render::markdown(&reports));
+    assert_eq!(page, render::markdown(&reports));
 }
 
 #[test]
 fn samples_are_not_kept_and_full_results_make_a_page() {
     let docs = tempfile::tempdir().unwrap();
     let seeds = [1, 2, 3, 4, 5];
-    let run = |scale| run_with(&[&crate::reproduce::cross_layer::Failure], scale, &seeds).unwrap();
-    assert!(super::keep(docs.path(), &run(Scale::Quick)).is_err());
-    let report = Report { command: Some("by hand".to_owned()), ..run(Scale::Full) };
-    super::keep(docs.path(), &report).unwrap();
-    assert_eq!(super::kept(docs.path()).unwrap(), [report]);
+    assert!(keep(docs.path(), &run_with(&[&WEAK], Scale::Quick, &seeds).unwrap()).is_err());
+    let full = run_with(&[&cross_layer::Failure], Scale::Full, &seeds).unwrap();
+    let report = Report { command: Some("by hand".to_owned()), ..full };
+    keep(docs.path(), &report).unwrap();
+    assert_eq!(kept(docs.path()).unwrap(), [report]);
     let page = std::fs::read_to_string(docs.path().join("reproduction.md")).unwrap();
     assert!(page.contains("cross-layer-failure"));
     std::fs::write(docs.path().join("reproduction/cross-layer-failure.json"), "{}").unwrap();
-    assert!(super::kept(docs.path()).is_err(), "what is not a report makes no page");
+    assert!(kept(docs.path()).is_err(), "what is not a report makes no page");
 }

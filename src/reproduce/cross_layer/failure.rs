@@ -231,3 +231,34 @@ fn route(
     reroute(index, &what, &mut Budget::new(STEPS, &mut never));
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn new_routes_are_never_worse_than_none_and_the_old_ones_return() {
+        for (kind, seed) in Kind::ALL.into_iter().flat_map(|kind| [(kind, 1), (kind, 2)]) {
+            let run = measure(kind, seed).unwrap();
+            assert!(run.cut < run.before, "{kind:?}: the links were in use");
+            assert!(run.rerouted >= run.cut && run.repaired >= run.before, "{kind:?}, seed {seed}");
+            let again = measure(kind, seed).unwrap();
+            assert_eq!((again.rerouted, again.links), (run.rerouted, run.links), "a seed says all but the time");
+        }
+    }
+
+    #[test]
+    fn a_tenth_of_the_links_in_use_between_routers_fails() {
+        let (sample, flows) = running(Kind::Storm, 1).unwrap();
+        let topology = &*sample.snapshot.topology;
+        let network = topology.network.as_deref().unwrap();
+        let index = FlowIndex::of(network, topology, &flows);
+        let links = drawn(network, &index, 1);
+        let used = network.links().filter(|(at, link)| {
+            let host = [link.a, link.b].iter().any(|&end| network.vertex_at(end).is_host());
+            !host && directions(*at).iter().any(|at| index.load(*at) > 0)
+        });
+        assert_eq!(links.len(), used.count().div_ceil(10));
+        assert!(both_ways(&links).any(|at| index.load(at) > 0));
+    }
+}
