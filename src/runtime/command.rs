@@ -33,6 +33,8 @@ pub(super) enum Command {
     Watch(Arc<str>, WatchScope, usize, Reply<Result<Watching, Refusal>>),
     /// Every update up to this number is in force, but for routes that could not be installed, and why.
     Acknowledge(Arc<str>, u64, Vec<(WatchedPair, String)>, Reply<Result<u64, Refusal>>),
+    /// A feed left something that can't wait until the next publish: a link or a switch.
+    Urgent,
     /// A Watch's stream ended.
     Unwatch(Arc<str>, u64),
     /// Sizes, and names that no node claims.

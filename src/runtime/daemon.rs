@@ -22,7 +22,7 @@ use crate::telemetry::metrics::ReloadResult;
 use crate::units::{AttemptId, DecisionId, LeaseId, Micros, Timestamp};
 use arc_swap::ArcSwap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tokio::sync::{Mutex, mpsc, watch};
@@ -111,6 +111,7 @@ fn shared(options: &Options, engine: &Engine, meters: Meters, lost: mpsc::Unboun
         meters,
         known,
         ready: watch::Sender::new(Ready { store: true, engine: true, stopping: false }),
+        urgent: AtomicBool::new(false),
         lost,
     }
 }
@@ -165,6 +166,7 @@ impl Daemon {
             settling: Settling::new(door.clone()),
             publish_every: options.publish_every,
             published: Instant::now(),
+            urgent: false,
             moved: true,
             ticked: Instant::now(),
             retired: Vec::new(),
@@ -316,6 +318,13 @@ impl Daemon {
     /// for too many pairs, or while another watcher installs; [`Refusal::Unavailable`] where too many watch.
     pub async fn watch(&self, name: Arc<str>, scope: WatchScope, most: usize) -> Result<Watching, Refusal> {
         self.0.door.ask(|reply| Command::Watch(name, scope, most, reply)).await?
+    }
+
+    /// A feed left a change of the network: routes are not to wait until the next publish.
+    pub fn hurry(&self) {
+        if !self.0.shared.urgent.swap(true, Ordering::AcqRel) {
+            self.0.door.tell(Command::Urgent);
+        }
     }
 
     /// A Watch's stream ended.

@@ -145,6 +145,11 @@ impl Pool {
         Ok(pool)
     }
 
+    /// Runs a job that nobody waits for, behind what is queued; it takes no place in the queue.
+    pub(super) fn run_unheard(&self, job: impl FnOnce() + Send + 'static) {
+        self.queue.0.push(Box::new(job));
+    }
+
     /// Runs `job` on a thread of the pool. A caller that goes away leaves the job to its end; `job`'s
     /// own stop probe is to end it early.
     ///

@@ -21,6 +21,7 @@ use crate::store::GroupCommitHandle;
 use crate::units::{Micros, RequestId, Timestamp};
 use arc_swap::ArcSwap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, watch};
@@ -43,6 +44,8 @@ pub(super) struct Shared {
     pub(super) ready: watch::Sender<Ready>,
     /// Ids that have an answer.
     pub(super) known: Known,
+    /// Whether the writer was told that something urgent waits, and has not heard it yet.
+    pub(super) urgent: AtomicBool,
     /// Tasks to place anew.
     pub(super) lost: mpsc::UnboundedSender<Lost>,
 }
@@ -58,6 +61,8 @@ pub(super) struct Writer {
     pub(super) publish_every: Duration,
     /// When the last generation was published.
     pub(super) published: Instant,
+    /// Facts wait that are not to wait until a publish is due.
+    pub(super) urgent: bool,
     /// A commit took or freed room since then.
     pub(super) moved: bool,
     /// When the engine last ended what was due.
@@ -152,6 +157,10 @@ impl Writer {
                 let _ = reply.send(self.engine.acknowledge(&watcher, number, refused, now));
                 self.moved = true;
                 self.effects(None, Box::new(|_| ()));
+            }
+            Command::Urgent => {
+                self.shared.urgent.store(false, Ordering::Release);
+                self.urgent = true;
             }
             Command::Unwatch(watcher, session) => self.unwatch(&watcher, session),
             Command::Reload(settings, reply) => {
@@ -356,7 +365,7 @@ impl Writer {
     }
 
     fn publish_if_due(&mut self) {
-        let due = self.published.elapsed() >= self.publish_every;
+        let due = std::mem::take(&mut self.urgent) || self.published.elapsed() >= self.publish_every;
         if due && self.shared.registries.dirty() {
             self.drain();
             self.moved = true;
@@ -389,6 +398,7 @@ impl Writer {
         self.effects(None, Box::new(|_| ()));
         let Some(next) = next else { return };
         let version = next.snapshot.version.0;
+        self.follow_paths(&next);
         self.shared.registries.observe(&next.snapshot);
         let old = self.shared.generation.swap(next);
         self.retired.retain(|generation| Arc::strong_count(generation) > 1);
@@ -396,6 +406,17 @@ impl Writer {
             self.retired.push(old);
         }
         self.shared.meters.published(began.elapsed(), version);
+    }
+
+    /// Lets the pool bring the path table up to date while there are routes: else whoever asks first waits for it, and
+    /// at the next tick that is this thread.
+    fn follow_paths(&self, next: &Generation) {
+        let topology = &next.snapshot.topology;
+        let same = Arc::ptr_eq(topology, &self.shared.generation.load().snapshot.topology);
+        if !same && !next.flows.jobs.is_empty() {
+            let topology = Arc::clone(topology);
+            self.pool.run_unheard(move || drop(topology.shared_paths().cloned()));
+        }
     }
 
     fn note_health(&self) {

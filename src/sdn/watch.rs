@@ -213,6 +213,7 @@ impl Watcher {
         if let Err(refusal) = &taken {
             tracing::warn!(reason = refusal.reason.as_str(), message = %refusal.message, "the network is refused");
         }
+        self.daemon.hurry();
         // Nobody waits for these; taking them keeps the stream small.
         drop(self.topology.acknowledge(self.daemon.registries(), ""));
         taken.is_ok()

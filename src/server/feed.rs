@@ -157,7 +157,11 @@ impl Feed for FeedService {
 
     type TopologyStream = Acks;
     async fn topology(&self, request: Request<Streaming<v1::TopologyItem>>) -> Result<Response<Acks>, Status> {
-        self.pump(Source::Topology, request, |d, s, item| facts(d, s, item, topology::ingest))
+        self.pump(Source::Topology, request, |daemon, stream, item| {
+            let event = facts(daemon, stream, item, topology::ingest);
+            daemon.hurry();
+            event
+        })
     }
 
     type LinkStatsStream = Acks;

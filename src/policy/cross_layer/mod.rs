@@ -1,4 +1,4 @@
-//! `cross_layer`: tasks of a dataflow graph and the routes of the pairs that talk, together (Alkaff, Gupta, Leslie:
+//! `cross_layer`: tasks of a dataflow graph and the routes of the pairs that talk, together (Alkaff, Gupta:
 //! *Cross-Layer Scheduling in Cloud Computing Systems*, §2).
 //!
 //! The application level anneals over servers of the new job's tasks; a move routes only the pairs of the moved task

@@ -1,4 +1,4 @@
-//! Paper 000 (Alkaff, Gupta, Leslie: *Cross-Layer Scheduling in Cloud Computing Systems*): what needs no simulator.
+//! Paper 000 (Alkaff, Gupta: *Cross-Layer Scheduling in Cloud Computing Systems*): what needs no simulator.
 //!
 //! # Code map
 //! - `workload`: clusters, jobs and running traffic for both.
