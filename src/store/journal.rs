@@ -5,6 +5,7 @@ use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 use redb::{Builder, Database, Durability, ReadableDatabase, ReadableTable, TableDefinition, TableError};
@@ -88,7 +89,13 @@ impl Journal {
             check_magic(&owned)?;
             builder(&options).open(&owned).map_err(|e| StoreError::from_redb(&owned, e.into()))
         };
-        let (journal, mut recovered) = Self::open_with(path, Box::new(opener))?;
+        // redb reads pages with a checksum at their roots only: on overwritten ones it panics.
+        let read = catch_unwind(AssertUnwindSafe(|| Self::open_with(path, Box::new(opener))));
+        let (journal, mut recovered) = read.unwrap_or_else(|panic| {
+            let said = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
+            let detail = format!("its pages can't be read: {}", said.unwrap_or("the database gave up"));
+            Err(StoreError::Corrupt { path: path.to_path_buf(), detail })
+        })?;
         recovered.created = created;
         Ok((journal, recovered))
     }

@@ -53,6 +53,26 @@ fn rows_written_are_read_back_in_order_and_deleted_ones_are_gone() {
 }
 
 #[test]
+fn a_journal_whose_pages_were_overwritten_is_damaged_and_no_reason_to_panic() {
+    let dir = tempdir().unwrap();
+    let path = dir.path().join("journal");
+    let (mut journal, _) = open(&path);
+    for number in 0..200 {
+        journal.write(&[pair(number)]).unwrap();
+    }
+    drop(journal);
+    let mut bytes = fs::read(&path).unwrap();
+    for at in (4096..bytes.len() - 64).step_by(512) {
+        for (offset, byte) in bytes[at..at + 64].iter_mut().enumerate() {
+            *byte = (at / 512 * 31 + offset * 17) as u8;
+        }
+    }
+    fs::write(&path, bytes).unwrap();
+    let error = refusal(&path);
+    assert!(matches!(error, StoreError::Corrupt { .. }), "{error}");
+}
+
+#[test]
 fn a_journal_can_be_read_by_the_daemons_user_only() {
     use std::os::unix::fs::PermissionsExt;
     let dir = tempdir().unwrap();
