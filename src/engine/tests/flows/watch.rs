@@ -1,10 +1,11 @@
 //! The watch protocol: phases, acknowledgements, what is sent again, silence, refusals, coming back.
 
-use super::super::desk::Desk;
+use super::super::desk::{Desk, registration};
 use super::controller::{Controller, NAME, scope};
-use super::{MIB, done, fat_tree, network, routes, set, shuffle, updates};
+use super::{MIB, done, fat_tree, network, routes, set, shuffle, updates, wired};
 use crate::cluster::Change;
 use crate::engine::{Counter, Effect, Phase, Refusal, RouteSettings, RuleAction, Standing, WatchScope, WatchedPair};
+use crate::network::build::{self, FatTreeSpec};
 use crate::units::{LinkIdx, LinkName, Micros};
 use std::sync::Arc;
 
@@ -297,4 +298,48 @@ fn a_switch_with_no_room_for_rules_leaves_pairs_to_default_forwarding_until_ther
     desk.pass(Micros::from_secs(1));
     desk.publish();
     assert!(routes(&desk).iter().all(|(_, route)| route.installed) && routes(&desk).len() == 3);
+}
+
+#[test]
+fn a_node_that_joins_leaves_routes_and_homes_what_they_are() {
+    let mut desk = busy(RouteSettings::default());
+    let (home, link) = (routes(&desk), busy_link(&desk));
+    set(&mut desk, &link, false);
+    let away = routes(&desk);
+    assert_ne!(away, home);
+    desk.register("newcomer", "/r9", 1024);
+    desk.publish();
+    assert_eq!(routes(&desk), away);
+    let snapshot = Arc::clone(desk.engine.settled());
+    desk.engine.flows.check((&snapshot, &RouteSettings::default()));
+    set(&mut desk, &link, true);
+    assert_eq!(routes(&desk), home);
+}
+
+#[test]
+fn what_is_cut_while_a_busy_node_comes_to_hang_in_the_network_is_told() {
+    let mut built = build::fat_tree(&FatTreeSpec::default()).unwrap();
+    let spare = built.racks.last_mut().unwrap().1.pop().unwrap();
+    let mut desk = wired(RouteSettings::default(), built, 16 * 1024);
+    desk.register("extra", "/r9", 16 * 1024);
+    desk.beat("extra", 0, Some(&[]));
+    desk.publish();
+    desk.ask(shuffle(1, "a", (8, 8), 640 * MIB));
+    let mut controller = Controller::default();
+    controller.watch(&mut desk, false);
+    controller.settle(&mut desk);
+    let extra = desk.engine.settled().statics.find("extra").unwrap();
+    assert!(routes(&desk).iter().any(|(pair, _)| pair.from == extra || pair.to == extra));
+    // In one settling the node gets its place, and a sender loses its own.
+    let (_, route) = routes(&desk).into_iter().find(|(_, route)| !route.links.is_empty()).unwrap();
+    let access = network(&desk).link_at(LinkIdx(route.links[0].0 / 2)).name.clone();
+    let mut known = registration("extra", "/r9", 16 * 1024);
+    known.aliases = vec![spare.as_str().into()];
+    desk.change(Change::Register(known));
+    set(&mut desk, &access, false);
+    assert!(routes(&desk).iter().any(|(pair, route)| pair.from == extra && !route.links.is_empty()));
+    controller.hear(&mut desk);
+    controller.settle(&mut desk);
+    assert!(controller.routes.values().all(|route| !route.links.contains(&access)));
+    controller.check_clean();
 }
