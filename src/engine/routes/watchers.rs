@@ -61,6 +61,11 @@ impl Watchers {
         }
     }
 
+    /// Whether a watch goes on where its earlier stream ended; else it begins anew, with a snapshot.
+    pub(crate) fn goes_on(&self, name: &str, scope: &WatchScope) -> bool {
+        self.watchers.get(name).is_some_and(|watcher| watcher.goes_on(scope))
+    }
+
     /// The watcher that installs, unless it is silent.
     fn installer(&self) -> Option<(&Arc<str>, &Watcher)> {
         self.watchers.iter().find(|(_, watcher)| watcher.installs && !watcher.is_silent())

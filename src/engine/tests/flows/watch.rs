@@ -150,9 +150,14 @@ fn a_route_that_can_not_be_installed_goes_by_default_forwarding_and_is_named() {
     controller.check_clean();
     desk.publish();
     assert_eq!(routes(&desk).iter().filter(|(_, route)| !route.installed).count(), 1);
-    // Another watch begins anew.
+    // Another watch begins anew, whether or not it wanted to go on from where nothing was kept.
     controller.watch(&mut desk, false);
     assert!(controller.routes.contains_key(&pair) && state(&desk).refused.is_empty());
+    let refused = vec![(pair.clone(), "table full".to_owned())];
+    desk.engine.acknowledge(NAME, controller.last, refused, desk.now).unwrap();
+    let unheard = WatchScope { resume_after: Some(1_000), ..scope() };
+    let first = desk.engine.watch(NAME, unheard, desk.now).unwrap();
+    assert!(first[0].routes.iter().any(|route| route.pair == pair) && state(&desk).refused.is_empty());
 }
 
 #[test]
@@ -184,6 +189,12 @@ fn who_comes_back_gets_what_it_missed_or_a_snapshot() {
     desk.engine.unwatch(NAME);
     desk.pass(Micros::from_secs(61));
     assert_eq!(state(&desk).standing, Standing::Silent);
+    desk.publish();
+    assert!(routes(&desk).iter().all(|(_, route)| !route.installed));
+    controller.watch(&mut desk, true);
+    controller.settle(&mut desk);
+    controller.check_clean();
+    assert_eq!((controller.routes.len(), state(&desk).standing), (8, Standing::Current));
 }
 
 #[test]
