@@ -21,7 +21,7 @@ impl Engine {
     ///
     /// # Errors
     /// [`Refusal::Unknown`] for a host that neither the network nor the cluster names; [`Refusal::Invalid`] (field
-    /// `installs`) while another watcher installs.
+    /// `installs`) while another watcher installs, (field `resume_after`) for a number that no update comes to.
     #[expect(clippy::needless_pass_by_value, reason = "the scope is the watch's from now on")]
     pub fn watch(
         &mut self,

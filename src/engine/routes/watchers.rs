@@ -21,6 +21,9 @@ pub(crate) type Out = Vec<(Arc<str>, Arc<RouteUpdate>)>;
 /// Watchers without a stream that are kept beside the one that installs.
 const DETACHED_MAX: usize = 8;
 
+/// Highest number that a watcher may say it knows: updates are counted on from there.
+const NUMBER_MAX: u64 = u64::MAX / 2;
+
 /// Watchers and the paths of what they watch by name.
 #[derive(Debug)]
 pub(crate) struct Watchers {
@@ -51,6 +54,10 @@ impl Watchers {
             if !view.knows(host) {
                 return Err(Refusal::Unknown { what: "host", name: host.to_string(), nearest: None });
             }
+        }
+        if let Some(after) = scope.resume_after.filter(|&after| after > NUMBER_MAX) {
+            let message = format!("{after} is no update's number");
+            return Err(Refusal::Invalid { field: "resume_after".to_owned(), message });
         }
         match self.installer().filter(|(other, _)| scope.installs && ***other != *name) {
             None => Ok(()),

@@ -128,6 +128,9 @@ fn nonsense_is_refused_and_changes_nothing() {
     assert!(acknowledge(&mut desk, "stranger", 1, Vec::new()).unwrap_err().contains("unknown"));
     assert_eq!(acknowledge(&mut desk, NAME, 1, Vec::new()), Ok(0));
     assert!(acknowledge(&mut desk, NAME, 1, Vec::new()).unwrap_err().contains("already"));
+    let beyond = WatchScope { resume_after: Some(u64::MAX), ..scope() };
+    let refused = desk.engine.watch(NAME, beyond, desk.now).unwrap_err();
+    assert!(matches!(&refused, Refusal::Invalid { field, .. } if field == "resume_after"));
     let second = desk.engine.watch("other", scope(), desk.now).unwrap_err();
     assert!(matches!(&second, Refusal::Invalid { field, message } if field == "installs" && message.contains(NAME)));
 }
@@ -162,7 +165,8 @@ fn a_route_that_can_not_be_installed_goes_by_default_forwarding_and_is_named() {
 
 #[test]
 fn who_comes_back_gets_what_it_missed_or_a_snapshot() {
-    let mut desk = busy(RouteSettings { updates_keep: 2, ..RouteSettings::default() });
+    let keep_flows = Micros::from_secs(10);
+    let mut desk = busy(RouteSettings { updates_keep: 2, keep_flows, ..RouteSettings::default() });
     let mut controller = Controller::default();
     controller.watch(&mut desk, false);
     controller.settle(&mut desk);
@@ -187,7 +191,7 @@ fn who_comes_back_gets_what_it_missed_or_a_snapshot() {
     controller.check_clean();
     // Away for too long.
     desk.engine.unwatch(NAME);
-    desk.pass(Micros::from_secs(61));
+    desk.pass(Micros::from_secs(11));
     assert_eq!(state(&desk).standing, Standing::Silent);
     desk.publish();
     assert!(routes(&desk).iter().all(|(_, route)| !route.installed));
