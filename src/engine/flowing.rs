@@ -220,11 +220,9 @@ impl Engine {
             let original = monitor::original(&request.id);
             // What was placed anew was on this host before.
             let lost = monitor::lost_host(&request.id).map(|host| self.model.intern_host(&host));
-            if let Some(node) = lost {
-                self.flows.leave_node(&original, node, at);
-            }
+            let joins = lost.is_some_and(|node| self.flows.leave_node((decision.attempt, &original), node, at));
             let most = self.settings.routes.pairs_max;
-            let bare = lost.is_some().then(|| ProposedFlows::bare(shares.clone()));
+            let bare = joins.then(|| ProposedFlows::bare(shares.clone()));
             let Some(proposed) = bare.or_else(|| ProposedFlows::new(&edges, shares, Vec::new(), most)) else {
                 continue;
             };

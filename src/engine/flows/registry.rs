@@ -25,7 +25,7 @@ impl Flows {
         (snapshot, settings): (&Snapshot, &RouteSettings),
     ) {
         let cause = Cause::new("placed", new.decision.to_string());
-        if let Some(&host) = self.by_request.get(original).filter(|_| request != original) {
+        if let Some(host) = self.job_of_request(original, new.attempt).filter(|_| request != original) {
             self.join(host, &new, chosen, &cause, (snapshot, settings));
             return;
         }
@@ -62,6 +62,12 @@ impl Flows {
         self.jobs.insert(new.decision, job);
         self.sends(new.decision, traffic, chosen, &cause, (snapshot, settings));
         self.keep_bound(new.decision, (snapshot, settings));
+    }
+
+    /// The job of an attempt's request: whoever else names that request has no part in it.
+    fn job_of_request(&self, request: &RequestId, attempt: AttemptId) -> Option<DecisionId> {
+        let decision = *self.by_request.get(request)?;
+        self.jobs.get(&decision).filter(|job| job.attempt == attempt).map(|_| decision)
     }
 
     /// Tasks of a job that were placed anew.
@@ -281,14 +287,20 @@ impl Flows {
         }
     }
 
-    /// Tasks of one request left a node.
-    pub(crate) fn leave_node(&mut self, request: &RequestId, node: NodeIdx, at: (&Snapshot, &RouteSettings)) {
-        let Some(&decision) = self.by_request.get(request) else { return };
-        let Some(job) = self.jobs.get_mut(&decision) else { return };
+    /// Tasks of one request of an attempt left a node; whether the request has a job.
+    pub(crate) fn leave_node(
+        &mut self,
+        (attempt, request): (AttemptId, &RequestId),
+        node: NodeIdx,
+        at: (&Snapshot, &RouteSettings),
+    ) -> bool {
+        let Some(decision) = self.job_of_request(request, attempt) else { return false };
+        let Some(job) = self.jobs.get_mut(&decision) else { return false };
         if job.leave_node(node) {
             let traffic = job.reckon();
             self.sends(decision, traffic, &[], &Cause::new("node_lost", ""), at);
         }
+        true
     }
 
     /// Ends jobs of which nothing was seen for too long; `seen` says whether something is of an attempt and these
