@@ -5,6 +5,7 @@ use super::choose::Ways;
 use super::job::{self, Job, NewJob};
 use super::pairs::{Carried, Lay, Links};
 use super::settings::RouteSettings;
+use super::work::is_free;
 use crate::cluster::{NodePair, Snapshot, Traffic};
 use crate::engine::effects::Counter;
 use crate::engine::routes::{Cause, Phase};
@@ -159,7 +160,9 @@ impl Flows {
         let mut routes: BTreeMap<NodePair, Links> = BTreeMap::new();
         for &pair in fresh {
             let talking = &self.pairs.all[&pair];
-            let policys = chosen.get(&pair).filter(|links| ways.is_route(pair, links));
+            // Policies know of no link that flaps.
+            let policys =
+                chosen.get(&pair).filter(|links| ways.is_route(pair, links) && is_free(links, self.damping.avoided()));
             let route = match policys {
                 Some(&links) => Arc::clone(links),
                 None if talking.bytes < u128::from(settings.min_bytes.0) => ways.first(pair),

@@ -3,10 +3,12 @@
 use super::super::desk::{Desk, registration};
 use super::controller::{Controller, NAME, scope};
 use super::{MIB, done, fat_tree, network, routes, set, shuffle, updates, wired};
-use crate::cluster::Change;
+use crate::cluster::{Change, NodePair};
 use crate::engine::{Counter, Effect, Phase, Refusal, RouteSettings, RuleAction, Standing, WatchScope, WatchedPair};
 use crate::network::build::{self, FatTreeSpec};
-use crate::units::{LinkIdx, LinkName, Micros};
+use crate::network::host_paths;
+use crate::policy::ChosenRoute;
+use crate::units::{DirectedLinkIdx, LinkIdx, LinkName, Micros};
 use std::sync::Arc;
 
 fn busy(settings: RouteSettings) -> Desk {
@@ -292,6 +294,26 @@ fn a_flapping_link_draws_no_route_back_until_it_was_quiet() {
     }
     assert_ne!(routes(&desk), home);
     assert_eq!(desk.count(Counter::LinksDamped), 1);
+    // Nor does it get a new pair, whatever a policy chose that knows nothing of it.
+    let mut proposal = desk.propose(&Arc::new(shuffle(2, "b", (16, 16), 2_560 * MIB))).unwrap();
+    let network = network(&desk);
+    let at = network.link(link.as_str()).unwrap();
+    let flapping = |route: &[DirectedLinkIdx]| route.iter().any(|link| link.0 / 2 == at.0);
+    let snapshot = Arc::clone(desk.engine.settled());
+    let chosen = proposal.flows.as_mut().unwrap();
+    let ends = |pair: NodePair| [pair.from, pair.to].map(|node| snapshot.topology.vertex[node.at()].unwrap());
+    for pair in chosen.traffic.flows.iter().map(|flow| flow.pair) {
+        let [from, to] = ends(pair);
+        let mut paths = host_paths(&network, snapshot.topology.paths().unwrap(), from, to);
+        chosen
+            .chosen
+            .extend(paths.find(|path| flapping(path)).map(|path| ChosenRoute { pair, links: path[..].into() }));
+    }
+    assert!(!chosen.chosen.is_empty());
+    desk.commit(proposal);
+    desk.publish();
+    assert!(routes(&desk).len() > home.len() && routes(&desk).iter().all(|(_, route)| !flapping(&route.links)));
+    done(&mut desk, 2);
     desk.pass(Micros::from_secs(29));
     desk.publish();
     assert_ne!(routes(&desk), home);
