@@ -21,7 +21,7 @@ impl Engine {
     ///
     /// # Errors
     /// [`Refusal::Unknown`] for a host that neither the network nor the cluster names; [`Refusal::Invalid`] (field
-    /// `installs`) while another watcher installs.
+    /// `installs`) while another watcher installs, (field `resume_after`) for a number that no update comes to.
     #[expect(clippy::needless_pass_by_value, reason = "the scope is the watch's from now on")]
     pub fn watch(
         &mut self,
@@ -31,7 +31,7 @@ impl Engine {
     ) -> Result<Vec<Arc<RouteUpdate>>, Refusal> {
         let view = View { snapshot: &self.snapshot, routes: self.flows.routes() };
         self.routes.check(watcher, &scope, &view)?;
-        if scope.installs && scope.resume_after.is_none() {
+        if scope.installs && !self.routes.goes_on(watcher, &scope) {
             self.flows.speak(watcher, (&self.snapshot, &self.settings.routes));
             self.tell_flows(now);
         }
@@ -220,11 +220,9 @@ impl Engine {
             let original = monitor::original(&request.id);
             // What was placed anew was on this host before.
             let lost = monitor::lost_host(&request.id).map(|host| self.model.intern_host(&host));
-            if let Some(node) = lost {
-                self.flows.leave_node(&original, node, at);
-            }
+            let joins = lost.is_some_and(|node| self.flows.leave_node((decision.attempt, &original), node, at));
             let most = self.settings.routes.pairs_max;
-            let bare = lost.is_some().then(|| ProposedFlows::bare(shares.clone()));
+            let bare = joins.then(|| ProposedFlows::bare(shares.clone()));
             let Some(proposed) = bare.or_else(|| ProposedFlows::new(&edges, shares, Vec::new(), most)) else {
                 continue;
             };

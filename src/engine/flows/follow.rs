@@ -7,11 +7,11 @@ use super::work::Want;
 use super::{Flows, names};
 use crate::cluster::{NodePair, Snapshot};
 use crate::engine::effects::Counter;
-use crate::engine::routes::Cause;
+use crate::engine::routes::{Cause, Phase};
 use crate::network::Network;
 use crate::network::maxmin::directions;
 use crate::policy::flow_index::FlowIndex;
-use crate::units::{DirectedLinkIdx, LinkIdx, Timestamp};
+use crate::units::{DirectedLinkIdx, LinkIdx, NodeIdx, Timestamp, VertexIdx};
 use std::sync::Arc;
 
 impl Flows {
@@ -95,22 +95,30 @@ impl Flows {
         // The path table is not made for nothing: whoever places first makes it, elsewhere.
         let Some(ways) = (!pairs.is_empty()).then(|| Ways::of(at.0, at.1, &mut self.table)).flatten() else {
             for pair in pairs {
-                self.tell(pair, crate::engine::routes::Phase::Failover, cause);
+                self.tell(pair, Phase::Failover, cause);
             }
             return;
         };
         if let Some(index) = &mut self.index {
             index.hold();
         }
+        let mut lost = Vec::new();
         for pair in pairs {
             if !self.resume(pair, &ways) {
                 self.failed.push(pair, Want::Route, cause);
+                lost.push(pair);
             }
         }
         if let Some(index) = &mut self.index {
             index.settle();
         }
         self.work(at, now);
+        // What has none yet has lost the one that watchers know.
+        for pair in lost {
+            if self.pairs.cut.contains(&pair) {
+                self.tell(pair, Phase::Failover, cause);
+            }
+        }
         // A node that nothing is known of yet may be joined to the network later.
         let cut = &self.pairs.cut;
         self.remembered.retain(|pair, _| cut.contains(pair));
@@ -163,15 +171,25 @@ impl Flows {
     }
 
     /// The topology is another one: nodes may have come to hang elsewhere in the same network, or on links of another
-    /// rate, whether these are up or down.
+    /// rate, whether these are up or down. Nodes without tasks, as those that join, concern no route.
     pub(crate) fn nodes_moved(&mut self, at: (&Snapshot, &RouteSettings), now: Timestamp) {
         let topology = &at.0.topology;
-        if self.index.is_some() && self.vertex != topology.vertex {
+        let moved = self.vertex != topology.vertex;
+        let [before, after] = [&self.vertex, &topology.vertex];
+        let vertex = |of: &[Option<VertexIdx>], node: NodeIdx| of.get(node.at()).copied().flatten();
+        let elsewhere = |node: &NodeIdx| vertex(before, *node) != vertex(after, *node);
+        if self.index.is_some() && moved && self.by_node.keys().any(elsewhere) {
             self.network_changed(&Cause::new("topology", ""), at, now);
-        } else if let (Some(before), Some(network)) = (&self.network, &topology.network)
-            && (0..network.link_rows()).map(LinkIdx::new).any(|link| hosts_rate_changed(before, network, link))
-        {
-            self.network = Some(Arc::clone(network));
+            return;
+        }
+        let (Some(before), Some(network)) = (&self.network, &topology.network) else { return };
+        let rates = (0..network.link_rows()).map(LinkIdx::new).any(|link| hosts_rate_changed(before, network, link));
+        if !rates && !moved {
+            return;
+        }
+        self.network = Some(Arc::clone(network));
+        self.vertex.clone_from(&topology.vertex);
+        if rates || !self.index.as_mut().is_some_and(|index| index.grow(network, topology)) {
             self.refill(at.0);
         }
     }

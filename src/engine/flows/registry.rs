@@ -5,6 +5,7 @@ use super::choose::Ways;
 use super::job::{self, Job, NewJob};
 use super::pairs::{Carried, Lay, Links};
 use super::settings::RouteSettings;
+use super::work::is_free;
 use crate::cluster::{NodePair, Snapshot, Traffic};
 use crate::engine::effects::Counter;
 use crate::engine::routes::{Cause, Phase};
@@ -25,7 +26,7 @@ impl Flows {
         (snapshot, settings): (&Snapshot, &RouteSettings),
     ) {
         let cause = Cause::new("placed", new.decision.to_string());
-        if let Some(&host) = self.by_request.get(original).filter(|_| request != original) {
+        if let Some(host) = self.job_of_request(original, new.attempt).filter(|_| request != original) {
             self.join(host, &new, chosen, &cause, (snapshot, settings));
             return;
         }
@@ -62,6 +63,12 @@ impl Flows {
         self.jobs.insert(new.decision, job);
         self.sends(new.decision, traffic, chosen, &cause, (snapshot, settings));
         self.keep_bound(new.decision, (snapshot, settings));
+    }
+
+    /// The job of an attempt's request: whoever else names that request has no part in it.
+    fn job_of_request(&self, request: &RequestId, attempt: AttemptId) -> Option<DecisionId> {
+        let decision = *self.by_request.get(request)?;
+        self.jobs.get(&decision).filter(|job| job.attempt == attempt).map(|_| decision)
     }
 
     /// Tasks of a job that were placed anew.
@@ -153,7 +160,9 @@ impl Flows {
         let mut routes: BTreeMap<NodePair, Links> = BTreeMap::new();
         for &pair in fresh {
             let talking = &self.pairs.all[&pair];
-            let policys = chosen.get(&pair).filter(|links| ways.is_route(pair, links));
+            // Policies know of no link that flaps.
+            let policys =
+                chosen.get(&pair).filter(|links| ways.is_route(pair, links) && is_free(links, self.damping.avoided()));
             let route = match policys {
                 Some(&links) => Arc::clone(links),
                 None if talking.bytes < u128::from(settings.min_bytes.0) => ways.first(pair),
@@ -281,14 +290,20 @@ impl Flows {
         }
     }
 
-    /// Tasks of one request left a node.
-    pub(crate) fn leave_node(&mut self, request: &RequestId, node: NodeIdx, at: (&Snapshot, &RouteSettings)) {
-        let Some(&decision) = self.by_request.get(request) else { return };
-        let Some(job) = self.jobs.get_mut(&decision) else { return };
+    /// Tasks of one request of an attempt left a node; whether the request has a job.
+    pub(crate) fn leave_node(
+        &mut self,
+        (attempt, request): (AttemptId, &RequestId),
+        node: NodeIdx,
+        at: (&Snapshot, &RouteSettings),
+    ) -> bool {
+        let Some(decision) = self.job_of_request(request, attempt) else { return false };
+        let Some(job) = self.jobs.get_mut(&decision) else { return false };
         if job.leave_node(node) {
             let traffic = job.reckon();
             self.sends(decision, traffic, &[], &Cause::new("node_lost", ""), at);
         }
+        true
     }
 
     /// Ends jobs of which nothing was seen for too long; `seen` says whether something is of an attempt and these

@@ -328,6 +328,6 @@ impl Flows {
 }
 
 /// Whether a route passes none of these links.
-fn is_free(route: &[crate::units::DirectedLinkIdx], avoided: &BTreeSet<crate::units::LinkIdx>) -> bool {
+pub(super) fn is_free(route: &[crate::units::DirectedLinkIdx], avoided: &BTreeSet<crate::units::LinkIdx>) -> bool {
     avoided.is_empty() || route.iter().all(|&link| !avoided.contains(&undirected(link).0))
 }

@@ -75,6 +75,17 @@ impl Watcher {
         }
     }
 
+    /// Whether a stream of this scope goes on where an earlier one ended: the log has all that it missed.
+    pub(super) fn goes_on(&self, scope: &WatchScope) -> bool {
+        let Some(after) = scope.resume_after.filter(|_| !self.silent) else { return false };
+        let same = (scope.flows, scope.installs) == (self.flows, self.installs)
+            && scope.pairs.iter().cloned().collect::<BTreeSet<_>>() == self.pairs;
+        let first = self.log.front();
+        let reaches = after == self.number
+            || (after < self.number && first.is_some_and(|first| first.snapshot || first.number <= after + 1));
+        same && reaches
+    }
+
     /// Takes a stream of the same scope up again: what it missed, or `None` where the log does not reach back.
     pub(super) fn resume(
         &mut self,
@@ -82,15 +93,7 @@ impl Watcher {
         settings: &RouteSettings,
         now: Timestamp,
     ) -> Option<Vec<Arc<RouteUpdate>>> {
-        let after = scope.resume_after?;
-        let same = (scope.flows, scope.installs) == (self.flows, self.installs)
-            && scope.pairs.iter().cloned().collect::<BTreeSet<_>>() == self.pairs;
-        let first = self.log.front();
-        let reaches = after == self.number
-            || (after < self.number && first.is_some_and(|first| first.snapshot || first.number <= after + 1));
-        if !same || self.silent || !reaches {
-            return None;
-        }
+        let after = scope.resume_after.filter(|_| self.goes_on(scope))?;
         (self.since, self.detached) = (now, None);
         self.deadline = self.waits().then(|| now.plus(settings.ack_timeout));
         Some(self.log.iter().filter(|update| update.number > after).cloned().collect())

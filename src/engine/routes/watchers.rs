@@ -21,6 +21,9 @@ pub(crate) type Out = Vec<(Arc<str>, Arc<RouteUpdate>)>;
 /// Watchers without a stream that are kept beside the one that installs.
 const DETACHED_MAX: usize = 8;
 
+/// Highest number that a watcher may say it knows: updates are counted on from there.
+const NUMBER_MAX: u64 = u64::MAX / 2;
+
 /// Watchers and the paths of what they watch by name.
 #[derive(Debug)]
 pub(crate) struct Watchers {
@@ -52,6 +55,10 @@ impl Watchers {
                 return Err(Refusal::Unknown { what: "host", name: host.to_string(), nearest: None });
             }
         }
+        if let Some(after) = scope.resume_after.filter(|&after| after > NUMBER_MAX) {
+            let message = format!("{after} is no update's number");
+            return Err(Refusal::Invalid { field: "resume_after".to_owned(), message });
+        }
         match self.installer().filter(|(other, _)| scope.installs && ***other != *name) {
             None => Ok(()),
             Some((other, _)) => {
@@ -59,6 +66,11 @@ impl Watchers {
                 Err(Refusal::Invalid { field: "installs".to_owned(), message })
             }
         }
+    }
+
+    /// Whether a watch goes on where its earlier stream ended; else it begins anew, with a snapshot.
+    pub(crate) fn goes_on(&self, name: &str, scope: &WatchScope) -> bool {
+        self.watchers.get(name).is_some_and(|watcher| watcher.goes_on(scope))
     }
 
     /// The watcher that installs, unless it is silent.

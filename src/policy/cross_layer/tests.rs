@@ -285,3 +285,24 @@ fn flows_told_one_by_one_get_paths_that_share_fairly() {
     let again = CrossLayer::default().route(&problem, &mut Budget::new(1_000, &mut never)).unwrap();
     assert_eq!(again.paths[0], Some(fixed), "a fixed flow's pair keeps its path");
 }
+
+#[test]
+fn a_one_to_one_edge_joins_as_many_pairs_as_there_are_tasks_not_nodes_times_nodes() {
+    let sample = fat(4, 1);
+    let groups = vec![sample.group("a", 500, UNIT), sample.group("b", 500, UNIT)];
+    let shares = |first: u32| (first..first + 500).map(|node| Share { node: NodeIdx(node), count: 1 }).collect();
+    let placement = Placement {
+        groups: vec![shares(0), shares(500)],
+        routes: Vec::new(),
+        objective: 0.0,
+        parts: Default::default(),
+        ended: Ended::Complete,
+        gap: None,
+        steps: 0,
+    };
+    for (pattern, most) in [(EdgePattern::OneToOne, 500), (EdgePattern::AllToAll, 250_000)] {
+        let problem = sample.problem(groups.clone(), vec![edge(0, 1, pattern)], vec![]);
+        let told = traffic(&problem.edges, &placement.groups).unwrap().flows.len() as u64;
+        assert_eq!((world::pairs(&problem, &placement), told), (most, most));
+    }
+}

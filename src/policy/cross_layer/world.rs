@@ -1,11 +1,11 @@
 //! What a decision starts from: the network, its path table, and the index of what runs.
 
-use crate::cluster::{NodePair, Topology};
+use crate::cluster::{EdgePattern, NodePair, Topology};
 use crate::network::{Network, PathTable, host_paths};
 use crate::policy::dataflow::traffic;
 use crate::policy::flow_index::FlowIndex;
 use crate::policy::place::{Objective, Placement};
-use crate::policy::problem::PlaceProblem;
+use crate::policy::problem::{EdgeProblem, PlaceProblem};
 use crate::units::{LinkIdx, NodeIdx};
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
@@ -91,10 +91,15 @@ pub(super) fn rate(problem: &PlaceProblem<'_>, placement: &Placement) -> Option<
 
 /// Pairs of nodes that edges join, at most.
 pub(super) fn pairs(problem: &PlaceProblem<'_>, placement: &Placement) -> u64 {
-    let nodes = |group: usize| placement.groups.get(group).map_or(0, Vec::len) as u64;
-    problem
-        .edges
-        .iter()
-        .map(|edge| nodes(edge.from.at()).saturating_mul(nodes(edge.to.at())))
-        .fold(0, u64::saturating_add)
+    let shares = |group: usize| placement.groups.get(group).map_or(&[][..], Vec::as_slice);
+    let tasks = |group: usize| shares(group).iter().map(|share| u64::from(share.count)).sum::<u64>();
+    let of = |edge: &EdgeProblem| {
+        let (from, to) = (edge.from.at(), edge.to.at());
+        let all = (shares(from).len() as u64).saturating_mul(shares(to).len() as u64);
+        match edge.pattern {
+            EdgePattern::AllToAll => all,
+            EdgePattern::OneToOne => all.min(tasks(from).max(tasks(to))),
+        }
+    };
+    problem.edges.iter().map(of).fold(0, u64::saturating_add)
 }

@@ -112,6 +112,17 @@ impl FlowIndex {
         index
     }
 
+    /// Takes up nodes that joined the cluster since. Whether it could: if a node known before has another NIC rate now,
+    /// nothing is changed, and the index has to be made anew.
+    pub fn grow(&mut self, network: &Network, topology: &Topology) -> bool {
+        let nic = nic_rates(network, topology);
+        let same = nic.starts_with(&self.nic);
+        if same {
+            self.nic = nic;
+        }
+        same
+    }
+
     /// Adds a job. Pairs that have no route yet get nothing until they are given one.
     pub fn add_job(&mut self, traffic: &Traffic) -> JobSlot {
         let rows: Vec<u32> = traffic.flows.iter().map(|flow| self.enter(flow.pair)).collect();

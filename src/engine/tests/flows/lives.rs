@@ -233,3 +233,19 @@ fn an_attempt_that_gave_its_leases_back_keeps_its_flows_for_the_grace_time_only(
     assert!(flows(&desk).jobs.is_empty());
     desk.event(attempt(1, 1), "", TaskWhat::Done { failed: false });
 }
+
+#[test]
+fn a_request_named_as_if_it_replaced_anothers_has_flows_of_its_own() {
+    let mut desk = fat_tree(RouteSettings::default(), 16 * 1024);
+    desk.ask(shuffle(1, "a", (4, 2), 80 * MIB));
+    let whole = flows(&desk).jobs[0].traffic.clone();
+    let host = desk.engine.settled().host(whole.flows[0].pair.from).clone();
+    desk.ask(shuffle(2, &format!("a/replace/{host}/1"), (1, 1), 8 * MIB));
+    let of = |desk: &super::Desk| flows(desk).jobs.iter().map(|job| job.attempt).collect::<Vec<_>>();
+    assert_eq!(of(&desk), [attempt(1, 1), attempt(2, 1)]);
+    assert_eq!(flows(&desk).jobs[0].traffic, whole);
+    desk.restart();
+    desk.publish();
+    assert_eq!(of(&desk), [attempt(1, 1), attempt(2, 1)]);
+    assert_eq!(flows(&desk).jobs[0].traffic.flows.len(), whole.flows.len());
+}

@@ -1,11 +1,14 @@
 //! The watch protocol: phases, acknowledgements, what is sent again, silence, refusals, coming back.
 
-use super::super::desk::Desk;
+use super::super::desk::{Desk, registration};
 use super::controller::{Controller, NAME, scope};
-use super::{MIB, done, fat_tree, network, routes, set, shuffle, updates};
-use crate::cluster::Change;
+use super::{MIB, done, fat_tree, network, routes, set, shuffle, updates, wired};
+use crate::cluster::{Change, NodePair};
 use crate::engine::{Counter, Effect, Phase, Refusal, RouteSettings, RuleAction, Standing, WatchScope, WatchedPair};
-use crate::units::{LinkIdx, LinkName, Micros};
+use crate::network::build::{self, FatTreeSpec};
+use crate::network::host_paths;
+use crate::policy::ChosenRoute;
+use crate::units::{DirectedLinkIdx, LinkIdx, LinkName, Micros};
 use std::sync::Arc;
 
 fn busy(settings: RouteSettings) -> Desk {
@@ -127,6 +130,9 @@ fn nonsense_is_refused_and_changes_nothing() {
     assert!(acknowledge(&mut desk, "stranger", 1, Vec::new()).unwrap_err().contains("unknown"));
     assert_eq!(acknowledge(&mut desk, NAME, 1, Vec::new()), Ok(0));
     assert!(acknowledge(&mut desk, NAME, 1, Vec::new()).unwrap_err().contains("already"));
+    let beyond = WatchScope { resume_after: Some(u64::MAX), ..scope() };
+    let refused = desk.engine.watch(NAME, beyond, desk.now).unwrap_err();
+    assert!(matches!(&refused, Refusal::Invalid { field, .. } if field == "resume_after"));
     let second = desk.engine.watch("other", scope(), desk.now).unwrap_err();
     assert!(matches!(&second, Refusal::Invalid { field, message } if field == "installs" && message.contains(NAME)));
 }
@@ -149,14 +155,20 @@ fn a_route_that_can_not_be_installed_goes_by_default_forwarding_and_is_named() {
     controller.check_clean();
     desk.publish();
     assert_eq!(routes(&desk).iter().filter(|(_, route)| !route.installed).count(), 1);
-    // Another watch begins anew.
+    // Another watch begins anew, whether or not it wanted to go on from where nothing was kept.
     controller.watch(&mut desk, false);
     assert!(controller.routes.contains_key(&pair) && state(&desk).refused.is_empty());
+    let refused = vec![(pair.clone(), "table full".to_owned())];
+    desk.engine.acknowledge(NAME, controller.last, refused, desk.now).unwrap();
+    let unheard = WatchScope { resume_after: Some(1_000), ..scope() };
+    let first = desk.engine.watch(NAME, unheard, desk.now).unwrap();
+    assert!(first[0].routes.iter().any(|route| route.pair == pair) && state(&desk).refused.is_empty());
 }
 
 #[test]
 fn who_comes_back_gets_what_it_missed_or_a_snapshot() {
-    let mut desk = busy(RouteSettings { updates_keep: 2, ..RouteSettings::default() });
+    let keep_flows = Micros::from_secs(10);
+    let mut desk = busy(RouteSettings { updates_keep: 2, keep_flows, ..RouteSettings::default() });
     let mut controller = Controller::default();
     controller.watch(&mut desk, false);
     controller.settle(&mut desk);
@@ -181,8 +193,14 @@ fn who_comes_back_gets_what_it_missed_or_a_snapshot() {
     controller.check_clean();
     // Away for too long.
     desk.engine.unwatch(NAME);
-    desk.pass(Micros::from_secs(61));
+    desk.pass(Micros::from_secs(11));
     assert_eq!(state(&desk).standing, Standing::Silent);
+    desk.publish();
+    assert!(routes(&desk).iter().all(|(_, route)| !route.installed));
+    controller.watch(&mut desk, true);
+    controller.settle(&mut desk);
+    controller.check_clean();
+    assert_eq!((controller.routes.len(), state(&desk).standing), (8, Standing::Current));
 }
 
 #[test]
@@ -276,6 +294,26 @@ fn a_flapping_link_draws_no_route_back_until_it_was_quiet() {
     }
     assert_ne!(routes(&desk), home);
     assert_eq!(desk.count(Counter::LinksDamped), 1);
+    // Nor does it get a new pair, whatever a policy chose that knows nothing of it.
+    let mut proposal = desk.propose(&Arc::new(shuffle(2, "b", (16, 16), 2_560 * MIB))).unwrap();
+    let network = network(&desk);
+    let at = network.link(link.as_str()).unwrap();
+    let flapping = |route: &[DirectedLinkIdx]| route.iter().any(|link| link.0 / 2 == at.0);
+    let snapshot = Arc::clone(desk.engine.settled());
+    let chosen = proposal.flows.as_mut().unwrap();
+    let ends = |pair: NodePair| [pair.from, pair.to].map(|node| snapshot.topology.vertex[node.at()].unwrap());
+    for pair in chosen.traffic.flows.iter().map(|flow| flow.pair) {
+        let [from, to] = ends(pair);
+        let mut paths = host_paths(&network, snapshot.topology.paths().unwrap(), from, to);
+        chosen
+            .chosen
+            .extend(paths.find(|path| flapping(path)).map(|path| ChosenRoute { pair, links: path[..].into() }));
+    }
+    assert!(!chosen.chosen.is_empty());
+    desk.commit(proposal);
+    desk.publish();
+    assert!(routes(&desk).len() > home.len() && routes(&desk).iter().all(|(_, route)| !flapping(&route.links)));
+    done(&mut desk, 2);
     desk.pass(Micros::from_secs(29));
     desk.publish();
     assert_ne!(routes(&desk), home);
@@ -297,4 +335,48 @@ fn a_switch_with_no_room_for_rules_leaves_pairs_to_default_forwarding_until_ther
     desk.pass(Micros::from_secs(1));
     desk.publish();
     assert!(routes(&desk).iter().all(|(_, route)| route.installed) && routes(&desk).len() == 3);
+}
+
+#[test]
+fn a_node_that_joins_leaves_routes_and_homes_what_they_are() {
+    let mut desk = busy(RouteSettings::default());
+    let (home, link) = (routes(&desk), busy_link(&desk));
+    set(&mut desk, &link, false);
+    let away = routes(&desk);
+    assert_ne!(away, home);
+    desk.register("newcomer", "/r9", 1024);
+    desk.publish();
+    assert_eq!(routes(&desk), away);
+    let snapshot = Arc::clone(desk.engine.settled());
+    desk.engine.flows.check((&snapshot, &RouteSettings::default()));
+    set(&mut desk, &link, true);
+    assert_eq!(routes(&desk), home);
+}
+
+#[test]
+fn what_is_cut_while_a_busy_node_comes_to_hang_in_the_network_is_told() {
+    let mut built = build::fat_tree(&FatTreeSpec::default()).unwrap();
+    let spare = built.racks.last_mut().unwrap().1.pop().unwrap();
+    let mut desk = wired(RouteSettings::default(), built, 16 * 1024);
+    desk.register("extra", "/r9", 16 * 1024);
+    desk.beat("extra", 0, Some(&[]));
+    desk.publish();
+    desk.ask(shuffle(1, "a", (8, 8), 640 * MIB));
+    let mut controller = Controller::default();
+    controller.watch(&mut desk, false);
+    controller.settle(&mut desk);
+    let extra = desk.engine.settled().statics.find("extra").unwrap();
+    assert!(routes(&desk).iter().any(|(pair, _)| pair.from == extra || pair.to == extra));
+    // In one settling the node gets its place, and a sender loses its own.
+    let (_, route) = routes(&desk).into_iter().find(|(_, route)| !route.links.is_empty()).unwrap();
+    let access = network(&desk).link_at(LinkIdx(route.links[0].0 / 2)).name.clone();
+    let mut known = registration("extra", "/r9", 16 * 1024);
+    known.aliases = vec![spare.as_str().into()];
+    desk.change(Change::Register(known));
+    set(&mut desk, &access, false);
+    assert!(routes(&desk).iter().any(|(pair, route)| pair.from == extra && !route.links.is_empty()));
+    controller.hear(&mut desk);
+    controller.settle(&mut desk);
+    assert!(controller.routes.values().all(|route| !route.links.contains(&access)));
+    controller.check_clean();
 }
