@@ -75,22 +75,26 @@ impl Watcher {
         }
     }
 
-    /// Takes a stream of the same scope up again: what it missed, or `None` where the log does not reach back.
-    pub(super) fn resume(
-        &mut self,
-        scope: &WatchScope,
-        settings: &RouteSettings,
-        now: Timestamp,
-    ) -> Option<Vec<Arc<RouteUpdate>>> {
+    /// Whether a stream of this scope can be taken up again: after which number. `None` where the log does not reach
+    /// back, or it is another watch.
+    pub(super) fn resumes(&self, scope: &WatchScope) -> Option<u64> {
         let after = scope.resume_after?;
         let same = (scope.flows, scope.installs) == (self.flows, self.installs)
             && scope.pairs.iter().cloned().collect::<BTreeSet<_>>() == self.pairs;
         let first = self.log.front();
         let reaches = after == self.number
             || (after < self.number && first.is_some_and(|first| first.snapshot || first.number <= after + 1));
-        if !same || self.silent || !reaches {
-            return None;
-        }
+        (same && !self.silent && reaches).then_some(after)
+    }
+
+    /// Takes a stream of the same scope up again: what it missed, or `None` where it can't be.
+    pub(super) fn resume(
+        &mut self,
+        scope: &WatchScope,
+        settings: &RouteSettings,
+        now: Timestamp,
+    ) -> Option<Vec<Arc<RouteUpdate>>> {
+        let after = self.resumes(scope)?;
         (self.since, self.detached) = (now, None);
         self.deadline = self.waits().then(|| now.plus(settings.ack_timeout));
         Some(self.log.iter().filter(|update| update.number > after).cloned().collect())
@@ -216,8 +220,13 @@ impl Watcher {
         if number <= self.acknowledged {
             return invalid("number", format!("update {number} of \"{name}\" is acknowledged already"));
         }
+        // A later update that is on its way may have taken a refused route back.
+        let gone = |pair: &WatchedPair| {
+            let mut later = self.log.iter().rev().take_while(|update| update.number > number);
+            later.any(|update| update.snapshot || update.removed.contains(pair))
+        };
         for (at, (pair, _)) in refused.iter().enumerate() {
-            if self.route(pair).is_none() {
+            if self.route(pair).is_none() && !gone(pair) {
                 let message = format!("\"{name}\" has no route from \"{}\" to \"{}\"", pair.src, pair.dst);
                 return invalid(&format!("refused[{at}]"), message);
             }
@@ -258,9 +267,11 @@ impl Watcher {
         Some(self.send(draft, &cause, settings, now))
     }
 
-    /// Notes that it could not install a pair's route.
+    /// Notes that it could not install a pair's route, if the pair still has one.
     pub(super) fn refuse(&mut self, pair: WatchedPair, reason: &str) {
-        self.refused.insert(pair, reason.into());
+        if self.route(&pair).is_some() {
+            self.refused.insert(pair, reason.into());
+        }
     }
 
     /// Forgets that a pair was refused.

@@ -66,6 +66,11 @@ impl Watchers {
         self.watchers.iter().find(|(_, watcher)| watcher.installs && !watcher.is_silent())
     }
 
+    /// Whether a watch would go on where it broke off: what it was refused stays so.
+    pub(crate) fn resumes(&self, name: &str, scope: &WatchScope) -> bool {
+        self.watchers.get(name).is_some_and(|watcher| watcher.resumes(scope).is_some())
+    }
+
     /// Watches under a name, instead of what it watched before: what it missed, or all its routes.
     pub(crate) fn watch(
         &mut self,

@@ -98,6 +98,40 @@ fn what_is_never_acknowledged_is_sent_again_and_then_counts_as_default_forwardin
 }
 
 #[test]
+fn a_silent_watcher_that_asks_to_resume_watches_anew() {
+    let mut desk = busy(RouteSettings::default());
+    let mut controller = Controller::default();
+    controller.watch(&mut desk, false);
+    (0..4).for_each(|_| desk.pass(Micros::from_secs(5)));
+    assert_eq!(state(&desk).standing, Standing::Silent);
+    desk.out.clear();
+    controller.watch(&mut desk, true);
+    controller.settle(&mut desk);
+    controller.check_clean();
+    desk.publish();
+    assert!(routes(&desk).iter().all(|(_, route)| route.installed));
+    assert_eq!((controller.routes.len(), state(&desk).standing), (8, Standing::Current));
+}
+
+#[test]
+fn a_refusal_counts_although_another_pair_of_it_is_gone_by_a_later_update() {
+    let mut desk = busy(RouteSettings::default());
+    let mut controller = Controller::default();
+    controller.watch(&mut desk, false);
+    desk.ask(shuffle(2, "b", (1, 1), 80 * MIB));
+    desk.drain();
+    let told = updates(&mut desk, NAME);
+    assert_eq!(told.len(), 1, "another job's pair is news");
+    let (number, gone) = (told[0].number, told[0].routes[0].pair.clone());
+    let kept = controller.routes.keys().next().unwrap().clone();
+    done(&mut desk, 2);
+    let refused = |pair: &WatchedPair| (pair.clone(), "table full".to_owned());
+    desk.engine.acknowledge(NAME, number, vec![refused(&gone), refused(&kept)], desk.now).unwrap();
+    let named: Vec<WatchedPair> = state(&desk).refused.into_iter().map(|(pair, _)| pair).collect();
+    assert_eq!(named, [kept], "what is gone needs no refusal");
+}
+
+#[test]
 fn an_acknowledgement_in_time_stops_the_clock() {
     let mut desk = busy(RouteSettings::default());
     let mut controller = Controller::default();
