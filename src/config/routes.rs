@@ -14,7 +14,7 @@ pub(super) fn read(root: &mut Section<'_>, reader: &mut Reader<'_>) -> RouteSett
         min_bytes: Bytes(section.bounded(reader, "min_bytes", 1 << 20, 0..=1 << 60)),
         // Hardware tables hold a few thousand.
         rules_per_switch: section.bounded(reader, "rules_per_switch", 2_000, 0..=100_000_000),
-        changes_per_s: section.bounded(reader, "changes_per_s", 2_000, 1..=100_000_000),
+        changes_per_s: section.bounded(reader, "changes_per_s", 10_000, 1..=100_000_000),
         steps: section.bounded(reader, "steps", 2_000, 0..=1_000_000_000),
         pairs_max: section.bounded(reader, "pairs_max", 200_000, 0..=100_000_000),
         keep_flows: micros(section.bounded(reader, "keep_flows", MINUTE, Duration::ZERO..=DAY)),

@@ -50,7 +50,8 @@ fn options(ryu: &mut Section<'_>, reader: &mut Reader<'_>) -> Option<RyuOptions>
         audit: ryu.bounded(reader, "audit", 10 * SECOND, 100 * MS..=10 * MINUTE),
         orphans: ryu.bounded(reader, "orphans", MINUTE, Duration::ZERO..=60 * MINUTE),
         marks: Marks {
-            cookie: ryu.get(reader, "cookie", COOKIE),
+            // Others' entries have 0 in these bits: they would all be taken for ours, and swept away.
+            cookie: ryu.bounded(reader, "cookie", COOKIE, 0x100..=u64::MAX),
             priority: priority(ryu, reader, "priority", 1_000),
             base_priority: priority(ryu, reader, "forward_priority", 10),
         },
@@ -124,6 +125,13 @@ mod tests {
         let ryu = Config::from_text(text, "f").unwrap().sdn.unwrap();
         assert_eq!((ryu.authority.as_str(), ryu.poll), ("ctl:8080", Duration::from_secs(1)));
         assert_eq!((ryu.names.by_mac.len(), ryu.names.by_address.len(), ryu.names.switches.len()), (1, 1, 1));
+    }
+
+    #[test]
+    fn a_cookie_that_entries_of_others_have_is_refused() {
+        let found = problems("[sdn.ryu]\ncookie = 255\n");
+        assert!(found.starts_with("f:2: sdn.ryu.cookie: "), "{found}");
+        assert_eq!(problems("[sdn.ryu]\ncookie = 256\n"), "");
     }
 
     #[test]

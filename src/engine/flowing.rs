@@ -31,7 +31,7 @@ impl Engine {
     ) -> Result<Vec<Arc<RouteUpdate>>, Refusal> {
         let view = View { snapshot: &self.snapshot, routes: self.flows.routes() };
         self.routes.check(watcher, &scope, &view)?;
-        if scope.installs && !self.routes.goes_on(watcher, &scope) {
+        if scope.installs && !self.routes.resumes(watcher, &scope) {
             self.flows.speak(watcher, (&self.snapshot, &self.settings.routes));
             self.tell_flows(now);
         }

@@ -94,7 +94,16 @@ impl Settling {
                 _ => Some((out, then, true)),
             };
         }
-        self.send(batch, out, decision, then).map(|(out, then)| (out, then, false))
+        let (out, then) = self.send(batch, out, decision, then)?;
+        // They keep their order here, too: a message that is overtaken looks like one that was had already.
+        let out = match self.waiting.values_mut().next_back() {
+            Some(last) => {
+                last.out.extend(out);
+                Vec::new()
+            }
+            None => out,
+        };
+        Some((out, then, false))
     }
 
     /// Sends the backlog and a batch off as one; what the journal did not take comes back.
@@ -248,6 +257,33 @@ mod tests {
         settle(&mut settling, &commands);
         disk.shutdown(LIMIT).unwrap();
         assert_eq!(keys(&file, Table::Answers), [b"r1"], "what was acknowledged stays");
+    }
+
+    #[test]
+    fn messages_of_a_refused_batch_leave_after_those_of_the_batch_in_flight() {
+        let folder = tempfile::tempdir().unwrap();
+        let (door, _commands) = Door::new();
+        let mut settling = Settling::new(door);
+        let failing = journal(&folder.path().join("failing"));
+        settling.start(failing.clone());
+        let enter = |settling: &mut Settling, watcher: &str| {
+            let out = vec![Effect::WatchEnded { watcher: watcher.into(), reason: String::new() }];
+            let effects = Effects { journal: vec![Op::put(Table::Attempts, *b"a1", *b"known")], out };
+            settling.enter(effects, None, Box::new(|_| ())).map(|(out, _, taken)| (out.len(), taken))
+        };
+        assert_eq!(enter(&mut settling, "first"), None);
+        failing.shutdown(LIMIT).unwrap();
+        assert_eq!(enter(&mut settling, "second"), Some((0, false)), "it is not to overtake the first");
+        let left = settling.leave(1, true).unwrap().out;
+        let names: Vec<&str> = left
+            .iter()
+            .map(|effect| match effect {
+                Effect::WatchEnded { watcher, .. } => &**watcher,
+                _ => "another",
+            })
+            .collect();
+        assert_eq!(names, ["first", "second"]);
+        assert_eq!(enter(&mut settling, "third"), Some((1, false)), "nothing is in flight any more");
     }
 
     #[test]

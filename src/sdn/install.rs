@@ -10,9 +10,9 @@ use super::http::{AskError, Rest};
 use super::model::{Dpid, EntryFound, Match, Output};
 use super::options::{RyuOptions, backoff};
 use super::ryu;
-use super::table::{COOKIE_MASK, Command, Layer, Table, translate};
+use super::table::{COOKIE_MASK, Command, Layer, Shown, Table, translate};
 use super::watch::View;
-use crate::engine::{Phase, Refusal, RouteUpdate, WatchScope, WatchedPair};
+use crate::engine::{Phase, Refusal, RouteUpdate, RuleAction, WatchScope, WatchedPair};
 use crate::runtime::Daemon;
 use crate::runtime::watchers::Watching;
 use crate::telemetry::sdn::{Asked, RuleResult, SdnMetrics};
@@ -46,6 +46,11 @@ pub(super) struct Installer {
     rest: Rest,
     table: Table,
     view: watch::Receiver<Arc<View>>,
+    /// Entries of routes as they were made, by switch and pair: a host's address may be another by the time they go.
+    laid: BTreeMap<(Arc<str>, WatchedPair), (Dpid, Match)>,
+    /// An update was left without: until all routes are sent again, none may be acknowledged, for an acknowledgement
+    /// is of all updates before it too.
+    behind: bool,
     /// Changes of default forwarding to be sent.
     base: VecDeque<Command>,
     /// Switches to be compared with the table.
@@ -71,16 +76,18 @@ impl Installer {
         Self {
             rest: Rest::new(options.authority.clone(), options.timeout, options.answer_bytes),
             table: Table::new(options.marks),
+            routes_known: !options.install, // then none is wanted, ever
             options,
             daemon,
             metrics,
             view,
+            laid: BTreeMap::new(),
+            behind: false,
             base: VecDeque::new(),
             suspects: BTreeSet::new(),
             connected: BTreeSet::new(),
             audited: now,
             started: now,
-            routes_known: false,
             failures: 0,
             not_before: now,
         }
@@ -183,13 +190,15 @@ impl Installer {
         tracing::debug!(number, cause = update.cause, rules = update.rules.len(), "routes are told");
         if update.snapshot {
             self.table.forget_routes();
+            self.laid.clear();
+            self.behind = false;
             self.suspects.extend(&self.connected);
             self.routes_known = true;
         }
         let (waves, mut refused) = self.plan(update, &view.graph);
         for wave in &waves {
             for attempt in 1.. {
-                match self.wave(wave, &mut refused).await {
+                match self.wave(wave, update.snapshot, &mut refused).await {
                     Ok(()) => break,
                     Err(error) if attempt < TRIES => {
                         tracing::warn!(number, %error, attempt, "rules were not taken");
@@ -197,7 +206,8 @@ impl Installer {
                     }
                     Err(error) => {
                         tracing::warn!(number, %error, "an update stays without acknowledgement; rules follow later");
-                        self.suspects.extend(wave.iter().map(|step| step.command.switch()));
+                        self.suspects.extend(waves.iter().flatten().map(|step| step.command.switch()));
+                        self.behind = true;
                         return;
                     }
                 }
@@ -205,7 +215,7 @@ impl Installer {
         }
         for (pair, reason) in &refused {
             tracing::warn!(src = %pair.src, dst = %pair.dst, reason, "a route can't be installed");
-            self.forget(pair, &view.graph);
+            self.forget(pair).await;
         }
         tracing::info!(
             number,
@@ -216,8 +226,12 @@ impl Installer {
             took_ms = began.elapsed().as_millis(),
             "routes are installed"
         );
+        if self.behind {
+            tracing::warn!(number, "an earlier update is without, so this one is not acknowledged either");
+            return;
+        }
         if let Err(refusal) = self.acknowledge(number, refused.into_iter().collect()).await {
-            tracing::debug!(number, %refusal, "an acknowledgement came too late");
+            tracing::warn!(number, %refusal, "an acknowledgement is not taken");
         }
     }
 
@@ -226,30 +240,57 @@ impl Installer {
         let (mut waves, mut refused) = (Vec::<Vec<Step>>::new(), BTreeMap::new());
         let mut hops = BTreeMap::<&WatchedPair, usize>::new();
         for rule in &update.rules {
-            let command = match translate(rule, graph) {
+            let key = (Arc::clone(&rule.switch), rule.pair.clone());
+            let old = self.laid.get(&key).copied();
+            let mut commands = Vec::new();
+            match translate(rule, graph) {
                 Ok((switch, matches, Some(port))) => {
-                    self.table.want(switch, Layer::Route, matches, BTreeSet::from([Output::Port(port)]))
+                    let outputs = BTreeSet::from([Output::Port(port)]);
+                    commands.push(self.table.want(switch, Layer::Route, matches, outputs));
+                    self.laid.insert(key, (switch, matches));
+                    let other = old.filter(|&old| old != (switch, matches));
+                    commands.extend(other.map(|(switch, matches)| self.table.drop(switch, Layer::Route, matches)));
                 }
-                Ok((switch, matches, None)) => self.table.drop(switch, Layer::Route, matches),
-                // What is not there need not go.
-                Err(_) if rule.action == crate::engine::RuleAction::Remove => continue,
+                found if rule.action == RuleAction::Remove => {
+                    self.laid.remove(&key);
+                    // What is not there need not go.
+                    let at = old.or_else(|| found.ok().map(|(switch, matches, _)| (switch, matches)));
+                    commands.extend(at.map(|(switch, matches)| self.table.drop(switch, Layer::Route, matches)));
+                }
+                Ok(_) => {} // an install has a port
                 Err(error) => {
                     refused.insert(rule.pair.clone(), error.to_string());
-                    continue;
                 }
-            };
+            }
+            if commands.is_empty() {
+                continue;
+            }
             let hop = hops.entry(&rule.pair).or_default();
             let wave = if update.phase == Phase::Make { *hop } else { 0 };
             *hop += 1;
             waves.resize_with(waves.len().max(wave + 1), Vec::new);
-            waves[wave].push(Step { pair: rule.pair.clone(), command });
+            waves[wave].extend(commands.into_iter().map(|command| Step { pair: rule.pair.clone(), command }));
         }
         (waves, refused)
     }
 
     /// Sends a wave and waits until switches show it. What single switches refuse is noted for its pairs.
-    async fn wave(&mut self, steps: &[Step], refused: &mut BTreeMap<WatchedPair, String>) -> Result<(), AskError> {
-        for step in steps.iter().filter(|step| !refused.contains_key(&step.pair)).collect::<Vec<_>>() {
+    /// `all`: it is all that there is to be, so most of it may be there; only what is not is sent. Else a snapshot
+    /// would take as long as the first, and be overdue as often.
+    async fn wave(
+        &mut self,
+        steps: &[Step],
+        all: bool,
+        refused: &mut BTreeMap<WatchedPair, String>,
+    ) -> Result<(), AskError> {
+        let mut send: Vec<&Step> = steps.iter().filter(|step| !refused.contains_key(&step.pair)).collect();
+        if all {
+            self.unshown(&mut send).await?;
+        }
+        for step in send {
+            if refused.contains_key(&step.pair) && matches!(step.command, Command::Add(..)) {
+                continue;
+            }
             match self.send(&step.command).await {
                 Ok(()) => {}
                 Err(error @ AskError::Status { .. }) => {
@@ -264,19 +305,7 @@ impl Installer {
         let deadline = Instant::now() + self.options.confirm;
         loop {
             open.retain(|step| !refused.contains_key(&step.pair) || matches!(step.command, Command::Remove(..)));
-            let mut tables = BTreeMap::new();
-            for switch in open.iter().map(|step| step.command.switch()).collect::<BTreeSet<_>>() {
-                match self.read(switch).await {
-                    Ok(found) => _ = tables.insert(switch, Some(found)),
-                    // A switch that is away has no table to be looked at.
-                    Err(AskError::Status { .. }) => _ = tables.insert(switch, None),
-                    Err(error) => return Err(error),
-                }
-            }
-            open.retain(|step| match &tables[&step.command.switch()] {
-                Some(found) => !shows(&step.command, found),
-                None => matches!(step.command, Command::Add(..)),
-            });
+            self.unshown(&mut open).await?;
             if open.is_empty() {
                 return Ok(());
             }
@@ -289,6 +318,11 @@ impl Installer {
         self.metrics.rules(RuleResult::Unconfirmed, open.len() as u64);
         for step in open {
             let switch = step.command.switch();
+            if matches!(step.command, Command::Remove(..)) {
+                // The pair's route is none the worse for it.
+                self.suspects.insert(switch);
+                continue;
+            }
             let seconds = self.options.confirm.as_secs_f64();
             refused
                 .entry(step.pair.clone())
@@ -297,20 +331,32 @@ impl Installer {
         Ok(())
     }
 
-    /// A pair that is refused has no entries: half a path is none.
-    fn forget(&mut self, pair: &WatchedPair, graph: &Graph) {
-        let (Some(src), Some(dst)) = (graph.address(pair.src.as_str()), graph.address(pair.dst.as_str())) else {
-            return;
-        };
-        let matches = Match { src: Some(src), dst };
-        let all: Vec<Dpid> = self
-            .table
-            .of_layer(Layer::Route)
-            .filter(|(_, own, _)| *own == matches)
-            .map(|(switch, ..)| switch)
-            .collect();
-        for switch in all {
-            drop(self.table.drop(switch, Layer::Route, matches));
+    /// Leaves of `steps` those that switches do not show yet.
+    async fn unshown(&mut self, steps: &mut Vec<&Step>) -> Result<(), AskError> {
+        let mut tables = BTreeMap::new();
+        for switch in steps.iter().map(|step| step.command.switch()).collect::<BTreeSet<_>>() {
+            match self.read(switch).await {
+                Ok(found) => _ = tables.insert(switch, Some(Shown::new(found))),
+                // A switch that is away has no table to be looked at.
+                Err(AskError::Status { .. }) => _ = tables.insert(switch, None),
+                Err(error) => return Err(error),
+            }
+        }
+        steps.retain(|step| match &tables[&step.command.switch()] {
+            Some(shown) => !shown.has(&step.command),
+            None => matches!(step.command, Command::Add(..)),
+        });
+        Ok(())
+    }
+
+    /// A pair that is refused has no entries: half a path is none. What can't be removed now is left to the audit.
+    async fn forget(&mut self, pair: &WatchedPair) {
+        let all: Vec<_> = self.laid.extract_if(.., |(_, of), _| of == pair).map(|(_, at)| at).collect();
+        for (switch, matches) in all {
+            let command = self.table.drop(switch, Layer::Route, matches);
+            if self.send(&command).await.is_err() {
+                tracing::debug!(%switch, src = %pair.src, dst = %pair.dst, "an entry of a refused route may be left");
+            }
             self.suspects.insert(switch);
         }
     }
@@ -400,22 +446,6 @@ impl Installer {
 
     async fn acknowledge(&self, number: u64, refused: Vec<(WatchedPair, String)>) -> Result<u64, Refusal> {
         self.daemon.acknowledge(WATCHER.into(), number, refused).await
-    }
-}
-
-/// Whether a table shows that a command was taken.
-fn shows(command: &Command, found: &[EntryFound]) -> bool {
-    match command {
-        Command::Add(_, entry) => found.iter().any(|found| {
-            (found.priority, found.matches, found.cookie) == (entry.priority, Some(entry.matches), entry.cookie)
-                && found.outputs.as_ref() == Some(&entry.outputs)
-        }),
-        Command::Remove(_, priority, matches) => {
-            let gone = |found: &EntryFound| {
-                found.matches.is_none_or(|own| ryu::match_json(&own) != *matches) || found.priority != *priority
-            };
-            found.iter().all(gone)
-        }
     }
 }
 

@@ -28,7 +28,8 @@ pub(super) async fn run(options: Arc<RyuOptions>, metrics: SdnMetrics, news: mps
         failures += 1;
         metrics.asked(Asked::Events, Some("broken"));
         tracing::warn!(controller = %options.authority, error = %ended, "the controller's events can't be heard");
-        if news.send(News::Deaf).await.is_err() {
+        // Only what was heard can be missed: a controller that tells no events is believed what it answers.
+        if heard && news.send(News::Deaf).await.is_err() {
             return;
         }
         tokio::time::sleep(backoff(failures, options.backoff, rand::random())).await;

@@ -274,7 +274,8 @@ fn number(value: &Value) -> Option<u32> {
     value.as_u64().and_then(|number| u32::try_from(number).ok())
 }
 
-fn matches(raw: &Value) -> Option<Match> {
+/// A match as `ofctl_rest` shows or takes it; `None` where it looks at more than addresses.
+pub(super) fn matches(raw: &Value) -> Option<Match> {
     let fields = raw.as_object()?;
     let (mut src, mut dst) = (None, None);
     for (name, value) in fields {

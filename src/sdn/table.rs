@@ -101,18 +101,18 @@ impl Table {
             found.iter().filter(|entry| entry.cookie & COOKIE_MASK == self.marks.cookie & COOKIE_MASK).collect();
         let from = (switch, Layer::Route, Match { src: None, dst: super::model::Mac([0; 6]) });
         let wanted = self.wanted.range(from..).take_while(|((of, ..), _)| *of == switch);
-        let wanted: Vec<Entry> =
-            wanted.map(|((_, layer, matches), to)| self.entry(*layer, *matches, to.clone())).collect();
-        let is = |entry: &Entry, found: &EntryFound| {
-            found.priority == entry.priority && found.matches == Some(entry.matches) && found.cookie == entry.cookie
+        let wanted: BTreeMap<(u16, Match), Entry> = wanted
+            .map(|((_, layer, matches), to)| self.entry(*layer, *matches, to.clone()))
+            .map(|entry| ((entry.priority, entry.matches), entry))
+            .collect();
+        let key = |found: &EntryFound| Some((found.priority, found.matches?));
+        let there: BTreeMap<(u16, Match), &EntryFound> = own.iter().filter_map(|own| Some((key(own)?, *own))).collect();
+        let same = |entry: &Entry, found: &EntryFound| {
+            found.cookie == entry.cookie && found.outputs.as_ref() == Some(&entry.outputs)
         };
-        let same =
-            |entry: &Entry, found: &EntryFound| is(entry, found) && found.outputs.as_ref() == Some(&entry.outputs);
-        let missing = wanted.iter().filter(|entry| !own.iter().any(|found| same(entry, found)));
-        let surplus = own.iter().filter(|found| {
-            let replaced = |e: &Entry| found.priority == e.priority && found.matches == Some(e.matches);
-            !wanted.iter().any(replaced)
-        });
+        let missing = wanted.iter().filter(|(key, entry)| !there.get(key).is_some_and(|found| same(entry, found)));
+        let missing = missing.map(|(_, entry)| entry);
+        let surplus = own.iter().filter(|found| key(found).is_none_or(|key| !wanted.contains_key(&key)));
         let add = missing.map(|entry| Command::Add(switch, entry.clone()));
         add.chain(surplus.map(|found| Command::Remove(switch, found.priority, found.raw.clone()))).collect()
     }
@@ -123,6 +123,32 @@ impl Table {
             Layer::Base => (BASE, self.marks.base_priority),
         };
         Entry { cookie: self.marks.cookie & COOKIE_MASK | kind, priority, matches, outputs }
+    }
+}
+
+/// A switch's own entries as they were read back, to be looked at by what they match.
+#[derive(Debug, Clone, Default)]
+pub struct Shown(BTreeMap<(u16, Match), EntryFound>);
+
+impl Shown {
+    /// Of what was read; entries that look at more than addresses are nobody's.
+    #[must_use]
+    pub fn new(found: Vec<EntryFound>) -> Self {
+        Self(found.into_iter().filter_map(|entry| Some(((entry.priority, entry.matches?), entry))).collect())
+    }
+
+    /// Whether the switch shows that a command was taken.
+    #[must_use]
+    pub fn has(&self, command: &Command) -> bool {
+        match command {
+            Command::Add(_, entry) => self
+                .0
+                .get(&(entry.priority, entry.matches))
+                .is_some_and(|found| found.cookie == entry.cookie && found.outputs.as_ref() == Some(&entry.outputs)),
+            Command::Remove(_, priority, matches) => {
+                super::ryu::matches(matches).is_none_or(|own| !self.0.contains_key(&(*priority, own)))
+            }
+        }
     }
 }
 

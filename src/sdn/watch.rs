@@ -175,6 +175,12 @@ impl Watcher {
             return;
         }
         self.growth = None;
+        // Routes over what is new or back may come before the last item was told: installers must know it by then. What
+        // is lost they need not know, and nobody is to wait for default forwarding to be worked out.
+        let lost = changes.iter().all(is_loss);
+        if !lost {
+            self.show(&graph);
+        }
         let mut taken = true;
         for item in changes {
             match &item {
@@ -189,8 +195,17 @@ impl Watcher {
             }
             taken &= self.tell(item);
         }
+        if lost {
+            self.show(&graph);
+        }
+        // What was refused (islands, while links are still being found) is told as a whole the next time.
+        self.told = taken.then_some(graph);
+    }
+
+    /// Gives installers the network as it is now.
+    fn show(&self, graph: &Graph) {
         let (base, far) = match self.options.forward {
-            true => forwarding::rules(&graph, &self.inventory, self.now()),
+            true => forwarding::rules(graph, &self.inventory, self.now()),
             false => Default::default(),
         };
         let view = View { graph: graph.clone(), base, far, known: true };
@@ -201,8 +216,6 @@ impl Watcher {
             }
             !same
         });
-        // What was refused (islands, while links are still being found) is told as a whole the next time.
-        self.told = taken.then_some(graph);
     }
 
     /// Whether the item was taken.
@@ -230,6 +243,15 @@ impl Watcher {
 
     fn now(&self) -> Duration {
         self.started.elapsed()
+    }
+}
+
+/// Whether an item says only that something is gone.
+const fn is_loss(item: &v1::topology_item::Item) -> bool {
+    match item {
+        v1::topology_item::Item::Link(link) => matches!(link.up, Some(false)),
+        v1::topology_item::Item::Switch(switch) => !switch.up,
+        _ => false,
     }
 }
 

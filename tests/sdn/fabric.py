@@ -4,6 +4,7 @@ Everything lives in network namespaces and a folder of its own and is taken down
 The Linux kernel needs no Open vSwitch module: the bridges use the userspace datapath.
 """
 
+import importlib.util
 import json
 import os
 import re
@@ -31,9 +32,11 @@ def run(*command, check=True, env=None):
 
 
 def install_system_packages():
-    """Open vSwitch, ping and ip from Debian, where they are missing."""
+    """Open vSwitch, ping, ip and virtual environments from Debian, where they are missing."""
     wanted = {"ovs-vswitchd": "openvswitch-switch", "ping": "iputils-ping", "ip": "iproute2", "ethtool": "ethtool"}
-    missing = sorted({package for tool, package in wanted.items() if shutil.which(tool) is None})
+    missing = {package for tool, package in wanted.items() if shutil.which(tool) is None}
+    # Debian's python3 comes without what makes virtual environments.
+    missing = sorted(missing | ({"python3-venv"} if importlib.util.find_spec("ensurepip") is None else set()))
     if not missing:
         return
     print(f"sdn: installing {' '.join(missing)}", flush=True)

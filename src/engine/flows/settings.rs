@@ -37,7 +37,7 @@ impl Default for RouteSettings {
         Self {
             min_bytes: Bytes(1 << 20),
             rules_per_switch: 2_000,
-            changes_per_s: 2_000,
+            changes_per_s: 10_000,
             steps: 2_000,
             pairs_max: 200_000,
             keep_flows: Micros::from_secs(60),

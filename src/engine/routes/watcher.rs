@@ -5,7 +5,7 @@ use super::rules::PairRules;
 use super::told::{NamedRoute, Phase, RouteUpdate, RuleChange, Standing, WatchScope, WatchedPair, WatcherState};
 use crate::engine::decision::Refusal;
 use crate::engine::flows::settings::RouteSettings;
-use crate::units::Timestamp;
+use crate::units::{Micros, Timestamp};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
@@ -75,25 +75,26 @@ impl Watcher {
         }
     }
 
-    /// Whether a stream of this scope goes on where an earlier one ended: the log has all that it missed.
-    pub(super) fn goes_on(&self, scope: &WatchScope) -> bool {
-        let Some(after) = scope.resume_after.filter(|_| !self.silent) else { return false };
+    /// Whether a stream of this scope can be taken up again: after which number. `None` where the log does not reach
+    /// back, or it is another watch.
+    pub(super) fn resumes(&self, scope: &WatchScope) -> Option<u64> {
+        let after = scope.resume_after?;
         let same = (scope.flows, scope.installs) == (self.flows, self.installs)
             && scope.pairs.iter().cloned().collect::<BTreeSet<_>>() == self.pairs;
         let first = self.log.front();
         let reaches = after == self.number
             || (after < self.number && first.is_some_and(|first| first.snapshot || first.number <= after + 1));
-        same && reaches
+        (same && !self.silent && reaches).then_some(after)
     }
 
-    /// Takes a stream of the same scope up again: what it missed, or `None` where the log does not reach back.
+    /// Takes a stream of the same scope up again: what it missed, or `None` where it can't be.
     pub(super) fn resume(
         &mut self,
         scope: &WatchScope,
         settings: &RouteSettings,
         now: Timestamp,
     ) -> Option<Vec<Arc<RouteUpdate>>> {
-        let after = scope.resume_after.filter(|_| self.goes_on(scope))?;
+        let after = self.resumes(scope)?;
         (self.since, self.detached) = (now, None);
         self.deadline = self.waits().then(|| now.plus(settings.ack_timeout));
         Some(self.log.iter().filter(|update| update.number > after).cloned().collect())
@@ -219,8 +220,13 @@ impl Watcher {
         if number <= self.acknowledged {
             return invalid("number", format!("update {number} of \"{name}\" is acknowledged already"));
         }
+        // A later update that is on its way may have taken a refused route back.
+        let gone = |pair: &WatchedPair| {
+            let mut later = self.log.iter().rev().take_while(|update| update.number > number);
+            later.any(|update| update.snapshot || update.removed.contains(pair))
+        };
         for (at, (pair, _)) in refused.iter().enumerate() {
-            if self.route(pair).is_none() {
+            if self.route(pair).is_none() && !gone(pair) {
                 let message = format!("\"{name}\" has no route from \"{}\" to \"{}\"", pair.src, pair.dst);
                 return invalid(&format!("refused[{at}]"), message);
             }
@@ -261,9 +267,11 @@ impl Watcher {
         Some(self.send(draft, &cause, settings, now))
     }
 
-    /// Notes that it could not install a pair's route.
+    /// Notes that it could not install a pair's route, if the pair still has one.
     pub(super) fn refuse(&mut self, pair: WatchedPair, reason: &str) {
-        self.refused.insert(pair, reason.into());
+        if self.route(&pair).is_some() {
+            self.refused.insert(pair, reason.into());
+        }
     }
 
     /// Forgets that a pair was refused.
@@ -273,7 +281,10 @@ impl Watcher {
 
     /// Whether its time to acknowledge, or to come back, has passed.
     pub(super) fn overdue(&self, settings: &RouteSettings, now: Timestamp) -> bool {
-        let gone = self.detached.is_some_and(|since| now.since(since) >= settings.keep_flows);
+        // Who installs is waited for as long as for an acknowledgement: its routes stand in for switches meanwhile.
+        let tries = u64::from(settings.ack_tries) + 1;
+        let patience = if self.installs { Micros(settings.ack_timeout.0.saturating_mul(tries)) } else { settings.keep_flows };
+        let gone = self.detached.is_some_and(|since| now.since(since) >= patience);
         !self.silent && (gone || self.deadline.is_some_and(|deadline| deadline <= now))
     }
 

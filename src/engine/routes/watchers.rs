@@ -68,14 +68,14 @@ impl Watchers {
         }
     }
 
-    /// Whether a watch goes on where its earlier stream ended; else it begins anew, with a snapshot.
-    pub(crate) fn goes_on(&self, name: &str, scope: &WatchScope) -> bool {
-        self.watchers.get(name).is_some_and(|watcher| watcher.goes_on(scope))
+    /// The watcher that installs, unless it is silent or away: then another may take its place.
+    fn installer(&self) -> Option<(&Arc<str>, &Watcher)> {
+        self.watchers.iter().find(|(_, watcher)| watcher.installs && watcher.attached() && !watcher.is_silent())
     }
 
-    /// The watcher that installs, unless it is silent.
-    fn installer(&self) -> Option<(&Arc<str>, &Watcher)> {
-        self.watchers.iter().find(|(_, watcher)| watcher.installs && !watcher.is_silent())
+    /// Whether a watch would go on where it broke off: what it was refused stays so.
+    pub(crate) fn resumes(&self, name: &str, scope: &WatchScope) -> bool {
+        self.watchers.get(name).is_some_and(|watcher| watcher.resumes(scope).is_some())
     }
 
     /// Watches under a name, instead of what it watched before: what it missed, or all its routes.
@@ -92,6 +92,13 @@ impl Watchers {
             return missed;
         }
         let earlier = self.remove(name);
+        if scope.installs {
+            let others = self.watchers.iter().filter(|(_, watcher)| watcher.installs);
+            let others: Vec<Arc<str>> = others.map(|(name, _)| Arc::clone(name)).collect();
+            for name in others {
+                self.remove(&name);
+            }
+        }
         let name: Arc<str> = name.into();
         let mut watcher = Watcher::new(scope, earlier, now);
         for pair in &scope.pairs {

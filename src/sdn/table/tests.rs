@@ -97,3 +97,33 @@ fn routes_stand_above_default_forwarding() {
     assert_eq!(table.outputs(Dpid(1), Layer::Route, matches), None);
     assert!(table.outputs(Dpid(1), Layer::Base, matches).is_some());
 }
+
+#[test]
+fn a_switch_shows_what_it_has_and_that_what_it_lacks_is_gone() {
+    let (mut table, matches) = (Table::new(MARKS), Match { src: Some(mac(1)), dst: mac(2) });
+    let add = table.want(Dpid(1), Layer::Route, matches, BTreeSet::from([Output::Port(7)]));
+    let Command::Add(_, entry) = &add else { panic!("{add:?}") };
+    let found = EntryFound {
+        cookie: entry.cookie,
+        priority: entry.priority,
+        matches: Some(matches),
+        outputs: Some(entry.outputs.clone()),
+        raw: super::super::ryu::match_json(&matches),
+    };
+    let odd = EntryFound { matches: None, raw: json!({ "in_port": 1 }), ..found.clone() };
+    let shown = Shown::new(vec![odd.clone(), found.clone()]);
+    let remove = table.drop(Dpid(1), Layer::Route, matches);
+    assert!(shown.has(&add) && !shown.has(&remove));
+    for other in [
+        EntryFound { outputs: Some(BTreeSet::from([Output::Port(8)])), ..found.clone() },
+        EntryFound { outputs: None, ..found.clone() },
+        EntryFound { cookie: 1, ..found.clone() },
+    ] {
+        let shown = Shown::new(vec![other]);
+        assert!(!shown.has(&add) && !shown.has(&remove), "something of that match is there, but not this");
+    }
+    let elsewhere = EntryFound { priority: found.priority + 1, ..found };
+    for shown in [Shown::new(vec![odd, elsewhere]), Shown::default()] {
+        assert!(!shown.has(&add) && shown.has(&remove));
+    }
+}

@@ -7,6 +7,10 @@ use std::sync::Arc;
 
 /// The longest name of a watcher or class, and the longest reason, bytes.
 const NAME_BYTES: usize = 256;
+/// Names that begin so are those of the daemon's own adapters: nobody else takes their watch from them.
+const OWN: &str = "sdn.";
+/// Updates are counted one by one: no number gets here.
+const NUMBER_MAX: u64 = u64::MAX / 2;
 
 /// A watcher's name.
 ///
@@ -16,6 +20,12 @@ pub(in crate::server) fn watcher(name: &str) -> Result<Arc<str>, Refusal> {
     if name.trim().is_empty() || name.len() > NAME_BYTES {
         let message = format!("a watcher's name has 1 to {NAME_BYTES} bytes, not {}", name.len());
         return Err(invalid("watcher", message));
+    }
+    if name.starts_with(OWN) {
+        return Err(invalid(
+            "watcher",
+            format!("\"{name}\" is the daemon's own, as is whatever begins with \"{OWN}\""),
+        ));
     }
     Ok(name.into())
 }
@@ -27,6 +37,9 @@ pub(in crate::server) fn watcher(name: &str) -> Result<Arc<str>, Refusal> {
 pub(in crate::server) fn watch_scope(wire: &v1::WatchRequest, instance: &str) -> Result<WatchScope, Refusal> {
     if wire.pairs.is_empty() && !wire.flows {
         return Err(invalid("pairs", "is empty, and flows are not asked for: nothing is watched"));
+    }
+    if let Some(after) = wire.resume_after.filter(|after| *after > NUMBER_MAX) {
+        return Err(invalid("resume_after", format!("update {after} was never sent")));
     }
     let pairs = wire.pairs.iter().enumerate().map(|(at, pair)| watched(&format!("pairs[{at}]"), pair));
     Ok(WatchScope {
@@ -156,7 +169,10 @@ mod tests {
             watch(pairs(vec![v1::HostPair { class: "x".repeat(300), ..host_pair("a", "b") }])),
             "pairs[0].class"
         );
+        let late = v1::WatchRequest { flows: true, resume_after: Some(u64::MAX), ..Default::default() };
+        assert_eq!(watch(late), "resume_after", "numbers go on from it");
         assert_eq!(field(watcher(" ").map(drop)), "watcher");
+        assert_eq!(field(watcher("sdn.ryu").map(drop)), "watcher");
         assert_eq!(field(refused_routes(&[v1::RouteRefusal::default()]).map(drop)), "refused[0].pair");
         let long = v1::RouteRefusal { pair: Some(host_pair("a", "b")), reason: "no\n".repeat(300) };
         assert_eq!(refused_routes(&[long]).unwrap()[0].1.len(), NAME_BYTES);

@@ -101,6 +101,40 @@ fn what_is_never_acknowledged_is_sent_again_and_then_counts_as_default_forwardin
 }
 
 #[test]
+fn a_silent_watcher_that_asks_to_resume_watches_anew() {
+    let mut desk = busy(RouteSettings::default());
+    let mut controller = Controller::default();
+    controller.watch(&mut desk, false);
+    (0..4).for_each(|_| desk.pass(Micros::from_secs(5)));
+    assert_eq!(state(&desk).standing, Standing::Silent);
+    desk.out.clear();
+    controller.watch(&mut desk, true);
+    controller.settle(&mut desk);
+    controller.check_clean();
+    desk.publish();
+    assert!(routes(&desk).iter().all(|(_, route)| route.installed));
+    assert_eq!((controller.routes.len(), state(&desk).standing), (8, Standing::Current));
+}
+
+#[test]
+fn a_refusal_counts_although_another_pair_of_it_is_gone_by_a_later_update() {
+    let mut desk = busy(RouteSettings::default());
+    let mut controller = Controller::default();
+    controller.watch(&mut desk, false);
+    desk.ask(shuffle(2, "b", (1, 1), 80 * MIB));
+    desk.drain();
+    let told = updates(&mut desk, NAME);
+    assert_eq!(told.len(), 1, "another job's pair is news");
+    let (number, gone) = (told[0].number, told[0].routes[0].pair.clone());
+    let kept = controller.routes.keys().next().unwrap().clone();
+    done(&mut desk, 2);
+    let refused = |pair: &WatchedPair| (pair.clone(), "table full".to_owned());
+    desk.engine.acknowledge(NAME, number, vec![refused(&gone), refused(&kept)], desk.now).unwrap();
+    let named: Vec<WatchedPair> = state(&desk).refused.into_iter().map(|(pair, _)| pair).collect();
+    assert_eq!(named, [kept], "what is gone needs no refusal");
+}
+
+#[test]
 fn an_acknowledgement_in_time_stops_the_clock() {
     let mut desk = busy(RouteSettings::default());
     let mut controller = Controller::default();
@@ -167,8 +201,7 @@ fn a_route_that_can_not_be_installed_goes_by_default_forwarding_and_is_named() {
 
 #[test]
 fn who_comes_back_gets_what_it_missed_or_a_snapshot() {
-    let keep_flows = Micros::from_secs(10);
-    let mut desk = busy(RouteSettings { updates_keep: 2, keep_flows, ..RouteSettings::default() });
+    let mut desk = busy(RouteSettings { updates_keep: 2, ..RouteSettings::default() });
     let mut controller = Controller::default();
     controller.watch(&mut desk, false);
     controller.settle(&mut desk);
@@ -191,9 +224,11 @@ fn who_comes_back_gets_what_it_missed_or_a_snapshot() {
     assert_eq!(controller.phases.get(&Phase::Initial).copied(), initial.map(|count| count + 1));
     controller.settle(&mut desk);
     controller.check_clean();
-    // Away for too long.
+    // Away for longer than an acknowledgement and three tries may take.
     desk.engine.unwatch(NAME);
-    desk.pass(Micros::from_secs(11));
+    desk.pass(Micros::from_secs(19));
+    assert_ne!(state(&desk).standing, Standing::Silent);
+    desk.pass(Micros::from_secs(2));
     assert_eq!(state(&desk).standing, Standing::Silent);
     desk.publish();
     assert!(routes(&desk).iter().all(|(_, route)| !route.installed));
@@ -201,6 +236,21 @@ fn who_comes_back_gets_what_it_missed_or_a_snapshot() {
     controller.settle(&mut desk);
     controller.check_clean();
     assert_eq!((controller.routes.len(), state(&desk).standing), (8, Standing::Current));
+}
+
+#[test]
+fn another_may_install_once_the_first_is_away_and_gets_every_route() {
+    let mut desk = busy(RouteSettings::default());
+    let mut controller = Controller::default();
+    controller.watch(&mut desk, false);
+    controller.settle(&mut desk);
+    let refusal = desk.engine.watch("heir", scope(), desk.now).unwrap_err();
+    assert!(refusal.to_string().contains(NAME), "{refusal}");
+    desk.engine.unwatch(NAME);
+    let first = desk.engine.watch("heir", scope(), desk.now).unwrap();
+    assert_eq!(first[0].routes.len(), controller.routes.len());
+    let names: Vec<_> = desk.engine.watchers().into_iter().map(|watcher| watcher.name.to_string()).collect();
+    assert_eq!(names, ["heir"], "whose place was taken begins anew");
 }
 
 #[test]
