@@ -232,7 +232,7 @@ fn status_text(status: &v1::StatusResponse) -> String {
         ("nodes", format!("{} of {} usable, in {} racks", status.nodes_usable, status.nodes, status.racks)),
         ("data", format!("{} datasets, {} blocks", status.datasets, status.blocks)),
         ("links", format!("{}, {} down", status.links, status.links_down)),
-        ("flows", flows_text(&status.flows.unwrap_or_default())),
+        ("flows", flows_text(&status.flows.unwrap_or_default(), &status.watchers)),
         ("applications", format!("{}, with {} leases", status.applications, status.leases)),
     ])];
     let rows = status.ages.iter().map(|age| {
@@ -259,9 +259,11 @@ fn flows_document(flows: &v1::FlowCounts) -> Value {
     })
 }
 
-fn flows_text(flows: &v1::FlowCounts) -> String {
+fn flows_text(flows: &v1::FlowCounts, watchers: &[v1::WatcherView]) -> String {
+    let installs = watchers.iter().any(|watcher| watcher.installs && watcher.attached);
+    let nobody = if flows.installed > 0 && !installs { "; no controller is there to install them" } else { "" };
     format!(
-        "of {} jobs: {} host pairs with a route, {} by default forwarding, {} cut off",
+        "of {} jobs: {} host pairs with a route, {} by default forwarding, {} cut off{nobody}",
         flows.jobs, flows.installed, flows.default_forwarding, flows.cut
     )
 }

@@ -18,6 +18,7 @@ use crate::units::{Bytes, NodeIdx};
 use crate::wire::v1;
 use crate::wire::v1::admin_server::Admin;
 use std::sync::Arc;
+use tokio::sync::Semaphore;
 use tokio_stream::Stream;
 use tonic::{Request, Response, Status};
 
@@ -25,7 +26,12 @@ use tonic::{Request, Response, Status};
 #[derive(Debug, Clone)]
 pub struct AdminService {
     daemon: Daemon,
+    /// Places for what takes a core for a while: the engine and placers need theirs.
+    heavy: Arc<Semaphore>,
 }
+
+/// Link tables and what-ifs of the network worked out at one time; others wait, as long as their callers do.
+const HEAVY_MAX: usize = 2;
 
 /// Bytes of one piece of a snapshot.
 const CHUNK: usize = 256 * 1024;
@@ -33,8 +39,23 @@ const CHUNK: usize = 256 * 1024;
 impl AdminService {
     /// The service of a daemon.
     #[must_use]
-    pub const fn new(daemon: Daemon) -> Self {
-        Self { daemon }
+    pub fn new(daemon: Daemon) -> Self {
+        Self { daemon, heavy: Arc::new(Semaphore::new(HEAVY_MAX)) }
+    }
+
+    /// Does work that is too long for a thread that serves sockets. A caller that goes away leaves it to its end, in
+    /// the place that it has.
+    async fn heavy<T: Send + 'static>(
+        &self,
+        what: &'static str,
+        work: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
+    ) -> Result<T, Refusal> {
+        let place = Arc::clone(&self.heavy).acquire_owned().await.expect("the semaphore is never closed");
+        let done = tokio::task::spawn_blocking(move || {
+            let _place = place;
+            work()
+        });
+        done.await.unwrap_or_else(|_| Err(failed(&format!("{what} ended in a panic"))))
     }
 }
 
@@ -108,9 +129,7 @@ impl Admin for AdminService {
     async fn links(&self, request: Request<v1::LinksRequest>) -> Result<Response<v1::LinksResponse>, Status> {
         let (metadata, _, wire) = request.into_parts();
         let generation = self.daemon.generation();
-        // Modelling the rates of a large network's flows takes a while: not on a thread that serves sockets.
-        let found = tokio::task::spawn_blocking(move || links(&generation, &wire));
-        let found = async { found.await.unwrap_or_else(|_| Err(failed("looking at the links ended in a panic"))) };
+        let found = self.heavy("looking at the links", move || links(&generation, &wire));
         Ok(Response::new(in_time(&self.daemon, &metadata, found).await?))
     }
 
@@ -156,9 +175,7 @@ impl Admin for AdminService {
                     .map_err(|refusal| with_nearest(refusal, &generation))?;
                 Ok(convert::network_what_if(&found, generation.snapshot.version.0))
             };
-            // As for links.
-            let found = tokio::task::spawn_blocking(work).await;
-            found.unwrap_or_else(|_| Err(failed("the what-if ended in a panic")))
+            self.heavy("the what-if", work).await
         };
         Ok(Response::new(in_time(&self.daemon, &metadata, found).await?))
     }

@@ -202,7 +202,7 @@ def ping(fabric, source, target):
 
 def install_routes(world, policy):
     world.start_client()
-    wait_until(lambda: (world.hintctl("status") or {}).get("nodes_usable", 4) == 4, 10, "4 nodes")
+    wait_until(lambda: (world.hintctl("status") or {}).get("nodes_usable", 0) == 4, 10, "4 nodes")
     time.sleep(1)
     answer = world.request(id="job-1", policy=policy)
     print(f"sdn: hints: {answer['routes']} routes", flush=True)
@@ -348,7 +348,7 @@ def main():
     os.makedirs(kept, exist_ok=True)
     python, stubs = client_tools(kept)
     tools = {"manager": install_controller(os.path.join(kept, "ryu")), "python": python, "stubs": stubs}
-    policy = os.environ.get("SDN_POLICY", "container")
+    policy = os.environ.get("SDN_POLICY", "cross_layer")
     folder = tempfile.mkdtemp(prefix="hintd-sdn-")
     world = World(folder, binaries, tools)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))

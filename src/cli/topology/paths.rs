@@ -15,9 +15,9 @@ use std::time::Instant;
 pub struct PathsArgs {
     /// The file, .json or .toml
     file: PathBuf,
-    /// Paths of each pair
-    #[arg(long, default_value = "10")]
-    k: NonZeroUsize,
+    /// Most paths of each pair
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u8).range(1..=64))]
+    k: u8,
     /// What the choice among equal paths hangs on
     #[arg(long, default_value_t = 0)]
     seed: u64,
@@ -29,7 +29,7 @@ struct Measured {
     switches: usize,
     /// Pairs of switches that have hosts.
     pairs: usize,
-    k: NonZeroUsize,
+    k: u8,
     build_s: f64,
     bytes: usize,
     /// Whether paths are computed when asked for: the figures are then those of an empty table.
@@ -48,7 +48,8 @@ pub(super) fn run(args: &PathsArgs, output: Output) -> Result<(), Failure> {
         let lines: Vec<String> = errors.map(NetworkProblem::to_string).collect();
         Failure::in_file(&args.file, lines.join("; "))
     })?;
-    let options = PathTableOptions { k: args.k, seed: args.seed, ..PathTableOptions::default() };
+    let k = NonZeroUsize::new(usize::from(args.k)).expect("its range begins at 1");
+    let options = PathTableOptions { k, seed: args.seed, ..PathTableOptions::default() };
     let started = Instant::now();
     let table = PathTable::build(&network, &options);
     let measured = Measured {
@@ -64,6 +65,6 @@ pub(super) fn run(args: &PathsArgs, output: Output) -> Result<(), Failure> {
         let Measured { hosts, switches, pairs, k, build_s, bytes, lazy } = &measured;
         let when = if *lazy { ", paths are computed when asked for" } else { "" };
         let took = digits(*build_s);
-        format!("{hosts} hosts, {switches} switches: {k} paths of {pairs} pairs in {took} s and {bytes} bytes{when}")
+        format!("{hosts} hosts, {switches} switches: up to {k} paths for each of {pairs} pairs in {took} s and {bytes} bytes{when}")
     })
 }

@@ -50,6 +50,9 @@ impl ProposedFlows {
 
     /// Its routes as they would be, were it committed now.
     pub(crate) fn preview(&self, snapshot: &Snapshot, running: &RunningFlows) -> Vec<HintRoute> {
+        if snapshot.topology.network.is_none() {
+            return Vec::new(); // nobody knows of any way, and nothing is cut
+        }
         let chosen: BTreeMap<NodePair, &ChosenRoute> = self.chosen.iter().map(|route| (route.pair, route)).collect();
         let mut names = Names::new(snapshot);
         let route = |flow: &Flow| {
@@ -80,6 +83,7 @@ impl Flows {
     /// Routes of the pairs that a decision's tasks talk over, by pair.
     pub(crate) fn hinted(&self, decision: DecisionId, snapshot: &Snapshot) -> Vec<HintRoute> {
         let job = self.job_of.get(&decision).and_then(|host| self.jobs.get(host));
+        let job = job.filter(|_| snapshot.topology.network.is_some());
         let Some((job, part)) = job.and_then(|job| Some((job, job.parts.get(&decision)?))) else { return Vec::new() };
         let nodes: BTreeSet<NodeIdx> = part.iter().flatten().map(|share| share.node).collect();
         let mut names = Names::new(snapshot);

@@ -283,7 +283,8 @@ impl Watcher {
     pub(super) fn overdue(&self, settings: &RouteSettings, now: Timestamp) -> bool {
         // Who installs is waited for as long as for an acknowledgement: its routes stand in for switches meanwhile.
         let tries = u64::from(settings.ack_tries) + 1;
-        let patience = if self.installs { Micros(settings.ack_timeout.0.saturating_mul(tries)) } else { settings.keep_flows };
+        let patience =
+            if self.installs { Micros(settings.ack_timeout.0.saturating_mul(tries)) } else { settings.keep_flows };
         let gone = self.detached.is_some_and(|since| now.since(since) >= patience);
         !self.silent && (gone || self.deadline.is_some_and(|deadline| deadline <= now))
     }
