@@ -192,7 +192,7 @@ pub fn answer_text(set: &v1::HintSet) -> String {
 /// Routes shown one by one; of more, the heaviest.
 const ROUTES_SHOWN: usize = 20;
 
-/// `src → dst via …`, a line a route; above [`ROUTES_SHOWN`] the heaviest and a summary.
+/// `src → dst via …`, a line a route; above 20 the heaviest and a summary.
 #[must_use]
 pub fn routes_text(routes: &[v1::HintRoute]) -> String {
     let mut shown: Vec<&v1::HintRoute> = routes.iter().collect();

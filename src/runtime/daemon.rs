@@ -165,7 +165,7 @@ impl Daemon {
             commands,
             settling: Settling::new(door.clone()),
             publish_every: options.publish_every,
-            published: Instant::now(),
+            drained: Instant::now(),
             urgent: false,
             moved: true,
             ticked: Instant::now(),

@@ -59,8 +59,8 @@ pub(super) struct Writer {
     pub(super) settling: Settling,
     /// Changes wait at most so long.
     pub(super) publish_every: Duration,
-    /// When the last generation was published.
-    pub(super) published: Instant,
+    /// When facts were last taken in.
+    pub(super) drained: Instant,
     /// Facts wait that are not to wait until a publish is due.
     pub(super) urgent: bool,
     /// A commit took or freed room since then.
@@ -84,6 +84,9 @@ pub(super) struct Writer {
 
 /// Time between two looks for what is due: leases, answers, silent nodes.
 const TICK_EVERY: Duration = Duration::from_millis(100);
+/// Time between two drains while something urgent waits: the first link of many is settled when it is heard, those that
+/// fail with it together.
+const URGENT_EVERY: Duration = Duration::from_millis(2);
 /// Time between two settings of the gauges.
 const GAUGE_EVERY: Duration = Duration::from_secs(1);
 /// Commands taken in a row before feeds and publishing get their turn.
@@ -100,7 +103,7 @@ impl Writer {
     pub(super) fn run(mut self, journal: GroupCommitHandle) {
         self.settling.start(journal);
         loop {
-            match self.commands.recv_timeout(self.publish_every.min(TICK_EVERY)) {
+            match self.commands.recv_timeout(self.patience()) {
                 Ok(envelope) => self.take(envelope),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
@@ -115,6 +118,12 @@ impl Writer {
                 return;
             }
         }
+    }
+
+    /// How long the next command may be waited for.
+    fn patience(&self) -> Duration {
+        let most = self.publish_every.min(TICK_EVERY);
+        if self.urgent { most.min(URGENT_EVERY.saturating_sub(self.drained.elapsed())) } else { most }
     }
 
     fn take(&mut self, envelope: Envelope) {
@@ -365,10 +374,15 @@ impl Writer {
     }
 
     fn publish_if_due(&mut self) {
-        let due = std::mem::take(&mut self.urgent) || self.published.elapsed() >= self.publish_every;
-        if due && self.shared.registries.dirty() {
-            self.drain();
-            self.moved = true;
+        // Counted from the last drain, not the last publish: commits publish all the time, and facts would never be due.
+        let every = if self.urgent { self.publish_every.min(URGENT_EVERY) } else { self.publish_every };
+        if self.drained.elapsed() >= every {
+            self.urgent = false;
+            if self.shared.registries.dirty() {
+                self.drained = Instant::now();
+                self.drain();
+                self.moved = true;
+            }
         }
         if self.moved {
             self.publish();
@@ -392,7 +406,6 @@ impl Writer {
     fn publish(&mut self) {
         let began = Instant::now();
         self.moved = false;
-        self.published = began;
         let next = self.engine.publish(self.clock.now());
         // Settling moves routes: who installs them is told now, not with the next tick.
         self.effects(None, Box::new(|_| ()));
