@@ -69,6 +69,8 @@ pub(crate) struct Flows {
     planned: Queue,
     bucket: Bucket,
     damping: Damping,
+    /// Who installed routes has gone silent, and nobody installs since.
+    silent: bool,
     /// Pairs whose routes watchers are to be told, by what they are told with.
     news: BTreeMap<Occasion, BTreeSet<NodePair>>,
     counts: BTreeMap<Counter, u64>,
@@ -96,6 +98,7 @@ impl Default for Flows {
             planned: Queue::default(),
             bucket: Bucket::new(),
             damping: Damping::default(),
+            silent: false,
             news: BTreeMap::new(),
             counts: BTreeMap::new(),
             changed: false,

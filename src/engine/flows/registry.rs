@@ -157,13 +157,19 @@ impl Flows {
             return;
         };
         index.hold();
-        let mut routes: BTreeMap<NodePair, Links> = BTreeMap::new();
+        let (mut routes, mut homes): (BTreeMap<NodePair, Links>, BTreeMap<NodePair, Links>) = Default::default();
         for &pair in fresh {
             let talking = &self.pairs.all[&pair];
             // Policies know of no link that flaps.
             let policys =
                 chosen.get(&pair).filter(|links| ways.is_route(pair, links) && is_free(links, self.damping.avoided()));
             let route = match policys {
+                // Nobody installs it now; it is home to whoever does again.
+                Some(&links) if self.silent => {
+                    homes.insert(pair, Arc::clone(links));
+                    ways.first(pair)
+                }
+                None if self.silent => ways.first(pair),
                 Some(&links) => Arc::clone(links),
                 None if talking.bytes < u128::from(settings.min_bytes.0) => ways.first(pair),
                 None => continue,
@@ -176,15 +182,19 @@ impl Flows {
         routes.extend(ways.choose(index, &open, self.damping.avoided(), false));
         for &pair in fresh {
             let route = routes.remove(&pair).unwrap_or_else(|| Arc::from([]));
-            let lay = Lay { route, home: None, carried: self.wanted(pair, settings) };
+            let lay = Lay { route, home: homes.remove(&pair), carried: self.wanted(pair, settings) };
             self.install(pair, lay, &ways);
             self.tell(pair, Phase::Make, cause);
         }
     }
 
-    /// Who should carry a pair, by what it sends.
+    /// Who should carry a pair, by what it sends and whether anybody installs.
     pub(super) fn wanted(&self, pair: NodePair, settings: &RouteSettings) -> Carried {
-        if self.pairs.all[&pair].bytes < u128::from(settings.min_bytes.0) { Carried::Small } else { Carried::Rules }
+        match self.pairs.all[&pair].bytes {
+            bytes if bytes < u128::from(settings.min_bytes.0) => Carried::Small,
+            _ if self.silent => Carried::Silent,
+            _ => Carried::Rules,
+        }
     }
 
     /// Lays a route with rules, if its switches have room for them: else it is default forwarding's.
@@ -208,8 +218,8 @@ impl Flows {
         for pair in pairs {
             let talking = &self.pairs.all[&pair];
             if talking.carried == Carried::Small && talking.bytes >= u128::from(settings.min_bytes.0) {
-                let lay =
-                    Lay { route: Arc::clone(&talking.route), home: talking.home.clone(), carried: Carried::Rules };
+                let carried = self.wanted(pair, settings);
+                let lay = Lay { route: Arc::clone(&talking.route), home: talking.home.clone(), carried };
                 self.install(pair, lay, &ways);
                 self.tell(pair, Phase::Make, cause);
             }

@@ -101,6 +101,42 @@ fn what_is_never_acknowledged_is_sent_again_and_then_counts_as_default_forwardin
 }
 
 #[test]
+fn what_begins_while_nobody_installs_is_default_forwardings_until_somebody_does() {
+    let mut desk = busy(RouteSettings { rules_per_switch: 3, ..RouteSettings::default() });
+    let mut controller = Controller::default();
+    controller.watch(&mut desk, false);
+    for _ in 0..4 {
+        desk.pass(Micros::from_secs(5));
+    }
+    controller.hear(&mut desk);
+    desk.publish();
+    assert_eq!(state(&desk).standing, Standing::Silent);
+    let answer = desk.ask(shuffle(2, "b", (4, 2), 80 * MIB));
+    assert!(answer.decision.routes.iter().all(|route| !route.installed && !route.links.is_empty()));
+    desk.ask(shuffle(3, "small", (2, 2), 4));
+    desk.ask(shuffle(4, "many", (8, 8), 640 * MIB));
+    let before = routes(&desk).len();
+    // Rules that become free are nobody's either.
+    done(&mut desk, 1);
+    desk.pass(Micros::from_secs(1));
+    desk.publish();
+    assert!(routes(&desk).len() <= before && routes(&desk).iter().all(|(_, route)| !route.installed));
+    let snapshot = Arc::clone(desk.engine.settled());
+    desk.engine.flows.check((&snapshot, &desk.settings.routes.clone()));
+    done(&mut desk, 4);
+    desk.settings.routes.rules_per_switch = 2_000;
+    desk.engine.reload(desk.settings.clone(), desk.now);
+    controller.watch(&mut desk, false);
+    controller.settle(&mut desk);
+    controller.check_clean();
+    desk.publish();
+    let by_rules = |route: &crate::cluster::PairRoute| route.installed == (route.bytes.0 >= MIB);
+    assert!(routes(&desk).iter().all(|(_, route)| by_rules(route)));
+    desk.ask(shuffle(5, "c", (4, 2), 80 * MIB));
+    assert!(routes(&desk).iter().all(|(_, route)| by_rules(route)));
+}
+
+#[test]
 fn an_acknowledgement_in_time_stops_the_clock() {
     let mut desk = busy(RouteSettings::default());
     let mut controller = Controller::default();
