@@ -208,7 +208,7 @@ impl Flows {
         if let Some(index) = &mut self.index {
             index.set_route(pair, Some(&route));
         }
-        self.pairs.lay(pair, Lay { route, home: None, carried: Carried::Crowded }, Some(ways.network));
+        self.pairs.lay(pair, Lay { route, home: lay.home, carried: Carried::Crowded }, Some(ways.network));
         self.count(Counter::RoutesToDefault, 1);
     }
 

@@ -233,6 +233,9 @@ impl Flows {
             return false;
         }
         let home = talking.home.clone();
+        if home.is_some() {
+            self.planned.push(pair, Want::Home, cause); // it may have come back while there was no room
+        }
         self.pairs.lay(pair, Lay { route, home, carried: Carried::Rules }, Some(ways.network));
         self.tell(pair, Phase::Make, cause);
         true

@@ -374,6 +374,26 @@ fn a_switch_with_no_room_for_rules_leaves_pairs_to_default_forwarding_until_ther
 }
 
 #[test]
+fn pairs_that_find_no_room_away_from_home_return_to_it_when_there_is_room() {
+    let mut desk = busy(RouteSettings::default());
+    let (home, link) = (routes(&desk), busy_link(&desk));
+    let limit = |desk: &mut Desk, rules_per_switch| {
+        desk.settings.routes.rules_per_switch = rules_per_switch;
+        desk.engine.reload(desk.settings.clone(), desk.now);
+    };
+    limit(&mut desk, 0);
+    set(&mut desk, &link, false);
+    assert!(routes(&desk).iter().any(|(_, route)| !route.installed));
+    set(&mut desk, &link, true);
+    limit(&mut desk, 2_000);
+    for _ in 0..2 {
+        desk.pass(Micros::from_secs(1));
+    }
+    desk.publish();
+    assert_eq!(routes(&desk), home);
+}
+
+#[test]
 fn a_node_that_joins_leaves_routes_and_homes_what_they_are() {
     let mut desk = busy(RouteSettings::default());
     let (home, link) = (routes(&desk), busy_link(&desk));
