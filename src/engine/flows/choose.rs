@@ -76,13 +76,18 @@ impl<'a> Ways<'a> {
         self.snapshot.topology.paths().filter(|_| self.late)
     }
 
-    /// Whether links are a route of the pair that can be taken now: one after the other, over switches only, no
-    /// vertex twice, all of them up.
+    /// Whether links are a route of the pair that can be taken now: a way of it, all links up.
     pub(super) fn is_route(&self, pair: NodePair, links: &[DirectedLinkIdx]) -> bool {
+        self.is_way(pair, links) && is_whole(self.network, links)
+    }
+
+    /// Whether links lead from one end of the pair to the other: one after the other, over switches only, no vertex
+    /// twice.
+    pub(super) fn is_way(&self, pair: NodePair, links: &[DirectedLinkIdx]) -> bool {
         let Some((from, to)) = self.vertices(pair) else {
             return false;
         };
-        if links.iter().any(|link| link.at() / 2 >= self.network.link_rows()) || !is_whole(self.network, links) {
+        if links.iter().any(|link| link.at() / 2 >= self.network.link_rows()) {
             return false;
         }
         let (mut here, mut passed) = (from, BTreeSet::from([from]));

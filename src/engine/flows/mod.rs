@@ -65,6 +65,8 @@ pub(crate) struct Flows {
     vertex: Vec<Option<VertexIdx>>,
     /// Links of routes that were had in a network that is no more, or before a restart.
     remembered: BTreeMap<NodePair, Vec<LinkName>>,
+    /// Likewise those of their homes, of pairs that were away.
+    remembered_homes: BTreeMap<NodePair, Vec<LinkName>>,
     failed: Queue,
     planned: Queue,
     bucket: Bucket,
@@ -94,6 +96,7 @@ impl Default for Flows {
             table: None,
             vertex: Vec::new(),
             remembered: BTreeMap::new(),
+            remembered_homes: BTreeMap::new(),
             failed: Queue::default(),
             planned: Queue::default(),
             bucket: Bucket::new(),

@@ -134,6 +134,7 @@ impl Flows {
     /// Nobody sends over a pair any more.
     fn left(&mut self, pair: NodePair, cause: &Cause) {
         self.remembered.remove(&pair);
+        self.remembered_homes.remove(&pair);
         self.failed.remove(pair);
         self.planned.remove(pair);
         self.tell(pair, Phase::Break, cause);

@@ -394,6 +394,39 @@ fn pairs_that_find_no_room_away_from_home_return_to_it_when_there_is_room() {
 }
 
 #[test]
+fn homes_stay_homes_in_another_network_that_has_them() {
+    for mended in [false, true] {
+        let mut desk = busy(RouteSettings::default());
+        let (home, link) = (routes(&desk), busy_link(&desk));
+        set(&mut desk, &link, false);
+        let away = routes(&desk);
+        assert_ne!(away, home);
+        let mut other = (*network(&desk)).clone();
+        other.add_host("spare").unwrap();
+        if mended {
+            other.set_link(other.link(link.as_str()).unwrap(), Some(true), None);
+        }
+        desk.change(Change::Network(Some(Arc::new(other))));
+        desk.publish();
+        if !mended {
+            assert_eq!(routes(&desk), away);
+            set(&mut desk, &link, true);
+        }
+        assert_eq!(routes(&desk), home);
+    }
+    // What fails by the replacement returns as what fails by itself does.
+    let mut desk = busy(RouteSettings::default());
+    let (home, link) = (routes(&desk), busy_link(&desk));
+    let mut other = (*network(&desk)).clone();
+    other.set_link(other.link(link.as_str()).unwrap(), Some(false), None);
+    desk.change(Change::Network(Some(Arc::new(other))));
+    desk.publish();
+    assert_ne!(routes(&desk), home);
+    set(&mut desk, &link, true);
+    assert_eq!(routes(&desk), home);
+}
+
+#[test]
 fn a_node_that_joins_leaves_routes_and_homes_what_they_are() {
     let mut desk = busy(RouteSettings::default());
     let (home, link) = (routes(&desk), busy_link(&desk));
