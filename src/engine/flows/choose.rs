@@ -9,6 +9,7 @@ use crate::policy::Budget;
 use crate::policy::cross_layer::{Reroute, reroute};
 use crate::policy::flow_index::FlowIndex;
 use crate::units::{DirectedLinkIdx, LinkIdx, VertexIdx};
+use smallvec::SmallVec;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -90,13 +91,15 @@ impl<'a> Ways<'a> {
         if links.iter().any(|link| link.at() / 2 >= self.network.link_rows()) {
             return false;
         }
-        let (mut here, mut passed) = (from, BTreeSet::from([from]));
+        let mut here = from;
+        let mut passed: SmallVec<[VertexIdx; 8]> = SmallVec::from_slice(&[from]); // few: looked through faster than hashed
         for (at, &link) in links.iter().enumerate() {
             let (tail, head) = ends(self.network, link);
             let inner = at + 1 < links.len();
-            if tail != here || !passed.insert(head) || (inner && self.network.vertex_at(head).is_host()) {
+            if tail != here || passed.contains(&head) || (inner && self.network.vertex_at(head).is_host()) {
                 return false;
             }
+            passed.push(head);
             here = head;
         }
         here == to

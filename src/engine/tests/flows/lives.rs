@@ -35,6 +35,31 @@ fn an_answer_names_the_route_of_every_pair_that_talks_and_the_generation_has_the
 }
 
 #[test]
+fn routes_that_a_policy_does_not_choose_are_its_placers() {
+    let mut desk = fat_tree(RouteSettings::default(), 16 * 1024);
+    desk.ask(shuffle(1, "a", (4, 2), 80 * MIB));
+    let runs: Vec<_> = routes(&desk).into_iter().map(|(pair, _)| pair).collect();
+    let proposal = desk.propose(&Arc::new(shuffle(2, "b", (16, 16), 2_560 * MIB))).unwrap();
+    let preview = proposal.preview().routes;
+    let proposed = proposal.flows.clone().unwrap();
+    for flow in &proposed.traffic.flows {
+        let known = proposed.chosen.iter().filter(|route| route.pair == flow.pair).count();
+        assert_eq!(known, usize::from(!runs.contains(&flow.pair)), "a pair that talks keeps its route");
+    }
+    desk.commit(proposal);
+    desk.publish();
+    let routes = routes(&desk);
+    for route in &proposed.chosen {
+        let known = routes.iter().find(|(pair, _)| *pair == route.pair).unwrap();
+        assert_eq!((&known.1.links, known.1.installed), (&route.links, true));
+    }
+    let told = flows(&desk).jobs.last().unwrap().decision;
+    assert_eq!(desk.engine.flows.hinted(told, desk.engine.settled()), preview, "as forecast");
+    let small = desk.propose(&Arc::new(shuffle(3, "c", (2, 2), 4))).unwrap();
+    assert_eq!(small.flows.unwrap().chosen, []);
+}
+
+#[test]
 fn pairs_that_send_little_go_by_default_forwarding_until_they_send_enough() {
     let mut desk = fat_tree(RouteSettings::default(), 16 * 1024);
     let first = desk.ask(shuffle(1, "a", (1, 1), MIB - 1));
