@@ -4,7 +4,7 @@ use super::Refusal;
 use super::decision::{Decision, Mode, RememberedRequest};
 use super::effects::{Counter, Effect};
 use super::engine::Engine;
-use super::flows::{NewJob, ProposedFlows, shares};
+use super::flows::{NewJob, ProposedFlows, TOO_MANY_PAIRS, shares};
 use super::monitor;
 use super::placer::{self, Row};
 use super::routes::{Cause, Occasion, Out, Phase, RouteUpdate, View, WatchScope, WatchedPair};
@@ -184,6 +184,9 @@ impl Engine {
         now: Timestamp,
     ) {
         draft.routes = Vec::new();
+        if draft.degraded.iter().any(|token| token == TOO_MANY_PAIRS) {
+            self.effects.count(Counter::FlowsEvicted, 1);
+        }
         let original = monitor::original(&request.id);
         let shares = shares(rows, request.groups.len());
         let anew = || (original != request.id).then(|| ProposedFlows::bare(shares.clone()));

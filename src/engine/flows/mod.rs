@@ -27,7 +27,7 @@ pub mod uses;
 pub mod what_if;
 mod work;
 
-pub(crate) use hinted::{ProposedFlows, shares};
+pub(crate) use hinted::{ProposedFlows, TOO_MANY_PAIRS, shares};
 pub(crate) use job::NewJob;
 
 use crate::cluster::{JobFlows, NodePair, PairRoute, RunningFlows, Shards};

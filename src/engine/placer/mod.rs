@@ -17,13 +17,13 @@ mod wait;
 
 use super::decision::{Decision, Mode, Refusal, TermValues};
 use super::flows::settings::RouteSettings;
-use super::flows::{ProposedFlows, shares};
+use super::flows::{ProposedFlows, TOO_MANY_PAIRS, shares};
 use super::generation::Generation;
 use super::settings::SourceAges;
 use crate::cluster::{Gang, HintRequest, Resource, WhenFull};
 use crate::policy::cross_layer::first_routes;
 use crate::policy::fallbacks::Fallbacks;
-use crate::policy::{Budget, Ended, GroupProblem, Place, PlaceError, Placement, Policy};
+use crate::policy::{Budget, Ended, GroupProblem, Place, PlaceError, Placement, Policy, Share};
 use crate::units::{Bytes, DecisionId, Micros, NodeIdx, SchedulerKey, Timestamp};
 use compile::{Compiled, compile};
 use hints::{Hints, Outlook};
@@ -157,7 +157,11 @@ pub fn propose(
     if on {
         draft.asks = asks::replacement(request, &hints);
     }
-    let flows = if on { flows(&compiled, &placement, &hints.rows, settings, stop) } else { None };
+    let shares = if on { shares(&hints.rows, compiled.groups.len()) } else { Vec::new() };
+    if ProposedFlows::are_too_many(&compiled.problem.edges, &shares, settings.pairs_max) {
+        draft.degraded.push(TOO_MANY_PAIRS.to_owned());
+    }
+    let flows = if on { flows(&compiled, &placement, shares, settings, stop) } else { None };
     if let Some(flows) = &flows {
         draft.routes = flows.preview(&generation.snapshot, &generation.flows);
     }
@@ -166,7 +170,8 @@ pub fn propose(
     draft.seed = compiled.problem.seed;
     draft.exclusions = hints::exclusions(&compiled);
     draft.ages = hints::ages(&compiled, settings, now);
-    draft.degraded = compiled.problem.degraded.tokens().into_iter().chain(compiled.notes).map(str::to_owned).collect();
+    let known = compiled.problem.degraded.tokens().into_iter().chain(compiled.notes).map(str::to_owned);
+    draft.degraded.splice(0..0, known);
     draft.at = now;
     draft.hints = hints.hints;
     Ok(Proposal { flows, ..proposal(generation, request, draft, hints.rows) })
@@ -177,13 +182,12 @@ pub fn propose(
 fn flows(
     compiled: &Compiled<'_>,
     placement: &Placement,
-    rows: &[Row],
+    shares: Vec<Vec<Share>>,
     settings: &PlacerSettings,
     stop: &mut dyn FnMut() -> bool,
 ) -> Option<ProposedFlows> {
     let edges = &compiled.problem.edges;
-    let mut flows =
-        ProposedFlows::new(edges, shares(rows, compiled.groups.len()), placement.routes.clone(), settings.pairs_max)?;
+    let mut flows = ProposedFlows::new(edges, shares, placement.routes.clone(), settings.pairs_max)?;
     // The engine is to find the table there.
     let _ = compiled.problem.snapshot.topology.paths();
     let mut budget = Budget::new(ROUTE_STEPS, stop);

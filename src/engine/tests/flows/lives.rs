@@ -189,6 +189,18 @@ fn of_too_many_pairs_the_oldest_decisions_go() {
 }
 
 #[test]
+fn an_answer_says_that_its_pairs_are_too_many_to_be_kept_track_of() {
+    let mut desk = fat_tree(RouteSettings::default(), 16 * 1024);
+    desk.placer.pairs_max = 8;
+    let kept = desk.ask(shuffle(1, "a", (4, 2), 80 * MIB));
+    let told = |answer: &crate::engine::Answer| answer.decision.degraded.iter().any(|token| token == "too_many_pairs");
+    assert!(!told(&kept) && desk.count(Counter::FlowsEvicted) == 0);
+    let left = desk.ask(shuffle(2, "b", (3, 3), 80 * MIB));
+    assert!(told(&left) && left.decision.routes.is_empty() && left.leases().count() == 6);
+    assert_eq!((desk.count(Counter::FlowsEvicted), flows(&desk).jobs.len()), (1, 1));
+}
+
+#[test]
 fn draining_a_link_is_forecast_as_it_then_happens_and_changes_nothing() {
     let mut desk = fat_tree(RouteSettings::default(), 16 * 1024);
     for n in 1..5 {
