@@ -227,6 +227,9 @@ impl Flows {
         let published: BTreeMap<NodePair, (u64, u64)> =
             self.pairs.published.iter().map(|(pair, route)| (*pair, (route.task_pairs, route.bytes.0))).collect();
         assert_eq!(carried, published, "pairs carry what jobs send");
+        for (request, decision) in &self.by_request {
+            assert_eq!(self.jobs[decision].request, *request, "requests name their own jobs");
+        }
         let Some(network) = at.0.topology.network.as_deref() else {
             return;
         };

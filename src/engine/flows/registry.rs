@@ -30,6 +30,7 @@ impl Flows {
             self.join(host, &new, chosen, &cause, (snapshot, settings));
             return;
         }
+        self.end_request(request, new.attempt, (snapshot, settings));
         if new.edges.is_empty() {
             return;
         }
@@ -40,6 +41,7 @@ impl Flows {
         let placed = new.shares.iter().map(|shares| job::tasks(shares)).collect();
         let mut job = Job {
             attempt: new.attempt,
+            request: request.clone(),
             groups: new.groups,
             edges: new.edges,
             parts: BTreeMap::from([(new.decision, new.shares)]),
@@ -249,7 +251,10 @@ impl Flows {
         for share in job.parts.values().flatten().flatten() {
             self.forget_node(share.node, decision);
         }
-        self.by_request.retain(|_, known| *known != decision);
+        // Another attempt may have taken the name meanwhile.
+        if self.by_request.get(&job.request) == Some(&decision) {
+            self.by_request.remove(&job.request);
+        }
         if let Some(of) = self.by_attempt.get_mut(&job.attempt) {
             of.remove(&decision);
             if of.is_empty() {
@@ -264,6 +269,13 @@ impl Flows {
             if jobs.is_empty() {
                 self.by_node.remove(&node);
             }
+        }
+    }
+
+    /// A request is asked anew after its answer was forgotten: what it placed before is no more.
+    pub(crate) fn end_request(&mut self, request: &RequestId, attempt: AttemptId, at: (&Snapshot, &RouteSettings)) {
+        if let Some(old) = self.job_of_request(request, attempt) {
+            self.end(old, &Cause::new("ended", old.to_string()), at);
         }
     }
 

@@ -272,6 +272,42 @@ fn an_attempt_that_gave_its_leases_back_keeps_its_flows_for_the_grace_time_only(
 }
 
 #[test]
+fn a_request_asked_again_after_its_answer_was_forgotten_has_the_flows_of_its_last_answer_only() {
+    let mut desk = fat_tree(RouteSettings::default(), 16 * 1024);
+    desk.settings.answers_keep = Micros::from_secs(1);
+    desk.engine.reload(desk.settings.clone(), desk.now);
+    let ask = |desk: &mut super::Desk, edges: bool| {
+        let mut request = shuffle(1, "a", (2, 2), 80 * MIB);
+        request.edges.truncate(usize::from(edges));
+        let answer = desk.ask(request);
+        desk.engine.release(attempt(1, 1), &Token("secret".into()), &[], desk.now).unwrap();
+        desk.pass(Micros::from_secs(2));
+        desk.publish();
+        let snapshot = Arc::clone(desk.engine.settled());
+        desk.engine.flows.check((&snapshot, &RouteSettings::default()));
+        let known: Vec<_> = flows(desk).jobs.iter().map(|job| job.decision).collect();
+        (answer.decision.id, known)
+    };
+    let (first, known) = ask(&mut desk, true);
+    assert_eq!(known, [first]);
+    let (second, known) = ask(&mut desk, true);
+    assert!(first != second && known == [second], "{known:?}");
+    assert_eq!(routes(&desk).iter().map(|(_, route)| route.bytes.0).sum::<u64>(), 80 * MIB);
+    assert_eq!(ask(&mut desk, false).1, []);
+    assert!(routes(&desk).is_empty());
+    // Whoever else takes the name later has flows of its own.
+    ask(&mut desk, true);
+    let mut other = shuffle(2, "a", (2, 2), 80 * MIB);
+    other.attempt = attempt(2, 1);
+    desk.ask(other);
+    assert_eq!(flows(&desk).jobs.len(), 2);
+    done(&mut desk, 1);
+    assert_eq!(flows(&desk).jobs.iter().map(|job| job.attempt).collect::<Vec<_>>(), [attempt(2, 1)]);
+    let snapshot = Arc::clone(desk.engine.settled());
+    desk.engine.flows.check((&snapshot, &RouteSettings::default()));
+}
+
+#[test]
 fn a_request_named_as_if_it_replaced_anothers_has_flows_of_its_own() {
     let mut desk = fat_tree(RouteSettings::default(), 16 * 1024);
     desk.ask(shuffle(1, "a", (4, 2), 80 * MIB));
