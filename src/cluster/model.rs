@@ -258,9 +258,12 @@ impl Model {
     }
 
     fn replace_network(&mut self, network: Option<Arc<Network>>) -> Applied {
-        // Counters of the old network may mean other links of the same ids; new ones come within seconds.
-        self.link_loads = Arc::default();
-        self.wires.replace(network)
+        let applied = self.wires.replace(network);
+        if applied != Applied::Quiet {
+            // Counters of the old network may mean other links of the same ids; new ones come within seconds.
+            self.link_loads = Arc::default();
+        }
+        applied
     }
 
     fn set_load(&mut self, link: LinkName, load: LinkLoad) -> Result<(), ModelError> {

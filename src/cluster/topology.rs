@@ -109,6 +109,12 @@ impl Topology {
         self.paths.table(self.network.as_deref())
     }
 
+    /// The same table, if somebody has asked this version for it already: never waits.
+    #[must_use]
+    pub fn made_paths(&self) -> Option<&Arc<PathTable>> {
+        self.paths.now.get()?.as_ref()
+    }
+
     /// Switches above the edge layer between two nodes: 0 under one switch; `None`: unknown or cut off.
     #[must_use]
     pub fn core_hops(&self, a: NodeIdx, b: NodeIdx) -> Option<u8> {

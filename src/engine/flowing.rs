@@ -4,7 +4,7 @@ use super::Refusal;
 use super::decision::{Decision, Mode, RememberedRequest};
 use super::effects::{Counter, Effect};
 use super::engine::Engine;
-use super::flows::{NewJob, ProposedFlows, shares};
+use super::flows::{NewJob, ProposedFlows, TOO_MANY_PAIRS, shares};
 use super::monitor;
 use super::placer::{self, Row};
 use super::routes::{Cause, Occasion, Out, Phase, RouteUpdate, View, WatchScope, WatchedPair};
@@ -184,10 +184,20 @@ impl Engine {
         now: Timestamp,
     ) {
         draft.routes = Vec::new();
+        if draft.degraded.iter().any(|token| token == TOO_MANY_PAIRS) {
+            self.effects.count(Counter::FlowsEvicted, 1);
+        }
         let original = monitor::original(&request.id);
         let shares = shares(rows, request.groups.len());
         let anew = || (original != request.id).then(|| ProposedFlows::bare(shares.clone()));
-        let Some(proposed) = proposed.or_else(anew).filter(|_| draft.mode == Mode::On) else { return };
+        let at = (&*self.snapshot, &self.settings.routes);
+        let Some(proposed) = proposed.or_else(anew).filter(|_| draft.mode == Mode::On) else {
+            if draft.mode == Mode::On {
+                self.flows.end_request(&request.id, draft.attempt, at);
+                self.tell_flows(now);
+            }
+            return;
+        };
         let same = shares == proposed.shares;
         let new = NewJob {
             decision: draft.id,
@@ -197,7 +207,6 @@ impl Engine {
             shares,
             traffic: same.then_some(proposed.traffic),
         };
-        let at = (&*self.snapshot, &self.settings.routes);
         self.flows.enter(new, &request.id, &original, &proposed.chosen, at);
         draft.routes = self.flows.hinted(draft.id, &self.snapshot);
         self.tell_flows(now);

@@ -342,6 +342,15 @@ impl Network {
         self.removed[index.at()]
     }
 
+    /// Whether the other has the same vertices and links in the same order, in the same states and with the same
+    /// capacities. Removed links are of no account.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        self.vertex_up == other.vertex_up
+            && self.graph.node_weights().eq(other.graph.node_weights())
+            && self.links().map(|(_, link)| link).eq(other.links().map(|(_, link)| link))
+    }
+
     /// Sets what is given of a link's state and says whether anything changed. A removed link never changes; a
     /// link of capacity zero is unusable.
     pub fn set_link(&mut self, index: LinkIdx, up: Option<bool>, capacity: Option<BitsPerSec>) -> bool {
@@ -419,6 +428,29 @@ mod tests {
         network.remove_link(second);
         assert_eq!(network.attachment(host), None);
         assert_eq!(network.attachment(e1.unwrap()), None);
+    }
+
+    #[test]
+    fn networks_are_the_same_by_what_they_are_made_of_and_what_of_it_is_up() {
+        let (network, host, [first, second]) = dual_homed();
+        assert!(network.is_same(&dual_homed().0) && !network.is_same(&Network::new()));
+        let changes: [&dyn Fn(&mut Network); 6] = [
+            &|other| assert!(other.set_link(first, Some(false), None)),
+            &|other| assert!(other.set_link(second, None, Some(BitsPerSec(11)))),
+            &|other| assert!(other.set_switch(other.link_at(first).other(host), false)),
+            &|other| other.remove_link(second),
+            &|other| drop(other.add_host("h2")),
+            &|other| drop(other.add_link("l3".into(), host, other.link_at(first).other(host), BitsPerSec(10))),
+        ];
+        for change in changes {
+            let mut other = network.clone();
+            change(&mut other);
+            assert!(!network.is_same(&other) && other.is_same(&other.clone()));
+        }
+        let mut other = network.clone();
+        let third = other.add_link("l3".into(), host, other.link_at(first).other(host), BitsPerSec(10)).unwrap();
+        other.remove_link(third);
+        assert!(network.is_same(&other), "what was removed is no more");
     }
 
     #[test]

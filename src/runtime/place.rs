@@ -180,6 +180,7 @@ fn search(
         containers_max: settings.limits.containers,
         max_age: settings.engine.max_age,
         pairs_max: settings.engine.routes.pairs_max,
+        min_bytes: settings.engine.routes.min_bytes,
     };
     propose(generation, request, &chosen, &placer, now, &mut || Instant::now() >= until)
 }

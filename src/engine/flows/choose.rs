@@ -9,6 +9,7 @@ use crate::policy::Budget;
 use crate::policy::cross_layer::{Reroute, reroute};
 use crate::policy::flow_index::FlowIndex;
 use crate::units::{DirectedLinkIdx, LinkIdx, VertexIdx};
+use smallvec::SmallVec;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -31,7 +32,7 @@ pub(super) struct Ways<'a> {
 }
 
 impl<'a> Ways<'a> {
-    /// With an earlier version's table where there is one, for following a change through all pairs takes longer than
+    /// With an earlier version's table where there is one and nobody has made this version's yet, for following a change through all pairs takes longer than
     /// those may wait whose link is dead. `None`: there is no network.
     pub(super) fn of(
         snapshot: &'a Snapshot,
@@ -39,10 +40,12 @@ impl<'a> Ways<'a> {
         table: &mut Option<Arc<PathTable>>,
     ) -> Option<Self> {
         let network = snapshot.topology.network.as_deref()?;
-        let late = table.is_some();
-        let paths = match table {
-            Some(known) => Arc::clone(known),
-            None => Arc::clone(table.insert(Arc::clone(snapshot.topology.shared_paths()?))),
+        let made = snapshot.topology.made_paths();
+        let late = made.is_none() && table.is_some();
+        let paths = match (made, &mut *table) {
+            (None, Some(known)) => Arc::clone(known),
+            (Some(made), _) => Arc::clone(table.insert(Arc::clone(made))),
+            (None, None) => Arc::clone(table.insert(Arc::clone(snapshot.topology.shared_paths()?))),
         };
         Some(Self { snapshot, network, paths, late, settings })
     }
@@ -59,7 +62,14 @@ impl<'a> Ways<'a> {
             let mut all = host_paths(self.network, paths, from, to);
             all.find(|path| is_whole(self.network, path)).map(|path| Arc::from(&*path))
         };
-        whole(&self.paths).or_else(|| whole(self.newer()?)).unwrap_or_else(|| Arc::from([]))
+        let newer = || self.is_attached(pair).then(|| whole(self.newer()?)).flatten();
+        whole(&self.paths).or_else(newer).unwrap_or_else(|| Arc::from([]))
+    }
+
+    /// Whether both ends have a usable link to a switch: if not, no table has a path.
+    fn is_attached(&self, pair: NodePair) -> bool {
+        let attached = |vertex| self.network.access_link(vertex).is_some();
+        self.vertices(pair).is_some_and(|(from, to)| attached(from) && attached(to))
     }
 
     /// This version's table, if `paths` is another's.
@@ -67,22 +77,29 @@ impl<'a> Ways<'a> {
         self.snapshot.topology.paths().filter(|_| self.late)
     }
 
-    /// Whether links are a route of the pair that can be taken now: one after the other, over switches only, no
-    /// vertex twice, all of them up.
+    /// Whether links are a route of the pair that can be taken now: a way of it, all links up.
     pub(super) fn is_route(&self, pair: NodePair, links: &[DirectedLinkIdx]) -> bool {
+        self.is_way(pair, links) && is_whole(self.network, links)
+    }
+
+    /// Whether links lead from one end of the pair to the other: one after the other, over switches only, no vertex
+    /// twice.
+    pub(super) fn is_way(&self, pair: NodePair, links: &[DirectedLinkIdx]) -> bool {
         let Some((from, to)) = self.vertices(pair) else {
             return false;
         };
-        if links.iter().any(|link| link.at() / 2 >= self.network.link_rows()) || !is_whole(self.network, links) {
+        if links.iter().any(|link| link.at() / 2 >= self.network.link_rows()) {
             return false;
         }
-        let (mut here, mut passed) = (from, BTreeSet::from([from]));
+        let mut here = from;
+        let mut passed: SmallVec<[VertexIdx; 8]> = SmallVec::from_slice(&[from]); // few: looked through faster than hashed
         for (at, &link) in links.iter().enumerate() {
             let (tail, head) = ends(self.network, link);
             let inner = at + 1 < links.len();
-            if tail != here || !passed.insert(head) || (inner && self.network.vertex_at(head).is_host()) {
+            if tail != here || passed.contains(&head) || (inner && self.network.vertex_at(head).is_host()) {
                 return false;
             }
+            passed.push(head);
             here = head;
         }
         here == to
@@ -108,12 +125,56 @@ impl<'a> Ways<'a> {
         };
         choose(index, &self.paths, pairs);
         if !planned && self.late {
-            let cut = pairs.iter().copied().filter(|pair| index.route(*pair).is_none_or(<[_]>::is_empty));
-            let cut: Vec<NodePair> = cut.collect();
+            // A table takes a while to follow the network: nobody waits for it because of hosts that hang nowhere.
+            let cut = |pair: &NodePair| index.route(*pair).is_none_or(<[_]>::is_empty) && self.is_attached(*pair);
+            let cut: Vec<NodePair> = pairs.iter().copied().filter(cut).collect();
             if let Some(newer) = (!cut.is_empty()).then(|| self.newer()).flatten() {
                 choose(index, newer, &cut);
             }
         }
         changed.into_iter().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::{Change, Model};
+    use crate::engine::tests::desk::registration;
+    use crate::network::build::{self, FatTreeSpec};
+    use crate::units::{LinkName, NodeIdx, Timestamp};
+
+    const T: Timestamp = Timestamp(0);
+
+    #[test]
+    fn a_new_table_is_waited_for_only_where_it_may_have_what_the_old_one_has_not() {
+        let built = build::fat_tree(&FatTreeSpec::default()).unwrap();
+        let mut model = Model::default();
+        model.apply(Change::Network(Some(Arc::new(built.network))), T).unwrap();
+        for (rack, hosts) in &built.racks {
+            for host in hosts {
+                model.apply(Change::Register(registration(host.as_str(), rack.as_str(), 1024)), T).unwrap();
+            }
+        }
+        let (settings, mut table) = (RouteSettings::default(), None);
+        let snapshot = model.publish(T);
+        assert!(!Ways::of(&snapshot, &settings, &mut table).unwrap().late, "it was made now");
+        let again = Ways::of(&snapshot, &settings, &mut table).unwrap();
+        assert!(!again.late, "it is this version's");
+        let pair = NodePair { from: NodeIdx(0), to: NodeIdx(9) };
+        let access = |ways: &Ways<'_>| ways.network.link_at(LinkIdx(ways.first(pair)[0].0 / 2)).name.clone();
+        let down = |model: &mut Model, link: LinkName| {
+            model.apply(Change::Link { link, up: Some(false), capacity: None }, T).unwrap();
+            model.publish(T)
+        };
+        let cut = down(&mut model, access(&again));
+        let ways = Ways::of(&cut, &settings, &mut table).unwrap();
+        let mut index = FlowIndex::new(ways.network, &cut.topology);
+        assert!(ways.late && ways.first(pair).is_empty());
+        assert_eq!(ways.choose(&mut index, &[pair], &BTreeSet::new(), false), []);
+        assert!(cut.topology.made_paths().is_none(), "nobody asked for it");
+        let made = cut.topology.shared_paths().unwrap();
+        let ways = Ways::of(&cut, &settings, &mut table).unwrap();
+        assert!(!ways.late && Arc::ptr_eq(&ways.paths, made));
     }
 }

@@ -1,7 +1,7 @@
 //! What a change of the network does to flows: only pairs that it concerns are looked at.
 
 use super::choose::Ways;
-use super::pairs::Lay;
+use super::pairs::{Lay, is_whole};
 use super::settings::RouteSettings;
 use super::work::Want;
 use super::{Flows, names};
@@ -11,7 +11,8 @@ use crate::engine::routes::{Cause, Phase};
 use crate::network::Network;
 use crate::network::maxmin::directions;
 use crate::policy::flow_index::FlowIndex;
-use crate::units::{DirectedLinkIdx, LinkIdx, NodeIdx, Timestamp, VertexIdx};
+use crate::units::{DirectedLinkIdx, LinkIdx, LinkName, NodeIdx, Timestamp, VertexIdx};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 impl Flows {
@@ -76,8 +77,8 @@ impl Flows {
         }
     }
 
-    /// The network is another one, or nodes hang elsewhere in it: routes that the new one has under the same names
-    /// stay, all others are put in line.
+    /// The network is another one, or nodes hang elsewhere in it: routes and homes that the new one has under the same
+    /// names stay, all pairs without a route are put in line.
     pub(crate) fn network_changed(&mut self, cause: &Cause, at: (&Snapshot, &RouteSettings), now: Timestamp) {
         self.remember();
         let topology = &at.0.topology;
@@ -107,6 +108,8 @@ impl Flows {
             if !self.resume(pair, &ways) {
                 self.failed.push(pair, Want::Route, cause);
                 lost.push(pair);
+            } else if self.pairs.all[&pair].home.is_some() {
+                self.planned.push(pair, Want::Home, cause);
             }
         }
         if let Some(index) = &mut self.index {
@@ -122,6 +125,7 @@ impl Flows {
         // A node that nothing is known of yet may be joined to the network later.
         let cut = &self.pairs.cut;
         self.remembered.retain(|pair, _| cut.contains(pair));
+        self.remembered_homes.retain(|pair, _| cut.contains(pair));
     }
 
     /// Makes the index anew, of jobs and routes. Capacities are left to whoever follows them, where it had them.
@@ -147,26 +151,43 @@ impl Flows {
         self.index = Some(index);
     }
 
-    /// Gives a pair the route that it had under the same names, if it can be taken.
+    /// Gives a pair the home and the route that it had under the same names, the route if it can be taken: whether it
+    /// can.
     fn resume(&mut self, pair: NodePair, ways: &Ways<'_>) -> bool {
-        let known = self.remembered.get(&pair).and_then(|names| names::links(ways, pair, names));
-        let Some(route) = known.filter(|route| ways.is_route(pair, route)) else {
+        let way = |of: &BTreeMap<NodePair, Vec<LinkName>>| {
+            let links = names::links(ways, pair, of.get(&pair)?)?;
+            ways.is_way(pair, &links).then_some(links)
+        };
+        let (known, home) = (way(&self.remembered), way(&self.remembered_homes));
+        let carried = self.pairs.all[&pair].carried;
+        let Some(route) = known.clone().filter(|route| is_whole(ways.network, route)) else {
+            if let Some(home) = home.or(known) {
+                let lay = Lay { route: Arc::from([]), home: Some(home), carried };
+                self.pairs.lay(pair, lay, Some(ways.network));
+            }
             return false;
         };
         if let Some(index) = &mut self.index {
             index.set_route(pair, Some(&route));
         }
-        let carried = self.pairs.all[&pair].carried;
-        self.install(pair, Lay { route, home: None, carried }, ways);
+        self.install(pair, Lay { route, home, carried }, ways);
         true
     }
 
-    /// Keeps the names of all routes.
+    /// Keeps the names of all routes and homes.
     fn remember(&mut self) {
         let Some(network) = &self.network else { return };
-        for (pair, talking) in self.pairs.all.iter().filter(|(_, talking)| !talking.route.is_empty()) {
-            let names = talking.route.iter().map(|link| network.link_at(LinkIdx(link.0 / 2)).name.clone());
-            self.remembered.insert(*pair, names.collect());
+        let names = |links: &[DirectedLinkIdx]| -> Vec<LinkName> {
+            links.iter().map(|link| network.link_at(LinkIdx(link.0 / 2)).name.clone()).collect()
+        };
+        for (pair, talking) in &self.pairs.all {
+            if !talking.route.is_empty() {
+                self.remembered.insert(*pair, names(&talking.route));
+                self.remembered_homes.remove(pair);
+            }
+            if let Some(home) = &talking.home {
+                self.remembered_homes.insert(*pair, names(home));
+            }
         }
     }
 
@@ -197,8 +218,7 @@ impl Flows {
     /// Everything that must hold, for tests: what is kept beside jobs and routes is what follows from them.
     #[cfg(test)]
     pub(crate) fn check(&mut self, at: (&Snapshot, &RouteSettings)) {
-        use super::pairs::{Carried, is_whole, switches};
-        use std::collections::BTreeMap;
+        use super::pairs::{Carried, switches};
         let mut carried: BTreeMap<NodePair, (u64, u64)> = BTreeMap::new();
         for flow in self.jobs.values().flat_map(|job| &job.traffic.flows) {
             let sum = carried.entry(flow.pair).or_default();
@@ -207,6 +227,9 @@ impl Flows {
         let published: BTreeMap<NodePair, (u64, u64)> =
             self.pairs.published.iter().map(|(pair, route)| (*pair, (route.task_pairs, route.bytes.0))).collect();
         assert_eq!(carried, published, "pairs carry what jobs send");
+        for (request, decision) in &self.by_request {
+            assert_eq!(self.jobs[decision].request, *request, "requests name their own jobs");
+        }
         let Some(network) = at.0.topology.network.as_deref() else {
             return;
         };

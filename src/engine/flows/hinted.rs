@@ -17,6 +17,9 @@ use std::sync::Arc;
 /// Pairs without a path whose cut is told, of one decision: each takes a search.
 const CUTS_MAX: usize = 64;
 
+/// Said of an answer whose flows would be of more pairs than may be kept track of: it names no routes.
+pub(crate) const TOO_MANY_PAIRS: &str = "too_many_pairs";
+
 /// What a placer proposes to send, worked out where there is time for it.
 #[derive(Debug, Clone)]
 pub(crate) struct ProposedFlows {
@@ -41,11 +44,16 @@ impl ProposedFlows {
         chosen: Vec<ChosenRoute>,
         most_pairs: usize,
     ) -> Option<Self> {
-        if edges.is_empty() || job::most_pairs(edges, &shares) > most_pairs {
+        if edges.is_empty() || Self::are_too_many(edges, &shares, most_pairs) {
             return None;
         }
         let traffic = dataflow::traffic(edges, &shares).ok()?;
         Some(Self { edges: edges.into(), shares, traffic, chosen })
+    }
+
+    /// Whether there would be more pairs than `most_pairs`, and so no flows for no other reason.
+    pub(crate) fn are_too_many(edges: &[EdgeProblem], shares: &[Vec<Share>], most_pairs: usize) -> bool {
+        job::most_pairs(edges, shares) > most_pairs
     }
 
     /// Its routes as they would be, were it committed now.

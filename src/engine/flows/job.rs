@@ -5,7 +5,7 @@ use crate::policy::Share;
 use crate::policy::dataflow;
 use crate::policy::flow_index::JobSlot;
 use crate::policy::problem::EdgeProblem;
-use crate::units::{AttemptId, Bytes, DecisionId, GroupIdx, NodeIdx, Timestamp};
+use crate::units::{AttemptId, Bytes, DecisionId, GroupIdx, NodeIdx, RequestId, Timestamp};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -13,6 +13,7 @@ use std::sync::Arc;
 #[derive(Debug, Clone)]
 pub(super) struct Job {
     pub(super) attempt: AttemptId,
+    pub(super) request: RequestId,
     /// Names of the request's groups.
     pub(super) groups: Arc<[Arc<str>]>,
     pub(super) edges: Arc<[EdgeProblem]>,

@@ -27,7 +27,7 @@ pub mod uses;
 pub mod what_if;
 mod work;
 
-pub(crate) use hinted::{ProposedFlows, shares};
+pub(crate) use hinted::{ProposedFlows, TOO_MANY_PAIRS, shares};
 pub(crate) use job::NewJob;
 
 use crate::cluster::{JobFlows, NodePair, PairRoute, RunningFlows, Shards};
@@ -65,10 +65,14 @@ pub(crate) struct Flows {
     vertex: Vec<Option<VertexIdx>>,
     /// Links of routes that were had in a network that is no more, or before a restart.
     remembered: BTreeMap<NodePair, Vec<LinkName>>,
+    /// Likewise those of their homes, of pairs that were away.
+    remembered_homes: BTreeMap<NodePair, Vec<LinkName>>,
     failed: Queue,
     planned: Queue,
     bucket: Bucket,
     damping: Damping,
+    /// Who installed routes has gone silent, and nobody installs since.
+    silent: bool,
     /// Pairs whose routes watchers are to be told, by what they are told with.
     news: BTreeMap<Occasion, BTreeSet<NodePair>>,
     counts: BTreeMap<Counter, u64>,
@@ -92,10 +96,12 @@ impl Default for Flows {
             table: None,
             vertex: Vec::new(),
             remembered: BTreeMap::new(),
+            remembered_homes: BTreeMap::new(),
             failed: Queue::default(),
             planned: Queue::default(),
             bucket: Bucket::new(),
             damping: Damping::default(),
+            silent: false,
             news: BTreeMap::new(),
             counts: BTreeMap::new(),
             changed: false,

@@ -30,6 +30,7 @@ impl Flows {
             self.join(host, &new, chosen, &cause, (snapshot, settings));
             return;
         }
+        self.end_request(request, new.attempt, (snapshot, settings));
         if new.edges.is_empty() {
             return;
         }
@@ -40,6 +41,7 @@ impl Flows {
         let placed = new.shares.iter().map(|shares| job::tasks(shares)).collect();
         let mut job = Job {
             attempt: new.attempt,
+            request: request.clone(),
             groups: new.groups,
             edges: new.edges,
             parts: BTreeMap::from([(new.decision, new.shares)]),
@@ -134,6 +136,7 @@ impl Flows {
     /// Nobody sends over a pair any more.
     fn left(&mut self, pair: NodePair, cause: &Cause) {
         self.remembered.remove(&pair);
+        self.remembered_homes.remove(&pair);
         self.failed.remove(pair);
         self.planned.remove(pair);
         self.tell(pair, Phase::Break, cause);
@@ -157,13 +160,19 @@ impl Flows {
             return;
         };
         index.hold();
-        let mut routes: BTreeMap<NodePair, Links> = BTreeMap::new();
+        let (mut routes, mut homes): (BTreeMap<NodePair, Links>, BTreeMap<NodePair, Links>) = Default::default();
         for &pair in fresh {
             let talking = &self.pairs.all[&pair];
             // Policies know of no link that flaps.
             let policys =
                 chosen.get(&pair).filter(|links| ways.is_route(pair, links) && is_free(links, self.damping.avoided()));
             let route = match policys {
+                // Nobody installs it now; it is home to whoever does again.
+                Some(&links) if self.silent => {
+                    homes.insert(pair, Arc::clone(links));
+                    ways.first(pair)
+                }
+                None if self.silent => ways.first(pair),
                 Some(&links) => Arc::clone(links),
                 None if talking.bytes < u128::from(settings.min_bytes.0) => ways.first(pair),
                 None => continue,
@@ -176,15 +185,19 @@ impl Flows {
         routes.extend(ways.choose(index, &open, self.damping.avoided(), false));
         for &pair in fresh {
             let route = routes.remove(&pair).unwrap_or_else(|| Arc::from([]));
-            let lay = Lay { route, home: None, carried: self.wanted(pair, settings) };
+            let lay = Lay { route, home: homes.remove(&pair), carried: self.wanted(pair, settings) };
             self.install(pair, lay, &ways);
             self.tell(pair, Phase::Make, cause);
         }
     }
 
-    /// Who should carry a pair, by what it sends.
+    /// Who should carry a pair, by what it sends and whether anybody installs.
     pub(super) fn wanted(&self, pair: NodePair, settings: &RouteSettings) -> Carried {
-        if self.pairs.all[&pair].bytes < u128::from(settings.min_bytes.0) { Carried::Small } else { Carried::Rules }
+        match self.pairs.all[&pair].bytes {
+            bytes if bytes < u128::from(settings.min_bytes.0) => Carried::Small,
+            _ if self.silent => Carried::Silent,
+            _ => Carried::Rules,
+        }
     }
 
     /// Lays a route with rules, if its switches have room for them: else it is default forwarding's.
@@ -198,7 +211,7 @@ impl Flows {
         if let Some(index) = &mut self.index {
             index.set_route(pair, Some(&route));
         }
-        self.pairs.lay(pair, Lay { route, home: None, carried: Carried::Crowded }, Some(ways.network));
+        self.pairs.lay(pair, Lay { route, home: lay.home, carried: Carried::Crowded }, Some(ways.network));
         self.count(Counter::RoutesToDefault, 1);
     }
 
@@ -208,8 +221,8 @@ impl Flows {
         for pair in pairs {
             let talking = &self.pairs.all[&pair];
             if talking.carried == Carried::Small && talking.bytes >= u128::from(settings.min_bytes.0) {
-                let lay =
-                    Lay { route: Arc::clone(&talking.route), home: talking.home.clone(), carried: Carried::Rules };
+                let carried = self.wanted(pair, settings);
+                let lay = Lay { route: Arc::clone(&talking.route), home: talking.home.clone(), carried };
                 self.install(pair, lay, &ways);
                 self.tell(pair, Phase::Make, cause);
             }
@@ -238,7 +251,10 @@ impl Flows {
         for share in job.parts.values().flatten().flatten() {
             self.forget_node(share.node, decision);
         }
-        self.by_request.retain(|_, known| *known != decision);
+        // Another attempt may have taken the name meanwhile.
+        if self.by_request.get(&job.request) == Some(&decision) {
+            self.by_request.remove(&job.request);
+        }
         if let Some(of) = self.by_attempt.get_mut(&job.attempt) {
             of.remove(&decision);
             if of.is_empty() {
@@ -253,6 +269,13 @@ impl Flows {
             if jobs.is_empty() {
                 self.by_node.remove(&node);
             }
+        }
+    }
+
+    /// A request is asked anew after its answer was forgotten: what it placed before is no more.
+    pub(crate) fn end_request(&mut self, request: &RequestId, attempt: AttemptId, at: (&Snapshot, &RouteSettings)) {
+        if let Some(old) = self.job_of_request(request, attempt) {
+            self.end(old, &Cause::new("ended", old.to_string()), at);
         }
     }
 

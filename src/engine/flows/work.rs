@@ -233,6 +233,9 @@ impl Flows {
             return false;
         }
         let home = talking.home.clone();
+        if home.is_some() {
+            self.planned.push(pair, Want::Home, cause); // it may have come back while there was no room
+        }
         self.pairs.lay(pair, Lay { route, home, carried: Carried::Rules }, Some(ways.network));
         self.tell(pair, Phase::Make, cause);
         true
@@ -285,36 +288,53 @@ impl Flows {
         ruled
     }
 
-    /// Nobody installs routes any more: all go by default forwarding.
+    /// Nobody installs routes any more: all go by default forwarding, those that begin later too.
     pub(crate) fn silence(&mut self, watcher: &str, (snapshot, settings): (&Snapshot, &RouteSettings)) {
-        let Some(ways) = Ways::of(snapshot, settings, &mut self.table) else { return };
-        let all = self.pairs.all.iter().filter(|(_, talking)| talking.carried == Carried::Rules);
+        self.silent = true;
+        let ways = Ways::of(snapshot, settings, &mut self.table);
+        // What waits for room gets none that anybody would fill.
+        let lost = |carried| matches!(carried, Carried::Rules | Carried::Crowded);
+        let all = self.pairs.all.iter().filter(|(_, talking)| lost(talking.carried));
         let all: Vec<NodePair> = all.map(|(pair, _)| *pair).collect();
         let cause = Cause::new("silent", watcher);
         for pair in all {
-            self.by_default(pair, Carried::Silent, &ways);
+            match &ways {
+                Some(ways) => self.by_default(pair, Carried::Silent, ways),
+                None => self.carry(pair, Carried::Silent),
+            }
             self.tell(pair, Phase::Break, &cause);
         }
+    }
+
+    /// Without a network there are no routes, but who should carry them.
+    fn carry(&mut self, pair: NodePair, carried: Carried) {
+        self.pairs.lay(pair, Lay { route: Arc::from([]), home: None, carried }, None);
     }
 
     fn by_default(&mut self, pair: NodePair, carried: Carried, ways: &Ways<'_>) {
         let talking = &self.pairs.all[&pair];
         let home = talking.home.clone().or_else(|| Some(Arc::clone(&talking.route)).filter(|old| !old.is_empty()));
-        let route = ways.first(pair);
+        let (route, news) = (ways.first(pair), talking.carried != Carried::Crowded);
         if let Some(index) = &mut self.index {
             index.set_route(pair, Some(&route));
         }
         self.pairs.lay(pair, Lay { route, home, carried }, Some(ways.network));
-        self.count(Counter::RoutesToDefault, 1);
+        self.count(Counter::RoutesToDefault, u64::from(news));
     }
 
     /// Somebody installs routes anew: what was refused, or lost to silence, gets rules again, on its first route where
     /// that is whole.
     pub(crate) fn speak(&mut self, watcher: &str, (snapshot, settings): (&Snapshot, &RouteSettings)) {
-        let Some(ways) = Ways::of(snapshot, settings, &mut self.table) else { return };
+        self.silent = false;
         let waiting = |carried| matches!(carried, Carried::Refused | Carried::Silent);
         let all = self.pairs.all.iter().filter(|(_, talking)| waiting(talking.carried));
         let all: Vec<NodePair> = all.map(|(pair, _)| *pair).collect();
+        let Some(ways) = Ways::of(snapshot, settings, &mut self.table) else {
+            for pair in all {
+                self.carry(pair, self.wanted(pair, settings));
+            }
+            return;
+        };
         let back: BTreeMap<NodePair, Links> = self.go_home(all.clone(), &ways).into_iter().collect();
         let cause = Cause::new("initial", watcher);
         for pair in all {

@@ -200,7 +200,7 @@ pub(super) fn apply(rows: &mut BTreeMap<(Table, Vec<u8>), Vec<u8>>, batch: Vec<O
     }
 }
 
-pub(super) fn registration(host: &str, rack: &str, total_mb: u64) -> Registration {
+pub(in crate::engine) fn registration(host: &str, rack: &str, total_mb: u64) -> Registration {
     Registration {
         host: host.into(),
         rack: rack.into(),

@@ -1,6 +1,6 @@
 //! Tests of the whole engine.
 
-mod desk;
+pub(super) mod desk;
 mod flows;
 mod leasing;
 mod nodes;

@@ -13,12 +13,14 @@
 //! - `params`; `world`, what a decision starts from, and the objective of any placement.
 //! - `shortlist`, `ground`: the nodes, groups and edges that the search stands on; `board`: its state and utility.
 //! - `start`, `search`: packed starts, annealing, the routing pass.
-//! - `candidates`, `routing`: routes of a pair, and the routing level for the engine ([`reroute`]).
+//! - `candidates`, `routing`: routes of a pair, and the routing level for the engine ([`reroute`]);
+//!   `first`: of what other policies placed.
 //! - `advise`: the *route* capability. `nested`: the paper's own form, a reference. `sample`: its workloads.
 
 mod advise;
 mod board;
 mod candidates;
+mod first;
 mod ground;
 pub mod nested;
 mod params;
@@ -31,6 +33,7 @@ mod start;
 mod tests;
 mod world;
 
+pub use first::first_routes;
 pub use params::{Cooling, CrossLayerParams, RunMode};
 pub use routing::{Reroute, reroute};
 

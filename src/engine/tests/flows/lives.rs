@@ -35,6 +35,31 @@ fn an_answer_names_the_route_of_every_pair_that_talks_and_the_generation_has_the
 }
 
 #[test]
+fn routes_that_a_policy_does_not_choose_are_its_placers() {
+    let mut desk = fat_tree(RouteSettings::default(), 16 * 1024);
+    desk.ask(shuffle(1, "a", (4, 2), 80 * MIB));
+    let runs: Vec<_> = routes(&desk).into_iter().map(|(pair, _)| pair).collect();
+    let proposal = desk.propose(&Arc::new(shuffle(2, "b", (16, 16), 2_560 * MIB))).unwrap();
+    let preview = proposal.preview().routes;
+    let proposed = proposal.flows.clone().unwrap();
+    for flow in &proposed.traffic.flows {
+        let known = proposed.chosen.iter().filter(|route| route.pair == flow.pair).count();
+        assert_eq!(known, usize::from(!runs.contains(&flow.pair)), "a pair that talks keeps its route");
+    }
+    desk.commit(proposal);
+    desk.publish();
+    let routes = routes(&desk);
+    for route in &proposed.chosen {
+        let known = routes.iter().find(|(pair, _)| *pair == route.pair).unwrap();
+        assert_eq!((&known.1.links, known.1.installed), (&route.links, true));
+    }
+    let told = flows(&desk).jobs.last().unwrap().decision;
+    assert_eq!(desk.engine.flows.hinted(told, desk.engine.settled()), preview, "as forecast");
+    let small = desk.propose(&Arc::new(shuffle(3, "c", (2, 2), 4))).unwrap();
+    assert_eq!(small.flows.unwrap().chosen, []);
+}
+
+#[test]
 fn pairs_that_send_little_go_by_default_forwarding_until_they_send_enough() {
     let mut desk = fat_tree(RouteSettings::default(), 16 * 1024);
     let first = desk.ask(shuffle(1, "a", (1, 1), MIB - 1));
@@ -164,6 +189,18 @@ fn of_too_many_pairs_the_oldest_decisions_go() {
 }
 
 #[test]
+fn an_answer_says_that_its_pairs_are_too_many_to_be_kept_track_of() {
+    let mut desk = fat_tree(RouteSettings::default(), 16 * 1024);
+    desk.placer.pairs_max = 8;
+    let kept = desk.ask(shuffle(1, "a", (4, 2), 80 * MIB));
+    let told = |answer: &crate::engine::Answer| answer.decision.degraded.iter().any(|token| token == "too_many_pairs");
+    assert!(!told(&kept) && desk.count(Counter::FlowsEvicted) == 0);
+    let left = desk.ask(shuffle(2, "b", (3, 3), 80 * MIB));
+    assert!(told(&left) && left.decision.routes.is_empty() && left.leases().count() == 6);
+    assert_eq!((desk.count(Counter::FlowsEvicted), flows(&desk).jobs.len()), (1, 1));
+}
+
+#[test]
 fn draining_a_link_is_forecast_as_it_then_happens_and_changes_nothing() {
     let mut desk = fat_tree(RouteSettings::default(), 16 * 1024);
     for n in 1..5 {
@@ -232,6 +269,42 @@ fn an_attempt_that_gave_its_leases_back_keeps_its_flows_for_the_grace_time_only(
     desk.publish();
     assert!(flows(&desk).jobs.is_empty());
     desk.event(attempt(1, 1), "", TaskWhat::Done { failed: false });
+}
+
+#[test]
+fn a_request_asked_again_after_its_answer_was_forgotten_has_the_flows_of_its_last_answer_only() {
+    let mut desk = fat_tree(RouteSettings::default(), 16 * 1024);
+    desk.settings.answers_keep = Micros::from_secs(1);
+    desk.engine.reload(desk.settings.clone(), desk.now);
+    let ask = |desk: &mut super::Desk, edges: bool| {
+        let mut request = shuffle(1, "a", (2, 2), 80 * MIB);
+        request.edges.truncate(usize::from(edges));
+        let answer = desk.ask(request);
+        desk.engine.release(attempt(1, 1), &Token("secret".into()), &[], desk.now).unwrap();
+        desk.pass(Micros::from_secs(2));
+        desk.publish();
+        let snapshot = Arc::clone(desk.engine.settled());
+        desk.engine.flows.check((&snapshot, &RouteSettings::default()));
+        let known: Vec<_> = flows(desk).jobs.iter().map(|job| job.decision).collect();
+        (answer.decision.id, known)
+    };
+    let (first, known) = ask(&mut desk, true);
+    assert_eq!(known, [first]);
+    let (second, known) = ask(&mut desk, true);
+    assert!(first != second && known == [second], "{known:?}");
+    assert_eq!(routes(&desk).iter().map(|(_, route)| route.bytes.0).sum::<u64>(), 80 * MIB);
+    assert_eq!(ask(&mut desk, false).1, []);
+    assert!(routes(&desk).is_empty());
+    // Whoever else takes the name later has flows of its own.
+    ask(&mut desk, true);
+    let mut other = shuffle(2, "a", (2, 2), 80 * MIB);
+    other.attempt = attempt(2, 1);
+    desk.ask(other);
+    assert_eq!(flows(&desk).jobs.len(), 2);
+    done(&mut desk, 1);
+    assert_eq!(flows(&desk).jobs.iter().map(|job| job.attempt).collect::<Vec<_>>(), [attempt(2, 1)]);
+    let snapshot = Arc::clone(desk.engine.settled());
+    desk.engine.flows.check((&snapshot, &RouteSettings::default()));
 }
 
 #[test]

@@ -135,6 +135,42 @@ fn a_refusal_counts_although_another_pair_of_it_is_gone_by_a_later_update() {
 }
 
 #[test]
+fn what_begins_while_nobody_installs_is_default_forwardings_until_somebody_does() {
+    let mut desk = busy(RouteSettings { rules_per_switch: 3, ..RouteSettings::default() });
+    let mut controller = Controller::default();
+    controller.watch(&mut desk, false);
+    for _ in 0..4 {
+        desk.pass(Micros::from_secs(5));
+    }
+    controller.hear(&mut desk);
+    desk.publish();
+    assert_eq!(state(&desk).standing, Standing::Silent);
+    let answer = desk.ask(shuffle(2, "b", (4, 2), 80 * MIB));
+    assert!(answer.decision.routes.iter().all(|route| !route.installed && !route.links.is_empty()));
+    desk.ask(shuffle(3, "small", (2, 2), 4));
+    desk.ask(shuffle(4, "many", (8, 8), 640 * MIB));
+    let before = routes(&desk).len();
+    // Rules that become free are nobody's either.
+    done(&mut desk, 1);
+    desk.pass(Micros::from_secs(1));
+    desk.publish();
+    assert!(routes(&desk).len() <= before && routes(&desk).iter().all(|(_, route)| !route.installed));
+    let snapshot = Arc::clone(desk.engine.settled());
+    desk.engine.flows.check((&snapshot, &desk.settings.routes.clone()));
+    done(&mut desk, 4);
+    desk.settings.routes.rules_per_switch = 2_000;
+    desk.engine.reload(desk.settings.clone(), desk.now);
+    controller.watch(&mut desk, false);
+    controller.settle(&mut desk);
+    controller.check_clean();
+    desk.publish();
+    let by_rules = |route: &crate::cluster::PairRoute| route.installed == (route.bytes.0 >= MIB);
+    assert!(routes(&desk).iter().all(|(_, route)| by_rules(route)));
+    desk.ask(shuffle(5, "c", (4, 2), 80 * MIB));
+    assert!(routes(&desk).iter().all(|(_, route)| by_rules(route)));
+}
+
+#[test]
 fn an_acknowledgement_in_time_stops_the_clock() {
     let mut desk = busy(RouteSettings::default());
     let mut controller = Controller::default();
@@ -385,6 +421,59 @@ fn a_switch_with_no_room_for_rules_leaves_pairs_to_default_forwarding_until_ther
     desk.pass(Micros::from_secs(1));
     desk.publish();
     assert!(routes(&desk).iter().all(|(_, route)| route.installed) && routes(&desk).len() == 3);
+}
+
+#[test]
+fn pairs_that_find_no_room_away_from_home_return_to_it_when_there_is_room() {
+    let mut desk = busy(RouteSettings::default());
+    let (home, link) = (routes(&desk), busy_link(&desk));
+    let limit = |desk: &mut Desk, rules_per_switch| {
+        desk.settings.routes.rules_per_switch = rules_per_switch;
+        desk.engine.reload(desk.settings.clone(), desk.now);
+    };
+    limit(&mut desk, 0);
+    set(&mut desk, &link, false);
+    assert!(routes(&desk).iter().any(|(_, route)| !route.installed));
+    set(&mut desk, &link, true);
+    limit(&mut desk, 2_000);
+    for _ in 0..2 {
+        desk.pass(Micros::from_secs(1));
+    }
+    desk.publish();
+    assert_eq!(routes(&desk), home);
+}
+
+#[test]
+fn homes_stay_homes_in_another_network_that_has_them() {
+    for mended in [false, true] {
+        let mut desk = busy(RouteSettings::default());
+        let (home, link) = (routes(&desk), busy_link(&desk));
+        set(&mut desk, &link, false);
+        let away = routes(&desk);
+        assert_ne!(away, home);
+        let mut other = (*network(&desk)).clone();
+        other.add_host("spare").unwrap();
+        if mended {
+            other.set_link(other.link(link.as_str()).unwrap(), Some(true), None);
+        }
+        desk.change(Change::Network(Some(Arc::new(other))));
+        desk.publish();
+        if !mended {
+            assert_eq!(routes(&desk), away);
+            set(&mut desk, &link, true);
+        }
+        assert_eq!(routes(&desk), home);
+    }
+    // What fails by the replacement returns as what fails by itself does.
+    let mut desk = busy(RouteSettings::default());
+    let (home, link) = (routes(&desk), busy_link(&desk));
+    let mut other = (*network(&desk)).clone();
+    other.set_link(other.link(link.as_str()).unwrap(), Some(false), None);
+    desk.change(Change::Network(Some(Arc::new(other))));
+    desk.publish();
+    assert_ne!(routes(&desk), home);
+    set(&mut desk, &link, true);
+    assert_eq!(routes(&desk), home);
 }
 
 #[test]
