@@ -54,7 +54,8 @@ pub fn markdown(reports: &[Report]) -> String {
     let mut out = String::from(
         "# The papers' figures, reproduced\n\n\
          Generated from the JSON in docs/reproduction/ by `hintctl reproduce`; verdicts are computed, see\n\
-         [what they mean](#verdicts). Our value is the median over seeds.\n",
+         [what they mean](#verdicts). Our value is the median over seeds; a row of which the paper prints no figure, with\n\
+         \"-\" for it, decides nothing.\n",
     );
     for report in reports {
         for entry in &report.entries {
@@ -94,25 +95,27 @@ fn section(out: &mut String, report: &Report, entry: &Entry) {
 
 fn cells(row: &Row) -> [String; 9] {
     let name = match (&row.role, row.note.as_str()) {
-        (Role::Beside, "") => format!("{} (beside)", row.name),
+        (Role::Beside, "") if row.paper_value.is_some() => format!("{} (beside)", row.name),
         (_, "") => row.name.clone(),
         (_, note) => format!("{}: {note}", row.name),
     };
-    let wanted = match row.direction {
+    let wanted = row.direction.map(|direction| match direction {
         Direction::AtLeast => "at least",
         Direction::AtMost => "at most",
         Direction::Order => "order",
-    };
+    });
+    let reached = row.reached.map(|reached| if reached { "yes" } else { "no" });
+    let or_dash = |known: Option<&str>| known.unwrap_or("-").to_owned();
     [
         name,
-        figure(row.paper_value),
+        or_dash(row.paper_value.map(figure).as_deref()),
         figure(row.our_value),
-        row.ratio().map_or_else(|| "-".to_owned(), figure),
+        or_dash(row.ratio().map(figure).as_deref()),
         figure(row.min),
         figure(row.max),
         row.unit.clone(),
-        wanted.to_owned(),
-        if row.reached { "yes" } else { "no" }.to_owned(),
+        or_dash(wanted),
+        or_dash(reached),
     ]
 }
 

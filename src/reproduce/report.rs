@@ -139,7 +139,7 @@ pub(super) fn verdict(entry: &str, rows: &[Row]) -> Result<Verdict, ReproduceErr
     if let Some(row) = rows.iter().find(|row| !names.insert(row.name.as_str())) {
         return Err(wrong(format!("two rows are called \"{}\"", row.name)));
     }
-    let figures: Vec<&Row> = rows.iter().filter(|row| row.role == Role::Figure).collect();
+    let figures: Vec<&Row> = rows.iter().filter(|row| row.role == Role::Figure && row.bar().is_some()).collect();
     if figures.is_empty() {
         return Err(wrong("no row is a figure of the paper".to_owned()));
     }
@@ -147,19 +147,16 @@ pub(super) fn verdict(entry: &str, rows: &[Row]) -> Result<Verdict, ReproduceErr
     let mut reaching = BTreeSet::new();
     for row in rows {
         let Role::Assumption { explains, changed } = &row.role else { continue };
-        let same_bar = |figure: &&&Row| {
-            figure.name == *explains
-                && figure.direction == row.direction
-                && figure.paper_value.total_cmp(&row.paper_value).is_eq()
-        };
+        let same_bar = |figure: &&&Row| figure.name == *explains && figure.bar() == row.bar();
         if figures.iter().find(same_bar).is_none() {
             return Err(wrong(format!("row \"{}\" explains no figure called \"{explains}\" with its bar", row.name)));
         }
-        if row.reached {
+        if row.reached == Some(true) {
             reaching.insert((changed.as_str(), explains.as_str()));
         }
     }
-    let short: Vec<&str> = figures.iter().filter(|row| !row.reached).map(|row| row.name.as_str()).collect();
+    let short: Vec<&str> =
+        figures.iter().filter(|row| row.reached == Some(false)).map(|row| row.name.as_str()).collect();
     let explains_all = |changed: &str| short.iter().all(|name| reaching.contains(&(changed, *name)));
     Ok(if short.is_empty() {
         Verdict::Reached

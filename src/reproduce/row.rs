@@ -36,7 +36,8 @@ pub enum Role {
         /// What was changed, and to what.
         changed: String,
     },
-    /// Printed beside the others, as the half and double compute rate; decides nothing.
+    /// Printed beside the others, as the half and double compute rate, or what the paper prints no figure of; decides
+    /// nothing.
     Beside,
 }
 
@@ -46,16 +47,16 @@ pub enum Role {
 pub struct Row {
     /// What is measured, unique within its entry.
     pub name: String,
-    /// The paper's figure.
-    pub paper_value: f64,
+    /// The paper's figure; none: it prints none.
+    pub paper_value: Option<f64>,
     /// Ours: the median of `values`.
     pub our_value: f64,
     /// Unit of both.
     pub unit: String,
-    /// Whether ours reaches the paper's.
-    pub reached: bool,
-    /// What reaching means.
-    pub direction: Direction,
+    /// Whether ours reaches the paper's; none: there is nothing to reach.
+    pub reached: Option<bool>,
+    /// What reaching means; none: likewise.
+    pub direction: Option<Direction>,
     /// What the row is for.
     pub role: Role,
     /// The smallest value over seeds.
@@ -85,6 +86,12 @@ pub enum RowError {
         row: String,
         /// The value.
         value: f64,
+    },
+    /// An assumption that would explain a row with nothing to reach.
+    #[error("row \"{row}\": the paper prints no figure for an assumption to reach")]
+    NoFigure {
+        /// The row that it would explain.
+        row: String,
     },
     /// An order of fewer than two systems.
     #[error("row \"{row}\" orders {systems} system: an order needs two")]
@@ -125,6 +132,32 @@ impl Row {
         Self::judged(name, paper_value, unit, Direction::AtMost, values)
     }
 
+    /// What a reader wants to know and the paper prints no figure of: there is nothing to reach, and it decides nothing.
+    ///
+    /// # Errors
+    /// If there are no values or one is not finite.
+    pub fn without_figure(name: &str, unit: &str, values: Vec<f64>) -> Result<Self, RowError> {
+        finite(name, &values)?;
+        let mut sorted = values.clone();
+        sorted.sort_by(f64::total_cmp);
+        let (Some(&min), Some(&max)) = (sorted.first(), sorted.last()) else {
+            return Err(RowError::NoValues { row: name.to_owned() });
+        };
+        Ok(Self {
+            name: name.to_owned(),
+            paper_value: None,
+            our_value: median(&sorted),
+            unit: unit.to_owned(),
+            reached: None,
+            direction: None,
+            role: Role::Beside,
+            min,
+            max,
+            values,
+            note: String::new(),
+        })
+    }
+
     /// The systems, given in the paper's order from best to worst with their values over the same seeds, are to come
     /// in that order. Each seed's value is the number of pairs in order, a tie not counted as such.
     ///
@@ -159,10 +192,13 @@ impl Row {
     /// The same figure as `explained`, measured with one assumption changed.
     ///
     /// # Errors
-    /// If there are no values or one is not finite.
+    /// If there are no values, one is not finite, or the paper prints no figure of `explained`.
     pub fn assumption(explained: &Self, changed: &str, values: Vec<f64>) -> Result<Self, RowError> {
         let name = format!("{} [{changed}]", explained.name);
-        let made = Self::judged(&name, explained.paper_value, &explained.unit, explained.direction, values)?;
+        let Some((paper, direction)) = explained.bar() else {
+            return Err(RowError::NoFigure { row: explained.name.clone() });
+        };
+        let made = Self::judged(&name, paper, &explained.unit, direction, values)?;
         let role = Role::Assumption { explains: explained.name.clone(), changed: changed.to_owned() };
         Ok(Self { role, note: explained.note.clone(), ..made })
     }
@@ -173,47 +209,48 @@ impl Row {
         Self { role: Role::Beside, ..self }
     }
 
-    /// Ours divided by the paper's; none where the paper's is 0.
+    /// Ours divided by the paper's; none where the paper's is 0 or not printed.
     #[must_use]
     pub fn ratio(&self) -> Option<f64> {
-        (self.paper_value != 0.0).then(|| self.our_value / self.paper_value)
+        self.paper_value.filter(|&paper| paper != 0.0).map(|paper| self.our_value / paper)
     }
 
-    /// The row as its values make it: what a file says of median, spread and `reached` is computed again.
+    /// The paper's figure and what reaching it means; none where the paper prints none.
+    #[must_use]
+    pub fn bar(&self) -> Option<(f64, Direction)> {
+        self.paper_value.zip(self.direction)
+    }
+
+    /// The row as its values make it: what a file says of median, spread and `reached` is computed again. Without a
+    /// bar a row is beside, whatever the file says.
     ///
     /// # Errors
     /// If there are no values or one is not finite.
     pub fn recomputed(&self) -> Result<Self, RowError> {
-        let mut made = Self::judged(&self.name, self.paper_value, &self.unit, self.direction, self.values.clone())?;
+        let mut made = match self.bar() {
+            Some((paper, direction)) => {
+                let made = Self::judged(&self.name, paper, &self.unit, direction, self.values.clone())?;
+                Self { role: self.role.clone(), ..made }
+            }
+            None => Self::without_figure(&self.name, &self.unit, self.values.clone())?,
+        };
         // JSON readers may differ in a float's last bit: then the middle of two values is not the middle written.
         if (made.our_value - self.our_value).abs() <= 1e-12 * made.our_value.abs() {
             made.our_value = self.our_value;
-            made.reached = self.direction.reached(self.our_value, self.paper_value);
+            made.reached = made.bar().map(|(paper, direction)| direction.reached(self.our_value, paper));
         }
-        Ok(Self { role: self.role.clone(), note: self.note.clone(), ..made })
+        Ok(Self { note: self.note.clone(), ..made })
     }
 
     fn judged(name: &str, paper: f64, unit: &str, direction: Direction, values: Vec<f64>) -> Result<Self, RowError> {
         finite(name, &[paper])?;
-        finite(name, &values)?;
-        let mut sorted = values.clone();
-        sorted.sort_by(f64::total_cmp);
-        let (Some(&min), Some(&max)) = (sorted.first(), sorted.last()) else {
-            return Err(RowError::NoValues { row: name.to_owned() });
-        };
-        let ours = median(&sorted);
+        let made = Self::without_figure(name, unit, values)?;
         Ok(Self {
-            name: name.to_owned(),
-            paper_value: paper,
-            our_value: ours,
-            unit: unit.to_owned(),
-            reached: direction.reached(ours, paper),
-            direction,
+            paper_value: Some(paper),
+            reached: Some(direction.reached(made.our_value, paper)),
+            direction: Some(direction),
             role: Role::Figure,
-            min,
-            max,
-            values,
-            note: String::new(),
+            ..made
         })
     }
 }
@@ -251,11 +288,11 @@ mod tests {
     #[test]
     fn the_median_decides_and_the_spread_is_kept() {
         let row = Row::at_least("gain", 20.0, "%", vec![19.0, 30.0, 20.0, 5.0, 21.0]).unwrap();
-        assert_eq!((row.min, row.our_value, row.max, row.reached), (5.0, 20.0, 30.0, true));
+        assert_eq!((row.min, row.our_value, row.max, row.reached), (5.0, 20.0, 30.0, Some(true)));
         let row = Row::at_least("gain", 20.0, "%", vec![20.0, 19.0]).unwrap();
-        assert_eq!((row.our_value, row.reached), (19.5, false));
-        assert!(Row::at_most("time", 0.5, "s", vec![0.5]).unwrap().reached);
-        assert!(!Row::at_most("time", 0.5, "s", vec![0.51]).unwrap().reached);
+        assert_eq!((row.our_value, row.reached), (19.5, Some(false)));
+        assert_eq!(Row::at_most("time", 0.5, "s", vec![0.5]).unwrap().reached, Some(true));
+        assert_eq!(Row::at_most("time", 0.5, "s", vec![0.51]).unwrap().reached, Some(false));
         assert_eq!(row.ratio(), Some(0.975));
         assert_eq!(Row::at_most("violations", 0.0, "", vec![0.0]).unwrap().ratio(), None);
     }
@@ -264,21 +301,33 @@ mod tests {
     fn an_order_is_reached_only_when_every_pair_is_in_it() {
         let systems = |b: f64| [("hit", vec![1.0; 5]), ("pna", vec![b; 5]), ("capacity", vec![3.0; 5])];
         let row = Row::order("order", Better::Lower, &systems(2.0)).unwrap();
-        assert_eq!((row.paper_value, row.our_value, row.reached), (3.0, 3.0, true));
+        assert_eq!((row.paper_value, row.our_value, row.reached), (Some(3.0), 3.0, Some(true)));
         assert_eq!(row.note, "hit, then pna, then capacity");
         let swapped = Row::order("order", Better::Lower, &systems(4.0)).unwrap();
-        assert_eq!((swapped.our_value, swapped.reached), (2.0, false));
+        assert_eq!((swapped.our_value, swapped.reached), (2.0, Some(false)));
         let tied = Row::order("order", Better::Lower, &systems(1.0)).unwrap();
-        assert!(!tied.reached, "a tie is no order");
-        assert!(!Row::order("order", Better::Higher, &systems(2.0)).unwrap().reached);
+        assert_eq!(tied.reached, Some(false), "a tie is no order");
+        assert_eq!(Row::order("order", Better::Higher, &systems(2.0)).unwrap().reached, Some(false));
     }
 
     #[test]
     fn an_assumption_row_keeps_the_papers_bar() {
         let row = Row::at_least("gain", 20.0, "%", vec![10.0]).unwrap();
         let changed = Row::assumption(&row, "rate x 2", vec![21.0]).unwrap();
-        assert_eq!((changed.paper_value, changed.direction, changed.reached), (20.0, Direction::AtLeast, true));
+        assert_eq!((changed.bar(), changed.reached), (Some((20.0, Direction::AtLeast)), Some(true)));
         assert_eq!(changed.name, "gain [rate x 2]");
+    }
+
+    #[test]
+    fn a_row_without_a_figure_has_a_spread_and_nothing_to_reach() {
+        let row = Row::without_figure("links", "links", vec![3.0, 1.0]).unwrap();
+        assert_eq!((row.min, row.our_value, row.max), (1.0, 2.0, 3.0));
+        assert_eq!((row.paper_value, row.ratio(), row.reached, &row.role), (None, None, None, &Role::Beside));
+        assert_eq!(row.recomputed().unwrap(), row);
+        let decides = Row { role: Role::Figure, ..row.clone() };
+        assert_ne!(decides.recomputed().unwrap(), decides, "it would decide without a bar");
+        assert!(matches!(Row::assumption(&row, "x", vec![1.0]), Err(RowError::NoFigure { .. })));
+        assert!(matches!(Row::without_figure("links", "links", vec![]), Err(RowError::NoValues { .. })));
     }
 
     #[test]

@@ -104,6 +104,28 @@ fn rows_beside_decide_nothing() {
 }
 
 #[test]
+fn rows_without_a_figure_decide_nothing_and_show_a_dash() {
+    fn links(toy: &Toy, values: Vec<f64>) -> Result<Vec<Row>, RowError> {
+        let mut rows = gain(toy, values.clone())?;
+        rows.push(Row::without_figure("links", "links", values)?);
+        Ok(rows)
+    }
+    assert_eq!(verdict_of(&Toy { rows: links, ..GOOD }), Verdict::Reached);
+    assert_eq!(verdict_of(&Toy { rows: links, ..WEAK }), Verdict::Short);
+    let alone = Toy { rows: |_, values| Ok(vec![Row::without_figure("links", "links", values)?]), ..GOOD };
+    let error = run_with(&[&alone], Scale::Quick, &SEEDS).unwrap_err();
+    assert_eq!(error.to_string(), "toy-good: no row is a figure of the paper");
+
+    let report = run_with(&[&Toy { rows: links, ..GOOD }], Scale::Full, &SEEDS).unwrap();
+    let json: serde_json::Value = serde_json::from_str(&report.to_json()).unwrap();
+    let row = &json["entries"][0]["rows"][1];
+    assert!(["paper_value", "reached", "direction"].iter().all(|key| row.get(key) == Some(&serde_json::Value::Null)));
+    assert_eq!(Report::from_json(&report.to_json()).unwrap(), report);
+    let page = render::markdown(&[report]);
+    assert!(page.contains("\n| links | - | 21 | - | 20 | 22 | links | - | - |\n"), "{page}");
+}
+
+#[test]
 fn full_scale_needs_five_seeds_and_every_row_all_of_them() {
     assert!(matches!(run_with(&[&GOOD], Scale::Full, &[1, 2, 3, 4]), Err(ReproduceError::Seeds { found: 4, .. })));
     assert!(matches!(run_with(&[&GOOD], Scale::Quick, &[]), Err(ReproduceError::Seeds { found: 0, .. })));
@@ -118,7 +140,7 @@ fn rows_that_hide_each_other_or_move_the_bar_are_refused() {
     let lowered = Toy {
         rows: |toy, values| {
             let mut rows = gain_and_assumption(toy, values)?;
-            rows[1].paper_value = 1.0;
+            rows[1].paper_value = Some(1.0);
             Ok(rows)
         },
         ..EXPLAINED
@@ -165,7 +187,7 @@ fn every_honest_report_reads_back() {
         for _ in 0..500 {
             let values: Vec<f64> = (0..seeds).map(|_| next()).collect();
             let rows = vec![Row::at_least("gain", next(), "%", values).unwrap()];
-            let verdict = if rows[0].reached { Verdict::Reached } else { Verdict::Short };
+            let verdict = if rows[0].reached == Some(true) { Verdict::Reached } else { Verdict::Short };
             let text = || String::from("toy");
             let entry = Entry { entry: text(), paper: text(), figure: text(), settings: vec![], seeds, rows, verdict };
             let report = Report { scale: Scale::Full, command: None, commit: None, entries: vec![entry] };
