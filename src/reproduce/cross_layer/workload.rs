@@ -1,6 +1,6 @@
 //! Clusters, jobs and running traffic of 000's experiments.
 
-use crate::cluster::{Flow, JobFlows, PairRoute, Resource, RunningFlows};
+use crate::cluster::{Derived, Flow, JobFlows, PairRoute, Resource, RunningFlows};
 use crate::network::build::{BuiltNetwork, FatTreeSpec, JellyfishSpec, fat_tree, jellyfish};
 use crate::policy::cross_layer::sample::{Job, drawn_hadoop_job, storm_job};
 use crate::policy::problem::PlaceProblem;
@@ -121,6 +121,8 @@ pub(super) fn start(
     }
     let application = ApplicationId { cluster_timestamp: 1, sequence: number as u32 };
     let attempt = AttemptId { application, attempt: 1 };
+    // What policies worked out of the flows before is not theirs any more.
+    flows.derived = Derived::default();
     flows.jobs.push(Arc::new(JobFlows { attempt, decision: DecisionId(number), traffic }));
     Ok(())
 }
