@@ -220,6 +220,11 @@ impl CrossLayer {
     }
 }
 
+/// Whether any sink of the job gets anything: not where only the first wave of a job finds room, and none of its sinks.
+fn delivers(found: &Placement) -> bool {
+    found.parts.iter().any(|(name, value)| name == world::OWN && *value > 0.0)
+}
+
 impl Place for CrossLayer {
     fn place(&self, problem: &PlaceProblem<'_>, budget: &mut Budget<'_>) -> Result<Placement, PlaceError> {
         check_dataflow(&problem.edges).map_err(|error| {
@@ -233,7 +238,7 @@ impl Place for CrossLayer {
         let mut never = || false;
         let drawn = Random::default().place(problem, &mut Budget::new(u64::MAX, &mut never))?;
         match self.search(problem, world, &drawn, budget) {
-            Some(found) if world::pairs(problem, &found) <= PAIRS_MAX => Ok(found),
+            Some(found) if world::pairs(problem, &found) <= PAIRS_MAX && delivers(&found) => Ok(found),
             _ => self.without(problem, budget),
         }
     }

@@ -231,6 +231,19 @@ fn without_a_network_or_edges_containers_still_go_together() {
 }
 
 #[test]
+fn a_first_wave_of_which_no_sink_gets_anything_goes_together() {
+    let sample = fat(4, 2);
+    let groups = vec![sample.group("map", 40, UNIT), sample.group("reduce", 4, UNIT)];
+    let problem = sample.problem(groups, vec![all(0, 1)], vec![]);
+    let placement = place(&CrossLayer::default(), &problem);
+    assert_eq!((placement.placed(1), check(&problem, &placement)), (0, vec![]), "maps fill the cluster");
+    let mut never = || false;
+    let other = Container::default().place(&problem, &mut Budget::new(u64::MAX, &mut never)).unwrap();
+    assert_eq!(placement.groups, other.groups);
+    assert!(placement.parts.iter().all(|(_, value)| value.is_sign_positive()), "{:?}", placement.parts);
+}
+
+#[test]
 fn a_dataflow_without_source_is_refused_by_name() {
     let sample = fat(4, 2);
     let names = ["a", "b"].map(|name| sample.group(name, 1, UNIT));

@@ -53,11 +53,15 @@ impl<'p> World<'p> {
 #[derive(Default)]
 struct Kept(OnceLock<(Arc<Topology>, FlowIndex)>);
 
+/// The part of the objective that is the job's own utility.
+pub(super) const OWN: &str = "job_utility_bits_per_s";
+
 /// Seconds that the sinks of all jobs together need for a gigabit: positive and lower when utility is higher, as
 /// gains over the default placement are told in.
 pub(super) fn objective(utility: f64, own: f64) -> Objective {
-    let parts = [("utility_bits_per_s", utility), ("job_utility_bits_per_s", own)];
-    let parts = parts.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+    let parts = [("utility_bits_per_s", utility), (OWN, own)];
+    // An empty sum is −0.0, which nobody wants to read.
+    let parts = parts.into_iter().map(|(name, value)| (name.to_owned(), value + 0.0)).collect();
     Objective { value: GIGABIT / utility.max(LEAST_UTILITY), parts }
 }
 
