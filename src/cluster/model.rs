@@ -258,12 +258,10 @@ impl Model {
     }
 
     fn replace_network(&mut self, network: Option<Arc<Network>>) -> Applied {
-        let applied = self.wires.replace(network);
-        if applied != Applied::Quiet {
-            // Counters of the old network may mean other links of the same ids; new ones come within seconds.
-            self.link_loads = Arc::default();
-        }
-        applied
+        // Counters of the old network may mean other links of the same ids; new ones come within seconds. Also where the
+        // network is the same: feeds drop what waits when one is told, and late drains have to make the same model.
+        self.link_loads = Arc::default();
+        self.wires.replace(network)
     }
 
     fn set_load(&mut self, link: LinkName, load: LinkLoad) -> Result<(), ModelError> {
