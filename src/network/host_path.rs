@@ -17,7 +17,7 @@ pub type HostPath = SmallVec<[DirectedLinkIdx; 8]>;
 ///
 /// A host of several links sends and receives over its [`Network::access_link`] alone.
 ///
-/// The table must be of this version of the network.
+/// Of a table of an earlier version of the network, paths may be broken: whoever asks looks.
 pub fn host_paths<'a>(
     network: &'a Network,
     table: &PathTable,

@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Steps of improvement while pairs without a route wait for it: some 5 ms at 1,000 hosts would be 2,000 of them.
+/// Steps of improvement while pairs without a route wait for it: a bound on the wait, below the configured one.
 const URGENT_STEPS: u64 = 200;
 
 /// Of ties and draws: ties are broken by pair as well, so that one seed spreads.

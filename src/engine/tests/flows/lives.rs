@@ -8,7 +8,6 @@ use crate::engine::{Counter, Drain, LoadSource, Refusal, RouteSettings, TaskWhat
 use crate::units::{Bytes, LinkIdx, Micros};
 use std::sync::Arc;
 
-/// An answer's routes as (sender, receiver, hops, installed).
 #[test]
 fn an_answer_names_the_route_of_every_pair_that_talks_and_the_generation_has_the_same() {
     let mut desk = fat_tree(RouteSettings::default(), 16 * 1024);
