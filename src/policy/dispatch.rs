@@ -7,6 +7,7 @@ use crate::cluster::{Overlay, Resource, Snapshot};
 use crate::units::{AttemptId, Bytes, Micros, NodeIdx, RackIdx, Timestamp};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use smallvec::SmallVec;
 use std::any::Any;
 use std::sync::Arc;
 
@@ -21,7 +22,9 @@ pub trait Dispatch: Send + Sync + 'static {
     /// Takes an event into the State.
     fn observe(&self, state: &mut Self::State, event: &DispatchEvent, view: &View<'_>);
 
-    /// What to do with the offer; launches may not exceed `offer.free`.
+    /// What to do with the offer; launches may not exceed `offer.free`. Launches are advice: the State takes them in
+    /// when [`DispatchEvent::Launched`] says so. The caller offers again after each launch until there is none, so one
+    /// launch for each call is enough.
     fn offer(&self, state: &mut Self::State, offer: &Offer, view: &View<'_>) -> Vec<Advice>;
 }
 
@@ -34,6 +37,8 @@ pub struct View<'a> {
     pub leases: &'a Overlay,
     /// The time of the call.
     pub now: Timestamp,
+    /// Whether anybody reads [`Advice::NotYet`]; else it is left out.
+    pub explain: bool,
 }
 
 /// A node with room.
@@ -57,7 +62,7 @@ pub enum DispatchEvent {
         /// Where.
         node: NodeIdx,
     },
-    /// A running task ended.
+    /// A running task ended; one that failed waits again.
     Finished {
         /// Whose.
         task: TaskRef,
@@ -72,6 +77,8 @@ pub enum DispatchEvent {
         /// It must run again.
         failed: bool,
     },
+    /// A finished task's output was lost before all had read it: the task waits again, its input where it was.
+    Lost(TaskRef),
     /// The application is done; nothing of it waits any more.
     Done(AttemptId),
     /// A rack's uplink or downlink use, per mille of its capacity.
@@ -100,10 +107,21 @@ pub struct WaitingGroup {
     pub count: u32,
     /// Size of each.
     pub size: Resource,
-    /// Input of task i: bytes and where replicas lie; shorter than `count`: the rest has none.
-    pub inputs: Vec<(Bytes, Vec<NodeIdx>)>,
+    /// Input of task i; shorter than `count`: nothing is known of the rest.
+    pub inputs: Vec<TaskInput>,
+    /// Output ÷ input, where the user or earlier runs tell it; else it is learnt from finished tasks.
+    pub output_ratio: Option<f64>,
     /// Since when.
     pub since: Timestamp,
+}
+
+/// What one task reads.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskInput {
+    /// How much.
+    pub bytes: Bytes,
+    /// Where replicas lie, ascending.
+    pub nodes: SmallVec<[NodeIdx; 3]>,
 }
 
 /// One task.

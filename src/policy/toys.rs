@@ -153,7 +153,7 @@ fn a_placer_and_a_dispatcher_are_called_as_objects() {
     assert_eq!((placed.placed_all(), policy.as_place().unwrap().objective(&problem, &placed)), (1, None));
 
     let dispatch = policy.as_dispatch().unwrap();
-    let view = View { snapshot: &sample.snapshot, leases: &sample.leases, now: Timestamp(1) };
+    let view = View { snapshot: &sample.snapshot, leases: &sample.leases, now: Timestamp(1), explain: true };
     let mut state = dispatch.start();
     let waiting = DispatchEvent::Waiting(WaitingGroup {
         attempt: attempt(),
@@ -164,6 +164,7 @@ fn a_placer_and_a_dispatcher_are_called_as_objects() {
         count: 2,
         size: UNIT,
         inputs: vec![],
+        output_ratio: None,
         since: Timestamp(0),
     });
     dispatch.observe(&mut state, &waiting, &view);

@@ -8,13 +8,19 @@
 pub mod flows_file;
 pub mod fluid;
 pub mod job_model;
+pub mod report;
 pub mod scale;
+pub mod settings;
 pub mod trace;
+pub mod yarn;
 
 pub use flows_file::{FlowsDocument, FlowsResult};
 pub use fluid::{Completion, FluidNetwork};
 pub use job_model::{JobModel, JobModelError, Task};
+pub use report::{ClassReport, NEVER_FIT_SHOWN, RunReport, TierUse};
 pub use scale::{ScaleError, TraceScale};
+pub use settings::{Authority, Background, FlowGrain, Scripted, ScriptedEvent, SimSettings};
 pub use trace::generate::{TraceShape, generate, write_swim};
+pub use trace::job::TraceJob;
 pub use trace::swim::{SwimJob, SwimReader};
 pub use trace::{TraceError, maybe_gzip};

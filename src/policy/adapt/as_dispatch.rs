@@ -2,7 +2,7 @@
 //! what was placed on it.
 
 use crate::cluster::{Gang, Resource};
-use crate::policy::dispatch::{Advice, Dispatch, DispatchEvent, Offer, TaskRef, View, WaitingGroup};
+use crate::policy::dispatch::{Advice, Dispatch, DispatchEvent, Offer, TaskInput, TaskRef, View, WaitingGroup};
 use crate::policy::problem::{Degraded, GroupProblem, InputBlock, InputBlocks};
 use crate::policy::{Budget, Place, PlaceProblem, Placement};
 use crate::units::{AttemptId, Micros, NodeIdx, SchedulerKey, Timestamp};
@@ -84,6 +84,13 @@ impl PlacedFirstState {
         }
     }
 
+    /// It waits for any node: it was placed once, and the place failed it.
+    fn again(&mut self, task: &TaskRef) {
+        if let Ok(at) = self.group(task.attempt, &task.group) {
+            self.waiting.insert((self.groups[at].since, task.clone()));
+        }
+    }
+
     fn done(&mut self, attempt: AttemptId) {
         self.groups.retain(|group| group.attempt != attempt);
         self.waiting.retain(|(_, task)| task.attempt != attempt);
@@ -111,6 +118,7 @@ impl<P: Place + 'static> Dispatch for PlacedFirst<P> {
                 state.wait(waiting, placement.as_ref());
             }
             DispatchEvent::Launched { task, .. } => state.started(task),
+            DispatchEvent::Finished { task, failed: true, .. } | DispatchEvent::Lost(task) => state.again(task),
             DispatchEvent::Done(attempt) => state.done(*attempt),
             DispatchEvent::Finished { .. } | DispatchEvent::RackUse { .. } => {}
         }
@@ -151,8 +159,7 @@ fn problem<'a>(waiting: &WaitingGroup, view: &View<'a>) -> PlaceProblem<'a> {
             && snapshot.statics.labels[at].0 == 0
             && snapshot.rules.feasible(&waiting.size, &snapshot.room(*node, view.leases))
     };
-    let block =
-        |(bytes, nodes): &(_, Vec<NodeIdx>)| InputBlock { bytes: *bytes, nodes: nodes.iter().copied().collect() };
+    let block = |input: &TaskInput| InputBlock { bytes: input.bytes, nodes: input.nodes.iter().copied().collect() };
     let group = GroupProblem {
         name: Arc::clone(&waiting.group),
         role: Arc::clone(&waiting.role),

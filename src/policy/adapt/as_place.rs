@@ -1,11 +1,12 @@
 //! A dispatcher answers a request: free nodes are offered in turn until everything is launched or nothing
 //! more is taken.
 
-use crate::policy::dispatch::{Advice, Dispatch, DispatchEvent, Offer, View, WaitingGroup};
+use crate::policy::dispatch::{Advice, Dispatch, DispatchEvent, Offer, TaskInput, View, WaitingGroup};
 use crate::policy::filling::{Filling, by_priority};
 use crate::policy::problem::InputBlock;
 use crate::policy::{Budget, Place, PlaceError, PlaceProblem, Placement};
 use crate::units::{ApplicationId, AttemptId, Bytes, NodeIdx, Timestamp};
+use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -32,7 +33,7 @@ const ATTEMPT: AttemptId = AttemptId { application: ApplicationId { cluster_time
 
 impl<D: Dispatch> Place for OfferInTurn<D> {
     fn place(&self, problem: &PlaceProblem<'_>, budget: &mut Budget<'_>) -> Result<Placement, PlaceError> {
-        let view = View { snapshot: problem.snapshot, leases: problem.leases, now: Timestamp(0) };
+        let view = View { snapshot: problem.snapshot, leases: problem.leases, now: Timestamp(0), explain: false };
         let mut state = self.dispatcher.start();
         let mut waiting: BTreeMap<(Arc<str>, u32), usize> = BTreeMap::new();
         for group in by_priority(problem) {
@@ -90,10 +91,10 @@ fn waiting_group(problem: &PlaceProblem<'_>, group: usize) -> WaitingGroup {
     let (blocks, count) = (&asked.input.blocks, asked.count as usize);
     let run = |task: usize| &blocks[task * blocks.len() / count..(task + 1) * blocks.len() / count];
     let input = |run: &[InputBlock]| {
-        let mut nodes: Vec<NodeIdx> = run.iter().flat_map(|block| block.nodes.iter().copied()).collect();
+        let mut nodes: SmallVec<[NodeIdx; 3]> = run.iter().flat_map(|block| block.nodes.iter().copied()).collect();
         nodes.sort_unstable();
         nodes.dedup();
-        (Bytes(run.iter().map(|block| block.bytes.0).sum()), nodes)
+        TaskInput { bytes: Bytes(run.iter().map(|block| block.bytes.0).sum()), nodes }
     };
     WaitingGroup {
         attempt: ATTEMPT,
@@ -104,6 +105,7 @@ fn waiting_group(problem: &PlaceProblem<'_>, group: usize) -> WaitingGroup {
         count: asked.count,
         size: asked.size,
         inputs: if blocks.is_empty() { Vec::new() } else { (0..count).map(|task| input(run(task))).collect() },
+        output_ratio: None,
         since: Timestamp(0),
     }
 }

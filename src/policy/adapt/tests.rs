@@ -3,11 +3,14 @@
 use super::*;
 use crate::cluster::Resource;
 use crate::network::build::{TreeSpec, tree};
-use crate::policy::dispatch::{Advice, Dispatch, DispatchEvent, DynDispatch, Offer, TaskRef, View, WaitingGroup};
+use crate::policy::dispatch::{
+    Advice, Dispatch, DispatchEvent, DynDispatch, Offer, TaskInput, TaskRef, View, WaitingGroup,
+};
 use crate::policy::sample::{Sample, cluster};
 use crate::policy::{Budget, Place, Placement, check, registry};
 use crate::units::{ApplicationId, AttemptId, Bytes, Micros, NodeIdx, Timestamp};
 use serde::{Deserialize, Serialize};
+use smallvec::smallvec;
 use std::collections::VecDeque;
 
 const UNIT: Resource = Resource::new(1024, 1);
@@ -94,7 +97,8 @@ fn waiting(sample: &Sample, count: u32) -> WaitingGroup {
         role: "map".into(),
         count,
         size: UNIT,
-        inputs: (0..count).map(|task| (Bytes(10), vec![NodeIdx(task)])).collect(),
+        inputs: (0..count).map(|task| TaskInput { bytes: Bytes(10), nodes: smallvec![NodeIdx(task)] }).collect(),
+        output_ratio: None,
         since: Timestamp(100),
     }
 }
@@ -124,7 +128,7 @@ impl Place for Registered {
 fn a_placer_answers_heartbeats_from_what_it_placed() {
     let sample = testbed();
     let dispatcher = PlacedFirst::new(Registered("spread"), 1_000, Micros(50));
-    let view = |now| View { snapshot: &sample.snapshot, leases: &sample.leases, now: Timestamp(now) };
+    let view = |now| View { snapshot: &sample.snapshot, leases: &sample.leases, now: Timestamp(now), explain: true };
     let mut state = DynDispatch::start(&dispatcher);
     let dispatcher: &dyn DynDispatch = &dispatcher;
     dispatcher.observe(&mut state, &DispatchEvent::Waiting(waiting(&sample, 8)), &view(100));
@@ -151,7 +155,7 @@ fn a_placer_answers_heartbeats_from_what_it_placed() {
 fn a_task_whose_node_never_reports_goes_elsewhere_after_the_patience() {
     let sample = testbed();
     let dispatcher = PlacedFirst::new(Registered("container"), 1_000, Micros(50));
-    let view = |now| View { snapshot: &sample.snapshot, leases: &sample.leases, now: Timestamp(now) };
+    let view = |now| View { snapshot: &sample.snapshot, leases: &sample.leases, now: Timestamp(now), explain: true };
     let mut state = Dispatch::start(&dispatcher);
     Dispatch::observe(&dispatcher, &mut state, &DispatchEvent::Waiting(waiting(&sample, 1)), &view(100));
     let elsewhere = Offer { node: NodeIdx(7), free: UNIT };

@@ -1,6 +1,7 @@
 //! Job traces: reading, unpacking and generating them.
 
 pub mod generate;
+pub mod job;
 pub mod swim;
 
 use flate2::bufread::MultiGzDecoder;

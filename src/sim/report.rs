@@ -1,0 +1,93 @@
+//! What a simulated run says of itself: one row of the comparison, and what the plots draw.
+
+use super::settings::Authority;
+use serde::{Deserialize, Serialize};
+
+/// One run. Everything but [`RunReport::wall_s`] and [`RunReport::peak_rss_bytes`], which the caller measures, is a
+/// function of cluster, trace, settings and policy.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunReport {
+    /// The policy.
+    pub policy: String,
+    /// Who allocated.
+    pub authority: Authority,
+    /// The seed.
+    pub seed: u64,
+    /// Jobs that ended.
+    pub jobs: u64,
+    /// Jobs that could never fit, by name, at most [`NEVER_FIT_SHOWN`] of them.
+    pub never_fit: Vec<String>,
+    /// How many could never fit.
+    pub never_fit_count: u64,
+    /// Jobs under way or waiting when the run was interrupted; 0 in a whole run.
+    pub unfinished: u64,
+    /// From the first submission to the last end, seconds.
+    pub makespan_s: f64,
+    /// Jobs ended ÷ makespan (004 §3.3.2).
+    pub throughput_jobs_per_hour: f64,
+    /// Mean of the completion times, seconds, from submission to the end of the last task.
+    pub mean_jct_s: f64,
+    /// Their median.
+    pub median_jct_s: f64,
+    /// Their 95th percentile.
+    pub p95_jct_s: f64,
+    /// Bytes of map input and shuffle that crossed racks.
+    pub cross_rack_bytes: u64,
+    /// Shuffle's part of them.
+    pub cross_rack_shuffle_bytes: u64,
+    /// All bytes of shuffle, those that stayed on a node too.
+    pub shuffle_bytes: u64,
+    /// Maps by where their input lay: on the node, in the rack, in another rack.
+    pub maps_by_locality: [u64; 3],
+    /// Seconds of congestion, summed over racks.
+    pub congested_s: f64,
+    /// Entries into congestion, summed over racks.
+    pub congestions: u64,
+    /// Mean over jobs with reduces of the share of maps done when the first reduce was launched.
+    pub map_progress_at_first_reduce: f64,
+    /// Mean share of nodes whose running maps' output exceeds m·ΣS/ΣK (Eq. 3.3), by seconds.
+    pub nodes_over_traffic_threshold: f64,
+    /// Completion times by shuffle class: light (< 1 MiB), medium, heavy (> 100 MiB).
+    pub classes: [ClassReport; 3],
+    /// Seconds of one container's time spent: maps, reduces that wait for shuffle, reduces that run.
+    pub container_s: [f64; 3],
+    /// Use of links by tier over time.
+    pub tiers: Vec<TierUse>,
+    /// Events handled.
+    pub events: u64,
+    /// Offers made to the policy.
+    pub offers: u64,
+    /// Wall time, seconds; 0 until the caller says.
+    pub wall_s: f64,
+    /// Peak resident memory of the process, bytes; 0 until the caller says.
+    pub peak_rss_bytes: u64,
+    /// Completion time of every job that ended, seconds, in the trace's order.
+    pub jct_s: Vec<f64>,
+}
+
+/// How many names of jobs that never fit a report holds.
+pub const NEVER_FIT_SHOWN: usize = 20;
+
+/// Jobs of one shuffle class.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct ClassReport {
+    /// Jobs that ended.
+    pub jobs: u64,
+    /// Mean completion time, seconds.
+    pub mean_jct_s: f64,
+    /// Jobs ÷ (last end − first submission) of the class.
+    pub throughput_jobs_per_hour: f64,
+}
+
+/// Use of the links of one tier.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct TierUse {
+    /// `host`, `rack`, `core`.
+    pub tier: String,
+    /// Length of each sample, seconds.
+    pub step_s: f64,
+    /// Mean use over the tier's links and directions, 0..1, by sample.
+    pub mean: Vec<f64>,
+    /// Use of the busiest link, by sample.
+    pub max: Vec<f64>,
+}

@@ -1,0 +1,48 @@
+//! A job as the simulator takes it, whichever format it was read from.
+
+use super::swim::SwimJob;
+use crate::units::{Bytes, Micros};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// One job. What is left out comes from [`crate::sim::JobModel`] and the run's settings.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TraceJob {
+    /// As the trace names it.
+    pub name: Arc<str>,
+    /// Submit time since the trace's start.
+    pub submit: Micros,
+    /// Map input.
+    pub input: Bytes,
+    /// Map output that goes to the reduces; 0 for a map-only job.
+    pub shuffle: Bytes,
+    /// Reduce output.
+    pub output: Bytes,
+    /// What it reads: jobs with equal paths read the same blocks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input_path: Option<Arc<str>>,
+    /// Whose it is; left out: drawn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<Arc<str>>,
+    /// Maps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub maps: Option<u64>,
+    /// Reduces.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reduces: Option<u64>,
+    /// Time of each map beyond reading from afar.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub map_time: Option<Micros>,
+    /// Time of each reduce beyond its shuffle.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reduce_time: Option<Micros>,
+}
+
+impl From<SwimJob> for TraceJob {
+    fn from(job: SwimJob) -> Self {
+        let SwimJob { name, submit, input, shuffle, output, input_path } = job;
+        let (user, maps, reduces, map_time, reduce_time) = (None, None, None, None, None);
+        Self { name, submit, input, shuffle, output, input_path, user, maps, reduces, map_time, reduce_time }
+    }
+}

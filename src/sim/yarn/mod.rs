@@ -1,0 +1,1 @@
+//! The resource manager in virtual time: heartbeats, containers, HDFS's replicas, shuffle, failures.
