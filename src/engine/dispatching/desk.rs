@@ -287,16 +287,34 @@ impl Desk {
         self.groups.range((attempt, Arc::from(""))..).take_while(move |((of, _), _)| *of == attempt)
     }
 
-    /// Groups of which something has waited for too long; each is looked at again after `max_wait`.
+    /// Groups of which something has waited for too long; each is looked at again after `max_wait`. Reduces whose maps
+    /// are not done wait for their own application: their time begins when the last map has ended.
     pub(super) fn overdue(&mut self, max_wait: Micros, now: Timestamp) -> Vec<GroupKey> {
         let due: Vec<_> = self.due.iter().take_while(|(at, ..)| *at <= now).take(LATE_MAX).cloned().collect();
         let mut keys = Vec::with_capacity(due.len());
-        for (_, attempt, group) in due {
-            let key = (attempt, group);
-            self.schedule(&key, now.plus(max_wait));
-            keys.push(key);
+        for (_, attempt, name) in due {
+            let key = (attempt, name);
+            let held = self.waits_for_maps(&key);
+            let Some(group) = self.groups.get_mut(&key) else { continue };
+            let was_held = std::mem::replace(&mut group.held, held);
+            self.schedule(&key, now.plus(if held { Micros(max_wait.0 / 4) } else { max_wait }));
+            if !held && !was_held {
+                keys.push(key);
+            }
         }
         keys
+    }
+
+    /// Whether the group's tasks are reduces, and maps of its application wait, or run where their end will be seen.
+    fn waits_for_maps(&self, key: &GroupKey) -> bool {
+        let goes_on = |task: &Task| match task {
+            Task::Waiting | Task::Leased { .. } => true,
+            Task::Running { container, .. } => container.is_some(),
+            Task::Ended(_) => false,
+        };
+        let is = |group: &Group, role: &str| *group.told.role == *role;
+        self.groups.get(key).is_some_and(|group| is(group, "reduce"))
+            && self.of_attempt(key.0).any(|(_, group)| is(group, "map") && group.tasks.iter().any(goes_on))
     }
 
     fn waits_again(&mut self, task: &TaskRef, max_wait: Micros, now: Timestamp) {

@@ -63,6 +63,8 @@ pub(super) struct Group {
     pub(super) late: u32,
     /// When what waits has waited for too long; `None`: nothing waits.
     pub(super) overdue: Option<Timestamp>,
+    /// When it was last looked at, it waited for tasks of its own application.
+    pub(super) held: bool,
     /// Ordinary placements asked for so far.
     pub(super) lates: u32,
     /// The last reason that its application was given, and when.
@@ -84,6 +86,7 @@ impl Group {
             confidence: 1.0,
             late: 0,
             overdue: None,
+            held: false,
             lates: 0,
             reason: None,
             names: BTreeMap::new(),

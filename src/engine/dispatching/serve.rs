@@ -170,14 +170,26 @@ impl Engine {
             let Some(node) = self.snapshot.statics.find(hint.host.as_str()) else { continue };
             let desk = self.dispatching.desks.get_mut(&name).expect("its group was just found");
             let group = desk.groups.get_mut(&key).expect("it was just found");
-            group.late = 0;
             let chosen: Vec<TaskRef> =
                 group.choose(node, hint.count).into_iter().map(|index| group.task(index)).collect();
+            group.late = group.late.saturating_sub(hint.count);
             for (task, &lease) in chosen.into_iter().zip(&hint.leases) {
                 desk.launched(&task, Task::Leased { node, lease }, &view);
                 self.dispatching.by_lease.insert(lease, (Arc::clone(&name), task));
             }
         }
+        let request = self.attempts.get(decision.attempt).and_then(|known| known.request(&decision.request));
+        let groups: Vec<Arc<str>> = request.iter().flat_map(|known| &known.groups).map(|group| Arc::clone(&group.name)).collect();
+        for group in groups {
+            self.late_is_over(decision.attempt, asked, &group);
+        }
+    }
+
+    /// What an ordinary placement found no room for waits for offers as before.
+    fn late_is_over(&mut self, attempt: AttemptId, asked: &str, group: &str) -> Option<(Arc<str>, GroupKey)> {
+        let (name, key) = self.late_group(attempt, asked, group)?;
+        self.dispatching.desks.get_mut(&name)?.groups.get_mut(&key)?.late = 0;
+        Some((name, key))
     }
 
     fn late_without_room(
@@ -189,10 +201,7 @@ impl Engine {
         now: Timestamp,
     ) -> Refusal {
         for group in &request.groups {
-            let Some((name, key)) = self.late_group(attempt, asked, &group.name) else { continue };
-            if let Some(group) = self.dispatching.desks.get_mut(&name).and_then(|desk| desk.groups.get_mut(&key)) {
-                group.late = 0;
-            }
+            let Some((name, key)) = self.late_is_over(attempt, asked, &group.name) else { continue };
             self.tell_not_yet(&name, BTreeMap::from([(key, (NO_ROOM.into(), wait))]), now);
         }
         let group = &request.groups[0];
@@ -331,27 +340,36 @@ fn decide(desk: &mut Desk, proposal: &mut Proposal, waits: &Waits, moment: &mut 
     let request = Arc::new(proposal.request.without_asks());
     let keys = desk.wait(&request, &waits.groups, waits.confidence, max_wait, &moment.view());
     let mut turn = Turn::default();
-    for node in round(waits, moment, proposal.draft.seed) {
+    let nodes = round(waits, moment, proposal.draft.seed);
+    for &node in &nodes {
         desk.offer(node, moment, &mut turn);
     }
     let mut laid = lay_out(desk, &turn.launched, &moment.snapshot);
     let own = laid.remove(&(request.attempt, request.id.clone()));
     let (hints, tasks) = own.map(|own| (own.hints, own.tasks)).unwrap_or_default();
-    proposal.draft.pending = pending(desk, &keys, waits, &turn, moment.now);
+    proposal.draft.pending = pending(desk, &keys, waits, &turn, (&nodes, moment));
     proposal.draft.asks = table(&proposal.request, &hints);
     (proposal.draft.hints, proposal.rows) = (hints.hints, hints.rows);
     Decided { turn, tasks, others: laid }
 }
 
 /// What waits of a request's groups, and why: their applications know it from the answer.
-fn pending(desk: &mut Desk, keys: &[GroupKey], waits: &Waits, turn: &Turn, now: Timestamp) -> Vec<Pending> {
+fn pending(
+    desk: &mut Desk,
+    keys: &[GroupKey],
+    waits: &Waits,
+    turn: &Turn,
+    (nodes, moment): (&[NodeIdx], &Moment),
+) -> Vec<Pending> {
     let mut pending = Vec::new();
     for (key, wanted) in keys.iter().zip(&waits.groups) {
         let Some(group) = desk.groups.get_mut(key).filter(|group| group.waiting > 0) else { continue };
-        let otherwise = if turn.offers == 0 { NO_ROOM } else { HELD_BACK };
+        let snapshot = &moment.snapshot;
+        let fits = |node: &NodeIdx| snapshot.rules.feasible(&group.told.size, &snapshot.room(*node, &moment.leases));
+        let otherwise = if nodes.iter().any(fits) { HELD_BACK } else { NO_ROOM };
         let said = turn.not_yet.get(key).cloned();
         let (reason, wait) = said.unwrap_or_else(|| (otherwise.into(), wanted.expected_wait));
-        group.reason = Some((Arc::clone(&reason), now));
+        group.reason = Some((Arc::clone(&reason), moment.now));
         pending.push(Pending {
             group: Arc::clone(&group.asked),
             count: group.waiting,
