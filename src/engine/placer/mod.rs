@@ -163,7 +163,7 @@ pub fn propose(
     let lay = Layout { generation, compiled: &compiled, placement: &placement, lease: on && !gang_waits, gang_waits };
     let hints = lay.hints(request.when_full, settings, now, &mut draft);
     if on {
-        draft.asks = asks::replacement(request, &hints);
+        draft.asks = replacement(request, &hints);
     }
     let shares = if on { shares(&hints.rows, compiled.groups.len()) } else { Vec::new() };
     if ProposedFlows::are_too_many(&compiled.problem.edges, &shares, settings.pairs_max) {
