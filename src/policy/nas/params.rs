@@ -1,5 +1,6 @@
 //! Parameters of `nas`: which mechanisms work, and their thresholds.
 
+use super::skips::Bound;
 use crate::policy::params::{Invalid, Params};
 use crate::units::{Bytes, Micros};
 use serde::{Deserialize, Serialize};
@@ -101,6 +102,23 @@ impl NasParams {
             Shuffle::Heavy
         } else {
             Shuffle::Medium
+        }
+    }
+
+    /// D^m.
+    pub(super) const fn map_bound(&self) -> Bound {
+        self.bound(self.map_skips)
+    }
+
+    /// D^r.
+    pub(super) const fn reduce_bound(&self) -> Bound {
+        self.bound(self.reduce_skips)
+    }
+
+    const fn bound(&self, times: u32) -> Bound {
+        match self.skip_by {
+            SkipBy::Count => Bound::Count(times),
+            SkipBy::Time => Bound::Time(Micros::from_millis(self.skip_ms)),
         }
     }
 

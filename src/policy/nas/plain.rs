@@ -255,7 +255,7 @@ impl Plain {
         users
     }
 
-    fn jobs_of(&self, user: &str) -> impl Iterator<Item = usize> {
+    fn jobs_of(&self, user: &str) -> impl Iterator<Item = usize> + use<> {
         let of = self.jobs.iter().enumerate().filter(move |(_, job)| &*job.user == user);
         of.map(|(at, _)| at).collect::<Vec<_>>().into_iter()
     }
@@ -432,29 +432,28 @@ impl Plain {
         job.waits(true) && rules::reached(job.done(), job.count(false), threshold)
     }
 
-    /// Reduces that hold containers while maps of their jobs wait are below their share of the cluster.
-    fn early_left(&self, view: &View<'_>) -> bool {
-        let early = |job: &&Job| job.waits(false);
-        let running = |task: &&Task| matches!(task.state, Is::Running(_));
-        let held: usize = self.jobs.iter().filter(early).map(|job| job.tasks(true).filter(running).count()).sum();
-        let size = self.jobs.iter().flat_map(|job| &job.groups).find(|group| group.reduce).map(|group| group.size);
-        let rules = &view.snapshot.rules;
-        let fit = |total: &Resource| size.map_or(0, |size| u64::from(rules.how_many(&size, total)));
-        let all: u64 = view.snapshot.statics.total.iter().map(fit).sum();
-        (held as f64) < self.params.early_reduces * all as f64
+    /// Whether a reduce of so much memory may be launched although maps of its job wait: such reduces hold at most
+    /// their share of the cluster.
+    fn early(&self, group: &Group, view: &View<'_>) -> bool {
+        let waits = |job: &&Job| job.waits(false);
+        let runs = |task: &Task| matches!(task.state, Is::Running(_));
+        let held = |group: &Group| group.size.memory_mb() * group.tasks.iter().filter(|task| runs(task)).count() as u64;
+        let groups = self.jobs.iter().filter(waits).flat_map(|job| &job.groups).filter(|group| group.reduce);
+        let held: u64 = groups.map(held).sum();
+        let all: u64 = view.snapshot.statics.total.iter().map(Resource::memory_mb).sum();
+        held + group.size.memory_mb() <= (self.params.early_reduces * all as f64) as u64
     }
 
     /// Algorithms 1 (lines 4–8), 3 and 4.
     fn reduce(&mut self, offer: &Offer, view: &View<'_>) -> Option<At> {
         let users = self.users(|job| self.ready(job));
-        let early = self.early_left(view);
         let rack = view.snapshot.rack(offer.node);
         if !(self.params.cr_rts && self.congested.contains(&rack)) {
-            return users.iter().find_map(|user| self.best_reduce(user, false, early, offer, view));
+            return users.iter().find_map(|user| self.best_reduce(user, false, offer, view));
         }
         for user in users {
             if self.due(&self.users[&user].reduces, self.params.reduce_skips, view.now) {
-                if let Some(any) = self.best_reduce(&user, false, early, offer, view) {
+                if let Some(any) = self.best_reduce(&user, false, offer, view) {
                     return Some(any);
                 }
                 continue;
@@ -463,7 +462,7 @@ impl Plain {
                 let heavier = self.params.class(self.jobs[job].shuffle()) != Shuffle::Light;
                 self.jobs[job].delayed |= heavier && self.ready(&self.jobs[job]);
             }
-            if let Some(light) = self.best_reduce(&user, true, early, offer, view) {
+            if let Some(light) = self.best_reduce(&user, true, offer, view) {
                 return Some(light);
             }
             skip(&mut self.users.get_mut(&user).unwrap().reduces, view.now);
@@ -472,14 +471,18 @@ impl Plain {
     }
 
     /// A user's reduce in the order of Algorithm 3, lines 3–8; without CA-RTS the job with fewest containers first.
-    fn best_reduce(&self, user: &str, light: bool, early: bool, offer: &Offer, view: &View<'_>) -> Option<At> {
+    fn best_reduce(&self, user: &str, light: bool, offer: &Offer, view: &View<'_>) -> Option<At> {
         let rack = view.snapshot.rack(offer.node);
         let can = |job: &usize| {
             let row = &self.jobs[*job];
             let class = self.params.class(row.shuffle());
-            self.ready(row) && (early || !row.waits(false)) && (!light || class == Shuffle::Light)
+            self.ready(row) && (!light || class == Shuffle::Light)
         };
         let waits = self.jobs_of(user).filter(can).flat_map(|job| self.waiting(job, true, offer, view));
+        let waits = waits.filter(|at| {
+            let job = &self.jobs[at.0];
+            !job.waits(false) || self.early(&job.groups[at.1], view)
+        });
         waits.min_by_key(|&at| {
             let job = &self.jobs[at.0];
             if !self.params.ca_rts {

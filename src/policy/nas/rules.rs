@@ -36,7 +36,7 @@ pub fn traffic_threshold(containers: u32, shuffle: u128, maps: u64) -> Bytes {
 
 /// Eq. 3.4, up to the next whole task: reduces of `reduces` that belong in a rack with `here` of the `total` bytes of
 /// map output. 0 where there is no output: any rack does as well.
-#[must_use]
+#[cfg(test)] // the pool finds it from its own columns; here it stands for the transcription
 pub fn reduce_num(reduces: u64, here: u64, total: u64) -> u64 {
     let share = u128::from(reduces) * u128::from(here);
     if total == 0 { 0 } else { u64::try_from(share.div_ceil(u128::from(total))).unwrap_or(u64::MAX) }
@@ -64,7 +64,7 @@ pub fn completion_threshold(shuffle: Bytes, spread: Spread, t_min: f64, t_max: f
 }
 
 /// Whether `done` of `all` maps reach the threshold. A job without maps has nothing to wait for.
-#[must_use]
+#[cfg(test)] // likewise
 pub fn reached(done: u64, all: u64, threshold: f64) -> bool {
     Bytes(done).as_f64() >= threshold * Bytes(all).as_f64()
 }
