@@ -29,7 +29,13 @@ pub(super) fn explain(params: &NasParams, state: &mut NasState, slot: &Slot<'_>)
 }
 
 /// How long, where it can be told: until enough maps are done, or until the user is due.
-fn wait(params: &NasParams, state: &NasState, slot: &Slot<'_>, group: (JobIdx, &Arc<str>), reason: &str) -> Option<Micros> {
+fn wait(
+    params: &NasParams,
+    state: &NasState,
+    slot: &Slot<'_>,
+    group: (JobIdx, &Arc<str>),
+    reason: &str,
+) -> Option<Micros> {
     let (job, name) = group;
     let (pool, now) = (&state.pool, slot.view().now);
     if reason == Held::MapsNotDone.as_str() {

@@ -16,7 +16,6 @@ pub(super) struct Plain {
     params: NasParams,
     /// In the order of submission.
     jobs: Vec<Job>,
-    submitted: u64,
     users: BTreeMap<Arc<str>, User>,
     launches: u64,
     congested: BTreeSet<RackIdx>,
@@ -45,7 +44,6 @@ struct Skip {
 struct Job {
     attempt: AttemptId,
     user: Arc<str>,
-    since: u64,
     groups: Vec<Group>,
     told: Option<f64>,
     /// Of every map that ended.
@@ -142,7 +140,6 @@ impl Plain {
         Self {
             params,
             jobs: Vec::new(),
-            submitted: 0,
             users: BTreeMap::new(),
             launches: 0,
             congested: BTreeSet::new(),
@@ -187,11 +184,10 @@ impl Plain {
 
     fn wait(&mut self, group: &WaitingGroup) {
         let at = self.jobs.iter().position(|job| job.attempt == group.attempt).unwrap_or_else(|| {
-            self.submitted += 1;
-            let (attempt, user, since) = (group.attempt, Arc::clone(&group.user), self.submitted);
+            let (attempt, user) = (group.attempt, Arc::clone(&group.user));
             self.users.entry(Arc::clone(&user)).or_default();
             let (groups, told, ratios, delayed) = (Vec::new(), None, Vec::new(), false);
-            self.jobs.push(Job { attempt, user, since, groups, told, ratios, delayed });
+            self.jobs.push(Job { attempt, user, groups, told, ratios, delayed });
             self.jobs.len() - 1
         });
         let task = |index: u32| {
@@ -256,7 +252,7 @@ impl Plain {
     }
 
     fn jobs_of(&self, user: &str) -> impl Iterator<Item = usize> + use<> {
-        let of = self.jobs.iter().enumerate().filter(move |(_, job)| &*job.user == user);
+        let of = self.jobs.iter().enumerate().filter(|(_, job)| &*job.user == user);
         of.map(|(at, _)| at).collect::<Vec<_>>().into_iter()
     }
 
@@ -371,9 +367,8 @@ impl Plain {
                 && self.distance(*other, offer, view) <= 1
                 && rules::qualified(self.jobs[at.0].ratio(), self.task(*other).input, room)
         };
-        let near = same.filter(can).min_by_key(|&other| {
-            (self.distance(other, offer, view), Reverse(self.task(other).input))
-        });
+        let near =
+            same.filter(can).min_by_key(|&other| (self.distance(other, offer, view), Reverse(self.task(other).input)));
         near.map_or(Bytes::ZERO, |near| self.output(near))
     }
 
@@ -397,12 +392,21 @@ impl Plain {
             (large, job.predicted(), cost, Reverse(output), at.0, at.1, gamma, inside)
         });
         let small = |at: &&At| (self.output(**at), at.0, at.1, distance(**at), self.task(**at).input, Reverse(at.2));
-        let smallest_local = || all.iter().filter(|at| distance(**at) <= 1).min_by_key(|at| {
-            // The group's own first choice is what lies on the node.
-            let same = all.iter().filter(|other| (other.0, other.1) == (at.0, at.1) && distance(**other) <= 1);
-            let first = same.min_by_key(|other| (distance(**other), self.task(**other).input)).copied();
-            (first.map(|first| self.output(first)), at.0, at.1, distance(**at), self.task(**at).input, Reverse(at.2))
-        });
+        let smallest_local = || {
+            all.iter().filter(|at| distance(**at) <= 1).min_by_key(|at| {
+                // The group's own first choice is what lies on the node.
+                let same = all.iter().filter(|other| (other.0, other.1) == (at.0, at.1) && distance(**other) <= 1);
+                let first = same.min_by_key(|other| (distance(**other), self.task(**other).input)).copied();
+                (
+                    first.map(|first| self.output(first)),
+                    at.0,
+                    at.1,
+                    distance(**at),
+                    self.task(**at).input,
+                    Reverse(at.2),
+                )
+            })
+        };
         let smallest = || {
             all.iter().min_by_key(|at| {
                 let (output, job, group, _, input, number) = small(at);
@@ -503,9 +507,9 @@ impl Plain {
                 here += if view.snapshot.rack(node) == rack { output.0 } else { 0 };
             }
         }
-        let launched = job.tasks(true).filter(|task| {
-            matches!(task.state, Is::Running(node) | Is::Done(node, _) if view.snapshot.rack(node) == rack)
-        });
+        let launched = job.tasks(true).filter(
+            |task| matches!(task.state, Is::Running(node) | Is::Done(node, _) if view.snapshot.rack(node) == rack),
+        );
         (launched.count() as u64) < rules::reduce_num(job.count(true), here, total)
     }
 }

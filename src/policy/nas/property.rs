@@ -38,19 +38,24 @@ struct Chaos {
 
 impl Chaos {
     fn new(seed: u64, params: NasParams) -> Self {
+        Self::apart(seed, params.clone(), params)
+    }
+
+    /// The transcription with other parameters.
+    fn apart(seed: u64, params: NasParams, plain: NasParams) -> Self {
         let mut random = ChaCha8Rng::seed_from_u64(seed);
         let (racks, hosts, units) = (random.random_range(1..4), random.random_range(1..4), random.random_range(1..5));
         let spec = TreeSpec { racks, hosts_per_rack: hosts, ..TreeSpec::default() };
         let sample = cluster(&tree(&spec).unwrap(), UNIT.times(units), Bytes(1));
         let nodes = sample.snapshot.nodes();
-        let nas = Nas::new(params.clone());
+        let nas = Nas::new(params);
         Self {
             random,
             racks: sample.snapshot.statics.racks.len() as u32,
             sample,
             state: nas.start(),
             nas,
-            plain: Plain::new(params),
+            plain: Plain::new(plain),
             now: Timestamp(1),
             held: vec![0; nodes],
             running: vec![],
@@ -200,7 +205,15 @@ impl Chaos {
 fn params() -> impl Strategy<Value = NasParams> {
     let switches = prop::array::uniform5(prop::bool::weighted(0.8));
     (switches, any::<bool>(), 0_u32..12, 0_u32..12, 0_u64..4_000, 0.0..1.0, 1_u64..4_000).prop_map(
-        |([mts, ca_rts, cr_rts, traffic_threshold, adaptive_threshold], count, map_skips, reduce_skips, skip_ms, early, refresh)| {
+        |(
+            [mts, ca_rts, cr_rts, traffic_threshold, adaptive_threshold],
+            count,
+            map_skips,
+            reduce_skips,
+            skip_ms,
+            early,
+            refresh,
+        )| {
             NasParams {
                 mts,
                 ca_rts,
@@ -217,6 +230,41 @@ fn params() -> impl Strategy<Value = NasParams> {
             }
         },
     )
+}
+
+/// Whether the transcription under other parameters ever answers otherwise: else no property would see that mechanism.
+fn told_apart(plain: &NasParams) -> bool {
+    let params = NasParams { map_skips: 4, reduce_skips: 4, ..NasParams::default() };
+    (0..12).any(|seed| {
+        let mut chaos = Chaos::apart(seed, params.clone(), plain.clone());
+        (0..600).any(|_| chaos.step().is_err())
+    })
+}
+
+#[test]
+fn random_runs_see_every_mechanism() {
+    let params = NasParams { map_skips: 4, reduce_skips: 4, ..NasParams::default() };
+    assert!(!told_apart(&params));
+    for other in [
+        NasParams { mts: false, ..params.clone() },
+        NasParams { ca_rts: false, ..params.clone() },
+        NasParams { cr_rts: false, ..params.clone() },
+        NasParams { traffic_threshold: false, ..params.clone() },
+        NasParams { adaptive_threshold: false, ..params.clone() },
+        NasParams { skip_by: SkipBy::Time, ..params.clone() },
+        NasParams { map_skips: 5, ..params.clone() },
+        NasParams { reduce_skips: 5, ..params.clone() },
+        NasParams { t_max: 0.6, ..params.clone() },
+        NasParams { t_min: 0.1, ..params.clone() },
+        NasParams { congestion_threshold: 0.81, ..params.clone() },
+        NasParams { small_input_bytes: 0, ..params.clone() },
+        NasParams { light_bytes: 0, ..params.clone() },
+        NasParams { heavy_bytes: 1 << 40, ..params.clone() },
+        NasParams { early_reduces: 0.1, ..params.clone() },
+        NasParams { refresh_ms: 1, ..params.clone() },
+    ] {
+        assert!(told_apart(&other), "{other:?}");
+    }
 }
 
 proptest! {

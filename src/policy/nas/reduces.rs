@@ -38,9 +38,8 @@ impl Request<'_> {
         if self.early.is_none() && state.late.is_empty() {
             return None;
         }
-        let ready = |user: &&UserIdx| {
-            state.late.has(user.at()) || self.early.is_some() && state.reduce_skips.has(**user)
-        };
+        let ready =
+            |user: &&UserIdx| state.late.has(user.at()) || self.early.is_some() && state.reduce_skips.has(**user);
         state.pool.order().iter().filter(ready).find_map(|&user| self.best(state, user, false))
     }
 
