@@ -1,7 +1,7 @@
 //! The policies there are: one line each.
 
 use super::params::{self, ParamError, PolicyTable};
-use super::{Policy, baselines, container, cross_layer};
+use super::{Policy, baselines, container, cross_layer, nas};
 
 /// One policy of the registry.
 #[derive(Debug, Clone, Copy)]
@@ -21,6 +21,7 @@ const ENTRIES: [Entry; 6] = [
     Entry { name: baselines::fair::NAME, summary: baselines::fair::SUMMARY, build: baselines::fair::build },
     Entry { name: container::NAME, summary: container::SUMMARY, build: container::build },
     Entry { name: cross_layer::NAME, summary: cross_layer::SUMMARY, build: cross_layer::build },
+    Entry { name: nas::NAME, summary: nas::SUMMARY, build: nas::build },
 ];
 
 /// Every policy that is available.
