@@ -85,7 +85,7 @@ impl World {
         }
     }
 
-    fn find(&self, task: &TaskRef) -> At {
+    pub(crate) fn find(&self, task: &TaskRef) -> At {
         let same = |group: &Group| group.told.attempt == task.attempt && group.told.group == task.group;
         (self.groups.iter().position(same).unwrap(), task.index as usize)
     }
@@ -107,7 +107,11 @@ impl World {
     }
 
     pub(crate) fn of(&self, job: AttemptId) -> impl Iterator<Item = (At, State)> + '_ {
-        self.all().filter(move |(at, _)| self.groups[at.0].told.attempt == job)
+        let of_job = move |(_, group): &(usize, &Group)| group.told.attempt == job;
+        let tasks = |(at, group): (usize, &'_ Group)| -> Vec<(At, State)> {
+            group.tasks.iter().enumerate().map(|(index, state)| ((at, index), *state)).collect()
+        };
+        self.groups.iter().enumerate().filter(of_job).flat_map(tasks)
     }
 
     pub(crate) fn waiting(&self, job: AttemptId, reduces: bool) -> Vec<At> {
@@ -202,7 +206,7 @@ impl World {
         job: AttemptId,
         offer: &Offer,
         view: &View<'_>,
-        (slow_start, early): (f64, f64),
+        (slow_start, early_share): (f64, f64),
     ) -> Option<At> {
         let (done, maps) = self.maps_done(job);
         if (done as f64) < slow_start * maps as f64 - 1e-9 {
@@ -213,13 +217,11 @@ impl World {
         let at = self.largest(fit)?;
         let size = |at: At| self.groups[at.0].told.size.memory_mb();
         if !self.waiting(job, false).is_empty() {
-            let runs = |(at, state): &(At, State)| {
-                let job = self.groups[at.0].told.attempt;
-                matches!(state, State::Runs(_)) && self.is_reduce(*at) && !self.waiting(job, false).is_empty()
-            };
-            let held: u64 = self.all().filter(runs).map(|(at, _)| size(at)).sum();
+            let runs = |(at, state): &(At, State)| matches!(state, State::Runs(_)) && self.is_reduce(*at);
+            let early = self.jobs.iter().filter(|&&job| !self.waiting(job, false).is_empty());
+            let held: u64 = early.flat_map(|&job| self.of(job)).filter(runs).map(|(at, _)| size(at)).sum();
             let all: u64 = view.snapshot.statics.total.iter().map(crate::cluster::Resource::memory_mb).sum();
-            if held + size(at) > (early * all as f64) as u64 {
+            if held + size(at) > (early_share * all as f64) as u64 {
                 return None;
             }
         }

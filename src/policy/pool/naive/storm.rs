@@ -29,6 +29,9 @@ struct Storm<'d> {
     launches: usize,
 }
 
+/// So few that each is met often.
+const JOBS_MAX: usize = 8;
+
 const UNIT: Resource = Resource::new(1024, 1);
 
 /// Both hear the same and must launch the same, and the State goes through JSON on the way. Gives the launches.
@@ -105,6 +108,9 @@ impl Storm<'_> {
     }
 
     fn submit(&mut self) {
+        if self.world.jobs.len() == JOBS_MAX {
+            return self.done();
+        }
         self.next += 1;
         let attempt =
             AttemptId { application: ApplicationId { cluster_timestamp: 1, sequence: self.next }, attempt: 1 };
