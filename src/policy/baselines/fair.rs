@@ -90,3 +90,35 @@ fn first_map(pool: &Pool, slot: &Slot<'_>) -> Option<Task> {
     let jobs = with_maps.flat_map(|&user| pool.map_jobs(user));
     jobs.filter_map(|job| pool.nearest_map(job, slot)).map(|(task, _)| task).next()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::dispatch::TaskRef;
+    use crate::policy::pool::naive::{Naive, World, agree};
+    use proptest::prelude::*;
+
+    /// The description, looking at everything.
+    struct Described(FairParams);
+
+    impl Naive for Described {
+        fn observe(&mut self, _world: &World, _event: &DispatchEvent, _view: &View<'_>) {}
+
+        fn offer(&mut self, world: &World, offer: &Offer, view: &View<'_>) -> Option<TaskRef> {
+            let (jobs, shares) = (world.fair_jobs(), (self.0.slow_start, self.0.early_reduces));
+            let reduce = jobs.iter().find_map(|&job| world.reduce(job, offer, view, shares));
+            let map = || jobs.iter().find_map(|&job| world.map_within(job, offer, view, 2));
+            reduce.or_else(map).map(|at| world.name(at))
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(24))]
+        #[test]
+        fn it_launches_what_the_description_does(seed: u64, slow_start in 0.0..=1.0, early_reduces in 0.0..=0.3) {
+            let params = FairParams { slow_start, early_reduces };
+            let launches = agree(&Fair { params: params.clone() }, &mut Described(params), seed, 300);
+            prop_assert!(launches > 10, "{launches}");
+        }
+    }
+}

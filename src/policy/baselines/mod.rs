@@ -26,6 +26,7 @@ macro_rules! policy {
 use policy;
 
 pub mod capacity;
+pub mod delay;
 pub mod fair;
 pub mod random;
 pub mod spread;
@@ -37,6 +38,19 @@ const SLOW_START: f64 = 0.2;
 
 /// MapReduce's own limit for reduces that wait for maps.
 const EARLY_REDUCES: f64 = 0.5;
+
+/// Offers passed over before a job takes one without local input, in the comparisons of 004 (§3.3.1: D^m).
+const SKIPS: u32 = 135;
+
+/// More offers are a wait of hours in a cluster of one node: surely a slip.
+const SKIPS_MAX: u32 = 1_000_000;
+
+fn skips(key: &'static str, value: u32) -> Result<(), Invalid> {
+    if value <= SKIPS_MAX {
+        return Ok(());
+    }
+    Err(Invalid { key, message: format!("{value} offers passed over are more than {SKIPS_MAX}") })
+}
 
 fn share(key: &'static str, value: f64) -> Result<(), Invalid> {
     if (0.0..=1.0).contains(&value) {
