@@ -14,7 +14,7 @@ pub struct Entry {
     pub build: fn(PolicyTable<'_>) -> Result<Box<dyn Policy>, ParamError>,
 }
 
-const ENTRIES: [Entry; 7] = [
+const ENTRIES: [Entry; 8] = [
     Entry { name: baselines::random::NAME, summary: baselines::random::SUMMARY, build: baselines::random::build },
     Entry { name: baselines::spread::NAME, summary: baselines::spread::SUMMARY, build: baselines::spread::build },
     Entry { name: baselines::capacity::NAME, summary: baselines::capacity::SUMMARY, build: baselines::capacity::build },
