@@ -146,7 +146,7 @@ impl Finished {
             .collect();
         json!({
             "jobs": tally.jobs, "jobs_ended": tally.jobs_ended, "tasks": tally.tasks, "tasks_ended": tally.tasks_ended,
-            "hints_issued": tally.hinted, "hints_followed": tally.followed, "on_fallback": tally.on_fallback, "hints_replaced": tally.replaced,
+            "hints_issued": tally.hinted, "hints_followed": tally.followed, "on_fallback": tally.on_fallback, "hints_replaced": tally.replaced, "hints_dispatched": tally.dispatched,
             "leases_withdrawn": tally.withdrawn, "leases_expired": self.counter("leases_expired"),
             "requests": tally.latencies.len(), "requests_refused": tally.refused,
             "request_p50_ms": self.latency_ms(0.5), "request_p99_ms": self.latency_ms(0.99),
