@@ -258,7 +258,9 @@ fn dispatch_text(status: &v1::StatusResponse) -> String {
     let [offers, launches, not_yet, late] =
         ["dispatch_offers", "dispatch_launches", "dispatch_not_yet", "dispatch_late"].map(counter);
     let waiting = status.waiting_tasks;
-    format!("{waiting} tasks wait; {launches} launched of {offers} offers, {not_yet} told to wait, {late} waited too long")
+    format!(
+        "{waiting} tasks wait; {launches} launched of {offers} offers, {not_yet} told to wait, {late} waited too long"
+    )
 }
 
 fn flows_document(flows: &v1::FlowCounts) -> Value {

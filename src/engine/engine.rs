@@ -7,8 +7,8 @@
 use super::answers::{Answer, Answers};
 use super::attempts::{self, Attempts, Token};
 use super::decision::Refusal;
-use super::effects::{Counter, Effect, Effects};
 use super::dispatching::Dispatching;
+use super::effects::{Counter, Effect, Effects};
 use super::flows::Flows;
 use super::generation::Generation;
 use super::history::{History, HistoryLimits};

@@ -49,8 +49,8 @@ mod told;
 
 pub use answers::Answer;
 pub use attempts::Token;
-pub use dispatching::DispatchSettings;
 pub use decision::{Decision, Hint, Mode, Refusal, TermValues};
+pub use dispatching::DispatchSettings;
 pub use effects::{CommitOutcome, Counter, Effect, Effects, FollowBody};
 pub use engine::{Engine, EngineCounts, Explained, RecoverError, RecoveredCounts, Released, Rows};
 pub use event::{TaskEvent, TaskWhat};

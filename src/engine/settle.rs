@@ -69,7 +69,10 @@ impl Engine {
         for container in &report.appeared {
             self.expect_end(node, container, now);
             let lease = binding::bound_by(&self.ledger, node, container, &rules);
-            self.dispatched_appeared(node, container, lease, now);
+            // After a start every container appears, those that ran before it as well.
+            if lease.is_some() || self.reported[node.at()] {
+                self.dispatched_appeared(node, container, lease, now);
+            }
             if let Some(id) = lease {
                 self.end_lease(id, LeaseEnd::Bound, now);
             }
@@ -128,8 +131,7 @@ impl Engine {
         }
         self.flows_left(node);
         let leases: Vec<LeaseId> = self.ledger.on_node(node).map(|lease| lease.id).collect();
-        let dispatched: BTreeSet<LeaseId> =
-            leases.iter().copied().filter(|&id| self.dispatching.holds(id)).collect();
+        let dispatched: BTreeSet<LeaseId> = leases.iter().copied().filter(|&id| self.dispatching.holds(id)).collect();
         let mut ended = self.withdraw(node, leases, cause, now);
         ended.retain(|lease| !dispatched.contains(&lease.id)); // their tasks wait again
         let mut hit: BTreeMap<(AttemptId, RequestId), BTreeMap<usize, u32>> = BTreeMap::new();

@@ -1,14 +1,14 @@
 //! What task events do: leases confirmed or freed, history fed, attempts ended.
 
 use super::binding;
-use super::dispatching;
-use super::monitor;
 use super::decision::Refusal;
+use super::dispatching;
 use super::effects::Counter;
 use super::engine::Engine;
 use super::event::{TaskEvent, TaskWhat};
 use super::history::Sample;
 use super::lease::{Lease, LeaseEnd};
+use super::monitor;
 use crate::cluster::Source;
 use crate::units::{AttemptId, ContainerId, HostName, LeaseId, Timestamp};
 use std::sync::Arc;
@@ -118,7 +118,10 @@ impl Engine {
             }
             None => self.count_ended(attempt, lease),
         }
-        self.dispatched_allocated((group, &event.task), node, container, task, now);
+        // Where the lease is a placer's, the container is no waiting task's.
+        if found.is_none() || task.is_some() {
+            self.dispatched_allocated((group, &event.task), node, container, task, now);
+        }
         Ok(())
     }
 

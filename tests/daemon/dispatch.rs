@@ -84,7 +84,10 @@ async fn tasks_are_launched_where_their_input_lies_as_its_node_gets_room() {
     file(&world.client, "/in", &["r0n0", "r0n0", "r0n0"], 1 << 20).await;
     let answer = world.hints(job("r1", "delay", (3, 0), "/in")).await;
     let hints = answer.hints.clone().unwrap();
-    assert_eq!(leased(&answer).into_iter().map(|(host, of)| (host, of.len())).collect::<Vec<_>>(), [("r0n0".into(), 2)]);
+    assert_eq!(
+        leased(&answer).into_iter().map(|(host, of)| (host, of.len())).collect::<Vec<_>>(),
+        [("r0n0".into(), 2)]
+    );
     let held = &hints.pending[..];
     assert_eq!(held.len(), 1, "{hints:?}");
     assert_eq!((held[0].group.as_str(), held[0].count, held[0].reason.as_str()), ("map", 1, "no_local_block"));
@@ -146,7 +149,10 @@ async fn load(world: &World, links: &[&str], bits_per_s: u64) {
     let mut counters: FeedSender<v1::LinkStatsItem> = world.client.feed(hello()).await.unwrap();
     for link in links {
         let load = v1::LinkLoad { id: (*link).to_owned(), a_to_b_bits_per_s: bits_per_s, b_to_a_bits_per_s: 0 };
-        counters.send(v1::LinkStatsItem { number: 0, item: Some(v1::link_stats_item::Item::Load(load)) }).await.unwrap();
+        counters
+            .send(v1::LinkStatsItem { number: 0, item: Some(v1::link_stats_item::Item::Load(load)) })
+            .await
+            .unwrap();
     }
     assert!(counters.settle().await.unwrap().refused.is_empty());
 }
@@ -168,11 +174,8 @@ async fn racks_that_link_counters_show_congested_get_no_heavy_reduces_until_they
     assert_eq!(hints.pending[0].reason, "maps_not_done");
     let mut follow = world.client.follow(follow_start(&answer, 0)).await.unwrap();
     let host = hints.hints[0].host.clone();
-    let allocated = v1::TaskAllocated {
-        host: host.clone(),
-        container_id: container(2).0,
-        lease_id: hints.hints[0].lease_ids[0],
-    };
+    let allocated =
+        v1::TaskAllocated { host: host.clone(), container_id: container(2).0, lease_id: hints.hints[0].lease_ids[0] };
     let finished = v1::TaskFinished { host, duration_ms: 900, input_bytes: GIB, output_bytes: GIB, failed: false };
     load(&world, &["u00", "u01", "u10", "u11"], 900_000_000).await;
     let what = [v1::task_event::What::Allocated(allocated), v1::task_event::What::Finished(finished)];

@@ -132,7 +132,8 @@ impl Desk {
     fn launch(&mut self, task: TaskRef, node: NodeIdx, moment: &mut Moment, turn: &mut Turn) -> bool {
         let key = (task.attempt, Arc::clone(&task.group));
         let Some(group) = self.groups.get(&key) else { return false };
-        let open = group.get(task.index) == Some(Task::Waiting) && group.waiting > group.late;
+        let open = group.get(task.index) == Some(Task::Waiting)
+            && (group.waiting > group.late || moment.now >= group.late_until);
         let size = group.told.size;
         if !open || !moment.snapshot.rules.feasible(&size, &moment.snapshot.room(node, &moment.leases)) {
             return false;
@@ -265,8 +266,7 @@ impl Desk {
                 };
                 dispatcher.observe(&mut state, &DispatchEvent::Launched { task: named.clone(), node }, view);
                 if let Some(End { node, duration, input, output }) = end {
-                    let event =
-                        DispatchEvent::Finished { task: named, node, duration, input, output, failed: false };
+                    let event = DispatchEvent::Finished { task: named, node, duration, input, output, failed: false };
                     dispatcher.observe(&mut state, &event, view);
                 }
             }

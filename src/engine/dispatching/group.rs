@@ -61,12 +61,12 @@ pub(super) struct Group {
     pub(super) waiting: u32,
     /// Of those, how many an ordinary placement is made for right now.
     pub(super) late: u32,
+    /// Until when that is waited for.
+    pub(super) late_until: Timestamp,
     /// When what waits has waited for too long; `None`: nothing waits.
     pub(super) overdue: Option<Timestamp>,
     /// When it was last looked at, it waited for tasks of its own application.
     pub(super) held: bool,
-    /// Ordinary placements asked for so far.
-    pub(super) lates: u32,
     /// The last reason that its application was given, and when.
     pub(super) reason: Option<(Arc<str>, Timestamp)>,
     /// The application's own names of tasks.
@@ -85,9 +85,9 @@ impl Group {
             at,
             confidence: 1.0,
             late: 0,
+            late_until: Timestamp(0),
             overdue: None,
             held: false,
-            lates: 0,
             reason: None,
             names: BTreeMap::new(),
         }

@@ -1,33 +1,25 @@
 //! What policies hear of tasks: from events of their applications, reports of nodes, and ends of leases.
 
-use super::Owned;
 use super::group::Task;
+use super::{Owned, view};
 use crate::cluster::ReportedContainer;
 use crate::engine::engine::Engine;
 use crate::engine::event::{TaskEvent, TaskWhat};
 use crate::engine::lease::{Lease, LeaseEnd};
-use crate::policy::dispatch::View;
 use crate::units::{AttemptId, ContainerId, LeaseId, Micros, NodeIdx, SchedulerKey, Timestamp};
 use std::sync::Arc;
 
 /// A container that its node no longer reports is taken for finished after so long: by then its application has said how.
 const GRACE: Micros = Micros::from_secs(2);
-/// An attempt that lets so many leases in a row expire is taken for gone: it is offered nothing more.
+/// An attempt that has no container and lets its leases expire so many times in a row is taken for gone.
 const UNUSED_MAX: u32 = 8;
-
-/// Policies' view of an engine, its desks borrowed apart.
-macro_rules! view {
-    ($engine:expr, $now:expr) => {
-        View { snapshot: &$engine.snapshot, leases: $engine.ledger.overlay(), now: $now, explain: false }
-    };
-}
 
 impl Engine {
     /// A lease ended, or was never promised (`None`).
     pub(in crate::engine) fn dispatched_lease_ended(&mut self, lease: &Lease, end: Option<LeaseEnd>, now: Timestamp) {
         let Some((name, task)) = self.dispatching.by_lease.remove(&lease.id) else { return };
         let max_wait = self.settings.dispatch.max_wait;
-        let view = view!(self, now);
+        let view = view(&self.snapshot, &self.ledger, now);
         let Some(desk) = self.dispatching.desks.get_mut(&name) else { return };
         match end {
             Some(LeaseEnd::Bound) => {
@@ -39,19 +31,27 @@ impl Engine {
             Some(LeaseEnd::Withdrawn) | None => desk.again(&task, max_wait, &view),
             Some(LeaseEnd::Expired) => {
                 desk.again(&task, max_wait, &view);
-                let unused = self.dispatching.unused.entry(lease.attempt).or_default();
-                *unused += 1;
-                if *unused >= UNUSED_MAX {
-                    self.dispatched_done(lease.attempt, now);
-                }
+                self.note_unused(lease.attempt, now);
             }
+        }
+    }
+
+    /// Leases that were granted together expire together, and count once.
+    fn note_unused(&mut self, attempt: AttemptId, now: Timestamp) {
+        let (times, last) = self.dispatching.unused.entry(attempt).or_default();
+        if now.since(*last) < self.settings.lease_ttl {
+            return;
+        }
+        (*times, *last) = (*times + 1, now);
+        if *times >= UNUSED_MAX && self.snapshot.applications.get(&attempt).is_none() {
+            self.dispatched_done(attempt, now);
         }
     }
 
     /// The decision of a request was never promised: its groups do not wait.
     pub(in crate::engine) fn dispatched_undone(&mut self, attempt: AttemptId, request: &str, now: Timestamp) {
         let uses = self.dispatching.racks.told();
-        let view = view!(self, now);
+        let view = view(&self.snapshot, &self.ledger, now);
         for desk in self.dispatching.desks.values_mut() {
             desk.forget(attempt, request, &uses, &view);
         }
@@ -59,7 +59,7 @@ impl Engine {
 
     /// The application is over.
     pub(in crate::engine) fn dispatched_done(&mut self, attempt: AttemptId, now: Timestamp) {
-        let view = view!(self, now);
+        let view = view(&self.snapshot, &self.ledger, now);
         let mut known = false;
         for desk in self.dispatching.desks.values_mut() {
             known |= desk.done(attempt, &view);
@@ -106,7 +106,7 @@ impl Engine {
     pub(in crate::engine) fn dispatched_lost(&mut self, container: ContainerId, now: Timestamp) -> bool {
         let Some((name, task)) = self.dispatching.by_container.remove(&container) else { return false };
         let max_wait = self.settings.dispatch.max_wait;
-        let view = view!(self, now);
+        let view = view(&self.snapshot, &self.ledger, now);
         let Some(desk) = self.dispatching.desks.get_mut(&name) else { return false };
         let runs = matches!(desk.get(&task), Some(Task::Running { container: Some(id), .. }) if id == container.id);
         if runs {
@@ -130,7 +130,7 @@ impl Engine {
         let owned = match (owned, seen) {
             (Some(owned), Some((name, other))) if owned.1 != other => {
                 // A report was faster and had to guess; its task goes on waiting.
-                let view = view!(self, now);
+                let view = view(&self.snapshot, &self.ledger, now);
                 if let Some(desk) = self.dispatching.desks.get_mut(&name) {
                     desk.again(&other, max_wait, &view);
                 }
@@ -154,7 +154,7 @@ impl Engine {
         match &event.what {
             TaskWhat::Ready { .. } => {
                 let Some((name, task)) = self.named(event.attempt, &event.group, &event.task) else { return };
-                let view = view!(self, now);
+                let view = view(&self.snapshot, &self.ledger, now);
                 if let Some(desk) = self.dispatching.desks.get_mut(&name) {
                     desk.lost(&task, max_wait, &view);
                 }
@@ -164,7 +164,7 @@ impl Engine {
                 let named = self.named(event.attempt, &event.group, &event.task);
                 let running = || self.running_on(event.attempt, &event.group, node?);
                 let Some((name, task)) = named.or_else(running) else { return };
-                let view = view!(self, now);
+                let view = view(&self.snapshot, &self.ledger, now);
                 if let Some(desk) = self.dispatching.desks.get_mut(&name) {
                     desk.finished(&task, Some((*duration, *input, *output)), *failed, max_wait, &view);
                 }
@@ -179,7 +179,7 @@ impl Engine {
             self.dispatching.ending.remove(&(at, container));
             let Some((name, task)) = self.dispatching.by_container.remove(&container) else { continue };
             let max_wait = self.settings.dispatch.max_wait;
-            let view = view!(self, now);
+            let view = view(&self.snapshot, &self.ledger, now);
             let Some(desk) = self.dispatching.desks.get_mut(&name) else { continue };
             if matches!(desk.get(&task), Some(Task::Running { container: Some(id), .. }) if id == container.id) {
                 desk.finished(&task, None, false, max_wait, &view);
@@ -189,7 +189,7 @@ impl Engine {
 
     fn dispatched_runs(&mut self, owned: Option<Owned>, node: NodeIdx, container: ContainerId, now: Timestamp) {
         let Some((name, task)) = owned else { return };
-        let view = view!(self, now);
+        let view = view(&self.snapshot, &self.ledger, now);
         let Some(desk) = self.dispatching.desks.get_mut(&name) else { return };
         desk.runs(&task, node, Some(container), &view);
         self.dispatching.by_container.insert(container, (name, task));

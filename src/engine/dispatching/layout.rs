@@ -34,7 +34,8 @@ pub(super) fn lay_out(
             let request = Arc::clone(&group.request);
             Laid { request, hints: Hints::default(), tasks: Vec::new() }
         });
-        let follows_on = of_request.tasks.last().is_some_and(|last| last.group == task.group && last.index + 1 == task.index);
+        let follows_on =
+            of_request.tasks.last().is_some_and(|last| last.group == task.group && last.index + 1 == task.index);
         let Hints { hints, rows } = &mut of_request.hints;
         match (hints.last_mut(), rows.last_mut()) {
             (Some(hint), Some(row)) if follows_on && row.node == *node => {

@@ -21,8 +21,10 @@ mod layout;
 mod racks;
 mod serve;
 
+use crate::cluster::Snapshot;
+use crate::engine::ledger::Ledger;
 use crate::policy::Policy;
-use crate::policy::dispatch::{TaskRef, WaitingGroup};
+use crate::policy::dispatch::{TaskRef, View, WaitingGroup};
 use crate::units::{AttemptId, ContainerId, LeaseId, Micros, RequestId, Timestamp};
 use desk::Desk;
 use racks::RackUses;
@@ -80,11 +82,16 @@ pub(crate) struct Dispatching {
     by_container: BTreeMap<ContainerId, Owned>,
     /// Containers that nodes no longer report, until when the application may say how they ended.
     ending: BTreeSet<(Timestamp, ContainerId)>,
-    /// Leases in a row that an attempt let expire.
-    unused: BTreeMap<AttemptId, u32>,
+    /// How often in a row an attempt let leases expire, and when it did last.
+    unused: BTreeMap<AttemptId, (u32, Timestamp)>,
     racks: RackUses,
     /// Decisions that were pushed so far.
     pushed: u64,
+}
+
+/// What policies read of the engine, its desks borrowed apart.
+fn view<'a>(snapshot: &'a Snapshot, ledger: &'a Ledger, now: Timestamp) -> View<'a> {
+    View { snapshot, leases: ledger.overlay(), now, explain: false }
 }
 
 impl Dispatching {

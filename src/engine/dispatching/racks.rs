@@ -74,9 +74,10 @@ impl RackUses {
             }
             self.loads = Some(Arc::clone(&snapshot.link_loads));
             self.uses(network, |link, index| {
-                let load = snapshot.link_loads.get(&link.name).map_or([0.0; 2], |load| {
-                    [load.a_to_b.as_f64(), load.b_to_a.as_f64()]
-                });
+                let load = snapshot
+                    .link_loads
+                    .get(&link.name)
+                    .map_or([0.0; 2], |load| [load.a_to_b.as_f64(), load.b_to_a.as_f64()]);
                 let _ = index;
                 load
             })
@@ -149,8 +150,9 @@ fn uplinks(snapshot: &Snapshot, network: &Network) -> BTreeMap<RackIdx, Vec<Upli
     let of_switch = |&switch: &VertexIdx| {
         let height = |vertex: VertexIdx| network.vertex_at(vertex).tier().map(crate::network::Tier::height);
         let among = network.links_of(switch).filter(|(_, link)| !network.vertex_at(link.other(switch)).is_host());
-        let among: Vec<(Uplink, bool)> =
-            among.map(|(index, link)| ((index, link.a == switch), height(link.other(switch)) > height(switch))).collect();
+        let among: Vec<(Uplink, bool)> = among
+            .map(|(index, link)| ((index, link.a == switch), height(link.other(switch)) > height(switch)))
+            .collect();
         let rising = among.iter().any(|(_, higher)| *higher);
         among.into_iter().filter(move |(_, higher)| *higher || !rising).map(|(link, _)| link)
     };

@@ -3,7 +3,7 @@
 use super::desk::{Desk, GroupKey, Moment, Turn};
 use super::group::Task;
 use super::layout::{Laid, lay_out, table};
-use super::{LATE, OFFER, Waits, late_of};
+use super::{LATE, OFFER, Waits, late_of, view};
 use crate::cluster::{HintRequest, Source, TaskGroup};
 use crate::engine::answers::Answer;
 use crate::engine::attempts::Token;
@@ -11,7 +11,7 @@ use crate::engine::decision::{Decision, Mode, Pending, Refusal, TermValues};
 use crate::engine::effects::{Counter, Effect, FollowBody};
 use crate::engine::engine::Engine;
 use crate::engine::placer::{Hints, Proposal, Row, seed_of};
-use crate::policy::dispatch::{DispatchEvent, TaskRef, View};
+use crate::policy::dispatch::{DispatchEvent, TaskRef};
 use crate::policy::{Ended, Policy};
 use crate::units::{AttemptId, DecisionId, LeaseId, Micros, NodeIdx, RequestId, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
@@ -104,7 +104,7 @@ impl Engine {
     /// Takes policies as they are configured now.
     pub fn redispatch(&mut self, policy: &dyn Fn(&str) -> Option<Arc<dyn Policy>>, now: Timestamp) {
         let uses = self.dispatching.racks.told();
-        let view = View { snapshot: &self.snapshot, leases: self.ledger.overlay(), now, explain: false };
+        let view = view(&self.snapshot, &self.ledger, now);
         for (name, desk) in &mut self.dispatching.desks {
             if let Some(policy) = policy(name) {
                 desk.replace(&policy, &uses, &view);
@@ -122,7 +122,7 @@ impl Engine {
         let mut late = Vec::new();
         for desk in self.dispatching.desks.values_mut() {
             for key in desk.overdue(max_wait, now) {
-                late.extend(desk.groups.get_mut(&key).and_then(late_request));
+                late.extend(desk.groups.get_mut(&key).and_then(|group| late_request(group, max_wait, now)));
             }
         }
         for request in late {
@@ -164,7 +164,7 @@ impl Engine {
     pub(in crate::engine) fn late_granted(&mut self, answer: &Answer, now: Timestamp) {
         let decision = &answer.decision;
         let Some(asked) = late_of(&decision.request) else { return };
-        let view = View { snapshot: &self.snapshot, leases: self.ledger.overlay(), now, explain: false };
+        let view = view(&self.snapshot, &self.ledger, now);
         for hint in &decision.hints {
             let Some((name, key)) = self.late_group(decision.attempt, asked, &hint.group) else { continue };
             let Some(node) = self.snapshot.statics.find(hint.host.as_str()) else { continue };
@@ -179,7 +179,8 @@ impl Engine {
             }
         }
         let request = self.attempts.get(decision.attempt).and_then(|known| known.request(&decision.request));
-        let groups: Vec<Arc<str>> = request.iter().flat_map(|known| &known.groups).map(|group| Arc::clone(&group.name)).collect();
+        let groups: Vec<Arc<str>> =
+            request.iter().flat_map(|known| &known.groups).map(|group| Arc::clone(&group.name)).collect();
         for group in groups {
             self.late_is_over(decision.attempt, asked, &group);
         }
@@ -224,7 +225,7 @@ impl Engine {
             return Ok(desk);
         }
         let mut desk = Desk::new(&waits.policy).ok_or_else(|| no_dispatcher(&waits.name))?;
-        let view = View { snapshot: &self.snapshot, leases: self.ledger.overlay(), now, explain: false };
+        let view = view(&self.snapshot, &self.ledger, now);
         for (rack, per_mille) in self.dispatching.racks.told() {
             desk.tell(&DispatchEvent::RackUse { rack, per_mille }, &view);
         }
@@ -241,7 +242,7 @@ impl Engine {
         let fresh = heard.is_some_and(|at| now.since(at) <= self.settings.max_age.of(Source::LinkStats));
         let flows = &self.generation.flows;
         let news = self.dispatching.racks.look(&self.snapshot, flows, fresh, now);
-        let view = View { snapshot: &self.snapshot, leases: self.ledger.overlay(), now, explain: false };
+        let view = view(&self.snapshot, &self.ledger, now);
         for (rack, per_mille) in news {
             for desk in self.dispatching.desks.values_mut() {
                 desk.tell(&DispatchEvent::RackUse { rack, per_mille }, &view);
@@ -269,10 +270,11 @@ impl Engine {
     }
 
     fn offered(&self, laid: &Laid, policy: &Arc<str>, now: Timestamp) -> Decision {
-        let (request, number) = (&laid.request, self.dispatching.pushed);
+        let request = &laid.request;
+        let id = DecisionId(self.next_decision >> 32 << 32 | PUSHED | self.dispatching.pushed);
         Decision {
-            id: DecisionId(self.next_decision >> 32 << 32 | PUSHED | number),
-            request: format!("{}{OFFER}{number}", request.id).as_str().into(),
+            id,
+            request: format!("{}{OFFER}{id}", request.id).as_str().into(),
             attempt: request.attempt,
             queue: request.queue.clone(),
             recurring_key: request.recurring_key.clone(),
@@ -370,12 +372,7 @@ fn pending(
         let said = turn.not_yet.get(key).cloned();
         let (reason, wait) = said.unwrap_or_else(|| (otherwise.into(), wanted.expected_wait));
         group.reason = Some((Arc::clone(&reason), moment.now));
-        pending.push(Pending {
-            group: Arc::clone(&group.asked),
-            count: group.waiting,
-            reason,
-            expected_wait: wait,
-        });
+        pending.push(Pending { group: Arc::clone(&group.asked), count: group.waiting, reason, expected_wait: wait });
     }
     pending
 }
@@ -392,18 +389,17 @@ fn round(waits: &Waits, moment: &Moment, seed: u64) -> Vec<NodeIdx> {
 }
 
 /// An ordinary placement of all that waits of a group.
-fn late_request(group: &mut super::group::Group) -> Option<HintRequest> {
+fn late_request(group: &mut super::group::Group, max_wait: Micros, now: Timestamp) -> Option<HintRequest> {
     if group.waiting == 0 {
         return None;
     }
-    group.late = group.waiting;
-    group.lates += 1;
+    (group.late, group.late_until) = (group.waiting, now.plus(Micros(max_wait.0 / 2)));
     let request = &*group.request;
     let asked = &request.groups[group.at];
     let reads = !group.told.inputs.is_empty();
     let paths = |paths: &Vec<Arc<str>>| if reads { paths.clone() } else { Vec::new() };
     Some(HintRequest {
-        id: format!("{}{LATE}{}/{}", request.id, group.told.group, group.lates).as_str().into(),
+        id: format!("{}{LATE}{}/{}", request.id, group.told.group, now.as_millis()).as_str().into(),
         groups: vec![TaskGroup { count: group.waiting, input_paths: paths(&asked.input_paths), ..asked.clone() }],
         edges: Vec::new(),
         input_paths: paths(&request.input_paths),
