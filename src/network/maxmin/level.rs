@@ -1,6 +1,6 @@
 //! One link: what its flows take, in exact units, and the level that its equation gives.
 
-use super::{LEAST_BITS_PER_S, MOST_BITS_PER_S, MaxMin, MaxMinError, Rate};
+use super::{Flow, LEAST_BITS_PER_S, MOST_BITS_PER_S, MaxMin, MaxMinError, Rate};
 use crate::units::{DirectedLinkIdx, FlowIdx};
 
 /// The level of a link that limits no flow.
@@ -18,6 +18,9 @@ pub(super) struct Key {
 }
 
 impl Key {
+    /// Limited by nothing.
+    pub(super) const NONE: Self = Self { level: NO_LEVEL, link: DirectedLinkIdx(u32::MAX) };
+
     pub(super) fn is_below(self, other: Self) -> bool {
         self.level < other.level || (self.level == other.level && self.link < other.link)
     }
@@ -91,6 +94,11 @@ impl Link {
         self.members.swap_remove(at);
     }
 
+    pub(super) fn reweigh(&mut self, old: u32, new: u32, level: f64) {
+        self.load += i128::from(self.taken(level)) * (i128::from(new) - i128::from(old));
+        self.weight = self.weight - u64::from(old) + u64::from(new);
+    }
+
     pub(super) fn reload(&mut self, weight: u32, old: f64, new: f64) {
         self.load += i128::from(self.taken(new) - self.taken(old)) * i128::from(weight);
     }
@@ -158,10 +166,10 @@ impl MaxMin {
         Rate { level: lowest.level, bottleneck: lowest.link, ..rate }
     }
 
-    /// The lowest link of a flow's path; beside `without`, if there is another.
+    /// The lowest of a flow's path and its own limit; beside `without`, if there is another.
     pub(super) fn lowest(&self, flow: FlowIdx, without: Option<DirectedLinkIdx>) -> Key {
-        let path = &self.flows[flow.at()].path;
-        let mut lowest = Key { level: NO_LEVEL, link: DirectedLinkIdx(u32::MAX) };
+        let Flow { path, cap, .. } = &self.flows[flow.at()];
+        let mut lowest = *cap;
         for &link in path.iter().filter(|&&link| Some(link) != without) {
             let key = Key { level: self.levels[link.at()], link };
             if key.is_below(lowest) {

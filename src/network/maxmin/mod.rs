@@ -28,7 +28,7 @@ use level::{Key, Link, NO_LEVEL};
 use settle::Entry;
 use smallvec::SmallVec;
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap};
 
 /// Smallest capacity other than zero, bits/s.
 pub const LEAST_BITS_PER_S: f64 = 1e-3;
@@ -66,6 +66,12 @@ pub enum MaxMinError {
     /// A flow without weight.
     #[error("the weight is 0")]
     ZeroWeight,
+    /// A limit of a flow's own that is none.
+    #[error("a flow's own limit of {bits_per_s} bit/s is not above 0")]
+    Cap {
+        /// The limit.
+        bits_per_s: f64,
+    },
 }
 
 /// Max-min fair rates of weighted flows, kept while flows and capacities change.
@@ -74,8 +80,10 @@ pub enum MaxMinError {
 #[derive(Debug, Clone)]
 pub struct MaxMin {
     links: Vec<Link>,
-    /// By link, bits/s per unit of weight.
+    /// By link, bits/s per unit of weight; after the links, the flows' own limits.
     levels: Vec<f64>,
+    /// Where a limit of flows' own stands in `levels`, by its bits.
+    caps: BTreeMap<u64, DirectedLinkIdx>,
     flows: Vec<Flow>,
     /// By flow.
     rates: Vec<Rate>,
@@ -93,10 +101,12 @@ pub struct MaxMin {
     evaluations: u64,
 }
 
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 struct Flow {
     /// Empty where no flow is.
     path: SmallVec<[DirectedLinkIdx; 6]>,
+    /// The flow's own limit.
+    cap: Key,
     /// Level at the last settling; NaN for a new flow.
     was: f64,
     /// Whether it stands in `changed`.
@@ -127,6 +137,7 @@ impl MaxMin {
         Ok(Self {
             links: links.collect::<Result<_, _>>()?,
             levels: vec![NO_LEVEL; bits_per_s.len()],
+            caps: BTreeMap::new(),
             flows: Vec::new(),
             rates: Vec::new(),
             free: Vec::new(),
@@ -145,14 +156,35 @@ impl MaxMin {
     /// [`MaxMinError::EmptyPath`], [`MaxMinError::ZeroWeight`], [`MaxMinError::UnknownLink`],
     /// [`MaxMinError::LinkTwice`].
     pub fn add(&mut self, path: &[DirectedLinkIdx], weight: u32) -> Result<FlowIdx, MaxMinError> {
+        self.add_capped(path, weight, f64::INFINITY)
+    }
+
+    /// Adds a flow of `members` like ones, each of which takes at most `cap_bits_per_s`; ∞: no limit of their own.
+    ///
+    /// Different limits are remembered for good, as if each were a link.
+    ///
+    /// # Errors
+    /// As [`Self::add`], and [`MaxMinError::Cap`].
+    pub fn add_capped(
+        &mut self,
+        path: &[DirectedLinkIdx],
+        members: u32,
+        cap_bits_per_s: f64,
+    ) -> Result<FlowIdx, MaxMinError> {
+        let weight = members;
         self.check(path, weight)?;
+        if cap_bits_per_s.is_nan() || cap_bits_per_s <= 0.0 {
+            return Err(MaxMinError::Cap { bits_per_s: cap_bits_per_s });
+        }
+        let cap = self.cap(cap_bits_per_s);
         let flow = self.free.pop().unwrap_or_else(|| {
-            self.flows.push(Flow::default());
+            self.flows.push(Flow { path: SmallVec::new(), cap: Key::NONE, was: f64::NAN, listed: false });
             self.rates.push(Rate { level: NO_LEVEL, bottleneck: path[0], weight });
             FlowIdx::new(self.flows.len() - 1)
         });
         let slot = &mut self.flows[flow.at()];
         slot.path = SmallVec::from_slice(path);
+        slot.cap = cap;
         let lowest = self.lowest(flow, None);
         self.rates[flow.at()] = Rate { level: lowest.level, bottleneck: lowest.link, weight };
         self.list(flow, f64::NAN);
@@ -161,6 +193,36 @@ impl MaxMin {
             self.touch(link, true);
         }
         Ok(flow)
+    }
+
+    fn cap(&mut self, bits_per_s: f64) -> Key {
+        if bits_per_s == f64::INFINITY {
+            return Key::NONE;
+        }
+        let next = DirectedLinkIdx::new(self.levels.len());
+        let link = *self.caps.entry(bits_per_s.to_bits()).or_insert(next);
+        if link == next {
+            self.levels.push(bits_per_s);
+        }
+        Key { level: bits_per_s, link }
+    }
+
+    /// Gives a flow another number of members and says whether it was there; 0 removes it.
+    pub fn set_members(&mut self, flow: FlowIdx, members: u32) -> bool {
+        if members == 0 {
+            return self.remove(flow);
+        }
+        let Some(slot) = self.flows.get(flow.at()).filter(|slot| !slot.path.is_empty()) else { return false };
+        let Rate { level, weight, .. } = self.rates[flow.at()];
+        if weight == members {
+            return true;
+        }
+        for link in slot.path.clone() {
+            self.links[link.at()].reweigh(weight, members, level);
+            self.touch(link, members > weight);
+        }
+        self.rates[flow.at()].weight = members;
+        true
     }
 
     fn check(&self, path: &[DirectedLinkIdx], weight: u32) -> Result<(), MaxMinError> {
@@ -234,10 +296,17 @@ impl MaxMin {
         there.then(|| self.rates[flow.at()].level)
     }
 
-    /// The link that limits the flow, as of the last settling; `None` if the flow is not there.
+    /// The link that limits the flow, as of the last settling; `None` if the flow is not there or nothing but its own
+    /// limit holds it.
     #[must_use]
     pub fn bottleneck(&self, flow: FlowIdx) -> Option<DirectedLinkIdx> {
-        self.level(flow).map(|_| self.rates[flow.at()].bottleneck)
+        self.level(flow).map(|_| self.rates[flow.at()].bottleneck).filter(|link| link.at() < self.links.len())
+    }
+
+    /// Number of members of a flow; 0 if it is not there.
+    #[must_use]
+    pub fn members(&self, flow: FlowIdx) -> u32 {
+        self.level(flow).map_or(0, |_| self.rates[flow.at()].weight)
     }
 
     /// What the flows of a link take together, bits/s, as of the last settling.

@@ -40,6 +40,7 @@ pub struct FluidNetwork {
     deadlines: Deadlines,
     /// Whether starts, ends or capacities changed since rates were found.
     stale: bool,
+    tolerance: f64,
     events: u64,
 }
 
@@ -94,8 +95,16 @@ impl FluidNetwork {
             progress: Vec::new(),
             deadlines: Deadlines::default(),
             stale: false,
+            tolerance: 0.0,
             events: 0,
         })
+    }
+
+    /// Rates may be off by this share, for speed; 0 is exact.
+    #[must_use]
+    pub const fn with_tolerance(mut self, share: f64) -> Self {
+        self.tolerance = share;
+        self
     }
 
     /// Starts `members` like flows, each of `bytes`, as one flow of their weight: they get the same rate and end
@@ -104,7 +113,21 @@ impl FluidNetwork {
     /// # Errors
     /// As [`MaxMin::add`]: a path that is empty, unknown or passes a link twice; no member.
     pub fn start(&mut self, path: &[DirectedLinkIdx], bytes: Bytes, members: u32) -> Result<FlowIdx, MaxMinError> {
-        let flow = self.rates.add(path, members)?;
+        self.start_capped(path, bytes, members, f64::INFINITY)
+    }
+
+    /// As [`Self::start`], each member taking at most `cap_bits_per_s`; ∞: no limit of their own.
+    ///
+    /// # Errors
+    /// As [`MaxMin::add_capped`].
+    pub fn start_capped(
+        &mut self,
+        path: &[DirectedLinkIdx],
+        bytes: Bytes,
+        members: u32,
+        cap_bits_per_s: f64,
+    ) -> Result<FlowIdx, MaxMinError> {
+        let flow = self.rates.add_capped(path, members, cap_bits_per_s)?;
         if flow.at() >= self.progress.len() {
             self.progress.resize(flow.at() + 1, Progress::default());
         }
@@ -147,11 +170,10 @@ impl FluidNetwork {
         self.deadlines.first().map(|(at_s, _)| at_s).filter(|at_s| at_s.is_finite())
     }
 
-    /// Lets time pass up to `to_s`, the moment itself included, and returns the flows that ended, in time's order
-    /// and those of one moment in the order of their indexes. A moment that has passed already changes nothing;
+    /// Lets time pass up to `to_s`, the moment itself included, and adds the flows that ended, in time's order and
+    /// those of one moment in the order of their indexes. A moment that has passed already changes nothing;
     /// ∞ lets all end that ever will, and then it is the moment of the last end.
-    pub fn advance(&mut self, to_s: f64) -> Vec<Completion> {
-        let mut ended = Vec::new();
+    pub fn advance(&mut self, to_s: f64, ended: &mut Vec<Completion>) {
         while let Some(at_s) = self.next_completion_s().filter(|&at_s| at_s <= to_s) {
             self.now_s = at_s;
             while let Some((_, flow)) = self.deadlines.first().filter(|first| first.0 == at_s) {
@@ -164,7 +186,6 @@ impl FluidNetwork {
         if to_s.is_finite() {
             self.now_s = self.now_s.max(to_s);
         }
-        ended
     }
 
     fn settle(&mut self) {
@@ -190,6 +211,27 @@ impl FluidNetwork {
     pub fn rates(&mut self) -> &MaxMin {
         self.settle();
         &self.rates
+    }
+
+    /// What the flows of a link take together now, bits/s.
+    ///
+    /// # Panics
+    /// If there is no such link.
+    pub fn load(&mut self, link: DirectedLinkIdx) -> f64 {
+        self.settle();
+        self.rates.load(link)
+    }
+
+    /// Number of flows under way, like ones started as one counted once.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.rates.len()
+    }
+
+    /// Whether no flow is under way.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 
     /// What each member of a flow still has to send, bytes; `None` if it is not there.
