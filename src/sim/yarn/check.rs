@@ -15,7 +15,7 @@ pub(super) struct Ledger {
     /// Ends of tasks, each run that ended.
     ended: u64,
     /// Runs that failed.
-    pub(super) failed: u64,
+    failed: u64,
     /// Tasks of jobs that are done, and maps of theirs that ran again.
     done: u64,
     reruns: u64,
@@ -110,7 +110,12 @@ impl Sim<'_> {
         let carried = self.fabric.bytes();
         for (kind, name) in [(Kind::Map, "input"), (Kind::Reduce, "shuffle")] {
             let (arrived, due) = (ledger.arrived[kind as usize], ledger.due[kind as usize]);
-            let carried = if kind == Kind::Map { carried.input() } else { carried.shuffle() };
+            let carried = match kind {
+                Kind::Map => {
+                    carried.node_local_input.0 + carried.rack_local_input.0 + carried.cross_rack_input.0
+                }
+                Kind::Reduce => carried.shuffle().0,
+            };
             let disturbed = ledger.failed + ledger.reruns > 0;
             if arrived < due || carried < arrived || (!disturbed && (arrived, carried) != (due, due)) {
                 let what = format!("of {name}, {due} bytes were due, {arrived} arrived, {carried} were carried");

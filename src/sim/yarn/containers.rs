@@ -125,7 +125,7 @@ impl Sim<'_> {
         let job = self.jobs.at_mut(task.job);
         job.group_mut(task.kind).set(task.index, State::Ended(task.node));
         job.last_end = self.now;
-        self.ledger.ended(task.kind);
+        self.ledger.ended();
         if task.kind == Kind::Map {
             self.map_ended(&task);
         }

@@ -6,10 +6,11 @@
 //! fails later, for it must fetch everything anew. Reduces elsewhere keep what they have fetched.
 //!
 //! Reduces that wait for such a map may hold every container, and then it would never run. So, as MapReduce's
-//! ApplicationMaster does, one of them gives its container up once nothing has moved for a while.
+//! ApplicationMaster does, one of them gives its container up to such a map once nothing has moved for a while.
 
 use super::fabric::{JobNo, ReadNo};
 use super::rm::Sim;
+use super::run::SimError;
 use super::tables::{Kind, Phase, State, Task};
 use crate::cluster::NodeState;
 use crate::policy::dispatch::DispatchEvent;
@@ -84,22 +85,23 @@ impl Sim<'_> {
         self.tell_finished(task, self.now, Bytes::ZERO, Bytes::ZERO, true);
     }
 
-    /// Where every container is held by a reduce and maps wait that run again, one reduce of such a job gives way: the
-    /// one launched last.
-    pub(super) fn preempt(&mut self) {
+    /// Where every container is held and maps wait that run again, one reduce of such a job gives way to the first of
+    /// them: the one launched last.
+    pub(super) fn preempt(&mut self) -> Result<(), SimError> {
         let idle = self.now.saturating_sub(self.moved);
         let reruns = |row: u32| self.jobs.at(row).reruns > 0 && self.jobs.at(row).maps.waiting > 0;
-        if  idle < PREEMPTED_AFTER || self.nodes.iter().any(|node| node.free() > 0) {
-            return;
+        if idle < PREEMPTED_AFTER || self.nodes.iter().any(|node| node.free() > 0) {
+            return Ok(());
         }
         let held = self.tasks.iter().filter(|(_, task)| task.kind == Kind::Reduce && task.phase == Phase::Reads);
         let last = held.filter(|(_, task)| reruns(task.job)).max_by_key(|(_, task)| task.serial);
-        let Some((row, _)) = last else { return };
+        let Some((row, _)) = last else { return Ok(()) };
         let task = self.tasks.remove(row);
         self.fail(&task, row);
         self.run_gone_again(task.job);
-        self.note_room(task.node);
-        self.moved = self.now;
+        let job = self.jobs.at(task.job);
+        let map = job.maps.first_waiting().expect("maps of the job wait");
+        self.launch(self.names.task(job.attempt, Kind::Map, map), task.node)
     }
 
     /// Outputs of finished maps that lay there are gone.

@@ -14,10 +14,9 @@ use crate::sim::report::RunReport;
 use crate::sim::settings::{Scripted, ScriptedEvent};
 use crate::sim::trace::TraceError;
 use crate::sim::trace::job::TraceJob;
-use crate::units::{HostName, Micros, NodeIdx, Timestamp};
+use crate::units::{HostName, LinkName, Micros, NodeIdx, Timestamp};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::ops::ControlFlow;
 
 /// Turns of the loop between two calls of the watch.
 const WATCH_EVERY: u64 = 16_384;
@@ -111,7 +110,7 @@ impl<'a> Sim<'a> {
     }
 
     /// Handles events until every job has ended, or the watch has seen enough.
-    pub(super) fn run(&mut self, trace: Trace<'_>, watch: &mut dyn SimWatch) -> Result<ControlFlow<()>, SimError> {
+    pub(super) fn run(&mut self, trace: Trace<'_>, watch: &mut dyn SimWatch) -> Result<(), SimError> {
         self.read_ahead(trace)?;
         while let Some((at, next)) = self.next() {
             debug_assert!(at >= self.now, "time runs forward");
@@ -119,7 +118,7 @@ impl<'a> Sim<'a> {
             self.snapshot.taken_at = Timestamp(at.0);
             self.tally.events += 1;
             match next {
-                Next::Script => self.follow_script(),
+                Next::Script => self.follow_script()?,
                 Next::Arrivals => self.arrivals(),
                 Next::End => self.end(),
                 Next::Submit => {
@@ -134,13 +133,12 @@ impl<'a> Sim<'a> {
             if self.turns.is_multiple_of(WATCH_EVERY) {
                 self.check()?;
                 if watch.progress(self.progress()).is_break() {
-                    return Ok(ControlFlow::Break(()));
+                    return Ok(());
                 }
             }
         }
         self.check()?;
-        self.check_end()?;
-        Ok(ControlFlow::Continue(()))
+        self.check_end()
     }
 
     /// What was added up; jobs that live did not finish.
@@ -193,16 +191,24 @@ impl<'a> Sim<'a> {
         first
     }
 
-    fn follow_script(&mut self) {
+    fn follow_script(&mut self) -> Result<(), SimError> {
         let event = self.script[self.ahead].what.clone();
         self.ahead += 1;
         self.moved = self.now;
         match event {
             Scripted::NodeDown(host) => self.node_down(self.node_of(&host)),
             Scripted::NodeUp(host) => self.node_up(self.node_of(&host)),
-            Scripted::LinkDown(link) => self.fabric.link(self.now_s(), &link, false),
-            Scripted::LinkUp(link) => self.fabric.link(self.now_s(), &link, true),
+            Scripted::LinkDown(link) => self.set_link(&link, false)?,
+            Scripted::LinkUp(link) => self.set_link(&link, true)?,
         }
+        Ok(())
+    }
+
+    fn set_link(&mut self, link: &LinkName, up: bool) -> Result<(), SimError> {
+        if self.fabric.link(self.now_s(), link, up) {
+            return Ok(());
+        }
+        Err(SimError::Settings { field: "script", problem: format!("the network has no link \"{link}\"") })
     }
 
     /// Bytes that are there: tasks that waited for them go to work.

@@ -76,12 +76,12 @@ impl Sim<'_> {
         let share = self.over_threshold();
         self.tally.over(share);
         for used in self.fabric.tier_use() {
-            self.tally.tier(&used.tier, used.mean, used.max);
+            self.tally.tier(used.tier, used.mean, used.max);
         }
         let empty = self.jobs.live() == 0 && quiet && self.run.settings.background.is_empty();
         self.racks.next = (!empty).then(|| self.now.saturating_add(STEP));
         self.racks.idle_from = empty.then_some(self.now);
-        self.preempt();
+        self.preempt()?;
         self.stalled()
     }
 

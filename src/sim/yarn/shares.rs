@@ -57,6 +57,10 @@ impl Shares {
         Bytes(self.shuffle)
     }
 
+    pub(super) const fn input(&self) -> Bytes {
+        Bytes(self.input)
+    }
+
     /// Input of the maps before `map`.
     fn before(&self, map: u32) -> u64 {
         match self.block {

@@ -6,7 +6,7 @@ use super::shares::Shares;
 use super::tables::{Job, Kind};
 use crate::policy::dispatch::{DispatchEvent, TaskInput, WaitingGroup};
 use crate::sim::trace::job::TraceJob;
-use crate::units::Timestamp;
+use crate::units::{Bytes, Timestamp};
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt as _, SeedableRng as _};
 use std::sync::Arc;
@@ -27,7 +27,8 @@ impl Sim<'_> {
         };
         self.begin_sampling();
         self.tally.submit(self.now);
-        let inputs = self.replicas.place(number, job.input_path.as_ref(), &shares.map_inputs());
+        let blocks: Vec<Bytes> = (0..shares.maps()).map(|map| shares.map_input(map)).collect();
+        let inputs = self.replicas.place(number, job.input_path.as_ref(), &blocks);
         let (maps, reduces) = (shares.maps(), shares.reduces());
         let user = job.user.clone().unwrap_or_else(|| self.drawn_user(number));
         self.waiting += u64::from(maps) + u64::from(reduces);
@@ -36,7 +37,7 @@ impl Sim<'_> {
         let row = self.jobs.insert(Job::new(number, self.now, shares));
         if reduces > 0 {
             let shuffle = self.jobs.at(row).shares.shuffle();
-            self.fabric.job(JobNo(row), maps, reduces, shuffle);
+            self.fabric.job(JobNo(row), maps.into(), reduces.into(), shuffle);
         }
         self.jobs.at_mut(row).inputs = self.tell_waiting(row, Kind::Map, &user, inputs);
         if reduces > 0 {

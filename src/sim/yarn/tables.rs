@@ -99,6 +99,10 @@ impl Group {
         (0..self.len()).filter(move |&index| self.tasks[index as usize] == word)
     }
 
+    pub(super) fn first_waiting(&self) -> Option<u32> {
+        self.tasks.iter().position(|&packed| packed == Packed::WAITS).map(|at| at as u32)
+    }
+
     /// Waiting and ended, counted anew.
     pub(super) fn recount(&self) -> (u32, u32) {
         self.tasks.iter().fold((0, 0), |(waiting, ended), packed| match packed.state() {
