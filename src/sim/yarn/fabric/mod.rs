@@ -200,12 +200,14 @@ impl Fabric {
 
     /// Forgets a job that is done, with all its memory. Calls for it do nothing from then on.
     pub fn forget(&mut self, job: JobNo) {
+        let of_it = |what: &Arrived| matches!(what, Arrived::Shuffle { job: of, .. } if *of == job);
+        self.ready.retain(|what| !of_it(what));
         self.shuffle.forget(job, &mut self.wires);
     }
 
     /// Begins to read a map's input and says how far it comes from. On the node itself (and where there are no bytes,
     /// or no replicas are known) there is nothing to wait for; else [`Arrived::Read`] will tell. A number that is
-    /// under way is stopped first.
+    /// under way is stopped first, but has to be free of arrivals that were not told.
     pub fn read(&mut self, now_s: f64, reader: ReadNo, node: NodeIdx, replicas: &[NodeIdx], bytes: Bytes) -> Locality {
         self.run(now_s);
         self.reads.begin(reader, node, replicas, bytes, &mut self.wires, &mut self.bytes)
@@ -214,7 +216,7 @@ impl Fabric {
     /// Breaks a read off.
     pub fn stop_read(&mut self, now_s: f64, reader: ReadNo) {
         self.run(now_s);
-        self.reads.stop(reader, &mut self.wires);
+        self.reads.stop(reader, &mut self.wires, &mut self.ready);
     }
 
     /// A map is done; its output (all reduces' together) lies on its node. The outputs of a job's maps make up its

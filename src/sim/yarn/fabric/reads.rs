@@ -45,7 +45,7 @@ impl Reads {
         wires: &mut Wires,
         count: &mut FabricBytes,
     ) -> Locality {
-        self.stop(reader, wires);
+        self.break_off(reader, wires);
         if bytes == Bytes::ZERO || replicas.is_empty() || replicas.contains(&node) {
             count.add_input(Locality::Node, bytes.0);
             return Locality::Node;
@@ -81,8 +81,13 @@ impl Reads {
         Some(from)
     }
 
-    /// Breaks a read off; nothing happens if there is none.
-    pub(super) fn stop(&mut self, reader: ReadNo, wires: &mut Wires) {
+    /// Breaks a read off; nothing happens if there is none. One that has arrived and was not told is not told any more.
+    pub(super) fn stop(&mut self, reader: ReadNo, wires: &mut Wires, ready: &mut Vec<Arrived>) {
+        ready.retain(|&what| what != Arrived::Read(reader));
+        self.break_off(reader, wires);
+    }
+
+    fn break_off(&mut self, reader: ReadNo, wires: &mut Wires) {
         let read = self.under.get_mut(reader.at()).and_then(Option::take);
         if let Some(read) = read.filter(|read| read.wire != NO_WIRE) {
             wires.stop(read.wire);
@@ -103,7 +108,7 @@ impl Reads {
             let reader = ReadNo(at as u32);
             let Some(read) = &mut self.under[at] else { continue };
             if !up && read.node == node {
-                self.stop(reader, wires);
+                self.break_off(reader, wires);
             } else if !up && read.from == node && read.wire != NO_WIRE {
                 wires.stop(std::mem::replace(&mut read.wire, NO_WIRE));
                 self.start(reader, wires);

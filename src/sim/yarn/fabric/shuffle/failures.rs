@@ -6,7 +6,7 @@
 //! - A fetch under way that holds such output goes on without it: what is left shrinks in proportion.
 //! - A reduce that stops gives nothing back: what was fetched for it stays counted, and it fetches all again.
 
-use super::super::JobNo;
+use super::super::{Arrived, JobNo};
 use super::super::wires::NO_WIRE;
 use super::batch::{Batch, Seen};
 use super::{ARRIVED, OUTSIDE, Outside, Shuffle};
@@ -94,7 +94,10 @@ impl Shuffle {
         let Some(of) = self.jobs.get_mut(job.at()).and_then(Option::as_deref_mut) else { return };
         match std::mem::replace(of.at_reduce(reduce), OUTSIDE) {
             OUTSIDE => {}
-            ARRIVED => of.arrived -= 1,
+            ARRIVED => {
+                of.arrived -= 1;
+                out.ready.retain(|&what| what != Arrived::Shuffle { job, reduce });
+            }
             batch => self.leave(batch, reduce, out),
         }
     }

@@ -10,6 +10,8 @@ const NO_SOURCE: u32 = u32::MAX;
 #[derive(Debug, Clone)]
 pub(super) struct Job {
     pub(super) reduces: u32,
+    /// What all maps' output makes up.
+    pub(super) shuffle: u64,
     /// Least bytes, of the whole job, that a batch fetches while maps run.
     pub(super) portion: u64,
     /// Whether all maps are done and their output is there.
@@ -51,9 +53,10 @@ pub(super) struct Source {
 }
 
 impl Job {
-    pub(super) fn new(reduces: u32, portion: u64, places: usize) -> Self {
+    pub(super) fn new(reduces: u32, shuffle: u64, portion: u64, places: usize) -> Self {
         Self {
             reduces,
+            shuffle,
             portion,
             complete: false,
             held: 0,

@@ -80,7 +80,7 @@ impl Shuffle {
         let sources = (places as u64).min(maps).max(1);
         let portion = (shuffle.0 / sources).div_ceil(PORTIONS).max(1);
         let reduces = u32::try_from(reduces).expect("a job has at most 2^32 reduces");
-        self.jobs[job.at()] = Some(Box::new(Job::new(reduces, portion, places)));
+        self.jobs[job.at()] = Some(Box::new(Job::new(reduces, shuffle.0, portion, places)));
     }
 
     pub(super) fn forget(&mut self, job: JobNo, wires: &mut Wires) {
@@ -143,7 +143,8 @@ impl Shuffle {
         let place = self.place(node, wires);
         let second = now_s.max(0.0) as u64 + 1;
         let Some(of) = self.jobs.get_mut(job.at()).and_then(Option::as_deref_mut) else { return };
-        of.at_reduce(reduce);
+        // What no reduce needed when it was lost, this one does.
+        of.complete &= of.missing.is_empty();
         let like = |&batch: &u32| {
             let batch = &self.batches[batch as usize];
             batch.place == place && batch.second == second && !batch.begun
@@ -192,6 +193,7 @@ impl Shuffle {
         if !of.complete || !batch.under.is_empty() || batch.seen_bytes != of.held {
             return;
         }
+        debug_assert_eq!(batch.got, of.shuffle, "the outputs of a job's maps make up its shuffle");
         for member in &batch.members {
             *of.at_reduce(member.reduce) = ARRIVED;
             out.ready.push(Arrived::Shuffle { job, reduce: member.reduce });

@@ -1,5 +1,8 @@
 //! Tests of the fabric: hand-computed cases, and the oracles of the modules below.
 
+mod failures;
+mod oracle;
+
 use super::testing::snapshot;
 use super::*;
 use crate::sim::settings::FlowGrain;
