@@ -82,7 +82,7 @@ impl<'a> Sim<'a> {
             now: Micros::ZERO,
             leases: Overlay::default(),
             state: run.dispatch.start(),
-            replicas: Replicas::new(&snapshot, settings),
+            replicas: Replicas::new(&snapshot, settings.replicas, settings.seed),
             names: Names::new(settings.users),
             jobs: Jobs::default(),
             tasks: Tasks::default(),

@@ -1,12 +1,13 @@
 //! Jobs come.
 
 use super::fabric::JobNo;
+use super::hdfs::Dataset;
 use super::rm::Sim;
 use super::shares::Shares;
 use super::tables::{Job, Kind};
 use crate::policy::dispatch::{DispatchEvent, TaskInput, WaitingGroup};
 use crate::sim::trace::job::TraceJob;
-use crate::units::{Bytes, Timestamp};
+use crate::units::Timestamp;
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt as _, SeedableRng as _};
 use std::sync::Arc;
@@ -27,8 +28,9 @@ impl Sim<'_> {
         };
         self.begin_sampling();
         self.tally.submit(self.now);
-        let blocks: Vec<Bytes> = (0..shares.maps()).map(|map| shares.map_input(map)).collect();
-        let inputs = self.replicas.place(number, job.input_path.as_ref(), &blocks);
+        let dataset = job.input_path.as_deref().map_or(Dataset::Job(number), Dataset::Path);
+        let blocks = (0..shares.maps()).map(|map| shares.map_input(map));
+        let inputs = self.replicas.place(dataset, blocks, None).expect("no policy is asked for advice");
         let (maps, reduces) = (shares.maps(), shares.reduces());
         let user = job.user.clone().unwrap_or_else(|| self.drawn_user(number));
         self.waiting += u64::from(maps) + u64::from(reduces);
