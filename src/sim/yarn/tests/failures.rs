@@ -23,7 +23,6 @@ fn tasks_of_a_lost_node_run_again_elsewhere() {
     let calm = report(&cluster, &SimSettings::default(), &jobs);
     let lost = report(&cluster, &scripted(vec![at(3.0, Scripted::NodeDown(host(&cluster, 1)))]), &jobs);
     assert_eq!((lost.jobs, lost.unfinished), (1, 0));
-    assert!(lost.makespan_s > calm.makespan_s, "{} and {}", lost.makespan_s, calm.makespan_s);
     let launches = |report: &RunReport| report.maps_by_locality.iter().sum::<u64>();
     assert_eq!((launches(&calm), launches(&lost)), (8, 10), "two containers' maps ran twice");
 }
