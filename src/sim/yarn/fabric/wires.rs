@@ -187,6 +187,10 @@ impl Wires {
         self.wires.iter().filter(|wire| wire.flow.is_some_and(|flow| rates.level(flow) == Some(0.0))).count()
     }
 
+    pub(super) const fn events(&self) -> u64 {
+        self.net.events()
+    }
+
     /// Flows under way.
     pub(super) const fn ending(&self) -> usize {
         self.ending
