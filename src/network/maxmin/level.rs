@@ -18,6 +18,8 @@ pub(super) struct Key {
 }
 
 impl Key {
+    /// Of a flow that no settling has seen.
+    pub(super) const NEW: Self = Self { level: f64::NAN, link: DirectedLinkIdx(u32::MAX) };
     /// Limited by nothing.
     pub(super) const NONE: Self = Self { level: NO_LEVEL, link: DirectedLinkIdx(u32::MAX) };
 
@@ -36,6 +38,8 @@ pub(super) struct Link {
     /// Sum over the flows of what each takes. Beyond `i64` while flows without a rate yet stand in it.
     load: i128,
     weight: u64,
+    /// Weight of the flows whose bottleneck it is.
+    pub(super) held: u64,
     pub(super) members: Vec<FlowIdx>,
     /// Grows with every entry in the queue: older entries count no more.
     pub(super) stamp: u32,
@@ -45,6 +49,10 @@ pub(super) struct Link {
     pub(super) may_fall: bool,
     /// The level to come, if it is known.
     pub(super) next: Option<f64>,
+    /// The level at the last settling.
+    pub(super) was: f64,
+    /// Whether it stands among the pending changes.
+    pub(super) listed: bool,
 }
 
 impl Link {
@@ -60,12 +68,15 @@ impl Link {
             capacity: (bits_per_s * units) as i64,
             load: 0,
             weight: 0,
+            held: 0,
             members: Vec::new(),
             stamp: 0,
             queued: false,
             touched: false,
             may_fall: false,
             next: None,
+            was: NO_LEVEL,
+            listed: false,
         })
     }
 
@@ -110,6 +121,16 @@ impl Link {
     /// Whether the flows, limited elsewhere, leave so much that no rounding makes this a bottleneck.
     pub(super) fn has_slack(&self) -> bool {
         self.load < i128::from(self.capacity - (self.capacity >> SLACK_BITS))
+    }
+
+    /// Whether what its flows take together fits its level, but for a share of what those that it holds take.
+    pub(super) fn is_balanced(&self, level: f64, share: f64) -> bool {
+        let free = (i128::from(self.capacity) - self.load) as f64;
+        if level == NO_LEVEL {
+            return free >= -share * self.capacity as f64;
+        }
+        let taken = self.held as f64 * level * self.units;
+        self.held > 0 && free.abs() <= share * taken.min(self.capacity as f64)
     }
 
     fn share(&self, left: i64, weight: u64) -> f64 {

@@ -66,6 +66,9 @@ pub enum MaxMinError {
     /// A flow without weight.
     #[error("the weight is 0")]
     ZeroWeight,
+    /// More members of one flow than are counted.
+    #[error("more than {} like flows", u32::MAX)]
+    TooManyMembers,
     /// A limit of a flow's own that is none.
     #[error("a flow's own limit of {bits_per_s} bit/s is not above 0")]
     Cap {
@@ -92,10 +95,13 @@ pub struct MaxMin {
     queue: BinaryHeap<Reverse<Entry>>,
     /// Links with changed inputs, not looked at yet.
     touched: Vec<DirectedLinkIdx>,
-    /// Flows whose levels moved since the last settling.
-    changed: Vec<FlowIdx>,
+    /// Links whose levels changed since the last settling, and flows whose bottleneck did.
+    pending: Changes,
+    /// The same of the last settling.
+    settled: Changes,
     /// What the last settling told.
     told: Vec<FlowIdx>,
+    tolerance: f64,
     /// Used again by every evaluation.
     inputs: Vec<Rate>,
     evaluations: u64,
@@ -107,10 +113,16 @@ struct Flow {
     path: SmallVec<[DirectedLinkIdx; 6]>,
     /// The flow's own limit.
     cap: Key,
-    /// Level at the last settling; NaN for a new flow.
-    was: f64,
-    /// Whether it stands in `changed`.
+    /// Level and bottleneck at the last settling; a NaN level for a new flow.
+    was: Key,
+    /// Whether it stands among the pending changes.
     listed: bool,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Changes {
+    shifted: Vec<DirectedLinkIdx>,
+    moved: Vec<FlowIdx>,
 }
 
 /// What a flow gets, and where.
@@ -143,8 +155,10 @@ impl MaxMin {
             free: Vec::new(),
             queue: BinaryHeap::new(),
             touched: Vec::new(),
-            changed: Vec::new(),
+            pending: Changes::default(),
+            settled: Changes::default(),
             told: Vec::new(),
+            tolerance: 0.0,
             inputs: Vec::new(),
             evaluations: 0,
         })
@@ -178,7 +192,7 @@ impl MaxMin {
         }
         let cap = self.cap(cap_bits_per_s);
         let flow = self.free.pop().unwrap_or_else(|| {
-            self.flows.push(Flow { path: SmallVec::new(), cap: Key::NONE, was: f64::NAN, listed: false });
+            self.flows.push(Flow { path: SmallVec::new(), cap: Key::NONE, was: Key::NEW, listed: false });
             self.rates.push(Rate { level: NO_LEVEL, bottleneck: path[0], weight });
             FlowIdx::new(self.flows.len() - 1)
         });
@@ -187,10 +201,13 @@ impl MaxMin {
         slot.cap = cap;
         let lowest = self.lowest(flow, None);
         self.rates[flow.at()] = Rate { level: lowest.level, bottleneck: lowest.link, weight };
-        self.list(flow, f64::NAN);
+        self.list(flow, Key::NEW);
         for &link in path {
             self.links[link.at()].join(flow, weight, lowest.level);
             self.touch(link, true);
+        }
+        if let Some(link) = self.links.get_mut(lowest.link.at()) {
+            link.held += u64::from(weight);
         }
         Ok(flow)
     }
@@ -213,9 +230,12 @@ impl MaxMin {
             return self.remove(flow);
         }
         let Some(slot) = self.flows.get(flow.at()).filter(|slot| !slot.path.is_empty()) else { return false };
-        let Rate { level, weight, .. } = self.rates[flow.at()];
+        let Rate { level, weight, bottleneck } = self.rates[flow.at()];
         if weight == members {
             return true;
+        }
+        if let Some(link) = self.links.get_mut(bottleneck.at()) {
+            link.held = link.held - u64::from(weight) + u64::from(members);
         }
         for link in slot.path.clone() {
             self.links[link.at()].reweigh(weight, members, level);
@@ -250,7 +270,10 @@ impl MaxMin {
         if path.is_empty() {
             return false;
         }
-        let Rate { level, weight, .. } = self.rates[flow.at()];
+        let Rate { level, weight, bottleneck } = self.rates[flow.at()];
+        if let Some(link) = self.links.get_mut(bottleneck.at()) {
+            link.held -= u64::from(weight);
+        }
         for &link in &path {
             self.links[link.at()].leave(flow, weight, level);
             self.touch(link, false);
@@ -277,10 +300,41 @@ impl MaxMin {
         Ok(())
     }
 
-    /// What the last [`Self::settle`] returned; flows that ended since are still named.
+    /// Lets [`Self::settle`] leave a link as it is while what its flows take differs from what it would give them by no
+    /// more than this share: a change is then followed only as far as it matters. No link carries more than its
+    /// capacity and this share of it, none that limits flows leaves more than this share of it free; rates are a function of
+    /// the calls and their order, no longer of the flows alone. 0, the default, is exact; above a half is taken for a half.
+    pub fn set_tolerance(&mut self, share: f64) {
+        self.tolerance = share.clamp(0.0, 0.5);
+    }
+
+    /// Links whose levels the last settling changed.
     #[must_use]
-    pub fn told(&self) -> &[FlowIdx] {
-        &self.told
+    pub fn shifted(&self) -> &[DirectedLinkIdx] {
+        &self.settled.shifted
+    }
+
+    /// Flows that the last settling gave another [`Self::limit`], new ones among them; flows that ended since, and
+    /// ones that came back to theirs, may be named too.
+    #[must_use]
+    pub fn moved(&self) -> &[FlowIdx] {
+        &self.settled.moved
+    }
+
+    /// What holds a flow, as of the last settling: its bottleneck, or an index beyond all links that stands for the flows'
+    /// own limit of so many bits/s; `None` if the flow is not there.
+    #[must_use]
+    pub fn limit(&self, flow: FlowIdx) -> Option<DirectedLinkIdx> {
+        self.level(flow).map(|_| self.rates[flow.at()].bottleneck)
+    }
+
+    /// The level of a link or a limit of flows' own, bits/s per unit of weight; ∞ if it limits none.
+    ///
+    /// # Panics
+    /// If there is no such link or limit.
+    #[must_use]
+    pub fn level_of(&self, limit: DirectedLinkIdx) -> f64 {
+        self.levels[limit.at()]
     }
 
     /// The flow's rate, bits/s, as of the last settling; `None` if it is not there.
@@ -300,7 +354,7 @@ impl MaxMin {
     /// limit holds it.
     #[must_use]
     pub fn bottleneck(&self, flow: FlowIdx) -> Option<DirectedLinkIdx> {
-        self.level(flow).map(|_| self.rates[flow.at()].bottleneck).filter(|link| link.at() < self.links.len())
+        self.limit(flow).filter(|limit| limit.at() < self.links.len())
     }
 
     /// Number of members of a flow; 0 if it is not there.
