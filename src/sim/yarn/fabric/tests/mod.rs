@@ -154,7 +154,7 @@ fn a_reduce_without_shuffle_arrives_when_all_maps_are_done() {
 #[test]
 fn a_cluster_whose_links_are_not_known_has_no_fabric() {
     let mut cluster = snapshot(2, 1);
-    cluster.topology = std::sync::Arc::new(crate::cluster::Topology::new(None, &cluster.statics));
+    cluster.topology = Arc::new(crate::cluster::Topology::new(None, &cluster.statics));
     let error = Fabric::new(&cluster, &exact(FlowGrain::Racks)).unwrap_err();
     assert_eq!(error.to_string(), "the cluster has no network, so rack \"/rack-01\" has no uplink");
 }
