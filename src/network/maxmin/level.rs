@@ -136,7 +136,7 @@ impl Link {
     /// Units that the flows leave, or take too much.
     fn free(&self) -> f64 {
         let free = i128::from(self.capacity) - self.load;
-        i64::try_from(free).map_or(free as f64, |small| small as f64)
+        i64::try_from(free).map_or_else(|_| free as f64, |small| small as f64)
     }
 
     fn share(&self, left: i64, weight: u64) -> f64 {
