@@ -208,6 +208,16 @@ impl Waiting {
         self.rows_of[from as usize..to as usize].iter().map(of_row).min().unwrap_or(Locality::Other)
     }
 
+    /// Where its input lies.
+    pub(super) fn replicas(&self, task: u32) -> impl Iterator<Item = Spot> + '_ {
+        let rank = self.rank(task) as usize;
+        let rows = match self.rows_from.get(rank..rank + 2) {
+            Some(&[from, to]) => &self.rows_of[from as usize..to as usize],
+            _ => &[],
+        };
+        rows.iter().map(|&row| self.rows[row as usize].spot).filter(|&spot| spot != Spot::ANYWHERE)
+    }
+
     /// It waits no more; says where it would have been local.
     pub(super) fn take(&mut self, task: u32, mut gone_from: impl FnMut(Option<NodeIdx>)) {
         let rank = self.rank(task);

@@ -31,6 +31,12 @@ impl<'a> Slot<'a> {
         &self.view
     }
 
+    /// Whether the task's container fits.
+    #[must_use]
+    pub fn fits_task(&self, pool: &Pool, task: Task) -> bool {
+        self.view.snapshot.rules.feasible(&pool.size_of(task), &self.free)
+    }
+
     pub(super) fn fits(&self, group: &Group) -> bool {
         self.view.snapshot.rules.feasible(&group.size, &self.free)
     }
