@@ -18,6 +18,8 @@ mod job;
 pub(crate) mod naive;
 mod observe;
 mod slot;
+#[cfg(test)]
+mod tests;
 mod users;
 
 pub use bits::Bits;

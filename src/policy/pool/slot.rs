@@ -122,6 +122,9 @@ impl Pool {
         }
         let room_mb = self.early_room_mb(&slot.view);
         let early = room_mb >= self.smallest_reduce_mb;
+        if !early && self.users.late.is_empty() {
+            return None;
+        }
         let ready = |user: &&UserIdx| self.users.late.has(user.at()) || early && self.users.early.has(user.at());
         let jobs = self.order().iter().filter(ready).flat_map(|&user| self.reduce_jobs(user, early));
         jobs.filter_map(|job| {
