@@ -24,3 +24,4 @@ pub use trace::generate::{TraceShape, generate, write_swim};
 pub use trace::job::TraceJob;
 pub use trace::swim::{SwimJob, SwimReader};
 pub use trace::{TraceError, maybe_gzip};
+pub use yarn::{Progress, SimCluster, SimError, SimRun, SimWatch, simulate};
