@@ -14,6 +14,8 @@ mod bits;
 mod explain;
 mod inputs;
 mod job;
+#[cfg(test)]
+pub(crate) mod naive;
 mod observe;
 mod slot;
 mod users;
