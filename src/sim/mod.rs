@@ -11,6 +11,7 @@ pub mod job_model;
 pub mod report;
 pub mod scale;
 pub mod settings;
+pub mod shape;
 pub mod trace;
 pub mod yarn;
 
@@ -20,6 +21,7 @@ pub use job_model::{JobModel, JobModelError, Task};
 pub use report::{ClassReport, NEVER_FIT_SHOWN, RunReport, TierUse};
 pub use scale::{ScaleError, TraceScale};
 pub use settings::{Authority, Background, FlowGrain, Scripted, ScriptedEvent, SimSettings};
+pub use shape::{ClusterShape, Core, SHAPE_FORMAT, Shipped, shipped};
 pub use trace::generate::{TraceShape, generate, write_swim};
 pub use trace::job::TraceJob;
 pub use trace::swim::{SwimJob, SwimReader};
