@@ -24,6 +24,8 @@ pub use settings::{Authority, Background, FlowGrain, Scripted, ScriptedEvent, Si
 pub use shape::{ClusterShape, Core, SHAPE_FORMAT, Shipped, shipped};
 pub use trace::generate::{TraceShape, generate, write_swim};
 pub use trace::job::TraceJob;
+pub use trace::json::write_json;
+pub use trace::reader::{TraceFacts, TraceFormat, TraceOptions, TraceReader};
 pub use trace::swim::{SwimJob, SwimReader};
 pub use trace::{TraceError, maybe_gzip};
 pub use yarn::{Progress, SimCluster, SimError, SimRun, SimWatch, simulate};
