@@ -3,7 +3,9 @@
 use super::{ClusterShape, Core};
 use crate::cluster::document::{ClusterDocument, DocumentProblem, Place};
 use crate::cluster::{Change, Model, NamedResource, NodeState, Registration, Resource, SizeRules, Snapshot};
-use crate::network::build::{self, BuildError, BuiltNetwork, FatTreeSpec, HostPlace, HybridSpec, JellyfishSpec, TreeSpec};
+use crate::network::build::{
+    self, BuildError, BuiltNetwork, FatTreeSpec, HostPlace, HybridSpec, JellyfishSpec, TreeSpec,
+};
 use crate::sim::yarn::SimCluster;
 use crate::units::{BitsPerSec, Bytes, HostName, NodeIdx, RackPath, Timestamp};
 use std::fmt::Display;
@@ -24,7 +26,8 @@ impl ClusterShape {
         }
         let built = self.network().map_err(|error| vec![problem("core", format_args!("can't be built: {error}"))])?;
         let container = Resource::new(self.container_memory_mb, self.container_vcores);
-        let rules = SizeRules { minimum: container, increment: container, maximum: Resource::ZERO, ..SizeRules::default() };
+        let rules =
+            SizeRules { minimum: container, increment: container, maximum: Resource::ZERO, ..SizeRules::default() };
         let mut model = Model::new(rules);
         let node = container.times(u64::from(self.containers_per_node));
         for (rack, hosts) in &built.racks {
@@ -60,9 +63,7 @@ impl ClusterShape {
                 let spec = TreeSpec { racks_per_pod: pods.0, aggregation_bits_per_s: pods.1, ..tree };
                 build::tree_named(&spec, &host_name)
             }
-            Core::FatTree { ports } => {
-                build::fat_tree_named(&FatTreeSpec { k: ports, hosts, bits_per_s }, &host_name)
-            }
+            Core::FatTree { ports } => build::fat_tree_named(&FatTreeSpec { k: ports, hosts, bits_per_s }, &host_name),
             Core::Jellyfish { links_per_switch, seed } => {
                 let (switches, ports) = (self.racks, self.nodes_per_rack + links_per_switch);
                 let spec = JellyfishSpec { switches, ports, to_switches: links_per_switch, hosts, bits_per_s, seed };
@@ -118,7 +119,8 @@ fn unreached(document: &ClusterDocument, snapshot: &Snapshot) -> Vec<DocumentPro
     let topology = &snapshot.topology;
     let running = || snapshot.statics.indexes().filter(|node| snapshot.state[node.at()].usable());
     let field = |node: NodeIdx| {
-        let at = document.nodes.iter().position(|entry| entry.host == snapshot.host(node).as_str()).unwrap_or(node.at());
+        let at =
+            document.nodes.iter().position(|entry| entry.host == snapshot.host(node).as_str()).unwrap_or(node.at());
         format!("nodes[{at}].host")
     };
     let first = running().find_map(|node| topology.edge[node.at()].map(|edge| (node, edge)));

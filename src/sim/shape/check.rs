@@ -67,7 +67,8 @@ fn core(shape: &ClusterShape, found: &mut Found) {
         Core::Jellyfish { links_per_switch, .. } => {
             found.count("core.links_per_switch", links_per_switch, "racks would not be joined");
             if links_per_switch >= shape.racks {
-                let message = format_args!("is {links_per_switch}, and there are {} other racks", shape.racks.max(1) - 1);
+                let message =
+                    format_args!("is {links_per_switch}, and there are {} other racks", shape.racks.max(1) - 1);
                 found.add("core.links_per_switch", message);
             }
             found.alike(shape, "a jellyfish");

@@ -70,7 +70,9 @@ fn every_core_joins_all_racks() {
 #[test]
 fn a_shape_that_can_not_be_meant_is_refused_by_field_and_value() {
     let change = |field: &str, value: &str| {
-        let lines = SMALL.lines().map(|line| if line.starts_with(field) { format!("{field} = {value}") } else { line.to_owned() });
+        let lines = SMALL
+            .lines()
+            .map(|line| if line.starts_with(field) { format!("{field} = {value}") } else { line.to_owned() });
         let text = lines.collect::<Vec<_>>().join("\n");
         said(&shape(&if SMALL.contains(field) { text } else { format!("{text}\n{field} = {value}") }))
     };
@@ -151,7 +153,8 @@ fn a_document_without_a_network_or_with_a_node_apart_is_refused() {
     let mut apart = document();
     let network = apart.network.as_mut().unwrap();
     network.links.iter_mut().filter(|link| link.id.as_str().starts_with("edge-02")).for_each(|link| link.up = false);
-    let message = |at: usize, host: &str| format!("nodes[{at}].host: \"{host}\" can't be reached from \"rack01-node01\"");
+    let message =
+        |at: usize, host: &str| format!("nodes[{at}].host: \"{host}\" can't be reached from \"rack01-node01\"");
     assert_eq!(refused(&apart), [message(2, "rack02-node01"), message(3, "rack02-node02")]);
 
     let mut none = document();

@@ -134,9 +134,12 @@ impl At {
     /// A whole number, also one written `1e9`.
     fn whole(self, field: &'static str, number: &Number, most: u64) -> Result<u64, TraceError> {
         let text = || shown(&number.to_string());
-        let value = number.as_u64().or_else(|| number.as_f64().filter(|float| float.fract() == 0.0).map(|float| float as u64));
+        let value =
+            number.as_u64().or_else(|| number.as_f64().filter(|float| float.fract() == 0.0).map(|float| float as u64));
         match value {
-            _ if number.as_f64().is_some_and(|float| float < 0.0) => Err(self.wrong(field, format!("{} is negative", text()))),
+            _ if number.as_f64().is_some_and(|float| float < 0.0) => {
+                Err(self.wrong(field, format!("{} is negative", text())))
+            }
             None => Err(self.wrong(field, format!("{} is not a whole number", text()))),
             Some(value) if value > most => Err(self.wrong(field, format!("{} is more than {most}", text()))),
             Some(value) => Ok(value),
@@ -207,7 +210,10 @@ mod tests {
             ("input_bytes=-1", "line 2, input_bytes: -1 is negative"),
             ("shuffle_bytes=-1.5", "line 2, shuffle_bytes: -1.5 is negative"),
             ("output_bytes=1.5", "line 2, output_bytes: 1.5 is not a whole number"),
-            ("input_bytes=1000000000000000000", "line 2, input_bytes: 1000000000000000000 is more than 1125899906842624"),
+            (
+                "input_bytes=1000000000000000000",
+                "line 2, input_bytes: 1000000000000000000 is more than 1125899906842624",
+            ),
             ("input_bytes=1e18", "line 2, input_bytes: 1e+18 is more than 1125899906842624"),
             ("submit_s=1", "line 2, submit_s: 1 lies before 1.5, the time of an earlier line"),
             ("submit_s=-2", "line 2, submit_s: -2 is negative"),

@@ -201,9 +201,7 @@ impl Rows for AnyRows {
             Format::Swim(rows) => rows.row(line, text)?.into(),
             Format::Unknown => return Err(TraceError::Empty { skipped: 0 }),
         };
-        for (field, bytes) in
-            [("input", &mut job.input), ("shuffle", &mut job.shuffle), ("output", &mut job.output)]
-        {
+        for (field, bytes) in [("input", &mut job.input), ("shuffle", &mut job.shuffle), ("output", &mut job.output)] {
             *bytes = scaled(*bytes, self.scale);
             if bytes.0 > MAX_BYTES {
                 let problem = format!("{} bytes, scaled by {}, are more than {MAX_BYTES}", bytes.0, self.scale);
