@@ -1,7 +1,7 @@
 //! A bar for each policy: the median over its seeds, lowest and highest as whiskers.
 
 use super::super::table::{Row, Value};
-use super::style::{FAMILY, INK, LARGE, MIDDLE, PALE, SIZE, SMALL, ceiling, colour, number, text};
+use super::style::{FAMILY, INK, LARGE, MIDDLE, PALE, SIZE, SMALL, ceiling, colour, number, text, tint};
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, VPos};
 
@@ -64,7 +64,7 @@ pub(super) fn draw(rows: &[Row<'_>], bars: &Bars) -> anyhow::Result<String> {
             .draw()?;
         for (at, (row, &(median, low, high))) in rows.iter().zip(&values).enumerate() {
             let x = at as f64;
-            let fill = |shade: f64| colour(at).mix(shade).filled();
+            let fill = |shade: f64| tint(colour(at), shade).filled();
             let bar = |from: f64, to: f64, shade: f64| Rectangle::new([(x - HALF, from), (x + HALF, to)], fill(shade));
             if let Some((part, _)) = bars.part {
                 let part = range(row, part).0.min(median);
@@ -93,7 +93,7 @@ pub(super) fn draw(rows: &[Row<'_>], bars: &Bars) -> anyhow::Result<String> {
                 chart
                     .draw_series(std::iter::empty::<Rectangle<(f64, f64)>>())?
                     .label(name)
-                    .legend(move |(x, y)| Rectangle::new([(x, y - 6), (x + 18, y + 6)], INK.mix(shade).filled()));
+                    .legend(move |(x, y)| Rectangle::new([(x, y - 6), (x + 18, y + 6)], tint(INK, shade).filled()));
             }
             chart
                 .configure_series_labels()

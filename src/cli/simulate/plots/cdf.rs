@@ -20,6 +20,7 @@ pub(super) fn draw(rows: &[Row<'_>]) -> anyhow::Result<String> {
         let mut chart = ChartBuilder::on(&root)
             .caption("Completion times", (FAMILY, LARGE).into_font().color(&INK))
             .margin(16)
+            .margin_right(40)
             .x_label_area_size(54)
             .y_label_area_size(64)
             .build_cartesian_2d((low..high).log_scale(), 0.0..100.0)?;

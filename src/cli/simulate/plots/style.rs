@@ -31,6 +31,12 @@ pub(super) const fn colour(number: usize) -> RGBColor {
     COLOURS[number % COLOURS.len()]
 }
 
+/// The colour thinned with white to `share` of itself; opaque, so that no grid shows through.
+pub(super) fn tint(RGBColor(red, green, blue): RGBColor, share: f64) -> RGBColor {
+    let thin = |part: u8| (255.0 - share * (255.0 - f64::from(part))).round() as u8;
+    RGBColor(thin(red), thin(green), thin(blue))
+}
+
 /// A text style, anchored by its middle or an edge.
 pub(super) fn text(size: i32, h: HPos, v: VPos) -> TextStyle<'static> {
     (FAMILY, size).into_font().color(&INK).pos(Pos::new(h, v))

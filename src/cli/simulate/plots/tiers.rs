@@ -1,16 +1,22 @@
 //! Use of links over time: a panel for each tier, a line for each policy, of the first seed.
 
 use super::super::table::Row;
-use super::style::{FAMILY, INK, LARGE, MIDDLE, PALE, SIZE, SMALL, colour, number};
+use super::style::{FAMILY, INK, LARGE, MIDDLE, PALE, SIZE, SMALL, colour, number, text};
 use crate::sim::TierUse;
 use plotters::coord::Shift;
 use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, VPos};
 
 /// Points of a line: more than the plot has pixels are not seen.
 const POINTS: usize = 240;
 /// Height of a panel, pixels.
 const PANEL: u32 = 260;
-const TITLE: u32 = 40;
+/// Height of title and legend, which stand above all panels.
+const HEAD: u32 = 64;
+/// Width of a legend's line, and of the blank after a label.
+const MARK: i32 = 24;
+/// What a letter is wide at most, about.
+const LETTER: i32 = 8;
 
 pub(super) fn draw(rows: &[Row<'_>]) -> anyhow::Result<String> {
     let mut tiers: Vec<&str> = Vec::new();
@@ -22,25 +28,36 @@ pub(super) fn draw(rows: &[Row<'_>]) -> anyhow::Result<String> {
     }
     let mut svg = String::new();
     {
-        let size = (SIZE.0, TITLE + PANEL * tiers.len() as u32);
+        let size = (SIZE.0, HEAD + PANEL * tiers.len() as u32);
         let root = SVGBackend::with_string(&mut svg, size).into_drawing_area();
         root.fill(&WHITE)?;
-        let root = root.titled("Use of links over time, mean of the tier", (FAMILY, LARGE).into_font().color(&INK))?;
-        let panels = root.split_evenly((tiers.len(), 1));
-        for (at, (panel, tier)) in panels.iter().zip(&tiers).enumerate() {
-            draw_tier(panel, rows, tier, at == 0)?;
+        let (head, body) = root.split_vertically(HEAD);
+        draw_head(&head, rows)?;
+        for (panel, tier) in body.split_evenly((tiers.len(), 1)).iter().zip(&tiers) {
+            draw_tier(panel, rows, tier)?;
         }
         root.present()?;
     }
     Ok(svg)
 }
 
-fn draw_tier(
-    panel: &DrawingArea<SVGBackend<'_>, Shift>,
-    rows: &[Row<'_>],
-    tier: &str,
-    legend: bool,
-) -> anyhow::Result<()> {
+/// The title, and below it which colour is whose.
+fn draw_head(head: &DrawingArea<SVGBackend<'_>, Shift>, rows: &[Row<'_>]) -> anyhow::Result<()> {
+    let middle = SIZE.0 as i32 / 2;
+    let title = text(LARGE, HPos::Center, VPos::Center);
+    head.draw(&Text::new("Use of links over time, mean of the tier", (middle, 18), title))?;
+    let width = |row: &Row<'_>| 2 * MARK + 8 + LETTER * row.label.chars().count() as i32;
+    let mut x = middle - rows.iter().map(width).sum::<i32>() / 2;
+    for (at, row) in rows.iter().enumerate() {
+        head.draw(&PathElement::new([(x, 46), (x + MARK, 46)], colour(at).stroke_width(3)))?;
+        let label = text(SMALL, HPos::Left, VPos::Center);
+        head.draw(&Text::new(row.label.clone(), (x + MARK + 8, 46), label))?;
+        x += width(row);
+    }
+    Ok(())
+}
+
+fn draw_tier(panel: &DrawingArea<SVGBackend<'_>, Shift>, rows: &[Row<'_>], tier: &str) -> anyhow::Result<()> {
     let of_row = |row: &Row<'_>| {
         let report = row.there().next()?;
         report.tiers.iter().find(|known| known.tier == tier).map(points)
@@ -49,6 +66,7 @@ fn draw_tier(
     let end = lines.iter().flatten().flatten().map(|point| point.0).fold(0.0, f64::max);
     let mut chart = ChartBuilder::on(panel)
         .margin(12)
+        .margin_right(40)
         .x_label_area_size(48)
         .y_label_area_size(70)
         .build_cartesian_2d(0.0..if end > 0.0 { end } else { 1.0 }, 0.0..100.0)?;
@@ -65,24 +83,8 @@ fn draw_tier(
         .bold_line_style(PALE)
         .light_line_style(TRANSPARENT)
         .draw()?;
-    for (at, (row, line)) in rows.iter().zip(lines).enumerate() {
-        let Some(line) = line else { continue };
-        let stroke = colour(at).stroke_width(2);
-        chart
-            .draw_series(LineSeries::new(line, stroke))?
-            .label(row.label.clone())
-            .legend(move |(x, y)| PathElement::new(vec![(x, y), (x + 24, y)], stroke.stroke_width(3)));
-    }
-    if legend {
-        chart
-            .configure_series_labels()
-            .position(SeriesLabelPosition::UpperRight)
-            .legend_area_size(30)
-            .margin(8)
-            .label_font((FAMILY, SMALL).into_font().color(&INK))
-            .background_style(WHITE.mix(0.85))
-            .border_style(PALE)
-            .draw()?;
+    for (at, line) in lines.into_iter().enumerate() {
+        chart.draw_series(line.map(|line| LineSeries::new(line, colour(at).stroke_width(2))).into_iter().flatten())?;
     }
     Ok(())
 }
