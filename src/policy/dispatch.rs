@@ -12,7 +12,7 @@ use std::any::Any;
 use std::sync::Arc;
 
 /// Decides, at each offer, from a State that it keeps current by events: never a scan of all waiting tasks.
-pub trait Dispatch: Send + Sync + 'static {
+pub trait Dispatch: Send + Sync {
     /// What it remembers.
     type State: Clone + Serialize + DeserializeOwned + Send + 'static;
 

@@ -22,6 +22,7 @@ pub mod flow_index;
 pub mod load;
 pub mod params;
 pub mod place;
+pub mod pool;
 pub mod problem;
 pub mod registry;
 pub mod sample;

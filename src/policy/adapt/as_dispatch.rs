@@ -101,7 +101,7 @@ impl PlacedFirstState {
     }
 }
 
-impl<P: Place + 'static> Dispatch for PlacedFirst<P> {
+impl<P: Place> Dispatch for PlacedFirst<P> {
     type State = PlacedFirstState;
 
     fn start(&self) -> PlacedFirstState {

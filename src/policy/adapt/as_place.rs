@@ -10,8 +10,8 @@ use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Makes a *place* of a *dispatch*. Each request is seen alone, from an empty State: what the dispatcher would
-/// learn from other applications it does not know here. Nodes are offered in the order of heartbeats, which
+/// Makes a *place* of a *dispatch*. Each request is seen alone, from an empty State, and its groups without roles:
+/// what the dispatcher would learn from other applications, or as tasks end, it does not know here. Nodes are offered in the order of heartbeats, which
 /// starts anywhere (the seed); a round in which every offer is declined still counts, so that a dispatcher
 /// that waits a number of offers gets them, up to `idle_rounds` rounds in a row.
 #[derive(Debug, Clone)]
@@ -101,7 +101,8 @@ fn waiting_group(problem: &PlaceProblem<'_>, group: usize) -> WaitingGroup {
         user: "".into(),
         queue: "".into(),
         group: Arc::clone(&asked.name),
-        role: Arc::clone(&asked.role),
+        // All of a request runs at once, so nothing waits for a share of its maps: roles would make reduces wait.
+        role: "".into(),
         count: asked.count,
         size: asked.size,
         inputs: if blocks.is_empty() { Vec::new() } else { (0..count).map(|task| input(run(task))).collect() },

@@ -38,23 +38,7 @@ pub fn build(table: PolicyTable<'_>) -> Result<Box<dyn Policy>, ParamError> {
     Ok(Box::new(Random { params: params::read(NAME, table)? }))
 }
 
-impl Policy for Random {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn summary(&self) -> &'static str {
-        SUMMARY
-    }
-
-    fn params_toml(&self) -> String {
-        params::to_toml(&self.params)
-    }
-
-    fn as_place(&self) -> Option<&dyn Place> {
-        Some(self)
-    }
-}
+super::policy!(Random { as_place: Place });
 
 impl Place for Random {
     fn place(&self, problem: &PlaceProblem<'_>, budget: &mut Budget<'_>) -> Result<Placement, PlaceError> {

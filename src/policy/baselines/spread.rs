@@ -39,23 +39,7 @@ pub fn build(table: PolicyTable<'_>) -> Result<Box<dyn Policy>, ParamError> {
     Ok(Box::new(Spread { params: params::read(NAME, table)? }))
 }
 
-impl Policy for Spread {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn summary(&self) -> &'static str {
-        SUMMARY
-    }
-
-    fn params_toml(&self) -> String {
-        params::to_toml(&self.params)
-    }
-
-    fn as_place(&self) -> Option<&dyn Place> {
-        Some(self)
-    }
-}
+super::policy!(Spread { as_place: Place });
 
 impl Place for Spread {
     fn place(&self, problem: &PlaceProblem<'_>, budget: &mut Budget<'_>) -> Result<Placement, PlaceError> {
