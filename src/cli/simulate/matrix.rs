@@ -125,8 +125,13 @@ impl Plan<'_> {
         let chosen = &self.policies[case.policy];
         let settings = SimSettings { seed: case.seed, authority: case.authority, ..self.settings.clone() };
         let dispatch = chosen.dispatcher(case.authority)?;
-        let run =
-            SimRun { cluster: self.cluster, model: self.model, settings: &settings, policy: chosen.name, dispatch };
+        let run = SimRun {
+            cluster: self.cluster,
+            model: self.model,
+            settings: &settings,
+            policy: chosen.name,
+            dispatch: &*dispatch,
+        };
         let mut jobs = self.trace.jobs()?;
         let mut watch = |progress: Progress| {
             board.note(at, progress.done, progress.now);

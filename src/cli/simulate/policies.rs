@@ -2,6 +2,7 @@
 
 use super::super::failure::Failure;
 use super::super::policy;
+use crate::policy::adapt::dispatcher_of;
 use crate::policy::{DynDispatch, Policy, registry};
 use crate::sim::Authority;
 use std::collections::BTreeMap;
@@ -57,19 +58,12 @@ impl Chosen {
     ///
     /// # Errors
     /// [`Failure::Input`] where the policy has nothing to say to a node that offers room.
-    pub(super) fn dispatcher(&self, authority: Authority) -> Result<&dyn DynDispatch, Failure> {
+    pub(super) fn dispatcher(&self, authority: Authority) -> Result<Box<dyn DynDispatch + '_>, Failure> {
         match authority {
-            Authority::Policy => self.policy.as_dispatch().ok_or_else(|| {
-                let known = registry::entries().iter().map(|entry| entry.name);
-                let able =
-                    known.filter(|name| registry::with_defaults(name).is_some_and(|p| p.as_dispatch().is_some()));
-                let able = able.collect::<Vec<_>>().join(", ");
-                Failure::Input(format!(
-                    "policy \"{}\" places requests and does not schedule: it can't be simulated as the scheduler; \
-                     {able} can",
-                    self.name
-                ))
-            }),
+            Authority::Policy => match dispatcher_of(&*self.policy) {
+                Some(dispatcher) => Ok(Box::new(dispatcher)),
+                None => Err(Failure::Input(format!("policy \"{}\" neither schedules nor places", self.name))),
+            },
             Authority::Hints => {
                 Err(Failure::Input("--authority hints: not there yet; --authority policy is".to_owned()))
             }
