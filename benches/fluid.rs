@@ -46,13 +46,14 @@ fn starts(network: &Network, flows: usize, load: f64) -> Vec<Start> {
 /// Events, links looked through, most flows at once, the last end.
 fn run(bits_per_s: &[f64], starts: &[Start]) -> (u64, u64, usize, f64) {
     let mut net = FluidNetwork::new(bits_per_s).expect("capacities of a network");
-    let mut most = 0;
+    let (mut most, mut ended) = (0, Vec::new());
     for start in starts {
-        net.advance(start.at_s);
+        ended.clear();
+        net.advance(start.at_s, &mut ended);
         net.start(&start.path, start.bytes, 1).expect("a path of the network");
-        most = most.max(net.rates().len());
+        most = most.max(net.len());
     }
-    net.advance(f64::INFINITY);
+    net.advance(f64::INFINITY, &mut ended);
     (net.events(), net.rates().evaluations(), most, net.now_s())
 }
 

@@ -1,9 +1,10 @@
 //! What a run is given, whom it tells how far it is, and how it fails.
 
+use super::fabric::FabricError;
 use crate::cluster::{Resource, Snapshot};
 use crate::policy::DynDispatch;
 use crate::sim::job_model::{JobModel, JobModelError};
-use crate::sim::settings::SimSettings;
+use crate::sim::settings::{Scripted, SimSettings};
 use crate::sim::trace::TraceError;
 use crate::units::{HostName, Micros};
 use std::ops::ControlFlow;
@@ -32,6 +33,39 @@ pub struct SimRun<'a> {
     pub policy: &'a str,
     /// The policy.
     pub dispatch: &'a dyn DynDispatch,
+}
+
+impl SimRun<'_> {
+    /// Refuses what no run can have.
+    pub(super) fn check(&self) -> Result<(), SimError> {
+        let (settings, cluster) = (self.settings, self.cluster);
+        let refuse = |field, problem| Err(SimError::Settings { field, problem });
+        let at_least_one = [
+            ("heartbeat", settings.heartbeat.0),
+            ("users", settings.users.into()),
+            ("replicas", settings.replicas.into()),
+            ("fetches", settings.fetches.into()),
+            ("congested_per_mille", settings.congested_per_mille.into()),
+        ];
+        if let Some((field, _)) = at_least_one.into_iter().find(|&(_, value)| value == 0) {
+            return refuse(field, "0: it must be at least 1".to_owned());
+        }
+        if cluster.container.is_zero() {
+            return refuse("container", "of no size: it must be of at least one kind".to_owned());
+        }
+        let (known, nodes) = (cluster.containers.len(), cluster.snapshot.nodes());
+        if known != nodes {
+            return refuse("containers", format!("given for {known} nodes, and the cluster has {nodes}"));
+        }
+        for event in &settings.script {
+            if let Scripted::NodeDown(host) | Scripted::NodeUp(host) = &event.what
+                && cluster.snapshot.statics.find(host.as_str()).is_none()
+            {
+                return refuse("script", format!("the cluster has no node \"{host}\""));
+            }
+        }
+        Ok(())
+    }
 }
 
 /// How far a run is.
@@ -65,6 +99,19 @@ pub enum SimError {
     /// The trace is damaged.
     #[error(transparent)]
     Trace(#[from] TraceError),
+    /// A job whose submit time lies before that of the job ahead of it.
+    #[error("job {job} is submitted at {submit_s} s, after a job of {previous_s} s: the trace is not in order")]
+    BackInTime {
+        /// Its name.
+        job: String,
+        /// Its submit time, seconds.
+        submit_s: f64,
+        /// Where the run stood, seconds.
+        previous_s: f64,
+    },
+    /// The network can't be simulated.
+    #[error(transparent)]
+    Fabric(#[from] FabricError),
     /// No job could run under the model.
     #[error(transparent)]
     Model(#[from] JobModelError),
