@@ -115,20 +115,22 @@ impl Plain<'_> {
     }
 
     fn fetch_on(&mut self, now_s: f64) {
-        let places = if self.case.grain == FlowGrain::Nodes { self.case.racks * self.case.hosts } else { self.case.racks };
+        let places =
+            if self.case.grain == FlowGrain::Nodes { self.case.racks * self.case.hosts } else { self.case.racks };
         let expected = self.case.shuffle() / places.min(self.case.maps.len()) as u64;
         let least = if self.complete { 1 } else { expected.div_ceil(10) };
         let numbers: Vec<u32> = self.reduces.keys().copied().collect();
         for number in numbers {
             let mut reduce = self.reduces.remove(&number).unwrap();
-            while reduce.begin_s <= now_s && reduce.arrived_s.is_none() && reduce.under.len() < self.case.fetches as usize
+            while reduce.begin_s <= now_s
+                && reduce.arrived_s.is_none()
+                && reduce.under.len() < self.case.fetches as usize
             {
                 let count = self.sources.len();
                 let bytes = |maps: &[usize]| maps.iter().map(|&map| self.case.maps[map].2).sum::<u64>();
                 let next = (0..count).map(|step| (reduce.cursor + step) % count).find(|&at| {
                     let source = self.sources[at];
-                    !reduce.under.values().any(|&under| under == source)
-                        && bytes(&self.there(&reduce, source)) >= least
+                    !reduce.under.values().any(|&under| under == source) && bytes(&self.there(&reduce, source)) >= least
                 });
                 let Some(at) = next else { break };
                 reduce.cursor = at + 1;
@@ -141,7 +143,11 @@ impl Plain<'_> {
                     reduce.under.insert(flow, self.sources[at]);
                 }
             }
-            if self.complete && reduce.begin_s <= now_s && reduce.seen.len() == self.done.len() && reduce.under.is_empty() {
+            if self.complete
+                && reduce.begin_s <= now_s
+                && reduce.seen.len() == self.done.len()
+                && reduce.under.is_empty()
+            {
                 reduce.arrived_s.get_or_insert(now_s);
             }
             self.reduces.insert(number, reduce);
@@ -151,7 +157,9 @@ impl Plain<'_> {
     fn start(&mut self, reduce: &Reduce, source: u32, bytes: u64) -> FlowIdx {
         let (racks, cap) = (self.case.racks as u32, 250e6 / f64::from(self.case.fetches));
         let (way, cap) = match self.case.grain {
-            FlowGrain::Nodes => (self.wires.links.way(links::Ends::Nodes(NodeIdx(source), reduce.node)).to_vec(), f64::INFINITY),
+            FlowGrain::Nodes => {
+                (self.wires.links.way(links::Ends::Nodes(NodeIdx(source), reduce.node)).to_vec(), f64::INFINITY)
+            }
             FlowGrain::Racks if source == reduce.place => (vec![DirectedLinkIdx(2 * racks + reduce.node.0)], cap),
             FlowGrain::Racks => (vec![DirectedLinkIdx(2 * source), DirectedLinkIdx(2 * reduce.place + 1)], cap),
         };
@@ -225,9 +233,9 @@ fn case() -> impl Strategy<Value = Case> {
         |((by_rack, racks, hosts, fetches), maps, begins)| {
             let grain = if by_rack { FlowGrain::Racks } else { FlowGrain::Nodes };
             let reduces = begins.len() as u32;
-            let maps = maps.into_iter().map(|(at_s, node, bytes)| {
-                (at_s, NodeIdx::new(node.index(racks * hosts)), bytes * u64::from(reduces))
-            });
+            let maps = maps
+                .into_iter()
+                .map(|(at_s, node, bytes)| (at_s, NodeIdx::new(node.index(racks * hosts)), bytes * u64::from(reduces)));
             let node = |at: prop::sample::Index| match by_rack {
                 true => NodeIdx::new(at.index(racks) * hosts),
                 false => NodeIdx::new(at.index(racks * hosts)),
