@@ -127,7 +127,8 @@ impl Link {
     pub(super) fn is_balanced(&self, level: f64, share: f64) -> bool {
         let free = self.free();
         if level == NO_LEVEL {
-            return free >= -share * self.capacity as f64;
+            // What flows take of a link without capacity is no whole unit: it limits them all the same.
+            return (self.capacity > 0 || self.weight == 0) && free >= -share * self.capacity as f64;
         }
         let taken = self.held as f64 * level * self.units;
         self.held > 0 && free.abs() <= share * taken.min(self.capacity as f64)

@@ -65,7 +65,7 @@ fn run(world: &World, cluster: &SimCluster, dispatch: &dyn DynDispatch, skip: bo
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(12))]
+    #![proptest_config(ProptestConfig::with_cases(5))]
 
     #[test]
     fn every_job_ends_once_under_every_policy_whatever_fails(world in a_world()) {
