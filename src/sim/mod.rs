@@ -5,6 +5,7 @@
 //! - A trace says nothing about tasks: every task count and duration comes from [`JobModel`], so that two
 //!   policies are never compared under two models.
 
+pub mod capacity;
 pub mod flows_file;
 pub mod fluid;
 pub mod job_model;

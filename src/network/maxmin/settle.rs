@@ -130,7 +130,8 @@ impl MaxMin {
         for &flow in &members {
             let old = self.rates[flow.at()].key();
             let new = if old.link == at {
-                self.lowest(flow, None)
+                // A level that falls keeps whom it held.
+                if level < was { own } else { self.lowest(flow, None) }
             } else if own.is_below(old) {
                 own
             } else {

@@ -28,7 +28,9 @@ use policy;
 pub mod capacity;
 pub mod delay;
 pub mod fair;
+pub mod pna;
 pub mod random;
+pub mod shufflewatcher;
 pub mod spread;
 
 use super::params::Invalid;

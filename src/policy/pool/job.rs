@@ -79,7 +79,7 @@ pub(super) struct Job {
     /// Of all maps; of the done ones.
     pub(super) input: Bytes,
     done_input: Bytes,
-    output: Bytes,
+    pub(super) output: Bytes,
     pub(super) output_by_rack: Vec<Bytes>,
     pub(super) reduces_by_rack: Vec<u32>,
 }

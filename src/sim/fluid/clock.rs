@@ -17,7 +17,7 @@ pub(super) fn service(bits: f64) -> Service {
 
 /// Bits in a service.
 pub(super) fn bits(service: Service) -> f64 {
-    i64::try_from(service).map_or(service as f64, |small| small as f64) / PARTS
+    i64::try_from(service).map_or_else(|_| service as f64, |small| small as f64) / PARTS
 }
 
 /// What each member of every flow under one limit has been served, a line in time between changes of the rate.

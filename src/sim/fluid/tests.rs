@@ -179,3 +179,55 @@ proptest! {
         }
     }
 }
+
+/// A shuffle: 30 racks with an uplink and a downlink each, batches of like fetches with a limit of their own; each end is
+/// followed by a start on another path. Returns ends by number of start.
+fn shuffle(seed: u64, tolerance: f64, single: bool) -> Vec<f64> {
+    use rand::{RngExt as _, SeedableRng as _, rngs::ChaCha8Rng};
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    let mut draw = || {
+        let (from, to) = (rng.random_range(0..10_u32), rng.random_range(0..9_u32));
+        let to = if to >= from { to + 1 } else { to };
+        let bytes = Bytes(rng.random_range(100_000..20_000_000));
+        (path(&[from, 10 + to]), bytes, rng.random_range(1..6_u32))
+    };
+    let draws: Vec<_> = (0..1_000).map(|_| draw()).collect();
+    let mut net = FluidNetwork::new(&[1e9; 20]).unwrap().with_tolerance(tolerance);
+    let (mut ends, mut numbers, mut started) = (vec![0.0; draws.len()], std::collections::BTreeMap::new(), 0);
+    let start = |net: &mut FluidNetwork, numbers: &mut std::collections::BTreeMap<FlowIdx, usize>, number: usize| {
+        let (path, bytes, members) = &draws[number];
+        for _ in 0..if single { *members } else { 1 } {
+            let members = if single { 1 } else { *members };
+            numbers.insert(net.start_capped(path, *bytes, members, 50e6).unwrap(), number);
+        }
+    };
+    // Starts at moments of their own, so that all runs start the same flows at the same moments.
+    while started < draws.len() {
+        for end in advance(&mut net, started as f64 * 0.02) {
+            ends[numbers[&end.flow]] = end.at_s;
+        }
+        start(&mut net, &mut numbers, started);
+        started += 1;
+    }
+    for end in advance(&mut net, f64::INFINITY) {
+        ends[numbers[&end.flow]] = end.at_s;
+    }
+    ends
+}
+
+#[test]
+fn batches_of_like_fetches_end_bit_for_bit_as_single_ones() {
+    assert_eq!(shuffle(1, 0.0, false), shuffle(1, 0.0, true));
+}
+
+#[test]
+fn a_tolerance_moves_the_ends_of_a_shuffle_by_less_than_a_hundredth() {
+    for seed in 0..3 {
+        let (exact, near) = (shuffle(seed, 0.0, false), shuffle(seed, 0.005, false));
+        assert_ne!(exact, near, "the tolerance is used");
+        for (number, (exact, near)) in exact.iter().zip(&near).enumerate() {
+            let took = exact - number as f64 * 0.02;
+            assert!((exact - near).abs() <= 0.01 * took, "flow {number} took {took} s, {near} is not {exact}");
+        }
+    }
+}

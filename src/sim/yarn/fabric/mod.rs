@@ -357,6 +357,12 @@ impl Fabric {
         self.wires.stalled() + self.reads.without_replica()
     }
 
+    /// Starts, ends and changes of flows so far: the work done, whatever the machine.
+    #[must_use]
+    pub const fn events(&self) -> u64 {
+        self.wires.events()
+    }
+
     /// Flows under way (like ones as one; those of others left out), and reduces that wait for bytes.
     #[must_use]
     pub fn under_way(&self) -> (usize, usize) {

@@ -1,6 +1,6 @@
 //! Flows under way, whose they are, and their ways: what shuffle, reads and background share.
 
-use super::links::{Ends, Links};
+use super::links::{Ends, Links, Way};
 use super::{FabricError, TierNow};
 use crate::sim::fluid::{Completion, FluidNetwork};
 use crate::units::{Bytes, FlowIdx, LinkName, RackIdx};
@@ -23,10 +23,11 @@ pub(super) enum Owner {
 }
 
 /// A flow under way. Its number stays while its flow is replaced by another: on another way, or of another size.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 struct Wire {
     owner: Owner,
     ends: Ends,
+    way: Way,
     members: u32,
     cap_bits_per_s: f64,
     /// `None`: the number is free.
@@ -58,7 +59,7 @@ impl Wires {
     /// Starts `members` like flows of `bytes` each, each taking at most the cap.
     pub(super) fn start(&mut self, owner: Owner, ends: Ends, bytes: Bytes, members: u32, cap_bits_per_s: f64) -> u32 {
         let wire = self.free.pop().unwrap_or(self.wires.len() as u32);
-        let fresh = Wire { owner, ends, members, cap_bits_per_s, flow: None };
+        let fresh = Wire { owner, ends, way: Way::new(), members, cap_bits_per_s, flow: None };
         if wire as usize == self.wires.len() {
             self.wires.push(fresh);
         } else {
@@ -83,7 +84,8 @@ impl Wires {
             self.by_flow.resize(flow.at() + 1, NO_WIRE);
         }
         self.by_flow[flow.at()] = wire;
-        self.wires[wire as usize].flow = Some(flow);
+        let of = &mut self.wires[wire as usize];
+        (of.flow, of.way) = (Some(flow), way);
     }
 
     /// Breaks a flow off.
@@ -155,14 +157,8 @@ impl Wires {
         for &(link, bits_per_s) in &changed {
             self.net.set_capacity(link, bits_per_s).expect("links and their capacities come from one network");
         }
-        let nowhere = (self.links.nowhere(), 0.0);
-        let broken = changed.into_iter().filter(|&(_, bits_per_s)| bits_per_s == 0.0).chain([nowhere]);
-        let mut flows: Vec<FlowIdx> = broken.flat_map(|(link, _)| self.net.rates().flows_of(link).to_vec()).collect();
-        flows.sort_unstable();
-        flows.dedup();
-        for flow in flows {
-            let wire = self.by_flow[flow.at()];
-            if let Ends::Nodes(..) = self.wires[wire as usize].ends {
+        for wire in 0..self.wires.len() as u32 {
+            if matches!(self.wires[wire as usize].ends, Ends::Nodes(..)) && self.stands(wire) {
                 self.replace(wire, 1.0);
             }
         }
@@ -183,8 +179,18 @@ impl Wires {
 
     /// Flows that wait for a link or node to come back.
     pub(super) fn stalled(&mut self) -> usize {
+        (0..self.wires.len() as u32).filter(|&wire| self.stands(wire)).count()
+    }
+
+    /// Whether the flow's way has a link without capacity.
+    fn stands(&mut self, wire: u32) -> bool {
+        let Wire { flow, way, .. } = &self.wires[wire as usize];
         let rates = self.net.rates();
-        self.wires.iter().filter(|wire| wire.flow.is_some_and(|flow| rates.level(flow) == Some(0.0))).count()
+        flow.is_some() && way.iter().any(|&link| rates.capacity(link) == 0.0)
+    }
+
+    pub(super) const fn events(&self) -> u64 {
+        self.net.events()
     }
 
     /// Flows under way.
