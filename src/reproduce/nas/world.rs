@@ -1,10 +1,10 @@
 //! Clusters and traces of the experiments.
 
 use crate::reproduce::Scale;
-use crate::sim::shape::ClusterShape;
+use crate::sim::shape::{ClusterShape, Shipped};
 use crate::sim::yarn::SimCluster;
 use crate::sim::{JobModel, SwimReader, TraceJob, TraceShape, generate, maybe_gzip};
-use crate::units::Micros;
+use crate::units::{BitsPerSec, Micros};
 use rand::rngs::ChaCha8Rng;
 use rand::seq::SliceRandom;
 use rand::{RngExt as _, SeedableRng as _};
@@ -75,8 +75,8 @@ pub(super) fn cluster(scale: Scale) -> SimCluster {
 
 /// With uplinks that many times thinner: racks have as many times fewer nodes.
 fn shape_with_uplinks_of(shape: ClusterShape, times: u64) -> ClusterShape {
-    let uplink = crate::units::BitsPerSec(shape.uplink.0 / times);
-    ClusterShape { uplink, ..shape }
+    let uplink_bits_per_s = BitsPerSec(shape.uplink_bits_per_s.0 / times);
+    ClusterShape { uplink_bits_per_s, ..shape }
 }
 
 /// 8 racks of 5 nodes of 16 containers (§6.2).
@@ -85,7 +85,8 @@ pub(super) fn validation_cluster() -> SimCluster {
 }
 
 fn named(name: &str) -> ClusterShape {
-    ClusterShape::named(name).expect("a test reads every shape that is shipped")
+    let shipped = Shipped::find(name).expect("the name is one of those shipped");
+    shipped.shape().expect("a test reads every shape that is shipped")
 }
 
 /// 200 jobs drawn from the day with its shares of light, medium and heavy shuffles (Figure 3.2), submitted with
