@@ -20,6 +20,7 @@ pub mod fallbacks;
 mod filling;
 pub mod flow_index;
 pub mod load;
+pub mod nas;
 pub mod params;
 pub mod place;
 pub mod pool;

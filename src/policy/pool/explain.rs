@@ -15,6 +15,8 @@ pub enum Held {
     NoRoom,
     /// A map has no input on the node, and its job waits for a node that has.
     NoLocalBlock,
+    /// What maps on the node will put out leaves too little of its traffic threshold.
+    TrafficThreshold,
     /// A reduce waits for a share of its job's maps.
     MapsNotDone,
     /// Reduces of jobs with waiting maps hold their share of the cluster.
@@ -38,6 +40,7 @@ impl Held {
         match self {
             Self::NoRoom => "no_room",
             Self::NoLocalBlock => "no_local_block",
+            Self::TrafficThreshold => "traffic_threshold",
             Self::MapsNotDone => "maps_not_done",
             Self::EarlyReducesFull => "early_reduces_full",
             Self::RackCongested => "rack_congested",

@@ -73,7 +73,11 @@ impl Sim<'_> {
         self.hold("tasks that wait", waiting, self.waiting)?;
         self.hold("tasks in containers", held, self.tasks.running())?;
         let told = self.tasks.iter().filter(|(_, task)| task.phase == Phase::Ended).count() as u64;
-        self.hold("launches", self.ledger.ended + self.ledger.failed + self.tasks.running() - told, self.tasks.launched())
+        self.hold(
+            "launches",
+            self.ledger.ended + self.ledger.failed + self.tasks.running() - told,
+            self.tasks.launched(),
+        )
     }
 
     fn check_nodes(&self) -> Result<(), SimError> {
@@ -111,9 +115,7 @@ impl Sim<'_> {
         for (kind, name) in [(Kind::Map, "input"), (Kind::Reduce, "shuffle")] {
             let (arrived, due) = (ledger.arrived[kind as usize], ledger.due[kind as usize]);
             let carried = match kind {
-                Kind::Map => {
-                    carried.node_local_input.0 + carried.rack_local_input.0 + carried.cross_rack_input.0
-                }
+                Kind::Map => carried.node_local_input.0 + carried.rack_local_input.0 + carried.cross_rack_input.0,
                 Kind::Reduce => carried.shuffle().0,
             };
             let disturbed = ledger.failed + ledger.reruns > 0;

@@ -78,8 +78,7 @@ impl Sim<'_> {
         }
         self.nodes[node.at()].used += 1;
         self.snapshot.containers[node.at()] += 1;
-        self.snapshot.occupied[node.at()] =
-            self.snapshot.occupied[node.at()].plus(&self.run.cluster.container);
+        self.snapshot.occupied[node.at()] = self.snapshot.occupied[node.at()].plus(&self.run.cluster.container);
         self.note_room(node);
         self.observe(&DispatchEvent::Launched { task, node });
         match kind {
@@ -171,8 +170,7 @@ impl Sim<'_> {
             self.leave(&task);
             let job = self.jobs.at_mut(task.job);
             job.group_mut(task.kind).told += 1;
-            let (input, output) =
-                (job.shares.read(task.kind, task.index), job.shares.written(task.kind, task.index));
+            let (input, output) = (job.shares.read(task.kind, task.index), job.shares.written(task.kind, task.index));
             self.tell_finished(&task, task.ended, input, output, false);
             if self.jobs.at(task.job).complete() {
                 self.job_done(task.job);

@@ -22,8 +22,8 @@
 mod beats;
 mod check;
 mod containers;
-mod failures;
 pub mod fabric;
+mod failures;
 pub mod hdfs;
 mod rm;
 mod run;

@@ -140,20 +140,7 @@ impl Job {
         let (maps, reduces) = (Group::new(shares.maps()), Group::new(shares.reduces()));
         let (attempt, inputs) = (attempt_of(number), Vec::new());
         let (running, gone, began_reducing, last_end, reruns) = (0, BTreeSet::new(), false, submit, 0);
-        Self {
-            number,
-            attempt,
-            submit,
-            shares,
-            inputs,
-            maps,
-            reduces,
-            running,
-            gone,
-            began_reducing,
-            last_end,
-            reruns,
-        }
+        Self { number, attempt, submit, shares, inputs, maps, reduces, running, gone, began_reducing, last_end, reruns }
     }
 
     pub(super) const fn group(&self, kind: Kind) -> &Group {

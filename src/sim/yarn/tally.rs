@@ -129,7 +129,13 @@ impl Tally {
         }
     }
 
-    pub(super) fn report(self, policy: &str, settings: &SimSettings, bytes: &FabricBytes, unfinished: u64) -> RunReport {
+    pub(super) fn report(
+        self,
+        policy: &str,
+        settings: &SimSettings,
+        bytes: &FabricBytes,
+        unfinished: u64,
+    ) -> RunReport {
         let makespan_s = self.first_submit.map_or(0.0, |first| self.last_end.saturating_sub(first).as_secs_f64());
         let jct_s: Vec<f64> = self.jct_s.into_iter().filter(|jct| !jct.is_nan()).collect();
         let mut sorted = jct_s.clone();

@@ -70,11 +70,8 @@ fn a_policy_that_launches_nothing_is_given_up() {
 #[test]
 fn jobs_that_can_never_fit_are_reported_and_the_run_goes_on() {
     let cluster = cluster(2, 2, 2, 100_000_000);
-    let jobs = [
-        job(0, 0.0, 10 * MIB, 0, 0),
-        job(1, 1.0, 1_000_000_000_000_000_000, 0, 0),
-        job(2, 2.0, 10 * MIB, 5 * MIB, 0),
-    ];
+    let jobs =
+        [job(0, 0.0, 10 * MIB, 0, 0), job(1, 1.0, 1_000_000_000_000_000_000, 0, 0), job(2, 2.0, 10 * MIB, 5 * MIB, 0)];
     let report = report(&cluster, &SimSettings::default(), &jobs);
     assert_eq!((report.jobs, report.never_fit_count, report.unfinished), (2, 1, 0));
     assert_eq!((report.never_fit, report.jct_s.len()), (vec!["job1".to_owned()], 2));

@@ -1,0 +1,129 @@
+//! MTS: which map a node gets (Algorithm 2).
+
+use super::params::{NasParams, Shuffle};
+use super::rules;
+use super::skips::Bound;
+use super::state::NasState;
+use crate::policy::pool::{JobIdx, Pick, Slot, Task, UserIdx};
+use crate::units::Bytes;
+use std::cmp::Reverse;
+
+/// One offer to MTS.
+struct Request<'a> {
+    params: &'a NasParams,
+    slot: &'a Slot<'a>,
+    /// Space for map output on the node.
+    room: Bytes,
+    /// CR-RTS holds back heavy and medium maps.
+    held: bool,
+    bound: Bound,
+    /// Whether a user may have been skipped as often as it may.
+    due: bool,
+}
+
+/// The map that the node gets; whoever was passed over for it is counted.
+pub(super) fn map(params: &NasParams, state: &mut NasState, slot: &Slot<'_>) -> Option<Task> {
+    if state.map_skips.present() == 0 {
+        return None;
+    }
+    if !params.mts {
+        return fair(state, slot);
+    }
+    let (node, view, bound) = (slot.spot.node, slot.view(), params.map_bound());
+    let due = state.map_skips.anybody_due(view.now, bound);
+    let words = state.pool.user_rows().div_ceil(64);
+    let found = if due || (0..words).any(|at| state.pool.users_with_local(node, at) != 0) {
+        let room = if params.traffic_threshold { state.room(node, view) } else { Bytes(u64::MAX) };
+        let held = params.cr_rts && state.congested(node, view);
+        Request { params, slot, room, held, bound, due }.walk(state)
+    } else {
+        None
+    };
+    let Some((place, task)) = found else {
+        state.map_skips.skip_all(view.now, bound);
+        return None;
+    };
+    for &user in state.pool.order()[..place].iter().filter(|user| state.pool.users_with_maps().has(user.at())) {
+        state.map_skips.skip(user, view.now, bound);
+    }
+    Some(task)
+}
+
+/// Without MTS: users in the order of fairness, the nearest map of the job with fewest running containers.
+fn fair(state: &NasState, slot: &Slot<'_>) -> Option<Task> {
+    let jobs = state.pool.order().iter().flat_map(|&user| state.pool.map_jobs(user));
+    jobs.filter_map(|job| state.pool.nearest_map(job, slot)).map(|(task, _)| task).next()
+}
+
+impl Request<'_> {
+    /// The first user that gets one, by its place in the order.
+    fn walk(&self, state: &NasState) -> Option<(usize, Task)> {
+        let (node, now) = (self.slot.spot.node, self.slot.view().now);
+        state.pool.order().iter().enumerate().find_map(|(place, &user)| {
+            if !state.pool.users_with_maps().has(user.at()) {
+                return None;
+            }
+            let local = if state.pool.has_local(user, node) { self.local(state, user) } else { None };
+            let forced = || self.due && state.map_skips.due(user, now, self.bound);
+            local.or_else(|| if forced() { self.forced(state, user) } else { None }).map(|task| (place, task))
+        })
+    }
+
+    /// Whether CR-RTS holds back the job's maps on this rack.
+    fn holds(&self, state: &NasState, job: JobIdx) -> bool {
+        self.held && self.params.class(state.pool.shuffle(job)) != Shuffle::Light
+    }
+
+    /// Lines 3–4: data-local and qualified; of an unpredicted job first, then of output closest to the room.
+    fn local(&self, state: &NasState, user: UserIdx) -> Option<Task> {
+        let pool = &state.pool;
+        let jobs = pool.map_jobs(user).filter(|&job| !self.holds(state, job));
+        let best = jobs.filter_map(|job| {
+            let ratio = state.ratio(job);
+            let most = rules::largest_qualified(ratio, self.room);
+            let task = pool.local_map(job, self.slot, Pick::AtMost(most))?;
+            let output = rules::predicted(ratio, pool.input_of(task));
+            Some(((pool.ratio(job).is_some(), Reverse(output), pool.since(job)), task))
+        });
+        best.min_by_key(|(key, _)| *key).map(|(_, task)| task)
+    }
+
+    /// Lines 7–16: what a user gets that was skipped as often as it may.
+    fn forced(&self, state: &NasState, user: UserIdx) -> Option<Task> {
+        self.qualified(state, user)
+            .or_else(|| self.smallest(state, user, |job| state.pool.local_map(job, self.slot, Pick::Smallest)))
+            .or_else(|| self.smallest(state, user, |job| state.pool.any_map(job, self.slot, Pick::Smallest)))
+    }
+
+    /// Lines 8–12: small input before large, unpredicted before predicted, least MapCost, output closest to the room.
+    fn qualified(&self, state: &NasState, user: UserIdx) -> Option<Task> {
+        let (pool, slot) = (&state.pool, self.slot);
+        let best = pool.map_jobs(user).flat_map(|job| {
+            let ratio = state.ratio(job);
+            let most = rules::largest_qualified(ratio, self.room);
+            let fits = |task: &Task| pool.input_of(*task) <= most;
+            let local = pool.local_map(job, slot, Pick::AtMost(most));
+            let near = pool.rack_map(job, slot, Pick::Smallest).filter(fits);
+            let any = pool.any_map(job, slot, Pick::Smallest).filter(|task| near != Some(*task)).filter(fits);
+            let large = pool.input(job).0 >= self.params.small_input_bytes;
+            let category = (large, pool.ratio(job).is_some());
+            [(local, 0), (near, 1), (any, 2)].into_iter().filter_map(move |(task, gamma)| {
+                let (task, input) = task.map(|task| (task, pool.input_of(task)))?;
+                let cost = input.0.saturating_mul(gamma);
+                let output = Reverse(rules::predicted(ratio, input));
+                Some(((category, cost, output, pool.since(job), gamma), task))
+            })
+        });
+        best.min_by_key(|(key, _)| *key).map(|(_, task)| task)
+    }
+
+    /// Lines 14–16: the one of smallest output.
+    fn smallest(&self, state: &NasState, user: UserIdx, of: impl Fn(JobIdx) -> Option<Task>) -> Option<Task> {
+        let pool = &state.pool;
+        let best = pool.map_jobs(user).filter_map(|job| {
+            let task = of(job)?;
+            Some(((rules::predicted(state.ratio(job), pool.input_of(task)), pool.since(job)), task))
+        });
+        best.min_by_key(|(key, _)| *key).map(|(_, task)| task)
+    }
+}

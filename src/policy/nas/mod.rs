@@ -1,0 +1,96 @@
+//! `nas` (paper 004 chapter 3): which waiting task a node with a free container runs, so that little shuffle crosses
+//! racks at a time.
+//!
+//! Algorithm 1: reduces by CA-RTS (Algorithm 3), or by CR-RTS (Algorithm 4) while the node's rack is congested; maps by
+//! MTS (Algorithm 2). docs/policies.md says how gaps of the paper are settled. [`plain`] is the same without indexes,
+//! which tests hold against it.
+
+mod explain;
+mod maps;
+mod params;
+#[cfg(test)]
+mod plain;
+#[cfg(test)]
+mod property;
+mod reduces;
+mod rules;
+mod skips;
+mod state;
+#[cfg(test)]
+mod tests;
+
+pub use params::{NasParams, Shuffle, SkipBy};
+pub use state::NasState;
+
+use crate::policy::dispatch::{Advice, DispatchEvent, Offer, View};
+use crate::policy::params::{self as table, ParamError, PolicyTable};
+use crate::policy::pool::Slot;
+use crate::policy::{Dispatch, DynDispatch, Policy};
+
+/// Its name.
+pub const NAME: &str = "nas";
+/// What it is.
+pub const SUMMARY: &str = "shuffle traffic bounded by node, spread by rack, held back from congested racks (paper 004)";
+
+/// The policy.
+#[derive(Debug, Clone, Default)]
+pub struct Nas {
+    params: NasParams,
+}
+
+/// Makes it from its configuration table.
+///
+/// # Errors
+/// [`ParamError`] for an unknown key, a share outside [0, 1], or bounds the wrong way round.
+pub fn build(table: PolicyTable<'_>) -> Result<Box<dyn Policy>, ParamError> {
+    Ok(Box::new(Nas { params: table::read(NAME, table)? }))
+}
+
+impl Nas {
+    /// With these settings.
+    #[must_use]
+    pub const fn new(params: NasParams) -> Self {
+        Self { params }
+    }
+}
+
+impl Policy for Nas {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn summary(&self) -> &'static str {
+        SUMMARY
+    }
+
+    fn params_toml(&self) -> String {
+        table::to_toml(&self.params)
+    }
+
+    fn as_dispatch(&self) -> Option<&dyn DynDispatch> {
+        Some(self)
+    }
+}
+
+impl Dispatch for Nas {
+    type State = NasState;
+
+    fn start(&self) -> NasState {
+        NasState::new(&self.params)
+    }
+
+    fn observe(&self, state: &mut NasState, event: &DispatchEvent, view: &View<'_>) {
+        state.observe(&self.params, event, view);
+    }
+
+    fn offer(&self, state: &mut NasState, offer: &Offer, view: &View<'_>) -> Vec<Advice> {
+        let slot = Slot::new(offer, view);
+        state.refresh(&self.params, view.now);
+        let task = reduces::reduce(&self.params, state, &slot).or_else(|| maps::map(&self.params, state, &slot));
+        match task {
+            Some(task) => vec![Advice::Launch(state.pool.name(task))],
+            None if view.explain => explain::explain(&self.params, state, &slot),
+            None => Vec::new(),
+        }
+    }
+}
