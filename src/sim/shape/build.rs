@@ -109,7 +109,7 @@ fn room(snapshot: &Snapshot, node: NodeIdx, container: &Resource) -> u32 {
         return 0;
     }
     let free = snapshot.statics.total[node.at()].minus(&snapshot.occupied[node.at()]);
-    let times = |kind: u64, of: u64| if of == 0 { u64::MAX } else { kind / of };
+    let times = |room: u64, each: u64| room.checked_div(each).unwrap_or(u64::MAX);
     let fit = times(free.memory_mb(), container.memory_mb()).min(times(free.vcores(), container.vcores()));
     u32::try_from(fit).unwrap_or(u32::MAX).min(super::MOST_CONTAINERS_PER_NODE)
 }

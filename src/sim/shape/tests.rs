@@ -1,3 +1,5 @@
+//! Shapes: every shipped cluster, every core, every refusal with its words.
+
 use super::*;
 use crate::cluster::document::{ClusterDocument, Syntax};
 use crate::cluster::{Overlay, Resource};

@@ -1,5 +1,6 @@
 //! A bar for each policy: the median over its seeds, lowest and highest as whiskers.
 
+use super::super::super::output::digits;
 use super::super::table::{Row, Value};
 use super::style::{FAMILY, INK, LARGE, MIDDLE, PALE, SIZE, SMALL, ceiling, colour, number, text, tint};
 use plotters::prelude::*;
@@ -110,22 +111,10 @@ pub(super) fn draw(rows: &[Row<'_>], bars: &Bars) -> anyhow::Result<String> {
     Ok(svg)
 }
 
-/// The value, and its ratio to the first policy's.
+/// The value to three digits, and its ratio to the first policy's.
 fn label(value: f64, first: f64, at: usize) -> String {
-    if at == 0 || first <= 0.0 {
-        number(round(value))
-    } else {
-        format!("{}  (x {:.2})", number(round(value)), value / first)
-    }
-}
-
-/// Three digits.
-fn round(value: f64) -> f64 {
-    if value == 0.0 {
-        return 0.0;
-    }
-    let power = 10_f64.powf(2.0 - value.abs().log10().floor());
-    (value * power).round() / power
+    let said = if value < 100.0 { digits(value) } else { number(value) };
+    if at == 0 || first <= 0.0 { said } else { format!("{said} (x {:.2})", value / first) }
 }
 
 /// Median, lowest and highest over the seeds.

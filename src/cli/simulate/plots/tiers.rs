@@ -63,20 +63,23 @@ fn draw_tier(panel: &DrawingArea<SVGBackend<'_>, Shift>, rows: &[Row<'_>], tier:
         report.tiers.iter().find(|known| known.tier == tier).map(points)
     };
     let lines: Vec<Option<Vec<(f64, f64)>>> = rows.iter().map(of_row).collect();
-    let end = lines.iter().flatten().flatten().map(|point| point.0).fold(0.0, f64::max);
+    let end_h = lines.iter().flatten().flatten().map(|point| point.0).fold(0.0, f64::max);
+    // Short traces are told in minutes.
+    let (unit, per_hour) = if end_h > 0.0 && end_h < 2.0 { ("minutes", 60.0) } else { ("hours", 1.0) };
+    let end = if end_h > 0.0 { end_h * per_hour } else { 1.0 };
     let mut chart = ChartBuilder::on(panel)
         .margin(12)
         .margin_right(40)
         .x_label_area_size(48)
         .y_label_area_size(70)
-        .build_cartesian_2d(0.0..if end > 0.0 { end } else { 1.0 }, 0.0..100.0)?;
+        .build_cartesian_2d(0.0..end, 0.0..100.0)?;
     chart
         .configure_mesh()
-        .x_desc("hours since the first submission")
+        .x_desc(format!("{unit} since the first submission"))
         .y_desc(format!("{tier} links, %"))
         .axis_desc_style((FAMILY, MIDDLE).into_font().color(&INK))
         .label_style((FAMILY, SMALL).into_font().color(&INK))
-        .x_label_formatter(&|hours| number(*hours))
+        .x_label_formatter(&|time| number(*time))
         .y_label_formatter(&|percent| number(*percent))
         .y_labels(6)
         .axis_style(INK)
@@ -84,7 +87,8 @@ fn draw_tier(panel: &DrawingArea<SVGBackend<'_>, Shift>, rows: &[Row<'_>], tier:
         .light_line_style(TRANSPARENT)
         .draw()?;
     for (at, line) in lines.into_iter().enumerate() {
-        chart.draw_series(line.map(|line| LineSeries::new(line, colour(at).stroke_width(2))).into_iter().flatten())?;
+        let line = line.unwrap_or_default().into_iter().map(|(hours, percent)| (hours * per_hour, percent));
+        chart.draw_series(LineSeries::new(line, colour(at).stroke_width(2)))?;
     }
     Ok(())
 }
