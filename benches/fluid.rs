@@ -1,8 +1,10 @@
 //! The fluid network: 100,000 flows among 600 hosts at load 0.6 and 0.9, events a second.
 //!
 //! On a tree of 30 racks whose uplinks carry all that its hosts send, and on a fat-tree of 14-port switches, where
-//! every tier is as loaded as the hosts' links. `cargo bench --bench fluid`: medians of five runs; `-- tree 20000`
-//! runs one of them with so many flows. Without `--bench`, as under `cargo test`, one small run of each.
+//! every tier is as loaded as the hosts' links. Then `racks`, a cluster's shuffle: 30 racks of 20 hosts with an uplink
+//! and a downlink of 1 Gbit/s, fetches of 50 Mbit/s at most, every end followed by a start on another path; exact and
+//! with a tolerance of 0.005. `cargo bench --bench fluid`: medians of five runs; `-- tree 20000` runs one of them with so
+//! many flows. Without `--bench`, as under `cargo test`, one small run of each.
 
 use hintd::network::build::{FatTreeSpec, TreeSpec, fat_tree, tree};
 use hintd::network::maxmin::{capacities, directed};
@@ -16,6 +18,9 @@ use std::time::Instant;
 const HOSTS: usize = 600;
 const BITS_PER_S: u64 = 10_000_000_000;
 const MEAN_BYTES: f64 = 10e6;
+const RACKS: u32 = 30;
+/// Part of the fetches that stay in their rack, on the NIC of their host.
+const LOCAL: f64 = 0.05;
 
 struct Start {
     at_s: f64,
@@ -46,14 +51,80 @@ fn starts(network: &Network, flows: usize, load: f64) -> Vec<Start> {
 /// Events, links looked through, most flows at once, the last end.
 fn run(bits_per_s: &[f64], starts: &[Start]) -> (u64, u64, usize, f64) {
     let mut net = FluidNetwork::new(bits_per_s).expect("capacities of a network");
-    let mut most = 0;
+    let (mut most, mut ended) = (0, Vec::new());
     for start in starts {
-        net.advance(start.at_s);
+        ended.clear();
+        net.advance(start.at_s, &mut ended);
         net.start(&start.path, start.bytes, 1).expect("a path of the network");
-        most = most.max(net.rates().len());
+        most = most.max(net.len());
     }
-    net.advance(f64::INFINITY);
+    net.advance(f64::INFINITY, &mut ended);
     (net.events(), net.rates().evaluations(), most, net.now_s())
+}
+
+/// Fetches, a quarter of them batches of up to five.
+fn fetches(count: usize) -> Vec<(Vec<DirectedLinkIdx>, Bytes, u32)> {
+    let mut rng = ChaCha8Rng::seed_from_u64(1);
+    let size = Exp::new(2.0 / MEAN_BYTES).expect("a positive rate");
+    let one = |_| {
+        let (from, to) = (rng.random_range(0..RACKS), rng.random_range(1..RACKS));
+        let across = vec![DirectedLinkIdx(from), DirectedLinkIdx(RACKS + (from + to) % RACKS)];
+        let inside = vec![DirectedLinkIdx(2 * RACKS + rng.random_range(0..HOSTS as u32))];
+        let path = if rng.random_bool(LOCAL) { inside } else { across };
+        let members = if rng.random_bool(0.25) { rng.random_range(1..6) } else { 1 };
+        (path, Bytes(size.sample(&mut rng) as u64 + 1), members)
+    };
+    (0..count).map(one).collect()
+}
+
+/// Seconds, events and links looked through of so many ends with `under_way` fetches at any time.
+fn shuffle(under_way: usize, ends: usize, tolerance: f64) -> (f64, u64, u64) {
+    let bits_per_s: Vec<f64> = (0..2 * RACKS).map(|_| 1e9).chain((0..HOSTS).map(|_| 250e6)).collect();
+    let mut net = FluidNetwork::new(&bits_per_s).expect("capacities").with_tolerance(tolerance);
+    let fetches = fetches(under_way + ends);
+    let start = |net: &mut FluidNetwork, (path, bytes, members): &(Vec<DirectedLinkIdx>, Bytes, u32)| {
+        net.start_capped(path, *bytes, *members, 50e6).expect("a path of the racks");
+    };
+    fetches[..under_way].iter().for_each(|fetch| start(&mut net, fetch));
+    let (events, looked) = (net.events(), net.rates().evaluations());
+    let from = Instant::now();
+    let (mut ended, mut next) = (Vec::new(), under_way);
+    while next < fetches.len() {
+        let at_s = net.next_completion_s().expect("fetches are under way");
+        ended.clear();
+        net.advance(at_s, &mut ended);
+        let starts = &fetches[next..(next + ended.len()).min(fetches.len())];
+        starts.iter().for_each(|fetch| start(&mut net, fetch));
+        next += starts.len();
+    }
+    let wall = from.elapsed().as_secs_f64();
+    (wall, net.events() - events, net.rates().evaluations() - looked)
+}
+
+#[allow(clippy::print_stdout)] // a table for the person who runs it
+fn measure_racks(full: bool) {
+    for (under_way, tolerance) in [600, 3_000, 10_000].into_iter().flat_map(|flows| [(flows, 0.0), (flows, 0.005)]) {
+        let ends = if !full {
+            200
+        } else if tolerance == 0.0 {
+            5_000
+        } else {
+            100_000
+        };
+        let mut runs: Vec<_> = (0..if full { 5 } else { 1 }).map(|_| shuffle(under_way, ends, tolerance)).collect();
+        runs.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let each = |(wall, events, _): (f64, u64, u64)| wall / events as f64 * 1e6;
+        let (median, last) = (runs[runs.len() / 2], runs[runs.len() - 1]);
+        println!(
+            "racks, {under_way} fetches, tolerance {tolerance}: {:.2} µs an event ({:.2} to {:.2} in {} runs), {:.1} links \
+             looked through",
+            each(median),
+            each(runs[0]),
+            each(last),
+            runs.len(),
+            median.2 as f64 / median.1 as f64,
+        );
+    }
 }
 
 fn main() {
@@ -68,7 +139,10 @@ fn main() {
         ("fat-tree", fat_tree(&ports).expect("k = 14 has 686 hosts").network),
     ];
     let named = |name: &str| args.iter().any(|arg| arg == name);
-    let all = !networks.iter().any(|(name, _)| named(name));
+    let all = !named("racks") && !networks.iter().any(|(name, _)| named(name));
+    if all || named("racks") {
+        measure_racks(full);
+    }
     for (name, network) in networks.iter().filter(|(name, _)| all || named(name)) {
         for load in [0.6, 0.9] {
             measure(name, network, flows, load, if full { 5 } else { 1 });

@@ -20,7 +20,9 @@ pub mod policy;
 pub mod reproduce;
 pub mod request;
 pub mod shell;
+pub mod simulate;
 pub mod topology;
+pub mod trace;
 pub mod views;
 pub mod watch;
 
@@ -48,6 +50,7 @@ const EXAMPLES: &str = "Examples:
   hintctl demo                      the daemon at work on an emulated cluster, in half a minute
   hintctl topology build fat-tree --ports 8 -o net.json
   hintctl place --cluster cluster.json --request job.json --policy container
+  hintctl simulate --trace FB-2010.tsv.gz --cluster nas --policy fair,nas
   hintctl --json status             the running daemon, for scripts
 
 Exit code 0: done; 1: the work failed; 2: bad usage or bad input.";
@@ -63,6 +66,11 @@ enum Command {
     Topology(topology::TopologyCommand),
     /// When flows end that share links max-min fairly
     Flows(flows::FlowsArgs),
+    /// A trace replayed on a cluster under policies side by side: which one, with which settings?
+    Simulate(simulate::SimulateArgs),
+    /// Job traces: generate and check
+    #[command(subcommand)]
+    Trace(trace::TraceCommand),
     /// Load on a running daemon
     #[command(subcommand)]
     Bench(bench::BenchCommand),
@@ -126,6 +134,8 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Demo(args) => demo::run(args, output),
         Command::Place(args) => place::run(&args, output),
         Command::Flows(args) => flows::run(&args, output),
+        Command::Simulate(args) => simulate::run(&args, output),
+        Command::Trace(command) => trace::run(&command, output),
         Command::Request(args) => request::request(&args, &daemon, output),
         Command::Explain(args) => request::explain(&args, &daemon, output),
         Command::WhatIf(command) => request::what_if(&command, &daemon, output),

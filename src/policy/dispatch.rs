@@ -204,6 +204,16 @@ impl std::fmt::Debug for DispatchState {
 }
 
 impl DispatchState {
+    /// Forgets the type of `state`.
+    pub fn new<S: Clone + Serialize + Send + 'static>(state: S) -> Self {
+        Self(Box::new(state))
+    }
+
+    /// The State, if it is of that type.
+    pub fn of<S: 'static>(&mut self) -> Option<&mut S> {
+        self.0.as_any().downcast_mut()
+    }
+
     /// The State, written down.
     ///
     /// # Errors
@@ -215,7 +225,7 @@ impl DispatchState {
 
 impl<D: Dispatch> DynDispatch for D {
     fn start(&self) -> DispatchState {
-        DispatchState(Box::new(Dispatch::start(self)))
+        DispatchState::new(Dispatch::start(self))
     }
 
     fn observe(&self, state: &mut DispatchState, event: &DispatchEvent, view: &View<'_>) {
@@ -227,10 +237,10 @@ impl<D: Dispatch> DynDispatch for D {
     }
 
     fn restore(&self, json: &str) -> Result<DispatchState, serde_json::Error> {
-        Ok(DispatchState(Box::new(serde_json::from_str::<D::State>(json)?)))
+        Ok(DispatchState::new(serde_json::from_str::<D::State>(json)?))
     }
 }
 
 fn own<D: Dispatch>(state: &mut DispatchState) -> &mut D::State {
-    state.0.as_any().downcast_mut().expect("a State is used only with the dispatcher that started it")
+    state.of().expect("a State is used only with the dispatcher that started it")
 }

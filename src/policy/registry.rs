@@ -14,12 +14,18 @@ pub struct Entry {
     pub build: fn(PolicyTable<'_>) -> Result<Box<dyn Policy>, ParamError>,
 }
 
-const ENTRIES: [Entry; 8] = [
+const ENTRIES: [Entry; 10] = [
     Entry { name: baselines::random::NAME, summary: baselines::random::SUMMARY, build: baselines::random::build },
     Entry { name: baselines::spread::NAME, summary: baselines::spread::SUMMARY, build: baselines::spread::build },
     Entry { name: baselines::capacity::NAME, summary: baselines::capacity::SUMMARY, build: baselines::capacity::build },
     Entry { name: baselines::fair::NAME, summary: baselines::fair::SUMMARY, build: baselines::fair::build },
     Entry { name: baselines::delay::NAME, summary: baselines::delay::SUMMARY, build: baselines::delay::build },
+    Entry {
+        name: baselines::shufflewatcher::NAME,
+        summary: baselines::shufflewatcher::SUMMARY,
+        build: baselines::shufflewatcher::build,
+    },
+    Entry { name: baselines::pna::NAME, summary: baselines::pna::SUMMARY, build: baselines::pna::build },
     Entry { name: container::NAME, summary: container::SUMMARY, build: container::build },
     Entry { name: cross_layer::NAME, summary: cross_layer::SUMMARY, build: cross_layer::build },
     Entry { name: nas::NAME, summary: nas::SUMMARY, build: nas::build },

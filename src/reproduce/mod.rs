@@ -10,6 +10,7 @@
 pub mod cross_layer;
 pub mod experiment;
 pub mod keep;
+pub mod nas;
 pub mod registry;
 pub mod render;
 pub mod report;

@@ -87,15 +87,17 @@ impl FlowsDocument {
         let mut order: Vec<usize> = (0..starts.len()).collect();
         order.sort_by(|&a, &b| starts[a].at_s.total_cmp(&starts[b].at_s));
         let mut ends = vec![0.0; starts.len()];
-        let mut running: Vec<usize> = Vec::new();
+        let (mut running, mut ended): (Vec<usize>, Vec<Completion>) = (Vec::new(), Vec::new());
         for flow in order {
             let Start { path, bytes, at_s } = &starts[flow];
-            note(&mut ends, &running, &network.advance(*at_s));
+            network.advance(*at_s, &mut ended);
+            note(&mut ends, &running, &mut ended);
             let slot = network.start(path, *bytes, 1).expect("paths were checked").at();
             running.resize(running.len().max(slot + 1), 0);
             running[slot] = flow;
         }
-        note(&mut ends, &running, &network.advance(f64::INFINITY));
+        network.advance(f64::INFINITY, &mut ended);
+        note(&mut ends, &running, &mut ended);
         let makespan_s = ends.iter().copied().fold(0.0, f64::max);
         let completion =
             |(flow, &completion_s): (&FlowEntry, &f64)| FlowCompletion { id: flow.id.clone(), completion_s };
@@ -103,9 +105,9 @@ impl FlowsDocument {
     }
 }
 
-/// Writes down ends; `running` says which of the file's flows each was.
-fn note(ends: &mut [f64], running: &[usize], completions: &[Completion]) {
-    for completion in completions {
+/// Writes down ends and forgets them; `running` says which of the file's flows each was.
+fn note(ends: &mut [f64], running: &[usize], ended: &mut Vec<Completion>) {
+    for completion in ended.drain(..) {
         ends[running[completion.flow.at()]] = completion.at_s;
     }
 }

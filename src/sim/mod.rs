@@ -5,12 +5,14 @@
 //! - A trace says nothing about tasks: every task count and duration comes from [`JobModel`], so that two
 //!   policies are never compared under two models.
 
+pub mod capacity;
 pub mod flows_file;
 pub mod fluid;
 pub mod job_model;
 pub mod report;
 pub mod scale;
 pub mod settings;
+pub mod shape;
 pub mod trace;
 pub mod yarn;
 
@@ -20,7 +22,11 @@ pub use job_model::{JobModel, JobModelError, Task};
 pub use report::{ClassReport, NEVER_FIT_SHOWN, RunReport, TierUse};
 pub use scale::{ScaleError, TraceScale};
 pub use settings::{Authority, Background, FlowGrain, Scripted, ScriptedEvent, SimSettings};
+pub use shape::{ClusterShape, Core, SHAPE_FORMAT, Shipped, shipped};
 pub use trace::generate::{TraceShape, generate, write_swim};
 pub use trace::job::TraceJob;
+pub use trace::json::write_json;
+pub use trace::reader::{TraceFacts, TraceFormat, TraceOptions, TraceReader};
 pub use trace::swim::{SwimJob, SwimReader};
 pub use trace::{TraceError, maybe_gzip};
+pub use yarn::{Progress, SimCluster, SimError, SimRun, SimWatch, simulate};

@@ -52,6 +52,7 @@ pub struct RunReport {
     /// Seconds of one container's time spent: maps, reduces that wait for shuffle, reduces that run.
     pub container_s: [f64; 3],
     /// Use of links by tier over time.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tiers: Vec<TierUse>,
     /// Events handled.
     pub events: u64,
@@ -62,6 +63,7 @@ pub struct RunReport {
     /// Peak resident memory of the process, bytes; 0 until the caller says.
     pub peak_rss_bytes: u64,
     /// Completion time of every job that ended, seconds, in the trace's order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub jct_s: Vec<f64>,
 }
 

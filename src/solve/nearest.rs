@@ -10,17 +10,23 @@ pub fn nearest<'k>(name: &str, known: impl Iterator<Item = &'k str>) -> Option<&
         .map(|best| best.1)
 }
 
-/// Levenshtein distance.
+/// Letters put in, left out, replaced, or swapped with their neighbour: the distance of Damerau and Levenshtein, no
+/// letter touched twice.
 fn edits(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
+    let [a, b]: [Vec<char>; 2] = [a, b].map(|text| text.chars().collect());
+    let mut before: Vec<usize> = Vec::new();
     let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, letter) in a.chars().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
+    for (i, letter) in a.iter().enumerate() {
+        let mut next = vec![i + 1];
         for (j, other) in b.iter().enumerate() {
-            let substituted = diagonal + usize::from(letter != *other);
-            diagonal = row[j + 1];
-            row[j + 1] = substituted.min(diagonal + 1).min(row[j] + 1);
+            let substituted = row[j] + usize::from(letter != other);
+            let mut least = substituted.min(row[j + 1] + 1).min(next[j] + 1);
+            if i > 0 && j > 0 && a[i - 1] == *other && *letter == b[j - 1] {
+                least = least.min(before[j - 1] + 1);
+            }
+            next.push(least);
         }
+        before = std::mem::replace(&mut row, next);
     }
     row[b.len()]
 }
@@ -34,6 +40,7 @@ mod tests {
         let known = ["time_to_live", "answers_kept"];
         assert_eq!(nearest("time_to_life", known.into_iter()), Some("time_to_live"));
         assert_eq!(nearest("colour", known.into_iter()), None);
-        assert_eq!(edits("kitten", "sitting"), 3);
+        assert_eq!(nearest("fiar", ["fair", "nas"].into_iter()), Some("fair"));
+        assert_eq!([edits("kitten", "sitting"), edits("nsa", "nas"), edits("", "ab"), edits("ab", "")], [3, 1, 2, 2]);
     }
 }

@@ -70,7 +70,9 @@ impl Finished {
             problems.push(format!("{} feed items were refused; the first: {first}", self.tally.feed_refused));
         }
         for death in self.story.deaths.iter().filter(|death| death.given_up.is_some_and(|containers| containers > 0)) {
-            if !self.story.replaced.iter().any(|replaced| replaced.from.contains(&death.host)) {
+            // A policy that dispatches launches them again at heartbeats, beside all others.
+            let again = self.tally.dispatched > 0;
+            if !again && !self.story.replaced.iter().any(|replaced| replaced.from.contains(&death.host)) {
                 problems.push(format!("{} died with containers on it and none was placed anew", death.host));
             }
         }

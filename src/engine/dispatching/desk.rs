@@ -21,6 +21,8 @@ pub(super) struct Desk {
     /// Groups with waiting tasks, by when these have waited for too long.
     due: BTreeSet<(Timestamp, AttemptId, Arc<str>)>,
     waiting: u64,
+    /// When reasons were last asked for.
+    explained: Option<Timestamp>,
 }
 
 impl std::fmt::Debug for Desk {
@@ -34,11 +36,13 @@ pub(super) struct Moment {
     pub(super) snapshot: Arc<Snapshot>,
     pub(super) leases: Overlay,
     pub(super) now: Timestamp,
+    /// Whether reasons are asked for.
+    pub(super) explain: bool,
 }
 
 impl Moment {
     pub(super) fn view(&self) -> View<'_> {
-        View { snapshot: &self.snapshot, leases: &self.leases, now: self.now, explain: true }
+        View { snapshot: &self.snapshot, leases: &self.leases, now: self.now, explain: self.explain }
     }
 
     /// Whether anything could be launched on the node. Labelled nodes are for those who ask for the label, and no
@@ -67,12 +71,21 @@ impl Desk {
     pub(super) fn new(policy: &Arc<dyn Policy>) -> Option<Self> {
         let state = policy.as_dispatch()?.start();
         let policy = Arc::clone(policy);
-        Some(Self { policy, state, groups: BTreeMap::new(), due: BTreeSet::new(), waiting: 0 })
+        Some(Self { policy, state, groups: BTreeMap::new(), due: BTreeSet::new(), waiting: 0, explained: None })
     }
 
     /// Tasks that wait.
     pub(super) const fn waiting(&self) -> u64 {
         self.waiting
+    }
+
+    /// Whether reasons are due: finding them costs more than an offer, and they are told once a second at most.
+    pub(super) fn explains(&mut self, now: Timestamp) -> bool {
+        let due = self.explained.is_none_or(|at| now.since(at) >= EXPLAIN_EVERY);
+        if due {
+            self.explained = Some(now);
+        }
+        due
     }
 
     /// Takes a request's groups in; their keys, in order.
@@ -354,6 +367,9 @@ impl Desk {
         }
     }
 }
+
+/// Time between offers that are to be explained; those of nodes that report together count as one.
+const EXPLAIN_EVERY: Micros = Micros::from_millis(50);
 
 /// Groups looked at in one tick because they wait too long.
 const LATE_MAX: usize = 64;

@@ -91,8 +91,10 @@ impl Engine {
         for name in names {
             let Some(desk) = self.dispatching.desks.get_mut(&name) else { continue };
             let mut turn = Turn::default();
+            moment.explain = desk.explains(now);
             for &node in nodes {
                 desk.offer(node, &mut moment, &mut turn);
+                moment.explain &= turn.not_yet.is_empty(); // of nodes that report together one says why
             }
             let laid = lay_out(desk, &turn.launched, &moment.snapshot);
             self.count_turn(&turn);
@@ -233,7 +235,7 @@ impl Engine {
     }
 
     fn moment(&self, now: Timestamp) -> Moment {
-        Moment { snapshot: Arc::clone(&self.snapshot), leases: self.ledger.overlay().clone(), now }
+        Moment { snapshot: Arc::clone(&self.snapshot), leases: self.ledger.overlay().clone(), now, explain: true }
     }
 
     /// Tells policies how busy racks are, where that changed.

@@ -1,6 +1,6 @@
 //! One link: what its flows take, in exact units, and the level that its equation gives.
 
-use super::{LEAST_BITS_PER_S, MOST_BITS_PER_S, MaxMin, MaxMinError, Rate};
+use super::{Flow, LEAST_BITS_PER_S, MOST_BITS_PER_S, MaxMin, MaxMinError, Rate};
 use crate::units::{DirectedLinkIdx, FlowIdx};
 
 /// The level of a link that limits no flow.
@@ -18,6 +18,11 @@ pub(super) struct Key {
 }
 
 impl Key {
+    /// Of a flow that no settling has seen.
+    pub(super) const NEW: Self = Self { level: f64::NAN, link: DirectedLinkIdx(u32::MAX) };
+    /// Limited by nothing.
+    pub(super) const NONE: Self = Self { level: NO_LEVEL, link: DirectedLinkIdx(u32::MAX) };
+
     pub(super) fn is_below(self, other: Self) -> bool {
         self.level < other.level || (self.level == other.level && self.link < other.link)
     }
@@ -33,6 +38,8 @@ pub(super) struct Link {
     /// Sum over the flows of what each takes. Beyond `i64` while flows without a rate yet stand in it.
     load: i128,
     weight: u64,
+    /// Weight of the flows whose bottleneck it is.
+    pub(super) held: u64,
     pub(super) members: Vec<FlowIdx>,
     /// Grows with every entry in the queue: older entries count no more.
     pub(super) stamp: u32,
@@ -42,6 +49,10 @@ pub(super) struct Link {
     pub(super) may_fall: bool,
     /// The level to come, if it is known.
     pub(super) next: Option<f64>,
+    /// The level at the last settling.
+    pub(super) was: f64,
+    /// Whether it stands among the pending changes.
+    pub(super) listed: bool,
 }
 
 impl Link {
@@ -57,12 +68,15 @@ impl Link {
             capacity: (bits_per_s * units) as i64,
             load: 0,
             weight: 0,
+            held: 0,
             members: Vec::new(),
             stamp: 0,
             queued: false,
             touched: false,
             may_fall: false,
             next: None,
+            was: NO_LEVEL,
+            listed: false,
         })
     }
 
@@ -91,6 +105,11 @@ impl Link {
         self.members.swap_remove(at);
     }
 
+    pub(super) fn reweigh(&mut self, old: u32, new: u32, level: f64) {
+        self.load += i128::from(self.taken(level)) * (i128::from(new) - i128::from(old));
+        self.weight = self.weight - u64::from(old) + u64::from(new);
+    }
+
     pub(super) fn reload(&mut self, weight: u32, old: f64, new: f64) {
         self.load += i128::from(self.taken(new) - self.taken(old)) * i128::from(weight);
     }
@@ -102,6 +121,23 @@ impl Link {
     /// Whether the flows, limited elsewhere, leave so much that no rounding makes this a bottleneck.
     pub(super) fn has_slack(&self) -> bool {
         self.load < i128::from(self.capacity - (self.capacity >> SLACK_BITS))
+    }
+
+    /// Whether what its flows take together fits its level, but for a share of what those that it holds take.
+    pub(super) fn is_balanced(&self, level: f64, share: f64) -> bool {
+        let free = self.free();
+        if level == NO_LEVEL {
+            // What flows take of a link without capacity is no whole unit: it limits them all the same.
+            return (self.capacity > 0 || self.weight == 0) && free >= -share * self.capacity as f64;
+        }
+        let taken = self.held as f64 * level * self.units;
+        self.held > 0 && free.abs() <= share * taken.min(self.capacity as f64)
+    }
+
+    /// Units that the flows leave, or take too much.
+    fn free(&self) -> f64 {
+        let free = i128::from(self.capacity) - self.load;
+        i64::try_from(free).map_or_else(|_| free as f64, |small| small as f64)
     }
 
     fn share(&self, left: i64, weight: u64) -> f64 {
@@ -120,6 +156,9 @@ impl MaxMin {
             return NO_LEVEL;
         }
         self.evaluations += 1;
+        if let Some(level) = self.nudge(at).filter(|_| self.tolerance > 0.0) {
+            return level;
+        }
         let mut inputs = std::mem::take(&mut self.inputs);
         inputs.clear();
         inputs.extend(self.links[at.at()].members.iter().map(|&flow| self.elsewhere(flow, at)));
@@ -148,6 +187,25 @@ impl MaxMin {
         level
     }
 
+    /// The level that fits if the link goes on to hold the flows that it holds and no others; `None` if it does not.
+    ///
+    /// In exact numbers that is what the equation gives; in the last bits it hangs on the level before.
+    fn nudge(&self, at: DirectedLinkIdx) -> Option<f64> {
+        let (link, level) = (&self.links[at.at()], self.levels[at.at()]);
+        if level == NO_LEVEL || link.held == 0 {
+            return None;
+        }
+        let next = level + link.free() / (link.held as f64 * link.units);
+        let own = Key { level: next, link: at };
+        let mut rates = link.members.iter().map(|&flow| (flow, &self.rates[flow.at()]));
+        let stays = if next < level {
+            next >= 0.0 && rates.all(|(_, rate)| rate.bottleneck == at || rate.key().is_below(own))
+        } else {
+            rates.all(|(flow, rate)| rate.bottleneck != at || own.is_below(self.lowest(flow, Some(at))))
+        };
+        stays.then_some(next)
+    }
+
     /// What the flow would get without that link.
     fn elsewhere(&self, flow: FlowIdx, without: DirectedLinkIdx) -> Rate {
         let rate = self.rates[flow.at()];
@@ -158,10 +216,10 @@ impl MaxMin {
         Rate { level: lowest.level, bottleneck: lowest.link, ..rate }
     }
 
-    /// The lowest link of a flow's path; beside `without`, if there is another.
+    /// The lowest of a flow's path and its own limit; beside `without`, if there is another.
     pub(super) fn lowest(&self, flow: FlowIdx, without: Option<DirectedLinkIdx>) -> Key {
-        let path = &self.flows[flow.at()].path;
-        let mut lowest = Key { level: NO_LEVEL, link: DirectedLinkIdx(u32::MAX) };
+        let Flow { path, cap, .. } = &self.flows[flow.at()];
+        let mut lowest = *cap;
         for &link in path.iter().filter(|&&link| Some(link) != without) {
             let key = Key { level: self.levels[link.at()], link };
             if key.is_below(lowest) {

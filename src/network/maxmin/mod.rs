@@ -28,7 +28,7 @@ use level::{Key, Link, NO_LEVEL};
 use settle::Entry;
 use smallvec::SmallVec;
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap};
 
 /// Smallest capacity other than zero, bits/s.
 pub const LEAST_BITS_PER_S: f64 = 1e-3;
@@ -66,6 +66,15 @@ pub enum MaxMinError {
     /// A flow without weight.
     #[error("the weight is 0")]
     ZeroWeight,
+    /// More members of one flow than are counted.
+    #[error("more than {} like flows", u32::MAX)]
+    TooManyMembers,
+    /// A limit of a flow's own that is none.
+    #[error("a flow's own limit of {bits_per_s} bit/s is not above 0")]
+    Cap {
+        /// The limit.
+        bits_per_s: f64,
+    },
 }
 
 /// Max-min fair rates of weighted flows, kept while flows and capacities change.
@@ -74,8 +83,10 @@ pub enum MaxMinError {
 #[derive(Debug, Clone)]
 pub struct MaxMin {
     links: Vec<Link>,
-    /// By link, bits/s per unit of weight.
+    /// By link, bits/s per unit of weight; after the links, the flows' own limits.
     levels: Vec<f64>,
+    /// Where a limit of flows' own stands in `levels`, by its bits.
+    caps: BTreeMap<u64, DirectedLinkIdx>,
     flows: Vec<Flow>,
     /// By flow.
     rates: Vec<Rate>,
@@ -84,23 +95,34 @@ pub struct MaxMin {
     queue: BinaryHeap<Reverse<Entry>>,
     /// Links with changed inputs, not looked at yet.
     touched: Vec<DirectedLinkIdx>,
-    /// Flows whose levels moved since the last settling.
-    changed: Vec<FlowIdx>,
+    /// Links whose levels changed since the last settling, and flows whose bottleneck did.
+    pending: Changes,
+    /// The same of the last settling.
+    settled: Changes,
     /// What the last settling told.
     told: Vec<FlowIdx>,
+    tolerance: f64,
     /// Used again by every evaluation.
     inputs: Vec<Rate>,
     evaluations: u64,
 }
 
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 struct Flow {
     /// Empty where no flow is.
     path: SmallVec<[DirectedLinkIdx; 6]>,
-    /// Level at the last settling; NaN for a new flow.
-    was: f64,
-    /// Whether it stands in `changed`.
+    /// The flow's own limit.
+    cap: Key,
+    /// Level and bottleneck at the last settling; a NaN level for a new flow.
+    was: Key,
+    /// Whether it stands among the pending changes.
     listed: bool,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Changes {
+    shifted: Vec<DirectedLinkIdx>,
+    moved: Vec<FlowIdx>,
 }
 
 /// What a flow gets, and where.
@@ -127,13 +149,16 @@ impl MaxMin {
         Ok(Self {
             links: links.collect::<Result<_, _>>()?,
             levels: vec![NO_LEVEL; bits_per_s.len()],
+            caps: BTreeMap::new(),
             flows: Vec::new(),
             rates: Vec::new(),
             free: Vec::new(),
             queue: BinaryHeap::new(),
             touched: Vec::new(),
-            changed: Vec::new(),
+            pending: Changes::default(),
+            settled: Changes::default(),
             told: Vec::new(),
+            tolerance: 0.0,
             inputs: Vec::new(),
             evaluations: 0,
         })
@@ -145,22 +170,79 @@ impl MaxMin {
     /// [`MaxMinError::EmptyPath`], [`MaxMinError::ZeroWeight`], [`MaxMinError::UnknownLink`],
     /// [`MaxMinError::LinkTwice`].
     pub fn add(&mut self, path: &[DirectedLinkIdx], weight: u32) -> Result<FlowIdx, MaxMinError> {
+        self.add_capped(path, weight, f64::INFINITY)
+    }
+
+    /// Adds a flow of `members` like ones, each of which takes at most `cap_bits_per_s`; ∞: no limit of their own.
+    ///
+    /// Different limits are remembered for good, as if each were a link.
+    ///
+    /// # Errors
+    /// As [`Self::add`], and [`MaxMinError::Cap`].
+    pub fn add_capped(
+        &mut self,
+        path: &[DirectedLinkIdx],
+        members: u32,
+        cap_bits_per_s: f64,
+    ) -> Result<FlowIdx, MaxMinError> {
+        let weight = members;
         self.check(path, weight)?;
+        if cap_bits_per_s.is_nan() || cap_bits_per_s <= 0.0 {
+            return Err(MaxMinError::Cap { bits_per_s: cap_bits_per_s });
+        }
+        let cap = self.cap(cap_bits_per_s);
         let flow = self.free.pop().unwrap_or_else(|| {
-            self.flows.push(Flow::default());
+            self.flows.push(Flow { path: SmallVec::new(), cap: Key::NONE, was: Key::NEW, listed: false });
             self.rates.push(Rate { level: NO_LEVEL, bottleneck: path[0], weight });
             FlowIdx::new(self.flows.len() - 1)
         });
         let slot = &mut self.flows[flow.at()];
         slot.path = SmallVec::from_slice(path);
+        slot.cap = cap;
         let lowest = self.lowest(flow, None);
         self.rates[flow.at()] = Rate { level: lowest.level, bottleneck: lowest.link, weight };
-        self.list(flow, f64::NAN);
+        self.list(flow, Key::NEW);
         for &link in path {
             self.links[link.at()].join(flow, weight, lowest.level);
             self.touch(link, true);
         }
+        if let Some(link) = self.links.get_mut(lowest.link.at()) {
+            link.held += u64::from(weight);
+        }
         Ok(flow)
+    }
+
+    fn cap(&mut self, bits_per_s: f64) -> Key {
+        if bits_per_s == f64::INFINITY {
+            return Key::NONE;
+        }
+        let next = DirectedLinkIdx::new(self.levels.len());
+        let link = *self.caps.entry(bits_per_s.to_bits()).or_insert(next);
+        if link == next {
+            self.levels.push(bits_per_s);
+        }
+        Key { level: bits_per_s, link }
+    }
+
+    /// Gives a flow another number of members and says whether it was there; 0 removes it.
+    pub fn set_members(&mut self, flow: FlowIdx, members: u32) -> bool {
+        if members == 0 {
+            return self.remove(flow);
+        }
+        let Some(slot) = self.flows.get(flow.at()).filter(|slot| !slot.path.is_empty()) else { return false };
+        let Rate { level, weight, bottleneck } = self.rates[flow.at()];
+        if weight == members {
+            return true;
+        }
+        if let Some(link) = self.links.get_mut(bottleneck.at()) {
+            link.held = link.held - u64::from(weight) + u64::from(members);
+        }
+        for link in slot.path.clone() {
+            self.links[link.at()].reweigh(weight, members, level);
+            self.touch(link, members > weight);
+        }
+        self.rates[flow.at()].weight = members;
+        true
     }
 
     fn check(&self, path: &[DirectedLinkIdx], weight: u32) -> Result<(), MaxMinError> {
@@ -188,7 +270,10 @@ impl MaxMin {
         if path.is_empty() {
             return false;
         }
-        let Rate { level, weight, .. } = self.rates[flow.at()];
+        let Rate { level, weight, bottleneck } = self.rates[flow.at()];
+        if let Some(link) = self.links.get_mut(bottleneck.at()) {
+            link.held -= u64::from(weight);
+        }
         for &link in &path {
             self.links[link.at()].leave(flow, weight, level);
             self.touch(link, false);
@@ -215,10 +300,41 @@ impl MaxMin {
         Ok(())
     }
 
-    /// What the last [`Self::settle`] returned; flows that ended since are still named.
+    /// Lets [`Self::settle`] leave a link as it is while what its flows take differs from what it would give them by no
+    /// more than this share: a change is then followed only as far as it matters. No link carries more than its
+    /// capacity and this share of it, none that limits flows leaves more than this share of it free; rates are a function of
+    /// the calls and their order, no longer of the flows alone. 0, the default, is exact; above a half is taken for a half.
+    pub fn set_tolerance(&mut self, share: f64) {
+        self.tolerance = share.clamp(0.0, 0.5);
+    }
+
+    /// Links whose levels the last settling changed.
     #[must_use]
-    pub fn told(&self) -> &[FlowIdx] {
-        &self.told
+    pub fn shifted(&self) -> &[DirectedLinkIdx] {
+        &self.settled.shifted
+    }
+
+    /// Flows that the last settling gave another [`Self::limit`], new ones among them; flows that ended since, and
+    /// ones that came back to theirs, may be named too.
+    #[must_use]
+    pub fn moved(&self) -> &[FlowIdx] {
+        &self.settled.moved
+    }
+
+    /// What holds a flow, as of the last settling: its bottleneck, or an index beyond all links that stands for the flows'
+    /// own limit of so many bits/s; `None` if the flow is not there.
+    #[must_use]
+    pub fn limit(&self, flow: FlowIdx) -> Option<DirectedLinkIdx> {
+        self.level(flow).map(|_| self.rates[flow.at()].bottleneck)
+    }
+
+    /// The level of a link or a limit of flows' own, bits/s per unit of weight; ∞ if it limits none.
+    ///
+    /// # Panics
+    /// If there is no such link or limit.
+    #[must_use]
+    pub fn level_of(&self, limit: DirectedLinkIdx) -> f64 {
+        self.levels[limit.at()]
     }
 
     /// The flow's rate, bits/s, as of the last settling; `None` if it is not there.
@@ -234,10 +350,17 @@ impl MaxMin {
         there.then(|| self.rates[flow.at()].level)
     }
 
-    /// The link that limits the flow, as of the last settling; `None` if the flow is not there.
+    /// The link that limits the flow, as of the last settling; `None` if the flow is not there or nothing but its own
+    /// limit holds it.
     #[must_use]
     pub fn bottleneck(&self, flow: FlowIdx) -> Option<DirectedLinkIdx> {
-        self.level(flow).map(|_| self.rates[flow.at()].bottleneck)
+        self.limit(flow).filter(|limit| limit.at() < self.links.len())
+    }
+
+    /// Number of members of a flow; 0 if it is not there.
+    #[must_use]
+    pub fn members(&self, flow: FlowIdx) -> u32 {
+        self.level(flow).map_or(0, |_| self.rates[flow.at()].weight)
     }
 
     /// What the flows of a link take together, bits/s, as of the last settling.

@@ -14,13 +14,36 @@ pub(super) struct Entry {
 }
 
 impl MaxMin {
-    /// Makes the rates fit all changes since the last call, and returns the flows whose rates changed, new ones
-    /// among them, in no order.
+    /// Makes the rates fit all changes since the last call, and returns the flows whose rates per unit of weight
+    /// changed, new ones among them, in no order.
+    pub fn settle(&mut self) -> &[FlowIdx] {
+        self.settle_levels();
+        let Self { settled, links, levels, flows, rates, told, .. } = self;
+        told.clear();
+        for &flow in &settled.moved {
+            let slot = &mut flows[flow.at()];
+            if !slot.path.is_empty() && !slot.listed && slot.was.level != rates[flow.at()].level {
+                told.push(flow);
+            }
+            slot.listed = true; // until the flows that stayed are told too
+        }
+        for &at in &settled.shifted {
+            if links[at.at()].was != levels[at.at()] {
+                let stayed = |flow: &FlowIdx| rates[flow.at()].bottleneck == at && !flows[flow.at()].listed;
+                told.extend(links[at.at()].members.iter().copied().filter(stayed));
+            }
+        }
+        settled.moved.iter().for_each(|flow| flows[flow.at()].listed = false);
+        told
+    }
+
+    /// As [`Self::settle`], but tells only the links [`Self::shifted`] and the flows [`Self::moved`], which costs
+    /// nothing for each flow that a link holds.
     ///
     /// The lowest link whose equation does not hold is always taken first: all below it is final. If its level is
     /// to fall, its new level is final too. If it is to rise, it gets what its equation gives with the flows as they
     /// are, and is asked again if one of them changes.
-    pub fn settle(&mut self) -> &[FlowIdx] {
+    pub fn settle_levels(&mut self) {
         self.sweep();
         while let Some(Reverse(entry)) = self.queue.pop() {
             let at = entry.link;
@@ -36,15 +59,11 @@ impl MaxMin {
                 self.sweep();
             }
         }
-        self.told.clear();
-        for flow in self.changed.drain(..) {
-            let slot = &mut self.flows[flow.at()];
-            slot.listed = false;
-            if !slot.path.is_empty() && slot.was != self.rates[flow.at()].level {
-                self.told.push(flow);
-            }
-        }
-        &self.told
+        std::mem::swap(&mut self.pending, &mut self.settled);
+        self.pending.shifted.clear();
+        self.pending.moved.clear();
+        self.settled.moved.iter().for_each(|flow| self.flows[flow.at()].listed = false);
+        self.settled.shifted.iter().for_each(|link| self.links[link.at()].listed = false);
     }
 
     /// Marks a link whose flows or capacity changed.
@@ -57,17 +76,20 @@ impl MaxMin {
         }
     }
 
-    /// Notes that a flow's level is about to change from `was`.
-    pub(super) fn list(&mut self, flow: FlowIdx, was: f64) {
+    /// Notes that a flow leaves `was`.
+    pub(super) fn list(&mut self, flow: FlowIdx, was: Key) {
         let slot = &mut self.flows[flow.at()];
         if slot.listed {
-            if was.is_nan() {
+            if was.level.is_nan() {
                 slot.was = was; // a new flow in the place of one that ended since the last settling
             }
             return;
         }
-        (slot.listed, slot.was) = (true, was);
-        self.changed.push(flow);
+        // Its link may have shifted since the last settling, with the flow.
+        let shifted = self.links.get(was.link.at()).filter(|link| link.listed);
+        let level = shifted.map_or(was.level, |link| link.was);
+        (slot.listed, slot.was) = (true, Key { level, ..was });
+        self.pending.moved.push(flow);
     }
 
     /// Gives every touched link its place in the queue.
@@ -78,6 +100,9 @@ impl MaxMin {
             let level = self.levels[at.at()];
             let may_fall = std::mem::take(&mut link.may_fall) || link.queued;
             if !may_fall && level == NO_LEVEL {
+                continue;
+            }
+            if self.tolerance > 0.0 && !link.queued && link.is_balanced(level, self.tolerance) {
                 continue;
             }
             // A level that can only rise is left until its turn: much may change before.
@@ -94,13 +119,19 @@ impl MaxMin {
     }
 
     fn set_level(&mut self, at: DirectedLinkIdx, level: f64) {
-        self.levels[at.at()] = level;
+        let was = std::mem::replace(&mut self.levels[at.at()], level);
+        let link = &mut self.links[at.at()];
+        if !std::mem::replace(&mut link.listed, true) {
+            link.was = was;
+            self.pending.shifted.push(at);
+        }
         let own = Key { level, link: at };
         let members = std::mem::take(&mut self.links[at.at()].members);
         for &flow in &members {
             let old = self.rates[flow.at()].key();
             let new = if old.link == at {
-                self.lowest(flow, None)
+                // A level that falls keeps whom it held.
+                if level < was { own } else { self.lowest(flow, None) }
             } else if own.is_below(old) {
                 own
             } else {
@@ -118,14 +149,24 @@ impl MaxMin {
         let rate = &mut self.rates[flow.at()];
         (rate.level, rate.bottleneck) = (new.level, new.link);
         let weight = rate.weight;
-        self.list(flow, old.level);
+        if old.link != new.link {
+            self.list(flow, old);
+        }
         for hop in 0..self.flows[flow.at()].path.len() {
             let at = self.flows[flow.at()].path[hop];
             let link = &mut self.links[at.at()];
             link.reload(weight, old.level, new.level);
+            if old.link != new.link {
+                link.held -= if old.link == at { u64::from(weight) } else { 0 };
+                link.held += if new.link == at { u64::from(weight) } else { 0 };
+            }
             let own = Key { level: self.levels[at.at()], link: at };
             // A link's equation knows only what lies below the link's level.
-            let concerned = link.queued || own.level == NO_LEVEL || old.is_below(own) || new.is_below(own);
+            let concerned = if self.tolerance > 0.0 {
+                link.queued || !link.is_balanced(own.level, self.tolerance)
+            } else {
+                link.queued || own.level == NO_LEVEL || old.is_below(own) || new.is_below(own)
+            };
             if at != cause && concerned {
                 let may_fall = own.level == NO_LEVEL || old.is_below(new);
                 self.touch(at, may_fall);

@@ -165,3 +165,43 @@ fn a_task_whose_node_never_reports_goes_elsewhere_after_the_patience() {
     Dispatch::observe(&dispatcher, &mut state, &DispatchEvent::Done(attempt), &view(160));
     assert_eq!(state, PlacedFirstState::default());
 }
+
+#[test]
+fn every_policy_that_places_or_dispatches_is_a_dispatcher() {
+    let sample = testbed();
+    for entry in registry::entries() {
+        let policy = registry::with_defaults(entry.name).unwrap();
+        let dispatcher = dispatcher_of(&*policy).expect("all of them place or dispatch");
+        let mut state = dispatcher.start();
+        let view =
+            |now| View { snapshot: &sample.snapshot, leases: &sample.leases, now: Timestamp(now), explain: false };
+        dispatcher.observe(&mut state, &DispatchEvent::Waiting(waiting(&sample, 8)), &view(100));
+        let mut state = dispatcher.restore(&state.to_json().unwrap()).unwrap();
+        let mut left = 8;
+        // Long enough for any patience, often enough for any count of skips.
+        for heartbeat in 0..200 * sample.snapshot.nodes() as u64 {
+            let node = NodeIdx((heartbeat % sample.snapshot.nodes() as u64) as u32);
+            let at = view(100 + heartbeat * 100_000);
+            for index in launched(&dispatcher.offer(&mut state, &Offer { node, free: UNIT.times(2) }, &at)) {
+                let task = TaskRef { attempt: waiting(&sample, 1).attempt, group: "g".into(), index };
+                dispatcher.observe(&mut state, &DispatchEvent::Launched { task, node }, &at);
+                left -= 1;
+            }
+        }
+        assert_eq!(left, 0, "{}", entry.name);
+    }
+}
+
+#[test]
+fn every_dispatcher_answers_a_gang_with_maps_and_reduces() {
+    let sample = testbed();
+    for name in ["fair", "delay", "shufflewatcher", "pna"] {
+        let policy = registry::with_defaults(name).unwrap();
+        let groups = vec![sample.group("map", 4, UNIT), sample.group("reduce", 3, UNIT)];
+        let mut problem = sample.problem(groups, vec![], vec![]);
+        problem.groups[0].input = sample.input(12, Bytes(100), 1);
+        let mut never = || false;
+        let placement = policy.as_place().unwrap().place(&problem, &mut Budget::new(100_000, &mut never)).unwrap();
+        assert_eq!((check(&problem, &placement), placement.placed_all()), (vec![], 7), "{name}");
+    }
+}

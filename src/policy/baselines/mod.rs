@@ -28,8 +28,12 @@ use policy;
 pub mod capacity;
 pub mod delay;
 pub mod fair;
+pub mod pna;
 pub mod random;
+pub mod shufflewatcher;
 pub mod spread;
+#[cfg(test)]
+mod tests;
 
 use super::params::Invalid;
 

@@ -3,20 +3,17 @@
 use crate::units::Bytes;
 
 /// Eq. 3.1: output of a map (or of all maps of a job) that reads `input`.
-#[must_use]
-pub fn predicted(ratio: f64, input: Bytes) -> Bytes {
+pub(super) fn predicted(ratio: f64, input: Bytes) -> Bytes {
     Bytes((ratio * input.as_f64()).round() as u64)
 }
 
 /// Whether a map that reads `input` is shuffle-qualified: its output (Eq. 3.1, not rounded) is no larger than `room`.
-#[must_use]
-pub fn qualified(ratio: f64, input: Bytes, room: Bytes) -> bool {
+pub(super) fn qualified(ratio: f64, input: Bytes, room: Bytes) -> bool {
     ratio * input.as_f64() <= room.as_f64()
 }
 
 /// The largest input that is [`qualified`].
-#[must_use]
-pub fn largest_qualified(ratio: f64, room: Bytes) -> Bytes {
+pub(super) fn largest_qualified(ratio: f64, room: Bytes) -> Bytes {
     if ratio <= 0.0 {
         return Bytes(u64::MAX);
     }
@@ -28,8 +25,7 @@ pub fn largest_qualified(ratio: f64, room: Bytes) -> Bytes {
 
 /// Eq. 3.3: what maps on a node of `containers` containers may write in one wave, where jobs that shuffle `shuffle`
 /// bytes in all have `maps` maps in all. 0 without maps.
-#[must_use]
-pub fn traffic_threshold(containers: u32, shuffle: u128, maps: u64) -> Bytes {
+pub(super) fn traffic_threshold(containers: u32, shuffle: u128, maps: u64) -> Bytes {
     let bytes = (u128::from(containers) * shuffle).checked_div(u128::from(maps)).unwrap_or(0);
     Bytes(u64::try_from(bytes).unwrap_or(u64::MAX))
 }
@@ -37,24 +33,23 @@ pub fn traffic_threshold(containers: u32, shuffle: u128, maps: u64) -> Bytes {
 /// Eq. 3.4, up to the next whole task: reduces of `reduces` that belong in a rack with `here` of the `total` bytes of
 /// map output. 0 where there is no output: any rack does as well.
 #[cfg(test)] // the pool finds it from its own columns; here it stands for the transcription
-pub fn reduce_num(reduces: u64, here: u64, total: u64) -> u64 {
+pub(super) fn reduce_num(reduces: u64, here: u64, total: u64) -> u64 {
     let share = u128::from(reduces) * u128::from(here);
     if total == 0 { 0 } else { u64::try_from(share.div_ceil(u128::from(total))).unwrap_or(u64::MAX) }
 }
 
 /// Smallest and largest shuffle of the cluster's jobs, as of the last refresh.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
-pub struct Spread {
+pub(super) struct Spread {
     /// S_min.
-    pub least: Bytes,
+    pub(super) least: Bytes,
     /// S_max.
-    pub most: Bytes,
+    pub(super) most: Bytes,
 }
 
 /// Eq. 3.5: share of a job's maps after which its reduces may start: `t_max` for the smallest shuffle and `t_min` for
 /// the largest, linear between; `t_max` when all are equal. A job that came since the refresh may lie outside.
-#[must_use]
-pub fn completion_threshold(shuffle: Bytes, spread: Spread, t_min: f64, t_max: f64) -> f64 {
+pub(super) fn completion_threshold(shuffle: Bytes, spread: Spread, t_min: f64, t_max: f64) -> f64 {
     let span = spread.most.saturating_sub(spread.least);
     if span == Bytes::ZERO {
         return t_max;
@@ -65,7 +60,7 @@ pub fn completion_threshold(shuffle: Bytes, spread: Spread, t_min: f64, t_max: f
 
 /// Whether `done` of `all` maps reach the threshold. A job without maps has nothing to wait for.
 #[cfg(test)] // likewise
-pub fn reached(done: u64, all: u64, threshold: f64) -> bool {
+pub(super) fn reached(done: u64, all: u64, threshold: f64) -> bool {
     Bytes(done).as_f64() >= threshold * Bytes(all).as_f64()
 }
 

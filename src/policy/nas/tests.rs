@@ -147,7 +147,7 @@ fn a_map_beyond_the_nodes_traffic_threshold_waits_until_its_user_was_skipped_oft
 
 #[test]
 fn without_the_traffic_threshold_a_local_map_never_waits() {
-    let mut yarn = yarn(NasParams { traffic_threshold: false, ..defaults() });
+    let mut yarn = yarn(NasParams { traffic_threshold: false, map_skips: 1_000, ..defaults() });
     yarn.submit("ann", 1, &[(1, 1)], 1, Some(0.001));
     yarn.submit("bob", 2, &[(9000, 0), (9000, 0), (9000, 0)], 1, None);
     for index in 0..3 {
@@ -348,10 +348,8 @@ fn maps_of_heavier_jobs_are_held_back_on_a_congested_rack_until_a_user_was_skipp
     yarn.submit("bob", 2, &[(0, 0)], 1, None);
     yarn.rack_use(0, 900);
     assert_eq!(yarn.offer(0).as_deref(), Some("2 map 0"), "ann is skipped once");
-    let why = [
-        ("1 map".to_owned(), "rack_congested".to_owned(), None),
-        ("2 reduce".to_owned(), "maps_not_done".to_owned(), None),
-    ];
+    let why = [("1 map", "rack_congested"), ("1 reduce", "maps_not_done"), ("2 reduce", "maps_not_done")];
+    let why = why.map(|(group, reason)| (group.to_owned(), reason.to_owned(), None));
     assert_eq!(tokens(&yarn.ask(0, true)), why, "twice");
     assert_eq!(yarn.offer(0).as_deref(), Some("1 map 0"));
 }

@@ -25,19 +25,11 @@ impl Spot {
     const ANYWHERE: Self = Self { rack: RackIdx(u32::MAX), node: NodeIdx(u32::MAX) };
 }
 
-/// Tasks that may read at a spot.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Row {
-    spot: Spot,
-    /// Its part of `lists`.
-    start: u32,
-    end: u32,
-    /// The part of that outside which nothing waits; empty if nothing does.
+/// The part of a row's list outside which nothing waits; empty if nothing does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+struct Ends {
     front: u32,
     back: u32,
-    waiting: u32,
-    /// Rank at `back - 1`.
-    largest: u32,
 }
 
 /// The tasks of a group that wait.
@@ -54,8 +46,10 @@ pub(super) struct Waiting {
     rank: Vec<u32>,
     /// Each size of input, and the rank after the last of that size.
     sizes: Vec<(Bytes, u32)>,
-    /// Ascending by spot.
-    rows: Vec<Row>,
+    /// Rows, ascending: where each is, where its list begins in `lists`, and what of that may wait.
+    spots: Vec<Spot>,
+    begins: Vec<u32>,
+    ends: Vec<Ends>,
     lists: Vec<u32>,
     /// Rows of the replicas of each rank.
     rows_of: Vec<u32>,
@@ -99,7 +93,9 @@ impl Waiting {
             task,
             rank,
             sizes,
-            rows: Vec::new(),
+            spots: Vec::new(),
+            begins: Vec::new(),
+            ends: Vec::new(),
             lists: Vec::new(),
             rows_of: Vec::new(),
             rows_from: Vec::new(),
@@ -126,31 +122,24 @@ impl Waiting {
         pairs.sort_unstable();
         pairs.dedup();
         self.rows_from = vec![0; self.count as usize + 1];
-        for (spot, rank) in &pairs {
+        self.lists = pairs.iter().map(|pair| pair.1).collect();
+        for (at, (spot, rank)) in pairs.iter().enumerate() {
             self.rows_from[*rank as usize + 1] += 1;
-            let at = self.lists.len() as u32;
-            match self.rows.last_mut().filter(|row| row.spot == *spot) {
-                Some(row) => (row.end, row.back, row.waiting, row.largest) = (at + 1, at + 1, row.waiting + 1, *rank),
-                None => self.rows.push(Row {
-                    spot: *spot,
-                    start: at,
-                    end: at + 1,
-                    front: at,
-                    back: at + 1,
-                    waiting: 1,
-                    largest: *rank,
-                }),
+            if self.spots.last() != Some(spot) {
+                self.spots.push(*spot);
+                self.begins.push(at as u32);
             }
-            self.lists.push(*rank);
         }
+        self.begins.push(self.lists.len() as u32);
+        self.ends = self.begins.windows(2).map(|list| Ends { front: list[0], back: list[1] }).collect();
         for rank in 0..self.count as usize {
             self.rows_from[rank + 1] += self.rows_from[rank];
         }
         let mut next = self.rows_from.clone();
         self.rows_of = vec![0; self.lists.len()];
-        for (at, row) in self.rows.iter().enumerate() {
-            for &rank in &self.lists[row.start as usize..row.end as usize] {
-                self.rows_of[next[rank as usize] as usize] = at as u32;
+        for row in 0..self.spots.len() {
+            for &rank in &self.lists[self.begins[row] as usize..self.begins[row + 1] as usize] {
+                self.rows_of[next[rank as usize] as usize] = row as u32;
                 next[rank as usize] += 1;
             }
         }
@@ -197,7 +186,7 @@ impl Waiting {
         let rank = self.rank(task) as usize;
         let Some(&[from, to]) = self.rows_from.get(rank..rank + 2) else { return Locality::Node };
         let of_row = |&row: &u32| {
-            let at = self.rows[row as usize].spot;
+            let at = self.spots[row as usize];
             match spot {
                 _ if at == Spot::ANYWHERE => Locality::Node,
                 Some(spot) if at == spot => Locality::Node,
@@ -206,6 +195,16 @@ impl Waiting {
             }
         };
         self.rows_of[from as usize..to as usize].iter().map(of_row).min().unwrap_or(Locality::Other)
+    }
+
+    /// Where its input lies.
+    pub(super) fn replicas(&self, task: u32) -> impl Iterator<Item = Spot> + '_ {
+        let rank = self.rank(task) as usize;
+        let rows = match self.rows_from.get(rank..rank + 2) {
+            Some(&[from, to]) => &self.rows_of[from as usize..to as usize],
+            _ => &[],
+        };
+        rows.iter().map(|&row| self.spots[row as usize]).filter(|&spot| spot != Spot::ANYWHERE)
     }
 
     /// It waits no more; says where it would have been local.
@@ -221,10 +220,8 @@ impl Waiting {
         }
         let Some(&[from, to]) = self.rows_from.get(rank as usize..rank as usize + 2) else { return };
         for &row in &self.rows_of[from as usize..to as usize] {
-            let row = &mut self.rows[row as usize];
-            row.waiting -= 1;
-            row.shrink(&self.lists, &self.waits);
-            gone_from(row.spot.node());
+            self.ends[row as usize].shrink(&self.lists, &self.waits);
+            gone_from(self.spots[row as usize].node());
         }
     }
 
@@ -236,32 +233,42 @@ impl Waiting {
         (self.low, self.high) = (self.low.min(rank), self.high.max(rank + 1));
         let Some(&[from, to]) = self.rows_from.get(rank as usize..rank as usize + 2) else { return };
         for &row in &self.rows_of[from as usize..to as usize] {
-            let row = &mut self.rows[row as usize];
-            row.grow(&self.lists, rank);
-            back_at(row.spot.node());
+            let row = row as usize;
+            let begin = self.begins[row];
+            let list = &self.lists[begin as usize..self.begins[row + 1] as usize];
+            self.ends[row].grow(begin + list.partition_point(|&other| other < rank) as u32);
+            back_at(self.spots[row].node());
         }
     }
 
     /// Each node with tasks that would be local, and how many; none: anywhere.
     pub(super) fn local_counts(&self) -> impl Iterator<Item = (Option<NodeIdx>, u32)> + '_ {
-        self.rows.iter().filter(|row| row.waiting > 0).map(|row| (row.spot.node(), row.waiting))
+        let counts = (0..self.spots.len()).map(|row| (self.spots[row].node(), self.waiting_in(row)));
+        counts.filter(|(_, count)| *count > 0)
     }
 
     /// How many are local there, those that read as well anywhere left out.
     pub(super) fn local(&self, spot: Spot) -> u32 {
-        self.row(spot).map_or(0, |row| row.waiting)
+        self.row(spot).map_or(0, |row| self.waiting_in(row))
+    }
+
+    fn waiting_in(&self, row: usize) -> u32 {
+        let Ends { front, back } = self.ends[row];
+        let list = &self.lists[front as usize..back as usize];
+        list.iter().filter(|&&rank| self.waits.has(rank as usize)).count() as u32
     }
 
     /// One with input on the node, else one that reads as well anywhere.
     pub(super) fn on_node(&self, spot: Spot, pick: Pick) -> Option<u32> {
-        let on = |spot| self.row(spot).and_then(|row| self.of_row(row, pick));
-        on(spot).or_else(|| on(Spot::ANYWHERE)).map(|rank| self.task(rank))
+        let on = || self.of_row(self.row(spot)?, pick);
+        let anywhere = || (self.spots.last() == Some(&Spot::ANYWHERE)).then(|| self.spots.len() - 1);
+        on().or_else(|| self.of_row(anywhere()?, pick)).map(|rank| self.task(rank))
     }
 
     /// One with input in the rack.
     pub(super) fn in_rack(&self, rack: RackIdx, pick: Pick) -> Option<u32> {
-        let from = self.rows.partition_point(|row| row.spot.rack < rack);
-        let rows = self.rows[from..].iter().take_while(|row| row.spot.rack == rack);
+        let from = self.spots.partition_point(|spot| spot.rack < rack);
+        let rows = (from..self.spots.len()).take_while(|&row| self.spots[row].rack == rack);
         let ranks = rows.filter_map(|row| self.of_row(row, pick));
         let best = if pick == Pick::Smallest { ranks.min() } else { ranks.max() };
         best.map(|rank| self.task(rank))
@@ -281,23 +288,32 @@ impl Waiting {
         rank.map(|rank| self.task(rank))
     }
 
-    fn row(&self, spot: Spot) -> Option<&Row> {
-        self.rows.binary_search_by(|row| row.spot.cmp(&spot)).ok().map(|at| &self.rows[at])
+    /// The row there. Nodes are numbered rack by rack in most clusters, and large jobs have input everywhere: a guess
+    /// from the number is near, and is looked around in steps that double.
+    fn row(&self, spot: Spot) -> Option<usize> {
+        let last = self.spots.iter().rfind(|&&last| last != Spot::ANYWHERE)?;
+        let rows = self.spots.len() as u64;
+        let guess = (u64::from(spot.node.0) * rows / (u64::from(last.node.0) + 1)).min(rows - 1) as usize;
+        let (mut from, mut to, mut step) = (guess, guess + 1, 1);
+        while from > 0 && self.spots[from] > spot {
+            from = from.saturating_sub(step);
+            step *= 2;
+        }
+        while to < self.spots.len() && self.spots[to - 1] < spot {
+            to = (to + step).min(self.spots.len());
+            step *= 2;
+        }
+        self.spots[from..to].binary_search(&spot).ok().map(|at| from + at)
     }
 
-    fn of_row(&self, row: &Row, pick: Pick) -> Option<u32> {
-        if row.waiting == 0 {
-            return None;
-        }
+    fn of_row(&self, row: usize, pick: Pick) -> Option<u32> {
+        let Ends { front, back } = self.ends[row];
+        let list = &self.lists[front as usize..back as usize];
         match pick {
-            Pick::Largest => Some(row.largest),
-            Pick::Smallest => Some(self.lists[row.front as usize]),
+            Pick::Largest => list.last().copied(),
+            Pick::Smallest => list.first().copied(),
             Pick::AtMost(bytes) => {
                 let limit = self.ranks_up_to(bytes);
-                if row.largest < limit {
-                    return Some(row.largest);
-                }
-                let list = &self.lists[row.front as usize..row.back as usize];
                 let to = list.partition_point(|&rank| rank < limit);
                 list[..to].iter().copied().rfind(|&rank| self.waits.has(rank as usize))
             }
@@ -311,28 +327,19 @@ impl Waiting {
     }
 }
 
-impl Row {
+impl Ends {
     fn shrink(&mut self, lists: &[u32], waits: &Bits) {
-        if self.waiting == 0 {
-            (self.front, self.back) = (self.start, self.start);
-            return;
-        }
-        while !waits.has(lists[self.back as usize - 1] as usize) {
+        while self.back > self.front && !waits.has(lists[self.back as usize - 1] as usize) {
             self.back -= 1;
         }
-        while !waits.has(lists[self.front as usize] as usize) {
+        while self.back > self.front && !waits.has(lists[self.front as usize] as usize) {
             self.front += 1;
         }
-        self.largest = lists[self.back as usize - 1];
     }
 
-    fn grow(&mut self, lists: &[u32], rank: u32) {
-        let list = &lists[self.start as usize..self.end as usize];
-        let at = self.start + list.partition_point(|&other| other < rank) as u32;
-        (self.front, self.back) =
-            if self.waiting == 0 { (at, at + 1) } else { (self.front.min(at), self.back.max(at + 1)) };
-        self.waiting += 1;
-        self.largest = lists[self.back as usize - 1];
+    fn grow(&mut self, at: u32) {
+        let empty = self.front == self.back;
+        (self.front, self.back) = if empty { (at, at + 1) } else { (self.front.min(at), self.back.max(at + 1)) };
     }
 }
 

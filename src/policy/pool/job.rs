@@ -35,8 +35,8 @@ impl ShuffleClass {
     #[must_use]
     pub const fn of(shuffle: Bytes) -> Self {
         match shuffle.0 {
-            ..0x10_0000 => Self::Light,
-            ..=0x640_0000 => Self::Medium,
+            0..0x10_0000 => Self::Light,
+            0x10_0000..=0x640_0000 => Self::Medium,
             _ => Self::Heavy,
         }
     }
@@ -79,7 +79,7 @@ pub(super) struct Job {
     /// Of all maps; of the done ones.
     pub(super) input: Bytes,
     done_input: Bytes,
-    output: Bytes,
+    pub(super) output: Bytes,
     pub(super) output_by_rack: Vec<Bytes>,
     pub(super) reduces_by_rack: Vec<u32>,
 }

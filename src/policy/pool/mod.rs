@@ -18,6 +18,8 @@ mod job;
 pub(crate) mod naive;
 mod observe;
 mod slot;
+#[cfg(test)]
+mod tests;
 mod users;
 
 pub use bits::Bits;
@@ -27,6 +29,7 @@ pub use job::{Kind, ShuffleClass};
 pub use observe::Change;
 pub use slot::Slot;
 
+use crate::cluster::Resource;
 use crate::policy::dispatch::TaskRef;
 use crate::units::{AttemptId, Bytes, NodeIdx, RackIdx};
 use job::Job;
@@ -327,9 +330,14 @@ impl Pool {
     #[must_use]
     pub fn reduce_share(&self, job: JobIdx, rack: RackIdx) -> u32 {
         let row = self.job(job);
-        let all: u128 = row.output_by_rack.iter().map(|bytes| u128::from(bytes.0)).sum();
-        let here = u128::from(self.output_in(job, rack).0);
+        let (all, here) = (u128::from(row.output.0), u128::from(self.output_in(job, rack).0));
         if all == 0 { 0 } else { (u128::from(row.reduces) * here).div_ceil(all) as u32 }
+    }
+
+    /// Output of its ended maps.
+    #[must_use]
+    pub fn output(&self, job: JobIdx) -> Bytes {
+        self.job(job).output
     }
 
     /// Sets the share of maps done before the job's reduces may be launched.
@@ -343,6 +351,23 @@ impl Pool {
     #[must_use]
     pub fn groups(&self, job: JobIdx) -> usize {
         self.job(job).groups.len()
+    }
+
+    /// Position of the group of that name among the job's.
+    #[must_use]
+    pub fn group_of(&self, job: JobIdx, name: &str) -> Option<u32> {
+        self.job(job).groups.iter().position(|group| &*group.name == name).map(|at| at as u32)
+    }
+
+    /// Size of the task's container.
+    #[must_use]
+    pub fn size_of(&self, task: Task) -> Resource {
+        self.job(task.job).groups[task.group as usize].size
+    }
+
+    /// Where replicas of the task's input lie, one for each node, ascending by rack and node.
+    pub fn replicas_of(&self, task: Task) -> impl Iterator<Item = Spot> + '_ {
+        self.job(task.job).groups[task.group as usize].waiting.replicas(task.index)
     }
 
     /// What the group's tasks are to the shuffle.

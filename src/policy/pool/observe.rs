@@ -3,6 +3,7 @@
 use super::inputs::{Spot, Waiting};
 use super::job::{Group, Job, Kind, Standing};
 use super::{JobIdx, Locality, Pool, Task, UserIdx};
+use crate::cluster::Resource;
 use crate::policy::dispatch::{DispatchEvent, TaskRef, View, WaitingGroup};
 use crate::units::{AttemptId, Bytes, NodeIdx};
 use std::sync::Arc;
@@ -73,6 +74,20 @@ impl Pool {
             DispatchEvent::Done(attempt) => self.done(*attempt),
             DispatchEvent::RackUse { .. } => Change::Nothing,
         }
+    }
+
+    /// Size of the task's container, if it is there and waits.
+    #[must_use]
+    pub fn size_if_waiting(&self, task: &TaskRef) -> Option<Resource> {
+        let task = self.task_of(task)?;
+        let group = self.group(task);
+        group.waiting.waits(task.index).then_some(group.size)
+    }
+
+    /// Waiting tasks of the task's group.
+    #[must_use]
+    pub fn waiting_in(&self, task: Task) -> u32 {
+        self.group(task).waiting.left()
     }
 
     fn waiting(&mut self, told: &WaitingGroup, view: &View<'_>) -> Change {

@@ -31,6 +31,12 @@ impl<'a> Slot<'a> {
         &self.view
     }
 
+    /// Whether the task's container fits.
+    #[must_use]
+    pub fn fits_task(&self, pool: &Pool, task: Task) -> bool {
+        self.view.snapshot.rules.feasible(&pool.size_of(task), &self.free)
+    }
+
     pub(super) fn fits(&self, group: &Group) -> bool {
         self.view.snapshot.rules.feasible(&group.size, &self.free)
     }
@@ -116,6 +122,9 @@ impl Pool {
         }
         let room_mb = self.early_room_mb(&slot.view);
         let early = room_mb >= self.smallest_reduce_mb;
+        if !early && self.users.late.is_empty() {
+            return None;
+        }
         let ready = |user: &&UserIdx| self.users.late.has(user.at()) || early && self.users.early.has(user.at());
         let jobs = self.order().iter().filter(ready).flat_map(|&user| self.reduce_jobs(user, early));
         jobs.filter_map(|job| {

@@ -10,18 +10,24 @@ fn path(links: &[u32]) -> Vec<DirectedLinkIdx> {
     links.iter().copied().map(DirectedLinkIdx).collect()
 }
 
+fn advance(net: &mut FluidNetwork, to_s: f64) -> Vec<Completion> {
+    let mut ended = Vec::new();
+    net.advance(to_s, &mut ended);
+    ended
+}
+
 /// Ends of flows, starts not descending.
 fn ends(capacities: &[f64], flows: &[TestFlow]) -> Vec<f64> {
     let mut net = FluidNetwork::new(capacities).unwrap();
     let mut running = std::collections::BTreeMap::new();
     let mut ends = vec![f64::NAN; flows.len()];
     for (at, (path, bytes, start_s)) in flows.iter().enumerate() {
-        for end in net.advance(*start_s) {
+        for end in advance(&mut net, *start_s) {
             ends[running[&end.flow]] = end.at_s;
         }
         running.insert(net.start(path, Bytes(*bytes), 1).unwrap(), at);
     }
-    for end in net.advance(f64::INFINITY) {
+    for end in advance(&mut net, f64::INFINITY) {
         ends[running[&end.flow]] = end.at_s;
     }
     assert_eq!(net.events(), 2 * flows.len() as u64);
@@ -74,7 +80,7 @@ fn like_flows_started_as_one_end_as_if_started_alone() {
         let mut net = FluidNetwork::new(&[1e9, 1e10 / 3.0]).unwrap();
         net.start(&path(&[0, 1]), Bytes(123_457), 1).unwrap();
         (0..times).for_each(|_| _ = net.start(&path(&[1]), Bytes(1_000_003), members).unwrap());
-        let ends = net.advance(f64::INFINITY);
+        let ends = advance(&mut net, f64::INFINITY);
         (ends[0].at_s.to_bits(), ends.last().unwrap().at_s.to_bits())
     };
     assert_eq!(run(7, 1), run(1, 7));
@@ -85,34 +91,46 @@ fn a_flow_stands_still_on_a_dead_link_and_goes_on_when_it_is_back() {
     let mut net = FluidNetwork::new(&[8.0]).unwrap();
     let flow = net.start(&path(&[0]), Bytes(10), 1).unwrap();
     assert_eq!(net.next_completion_s(), Some(10.0));
-    assert!(net.advance(4.0).is_empty());
+    assert!(advance(&mut net, 4.0).is_empty());
     net.set_capacity(DirectedLinkIdx(0), 0.0).unwrap();
     assert_eq!(net.next_completion_s(), None);
-    assert!(net.advance(f64::INFINITY).is_empty());
-    assert!(net.advance(50.0).is_empty());
+    assert!(advance(&mut net, f64::INFINITY).is_empty());
+    assert!(advance(&mut net, 50.0).is_empty());
     assert_eq!(net.left_bytes(flow), Some(6.0));
     net.set_capacity(DirectedLinkIdx(0), 16.0).unwrap();
-    assert_eq!(net.advance(60.0), [Completion { flow, at_s: 53.0 }]);
+    assert_eq!(advance(&mut net, 60.0), [Completion { flow, at_s: 53.0 }]);
     assert_eq!((net.now_s(), net.left_bytes(flow)), (60.0, None));
+}
+
+#[test]
+fn a_flow_stands_still_on_a_dead_link_with_a_tolerance_too() {
+    for capacities in [[0.0, 100e6], [100e6, 0.0]] {
+        let mut net = FluidNetwork::new(&capacities).unwrap().with_tolerance(0.005);
+        net.start_capped(&path(&[0, 1]), Bytes(1_000), 3, 50e6).unwrap();
+        assert_eq!(net.next_completion_s(), None, "{capacities:?}");
+        let dead = capacities.iter().position(|&bits_per_s| bits_per_s == 0.0).unwrap();
+        net.set_capacity(DirectedLinkIdx::new(dead), 8_000.0).unwrap();
+        assert!((net.next_completion_s().unwrap() - 3.0).abs() < 0.05, "3 × 1,000 bytes at 1,000 bytes/s");
+    }
 }
 
 #[test]
 fn a_cancelled_flow_never_ends_and_leaves_its_share() {
     let mut net = FluidNetwork::new(&[8.0]).unwrap();
     let [goes, stays] = [8, 8].map(|bytes| net.start(&path(&[0]), Bytes(bytes), 1).unwrap());
-    net.advance(2.0);
+    advance(&mut net, 2.0);
     assert_eq!(net.rates().load(DirectedLinkIdx(0)), 8.0);
     assert!(net.cancel(goes) && !net.cancel(goes));
-    assert_eq!(net.advance(f64::INFINITY), [Completion { flow: stays, at_s: 9.0 }]);
-    assert!(net.rates().is_empty());
+    assert_eq!(advance(&mut net, f64::INFINITY), [Completion { flow: stays, at_s: 9.0 }]);
+    assert!(net.is_empty());
 }
 
 #[test]
 fn a_flow_without_bytes_ends_where_it_starts_even_on_a_dead_link() {
     let mut net = FluidNetwork::new(&[0.0]).unwrap();
-    net.advance(3.0);
+    advance(&mut net, 3.0);
     let flow = net.start(&path(&[0]), Bytes(0), 1).unwrap();
-    assert_eq!(net.advance(3.0), [Completion { flow, at_s: 3.0 }]);
+    assert_eq!(advance(&mut net, 3.0), [Completion { flow, at_s: 3.0 }]);
 }
 
 /// Between the two starts at 0.2 s a rate goes up, and back after the second.
@@ -170,6 +188,58 @@ proptest! {
         let ours = ends(&capacities, &flows);
         for (&at, again) in order.iter().zip(ends(&capacities, &turned)) {
             prop_assert_eq!(ours[at].to_bits(), again.to_bits());
+        }
+    }
+}
+
+/// A shuffle: 30 racks with an uplink and a downlink each, batches of like fetches with a limit of their own; each end is
+/// followed by a start on another path. Returns ends by number of start.
+fn shuffle(seed: u64, tolerance: f64, single: bool) -> Vec<f64> {
+    use rand::{RngExt as _, SeedableRng as _, rngs::ChaCha8Rng};
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    let mut draw = || {
+        let (from, to) = (rng.random_range(0..10_u32), rng.random_range(0..9_u32));
+        let to = if to >= from { to + 1 } else { to };
+        let bytes = Bytes(rng.random_range(100_000..20_000_000));
+        (path(&[from, 10 + to]), bytes, rng.random_range(1..6_u32))
+    };
+    let draws: Vec<_> = (0..1_000).map(|_| draw()).collect();
+    let mut net = FluidNetwork::new(&[1e9; 20]).unwrap().with_tolerance(tolerance);
+    let (mut ends, mut numbers, mut started) = (vec![0.0; draws.len()], std::collections::BTreeMap::new(), 0);
+    let start = |net: &mut FluidNetwork, numbers: &mut std::collections::BTreeMap<FlowIdx, usize>, number: usize| {
+        let (path, bytes, members) = &draws[number];
+        for _ in 0..if single { *members } else { 1 } {
+            let members = if single { 1 } else { *members };
+            numbers.insert(net.start_capped(path, *bytes, members, 50e6).unwrap(), number);
+        }
+    };
+    // Starts at moments of their own, so that all runs start the same flows at the same moments.
+    while started < draws.len() {
+        for end in advance(&mut net, started as f64 * 0.02) {
+            ends[numbers[&end.flow]] = end.at_s;
+        }
+        start(&mut net, &mut numbers, started);
+        started += 1;
+    }
+    for end in advance(&mut net, f64::INFINITY) {
+        ends[numbers[&end.flow]] = end.at_s;
+    }
+    ends
+}
+
+#[test]
+fn batches_of_like_fetches_end_bit_for_bit_as_single_ones() {
+    assert_eq!(shuffle(1, 0.0, false), shuffle(1, 0.0, true));
+}
+
+#[test]
+fn a_tolerance_moves_the_ends_of_a_shuffle_by_less_than_a_hundredth() {
+    for seed in 0..3 {
+        let (exact, near) = (shuffle(seed, 0.0, false), shuffle(seed, 0.005, false));
+        assert_ne!(exact, near, "the tolerance is used");
+        for (number, (exact, near)) in exact.iter().zip(&near).enumerate() {
+            let took = exact - number as f64 * 0.02;
+            assert!((exact - near).abs() <= 0.01 * took, "flow {number} took {took} s, {near} is not {exact}");
         }
     }
 }

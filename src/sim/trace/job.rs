@@ -2,12 +2,10 @@
 
 use super::swim::SwimJob;
 use crate::units::{Bytes, Micros};
-use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// One job. What is left out comes from [`crate::sim::JobModel`] and the run's settings.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TraceJob {
     /// As the trace names it.
     pub name: Arc<str>,
@@ -20,22 +18,16 @@ pub struct TraceJob {
     /// Reduce output.
     pub output: Bytes,
     /// What it reads: jobs with equal paths read the same blocks.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_path: Option<Arc<str>>,
     /// Whose it is; left out: drawn.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<Arc<str>>,
     /// Maps.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub maps: Option<u64>,
     /// Reduces.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reduces: Option<u64>,
     /// Time of each map beyond reading from afar.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub map_time: Option<Micros>,
     /// Time of each reduce beyond its shuffle.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reduce_time: Option<Micros>,
 }
 

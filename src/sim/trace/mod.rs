@@ -2,6 +2,9 @@
 
 pub mod generate;
 pub mod job;
+pub mod json;
+pub mod lines;
+pub mod reader;
 pub mod swim;
 
 use flate2::bufread::MultiGzDecoder;
@@ -82,6 +85,26 @@ pub enum TraceError {
         value: u64,
         /// The latest time so far, seconds.
         previous: u64,
+    },
+    /// A field of a JSON line that can't be meant.
+    #[error("line {line}, {field}: {problem}")]
+    Field {
+        /// Its line.
+        line: u64,
+        /// The field.
+        field: &'static str,
+        /// What stands there and what is wrong with it.
+        problem: String,
+    },
+    /// A line that is not JSON, or not a job's.
+    #[error("line {line}, column {column}: {problem}")]
+    Json {
+        /// Its number.
+        line: u64,
+        /// Where in it.
+        column: usize,
+        /// What is wrong, in the JSON reader's words.
+        problem: String,
     },
     /// A row beyond the length that any job needs.
     #[error("line {line}: longer than {limit} bytes")]

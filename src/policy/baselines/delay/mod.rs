@@ -100,7 +100,8 @@ impl Dispatch for Delay {
 
     fn observe(&self, state: &mut DelayState, event: &DispatchEvent, view: &View<'_>) {
         let change = state.pool.observe(event, view);
-        follow(&mut state.skips, &state.pool, change);
+        let local = local_launch(&state.pool, change);
+        follow(&mut state.skips, &state.pool, change, local);
     }
 
     fn offer(&self, state: &mut DelayState, offer: &Offer, view: &View<'_>) -> Vec<Advice> {
@@ -133,13 +134,21 @@ impl Delay {
     }
 }
 
-/// Takes a change of the pool into the counts: a local launch begins a job's anew.
-pub fn follow(skips: &mut Skips, pool: &Pool, change: Change) {
+/// Whether a map was launched where its input lies.
+fn local_launch(pool: &Pool, change: Change) -> bool {
+    match change {
+        Change::Launched { task, locality, .. } => locality == Locality::Node && pool.kind(task) != Kind::Reduce,
+        _ => false,
+    }
+}
+
+/// Takes a change of the pool into the counts; a launch `as_wished` begins its job's anew.
+pub fn follow(skips: &mut Skips, pool: &Pool, change: Change, as_wished: bool) {
     match change {
         Change::Waiting { job, .. } => skips.follow(pool, job),
-        Change::Launched { task, locality, .. } => {
+        Change::Launched { task, .. } => {
             skips.follow(pool, task.job);
-            if locality == Locality::Node && pool.kind(task) != Kind::Reduce {
+            if as_wished {
                 skips.reset(pool, task.job);
             }
         }

@@ -1,0 +1,85 @@
+//! Sizes, colours and texts that all plots share.
+
+use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+
+/// Width and height of a plot, pixels.
+pub(super) const SIZE: (u32, u32) = (860, 520);
+/// Text of axes and legends.
+pub(super) const SMALL: i32 = 14;
+/// Text that says what an axis measures.
+pub(super) const MIDDLE: i32 = 15;
+/// The plot's title.
+pub(super) const LARGE: i32 = 18;
+pub(super) const FAMILY: &str = "sans-serif";
+pub(super) const INK: RGBColor = RGBColor(0x22, 0x22, 0x22);
+pub(super) const PALE: RGBColor = RGBColor(0xe3, 0xe3, 0xe3);
+
+/// Okabe and Ito's colours, told apart by colour-blind readers too; its yellow is left out, which white paper swallows.
+const COLOURS: [RGBColor; 7] = [
+    RGBColor(0x00, 0x72, 0xb2),
+    RGBColor(0xd5, 0x5e, 0x00),
+    RGBColor(0x00, 0x9e, 0x73),
+    RGBColor(0xcc, 0x79, 0xa7),
+    RGBColor(0xe6, 0x9f, 0x00),
+    RGBColor(0x56, 0xb4, 0xe9),
+    RGBColor(0x22, 0x22, 0x22),
+];
+
+/// The colour of the n-th policy; the same in every plot.
+pub(super) const fn colour(number: usize) -> RGBColor {
+    COLOURS[number % COLOURS.len()]
+}
+
+/// The colour thinned with white to `share` of itself; opaque, so that no grid shows through.
+pub(super) fn tint(RGBColor(red, green, blue): RGBColor, share: f64) -> RGBColor {
+    let thin = |part: u8| (255.0 - share * (255.0 - f64::from(part))).round() as u8;
+    RGBColor(thin(red), thin(green), thin(blue))
+}
+
+/// A text style, anchored by its middle or an edge.
+pub(super) fn text(size: i32, h: HPos, v: VPos) -> TextStyle<'static> {
+    (FAMILY, size).into_font().color(&INK).pos(Pos::new(h, v))
+}
+
+/// A number on an axis: no needless zeros, thousands apart.
+pub(super) fn number(value: f64) -> String {
+    let decimals = if value.abs() >= 10.0 || value.fract() == 0.0 { 0 } else { 2 };
+    let text = format!("{value:.decimals$}");
+    let text = if decimals > 0 { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text };
+    let (sign, digits) = text.strip_prefix('-').map_or(("", text.as_str()), |digits| ("-", digits));
+    let (whole, part) =
+        digits.split_once('.').map_or((digits, String::new()), |(whole, part)| (whole, format!(".{part}")));
+    let mut apart = String::new();
+    for (at, digit) in whole.chars().enumerate() {
+        if at > 0 && (whole.len() - at).is_multiple_of(3) {
+            apart.push(',');
+        }
+        apart.push(digit);
+    }
+    format!("{sign}{apart}{part}")
+}
+
+/// The smallest of 1, 1.5, 2, 2.5, 3, 4, 5, 6, 8 times a power of ten that is at least `value`: where an axis ends.
+pub(super) fn ceiling(value: f64) -> f64 {
+    if value <= 0.0 || !value.is_finite() {
+        return 1.0;
+    }
+    let power = 10_f64.powf(value.log10().floor());
+    let steps = [1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0];
+    steps.into_iter().map(|step| step * power).find(|&end| end >= value * (1.0 - 1e-9)).unwrap_or(10.0 * power)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn axes_have_round_ends_and_numbers_read_well() {
+        assert_eq!(
+            [ceiling(0.0), ceiling(1.0), ceiling(1.1), ceiling(43.0), ceiling(999.0)],
+            [1.0, 1.0, 1.5, 50.0, 1000.0]
+        );
+        assert_eq!([number(0.0), number(1234567.0), number(0.25), number(12.0)], ["0", "1,234,567", "0.25", "12"]);
+    }
+}

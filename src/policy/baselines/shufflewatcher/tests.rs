@@ -1,0 +1,134 @@
+//! `shufflewatcher` against its description, which looks at everything.
+
+use super::*;
+use crate::policy::dispatch::TaskRef;
+use crate::policy::pool::naive::{At, Naive, World, agree};
+use crate::units::AttemptId;
+use proptest::prelude::*;
+use std::collections::{BTreeMap, BTreeSet};
+
+struct Described {
+    params: ShuffleWatcherParams,
+    skips: BTreeMap<AttemptId, u32>,
+    plans: BTreeMap<AttemptId, RackPlan>,
+    congested: BTreeSet<RackIdx>,
+}
+
+impl Described {
+    fn planned(&self, job: AttemptId, rack: RackIdx) -> bool {
+        self.plans.get(&job).is_none_or(|plan| plan.racks.has(rack.at()))
+    }
+
+    fn remote(&self, world: &World, at: At) -> bool {
+        let told = &world.groups[at.0].told;
+        let of_plan = self.plans.get(&told.attempt).map(|plan| plan.remote.contains(&(at.1 as u32)));
+        &*told.role == "map" && of_plan.unwrap_or(false)
+    }
+
+    fn map(&mut self, world: &World, offer: &Offer, view: &View<'_>) -> Option<At> {
+        let ShuffleWatcherParams { node_skips, rack_skips, .. } = self.params;
+        for job in world.fair_jobs().into_iter().filter(|&job| !world.waiting(job, false).is_empty()) {
+            let skips = self.skips.get(&job).copied().unwrap_or(0);
+            let ripe = skips >= node_skips + rack_skips;
+            let near = |reach| world.map_within(job, offer, view, reach);
+            let found = if self.planned(job, view.snapshot.rack(offer.node)) {
+                let remote = || {
+                    let mut waiting = world.waiting(job, false);
+                    waiting.retain(|&at| self.remote(world, at));
+                    waiting.first().copied().filter(|&at| world.fits(at, offer, view))
+                };
+                near(0).or_else(remote).or_else(|| near(u8::from(skips >= node_skips) + u8::from(ripe)))
+            } else if ripe {
+                near(2)
+            } else {
+                None
+            };
+            if found.is_some() {
+                return found;
+            }
+            *self.skips.entry(job).or_insert(0) += 1;
+        }
+        None
+    }
+
+    fn reduce(&self, world: &World, offer: &Offer, view: &View<'_>) -> Option<At> {
+        let rack = view.snapshot.rack(offer.node);
+        let wanted = |&job: &AttemptId| {
+            let by_rack = world.output_by_rack(job, view);
+            let all: u64 = by_rack.values().sum();
+            let here = by_rack.get(&rack).copied().unwrap_or(0);
+            let reduces = world.of(job).filter(|(at, _)| world.is_reduce(*at)).count() as u64;
+            all == 0 || (world.reduces_in(job, rack, view) as u64) < (reduces * here).div_ceil(all)
+        };
+        let shares = (self.params.slow_start, self.params.early_reduces);
+        world.fair_jobs().into_iter().filter(wanted).find_map(|job| world.reduce(job, offer, view, shares))
+    }
+}
+
+impl Naive for Described {
+    fn observe(&mut self, world: &World, event: &DispatchEvent, view: &View<'_>) {
+        match event {
+            DispatchEvent::Waiting(told) if &*told.role == "map" => {
+                self.plans.remove(&told.attempt);
+                if !told.inputs.is_empty() {
+                    let input: f64 = told.inputs.iter().map(|input| input.bytes.as_f64()).sum();
+                    // Telling anew replaces what was told; what was learnt of the ratio stays.
+                    let ratio = told.output_ratio.or_else(|| world.ratio(told.attempt)).unwrap_or(1.0);
+                    let statics = &view.snapshot.statics;
+                    let rack = |node: crate::units::NodeIdx| statics.rack.get(node.at()).copied();
+                    let plan = least_traffic(&told.inputs, input * ratio, statics.racks.len(), rack);
+                    self.plans.insert(told.attempt, plan);
+                }
+            }
+            DispatchEvent::Launched { task, node } => {
+                let at = world.find(task);
+                let local = world.distance(at, *node, view) == 0 || self.remote(world, at);
+                if !world.is_reduce(at) && local && self.planned(task.attempt, view.snapshot.rack(*node)) {
+                    self.skips.remove(&task.attempt);
+                }
+            }
+            DispatchEvent::Done(job) => {
+                self.skips.remove(job);
+                self.plans.remove(job);
+            }
+            DispatchEvent::RackUse { rack, per_mille } => {
+                let from = self.params.congested_per_mille;
+                if *per_mille >= from {
+                    self.congested.insert(*rack);
+                } else if *per_mille < from - self.params.relief_per_mille {
+                    self.congested.remove(rack);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn offer(&mut self, world: &World, offer: &Offer, view: &View<'_>) -> Option<TaskRef> {
+        let maps_wait = world.jobs.iter().any(|&job| !world.waiting(job, false).is_empty());
+        let found = if self.congested.contains(&view.snapshot.rack(offer.node)) {
+            let map = self.map(world, offer, view);
+            map.or_else(|| if maps_wait { None } else { self.reduce(world, offer, view) })
+        } else {
+            let reduce = self.reduce(world, offer, view);
+            reduce.or_else(|| self.map(world, offer, view))
+        };
+        found.map(|at| world.name(at))
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+    #[test]
+    fn it_launches_what_the_description_does(
+        seed: u64,
+        node_skips in 0_u32..6,
+        rack_skips in 0_u32..4,
+        congested_per_mille in 700_u32..900,
+    ) {
+        let params = ShuffleWatcherParams { node_skips, rack_skips, congested_per_mille, ..ShuffleWatcherParams::default() };
+        let (skips, plans, congested) = Default::default();
+        let mut described = Described { params: params.clone(), skips, plans, congested };
+        let launches = agree(&ShuffleWatcher { params }, &mut described, seed, 300);
+        prop_assert!(launches > 10, "{launches}");
+    }
+}

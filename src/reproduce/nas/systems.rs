@@ -1,0 +1,103 @@
+//! What is compared, and runs that entries share.
+
+use super::world;
+use crate::policy::adapt::dispatcher_of;
+use crate::policy::registry;
+use crate::reproduce::{ReproduceError, Scale};
+use crate::sim::yarn::{Progress, SimRun, SimWatch, simulate};
+use crate::sim::{JobModel, RunReport, SimSettings, TraceJob};
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::sync::{Arc, Mutex, OnceLock};
+use toml::de::DeTable;
+
+/// A policy with its parameters, in a world.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct System {
+    /// Of the registry.
+    pub(super) policy: &'static str,
+    /// Its parameters as TOML, where they are not the defaults.
+    pub(super) params: &'static str,
+    /// Users.
+    pub(super) users: u32,
+    /// Compute rate against the stated one, per cent.
+    pub(super) compute_percent: u32,
+    /// Which world.
+    pub(super) world: World,
+}
+
+/// Trace and cluster.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum World {
+    /// The day on 600 nodes, or its sample.
+    Day { quick: bool },
+    /// 200 jobs on 40 nodes.
+    Validation,
+}
+
+impl World {
+    pub(super) const fn day(scale: Scale) -> Self {
+        Self::Day { quick: matches!(scale, Scale::Quick) }
+    }
+}
+
+impl System {
+    /// With the paper's 200 users.
+    pub(super) const fn new(policy: &'static str, params: &'static str, world: World) -> Self {
+        Self { policy, params, users: 200, compute_percent: 100, world }
+    }
+}
+
+type Slot = Arc<OnceLock<Result<Arc<RunReport>, String>>>;
+
+/// The run of `system` with `seed`, made once in a process however many entries want it.
+pub(super) fn run(entry: &str, system: System, seed: u64) -> Result<Arc<RunReport>, ReproduceError> {
+    static RUNS: Mutex<BTreeMap<(System, u64), Slot>> = Mutex::new(BTreeMap::new());
+    let slot = {
+        let mut runs = RUNS.lock().expect("its holders only look up and insert");
+        Arc::clone(runs.entry((system, seed)).or_default())
+    };
+    let result = slot.get_or_init(|| made(system, seed).map(Arc::new));
+    result.clone().map_err(|why| ReproduceError::Failed { entry: entry.to_owned(), source: why.into() })
+}
+
+fn made(system: System, seed: u64) -> Result<RunReport, String> {
+    let (cluster, jobs) = match system.world {
+        World::Day { quick } => {
+            let scale = if quick { Scale::Quick } else { Scale::Full };
+            (world::cluster(scale), world::jobs(scale, seed))
+        }
+        World::Validation => (world::validation_cluster(), world::validation_jobs(seed)),
+    };
+    let entry = registry::find(system.policy).ok_or_else(|| format!("no policy is called {}", system.policy))?;
+    let table = DeTable::parse(system.params).map_err(|error| format!("{}: {error}", system.params))?;
+    let policy = (entry.build)(table).map_err(|error| error.to_string())?;
+    let dispatch = dispatcher_of(&*policy).ok_or_else(|| format!("{} can't dispatch", system.policy))?;
+    let settings = SimSettings { seed, users: system.users, ..SimSettings::default() };
+    let model = JobModel { seed, ..JobModel::default() }.at_rate(f64::from(system.compute_percent) / 100.0);
+    let run =
+        SimRun { cluster: &cluster, model: &model, settings: &settings, policy: system.policy, dispatch: &dispatch };
+    let report = simulate(&run, &mut jobs.into_iter().map(Ok::<TraceJob, _>), &mut ToTheEnd).map_err(chain)?;
+    if report.never_fit_count > 0 {
+        return Err(format!("{} jobs do not fit the cluster: {:?}", report.never_fit_count, report.never_fit));
+    }
+    Ok(report)
+}
+
+fn chain(error: impl std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    text
+}
+
+struct ToTheEnd;
+
+impl SimWatch for ToTheEnd {
+    fn progress(&mut self, _: Progress) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
+}

@@ -1,0 +1,145 @@
+//! A job's finished output: where it lies, and which of its reduces have it all.
+
+use super::OUTSIDE;
+use crate::units::NodeIdx;
+
+/// A place without output.
+const NO_SOURCE: u32 = u32::MAX;
+
+/// Output of one job's maps.
+#[derive(Debug, Clone)]
+pub(super) struct Job {
+    pub(super) reduces: u32,
+    /// What all maps' output makes up.
+    pub(super) shuffle: u64,
+    /// Least bytes, of the whole job, that a batch fetches while maps run.
+    pub(super) portion: u64,
+    /// Whether all maps are done and their output is there.
+    pub(super) complete: bool,
+    /// All that its sources hold.
+    pub(super) held: u64,
+    /// In the order in which they first held something.
+    pub(super) sources: Vec<Source>,
+    /// Place to source; empty before the first output.
+    source_of: Vec<u32>,
+    places: usize,
+    /// Output by node, ascending; grain `racks`.
+    by_node: Vec<(NodeIdx, u64)>,
+    /// By map; nothing where it is not done.
+    outputs: Vec<u64>,
+    /// By map: its turn among its source's outputs.
+    turns: Vec<u32>,
+    /// Batches that have not got all.
+    pub(super) batches: Vec<u32>,
+    /// By reduce: its batch, [`OUTSIDE`] or [`super::ARRIVED`].
+    at: Vec<u32>,
+    /// Reduces that have arrived.
+    pub(super) arrived: u32,
+    /// Maps whose output was lost when no reduce needed it.
+    pub(super) missing: Vec<u32>,
+    /// Maps whose output was lost and may be with some batches.
+    pub(super) lost: Vec<u32>,
+}
+
+/// What lies in one place.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Source {
+    pub(super) place: u32,
+    pub(super) held: u64,
+    /// Turns given.
+    pub(super) turn: u32,
+    /// No batch that could fetch needs less than this held.
+    pub(super) wake: u64,
+}
+
+impl Job {
+    pub(super) fn new(reduces: u32, shuffle: u64, portion: u64, places: usize) -> Self {
+        Self {
+            reduces,
+            shuffle,
+            portion,
+            complete: false,
+            held: 0,
+            sources: Vec::new(),
+            source_of: Vec::new(),
+            places,
+            by_node: Vec::new(),
+            outputs: Vec::new(),
+            turns: Vec::new(),
+            batches: Vec::new(),
+            at: Vec::new(),
+            arrived: 0,
+            missing: Vec::new(),
+            lost: Vec::new(),
+        }
+    }
+
+    /// Takes a map's output in; gives its source, and whether an earlier output of the map was lost.
+    pub(super) fn take_output(&mut self, map: u32, place: u32, node: Option<NodeIdx>, bytes: u64) -> (usize, bool) {
+        let source = self.source_at(place);
+        let of = &mut self.sources[source];
+        of.held += bytes;
+        of.turn += 1;
+        self.held += bytes;
+        let at = map as usize;
+        if at >= self.outputs.len() {
+            self.outputs.resize(at + 1, 0);
+            self.turns.resize(at + 1, 0);
+        }
+        (self.outputs[at], self.turns[at]) = (bytes, of.turn);
+        if let Some(node) = node {
+            match self.by_node.binary_search_by_key(&node, |entry| entry.0) {
+                Ok(at) => self.by_node[at].1 += bytes,
+                Err(at) => self.by_node.insert(at, (node, bytes)),
+            }
+        }
+        let again = self.lost.iter().position(|&lost| lost == map);
+        if let Some(at) = again {
+            self.lost.swap_remove(at);
+            self.missing.retain(|&missing| missing != map);
+        }
+        (source, again.is_some())
+    }
+
+    fn source_at(&mut self, place: u32) -> usize {
+        if self.source_of.is_empty() {
+            self.source_of.resize(self.places, NO_SOURCE);
+        }
+        let source = &mut self.source_of[place as usize];
+        if *source == NO_SOURCE {
+            *source = self.sources.len() as u32;
+            self.sources.push(Source { place, held: 0, turn: 0, wake: self.portion });
+        }
+        *source as usize
+    }
+
+    /// Takes a map's output away; gives its source, its turn and its bytes, if there was any.
+    pub(super) fn lose_output(&mut self, map: u32, place: u32, node: NodeIdx) -> Option<(usize, u32, u64)> {
+        let bytes = std::mem::take(self.outputs.get_mut(map as usize)?);
+        if bytes == 0 {
+            return None;
+        }
+        let source = self.source_at(place);
+        self.sources[source].held -= bytes;
+        // Batches' levels fall with it: whoever waits for more looks again at the next output.
+        self.sources[source].wake = 0;
+        self.held -= bytes;
+        if let Ok(at) = self.by_node.binary_search_by_key(&node, |entry| entry.0) {
+            self.by_node[at].1 = self.by_node[at].1.saturating_sub(bytes);
+        }
+        self.lost.push(map);
+        Some((source, self.turns[map as usize], bytes))
+    }
+
+    pub(super) fn held_on(&self, node: NodeIdx) -> u64 {
+        self.by_node.binary_search_by_key(&node, |entry| entry.0).map_or(0, |at| self.by_node[at].1)
+    }
+
+    /// Where a reduce is.
+    pub(super) fn at_reduce(&mut self, reduce: u32) -> &mut u32 {
+        if reduce as usize >= self.at.len() {
+            self.at.resize(reduce as usize + 1, OUTSIDE);
+        }
+        &mut self.at[reduce as usize]
+    }
+}

@@ -1,0 +1,55 @@
+//! The simulator end to end.
+
+mod bad_input;
+mod failures;
+mod property;
+mod runs;
+mod toy;
+
+use super::{Progress, SimCluster, SimError, SimRun, simulate_with};
+use crate::policy::DynDispatch;
+use crate::sim::job_model::JobModel;
+use crate::sim::report::RunReport;
+use crate::sim::settings::SimSettings;
+use crate::sim::trace::job::TraceJob;
+use std::ops::ControlFlow;
+use toy::{Fifo, cluster, job};
+
+const MIB: u64 = 1 << 20;
+
+/// Task times without noise, so that they can be worked out by hand.
+fn still() -> JobModel {
+    JobModel { sigma: 0.0, ..JobModel::default() }
+}
+
+fn fifo() -> Fifo {
+    Fifo { slow_start: 0.2, early: 2 }
+}
+
+fn with(
+    cluster: &SimCluster,
+    model: &JobModel,
+    settings: &SimSettings,
+    dispatch: &dyn DynDispatch,
+    jobs: &[TraceJob],
+    skip: bool,
+) -> Result<RunReport, SimError> {
+    let run = SimRun { cluster, model, settings, policy: "fifo", dispatch };
+    let mut on = |_: Progress| ControlFlow::Continue(());
+    simulate_with(&run, &mut jobs.iter().cloned().map(Ok), &mut on, skip)
+}
+
+fn report(cluster: &SimCluster, settings: &SimSettings, jobs: &[TraceJob]) -> RunReport {
+    with(cluster, &still(), settings, &fifo(), jobs, true).unwrap()
+}
+
+/// A trace of jobs of many sizes, submitted a few seconds apart.
+fn mixed(jobs: usize) -> Vec<TraceJob> {
+    let sizes = [3, 700, 40, 0, 1_500, 129, 5, 300];
+    let shuffles = [0, 300, 80, 1, 2_100, 0, 1, 40];
+    let at = |index: usize| (index % 8, index as f64 * 3.25);
+    (0..jobs)
+        .map(|index| (index, at(index)))
+        .map(|(index, (of, submit_s))| job(index, submit_s, sizes[of] * MIB, shuffles[of] * MIB + of as u64, MIB))
+        .collect()
+}
