@@ -9,7 +9,7 @@
 //! - `feed`: one numbered feed stream and what its acknowledgements say.
 //! - `sources`: NodeManagers, NameNode and SDN controller, each feeding the daemon.
 //! - `master`: one ApplicationMaster: asks for hints, follows them, reports its tasks.
-//! - `run`: all of it together, with a script of faults, as a stream of [`Happening`]s and a [`Tally`].
+//! - `run`: all of it together, with a script of faults, as a stream of [`Happening`]s; `tally`: what it came to.
 //!
 //! # Invariants
 //! - Everything drawn at random comes from one seed; every queue and loop is bounded.
@@ -23,8 +23,10 @@ pub mod jobs;
 pub mod master;
 pub mod run;
 pub mod sources;
+pub mod tally;
 pub mod yarn;
 
 pub use cluster::{Cluster, ClusterError, ClusterShape};
 pub use jobs::{JobPlan, Workload, WorkloadError};
-pub use run::{Emulation, EmulationError, Fault, Happening, Script, Tally};
+pub use run::{Emulation, EmulationError, Fault, Happening, Script};
+pub use tally::Tally;

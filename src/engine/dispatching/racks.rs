@@ -22,12 +22,14 @@ const MODEL_PAIRS_MAX: usize = 5_000;
 
 /// A link up, and whether its first end is the lower one.
 type Uplink = (LinkIdx, bool);
+/// By rack.
+type Uplinks = BTreeMap<RackIdx, Vec<Uplink>>;
 
 /// See the module.
 #[derive(Debug, Default)]
 pub(super) struct RackUses {
     /// Uplinks of each rack in this topology.
-    uplinks: Option<(Arc<Topology>, BTreeMap<RackIdx, Vec<Uplink>>)>,
+    uplinks: Option<(Arc<Topology>, Uplinks)>,
     /// What was looked at last.
     loads: Option<Arc<BTreeMap<LinkName, LinkLoad>>>,
     flows: Option<Arc<RunningFlows>>,
@@ -73,13 +75,9 @@ impl RackUses {
                 return Vec::new();
             }
             self.loads = Some(Arc::clone(&snapshot.link_loads));
-            self.uses(network, |link, index| {
-                let load = snapshot
-                    .link_loads
-                    .get(&link.name)
-                    .map_or([0.0; 2], |load| [load.a_to_b.as_f64(), load.b_to_a.as_f64()]);
-                let _ = index;
-                load
+            self.uses(network, |link, _| {
+                let load = snapshot.link_loads.get(&link.name);
+                load.map_or([0.0; 2], |load| [load.a_to_b.as_f64(), load.b_to_a.as_f64()])
             })
         } else {
             if flows.routes.is_empty() || flows.routes.len() > MODEL_PAIRS_MAX {
@@ -138,7 +136,7 @@ impl RackUses {
 }
 
 /// By rack: links from the switches that its nodes hang on to higher ones; of a switch without any, to other switches.
-fn uplinks(snapshot: &Snapshot, network: &Network) -> BTreeMap<RackIdx, Vec<Uplink>> {
+fn uplinks(snapshot: &Snapshot, network: &Network) -> Uplinks {
     let topology = &snapshot.topology;
     let mut switches: BTreeMap<RackIdx, BTreeSet<VertexIdx>> = BTreeMap::new();
     for node in (0..snapshot.nodes()).map(NodeIdx::new) {

@@ -254,24 +254,6 @@ fn a_report_with_room_launches_what_waits_and_the_hint_is_journalled_with_its_le
     assert_eq!(desk.waiting(), 0, "what waits comes again when its application asks again");
 }
 
-#[test]
-fn an_application_is_told_each_reason_once_and_not_too_often() {
-    let mut desk = Desk::with_nodes(2, 4096);
-    let asked = reading(&mut desk, "a", &["h9"]);
-    desk.wait(&choosy(), asked);
-    desk.offer("h0");
-    assert_eq!(desk.reasons(), [], "the answer said so");
-    let mut other = request("b", &[("reduce", 1)]);
-    other.attempt = attempt(2, 1);
-    desk.wait(&choosy(), other);
-    assert_eq!((desk.reasons(), desk.waiting()), (vec![], 1), "of another's there is nothing new to tell");
-    for _ in 0..5 {
-        desk.pass(Micros::from_millis(300));
-        desk.offer("h1");
-    }
-    assert_eq!(desk.reasons(), []);
-}
-
 /// Two racks of two hosts under a core switch; what the uplinks carry, bits/s.
 fn wired() -> Desk {
     let built = tree(&TreeSpec { racks: 2, hosts_per_rack: 2, ..TreeSpec::default() }).unwrap();
@@ -330,6 +312,36 @@ fn a_congested_rack_by_link_counters_holds_back_and_lets_go_when_it_ends() {
         desk.publish();
     }
     assert!(desk.waiting() < others, "counters that are old say nothing");
+}
+
+#[test]
+fn an_application_is_told_each_reason_once_and_not_too_often() {
+    let mut desk = wired();
+    let hosts: Vec<String> = desk.engine.settled().statics.host.iter().map(ToString::to_string).collect();
+    let offer_all = |desk: &mut Desk, share: f64| {
+        for host in &hosts {
+            load(desk, host, share);
+            desk.beat(host, 4096, Some(&[]));
+        }
+        desk.publish();
+        desk.beat(&hosts[0], if share < 0.5 { 4096 } else { 0 }, Some(&[]));
+        desk.publish();
+        desk.reasons().into_iter().map(|(reason, _)| reason).collect::<Vec<_>>()
+    };
+    let path = reading(&mut desk, "a", &["h9"]);
+    let mut asked = request("b", &[("reduce", 1)]);
+    asked.groups[0].input_paths = path.input_paths;
+    let answer = desk.wait(&choosy(), asked);
+    assert_eq!(&*answer.decision.pending[0].reason, "not_local");
+    assert_eq!(offer_all(&mut desk, 0.9), [""; 0], "the answer gave another reason less than a second ago");
+    desk.now = desk.now.plus(Micros::from_millis(1_100));
+    assert_eq!(offer_all(&mut desk, 0.9), ["rack_congested"]);
+    for _ in 0..5 {
+        desk.now = desk.now.plus(Micros::from_millis(1_100));
+        assert_eq!(offer_all(&mut desk, 0.9), [""; 0], "it knows");
+    }
+    desk.now = desk.now.plus(Micros::from_millis(1_100));
+    assert_eq!(offer_all(&mut desk, 0.5), ["not_local"], "the reason is another one");
 }
 
 #[test]
