@@ -31,7 +31,7 @@ use crate::units::{Bytes, Micros, NodeIdx, Timestamp};
 use hints::Hints;
 use masters::Masters;
 use serde::de::Error as _;
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -64,7 +64,7 @@ impl Delays {
 }
 
 /// What became of hints.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct HintOutcome {
     /// Launched where they said.
     pub followed: u64,
@@ -115,6 +115,12 @@ impl<'p> HintedYarn<'p> {
     pub fn new(policy: &str, dispatch: &'p dyn DynDispatch, delays: Delays) -> Self {
         let hintd = (policy != crate::policy::baselines::capacity::NAME).then_some(dispatch);
         Self { hintd, delays, outcome: Default::default() }
+    }
+
+    /// Whether anybody hints.
+    #[must_use]
+    pub const fn hints(&self) -> bool {
+        self.hintd.is_some()
     }
 
     /// What became of hints, over all runs with this value.
