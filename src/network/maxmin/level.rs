@@ -126,7 +126,7 @@ impl Link {
     /// Whether what its flows take together fits its level, but for a share of what those that it holds take.
     pub(super) fn is_balanced(&self, level: f64, share: f64) -> bool {
         if self.capacity == 0 {
-            // Its flows take nothing of it whatever they are given: only their being held tells.
+            // What flows take of it is no whole unit, whatever they are given: only their being held tells.
             return if self.weight == 0 { level == NO_LEVEL } else { level == 0.0 && self.held > 0 };
         }
         let free = self.free();

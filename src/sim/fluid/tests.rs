@@ -121,6 +121,18 @@ fn with_a_tolerance_too_flows_stand_still_on_a_dead_link_whatever_held_them() {
 }
 
 #[test]
+fn a_flow_stands_still_on_a_dead_link_with_a_tolerance_too() {
+    for capacities in [[0.0, 100e6], [100e6, 0.0]] {
+        let mut net = FluidNetwork::new(&capacities).unwrap().with_tolerance(0.005);
+        net.start_capped(&path(&[0, 1]), Bytes(1_000), 3, 50e6).unwrap();
+        assert_eq!(net.next_completion_s(), None, "{capacities:?}");
+        let dead = capacities.iter().position(|&bits_per_s| bits_per_s == 0.0).unwrap();
+        net.set_capacity(DirectedLinkIdx::new(dead), 8_000.0).unwrap();
+        assert!((net.next_completion_s().unwrap() - 3.0).abs() < 0.05, "3 × 1,000 bytes at 1,000 bytes/s");
+    }
+}
+
+#[test]
 fn a_cancelled_flow_never_ends_and_leaves_its_share() {
     let mut net = FluidNetwork::new(&[8.0]).unwrap();
     let [goes, stays] = [8, 8].map(|bytes| net.start(&path(&[0]), Bytes(bytes), 1).unwrap());

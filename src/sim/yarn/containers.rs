@@ -12,9 +12,9 @@ impl Sim<'_> {
     /// A node reports.
     pub(super) fn beat(&mut self, node: NodeIdx) -> Result<(), SimError> {
         self.report_ends(node);
-        let mut offered = true;
-        while offered && self.nodes[node.at()].free() > 0 {
-            offered = self.offer(node)?;
+        let mut taken = true;
+        while taken && self.waiting > 0 && self.nodes[node.at()].free() > 0 {
+            taken = self.offer(node)?;
         }
         self.beats.handled(self.now, node);
         Ok(())

@@ -2,8 +2,8 @@
 //!
 //! # The model
 //! - Nodes report every `heartbeat` at a phase of their own. The RM learns the end of a task, and frees its container,
-//!   at its node's next report; then it offers the node's free containers to the policy, one launch at a time. Reports
-//!   at which nothing can happen are skipped, which changes no result.
+//!   at its node's next report; then, while any task waits, it offers the node's free containers to the policy, one
+//!   launch at a time. Reports at which nothing can happen are skipped, which changes no result.
 //! - A map reads its input (from its node at once, else over the network), works, and leaves its output on its node. A
 //!   reduce fetches while it holds its container, and works when all maps are done and all its bytes are there. Map
 //!   output can be fetched, and a job's completion time runs, from the true ends of tasks, not from the reports.

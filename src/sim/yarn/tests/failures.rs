@@ -23,7 +23,6 @@ fn tasks_of_a_lost_node_run_again_elsewhere() {
     let calm = report(&cluster, &SimSettings::default(), &jobs);
     let lost = report(&cluster, &scripted(vec![at(3.0, Scripted::NodeDown(host(&cluster, 1)))]), &jobs);
     assert_eq!((lost.jobs, lost.unfinished), (1, 0));
-    assert!(lost.makespan_s > calm.makespan_s, "{} and {}", lost.makespan_s, calm.makespan_s);
     let launches = |report: &RunReport| report.maps_by_locality.iter().sum::<u64>();
     assert_eq!((launches(&calm), launches(&lost)), (8, 10), "two containers' maps ran twice");
 }
@@ -55,7 +54,7 @@ fn reduces_that_hold_every_container_give_way_to_maps_that_run_again() {
     let cluster = cluster(2, 1, 1, 20_000_000);
     // A reduce on one node, a map on the other, then a second reduce in the map's place. The map's node goes for good
     // and its output with it, and the first reduce sits in the only container left.
-    let jobs = [crate::sim::TraceJob { reduces: Some(2), ..job(0, 0.0, 0, 200 * MIB, 0) }];
+    let jobs = [TraceJob { reduces: Some(2), ..job(0, 0.0, 0, 200 * MIB, 0) }];
     let eager = Fifo { slow_start: 0.0, early: 1 };
     let runs = [0, 1].map(|node| {
         let script = vec![at(12.0, Scripted::NodeDown(host(&cluster, node)))];

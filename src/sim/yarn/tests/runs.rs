@@ -127,7 +127,7 @@ fn jobs_of_one_name_are_told_apart_and_classes_counted() {
 #[test]
 fn what_the_trace_says_of_tasks_is_taken_as_it_says() {
     let cluster = cluster(1, 2, 4, 100_000_000);
-    let told = crate::sim::TraceJob {
+    let told = TraceJob {
         maps: Some(6),
         reduces: Some(2),
         map_time: Some(Micros::from_secs(7)),
