@@ -32,6 +32,8 @@ pub mod pna;
 pub mod random;
 pub mod shufflewatcher;
 pub mod spread;
+#[cfg(test)]
+mod tests;
 
 use super::params::Invalid;
 

@@ -35,8 +35,8 @@ impl ShuffleClass {
     #[must_use]
     pub const fn of(shuffle: Bytes) -> Self {
         match shuffle.0 {
-            ..0x10_0000 => Self::Light,
-            ..=0x640_0000 => Self::Medium,
+            0..0x10_0000 => Self::Light,
+            0x10_0000..=0x640_0000 => Self::Medium,
             _ => Self::Heavy,
         }
     }

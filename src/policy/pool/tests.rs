@@ -1,6 +1,6 @@
 //! What the pool says of jobs, against counts of everything.
 
-use super::naive::{At, Naive, World, agree};
+use super::naive::{At, Naive, State, World, agree};
 use super::*;
 use crate::policy::dispatch::{Advice, Dispatch, DispatchEvent, Offer, View};
 use crate::units::AttemptId;
@@ -79,7 +79,7 @@ fn counted(
     let (mut rest, mut output) = (0, 0);
     for (at, state) in &maps {
         match state {
-            super::naive::State::Done(_, bytes) => output += bytes.0,
+            State::Done(_, bytes) => output += bytes.0,
             _ => rest += world.input(*at).0,
         }
     }
