@@ -1,7 +1,7 @@
 //! The one place where experiments are registered.
 
 use super::Experiment;
-use super::{cross_layer, nas};
+use super::{container, cross_layer, nas};
 
 /// Every experiment of this version, in the order in which they are listed and run.
 #[must_use]
@@ -9,6 +9,7 @@ pub fn experiments() -> &'static [&'static dyn Experiment] {
     &[
         &cross_layer::DecisionTime,
         &cross_layer::Failure,
+        &container::Table1,
         &nas::THROUGHPUT,
         &nas::COMPLETION,
         &nas::TRAFFIC,
