@@ -7,6 +7,9 @@ use super::{container, cross_layer, nas};
 #[must_use]
 pub fn experiments() -> &'static [&'static dyn Experiment] {
     &[
+        &cross_layer::Throughput::STORM,
+        &cross_layer::Throughput::HADOOP,
+        &cross_layer::Completion,
         &cross_layer::DecisionTime,
         &cross_layer::Failure,
         &container::Table1,

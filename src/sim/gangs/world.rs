@@ -58,6 +58,9 @@ impl<'a> World<'a> {
 
     /// Puts down all containers of an application, its master's first, or none where there is no room for all.
     pub(super) fn place(&mut self, at: usize, app: &GangApp) -> Result<Option<Placed>, GangError> {
+        if !self.may_fit(app) {
+            return Ok(None);
+        }
         let master = match app.master {
             None => None,
             Some(size) => match self.place_master(at, size)? {
@@ -91,6 +94,27 @@ impl<'a> World<'a> {
         }
         let traffic = self.start(at, traffic, &placement.routes);
         Ok(Some(Placed { app: at, master, groups: placement.groups, sizes, traffic }))
+    }
+
+    /// Whether there is room for each group alone, and for all where their containers are of one size: those who wait
+    /// are looked at after every event, and a placer need not be asked in vain.
+    fn may_fit(&self, app: &GangApp) -> bool {
+        let slots = |size: &Resource, most: u64| {
+            let mut free = 0;
+            let nodes = self.snapshot.statics.indexes().filter(|node| self.snapshot.state[node.at()].usable());
+            for node in nodes {
+                free += u64::from(self.snapshot.rules.how_many(size, &self.snapshot.room(node, &self.leases)));
+                if free >= most {
+                    return true;
+                }
+            }
+            false
+        };
+        let Some(first) = app.groups.first() else { return true };
+        if app.groups.iter().all(|group| group.size == first.size) {
+            return slots(&first.size, app.groups.iter().map(|group| u64::from(group.count)).sum());
+        }
+        app.groups.iter().all(|group| slots(&group.size, u64::from(group.count)))
     }
 
     /// By YARN's default, whoever places the rest.
