@@ -120,7 +120,8 @@ impl<'a> Run<'a> {
         self.now_s = self.now_s.max(next_s);
         let mut ready = BTreeSet::new();
         // All owners first: what starts now may get the index of a flow that has ended now.
-        let ended = self.net.advance(self.now_s);
+        let mut ended = Vec::new();
+        self.net.advance(self.now_s, &mut ended);
         let owners: Vec<Owner> = ended.iter().filter_map(|ended| self.owners[ended.flow.at()].take()).collect();
         for owner in owners {
             self.flow_ended(owner, &mut ready)?;
