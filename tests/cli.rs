@@ -579,6 +579,15 @@ fn a_load_is_measured_at_both_ends() {
 }
 
 #[test]
+fn a_demo_under_a_dispatch_policy_ends_and_its_tasks_were_launched_at_heartbeats() {
+    let told = document(&["demo", "--jobs", "8", "--seconds", "3", "--policy", "delay"]);
+    assert_eq!(told["ok"], true, "{}", told["problems"]);
+    let summary = &told["summary"];
+    assert_eq!((&summary["jobs_ended"], &summary["tasks_ended"]), (&json!(8), &summary["tasks"]));
+    assert!(summary["hints_dispatched"].as_u64().unwrap() > 0, "{summary}");
+}
+
+#[test]
 fn the_demo_runs_ends_and_tells_what_it_did() {
     let told = document(&["demo", "--jobs", "10", "--seconds", "4"]);
     assert_eq!(told["ok"], true, "{}", told["problems"]);

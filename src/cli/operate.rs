@@ -202,7 +202,7 @@ pub fn status_document(status: &v1::StatusResponse) -> Value {
         "nodes": status.nodes, "nodes_usable": status.nodes_usable, "racks": status.racks,
         "datasets": status.datasets, "blocks": status.blocks,
         "links": status.links, "links_down": status.links_down,
-        "applications": status.applications, "leases": status.leases,
+        "applications": status.applications, "leases": status.leases, "waiting_tasks": status.waiting_tasks,
         "ages": status.ages.iter().map(age).collect::<Vec<_>>(),
         "counters": status.counters,
         "config_file": status.config_file, "config_generation": status.config_generation,
@@ -234,6 +234,7 @@ fn status_text(status: &v1::StatusResponse) -> String {
         ("links", format!("{}, {} down", status.links, status.links_down)),
         ("flows", flows_text(&status.flows.unwrap_or_default(), &status.watchers)),
         ("applications", format!("{}, with {} leases", status.applications, status.leases)),
+        ("dispatch", dispatch_text(status)),
     ])];
     let rows = status.ages.iter().map(|age| {
         let heard = age.age_ms.map_or_else(|| "never".to_owned(), ms);
@@ -250,6 +251,16 @@ fn status_text(status: &v1::StatusResponse) -> String {
         lines.push(format!("\n{} names that no node claims: {names}", status.unknown_names_total));
     }
     lines.join("\n")
+}
+
+fn dispatch_text(status: &v1::StatusResponse) -> String {
+    let counter = |name: &str| status.counters.get(name).copied().unwrap_or(0);
+    let [offers, launches, not_yet, late] =
+        ["dispatch_offers", "dispatch_launches", "dispatch_not_yet", "dispatch_late"].map(counter);
+    let waiting = status.waiting_tasks;
+    format!(
+        "{waiting} tasks wait; {launches} launched of {offers} offers, {not_yet} told to wait, {late} waited too long"
+    )
 }
 
 fn flows_document(flows: &v1::FlowCounts) -> Value {

@@ -208,6 +208,7 @@ fn to_wire(request: &HintRequest) -> v1::RequestHintsRequest {
             WhenFull::Fail => v1::WhenFull::Fail.into(),
         },
         am_host: request.am_host.as_ref().map(ToString::to_string).unwrap_or_default(),
+        follows: false,
     }
 }
 

@@ -3,7 +3,7 @@
 use super::reader::{Key, Problems, Reader, Section, show_duration};
 use super::{Config, Log, routes};
 use crate::cluster::{Calculator, Resource, SizeRules, Source};
-use crate::engine::{EngineSettings, Mode, SourceAges};
+use crate::engine::{DispatchSettings, EngineSettings, Mode, SourceAges};
 use crate::policy::{params, registry};
 use crate::runtime::options::{
     FeedLimits, FollowOptions, Listen, Options, Placer, Policies, PoolOptions, Queue, Settings, Store,
@@ -57,6 +57,7 @@ fn read(table: toml::Spanned<DeTable<'_>>, file: &str, reader: &mut Reader<'_>) 
     let publish_every = model(&mut root, reader, &mut engine);
     history(&mut root, reader, &mut engine);
     engine.routes = routes::read(&mut root, reader);
+    engine.dispatch = dispatch(&mut root, reader);
     let policies = policies(&mut root, reader);
     let queues = queues(&mut root, reader);
     let sdn = super::sdn::sdn(&mut root, reader);
@@ -298,6 +299,14 @@ fn history(root: &mut Section<'_>, reader: &mut Reader<'_>, engine: &mut EngineS
     engine.history_keys = section.bounded(reader, "keys", 10_000, 0..=10_000_000);
     engine.history_samples = section.bounded(reader, "runs", 20, 1..=10_000);
     section.finish(reader);
+}
+
+fn dispatch(root: &mut Section<'_>, reader: &mut Reader<'_>) -> DispatchSettings {
+    let mut section = root.section(reader, "dispatch");
+    // Delay scheduling waits for some seconds (004 §3.3); who waits for longer than a small task runs has lost by it.
+    let max_wait = section.bounded(reader, "max_wait", 5 * SECOND, 10 * MS..=HOUR);
+    section.finish(reader);
+    DispatchSettings { max_wait: micros(max_wait) }
 }
 
 /// Sizes and rates that are refused beyond, before they go to who holds them.

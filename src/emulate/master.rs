@@ -31,6 +31,9 @@ const PRIORITIES: [(&str, i32, u64); 2] = [("map", 20, MAP_MB), ("reduce", 10, R
 const MAP: usize = 0;
 const REDUCE: usize = 1;
 
+/// Why hints come for tasks that waited for them.
+const DISPATCHED: [&str; 2] = ["offer", "max_wait"];
+
 /// Task events in flight: a master sends a few per task.
 const EVENTS_IN_FLIGHT: usize = 256;
 
@@ -41,6 +44,8 @@ struct Group {
     waiting: VecDeque<u32>,
     /// Tasks that were never hinted: a later wave's.
     unhinted: u32,
+    /// Tasks that the daemon holds back: their hints come on Follow, and YARN is not asked for them before.
+    pending: u32,
     /// Containers to ask for by row, as the hints say; `*` is computed when asking.
     rows: BTreeMap<String, u32>,
     /// Leases not yet used, by host.
@@ -115,6 +120,7 @@ impl Group {
         Self {
             waiting: (0..count).collect(),
             unhinted: count,
+            pending: 0,
             rows: BTreeMap::new(),
             leases: BTreeMap::new(),
             hinted: BTreeMap::new(),
@@ -122,6 +128,11 @@ impl Group {
             ended: 0,
             count,
         }
+    }
+
+    /// Tasks that YARN is asked for.
+    fn open(&self) -> u32 {
+        u32::try_from(self.waiting.len()).unwrap_or(u32::MAX).saturating_sub(self.unhinted).saturating_sub(self.pending)
     }
 
     /// Takes hints in: where containers are expected, and with which leases.
@@ -195,8 +206,16 @@ impl Master {
                 News::Lost(container) => self.lose(container),
             },
             advice = advice => match advice {
+                Some(Ok(message)) if matches!(message.advice, Some(v1::follow_message::Advice::Gap(_))) => {
+                    self.begin_again().await;
+                }
                 Some(Ok(message)) => self.take_advice(message),
-                _ => self.follow = None, // the daemon ended it: the job goes on without
+                _ => {
+                    // The daemon ended it: the job goes on without, and what waited for hints waits no more.
+                    self.follow = None;
+                    self.groups.iter_mut().for_each(|group| group.pending = 0);
+                    self.ask_yarn();
+                }
             },
             () = sleep_until(next_end) => self.end_due().await,
         }
@@ -234,7 +253,7 @@ impl Master {
         self.shared.tally().refused += 1;
         self.shared.tell(Happening::Unhinted { job: self.plan().number, why });
         for group in &mut self.groups {
-            group.unhinted = 0;
+            (group.unhinted, group.pending) = (0, 0);
         }
     }
 
@@ -285,6 +304,7 @@ impl Master {
             policy: self.shared.behaviour.policy.clone().unwrap_or_default(),
             deadline_ms: self.shared.behaviour.deadline_ms,
             seed: Some(self.shared.behaviour.seed),
+            follows: true,
             ..v1::RequestHintsRequest::default()
         }
     }
@@ -298,7 +318,9 @@ impl Master {
                 group.learn(hint);
                 hinted += hint.count;
             }
-            group.unhinted = group.unhinted.saturating_sub(hinted);
+            let pending: u32 = hints.pending.iter().filter(|held| held.group == *name).map(|held| held.count).sum();
+            group.pending += pending;
+            group.unhinted = group.unhinted.saturating_sub(hinted + pending);
             let table = yarn::tables(&hints.asks).into_iter().find(|table| table.key.priority == *priority);
             let rows = table.map_or_else(|| host_rows(hints, name), |table| table.rows);
             group.rows.extend(rows.into_iter().filter(|(name, _)| name != "*"));
@@ -313,9 +335,8 @@ impl Master {
                 continue;
             }
             let group = &self.groups[at];
-            let open = u32::try_from(group.waiting.len()).unwrap_or(u32::MAX).saturating_sub(group.unhinted);
             let mut rows = group.rows.clone();
-            rows.insert("*".to_owned(), open);
+            rows.insert("*".to_owned(), group.open());
             let key = SchedulerKey { priority: *priority, allocation_request_id: -1 };
             let table = AskTable { key, memory_mb: *memory_mb, vcores: TASK_VCORES, rows };
             self.shared.yarn().ask(self.attempt, table);
@@ -354,7 +375,7 @@ impl Master {
 
     /// Asks for hints for what was left for a later wave, once the wave before has its containers.
     async fn next_wave(&mut self) {
-        let open = |group: &Group| u32::try_from(group.waiting.len()).unwrap_or(u32::MAX) > group.unhinted;
+        let open = |group: &Group| group.open() > 0;
         let left = self.groups.iter().any(|group| group.unhinted > 0);
         if left && !self.groups.iter().any(open) && !self.unhinted_run {
             self.ask_for_hints().await;
@@ -385,6 +406,11 @@ impl Master {
     fn take_advice(&mut self, message: v1::FollowMessage) {
         let job = self.plan().number;
         match message.advice {
+            Some(v1::follow_message::Advice::Hints(hints)) if DISPATCHED.contains(&message.cause.as_str()) => {
+                self.shared.check(&hints);
+                self.take_dispatched(&hints);
+            }
+            Some(v1::follow_message::Advice::NotYet(_)) => self.shared.tally().told_to_wait += 1,
             Some(v1::follow_message::Advice::Hints(hints)) => {
                 self.shared.check(&hints);
                 let from = self.leaving();
@@ -418,6 +444,30 @@ impl Master {
                 *self.groups[at].rows.entry(hint.host.clone()).or_default() += hint.count;
             }
         }
+    }
+
+    /// What was to be told is lost: what waits is asked for anew.
+    async fn begin_again(&mut self) {
+        for group in &mut self.groups {
+            group.unhinted += std::mem::take(&mut group.pending);
+        }
+        self.next_wave().await;
+    }
+
+    /// Hints for tasks that were held back until now: YARN is asked for them as well.
+    fn take_dispatched(&mut self, hints: &v1::HintSet) {
+        self.take_again(hints);
+        let mut containers = 0;
+        for (group, (name, ..)) in self.groups.iter_mut().zip(PRIORITIES) {
+            let count: u32 = hints.hints.iter().filter(|hint| hint.group == name).map(|hint| hint.count).sum();
+            group.pending = group.pending.saturating_sub(count);
+            containers += u64::from(count);
+        }
+        let mut tally = self.shared.tally();
+        tally.hinted += containers;
+        tally.dispatched += containers;
+        drop(tally);
+        self.ask_yarn();
     }
 
     /// Dead hosts that the job's containers or hints are on.

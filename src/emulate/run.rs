@@ -199,6 +199,10 @@ pub struct Tally {
     pub refused: u64,
     /// Containers placed anew after a loss.
     pub replaced: u64,
+    /// Containers whose hint came on Follow, after they had waited for it.
+    pub dispatched: u64,
+    /// Times that a group was told why it waits.
+    pub told_to_wait: u64,
     /// Requests for hints, by how long the answer took.
     pub latencies: Vec<Duration>,
     /// The ResourceManager's counts.

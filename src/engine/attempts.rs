@@ -140,9 +140,10 @@ impl Attempt {
         })
     }
 
-    /// A remembered request by its id.
+    /// A remembered request by its id, or by that of what was launched of it later.
     pub(crate) fn request(&self, id: &RequestId) -> Option<&RememberedRequest> {
-        self.requests.iter().find(|request| request.id == *id)
+        let asked = super::dispatching::asked(id);
+        self.requests.iter().find(|request| request.id.as_str() == asked)
     }
 
     /// The recurring-job key of its newest request that has one.

@@ -44,7 +44,18 @@ impl Engine {
                 return CommitOutcome::Refused(refusal);
             }
         }
-        CommitOutcome::Committed(self.grant(proposal, token, now))
+        if let Some(waits) = proposal.waits.take() {
+            return match self.commit_waiting(proposal, &waits, token, now) {
+                Ok(answer) => CommitOutcome::Committed(answer),
+                Err(refusal) => CommitOutcome::Refused(refusal),
+            };
+        }
+        if let Err(refusal) = self.trim_late(&mut proposal, now) {
+            return CommitOutcome::Refused(refusal);
+        }
+        let answer = self.grant(proposal, token, now);
+        self.late_granted(&answer, now);
+        CommitOutcome::Committed(answer)
     }
 
     /// Nodes without room for what the rows want to lease there, and how many containers are too many.
@@ -95,7 +106,7 @@ impl Engine {
         Ok(())
     }
 
-    fn grant(&mut self, proposal: Proposal, token: Token, now: Timestamp) -> Arc<Answer> {
+    pub(super) fn grant(&mut self, proposal: Proposal, token: Token, now: Timestamp) -> Arc<Answer> {
         let Proposal { request, decision, digest, conflicts, elapsed, mut draft, rows, flows, .. } = proposal;
         let on = draft.mode == Mode::On;
         for earlier in self.attempts.earlier(request.attempt) {
@@ -125,13 +136,13 @@ impl Engine {
             self.effects.journal.push(answer.put());
         }
         self.answers.insert(Arc::clone(&answer), live, now, self.settings.answers_keep);
-        self.keep_bounds();
+        self.keep_bounds(now);
         self.changed = true;
         answer
     }
 
     /// Grants one lease a container, with ids in the hints.
-    fn lease_rows(&mut self, draft: &mut Decision, rows: &[Row], now: Timestamp) -> BTreeSet<LeaseId> {
+    pub(super) fn lease_rows(&mut self, draft: &mut Decision, rows: &[Row], now: Timestamp) -> BTreeSet<LeaseId> {
         let expires = now.plus(self.settings.lease_ttl);
         let mut live = BTreeSet::new();
         for (row, hint) in rows.iter().zip(&mut draft.hints).filter(|(row, _)| row.lease) {
@@ -168,10 +179,14 @@ impl Engine {
         self.tell_flows(now);
         let mut undone = 0;
         for id in answer.leases() {
-            undone += u64::from(self.ledger.remove(id).is_some());
+            if let Some(lease) = self.ledger.remove(id) {
+                undone += 1;
+                self.dispatched_lease_ended(&lease, None, now);
+            }
             self.effects.journal.push(Lease::delete(id));
         }
         let request = &answer.decision.request;
+        self.dispatched_undone(answer.decision.attempt, request.as_str(), now);
         self.effects.count(Counter::LeasesUndone, undone);
         self.answers.remove(request);
         self.effects.journal.push(Op::delete(Table::Answers, text_key(request.as_str())));
@@ -182,7 +197,7 @@ impl Engine {
             known.requests.retain(|known| known.id != *request);
             self.effects.journal.push(attempts::delete_request(attempt, request));
             if known.requests.is_empty() && !self.ledger.holds(attempt) {
-                self.forget_attempt(attempt);
+                self.forget_attempt(attempt, now);
             }
         }
     }
@@ -215,7 +230,7 @@ impl Engine {
         for id in leases {
             self.end_lease(id, LeaseEnd::Released, now);
         }
-        self.forget_attempt(attempt);
+        self.forget_attempt(attempt, now);
         self.flows.end_attempt(attempt, (&self.snapshot, &self.settings.routes));
         self.tell_flows(now);
     }

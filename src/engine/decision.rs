@@ -57,6 +57,9 @@ pub struct Decision {
     pub ages: Vec<AgeOf>,
     /// Tokens of missing or old inputs.
     pub degraded: Vec<String>,
+    /// Tasks that a dispatcher holds back: they are hinted later, on Follow.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pending: Vec<Pending>,
     /// Containers with no lease because there is no room.
     pub without_room: u32,
     /// Containers of a gang `up_to` left for a later wave.
@@ -90,6 +93,19 @@ pub struct Hint {
     pub expected_wait: Option<Micros>,
     /// 0..1: falls with missing and old inputs.
     pub confidence: f64,
+}
+
+/// Tasks of one group that wait for a dispatcher to launch them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pending {
+    /// Group name.
+    pub group: Arc<str>,
+    /// How many.
+    pub count: u32,
+    /// Why: a stable token.
+    pub reason: Arc<str>,
+    /// For how long, where it can be told.
+    pub expected_wait: Option<Micros>,
 }
 
 /// The route of one pair of hosts that will talk.

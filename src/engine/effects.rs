@@ -54,6 +54,22 @@ pub enum Effect {
         /// The node.
         node: HostName,
     },
+    /// Hints for tasks that waited, down the attempt's Follow stream. Not sent, and to be undone, where the journal
+    /// did not take their leases.
+    Hints {
+        /// Whose stream.
+        attempt: AttemptId,
+        /// What was decided.
+        answer: Arc<super::answers::Answer>,
+        /// `offer`.
+        cause: &'static str,
+    },
+    /// Tasks have waited for too long: run this request as if its ApplicationMaster had sent it, and push the answer on
+    /// its Follow stream.
+    Late {
+        /// Exactly what waits.
+        request: Arc<HintRequest>,
+    },
     /// To a route watcher.
     Routes {
         /// Its name.
@@ -178,6 +194,12 @@ pub enum Counter {
     FlowsEvicted,
     /// Links that are avoided because they flap.
     LinksDamped,
+    /// Nodes offered to dispatch policies.
+    DispatchOffers,
+    /// Tasks that dispatch policies launched.
+    DispatchLaunches,
+    /// Tasks that waited for too long, and for which an ordinary placement was made.
+    DispatchLate,
 }
 
 impl Counter {
@@ -215,6 +237,9 @@ impl Counter {
             Self::WatchersSilent => "watchers_silent",
             Self::FlowsEvicted => "flows_evicted",
             Self::LinksDamped => "links_damped",
+            Self::DispatchOffers => "dispatch_offers",
+            Self::DispatchLaunches => "dispatch_launches",
+            Self::DispatchLate => "dispatch_late",
         }
     }
 }

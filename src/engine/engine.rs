@@ -7,6 +7,7 @@
 use super::answers::{Answer, Answers};
 use super::attempts::{self, Attempts, Token};
 use super::decision::Refusal;
+use super::dispatching::Dispatching;
 use super::effects::{Counter, Effect, Effects};
 use super::flows::Flows;
 use super::generation::Generation;
@@ -86,6 +87,8 @@ pub struct EngineCounts {
     pub routes: usize,
     /// Pairs of nodes that talk.
     pub flows: usize,
+    /// Tasks that wait for a dispatcher.
+    pub waiting: u64,
 }
 
 /// The engine. Owned by one thread; every method takes the time and returns at once.
@@ -105,6 +108,7 @@ pub struct Engine {
     pub(super) expected: Expected,
     pub(super) routes: Watchers,
     pub(super) flows: Flows,
+    pub(super) dispatching: Dispatching,
     /// When jobs that nothing is seen of were last looked for: within a second of now, where somebody ticks.
     pub(super) flows_looked_at: Timestamp,
     /// Nodes whose first report since the start was seen: only from then on does a rise of use mean something.
@@ -157,6 +161,7 @@ impl Engine {
         }
         self.tick_nodes(now);
         self.tick_flows(now);
+        self.tick_dispatching(now);
         if now.since(self.history_written) >= HISTORY_EVERY {
             self.history_written = now;
             self.effects.journal.extend(self.history.write());
@@ -269,7 +274,7 @@ impl Engine {
     /// Takes new settings; leases that run keep their time-to-live.
     pub fn reload(&mut self, settings: EngineSettings, now: Timestamp) {
         self.settings = settings;
-        self.keep_bounds();
+        self.keep_bounds(now);
         self.tick(now);
     }
 
@@ -288,6 +293,7 @@ impl Engine {
             history: self.history.len(),
             routes: self.routes.len(),
             flows: self.flows.len(),
+            waiting: self.dispatching.waiting(),
         }
     }
 
@@ -333,6 +339,7 @@ impl Engine {
             LeaseEnd::Expired => Counter::LeasesExpired,
         };
         self.effects.count(counter, 1);
+        self.dispatched_lease_ended(&lease, Some(end), now);
         Some(lease)
     }
 
@@ -344,7 +351,8 @@ impl Engine {
     }
 
     /// Forgets an attempt. Its leases must have ended.
-    pub(super) fn forget_attempt(&mut self, attempt: AttemptId) {
+    pub(super) fn forget_attempt(&mut self, attempt: AttemptId, now: Timestamp) {
+        self.dispatched_done(attempt, now);
         if let Some(known) = self.attempts.remove(attempt) {
             self.effects.journal.extend(attempts::delete_attempt(attempt, &known));
             self.effects.out.push(Effect::AttemptEnded(attempt));
@@ -352,7 +360,7 @@ impl Engine {
     }
 
     /// Forgets what exceeds the limits: the oldest without live leases.
-    pub(super) fn keep_bounds(&mut self) {
+    pub(super) fn keep_bounds(&mut self, now: Timestamp) {
         let answers = self.answers.too_many(self.settings.answers_max);
         self.effects.count(Counter::AnswersEvicted, answers.len() as u64);
         for id in answers {
@@ -361,7 +369,7 @@ impl Engine {
         let attempts = self.attempts.too_many(self.settings.attempts_max, |attempt| self.ledger.holds(attempt));
         self.effects.count(Counter::AttemptsEvicted, attempts.len() as u64);
         for attempt in attempts {
-            self.forget_attempt(attempt);
+            self.forget_attempt(attempt, now);
         }
     }
 

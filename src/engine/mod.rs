@@ -7,6 +7,7 @@
 //! - `answers`, `attempts`: idempotency by request id; tokens and remembered requests.
 //! - `placer`: request and [`Generation`] to [`Proposal`], on other threads.
 //! - `monitor`, `release`, `history`: silence, expected ends, recurring jobs.
+//! - `dispatching`: waiting tasks, and the dispatch policies that are offered nodes for them.
 //! - `flows`, `routes`: who talks to whom over which route, and who is told of it; `flowing`, the engine's side of both.
 //! - `effects`, `journal`: what the outside is to do and to remember; `event`, `settings`, `decision`: data.
 //!
@@ -21,6 +22,7 @@ pub mod attempts;
 pub mod binding;
 mod commit;
 pub mod decision;
+pub mod dispatching;
 pub mod effects;
 #[allow(clippy::module_inception)] // the file of `Engine`; not public, so nobody reads the name twice
 mod engine;
@@ -48,6 +50,7 @@ mod told;
 pub use answers::Answer;
 pub use attempts::Token;
 pub use decision::{Decision, Hint, Mode, Refusal, TermValues};
+pub use dispatching::DispatchSettings;
 pub use effects::{CommitOutcome, Counter, Effect, Effects, FollowBody};
 pub use engine::{Engine, EngineCounts, Explained, RecoverError, RecoveredCounts, Released, Rows};
 pub use event::{TaskEvent, TaskWhat};
@@ -55,7 +58,7 @@ pub use flows::settings::RouteSettings;
 pub use flows::uses::{LinkUse, LinkUser, LoadSource, link_uses};
 pub use flows::what_if::{ApplicationForecast, Drain, LinkForecast, NetworkWhatIf, RouteForecast, what_if_network};
 pub use generation::{Generation, Release};
-pub use placer::{Chosen, PlacerSettings, Proposal, check_keys, propose};
+pub use placer::{Chosen, PlacerSettings, Proposal, check_keys, may_wait, propose, propose_waiting};
 pub use routes::{
     NamedRoute, Phase, RouteUpdate, RuleAction, RuleChange, Standing, WatchScope, WatchedPair, WatcherState,
 };

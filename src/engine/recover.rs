@@ -51,7 +51,7 @@ impl Engine {
             counts.history += 1;
         }
         engine.recover_flows();
-        engine.keep_bounds();
+        engine.keep_bounds(now);
         engine.settle(now);
         engine.publish(now);
         Ok((engine, counts))
@@ -82,6 +82,7 @@ impl Engine {
             expected: Expected::default(),
             routes: Watchers::default(),
             flows: Flows::default(),
+            dispatching: Default::default(),
             flows_looked_at: now,
             reported: Vec::new(),
             effects: Effects::default(),

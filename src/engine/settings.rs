@@ -1,5 +1,6 @@
 //! The engine's settings: a plain struct that configuration fills and a reload replaces.
 
+use super::dispatching::DispatchSettings;
 use super::flows::settings::RouteSettings;
 use crate::cluster::Source;
 use crate::units::Micros;
@@ -31,6 +32,8 @@ pub struct EngineSettings {
     pub max_age: SourceAges,
     /// Flows and routes.
     pub routes: RouteSettings,
+    /// Waiting tasks.
+    pub dispatch: DispatchSettings,
 }
 
 /// How many times its time-to-live a lease holds once YARN has allocated its container. The container is on its way:
@@ -92,6 +95,7 @@ impl Default for EngineSettings {
             history_samples: 64,
             max_age: SourceAges::default(),
             routes: RouteSettings::default(),
+            dispatch: DispatchSettings::default(),
         }
     }
 }

@@ -46,10 +46,11 @@ impl Engine {
                 Applied::NetworkChanged { links } => networks.push((links, cause)),
             }
         }
-        for node in looked_at {
+        for &node in &looked_at {
             self.withdraw_pushed_out(node, now);
         }
         self.network_changed(networks, moved, now);
+        self.offer(&looked_at, now);
     }
 
     fn note_back(&mut self, was: NodeState) {
@@ -63,10 +64,16 @@ impl Engine {
         for container in &report.ended {
             self.expected.remove(node, container.id);
         }
+        self.dispatched_vanished(&report.ended, now);
         let rules = Arc::clone(&self.snapshot.rules);
         for container in &report.appeared {
             self.expect_end(node, container, now);
-            if let Some(id) = binding::bound_by(&self.ledger, node, container, &rules) {
+            let lease = binding::bound_by(&self.ledger, node, container, &rules);
+            // After a start every container appears, those that ran before it as well.
+            if lease.is_some() || self.reported[node.at()] {
+                self.dispatched_appeared(node, container, lease, now);
+            }
+            if let Some(id) = lease {
                 self.end_lease(id, LeaseEnd::Bound, now);
             }
         }
@@ -123,12 +130,15 @@ impl Engine {
             self.expected.remove(node, container.id);
         }
         self.flows_left(node);
-        let leases = self.ledger.on_node(node).map(|lease| lease.id).collect();
-        let ended = self.withdraw(node, leases, cause, now);
+        let leases: Vec<LeaseId> = self.ledger.on_node(node).map(|lease| lease.id).collect();
+        let dispatched: BTreeSet<LeaseId> = leases.iter().copied().filter(|&id| self.dispatching.holds(id)).collect();
+        let mut ended = self.withdraw(node, leases, cause, now);
+        ended.retain(|lease| !dispatched.contains(&lease.id)); // their tasks wait again
         let mut hit: BTreeMap<(AttemptId, RequestId), BTreeMap<usize, u32>> = BTreeMap::new();
         let mut unknown = 0;
         for container in containers {
             let attempt = container.id.attempt;
+            let waits_again = self.dispatched_lost(container.id, now);
             let Some(known) = self.attempts.get_mut(attempt) else {
                 unknown += 1;
                 continue;
@@ -138,16 +148,17 @@ impl Engine {
                 continue;
             };
             let key = (attempt, request.id.clone());
-            if known.replaced(container.id) {
+            if known.replaced(container.id) && !waits_again {
                 *hit.entry(key).or_default().entry(group).or_default() += 1;
             }
         }
         for lease in ended {
+            let waits_again = lease.confirmed.is_some_and(|container| self.dispatched_lost(container, now));
             // A confirmed lease's container never showed itself; should it, it is not to be placed again.
             let Some(known) = self.attempts.get_mut(lease.attempt) else { continue };
             let Some(request) = known.request(&lease.request) else { continue };
             let Some(group) = request.groups.iter().position(|group| group.name == lease.group) else { continue };
-            if lease.confirmed.is_none_or(|container| known.replaced(container)) {
+            if lease.confirmed.is_none_or(|container| known.replaced(container)) && !waits_again {
                 *hit.entry((lease.attempt, lease.request)).or_default().entry(group).or_default() += 1;
             }
         }

@@ -88,6 +88,7 @@ pub(crate) fn answer(id: &str, digest: u64) -> Arc<Answer> {
         exclusions: Vec::new(),
         ages: Vec::new(),
         degraded: Vec::new(),
+        pending: Vec::new(),
         without_room: 0,
         next_wave: 0,
         conflicts: 0,

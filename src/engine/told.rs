@@ -2,11 +2,13 @@
 
 use super::binding;
 use super::decision::Refusal;
+use super::dispatching;
 use super::effects::Counter;
 use super::engine::Engine;
 use super::event::{TaskEvent, TaskWhat};
 use super::history::Sample;
 use super::lease::{Lease, LeaseEnd};
+use super::monitor;
 use crate::cluster::Source;
 use crate::units::{AttemptId, ContainerId, HostName, LeaseId, Timestamp};
 use std::sync::Arc;
@@ -19,10 +21,11 @@ impl Engine {
     /// [`Refusal::Unknown`] for an allocation on a host that was never named; [`Refusal::Invalid`] for one of
     /// another attempt's container.
     pub fn event(&mut self, event: TaskEvent, now: Timestamp) -> Result<(), Refusal> {
+        self.dispatched_event(&event, now);
         match &event.what {
             TaskWhat::Ready { .. } => {} // for dispatchers; leases and history know nothing of tasks that have not run
             TaskWhat::Allocated { host, container, lease } => {
-                self.allocated(event.attempt, &event.group, host, *container, *lease, now)?;
+                self.allocated(&event, host, *container, *lease, now)?;
             }
             TaskWhat::Finished { duration, input, output, failed, .. } => {
                 let sample = Sample { duration: *duration, input: *input, output: *output };
@@ -49,7 +52,10 @@ impl Engine {
         if let (false, Some(key)) = (failed, self.key_of(event)) {
             let requests = self.attempts.get(event.attempt).map(|known| known.requests.clone()).unwrap_or_default();
             // What was placed anew is a part of what was asked first.
-            let whole = requests.iter().filter(|request| !request.id.as_str().contains("/replace/"));
+            let whole = requests.iter().filter(|request| {
+                let id = &request.id;
+                monitor::original(id) == *id && dispatching::late_of(id).is_none()
+            });
             let gone = self.history.ended(&key, whole, self.history_limits(), now);
             self.effects.count(Counter::HistoryEvicted, gone.len() as u64);
             self.effects.journal.extend(self.history.write());
@@ -63,13 +69,13 @@ impl Engine {
 
     fn allocated(
         &mut self,
-        attempt: AttemptId,
-        group: &Arc<str>,
+        event: &TaskEvent,
         host: &HostName,
         container: ContainerId,
         lease: Option<LeaseId>,
         now: Timestamp,
     ) -> Result<(), Refusal> {
+        let (attempt, group) = (event.attempt, &event.group);
         if container.attempt != attempt {
             let message = format!("{container} is not of {attempt}");
             return Err(Refusal::Invalid { field: "container_id".to_owned(), message });
@@ -95,7 +101,9 @@ impl Engine {
                 here.or_else(|| binding::likely(self.ledger.of_attempt(attempt), group))
             }
         };
-        match found.map(|lease| (lease.id, lease.node == node)) {
+        let found = found.map(|lease| (lease.id, lease.node == node));
+        let task = found.and_then(|(id, _)| self.dispatched_by(id));
+        match found {
             Some((id, true)) => {
                 let kinds = Arc::clone(&self.snapshot.kinds);
                 let expires = now.plus(self.settings.lasts(true));
@@ -109,6 +117,10 @@ impl Engine {
                 self.effects.count(Counter::HintsElsewhere, 1);
             }
             None => self.count_ended(attempt, lease),
+        }
+        // Where the lease is a placer's, the container is no waiting task's.
+        if found.is_none() || task.is_some() {
+            self.dispatched_allocated((group, &event.task), node, container, task, now);
         }
         Ok(())
     }

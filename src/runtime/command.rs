@@ -3,10 +3,12 @@
 use super::outbox::Outbox;
 use super::replace::Told;
 use super::watchers::Watching;
-use crate::engine::{Answer, EngineCounts, EngineSettings, Explained, Proposal, Refusal, Released};
+use crate::engine::{Answer, Decision, EngineCounts, EngineSettings, Explained, Proposal, Refusal, Released};
 use crate::engine::{TaskEvent, Token, WatchScope, WatchedPair, WatcherState};
+use crate::policy::Policy;
 use crate::store::StoreFailure;
 use crate::units::{AttemptId, DecisionId, LeaseId, Micros, RequestId, Timestamp};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::mpsc;
 use std::time::Duration;
@@ -41,8 +43,10 @@ pub(super) enum Command {
     Survey(Reply<Survey>),
     /// When each node was last heard, by its row.
     Heard(Reply<Vec<Option<Timestamp>>>),
-    /// New settings.
-    Reload(EngineSettings, Reply<()>),
+    /// What a request that waits for a dispatcher would get.
+    Preview(Box<Proposal>, Reply<Result<Decision, Refusal>>),
+    /// New settings, and policies by name.
+    Reload(EngineSettings, BTreeMap<&'static str, Arc<dyn Policy>>, Reply<()>),
     /// The journal took a batch, or did not.
     Settled(u64, Result<(), StoreFailure>),
     /// Finish what is in flight and end.

@@ -304,6 +304,11 @@ impl Daemon {
         self.0.door.ask(|reply| Command::Follow(attempt, token, reply)).await?
     }
 
+    /// Whether somebody follows the attempt right now.
+    pub(super) fn follows(&self, attempt: AttemptId) -> bool {
+        self.0.shared.outboxes.is_followed(attempt)
+    }
+
     /// Puts a message on an attempt's Follow stream, unless the attempt is over.
     pub(super) fn tell(&self, attempt: AttemptId, message: Told) {
         let shared = &self.0.shared;
@@ -384,7 +389,8 @@ impl Daemon {
         let mut reloaded = read.map_err(invalid)?;
         reloaded.settings.generation = self.0.settings.load().generation + 1;
         let engine = reloaded.settings.engine.clone();
-        self.0.door.ask(|reply| Command::Reload(engine, reply)).await?;
+        let policies = reloaded.settings.policies.built.clone();
+        self.0.door.ask(|reply| Command::Reload(engine, policies, reply)).await?;
         self.0.shared.follow.store(Arc::new(reloaded.settings.follow.clone()));
         self.0.settings.store(Arc::new(reloaded.settings.clone()));
         tracing::info!(generation = reloaded.settings.generation, changed = ?reloaded.changed, "configuration reloaded");

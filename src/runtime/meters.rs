@@ -4,6 +4,7 @@ use super::registries::FeedCounts;
 use crate::cluster::{NodeState, RunningFlows, Snapshot, Source};
 use crate::engine::{Counter, RouteUpdate, Standing, WatcherState};
 use crate::store::{Commit, CommitObserver};
+use crate::telemetry::dispatch::DispatchMetrics;
 use crate::telemetry::metrics::{FeedMetrics, LedgerMetrics, Metrics, PublisherMetrics, QueueMetrics, RequestMetrics};
 use crate::telemetry::metrics::{FeedResult, HintEvent, ReloadResult, RouteKind, RouteMetrics, Stage, WatcherKind};
 use crate::units::Timestamp;
@@ -17,6 +18,7 @@ pub struct Meters {
     publisher: PublisherMetrics,
     ledger: LedgerMetrics,
     routes: RouteMetrics,
+    dispatch: DispatchMetrics,
     pool: QueueMetrics,
     journal: QueueMetrics,
     feeds: Vec<(Source, FeedMetrics)>,
@@ -35,6 +37,8 @@ impl std::fmt::Debug for Meters {
 pub struct Depths {
     /// Live leases.
     pub leases: usize,
+    /// Tasks that wait for a dispatch policy.
+    pub waiting: u64,
     /// Placements waiting or running.
     pub pool: usize,
     /// Appends waiting for the disk.
@@ -81,6 +85,7 @@ impl Meters {
             publisher: metrics.publisher(),
             ledger: metrics.ledger(),
             routes: metrics.routes(),
+            dispatch: metrics.dispatch(),
             pool: metrics.queue("placer"),
             journal: metrics.queue("journal"),
             feeds: Source::ALL.into_iter().map(|source| (source, metrics.feed(source.as_str()))).collect(),
@@ -135,8 +140,17 @@ impl Meters {
             Counter::RoutesResynced => self.routes.resynced(by),
             Counter::RoutesRefused => self.routes.refused(by),
             Counter::LinksDamped => self.routes.damped(by),
+            Counter::DispatchOffers => self.dispatch.offers(by),
+            Counter::DispatchLaunches => self.dispatch.launches(by),
+            Counter::DispatchLate => self.dispatch.late(by),
             _ => {}
         }
+    }
+
+    /// An application was told why a group waits.
+    pub(super) fn not_yet(&self, reason: &str) {
+        self.dispatch.not_yet(reason);
+        self.add("dispatch_not_yet", 1);
     }
 
     /// A generation was published.
@@ -164,6 +178,7 @@ impl Meters {
     /// Sets what is known on looking: sizes, nodes by state, ages.
     pub(super) fn gauges(&self, depths: Depths, snapshot: &Snapshot, now: Timestamp) {
         self.ledger.leases(depths.leases);
+        self.dispatch.waiting(depths.waiting);
         self.pool.depth(depths.pool);
         self.journal.depth(depths.journal);
         for state in NodeState::ALL {

@@ -28,6 +28,7 @@ pub use command::Survey;
 pub use daemon::{Daemon, Ending, StartError};
 pub use meters::Meters;
 pub use options::Options;
+pub use place::Asked;
 pub use replace::{Told, What};
 
 /// Whether requests are taken.

@@ -77,6 +77,12 @@ impl<M> Outboxes<M> {
         open.then(|| outbox.push(message, options, now))
     }
 
+    /// Whether somebody follows the attempt right now.
+    #[must_use]
+    pub fn is_followed(&self, attempt: AttemptId) -> bool {
+        self.by_attempt.get(&attempt).is_some_and(|outbox| outbox.last.receiver_count() > 0)
+    }
+
     /// The attempt is over: its followers get what is left and their streams end.
     pub fn end(&self, attempt: AttemptId, now: Timestamp) {
         if let Some(outbox) = self.by_attempt.get(&attempt).map(|entry| Arc::clone(entry.value())) {
@@ -264,7 +270,9 @@ mod tests {
     async fn a_waiting_follower_wakes_at_the_next_message() {
         let outboxes = Arc::new(filled(0));
         let outbox = outboxes.open(attempt(), MADE);
+        assert!(!outboxes.is_followed(attempt()));
         let mut changes = outbox.changes();
+        assert!(outboxes.is_followed(attempt()));
         let waiter = tokio::spawn(async move {
             changes.changed().await.unwrap();
             outbox.after(0)

@@ -5,7 +5,8 @@ use super::daemon::Daemon;
 use super::options::Settings;
 use super::pool::Turn;
 use crate::cluster::HintRequest;
-use crate::engine::{Answer, Chosen, Generation, Mode, PlacerSettings, Proposal, Refusal, Token, propose};
+use crate::engine::{Answer, Chosen, Generation, Mode, PlacerSettings, Proposal, Refusal, Token, may_wait};
+use crate::engine::{propose, propose_waiting};
 use crate::telemetry::metrics::Stage;
 use crate::units::{DecisionId, Micros, RequestId};
 use std::sync::Arc;
@@ -27,10 +28,21 @@ struct Journey {
     decision: DecisionId,
     began: Instant,
     deadline: Instant,
+    /// Hints may come later, on Follow.
+    follows: bool,
+}
+
+/// How a request is meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Asked {
+    /// Nothing is leased and nothing remembered.
+    pub what_if: bool,
+    /// Its sender follows, or says that it will.
+    pub follows: bool,
 }
 
 impl Daemon {
-    /// Answers a request as `decision`; with `what_if` nothing is leased and nothing remembered.
+    /// Answers a request as `decision`.
     ///
     /// # Errors
     /// Whatever [`Refusal`] says; [`Refusal::DeadlineExceeded`] at the latest at `deadline`.
@@ -40,18 +52,21 @@ impl Daemon {
         digest: u64,
         decision: DecisionId,
         deadline: Instant,
-        what_if: bool,
+        asked: Asked,
     ) -> Result<Arc<Answer>, Refusal> {
         let began = Instant::now();
+        let follows = asked.follows || self.follows(request.attempt);
         let answer = async {
-            if what_if {
-                return self.what_if(Arc::new(request), decision, deadline).await;
+            if asked.what_if {
+                let journey = self.journey(&Arc::new(request), decision, deadline, follows)?;
+                return self.what_if(journey).await;
             }
             self.check_ready()?;
             if let Some(answer) = self.lookup(request.id.clone(), digest).await? {
                 return Ok(answer);
             }
-            self.place(&Arc::new(request), digest, decision, deadline).await
+            let journey = self.journey(&Arc::new(request), decision, deadline, follows)?;
+            self.travel(journey, digest).await
         };
         let found = tokio::time::timeout_at(deadline.into(), answer).await;
         let found = found.unwrap_or_else(|_| Err(passed(began, deadline)));
@@ -68,19 +83,18 @@ impl Daemon {
         self.0.door.ask(|reply| Command::Lookup(id, digest, reply)).await?
     }
 
-    async fn what_if(
-        &self,
-        request: Arc<HintRequest>,
-        decision: DecisionId,
-        deadline: Instant,
-    ) -> Result<Arc<Answer>, Refusal> {
-        let journey = self.journey(&request, decision, deadline)?;
+    async fn what_if(&self, journey: Journey) -> Result<Arc<Answer>, Refusal> {
         let mut proposal = self.propose(&journey, 0).await?;
         proposal.elapsed = micros(journey.began.elapsed());
-        Ok(Arc::new(Answer { decision: proposal.preview(), token: Token("".into()), digest: 0 }))
+        let decision = if proposal.waits() {
+            self.0.door.ask(|reply| Command::Preview(Box::new(proposal), reply)).await??
+        } else {
+            proposal.preview()
+        };
+        Ok(Arc::new(Answer { decision, token: Token("".into()), digest: 0 }))
     }
 
-    /// Places and commits, again while others take the room first.
+    /// Places and commits what is not to wait.
     pub(super) async fn place(
         &self,
         request: &Arc<HintRequest>,
@@ -88,7 +102,13 @@ impl Daemon {
         decision: DecisionId,
         deadline: Instant,
     ) -> Result<Arc<Answer>, Refusal> {
-        let journey = self.journey(request, decision, deadline)?;
+        let journey = self.journey(request, decision, deadline, false)?;
+        self.travel(journey, digest).await
+    }
+
+    /// Places and commits, again while others take the room first.
+    async fn travel(&self, journey: Journey, digest: u64) -> Result<Arc<Answer>, Refusal> {
+        let deadline = journey.deadline;
         let retries = journey.settings.placer.retries;
         let mut conflicts = 0;
         loop {
@@ -121,11 +141,17 @@ impl Daemon {
         }
     }
 
-    fn journey(&self, request: &Arc<HintRequest>, decision: DecisionId, deadline: Instant) -> Result<Journey, Refusal> {
+    fn journey(
+        &self,
+        request: &Arc<HintRequest>,
+        decision: DecisionId,
+        deadline: Instant,
+        follows: bool,
+    ) -> Result<Journey, Refusal> {
         let settings = self.settings();
         let (mode, policy) = settings.choose(&request.queue, &request.framework, request.policy.as_deref())?;
         let (request, began) = (Arc::clone(request), Instant::now());
-        Ok(Journey { request, settings, mode, policy, decision, began, deadline })
+        Ok(Journey { request, settings, mode, policy, decision, began, deadline, follows })
     }
 
     /// One search on the pool, on the generation of this moment.
@@ -134,6 +160,7 @@ impl Daemon {
         let request = Arc::clone(&journey.request);
         let settings = Arc::clone(&journey.settings);
         let (mode, policy, began, deadline) = (journey.mode, journey.policy, journey.began, journey.deadline);
+        let follows = journey.follows;
         let queued = Instant::now();
         let now = self.0.clock.now();
         let job = move |turn: Turn| {
@@ -143,7 +170,7 @@ impl Daemon {
             }
             let left = deadline - started;
             let search_until = deadline - (left / SEARCH_SHARE).min(RESERVE_MAX);
-            let proposal = search(&generation, &request, &settings, (mode, policy), turn, now, search_until)?;
+            let proposal = search(&generation, &request, &settings, (mode, policy, follows), turn, now, search_until)?;
             Ok((proposal, started - queued, started.elapsed()))
         };
         let (proposal, waited, searched) = self.0.pool.run(job).await??;
@@ -164,15 +191,15 @@ fn search(
     generation: &Generation,
     request: &Arc<HintRequest>,
     settings: &Settings,
-    (mode, policy): (Mode, &'static str),
+    (mode, policy, follows): (Mode, &'static str, bool),
     turn: Turn,
     now: crate::units::Timestamp,
     until: Instant,
 ) -> Result<Proposal, Refusal> {
     let built = &settings.policies.built;
-    let chosen = built.get(policy).expect("`choose` names policies that are built");
+    let found = built.get(policy).expect("`choose` names policies that are built");
     let baseline = built.get(BASELINE);
-    let chosen = Chosen { policy: &**chosen, baseline: &**baseline.unwrap_or(chosen), mode, name: policy };
+    let chosen = Chosen { policy: &**found, baseline: &**baseline.unwrap_or(found), mode, name: policy };
     let placer = PlacerSettings {
         steps: turn.steps(settings.placer.steps),
         fallbacks: settings.placer.fallbacks,
@@ -182,6 +209,9 @@ fn search(
         pairs_max: settings.engine.routes.pairs_max,
         min_bytes: settings.engine.routes.min_bytes,
     };
+    if follows && may_wait(request, &chosen) {
+        return propose_waiting(generation, request, &chosen, found, &placer, now);
+    }
     propose(generation, request, &chosen, &placer, now, &mut || Instant::now() >= until)
 }
 

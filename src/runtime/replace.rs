@@ -1,4 +1,5 @@
-//! Placing lost tasks anew: the engine says which, this runs the request and tells the application.
+//! Placing tasks that were lost, or that waited for too long: the engine says which, this runs the request and tells
+//! the application.
 
 use super::daemon::Daemon;
 use crate::cluster::HintRequest;
@@ -8,16 +9,19 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 
-/// Tasks of one attempt that ran on a node which is gone.
+/// Tasks of one attempt that ran on a node which is gone, or that a dispatch policy let wait for too long.
 #[derive(Debug)]
 pub(super) struct Lost {
     /// Exactly the groups and counts that were hit.
     pub(super) request: Arc<HintRequest>,
-    /// `node_lost` or `node_gone`.
+    /// `node_lost`, `node_gone` or [`LATE`].
     pub(super) cause: &'static str,
     /// The node.
-    pub(super) node: HostName,
+    pub(super) node: Option<HostName>,
 }
+
+/// Why tasks that waited for too long are placed.
+pub(super) const LATE: &str = "max_wait";
 
 /// A message on a Follow stream.
 #[derive(Debug, Clone, PartialEq)]
@@ -56,12 +60,17 @@ pub(super) async fn run(daemon: Daemon, mut lost: mpsc::UnboundedReceiver<Lost>)
         let Lost { request, cause, node } = next;
         let told = match again(&daemon, &request).await {
             Ok(answer) => {
-                tracing::info!(decision_id = %answer.decision.id, attempt = %request.attempt, %node, cause,
-                    "lost tasks were placed anew");
+                tracing::info!(decision_id = %answer.decision.id, attempt = %request.attempt, node = ?node, cause,
+                    "tasks were placed anew");
                 vec![Told { cause, what: What::Hints(answer) }]
             }
+            Err(refusal) if cause == LATE => {
+                // They go on waiting, and the engine has told why.
+                tracing::debug!(attempt = %request.attempt, %refusal, "what waits found no place otherwise");
+                Vec::new()
+            }
             Err(refusal) => {
-                tracing::warn!(attempt = %request.attempt, %node, cause, %refusal, "lost tasks found no place");
+                tracing::warn!(attempt = %request.attempt, node = ?node, cause, %refusal, "lost tasks found no place");
                 waits(&request, cause, &refusal)
             }
         };

@@ -95,6 +95,8 @@ impl Settling {
             };
         }
         let (out, then) = self.send(batch, out, decision, then)?;
+        // Hints of leases that are not written are no promise; whoever entered them takes them back.
+        let out: Vec<Effect> = out.into_iter().filter(|effect| !matches!(effect, Effect::Hints { .. })).collect();
         // They keep their order here, too: a message that is overtaken looks like one that was had already.
         let out = match self.waiting.values_mut().next_back() {
             Some(last) => {

@@ -11,14 +11,15 @@ use super::meters::{Depths, FlowCounts, Meters};
 use super::outbox::Outboxes;
 use super::pool::Pool;
 use super::registries::{FeedCounts, Registries};
-use super::replace::{Lost, Told};
+use super::replace::{LATE, Lost, Told, What};
 use super::settle::Settling;
 use super::watchers::{Watchers, Watching};
 use super::{Ready, options::FollowOptions};
 use crate::cluster::RunningFlows;
-use crate::engine::{Answer, CommitOutcome, Effect, Engine, Generation, Proposal, Refusal, Token, WatchScope};
+use crate::engine::{Answer, CommitOutcome, Effect, Engine, FollowBody, Generation, Proposal, Refusal};
+use crate::engine::{Token, WatchScope};
 use crate::store::GroupCommitHandle;
-use crate::units::{Micros, RequestId, Timestamp};
+use crate::units::{DecisionId, Micros, RequestId, Timestamp};
 use arc_swap::ArcSwap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -172,8 +173,10 @@ impl Writer {
                 self.urgent = true;
             }
             Command::Unwatch(watcher, session) => self.unwatch(&watcher, session),
-            Command::Reload(settings, reply) => {
+            Command::Preview(proposal, reply) => drop(reply.send(self.engine.preview_waiting(*proposal, now))),
+            Command::Reload(settings, policies, reply) => {
                 self.engine.reload(settings, now);
+                self.engine.redispatch(&|name| policies.get(name).cloned(), now);
                 self.effects(
                     None,
                     Box::new(move |_| {
@@ -181,7 +184,7 @@ impl Writer {
                     }),
                 );
             }
-            Command::Settled(ticket, result) => self.settled(ticket, result.is_ok(), now),
+            Command::Settled(ticket, result) => self.settled(ticket, result.is_ok()),
             Command::Stop => self.stopping = true,
             #[cfg(test)]
             Command::Run(run) => run(),
@@ -272,28 +275,38 @@ impl Writer {
     fn effects(&mut self, answer: Option<Arc<Answer>>, reply: super::settle::Then) {
         let effects = self.engine.take_effects();
         let decision = answer.map(|answer| answer.decision.id);
+        let pushed = promised(&effects.out);
         if let Some((out, then, ok)) = self.settling.enter(effects, decision, reply) {
             self.send_out(out);
             if !ok {
-                if let Some(decision) = decision {
-                    self.engine.undo(decision, self.clock.now());
-                    self.effects(None, Box::new(|_| ()));
-                }
+                self.undo(decision.into_iter().chain(pushed));
                 self.note_health();
             }
             then(if ok { Ok(()) } else { Err(store_failed()) });
         }
     }
 
-    fn settled(&mut self, ticket: u64, ok: bool, now: Timestamp) {
-        let Some(done) = self.settling.leave(ticket, ok) else { return };
+    /// Takes back what was promised by a batch that the journal did not take.
+    fn undo(&mut self, decisions: impl Iterator<Item = DecisionId>) {
+        let now = self.clock.now();
+        let mut undone = false;
+        for decision in decisions {
+            self.engine.undo(decision, now);
+            undone = true;
+        }
+        if undone {
+            self.moved = true;
+            self.effects(None, Box::new(|_| ()));
+        }
+    }
+
+    fn settled(&mut self, ticket: u64, ok: bool) {
+        let Some(mut done) = self.settling.leave(ticket, ok) else { return };
         if !ok {
             self.note_health();
-            if let Some(decision) = done.decision {
-                self.engine.undo(decision, now);
-                self.moved = true;
-                self.effects(None, Box::new(|_| ()));
-            }
+            let pushed = promised(&done.out);
+            done.out.retain(|effect| !matches!(effect, Effect::Hints { .. }));
+            self.undo(done.decision.into_iter().chain(pushed));
         }
         self.send_out(done.out);
         for then in done.then {
@@ -306,14 +319,25 @@ impl Writer {
         for effect in out {
             match effect {
                 Effect::Follow { attempt, message, cause } => {
+                    if let FollowBody::NotYet { reason, .. } = &message {
+                        self.shared.meters.not_yet(reason);
+                    }
                     let follow = self.shared.follow.load();
                     self.shared.outboxes.push(attempt, Told::advice(cause, message), &follow, now);
+                }
+                Effect::Hints { attempt, answer, cause } => {
+                    let follow = self.shared.follow.load();
+                    self.shared.outboxes.push(attempt, Told { cause, what: What::Hints(answer) }, &follow, now);
+                }
+                Effect::Late { request } => {
+                    self.shared.outboxes.open(request.attempt, now);
+                    let _ = self.shared.lost.send(Lost { request, cause: LATE, node: None });
                 }
                 Effect::Replace { request, cause, node } => {
                     // What comes of it is told later, to an outbox that the attempt's end has ended by then.
                     self.shared.outboxes.open(request.attempt, now);
                     // The other side ends only with the daemon.
-                    let _ = self.shared.lost.send(Lost { request, cause, node });
+                    let _ = self.shared.lost.send(Lost { request, cause, node: Some(node) });
                 }
                 Effect::Routes { watcher, update } => {
                     self.shared.meters.rerouted(&update);
@@ -358,8 +382,9 @@ impl Writer {
 
     fn gauges(&mut self, now: Timestamp) {
         let meters = &self.shared.meters;
-        let leases = self.engine.counts().leases;
-        let depths = Depths { leases, pool: self.pool.admitted(), journal: self.settling.queued() };
+        let counts = self.engine.counts();
+        let (leases, waiting) = (counts.leases, counts.waiting);
+        let depths = Depths { leases, waiting, pool: self.pool.admitted(), journal: self.settling.queued() };
         meters.gauges(depths, &self.shared.generation.load().snapshot, now);
         let fed = self.shared.registries.counts();
         meters.feeds(&self.fed, &fed);
@@ -443,6 +468,15 @@ fn answer_reply(answer: Arc<Answer>, reply: Reply<Result<Committed, Refusal>>) -
     Box::new(move |result| {
         let _ = reply.send(result.map(|()| Committed::Answer { answer, journal: began.elapsed() }));
     })
+}
+
+/// Decisions whose hints wait for the journal on their way to Follow streams.
+fn promised(out: &[Effect]) -> Vec<DecisionId> {
+    let id = |effect: &Effect| match effect {
+        Effect::Hints { answer, .. } => Some(answer.decision.id),
+        _ => None,
+    };
+    out.iter().filter_map(id).collect()
 }
 
 fn store_failed() -> Refusal {

@@ -96,6 +96,7 @@ impl Admin for AdminService {
             process_cpu_s: process::cpu_seconds(std::process::id()).unwrap_or(0.0),
             resident_bytes: process::resident_bytes(std::process::id()).unwrap_or(0),
             flows: Some(flow_counts(&generation)),
+            waiting_tasks: survey.counts.waiting,
             watchers: survey
                 .watchers
                 .iter()

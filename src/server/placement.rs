@@ -7,7 +7,7 @@ use super::status::status;
 use crate::engine::{FollowBody, Refusal, Token};
 use crate::feed::events::task_event;
 use crate::runtime::outbox::{Next, Outbox};
-use crate::runtime::{Daemon, Told, What};
+use crate::runtime::{Asked, Daemon, Told, What};
 use crate::units::{AttemptId, DecisionId, LeaseId, Micros};
 use crate::wire::v1;
 use crate::wire::v1::follow_message::Advice;
@@ -145,7 +145,7 @@ pub(super) async fn hints(
         let core = convert::request(&wire, &settings.limits).inspect_err(|refusal| {
             daemon.meters().refused(super::status::code(refusal).1);
         })?;
-        daemon.request(core, convert::digest(&wire), own, deadline, what_if).await
+        daemon.request(core, convert::digest(&wire), own, deadline, Asked { what_if, follows: wire.follows }).await
     };
     let answer = async {
         match answer.await {

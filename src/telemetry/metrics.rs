@@ -15,6 +15,7 @@ use std::time::Duration;
 use metrics::{Gauge, Histogram, Key, Label, Level, Metadata, Recorder, Unit};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 
+use super::dispatch::{DISPATCH_LATE, DISPATCH_LAUNCHES, DISPATCH_NOT_YET, DISPATCH_OFFERS, DISPATCH_WAITING};
 pub use super::labels::{FeedResult, HintEvent, LabelValue, ReloadResult, RouteKind, Stage, WatcherKind};
 
 /// Upper bounds for durations, in seconds: from a lookup (100 µs) to a request past all patience.
@@ -84,7 +85,7 @@ const fn metric(name: &'static str, kind: Kind, unit: Unit, help: &'static str) 
 }
 
 /// Every metric there is.
-pub const ALL: [Metric; 29] = [
+pub const ALL: [Metric; 34] = [
     metric(REQUEST_SECONDS, Kind::Histogram, Unit::Seconds, "Time of a placement request, by policy and stage."),
     metric(SEARCH_STEPS, Kind::Histogram, Unit::Count, "Search steps that a request used, by policy."),
     metric(PUBLISH_SECONDS, Kind::Histogram, Unit::Seconds, "Time to build and publish a snapshot."),
@@ -110,6 +111,11 @@ pub const ALL: [Metric; 29] = [
     metric(ROUTE_REFUSED, Kind::Counter, Unit::Count, "Routes that a controller could not install."),
     metric(ROUTE_WATCHERS, Kind::Gauge, Unit::Count, "Route watchers by state: current, waiting, silent."),
     metric(LINKS_DAMPED, Kind::Counter, Unit::Count, "Times that a link was avoided because it flapped."),
+    metric(DISPATCH_OFFERS, Kind::Counter, Unit::Count, "Nodes offered to dispatch policies."),
+    metric(DISPATCH_LAUNCHES, Kind::Counter, Unit::Count, "Tasks that dispatch policies launched."),
+    metric(DISPATCH_LATE, Kind::Counter, Unit::Count, "Tasks that waited for longer than dispatch.max_wait."),
+    metric(DISPATCH_NOT_YET, Kind::Counter, Unit::Count, "Groups told to wait on Follow, by reason."),
+    metric(DISPATCH_WAITING, Kind::Gauge, Unit::Count, "Tasks that wait for a dispatch policy."),
     metric(SDN_ASKED, Kind::Counter, Unit::Count, "Questions to the SDN controller, by what for and result."),
     metric(SDN_CONNECTED, Kind::Gauge, Unit::Count, "1 while the SDN controller answers, else 0."),
     metric(SDN_EVENTS, Kind::Counter, Unit::Count, "Events of the SDN controller, by kind."),
@@ -533,6 +539,12 @@ mod tests {
         store.written(MS, 3, 6);
         store.failed(MS);
         store.healthy(true);
+        let dispatch = metrics.dispatch();
+        dispatch.offers(9);
+        dispatch.launches(2);
+        dispatch.late(1);
+        dispatch.not_yet("no_local_block");
+        dispatch.waiting(4);
         let sdn = metrics.sdn();
         sdn.asked(Asked::Topology, Some("late"));
         sdn.connected(false);

@@ -18,9 +18,9 @@ const NODES: u32 = 40;
 const NODE_MB: i64 = 1 << 20;
 
 /// The program on a folder; killed when dropped.
-struct Program {
+pub(crate) struct Program {
     child: Child,
-    client: Client,
+    pub(crate) client: Client,
     admin: AdminClient,
     _feed: FeedSender<v1::HeartbeatItem>,
 }
@@ -33,7 +33,7 @@ impl Drop for Program {
 }
 
 impl Program {
-    async fn start(folder: &Path, port: u16) -> Self {
+    pub(crate) async fn start(folder: &Path, port: u16) -> Self {
         let mut program = Command::new(env!("CARGO_BIN_EXE_hintd"));
         Self::run(program.arg("--config").arg(folder.join("hintd.toml")), folder, port).await
     }
@@ -61,13 +61,13 @@ impl Program {
         program
     }
 
-    async fn status(&self) -> v1::StatusResponse {
+    pub(crate) async fn status(&self) -> v1::StatusResponse {
         self.admin.clone().status(v1::StatusRequest {}).await.unwrap().into_inner()
     }
 }
 
 /// A configuration with long leases; returns the port it names.
-fn write_config(folder: &Path) -> u16 {
+pub(crate) fn write_config(folder: &Path) -> u16 {
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let extra = [("leases", "time_to_live = \"1h\"".to_owned()), ("log", "level = \"error\"".to_owned())];
     std::fs::write(folder.join("hintd.toml"), config_text(folder, port, &extra)).unwrap();

@@ -6,6 +6,7 @@ mod bad_feeds;
 mod bad_requests;
 mod contention;
 mod crash;
+mod dispatch;
 mod flows;
 mod lifecycle;
 mod streams;

@@ -70,7 +70,9 @@ impl Finished {
             problems.push(format!("{} feed items were refused; the first: {first}", self.tally.feed_refused));
         }
         for death in self.story.deaths.iter().filter(|death| death.given_up.is_some_and(|containers| containers > 0)) {
-            if !self.story.replaced.iter().any(|replaced| replaced.from.contains(&death.host)) {
+            // A policy that dispatches launches them again at heartbeats, beside all others.
+            let again = self.tally.dispatched > 0;
+            if !again && !self.story.replaced.iter().any(|replaced| replaced.from.contains(&death.host)) {
                 problems.push(format!("{} died with containers on it and none was placed anew", death.host));
             }
         }
@@ -146,7 +148,7 @@ impl Finished {
             .collect();
         json!({
             "jobs": tally.jobs, "jobs_ended": tally.jobs_ended, "tasks": tally.tasks, "tasks_ended": tally.tasks_ended,
-            "hints_issued": tally.hinted, "hints_followed": tally.followed, "on_fallback": tally.on_fallback, "hints_replaced": tally.replaced,
+            "hints_issued": tally.hinted, "hints_followed": tally.followed, "on_fallback": tally.on_fallback, "hints_replaced": tally.replaced, "hints_dispatched": tally.dispatched,
             "leases_withdrawn": tally.withdrawn, "leases_expired": self.counter("leases_expired"),
             "requests": tally.latencies.len(), "requests_refused": tally.refused,
             "request_p50_ms": self.latency_ms(0.5), "request_p99_ms": self.latency_ms(0.99),

@@ -88,7 +88,7 @@ pub fn link_uses(generation: &Generation) -> Vec<LinkUse> {
 }
 
 /// Max-min fair rates of routed pairs.
-pub(super) struct Modelled {
+pub(in crate::engine) struct Modelled {
     rates: MaxMin,
     /// By pair with a whole route: its flow and route.
     flows: BTreeMap<NodePair, (FlowIdx, Links)>,
@@ -96,7 +96,7 @@ pub(super) struct Modelled {
 }
 
 impl Modelled {
-    pub(super) fn new(network: &Network, routes: &Shards<NodePair, Arc<PairRoute>>) -> Self {
+    pub(in crate::engine) fn new(network: &Network, routes: &Shards<NodePair, Arc<PairRoute>>) -> Self {
         let routes = routes.iter().map(|(pair, route)| (*pair, (Arc::clone(&route.links), route.task_pairs)));
         Self::of(network, routes.collect())
     }
@@ -121,7 +121,7 @@ impl Modelled {
     }
 
     /// bits/s.
-    pub(super) fn load(&self, direction: DirectedLinkIdx) -> f64 {
+    pub(in crate::engine) fn load(&self, direction: DirectedLinkIdx) -> f64 {
         self.rates.load(direction)
     }
 

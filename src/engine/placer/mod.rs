@@ -3,7 +3,7 @@
 //!
 //! # Code map
 //! - `compile`: names to dense columns; `scan`, the nodes that can; `input`, the blocks.
-//! - `large`: what would not fit an empty cluster; `wait`: what does not fit now.
+//! - `large`: what would not fit an empty cluster; `wait`: what does not fit now; `waiting`: what a dispatcher decides.
 //! - `hints`: columns to names; `asks`: the replacement table; `terms`: costs, and the default placement's beside.
 
 mod asks;
@@ -14,8 +14,10 @@ mod large;
 mod scan;
 mod terms;
 mod wait;
+mod waiting;
 
 use super::decision::{Decision, Mode, Refusal, TermValues};
+use super::dispatching::Waits;
 use super::flows::settings::RouteSettings;
 use super::flows::{ProposedFlows, TOO_MANY_PAIRS, shares};
 use super::generation::Generation;
@@ -26,11 +28,15 @@ use crate::policy::fallbacks::Fallbacks;
 use crate::policy::{Budget, Ended, GroupProblem, Place, PlaceError, Placement, Policy, Share};
 use crate::units::{Bytes, DecisionId, Micros, NodeIdx, SchedulerKey, Timestamp};
 use compile::{Compiled, compile};
-use hints::{Hints, Outlook};
+use hints::Outlook;
 use std::sync::Arc;
 
 pub use asks::check_keys;
+pub(crate) use asks::replacement;
 pub(crate) use compile::edges;
+pub(crate) use hints::Hints;
+pub(crate) use waiting::seed_of;
+pub use waiting::{may_wait, propose_waiting};
 
 /// Steps of the search for routes where the policy chose none: some 5 ms at 1,000 hosts.
 const ROUTE_STEPS: u64 = 2_000;
@@ -103,6 +109,8 @@ pub struct Proposal {
     pub(crate) draft: Decision,
     pub(crate) rows: Vec<Row>,
     pub(crate) flows: Option<ProposedFlows>,
+    /// The engine is to have a dispatcher decide.
+    pub(crate) waits: Option<Box<Waits>>,
 }
 
 /// Containers of one hint.
@@ -155,7 +163,7 @@ pub fn propose(
     let lay = Layout { generation, compiled: &compiled, placement: &placement, lease: on && !gang_waits, gang_waits };
     let hints = lay.hints(request.when_full, settings, now, &mut draft);
     if on {
-        draft.asks = asks::replacement(request, &hints);
+        draft.asks = replacement(request, &hints);
     }
     let shares = if on { shares(&hints.rows, compiled.groups.len()) } else { Vec::new() };
     if ProposedFlows::are_too_many(&compiled.problem.edges, &shares, settings.pairs_max) {
@@ -242,6 +250,12 @@ impl Proposal {
         Decision { conflicts: self.conflicts, elapsed: self.elapsed, ..self.draft.clone() }
     }
 
+    /// Whether a dispatcher is to decide, in the engine.
+    #[must_use]
+    pub const fn waits(&self) -> bool {
+        self.waits.is_some()
+    }
+
     /// Containers that want a lease.
     #[must_use]
     pub fn wanted(&self) -> u64 {
@@ -321,6 +335,7 @@ fn blank(generation: &Generation, request: &HintRequest, chosen: &Chosen<'_>) ->
         exclusions: Vec::new(),
         ages: Vec::new(),
         degraded: Vec::new(),
+        pending: Vec::new(),
         without_room: 0,
         next_wave: 0,
         conflicts: 0,
@@ -340,6 +355,7 @@ fn proposal(generation: &Generation, request: &Arc<HintRequest>, draft: Decision
         draft,
         rows,
         flows: None,
+        waits: None,
     }
 }
 

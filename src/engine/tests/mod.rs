@@ -1,6 +1,7 @@
 //! Tests of the whole engine.
 
 pub(super) mod desk;
+mod dispatching;
 mod flows;
 mod leasing;
 mod nodes;

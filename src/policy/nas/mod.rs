@@ -22,10 +22,11 @@ mod tests;
 pub use params::{NasParams, Shuffle, SkipBy};
 pub use state::NasState;
 
+use crate::policy::adapt::OfferInTurn;
 use crate::policy::dispatch::{Advice, DispatchEvent, Offer, View};
 use crate::policy::params::{self as table, ParamError, PolicyTable};
 use crate::policy::pool::Slot;
-use crate::policy::{Dispatch, DynDispatch, Policy};
+use crate::policy::{Budget, Dispatch, DynDispatch, Place, PlaceError, PlaceProblem, Placement, Policy};
 
 /// Its name.
 pub const NAME: &str = "nas";
@@ -67,8 +68,21 @@ impl Policy for Nas {
         table::to_toml(&self.params)
     }
 
+    fn as_place(&self) -> Option<&dyn Place> {
+        Some(self)
+    }
+
     fn as_dispatch(&self) -> Option<&dyn DynDispatch> {
         Some(self)
+    }
+}
+
+impl Place for Nas {
+    fn place(&self, problem: &PlaceProblem<'_>, budget: &mut Budget<'_>) -> Result<Placement, PlaceError> {
+        // Offers follow each other without time passing: they are counted, whatever bounds skipping otherwise.
+        let params = NasParams { skip_by: SkipBy::Count, ..self.params.clone() };
+        let rounds = params.map_skips.max(params.reduce_skips).saturating_add(1);
+        OfferInTurn::new(Self { params }, rounds).place(problem, budget)
     }
 }
 

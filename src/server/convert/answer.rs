@@ -1,7 +1,7 @@
 //! Decisions to the wire.
 
 use super::resource::ask_to_wire;
-use crate::engine::decision::{AgeOf, ExclusionNamed, HintRoute};
+use crate::engine::decision::{AgeOf, ExclusionNamed, HintRoute, Pending};
 use crate::engine::{Decision, Hint, Mode, TermValues};
 use crate::policy::Ended;
 use crate::units::Timestamp;
@@ -34,6 +34,7 @@ pub fn hint_set(decision: &Decision) -> v1::HintSet {
         seed: decision.seed,
         conflicts: decision.conflicts,
         routes: decision.routes.iter().map(route).collect(),
+        pending: decision.pending.iter().map(pending).collect(),
     }
 }
 
@@ -73,6 +74,15 @@ fn hint(hint: &Hint) -> v1::Hint {
         expected_wait_ms: hint.expected_wait.map(crate::units::Micros::as_millis),
         confidence: hint.confidence,
         first_index: hint.first_index,
+    }
+}
+
+fn pending(pending: &Pending) -> v1::Pending {
+    v1::Pending {
+        group: pending.group.to_string(),
+        count: pending.count,
+        reason: pending.reason.to_string(),
+        expected_wait_ms: pending.expected_wait.map(crate::units::Micros::as_millis),
     }
 }
 

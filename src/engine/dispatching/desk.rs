@@ -1,0 +1,385 @@
+//! One dispatch policy in use: its State, and the groups it decides for.
+
+use super::WantedGroup;
+use super::group::{End, Group, Task};
+use crate::cluster::{HintRequest, Overlay, Snapshot};
+use crate::policy::Policy;
+use crate::policy::dispatch::{Advice, DispatchEvent, DispatchState, DynDispatch, Offer, TaskRef, View};
+use crate::units::{AttemptId, Bytes, ContainerId, LeaseId, Micros, NodeIdx, RackIdx, Timestamp};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// Attempt and group name, as the policy knows it.
+pub(super) type GroupKey = (AttemptId, Arc<str>);
+
+/// See the module. A clone decides as the original would, and changes nothing of it.
+#[derive(Clone)]
+pub(super) struct Desk {
+    policy: Arc<dyn Policy>,
+    state: DispatchState,
+    pub(super) groups: BTreeMap<GroupKey, Group>,
+    /// Groups with waiting tasks, by when these have waited for too long.
+    due: BTreeSet<(Timestamp, AttemptId, Arc<str>)>,
+    waiting: u64,
+    /// When reasons were last asked for.
+    explained: Option<Timestamp>,
+}
+
+impl std::fmt::Debug for Desk {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Desk").field("groups", &self.groups).field("waiting", &self.waiting).finish_non_exhaustive()
+    }
+}
+
+/// What offers are made against: room goes as launches come.
+pub(super) struct Moment {
+    pub(super) snapshot: Arc<Snapshot>,
+    pub(super) leases: Overlay,
+    pub(super) now: Timestamp,
+    /// Whether reasons are asked for.
+    pub(super) explain: bool,
+}
+
+impl Moment {
+    pub(super) fn view(&self) -> View<'_> {
+        View { snapshot: &self.snapshot, leases: &self.leases, now: self.now, explain: self.explain }
+    }
+
+    /// Whether anything could be launched on the node. Labelled nodes are for those who ask for the label, and no
+    /// dispatcher knows of any.
+    pub(super) fn has_room(&self, node: NodeIdx) -> bool {
+        let snapshot = &self.snapshot;
+        snapshot.state[node.at()].usable()
+            && snapshot.statics.labels[node.at()].0 == 0
+            && !snapshot.room(node, &self.leases).is_zero()
+            && snapshot.rules.feasible(&snapshot.rules.minimum, &snapshot.room(node, &self.leases))
+    }
+}
+
+/// What offers came to.
+#[derive(Debug, Default)]
+pub(super) struct Turn {
+    pub(super) offers: u64,
+    /// In the order of the launches.
+    pub(super) launched: Vec<(TaskRef, NodeIdx)>,
+    /// The last word on each group.
+    pub(super) not_yet: BTreeMap<GroupKey, (Arc<str>, Option<Micros>)>,
+}
+
+impl Desk {
+    /// `None`: the policy does not dispatch.
+    pub(super) fn new(policy: &Arc<dyn Policy>) -> Option<Self> {
+        let state = policy.as_dispatch()?.start();
+        let policy = Arc::clone(policy);
+        Some(Self { policy, state, groups: BTreeMap::new(), due: BTreeSet::new(), waiting: 0, explained: None })
+    }
+
+    /// Tasks that wait.
+    pub(super) const fn waiting(&self) -> u64 {
+        self.waiting
+    }
+
+    /// Whether reasons are due: finding them costs more than an offer, and they are told once a second at most.
+    pub(super) fn explains(&mut self, now: Timestamp) -> bool {
+        let due = self.explained.is_none_or(|at| now.since(at) >= EXPLAIN_EVERY);
+        if due {
+            self.explained = Some(now);
+        }
+        due
+    }
+
+    /// Takes a request's groups in; their keys, in order.
+    pub(super) fn wait(
+        &mut self,
+        request: &Arc<HintRequest>,
+        wanted: &[WantedGroup],
+        confidence: f64,
+        max_wait: Micros,
+        view: &View<'_>,
+    ) -> Vec<GroupKey> {
+        let mut keys = Vec::with_capacity(wanted.len());
+        for (at, wanted) in wanted.iter().enumerate() {
+            let asked = Arc::clone(&wanted.waiting.group);
+            let mut told = wanted.waiting.clone();
+            // Later requests of an attempt may use the same name.
+            let free = |name: &Arc<str>| !self.groups.contains_key(&(told.attempt, Arc::clone(name)));
+            let names = (2_u32..).map(|n| Arc::from(format!("{asked}#{n}")));
+            let name = std::iter::once(Arc::clone(&asked)).chain(names).find(free);
+            told.group = name.expect("there are more names than groups");
+            told.since = view.now;
+            let key = (told.attempt, Arc::clone(&told.group));
+            self.tell(&DispatchEvent::Waiting(told.clone()), view);
+            let mut group = Group::new(told, asked, request, at);
+            group.confidence = confidence;
+            self.waiting += u64::from(group.waiting);
+            self.groups.insert(key.clone(), group);
+            self.schedule(&key, view.now.plus(max_wait));
+            keys.push(key);
+        }
+        keys
+    }
+
+    /// Offers a node until nothing more is launched there.
+    pub(super) fn offer(&mut self, node: NodeIdx, moment: &mut Moment, turn: &mut Turn) {
+        while self.waiting > 0 && moment.has_room(node) {
+            turn.offers += 1;
+            let offer = Offer { node, free: moment.snapshot.room(node, &moment.leases) };
+            let advice = dispatcher(&self.policy).offer(&mut self.state, &offer, &moment.view());
+            let mut launched = false;
+            for advice in advice {
+                match advice {
+                    Advice::Launch(task) => launched |= self.launch(task, node, moment, turn),
+                    Advice::NotYet { attempt, group, reason, expected_wait } => {
+                        turn.not_yet.insert((attempt, group), (reason.into(), expected_wait));
+                    }
+                }
+            }
+            if !launched {
+                return;
+            }
+        }
+    }
+
+    /// Acts on a launch, unless the task does not wait (any more), an ordinary placement is on its way to it, or its
+    /// size does not fit.
+    fn launch(&mut self, task: TaskRef, node: NodeIdx, moment: &mut Moment, turn: &mut Turn) -> bool {
+        let key = (task.attempt, Arc::clone(&task.group));
+        let Some(group) = self.groups.get(&key) else { return false };
+        let open = group.get(task.index) == Some(Task::Waiting)
+            && (group.waiting > group.late || moment.now >= group.late_until);
+        let size = group.told.size;
+        if !open || !moment.snapshot.rules.feasible(&size, &moment.snapshot.room(node, &moment.leases)) {
+            return false;
+        }
+        moment.leases.set(node, moment.leases.leased(node).plus(&size));
+        self.launched(&task, Task::Leased { node, lease: LeaseId(0) }, &moment.view());
+        turn.launched.push((task, node));
+        true
+    }
+
+    /// A waiting task was launched, by advice or otherwise.
+    pub(super) fn launched(&mut self, task: &TaskRef, stands: Task, view: &View<'_>) {
+        let Some(node) = stands.placed() else { return };
+        self.set(task, stands);
+        self.tell(&DispatchEvent::Launched { task: task.clone(), node }, view);
+    }
+
+    /// The lease of a launch that was acted on.
+    pub(super) fn leased(&mut self, task: &TaskRef, lease: LeaseId) {
+        if let Some(Task::Leased { node, .. }) = self.get(task) {
+            self.set(task, Task::Leased { node, lease });
+        }
+    }
+
+    /// The task has a container on `node`, wherever it was to run.
+    pub(super) fn runs(&mut self, task: &TaskRef, node: NodeIdx, container: Option<ContainerId>, view: &View<'_>) {
+        let running = Task::Running { node, container: container.map(|id| id.id), since: view.now };
+        match self.get(task) {
+            Some(Task::Waiting) => self.launched(task, running, view),
+            Some(Task::Leased { node: on, .. } | Task::Running { node: on, .. }) => {
+                if on != node {
+                    self.tell(&none(task, on, true), view);
+                    self.tell(&DispatchEvent::Launched { task: task.clone(), node }, view);
+                }
+                self.set(task, running);
+            }
+            Some(Task::Ended(_)) | None => {}
+        }
+    }
+
+    /// What was launched came to nothing: it waits again.
+    pub(super) fn again(&mut self, task: &TaskRef, max_wait: Micros, view: &View<'_>) {
+        let Some(node) = self.get(task).and_then(|known| known.placed()) else { return };
+        self.tell(&none(task, node, true), view);
+        self.waits_again(task, max_wait, view.now);
+    }
+
+    /// A task ended; one that failed waits again. `None`: it is not known how.
+    pub(super) fn finished(
+        &mut self,
+        task: &TaskRef,
+        facts: Option<(Micros, Bytes, Bytes)>,
+        failed: bool,
+        max_wait: Micros,
+        view: &View<'_>,
+    ) {
+        let Some((known, node)) = self.get(task).and_then(|known| Some((known, known.placed()?))) else { return };
+        let ran = match known {
+            Task::Running { since, .. } => view.now.since(since),
+            _ => Micros::ZERO,
+        };
+        let (duration, input, output) = facts.unwrap_or((ran, Bytes::ZERO, Bytes::ZERO));
+        self.tell(&DispatchEvent::Finished { task: task.clone(), node, duration, input, output, failed }, view);
+        if failed {
+            self.waits_again(task, max_wait, view.now);
+        } else {
+            self.set(task, Task::Ended(End { node, duration, input, output }));
+        }
+    }
+
+    /// The output of a task that had ended is lost: it waits again.
+    pub(super) fn lost(&mut self, task: &TaskRef, max_wait: Micros, view: &View<'_>) {
+        if matches!(self.get(task), Some(Task::Ended(_))) {
+            self.tell(&DispatchEvent::Lost(task.clone()), view);
+            self.waits_again(task, max_wait, view.now);
+        }
+    }
+
+    /// The application is over; whether it was known.
+    pub(super) fn done(&mut self, attempt: AttemptId, view: &View<'_>) -> bool {
+        let keys: Vec<GroupKey> = self.of_attempt(attempt).map(|(key, _)| key.clone()).collect();
+        for key in &keys {
+            self.remove(key);
+        }
+        if !keys.is_empty() {
+            self.tell(&DispatchEvent::Done(attempt), view);
+        }
+        !keys.is_empty()
+    }
+
+    /// Forgets the groups of a request that was never answered, and starts the State anew without them.
+    pub(super) fn forget(&mut self, attempt: AttemptId, request: &str, uses: &[(RackIdx, u32)], view: &View<'_>) {
+        let of_it = self.of_attempt(attempt).filter(|(_, group)| group.request.id.as_str() == request);
+        let keys: Vec<GroupKey> = of_it.map(|(key, _)| key.clone()).collect();
+        for key in &keys {
+            self.remove(key);
+        }
+        if !keys.is_empty() {
+            self.rebuild(uses, view);
+        }
+    }
+
+    /// Takes the policy as configured now, if it differs; its State is made of what is known of live applications.
+    pub(super) fn replace(&mut self, policy: &Arc<dyn Policy>, uses: &[(RackIdx, u32)], view: &View<'_>) -> bool {
+        let same = Arc::ptr_eq(&self.policy, policy) || self.policy.params_toml() == policy.params_toml();
+        if same || policy.as_dispatch().is_none() {
+            return false;
+        }
+        self.policy = Arc::clone(policy);
+        self.rebuild(uses, view);
+        true
+    }
+
+    fn rebuild(&mut self, uses: &[(RackIdx, u32)], view: &View<'_>) {
+        let dispatcher = dispatcher(&self.policy);
+        let mut state = dispatcher.start();
+        for &(rack, per_mille) in uses {
+            dispatcher.observe(&mut state, &DispatchEvent::RackUse { rack, per_mille }, view);
+        }
+        let mut groups: Vec<&Group> = self.groups.values().collect();
+        groups.sort_by_key(|group| group.told.since);
+        for group in groups {
+            dispatcher.observe(&mut state, &DispatchEvent::Waiting(group.told.clone()), view);
+            for (index, task) in (0_u32..).zip(&group.tasks) {
+                let named = group.task(index);
+                let (node, end) = match *task {
+                    Task::Waiting => continue,
+                    Task::Leased { node, .. } | Task::Running { node, .. } => (node, None),
+                    Task::Ended(end) => (end.node, Some(end)),
+                };
+                dispatcher.observe(&mut state, &DispatchEvent::Launched { task: named.clone(), node }, view);
+                if let Some(End { node, duration, input, output }) = end {
+                    let event = DispatchEvent::Finished { task: named, node, duration, input, output, failed: false };
+                    dispatcher.observe(&mut state, &event, view);
+                }
+            }
+        }
+        self.state = state;
+    }
+
+    /// Tells the policy.
+    pub(super) fn tell(&mut self, event: &DispatchEvent, view: &View<'_>) {
+        dispatcher(&self.policy).observe(&mut self.state, event, view);
+    }
+
+    pub(super) fn get(&self, task: &TaskRef) -> Option<Task> {
+        self.groups.get(&(task.attempt, Arc::clone(&task.group)))?.get(task.index)
+    }
+
+    pub(super) fn of_attempt(&self, attempt: AttemptId) -> impl Iterator<Item = (&GroupKey, &Group)> {
+        self.groups.range((attempt, Arc::from(""))..).take_while(move |((of, _), _)| *of == attempt)
+    }
+
+    /// Groups of which something has waited for too long; each is looked at again after `max_wait`. Reduces whose maps
+    /// are not done wait for their own application: their time begins when the last map has ended.
+    pub(super) fn overdue(&mut self, max_wait: Micros, now: Timestamp) -> Vec<GroupKey> {
+        let due: Vec<_> = self.due.iter().take_while(|(at, ..)| *at <= now).take(LATE_MAX).cloned().collect();
+        let mut keys = Vec::with_capacity(due.len());
+        for (_, attempt, name) in due {
+            let key = (attempt, name);
+            let held = self.waits_for_maps(&key);
+            let Some(group) = self.groups.get_mut(&key) else { continue };
+            let was_held = std::mem::replace(&mut group.held, held);
+            self.schedule(&key, now.plus(if held { Micros(max_wait.0 / 4) } else { max_wait }));
+            if !held && !was_held {
+                keys.push(key);
+            }
+        }
+        keys
+    }
+
+    /// Whether the group's tasks are reduces, and maps of its application wait, or run where their end will be seen.
+    fn waits_for_maps(&self, key: &GroupKey) -> bool {
+        let goes_on = |task: &Task| match task {
+            Task::Waiting | Task::Leased { .. } => true,
+            Task::Running { container, .. } => container.is_some(),
+            Task::Ended(_) => false,
+        };
+        let is = |group: &Group, role: &str| *group.told.role == *role;
+        self.groups.get(key).is_some_and(|group| is(group, "reduce"))
+            && self.of_attempt(key.0).any(|(_, group)| is(group, "map") && group.tasks.iter().any(goes_on))
+    }
+
+    fn waits_again(&mut self, task: &TaskRef, max_wait: Micros, now: Timestamp) {
+        self.set(task, Task::Waiting);
+        let key = (task.attempt, Arc::clone(&task.group));
+        if self.groups.get(&key).is_some_and(|group| group.overdue.is_none()) {
+            self.schedule(&key, now.plus(max_wait));
+        }
+    }
+
+    fn set(&mut self, task: &TaskRef, stands: Task) {
+        let key = (task.attempt, Arc::clone(&task.group));
+        let Some(group) = self.groups.get_mut(&key) else { return };
+        let before = group.waiting;
+        group.set(task.index, stands);
+        self.waiting = self.waiting + u64::from(group.waiting) - u64::from(before);
+        if group.waiting == 0
+            && let Some(at) = group.overdue.take()
+        {
+            self.due.remove(&(at, key.0, key.1));
+        }
+    }
+
+    fn schedule(&mut self, key: &GroupKey, at: Timestamp) {
+        let Some(group) = self.groups.get_mut(key) else { return };
+        if let Some(before) = group.overdue.replace(at) {
+            self.due.remove(&(before, key.0, Arc::clone(&key.1)));
+        }
+        self.due.insert((at, key.0, Arc::clone(&key.1)));
+    }
+
+    fn remove(&mut self, key: &GroupKey) {
+        let Some(group) = self.groups.remove(key) else { return };
+        self.waiting -= u64::from(group.waiting);
+        if let Some(at) = group.overdue {
+            self.due.remove(&(at, key.0, Arc::clone(&key.1)));
+        }
+    }
+}
+
+/// Time between offers that are to be explained; those of nodes that report together count as one.
+const EXPLAIN_EVERY: Micros = Micros::from_millis(50);
+
+/// Groups looked at in one tick because they wait too long.
+const LATE_MAX: usize = 64;
+
+fn dispatcher(policy: &Arc<dyn Policy>) -> &dyn DynDispatch {
+    policy.as_dispatch().expect("a desk is opened for dispatchers only")
+}
+
+/// A launch that came to nothing: it ran for no time and did nothing.
+fn none(task: &TaskRef, node: NodeIdx, failed: bool) -> DispatchEvent {
+    let (duration, input, output) = (Micros::ZERO, Bytes::ZERO, Bytes::ZERO);
+    DispatchEvent::Finished { task: task.clone(), node, duration, input, output, failed }
+}

@@ -1,0 +1,415 @@
+//! The engine's side: requests that wait, nodes that are offered, what is pushed, and what waits for too long.
+
+use super::desk::{Desk, GroupKey, Moment, Turn};
+use super::group::Task;
+use super::layout::{Laid, lay_out, table};
+use super::{LATE, OFFER, Waits, late_of, view};
+use crate::cluster::{HintRequest, Source, TaskGroup};
+use crate::engine::answers::Answer;
+use crate::engine::attempts::Token;
+use crate::engine::decision::{Decision, Mode, Pending, Refusal, TermValues};
+use crate::engine::effects::{Counter, Effect, FollowBody};
+use crate::engine::engine::Engine;
+use crate::engine::placer::{Hints, Proposal, Row, seed_of};
+use crate::policy::dispatch::{DispatchEvent, TaskRef};
+use crate::policy::{Ended, Policy};
+use crate::units::{AttemptId, DecisionId, LeaseId, Micros, NodeIdx, RequestId, Timestamp};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// Nodes with room that a request is offered at once: one round of their heartbeats, of so many at most.
+const ROUND_MAX: usize = 1_024;
+/// A group is told of another reason at most so often.
+const TELL_EVERY: Micros = Micros::from_secs(1);
+/// Of a group that no node with room was offered.
+const NO_ROOM: &str = "no_room";
+/// Of a group whose policy gives no reason.
+const HELD_BACK: &str = "held_back";
+/// Why an offer's hints and reasons are sent.
+const CAUSE: &str = "offer";
+/// Decisions that are pushed have ids from here on, above those that requests draw.
+const PUSHED: u64 = 1 << 31;
+
+/// What a request that waits came to at once.
+struct Decided {
+    turn: Turn,
+    /// Its own launches; the containers of its hints, in order.
+    tasks: Vec<TaskRef>,
+    /// Launches of others that waited before.
+    others: BTreeMap<(AttemptId, RequestId), Laid>,
+}
+
+impl Engine {
+    /// Takes the groups of a request in and offers them, and all that waited before, every node with room.
+    pub(in crate::engine) fn commit_waiting(
+        &mut self,
+        mut proposal: Proposal,
+        waits: &Waits,
+        token: Token,
+        now: Timestamp,
+    ) -> Result<Arc<Answer>, Refusal> {
+        for earlier in self.attempts.earlier(proposal.request.attempt) {
+            self.end_attempt(earlier, now);
+        }
+        self.look_at_racks(now);
+        let mut desk = self.desk(waits, now)?;
+        let mut moment = self.moment(now);
+        let max_wait = self.settings.dispatch.max_wait;
+        let decided = decide(&mut desk, &mut proposal, waits, &mut moment, max_wait);
+        self.dispatching.desks.insert(Arc::clone(&waits.name), desk);
+        proposal.draft.degraded.extend(self.dispatching.racks.degraded().map(str::to_owned));
+        let answer = self.grant(proposal, token, now);
+        self.note_leases(&waits.name, &decided.tasks, answer.leases());
+        self.count_turn(&decided.turn);
+        self.push(&waits.name, decided.others, now);
+        self.tell_not_yet(&waits.name, decided.turn.not_yet, now);
+        Ok(answer)
+    }
+
+    /// The answer that a request which waits would get now; nothing is taken in, nothing leased.
+    ///
+    /// # Errors
+    /// [`Refusal::Invalid`] where its policy does not dispatch.
+    pub fn preview_waiting(&self, mut proposal: Proposal, now: Timestamp) -> Result<Decision, Refusal> {
+        let Some(waits) = proposal.waits.take() else { return Ok(proposal.preview()) };
+        let known = self.dispatching.desks.get(&waits.name).cloned();
+        let mut desk = known.or_else(|| Desk::new(&waits.policy)).ok_or_else(|| no_dispatcher(&waits.name))?;
+        let max_wait = self.settings.dispatch.max_wait;
+        decide(&mut desk, &mut proposal, &waits, &mut self.moment(now), max_wait);
+        proposal.draft.degraded.extend(self.dispatching.racks.degraded().map(str::to_owned));
+        Ok(proposal.preview())
+    }
+
+    /// Offers nodes that reported.
+    pub(in crate::engine) fn offer(&mut self, nodes: &BTreeSet<NodeIdx>, now: Timestamp) {
+        if self.dispatching.is_idle() || nodes.is_empty() || self.ledger.len() >= self.settings.leases_max {
+            return;
+        }
+        self.look_at_racks(now);
+        let mut moment = self.moment(now);
+        let names: Vec<Arc<str>> = self.dispatching.desks.keys().cloned().collect();
+        for name in names {
+            let Some(desk) = self.dispatching.desks.get_mut(&name) else { continue };
+            let mut turn = Turn::default();
+            moment.explain = desk.explains(now);
+            for &node in nodes {
+                desk.offer(node, &mut moment, &mut turn);
+                moment.explain &= turn.not_yet.is_empty(); // of nodes that report together one says why
+            }
+            let laid = lay_out(desk, &turn.launched, &moment.snapshot);
+            self.count_turn(&turn);
+            self.push(&name, laid, now);
+            self.tell_not_yet(&name, turn.not_yet, now);
+        }
+    }
+
+    /// Takes policies as they are configured now.
+    pub fn redispatch(&mut self, policy: &dyn Fn(&str) -> Option<Arc<dyn Policy>>, now: Timestamp) {
+        let uses = self.dispatching.racks.told();
+        let view = view(&self.snapshot, &self.ledger, now);
+        for (name, desk) in &mut self.dispatching.desks {
+            if let Some(policy) = policy(name) {
+                desk.replace(&policy, &uses, &view);
+            }
+        }
+    }
+
+    /// Looks for what has waited for too long.
+    pub(in crate::engine) fn tick_dispatching(&mut self, now: Timestamp) {
+        self.end_unseen(now);
+        if self.dispatching.is_idle() {
+            return;
+        }
+        let max_wait = self.settings.dispatch.max_wait;
+        let mut late = Vec::new();
+        for desk in self.dispatching.desks.values_mut() {
+            for key in desk.overdue(max_wait, now) {
+                late.extend(desk.groups.get_mut(&key).and_then(|group| late_request(group, max_wait, now)));
+            }
+        }
+        for request in late {
+            self.effects.count(Counter::DispatchLate, request.containers());
+            self.effects.out.push(Effect::Late { request: Arc::new(request) });
+        }
+    }
+
+    /// An ordinary placement of what waited for too long is to be committed: it keeps what has room and still waits.
+    pub(in crate::engine) fn trim_late(&mut self, proposal: &mut Proposal, now: Timestamp) -> Result<(), Refusal> {
+        let Some(asked) = late_of(&proposal.request.id).map(str::to_owned) else { return Ok(()) };
+        let attempt = proposal.request.attempt;
+        let (rows, hints) = (std::mem::take(&mut proposal.rows), std::mem::take(&mut proposal.draft.hints));
+        let wait = hints.iter().filter_map(|hint| hint.expected_wait).min();
+        let mut kept = Hints::default();
+        let mut open: BTreeMap<Arc<str>, u32> = BTreeMap::new();
+        for (row, mut hint) in rows.into_iter().zip(hints).filter(|(row, _)| row.lease) {
+            let found = self.late_group(attempt, &asked, &hint.group);
+            let waiting = found.map_or(0, |(name, key)| self.dispatching.desks[&name].groups[&key].late);
+            let open = open.entry(Arc::clone(&hint.group)).or_insert(waiting);
+            let count = row.count.min(*open);
+            *open -= count;
+            if count > 0 {
+                hint.count = count;
+                kept.hints.push(hint);
+                kept.rows.push(Row { count, ..row });
+            }
+        }
+        proposal.draft.without_room = 0;
+        if kept.rows.is_empty() {
+            return Err(self.late_without_room(attempt, &asked, &proposal.request, wait, now));
+        }
+        proposal.draft.asks = table(&proposal.request, &kept);
+        (proposal.rows, proposal.draft.hints) = (kept.rows, kept.hints);
+        Ok(())
+    }
+
+    /// The placement was committed: its leases are the launches of tasks that waited.
+    pub(in crate::engine) fn late_granted(&mut self, answer: &Answer, now: Timestamp) {
+        let decision = &answer.decision;
+        let Some(asked) = late_of(&decision.request) else { return };
+        let view = view(&self.snapshot, &self.ledger, now);
+        for hint in &decision.hints {
+            let Some((name, key)) = self.late_group(decision.attempt, asked, &hint.group) else { continue };
+            let Some(node) = self.snapshot.statics.find(hint.host.as_str()) else { continue };
+            let desk = self.dispatching.desks.get_mut(&name).expect("its group was just found");
+            let group = desk.groups.get_mut(&key).expect("it was just found");
+            let chosen: Vec<TaskRef> =
+                group.choose(node, hint.count).into_iter().map(|index| group.task(index)).collect();
+            group.late = group.late.saturating_sub(hint.count);
+            for (task, &lease) in chosen.into_iter().zip(&hint.leases) {
+                desk.launched(&task, Task::Leased { node, lease }, &view);
+                self.dispatching.by_lease.insert(lease, (Arc::clone(&name), task));
+            }
+        }
+        let request = self.attempts.get(decision.attempt).and_then(|known| known.request(&decision.request));
+        let groups: Vec<Arc<str>> =
+            request.iter().flat_map(|known| &known.groups).map(|group| Arc::clone(&group.name)).collect();
+        for group in groups {
+            self.late_is_over(decision.attempt, asked, &group);
+        }
+    }
+
+    /// What an ordinary placement found no room for waits for offers as before.
+    fn late_is_over(&mut self, attempt: AttemptId, asked: &str, group: &str) -> Option<(Arc<str>, GroupKey)> {
+        let (name, key) = self.late_group(attempt, asked, group)?;
+        self.dispatching.desks.get_mut(&name)?.groups.get_mut(&key)?.late = 0;
+        Some((name, key))
+    }
+
+    fn late_without_room(
+        &mut self,
+        attempt: AttemptId,
+        asked: &str,
+        request: &HintRequest,
+        wait: Option<Micros>,
+        now: Timestamp,
+    ) -> Refusal {
+        for group in &request.groups {
+            let Some((name, key)) = self.late_is_over(attempt, asked, &group.name) else { continue };
+            self.tell_not_yet(&name, BTreeMap::from([(key, (NO_ROOM.into(), wait))]), now);
+        }
+        let group = &request.groups[0];
+        Refusal::Full { group: Arc::clone(&group.name), wanted: group.count, free: 0 }
+    }
+
+    /// The desk and group of an ordinary placement.
+    fn late_group(&self, attempt: AttemptId, asked: &str, group: &str) -> Option<(Arc<str>, GroupKey)> {
+        self.dispatching.desks.iter().find_map(|(name, desk)| {
+            let of_it = |(_, known): &(&GroupKey, &super::group::Group)| {
+                known.late > 0 && known.request.id.as_str() == asked && *known.asked == *group
+            };
+            let (key, _) = desk.of_attempt(attempt).find(of_it)?;
+            Some((Arc::clone(name), key.clone()))
+        })
+    }
+
+    fn desk(&mut self, waits: &Waits, now: Timestamp) -> Result<Desk, Refusal> {
+        if let Some(desk) = self.dispatching.desks.remove(&waits.name) {
+            return Ok(desk);
+        }
+        let mut desk = Desk::new(&waits.policy).ok_or_else(|| no_dispatcher(&waits.name))?;
+        let view = view(&self.snapshot, &self.ledger, now);
+        for (rack, per_mille) in self.dispatching.racks.told() {
+            desk.tell(&DispatchEvent::RackUse { rack, per_mille }, &view);
+        }
+        Ok(desk)
+    }
+
+    fn moment(&self, now: Timestamp) -> Moment {
+        Moment { snapshot: Arc::clone(&self.snapshot), leases: self.ledger.overlay().clone(), now, explain: true }
+    }
+
+    /// Tells policies how busy racks are, where that changed.
+    fn look_at_racks(&mut self, now: Timestamp) {
+        let heard = self.snapshot.heard.at(Source::LinkStats);
+        let fresh = heard.is_some_and(|at| now.since(at) <= self.settings.max_age.of(Source::LinkStats));
+        let flows = &self.generation.flows;
+        let news = self.dispatching.racks.look(&self.snapshot, flows, fresh, now);
+        let view = view(&self.snapshot, &self.ledger, now);
+        for (rack, per_mille) in news {
+            for desk in self.dispatching.desks.values_mut() {
+                desk.tell(&DispatchEvent::RackUse { rack, per_mille }, &view);
+            }
+        }
+    }
+
+    /// Leases launches of earlier requests, and sends their hints down Follow.
+    fn push(&mut self, policy: &Arc<str>, laid: BTreeMap<(AttemptId, RequestId), Laid>, now: Timestamp) {
+        for ((attempt, _), laid) in laid {
+            let token = self.attempts.get(attempt).expect("groups of a forgotten attempt are forgotten").token.clone();
+            self.dispatching.pushed += 1;
+            let mut draft = self.offered(&laid, policy, now);
+            let live = self.lease_rows(&mut draft, &laid.hints.rows, now);
+            self.effects.count(Counter::LeasesGranted, live.len() as u64);
+            self.effects.count(Counter::HintsIssued, live.len() as u64);
+            let answer = Arc::new(Answer { decision: draft, token, digest: 0 });
+            self.note_leases(policy, &laid.tasks, answer.leases());
+            self.effects.journal.push(answer.put());
+            self.answers.insert(Arc::clone(&answer), live, now, self.settings.answers_keep);
+            self.effects.out.push(Effect::Hints { attempt, answer, cause: CAUSE });
+            self.changed = true;
+        }
+        self.keep_bounds(now);
+    }
+
+    fn offered(&self, laid: &Laid, policy: &Arc<str>, now: Timestamp) -> Decision {
+        let request = &laid.request;
+        let id = DecisionId(self.next_decision >> 32 << 32 | PUSHED | self.dispatching.pushed);
+        Decision {
+            id,
+            request: format!("{}{OFFER}{id}", request.id).as_str().into(),
+            attempt: request.attempt,
+            queue: request.queue.clone(),
+            recurring_key: request.recurring_key.clone(),
+            at: now,
+            snapshot: self.snapshot.version,
+            policy: Arc::clone(policy),
+            mode: Mode::On,
+            hints: laid.hints.hints.clone(),
+            routes: Vec::new(),
+            asks: table(request, &laid.hints),
+            terms: TermValues::default(),
+            baseline: None,
+            expected_gain: None,
+            ended: Ended::Complete,
+            gap: None,
+            steps: 0,
+            seed: request.seed.unwrap_or_else(|| seed_of(request.id.as_str())),
+            exclusions: Vec::new(),
+            ages: Vec::new(),
+            degraded: self.dispatching.racks.degraded().into_iter().map(str::to_owned).collect(),
+            pending: Vec::new(),
+            without_room: 0,
+            next_wave: 0,
+            conflicts: 0,
+            elapsed: Micros::ZERO,
+        }
+    }
+
+    fn note_leases(&mut self, policy: &Arc<str>, tasks: &[TaskRef], leases: impl Iterator<Item = LeaseId>) {
+        let Some(desk) = self.dispatching.desks.get_mut(policy) else { return };
+        for (task, lease) in tasks.iter().zip(leases) {
+            desk.leased(task, lease);
+            self.dispatching.by_lease.insert(lease, (Arc::clone(policy), task.clone()));
+        }
+    }
+
+    fn count_turn(&mut self, turn: &Turn) {
+        self.effects.count(Counter::DispatchOffers, turn.offers);
+        self.effects.count(Counter::DispatchLaunches, turn.launched.len() as u64);
+    }
+
+    /// Tells applications why their groups wait: each reason once, and another one not before a second has passed.
+    fn tell_not_yet(
+        &mut self,
+        policy: &Arc<str>,
+        not_yet: BTreeMap<GroupKey, (Arc<str>, Option<Micros>)>,
+        now: Timestamp,
+    ) {
+        let Some(desk) = self.dispatching.desks.get_mut(policy) else { return };
+        for (key, (reason, expected_wait)) in not_yet {
+            let Some(group) = desk.groups.get_mut(&key).filter(|group| group.waiting > 0) else { continue };
+            let known = |(told, at): &(Arc<str>, Timestamp)| *told == reason || now.since(*at) < TELL_EVERY;
+            if group.reason.as_ref().is_some_and(known) {
+                continue;
+            }
+            group.reason = Some((Arc::clone(&reason), now));
+            let message = FollowBody::NotYet { group: Arc::clone(&group.asked), reason, expected_wait };
+            self.effects.out.push(Effect::Follow { attempt: key.0, message, cause: CAUSE });
+        }
+    }
+}
+
+/// Takes a request's groups in and offers the nodes with room, those with their input first.
+fn decide(desk: &mut Desk, proposal: &mut Proposal, waits: &Waits, moment: &mut Moment, max_wait: Micros) -> Decided {
+    let request = Arc::new(proposal.request.without_asks());
+    let keys = desk.wait(&request, &waits.groups, waits.confidence, max_wait, &moment.view());
+    let mut turn = Turn::default();
+    let nodes = round(waits, moment, proposal.draft.seed);
+    for &node in &nodes {
+        desk.offer(node, moment, &mut turn);
+    }
+    let mut laid = lay_out(desk, &turn.launched, &moment.snapshot);
+    let own = laid.remove(&(request.attempt, request.id.clone()));
+    let (hints, tasks) = own.map(|own| (own.hints, own.tasks)).unwrap_or_default();
+    proposal.draft.pending = pending(desk, &keys, waits, &turn, (&nodes, moment));
+    proposal.draft.asks = table(&proposal.request, &hints);
+    (proposal.draft.hints, proposal.rows) = (hints.hints, hints.rows);
+    Decided { turn, tasks, others: laid }
+}
+
+/// What waits of a request's groups, and why: their applications know it from the answer.
+fn pending(
+    desk: &mut Desk,
+    keys: &[GroupKey],
+    waits: &Waits,
+    turn: &Turn,
+    (nodes, moment): (&[NodeIdx], &Moment),
+) -> Vec<Pending> {
+    let mut pending = Vec::new();
+    for (key, wanted) in keys.iter().zip(&waits.groups) {
+        let Some(group) = desk.groups.get_mut(key).filter(|group| group.waiting > 0) else { continue };
+        let snapshot = &moment.snapshot;
+        let fits = |node: &NodeIdx| snapshot.rules.feasible(&group.told.size, &snapshot.room(*node, &moment.leases));
+        let otherwise = if nodes.iter().any(fits) { HELD_BACK } else { NO_ROOM };
+        let said = turn.not_yet.get(key).cloned();
+        let (reason, wait) = said.unwrap_or_else(|| (otherwise.into(), wanted.expected_wait));
+        group.reason = Some((Arc::clone(&reason), moment.now));
+        pending.push(Pending { group: Arc::clone(&group.asked), count: group.waiting, reason, expected_wait: wait });
+    }
+    pending
+}
+
+fn round(waits: &Waits, moment: &Moment, seed: u64) -> Vec<NodeIdx> {
+    let inputs = waits.groups.iter().flat_map(|group| &group.waiting.inputs);
+    let first: BTreeSet<NodeIdx> = inputs.flat_map(|input| input.nodes.iter().copied()).collect();
+    let mut nodes: Vec<NodeIdx> = first.iter().copied().filter(|&node| moment.has_room(node)).collect();
+    let count = moment.snapshot.nodes() as u64;
+    let turned = (0..count).map(|at| NodeIdx::new(((seed % count.max(1) + at) % count) as usize));
+    nodes.extend(turned.filter(|node| !first.contains(node) && moment.has_room(*node)));
+    nodes.truncate(ROUND_MAX);
+    nodes
+}
+
+/// An ordinary placement of all that waits of a group.
+fn late_request(group: &mut super::group::Group, max_wait: Micros, now: Timestamp) -> Option<HintRequest> {
+    if group.waiting == 0 {
+        return None;
+    }
+    (group.late, group.late_until) = (group.waiting, now.plus(Micros(max_wait.0 / 2)));
+    let request = &*group.request;
+    let asked = &request.groups[group.at];
+    let reads = !group.told.inputs.is_empty();
+    let paths = |paths: &Vec<Arc<str>>| if reads { paths.clone() } else { Vec::new() };
+    Some(HintRequest {
+        id: format!("{}{LATE}{}/{}", request.id, group.told.group, now.as_millis()).as_str().into(),
+        groups: vec![TaskGroup { count: group.waiting, input_paths: paths(&asked.input_paths), ..asked.clone() }],
+        edges: Vec::new(),
+        input_paths: paths(&request.input_paths),
+        recurring_key: None, // what it ran like before is not to be looked up for a part of it
+        ..request.without_asks()
+    })
+}
+
+fn no_dispatcher(name: &str) -> Refusal {
+    Refusal::Invalid { field: "policy".into(), message: format!("\"{name}\" does not dispatch") }
+}

@@ -1,0 +1,101 @@
+//! A request that waits for a dispatcher: names to waiting groups, on the pool; the engine's thread does the rest.
+
+use super::compile::{self, Compiled, compile};
+use super::{Chosen, PlacerSettings, Proposal, blank, check_keys, hints, large, proposal, wait};
+use crate::cluster::{Constraints, Gang, HintRequest, WhenFull};
+use crate::engine::decision::{Mode, Refusal};
+use crate::engine::dispatching::{Waits, WantedGroup};
+use crate::engine::generation::Generation;
+use crate::policy::Policy;
+use crate::policy::dispatch::{TaskInput, WaitingGroup};
+use crate::policy::problem::InputBlock;
+use crate::units::{Bytes, Timestamp};
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// Whether a dispatcher may decide: one launches tasks one by one, and knows sizes, inputs and room. It knows no labels, no
+/// bounds and no avoided hosts, can't promise a whole gang or an answer at once, and strict asks are orders.
+#[must_use]
+pub fn may_wait(request: &HintRequest, chosen: &Chosen<'_>) -> bool {
+    let free = |constraints: &Constraints| *constraints == Constraints::default();
+    let plain = |label: &Option<Arc<str>>| label.as_ref().is_none_or(|label| label.is_empty());
+    chosen.mode == Mode::On
+        && chosen.policy.as_dispatch().is_some()
+        && request.gang == Gang::UpTo
+        && request.when_full == WhenFull::Advise
+        && free(&request.constraints)
+        && request.groups.iter().all(|group| free(&group.constraints) && plain(&group.label))
+        && request.asks.iter().all(|ask| ask.relax_locality)
+}
+
+/// The groups of a request as a dispatcher is told of them; `policy` is the chosen one. Its hints are the engine's to
+/// make, when the proposal is committed.
+///
+/// # Errors
+/// [`Refusal`] where the request can't be answered by hints.
+pub fn propose_waiting(
+    generation: &Generation,
+    request: &Arc<HintRequest>,
+    chosen: &Chosen<'_>,
+    policy: &Arc<dyn Policy>,
+    settings: &PlacerSettings,
+    now: Timestamp,
+) -> Result<Proposal, Refusal> {
+    check_keys(&request.groups)?;
+    let compiled = compile(generation, request, settings, now)?;
+    large::check_sizes(&compiled)?;
+    let mut draft = blank(generation, request, chosen);
+    draft.seed = compiled.problem.seed;
+    draft.exclusions = hints::exclusions(&compiled);
+    draft.ages = hints::ages(&compiled, settings, now);
+    let known = compiled.problem.degraded.tokens().into_iter().chain(compiled.notes.iter().copied());
+    draft.degraded = known.map(str::to_owned).collect();
+    draft.at = now;
+    let wanted = |at: usize| {
+        let first = wait::advise(&compiled, generation, at, 1, now).rows.first().and_then(|row| row.wait);
+        WantedGroup { waiting: waiting(&compiled, request, at, now), expected_wait: first }
+    };
+    let groups = (0..request.groups.len()).map(wanted).collect();
+    let confidence = hints::confidence(&compiled, settings, now);
+    let waits = Waits { policy: Arc::clone(policy), name: chosen.name.into(), groups, confidence };
+    Ok(Proposal { waits: Some(Box::new(waits)), ..proposal(generation, request, draft, Vec::new()) })
+}
+
+/// Task i reads the i-th equal run of the group's blocks: of as many tasks as blocks, each its own.
+fn waiting(compiled: &Compiled<'_>, request: &HintRequest, at: usize, now: Timestamp) -> WaitingGroup {
+    let (group, wish) = (&compiled.problem.groups[at], &compiled.groups[at]);
+    let (blocks, count) = (&group.input.blocks, wish.count as usize);
+    let run = |task: usize| &blocks[task * blocks.len() / count..(task + 1) * blocks.len() / count];
+    let input = |run: &[InputBlock]| {
+        let mut nodes: SmallVec<[_; 3]> = run.iter().flat_map(|block| block.nodes.iter().copied()).collect();
+        nodes.sort_unstable();
+        nodes.dedup();
+        TaskInput { bytes: Bytes(run.iter().map(|block| block.bytes.0).sum()), nodes }
+    };
+    WaitingGroup {
+        attempt: request.attempt,
+        user: Arc::clone(&request.user),
+        queue: request.queue.as_str().into(),
+        group: Arc::clone(&group.name),
+        role: if group.role.is_empty() { Arc::clone(&group.name) } else { Arc::clone(&group.role) },
+        count: wish.count,
+        size: group.size,
+        inputs: if blocks.is_empty() { Vec::new() } else { (0..count).map(|task| input(run(task))).collect() },
+        output_ratio: output_ratio(compiled, at),
+        since: now,
+    }
+}
+
+/// What the group sends ÷ what it reads, where the request or the recurring job's history says both.
+fn output_ratio(compiled: &Compiled<'_>, at: usize) -> Option<f64> {
+    let edges = compiled.problem.edges.iter().filter(|edge| edge.from.at() == at);
+    let sent: Vec<u64> = edges.map(|edge| edge.bytes.0).collect();
+    let read = compiled.problem.groups[at].input.bytes;
+    let sum = sent.iter().fold(0_u64, |sum, &bytes| sum.saturating_add(bytes));
+    (!sent.is_empty() && read > Bytes::ZERO).then(|| Bytes(sum).as_f64() / read.as_f64())
+}
+
+/// A seed for what belongs to a request.
+pub(crate) fn seed_of(text: &str) -> u64 {
+    compile::seed_of(text)
+}
