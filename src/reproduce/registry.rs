@@ -19,6 +19,7 @@ pub fn experiments() -> &'static [&'static dyn Experiment] {
         &nas::CONGESTION,
         &nas::THRESHOLDS,
         &nas::USERS,
+        &nas::ASSUMPTIONS,
         &nas::Validation,
     ]
 }

@@ -15,7 +15,7 @@
 //!   hintd as ended there and launched here.
 //! - A policy called `capacity` is YARN by itself: nobody hints, and asks stand at once.
 //!
-//! Reduces of jobs with waiting maps hold at most half of the cluster, as under every policy of a comparison.
+//! Reduces of jobs with waiting maps hold as little of the cluster as under every policy of a comparison.
 
 mod hints;
 mod masters;
@@ -26,7 +26,7 @@ use super::settings::SimSettings;
 use crate::cluster::Resource;
 use crate::policy::DynDispatch;
 use crate::policy::dispatch::{Advice, DispatchEvent, DispatchState, Offer, TaskRef, View};
-use crate::policy::pool::{JobIdx, Locality, Pool, Slot, Task};
+use crate::policy::pool::{EARLY_REDUCES, JobIdx, Locality, Pool, SLOW_START, Slot, Task};
 use crate::units::{Bytes, Micros, NodeIdx, Timestamp};
 use hints::Hints;
 use masters::Masters;
@@ -37,9 +37,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// `yarn.scheduler.capacity.node-locality-delay`.
 pub const NODE_LOCALITY_DELAY: u32 = 40;
-/// Share of maps done before reduces are asked for, and of the cluster that early ones hold: those of every baseline.
-const SLOW_START: f64 = 0.2;
-const EARLY_REDUCES: f64 = 0.5;
 
 /// How late everybody is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
