@@ -7,6 +7,7 @@
 //!   lowered on the way.
 //! - Experiments are registered in one place, [`registry`].
 
+pub mod container;
 pub mod cross_layer;
 pub mod experiment;
 pub mod keep;

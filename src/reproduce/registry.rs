@@ -1,20 +1,25 @@
 //! The one place where experiments are registered.
 
 use super::Experiment;
-use super::{cross_layer, nas};
+use super::{container, cross_layer, nas};
 
 /// Every experiment of this version, in the order in which they are listed and run.
 #[must_use]
 pub fn experiments() -> &'static [&'static dyn Experiment] {
     &[
+        &cross_layer::Throughput::STORM,
+        &cross_layer::Throughput::HADOOP,
+        &cross_layer::Completion,
         &cross_layer::DecisionTime,
         &cross_layer::Failure,
+        &container::Table1,
         &nas::THROUGHPUT,
         &nas::COMPLETION,
         &nas::TRAFFIC,
         &nas::CONGESTION,
         &nas::THRESHOLDS,
         &nas::USERS,
+        &nas::ASSUMPTIONS,
         &nas::Validation,
     ]
 }

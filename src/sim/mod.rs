@@ -8,6 +8,7 @@
 pub mod capacity;
 pub mod flows_file;
 pub mod fluid;
+pub mod gangs;
 pub mod job_model;
 pub mod report;
 pub mod scale;

@@ -1,5 +1,6 @@
 //! What a simulated run says of itself: one row of the comparison, and what the plots draw.
 
+use super::capacity::HintOutcome;
 use super::settings::Authority;
 use serde::{Deserialize, Serialize};
 
@@ -54,6 +55,9 @@ pub struct RunReport {
     /// Use of links by tier over time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tiers: Vec<TierUse>,
+    /// What became of hints, under [`Authority::Hints`]; the caller says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hints: Option<HintOutcome>,
     /// Events handled.
     pub events: u64,
     /// Offers made to the policy.

@@ -54,6 +54,9 @@ pub struct SimSettings {
     pub fetches: u32,
     /// How finely traffic is told apart.
     pub grain: FlowGrain,
+    /// Whether jobs are recurring ones, of which the policy knows output ÷ input from earlier runs (004 §2.3, §3.2.1);
+    /// else it learns it from the job's finished maps.
+    pub known_ratios: bool,
     /// How far loads may leave their max-min rates before these are found anew, as a share of a link's weight; 0: exact.
     pub rate_tolerance: f64,
     /// Use of a rack's uplink or downlink from which it counts as congested, per mille of capacity.
@@ -80,6 +83,7 @@ impl Default for SimSettings {
             replicas: 3,
             fetches: 5,
             grain: FlowGrain::Racks,
+            known_ratios: false,
             rate_tolerance: 0.005,
             congested_per_mille: 800,
             invariants: true,

@@ -5,6 +5,8 @@ use super::super::output::Output;
 use super::inputs::{self, Trace};
 use super::policies::Chosen;
 use super::progress::{Board, Interrupt};
+use crate::policy::DynDispatch;
+use crate::sim::capacity::HintedYarn;
 use crate::sim::yarn::{Progress, SimCluster, SimError, SimRun, simulate};
 use crate::sim::{Authority, JobModel, NEVER_FIT_SHOWN, RunReport, SimSettings};
 use std::ops::ControlFlow;
@@ -124,14 +126,14 @@ impl Plan<'_> {
         let case = self.cases[at];
         let chosen = &self.policies[case.policy];
         let settings = SimSettings { seed: case.seed, authority: case.authority, ..self.settings.clone() };
-        let dispatch = chosen.dispatcher(case.authority)?;
-        let run = SimRun {
-            cluster: self.cluster,
-            model: self.model,
-            settings: &settings,
-            policy: chosen.name,
-            dispatch: &*dispatch,
+        let policy = chosen.dispatcher()?;
+        let yarn = chosen.yarn(&policy, &settings);
+        let dispatch: &dyn DynDispatch = match &yarn {
+            Some(yarn) => yarn,
+            None => &policy,
         };
+        let run =
+            SimRun { cluster: self.cluster, model: self.model, settings: &settings, policy: chosen.name, dispatch };
         let mut jobs = self.trace.jobs()?;
         let mut watch = |progress: Progress| {
             board.note(at, progress.done, progress.now);
@@ -142,7 +144,9 @@ impl Plan<'_> {
         }
         let began = Instant::now();
         let report = simulate(&run, &mut jobs, &mut watch).map_err(|error| self.failure(at, error))?;
-        Ok(RunReport { wall_s: began.elapsed().as_secs_f64(), peak_rss_bytes: peak_rss_bytes(), ..report })
+        let hints = yarn.filter(HintedYarn::hints).map(|yarn| yarn.outcome());
+        let (wall_s, peak_rss_bytes) = (began.elapsed().as_secs_f64(), peak_rss_bytes());
+        Ok(RunReport { wall_s, peak_rss_bytes, hints, ..report })
     }
 
     fn failure(&self, at: usize, error: SimError) -> Failure {

@@ -147,6 +147,15 @@ pub struct SettingArgs {
     /// Multiply the rate at which tasks compute
     #[arg(long, value_name = "X", default_value_t = 1.0, value_parser = factor)]
     compute: f64,
+    /// Jobs are recurring: policies know output / input of each from earlier runs, and need not learn it
+    #[arg(long)]
+    known_ratios: bool,
+    /// Under hints: from an ApplicationMaster's wish to the ask that stands at YARN
+    #[arg(long, value_name = "MS", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(0..=3_600_000))]
+    master_delay_ms: u64,
+    /// Under hints: from what happens to what hintd knows, and from a hint to who gets it
+    #[arg(long, value_name = "MS", default_value_t = 100, value_parser = clap::value_parser!(u64).range(0..=3_600_000))]
+    feed_delay_ms: u64,
     /// Do not check the simulator's own invariants as it goes: for timing
     #[arg(long)]
     no_invariants: bool,
@@ -190,7 +199,7 @@ pub enum GrainArg {
 pub fn run(args: &SimulateArgs, output: Output) -> Result<(), Failure> {
     let chosen = policies::choose(&args.policy, &args.params)?;
     let authorities = args.authority.all();
-    policies::check(&chosen, &authorities)?;
+    policies::check(&chosen)?;
     let cluster = inputs::cluster(&args.cluster, args.container)?;
     let model = JobModel::default().at_rate(args.settings.compute);
     let trace = inputs::Trace::open(&args.trace, args.trace_options.options(), &model)?;
@@ -241,6 +250,9 @@ fn settings(args: &SettingArgs, cluster: &inputs::Cluster) -> SimSettings {
         grain,
         rate_tolerance: args.rate_tolerance,
         congested_per_mille: args.congested_per_mille,
+        known_ratios: args.known_ratios,
+        master_delay: Micros::from_millis(args.master_delay_ms),
+        feed_delay: Micros::from_millis(args.feed_delay_ms),
         invariants: !args.no_invariants,
         ..defaults
     }

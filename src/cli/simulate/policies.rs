@@ -3,8 +3,10 @@
 use super::super::failure::Failure;
 use super::super::policy;
 use crate::policy::adapt::dispatcher_of;
+use crate::policy::baselines::capacity;
 use crate::policy::{DynDispatch, Policy, registry};
-use crate::sim::Authority;
+use crate::sim::capacity::{Delays, HintedYarn};
+use crate::sim::{Authority, SimSettings};
 use std::collections::BTreeMap;
 use toml::de::DeTable;
 
@@ -43,31 +45,25 @@ pub(super) fn choose(names: &[String], params: &[String]) -> Result<Vec<Chosen>,
     Ok(chosen)
 }
 
-/// Whether every policy can run under every authority.
-pub(super) fn check(chosen: &[Chosen], authorities: &[Authority]) -> Result<(), Failure> {
-    for &authority in authorities {
-        for policy in chosen {
-            policy.dispatcher(authority)?;
-        }
-    }
-    Ok(())
+/// Whether every policy can run.
+pub(super) fn check(chosen: &[Chosen]) -> Result<(), Failure> {
+    chosen.iter().try_for_each(|policy| policy.dispatcher().map(|_| ()))
 }
 
 impl Chosen {
-    /// What allocates in a run of this policy under `authority`: the one place where that is decided.
+    /// The policy, as it answers a node that offers room.
     ///
     /// # Errors
-    /// [`Failure::Input`] where the policy has nothing to say to a node that offers room.
-    pub(super) fn dispatcher(&self, authority: Authority) -> Result<Box<dyn DynDispatch + '_>, Failure> {
-        match authority {
-            Authority::Policy => match dispatcher_of(&*self.policy) {
-                Some(dispatcher) => Ok(Box::new(dispatcher)),
-                None => Err(Failure::Input(format!("policy \"{}\" neither schedules nor places", self.name))),
-            },
-            Authority::Hints => {
-                Err(Failure::Input("--authority hints: not there yet; --authority policy is".to_owned()))
-            }
-        }
+    /// [`Failure::Input`] where it has nothing to say to one.
+    pub(super) fn dispatcher(&self) -> Result<impl DynDispatch + '_, Failure> {
+        let none = || Failure::Input(format!("policy \"{}\" neither schedules nor places", self.name));
+        dispatcher_of(&*self.policy).ok_or_else(none)
+    }
+
+    /// YARN between the policy and the nodes, where the policy does not schedule by itself: `capacity` is YARN's own.
+    pub(super) fn yarn<'d>(&self, dispatch: &'d dyn DynDispatch, settings: &SimSettings) -> Option<HintedYarn<'d>> {
+        let by_yarn = settings.authority == Authority::Hints || self.name == capacity::NAME;
+        by_yarn.then(|| HintedYarn::new(self.name, dispatch, Delays::of(settings)))
     }
 }
 

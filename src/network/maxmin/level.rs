@@ -125,10 +125,13 @@ impl Link {
 
     /// Whether what its flows take together fits its level, but for a share of what those that it holds take.
     pub(super) fn is_balanced(&self, level: f64, share: f64) -> bool {
+        if self.capacity == 0 {
+            // What flows take of it is no whole unit, whatever they are given: only their being held tells.
+            return if self.weight == 0 { level == NO_LEVEL } else { level == 0.0 && self.held > 0 };
+        }
         let free = self.free();
         if level == NO_LEVEL {
-            // What flows take of a link without capacity is no whole unit: it limits them all the same.
-            return (self.capacity > 0 || self.weight == 0) && free >= -share * self.capacity as f64;
+            return free >= -share * self.capacity as f64;
         }
         let taken = self.held as f64 * level * self.units;
         self.held > 0 && free.abs() <= share * taken.min(self.capacity as f64)
@@ -192,7 +195,7 @@ impl MaxMin {
     /// In exact numbers that is what the equation gives; in the last bits it hangs on the level before.
     fn nudge(&self, at: DirectedLinkIdx) -> Option<f64> {
         let (link, level) = (&self.links[at.at()], self.levels[at.at()]);
-        if level == NO_LEVEL || link.held == 0 {
+        if level == NO_LEVEL || link.held == 0 || link.capacity == 0 {
             return None;
         }
         let next = level + link.free() / (link.held as f64 * link.units);

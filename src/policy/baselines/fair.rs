@@ -7,7 +7,7 @@
 use crate::policy::adapt::OfferInTurn;
 use crate::policy::dispatch::{Advice, Dispatch, DispatchEvent, Offer, View};
 use crate::policy::params::{self, Invalid, ParamError, Params, PolicyTable};
-use crate::policy::pool::{Held, Pool, Slot, Task, not_yet};
+use crate::policy::pool::{self, Held, Pool, Slot, Task, not_yet};
 use crate::policy::{Budget, DynDispatch, Place, PlaceError, PlaceProblem, Placement, Policy};
 use serde::{Deserialize, Serialize};
 
@@ -23,14 +23,13 @@ pub const SUMMARY: &str =
 pub struct FairParams {
     /// Share of a job's maps done before its reduces may be launched (004 §3.3.1).
     pub slow_start: f64,
-    /// Share of the cluster that reduces of jobs with waiting maps may hold: MapReduce's
-    /// `yarn.app.mapreduce.am.job.reduce.rampup.limit`, applied to the cluster, so that maps always get on.
+    /// Share of the cluster that reduces of jobs with waiting maps may hold, so that maps always get on.
     pub early_reduces: f64,
 }
 
 impl Default for FairParams {
     fn default() -> Self {
-        Self { slow_start: super::SLOW_START, early_reduces: super::EARLY_REDUCES }
+        Self { slow_start: pool::SLOW_START, early_reduces: pool::EARLY_REDUCES }
     }
 }
 

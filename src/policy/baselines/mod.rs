@@ -37,12 +37,6 @@ mod tests;
 
 use super::params::Invalid;
 
-/// Share of maps done before reduces are launched, in the comparisons of 004 (§3.3.1).
-const SLOW_START: f64 = 0.2;
-
-/// MapReduce's own limit for reduces that wait for maps.
-const EARLY_REDUCES: f64 = 0.5;
-
 /// Offers passed over before a job takes one without local input, in the comparisons of 004 (§3.3.1: D^m).
 const SKIPS: u32 = 135;
 

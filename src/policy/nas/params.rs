@@ -2,6 +2,7 @@
 
 use super::skips::Bound;
 use crate::policy::params::{Invalid, Params};
+use crate::policy::pool;
 use crate::units::{Bytes, Micros};
 use serde::{Deserialize, Serialize};
 
@@ -77,7 +78,7 @@ impl Default for NasParams {
             small_input_bytes: 10 << 20,
             light_bytes: 1 << 20,
             heavy_bytes: 100 << 20,
-            early_reduces: 0.5,
+            early_reduces: pool::EARLY_REDUCES,
             refresh_ms: 5_000,
         }
     }

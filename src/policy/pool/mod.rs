@@ -39,6 +39,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use users::Users;
 
+/// Share of a job's maps done before its reduces may be launched, unless a policy says otherwise (004 §3.3.1).
+pub const SLOW_START: f64 = 0.2;
+/// Share of the cluster that reduces of jobs with waiting maps hold at most, unless a policy says otherwise: they
+/// keep containers from maps, and every policy is the slower for more of them (docs/decisions.md).
+pub const EARLY_REDUCES: f64 = 0.1;
+
 /// A user's row; never given to another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]

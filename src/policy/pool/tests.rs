@@ -13,7 +13,8 @@ struct Teller;
 
 /// By attempt: ratio, shuffle, progress, output and reduces in rack 0, local maps on the node, its smallest and its
 /// largest map of at most 60 bytes there.
-type Told = Vec<(AttemptId, Option<f64>, Bytes, f64, Bytes, u32, u32, Option<u32>, Option<u32>)>;
+type OfJob = (AttemptId, Option<f64>, Bytes, f64, Bytes, u32, u32, Option<u32>, Option<u32>);
+type Told = Vec<OfJob>;
 
 thread_local! {
     static TOLD: RefCell<Told> = const { RefCell::new(Vec::new()) };
@@ -69,12 +70,7 @@ impl Naive for Counted {
     }
 }
 
-fn counted(
-    world: &World,
-    job: AttemptId,
-    offer: &Offer,
-    view: &View<'_>,
-) -> (AttemptId, Option<f64>, Bytes, f64, Bytes, u32, u32, Option<u32>, Option<u32>) {
+fn counted(world: &World, job: AttemptId, offer: &Offer, view: &View<'_>) -> OfJob {
     let maps: Vec<(At, _)> = world.of(job).filter(|(at, _)| &*world.groups[at.0].told.role == "map").collect();
     let (mut rest, mut output) = (0, 0);
     for (at, state) in &maps {

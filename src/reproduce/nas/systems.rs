@@ -22,6 +22,8 @@ pub(super) struct System {
     pub(super) users: u32,
     /// Compute rate against the stated one, per cent.
     pub(super) compute_percent: u32,
+    /// Whether policies know output ÷ input of jobs from earlier runs.
+    pub(super) known_ratios: bool,
     /// Which world.
     pub(super) world: World,
 }
@@ -44,7 +46,7 @@ impl World {
 impl System {
     /// With the paper's 200 users.
     pub(super) const fn new(policy: &'static str, params: &'static str, world: World) -> Self {
-        Self { policy, params, users: 200, compute_percent: 100, world }
+        Self { policy, params, users: 200, compute_percent: 100, known_ratios: false, world }
     }
 }
 
@@ -73,7 +75,8 @@ fn made(system: System, seed: u64) -> Result<RunReport, String> {
     let table = DeTable::parse(system.params).map_err(|error| format!("{}: {error}", system.params))?;
     let policy = (entry.build)(table).map_err(|error| error.to_string())?;
     let dispatch = dispatcher_of(&*policy).ok_or_else(|| format!("{} can't dispatch", system.policy))?;
-    let settings = SimSettings { seed, users: system.users, ..SimSettings::default() };
+    let System { users, known_ratios, .. } = system;
+    let settings = SimSettings { seed, users, known_ratios, ..SimSettings::default() };
     let model = JobModel { seed, ..JobModel::default() }.at_rate(f64::from(system.compute_percent) / 100.0);
     let run =
         SimRun { cluster: &cluster, model: &model, settings: &settings, policy: system.policy, dispatch: &dispatch };

@@ -130,7 +130,7 @@ pub(super) fn settings(scale: Scale) -> Vec<(String, String)> {
         ("trace".to_owned(), day().source.clone()),
         ("congestion".to_owned(), "uplink or downlink of a rack used by 80 % or more, left below 75 %; sampled each second".to_owned()),
         ("traffic".to_owned(), "what racks send each other is told apart by pair of racks; a reduce has 5 fetches at most, each at most a fifth of its node's NIC".to_owned()),
-        ("containers".to_owned(), "any task in any; reduces of jobs with waiting maps hold at most half of the cluster's, under every policy".to_owned()),
+        ("containers".to_owned(), "any task in any; reduces of jobs with waiting maps hold at most a tenth of the cluster's, under every policy (assumed; the paper does not say what keeps them from taking all)".to_owned()),
         ("seeds".to_owned(), "users of jobs, replicas, task times, phases of heartbeats".to_owned()),
     ];
     rows.extend(JobModel::default().describe());

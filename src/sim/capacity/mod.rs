@@ -15,7 +15,7 @@
 //!   hintd as ended there and launched here.
 //! - A policy called `capacity` is YARN by itself: nobody hints, and asks stand at once.
 //!
-//! Reduces of jobs with waiting maps hold at most half of the cluster, as under every policy of a comparison.
+//! Reduces of jobs with waiting maps hold as little of the cluster as under every policy of a comparison.
 
 mod hints;
 mod masters;
@@ -26,20 +26,17 @@ use super::settings::SimSettings;
 use crate::cluster::Resource;
 use crate::policy::DynDispatch;
 use crate::policy::dispatch::{Advice, DispatchEvent, DispatchState, Offer, TaskRef, View};
-use crate::policy::pool::{JobIdx, Locality, Pool, Slot, Task};
+use crate::policy::pool::{EARLY_REDUCES, JobIdx, Locality, Pool, SLOW_START, Slot, Task};
 use crate::units::{Bytes, Micros, NodeIdx, Timestamp};
 use hints::Hints;
 use masters::Masters;
 use serde::de::Error as _;
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// `yarn.scheduler.capacity.node-locality-delay`.
 pub const NODE_LOCALITY_DELAY: u32 = 40;
-/// Share of maps done before reduces are asked for, and of the cluster that early ones hold: those of every baseline.
-const SLOW_START: f64 = 0.2;
-const EARLY_REDUCES: f64 = 0.5;
 
 /// How late everybody is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -64,7 +61,7 @@ impl Delays {
 }
 
 /// What became of hints.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct HintOutcome {
     /// Launched where they said.
     pub followed: u64,
@@ -115,6 +112,12 @@ impl<'p> HintedYarn<'p> {
     pub fn new(policy: &str, dispatch: &'p dyn DynDispatch, delays: Delays) -> Self {
         let hintd = (policy != crate::policy::baselines::capacity::NAME).then_some(dispatch);
         Self { hintd, delays, outcome: Default::default() }
+    }
+
+    /// Whether anybody hints.
+    #[must_use]
+    pub const fn hints(&self) -> bool {
+        self.hintd.is_some()
     }
 
     /// What became of hints, over all runs with this value.

@@ -103,6 +103,24 @@ fn a_flow_stands_still_on_a_dead_link_and_goes_on_when_it_is_back() {
 }
 
 #[test]
+fn with_a_tolerance_too_flows_stand_still_on_a_dead_link_whatever_held_them() {
+    for cap in [f64::INFINITY, 4.0] {
+        let mut net = FluidNetwork::new(&[8.0, 16.0]).unwrap().with_tolerance(0.005);
+        let before = net.start_capped(&path(&[0, 1]), Bytes(10), 1, cap).unwrap();
+        net.advance(1.0, &mut Vec::new());
+        net.set_capacity(DirectedLinkIdx(0), 0.0).unwrap();
+        assert_eq!(net.next_completion_s(), None, "{cap}");
+        let after = net.start_capped(&path(&[0, 1]), Bytes(10), 1, cap).unwrap();
+        assert_eq!(net.next_completion_s(), None, "{cap}");
+        net.advance(100.0, &mut Vec::new());
+        net.set_capacity(DirectedLinkIdx(0), 8.0).unwrap();
+        let mut ended = Vec::new();
+        net.advance(f64::INFINITY, &mut ended);
+        assert_eq!(ended.iter().map(|end| end.flow).collect::<Vec<_>>(), [before, after], "{cap}");
+    }
+}
+
+#[test]
 fn a_flow_stands_still_on_a_dead_link_with_a_tolerance_too() {
     for capacities in [[0.0, 100e6], [100e6, 0.0]] {
         let mut net = FluidNetwork::new(&capacities).unwrap().with_tolerance(0.005);

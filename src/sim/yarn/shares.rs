@@ -61,6 +61,11 @@ impl Shares {
         Bytes(self.input)
     }
 
+    /// Output ÷ input of its maps; `None` without input.
+    pub(super) fn ratio(&self) -> Option<f64> {
+        (self.input > 0).then(|| self.shuffle as f64 / self.input as f64)
+    }
+
     /// Input of the maps before `map`.
     fn before(&self, map: u32) -> u64 {
         match self.block {

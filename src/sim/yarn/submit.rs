@@ -60,7 +60,7 @@ impl Sim<'_> {
             count: job.group(kind).len(),
             size: self.run.cluster.container,
             inputs,
-            output_ratio: None,
+            output_ratio: self.run.settings.known_ratios.then(|| job.shares.ratio()).flatten(),
             since: Timestamp(self.now.0),
         });
         self.observe(&event);

@@ -142,6 +142,7 @@ impl Tally {
         sorted.sort_unstable_by(f64::total_cmp);
         RunReport {
             policy: policy.to_owned(),
+            hints: None,
             authority: settings.authority,
             seed: settings.seed,
             jobs: self.done,

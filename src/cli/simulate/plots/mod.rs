@@ -55,6 +55,7 @@ mod tests {
             max: (0..600).map(|step| (wave(step) * scale * 1.5).min(1.0)).collect(),
         };
         RunReport {
+            hints: None,
             policy: policy.to_owned(),
             authority: Authority::Policy,
             seed,

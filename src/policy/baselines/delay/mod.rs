@@ -13,7 +13,7 @@ pub use skips::{Skips, near};
 use crate::policy::adapt::OfferInTurn;
 use crate::policy::dispatch::{Advice, Dispatch, DispatchEvent, Offer, View};
 use crate::policy::params::{self, Invalid, ParamError, Params, PolicyTable};
-use crate::policy::pool::{Change, Held, JobIdx, Kind, Locality, Pick, Pool, Slot, Task, not_yet};
+use crate::policy::pool::{self, Change, Held, JobIdx, Kind, Locality, Pick, Pool, Slot, Task, not_yet};
 use crate::policy::{Budget, DynDispatch, Place, PlaceError, PlaceProblem, Placement, Policy};
 use serde::{Deserialize, Serialize};
 
@@ -44,8 +44,8 @@ impl Default for DelayParams {
         Self {
             node_skips: super::SKIPS,
             rack_skips: 0,
-            slow_start: super::SLOW_START,
-            early_reduces: super::EARLY_REDUCES,
+            slow_start: pool::SLOW_START,
+            early_reduces: pool::EARLY_REDUCES,
         }
     }
 }

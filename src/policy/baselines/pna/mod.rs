@@ -15,7 +15,7 @@ use crate::cluster::Resource;
 use crate::policy::adapt::OfferInTurn;
 use crate::policy::dispatch::{Advice, Dispatch, DispatchEvent, Offer, View};
 use crate::policy::params::{self, Invalid, ParamError, Params, PolicyTable};
-use crate::policy::pool::{Held, JobIdx, Kind, Pick, Pool, Slot, Task, not_yet};
+use crate::policy::pool::{self, Held, JobIdx, Kind, Pick, Pool, Slot, Task, not_yet};
 use crate::policy::{Budget, DynDispatch, Place, PlaceError, PlaceProblem, Placement, Policy};
 use crate::units::{NodeIdx, RackIdx};
 use rand::rngs::ChaCha8Rng;
@@ -47,7 +47,7 @@ pub struct PnaParams {
 
 impl Default for PnaParams {
     fn default() -> Self {
-        Self { seed: 1, slow_start: super::SLOW_START, early_reduces: super::EARLY_REDUCES }
+        Self { seed: 1, slow_start: pool::SLOW_START, early_reduces: pool::EARLY_REDUCES }
     }
 }
 

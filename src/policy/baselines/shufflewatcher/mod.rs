@@ -15,7 +15,7 @@ use super::delay::{Skips, follow};
 use crate::policy::adapt::OfferInTurn;
 use crate::policy::dispatch::{Advice, Dispatch, DispatchEvent, Offer, View, WaitingGroup};
 use crate::policy::params::{self, Invalid, ParamError, Params, PolicyTable};
-use crate::policy::pool::{Bits, Change, Held, JobIdx, Kind, Locality, Pick, Pool, Slot, Task, UserIdx, not_yet};
+use crate::policy::pool::{self, Bits, Change, Held, JobIdx, Kind, Locality, Pick, Pool, Slot, Task, UserIdx, not_yet};
 use crate::policy::{Budget, DynDispatch, Place, PlaceError, PlaceProblem, Placement, Policy};
 use crate::units::{Bytes, RackIdx};
 use plan::{RackPlan, least_traffic};
@@ -52,8 +52,8 @@ impl Default for ShuffleWatcherParams {
             relief_per_mille: 50,
             node_skips: super::SKIPS,
             rack_skips: 0,
-            slow_start: super::SLOW_START,
-            early_reduces: super::EARLY_REDUCES,
+            slow_start: pool::SLOW_START,
+            early_reduces: pool::EARLY_REDUCES,
         }
     }
 }

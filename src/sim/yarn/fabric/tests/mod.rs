@@ -99,8 +99,10 @@ fn no_more_fetches_than_allowed_are_under_way_and_each_from_another_rack() {
 
 #[test]
 fn a_dead_uplink_stops_what_passes_it_until_it_is_back() {
-    for grain in [FlowGrain::Racks, FlowGrain::Nodes] {
-        let mut fabric = Fabric::new(&snapshot(2, 1), &exact(grain)).unwrap();
+    let grains = [FlowGrain::Racks, FlowGrain::Nodes];
+    for (grain, rate_tolerance) in grains.into_iter().flat_map(|grain| [(grain, 0.0), (grain, 0.005)]) {
+        let settings = SimSettings { grain, rate_tolerance, ..SimSettings::default() };
+        let mut fabric = Fabric::new(&snapshot(2, 1), &settings).unwrap();
         fabric.read(0.0, ReadNo(0), NodeIdx(0), &[NodeIdx(1)], Bytes(31_250_000));
         let uplink = LinkName("edge-02--core-1".into());
         assert!(fabric.link(0.25, &uplink, false) && !fabric.link(0.25, &LinkName("no such".into()), false));
