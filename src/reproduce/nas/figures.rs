@@ -87,7 +87,8 @@ impl Runs<'_> {
 
     /// One report for each seed.
     fn of(&self, system: System) -> Result<Vec<Arc<RunReport>>, ReproduceError> {
-        (self.context.progress)(&format!("{}: {} {}", self.entry, system.policy, system.params));
+        let params = system.params.trim_end().replace('\n', ", ");
+        (self.context.progress)(&format!("{}: {} {params}", self.entry, system.policy));
         self.context.per_seed(|seed| run(self.entry, system, seed))
     }
 
