@@ -134,7 +134,7 @@ impl Engine {
         self.effects.count(Counter::HintsFollowed, u64::from(bound));
     }
 
-    fn is_running(&self, container: ContainerId) -> bool {
+    pub(super) fn is_running(&self, container: ContainerId) -> bool {
         let application = self.snapshot.applications.get(&container.attempt);
         application.is_some_and(|application| application.containers.contains_key(&container))
     }

@@ -35,6 +35,8 @@ impl std::fmt::Debug for Desk {
 pub(super) struct Moment {
     pub(super) snapshot: Arc<Snapshot>,
     pub(super) leases: Overlay,
+    /// How many more leases may be held.
+    pub(super) left: usize,
     pub(super) now: Timestamp,
     /// Whether reasons are asked for.
     pub(super) explain: bool,
@@ -121,7 +123,7 @@ impl Desk {
 
     /// Offers a node until nothing more is launched there.
     pub(super) fn offer(&mut self, node: NodeIdx, moment: &mut Moment, turn: &mut Turn) {
-        while self.waiting > 0 && moment.has_room(node) {
+        while self.waiting > 0 && moment.left > 0 && moment.has_room(node) {
             turn.offers += 1;
             let offer = Offer { node, free: moment.snapshot.room(node, &moment.leases) };
             let advice = dispatcher(&self.policy).offer(&mut self.state, &offer, &moment.view());
@@ -148,10 +150,14 @@ impl Desk {
         let open = group.get(task.index) == Some(Task::Waiting)
             && (group.waiting > group.late || moment.now >= group.late_until);
         let size = group.told.size;
-        if !open || !moment.snapshot.rules.feasible(&size, &moment.snapshot.room(node, &moment.leases)) {
+        if !open
+            || moment.left == 0
+            || !moment.snapshot.rules.feasible(&size, &moment.snapshot.room(node, &moment.leases))
+        {
             return false;
         }
         moment.leases.set(node, moment.leases.leased(node).plus(&size));
+        moment.left -= 1;
         self.launched(&task, Task::Leased { node, lease: LeaseId(0) }, &moment.view());
         turn.launched.push((task, node));
         true

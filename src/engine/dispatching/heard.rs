@@ -17,7 +17,9 @@ const UNUSED_MAX: u32 = 8;
 impl Engine {
     /// A lease ended, or was never promised (`None`).
     pub(in crate::engine) fn dispatched_lease_ended(&mut self, lease: &Lease, end: Option<LeaseEnd>, now: Timestamp) {
-        let Some((name, task)) = self.dispatching.by_lease.remove(&lease.id) else { return };
+        let Some((name, task)) = self.dispatching.by_lease.remove(&lease.id) else {
+            return self.never_seen(lease, end, now);
+        };
         let max_wait = self.settings.dispatch.max_wait;
         let view = view(&self.snapshot, &self.ledger, now);
         let Some(desk) = self.dispatching.desks.get_mut(&name) else { return };
@@ -33,6 +35,14 @@ impl Engine {
                 desk.again(&task, max_wait, &view);
                 self.note_unused(lease.attempt, now);
             }
+        }
+    }
+
+    /// A container that its application spoke of and no node ever named does not run any more: nothing else would end it.
+    fn never_seen(&mut self, lease: &Lease, end: Option<LeaseEnd>, now: Timestamp) {
+        let Some(container) = lease.confirmed.filter(|_| end == Some(LeaseEnd::Expired)) else { return };
+        if self.dispatching.by_container.contains_key(&container) && !self.is_running(container) {
+            self.dispatching.ending.insert((now, container));
         }
     }
 

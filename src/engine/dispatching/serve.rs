@@ -235,7 +235,8 @@ impl Engine {
     }
 
     fn moment(&self, now: Timestamp) -> Moment {
-        Moment { snapshot: Arc::clone(&self.snapshot), leases: self.ledger.overlay().clone(), now, explain: true }
+        let left = self.settings.leases_max.saturating_sub(self.ledger.len());
+        Moment { snapshot: Arc::clone(&self.snapshot), leases: self.ledger.overlay().clone(), left, now, explain: true }
     }
 
     /// Tells policies how busy racks are, where that changed.
@@ -255,7 +256,8 @@ impl Engine {
     /// Leases launches of earlier requests, and sends their hints down Follow.
     fn push(&mut self, policy: &Arc<str>, laid: BTreeMap<(AttemptId, RequestId), Laid>, now: Timestamp) {
         for ((attempt, _), laid) in laid {
-            let token = self.attempts.get(attempt).expect("groups of a forgotten attempt are forgotten").token.clone();
+            // The request that its launches came with may have been one attempt too many.
+            let Some(token) = self.attempts.get(attempt).map(|known| known.token.clone()) else { continue };
             self.dispatching.pushed += 1;
             let mut draft = self.offered(&laid, policy, now);
             let live = self.lease_rows(&mut draft, &laid.hints.rows, now);

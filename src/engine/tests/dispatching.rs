@@ -6,8 +6,8 @@ use super::desk::{Desk, container, running};
 use crate::cluster::{Change, HintRequest, LinkLoad, NamedBlock, NamedDataset, Resource};
 use crate::engine::testing::{ask, attempt, request};
 use crate::engine::{
-    Answer, Chosen, CommitOutcome, Counter, Decision, Effect, FollowBody, Mode, Refusal, TaskWhat, Token, may_wait,
-    propose, propose_waiting,
+    Answer, Chosen, CommitOutcome, Counter, Decision, Effect, EngineSettings, FollowBody, Mode, Refusal, TaskWhat,
+    Token, may_wait, propose, propose_waiting,
 };
 use crate::network::build::{TreeSpec, tree};
 use crate::policy::dispatch::{Advice, Dispatch, DispatchEvent, DynDispatch, Offer, TaskRef, View, WaitingGroup};
@@ -555,4 +555,59 @@ fn what_dispatchers_know_nothing_of_is_placed_at_once() {
     let mut asked = request("c", &[("map", 1)]);
     asked.asks = vec![crate::cluster::Ask { relax_locality: false, ..ask(asked.groups[0].key, "*", 1) }];
     assert!(!may_wait(&asked, &chosen(&policy)));
+}
+
+fn of(application: u32, asked: HintRequest) -> HintRequest {
+    HintRequest { attempt: attempt(application, 1), ..asked }
+}
+
+fn bounded(desk: &mut Desk, settings: EngineSettings) {
+    desk.engine.reload(settings, desk.now);
+    desk.drain();
+}
+
+#[test]
+fn an_attempt_too_many_takes_what_was_launched_of_it_along() {
+    let mut desk = Desk::with_nodes(1, 2048);
+    bounded(&mut desk, EngineSettings { attempts_max: 2, ..EngineSettings::default() });
+    let first = desk.wait(&choosy(), request("a", &[("map", 2)]));
+    desk.wait(&choosy(), of(2, request("b", &[("map", 1)])));
+    let lease = first.leases().next().unwrap();
+    desk.engine.release(attempt(1, 1), &Token("secret".into()), &[lease], desk.now).unwrap();
+    desk.drain();
+    desk.wait(&choosy(), of(3, request("c", &[("map", 1)])));
+    assert!(desk.pushed().is_empty(), "the second was forgotten for the third");
+    assert_eq!((desk.engine.counts().attempts, desk.waiting(), desk.leases().len()), (2, 1, 1));
+    assert_eq!(desk.offer("h0").len(), 1, "its room is free for the third");
+}
+
+#[test]
+fn launches_stop_where_no_more_leases_may_be_held() {
+    let mut desk = Desk::with_nodes(2, 8192);
+    bounded(&mut desk, EngineSettings { leases_max: 3, ..EngineSettings::default() });
+    let answer = desk.wait(&choosy(), request("a", &[("map", 6)]));
+    assert_eq!((answer.leases().count(), desk.waiting()), (3, 3));
+    desk.engine.release(attempt(1, 1), &Token("secret".into()), &[LeaseId(0), desk.leases()[0].0], desk.now).unwrap();
+    desk.drain();
+    desk.offer("h0");
+    assert_eq!((desk.leases().len(), desk.waiting()), (3, 2));
+}
+
+#[test]
+fn a_container_that_no_node_ever_names_ends_with_its_lease() {
+    let mut desk = Desk::with_nodes(1, 1024);
+    let answer = desk.wait(&choosy(), request("a", &[("map", 1)]));
+    desk.allocated("h0", container(attempt(1, 1), 2), answer.leases().next());
+    let lost = |desk: &mut Desk| {
+        desk.event(attempt(1, 1), "map", TaskWhat::Ready { input_paths: Vec::new(), input: Bytes(0) });
+        desk.waiting()
+    };
+    let lasts = desk.settings.lasts(true);
+    let from = desk.now;
+    while desk.now.since(from) < lasts {
+        assert_eq!((desk.leases().len(), lost(&mut desk)), (1, 0), "it may still come");
+        desk.beat("h0", 0, Some(&[]));
+        desk.pass(Micros::from_secs(5));
+    }
+    assert_eq!((desk.leases().len(), lost(&mut desk)), (0, 1), "its output can be lost, for it has ended");
 }
