@@ -4,7 +4,7 @@ use super::reader::{Key, Problems, Reader, Section, show_duration};
 use super::{Config, Log, routes};
 use crate::cluster::{Calculator, Resource, SizeRules, Source};
 use crate::engine::{DispatchSettings, EngineSettings, Mode, SourceAges};
-use crate::policy::{params, registry};
+use crate::policy::{nas, params, registry};
 use crate::runtime::options::{
     FeedLimits, FollowOptions, Listen, Options, Placer, Policies, PoolOptions, Queue, Settings, Store,
 };
@@ -362,6 +362,7 @@ fn policies(root: &mut Section<'_>, reader: &mut Reader<'_>) -> Policies {
             Some(section) => section.into_table(),
             None => params::no_params(),
         };
+        let table = if entry.name == nas::NAME { nas::bounded_by_time(table) } else { table };
         match (entry.build)(table) {
             Ok(policy) => {
                 built.insert(entry.name, Arc::from(policy));
@@ -514,6 +515,9 @@ mod tests {
         let set = config("[policies.cross_layer]\nmode = \"routing\"\nrestarts = 2\n", "f").unwrap();
         let params = &set.options.settings.policies.params["cross_layer"];
         assert!(params.contains("mode = \"routing\"") && params.contains("restarts = 2"), "{params}");
+        let nas = config("[policies.nas]\nmap_skips = 7\n", "f").unwrap();
+        let params = &nas.options.settings.policies.params["nas"];
+        assert!(params.contains("skip_by = \"time\"") && params.contains("map_skips = 7"), "{params}");
         let found = problems("[policies.cross_layer]\nrestarts = 0\n");
         assert!(found[0].contains("policies.cross_layer.restarts") && found.len() == 1, "{found:?}");
         let found = problems("[policies.cross_layers]\n");

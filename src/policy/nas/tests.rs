@@ -388,3 +388,15 @@ fn containers_of_a_job_that_is_done_take_no_room_for_output() {
     yarn.observe(&DispatchEvent::Done(attempt(1)));
     assert_eq!(yarn.offer(0).as_deref(), Some("2 map 3"));
 }
+
+#[test]
+fn in_a_daemon_time_bounds_skipping_unless_its_configuration_says_otherwise() {
+    let params = |text: &'static str| {
+        let table = toml::de::DeTable::parse(text).unwrap();
+        super::build(super::bounded_by_time(table)).unwrap().params_toml()
+    };
+    assert!(params("").contains("skip_by = \"time\""), "{}", params(""));
+    assert!(params("skip_ms = 900").contains("skip_by = \"time\""), "{}", params("skip_ms = 900"));
+    let counts = params("skip_by = \"count\"\nmap_skips = 7");
+    assert!(counts.contains("skip_by = \"count\"") && counts.contains("map_skips = 7"), "{counts}");
+}
