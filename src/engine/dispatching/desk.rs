@@ -1,8 +1,8 @@
 //! One dispatch policy in use: its State, and the groups it decides for.
 
-use super::WantedGroup;
 use super::group::{End, Group, Task};
-use crate::cluster::{HintRequest, Overlay, Snapshot};
+use super::{LATE, WantedGroup};
+use crate::cluster::{HintRequest, Overlay, Resource, Snapshot, TaskGroup};
 use crate::policy::Policy;
 use crate::policy::dispatch::{Advice, DispatchEvent, DispatchState, DynDispatch, Offer, TaskRef, View};
 use crate::units::{AttemptId, Bytes, ContainerId, LeaseId, Micros, NodeIdx, RackIdx, Timestamp};
@@ -21,6 +21,8 @@ pub(super) struct Desk {
     /// Groups with waiting tasks, by when these have waited for too long.
     due: BTreeSet<(Timestamp, AttemptId, Arc<str>)>,
     waiting: u64,
+    /// Groups that an ordinary placement is made for, and until when that is waited for.
+    late: Vec<(Timestamp, GroupKey)>,
     /// When reasons were last asked for.
     explained: Option<Timestamp>,
 }
@@ -54,7 +56,17 @@ impl Moment {
         snapshot.state[node.at()].usable()
             && snapshot.statics.labels[node.at()].0 == 0
             && !snapshot.room(node, &self.leases).is_zero()
-            && snapshot.rules.feasible(&snapshot.rules.minimum, &snapshot.room(node, &self.leases))
+            && self.fits(node, &snapshot.rules.minimum)
+    }
+
+    /// Whether a container of this size has room on the node.
+    pub(super) fn fits(&self, node: NodeIdx, size: &Resource) -> bool {
+        self.snapshot.rules.feasible(size, &self.snapshot.room(node, &self.leases))
+    }
+
+    /// Nodes on which anything could be launched.
+    pub(super) fn with_room(&self) -> Vec<NodeIdx> {
+        (0..self.snapshot.nodes()).map(NodeIdx::new).filter(|&node| self.has_room(node)).collect()
     }
 }
 
@@ -73,7 +85,8 @@ impl Desk {
     pub(super) fn new(policy: &Arc<dyn Policy>) -> Option<Self> {
         let state = policy.as_dispatch()?.start();
         let policy = Arc::clone(policy);
-        Some(Self { policy, state, groups: BTreeMap::new(), due: BTreeSet::new(), waiting: 0, explained: None })
+        let (groups, due, late) = (BTreeMap::new(), BTreeSet::new(), Vec::new());
+        Some(Self { policy, state, groups, due, waiting: 0, late, explained: None })
     }
 
     /// Tasks that wait.
@@ -308,8 +321,13 @@ impl Desk {
 
     /// Groups of which something has waited for too long; each is looked at again after `max_wait`. Reduces whose maps
     /// are not done wait for their own application: their time begins when the last map has ended.
+    ///
+    /// Placements are made one after another, also for lost nodes: while [`LATE_MAX`] are under way the others wait.
     pub(super) fn overdue(&mut self, max_wait: Micros, now: Timestamp) -> Vec<GroupKey> {
-        let due: Vec<_> = self.due.iter().take_while(|(at, ..)| *at <= now).take(LATE_MAX).cloned().collect();
+        let groups = &self.groups;
+        self.late.retain(|(until, key)| *until > now && groups.get(key).is_some_and(|group| group.late > 0));
+        let free = LATE_MAX - self.late.len();
+        let due: Vec<_> = self.due.iter().take_while(|(at, ..)| *at <= now).take(free).cloned().collect();
         let mut keys = Vec::with_capacity(due.len());
         for (_, attempt, name) in due {
             let key = (attempt, name);
@@ -322,6 +340,14 @@ impl Desk {
             }
         }
         keys
+    }
+
+    /// Makes an ordinary placement of all that waits of a group.
+    pub(super) fn place_late(&mut self, key: &GroupKey, max_wait: Micros, now: Timestamp) -> Option<HintRequest> {
+        let group = self.groups.get_mut(key).filter(|group| group.waiting > 0)?;
+        (group.late, group.late_until) = (group.waiting, now.plus(Micros(max_wait.0 / 2)));
+        self.late.push((group.late_until, key.clone()));
+        Some(late_request(group, now))
     }
 
     /// Whether the group's tasks are reduces, and maps of its application wait, or run where their end will be seen.
@@ -377,11 +403,27 @@ impl Desk {
 /// Time between offers that are to be explained; those of nodes that report together count as one.
 const EXPLAIN_EVERY: Micros = Micros::from_millis(50);
 
-/// Groups looked at in one tick because they wait too long.
+/// Groups that ordinary placements are made for at one time, because they wait too long.
 const LATE_MAX: usize = 64;
 
 fn dispatcher(policy: &Arc<dyn Policy>) -> &dyn DynDispatch {
     policy.as_dispatch().expect("a desk is opened for dispatchers only")
+}
+
+/// An ordinary placement of all that waits of a group.
+fn late_request(group: &Group, now: Timestamp) -> HintRequest {
+    let request = &*group.request;
+    let asked = &request.groups[group.at];
+    let reads = !group.told.inputs.is_empty();
+    let paths = |paths: &Vec<Arc<str>>| if reads { paths.clone() } else { Vec::new() };
+    HintRequest {
+        id: format!("{}{LATE}{}/{}", request.id, group.told.group, now.as_millis()).as_str().into(),
+        groups: vec![TaskGroup { count: group.waiting, input_paths: paths(&asked.input_paths), ..asked.clone() }],
+        edges: Vec::new(),
+        input_paths: paths(&request.input_paths),
+        recurring_key: None, // what it ran like before is not to be looked up for a part of it
+        ..request.without_asks()
+    }
 }
 
 /// A launch that came to nothing: it ran for no time and did nothing.

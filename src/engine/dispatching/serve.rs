@@ -3,8 +3,8 @@
 use super::desk::{Desk, GroupKey, Moment, Turn};
 use super::group::Task;
 use super::layout::{Laid, lay_out, table};
-use super::{LATE, OFFER, Waits, late_of, view};
-use crate::cluster::{HintRequest, Source, TaskGroup};
+use super::{OFFER, Waits, late_of, view};
+use crate::cluster::{HintRequest, Resource, Source};
 use crate::engine::answers::Answer;
 use crate::engine::attempts::Token;
 use crate::engine::decision::{Decision, Mode, Pending, Refusal, TermValues};
@@ -121,11 +121,24 @@ impl Engine {
             return;
         }
         let max_wait = self.settings.dispatch.max_wait;
-        let mut late = Vec::new();
-        for desk in self.dispatching.desks.values_mut() {
+        let (mut late, mut full) = (Vec::new(), Vec::new());
+        let moment = self.moment(now);
+        let mut free: Option<Vec<NodeIdx>> = None;
+        for (name, desk) in &mut self.dispatching.desks {
+            let mut no_room = BTreeMap::new();
             for key in desk.overdue(max_wait, now) {
-                late.extend(desk.groups.get_mut(&key).and_then(|group| late_request(group, max_wait, now)));
+                let size = desk.groups.get(&key).map_or(Resource::ZERO, |group| group.told.size);
+                let free = free.get_or_insert_with(|| moment.with_room());
+                if free.iter().any(|&node| moment.fits(node, &size)) {
+                    late.extend(desk.place_late(&key, max_wait, now));
+                } else {
+                    no_room.insert(key, (NO_ROOM.into(), None));
+                }
             }
+            full.push((Arc::clone(name), no_room));
+        }
+        for (name, no_room) in full {
+            self.tell_not_yet(&name, no_room, now);
         }
         for request in late {
             self.effects.count(Counter::DispatchLate, request.containers());
@@ -370,8 +383,7 @@ fn pending(
     let mut pending = Vec::new();
     for (key, wanted) in keys.iter().zip(&waits.groups) {
         let Some(group) = desk.groups.get_mut(key).filter(|group| group.waiting > 0) else { continue };
-        let snapshot = &moment.snapshot;
-        let fits = |node: &NodeIdx| snapshot.rules.feasible(&group.told.size, &snapshot.room(*node, &moment.leases));
+        let fits = |node: &NodeIdx| moment.fits(*node, &group.told.size);
         let otherwise = if nodes.iter().any(fits) { HELD_BACK } else { NO_ROOM };
         let said = turn.not_yet.get(key).cloned();
         let (reason, wait) = said.unwrap_or_else(|| (otherwise.into(), wanted.expected_wait));
@@ -390,26 +402,6 @@ fn round(waits: &Waits, moment: &Moment, seed: u64) -> Vec<NodeIdx> {
     nodes.extend(turned.filter(|node| !first.contains(node) && moment.has_room(*node)));
     nodes.truncate(ROUND_MAX);
     nodes
-}
-
-/// An ordinary placement of all that waits of a group.
-fn late_request(group: &mut super::group::Group, max_wait: Micros, now: Timestamp) -> Option<HintRequest> {
-    if group.waiting == 0 {
-        return None;
-    }
-    (group.late, group.late_until) = (group.waiting, now.plus(Micros(max_wait.0 / 2)));
-    let request = &*group.request;
-    let asked = &request.groups[group.at];
-    let reads = !group.told.inputs.is_empty();
-    let paths = |paths: &Vec<Arc<str>>| if reads { paths.clone() } else { Vec::new() };
-    Some(HintRequest {
-        id: format!("{}{LATE}{}/{}", request.id, group.told.group, now.as_millis()).as_str().into(),
-        groups: vec![TaskGroup { count: group.waiting, input_paths: paths(&asked.input_paths), ..asked.clone() }],
-        edges: Vec::new(),
-        input_paths: paths(&request.input_paths),
-        recurring_key: None, // what it ran like before is not to be looked up for a part of it
-        ..request.without_asks()
-    })
 }
 
 fn no_dispatcher(name: &str) -> Refusal {

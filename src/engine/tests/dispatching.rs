@@ -373,14 +373,46 @@ fn what_waits_for_too_long_while_there_is_room_gets_an_ordinary_placement_once()
 fn without_room_nothing_is_placed_otherwise_and_the_application_is_told() {
     let mut desk = Desk::with_nodes(1, 1024);
     desk.wait(&choosy(), request("a", &[("map", 2)]));
+    for _ in 0..2 {
+        desk.pass(Micros::from_secs(5));
+        desk.beat("h0", 0, Some(&[]));
+        desk.publish();
+        assert!(!desk.out.iter().any(|effect| matches!(effect, Effect::Late { .. })), "there is no room");
+        assert_eq!(desk.reasons(), [], "that it has none was said in the answer");
+    }
+    let lease = desk.leases()[0].0;
+    desk.engine.release(attempt(1, 1), &Token("secret".into()), &[lease], desk.now).unwrap();
     desk.pass(Micros::from_secs(5));
     let late = desk.late();
-    assert_eq!((late.len(), late[0].containers()), (1, 1));
-    let CommitOutcome::Refused(Refusal::Full { .. }) = desk.place_late(&late[0]) else { panic!("no room") };
-    assert_eq!((desk.waiting(), desk.leases().len()), (1, 1));
-    assert_eq!(desk.reasons(), [], "that there is no room was said in the answer");
+    assert_eq!((late.len(), late[0].containers()), (1, 1), "there is room, and nobody reported it");
+    desk.beat("h0", 1024, Some(&[]));
+    let CommitOutcome::Refused(Refusal::Full { .. }) = desk.place_late(&late[0]) else { panic!("it is gone") };
+    assert_eq!((desk.waiting(), desk.leases().len()), (1, 0));
+    desk.beat("h0", 0, Some(&[]));
+    desk.publish();
+    assert_eq!((desk.pushed().len(), desk.waiting()), (1, 0), "it waited for offers as before");
+}
+
+#[test]
+fn few_are_placed_otherwise_at_one_time() {
+    let mut desk = Desk::with_nodes(1, 2048);
+    let asked = reading(&mut desk, "a", &["h9"]);
+    for at in 0..70 {
+        let mut more = request(&format!("r{at}"), &[("map", 1)]);
+        more.input_paths.clone_from(&asked.input_paths);
+        desk.wait(&choosy(), more);
+    }
     desk.pass(Micros::from_secs(5));
-    assert_eq!(desk.late().len(), 1, "it is looked at again");
+    let late = desk.late();
+    assert_eq!(late.len(), 64);
+    desk.pass(Micros::from_millis(100));
+    assert_eq!(desk.late().len(), 0, "they are not answered yet");
+    let CommitOutcome::Committed(_) = desk.place_late(&late[0]) else { panic!("there is room") };
+    desk.pass(Micros::from_millis(100));
+    assert_eq!(desk.late().len(), 1);
+    desk.beat("h0", 0, Some(&[]));
+    desk.pass(Micros::from_millis(2_500));
+    assert_eq!(desk.late().len(), 5, "an answer that does not come is not waited for");
 }
 
 #[test]
