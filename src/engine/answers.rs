@@ -111,6 +111,19 @@ impl Answers {
         Some(self.entries.get(id)?.answer.decision.at)
     }
 
+    /// Keeps an answer that has no live leases until then.
+    pub(crate) fn keep(&mut self, id: &RequestId, until: Timestamp) {
+        let Some(entry) = self.entries.get_mut(id).filter(|entry| entry.live.is_empty()) else { return };
+        if let Some(before) = entry.forget_at.replace(until) {
+            self.due.remove(&(before, id.clone()));
+        }
+        self.due.insert((until, id.clone()));
+    }
+
+    pub(crate) fn get(&self, id: &RequestId) -> Option<&Arc<Answer>> {
+        self.entries.get(id).map(|entry| &entry.answer)
+    }
+
     /// Forgets an answer.
     pub(crate) fn remove(&mut self, id: &RequestId) -> Option<Arc<Answer>> {
         let entry = self.entries.remove(id)?;

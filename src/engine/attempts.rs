@@ -142,8 +142,8 @@ impl Attempt {
 
     /// A remembered request by its id, or by that of what was launched of it later.
     pub(crate) fn request(&self, id: &RequestId) -> Option<&RememberedRequest> {
-        let asked = super::dispatching::asked(id);
-        self.requests.iter().find(|request| request.id.as_str() == asked)
+        let find = |id: &str| self.requests.iter().find(|request| request.id.as_str() == id);
+        find(id.as_str()).or_else(|| find(super::dispatching::asked(id)))
     }
 
     /// The recurring-job key of its newest request that has one.

@@ -157,7 +157,11 @@ impl Engine {
             self.end_lease(id, LeaseEnd::Expired, now);
         }
         for id in self.answers.due(now) {
-            self.forget_answer(&id);
+            if self.answers.get(&id).is_some_and(|answer| self.dispatching.waits(answer)) {
+                self.answers.keep(&id, now.plus(self.settings.answers_keep));
+            } else {
+                self.forget_answer(&id);
+            }
         }
         self.tick_nodes(now);
         self.tick_flows(now);

@@ -5,7 +5,7 @@ use super::{LATE, WantedGroup};
 use crate::cluster::{HintRequest, Overlay, Resource, Snapshot, TaskGroup};
 use crate::policy::Policy;
 use crate::policy::dispatch::{Advice, DispatchEvent, DispatchState, DynDispatch, Offer, TaskRef, View};
-use crate::units::{AttemptId, Bytes, ContainerId, LeaseId, Micros, NodeIdx, RackIdx, Timestamp};
+use crate::units::{AttemptId, Bytes, ContainerId, LeaseId, Micros, NodeIdx, RackIdx, RequestId, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -188,6 +188,19 @@ impl Desk {
         if let Some(Task::Leased { node, .. }) = self.get(task) {
             self.set(task, Task::Leased { node, lease });
         }
+    }
+
+    /// Its application has this name for the task.
+    pub(super) fn call(&mut self, task: &TaskRef, name: &Arc<str>) {
+        let group = self.groups.get_mut(&(task.attempt, Arc::clone(&task.group)));
+        if let Some(group) = group.filter(|_| !name.is_empty()) {
+            group.names.insert(Arc::clone(name), task.index);
+        }
+    }
+
+    /// Whether tasks of a request wait.
+    pub(super) fn holds(&self, attempt: AttemptId, request: &RequestId) -> bool {
+        self.of_attempt(attempt).any(|(_, group)| group.waiting > 0 && group.request.id == *request)
     }
 
     /// The task has a container on `node`, wherever it was to run.

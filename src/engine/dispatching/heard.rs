@@ -150,10 +150,8 @@ impl Engine {
         };
         if let Some((name, task)) = &owned
             && let Some(desk) = self.dispatching.desks.get_mut(name)
-            && let Some(known) = desk.groups.get_mut(&(task.attempt, Arc::clone(&task.group)))
-            && !task_name.is_empty()
         {
-            known.names.insert(Arc::clone(task_name), task.index);
+            desk.call(task, task_name);
         }
         self.dispatched_runs(owned, node, container, now);
     }
@@ -176,6 +174,7 @@ impl Engine {
                 let Some((name, task)) = named.or_else(running) else { return };
                 let view = view(&self.snapshot, &self.ledger, now);
                 if let Some(desk) = self.dispatching.desks.get_mut(&name) {
+                    desk.call(&task, &event.task); // told again, it is the same task
                     desk.finished(&task, Some((*duration, *input, *output)), *failed, max_wait, &view);
                 }
             }

@@ -23,6 +23,7 @@ mod serve;
 
 use crate::cluster::Snapshot;
 use crate::engine::ledger::Ledger;
+use crate::engine::{Answer, Decision};
 use crate::policy::Policy;
 use crate::policy::dispatch::{TaskRef, View, WaitingGroup};
 use crate::units::{AttemptId, ContainerId, LeaseId, Micros, RequestId, Timestamp};
@@ -102,6 +103,12 @@ impl Dispatching {
 
     fn is_idle(&self) -> bool {
         self.desks.values().all(|desk| desk.waiting() == 0)
+    }
+
+    /// Whether tasks of the answer's request still wait: who asks again for them must not get others.
+    pub(crate) fn waits(&self, answer: &Answer) -> bool {
+        let Decision { attempt, request, pending, .. } = &answer.decision;
+        !pending.is_empty() && self.desks.values().any(|desk| desk.holds(*attempt, request))
     }
 
     /// Whether the lease is of a task that goes back to waiting where its node is lost.

@@ -148,7 +148,9 @@ impl Engine {
 
     /// An ordinary placement of what waited for too long is to be committed: it keeps what has room and still waits.
     pub(in crate::engine) fn trim_late(&mut self, proposal: &mut Proposal, now: Timestamp) -> Result<(), Refusal> {
-        let Some(asked) = late_of(&proposal.request.id).map(str::to_owned) else { return Ok(()) };
+        // Applications may name requests alike; those that the engine asks for itself have no digest.
+        let own = Some(&proposal.request.id).filter(|_| proposal.digest == 0);
+        let Some(asked) = own.and_then(late_of).map(str::to_owned) else { return Ok(()) };
         let attempt = proposal.request.attempt;
         let (rows, hints) = (std::mem::take(&mut proposal.rows), std::mem::take(&mut proposal.draft.hints));
         let wait = hints.iter().filter_map(|hint| hint.expected_wait).min();

@@ -643,3 +643,49 @@ fn a_container_that_no_node_ever_names_ends_with_its_lease() {
     }
     assert_eq!((desk.leases().len(), lost(&mut desk)), (0, 1), "its output can be lost, for it has ended");
 }
+
+#[test]
+fn a_request_is_answered_as_before_for_as_long_as_something_of_it_waits() {
+    let mut desk = Desk::with_nodes(1, 1024);
+    let asked = reading(&mut desk, "a", &["h9"]);
+    desk.wait(&choosy(), asked);
+    let from = desk.now;
+    let keeps = |desk: &mut Desk, longer: u64| {
+        while desk.now.since(from) < Micros(desk.settings.answers_keep.0 + 1_000_000 * longer) {
+            desk.beat("h0", 0, Some(&[]));
+            desk.pass(Micros::from_secs(5));
+        }
+        desk.engine.answered(&"a".into())
+    };
+    assert!(keeps(&mut desk, 5) && desk.waiting() == 1);
+    desk.allocated("h0", container(attempt(1, 1), 2), None);
+    assert!(!keeps(&mut desk, 700), "nothing waits any more");
+}
+
+#[test]
+fn a_task_of_which_only_its_end_is_told_ends_once() {
+    let mut desk = Desk::with_nodes(1, 2048);
+    desk.wait(&choosy(), request("a", &[("map", 2)]));
+    let app = attempt(1, 1);
+    desk.beat("h0", 2048, Some(&[running(container(app, 2)), running(container(app, 3))]));
+    desk.publish();
+    for _ in 0..2 {
+        desk.event(app, "map", finished("h0", true));
+        assert_eq!(desk.waiting(), 1, "Follow and the feed carry the same");
+    }
+}
+
+#[test]
+fn applications_may_name_requests_as_they_like() {
+    let mut desk = Desk::with_nodes(2, 1024);
+    let asked = Arc::new(request("job/late/1/2", &[("map", 1)]));
+    let mut proposal = desk.propose(&asked).unwrap();
+    proposal.digest = 7;
+    let CommitOutcome::Committed(answer) = desk.commit(proposal) else { panic!("it is an ordinary request") };
+    assert_eq!(answer.leases().count(), 1);
+    desk.publish();
+    let answer = desk.ask(of(2, request("job/offer/1", &[("map", 1)])));
+    desk.change(Change::Gone(answer.decision.hints[0].host.clone()));
+    desk.publish();
+    assert_eq!(desk.replaced().len(), 1);
+}
