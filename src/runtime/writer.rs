@@ -173,6 +173,8 @@ impl Writer {
                 self.urgent = true;
             }
             Command::Unwatch(watcher, session) => self.unwatch(&watcher, session),
+            // It costs a copy of all that waits: not for a caller who has gone.
+            Command::Preview(_, reply) if reply.is_closed() => {}
             Command::Preview(proposal, reply) => drop(reply.send(self.engine.preview_waiting(*proposal, now))),
             Command::Reload(settings, policies, reply) => {
                 self.engine.reload(settings, now);

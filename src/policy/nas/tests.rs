@@ -257,7 +257,7 @@ fn without_ca_rts_the_job_with_fewest_containers_goes_first() {
 #[test]
 fn reduces_of_a_large_shuffle_start_earlier_than_those_of_a_small_one() {
     let maps = |mib| [(mib, 3); 10];
-    let mut yarn = yarn(NasParams { map_skips: 1_000, ..defaults() });
+    let mut yarn = yarn(NasParams { map_skips: 1_000, early_reduces: 0.5, ..defaults() });
     yarn.submit("ann", 1, &maps(200), 1, Some(1.0));
     yarn.submit("bob", 2, &maps(2), 1, Some(1.0));
     yarn.refresh();
