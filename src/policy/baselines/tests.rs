@@ -128,7 +128,7 @@ fn reduces_start_when_a_fifth_of_the_maps_is_done_and_then_come_first() {
 
 #[test]
 fn early_reduces_leave_half_of_the_cluster_to_maps_and_late_ones_need_not() {
-    let mut stage = stage("fair", "slow_start = 0.0");
+    let mut stage = stage("fair", "slow_start = 0.0\nearly_reduces = 0.5");
     stage.submit(1, "ann", &[&[0][..]; 2], 16);
     let roles: Vec<_> = (0..10).map(|_| stage.offer(0).unwrap().1.group).collect();
     let reduces = roles.iter().filter(|role| &***role == "reduce").count();

@@ -260,7 +260,7 @@ fn random_runs_see_every_mechanism() {
         NasParams { small_input_bytes: 0, ..params.clone() },
         NasParams { light_bytes: 0, ..params.clone() },
         NasParams { heavy_bytes: 10 << 20, ..params.clone() },
-        NasParams { early_reduces: 0.1, ..params.clone() },
+        NasParams { early_reduces: 0.5, ..params.clone() },
         NasParams { refresh_ms: 1, ..params.clone() },
     ] {
         assert!(told_apart(&other, 100), "{other:?}");
