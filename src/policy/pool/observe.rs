@@ -84,6 +84,12 @@ impl Pool {
         group.waiting.waits(task.index).then_some(group.size)
     }
 
+    /// Whether the task waits.
+    #[must_use]
+    pub fn waits(&self, task: Task) -> bool {
+        self.group(task).waiting.waits(task.index)
+    }
+
     /// Waiting tasks of the task's group.
     #[must_use]
     pub fn waiting_in(&self, task: Task) -> u32 {

@@ -1,8 +1,9 @@
 //! `shufflewatcher`: Ahmad et al., *ShuffleWatcher: Shuffle-aware Scheduling in Multi-tenant MapReduce Clusters* (USENIX
 //! ATC 2014), on delay scheduling, as 004 §1, §3.1 and §3.3 describe it (SW-delay; [3] there).
 //!
-//! - When a job is submitted, the racks for its maps are those from which least would cross racks ([`plan`]), its
-//!   shuffle being taken as large as its input until the ratio is told.
+//! - When a job is submitted, the racks for its maps are those from which least would cross racks ([`plan`]). Its
+//!   shuffle is taken as large as its input until the ratio is told or its first map ends (as 004 §3.2.1 has it of
+//!   [3]); then the racks are found anew. A job without reduces shuffles nothing.
 //! - In these racks a map launches as by `delay`, and one without input in any of them at once. Elsewhere nothing of
 //!   the job launches before it was passed over as often as `delay` lets it.
 //! - While the offered rack is congested, maps come first, and no reduce launches as long as any map waits: all
@@ -13,7 +14,7 @@ mod plan;
 
 use super::delay::{Skips, follow};
 use crate::policy::adapt::OfferInTurn;
-use crate::policy::dispatch::{Advice, Dispatch, DispatchEvent, Offer, View, WaitingGroup};
+use crate::policy::dispatch::{Advice, Dispatch, DispatchEvent, Offer, TaskInput, View, WaitingGroup};
 use crate::policy::params::{self, Invalid, ParamError, Params, PolicyTable};
 use crate::policy::pool::{self, Bits, Change, Held, JobIdx, Kind, Locality, Pick, Pool, Slot, Task, UserIdx, not_yet};
 use crate::policy::{Budget, DynDispatch, Place, PlaceError, PlaceProblem, Placement, Policy};
@@ -207,31 +208,60 @@ struct Planned {
     user: UserIdx,
     /// Position of its maps among its groups.
     group: u32,
+    /// Maps of whose input something was told.
+    maps: u32,
+    /// Whether output ÷ input was known when it was planned.
+    ratio_known: bool,
     plan: RackPlan,
     /// Which of `plan.remote` still wait.
     waits: Bits,
 }
 
 impl Plans {
-    /// Plans a job when its maps are told; groups of other roles and unknown inputs have no plan.
+    /// Plans a job when its maps are told, and anew when its reduces are; groups of other roles and unknown inputs have
+    /// no plan.
     fn tell(&mut self, pool: &Pool, job: JobIdx, told: &WaitingGroup, view: &View<'_>) {
-        if &*told.role != "map" {
-            return;
+        match &*told.role {
+            "map" => {
+                self.forget(job);
+                let maps = told.count.min(u32::try_from(told.inputs.len()).unwrap_or(u32::MAX));
+                let group = pool.group_of(job, &told.group).filter(|_| !told.inputs.is_empty());
+                if let Some(group) = group {
+                    self.plan(pool, job, (group, maps), view);
+                }
+            }
+            "reduce" => self.plan_anew(pool, job, view),
+            _ => {}
         }
-        self.forget(job);
-        if told.inputs.is_empty() {
-            return;
+    }
+
+    fn plan_anew(&mut self, pool: &Pool, job: JobIdx, view: &View<'_>) {
+        if let Some(&Planned { group, maps, .. }) = self.get(job) {
+            self.forget(job);
+            self.plan(pool, job, (group, maps), view);
         }
-        let shuffle = pool.input(job).as_f64() * pool.ratio(job).unwrap_or(1.0);
+    }
+
+    fn plan(&mut self, pool: &Pool, job: JobIdx, (group, maps): (u32, u32), view: &View<'_>) {
+        let ratio = if pool.reduces(job).0 == 0 { Some(0.0) } else { pool.ratio(job) };
+        let shuffle = pool.input(job).as_f64() * ratio.unwrap_or(1.0);
+        let task = |index| Task { job, group, index };
+        let input = |index| TaskInput {
+            bytes: pool.input_of(task(index)),
+            nodes: pool.replicas_of(task(index)).map(|spot| spot.node).collect(),
+        };
+        let inputs: Vec<TaskInput> = (0..maps).map(input).collect();
         let statics = &view.snapshot.statics;
-        let inputs = &told.inputs[..told.inputs.len().min(told.count as usize)];
-        let plan = least_traffic(inputs, shuffle, statics.racks.len(), |node| statics.rack.get(node.at()).copied());
-        let Some(group) = pool.group_of(job, &told.group) else { return };
-        let waits = Bits::full(plan.remote.len());
+        let plan = least_traffic(&inputs, shuffle, statics.racks.len(), |node| statics.rack.get(node.at()).copied());
+        let mut waits = Bits::full(plan.remote.len());
+        for (at, &index) in plan.remote.iter().enumerate() {
+            waits.set(at, pool.waits(task(index)));
+        }
         if job.at() >= self.jobs.len() {
             self.jobs.resize(job.at() + 1, None);
         }
-        self.jobs[job.at()] = Some(Planned { user: pool.user(job), group, plan, waits });
+        let (user, ratio_known) = (pool.user(job), ratio.is_some());
+        self.jobs[job.at()] = Some(Planned { user, group, maps, ratio_known, plan, waits });
         self.count(job, true);
     }
 
@@ -242,6 +272,13 @@ impl Plans {
                 let remote = self.wait(task, false);
                 let rack = view.snapshot.statics.rack.get(node.at());
                 rack.is_some_and(|&rack| self.has(task.job, rack)) && (remote || locality == Locality::Node)
+            }
+            Change::Ended { task, .. } => {
+                let learnt = self.get(task.job).is_some_and(|planned| !planned.ratio_known);
+                if learnt && pool.ratio(task.job).is_some() {
+                    self.plan_anew(pool, task.job, view);
+                }
+                false
             }
             Change::Failed { task, .. } | Change::Lost { task } => {
                 self.wait(task, true);

@@ -1,10 +1,14 @@
 //! `shufflewatcher` against its description, which looks at everything.
 
 use super::*;
+use crate::cluster::Resource;
+use crate::network::build::{TreeSpec, tree};
 use crate::policy::dispatch::TaskRef;
 use crate::policy::pool::naive::{At, Naive, World, agree};
-use crate::units::AttemptId;
+use crate::policy::sample::cluster;
+use crate::units::{ApplicationId, AttemptId, Micros, NodeIdx, Timestamp};
 use proptest::prelude::*;
+use smallvec::smallvec;
 use std::collections::{BTreeMap, BTreeSet};
 
 struct Described {
@@ -17,6 +21,24 @@ struct Described {
 impl Described {
     fn planned(&self, job: AttemptId, rack: RackIdx) -> bool {
         self.plans.get(&job).is_none_or(|plan| plan.racks.has(rack.at()))
+    }
+
+    fn plan(&mut self, maps: &WaitingGroup, ratio: f64, view: &View<'_>) {
+        if maps.inputs.is_empty() {
+            return;
+        }
+        let input: f64 = maps.inputs.iter().map(|input| input.bytes.as_f64()).sum();
+        let statics = &view.snapshot.statics;
+        let rack = |node: crate::units::NodeIdx| statics.rack.get(node.at()).copied();
+        let plan = least_traffic(&maps.inputs, input * ratio, statics.racks.len(), rack);
+        self.plans.insert(maps.attempt, plan);
+    }
+
+    fn plan_anew(&mut self, world: &World, job: AttemptId, ratio: f64, view: &View<'_>) {
+        let maps = world.groups.iter().find(|group| group.told.attempt == job && &*group.told.role == "map");
+        if let Some(maps) = maps {
+            self.plan(&maps.told, ratio, view);
+        }
     }
 
     fn remote(&self, world: &World, at: At) -> bool {
@@ -70,14 +92,20 @@ impl Naive for Described {
         match event {
             DispatchEvent::Waiting(told) if &*told.role == "map" => {
                 self.plans.remove(&told.attempt);
-                if !told.inputs.is_empty() {
-                    let input: f64 = told.inputs.iter().map(|input| input.bytes.as_f64()).sum();
-                    // Telling anew replaces what was told; what was learnt of the ratio stays.
-                    let ratio = told.output_ratio.or_else(|| world.ratio(told.attempt)).unwrap_or(1.0);
-                    let statics = &view.snapshot.statics;
-                    let rack = |node: crate::units::NodeIdx| statics.rack.get(node.at()).copied();
-                    let plan = least_traffic(&told.inputs, input * ratio, statics.racks.len(), rack);
-                    self.plans.insert(told.attempt, plan);
+                // Telling anew replaces what was told; what was learnt of the ratio stays.
+                let ratio = told.output_ratio.or_else(|| world.ratio(told.attempt)).unwrap_or(1.0);
+                let reduces = world.of(told.attempt).any(|(at, _)| world.is_reduce(at));
+                self.plan(told, if reduces { ratio } else { 0.0 }, view);
+            }
+            DispatchEvent::Waiting(told) if &*told.role == "reduce" => {
+                let ratio = world.ratio(told.attempt).unwrap_or(1.0);
+                self.plan_anew(world, told.attempt, if told.count > 0 { ratio } else { 0.0 }, view);
+            }
+            DispatchEvent::Finished { task, input, output, failed: false, .. } => {
+                let (job, at) = (task.attempt, world.find(task));
+                let first = world.ratio(job).is_none() && &*world.groups[at.0].told.role == "map" && input.0 > 0;
+                if first && world.of(job).any(|(at, _)| world.is_reduce(at)) {
+                    self.plan_anew(world, job, output.as_f64() / input.as_f64(), view);
                 }
             }
             DispatchEvent::Launched { task, node } => {
@@ -131,4 +159,48 @@ proptest! {
         let launches = agree(&ShuffleWatcher { params }, &mut described, seed, 300);
         prop_assert!(launches > 10, "{launches}");
     }
+}
+
+/// How many racks a job may run in, each rack having the input of one map and the first that of
+/// two, after a map has ended with that output: a shuffle as large as the input draws it into the first.
+fn racks_planned(reduces: u32, ended_with: Option<u64>) -> usize {
+    let sample = cluster(&tree(&TreeSpec::default()).unwrap(), Resource::new(1024, 1), Bytes(1));
+    let snapshot = &sample.snapshot;
+    let view = View { snapshot, leases: &sample.leases, now: Timestamp(0), explain: false };
+    let first_of = |rack: &Vec<NodeIdx>| TaskInput { bytes: Bytes(100), nodes: smallvec![rack[0]] };
+    let members = &snapshot.statics.members;
+    let inputs: Vec<TaskInput> = members.iter().chain(&members[..1]).map(first_of).collect();
+    let attempt = AttemptId { application: ApplicationId { cluster_timestamp: 1, sequence: 1 }, attempt: 1 };
+    let group = |role: &str, count: u32, inputs: Vec<TaskInput>| {
+        let (user, queue, size) = ("ann".into(), "q".into(), Resource::new(1024, 1));
+        let (group, role, output_ratio, since) = (role.into(), role.into(), None, Timestamp(0));
+        WaitingGroup { attempt, user, queue, group, role, count, size, inputs, output_ratio, since }
+    };
+    let policy = ShuffleWatcher::default();
+    let mut state = Dispatch::start(&policy);
+    let mut tell = |event| Dispatch::observe(&policy, &mut state, &event, &view);
+    tell(DispatchEvent::Waiting(group("map", inputs.len() as u32, inputs)));
+    if reduces > 0 {
+        tell(DispatchEvent::Waiting(group("reduce", reduces, Vec::new())));
+    }
+    if let Some(output) = ended_with {
+        let (task, node) = (TaskRef { attempt, group: "map".into(), index: 0 }, NodeIdx(0));
+        tell(DispatchEvent::Launched { task: task.clone(), node });
+        let (duration, input, output) = (Micros(1), Bytes(100), Bytes(output));
+        tell(DispatchEvent::Finished { task, node, duration, input, output, failed: false });
+    }
+    let job = state.pool.find(attempt).unwrap();
+    (0..snapshot.statics.racks.len()).filter(|&rack| state.plans.has(job, RackIdx::new(rack))).count()
+}
+
+#[test]
+fn the_racks_of_a_job_are_found_anew_when_its_first_map_tells_the_ratio() {
+    assert_eq!(racks_planned(1, None), 1, "as much as its input, as far as is known");
+    assert_eq!(racks_planned(1, Some(0)), TreeSpec::default().racks, "nothing: maps run where their input is");
+    assert_eq!(racks_planned(1, Some(1_000)), 1, "ten times its input");
+}
+
+#[test]
+fn a_job_without_reduces_runs_where_its_input_is() {
+    assert_eq!(racks_planned(0, None), TreeSpec::default().racks);
 }
