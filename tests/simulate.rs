@@ -405,3 +405,45 @@ fn the_examples_of_the_formats_page_are_read() {
         (Some(320), Some(106))
     );
 }
+
+#[test]
+fn a_script_takes_a_node_away_and_gives_it_back_and_says_what_it_does_not_know() {
+    let files = Files::new();
+    let (trace, shape) = (files.trace(), files.shape());
+    let script = |body: &str| files.write("script.toml", format!("format = \"hintd.script/1\"\n{body}"));
+    let run = |script: Option<&str>| {
+        let mut args = vec!["--trace", &trace, "--cluster", &shape, "--policy", "fair"];
+        args.extend(script.iter().flat_map(|script| ["--script", *script]));
+        document(&args)["runs"][0].clone()
+    };
+    let node = "rack01-node01";
+    let lost =
+        script(&format!("[[events]]\nat_s = 8\nnode_down = \"{node}\"\n[[events]]\nat_s = 30\nnode_up = \"{node}\"\n"));
+    let (whole, broken) = (run(None), run(Some(&lost)));
+    assert_eq!(broken["jobs"], whole["jobs"], "every job ends");
+    assert!(broken["mean_jct_s"].as_f64() > whole["mean_jct_s"].as_f64(), "{broken} {whole}");
+    let path = files.path("script.toml");
+    let refused = |body: &str, message: &str| {
+        let script = script(body);
+        let args = ["simulate", "--trace", &trace, "--cluster", &shape, "--policy", "fair", "--script", &script];
+        assert_refused(&args, &format!("{}: {message}", path.display()));
+    };
+    refused(
+        "[[events]]\nat_s = 8\nnode_down = \"rack01-node1\"\n",
+        "events[0]: no node \"rack01-node1\"; did you mean \"rack01-node01\"?",
+    );
+    refused("[[events]]\nat_s = 8\n", "events[0]: one of node_down, node_up, link_down, link_up must stand there");
+    refused("[[events]]\nat_s = -1\nnode_up = \"x\"\n", "events[0]: at_s = -1: seconds from 0 on");
+    refused(
+        "[[background]]\nfrom_rack = \"/rack01\"\nto_rack = \"/rack9\"\nstreams = 1\n",
+        "background[0]: no rack \"/rack9\"; did you mean \"/rack01\"?",
+    );
+}
+
+#[test]
+fn a_trace_that_can_be_read_only_once_is_refused() {
+    let files = Files::new();
+    let (folder, shape) = (files.folder.path().to_str().unwrap().to_owned(), files.shape());
+    let args = ["simulate", "--trace", &folder, "--cluster", &shape, "--policy", "fair"];
+    assert_refused(&args, &format!("{folder}: not a file; a simulation reads its trace once for each run"));
+}

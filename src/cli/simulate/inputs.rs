@@ -92,6 +92,11 @@ pub(super) struct Trace {
 impl Trace {
     /// Reads the trace through, so that what is wrong with its last line is said before hours of simulation.
     pub(super) fn open(path: &Path, options: TraceOptions, model: &JobModel) -> Result<Self, Failure> {
+        // It is read once more for each run: what can be read only once would leave them without jobs, or waiting.
+        if std::fs::metadata(path).is_ok_and(|found| !found.is_file()) {
+            let message = format!("{}: not a file; a simulation reads its trace once for each run", path.display());
+            return Err(Failure::Input(message));
+        }
         let facts = TraceFacts::read(unpacked(path)?, options, model).map_err(|error| in_trace(path, error))?;
         Ok(Self { path: path.to_owned(), options, facts })
     }

@@ -16,6 +16,7 @@ mod matrix;
 mod plots;
 mod policies;
 mod progress;
+mod script;
 mod table;
 
 pub(crate) use inputs::{in_trace, skipped, unpacked};
@@ -156,6 +157,9 @@ pub struct SettingArgs {
     /// Under hints: from what happens to what hintd knows, and from a hint to who gets it
     #[arg(long, value_name = "MS", default_value_t = 100, value_parser = clap::value_parser!(u64).range(0..=3_600_000))]
     feed_delay_ms: u64,
+    /// Failures and returns of nodes and links, and traffic of others, by time: a hintd.script/1 file
+    #[arg(long, value_name = "FILE")]
+    script: Option<PathBuf>,
     /// Do not check the simulator's own invariants as it goes: for timing
     #[arg(long)]
     no_invariants: bool,
@@ -209,7 +213,10 @@ pub fn run(args: &SimulateArgs, output: Output) -> Result<(), Failure> {
     if let Some(folder) = &args.plots {
         std::fs::create_dir_all(folder).map_err(|error| Failure::in_file(folder, error))?;
     }
-    let settings = settings(&args.settings, &cluster);
+    let mut settings = settings(&args.settings, &cluster);
+    if let Some(path) = &args.settings.script {
+        script::read(path, &cluster.cluster.snapshot)?.into_settings(&mut settings);
+    }
     let seeds = seeds(args)?;
     let plan = matrix::Plan {
         cluster: &cluster.cluster,
@@ -226,7 +233,8 @@ pub fn run(args: &SimulateArgs, output: Output) -> Result<(), Failure> {
         files::write_text(path, &document.text()?)?;
     }
     if let Some(folder) = &args.plots {
-        plots::write(folder, &table::rows(&plan, &runs))?;
+        let ended: Vec<_> = table::rows(&plan, &runs).into_iter().filter_map(table::Row::ended).collect();
+        plots::write(folder, &ended)?;
     }
     output.result(&document, || table::text(&plan, &cluster, &runs))?;
     for warning in runs.warnings() {

@@ -19,6 +19,12 @@ impl<'a> Row<'a> {
         self.reports.iter().flatten().copied()
     }
 
+    /// Its whole runs: one that was interrupted says nothing beside them. `None` if there is none.
+    pub(super) fn ended(mut self) -> Option<Self> {
+        self.reports.iter_mut().for_each(|report| *report = report.filter(|report| report.unfinished == 0));
+        self.reports.iter().any(Option::is_some).then_some(self)
+    }
+
     /// The median over its seeds; `None` without a run.
     pub(super) fn median(&self, value: Value) -> Option<f64> {
         median(self.there().map(value).collect())
@@ -41,7 +47,7 @@ const COMPARED: [(&str, Value); 5] = [
     ("mean s", |report| report.mean_jct_s),
     ("p95 s", |report| report.p95_jct_s),
     ("cross-rack", |report| report.cross_rack_bytes as f64),
-    ("congested s", |report| report.congested_s),
+    ("congested rack s", |report| report.congested_s),
 ];
 
 /// Runs by policy and authority, in their order.
@@ -133,7 +139,7 @@ fn seeds(plan: &Plan<'_>) -> String {
 /// Medians and their ratios.
 fn main(rows: &[Row<'_>]) -> String {
     let header =
-        ["policy", "jobs/h", "x", "mean s", "x", "median s", "p95 s", "x", "cross-rack", "x", "congested s", "x"];
+        ["policy", "jobs/h", "x", "mean s", "x", "median s", "p95 s", "x", "cross-rack", "x", "congested rack s", "x"];
     let lines = rows.iter().map(|row| {
         let number = |value: Value| row.median(value).map_or_else(dash, digits);
         let ratio = |value: Value| median(row.ratios(&rows[0], value)).map_or_else(dash, two);

@@ -85,16 +85,16 @@ impl Sim<'_> {
         self.tell_finished(task, self.now, Bytes::ZERO, Bytes::ZERO, true);
     }
 
-    /// Where every container is held and maps wait that run again, one reduce of such a job gives way to the first of
-    /// them: the one launched last.
+    /// Where every container is held and nothing moves, one reduce of a job with waiting maps gives way to the first of
+    /// them: the one launched last. Policies that bound early reduces get there only by lost maps.
     pub(super) fn preempt(&mut self) -> Result<(), SimError> {
         let idle = self.now.saturating_sub(self.moved);
-        let reruns = |row: u32| self.jobs.at(row).reruns > 0 && self.jobs.at(row).maps.waiting > 0;
+        let maps_wait = |row: u32| self.jobs.at(row).maps.waiting > 0;
         if idle < PREEMPTED_AFTER || self.nodes.iter().any(|node| node.free() > 0) {
             return Ok(());
         }
         let held = self.tasks.iter().filter(|(_, task)| task.kind == Kind::Reduce && task.phase == Phase::Reads);
-        let last = held.filter(|(_, task)| reruns(task.job)).max_by_key(|(_, task)| task.serial);
+        let last = held.filter(|(_, task)| maps_wait(task.job)).max_by_key(|(_, task)| task.serial);
         let Some((row, _)) = last else { return Ok(()) };
         let task = self.tasks.remove(row);
         self.fail(&task, row);
