@@ -1,4 +1,4 @@
-//! `fair`: Hadoop's fair scheduler, as the comparison of 004 §3.1 and §3.3 takes it ([62] there).
+//! `fair`: Hadoop's fair scheduler, as the comparison of 004 §3.1 and §3.3 takes it (its reference 62).
 //!
 //! A free container goes to the user with the fewest running containers, and of that user's jobs to the one with the
 //! fewest. Reduces come before maps, once a share of their job's maps is done. A map runs where its input lies if the

@@ -2,7 +2,7 @@
 //! racks at a time.
 //!
 //! Algorithm 1: reduces by CA-RTS (Algorithm 3), or by CR-RTS (Algorithm 4) while the node's rack is congested; maps by
-//! MTS (Algorithm 2). docs/policies.md says how gaps of the paper are settled. [`plain`] is the same without indexes,
+//! MTS (Algorithm 2). docs/policies.md says how gaps of the paper are settled. `plain` is the same without indexes,
 //! which tests hold against it.
 
 mod explain;

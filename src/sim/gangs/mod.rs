@@ -15,7 +15,7 @@
 //!
 //! # Invariants
 //! Checked in every run unless the settings say otherwise: placements stay within room and candidates
-//! ([`check`](crate::policy::check)); no link carries more than its capacity; every byte of an edge and of an input
+//! ([`check`](crate::policy::check())); no link carries more than its capacity; every byte of an edge and of an input
 //! moves exactly once; at the end nothing is occupied, under way or routed.
 //!
 //! # Code map

@@ -1,5 +1,5 @@
 //! `delay`: delay scheduling, Zaharia et al., *Delay Scheduling: A Simple Technique for Achieving Locality and Fairness
-//! in Cluster Scheduling* (EuroSys 2010), as 004 §3.1 and §3.2.3 describe it ([172] there).
+//! in Cluster Scheduling* (EuroSys 2010), as 004 §3.1 and §3.2.3 describe it (its reference 172).
 //!
 //! As `fair`, but a job without a map that reads on the offered node is passed over, and the container goes to the
 //! next that has one. A job that was passed over `node_skips` times may launch in the rack of its input, after further

@@ -1,9 +1,9 @@
 //! `shufflewatcher`: Ahmad et al., *ShuffleWatcher: Shuffle-aware Scheduling in Multi-tenant MapReduce Clusters* (USENIX
-//! ATC 2014), on delay scheduling, as 004 §1, §3.1 and §3.3 describe it (SW-delay; [3] there).
+//! ATC 2014), on delay scheduling, as 004 §1, §3.1 and §3.3 describe it (SW-delay; its reference 3).
 //!
-//! - When a job is submitted, the racks for its maps are those from which least would cross racks ([`plan`]). Its
+//! - When a job is submitted, the racks for its maps are those from which least would cross racks (`plan`). Its
 //!   shuffle is taken as large as its input until the ratio is told or its first map ends (as 004 §3.2.1 has it of
-//!   [3]); then the racks are found anew. A job without reduces shuffles nothing.
+//!   reference 3); then the racks are found anew. A job without reduces shuffles nothing.
 //! - In these racks a map launches as by `delay`, and one without input in any of them at once. Elsewhere nothing of
 //!   the job launches before it was passed over as often as `delay` lets it.
 //! - While the offered rack is congested, maps come first, and no reduce launches as long as any map waits: all
