@@ -67,7 +67,7 @@ enum Command {
     /// When flows end that share links max-min fairly
     Flows(flows::FlowsArgs),
     /// A trace replayed on a cluster under policies side by side: which one, with which settings?
-    Simulate(simulate::SimulateArgs),
+    Simulate(Box<simulate::SimulateArgs>),
     /// Job traces: generate and check
     #[command(subcommand)]
     Trace(trace::TraceCommand),
