@@ -435,8 +435,8 @@ fn a_script_takes_a_node_away_and_gives_it_back_and_says_what_it_does_not_know()
     refused("[[events]]\nat_s = 8\n", "events[0]: one of node_down, node_up, link_down, link_up must stand there");
     refused("[[events]]\nat_s = -1\nnode_up = \"x\"\n", "events[0]: at_s = -1: seconds from 0 on");
     refused(
-        "[[background]]\nfrom_rack = \"/rack01\"\nto_rack = \"/rack9\"\nstreams = 1\n",
-        "background[0]: no rack \"/rack9\"; did you mean \"/rack01\"?",
+        "[[background]]\nfrom_rack = \"/rack-01\"\nto_rack = \"/rack-9\"\nstreams = 1\n",
+        "background[0]: no rack \"/rack-9\"; did you mean \"/rack-01\"?",
     );
 }
 
