@@ -1,9 +1,15 @@
-//! The simulator's world: traces, the one job model that every comparison uses, the network in time.
+//! The simulator: traces replayed on a cluster in virtual time, under any policy.
+//!
+//! # Code map
+//! - What is run: `trace` (jobs), `job_model` (their tasks), `shape` (clusters), `settings`. What comes out: `report`.
+//! - `yarn`: the resource manager, shuffle and HDFS; [`yarn::simulate`] is the whole run. `capacity`: YARN's own
+//!   scheduler between hints and nodes. `fluid`: flows in time, below them.
+//! - `gangs`: applications placed whole by a placer, apart from `yarn`.
 //!
 //! # Invariants
 //! - Pure: readers take `impl BufRead`, writers `impl Write`; nothing here opens a file.
-//! - A trace says nothing about tasks: every task count and duration comes from [`JobModel`], so that two
-//!   policies are never compared under two models.
+//! - Task counts and durations that a trace does not give come from [`JobModel`], so that two policies are never
+//!   compared under two models.
 
 pub mod capacity;
 pub mod flows_file;
