@@ -4,7 +4,7 @@
 
 use flate2::{Compression, write::GzEncoder};
 use serde_json::Value;
-use std::io::Write as _;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -352,7 +352,7 @@ fn an_interrupt_leaves_a_valid_partial_document() {
     let files = Files::new();
     let long: String = (0..200_000).map(|job| format!("j{job}\t{}\t1\t900000000\t90000000\t9\n", job * 2)).collect();
     let (trace, shape, out) = (files.write("long.tsv", long), files.shape(), files.path("out.json"));
-    let child = Command::new(env!("CARGO_BIN_EXE_hintctl"))
+    let mut child = Command::new(env!("CARGO_BIN_EXE_hintctl"))
         .args([
             "--json",
             "simulate",
@@ -370,15 +370,22 @@ fn an_interrupt_leaves_a_valid_partial_document() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // The trace is read through first; the signal is listened for before the first run begins.
-    std::thread::sleep(Duration::from_secs(4));
+    // The trace is read through first; the signal is listened for before a line says how far the first run is.
+    let mut stderr = BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    while !line.contains("0 of 2 runs ended; fair, seed 1 at ") {
+        line.clear();
+        assert!(stderr.read_line(&mut line).unwrap() > 0, "it ended before its runs began");
+    }
     let began = Instant::now();
     let kill = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
     assert!(kill.success());
+    let mut said = String::new();
+    stderr.read_to_string(&mut said).unwrap();
     let output = child.wait_with_output().unwrap();
     assert!(began.elapsed() < Duration::from_secs(20), "it ends soon");
-    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
-    assert!(said(&output).ends_with("hintctl: interrupted: 0 of 2 runs ended\n"), "{}", said(&output));
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.ends_with("hintctl: interrupted: 0 of 2 runs ended\n"), "{said}");
     let document: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(document, serde_json::from_str::<Value>(&std::fs::read_to_string(&out).unwrap()).unwrap());
     assert_eq!((document["complete"].as_bool(), document["runs_not_begun"].as_u64()), (Some(false), Some(1)));

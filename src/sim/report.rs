@@ -39,6 +39,7 @@ pub struct RunReport {
     /// All bytes of shuffle, those that stayed on a node too.
     pub shuffle_bytes: u64,
     /// Maps by where their input lay: on the node, in the rack, in another rack.
+    #[serde(with = "by_locality")]
     pub maps_by_locality: [u64; 3],
     /// Seconds of congestion, summed over racks.
     pub congested_s: f64,
@@ -49,8 +50,10 @@ pub struct RunReport {
     /// Mean share of nodes whose running maps' output exceeds m·ΣS/ΣK (Eq. 3.3), by seconds.
     pub nodes_over_traffic_threshold: f64,
     /// Completion times by shuffle class: light (< 1 MiB), medium, heavy (> 100 MiB).
+    #[serde(with = "by_shuffle")]
     pub classes: [ClassReport; 3],
     /// Seconds of one container's time spent: maps, reduces that wait for shuffle, reduces that run.
+    #[serde(with = "by_work")]
     pub container_s: [f64; 3],
     /// Use of links by tier over time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -97,3 +100,37 @@ pub struct TierUse {
     /// Use of the busiest link, by sample.
     pub max: Vec<f64>,
 }
+
+/// Documents name three figures of a kind; reports hold them in a row.
+macro_rules! named {
+    ($module:ident: $names:expr) => {
+        mod $module {
+            use serde::de::{Deserialize, Deserializer, Error as _};
+            use serde::ser::{Serialize, SerializeMap as _, Serializer};
+            use std::collections::BTreeMap;
+
+            const NAMES: [&str; 3] = $names;
+
+            pub(super) fn serialize<T: Serialize, S: Serializer>(figures: &[T; 3], to: S) -> Result<S::Ok, S::Error> {
+                let mut map = to.serialize_map(Some(NAMES.len()))?;
+                for (name, figure) in NAMES.iter().zip(figures) {
+                    map.serialize_entry(name, figure)?;
+                }
+                map.end()
+            }
+
+            pub(super) fn deserialize<'d, T: Deserialize<'d>, D: Deserializer<'d>>(
+                from: D,
+            ) -> Result<[T; 3], D::Error> {
+                let mut map = BTreeMap::<String, T>::deserialize(from)?;
+                let [first, second, third] =
+                    NAMES.map(|name| map.remove(name).ok_or_else(|| D::Error::missing_field(name)));
+                Ok([first?, second?, third?])
+            }
+        }
+    };
+}
+
+named!(by_locality: ["node_local", "rack_local", "off_rack"]);
+named!(by_shuffle: ["light", "medium", "heavy"]);
+named!(by_work: ["maps", "reduces_that_wait", "reduces_that_run"]);

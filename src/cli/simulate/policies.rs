@@ -21,13 +21,14 @@ pub(super) struct Chosen {
 
 /// The policies of these names, each with those of `params` (`POLICY.KEY=VALUE`) that are its.
 pub(super) fn choose(names: &[String], params: &[String]) -> Result<Vec<Chosen>, Failure> {
+    let names: Vec<&str> = names.iter().map(|name| name.trim()).collect();
     let mut tables: BTreeMap<&str, String> = BTreeMap::new();
     for param in params {
         let split = param.split_once('=').and_then(|(path, value)| Some((path.split_once('.')?, value)));
         let Some(((name, key), value)) = split else {
             return Err(Failure::Input(format!("--param {param}: not of the form POLICY.KEY=VALUE")));
         };
-        if !names.iter().any(|chosen| chosen == name) {
+        if !names.contains(&name) {
             let message = format!("--param {param}: \"{name}\" is not among the policies of --policy");
             return Err(Failure::Input(message));
         }
@@ -40,7 +41,7 @@ pub(super) fn choose(names: &[String], params: &[String]) -> Result<Vec<Chosen>,
         if chosen.iter().any(|before| before.name == name) {
             return Err(Failure::Input(format!("--policy: \"{name}\" stands there twice")));
         }
-        chosen.push(build(name, tables.get(name.as_str()).map_or("", String::as_str))?);
+        chosen.push(build(name, tables.get(name).map_or("", String::as_str))?);
     }
     Ok(chosen)
 }

@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 
 /// How often the bar is drawn and ended runs are looked for.
 const TICK: Duration = Duration::from_millis(100);
-/// How often a line is written where there is no terminal.
+/// When a line is written first where there is no terminal, and how often then.
+const LINE_FIRST: Duration = Duration::from_secs(1);
 const LINE_EVERY: Duration = Duration::from_secs(10);
 /// What a process that was interrupted twice leaves with, as shells count it.
 const INTERRUPTED: i32 = 130;
@@ -61,14 +62,14 @@ impl Board {
     /// Shows how far the runs are until `over`.
     pub(super) fn show(&self, output: Output, over: impl Fn() -> bool, name: impl Fn(usize) -> String) {
         let bar = std::io::stderr().is_terminal().then(|| self.bar());
-        let mut said = Instant::now();
+        let mut next = Instant::now() + LINE_FIRST;
         while !over() {
             std::thread::sleep(TICK);
             if let Some(bar) = &bar {
                 bar.set_position(self.done());
                 bar.set_message(self.words(&name));
-            } else if said.elapsed() >= LINE_EVERY {
-                said = Instant::now();
+            } else if Instant::now() >= next {
+                next = Instant::now() + LINE_EVERY;
                 output.progress(&format!("{} of {} jobs; {}", self.done(), self.all(), self.words(&name)));
             }
         }
@@ -95,7 +96,7 @@ impl Board {
     fn words(&self, name: impl Fn(usize) -> String) -> String {
         let ended = self.runs.iter().filter(|run| run.ended.load(Ordering::Relaxed)).count();
         let under_way = |run: &Run| run.begun.load(Ordering::Relaxed) && !run.ended.load(Ordering::Relaxed);
-        let of_all = format!("{ended} of {} runs ended", self.runs.len());
+        let of_all = format!("{ended} of {} ended", runs(self.runs.len()));
         match self.runs.iter().position(under_way) {
             Some(at) => {
                 let now_s = self.runs[at].now_s.load(Ordering::Relaxed);
@@ -105,6 +106,10 @@ impl Board {
             None => of_all,
         }
     }
+}
+
+fn runs(count: usize) -> String {
+    format!("{count} {}", if count == 1 { "run" } else { "runs" })
 }
 
 /// Whether the user has had enough.

@@ -2,36 +2,46 @@
 
 use super::super::super::output::digits;
 use super::super::table::{Row, Value};
-use super::style::{FAMILY, INK, LARGE, MIDDLE, PALE, SIZE, SMALL, ceiling, colour, number, text, tint};
+use super::style::{FAMILY, INK, LARGE, MIDDLE, PALE, SIZE, SMALL, ceiling, colour, legend, number, text, tint};
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, VPos};
 
 /// What bars show.
 pub(super) struct Bars {
     title: &'static str,
-    axis: &'static str,
     value: Value,
+    /// What the axis may count in: one unit's share of the value and its words, largest first.
+    units: &'static [(f64, &'static str)],
     /// A part of the value that is drawn darker, and the names of that part and the rest.
     part: Option<(Value, [&'static str; 2])>,
 }
 
 /// Jobs ÷ makespan.
-pub(super) const THROUGHPUT: Bars =
-    Bars { title: "Throughput", axis: "jobs per hour", value: |report| report.throughput_jobs_per_hour, part: None };
+pub(super) const THROUGHPUT: Bars = Bars {
+    title: "Throughput",
+    value: |report| report.throughput_jobs_per_hour,
+    units: &[(1.0, "jobs per hour")],
+    part: None,
+};
 
 /// Bytes that crossed racks.
 pub(super) const CROSS_RACK: Bars = Bars {
     title: "Traffic between racks",
-    axis: "TB across racks",
-    value: |report| report.cross_rack_bytes as f64 / 1e12,
-    part: Some((|report| report.cross_rack_shuffle_bytes as f64 / 1e12, ["shuffle", "map input"])),
+    value: |report| report.cross_rack_bytes as f64,
+    units: &[
+        (1e12, "TB across racks"),
+        (1e9, "GB across racks"),
+        (1e6, "MB across racks"),
+        (1.0, "bytes across racks"),
+    ],
+    part: Some((|report| report.cross_rack_shuffle_bytes as f64, ["shuffle", "map input"])),
 };
 
 /// Time in congestion.
 pub(super) const CONGESTION: Bars = Bars {
     title: "Congestion, summed over racks",
-    axis: "rack-hours congested",
-    value: |report| report.congested_s / 3600.0,
+    value: |report| report.congested_s,
+    units: &[(3600.0, "rack-hours congested"), (60.0, "rack-minutes congested"), (1.0, "rack-seconds congested")],
     part: None,
 };
 
@@ -39,7 +49,9 @@ pub(super) const CONGESTION: Bars = Bars {
 const HALF: f64 = 0.3;
 
 pub(super) fn draw(rows: &[Row<'_>], bars: &Bars) -> anyhow::Result<String> {
-    let values: Vec<(f64, f64, f64)> = rows.iter().map(|row| range(row, bars.value)).collect();
+    let raw: Vec<(f64, f64, f64)> = rows.iter().map(|row| range(row, bars.value)).collect();
+    let (one, axis) = bars.unit(raw.iter().map(|value| value.0).fold(0.0, f64::max));
+    let values: Vec<_> = raw.iter().map(|&(median, low, high)| (median / one, low / one, high / one)).collect();
     let top = ceiling(values.iter().map(|value| value.2).fold(0.0, f64::max) * 1.08);
     let mut svg = String::new();
     {
@@ -55,7 +67,7 @@ pub(super) fn draw(rows: &[Row<'_>], bars: &Bars) -> anyhow::Result<String> {
             .configure_mesh()
             .disable_x_mesh()
             .x_labels(0)
-            .y_desc(bars.axis)
+            .y_desc(axis)
             .axis_desc_style((FAMILY, MIDDLE).into_font().color(&INK))
             .label_style((FAMILY, SMALL).into_font().color(&INK))
             .y_label_formatter(&|value| number(*value))
@@ -68,7 +80,7 @@ pub(super) fn draw(rows: &[Row<'_>], bars: &Bars) -> anyhow::Result<String> {
             let fill = |shade: f64| tint(colour(at), shade).filled();
             let bar = |from: f64, to: f64, shade: f64| Rectangle::new([(x - HALF, from), (x + HALF, to)], fill(shade));
             if let Some((part, _)) = bars.part {
-                let part = range(row, part).0.min(median);
+                let part = (range(row, part).0 / one).min(median);
                 chart.draw_series([bar(0.0, part, 1.0), bar(part, median, 0.45)])?;
             } else {
                 chart.draw_series([bar(0.0, median, 1.0)])?;
@@ -96,19 +108,19 @@ pub(super) fn draw(rows: &[Row<'_>], bars: &Bars) -> anyhow::Result<String> {
                     .label(name)
                     .legend(move |(x, y)| Rectangle::new([(x, y - 6), (x + 18, y + 6)], tint(INK, shade).filled()));
             }
-            chart
-                .configure_series_labels()
-                .position(SeriesLabelPosition::UpperRight)
-                .legend_area_size(26)
-                .margin(10)
-                .label_font((FAMILY, SMALL).into_font().color(&INK))
-                .background_style(WHITE.mix(0.9))
-                .border_style(PALE)
-                .draw()?;
+            legend(&mut chart, SeriesLabelPosition::UpperRight)?;
         }
         root.present()?;
     }
     Ok(svg)
+}
+
+impl Bars {
+    /// The largest unit of which there is one, else the smallest; of nothing the largest.
+    fn unit(&self, value: f64) -> (f64, &'static str) {
+        let there = |&&(one, _): &&(f64, &str)| value >= one || value <= 0.0;
+        *self.units.iter().find(there).or(self.units.last()).expect("every plot has a unit")
+    }
 }
 
 /// The value to three digits, and its ratio to the first policy's.

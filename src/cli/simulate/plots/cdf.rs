@@ -1,7 +1,7 @@
 //! Share of jobs that ended within a time, by policy.
 
 use super::super::table::Row;
-use super::style::{FAMILY, INK, LARGE, MIDDLE, PALE, SIZE, SMALL, colour, number};
+use super::style::{FAMILY, INK, LARGE, MIDDLE, PALE, SIZE, SMALL, colour, legend, number};
 use plotters::prelude::*;
 
 /// Points of a curve: more than the plot has pixels are not seen.
@@ -43,15 +43,7 @@ pub(super) fn draw(rows: &[Row<'_>]) -> anyhow::Result<String> {
                 .label(row.label.clone())
                 .legend(move |(x, y)| PathElement::new(vec![(x, y), (x + 24, y)], line.stroke_width(3)));
         }
-        chart
-            .configure_series_labels()
-            .position(SeriesLabelPosition::LowerRight)
-            .legend_area_size(30)
-            .margin(14)
-            .label_font((FAMILY, SMALL).into_font().color(&INK))
-            .background_style(WHITE.mix(0.9))
-            .border_style(PALE)
-            .draw()?;
+        legend(&mut chart, SeriesLabelPosition::LowerRight)?;
         root.present()?;
     }
     Ok(svg)

@@ -11,8 +11,9 @@ use plotters::style::text_anchor::{HPos, VPos};
 const POINTS: usize = 240;
 /// Height of a panel, pixels.
 const PANEL: u32 = 260;
-/// Height of title and legend, which stand above all panels.
-const HEAD: u32 = 64;
+/// Height of the title, which stands above all panels, and of each line of the legend below it.
+const TITLE: u32 = 40;
+const LEGEND: u32 = 24;
 /// Width of a legend's line, and of the blank after a label.
 const MARK: i32 = 24;
 /// What a letter is wide at most, about.
@@ -28,11 +29,13 @@ pub(super) fn draw(rows: &[Row<'_>]) -> anyhow::Result<String> {
     }
     let mut svg = String::new();
     {
-        let size = (SIZE.0, HEAD + PANEL * tiers.len() as u32);
+        let lines = legend_lines(rows);
+        let head = TITLE + LEGEND * lines.len() as u32;
+        let size = (SIZE.0, head + PANEL * tiers.len() as u32);
         let root = SVGBackend::with_string(&mut svg, size).into_drawing_area();
         root.fill(&WHITE)?;
-        let (head, body) = root.split_vertically(HEAD);
-        draw_head(&head, rows)?;
+        let (head, body) = root.split_vertically(head);
+        draw_head(&head, rows, &lines)?;
         for (panel, tier) in body.split_evenly((tiers.len(), 1)).iter().zip(&tiers) {
             draw_tier(panel, rows, tier)?;
         }
@@ -41,18 +44,44 @@ pub(super) fn draw(rows: &[Row<'_>]) -> anyhow::Result<String> {
     Ok(svg)
 }
 
+/// Width of a legend's entry.
+fn width(row: &Row<'_>) -> i32 {
+    2 * MARK + 8 + LETTER * row.label.chars().count() as i32
+}
+
+/// Which rows each line of the legend names: as many as find room.
+fn legend_lines(rows: &[Row<'_>]) -> Vec<std::ops::Range<usize>> {
+    let mut lines = Vec::new();
+    let (mut first, mut used) = (0, 0);
+    for (at, row) in rows.iter().enumerate() {
+        if at > first && used + width(row) > SIZE.0 as i32 {
+            lines.push(first..at);
+            (first, used) = (at, 0);
+        }
+        used += width(row);
+    }
+    lines.push(first..rows.len());
+    lines
+}
+
 /// The title, and below it which colour is whose.
-fn draw_head(head: &DrawingArea<SVGBackend<'_>, Shift>, rows: &[Row<'_>]) -> anyhow::Result<()> {
+fn draw_head(
+    head: &DrawingArea<SVGBackend<'_>, Shift>,
+    rows: &[Row<'_>],
+    lines: &[std::ops::Range<usize>],
+) -> anyhow::Result<()> {
     let middle = SIZE.0 as i32 / 2;
     let title = text(LARGE, HPos::Center, VPos::Center);
     head.draw(&Text::new("Use of links over time, mean of the tier", (middle, 18), title))?;
-    let width = |row: &Row<'_>| 2 * MARK + 8 + LETTER * row.label.chars().count() as i32;
-    let mut x = middle - rows.iter().map(width).sum::<i32>() / 2;
-    for (at, row) in rows.iter().enumerate() {
-        head.draw(&PathElement::new([(x, 46), (x + MARK, 46)], colour(at).stroke_width(3)))?;
-        let label = text(SMALL, HPos::Left, VPos::Center);
-        head.draw(&Text::new(row.label.clone(), (x + MARK + 8, 46), label))?;
-        x += width(row);
+    for (line, named) in lines.iter().enumerate() {
+        let y = (TITLE + LEGEND * line as u32) as i32 + 6;
+        let mut x = middle - rows[named.clone()].iter().map(width).sum::<i32>() / 2;
+        for at in named.clone() {
+            head.draw(&PathElement::new([(x, y), (x + MARK, y)], colour(at).stroke_width(3)))?;
+            let label = text(SMALL, HPos::Left, VPos::Center);
+            head.draw(&Text::new(rows[at].label.clone(), (x + MARK + 8, y), label))?;
+            x += width(&rows[at]);
+        }
     }
     Ok(())
 }
@@ -107,6 +136,16 @@ fn points(tier: &TierUse) -> Vec<(f64, f64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_legend_that_is_too_wide_goes_on_below() {
+        let row = |label: &str| Row { label: label.to_owned(), reports: vec![] };
+        let rows: Vec<Row<'_>> = (0..12).map(|at| row(&format!("shufflewatcher-{at}"))).collect();
+        let lines = legend_lines(&rows);
+        assert!(lines.len() > 1 && lines.iter().cloned().flatten().eq(0..12), "{lines:?}");
+        assert!(lines.iter().all(|line| rows[line.clone()].iter().map(width).sum::<i32>() <= SIZE.0 as i32));
+        assert_eq!(legend_lines(&rows[..1]), [0..1]);
+    }
 
     #[test]
     fn samples_are_drawn_in_the_middle_of_their_time() {
