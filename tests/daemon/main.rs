@@ -4,6 +4,7 @@
 
 mod bad_feeds;
 mod bad_requests;
+mod client;
 mod contention;
 mod crash;
 mod dispatch;
