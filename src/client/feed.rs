@@ -73,7 +73,7 @@ impl<I: FeedItem> FeedSender<I> {
         let (items, stream) = mpsc::channel(UNDER_WAY);
         let mut first = I::hello(hello);
         first.set_number(1);
-        items.try_send(first).unwrap_or_else(|_| unreachable!("the queue is empty and its reader is here"));
+        items.try_send(first).expect("the queue is empty and its reader is here");
         let acks = I::open(client, ReceiverStream::new(stream)).await?.into_inner();
         let heard = Arc::new(Heard::new());
         tokio::spawn(listen(acks, Arc::clone(&heard)));

@@ -30,7 +30,7 @@ impl Following {
     pub(super) async fn start(mut client: PlacementClient<Channel>, start: v1::FollowStart) -> Result<Self, Status> {
         let (events, stream) = mpsc::channel(UNDER_WAY);
         let first = v1::FollowRequest { start: Some(start), events: Vec::new() };
-        events.try_send(first).unwrap_or_else(|_| unreachable!("the queue is empty and its reader is here"));
+        events.try_send(first).expect("the queue is empty and its reader is here");
         let advice = client.follow(ReceiverStream::new(stream)).await?.into_inner();
         Ok(Self { events, advice })
     }

@@ -10,5 +10,6 @@ mod crash;
 mod dispatch;
 mod flows;
 mod lifecycle;
+mod limits;
 mod streams;
 mod world;
