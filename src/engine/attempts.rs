@@ -243,9 +243,8 @@ mod tests {
         let mut attempts = Attempts::default();
         attempts.token(id, Token("t".into()), Timestamp(1));
         let attempt = attempts.get_mut(id).unwrap();
-        let mut remember = |name: &str| {
-            attempt.remember(Arc::new(crate::engine::testing::request(name, &[("g", 1)])), 2)
-        };
+        let mut remember =
+            |name: &str| attempt.remember(Arc::new(crate::engine::testing::request(name, &[("g", 1)])), 2);
         assert_eq!((remember("r1"), remember("r2")), (vec![], vec![]), "exactly two");
         assert_eq!(remember("r2"), [], "the same again");
         assert_eq!(remember("r3"), [RequestId::from("r1")]);
