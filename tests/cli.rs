@@ -4,7 +4,7 @@
 
 use hintd::config::Config;
 use hintd::emulate::hdfs::{BLOCK, Namespace};
-use hintd::emulate::sources::Sources;
+use hintd::emulate::sources::{Facts, Sources};
 use hintd::emulate::{Cluster, ClusterShape};
 use hintd::telemetry::metrics::Metrics;
 use hintd::units::Bytes;
@@ -380,12 +380,12 @@ impl Daemon {
         let config = Config::from_text(&text, "test").unwrap();
         let (running, sources) = runtime.block_on(async {
             let running = hintd::server::start(&config.options, Metrics::new()).await.unwrap();
-            let channel = hintd::cli::connect::channel(&running.grpc.to_string()).await.unwrap();
+            let client = hintd::client::Client::connect(&running.grpc.to_string()).await.unwrap();
             let cluster = Cluster::build(ClusterShape { nodes: 8, racks: 4, ..ClusterShape::default() }).unwrap();
             let mut namespace = Namespace::new(1);
             namespace.create("/in", Bytes(4 * BLOCK.0), &cluster);
-            let mut sources = Sources::open(&channel).await.unwrap();
-            sources.bring_up(&cluster, &namespace, Duration::from_secs(10)).await.unwrap();
+            let facts = Facts::new(cluster, namespace);
+            let sources = Sources::open(&client, &facts, Duration::from_secs(10)).await.unwrap();
             (running, sources)
         });
         let address = running.grpc.to_string();

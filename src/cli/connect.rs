@@ -1,24 +1,15 @@
 //! Reaching a running daemon: gRPC for applications and feeds, a Unix socket for operators.
 
 use super::failure::Failure;
-use crate::wire::v1::admin_client::AdminClient;
+use crate::client::{AdminClient, Client, ClientError};
 use clap::Args;
-use hyper_util::rt::TokioIo;
 use std::future::Future;
 use std::path::PathBuf;
-use std::time::Duration;
-use tonic::transport::{Channel, Endpoint};
 
 /// Where the daemon listens unless told otherwise: the shipped configuration's values.
 pub const ADDRESS: &str = "127.0.0.1:8470";
 /// Its admin socket.
 pub const ADMIN_SOCKET: &str = "/run/hintd/admin.sock";
-
-/// A loopback connection either stands at once or never.
-const CONNECT_PATIENCE: Duration = Duration::from_secs(5);
-
-/// Snapshots come in pieces below this; answers of 100,000 hints stay below it too.
-const MESSAGE_BYTES: usize = 64 << 20;
 
 /// Where the daemon is.
 #[derive(Debug, Clone, Args)]
@@ -32,23 +23,23 @@ pub struct DaemonArgs {
 }
 
 impl DaemonArgs {
-    /// A channel to the gRPC address.
+    /// A client of the gRPC address.
     ///
     /// # Errors
     /// [`Failure`] where nobody listens.
-    pub async fn channel(&self) -> Result<Channel, Failure> {
+    pub async fn client(&self) -> Result<Client, Failure> {
         let address = match &self.address {
             Some(address) => address.clone(),
             None => std::env::var("HINTD_ADDRESS").unwrap_or_else(|_| ADDRESS.to_owned()),
         };
-        channel(&address).await
+        client(&address).await
     }
 
     /// A client of the admin socket.
     ///
     /// # Errors
     /// [`Failure`] where nobody listens.
-    pub async fn admin(&self) -> Result<AdminClient<Channel>, Failure> {
+    pub async fn admin(&self) -> Result<AdminClient, Failure> {
         let socket = match &self.admin_socket {
             Some(socket) => socket.clone(),
             None => std::env::var_os("HINTD_ADMIN_SOCKET").map_or_else(|| PathBuf::from(ADMIN_SOCKET), PathBuf::from),
@@ -57,17 +48,16 @@ impl DaemonArgs {
     }
 }
 
-/// A channel to a gRPC address.
+/// A client of a gRPC address.
 ///
 /// # Errors
 /// [`Failure`] where nobody listens, or it is no address.
-pub async fn channel(address: &str) -> Result<Channel, Failure> {
-    let bare = address.strip_prefix("http://").unwrap_or(address);
-    let endpoint = Endpoint::from_shared(format!("http://{bare}"))
-        .map_err(|error| Failure::Input(format!("\"{address}\" is no address as in {ADDRESS}: {error}")))?;
-    endpoint.connect_timeout(CONNECT_PATIENCE).tcp_nodelay(true).connect().await.map_err(|error| {
-        let why = root_cause(&error);
-        Failure::work(format!("no daemon at {bare} ({why}); --address or HINTD_ADDRESS name another"))
+pub async fn client(address: &str) -> Result<Client, Failure> {
+    Client::connect(address).await.map_err(|error| match error {
+        ClientError::Address { source, .. } => {
+            Failure::Input(format!("\"{address}\" is no address as in {ADDRESS}: {source}"))
+        }
+        error => nobody(&error, "--address or HINTD_ADDRESS name another"),
     })
 }
 
@@ -75,19 +65,14 @@ pub async fn channel(address: &str) -> Result<Channel, Failure> {
 ///
 /// # Errors
 /// [`Failure`] where nobody listens.
-pub async fn admin(socket: PathBuf) -> Result<AdminClient<Channel>, Failure> {
-    let name = socket.display().to_string();
-    let connect = tower::service_fn(move |_| {
-        let socket = socket.clone();
-        async move { tokio::net::UnixStream::connect(socket).await.map(TokioIo::new) }
-    });
-    // The URI is for the protocol only: the connector knows where to go.
-    let endpoint = Endpoint::from_static("http://admin.socket").connect_timeout(CONNECT_PATIENCE);
-    let channel = endpoint.connect_with_connector(connect).await.map_err(|error| {
-        let why = root_cause(&error);
-        Failure::work(format!("no daemon at {name} ({why}); --admin-socket or HINTD_ADMIN_SOCKET name another"))
-    })?;
-    Ok(AdminClient::new(channel).max_decoding_message_size(MESSAGE_BYTES))
+pub async fn admin(socket: PathBuf) -> Result<AdminClient, Failure> {
+    let client = crate::client::admin(&socket).await;
+    client.map_err(|error| nobody(&error, "--admin-socket or HINTD_ADMIN_SOCKET name another"))
+}
+
+fn nobody(error: &ClientError, else_where: &str) -> Failure {
+    let why = root_cause(error);
+    Failure::work(format!("{error} ({why}); {else_where}"))
 }
 
 /// Runs a command that talks over the network.

@@ -49,6 +49,16 @@ impl From<anyhow::Error> for Failure {
     }
 }
 
+/// As the client has it: what the caller asked wrongly is bad input, all else failed work.
+impl From<crate::client::ClientError> for Failure {
+    fn from(error: crate::client::ClientError) -> Self {
+        match error {
+            crate::client::ClientError::Refused { code, message, .. } => Self::from(tonic::Status::new(code, message)),
+            error => Self::work(error),
+        }
+    }
+}
+
 /// A daemon's refusal: what the caller asked wrongly is bad input, all else failed work.
 impl From<tonic::Status> for Failure {
     fn from(status: tonic::Status) -> Self {

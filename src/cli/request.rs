@@ -9,10 +9,10 @@ use super::views::{self, AnswerView};
 use crate::cluster::{Constraints, EdgePattern, Gang, HintRequest, WhenFull};
 use crate::server::convert::{ask_to_wire, resource_to_wire};
 use crate::wire::v1;
-use crate::wire::v1::placement_client::PlacementClient;
 use clap::{Args, Subcommand};
 use serde::Serialize;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// A request file.
 #[derive(Debug, Clone, Args)]
@@ -27,7 +27,7 @@ pub struct RequestArgs {
     /// The policy, instead of the request's or the daemon's choice
     #[arg(long, value_name = "NAME")]
     policy: Option<String>,
-    /// Time to wait for the answer, milliseconds; 0: the daemon's default
+    /// Time to wait for the answer, all tries together, milliseconds; 0: 10 seconds
     #[arg(long, default_value_t = 0)]
     deadline_ms: u32,
 }
@@ -41,6 +41,9 @@ pub enum WhatIfCommand {
     /// What would move if links or switches were taken out; touches nothing
     Network(drain::DrainArgs),
 }
+
+/// For whoever sits before it: long enough for a restart of the daemon.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A decision.
 #[derive(Debug, Clone, Args)]
@@ -83,8 +86,11 @@ struct AgeView {
 pub fn request(args: &RequestArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
     let wire = args.read()?;
     let set = block_on(async {
-        let mut client = PlacementClient::new(daemon.channel().await?).max_decoding_message_size(usize::MAX);
-        let answer = client.request_hints(wire).await?.into_inner();
+        let patience = match wire.deadline_ms {
+            0 => PATIENCE,
+            deadline_ms => Duration::from_millis(deadline_ms.into()),
+        };
+        let answer = daemon.client().await?.request_hints(wire, patience).await?;
         answer.hints.ok_or_else(|| Failure::work("the daemon's answer holds no hints"))
     })?;
     output.result(&AnswerView::new(&set), || views::answer_text(&set))
@@ -109,11 +115,7 @@ pub fn what_if(command: &WhatIfCommand, daemon: &DaemonArgs, output: Output) -> 
 /// # Errors
 /// [`Failure`] where no daemon answers, or it does not know the decision.
 pub fn explain(args: &ExplainArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
-    let request = v1::ExplainRequest { decision_id: args.decision.clone() };
-    let answer = block_on(async {
-        let mut client = PlacementClient::new(daemon.channel().await?).max_decoding_message_size(usize::MAX);
-        Ok(client.explain(request).await?.into_inner())
-    })?;
+    let answer = block_on(async { Ok(daemon.client().await?.explain(&args.decision).await?) })?;
     let set = answer.decision.clone().unwrap_or_default();
     let lease = |lease: &v1::LeaseState| LeaseView {
         lease_id: lease.lease_id,

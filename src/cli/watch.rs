@@ -5,7 +5,6 @@ use super::failure::Failure;
 use super::output::Output;
 use super::views;
 use crate::wire::v1;
-use crate::wire::v1::routes_client::RoutesClient;
 use clap::Args;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -75,7 +74,7 @@ pub fn run(args: WatchArgs, daemon: &DaemonArgs, output: Output) -> Result<(), F
 }
 
 async fn watch(args: &WatchArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
-    let mut client = RoutesClient::new(daemon.channel().await?).max_decoding_message_size(usize::MAX);
+    let client = daemon.client().await?;
     let request = v1::WatchRequest {
         watcher: args.name.clone(),
         pairs: args.pair.clone(),
@@ -84,7 +83,7 @@ async fn watch(args: &WatchArgs, daemon: &DaemonArgs, output: Output) -> Result<
         resume_after: args.resume_after,
         instance_id: args.instance.clone().unwrap_or_default(),
     };
-    let mut updates = client.watch(request).await?.into_inner();
+    let mut updates = client.watch(request).await?;
     let mut seen = 0;
     while let Some(update) = updates.next().await {
         let update = update?;
@@ -94,9 +93,7 @@ async fn watch(args: &WatchArgs, daemon: &DaemonArgs, output: Output) -> Result<
             output.line(&text(&update))?;
         }
         if args.acknowledge {
-            let (watcher, number) = (args.name.clone(), update.number);
-            let acknowledge = v1::AcknowledgeRequest { watcher, number, refused: Vec::new() };
-            let outstanding = client.acknowledge(acknowledge).await?.into_inner().outstanding;
+            let outstanding = client.acknowledge(&args.name, update.number, Vec::new()).await?;
             if outstanding > 0 {
                 output.progress(&format!("{outstanding} updates are outstanding"));
             }

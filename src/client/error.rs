@@ -1,5 +1,8 @@
 //! What a call can come to.
 
+use crate::server::status::{FIELD, REASON};
+use std::error::Error as _;
+use std::fmt;
 use std::time::Duration;
 use tonic::{Code, Status};
 
@@ -32,12 +35,20 @@ pub enum ClientError {
         /// The field that is wrong, where there is one.
         field: Option<String>,
     },
+    /// The connection broke, or never stood. Whether the daemon did what it was asked is not known.
+    #[error("the connection broke: {message}")]
+    Broken {
+        /// As the transport says it.
+        message: String,
+    },
     /// The daemon could not take the call in all the time there was.
     #[error("no answer in {waited:?}: {last}")]
     OutOfTime {
         /// How long it was tried.
         waited: Duration,
-        /// What it said last.
+        /// What stood in the way last.
+        cause: Cause,
+        /// The last word of the daemon, or of the transport.
         last: String,
     },
     /// The stream ended.
@@ -45,9 +56,77 @@ pub enum ClientError {
     Ended,
 }
 
+/// Why there are no hints.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Cause {
+    /// A daemon is there and takes no requests now: too many, shutting down, or its journal can't be written.
+    Overload,
+    /// Nobody listens, or the connection broke.
+    Unreachable,
+    /// No answer in the caller's time.
+    Deadline,
+    /// The daemon said no; asking again as before won't help.
+    Refused,
+}
+
+impl Cause {
+    /// A stable token: overload, unreachable, deadline, refused.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Overload => "overload",
+            Self::Unreachable => "unreachable",
+            Self::Deadline => "deadline",
+            Self::Refused => "refused",
+        }
+    }
+
+    /// Of a status, by who made it: the daemon signs its own.
+    pub(super) fn of(status: &Status) -> Self {
+        let daemons = status.metadata().contains_key(REASON);
+        match code(status) {
+            Code::DeadlineExceeded => Self::Deadline,
+            Code::Unavailable if daemons => Self::Overload,
+            Code::Unavailable => Self::Unreachable,
+            // What the transport makes up has its error as the source; what came over the wire has none.
+            _ if !daemons && status.source().is_some() => Self::Unreachable,
+            _ => Self::Refused,
+        }
+    }
+
+    /// Whether another try may bring what this one did not.
+    pub(super) const fn may_pass(self) -> bool {
+        matches!(self, Self::Overload | Self::Unreachable)
+    }
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl ClientError {
+    /// What stood in the way.
+    #[must_use]
+    pub const fn cause(&self) -> Cause {
+        match self {
+            Self::Address { .. } => Cause::Refused,
+            Self::Connect { .. } | Self::Broken { .. } | Self::Ended => Cause::Unreachable,
+            Self::OutOfTime { cause, .. } => *cause,
+            Self::Refused { code: Code::Unavailable, .. } => Cause::Overload,
+            Self::Refused { code: Code::DeadlineExceeded, .. } => Cause::Deadline,
+            Self::Refused { .. } => Cause::Refused,
+        }
+    }
+}
+
 impl From<Status> for ClientError {
     fn from(status: Status) -> Self {
-        let field = status.metadata().get(crate::server::status::FIELD);
+        if Cause::of(&status) == Cause::Unreachable {
+            return Self::Broken { message: innermost(&status) };
+        }
+        let field = status.metadata().get(FIELD);
         Self::Refused {
             code: code(&status),
             message: status.message().to_owned(),
@@ -61,5 +140,37 @@ pub(super) fn code(status: &Status) -> Code {
     match status.code() {
         Code::Cancelled if status.message().contains("Timeout expired") => Code::DeadlineExceeded,
         code => code,
+    }
+}
+
+/// What the transport's errors come down to, as in `Connection refused`: the layers above say "transport error".
+pub(super) fn innermost(status: &Status) -> String {
+    let mut cause: Option<&dyn std::error::Error> = status.source();
+    let mut found = status.message().to_owned();
+    while let Some(error) = cause {
+        found = error.to_string();
+        cause = error.source();
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_daemon_signs_is_told_from_what_the_transport_makes_up() {
+        let signed = |mut status: Status| {
+            status.metadata_mut().insert(REASON, "x".parse().unwrap());
+            status
+        };
+        let broken = Status::from_error(Box::new(std::io::Error::other("reset by peer")));
+        assert_eq!(Cause::of(&broken), Cause::Unreachable);
+        assert!(matches!(ClientError::from(broken), ClientError::Broken { message } if message == "reset by peer"));
+        assert_eq!(Cause::of(&signed(Status::unavailable("busy"))), Cause::Overload);
+        assert_eq!(Cause::of(&Status::unavailable("a proxy's")), Cause::Unreachable);
+        assert_eq!(Cause::of(&Status::cancelled("Timeout expired")), Cause::Deadline);
+        assert_eq!(Cause::of(&signed(Status::already_exists("id"))), Cause::Refused);
+        assert_eq!(Cause::of(&Status::internal("over the wire")), Cause::Refused);
     }
 }

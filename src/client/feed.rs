@@ -1,10 +1,13 @@
 //! Feeding: numbered items out, acknowledgements in.
 
 use super::ClientError;
+use super::heard::Heard;
 use crate::wire::v1;
 use crate::wire::v1::feed_client::FeedClient;
 use std::future::Future;
+use std::sync::Arc;
 use tokio::sync::mpsc;
+use tokio_stream::StreamExt as _;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::Channel;
 use tonic::{Response, Status, Streaming};
@@ -56,29 +59,32 @@ feed_items! {
     EventItem, event_item, events;
 }
 
-/// One open feed. Dropping it ends the stream.
+/// One open feed. Dropping it ends the stream. Acknowledgements are gathered whether or not anybody looks, so that a
+/// caller who never does is not held up by them.
 #[derive(Debug)]
 pub struct FeedSender<I> {
     items: mpsc::Sender<I>,
-    acks: Streaming<v1::FeedAck>,
+    heard: Arc<Heard>,
     last: u64,
-    through: u64,
 }
 
 impl<I: FeedItem> FeedSender<I> {
-    pub(super) async fn open(client: FeedClient<Channel>, hello: v1::FeedHello) -> Result<Self, ClientError> {
+    pub(super) async fn open(client: FeedClient<Channel>, hello: v1::FeedHello) -> Result<Self, Status> {
         let (items, stream) = mpsc::channel(UNDER_WAY);
         let mut first = I::hello(hello);
         first.set_number(1);
-        items.try_send(first).map_err(|_| ClientError::Ended)?;
+        items.try_send(first).expect("the queue is empty and its reader is here");
         let acks = I::open(client, ReceiverStream::new(stream)).await?.into_inner();
-        Ok(Self { items, acks, last: 1, through: 0 })
+        let heard = Arc::new(Heard::new());
+        tokio::spawn(listen(acks, Arc::clone(&heard)));
+        Ok(Self { items, heard, last: 1 })
     }
 
     /// Sends an item under the next number, which is returned. Waits while too many are under way.
     ///
     /// # Errors
-    /// [`ClientError::Ended`]: open the feed anew and send everything in full.
+    /// [`ClientError::Ended`], or what ended the stream: open the feed anew and send everything in full, or let
+    /// [`SteadyFeed`](super::SteadyFeed) do it.
     pub async fn send(&mut self, item: I) -> Result<u64, ClientError> {
         self.send_numbered(self.last + 1, item).await
     }
@@ -86,37 +92,102 @@ impl<I: FeedItem> FeedSender<I> {
     /// Sends an item under a number of the caller's choice.
     ///
     /// # Errors
-    /// [`ClientError::Ended`].
-    pub async fn send_numbered(&mut self, number: u64, mut item: I) -> Result<u64, ClientError> {
+    /// As [`Self::send`].
+    pub async fn send_numbered(&mut self, number: u64, item: I) -> Result<u64, ClientError> {
+        match self.offer(number, item).await {
+            Ok(number) => Ok(number),
+            // The way up and the way down end together: the latter says why.
+            Err(_) => Err(self.heard.wait(u64::MAX, true).await.err().unwrap_or(ClientError::Ended)),
+        }
+    }
+
+    /// Sends an item, or gives it back.
+    pub(super) async fn offer(&mut self, number: u64, mut item: I) -> Result<u64, I> {
+        if self.heard.has_ended() {
+            return Err(item);
+        }
         item.set_number(number);
-        self.items.send(item).await.map_err(|_| ClientError::Ended)?;
+        self.items.send(item).await.map_err(|unsent| unsent.0)?;
         self.last = self.last.max(number);
         Ok(number)
     }
 
-    /// The next acknowledgement.
+    /// The life of the daemon that reads this stream, once it has said so.
+    pub(super) async fn greeted(&self) -> Result<String, ClientError> {
+        self.heard.greeted().await
+    }
+
+    /// Waits for something new: all acknowledgements since the last look, as one.
     ///
     /// # Errors
     /// [`ClientError::Ended`], or what ended the stream.
     pub async fn ack(&mut self) -> Result<v1::FeedAck, ClientError> {
-        self.acks.message().await?.ok_or(ClientError::Ended)
+        self.heard.wait(0, true).await
     }
 
-    /// Waits until everything sent was looked at; returns all acknowledgements since the last call, as one.
+    /// Waits until everything sent was looked at; returns all acknowledgements since the last look, as one.
     ///
     /// # Errors
     /// [`ClientError::Ended`], or what ended the stream.
     pub async fn settle(&mut self) -> Result<v1::FeedAck, ClientError> {
-        let mut all = v1::FeedAck::default();
-        while self.through < self.last {
-            let ack = self.ack().await?;
-            all.instance_id = ack.instance_id;
-            self.through = ack.through;
-            all.through = ack.through;
-            all.refused.extend(ack.refused);
-            all.resync.extend(ack.resync);
-            all.full_report_wanted.extend(ack.full_report_wanted);
+        self.heard.wait(self.last, false).await
+    }
+
+    /// Number of the last item sent.
+    #[must_use]
+    pub const fn sent(&self) -> u64 {
+        self.last
+    }
+
+    /// Every item up to this number was looked at.
+    #[must_use]
+    pub fn through(&self) -> u64 {
+        self.heard.through()
+    }
+
+    /// Items refused since the stream began.
+    #[must_use]
+    pub fn refused(&self) -> u64 {
+        self.heard.refused()
+    }
+
+    /// The first few refusals in words, and why the stream ended if it did.
+    #[must_use]
+    pub fn complaints(&self) -> Vec<String> {
+        self.heard.complaints()
+    }
+
+    /// Nodes that are to register again, once each.
+    #[must_use]
+    pub fn take_resync(&self) -> Vec<String> {
+        self.heard.take_resync()
+    }
+
+    /// DataNodes whose full block report is wanted, once each.
+    #[must_use]
+    pub fn take_reports_wanted(&self) -> Vec<String> {
+        self.heard.take_reports_wanted()
+    }
+
+    /// The life of the daemon that acknowledged last; empty before the first acknowledgement.
+    #[must_use]
+    pub fn instance(&self) -> String {
+        self.heard.instance()
+    }
+
+    /// Whether the stream is over: nothing can be sent any more.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.heard.has_ended()
+    }
+}
+
+async fn listen(mut acks: Streaming<v1::FeedAck>, heard: Arc<Heard>) {
+    loop {
+        match acks.next().await {
+            Some(Ok(ack)) => heard.hear(ack),
+            Some(Err(status)) => return heard.end(Some(status)),
+            None => return heard.end(None),
         }
-        Ok(all)
     }
 }

@@ -1,34 +1,42 @@
 //! Repeating a call that the daemon could not take: with jitter, and never past the caller's patience.
 
-use super::error::{ClientError, code};
+use super::error::{Cause, ClientError, innermost};
 use crate::server::status::RETRY_AFTER;
 use std::future::Future;
 use std::time::{Duration, Instant};
-use tonic::{Code, Status};
+use tonic::Status;
 
 /// Pause before the first repeat; each further one is twice as long.
-const FIRST_PAUSE: Duration = Duration::from_millis(10);
+pub(super) const FIRST_PAUSE: Duration = Duration::from_millis(10);
 /// No pause is longer.
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+pub(super) const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
-/// Calls until an answer comes, a refusal that a repeat won't change, or `until`.
-pub(super) async fn until<T, F>(until: Instant, mut call: impl FnMut() -> F) -> Result<T, ClientError>
+/// Calls until an answer comes, a refusal that a repeat won't change, or `until`. A call gets the time that is left,
+/// and is given up when that is over.
+pub(super) async fn until<T, F>(until: Instant, mut call: impl FnMut(Duration) -> F) -> Result<T, ClientError>
 where
     F: Future<Output = Result<T, Status>>,
 {
     let began = Instant::now();
     let mut pause = FIRST_PAUSE;
     loop {
-        let status = match call().await {
+        let left = until.saturating_duration_since(Instant::now());
+        let Ok(answer) = tokio::time::timeout(left, call(left)).await else {
+            let last = "the time was over".to_owned();
+            return Err(ClientError::OutOfTime { waited: began.elapsed(), cause: Cause::Deadline, last });
+        };
+        let status = match answer {
             Ok(answer) => return Ok(answer),
             Err(status) => status,
         };
-        if code(&status) != Code::Unavailable {
+        let cause = Cause::of(&status);
+        if !cause.may_pass() {
             return Err(status.into());
         }
         let wait = jittered(pause.max(asked_for(&status)));
         if Instant::now() + wait >= until {
-            return Err(ClientError::OutOfTime { waited: began.elapsed(), last: status.message().to_owned() });
+            let last = if cause == Cause::Overload { status.message().to_owned() } else { innermost(&status) };
+            return Err(ClientError::OutOfTime { waited: began.elapsed(), cause, last });
         }
         tokio::time::sleep(wait).await;
         pause = (pause * 2).min(LONGEST_PAUSE);
@@ -42,26 +50,38 @@ fn asked_for(status: &Status) -> Duration {
 }
 
 /// Between once and one and a half times as long, so that clients refused together do not return together.
-fn jittered(pause: Duration) -> Duration {
+pub(super) fn jittered(pause: Duration) -> Duration {
     pause.mul_f64(1.0 + rand::random::<f64>() / 2.0)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::server::status::REASON;
+    use tonic::Code;
+
+    fn busy(message: &str) -> Status {
+        let mut status = Status::unavailable(message);
+        status.metadata_mut().insert(REASON, "unavailable".parse().unwrap());
+        status
+    }
 
     #[tokio::test]
-    async fn unavailable_is_tried_again_and_other_refusals_are_not() {
+    async fn unavailable_and_broken_connections_are_tried_again_and_other_refusals_are_not() {
         let mut calls = 0;
-        let found: Result<i32, _> = until(Instant::now() + Duration::from_secs(5), || {
+        let found: Result<i32, _> = until(Instant::now() + Duration::from_secs(5), |_| {
             calls += 1;
-            let answer = if calls < 3 { Err(Status::unavailable("busy")) } else { Ok(7) };
+            let answer = match calls {
+                1 => Err(busy("busy")),
+                2 => Err(Status::from_error(Box::new(std::io::Error::other("reset")))),
+                _ => Ok(7),
+            };
             async move { answer }
         })
         .await;
         assert_eq!((found.unwrap(), calls), (7, 3));
         let mut calls = 0;
-        let found: Result<(), _> = until(Instant::now() + Duration::from_secs(5), || {
+        let found: Result<(), _> = until(Instant::now() + Duration::from_secs(5), |_| {
             calls += 1;
             async { Err(Status::not_found("policy")) }
         })
@@ -72,15 +92,24 @@ mod tests {
 
     #[tokio::test]
     async fn patience_ends_with_the_last_word_of_the_daemon() {
-        let mut status = Status::unavailable("full");
+        let mut status = busy("full");
         status.metadata_mut().insert(RETRY_AFTER, "500".parse().unwrap());
         let began = Instant::now();
-        let found: Result<(), _> = until(began + Duration::from_millis(100), || {
+        let found: Result<(), _> = until(began + Duration::from_millis(100), |_| {
             let status = status.clone();
             async move { Err(status) }
         })
         .await;
-        assert!(matches!(found, Err(ClientError::OutOfTime { last, .. }) if last == "full"));
+        let Err(ClientError::OutOfTime { last, cause, .. }) = found else { panic!("{found:?}") };
+        assert_eq!((last.as_str(), cause), ("full", Cause::Overload));
         assert!(began.elapsed() < Duration::from_millis(400), "it did not wait in vain");
+    }
+
+    #[tokio::test]
+    async fn a_call_that_never_returns_is_given_up_in_time() {
+        let began = Instant::now();
+        let found: Result<(), _> = until(began + Duration::from_millis(30), |_| std::future::pending()).await;
+        assert!(matches!(found, Err(ClientError::OutOfTime { cause: Cause::Deadline, .. })));
+        assert!(began.elapsed() < Duration::from_secs(2));
     }
 }

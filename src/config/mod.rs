@@ -4,6 +4,7 @@
 //! does not pass changes nothing. Each default is named and reasoned in `parse.rs` and
 //! repeated, commented, in `config/hintd.toml`, which a test holds against them.
 
+mod limits;
 mod parse;
 mod reader;
 mod routes;

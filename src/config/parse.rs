@@ -1,14 +1,12 @@
 //! The sections of the file: which keys there are, their defaults and bounds, and rules across keys.
 
+use super::limits::{self, Limits};
 use super::reader::{Key, Problems, Reader, Section, show_duration};
 use super::{Config, Log, routes};
 use crate::cluster::{Calculator, Resource, SizeRules, Source};
 use crate::engine::{DispatchSettings, EngineSettings, Mode, SourceAges};
 use crate::policy::{nas, params, registry};
-use crate::runtime::options::{
-    FeedLimits, FollowOptions, Listen, Options, Placer, Policies, PoolOptions, Queue, Settings, Store,
-};
-use crate::server::convert;
+use crate::runtime::options::{FollowOptions, Listen, Options, Placer, Policies, PoolOptions, Queue, Settings, Store};
 use crate::telemetry::logs::{LogFormat, check_filter};
 use crate::units::Micros;
 use std::collections::BTreeMap;
@@ -46,13 +44,19 @@ pub(super) fn config(text: &str, file: &str) -> Result<Config, Problems> {
 fn read(table: toml::Spanned<DeTable<'_>>, file: &str, reader: &mut Reader<'_>) -> Config {
     let keys = flat(&table);
     let mut root = Section::root(table);
-    let limits = limits(&mut root, reader);
+    let limits = limits::read(&mut root, reader);
     let (listen, metrics) = listen(&mut root, reader, &limits);
     let log = log(&mut root, reader);
     let store = store(&mut root, reader);
     let rules = yarn(&mut root, reader);
     let (placer, pool) = placer(&mut root, reader);
-    let mut engine = EngineSettings { answers_max: limits.answers, leases_max: limits.leases, ..Default::default() };
+    let mut engine = EngineSettings {
+        answers_max: limits.answers,
+        leases_max: limits.leases,
+        attempts_max: limits.attempts,
+        requests_per_attempt: limits.requests_per_attempt,
+        ..Default::default()
+    };
     let follow = leases(&mut root, reader, &mut engine, &limits);
     let publish_every = model(&mut root, reader, &mut engine);
     history(&mut root, reader, &mut engine);
@@ -71,7 +75,8 @@ fn read(table: toml::Spanned<DeTable<'_>>, file: &str, reader: &mut Reader<'_>) 
         queues,
         limits: limits.request,
         follow,
-        watched_pairs: limits.watched_pairs,
+        watch: limits.watch,
+        requests_per_s: limits.requests_per_s,
     };
     let options = Options { listen, store, pool, rules, publish_every, feeds: limits.feeds, settings, reload: None };
     Config { options, log, metrics, sdn, keys, asked: reader.asked() }
@@ -80,14 +85,23 @@ fn read(table: toml::Spanned<DeTable<'_>>, file: &str, reader: &mut Reader<'_>) 
 /// Keys that only a restart puts into force.
 pub(super) fn needs_restart(key: &str) -> bool {
     const SECTIONS: [&str; 4] = ["listen.", "log.", "sdn.", "store."];
-    const KEYS: [&str; 7] = [
+    const KEYS: [&str; 16] = [
         "placer.threads",
         "placer.queue",
         "model.publish_every",
         "limits.message_bytes",
+        "limits.header_bytes",
+        "limits.connections",
+        "limits.streams",
         "limits.streams_per_connection",
         "limits.nodes",
         "limits.blocks",
+        "limits.datasets",
+        "limits.links",
+        "limits.containers_per_node",
+        "limits.names_per_node",
+        "limits.replicas_per_block",
+        "limits.paths_per_event",
     ];
     SECTIONS.iter().any(|section| key.starts_with(section)) || key.starts_with("yarn.") || KEYS.contains(&key)
 }
@@ -121,6 +135,9 @@ fn listen(root: &mut Section<'_>, reader: &mut Reader<'_>, limits: &Limits) -> (
         grpc: section.get(reader, "grpc", SocketAddr::from(([127, 0, 0, 1], 8470))),
         admin_socket: PathBuf::from(section.get(reader, "admin_socket", "/run/hintd/admin.sock".to_owned())),
         message_bytes: limits.message_bytes,
+        header_bytes: limits.header_bytes,
+        connections: limits.connections,
+        streams: limits.streams,
         streams_per_connection: limits.streams_per_connection,
         insecure_bind: section.get(reader, "insecure_bind", false),
         drain: section.bounded(reader, "drain", 10 * SECOND, Duration::ZERO..=10 * MINUTE),
@@ -309,42 +326,6 @@ fn dispatch(root: &mut Section<'_>, reader: &mut Reader<'_>) -> DispatchSettings
     DispatchSettings { max_wait: micros(max_wait) }
 }
 
-/// Sizes and rates that are refused beyond, before they go to who holds them.
-struct Limits {
-    message_bytes: usize,
-    streams_per_connection: usize,
-    leases: usize,
-    answers: usize,
-    follow_messages: usize,
-    watched_pairs: usize,
-    request: convert::Limits,
-    feeds: FeedLimits,
-}
-
-fn limits(root: &mut Section<'_>, reader: &mut Reader<'_>) -> Limits {
-    let mut section = root.section(reader, "limits");
-    let limits = Limits {
-        message_bytes: section.bounded(reader, "message_bytes", 16 << 20, 4_096..=1 << 30),
-        streams_per_connection: section.bounded(reader, "streams_per_connection", 256, 1..=65_536),
-        leases: section.bounded(reader, "leases", 500_000, 1..=100_000_000),
-        answers: section.bounded(reader, "answers", 200_000, 1..=100_000_000),
-        follow_messages: section.bounded(reader, "follow_messages", 1_024, 1..=1_000_000),
-        watched_pairs: section.bounded(reader, "watched_pairs", 200_000, 0..=100_000_000),
-        request: convert::Limits {
-            containers: section.bounded(reader, "containers_per_request", 100_000, 1..=10_000_000),
-            groups: section.bounded(reader, "groups_per_request", 256, 1..=65_536),
-            ..Default::default()
-        },
-        feeds: FeedLimits {
-            nodes: section.bounded(reader, "nodes", 20_000, 1..=1_000_000),
-            datasets: section.bounded(reader, "datasets", 100_000, 0..=100_000_000),
-            blocks: section.bounded(reader, "blocks", 4_000_000, 0..=1_000_000_000),
-        },
-    };
-    section.finish(reader);
-    limits
-}
-
 fn policies(root: &mut Section<'_>, reader: &mut Reader<'_>) -> Policies {
     let mut tables = BTreeMap::new();
     for (name, section) in root.section(reader, "policies").named_sections(reader) {
@@ -455,7 +436,7 @@ mod tests {
                 settings.limits,
                 settings.follow,
                 (settings.policies.default, &settings.policies.params),
-                settings.watched_pairs
+                (settings.watch, settings.requests_per_s)
             )
         };
         assert_eq!(show(&shipped), show(&empty));

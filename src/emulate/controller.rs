@@ -2,13 +2,12 @@
 //! after each whether packets would loop, and acknowledges.
 
 use super::run::{Happening, Shared};
+use crate::client::ClientError;
 use crate::wire::v1;
-use crate::wire::v1::routes_client::RoutesClient;
 use crate::wire::v1::rule_change::Action;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tokio_stream::StreamExt as _;
-use tonic::Status;
 
 /// The name that it watches under.
 const WATCHER: &str = "emulated-controller";
@@ -144,11 +143,10 @@ impl Tables {
 ///
 /// # Errors
 /// The daemon's refusal of the watch.
-pub(super) async fn start(shared: &Arc<Shared>) -> Result<impl Future<Output = ()> + use<>, Status> {
+pub(super) async fn start(shared: &Arc<Shared>) -> Result<impl Future<Output = ()> + use<>, ClientError> {
     let request =
         v1::WatchRequest { watcher: WATCHER.to_owned(), flows: true, installs: true, ..v1::WatchRequest::default() };
-    let mut client = RoutesClient::new(shared.channel.clone());
-    let mut updates = client.watch(request).await?.into_inner();
+    let mut updates = shared.client.watch(request).await?;
     let shared = Arc::clone(shared);
     Ok(async move {
         while let Some(Ok(update)) = updates.next().await {
@@ -168,9 +166,8 @@ pub(super) async fn start(shared: &Arc<Shared>) -> Result<impl Future<Output = (
             };
             shared.tally().violations.extend(wrong);
             shared.tell(Happening::FlowRoutes { update: Box::new(update), took });
-            let acknowledge = v1::AcknowledgeRequest { watcher: WATCHER.to_owned(), number, refused: Vec::new() };
-            if let Err(status) = client.acknowledge(acknowledge).await {
-                shared.tally().violations.push(format!("flow update {number} can't be acknowledged: {status}"));
+            if let Err(error) = shared.client.acknowledge(WATCHER, number, Vec::new()).await {
+                shared.tally().violations.push(format!("flow update {number} can't be acknowledged: {error}"));
             }
         }
     })

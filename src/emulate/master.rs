@@ -4,18 +4,15 @@ use super::cluster::resource;
 use super::jobs::{JobPlan, MAP_MB, REDUCE_MB, TASK_VCORES};
 use super::run::{Happening, Shared};
 use super::yarn::{self, Allocation, AskTable};
+use crate::client::{Advice, Client, ClientError, Follower, Hinted};
 use crate::sim::Task;
 use crate::units::{AttemptId, ContainerId, SchedulerKey};
-use crate::wire::v1::placement_client::PlacementClient;
 use crate::wire::{v1, yarn as proto};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
-use tokio_stream::StreamExt as _;
-use tokio_stream::wrappers::ReceiverStream;
-use tonic::Streaming;
-use tonic::transport::Channel;
 
 /// What the ResourceManager tells a master.
 #[derive(Debug, Clone)]
@@ -34,8 +31,8 @@ const REDUCE: usize = 1;
 /// Why hints come for tasks that waited for them.
 const DISPATCHED: [&str; 2] = ["offer", "max_wait"];
 
-/// Task events in flight: a master sends a few per task.
-const EVENTS_IN_FLIGHT: usize = 256;
+/// How long a master that follows waits for a daemon that went away; then it goes on without advice.
+const AWAY: Duration = Duration::from_secs(10);
 
 /// One group of tasks.
 #[derive(Debug)]
@@ -85,15 +82,10 @@ struct Master {
     groups: [Group; 2],
     running: BTreeMap<ContainerId, Running>,
     ends: BTreeSet<(Instant, ContainerId)>,
-    client: PlacementClient<Channel>,
-    follow: Option<Following>,
+    client: Client,
+    follow: Option<Follower>,
     requests: u32,
     unhinted_run: bool,
-}
-
-struct Following {
-    events: mpsc::Sender<v1::FollowRequest>,
-    advice: Streaming<v1::FollowMessage>,
 }
 
 /// Runs job `job` of the workload to its end.
@@ -168,7 +160,7 @@ impl Master {
     fn new(shared: Arc<Shared>, job: usize, attempt: AttemptId) -> Self {
         let plan = &shared.workload.jobs[job];
         let groups = [Group::new(plan.maps), Group::new(plan.reduces)];
-        let client = PlacementClient::new(shared.channel.clone());
+        let client = shared.client.clone();
         Self {
             job,
             attempt,
@@ -196,7 +188,7 @@ impl Master {
         let next_end = self.ends.first().map(|(at, _)| *at);
         let advice = async {
             match &mut self.follow {
-                Some(follow) => follow.advice.next().await,
+                Some(follow) => follow.next().await,
                 None => std::future::pending().await,
             }
         };
@@ -206,12 +198,15 @@ impl Master {
                 News::Lost(container) => self.lose(container),
             },
             advice = advice => match advice {
-                Some(Ok(message)) if matches!(message.advice, Some(v1::follow_message::Advice::Gap(_))) => {
+                Ok(message) if matches!(message.advice, Some(v1::follow_message::Advice::Gap(_))) => {
                     self.begin_again().await;
                 }
-                Some(Ok(message)) => self.take_advice(message),
-                _ => {
-                    // The daemon ended it: the job goes on without, and what waited for hints waits no more.
+                Ok(message) => self.take_advice(message),
+                Err(error) => {
+                    if let ClientError::Refused { .. } = error {
+                        self.shared.tally().violations.push(format!("{} can't follow: {error}", self.attempt));
+                    }
+                    // Nothing will come: the job goes on without, and what waited for hints waits no more.
                     self.follow = None;
                     self.groups.iter_mut().for_each(|group| group.pending = 0);
                     self.ask_yarn();
@@ -226,11 +221,12 @@ impl Master {
         self.requests += 1;
         let request = self.request();
         let asked = Instant::now();
-        let answer = self.client.request_hints(request).await;
+        let deadline = Duration::from_millis(self.shared.behaviour.deadline_ms.into());
+        let answer = self.client.hints_or_none(request, deadline).await;
         let took = asked.elapsed();
         let number = self.plan().number;
-        match answer.map(|answer| answer.into_inner()) {
-            Ok(v1::RequestHintsResponse { hints: Some(hints), token }) => {
+        match answer {
+            Advice::Hinted(Hinted { hints, token }) => {
                 self.shared.check(&hints);
                 {
                     let mut tally = self.shared.tally();
@@ -240,11 +236,10 @@ impl Master {
                 self.take_first(&hints);
                 self.shared.tell(Happening::Hinted { job: number, hints: Box::new(hints), took });
                 if self.follow.is_none() {
-                    self.start_following(token).await;
+                    self.start_following(token);
                 }
             }
-            Ok(_) => self.go_unhinted("an answer without hints".to_owned()),
-            Err(status) => self.go_unhinted(format!("{}: {}", status.code(), status.message())),
+            Advice::Unhinted(unhinted) => self.go_unhinted(unhinted.to_string()),
         }
     }
 
@@ -302,7 +297,6 @@ impl Master {
             edges: if both { vec![shuffle] } else { Vec::new() },
             recurring_job_key: plan.input_paths.first().cloned().unwrap_or_default(),
             policy: self.shared.behaviour.policy.clone().unwrap_or_default(),
-            deadline_ms: self.shared.behaviour.deadline_ms,
             seed: Some(self.shared.behaviour.seed),
             follows: true,
             ..v1::RequestHintsRequest::default()
@@ -529,25 +523,14 @@ impl Master {
         self.report(v1::task_event::What::Finished(what), PRIORITIES[running.group].0, &name).await;
     }
 
-    async fn start_following(&mut self, token: String) {
-        let (events, receiver) = mpsc::channel(EVENTS_IN_FLIGHT);
+    fn start_following(&mut self, token: String) {
         let start = v1::FollowStart {
             application_id: self.attempt.application.to_string(),
             attempt: self.attempt.attempt,
             token,
             resume_after: 0,
         };
-        let first = v1::FollowRequest { start: Some(start), events: Vec::new() };
-        if events.send(first).await.is_err() {
-            return;
-        }
-        match self.client.follow(ReceiverStream::new(receiver)).await {
-            Ok(advice) => self.follow = Some(Following { events, advice: advice.into_inner() }),
-            Err(status) => {
-                let problem = format!("{} can't follow: {}: {}", self.attempt, status.code(), status.message());
-                self.shared.tally().violations.push(problem);
-            }
-        }
+        self.follow = Some(self.client.follower(start, AWAY));
     }
 
     async fn report(&mut self, what: v1::task_event::What, group: &str, task: &str) {
@@ -560,11 +543,9 @@ impl Master {
             at_ms: 0,
             what: Some(what),
         };
-        if let Some(follow) = &self.follow {
-            let request = v1::FollowRequest { start: None, events: vec![event] };
-            if follow.events.send(request).await.is_err() {
-                self.follow = None;
-            }
+        if let Some(follow) = &mut self.follow {
+            // A stream that is over says why on its way down.
+            let _ = follow.tell(vec![event]).await;
         }
     }
 }

@@ -6,7 +6,6 @@
 //! - `hdfs`: files, blocks and replicas under HDFS's default placement.
 //! - `yarn`: a ResourceManager that allocates from ask tables, beside foreign applications; it watches over itself.
 //! - `jobs`: a trace turned into jobs that the cluster can run in the time there is.
-//! - `feed`: one numbered feed stream and what its acknowledgements say.
 //! - `sources`: NodeManagers, NameNode and SDN controller, each feeding the daemon.
 //! - `master`: one ApplicationMaster: asks for hints, follows them, reports its tasks.
 //! - `run`: all of it together, with a script of faults, as a stream of [`Happening`]s; `tally`: what it came to.
@@ -17,7 +16,6 @@
 
 pub mod cluster;
 pub mod controller;
-pub mod feed;
 pub mod hdfs;
 pub mod jobs;
 pub mod master;

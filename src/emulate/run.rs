@@ -2,16 +2,15 @@
 
 use super::cluster::Cluster;
 use super::controller::{self, Tables};
-use super::feed::FeedClosed;
 use super::hdfs::Namespace;
 use super::jobs::Workload;
 use super::master::{self, News};
-use super::sources::{FeedError, Sources};
+use super::sources::{Facts, FeedError, Sources};
 use super::tally::Tally;
 use super::yarn::Yarn;
+use crate::client::{Client, ClientError};
 use crate::units::{AttemptId, ContainerId};
 use crate::wire::v1;
-use crate::wire::v1::routes_client::RoutesClient;
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt as _, SeedableRng as _};
 use std::collections::BTreeMap;
@@ -21,7 +20,6 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_stream::StreamExt as _;
-use tonic::transport::Channel;
 
 /// The seed's stream for loads and watched pairs.
 const STREAM: u64 = 3;
@@ -192,37 +190,31 @@ pub enum EmulationError {
         name: String,
     },
     /// The daemon refuses to tell routes.
-    #[error("the daemon refuses Routes.Watch: {}: {}", .0.code(), .0.message())]
-    Routes(Box<tonic::Status>),
-}
-
-impl From<FeedClosed> for EmulationError {
-    fn from(error: FeedClosed) -> Self {
-        Self::Feed(error.into())
-    }
+    #[error("the daemon refuses Routes.Watch")]
+    Routes(#[source] ClientError),
 }
 
 /// State that the cluster's parts share. Locks are held for single steps, never across an await.
 #[derive(Debug)]
 pub struct Shared {
     /// The machines.
-    pub cluster: Cluster,
+    pub cluster: Arc<Cluster>,
     /// The jobs.
     pub workload: Workload,
     /// How the cluster behaves.
     pub behaviour: Behaviour,
     /// To the daemon.
-    pub channel: Channel,
+    pub client: Client,
     yarn: Mutex<Yarn>,
-    namespace: Mutex<Namespace>,
+    namespace: Arc<Mutex<Namespace>>,
     masters: Mutex<BTreeMap<AttemptId, mpsc::UnboundedSender<News>>>,
     tally: Mutex<Tally>,
     leases: Mutex<BTreeMap<u64, usize>>,
-    dead: Mutex<BTreeMap<usize, Instant>>,
+    dead: Arc<Mutex<BTreeMap<usize, Instant>>>,
     /// The last change of a link that was told, and when.
     link_told: Mutex<Option<(String, Instant)>>,
     /// Links that are down, since when.
-    down: Mutex<BTreeMap<String, Instant>>,
+    down: Arc<Mutex<BTreeMap<String, Instant>>>,
     tables: Mutex<Tables>,
     happenings: mpsc::UnboundedSender<Happening>,
 }
@@ -333,7 +325,7 @@ impl Emulation {
     /// # Errors
     /// [`EmulationError`] if the daemon takes no feed, or the script names unknown things.
     pub async fn start(
-        channel: Channel,
+        client: Client,
         cluster: Cluster,
         workload: Workload,
         namespace: Namespace,
@@ -342,8 +334,9 @@ impl Emulation {
         cluster_timestamp: u64,
     ) -> Result<(Self, mpsc::UnboundedReceiver<Happening>), EmulationError> {
         check_script(&script, &cluster)?;
-        let mut sources = Sources::open(&channel).await?;
-        sources.bring_up(&cluster, &namespace, behaviour.limit).await?;
+        let facts = Facts::new(cluster, namespace);
+        let sources = Sources::open(&client, &facts, behaviour.limit).await?;
+        let Facts { cluster, namespace, dead, down } = facts;
         let (happenings, receiver) = mpsc::unbounded_channel();
         let tally = Tally {
             jobs: workload.jobs.len() as u64,
@@ -352,19 +345,19 @@ impl Emulation {
         };
         let shared = Arc::new(Shared {
             yarn: Mutex::new(Yarn::new(&cluster, cluster_timestamp, behaviour.seed)),
-            namespace: Mutex::new(namespace),
+            namespace,
             masters: Mutex::default(),
             tally: Mutex::new(tally),
             leases: Mutex::default(),
-            dead: Mutex::default(),
+            dead,
             link_told: Mutex::default(),
-            down: Mutex::default(),
+            down,
             tables: Mutex::default(),
             happenings,
             cluster,
             workload,
             behaviour,
-            channel,
+            client,
         });
         let mut tasks = JoinSet::new();
         watch_routes(&shared, &mut tasks).await?;
@@ -467,13 +460,14 @@ impl Cast {
 
 /// Every node offers its room to YARN and reports to the daemon.
 async fn beat(shared: &Shared, sources: &mut Sources, rng: &mut ChaCha8Rng) -> Result<(), EmulationError> {
-    for host in sources.heartbeats.acknowledged().take_resync() {
+    sources.keep_up().await?;
+    for host in sources.heartbeats.stream().take_resync() {
         if let Some(node) = shared.cluster.find(&host) {
             shared.yarn().restart_heartbeats(node);
             sources.register(&shared.cluster, node).await?;
         }
     }
-    for datanode in sources.blocks.acknowledged().take_reports_wanted() {
+    for datanode in sources.blocks.stream().take_reports_wanted() {
         let node = shared.cluster.machines.iter().position(|m| m.datanode == datanode || m.host.as_str() == datanode);
         if let Some(node) = node.filter(|&node| !shared.is_dead(shared.cluster.machines[node].host.as_str())) {
             let blocks = shared.namespace().report(node);
@@ -628,11 +622,9 @@ fn close(shared: &Shared, sources: &Sources, now: Duration) -> Result<(), Emulat
 /// The SDN controller installs routes of flows; a monitor watches routes of pairs that need not talk.
 async fn watch_routes(shared: &Arc<Shared>, tasks: &mut JoinSet<()>) -> Result<(), EmulationError> {
     const MONITOR: &str = "emulated-monitor";
-    let refused = |status| EmulationError::Routes(Box::new(status));
-    tasks.spawn(controller::start(shared).await.map_err(refused)?);
+    tasks.spawn(controller::start(shared).await.map_err(EmulationError::Routes)?);
     let request = v1::WatchRequest { watcher: MONITOR.to_owned(), pairs: pairs(shared), ..Default::default() };
-    let mut client = RoutesClient::new(shared.channel.clone());
-    let mut updates = client.watch(request).await.map_err(refused)?.into_inner();
+    let mut updates = shared.client.watch(request).await.map_err(EmulationError::Routes)?;
     let shared = Arc::clone(shared);
     tasks.spawn(async move {
         while let Some(Ok(update)) = updates.next().await {

@@ -231,3 +231,23 @@ pub(crate) fn read_key(key: &[u8]) -> Option<(AttemptId, Option<RequestId>)> {
 fn attempt_key(attempt: AttemptId) -> KeyBuilder {
     KeyBuilder::new().text(&attempt.to_string())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::ApplicationId;
+
+    #[test]
+    fn of_too_many_requests_the_oldest_is_forgotten() {
+        let id = AttemptId { application: ApplicationId { cluster_timestamp: 1, sequence: 1 }, attempt: 1 };
+        let mut attempts = Attempts::default();
+        attempts.token(id, Token("t".into()), Timestamp(1));
+        let attempt = attempts.get_mut(id).unwrap();
+        let mut remember =
+            |name: &str| attempt.remember(Arc::new(crate::engine::testing::request(name, &[("g", 1)])), 2);
+        assert_eq!((remember("r1"), remember("r2")), (vec![], vec![]), "exactly two");
+        assert_eq!(remember("r2"), [], "the same again");
+        assert_eq!(remember("r3"), [RequestId::from("r1")]);
+        assert_eq!(attempt.requests.len(), 2);
+    }
+}

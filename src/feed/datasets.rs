@@ -3,13 +3,11 @@
 use super::stream::empty_item;
 use super::{FeedStream, ItemRefusal, Reason, Registries, convert};
 use crate::cluster::{NamedBlock, NamedDataset};
+use crate::runtime::registries::bounded;
 use crate::units::Bytes;
 use crate::wire::v1;
 use std::collections::HashSet;
 use v1::dataset_item::Item;
-
-/// Replicas of one block that are taken: HDFS's own limit is 512.
-const REPLICAS_MAX: usize = 512;
 
 /// The longest path's bytes that are believed: sums over all paths stay far from overflow.
 const BYTES_MAX: u64 = 1 << 56;
@@ -26,6 +24,10 @@ pub fn ingest(registries: &Registries, stream: &mut FeedStream, item: v1::Datase
         }
         Item::Put(put) => {
             stream.greeted()?;
+            for block in &put.blocks {
+                let what = format_args!("replicas of block {}", block.block_id);
+                bounded(what, block.hosts.len(), registries.limits().replicas_per_block, "replicas_per_block")?;
+            }
             registries.dataset(&dataset(&put)?)
         }
         Item::RemovePath(path) => {
@@ -38,7 +40,7 @@ pub fn ingest(registries: &Registries, stream: &mut FeedStream, item: v1::Datase
 /// A dataset off the wire.
 ///
 /// # Errors
-/// [`Reason::Malformed`] names, [`Reason::Duplicate`] blocks, [`Reason::TooLarge`], [`Reason::TooMany`] replicas.
+/// [`Reason::Malformed`] names, [`Reason::Duplicate`] blocks, [`Reason::TooLarge`].
 pub fn dataset(wire: &v1::Dataset) -> Result<NamedDataset, ItemRefusal> {
     let path = convert::path("path", &wire.path)?;
     let mut seen = HashSet::with_capacity(wire.blocks.len());
@@ -52,10 +54,6 @@ pub fn dataset(wire: &v1::Dataset) -> Result<NamedDataset, ItemRefusal> {
         total = total.saturating_add(block.bytes);
         if total > BYTES_MAX {
             return Err(ItemRefusal::new(Reason::TooLarge, format!("\"{path}\" has more than {BYTES_MAX} bytes")));
-        }
-        if block.hosts.len() > REPLICAS_MAX {
-            let message = format!("block {id} has {} replicas: at most {REPLICAS_MAX}", block.hosts.len());
-            return Err(ItemRefusal::new(Reason::TooMany, message));
         }
         let hosts = block.hosts.iter().map(|host| convert::host("hosts", host)).collect::<Result<_, _>>()?;
         blocks.push(NamedBlock { id, bytes: Bytes(block.bytes), hosts });

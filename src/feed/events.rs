@@ -4,14 +4,12 @@ use super::stream::empty_item;
 use super::{FeedStream, ItemRefusal, Reason, Registries, convert};
 use crate::cluster::Source;
 use crate::engine::{TaskEvent, TaskWhat};
+use crate::runtime::registries::{RegistryLimits, bounded};
 use crate::units::{ApplicationId, AttemptId, Bytes, IdError, LeaseId, Micros, Timestamp};
 use crate::wire::v1;
 use std::sync::Arc;
 use v1::event_item::Item;
 use v1::task_event::What;
-
-/// Input paths of one task that are taken.
-const PATHS_MAX: usize = 10_000;
 
 /// The longest group, task or recurring-job name that is taken, bytes.
 const TEXT_BYTES: usize = 1_024;
@@ -33,6 +31,7 @@ pub fn ingest(
         }
         Item::Event(event) => {
             stream.greeted()?;
+            bounded_event(&event, registries.limits())?;
             let event = task_event(event, received)?;
             registries.heard(Source::Events);
             Ok(Some(event))
@@ -40,10 +39,23 @@ pub fn ingest(
     })
 }
 
+/// Whether an event is within the limits.
+///
+/// # Errors
+/// [`Reason::TooMany`] paths.
+pub fn bounded_event(wire: &v1::TaskEvent, limits: &RegistryLimits) -> Result<(), ItemRefusal> {
+    match &wire.what {
+        Some(What::Ready(ready)) => {
+            bounded("input paths", ready.input_paths.len(), limits.paths_per_event, "paths_per_event")
+        }
+        _ => Ok(()),
+    }
+}
+
 /// A task event off the wire; `received` stands in where the sender gave no time.
 ///
 /// # Errors
-/// [`Reason::Malformed`] ids and names, [`Reason::TooLarge`], [`Reason::TooMany`] paths.
+/// [`Reason::Malformed`] ids and names, [`Reason::TooLarge`].
 pub fn task_event(wire: v1::TaskEvent, received: Timestamp) -> Result<TaskEvent, ItemRefusal> {
     let application: ApplicationId = wire.application_id.parse().map_err(malformed)?;
     if wire.attempt == 0 {
@@ -67,10 +79,6 @@ pub fn task_event(wire: v1::TaskEvent, received: Timestamp) -> Result<TaskEvent,
 fn what(wire: What) -> Result<TaskWhat, ItemRefusal> {
     Ok(match wire {
         What::Ready(ready) => {
-            if ready.input_paths.len() > PATHS_MAX {
-                let message = format!("{} input paths: at most {PATHS_MAX}", ready.input_paths.len());
-                return Err(ItemRefusal::new(Reason::TooMany, message));
-            }
             let paths = ready.input_paths.iter().map(|path| convert::path("input_paths", path));
             TaskWhat::Ready { input_paths: paths.collect::<Result<_, _>>()?, input: Bytes(ready.input_bytes) }
         }

@@ -3,16 +3,11 @@
 use super::stream::empty_item;
 use super::{FeedStream, Hello, ItemRefusal, Reason, Registries, convert};
 use crate::cluster::{Heartbeat, Registration};
+use crate::runtime::registries::{RegistryLimits, bounded};
 use crate::units::Bytes;
 use crate::wire::v1;
 use std::sync::Arc;
 use v1::heartbeat_item::Item;
-
-/// Containers of one node that are taken: a hundred times what NodeManagers run.
-const CONTAINERS_MAX: usize = 10_000;
-
-/// Labels, aliases or attributes of one node that are taken.
-const NAMES_MAX: usize = 256;
 
 /// Takes one item in.
 ///
@@ -26,10 +21,11 @@ pub fn ingest(registries: &Registries, stream: &mut FeedStream, item: v1::Heartb
         }
         Item::Register(register) => {
             stream.greeted()?;
-            registries.register(registration(register)?)
+            registries.register(registration(register, registries.limits())?)
         }
         Item::Heartbeat(wire) => {
-            let taken = registries.heartbeat(heartbeat(&wire, stream.greeted()?)?, wire.response_id);
+            let taken =
+                registries.heartbeat(heartbeat(&wire, stream.greeted()?, registries.limits())?, wire.response_id);
             if taken.as_ref().is_err_and(|refusal| refusal.reason == Reason::UnknownNode) {
                 stream.ask_to_register(&wire.host);
             }
@@ -42,11 +38,11 @@ pub fn ingest(registries: &Registries, stream: &mut FeedStream, item: v1::Heartb
     })
 }
 
-fn registration(wire: v1::RegisterNode) -> Result<Registration, ItemRefusal> {
+fn registration(wire: v1::RegisterNode, limits: &RegistryLimits) -> Result<Registration, ItemRefusal> {
     for (what, count) in
         [("labels", wire.labels.len()), ("aliases", wire.aliases.len()), ("attributes", wire.attributes.len())]
     {
-        bounded(what, count, NAMES_MAX)?;
+        bounded(what, count, limits.names_per_node, "names_per_node")?;
     }
     let class: Arc<str> = match wire.machine_class.as_str() {
         "" => "".into(),
@@ -68,8 +64,8 @@ fn registration(wire: v1::RegisterNode) -> Result<Registration, ItemRefusal> {
     })
 }
 
-fn heartbeat(wire: &v1::NodeHeartbeat, hello: &Hello) -> Result<Heartbeat, ItemRefusal> {
-    bounded("containers", wire.containers.len(), CONTAINERS_MAX)?;
+fn heartbeat(wire: &v1::NodeHeartbeat, hello: &Hello, limits: &RegistryLimits) -> Result<Heartbeat, ItemRefusal> {
+    bounded("containers", wire.containers.len(), limits.containers_per_node, "containers_per_node")?;
     let state = convert::state(&wire.state)?;
     if wire.used.is_none() && !hello.names_containers && !state.gone() {
         let message = "used: missing, from a feed that names no containers: nothing tells what the node has left";
@@ -85,11 +81,4 @@ fn heartbeat(wire: &v1::NodeHeartbeat, hello: &Hello) -> Result<Heartbeat, ItemR
         containers: hello.names_containers.then_some(containers),
         state,
     })
-}
-
-fn bounded(what: &str, count: usize, most: usize) -> Result<(), ItemRefusal> {
-    if count > most {
-        return Err(ItemRefusal::new(Reason::TooMany, format!("{count} {what}: at most {most}")));
-    }
-    Ok(())
 }

@@ -310,7 +310,7 @@ fn blocks_of_no_dataset_are_counted_and_dropped() {
 
 #[test]
 fn tables_are_bounded() {
-    let mut rig = Rig::new(RegistryLimits { nodes: 2, datasets: 1, blocks: 2 });
+    let mut rig = Rig::new(RegistryLimits { nodes: 2, datasets: 1, blocks: 2, ..RegistryLimits::default() });
     rig.ingest(register("a", "/r1")).unwrap();
     rig.ingest(register("b", "/r1")).unwrap();
     rig.ingest(register("a", "/r2")).unwrap();

@@ -3,6 +3,7 @@
 use super::stream::empty_item;
 use super::{FeedStream, ItemRefusal, Reason, Registries, convert};
 use crate::network::{HostEntry, LinkEntry, NETWORK_FORMAT, Network, NetworkDocument, SwitchEntry, Tier};
+use crate::runtime::registries::bounded;
 use crate::units::{BitsPerSec, LinkName};
 use crate::wire::v1;
 use std::fmt::Write as _;
@@ -27,7 +28,10 @@ pub fn ingest(registries: &Registries, stream: &mut FeedStream, item: v1::Topolo
         }
         match item {
             Item::Hello(hello) => stream.greet(hello),
-            Item::Full(graph) => registries.network(network(graph)?),
+            Item::Full(graph) => {
+                bounded("links", graph.links.len(), registries.limits().links, "links")?;
+                registries.network(network(graph)?);
+            }
             Item::Link(change) => return link(registries, &change),
             Item::Switch(change) => return registries.switch(convert::name("name", &change.name)?, change.up),
             Item::RemoveLink(id) => return registries.remove_link(&link_name(&id)?),

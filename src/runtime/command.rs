@@ -1,5 +1,6 @@
 //! What the engine's thread is asked, and the bounded door to it.
 
+use super::options::WatchLimits;
 use super::outbox::Outbox;
 use super::replace::Told;
 use super::watchers::Watching;
@@ -31,8 +32,8 @@ pub(super) enum Command {
     Follow(AttemptId, Token, Reply<Result<Arc<Outbox<Told>>, Refusal>>),
     /// A task event.
     Event(TaskEvent),
-    /// Watch routes: who, which, and how many pairs all watchers together may watch.
-    Watch(Arc<str>, WatchScope, usize, Reply<Result<Watching, Refusal>>),
+    /// Watch routes: who, which, and how much all watchers together may watch.
+    Watch(Arc<str>, WatchScope, WatchLimits, Reply<Result<Watching, Refusal>>),
     /// Every update up to this number is in force, but for routes that could not be installed, and why.
     Acknowledge(Arc<str>, u64, Vec<(WatchedPair, String)>, Reply<Result<u64, Refusal>>),
     /// A feed left something that can't wait until the next publish: a link or a switch.

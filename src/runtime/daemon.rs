@@ -6,10 +6,11 @@ use super::command::{Command, Door, Survey, gone};
 use super::ended::EngineEnd;
 use super::known::Known;
 use super::meters::Meters;
-use super::options::{Options, ReloadHook, Reloaded, Settings};
+use super::options::{Options, ReloadHook, Reloaded, Settings, WatchLimits};
 use super::outbox::{Outbox, Outboxes};
 use super::pool::Pool;
-use super::registries::{FeedCounts, Registries, RegistryLimits};
+use super::rates::Rates;
+use super::registries::{FeedCounts, Registries};
 use super::replace::{self, Lost, Told};
 use super::settle::Settling;
 use super::watchers::{Watchers, Watching};
@@ -19,13 +20,13 @@ use crate::engine::{TaskEvent, Token, WatchScope, WatchedPair};
 use crate::store::{GroupCommit, GroupCommitHandle, GroupOptions, Journal, OpenOptions, ShutdownError, StoreError};
 use crate::telemetry::metrics::Metrics;
 use crate::telemetry::metrics::ReloadResult;
-use crate::units::{AttemptId, DecisionId, LeaseId, Micros, Timestamp};
+use crate::units::{ApplicationId, AttemptId, DecisionId, LeaseId, Micros, Timestamp};
 use arc_swap::ArcSwap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use tokio::sync::{Mutex, mpsc, watch};
+use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 /// The running daemon.
@@ -53,6 +54,10 @@ pub(super) struct Inner {
     /// Reloads run one after another.
     reloading: Mutex<()>,
     journal: GroupCommitHandle,
+    /// Places of streams.
+    streams: Arc<Semaphore>,
+    streams_max: usize,
+    rates: Rates,
 }
 
 /// The parts that only a shutdown needs.
@@ -104,7 +109,7 @@ fn shared(options: &Options, engine: &Engine, meters: Meters, lost: mpsc::Unboun
     engine.requests_answered().for_each(|id| known.note(id));
     Shared {
         generation: ArcSwap::new(engine.generation()),
-        registries: Arc::new(Registries::new(limits(options))),
+        registries: Arc::new(Registries::new(options.feeds.clone())),
         outboxes: Outboxes::default(),
         follow: ArcSwap::from_pointee(options.settings.follow.clone()),
         watchers: Watchers::default(),
@@ -114,11 +119,6 @@ fn shared(options: &Options, engine: &Engine, meters: Meters, lost: mpsc::Unboun
         urgent: AtomicBool::new(false),
         lost,
     }
-}
-
-fn limits(options: &Options) -> RegistryLimits {
-    let feeds = &options.feeds;
-    RegistryLimits { nodes: feeds.nodes, datasets: feeds.datasets, blocks: feeds.blocks }
 }
 
 /// Memory of the journal's reader is left at its default; recovery after a failure is tried each second.
@@ -199,6 +199,9 @@ impl Daemon {
             reload: options.reload.clone(),
             reloading: Mutex::new(()),
             journal,
+            streams: Arc::new(Semaphore::new(options.listen.streams.min(Semaphore::MAX_PERMITS))),
+            streams_max: options.listen.streams,
+            rates: Rates::default(),
         }));
         tokio::spawn(replace::run(daemon.clone(), lost_tasks));
         Ok((daemon.clone(), Ending { engine, daemon, recovered }))
@@ -315,13 +318,13 @@ impl Daemon {
         shared.outboxes.push_if_open(attempt, message, &shared.follow.load(), self.0.clock.now());
     }
 
-    /// Watches routes, where all watchers together watch at most `most` pairs; what it begins with is a snapshot, or
-    /// what was missed.
+    /// Watches routes, where all watchers together stay within `most`; what it begins with is a snapshot, or what was
+    /// missed.
     ///
     /// # Errors
     /// [`Refusal::Unknown`] for a host that neither the network nor the cluster names; [`Refusal::Invalid`]
     /// for too many pairs, or while another watcher installs; [`Refusal::Unavailable`] where too many watch.
-    pub async fn watch(&self, name: Arc<str>, scope: WatchScope, most: usize) -> Result<Watching, Refusal> {
+    pub async fn watch(&self, name: Arc<str>, scope: WatchScope, most: WatchLimits) -> Result<Watching, Refusal> {
         self.0.door.ask(|reply| Command::Watch(name, scope, most, reply)).await?
     }
 
@@ -395,6 +398,29 @@ impl Daemon {
         self.0.settings.store(Arc::new(reloaded.settings.clone()));
         tracing::info!(generation = reloaded.settings.generation, changed = ?reloaded.changed, "configuration reloaded");
         Ok(reloaded)
+    }
+
+    /// A place for a stream, held as long as it lasts.
+    ///
+    /// # Errors
+    /// [`Refusal::Unavailable`] where all are taken.
+    pub fn stream_place(&self) -> Result<OwnedSemaphorePermit, Refusal> {
+        Arc::clone(&self.0.streams).try_acquire_owned().map_err(|_| {
+            let message = format!("{} streams are open, as many as limits.streams allows", self.0.streams_max);
+            Refusal::Unavailable { message, retry_after: Micros::from_secs(1) }
+        })
+    }
+
+    /// Takes a request of an application into account.
+    ///
+    /// # Errors
+    /// [`Refusal::Unavailable`] for one that asks more often than it may.
+    pub fn admit(&self, application: ApplicationId) -> Result<(), Refusal> {
+        let most = self.0.settings.load().requests_per_s;
+        self.0.rates.take(application, most, Instant::now()).map_err(|retry_after| {
+            let message = format!("{application} asks more often than limits.requests_per_s allows, {most}");
+            Refusal::Unavailable { message, retry_after }
+        })
     }
 
     /// Refuses who asks while requests are not taken.

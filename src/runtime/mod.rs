@@ -14,6 +14,7 @@ pub mod options;
 pub mod outbox;
 mod place;
 pub mod pool;
+mod rates;
 pub mod registries;
 mod replace;
 mod settle;

@@ -2,6 +2,7 @@
 //!
 //! Plain checked values: reading and checking files is `config`'s, a floor above, which fills these.
 
+use super::registries::RegistryLimits;
 use crate::cluster::SizeRules;
 use crate::engine::{EngineSettings, Mode, Refusal};
 use crate::policy::Policy;
@@ -26,8 +27,8 @@ pub struct Options {
     pub rules: SizeRules,
     /// Changes wait at most so long before requests see them.
     pub publish_every: Duration,
-    /// What feeds may fill.
-    pub feeds: FeedLimits,
+    /// What feeds may fill; beyond it items are refused.
+    pub feeds: RegistryLimits,
     /// What a reload may swap.
     pub settings: Settings,
     /// Reads the configuration anew; `None`: this daemon has no file to reload.
@@ -59,6 +60,12 @@ pub struct Listen {
     pub insecure_bind: bool,
     /// Bytes of one message.
     pub message_bytes: usize,
+    /// Bytes of one call's headers.
+    pub header_bytes: u32,
+    /// Connections at one time.
+    pub connections: usize,
+    /// Follow, Watch and feed streams at one time, all connections together.
+    pub streams: usize,
     /// Streams and calls at one time on one connection.
     pub streams_per_connection: usize,
     /// How long a shutdown waits for what is in flight.
@@ -104,19 +111,19 @@ pub struct Settings {
     pub limits: crate::server::convert::Limits,
     /// Streams to applications.
     pub follow: FollowOptions,
-    /// Host pairs watched, all watchers together.
-    pub watched_pairs: usize,
+    /// Who watches routes.
+    pub watch: WatchLimits,
+    /// Requests of one application in a second, on average; 0: no bound.
+    pub requests_per_s: u32,
 }
 
-/// What feeds may fill; beyond it items are refused.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FeedLimits {
-    /// Nodes.
-    pub nodes: usize,
-    /// Registered paths.
-    pub datasets: usize,
-    /// Blocks of registered paths whose replicas are kept.
-    pub blocks: usize,
+/// How much may be watched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WatchLimits {
+    /// Host pairs, all watchers together.
+    pub pairs: usize,
+    /// Watchers.
+    pub watchers: usize,
 }
 
 /// Search.

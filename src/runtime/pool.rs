@@ -176,7 +176,7 @@ impl Pool {
         let place = Place(Arc::clone(load));
         if before >= load.threads + load.queue {
             return Err(Refusal::Unavailable {
-                message: format!("{} requests are waiting for a placement, as many as may", load.queue),
+                message: format!("{} requests are waiting for a placement, as many as placer.queue allows", load.queue),
                 retry_after: RETRY_AFTER,
             });
         }

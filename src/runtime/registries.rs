@@ -17,7 +17,7 @@ mod refusal;
 mod wires;
 
 pub use nodes::Taken;
-pub use refusal::{FeedCounts, ItemRefusal, Reason};
+pub use refusal::{FeedCounts, ItemRefusal, Reason, bounded};
 
 use crate::cluster::{
     Change, Heartbeat, LinkLoad, ModelError, NamedDataset, NodeStatics, Registration, Snapshot, Source,
@@ -46,11 +46,32 @@ pub struct RegistryLimits {
     pub datasets: usize,
     /// Blocks of registered paths; a block in two of them counts twice.
     pub blocks: usize,
+    /// Links of the network.
+    pub links: usize,
+    /// Containers that one heartbeat names.
+    pub containers_per_node: usize,
+    /// Labels, aliases and attributes of one node, of each so many.
+    pub names_per_node: usize,
+    /// Hosts that one block of a dataset names.
+    pub replicas_per_block: usize,
+    /// Input paths that one task event names.
+    pub paths_per_event: usize,
 }
 
 impl Default for RegistryLimits {
+    /// Twice a large Hadoop cluster. A node holds hundreds of containers, far from 10,000; HDFS itself allows 512
+    /// replicas of a block.
     fn default() -> Self {
-        Self { nodes: 20_000, datasets: 100_000, blocks: 4_000_000 }
+        Self {
+            nodes: 20_000,
+            datasets: 100_000,
+            blocks: 4_000_000,
+            links: 200_000,
+            containers_per_node: 10_000,
+            names_per_node: 256,
+            replicas_per_block: 512,
+            paths_per_event: 10_000,
+        }
     }
 }
 
@@ -90,6 +111,12 @@ impl Registries {
             dirty: AtomicBool::new(false),
             limits,
         }
+    }
+
+    /// What is held at most.
+    #[must_use]
+    pub const fn limits(&self) -> &RegistryLimits {
+        &self.limits
     }
 
     /// Whether something is there to drain.

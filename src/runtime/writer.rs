@@ -14,7 +14,7 @@ use super::registries::{FeedCounts, Registries};
 use super::replace::{LATE, Lost, Told, What};
 use super::settle::Settling;
 use super::watchers::{Watchers, Watching};
-use super::{Ready, options::FollowOptions};
+use super::{Ready, options::FollowOptions, options::WatchLimits};
 use crate::cluster::RunningFlows;
 use crate::engine::{Answer, CommitOutcome, Effect, Engine, FollowBody, Generation, Proposal, Refusal};
 use crate::engine::{Token, WatchScope};
@@ -94,8 +94,6 @@ const GAUGE_EVERY: Duration = Duration::from_secs(1);
 const BURST: usize = 256;
 /// Generations kept from being freed elsewhere; a slower reader frees its own.
 const RETIRED_MAX: usize = 64;
-/// Watches at one time.
-const WATCHERS_MAX: usize = 256;
 /// What a caller waits for a disk to come back.
 const STORE_RETRY: Micros = Micros::from_secs(1);
 
@@ -193,23 +191,26 @@ impl Writer {
         }
     }
 
-    /// Starts a Watch, unless all watchers together would watch more than `most` pairs; those that a
+    /// Starts a Watch, unless all watchers together would watch more than `most`; pairs that a
     /// Watch of the same name watched until now are free.
     fn watch(
         &mut self,
         watcher: &Arc<str>,
         scope: WatchScope,
-        most: usize,
+        most: WatchLimits,
         now: Timestamp,
     ) -> Result<Watching, Refusal> {
-        if self.shared.watchers.others(watcher) >= WATCHERS_MAX {
-            let message = format!("{WATCHERS_MAX} others watch routes, and more may not");
+        let WatchLimits { pairs: most, watchers } = most;
+        if self.shared.watchers.others(watcher) >= watchers {
+            let message = format!("{watchers} others watch routes, as many as limits.watchers allows");
             return Err(Refusal::Unavailable { message, retry_after: Micros::from_secs(10) });
         }
         let watched = self.engine.counts().routes.saturating_sub(self.engine.watched_by(watcher));
         if watched + scope.pairs.len() > most {
-            let message =
-                format!("{} pairs, beside {watched} that others watch; at most {most} are", scope.pairs.len());
+            let message = format!(
+                "{} pairs, beside {watched} that others watch; at most {most} (limits.watched_pairs)",
+                scope.pairs.len()
+            );
             return Err(Refusal::Invalid { field: "pairs".to_owned(), message });
         }
         let first = self.engine.watch(watcher, scope, now)?;

@@ -63,7 +63,9 @@ where
 #[must_use]
 pub(super) fn remapped(status: &Status) -> Option<Status> {
     let codec = matches!(status.code(), Code::Internal | Code::OutOfRange | Code::ResourceExhausted);
-    (codec && !status.metadata().contains_key(REASON)).then(|| malformed(status.message()))
+    // The one thing that the codec calls out of range is a message's length.
+    let limit = if status.code() == Code::OutOfRange { " (limits.message_bytes)" } else { "" };
+    (codec && !status.metadata().contains_key(REASON)).then(|| malformed(&format!("{}{limit}", status.message())))
 }
 
 /// What ended a stream of requests, in the table's terms.
@@ -82,7 +84,8 @@ mod tests {
         for status in [Status::internal("x"), Status::out_of_range("x"), Status::resource_exhausted("x")] {
             let found = remapped(&status).expect("the codec's");
             assert_eq!(found.code(), Code::InvalidArgument);
-            assert!(found.message().ends_with("x"));
+            assert!(found.message().starts_with("malformed message: x"));
+            assert_eq!(found.message().contains("limits.message_bytes"), status.code() == Code::OutOfRange);
         }
         let ours = super::super::status::status(&Refusal::Full { group: "g".into(), wanted: 2, free: 1 });
         assert!(remapped(&ours).is_none(), "cluster room keeps its code");

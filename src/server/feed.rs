@@ -2,6 +2,7 @@
 
 use super::codec::of_stream;
 use super::placement::stopping;
+use super::status::status;
 use crate::cluster::Source;
 use crate::feed::{FeedStream, blocks, datasets, events, heartbeats, latency, link_stats, topology};
 use crate::runtime::Daemon;
@@ -9,7 +10,7 @@ use crate::runtime::registries::{ItemRefusal, Registries};
 use crate::wire::v1;
 use crate::wire::v1::feed_server::Feed;
 use std::time::Duration;
-use tokio::sync::mpsc;
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio::time::{Instant, sleep_until};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status, Streaming};
@@ -44,9 +45,10 @@ impl FeedService {
         request: Request<Streaming<I>>,
         ingest: Ingest<I>,
     ) -> Result<Response<Acks>, Status> {
+        let place = self.daemon.stream_place().map_err(|refusal| status(&refusal))?;
         let (acks, stream) = mpsc::channel(ACKS_AHEAD);
         let daemon = self.daemon.clone();
-        let pump = Pump { daemon, stream: FeedStream::new(source), acks, waiting: 0 };
+        let pump = Pump { daemon, stream: FeedStream::new(source), acks, waiting: 0, _place: place };
         tokio::spawn(pump.run(request.into_inner(), ingest));
         Ok(Response::new(ReceiverStream::new(stream)))
     }
@@ -59,6 +61,7 @@ struct Pump {
     acks: mpsc::Sender<Result<v1::FeedAck, Status>>,
     /// Items since the last acknowledgement.
     waiting: u64,
+    _place: OwnedSemaphorePermit,
 }
 
 impl Pump {

@@ -12,6 +12,7 @@ mod details;
 pub mod feed;
 pub mod placement;
 pub mod routes;
+mod seats;
 mod start;
 pub mod status;
 

@@ -5,7 +5,7 @@ use super::convert;
 use super::deadline::{in_time, time_left};
 use super::status::status;
 use crate::engine::{FollowBody, Refusal, Token};
-use crate::feed::events::task_event;
+use crate::feed::events::{bounded_event, task_event};
 use crate::runtime::outbox::{Next, Outbox};
 use crate::runtime::{Asked, Daemon, Told, What};
 use crate::units::{AttemptId, DecisionId, LeaseId, Micros};
@@ -53,6 +53,7 @@ impl Placement for PlacementService {
         &self,
         request: Request<Streaming<v1::FollowRequest>>,
     ) -> Result<Response<Self::FollowStream>, Status> {
+        let place = self.daemon.stream_place().map_err(|refusal| status(&refusal))?;
         let (metadata, _, mut up) = request.into_parts();
         let first = tokio::select! {
             first = first_message(up.message(), FOLLOW_START) => first?,
@@ -70,6 +71,7 @@ impl Placement for PlacementService {
         let events = first.map(|first| first.events).unwrap_or_default();
         let daemon = self.daemon.clone();
         tokio::spawn(async move {
+            let _place = place;
             let taken = take_events(&daemon, attempt, up, events);
             let sent = send_advice(&daemon, &outbox, start.resume_after, &down);
             tokio::pin!(sent);
@@ -145,6 +147,11 @@ pub(super) async fn hints(
         let core = convert::request(&wire, &settings.limits).inspect_err(|refusal| {
             daemon.meters().refused(super::status::code(refusal).1);
         })?;
+        if !what_if {
+            daemon.admit(core.attempt.application).inspect_err(|refusal| {
+                daemon.meters().refused(super::status::code(refusal).1);
+            })?;
+        }
         daemon.request(core, convert::digest(&wire), own, deadline, Asked { what_if, follows: wire.follows }).await
     };
     let answer = async {
@@ -188,7 +195,9 @@ async fn take_events(
 ) -> Option<Status> {
     loop {
         for wire in events {
-            let event = task_event(wire, daemon.clock().now()).map_err(|refusal| refusal.to_string());
+            let event = bounded_event(&wire, daemon.registries().limits());
+            let event = event.and_then(|()| task_event(wire, daemon.clock().now()));
+            let event = event.map_err(|refusal| refusal.to_string());
             let event = event.and_then(|event| match event.attempt {
                 attempt if attempt == own => Ok(event),
                 attempt => {

@@ -41,13 +41,18 @@ impl Routes for RoutesService {
         let watching = async {
             let name = convert::watcher(&wire.watcher)?;
             let scope = convert::watch_scope(&wire, self.daemon.instance())?;
-            let most = self.daemon.settings().watched_pairs;
+            let most = self.daemon.settings().watch;
             let watching = self.daemon.watch(Arc::clone(&name), scope, most).await?;
             Ok((name, watching))
         };
+        let place = self.daemon.stream_place().map_err(|refusal| status(&refusal))?;
         let (name, watching) = in_time(&self.daemon, &metadata, watching).await?;
         let (down, updates) = mpsc::channel(READ_AHEAD);
-        tokio::spawn(send_updates(self.daemon.clone(), name, watching, down));
+        let daemon = self.daemon.clone();
+        tokio::spawn(async move {
+            let _place = place;
+            send_updates(daemon, name, watching, down).await;
+        });
         Ok(Response::new(ReceiverStream::new(updates)))
     }
 

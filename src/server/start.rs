@@ -6,6 +6,7 @@ use super::codec::CodecStatus;
 use super::feed::FeedService;
 use super::placement::PlacementService;
 use super::routes::RoutesService;
+use super::seats::{OnlySeated, Seats};
 use crate::runtime::options::{Listen, Options};
 use crate::runtime::{Daemon, Ending, StartError};
 use crate::store::ShutdownError;
@@ -18,8 +19,9 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
+use tokio_stream::StreamExt as _;
 use tokio_stream::wrappers::UnixListenerStream;
 use tonic::service::RoutesBuilder;
 use tonic::transport::Server;
@@ -78,7 +80,9 @@ pub async fn start(options: &Options, metrics: Metrics) -> Result<Running, Start
         .add_service(AdminServer::new(AdminService::new(daemon.clone())).max_decoding_message_size(most))
         .add_service(health_service)
         .add_service(reflection());
-    let incoming = TcpIncoming::from(tcp).with_nodelay(Some(true));
+    let seats = Seats::new(listen.connections);
+    let seated = move |stream: io::Result<TcpStream>| stream.map(|stream| seats.seat(stream)).transpose();
+    let incoming = TcpIncoming::from(tcp).with_nodelay(Some(true)).filter_map(seated);
     let stop = daemon.stopping().clone();
     let public = builder(listen).add_routes(public.routes());
     let public = tokio::spawn(public.serve_with_incoming_shutdown(incoming, stop.cancelled_owned()));
@@ -135,12 +139,17 @@ impl Running {
     }
 }
 
-fn builder(listen: &Listen) -> Server<tower::layer::util::Stack<CodecStatus, tower::layer::util::Identity>> {
+type Layers =
+    tower::layer::util::Stack<CodecStatus, tower::layer::util::Stack<OnlySeated, tower::layer::util::Identity>>;
+
+fn builder(listen: &Listen) -> Server<Layers> {
     let streams = u32::try_from(listen.streams_per_connection).unwrap_or(u32::MAX);
     Server::builder()
         .http2_keepalive_interval(Some(KEEPALIVE_EVERY))
         .http2_keepalive_timeout(Some(KEEPALIVE_TIMEOUT))
         .max_concurrent_streams(Some(streams))
+        .http2_max_header_list_size(listen.header_bytes)
+        .layer(OnlySeated)
         .layer(CodecStatus)
 }
 

@@ -4,10 +4,12 @@
 
 mod bad_feeds;
 mod bad_requests;
+mod client;
 mod contention;
 mod crash;
 mod dispatch;
 mod flows;
 mod lifecycle;
+mod limits;
 mod streams;
 mod world;

@@ -4,18 +4,16 @@ use super::super::connect::{self, DaemonArgs, block_on};
 use super::super::failure::Failure;
 use super::super::output::{self, Output};
 use super::process::Peer;
+use crate::client::FeedSender;
 use crate::emulate::cluster::resource;
-use crate::emulate::feed::FeedSender;
 use crate::telemetry::process::cpu_seconds;
 use crate::wire::v1;
-use crate::wire::v1::feed_client::FeedClient;
 use crate::wire::v1::heartbeat_item::Item;
 use clap::Args;
 use serde::Serialize;
 use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
-use tokio_stream::wrappers::ReceiverStream;
 
 /// How many nodes report, and how.
 #[derive(Debug, Clone, Args)]
@@ -95,7 +93,7 @@ pub fn run(args: FeedArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Fa
     let daemon = DaemonArgs { address: args.target.clone().or_else(|| daemon.address.clone()), ..daemon.clone() };
     let report = block_on(async {
         let target = daemon.address.clone().unwrap_or_else(|| connect::ADDRESS.to_owned());
-        drop(daemon.channel().await?); // says it at once where nobody listens
+        drop(daemon.client().await?); // says it at once where nobody listens
         output.progress(&format!("{} nodes report to {target} for {} s", args.nodes, args.seconds));
         let ours = measure(&target, &args, args.server_pid, Some(&daemon)).await?;
         let peer = if args.peer {
@@ -133,8 +131,8 @@ async fn measure(
     while let Some(done) = running.join_next().await {
         let (sent, stream) = done.map_err(anyhow::Error::from)??;
         heartbeats += sent;
-        refused += stream.feed.acknowledged().refused();
-        complaints.extend(stream.feed.acknowledged().complaints());
+        refused += stream.feed.refused();
+        complaints.extend(stream.feed.complaints());
     }
     let seconds = started.elapsed().as_secs_f64();
     let after = (cpu_seconds(std::process::id()), pid.and_then(cpu_seconds));
@@ -164,16 +162,13 @@ struct Reporter {
 impl Reporter {
     /// Opens the stream and registers its nodes.
     async fn start(target: &str, args: &FeedArgs, number: u32) -> Result<Self, Failure> {
-        let channel = connect::channel(target).await?;
-        let (mut feed, receiver) = FeedSender::new();
+        let client = connect::client(target).await?;
         let hello = v1::FeedHello {
             source: "bench".to_owned(),
             used_means: v1::UsedMeans::Running.into(),
             names_containers: true,
         };
-        send(&mut feed, Item::Hello(hello)).await?;
-        let acks = FeedClient::new(channel).heartbeats(ReceiverStream::new(receiver)).await?.into_inner();
-        feed.listen(acks);
+        let mut feed = client.feed(hello).await?;
         let mine: Vec<u32> = (1..=args.nodes).filter(|node| node % args.streams == number).collect();
         for &node in &mine {
             let register = v1::RegisterNode {
@@ -209,9 +204,9 @@ impl Reporter {
         }
         // Counted is what was looked at, not what lies in buffers: both servers acknowledge within 256 items.
         let patience = Instant::now() + PATIENCE;
-        while self.feed.acknowledged().through() + 256 < last {
+        while self.feed.through() + 256 < last {
             if Instant::now() >= patience {
-                let through = self.feed.acknowledged().through();
+                let through = self.feed.through();
                 return Err(Failure::work(format!("{through} of {last} heartbeats were acknowledged in time")));
             }
             tokio::time::sleep(Duration::from_millis(1)).await;
@@ -221,8 +216,7 @@ impl Reporter {
 }
 
 async fn send(feed: &mut FeedSender<v1::HeartbeatItem>, item: Item) -> Result<u64, Failure> {
-    let sent = feed.send("heartbeats", |number| v1::HeartbeatItem { number, item: Some(item) }).await;
-    sent.map_err(Failure::work)
+    Ok(feed.send(v1::HeartbeatItem { number: 0, item: Some(item) }).await?)
 }
 
 fn host(node: u32) -> String {

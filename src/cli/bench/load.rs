@@ -4,11 +4,11 @@ use super::super::connect::{self, DaemonArgs, block_on};
 use super::super::failure::Failure;
 use super::super::output::{self, Output};
 use super::process::Peer;
+use crate::client::{Client, ClientError};
 use crate::emulate::cluster::resource;
 use crate::telemetry::process::cpu_seconds;
 use crate::units::{ApplicationId, AttemptId};
 use crate::wire::v1;
-use crate::wire::v1::placement_client::PlacementClient;
 use clap::Args;
 use hdrhistogram::Histogram;
 use prost::Message as _;
@@ -18,7 +18,6 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
-use tonic::transport::Channel;
 
 /// How to load a daemon.
 #[derive(Debug, Clone, Args)]
@@ -128,7 +127,7 @@ pub fn run(args: LoadArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Fa
     let daemon = DaemonArgs { address: args.target.clone().or_else(|| daemon.address.clone()), ..daemon.clone() };
     let report = block_on(async {
         let target = daemon.address.clone().unwrap_or_else(|| connect::ADDRESS.to_owned());
-        let first = daemon.channel().await?; // says it at once where nobody listens
+        let first = daemon.client().await?; // says it at once where nobody listens
         drop(first);
         output.progress(&format!("loading {target}: {} clients, {} s", args.shape.clients, args.shape.seconds));
         let server = match args.server_pid {
@@ -202,8 +201,8 @@ async fn measure(target: &str, shape: &Shape, server: &Server<'_>) -> Result<(Fi
     });
     let mut clients = JoinSet::new();
     for number in 0..shape.clients {
-        let channel = connect::channel(target).await?;
-        clients.spawn(client(Arc::clone(&load), channel, number));
+        let connected = connect::client(target).await?;
+        clients.spawn(client(Arc::clone(&load), connected, number));
     }
     tokio::time::sleep_until(load.begin).await;
     let before = (cpu_seconds(std::process::id()), server.cpu_seconds().await);
@@ -272,8 +271,7 @@ impl Counted {
 }
 
 /// One connection with one request at a time.
-async fn client(load: Arc<Load>, channel: Channel, number: u32) -> Counted {
-    let mut placement = PlacementClient::new(channel).max_decoding_message_size(64 << 20);
+async fn client(load: Arc<Load>, client: Client, number: u32) -> Counted {
     let mut counted = Counted::new();
     // Open loop: starts are planned, and what the server delays is latency, not a slower load.
     let gap = load.shape.rate.map(|rate| Duration::from_secs_f64(f64::from(load.shape.clients) / rate.max(1e-3)));
@@ -289,7 +287,7 @@ async fn client(load: Arc<Load>, channel: Channel, number: u32) -> Counted {
             return counted;
         }
         let attempt = load.next_attempt();
-        let answer = placement.request_hints(load.request(attempt)).await;
+        let answer = client.request_hints_once(load.request(attempt)).await;
         let took = intended.elapsed();
         if intended >= load.begin {
             count(&mut counted, &answer, took);
@@ -297,20 +295,15 @@ async fn client(load: Arc<Load>, channel: Channel, number: u32) -> Counted {
         if let Ok(answer) = answer
             && !load.shape.keep
         {
-            release(&mut placement, attempt, answer.into_inner().token).await;
+            release(&client, attempt, answer.token).await;
         }
         intended += gap.unwrap_or(Duration::ZERO);
     }
 }
 
-fn count(
-    counted: &mut Counted,
-    answer: &Result<tonic::Response<v1::RequestHintsResponse>, tonic::Status>,
-    took: Duration,
-) {
+fn count(counted: &mut Counted, answer: &Result<v1::RequestHintsResponse, ClientError>, took: Duration) {
     match answer {
         Ok(answer) => {
-            let answer = answer.get_ref();
             counted.requests += 1;
             let hints = answer.hints.as_ref().map_or(&[][..], |set| set.hints.as_slice());
             counted.hints += hints.iter().map(|hint| u64::from(hint.count)).sum::<u64>();
@@ -319,21 +312,21 @@ fn count(
                 counted.answer = answer.encode_to_vec();
             }
         }
-        Err(status) => {
+        Err(error) => {
             counted.errors += 1;
-            counted.first_error.get_or_insert_with(|| format!("{:?}: {}", status.code(), status.message()));
+            counted.first_error.get_or_insert_with(|| error.to_string());
         }
     }
 }
 
-async fn release(placement: &mut PlacementClient<Channel>, attempt: AttemptId, token: String) {
+async fn release(client: &Client, attempt: AttemptId, token: String) {
     let request = v1::ReleaseRequest {
         application_id: attempt.application.to_string(),
         attempt: attempt.attempt,
         token,
         lease_ids: Vec::new(),
     };
-    let _ = placement.release(request).await; // what can't be released ends at its time-to-live
+    let _ = client.release(request).await; // what can't be released ends at its time-to-live
 }
 
 impl Load {

@@ -2,16 +2,15 @@
 
 use super::super::connect;
 use super::super::failure::Failure;
+use crate::client::AdminClient;
 use crate::config::Config;
 use crate::server::{self, Running};
 use crate::telemetry::metrics::Metrics;
-use crate::wire::v1::admin_client::AdminClient;
 use crate::wire::{v1, yarn};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
-use tonic::transport::Channel;
 
 /// How often the daemon's books are looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
@@ -115,7 +114,7 @@ impl Watch {
 }
 
 /// No node may have more used and leased than it has.
-async fn look(admin: &mut AdminClient<Channel>, books: &mut Books) -> Result<(), Failure> {
+async fn look(admin: &mut AdminClient, books: &mut Books) -> Result<(), Failure> {
     let nodes = admin.nodes(v1::NodesRequest { host_contains: String::new(), limit: 0 }).await?.into_inner().nodes;
     books.checks += 1;
     for node in nodes {

@@ -120,9 +120,9 @@ async fn play(
     story.opening(&host, &cluster, &namespace, &workload)?;
     let started = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let cluster_timestamp = u64::try_from(started.as_millis()).unwrap_or(0);
-    let channel = super::connect::channel(&host.address()).await?;
+    let client = super::connect::client(&host.address()).await?;
     let (emulation, happenings) =
-        Emulation::start(channel, cluster, workload, namespace, behaviour, script, cluster_timestamp)
+        Emulation::start(client, cluster, workload, namespace, behaviour, script, cluster_timestamp)
             .await
             .map_err(|error| Failure::Work(error.into()))?;
     let watch = host.watch_books()?;

@@ -117,7 +117,10 @@ fn check_counts(request: &HintRequest, settings: &PlacerSettings) -> Result<(), 
     }
     let (wanted, most) = (request.containers(), settings.containers_max);
     if wanted > most {
-        return invalid("groups".into(), format!("{wanted} containers are asked for; one request may ask for {most}"));
+        return invalid(
+            "groups".into(),
+            format!("{wanted} containers are asked for; limits.containers_per_request allows {most}"),
+        );
     }
     let groups = request.groups.len();
     let mut bytes: u64 = 0;

@@ -175,12 +175,13 @@ impl Tables {
         let path = &dataset.path;
         let known = self.datasets.get(path);
         if known.is_none() && self.datasets.len() >= limits.datasets {
-            let message = format!("path \"{path}\" is one too many: at most {}", limits.datasets);
+            let message = format!("path \"{path}\" is one too many: at most {} (limits.datasets)", limits.datasets);
             return Err(ItemRefusal::new(Reason::TooMany, message));
         }
         let entries = self.entries - known.map_or(0, Vec::len) + dataset.blocks.len();
         if entries > limits.blocks {
-            let message = format!("path \"{path}\" would make {entries} blocks: at most {}", limits.blocks);
+            let message =
+                format!("path \"{path}\" would make {entries} blocks: at most {} (limits.blocks)", limits.blocks);
             return Err(ItemRefusal::new(Reason::TooMany, message));
         }
         self.check_datanodes(dataset.blocks.iter().flat_map(|block| &block.hosts), limits)
@@ -197,7 +198,7 @@ impl Tables {
         for name in names.filter(|name| !self.rows.contains_key(*name)) {
             new.insert(name);
             if self.datanodes.len() + new.len() > most {
-                let message = format!("DataNode \"{name}\" is one too many: at most {most}");
+                let message = format!("DataNode \"{name}\" is one too many: at most {most}, twice limits.nodes");
                 return Err(ItemRefusal::new(Reason::TooMany, message));
             }
         }

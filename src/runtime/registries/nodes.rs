@@ -94,7 +94,7 @@ impl Nodes {
                 // Counted apart from the map, whose length would lock all of it.
                 let room = |count: usize| (count < most).then_some(count + 1);
                 if self.count.fetch_update(Ordering::AcqRel, Ordering::Acquire, room).is_err() {
-                    let message = format!("node \"{host}\" is one too many: at most {most}");
+                    let message = format!("node \"{host}\" is one too many: at most {most} (limits.nodes)");
                     return Err(ItemRefusal::new(Reason::TooMany, message));
                 }
                 let entry = self.entries.entry(host.clone());

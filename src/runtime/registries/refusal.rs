@@ -23,6 +23,17 @@ impl ItemRefusal {
     }
 }
 
+/// How many of something an item has, against the limit of this name.
+///
+/// # Errors
+/// [`Reason::TooMany`].
+pub fn bounded(what: impl fmt::Display, count: usize, most: usize, name: &str) -> Result<(), ItemRefusal> {
+    if count > most {
+        return Err(ItemRefusal::new(Reason::TooMany, format!("{count} {what}: at most {most} (limits.{name})")));
+    }
+    Ok(())
+}
+
 macro_rules! reasons {
     ($($(#[$doc:meta])* $name:ident => $token:literal,)*) => {
         /// The kinds of fault, with a stable token each.

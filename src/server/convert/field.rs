@@ -14,7 +14,8 @@ pub(super) fn invalid(field: impl Into<String>, message: impl Display) -> Refusa
 pub(super) fn text(field: impl Display, value: &str, limits: &Limits) -> Result<Arc<str>, Refusal> {
     if value.len() > limits.text_bytes {
         let shown: String = value.chars().take(32).collect();
-        let message = format!("\"{shown}…\" has {} bytes; at most {} are allowed", value.len(), limits.text_bytes);
+        let (bytes, most) = (value.len(), limits.text_bytes);
+        let message = format!("\"{shown}…\" has {bytes} bytes; at most {most} are allowed (limits.text_bytes)");
         return Err(invalid(field.to_string(), message));
     }
     if let Some(control) = value.chars().find(|c| c.is_control()) {
@@ -32,17 +33,26 @@ pub(super) fn named(field: impl Display, value: &str, limits: &Limits) -> Result
 }
 
 /// A list of texts that must be there, within a bound.
-pub(super) fn list(field: &str, values: &[String], most: usize, limits: &Limits) -> Result<Vec<Arc<str>>, Refusal> {
+pub(super) fn list(field: &str, values: &[String], most: Most, limits: &Limits) -> Result<Vec<Arc<str>>, Refusal> {
     bounded(field, values.len(), most)?;
     values.iter().enumerate().map(|(at, value)| named(format_args!("{field}[{at}]"), value, limits)).collect()
 }
 
+/// A bound, and the name that the configuration has for it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Most(pub(super) usize, pub(super) &'static str);
+
 /// How many entries a list has, against its bound.
-pub(super) fn bounded(field: &str, found: usize, most: usize) -> Result<(), Refusal> {
+pub(super) fn bounded(field: &str, found: usize, Most(most, name): Most) -> Result<(), Refusal> {
     if found > most {
-        return Err(invalid(field, format!("{found} entries; at most {most} are allowed")));
+        return Err(invalid(field, format!("{found} entries; at most {most} are allowed (limits.{name})")));
     }
     Ok(())
+}
+
+/// What a request of too many containers is told.
+pub(super) fn containers_allowed(most: u64) -> String {
+    format!("at most {most} are allowed in one request (limits.containers_per_request)")
 }
 
 /// A count that must be above zero and within a bound.
@@ -50,6 +60,6 @@ pub(super) fn count(field: &str, value: u64, most: u64) -> Result<u32, Refusal> 
     match u32::try_from(value) {
         Ok(0) => Err(invalid(field, "0 containers; a group has at least 1")),
         Ok(count) if value <= most => Ok(count),
-        _ => Err(invalid(field, format!("{value} containers; at most {most} are allowed in one request"))),
+        _ => Err(invalid(field, format!("{value} containers; {}", containers_allowed(most)))),
     }
 }

@@ -1,6 +1,6 @@
 //! `RequestHintsRequest` to [`HintRequest`].
 
-use super::field::{bounded, count, invalid, list, named, text};
+use super::field::{Most, bounded, containers_allowed, count, invalid, list, named, text};
 use super::resource::{ask, size};
 use crate::cluster::{Ask, Constraints, EdgePattern, Gang, GroupEdge, HintRequest, TaskGroup, WhenFull};
 use crate::engine::{Refusal, check_keys};
@@ -57,8 +57,7 @@ pub fn request(wire: &v1::RequestHintsRequest, limits: &Limits) -> Result<HintRe
     let groups = if wire.groups.is_empty() { groups_of_asks(&asks)? } else { groups(wire, limits)? };
     let total: u64 = groups.iter().map(|group| u64::from(group.count)).sum();
     if total > limits.containers {
-        let message = format!("{total} containers in all; at most {} are allowed in one request", limits.containers);
-        return Err(invalid("groups", message));
+        return Err(invalid("groups", format!("{total} containers in all; {}", containers_allowed(limits.containers))));
     }
     let queue = text("queue", &wire.queue, limits)?;
     Ok(HintRequest {
@@ -69,7 +68,7 @@ pub fn request(wire: &v1::RequestHintsRequest, limits: &Limits) -> Result<HintRe
         framework: text("framework", &wire.framework, limits)?,
         edges: edges(wire, &groups, limits)?,
         groups,
-        input_paths: list("input_paths", &wire.input_paths, limits.paths, limits)?,
+        input_paths: list("input_paths", &wire.input_paths, paths(limits), limits)?,
         recurring_key: optional(text("recurring_job_key", &wire.recurring_job_key, limits)?),
         constraints: constraints("constraints", wire.constraints.as_ref(), limits)?,
         policy: optional(text("policy", &wire.policy, limits)?),
@@ -93,12 +92,16 @@ pub fn attempt(application: &str, attempt: u32) -> Result<AttemptId, Refusal> {
     Ok(AttemptId { application, attempt })
 }
 
+const fn paths(limits: &Limits) -> Most {
+    Most(limits.paths, "paths_per_request")
+}
+
 fn optional(text: Arc<str>) -> Option<Arc<str>> {
     (!text.is_empty()).then_some(text)
 }
 
 fn asks(wire: &v1::RequestHintsRequest, limits: &Limits) -> Result<Vec<Ask>, Refusal> {
-    bounded("asks", wire.asks.len(), limits.asks)?;
+    bounded("asks", wire.asks.len(), Most(limits.asks, "asks_per_request"))?;
     let mut seen = BTreeSet::new();
     let mut rows = Vec::with_capacity(wire.asks.len());
     for (at, row) in wire.asks.iter().enumerate() {
@@ -162,7 +165,7 @@ fn groups_of_asks(asks: &[Ask]) -> Result<Vec<TaskGroup>, Refusal> {
 }
 
 fn groups(wire: &v1::RequestHintsRequest, limits: &Limits) -> Result<Vec<TaskGroup>, Refusal> {
-    bounded("groups", wire.groups.len(), limits.groups)?;
+    bounded("groups", wire.groups.len(), Most(limits.groups, "groups_per_request"))?;
     let mut names = BTreeSet::new();
     let mut groups = Vec::with_capacity(wire.groups.len());
     for (at, group) in wire.groups.iter().enumerate() {
@@ -181,7 +184,7 @@ fn groups(wire: &v1::RequestHintsRequest, limits: &Limits) -> Result<Vec<TaskGro
                 allocation_request_id: group.allocation_request_id.unwrap_or(-1),
             },
             label: optional(text(format_args!("{path}.node_label_expression"), &group.node_label_expression, limits)?),
-            input_paths: list(&format!("{path}.input_paths"), &group.input_paths, limits.paths, limits)?,
+            input_paths: list(&format!("{path}.input_paths"), &group.input_paths, paths(limits), limits)?,
             constraints: constraints(&format!("{path}.constraints"), group.constraints.as_ref(), limits)?,
         });
     }
@@ -190,7 +193,7 @@ fn groups(wire: &v1::RequestHintsRequest, limits: &Limits) -> Result<Vec<TaskGro
 }
 
 fn edges(wire: &v1::RequestHintsRequest, groups: &[TaskGroup], limits: &Limits) -> Result<Vec<GroupEdge>, Refusal> {
-    bounded("edges", wire.edges.len(), limits.edges)?;
+    bounded("edges", wire.edges.len(), Most(limits.edges, "edges_per_request"))?;
     let mut total = 0_u64;
     let mut edges = Vec::with_capacity(wire.edges.len());
     for (at, edge) in wire.edges.iter().enumerate() {
@@ -217,8 +220,9 @@ fn edges(wire: &v1::RequestHintsRequest, groups: &[TaskGroup], limits: &Limits) 
 
 fn constraints(field: &str, wire: Option<&v1::Constraints>, limits: &Limits) -> Result<Constraints, Refusal> {
     let Some(wire) = wire else { return Ok(Constraints::default()) };
-    let hosts = list(&format!("{field}.avoid_hosts"), &wire.avoid_hosts, limits.avoid, limits)?;
-    let racks = list(&format!("{field}.avoid_racks"), &wire.avoid_racks, limits.avoid, limits)?;
+    let avoid = Most(limits.avoid, "avoid_per_request");
+    let hosts = list(&format!("{field}.avoid_hosts"), &wire.avoid_hosts, avoid, limits)?;
+    let racks = list(&format!("{field}.avoid_racks"), &wire.avoid_racks, avoid, limits)?;
     Ok(Constraints {
         spread: wire.spread,
         together: wire.together,

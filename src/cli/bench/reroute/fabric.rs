@@ -13,7 +13,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
-use tonic::transport::Channel;
 
 /// Tasks that send, and as many that receive, of each job.
 const FAN: u32 = 10;
@@ -51,12 +50,11 @@ impl Drop for Fabric {
 
 impl Fabric {
     /// Feeds the smallest fat-tree with so many hosts, each of them a node.
-    pub(super) async fn feed(channel: &Channel, hosts: u32) -> Result<Self, Failure> {
+    pub(super) async fn feed(client: &Client, hosts: u32) -> Result<Self, Failure> {
         let hosts = hosts as usize;
         let k = (2..).step_by(2).find(|k| k * k * k / 4 >= hosts).expect("cubes grow beyond every number");
         let spec = FatTreeSpec { k, hosts: Some(hosts), bits_per_s: BitsPerSec(10_000_000_000) };
         let built = build::fat_tree_named(&spec, &build::numbered("bench")).map_err(Failure::work)?;
-        let client = Client::over(channel.clone());
         let mut topology: FeedSender<v1::TopologyItem> = client.feed(hello()).await.map_err(Failure::work)?;
         let full = v1::topology_item::Item::Full(graph(&built.network));
         topology.send(v1::TopologyItem { number: 0, item: Some(full) }).await.map_err(Failure::work)?;
@@ -85,7 +83,15 @@ impl Fabric {
         let beats = tokio::spawn(keep_beating(feed, Arc::clone(&running)));
         let started = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let cluster_timestamp = u64::try_from(started.as_millis()).unwrap_or(1);
-        Ok(Self { client, network: built.network, topology, running, beats, cluster_timestamp, jobs: 0 })
+        Ok(Self {
+            client: client.clone(),
+            network: built.network,
+            topology,
+            running,
+            beats,
+            cluster_timestamp,
+            jobs: 0,
+        })
     }
 
     /// Asks for jobs until so many pairs of hosts have routes.

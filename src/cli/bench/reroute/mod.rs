@@ -112,10 +112,10 @@ pub fn run(args: RerouteArgs, daemon: &DaemonArgs, output: Output) -> Result<(),
     let daemon = DaemonArgs { address: args.target.clone().or_else(|| daemon.address.clone()), ..daemon.clone() };
     let report = block_on(async {
         let target = daemon.address.clone().unwrap_or_else(|| connect::ADDRESS.to_owned());
-        let channel = daemon.channel().await?;
+        let client = daemon.client().await?;
         output.progress(&format!("{} hosts and {} flows go to {target}", args.hosts, args.flows));
-        let mut fabric = Fabric::feed(&channel, args.hosts).await?;
-        let mut told = Told::watch(&channel).await?;
+        let mut fabric = Fabric::feed(&client, args.hosts).await?;
+        let mut told = Told::watch(&client).await?;
         fabric.talk(&mut told, args.flows, &args.policy).await?;
         told.quiet(QUIET_MANY).await?;
         measure(&args, target, &mut fabric, &mut told, output).await

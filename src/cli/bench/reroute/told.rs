@@ -1,13 +1,12 @@
 //! What the bench's controller was told: the routes there are, link by link, and when updates came.
 
 use super::super::super::failure::Failure;
+use crate::client::{Client, ClientError};
 use crate::wire::v1;
-use crate::wire::v1::routes_client::RoutesClient;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
-use tonic::transport::Channel;
 
 /// The name that it watches under.
 const WATCHER: &str = "bench-reroute";
@@ -19,38 +18,37 @@ type Pair = (String, String);
 /// Routes as told so far.
 #[derive(Debug)]
 pub(super) struct Told {
-    updates: mpsc::Receiver<Result<(Instant, v1::RouteUpdate), tonic::Status>>,
+    updates: mpsc::Receiver<Result<(Instant, v1::RouteUpdate), ClientError>>,
     routes: HashMap<Pair, Vec<String>>,
     by_link: BTreeMap<String, BTreeSet<Pair>>,
 }
 
 impl Told {
     /// Watches flows as the one that installs, and acknowledges whatever comes.
-    pub(super) async fn watch(channel: &Channel) -> Result<Self, Failure> {
-        let mut client = RoutesClient::new(channel.clone()).max_decoding_message_size(usize::MAX);
+    pub(super) async fn watch(client: &Client) -> Result<Self, Failure> {
+        let client = client.clone();
         let request = v1::WatchRequest {
             watcher: WATCHER.to_owned(),
             flows: true,
             installs: true,
             ..v1::WatchRequest::default()
         };
-        let mut stream = client.watch(request).await?.into_inner();
+        let mut stream = client.watch(request).await?;
         let (sender, updates) = mpsc::channel(WAITING);
         tokio::spawn(async move {
             loop {
                 let next = match stream.message().await {
                     Ok(Some(update)) => Ok((Instant::now(), update)),
-                    Ok(None) => Err(tonic::Status::unavailable("the daemon ended the watch")),
-                    Err(status) => Err(status),
+                    Ok(None) => Err(ClientError::Ended),
+                    Err(status) => Err(status.into()),
                 };
                 let number = next.as_ref().map_or(0, |(_, update)| update.number);
                 let ended = next.is_err();
                 if sender.send(next).await.is_err() || ended {
                     return;
                 }
-                let (watcher, refused) = (WATCHER.to_owned(), Vec::new());
-                if let Err(status) = client.acknowledge(v1::AcknowledgeRequest { watcher, number, refused }).await {
-                    let _ = sender.send(Err(status)).await; // nobody may be listening any more
+                if let Err(error) = client.acknowledge(WATCHER, number, Vec::new()).await {
+                    let _ = sender.send(Err(error)).await; // nobody may be listening any more
                     return;
                 }
             }
@@ -63,7 +61,7 @@ impl Told {
         match tokio::time::timeout_at(deadline, self.updates.recv()).await {
             Err(_) => Ok(None),
             Ok(None) => Err(Failure::work("the watch ended")),
-            Ok(Some(Err(status))) => Err(status.into()),
+            Ok(Some(Err(error))) => Err(error.into()),
             Ok(Some(Ok((at, update)))) => {
                 self.apply(update);
                 Ok(Some(at))

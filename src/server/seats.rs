@@ -1,0 +1,177 @@
+//! How many connections there may be: those beyond are told so call by call, and many beyond are closed at once.
+//!
+//! A connection that came too late gets its seat with the first call after one became free; so a client that keeps
+//! its connection needs to do nothing but ask again.
+
+use super::status::status;
+use crate::engine::Refusal;
+use crate::units::Micros;
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tonic::codegen::http;
+use tonic::transport::server::Connected;
+use tower::{Layer, Service};
+
+/// Connections beyond the limit that are told so; further ones are closed without a word.
+const STANDING: usize = 64;
+/// When to ask again for a seat.
+const RETRY_AFTER: Micros = Micros::from_secs(1);
+
+/// All seats of a listener.
+#[derive(Debug)]
+pub(super) struct Seats {
+    seats: Arc<Semaphore>,
+    standing: Arc<Semaphore>,
+    most: usize,
+}
+
+/// One connection's; told to its calls as an extension.
+#[derive(Debug, Clone)]
+pub(super) struct Seat(Arc<Place>);
+
+#[derive(Debug)]
+struct Place {
+    seats: Arc<Semaphore>,
+    most: usize,
+    held: Mutex<Held>,
+}
+
+#[derive(Debug)]
+enum Held {
+    Seat { _seat: OwnedSemaphorePermit },
+    Standing { _place: OwnedSemaphorePermit },
+}
+
+/// A connection with its seat.
+#[derive(Debug)]
+pub(super) struct Seated {
+    stream: TcpStream,
+    seat: Seat,
+}
+
+impl Seats {
+    pub(super) fn new(most: usize) -> Self {
+        let most = most.min(Semaphore::MAX_PERMITS);
+        Self { seats: Arc::new(Semaphore::new(most)), standing: Arc::new(Semaphore::new(STANDING)), most }
+    }
+
+    /// Seats a connection; `None`: it is to be closed.
+    pub(super) fn seat(&self, stream: TcpStream) -> Option<Seated> {
+        let held = match Arc::clone(&self.seats).try_acquire_owned() {
+            Ok(seat) => Held::Seat { _seat: seat },
+            Err(_) => match Arc::clone(&self.standing).try_acquire_owned() {
+                Ok(place) => Held::Standing { _place: place },
+                Err(_) => {
+                    tracing::warn!(limit = self.most, "a connection beyond limits.connections was closed");
+                    return None;
+                }
+            },
+        };
+        let place = Place { seats: Arc::clone(&self.seats), most: self.most, held: Mutex::new(held) };
+        Some(Seated { stream, seat: Seat(Arc::new(place)) })
+    }
+}
+
+impl Seat {
+    /// Whether the connection has a seat, or gets one now.
+    fn check(&self) -> Result<(), Refusal> {
+        let Place { seats, most, held } = &*self.0;
+        let mut held = held.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Held::Standing { .. } = *held {
+            let Ok(seat) = Arc::clone(seats).try_acquire_owned() else {
+                let message = format!("{most} connections stand, as many as limits.connections allows");
+                return Err(Refusal::Unavailable { message, retry_after: RETRY_AFTER });
+            };
+            *held = Held::Seat { _seat: seat };
+        }
+        Ok(())
+    }
+}
+
+impl Connected for Seated {
+    type ConnectInfo = Seat;
+
+    fn connect_info(&self) -> Seat {
+        self.seat.clone()
+    }
+}
+
+impl AsyncRead for Seated {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(cx, buf)
+    }
+}
+
+impl AsyncWrite for Seated {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(cx, slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+}
+
+/// Answers calls on connections without a seat.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct OnlySeated;
+
+impl<S> Layer<S> for OnlySeated {
+    type Service = OnlySeatedService<S>;
+
+    fn layer(&self, inner: S) -> Self::Service {
+        OnlySeatedService { inner }
+    }
+}
+
+/// The service that [`OnlySeated`] makes.
+#[derive(Debug, Clone)]
+pub(super) struct OnlySeatedService<S> {
+    inner: S,
+}
+
+impl<S, Up, Down> Service<http::Request<Up>> for OnlySeatedService<S>
+where
+    S: Service<http::Request<Up>, Response = http::Response<Down>>,
+    S::Future: Send + 'static,
+    S::Error: Send + 'static,
+    Down: Default + Send + 'static,
+{
+    type Response = http::Response<Down>;
+    type Error = S::Error;
+    type Future = Pin<Box<dyn Future<Output = Result<http::Response<Down>, S::Error>> + Send>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, request: http::Request<Up>) -> Self::Future {
+        // The admin socket seats nobody: its calls carry no seat.
+        if let Some(Err(refusal)) = request.extensions().get::<Seat>().map(Seat::check) {
+            return Box::pin(async move { Ok(status(&refusal).into_http()) });
+        }
+        Box::pin(self.inner.call(request))
+    }
+}

@@ -1,0 +1,306 @@
+//! The client library against a daemon that is not there, breaks off, is slow, overloaded, or started anew.
+
+use crate::streams::follow_start;
+use crate::world::{SOON, World, heartbeat, hello, leased, register, request};
+use hintd::client::{Advice, BreakerOptions, Cause, Client, ClientError, ClientOptions, SteadyFeed, Unhinted};
+use hintd::wire::v1;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tonic::Code;
+use v1::follow_message::Advice as Told;
+
+/// Long enough for any answer of a daemon that is there, short enough to be waited for in vain.
+const BRIEF: Duration = Duration::from_millis(200);
+
+/// A port that nobody listens on.
+fn free_port() -> u16 {
+    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+/// A daemon on this port, that keeps it over restarts.
+async fn on_port(port: u16) -> World {
+    let line = format!("grpc = \"127.0.0.1:{port}\"");
+    World::with(&[("listen", &line)]).await
+}
+
+fn lazy(port: u16) -> Client {
+    let breaker = BreakerOptions { failures: 2, rest: Duration::from_millis(50), rest_max: Duration::from_millis(50) };
+    Client::lazy_with(&format!("127.0.0.1:{port}"), &ClientOptions { breaker, ..ClientOptions::default() }).unwrap()
+}
+
+fn unhinted(advice: Advice) -> Unhinted {
+    match advice {
+        Advice::Unhinted(unhinted) => unhinted,
+        Advice::Hinted(hinted) => panic!("hinted: {hinted:?}"),
+    }
+}
+
+fn hinted(advice: Advice) -> v1::RequestHintsResponse {
+    match advice {
+        Advice::Hinted(hinted) => v1::RequestHintsResponse { hints: Some(hinted.hints), token: hinted.token },
+        Advice::Unhinted(unhinted) => panic!("{unhinted}"),
+    }
+}
+
+/// A wire between client and daemon that can hold answers back, and break.
+struct Wire {
+    port: u16,
+    /// How often it broke, and whether it holds answers back.
+    state: watch::Sender<(u64, bool)>,
+}
+
+impl Wire {
+    async fn to(daemon: SocketAddr) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let state = watch::Sender::new((0, false));
+        let states = state.subscribe();
+        tokio::spawn(async move {
+            while let Ok((client, _)) = listener.accept().await {
+                let server = TcpStream::connect(daemon).await.unwrap();
+                tokio::spawn(carry(client, server, states.clone()));
+            }
+        });
+        Self { port, state }
+    }
+
+    fn hold(&self) {
+        self.state.send_modify(|(_, hold)| *hold = true);
+    }
+
+    /// Breaks every connection; those made afterwards stand.
+    fn cut(&self) {
+        self.state.send_modify(|(cuts, hold)| (*cuts, *hold) = (*cuts + 1, false));
+    }
+}
+
+async fn carry(client: TcpStream, server: TcpStream, mut state: watch::Receiver<(u64, bool)>) {
+    let (mut from_client, mut to_client) = client.into_split();
+    let (mut from_server, mut to_server) = server.into_split();
+    let (born, _) = *state.borrow();
+    let mut held = state.clone();
+    let down = async {
+        let mut bytes = vec![0; 65_536];
+        while let Ok(read @ 1..) = from_server.read(&mut bytes).await {
+            if held.wait_for(|(cuts, hold)| !hold && *cuts == born).await.is_err() {
+                return;
+            }
+            to_client.write_all(&bytes[..read]).await.unwrap_or_default();
+        }
+    };
+    tokio::select! {
+        _ = tokio::io::copy(&mut from_client, &mut to_server) => {}
+        () = down => {}
+        _ = state.wait_for(|(cuts, _)| *cuts > born) => {}
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_daemon_there_are_default_asks_in_time_then_at_once_and_hints_when_it_comes() {
+    let port = free_port();
+    let client = lazy(port);
+    for _ in 0..2 {
+        let began = Instant::now();
+        let none = unhinted(client.hints_or_none(request("r1", 1, 3, 1_024), BRIEF).await);
+        assert_eq!((none.because, none.asked), (Cause::Unreachable, true), "{none}");
+        assert!(none.message.contains("refused"), "{none}");
+        assert_eq!((none.asks[0].resource_name(), none.asks[0].num_containers()), ("*", 3));
+        assert!(began.elapsed() < SOON / 4, "{:?}", began.elapsed());
+    }
+    let none = unhinted(client.hints_or_none(request("r1", 1, 3, 1_024), SOON).await);
+    assert_eq!((none.because, none.asked), (Cause::Unreachable, false), "it is left alone now: {none}");
+    assert_eq!(none.asks.len(), 1);
+    let world = on_port(port).await;
+    let _feed = world.cluster(1, 2, 8_192).await;
+    let began = Instant::now();
+    loop {
+        let advice = client.hints_or_none(request("r1", 1, 3, 1_024), SOON).await;
+        match advice {
+            Advice::Hinted(hinted) => break assert!(!hinted.hints.asks.is_empty(), "a table for YARN as well"),
+            Advice::Unhinted(none) => assert!(!none.asked && began.elapsed() < SOON, "{none}"),
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert_eq!(world.status().await.leases, 3);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_whose_connection_breaks_before_the_answer_is_answered_once() {
+    let world = World::start().await;
+    let _feed = world.cluster(1, 2, 8_192).await;
+    let wire = Wire::to(world.running().grpc).await;
+    let client = lazy(wire.port);
+    hinted(client.hints_or_none(request("first", 1, 1, 1_024), SOON).await);
+    wire.hold();
+    let asked = tokio::spawn({
+        let client = client.clone();
+        async move { client.hints_or_none(request("second", 1, 2, 1_024), SOON).await }
+    });
+    world.until("the daemon has answered", |status| status.leases == 3).await;
+    wire.cut();
+    let answer = hinted(asked.await.unwrap());
+    assert_eq!(leased(&answer).values().map(Vec::len).sum::<usize>(), 2);
+    assert_eq!(world.counter("leases_granted").await, 3, "the second try leased nothing more");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_does_not_come_in_time_is_none() {
+    let world = World::start().await;
+    let _feed = world.cluster(1, 2, 8_192).await;
+    let wire = Wire::to(world.running().grpc).await;
+    let client = lazy(wire.port);
+    wire.hold();
+    let began = Instant::now();
+    let none = unhinted(client.hints_or_none(request("r1", 1, 1, 1_024), BRIEF).await);
+    assert_eq!((none.because, none.asked), (Cause::Deadline, true), "{none}");
+    assert!(began.elapsed() >= BRIEF && began.elapsed() < SOON / 4, "{:?}", began.elapsed());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_overloaded_daemon_is_asked_again_in_vain_and_counts_as_there() {
+    let world = World::with(&[("limits", "leases = 1")]).await;
+    let _feed = world.cluster(1, 2, 8_192).await;
+    let client = lazy(world.running().grpc.port());
+    for _ in 0..3 {
+        let none = unhinted(client.hints_or_none(request("r1", 1, 2, 1_024), BRIEF).await);
+        assert_eq!((none.because, none.asked), (Cause::Overload, true), "{none}");
+        assert!(none.message.contains("limits.leases"), "in the daemon's words: {none}");
+    }
+    hinted(client.hints_or_none(request("r2", 1, 1, 1_024), SOON).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refusal_is_told_with_code_and_field_and_is_not_repeated() {
+    let world = World::start().await;
+    let _feed = world.cluster(1, 2, 8_192).await;
+    let client = lazy(world.running().grpc.port());
+    hinted(client.hints_or_none(request("r1", 1, 1, 1_024), SOON).await);
+    let reused = unhinted(client.hints_or_none(request("r1", 1, 2, 1_024), SOON).await);
+    assert_eq!((reused.because, reused.code), (Cause::Refused, Some(Code::AlreadyExists)), "{reused}");
+    let mut wrong = request("r2", 1, 1, 1_024);
+    wrong.groups[0].count = 0;
+    let wrong = unhinted(client.hints_or_none(wrong, SOON).await);
+    assert_eq!((wrong.code, wrong.field.as_deref()), (Some(Code::InvalidArgument), Some("groups[0].count")));
+    let unnamed = hinted(client.hints_or_none(request("", 1, 1, 1_024), SOON).await);
+    assert!(unnamed.hints.unwrap().request_id.starts_with("application_1_0001-"), "it got an id");
+}
+
+/// Two nodes, idle, as their feed tells them in full.
+async fn nodes(client: &Client) -> SteadyFeed<v1::HeartbeatItem> {
+    let full = || {
+        let node = |host: &str| [register(host, "/rack0", 8_192), heartbeat(host, 1, 0, vec![])];
+        ["r0n0", "r0n1"].into_iter().flat_map(node).collect()
+    };
+    client.steady_feed(hello(), Box::new(full), SOON).await.unwrap()
+}
+
+/// Keeps a feed up until the world has its two nodes.
+async fn kept_up(feed: &mut SteadyFeed<v1::HeartbeatItem>, world: &World) {
+    let began = Instant::now();
+    while world.status().await.nodes_usable < 2 {
+        feed.keep_up().await.unwrap();
+        assert!(began.elapsed() < SOON);
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_feed_tells_a_new_life_of_the_daemon_everything_and_the_same_life_nothing_twice() {
+    let mut world = on_port(free_port()).await;
+    let wire = Wire::to(world.running().grpc).await;
+    let client = lazy(wire.port);
+    let mut feed = nodes(&client).await;
+    kept_up(&mut feed, &world).await;
+    feed.settle().await.unwrap();
+    let broken = async |feed: &mut SteadyFeed<v1::HeartbeatItem>| {
+        wire.cut();
+        while !feed.stream().has_ended() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        feed.keep_up().await.unwrap();
+    };
+    broken(&mut feed).await;
+    assert_eq!(feed.times_in_full(), 1, "nothing was lost");
+    feed.send(heartbeat("r0n0", 2, 0, vec![])).await.unwrap();
+    feed.settle().await.unwrap();
+    wire.hold();
+    feed.send(heartbeat("r0n0", 3, 0, vec![])).await.unwrap();
+    broken(&mut feed).await;
+    assert_eq!(feed.times_in_full(), 2, "what was on its way may be lost");
+    feed.settle().await.unwrap();
+    let before = feed.stream().instance();
+    world.restart().await;
+    kept_up(&mut feed, &world).await;
+    assert_eq!(feed.times_in_full(), 3);
+    assert_ne!(feed.stream().instance(), before);
+    hinted(client.hints_or_none(request("r1", 1, 1, 1_024), SOON).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_follower_goes_on_after_a_restart_and_ends_with_the_attempt() {
+    let mut world = on_port(free_port()).await;
+    let client = lazy(world.running().grpc.port());
+    let mut feed = nodes(&client).await;
+    kept_up(&mut feed, &world).await;
+    let answer = world.hints(request("r1", 1, 4, 4_096)).await;
+    let mut follower = client.follower(follow_start(&answer, 0), SOON);
+    let foreign = |node: u32| {
+        let container = (format!("container_1_0099_01_{node:06}"), 8_192);
+        heartbeat(&format!("r0n{node}"), 2, 8_192, vec![container])
+    };
+    feed.send(foreign(0)).await.unwrap();
+    let first = next(&mut follower).await;
+    assert_eq!(first.cause, "foreign_use");
+    world.restart().await;
+    kept_up(&mut feed, &world).await;
+    feed.send(foreign(1)).await.unwrap();
+    let told = loop {
+        let told = next(&mut follower).await;
+        if !matches!(told.advice, Some(Told::Gap(_))) {
+            break told;
+        }
+    };
+    assert!(told.number > first.number && told.cause == "foreign_use", "{told:?}");
+    let done = v1::TaskEvent {
+        application_id: "application_1_0001".into(),
+        attempt: 1,
+        what: Some(v1::task_event::What::Done(v1::ApplicationDone { failed: false })),
+        ..Default::default()
+    };
+    follower.tell(vec![done]).await.unwrap();
+    let ended = loop {
+        match tokio::time::timeout(SOON, follower.next()).await.unwrap() {
+            Ok(_) => {}
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(ended, ClientError::Ended), "{ended:?}");
+    let mut stranger = follow_start(&answer, 0);
+    stranger.token = "guessed".into();
+    let refused = client.follower(stranger, SOON).next().await.unwrap_err();
+    assert!(matches!(refused, ClientError::Refused { .. }), "{refused:?}");
+}
+
+async fn next(follower: &mut hintd::client::Follower) -> v1::FollowMessage {
+    tokio::time::timeout(SOON, follower.next()).await.expect("something is pushed").unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_told_just_before_a_follower_goes_is_heard() {
+    let world = World::start().await;
+    let _feed = world.cluster(1, 2, 8_192).await;
+    let answer = world.hints(request("r1", 1, 2, 1_024)).await;
+    let mut follower = world.client.follower(follow_start(&answer, 0), SOON);
+    let done = v1::TaskEvent {
+        application_id: "application_1_0001".into(),
+        attempt: 1,
+        what: Some(v1::task_event::What::Done(v1::ApplicationDone { failed: false })),
+        ..Default::default()
+    };
+    follower.tell(vec![done]).await.unwrap();
+    drop(follower);
+    world.until("its leases were given back", |status| status.leases == 0).await;
+}

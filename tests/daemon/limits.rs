@@ -1,0 +1,546 @@
+//! Every limit of docs/limits.md at its edge: exactly so much is taken, one more is refused by its name.
+//!
+//! Tested elsewhere:
+// limits.requests_per_attempt: src/engine/attempts.rs
+// placer.steps: src/policy/budget.rs
+// placer.commit_retries: tests/daemon/contention.rs
+// history.keys: src/engine/history.rs
+// history.runs: src/engine/history.rs
+// routes.pairs_max: src/engine/tests/flows/lives.rs
+// routes.rules_per_switch: src/engine/tests/flows/watch.rs
+// routes.changes_per_s: src/engine/tests/flows/watch.rs
+// routes.keep_flows: src/engine/tests/flows/watch.rs
+// routes.updates_keep: src/engine/tests/flows/watch.rs
+// sdn.ryu.answer_bytes: src/sdn/http.rs
+// listen.drain: tests/daemon/lifecycle.rs
+
+use crate::streams::{follow_start, two_ways};
+use crate::world::{SOON, World, heartbeat, hello, refusal, register, request, resource};
+use hintd::client::{Cause, Client, FeedItem, FeedSender};
+use hintd::wire::v1;
+use prost::Message as _;
+use std::time::{Duration, Instant};
+use tonic::Code;
+use v1::follow_message::Advice;
+
+/// Words that a refusal must have: the limit's name and its value.
+fn told(said: &str, name: &str, value: &str) {
+    assert!(said.contains(name) && said.contains(value), "\"{said}\" lacks \"{name}\" or \"{value}\"");
+}
+
+async fn another(world: &World) -> Client {
+    Client::connect(&world.running().grpc.to_string()).await.unwrap()
+}
+
+type Change = fn(&mut v1::RequestHintsRequest);
+
+/// A request with `at` is answered, one with `beyond` is refused as the limit says, set to 2 (or `line`).
+async fn request_edge(line: &'static str, name: &str, at: Change, beyond: Change) {
+    let world = World::with(&[("limits", line)]).await;
+    let _feed = world.cluster(1, 2, 8_192).await;
+    let mut wire = request("at", 1, 1, 1_024);
+    at(&mut wire);
+    world.hints(wire).await;
+    let mut wire = request("beyond", 1, 1, 1_024);
+    beyond(&mut wire);
+    let (code, message) = world.refused(wire).await;
+    assert_eq!(code, Code::InvalidArgument, "{message}");
+    told(&message, name, line.rsplit(' ').next().unwrap());
+}
+
+fn groups(count: usize) -> Vec<v1::TaskGroup> {
+    let group = |at: usize| v1::TaskGroup {
+        name: format!("g{at}"),
+        count: 1,
+        priority: i32::try_from(at).unwrap(),
+        resource: Some(resource(1_024, 1)),
+        ..Default::default()
+    };
+    (0..count).map(group).collect()
+}
+
+fn edges(count: usize) -> Vec<v1::GroupEdge> {
+    let pairs = [("g0", "g1"), ("g1", "g2"), ("g0", "g2")];
+    let edge = |(from, to): &(&str, &str)| v1::GroupEdge {
+        from: (*from).into(),
+        to: (*to).into(),
+        pattern: v1::EdgePattern::AllToAll.into(),
+        bytes: 1,
+    };
+    pairs.iter().take(count).map(edge).collect()
+}
+
+/// The `*` row of the group, and rows of hosts.
+fn asks(hosts: &[&str]) -> Vec<hintd::wire::yarn::ResourceRequestProto> {
+    let row = |name: &&str| hintd::wire::yarn::ResourceRequestProto {
+        priority: Some(hintd::wire::yarn::PriorityProto { priority: Some(0) }),
+        resource_name: Some((*name).into()),
+        capability: Some(resource(1_024, 1)),
+        num_containers: Some(1),
+        ..Default::default()
+    };
+    ["*"].iter().chain(hosts).map(row).collect()
+}
+
+fn avoiding(hosts: &[&str]) -> Option<v1::Constraints> {
+    Some(v1::Constraints { avoid_racks: hosts.iter().map(|&rack| rack.into()).collect(), ..Default::default() })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn containers_groups_rows_and_edges_of_a_request() {
+    request_edge(
+        "containers_per_request = 2",
+        "limits.containers_per_request",
+        |r| r.groups = groups(2),
+        |r| r.groups = groups(3),
+    )
+    .await;
+    request_edge(
+        "containers_per_request = 2",
+        "limits.containers_per_request",
+        |r| r.groups[0].count = 2,
+        |r| r.groups[0].count = 3,
+    )
+    .await;
+    request_edge(
+        "groups_per_request = 2",
+        "limits.groups_per_request",
+        |r| r.groups = groups(2),
+        |r| r.groups = groups(3),
+    )
+    .await;
+    request_edge(
+        "asks_per_request = 2",
+        "limits.asks_per_request",
+        |r| r.asks = asks(&["r0n0"]),
+        |r| r.asks = asks(&["r0n0", "r0n1"]),
+    )
+    .await;
+    request_edge(
+        "edges_per_request = 2",
+        "limits.edges_per_request",
+        |r| (r.groups, r.edges) = (groups(3), edges(2)),
+        |r| (r.groups, r.edges) = (groups(3), edges(3)),
+    )
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn paths_names_to_avoid_and_texts_of_a_request() {
+    request_edge(
+        "paths_per_request = 2",
+        "limits.paths_per_request",
+        |r| r.input_paths = vec!["/a".into(), "/b".into()],
+        |r| r.input_paths = vec!["/a".into(), "/b".into(), "/c".into()],
+    )
+    .await;
+    request_edge(
+        "paths_per_request = 2",
+        "limits.paths_per_request",
+        |r| r.groups[0].input_paths = vec!["/a".into(), "/b".into()],
+        |r| r.groups[0].input_paths = vec!["/a".into(), "/b".into(), "/c".into()],
+    )
+    .await;
+    request_edge(
+        "avoid_per_request = 0",
+        "limits.avoid_per_request",
+        |r| r.constraints = avoiding(&[]),
+        |r| r.constraints = avoiding(&["/rack0"]),
+    )
+    .await;
+    request_edge("text_bytes = 64", "limits.text_bytes", |r| r.user = "u".repeat(64), |r| r.user = "u".repeat(65))
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bytes_of_a_message() {
+    let world = World::with(&[("limits", "message_bytes = 4096")]).await;
+    let _feed = world.cluster(1, 2, 8_192).await;
+    let padded = |id: &str, bytes: usize| {
+        let mut wire = request(id, 1, 1, 1_024);
+        wire.deadline_ms = 1_000;
+        wire.user = "u".repeat(bytes - wire.encoded_len() - 3); // its tag, and two bytes of length
+        assert_eq!(wire.encoded_len(), bytes);
+        wire
+    };
+    world.hints(padded("at", 4_096)).await;
+    let (code, message) = world.refused(padded("beyond", 4_097)).await;
+    assert_eq!(code, Code::InvalidArgument, "{message}");
+    told(&message, "limits.message_bytes", "4096");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bytes_of_headers() {
+    let world = World::with(&[("limits", "header_bytes = 1024")]).await;
+    let channel = tonic::transport::Endpoint::from_shared(format!("http://{}", world.running().grpc)).unwrap();
+    let mut raw = v1::placement_client::PlacementClient::new(channel.connect().await.unwrap());
+    let mut code = async |bytes: usize| {
+        let mut call = tonic::Request::new(v1::ExplainRequest { decision_id: "0000000000000001".into() });
+        call.metadata_mut().insert("x-pad", "p".repeat(bytes).parse().unwrap());
+        raw.explain(call).await.unwrap_err()
+    };
+    // The transport's own headers take what there is beside the pad: the edge lies in between.
+    let (mut taken, mut refused) = (1, 1_024);
+    assert_eq!(code(taken).await.code(), Code::NotFound);
+    while refused - taken > 1 {
+        let middle = (taken + refused) / 2;
+        let half = if code(middle).await.code() == Code::NotFound { &mut taken } else { &mut refused };
+        *half = middle;
+    }
+    let status = code(refused).await;
+    assert!(status.message().contains("431"), "HTTP's own status for it: {status:?}");
+    assert!((400..1_000).contains(&taken), "{taken}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn connections_at_one_time() {
+    let world = World::with(&[("limits", "connections = 2")]).await;
+    let _feed = world.cluster(1, 2, 8_192).await;
+    let second = another(&world).await;
+    second.request_hints(request("r1", 1, 1, 1_024), SOON).await.unwrap();
+    let third = another(&world).await;
+    let (code, message) = refusal(third.request_hints_once(request("r2", 1, 1, 1_024)).await);
+    assert_eq!(code, Code::Unavailable);
+    told(&message, "limits.connections", "2 connections");
+    drop(second);
+    third.request_hints(request("r2", 1, 1, 1_024), SOON).await.expect("it got the seat that became free");
+    world.hints(request("r3", 1, 1, 1_024)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn streams_at_one_time() {
+    let world = World::with(&[("limits", "streams = 2")]).await;
+    let feed = world.cluster(1, 2, 8_192).await;
+    let answer = world.hints(request("r1", 1, 1, 1_024)).await;
+    let _follow = world.client.follow(follow_start(&answer, 0)).await.unwrap();
+    let pair = v1::HostPair { src: "r0n0".into(), dst: "r0n1".into(), class: String::new() };
+    let watch = || v1::WatchRequest { watcher: "w".into(), pairs: vec![pair.clone()], ..Default::default() };
+    for found in [
+        world.client.watch(watch()).await.map(|_| ()),
+        world.client.follow(follow_start(&answer, 0)).await.map(|_| ()),
+        world.client.feed::<v1::LatencyItem>(hello()).await.map(|_| ()),
+    ] {
+        let (code, message) = refusal(found);
+        assert_eq!(code, Code::Unavailable);
+        told(&message, "limits.streams", "2 streams");
+    }
+    drop(feed);
+    let began = Instant::now();
+    while world.client.watch(watch()).await.is_err() {
+        assert!(began.elapsed() < SOON, "the place of a stream that ended is free");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn streams_of_one_connection_wait_for_each_other() {
+    let world = World::with(&[("limits", "streams_per_connection = 2")]).await;
+    let client = another(&world).await;
+    let first: FeedSender<v1::HeartbeatItem> = client.feed(hello()).await.unwrap();
+    let _second: FeedSender<v1::HeartbeatItem> = client.feed(hello()).await.unwrap();
+    let third = client.explain("0000000000000001");
+    assert!(tokio::time::timeout(Duration::from_millis(100), third).await.is_err(), "HTTP/2 holds it back");
+    assert_eq!(refusal(another(&world).await.explain("0000000000000001").await).0, Code::NotFound);
+    drop(first);
+    assert_eq!(refusal(client.explain("0000000000000001").await).0, Code::NotFound);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_of_one_application_in_a_second() {
+    let world = World::with(&[("limits", "requests_per_s = 3")]).await;
+    let _feed = world.cluster(1, 2, 8_192).await;
+    let once = async |id: &str, app| world.client.request_hints_once(request(id, app, 1, 1_024)).await;
+    for id in ["r1", "r2", "r2"] {
+        once(id, 1).await.expect("three in a second, repeats as well");
+    }
+    let (code, message) = refusal(once("r3", 1).await);
+    assert_eq!(code, Code::Unavailable);
+    told(&message, "limits.requests_per_s", "allows, 3");
+    once("r4", 2).await.expect("another application");
+    world.hints(request("r3", 1, 1, 1_024)).await;
+}
+
+/// What becomes of an item: its refusal's reason and message, if it is refused.
+async fn offered<I: FeedItem>(feed: &mut FeedSender<I>, item: I) -> Option<(String, String)> {
+    feed.send(item).await.unwrap();
+    let ack = feed.settle().await.unwrap();
+    ack.refused.into_iter().next().map(|refusal| (refusal.reason, refusal.message))
+}
+
+/// The first item is taken, the second one too many.
+async fn feed_edge<I: FeedItem>(feed: &mut FeedSender<I>, at: I, beyond: I, name: &str, value: &str) {
+    assert_eq!(offered(feed, at).await, None);
+    let (reason, message) = offered(feed, beyond).await.expect("one too many");
+    assert_eq!(reason, "too_many", "{message}");
+    told(&message, name, value);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nodes_and_what_they_name() {
+    let world = World::with(&[
+        ("limits", "nodes = 2"),
+        ("limits", "containers_per_node = 2"),
+        ("limits", "names_per_node = 2"),
+    ])
+    .await;
+    let mut feed = world.heartbeats().await;
+    assert_eq!(offered(&mut feed, register("a", "/r", 8_192)).await, None);
+    feed_edge(&mut feed, register("b", "/r", 8_192), register("c", "/r", 8_192), "limits.nodes", "at most 2").await;
+    let containers =
+        |count: usize| (0..count).map(|at| (format!("container_1_0001_01_{:06}", at + 2), 1_024)).collect();
+    let beat = |id, count| heartbeat("a", id, 2_048, containers(count));
+    feed_edge(&mut feed, beat(1, 2), beat(2, 3), "limits.containers_per_node", "at most 2").await;
+    let aliases = |count: usize| {
+        let mut item = register("a", "/r", 8_192);
+        let Some(v1::heartbeat_item::Item::Register(node)) = &mut item.item else { unreachable!() };
+        node.aliases = (0..count).map(|at| format!("a{at}")).collect();
+        item
+    };
+    feed_edge(&mut feed, aliases(2), aliases(3), "limits.names_per_node", "at most 2").await;
+    world.until("two nodes", |status| status.nodes == 2).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn paths_blocks_and_replicas() {
+    let world =
+        World::with(&[("limits", "datasets = 2"), ("limits", "blocks = 3"), ("limits", "replicas_per_block = 2")])
+            .await;
+    let mut feed: FeedSender<v1::DatasetItem> = world.client.feed(hello()).await.unwrap();
+    let put = |path: &str, blocks: &[(u64, usize)]| {
+        let block = |&(block_id, hosts): &(u64, usize)| v1::DatasetBlock {
+            block_id,
+            bytes: 1,
+            hosts: (0..hosts).map(|at| format!("d{at}")).collect(),
+        };
+        let dataset = v1::Dataset { path: path.into(), blocks: blocks.iter().map(block).collect() };
+        v1::DatasetItem { number: 0, item: Some(v1::dataset_item::Item::Put(dataset)) }
+    };
+    feed_edge(&mut feed, put("/a", &[(1, 2)]), put("/a", &[(1, 3)]), "limits.replicas_per_block", "at most 2").await;
+    let three = [(2, 0), (3, 0)];
+    feed_edge(&mut feed, put("/b", &three), put("/b", &[(2, 0), (3, 0), (4, 0)]), "limits.blocks", "at most 3").await;
+    feed_edge(&mut feed, put("/b", &[]), put("/c", &[]), "limits.datasets", "at most 2").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn links_of_the_network_and_paths_of_an_event() {
+    let world = World::with(&[("limits", "links = 2"), ("limits", "paths_per_event = 2")]).await;
+    let mut feed: FeedSender<v1::TopologyItem> = world.client.feed(hello()).await.unwrap();
+    let graph = |hosts: usize| {
+        let names: Vec<String> = (0..hosts).map(|at| format!("h{at}")).collect();
+        let link = |host: &String| v1::NetworkLink {
+            id: format!("l-{host}"),
+            a: host.clone(),
+            b: "s".into(),
+            bits_per_s: 1_000,
+            up: None,
+        };
+        let full = v1::NetworkGraph {
+            switches: vec![v1::NetworkSwitch { name: "s".into(), tier: "edge".into() }],
+            links: names.iter().map(link).collect(),
+            hosts: names.into_iter().map(|name| v1::NetworkHost { name }).collect(),
+        };
+        v1::TopologyItem { number: 0, item: Some(v1::topology_item::Item::Full(full)) }
+    };
+    feed_edge(&mut feed, graph(2), graph(3), "limits.links", "at most 2").await;
+    let mut feed: FeedSender<v1::EventItem> = world.client.feed(hello()).await.unwrap();
+    let ready = |paths: usize| {
+        let ready = v1::TaskReady { input_paths: (0..paths).map(|at| format!("/{at}")).collect(), input_bytes: 1 };
+        let event = v1::TaskEvent {
+            application_id: "application_1_0001".into(),
+            attempt: 1,
+            what: Some(v1::task_event::What::Ready(ready)),
+            ..Default::default()
+        };
+        v1::EventItem { number: 0, item: Some(v1::event_item::Item::Event(event)) }
+    };
+    feed_edge(&mut feed, ready(2), ready(3), "limits.paths_per_event", "at most 2").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn leases_at_one_time() {
+    let world = World::with(&[("limits", "leases = 2")]).await;
+    let _feed = world.cluster(1, 2, 8_192).await;
+    world.hints(request("r1", 1, 2, 1_024)).await;
+    let (code, message) = refusal(world.client.request_hints_once(request("r2", 1, 1, 1_024)).await);
+    assert_eq!(code, Code::Unavailable);
+    told(&message, "limits.leases", "allows 2");
+}
+
+async fn release(world: &World, app: u32, answer: &v1::RequestHintsResponse) {
+    let request = v1::ReleaseRequest {
+        application_id: format!("application_1_{app:04}"),
+        attempt: 1,
+        token: answer.token.clone(),
+        lease_ids: vec![],
+    };
+    world.client.release(request).await.unwrap();
+}
+
+fn decision(answer: &v1::RequestHintsResponse) -> &str {
+    &answer.hints.as_ref().unwrap().decision_id
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_answers_and_attempts_without_leases_the_oldest_are_forgotten() {
+    let world = World::with(&[("limits", "answers = 2"), ("limits", "attempts = 2")]).await;
+    let _feed = world.cluster(1, 2, 8_192).await;
+    let mut answers = Vec::new();
+    for app in 1..=3 {
+        let answer = world.hints(request(&format!("r{app}"), app, 1, 1_024)).await;
+        release(&world, app, &answer).await;
+        answers.push(answer);
+    }
+    // What is beyond goes with the next answer or within a tick.
+    let began = Instant::now();
+    while world.client.explain(decision(&answers[0])).await.is_ok() {
+        assert!(began.elapsed() < SOON, "the oldest is remembered");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    for (app, answer) in (2..).zip(&answers[1..]) {
+        world.client.explain(decision(answer)).await.expect("two are kept");
+        let start = v1::FollowStart { application_id: format!("application_1_{app:04}"), ..follow_start(answer, 0) };
+        world.client.follow(start).await.expect("as are their attempts");
+    }
+    let (code, message) = refusal(world.client.follow(follow_start(&answers[0], 0)).await.map(|_| ()));
+    assert!([Code::NotFound, Code::PermissionDenied].contains(&code), "{code:?}: {message}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn messages_kept_for_who_follows() {
+    let world = World::with(&[("limits", "follow_messages = 2")]).await;
+    let mut feed = world.cluster(1, 1, 8_192).await;
+    let answer = world.hints(request("r1", 1, 4, 2_048)).await;
+    for (id, used) in [(2, 2_048), (3, 4_096), (4, 6_144)] {
+        let stranger = (format!("container_1_0099_01_{id:06}"), used);
+        feed.send(heartbeat("r0n0", id, used, vec![stranger])).await.unwrap();
+        feed.settle().await.unwrap();
+        let left = u64::try_from((8_192 - used) / 2_048).unwrap();
+        world.until("one more was withdrawn", |status| status.leases == left).await;
+    }
+    let mut follow = world.client.follow(follow_start(&answer, 1)).await.unwrap();
+    let mut next = async || tokio::time::timeout(SOON, follow.next()).await.unwrap().unwrap();
+    assert!(matches!(next().await.advice, Some(Advice::Gap(_))), "the first of three is not kept");
+    assert!(matches!(next().await.advice, Some(Advice::Withdraw(_))));
+    assert!(matches!(next().await.advice, Some(Advice::Withdraw(_))));
+    assert!(tokio::time::timeout(Duration::from_millis(50), follow.next()).await.is_err(), "two are");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn watchers_and_the_pairs_they_watch() {
+    let world = World::with(&[("limits", "watched_pairs = 2"), ("limits", "watchers = 2")]).await;
+    let _feed = world.cluster(1, 3, 8_192).await;
+    let watch = |watcher: &str, hosts: &[(&str, &str)]| {
+        let pair = |&(src, dst): &(&str, &str)| v1::HostPair { src: src.into(), dst: dst.into(), class: String::new() };
+        v1::WatchRequest { watcher: watcher.into(), pairs: hosts.iter().map(pair).collect(), ..Default::default() }
+    };
+    let _first = world.client.watch(watch("a", &[("r0n0", "r0n1")])).await.unwrap();
+    let two = watch("b", &[("r0n0", "r0n2"), ("r0n1", "r0n2")]);
+    let (code, message) = refusal(world.client.watch(two).await.map(|_| ()));
+    assert_eq!(code, Code::InvalidArgument);
+    told(&message, "limits.watched_pairs", "at most 2");
+    let _second = world.client.watch(watch("b", &[("r0n0", "r0n2")])).await.unwrap();
+    let flows = v1::WatchRequest { watcher: "c".into(), flows: true, ..Default::default() };
+    let (code, message) = refusal(world.client.watch(flows).await.map(|_| ()));
+    assert_eq!(code, Code::Unavailable);
+    told(&message, "limits.watchers", "2 others");
+}
+
+/// A daemon whose searches for [`endless`] requests last until their deadline, with a network of three hosts.
+async fn searching(further: &[(&'static str, &str)]) -> (World, FeedSender<v1::HeartbeatItem>) {
+    let endless = ["restarts = 1000000000", "steps_max = 1000000000", "work_max = 1000000000"];
+    let mut extra: Vec<(&'static str, &str)> = endless.iter().map(|line| ("policies.cross_layer", *line)).collect();
+    extra.extend([("placer", "steps = 1000000000"), ("placer", "baseline = false")]);
+    extra.extend(further);
+    let world = World::with(&extra).await;
+    let mut network: FeedSender<v1::TopologyItem> = world.client.feed(hello()).await.unwrap();
+    network.send(two_ways()).await.unwrap();
+    assert!(network.settle().await.unwrap().refused.is_empty());
+    let feed = world.cluster(2, 2, 8_192).await;
+    world.until("the network is there", |status| status.links == 7).await;
+    (world, feed)
+}
+
+/// A request that [`searching`] searches for until its deadline.
+fn endless(id: &str, app: u32) -> v1::RequestHintsRequest {
+    let mut wire = request(id, app, 1, 1_024);
+    wire.policy = "cross_layer".into();
+    wire.groups = groups(2);
+    wire.groups.iter_mut().for_each(|group| group.count = 3);
+    wire.edges = edges(1);
+    wire.edges[0].bytes = 1 << 40;
+    wire
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_that_wait_for_a_thread() {
+    let (world, _feed) = searching(&[("placer", "threads = 1"), ("placer", "queue = 1")]).await;
+    let ask = |app: u32| {
+        let client = world.client.clone();
+        let mut wire = endless(&format!("r{app}"), app);
+        wire.deadline_ms = 800;
+        tokio::spawn(async move { client.request_hints_once(wire).await })
+    };
+    let first = ask(1);
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let second = ask(2);
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let (code, message) = refusal(ask(3).await.unwrap());
+    assert_eq!(code, Code::Unavailable, "{message}");
+    told(&message, "placer.queue", "1 requests");
+    first.await.unwrap().expect("one runs");
+    // The second one began late, and may have found that its time was over.
+    if let Err(error) = second.await.unwrap() {
+        assert_eq!(error.cause(), Cause::Deadline, "{error}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn deadlines_are_what_the_caller_says_up_to_the_longest() {
+    let (world, _feed) =
+        searching(&[("placer", "deadline_default = \"200ms\""), ("placer", "deadline_max = \"600ms\"")]).await;
+    let mut took = Vec::new();
+    for (id, asked) in [("default", 0), ("longest", 60_000)] {
+        let mut wire = endless(id, 1);
+        wire.deadline_ms = asked;
+        let began = Instant::now();
+        let hints = world.client.request_hints_once(wire).await.unwrap().hints.unwrap();
+        took.push(began.elapsed());
+        assert_eq!(hints.ended(), v1::Ended::Deadline, "{id}");
+    }
+    assert!(took[0] > Duration::from_millis(50) && took[0] < Duration::from_millis(400), "{took:?}");
+    assert!(took[1] > Duration::from_millis(400) && took[1] < SOON / 2, "{took:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn how_long_leases_answers_and_messages_are_kept() {
+    let world = World::with(&[
+        ("leases", "time_to_live = \"1s\""),
+        ("leases", "answers_kept = \"200ms\""),
+        ("leases", "follow_kept = \"100ms\""),
+    ])
+    .await;
+    let mut feed = world.cluster(1, 1, 8_192).await;
+    let answer = world.hints(request("r1", 1, 3, 2_048)).await;
+    let granted = Instant::now();
+    let stranger = ("container_1_0099_01_000002".to_owned(), 4_096);
+    feed.send(heartbeat("r0n0", 2, 4_096, vec![stranger])).await.unwrap();
+    world.until("one was withdrawn", |status| status.leases == 2).await;
+    let mut follow = world.client.follow(follow_start(&answer, 0)).await.unwrap();
+    let message = tokio::time::timeout(SOON, follow.next()).await.unwrap().unwrap();
+    assert!(matches!(message.advice, Some(Advice::Withdraw(_))));
+    tokio::time::sleep(Duration::from_millis(400)).await;
+    let mut follow = world.client.follow(follow_start(&answer, message.number - 1)).await.unwrap();
+    let gap = tokio::time::timeout(SOON, follow.next()).await.unwrap().unwrap();
+    assert!(matches!(gap.advice, Some(Advice::Gap(_))), "it is not kept any more: {gap:?}");
+    assert_eq!(world.status().await.leases, 2, "they live for a second");
+    world.until("they ended", |status| status.leases == 0).await;
+    let lived = granted.elapsed();
+    assert!(lived > Duration::from_millis(900) && lived < SOON / 4, "{lived:?}");
+    world.client.explain(decision(&answer)).await.expect("for a while");
+    let began = Instant::now();
+    while world.client.explain(decision(&answer)).await.is_ok() {
+        assert!(began.elapsed() < SOON, "the answer is kept for ever");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert!(began.elapsed() > Duration::from_millis(50), "{:?}", began.elapsed());
+}
