@@ -3,13 +3,17 @@
 //! A task's *rank* is its place among its group, ascending by input, of equal ones the lowest number last: the last
 //! that waits is the largest, and of the largest the first. Each node that holds input of the group has a row: the
 //! ranks of the tasks that may read there. Both ends of a row always are tasks that wait, so that they are found at
-//! once; what lies between is passed over once. About 37 bytes a task of three replicas.
+//! once; what lies between is passed over once. About 25 bytes a task of three replicas, as most jobs' are.
+//!
+//! A large job's tasks are launched in no order, so nearly every table asked about one is a cache miss: a row has all
+//! that a launch asks in half a cache line, and what can be computed from the number is not stored.
 
 use super::Locality;
 use super::bits::Bits;
 use crate::policy::dispatch::TaskInput;
 use crate::units::{Bytes, NodeIdx, RackIdx};
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
 
 /// A node and its rack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -25,11 +29,19 @@ impl Spot {
     const ANYWHERE: Self = Self { rack: RackIdx(u32::MAX), node: NodeIdx(u32::MAX) };
 }
 
-/// The part of a row's list outside which nothing waits; empty if nothing does.
+/// A node's tasks: part of the lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-struct Ends {
+struct Row {
+    spot: Spot,
+    /// Where its list begins.
+    begin: u32,
+    /// The part of it outside which nothing waits, and the ranks at both its ends.
     front: u32,
     back: u32,
+    first: u32,
+    last: u32,
+    /// How many wait; the four before mean nothing at 0.
+    waiting: u32,
 }
 
 /// The tasks of a group that wait.
@@ -41,18 +53,21 @@ pub(super) struct Waiting {
     /// Ranks outside of which nothing waits.
     low: u32,
     high: u32,
-    /// Task of each rank and rank of each task; empty where all inputs are equal.
+    /// Task of each rank and rank of each task; empty where ranks are the numbers backwards, as where all inputs are
+    /// equal but for a smaller last one.
     task: Vec<u32>,
     rank: Vec<u32>,
     /// Each size of input, and the rank after the last of that size.
     sizes: Vec<(Bytes, u32)>,
-    /// Rows, ascending: where each is, where its list begins in `lists`, and what of that may wait.
+    /// Where each row is, ascending, and the rows.
     spots: Vec<Spot>,
-    begins: Vec<u32>,
-    ends: Vec<Ends>,
+    rows: Vec<Row>,
     lists: Vec<u32>,
-    /// Rows of the replicas of each rank.
+    /// One more than the node of the last row of a node; 0 if there is none.
+    nodes_end: u32,
+    /// Rows of the replicas of each rank: as many for each, or from where on for each.
     rows_of: Vec<u32>,
+    each: u32,
     rows_from: Vec<u32>,
 }
 
@@ -94,16 +109,17 @@ impl Waiting {
             rank,
             sizes,
             spots: Vec::new(),
-            begins: Vec::new(),
-            ends: Vec::new(),
+            rows: Vec::new(),
             lists: Vec::new(),
+            nodes_end: 0,
             rows_of: Vec::new(),
+            each: 0,
             rows_from: Vec::new(),
         };
         if local {
             new.place(inputs, spot);
         }
-        if new.sizes.len() <= 1 {
+        if new.task.iter().rev().enumerate().all(|(at, &task)| at as u32 == task) {
             (new.task, new.rank) = (Vec::new(), Vec::new());
         }
         new
@@ -123,26 +139,45 @@ impl Waiting {
         pairs.dedup();
         self.rows_from = vec![0; self.count as usize + 1];
         self.lists = pairs.iter().map(|pair| pair.1).collect();
-        for (at, (spot, rank)) in pairs.iter().enumerate() {
-            self.rows_from[*rank as usize + 1] += 1;
-            if self.spots.last() != Some(spot) {
-                self.spots.push(*spot);
-                self.begins.push(at as u32);
+        for (at, &(spot, rank)) in pairs.iter().enumerate() {
+            self.rows_from[rank as usize + 1] += 1;
+            if self.spots.last() != Some(&spot) {
+                self.spots.push(spot);
+                let at = at as u32;
+                self.rows.push(Row { spot, begin: at, front: at, back: at, first: rank, last: rank, waiting: 0 });
+            }
+            if let Some(row) = self.rows.last_mut() {
+                (row.back, row.last, row.waiting) = (row.back + 1, rank, row.waiting + 1);
             }
         }
-        self.begins.push(self.lists.len() as u32);
-        self.ends = self.begins.windows(2).map(|list| Ends { front: list[0], back: list[1] }).collect();
+        let last = self.spots.iter().rfind(|&&last| last != Spot::ANYWHERE);
+        self.nodes_end = last.map_or(0, |last| last.node.0 + 1);
         for rank in 0..self.count as usize {
             self.rows_from[rank + 1] += self.rows_from[rank];
         }
         let mut next = self.rows_from.clone();
         self.rows_of = vec![0; self.lists.len()];
-        for row in 0..self.spots.len() {
-            for &rank in &self.lists[self.begins[row] as usize..self.begins[row + 1] as usize] {
-                self.rows_of[next[rank as usize] as usize] = row as u32;
+        for (at, row) in self.rows.iter().enumerate() {
+            for &rank in &self.lists[row.front as usize..row.back as usize] {
+                self.rows_of[next[rank as usize] as usize] = at as u32;
                 next[rank as usize] += 1;
             }
         }
+        let each = self.rows_from.get(1).copied().unwrap_or(0);
+        if self.rows_from.windows(2).all(|ends| ends[1] - ends[0] == each) {
+            (self.each, self.rows_from) = (each, Vec::new());
+        }
+    }
+
+    /// Rows of the replicas of a rank; `None` where nobody asks for them.
+    fn rows_of(&self, rank: u32) -> Option<Range<usize>> {
+        let rank = rank as usize;
+        if self.each > 0 {
+            let each = self.each as usize;
+            return Some(rank * each..(rank + 1) * each);
+        }
+        let ends = self.rows_from.get(rank..rank + 2)?;
+        Some(ends[0] as usize..ends[1] as usize)
     }
 
     pub(super) const fn count(&self) -> u32 {
@@ -181,34 +216,19 @@ impl Waiting {
         self.task.get(rank as usize).copied().unwrap_or_else(|| self.count - 1 - rank)
     }
 
-    /// How far the task would read there.
-    pub(super) fn locality(&self, task: u32, spot: Option<Spot>) -> Locality {
-        let rank = self.rank(task) as usize;
-        let Some(&[from, to]) = self.rows_from.get(rank..rank + 2) else { return Locality::Node };
-        let of_row = |&row: &u32| {
-            let at = self.spots[row as usize];
-            match spot {
-                _ if at == Spot::ANYWHERE => Locality::Node,
-                Some(spot) if at == spot => Locality::Node,
-                Some(spot) if at.rack == spot.rack => Locality::Rack,
-                _ => Locality::Other,
-            }
-        };
-        self.rows_of[from as usize..to as usize].iter().map(of_row).min().unwrap_or(Locality::Other)
-    }
-
     /// Where its input lies.
     pub(super) fn replicas(&self, task: u32) -> impl Iterator<Item = Spot> + '_ {
-        let rank = self.rank(task) as usize;
-        let rows = match self.rows_from.get(rank..rank + 2) {
-            Some(&[from, to]) => &self.rows_of[from as usize..to as usize],
-            _ => &[],
-        };
-        rows.iter().map(|&row| self.spots[row as usize]).filter(|&spot| spot != Spot::ANYWHERE)
+        let rows = self.rows_of(self.rank(task)).map_or(&[][..], |rows| &self.rows_of[rows]);
+        rows.iter().map(|&row| self.rows[row as usize].spot).filter(|&spot| spot != Spot::ANYWHERE)
     }
 
-    /// It waits no more; says where it would have been local.
-    pub(super) fn take(&mut self, task: u32, mut gone_from: impl FnMut(Option<NodeIdx>)) {
+    /// It waits no more; says how far it would read from `spot` and where it would have been local.
+    pub(super) fn take(
+        &mut self,
+        task: u32,
+        spot: Option<Spot>,
+        mut gone_from: impl FnMut(Option<NodeIdx>),
+    ) -> Locality {
         let rank = self.rank(task);
         self.waits.set(rank as usize, false);
         self.left -= 1;
@@ -218,11 +238,15 @@ impl Waiting {
         if rank == self.low {
             self.low = self.waits.first_from(rank as usize).map_or(self.count, |first| first as u32);
         }
-        let Some(&[from, to]) = self.rows_from.get(rank as usize..rank as usize + 2) else { return };
-        for &row in &self.rows_of[from as usize..to as usize] {
-            self.ends[row as usize].shrink(&self.lists, &self.waits);
-            gone_from(self.spots[row as usize].node());
+        let Some(rows) = self.rows_of(rank) else { return Locality::Node };
+        let mut locality = Locality::Other;
+        for &row in &self.rows_of[rows] {
+            let row = &mut self.rows[row as usize];
+            row.take(rank, &self.lists, &self.waits);
+            gone_from(row.spot.node());
+            locality = locality.min(row.spot.locality(spot));
         }
+        locality
     }
 
     /// It waits again; says where it is local.
@@ -231,31 +255,23 @@ impl Waiting {
         self.waits.set(rank as usize, true);
         self.left += 1;
         (self.low, self.high) = (self.low.min(rank), self.high.max(rank + 1));
-        let Some(&[from, to]) = self.rows_from.get(rank as usize..rank as usize + 2) else { return };
-        for &row in &self.rows_of[from as usize..to as usize] {
-            let row = row as usize;
-            let begin = self.begins[row];
-            let list = &self.lists[begin as usize..self.begins[row + 1] as usize];
-            self.ends[row].grow(begin + list.partition_point(|&other| other < rank) as u32);
-            back_at(self.spots[row].node());
+        let Some(rows) = self.rows_of(rank) else { return };
+        for &at in &self.rows_of[rows] {
+            let end = self.rows.get(at as usize + 1).map_or(self.lists.len(), |next| next.begin as usize);
+            let row = &mut self.rows[at as usize];
+            row.put(rank, &self.lists[..end]);
+            back_at(row.spot.node());
         }
     }
 
     /// Each node with tasks that would be local, and how many; none: anywhere.
     pub(super) fn local_counts(&self) -> impl Iterator<Item = (Option<NodeIdx>, u32)> + '_ {
-        let counts = (0..self.spots.len()).map(|row| (self.spots[row].node(), self.waiting_in(row)));
-        counts.filter(|(_, count)| *count > 0)
+        self.rows.iter().map(|row| (row.spot.node(), row.waiting)).filter(|(_, count)| *count > 0)
     }
 
     /// How many are local there, those that read as well anywhere left out.
     pub(super) fn local(&self, spot: Spot) -> u32 {
-        self.row(spot).map_or(0, |row| self.waiting_in(row))
-    }
-
-    fn waiting_in(&self, row: usize) -> u32 {
-        let Ends { front, back } = self.ends[row];
-        let list = &self.lists[front as usize..back as usize];
-        list.iter().filter(|&&rank| self.waits.has(rank as usize)).count() as u32
+        self.row(spot).map_or(0, |row| self.rows[row].waiting)
     }
 
     /// One with input on the node, else one that reads as well anywhere.
@@ -291,9 +307,8 @@ impl Waiting {
     /// The row there. Nodes are numbered rack by rack in most clusters, and large jobs have input everywhere: a guess
     /// from the number is near, and is looked around in steps that double.
     fn row(&self, spot: Spot) -> Option<usize> {
-        let last = self.spots.iter().rfind(|&&last| last != Spot::ANYWHERE)?;
         let rows = self.spots.len() as u64;
-        let guess = (u64::from(spot.node.0) * rows / (u64::from(last.node.0) + 1)).min(rows - 1) as usize;
+        let guess = (u64::from(spot.node.0) * rows).checked_div(self.nodes_end.into())?.min(rows - 1) as usize;
         let (mut from, mut to, mut step) = (guess, guess + 1, 1);
         while from > 0 && self.spots[from] > spot {
             from = from.saturating_sub(step);
@@ -307,13 +322,14 @@ impl Waiting {
     }
 
     fn of_row(&self, row: usize, pick: Pick) -> Option<u32> {
-        let Ends { front, back } = self.ends[row];
-        let list = &self.lists[front as usize..back as usize];
+        let row = &self.rows[row];
         match pick {
-            Pick::Largest => list.last().copied(),
-            Pick::Smallest => list.first().copied(),
+            _ if row.waiting == 0 => None,
+            Pick::Largest => Some(row.last),
+            Pick::Smallest => Some(row.first),
             Pick::AtMost(bytes) => {
                 let limit = self.ranks_up_to(bytes);
+                let list = &self.lists[row.front as usize..row.back as usize];
                 let to = list.partition_point(|&rank| rank < limit);
                 list[..to].iter().copied().rfind(|&rank| self.waits.has(rank as usize))
             }
@@ -327,24 +343,52 @@ impl Waiting {
     }
 }
 
-impl Ends {
-    fn shrink(&mut self, lists: &[u32], waits: &Bits) {
-        while self.back > self.front && !waits.has(lists[self.back as usize - 1] as usize) {
-            self.back -= 1;
+impl Row {
+    /// `rank` waits no more.
+    fn take(&mut self, rank: u32, lists: &[u32], waits: &Bits) {
+        self.waiting -= 1;
+        if self.waiting == 0 {
+            return;
         }
-        while self.back > self.front && !waits.has(lists[self.front as usize] as usize) {
-            self.front += 1;
+        if rank == self.last {
+            while !waits.has(self.last as usize) {
+                self.back -= 1;
+                self.last = lists[self.back as usize - 1];
+            }
+        } else if rank == self.first {
+            while !waits.has(self.first as usize) {
+                self.front += 1;
+                self.first = lists[self.front as usize];
+            }
         }
     }
 
-    fn grow(&mut self, at: u32) {
-        let empty = self.front == self.back;
-        (self.front, self.back) = if empty { (at, at + 1) } else { (self.front.min(at), self.back.max(at + 1)) };
+    /// `rank` waits again; `lists` ends with the row's.
+    fn put(&mut self, rank: u32, lists: &[u32]) {
+        let at = self.begin + lists[self.begin as usize..].partition_point(|&other| other < rank) as u32;
+        let empty = self.waiting == 0;
+        self.waiting += 1;
+        if empty || at < self.front {
+            (self.front, self.first) = (at, rank);
+        }
+        if empty || at >= self.back {
+            (self.back, self.last) = (at + 1, rank);
+        }
     }
 }
 
 impl Spot {
     fn node(self) -> Option<NodeIdx> {
         (self != Self::ANYWHERE).then_some(self.node)
+    }
+
+    /// How far input that lies here is from there.
+    fn locality(self, spot: Option<Self>) -> Locality {
+        match spot {
+            _ if self == Self::ANYWHERE => Locality::Node,
+            Some(spot) if self == spot => Locality::Node,
+            Some(spot) if self.rack == spot.rack => Locality::Rack,
+            _ => Locality::Other,
+        }
     }
 }

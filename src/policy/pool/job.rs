@@ -49,10 +49,17 @@ pub(super) struct Group {
     pub(super) size: Resource,
     pub(super) waiting: Waiting,
     pub(super) done: Bits,
-    /// Rack of each task that was launched, as it was last; empty until the first.
-    racks: Vec<u32>,
-    /// What each ended map put out; empty until the first.
-    outputs: Vec<Bytes>,
+    /// Of each task; empty until the first is launched.
+    marks: Vec<Mark>,
+}
+
+/// What is known of a task once it was launched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+struct Mark {
+    /// What an ended map put out.
+    output: Bytes,
+    /// Rack where it was last launched; [`u32::MAX`]: not known.
+    rack: u32,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -96,7 +103,7 @@ pub(super) struct Standing {
 
 impl Group {
     pub(super) fn new(name: Arc<str>, kind: Kind, size: Resource, waiting: Waiting) -> Self {
-        Self { name, kind, size, waiting, done: Bits::default(), racks: Vec::new(), outputs: Vec::new() }
+        Self { name, kind, size, waiting, done: Bits::default(), marks: Vec::new() }
     }
 
     pub(super) fn runs(&self, task: u32) -> bool {
@@ -104,14 +111,14 @@ impl Group {
     }
 
     pub(super) fn rack(&self, task: u32) -> Option<RackIdx> {
-        self.racks.get(task as usize).filter(|&&rack| rack != u32::MAX).map(|&rack| RackIdx(rack))
+        self.marks.get(task as usize).filter(|mark| mark.rack != u32::MAX).map(|mark| RackIdx(mark.rack))
     }
 
     pub(super) fn set_rack(&mut self, task: u32, rack: Option<RackIdx>) {
-        if self.racks.is_empty() {
-            self.racks = vec![u32::MAX; self.waiting.count() as usize];
+        if self.marks.is_empty() {
+            self.marks = vec![Mark { output: Bytes::ZERO, rack: u32::MAX }; self.waiting.count() as usize];
         }
-        self.racks[task as usize] = rack.map_or(u32::MAX, |rack| rack.0);
+        self.marks[task as usize].rack = rack.map_or(u32::MAX, |rack| rack.0);
     }
 }
 
@@ -177,10 +184,7 @@ impl Job {
 
     pub(super) fn map_done(&mut self, group: usize, task: u32, read: Bytes, output: Bytes) {
         let row = &mut self.groups[group];
-        if row.outputs.is_empty() {
-            row.outputs = vec![Bytes::ZERO; row.waiting.count() as usize];
-        }
-        row.outputs[task as usize] = output;
+        row.marks[task as usize].output = output;
         if read > Bytes::ZERO {
             self.ratio_sum += output.as_f64() / read.as_f64();
             self.ratios += 1;
@@ -198,7 +202,7 @@ impl Job {
     /// Its output is gone; what was learnt of the ratio stays.
     pub(super) fn map_lost(&mut self, group: usize, task: u32) {
         let row = &self.groups[group];
-        let (input, output, rack) = (row.waiting.input(task), row.outputs[task as usize], row.rack(task));
+        let (input, output, rack) = (row.waiting.input(task), row.marks[task as usize].output, row.rack(task));
         self.maps_done -= 1;
         self.done_input = self.done_input.saturating_sub(input);
         self.output = self.output.saturating_sub(output);

@@ -86,6 +86,9 @@ pub struct Pool {
     jobs: Vec<Option<Job>>,
     free: Vec<JobIdx>,
     by_attempt: BTreeMap<AttemptId, JobIdx>,
+    /// Where a job probably is: the last one told with these bits of its number.
+    #[serde(skip)]
+    recent: Vec<JobIdx>,
     submitted: u64,
     /// Memory held by reduces of jobs with waiting maps.
     early_mb: u64,
@@ -115,6 +118,13 @@ impl JobIdx {
     }
 }
 
+/// Rows of [`Pool::recent`].
+const RECENT: usize = 4096;
+
+const fn recent(attempt: AttemptId) -> usize {
+    attempt.application.sequence as usize % RECENT
+}
+
 impl Pool {
     /// Nothing waits. Reduces may be launched once the share `slow_start` of their job's maps is done; those of jobs
     /// with waiting maps hold at most the share `early_reduces` of the cluster's memory, that is of its containers.
@@ -127,6 +137,7 @@ impl Pool {
             jobs: Vec::new(),
             free: Vec::new(),
             by_attempt: BTreeMap::new(),
+            recent: Vec::new(),
             submitted: 0,
             early_mb: 0,
             smallest_reduce_mb: u64::MAX,
@@ -154,7 +165,9 @@ impl Pool {
     /// The job of the attempt.
     #[must_use]
     pub fn find(&self, attempt: AttemptId) -> Option<JobIdx> {
-        self.by_attempt.get(&attempt).copied()
+        let near = self.recent.get(recent(attempt)).copied();
+        let is_it = |job: &JobIdx| self.jobs[job.at()].as_ref().is_some_and(|row| row.attempt == attempt);
+        near.filter(is_it).or_else(|| self.by_attempt.get(&attempt).copied())
     }
 
     /// Users with waiting maps or with reduces that may be launched, in the order of fairness.
@@ -394,6 +407,14 @@ impl Pool {
         let row = self.job(task.job);
         let group = Arc::clone(&row.groups[task.group as usize].name);
         TaskRef { attempt: row.attempt, group, index: task.index }
+    }
+
+    /// Lets [`Self::find`] look here first.
+    fn remember(&mut self, attempt: AttemptId, job: JobIdx) {
+        if self.recent.is_empty() {
+            self.recent = vec![job; RECENT];
+        }
+        self.recent[recent(attempt)] = job;
     }
 
     fn job(&self, job: JobIdx) -> &Job {

@@ -151,6 +151,7 @@ impl Pool {
         });
         self.jobs[job.at()] = Some(row);
         self.by_attempt.insert(told.attempt, job);
+        self.remember(told.attempt, job);
         (job, true)
     }
 
@@ -199,9 +200,7 @@ impl Pool {
         };
         let spot = spot_of(view, node);
         let (at, kind) = (task.group as usize, self.kind(task));
-        let locality = self.group(task).waiting.locality(task.index, spot);
-        let user = self.job(task.job).user;
-        self.change_waiting(task, user, false);
+        let locality = self.take(task, spot);
         self.change(task.job, true, |row| {
             let rack = spot.map(|spot| spot.rack);
             row.groups[at].set_rack(task.index, rack);
@@ -238,7 +237,7 @@ impl Pool {
                 row.count_reduce(row.groups[group].rack(task.index), false);
             }
         });
-        self.change_waiting(task, user, true);
+        self.put(task, user);
         self.change(task.job, false, |_| {});
         Change::Failed { task, node }
     }
@@ -268,7 +267,7 @@ impl Pool {
                 Kind::Other => {}
             }
         });
-        self.change_waiting(task, user, true);
+        self.put(task, user);
         self.change(task.job, false, |_| {});
         Change::Lost { task }
     }
@@ -319,7 +318,9 @@ impl Pool {
     fn task_of(&self, task: &TaskRef) -> Option<Task> {
         let job = self.find(task.attempt)?;
         let groups = &self.job(job).groups;
-        let at = groups.iter().position(|group| group.name == task.group)?;
+        // Who tells of a task mostly has the very name that it was told of with.
+        let named = |group: &Group| Arc::ptr_eq(&group.name, &task.group) || group.name == task.group;
+        let at = groups.iter().position(named)?;
         (task.index < groups[at].waiting.count()).then_some(Task { job, group: at as u32, index: task.index })
     }
 
@@ -327,16 +328,20 @@ impl Pool {
         &self.job(task.job).groups[task.group as usize]
     }
 
-    /// The task begins or ends to wait; the caller then puts the job in its place by [`Pool::change`].
-    fn change_waiting(&mut self, task: Task, user: UserIdx, waits: bool) {
+    /// The task waits no more; the caller then puts the job in its place by [`Pool::change`].
+    fn take(&mut self, task: Task, spot: Option<Spot>) -> Locality {
         let row = self.jobs[task.job.at()].as_mut().expect("tasks are of jobs that are there");
-        let group = &mut row.groups[task.group as usize];
+        let (user, users) = (row.user, &mut self.users);
+        let waiting = &mut row.groups[task.group as usize].waiting;
+        waiting.take(task.index, spot, |node| users.count_local(user, node, -1))
+    }
+
+    /// The task waits again; the caller then puts the job in its place by [`Pool::change`].
+    fn put(&mut self, task: Task, user: UserIdx) {
+        let row = self.jobs[task.job.at()].as_mut().expect("tasks are of jobs that are there");
         let users = &mut self.users;
-        if waits {
-            group.waiting.put(task.index, |node| users.count_local(user, node, 1));
-        } else {
-            group.waiting.take(task.index, |node| users.count_local(user, node, -1));
-        }
+        let waiting = &mut row.groups[task.group as usize].waiting;
+        waiting.put(task.index, |node| users.count_local(user, node, 1));
     }
 }
 

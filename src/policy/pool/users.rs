@@ -33,6 +33,8 @@ pub(super) struct Users {
     launches: u64,
     /// Those with anything to launch: fewest running first, then least recently served, then by name.
     order: Vec<UserIdx>,
+    /// Running and served of each of them: a search looks at nothing else but among the never served.
+    order_keys: Vec<(u32, u64)>,
     /// With waiting maps; with reduces that may be launched, early and late.
     pub(super) maps: Bits,
     pub(super) early: Bits,
@@ -84,12 +86,6 @@ impl Users {
         &self.order
     }
 
-    fn key(&self, user: UserIdx) -> (u32, u64, &str) {
-        let user = &self.all[user.at()];
-        // Only users that were never served are alike before their names.
-        (user.running, user.served, if user.served == 0 { &user.name } else { "" })
-    }
-
     /// Changes a user and keeps its place in the order.
     pub(super) fn change(&mut self, user: UserIdx, change: impl FnOnce(&mut User, &mut u64)) {
         let was = self.ready(user).then(|| self.place(user));
@@ -101,10 +97,13 @@ impl Users {
         let now = self.ready(user);
         if let Some(at) = was {
             self.order.remove(at);
+            self.order_keys.remove(at);
         }
         if now {
             let at = self.place(user);
             self.order.insert(at, user);
+            let User { running, served, .. } = self.all[user.at()];
+            self.order_keys.insert(at, (running, served));
         }
     }
 
@@ -114,8 +113,12 @@ impl Users {
     }
 
     fn place(&self, user: UserIdx) -> usize {
-        let key = self.key(user);
-        self.order.partition_point(|&other| self.key(other) < key)
+        let User { running, served, ref name, .. } = self.all[user.at()];
+        let key = (running, served);
+        let from = self.order_keys.partition_point(|&other| other < key);
+        // Only users that were never served are alike before their names.
+        let alike = self.order_keys[from..].iter().zip(&self.order[from..]).take_while(|(other, _)| **other == key);
+        from + alike.take_while(|(_, other)| self.all[other.at()].name < *name).count()
     }
 
     /// More or fewer local maps of the user on the node; none: maps that read as well anywhere.

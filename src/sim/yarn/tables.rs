@@ -358,10 +358,12 @@ impl Names {
         }
     }
 
-    pub(super) fn kind(&self, group: &str) -> Option<Kind> {
-        if *group == *self.map {
+    pub(super) fn kind(&self, group: &Arc<str>) -> Option<Kind> {
+        // Policies mostly give the very names back that they were told.
+        let is = |name: &Arc<str>| Arc::ptr_eq(group, name) || group == name;
+        if is(&self.map) {
             Some(Kind::Map)
-        } else if *group == *self.reduce {
+        } else if is(&self.reduce) {
             Some(Kind::Reduce)
         } else {
             None

@@ -26,9 +26,7 @@ pub(super) struct Job {
     /// Output by node, ascending; grain `racks`.
     by_node: Vec<(NodeIdx, u64)>,
     /// By map; nothing where it is not done.
-    outputs: Vec<u64>,
-    /// By map: its turn among its source's outputs.
-    turns: Vec<u32>,
+    outputs: Vec<Output>,
     /// Batches that have not got all.
     pub(super) batches: Vec<u32>,
     /// By reduce: its batch, [`OUTSIDE`] or [`super::ARRIVED`].
@@ -39,6 +37,14 @@ pub(super) struct Job {
     pub(super) missing: Vec<u32>,
     /// Maps whose output was lost and may be with some batches.
     pub(super) lost: Vec<u32>,
+}
+
+/// What a map put out.
+#[derive(Debug, Clone, Copy, Default)]
+struct Output {
+    bytes: u64,
+    /// Its turn among its source's outputs.
+    turn: u32,
 }
 
 /// What lies in one place.
@@ -65,7 +71,6 @@ impl Job {
             places,
             by_node: Vec::new(),
             outputs: Vec::new(),
-            turns: Vec::new(),
             batches: Vec::new(),
             at: Vec::new(),
             arrived: 0,
@@ -83,12 +88,11 @@ impl Job {
         self.held += bytes;
         let at = map as usize;
         if at >= self.outputs.len() {
-            self.outputs.resize(at + 1, 0);
-            self.turns.resize(at + 1, 0);
+            self.outputs.resize(at + 1, Output::default());
         }
-        (self.outputs[at], self.turns[at]) = (bytes, of.turn);
+        self.outputs[at] = Output { bytes, turn: of.turn };
         if let Some(node) = node {
-            match self.by_node.binary_search_by_key(&node, |entry| entry.0) {
+            match self.find(node) {
                 Ok(at) => self.by_node[at].1 += bytes,
                 Err(at) => self.by_node.insert(at, (node, bytes)),
             }
@@ -115,7 +119,8 @@ impl Job {
 
     /// Takes a map's output away; gives its source, its turn and its bytes, if there was any.
     pub(super) fn lose_output(&mut self, map: u32, place: u32, node: NodeIdx) -> Option<(usize, u32, u64)> {
-        let bytes = std::mem::take(self.outputs.get_mut(map as usize)?);
+        let output = self.outputs.get_mut(map as usize)?;
+        let (bytes, turn) = (std::mem::take(&mut output.bytes), output.turn);
         if bytes == 0 {
             return None;
         }
@@ -124,15 +129,24 @@ impl Job {
         // Batches' levels fall with it: whoever waits for more looks again at the next output.
         self.sources[source].wake = 0;
         self.held -= bytes;
-        if let Ok(at) = self.by_node.binary_search_by_key(&node, |entry| entry.0) {
+        if let Ok(at) = self.find(node) {
             self.by_node[at].1 = self.by_node[at].1.saturating_sub(bytes);
         }
         self.lost.push(map);
-        Some((source, self.turns[map as usize], bytes))
+        Some((source, turn, bytes))
     }
 
     pub(super) fn held_on(&self, node: NodeIdx) -> u64 {
-        self.by_node.binary_search_by_key(&node, |entry| entry.0).map_or(0, |at| self.by_node[at].1)
+        self.find(node).map_or(0, |at| self.by_node[at].1)
+    }
+
+    /// Where the node's output stands, or belongs. A large job has some on nearly every node: there its number says.
+    fn find(&self, node: NodeIdx) -> Result<usize, usize> {
+        let near = self.by_node.last().map_or(0, |last| node.at() * self.by_node.len() / (last.0.at() + 1));
+        match self.by_node.get(near) {
+            Some(entry) if entry.0 == node => Ok(near),
+            _ => self.by_node.binary_search_by_key(&node, |entry| entry.0),
+        }
     }
 
     /// Where a reduce is.
