@@ -52,7 +52,12 @@ fn read(table: toml::Spanned<DeTable<'_>>, file: &str, reader: &mut Reader<'_>) 
     let store = store(&mut root, reader);
     let rules = yarn(&mut root, reader);
     let (placer, pool) = placer(&mut root, reader);
-    let mut engine = EngineSettings { answers_max: limits.answers, leases_max: limits.leases, ..Default::default() };
+    let mut engine = EngineSettings {
+        answers_max: limits.answers,
+        leases_max: limits.leases,
+        adherence_max: limits.decisions_watched,
+        ..Default::default()
+    };
     let follow = leases(&mut root, reader, &mut engine, &limits);
     let publish_every = model(&mut root, reader, &mut engine);
     history(&mut root, reader, &mut engine);
@@ -255,6 +260,8 @@ fn leases(
     // An ApplicationMaster gets what it asks for within a few heartbeats, or not soon.
     engine.lease_ttl = micros(section.bounded(reader, "time_to_live", 30 * SECOND, SECOND..=DAY));
     engine.answers_keep = micros(section.bounded(reader, "answers_kept", 10 * MINUTE, Duration::ZERO..=DAY));
+    // A container that a busy cluster gives after minutes may still follow its hint.
+    engine.adherence_wait = micros(section.bounded(reader, "watched", 5 * MINUTE, SECOND..=DAY));
     let kept = section.bounded(reader, "follow_kept", 10 * MINUTE, Duration::ZERO..=DAY);
     section.finish(reader);
     FollowOptions { messages: limits.follow_messages, kept }
@@ -315,6 +322,7 @@ struct Limits {
     streams_per_connection: usize,
     leases: usize,
     answers: usize,
+    decisions_watched: usize,
     follow_messages: usize,
     watched_pairs: usize,
     request: convert::Limits,
@@ -328,6 +336,7 @@ fn limits(root: &mut Section<'_>, reader: &mut Reader<'_>) -> Limits {
         streams_per_connection: section.bounded(reader, "streams_per_connection", 256, 1..=65_536),
         leases: section.bounded(reader, "leases", 500_000, 1..=100_000_000),
         answers: section.bounded(reader, "answers", 200_000, 1..=100_000_000),
+        decisions_watched: section.bounded(reader, "decisions_watched", 20_000, 1..=10_000_000),
         follow_messages: section.bounded(reader, "follow_messages", 1_024, 1..=1_000_000),
         watched_pairs: section.bounded(reader, "watched_pairs", 200_000, 0..=100_000_000),
         request: convert::Limits {
