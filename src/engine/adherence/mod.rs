@@ -47,6 +47,8 @@ const SEEN_MAX: usize = 65_536;
 const GRACE: Micros = Micros::from_secs(5);
 /// Rows and blocks kept, by decision that may be watched.
 const WEIGHT_EACH: usize = 64;
+/// Decisions that wait to be costed; beyond, they are counted and not compared.
+const CLOSED_MAX: usize = 10_000;
 /// Node look-ups spent on costing at one tick: about 2 ms.
 const WORK_A_TICK: usize = 50_000;
 
@@ -119,9 +121,6 @@ impl Adherence {
         while self.due.len() > most || (self.weight > most.saturating_mul(WEIGHT_EACH) && self.due.len() > 1) {
             let Some(&(_, oldest)) = self.due.first() else { break };
             self.close(oldest, Some(Miss::Forgotten));
-        }
-        if self.closed.len() > most {
-            self.records.values_mut().filter(|record| record.stage == Stage::Closed).for_each(Record::spare);
         }
     }
 
@@ -256,6 +255,9 @@ impl Adherence {
         let Some(record) = self.records.get_mut(&decision) else { return };
         record.because = because.unwrap_or(record.because);
         record.close();
+        if self.closed.len() >= CLOSED_MAX {
+            record.spare();
+        }
         self.closed.push_back(decision);
     }
 

@@ -50,21 +50,23 @@ fn a_container_told_of_by_node_and_application_counts_once_and_the_decision_is_s
         let mut desk = plain(2, 4096);
         let answer = desk.ask(maps("a", 1));
         let host = hosts(&answer)[0].to_string();
-        for event in [event_first, !event_first] {
-            match event {
-                true => desk.allocated(&host, container(ONE(), 2), None),
-                false => beat(&mut desk, &host, &[container(ONE(), 2)]),
+        let tell = |desk: &mut Desk, event: bool| {
+            if event {
+                desk.allocated(&host, container(ONE(), 2), None);
+            } else {
+                beat(desk, &host, &[container(ONE(), 2)]);
             }
-        }
-        // Another request of the group: the same container is none of its own.
+        };
+        tell(&mut desk, event_first);
+        // Another request of the group comes between: the same container is none of its own.
         let later = desk.ask(maps("b", 1));
-        desk.allocated(&host, container(ONE(), 2), None);
+        tell(&mut desk, !event_first);
         desk.pass(Micros(1));
         assert_eq!((tally(&desk).decisions, found(&tally(&desk).outcomes)), (1, (1, 0, 0, 0)), "{event_first}");
         assert_eq!(desk.count(Counter::HintsFollowed), 1);
         assert!(outcome(&desk, &answer).settled && !outcome(&desk, &later).settled);
         assert_eq!(outcome(&desk, &later).hints[0].open, 1);
-        let told: u64 = desk.out.iter().filter(|effect| matches!(effect, Effect::Settled(_))).count() as u64;
+        let told = desk.out.iter().filter(|effect| matches!(effect, Effect::Settled(_))).count();
         assert_eq!(told, 1, "and is told once");
     }
 }
