@@ -601,6 +601,9 @@ fn the_demo_runs_ends_and_tells_what_it_did() {
     assert_eq!(summary["jobs_ended"], 10);
     assert_eq!(summary["tasks_ended"], summary["tasks"]);
     assert!(summary["hints_issued"].as_u64().unwrap() >= 10);
+    // By the daemon's own reckoning, from heartbeats and events.
+    let adherence = &summary["adherence"][0];
+    assert!(adherence["decisions"].as_u64().unwrap() >= 5 && adherence["on_host"].as_u64().unwrap() > 0, "{adherence}");
     for key in ["request_p50_ms", "request_p99_ms", "snapshot_version", "terms", "leases_withdrawn", "leases_expired"] {
         assert!(!summary[key].is_null(), "{key}: {summary}");
     }

@@ -4,6 +4,7 @@
 //! - With `--json` standard output is one JSON document (of `watch` one a line) and nothing else; progress goes to standard error.
 //! - Exit code 0: done; 1: the work failed; 2: bad usage or bad input, naming file, line or field.
 
+pub mod adherence;
 pub mod bench;
 pub mod connect;
 pub mod daemon;

@@ -1,5 +1,6 @@
 //! What operators ask a running daemon: status, nodes, policies, reload, snapshot, calibrate.
 
+use super::adherence;
 use super::connect::{DaemonArgs, block_on};
 use super::failure::Failure;
 use super::files;
@@ -210,6 +211,7 @@ pub fn status_document(status: &v1::StatusResponse) -> Value {
         "unknown_names": status.unknown_names, "unknown_names_total": status.unknown_names_total,
         "flows": flows_document(&status.flows.unwrap_or_default()),
         "watchers": status.watchers.iter().map(watcher_document).collect::<Vec<_>>(),
+        "adherence": adherence::document(&status.adherence), "decisions_watched": status.decisions_watched,
     })
 }
 
@@ -243,6 +245,10 @@ fn status_text(status: &v1::StatusResponse) -> String {
     lines.push(format!("\n{}", output::table(["source", "", "heard"], 2, rows)));
     if !status.watchers.is_empty() {
         lines.push(format!("\n{}", watchers_table(&status.watchers)));
+    }
+    let followed = adherence::text(&status.adherence, status.decisions_watched);
+    if !followed.is_empty() {
+        lines.push(format!("\n{followed}"));
     }
     let rows = status.counters.iter().map(|(name, count)| [name.clone(), count.to_string()]);
     lines.push(format!("\n{}", output::table(["counter", "since start"], 1, rows)));

@@ -1,5 +1,6 @@
 //! `hintctl request`, `whatif request` and `explain`: hints of a running daemon.
 
+use super::adherence;
 use super::connect::{DaemonArgs, block_on};
 use super::drain;
 use super::failure::Failure;
@@ -61,6 +62,9 @@ struct Explained {
     decided_at_ms: u64,
     leases: Vec<LeaseView>,
     ages: Vec<AgeView>,
+    /// What became of its hints; absent where that is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    outcome: Option<serde_json::Value>,
     #[serde(flatten)]
     answer: AnswerView,
 }
@@ -130,9 +134,13 @@ pub fn explain(args: &ExplainArgs, daemon: &DaemonArgs, output: Output) -> Resul
         decided_at_ms: answer.decided_at_ms,
         leases: answer.leases.iter().map(lease).collect(),
         ages: set.ages.iter().map(age).collect(),
+        outcome: answer.outcome.as_ref().map(adherence::outcome_document),
         answer: AnswerView::new(&set),
     };
-    output.result(&explained, || explained_text(&explained, &set))
+    output.result(&explained, || {
+        let outcome = answer.outcome.as_ref().map(|found| format!("\n\n{}", adherence::outcome_text(found)));
+        format!("{}{}", explained_text(&explained, &set), outcome.unwrap_or_default())
+    })
 }
 
 impl RequestArgs {

@@ -55,6 +55,7 @@ fn read(table: toml::Spanned<DeTable<'_>>, file: &str, reader: &mut Reader<'_>) 
         leases_max: limits.leases,
         attempts_max: limits.attempts,
         requests_per_attempt: limits.requests_per_attempt,
+        adherence_max: limits.decisions_watched,
         ..Default::default()
     };
     let follow = leases(&mut root, reader, &mut engine, &limits);
@@ -272,6 +273,8 @@ fn leases(
     // An ApplicationMaster gets what it asks for within a few heartbeats, or not soon.
     engine.lease_ttl = micros(section.bounded(reader, "time_to_live", 30 * SECOND, SECOND..=DAY));
     engine.answers_keep = micros(section.bounded(reader, "answers_kept", 10 * MINUTE, Duration::ZERO..=DAY));
+    // A container that a busy cluster gives after minutes may still follow its hint.
+    engine.adherence_wait = micros(section.bounded(reader, "watched", 5 * MINUTE, SECOND..=DAY));
     let kept = section.bounded(reader, "follow_kept", 10 * MINUTE, Duration::ZERO..=DAY);
     section.finish(reader);
     FollowOptions { messages: limits.follow_messages, kept }

@@ -2,7 +2,7 @@
 
 use super::decision::RememberedRequest;
 use super::journal::{KeyBuilder, KeyPart, Op, Table, key_parts};
-use crate::units::{AttemptId, ContainerId, HostName, RequestId, SchedulerKey, Timestamp};
+use crate::units::{AttemptId, ContainerId, RequestId, SchedulerKey, Timestamp};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -49,8 +49,6 @@ pub(crate) struct Attempt {
     allocated: BTreeSet<ContainerId>,
     /// Containers whose tasks were placed anew: once is enough, even if their node comes back and is lost again.
     replaced: BTreeSet<ContainerId>,
-    /// In shadow mode: containers that would have been hinted, by group and host.
-    shadow: BTreeMap<(Arc<str>, HostName), u32>,
     /// Ids of requests that place tasks anew, answered or not.
     replacements: BTreeSet<RequestId>,
     touched: Timestamp,
@@ -79,7 +77,6 @@ impl Attempts {
             requests: VecDeque::new(),
             allocated: BTreeSet::new(),
             replaced: BTreeSet::new(),
-            shadow: BTreeMap::new(),
             replacements: BTreeSet::new(),
             touched: now,
         };
@@ -172,25 +169,6 @@ impl Attempt {
     /// Whether an id was given to a request that places tasks anew.
     pub(crate) fn has_replacement(&self, id: &RequestId) -> bool {
         self.replacements.contains(id)
-    }
-
-    /// Notes hints that were not given, in shadow mode.
-    pub(crate) fn shadowed(&mut self, group: &Arc<str>, host: &HostName, count: u32) {
-        *self.shadow.entry((Arc::clone(group), host.clone())).or_default() += count;
-    }
-
-    /// Whether an allocation went where shadow mode would have sent it; `None`: nothing was in shadow for the group.
-    pub(crate) fn shadow_agrees(&mut self, group: &Arc<str>, host: &HostName) -> Option<bool> {
-        let key = (Arc::clone(group), host.clone());
-        if let Some(count) = self.shadow.get_mut(&key) {
-            *count -= 1;
-            if *count == 0 {
-                self.shadow.remove(&key);
-            }
-            return Some(true);
-        }
-        let first = (Arc::clone(group), HostName::from(""));
-        self.shadow.range(first..).next().is_some_and(|((name, _), _)| name == group).then_some(false)
     }
 }
 

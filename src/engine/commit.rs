@@ -107,7 +107,7 @@ impl Engine {
     }
 
     pub(super) fn grant(&mut self, proposal: Proposal, token: Token, now: Timestamp) -> Arc<Answer> {
-        let Proposal { request, decision, digest, conflicts, elapsed, mut draft, rows, flows, .. } = proposal;
+        let Proposal { request, decision, digest, conflicts, elapsed, mut draft, rows, flows, trial, .. } = proposal;
         let on = draft.mode == Mode::On;
         for earlier in self.attempts.earlier(request.attempt) {
             self.end_attempt(earlier, now);
@@ -121,12 +121,6 @@ impl Engine {
         (draft.at, draft.conflicts, draft.elapsed) = (now, conflicts, elapsed);
         self.begin_flows(&request, &mut draft, &rows, flows, now);
         let live = if on { self.lease_rows(&mut draft, &rows, now) } else { BTreeSet::new() };
-        if draft.mode == Mode::Shadow {
-            let known = self.attempts.get_mut(request.attempt).expect("its token was set above");
-            for hint in &draft.hints {
-                known.shadowed(&hint.group, &hint.host, hint.count);
-            }
-        }
         self.effects.count(Counter::LeasesGranted, live.len() as u64);
         let hinted: u64 = draft.hints.iter().map(|hint| u64::from(hint.count)).sum();
         self.effects.count(Counter::HintsIssued, if on { hinted } else { 0 });
@@ -136,6 +130,7 @@ impl Engine {
             self.effects.journal.push(answer.put());
         }
         self.answers.insert(Arc::clone(&answer), live, now, self.settings.answers_keep);
+        self.hinted(&answer, &rows, trial, now);
         self.keep_bounds(now);
         self.changed = true;
         answer
@@ -175,6 +170,7 @@ impl Engine {
     /// failed late may have kept what it was given.
     pub fn undo(&mut self, decision: DecisionId, now: Timestamp) {
         let Some(answer) = self.answers.by_decision(decision).cloned() else { return };
+        self.hints_undone(decision);
         self.flows.undo(decision, (&self.snapshot, &self.settings.routes));
         self.tell_flows(now);
         let mut undone = 0;

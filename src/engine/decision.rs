@@ -173,7 +173,7 @@ pub struct AgeOf {
 }
 
 /// What a queue gets.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
     /// Nothing is computed; the table returns as it came.
@@ -183,6 +183,18 @@ pub enum Mode {
     /// Hints.
     #[default]
     On,
+}
+
+impl Mode {
+    /// Stable token.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Shadow => "shadow",
+            Self::On => "on",
+        }
+    }
 }
 
 /// Why a request gets no hints. One place turns these into status codes (`server/status.rs`).

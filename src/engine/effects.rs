@@ -90,6 +90,8 @@ pub enum Effect {
     AttemptEnded(AttemptId),
     /// To a metric.
     Count(Counter, u64),
+    /// What became of decisions that were settled, to metrics.
+    Settled(Box<(super::adherence::TallyKey, super::adherence::Tally)>),
 }
 
 /// Advice on a Follow stream; hints themselves are pushed by the runtime, from the answer.
@@ -148,13 +150,13 @@ pub enum Counter {
     LeasesUndone,
     /// Containers hinted, with or without a lease.
     HintsIssued,
-    /// Allocations on the host that was hinted.
+    /// Containers on the host that was hinted.
     HintsFollowed,
-    /// Allocations on another host than the one hinted.
+    /// Containers on another host than the one hinted.
     HintsElsewhere,
-    /// In shadow mode: allocations on the host that would have been hinted.
+    /// In shadow mode: containers on the host that would have been hinted.
     ShadowAgreed,
-    /// In shadow mode: allocations elsewhere.
+    /// In shadow mode: containers elsewhere.
     ShadowDiffered,
     /// Commits that found less room than their proposal had seen.
     CommitConflicts,

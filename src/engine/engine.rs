@@ -4,6 +4,7 @@
 //! nodes lost, routes changed) change together: no commit ever sees a lease end before the container that took
 //! its room is counted, nor the other way round. Commits are checked against what was settled last.
 
+use super::adherence::{Adherence, DecisionOutcome, Tally, TallyKey};
 use super::answers::{Answer, Answers};
 use super::attempts::{self, Attempts, Token};
 use super::decision::Refusal;
@@ -70,6 +71,8 @@ pub struct Explained {
     pub answer: Arc<Answer>,
     /// held, confirmed, bound, released, withdrawn, expired; ended: before the last restart.
     pub leases: Vec<(LeaseId, HostName, &'static str)>,
+    /// Whether its hints were followed; absent where it had none, and for what was decided before the last start.
+    pub outcome: Option<DecisionOutcome>,
 }
 
 /// Sizes of the engine's tables.
@@ -89,6 +92,8 @@ pub struct EngineCounts {
     pub flows: usize,
     /// Tasks that wait for a dispatcher.
     pub waiting: u64,
+    /// Decisions whose hints are watched.
+    pub watched: usize,
 }
 
 /// The engine. Owned by one thread; every method takes the time and returns at once.
@@ -109,6 +114,7 @@ pub struct Engine {
     pub(super) routes: Watchers,
     pub(super) flows: Flows,
     pub(super) dispatching: Dispatching,
+    pub(super) adherence: Adherence,
     /// When jobs that nothing is seen of were last looked for: within a second of now, where somebody ticks.
     pub(super) flows_looked_at: Timestamp,
     /// Nodes whose first report since the start was seen: only from then on does a rise of use mean something.
@@ -166,6 +172,7 @@ impl Engine {
         self.tick_nodes(now);
         self.tick_flows(now);
         self.tick_dispatching(now);
+        self.tick_adherence(now);
         if now.since(self.history_written) >= HISTORY_EVERY {
             self.history_written = now;
             self.effects.journal.extend(self.history.write());
@@ -243,7 +250,8 @@ impl Engine {
         };
         let hints = answer.decision.hints.iter();
         let leases = hints.flat_map(|hint| hint.leases.iter().map(|&id| (id, hint.host.clone(), state(id))));
-        Some(Explained { leases: leases.collect(), answer: Arc::clone(&answer) })
+        let outcome = self.adherence.outcome(decision);
+        Some(Explained { leases: leases.collect(), answer: Arc::clone(&answer), outcome })
     }
 
     /// Whether the token is the attempt's.
@@ -256,6 +264,12 @@ impl Engine {
             Some(known) if known.token == *token => Ok(()),
             Some(_) => Err(Refusal::BadToken { attempt }),
         }
+    }
+
+    /// Whether hints were followed, and what came of it, by policy, queue and mode: since the start.
+    #[must_use]
+    pub const fn adherence(&self) -> &BTreeMap<TallyKey, Tally> {
+        self.adherence.tallies()
     }
 
     /// How all watchers stand, by name: those whose stream broke and that may come back, and silent ones, included.
@@ -298,6 +312,7 @@ impl Engine {
             routes: self.routes.len(),
             flows: self.flows.len(),
             waiting: self.dispatching.waiting(),
+            watched: self.adherence.open(),
         }
     }
 
@@ -344,11 +359,13 @@ impl Engine {
         };
         self.effects.count(counter, 1);
         self.dispatched_lease_ended(&lease, Some(end), now);
+        self.hint_lease_ended(&lease, end, now);
         Some(lease)
     }
 
     pub(super) fn forget_answer(&mut self, id: &RequestId) {
-        if self.answers.remove(id).is_some() {
+        if let Some(answer) = self.answers.remove(id) {
+            self.hints_forgotten(answer.decision.id);
             self.effects.journal.push(Op::delete(Table::Answers, text_key(id.as_str())));
             self.effects.out.push(Effect::AnswerForgotten(id.clone()));
         }
@@ -357,6 +374,7 @@ impl Engine {
     /// Forgets an attempt. Its leases must have ended.
     pub(super) fn forget_attempt(&mut self, attempt: AttemptId, now: Timestamp) {
         self.dispatched_done(attempt, now);
+        self.hints_over(attempt, now);
         if let Some(known) = self.attempts.remove(attempt) {
             self.effects.journal.extend(attempts::delete_attempt(attempt, &known));
             self.effects.out.push(Effect::AttemptEnded(attempt));

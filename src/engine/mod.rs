@@ -4,6 +4,7 @@
 //! - `engine`: the one door, [`Engine`]; its calls by subject in `commit` (proposals become leases), `settle` (what
 //!   facts do), `told` (what task events do), `recover` (from the journal's rows).
 //! - `ledger`, `lease`, `binding`: live leases, how they end, which container or foreign use ends which.
+//! - `adherence`: whether hints were followed, and what came of it.
 //! - `answers`, `attempts`: idempotency by request id; tokens and remembered requests.
 //! - `placer`: request and [`Generation`] to [`Proposal`], on other threads.
 //! - `monitor`, `release`, `history`: silence, expected ends, recurring jobs.
@@ -17,6 +18,7 @@
 //! - The journal's rows alone give the same ledger again.
 //! - What a watcher was told, applied rule by rule, never makes a packet loop; a planned change never loses one.
 
+pub mod adherence;
 pub mod answers;
 pub mod attempts;
 pub mod binding;
@@ -47,6 +49,7 @@ mod testing;
 mod tests;
 mod told;
 
+pub use adherence::{DecisionOutcome, HintOutcome, Miss, Outcomes, Tally, TallyKey, Term, TermCompared, TermSums};
 pub use answers::Answer;
 pub use attempts::Token;
 pub use decision::{Decision, Hint, Mode, Refusal, TermValues};

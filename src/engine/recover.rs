@@ -83,6 +83,7 @@ impl Engine {
             routes: Watchers::default(),
             flows: Flows::default(),
             dispatching: Default::default(),
+            adherence: Default::default(),
             flows_looked_at: now,
             reported: Vec::new(),
             effects: Effects::default(),

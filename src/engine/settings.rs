@@ -28,6 +28,10 @@ pub struct EngineSettings {
     pub history_keys: usize,
     /// Samples kept by key and group; the oldest go first.
     pub history_samples: usize,
+    /// Decisions whose hints are watched at one time; beyond it the oldest are counted as they stand.
+    pub adherence_max: usize,
+    /// A hint whose container was not seen for so long counts as not followed.
+    pub adherence_wait: Micros,
     /// Ages beyond which a source counts as old.
     pub max_age: SourceAges,
     /// Flows and routes.
@@ -93,6 +97,8 @@ impl Default for EngineSettings {
             requests_per_attempt: 64,
             history_keys: 10_000,
             history_samples: 64,
+            adherence_max: 20_000,
+            adherence_wait: Micros::from_secs(300),
             max_age: SourceAges::default(),
             routes: RouteSettings::default(),
             dispatch: DispatchSettings::default(),

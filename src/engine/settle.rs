@@ -71,6 +71,7 @@ impl Engine {
             let lease = binding::bound_by(&self.ledger, node, container, &rules);
             // After a start every container appears, those that ran before it as well.
             if lease.is_some() || self.reported[node.at()] {
+                self.hint_met(node, container, lease);
                 self.dispatched_appeared(node, container, lease, now);
             }
             if let Some(id) = lease {
@@ -81,6 +82,7 @@ impl Engine {
         let first = !std::mem::replace(&mut self.reported[node.at()], true);
         if !report.named && !first {
             for id in binding::bound_by_use(&self.ledger, node, report.used, &rules) {
+                self.hint_met_unseen(id, now);
                 self.end_lease(id, LeaseEnd::Bound, now);
             }
         }

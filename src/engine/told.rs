@@ -1,5 +1,6 @@
 //! What task events do: leases confirmed or freed, history fed, attempts ended.
 
+use super::adherence::ToldOf;
 use super::binding;
 use super::decision::Refusal;
 use super::dispatching;
@@ -10,7 +11,7 @@ use super::history::Sample;
 use super::lease::{Lease, LeaseEnd};
 use super::monitor;
 use crate::cluster::Source;
-use crate::units::{AttemptId, ContainerId, HostName, LeaseId, Timestamp};
+use crate::units::{ContainerId, HostName, LeaseId, Timestamp};
 use std::sync::Arc;
 
 impl Engine {
@@ -88,10 +89,6 @@ impl Engine {
         if !known.allocated(container) {
             return Ok(());
         }
-        if let Some(agrees) = known.shadow_agrees(group, &host) {
-            self.effects.count(if agrees { Counter::ShadowAgreed } else { Counter::ShadowDiffered }, 1);
-            return Ok(());
-        }
         let mine = |lease: &&Lease| lease.attempt == attempt;
         let found = match lease {
             Some(id) => self.ledger.get(id).filter(mine),
@@ -102,6 +99,10 @@ impl Engine {
             }
         };
         let found = found.map(|lease| (lease.id, lease.node == node));
+        let told = ToldOf { container, node, group, lease: found.map(|(id, _)| id), at: event.at };
+        if self.hint_told(&told) {
+            return Ok(());
+        }
         let task = found.and_then(|(id, _)| self.dispatched_by(id));
         match found {
             Some((id, true)) => {
@@ -110,28 +111,15 @@ impl Engine {
                 if let Some(lease) = self.ledger.confirm(id, container, expires) {
                     self.effects.journal.push(lease.put(&host, &kinds));
                 }
-                self.effects.count(Counter::HintsFollowed, 1);
             }
-            Some((id, false)) => {
-                self.end_lease(id, LeaseEnd::Released, now);
-                self.effects.count(Counter::HintsElsewhere, 1);
-            }
-            None => self.count_ended(attempt, lease),
+            Some((id, false)) => drop(self.end_lease(id, LeaseEnd::Released, now)),
+            None => {}
         }
         // Where the lease is a placer's, the container is no waiting task's.
         if found.is_none() || task.is_some() {
             self.dispatched_allocated((group, &event.task), node, container, task, now);
         }
         Ok(())
-    }
-
-    /// The heartbeat was faster than the event: the lease is bound already, and its hint was followed.
-    fn count_ended(&mut self, attempt: AttemptId, lease: Option<LeaseId>) {
-        let Some(id) = lease else { return };
-        let requests = self.attempts.get(attempt).map(|known| &known.requests).into_iter().flatten();
-        let bound =
-            requests.filter_map(|request| self.answers.ended(&request.id, id)).any(|end| end == LeaseEnd::Bound);
-        self.effects.count(Counter::HintsFollowed, u64::from(bound));
     }
 
     pub(super) fn is_running(&self, container: ContainerId) -> bool {

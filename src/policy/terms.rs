@@ -16,7 +16,7 @@ mod flows;
 
 use super::dataflow;
 use super::load::load;
-use super::place::Placement;
+use super::place::{Placement, Share};
 use super::problem::PlaceProblem;
 use crate::cluster::{EdgePattern, Resource};
 use crate::units::{NodeIdx, RackIdx};
@@ -44,22 +44,40 @@ pub struct Terms {
 /// The common terms of `placement`, which stays within `problem`.
 #[must_use]
 pub fn evaluate(problem: &PlaceProblem<'_>, placement: &Placement) -> Terms {
-    let groups: Vec<GroupPlaces> = placement
-        .groups
-        .iter()
-        .map(|shares| GroupPlaces::of(problem, shares.iter().map(|s| (s.node, s.count))))
-        .collect();
-    let input = InputReads::of(problem, &groups);
-    let edges = edges_between_racks(problem, placement, &groups);
+    let groups = places_of(problem, placement);
+    Terms {
+        core_hops: core_hops(problem, placement),
+        worst_link_s: Flows::of(problem, placement, &groups).and_then(Flows::worst_link_s),
+        balance: balance(problem, placement),
+        ..bytes(problem, placement, &groups)
+    }
+}
+
+/// Those of the common terms that follow from where the containers are, whatever else runs by then: bytes and,
+/// unless the placement uses more nodes than `hops_nodes_max`, hops. They can be told long after a decision was made.
+#[must_use]
+pub fn evaluate_places(problem: &PlaceProblem<'_>, placement: &Placement, hops_nodes_max: usize) -> Terms {
+    let groups = places_of(problem, placement);
+    let nodes: usize = groups.iter().map(|places| places.nodes.len()).sum();
+    let hops = if nodes <= hops_nodes_max { core_hops(problem, placement) } else { None };
+    Terms { core_hops: hops, ..bytes(problem, placement, &groups) }
+}
+
+fn places_of(problem: &PlaceProblem<'_>, placement: &Placement) -> Vec<GroupPlaces> {
+    let of = |shares: &Vec<Share>| GroupPlaces::of(problem, shares.iter().map(|s| (s.node, s.count)));
+    placement.groups.iter().map(of).collect()
+}
+
+fn bytes(problem: &PlaceProblem<'_>, placement: &Placement, groups: &[GroupPlaces]) -> Terms {
+    let input = InputReads::of(problem, groups);
+    let edges = edges_between_racks(problem, placement, groups);
     Terms {
         remote_bytes: input.map(|input| input.remote),
         cross_rack_bytes: match (input.map(|input| input.cross_rack), edges) {
             (None, None) => None,
             (input, edges) => Some(input.unwrap_or(0.0) + edges.unwrap_or(0.0)),
         },
-        core_hops: core_hops(problem, placement),
-        worst_link_s: Flows::of(problem, placement, &groups).and_then(Flows::worst_link_s),
-        balance: balance(problem, placement),
+        ..Terms::default()
     }
 }
 

@@ -5,7 +5,7 @@ use super::outbox::Outbox;
 use super::replace::Told;
 use super::watchers::Watching;
 use crate::engine::{Answer, Decision, EngineCounts, EngineSettings, Explained, Proposal, Refusal, Released};
-use crate::engine::{TaskEvent, Token, WatchScope, WatchedPair, WatcherState};
+use crate::engine::{Tally, TallyKey, TaskEvent, Token, WatchScope, WatchedPair, WatcherState};
 use crate::policy::Policy;
 use crate::store::StoreFailure;
 use crate::units::{AttemptId, DecisionId, LeaseId, Micros, RequestId, Timestamp};
@@ -68,6 +68,8 @@ pub struct Survey {
     pub unknown_names_total: u64,
     /// Who watches routes, by name.
     pub watchers: Vec<WatcherState>,
+    /// Whether hints were followed.
+    pub adherence: Vec<(TallyKey, Tally)>,
 }
 
 /// What a commit came to.

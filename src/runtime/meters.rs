@@ -2,7 +2,7 @@
 
 use super::registries::FeedCounts;
 use crate::cluster::{NodeState, RunningFlows, Snapshot, Source};
-use crate::engine::{Counter, RouteUpdate, Standing, WatcherState};
+use crate::engine::{Counter, Miss, RouteUpdate, Standing, Tally, TallyKey, Term, WatcherState};
 use crate::store::{Commit, CommitObserver};
 use crate::telemetry::dispatch::DispatchMetrics;
 use crate::telemetry::metrics::{FeedMetrics, LedgerMetrics, Metrics, PublisherMetrics, QueueMetrics, RequestMetrics};
@@ -144,6 +144,23 @@ impl Meters {
             Counter::DispatchLaunches => self.dispatch.launches(by),
             Counter::DispatchLate => self.dispatch.late(by),
             _ => {}
+        }
+    }
+
+    /// Decisions were settled.
+    pub(super) fn adherence(&self, key: &TallyKey, tally: &Tally) {
+        let to = self.metrics.adherence(&key.policy, key.queue.as_str(), key.mode.as_str());
+        to.settled(true, tally.compared);
+        to.settled(false, tally.decisions - tally.compared);
+        let found = &tally.outcomes;
+        let all = [("on_host", found.on_host), ("in_rack", found.in_rack), ("elsewhere", found.elsewhere)];
+        all.into_iter().chain([("never", found.never)]).for_each(|(outcome, count)| to.outcome(outcome, count));
+        Miss::ALL.into_iter().for_each(|why| to.miss(why.as_str(), found.missed(why)));
+        for (term, name) in [(Term::RemoteBytes, "remote"), (Term::CrossRackBytes, "cross_rack")] {
+            let sums = tally.term(term);
+            to.bytes(name, "hinted", sums.hinted);
+            to.bytes(name, "realised", sums.realised);
+            to.bytes(name, "default", sums.default);
         }
     }
 

@@ -227,7 +227,8 @@ impl Writer {
     fn survey(&self) -> Survey {
         let (unknown_names, unknown_names_total) = self.engine.unknown_names();
         let watchers = self.engine.watchers();
-        Survey { counts: self.engine.counts(), unknown_names, unknown_names_total, watchers }
+        let adherence = self.engine.adherence().iter().map(|(key, tally)| (key.clone(), *tally)).collect();
+        Survey { counts: self.engine.counts(), unknown_names, unknown_names_total, watchers, adherence }
     }
 
     fn commit(&mut self, proposal: Proposal, token: Token, reply: Reply<Result<Committed, Refusal>>, now: Timestamp) {
@@ -361,6 +362,7 @@ impl Writer {
                     }
                 }
                 Effect::Count(counter, by) => self.shared.meters.count(counter, by),
+                Effect::Settled(settled) => self.shared.meters.adherence(&settled.0, &settled.1),
             }
         }
     }

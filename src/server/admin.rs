@@ -97,6 +97,8 @@ impl Admin for AdminService {
             resident_bytes: process::resident_bytes(std::process::id()).unwrap_or(0),
             flows: Some(flow_counts(&generation)),
             waiting_tasks: survey.counts.waiting,
+            adherence: survey.adherence.iter().map(|(key, tally)| convert::adherence_view(key, tally)).collect(),
+            decisions_watched: survey.counts.watched as u64,
             watchers: survey
                 .watchers
                 .iter()

@@ -122,6 +122,7 @@ impl Placement for PlacementService {
             queue: decision.queue.to_string(),
             decided_at_ms: decision.at.as_millis(),
             leases: explained.leases.iter().map(lease).collect(),
+            outcome: explained.outcome.as_ref().map(convert::outcome),
         }))
     }
 }

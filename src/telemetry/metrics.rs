@@ -15,6 +15,7 @@ use std::time::Duration;
 use metrics::{Gauge, Histogram, Key, Label, Level, Metadata, Recorder, Unit};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 
+use super::adherence::{BYTES, MISSES, OUTCOMES, SETTLED};
 use super::dispatch::{DISPATCH_LATE, DISPATCH_LAUNCHES, DISPATCH_NOT_YET, DISPATCH_OFFERS, DISPATCH_WAITING};
 pub use super::labels::{FeedResult, HintEvent, LabelValue, ReloadResult, RouteKind, Stage, WatcherKind};
 
@@ -85,7 +86,7 @@ const fn metric(name: &'static str, kind: Kind, unit: Unit, help: &'static str) 
 }
 
 /// Every metric there is.
-pub const ALL: [Metric; 34] = [
+pub const ALL: [Metric; 38] = [
     metric(REQUEST_SECONDS, Kind::Histogram, Unit::Seconds, "Time of a placement request, by policy and stage."),
     metric(SEARCH_STEPS, Kind::Histogram, Unit::Count, "Search steps that a request used, by policy."),
     metric(PUBLISH_SECONDS, Kind::Histogram, Unit::Seconds, "Time to build and publish a snapshot."),
@@ -116,6 +117,10 @@ pub const ALL: [Metric; 34] = [
     metric(DISPATCH_LATE, Kind::Counter, Unit::Count, "Tasks that waited for longer than dispatch.max_wait."),
     metric(DISPATCH_NOT_YET, Kind::Counter, Unit::Count, "Groups told to wait on Follow, by reason."),
     metric(DISPATCH_WAITING, Kind::Gauge, Unit::Count, "Tasks that wait for a dispatch policy."),
+    metric(SETTLED, Kind::Counter, Unit::Count, "Decisions of which no more is expected, compared or not."),
+    metric(OUTCOMES, Kind::Counter, Unit::Count, "Hinted containers by where they came to be."),
+    metric(MISSES, Kind::Counter, Unit::Count, "Hinted containers that are not on their host, by reason."),
+    metric(BYTES, Kind::Counter, Unit::Bytes, "Bytes of compared decisions, by term and placement."),
     metric(SDN_ASKED, Kind::Counter, Unit::Count, "Questions to the SDN controller, by what for and result."),
     metric(SDN_CONNECTED, Kind::Gauge, Unit::Count, "1 while the SDN controller answers, else 0."),
     metric(SDN_EVENTS, Kind::Counter, Unit::Count, "Events of the SDN controller, by kind."),
@@ -545,6 +550,11 @@ mod tests {
         dispatch.late(1);
         dispatch.not_yet("no_local_block");
         dispatch.waiting(4);
+        let adherence = metrics.adherence("container", "etl", "shadow");
+        adherence.settled(true, 2);
+        adherence.outcome("on_host", 5);
+        adherence.miss("yarn_chose", 1);
+        adherence.bytes("remote", "hinted", 1e9);
         let sdn = metrics.sdn();
         sdn.asked(Asked::Topology, Some("late"));
         sdn.connected(false);

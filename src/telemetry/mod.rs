@@ -3,6 +3,7 @@
 //! Nothing here knows the daemon's types: labels are words, values are numbers. The one place that
 //! spells a metric's name is [`metrics`]; everybody else holds a typed handle.
 
+pub mod adherence;
 pub mod dispatch;
 pub mod http;
 mod labels;

@@ -2,6 +2,7 @@
 //!
 //! Tested elsewhere:
 // limits.requests_per_attempt: src/engine/attempts.rs
+// limits.decisions_watched: tests/daemon/adherence.rs
 // placer.steps: src/policy/budget.rs
 // placer.commit_retries: tests/daemon/contention.rs
 // history.keys: src/engine/history.rs

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)] // a test that panics is a test that fails
 
+mod adherence;
 mod bad_feeds;
 mod bad_requests;
 mod client;

@@ -1,5 +1,6 @@
 //! What the demo came to: counts, medians beside the default placement's, and the promises that were checked.
 
+use super::super::adherence;
 use super::super::output;
 use super::super::views;
 use super::host::Books;
@@ -158,6 +159,7 @@ impl Finished {
             "snapshot_version": self.status.snapshot_version,
             "books_checked": self.books.checks,
             "seconds": tally.took.as_secs_f64(),
+            "adherence": adherence::document(&self.status.adherence),
             "counters": self.status.counters,
         })
     }
@@ -198,6 +200,8 @@ impl Finished {
                     plural_containers(tally.replaced),
                 ),
             ),
+            ("seen by hintd", adherence::line(&self.status.adherence)),
+            ("gain realised", adherence::gains_line(&self.status.adherence)),
             (
                 "requests",
                 format!(

@@ -16,6 +16,7 @@ mod terms;
 mod wait;
 mod waiting;
 
+use super::adherence::Trial;
 use super::decision::{Decision, Mode, Refusal, TermValues};
 use super::dispatching::Waits;
 use super::flows::settings::RouteSettings;
@@ -109,6 +110,8 @@ pub struct Proposal {
     pub(crate) draft: Decision,
     pub(crate) rows: Vec<Row>,
     pub(crate) flows: Option<ProposedFlows>,
+    /// What it takes to cost where its containers really go.
+    pub(crate) trial: Option<Box<Trial>>,
     /// The engine is to have a dispatcher decide.
     pub(crate) waits: Option<Box<Waits>>,
 }
@@ -182,7 +185,8 @@ pub fn propose(
     draft.degraded.splice(0..0, known);
     draft.at = now;
     draft.hints = hints.hints;
-    Ok(Proposal { flows, ..proposal(generation, request, draft, hints.rows) })
+    let trial = Trial::of(&compiled.problem, &placement);
+    Ok(Proposal { flows, trial, ..proposal(generation, request, draft, hints.rows) })
 }
 
 /// What the placed containers will send, and over which routes: chosen here where the policy chose none, for the
@@ -355,6 +359,7 @@ fn proposal(generation: &Generation, request: &Arc<HintRequest>, draft: Decision
         draft,
         rows,
         flows: None,
+        trial: None,
         waits: None,
     }
 }

@@ -1,5 +1,6 @@
 //! Tests of the whole engine.
 
+mod adherence;
 pub(super) mod desk;
 mod dispatching;
 mod flows;

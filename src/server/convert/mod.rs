@@ -3,6 +3,7 @@
 //! Invariant: what passes here is well-formed whatever the cluster looks like; names are resolved
 //! later, against a snapshot. A refusal names the field by its path and the value that stood there.
 
+mod adherence;
 mod answer;
 mod digest;
 mod field;
@@ -11,6 +12,7 @@ mod request;
 mod resource;
 mod routes;
 
+pub(super) use adherence::{adherence_view, outcome};
 pub(super) use answer::age;
 pub use answer::{hint_set, terms, wire_mode};
 pub use digest::digest;
