@@ -12,7 +12,7 @@ use tonic::Code;
 #[derive(Debug, Clone, PartialEq)]
 pub enum Advice {
     /// The daemon answered.
-    Hinted(Hinted),
+    Hinted(Box<Hinted>),
     /// It did not, or not in time: YARN places the containers as it would without.
     Unhinted(Unhinted),
 }
@@ -55,9 +55,9 @@ impl Advice {
 
     /// The answer, if there is one.
     #[must_use]
-    pub const fn hinted(&self) -> Option<&Hinted> {
+    pub fn hinted(&self) -> Option<&Hinted> {
         match self {
-            Self::Hinted(hinted) => Some(hinted),
+            Self::Hinted(hinted) => Some(&**hinted),
             Self::Unhinted(_) => None,
         }
     }
@@ -100,7 +100,7 @@ impl Client {
         let error = match self.request_hints(request, deadline).await {
             Ok(v1::RequestHintsResponse { hints: Some(hints), token }) => {
                 pass.heard();
-                return Advice::Hinted(Hinted { hints, token });
+                return Advice::Hinted(Box::new(Hinted { hints, token }));
             }
             Ok(_) => {
                 let message = "an answer without hints".to_owned();

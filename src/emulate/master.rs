@@ -226,7 +226,8 @@ impl Master {
         let took = asked.elapsed();
         let number = self.plan().number;
         match answer {
-            Advice::Hinted(Hinted { hints, token }) => {
+            Advice::Hinted(hinted) => {
+                let Hinted { hints, token } = *hinted;
                 self.shared.check(&hints);
                 {
                     let mut tally = self.shared.tally();
