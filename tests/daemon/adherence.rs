@@ -95,11 +95,10 @@ async fn a_queue_in_shadow_shows_what_following_would_have_saved() {
     let workload = Workload::new(&jobs, &cluster, &mut namespace, span, 0.3).unwrap();
     let behaviour = Behaviour { foreign_per_s: 2.0, limit: Duration::from_secs(30), ..Behaviour::default() };
     let millis = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis();
-    let channel = tonic::transport::Endpoint::from_shared(format!("http://{}", running.grpc)).unwrap();
-    let channel = channel.connect().await.unwrap();
+    let client = Client::connect(&running.grpc.to_string()).await.unwrap();
     let cluster_timestamp = u64::try_from(millis).unwrap();
     let (emulation, _happenings) =
-        Emulation::start(channel, cluster, workload, namespace, behaviour, Vec::new(), cluster_timestamp)
+        Emulation::start(client, cluster, workload, namespace, behaviour, Vec::new(), cluster_timestamp)
             .await
             .unwrap();
     let tally = emulation.finish().await.unwrap();
