@@ -1,5 +1,8 @@
 //! Why a command did not do what it should, and the exit code for it.
 
+use super::views;
+use crate::server::details::refused_of;
+use crate::wire::v1;
 use std::fmt;
 use std::path::Path;
 use std::process::ExitCode;
@@ -49,11 +52,25 @@ impl From<anyhow::Error> for Failure {
     }
 }
 
+/// What blocks, nodes that come nearest, and how to ask again later.
+fn why(refused: &v1::Refused) -> String {
+    let blocked = match &refused.blocked[..] {
+        [] => String::new(),
+        blocked => format!("\n{}", views::blocked_text(blocked)),
+    };
+    let later = match refused.decision_id.as_str() {
+        "" => String::new(),
+        id => format!("\nhintctl explain {id} tells more, as long as it is recorded"),
+    };
+    blocked + &later
+}
+
 /// A daemon's refusal: what the caller asked wrongly is bad input, all else failed work.
 impl From<tonic::Status> for Failure {
     fn from(status: tonic::Status) -> Self {
         use tonic::Code;
         let said = format!("the daemon answers {:?}: {}", status.code(), status.message());
+        let said = refused_of(&status).map_or_else(|| said.clone(), |refused| format!("{said}{}", why(&refused)));
         match status.code() {
             Code::InvalidArgument | Code::NotFound | Code::AlreadyExists | Code::OutOfRange => Self::Input(said),
             _ => Self::work(said),

@@ -6,6 +6,7 @@
 
 mod parse;
 mod reader;
+mod records;
 mod routes;
 mod sdn;
 

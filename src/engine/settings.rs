@@ -2,6 +2,7 @@
 
 use super::dispatching::DispatchSettings;
 use super::flows::settings::RouteSettings;
+use super::records::RecordSettings;
 use crate::cluster::Source;
 use crate::units::Micros;
 
@@ -32,6 +33,8 @@ pub struct EngineSettings {
     pub max_age: SourceAges,
     /// Flows and routes.
     pub routes: RouteSettings,
+    /// What is kept of decisions.
+    pub records: RecordSettings,
     /// Waiting tasks.
     pub dispatch: DispatchSettings,
 }
@@ -95,6 +98,7 @@ impl Default for EngineSettings {
             history_samples: 64,
             max_age: SourceAges::default(),
             routes: RouteSettings::default(),
+            records: RecordSettings::default(),
             dispatch: DispatchSettings::default(),
         }
     }

@@ -14,6 +14,7 @@ pub mod options;
 pub mod outbox;
 mod place;
 pub mod pool;
+mod records;
 pub mod registries;
 mod replace;
 mod settle;
@@ -28,7 +29,7 @@ pub use command::Survey;
 pub use daemon::{Daemon, Ending, StartError};
 pub use meters::Meters;
 pub use options::Options;
-pub use place::Asked;
+pub use place::{Asked, Refused};
 pub use replace::{Told, What};
 
 /// Whether requests are taken.

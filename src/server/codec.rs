@@ -84,7 +84,8 @@ mod tests {
             assert_eq!(found.code(), Code::InvalidArgument);
             assert!(found.message().ends_with("x"));
         }
-        let ours = super::super::status::status(&Refusal::Full { group: "g".into(), wanted: 2, free: 1 });
+        let ours =
+            super::super::status::status(&Refusal::Full { group: "g".into(), wanted: 2, free: 1, blocked: vec![] });
         assert!(remapped(&ours).is_none(), "cluster room keeps its code");
         assert!(remapped(&Status::unimplemented("no such method")).is_none());
     }

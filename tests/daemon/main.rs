@@ -9,5 +9,6 @@ mod crash;
 mod dispatch;
 mod flows;
 mod lifecycle;
+mod replay;
 mod streams;
 mod world;
