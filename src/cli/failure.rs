@@ -1,8 +1,13 @@
 //! Why a command did not do what it should, and the exit code for it.
 
+use super::views;
+use crate::client::ClientError;
+use crate::server::details::refused_of;
+use crate::wire::v1;
 use std::fmt;
 use std::path::Path;
 use std::process::ExitCode;
+use tonic::Code;
 
 /// A command's failure.
 #[derive(Debug)]
@@ -50,23 +55,39 @@ impl From<anyhow::Error> for Failure {
 }
 
 /// As the client has it: what the caller asked wrongly is bad input, all else failed work.
-impl From<crate::client::ClientError> for Failure {
-    fn from(error: crate::client::ClientError) -> Self {
+impl From<ClientError> for Failure {
+    fn from(error: ClientError) -> Self {
         match error {
-            crate::client::ClientError::Refused { code, message, .. } => Self::from(tonic::Status::new(code, message)),
+            ClientError::Refused { code, message, why, .. } => refused(code, &message, why.as_deref()),
             error => Self::work(error),
         }
     }
 }
 
+/// What blocks, nodes that come nearest, and how to ask again later.
+fn why(refused: &v1::Refused) -> String {
+    let blocked = match &refused.blocked[..] {
+        [] => String::new(),
+        blocked => format!("\n{}", views::blocked_text(blocked)),
+    };
+    let later = match refused.decision_id.as_str() {
+        "" => String::new(),
+        id => format!("\nhintctl explain {id} tells more, as long as it is recorded"),
+    };
+    blocked + &later
+}
+
 /// A daemon's refusal: what the caller asked wrongly is bad input, all else failed work.
 impl From<tonic::Status> for Failure {
     fn from(status: tonic::Status) -> Self {
-        use tonic::Code;
-        let said = format!("the daemon answers {:?}: {}", status.code(), status.message());
-        match status.code() {
-            Code::InvalidArgument | Code::NotFound | Code::AlreadyExists | Code::OutOfRange => Self::Input(said),
-            _ => Self::work(said),
-        }
+        refused(status.code(), status.message(), refused_of(&status).as_ref())
+    }
+}
+
+fn refused(code: Code, message: &str, because: Option<&v1::Refused>) -> Failure {
+    let said = format!("the daemon answers {code:?}: {message}{}", because.map(why).unwrap_or_default());
+    match code {
+        Code::InvalidArgument | Code::NotFound | Code::AlreadyExists | Code::OutOfRange => Failure::Input(said),
+        _ => Failure::work(said),
     }
 }

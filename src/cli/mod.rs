@@ -10,6 +10,7 @@ pub mod connect;
 pub mod daemon;
 pub mod demo;
 pub mod drain;
+pub mod explain;
 pub mod failure;
 pub mod files;
 pub mod flows;
@@ -18,6 +19,7 @@ pub mod operate;
 pub mod output;
 pub mod place;
 pub mod policy;
+pub mod replay;
 pub mod reproduce;
 pub mod request;
 pub mod shell;
@@ -77,8 +79,10 @@ enum Command {
     Bench(bench::BenchCommand),
     /// Ask the running daemon for hints: takes leases
     Request(request::RequestArgs),
-    /// A decision that the running daemon remembers: terms, counts, ages, leases
-    Explain(request::ExplainArgs),
+    /// A decision or a refusal that the running daemon remembers: terms, what was ruled out, ages, leases, what blocks
+    Explain(explain::ExplainArgs),
+    /// A recorded decision made again: the same bytes, or by another policy side by side
+    Replay(replay::ReplayArgs),
     /// Try something on the running daemon without taking it
     #[command(subcommand, name = "whatif")]
     WhatIf(request::WhatIfCommand),
@@ -138,7 +142,8 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Simulate(args) => simulate::run(&args, output),
         Command::Trace(command) => trace::run(&command, output),
         Command::Request(args) => request::request(&args, &daemon, output),
-        Command::Explain(args) => request::explain(&args, &daemon, output),
+        Command::Explain(args) => explain::run(&args, &daemon, output),
+        Command::Replay(args) => replay::run(&args, &daemon, output),
         Command::WhatIf(command) => request::what_if(&command, &daemon, output),
         Command::Topology(command) => topology::run(command, output),
         Command::Bench(command) => bench::run(command, &daemon, output),

@@ -1,17 +1,15 @@
-//! `hintctl request`, `whatif request` and `explain`: hints of a running daemon.
+//! `hintctl request` and `whatif request`: hints of a running daemon.
 
-use super::adherence;
 use super::connect::{DaemonArgs, block_on};
 use super::drain;
 use super::failure::Failure;
-use super::output::{self, Output};
+use super::output::Output;
 use super::place::read_request;
 use super::views::{self, AnswerView};
 use crate::cluster::{Constraints, EdgePattern, Gang, HintRequest, WhenFull};
 use crate::server::convert::{ask_to_wire, resource_to_wire};
 use crate::wire::v1;
 use clap::{Args, Subcommand};
-use serde::Serialize;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -46,43 +44,6 @@ pub enum WhatIfCommand {
 /// For whoever sits before it: long enough for a restart of the daemon.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A decision.
-#[derive(Debug, Clone, Args)]
-#[command(after_help = "Example:\n  hintctl explain 0000019a00000001")]
-pub struct ExplainArgs {
-    /// The decision's id, 16 hexadecimal digits
-    decision: String,
-}
-
-#[derive(Serialize)]
-struct Explained {
-    application_id: String,
-    attempt: u32,
-    queue: String,
-    decided_at_ms: u64,
-    leases: Vec<LeaseView>,
-    ages: Vec<AgeView>,
-    /// What became of its hints; absent where that is not known.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    outcome: Option<serde_json::Value>,
-    #[serde(flatten)]
-    answer: AnswerView,
-}
-
-#[derive(Serialize)]
-struct LeaseView {
-    lease_id: u64,
-    host: String,
-    state: String,
-}
-
-#[derive(Serialize)]
-struct AgeView {
-    source: String,
-    age_ms: Option<u64>,
-    stale: bool,
-}
-
 /// `hintctl request`.
 ///
 /// # Errors
@@ -114,35 +75,6 @@ pub fn what_if(command: &WhatIfCommand, daemon: &DaemonArgs, output: Output) -> 
     output.result(&AnswerView::new(&set), || views::answer_text(&set))
 }
 
-/// `hintctl explain`.
-///
-/// # Errors
-/// [`Failure`] where no daemon answers, or it does not know the decision.
-pub fn explain(args: &ExplainArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
-    let answer = block_on(async { Ok(daemon.client().await?.explain(&args.decision).await?) })?;
-    let set = answer.decision.clone().unwrap_or_default();
-    let lease = |lease: &v1::LeaseState| LeaseView {
-        lease_id: lease.lease_id,
-        host: lease.host.clone(),
-        state: lease.state.clone(),
-    };
-    let age = |age: &v1::SourceAge| AgeView { source: age.source.clone(), age_ms: age.age_ms, stale: age.stale };
-    let explained = Explained {
-        application_id: answer.application_id.clone(),
-        attempt: answer.attempt,
-        queue: answer.queue.clone(),
-        decided_at_ms: answer.decided_at_ms,
-        leases: answer.leases.iter().map(lease).collect(),
-        ages: set.ages.iter().map(age).collect(),
-        outcome: answer.outcome.as_ref().map(adherence::outcome_document),
-        answer: AnswerView::new(&set),
-    };
-    output.result(&explained, || {
-        let outcome = answer.outcome.as_ref().map(|found| format!("\n\n{}", adherence::outcome_text(found)));
-        format!("{}{}", explained_text(&explained, &set), outcome.unwrap_or_default())
-    })
-}
-
 impl RequestArgs {
     fn read(&self) -> Result<v1::RequestHintsRequest, Failure> {
         let mut wire = to_wire(&read_request(&self.file)?);
@@ -152,22 +84,6 @@ impl RequestArgs {
         }
         Ok(wire)
     }
-}
-
-fn explained_text(explained: &Explained, set: &v1::HintSet) -> String {
-    let Explained { application_id, attempt, queue, .. } = explained;
-    let mut lines = vec![format!("{application_id}, attempt {attempt}, queue {queue}"), views::answer_text(set)];
-    if !explained.leases.is_empty() {
-        let rows =
-            explained.leases.iter().map(|lease| [lease.lease_id.to_string(), lease.host.clone(), lease.state.clone()]);
-        lines.push(format!("\n{}", output::table(["lease", "host", "state"], 3, rows)));
-    }
-    let rows = explained.ages.iter().map(|age| {
-        let heard = age.age_ms.map_or_else(|| "never".to_owned(), |ms| output::seconds(ms as f64 / 1e3));
-        [age.source.clone(), if age.stale { "too old" } else { "fresh" }.to_owned(), heard]
-    });
-    lines.push(format!("\n{}", output::table(["source", "", "heard before"], 2, rows)));
-    lines.join("\n")
 }
 
 /// A request as the wire carries it.

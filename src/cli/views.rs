@@ -1,6 +1,7 @@
 //! Answers as scripts and people read them: keys with units, tables without surprises.
 
 use super::output;
+use crate::cluster::resource::MEMORY_NAME;
 use crate::wire::v1;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -39,6 +40,8 @@ pub struct AnswerView {
     pub seed: u64,
     /// Nodes ruled out, by group and reason.
     pub exclusions: Vec<ExclusionView>,
+    /// What keeps nodes from taking what found no room, by group.
+    pub blocked: Vec<Value>,
     /// How missing or old inputs changed the answer.
     pub degraded: Vec<String>,
     /// Containers without a lease.
@@ -127,6 +130,7 @@ impl AnswerView {
             steps: set.steps,
             seed: set.seed,
             exclusions: set.exclusions.iter().map(exclusion).collect(),
+            blocked: blocked_document(&set.blocked),
             degraded: set.degraded.clone(),
             without_room: set.without_room,
             next_wave: set.next_wave,
@@ -183,10 +187,71 @@ pub fn answer_text(set: &v1::HintSet) -> String {
         lines.push(String::new());
         lines.push(output::table(["group", "ruled out because", "for example", "nodes"], 3, rows));
     }
+    if !set.blocked.is_empty() {
+        lines.push(format!("\n{}", blocked_text(&set.blocked)));
+    }
     if !set.degraded.is_empty() {
         lines.push(format!("\ndecided without: {}", set.degraded.join(", ")));
     }
     lines.join("\n")
+}
+
+/// What keeps nodes from taking containers, and which come nearest; a paragraph a group.
+#[must_use]
+pub fn blocked_text(blocked: &[v1::Blocked]) -> String {
+    let lack = |lack: &v1::Lack| match lack.resource.as_str() {
+        "" => lack.constraint.clone(),
+        MEMORY_NAME => format!("{} MB short ({})", lack.short, lack.constraint),
+        resource => format!("{} {resource} short ({})", lack.short, lack.constraint),
+    };
+    let near = |near: &v1::NearMiss| {
+        let lacks: Vec<String> = near.lacks.iter().map(lack).collect();
+        let rest = if near.lacks.len() == 1 { ", all else fits" } else { "" };
+        format!("  nearest: {}: {}{rest}", near.host, lacks.join(", "))
+    };
+    let group = |blocked: &v1::Blocked| {
+        let v1::Blocked { group, count, constraint, nodes, nearest } = blocked;
+        let alone = match nodes {
+            0 => String::new(),
+            1 => ", which alone rules out 1 node".to_owned(),
+            nodes => format!(", which alone rules out {nodes} nodes"),
+        };
+        let first = format!("{count} of {group} found no room: {constraint}{alone}");
+        std::iter::once(first).chain(nearest.iter().map(near)).collect::<Vec<_>>().join("\n")
+    };
+    blocked.iter().map(group).collect::<Vec<_>>().join("\n")
+}
+
+/// A refusal in words, with what blocks.
+#[must_use]
+pub fn refused_text(refused: &v1::Refused) -> String {
+    let said = format!("refused ({}): {}", refused.reason, refused.message);
+    if refused.blocked.is_empty() { said } else { format!("{said}\n{}", blocked_text(&refused.blocked)) }
+}
+
+/// A refusal for scripts.
+#[must_use]
+pub fn refused_document(refused: &v1::Refused) -> Value {
+    json!({
+        "reason": refused.reason, "message": refused.message, "field": refused.field,
+        "blocked": blocked_document(&refused.blocked), "decision_id": refused.decision_id,
+    })
+}
+
+/// The same for scripts.
+#[must_use]
+pub fn blocked_document(blocked: &[v1::Blocked]) -> Vec<Value> {
+    let lack =
+        |lack: &v1::Lack| json!({ "constraint": lack.constraint, "resource": lack.resource, "short": lack.short });
+    let near =
+        |near: &v1::NearMiss| json!({ "host": near.host, "lacks": near.lacks.iter().map(lack).collect::<Vec<_>>() });
+    let group = |blocked: &v1::Blocked| {
+        json!({
+            "group": blocked.group, "count": blocked.count, "constraint": blocked.constraint,
+            "nodes": blocked.nodes, "nearest": blocked.nearest.iter().map(near).collect::<Vec<_>>(),
+        })
+    };
+    blocked.iter().map(group).collect()
 }
 
 /// Routes shown one by one; of more, the heaviest.

@@ -1,6 +1,8 @@
 //! What a call can come to.
 
+use crate::server::details::refused_of;
 use crate::server::status::{FIELD, REASON};
+use crate::wire::v1;
 use std::error::Error as _;
 use std::fmt;
 use std::time::Duration;
@@ -34,6 +36,8 @@ pub enum ClientError {
         message: String,
         /// The field that is wrong, where there is one.
         field: Option<String>,
+        /// What blocks, and nodes that come nearest, where the daemon says so.
+        why: Option<Box<v1::Refused>>,
     },
     /// The connection broke, or never stood. Whether the daemon did what it was asked is not known.
     #[error("the connection broke: {message}")]
@@ -131,6 +135,7 @@ impl From<Status> for ClientError {
             code: code(&status),
             message: status.message().to_owned(),
             field: field.and_then(|field| field.to_str().ok()).map(str::to_owned),
+            why: refused_of(&status).map(Box::new),
         }
     }
 }

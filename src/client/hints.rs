@@ -104,7 +104,7 @@ impl Client {
             }
             Ok(_) => {
                 let message = "an answer without hints".to_owned();
-                ClientError::Refused { code: Code::Internal, message, field: None }
+                ClientError::Refused { code: Code::Internal, message, field: None, why: None }
             }
             Err(error) => error,
         };

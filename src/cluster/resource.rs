@@ -365,6 +365,17 @@ impl Overlay {
         })
     }
 
+    /// Whether the rows of `node` and its neighbours are the same memory in both, and so certainly the same.
+    #[must_use]
+    pub fn shares(&self, other: &Self, node: NodeIdx) -> bool {
+        let position = node.at() / CHUNK;
+        match (self.chunks.get(position), other.chunks.get(position)) {
+            (Some(mine), Some(theirs)) => Arc::ptr_eq(mine, theirs),
+            (None, None) => true,
+            _ => false,
+        }
+    }
+
     /// Sets what is leased on `node`.
     pub fn set(&mut self, node: NodeIdx, leased: Resource) {
         let position = node.at() / CHUNK;

@@ -90,6 +90,11 @@ impl<K: Sharded, V: Clone> Shards<K, V> {
         Arc::make_mut(&mut self.shards[key.spread() % SHARDS]).entry(key.clone()).or_default()
     }
 
+    /// The shards themselves, for who counts what versions share and what not.
+    pub fn parts(&self) -> impl Iterator<Item = &Arc<BTreeMap<K, V>>> {
+        self.shards.iter()
+    }
+
     /// Whether both share every shard, so that one is certainly what the other is.
     #[must_use]
     pub fn same(&self, other: &Self) -> bool {

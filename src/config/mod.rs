@@ -7,6 +7,7 @@
 mod limits;
 mod parse;
 mod reader;
+mod records;
 mod routes;
 mod sdn;
 

@@ -18,6 +18,7 @@ impl Engine {
     /// Leases what a proposal wants: all or nothing, unless it is its last try. `token` becomes the attempt's
     /// if it has none yet; the attempts before it end.
     pub fn commit(&mut self, mut proposal: Proposal, token: Token, now: Timestamp) -> CommitOutcome {
+        self.take_desk(); // nobody wanted that of an earlier commit
         let request = Arc::clone(&proposal.request);
         match self.lookup(&request.id, proposal.digest) {
             Some(Ok(answer)) => return CommitOutcome::Answered(answer),
@@ -100,7 +101,8 @@ impl Engine {
         }
         if request.when_full == WhenFull::Fail && (leased == 0 || request.gang == Gang::All) {
             let group = &request.groups[full];
-            return Err(Refusal::Full { group: Arc::clone(&group.name), wanted: group.count, free: 0 });
+            let (group, wanted) = (Arc::clone(&group.name), group.count);
+            return Err(Refusal::Full { group, wanted, free: 0, blocked: Vec::new() });
         }
         proposal.draft.without_room += lost;
         Ok(())

@@ -1,5 +1,6 @@
 //! What the engine answers: a decision in names, ready for the wire, the journal and explain.
 
+use crate::cluster::resource::MEMORY_NAME;
 use crate::cluster::{Ask, HintRequest};
 use crate::policy::Ended;
 use crate::policy::problem::Reason;
@@ -60,6 +61,9 @@ pub struct Decision {
     /// Tasks that a dispatcher holds back: they are hinted later, on Follow.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pending: Vec<Pending>,
+    /// Of groups with containers that found no room: what keeps nodes from taking them, and which come nearest.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub blocked: Vec<Blocked>,
     /// Containers with no lease because there is no room.
     pub without_room: u32,
     /// Containers of a gang `up_to` left for a later wave.
@@ -161,6 +165,56 @@ pub struct ExclusionNamed {
     pub examples: Vec<HostName>,
 }
 
+/// Why containers of a group found no room.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Blocked {
+    /// Group name.
+    pub group: Arc<str>,
+    /// Containers.
+    pub count: u32,
+    /// What keeps most nodes from taking one, of those that all else fits; where no node is that near, what most
+    /// nodes lack. A [`Reason`]'s token, or one of [`block`].
+    pub constraint: Arc<str>,
+    /// Nodes that this alone keeps from taking one; 0: there is none that all else fits.
+    pub nodes: u32,
+    /// The nodes that come nearest, nearest first.
+    pub nearest: Vec<NearMiss>,
+}
+
+/// A node that nearly could.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NearMiss {
+    /// The node.
+    pub host: HostName,
+    /// All that it fails, and nothing else.
+    pub lacks: Vec<Lack>,
+}
+
+/// One thing that a node fails.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lack {
+    /// As [`Blocked::constraint`].
+    pub constraint: Arc<str>,
+    /// Of which resource there is too little; empty: it is not about amounts.
+    pub resource: Arc<str>,
+    /// By how much; memory in MB.
+    pub short: u64,
+}
+
+/// What may block beside a [`Reason`].
+pub mod block {
+    /// The request bounds containers of the group on a node.
+    pub const MAX_PER_NODE: &str = "max_per_node";
+    /// The request bounds containers of the group in a rack.
+    pub const MAX_PER_RACK: &str = "max_per_rack";
+    /// There is room, and it is no use: the gang is to be placed whole and is not.
+    pub const GANG: &str = "gang";
+    /// There is room for more, and the policy does not use it.
+    pub const POLICY: &str = "policy";
+    /// The empty cluster does not hold so many.
+    pub const CLUSTER: &str = "cluster_too_small";
+}
+
 /// Age of one source.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgeOf {
@@ -233,6 +287,8 @@ pub enum Refusal {
         field: String,
         /// What was asked, and the largest that would fit.
         message: String,
+        /// What keeps nodes from taking it, and which come nearest.
+        blocked: Vec<Blocked>,
     },
     /// No room now, and the caller wants to fail then.
     #[error("no room for {wanted} containers of group \"{group}\": {free} would fit now")]
@@ -243,6 +299,16 @@ pub enum Refusal {
         wanted: u32,
         /// Would fit.
         free: u32,
+        /// What keeps nodes from taking the rest, and which come nearest.
+        blocked: Vec<Blocked>,
+    },
+    /// A decision that is not recorded (any more).
+    #[error("decision {decision} is not recorded: {kept}")]
+    NotRecorded {
+        /// Which.
+        decision: DecisionId,
+        /// How far back records go, and why not further.
+        kept: String,
     },
     /// The request id was used with another body.
     #[error("request id \"{id}\" was answered with another body; a new request needs a new id")]
@@ -271,3 +337,35 @@ pub enum Refusal {
 
 /// A request as the engine remembers it for re-placing: without its ask table.
 pub type RememberedRequest = Arc<HintRequest>;
+
+impl Refusal {
+    /// What keeps nodes from taking containers, where that is the matter.
+    #[must_use]
+    pub fn blocked(&self) -> &[Blocked] {
+        match self {
+            Self::TooLarge { blocked, .. } | Self::Full { blocked, .. } => blocked,
+            _ => &[],
+        }
+    }
+}
+
+impl std::fmt::Display for NearMiss {
+    /// `worker-017: 512 MB short (no_room), all else fits`
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: ", self.host)?;
+        for (at, lack) in self.lacks.iter().enumerate() {
+            write!(f, "{}{lack}", if at > 0 { ", " } else { "" })?;
+        }
+        f.write_str(if self.lacks.len() == 1 { ", all else fits" } else { "" })
+    }
+}
+
+impl std::fmt::Display for Lack {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.resource.is_empty() {
+            return f.write_str(&self.constraint);
+        }
+        let unit = if *self.resource == *MEMORY_NAME { "MB" } else { &*self.resource };
+        write!(f, "{} {unit} short ({})", self.short, self.constraint)
+    }
+}

@@ -10,6 +10,7 @@
 //! - `monitor`, `release`, `history`: silence, expected ends, recurring jobs.
 //! - `dispatching`: waiting tasks, and the dispatch policies that are offered nodes for them.
 //! - `flows`, `routes`: who talks to whom over which route, and who is told of it; `flowing`, the engine's side of both.
+//! - `records`: what decisions were made of, kept so that they can be made again.
 //! - `effects`, `journal`: what the outside is to do and to remember; `event`, `settings`, `decision`: data.
 //!
 //! # Invariants
@@ -38,6 +39,7 @@ pub mod lease;
 pub mod ledger;
 mod monitor;
 pub mod placer;
+pub mod records;
 mod recover;
 mod release;
 pub mod routes;
@@ -53,7 +55,7 @@ pub use adherence::{DecisionOutcome, HintOutcome, Miss, Outcomes, Tally, TallyKe
 pub use answers::Answer;
 pub use attempts::Token;
 pub use decision::{Decision, Hint, Mode, Refusal, TermValues};
-pub use dispatching::DispatchSettings;
+pub use dispatching::{DeskApart, DispatchSettings};
 pub use effects::{CommitOutcome, Counter, Effect, Effects, FollowBody};
 pub use engine::{Engine, EngineCounts, Explained, RecoverError, RecoveredCounts, Released, Rows};
 pub use event::{TaskEvent, TaskWhat};
@@ -62,6 +64,7 @@ pub use flows::uses::{LinkUse, LinkUser, LoadSource, link_uses};
 pub use flows::what_if::{ApplicationForecast, Drain, LinkForecast, NetworkWhatIf, RouteForecast, what_if_network};
 pub use generation::{Generation, Release};
 pub use placer::{Chosen, PlacerSettings, Proposal, check_keys, may_wait, propose, propose_waiting};
+pub use records::{RecordSettings, Records};
 pub use routes::{
     NamedRoute, Phase, RouteUpdate, RuleAction, RuleChange, Standing, WatchScope, WatchedPair, WatcherState,
 };

@@ -2,6 +2,7 @@
 
 use super::dispatching::DispatchSettings;
 use super::flows::settings::RouteSettings;
+use super::records::RecordSettings;
 use crate::cluster::Source;
 use crate::units::Micros;
 
@@ -36,6 +37,8 @@ pub struct EngineSettings {
     pub max_age: SourceAges,
     /// Flows and routes.
     pub routes: RouteSettings,
+    /// What is kept of decisions.
+    pub records: RecordSettings,
     /// Waiting tasks.
     pub dispatch: DispatchSettings,
 }
@@ -101,6 +104,7 @@ impl Default for EngineSettings {
             adherence_wait: Micros::from_secs(300),
             max_age: SourceAges::default(),
             routes: RouteSettings::default(),
+            records: RecordSettings::default(),
             dispatch: DispatchSettings::default(),
         }
     }

@@ -89,6 +89,7 @@ pub(crate) fn answer(id: &str, digest: u64) -> Arc<Answer> {
         ages: Vec::new(),
         degraded: Vec::new(),
         pending: Vec::new(),
+        blocked: Vec::new(),
         without_room: 0,
         next_wave: 0,
         conflicts: 0,

@@ -4,7 +4,7 @@ use super::options::WatchLimits;
 use super::outbox::Outbox;
 use super::replace::Told;
 use super::watchers::Watching;
-use crate::engine::{Answer, Decision, EngineCounts, EngineSettings, Explained, Proposal, Refusal, Released};
+use crate::engine::{Answer, DeskApart, EngineCounts, EngineSettings, Explained, Proposal, Refusal, Released};
 use crate::engine::{Tally, TallyKey, TaskEvent, Token, WatchScope, WatchedPair, WatcherState};
 use crate::policy::Policy;
 use crate::store::StoreFailure;
@@ -44,8 +44,8 @@ pub(super) enum Command {
     Survey(Reply<Survey>),
     /// When each node was last heard, by its row.
     Heard(Reply<Vec<Option<Timestamp>>>),
-    /// What a request that waits for a dispatcher would get.
-    Preview(Box<Proposal>, Reply<Result<Decision, Refusal>>),
+    /// The desk that a request which waits for a dispatcher would come to now; the request comes back with it.
+    Apart(Box<Proposal>, Reply<Result<SetApart, Refusal>>),
     /// New settings, and policies by name.
     Reload(EngineSettings, BTreeMap<&'static str, Arc<dyn Policy>>, Reply<()>),
     /// The journal took a batch, or did not.
@@ -56,6 +56,9 @@ pub(super) enum Command {
     #[cfg(test)]
     Run(Box<dyn FnOnce() + Send>),
 }
+
+/// A request, and the desk that would decide it.
+pub(super) type SetApart = (Box<Proposal>, Option<DeskApart>);
 
 /// What the engine knows beyond its generation.
 #[derive(Debug, Clone)]
@@ -80,6 +83,8 @@ pub(super) enum Committed {
         answer: Arc<Answer>,
         /// Time the disk took; zero where nothing had to be written.
         journal: Duration,
+        /// The desk that decided, as it was before, where a dispatcher did and it is to be recorded.
+        desk: Option<Box<DeskApart>>,
     },
     /// Another took the room: place again, on the generation that is published now.
     Conflict,

@@ -10,11 +10,13 @@ use super::options::{Options, ReloadHook, Reloaded, Settings, WatchLimits};
 use super::outbox::{Outbox, Outboxes};
 use super::pool::Pool;
 use super::rates::Rates;
+use super::records::Recorder;
 use super::registries::{FeedCounts, Registries};
 use super::replace::{self, Lost, Told};
 use super::settle::Settling;
 use super::watchers::{Watchers, Watching};
 use super::writer::{Shared, Writer};
+use crate::engine::records::{Kept, Record};
 use crate::engine::{Engine, Explained, Generation, RecoverError, RecoveredCounts, Refusal, Released};
 use crate::engine::{TaskEvent, Token, WatchScope, WatchedPair};
 use crate::store::{GroupCommit, GroupCommitHandle, GroupOptions, Journal, OpenOptions, ShutdownError, StoreError};
@@ -43,6 +45,7 @@ pub(super) struct Inner {
     pub(super) door: Door,
     pub(super) shared: Arc<Shared>,
     pub(super) pool: Pool,
+    pub(super) recorder: Recorder,
     pub(super) settings: ArcSwap<Settings>,
     pub(super) clock: Clock,
     instance: Arc<str>,
@@ -81,6 +84,9 @@ pub enum StartError {
     /// The system gives no threads.
     #[error("the placer's threads can't be started")]
     Pool(#[source] std::io::Error),
+    /// The system gives no thread.
+    #[error("the thread that keeps records can't be started")]
+    Records(#[source] std::io::Error),
     /// The system gives no thread.
     #[error("the engine's thread can't be started")]
     Thread(#[source] std::io::Error),
@@ -155,6 +161,7 @@ impl Daemon {
         let meters = Meters::new(metrics);
         let journal = GroupCommit::start(journal, group_options(options, &meters))?;
         let pool = Pool::start(&options.pool).map_err(StartError::Pool)?;
+        let recorder = Recorder::start(options.settings.engine.records.clone()).map_err(StartError::Records)?;
         let (door, commands) = Door::new();
         let (lost, lost_tasks) = mpsc::unbounded_channel();
         let shared = Arc::new(shared(options, &engine, meters, lost));
@@ -190,6 +197,7 @@ impl Daemon {
             door,
             shared,
             pool,
+            recorder,
             settings: ArcSwap::from_pointee(options.settings.clone()),
             clock,
             instance: format!("{:016x}", rand::random::<u64>()).into(),
@@ -280,6 +288,22 @@ impl Daemon {
     pub async fn explain(&self, decision: DecisionId) -> Result<Explained, Refusal> {
         let found = self.0.door.ask(|reply| Command::Explain(decision, reply)).await?;
         found.ok_or_else(|| Refusal::Unknown { what: "decision", name: decision.to_string(), nearest: None })
+    }
+
+    /// What a decision, or a refusal, was made of.
+    ///
+    /// # Errors
+    /// [`Refusal::NotRecorded`], with how far back records go.
+    pub async fn record(&self, decision: DecisionId) -> Result<Arc<Record>, Refusal> {
+        self.0.recorder.get(decision, self.0.clock.now()).await
+    }
+
+    /// How far records go, and decisions that came faster than they could be recorded.
+    ///
+    /// # Errors
+    /// [`Refusal::Unavailable`] when the daemon shuts down.
+    pub async fn records_kept(&self) -> Result<(Kept, u64), Refusal> {
+        Ok((self.0.recorder.kept().await?, self.0.recorder.left_out()))
     }
 
     /// Gives leases back; none named: all of the attempt.
@@ -393,6 +417,7 @@ impl Daemon {
         reloaded.settings.generation = self.0.settings.load().generation + 1;
         let engine = reloaded.settings.engine.clone();
         let policies = reloaded.settings.policies.built.clone();
+        self.0.recorder.reload(engine.records.clone());
         self.0.door.ask(|reply| Command::Reload(engine, policies, reply)).await?;
         self.0.shared.follow.store(Arc::new(reloaded.settings.follow.clone()));
         self.0.settings.store(Arc::new(reloaded.settings.clone()));

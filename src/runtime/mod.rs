@@ -15,6 +15,7 @@ pub mod outbox;
 mod place;
 pub mod pool;
 mod rates;
+mod records;
 pub mod registries;
 mod replace;
 mod settle;
@@ -29,7 +30,7 @@ pub use command::Survey;
 pub use daemon::{Daemon, Ending, StartError};
 pub use meters::Meters;
 pub use options::Options;
-pub use place::Asked;
+pub use place::{Asked, Refused};
 pub use replace::{Told, What};
 
 /// Whether requests are taken.

@@ -4,11 +4,13 @@ use super::command::{Command, Committed};
 use super::daemon::Daemon;
 use super::options::Settings;
 use super::pool::Turn;
-use crate::cluster::HintRequest;
+use crate::cluster::{Dataset, HintRequest};
+use crate::engine::records::{Came, Probe, Seen};
 use crate::engine::{Answer, Chosen, Generation, Mode, PlacerSettings, Proposal, Refusal, Token, may_wait};
 use crate::engine::{propose, propose_waiting};
+use crate::policy::Policy;
 use crate::telemetry::metrics::Stage;
-use crate::units::{DecisionId, Micros, RequestId};
+use crate::units::{DecisionId, Micros, RequestId, Timestamp};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -30,6 +32,37 @@ struct Journey {
     deadline: Instant,
     /// Hints may come later, on Follow.
     follows: bool,
+    /// Whether it is to be recorded.
+    recorded: bool,
+}
+
+/// A request that was refused.
+#[derive(Debug)]
+pub struct Refused {
+    /// Why.
+    pub refusal: Refusal,
+    /// Its search is recorded under the id that the decision would have had.
+    pub recorded: bool,
+}
+
+impl From<Refusal> for Refused {
+    fn from(refusal: Refusal) -> Self {
+        Self { refusal, recorded: false }
+    }
+}
+
+/// What a search was made of.
+struct MadeOf {
+    generation: Arc<Generation>,
+    placer: PlacerSettings,
+    now: Timestamp,
+    /// At which look the deadline ended it.
+    stopped: Option<u64>,
+}
+
+struct Searched {
+    made_of: MadeOf,
+    found: Result<Proposal, Refusal>,
 }
 
 /// How a request is meant.
@@ -45,7 +78,7 @@ impl Daemon {
     /// Answers a request as `decision`.
     ///
     /// # Errors
-    /// Whatever [`Refusal`] says; [`Refusal::DeadlineExceeded`] at the latest at `deadline`.
+    /// Whatever [`Refused::refusal`] says; [`Refusal::DeadlineExceeded`] at the latest at `deadline`.
     pub async fn request(
         &self,
         request: HintRequest,
@@ -53,13 +86,14 @@ impl Daemon {
         decision: DecisionId,
         deadline: Instant,
         asked: Asked,
-    ) -> Result<Arc<Answer>, Refusal> {
+    ) -> Result<Arc<Answer>, Refused> {
         let began = Instant::now();
         let follows = asked.follows || self.follows(request.attempt);
         let answer = async {
             if asked.what_if {
-                let journey = self.journey(&Arc::new(request), decision, deadline, follows)?;
-                return self.what_if(journey).await;
+                let journey =
+                    Journey { recorded: false, ..self.journey(&Arc::new(request), decision, deadline, follows)? };
+                return Ok(self.what_if(journey).await?);
             }
             self.check_ready()?;
             if let Some(answer) = self.lookup(request.id.clone(), digest).await? {
@@ -69,9 +103,9 @@ impl Daemon {
             self.travel(journey, digest).await
         };
         let found = tokio::time::timeout_at(deadline.into(), answer).await;
-        let found = found.unwrap_or_else(|_| Err(passed(began, deadline)));
-        if let Err(refusal) = &found {
-            self.meters().refused(crate::server::status::code(refusal).1);
+        let found = found.unwrap_or_else(|_| Err(passed(began, deadline).into()));
+        if let Err(refused) = &found {
+            self.meters().refused(crate::server::status::code(&refused.refusal).1);
         }
         found
     }
@@ -83,11 +117,18 @@ impl Daemon {
         self.0.door.ask(|reply| Command::Lookup(id, digest, reply)).await?
     }
 
+    /// The path of a request up to its commit. A dispatcher decides on a desk set apart, on the pool: the engine's thread
+    /// only copies its State.
     async fn what_if(&self, journey: Journey) -> Result<Arc<Answer>, Refusal> {
-        let mut proposal = self.propose(&journey, 0).await?;
+        let mut proposal = self.propose(&journey, 0).await?.found?;
         proposal.elapsed = micros(journey.began.elapsed());
         let decision = if proposal.waits() {
-            self.0.door.ask(|reply| Command::Preview(Box::new(proposal), reply)).await??
+            let (proposal, apart) = self.0.door.ask(|reply| Command::Apart(Box::new(proposal), reply)).await??;
+            let decide = move |_| match apart {
+                Some(apart) => apart.preview(*proposal),
+                None => proposal.preview(),
+            };
+            self.0.pool.run(decide).await?
         } else {
             proposal.preview()
         };
@@ -103,17 +144,21 @@ impl Daemon {
         deadline: Instant,
     ) -> Result<Arc<Answer>, Refusal> {
         let journey = self.journey(request, decision, deadline, false)?;
-        self.travel(journey, digest).await
+        self.travel(journey, digest).await.map_err(|refused| refused.refusal)
     }
 
     /// Places and commits, again while others take the room first.
-    async fn travel(&self, journey: Journey, digest: u64) -> Result<Arc<Answer>, Refusal> {
+    async fn travel(&self, journey: Journey, digest: u64) -> Result<Arc<Answer>, Refused> {
         let deadline = journey.deadline;
         let retries = journey.settings.placer.retries;
         let mut conflicts = 0;
         loop {
             let tried = Instant::now();
-            let mut proposal = self.propose(&journey, conflicts).await?;
+            let Searched { made_of, found } = self.propose(&journey, conflicts).await?;
+            let mut proposal = match found {
+                Ok(proposal) => proposal,
+                Err(refusal) => return Err(self.refused(&journey, made_of, refusal)),
+            };
             // Another try would take as long again: where that is too late, this is the last.
             let late = tried.elapsed() * 2 > deadline.saturating_duration_since(Instant::now());
             proposal.decision = Some(journey.decision);
@@ -122,19 +167,23 @@ impl Daemon {
             proposal.last_try = late || conflicts >= retries;
             proposal.elapsed = micros(journey.began.elapsed());
             let last = proposal.last_try;
+            let kept = journey.recorded.then(|| (proposal.paths_read(), proposal.to_compare()));
             let committing = Instant::now();
             let committed = self.0.door.ask(|reply| Command::Commit(Box::new(proposal), token(), reply)).await??;
             let took = committing.elapsed();
             match committed {
-                Committed::Answer { answer, journal } => {
+                Committed::Answer { answer, journal, desk } => {
                     self.measured(&journey, &answer, took.saturating_sub(journal), journal);
+                    // A repeat of a request in flight gets the first one's answer, which has its own record.
+                    if let Some((read, draft)) = kept.filter(|_| answer.decision.id == journey.decision) {
+                        let came = Came::Answered { answer: Arc::clone(&answer), draft, desk };
+                        self.0.recorder.see(journey.seen(made_of, Some(read), came));
+                    }
                     return Ok(answer);
                 }
                 Committed::Conflict if last => {
-                    return Err(Refusal::Unavailable {
-                        message: format!("others took the room {} times", conflicts + 1),
-                        retry_after: Micros::from_millis(100),
-                    });
+                    let message = format!("others took the room {} times", conflicts + 1);
+                    return Err(Refusal::Unavailable { message, retry_after: Micros::from_millis(100) }.into());
                 }
                 Committed::Conflict => conflicts += 1,
             }
@@ -151,11 +200,22 @@ impl Daemon {
         let settings = self.settings();
         let (mode, policy) = settings.choose(&request.queue, &request.framework, request.policy.as_deref())?;
         let (request, began) = (Arc::clone(request), Instant::now());
-        Ok(Journey { request, settings, mode, policy, decision, began, deadline, follows })
+        // Where nothing is computed there is nothing to make again.
+        let recorded = mode != Mode::Off && settings.engine.records.takes(decision);
+        Ok(Journey { request, settings, mode, policy, decision, began, deadline, follows, recorded })
+    }
+
+    fn refused(&self, journey: &Journey, made_of: MadeOf, refusal: Refusal) -> Refused {
+        if journey.recorded {
+            let (decision, at) = (journey.decision, self.0.clock.now());
+            let came = Came::Refused { decision, at, refusal: refusal.clone() };
+            self.0.recorder.see(journey.seen(made_of, None, came));
+        }
+        Refused { refusal, recorded: journey.recorded }
     }
 
     /// One search on the pool, on the generation of this moment.
-    async fn propose(&self, journey: &Journey, conflicts: u32) -> Result<Proposal, Refusal> {
+    async fn propose(&self, journey: &Journey, conflicts: u32) -> Result<Searched, Refusal> {
         let generation = self.generation();
         let request = Arc::clone(&journey.request);
         let settings = Arc::clone(&journey.settings);
@@ -170,13 +230,18 @@ impl Daemon {
             }
             let left = deadline - started;
             let search_until = deadline - (left / SEARCH_SHARE).min(RESERVE_MAX);
-            let proposal = search(&generation, &request, &settings, (mode, policy, follows), turn, now, search_until)?;
-            Ok((proposal, started - queued, started.elapsed()))
+            let placer = placer(&settings, turn);
+            let mut probe = Probe::default();
+            let mut stop = || probe.look(Instant::now() >= search_until);
+            let found = search(&generation, &request, &settings, (mode, policy, follows), &placer, now, &mut stop);
+            let stopped = probe.stopped();
+            let made_of = MadeOf { generation, placer, now, stopped };
+            Ok((Searched { made_of, found }, started - queued, started.elapsed()))
         };
-        let (proposal, waited, searched) = self.0.pool.run(job).await??;
-        self.meters().request(policy, &[(Stage::Queue, waited), (Stage::Place, searched)], None);
-        tracing::debug!(policy, conflicts, generation = proposal.generation, ?waited, ?searched, "placed");
-        Ok(proposal)
+        let (searched, waited, took) = self.0.pool.run(job).await??;
+        self.meters().request(policy, &[(Stage::Queue, waited), (Stage::Place, took)], None);
+        tracing::debug!(policy, conflicts, generation = searched.made_of.generation.number, ?waited, ?took, "placed");
+        Ok(searched)
     }
 
     fn measured(&self, journey: &Journey, answer: &Answer, commit: Duration, journal: Duration) {
@@ -186,33 +251,62 @@ impl Daemon {
     }
 }
 
+impl Journey {
+    fn seen(&self, made_of: MadeOf, read: Option<Vec<Arc<Dataset>>>, came: Came) -> Seen {
+        let (policy, baseline) = policies(&self.settings, self.policy);
+        let MadeOf { generation, placer, now, stopped } = made_of;
+        Seen {
+            request: Arc::clone(&self.request),
+            policy: Arc::clone(policy),
+            name: self.policy.into(),
+            baseline: Arc::clone(baseline),
+            mode: self.mode,
+            settings: placer,
+            now,
+            stopped,
+            follows: self.follows,
+            generation,
+            read,
+            came,
+        }
+    }
+}
+
+/// The chosen policy, and the default placement's.
+fn policies<'s>(settings: &'s Settings, policy: &str) -> (&'s Arc<dyn Policy>, &'s Arc<dyn Policy>) {
+    let built = &settings.policies.built;
+    let found = built.get(policy).expect("`choose` names policies that are built");
+    (found, built.get(BASELINE).unwrap_or(found))
+}
+
+fn placer(settings: &Settings, turn: Turn) -> PlacerSettings {
+    PlacerSettings {
+        steps: turn.steps(settings.placer.steps),
+        fallbacks: settings.placer.fallbacks,
+        baseline: settings.placer.baseline && settings.policies.built.contains_key(BASELINE),
+        containers_max: settings.limits.containers,
+        max_age: settings.engine.max_age,
+        pairs_max: settings.engine.routes.pairs_max,
+        min_bytes: settings.engine.routes.min_bytes,
+    }
+}
+
 /// The pure part, on a thread of the pool.
 fn search(
     generation: &Generation,
     request: &Arc<HintRequest>,
     settings: &Settings,
     (mode, policy, follows): (Mode, &'static str, bool),
-    turn: Turn,
-    now: crate::units::Timestamp,
-    until: Instant,
+    placer: &PlacerSettings,
+    now: Timestamp,
+    stop: &mut dyn FnMut() -> bool,
 ) -> Result<Proposal, Refusal> {
-    let built = &settings.policies.built;
-    let found = built.get(policy).expect("`choose` names policies that are built");
-    let baseline = built.get(BASELINE);
-    let chosen = Chosen { policy: &**found, baseline: &**baseline.unwrap_or(found), mode, name: policy };
-    let placer = PlacerSettings {
-        steps: turn.steps(settings.placer.steps),
-        fallbacks: settings.placer.fallbacks,
-        baseline: settings.placer.baseline && baseline.is_some(),
-        containers_max: settings.limits.containers,
-        max_age: settings.engine.max_age,
-        pairs_max: settings.engine.routes.pairs_max,
-        min_bytes: settings.engine.routes.min_bytes,
-    };
+    let (found, baseline) = policies(settings, policy);
+    let chosen = Chosen { policy: &**found, baseline: &**baseline, mode, name: policy };
     if follows && may_wait(request, &chosen) {
-        return propose_waiting(generation, request, &chosen, found, &placer, now);
+        return propose_waiting(generation, request, &chosen, found, placer, now);
     }
-    propose(generation, request, &chosen, &placer, now, &mut || Instant::now() >= until)
+    propose(generation, request, &chosen, placer, now, stop)
 }
 
 /// 128 random bits: what an attempt shows for its own.

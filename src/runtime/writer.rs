@@ -16,7 +16,7 @@ use super::settle::Settling;
 use super::watchers::{Watchers, Watching};
 use super::{Ready, options::FollowOptions, options::WatchLimits};
 use crate::cluster::RunningFlows;
-use crate::engine::{Answer, CommitOutcome, Effect, Engine, FollowBody, Generation, Proposal, Refusal};
+use crate::engine::{Answer, CommitOutcome, DeskApart, Effect, Engine, FollowBody, Generation, Proposal, Refusal};
 use crate::engine::{Token, WatchScope};
 use crate::store::GroupCommitHandle;
 use crate::units::{DecisionId, Micros, RequestId, Timestamp};
@@ -171,9 +171,12 @@ impl Writer {
                 self.urgent = true;
             }
             Command::Unwatch(watcher, session) => self.unwatch(&watcher, session),
-            // It costs a copy of all that waits: not for a caller who has gone.
-            Command::Preview(_, reply) if reply.is_closed() => {}
-            Command::Preview(proposal, reply) => drop(reply.send(self.engine.preview_waiting(*proposal, now))),
+            // It costs a copy of a policy's State: not for a caller who has gone.
+            Command::Apart(_, reply) if reply.is_closed() => {}
+            Command::Apart(proposal, reply) => {
+                let apart = self.engine.desk_apart(&proposal, now);
+                let _ = reply.send(apart.map(|apart| (proposal, apart)));
+            }
             Command::Reload(settings, policies, reply) => {
                 self.engine.reload(settings, now);
                 self.engine.redispatch(&|name| policies.get(name).cloned(), now);
@@ -243,11 +246,12 @@ impl Writer {
             CommitOutcome::Committed(answer) => {
                 self.moved = true;
                 self.shared.known.note(&answer.decision.request);
-                self.effects(Some(Arc::clone(&answer)), answer_reply(answer, reply));
+                let desk = self.engine.take_desk();
+                self.effects(Some(Arc::clone(&answer)), answer_reply(answer, desk, reply));
             }
             CommitOutcome::Answered(answer) => {
                 self.effects(None, Box::new(|_| ()));
-                self.settling.after(answer.decision.id, answer_reply(answer, reply));
+                self.settling.after(answer.decision.id, answer_reply(answer, None, reply));
             }
             CommitOutcome::Conflict { .. } => {
                 self.effects(None, Box::new(|_| ()));
@@ -468,10 +472,14 @@ impl Writer {
     }
 }
 
-fn answer_reply(answer: Arc<Answer>, reply: Reply<Result<Committed, Refusal>>) -> super::settle::Then {
+fn answer_reply(
+    answer: Arc<Answer>,
+    desk: Option<Box<DeskApart>>,
+    reply: Reply<Result<Committed, Refusal>>,
+) -> super::settle::Then {
     let began = Instant::now();
     Box::new(move |result| {
-        let _ = reply.send(result.map(|()| Committed::Answer { answer, journal: began.elapsed() }));
+        let _ = reply.send(result.map(|()| Committed::Answer { answer, journal: began.elapsed(), desk }));
     })
 }
 

@@ -2,6 +2,7 @@
 
 use super::convert::{self, resource_to_wire};
 use super::deadline::in_time;
+use super::explain;
 use super::placement::hints;
 use crate::cluster::document::{ClusterDocument, Syntax};
 use crate::cluster::{NamedResource, Resource, Source};
@@ -88,7 +89,7 @@ impl Admin for AdminService {
             applications: count(snapshot.applications.len()),
             leases: survey.counts.leases as u64,
             ages: ages(daemon, &generation, &settings).iter().map(convert::age).collect(),
-            counters: counters(daemon),
+            counters: counters(daemon).into_iter().chain(record_counters(daemon).await).collect(),
             config_file: settings.file.clone(),
             config_generation: settings.generation,
             unknown_names: survey.unknown_names,
@@ -183,6 +184,25 @@ impl Admin for AdminService {
         Ok(Response::new(in_time(&self.daemon, &metadata, found).await?))
     }
 
+    async fn replay(&self, request: Request<v1::ReplayRequest>) -> Result<Response<v1::ReplayResponse>, Status> {
+        let (metadata, _, wire) = request.into_parts();
+        let (daemon, settings) = (self.daemon.clone(), self.daemon.settings());
+        let replayed = async {
+            let decision = explain::decision_id(&wire.decision_id)?;
+            if !wire.policy.is_empty() && !settings.policies.built.contains_key(&*wire.policy) {
+                let near = nearest(&wire.policy, settings.policies.built.keys().copied()).map(str::to_owned);
+                return Err(Refusal::Unknown { what: "policy", name: wire.policy.clone(), nearest: near });
+            }
+            let record = daemon.record(decision).await?;
+            let work = move || {
+                let other = settings.policies.built.get(&*wire.policy);
+                explain::replay(&daemon, &record, other.map(|policy| (&*wire.policy, policy)))
+            };
+            self.heavy("the replay", work).await
+        };
+        Ok(Response::new(in_time(&self.daemon, &metadata, replayed).await?))
+    }
+
     async fn calibrate(
         &self,
         request: Request<v1::CalibrateRequest>,
@@ -231,6 +251,19 @@ fn counters(daemon: &Daemon) -> std::collections::BTreeMap<String, u64> {
     counters.insert("feed_contradictions".to_owned(), feeds.contradictions);
     counters.insert("feed_refused_by_model".to_owned(), feeds.refused_by_model);
     counters
+}
+
+/// How far records go; nothing where the daemon shuts down.
+async fn record_counters(daemon: &Daemon) -> Vec<(String, u64)> {
+    let Ok((kept, left_out)) = daemon.records_kept().await else { return Vec::new() };
+    let counts = [
+        ("records_kept", kept.decisions as u64),
+        ("records_bytes", kept.bytes as u64),
+        ("records_dropped", kept.dropped),
+        ("records_too_large", kept.too_large),
+        ("records_left_out", left_out),
+    ];
+    counts.map(|(name, count)| (name.to_owned(), count)).into()
 }
 
 fn node_view(generation: &Generation, node: NodeIdx, age_ms: Option<u64>) -> v1::NodeView {

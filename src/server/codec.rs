@@ -87,7 +87,8 @@ mod tests {
             assert!(found.message().starts_with("malformed message: x"));
             assert_eq!(found.message().contains("limits.message_bytes"), status.code() == Code::OutOfRange);
         }
-        let ours = super::super::status::status(&Refusal::Full { group: "g".into(), wanted: 2, free: 1 });
+        let ours =
+            super::super::status::status(&Refusal::Full { group: "g".into(), wanted: 2, free: 1, blocked: vec![] });
         assert!(remapped(&ours).is_none(), "cluster room keeps its code");
         assert!(remapped(&Status::unimplemented("no such method")).is_none());
     }

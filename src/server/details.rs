@@ -1,11 +1,13 @@
-//! The two of Google's error details that clients' libraries act on: which field, and when to retry.
+//! Details of statuses: the two of Google's that clients' libraries act on, which field and when to retry, and our
+//! own, what blocks.
 //!
-//! Written out by hand from google/rpc/{status,error_details}.proto: a dependency for three messages
+//! Google's are written out by hand from google/rpc/{status,error_details}.proto: a dependency for three messages
 //! would cost more than it says.
 
 use crate::units::Micros;
+use crate::wire::v1;
 use prost::Message;
-use tonic::Code;
+use tonic::{Code, Status};
 
 #[derive(Clone, PartialEq, Message)]
 struct RpcStatus {
@@ -53,24 +55,47 @@ struct Duration {
     nanos: i32,
 }
 
+/// One detail of a status.
+pub(super) struct Detail(Any);
+
 /// `google.rpc.BadRequest` for one field.
-pub(super) fn bad_request(code: Code, message: &str, field: &str) -> Vec<u8> {
+pub(super) fn bad_request(message: &str, field: &str) -> Detail {
     let violation = FieldViolation { field: field.to_owned(), description: message.to_owned() };
-    pack(code, message, "google.rpc.BadRequest", &BadRequest { field_violations: vec![violation] })
+    any("google.rpc.BadRequest", &BadRequest { field_violations: vec![violation] })
 }
 
 /// `google.rpc.RetryInfo`.
-pub(super) fn retry_info(code: Code, message: &str, delay: Micros) -> Vec<u8> {
+pub(super) fn retry_info(delay: Micros) -> Detail {
     let delay = Duration {
         seconds: i64::try_from(delay.0 / 1_000_000).unwrap_or(i64::MAX),
         nanos: i32::try_from(delay.0 % 1_000_000 * 1_000).expect("below a second of nanoseconds"),
     };
-    pack(code, message, "google.rpc.RetryInfo", &RetryInfo { retry_delay: Some(delay) })
+    any("google.rpc.RetryInfo", &RetryInfo { retry_delay: Some(delay) })
 }
 
-fn pack(code: Code, message: &str, name: &str, detail: &impl Message) -> Vec<u8> {
-    let any = Any { type_url: format!("type.googleapis.com/{name}"), value: detail.encode_to_vec() };
-    RpcStatus { code: code as i32, message: message.to_owned(), details: vec![any] }.encode_to_vec()
+/// `hintd.v1.Refused`.
+pub(super) fn refused(refused: &v1::Refused) -> Detail {
+    any(REFUSED, refused)
+}
+
+/// What a status says of a refused request, where it does.
+#[must_use]
+pub fn refused_of(status: &Status) -> Option<v1::Refused> {
+    let read = RpcStatus::decode(status.details()).ok()?;
+    let detail = read.details.into_iter().find(|any| any.type_url.ends_with(REFUSED))?;
+    v1::Refused::decode(detail.value.as_slice()).ok()
+}
+
+/// A status' details as they travel.
+pub(super) fn pack(code: Code, message: &str, details: Vec<Detail>) -> Vec<u8> {
+    let details = details.into_iter().map(|detail| detail.0).collect();
+    RpcStatus { code: code as i32, message: message.to_owned(), details }.encode_to_vec()
+}
+
+const REFUSED: &str = "hintd.v1.Refused";
+
+fn any(name: &str, detail: &impl Message) -> Detail {
+    Detail(Any { type_url: format!("type.googleapis.com/{name}"), value: detail.encode_to_vec() })
 }
 
 #[cfg(test)]
@@ -79,7 +104,7 @@ mod tests {
 
     #[test]
     fn a_retry_delay_reads_back_with_its_parts() {
-        let bytes = retry_info(Code::Unavailable, "busy", Micros(2_250_000));
+        let bytes = pack(Code::Unavailable, "busy", vec![retry_info(Micros(2_250_000))]);
         let status = RpcStatus::decode(bytes.as_slice()).unwrap();
         assert_eq!((status.code, status.message.as_str()), (14, "busy"));
         assert_eq!(status.details[0].type_url, "type.googleapis.com/google.rpc.RetryInfo");

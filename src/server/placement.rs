@@ -3,12 +3,12 @@
 use super::codec::of_stream;
 use super::convert;
 use super::deadline::{in_time, time_left};
-use super::status::status;
+use super::status::{status, status_of};
 use crate::engine::{FollowBody, Refusal, Token};
 use crate::feed::events::{bounded_event, task_event};
 use crate::runtime::outbox::{Next, Outbox};
-use crate::runtime::{Asked, Daemon, Told, What};
-use crate::units::{AttemptId, DecisionId, LeaseId, Micros};
+use crate::runtime::{Asked, Daemon, Refused, Told, What};
+use crate::units::{AttemptId, LeaseId, Micros};
 use crate::wire::v1;
 use crate::wire::v1::follow_message::Advice;
 use crate::wire::v1::placement_server::Placement;
@@ -101,29 +101,8 @@ impl Placement for PlacementService {
 
     async fn explain(&self, request: Request<v1::ExplainRequest>) -> Result<Response<v1::ExplainResponse>, Status> {
         let (metadata, _, wire) = request.into_parts();
-        let explained = async {
-            let invalid = |error: crate::units::IdError| Refusal::Invalid {
-                field: "decision_id".to_owned(),
-                message: error.to_string(),
-            };
-            self.daemon.explain(wire.decision_id.parse::<DecisionId>().map_err(invalid)?).await
-        };
-        let explained = in_time(&self.daemon, &metadata, explained).await?;
-        let decision = &explained.answer.decision;
-        let lease = |(lease, host, state): &(LeaseId, crate::units::HostName, &'static str)| v1::LeaseState {
-            lease_id: lease.0,
-            host: host.to_string(),
-            state: (*state).to_owned(),
-        };
-        Ok(Response::new(v1::ExplainResponse {
-            decision: Some(convert::hint_set(decision)),
-            application_id: decision.attempt.application.to_string(),
-            attempt: decision.attempt.attempt,
-            queue: decision.queue.to_string(),
-            decided_at_ms: decision.at.as_millis(),
-            leases: explained.leases.iter().map(lease).collect(),
-            outcome: explained.outcome.as_ref().map(convert::outcome),
-        }))
+        let explained = async { super::explain::explain(&self.daemon, &wire.decision_id).await };
+        Ok(Response::new(in_time(&self.daemon, &metadata, explained).await?))
     }
 }
 
@@ -147,10 +126,11 @@ pub(super) async fn hints(
     let answer = async {
         let core = convert::request(&wire, &settings.limits).inspect_err(|refusal| {
             daemon.meters().refused(super::status::code(refusal).1);
-        })?;
+        });
+        let core = core.map_err(Refused::from)?;
         if !what_if {
-            daemon.admit(core.attempt.application).inspect_err(|refusal| {
-                daemon.meters().refused(super::status::code(refusal).1);
+            daemon.admit(core.attempt.application).map_err(Refused::from).inspect_err(|refused| {
+                daemon.meters().refused(super::status::code(&refused.refusal).1);
             })?;
         }
         daemon.request(core, convert::digest(&wire), own, deadline, Asked { what_if, follows: wire.follows }).await
@@ -166,9 +146,9 @@ pub(super) async fn hints(
                     without_room = decision.without_room, took = ?received.elapsed(), "answered");
                 Ok((convert::hint_set(decision), answer.token.0.to_string()))
             }
-            Err(refusal) => {
+            Err(Refused { refusal, recorded }) => {
                 tracing::info!(%refusal, took = ?received.elapsed(), "refused");
-                Err(status(&refusal))
+                Err(status_of(&refusal, recorded.then_some(own)))
             }
         }
     };

@@ -5,9 +5,9 @@
 //! `google.rpc.RetryInfo`). Whatever lacks the token was not made here: tonic's codec made it, and
 //! [`codec`](super::codec) turns it into what this table says.
 
-use super::details;
+use super::{convert, details};
 use crate::engine::Refusal;
-use crate::units::Micros;
+use crate::units::{DecisionId, Micros};
 use tonic::metadata::{MetadataMap, MetadataValue};
 use tonic::{Code, Status};
 
@@ -17,6 +17,9 @@ pub const REASON: &str = "hintd-reason";
 pub const FIELD: &str = "hintd-field";
 /// Metadata key of the time after which a retry makes sense, milliseconds.
 pub const RETRY_AFTER: &str = "retry-after-ms";
+
+/// Metadata key of the id by which a refused request can be explained.
+pub const DECISION: &str = "hintd-decision";
 
 /// Token of a message that could not be read at all.
 pub(super) const MALFORMED: &str = "malformed";
@@ -28,6 +31,7 @@ pub const fn code(refusal: &Refusal) -> (Code, &'static str) {
         Refusal::Invalid { .. } => (Code::InvalidArgument, "invalid"),
         Refusal::TooLarge { .. } => (Code::InvalidArgument, "too_large"),
         Refusal::Unknown { .. } => (Code::NotFound, "unknown"),
+        Refusal::NotRecorded { .. } => (Code::NotFound, "not_recorded"),
         Refusal::MissingFeed { .. } => (Code::FailedPrecondition, "missing_feed"),
         Refusal::Full { .. } => (Code::ResourceExhausted, "full"),
         Refusal::IdReused { .. } => (Code::AlreadyExists, "id_reused"),
@@ -40,21 +44,35 @@ pub const fn code(refusal: &Refusal) -> (Code, &'static str) {
 /// The status that a refusal is answered with.
 #[must_use]
 pub fn status(refusal: &Refusal) -> Status {
+    status_of(refusal, None)
+}
+
+/// The same, of a request that is recorded and can be explained by this id.
+#[must_use]
+pub fn status_of(refusal: &Refusal, decision: Option<DecisionId>) -> Status {
     let (code, reason) = code(refusal);
     let message = refusal.to_string();
     let mut metadata = MetadataMap::new();
     metadata.insert(REASON, MetadataValue::from_static(reason));
-    let details = match refusal {
+    let mut details = Vec::new();
+    match refusal {
         Refusal::Invalid { field, .. } | Refusal::TooLarge { field, .. } => {
             insert(&mut metadata, FIELD, field);
-            details::bad_request(code, &message, field)
+            details.push(details::bad_request(&message, field));
         }
         Refusal::Unavailable { retry_after, .. } => {
             insert(&mut metadata, RETRY_AFTER, &round_up_ms(*retry_after).to_string());
-            details::retry_info(code, &message, *retry_after)
+            details.push(details::retry_info(*retry_after));
         }
-        _ => Vec::new(),
-    };
+        _ => {}
+    }
+    if let Some(decision) = decision {
+        insert(&mut metadata, DECISION, &decision.to_string());
+    }
+    if decision.is_some() || !refusal.blocked().is_empty() {
+        details.push(details::refused(&convert::refused(refusal, decision)));
+    }
+    let details = if details.is_empty() { Vec::new() } else { details::pack(code, &message, details) };
     Status::with_details_and_metadata(code, message, details.into(), metadata)
 }
 
@@ -81,6 +99,7 @@ const fn round_up_ms(span: Micros) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::decision::{Blocked, Lack, NearMiss};
     use crate::units::{ApplicationId, AttemptId};
 
     /// Every variant; the match makes a new one fail to compile until it stands here.
@@ -88,10 +107,11 @@ mod tests {
         let attempt = AttemptId { application: ApplicationId { cluster_timestamp: 1, sequence: 1 }, attempt: 1 };
         let all = vec![
             (Refusal::Invalid { field: "a".into(), message: "b".into() }, Code::InvalidArgument),
-            (Refusal::TooLarge { field: "a".into(), message: "b".into() }, Code::InvalidArgument),
+            (Refusal::TooLarge { field: "a".into(), message: "b".into(), blocked: vec![] }, Code::InvalidArgument),
             (Refusal::Unknown { what: "policy", name: "x".into(), nearest: None }, Code::NotFound),
             (Refusal::MissingFeed { feed: "heartbeats", message: "b".into() }, Code::FailedPrecondition),
-            (Refusal::Full { group: "g".into(), wanted: 2, free: 1 }, Code::ResourceExhausted),
+            (Refusal::Full { group: "g".into(), wanted: 2, free: 1, blocked: vec![] }, Code::ResourceExhausted),
+            (Refusal::NotRecorded { decision: DecisionId(1), kept: "b".into() }, Code::NotFound),
             (Refusal::IdReused { id: "r".into() }, Code::AlreadyExists),
             (Refusal::Unavailable { message: "b".into(), retry_after: Micros(1_500) }, Code::Unavailable),
             (Refusal::DeadlineExceeded(5), Code::DeadlineExceeded),
@@ -102,6 +122,7 @@ mod tests {
                 Refusal::Invalid { .. }
                 | Refusal::TooLarge { .. }
                 | Refusal::Unknown { .. }
+                | Refusal::NotRecorded { .. }
                 | Refusal::MissingFeed { .. }
                 | Refusal::Full { .. }
                 | Refusal::IdReused { .. }
@@ -124,6 +145,21 @@ mod tests {
     }
 
     #[test]
+    fn what_blocks_and_the_id_to_explain_it_by_travel_typed_with_the_status() {
+        let lack = Lack { constraint: "no_room".into(), resource: "memory-mb".into(), short: 512 };
+        let nearest = vec![NearMiss { host: "worker-017".into(), lacks: vec![lack] }];
+        let blocked = vec![Blocked { group: "g".into(), count: 1, constraint: "no_room".into(), nodes: 4, nearest }];
+        let full = Refusal::Full { group: "g".into(), wanted: 2, free: 1, blocked };
+        let status = status_of(&full, Some(DecisionId(26)));
+        assert_eq!(status.metadata().get(DECISION).unwrap(), "000000000000001a");
+        let refused = details::refused_of(&status).unwrap();
+        assert_eq!((refused.reason.as_str(), refused.decision_id.as_str()), ("full", "000000000000001a"));
+        let near = &refused.blocked[0].nearest[0];
+        assert_eq!((near.host.as_str(), near.lacks[0].short), ("worker-017", 512));
+        assert!(details::refused_of(&super::status(&Refusal::DeadlineExceeded(1))).is_none());
+    }
+
+    #[test]
     fn only_a_full_cluster_is_resource_exhausted() {
         let exhausted: Vec<_> =
             every_refusal().into_iter().filter(|(refusal, _)| code(refusal).0 == Code::ResourceExhausted).collect();
@@ -138,7 +174,7 @@ mod tests {
         let invalid = status(&all[0].0);
         assert_eq!(invalid.metadata().get(FIELD).unwrap(), "a");
         assert!(!invalid.details().is_empty());
-        let unavailable = status(&all[6].0);
+        let unavailable = status(&all[7].0);
         assert_eq!(unavailable.metadata().get(RETRY_AFTER).unwrap(), "2", "rounded up, never early");
     }
 }

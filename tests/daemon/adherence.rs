@@ -98,9 +98,7 @@ async fn a_queue_in_shadow_shows_what_following_would_have_saved() {
     let client = Client::connect(&running.grpc.to_string()).await.unwrap();
     let cluster_timestamp = u64::try_from(millis).unwrap();
     let (emulation, _happenings) =
-        Emulation::start(client, cluster, workload, namespace, behaviour, Vec::new(), cluster_timestamp)
-            .await
-            .unwrap();
+        Emulation::start(client, cluster, workload, namespace, behaviour, Vec::new(), cluster_timestamp).await.unwrap();
     let tally = emulation.finish().await.unwrap();
     assert_eq!((tally.jobs_ended, &tally.violations[..]), (8, &[][..]));
     let mut admin = admin(&running.admin).await.unwrap();

@@ -12,5 +12,6 @@ mod dispatch;
 mod flows;
 mod lifecycle;
 mod limits;
+mod replay;
 mod streams;
 mod world;

@@ -17,7 +17,8 @@ pub(super) type GroupKey = (AttemptId, Arc<str>);
 pub(super) struct Desk {
     policy: Arc<dyn Policy>,
     state: DispatchState,
-    pub(super) groups: BTreeMap<GroupKey, Group>,
+    /// Shared with copies of the desk until they change.
+    pub(super) groups: BTreeMap<GroupKey, Arc<Group>>,
     /// Groups with waiting tasks, by when these have waited for too long.
     due: BTreeSet<(Timestamp, AttemptId, Arc<str>)>,
     waiting: u64,
@@ -34,6 +35,7 @@ impl std::fmt::Debug for Desk {
 }
 
 /// What offers are made against: room goes as launches come.
+#[derive(Debug, Clone)]
 pub(super) struct Moment {
     pub(super) snapshot: Arc<Snapshot>,
     pub(super) leases: Overlay,
@@ -89,6 +91,17 @@ impl Desk {
         Some(Self { policy, state, groups, due, waiting: 0, late, explained: None })
     }
 
+    /// A desk of what is known of one.
+    pub(super) fn of(policy: &Arc<dyn Policy>, state: DispatchState, groups: BTreeMap<GroupKey, Arc<Group>>) -> Self {
+        let waiting = groups.values().map(|group| u64::from(group.waiting)).sum();
+        let (due, late) = (BTreeSet::new(), Vec::new());
+        Self { policy: Arc::clone(policy), state, groups, due, waiting, late, explained: None }
+    }
+
+    pub(super) const fn policy_and_state(&self) -> (&Arc<dyn Policy>, &DispatchState) {
+        (&self.policy, &self.state)
+    }
+
     /// Tasks that wait.
     pub(super) const fn waiting(&self) -> u64 {
         self.waiting
@@ -127,7 +140,7 @@ impl Desk {
             let mut group = Group::new(told, asked, request, at);
             group.confidence = confidence;
             self.waiting += u64::from(group.waiting);
-            self.groups.insert(key.clone(), group);
+            self.groups.insert(key.clone(), Arc::new(group));
             self.schedule(&key, view.now.plus(max_wait));
             keys.push(key);
         }
@@ -192,9 +205,9 @@ impl Desk {
 
     /// Its application has this name for the task.
     pub(super) fn call(&mut self, task: &TaskRef, name: &Arc<str>) {
-        let group = self.groups.get_mut(&(task.attempt, Arc::clone(&task.group)));
+        let group = self.group_mut(&(task.attempt, Arc::clone(&task.group)));
         if let Some(group) = group.filter(|_| !name.is_empty()) {
-            group.names.insert(Arc::clone(name), task.index);
+            Arc::make_mut(&mut group.names).insert(Arc::clone(name), task.index);
         }
     }
 
@@ -298,10 +311,10 @@ impl Desk {
         for &(rack, per_mille) in uses {
             dispatcher.observe(&mut state, &DispatchEvent::RackUse { rack, per_mille }, view);
         }
-        let mut groups: Vec<&Group> = self.groups.values().collect();
+        let mut groups: Vec<&Group> = self.groups.values().map(Arc::as_ref).collect();
         groups.sort_by_key(|group| group.told.since);
         for group in groups {
-            dispatcher.observe(&mut state, &DispatchEvent::Waiting(group.told.clone()), view);
+            dispatcher.observe(&mut state, &DispatchEvent::Waiting((*group.told).clone()), view);
             for (index, task) in (0_u32..).zip(&group.tasks) {
                 let named = group.task(index);
                 let (node, end) = match *task {
@@ -324,12 +337,18 @@ impl Desk {
         dispatcher(&self.policy).observe(&mut self.state, event, view);
     }
 
+    /// A group that is to change: copies keep theirs.
+    pub(super) fn group_mut(&mut self, key: &GroupKey) -> Option<&mut Group> {
+        self.groups.get_mut(key).map(Arc::make_mut)
+    }
+
     pub(super) fn get(&self, task: &TaskRef) -> Option<Task> {
         self.groups.get(&(task.attempt, Arc::clone(&task.group)))?.get(task.index)
     }
 
     pub(super) fn of_attempt(&self, attempt: AttemptId) -> impl Iterator<Item = (&GroupKey, &Group)> {
-        self.groups.range((attempt, Arc::from(""))..).take_while(move |((of, _), _)| *of == attempt)
+        let all = self.groups.range((attempt, Arc::from(""))..);
+        all.take_while(move |((of, _), _)| *of == attempt).map(|(key, group)| (key, &**group))
     }
 
     /// Groups of which something has waited for too long; each is looked at again after `max_wait`. Reduces whose maps
@@ -345,7 +364,9 @@ impl Desk {
         for (_, attempt, name) in due {
             let key = (attempt, name);
             let held = self.waits_for_maps(&key);
-            let Some(group) = self.groups.get_mut(&key) else { continue };
+            let Some(group) = self.group_mut(&key) else {
+                continue;
+            };
             let was_held = std::mem::replace(&mut group.held, held);
             self.schedule(&key, now.plus(if held { Micros(max_wait.0 / 4) } else { max_wait }));
             if !held && !was_held {
@@ -357,7 +378,7 @@ impl Desk {
 
     /// Makes an ordinary placement of all that waits of a group.
     pub(super) fn place_late(&mut self, key: &GroupKey, max_wait: Micros, now: Timestamp) -> Option<HintRequest> {
-        let group = self.groups.get_mut(key).filter(|group| group.waiting > 0)?;
+        let group = self.groups.get_mut(key).filter(|group| group.waiting > 0).map(Arc::make_mut)?;
         (group.late, group.late_until) = (group.waiting, now.plus(Micros(max_wait.0 / 2)));
         self.late.push((group.late_until, key.clone()));
         Some(late_request(group, now))
@@ -385,7 +406,9 @@ impl Desk {
 
     fn set(&mut self, task: &TaskRef, stands: Task) {
         let key = (task.attempt, Arc::clone(&task.group));
-        let Some(group) = self.groups.get_mut(&key) else { return };
+        let Some(group) = self.groups.get_mut(&key).map(Arc::make_mut) else {
+            return;
+        };
         let before = group.waiting;
         group.set(task.index, stands);
         self.waiting = self.waiting + u64::from(group.waiting) - u64::from(before);
@@ -397,7 +420,9 @@ impl Desk {
     }
 
     fn schedule(&mut self, key: &GroupKey, at: Timestamp) {
-        let Some(group) = self.groups.get_mut(key) else { return };
+        let Some(group) = self.groups.get_mut(key).map(Arc::make_mut) else {
+            return;
+        };
         if let Some(before) = group.overdue.replace(at) {
             self.due.remove(&(before, key.0, Arc::clone(&key.1)));
         }

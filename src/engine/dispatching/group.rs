@@ -46,9 +46,9 @@ impl Task {
 
 /// See the module.
 #[derive(Debug, Clone)]
-pub(super) struct Group {
+pub(in crate::engine) struct Group {
     /// As the policy was told; its name is unique in the application.
-    pub(super) told: WaitingGroup,
+    pub(super) told: Arc<WaitingGroup>,
     /// The group's name in its request.
     pub(super) asked: Arc<str>,
     /// The request, without its ask table.
@@ -70,7 +70,7 @@ pub(super) struct Group {
     /// The last reason that its application was given, and when.
     pub(super) reason: Option<(Arc<str>, Timestamp)>,
     /// The application's own names of tasks.
-    pub(super) names: BTreeMap<Arc<str>, u32>,
+    pub(super) names: Arc<BTreeMap<Arc<str>, u32>>,
 }
 
 impl Group {
@@ -79,7 +79,7 @@ impl Group {
         Self {
             tasks: vec![Task::Waiting; count as usize],
             waiting: count,
-            told,
+            told: Arc::new(told),
             asked,
             request: Arc::clone(request),
             at,
@@ -89,7 +89,7 @@ impl Group {
             overdue: None,
             held: false,
             reason: None,
-            names: BTreeMap::new(),
+            names: Arc::default(),
         }
     }
 

@@ -3,6 +3,7 @@
 //! # Code map
 //! - `group`: one waiting group and how its tasks stand.
 //! - `desk`: one dispatch policy in use, its State and its groups; every event and every offer goes through it.
+//! - `apart`: a desk as it was at one moment, for what-if and replay.
 //! - `layout`: launches to hints, rows of leases and ask tables.
 //! - `racks`: how busy racks are, from counters or from the model of running flows.
 //! - `serve`: the engine's side of requests, offers and pushes; `heard`, of task events, reports and ends of leases.
@@ -14,6 +15,7 @@
 //! - Nothing is offered while nothing waits, and an offer costs what its policy's indexes cost.
 //! - States live in memory. After a restart an application is told of the gap in its numbers and asks again.
 
+mod apart;
 mod desk;
 mod group;
 mod heard;
@@ -26,8 +28,11 @@ use crate::engine::ledger::Ledger;
 use crate::engine::{Answer, Decision};
 use crate::policy::Policy;
 use crate::policy::dispatch::{TaskRef, View, WaitingGroup};
-use crate::units::{AttemptId, ContainerId, LeaseId, Micros, RequestId, Timestamp};
+use crate::units::{AttemptId, ContainerId, DecisionId, LeaseId, Micros, RequestId, Timestamp};
+pub use apart::DeskApart;
+pub(crate) use apart::KeptDesk;
 use desk::Desk;
+pub(in crate::engine) use group::Group;
 use racks::RackUses;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -88,6 +93,8 @@ pub(crate) struct Dispatching {
     racks: RackUses,
     /// Decisions that were pushed so far.
     pushed: u64,
+    /// The desk that decided last, as it was before, where the decision is to be recorded.
+    apart: Option<Box<DeskApart>>,
 }
 
 /// What policies read of the engine, its desks borrowed apart.
@@ -115,6 +122,11 @@ impl Dispatching {
     pub(crate) fn holds(&self, lease: LeaseId) -> bool {
         self.by_lease.contains_key(&lease)
     }
+}
+
+/// Whether the decision was made for a node that was offered, and not for a request.
+pub(crate) const fn is_pushed(decision: DecisionId) -> bool {
+    decision.0 & serve::PUSHED != 0
 }
 
 /// Between a request's id and the number of what was pushed of it later.

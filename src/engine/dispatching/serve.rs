@@ -3,7 +3,7 @@
 use super::desk::{Desk, GroupKey, Moment, Turn};
 use super::group::Task;
 use super::layout::{Laid, lay_out, table};
-use super::{OFFER, Waits, late_of, view};
+use super::{DeskApart, OFFER, Waits, late_of, view};
 use crate::cluster::{HintRequest, Resource, Source};
 use crate::engine::answers::Answer;
 use crate::engine::attempts::Token;
@@ -28,10 +28,10 @@ const HELD_BACK: &str = "held_back";
 /// Why an offer's hints and reasons are sent.
 const CAUSE: &str = "offer";
 /// Decisions that are pushed have ids from here on, above those that requests draw.
-const PUSHED: u64 = 1 << 31;
+pub(super) const PUSHED: u64 = 1 << 31;
 
 /// What a request that waits came to at once.
-struct Decided {
+pub(super) struct Decided {
     turn: Turn,
     /// Its own launches; the containers of its hints, in order.
     tasks: Vec<TaskRef>,
@@ -55,6 +55,8 @@ impl Engine {
         let mut desk = self.desk(waits, now)?;
         let mut moment = self.moment(now);
         let max_wait = self.settings.dispatch.max_wait;
+        let recorded = proposal.decision.is_some_and(|decision| self.settings.records.takes(decision));
+        self.dispatching.apart = recorded.then(|| Box::new(self.set_apart(&desk, &moment)));
         let decided = decide(&mut desk, &mut proposal, waits, &mut moment, max_wait);
         self.dispatching.desks.insert(Arc::clone(&waits.name), desk);
         proposal.draft.degraded.extend(self.dispatching.racks.degraded().map(str::to_owned));
@@ -66,18 +68,36 @@ impl Engine {
         Ok(answer)
     }
 
-    /// The answer that a request which waits would get now; nothing is taken in, nothing leased.
+    /// The desk that a request which waits would come to now, set apart: what it decides changes nothing here. Costs a
+    /// copy of the policy's State; what waits is shared. `None`: the request does not wait.
     ///
     /// # Errors
     /// [`Refusal::Invalid`] where its policy does not dispatch.
-    pub fn preview_waiting(&self, mut proposal: Proposal, now: Timestamp) -> Result<Decision, Refusal> {
-        let Some(waits) = proposal.waits.take() else { return Ok(proposal.preview()) };
-        let known = self.dispatching.desks.get(&waits.name).cloned();
-        let mut desk = known.or_else(|| Desk::new(&waits.policy)).ok_or_else(|| no_dispatcher(&waits.name))?;
-        let max_wait = self.settings.dispatch.max_wait;
-        decide(&mut desk, &mut proposal, &waits, &mut self.moment(now), max_wait);
-        proposal.draft.degraded.extend(self.dispatching.racks.degraded().map(str::to_owned));
-        Ok(proposal.preview())
+    pub fn desk_apart(&mut self, proposal: &Proposal, now: Timestamp) -> Result<Option<DeskApart>, Refusal> {
+        let Some(waits) = &proposal.waits else {
+            return Ok(None);
+        };
+        self.look_at_racks(now);
+        let moment = self.moment(now);
+        let apart = match self.dispatching.desks.get(&waits.name) {
+            Some(desk) => self.set_apart(desk, &moment),
+            None => self.set_apart(&self.new_desk(waits, now)?, &moment),
+        };
+        Ok(Some(apart))
+    }
+
+    /// The desk that decided the last committed request, as it was before, where it is to be recorded.
+    pub fn take_desk(&mut self) -> Option<Box<DeskApart>> {
+        self.dispatching.apart.take()
+    }
+
+    fn set_apart(&self, desk: &Desk, moment: &Moment) -> DeskApart {
+        DeskApart {
+            desk: desk.clone(),
+            moment: moment.clone(),
+            max_wait: self.settings.dispatch.max_wait,
+            degraded: self.dispatching.racks.degraded(),
+        }
     }
 
     /// Offers nodes that reported.
@@ -186,7 +206,7 @@ impl Engine {
             let Some((name, key)) = self.late_group(decision.attempt, asked, &hint.group) else { continue };
             let Some(node) = self.snapshot.statics.find(hint.host.as_str()) else { continue };
             let desk = self.dispatching.desks.get_mut(&name).expect("its group was just found");
-            let group = desk.groups.get_mut(&key).expect("it was just found");
+            let group = desk.group_mut(&key).expect("it was just found");
             let chosen: Vec<TaskRef> =
                 group.choose(node, hint.count).into_iter().map(|index| group.task(index)).collect();
             group.late = group.late.saturating_sub(hint.count);
@@ -206,7 +226,7 @@ impl Engine {
     /// What an ordinary placement found no room for waits for offers as before.
     fn late_is_over(&mut self, attempt: AttemptId, asked: &str, group: &str) -> Option<(Arc<str>, GroupKey)> {
         let (name, key) = self.late_group(attempt, asked, group)?;
-        self.dispatching.desks.get_mut(&name)?.groups.get_mut(&key)?.late = 0;
+        self.dispatching.desks.get_mut(&name)?.group_mut(&key)?.late = 0;
         Some((name, key))
     }
 
@@ -223,7 +243,7 @@ impl Engine {
             self.tell_not_yet(&name, BTreeMap::from([(key, (NO_ROOM.into(), wait))]), now);
         }
         let group = &request.groups[0];
-        Refusal::Full { group: Arc::clone(&group.name), wanted: group.count, free: 0 }
+        Refusal::Full { group: Arc::clone(&group.name), wanted: group.count, free: 0, blocked: Vec::new() }
     }
 
     /// The desk and group of an ordinary placement.
@@ -238,9 +258,13 @@ impl Engine {
     }
 
     fn desk(&mut self, waits: &Waits, now: Timestamp) -> Result<Desk, Refusal> {
-        if let Some(desk) = self.dispatching.desks.remove(&waits.name) {
-            return Ok(desk);
+        match self.dispatching.desks.remove(&waits.name) {
+            Some(desk) => Ok(desk),
+            None => self.new_desk(waits, now),
         }
+    }
+
+    fn new_desk(&self, waits: &Waits, now: Timestamp) -> Result<Desk, Refusal> {
         let mut desk = Desk::new(&waits.policy).ok_or_else(|| no_dispatcher(&waits.name))?;
         let view = view(&self.snapshot, &self.ledger, now);
         for (rack, per_mille) in self.dispatching.racks.told() {
@@ -316,6 +340,7 @@ impl Engine {
             ages: Vec::new(),
             degraded: self.dispatching.racks.degraded().into_iter().map(str::to_owned).collect(),
             pending: Vec::new(),
+            blocked: Vec::new(),
             without_room: 0,
             next_wave: 0,
             conflicts: 0,
@@ -345,7 +370,9 @@ impl Engine {
     ) {
         let Some(desk) = self.dispatching.desks.get_mut(policy) else { return };
         for (key, (reason, expected_wait)) in not_yet {
-            let Some(group) = desk.groups.get_mut(&key).filter(|group| group.waiting > 0) else { continue };
+            let Some(group) = desk.group_mut(&key).filter(|group| group.waiting > 0) else {
+                continue;
+            };
             let known = |(told, at): &(Arc<str>, Timestamp)| *told == reason || now.since(*at) < TELL_EVERY;
             if group.reason.as_ref().is_some_and(known) {
                 continue;
@@ -358,7 +385,13 @@ impl Engine {
 }
 
 /// Takes a request's groups in and offers the nodes with room, those with their input first.
-fn decide(desk: &mut Desk, proposal: &mut Proposal, waits: &Waits, moment: &mut Moment, max_wait: Micros) -> Decided {
+pub(super) fn decide(
+    desk: &mut Desk,
+    proposal: &mut Proposal,
+    waits: &Waits,
+    moment: &mut Moment,
+    max_wait: Micros,
+) -> Decided {
     let request = Arc::new(proposal.request.without_asks());
     let keys = desk.wait(&request, &waits.groups, waits.confidence, max_wait, &moment.view());
     let mut turn = Turn::default();
@@ -385,7 +418,9 @@ fn pending(
 ) -> Vec<Pending> {
     let mut pending = Vec::new();
     for (key, wanted) in keys.iter().zip(&waits.groups) {
-        let Some(group) = desk.groups.get_mut(key).filter(|group| group.waiting > 0) else { continue };
+        let Some(group) = desk.group_mut(key).filter(|group| group.waiting > 0) else {
+            continue;
+        };
         let fits = |node: &NodeIdx| moment.fits(*node, &group.told.size);
         let otherwise = if nodes.iter().any(fits) { HELD_BACK } else { NO_ROOM };
         let said = turn.not_yet.get(key).cloned();
@@ -407,6 +442,6 @@ fn round(waits: &Waits, moment: &Moment, seed: u64) -> Vec<NodeIdx> {
     nodes
 }
 
-fn no_dispatcher(name: &str) -> Refusal {
+pub(super) fn no_dispatcher(name: &str) -> Refusal {
     Refusal::Invalid { field: "policy".into(), message: format!("\"{name}\" does not dispatch") }
 }

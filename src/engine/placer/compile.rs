@@ -2,7 +2,7 @@
 
 use super::scan::{Columns, Filter, Scanner};
 use super::{PlacerSettings, input};
-use crate::cluster::{Constraints, HintRequest, Resource, SizeError, Snapshot, Source};
+use crate::cluster::{Constraints, Dataset, HintRequest, Resource, SizeError, Snapshot, Source};
 use crate::engine::decision::Refusal;
 use crate::engine::generation::Generation;
 use crate::policy::problem::{Anchor, EdgeProblem};
@@ -21,6 +21,8 @@ pub(crate) struct Compiled<'a> {
     pub(crate) groups: Vec<Wish>,
     /// Tokens of inputs taken from the history.
     pub(crate) notes: Vec<&'static str>,
+    /// Paths that were found.
+    pub(crate) read: Vec<Arc<Dataset>>,
 }
 
 /// What a group wants, before cutting.
@@ -77,6 +79,7 @@ pub(crate) fn compile<'a>(
     }
     degraded.no_blocks = inputs.unknown;
     notes.extend(inputs.from_history.then_some("paths_from_history"));
+    let read = inputs.read;
     let mut problem = PlaceProblem {
         snapshot,
         leases: &generation.leases,
@@ -90,7 +93,7 @@ pub(crate) fn compile<'a>(
         degraded,
     };
     cut(&mut problem);
-    Ok(Compiled { problem, groups: wishes, notes })
+    Ok(Compiled { problem, groups: wishes, notes, read })
 }
 
 fn check_model(snapshot: &Snapshot) -> Result<(), Refusal> {

@@ -1,6 +1,6 @@
 //! Input of groups: paths to blocks and replicas.
 
-use crate::cluster::{HintRequest, Snapshot, Source, dataset};
+use crate::cluster::{Dataset, HintRequest, Snapshot, Source, dataset};
 use crate::engine::decision::Refusal;
 use crate::engine::history::JobHistory;
 use crate::policy::problem::{EdgeProblem, InputBlock, InputBlocks};
@@ -17,6 +17,8 @@ pub(crate) struct Inputs<'a> {
     history: Option<&'a JobHistory>,
     done: Vec<(&'a [Arc<str>], Arc<InputBlocks>)>,
     none: Arc<InputBlocks>,
+    /// What was looked up and found.
+    pub(crate) read: Vec<Arc<Dataset>>,
     /// Some paths' blocks or replicas are not known.
     pub(crate) unknown: bool,
     /// Some paths were taken from the history.
@@ -31,7 +33,8 @@ impl<'a> Inputs<'a> {
         history: Option<&'a JobHistory>,
     ) -> Self {
         let none = Arc::default();
-        Self { snapshot, request, edges, history, done: Vec::new(), none, unknown: false, from_history: false }
+        let (done, read) = (Vec::new(), Vec::new());
+        Self { snapshot, request, edges, history, done, none, read, unknown: false, from_history: false }
     }
 
     /// The input of a group: its own paths, else the application's if it is one that reads input, else what
@@ -84,6 +87,7 @@ impl<'a> Inputs<'a> {
                 return Err(Refusal::Unknown { what: "path", name: path.to_string(), nearest });
             }
             self.unknown |= found.is_empty();
+            self.read.extend(found.iter().map(|dataset| Arc::clone(dataset)));
             let found = found.iter().flat_map(|dataset| &dataset.blocks);
             blocks.extend(found.map(|block| InputBlock { bytes: block.bytes, nodes: block.replicas.clone() }));
         }

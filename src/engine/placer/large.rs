@@ -1,5 +1,6 @@
 //! What would not fit even in an empty cluster: waiting won't help, and the caller is told what would fit.
 
+use super::blocked;
 use super::compile::{Compiled, Wish};
 use crate::cluster::{NamedResource, Resource, Snapshot};
 use crate::engine::decision::Refusal;
@@ -30,7 +31,8 @@ pub(crate) fn check_sizes(compiled: &Compiled<'_>) -> Result<(), Refusal> {
         if let (false, Some(largest)) = (fits, largest) {
             let (size, largest) = (amount(snapshot, &group.size), amount(snapshot, &capped(snapshot, &largest)));
             let message = format!("a container of {size} is larger than any node; the largest that fits is {largest}");
-            return Err(Refusal::TooLarge { field: format!("groups[{at}].resource"), message });
+            let blocked = vec![blocked::of_group(compiled, at, compiled.groups[at].count)];
+            return Err(Refusal::TooLarge { field: format!("groups[{at}].resource"), message, blocked });
         }
     }
     Ok(())
@@ -93,7 +95,8 @@ fn too_many(compiled: &Compiled<'_>, at: usize, fits: u64, beside: &str) -> Refu
         "{wanted} containers of {size} for group \"{}\" are more than the empty cluster holds; the largest gang that fits{beside} is {fits}",
         group.name
     );
-    Refusal::TooLarge { field: format!("groups[{at}].count"), message }
+    let blocked = vec![blocked::of_cluster(compiled, at, wanted)];
+    Refusal::TooLarge { field: format!("groups[{at}].count"), message, blocked }
 }
 
 /// A node may offer more than the scheduler allows one container.

@@ -4,13 +4,17 @@
 //! # Code map
 //! - `compile`: names to dense columns; `scan`, the nodes that can; `input`, the blocks.
 //! - `large`: what would not fit an empty cluster; `wait`: what does not fit now; `waiting`: what a dispatcher decides.
+//! - `blocked`: what keeps nodes from taking what found no room.
+//! - `rate`: two placements under two objectives.
 //! - `hints`: columns to names; `asks`: the replacement table; `terms`: costs, and the default placement's beside.
 
 mod asks;
+mod blocked;
 mod compile;
 mod hints;
 mod input;
 mod large;
+mod rate;
 mod scan;
 mod terms;
 mod wait;
@@ -23,7 +27,7 @@ use super::flows::settings::RouteSettings;
 use super::flows::{ProposedFlows, TOO_MANY_PAIRS, shares};
 use super::generation::Generation;
 use super::settings::SourceAges;
-use crate::cluster::{Gang, HintRequest, Resource, WhenFull};
+use crate::cluster::{Dataset, Gang, HintRequest, Resource, WhenFull};
 use crate::policy::cross_layer::first_routes;
 use crate::policy::fallbacks::Fallbacks;
 use crate::policy::{Budget, Ended, GroupProblem, Place, PlaceError, Placement, Policy, Share};
@@ -36,6 +40,7 @@ pub use asks::check_keys;
 pub(crate) use asks::replacement;
 pub(crate) use compile::edges;
 pub(crate) use hints::Hints;
+pub(crate) use rate::{Rates, Side, rate};
 pub(crate) use waiting::seed_of;
 pub use waiting::{may_wait, propose_waiting};
 
@@ -112,6 +117,8 @@ pub struct Proposal {
     pub(crate) flows: Option<ProposedFlows>,
     /// What it takes to cost where its containers really go.
     pub(crate) trial: Option<Box<Trial>>,
+    /// Input paths that were found.
+    pub(crate) read: Vec<Arc<Dataset>>,
     /// The engine is to have a dispatcher decide.
     pub(crate) waits: Option<Box<Waits>>,
 }
@@ -154,7 +161,7 @@ pub fn propose(
         large::check_gang(&compiled)?;
     }
     if request.when_full == WhenFull::Fail && (gang_waits || placement.placed_all() == 0) {
-        return Err(full(&compiled, &placement));
+        return Err(full(&compiled, &placement, gang_waits));
     }
     let mut draft = blank(generation, request, chosen);
     draft.terms = terms::of(&compiled, &placement);
@@ -165,6 +172,7 @@ pub fn propose(
     let on = chosen.mode == Mode::On;
     let lay = Layout { generation, compiled: &compiled, placement: &placement, lease: on && !gang_waits, gang_waits };
     let hints = lay.hints(request.when_full, settings, now, &mut draft);
+    draft.blocked = blocked::of(&compiled, &placement, gang_waits);
     if on {
         draft.asks = replacement(request, &hints);
     }
@@ -182,11 +190,12 @@ pub fn propose(
     draft.exclusions = hints::exclusions(&compiled);
     draft.ages = hints::ages(&compiled, settings, now);
     let known = compiled.problem.degraded.tokens().into_iter().chain(compiled.notes).map(str::to_owned);
+    let read = compiled.read;
     draft.degraded.splice(0..0, known);
     draft.at = now;
     draft.hints = hints.hints;
     let trial = Trial::of(&compiled.problem, &placement);
-    Ok(Proposal { flows, trial, ..proposal(generation, request, draft, hints.rows) })
+    Ok(Proposal { flows, trial, read, ..proposal(generation, request, draft, hints.rows) })
 }
 
 /// What the placed containers will send, and over which routes: chosen here where the policy chose none, for the
@@ -307,11 +316,16 @@ fn search(
     Ok(hints::within(compiled, placement))
 }
 
-fn full(compiled: &Compiled<'_>, placement: &Placement) -> Refusal {
+fn full(compiled: &Compiled<'_>, placement: &Placement, gang_waits: bool) -> Refusal {
     let short = |at: &usize| placement.placed(*at) < compiled.groups[*at].count;
     let at = (0..compiled.groups.len()).find(short).unwrap_or(0);
     let group = &compiled.problem.groups[at];
-    Refusal::Full { group: Arc::clone(&group.name), wanted: compiled.groups[at].count, free: placement.placed(at) }
+    Refusal::Full {
+        group: Arc::clone(&group.name),
+        wanted: compiled.groups[at].count,
+        free: placement.placed(at),
+        blocked: blocked::of(compiled, placement, gang_waits),
+    }
 }
 
 /// A decision that hints nothing yet.
@@ -340,6 +354,7 @@ fn blank(generation: &Generation, request: &HintRequest, chosen: &Chosen<'_>) ->
         ages: Vec::new(),
         degraded: Vec::new(),
         pending: Vec::new(),
+        blocked: Vec::new(),
         without_room: 0,
         next_wave: 0,
         conflicts: 0,
@@ -360,6 +375,7 @@ fn proposal(generation: &Generation, request: &Arc<HintRequest>, draft: Decision
         rows,
         flows: None,
         trial: None,
+        read: Vec::new(),
         waits: None,
     }
 }

@@ -78,6 +78,16 @@ impl Filter {
         None
     }
 
+    /// All that keeps the node from ever taking the group's containers, its size aside.
+    pub(crate) fn all_against(&self, snapshot: &Snapshot, node: NodeIdx) -> impl Iterator<Item = Reason> {
+        let has = snapshot.statics.labels[node.at()].0;
+        let label = !self.label.map_or(has == 0, |label| has & label.0 != 0);
+        let host = self.avoid_hosts.binary_search(&node).is_ok();
+        let rack = self.avoid_racks.binary_search(&snapshot.rack(node)).is_ok();
+        let all = [(label, Reason::LabelMismatch), (host, Reason::AvoidedHost), (rack, Reason::AvoidedRack)];
+        all.into_iter().filter_map(|(against, reason)| against.then_some(reason))
+    }
+
     /// Nodes that could take the group's containers if they were empty and running, ascending.
     pub(crate) fn eligible<'a>(&'a self, snapshot: &'a Snapshot) -> impl Iterator<Item = NodeIdx> + 'a {
         let there = |node: &NodeIdx| !snapshot.state[node.at()].gone() && !snapshot.statics.total[node.at()].is_zero();

@@ -1,7 +1,7 @@
 //! A request that waits for a dispatcher: names to waiting groups, on the pool; the engine's thread does the rest.
 
 use super::compile::{self, Compiled, compile};
-use super::{Chosen, PlacerSettings, Proposal, blank, check_keys, hints, large, proposal, wait};
+use super::{Chosen, PlacerSettings, Proposal, blank, blocked, check_keys, hints, large, proposal, wait};
 use crate::cluster::{Constraints, Gang, HintRequest, WhenFull};
 use crate::engine::decision::{Mode, Refusal};
 use crate::engine::dispatching::{Waits, WantedGroup};
@@ -47,6 +47,7 @@ pub fn propose_waiting(
     let mut draft = blank(generation, request, chosen);
     draft.seed = compiled.problem.seed;
     draft.exclusions = hints::exclusions(&compiled);
+    draft.blocked = blocked::of_full_groups(&compiled);
     draft.ages = hints::ages(&compiled, settings, now);
     let known = compiled.problem.degraded.tokens().into_iter().chain(compiled.notes.iter().copied());
     draft.degraded = known.map(str::to_owned).collect();
@@ -58,7 +59,8 @@ pub fn propose_waiting(
     let groups = (0..request.groups.len()).map(wanted).collect();
     let confidence = hints::confidence(&compiled, settings, now);
     let waits = Waits { policy: Arc::clone(policy), name: chosen.name.into(), groups, confidence };
-    Ok(Proposal { waits: Some(Box::new(waits)), ..proposal(generation, request, draft, Vec::new()) })
+    let read = compiled.read;
+    Ok(Proposal { waits: Some(Box::new(waits)), read, ..proposal(generation, request, draft, Vec::new()) })
 }
 
 /// Task i reads the i-th equal run of the group's blocks: of as many tasks as blocks, each its own.

@@ -178,7 +178,9 @@ impl Watchers {
         let mut broken: BTreeSet<Pair> = dead.flat_map(|&link| self.index.pairs_on(link)).collect();
         broken.extend(self.index.iter().filter(|(_, path)| path.is_none()).map(|(pair, _)| pair));
         let changed = self.index.on_change(network, links).changed;
-        let phase = |pair: &Pair| if broken.contains(pair) { Phase::Failover } else { Phase::Make };
+        let phase = |pair: &Pair| {
+            if broken.contains(pair) { Phase::Failover } else { Phase::Make }
+        };
         changed.into_iter().map(|(pair, _)| (pair, phase(&pair))).collect()
     }
 

@@ -536,7 +536,8 @@ fn a_preview_says_what_would_be_and_leases_nothing() {
     let generation = desk.publish();
     let proposal = propose_waiting(&generation, &asked, &chosen(&policy), &policy, &desk.placer, desk.now).unwrap();
     let before = (desk.leases(), desk.waiting(), desk.rows.clone());
-    let preview = desk.engine.preview_waiting(proposal, desk.now).unwrap();
+    let apart = desk.engine.desk_apart(&proposal, desk.now).unwrap().unwrap();
+    let preview = apart.preview(proposal);
     desk.drain();
     assert_eq!((preview.hints.len(), preview.pending[0].count), (1, 2));
     assert_eq!((desk.leases(), desk.waiting(), desk.rows.clone()), before);

@@ -8,4 +8,5 @@ mod leasing;
 mod nodes;
 mod placing;
 mod random;
+mod records;
 mod watching;

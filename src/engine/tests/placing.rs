@@ -292,3 +292,35 @@ fn two_sizes_under_one_scheduler_key_are_refused() {
     assert_eq!(field, "groups[2].priority");
     assert!(message.contains("\"map\"") && message.contains("\"reduce\""), "{message}");
 }
+
+#[test]
+fn containers_without_room_are_told_what_blocks_and_which_node_comes_nearest() {
+    let mut desk = Desk::with_nodes(3, 4096);
+    let mut bounded = maps("bounded", 5);
+    bounded.constraints.max_per_node = 1;
+    let decision = desk.ask(bounded).decision.clone();
+    let [blocked] = &decision.blocked[..] else { panic!("{:?}", decision.blocked) };
+    assert_eq!((&*blocked.constraint, blocked.nodes, blocked.count), ("max_per_node", 3, 2));
+    assert_eq!(blocked.nearest[0].to_string(), "h0: max_per_node, all else fits");
+
+    let mut desk = Desk::with_nodes(3, 4096);
+    desk.beat("h0", 3584, Some(&[]));
+    desk.beat("h2", 4096, Some(&[]));
+    desk.publish();
+    let mut avoiding = maps("avoiding", 1);
+    avoiding.constraints.avoid_hosts = vec!["h1".into()];
+    let decision = desk.ask(avoiding).decision.clone();
+    let [blocked] = &decision.blocked[..] else { panic!("{:?}", decision.blocked) };
+    assert_eq!((&*blocked.constraint, blocked.nodes), ("no_room", 2));
+    let nearest: Vec<String> = blocked.nearest.iter().map(ToString::to_string).collect();
+    let expected = ["h1: avoided_host, all else fits", "h0: 512 MB short (no_room), all else fits"];
+    assert_eq!(nearest[..2], expected);
+    assert_eq!(nearest[2], "h2: 1024 MB short (no_room), all else fits");
+
+    let mut large = maps("large", 1);
+    large.groups[0].size.memory_mb = 5000;
+    large.groups[0].label = None;
+    let refusal = desk.refusal(large);
+    let [blocked] = refusal.blocked() else { panic!("{refusal}") };
+    assert_eq!((&*blocked.constraint, blocked.nodes), ("node_too_small", 3));
+}

@@ -1,10 +1,10 @@
 //! Decisions to the wire.
 
 use super::resource::ask_to_wire;
-use crate::engine::decision::{AgeOf, ExclusionNamed, HintRoute, Pending};
-use crate::engine::{Decision, Hint, Mode, TermValues};
+use crate::engine::decision::{AgeOf, Blocked, ExclusionNamed, HintRoute, Lack, NearMiss, Pending};
+use crate::engine::{Decision, Hint, Mode, Refusal, TermValues};
 use crate::policy::Ended;
-use crate::units::Timestamp;
+use crate::units::{DecisionId, Timestamp};
 use crate::wire::v1;
 
 /// The whole answer.
@@ -35,6 +35,40 @@ pub fn hint_set(decision: &Decision) -> v1::HintSet {
         conflicts: decision.conflicts,
         routes: decision.routes.iter().map(route).collect(),
         pending: decision.pending.iter().map(pending).collect(),
+        blocked: decision.blocked.iter().map(blocked).collect(),
+    }
+}
+
+/// A refusal; `decision`: the id by which it can be explained.
+#[must_use]
+pub fn refused(refusal: &Refusal, decision: Option<DecisionId>) -> v1::Refused {
+    let field = match refusal {
+        Refusal::Invalid { field, .. } | Refusal::TooLarge { field, .. } => field.clone(),
+        _ => String::new(),
+    };
+    v1::Refused {
+        reason: super::super::status::code(refusal).1.to_owned(),
+        message: refusal.to_string(),
+        field,
+        blocked: refusal.blocked().iter().map(blocked).collect(),
+        decision_id: decision.map(|decision| decision.to_string()).unwrap_or_default(),
+    }
+}
+
+fn blocked(blocked: &Blocked) -> v1::Blocked {
+    let lack = |lack: &Lack| v1::Lack {
+        constraint: lack.constraint.to_string(),
+        resource: lack.resource.to_string(),
+        short: lack.short,
+    };
+    let near =
+        |near: &NearMiss| v1::NearMiss { host: near.host.to_string(), lacks: near.lacks.iter().map(lack).collect() };
+    v1::Blocked {
+        group: blocked.group.to_string(),
+        count: blocked.count,
+        constraint: blocked.constraint.to_string(),
+        nodes: blocked.nodes,
+        nearest: blocked.nearest.iter().map(near).collect(),
     }
 }
 

@@ -14,7 +14,7 @@ mod routes;
 
 pub(super) use adherence::{adherence_view, outcome};
 pub(super) use answer::age;
-pub use answer::{hint_set, terms, wire_mode};
+pub use answer::{hint_set, refused, terms, wire_mode};
 pub use digest::digest;
 
 pub(super) use network::{drain, link_view, network_what_if, watcher_view};

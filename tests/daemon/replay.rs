@@ -1,0 +1,219 @@
+//! Explain, what-if and replay against the real daemon: refusals with what blocks, decisions made again.
+
+use crate::world::{SOON, World, heartbeat, leased, register, request, resource};
+use hintd::client::ClientError;
+use hintd::wire::v1;
+use hintd::wire::v1::outcome::Outcome;
+use std::process::Command;
+use std::time::Duration;
+use tonic::Code;
+
+/// `hintctl` against this daemon: exit code, standard output, standard error.
+async fn hintctl(world: &World, args: &[&str]) -> (i32, String, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_hintctl"));
+    command.args(["--address", &world.running().grpc.to_string()]);
+    command.arg("--admin-socket").arg(&world.running().admin).args(args);
+    let done = tokio::task::spawn_blocking(move || command.output()).await.unwrap().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (done.status.code().unwrap(), text(done.stdout), text(done.stderr))
+}
+
+async fn replay(world: &World, decision: &str, policy: &str) -> v1::ReplayResponse {
+    let asked = v1::ReplayRequest { decision_id: decision.to_owned(), policy: policy.to_owned() };
+    world.admin.clone().replay(asked).await.unwrap().into_inner()
+}
+
+fn hints(outcome: &Option<v1::Outcome>) -> &v1::HintSet {
+    match outcome.as_ref().and_then(|outcome| outcome.outcome.as_ref()) {
+        Some(Outcome::Hints(set)) => set,
+        other => panic!("no hints: {other:?}"),
+    }
+}
+
+fn job(id: &str, app: u32, policy: &str, (maps, reduces): (u32, u32)) -> v1::RequestHintsRequest {
+    let group = |(priority, (name, count)): (i32, (&str, u32))| v1::TaskGroup {
+        name: name.to_owned(),
+        role: name.to_owned(),
+        count,
+        resource: Some(resource(1_024, 1)),
+        priority,
+        ..Default::default()
+    };
+    let groups: Vec<_> = (0..).zip([("map", maps), ("reduce", reduces)]).filter(|(_, (_, count))| *count > 0).collect();
+    let shuffle = v1::GroupEdge { from: "map".into(), to: "reduce".into(), bytes: 1 << 30, ..Default::default() };
+    v1::RequestHintsRequest {
+        groups: groups.into_iter().map(group).collect(),
+        edges: if reduces > 0 { vec![shuffle] } else { Vec::new() },
+        policy: policy.to_owned(),
+        ..request(id, app, 1, 1_024)
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn decisions_of_a_busy_daemon_are_made_again_byte_by_byte() {
+    let world = World::start().await;
+    let mut feed = world.cluster(3, 4, 16_384).await;
+    let mut told = Vec::new();
+    for number in 0..40_u32 {
+        let policy = ["spread", "container", "random", "capacity", "fair", "nas"][number as usize % 6];
+        let mut asked = job(&format!("r{number}"), number, policy, (1 + number % 7, number % 3));
+        asked.follows = number % 2 == 0;
+        let answer = world.hints(asked).await.hints.unwrap();
+        told.push(answer);
+        let host = format!("r{}n{}", number % 3, number % 4);
+        feed.send(heartbeat(&host, number + 2, i64::from(number % 5) * 1_024, vec![])).await.unwrap();
+        if number == 20 {
+            let gone = v1::NodeGone { host: "r2n3".to_owned() };
+            let item = v1::heartbeat_item::Item::Gone(gone);
+            feed.send(v1::HeartbeatItem { number: 0, item: Some(item) }).await.unwrap();
+        }
+    }
+    feed.settle().await.unwrap();
+    let leases = world.status().await.leases;
+    for answer in &told {
+        let again = replay(&world, &answer.decision_id, "").await;
+        assert!(again.same, "{}: {:?}", answer.policy, again.differences);
+        assert_eq!((hints(&again.recorded), hints(&again.replayed)), (answer, answer));
+    }
+    assert_eq!(world.status().await.leases, leases, "a replay leases nothing");
+    let (code, out, _) = hintctl(&world, &["replay", &told[7].decision_id, "--policy", "container"]).await;
+    assert_eq!(code, 0);
+    for part in ["same bytes as it was answered", "containers on", "objective", "of container"] {
+        assert!(out.contains(part), "no {part:?} in\n{out}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reload_of_the_policy_does_not_change_what_a_replay_gives() {
+    let world = World::with(&[("policies.container", "rounds = 2")]).await;
+    let _feed = world.cluster(2, 4, 8_192).await;
+    let answer = world.hints(job("r", 1, "container", (6, 2))).await.hints.unwrap();
+    let again = replay(&world, &answer.decision_id, "").await;
+    assert!(again.same && again.params_toml.contains("rounds = 2"), "{again:?}");
+    let beside = replay(&world, &answer.decision_id, "spread").await;
+    assert_eq!(hints(&beside.other).policy, "spread");
+    let rated: Vec<_> = beside.rated.iter().map(|rated| (rated.policy.as_str(), rated.recorded.is_some())).collect();
+    assert_eq!(rated, [("container", true), ("spread", false)], "a rule has no objective");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn outside_of_retention_a_replay_is_not_found_and_told_how_far_back_records_go() {
+    let world = World::with(&[("records", "bytes = \"200KiB\"")]).await;
+    let _feed = world.cluster(1, 4, 65_536).await;
+    let first = world.hints(job("first", 1, "spread", (1, 0))).await.hints.unwrap().decision_id;
+    assert!(replay(&world, &first, "").await.same);
+    let mut last = String::new();
+    for number in 0..120 {
+        last = world.hints(job(&format!("r{number}"), 2, "spread", (1, 0))).await.hints.unwrap().decision_id;
+    }
+    assert!(replay(&world, &last, "").await.same);
+    let asked = v1::ReplayRequest { decision_id: first.clone(), policy: String::new() };
+    let status = world.admin.clone().replay(asked).await.unwrap_err();
+    assert_eq!(status.code(), Code::NotFound);
+    assert_eq!(status.metadata().get("hintd-reason").unwrap(), "not_recorded");
+    for part in [first.as_str(), "records go back", " s, to ", "of 0.2 MiB"] {
+        assert!(status.message().contains(part), "no {part:?} in {}", status.message());
+    }
+    let (code, _, err) = hintctl(&world, &["replay", &first]).await;
+    assert!(code == 2 && err.contains("records go back"), "{code} {err}");
+    let (code, out, _) = hintctl(&world, &["explain", &first]).await;
+    assert!(code == 0 && out.contains("spread"), "answers are remembered for longer: {code} {out}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_cluster_says_what_blocks_and_which_node_comes_nearest() {
+    let world = World::start().await;
+    let mut feed = world.cluster(1, 3, 8_192).await;
+    for (host, used) in [("r0n0", 8_192), ("r0n1", 6_656), ("r0n2", 7_168)] {
+        feed.send(heartbeat(host, 2, used, vec![])).await.unwrap();
+    }
+    feed.settle().await.unwrap();
+    tokio::time::sleep(Duration::from_millis(50)).await; // more than one publish
+    let mut asked = request("full", 1, 1, 2_048);
+    asked.when_full = v1::WhenFull::Fail.into();
+    let refused = world.client.request_hints(asked.clone(), SOON).await.unwrap_err();
+    assert!(matches!(refused, ClientError::Refused { code: Code::ResourceExhausted, .. }), "{refused}");
+    let file = world.folder.path().join("job.toml");
+    std::fs::write(
+        &file,
+        "format = \"hintd.request/1\"\nid = \"cli\"\napplication_id = \"application_1_0001\"\nwhen_full = \"fail\"\n\
+         [[groups]]\nname = \"g\"\ncount = 1\nsize = { memory_mb = 2048, vcores = 1 }\n",
+    )
+    .unwrap();
+    let (code, _, err) = hintctl(&world, &["request", "--file", file.to_str().unwrap()]).await;
+    assert_eq!(code, 1);
+    for part in
+        ["1 of g found no room: no_room", "rules out 3 nodes", "nearest: r0n1: 512 MB short (no_room), all else fits"]
+    {
+        assert!(err.contains(part), "no {part:?} in\n{err}");
+    }
+    let id = err.split("hintctl explain ").nth(1).unwrap().split(' ').next().unwrap().to_owned();
+    let (code, out, _) = hintctl(&world, &["--json", "explain", &id]).await;
+    let explained: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!((code, &explained["refused"]["reason"]), (0, &"full".into()));
+    let nearest = &explained["refused"]["blocked"][0]["nearest"];
+    assert_eq!((&nearest[0]["host"], &nearest[0]["lacks"][0]["short"]), (&"r0n1".into(), &512.into()));
+    assert_eq!(nearest[1]["host"], "r0n2");
+    let (code, out, _) = hintctl(&world, &["replay", &id]).await;
+    assert!(code == 0 && out.contains("same bytes"), "{code} {out}");
+    // Advised instead of refused, the answer itself says it.
+    asked.request_id = "advised".to_owned();
+    asked.when_full = v1::WhenFull::Advise.into();
+    let set = world.hints(asked).await.hints.unwrap();
+    assert_eq!((set.without_room, set.blocked[0].constraint.as_str(), set.blocked[0].nodes), (1, "no_room", 3));
+    assert_eq!(set.blocked[0].nearest[0].host, "r0n1");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_container_larger_than_any_node_is_told_the_nearest_and_can_be_explained() {
+    let world = World::start().await;
+    let mut feed = world.cluster(1, 2, 4_096).await;
+    feed.send(register("big", "/rack9", 8_192)).await.unwrap();
+    feed.send(heartbeat("big", 1, 0, vec![])).await.unwrap();
+    feed.settle().await.unwrap();
+    world.until("the large node is there", |status| status.nodes_usable == 3).await;
+    let (code, out, err) = {
+        let file = world.folder.path().join("job.toml");
+        let text = "format = \"hintd.request/1\"\nid = \"large\"\napplication_id = \"application_1_0001\"\n\
+                    [[groups]]\nname = \"g\"\ncount = 2\nsize = { memory_mb = 9216, vcores = 1 }\n";
+        std::fs::write(&file, text).unwrap();
+        hintctl(&world, &["request", "--file", file.to_str().unwrap()]).await
+    };
+    assert_eq!((code, out.as_str()), (2, ""));
+    for part in ["larger than any node", "node_too_small, which alone rules out 3 nodes", "nearest: big: 1024 MB short"]
+    {
+        assert!(err.contains(part), "no {part:?} in\n{err}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_if_takes_the_same_path_and_leases_nothing_whoever_decides() {
+    let world = World::start().await;
+    let _feed = world.cluster(2, 3, 8_192).await;
+    // Something waits already: what-if decides beside it and does not disturb it.
+    let mut waits = job("waits", 9, "delay", (40, 0));
+    waits.follows = true;
+    let waits = world.hints(waits).await.hints.unwrap();
+    let hosts = |set: &v1::HintSet| set.hints.iter().map(|hint| (hint.host.clone(), hint.count)).collect::<Vec<_>>();
+    let before = world.until("it is counted", |status| status.leases > 0).await;
+    for (number, policy) in (0..).zip(["spread", "container", "capacity", "delay", "fair", "nas"]) {
+        let mut asked = job(&format!("w{number}"), 10 + number, policy, (4, 1));
+        asked.follows = number > 2;
+        let set = world.admin.clone().what_if(asked.clone()).await.unwrap().into_inner();
+        assert_eq!((set.policy.as_str(), set.decision_id.as_str()), (policy, ""));
+        assert!(set.hints.iter().all(|hint| hint.lease_ids.is_empty()), "{set:?}");
+        let again = world.admin.clone().what_if(asked).await.unwrap().into_inner();
+        assert_eq!((hosts(&set), &set.pending, &set.asks), (hosts(&again), &again.pending, &again.asks), "{policy}");
+    }
+    let after = world.status().await;
+    assert_eq!((after.leases, after.waiting_tasks), (before.leases, before.waiting_tasks));
+    assert_eq!(after.counters.get("leases_granted"), before.counters.get("leases_granted"));
+    assert!(replay(&world, &waits.decision_id, "").await.same);
+    // The real request then gets what was foreseen.
+    let mut asked = job("real", 30, "spread", (2, 0));
+    asked.seed = Some(4);
+    let foreseen = world.admin.clone().what_if(asked.clone()).await.unwrap().into_inner();
+    let got = world.hints(asked).await;
+    assert_eq!(hosts(&foreseen), hosts(got.hints.as_ref().unwrap()));
+    assert_eq!(leased(&got).values().map(Vec::len).sum::<usize>(), 2);
+}
