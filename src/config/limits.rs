@@ -102,7 +102,7 @@ mod tests {
         let cells = |line: &'static str| line.split('|').map(str::trim).collect::<Vec<_>>();
         let row = |cells: Vec<&'static str>| {
             let key = cells.get(1)?.strip_prefix('`')?.strip_suffix('`')?;
-            let plain = |cell: &str| cell.replace(',', "").replace('`', "");
+            let plain = |cell: &str| cell.replace([',', '`'], "");
             Some(Row { key, default: plain(cells[2]), range: plain(cells[3]), restart: cells[4] == "restart" })
         };
         PAGE.lines().map(cells).filter_map(row).collect()

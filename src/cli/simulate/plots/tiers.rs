@@ -144,7 +144,7 @@ mod tests {
         let lines = legend_lines(&rows);
         assert!(lines.len() > 1 && lines.iter().cloned().flatten().eq(0..12), "{lines:?}");
         assert!(lines.iter().all(|line| rows[line.clone()].iter().map(width).sum::<i32>() <= SIZE.0 as i32));
-        assert_eq!(legend_lines(&rows[..1]), [0..1]);
+        assert_eq!(legend_lines(&rows[..1]).len(), 1);
     }
 
     #[test]
