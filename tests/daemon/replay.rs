@@ -84,7 +84,7 @@ async fn decisions_of_a_busy_daemon_are_made_again_byte_by_byte() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_reload_of_the_policy_does_not_change_what_a_replay_gives() {
+async fn a_replay_names_the_parameters_of_its_policy_and_stands_beside_another() {
     let world = World::with(&[("policies.container", "rounds = 2")]).await;
     let _feed = world.cluster(2, 4, 8_192).await;
     let answer = world.hints(job("r", 1, "container", (6, 2))).await.hints.unwrap();
