@@ -46,7 +46,7 @@ pub struct Terms {
 pub fn evaluate(problem: &PlaceProblem<'_>, placement: &Placement) -> Terms {
     let groups = places_of(problem, placement);
     Terms {
-        core_hops: core_hops(problem, placement),
+        core_hops: core_hops(problem, placement, usize::MAX),
         worst_link_s: Flows::of(problem, placement, &groups).and_then(Flows::worst_link_s),
         balance: balance(problem, placement),
         ..bytes(problem, placement, &groups)
@@ -54,13 +54,12 @@ pub fn evaluate(problem: &PlaceProblem<'_>, placement: &Placement) -> Terms {
 }
 
 /// Those of the common terms that follow from where the containers are, whatever else runs by then: bytes and,
-/// unless the placement uses more nodes than `hops_nodes_max`, hops. They can be told long after a decision was made.
+/// where its containers are below at most `switches_max` switches, hops, which take time by its square. They can be told
+/// long after a decision was made.
 #[must_use]
-pub fn evaluate_places(problem: &PlaceProblem<'_>, placement: &Placement, hops_nodes_max: usize) -> Terms {
+pub fn evaluate_places(problem: &PlaceProblem<'_>, placement: &Placement, switches_max: usize) -> Terms {
     let groups = places_of(problem, placement);
-    let nodes: usize = groups.iter().map(|places| places.nodes.len()).sum();
-    let hops = if nodes <= hops_nodes_max { core_hops(problem, placement) } else { None };
-    Terms { core_hops: hops, ..bytes(problem, placement, &groups) }
+    Terms { core_hops: core_hops(problem, placement, switches_max), ..bytes(problem, placement, &groups) }
 }
 
 fn places_of(problem: &PlaceProblem<'_>, placement: &Placement) -> Vec<GroupPlaces> {
@@ -160,7 +159,8 @@ fn one_to_one(placement: &Placement, from: usize, to: usize) -> Vec<(NodeIdx, No
     dataflow::one_to_one(&placement.groups[from], &placement.groups[to])
 }
 
-fn core_hops(problem: &PlaceProblem<'_>, placement: &Placement) -> Option<f64> {
+/// `None` as well where there are more than `most` switches.
+fn core_hops(problem: &PlaceProblem<'_>, placement: &Placement, most: usize) -> Option<f64> {
     let topology = &problem.snapshot.topology;
     // By switch: a node of it, new containers, fixed ones. Nodes that hang nowhere stand alone.
     let mut places: BTreeMap<(bool, u32), (NodeIdx, u64, u64)> = BTreeMap::new();
@@ -173,6 +173,9 @@ fn core_hops(problem: &PlaceProblem<'_>, placement: &Placement) -> Option<f64> {
     }
     for anchor in &problem.anchors {
         places.entry(key(anchor.node)).or_insert((anchor.node, 0, 0)).2 += u64::from(anchor.count);
+    }
+    if places.len() > most {
+        return None;
     }
     let places: Vec<_> = places.into_values().collect();
     let mut sum = 0;

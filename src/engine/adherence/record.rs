@@ -152,7 +152,7 @@ impl Record {
     /// What keeping it takes, in rows and blocks.
     pub(super) fn weight(&self) -> usize {
         let rows: usize = self.groups.iter().map(|group| group.rows.len()).sum();
-        rows + self.trial.as_ref().map_or(0, |trial| trial.work())
+        rows + self.trial.as_ref().map_or(0, |trial| trial.blocks())
     }
 
     /// A lease ended without a container that is known by name; whether all that was not seen yet is given back by now.

@@ -12,8 +12,11 @@ use std::sync::Arc;
 /// Blocks beyond which a decision is not compared: its input would be kept in memory for minutes.
 const BLOCKS_MAX: usize = 65_536;
 
-/// Nodes beyond which hops are not told: they take time in proportion to the square of the switches used.
-const HOPS_NODES_MAX: usize = 1_024;
+/// Switches beyond which hops are not told: they take time in proportion to their square.
+const SWITCHES_MAX: usize = 256;
+
+/// What an evaluation takes however small it is, in node look-ups.
+const LEAST_WORK: usize = 50;
 
 /// Inputs, edges and fixed containers of a decision, as its search had them.
 #[derive(Debug, Clone)]
@@ -50,10 +53,16 @@ impl Trial {
         Some(Box::new(Self { groups: groups.collect(), edges, anchors }))
     }
 
+    /// Blocks that are kept for it.
+    pub(super) fn blocks(&self) -> usize {
+        self.groups.iter().map(|group| group.input.blocks.len()).sum()
+    }
+
     /// What an evaluation takes, roughly in node look-ups.
     pub(super) fn work(&self) -> usize {
-        let group = |group: &TrialGroup| 3 * group.input.blocks.len() + group.placed as usize;
-        self.groups.iter().map(group).sum()
+        let placed: usize = self.groups.iter().map(|group| group.placed as usize).sum();
+        let switches = placed.min(SWITCHES_MAX);
+        LEAST_WORK + 3 * self.blocks() + placed + switches * switches / 2
     }
 
     /// Bytes that its groups read.
@@ -92,7 +101,7 @@ impl Trial {
         let (routes, parts) = (Vec::new(), Vec::new());
         let ended = Ended::Complete;
         let placement = Placement { groups, routes, objective: 0.0, parts, ended, gap: None, steps: 0 };
-        let terms = evaluate_places(&problem, &placement, HOPS_NODES_MAX);
+        let terms = evaluate_places(&problem, &placement, SWITCHES_MAX);
         let mut row = TermRow::default();
         row[Term::RemoteBytes as usize] = terms.remote_bytes;
         row[Term::CrossRackBytes as usize] = terms.cross_rack_bytes;
