@@ -115,7 +115,7 @@ impl Link {
     }
 
     pub(super) fn load_bits_per_s(&self) -> f64 {
-        self.load as f64 / self.units
+        i64::try_from(self.load).map_or_else(|_| self.load as f64, |small| small as f64) / self.units
     }
 
     /// Whether the flows, limited elsewhere, leave so much that no rounding makes this a bottleneck.
