@@ -3,6 +3,7 @@
 use super::budget::Budget;
 use super::place::{Ended, PlaceError};
 use crate::cluster::{Overlay, Resource, Snapshot};
+pub use crate::network::chains::BoxKind;
 use crate::units::{AttemptId, Bytes, ContainerId, LinkIdx, Micros, NodeIdx, RackIdx, Timestamp};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -45,11 +46,6 @@ pub struct FlowDemand {
 /// Kinds of middlebox to pass, in order; at most three (002 §6), none for most flows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, Serialize, Deserialize)]
 pub struct Chain(pub [Option<BoxKind>; 3]);
-
-/// A kind of middlebox (firewall, IPS, load balancer), by its row in the network's list of kinds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct BoxKind(pub u8);
 
 /// Paths chosen.
 #[derive(Debug, Clone, PartialEq)]
