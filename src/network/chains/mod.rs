@@ -12,10 +12,12 @@
 //! # Code map
 //! - `document`: as written; `problem`: what may be wrong with it; `rule`: matching.
 //! - `route`: k best routes through a sequence; `index`: flows that keep a route through changes.
+//! - `hops`: distances between the switches of hosts and boxes, for searches.
 //! - `check`: which chains can't be met now, and by which cut. `sample`: boxes on generated networks, drawn chains.
 
 mod check;
 mod document;
+mod hops;
 mod index;
 mod problem;
 mod route;
@@ -26,6 +28,7 @@ mod tests;
 
 pub use check::{Unmet, Why, unmet};
 pub use document::{BoxEntry, ChainEntry, ChainsDocument, Direction, Protocol, WhenBroken};
+pub use hops::HopTable;
 pub use index::{ChainFlow, ChainRoutes, Rerouted};
 pub use problem::ChainProblem;
 pub use route::{BoxLoads, WaypointRoute, Ways, waypoint_routes};

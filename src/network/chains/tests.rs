@@ -403,6 +403,19 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
+    fn hops_are_those_of_shortest_paths(network in random_network()) {
+        let switches: Vec<_> =
+            network.vertices().filter(|(_, vertex)| !vertex.is_host()).map(|(index, _)| index).collect();
+        let twice: Vec<_> = switches.iter().chain(&switches).copied().collect();
+        let table = HopTable::new(&network, &twice, &switches);
+        for (row, &from) in twice.iter().enumerate() {
+            let counts = super::super::testing::hop_counts(&network, from);
+            let expected = switches.iter().map(|to| counts[to.at()].map_or(HopTable::NONE, |hops| hops as u16));
+            prop_assert_eq!(table.row(row).to_vec(), expected.collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
     fn the_k_best_routes_are_those_of_an_enumeration(network in random_network(), places in places(), rate in 1_u64..5) {
         let chains = declared_on(&network, &places);
         let table = table(&network, &chains, 12);
