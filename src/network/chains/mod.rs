@@ -31,7 +31,7 @@ pub use document::{BoxEntry, ChainEntry, ChainsDocument, Direction, Protocol, Wh
 pub use hops::HopTable;
 pub use index::{ChainFlow, ChainRoutes, Rerouted};
 pub use problem::ChainProblem;
-pub use route::{BoxLoads, WaypointRoute, Ways, waypoint_routes};
+pub use route::{BoxLoads, WaypointRoute, Ways, route_through, waypoint_routes};
 pub use rule::FlowFacts;
 
 use super::graph::{Network, Tier};

@@ -121,6 +121,30 @@ pub fn waypoint_routes(
     search.routes(up, down)
 }
 
+/// The route of fewest hops from host to host through these boxes, in order, whatever is left of them; `None` if one of
+/// them can't be used or there is no way.
+#[must_use]
+pub fn route_through(
+    ways: &Ways<'_>,
+    (from_host, to_host): (VertexIdx, VertexIdx),
+    boxes: &[BoxIdx],
+) -> Option<WaypointRoute> {
+    let network = ways.network;
+    let (first, last) = (network.access_link(from_host)?, network.access_link(to_host)?);
+    if boxes.is_empty() && from_host == to_host {
+        return None;
+    }
+    let [start, end] = [(first, from_host), (last, to_host)].map(|(link, host)| network.link_at(link).other(host));
+    let key = mix(u64::from(from_host.0) << 32 | u64::from(to_host.0));
+    let mut search = Search { ways, layers: vec![vec![Stop::start(start)]], segments: BTreeMap::new(), key, k: 1 };
+    for &index in boxes {
+        let at = ways.chains.boxes()[index.at()].at.filter(|_| ways.chains.is_usable(network, index))?;
+        search.advance(vec![(at, Some(index))]);
+    }
+    search.advance(vec![(end, None)]);
+    search.routes(leaving(network, first, from_host), leaving(network, last, end)).pop()
+}
+
 /// Links from switch to switch.
 type Segment = SmallVec<[DirectedLinkIdx; 8]>;
 

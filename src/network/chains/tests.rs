@@ -426,6 +426,9 @@ proptest! {
             let found = waypoint_routes(&ways, ends, &chain.sequence, BitsPerSec(rate), &BoxLoads::new(&chains), 12);
             for route in &found {
                 assert_sound(&ways, ends, &chain.sequence, route);
+                let through = route_through(&ways, ends, &route.boxes).unwrap();
+                assert_sound(&ways, ends, &chain.sequence, &through);
+                prop_assert!(through.boxes == route.boxes && through.hops() <= route.hops());
             }
             let hops: Vec<usize> = found.iter().map(WaypointRoute::hops).collect();
             prop_assert_eq!(hops, enumerated(&ways, ends, &chain.sequence, rate, 12));
