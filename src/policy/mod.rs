@@ -24,6 +24,7 @@ pub mod hit;
 pub mod load;
 pub mod nas;
 pub mod params;
+pub mod pat;
 pub mod place;
 pub mod pool;
 pub mod problem;
