@@ -85,6 +85,7 @@ impl Task {
     }
 
     /// Whether it waits for nobody.
+    #[cfg(test)]
     pub(crate) fn is_still(&self) -> bool {
         self.stage == Stage::Still
     }
