@@ -85,6 +85,7 @@ impl Trial {
             edges: self.edges.clone(),
             anchors: self.anchors.clone(),
             running: None,
+            owner: None,
             gang: Gang::UpTo,
             seed: 0,
             degraded: Degraded::default(),

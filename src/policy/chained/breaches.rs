@@ -130,8 +130,8 @@ fn is_sound(ground: &Ground<'_>, route: &ChosenRoute, chain: ChainIdx) -> bool {
         let known = network.link_at(index);
         let (tail, head) = if link.0.is_multiple_of(2) { (known.a, known.b) } else { (known.b, known.a) };
         let last = at + 1 == route.links.len();
-        let repeats = !segment.insert(head) && !(last && head == end);
-        if tail != here || !network.is_usable(index) || repeats || (!last && network.vertex_at(head).is_host()) {
+        let is_new = segment.insert(head) || (last && head == end);
+        if tail != here || !network.is_usable(index) || !is_new || (!last && network.vertex_at(head).is_host()) {
             return false;
         }
         here = head;

@@ -61,7 +61,7 @@ impl World {
     pub(crate) fn small(capacity: BitsPerSec, seed: u64) -> Self {
         let mut world = Self::new(&networks()[1], capacity, seed);
         for (node, occupied) in (0..).zip(&mut world.sample.snapshot.occupied) {
-            let open = (node + seed) % 3 == 0;
+            let open = (node + seed).is_multiple_of(3);
             *occupied = UNIT.times(if open { 5 + (seed / 3 + node) % 3 } else { 8 });
         }
         world
