@@ -142,7 +142,7 @@ dense!(
     ClassIdx
 );
 dense!(
-    /// A vertex of the network graph (host, switch or box).
+    /// A vertex of the network graph (host or switch).
     VertexIdx
 );
 dense!(
@@ -160,6 +160,14 @@ dense!(
 dense!(
     /// A task group of one request.
     GroupIdx
+);
+dense!(
+    /// A declared middlebox.
+    BoxIdx
+);
+dense!(
+    /// A declared chain of middleboxes, in the order in which chains are matched.
+    ChainIdx
 );
 
 macro_rules! name {

@@ -1,6 +1,7 @@
 //! Where nodes hang in the network, and how far apart they are; racks stand in where no topology is known.
 
 use super::node::NodeStatics;
+use crate::network::chains::Chains;
 use crate::network::{Distances, EcmpTable, EdgeIdx, Network, PathTable, PathTableOptions};
 use crate::units::{LinkIdx, NodeIdx, VertexIdx};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -16,6 +17,8 @@ pub struct Topology {
     pub edge: Vec<Option<EdgeIdx>>,
     /// Vertex by node; `None`: the network does not name it.
     pub vertex: Vec<Option<VertexIdx>>,
+    /// Middleboxes and chains, placed in this version of the network; `None`: none are declared.
+    pub chains: Option<Arc<Chains>>,
     /// What equal-cost multipath needs: read off the distances.
     ecmp: Option<EcmpTable>,
     /// Built when first asked for, and followed from then on. Shared while no link gains or loses its use.
@@ -61,7 +64,7 @@ impl Topology {
             }
         };
         let ecmp = EcmpTable::of(&distances);
-        Self { distances, edge, vertex, network, ecmp, paths: Arc::default() }
+        Self { distances, edge, vertex, network, chains: None, ecmp, paths: Arc::default() }
     }
 
     /// The same nodes in a later version of the network, which differs in the state of `links`, among them all links
@@ -69,24 +72,39 @@ impl Topology {
     #[must_use]
     pub fn follow(&self, network: Arc<Network>, links: &[LinkIdx], nodes: &NodeStatics) -> Self {
         let followed = self.network.is_some().then(|| self.distances.follow(&network, links));
-        let Some(Ok(distances)) = followed else { return Self::new(Some(network), nodes) };
+        let Some(Ok(distances)) = followed else {
+            return Self::new(Some(network), nodes).with_chains(self.chains.as_deref());
+        };
         let edge = edges(&distances, &self.vertex);
         let ecmp = EcmpTable::of(&distances);
         let paths = Arc::new(LatePaths { now: OnceLock::new(), before: Mutex::new(self.paths.latest()) });
-        Self { network: Some(network), distances: Arc::new(distances), edge, vertex: self.vertex.clone(), ecmp, paths }
+        let (vertex, chains) = (self.vertex.clone(), self.chains.clone());
+        Self { network: Some(network), distances: Arc::new(distances), edge, vertex, chains, ecmp, paths }
     }
 
     /// The same network with other nodes in it; what is known of its paths stays.
     #[must_use]
     pub fn with_nodes(&self, nodes: &NodeStatics) -> Self {
-        let paths = self.paths.clone();
-        Self { paths, ..Self::placed(self.network.clone(), self.distances.clone(), nodes) }
+        let (paths, chains) = (self.paths.clone(), self.chains.clone());
+        Self { paths, chains, ..Self::placed(self.network.clone(), self.distances.clone(), nodes) }
     }
 
     /// The same paths in a network whose links differ in capacity, or in states that no path hangs on.
     #[must_use]
     pub fn with_network(&self, network: Option<Arc<Network>>) -> Self {
         Self { network, ..self.clone() }
+    }
+
+    /// The same network with these middleboxes and chains, which find their switches in it. The path table is made anew
+    /// if boxes hang on other switches than before: those are among its ends.
+    #[must_use]
+    pub fn with_chains(&self, chains: Option<&Chains>) -> Self {
+        let known = |network: &Arc<Network>| chains.map(|chains| Arc::new(chains.follow(network)));
+        let chains = self.network.as_ref().and_then(known);
+        let ends = |chains: &Option<Arc<Chains>>| chains.as_ref().map(|chains| chains.ends()).unwrap_or_default();
+        let same = ends(&chains) == ends(&self.chains);
+        let paths = if same { self.paths.clone() } else { Arc::default() };
+        Self { chains, paths, ..self.clone() }
     }
 
     /// Hops for equal-cost multipath over the network; `None` without one.
@@ -106,7 +124,7 @@ impl Topology {
     /// The same table, to be kept beyond this version of the network.
     #[must_use]
     pub fn shared_paths(&self) -> Option<&Arc<PathTable>> {
-        self.paths.table(self.network.as_deref())
+        self.paths.table(self.network.as_deref(), self.chains.as_deref())
     }
 
     /// The same table, if somebody has asked this version for it already: never waits.
@@ -124,7 +142,7 @@ impl Topology {
 }
 
 impl LatePaths {
-    fn table(&self, network: Option<&Network>) -> Option<&Arc<PathTable>> {
+    fn table(&self, network: Option<&Network>, chains: Option<&Chains>) -> Option<&Arc<PathTable>> {
         let make = || {
             let network = network?;
             let before = self.before().clone(); // unlocked from here: the next version may ask meanwhile
@@ -133,7 +151,10 @@ impl LatePaths {
                     Arc::make_mut(&mut table).update(network);
                     table
                 }
-                None => Arc::new(PathTable::build(network, &PathTableOptions::default())),
+                None => {
+                    let more_ends = chains.map(Chains::ends).unwrap_or_default();
+                    Arc::new(PathTable::build(network, &PathTableOptions { more_ends, ..PathTableOptions::default() }))
+                }
             };
             *self.before() = Some(table.clone());
             Some(table)

@@ -60,7 +60,7 @@ impl Iterator for Candidates<'_> {
 }
 
 /// The direction of a link that leads away from one of its ends.
-fn leaving(network: &Network, link: LinkIdx, from: VertexIdx) -> DirectedLinkIdx {
+pub(super) fn leaving(network: &Network, link: LinkIdx, from: VertexIdx) -> DirectedLinkIdx {
     directions(link)[usize::from(network.link_at(link).a != from)]
 }
 

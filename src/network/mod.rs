@@ -12,6 +12,7 @@
 //! - `fabric`: the switch layer in compressed rows, and hop counts from many switches at once.
 //! - `hops`: the counts that distances and equal-cost multipath share, followed through changes.
 //! - `distance`: [`Distances`], the table of core hops between racks.
+//! - `chains`: middleboxes, which traffic is to pass them, and routes through them.
 //! - `maxmin`: [`MaxMin`], fair rates of weighted flows over directed links, kept while flows come and go.
 //! - `spread`: [`EcmpTable`] and [`LinkLoads`], bytes laid on all shortest paths.
 //!
@@ -22,6 +23,7 @@
 //! - Results depend on the order of vertices and links and on the seed, on nothing else.
 
 pub mod build;
+pub mod chains;
 mod check;
 mod distance;
 mod document;

@@ -3,7 +3,8 @@
 use super::budget::Budget;
 use super::place::{Ended, PlaceError};
 use crate::cluster::{Overlay, Resource, Snapshot};
-use crate::units::{AttemptId, Bytes, ContainerId, LinkIdx, Micros, NodeIdx, RackIdx, Timestamp};
+pub use crate::network::chains::BoxKind;
+use crate::units::{AttemptId, Bytes, ChainIdx, ContainerId, LinkIdx, Micros, NodeIdx, RackIdx, Timestamp};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -46,11 +47,6 @@ pub struct FlowDemand {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, Serialize, Deserialize)]
 pub struct Chain(pub [Option<BoxKind>; 3]);
 
-/// A kind of middlebox (firewall, IPS, load balancer), by its row in the network's list of kinds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct BoxKind(pub u8);
-
 /// Paths chosen.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Routes {
@@ -82,8 +78,12 @@ pub struct RebalanceProblem<'a> {
     pub running: Vec<Running>,
     /// Pairs of positions in `running` that talk, and how much.
     pub traffic: Vec<(u32, u32, Bytes)>,
+    /// By row of `traffic`: the chain of middleboxes that it has to pass; rows beyond the end have none.
+    pub chains: Vec<Option<ChainIdx>>,
     /// Bound of one round.
     pub moves_max: usize,
+    /// Bound of one round for each application.
+    pub application_moves_max: usize,
     /// Smallest gain worth a move, as a share of the cost before.
     pub gain_min: f64,
     /// Seed of every random draw.
@@ -99,6 +99,8 @@ pub struct Running {
     pub node: NodeIdx,
     /// Its size.
     pub size: Resource,
+    /// It was moved a short while ago: it stays.
+    pub cooling: bool,
 }
 
 /// One proposed move.

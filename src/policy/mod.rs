@@ -11,6 +11,7 @@ pub mod adapt;
 pub mod advise;
 pub mod baselines;
 pub mod budget;
+mod chained;
 pub mod check;
 pub mod container;
 pub mod cross_layer;
@@ -19,9 +20,11 @@ pub mod dispatch;
 pub mod fallbacks;
 mod filling;
 pub mod flow_index;
+pub mod hit;
 pub mod load;
 pub mod nas;
 pub mod params;
+pub mod pat;
 pub mod place;
 pub mod pool;
 pub mod problem;
@@ -40,7 +43,7 @@ pub use fallbacks::Fallbacks;
 pub use flow_index::{FlowIndex, JobSlot};
 pub use params::{ParamError, Params, PolicyTable};
 pub use place::{ChosenRoute, Ended, Objective, Place, PlaceError, Placement, Share};
-pub use problem::{Degraded, GroupProblem, PlaceProblem, Reason};
+pub use problem::{Degraded, GroupProblem, Owner, PlaceProblem, Reason};
 pub use terms::{Terms, evaluate};
 
 /// A scheduling policy: a name, what it is, and which capabilities it has.

@@ -3,8 +3,9 @@
 use super::budget::Budget;
 use super::problem::PlaceProblem;
 use crate::cluster::NodePair;
-use crate::units::{DirectedLinkIdx, NodeIdx};
+use crate::units::{BitsPerSec, BoxIdx, ChainIdx, DirectedLinkIdx, NodeIdx};
 use serde::{Deserialize, Serialize};
+use smallvec::SmallVec;
 use std::sync::Arc;
 
 /// Decides where every container of a request goes.
@@ -67,8 +68,39 @@ pub struct Share {
 pub struct ChosenRoute {
     /// Who talks.
     pub pair: NodePair,
-    /// From host to host.
+    /// From host to host. Through middleboxes it is loop-free from one to the next, and may pass a switch twice.
     pub links: Arc<[DirectedLinkIdx]>,
+    /// The chain that it serves; of one pair there may be routes for several, and one for what has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chain: Option<ChainIdx>,
+    /// Middleboxes passed, in order.
+    #[serde(default, skip_serializing_if = "SmallVec::is_empty")]
+    pub stops: SmallVec<[BoxStop; 3]>,
+    /// Under a chain: what its flows are taken to send over this route, bits/s. One pair may need several routes.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub rate: BitsPerSec,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // serde's signature
+fn is_zero(rate: &BitsPerSec) -> bool {
+    *rate == BitsPerSec::ZERO
+}
+
+/// A middlebox on a route.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BoxStop {
+    /// Which.
+    pub index: BoxIdx,
+    /// Links walked before it is entered.
+    pub after: u16,
+}
+
+impl ChosenRoute {
+    /// A route without a chain.
+    #[must_use]
+    pub const fn plain(pair: NodePair, links: Arc<[DirectedLinkIdx]>) -> Self {
+        Self { pair, links, chain: None, stops: SmallVec::new_const(), rate: BitsPerSec::ZERO }
+    }
 }
 
 /// How a search ended.
@@ -116,6 +148,14 @@ pub enum PlaceError {
         lacks: &'static str,
         /// The groups of a cycle, each sending to the next and the last to the first.
         groups: Vec<Arc<str>>,
+    },
+    /// A chain of middleboxes that no placement of the request can keep.
+    #[error("chain \"{chain}\" can not be met: {why}")]
+    Broken {
+        /// The chain.
+        chain: Arc<str>,
+        /// What is lacking.
+        why: String,
     },
     /// Flows are to pass middleboxes, which the policy knows nothing of.
     #[error("policy {policy} routes no chains of middleboxes")]

@@ -24,12 +24,23 @@ pub struct PlaceProblem<'a> {
     pub anchors: Vec<Anchor>,
     /// Traffic that runs already and the routes it has, where somebody keeps track.
     pub running: Option<&'a RunningFlows>,
+    /// Whose containers they are, for chains that ask; chains themselves stand in the snapshot's topology.
+    pub owner: Option<Owner<'a>>,
     /// Whether a part is of use.
     pub gang: Gang,
     /// Seed of every random draw.
     pub seed: u64,
     /// Inputs that are missing or too old; policies degrade by these.
     pub degraded: Degraded,
+}
+
+/// What chains of middleboxes may ask of an application.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Owner<'a> {
+    /// Its recurring key, or its id.
+    pub application: &'a str,
+    /// Its queue.
+    pub queue: &'a str,
 }
 
 /// One group.

@@ -126,6 +126,6 @@ impl Sample {
         let degraded = Degraded { no_edges: edges.is_empty(), ..Degraded::default() };
         let (snapshot, leases) = (&self.snapshot, &self.leases);
         let (loads, running, gang) = (None, None, Gang::UpTo);
-        PlaceProblem { snapshot, leases, loads, groups, edges, anchors, running, gang, seed: 1, degraded }
+        PlaceProblem { snapshot, leases, loads, groups, edges, anchors, running, owner: None, gang, seed: 1, degraded }
     }
 }

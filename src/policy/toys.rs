@@ -189,10 +189,20 @@ fn routes_moves_plans_and_replicas_are_given_as_objects() {
     assert_eq!(hops, [2, 4], "in the rack, and over a core switch");
 
     let container = |id| ContainerId { attempt: attempt(), id };
-    let running = |id, node| Running { container: container(id), node: NodeIdx(node), size: UNIT };
+    let running = |id, node| Running { container: container(id), node: NodeIdx(node), size: UNIT, cooling: false };
     let running = vec![running(1, 0), running(2, 3), running(3, 4)];
     let (leases, traffic) = (&sample.leases, vec![]);
-    let problem = RebalanceProblem { snapshot, leases, running, traffic, moves_max: 1, gain_min: 0.1, seed: 1 };
+    let problem = RebalanceProblem {
+        snapshot,
+        leases,
+        running,
+        traffic,
+        chains: vec![],
+        moves_max: 1,
+        application_moves_max: 1,
+        gain_min: 0.1,
+        seed: 1,
+    };
     let moves = policy.as_rebalance().unwrap().rebalance(&problem, &mut budget).unwrap();
     assert_eq!(moves, [Move { container: container(2), to: NodeIdx(0), gain: 0.5 }]);
 

@@ -94,6 +94,7 @@ impl Trial {
             edges: self.edges.clone(),
             anchors: self.anchors.clone(),
             running: None,
+            owner: None,
             gang: Gang::UpTo,
             seed: 0,
             degraded: Degraded::default(),

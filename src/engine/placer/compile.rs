@@ -88,6 +88,7 @@ pub(crate) fn compile<'a>(
         edges,
         anchors,
         running: Some(&generation.flows),
+        owner: None,
         gang: request.gang,
         seed: request.seed.unwrap_or_else(|| seed_of(request.id.as_str())),
         degraded,

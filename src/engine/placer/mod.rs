@@ -309,7 +309,7 @@ fn search(
         PlaceError::NeedsSource { source_name, .. } => {
             Refusal::MissingFeed { feed: source_name, message: error.to_string() }
         }
-        PlaceError::Dataflow { .. } | PlaceError::Chains { .. } => {
+        PlaceError::Dataflow { .. } | PlaceError::Broken { .. } | PlaceError::Chains { .. } => {
             Refusal::Invalid { field: "edges".into(), message: error.to_string() }
         }
     })?;

@@ -6,6 +6,7 @@ use super::weigh;
 use crate::cluster::resource::{ResourceKinds, SizeRules};
 use crate::cluster::{Derived, Heard, NodeStatics, Overlay, RunningFlows, Snapshot, Topology};
 use crate::engine::generation::{Release, Releases};
+use crate::network::chains::Chains;
 use crate::network::{Distances, Network};
 use crate::units::{Micros, NodeIdx, SnapshotVersion, Timestamp};
 use std::collections::HashMap;
@@ -23,6 +24,8 @@ pub(super) struct Frame {
     rules: Arc<SizeRules>,
     statics: Arc<NodeStatics>,
     network: Option<Arc<Network>>,
+    /// A few boxes and chains: too little to be weighed.
+    chains: Option<Arc<Chains>>,
     distances: Arc<Distances>,
     latency: Arc<HashMap<(NodeIdx, NodeIdx), Micros>>,
     columns: Columns,
@@ -50,6 +53,15 @@ pub(super) struct Source<'a> {
     pub(super) flows: &'a Arc<RunningFlows>,
 }
 
+/// Whether both are the same value, or neither is there.
+fn same<T>(a: Option<&Arc<T>>, b: Option<&Arc<T>>) -> bool {
+    match (a, b) {
+        (Some(a), Some(b)) => Arc::ptr_eq(a, b),
+        (None, None) => true,
+        _ => false,
+    }
+}
+
 impl Last {
     /// Reads a version; what it shares with `last` is shared.
     pub(super) fn read(source: &Source<'_>, last: Option<&Self>) -> Self {
@@ -69,6 +81,7 @@ impl Last {
             rules: Arc::clone(&snapshot.rules),
             statics: Arc::clone(&snapshot.statics),
             network: snapshot.topology.network.clone(),
+            chains: snapshot.topology.chains.clone(),
             distances: Arc::clone(&snapshot.topology.distances),
             latency: Arc::clone(&snapshot.latency),
             columns,
@@ -110,19 +123,17 @@ impl Frame {
     }
 
     fn topology(&self, live: Option<&Snapshot>) -> Arc<Topology> {
-        let same = live.filter(|live| {
-            let networks = (&live.topology.network, &self.network);
-            let network = match networks {
-                (Some(a), Some(b)) => Arc::ptr_eq(a, b),
-                (None, None) => true,
-                _ => false,
-            };
-            network
+        let known = live.filter(|live| {
+            same(live.topology.network.as_ref(), self.network.as_ref())
+                && same(live.topology.chains.as_ref(), self.chains.as_ref())
                 && Arc::ptr_eq(&live.topology.distances, &self.distances)
                 && Arc::ptr_eq(&live.statics, &self.statics)
         });
-        same.map_or_else(
-            || Arc::new(Topology::placed(self.network.clone(), Arc::clone(&self.distances), &self.statics)),
+        known.map_or_else(
+            || {
+                let placed = Topology::placed(self.network.clone(), Arc::clone(&self.distances), &self.statics);
+                Arc::new(placed.with_chains(self.chains.as_deref()))
+            },
             |live| Arc::clone(&live.topology),
         )
     }

@@ -186,6 +186,7 @@ fn problem<'a>(waiting: &WaitingGroup, view: &View<'a>) -> PlaceProblem<'a> {
         edges,
         anchors,
         running: None,
+        owner: None,
         gang: Gang::UpTo,
         seed,
         degraded,

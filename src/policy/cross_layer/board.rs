@@ -308,8 +308,7 @@ impl<'g, 'a> Board<'g, 'a> {
         let talks = self.talks.iter().filter(|talk| talk.weight > 0);
         let routed =
             talks.map(|talk| (talk.pair, self.index.route_of(talk.row))).filter(|(_, links)| !links.is_empty());
-        let mut routes: Vec<ChosenRoute> =
-            routed.map(|(pair, links)| ChosenRoute { pair, links: links.into() }).collect();
+        let mut routes: Vec<ChosenRoute> = routed.map(|(pair, links)| ChosenRoute::plain(pair, links.into())).collect();
         routes.sort_unstable_by_key(|route| route.pair);
         routes
     }

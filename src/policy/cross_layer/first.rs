@@ -42,6 +42,6 @@ pub fn first_routes(
     let World { network, table: paths, topology } = world;
     let what = Reroute { network, paths, topology, pairs: &open, avoid: &world::NOTHING, seed: SEED, planned: false };
     let found = reroute(&mut index, &what, budget).into_iter();
-    chosen.extend(found.filter_map(|(pair, links)| Some(ChosenRoute { pair, links: links? })));
+    chosen.extend(found.filter_map(|(pair, links)| Some(ChosenRoute::plain(pair, links?))));
     chosen.sort_by_key(|route| route.pair);
 }

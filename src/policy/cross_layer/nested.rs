@@ -138,7 +138,7 @@ impl Search<'_, '_> {
         let routes = traffic
             .flows
             .iter()
-            .filter_map(|flow| Some(ChosenRoute { pair: flow.pair, links: self.index.route(flow.pair)?.into() }));
+            .filter_map(|flow| Some(ChosenRoute::plain(flow.pair, self.index.route(flow.pair)?.into())));
         let routes = routes.collect();
         self.index.remove_job(slot);
         Some(Found { utility, own, groups, routes })

@@ -213,10 +213,8 @@ fn bytes_of_a_pair_with_a_route_lie_on_it_and_others_on_all_shortest_paths() {
     let first = path(0, 4, 0);
     let same = (0..4).map(|at| path(1, 5, at)).find(|other| other[1] == first[1]).unwrap();
     let other = (0..4).map(|at| path(1, 5, at)).find(|other| other[1] != first[1]).unwrap();
-    placed.routes = vec![
-        ChosenRoute { pair: pair(0, 4), links: Arc::clone(&first) },
-        ChosenRoute { pair: pair(1, 5), links: Arc::clone(&same) },
-    ];
+    placed.routes =
+        vec![ChosenRoute::plain(pair(0, 4), Arc::clone(&first)), ChosenRoute::plain(pair(1, 5), Arc::clone(&same))];
     assert_eq!(evaluate(&problem, &placed).worst_link_s, Some(8.0), "both on one way");
     placed.routes[1].links = Arc::clone(&other);
     assert_eq!(evaluate(&problem, &placed).worst_link_s, Some(4.0), "each on its own");

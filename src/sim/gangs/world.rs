@@ -172,6 +172,7 @@ impl<'a> World<'a> {
             edges: Vec::new(),
             anchors,
             running: Some(&self.running),
+            owner: None,
             gang: Gang::All,
             seed: mix(self.settings.seed ^ mix(at as u64)),
             degraded: Degraded { no_edges: true, ..Degraded::default() },

@@ -391,9 +391,7 @@ fn a_flapping_link_draws_no_route_back_until_it_was_quiet() {
     for pair in chosen.traffic.flows.iter().map(|flow| flow.pair) {
         let [from, to] = ends(pair);
         let mut paths = host_paths(&network, snapshot.topology.paths().unwrap(), from, to);
-        chosen
-            .chosen
-            .extend(paths.find(|path| flapping(path)).map(|path| ChosenRoute { pair, links: path[..].into() }));
+        chosen.chosen.extend(paths.find(|path| flapping(path)).map(|path| ChosenRoute::plain(pair, path[..].into())));
     }
     assert!(!chosen.chosen.is_empty());
     desk.commit(proposal);

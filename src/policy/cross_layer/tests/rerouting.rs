@@ -67,7 +67,7 @@ fn only_pairs_on_a_lost_link_move_and_never_onto_it() {
             assert!(route.iter().all(|link| link.0 / 2 != lost.0 / 2), "no route uses a dead link");
         }
         let chosen: Vec<ChosenRoute> =
-            routes(&index, &hit).into_iter().map(|(pair, links)| ChosenRoute { pair, links: links.into() }).collect();
+            routes(&index, &hit).into_iter().map(|(pair, links)| ChosenRoute::plain(pair, links.into())).collect();
         assert_whole(&cut.snapshot.topology, &chosen);
     }
 }

@@ -1,0 +1,198 @@
+//! Flows that keep a route through their chain, followed through failures and repairs of links and boxes.
+
+use super::document::WhenBroken;
+use super::route::{BoxLoads, WaypointRoute, Ways, waypoint_routes};
+use super::{BoxKind, Chains, Sequence};
+use crate::units::{BitsPerSec, BoxIdx, ChainIdx, LinkIdx, VertexIdx};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A flow under a chain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ChainFlow {
+    /// Sending host.
+    pub from: VertexIdx,
+    /// Receiving host; may be the same.
+    pub to: VertexIdx,
+    /// What it has to pass.
+    pub chain: ChainIdx,
+    /// What it takes of each box.
+    pub rate: BitsPerSec,
+}
+
+/// What a change did to flows.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Rerouted {
+    /// Flows that have another route now, or none; ascending.
+    pub changed: Vec<u64>,
+    /// Flows that a route was looked for.
+    pub looked: usize,
+}
+
+/// Flows with their routes, by number; which flows a link or box carries; what is taken of each box.
+///
+/// # Rules
+/// - A flow keeps its route until a link or box of it fails or a box no longer has the capacity; then it gets the best
+///   there is, and no other flow moves. Of a box that carries too much the flows of highest number go first.
+/// - A flow that finds no way has no route (fail closed), or passes what boxes it can where its chain says `open`. It
+///   is tried again whenever something comes up or a flow leaves a box.
+#[derive(Debug, Clone)]
+pub struct ChainRoutes {
+    flows: BTreeMap<u64, (ChainFlow, Option<WaypointRoute>)>,
+    by_box: Vec<BTreeSet<u64>>,
+    by_link: BTreeMap<LinkIdx, BTreeSet<u64>>,
+    /// Flows without a route, or with one that leaves out boxes.
+    lacking: BTreeSet<u64>,
+    loads: BoxLoads,
+}
+
+impl ChainRoutes {
+    /// No flows.
+    #[must_use]
+    pub fn new(chains: &Chains) -> Self {
+        let by_box = vec![BTreeSet::new(); chains.boxes().len()];
+        let (flows, by_link, lacking) = (BTreeMap::new(), BTreeMap::new(), BTreeSet::new());
+        Self { flows, by_box, by_link, lacking, loads: BoxLoads::new(chains) }
+    }
+
+    /// Takes a flow in under a number of its own and gives its route. One that is known under the number goes first.
+    pub fn insert(&mut self, ways: &Ways<'_>, number: u64, flow: ChainFlow) -> Option<&WaypointRoute> {
+        self.remove(number);
+        self.flows.insert(number, (flow, None));
+        self.find(ways, number);
+        self.route(number)
+    }
+
+    /// Ends a flow; whether it was known.
+    pub fn remove(&mut self, number: u64) -> bool {
+        self.withdraw(number);
+        self.lacking.remove(&number);
+        self.flows.remove(&number).is_some()
+    }
+
+    /// A flow's route; `None` if it has none or is not known.
+    #[must_use]
+    pub fn route(&self, number: u64) -> Option<&WaypointRoute> {
+        self.flows.get(&number)?.1.as_ref()
+    }
+
+    /// Flows by number, each with its route.
+    pub fn iter(&self) -> impl Iterator<Item = (u64, &ChainFlow, Option<&WaypointRoute>)> {
+        self.flows.iter().map(|(&number, (flow, route))| (number, flow, route.as_ref()))
+    }
+
+    /// What is taken of each box.
+    #[must_use]
+    pub const fn loads(&self) -> &BoxLoads {
+        &self.loads
+    }
+
+    /// Flows by chain: which chains are in use.
+    #[must_use]
+    pub fn in_use(&self, chains: &Chains) -> BTreeMap<std::sync::Arc<str>, u64> {
+        let mut counts = BTreeMap::new();
+        for (flow, _) in self.flows.values() {
+            *counts.entry(chains.chain(flow.chain).name.clone()).or_default() += 1;
+        }
+        counts
+    }
+
+    /// Follows a change: `links` and `boxes` are those whose use or capacity may have changed; a switch's are all of
+    /// its links and all boxes that hang on it. The chains are the ones that the flows were taken in under.
+    pub fn on_change(&mut self, ways: &Ways<'_>, links: &[LinkIdx], boxes: &[BoxIdx]) -> Rerouted {
+        let (network, chains) = (ways.network, ways.chains);
+        let mut hit: BTreeSet<u64> = BTreeSet::new();
+        for link in links.iter().filter(|link| !network.is_usable(**link)) {
+            hit.extend(self.by_link.get(link).into_iter().flatten());
+        }
+        for &index in boxes {
+            if chains.is_usable(network, index) {
+                hit.extend(self.too_much(chains, index, &hit));
+            } else {
+                hit.extend(&self.by_box[index.at()]);
+            }
+        }
+        let before: BTreeMap<u64, Option<WaypointRoute>> =
+            hit.union(&self.lacking).map(|&number| (number, self.flows[&number].1.clone())).collect();
+        hit.iter().for_each(|&number| self.withdraw(number));
+        // Those that had a way come first, then those that have waited for one.
+        let waiting: Vec<u64> = self.lacking.difference(&hit).copied().collect();
+        let comes_up = |link: &LinkIdx| network.is_usable(*link);
+        let better = !hit.is_empty() || !boxes.is_empty() || links.iter().any(comes_up);
+        let order: Vec<u64> = hit.into_iter().chain(waiting.into_iter().filter(|_| better)).collect();
+        for &number in &order {
+            self.withdraw(number);
+            self.find(ways, number);
+        }
+        let changed = before.into_iter().filter(|(number, route)| self.flows[number].1 != *route);
+        Rerouted { changed: changed.map(|(number, _)| number).collect(), looked: order.len() }
+    }
+
+    /// Flows of highest number that have to leave a box for the others to fit, `gone` not counted.
+    fn too_much(&self, chains: &Chains, index: BoxIdx, gone: &BTreeSet<u64>) -> Vec<u64> {
+        let rate = |number: &u64| self.flows[number].0.rate;
+        let of_box = &self.by_box[index.at()];
+        let mut load = of_box.difference(gone).map(rate).fold(BitsPerSec::ZERO, BitsPerSec::saturating_add);
+        let mut found = Vec::new();
+        for &number in of_box.difference(gone).collect::<Vec<_>>().into_iter().rev() {
+            if load <= chains.boxes()[index.at()].capacity {
+                break;
+            }
+            load = load.saturating_sub(rate(&number));
+            found.push(number);
+        }
+        found
+    }
+
+    /// Looks for a route of a flow that has none.
+    fn find(&mut self, ways: &Ways<'_>, number: u64) {
+        let flow = self.flows[&number].0;
+        let chain = ways.chains.chain(flow.chain);
+        let best = |sequence: &[BoxKind]| {
+            waypoint_routes(ways, (flow.from, flow.to), sequence, flow.rate, &self.loads, 1).pop()
+        };
+        let whole = best(&chain.sequence);
+        let route = match chain.when_broken {
+            WhenBroken::Open => whole.or_else(|| parts(&chain.sequence).iter().find_map(|part| best(part))),
+            WhenBroken::Closed => whole,
+        };
+        if route.as_ref().is_none_or(|route| route.boxes.len() < chain.sequence.len()) {
+            self.lacking.insert(number);
+        }
+        let Some(route) = route else { return };
+        for &index in &route.boxes {
+            self.loads.add(index, flow.rate);
+            self.by_box[index.at()].insert(number);
+        }
+        for link in &route.links {
+            self.by_link.entry(LinkIdx(link.0 / 2)).or_default().insert(number);
+        }
+        if let Some(known) = self.flows.get_mut(&number) {
+            known.1 = Some(route);
+        }
+    }
+
+    /// Takes a flow's route from it.
+    fn withdraw(&mut self, number: u64) {
+        let Some((flow, route)) = self.flows.get_mut(&number) else { return };
+        let (rate, route) = (flow.rate, route.take());
+        self.lacking.remove(&number);
+        for &index in route.iter().flat_map(|route| &route.boxes) {
+            self.loads.remove(index, rate);
+            self.by_box[index.at()].remove(&number);
+        }
+        for link in route.iter().flat_map(|route| &route.links) {
+            if let Some(listed) = self.by_link.get_mut(&LinkIdx(link.0 / 2)) {
+                listed.remove(&number);
+            }
+        }
+    }
+}
+
+/// What is left of a sequence with some types left out, the longest first; not the sequence itself.
+fn parts(sequence: &[BoxKind]) -> Vec<Sequence> {
+    let chosen =
+        |set: u32| sequence.iter().enumerate().filter(move |(at, _)| set >> at & 1 == 1).map(|(_, kind)| *kind);
+    let mut parts: Vec<Sequence> = (0..(1_u32 << sequence.len()) - 1).map(|set| chosen(set).collect()).collect();
+    parts.sort_by_key(|part| std::cmp::Reverse(part.len()));
+    parts
+}

@@ -1,0 +1,103 @@
+//! Which traffic a chain is for, and when two chains may want the same flow.
+
+use super::document::{ChainEntry, Direction, Protocol};
+use std::sync::Arc;
+
+/// What is known of a flow. What is not known matches only chains that leave it open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct FlowFacts<'a> {
+    /// The application's recurring key, or its id.
+    pub application: Option<&'a str>,
+    /// Its queue.
+    pub queue: Option<&'a str>,
+    /// Name and role of the sending group; empty: unknown.
+    pub from: [&'a str; 2],
+    /// Name and role of the receiving group; empty: unknown.
+    pub to: [&'a str; 2],
+    /// Port of the receiver.
+    pub port: Option<u16>,
+    /// Transport protocol.
+    pub protocol: Option<Protocol>,
+}
+
+/// What a chain asks of a flow.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Rule {
+    application: Option<Application>,
+    queue: Option<Arc<str>>,
+    group: Option<(Arc<str>, Direction)>,
+    ports: Option<(u16, u16)>,
+    protocol: Option<Protocol>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Application {
+    Is(Arc<str>),
+    Begins(Arc<str>),
+}
+
+impl Rule {
+    pub(super) fn of(entry: &ChainEntry) -> Self {
+        let application = entry.application.as_deref().map(|text| match text.strip_suffix('*') {
+            Some(start) => Application::Begins(start.into()),
+            None => Application::Is(text.into()),
+        });
+        Self {
+            application,
+            queue: entry.queue.as_deref().map(Arc::from),
+            group: entry.group.as_deref().map(|group| (group.into(), entry.direction)),
+            ports: entry.ports,
+            protocol: entry.protocol,
+        }
+    }
+
+    pub(super) fn matches(&self, flow: &FlowFacts<'_>) -> bool {
+        let application = self.application.as_ref().is_none_or(|wanted| match (wanted, flow.application) {
+            (Application::Is(name), Some(found)) => &**name == found,
+            (Application::Begins(start), Some(found)) => found.starts_with(&**start),
+            (_, None) => false,
+        });
+        let queue = self.queue.as_ref().is_none_or(|wanted| flow.queue.is_some_and(|found| covers(wanted, found)));
+        let group = self.group.as_ref().is_none_or(|(name, direction)| {
+            let (sends, receives) = (flow.from.contains(&&**name), flow.to.contains(&&**name));
+            match direction {
+                Direction::Out => sends,
+                Direction::In => receives,
+                Direction::Both => sends || receives,
+            }
+        });
+        let port = self.ports.is_none_or(|(first, last)| flow.port.is_some_and(|port| first <= port && port <= last));
+        let protocol = self.protocol.is_none_or(|wanted| flow.protocol == Some(wanted));
+        application && queue && group && port && protocol
+    }
+
+    /// Whether some flow matches both.
+    pub(super) fn overlaps(&self, other: &Self) -> bool {
+        let both = |a: &Application, b: &Application| match (a, b) {
+            (Application::Is(a), Application::Is(b)) => a == b,
+            (Application::Is(name), Application::Begins(start))
+            | (Application::Begins(start), Application::Is(name)) => name.starts_with(&**start),
+            (Application::Begins(a), Application::Begins(b)) => a.starts_with(&**b) || b.starts_with(&**a),
+        };
+        // Two words on one side are taken for two groups; one that has both, as name and role, goes by the first chain.
+        let sides =
+            |a: &(Arc<str>, Direction), b: &(Arc<str>, Direction)| a.0 == b.0 || a.1 != b.1 || a.1 == Direction::Both;
+        meet(self.group.as_ref(), other.group.as_ref(), sides)
+            && meet(self.application.as_ref(), other.application.as_ref(), both)
+            && meet(self.queue.as_ref(), other.queue.as_ref(), |a, b| covers(a, b) || covers(b, a))
+            && meet(self.ports.as_ref(), other.ports.as_ref(), |a, b| a.0 <= b.1 && b.0 <= a.1)
+            && meet(self.protocol.as_ref(), other.protocol.as_ref(), |a, b| a == b)
+    }
+}
+
+fn meet<T>(a: Option<&T>, b: Option<&T>, both: impl Fn(&T, &T) -> bool) -> bool {
+    match (a, b) {
+        (Some(a), Some(b)) => both(a, b),
+        _ => true,
+    }
+}
+
+/// Whether `queue` is `wanted` or lies below it.
+fn covers(wanted: &str, queue: &str) -> bool {
+    queue.strip_prefix(wanted).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+}

@@ -1,0 +1,243 @@
+//! `hit`: tasks by stable matching against servers, and the boxes that every flow passes (Yang et al., *Joint
+//! Optimization of MapReduce Scheduling and Network Policy in Hierarchical Data Centers*, §3–5).
+//!
+//! From a random placement with random lists of the right types (§5.2.1), and from what YARN would do, two steps take
+//! turns until neither gains: every flow moves one switch of its list at a time to the best of Eq. 4's candidates by
+//! Eqs 5 and 7, and tasks are matched against servers, many to one within room (§5.1.3): a task prefers servers by
+//! Eq. 10 with the end switch chosen anew, a server the traffic that it would keep below its switch; preferences are
+//! frozen for the round. Gains are taken in the state left by the move before, so cost never rises: a matching that
+//! would make it rise is taken apart into the moves that gain. Later waves, whose other end runs already, are placed
+//! greedily, those that send most first (§5.2.2).
+//!
+//! "Switches" of a list are middleboxes: where no chain asks for any, the list is empty, and a flow goes by shortest
+//! paths. Without a network, or where nobody talks, `container` places.
+//!
+//! # Code map
+//! `params`; `round`, the two steps; `route`, flows told one by one.
+
+mod params;
+mod round;
+mod route;
+#[cfg(test)]
+mod tests;
+
+pub use params::HitParams;
+pub(crate) use params::check_seconds;
+
+use super::baselines::capacity::Capacity;
+use super::baselines::random::Random;
+use super::chained::{Board, End, Ground, List, NONE, routes};
+use super::container::Container;
+use super::params::{ParamError, PolicyTable, read, to_toml};
+use super::{Budget, Ended, Objective, Place, PlaceError, PlaceProblem, Placement, Policy, Route};
+use rand::SeedableRng;
+use rand::rngs::ChaCha8Rng;
+use rand::seq::IndexedRandom;
+
+/// Its name.
+pub const NAME: &str = "hit";
+/// What it is.
+pub const SUMMARY: &str = "tasks matched against servers, flows through their chains' boxes; 002 §3–5 (Yang et al.)";
+
+/// bit/s × links in the unit of the objective.
+const GIGABIT: f64 = 1e9;
+
+/// The policy.
+#[derive(Debug, Clone, Default)]
+pub struct Hit {
+    params: HitParams,
+}
+
+/// Makes it from its configuration table.
+///
+/// # Errors
+/// [`ParamError`] for an unknown key, a time that is not above 0, counts of 0.
+pub fn build(table: PolicyTable<'_>) -> Result<Box<dyn Policy>, ParamError> {
+    Ok(Box::new(Hit { params: read(NAME, table)? }))
+}
+
+impl Policy for Hit {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn summary(&self) -> &'static str {
+        SUMMARY
+    }
+
+    fn params_toml(&self) -> String {
+        to_toml(&self.params)
+    }
+
+    fn as_place(&self) -> Option<&dyn Place> {
+        Some(self)
+    }
+
+    fn as_route(&self) -> Option<&dyn Route> {
+        Some(self)
+    }
+}
+
+impl Hit {
+    /// With these parameters, which the caller has validated.
+    #[must_use]
+    pub const fn new(params: HitParams) -> Self {
+        Self { params }
+    }
+
+    /// The best fixed point of all starts.
+    fn search<'g, 'p>(&self, ground: &'g Ground<'p>, budget: &mut Budget<'_>) -> Result<Board<'g, 'p>, PlaceError> {
+        let problem = ground.problem;
+        let (mut best, mut error): (Option<Board<'_, '_>>, _) = (None, None);
+        for start in 0..=self.params.starts {
+            if best.is_some() && (budget.stopped() || budget.left() == 0) {
+                break;
+            }
+            // A start that was cut short would be none.
+            let mut never = || false;
+            let mut all = Budget::new(u64::MAX, &mut never);
+            let seed = problem.seed.wrapping_add(u64::from(start));
+            let from = if start == 0 {
+                Capacity::default().place(problem, &mut all)?
+            } else {
+                Random::default().place(&PlaceProblem { seed, ..problem.clone() }, &mut all)?
+            };
+            let mut board = Board::new(ground);
+            board.seat(&from.groups);
+            match first_lists(&mut board, (start > 0).then_some(seed)) {
+                Ok(()) => {}
+                Err(broken) => {
+                    error = Some(broken);
+                    continue;
+                }
+            }
+            self.run(&mut board, budget);
+            if best.as_ref().is_none_or(|best| better(&board, best)) {
+                best = Some(board);
+            }
+        }
+        best.ok_or_else(|| error.expect("a start without a board has an error"))
+    }
+
+    /// To the fixed point.
+    fn run(&self, board: &mut Board<'_, '_>, budget: &mut Budget<'_>) {
+        for _ in 0..self.params.rounds {
+            let moves = board.improve_lists(|| budget.step()) + round::assign(board, &mut || budget.step());
+            if moves == 0 || budget.stopped() || budget.left() == 0 {
+                break;
+            }
+        }
+    }
+
+    /// Tasks of a later wave, those that send most first, each where it costs least (§5.2.2).
+    fn later_wave<'g, 'p>(ground: &'g Ground<'p>, budget: &mut Budget<'_>) -> Result<Board<'g, 'p>, PlaceError> {
+        let mut board = Board::new(ground);
+        let rate = |task: u32| -> u64 {
+            ground.flows_of[task as usize].iter().map(|&flow| ground.flows[flow as usize].rate).sum()
+        };
+        let mut order: Vec<u32> = (0..ground.tasks.len() as u32).collect();
+        order.sort_by_key(|&task| (std::cmp::Reverse(rate(task)), task));
+        for task in order {
+            if budget.over() {
+                break;
+            }
+            board.seat_cheapest(task);
+        }
+        first_lists(&mut board, None)?;
+        board.improve_lists(|| budget.step());
+        Ok(board)
+    }
+}
+
+/// Gives all flows their first boxes: drawn among those with room (§5.1.1), or of fewest hops. If that leaves one
+/// without, all go to the boxes with most room left, largest flows first; if that does too, the chain is broken.
+pub(crate) fn first_lists(board: &mut Board<'_, '_>, seed: Option<u64>) -> Result<(), PlaceError> {
+    let mut random = seed.map(ChaCha8Rng::seed_from_u64);
+    let drawn = board.give_lists(|board, at| random.as_mut().and_then(|random| draw(board, at, random)));
+    if drawn.is_ok() {
+        return Ok(());
+    }
+    board.clear_lists();
+    board.give_lists(roomiest).map_err(|flow| {
+        let ground = board.ground;
+        let flow = &ground.flows[flow as usize];
+        let why = format!("its middleboxes have no {} bit/s left for one of the flows", flow.rate);
+        ground.broken(flow.class, why)
+    })
+}
+
+fn draw(board: &Board<'_, '_>, at: u32, random: &mut ChaCha8Rng) -> Option<List> {
+    let flow = &board.ground.flows[at as usize];
+    let mut list = List::new();
+    for &kind in board.ground.kinds(flow) {
+        let open: Vec<u32> = board.choices(at, kind).collect();
+        list.push(*open.choose(random)?);
+    }
+    is_way(board, at, &list).then_some(list)
+}
+
+fn roomiest(board: &Board<'_, '_>, at: u32) -> Option<List> {
+    let flow = &board.ground.flows[at as usize];
+    let left = |index: &u32| board.ground.boxes[*index as usize].room - board.box_load(*index);
+    let most = |&kind| board.choices(at, kind).max_by_key(|index| (left(index), std::cmp::Reverse(*index)));
+    let list: List = board.ground.kinds(flow).iter().map(most).collect::<Option<_>>()?;
+    is_way(board, at, &list).then_some(list)
+}
+
+fn is_way(board: &Board<'_, '_>, at: u32, list: &List) -> bool {
+    board.hops_by(&board.ground.flows[at as usize], list) < super::chained::FAR
+}
+
+/// More containers with a place, then less cost.
+fn better(a: &Board<'_, '_>, b: &Board<'_, '_>) -> bool {
+    let missing = |board: &Board<'_, '_>| board.at.iter().filter(|slot| **slot == NONE).count();
+    (missing(a), a.cost()) < (missing(b), b.cost())
+}
+
+/// The objective of a state.
+pub(crate) fn objective_of(board: &Board<'_, '_>) -> Objective {
+    let parts = vec![("mean_hops".to_owned(), board.mean_hops())];
+    Objective { value: board.cost() as f64 / GIGABIT, parts }
+}
+
+/// The placement that a state is.
+pub(crate) fn finish(mut board: Board<'_, '_>, budget: &Budget<'_>) -> Placement {
+    let table = board.ground.topology.paths();
+    let routes = table.map(|table| routes(&mut board, table)).unwrap_or_default();
+    let Objective { value, parts } = objective_of(&board);
+    let ended = if budget.stopped() { Ended::Deadline } else { Ended::Budget };
+    Placement { groups: board.shares(), routes, objective: value, parts, ended, gap: None, steps: budget.used() }
+}
+
+/// The objective of any placement of the problem: flows by the lists of fewest hops that its boxes can carry. `None`
+/// where there is none.
+pub(crate) fn objective_by(ground: &Ground<'_>, placement: &Placement) -> Option<Objective> {
+    let mut board = Board::new(ground);
+    board.seat(&placement.groups);
+    first_lists(&mut board, None).ok()?;
+    board.improve_lists(|| true);
+    Some(objective_of(&board))
+}
+
+impl Place for Hit {
+    fn place(&self, problem: &PlaceProblem<'_>, budget: &mut Budget<'_>) -> Result<Placement, PlaceError> {
+        let Some(ground) = Ground::new(problem, &self.params.settings())? else {
+            return Container::default().place(problem, budget);
+        };
+        let fixed = |end: End| matches!(end, End::Fixed { .. });
+        let board = if ground.flows.iter().all(|flow| fixed(flow.from) || fixed(flow.to)) {
+            Self::later_wave(&ground, budget)?
+        } else {
+            self.search(&ground, budget)?
+        };
+        Ok(finish(board, budget))
+    }
+
+    fn objective(&self, problem: &PlaceProblem<'_>, placement: &Placement) -> Option<Objective> {
+        match Ground::new(problem, &self.params.settings()) {
+            Ok(Some(ground)) => objective_by(&ground, placement),
+            Ok(None) => Container::default().objective(problem, placement),
+            Err(_) => None,
+        }
+    }
+}
