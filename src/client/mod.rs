@@ -30,7 +30,7 @@
 //!     Advice::Hinted(hinted) => println!("{} hints", hinted.hints.hints.len()),
 //!     Advice::Unhinted(unhinted) => {
 //!         println!("{unhinted}"); // unhinted, because unreachable: ...
-//!         # assert_eq!(unhinted.because, Cause::Unreachable);
+//!         # assert!(matches!(unhinted.because, Cause::Unreachable | Cause::Deadline)); // which, a busy machine decides
 //!     }
 //! }
 //! // Goes to the ResourceManager, hinted or not: without hints it asks for 40 containers anywhere.

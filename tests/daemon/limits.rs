@@ -3,6 +3,7 @@
 //! Tested elsewhere:
 // limits.requests_per_attempt: src/engine/attempts.rs
 // limits.decisions_watched: tests/daemon/adherence.rs
+// leases.watched: src/engine/tests/adherence.rs
 // placer.steps: src/policy/budget.rs
 // placer.commit_retries: tests/daemon/contention.rs
 // history.keys: src/engine/history.rs
@@ -383,7 +384,9 @@ fn decision(answer: &v1::RequestHintsResponse) -> &str {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn of_answers_and_attempts_without_leases_the_oldest_are_forgotten() {
-    let world = World::with(&[("limits", "answers = 2"), ("limits", "attempts = 2")]).await;
+    // Without records, which explain decisions beyond answers.
+    let world =
+        World::with(&[("limits", "answers = 2"), ("limits", "attempts = 2"), ("records", "bytes = \"0\"")]).await;
     let _feed = world.cluster(1, 2, 8_192).await;
     let mut answers = Vec::new();
     for app in 1..=3 {
@@ -518,6 +521,7 @@ async fn how_long_leases_answers_and_messages_are_kept() {
         ("leases", "time_to_live = \"1s\""),
         ("leases", "answers_kept = \"200ms\""),
         ("leases", "follow_kept = \"100ms\""),
+        ("records", "bytes = \"0\""),
     ])
     .await;
     let mut feed = world.cluster(1, 1, 8_192).await;

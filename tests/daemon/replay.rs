@@ -75,7 +75,8 @@ async fn decisions_of_a_busy_daemon_are_made_again_byte_by_byte() {
         assert!(again.same, "{}: {:?}", answer.policy, again.differences);
         assert_eq!((hints(&again.recorded), hints(&again.replayed)), (answer, answer));
     }
-    assert_eq!(world.status().await.leases, leases, "a replay leases nothing");
+    // Some may have ended meanwhile, with nodes that fell silent.
+    assert!(world.status().await.leases <= leases, "a replay leases nothing");
     let (code, out, _) = hintctl(&world, &["replay", &told[7].decision_id, "--policy", "container"]).await;
     assert_eq!(code, 0);
     for part in ["same bytes as it was answered", "containers on", "objective", "of container"] {
