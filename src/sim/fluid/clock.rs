@@ -20,8 +20,8 @@ pub(super) fn bits(service: Service) -> f64 {
     i64::try_from(service).map_or_else(|_| large(service), |small| small as f64) / PARTS
 }
 
-/// The nearest float of what is beyond `i64`, as `as` gives it at thrice the cost: the first 64 bits, of which the last
-/// tells whether anything follows, round as the whole does.
+/// The nearest float of what is beyond `i64`, as `as` gives it by a slower way: the first 64 bits, of which the last tells
+/// whether anything follows, round as the whole does.
 fn large(service: Service) -> f64 {
     let Ok(whole) = u128::try_from(service) else { return service as f64 };
     let rest = 64_u32.saturating_sub(whole.leading_zeros());
