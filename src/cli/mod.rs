@@ -18,6 +18,7 @@ pub mod links;
 pub mod operate;
 pub mod output;
 pub mod place;
+mod plots;
 pub mod policy;
 pub mod replay;
 pub mod reproduce;

@@ -128,7 +128,7 @@ impl Daemon {
                 Some(apart) => apart.preview(*proposal),
                 None => proposal.preview(),
             };
-            self.0.pool.run(decide).await?
+            self.0.pool.run(journey.deadline, decide).await?
         } else {
             proposal.preview()
         };
@@ -238,7 +238,7 @@ impl Daemon {
             let made_of = MadeOf { generation, placer, now, stopped };
             Ok((Searched { made_of, found }, started - queued, started.elapsed()))
         };
-        let (searched, waited, took) = self.0.pool.run(job).await??;
+        let (searched, waited, took) = self.0.pool.run(deadline, job).await??;
         self.meters().request(policy, &[(Stage::Queue, waited), (Stage::Place, took)], None);
         tracing::debug!(policy, conflicts, generation = searched.made_of.generation.number, ?waited, ?took, "placed");
         Ok(searched)

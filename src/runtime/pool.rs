@@ -1,7 +1,8 @@
 //! The bounded pool that searches: CPU work never runs on the threads that serve sockets.
 //!
 //! Under load budgets shrink before requests are refused: each job is told how full the queue was
-//! when it began, and scales its steps by that.
+//! when it began, and scales its steps by that. Full is a queue with no place left, and one whose wait, at the pace of
+//! the last jobs, is all the time that a job has: it is refused at once, not when its time is over.
 //!
 //! Plain threads at one queue, first come first served: jobs are far apart, and threads that look for work for a
 //! while before they sleep (as work-stealing pools do) cost a fifth of what short placements cost.
@@ -11,8 +12,9 @@ use crate::engine::Refusal;
 use crate::units::Micros;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 use std::{io, thread};
 use tokio::sync::oneshot;
 
@@ -95,17 +97,25 @@ struct Load {
     admitted: AtomicUsize,
     threads: usize,
     queue: usize,
+    /// What a job takes, nanoseconds: a moving mean.
+    pace: AtomicU64,
 }
+
+/// A job's share in the mean of what jobs take: about the last eight count.
+const NEWEST: u64 = 8;
+/// A wait that is as long can't be told from none: jobs of a few microseconds are no reason to refuse anybody.
+const NO_WAIT: Duration = Duration::from_millis(5);
 
 /// Steps are never cut below this share: a search that can't move is worth less than a wait.
 const SHARE_MIN: f64 = 1.0 / 16.0;
-/// What a full queue asks a caller to wait: about what a thread needs for a few placements.
+/// The least that a full queue asks a caller to wait: about what a thread needs for a few placements.
 const RETRY_AFTER: Micros = Micros::from_millis(50);
 
 /// A running job's view of its surroundings.
 #[derive(Debug, Clone, Copy)]
 pub struct Turn {
-    /// 0: nobody waited when the job began; 1: the queue was full.
+    /// 0: nobody waited when the job began; 1: the queue was full, or who came last would wait for all the time that
+    /// the job had.
     pub fill: f64,
 }
 
@@ -136,7 +146,7 @@ impl Pool {
     pub fn start(options: &PoolOptions) -> io::Result<Self> {
         let cores = thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
         let threads = if options.threads == 0 { cores } else { options.threads };
-        let load = Load { admitted: AtomicUsize::new(0), threads, queue: options.queue };
+        let load = Load { admitted: AtomicUsize::new(0), threads, queue: options.queue, pace: AtomicU64::new(0) };
         let pool = Self { queue: Arc::new(Door(Arc::default())), load: Arc::new(load) };
         for number in 0..threads {
             let queue = Arc::clone(&pool.queue.0);
@@ -150,17 +160,27 @@ impl Pool {
         self.queue.0.push(Box::new(job));
     }
 
-    /// Runs `job` on a thread of the pool. A caller that goes away leaves the job to its end; `job`'s
-    /// own stop probe is to end it early.
+    /// Runs `job`, which is worth nothing after `deadline`, on a thread of the pool. A caller that goes away leaves the
+    /// job to its end; `job`'s own stop probe is to end it early.
     ///
     /// # Errors
-    /// [`Refusal::Unavailable`] when the queue is full.
-    pub async fn run<T: Send + 'static>(&self, job: impl FnOnce(Turn) -> T + Send + 'static) -> Result<T, Refusal> {
-        let place = self.admit()?;
+    /// [`Refusal::Unavailable`] when the queue is full, or so slow that the job's turn would come too late.
+    pub async fn run<T: Send + 'static>(
+        &self,
+        deadline: Instant,
+        job: impl FnOnce(Turn) -> T + Send + 'static,
+    ) -> Result<T, Refusal> {
+        let time = deadline.saturating_duration_since(Instant::now());
+        let place = self.admit(time)?;
         let (answer, wait) = oneshot::channel();
         self.queue.0.push(Box::new(move || {
-            let turn = Turn { fill: place.0.fill() };
+            let began = Instant::now();
+            let turn = Turn { fill: place.0.fill(time) };
             let found = job(turn);
+            // One that is too late ends at once, and says nothing of how long jobs take.
+            if began < deadline {
+                place.0.took(began.elapsed());
+            }
             drop(place);
             let _ = answer.send(found); // the caller may be gone
         }));
@@ -170,15 +190,25 @@ impl Pool {
         })
     }
 
-    fn admit(&self) -> Result<Place, Refusal> {
+    fn admit(&self, time: Duration) -> Result<Place, Refusal> {
         let load = &self.load;
         let before = load.admitted.fetch_add(1, Ordering::AcqRel);
         let place = Place(Arc::clone(load));
+        // With its own time: an answer that comes too late is none.
+        let wait = load.wait(before + 1);
+        let retry_after = RETRY_AFTER.max(Micros(u64::try_from(wait.as_micros() / 2).unwrap_or(u64::MAX)));
         if before >= load.threads + load.queue {
-            return Err(Refusal::Unavailable {
-                message: format!("{} requests are waiting for a placement, as many as placer.queue allows", load.queue),
-                retry_after: RETRY_AFTER,
-            });
+            let message =
+                format!("{} requests are waiting for a placement, as many as placer.queue allows", load.queue);
+            return Err(Refusal::Unavailable { message, retry_after });
+        }
+        if wait >= time && wait > NO_WAIT {
+            let waiting = before.saturating_sub(load.threads);
+            let message = format!(
+                "{waiting} requests are waiting for a placement, about {} ms with this one: longer than the deadline allows",
+                wait.as_millis()
+            );
+            return Err(Refusal::Unavailable { message, retry_after });
         }
         Ok(place)
     }
@@ -191,10 +221,36 @@ impl Pool {
 }
 
 impl Load {
+    /// How long the threads have to do with so many admitted jobs; none at all while each has a thread.
+    fn wait(&self, admitted: usize) -> Duration {
+        if admitted <= self.threads {
+            return Duration::ZERO;
+        }
+        let admitted = u32::try_from(admitted).unwrap_or(u32::MAX);
+        let threads = u32::try_from(self.threads).unwrap_or(u32::MAX).max(1);
+        Duration::from_nanos(self.pace.load(Ordering::Relaxed)).saturating_mul(admitted) / threads
+    }
+
+    /// How full it is for a job that had so much time.
     #[allow(clippy::cast_precision_loss)] // queues are far below 2^52
-    fn fill(&self) -> f64 {
-        let waiting = self.admitted.load(Ordering::Acquire).saturating_sub(self.threads);
-        if self.queue == 0 { 0.0 } else { waiting as f64 / self.queue as f64 }
+    fn fill(&self, time: Duration) -> f64 {
+        let admitted = self.admitted.load(Ordering::Acquire);
+        let waiting = admitted.saturating_sub(self.threads);
+        if waiting == 0 {
+            return 0.0;
+        }
+        let places = if self.queue == 0 { 0.0 } else { waiting as f64 / self.queue as f64 };
+        let wait = self.wait(admitted);
+        let patience = if wait > NO_WAIT { wait.as_secs_f64() / time.as_secs_f64().max(1e-6) } else { 0.0 };
+        places.max(patience)
+    }
+
+    fn took(&self, time: Duration) {
+        let took = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        // Two that end together may count as one: it is a mean.
+        let mean = self.pace.load(Ordering::Relaxed);
+        let mean = if mean == 0 { took } else { mean - mean / NEWEST + took / NEWEST };
+        self.pace.store(mean, Ordering::Relaxed);
     }
 }
 
@@ -203,13 +259,55 @@ mod tests {
     use super::*;
     use std::sync::mpsc;
 
+    fn later() -> Instant {
+        Instant::now() + Duration::from_secs(60)
+    }
+
+    #[tokio::test]
+    async fn whose_turn_would_come_too_late_is_refused_at_once_and_who_has_time_waits() {
+        let pool = Pool::start(&PoolOptions { threads: 1, queue: 100 }).unwrap();
+        for _ in 0..4 {
+            pool.run(later(), |_| thread::sleep(Duration::from_millis(10))).await.unwrap();
+        }
+        let (open, gate) = mpsc::channel::<()>();
+        let first = tokio::spawn({
+            let pool = pool.clone();
+            async move { pool.run(later(), move |_| gate.recv()).await }
+        });
+        let waiting: Vec<_> = (0..9)
+            .map(|_| {
+                tokio::spawn({
+                    let pool = pool.clone();
+                    async move { pool.run(later(), |turn| turn.fill).await }
+                })
+            })
+            .collect();
+        while pool.admitted() < 10 {
+            tokio::task::yield_now().await;
+        }
+        // Ten before it, of ten milliseconds each.
+        let soon = Instant::now() + Duration::from_millis(40);
+        let refusal = pool.run(soon, |_| ()).await.unwrap_err();
+        let Refusal::Unavailable { message, retry_after } = refusal else { panic!("{refusal}") };
+        assert!(message.contains("longer than the deadline") && retry_after >= RETRY_AFTER, "{message}");
+        assert_eq!(pool.admitted(), 10, "its place was given back");
+        let turn = Load { pace: AtomicU64::new(10_000_000), admitted: AtomicUsize::new(10), threads: 1, queue: 100 };
+        assert!(turn.fill(Duration::from_millis(200)) >= 0.45, "half of its time is the wait of who comes next");
+        assert!(turn.fill(Duration::from_secs(60)) < 0.1);
+        open.send(()).unwrap();
+        assert!(first.await.unwrap().is_ok());
+        for job in waiting {
+            assert!(job.await.unwrap().is_ok());
+        }
+    }
+
     #[tokio::test]
     async fn a_full_queue_refuses_with_a_delay_and_takes_jobs_again_afterwards() {
         let pool = Pool::start(&PoolOptions { threads: 1, queue: 2 }).unwrap();
         let (open, gate) = mpsc::channel::<()>();
         let first = tokio::spawn({
             let pool = pool.clone();
-            async move { pool.run(move |_| gate.recv()).await }
+            async move { pool.run(later(), move |_| gate.recv()).await }
         });
         while pool.admitted() < 1 {
             tokio::task::yield_now().await;
@@ -218,14 +316,14 @@ mod tests {
             .map(|_| {
                 tokio::spawn({
                     let pool = pool.clone();
-                    async move { pool.run(|turn| turn.fill).await }
+                    async move { pool.run(later(), |turn| turn.fill).await }
                 })
             })
             .collect();
         while pool.admitted() < 3 {
             tokio::task::yield_now().await;
         }
-        let refusal = pool.run(|_| ()).await.unwrap_err();
+        let refusal = pool.run(later(), |_| ()).await.unwrap_err();
         assert!(matches!(refusal, Refusal::Unavailable { retry_after, .. } if retry_after > Micros::ZERO));
         open.send(()).unwrap();
         assert!(first.await.unwrap().is_ok());
@@ -233,16 +331,16 @@ mod tests {
             assert!(job.await.unwrap().is_ok());
         }
         assert_eq!(pool.admitted(), 0, "every place was given back");
-        assert!(pool.run(|_| ()).await.is_ok());
+        assert!(pool.run(later(), |_| ()).await.is_ok());
     }
 
     #[tokio::test]
     async fn a_job_that_panics_gives_its_place_back_and_is_answered() {
         let pool = Pool::start(&PoolOptions { threads: 1, queue: 0 }).unwrap();
-        let found: Result<(), _> = pool.run(|_| panic!("as a policy's bug would")).await;
+        let found: Result<(), _> = pool.run(later(), |_| panic!("as a policy's bug would")).await;
         assert!(matches!(found, Err(Refusal::Unavailable { .. })));
         assert_eq!(pool.admitted(), 0);
-        assert!(pool.run(|_| ()).await.is_ok(), "its thread lives on");
+        assert!(pool.run(later(), |_| ()).await.is_ok(), "its thread lives on");
     }
 
     #[tokio::test]
@@ -251,11 +349,11 @@ mod tests {
         let queue = Arc::downgrade(&pool.queue.0);
         let clone = pool.clone();
         drop(pool);
-        assert!(clone.run(|_| ()).await.is_ok());
+        assert!(clone.run(later(), |_| ()).await.is_ok());
         drop(clone);
-        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(5);
+        let deadline = Instant::now() + Duration::from_secs(5);
         while queue.strong_count() > 0 {
-            assert!(std::time::Instant::now() < deadline, "its threads still hold the queue");
+            assert!(Instant::now() < deadline, "its threads still hold the queue");
             thread::yield_now();
         }
     }

@@ -1,145 +1,45 @@
 //! `kill -9` of the real program under load: every answered lease is there afterwards, none twice.
 
-use crate::world::{SOON, config_text, hello, leased, register, request};
-use hintd::client::{AdminClient, Client, FeedSender, admin};
-use hintd::wire::v1;
+use crate::load::{Account, Stop, joined};
+use crate::program::{Program, say, write_config};
+use crate::world::{SOON, leased, request};
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt as _, SeedableRng as _};
-use std::collections::{BTreeMap, BTreeSet};
-use std::net::TcpListener;
+use std::collections::BTreeSet;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::process::Command;
+use std::time::Duration;
 
-const KILLS: u32 = 10;
+/// Kills where `HINTD_KILLS` names no number.
+const KILLS: u32 = 6;
 const CLIENTS: u32 = 8;
-const NODES: u32 = 40;
-const NODE_MB: i64 = 1 << 20;
-
-/// The program on a folder; killed when dropped.
-pub(crate) struct Program {
-    child: Child,
-    pub(crate) client: Client,
-    admin: AdminClient,
-    _feed: FeedSender<v1::HeartbeatItem>,
-}
-
-impl Drop for Program {
-    fn drop(&mut self) {
-        let _ = self.child.kill(); // SIGKILL
-        let _ = self.child.wait();
-    }
-}
-
-impl Program {
-    pub(crate) async fn start(folder: &Path, port: u16) -> Self {
-        let mut program = Command::new(env!("CARGO_BIN_EXE_hintd"));
-        Self::run(program.arg("--config").arg(folder.join("hintd.toml")), folder, port).await
-    }
-
-    async fn run(command: &mut Command, folder: &Path, port: u16) -> Self {
-        let child = command.stderr(Stdio::null()).spawn().unwrap();
-        let began = Instant::now();
-        let client = loop {
-            match Client::connect(&format!("127.0.0.1:{port}")).await {
-                Ok(client) => break client,
-                Err(error) => assert!(began.elapsed() < SOON, "{error}"),
-            }
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        };
-        let admin = admin(&folder.join("admin.sock")).await.unwrap();
-        let mut feed = client.feed(hello()).await.unwrap();
-        for node in 0..NODES {
-            feed.send(register(&format!("r0n{node}"), "/rack0", NODE_MB)).await.unwrap();
-        }
-        feed.settle().await.unwrap();
-        let program = Self { child, client, admin, _feed: feed };
-        while program.status().await.nodes_usable < NODES {
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
-        program
-    }
-
-    pub(crate) async fn status(&self) -> v1::StatusResponse {
-        self.admin.clone().status(v1::StatusRequest {}).await.unwrap().into_inner()
-    }
-}
-
-/// A configuration with long leases; returns the port it names.
-pub(crate) fn write_config(folder: &Path) -> u16 {
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let extra = [("leases", "time_to_live = \"1h\"".to_owned()), ("log", "level = \"error\"".to_owned())];
-    std::fs::write(folder.join("hintd.toml"), config_text(folder, port, &extra)).unwrap();
-    port
-}
-
-/// What was answered by request id; `None`: asked, and the answer never came.
-type Asked = Arc<Mutex<BTreeMap<(String, u32), Option<v1::RequestHintsResponse>>>>;
-
-async fn load(client: Client, asked: Asked, round: u32, app: u32) {
-    for n in 0.. {
-        let id = format!("k{round}a{app}n{n}");
-        asked.lock().unwrap().insert((id.clone(), app), None);
-        let Ok(answer) = client.request_hints(request(&id, app, 1 + n % 3, 1_024), Duration::from_secs(1)).await else {
-            return; // killed
-        };
-        asked.lock().unwrap().insert((id, app), Some(answer));
-    }
-}
-
-/// Every answer is given again as it was, its leases are held, and no lease stands there twice.
-async fn check(program: &Program, asked: &Asked, round: u32) {
-    let all: Vec<_> = asked.lock().unwrap().iter().map(|(key, answer)| (key.clone(), answer.clone())).collect();
-    let mut leases = BTreeSet::new();
-    let mut by_node: BTreeMap<String, i64> = BTreeMap::new();
-    for ((id, app), known) in all {
-        let n: u32 = id.rsplit('n').next().unwrap().parse().unwrap();
-        let answer = program.client.request_hints(request(&id, app, 1 + n % 3, 1_024), SOON).await.unwrap();
-        if let Some(known) = known {
-            assert_eq!(known, answer, "round {round}: the answer of {id} is kept");
-        }
-        for (host, held) in leased(&answer) {
-            *by_node.entry(host).or_default() += 1_024 * held.len() as i64;
-            for lease in held {
-                assert!(leases.insert(lease), "round {round}: lease {lease} was given twice");
-            }
-        }
-        asked.lock().unwrap().insert((id, app), Some(answer));
-    }
-    assert_eq!(program.status().await.leases, leases.len() as u64, "round {round}: all are there and no others");
-    tokio::time::sleep(Duration::from_millis(20)).await;
-    let nodes = program.admin.clone().nodes(v1::NodesRequest::default()).await.unwrap().into_inner().nodes;
-    for node in nodes {
-        let held = by_node.get(&node.host).copied().unwrap_or(0);
-        assert_eq!(node.leased.unwrap().memory(), held, "round {round}: {}", node.host);
-    }
-}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn after_kill_nine_every_answered_lease_is_there_and_none_twice() {
     let folder = tempfile::tempdir().unwrap();
     let port = write_config(folder.path());
-    let asked = Asked::default();
+    let account = Account::default();
+    let kills = std::env::var("HINTD_KILLS").map_or(KILLS, |kills| kills.parse().unwrap());
     let mut rng = ChaCha8Rng::seed_from_u64(9);
-    for round in 0..KILLS {
+    let mut unanswered = 0;
+    for round in 0..kills {
         let program = Program::start(folder.path(), port).await;
-        check(&program, &asked, round).await;
-        let clients: Vec<_> = (1..=CLIENTS)
-            .map(|app| tokio::spawn(load(program.client.clone(), Arc::clone(&asked), round, app)))
-            .collect();
-        tokio::time::sleep(Duration::from_millis(rng.random_range(5..120))).await;
-        drop(program);
-        for client in clients {
-            client.await.unwrap();
-        }
+        account.check(&program, round.saturating_sub(1)).await;
+        let clients = account.load(&program.client, CLIENTS, round, &Stop::default());
+        tokio::time::sleep(Duration::from_millis(rng.random_range(5..150))).await;
+        drop(program); // SIGKILL
+        joined(clients).await;
+        unanswered += account.counts().1;
     }
     let program = Program::start(folder.path(), port).await;
-    let unanswered = asked.lock().unwrap().values().filter(|answer| answer.is_none()).count();
-    check(&program, &asked, KILLS).await;
-    let total = asked.lock().unwrap().len();
-    assert!(total > 100, "there was load: {total} requests");
-    assert!(unanswered > 0, "the last kill hit requests in flight");
+    account.check(&program, 0).await;
+    let (answered, _) = account.counts();
+    assert!(answered > 4 * kills as usize, "there was load: {answered} requests");
+    assert!(unanswered > 0, "kills hit requests in flight");
+    let leases = account.leases();
+    say(&format!(
+        "{kills} kills, {answered} requests, {unanswered} in flight at a kill, {leases} leases, 0 lost, 0 twice"
+    ));
 }
 
 /// Starts the program with files bounded to `blocks` of 512 bytes, as on a disk that fills up.
@@ -161,7 +61,7 @@ async fn a_full_disk_is_unavailable_and_unready_and_what_was_answered_stays() {
     let mut refused = None;
     for n in 0..3_000 {
         let wire = request(&format!("d{n}"), n + 1, 30, 1_024);
-        match program.client.request_hints(wire, Duration::from_millis(500)).await {
+        match program.client.request_hints(wire, Duration::from_secs(2)).await {
             Ok(answer) => answered.extend(leased(&answer).into_values().flatten()),
             Err(error) => {
                 refused = Some((n, error.to_string()));
@@ -208,23 +108,9 @@ async fn a_hangup_reloads_and_a_termination_ends_in_order() {
     let folder = tempfile::tempdir().unwrap();
     let port = write_config(folder.path());
     let mut program = Program::start(folder.path(), port).await;
-    let signal = |name: &str| {
-        let sent = Command::new("kill").arg(name).arg(program.child.id().to_string()).status().unwrap();
-        assert!(sent.success());
-    };
-    signal("-HUP");
-    let began = Instant::now();
-    while program.status().await.counters.get("reloads").copied().unwrap_or(0) == 0 {
-        assert!(began.elapsed() < SOON);
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-    signal("-TERM");
-    while began.elapsed() < SOON {
-        if let Some(status) = program.child.try_wait().unwrap() {
-            assert!(status.success(), "{status}");
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-    panic!("it did not end");
+    program.signal("-HUP");
+    program.until("it reloads", |status| status.counters.get("reloads").is_some_and(|reloads| *reloads > 0)).await;
+    program.signal("-TERM");
+    let status = program.ended(SOON).await;
+    assert!(status.success(), "{status}");
 }

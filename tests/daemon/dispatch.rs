@@ -1,6 +1,6 @@
 //! Dispatch policies on live heartbeats: what waits, what is pushed and why, and what survives.
 
-use crate::crash::{Program, write_config};
+use crate::program::{Program, write_config};
 use crate::streams::{follow_start, two_ways};
 use crate::world::{SOON, World, heartbeat, hello, leased, register, resource};
 use hintd::client::{Client, FeedSender, Following};

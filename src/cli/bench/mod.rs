@@ -5,6 +5,7 @@ pub mod load;
 pub mod noop;
 pub mod process;
 pub mod reroute;
+pub mod soak;
 
 use super::connect::DaemonArgs;
 use super::failure::Failure;
@@ -22,6 +23,8 @@ pub enum BenchCommand {
     Feed(feed::FeedArgs),
     /// Links that fail under flows: time from the feed's item to the last route update
     Reroute(reroute::RerouteArgs),
+    /// Requests and heartbeats at a steady rate for long, with memory and latency plotted
+    Soak(soak::SoakArgs),
     /// The peer itself, started by the others
     #[command(hide = true)]
     ServeNoop,
@@ -37,6 +40,7 @@ pub fn run(command: BenchCommand, daemon: &DaemonArgs, output: Output) -> Result
         BenchCommand::Noop(args) => load::run_noop(args, output),
         BenchCommand::Feed(args) => feed::run(args, daemon, output),
         BenchCommand::Reroute(args) => reroute::run(args, daemon, output),
+        BenchCommand::Soak(args) => soak::run(args, daemon, output),
         BenchCommand::ServeNoop => noop::serve(),
     }
 }

@@ -2,7 +2,9 @@
 
 use super::super::super::output::digits;
 use super::super::table::{Row, Value};
-use super::style::{FAMILY, INK, LARGE, MIDDLE, PALE, SIZE, SMALL, ceiling, colour, legend, number, text, tint};
+use crate::cli::plots::style::{
+    FAMILY, INK, LARGE, MIDDLE, PALE, SIZE, SMALL, ceiling, colour, legend, number, text, tint,
+};
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, VPos};
 

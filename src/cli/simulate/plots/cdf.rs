@@ -1,7 +1,7 @@
 //! Share of jobs that ended within a time, by policy.
 
 use super::super::table::Row;
-use super::style::{FAMILY, INK, LARGE, MIDDLE, PALE, SIZE, SMALL, colour, legend, number};
+use crate::cli::plots::style::{FAMILY, INK, LARGE, MIDDLE, PALE, SIZE, SMALL, colour, legend, number};
 use plotters::prelude::*;
 
 /// Points of a curve: more than the plot has pixels are not seen.

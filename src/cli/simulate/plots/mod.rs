@@ -1,12 +1,11 @@
 //! SVG plots of a comparison: axes with units, one colour for each policy, no fonts of our own.
 //!
 //! # Code map
-//! - `style`: sizes, colours, texts. `cdf`: completion times. `bars`: one bar for each policy. `tiers`: use of links over
-//!   time.
+//! - `cdf`: completion times. `bars`: one bar for each policy. `tiers`: use of links over time. Sizes, colours and texts
+//!   are `cli/plots`'.
 
 mod bars;
 mod cdf;
-mod style;
 mod tiers;
 
 use super::super::failure::Failure;

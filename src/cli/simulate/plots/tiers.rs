@@ -1,7 +1,7 @@
 //! Use of links over time: a panel for each tier, a line for each policy, of the first seed.
 
 use super::super::table::Row;
-use super::style::{FAMILY, INK, LARGE, MIDDLE, PALE, SIZE, SMALL, colour, number, text};
+use crate::cli::plots::style::{FAMILY, INK, LARGE, MIDDLE, PALE, SIZE, SMALL, colour, number, text};
 use crate::sim::TierUse;
 use plotters::coord::Shift;
 use plotters::prelude::*;

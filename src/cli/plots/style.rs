@@ -5,16 +5,16 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 /// Width and height of a plot, pixels.
-pub(super) const SIZE: (u32, u32) = (860, 520);
+pub(in crate::cli) const SIZE: (u32, u32) = (860, 520);
 /// Text of axes and legends.
-pub(super) const SMALL: i32 = 14;
+pub(in crate::cli) const SMALL: i32 = 14;
 /// Text that says what an axis measures.
-pub(super) const MIDDLE: i32 = 15;
+pub(in crate::cli) const MIDDLE: i32 = 15;
 /// The plot's title.
-pub(super) const LARGE: i32 = 18;
-pub(super) const FAMILY: &str = "sans-serif";
-pub(super) const INK: RGBColor = RGBColor(0x22, 0x22, 0x22);
-pub(super) const PALE: RGBColor = RGBColor(0xe3, 0xe3, 0xe3);
+pub(in crate::cli) const LARGE: i32 = 18;
+pub(in crate::cli) const FAMILY: &str = "sans-serif";
+pub(in crate::cli) const INK: RGBColor = RGBColor(0x22, 0x22, 0x22);
+pub(in crate::cli) const PALE: RGBColor = RGBColor(0xe3, 0xe3, 0xe3);
 
 /// Okabe and Ito's colours, told apart by colour-blind readers too; its yellow is left out, which white paper swallows.
 const COLOURS: [RGBColor; 7] = [
@@ -28,7 +28,7 @@ const COLOURS: [RGBColor; 7] = [
 ];
 
 /// The colour of the n-th policy; the same in every plot. The second turn is darker, so that fourteen can be told apart.
-pub(super) fn colour(number: usize) -> RGBColor {
+pub(in crate::cli) fn colour(number: usize) -> RGBColor {
     let RGBColor(red, green, blue) = COLOURS[number % COLOURS.len()];
     let darker = |part: u8| (f64::from(part) * 0.55).round() as u8;
     match number / COLOURS.len() % 2 {
@@ -39,7 +39,7 @@ pub(super) fn colour(number: usize) -> RGBColor {
 }
 
 /// Draws the box that names the chart's series.
-pub(super) fn legend<'a, CT: CoordTranslate>(
+pub(in crate::cli) fn legend<'a, CT: CoordTranslate>(
     chart: &mut ChartContext<'a, SVGBackend<'a>, CT>,
     at: SeriesLabelPosition,
 ) -> anyhow::Result<()> {
@@ -56,18 +56,18 @@ pub(super) fn legend<'a, CT: CoordTranslate>(
 }
 
 /// The colour thinned with white to `share` of itself; opaque, so that no grid shows through.
-pub(super) fn tint(RGBColor(red, green, blue): RGBColor, share: f64) -> RGBColor {
+pub(in crate::cli) fn tint(RGBColor(red, green, blue): RGBColor, share: f64) -> RGBColor {
     let thin = |part: u8| (255.0 - share * (255.0 - f64::from(part))).round() as u8;
     RGBColor(thin(red), thin(green), thin(blue))
 }
 
 /// A text style, anchored by its middle or an edge.
-pub(super) fn text(size: i32, h: HPos, v: VPos) -> TextStyle<'static> {
+pub(in crate::cli) fn text(size: i32, h: HPos, v: VPos) -> TextStyle<'static> {
     (FAMILY, size).into_font().color(&INK).pos(Pos::new(h, v))
 }
 
 /// A number on an axis: no needless zeros, thousands apart.
-pub(super) fn number(value: f64) -> String {
+pub(in crate::cli) fn number(value: f64) -> String {
     let decimals = if value.abs() >= 10.0 || value.fract() == 0.0 { 0 } else { 2 };
     let text = format!("{value:.decimals$}");
     let text = if decimals > 0 { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text };
@@ -85,7 +85,7 @@ pub(super) fn number(value: f64) -> String {
 }
 
 /// The smallest of 1, 1.5, 2, 2.5, 3, 4, 5, 6, 8 times a power of ten that is at least `value`: where an axis ends.
-pub(super) fn ceiling(value: f64) -> f64 {
+pub(in crate::cli) fn ceiling(value: f64) -> f64 {
     if value <= 0.0 || !value.is_finite() {
         return 1.0;
     }

@@ -1,0 +1,153 @@
+//! Ten times as many requests as it can place: searches get shorter, then callers are told when to come again; memory
+//! stays flat, whoever is taken is answered in time, and afterwards all is as before.
+
+use crate::program::{Program, say, write_config_with};
+use crate::world::request;
+use hintd::wire::v1;
+use std::time::{Duration, Instant};
+use tonic::Code;
+use tonic::transport::Channel;
+use v1::placement_client::PlacementClient;
+
+/// How many times what it can place is offered, and for how long.
+const TIMES: u32 = 10;
+const LASTS: Duration = Duration::from_secs(3);
+/// Memory may grow by so much: answers and leases of the accepted, and their journal's pages.
+const GROWS: u64 = 96 << 20;
+
+/// Workers that all talk to each other: a search that uses its steps.
+fn job(id: u32, deadline_ms: u32) -> v1::RequestHintsRequest {
+    let mut wire = request(&format!("o{id}"), id, 24, 1_024);
+    wire.edges = vec![v1::GroupEdge {
+        from: "g".to_owned(),
+        to: "g".to_owned(),
+        pattern: v1::EdgePattern::AllToAll.into(),
+        bytes: 1 << 30,
+    }];
+    wire.deadline_ms = deadline_ms;
+    wire.policy = "container".to_owned();
+    wire
+}
+
+/// What became of one request.
+struct Found {
+    took: Duration,
+    /// Steps of its search, or the code of its refusal.
+    steps: Result<u64, Code>,
+}
+
+async fn ask(mut client: PlacementClient<Channel>, wire: v1::RequestHintsRequest) -> Found {
+    let began = Instant::now();
+    let steps = match client.request_hints(wire).await {
+        Ok(answer) => Ok(answer.into_inner().hints.unwrap().steps),
+        Err(status) => {
+            if status.code() == Code::Unavailable {
+                let delay = status.metadata().get("retry-after-ms").expect("it says when to come again");
+                assert!(delay.to_str().unwrap().parse::<u64>().unwrap() > 0);
+            }
+            Err(status.code())
+        }
+    };
+    Found { took: began.elapsed(), steps }
+}
+
+/// A program with one thread that searches, and room for so many that wait.
+struct Storm {
+    _folder: tempfile::TempDir,
+    program: Program,
+    client: PlacementClient<Channel>,
+    deadline_ms: u32,
+    next: u32,
+    /// Time and steps of a request that is alone.
+    usual: Duration,
+    steps: u64,
+}
+
+impl Storm {
+    async fn new(queue: &str, deadline_ms: u32) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let further =
+            [("placer", "threads = 1"), ("placer", queue), ("placer", "steps = 3000"), ("placer", "baseline = false")];
+        let port = write_config_with(folder.path(), &further);
+        let program = Program::start(folder.path(), port).await;
+        let client = PlacementClient::connect(format!("http://{}", program.address)).await.unwrap();
+        let (usual, steps) = (Duration::ZERO, u64::MAX);
+        let mut storm = Self { _folder: folder, program, client, deadline_ms, next: 0, usual, steps };
+        for number in 0..6 {
+            let found = storm.ask().await;
+            storm.steps = storm.steps.min(found.steps.expect("nothing else is asked"));
+            storm.usual += if number < 2 { Duration::ZERO } else { found.took / 4 };
+        }
+        storm
+    }
+
+    fn ask(&mut self) -> impl Future<Output = Found> + use<> {
+        self.next += 1;
+        ask(self.client.clone(), job(self.next, self.deadline_ms))
+    }
+
+    /// Offers ten times what one after the other could be answered; starts are planned, whatever comes back. Returns
+    /// what became of each, and by how much memory grew.
+    async fn blow(&mut self) -> (Vec<Found>, u64) {
+        let before = self.program.resident();
+        let gap = self.usual / TIMES;
+        let (began, mut calls, mut most) = (Instant::now(), Vec::new(), before);
+        while began.elapsed() < LASTS {
+            let due = (began.elapsed().as_secs_f64() / gap.as_secs_f64()) as usize;
+            while calls.len() < due {
+                calls.push(tokio::spawn(self.ask()));
+            }
+            most = most.max(self.program.resident());
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        let mut found = Vec::new();
+        for call in calls {
+            found.push(call.await.unwrap());
+        }
+        (found, most.max(self.program.resident()) - before)
+    }
+
+    /// What holds in every storm; returns how long the slowest accepted took.
+    async fn check(&mut self, found: &[Found], grew: u64) -> Duration {
+        let accepted: Vec<_> = found.iter().filter_map(|found| Some((found.took, found.steps.ok()?))).collect();
+        let refused = |code| found.iter().filter(|found| found.steps == Err(code)).count();
+        let (told, late) = (refused(Code::Unavailable), refused(Code::DeadlineExceeded));
+        let slowest = accepted.iter().map(|found| found.0).max().unwrap();
+        let shortest = accepted.iter().map(|found| found.1).min().unwrap();
+        let (offered, steps) = (found.len(), self.steps);
+        say(&format!(
+            "{offered} requests offered in {LASTS:?}, one of which takes {:?} alone: {} accepted, slowest {slowest:?}, \
+             steps {shortest} to {steps}; {told} told when to come again, {late} too late; memory grew by {} MiB",
+            self.usual,
+            accepted.len(),
+            grew >> 20
+        ));
+        assert_eq!(accepted.len() + told + late, offered, "no other refusal");
+        // Most of the load is borne by shorter searches.
+        assert!(told > 0, "of {offered} some are told when to come again");
+        assert!(late <= told / 2, "{late} come too late: they were to be refused at once");
+        assert!(shortest <= steps / 4, "searches are cut before requests are refused: {shortest} of {steps} steps");
+        assert!(grew < GROWS, "memory grew by {grew}");
+        let after = self.ask().await.steps.expect("the storm is over");
+        assert!(after >= steps, "searches are whole again: {after} of {steps}");
+        assert!(self.program.status().await.ready);
+        slowest
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn at_ten_times_its_capacity_a_short_queue_answers_in_time_and_stays_small() {
+    let mut storm = Storm::new("queue = 16", 8_000).await;
+    let (found, grew) = storm.blow().await;
+    let slowest = storm.check(&found, grew).await;
+    // A full queue of usual searches, twice over for a machine that is shared; searches are shorter by then.
+    assert!(slowest < storm.usual * 32 + Duration::from_secs(1), "{slowest:?} where one takes {:?}", storm.usual);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn at_ten_times_its_capacity_a_long_queue_refuses_at_once_whose_turn_would_come_too_late() {
+    let mut storm = Storm::new("queue = 1024", 1_000).await;
+    let (found, grew) = storm.blow().await;
+    let slowest = storm.check(&found, grew).await;
+    assert!(slowest < Duration::from_secs(2), "a second was asked for: {slowest:?}");
+}

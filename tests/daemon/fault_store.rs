@@ -1,0 +1,222 @@
+//! Journals that are full, read-only, failing, slow or corrupt, under the real program: what was answered stays, what
+//! can't be written is refused, and the program recovers by itself.
+
+use crate::load::{Account, Stop, joined};
+use crate::program::{NODES, Program, command, say, write_config, write_config_with};
+use crate::world::{SOON, heartbeat, leased, refusal, request};
+use hintd::client::ClientError;
+use rand::rngs::ChaCha8Rng;
+use rand::{Rng as _, RngExt as _, SeedableRng as _};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+use tonic::Code;
+
+/// A disk that does as it is told: `faulty_disk.c`, preloaded.
+struct Disk {
+    library: PathBuf,
+    orders: PathBuf,
+}
+
+impl Disk {
+    fn new(folder: &Path) -> Self {
+        let disk = Self { library: folder.join("faulty_disk.so"), orders: folder.join("orders") };
+        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/daemon/faulty_disk.c");
+        let mut compiler = Command::new("cc");
+        compiler.args(["-shared", "-fPIC", "-o"]).arg(&disk.library).arg(source).arg("-ldl");
+        assert!(compiler.status().expect("cc is there wherever Rust links").success());
+        disk.be("ok");
+        disk
+    }
+
+    /// `ok`, `slow MILLISECONDS`, `fail ERRNO`; taken in whole by whoever reads.
+    fn be(&self, order: &str) {
+        let draft = self.orders.with_extension("new");
+        std::fs::write(&draft, order).unwrap();
+        std::fs::rename(draft, &self.orders).unwrap();
+    }
+
+    async fn program(&self, folder: &Path, port: u16) -> Program {
+        let mut command = command(folder);
+        command.env("LD_PRELOAD", &self.library).env("FAULTY_DISK", &self.orders);
+        Program::run(&mut command, folder, port).await
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_disk_that_fails_under_load_is_refused_for_and_comes_back_by_itself() {
+    let folder = tempfile::tempdir().unwrap();
+    let port = write_config(folder.path());
+    let disk = Disk::new(folder.path());
+    let program = disk.program(folder.path(), port).await;
+    let account = Account::default();
+    for (round, errno) in [5, 28, 30].into_iter().enumerate() {
+        let clients = account.load(&program.client, 4, round as u32, &Stop::default());
+        tokio::time::sleep(Duration::from_millis(150)).await;
+        disk.be(&format!("fail {errno}")); // EIO, ENOSPC, EROFS
+        let status = program.until("it is not ready", |status| !status.ready).await;
+        assert!(status.not_ready_reason.contains("journal"), "{status:?}");
+        joined(clients).await;
+        let refused = program.client.request_hints(request("no", 99, 1, 1_024), Duration::from_millis(50)).await;
+        let Err(ClientError::OutOfTime { last, .. }) = refused else { panic!("{refused:?}") };
+        assert!(last.contains("journal can't be written"), "{last}");
+        let promised = account.leases() as u64;
+        program.until("what was not promised is not held", |status| status.leases == promised).await;
+        disk.be("ok");
+        program.until("it is ready again", |status| status.ready).await;
+        account.check(&program, 0).await;
+    }
+    drop(program);
+    account.check(&Program::start(folder.path(), port).await, 0).await;
+    let (answered, _) = account.counts();
+    assert!(answered > 20, "there was load: {answered}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slow_disk_delays_answers_and_nothing_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let port = write_config(folder.path());
+    let disk = Disk::new(folder.path());
+    let program = disk.program(folder.path(), port).await;
+    let mut feed = program.register(0..1).await;
+    disk.be("slow 300");
+    let (account, stop) = (Account::default(), Stop::default());
+    let began = Instant::now();
+    let clients = account.load(&program.client, 16, 0, &stop);
+    let mut slowest = Duration::ZERO;
+    for id in 1..30 {
+        let asked = Instant::now();
+        program.status().await;
+        feed.send(heartbeat("r0n0", id, 0, vec![])).await.unwrap();
+        assert!(feed.settle().await.unwrap().refused.is_empty());
+        slowest = slowest.max(asked.elapsed());
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    stop.set();
+    joined(clients).await;
+    let (answered, seconds) = (account.counts().0, began.elapsed().as_secs_f64());
+    // Sixteen clients share each write: more than one answer a write, and none without one.
+    assert!(answered >= 32 && (answered as f64) < 16.0 * (seconds / 0.3 + 2.0), "{answered} in {seconds} s");
+    assert!(slowest < Duration::from_secs(1), "feeds and status wait for no disk: {slowest:?}");
+    disk.be("slow 2000");
+    let late = program.client.request_hints(request("late", 51, 2, 1_024), Duration::from_millis(400)).await;
+    assert_eq!(refusal(late.map(|_| ())).0, Code::DeadlineExceeded, "a deadline holds on a disk that hangs");
+    assert!(program.status().await.ready, "slow is not broken");
+    disk.be("ok");
+    // Asked again under its id, it gets the one answer that there is.
+    let answer = program.client.request_hints(request("late", 51, 2, 1_024), SOON).await.unwrap();
+    assert_eq!(leased(&answer).into_values().flatten().count(), 2);
+    assert_eq!(program.client.request_hints(request("late", 51, 2, 1_024), SOON).await.unwrap(), answer);
+}
+
+/// A small file system in memory; gone when dropped.
+struct Mount(PathBuf);
+
+impl Mount {
+    /// `None`, said, where none can be mounted.
+    fn new(at: PathBuf) -> Option<Self> {
+        std::fs::create_dir(&at).unwrap();
+        let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", "size=3m", "tmpfs"]).arg(&at).output();
+        if mounted.is_ok_and(|mounted| mounted.status.success()) {
+            return Some(Self(at));
+        }
+        say("SKIPPED: no file system can be mounted here (it needs root)");
+        None
+    }
+
+    fn remount(&self, options: &str) {
+        let status = Command::new("mount").args(["-o", &format!("remount,{options}")]).arg(&self.0).status();
+        assert!(status.unwrap().success(), "{options}");
+    }
+}
+
+impl Drop for Mount {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_system_that_is_full_and_then_read_only_costs_no_lease() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(disk) = Mount::new(folder.path().join("disk")) else { return };
+    let path = format!("path = {:?}", disk.0.join("journal.redb"));
+    let port = write_config_with(folder.path(), &[("store", &path)]);
+    let program = Program::start(folder.path(), port).await;
+    let account = Account::default();
+    // Clients end when they are refused: a file system of 3 MB holds a few thousand answers.
+    joined(account.load(&program.client, 8, 0, &Stop::default())).await;
+    let status = program.status().await;
+    assert!(!status.ready && status.not_ready_reason.contains("journal"), "full: {status:?}");
+    disk.remount("size=64m");
+    program.until("it has room again, and is ready by itself", |status| status.ready).await;
+    account.check(&program, 0).await;
+    drop(program);
+    disk.remount("ro");
+    let mut command = command(folder.path());
+    let refused = command.output().unwrap();
+    let said = String::from_utf8(refused.stderr).unwrap();
+    assert_eq!(refused.status.code(), Some(1), "{said}");
+    assert!(said.contains("journal.redb") && said.contains("Read-only"), "{said}");
+    disk.remount("rw");
+    account.check(&Program::start(folder.path(), port).await, 0).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_corrupt_journal_is_named_and_not_served_from() {
+    let folder = tempfile::tempdir().unwrap();
+    let port = write_config(folder.path());
+    let journal = folder.path().join("journal.redb");
+    let (account, stop) = (Account::default(), Stop::default());
+    let program = Program::start(folder.path(), port).await;
+    let clients = account.load(&program.client, 4, 0, &stop);
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    stop.set();
+    joined(clients).await;
+    drop(program);
+    let sound = std::fs::read(&journal).unwrap();
+    let mut rng = ChaCha8Rng::seed_from_u64(3);
+    let mut garbage = sound.clone();
+    rng.fill_bytes(&mut garbage[4_096..]);
+    let mut head = sound.clone();
+    head[..16].fill(0);
+    let mut torn = sound.clone();
+    let used = torn.iter().rposition(|byte| *byte != 0).unwrap();
+    torn[4_096..used].chunks_mut(64).step_by(7).for_each(|part| part.fill(0xa5));
+    let cases = [
+        ("empty", Vec::new()),
+        ("cut", sound[..sound.len() / 2].to_vec()),
+        ("head", head),
+        ("garbage", garbage),
+        ("torn", torn),
+    ];
+    for (what, bytes) in cases {
+        std::fs::write(&journal, bytes).unwrap();
+        let refused = command(folder.path()).output().unwrap();
+        let said = String::from_utf8(refused.stderr).unwrap();
+        assert_eq!(refused.status.code(), Some(1), "{what}: {said}");
+        assert!(said.contains("journal.redb"), "{what}: {said}");
+    }
+    // Single wounds: it starts with all that was answered, or not at all.
+    let (mut started, mut refused) = (0, 0);
+    for _ in 0..6 {
+        let mut bytes = sound.clone();
+        let at = rng.random_range(4_096..used);
+        bytes[at..].iter_mut().take(32).for_each(|byte| *byte = !*byte);
+        std::fs::write(&journal, bytes).unwrap();
+        match Program::attempt(&mut command(folder.path()), folder.path(), port).await {
+            Ok(program) => {
+                started += 1;
+                let _feed = program.register(0..NODES).await;
+                account.check(&program, 0).await;
+            }
+            Err(status) => {
+                assert_eq!(status.code(), Some(1), "it says that it can't start");
+                refused += 1;
+            }
+        }
+    }
+    say(&format!("of 6 journals with one wound {started} served all answers, {refused} were refused"));
+    std::fs::write(&journal, sound).unwrap();
+    account.check(&Program::start(folder.path(), port).await, 0).await;
+}

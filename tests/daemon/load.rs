@@ -1,0 +1,116 @@
+//! Load on a program, and the account that is held against it: every answered lease is there, none twice.
+
+use crate::program::Program;
+use crate::world::{SOON, leased, request};
+use hintd::client::Client;
+use hintd::wire::v1;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+use tokio::task::JoinHandle;
+
+/// Memory of each container asked for, MB.
+const CONTAINER_MB: i64 = 1_024;
+
+type Asked = BTreeMap<(String, u32), Option<v1::RequestHintsResponse>>;
+
+/// What was asked and answered, by request id and application; `None`: the answer never came.
+#[derive(Clone, Default)]
+pub(crate) struct Account(Arc<Mutex<Asked>>);
+
+/// The request of an id: 1 to 3 containers, by its number.
+fn wire(id: &str, app: u32) -> v1::RequestHintsRequest {
+    let n: u32 = id.rsplit('n').next().unwrap().parse().unwrap();
+    request(id, app, 1 + n % 3, CONTAINER_MB)
+}
+
+impl Account {
+    pub(crate) fn asked(&self) -> MutexGuard<'_, Asked> {
+        self.0.lock().unwrap()
+    }
+
+    /// Starts clients that ask one request after the other until the program does not answer, or `stop`.
+    pub(crate) fn load(&self, client: &Client, clients: u32, round: u32, stop: &Stop) -> Vec<JoinHandle<()>> {
+        let ask = |app| tokio::spawn(self.clone().ask(client.clone(), round, app, stop.clone()));
+        (1..=clients).map(ask).collect()
+    }
+
+    async fn ask(self, client: Client, round: u32, app: u32, stop: Stop) {
+        for n in 0.. {
+            if stop.is_set() {
+                return;
+            }
+            let id = format!("k{round}a{app}n{n}");
+            self.asked().insert((id.clone(), app), None);
+            let Ok(answer) = client.request_hints(wire(&id, app), Duration::from_secs(1)).await else {
+                return; // killed, or shutting down
+            };
+            self.asked().insert((id, app), Some(answer));
+        }
+    }
+
+    /// Requests answered, and those whose answer never came.
+    pub(crate) fn counts(&self) -> (usize, usize) {
+        let asked = self.asked();
+        let answered = asked.values().flatten().count();
+        (answered, asked.len() - answered)
+    }
+
+    /// Leases that were answered.
+    pub(crate) fn leases(&self) -> usize {
+        self.asked().values().flatten().map(|answer| leased(answer).into_values().flatten().count()).sum()
+    }
+
+    /// Every answer of rounds from `since` on is given again as it was, all leases ever answered are held and no
+    /// others, and none was given twice. What was never answered is asked for again, and counts from now on.
+    pub(crate) async fn check(&self, program: &Program, since: u32) {
+        let all: Vec<_> = self.asked().iter().map(|(key, answer)| (key.clone(), answer.clone())).collect();
+        let mut leases = BTreeSet::new();
+        let mut by_node: BTreeMap<String, i64> = BTreeMap::new();
+        for ((id, app), known) in all {
+            let round: u32 = id[1..id.find('a').unwrap()].parse().unwrap();
+            let answer = match &known {
+                Some(known) if round < since => known.clone(),
+                _ => program.client.request_hints(wire(&id, app), SOON).await.unwrap(),
+            };
+            if let Some(known) = known {
+                assert_eq!(known, answer, "the answer of {id} is kept");
+            }
+            for (host, held) in leased(&answer) {
+                *by_node.entry(host).or_default() += CONTAINER_MB * held.len() as i64;
+                for lease in held {
+                    assert!(leases.insert(lease), "lease {lease} was given twice");
+                }
+            }
+            self.asked().insert((id, app), Some(answer));
+        }
+        assert_eq!(program.status().await.leases, leases.len() as u64, "all are there and no others");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        let nodes = program.admin.clone().nodes(v1::NodesRequest::default()).await.unwrap().into_inner().nodes;
+        for node in nodes {
+            let held = by_node.get(&node.host).copied().unwrap_or(0);
+            assert_eq!(node.leased.unwrap().memory(), held, "{}", node.host);
+        }
+    }
+}
+
+/// Ends clients.
+#[derive(Clone, Default)]
+pub(crate) struct Stop(Arc<std::sync::atomic::AtomicBool>);
+
+impl Stop {
+    pub(crate) fn set(&self) {
+        self.0.store(true, std::sync::atomic::Ordering::Relaxed);
+    }
+
+    fn is_set(&self) -> bool {
+        self.0.load(std::sync::atomic::Ordering::Relaxed)
+    }
+}
+
+/// Waits for clients.
+pub(crate) async fn joined(clients: Vec<JoinHandle<()>>) {
+    for client in clients {
+        client.await.unwrap();
+    }
+}
