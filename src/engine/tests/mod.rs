@@ -2,9 +2,9 @@
 
 pub(super) mod desk;
 mod dispatching;
-mod flows;
+pub(super) mod flows;
 mod leasing;
 mod nodes;
 mod placing;
-mod random;
 mod watching;
+mod world;
