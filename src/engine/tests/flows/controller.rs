@@ -92,6 +92,14 @@ impl Controller {
         if update.snapshot {
             let named: BTreeSet<&WatchedPair> = update.routes.iter().map(|route| &route.pair).collect();
             self.tables.retain(|pair, _| named.contains(pair));
+            // A daemon that started anew knows nothing of rules that were there before: it names all that are to be.
+            let installs = |pair: &WatchedPair, switch: &str| {
+                let mut rules = update.rules.iter().filter(|rule| rule.pair == *pair && *rule.switch == *switch);
+                rules.any(|rule| matches!(rule.action, RuleAction::Install { .. }))
+            };
+            for (pair, table) in &mut self.tables {
+                table.retain(|switch, _| installs(pair, switch));
+            }
             self.routes.retain(|pair, _| named.contains(pair));
         }
         self.tables.retain(|_, table| !table.is_empty());

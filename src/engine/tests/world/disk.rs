@@ -100,19 +100,20 @@ impl Disk {
     }
 
     /// The disk fails: no batch on its way was written, as far as it says; `kept`: the first was.
-    pub(super) fn fail(&mut self, kept: bool) -> Vec<Leaving> {
+    pub(super) fn fail(&mut self, kept: bool) {
         self.healthy = false;
         if let Some(first) = self.queue.front().filter(|_| kept) {
             apply(&mut self.rows, &first.batch);
         }
-        let mut left = Vec::new();
-        for waiting in std::mem::take(&mut self.queue) {
-            self.keep(waiting.ticket, waiting.lasting);
-            let undo = waiting.decision.into_iter().chain(promised(&waiting.out)).collect();
-            let out = waiting.out.into_iter().filter(|effect| !is_hints(effect)).collect();
-            left.push(Leaving { out, replies: Vec::new(), undo });
-        }
-        left
+    }
+
+    /// The next batch is known not to have been written.
+    pub(super) fn failed(&mut self) -> Option<Leaving> {
+        let waiting = self.queue.pop_front()?;
+        self.keep(waiting.ticket, waiting.lasting);
+        let undo = waiting.decision.into_iter().chain(promised(&waiting.out)).collect();
+        let out = waiting.out.into_iter().filter(|effect| !is_hints(effect)).collect();
+        Some(Leaving { out, replies: Vec::new(), undo })
     }
 
     /// The disk is back, and takes what it owes.

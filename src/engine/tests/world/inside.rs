@@ -37,7 +37,8 @@ impl World {
             Event::Pass { ms } => self.pass(Micros::from_millis(*ms)),
             Event::Sync { batches } => self.sync(*batches),
             Event::DiskFails { kept } => {
-                for left in self.disk.fail(*kept) {
+                self.disk.fail(*kept);
+                while let Some(left) = self.disk.failed() {
                     self.leave(left);
                 }
             }
