@@ -1,7 +1,7 @@
 //! An engine from the rows of its journal.
 
 use super::answers::{Answer, Answers};
-use super::attempts::{Attempts, Token, read_key};
+use super::attempts::{self, Attempts, Token, read_key};
 use super::decision::RememberedRequest;
 use super::effects::Effects;
 use super::engine::{Engine, RecoverError, RecoveredCounts, Rows};
@@ -195,9 +195,14 @@ impl Engine {
         }
         for (attempt, mut requests) in requests {
             requests.sort_by_key(|(decided, _)| *decided);
-            let Some(known) = self.attempts.get_mut(attempt) else { continue };
             for (_, request) in requests {
-                known.remember(request, self.settings.requests_per_attempt);
+                // What finds no place would come again with every start.
+                let gone = match self.attempts.get_mut(attempt) {
+                    Some(known) => known.remember(request, self.settings.requests_per_attempt),
+                    None => vec![request.id.clone()],
+                };
+                let rows = gone.iter().map(|id| attempts::delete_request(attempt, id));
+                self.effects.journal.extend(rows);
             }
         }
         Ok(())

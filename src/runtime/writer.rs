@@ -310,13 +310,16 @@ impl Writer {
 
     fn settled(&mut self, ticket: u64, ok: bool) {
         let Some(mut done) = self.settling.leave(ticket, ok) else { return };
+        let pushed = if ok { Vec::new() } else { promised(&done.out) };
         if !ok {
             self.note_health();
-            let pushed = promised(&done.out);
             done.out.retain(|effect| !matches!(effect, Effect::Hints { .. }));
+        }
+        // Before anything is taken back: what follows from that is told later than what was told before.
+        self.send_out(done.out);
+        if !ok {
             self.undo(done.decision.into_iter().chain(pushed));
         }
-        self.send_out(done.out);
         for then in done.then {
             then(if ok { Ok(()) } else { Err(store_failed()) });
         }

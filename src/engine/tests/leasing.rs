@@ -473,3 +473,18 @@ fn where_one_of_two_feeds_names_containers_only_those_end_leases() {
     assert_eq!(desk.leases().iter().map(|lease| lease.0).collect::<Vec<_>>(), [answer.leases().last().unwrap()]);
     assert_eq!(generation.snapshot.containers, [1]);
 }
+
+#[test]
+fn requests_that_a_start_has_no_place_for_leave_the_journal() {
+    let mut desk = Desk::with_nodes(2, 8192);
+    for id in ["a", "b", "c"] {
+        desk.ask(maps(id, 1));
+    }
+    let rows = |desk: &Desk| desk.rows.keys().filter(|(table, _)| *table == Table::Attempts).count();
+    assert_eq!(rows(&desk), 4, "the token and three requests");
+    desk.settings.requests_per_attempt = 1;
+    desk.restart();
+    assert_eq!(rows(&desk), 2, "the token and the newest request");
+    desk.event(attempt(1, 1), "", TaskWhat::Done { failed: false });
+    assert_eq!(rows(&desk), 0, "nothing of what is over stays");
+}

@@ -3,10 +3,10 @@
 mod adherence;
 pub(super) mod desk;
 mod dispatching;
-mod flows;
+pub(super) mod flows;
 mod leasing;
 mod nodes;
 mod placing;
-mod random;
 mod records;
 mod watching;
+mod world;

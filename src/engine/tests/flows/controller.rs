@@ -6,19 +6,19 @@ use crate::engine::{NamedRoute, Phase, RouteUpdate, RuleAction, WatchScope, Watc
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-pub(super) const NAME: &str = "sdn";
+pub(in crate::engine::tests) const NAME: &str = "sdn";
 
 /// By switch: link and next vertex.
 type Table = BTreeMap<Arc<str>, (String, Arc<str>)>;
 
 #[derive(Debug, Default)]
-pub(super) struct Controller {
+pub(in crate::engine::tests) struct Controller {
     /// By pair.
-    pub(super) tables: BTreeMap<WatchedPair, Table>,
-    pub(super) routes: BTreeMap<WatchedPair, NamedRoute>,
-    pub(super) last: u64,
-    pub(super) acknowledged: u64,
-    pub(super) phases: BTreeMap<Phase, usize>,
+    pub(in crate::engine::tests) tables: BTreeMap<WatchedPair, Table>,
+    pub(in crate::engine::tests) routes: BTreeMap<WatchedPair, NamedRoute>,
+    pub(in crate::engine::tests) last: u64,
+    pub(in crate::engine::tests) acknowledged: u64,
+    pub(in crate::engine::tests) phases: BTreeMap<Phase, usize>,
 }
 
 /// Where a packet ends.
@@ -29,13 +29,13 @@ enum Way {
     Loops,
 }
 
-pub(super) fn scope() -> WatchScope {
+pub(in crate::engine::tests) fn scope() -> WatchScope {
     WatchScope { flows: true, installs: true, ..WatchScope::default() }
 }
 
 impl Controller {
     /// Begins to watch.
-    pub(super) fn watch(&mut self, desk: &mut Desk, resume: bool) {
+    pub(in crate::engine::tests) fn watch(&mut self, desk: &mut Desk, resume: bool) {
         let scope = WatchScope { resume_after: resume.then_some(self.last), ..scope() };
         for update in desk.engine.watch(NAME, scope, desk.now).unwrap() {
             self.apply(&update);
@@ -44,20 +44,20 @@ impl Controller {
     }
 
     /// Applies what it was sent.
-    pub(super) fn hear(&mut self, desk: &mut Desk) {
+    pub(in crate::engine::tests) fn hear(&mut self, desk: &mut Desk) {
         for update in updates(desk, NAME) {
             self.apply(&update);
         }
     }
 
-    pub(super) fn acknowledge(&mut self, desk: &mut Desk, number: u64) {
+    pub(in crate::engine::tests) fn acknowledge(&mut self, desk: &mut Desk, number: u64) {
         desk.engine.acknowledge(NAME, number, Vec::new(), desk.now).unwrap();
         self.acknowledged = number;
         desk.drain();
     }
 
     /// Acknowledges until nothing follows.
-    pub(super) fn settle(&mut self, desk: &mut Desk) {
+    pub(in crate::engine::tests) fn settle(&mut self, desk: &mut Desk) {
         self.hear(desk);
         while self.acknowledged < self.last {
             self.acknowledge(desk, self.last);
@@ -65,7 +65,7 @@ impl Controller {
         }
     }
 
-    pub(super) fn apply(&mut self, update: &RouteUpdate) {
+    pub(in crate::engine::tests) fn apply(&mut self, update: &RouteUpdate) {
         assert!(update.number > self.last, "numbers go up");
         if !update.snapshot && self.last > 0 {
             assert_eq!(update.number, self.last + 1, "no update is missed");
@@ -92,6 +92,14 @@ impl Controller {
         if update.snapshot {
             let named: BTreeSet<&WatchedPair> = update.routes.iter().map(|route| &route.pair).collect();
             self.tables.retain(|pair, _| named.contains(pair));
+            // A daemon that started anew knows nothing of rules that were there before: it names all that are to be.
+            let installs = |pair: &WatchedPair, switch: &str| {
+                let mut rules = update.rules.iter().filter(|rule| rule.pair == *pair && *rule.switch == *switch);
+                rules.any(|rule| matches!(rule.action, RuleAction::Install { .. }))
+            };
+            for (pair, table) in &mut self.tables {
+                table.retain(|switch, _| installs(pair, switch));
+            }
             self.routes.retain(|pair, _| named.contains(pair));
         }
         self.tables.retain(|_, table| !table.is_empty());
@@ -108,7 +116,7 @@ impl Controller {
 
     /// From the sender's first switch on, whatever links are up.
     fn way(&self, pair: &WatchedPair) -> Way {
-        let Some(table) = self.tables.get(pair) else { return Way::Dropped };
+        let Some(table) = self.tables.get(pair).filter(|table| !table.is_empty()) else { return Way::Dropped };
         let first = self.routes.get(pair).and_then(|route| route.vertices.get(1));
         // A sender whose route is new hangs where the one rule is that no other leads to.
         let Some(first) = first.or_else(|| table.keys().find(|switch| table.values().all(|(_, next)| next != *switch)))
@@ -127,7 +135,7 @@ impl Controller {
     }
 
     /// The tables have the rules of the routes and no other.
-    pub(super) fn check_clean(&self) {
+    pub(in crate::engine::tests) fn check_clean(&self) {
         for (pair, route) in &self.routes {
             let rules = self.tables.get(pair).map_or(0, BTreeMap::len);
             assert_eq!(rules, route.vertices.len().saturating_sub(2), "stale rules of {pair:?}");

@@ -1,6 +1,6 @@
 //! Running flows: who talks to whom over which route, through failures, and what controllers are told of it.
 
-mod controller;
+pub(in crate::engine::tests) mod controller;
 mod lives;
 mod storm;
 mod watch;
