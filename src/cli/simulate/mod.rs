@@ -16,7 +16,7 @@ mod matrix;
 mod plots;
 mod policies;
 mod progress;
-mod script;
+pub mod script;
 mod table;
 
 pub(crate) use inputs::{in_trace, skipped, unpacked};

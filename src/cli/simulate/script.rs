@@ -17,7 +17,7 @@ const MOST_S: f64 = 100.0 * 366.0 * 86_400.0;
 /// A script as it stands in a file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Script {
+pub struct Script {
     format: String,
     #[serde(default)]
     events: Vec<Event>,
@@ -53,23 +53,30 @@ struct Stream {
 /// [`Failure::Input`] with the file and the entry that is wrong.
 pub(super) fn read(path: &Path, cluster: &Snapshot) -> Result<Script, Failure> {
     let text = std::fs::read_to_string(path).map_err(|error| Failure::in_file(path, error))?;
-    let wrong = |message: String| Failure::Input(format!("{}: {message}", path.display()));
-    let script: Script = toml::from_str(&text).map_err(|error| wrong(error.to_string().trim_end().to_owned()))?;
-    if script.format != FORMAT {
-        return Err(wrong(format!("format is \"{}\", not \"{FORMAT}\"", script.format)));
-    }
-    for (at, event) in script.events.iter().enumerate() {
-        event.check(cluster).map_err(|message| wrong(format!("events[{at}]: {message}")))?;
-    }
-    for (at, stream) in script.background.iter().enumerate() {
-        stream.check(cluster).map_err(|message| wrong(format!("background[{at}]: {message}")))?;
-    }
-    Ok(script)
+    Script::from_text(&text, cluster).map_err(|message| Failure::Input(format!("{}: {message}", path.display())))
 }
 
 impl Script {
+    /// Reads and checks a script for a cluster.
+    ///
+    /// # Errors
+    /// The entry that is wrong, and how.
+    pub fn from_text(text: &str, cluster: &Snapshot) -> Result<Self, String> {
+        let script: Self = toml::from_str(text).map_err(|error| error.to_string().trim_end().to_owned())?;
+        if script.format != FORMAT {
+            return Err(format!("format is \"{}\", not \"{FORMAT}\"", script.format));
+        }
+        for (at, event) in script.events.iter().enumerate() {
+            event.check(cluster).map_err(|message| format!("events[{at}]: {message}"))?;
+        }
+        for (at, stream) in script.background.iter().enumerate() {
+            stream.check(cluster).map_err(|message| format!("background[{at}]: {message}"))?;
+        }
+        Ok(script)
+    }
+
     /// Gives its events and streams to a run's settings.
-    pub(super) fn into_settings(self, settings: &mut SimSettings) {
+    pub fn into_settings(self, settings: &mut SimSettings) {
         settings.script = self.events.into_iter().map(Event::scripted).collect();
         settings.script.sort_by_key(|event| event.at);
         settings.background = self.background.into_iter().map(Stream::background).collect();

@@ -165,7 +165,7 @@ fn seeds(otherwise: u64) -> (u64, u64) {
 fn whatever_happens_the_invariants_hold() {
     let steps = usize::try_from(number("HINTD_SIM_STEPS", 400)).unwrap();
     let seconds = number("HINTD_SIM_SECONDS", 0);
-    let ((from, to), began) = (seeds(40), Instant::now());
+    let ((from, to), began) = (seeds(80), Instant::now());
     let mut totals: BTreeMap<Counter, u64> = BTreeMap::new();
     let (mut seed, mut played) = (from, 0_u64);
     while if seconds > 0 { began.elapsed().as_secs() < seconds } else { seed < to } {
