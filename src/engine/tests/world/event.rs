@@ -192,8 +192,11 @@ pub(super) struct Ask {
 
 pub(super) const APPS: u32 = 5;
 
-/// A die that also says what lies on the table: events by how often they come.
-const WEIGHTS: [(u32, fn(&mut ChaCha8Rng) -> Event); 38] = [
+/// Draws an event with all choices in it.
+type Draw = fn(&mut ChaCha8Rng) -> Event;
+
+/// Events by how often they come.
+const WEIGHTS: [(u32, Draw); 38] = [
     (2, |r| Event::Register {
         host: r.random(),
         mb: *[2048, 4096, 4096, 8192].choose(r).unwrap(),

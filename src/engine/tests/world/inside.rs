@@ -234,8 +234,8 @@ impl World {
     fn preview(&mut self, which: Pick) {
         let Some(pending) = self.pending.get(usize::from(which) % self.pending.len().max(1)) else { return };
         let before = self.fingerprint();
-        if pending.proposal.waits() {
-            self.engine.preview_waiting(pending.proposal.clone(), self.now).unwrap();
+        if let Some(apart) = self.engine.desk_apart(&pending.proposal, self.now).unwrap() {
+            let _ = apart.preview(pending.proposal.clone());
         }
         assert_eq!(self.fingerprint(), before, "what-if takes nothing");
         assert!(self.engine.take_effects().is_empty(), "what-if writes nothing");
@@ -269,7 +269,7 @@ impl World {
     fn redispatch(&mut self, which: u8) {
         for (name, policy) in &mut self.policies {
             if policy.as_dispatch().is_some() {
-                let table = if which % 2 == 0 { String::new() } else { policy.params_toml() };
+                let table = if which.is_multiple_of(2) { String::new() } else { policy.params_toml() };
                 let parsed = toml::de::DeTable::parse(&table).unwrap();
                 let built: Arc<dyn Policy> = (registry::find(name).unwrap().build)(parsed).unwrap().into();
                 *policy = built;

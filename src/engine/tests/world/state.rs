@@ -241,7 +241,7 @@ impl World {
                 let live: Vec<_> = leases.iter().filter(|id| self.book.live.contains_key(id)).collect();
                 assert!(live.is_empty(), "{live:?} were withdrawn and hold");
             }
-            Effect::Follow { .. } | Effect::Count(..) => {}
+            Effect::Follow { .. } | Effect::Count(..) | Effect::Settled(_) => {}
             Effect::Hints { answer, .. } => self.reply(Reply::Answer(answer)),
             Effect::Late { request } => self.due.push_back(request),
             Effect::Replace { request, .. } => {
