@@ -18,7 +18,7 @@ use crate::policy::dispatch::{Advice, Dispatch, DispatchEvent, Offer, TaskInput,
 use crate::policy::params::{self, Invalid, ParamError, Params, PolicyTable};
 use crate::policy::pool::{self, Bits, Change, Held, JobIdx, Kind, Locality, Pick, Pool, Slot, Task, UserIdx, not_yet};
 use crate::policy::{Budget, DynDispatch, Place, PlaceError, PlaceProblem, Placement, Policy};
-use crate::units::{Bytes, RackIdx};
+use crate::units::{AttemptId, Bytes, NodeIdx, RackIdx};
 use plan::{RackPlan, least_traffic};
 use serde::{Deserialize, Serialize};
 
@@ -252,7 +252,8 @@ impl Plans {
         };
         let inputs: Vec<TaskInput> = (0..maps).map(input).collect();
         let statics = &view.snapshot.statics;
-        let plan = least_traffic(&inputs, shuffle, statics.racks.len(), |node| statics.rack.get(node.at()).copied());
+        let rack = |node: NodeIdx| statics.rack.get(node.at()).copied();
+        let plan = least_traffic(&inputs, shuffle, (statics.racks.len(), turn(pool.attempt(job))), rack);
         let mut waits = Bits::full(plan.remote.len());
         for (at, &index) in plan.remote.iter().enumerate() {
             waits.set(at, pool.waits(task(index)));
@@ -361,6 +362,11 @@ impl Plans {
             self.any[rack].set(user, counts[user] > 0);
         }
     }
+}
+
+/// From which rack on a job's equal racks are taken: each job from the next.
+const fn turn(attempt: AttemptId) -> usize {
+    attempt.application.sequence as usize
 }
 
 #[cfg(test)]

@@ -16,12 +16,13 @@ pub(super) struct RackPlan {
 
 /// The racks of a job that shuffles `shuffle` bytes among `racks` racks. With maps and reduces spread evenly over k
 /// racks, input without a replica there crosses racks once, and of the shuffle all but 1 ÷ k. Racks are taken one by
-/// one, each that adds most input that was not covered (of equal ones the first), and the k with least traffic wins,
-/// of equal ones the largest.
+/// one, each that adds most input that was not covered (of equal ones the next from rack `turn` on, in a circle: else
+/// the jobs of few blocks would all meet in the first racks), and the k with least traffic wins, of equal ones the
+/// largest.
 pub(super) fn least_traffic(
     inputs: &[TaskInput],
     shuffle: f64,
-    racks: usize,
+    (racks, turn): (usize, usize),
     rack: impl Fn(NodeIdx) -> Option<RackIdx>,
 ) -> RackPlan {
     let of = |input: &TaskInput| {
@@ -46,7 +47,8 @@ pub(super) fn least_traffic(
     let mut order: Vec<usize> = Vec::new();
     let (mut best, mut best_traffic) = (0, f64::INFINITY);
     while order.len() < racks {
-        let left = (0..racks).filter(|rack| !order.contains(rack));
+        let circle = (0..racks).map(|at| (turn + at) % racks);
+        let left = circle.filter(|rack| !order.contains(rack));
         let Some(next) = left.reduce(|a, b| if gain[b] > gain[a] { b } else { a }) else { break };
         order.push(next);
         for &map in &in_rack[next] {
@@ -87,7 +89,7 @@ mod tests {
             input
         };
         let inputs: Vec<TaskInput> = inputs.iter().map(input).collect();
-        let plan = least_traffic(&inputs, shuffle, 4, |node| (node.0 < 4).then_some(RackIdx(node.0)));
+        let plan = least_traffic(&inputs, shuffle, (4, 0), |node| (node.0 < 4).then_some(RackIdx(node.0)));
         ((0..4).filter(|&rack| plan.racks.has(rack)).collect(), plan.remote)
     }
 
@@ -95,6 +97,16 @@ mod tests {
     fn a_heavy_shuffle_draws_the_maps_into_the_rack_with_most_input() {
         let inputs: &[(u64, &[u32])] = &[(10, &[0, 1]), (10, &[1, 2]), (10, &[3])];
         assert_eq!(racks_of(inputs, 100.0), (vec![1], vec![2]));
+    }
+
+    #[test]
+    fn of_racks_that_are_as_good_each_job_takes_another() {
+        let input = TaskInput { bytes: Bytes(10), nodes: smallvec![NodeIdx(1), NodeIdx(3)] };
+        let of_turn = |turn| {
+            let plan = least_traffic(std::slice::from_ref(&input), 9.0, (4, turn), |node| Some(RackIdx(node.0)));
+            (0..4).filter(|&rack| plan.racks.has(rack)).collect::<Vec<usize>>()
+        };
+        assert_eq!([0, 1, 2, 3].map(of_turn), [[1], [1], [3], [3]]);
     }
 
     #[test]

@@ -30,7 +30,7 @@ impl Described {
         let input: f64 = maps.inputs.iter().map(|input| input.bytes.as_f64()).sum();
         let statics = &view.snapshot.statics;
         let rack = |node: NodeIdx| statics.rack.get(node.at()).copied();
-        let plan = least_traffic(&maps.inputs, input * ratio, statics.racks.len(), rack);
+        let plan = least_traffic(&maps.inputs, input * ratio, (statics.racks.len(), turn(maps.attempt)), rack);
         self.plans.insert(maps.attempt, plan);
     }
 

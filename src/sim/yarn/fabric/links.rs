@@ -18,16 +18,21 @@ pub(super) type Way = SmallVec<[DirectedLinkIdx; 6]>;
 pub(super) enum Ends {
     /// Grain `racks`: from one rack to another.
     Racks(RackIdx, RackIdx),
+    /// Grain `racks`: from one node to another rack.
+    NodeToRack(NodeIdx, RackIdx),
     /// Grain `racks`: from anywhere in the node's rack to the node.
     Into(NodeIdx),
+    /// Grain `racks`: from one node of the rack to another.
+    NodeInto(NodeIdx, NodeIdx),
     /// Grain `nodes`.
     Nodes(NodeIdx, NodeIdx),
 }
 
 /// The links of a grain.
 ///
-/// Grain `racks`: rack r's uplink is link 2r, its downlink 2r + 1, node n's NIC downwards 2·racks + n. Grain `nodes`:
-/// the two directions of each of the network's links. In both, one more link of capacity 0 carries what has no way.
+/// Grain `racks`: rack r's uplink is link 2r, its downlink 2r + 1, node n's NIC downwards 2·racks + n, upwards
+/// 2·racks + nodes + n. Grain `nodes`: the two directions of each of the network's links. In both, one more link of
+/// capacity 0 carries what has no way.
 #[derive(Debug, Clone)]
 pub(super) struct Links {
     grain: FlowGrain,
@@ -63,7 +68,7 @@ impl Links {
             uplinks: vec![Vec::new(); racks],
             ways: vec![Vec::new(); if grain == FlowGrain::Nodes { statics.len() } else { 0 }],
             count: match grain {
-                FlowGrain::Racks => 2 * racks + statics.len(),
+                FlowGrain::Racks => 2 * (racks + statics.len()),
                 FlowGrain::Nodes => 2 * network.link_rows(),
             },
             network,
@@ -114,7 +119,8 @@ impl Links {
             FlowGrain::Nodes => capacities(&self.network),
             FlowGrain::Racks => {
                 let racks = (0..self.uplinks.len()).flat_map(|rack| [self.uplink_bits_per_s(rack); 2]);
-                racks.chain(self.access.iter().map(|&link| self.usable_bits_per_s(link))).collect()
+                let nics = self.access.iter().map(|&link| self.usable_bits_per_s(link));
+                racks.chain(nics.clone()).chain(nics).collect()
             }
         };
         bits_per_s.push(0.0);
@@ -155,9 +161,22 @@ impl Links {
     pub(super) fn way(&mut self, ends: Ends) -> Way {
         match ends {
             Ends::Racks(from, to) => smallvec![DirectedLinkIdx(2 * from.0), DirectedLinkIdx(2 * to.0 + 1)],
-            Ends::Into(node) => smallvec![DirectedLinkIdx(2 * self.uplinks.len() as u32 + node.0)],
+            Ends::NodeToRack(node, to) => {
+                let from = self.rack(node);
+                smallvec![self.nic_up(node), DirectedLinkIdx(2 * from.0), DirectedLinkIdx(2 * to.0 + 1)]
+            }
+            Ends::Into(node) => smallvec![self.nic_down(node)],
+            Ends::NodeInto(from, to) => smallvec![self.nic_up(from), self.nic_down(to)],
             Ends::Nodes(from, to) => self.path(from, to),
         }
+    }
+
+    const fn nic_down(&self, node: NodeIdx) -> DirectedLinkIdx {
+        DirectedLinkIdx(2 * self.uplinks.len() as u32 + node.0)
+    }
+
+    const fn nic_up(&self, node: NodeIdx) -> DirectedLinkIdx {
+        DirectedLinkIdx((2 * self.uplinks.len() + self.rack.len()) as u32 + node.0)
     }
 
     /// Equal-cost multipath: of all shortest paths one drawn by seed and pair.
@@ -203,9 +222,9 @@ impl Links {
                         changed.extend([0, 1].map(|way| (DirectedLinkIdx::new(2 * rack + way), bits_per_s)));
                     }
                 }
-                for node in (0..self.nodes()).filter(|&node| self.access[node] == link) {
+                for node in (0..self.nodes()).filter(|&node| self.access[node] == link).map(NodeIdx::new) {
                     let bits_per_s = self.usable_bits_per_s(link);
-                    changed.push((DirectedLinkIdx::new(2 * self.racks() + node), bits_per_s));
+                    changed.extend([self.nic_down(node), self.nic_up(node)].map(|nic| (nic, bits_per_s)));
                 }
             }
         }

@@ -45,6 +45,7 @@ impl Shuffle {
         let owner = |group: usize| Owner::Fetch { batch: at, source: source as u32, group: group as u32 };
         let each = |bytes: u64| Bytes(bytes.div_ceil(u64::from(job.reduces)));
         let members = batch.members.len() as u32;
+        let sender = job.sender(source, &out.wires.links);
         let mut fetch = Fetch { source: source as u32, bytes, turns, wires: SmallVec::new(), on_node: Vec::new() };
         match (self.grain, from.place == batch.place) {
             (FlowGrain::Nodes, true) => {}
@@ -53,7 +54,9 @@ impl Shuffle {
                 fetch.wires = smallvec![out.wires.start(owner(0), ends, each(bytes), members, f64::INFINITY)];
             }
             (FlowGrain::Racks, false) => {
-                let ends = Ends::Racks(RackIdx(from.place), RackIdx(batch.place));
+                let to = RackIdx(batch.place);
+                let from_rack = Ends::Racks(RackIdx(from.place), to);
+                let ends = sender.map_or(from_rack, |node| Ends::NodeToRack(node, to));
                 fetch.wires = smallvec![out.wires.start(owner(0), ends, each(bytes), members, batch.cap_bits_per_s)];
             }
             (FlowGrain::Racks, true) => {
@@ -62,7 +65,10 @@ impl Shuffle {
                     let own = held.saturating_sub(group.seen).min(bytes);
                     group.seen = held;
                     fetch.on_node.push(own);
-                    let (ends, rest) = (Ends::Into(group.node), each(bytes - own));
+                    let to = group.node;
+                    let ends =
+                        sender.filter(|&node| node != to).map_or(Ends::Into(to), |from| Ends::NodeInto(from, to));
+                    let rest = each(bytes - own);
                     let some = rest > Bytes::ZERO && group.members > 0;
                     fetch.wires.push(match some {
                         true => out.wires.start(owner(at), ends, rest, group.members, batch.cap_bits_per_s),

@@ -1,5 +1,6 @@
 //! A job's finished output: where it lies, and which of its reduces have it all.
 
+use super::super::links::Links;
 use super::OUTSIDE;
 use crate::units::NodeIdx;
 
@@ -52,6 +53,8 @@ struct Output {
 pub(super) struct Source {
     pub(super) place: u32,
     pub(super) held: u64,
+    /// The only node that ever held any of it; none: several, or not told apart.
+    pub(super) only: Option<NodeIdx>,
     /// Turns given.
     pub(super) turn: u32,
     /// No batch that could fetch needs less than this held.
@@ -83,6 +86,7 @@ impl Job {
     pub(super) fn take_output(&mut self, map: u32, place: u32, node: Option<NodeIdx>, bytes: u64) -> (usize, bool) {
         let source = self.source_at(place);
         let of = &mut self.sources[source];
+        of.only = if of.turn == 0 { node } else { of.only.filter(|_| of.only == node) };
         of.held += bytes;
         of.turn += 1;
         self.held += bytes;
@@ -112,7 +116,7 @@ impl Job {
         let source = &mut self.source_of[place as usize];
         if *source == NO_SOURCE {
             *source = self.sources.len() as u32;
-            self.sources.push(Source { place, held: 0, turn: 0, wake: self.portion });
+            self.sources.push(Source { place, held: 0, only: None, turn: 0, wake: self.portion });
         }
         *source as usize
     }
@@ -147,6 +151,13 @@ impl Job {
             Some(entry) if entry.0 == node => Ok(near),
             _ => self.by_node.binary_search_by_key(&node, |entry| entry.0),
         }
+    }
+
+    /// The node whose NIC may hold back what the source sends: the only one that holds any, if it takes a second or
+    /// more to send it. Several nodes' NICs together are as good as the rack's uplink, and less is sent at once.
+    pub(super) fn sender(&self, source: usize, links: &Links) -> Option<NodeIdx> {
+        let source = self.sources[source];
+        source.only.filter(|&node| source.held as f64 * 8.0 >= links.nic_bits_per_s(node))
     }
 
     /// Where a reduce is.

@@ -38,6 +38,30 @@ fn a_lone_reduce_fetches_at_its_share_of_the_nic() {
     assert_eq!(fabric.bytes(), FabricBytes { cross_rack_shuffle: Bytes(62_500_000), ..FabricBytes::default() });
 }
 
+/// All output of a job on one node, 40 reduces on other nodes: of the first rack, or of another.
+fn one_sender(grain: FlowGrain, first_reader: u32) -> f64 {
+    let mut fabric = Fabric::new(&snapshot(2, 8), &exact(grain)).unwrap();
+    fabric.job(JOB, 1, 40, Bytes(1_250_000_000));
+    fabric.map_done(0.0, JOB, 0, NodeIdx(0), Bytes(1_250_000_000));
+    fabric.maps_complete(0.0, JOB);
+    (0..40).for_each(|reduce| fabric.reduce_begins(0.5, JOB, reduce, NodeIdx(first_reader + reduce % 7)));
+    fabric.advance(2.0, &mut Vec::new());
+    let others_room = 1_000 - fabric.rack_use_per_mille(RackIdx(0));
+    assert_eq!(others_room, if first_reader < 8 { 1_000 } else { 750 }, "{grain:?}");
+    all(&mut fabric).iter().map(|arrival| arrival.0).fold(0.0, f64::max)
+}
+
+#[test]
+fn what_lies_on_one_node_leaves_it_no_faster_than_its_nic() {
+    for first_reader in [1, 8] {
+        for grain in [FlowGrain::Racks, FlowGrain::Nodes] {
+            // 10 Gbit at 250 Mbit/s, from the first second's end on.
+            let last_s = one_sender(grain, first_reader);
+            assert!((last_s - 41.0).abs() < 1e-6, "{grain:?} {first_reader}: {last_s}");
+        }
+    }
+}
+
 #[test]
 fn input_comes_from_the_nearest_replica_at_the_readers_nic() {
     let mut fabric = Fabric::new(&snapshot(3, 2), &exact(FlowGrain::Racks)).unwrap();

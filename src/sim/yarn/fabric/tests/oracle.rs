@@ -160,10 +160,25 @@ impl Plain<'_> {
             FlowGrain::Nodes => {
                 (self.wires.links.way(links::Ends::Nodes(NodeIdx(source), reduce.node)).to_vec(), f64::INFINITY)
             }
-            FlowGrain::Racks if source == reduce.place => (vec![DirectedLinkIdx(2 * racks + reduce.node.0)], cap),
-            FlowGrain::Racks => (vec![DirectedLinkIdx(2 * source), DirectedLinkIdx(2 * reduce.place + 1)], cap),
+            FlowGrain::Racks => {
+                let mut way: Vec<u32> = self.lone_sender(source).into_iter().collect();
+                match source == reduce.place {
+                    true => way.push(2 * racks + reduce.node.0),
+                    false => way.extend([2 * source, 2 * reduce.place + 1]),
+                }
+                (way.into_iter().map(DirectedLinkIdx).collect(), cap)
+            }
         };
         self.net.start_capped(&way, Bytes(bytes), 1, cap).unwrap()
+    }
+
+    /// The NIC upwards of a node that has all that its rack holds, if that is a second's worth of it or more.
+    fn lone_sender(&self, rack: u32) -> Option<u32> {
+        let maps = || self.done.iter().map(|&map| self.case.maps[map]).filter(|map| self.case.place(map.1) == rack);
+        let nodes: BTreeSet<NodeIdx> = maps().map(|map| map.1).collect();
+        let nics = 2 * self.case.racks as u32 + (self.case.racks * self.case.hosts) as u32;
+        let long = maps().map(|map| map.2).sum::<u64>() as f64 * 8.0 >= 250e6;
+        nodes.first().filter(|_| nodes.len() == 1 && long).map(|node| nics + node.0)
     }
 
     /// Lets flows end and reduces begin up to a moment, each event on its own.
