@@ -48,7 +48,14 @@ impl Program {
             }
             tokio::time::sleep(Duration::from_millis(5)).await;
         };
-        let admin = admin(&folder.join("admin.sock")).await.unwrap();
+        // The socket of an earlier life may still lie there when the port is open already.
+        let admin = loop {
+            match admin(&folder.join("admin.sock")).await {
+                Ok(admin) => break admin,
+                Err(error) => assert!(began.elapsed() < SOON, "{error}"),
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        };
         let mut feed = client.feed(hello()).await.unwrap();
         for node in 0..NODES {
             feed.send(register(&format!("r0n{node}"), "/rack0", NODE_MB)).await.unwrap();
