@@ -115,16 +115,40 @@ impl ChainRoutes {
             hit.union(&self.lacking).map(|&number| (number, self.flows[&number].1.clone())).collect();
         hit.iter().for_each(|&number| self.withdraw(number));
         // Those that had a way come first, then those that have waited for one.
-        let waiting: Vec<u64> = self.lacking.difference(&hit).copied().collect();
-        let comes_up = |link: &LinkIdx| network.is_usable(*link);
-        let better = !hit.is_empty() || !boxes.is_empty() || links.iter().any(comes_up);
-        let order: Vec<u64> = hit.into_iter().chain(waiting.into_iter().filter(|_| better)).collect();
-        for &number in &order {
-            self.withdraw(number);
-            self.find(ways, number);
-        }
+        hit.iter().for_each(|&number| self.find(ways, number));
+        // A host on two switches is behind the other one once its first link is down: that may open a way, too.
+        let of_host = |link: LinkIdx| {
+            let link = network.link_at(link);
+            network.vertex_at(link.a).is_host() || network.vertex_at(link.b).is_host()
+        };
+        let opens = |&link: &LinkIdx| network.is_usable(link) || of_host(link);
+        let better = !hit.is_empty() || !boxes.is_empty() || links.iter().any(opens);
+        let looked = hit.len() + if better { self.try_again(ways) } else { 0 };
         let changed = before.into_iter().filter(|(number, route)| self.flows[number].1 != *route);
-        Rerouted { changed: changed.map(|(number, _)| number).collect(), looked: order.len() }
+        Rerouted { changed: changed.map(|(number, _)| number).collect(), looked }
+    }
+
+    /// Looks for better routes of all flows that lack something, until nobody finds one: a flow that passes other boxes
+    /// now may have left one that another waits for. Each round but the last passes more boxes, so there is a last. How
+    /// often was looked.
+    fn try_again(&mut self, ways: &Ways<'_>) -> usize {
+        let passed = |route: &Option<WaypointRoute>| route.as_ref().map_or(0, |route| 1 + route.boxes.len());
+        let mut looked = 0;
+        loop {
+            let mut better = false;
+            for number in self.lacking.clone() {
+                let old = self.flows[&number].1.clone();
+                self.withdraw(number);
+                let new = self.best(ways, number);
+                looked += 1;
+                let rises = passed(&new) > passed(&old);
+                better |= rises;
+                self.give(ways, number, if rises { new } else { old });
+            }
+            if !better {
+                return looked;
+            }
+        }
     }
 
     /// Flows of highest number that have to leave a box for the others to fit, `gone` not counted.
@@ -145,16 +169,27 @@ impl ChainRoutes {
 
     /// Looks for a route of a flow that has none.
     fn find(&mut self, ways: &Ways<'_>, number: u64) {
+        let route = self.best(ways, number);
+        self.give(ways, number, route);
+    }
+
+    fn best(&self, ways: &Ways<'_>, number: u64) -> Option<WaypointRoute> {
         let flow = self.flows[&number].0;
         let chain = ways.chains.chain(flow.chain);
         let best = |sequence: &[BoxKind]| {
             waypoint_routes(ways, (flow.from, flow.to), sequence, flow.rate, &self.loads, 1).pop()
         };
         let whole = best(&chain.sequence);
-        let route = match chain.when_broken {
+        match chain.when_broken {
             WhenBroken::Open => whole.or_else(|| parts(&chain.sequence).iter().find_map(|part| best(part))),
             WhenBroken::Closed => whole,
-        };
+        }
+    }
+
+    /// Puts a flow that has no route on one, if there is one.
+    fn give(&mut self, ways: &Ways<'_>, number: u64, route: Option<WaypointRoute>) {
+        let flow = self.flows[&number].0;
+        let chain = ways.chains.chain(flow.chain);
         if route.as_ref().is_none_or(|route| route.boxes.len() < chain.sequence.len()) {
             self.lacking.insert(number);
         }
