@@ -49,7 +49,7 @@ pub const CONGESTION: Figure = Figure {
 pub const ASSUMPTIONS: Figure = Figure {
     name: "nas-assumptions",
     figure: "Figure 3.8 with one assumption of the model changed at a time",
-    runs: 20,
+    runs: 24,
     rows: assumptions,
 };
 /// Figure 3.16.
@@ -137,6 +137,9 @@ fn throughput(runs: &Runs<'_>) -> Result<Vec<Row>, ReproduceError> {
         runs.default_of(FAIR, |report| report.makespan_s / 3600.0)?,
     )?);
     rows.push(Row::without_figure("makespan of nas", "h", runs.default_of(NAS, |report| report.makespan_s / 3600.0)?)?);
+    let need = runs.context.per_seed(|seed| Ok(world::uplinks_need_s(runs.context.scale, seed)))?;
+    let lost = ratio(&runs.default_of(FAIR, |report| report.makespan_s)?, &need);
+    rows.push(Row::without_figure("makespan of fair ÷ what full uplinks need for an even shuffle", "×", lost)?);
     Ok(rows)
 }
 
@@ -155,12 +158,13 @@ fn assumptions(runs: &Runs<'_>) -> Result<Vec<Row>, ReproduceError> {
     let throughput = |report: &RunReport| report.throughput_jobs_per_hour;
     let completion = |report: &RunReport| report.mean_jct_s;
     let base = |policy| runs.system(policy, "");
-    let cases: [(&str, &dyn Fn(&'static str) -> System); 5] = [
+    let cases: [(&str, &dyn Fn(&'static str) -> System); 6] = [
         ("as stated", &base),
         ("ratios known from earlier runs (§3.2.1)", &|policy| System { known_ratios: true, ..base(policy) }),
         ("half the compute rate", &|policy| System { compute_percent: 50, ..base(policy) }),
         ("twice the compute rate", &|policy| System { compute_percent: 200, ..base(policy) }),
         ("early reduces up to half of the cluster", &|policy| runs.system(policy, HALF)),
+        ("maps by shuffle where the trace has no input", &|policy| System { maps_by_shuffle: true, ..base(policy) }),
     ];
     let mut rows = Vec::new();
     for (case, system) in cases {

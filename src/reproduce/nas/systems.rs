@@ -24,6 +24,8 @@ pub(super) struct System {
     pub(super) compute_percent: u32,
     /// Whether policies know output ÷ input of jobs from earlier runs.
     pub(super) known_ratios: bool,
+    /// Whether jobs without recorded input have maps by their shuffle.
+    pub(super) maps_by_shuffle: bool,
     /// Which world.
     pub(super) world: World,
 }
@@ -46,7 +48,7 @@ impl World {
 impl System {
     /// With the paper's 200 users.
     pub(super) const fn new(policy: &'static str, params: &'static str, world: World) -> Self {
-        Self { policy, params, users: 200, compute_percent: 100, known_ratios: false, world }
+        Self { policy, params, users: 200, compute_percent: 100, known_ratios: false, maps_by_shuffle: false, world }
     }
 }
 
@@ -71,6 +73,7 @@ fn made(system: System, seed: u64) -> Result<RunReport, String> {
         }
         World::Validation => (world::validation_cluster(), world::validation_jobs(seed)),
     };
+    let jobs = if system.maps_by_shuffle { world::with_maps_by_shuffle(jobs) } else { jobs };
     let entry = registry::find(system.policy).ok_or_else(|| format!("no policy is called {}", system.policy))?;
     let table = DeTable::parse(system.params).map_err(|error| format!("{}: {error}", system.params))?;
     let policy = (entry.build)(table).map_err(|error| error.to_string())?;
