@@ -20,9 +20,9 @@ pub(super) struct Settling {
     waiting: BTreeMap<u64, Waiting>,
     /// Ticket of a decision that is not durable yet.
     by_decision: HashMap<DecisionId, u64>,
-    /// Operations that a failing disk did not take and that hold all the same: attempts, history,
-    /// the engine's own facts, and rows that are gone. By ticket, for they are written in the order they
-    /// were meant, before anything later: a deletion written late would take a newer row away.
+    /// Operations that a failing disk did not take and that hold all the same: all but answers. By ticket, for
+    /// they are written in the order they were meant, before anything later: a deletion written late would take
+    /// a newer row away.
     backlog: BTreeMap<u64, Batch>,
     /// Batches that failed and did not leave yet: what they held belongs before whatever comes next.
     failed: Arc<AtomicUsize>,
@@ -197,11 +197,12 @@ impl Settling {
     }
 }
 
-/// Whether an operation holds although its batch was refused: a lease or answer was promised to
-/// nobody then, everything else happened.
+/// Whether an operation holds although its batch was refused: an answer was promised to nobody then, everything else
+/// happened. Leases of such an answer are deleted when it is undone, which comes after; what else changes a lease (its
+/// container was allocated, and it lasts longer by that) is not to be lost.
 fn lasts(op: &Op) -> bool {
     match op {
-        Op::Put { table, .. } => !matches!(table, Table::Leases | Table::Answers),
+        Op::Put { table, .. } => *table != Table::Answers,
         Op::Delete { .. } => true,
     }
 }
@@ -259,6 +260,23 @@ mod tests {
         settle(&mut settling, &commands);
         disk.shutdown(LIMIT).unwrap();
         assert_eq!(keys(&file, Table::Answers), [b"r1"], "what was acknowledged stays");
+    }
+
+    #[test]
+    fn a_lease_that_changed_while_the_disk_failed_is_written_when_it_is_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("journal");
+        let (door, commands) = Door::new();
+        let mut settling = Settling::new(door);
+        assert!(!enter(&mut settling, Op::put(Table::Leases, *b"l1", *b"allocated")), "there is no disk yet");
+        assert!(!enter(&mut settling, Op::put(Table::Leases, *b"l2", *b"granted")));
+        assert!(!enter(&mut settling, Op::delete(Table::Leases, *b"l2")), "it was undone");
+        let disk = journal(&file);
+        settling.start(disk.clone());
+        settling.retry_backlog();
+        settle(&mut settling, &commands);
+        disk.shutdown(LIMIT).unwrap();
+        assert_eq!(keys(&file, Table::Leases), [b"l1"]);
     }
 
     #[test]
