@@ -47,7 +47,7 @@ impl Turn {
 #[derive(Debug, Default)]
 pub(super) struct Book {
     pub(super) live: BTreeMap<LeaseId, Row>,
-    /// By any life of the process.
+    /// By this life of the process, and by earlier ones where it was written: of what was not, nobody knows.
     ever: BTreeSet<LeaseId>,
     /// Everything that was meant to be written.
     pub(super) rows: Rows,
@@ -115,7 +115,8 @@ impl Book {
     }
 
     /// The process starts anew with what is on the disk.
-    pub(super) fn restart(&mut self, disk: &Rows) {
+    pub(super) fn restart(&mut self, disk: &Rows, written: &BTreeSet<LeaseId>) {
+        self.ever = written.clone();
         self.rows = disk.clone();
         let leases = disk.iter().filter(|((table, _), _)| *table == Table::Leases);
         self.live = leases.map(|((_, key), value)| (lease_key(key), read(value))).collect();

@@ -1,10 +1,10 @@
 //! The way to the disk, as the daemon goes it: batches in order, what waits for each, and a disk that may fail.
 
-use super::book::{Rows, apply};
+use super::book::{Rows, apply, lease_key};
 use crate::engine::journal::{Batch, Op, Table};
 use crate::engine::{Answer, Effect, Effects};
 use crate::units::{DecisionId, LeaseId};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 /// Whom a call answers, once its batch is durable.
@@ -37,6 +37,8 @@ pub(super) struct Leaving {
 #[derive(Debug)]
 pub(super) struct Disk {
     pub(super) rows: Rows,
+    /// Leases that were ever written.
+    pub(super) leases: BTreeSet<LeaseId>,
     queue: VecDeque<Waiting>,
     /// What a failing disk did not take and that holds all the same, in the order in which it was meant.
     backlog: BTreeMap<u64, Batch>,
@@ -46,7 +48,14 @@ pub(super) struct Disk {
 
 impl Disk {
     pub(super) const fn new() -> Self {
-        Self { rows: Rows::new(), queue: VecDeque::new(), backlog: BTreeMap::new(), healthy: true, next: 1 }
+        Self {
+            rows: Rows::new(),
+            leases: BTreeSet::new(),
+            queue: VecDeque::new(),
+            backlog: BTreeMap::new(),
+            healthy: true,
+            next: 1,
+        }
     }
 
     pub(super) fn enter(&mut self, effects: Effects, decision: Option<DecisionId>, reply: Reply) -> Leaving {
@@ -95,7 +104,7 @@ impl Disk {
     /// The next batch is durable.
     pub(super) fn sync(&mut self) -> Option<Leaving> {
         let waiting = self.queue.pop_front()?;
-        apply(&mut self.rows, &waiting.batch);
+        self.write(&waiting.batch);
         Some(Leaving { out: waiting.out, replies: waiting.replies, undo: Vec::new() })
     }
 
@@ -103,8 +112,17 @@ impl Disk {
     pub(super) fn fail(&mut self, kept: bool) {
         self.healthy = false;
         if let Some(first) = self.queue.front().filter(|_| kept) {
-            apply(&mut self.rows, &first.batch);
+            let batch = first.batch.clone();
+            self.write(&batch);
         }
+    }
+
+    fn write(&mut self, batch: &[Op]) {
+        apply(&mut self.rows, batch);
+        self.leases.extend(batch.iter().filter_map(|op| match op {
+            Op::Put { table: Table::Leases, key, .. } => Some(lease_key(key)),
+            _ => None,
+        }));
     }
 
     /// The next batch is known not to have been written.
@@ -150,7 +168,7 @@ impl Disk {
 /// Whether an operation holds although its batch was refused.
 fn lasts(op: &Op) -> bool {
     match op {
-        Op::Put { table, .. } => !matches!(table, Table::Leases | Table::Answers),
+        Op::Put { table, .. } => *table != Table::Answers,
         Op::Delete { .. } => true,
     }
 }

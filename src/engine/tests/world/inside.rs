@@ -300,7 +300,7 @@ impl World {
         self.due.clear();
         self.replaced.clear();
         self.attached = false;
-        self.book.restart(&self.disk.rows);
+        self.book.restart(&self.disk.rows, &self.disk.leases);
         self.did(Call::Start, None, Reply::Nobody);
         self.check_recovered(&lost, &meant, written);
         self.tell_all();
