@@ -259,10 +259,10 @@ fn journal() -> Vec<u8> {
     bytes
 }
 
-/// The rows that such bytes stand for.
+/// The rows that such bytes stand for: by key, each key once, as a journal has them.
 #[must_use]
 pub fn rows(bytes: &[u8]) -> Rows {
-    let mut rows = Rows::new();
+    let mut rows: BTreeMap<Table, BTreeMap<Vec<u8>, Vec<u8>>> = BTreeMap::new();
     let mut rest = bytes;
     let part = |rest: &mut &[u8]| -> Option<Vec<u8>> {
         let (length, after) = rest.split_first_chunk::<2>()?;
@@ -273,7 +273,7 @@ pub fn rows(bytes: &[u8]) -> Rows {
     while let Some((&table, after)) = rest.split_first() {
         rest = after;
         let (Some(key), Some(value)) = (part(&mut rest), part(&mut rest)) else { break };
-        rows.entry(Table::ALL[usize::from(table) % Table::ALL.len()]).or_default().push((key, value));
+        rows.entry(Table::ALL[usize::from(table) % Table::ALL.len()]).or_default().insert(key, value);
     }
-    rows
+    rows.into_iter().map(|(table, rows)| (table, rows.into_iter().collect())).collect()
 }

@@ -120,7 +120,7 @@ impl Engine {
                 return Err(unreadable(Table::Leases, key, "the key is not a number"));
             };
             let mut row: LeaseRow = json(Table::Leases, key, value)?;
-            self.next_lease = self.next_lease.max(id + 1);
+            self.next_lease = self.next_lease.max(id.saturating_add(1));
             if row.expires <= now {
                 self.effects.journal.push(Lease::delete(LeaseId(id)));
                 counts.expired += 1;
@@ -155,8 +155,8 @@ impl Engine {
         }
         for (key, value) in rows {
             let answer: Answer = json(Table::Answers, key, value)?;
-            self.next_decision = self.next_decision.max(answer.decision.id.0 + 1);
-            self.next_lease = answer.leases().map(|lease| lease.0 + 1).fold(self.next_lease, u64::max);
+            self.next_decision = self.next_decision.max(answer.decision.id.0.saturating_add(1));
+            self.next_lease = answer.leases().map(|lease| lease.0.saturating_add(1)).fold(self.next_lease, u64::max);
             let live = live.remove(&answer.decision.request).unwrap_or_default();
             // When the last lease ended is not written: kept for the whole time from now, retries of a daemon's
             // restart included.

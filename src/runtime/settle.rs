@@ -20,8 +20,9 @@ pub(super) struct Settling {
     waiting: BTreeMap<u64, Waiting>,
     /// Ticket of a decision that is not durable yet.
     by_decision: HashMap<DecisionId, u64>,
-    /// Operations that a failing disk did not take and that hold all the same: all but answers. By ticket, for they are written in the order they
-    /// were meant, before anything later: a deletion written late would take a newer row away.
+    /// Operations that a failing disk did not take and that hold all the same: all but answers. By ticket, for
+    /// they are written in the order they were meant, before anything later: a deletion written late would take
+    /// a newer row away.
     backlog: BTreeMap<u64, Batch>,
     /// Batches that failed and did not leave yet: what they held belongs before whatever comes next.
     failed: Arc<AtomicUsize>,
