@@ -302,10 +302,15 @@ async fn once<T>(limit: Duration, call: impl Future<Output = Result<T, Status>>)
     }
 }
 
+/// A daemon whose machine is gone sends nothing more: streams to it end after both together, as the daemon's do.
+const KEEPALIVE_EVERY: Duration = Duration::from_secs(20);
+const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(10);
+
 fn endpoint<'a>(address: &'a str, options: &ClientOptions) -> Result<(&'a str, Endpoint), ClientError> {
     let bare = address.strip_prefix("http://").unwrap_or(address);
     let endpoint = Endpoint::from_shared(format!("http://{bare}"))
         .map_err(|source| ClientError::Address { address: address.to_owned(), source })?;
+    let endpoint = endpoint.http2_keep_alive_interval(KEEPALIVE_EVERY).keep_alive_timeout(KEEPALIVE_TIMEOUT);
     Ok((bare, endpoint.connect_timeout(options.connect).tcp_nodelay(true)))
 }
 

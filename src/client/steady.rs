@@ -2,6 +2,7 @@
 
 use super::feed::{FeedItem, FeedSender};
 use super::heard::COMPLAINTS_KEPT;
+use super::retry::{FIRST_PAUSE, LONGEST_PAUSE, jittered};
 use super::{Client, ClientError};
 use crate::wire::v1;
 use std::time::Duration;
@@ -68,17 +69,23 @@ impl<I: FeedItem> SteadyFeed<I> {
     /// # Errors
     /// As [`Self::send`].
     pub async fn keep_up(&mut self) -> Result<(), ClientError> {
+        let mut pause = FIRST_PAUSE;
         while self.sender.has_ended() {
             let lost = self.sender.through() < self.sender.sent();
-            self.refused += self.sender.refused();
-            self.complaints = self.complaints();
             let sender: FeedSender<I> = self.client.feed_within(self.hello.clone(), self.patience).await?;
             let greeted = tokio::time::timeout(self.patience, sender.greeted()).await;
+            self.refused += self.sender.refused();
+            self.complaints = self.complaints();
             self.sender = sender;
-            // A stream that breaks at once is tried again by the loop.
-            let Ok(Ok(greeted)) = greeted else { continue };
-            if lost || greeted != self.instance {
+            let same = matches!(&greeted, Ok(Ok(life)) if *life == self.instance);
+            if (lost || !same) && !self.sender.has_ended() {
                 self.send_in_full().await?;
+            }
+            if self.sender.has_ended() {
+                // What was lost on the way is owed still, and a stream that breaks at once is no reason to hurry.
+                self.instance.clear();
+                tokio::time::sleep(jittered(pause)).await;
+                pause = (pause * 2).min(LONGEST_PAUSE);
             }
         }
         Ok(())

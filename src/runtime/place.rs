@@ -177,7 +177,7 @@ impl Daemon {
                     // A repeat of a request in flight gets the first one's answer, which has its own record.
                     if let Some((read, draft)) = kept.filter(|_| answer.decision.id == journey.decision) {
                         let came = Came::Answered { answer: Arc::clone(&answer), draft, desk };
-                        self.0.recorder.see(journey.seen(made_of, Some(read), came));
+                        let _ = self.0.recorder.see(journey.seen(made_of, Some(read), came)); // counted where it was not
                     }
                     return Ok(answer);
                 }
@@ -206,12 +206,12 @@ impl Daemon {
     }
 
     fn refused(&self, journey: &Journey, made_of: MadeOf, refusal: Refusal) -> Refused {
-        if journey.recorded {
+        let recorded = journey.recorded && {
             let (decision, at) = (journey.decision, self.0.clock.now());
             let came = Came::Refused { decision, at, refusal: refusal.clone() };
-            self.0.recorder.see(journey.seen(made_of, None, came));
-        }
-        Refused { refusal, recorded: journey.recorded }
+            self.0.recorder.see(journey.seen(made_of, None, came))
+        };
+        Refused { refusal, recorded }
     }
 
     /// One search on the pool, on the generation of this moment.

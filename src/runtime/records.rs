@@ -42,14 +42,14 @@ impl Recorder {
         Ok(Self { queue, waiting, left_out: Arc::default() })
     }
 
-    /// Records a decision, unless too many wait.
-    pub(super) fn see(&self, seen: Seen) {
+    /// Records a decision, unless too many wait; whether it will be there.
+    pub(super) fn see(&self, seen: Seen) -> bool {
         if self.waiting.fetch_add(1, Ordering::AcqRel) >= WAITING_MAX {
             self.waiting.fetch_sub(1, Ordering::AcqRel);
             self.left_out.fetch_add(1, Ordering::Relaxed);
-            return;
+            return false;
         }
-        let _ = self.queue.send(Word::Seen(Box::new(seen))); // a thread that panicked keeps nothing
+        self.queue.send(Word::Seen(Box::new(seen))).is_ok() // a thread that panicked keeps nothing
     }
 
     /// Decisions that came faster than they could be recorded.

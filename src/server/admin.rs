@@ -64,7 +64,8 @@ impl AdminService {
 impl Admin for AdminService {
     async fn status(&self, request: Request<v1::StatusRequest>) -> Result<Response<v1::StatusResponse>, Status> {
         let daemon = &self.daemon;
-        let survey = in_time(daemon, request.metadata(), daemon.survey()).await?;
+        let looked = async { Ok((daemon.survey().await?, record_counters(daemon).await)) };
+        let (survey, records) = in_time(daemon, request.metadata(), looked).await?;
         let generation = daemon.generation();
         let snapshot = &generation.snapshot;
         let settings = daemon.settings();
@@ -89,7 +90,7 @@ impl Admin for AdminService {
             applications: count(snapshot.applications.len()),
             leases: survey.counts.leases as u64,
             ages: ages(daemon, &generation, &settings).iter().map(convert::age).collect(),
-            counters: counters(daemon).into_iter().chain(record_counters(daemon).await).collect(),
+            counters: counters(daemon).into_iter().chain(records).collect(),
             config_file: settings.file.clone(),
             config_generation: settings.generation,
             unknown_names: survey.unknown_names,

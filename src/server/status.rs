@@ -70,11 +70,19 @@ pub fn status_of(refusal: &Refusal, decision: Option<DecisionId>) -> Status {
         insert(&mut metadata, DECISION, &decision.to_string());
     }
     if decision.is_some() || !refusal.blocked().is_empty() {
-        details.push(details::refused(&convert::refused(refusal, decision)));
+        let mut refused = convert::refused(refusal, decision);
+        refused.blocked.truncate(BLOCKED_TOLD);
+        details.push(details::refused(&refused));
     }
     let details = if details.is_empty() { Vec::new() } else { details::pack(code, &message, details) };
+    let details = if details.len() > DETAILS_BYTES { Vec::new() } else { details };
     Status::with_details_and_metadata(code, message, details.into(), metadata)
 }
+
+/// Groups named in a status: it travels in headers, of which a client may take as little as 8 KB. Explain names all.
+const BLOCKED_TOLD: usize = 4;
+/// Details beyond this are left out; code, message, reason and the decision's id stay.
+const DETAILS_BYTES: usize = 4_096;
 
 /// A status for bytes that are no message, or too many of them.
 #[must_use]

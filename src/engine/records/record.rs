@@ -235,6 +235,11 @@ impl Record {
         std::iter::once(&self.frame).chain(desk)
     }
 
+    /// Bytes that it shares with no other record.
+    pub(super) const fn own(&self) -> usize {
+        self.own
+    }
+
     /// Takes it among those that are kept.
     pub(super) fn hold(&self, tally: &mut Tally) {
         tally.bytes += self.own;

@@ -79,6 +79,11 @@ impl Records {
             Some((kept, Last::read(&source, self.last.as_ref()).frame))
         });
         let record = Arc::new(Record::new(seen, frame, desk));
+        if record.own() > self.settings.bytes {
+            // Others would go first, and it in the end.
+            self.too_large += 1;
+            return;
+        }
         let id = record.decision();
         if let Some(before) = self.by_decision.insert(id, Arc::clone(&record)) {
             before.release(&mut self.tally);
