@@ -8,6 +8,7 @@ use super::engine::{Engine, Released};
 use super::journal::{Op, Table, text_key};
 use super::lease::{Lease, LeaseEnd};
 use super::ledger::Wanted;
+use super::monitor;
 use super::placer::{Proposal, Row};
 use crate::cluster::{Gang, WhenFull};
 use crate::units::{AttemptId, DecisionId, LeaseId, NodeIdx, Timestamp};
@@ -28,6 +29,10 @@ impl Engine {
         if let Some(newer) = self.attempts.newer(request.attempt) {
             let message = format!("{} is over: {newer} has asked since", request.attempt);
             return CommitOutcome::Refused(Refusal::Invalid { field: "attempt".into(), message });
+        }
+        if self.comes_too_late(&proposal) {
+            let name = request.attempt.to_string();
+            return CommitOutcome::Refused(Refusal::Unknown { what: "application attempt", name, nearest: None });
         }
         let (leases, most) = (self.ledger.len() as u64 + proposal.wanted(), self.settings.leases_max);
         if leases > most as u64 {
@@ -57,6 +62,14 @@ impl Engine {
         let answer = self.grant(proposal, token, now);
         self.late_granted(&answer, now);
         CommitOutcome::Committed(answer)
+    }
+
+    /// Whether it places tasks anew of an attempt that has ended meanwhile. Applications may name requests alike; those
+    /// that the engine asks for itself have no digest.
+    fn comes_too_late(&self, proposal: &Proposal) -> bool {
+        let request = &proposal.request;
+        let own = proposal.digest == 0 && monitor::original(&request.id) != request.id;
+        own && self.attempts.get(request.attempt).is_none()
     }
 
     /// Nodes without room for what the rows want to lease there, and how many containers are too many.

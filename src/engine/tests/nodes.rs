@@ -3,7 +3,7 @@
 use super::desk::{Desk, container, maps, running};
 use crate::cluster::{Change, NodeState};
 use crate::engine::testing::{attempt, request};
-use crate::engine::{Counter, Effect, FollowBody};
+use crate::engine::{CommitOutcome, Counter, Effect, FollowBody, Refusal, TaskWhat};
 use crate::units::{HostName, Micros};
 
 fn state(desk: &Desk, host: &str) -> NodeState {
@@ -115,4 +115,22 @@ fn after_a_restart_silence_counts_from_the_start() {
     assert_eq!((desk.leases().len(), desk.replaced().len()), (0, 1), "h0 never registered again");
     desk.pass(Micros::from_secs(2));
     assert_eq!(desk.replaced().len(), 1);
+}
+
+#[test]
+fn an_application_that_ended_meanwhile_gets_no_leases_for_its_lost_tasks() {
+    let mut desk = Desk::with_nodes(2, 8192);
+    desk.ask(maps("a", 2));
+    desk.change(Change::Gone("h0".into()));
+    desk.change(Change::Gone("h1".into()));
+    desk.publish();
+    let again = desk.replaced().pop().unwrap();
+    desk.register("h0", "/r0", 8192);
+    desk.beat("h0", 0, Some(&[]));
+    desk.publish();
+    let proposal = desk.propose(&again).unwrap();
+    desk.event(attempt(1, 1), "", TaskWhat::Done { failed: false });
+    let outcome = desk.commit(proposal);
+    assert!(matches!(outcome, CommitOutcome::Refused(Refusal::Unknown { .. })), "{outcome:?}");
+    assert_eq!((desk.leases().len(), desk.engine.counts().attempts), (0, 0));
 }

@@ -113,7 +113,7 @@ pub(super) struct World {
     pub(super) sent: BTreeMap<RequestId, Arc<Answer>>,
     pub(super) promises: Vec<Promise>,
     pub(super) returned: BTreeSet<LeaseId>,
-    pub(super) replaced: BTreeSet<RequestId>,
+    pub(super) replaced: BTreeMap<RequestId, AttemptId>,
     pub(super) tokens: BTreeMap<AttemptId, Token>,
     pub(super) controller: Controller,
     pub(super) attached: bool,
@@ -160,7 +160,7 @@ impl World {
             sent: BTreeMap::new(),
             promises: Vec::new(),
             returned: BTreeSet::new(),
-            replaced: BTreeSet::new(),
+            replaced: BTreeMap::new(),
             tokens: BTreeMap::new(),
             controller: Controller::default(),
             attached: false,
@@ -245,7 +245,8 @@ impl World {
             Effect::Hints { answer, .. } => self.reply(Reply::Answer(answer)),
             Effect::Late { request } => self.due.push_back(request),
             Effect::Replace { request, .. } => {
-                assert!(self.replaced.insert(request.id.clone()), "{} was to be placed twice", request.id);
+                let before = self.replaced.insert(request.id.clone(), request.attempt);
+                assert_eq!(before, None, "{} was to be placed twice", request.id);
                 self.due.push_back(request);
             }
             Effect::Routes { watcher, update } if *watcher == *NAME => {
@@ -262,7 +263,7 @@ impl World {
                     self.sent.remove(&id);
                 }
             }
-            Effect::AttemptEnded(_) => {}
+            Effect::AttemptEnded(attempt) => self.replaced.retain(|_, of| *of != attempt),
         }
     }
 
