@@ -28,11 +28,14 @@ impl DaemonArgs {
     /// # Errors
     /// [`Failure`] where nobody listens.
     pub async fn client(&self) -> Result<Client, Failure> {
-        let address = match &self.address {
-            Some(address) => address.clone(),
-            None => std::env::var("HINTD_ADDRESS").unwrap_or_else(|_| ADDRESS.to_owned()),
-        };
-        client(&address).await
+        client(&self.grpc_address()).await
+    }
+
+    /// The gRPC address: as given, else the environment's, else the default.
+    #[must_use]
+    pub fn grpc_address(&self) -> String {
+        let environment = || std::env::var("HINTD_ADDRESS").unwrap_or_else(|_| ADDRESS.to_owned());
+        self.address.clone().unwrap_or_else(environment)
     }
 
     /// A client of the admin socket.

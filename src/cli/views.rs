@@ -153,6 +153,11 @@ pub fn answer_text(set: &v1::HintSet) -> String {
         set.steps,
         output::seconds(set.elapsed_ms / 1e3),
     )];
+    match set.mode() {
+        v1::Mode::Off => lines.push("the queue is off: no hints".to_owned()),
+        v1::Mode::Shadow => lines.push("the queue is in shadow: nothing is leased, asks stay as they were".to_owned()),
+        v1::Mode::On | v1::Mode::Unspecified => {}
+    }
     let rows = set.hints.iter().map(|hint| {
         let wait = hint.expected_wait_ms.map_or_else(String::new, |wait| output::seconds(wait as f64 / 1e3));
         let rack = hint.racks.first().cloned().unwrap_or_default();

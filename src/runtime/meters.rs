@@ -61,16 +61,16 @@ pub struct FlowCounts {
 }
 
 impl FlowCounts {
-    /// Counts; takes time in proportion to the pairs.
+    /// Counts; takes time in proportion to the pairs. Where no network is known nothing is cut: all goes by default.
     #[must_use]
-    pub fn of(flows: &RunningFlows) -> Self {
+    pub fn of(flows: &RunningFlows, network_known: bool) -> Self {
         let mut counts = Self { jobs: flows.jobs.len() as u64, ..Self::default() };
         for (_, route) in flows.routes.iter() {
             counts.task_pairs += route.task_pairs;
             match (route.links.is_empty(), route.installed) {
-                (true, _) => counts.cut += 1,
+                (true, _) if network_known => counts.cut += 1,
                 (false, true) => counts.installed += 1,
-                (false, false) => counts.default += 1,
+                _ => counts.default += 1,
             }
         }
         counts

@@ -403,9 +403,10 @@ impl Writer {
         self.fed = fed;
         meters.watchers(&self.engine.watchers());
         // Counting a large network's flows takes a moment, and most seconds change none.
-        let flows = &self.shared.generation.load().flows;
+        let generation = self.shared.generation.load();
+        let flows = &generation.flows;
         if self.flows.as_ref().is_none_or(|known| !Arc::ptr_eq(known, flows)) {
-            self.shared.meters.flows(&FlowCounts::of(flows));
+            self.shared.meters.flows(&FlowCounts::of(flows, generation.snapshot.topology.network.is_some()));
             self.flows = Some(Arc::clone(flows));
         }
     }

@@ -326,7 +326,7 @@ fn with_nearest(refusal: Refusal, generation: &Generation) -> Refusal {
 }
 
 fn flow_counts(generation: &Generation) -> v1::FlowCounts {
-    let counts = FlowCounts::of(&generation.flows);
+    let counts = FlowCounts::of(&generation.flows, generation.snapshot.topology.network.is_some());
     v1::FlowCounts {
         jobs: counts.jobs,
         installed: counts.installed,

@@ -66,7 +66,13 @@ where
     W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
 {
     let filter = check_filter(filter)?;
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(writer).with_ansi(colour);
+    // A line that can't be written is lost. Told of on standard error, as the library would, it panics where that is
+    // what fails (a full disk, a closed pipe), and ends the thread that logged.
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(writer)
+        .with_ansi(colour)
+        .log_internal_errors(false);
     Ok(match format {
         LogFormat::Text => Box::new(builder.finish()),
         LogFormat::Json => Box::new(builder.fmt_fields(JsonFields::new()).event_format(FlatJson).finish()),

@@ -11,7 +11,7 @@ mod plot;
 mod requests;
 mod windows;
 
-use super::super::connect::{self, DaemonArgs, block_on};
+use super::super::connect::{DaemonArgs, block_on};
 use super::super::failure::Failure;
 use super::super::files;
 use super::super::output::{self, Output};
@@ -116,7 +116,7 @@ pub fn run(args: SoakArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Fa
 }
 
 async fn soak(args: SoakArgs, daemon: &DaemonArgs, output: Output) -> Result<Report, Failure> {
-    let target = daemon.address.clone().unwrap_or_else(|| connect::ADDRESS.to_owned());
+    let target = daemon.grpc_address();
     let recorder = Arc::new(Recorder::new());
     let cluster = Arc::new(Cluster::new(args.nodes));
     let mut sampler = Sampler::start(daemon, args.server_pid).await?;
