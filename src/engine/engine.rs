@@ -347,6 +347,19 @@ impl Engine {
 
     /// Ends a lease: it leaves the ledger and the journal, is counted by kind, and its answer hears of it.
     pub(super) fn end_lease(&mut self, id: LeaseId, end: LeaseEnd, now: Timestamp) -> Option<Lease> {
+        let lease = self.drop_lease(id, end, now)?;
+        self.hint_lease_ended(&lease, end, now);
+        Some(lease)
+    }
+
+    /// Ends a lease whose container its application was given on another host. Its room is free, yet to adherence it
+    /// was not given back: that has the container itself, and counting both would make one container two.
+    pub(super) fn end_lease_met_elsewhere(&mut self, id: LeaseId, now: Timestamp) {
+        self.drop_lease(id, LeaseEnd::Released, now);
+    }
+
+    /// Ends a lease for all but adherence.
+    fn drop_lease(&mut self, id: LeaseId, end: LeaseEnd, now: Timestamp) -> Option<Lease> {
         let lease = self.ledger.remove(id)?;
         self.changed = true;
         self.effects.journal.push(Lease::delete(id));
@@ -359,7 +372,6 @@ impl Engine {
         };
         self.effects.count(counter, 1);
         self.dispatched_lease_ended(&lease, Some(end), now);
-        self.hint_lease_ended(&lease, end, now);
         Some(lease)
     }
 

@@ -8,7 +8,7 @@ use super::effects::Counter;
 use super::engine::Engine;
 use super::event::{TaskEvent, TaskWhat};
 use super::history::Sample;
-use super::lease::{Lease, LeaseEnd};
+use super::lease::Lease;
 use super::monitor;
 use crate::cluster::Source;
 use crate::units::{ContainerId, HostName, LeaseId, Timestamp};
@@ -112,7 +112,7 @@ impl Engine {
                     self.effects.journal.push(lease.put(&host, &kinds));
                 }
             }
-            Some((id, false)) => drop(self.end_lease(id, LeaseEnd::Released, now)),
+            Some((id, false)) => self.end_lease_met_elsewhere(id, now),
             None => {}
         }
         // Where the lease is a placer's, the container is no waiting task's.

@@ -62,7 +62,8 @@ impl Engine {
         Some(mode)
     }
 
-    /// A lease ended; those bound by a container of known name were met by it already.
+    /// A lease ended. Not told of are those whose container was given elsewhere; those bound by a container of known
+    /// name were met by it already.
     pub(in crate::engine) fn hint_lease_ended(&mut self, lease: &Lease, end: LeaseEnd, now: Timestamp) {
         if end != LeaseEnd::Bound {
             self.adherence.lease_ended(lease, end, now);

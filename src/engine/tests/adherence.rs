@@ -192,6 +192,23 @@ fn what_never_came_says_why() {
 }
 
 #[test]
+fn a_lease_whose_container_was_given_elsewhere_is_not_given_back_and_the_others_are_awaited() {
+    let mut desk = plain(8, 1024);
+    let mut asked = maps("a", 4);
+    asked.groups[0].constraints.avoid_hosts = ["h4", "h5", "h6", "h7"].map(Into::into).to_vec();
+    let answer = desk.ask(asked);
+    desk.allocated("h6", container(ONE(), 2), None);
+    desk.allocated("h7", container(ONE(), 3), None);
+    assert_eq!(desk.count(Counter::LeasesReleased), 2);
+    desk.pass(Micros::from_secs(6));
+    assert!(!outcome(&desk, &answer).settled, "two are still to come");
+    desk.allocated("h6", container(ONE(), 4), None);
+    desk.allocated("h7", container(ONE(), 5), None);
+    desk.pass(Micros(1));
+    assert_eq!(found(&tally(&desk).outcomes), (0, 0, 4, 0));
+}
+
+#[test]
 fn beyond_the_bound_the_oldest_are_counted_as_they_stand() {
     let mut desk = plain(4, 65_536);
     desk.settings.adherence_max = 3;
