@@ -251,6 +251,7 @@ impl Model {
         let unknown = || ModelError::UnknownNode(host.to_string());
         let node = self.nodes.statics.find(host.as_str()).ok_or_else(unknown)?;
         match self.nodes.state[node.at()] {
+            _ if self.nodes.heard(node).is_none() => Err(unknown()),
             NodeState::Unregistered => Err(unknown()),
             NodeState::Decommissioned => Ok(Applied::Quiet),
             _ => Ok(Applied::NodeGone { node, containers: self.nodes.leave(node, NodeState::Decommissioned) }),

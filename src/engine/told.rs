@@ -85,6 +85,9 @@ impl Engine {
         let unknown = || Refusal::Unknown { what: "host", name: host.to_string(), nearest: None };
         let node = statics.find(host.as_str()).ok_or_else(unknown)?;
         let host = statics.host[node.at()].clone();
+        if node.at() >= self.snapshot.nodes() {
+            self.settle(now); // policies that are told of it look it up there
+        }
         let Some(known) = self.attempts.get_mut(attempt) else { return Ok(()) };
         if !known.allocated(container) {
             return Ok(());

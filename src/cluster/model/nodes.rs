@@ -67,7 +67,8 @@ impl Nodes {
         let node = self.statics.find(name.as_str()).ok_or_else(unknown)?;
         let away =
             matches!(self.state[node.at()], NodeState::Unregistered | NodeState::Decommissioned | NodeState::Shutdown);
-        if away { Err(unknown()) } else { Ok(node) }
+        // One that only a recovered lease named may have gone silent, and so be lost: it never registered all the same.
+        if away || self.heard(node).is_none() { Err(unknown()) } else { Ok(node) }
     }
 
     pub(super) fn heard(&self, node: NodeIdx) -> Option<Timestamp> {

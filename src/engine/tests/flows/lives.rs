@@ -4,7 +4,9 @@ use super::super::desk::{container, running};
 use super::{MIB, done, fat_tree, flows, network, routes, set, shuffle};
 use crate::cluster::Change;
 use crate::engine::testing::attempt;
-use crate::engine::{Counter, Drain, LoadSource, Refusal, RouteSettings, TaskWhat, Token, link_uses, what_if_network};
+use crate::engine::{
+    CommitOutcome, Counter, Drain, LoadSource, Refusal, RouteSettings, TaskWhat, Token, link_uses, what_if_network,
+};
 use crate::units::{Bytes, LinkIdx, Micros};
 use std::sync::Arc;
 
@@ -312,7 +314,10 @@ fn a_request_named_as_if_it_replaced_anothers_has_flows_of_its_own() {
     desk.ask(shuffle(1, "a", (4, 2), 80 * MIB));
     let whole = flows(&desk).jobs[0].traffic.clone();
     let host = desk.engine.settled().host(whole.flows[0].pair.from).clone();
-    desk.ask(shuffle(2, &format!("a/replace/{host}/1"), (1, 1), 8 * MIB));
+    let mut theirs = desk.propose(&Arc::new(shuffle(2, &format!("a/replace/{host}/1"), (1, 1), 8 * MIB))).unwrap();
+    theirs.digest = 1; // an application's own request has one
+    assert!(matches!(desk.commit(theirs), CommitOutcome::Committed(_)));
+    desk.publish();
     let of = |desk: &super::Desk| flows(desk).jobs.iter().map(|job| job.attempt).collect::<Vec<_>>();
     assert_eq!(of(&desk), [attempt(1, 1), attempt(2, 1)]);
     assert_eq!(flows(&desk).jobs[0].traffic, whole);

@@ -127,12 +127,13 @@ impl World {
         let may = |call_is: &[Call], counter: Counter| {
             assert!(count(counter) == 0 || call_is.contains(&call), "{call:?} has no reason for {counter:?}");
         };
-        may(&[Call::Publish, Call::Tick], Counter::LeasesBound);
-        may(&[Call::Publish, Call::Tick], Counter::LeasesWithdrawn);
+        // An event settles where it names a node that was not there before.
+        may(&[Call::Publish, Call::Tick, Call::Task], Counter::LeasesBound);
+        may(&[Call::Publish, Call::Tick, Call::Task], Counter::LeasesWithdrawn);
         may(&[Call::Tick], Counter::LeasesExpired);
         may(&[Call::Undo], Counter::LeasesUndone);
         may(&[Call::Task, Call::Release, Call::Commit], Counter::LeasesReleased);
-        may(&[Call::Publish, Call::Tick, Call::Commit], Counter::LeasesGranted);
+        may(&[Call::Publish, Call::Tick, Call::Commit, Call::Task], Counter::LeasesGranted);
         if call == Call::Tick {
             let late: Vec<_> = self.book.live.iter().filter(|(_, row)| row.expires <= self.now).collect();
             assert!(late.is_empty(), "{late:?} have had their time");
