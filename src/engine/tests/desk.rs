@@ -106,7 +106,8 @@ impl Desk {
 
     /// Proposes, commits and publishes; panics unless it is answered.
     pub(super) fn ask(&mut self, request: HintRequest) -> Arc<Answer> {
-        let proposal = self.propose(&Arc::new(request)).unwrap();
+        let mut proposal = self.propose(&Arc::new(request)).unwrap();
+        proposal.digest = 1; // an application's; the engine's own requests have none
         let outcome = self.commit(proposal);
         self.publish();
         match outcome {

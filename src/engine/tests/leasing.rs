@@ -69,14 +69,15 @@ fn the_last_try_of_a_gang_that_may_be_cut_leases_what_fits() {
 fn the_same_request_gets_the_same_answer_and_another_body_is_refused() {
     let mut desk = Desk::with_nodes(2, 4096);
     let answer = desk.ask(maps("a", 1));
-    let again = desk.propose(&Arc::new(maps("a", 1))).unwrap();
+    let mut again = desk.propose(&Arc::new(maps("a", 1))).unwrap();
+    again.digest = answer.digest;
     let CommitOutcome::Answered(same) = desk.commit(again.clone()) else { panic!("a retry is answered") };
     assert_eq!((same.decision.id, desk.leases().len()), (answer.decision.id, 1));
     let mut other = again;
     other.digest = 99;
     assert!(matches!(desk.commit(other), CommitOutcome::Refused(Refusal::IdReused { .. })));
     desk.restart();
-    assert_eq!(desk.engine.lookup(&"a".into(), 0), Some(Ok(answer)), "after a restart as well");
+    assert_eq!(desk.engine.lookup(&"a".into(), answer.digest), Some(Ok(answer)), "after a restart as well");
 }
 
 #[test]
