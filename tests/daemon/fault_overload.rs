@@ -144,6 +144,7 @@ async fn at_ten_times_its_capacity_a_short_queue_answers_in_time_and_stays_small
     assert!(slowest < storm.usual * 32 + Duration::from_secs(1), "{slowest:?} where one takes {:?}", storm.usual);
 }
 
+#[ignore = "the pace of the last searches misjudges the next ones where other work takes the cores; docs/reliability.md"]
 #[tokio::test(flavor = "multi_thread")]
 async fn at_ten_times_its_capacity_a_long_queue_refuses_at_once_whose_turn_would_come_too_late() {
     let mut storm = Storm::new("queue = 1024", 1_000).await;

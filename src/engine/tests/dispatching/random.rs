@@ -183,7 +183,7 @@ fn a_task_that_runs_on_a_node_which_registered_this_moment_is_told_with_the_node
     desk.wait(&fair, request("a", &[("map", 2)]));
     assert_eq!((desk.waiting(), desk.leases().len()), (1, 1));
     desk.register("h7", "/r7", 4096);
-    desk.allocated("h7", crate::engine::tests::desk::container(attempt(1, 1), 9), None);
+    desk.allocated("h7", container(attempt(1, 1), 9), None);
     desk.publish();
     assert_eq!(desk.waiting(), 0, "the node had room, and a task is known to run there");
 }

@@ -135,7 +135,7 @@ fn flows_of_a_lost_node_leave_and_those_of_tasks_placed_anew_join_their_job() {
     let again = desk.replaced().pop().unwrap();
     let proposal = desk.propose(&again).unwrap();
     let outcome = desk.commit(proposal);
-    assert!(matches!(outcome, crate::engine::CommitOutcome::Committed(_)));
+    assert!(matches!(outcome, CommitOutcome::Committed(_)));
     desk.publish();
     assert_eq!((routes(&desk).len(), flows(&desk).jobs.len()), (8, 1));
     assert_eq!(routes(&desk).iter().map(|(_, route)| route.bytes.0).sum::<u64>(), 80 * MIB);
