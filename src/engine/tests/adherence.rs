@@ -193,17 +193,17 @@ fn what_never_came_says_why() {
 
 #[test]
 fn a_lease_whose_container_was_given_elsewhere_is_not_given_back_and_the_others_are_awaited() {
-    let mut desk = plain(8, 1024);
+    let mut desk = plain(4, 4096);
     let mut asked = maps("a", 4);
-    asked.groups[0].constraints.avoid_hosts = ["h4", "h5", "h6", "h7"].map(Into::into).to_vec();
+    asked.groups[0].constraints.avoid_hosts = ["h1", "h2", "h3"].map(Into::into).to_vec();
     let answer = desk.ask(asked);
-    desk.allocated("h6", container(ONE(), 2), None);
-    desk.allocated("h7", container(ONE(), 3), None);
+    desk.allocated("h2", container(ONE(), 2), None);
+    desk.allocated("h3", container(ONE(), 3), None);
     assert_eq!(desk.count(Counter::LeasesReleased), 2);
     desk.pass(Micros::from_secs(6));
     assert!(!outcome(&desk, &answer).settled, "two are still to come");
-    desk.allocated("h6", container(ONE(), 4), None);
-    desk.allocated("h7", container(ONE(), 5), None);
+    desk.allocated("h2", container(ONE(), 4), None);
+    desk.allocated("h3", container(ONE(), 5), None);
     desk.pass(Micros(1));
     assert_eq!(found(&tally(&desk).outcomes), (0, 0, 4, 0));
 }
