@@ -214,20 +214,21 @@ impl Daemon {
         Refused { refusal, recorded }
     }
 
-    /// One search on the pool, on the generation of this moment.
+    /// One search on the pool, on the generation of the moment that it begins: on that of its queueing it would find
+    /// what others took meanwhile, lose its commit, and queue again.
     async fn propose(&self, journey: &Journey, conflicts: u32) -> Result<Searched, Refusal> {
-        let generation = self.generation();
+        let daemon = self.clone();
         let request = Arc::clone(&journey.request);
         let settings = Arc::clone(&journey.settings);
         let (mode, policy, began, deadline) = (journey.mode, journey.policy, journey.began, journey.deadline);
         let follows = journey.follows;
         let queued = Instant::now();
-        let now = self.0.clock.now();
         let job = move |turn: Turn| {
             let started = Instant::now();
             if started >= deadline {
                 return Err(passed(began, deadline));
             }
+            let (generation, now) = (daemon.generation(), daemon.0.clock.now());
             let left = deadline - started;
             let search_until = deadline - (left / SEARCH_SHARE).min(RESERVE_MAX);
             let placer = placer(&settings, turn);

@@ -45,12 +45,7 @@ async fn clock_steps_make_leases_neither_immortal_nor_lost() {
     let Some(library) = faketime() else { return };
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    let further = [
-        ("leases", "time_to_live = \"3s\""),
-        ("log", "level = \"warn\""),
-        ("model", "stale_after = \"1h\""),
-        ("model", "lost_after = \"2h\""),
-    ];
+    let further = [("leases", "time_to_live = \"3s\""), ("log", "level = \"warn\"")];
     let port = write_config_with(folder, &further);
     step(folder, "+0d");
     let first = program(folder, port, &library).await;

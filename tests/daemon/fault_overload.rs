@@ -64,7 +64,8 @@ struct Storm {
 }
 
 impl Storm {
-    async fn new(queue: &str, deadline_ms: u32) -> Self {
+    /// Requests have `patience` times the time that one takes alone.
+    async fn new(queue: &str, patience: u32) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let further =
             [("placer", "threads = 1"), ("placer", queue), ("placer", "steps = 3000"), ("placer", "baseline = false")];
@@ -72,12 +73,13 @@ impl Storm {
         let program = Program::start(folder.path(), port).await;
         let client = PlacementClient::connect(format!("http://{}", program.address)).await.unwrap();
         let (usual, steps) = (Duration::ZERO, u64::MAX);
-        let mut storm = Self { _folder: folder, program, client, deadline_ms, next: 0, usual, steps };
+        let mut storm = Self { _folder: folder, program, client, deadline_ms: 30_000, next: 0, usual, steps };
         for number in 0..6 {
             let found = storm.ask().await;
             storm.steps = storm.steps.min(found.steps.expect("nothing else is asked"));
             storm.usual += if number < 2 { Duration::ZERO } else { found.took / 4 };
         }
+        storm.deadline_ms = u32::try_from((storm.usual * patience).as_millis()).unwrap().clamp(200, 30_000);
         storm
     }
 
@@ -86,9 +88,21 @@ impl Storm {
         ask(self.client.clone(), job(self.next, self.deadline_ms))
     }
 
+    /// Blows until somebody is refused: what a machine that others use too can do changes from second to second.
+    async fn blow(&mut self) -> (Vec<Found>, u64) {
+        loop {
+            let (found, grew) = self.gust().await;
+            if found.iter().any(|found| found.steps == Err(Code::Unavailable)) {
+                return (found, grew);
+            }
+            assert!(self.usual > Duration::from_millis(1), "nobody is ever refused");
+            self.usual /= 4;
+        }
+    }
+
     /// Offers ten times what one after the other could be answered; starts are planned, whatever comes back. Returns
     /// what became of each, and by how much memory grew.
-    async fn blow(&mut self) -> (Vec<Found>, u64) {
+    async fn gust(&mut self) -> (Vec<Found>, u64) {
         let before = self.program.resident();
         let gap = self.usual / TIMES;
         let (began, mut calls, mut most) = (Instant::now(), Vec::new(), before);
@@ -137,18 +151,19 @@ impl Storm {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn at_ten_times_its_capacity_a_short_queue_answers_in_time_and_stays_small() {
-    let mut storm = Storm::new("queue = 16", 8_000).await;
+    let mut storm = Storm::new("queue = 16", 200).await;
+    let usual = storm.usual;
     let (found, grew) = storm.blow().await;
     let slowest = storm.check(&found, grew).await;
-    // A full queue of usual searches, twice over for a machine that is shared; searches are shorter by then.
-    assert!(slowest < storm.usual * 32 + Duration::from_secs(1), "{slowest:?} where one takes {:?}", storm.usual);
+    // A full queue of usual searches, three times over for a machine that is shared; searches are shorter by then.
+    assert!(slowest < usual * 48 + Duration::from_secs(1), "{slowest:?} where one takes {usual:?}");
 }
 
-#[ignore = "the pace of the last searches misjudges the next ones where other work takes the cores; docs/reliability.md"]
 #[tokio::test(flavor = "multi_thread")]
 async fn at_ten_times_its_capacity_a_long_queue_refuses_at_once_whose_turn_would_come_too_late() {
-    let mut storm = Storm::new("queue = 1024", 1_000).await;
+    let mut storm = Storm::new("queue = 1024", 30).await;
     let (found, grew) = storm.blow().await;
     let slowest = storm.check(&found, grew).await;
-    assert!(slowest < Duration::from_secs(2), "a second was asked for: {slowest:?}");
+    let deadline = Duration::from_millis(storm.deadline_ms.into());
+    assert!(slowest < deadline + Duration::from_secs(1), "{slowest:?}, where {deadline:?} was asked for");
 }

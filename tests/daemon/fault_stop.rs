@@ -17,7 +17,12 @@ async fn ask_without_patience(address: String, app: u32, codes: Arc<Mutex<HashMa
     let mut client = v1::placement_client::PlacementClient::connect(format!("http://{address}")).await.unwrap();
     for n in 0.. {
         let answer = client.request_hints(request(&format!("t{app}n{n}"), 1_000 + app, 1, 1_024)).await;
-        let code = answer.map_or_else(|status| status.code(), |_| Code::Ok);
+        let code = match answer {
+            Ok(_) => Code::Ok,
+            // Made by the client's own transport, whose connection had gone; what the daemon says has no source.
+            Err(status) if std::error::Error::source(&status).is_some() => Code::Unavailable,
+            Err(status) => status.code(),
+        };
         *codes.lock().unwrap().entry(code).or_default() += 1;
         if code != Code::Ok {
             return;
@@ -25,7 +30,6 @@ async fn ask_without_patience(address: String, app: u32, codes: Arc<Mutex<HashMa
     }
 }
 
-#[ignore = "one call in a few hundred ends as CANCELLED and not UNAVAILABLE; docs/reliability.md"]
 #[tokio::test(flavor = "multi_thread")]
 async fn a_termination_under_load_drains_in_time_and_loses_nothing() {
     let folder = tempfile::tempdir().unwrap();

@@ -94,6 +94,28 @@ impl Account {
     }
 }
 
+impl Account {
+    /// Asks for every answer again, where some may be gone: returns how many were made anew. No lease is given twice,
+    /// and none is held that was not answered now.
+    pub(crate) async fn count_lost(&self, program: &Program) -> usize {
+        let all: Vec<_> = self.asked().iter().map(|(key, answer)| (key.clone(), answer.clone())).collect();
+        let (mut lost, mut leases) = (0, BTreeSet::new());
+        for ((id, app), known) in all {
+            let answer = program.client.request_hints(wire(&id, app), SOON).await.unwrap();
+            let decision = |answer: &v1::RequestHintsResponse| answer.hints.as_ref().unwrap().decision_id.clone();
+            if let Some(known) = known.filter(|known| *known != answer) {
+                assert_ne!(decision(&known), decision(&answer), "{id} is made anew, or as it was");
+                lost += 1;
+            }
+            for lease in leased(&answer).into_values().flatten() {
+                assert!(leases.insert(lease), "lease {lease} was given twice");
+            }
+        }
+        assert_eq!(program.status().await.leases, leases.len() as u64, "all are there and no others");
+        lost
+    }
+}
+
 /// Ends clients.
 #[derive(Clone, Default)]
 pub(crate) struct Stop(Arc<std::sync::atomic::AtomicBool>);

@@ -148,7 +148,7 @@ impl Program {
     }
 }
 
-/// A configuration with long leases; returns the port it names.
+/// A configuration with long leases and patience with silent nodes; returns the port it names.
 pub(crate) fn write_config(folder: &Path) -> u16 {
     write_config_with(folder, &[])
 }
@@ -162,7 +162,14 @@ pub(crate) fn write_config_with(folder: &Path, further: &[(&'static str, &str)])
 
 /// The same for a port that is in use.
 pub(crate) fn rewrite_config(folder: &Path, port: u16, further: &[(&'static str, &str)]) {
-    let mut extra = vec![("leases", "time_to_live = \"1h\"".to_owned()), ("log", "level = \"error\"".to_owned())];
+    let usual = [
+        ("leases", "time_to_live = \"1h\""),
+        ("log", "level = \"error\""),
+        // Nodes register and then say nothing: a test on a busy machine may take longer than a silence may.
+        ("model", "stale_after = \"1h\""),
+        ("model", "lost_after = \"2h\""),
+    ];
+    let mut extra: Vec<_> = usual.map(|(section, line)| (section, line.to_owned())).into();
     extra.extend(further.iter().map(|(section, line)| (*section, (*line).to_owned())));
     std::fs::write(folder.join("hintd.toml"), config_text(folder, port, &extra)).unwrap();
 }
