@@ -100,6 +100,15 @@ class World:
         command = [f"{self.binaries}/hintd", "--config", f"{self.folder}/hintd.toml"]
         self.hintd = fabric.inside(fabric.space, *command, stdout=log, stderr=log)
         fabric.started.append(self.hintd)
+        wait_until(self.serves, 30, "hintd serves metrics")
+
+    def serves(self):
+        if self.hintd.poll() is not None:
+            raise Failed(f"hintd runs: exit {self.hintd.returncode}")
+        try:
+            return self.metrics()
+        except RuntimeError:
+            return None
 
     def start_client(self):
         command = [self.client_python, f"{HERE}/client.py", self.stubs, "127.0.0.1:8470", *self.names]
