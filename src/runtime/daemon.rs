@@ -431,6 +431,7 @@ impl Daemon {
     /// [`Refusal::Unavailable`] where all are taken.
     pub fn stream_place(&self) -> Result<OwnedSemaphorePermit, Refusal> {
         Arc::clone(&self.0.streams).try_acquire_owned().map_err(|_| {
+            self.meters().stream_refused(self.0.streams_max);
             let message = format!("{} streams are open, as many as limits.streams allows", self.0.streams_max);
             Refusal::Unavailable { message, retry_after: Micros::from_secs(1) }
         })
