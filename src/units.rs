@@ -81,6 +81,21 @@ impl Micros {
     pub fn as_secs_f64(self) -> f64 {
         self.as_f64() / 1e6
     }
+
+    /// For people: milliseconds below a second, else seconds, three figures at most (`0.25 ms`, `400 ms`, `9.12 s`).
+    #[must_use]
+    pub fn in_words(self) -> String {
+        // Half a millisecond less than a second is rounded to a second.
+        let (value, unit) = if self.0 < 999_500 { (self.as_f64() / 1e3, "ms") } else { (self.as_secs_f64(), "s") };
+        let decimals = match value {
+            0.0..9.995 => 2,
+            9.995..99.95 => 1,
+            _ => 0,
+        };
+        let text = format!("{value:.decimals$}");
+        let text = if decimals > 0 { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+        format!("{text} {unit}")
+    }
 }
 
 impl Timestamp {
@@ -453,6 +468,17 @@ mod tests {
         assert_eq!(id, ApplicationId { cluster_timestamp: 1, sequence: 1 });
         let id: AttemptId = "appattempt_1_0001_000002".parse().expect("well-formed");
         assert_eq!(id.to_string(), "appattempt_1_0001_000002");
+    }
+
+    #[test]
+    fn spans_are_told_in_three_figures_at_most() {
+        let told = [0, 4, 250, 999_499, 999_500, 9_118_673, 95_000, 99_960, 400_000, 9_996, 30_000_000, 61_500_000];
+        let words = [
+            "0 ms", "0 ms", "0.25 ms", "999 ms", "1 s", "9.12 s", "95 ms", "100 ms", "400 ms", "10 ms", "30 s",
+            "61.5 s",
+        ];
+        assert_eq!(told.map(|span| Micros(span).in_words()), words);
+        assert_eq!(Micros::from_secs(3_600).in_words(), "3600 s");
     }
 
     #[test]

@@ -5,22 +5,23 @@ use super::failure::Failure;
 use super::output::{self, Output};
 use super::views;
 use crate::wire::v1;
-use clap::Args;
+use clap::{ArgGroup, Args};
 use serde_json::{Value, json};
 
 /// What is taken out.
 #[derive(Debug, Clone, Args)]
+#[command(group = ArgGroup::new("what").required(true).multiple(true))]
 #[command(after_help = "Examples:\n  hintctl whatif network --drain-link edge-0-core-1\n  \
     hintctl whatif network --drain-switch core-1 --drain-switch core-2\n  \
     hintctl --json whatif network --drain-switch core-1 | jq '.applications[] | select(.utility_after < .utility_before)'\n\n\
     Nothing is touched and nothing remembered. Utility is the sum of the rates that the sinks of all running\n\
     dataflows get (docs/policies.md, cross_layer); loads are modelled.")]
 pub struct DrainArgs {
-    /// A link to take out
-    #[arg(long, value_name = "ID")]
+    /// A link to take out; may be given again
+    #[arg(long, value_name = "ID", group = "what")]
     drain_link: Vec<String>,
-    /// A switch to take out, with all its links
-    #[arg(long, value_name = "NAME", required_unless_present = "drain_link")]
+    /// A switch to take out, with all its links; may be given again
+    #[arg(long, value_name = "NAME", group = "what")]
     drain_switch: Vec<String>,
     /// Rows of each table; 0: all
     #[arg(long, default_value_t = 20)]
@@ -161,6 +162,22 @@ fn shortened(names: &[String], most: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[derive(clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        drain: DrainArgs,
+    }
+
+    #[test]
+    fn one_of_both_kinds_is_needed_and_the_usage_says_so() {
+        use clap::Parser as _;
+        let why = Line::try_parse_from(["network", "--rows", "3"]).err().unwrap().to_string();
+        assert_eq!(why.matches("<--drain-link <ID>|--drain-switch <NAME>>").count(), 2, "needed, and usage: {why}");
+        let line = Line::try_parse_from(["network", "--drain-link", "a", "--drain-link", "b", "--drain-switch", "s"]);
+        let drain = line.ok().unwrap().drain;
+        assert_eq!((drain.drain_link.len(), drain.drain_switch.len()), (2, 1));
+    }
 
     #[test]
     fn a_pair_that_would_be_cut_is_shown_with_what_cuts_it() {

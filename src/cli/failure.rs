@@ -84,10 +84,32 @@ impl From<tonic::Status> for Failure {
     }
 }
 
+/// As gRPC and the documents write it.
+fn name(code: Code) -> String {
+    let camel = format!("{code:?}");
+    let letter = |(at, letter): (usize, char)| match letter.is_ascii_uppercase() && at > 0 {
+        true => format!("_{letter}"),
+        false => letter.to_ascii_uppercase().to_string(),
+    };
+    camel.chars().enumerate().map(letter).collect()
+}
+
 fn refused(code: Code, message: &str, because: Option<&v1::Refused>) -> Failure {
-    let said = format!("the daemon answers {code:?}: {message}{}", because.map(why).unwrap_or_default());
+    let said = format!("the daemon answers {}: {message}{}", name(code), because.map(why).unwrap_or_default());
     match code {
         Code::InvalidArgument | Code::NotFound | Code::AlreadyExists | Code::OutOfRange => Failure::Input(said),
         _ => Failure::work(said),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_written_as_in_the_documents() {
+        let said = Failure::from(tonic::Status::invalid_argument("deadline")).to_string();
+        assert_eq!(said, "the daemon answers INVALID_ARGUMENT: deadline");
+        assert_eq!([name(Code::Ok), name(Code::NotFound)], ["OK", "NOT_FOUND"]);
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::server::details::refused_of;
 use crate::server::status::{FIELD, REASON};
+use crate::units::Micros;
 use crate::wire::v1;
 use std::error::Error as _;
 use std::fmt;
@@ -46,7 +47,7 @@ pub enum ClientError {
         message: String,
     },
     /// The daemon could not take the call in all the time there was.
-    #[error("no answer in {waited:?}: {last}")]
+    #[error("no answer in {}: {last}", in_words(*waited))]
     OutOfTime {
         /// How long it was tried.
         waited: Duration,
@@ -55,6 +56,9 @@ pub enum ClientError {
         /// The last word of the daemon, or of the transport.
         last: String,
     },
+    /// The caller gave the call no time at all: it was not made.
+    #[error("a deadline of 0 leaves no time for an answer")]
+    NoTime,
     /// The stream ended.
     #[error("the stream has ended")]
     Ended,
@@ -115,7 +119,7 @@ impl ClientError {
     #[must_use]
     pub const fn cause(&self) -> Cause {
         match self {
-            Self::Address { .. } => Cause::Refused,
+            Self::Address { .. } | Self::NoTime => Cause::Refused,
             Self::Connect { .. } | Self::Broken { .. } | Self::Ended => Cause::Unreachable,
             Self::OutOfTime { cause, .. } => *cause,
             Self::Refused { code: Code::Unavailable, .. } => Cause::Overload,
@@ -138,6 +142,11 @@ impl From<Status> for ClientError {
             why: refused_of(&status).map(Box::new),
         }
     }
+}
+
+/// A span for people.
+pub(super) fn in_words(span: Duration) -> String {
+    Micros(u64::try_from(span.as_micros()).unwrap_or(u64::MAX)).in_words()
 }
 
 /// tonic calls its own expired time-out `CANCELLED`.
@@ -177,5 +186,12 @@ mod tests {
         assert_eq!(Cause::of(&Status::cancelled("Timeout expired")), Cause::Deadline);
         assert_eq!(Cause::of(&signed(Status::already_exists("id"))), Cause::Refused);
         assert_eq!(Cause::of(&Status::internal("over the wire")), Cause::Refused);
+    }
+
+    #[test]
+    fn spans_are_printed_for_people() {
+        let waited = Duration::from_nanos(9_118_672_906);
+        let late = ClientError::OutOfTime { waited, cause: Cause::Overload, last: "busy".into() };
+        assert_eq!(late.to_string(), "no answer in 9.12 s: busy");
     }
 }

@@ -2,7 +2,7 @@
 
 use super::Client;
 use super::breaker::Entry;
-use super::error::{Cause, ClientError};
+use super::error::{Cause, ClientError, in_words};
 use crate::wire::{v1, yarn};
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -90,10 +90,13 @@ impl Client {
         if request.request_id.is_empty() {
             request.request_id = format!("{}-{:016x}", request.application_id, rand::random::<u64>());
         }
+        if deadline.is_zero() {
+            return Advice::Unhinted(Unhinted { asked: false, ..Unhinted::after(ClientError::NoTime, asks) });
+        }
         let pass = match self.breaker.enter(Instant::now()) {
             Entry::Go(pass) => pass,
             Entry::Rest(left, because) => {
-                let message = format!("the last calls failed; the daemon is not asked for another {left:.1?}");
+                let message = format!("the last calls failed; the daemon is not asked for another {}", in_words(left));
                 return Advice::Unhinted(Unhinted { because, message, asked: false, code: None, field: None, asks });
             }
         };

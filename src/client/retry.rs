@@ -18,6 +18,9 @@ where
     F: Future<Output = Result<T, Status>>,
 {
     let began = Instant::now();
+    if until <= began {
+        return Err(ClientError::NoTime);
+    }
     let mut pause = FIRST_PAUSE;
     loop {
         let left = until.saturating_duration_since(Instant::now());
@@ -103,6 +106,12 @@ mod tests {
         let Err(ClientError::OutOfTime { last, cause, .. }) = found else { panic!("{found:?}") };
         assert_eq!((last.as_str(), cause), ("full", Cause::Overload));
         assert!(began.elapsed() < Duration::from_millis(400), "it did not wait in vain");
+    }
+
+    #[tokio::test]
+    async fn no_time_at_all_is_the_callers_mistake_and_no_call_is_made() {
+        let found: Result<(), _> = until(Instant::now(), |_| async { unreachable!() }).await;
+        assert_eq!(found.unwrap_err().to_string(), "a deadline of 0 leaves no time for an answer");
     }
 
     #[tokio::test]

@@ -1,15 +1,18 @@
 //! `[limits]`: what is refused beyond. docs/limits.md has every limit, of this section and of others, in one table.
 
+use super::parse::{HOUR, MS, SECOND};
 use super::reader::{Reader, Section};
 use crate::runtime::options::WatchLimits;
 use crate::runtime::registries::RegistryLimits;
 use crate::server::convert;
+use std::time::Duration;
 
 /// Sizes and rates, before they go to who holds them.
 pub(super) struct Limits {
     pub(super) message_bytes: usize,
     pub(super) header_bytes: u32,
     pub(super) connections: usize,
+    pub(super) greeting: Duration,
     pub(super) streams: usize,
     pub(super) streams_per_connection: usize,
     pub(super) requests_per_s: u32,
@@ -33,6 +36,8 @@ pub(super) fn read(root: &mut Section<'_>, reader: &mut Reader<'_>) -> Limits {
         header_bytes: section.bounded(reader, "header_bytes", 16_384, 1_024..=1 << 20),
         // One for each running application of a large cluster; descriptors are allowed for six times as many.
         connections: section.bounded(reader, "connections", 10_000, 1..=1_000_000),
+        // A client greets with its first packet; a slow network loses a few of them.
+        greeting: section.bounded(reader, "greeting", 10 * SECOND, 100 * MS..=HOUR),
         streams: section.bounded(reader, "streams", 20_000, 1..=1_000_000),
         streams_per_connection: section.bounded(reader, "streams_per_connection", 256, 1..=65_536),
         // Far above any ApplicationMaster that means what it asks, below what one loop can do.

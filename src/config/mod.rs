@@ -102,14 +102,17 @@ impl Config {
         (changed, restart)
     }
 
-    /// Reads `path` anew at each call and compares with what it read before: what a daemon reloads by.
+    /// Reads `path` anew at each call and compares with what it read before: what a daemon reloads by. What needs a
+    /// restart is told at each call, until the file is as it was at the start: whoever asks may not be the first whom
+    /// the file's watcher left something to find.
     #[must_use]
     pub fn reload_hook(self, path: PathBuf) -> ReloadHook {
-        let last = std::sync::Mutex::new(self);
+        let last = std::sync::Mutex::new(self.clone());
         Arc::new(move |settings| {
             let fresh = Self::load(&path).map_err(|error| error.to_string())?;
             let mut last = last.lock().expect("no holder of the lock panics");
-            let (changed, needs_restart) = fresh.changes(&last);
+            let (changed, _) = fresh.changes(&last);
+            let (_, needs_restart) = fresh.changes(&self);
             let mut next = fresh.options.settings.clone();
             next.generation = settings.generation + 1;
             *last = fresh;

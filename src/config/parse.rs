@@ -87,13 +87,14 @@ fn read(table: toml::Spanned<DeTable<'_>>, file: &str, reader: &mut Reader<'_>) 
 /// Keys that only a restart puts into force.
 pub(super) fn needs_restart(key: &str) -> bool {
     const SECTIONS: [&str; 4] = ["listen.", "log.", "sdn.", "store."];
-    const KEYS: [&str; 16] = [
+    const KEYS: [&str; 17] = [
         "placer.threads",
         "placer.queue",
         "model.publish_every",
         "limits.message_bytes",
         "limits.header_bytes",
         "limits.connections",
+        "limits.greeting",
         "limits.streams",
         "limits.streams_per_connection",
         "limits.nodes",
@@ -139,6 +140,7 @@ fn listen(root: &mut Section<'_>, reader: &mut Reader<'_>, limits: &Limits) -> (
         message_bytes: limits.message_bytes,
         header_bytes: limits.header_bytes,
         connections: limits.connections,
+        greeting: limits.greeting,
         streams: limits.streams,
         streams_per_connection: limits.streams_per_connection,
         insecure_bind: section.get(reader, "insecure_bind", false),

@@ -325,8 +325,8 @@ pub enum Refusal {
         retry_after: Micros,
     },
     /// The caller's deadline passed.
-    #[error("deadline of {0} ms passed before there was an answer")]
-    DeadlineExceeded(u64),
+    #[error("deadline of {} passed before there was an answer", .0.in_words())]
+    DeadlineExceeded(Micros),
     /// The token is not the attempt's.
     #[error("the token is not that of {attempt}")]
     BadToken {

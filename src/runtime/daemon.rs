@@ -16,6 +16,7 @@ use super::replace::{self, Lost, Told};
 use super::settle::Settling;
 use super::watchers::{Watchers, Watching};
 use super::writer::{Shared, Writer};
+use crate::engine::dispatching::is_pushed;
 use crate::engine::records::{Kept, Record};
 use crate::engine::{Engine, Explained, Generation, RecoverError, RecoveredCounts, Refusal, Released};
 use crate::engine::{TaskEvent, Token, WatchScope, WatchedPair};
@@ -51,11 +52,13 @@ pub(super) struct Inner {
     instance: Arc<str>,
     /// The next decision's id: drawn when a request comes in, so that every line it logs can carry it.
     decisions: AtomicU64,
+    /// The first one of this life.
+    first_decision: DecisionId,
     stopping: CancellationToken,
     engine_ended: CancellationToken,
     reload: Option<ReloadHook>,
-    /// Reloads run one after another.
-    reloading: Mutex<()>,
+    /// Reloads run one after another; what the last one changed.
+    reloading: Mutex<Vec<String>>,
     journal: GroupCommitHandle,
     /// Places of streams.
     streams: Arc<Semaphore>,
@@ -201,11 +204,12 @@ impl Daemon {
             settings: ArcSwap::from_pointee(options.settings.clone()),
             clock,
             instance: format!("{:016x}", rand::random::<u64>()).into(),
+            first_decision: DecisionId(decisions.load(Ordering::Relaxed)),
             decisions,
             stopping: CancellationToken::new(),
             engine_ended,
             reload: options.reload.clone(),
-            reloading: Mutex::new(()),
+            reloading: Mutex::default(),
             journal,
             streams: Arc::new(Semaphore::new(options.listen.streams.min(Semaphore::MAX_PERMITS))),
             streams_max: options.listen.streams,
@@ -295,7 +299,31 @@ impl Daemon {
     /// # Errors
     /// [`Refusal::NotRecorded`], with how far back records go.
     pub async fn record(&self, decision: DecisionId) -> Result<Arc<Record>, Refusal> {
-        self.0.recorder.get(decision, self.0.clock.now()).await
+        let found = self.0.recorder.get(decision, self.0.clock.now()).await;
+        found.map_err(|refusal| match refusal {
+            Refusal::NotRecorded { decision, kept } => {
+                Refusal::NotRecorded { decision, kept: self.elsewhen(decision).unwrap_or(kept) }
+            }
+            other => other,
+        })
+    }
+
+    /// Why an id can't be of a decision of this life of the daemon; `None`: it can. Ids have the start above a counter.
+    fn elsewhen(&self, decision: DecisionId) -> Option<String> {
+        let before = decision.0 >> 32 < self.0.first_decision.0 >> 32;
+        match self.had(decision) {
+            _ if before => {
+                Some("its id is of before the daemon's last start, and records end with a process".to_owned())
+            }
+            false => Some("no decision has had this id yet".to_owned()),
+            true => None,
+        }
+    }
+
+    /// Whether this life of the daemon, or one before it, may have made a decision of this id.
+    pub(crate) fn had(&self, decision: DecisionId) -> bool {
+        let pushed = is_pushed(decision) && decision.0 >> 32 == self.0.first_decision.0 >> 32;
+        pushed || decision.0 < self.0.decisions.load(Ordering::Relaxed)
     }
 
     /// How far records go, and decisions that came faster than they could be recorded.
@@ -395,12 +423,14 @@ impl Daemon {
         self.0.door.ask(Command::Heard).await
     }
 
-    /// Reads the configuration anew: all of it takes effect, or nothing.
+    /// Reads the configuration anew: all of it takes effect, or nothing. Where the file says what is in force already,
+    /// the answer is that of the reload that put it in force: the file's watcher, a signal and a call may all see one
+    /// change, and whoever comes second is told the same.
     ///
     /// # Errors
     /// [`Refusal::Invalid`] with every problem of the file, by line and key.
     pub async fn reload(&self) -> Result<Reloaded, Refusal> {
-        let _one = self.0.reloading.lock().await;
+        let mut last_changed = self.0.reloading.lock().await;
         let invalid = |message: String| Refusal::Invalid { field: "configuration".to_owned(), message };
         let Some(hook) = self.0.reload.clone() else {
             return Err(invalid("this daemon was started without a file".to_owned()));
@@ -414,6 +444,11 @@ impl Daemon {
             Err(_) => ReloadResult::Refused,
         });
         let mut reloaded = read.map_err(invalid)?;
+        if reloaded.changed.is_empty() {
+            reloaded.settings = Settings::clone(&self.settings());
+            reloaded.changed.clone_from(&last_changed);
+            return Ok(reloaded);
+        }
         reloaded.settings.generation = self.0.settings.load().generation + 1;
         let engine = reloaded.settings.engine.clone();
         let policies = reloaded.settings.policies.built.clone();
@@ -421,6 +456,7 @@ impl Daemon {
         self.0.door.ask(|reply| Command::Reload(engine, policies, reply)).await?;
         self.0.shared.follow.store(Arc::new(reloaded.settings.follow.clone()));
         self.0.settings.store(Arc::new(reloaded.settings.clone()));
+        last_changed.clone_from(&reloaded.changed);
         tracing::info!(generation = reloaded.settings.generation, changed = ?reloaded.changed, "configuration reloaded");
         Ok(reloaded)
     }
@@ -431,6 +467,7 @@ impl Daemon {
     /// [`Refusal::Unavailable`] where all are taken.
     pub fn stream_place(&self) -> Result<OwnedSemaphorePermit, Refusal> {
         Arc::clone(&self.0.streams).try_acquire_owned().map_err(|_| {
+            self.meters().stream_refused(self.0.streams_max);
             let message = format!("{} streams are open, as many as limits.streams allows", self.0.streams_max);
             Refusal::Unavailable { message, retry_after: Micros::from_secs(1) }
         })

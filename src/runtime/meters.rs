@@ -5,8 +5,10 @@ use crate::cluster::{NodeState, RunningFlows, Snapshot, Source};
 use crate::engine::{Counter, Miss, RouteUpdate, Standing, Tally, TallyKey, Term, WatcherState};
 use crate::store::{Commit, CommitObserver};
 use crate::telemetry::dispatch::DispatchMetrics;
-use crate::telemetry::metrics::{FeedMetrics, LedgerMetrics, Metrics, PublisherMetrics, QueueMetrics, RequestMetrics};
-use crate::telemetry::metrics::{FeedResult, HintEvent, ReloadResult, RouteKind, RouteMetrics, Stage, WatcherKind};
+use crate::telemetry::metrics::{DoorMetrics, FeedMetrics, LedgerMetrics, Metrics, PublisherMetrics, QueueMetrics};
+use crate::telemetry::metrics::{FeedResult, HintEvent, ReloadResult, RouteKind, Stage, Turned, WatcherKind};
+use crate::telemetry::metrics::{RequestMetrics, RouteMetrics};
+use crate::telemetry::seldom::Seldom;
 use crate::units::Timestamp;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -21,6 +23,10 @@ pub struct Meters {
     dispatch: DispatchMetrics,
     pool: QueueMetrics,
     journal: QueueMetrics,
+    door: DoorMetrics,
+    /// Lines about connections by what became of them, and about streams: clients that repeat could fill a disk.
+    connections_said: [Seldom; Turned::ALL.len()],
+    streams_said: Seldom,
     feeds: Vec<(Source, FeedMetrics)>,
     policies: Mutex<BTreeMap<&'static str, RequestMetrics>>,
     counters: Mutex<BTreeMap<&'static str, u64>>,
@@ -88,6 +94,9 @@ impl Meters {
             dispatch: metrics.dispatch(),
             pool: metrics.queue("placer"),
             journal: metrics.queue("journal"),
+            door: metrics.door(),
+            connections_said: Default::default(),
+            streams_said: Seldom::default(),
             feeds: Source::ALL.into_iter().map(|source| (source, metrics.feed(source.as_str()))).collect(),
             policies: Mutex::default(),
             counters: Mutex::default(),
@@ -126,6 +135,29 @@ impl Meters {
     pub(crate) fn refused(&self, reason: &'static str) {
         self.metrics.refused(reason);
         self.add("requests_refused", 1);
+    }
+
+    /// A connection was turned away.
+    pub(crate) fn connection_turned(&self, turned: Turned, limit: impl std::fmt::Display) {
+        self.door.connection(turned);
+        let (counter, what) = match turned {
+            Turned::Standing => ("connections_standing", "connections beyond limits.connections wait for a seat"),
+            Turned::Closed => ("connections_closed", "connections beyond limits.connections were closed"),
+            Turned::Silent => ("connections_silent", "connections that never spoke HTTP/2 were closed"),
+        };
+        self.add(counter, 1);
+        if let Some(count) = self.connections_said[turned as usize].due() {
+            tracing::warn!(count, %limit, "{what}");
+        }
+    }
+
+    /// A stream was refused.
+    pub(crate) fn stream_refused(&self, limit: usize) {
+        self.door.stream();
+        self.add("streams_refused", 1);
+        if let Some(count) = self.streams_said.due() {
+            tracing::warn!(count, limit, "streams beyond limits.streams were refused");
+        }
     }
 
     /// Something the engine counted.

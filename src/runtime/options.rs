@@ -43,9 +43,9 @@ pub type ReloadHook = Arc<dyn Fn(&Settings) -> Result<Reloaded, String> + Send +
 pub struct Reloaded {
     /// The new settings.
     pub settings: Settings,
-    /// Keys that changed.
+    /// Keys by which the configuration in force differs from the one before it.
     pub changed: Vec<String>,
-    /// Changed keys that need a restart and were left as they are.
+    /// Keys that differ from those of the start, need a restart and were left as they are.
     pub needs_restart: Vec<String>,
 }
 
@@ -64,6 +64,8 @@ pub struct Listen {
     pub header_bytes: u32,
     /// Connections at one time.
     pub connections: usize,
+    /// How long a connection may take to speak HTTP/2.
+    pub greeting: Duration,
     /// Follow, Watch and feed streams at one time, all connections together.
     pub streams: usize,
     /// Streams and calls at one time on one connection.

@@ -316,8 +316,7 @@ fn token() -> Token {
 }
 
 fn passed(began: Instant, deadline: Instant) -> Refusal {
-    let whole = deadline.saturating_duration_since(began).as_millis();
-    Refusal::DeadlineExceeded(u64::try_from(whole).unwrap_or(u64::MAX))
+    Refusal::DeadlineExceeded(micros(deadline.saturating_duration_since(began)))
 }
 
 fn micros(span: Duration) -> Micros {

@@ -4,10 +4,13 @@ use super::status::status;
 use crate::engine::Refusal;
 use crate::runtime::Daemon;
 use crate::runtime::options::Placer;
+use crate::units::Micros;
 use std::time::Duration;
 use tonic::Status;
 use tonic::metadata::MetadataMap;
 
+/// The header of the transport's own time-out.
+const GRPC_TIMEOUT: &str = "grpc-timeout";
 /// Share of a caller's own time-out that is left for the way back.
 const WAY_BACK: u32 = 20; // a twentieth
 /// And never less than this.
@@ -20,7 +23,7 @@ pub(super) async fn in_time<T>(
     metadata: &MetadataMap,
     call: impl Future<Output = Result<T, Refusal>>,
 ) -> Result<T, Status> {
-    let left = bounded(Duration::MAX, metadata, &daemon.settings().placer);
+    let left = bounded(Duration::MAX, metadata, &daemon.settings().placer).map_err(|refusal| status(&refusal))?;
     match tokio::time::timeout(left, call).await {
         Ok(answer) => answer.map_err(|refusal| status(&refusal)),
         Err(_) => Err(exceeded(left)),
@@ -29,12 +32,15 @@ pub(super) async fn in_time<T>(
 
 /// The status of a call that took longer than `limit`.
 pub(super) fn exceeded(limit: Duration) -> Status {
-    status(&Refusal::DeadlineExceeded(u64::try_from(limit.as_millis()).unwrap_or(u64::MAX)))
+    status(&Refusal::DeadlineExceeded(Micros(u64::try_from(limit.as_micros()).unwrap_or(u64::MAX))))
 }
 
 /// Time until the answer must leave: what the body says, what the transport's own time-out leaves
 /// (less the way back, or tonic would cut the call first), and never more than the configured bound.
-pub(super) fn time_left(deadline_ms: u32, metadata: &MetadataMap, placer: &Placer) -> Duration {
+///
+/// # Errors
+/// [`Refusal::Invalid`] for a transport's time-out of nothing.
+pub(super) fn time_left(deadline_ms: u32, metadata: &MetadataMap, placer: &Placer) -> Result<Duration, Refusal> {
     let asked = match deadline_ms {
         0 => placer.deadline_default,
         ms => Duration::from_millis(ms.into()),
@@ -42,10 +48,15 @@ pub(super) fn time_left(deadline_ms: u32, metadata: &MetadataMap, placer: &Place
     bounded(asked, metadata, placer)
 }
 
-fn bounded(asked: Duration, metadata: &MetadataMap, placer: &Placer) -> Duration {
-    let transport = metadata.get("grpc-timeout").and_then(|value| value.to_str().ok()).and_then(grpc_timeout);
-    let transport = transport.map(|whole| whole.saturating_sub((whole / WAY_BACK).max(WAY_BACK_MIN)));
-    asked.min(placer.deadline_max).min(transport.unwrap_or(Duration::MAX))
+fn bounded(asked: Duration, metadata: &MetadataMap, placer: &Placer) -> Result<Duration, Refusal> {
+    let transport = metadata.get(GRPC_TIMEOUT).and_then(|value| value.to_str().ok()).and_then(grpc_timeout);
+    if transport.is_some_and(|whole| whole.is_zero()) {
+        let message = "a time-out of 0 leaves no time for an answer; without one it is placer.deadline_default";
+        return Err(Refusal::Invalid { field: GRPC_TIMEOUT.to_owned(), message: message.to_owned() });
+    }
+    // Of the shortest, half is left: it is late in any case, but not before it was begun.
+    let transport = transport.map(|whole| whole.saturating_sub((whole / WAY_BACK).max(WAY_BACK_MIN).min(whole / 2)));
+    Ok(asked.min(placer.deadline_max).min(transport.unwrap_or(Duration::MAX)))
 }
 
 /// gRPC's time-out header: at most eight digits and a unit.
@@ -84,6 +95,10 @@ mod tests {
             }
             time_left(ms, &metadata, &placer)
         };
+        let none = left(500, "0m").unwrap_err().to_string();
+        assert!(none.starts_with("grpc-timeout: a time-out of 0 leaves no time"), "{none}");
+        let left = |ms, header: &str| left(ms, header).unwrap();
+        assert_eq!(left(500, "1m"), Duration::from_micros(500), "never nothing");
         assert_eq!(left(0, ""), Duration::from_secs(1));
         assert_eq!(left(90_000, ""), Duration::from_secs(30));
         assert_eq!(left(500, "100m"), Duration::from_millis(95), "less the way back");

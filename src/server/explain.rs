@@ -29,7 +29,7 @@ pub(super) async fn explain(daemon: &Daemon, decision: &str) -> Result<v1::Expla
     let explained = match daemon.explain(decision).await {
         Ok(explained) => explained,
         Err(Refusal::Unknown { .. }) => {
-            let record = record.clone()?;
+            let record = record.clone().map_err(|refusal| not_remembered(daemon, refusal))?;
             match record.answered() {
                 Ok(answer) => from_record(answer),
                 Err(refusal) => return Ok(refused(&record, refusal)),
@@ -55,6 +55,16 @@ pub(super) async fn explain(daemon: &Daemon, decision: &str) -> Result<v1::Expla
         params_toml: record.map(|record| record.policy().1.params_toml()).unwrap_or_default(),
         outcome: explained.outcome.as_ref().map(convert::outcome),
     })
+}
+
+/// Of a decision that is in neither place.
+fn not_remembered(daemon: &Daemon, refusal: Refusal) -> Refusal {
+    match refusal {
+        Refusal::NotRecorded { decision, kept } if daemon.had(decision) => {
+            Refusal::NotRecorded { decision, kept: format!("{kept}; nor is an answer of this id remembered") }
+        }
+        other => other,
+    }
 }
 
 /// What is left of an answer that only records remember: its leases have long ended.

@@ -5,6 +5,7 @@
 
 pub mod admin;
 mod admin_socket;
+mod closing;
 pub mod codec;
 pub mod convert;
 mod deadline;

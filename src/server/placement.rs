@@ -114,7 +114,12 @@ pub(super) async fn hints(
 ) -> Result<(v1::HintSet, String), Status> {
     let received = Instant::now();
     let settings = daemon.settings();
-    let deadline = received + time_left(request.get_ref().deadline_ms, request.metadata(), &settings.placer);
+    let left = time_left(request.get_ref().deadline_ms, request.metadata(), &settings.placer);
+    let deadline = received
+        + left.map_err(|refusal| {
+            daemon.meters().refused(super::status::code(&refusal).1);
+            status(&refusal)
+        })?;
     let wire = request.into_inner();
     let own = daemon.next_decision();
     let span = tracing::info_span!(

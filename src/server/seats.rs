@@ -1,19 +1,26 @@
 //! How many connections there may be: those beyond are told so call by call, and many beyond are closed at once.
 //!
+//! A connection that never speaks HTTP/2 is closed after a time: its seat is for others. Once it has spoken, HTTP/2's own
+//! keepalive finds out whether somebody is there.
+//!
 //! A connection that came too late gets its seat with the first call after one became free; so a client that keeps
 //! its connection needs to do nothing but ask again.
 
 use super::status::status;
 use crate::engine::Refusal;
+use crate::runtime::Daemon;
+use crate::telemetry::metrics::Turned;
 use crate::units::Micros;
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
+use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Sleep, sleep};
 use tonic::codegen::http;
 use tonic::transport::server::Connected;
 use tower::{Layer, Service};
@@ -23,9 +30,15 @@ const STANDING: usize = 64;
 /// When to ask again for a seat.
 const RETRY_AFTER: Micros = Micros::from_secs(1);
 
+/// What every HTTP/2 client sends first, before it waits for anything (RFC 9113, section 3.4).
+const GREETING: usize = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".len();
+
 /// All seats of a listener.
 #[derive(Debug)]
 pub(super) struct Seats {
+    daemon: Daemon,
+    /// How long a connection may take to greet.
+    greeting: Duration,
     seats: Arc<Semaphore>,
     standing: Arc<Semaphore>,
     most: usize,
@@ -53,28 +66,47 @@ enum Held {
 pub(super) struct Seated {
     stream: TcpStream,
     seat: Seat,
+    /// Until it has greeted.
+    greeting: Option<Greeting>,
+}
+
+#[derive(Debug)]
+struct Greeting {
+    /// Bytes that are still to come.
+    missing: usize,
+    within: Pin<Box<Sleep>>,
+    daemon: Daemon,
+    /// What `within` was made of, for the log.
+    limit: Duration,
 }
 
 impl Seats {
-    pub(super) fn new(most: usize) -> Self {
+    pub(super) fn new(most: usize, greeting: Duration, daemon: Daemon) -> Self {
         let most = most.min(Semaphore::MAX_PERMITS);
-        Self { seats: Arc::new(Semaphore::new(most)), standing: Arc::new(Semaphore::new(STANDING)), most }
+        Self {
+            daemon,
+            greeting,
+            seats: Arc::new(Semaphore::new(most)),
+            standing: Arc::new(Semaphore::new(STANDING)),
+            most,
+        }
     }
 
     /// Seats a connection; `None`: it is to be closed.
     pub(super) fn seat(&self, stream: TcpStream) -> Option<Seated> {
         let held = match Arc::clone(&self.seats).try_acquire_owned() {
             Ok(seat) => Held::Seat { _seat: seat },
-            Err(_) => match Arc::clone(&self.standing).try_acquire_owned() {
-                Ok(place) => Held::Standing { _place: place },
-                Err(_) => {
-                    tracing::warn!(limit = self.most, "a connection beyond limits.connections was closed");
-                    return None;
-                }
-            },
+            Err(_) => {
+                let place = Arc::clone(&self.standing).try_acquire_owned().ok();
+                let turned = if place.is_some() { Turned::Standing } else { Turned::Closed };
+                self.daemon.meters().connection_turned(turned, self.most);
+                Held::Standing { _place: place? }
+            }
         };
         let place = Place { seats: Arc::clone(&self.seats), most: self.most, held: Mutex::new(held) };
-        Some(Seated { stream, seat: Seat(Arc::new(place)) })
+        let within = Box::pin(sleep(self.greeting));
+        let greeting = Greeting { missing: GREETING, within, daemon: self.daemon.clone(), limit: self.greeting };
+        Some(Seated { stream, seat: Seat(Arc::new(place)), greeting: Some(greeting) })
     }
 }
 
@@ -104,7 +136,17 @@ impl Connected for Seated {
 
 impl AsyncRead for Seated {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(cx, buf)
+        let before = buf.filled().len();
+        let read = Pin::new(&mut self.stream).poll_read(cx, buf);
+        let Some(greeting) = &mut self.greeting else { return read };
+        greeting.missing = greeting.missing.saturating_sub(buf.filled().len() - before);
+        if greeting.missing == 0 {
+            self.greeting = None;
+        } else if read.is_pending() && greeting.within.as_mut().poll(cx).is_ready() {
+            greeting.daemon.meters().connection_turned(Turned::Silent, format_args!("{:?}", greeting.limit));
+            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+        }
+        read
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::admin::AdminService;
 use super::admin_socket;
+use super::closing::Calls;
 use super::codec::CodecStatus;
 use super::feed::FeedService;
 use super::placement::PlacementService;
@@ -23,15 +24,20 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 use tokio_stream::StreamExt as _;
 use tokio_stream::wrappers::UnixListenerStream;
+use tokio_util::sync::CancellationToken;
 use tonic::service::RoutesBuilder;
 use tonic::transport::Server;
 use tonic::transport::server::TcpIncoming;
 use tonic_health::ServingStatus;
 use tonic_health::server::HealthReporter;
+use tower::layer::util::{Identity, Stack};
 
 /// A peer that does not answer a ping for so long is gone, and its streams with it.
 const KEEPALIVE_EVERY: Duration = Duration::from_secs(20);
 const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(10);
+/// Longest time from the first refusal to the closing of connections, while calls still come; a quarter of
+/// `listen.drain` where that is less.
+const GRACE: Duration = Duration::from_secs(1);
 /// Services whose health is told, beside "" for all of them.
 const SERVICES: [&str; 4] = ["", "hintd.v1.Placement", "hintd.v1.Feed", "hintd.v1.Routes"];
 
@@ -45,6 +51,10 @@ pub struct Running {
     /// The daemon itself.
     pub daemon: Daemon,
     servers: Vec<JoinHandle<Result<(), tonic::transport::Error>>>,
+    /// Calls to the public address.
+    calls: Calls,
+    /// Listeners and connections close when it is cancelled.
+    closing: CancellationToken,
     health: JoinHandle<()>,
     ending: Ending,
     drain: Duration,
@@ -80,22 +90,24 @@ pub async fn start(options: &Options, metrics: Metrics) -> Result<Running, Start
         .add_service(AdminServer::new(AdminService::new(daemon.clone())).max_decoding_message_size(most))
         .add_service(health_service)
         .add_service(reflection());
-    let seats = Seats::new(listen.connections);
+    let seats = Seats::new(listen.connections, listen.greeting, daemon.clone());
     let seated = move |stream: io::Result<TcpStream>| stream.map(|stream| seats.seat(stream)).transpose();
     let incoming = TcpIncoming::from(tcp).with_nodelay(Some(true)).filter_map(seated);
-    let stop = daemon.stopping().clone();
-    let public = builder(listen).add_routes(public.routes());
-    let public = tokio::spawn(public.serve_with_incoming_shutdown(incoming, stop.cancelled_owned()));
-    let stop = daemon.stopping().clone();
-    let private = builder(listen).add_routes(private.routes());
-    let private =
-        tokio::spawn(private.serve_with_incoming_shutdown(UnixListenerStream::new(unix), stop.cancelled_owned()));
+    let (closing, calls) = (CancellationToken::new(), Calls::default());
+    let stop = closing.clone().cancelled_owned();
+    let public = builder(listen, calls.clone()).add_routes(public.routes());
+    let public = tokio::spawn(public.serve_with_incoming_shutdown(incoming, stop));
+    let stop = closing.clone().cancelled_owned();
+    let private = builder(listen, Calls::default()).add_routes(private.routes());
+    let private = tokio::spawn(private.serve_with_incoming_shutdown(UnixListenerStream::new(unix), stop));
     tracing::info!(%grpc, admin = %listen.admin_socket.display(), instance = %daemon.instance(), "serving");
     Ok(Running {
         grpc,
         admin: listen.admin_socket.clone(),
         daemon,
         servers: vec![public, private],
+        calls,
+        closing,
         health,
         ending,
         drain: listen.drain,
@@ -109,8 +121,8 @@ impl Running {
         self.daemon.instance().to_string()
     }
 
-    /// Refuses what is new, ends streams, lets calls in flight end, flushes the journal: all within the
-    /// configured time.
+    /// Refuses what is new, ends streams, closes connections once who asks has heard of it and calls in flight have
+    /// ended, flushes the journal: all within the configured time.
     ///
     /// # Errors
     /// [`ShutdownError`] where the disk took longer.
@@ -120,6 +132,8 @@ impl Running {
         // Whoever asks for health sees the change before the sockets close.
         tokio::task::yield_now().await;
         self.daemon.end_streams();
+        self.calls.quiet(GRACE.min(self.drain / 4)).await;
+        self.closing.cancel();
         for mut server in self.servers {
             // A peer that never ends its connection must not hold the daemon (hyper waits for it).
             if tokio::time::timeout_at(deadline.into(), &mut server).await.is_err() {
@@ -139,16 +153,16 @@ impl Running {
     }
 }
 
-type Layers =
-    tower::layer::util::Stack<CodecStatus, tower::layer::util::Stack<OnlySeated, tower::layer::util::Identity>>;
+type Layers = Stack<CodecStatus, Stack<OnlySeated, Stack<Calls, Identity>>>;
 
-fn builder(listen: &Listen) -> Server<Layers> {
+fn builder(listen: &Listen, calls: Calls) -> Server<Layers> {
     let streams = u32::try_from(listen.streams_per_connection).unwrap_or(u32::MAX);
     Server::builder()
         .http2_keepalive_interval(Some(KEEPALIVE_EVERY))
         .http2_keepalive_timeout(Some(KEEPALIVE_TIMEOUT))
         .max_concurrent_streams(Some(streams))
         .http2_max_header_list_size(listen.header_bytes)
+        .layer(calls)
         .layer(OnlySeated)
         .layer(CodecStatus)
 }

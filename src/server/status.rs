@@ -122,7 +122,7 @@ mod tests {
             (Refusal::NotRecorded { decision: DecisionId(1), kept: "b".into() }, Code::NotFound),
             (Refusal::IdReused { id: "r".into() }, Code::AlreadyExists),
             (Refusal::Unavailable { message: "b".into(), retry_after: Micros(1_500) }, Code::Unavailable),
-            (Refusal::DeadlineExceeded(5), Code::DeadlineExceeded),
+            (Refusal::DeadlineExceeded(Micros(5)), Code::DeadlineExceeded),
             (Refusal::BadToken { attempt }, Code::PermissionDenied),
         ];
         for (refusal, _) in &all {
@@ -164,7 +164,7 @@ mod tests {
         assert_eq!((refused.reason.as_str(), refused.decision_id.as_str()), ("full", "000000000000001a"));
         let near = &refused.blocked[0].nearest[0];
         assert_eq!((near.host.as_str(), near.lacks[0].short), ("worker-017", 512));
-        assert!(details::refused_of(&super::status(&Refusal::DeadlineExceeded(1))).is_none());
+        assert!(details::refused_of(&super::status(&Refusal::DeadlineExceeded(Micros(1)))).is_none());
     }
 
     #[test]

@@ -86,6 +86,18 @@ label! {
 }
 
 label! {
+    /// What became of a connection that was not let in as others are.
+    Turned {
+        /// Beyond the limit: its calls are refused until a seat is free.
+        Standing = "standing",
+        /// Far beyond the limit: closed at once.
+        Closed = "closed",
+        /// It never greeted: closed after the time that it had for that.
+        Silent = "silent",
+    }
+}
+
+label! {
     /// How a pair of hosts that talks gets through the network.
     RouteKind {
         /// Over a route of its own.

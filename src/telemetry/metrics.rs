@@ -17,7 +17,7 @@ use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle, 
 
 use super::adherence::{BYTES, MISSES, OUTCOMES, SETTLED};
 use super::dispatch::{DISPATCH_LATE, DISPATCH_LAUNCHES, DISPATCH_NOT_YET, DISPATCH_OFFERS, DISPATCH_WAITING};
-pub use super::labels::{FeedResult, HintEvent, LabelValue, ReloadResult, RouteKind, Stage, WatcherKind};
+pub use super::labels::{FeedResult, HintEvent, LabelValue, ReloadResult, RouteKind, Stage, Turned, WatcherKind};
 
 /// Upper bounds for durations, in seconds: from a lookup (100 µs) to a request past all patience.
 pub const SECONDS_BUCKETS: [f64; 16] =
@@ -35,6 +35,8 @@ const NODES: &str = "hintd_nodes";
 const LEASES: &str = "hintd_leases";
 const HINTS: &str = "hintd_hints_total";
 const REFUSED: &str = "hintd_refused_total";
+const CONNECTIONS_REFUSED: &str = "hintd_connections_refused_total";
+const STREAMS_REFUSED: &str = "hintd_streams_refused_total";
 const CONFLICTS: &str = "hintd_commit_conflicts_total";
 const FEED_ITEMS: &str = "hintd_feed_items_total";
 const RELOADS: &str = "hintd_reloads_total";
@@ -86,7 +88,7 @@ const fn metric(name: &'static str, kind: Kind, unit: Unit, help: &'static str) 
 }
 
 /// Every metric there is.
-pub const ALL: [Metric; 38] = [
+pub const ALL: [Metric; 40] = [
     metric(REQUEST_SECONDS, Kind::Histogram, Unit::Seconds, "Time of a placement request, by policy and stage."),
     metric(SEARCH_STEPS, Kind::Histogram, Unit::Count, "Search steps that a request used, by policy."),
     metric(PUBLISH_SECONDS, Kind::Histogram, Unit::Seconds, "Time to build and publish a snapshot."),
@@ -96,6 +98,8 @@ pub const ALL: [Metric; 38] = [
     metric(LEASES, Kind::Gauge, Unit::Count, "Leases that hold capacity."),
     metric(HINTS, Kind::Counter, Unit::Count, "Hints by what became of them."),
     metric(REFUSED, Kind::Counter, Unit::Count, "Requests refused, by reason."),
+    metric(CONNECTIONS_REFUSED, Kind::Counter, Unit::Count, "Connections without a seat, by what became of them."),
+    metric(STREAMS_REFUSED, Kind::Counter, Unit::Count, "Follow, Watch and feed streams beyond limits.streams."),
     metric(CONFLICTS, Kind::Counter, Unit::Count, "Commits that met another's lease and were placed again."),
     metric(FEED_ITEMS, Kind::Counter, Unit::Count, "Feed items by feed and result."),
     metric(RELOADS, Kind::Counter, Unit::Count, "Configuration reloads by result."),
@@ -248,6 +252,15 @@ impl Metrics {
             ops: self.counter(STORE_OPS, &[]),
             failures: self.counter(STORE_FAILURES, &[]),
             healthy: self.gauge(STORE_HEALTHY, &[]),
+        }
+    }
+
+    /// Handles for connections and streams that are turned away.
+    pub fn door(&self) -> DoorMetrics {
+        let connection = |&turned: &Turned| self.counter(CONNECTIONS_REFUSED, &[("result", turned.label())]);
+        DoorMetrics {
+            connections: Turned::ALL.iter().map(connection).collect(),
+            streams: self.counter(STREAMS_REFUSED, &[]),
         }
     }
 
@@ -457,6 +470,25 @@ impl StoreMetrics {
     }
 }
 
+/// Records who is turned away at the door.
+#[derive(Clone)]
+pub struct DoorMetrics {
+    connections: Vec<Counter>,
+    streams: Counter,
+}
+
+impl DoorMetrics {
+    /// A connection has no seat, or is closed.
+    pub fn connection(&self, turned: Turned) {
+        self.connections[turned as usize].add(1);
+    }
+
+    /// A stream is beyond the limit.
+    pub fn stream(&self) {
+        self.streams.add(1);
+    }
+}
+
 /// Records the depth of one queue.
 #[derive(Clone)]
 pub struct QueueMetrics(Gauge);
@@ -538,6 +570,8 @@ mod tests {
         ledger.conflicts(2);
         ledger.leases(4);
         metrics.refused("no_room");
+        metrics.door().connection(Turned::Closed);
+        metrics.door().stream();
         metrics.reloaded(ReloadResult::Refused);
         metrics.queue("placement").depth(11);
         let store = metrics.store();

@@ -11,3 +11,4 @@ pub mod logs;
 pub mod metrics;
 pub mod process;
 pub mod sdn;
+pub mod seldom;

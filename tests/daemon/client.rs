@@ -189,6 +189,64 @@ async fn a_refusal_is_told_with_code_and_field_and_is_not_repeated() {
 }
 
 /// Two nodes, idle, as their feed tells them in full.
+/// Asks by `client` until `stop`, one request after another; every one is to be answered.
+async fn ask_on(client: Client, app: u32, stop: watch::Receiver<bool>) -> u32 {
+    let mut answered = 0;
+    while !*stop.borrow() {
+        let asked = client.request_hints(request(&format!("a{app}r{answered}"), app, 1, 1_024), SOON).await;
+        match asked {
+            Ok(_) => answered += 1,
+            // The nodes have not told the new life of the daemon yet that they are there.
+            Err(ClientError::Refused { code: Code::FailedPrecondition, .. }) => tokio::time::sleep(BRIEF / 10).await,
+            Err(error) => panic!("request {answered} of application {app}: {error}"),
+        }
+    }
+    answered
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_asks_all_the_time_hears_in_the_daemons_words_that_it_stops() {
+    let mut world = World::start().await;
+    let _feed = world.cluster(1, 2, 8_192).await;
+    let address = format!("http://{}", world.running().grpc);
+    let mut raw = v1::placement_client::PlacementClient::connect(address).await.unwrap();
+    let asking = tokio::spawn(async move {
+        loop {
+            let explain = v1::ExplainRequest { decision_id: "0000000000000001".into() };
+            raw.explain(explain).await.unwrap_err(); // other calls go on, and say that somebody is there
+            if let Err(status) = raw.request_hints(request("r1", 1, 1, 1_024)).await {
+                return status;
+            }
+            tokio::time::sleep(Duration::from_millis(30)).await;
+        }
+    });
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    world.stop().await;
+    let status = asking.await.unwrap();
+    assert_eq!((status.code(), status.message()), (Code::Unavailable, "the daemon is shutting down"));
+    assert!(status.metadata().contains_key("retry-after-ms"), "{status:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn over_restarts_in_order_every_request_is_answered() {
+    let mut world = on_port(free_port()).await;
+    let (stop, stopped) = watch::channel(false);
+    let feed = world.cluster(1, 2, 1 << 20).await;
+    let clients: Vec<_> =
+        (1..=6).map(|app| tokio::spawn(ask_on(lazy(world.running().grpc.port()), app, stopped.clone()))).collect();
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    drop(feed);
+    for _ in 0..2 {
+        world.restart().await;
+        let _feed = world.cluster(1, 2, 1 << 20).await;
+        tokio::time::sleep(Duration::from_millis(300)).await;
+    }
+    stop.send(true).unwrap();
+    for client in clients {
+        assert!(client.await.unwrap() > 2);
+    }
+}
+
 async fn nodes(client: &Client) -> SteadyFeed<v1::HeartbeatItem> {
     let full = || {
         let node = |host: &str| [register(host, "/rack0", 8_192), heartbeat(host, 1, 0, vec![])];

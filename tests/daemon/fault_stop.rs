@@ -19,8 +19,6 @@ async fn ask_without_patience(address: String, app: u32, codes: Arc<Mutex<HashMa
         let answer = client.request_hints(request(&format!("t{app}n{n}"), 1_000 + app, 1, 1_024)).await;
         let code = match answer {
             Ok(_) => Code::Ok,
-            // Made by the client's own transport, whose connection had gone; what the daemon says has no source.
-            Err(status) if std::error::Error::source(&status).is_some() => Code::Unavailable,
             Err(status) => status.code(),
         };
         *codes.lock().unwrap().entry(code).or_default() += 1;

@@ -203,6 +203,38 @@ async fn a_snapshot_is_a_cluster_file_that_reads_back_with_its_leases() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn who_reloads_after_the_files_watcher_is_told_what_it_changed_and_what_needs_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("hintd.toml");
+    std::fs::write(&file, config_text(folder.path(), 0, &[])).unwrap();
+    let config = Config::load(&file).unwrap();
+    let mut options = config.options.clone();
+    options.reload = Some(config.reload_hook(file.clone()));
+    let running = start(&options, Metrics::new()).await.unwrap();
+    let mut admin = hintd::client::admin(&running.admin).await.unwrap();
+    let further = [("policy", "default = \"capacity\"".to_owned()), ("limits", "streams = 7".to_owned())];
+    std::fs::write(&file, config_text(folder.path(), 0, &further)).unwrap();
+    let watcher = running.daemon.reload().await.unwrap();
+    assert_eq!(watcher.changed, ["limits.streams", "policy.default"]);
+    for _ in 0..2 {
+        let told = admin.reload(v1::ReloadRequest {}).await.unwrap().into_inner();
+        assert_eq!(
+            (told.config_generation, told.changed, told.needs_restart.as_slice()),
+            (2, watcher.changed.clone(), &["limits.streams".to_owned()][..])
+        );
+    }
+    // A later change does not hide what still waits for a restart.
+    std::fs::write(&file, config_text(folder.path(), 0, &further[1..])).unwrap();
+    let told = admin.reload(v1::ReloadRequest {}).await.unwrap().into_inner();
+    assert_eq!((told.config_generation, told.changed), (3, vec!["policy.default".to_owned()]));
+    assert_eq!(told.needs_restart, ["limits.streams"]);
+    std::fs::write(&file, config_text(folder.path(), 0, &[])).unwrap();
+    let told = admin.reload(v1::ReloadRequest {}).await.unwrap().into_inner();
+    assert_eq!((told.changed, told.needs_restart), (vec!["limits.streams".to_owned()], vec![]), "as at the start");
+    running.shutdown().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_reload_swaps_all_or_changes_nothing_and_says_why() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("hintd.toml");

@@ -22,6 +22,8 @@ use hintd::client::{Cause, Client, ClientError, FeedItem, FeedSender};
 use hintd::wire::v1;
 use prost::Message as _;
 use std::time::{Duration, Instant};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
 use tonic::Code;
 use v1::follow_message::Advice;
 
@@ -204,9 +206,47 @@ async fn connections_at_one_time() {
     let (code, message) = refusal(third.request_hints_once(request("r2", 1, 1, 1_024)).await);
     assert_eq!(code, Code::Unavailable);
     told(&message, "limits.connections", "2 connections");
+    assert_eq!(world.counter("connections_standing").await, 1);
     drop(second);
     third.request_hints(request("r2", 1, 1, 1_024), SOON).await.expect("it got the seat that became free");
     world.hints(request("r3", 1, 1, 1_024)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn connections_far_beyond_the_limit_are_closed_and_counted() {
+    let world = World::with(&[("limits", "connections = 1")]).await;
+    let mut there = Vec::new();
+    for _ in 0..70 {
+        there.push(TcpStream::connect(world.running().grpc).await.unwrap());
+    }
+    for stream in &mut there[64..] {
+        assert!(ended(stream).await, "closed at once");
+    }
+    let counters = world.status().await.counters;
+    assert_eq!((counters["connections_standing"], counters["connections_closed"]), (64, 6));
+}
+
+/// Whether the other side ends the connection soon. What it sends before that is nothing to look at.
+async fn ended(stream: &mut TcpStream) -> bool {
+    let end = async { while let Ok(1..) = stream.read(&mut [0; 1_024]).await {} };
+    tokio::time::timeout(SOON, end).await.is_ok()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn time_until_a_connection_speaks() {
+    let world = World::with(&[("limits", "greeting = \"400ms\""), ("limits", "connections = 3")]).await;
+    let _feed = world.cluster(1, 2, 8_192).await;
+    let began = Instant::now();
+    let mut silent = TcpStream::connect(world.running().grpc).await.unwrap();
+    let mut halfway = TcpStream::connect(world.running().grpc).await.unwrap();
+    halfway.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r").await.unwrap();
+    let fourth = another(&world).await;
+    assert_eq!(refusal(fourth.request_hints_once(request("r1", 1, 1, 1_024)).await).0, Code::Unavailable);
+    assert!(ended(&mut silent).await && ended(&mut halfway).await, "who never speaks does not keep a seat");
+    assert!(began.elapsed() >= Duration::from_millis(400), "{:?}", began.elapsed());
+    assert_eq!(world.counter("connections_silent").await, 2);
+    fourth.request_hints(request("r1", 1, 1, 1_024), SOON).await.expect("it got a seat that became free");
+    world.hints(request("r2", 1, 1, 1_024)).await; // over a connection that has spoken long ago
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -226,6 +266,7 @@ async fn streams_at_one_time() {
         assert_eq!(code, Code::Unavailable);
         told(&message, "limits.streams", "2 streams");
     }
+    assert_eq!(world.counter("streams_refused").await, 3);
     drop(feed);
     let began = Instant::now();
     while world.client.watch(watch()).await.is_err() {

@@ -1,6 +1,6 @@
 //! Explain, what-if and replay against the real daemon: refusals with what blocks, decisions made again.
 
-use crate::world::{SOON, World, heartbeat, leased, register, request, resource};
+use crate::world::{SOON, World, heartbeat, leased, refusal, register, request, resource};
 use hintd::client::ClientError;
 use hintd::wire::v1;
 use hintd::wire::v1::outcome::Outcome;
@@ -119,6 +119,51 @@ async fn outside_of_retention_a_replay_is_not_found_and_told_how_far_back_record
     assert!(code == 2 && err.contains("records go back"), "{code} {err}");
     let (code, out, _) = hintctl(&world, &["explain", &first]).await;
     assert!(code == 0 && out.contains("spread"), "answers are remembered for longer: {code} {out}");
+}
+
+/// What explain and replay say of a decision that is to be had by neither.
+async fn not_found(world: &World, decision: &str) -> [String; 2] {
+    let explain = refusal(world.client.explain(decision).await);
+    let asked = v1::ReplayRequest { decision_id: decision.to_owned(), policy: String::new() };
+    let replay = world.admin.clone().replay(asked).await.unwrap_err();
+    assert_eq!((explain.0, replay.code()), (Code::NotFound, Code::NotFound));
+    [explain.1, replay.message().to_owned()]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_not_found_is_told_why_by_its_id() {
+    let mut world = World::with(&[("leases", "answers_kept = \"0s\""), ("leases", "time_to_live = \"1s\"")]).await;
+    let feed = world.cluster(1, 1, 65_536).await;
+    let own = world.hints(job("first", 1, "spread", (1, 0))).await.hints.unwrap().decision_id;
+    let life = own[..8].to_owned();
+    let none = |id: &str| format!("decision {id} is not recorded: no decision has had this id yet");
+    for never in [format!("{life}7fffffff"), "ffffffffffffffff".to_owned(), "ffffffff00000001".to_owned()] {
+        assert_eq!(not_found(&world, &never).await, [none(&never), none(&never)]);
+    }
+    let pushed = format!("{life}80000001");
+    let told = not_found(&world, &pushed).await;
+    assert!(told[1].ends_with("hints that a dispatcher pushes when a node has room never are"), "{told:?}");
+    assert_eq!(told[0], format!("{}; nor is an answer of this id remembered", told[1]));
+    drop(feed);
+    world.restart().await;
+    // The lease's end takes the answer, which the journal kept.
+    world.until("the lease ended", |status| status.leases == 0 && status.uptime_ms > 1_200).await;
+    for before in [own, pushed] {
+        let told = not_found(&world, &before).await;
+        assert!(told[1].ends_with("is of before the daemon's last start, and records end with a process"), "{told:?}");
+        assert_eq!(told[0], format!("{}; nor is an answer of this id remembered", told[1]));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_nothing_is_recorded_explain_and_replay_say_so() {
+    let world = World::with(&[("records", "sample = 0.0"), ("leases", "answers_kept = \"0s\"")]).await;
+    let _feed = world.cluster(1, 1, 65_536).await;
+    let own = world.hints(job("first", 1, "spread", (1, 0))).await.hints.unwrap().decision_id;
+    let asked = v1::ReplayRequest { decision_id: own.clone(), policy: String::new() };
+    let replay = world.admin.clone().replay(asked).await.unwrap_err();
+    assert!(replay.message().ends_with("nothing is recorded (records.sample or records.bytes is 0)"), "{replay:?}");
+    assert!(!world.client.explain(&own).await.unwrap().recorded, "its answer is remembered");
 }
 
 #[tokio::test(flavor = "multi_thread")]

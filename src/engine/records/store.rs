@@ -104,7 +104,7 @@ impl Records {
     pub fn get(&self, decision: DecisionId, now: Timestamp) -> Result<Arc<Record>, Refusal> {
         let found = self.by_decision.get(&decision).cloned();
         let why = || match is_pushed(decision) {
-            true => "hints that a dispatcher pushes when a node has room are explained, not recorded".to_owned(),
+            true => "hints that a dispatcher pushes when a node has room never are".to_owned(),
             false => self.kept_text(now),
         };
         found.ok_or_else(|| Refusal::NotRecorded { decision, kept: why() })

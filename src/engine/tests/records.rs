@@ -165,7 +165,7 @@ impl Busy {
                 proposal.decision = Some(id);
                 proposal.digest = 7;
                 // What came of it is put in its place when it is committed.
-                let refusal = Refusal::DeadlineExceeded(0);
+                let refusal = Refusal::DeadlineExceeded(Micros(0));
                 let seen =
                     seen(Some(proposal.paths_read()), Came::Refused { decision: id, at: self.desk.now, refusal });
                 self.waiting.push((proposal, seen));
