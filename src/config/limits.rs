@@ -21,6 +21,7 @@ pub(super) struct Limits {
     pub(super) attempts: usize,
     pub(super) requests_per_attempt: usize,
     pub(super) decisions_watched: usize,
+    pub(super) containers_seen: usize,
     pub(super) follow_messages: usize,
     pub(super) watch: WatchLimits,
     pub(super) request: convert::Limits,
@@ -47,6 +48,7 @@ pub(super) fn read(root: &mut Section<'_>, reader: &mut Reader<'_>) -> Limits {
         attempts: section.bounded(reader, "attempts", 20_000, 1..=10_000_000),
         requests_per_attempt: section.bounded(reader, "requests_per_attempt", 64, 1..=100_000),
         decisions_watched: section.bounded(reader, "decisions_watched", 20_000, 1..=10_000_000),
+        containers_seen: section.bounded(reader, "containers_seen", 1_000_000, 1..=1_000_000_000),
         follow_messages: section.bounded(reader, "follow_messages", 1_024, 1..=1_000_000),
         watch: WatchLimits {
             pairs: section.bounded(reader, "watched_pairs", 200_000, 0..=100_000_000),

@@ -56,6 +56,7 @@ fn read(table: toml::Spanned<DeTable<'_>>, file: &str, reader: &mut Reader<'_>) 
         attempts_max: limits.attempts,
         requests_per_attempt: limits.requests_per_attempt,
         adherence_max: limits.decisions_watched,
+        containers_seen: limits.containers_seen,
         ..Default::default()
     };
     let follow = leases(&mut root, reader, &mut engine, &limits);

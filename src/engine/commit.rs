@@ -144,7 +144,7 @@ impl Engine {
         if on {
             self.effects.journal.push(answer.put());
         }
-        self.answers.insert(Arc::clone(&answer), live, now, self.settings.answers_keep);
+        self.answers.insert(&answer, live, now, self.settings.answers_keep);
         self.hinted(&answer, &rows, trial, now);
         self.keep_bounds(now);
         self.changed = true;
@@ -184,7 +184,7 @@ impl Engine {
     /// The journal failed: the decision was never promised. Deletes are written all the same, for a journal that
     /// failed late may have kept what it was given.
     pub fn undo(&mut self, decision: DecisionId, now: Timestamp) {
-        let Some(answer) = self.answers.by_decision(decision).cloned() else { return };
+        let Some(answer) = self.answers.by_decision(decision) else { return };
         self.hints_undone(decision);
         self.flows.undo(decision, (&self.snapshot, &self.settings.routes));
         self.tell_flows(now);

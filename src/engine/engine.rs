@@ -163,7 +163,7 @@ impl Engine {
             self.end_lease(id, LeaseEnd::Expired, now);
         }
         for id in self.answers.due(now) {
-            if self.answers.get(&id).is_some_and(|answer| self.dispatching.waits(answer)) {
+            if self.answers.waiting(&id).is_some_and(|answer| self.dispatching.waits(&answer)) {
                 self.answers.keep(&id, now.plus(self.settings.answers_keep));
             } else {
                 self.forget_answer(&id);
@@ -242,7 +242,7 @@ impl Engine {
     /// A decision and what became of its leases.
     #[must_use]
     pub fn explain(&self, decision: DecisionId) -> Option<Explained> {
-        let answer = Arc::clone(self.answers.by_decision(decision)?);
+        let answer = self.answers.by_decision(decision)?;
         let state = |id: LeaseId| match self.ledger.get(id) {
             Some(Lease { confirmed: Some(_), .. }) => "confirmed",
             Some(_) => "held",
@@ -250,8 +250,8 @@ impl Engine {
         };
         let hints = answer.decision.hints.iter();
         let leases = hints.flat_map(|hint| hint.leases.iter().map(|&id| (id, hint.host.clone(), state(id))));
-        let outcome = self.adherence.outcome(decision);
-        Some(Explained { leases: leases.collect(), answer: Arc::clone(&answer), outcome })
+        let (leases, outcome) = (leases.collect(), self.adherence.outcome(&answer.decision));
+        Some(Explained { leases, answer, outcome })
     }
 
     /// Whether the token is the attempt's.
@@ -376,8 +376,8 @@ impl Engine {
     }
 
     pub(super) fn forget_answer(&mut self, id: &RequestId) {
-        if let Some(answer) = self.answers.remove(id) {
-            self.hints_forgotten(answer.decision.id);
+        if let Some(decision) = self.answers.remove(id) {
+            self.hints_forgotten(decision);
             self.effects.journal.push(Op::delete(Table::Answers, text_key(id.as_str())));
             self.effects.out.push(Effect::AnswerForgotten(id.clone()));
         }

@@ -11,7 +11,7 @@ use super::routes::{Cause, Occasion, Out, Phase, RouteUpdate, View, WatchScope, 
 use crate::cluster::NodePair;
 use crate::network::Pair;
 use crate::policy::Share;
-use crate::units::{AttemptId, DecisionId, LinkIdx, NodeIdx, Timestamp};
+use crate::units::{AttemptId, DecisionId, LinkIdx, NodeIdx, RequestId, Timestamp};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -214,10 +214,14 @@ impl Engine {
 
     /// Flows of answers that the journal kept, as far as it kept their requests.
     pub(super) fn recover_flows(&mut self) {
-        for answer in self.answers.by_age() {
+        let of = |attempt, id: &RequestId| self.attempts.get(attempt)?.request(id).cloned();
+        let known = self.answers.by_age().filter_map(|(decision, attempt, id)| Some((decision, of(attempt, id)?)));
+        for (decision, request) in known.collect::<Vec<_>>() {
+            let Some(answer) = self.answers.by_decision(decision) else { continue };
             let decision = &answer.decision;
-            let known = self.attempts.get(decision.attempt).and_then(|known| known.request(&decision.request)).cloned();
-            let Some(request) = known.filter(|_| decision.mode == Mode::On) else { continue };
+            if decision.mode != Mode::On {
+                continue;
+            }
             let history = request.recurring_key.as_ref().and_then(|key| self.history.view().get(key)).map(Arc::as_ref);
             let Ok(edges) = placer::edges(&request, history, &mut Vec::new()) else { continue };
             let mut shares: Vec<Vec<Share>> = vec![Vec::new(); request.groups.len()];

@@ -5,7 +5,7 @@
 //!   facts do), `told` (what task events do), `recover` (from the journal's rows).
 //! - `ledger`, `lease`, `binding`: live leases, how they end, which container or foreign use ends which.
 //! - `adherence`: whether hints were followed, and what came of it.
-//! - `answers`, `attempts`: idempotency by request id; tokens and remembered requests.
+//! - `answers`, `attempts`: idempotency by request id; tokens and remembered requests; `packed`: answers in few bytes.
 //! - `placer`: request and [`Generation`] to [`Proposal`], on other threads.
 //! - `monitor`, `release`, `history`: silence, expected ends, recurring jobs.
 //! - `dispatching`: waiting tasks, and the dispatch policies that are offered nodes for them.
@@ -38,6 +38,7 @@ pub mod journal;
 pub mod lease;
 pub mod ledger;
 mod monitor;
+mod packed;
 pub mod placer;
 pub mod records;
 mod recover;

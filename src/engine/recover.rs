@@ -160,7 +160,7 @@ impl Engine {
             let live = live.remove(&answer.decision.request).unwrap_or_default();
             // When the last lease ended is not written: kept for the whole time from now, retries of a daemon's
             // restart included.
-            self.answers.insert(Arc::new(answer), live, now, self.settings.answers_keep);
+            self.answers.insert(&answer, live, now, self.settings.answers_keep);
             counts.answers += 1;
         }
         Ok(())

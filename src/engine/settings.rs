@@ -31,6 +31,8 @@ pub struct EngineSettings {
     pub history_samples: usize,
     /// Decisions whose hints are watched at one time; beyond it the oldest are counted as they stand.
     pub adherence_max: usize,
+    /// Containers that were heard of, of attempts with hints: one told of twice counts once. The oldest are forgotten.
+    pub containers_seen: usize,
     /// A hint whose container was not seen for so long counts as not followed.
     pub adherence_wait: Micros,
     /// Ages beyond which a source counts as old.
@@ -101,6 +103,7 @@ impl Default for EngineSettings {
             history_keys: 10_000,
             history_samples: 64,
             adherence_max: 20_000,
+            containers_seen: 1_000_000,
             adherence_wait: Micros::from_secs(300),
             max_age: SourceAges::default(),
             routes: RouteSettings::default(),

@@ -3,6 +3,7 @@
 //! Tested elsewhere:
 // limits.requests_per_attempt: src/engine/attempts.rs
 // limits.decisions_watched: tests/daemon/adherence.rs
+// limits.containers_seen: src/engine/adherence/seen.rs
 // leases.watched: src/engine/tests/adherence.rs
 // placer.steps: src/policy/budget.rs
 // placer.commit_retries: tests/daemon/contention.rs

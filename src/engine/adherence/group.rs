@@ -9,6 +9,7 @@ use crate::cluster::Resource;
 use crate::engine::lease::LeaseEnd;
 use crate::policy::Share;
 use crate::units::{NodeIdx, RackIdx, SchedulerKey};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Where a container appeared.
@@ -26,8 +27,8 @@ pub(super) struct Spot {
 pub(super) trait Look {
     /// Why a container of `size` is not on `node`, where nothing of its lease is known.
     fn why_not(&self, node: NodeIdx, size: &Resource) -> Miss;
-    /// Whether the group's hint of this number names the node as next best.
-    fn is_fallback(&self, hint: u32, node: NodeIdx) -> bool;
+    /// Nodes that the group's hint of this number names as next best.
+    fn fallbacks(&self, hint: u32) -> Vec<NodeIdx>;
 }
 
 /// How near to its hint a container is.
@@ -62,12 +63,15 @@ pub(super) struct Row {
     expired: u32,
     released: u32,
     astray: Vec<Astray>,
+    /// Of these, from other racks.
+    foreign: u32,
 }
 
 impl Row {
     pub(super) const fn new(hint: u32, node: NodeIdx, rack: RackIdx, count: u32) -> Self {
-        let (on_host, bound_unseen, withdrawn, expired, released) = (0, 0, 0, 0, 0);
-        Self { hint, node, rack, count, on_host, bound_unseen, withdrawn, expired, released, astray: Vec::new() }
+        let (on_host, bound_unseen, withdrawn, expired, released, foreign) = (0, 0, 0, 0, 0, 0);
+        let astray = Vec::new();
+        Self { hint, node, rack, count, on_host, bound_unseen, withdrawn, expired, released, astray, foreign }
     }
 
     fn open(&self) -> u32 {
@@ -104,6 +108,61 @@ impl Row {
     }
 }
 
+/// Rows by number, of which the first open one is asked for again and again. A row that is full stays full: who is
+/// displaced makes room for another.
+#[derive(Debug, Default)]
+struct Queue {
+    rows: Vec<u32>,
+    /// Those before it are full.
+    next: usize,
+}
+
+impl Queue {
+    fn first_open(&mut self, rows: &[Row]) -> Option<usize> {
+        let full = self.rows[self.next..].iter().take_while(|&&at| rows[at as usize].open() == 0).count();
+        self.next += full;
+        self.rows.get(self.next).map(|&at| at as usize)
+    }
+}
+
+/// Rows by where they are, so that a container of thousands does not look at each. Made when first needed: most
+/// decisions' rows are never looked for twice.
+#[derive(Debug, Default)]
+struct Index {
+    rows: usize,
+    by_node: Vec<(NodeIdx, u32)>,
+    all: Queue,
+    by_rack: BTreeMap<RackIdx, Queue>,
+    by_fallback: BTreeMap<NodeIdx, Queue>,
+    /// Rows that somebody from another rack has.
+    foreign: BTreeSet<(RackIdx, u32)>,
+}
+
+impl Index {
+    fn new(rows: &[Row], look: &dyn Look) -> Self {
+        let mut index = Self { rows: rows.len(), ..Self::default() };
+        for (at, row) in (0_u32..).zip(rows) {
+            index.by_node.push((row.node, at));
+            index.all.rows.push(at);
+            index.by_rack.entry(row.rack).or_default().rows.push(at);
+            for node in look.fallbacks(row.hint) {
+                index.by_fallback.entry(node).or_default().rows.push(at);
+            }
+            if row.foreign > 0 {
+                index.foreign.insert((row.rack, at));
+            }
+        }
+        index.by_node.sort_unstable();
+        index
+    }
+
+    /// Rows of the node, in order.
+    fn of_node(&self, node: NodeIdx) -> impl Iterator<Item = usize> {
+        let first = self.by_node.partition_point(|&(of, _)| of < node);
+        self.by_node[first..].iter().take_while(move |&&(of, _)| of == node).map(|&(_, at)| at as usize)
+    }
+}
+
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Group {
@@ -112,14 +171,14 @@ pub(super) struct Group {
     size: Resource,
     /// In the order of the hints.
     pub(super) rows: Vec<Row>,
-    /// Rows by node, once a container appeared.
-    by_node: Vec<(NodeIdx, u32)>,
+    /// Once a container appeared.
+    index: Option<Box<Index>>,
     open: u32,
 }
 
 impl Group {
     pub(super) const fn new(name: Arc<str>, key: SchedulerKey, size: Resource) -> Self {
-        Self { name, key, size, rows: Vec::new(), by_node: Vec::new(), open: 0 }
+        Self { name, key, size, rows: Vec::new(), index: None, open: 0 }
     }
 
     pub(super) fn push(&mut self, row: Row) {
@@ -139,7 +198,7 @@ impl Group {
 
     /// Gives up what only serves containers still to come.
     pub(super) fn close(&mut self) {
-        self.by_node = Vec::new();
+        self.index = None;
     }
 
     /// How near a container on this spot could get; `None`: all are seen.
@@ -147,7 +206,7 @@ impl Group {
         if self.open == 0 {
             return None;
         }
-        if self.of_host(spot.node).is_some() {
+        if self.of_host(spot.node, look).is_some() {
             return Some(Near::Host);
         }
         Some(if self.of_rack(spot, look).is_some() { Near::Rack } else { Near::Elsewhere })
@@ -159,7 +218,7 @@ impl Group {
         self.open -= 1;
         match near {
             Near::Host => {
-                let at = self.of_host(spot.node).expect("it was just found");
+                let at = self.of_host(spot.node, look).expect("it was just found");
                 let displaced = (self.rows[at].open() == 0).then(|| self.pull(at));
                 self.rows[at].on_host += 1;
                 if let Some(displaced) = displaced {
@@ -180,9 +239,9 @@ impl Group {
     }
 
     /// A lease of a row of this node ended without a container that is known by name.
-    pub(super) fn lease_ended(&mut self, node: NodeIdx, end: LeaseEnd) {
-        self.index();
-        let Some(at) = self.of_node(node).find(|&at| self.rows[at].ends() < self.rows[at].count) else { return };
+    pub(super) fn lease_ended(&mut self, node: NodeIdx, end: LeaseEnd, look: &dyn Look) {
+        let (index, rows) = self.indexed(look);
+        let Some(at) = index.of_node(node).find(|&at| rows[at].ends() < rows[at].count) else { return };
         let row = &mut self.rows[at];
         match end {
             LeaseEnd::Bound => row.bound_unseen += 1,
@@ -214,52 +273,35 @@ impl Group {
         (left == 0).then_some(shares)
     }
 
-    /// Made when first needed: most decisions' rows are never looked for twice.
-    fn index(&mut self) {
-        if self.by_node.len() != self.rows.len() {
-            self.by_node = (0_u32..).zip(&self.rows).map(|(at, row)| (row.node, at)).collect();
-            self.by_node.sort_unstable();
+    fn indexed(&mut self, look: &dyn Look) -> (&mut Index, &[Row]) {
+        let index = self.index.get_or_insert_default();
+        if index.rows != self.rows.len() {
+            **index = Index::new(&self.rows, look);
         }
-    }
-
-    /// Rows of the node, in order; [`Self::index`] was called.
-    fn of_node(&self, node: NodeIdx) -> impl Iterator<Item = usize> {
-        let first = self.by_node.partition_point(|&(of, _)| of < node);
-        self.by_node[first..].iter().take_while(move |&&(of, _)| of == node).map(|&(_, at)| at as usize)
+        (index, &self.rows)
     }
 
     /// The first row of the host with a place that nobody on it has.
-    fn of_host(&mut self, node: NodeIdx) -> Option<usize> {
-        self.index();
-        self.of_node(node).find(|&at| self.rows[at].on_host < self.rows[at].count)
+    fn of_host(&mut self, node: NodeIdx, look: &dyn Look) -> Option<usize> {
+        let (index, rows) = self.indexed(look);
+        index.of_node(node).find(|&at| rows[at].on_host < rows[at].count)
     }
 
     /// The first open row of the rack; else one that somebody has from another rack; else an open one that names the
     /// node as next best.
-    fn of_rack(&self, spot: Spot, look: &dyn Look) -> Option<usize> {
-        let mut taken = None;
-        let mut fallback = None;
-        for (at, row) in self.rows.iter().enumerate() {
-            let open = row.open() > 0;
-            if row.rack == spot.rack {
-                if open {
-                    return Some(at);
-                }
-                if taken.is_none() && row.astray.iter().any(|astray| astray.spot.rack != row.rack) {
-                    taken = Some(at);
-                }
-            } else if fallback.is_none() && open && look.is_fallback(row.hint, spot.node) {
-                fallback = Some(at);
-            }
+    fn of_rack(&mut self, spot: Spot, look: &dyn Look) -> Option<usize> {
+        let (index, rows) = self.indexed(look);
+        if let Some(open) = index.by_rack.get_mut(&spot.rack).and_then(|queue| queue.first_open(rows)) {
+            return Some(open);
         }
-        taken.or(fallback)
+        let taken = index.foreign.range((spot.rack, 0)..=(spot.rack, u32::MAX)).next().map(|&(_, at)| at as usize);
+        taken.or_else(|| index.by_fallback.get_mut(&spot.node)?.first_open(rows))
     }
 
     fn anywhere(&mut self, spot: Spot, look: &dyn Look) {
-        let hinted = |row: &Row| spot.hinted == Some(row.node) && row.open() > 0;
-        let found = spot.hinted.and_then(|_| self.rows.iter().position(hinted));
-        let first = || self.rows.iter().position(|row| row.open() > 0);
-        let at = found.or_else(first).expect("the group has an open place");
+        let (index, rows) = self.indexed(look);
+        let found = spot.hinted.and_then(|node| index.of_node(node).find(|&at| rows[at].open() > 0));
+        let at = found.or_else(|| index.all.first_open(rows)).expect("the group has an open place");
         self.lay(at, spot, false, look);
     }
 
@@ -278,6 +320,20 @@ impl Group {
             look.why_not(row.node, &self.size)
         };
         row.astray.push(Astray { spot, in_rack, why });
+        if spot.rack != row.rack {
+            row.foreign += 1;
+            self.note_foreign(at);
+        }
+    }
+
+    fn note_foreign(&mut self, at: usize) {
+        let (row, Some(index)) = (&self.rows[at], &mut self.index) else { return };
+        let key = (row.rack, u32::try_from(at).expect("hints are numbered by u32"));
+        if row.foreign > 0 {
+            index.foreign.insert(key);
+        } else {
+            index.foreign.remove(&key);
+        }
     }
 
     /// Takes the container off the row that has least to do with it.
@@ -290,6 +346,10 @@ impl Group {
             Miss::Withdrawn => row.withdrawn += 1,
             Miss::Expired => row.expired += 1,
             _ => {}
+        }
+        if astray.spot.rack != row.rack {
+            row.foreign -= 1;
+            self.note_foreign(at);
         }
         astray.spot
     }

@@ -51,7 +51,7 @@ impl Engine {
     }
 
     fn arrived(&mut self, arrival: &Arrival<'_>) -> Option<Mode> {
-        let (near, mode) = self.adherence.arrived(arrival, &self.snapshot)?;
+        let (near, mode) = self.adherence.arrived(arrival, &self.snapshot, self.settings.containers_seen)?;
         let counter = match (mode, near) {
             (Mode::Shadow, Near::Host) => Counter::ShadowAgreed,
             (Mode::Shadow, _) => Counter::ShadowDiffered,
@@ -66,14 +66,14 @@ impl Engine {
     /// name were met by it already.
     pub(in crate::engine) fn hint_lease_ended(&mut self, lease: &Lease, end: LeaseEnd, now: Timestamp) {
         if end != LeaseEnd::Bound {
-            self.adherence.lease_ended(lease, end, now);
+            self.adherence.lease_ended(lease, end, &self.snapshot, now);
         }
     }
 
     /// A lease is to be bound by a rise of use: some container is there, nobody says which.
     pub(in crate::engine) fn hint_met_unseen(&mut self, lease: LeaseId, now: Timestamp) {
         if let Some(lease) = self.ledger.get(lease) {
-            self.adherence.lease_ended(lease, LeaseEnd::Bound, now);
+            self.adherence.lease_ended(lease, LeaseEnd::Bound, &self.snapshot, now);
         }
     }
 

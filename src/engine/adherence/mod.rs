@@ -6,7 +6,7 @@
 //! costed by the evaluator that costed its hints. In shadow mode this tells what following would have saved.
 //!
 //! # Code map
-//! - `group`: which container takes which hint; `record`: one decision; `trial`: costs; `tally`: figures that add up.
+//! - `seen`: which containers were heard of; `group`: which container takes which hint; `record`: one decision; `trial`: costs; `tally`: figures that add up.
 //! - `hooks`: where the engine tells of what happens.
 //!
 //! # Invariants
@@ -18,11 +18,12 @@
 mod group;
 mod hooks;
 mod record;
+mod seen;
 mod tally;
 mod trial;
 
 use super::answers::Answer;
-use super::decision::Mode;
+use super::decision::{Decision, Mode};
 use super::lease::{Lease, LeaseEnd};
 use super::placer::Row;
 use super::settings::EngineSettings;
@@ -32,6 +33,7 @@ use group::{Near, Spot};
 pub(super) use hooks::ToldOf;
 pub use record::{DecisionOutcome, HintOutcome, TermCompared};
 use record::{Kind, Record, Stage};
+use seen::Seen;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 pub use tally::{Miss, Outcomes, Tally, TallyKey, Term, TermSums};
@@ -41,8 +43,6 @@ pub(crate) use trial::Trial;
 const TALLIES_MAX: usize = 256;
 /// The queue under which those beyond the bound are counted.
 const OTHER_QUEUES: &str = "(other)";
-/// Containers remembered by attempt, so that one told of twice counts once.
-const SEEN_MAX: usize = 65_536;
 /// A decision of which nothing more is expected may still hear of what is on its way: reports are seconds apart.
 const GRACE: Micros = Micros::from_secs(5);
 /// Rows and blocks kept, by decision that may be watched.
@@ -55,8 +55,13 @@ const WORK_A_TICK: usize = 50_000;
 /// See the module.
 #[derive(Debug, Default)]
 pub(super) struct Adherence {
+    /// Those that are not counted yet.
     records: BTreeMap<DecisionId, Record>,
+    /// What came of the counted ones whose answer is kept, packed.
+    settled: BTreeMap<DecisionId, Box<[u8]>>,
     attempts: BTreeMap<AttemptId, Watched>,
+    /// Containers that were heard of.
+    seen: Seen,
     /// Open records, by when they close.
     due: BTreeSet<(Timestamp, DecisionId)>,
     /// Records to be counted, in order.
@@ -73,8 +78,6 @@ pub(super) struct Adherence {
 struct Watched {
     /// Oldest first.
     open: Vec<DecisionId>,
-    /// Numbers of containers that were heard of.
-    seen: BTreeSet<u64>,
     /// No further decision will come.
     over: bool,
 }
@@ -126,13 +129,10 @@ impl Adherence {
 
     /// A container was heard of: how near it is to a hint, and what its queue gets. `None`: it was heard of before, or
     /// nothing was hinted for it.
-    fn arrived(&mut self, arrival: &Arrival<'_>, snapshot: &Snapshot) -> Option<(Near, Mode)> {
-        let watched = self.attempts.get_mut(&arrival.container.attempt)?;
-        if !watched.seen.insert(arrival.container.id) {
+    fn arrived(&mut self, arrival: &Arrival<'_>, snapshot: &Snapshot, most: usize) -> Option<(Near, Mode)> {
+        let watched = self.attempts.get(&arrival.container.attempt)?;
+        if !self.seen.note(arrival.container, most) {
             return None;
-        }
-        if watched.seen.len() > SEEN_MAX {
-            watched.seen.pop_first(); // YARN counts containers upwards: the first is the oldest
         }
         let hinted = arrival.lease.map(|(_, node)| node);
         let spot = Spot { node: arrival.node, rack: snapshot.rack(arrival.node), late: false, hinted };
@@ -154,9 +154,9 @@ impl Adherence {
     }
 
     /// A lease ended without a container that is known by name.
-    fn lease_ended(&mut self, lease: &Lease, end: LeaseEnd, now: Timestamp) {
+    fn lease_ended(&mut self, lease: &Lease, end: LeaseEnd, snapshot: &Snapshot, now: Timestamp) {
         let Some(record) = self.records.get_mut(&lease.decision) else { return };
-        if record.stage == Stage::Open && record.lease_ended(&lease.group, lease.node, end) {
+        if record.stage == Stage::Open && record.lease_ended(&lease.group, lease.node, end, snapshot) {
             self.close_by(lease.decision, now.plus(GRACE), None);
         }
     }
@@ -167,6 +167,7 @@ impl Adherence {
         watched.over = true;
         if watched.open.is_empty() {
             self.attempts.remove(&attempt);
+            self.seen.forget(attempt);
             return;
         }
         for id in watched.open.clone() {
@@ -180,14 +181,14 @@ impl Adherence {
             self.leave(decision);
         }
         self.records.remove(&decision);
+        self.settled.remove(&decision);
     }
 
     /// Nobody will ask for it by its answer any more.
     fn forget(&mut self, decision: DecisionId) {
-        let Some(record) = self.records.get_mut(&decision) else { return };
-        record.orphan = true;
-        if record.stage == Stage::Settled {
-            self.records.remove(&decision);
+        self.settled.remove(&decision);
+        if let Some(record) = self.records.get_mut(&decision) {
+            record.orphan = true;
         }
     }
 
@@ -202,13 +203,13 @@ impl Adherence {
         while work < WORK_A_TICK
             && let Some(id) = self.closed.pop_front()
         {
-            let Some(record) = self.records.get_mut(&id) else { continue };
+            let Some(mut record) = self.records.remove(&id) else { continue };
             work += record.work();
-            let (key, tally, orphan) = (record.key(), record.settle(snapshot, leases), record.orphan);
-            if orphan {
-                self.records.remove(&id);
+            let tally = record.settle(snapshot, leases);
+            self.count(record.key(), &tally);
+            if !record.orphan {
+                self.settled.insert(id, record.outcome().pack());
             }
-            self.count(key, &tally);
         }
     }
 
@@ -218,8 +219,9 @@ impl Adherence {
     }
 
     /// What became of a decision; `None`: it had no hints, or is of before the last start.
-    pub(super) fn outcome(&self, decision: DecisionId) -> Option<DecisionOutcome> {
-        self.records.get(&decision).map(Record::outcome)
+    pub(super) fn outcome(&self, decision: &Decision) -> Option<DecisionOutcome> {
+        let open = self.records.get(&decision.id).map(Record::outcome);
+        open.or_else(|| DecisionOutcome::unpack(self.settled.get(&decision.id)?, decision))
     }
 
     /// Figures since the start.
@@ -271,6 +273,7 @@ impl Adherence {
         watched.open.retain(|id| *id != decision);
         if watched.open.is_empty() && watched.over {
             self.attempts.remove(&attempt);
+            self.seen.forget(attempt);
         }
     }
 }

@@ -5,7 +5,9 @@ use super::tally::{Miss, Outcomes, Tally, TallyKey, Term, TermRow, TermSums};
 use super::trial::{self, Trial};
 use crate::cluster::{Overlay, Snapshot};
 use crate::engine::answers::Answer;
+use crate::engine::decision::{Decision, Hint};
 use crate::engine::lease::LeaseEnd;
+use crate::engine::packed::{pack, unpack};
 use crate::engine::placer;
 use crate::units::{HostName, Micros, NodeIdx, SchedulerKey, Timestamp};
 use std::sync::Arc;
@@ -79,6 +81,52 @@ pub struct DecisionOutcome {
     pub hints: Vec<HintOutcome>,
     /// Terms that could be compared; empty before it is settled, and where not all placed containers were seen.
     pub terms: Vec<TermCompared>,
+}
+
+/// What is kept of a settled outcome: by hint its outcomes and misses without the zeros at the end; terms by position.
+type Kept = (Vec<Vec<u64>>, Vec<(usize, f64, f64, Option<f64>)>);
+
+impl DecisionOutcome {
+    /// A settled one in few bytes; the rest is its decision's.
+    pub(super) fn pack(&self) -> Box<[u8]> {
+        let hint = |hint: &HintOutcome| {
+            let Outcomes { on_host, in_rack, elsewhere, never, misses } = hint.outcomes;
+            let mut counts: Vec<u64> = [on_host, in_rack, elsewhere, never].into_iter().chain(misses).collect();
+            counts.truncate(counts.iter().rposition(|count| *count > 0).map_or(0, |last| last + 1));
+            counts
+        };
+        let term = |found: &TermCompared| (found.term as usize, found.hinted, found.realised, found.default);
+        let kept: Kept = (self.hints.iter().map(hint).collect(), self.terms.iter().map(term).collect());
+        pack(&kept)
+    }
+
+    /// The outcome again; `None`: the bytes are not this decision's.
+    pub(super) fn unpack(bytes: &[u8], decision: &Decision) -> Option<Self> {
+        let (hints, terms): Kept = unpack(bytes)?;
+        let hint = |(counts, hint): (Vec<u64>, &Hint)| {
+            let count = |at: usize| counts.get(at).copied().unwrap_or(0);
+            let mut outcomes = Outcomes {
+                on_host: count(0),
+                in_rack: count(1),
+                elsewhere: count(2),
+                never: count(3),
+                misses: Default::default(),
+            };
+            outcomes.misses.iter_mut().zip(4..).for_each(|(miss, at)| *miss = count(at));
+            HintOutcome {
+                group: Arc::clone(&hint.group),
+                host: hint.host.clone(),
+                count: hint.count,
+                open: 0,
+                outcomes,
+            }
+        };
+        let term = |(term, hinted, realised, default): (usize, _, _, _)| {
+            Some(TermCompared { term: *Term::ALL.get(term)?, hinted, realised, default })
+        };
+        let terms = terms.into_iter().map(term).collect::<Option<_>>()?;
+        Some(Self { settled: true, hints: hints.into_iter().zip(&decision.hints).map(hint).collect(), terms })
+    }
 }
 
 /// See the module.
@@ -156,9 +204,10 @@ impl Record {
     }
 
     /// A lease ended without a container that is known by name; whether all that was not seen yet is given back by now.
-    pub(super) fn lease_ended(&mut self, group: &str, node: NodeIdx, end: LeaseEnd) -> bool {
+    pub(super) fn lease_ended(&mut self, group: &str, node: NodeIdx, end: LeaseEnd, snapshot: &Snapshot) -> bool {
+        let now = Now { snapshot, answer: &self.answer };
         if let Some(group) = self.groups.iter_mut().find(|known| *known.name == *group) {
-            group.lease_ended(node, end);
+            group.lease_ended(node, end, &now);
         }
         if end != LeaseEnd::Released {
             return false;
@@ -262,8 +311,8 @@ impl Look for Now<'_> {
         if room { Miss::YarnChose } else { Miss::NoRoom }
     }
 
-    fn is_fallback(&self, hint: u32, node: NodeIdx) -> bool {
-        let hint = &self.answer.decision.hints[hint as usize];
-        hint.fallbacks.contains(self.snapshot.host(node))
+    fn fallbacks(&self, hint: u32) -> Vec<NodeIdx> {
+        let hosts = self.answer.decision.hints[hint as usize].fallbacks.iter();
+        hosts.filter_map(|host| self.snapshot.statics.by_host.get(host).copied()).collect()
     }
 }

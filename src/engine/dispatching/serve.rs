@@ -305,7 +305,7 @@ impl Engine {
             let answer = Arc::new(Answer { decision: draft, token, digest: 0 });
             self.note_leases(policy, &laid.tasks, answer.leases());
             self.effects.journal.push(answer.put());
-            self.answers.insert(Arc::clone(&answer), live, now, self.settings.answers_keep);
+            self.answers.insert(&answer, live, now, self.settings.answers_keep);
             self.hinted(&answer, &laid.hints.rows, None, now);
             self.effects.out.push(Effect::Hints { attempt, answer, cause: CAUSE });
             self.changed = true;
