@@ -455,3 +455,6 @@ async fn sleep_until(when: Option<Instant>) {
         None => std::future::pending().await,
     }
 }
+
+#[cfg(test)]
+mod tests;
