@@ -12,10 +12,10 @@ use redb::{Builder, Database, Durability, ReadableDatabase, ReadableTable, Table
 use redb::{ReadTransaction, WriteTransaction};
 
 use super::StoreError;
-use crate::engine::journal::{Batch, Op, Table};
+use crate::engine::journal::{Batch, KeyPart, Op, Table, key_parts};
 
-/// The newest format this program writes and reads.
-pub(super) const FORMAT_VERSION: u32 = 1;
+/// The format this program writes. It reads version 1, too, whose rows had no check sums, and rewrites such a journal.
+pub(super) const FORMAT_VERSION: u32 = 2;
 /// Written first into every journal, so that another program's redb file is not taken for one.
 const FORMAT_NAME: &str = "hintd-journal";
 /// Format name, version and sequence; apart from the engine's own tables.
@@ -64,7 +64,7 @@ pub struct Journal {
     /// Number of the last transaction known to be durable.
     sequence: u64,
     /// What puts back the rows that a failed write may or may not have changed.
-    undo: Vec<Op>,
+    undo: Vec<Stored>,
 }
 
 impl fmt::Debug for Journal {
@@ -103,8 +103,11 @@ impl Journal {
     /// Opens whatever database `opener` gives, which is called again after each failed write.
     pub(super) fn open_with(path: &Path, opener: Opener) -> Result<(Self, Recovered), StoreError> {
         let db = opener()?;
-        let sequence = check_format(path, &db)?;
-        let rows = read_rows(&db).map_err(|e| StoreError::from_redb(path, e))?;
+        let (sequence, version) = check_format(path, &db)?;
+        if version < FORMAT_VERSION {
+            upgrade(&db).map_err(|e| StoreError::from_redb(path, e))?;
+        }
+        let rows = read_rows(path, &db)?;
         let journal = Self { path: path.to_path_buf(), opener, db: Some(db), sequence, undo: Vec::new() };
         Ok((journal, Recovered { rows, created: false }))
     }
@@ -122,7 +125,7 @@ impl Journal {
     pub fn write(&mut self, batches: &[Batch]) -> Result<(), StoreError> {
         let Some(db) = &self.db else { return Err(StoreError::Broken { path: self.path.clone() }) };
         let mut undo = Vec::new();
-        match commit(db, self.sequence + 1, batches.iter().flatten(), &mut undo) {
+        match commit(db, self.sequence + 1, batches.iter().flatten().map(Stored::of), &mut undo) {
             Ok(()) => {
                 self.sequence += 1;
                 Ok(())
@@ -147,12 +150,13 @@ impl Journal {
     pub fn reopen(&mut self) -> Result<(), StoreError> {
         self.db = None;
         let db = (self.opener)()?;
-        let found = check_format(&self.path, &db)?;
+        let (found, _) = check_format(&self.path, &db)?;
         if found < self.sequence {
             let detail = format!("it ends at transaction {found}, but {} was acknowledged", self.sequence);
             return Err(StoreError::Corrupt { path: self.path.clone(), detail });
         }
-        commit(&db, found + 1, &self.undo, &mut Vec::new()).map_err(|e| StoreError::from_redb(&self.path, e))?;
+        commit(&db, found + 1, self.undo.iter().cloned(), &mut Vec::new())
+            .map_err(|e| StoreError::from_redb(&self.path, e))?;
         self.sequence = found + 1;
         self.undo.clear();
         self.db = Some(db);
@@ -165,8 +169,77 @@ impl Journal {
     /// [`StoreError::Broken`] after a failed write; whatever reading meets.
     pub fn rows(&self) -> Result<BTreeMap<Table, Rows>, StoreError> {
         let Some(db) = &self.db else { return Err(StoreError::Broken { path: self.path.clone() }) };
-        read_rows(db).map_err(|e| StoreError::from_redb(&self.path, e))
+        read_rows(&self.path, db)
     }
+}
+
+/// A row as the file has it.
+#[derive(Clone)]
+struct Stored {
+    table: Table,
+    key: Vec<u8>,
+    /// Sealed; `None`: there is no such row.
+    value: Option<Vec<u8>>,
+}
+
+impl Stored {
+    fn of(op: &Op) -> Self {
+        match op {
+            Op::Put { table, key, value } => {
+                Self { table: *table, key: key.clone(), value: Some(seal(*table, key, value)) }
+            }
+            Op::Delete { table, key } => Self { table: *table, key: key.clone(), value: None },
+        }
+    }
+}
+
+/// A value with the check sum of its row behind it: CRC-32 finds any one changed byte, and up to four in a row.
+pub(super) fn seal(table: Table, key: &[u8], value: &[u8]) -> Vec<u8> {
+    let mut sealed = Vec::with_capacity(value.len() + SUM);
+    sealed.extend_from_slice(value);
+    sealed.extend(check_sum(table, key, value).to_le_bytes());
+    sealed
+}
+
+/// The value of a sealed row; `None`: row and check sum do not belong together.
+pub(super) fn unseal<'v>(table: Table, key: &[u8], sealed: &'v [u8]) -> Option<&'v [u8]> {
+    let (value, sum) = sealed.split_last_chunk()?;
+    (u32::from_le_bytes(*sum) == check_sum(table, key, value)).then_some(value)
+}
+
+/// Bytes of a check sum.
+const SUM: usize = size_of::<u32>();
+
+/// Over table and key as well: a row is not another's.
+fn check_sum(table: Table, key: &[u8], value: &[u8]) -> u32 {
+    let mut sum = crc32fast::Hasher::new();
+    sum.update(table.name().as_bytes());
+    sum.update(&(key.len() as u64).to_le_bytes());
+    sum.update(key);
+    sum.update(value);
+    sum.finalize()
+}
+
+/// Gives the rows of a journal of version 1 their check sums, all or none.
+fn upgrade(db: &Database) -> Result<(), redb::Error> {
+    let mut txn = db.begin_write()?;
+    txn.set_durability(Durability::Immediate)?;
+    txn.open_table(FORMAT)?.insert(VERSION, FORMAT_VERSION.to_string().as_str())?;
+    for table in Table::ALL {
+        let mut rows = txn.open_table(definition(table))?;
+        let read = |row: Result<_, _>| {
+            let (key, value): (redb::AccessGuard<'_, &[u8]>, redb::AccessGuard<'_, &[u8]>) = row?;
+            Ok((key.value().to_vec(), value.value().to_vec()))
+        };
+        let plain: Rows = rows.iter()?.map(read).collect::<Result<_, redb::Error>>()?;
+        for (key, value) in plain {
+            // Where a wound made an older version of the version, its rows have their sums.
+            if unseal(table, &key, &value).is_none() {
+                rows.insert(key.as_slice(), seal(table, &key, &value).as_slice())?;
+            }
+        }
+    }
+    Ok(txn.commit()?)
 }
 
 /// Makes an empty journal in a fresh database: format first, then the engine's tables.
@@ -239,8 +312,8 @@ fn check_magic(path: &Path) -> Result<(), StoreError> {
     Err(StoreError::NotAJournal { path: path.to_path_buf(), found })
 }
 
-/// Checks name and version, and reads the number of the last transaction.
-fn check_format(path: &Path, db: &Database) -> Result<u64, StoreError> {
+/// Checks name and version; the number of the last transaction, and the version.
+fn check_format(path: &Path, db: &Database) -> Result<(u64, u32), StoreError> {
     let not_ours = |found: String| StoreError::NotAJournal { path: path.to_path_buf(), found };
     let fields = match read_format(db).map_err(|e| StoreError::from_redb(path, e))? {
         Some(fields) => fields,
@@ -254,11 +327,11 @@ fn check_format(path: &Path, db: &Database) -> Result<u64, StoreError> {
         path: path.to_path_buf(),
         detail: format!("its {key} is \"{}\"", field(key)),
     };
-    let version: u32 = field(VERSION).parse().map_err(|_| damaged(VERSION))?;
+    let version: u32 = field(VERSION).parse().ok().filter(|version| *version > 0).ok_or_else(|| damaged(VERSION))?;
     if version > FORMAT_VERSION {
         return Err(StoreError::NewerVersion { path: path.to_path_buf(), found: version, known: FORMAT_VERSION });
     }
-    field(SEQUENCE).parse().map_err(|_| damaged(SEQUENCE))
+    Ok((field(SEQUENCE).parse().map_err(|_| damaged(SEQUENCE))?, version))
 }
 
 fn read_format(db: &Database) -> Result<Option<BTreeMap<String, String>>, redb::Error> {
@@ -274,9 +347,35 @@ fn read_format(db: &Database) -> Result<Option<BTreeMap<String, String>>, redb::
     Ok(Some(fields))
 }
 
-fn read_rows(db: &Database) -> Result<BTreeMap<Table, Rows>, redb::Error> {
-    let txn = db.begin_read()?;
-    Table::ALL.into_iter().map(|table| Ok((table, read_table(&txn, table)?))).collect()
+fn read_rows(path: &Path, db: &Database) -> Result<BTreeMap<Table, Rows>, StoreError> {
+    let from_redb = |error| StoreError::from_redb(path, error);
+    let txn = db.begin_read().map_err(|error| from_redb(error.into()))?;
+    let table = |table| {
+        let sealed = read_table(&txn, table).map_err(from_redb)?;
+        let rows = sealed.into_iter().map(|(key, mut value)| match unseal(table, &key, &value).map(<[u8]>::len) {
+            Some(length) => {
+                value.truncate(length);
+                Ok((key, value))
+            }
+            None => Err(torn(path, table, &key)),
+        });
+        Ok((table, rows.collect::<Result<Rows, StoreError>>()?))
+    };
+    Table::ALL.into_iter().map(table).collect()
+}
+
+/// A row that is not as it was written.
+fn torn(path: &Path, table: Table, key: &[u8]) -> StoreError {
+    let part = |part: KeyPart| match part {
+        KeyPart::Number(number) => number.to_string(),
+        KeyPart::Text(text) => format!("{text:?}"),
+    };
+    let key = match key_parts(key) {
+        Some(parts) => parts.into_iter().map(part).collect::<Vec<_>>().join(", "),
+        None => format!("{} (hexadecimal)", key.iter().map(|byte| format!("{byte:02x}")).collect::<String>()),
+    };
+    let detail = format!("in table {table} the row with key {key} is not as it was written: its check sum differs");
+    StoreError::Corrupt { path: path.to_path_buf(), detail }
 }
 
 fn read_table(txn: &ReadTransaction, table: Table) -> Result<Rows, redb::Error> {
@@ -297,39 +396,36 @@ fn read_table(txn: &ReadTransaction, table: Table) -> Result<Rows, redb::Error> 
 /// One fsync per commit: redb's default commit finds a torn one by its checksums. Its two-phase mode
 /// costs a second fsync and guards against an attacker who chooses values and can crash the machine
 /// during a commit; whoever can do that on a scheduler's host needs no journal.
-fn commit<'a>(
+fn commit(
     db: &Database,
     sequence: u64,
-    ops: impl IntoIterator<Item = &'a Op>,
-    undo: &mut Vec<Op>,
+    rows: impl IntoIterator<Item = Stored>,
+    undo: &mut Vec<Stored>,
 ) -> Result<(), redb::Error> {
     let mut txn = db.begin_write()?;
     txn.set_durability(Durability::Immediate)?;
     txn.open_table(FORMAT)?.insert(SEQUENCE, sequence.to_string().as_str())?;
-    apply(&txn, ops, undo)?;
+    apply(&txn, rows, undo)?;
     Ok(txn.commit()?)
 }
 
-fn apply<'a>(
+fn apply(
     txn: &WriteTransaction,
-    ops: impl IntoIterator<Item = &'a Op>,
-    undo: &mut Vec<Op>,
+    rows: impl IntoIterator<Item = Stored>,
+    undo: &mut Vec<Stored>,
 ) -> Result<(), redb::Error> {
     let mut tables: BTreeMap<Table, OpenTable<'_>> = BTreeMap::new();
-    for op in ops {
-        let (Op::Put { table, key, .. } | Op::Delete { table, key }) = op;
-        let rows = match tables.entry(*table) {
+    for Stored { table, key, value } in rows {
+        let rows = match tables.entry(table) {
             std::collections::btree_map::Entry::Occupied(entry) => entry.into_mut(),
-            std::collections::btree_map::Entry::Vacant(entry) => entry.insert(txn.open_table(definition(*table))?),
+            std::collections::btree_map::Entry::Vacant(entry) => entry.insert(txn.open_table(definition(table))?),
         };
-        let before = match op {
-            Op::Put { value, .. } => rows.insert(key.as_slice(), value.as_slice())?,
-            Op::Delete { .. } => rows.remove(key.as_slice())?,
+        let before = match value {
+            Some(value) => rows.insert(key.as_slice(), value.as_slice())?,
+            None => rows.remove(key.as_slice())?,
         };
-        undo.push(match before {
-            Some(value) => Op::put(*table, key.clone(), value.value()),
-            None => Op::delete(*table, key.clone()),
-        });
+        let value = before.map(|before| before.value().to_vec());
+        undo.push(Stored { table, key, value });
     }
     Ok(())
 }

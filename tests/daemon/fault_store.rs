@@ -228,3 +228,51 @@ async fn a_corrupt_journal_is_named_and_not_served_from() {
     std::fs::write(&journal, sound).unwrap();
     account.check(&Program::start(folder.path(), port).await, 0).await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_row_of_the_journal_that_reads_well_and_is_not_as_it_was_written_is_refused_by_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let port = write_config(folder.path());
+    let journal = folder.path().join("journal.redb");
+    let account = Account::default();
+    let stop = Stop::default();
+    let mut program = Program::start(folder.path(), port).await;
+    let clients = account.load(&program.client, CLIENTS, 0, &stop);
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    stop.set();
+    joined(clients).await;
+    // After an end in order the database checks none of its pages.
+    program.signal("-TERM");
+    assert!(program.ended(SOON).await.success());
+    let sound = std::fs::read(&journal).unwrap();
+    let before = b"\"host\":\"r0n";
+    let places: Vec<usize> =
+        sound.windows(before.len()).enumerate().filter(|(_, text)| text == before).map(|(at, _)| at).collect();
+    let mut rng = ChaCha8Rng::seed_from_u64(5);
+    let (mut old, mut refused) = (0, 0);
+    for _ in 0..8 {
+        let at = places[rng.random_range(0..places.len())] + before.len();
+        let mut bytes = sound.clone();
+        bytes[at] = if bytes[at] == b'9' { b'1' } else { bytes[at] + 1 }; // another node
+        std::fs::write(&journal, bytes).unwrap();
+        match Program::attempt(&mut command(folder.path()), folder.path(), port).await {
+            Ok(program) => {
+                old += 1; // in a page that is free again
+                let _feed = program.register(0..NODES).await;
+                assert_eq!(account.count_lost(&program).await, 0);
+            }
+            Err(status) => {
+                refused += 1;
+                let log = std::fs::read_to_string(folder.path().join("log")).unwrap();
+                let said = log.lines().last().unwrap();
+                assert_eq!(status.code(), Some(1), "{said}");
+                assert!(said.contains("journal.redb") && said.contains("in table "), "{said}");
+                assert!(said.contains("the row with key ") && said.contains("check sum"), "{said}");
+            }
+        }
+    }
+    assert!(refused > 0, "of {} places {old} were of free pages", places.len());
+    say(&format!("of 8 journals with another host in one row {refused} were refused, {old} had it in a free page"));
+    std::fs::write(&journal, sound).unwrap();
+    account.check(&Program::start(folder.path(), port).await, 0).await;
+}

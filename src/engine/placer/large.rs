@@ -3,8 +3,9 @@
 use super::blocked;
 use super::compile::{Compiled, Wish};
 use crate::cluster::{NamedResource, Resource, Snapshot};
-use crate::engine::decision::Refusal;
-use crate::units::RackIdx;
+use crate::engine::decision::{Refusal, block};
+use crate::policy::Reason;
+use crate::units::{NodeIdx, RackIdx};
 use std::collections::BTreeMap;
 
 /// Refuses a container that is larger than any node, where no node can take it now.
@@ -50,7 +51,7 @@ pub(crate) fn check_gang(compiled: &Compiled<'_>) -> Result<(), Refusal> {
     for (at, wish) in compiled.groups.iter().enumerate() {
         let fits = holds(compiled, at);
         if u64::from(wish.count) > fits {
-            return Err(too_many(compiled, at, fits, ""));
+            return Err(too_many(compiled, at, fits, "", ruling_out(compiled, at)));
         }
     }
     let mut nodes: Vec<_> = compiled.groups.iter().flat_map(|wish| wish.filter.eligible(snapshot)).collect();
@@ -62,22 +63,51 @@ pub(crate) fn check_gang(compiled: &Compiled<'_>) -> Result<(), Refusal> {
     for (at, pair) in compiled.problem.groups.iter().zip(&compiled.groups).enumerate() {
         if !snapshot.rules.feasible(&of(pair), &left) {
             let fits = snapshot.rules.how_many(&pair.0.size, &left);
-            return Err(too_many(compiled, at, u64::from(fits), " beside the groups before it"));
+            return Err(too_many(compiled, at, u64::from(fits), " beside the groups before it", None));
         }
         left = left.minus(&of(pair));
     }
     Ok(())
 }
 
+/// What a request may bound, beside sizes.
+const BOUNDS: [&str; 5] = [
+    Reason::LabelMismatch.as_str(),
+    Reason::AvoidedHost.as_str(),
+    Reason::AvoidedRack.as_str(),
+    block::MAX_PER_NODE,
+    block::MAX_PER_RACK,
+];
+
+/// What makes a group larger than the empty cluster that is not, bounds aside: the first bound that does so alone; where
+/// only several together do, the one without which most containers fit.
+fn ruling_out(compiled: &Compiled<'_>, at: usize) -> Option<&'static str> {
+    let wanted = u64::from(compiled.groups[at].count);
+    if wanted > holds_without(compiled, at, &|_| true) {
+        return None;
+    }
+    let alone = BOUNDS.into_iter().find(|bound| holds_without(compiled, at, &|other| other != *bound) < wanted);
+    alone.or_else(|| BOUNDS.into_iter().max_by_key(|bound| holds_without(compiled, at, &|other| other == *bound)))
+}
+
 /// Containers of a group that the empty cluster would hold.
 pub(crate) fn holds(compiled: &Compiled<'_>, at: usize) -> u64 {
-    let (group, wish) = (&compiled.problem.groups[at], &compiled.groups[at]);
+    holds_without(compiled, at, &|_| false)
+}
+
+/// The same where some of the group's bounds are lifted.
+fn holds_without(compiled: &Compiled<'_>, at: usize, lifted: &dyn Fn(&str) -> bool) -> u64 {
+    let (group, filter) = (&compiled.problem.groups[at], &compiled.groups[at].filter);
     let snapshot = compiled.problem.snapshot;
-    let nodes = wish.filter.eligible(snapshot).map(|node| {
+    let on_node = if lifted(block::MAX_PER_NODE) { u32::MAX } else { group.max_per_node };
+    let in_reach = |node: &NodeIdx| {
+        !snapshot.state[node.at()].gone() && filter.all_against(snapshot, *node).all(|reason| lifted(reason.as_str()))
+    };
+    let nodes = snapshot.statics.indexes().filter(in_reach).map(|node| {
         let total = &snapshot.statics.total[node.at()];
-        (node, u64::from(snapshot.rules.how_many(&group.size, total).min(group.max_per_node)))
+        (node, u64::from(snapshot.rules.how_many(&group.size, total).min(on_node)))
     });
-    if group.max_per_rack == u32::MAX {
+    if group.max_per_rack == u32::MAX || lifted(block::MAX_PER_RACK) {
         return nodes.map(|(_, on)| on).sum();
     }
     let mut by_rack: BTreeMap<RackIdx, u64> = BTreeMap::new();
@@ -87,15 +117,16 @@ pub(crate) fn holds(compiled: &Compiled<'_>, at: usize) -> u64 {
     by_rack.values().map(|&in_rack| in_rack.min(u64::from(group.max_per_rack))).sum()
 }
 
-fn too_many(compiled: &Compiled<'_>, at: usize, fits: u64, beside: &str) -> Refusal {
+fn too_many(compiled: &Compiled<'_>, at: usize, fits: u64, beside: &str, constraint: Option<&'static str>) -> Refusal {
     let group = &compiled.problem.groups[at];
     let size = amount(compiled.problem.snapshot, &group.size);
     let wanted = compiled.groups[at].count;
+    let under = constraint.map(|constraint| format!(" under {constraint}")).unwrap_or_default();
     let message = format!(
-        "{wanted} containers of {size} for group \"{}\" are more than the empty cluster holds; the largest gang that fits{beside} is {fits}",
+        "{wanted} containers of {size} for group \"{}\" are more than the empty cluster holds{under}; the largest gang that fits{beside} is {fits}",
         group.name
     );
-    let blocked = vec![blocked::of_cluster(compiled, at, wanted)];
+    let blocked = vec![blocked::of_cluster(compiled, at, wanted, constraint)];
     Refusal::TooLarge { field: format!("groups[{at}].count"), message, blocked }
 }
 

@@ -1,6 +1,6 @@
 //! A decision made again: the same bytes, or where they differ; and by another policy, side by side.
 
-use super::record::{KeptCame, Record};
+use super::record::{KeptCame, Probe, Record};
 use crate::cluster::Snapshot;
 use crate::engine::decision::{Decision, Refusal, TermValues};
 use crate::engine::dispatching::DeskApart;
@@ -99,7 +99,7 @@ impl Record {
     }
 
     /// Makes the decision under another policy, on what the recorded one read; `stop` bounds its search beside the
-    /// recorded steps.
+    /// recorded steps. The placements are made once more to be rated, so this takes twice as long as the searches.
     ///
     /// # Errors
     /// [`Refusal`] where the request can't be compiled; what the other policy refuses is [`Beside::other`].
@@ -114,7 +114,10 @@ impl Record {
         let (own, chosen) = (self.chosen(&self.policy, &self.name), self.chosen(policy, name));
         let desk = self.desk(live).filter(|_| policy.as_dispatch().is_some());
         let desk = desk.map(|desk| desk.under(name, policy)).transpose();
-        let made = desk.and_then(|desk| self.make(&generation, (policy, name), desk, stop));
+        // The placement that is rated is the one that is shown: its search is made again, look by look, and not with
+        // what the first left of the time.
+        let mut probe = Probe::default();
+        let made = desk.and_then(|desk| self.make(&generation, (policy, name), desk, &mut || probe.look(stop())));
         let (other, rows) = match made {
             Ok((decision, rows)) => (decision, rows),
             Err(refusal) => {
@@ -124,10 +127,10 @@ impl Record {
         let waited = |chosen: &Chosen<'_>| self.follows && may_wait(&self.request, chosen);
         let recorded = self.make(&generation, (&self.policy, &self.name), self.desk(live), &mut self.stop());
         let recorded = recorded.map(|(_, rows)| rows).unwrap_or_default();
-        let mut again = self.stop();
+        let (mut again, mut likewise) = (self.stop(), stop_at(probe.stopped()));
         let sides = [
             Side { chosen: own, launched: waited(&own).then_some(&*recorded), stop: &mut again },
-            Side { chosen, launched: waited(&chosen).then_some(&*rows), stop },
+            Side { chosen, launched: waited(&chosen).then_some(&*rows), stop: &mut likewise },
         ];
         let rates = rate(&generation, &self.request, &self.settings, self.now, sides)?;
         let rated = self.rated(name, &rates);
@@ -149,11 +152,7 @@ impl Record {
 
     /// The recorded probe: it says to stop from the same look on.
     fn stop(&self) -> impl FnMut() -> bool + use<> {
-        let (mut looks, stopped) = (0_u64, self.stopped);
-        move || {
-            looks += 1;
-            stopped.is_some_and(|at| looks >= at)
-        }
+        stop_at(self.stopped)
     }
 
     /// The same path as a request's: compile, place or dispatch.
@@ -176,6 +175,15 @@ impl Record {
             kept: format!("no State of a dispatcher was kept with it, and {name} dispatches"),
         })?;
         Ok(desk.decide(proposal, &waits))
+    }
+}
+
+/// Says to stop from this look on.
+fn stop_at(stopped: Option<u64>) -> impl FnMut() -> bool {
+    let mut looks = 0_u64;
+    move || {
+        looks += 1;
+        stopped.is_some_and(|at| looks >= at)
     }
 }
 

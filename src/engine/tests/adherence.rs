@@ -4,9 +4,9 @@ use super::desk::{Desk, container, hosts, maps, running};
 use crate::cluster::{Change, EdgePattern, GroupEdge, HintRequest, NamedBlock, NamedContainer, NamedDataset};
 use crate::engine::testing::{attempt, request};
 use crate::engine::{Answer, Counter, DecisionOutcome, Effect, Miss, Mode, Outcomes, Tally, TaskEvent, TaskWhat, Term};
-use crate::units::{AttemptId, Bytes, ContainerId, GroupIdx, Micros, Timestamp};
+use crate::units::{AttemptId, Bytes, ContainerId, GroupIdx, LeaseId, Micros, Timestamp};
 use proptest::prelude::*;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 const ONE: fn() -> AttemptId = || attempt(1, 1);
@@ -374,6 +374,22 @@ fn recount(hinted: &[u8], seen: &[u8]) -> (u64, u64, u64, u64) {
     (a, b, c, d)
 }
 
+fn given_of(answer: &Answer, given: &BTreeSet<LeaseId>) -> usize {
+    answer.leases().filter(|lease| given.contains(lease)).count()
+}
+
+/// The application gives back at most `most` leases of a host, and learns which it no longer had.
+fn give_back(desk: &mut Desk, answer: &Answer, host: &str, most: usize, given: &mut BTreeSet<LeaseId>) {
+    let of_host = answer.decision.hints.iter().filter(|hint| hint.host.as_str() == host);
+    let leases: Vec<LeaseId> = of_host.flat_map(|hint| hint.leases.iter().copied()).take(most).collect();
+    if leases.is_empty() {
+        return; // none named would be all
+    }
+    let released = desk.engine.release(answer.decision.attempt, &answer.token, &leases, desk.now).unwrap();
+    desk.drain();
+    given.extend(leases.into_iter().filter(|lease| !released.not_held.contains(lease)));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
     #[test]
@@ -382,6 +398,7 @@ proptest! {
         stream in seen(),
         shadow in any::<bool>(),
         pauses in prop::collection::vec(0..20_u64, 40),
+        gives in prop::collection::vec((0..3_usize, 0..HOSTS, 0..4_usize), 40),
     ) {
         let mut desk = plain(usize::from(HOSTS), 4096);
         desk.mode = if shadow { Mode::Shadow } else { Mode::On };
@@ -392,6 +409,7 @@ proptest! {
             answers.push(desk.ask(asked));
         }
         let mut on: BTreeMap<u8, Vec<ContainerId>> = BTreeMap::new();
+        let mut given: BTreeSet<LeaseId> = BTreeSet::new();
         let mut heard: Vec<Vec<u8>> = vec![Vec::new(); 3];
         for (at, one) in stream.iter().enumerate() {
             let id = container(attempt(u32::from(one.app) + 1, 1), 2 + at as u64);
@@ -411,6 +429,10 @@ proptest! {
                 desk.allocated(&host, id, None);
                 desk.allocated(&host, id, None);
             }
+            let (app, host, most) = gives[at];
+            // Never all that is missing: what comes after that would not be counted.
+            let left = (counts[app] as usize).saturating_sub(heard[app].len() + given_of(&answers[app], &given) + 1);
+            give_back(&mut desk, &answers[app], &format!("h{host}"), most.min(left), &mut given);
             if pauses[at] > 15 {
                 desk.pass(Micros::from_secs(2)); // leases expire on the way
                 for host in 0..HOSTS {
@@ -426,8 +448,21 @@ proptest! {
             let expected = recount(&hinted, heard);
             let one = outcome(&desk, answer);
             let mut sum = Outcomes::default();
-            for hint in &one.hints {
+            let states: BTreeMap<LeaseId, &str> = desk.engine.explain(answer.decision.id).unwrap().leases.into_iter()
+                .map(|(lease, _, state)| (lease, state)).collect();
+            for (hint, said) in one.hints.iter().zip(&answer.decision.hints) {
                 prop_assert_eq!(hint.outcomes.all(), u64::from(hint.count));
+                let of = |state: &str| said.leases.iter().filter(|lease| states[lease] == state).count() as u64;
+                let back = said.leases.iter().filter(|lease| given.contains(lease)).count() as u64;
+                let [withdrawn, expired, released] =
+                    [Miss::Withdrawn, Miss::Expired, Miss::Released].map(|why| hint.outcomes.missed(why));
+                prop_assert!(withdrawn <= of("withdrawn") && expired <= of("expired") && released <= back);
+                if hint.outcomes.in_rack + hint.outcomes.elsewhere == 0 {
+                    // Nothing but what never came: ends explain it in this order.
+                    let first = hint.outcomes.never.min(of("withdrawn") + of("expired"));
+                    prop_assert_eq!(withdrawn + expired, first);
+                    prop_assert_eq!(released, back.min(hint.outcomes.never - first), "of {}", said.host);
+                }
                 sum.on_host += hint.outcomes.on_host;
                 sum.in_rack += hint.outcomes.in_rack;
                 sum.elsewhere += hint.outcomes.elsewhere;

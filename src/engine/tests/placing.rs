@@ -104,6 +104,55 @@ fn a_gang_larger_than_the_empty_cluster_is_told_the_largest_that_fits() {
 }
 
 #[test]
+fn a_gang_that_bounds_leave_too_little_for_is_told_which_bound() {
+    let desk = Desk::with_nodes(4, 4096);
+    let mut whole = maps("gang", 7);
+    whole.gang = Gang::All;
+    let told_of = |count: u32, change: &dyn Fn(&mut crate::cluster::Constraints)| {
+        let mut gang = whole.clone();
+        gang.groups[0].count = count;
+        change(&mut gang.constraints);
+        let refusal = desk.refusal(gang);
+        let [blocked] = refusal.blocked() else { panic!("{refusal}") };
+        let nearest: Vec<String> = blocked.nearest.iter().map(ToString::to_string).collect();
+        assert!(message(&refusal).contains(&*blocked.constraint) || &*blocked.constraint == "cluster_too_small");
+        (blocked.constraint.to_string(), blocked.nodes, nearest.join("; "))
+    };
+    let told = |change: &dyn Fn(&mut crate::cluster::Constraints)| told_of(7, change);
+    let avoided = "h0: avoided_host, all else fits; h1: avoided_host, all else fits; h2: avoided_host, all else fits";
+    let hosts = ["h0", "h1", "h2"].map(Into::into);
+    assert_eq!(told(&|bounds| bounds.avoid_hosts = hosts.to_vec()), ("avoided_host".to_owned(), 3, avoided.to_owned()));
+    assert_eq!(told(&|bounds| bounds.max_per_node = 1), ("max_per_node".to_owned(), 0, String::new()));
+    assert_eq!(told(&|bounds| bounds.max_per_rack = 3), ("max_per_rack".to_owned(), 0, String::new()));
+    // Neither alone is too much; both are.
+    let both = told(&|bounds| (bounds.avoid_hosts, bounds.max_per_node) = (vec!["h0".into()], 2));
+    assert_eq!(both.0, "max_per_node", "without it most fit");
+    assert_eq!(told_of(17, &|bounds| bounds.max_per_node = 1).0, "cluster_too_small");
+}
+
+#[test]
+fn of_many_groups_without_room_some_are_looked_at_and_those_like_them_are_told_the_same() {
+    let mut desk = Desk::with_nodes(3, 4096);
+    (0..3).for_each(|host| desk.beat(&format!("h{host}"), 4096, Some(&[])));
+    desk.publish();
+    let names: Vec<String> = (0..40).map(|number| format!("g{number}")).collect();
+    let groups: Vec<(&str, u32)> = names.iter().map(|name| (name.as_str(), 1)).collect();
+    let mut asked = request("many", &groups);
+    let looked_at = |answer: &crate::engine::Answer| {
+        assert!(answer.decision.blocked.iter().all(|blocked| &*blocked.constraint == "no_room"));
+        assert!(answer.decision.blocked.iter().zip(&names).all(|(blocked, name)| *blocked.group == **name));
+        answer.decision.blocked.iter().filter(|blocked| blocked.nodes == 3 && blocked.nearest.len() == 3).count()
+    };
+    assert_eq!(looked_at(&desk.ask(asked.clone())), 40, "all alike");
+    asked.id = "each".into();
+    asked.groups.truncate(16);
+    for (at, group) in (0..).zip(&mut asked.groups) {
+        (group.size.memory_mb, group.size.vcores) = (1024 * (1 + at / 4), 1 + at % 4);
+    }
+    assert_eq!(looked_at(&desk.ask(asked)), 8, "none alike");
+}
+
+#[test]
 fn a_job_larger_than_the_cluster_is_placed_wave_by_wave() {
     let mut desk = Desk::with_nodes(2, 4096);
     desk.ask(maps("other", 3));

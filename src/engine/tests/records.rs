@@ -418,6 +418,43 @@ fn the_same_request_under_another_policy_stands_beside_with_both_objectives() {
 }
 
 #[test]
+fn the_placement_that_is_rated_is_the_one_that_is_shown_wherever_its_time_ended() {
+    let mut busy = Busy::new(9, RecordSettings::default());
+    let mut asked = request("one", &[("map", 6), ("reduce", 2)]);
+    asked.input_paths = vec!["/in/a".into()];
+    let bytes = Bytes(1 << 30);
+    asked.edges = vec![GroupEdge { from: GroupIdx(0), to: GroupIdx(1), pattern: EdgePattern::AllToAll, bytes }];
+    busy.ask_for(&Arc::new(asked), "spread", false);
+    while busy.recorded == 0 {
+        busy.commit();
+    }
+    let record = busy.all().remove(0);
+    let container = Arc::clone(&busy.policies["container"]);
+    let mut looks = 0;
+    record
+        .beside("container", &container, None, &mut || {
+            looks += 1;
+            false
+        })
+        .unwrap()
+        .other
+        .unwrap();
+    let mut costs = std::collections::BTreeSet::new();
+    for end in (0..=looks).step_by((looks / 16).max(1)) {
+        let mut looked = 0;
+        let mut stop = || {
+            looked += 1;
+            looked > end
+        };
+        let beside = record.beside("container", &container, None, &mut stop).unwrap();
+        let other = beside.other.unwrap();
+        assert_eq!(beside.rated[1].other, other.terms.objective, "stopped after {end} of {looks} looks");
+        costs.insert(other.terms.objective.map(f64::to_bits));
+    }
+    assert!(costs.len() > 1, "where it is stopped matters, or nothing is tested");
+}
+
+#[test]
 fn a_dispatched_decision_is_made_by_another_dispatcher_or_by_a_placer_from_the_same_record() {
     let mut busy = Busy::new(11, RecordSettings::default());
     let mut asked = request("one", &[("map", 8)]);

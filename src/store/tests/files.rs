@@ -1,5 +1,6 @@
 //! The file: what opens, what is refused, and that a refused file is left as it was.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -8,8 +9,8 @@ use redb::{Database, TableDefinition};
 use tempfile::tempdir;
 
 use super::super::faults::FaultyDisk;
-use super::super::journal::{FORMAT, FORMAT_VERSION, VERSION};
-use super::super::{Journal, OpenOptions, StoreError};
+use super::super::journal::{FORMAT, FORMAT_VERSION, VERSION, definition, seal, unseal};
+use super::super::{Journal, OpenOptions, Rows, StoreError};
 use super::{open, pair, whole_pairs};
 use crate::engine::journal::{KeyBuilder, Op, Table, number_key, text_key};
 
@@ -156,11 +157,102 @@ fn a_newer_format_is_refused_and_a_nonsensical_one_is_damage() {
     set_version(&path, &(FORMAT_VERSION + 1).to_string());
     let error = refusal(&path);
     assert!(matches!(error, StoreError::NewerVersion { found, known, .. } if found == known + 1), "{error}");
-    set_version(&path, "one");
-    let error = refusal(&path);
-    assert!(matches!(error, StoreError::Corrupt { .. }), "{error}");
+    for nonsense in ["one", "0"] {
+        set_version(&path, nonsense);
+        let error = refusal(&path);
+        assert!(matches!(error, StoreError::Corrupt { .. }), "{error}");
+    }
     set_version(&path, &FORMAT_VERSION.to_string());
     open(&path);
+}
+
+#[test]
+fn every_changed_byte_of_a_stored_row_is_found() {
+    let (table, key) = (Table::Answers, text_key("application_1_1"));
+    let value = br#"{"decision":{"id":7,"hints":[{"host":"node-7","count":2}]},"digest":9}"#;
+    let sealed = seal(table, &key, value);
+    assert_eq!(unseal(table, &key, &sealed), Some(&value[..]));
+    for at in 0..sealed.len() {
+        for change in 1..=255_u8 {
+            let mut wounded = sealed.clone();
+            wounded[at] ^= change;
+            assert_eq!(unseal(table, &key, &wounded), None, "byte {at} by {change}");
+        }
+    }
+    for at in 0..key.len() {
+        let mut other = key.clone();
+        other[at] ^= 1;
+        assert_eq!(unseal(table, &other, &sealed), None, "byte {at} of the key");
+    }
+    assert_eq!(unseal(Table::Leases, &key, &sealed), None, "another table's");
+    for length in 0..sealed.len() {
+        assert_eq!(unseal(table, &key, &sealed[..length]), None, "cut to {length}");
+    }
+}
+
+/// Writes a value past the journal, as a wound would.
+fn overwrite(path: &Path, table: Table, key: &[u8], value: &[u8]) {
+    overwrite_all(path, &[(table, vec![(key.to_vec(), value.to_vec())])].into());
+}
+
+fn overwrite_all(path: &Path, rows: &BTreeMap<Table, Rows>) {
+    let db = Database::open(path).unwrap();
+    let txn = db.begin_write().unwrap();
+    for (table, rows) in rows {
+        let mut open = txn.open_table(definition(*table)).unwrap();
+        rows.iter().for_each(|(key, value)| drop(open.insert(key.as_slice(), value.as_slice()).unwrap()));
+    }
+    txn.commit().unwrap();
+}
+
+#[test]
+fn a_row_that_is_not_as_it_was_written_is_refused_by_table_and_key() {
+    let dir = tempdir().unwrap();
+    let path = dir.path().join("journal");
+    let (mut journal, _) = open(&path);
+    journal.write(&[pair(1), vec![Op::put(Table::Answers, text_key("r-7"), "{\"host\":\"node-7\"}")]]).unwrap();
+    drop(journal);
+    let mut wounded = seal(Table::Answers, &text_key("r-7"), b"{\"host\":\"node-7\"}");
+    wounded[14] = b'8'; // still readable
+    overwrite(&path, Table::Answers, &text_key("r-7"), &wounded);
+    let error = refusal(&path);
+    assert!(matches!(&error, StoreError::Corrupt { path: named, .. } if *named == path), "{error}");
+    assert!(error.to_string().contains("in table answers the row with key \"r-7\""), "{error}");
+    overwrite(&path, Table::Answers, &text_key("r-7"), &seal(Table::Answers, &text_key("r-7"), b"sound"));
+    open(&path);
+    overwrite(&path, Table::Leases, &number_key(1), b"");
+    assert!(refusal(&path).to_string().contains("in table leases the row with key 1 "));
+}
+
+#[test]
+fn a_journal_of_the_first_format_is_rewritten_with_all_its_rows() {
+    let dir = tempdir().unwrap();
+    let path = dir.path().join("journal");
+    let (mut journal, _) = open(&path);
+    journal.write(&(0..300).map(pair).collect::<Vec<_>>()).unwrap();
+    let rows = journal.rows().unwrap();
+    drop(journal);
+    overwrite_all(&path, &rows);
+    set_version(&path, "1");
+    let (mut journal, recovered) = open(&path);
+    assert_eq!(recovered.rows, rows);
+    journal.write(&[pair(300)]).unwrap();
+    drop(journal);
+    let (_journal, recovered) = open(&path);
+    assert_eq!(whole_pairs(&recovered).len(), 301, "and it is of the second format now");
+}
+
+#[test]
+fn a_wound_in_the_version_alone_changes_no_row() {
+    let dir = tempdir().unwrap();
+    let path = dir.path().join("journal");
+    let (mut journal, _) = open(&path);
+    journal.write(&[pair(1)]).unwrap();
+    let rows = journal.rows().unwrap();
+    drop(journal);
+    set_version(&path, "1");
+    assert_eq!(open(&path).1.rows, rows);
+    assert_eq!(open(&path).1.rows, rows);
 }
 
 #[test]
