@@ -184,6 +184,25 @@ fn accept_reserves_nothing_and_the_second_check_rejects_who_comes_late() {
 }
 
 #[test]
+fn an_answer_to_an_earlier_turn_is_ignored() {
+    let mut sent = InOrder::default();
+    let mut task = Task::at(9);
+    task.ask(0, 4, &mut sent);
+    let late = Message { kind: Kind::Reject, ..sent.next().unwrap() };
+    assert_eq!(task.receive(late, &mut sent), Next::Look { moved: false });
+    task.begin();
+    task.ask(0, 4, &mut sent);
+    let request = sent.next().unwrap();
+    assert_eq!((request.kind, request.turn), (Kind::Request, 2));
+    // Told again, it speaks of a room that may be free by now.
+    assert_eq!(task.receive(late, &mut sent), Next::Wait);
+    assert_eq!(task.receive(Message { kind: Kind::Accept, ..late }, &mut sent), Next::Wait);
+    assert!(sent.next().is_none() && !task.avoids(4) && !task.is_still());
+    assert_eq!(task.receive(Message { kind: Kind::Accept, ..request }, &mut sent), Next::Wait);
+    assert_eq!(sent.next().map(|message| (message.kind, message.turn)), Some((Kind::Optimize, 2)));
+}
+
+#[test]
 fn tasks_that_start_together_race_and_all_end_somewhere() {
     let tasks = (0..40).map(|_| Mover { size: [1, 1], server: 0, pulls: vec![(0, 5)], set: 0 }).collect();
     let (rooms, hops) = (vec![[40, 40], [10, 10], [10, 10]], vec![vec![3, 1]]);

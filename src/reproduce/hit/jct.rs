@@ -4,9 +4,14 @@ use super::systems::{
     COMPARED, Failure, REPORTS, Ran, failed, less, mean_completion_s, mean_phase_s, plain_tree, registered, run, slower,
 };
 use super::workload::{apps, described};
+use crate::policy::problem::{InputBlock, InputBlocks};
+use crate::policy::sample::Sample;
 use crate::reproduce::row::Better;
 use crate::reproduce::{Experiment, Outcome, ReproduceError, Row, RunContext, Scale};
-use crate::units::BitsPerSec;
+use crate::sim::gangs::GangApp;
+use crate::units::{BitsPerSec, NodeIdx};
+use smallvec::SmallVec;
+use std::sync::Arc;
 
 const NAME: &str = "hit-jct";
 /// §8.1: 32 GB in containers of 2 GB.
@@ -25,12 +30,14 @@ struct Case {
     part: f64,
     /// §7.1's `DelayFetcher` in place of links that flows share.
     delay: Option<BitsPerSec>,
+    /// Whether input lies on every node.
+    near: bool,
 }
 
-const BASE: Case = Case { rate: 1.0, part: 1.0, delay: None };
+const BASE: Case = Case { rate: 1.0, part: 1.0, delay: None, near: false };
 
 /// One stated assumption changed, and its words.
-const CHANGED: [(&str, Case); 4] = [
+const CHANGED: [(&str, Case); 5] = [
     ("compute rate x 0.5", Case { rate: 0.5, ..BASE }),
     ("compute rate x 2", Case { rate: 2.0, ..BASE }),
     ("links between switches carry a quarter", Case { part: 0.25, ..BASE }),
@@ -38,6 +45,7 @@ const CHANGED: [(&str, Case); 4] = [
         "fetches take bytes x links / bandwidth whatever else is sent, as the DelayFetcher of §7.1",
         Case { delay: Some(RATE), ..BASE },
     ),
+    ("input lies on every node, so that no policy reads from afar", Case { near: true, ..BASE }),
 ];
 
 /// The experiment.
@@ -105,9 +113,21 @@ type Runs = [Ran; 3];
 
 fn measured(scale: Scale, case: Case, seed: u64) -> Result<Runs, Failure> {
     let sample = registered(&slower(plain_tree(4, 2, 2, RATE)?, case.part), SLOTS, seed);
-    let apps = apps(&sample, jobs(scale), GAP_S, case.rate, seed);
+    let mut apps = apps(&sample, jobs(scale), GAP_S, case.rate, seed);
+    if case.near {
+        apps.iter_mut().for_each(|app| everywhere(&sample, app));
+    }
     let [hit, pna, capacity] = COMPARED.map(|system| run(&sample.snapshot, system, &apps, case.delay, seed));
     Ok([hit?, pna?, capacity?])
+}
+
+/// Every block of the application's input on every node.
+fn everywhere(sample: &Sample, app: &mut GangApp) {
+    let nodes: SmallVec<[NodeIdx; 3]> = sample.snapshot.statics.indexes().collect();
+    for group in &mut app.groups {
+        let blocks = group.input.blocks.iter().map(|block| InputBlock { nodes: nodes.clone(), ..block.clone() });
+        group.input = Arc::new(InputBlocks::new(blocks.collect()));
+    }
 }
 
 fn values(runs: &[Runs], value: impl Fn(&Runs) -> f64) -> Vec<f64> {

@@ -1,8 +1,7 @@
 //! `pat-cost`: what containers cost by their way to boxes, and how few servers they crowd on (Figures 7 and 8(a)); and how
 //! far `pat` is from the exact best of small cases.
 
-use super::field::{Case, LIGHT, LOAD, Placed, STATIC, all, described};
-use crate::policy::chained::Steering;
+use super::field::{Case, LOAD, Placed, all, described};
 use crate::policy::pat::Pat;
 use crate::reproduce::hit::{gaps, systems::failed, systems::less};
 use crate::reproduce::row::Better;
@@ -49,9 +48,7 @@ impl Experiment for Cost {
         let base = measure(case)?;
         let figures = figures(&base)?;
         let mut rows = figures.clone();
-        for (changed, case) in
-            [(STATIC, Case { unaware: Steering::Nearest, ..case }), (LIGHT, Case { load: 2, ..case })]
-        {
+        for (changed, case) in case.changed() {
             (context.progress)(&format!("{NAME}: {changed}"));
             for (row, other) in figures.iter().zip(self::figures(&measure(case)?)?) {
                 rows.push(Row::assumption(row, changed, other.values)?);

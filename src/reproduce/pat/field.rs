@@ -27,9 +27,10 @@ const BOX: BitsPerSec = BitsPerSec(1_000_000_000);
 const BLOCK: u64 = 128 << 20;
 
 /// Stated assumptions that may explain a figure.
-pub(super) const STATIC: &str =
-    "flows under capacity and pna go to the nearest box of each type in turn, whatever it carries";
-pub(super) const LIGHT: &str = "2 containers a server";
+const STATIC: &str = "flows under capacity and pna go to the nearest box of each type in turn, whatever it carries";
+const LIGHT: &str = "2 containers a server";
+const FIXED: &str =
+    "each job's boxes are fixed beforehand, drawn among those of its types (§6.1: a policy names its boxes)";
 
 /// What is run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,11 +40,22 @@ pub(super) struct Case {
     pub(super) load: u64,
     /// How flows of policies that know no chains find boxes.
     pub(super) unaware: Steering,
+    /// Whether each job's boxes are drawn before it is placed, and not only their types.
+    pub(super) fixed: bool,
 }
 
 impl Case {
     pub(super) const fn new(scale: Scale) -> Self {
-        Self { scale, load: LOAD, unaware: Steering::Fewest }
+        Self { scale, load: LOAD, unaware: Steering::Fewest, fixed: false }
+    }
+
+    /// Stated assumptions changed, one each.
+    pub(super) const fn changed(self) -> [(&'static str, Self); 3] {
+        [
+            (FIXED, Self { fixed: true, ..self }),
+            (STATIC, Self { unaware: Steering::Nearest, ..self }),
+            (LIGHT, Self { load: 2, ..self }),
+        ]
     }
 }
 
@@ -128,17 +140,7 @@ fn placed(case: Case, system: System, seed: u64) -> Result<Placed, Failure> {
     let built = fat_tree(&FatTreeSpec { k: ports(case.scale), ..FatTreeSpec::default() })?;
     let jobs = jobs(case.load * servers(case.scale) as u64, seed);
     let mut sample = registered(&built, SLOTS, seed);
-    let sequences = sample::sequences(jobs.len(), seed);
-    let chain = |(number, sequence): (usize, Vec<String>)| {
-        let name = format!("job-{number}");
-        ChainEntry { application: Some(name.clone()), name, sequence, ..ChainEntry::default() }
-    };
-    let document = ChainsDocument {
-        boxes: sample::figure6(&built.network, BOX),
-        chains: sequences.into_iter().enumerate().map(chain).collect(),
-        ..ChainsDocument::default()
-    };
-    let mut chains = Chains::new(&document, Some(&built.network)).map_err(|problems| problems[0].clone())?;
+    let mut chains = declared(&built.network, jobs.len(), case.fixed, seed)?;
     let unaware = matches!(system, System::Capacity | System::Pna);
     let steering = if unaware { case.unaware } else { Steering::Fewest };
     let mut found = Placed { servers: vec![0; sample.snapshot.statics.host.len()], ..Placed::default() };
@@ -154,6 +156,28 @@ fn placed(case: Case, system: System, seed: u64) -> Result<Placed, Failure> {
         found.add(&built.network, &flows);
     }
     Ok(found)
+}
+
+/// Figure 6's boxes and one chain for each job, of types or of boxes: then each box is a type of its own.
+fn declared(network: &Network, jobs: usize, fixed: bool, seed: u64) -> Result<Chains, Failure> {
+    let mut boxes = sample::figure6(network, BOX);
+    let mut sequences = sample::sequences(jobs, seed);
+    if fixed {
+        let mut random = ChaCha8Rng::seed_from_u64(seed);
+        for kind in sequences.iter_mut().flatten() {
+            let of_kind: Vec<&String> =
+                boxes.iter().filter(|entry| entry.kind == *kind).map(|entry| &entry.name).collect();
+            kind.clone_from(of_kind[random.random_range(0..of_kind.len())]);
+        }
+        boxes.iter_mut().for_each(|entry| entry.kind.clone_from(&entry.name));
+    }
+    let chain = |(number, sequence): (usize, Vec<String>)| {
+        let name = format!("job-{number}");
+        ChainEntry { application: Some(name.clone()), name, sequence, ..ChainEntry::default() }
+    };
+    let chains = sequences.into_iter().enumerate().map(chain).collect();
+    let document = ChainsDocument { boxes, chains, ..ChainsDocument::default() };
+    Chains::new(&document, Some(network)).map_err(|problems| problems[0].clone().into())
 }
 
 /// Places a job and steers its flows.

@@ -1,7 +1,6 @@
 //! `pat-network`: how long routes are and how much of each layer they use (Figures 8(b) and 8(c)).
 
-use super::field::{Case, LIGHT, Placed, STATIC, all, described};
-use crate::policy::chained::Steering;
+use super::field::{Case, Placed, all, described};
 use crate::reproduce::hit::{systems::failed, systems::less};
 use crate::reproduce::row::Better;
 use crate::reproduce::{Experiment, Outcome, ReproduceError, Row, RunContext, Scale};
@@ -46,9 +45,7 @@ impl Experiment for NetworkUse {
         let base = measure(case)?;
         let figures = figures(&base)?;
         let mut rows = figures.clone();
-        for (changed, case) in
-            [(STATIC, Case { unaware: Steering::Nearest, ..case }), (LIGHT, Case { load: 2, ..case })]
-        {
+        for (changed, case) in case.changed() {
             (context.progress)(&format!("{NAME}: {changed}"));
             for (row, other) in figures.iter().zip(self::figures(&measure(case)?)?) {
                 rows.push(Row::assumption(row, changed, other.values)?);
