@@ -11,7 +11,7 @@ pub mod adapt;
 pub mod advise;
 pub mod baselines;
 pub mod budget;
-mod chained;
+pub(crate) mod chained;
 pub mod check;
 pub mod container;
 pub mod cross_layer;

@@ -10,8 +10,10 @@
 pub mod container;
 pub mod cross_layer;
 pub mod experiment;
+pub mod hit;
 pub mod keep;
 pub mod nas;
+pub mod pat;
 pub mod registry;
 pub mod render;
 pub mod report;

@@ -1,7 +1,7 @@
 //! The one place where experiments are registered.
 
 use super::Experiment;
-use super::{container, cross_layer, nas};
+use super::{container, cross_layer, hit, nas, pat};
 
 /// Every experiment of this version, in the order in which they are listed and run.
 #[must_use]
@@ -13,6 +13,12 @@ pub fn experiments() -> &'static [&'static dyn Experiment] {
         &cross_layer::DecisionTime,
         &cross_layer::Failure,
         &container::Table1,
+        &hit::Completion,
+        &hit::Topologies,
+        &hit::Bandwidth,
+        &pat::Cost,
+        &pat::NetworkUse,
+        &pat::Violations,
         &nas::THROUGHPUT,
         &nas::COMPLETION,
         &nas::TRAFFIC,

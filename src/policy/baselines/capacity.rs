@@ -1,6 +1,6 @@
 //! `capacity`: what YARN's CapacityScheduler does by default, as one burst of heartbeats.
 //!
-//! Nodes report in a fixed order that starts anywhere (the seed). At each heartbeat of a node with room the
+//! Nodes report in a fixed order that starts anywhere (the seed) and goes on from group to group. At each heartbeat of a node with room the
 //! scheduler looks for a task that may run there: node-local at once; rack-local after
 //! `node-locality-delay` missed opportunities (capped by the cluster's size); anywhere once missed
 //! opportunities exceed min(nodes, pending · min((locations asked for − 1) ÷ nodes, 1)). A node gets at most
@@ -76,10 +76,11 @@ impl Place for Capacity {
     fn place(&self, problem: &PlaceProblem<'_>, budget: &mut Budget<'_>) -> Result<Placement, PlaceError> {
         let mut filling = Filling::new(problem);
         let cluster = problem.snapshot.state.iter().filter(|state| state.usable()).count() as u64;
+        let mut last = None;
         for group in by_priority(problem) {
             let asks = Asks::of(problem, group);
             let mut burst = Burst { problem, group, params: &self.params, cluster, asks, missed: 0 };
-            burst.run(&mut filling, budget);
+            last = burst.run(&mut filling, last, budget).or(last);
         }
         Ok(filling.finish(budget))
     }
@@ -146,17 +147,27 @@ struct Burst<'p, 's> {
 }
 
 impl Burst<'_, '_> {
-    fn run(&mut self, filling: &mut Filling<'_, '_>, budget: &mut Budget<'_>) {
+    /// Goes on after the node that reported `last` to the group before; the node that did to this one.
+    fn run(
+        &mut self,
+        filling: &mut Filling<'_, '_>,
+        last: Option<NodeIdx>,
+        budget: &mut Budget<'_>,
+    ) -> Option<NodeIdx> {
         let candidates = &self.problem.groups[self.group].candidates;
         if candidates.is_empty() {
-            return;
+            return None;
         }
-        let start = (self.problem.seed % candidates.len() as u64) as usize;
-        let mut at = start;
+        let mut at = match last {
+            None => (self.problem.seed % candidates.len() as u64) as usize,
+            Some(last) => candidates.partition_point(|&node| node <= last) % candidates.len(),
+        };
+        let mut reported = None;
         // Ends when a whole round met no room: waiting alone is bounded by the delays.
         let mut without_room = 0;
         while self.asks.pending > 0 && without_room < candidates.len() && !budget.over() {
             let node = candidates[at];
+            reported = Some(node);
             if filling.fits(self.group, node) {
                 without_room = 0;
                 self.heartbeat(node, filling);
@@ -165,6 +176,7 @@ impl Burst<'_, '_> {
             }
             at = (at + 1) % candidates.len();
         }
+        reported
     }
 
     fn heartbeat(&mut self, node: NodeIdx, filling: &mut Filling<'_, '_>) {

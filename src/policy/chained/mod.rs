@@ -9,20 +9,21 @@
 //! # Code map
 //! - `ground`: a request compiled. `board`: a state: where tasks are, which boxes flows pass, what is left.
 //! - `routes`: links for what was chosen. `breaches`: an independent check of a placement against its chains.
-//! - `exact` (tests): the best there is, by trying everything.
+//! - `exact`: the best there is, by trying everything. `sample`: clusters with boxes, and what may fail of them.
+//! - `cases`: draws that tests and experiments share. `steered`: what any placement costs, container by container.
 
 mod board;
-#[cfg(test)]
 mod breaches;
-#[cfg(test)]
+pub(crate) mod cases;
 pub(super) mod exact;
 mod ground;
 mod routes;
-#[cfg(test)]
-pub(super) mod sample;
+pub(crate) mod sample;
+mod steered;
 
 pub(super) use board::{Board, List};
-#[cfg(test)]
-pub(super) use breaches::{Breaches, breaches_of, breaches_unaware};
-pub(super) use ground::{End, FAR, Ground, NONE, Settings};
+pub(crate) use breaches::{Breaches, breaches_of, breaches_unaware};
+pub(crate) use ground::Settings;
+pub(super) use ground::{End, FAR, Ground, NONE};
 pub(super) use routes::routes;
+pub(crate) use steered::{Steered, Steering, steered};

@@ -1,4 +1,4 @@
-//! Clusters with middleboxes and chained requests for tests: the four networks of 002, failures drawn.
+//! Clusters with middleboxes and chained requests: the four networks of 002, failures drawn.
 
 use super::ground::Settings;
 use crate::cluster::{EdgePattern, Resource, Topology};
@@ -25,11 +25,11 @@ pub(crate) fn networks() -> [BuiltNetwork; 4] {
         ..TreeSpec::default()
     };
     [
-        build::tree(&pods.with_edge_oversubscription(4.0)).unwrap(),
-        build::fat_tree(&FatTreeSpec::default()).unwrap(),
-        build::bcube(&BCubeSpec::default()).unwrap(),
+        build::tree(&pods.with_edge_oversubscription(4.0)).expect("a tree of 16 hosts"),
+        build::fat_tree(&FatTreeSpec::default()).expect("a fat-tree of 16 hosts"),
+        build::bcube(&BCubeSpec::default()).expect("a BCube of 16 hosts"),
         build::vl2(&Vl2Spec { hosts_per_rack: 4, aggregation_ports: 4, intermediate_ports: 4, ..Vl2Spec::default() })
-            .unwrap(),
+            .expect("a VL2 of 16 hosts"),
     ]
 }
 
@@ -49,7 +49,7 @@ impl World {
             ChainEntry { name: "shuffle".into(), group: Some("reduce".into()), sequence, ..ChainEntry::default() };
         let boxes = sample::figure6(&built.network, capacity);
         let document = ChainsDocument { boxes, chains: vec![chain], ..ChainsDocument::default() };
-        let chains = Chains::new(&document, Some(&built.network)).unwrap();
+        let chains = Chains::new(&document, Some(&built.network)).expect("boxes hang on its switches");
         let mut sample = cluster(built, UNIT.times(8), Bytes(1));
         sample.occupy(UNIT, 6, seed);
         let intact = sample.snapshot.topology.with_chains(Some(&chains));
@@ -70,7 +70,7 @@ impl World {
     /// Fails links, switches and boxes, each with that probability in percent.
     pub(crate) fn fail(&mut self, percent: u32, seed: u64) {
         let mut random = ChaCha8Rng::seed_from_u64(seed);
-        let mut network = (**self.intact.network.as_ref().unwrap()).clone();
+        let mut network = (**self.intact.network.as_ref().expect("it was made with one")).clone();
         let mut links = Vec::new();
         for link in (0..network.link_rows()).map(LinkIdx::new) {
             if random.random_range(0..100) < percent {

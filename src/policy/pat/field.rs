@@ -2,7 +2,7 @@
 
 use super::protocol::{Kind, Message, Next, Post, Server, Task};
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Hops where there is no way.
 pub(crate) const NO_WAY: u16 = u16::MAX;
@@ -78,7 +78,11 @@ pub(crate) struct Run<'f, const K: usize> {
     field: &'f Field<K>,
     pub(crate) tasks: Vec<Task>,
     pub(crate) servers: Vec<Server<K>>,
-    /// By switch: servers by what is left of them as tasks know it, least first.
+    /// By switch: the first that is as far from everything that pulls; to tasks they are all one.
+    like: Vec<u32>,
+    /// Switches that are the first of those like them, ascending.
+    firsts: Vec<u32>,
+    /// By switch, where it is the first: servers below all like it by what is left of them as tasks know it, least first.
     by_room: Vec<BTreeSet<(u64, Reverse<u32>)>>,
     /// By server: the same.
     known: Vec<u64>,
@@ -102,14 +106,15 @@ impl<'f, const K: usize> Run<'f, K> {
         }
         let switches = field.hops.first().map_or(0, Vec::len);
         let switches = switches.max(field.switch_of.iter().map(|&switch| switch as usize + 1).max().unwrap_or(0));
+        let (like, firsts) = alike(field, switches);
         let mut by_room = vec![BTreeSet::new(); switches];
         let known: Vec<u64> = servers.iter().zip(&field.rooms).map(|(server, room)| free(&server.left, room)).collect();
         for (at, (&switch, &free)) in (0..).zip(field.switch_of.iter().zip(&known)) {
-            by_room[switch as usize].insert((free, Reverse(at)));
+            by_room[like[switch as usize] as usize].insert((free, Reverse(at)));
         }
         let tasks = field.tasks.iter().map(|task| Task::at(task.server)).collect();
         let (ran, log) = (Ran::default(), Vec::new());
-        Self { field, tasks, servers, by_room, known, news: true, ran, log }
+        Self { field, tasks, servers, like, firsts, by_room, known, news: true, ran, log }
     }
 
     /// Episodes of all tasks, `window` of them under way at a time, again and again until a pass moves nobody. `step`
@@ -196,7 +201,7 @@ impl<'f, const K: usize> Run<'f, K> {
         let (field, known) = (self.field, &self.tasks[task as usize]);
         let mover = &field.tasks[task as usize];
         let own = field.cost_below(task, field.switch_of[known.server as usize]).unwrap_or(u64::MAX);
-        for (_, switches) in levels(field, task, own) {
+        for (_, switches) in levels(field, &self.firsts, task, own) {
             let best = switches.iter().filter_map(|&switch| {
                 let rooms = self.by_room[switch as usize].iter().rev();
                 let fits = |server: u32| match self.news {
@@ -216,17 +221,40 @@ impl<'f, const K: usize> Run<'f, K> {
     fn tell(&mut self, server: u32) {
         let now = free(&self.servers[server as usize].left, &self.field.rooms[server as usize]);
         let before = std::mem::replace(&mut self.known[server as usize], now);
-        let rooms = &mut self.by_room[self.field.switch_of[server as usize] as usize];
+        let switch = self.field.switch_of[server as usize] as usize;
+        let rooms = &mut self.by_room[self.like[switch] as usize];
         rooms.remove(&(before, Reverse(server)));
         rooms.insert((now, Reverse(server)));
     }
 }
 
-/// Switches below which a task would cost less than `own`, the cheapest first, equal ones together.
-fn levels<const K: usize>(field: &Field<K>, task: u32, own: u64) -> Vec<(u64, Vec<u32>)> {
-    let switches = field.hops.first().map_or(0, Vec::len) as u32;
-    let cost = |switch| Some((field.cost_below(task, switch).filter(|cost| *cost < own)?, switch));
-    let mut costs: Vec<(u64, u32)> = (0..switches).filter_map(cost).collect();
+/// Switches in sets of those that are equally far from everything that pulls: of each the first of its set, and the
+/// firsts. In a fat-tree with boxes above the edge, all edge switches of a pod are one.
+fn alike<const K: usize>(field: &Field<K>, switches: usize) -> (Vec<u32>, Vec<u32>) {
+    let pulling: BTreeSet<u32> =
+        field.tasks.iter().flat_map(|task| task.pulls.iter().map(|(place, _)| *place)).collect();
+    let known = field.hops.first().map_or(0, Vec::len);
+    let mut seen: BTreeMap<Vec<u16>, u32> = BTreeMap::new();
+    let (mut like, mut firsts) = (Vec::with_capacity(switches), Vec::new());
+    for switch in 0..switches {
+        if switch >= known {
+            like.push(switch as u32);
+            continue;
+        }
+        let column = pulling.iter().map(|&place| field.hops[place as usize][switch]).collect();
+        let first = *seen.entry(column).or_insert(switch as u32);
+        if first == switch as u32 {
+            firsts.push(first);
+        }
+        like.push(first);
+    }
+    (like, firsts)
+}
+
+/// Of `firsts` those below which a task would cost less than `own`, the cheapest first, equal ones together.
+fn levels<const K: usize>(field: &Field<K>, firsts: &[u32], task: u32, own: u64) -> Vec<(u64, Vec<u32>)> {
+    let cost = |&switch: &u32| Some((field.cost_below(task, switch).filter(|cost| *cost < own)?, switch));
+    let mut costs: Vec<(u64, u32)> = firsts.iter().filter_map(cost).collect();
     costs.sort_unstable();
     let level = |level: &[(u64, u32)]| (level[0].0, level.iter().map(|(_, switch)| *switch).collect());
     costs.chunk_by(|a, b| a.0 == b.0).map(level).collect()

@@ -4,10 +4,11 @@ use super::field::Ran;
 use super::protocol::{Kind, Message, Next, Post, Server, Task};
 use super::*;
 use crate::policy::advise::{RebalanceProblem, Running};
-use crate::policy::chained::exact::least_cost;
+use crate::policy::chained::cases::{gap, spread};
 use crate::policy::chained::sample::{SETTINGS, UNIT, World, networks};
 use crate::policy::chained::{breaches_of, breaches_unaware};
 use crate::policy::check;
+use crate::policy::problem::EdgeProblem;
 use crate::units::{ApplicationId, AttemptId, BitsPerSec, Bytes, ChainIdx, ContainerId, NodeIdx};
 use proptest::prelude::*;
 use rand::rngs::ChaCha8Rng;
@@ -183,6 +184,25 @@ fn accept_reserves_nothing_and_the_second_check_rejects_who_comes_late() {
 }
 
 #[test]
+fn an_answer_to_an_earlier_turn_is_ignored() {
+    let mut sent = InOrder::default();
+    let mut task = Task::at(9);
+    task.ask(0, 4, &mut sent);
+    let late = Message { kind: Kind::Reject, ..sent.next().unwrap() };
+    assert_eq!(task.receive(late, &mut sent), Next::Look { moved: false });
+    task.begin();
+    task.ask(0, 4, &mut sent);
+    let request = sent.next().unwrap();
+    assert_eq!((request.kind, request.turn), (Kind::Request, 2));
+    // Told again, it speaks of a room that may be free by now.
+    assert_eq!(task.receive(late, &mut sent), Next::Wait);
+    assert_eq!(task.receive(Message { kind: Kind::Accept, ..late }, &mut sent), Next::Wait);
+    assert!(sent.next().is_none() && !task.avoids(4) && !task.is_still());
+    assert_eq!(task.receive(Message { kind: Kind::Accept, ..request }, &mut sent), Next::Wait);
+    assert_eq!(sent.next().map(|message| (message.kind, message.turn)), Some((Kind::Optimize, 2)));
+}
+
+#[test]
 fn tasks_that_start_together_race_and_all_end_somewhere() {
     let tasks = (0..40).map(|_| Mover { size: [1, 1], server: 0, pulls: vec![(0, 5)], set: 0 }).collect();
     let (rooms, hops) = (vec![[40, 40], [10, 10], [10, 10]], vec![vec![3, 1]]);
@@ -236,36 +256,58 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    /// Maps send to each other what no chain asks for, which pulls at nobody: a round may lose there more than it saves.
+    #[test]
+    fn traffic_without_a_chain_never_makes_a_run_cost_more_and_a_second_run_moves_nothing(
+        network in 0_usize..4,
+        plain in 0_u64..8,
+        seed: u64,
+    ) {
+        let world = World::new(&networks()[network], BitsPerSec(400 * MEGABIT), seed);
+        let mut problem = world.job(6, 3, Bytes(1 << 30), seed);
+        let maps = crate::units::GroupIdx(0);
+        let pattern = crate::cluster::EdgePattern::AllToAll;
+        problem.edges.push(EdgeProblem { from: maps, to: maps, pattern, bytes: Bytes(plain << 30) });
+        let ground = Ground::new(&problem, &SETTINGS).unwrap().unwrap();
+        let mut board = Board::new(&ground);
+        board.seat(&place(&Capacity::default(), &problem).unwrap().groups);
+        first_lists(&mut board, None).unwrap();
+        let before = board.cost();
+        let mut never = || false;
+        let mut budget = Budget::new(u64::MAX, &mut never);
+        Pat::default().run(&mut board, &mut budget);
+        prop_assert!(board.cost() <= before, "{} became {}", before, board.cost());
+        let (at, lists) = (board.at.clone(), board.lists.clone());
+        Pat::default().run(&mut board, &mut budget);
+        prop_assert_eq!((&board.at, &board.lists), (&at, &lists));
+        if plain == 0 {
+            for (flow, list) in board.lists.iter().enumerate().filter(|(_, list)| !list.is_empty()) {
+                let hops = |list: &[u32]| board.hops_by(&ground.flows[flow], list);
+                prop_assert!(board.best_list(flow as u32).is_none_or(|best| hops(&best) >= hops(list)));
+            }
+        }
+    }
+}
+
 /// Printed with `--nocapture`.
 #[test]
 fn small_cases_come_near_the_exact_best_and_pna_does_not_keep_chains() {
-    let (mut gaps, mut flows, mut broken) = (Vec::new(), 0, 0);
+    let (mut flows, mut broken) = (0, 0);
     for seed in 0..24 {
         let world = World::small(BitsPerSec(120 * MEGABIT), seed);
         let problem = world.job(2, 2, Bytes(1 << 30), seed);
-        let ground = Ground::new(&problem, &SETTINGS).unwrap().unwrap();
-        let placement = place(&Pat::default(), &problem).unwrap();
-        assert_eq!(placement.placed_all(), 4);
-        let found = placement.objective;
-        let known = (found * 1e9 * 1.000_001) as u128 + 1;
-        let least = least_cost(&ground, known).expect("the policy's own state costs less") as f64 / 1e9;
-        assert!(found >= least * 0.999_999, "seed {seed}: {found} below the least, {least}");
-        gaps.push(found / least - 1.0);
         let pna = place(&crate::policy::baselines::pna::Pna::default(), &problem).unwrap();
         let breaches = breaches_unaware(&problem, &world.intact, &pna, &SETTINGS).unwrap();
         (flows, broken) = (flows + breaches.flows, broken + breaches.broken);
     }
-    gaps.sort_by(f64::total_cmp);
-    let at = |share: f64| 100.0 * gaps[((gaps.len() - 1) as f64 * share) as usize];
-    println!(
-        "gap of pat to the exact best, {} cases: median {:.1} %, p90 {:.1} %, worst {:.1} %",
-        gaps.len(),
-        at(0.5),
-        at(0.9),
-        at(1.0)
-    );
+    let gaps: Vec<f64> = (0..24).map(|seed| gap(&Pat::default(), seed).unwrap()).collect();
+    let [median, p90, worst] = spread(gaps).map(|share| 100.0 * share);
+    println!("gap of pat to the exact best, 24 cases: median {median:.1} %, p90 {p90:.1} %, worst {worst:.1} %");
     println!("pna breaks {broken} of {flows} flows on them");
-    assert!(gaps.len() == 24 && at(0.5) <= 25.0, "{gaps:?}");
+    assert!(median <= 25.0, "{median}");
 }
 
 #[test]

@@ -65,12 +65,25 @@ pub struct GangSettings {
     pub steps: u64,
     /// Check invariants as the run goes.
     pub invariants: bool,
+    /// What tasks exchange does not share links, but takes bytes × links ÷ this rate, bits/s, [`FETCHES`] senders of a
+    /// receiver at a time: the `DelayFetcher` of 002 §7.1. `None`: it shares links.
+    pub delay_bits_per_s: Option<f64>,
 }
+
+/// Fetches of a receiver that are under way at a time where they are delayed: Hadoop's `parallelcopies`.
+pub const FETCHES: f64 = 5.0;
 
 impl Default for GangSettings {
     /// With the daemon's steps of a decision.
     fn default() -> Self {
-        Self { seed: 1, local_bits_per_s: f64::INFINITY, tell_inputs: true, steps: 100_000, invariants: true }
+        Self {
+            seed: 1,
+            local_bits_per_s: f64::INFINITY,
+            tell_inputs: true,
+            steps: 100_000,
+            invariants: true,
+            delay_bits_per_s: None,
+        }
     }
 }
 

@@ -23,6 +23,9 @@ pub struct AppReport {
     pub start_s: f64,
     /// When its last phase ended, seconds.
     pub end_s: f64,
+    /// When each of its phases ended, seconds.
+    #[serde(default)]
+    pub phase_end_s: Vec<f64>,
     /// It never ran: not even the empty cluster has room for it. Then its other figures are 0.
     pub never_fits: bool,
     /// Bytes of edges between tasks on different nodes.

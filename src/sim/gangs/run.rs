@@ -167,6 +167,7 @@ impl<'a> Run<'a> {
         live.arrived += bytes;
         if live.open == 0 {
             live.phase += 1;
+            self.reports[app].phase_end_s.push(self.now_s);
             ready.insert(app);
         }
     }
@@ -215,6 +216,7 @@ impl<'a> Run<'a> {
                 return Ok(());
             }
             live.phase += 1;
+            self.reports[app].phase_end_s.push(self.now_s);
         }
     }
 
@@ -224,19 +226,54 @@ impl<'a> Run<'a> {
         self.live.get_mut(&app).expect("only those who run wait").open += 1;
     }
 
+    /// Receivers fetch bytes × links at a rate, whatever else is under way.
+    fn delayed(&mut self, app: usize, edge: &EdgeProblem, bits_per_s: f64) -> Result<(), GangError> {
+        let groups = self.live[&app].placed.groups.clone();
+        let receivers = |node: NodeIdx| -> u32 {
+            groups[edge.to.at()].iter().filter(|share| share.node == node).map(|share| share.count).sum()
+        };
+        let mut fetches: BTreeMap<NodeIdx, (f64, u64)> = BTreeMap::new();
+        for like in spread(edge, &groups) {
+            let bytes = u64::from(like.members) * like.bytes.0;
+            let (from, to) = (like.from, like.to);
+            let shortest = self.world.shortest(NodePair { from, to });
+            let links = if from == to { Some(0) } else { shortest.first().map(|path| path.len()) };
+            let links = links.ok_or(GangError::Cut { app, from, to })?;
+            self.count(app, &like, bytes);
+            let fetch = fetches.entry(to).or_default();
+            fetch.0 += bytes as f64 * BITS_PER_BYTE * links as f64 / bits_per_s / f64::from(receivers(to).max(1));
+            fetch.1 += bytes;
+        }
+        for (seconds, bytes) in fetches.into_values() {
+            self.timer(app, seconds / super::FETCHES, bytes);
+        }
+        Ok(())
+    }
+
+    fn count(&mut self, app: usize, like: &Like, bytes: u64) {
+        let cross = self.world.rack(like.from) != self.world.rack(like.to);
+        let report = &mut self.reports[app];
+        if like.from == like.to {
+            report.local = report.local.saturating_add(Bytes(bytes));
+            return;
+        }
+        report.remote = report.remote.saturating_add(Bytes(bytes));
+        if cross {
+            report.cross_rack = report.cross_rack.saturating_add(Bytes(bytes));
+        }
+    }
+
     fn exchange(&mut self, app: usize, edge: &EdgeProblem) -> Result<(), GangError> {
+        if let Some(bits_per_s) = self.run.settings.delay_bits_per_s {
+            return self.delayed(app, edge, bits_per_s);
+        }
         for like in spread(edge, &self.live[&app].placed.groups) {
             let bytes = u64::from(like.members) * like.bytes.0;
-            let report = &mut self.reports[app];
+            self.count(app, &like, bytes);
             if like.from == like.to {
-                report.local = report.local.saturating_add(Bytes(bytes));
                 let seconds = like.bytes.as_f64() * BITS_PER_BYTE / self.run.settings.local_bits_per_s;
                 self.timer(app, seconds, bytes);
                 continue;
-            }
-            report.remote = report.remote.saturating_add(Bytes(bytes));
-            if self.world.rack(like.from) != self.world.rack(like.to) {
-                report.cross_rack = report.cross_rack.saturating_add(Bytes(bytes));
             }
             for (path, members) in self.paths(app, &like)? {
                 let owner = Owner { app, bytes: u64::from(members) * like.bytes.0, reader: None };

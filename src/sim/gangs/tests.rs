@@ -82,6 +82,8 @@ fn an_application_alone_takes_what_its_bytes_and_links_say() {
     )];
     let report = run(&sample, &Listed(vec![0, 2]), GangSettings::default(), &apps);
     near(report.apps[0].end_s, 3.0 + 2.0 + 10.0 + 1.5);
+    assert_eq!(report.apps[0].phase_end_s.len(), 3);
+    report.apps[0].phase_end_s.iter().zip([5.0, 15.0, 16.5]).for_each(|(&found, wanted)| near(found, wanted));
     assert_eq!((report.apps[0].cross_rack.0, report.apps[0].nodes), (500_000_000, 2));
     // In one rack the hosts' links of 1 Gbit/s limit.
     let report = run(&sample, &Listed(vec![0, 1]), GangSettings::default(), &apps);
@@ -91,6 +93,17 @@ fn an_application_alone_takes_what_its_bytes_and_links_say() {
     near(report.apps[0].run_s(), 3.5);
     let slow = GangSettings { local_bits_per_s: 2e9, ..GangSettings::default() };
     near(run(&sample, &Listed(vec![0, 0]), slow, &apps).apps[0].run_s(), 5.5);
+}
+
+#[test]
+fn a_delayed_fetch_takes_its_bytes_times_links_five_at_a_time_and_shares_nothing() {
+    let sample = testbed(2, 4);
+    let apps = [app(0.0, vec![group("a", 2), group("b", 1)], vec![Phase::Exchange(vec![edge(0, 1, 500_000_000)])])];
+    let settings = GangSettings { delay_bits_per_s: Some(1e9), ..GangSettings::default() };
+    // One sender beside the receiver; the other, of 2 Gbit, in the other rack, four links away.
+    let report = run(&sample, &Listed(vec![0, 2, 2]), settings, &apps);
+    near(report.apps[0].end_s, 2.0 * 4.0 / 5.0);
+    assert_eq!((report.apps[0].local.0, report.apps[0].cross_rack.0), (250_000_000, 250_000_000));
 }
 
 #[test]

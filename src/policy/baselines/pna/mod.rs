@@ -9,7 +9,10 @@
 //! and is 0.63 at the mean. A task that was drawn against waits for another offer, and the next job is asked. 002 does
 //! not print the formula: this one is stated here. Cost is bytes × hops on static paths: 0 hops on the node, 2 within
 //! a rack, 4 between racks. A map reads its nearest replica; a reduce reads its part of what the job's ended maps put
-//! out, rack by rack. Draws come from the seed and a count of draws.
+//! out, rack by rack; in a request that tells what its groups send, what its placed maps will put out (`gang`). Draws
+//! come from the seed and a count of draws.
+
+mod gang;
 
 use crate::cluster::Resource;
 use crate::policy::adapt::OfferInTurn;
@@ -83,7 +86,10 @@ super::policy!(Pna { as_place: Place, as_dispatch: DynDispatch });
 
 impl Place for Pna {
     fn place(&self, problem: &PlaceProblem<'_>, budget: &mut Budget<'_>) -> Result<Placement, PlaceError> {
-        OfferInTurn::new(self.clone(), ROUNDS).place(problem, budget)
+        if problem.edges.is_empty() {
+            return OfferInTurn::new(self.clone(), ROUNDS).place(problem, budget);
+        }
+        Ok(gang::place(self, problem, budget))
     }
 }
 

@@ -1,0 +1,102 @@
+//! `pat-network`: how long routes are and how much of each layer they use (Figures 8(b) and 8(c)).
+
+use super::field::{Case, Placed, all, described};
+use crate::reproduce::hit::{systems::failed, systems::less};
+use crate::reproduce::row::Better;
+use crate::reproduce::{Experiment, Outcome, ReproduceError, Row, RunContext, Scale};
+
+const NAME: &str = "pat-network";
+
+/// The experiment.
+#[derive(Debug)]
+pub struct NetworkUse;
+
+impl Experiment for NetworkUse {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn paper(&self) -> &'static str {
+        "002 (Yang et al.), §8.4"
+    }
+
+    fn figure(&self) -> &'static str {
+        "Figures 8(b) and 8(c): length of routes and use of layers against capacity"
+    }
+
+    fn settings(&self, scale: Scale) -> Vec<(String, String)> {
+        let own = [
+            ("length", "links of a flow's route, access links among them, mean over flows (§8.2: hops that each flow traverses)".to_owned()),
+            ("use", "rates of the flows on all links of a layer, summed: core, from aggregation to core switches; aggregation, from edge to aggregation switches".to_owned()),
+        ];
+        described(scale).into_iter().chain(own.map(|(name, value)| (name.to_owned(), value))).collect()
+    }
+
+    fn expected_s(&self, scale: Scale) -> u64 {
+        match scale {
+            Scale::Quick => 10,
+            Scale::Full => 60,
+        }
+    }
+
+    fn run(&self, context: &RunContext<'_>) -> Result<Outcome, ReproduceError> {
+        let measure = |case: Case| context.per_seed(|seed| all(case, seed).map_err(|error| failed(NAME, error)));
+        let case = Case::new(context.scale);
+        let base = measure(case)?;
+        let figures = figures(&base)?;
+        let mut rows = figures.clone();
+        for (changed, case) in case.changed() {
+            (context.progress)(&format!("{NAME}: {changed}"));
+            for (row, other) in figures.iter().zip(self::figures(&measure(case)?)?) {
+                rows.push(Row::assumption(row, changed, other.values)?);
+            }
+        }
+        rows.extend(beside(&base)?);
+        Ok(Outcome { rows })
+    }
+}
+
+type Runs = [Placed; 4];
+
+fn values(runs: &[Runs], value: impl Fn(&Runs) -> f64) -> Vec<f64> {
+    runs.iter().map(value).collect()
+}
+
+/// Per cent by which routes are shorter than under capacity.
+fn shorter(runs: &Runs, at: usize) -> f64 {
+    less(runs[at].mean_hops(), runs[0].mean_hops())
+}
+
+/// Per cent by which a layer is used less.
+fn spared(runs: &Runs, at: usize, layer: usize) -> f64 {
+    less(runs[at].layers[layer], runs[0].layers[layer])
+}
+
+fn figures(runs: &[Runs]) -> Result<Vec<Row>, ReproduceError> {
+    let system = |at: usize| values(runs, |runs| runs[at].mean_hops());
+    Ok(vec![
+        Row::at_least("routes shorter than capacity's", 15.8, "%", values(runs, |r| shorter(r, 2)))?,
+        Row::order(
+            "order of lengths",
+            Better::Lower,
+            &[("pat", system(2)), ("pna", system(1)), ("capacity", system(0))],
+        )?,
+        Row::at_least("core layer used less", 23.9, "%", values(runs, |r| spared(r, 2, 2)))?,
+        Row::at_least("aggregation layer used less", 8.5, "%", values(runs, |r| spared(r, 2, 1)))?,
+    ])
+}
+
+fn beside(runs: &[Runs]) -> Result<Vec<Row>, ReproduceError> {
+    let mut rows = vec![
+        Row::at_least("pna: routes shorter than capacity's", 5.42, "%", values(runs, |r| shorter(r, 1)))?.beside(),
+        Row::at_least("pna: core layer used less", 6.5, "%", values(runs, |r| spared(r, 1, 2)))?.beside(),
+        Row::at_least("pna: aggregation layer used less", 3.8, "%", values(runs, |r| spared(r, 1, 1)))?.beside(),
+        Row::without_figure("pat: access layer used less", "%", values(runs, |r| spared(r, 2, 0)))?,
+        Row::without_figure("hit: routes shorter than capacity's", "%", values(runs, |r| shorter(r, 3)))?,
+        Row::without_figure("hit: core layer used less", "%", values(runs, |r| spared(r, 3, 2)))?,
+    ];
+    for (at, name) in ["capacity", "pna", "pat", "hit"].into_iter().enumerate() {
+        rows.push(Row::without_figure(&format!("{name}: mean route"), "links", values(runs, |r| r[at].mean_hops()))?);
+    }
+    Ok(rows)
+}
