@@ -15,6 +15,11 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use tokio::signal::unix::{SignalKind, signal};
 
+/// Small pieces that live for minutes between large ones that live for a moment: glibc's own spent a fifth of the
+/// daemon's time looking for room among them (docs/decisions.md).
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Bad usage or a bad configuration.
 const BAD_INPUT: u8 = 2;
 
