@@ -333,6 +333,51 @@ fn planted_defects_are_found() {
 }
 
 #[test]
+fn chains_that_can_not_be_met_are_told_with_their_cut_before_any_daemon_runs() {
+    let files = Files::new();
+    let file = text_of(&files.path("tree.json"));
+    document(&["topology", "build", "tree", "-o", &file]);
+    let mut network: Value = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
+    let of = |tier: &str| {
+        let switches = network["switches"].as_array().unwrap().iter();
+        switches
+            .filter(|switch| switch["tier"] == tier)
+            .map(|switch| switch["name"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    let (edges, cores): (Vec<String>, Vec<String>) = (of("edge"), of("core"));
+    let declared = |kind: &str| {
+        format!(
+            "[[boxes]]\nname = \"fw\"\ntype = \"FW\"\nat = \"{}\"\nbits_per_s = 1000\n\
+             [[chains]]\nname = \"guarded\"\nsequence = [\"{kind}\"]\n",
+            cores[0]
+        )
+    };
+    let good = files.write("chains.toml", &declared("FW"));
+    let check = ["chains", "check", "--chains", &good, "--network", &file];
+    assert_eq!(document(&check), json!({ "chains": 1, "network_known": true, "unmet": [] }));
+    for link in network["links"].as_array_mut().unwrap() {
+        let up = [&link["a"], &link["b"]].into_iter().all(|end| *end != json!(edges[0]) || cores.is_empty());
+        let to_core = [&link["a"], &link["b"]].into_iter().any(|end| cores.iter().any(|core| *end == json!(core)));
+        link["up"] = json!(up || !to_core);
+    }
+    let cut = files.write("cut.json", &network.to_string());
+    let check = ["chains", "check", "--chains", &good, "--network", &cut];
+    let output = hintctl(&[&["--json"], &check[..]].concat());
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&found["unmet"][0]["chain"], &found["unmet"][0]["reason"]), (&json!("guarded"), &json!("cut")));
+    assert!(!found["unmet"][0]["between"].as_array().unwrap().is_empty(), "{found}");
+    let said = hintctl(&check);
+    assert!(stdout(&said).contains("is cut off from boxes of type \"FW\""), "{}", stdout(&said));
+    let bad = files.write("bad.toml", &declared("FV"));
+    assert_refused(&["chains", "check", "--chains", &bad], &["bad.toml", "guarded", "\"FV\"", "\"FW\" is"]);
+    let config = files.write("hintd.toml", &declared("FW").replace("[[", "[[chains."));
+    let alone = document(&["chains", "check", "--config", &config]);
+    assert_eq!((&alone["chains"], &alone["network_known"]), (&json!(1), &json!(false)), "{alone}");
+}
+
+#[test]
 fn the_experiments_are_listed_and_unknown_ones_refused() {
     assert!(document(&["reproduce", "--list"])["entries"].is_array());
     assert_refused(&["reproduce", "cold-fusion"], &["cold-fusion"]);

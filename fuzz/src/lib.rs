@@ -9,6 +9,7 @@ use hintd::config::Config;
 use hintd::engine::journal::Table;
 use hintd::engine::{Engine, EngineSettings, Rows};
 use hintd::feed::{FeedStream, Registries, blocks, datasets, events, heartbeats, latency, link_stats, topology};
+use hintd::network::chains::{BoxLoads, Chains, ChainsDocument, unmet};
 use hintd::network::{Network, NetworkDocument, check, summary};
 use hintd::runtime::registries::RegistryLimits;
 use hintd::sdn::model::Dpid;
@@ -29,11 +30,12 @@ pub const NOW: Timestamp = Timestamp(1_700_000_000_000_000);
 pub type Target = fn(&[u8]);
 
 /// All of them, by name.
-pub const TARGETS: [(&str, Target); 14] = [
+pub const TARGETS: [(&str, Target); 15] = [
     ("configuration", configuration),
     ("cluster_file", cluster_file),
     ("request_file", request_file),
     ("network_file", network_file),
+    ("chains_file", chains_file),
     ("shape_file", shape_file),
     ("script_file", script_file),
     ("swim_trace", swim_trace),
@@ -86,6 +88,24 @@ pub fn network_file(bytes: &[u8]) {
     let written = network.to_document();
     let again = Network::from_document(&written).expect("what was written is read");
     assert_eq!(again.to_document(), written);
+}
+
+/// Chains: a declaration is taken or refused with words, alone and on a network, and written as it was read.
+pub fn chains_file(bytes: &[u8]) {
+    static NETWORK: OnceLock<Network> = OnceLock::new();
+    let Ok(text) = from_utf8(bytes) else { return };
+    let network = NETWORK.get_or_init(seeds::small_network);
+    for syntax in [Syntax::Json, Syntax::Toml] {
+        let Ok(document) = syntax.read::<ChainsDocument>(text) else { continue };
+        for on in [None, Some(network)] {
+            match Chains::new(&document, on) {
+                Ok(chains) => drop(unmet(&chains, network, &BoxLoads::new(&chains))),
+                Err(problems) => assert!(problems.iter().all(|problem| !problem.to_string().is_empty())),
+            }
+        }
+        let written = syntax.write(&document).expect("what was read is written");
+        assert_eq!(syntax.read::<ChainsDocument>(&written).expect("what was written is read"), document);
+    }
 }
 
 /// `hintd.shape/1`: a shape without problems can be built, and has the nodes it says.

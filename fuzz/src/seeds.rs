@@ -29,6 +29,7 @@ pub fn of(target: &str, root: &Path) -> Vec<Vec<u8>> {
         "cluster_file" => vec![cluster_text()],
         "request_file" => vec![request_text()],
         "network_file" => vec![network_text()],
+        "chains_file" => vec![CHAINS.as_bytes().to_vec()],
         "shape_file" => ["nas", "container", "jobpacker", "cross-layer-30"]
             .map(|name| read(&format!("config/clusters/{name}.toml")))
             .to_vec(),
@@ -43,6 +44,17 @@ pub fn of(target: &str, root: &Path) -> Vec<Vec<u8>> {
         "journal_rows" => vec![journal()],
         other => panic!("no target is called {other}"),
     }
+}
+
+const CHAINS: &str = "groups = [\"web\"]\n[[boxes]]\nname = \"fw-1\"\ntype = \"FW\"\nat = \"edge-1\"\n\
+    bits_per_s = 1000000000\n[[boxes]]\nname = \"ips-1\"\ntype = \"IPS\"\nat = \"edge-2\"\nbits_per_s = 7\nup = false\n\
+    [[chains]]\nname = \"a\"\npriority = 3\napplication = \"etl-*\"\nqueue = \"root.a\"\ngroup = \"web\"\n\
+    direction = \"in\"\nports = [80, 90]\nprotocol = \"tcp\"\nsequence = [\"FW\", \"IPS\"]\nwhen_broken = \"open\"\n";
+
+/// Two racks of two hosts.
+#[must_use]
+pub fn small_network() -> hintd::network::Network {
+    tree(&TreeSpec { racks: 2, hosts_per_rack: 2, ..TreeSpec::default() }).expect("a sound tree").network
 }
 
 const SCRIPT: &str = "format = \"hintd.script/1\"\n\n[[events]]\nat_s = 1.5\nnode_down = \"host-0001\"\n\n[[events]]\n\

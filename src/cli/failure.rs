@@ -74,7 +74,11 @@ fn why(refused: &v1::Refused) -> String {
         "" => String::new(),
         id => format!("\nhintctl explain {id} tells more, as long as it is recorded"),
     };
-    blocked + &later
+    let chain = match refused.chain.as_str() {
+        "" => String::new(),
+        chain => format!("\n{} \"{chain}\": hintctl chains tells how it stands", refused.reason),
+    };
+    chain + &blocked + &later
 }
 
 /// A daemon's refusal: what the caller asked wrongly is bad input, all else failed work.

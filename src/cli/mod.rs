@@ -6,6 +6,7 @@
 
 pub mod adherence;
 pub mod bench;
+pub mod chains;
 pub mod connect;
 pub mod daemon;
 pub mod demo;
@@ -94,6 +95,8 @@ enum Command {
     Nodes(operate::NodesArgs),
     /// Links: capacity, load both ways, who uses them
     Links(links::LinksArgs),
+    /// Middleboxes and chains in force; `check`: which chains can't be met, by which cut
+    Chains(chains::ChainsArgs),
     /// Routes as they change, until interrupted
     Watch(watch::WatchArgs),
     /// Policies, which is default, what each can do
@@ -151,6 +154,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Status => operate::status(&daemon, output),
         Command::Nodes(args) => operate::nodes(args, &daemon, output),
         Command::Links(args) => links::links(&args, &daemon, output),
+        Command::Chains(args) => chains::run(&args, &daemon, output),
         Command::Watch(args) => watch::run(args, &daemon, output),
         Command::Policies => operate::policies(&daemon, output),
         Command::Reload => operate::reload(&daemon, output),

@@ -73,6 +73,9 @@ pub struct RouteView {
     pub installed: bool,
     /// Where there is no path: what, up again, would lead on.
     pub cut: Vec<String>,
+    /// Where it is under a chain of middleboxes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    chain: Option<Value>,
 }
 
 /// Where one container should go.
@@ -240,6 +243,7 @@ pub fn refused_document(refused: &v1::Refused) -> Value {
     json!({
         "reason": refused.reason, "message": refused.message, "field": refused.field,
         "blocked": blocked_document(&refused.blocked), "decision_id": refused.decision_id,
+        "chain": refused.chain,
     })
 }
 
@@ -287,11 +291,34 @@ pub fn routes_text(routes: &[v1::HintRoute]) -> String {
 fn route_line(route: &v1::HintRoute) -> String {
     let v1::HintRoute { src, dst, task_pairs, .. } = route;
     let what = format!("{task_pairs} task pairs, {}", output::bytes(route.bytes as f64));
+    if let Some(chain) = &route.chain {
+        return chain_line(route, chain, &what);
+    }
     if route.vertices.is_empty() {
         return format!("{src} → {dst} has no path ({what}), cut by {}", route.cut.join(" "));
     }
     let default = if route.installed { "" } else { ", default forwarding" };
     format!("{src} → {dst} via {} ({what}{default})", via(&route.vertices))
+}
+
+/// A way under a chain, box by box: how many links lead to each, and what all of it costs.
+fn chain_line(route: &v1::HintRoute, chain: &v1::ChainPath, what: &str) -> String {
+    let v1::HintRoute { src, dst, .. } = route;
+    let name = &chain.name;
+    let Some(cost) = chain.cost.filter(|_| !route.vertices.is_empty()) else {
+        return format!("{src} → {dst} under chain {name} has no way through its boxes ({what}): it must not flow");
+    };
+    let mut walked = 0;
+    let mut line = format!("{src} → {dst} under chain {name}: {src}");
+    for stop in &chain.stops {
+        let links = stop.after.saturating_sub(walked);
+        line += &format!(" ─{links}→ {} ({} at {})", stop.r#box, stop.r#type, stop.at);
+        walked = stop.after;
+    }
+    let all = route.links.len();
+    let rate = output::rate(chain.rate_bits_per_s as f64);
+    let left = all.saturating_sub(walked as usize);
+    line + &format!(" ─{left}→ {dst}; {rate} × {all} links costs {} ({what})", output::rate(cost as f64))
 }
 
 /// The switches between the ends of a path.
@@ -395,6 +422,15 @@ fn containers(hint: &v1::Hint) -> impl Iterator<Item = HintView> + '_ {
     })
 }
 
+fn chain_document(chain: &v1::ChainPath) -> Value {
+    let stop =
+        |stop: &v1::BoxStop| json!({ "box": stop.r#box, "type": stop.r#type, "at": stop.at, "after": stop.after });
+    json!({
+        "name": chain.name, "stops": chain.stops.iter().map(stop).collect::<Vec<_>>(),
+        "rate_bits_per_s": chain.rate_bits_per_s, "cost_bit_links_per_s": chain.cost,
+    })
+}
+
 fn route(route: &v1::HintRoute) -> RouteView {
     RouteView {
         src: route.src.clone(),
@@ -405,6 +441,7 @@ fn route(route: &v1::HintRoute) -> RouteView {
         bytes: route.bytes,
         installed: route.installed,
         cut: route.cut.clone(),
+        chain: route.chain.as_ref().map(chain_document),
     }
 }
 

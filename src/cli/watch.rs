@@ -113,6 +113,15 @@ fn pair_document(pair: Option<&v1::HostPair>) -> Value {
 
 fn document(update: &v1::RouteUpdate) -> Value {
     let route = |route: &v1::Route| json!({ "pair": pair_document(route.pair.as_ref()), "vertices": route.vertices, "links": route.links });
+    let stop =
+        |stop: &v1::BoxStop| json!({ "box": stop.r#box, "type": stop.r#type, "at": stop.at, "after": stop.after });
+    let route = |of: &v1::Route| {
+        let mut document = route(of);
+        if !of.stops.is_empty() {
+            document["stops"] = of.stops.iter().map(stop).collect();
+        }
+        document
+    };
     let rule = |rule: &v1::RuleChange| {
         let mut document = json!({ "switch": rule.switch, "pair": pair_document(rule.pair.as_ref()) });
         match &rule.action {
@@ -158,14 +167,20 @@ fn text(update: &v1::RouteUpdate) -> String {
         update.rules.len(),
         update.untouched,
     )];
-    let ends =
-        |pair: &Option<v1::HostPair>| pair.as_ref().map_or_else(String::new, |p| format!("{} → {}", p.src, p.dst));
+    let ends = |pair: &Option<v1::HostPair>| {
+        pair.as_ref().map_or_else(String::new, |p| {
+            let class = if p.class.is_empty() { String::new() } else { format!(" ({})", p.class) };
+            format!("{} → {}{class}", p.src, p.dst)
+        })
+    };
     lines.extend(update.routes.iter().take(SHOWN).map(|route| {
         let how = if route.vertices.is_empty() {
             "has no path".to_owned()
         } else {
             format!("via {}", views::via(&route.vertices))
         };
+        let boxes: Vec<&str> = route.stops.iter().map(|stop| stop.r#box.as_str()).collect();
+        let how = if boxes.is_empty() { how } else { format!("{how}, through {}", boxes.join(", ")) };
         format!("  {} {how}", ends(&route.pair))
     }));
     lines.extend(more(update.routes.len(), "routes"));
@@ -205,6 +220,7 @@ mod tests {
                 pair: pair(),
                 vertices: names("worker-1 tor-1 core-2 tor-2 worker-2"),
                 links: names("h1 u3 u4 h2"),
+                stops: vec![],
             }],
             cause: "link_down".into(),
             subject: "u1".into(),

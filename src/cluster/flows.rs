@@ -1,9 +1,12 @@
 //! What running applications send over the network: who talks to whom, on which route, and what their sinks wait for.
 
-use super::shards::Shards;
+use super::shards::{Sharded, Shards};
 use super::snapshot::Derived;
-use crate::units::{AttemptId, Bytes, DecisionId, DirectedLinkIdx, NodeIdx};
+use super::topology::Topology;
+use crate::network::chains::{BoxLoads, Chains, WaypointRoute};
+use crate::units::{AttemptId, BitsPerSec, Bytes, DecisionId, DirectedLinkIdx, NodeIdx};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Running traffic of one generation.
@@ -13,8 +16,67 @@ pub struct RunningFlows {
     pub jobs: Vec<Arc<JobFlows>>,
     /// The route of every pair of nodes that talks, whichever jobs it serves: an SDN tells traffic apart by its ends.
     pub routes: Shards<NodePair, Arc<PairRoute>>,
+    /// Traffic under chains of middleboxes, which is in none of the others.
+    pub chained: Arc<ChainedFlows>,
     /// What policies worked out of it, for those after them.
     pub derived: Derived,
+}
+
+/// Running traffic under chains.
+#[derive(Debug, Clone, Default)]
+pub struct ChainedFlows {
+    /// The chains that routes are of; `None`: no chain is declared, or there is no network.
+    pub chains: Option<Arc<Chains>>,
+    /// By pair of nodes and chain.
+    pub routes: Shards<ChainPair, Arc<ChainedRoute>>,
+    /// What is taken of each box.
+    pub loads: BoxLoads,
+}
+
+/// Who sends to whom under which chain: a traffic class of its own.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ChainPair {
+    /// The ends; may be the same node, for boxes stand elsewhere.
+    pub pair: NodePair,
+    /// The chain's name.
+    pub chain: Arc<str>,
+}
+
+/// The way of a pair's traffic through the boxes of a chain, and what it carries.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChainedRoute {
+    /// `None`: there is no way; the traffic must not flow.
+    pub way: Option<WaypointRoute>,
+    /// What is reserved of each box, bits per second.
+    pub rate: BitsPerSec,
+    /// Pairs of tasks that send over it, of all jobs.
+    pub task_pairs: u64,
+    /// Bytes over it, of all jobs.
+    pub bytes: Bytes,
+}
+
+impl Sharded for ChainPair {
+    fn spread(&self) -> usize {
+        self.pair.spread()
+    }
+}
+
+impl ChainedFlows {
+    /// Whether boxes and loads are those of a topology's chains: else they were declared anew meanwhile.
+    #[must_use]
+    pub fn are_of(&self, topology: &Topology) -> bool {
+        self.chains.as_ref().zip(topology.chains.as_ref()).is_some_and(|(own, its)| Arc::ptr_eq(own, its))
+    }
+
+    /// Flows by chain: which chains are in use.
+    #[must_use]
+    pub fn in_use(&self) -> BTreeMap<Arc<str>, u64> {
+        let mut counts = BTreeMap::new();
+        for (key, _) in self.routes.iter() {
+            *counts.entry(Arc::clone(&key.chain)).or_default() += 1;
+        }
+        counts
+    }
 }
 
 /// Sender and receiver; routes may differ by direction.

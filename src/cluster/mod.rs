@@ -12,7 +12,9 @@ pub mod snapshot;
 pub mod topology;
 
 pub use dataset::{Block, Dataset, Datasets, NamedBlock, NamedDataset, Replicas};
-pub use flows::{Flow, Inlet, JobFlows, NodePair, PairRoute, RunningFlows, Sink, Traffic};
+pub use flows::{
+    ChainPair, ChainedFlows, ChainedRoute, Flow, Inlet, JobFlows, NodePair, PairRoute, RunningFlows, Sink, Traffic,
+};
 pub use model::{Applied, Change, Heartbeat, Model, ModelError, NamedContainer, ReportedContainer};
 pub use node::{LabelBits, NodeState, NodeStatics, Registration};
 pub use request::{Ask, Constraints, EdgePattern, Gang, GroupEdge, HintRequest, TaskGroup, WhenFull};

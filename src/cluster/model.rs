@@ -25,6 +25,7 @@ use super::node::{NodeState, NodeStatics, Registration};
 use super::resource::{KINDS_MAX, NamedResource, Resource, ResourceKinds, SizeRules};
 use super::snapshot::{Derived, Heard, LinkLoad, Snapshot};
 use crate::network::Network;
+use crate::network::chains::Chains;
 use crate::units::{HostName, LinkName, Micros, NodeIdx, SnapshotVersion, Timestamp};
 use names::NamedDatasets;
 use nodes::{Nodes, Report};
@@ -193,6 +194,12 @@ impl Model {
         &self.rules
     }
 
+    /// Middleboxes and chains as of now; `None`: none are declared.
+    #[must_use]
+    pub const fn chains(&self) -> Option<&Chains> {
+        self.wires.chains.as_ref()
+    }
+
     /// The network as of now.
     #[must_use]
     pub const fn network(&self) -> Option<&Arc<Network>> {
@@ -214,6 +221,8 @@ impl Model {
                 return Ok(applied);
             }
             Change::Switch { name, up } => return self.wires.set_switch(&name, up),
+            Change::Chains { document, in_use } => return self.wires.set_chains(&document, &in_use),
+            Change::Middlebox { name, up, capacity } => return self.wires.set_box(&name, up, capacity),
             Change::Dataset(dataset) => self.datasets.put(dataset, &self.nodes.statics),
             Change::DatasetRemoved(path) => self.datasets.remove(&path),
             Change::LinkLoad(link, load) => self.set_load(link, load)?,

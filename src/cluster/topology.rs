@@ -17,7 +17,8 @@ pub struct Topology {
     pub edge: Vec<Option<EdgeIdx>>,
     /// Vertex by node; `None`: the network does not name it.
     pub vertex: Vec<Option<VertexIdx>>,
-    /// Middleboxes and chains, placed in this version of the network; `None`: none are declared.
+    /// Middleboxes and chains, placed in this version of the network (without one, boxes hang nowhere); `None`: none are
+    /// declared.
     pub chains: Option<Arc<Chains>>,
     /// What equal-cost multipath needs: read off the distances.
     ecmp: Option<EcmpTable>,
@@ -99,8 +100,11 @@ impl Topology {
     /// if boxes hang on other switches than before: those are among its ends.
     #[must_use]
     pub fn with_chains(&self, chains: Option<&Chains>) -> Self {
-        let known = |network: &Arc<Network>| chains.map(|chains| Arc::new(chains.follow(network)));
-        let chains = self.network.as_ref().and_then(known);
+        let placed = |chains: &Chains| match &self.network {
+            Some(network) => chains.follow(network),
+            None => chains.clone(),
+        };
+        let chains = chains.map(|chains| Arc::new(placed(chains)));
         let ends = |chains: &Option<Arc<Chains>>| chains.as_ref().map(|chains| chains.ends()).unwrap_or_default();
         let same = ends(&chains) == ends(&self.chains);
         let paths = if same { self.paths.clone() } else { Arc::default() };

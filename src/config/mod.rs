@@ -4,6 +4,7 @@
 //! does not pass changes nothing. Each default is named and reasoned in `parse.rs` and
 //! repeated, commented, in `config/hintd.toml`, which a test holds against them.
 
+mod chains;
 mod limits;
 mod parse;
 mod reader;
@@ -107,16 +108,17 @@ impl Config {
     /// the file's watcher left something to find.
     #[must_use]
     pub fn reload_hook(self, path: PathBuf) -> ReloadHook {
-        let last = std::sync::Mutex::new(self.clone());
+        let last = Arc::new(std::sync::Mutex::new(self.clone()));
         Arc::new(move |settings| {
             let fresh = Self::load(&path).map_err(|error| error.to_string())?;
-            let mut last = last.lock().expect("no holder of the lock panics");
-            let (changed, _) = fresh.changes(&last);
+            let before = last.lock().expect("no holder of the lock panics");
+            let (changed, _) = fresh.changes(&before);
             let (_, needs_restart) = fresh.changes(&self);
             let mut next = fresh.options.settings.clone();
             next.generation = settings.generation + 1;
-            *last = fresh;
-            Ok(Reloaded { settings: next, changed, needs_restart })
+            let last = Arc::clone(&last);
+            let taken = Arc::new(move || *last.lock().expect("no holder of the lock panics") = fresh.clone());
+            Ok(Reloaded { settings: next, changed, needs_restart, taken })
         })
     }
 }

@@ -2,7 +2,7 @@
 
 use super::limits::{self, Limits};
 use super::reader::{Key, Problems, Reader, Section, show_duration};
-use super::{Config, Log, records, routes};
+use super::{Config, Log, chains, records, routes};
 use crate::cluster::{Calculator, Resource, SizeRules, Source};
 use crate::engine::{DispatchSettings, EngineSettings, Mode, SourceAges};
 use crate::policy::{nas, params, registry};
@@ -63,6 +63,7 @@ fn read(table: toml::Spanned<DeTable<'_>>, file: &str, reader: &mut Reader<'_>) 
     let publish_every = model(&mut root, reader, &mut engine);
     history(&mut root, reader, &mut engine);
     engine.routes = routes::read(&mut root, reader);
+    (engine.routes.chains, engine.chains) = chains::read(&mut root, reader);
     engine.dispatch = dispatch(&mut root, reader);
     engine.records = records::read(&mut root, reader);
     let policies = policies(&mut root, reader);
@@ -118,8 +119,18 @@ fn flat(table: &toml::Spanned<DeTable<'_>>) -> Vec<(String, String)> {
             let key = if path.is_empty() { name.to_string() } else { format!("{path}.{name}") };
             match value.get_ref() {
                 DeValue::Table(inner) => walk(&key, inner, into),
-                other => into.push((key, format!("{other:?}"))),
+                other => into.push((key, shown(other))),
             }
+        }
+    }
+    /// Without places in the file, which are no part of a value.
+    fn shown(value: &DeValue<'_>) -> String {
+        match value {
+            DeValue::Array(list) => list.iter().map(|one| shown(one.get_ref()) + ",").collect(),
+            DeValue::Table(table) => {
+                table.iter().map(|(key, one)| format!("{}={};", key.get_ref(), shown(one.get_ref()))).collect()
+            }
+            other => format!("{other:?}"),
         }
     }
     let mut keys = Vec::new();

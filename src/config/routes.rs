@@ -25,6 +25,7 @@ pub(super) fn read(root: &mut Section<'_>, reader: &mut Reader<'_>) -> RouteSett
         flaps: section.bounded(reader, "flaps", 4, 1..=1_000_000),
         within: micros(section.bounded(reader, "flaps_within", MINUTE, MS..=DAY)),
         hold: micros(section.bounded(reader, "flaps_hold", 30 * SECOND, Duration::ZERO..=DAY)),
+        ..RouteSettings::default()
     };
     section.finish(reader);
     settings
@@ -55,6 +56,7 @@ mod tests {
             flaps: 10,
             within: Micros::from_secs(11),
             hold: Micros::from_secs(12),
+            ..RouteSettings::default()
         };
         assert_eq!(set.options.settings.engine.routes, expected);
         assert_eq!(Config::from_text("", "f").unwrap().options.settings.engine.routes, RouteSettings::default());

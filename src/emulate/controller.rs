@@ -189,7 +189,7 @@ mod tests {
     fn update(number: u64, path: &str, rules: Vec<v1::RuleChange>) -> v1::RouteUpdate {
         let vertices: Vec<String> = path.split(' ').map(str::to_owned).collect();
         let links = vertices.windows(2).map(|ends| ends.join("-")).collect();
-        let routes = vec![v1::Route { pair: pair(), vertices, links }];
+        let routes = vec![v1::Route { pair: pair(), vertices, links, stops: vec![] }];
         v1::RouteUpdate { number, snapshot: number == 1, routes, rules, ..v1::RouteUpdate::default() }
     }
 

@@ -50,6 +50,16 @@ impl Engine {
                 return CommitOutcome::Refused(refusal);
             }
         }
+        if let Err(refusal) = self.chains_fit(&proposal) {
+            self.effects.count(Counter::CommitConflicts, 1);
+            if !proposal.last_try {
+                let nodes = proposal.rows.iter().filter(|row| row.lease).map(|row| row.node);
+                let nodes: BTreeSet<NodeIdx> = nodes.collect();
+                let nodes = nodes.into_iter().map(|node| self.snapshot.host(node).clone()).collect();
+                return CommitOutcome::Conflict { nodes };
+            }
+            return CommitOutcome::Refused(refusal);
+        }
         if let Some(waits) = proposal.waits.take() {
             return match self.commit_waiting(proposal, &waits, token, now) {
                 Ok(answer) => CommitOutcome::Committed(answer),
@@ -62,6 +72,14 @@ impl Engine {
         let answer = self.grant(proposal, token, now);
         self.late_granted(&answer, now);
         CommitOutcome::Committed(answer)
+    }
+
+    /// Whether what it would send finds its ways through boxes still: others may have taken their room.
+    fn chains_fit(&mut self, proposal: &Proposal) -> Result<(), Refusal> {
+        match proposal.flows.as_ref().filter(|flows| !flows.chained.is_empty()) {
+            Some(flows) => self.flows.fits(&flows.chained, &flows.ways, (&self.snapshot, &self.settings.routes)),
+            None => Ok(()),
+        }
     }
 
     /// Whether it places tasks anew of an attempt that has ended meanwhile. Applications may name requests alike; those

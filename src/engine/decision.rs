@@ -1,11 +1,12 @@
 //! What the engine answers: a decision in names, ready for the wire, the journal and explain.
 
+use super::routes::NamedStop;
 use crate::cluster::resource::MEMORY_NAME;
 use crate::cluster::{Ask, HintRequest};
 use crate::policy::Ended;
 use crate::policy::problem::Reason;
 use crate::units::{AttemptId, DecisionId, HostName, LeaseId, Micros, QueueName, RackPath, RequestId, SnapshotVersion};
-use crate::units::{Bytes, LinkName, Timestamp};
+use crate::units::{BitsPerSec, Bytes, LinkName, Timestamp};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -131,6 +132,22 @@ pub struct HintRoute {
     pub installed: bool,
     /// Where there is no path: links and switches that are down and would, up again, lead on from where `src` gets to.
     pub cut: Vec<Arc<str>>,
+    /// The chain of middleboxes that it is under; `None`: the pair's other traffic.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chain: Option<ChainPath>,
+}
+
+/// A route under a chain, box by box.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChainPath {
+    /// The chain's name.
+    pub name: Arc<str>,
+    /// Boxes passed, in order.
+    pub stops: Vec<NamedStop>,
+    /// What is reserved of each box, bits/s.
+    pub rate: BitsPerSec,
+    /// rate × links walked, bit/s × links (002 Eq. 2); `None`: there is no way.
+    pub cost: Option<u64>,
 }
 
 /// Cost terms with their units in the names; absent where they could not be computed.
@@ -290,6 +307,14 @@ pub enum Refusal {
         /// What keeps nodes from taking it, and which come nearest.
         blocked: Vec<Blocked>,
     },
+    /// A chain of middleboxes that the placement would break.
+    #[error("chain \"{chain}\" would be broken: {why}")]
+    Chain {
+        /// The chain's name.
+        chain: Arc<str>,
+        /// What is lacking.
+        why: String,
+    },
     /// No room now, and the caller wants to fail then.
     #[error("no room for {wanted} containers of group \"{group}\": {free} would fit now")]
     Full {
@@ -345,6 +370,17 @@ impl Refusal {
         match self {
             Self::TooLarge { blocked, .. } | Self::Full { blocked, .. } => blocked,
             _ => &[],
+        }
+    }
+}
+
+impl Refusal {
+    /// The chain of middleboxes that would be broken, where that is the matter.
+    #[must_use]
+    pub const fn chain(&self) -> Option<&Arc<str>> {
+        match self {
+            Self::Chain { chain, .. } => Some(chain),
+            _ => None,
         }
     }
 }

@@ -182,6 +182,8 @@ pub enum Counter {
     RoutesChanged,
     /// Routes of running flows changed because of a failure.
     RoutesFailedOver,
+    /// Pairs under a chain of middleboxes that lost their way through it, and have none.
+    ChainsBroken,
     /// Routes of running flows changed as planned: back home, or for more utility.
     RoutesPlanned,
     /// Pairs of running flows that fell to default forwarding although they send enough: rules, refusals, silence.
@@ -232,6 +234,7 @@ impl Counter {
             Self::HistoryEvicted => "history_evicted",
             Self::RoutesChanged => "routes_changed",
             Self::RoutesFailedOver => "routes_failed_over",
+            Self::ChainsBroken => "chains_broken",
             Self::RoutesPlanned => "routes_planned",
             Self::RoutesToDefault => "routes_to_default",
             Self::RoutesRefused => "routes_refused",

@@ -21,6 +21,7 @@ use super::release::Expected;
 use super::routes::{Cause, WatcherState, Watchers};
 use super::settings::EngineSettings;
 use crate::cluster::{Applied, Change, Model, ModelError, NodeState, Overlay, Snapshot};
+use crate::network::chains::ChainsDocument;
 use crate::units::{AttemptId, DecisionId, HostName, LeaseId, RequestId, Timestamp};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -138,6 +139,12 @@ impl Engine {
         DecisionId(self.next_decision)
     }
 
+    /// Whether middleboxes and chains are the operator's, so that feeds may not declare any.
+    #[must_use]
+    pub fn owns_chains(&self) -> bool {
+        !self.settings.chains.is_empty()
+    }
+
     /// What requests load.
     #[must_use]
     pub fn generation(&self) -> Arc<Generation> {
@@ -149,6 +156,28 @@ impl Engine {
     /// # Errors
     /// [`ModelError`] for a fact that the model can't take.
     pub fn change(&mut self, change: Change, now: Timestamp) -> Result<(), ModelError> {
+        let change = match change {
+            Change::Chains { .. } if !self.settings.chains.is_empty() => return Err(ModelError::ChainsOwned),
+            Change::Chains { document, .. } => Change::Chains { document, in_use: self.flows.chained().in_use() },
+            other => other,
+        };
+        self.take(change, now)
+    }
+
+    /// Takes the operator's declaration of middleboxes and chains in place of the one before, an empty one for none; to
+    /// be called before [`Self::reload`] with settings that have another one.
+    ///
+    /// # Errors
+    /// [`ModelError::Chains`] with every problem; then nothing has changed.
+    pub fn declare(&mut self, document: &Arc<ChainsDocument>, now: Timestamp) -> Result<(), ModelError> {
+        if self.settings.chains == *document {
+            return Ok(());
+        }
+        let in_use = self.flows.chained().in_use();
+        self.take(Change::Chains { document: Arc::clone(document), in_use }, now)
+    }
+
+    fn take(&mut self, change: Change, now: Timestamp) -> Result<(), ModelError> {
         let cause = Cause::of(&change);
         let applied = self.model.apply(change, now)?;
         if applied != Applied::Quiet {

@@ -4,14 +4,14 @@ use super::Refusal;
 use super::decision::{Decision, Mode, RememberedRequest};
 use super::effects::{Counter, Effect};
 use super::engine::Engine;
-use super::flows::{NewJob, ProposedFlows, TOO_MANY_PAIRS, shares};
+use super::flows::{NewJob, ProposedFlows, TOO_MANY_PAIRS, UnderChains, shares};
 use super::monitor;
 use super::placer::{self, Row};
 use super::routes::{Cause, Occasion, Out, Phase, RouteUpdate, View, WatchScope, WatchedPair};
 use crate::cluster::NodePair;
 use crate::network::Pair;
 use crate::policy::Share;
-use crate::units::{AttemptId, DecisionId, LinkIdx, NodeIdx, RequestId, Timestamp};
+use crate::units::{AttemptId, BoxIdx, DecisionId, LinkIdx, NodeIdx, RequestId, Timestamp};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -29,13 +29,13 @@ impl Engine {
         scope: WatchScope,
         now: Timestamp,
     ) -> Result<Vec<Arc<RouteUpdate>>, Refusal> {
-        let view = View { snapshot: &self.snapshot, routes: self.flows.routes() };
+        let view = View { snapshot: &self.snapshot, routes: self.flows.routes(), chained: self.flows.chained() };
         self.routes.check(watcher, &scope, &view)?;
         if scope.installs && !self.routes.resumes(watcher, &scope) {
             self.flows.speak(watcher, (&self.snapshot, &self.settings.routes));
             self.tell_flows(now);
         }
-        let view = View { snapshot: &self.snapshot, routes: self.flows.routes() };
+        let view = View { snapshot: &self.snapshot, routes: self.flows.routes(), chained: self.flows.chained() };
         let first = self.routes.watch(watcher, &scope, &view, &self.settings.routes, now);
         self.note_flows();
         Ok(first)
@@ -63,8 +63,10 @@ impl Engine {
             return Ok(outstanding);
         }
         self.effects.count(Counter::RoutesRefused, pairs.len() as u64);
-        let view = View { snapshot: &self.snapshot, routes: self.flows.routes() };
-        let (nodes, named): (Vec<_>, Vec<_>) = pairs.iter().map(|pair| (view.nodes(pair), view.vertices(pair))).unzip();
+        let view = View { snapshot: &self.snapshot, routes: self.flows.routes(), chained: self.flows.chained() };
+        // Refused of a class is its route only: the pair's other traffic goes on as it does.
+        let pairs = pairs.iter().filter(|pair| pair.class.is_empty());
+        let (nodes, named): (Vec<_>, Vec<_>) = pairs.map(|pair| (view.nodes(pair), view.vertices(pair))).unzip();
         for pair in nodes.into_iter().flatten() {
             self.flows.refuse(pair, (&self.snapshot, &self.settings.routes));
         }
@@ -86,15 +88,27 @@ impl Engine {
     /// Tells watchers of routes of flows that changed.
     pub(super) fn tell_flows(&mut self, now: Timestamp) {
         for (occasion, pairs) in self.flows.take_news() {
-            let view = View { snapshot: &self.snapshot, routes: self.flows.routes() };
+            let view = View { snapshot: &self.snapshot, routes: self.flows.routes(), chained: self.flows.chained() };
             let out = self.routes.tell(&pairs, &[], &occasion, &view, &self.settings.routes, now);
+            self.send(out);
+        }
+        for (occasion, keys) in self.flows.take_chained_news() {
+            let view = View { snapshot: &self.snapshot, routes: self.flows.routes(), chained: self.flows.chained() };
+            let out = self.routes.tell_chained(&keys, &occasion, &view, &self.settings.routes, now);
             self.send(out);
         }
         self.note_flows();
     }
 
+    /// Follows what became of middleboxes, or another declaration of them.
+    pub(super) fn chains_changed(&mut self, boxes: &[BoxIdx], cause: Option<Cause>, now: Timestamp) {
+        let cause = cause.unwrap_or_else(|| Cause::new("chains", ""));
+        self.flows.chains_changed(boxes, &cause, (&self.snapshot, &self.settings.routes));
+        self.tell_flows(now);
+    }
+
     fn tell_named(&mut self, pairs: &[Pair], occasion: &Occasion, now: Timestamp) {
-        let view = View { snapshot: &self.snapshot, routes: self.flows.routes() };
+        let view = View { snapshot: &self.snapshot, routes: self.flows.routes(), chained: self.flows.chained() };
         let out = self.routes.tell(&[], pairs, occasion, &view, &self.settings.routes, now);
         self.send(out);
     }
@@ -127,7 +141,8 @@ impl Engine {
     fn network_replaced(&mut self, cause: Cause, now: Timestamp) {
         self.flows.network_changed(&cause, (&self.snapshot, &self.settings.routes), now);
         self.flows.take_news(); // all is told below
-        let view = View { snapshot: &self.snapshot, routes: self.flows.routes() };
+        self.flows.take_chained_news();
+        let view = View { snapshot: &self.snapshot, routes: self.flows.routes(), chained: self.flows.chained() };
         self.routes.network_changed(&view);
         let occasion = Occasion { phase: Phase::Failover, cause };
         let out = self.routes.tell_all(&occasion, &view, &self.settings.routes, now);
@@ -138,7 +153,7 @@ impl Engine {
     fn links_changed(&mut self, links: &[LinkIdx], cause: &Cause, now: Timestamp) {
         self.flows.links_changed(links, cause, (&self.snapshot, &self.settings.routes), now);
         self.tell_flows(now);
-        let view = View { snapshot: &self.snapshot, routes: self.flows.routes() };
+        let view = View { snapshot: &self.snapshot, routes: self.flows.routes(), chained: self.flows.chained() };
         let named = self.routes.links_changed(links, &view);
         for phase in [Phase::Failover, Phase::Make] {
             let pairs: Vec<Pair> = named.iter().filter(|(_, of)| *of == phase).map(|(pair, _)| *pair).collect();
@@ -159,7 +174,7 @@ impl Engine {
         }
         self.flows.tick((&self.snapshot, &self.settings.routes), now);
         self.tell_flows(now);
-        let view = View { snapshot: &self.snapshot, routes: self.flows.routes() };
+        let view = View { snapshot: &self.snapshot, routes: self.flows.routes(), chained: self.flows.chained() };
         let ticked = self.routes.tick(&view, &self.settings.routes, now);
         for (watcher, update) in ticked.updates {
             self.effects.count(Counter::RoutesResynced, 1);
@@ -206,6 +221,7 @@ impl Engine {
             edges: proposed.edges,
             shares,
             traffic: same.then_some(proposed.traffic),
+            chains: UnderChains { of: Some(Arc::clone(request)), classes: proposed.classes, ways: proposed.ways },
         };
         self.flows.enter(new, &request.id, &original, &proposed.chosen, at);
         draft.routes = self.flows.hinted(draft.id, &self.snapshot);
@@ -236,7 +252,8 @@ impl Engine {
             let joins = lost.is_some_and(|node| self.flows.leave_node((decision.attempt, &original), node, at));
             let most = self.settings.routes.pairs_max;
             let bare = joins.then(|| ProposedFlows::bare(shares.clone()));
-            let Some(proposed) = bare.or_else(|| ProposedFlows::new(&edges, shares, Vec::new(), most)) else {
+            let classes = vec![None; edges.len()]; // no chain is known yet
+            let Some(proposed) = bare.or_else(|| ProposedFlows::new(&edges, classes, shares, Vec::new(), most)) else {
                 continue;
             };
             let new = NewJob {
@@ -246,14 +263,16 @@ impl Engine {
                 edges: proposed.edges,
                 shares: proposed.shares,
                 traffic: Some(proposed.traffic),
+                chains: UnderChains { of: Some(Arc::clone(&request)), ..UnderChains::default() },
             };
             self.flows.enter(new, &request.id, &original, &[], at);
-            for route in &decision.routes {
+            for route in decision.routes.iter().filter(|route| route.chain.is_none()) {
                 let [from, to] = [&route.src, &route.dst].map(|host| self.model.intern_host(host));
                 self.flows.had(NodePair { from, to }, route.links.clone());
             }
         }
         self.flows.take_news(); // nobody watches yet
+        self.flows.take_chained_news();
     }
 
     /// A node's tasks are gone, and what they sent.

@@ -55,18 +55,18 @@ mod told;
 pub use adherence::{DecisionOutcome, HintOutcome, Miss, Outcomes, Tally, TallyKey, Term, TermCompared, TermSums};
 pub use answers::Answer;
 pub use attempts::Token;
-pub use decision::{Decision, Hint, Mode, Refusal, TermValues};
+pub use decision::{ChainPath, Decision, Hint, Mode, Refusal, TermValues};
 pub use dispatching::{DeskApart, DispatchSettings};
 pub use effects::{CommitOutcome, Counter, Effect, Effects, FollowBody};
 pub use engine::{Engine, EngineCounts, Explained, RecoverError, RecoveredCounts, Released, Rows};
 pub use event::{TaskEvent, TaskWhat};
-pub use flows::settings::RouteSettings;
+pub use flows::settings::{ChainSettings, RouteSettings};
 pub use flows::uses::{LinkUse, LinkUser, LoadSource, link_uses};
 pub use flows::what_if::{ApplicationForecast, Drain, LinkForecast, NetworkWhatIf, RouteForecast, what_if_network};
 pub use generation::{Generation, Release};
-pub use placer::{Chosen, PlacerSettings, Proposal, check_keys, may_wait, propose, propose_waiting};
+pub use placer::{Chosen, PlacerSettings, Proposal, check_keys, is_chained, may_wait, propose, propose_waiting};
 pub use records::{RecordSettings, Records};
 pub use routes::{
-    NamedRoute, Phase, RouteUpdate, RuleAction, RuleChange, Standing, WatchScope, WatchedPair, WatcherState,
+    NamedRoute, NamedStop, Phase, RouteUpdate, RuleAction, RuleChange, Standing, WatchScope, WatchedPair, WatcherState,
 };
 pub use settings::{EngineSettings, SourceAges};

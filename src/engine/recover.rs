@@ -36,7 +36,14 @@ impl Engine {
         now: Timestamp,
     ) -> Result<(Self, RecoveredCounts), RecoverError> {
         let of = |table| rows.get(&table).map(Vec::as_slice).unwrap_or_default();
-        let mut engine = Self::empty(settings, rules, now);
+        let chains = Arc::clone(&settings.chains);
+        let mut engine = Self::empty(EngineSettings { chains: Arc::default(), ..settings }, rules, now);
+        engine.declare(&chains, now).map_err(|error| RecoverError {
+            table: "configuration",
+            key: "chains".to_owned(),
+            message: error.to_string(),
+        })?;
+        engine.settings.chains = chains;
         engine.begin_ids(of(Table::Meta), now)?;
         let mut counts = RecoveredCounts::default();
         engine.recover_leases(of(Table::Leases), &mut counts, now)?;

@@ -4,7 +4,9 @@ use super::dispatching::DispatchSettings;
 use super::flows::settings::RouteSettings;
 use super::records::RecordSettings;
 use crate::cluster::Source;
+use crate::network::chains::ChainsDocument;
 use crate::units::Micros;
+use std::sync::Arc;
 
 /// Settings of the engine. Every default is an operator's safe start.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,6 +45,8 @@ pub struct EngineSettings {
     pub records: RecordSettings,
     /// Waiting tasks.
     pub dispatch: DispatchSettings,
+    /// Middleboxes and chains that the operator declares; none: feeds may.
+    pub chains: Arc<ChainsDocument>,
 }
 
 /// How many times its time-to-live a lease holds once YARN has allocated its container. The container is on its way:
@@ -109,6 +113,7 @@ impl Default for EngineSettings {
             routes: RouteSettings::default(),
             records: RecordSettings::default(),
             dispatch: DispatchSettings::default(),
+            chains: Arc::default(),
         }
     }
 }

@@ -29,7 +29,7 @@ impl Engine {
         let moved = !Arc::ptr_eq(&before.topology, &self.snapshot.topology);
         self.changed = true;
         self.reported.resize(self.snapshot.nodes(), false);
-        let mut networks = Vec::new();
+        let (mut networks, mut chains) = (Vec::new(), Vec::new());
         let mut looked_at = BTreeSet::new();
         for (applied, cause) in std::mem::take(&mut self.pending) {
             match applied {
@@ -44,12 +44,17 @@ impl Engine {
                 }
                 Applied::NodeGone { node, containers } => self.node_left(node, &containers, "node_gone", now),
                 Applied::NetworkChanged { links } => networks.push((links, cause)),
+                Applied::ChainsChanged { boxes } => chains.push((boxes, cause)),
             }
         }
         for &node in &looked_at {
             self.withdraw_pushed_out(node, now);
         }
         self.network_changed(networks, moved, now);
+        let whole = chains.iter().rposition(|(boxes, _)| boxes.is_empty());
+        for (boxes, cause) in chains.into_iter().skip(whole.unwrap_or(0)) {
+            self.chains_changed(&boxes, cause, now);
+        }
         self.offer(&looked_at, now);
     }
 

@@ -4,6 +4,7 @@
 //! - [`FeedStream`]: numbers, hello and the acknowledgement of one stream.
 //! - `convert`: names, amounts, containers and states off the wire.
 //! - `heartbeats`, `blocks`, `datasets`, `topology`, `link_stats`, `latency`: one `ingest` each, into [`Registries`].
+//! - `chains`: middleboxes and chains, on the topology stream.
 //! - `events`: task events, for `Feed.Events` and `Placement.Follow` alike.
 //!
 //! # Invariants
@@ -11,6 +12,7 @@
 //! - Items of a stream count upwards; one that does not is refused and leaves the count where it was.
 
 pub mod blocks;
+mod chains;
 pub mod convert;
 pub mod datasets;
 pub mod events;

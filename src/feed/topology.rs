@@ -1,7 +1,7 @@
 //! `Feed.Topology`: the SDN's graph as a whole, and changes of its links and switches.
 
 use super::stream::empty_item;
-use super::{FeedStream, ItemRefusal, Reason, Registries, convert};
+use super::{FeedStream, ItemRefusal, Reason, Registries, chains, convert};
 use crate::network::{HostEntry, LinkEntry, NETWORK_FORMAT, Network, NetworkDocument, SwitchEntry, Tier};
 use crate::runtime::registries::bounded;
 use crate::units::{BitsPerSec, LinkName};
@@ -35,6 +35,8 @@ pub fn ingest(registries: &Registries, stream: &mut FeedStream, item: v1::Topolo
             Item::Link(change) => return link(registries, &change),
             Item::Switch(change) => return registries.switch(convert::name("name", &change.name)?, change.up),
             Item::RemoveLink(id) => return registries.remove_link(&link_name(&id)?),
+            Item::Chains(declared) => registries.declare_chains(chains::document(declared)?)?,
+            Item::Middlebox(change) => return chains::middlebox(registries, &change),
         }
         Ok(())
     })

@@ -46,8 +46,8 @@ pub(super) enum Command {
     Heard(Reply<Vec<Option<Timestamp>>>),
     /// The desk that a request which waits for a dispatcher would come to now; the request comes back with it.
     Apart(Box<Proposal>, Reply<Result<SetApart, Refusal>>),
-    /// New settings, and policies by name.
-    Reload(EngineSettings, BTreeMap<&'static str, Arc<dyn Policy>>, Reply<()>),
+    /// New settings, and policies by name: all of them, or none.
+    Reload(EngineSettings, BTreeMap<&'static str, Arc<dyn Policy>>, Reply<Result<(), Refusal>>),
     /// The journal took a batch, or did not.
     Settled(u64, Result<(), StoreFailure>),
     /// Finish what is in flight and end.

@@ -115,10 +115,12 @@ pub enum StartError {
 
 fn shared(options: &Options, engine: &Engine, meters: Meters, lost: mpsc::UnboundedSender<Lost>) -> Shared {
     let known = Known::default();
+    let registries = Registries::new(options.feeds.clone());
+    registries.observe_chains(engine.owns_chains(), &engine.generation());
     engine.requests_answered().for_each(|id| known.note(id));
     Shared {
         generation: ArcSwap::new(engine.generation()),
-        registries: Arc::new(Registries::new(options.feeds.clone())),
+        registries: Arc::new(registries),
         outboxes: Outboxes::default(),
         follow: ArcSwap::from_pointee(options.settings.follow.clone()),
         watchers: Watchers::default(),
@@ -438,22 +440,28 @@ impl Daemon {
         let current = self.settings();
         let read = tokio::task::spawn_blocking(move || (*hook)(&current)).await;
         let read = read.unwrap_or_else(|_| Err("reading it ended in a panic".to_owned()));
-        self.meters().reloaded(match &read {
-            Ok(read) if read.changed.is_empty() => ReloadResult::Unchanged,
-            Ok(_) => ReloadResult::Applied,
-            Err(_) => ReloadResult::Refused,
-        });
+        if read.is_err() {
+            self.meters().reloaded(ReloadResult::Refused);
+        }
         let mut reloaded = read.map_err(invalid)?;
         if reloaded.changed.is_empty() {
             reloaded.settings = Settings::clone(&self.settings());
             reloaded.changed.clone_from(&last_changed);
+            self.meters().reloaded(ReloadResult::Unchanged);
             return Ok(reloaded);
         }
         reloaded.settings.generation = self.0.settings.load().generation + 1;
         let engine = reloaded.settings.engine.clone();
         let policies = reloaded.settings.policies.built.clone();
-        self.0.recorder.reload(engine.records.clone());
-        self.0.door.ask(|reply| Command::Reload(engine, policies, reply)).await?;
+        let records = engine.records.clone();
+        let taken = self.0.door.ask(|reply| Command::Reload(engine, policies, reply)).await?;
+        if let Err(refusal) = taken {
+            self.meters().reloaded(ReloadResult::Refused);
+            return Err(refusal);
+        }
+        (reloaded.taken)();
+        self.meters().reloaded(ReloadResult::Applied);
+        self.0.recorder.reload(records);
         self.0.shared.follow.store(Arc::new(reloaded.settings.follow.clone()));
         self.0.settings.store(Arc::new(reloaded.settings.clone()));
         last_changed.clone_from(&reloaded.changed);

@@ -47,6 +47,8 @@ pub struct Reloaded {
     pub changed: Vec<String>,
     /// Keys that differ from those of the start, need a restart and were left as they are.
     pub needs_restart: Vec<String>,
+    /// To be called once they are in force: the next reading is compared with this one from then on.
+    pub taken: Arc<dyn Fn() + Send + Sync>,
 }
 
 /// Sockets.

@@ -6,7 +6,7 @@ use super::options::Settings;
 use super::pool::Turn;
 use crate::cluster::{Dataset, HintRequest};
 use crate::engine::records::{Came, Probe, Seen};
-use crate::engine::{Answer, Chosen, Generation, Mode, PlacerSettings, Proposal, Refusal, Token, may_wait};
+use crate::engine::{Answer, Chosen, Generation, Mode, PlacerSettings, Proposal, Refusal, Token, is_chained, may_wait};
 use crate::engine::{propose, propose_waiting};
 use crate::policy::Policy;
 use crate::telemetry::metrics::Stage;
@@ -289,6 +289,7 @@ fn placer(settings: &Settings, turn: Turn) -> PlacerSettings {
         max_age: settings.engine.max_age,
         pairs_max: settings.engine.routes.pairs_max,
         min_bytes: settings.engine.routes.min_bytes,
+        chains: settings.engine.routes.chains,
     }
 }
 
@@ -304,7 +305,7 @@ fn search(
 ) -> Result<Proposal, Refusal> {
     let (found, baseline) = policies(settings, policy);
     let chosen = Chosen { policy: &**found, baseline: &**baseline, mode, name: policy };
-    if follows && may_wait(request, &chosen) {
+    if follows && may_wait(request, &chosen) && !is_chained(generation, request, placer) {
         return propose_waiting(generation, request, &chosen, found, placer, now);
     }
     propose(generation, request, &chosen, placer, now, stop)

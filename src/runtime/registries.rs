@@ -4,7 +4,7 @@
 //! - `refusal`: [`ItemRefusal`], why one item is not taken, and [`FeedCounts`].
 //! - `nodes`: registrations and heartbeats; of several heartbeats between two drains the last one counts.
 //! - `blocks`: datasets, and replicas of their blocks; ids of other blocks are counted and dropped.
-//! - `wires`: the network as fed, so that a change of an unknown link is refused at once.
+//! - `chains`: middleboxes and chains as declared; `wires`: the network as fed, so that a change of an unknown link is refused at once.
 //!
 //! # Invariants
 //! - A refused item changes nothing.
@@ -12,6 +12,7 @@
 //! - Memory is bounded by [`RegistryLimits`], whatever feeds send.
 
 mod blocks;
+mod chains;
 mod nodes;
 mod refusal;
 mod wires;
@@ -22,9 +23,12 @@ pub use refusal::{FeedCounts, ItemRefusal, Reason, bounded};
 use crate::cluster::{
     Change, Heartbeat, LinkLoad, ModelError, NamedDataset, NodeStatics, Registration, Snapshot, Source,
 };
+use crate::engine::Generation;
 use crate::network::Network;
+use crate::network::chains::ChainsDocument;
 use crate::units::{BitsPerSec, HostName, LinkName, Micros};
 use blocks::Blocks;
+use chains::Declared;
 use nodes::Nodes;
 use refusal::Counters;
 use std::cell::Cell;
@@ -81,6 +85,7 @@ pub struct Registries {
     nodes: Nodes,
     blocks: Blocks,
     wires: Mutex<Wires>,
+    chains: Mutex<Declared>,
     /// Names that were observed last.
     observed: Mutex<Option<Arc<NodeStatics>>>,
     measured: Mutex<Measured>,
@@ -104,6 +109,7 @@ impl Registries {
             nodes: Nodes::default(),
             blocks: Blocks::default(),
             wires: Mutex::default(),
+            chains: Mutex::default(),
             observed: Mutex::default(),
             measured: Mutex::default(),
             heard: AtomicU8::new(0),
@@ -144,6 +150,8 @@ impl Registries {
         // A refusal of these has no sender left to tell; `give` has counted it.
         let wires = self.wires().take();
         wires.into_iter().for_each(|change| _ = give(change));
+        let chains = self.chains().take();
+        chains.into_iter().for_each(|change| _ = give(change));
         self.nodes.drain(&mut give);
         self.blocks.drain().into_iter().for_each(|change| _ = give(change));
         let Measured { loads, latency } = std::mem::take(&mut *self.measured());
@@ -166,6 +174,34 @@ impl Registries {
         }
         drop(seen);
         self.wires().observe(snapshot.topology.network.as_ref());
+    }
+
+    /// Lets the registries know which middleboxes and chains are in force, whether they are the configuration's
+    /// (`owned`), and what runs under them.
+    pub fn observe_chains(&self, owned: bool, generation: &Generation) {
+        let chains = generation.snapshot.topology.chains.as_ref();
+        self.chains().observe(owned, chains, &generation.flows.chained);
+    }
+
+    /// Middleboxes and chains as a whole; an empty document: none.
+    ///
+    /// # Errors
+    /// [`Reason::BadChains`] with every problem, [`Reason::NotOwner`] where the configuration declares them.
+    pub fn declare_chains(&self, document: ChainsDocument) -> Result<(), ItemRefusal> {
+        let network = self.wires().network();
+        self.chains().declare(document, network.as_deref())?;
+        self.wake();
+        Ok(())
+    }
+
+    /// A middlebox's state or capacity.
+    ///
+    /// # Errors
+    /// [`Reason::UnknownBox`], [`Reason::Zero`] capacity.
+    pub fn middlebox(&self, name: &str, up: Option<bool>, capacity: Option<BitsPerSec>) -> Result<(), ItemRefusal> {
+        let changed = self.chains().set_box(name, up, capacity)?;
+        self.changed(changed, Source::Topology);
+        Ok(())
     }
 
     /// A node registers.
@@ -356,6 +392,10 @@ impl Registries {
 
     fn wake(&self) {
         self.dirty.store(true, Ordering::Release);
+    }
+
+    fn chains(&self) -> MutexGuard<'_, Declared> {
+        self.chains.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn wires(&self) -> MutexGuard<'_, Wires> {

@@ -178,12 +178,18 @@ impl Writer {
                 let _ = reply.send(apart.map(|apart| (proposal, apart)));
             }
             Command::Reload(settings, policies, reply) => {
+                if let Err(error) = self.engine.declare(&settings.chains, now) {
+                    let message = format!("{error}");
+                    let _ = reply.send(Err(Refusal::Invalid { field: "chains".to_owned(), message }));
+                    return;
+                }
                 self.engine.reload(settings, now);
                 self.engine.redispatch(&|name| policies.get(name).cloned(), now);
+                self.publish(); // whoever hears that it is in force finds it so
                 self.effects(
                     None,
                     Box::new(move |_| {
-                        let _ = reply.send(());
+                        let _ = reply.send(Ok(()));
                     }),
                 );
             }
@@ -451,6 +457,7 @@ impl Writer {
         let version = next.snapshot.version.0;
         self.follow_paths(&next);
         self.shared.registries.observe(&next.snapshot);
+        self.shared.registries.observe_chains(self.engine.owns_chains(), &next);
         let old = self.shared.generation.swap(next);
         self.retired.retain(|generation| Arc::strong_count(generation) > 1);
         if self.retired.len() < RETIRED_MAX {

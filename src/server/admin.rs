@@ -131,6 +131,13 @@ impl Admin for AdminService {
         Ok(Response::new(v1::NodesResponse { nodes, total }))
     }
 
+    async fn chains(&self, request: Request<v1::ChainsRequest>) -> Result<Response<v1::ChainsResponse>, Status> {
+        let generation = self.daemon.generation();
+        let owned = !self.daemon.settings().engine.chains.is_empty();
+        let found = self.heavy("looking at the chains", move || Ok(convert::chains(&generation, owned)));
+        Ok(Response::new(in_time(&self.daemon, request.metadata(), found).await?))
+    }
+
     async fn links(&self, request: Request<v1::LinksRequest>) -> Result<Response<v1::LinksResponse>, Status> {
         let (metadata, _, wire) = request.into_parts();
         let generation = self.daemon.generation();

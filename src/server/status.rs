@@ -33,6 +33,7 @@ pub const fn code(refusal: &Refusal) -> (Code, &'static str) {
         Refusal::Unknown { .. } => (Code::NotFound, "unknown"),
         Refusal::NotRecorded { .. } => (Code::NotFound, "not_recorded"),
         Refusal::MissingFeed { .. } => (Code::FailedPrecondition, "missing_feed"),
+        Refusal::Chain { .. } => (Code::FailedPrecondition, "chain_broken"),
         Refusal::Full { .. } => (Code::ResourceExhausted, "full"),
         Refusal::IdReused { .. } => (Code::AlreadyExists, "id_reused"),
         Refusal::Unavailable { .. } => (Code::Unavailable, "unavailable"),
@@ -69,7 +70,7 @@ pub fn status_of(refusal: &Refusal, decision: Option<DecisionId>) -> Status {
     if let Some(decision) = decision {
         insert(&mut metadata, DECISION, &decision.to_string());
     }
-    if decision.is_some() || !refusal.blocked().is_empty() {
+    if decision.is_some() || refusal.chain().is_some() || !refusal.blocked().is_empty() {
         let mut refused = convert::refused(refusal, decision);
         refused.blocked.truncate(BLOCKED_TOLD);
         details.push(details::refused(&refused));
@@ -119,6 +120,7 @@ mod tests {
             (Refusal::Unknown { what: "policy", name: "x".into(), nearest: None }, Code::NotFound),
             (Refusal::MissingFeed { feed: "heartbeats", message: "b".into() }, Code::FailedPrecondition),
             (Refusal::Full { group: "g".into(), wanted: 2, free: 1, blocked: vec![] }, Code::ResourceExhausted),
+            (Refusal::Chain { chain: "c".into(), why: "b".into() }, Code::FailedPrecondition),
             (Refusal::NotRecorded { decision: DecisionId(1), kept: "b".into() }, Code::NotFound),
             (Refusal::IdReused { id: "r".into() }, Code::AlreadyExists),
             (Refusal::Unavailable { message: "b".into(), retry_after: Micros(1_500) }, Code::Unavailable),
@@ -132,6 +134,7 @@ mod tests {
                 | Refusal::Unknown { .. }
                 | Refusal::NotRecorded { .. }
                 | Refusal::MissingFeed { .. }
+                | Refusal::Chain { .. }
                 | Refusal::Full { .. }
                 | Refusal::IdReused { .. }
                 | Refusal::Unavailable { .. }

@@ -13,10 +13,10 @@ const HOSTS: [&str; 3] = ["r0n0", "r0n1", "r1n0"];
 /// Nothing comes for so long.
 const QUIET: Duration = Duration::from_millis(150);
 
-type Updates = Streaming<v1::RouteUpdate>;
+pub(crate) type Updates = Streaming<v1::RouteUpdate>;
 
 /// A daemon that knows the nodes and the network.
-async fn wired(extra: &[(&'static str, &str)]) -> (World, FeedSender<v1::TopologyItem>, Beats) {
+pub(crate) async fn wired(extra: &[(&'static str, &str)]) -> (World, FeedSender<v1::TopologyItem>, Beats) {
     let world = World::with(extra).await;
     let beats = world.cluster(2, 2, 32_768).await;
     let mut feed: FeedSender<v1::TopologyItem> = world.client.feed(hello()).await.unwrap();
@@ -26,10 +26,10 @@ async fn wired(extra: &[(&'static str, &str)]) -> (World, FeedSender<v1::Topolog
     (world, feed, beats)
 }
 
-type Beats = FeedSender<v1::HeartbeatItem>;
+pub(crate) type Beats = FeedSender<v1::HeartbeatItem>;
 
 /// An application whose one task on `from` sends to its one task on `to`.
-fn talk(app: u32, from: &str, to: &str, bytes: u64) -> v1::RequestHintsRequest {
+pub(crate) fn talk(app: u32, from: &str, to: &str, bytes: u64) -> v1::RequestHintsRequest {
     let on = |name: &str, host: &str, priority| v1::TaskGroup {
         name: name.into(),
         count: 1,
@@ -51,13 +51,13 @@ fn talk(app: u32, from: &str, to: &str, bytes: u64) -> v1::RequestHintsRequest {
     }
 }
 
-const MUCH: u64 = 100 << 20;
+pub(crate) const MUCH: u64 = 100 << 20;
 
 fn installer() -> v1::WatchRequest {
     v1::WatchRequest { watcher: "sdn".into(), flows: true, installs: true, ..v1::WatchRequest::default() }
 }
 
-async fn next(updates: &mut Updates) -> v1::RouteUpdate {
+pub(crate) async fn next(updates: &mut Updates) -> v1::RouteUpdate {
     tokio::time::timeout(SOON, updates.message()).await.expect("an update comes").unwrap().expect("the stream goes on")
 }
 

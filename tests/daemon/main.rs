@@ -5,6 +5,7 @@
 mod adherence;
 mod bad_feeds;
 mod bad_requests;
+mod chains;
 mod client;
 mod contention;
 mod crash;

@@ -5,7 +5,9 @@ use super::super::node::{NodeState, Registration};
 use super::super::resource::{NamedResource, Resource, SizeRules};
 use super::super::snapshot::{LinkLoad, Source};
 use crate::network::Network;
-use crate::units::{BitsPerSec, ContainerId, HostName, LinkIdx, LinkName, Micros, NodeIdx, SchedulerKey};
+use crate::network::chains::{ChainProblem, ChainsDocument};
+use crate::units::{BitsPerSec, BoxIdx, ContainerId, HostName, LinkIdx, LinkName, Micros, NodeIdx, SchedulerKey};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// One fact for the model, in names. Feeds have checked its shape; names are resolved here.
@@ -41,6 +43,23 @@ pub enum Change {
         /// New state.
         up: bool,
     },
+    /// Middleboxes and chains as a whole; an empty document: none. `in_use` counts running flows by chain: one that has
+    /// some is not taken away.
+    Chains {
+        /// All of them.
+        document: Arc<ChainsDocument>,
+        /// Flows by chain.
+        in_use: BTreeMap<Arc<str>, u64>,
+    },
+    /// A middlebox went down or up, or carries another amount.
+    Middlebox {
+        /// Which.
+        name: Arc<str>,
+        /// New state, if it changed.
+        up: Option<bool>,
+        /// New capacity, if it changed.
+        capacity: Option<BitsPerSec>,
+    },
     /// Counters of one link.
     LinkLoad(LinkName, LinkLoad),
     /// Two-way latency of a pair of hosts.
@@ -52,12 +71,14 @@ pub enum Change {
 }
 
 impl Change {
-    /// The source that speaks through this fact; `None`: the operator.
+    /// The source whose age this fact renews; `None`: none, as what an operator says.
     #[must_use]
     pub const fn source(&self) -> Option<Source> {
         match self {
             Self::Register(_) | Self::Heartbeat(_) | Self::Gone(_) => Some(Source::Heartbeats),
             Self::Network(_) | Self::Link { .. } | Self::LinkRemoved(_) | Self::Switch { .. } => Some(Source::Topology),
+            // Told of boxes, a feed has said nothing of the network.
+            Self::Chains { .. } | Self::Middlebox { .. } => None,
             Self::Dataset(_) | Self::DatasetRemoved(_) => Some(Source::Blocks),
             Self::LinkLoad(..) => Some(Source::LinkStats),
             Self::Latency(..) => Some(Source::Latency),
@@ -146,6 +167,11 @@ pub enum Applied {
         /// Links whose use or capacity changed, ascending.
         links: Vec<LinkIdx>,
     },
+    /// Middleboxes or chains changed.
+    ChainsChanged {
+        /// Boxes whose state or capacity changed, ascending; empty: all was declared anew.
+        boxes: Vec<BoxIdx>,
+    },
 }
 
 /// A fact that the model can't take. It changed nothing.
@@ -162,6 +188,12 @@ pub enum ModelError {
         /// Its name.
         name: String,
     },
+    /// Middleboxes and chains that can't be taken, with every problem; or a change of a box that is not there.
+    #[error("{}", join(.0))]
+    Chains(Vec<ChainProblem>),
+    /// A feed declares middleboxes and chains that the operator has declared.
+    #[error("middleboxes and chains are declared by the configuration: a feed tells of the state of boxes only")]
+    ChainsOwned,
     /// One label, class, resource kind or latency pair too many.
     #[error("{what} \"{name}\" is one too many: at most {limit}")]
     TooMany {
@@ -172,4 +204,8 @@ pub enum ModelError {
         /// How many there may be.
         limit: usize,
     },
+}
+
+fn join(problems: &[ChainProblem]) -> String {
+    problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }

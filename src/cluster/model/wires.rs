@@ -4,14 +4,19 @@ use super::super::node::NodeStatics;
 use super::super::topology::Topology;
 use super::fact::{Applied, ModelError};
 use crate::network::Network;
+use crate::network::chains::{ChainProblem, Chains, ChainsDocument};
 use crate::units::{BitsPerSec, LinkIdx, LinkName};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// The network and the last topology made of it.
 #[derive(Debug, Default)]
 pub(super) struct Wires {
     pub(super) network: Option<Arc<Network>>,
+    /// Middleboxes and chains, on the last network that was known when they or it came.
+    pub(super) chains: Option<Chains>,
+    /// They, or a box of theirs, changed since the topology was made.
+    rechained: bool,
     topology: Arc<Topology>,
     /// The network is another one.
     replaced: bool,
@@ -83,6 +88,43 @@ impl Wires {
         Ok(self.changed(&before))
     }
 
+    /// Takes a declaration in place of the one before, whole or not at all.
+    pub(super) fn set_chains(
+        &mut self,
+        document: &ChainsDocument,
+        in_use: &BTreeMap<Arc<str>, u64>,
+    ) -> Result<Applied, ModelError> {
+        let none = Chains::default();
+        let known = self.chains.as_ref().unwrap_or(&none);
+        let next = known.replace(document, self.network.as_deref(), in_use).map_err(ModelError::Chains)?;
+        let next = (!document.is_empty()).then_some(next);
+        if next == self.chains {
+            return Ok(Applied::Quiet);
+        }
+        (self.chains, self.rechained) = (next, true);
+        Ok(Applied::ChainsChanged { boxes: Vec::new() })
+    }
+
+    pub(super) fn set_box(
+        &mut self,
+        name: &str,
+        up: Option<bool>,
+        capacity: Option<BitsPerSec>,
+    ) -> Result<Applied, ModelError> {
+        let refused = |problem| ModelError::Chains(vec![problem]);
+        let unknown = || refused(ChainProblem::UnknownBox { name: name.into(), near: None });
+        let chains = self.chains.as_mut().ok_or_else(unknown)?;
+        let index = chains.find_box(name).map_err(refused)?;
+        if capacity == Some(BitsPerSec::ZERO) {
+            return Err(refused(ChainProblem::NoCapacity { name: name.into(), bits_per_s: 0 }));
+        }
+        if !chains.set_box(index, up, capacity) {
+            return Ok(Applied::Quiet);
+        }
+        self.rechained = true;
+        Ok(Applied::ChainsChanged { boxes: vec![index] })
+    }
+
     pub(super) fn has_link(&self, link: &LinkName) -> bool {
         self.network.as_ref().is_some_and(|network| network.link(link.as_str()).is_some())
     }
@@ -91,13 +133,18 @@ impl Wires {
     pub(super) fn topology(&mut self, nodes: &NodeStatics, moved: bool) -> Arc<Topology> {
         let (replaced, switched) = (std::mem::take(&mut self.replaced), std::mem::take(&mut self.switched));
         let (links, touched) = (std::mem::take(&mut self.moved_links), std::mem::take(&mut self.touched));
+        let rechained = std::mem::take(&mut self.rechained);
         let racks_added = self.network.is_none() && self.racks != nodes.racks.len();
         self.racks = nodes.racks.len();
         // A network too large for a table is left out of the topology, which then counts by racks.
         let left_out = self.network.is_some() && self.topology.network.is_none() && (moved || touched);
         if replaced || racks_added || left_out {
-            self.topology = Arc::new(Topology::new(self.network.clone(), nodes));
+            let anew = Topology::new(self.network.clone(), nodes);
+            self.topology = Arc::new(anew.with_chains(self.chains.as_ref()));
             return Arc::clone(&self.topology);
+        }
+        if rechained {
+            self.topology = Arc::new(self.topology.with_chains(self.chains.as_ref()));
         }
         if let Some(network) = self.network.as_ref().filter(|_| switched || !links.is_empty()) {
             let links: Vec<LinkIdx> = links.into_iter().collect();

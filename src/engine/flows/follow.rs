@@ -59,6 +59,7 @@ impl Flows {
             }
         }
         self.came_back(&back, cause);
+        self.chained_follow(links, &[], cause, at);
         if self.waits() {
             self.work(at, now);
         }
@@ -92,6 +93,7 @@ impl Flows {
         self.changed = true;
         self.index = None;
         self.refill(at.0);
+        self.chained_anew(false, cause, at);
         let pairs: Vec<NodePair> = self.pairs.all.keys().copied().collect();
         // The path table is not made for nothing: whoever places first makes it, elsewhere.
         let Some(ways) = (!pairs.is_empty()).then(|| Ways::of(at.0, at.1, &mut self.table)).flatten() else {
@@ -219,6 +221,7 @@ impl Flows {
     #[cfg(test)]
     pub(crate) fn check(&mut self, at: (&Snapshot, &RouteSettings)) {
         use super::pairs::{Carried, switches};
+        use crate::cluster::ChainPair;
         let mut carried: BTreeMap<NodePair, (u64, u64)> = BTreeMap::new();
         for flow in self.jobs.values().flat_map(|job| &job.traffic.flows) {
             let sum = carried.entry(flow.pair).or_default();
@@ -233,6 +236,15 @@ impl Flows {
         let Some(network) = at.0.topology.network.as_deref() else {
             return;
         };
+        let mut chained: BTreeMap<ChainPair, (u64, u64)> = BTreeMap::new();
+        for (key, sent) in self.jobs.values().flat_map(|job| &job.chained) {
+            let sum = chained.entry(key.clone()).or_default();
+            *sum = (sum.0 + sent.task_pairs, sum.1 + sent.bytes);
+        }
+        let known = self.chained().routes.iter();
+        let known: BTreeMap<ChainPair, (u64, u64)> =
+            known.map(|(key, route)| (key.clone(), (route.task_pairs, route.bytes.0))).collect();
+        assert_eq!(chained, known, "pairs carry under chains what jobs send under them");
         let mut rules: BTreeMap<usize, u32> = BTreeMap::new();
         for (pair, talking) in &self.pairs.all {
             let known = &self.pairs.published.get(pair).unwrap().links;

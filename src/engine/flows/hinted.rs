@@ -1,16 +1,18 @@
 //! Routes of a decision, in names.
 
+use super::chained::{self, Found, Sent};
 use super::pairs::is_whole;
 use super::{Flows, job};
-use crate::cluster::{Flow, NodePair, RunningFlows, Snapshot};
-use crate::engine::decision::HintRoute;
+use crate::cluster::{ChainPair, ChainedRoute, Flow, NodePair, RunningFlows, Snapshot};
+use crate::engine::decision::{ChainPath, HintRoute};
 use crate::engine::placer::Row;
-use crate::engine::routes::view::names_of;
+use crate::engine::routes::view::{names_of, stops};
+use crate::network::chains::Chains;
 use crate::network::{cut, host_paths};
 use crate::policy::dataflow;
 use crate::policy::problem::EdgeProblem;
 use crate::policy::{ChosenRoute, Share};
-use crate::units::{DecisionId, DirectedLinkIdx, NodeIdx};
+use crate::units::{Bytes, DecisionId, DirectedLinkIdx, Micros, NodeIdx};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -27,28 +29,46 @@ pub(crate) struct ProposedFlows {
     /// By group: containers that want a lease.
     pub(crate) shares: Vec<Vec<Share>>,
     pub(crate) traffic: crate::cluster::Traffic,
+    /// Routes of it.
     pub(crate) chosen: Vec<ChosenRoute>,
+    /// By edge: the name of the chain that it is under; then it is no part of `traffic`.
+    pub(crate) classes: Vec<Option<Arc<str>>>,
+    pub(crate) chained: BTreeMap<ChainPair, Sent>,
+    /// Ways of it that were found.
+    pub(crate) ways: Found,
 }
 
 impl ProposedFlows {
     /// Tasks of which nothing else is known: those placed anew, whose edges are their job's.
     pub(crate) fn bare(shares: Vec<Vec<Share>>) -> Self {
-        Self { edges: Arc::from([]), shares, traffic: Default::default(), chosen: Vec::new() }
+        Self {
+            edges: Arc::from([]),
+            shares,
+            traffic: Default::default(),
+            chosen: Vec::new(),
+            classes: Vec::new(),
+            chained: BTreeMap::new(),
+            ways: Found::new(),
+        }
     }
 
     /// `None`: nobody said who talks to whom, it has no beginning or no end, nothing is placed, or it is more than
     /// `most_pairs`.
     pub(crate) fn new(
         edges: &[EdgeProblem],
+        classes: Vec<Option<Arc<str>>>,
         shares: Vec<Vec<Share>>,
-        chosen: Vec<ChosenRoute>,
+        mut chosen: Vec<ChosenRoute>,
         most_pairs: usize,
     ) -> Option<Self> {
         if edges.is_empty() || Self::are_too_many(edges, &shares, most_pairs) {
             return None;
         }
-        let traffic = dataflow::traffic(edges, &shares).ok()?;
-        Some(Self { edges: edges.into(), shares, traffic, chosen })
+        let plain = chained::plain(edges, &classes);
+        let traffic = if plain.is_empty() { Default::default() } else { dataflow::traffic(&plain, &shares).ok()? };
+        let chained = chained::sends(edges, &classes, &shares);
+        chosen.retain(|route| route.chain.is_none());
+        Some(Self { edges: edges.into(), shares, traffic, chosen, classes, chained, ways: Found::new() })
     }
 
     /// Whether there would be more pairs than `most_pairs`, and so no flows for no other reason.
@@ -57,7 +77,7 @@ impl ProposedFlows {
     }
 
     /// Its routes as they would be, were it committed now.
-    pub(crate) fn preview(&self, snapshot: &Snapshot, running: &RunningFlows) -> Vec<HintRoute> {
+    pub(crate) fn preview(&self, snapshot: &Snapshot, running: &RunningFlows, transfer: Micros) -> Vec<HintRoute> {
         if snapshot.topology.network.is_none() {
             return Vec::new(); // nobody knows of any way, and nothing is cut
         }
@@ -69,12 +89,22 @@ impl ProposedFlows {
             known.or_else(links).unwrap_or_else(|| (names.first(flow.pair), true))
         };
         let routes: Vec<_> = self.traffic.flows.iter().map(route).collect();
-        self.traffic
-            .flows
-            .iter()
-            .zip(routes)
-            .map(|(flow, (links, by_rules))| names.hint(flow, &links, by_rules))
-            .collect()
+        let plain = self.traffic.flows.iter().zip(routes);
+        let mut hints: Vec<HintRoute> =
+            plain.map(|(flow, (links, by_rules))| names.hint(flow, &links, by_rules)).collect();
+        let chains = snapshot.topology.chains.as_deref();
+        for (key, sent) in &self.chained {
+            let known = running.chained.routes.get(key);
+            let bytes = Bytes(known.map_or(0, |known| known.bytes.0).saturating_add(sent.bytes));
+            let route = ChainedRoute {
+                way: self.ways.get(key).cloned(),
+                rate: chained::rate(bytes, transfer),
+                task_pairs: known.map_or(0, |known| known.task_pairs) + sent.task_pairs,
+                bytes,
+            };
+            hints.push(names.chained(key, sent, Some(&route), chains));
+        }
+        hints
     }
 }
 
@@ -100,7 +130,15 @@ impl Flows {
             let talking = self.pairs.all.get(&flow.pair)?;
             Some(names.hint(flow, &talking.route, talking.carried == super::pairs::Carried::Rules))
         };
-        job.traffic.flows.iter().filter(concerned).filter_map(hint).collect()
+        let mut hints: Vec<HintRoute> = job.traffic.flows.iter().filter(concerned).filter_map(hint).collect();
+        let chained = self.chained();
+        let chains = chained.chains.as_deref();
+        let mine = |key: &ChainPair| nodes.contains(&key.pair.from) || nodes.contains(&key.pair.to);
+        for (key, sent) in job.chained.iter().filter(|(key, _)| mine(key)) {
+            let route = chained.routes.get(key).map(Arc::as_ref);
+            hints.push(names.chained(key, sent, route, chains));
+        }
+        hints
     }
 }
 
@@ -144,6 +182,32 @@ impl<'a> Names<'a> {
             bytes: flow.bytes,
             installed: by_rules && !links.is_empty(),
             cut: between,
+            chain: None,
         }
+    }
+
+    /// A route under a chain.
+    fn chained(
+        &mut self,
+        key: &ChainPair,
+        sent: &Sent,
+        route: Option<&ChainedRoute>,
+        chains: Option<&Chains>,
+    ) -> HintRoute {
+        let way = route.and_then(|route| route.way.as_ref());
+        let links = way.map_or(&[][..], |way| &way.links);
+        let flow = Flow {
+            pair: key.pair,
+            task_pairs: u32::try_from(sent.task_pairs).unwrap_or(u32::MAX),
+            bytes: Bytes(sent.bytes),
+        };
+        let rate = route.map(|route| route.rate).unwrap_or_default();
+        let path = ChainPath {
+            name: Arc::clone(&key.chain),
+            stops: way.zip(chains).map(|(way, chains)| stops(chains, way)).unwrap_or_default(),
+            rate,
+            cost: way.map(|way| rate.0.saturating_mul(way.hops() as u64)),
+        };
+        HintRoute { chain: Some(path), cut: Vec::new(), ..self.hint(&flow, links, true) }
     }
 }

@@ -1,6 +1,8 @@
 //! One job's traffic: what a request said of its groups, and where decisions placed their tasks.
 
-use crate::cluster::{EdgePattern, Flow, NodePair, Traffic};
+use super::chained::{self, Found, Sent};
+use crate::cluster::{ChainPair, EdgePattern, Flow, NodePair, Traffic};
+use crate::engine::decision::RememberedRequest;
 use crate::policy::Share;
 use crate::policy::dataflow;
 use crate::policy::flow_index::JobSlot;
@@ -21,7 +23,14 @@ pub(super) struct Job {
     pub(super) parts: BTreeMap<DecisionId, Vec<Vec<Share>>>,
     /// Tasks that were placed at first, by group: edges' bytes are theirs.
     pub(super) placed: Vec<u64>,
+    /// What goes as it likes.
     pub(super) traffic: Traffic,
+    /// What is under chains.
+    pub(super) chained: BTreeMap<ChainPair, Sent>,
+    /// By edge: the name of its chain.
+    pub(super) classes: Vec<Option<Arc<str>>>,
+    /// What chains ask it; `None`: it is under none.
+    pub(super) of: Option<RememberedRequest>,
     /// Its place in the index; `None`: there is no network.
     pub(super) slot: Option<JobSlot>,
     /// Since when nothing of its attempt was seen.
@@ -40,8 +49,34 @@ pub(crate) struct NewJob {
     pub(crate) edges: Arc<[EdgeProblem]>,
     /// By group.
     pub(crate) shares: Vec<Vec<Share>>,
-    /// That of edges and shares, where it was worked out already.
+    /// That of edges without a chain and shares, where it was worked out already.
     pub(crate) traffic: Option<Traffic>,
+    /// What is known of its chains.
+    pub(crate) chains: UnderChains,
+}
+
+/// What was worked out of a job's chains.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct UnderChains {
+    /// What chains ask it; `None`: it is under none.
+    pub(crate) of: Option<RememberedRequest>,
+    /// By edge: the name of its chain, as it was when that was worked out.
+    pub(crate) classes: Vec<Option<Arc<str>>>,
+    /// Ways that were found.
+    pub(crate) ways: Found,
+}
+
+/// All that a job sends.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Sends {
+    pub(super) traffic: Traffic,
+    pub(super) chained: BTreeMap<ChainPair, Sent>,
+}
+
+impl Sends {
+    pub(super) fn is_empty(&self) -> bool {
+        self.traffic.flows.is_empty() && self.traffic.sinks.is_empty() && self.chained.is_empty()
+    }
 }
 
 impl Job {
@@ -56,20 +91,41 @@ impl Job {
         shares
     }
 
-    /// The traffic of all parts: where tasks are missing, so are the bytes that they would send.
-    pub(super) fn reckon(&self) -> Traffic {
+    /// What all parts send: where tasks are missing, so are the bytes that they would send.
+    pub(super) fn reckon(&self) -> Sends {
         let shares = self.shares();
+        let edges = self.present(&shares);
+        let plain = chained::plain(&edges, &self.classes);
+        let traffic = if plain.is_empty() { None } else { dataflow::traffic(&plain, &shares).ok() };
+        Sends { traffic: traffic.unwrap_or_default(), chained: chained::sends(&edges, &self.classes, &shares) }
+    }
+
+    /// What it sends at first; `traffic` was worked out where edges were of these classes.
+    pub(super) fn first_sends(&self, traffic: Option<Traffic>, classes: &[Option<Arc<str>>]) -> Sends {
+        let same = self.classes == classes || classes.is_empty() && !self.is_chained();
+        match traffic.filter(|_| same) {
+            Some(traffic) if !self.is_chained() => Sends { traffic, ..Sends::default() },
+            Some(traffic) => Sends { traffic, ..self.reckon() },
+            None => self.reckon(),
+        }
+    }
+
+    /// Edges with the bytes that tasks which are there send.
+    fn present(&self, shares: &[Vec<Share>]) -> Vec<EdgeProblem> {
         let present = |group: GroupIdx| tasks(&shares[group.at()]);
-        let edges: Vec<EdgeProblem> = self
-            .edges
+        self.edges
             .iter()
             .map(|edge| {
                 let (now, then) = (present(edge.from), self.placed[edge.from.at()].max(1));
                 let bytes = u128::from(edge.bytes.0) * u128::from(now.min(then)) / u128::from(then);
                 EdgeProblem { bytes: Bytes(u64::try_from(bytes).unwrap_or(u64::MAX)), ..*edge }
             })
-            .collect();
-        dataflow::traffic(&edges, &shares).unwrap_or_default()
+            .collect()
+    }
+
+    /// Whether some of it is under a chain.
+    pub(super) fn is_chained(&self) -> bool {
+        self.classes.iter().any(Option::is_some)
     }
 
     /// Takes tasks off a node; whether there were any.

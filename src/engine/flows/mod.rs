@@ -5,7 +5,7 @@
 //! - `pairs`: pairs with their routes, homes, carriers, and rules by switch.
 //! - `follow`: what a change of the network does; `work`: routes changed a bounded number at a time; `bucket`,
 //!   `damping`: how many, and which links new routes avoid; `names`: routes through another network or a restart.
-//! - `choose`: which route.
+//! - `choose`: which route. `chained`: traffic under chains of middleboxes, apart from the rest.
 //! - `uses`, `what_if`: questions about a generation, answered without the engine.
 //!
 //! # Invariants
@@ -14,6 +14,7 @@
 //! - A planned change never makes utility fall.
 
 mod bucket;
+mod chained;
 mod choose;
 mod damping;
 mod follow;
@@ -27,8 +28,9 @@ pub mod uses;
 pub mod what_if;
 mod work;
 
+pub(crate) use chained::{Found, classes, fit, owner, sends};
 pub(crate) use hinted::{ProposedFlows, TOO_MANY_PAIRS, shares};
-pub(crate) use job::NewJob;
+pub(crate) use job::{NewJob, UnderChains};
 
 use crate::cluster::{JobFlows, NodePair, PairRoute, RunningFlows, Shards};
 use crate::engine::effects::Counter;
@@ -37,6 +39,7 @@ use crate::network::{Network, PathTable};
 use crate::policy::flow_index::FlowIndex;
 use crate::units::{AttemptId, DecisionId, LinkName, NodeIdx, RequestId, VertexIdx};
 use bucket::Bucket;
+use chained::Chained;
 use damping::Damping;
 use job::Job;
 use pairs::Pairs;
@@ -55,6 +58,8 @@ pub(crate) struct Flows {
     job_of: BTreeMap<DecisionId, DecisionId>,
     by_node: BTreeMap<NodeIdx, BTreeSet<DecisionId>>,
     pairs: Pairs,
+    /// Traffic under chains of middleboxes, which is in none of the others.
+    chained: Chained,
     /// Who shares which link; `None`: there is no network.
     index: Option<FlowIndex>,
     /// The network that routes are of.
@@ -91,6 +96,7 @@ impl Default for Flows {
             job_of: BTreeMap::new(),
             by_node: BTreeMap::new(),
             pairs: Pairs::default(),
+            chained: Chained::default(),
             index: None,
             network: None,
             table: None,
@@ -128,6 +134,7 @@ impl Flows {
             self.jobs.values_mut().for_each(|job| job.stale = false);
         }
         self.view.routes = self.pairs.published.clone();
+        self.view.chained = Arc::clone(&self.chained.published);
         &self.view
     }
 
@@ -160,7 +167,7 @@ impl Flows {
 
     /// Pairs that talk.
     pub(crate) fn len(&self) -> usize {
-        self.pairs.all.len()
+        self.pairs.all.len() + self.chained.len()
     }
 
     fn count(&mut self, counter: Counter, by: u64) {

@@ -1,8 +1,9 @@
 //! Jobs come and go, and with them pairs; a pair's first route.
 
 use super::Flows;
+use super::chained::{self, Found};
 use super::choose::Ways;
-use super::job::{self, Job, NewJob};
+use super::job::{self, Job, NewJob, Sends};
 use super::pairs::{Carried, Lay, Links};
 use super::settings::RouteSettings;
 use super::work::is_free;
@@ -13,6 +14,20 @@ use crate::policy::ChosenRoute;
 use crate::units::{AttemptId, DecisionId, NodeIdx, RequestId, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+
+/// Routes that somebody has chosen for what a job sends.
+#[derive(Clone, Copy)]
+pub(super) struct Wanted<'a> {
+    pub(super) chosen: &'a [ChosenRoute],
+    pub(super) ways: &'a Found,
+}
+
+impl Wanted<'static> {
+    /// None.
+    pub(super) const NONE: Self = Self { chosen: &[], ways: &NO_WAYS };
+}
+
+static NO_WAYS: Found = Found::new();
 
 impl Flows {
     /// A decision's flows begin, on the routes that its policy chose where that did. Those of tasks placed anew join
@@ -27,7 +42,8 @@ impl Flows {
     ) {
         let cause = Cause::new("placed", new.decision.to_string());
         if let Some(host) = self.job_of_request(original, new.attempt).filter(|_| request != original) {
-            self.join(host, &new, chosen, &cause, (snapshot, settings));
+            let wanted = Wanted { chosen, ways: &new.chains.ways };
+            self.join(host, &new, wanted, &cause, (snapshot, settings));
             return;
         }
         self.end_request(request, new.attempt, (snapshot, settings));
@@ -39,7 +55,11 @@ impl Flows {
             return;
         }
         let placed = new.shares.iter().map(|shares| job::tasks(shares)).collect();
-        let mut job = Job {
+        let chains = snapshot.topology.chains.as_deref();
+        let of = new.chains.of.as_deref();
+        let classes = of.map(|of| chained::classes(chains, of, &new.edges, settings.chains.port));
+        let classes = classes.unwrap_or_else(|| vec![None; new.edges.len()]);
+        let job = Job {
             attempt: new.attempt,
             request: request.clone(),
             groups: new.groups,
@@ -47,15 +67,17 @@ impl Flows {
             parts: BTreeMap::from([(new.decision, new.shares)]),
             placed,
             traffic: Traffic::default(),
+            chained: BTreeMap::new(),
+            classes,
+            of: new.chains.of,
             slot: None,
             idle: None,
             stale: true,
         };
-        let traffic = new.traffic.unwrap_or_else(|| job.reckon());
-        if traffic.flows.is_empty() && traffic.sinks.is_empty() {
+        let sends = job.first_sends(new.traffic, &new.chains.classes);
+        if sends.is_empty() {
             return;
         }
-        job.stale = true;
         self.by_request.insert(request.clone(), new.decision);
         self.by_attempt.entry(new.attempt).or_default().insert(new.decision);
         self.job_of.insert(new.decision, new.decision);
@@ -63,7 +85,8 @@ impl Flows {
             self.by_node.entry(share.node).or_default().insert(new.decision);
         }
         self.jobs.insert(new.decision, job);
-        self.sends(new.decision, traffic, chosen, &cause, (snapshot, settings));
+        let wanted = Wanted { chosen, ways: &new.chains.ways };
+        self.sends(new.decision, sends, wanted, &cause, (snapshot, settings));
         self.keep_bound(new.decision, (snapshot, settings));
     }
 
@@ -78,7 +101,7 @@ impl Flows {
         &mut self,
         host: DecisionId,
         new: &NewJob,
-        chosen: &[ChosenRoute],
+        wanted: Wanted<'_>,
         cause: &Cause,
         at: (&Snapshot, &RouteSettings),
     ) {
@@ -94,22 +117,25 @@ impl Flows {
         }
         job.parts.insert(new.decision, shares);
         self.job_of.insert(new.decision, host);
-        let traffic = job.reckon();
-        self.sends(host, traffic, chosen, cause, at);
+        let sends = job.reckon();
+        self.sends(host, sends, wanted, cause, at);
     }
 
     /// A job's traffic is this from now on.
-    fn sends(
+    pub(super) fn sends(
         &mut self,
         decision: DecisionId,
-        traffic: Traffic,
-        chosen: &[ChosenRoute],
+        sends: Sends,
+        wanted: Wanted<'_>,
         cause: &Cause,
         (snapshot, settings): (&Snapshot, &RouteSettings),
     ) {
         let Some(job) = self.jobs.get_mut(&decision) else { return };
-        let old = std::mem::replace(&mut job.traffic, traffic);
+        let old = std::mem::replace(&mut job.traffic, sends.traffic);
         job.stale = true;
+        let before = std::mem::replace(&mut job.chained, sends.chained.clone());
+        self.sends_chained((&before, &sends.chained), wanted.ways, cause, (snapshot, settings));
+        let Some(job) = self.jobs.get_mut(&decision) else { return };
         let changes = job::differences(&old.flows, &job.traffic.flows);
         if let Some(index) = &mut self.index {
             index.hold();
@@ -129,7 +155,7 @@ impl Flows {
                 Some(false) => known.push(pair),
             }
         }
-        self.begin(&fresh, chosen, cause, (snapshot, settings));
+        self.begin(&fresh, wanted.chosen, cause, (snapshot, settings));
         self.promote(known, cause, (snapshot, settings));
     }
 
@@ -150,7 +176,8 @@ impl Flows {
         cause: &Cause,
         (snapshot, settings): (&Snapshot, &RouteSettings),
     ) {
-        let chosen: BTreeMap<NodePair, &Links> = chosen.iter().map(|route| (route.pair, &route.links)).collect();
+        let chosen: BTreeMap<NodePair, &Links> =
+            chosen.iter().filter(|route| route.chain.is_none()).map(|route| (route.pair, &route.links)).collect();
         let ways = Ways::of(snapshot, settings, &mut self.table);
         let (Some(ways), Some(index)) = (ways, &mut self.index) else {
             for &pair in fresh {
@@ -231,7 +258,7 @@ impl Flows {
 
     /// Of too many pairs the oldest decisions' go, the newest's last.
     fn keep_bound(&mut self, newest: DecisionId, at: (&Snapshot, &RouteSettings)) {
-        while self.pairs.all.len() > at.1.pairs_max {
+        while self.len() > at.1.pairs_max {
             let Some(&oldest) = self.jobs.keys().find(|&&decision| decision != newest) else { return };
             self.count(Counter::FlowsEvicted, 1);
             self.end(oldest, &Cause::new("pairs_max", oldest.to_string()), at);
@@ -240,7 +267,7 @@ impl Flows {
 
     /// A job ends.
     fn end(&mut self, decision: DecisionId, cause: &Cause, at: (&Snapshot, &RouteSettings)) {
-        self.sends(decision, Traffic::default(), &[], cause, at);
+        self.sends(decision, Sends::default(), Wanted::NONE, cause, at);
         let Some(job) = self.jobs.remove(&decision) else { return };
         if let (Some(index), Some(slot)) = (&mut self.index, job.slot) {
             index.remove_job(slot);
@@ -296,8 +323,8 @@ impl Flows {
         } else if let Some(job) = self.jobs.get_mut(&host) {
             job.parts.remove(&decision);
             self.job_of.remove(&decision);
-            let traffic = job.reckon();
-            self.sends(host, traffic, &[], &cause, at);
+            let sends = job.reckon();
+            self.sends(host, sends, Wanted::NONE, &cause, at);
         }
     }
 
@@ -307,8 +334,9 @@ impl Flows {
         for decision in jobs {
             let Some(job) = self.jobs.get_mut(&decision) else { continue };
             if job.leave_node(node) {
-                let traffic = job.reckon();
-                self.sends(decision, traffic, &[], &Cause::new("node_lost", at.0.host(node).0.clone()), at);
+                let sends = job.reckon();
+                let cause = Cause::new("node_lost", at.0.host(node).0.clone());
+                self.sends(decision, sends, Wanted::NONE, &cause, at);
             }
         }
     }
@@ -323,8 +351,8 @@ impl Flows {
         let Some(decision) = self.job_of_request(request, attempt) else { return false };
         let Some(job) = self.jobs.get_mut(&decision) else { return false };
         if job.leave_node(node) {
-            let traffic = job.reckon();
-            self.sends(decision, traffic, &[], &Cause::new("node_lost", ""), at);
+            let sends = job.reckon();
+            self.sends(decision, sends, Wanted::NONE, &Cause::new("node_lost", ""), at);
         }
         true
     }

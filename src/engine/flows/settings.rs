@@ -30,6 +30,24 @@ pub struct RouteSettings {
     pub within: Micros,
     /// … until it was quiet for so long.
     pub hold: Micros,
+    /// Traffic under chains of middleboxes.
+    pub chains: ChainSettings,
+}
+
+/// What is taken for known of traffic under chains.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ChainSettings {
+    /// A flow's bytes are to be moved within this time: bytes over it is what a flow takes of each box.
+    pub transfer: Micros,
+    /// Port that receivers are asked on, for chains that name ports; the protocol is TCP.
+    pub port: u16,
+}
+
+impl Default for ChainSettings {
+    /// As `hit` and `pat` have it; the port is MapReduce's shuffle handler's.
+    fn default() -> Self {
+        Self { transfer: Micros::from_secs(60), port: 13_562 }
+    }
 }
 
 impl Default for RouteSettings {
@@ -47,6 +65,7 @@ impl Default for RouteSettings {
             flaps: 4,
             within: Micros::from_secs(60),
             hold: Micros::from_secs(30),
+            chains: ChainSettings::default(),
         }
     }
 }

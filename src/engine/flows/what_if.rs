@@ -191,7 +191,8 @@ fn reroute_hit(
 }
 
 fn forecast(generation: &Generation, after: &Network, pair: NodePair, new: &Links) -> RouteForecast {
-    let view = View { snapshot: &generation.snapshot, routes: &generation.flows.routes };
+    let view =
+        View { snapshot: &generation.snapshot, routes: &generation.flows.routes, chained: &generation.flows.chained };
     let watched = view.watched(pair);
     let old = generation.flows.routes.get(&pair).map(|route| Arc::clone(&route.links)).unwrap_or_else(|| Arc::from([]));
     let ends = view.vertices_of(pair).filter(|_| new.is_empty());

@@ -6,7 +6,7 @@ use crate::cluster::{Constraints, Dataset, HintRequest, Resource, SizeError, Sna
 use crate::engine::decision::Refusal;
 use crate::engine::generation::Generation;
 use crate::policy::problem::{Anchor, EdgeProblem};
-use crate::policy::{Degraded, GroupProblem, PlaceProblem};
+use crate::policy::{Degraded, GroupProblem, Owner, PlaceProblem};
 use crate::units::{GroupIdx, NodeIdx, RackIdx, Timestamp};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -33,13 +33,13 @@ pub(crate) struct Wish {
     pub(crate) filter: Arc<Filter>,
 }
 
-/// Compiles `request` as of `now`.
+/// Compiles a request as of `now`, with what chains know its application by.
 ///
 /// # Errors
 /// [`Refusal`] for names that do not exist, sizes no container can have, and an empty model.
 pub(crate) fn compile<'a>(
     generation: &'a Generation,
-    request: &HintRequest,
+    (request, application): (&'a HintRequest, &'a str),
     settings: &PlacerSettings,
     now: Timestamp,
 ) -> Result<Compiled<'a>, Refusal> {
@@ -88,7 +88,7 @@ pub(crate) fn compile<'a>(
         edges,
         anchors,
         running: Some(&generation.flows),
-        owner: None,
+        owner: Some(Owner { application, queue: request.queue.as_str() }),
         gang: request.gang,
         seed: request.seed.unwrap_or_else(|| seed_of(request.id.as_str())),
         degraded,

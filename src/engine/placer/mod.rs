@@ -5,11 +5,13 @@
 //! - `compile`: names to dense columns; `scan`, the nodes that can; `input`, the blocks.
 //! - `large`: what would not fit an empty cluster; `wait`: what does not fit now; `waiting`: what a dispatcher decides.
 //! - `blocked`: what keeps nodes from taking what found no room.
+//! - `chained`: whether the placement keeps the chains of middleboxes that its traffic is under.
 //! - `rate`: two placements under two objectives.
 //! - `hints`: columns to names; `asks`: the replacement table; `terms`: costs, and the default placement's beside.
 
 mod asks;
 mod blocked;
+mod chained;
 mod compile;
 mod hints;
 mod input;
@@ -23,8 +25,8 @@ mod waiting;
 use super::adherence::Trial;
 use super::decision::{Decision, Mode, Refusal, TermValues};
 use super::dispatching::Waits;
-use super::flows::settings::RouteSettings;
-use super::flows::{ProposedFlows, TOO_MANY_PAIRS, shares};
+use super::flows::settings::{ChainSettings, RouteSettings};
+use super::flows::{ProposedFlows, TOO_MANY_PAIRS, owner, shares};
 use super::generation::Generation;
 use super::settings::SourceAges;
 use crate::cluster::{Dataset, Gang, HintRequest, Resource, WhenFull};
@@ -42,7 +44,7 @@ pub(crate) use compile::edges;
 pub(crate) use hints::Hints;
 pub(crate) use rate::{Rates, Side, rate};
 pub(crate) use waiting::seed_of;
-pub use waiting::{may_wait, propose_waiting};
+pub use waiting::{is_chained, may_wait, propose_waiting};
 
 /// Steps of the search for routes where the policy chose none: some 5 ms at 1,000 hosts.
 const ROUTE_STEPS: u64 = 2_000;
@@ -77,6 +79,8 @@ pub struct PlacerSettings {
     pub pairs_max: usize,
     /// Pairs of nodes that send less get no route: they go by default forwarding.
     pub min_bytes: Bytes,
+    /// Traffic under chains of middleboxes.
+    pub chains: ChainSettings,
 }
 
 impl Default for PlacerSettings {
@@ -89,6 +93,7 @@ impl Default for PlacerSettings {
             max_age: SourceAges::default(),
             pairs_max: RouteSettings::default().pairs_max,
             min_bytes: RouteSettings::default().min_bytes,
+            chains: ChainSettings::default(),
         }
     }
 }
@@ -152,7 +157,8 @@ pub fn propose(
     }
     check_keys(&request.groups)?;
     let place = placing(chosen)?;
-    let compiled = compile(generation, request, settings, now)?;
+    let application = owner(request);
+    let compiled = compile(generation, (request, &application), settings, now)?;
     large::check_sizes(&compiled)?;
     let placement = search(&compiled, place, settings, stop)?;
     let whole = compiled.groups.iter().enumerate().all(|(at, wish)| placement.placed(at) == wish.count);
@@ -163,6 +169,7 @@ pub fn propose(
     if request.when_full == WhenFull::Fail && (gang_waits || placement.placed_all() == 0) {
         return Err(full(&compiled, &placement, gang_waits));
     }
+    let under = chained::check(&compiled, request, &placement, &generation.flows, settings)?;
     let mut draft = blank(generation, request, chosen);
     draft.terms = terms::of(&compiled, &placement);
     if settings.baseline && placement.placed_all() > 0 && !stop() {
@@ -180,11 +187,11 @@ pub fn propose(
     if ProposedFlows::are_too_many(&compiled.problem.edges, &shares, settings.pairs_max) {
         draft.degraded.push(TOO_MANY_PAIRS.to_owned());
     }
-    let flows = if on { flows(&compiled, &placement, shares, settings, stop) } else { None };
+    let flows = if on { flows(&compiled, &placement, (shares, under), settings, stop) } else { None };
     if let Some(flows) = &flows {
-        draft.routes = flows.preview(&generation.snapshot, &generation.flows);
+        draft.routes = flows.preview(&generation.snapshot, &generation.flows, settings.chains.transfer);
     }
-    (draft.ended, draft.steps) = (placement.ended, placement.steps);
+    (draft.ended, draft.steps, draft.at) = (placement.ended, placement.steps, now);
     draft.gap = placement.gap.filter(|gap| gap.is_finite());
     draft.seed = compiled.problem.seed;
     draft.exclusions = hints::exclusions(&compiled);
@@ -192,7 +199,6 @@ pub fn propose(
     let known = compiled.problem.degraded.tokens().into_iter().chain(compiled.notes).map(str::to_owned);
     let read = compiled.read;
     draft.degraded.splice(0..0, known);
-    draft.at = now;
     draft.hints = hints.hints;
     let trial = Trial::of(&compiled.problem, &placement);
     Ok(Proposal { flows, trial, read, ..proposal(generation, request, draft, hints.rows) })
@@ -203,12 +209,14 @@ pub fn propose(
 fn flows(
     compiled: &Compiled<'_>,
     placement: &Placement,
-    shares: Vec<Vec<Share>>,
+    (shares, under): (Vec<Vec<Share>>, chained::Under),
     settings: &PlacerSettings,
     stop: &mut dyn FnMut() -> bool,
 ) -> Option<ProposedFlows> {
     let edges = &compiled.problem.edges;
-    let mut flows = ProposedFlows::new(edges, shares, placement.routes.clone(), settings.pairs_max)?;
+    let chosen = placement.routes.clone();
+    let mut flows = ProposedFlows::new(edges, under.classes, shares, chosen, settings.pairs_max)?;
+    flows.ways = under.ways;
     // The engine is to find the table there.
     let _ = compiled.problem.snapshot.topology.paths();
     let mut budget = Budget::new(ROUTE_STEPS, stop);
@@ -309,7 +317,8 @@ fn search(
         PlaceError::NeedsSource { source_name, .. } => {
             Refusal::MissingFeed { feed: source_name, message: error.to_string() }
         }
-        PlaceError::Dataflow { .. } | PlaceError::Broken { .. } | PlaceError::Chains { .. } => {
+        PlaceError::Broken { chain, why } => Refusal::Chain { chain: Arc::clone(chain), why: why.clone() },
+        PlaceError::Dataflow { .. } | PlaceError::Chains { .. } => {
             Refusal::Invalid { field: "edges".into(), message: error.to_string() }
         }
     })?;
@@ -383,7 +392,8 @@ fn proposal(generation: &Generation, request: &Arc<HintRequest>, draft: Decision
 /// Anchors of a request by host, for tests.
 #[cfg(test)]
 pub(crate) fn anchors_of(generation: &Generation, request: &HintRequest) -> Vec<(crate::units::HostName, u32)> {
-    let compiled = compile(generation, request, &PlacerSettings::default(), Timestamp(0)).unwrap();
+    let settings = PlacerSettings::default();
+    let compiled = compile(generation, (request, ""), &settings, Timestamp(0)).unwrap();
     let name = |anchor: &crate::policy::problem::Anchor| (generation.snapshot.host(anchor.node).clone(), anchor.count);
     compiled.problem.anchors.iter().map(name).collect()
 }

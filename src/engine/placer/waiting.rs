@@ -5,6 +5,7 @@ use super::{Chosen, PlacerSettings, Proposal, blank, blocked, check_keys, hints,
 use crate::cluster::{Constraints, Gang, HintRequest, WhenFull};
 use crate::engine::decision::{Mode, Refusal};
 use crate::engine::dispatching::{Waits, WantedGroup};
+use crate::engine::flows::{classes, owner};
 use crate::engine::generation::Generation;
 use crate::policy::Policy;
 use crate::policy::dispatch::{TaskInput, WaitingGroup};
@@ -14,7 +15,8 @@ use smallvec::SmallVec;
 use std::sync::Arc;
 
 /// Whether a dispatcher may decide: one launches tasks one by one, and knows sizes, inputs and room. It knows no labels, no
-/// bounds and no avoided hosts, can't promise a whole gang or an answer at once, and strict asks are orders.
+/// bounds and no avoided hosts, can't promise a whole gang or an answer at once, and strict asks are orders. Nor does it
+/// know chains: see [`is_chained`].
 #[must_use]
 pub fn may_wait(request: &HintRequest, chosen: &Chosen<'_>) -> bool {
     let free = |constraints: &Constraints| *constraints == Constraints::default();
@@ -26,6 +28,15 @@ pub fn may_wait(request: &HintRequest, chosen: &Chosen<'_>) -> bool {
         && free(&request.constraints)
         && request.groups.iter().all(|group| free(&group.constraints) && plain(&group.label))
         && request.asks.iter().all(|ask| ask.relax_locality)
+}
+
+/// Whether some traffic of the request is under a chain of middleboxes: then it is to be placed at once, and checked.
+#[must_use]
+pub fn is_chained(generation: &Generation, request: &HintRequest, settings: &PlacerSettings) -> bool {
+    let Some(chains) = generation.snapshot.topology.chains.as_deref() else { return false };
+    let history = request.recurring_key.as_ref().and_then(|key| generation.history.get(key)).map(Arc::as_ref);
+    let edges = compile::edges(request, history, &mut Vec::new()).unwrap_or_default();
+    classes(Some(chains), request, &edges, settings.chains.port).iter().any(Option::is_some)
 }
 
 /// The groups of a request as a dispatcher is told of them; `policy` is the chosen one. Its hints are the engine's to
@@ -42,7 +53,8 @@ pub fn propose_waiting(
     now: Timestamp,
 ) -> Result<Proposal, Refusal> {
     check_keys(&request.groups)?;
-    let compiled = compile(generation, request, settings, now)?;
+    let application = owner(request);
+    let compiled = compile(generation, (request, &application), settings, now)?;
     large::check_sizes(&compiled)?;
     let mut draft = blank(generation, request, chosen);
     draft.seed = compiled.problem.seed;

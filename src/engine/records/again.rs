@@ -5,7 +5,7 @@ use crate::cluster::Snapshot;
 use crate::engine::decision::{Decision, Refusal, TermValues};
 use crate::engine::dispatching::DeskApart;
 use crate::engine::generation::Generation;
-use crate::engine::placer::{Chosen, Rates, Row, Side, may_wait, propose, propose_waiting, rate};
+use crate::engine::placer::{Chosen, Rates, Row, Side, is_chained, may_wait, propose, propose_waiting, rate};
 use crate::policy::Policy;
 use crate::units::{DecisionId, Micros, Timestamp};
 use serde_json::Value;
@@ -124,7 +124,8 @@ impl Record {
                 return Ok(Beside { other: Err(refusal), terms: None, rated: Vec::new() });
             }
         };
-        let waited = |chosen: &Chosen<'_>| self.follows && may_wait(&self.request, chosen);
+        let chained = is_chained(&generation, &self.request, &self.settings);
+        let waited = |chosen: &Chosen<'_>| self.follows && may_wait(&self.request, chosen) && !chained;
         let recorded = self.make(&generation, (&self.policy, &self.name), self.desk(live), &mut self.stop());
         let recorded = recorded.map(|(_, rows)| rows).unwrap_or_default();
         let (mut again, mut likewise) = (self.stop(), stop_at(probe.stopped()));
@@ -164,7 +165,8 @@ impl Record {
         stop: &mut dyn FnMut() -> bool,
     ) -> Result<(Decision, Vec<Row>), Refusal> {
         let chosen = self.chosen(policy, name);
-        if !(self.follows && may_wait(&self.request, &chosen)) {
+        let chained = is_chained(generation, &self.request, &self.settings);
+        if chained || !(self.follows && may_wait(&self.request, &chosen)) {
             let proposal = propose(generation, &self.request, &chosen, &self.settings, self.now, stop)?;
             return Ok((proposal.preview(), proposal.rows));
         }

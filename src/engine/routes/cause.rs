@@ -28,6 +28,10 @@ impl Cause {
             Change::LinkRemoved(link) => cause("link_removed", &link.0),
             Change::Switch { name, up: true } => cause("switch_up", name),
             Change::Switch { name, up: false } => cause("switch_down", name),
+            Change::Middlebox { name, up: Some(true), .. } => cause("box_up", name),
+            Change::Middlebox { name, up: Some(false), .. } => cause("box_down", name),
+            Change::Middlebox { name, up: None, .. } => cause("box_capacity", name),
+            Change::Chains { .. } => cause("chains", &"".into()),
             Change::Network(_) => cause("topology", &"".into()),
             _ => None,
         }

@@ -15,7 +15,7 @@ mod watchers;
 
 pub(crate) use cause::{Cause, Occasion};
 pub use told::{
-    NamedRoute, Phase, RouteUpdate, RuleAction, RuleChange, Standing, WatchScope, WatchedPair, WatcherState,
+    NamedRoute, NamedStop, Phase, RouteUpdate, RuleAction, RuleChange, Standing, WatchScope, WatchedPair, WatcherState,
 };
 pub(crate) use view::View;
 pub(crate) use watchers::{Out, Watchers};

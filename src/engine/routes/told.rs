@@ -1,6 +1,7 @@
 //! What route watchers ask for and are told, in names.
 
 use crate::units::{HostName, LinkName, Timestamp};
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// Whose traffic a route is for.
@@ -23,6 +24,21 @@ pub struct NamedRoute {
     pub vertices: Vec<Arc<str>>,
     /// One a hop.
     pub links: Vec<LinkName>,
+    /// Middleboxes passed, in order; only under a chain, whose name is the pair's class.
+    pub stops: Vec<NamedStop>,
+}
+
+/// A middlebox on a route.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NamedStop {
+    /// Its name.
+    pub name: Arc<str>,
+    /// Its type.
+    pub kind: Arc<str>,
+    /// The switch that it hangs on.
+    pub at: Arc<str>,
+    /// Links walked before it is entered.
+    pub after: u32,
 }
 
 /// What a watcher wants to hear of.

@@ -1,7 +1,8 @@
 //! Names for indexes: hosts, vertices and links of one moment, and the routes that flows have in it.
 
-use super::told::{NamedRoute, WatchedPair};
-use crate::cluster::{NodePair, PairRoute, Shards, Snapshot};
+use super::told::{NamedRoute, NamedStop, WatchedPair};
+use crate::cluster::{ChainPair, ChainedFlows, NodePair, PairRoute, Shards, Snapshot};
+use crate::network::chains::{Chains, WaypointRoute};
 use crate::network::{Network, Pair, Path};
 use crate::units::{DirectedLinkIdx, HostName, LinkIdx, VertexIdx};
 use std::sync::Arc;
@@ -11,6 +12,8 @@ use std::sync::Arc;
 pub(crate) struct View<'a> {
     pub(crate) snapshot: &'a Snapshot,
     pub(crate) routes: &'a Shards<NodePair, Arc<PairRoute>>,
+    /// Traffic under chains.
+    pub(crate) chained: &'a ChainedFlows,
 }
 
 impl<'a> View<'a> {
@@ -56,13 +59,36 @@ impl<'a> View<'a> {
         Some(self.named(self.watched(pair), &route.links))
     }
 
+    /// A pair under a chain, which is its class.
+    pub(crate) fn watched_chained(&self, key: &ChainPair) -> WatchedPair {
+        WatchedPair { class: Arc::clone(&key.chain), ..self.watched(key.pair) }
+    }
+
+    /// The route of a pair's traffic under a chain; one without vertices where there is no way; `None`: it sends nothing.
+    pub(crate) fn chained_route(&self, key: &ChainPair) -> Option<NamedRoute> {
+        let route = self.chained.routes.get(key)?;
+        let pair = self.watched_chained(key);
+        let chains = self.chained.chains.as_deref();
+        let (Some(way), Some(chains)) = (&route.way, chains) else { return Some(self.named(pair, &[])) };
+        Some(NamedRoute { stops: stops(chains, way), ..self.named(pair, &way.links) })
+    }
+
+    /// Likewise of a pair that is watched by name, whose class is a chain.
+    pub(crate) fn chained_by_name(&self, watched: &WatchedPair) -> Option<NamedRoute> {
+        if watched.class.is_empty() {
+            return None;
+        }
+        let key = ChainPair { pair: self.nodes(watched)?, chain: Arc::clone(&watched.class) };
+        self.chained_route(&key).map(|route| NamedRoute { pair: watched.clone(), ..route })
+    }
+
     /// A route of directed links, in names.
     pub(crate) fn named(&self, pair: WatchedPair, links: &[DirectedLinkIdx]) -> NamedRoute {
         let (mut vertices, mut names) = (Vec::new(), Vec::new());
         if let Some(network) = self.network() {
             (vertices, names) = names_of(network, links);
         }
-        NamedRoute { pair, vertices, links: names }
+        NamedRoute { pair, vertices, links: names, stops: Vec::new() }
     }
 
     pub(crate) fn named_path(&self, pair: &WatchedPair, path: Option<&Path>) -> NamedRoute {
@@ -74,8 +100,23 @@ impl<'a> View<'a> {
             pair: pair.clone(),
             vertices: vertices.iter().filter_map(vertex).collect(),
             links: links.iter().filter_map(link).collect(),
+            stops: Vec::new(),
         }
     }
+}
+
+/// Boxes that a way passes, in names.
+pub(crate) fn stops(chains: &Chains, way: &WaypointRoute) -> Vec<NamedStop> {
+    let stop = |(&index, &after): (&crate::units::BoxIdx, &u16)| {
+        let known = &chains.boxes()[index.at()];
+        NamedStop {
+            name: Arc::clone(&known.name),
+            kind: Arc::clone(chains.kind_name(known.kind)),
+            at: Arc::clone(chains.switch_name(index)),
+            after: after.into(),
+        }
+    };
+    way.boxes.iter().zip(&way.stops).map(stop).collect()
 }
 
 /// The undirected link, and whether it is passed from its first end to its second.

@@ -170,7 +170,8 @@ impl Watcher {
         self.routed = self.routed - usize::from(told.route.is_some()) + usize::from(route.is_some());
         if self.installs {
             let number = self.number;
-            match route.as_ref().filter(|route| !route.links.is_empty()) {
+            // Rules tell pairs apart by their ends, and one switch has one for each: a way through boxes may pass it twice.
+            match route.as_ref().filter(|route| !route.links.is_empty() && route.stops.is_empty()) {
                 None => told.rules.clear(pair, number, rules),
                 Some(route) => told.rules.install(route, number, how == How::Anew, rules),
             }

@@ -7,7 +7,7 @@ use super::cause::Occasion;
 use super::told::{NamedRoute, Phase, RouteUpdate, WatchScope, WatchedPair, WatcherState};
 use super::view::View;
 use super::watcher::{News, Overdue, Watcher};
-use crate::cluster::NodePair;
+use crate::cluster::{ChainPair, NodePair};
 use crate::engine::decision::Refusal;
 use crate::engine::flows::settings::RouteSettings;
 use crate::network::{Pair, PathIndex};
@@ -234,6 +234,39 @@ impl Watchers {
                 of.extend(routes.iter().filter(|(pair, _)| !watcher.pairs.contains(pair)).cloned());
             }
         }
+        self.send(news, occasion, settings, now)
+    }
+
+    /// Tells whoever watches these pairs under chains what is news to them.
+    pub(crate) fn tell_chained(
+        &mut self,
+        keys: &[ChainPair],
+        occasion: &Occasion,
+        view: &View<'_>,
+        settings: &RouteSettings,
+        now: Timestamp,
+    ) -> Out {
+        let routes: Vec<News> = keys.iter().map(|key| (view.watched_chained(key), view.chained_route(key))).collect();
+        for (pair, _) in routes.iter().filter(|(_, route)| route.is_none()) {
+            self.watchers.values_mut().for_each(|watcher| watcher.forgive(pair));
+        }
+        let mut news: BTreeMap<Arc<str>, Vec<News>> = BTreeMap::new();
+        for (name, watcher) in &self.watchers {
+            let by_name = |(pair, _): &&News| watcher.pairs.contains(pair);
+            let named = routes.iter().filter(by_name).map(|(pair, _)| (pair.clone(), self.route(pair, view)));
+            let others = routes.iter().filter(|of| watcher.flows && !by_name(of)).cloned();
+            news.insert(Arc::clone(name), named.chain(others).collect());
+        }
+        self.send(news, occasion, settings, now)
+    }
+
+    fn send(
+        &mut self,
+        news: BTreeMap<Arc<str>, Vec<News>>,
+        occasion: &Occasion,
+        settings: &RouteSettings,
+        now: Timestamp,
+    ) -> Out {
         let mut out = Vec::new();
         for (name, news) in news {
             let Some(watcher) = self.watchers.get_mut(&name) else { continue };
@@ -294,6 +327,10 @@ impl Watchers {
             routes
                 .extend(all.map(|(pair, route)| (view.watched(*pair), view.named(view.watched(*pair), &route.links))));
         }
+        if watcher.flows {
+            let chained = view.chained.routes.iter().filter_map(|(key, _)| view.chained_route(key));
+            routes.extend(chained.map(|route| (route.pair.clone(), route)));
+        }
         for pair in &watcher.pairs {
             let route = self.route(pair, view);
             routes.extend(route.map(|route| (pair.clone(), route)));
@@ -304,6 +341,9 @@ impl Watchers {
 
     /// The route of a pair that is watched by name.
     fn route(&self, watched: &WatchedPair, view: &View<'_>) -> Option<NamedRoute> {
+        if let Some(route) = view.chained_by_name(watched) {
+            return Some(route);
+        }
         let of_flows = view.nodes(watched).and_then(|pair| view.flow_route(pair));
         let path = || view.vertices(watched).and_then(|pair| self.index.path(pair));
         let route = of_flows

@@ -37,6 +37,44 @@ pub enum Why {
     Cut(Vec<Arc<str>>),
 }
 
+impl std::fmt::Display for Unmet {
+    /// `of the boxes of type "FW" none is up: fw-1, fw-2`
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { kind, example, .. } = self;
+        let list = |names: &[Arc<str>]| names.iter().map(|name| &**name).collect::<Vec<_>>().join(", ");
+        match &self.why {
+            Why::Down(boxes) => write!(f, "of the boxes of type \"{kind}\" none is up: {}", list(boxes)),
+            Why::Full(boxes) => write!(f, "of the boxes of type \"{kind}\" none has anything left: {}", list(boxes)),
+            Why::Cut(between) if between.is_empty() => {
+                write!(f, "{example} was never joined to a box of type \"{kind}\"")
+            }
+            Why::Cut(between) => {
+                write!(f, "{example} is cut off from boxes of type \"{kind}\": down are {}", list(between))
+            }
+        }
+    }
+}
+
+impl Why {
+    /// Stable token.
+    #[must_use]
+    pub const fn reason(&self) -> &'static str {
+        match self {
+            Self::Down(_) => "down",
+            Self::Full(_) => "full",
+            Self::Cut(_) => "cut",
+        }
+    }
+
+    /// Boxes, or what is cut.
+    #[must_use]
+    pub fn names(&self) -> &[Arc<str>] {
+        match self {
+            Self::Down(names) | Self::Full(names) | Self::Cut(names) => names,
+        }
+    }
+}
+
 /// Chains that can't be met by flows of some host, in the order of chains: one entry for the chain and each part of
 /// the network that is cut off from a type.
 #[must_use]

@@ -14,6 +14,14 @@ pub struct ChainsDocument {
     pub chains: Vec<ChainEntry>,
 }
 
+impl ChainsDocument {
+    /// Whether nothing is declared.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.groups.is_empty() && self.boxes.is_empty() && self.chains.is_empty()
+    }
+}
+
 /// One middlebox.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

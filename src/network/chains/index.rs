@@ -1,7 +1,7 @@
 //! Flows that keep a route through their chain, followed through failures and repairs of links and boxes.
 
 use super::document::WhenBroken;
-use super::route::{BoxLoads, WaypointRoute, Ways, waypoint_routes};
+use super::route::{BoxLoads, WaypointRoute, Ways, is_route, waypoint_routes};
 use super::{BoxKind, Chains, Sequence};
 use crate::units::{BitsPerSec, BoxIdx, ChainIdx, LinkIdx, VertexIdx};
 use std::collections::{BTreeMap, BTreeSet};
@@ -60,6 +60,51 @@ impl ChainRoutes {
         self.flows.insert(number, (flow, None));
         self.find(ways, number);
         self.route(number)
+    }
+
+    /// The same, on a route that it had or that was chosen for it, where that can be taken and its boxes have the room;
+    /// else on the best there is.
+    pub fn insert_on(
+        &mut self,
+        ways: &Ways<'_>,
+        number: u64,
+        flow: ChainFlow,
+        wanted: Option<WaypointRoute>,
+    ) -> Option<&WaypointRoute> {
+        self.remove(number);
+        self.flows.insert(number, (flow, None));
+        let chain = ways.chains.chain(flow.chain);
+        let whole = |route: &WaypointRoute| {
+            route.boxes.len() == chain.sequence.len()
+                && is_route(ways, (flow.from, flow.to), &chain.sequence, route)
+                && route.boxes.iter().all(|&index| self.loads.room(ways.chains, index) >= flow.rate)
+        };
+        match wanted.filter(whole) {
+            Some(route) => self.give(ways, number, Some(route)),
+            None => self.find(ways, number),
+        }
+        self.route(number)
+    }
+
+    /// A known flow, with its route.
+    #[must_use]
+    pub fn flow(&self, number: u64) -> Option<(&ChainFlow, Option<&WaypointRoute>)> {
+        self.flows.get(&number).map(|(flow, route)| (flow, route.as_ref()))
+    }
+
+    /// Flows that have no route, or one that leaves out boxes; ascending.
+    #[must_use]
+    pub const fn lacking(&self) -> &BTreeSet<u64> {
+        &self.lacking
+    }
+
+    /// Looks again for better routes of all flows that lack something, as when other paths have become known. Those that
+    /// found one, ascending.
+    pub fn retry(&mut self, ways: &Ways<'_>) -> Vec<u64> {
+        let before: Vec<(u64, Option<WaypointRoute>)> =
+            self.lacking.iter().map(|&number| (number, self.flows[&number].1.clone())).collect();
+        self.try_again(ways);
+        before.into_iter().filter(|(number, route)| self.flows[number].1 != *route).map(|(number, _)| number).collect()
     }
 
     /// Ends a flow; whether it was known.

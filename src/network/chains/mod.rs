@@ -31,7 +31,7 @@ pub use document::{BoxEntry, ChainEntry, ChainsDocument, Direction, Protocol, Wh
 pub use hops::HopTable;
 pub use index::{ChainFlow, ChainRoutes, Rerouted};
 pub use problem::ChainProblem;
-pub use route::{BoxLoads, WaypointRoute, Ways, route_through, waypoint_routes};
+pub use route::{BoxLoads, WaypointRoute, Ways, is_route, route_through, waypoint_routes};
 pub use rule::FlowFacts;
 
 use super::graph::{Network, Tier};
@@ -42,6 +42,12 @@ use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+
+/// Middleboxes declared at most: two for every switch of a large network.
+pub const BOXES_MAX: usize = 8_192;
+
+/// Chains declared at most: each flow is matched with one after the other, and each chain with every other.
+pub const CHAINS_MAX: usize = 2_048;
 
 /// Types that one chain passes at most (002 §6: one to three).
 pub const LONGEST: usize = 3;
@@ -87,7 +93,7 @@ pub struct Chain {
 }
 
 /// What an operator declared, checked, on one version of a network. A value: to change it is to make another.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Chains {
     kinds: Vec<Arc<str>>,
     boxes: Vec<Middlebox>,
@@ -105,6 +111,13 @@ impl Chains {
     /// All problems at once; nothing is taken then.
     pub fn new(document: &ChainsDocument, network: Option<&Network>) -> Result<Self, Vec<ChainProblem>> {
         let (mut problems, mut chains) = (Vec::new(), Self::default());
+        for (what, count, most) in
+            [("middleboxes", document.boxes.len(), BOXES_MAX), ("chains", document.chains.len(), CHAINS_MAX)]
+        {
+            if count > most {
+                return Err(vec![ChainProblem::TooMany { what, count, most }]); // the rest would take long to look at
+            }
+        }
         chains.read_boxes(document, &mut problems);
         chains.read_chains(document, &mut problems);
         chains.find_contradictions(&mut problems);
@@ -154,6 +167,30 @@ impl Chains {
             known.at = network.vertex(name).filter(|&vertex| is_packet_switch(network, vertex));
         }
         next
+    }
+
+    /// The switch that a box was declared on, whether the network of the moment has it or not.
+    ///
+    /// # Panics
+    /// If `index` is not of these chains.
+    #[must_use]
+    pub fn switch_name(&self, index: BoxIdx) -> &Arc<str> {
+        &self.switch_names[index.at()]
+    }
+
+    /// The name of a type.
+    ///
+    /// # Panics
+    /// If `kind` is not of these chains.
+    #[must_use]
+    pub fn kind_name(&self, kind: BoxKind) -> &Arc<str> {
+        &self.kinds[usize::from(kind.0)]
+    }
+
+    /// The chain of that name.
+    #[must_use]
+    pub fn find_chain(&self, name: &str) -> Option<ChainIdx> {
+        self.chains.iter().position(|chain| &*chain.name == name).map(ChainIdx::new)
     }
 
     /// Sets what is given of a box's state, as a failure or a repair does, and says whether anything changed.
@@ -246,7 +283,11 @@ impl Chains {
             if capacity == 0 {
                 problems.push(ChainProblem::NoCapacity { name: Arc::clone(&name), bits_per_s: entry.bits_per_s });
             }
-            let Some(kind) = self.kind_of(&entry.kind) else { continue };
+            let Some(kind) = self.kind_of(&entry.kind) else {
+                let (what, count, most) = ("types of middlebox", self.kinds.len() + 1, self.kinds.len());
+                problems.push(ChainProblem::TooMany { what, count, most });
+                continue;
+            };
             self.by_kind[usize::from(kind.0)].push(BoxIdx::new(self.boxes.len()));
             self.boxes.push(Middlebox { name, kind, at: None, capacity: BitsPerSec(capacity), up: entry.up });
             self.switch_names.push(entry.at.as_str().into());

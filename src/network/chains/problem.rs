@@ -11,6 +11,16 @@ pub enum ChainProblem {
         /// `box's name`, `chain's name`, `box's type` or `group's name`.
         what: &'static str,
     },
+    /// More than can be matched and looked through in time.
+    #[error("{count} {what} are declared: at most {most}")]
+    TooMany {
+        /// `middleboxes`, `chains` or `types of middlebox`.
+        what: &'static str,
+        /// How many.
+        count: usize,
+        /// The limit.
+        most: usize,
+    },
     /// Two boxes of one name.
     #[error("middlebox \"{name}\" stands there twice")]
     DuplicateBox {
@@ -148,11 +158,35 @@ fn meant(near: Option<&Arc<str>>) -> String {
 }
 
 impl ChainProblem {
+    /// The box or chain that it is about; of two chains that contradict each other, the first. `None`: the whole.
+    #[must_use]
+    pub fn about(&self) -> Option<&str> {
+        match self {
+            Self::Empty { .. } | Self::TooMany { .. } => None,
+            Self::DuplicateBox { name }
+            | Self::DuplicateChain { name }
+            | Self::NoCapacity { name, .. }
+            | Self::UnknownSwitch { name, .. }
+            | Self::NoSwitch { name, .. }
+            | Self::UnknownBox { name, .. } => Some(name),
+            Self::EmptySequence { chain }
+            | Self::LongSequence { chain, .. }
+            | Self::RepeatedType { chain, .. }
+            | Self::UnknownType { chain, .. }
+            | Self::UnknownGroup { chain, .. }
+            | Self::NoPorts { chain, .. }
+            | Self::NoPath { chain, .. }
+            | Self::InUse { chain, .. } => Some(chain),
+            Self::Contradiction { a, .. } => Some(a),
+        }
+    }
+
     /// Stable token for counters and scripts.
     #[must_use]
     pub const fn reason(&self) -> &'static str {
         match self {
             Self::Empty { .. } => "empty-name",
+            Self::TooMany { .. } => "too-many",
             Self::DuplicateBox { .. } => "duplicate-box",
             Self::DuplicateChain { .. } => "duplicate-chain",
             Self::NoCapacity { .. } => "no-capacity",

@@ -145,6 +145,51 @@ pub fn route_through(
     search.routes(leaving(network, first, from_host), leaving(network, last, end)).pop()
 }
 
+/// Whether a route leads from host to host now: link after link, all of them usable, over switches only, and through its
+/// boxes, which are usable, stand where it enters them, and are of types of `sequence` in that order (of a chain that
+/// fails open some may be left out). Between two boxes it passes no switch twice.
+#[must_use]
+pub fn is_route(
+    ways: &Ways<'_>,
+    (from_host, to_host): (VertexIdx, VertexIdx),
+    sequence: &[BoxKind],
+    route: &WaypointRoute,
+) -> bool {
+    let (network, chains) = (ways.network, ways.chains);
+    let known = |index: &BoxIdx| index.at() < chains.boxes().len();
+    let shape = route.boxes.len() == route.stops.len() && !route.links.is_empty() && route.boxes.iter().all(known);
+    let within = |link: &DirectedLinkIdx| link.at() / 2 < network.link_rows();
+    if !shape || !route.links.iter().all(within) {
+        return false;
+    }
+    let mut left = sequence.iter();
+    if !route.boxes.iter().all(|index| left.any(|kind| *kind == chains.boxes()[index.at()].kind)) {
+        return false;
+    }
+    let (mut here, mut stop) = (from_host, 0);
+    let mut passed: SmallVec<[VertexIdx; 8]> = SmallVec::from_slice(&[from_host]);
+    for (at, link) in route.links.iter().enumerate() {
+        while route.stops.get(stop).is_some_and(|after| usize::from(*after) == at) {
+            let index = route.boxes[stop];
+            if !chains.is_usable(network, index) || chains.boxes()[index.at()].at != Some(here) {
+                return false;
+            }
+            (passed, stop) = (SmallVec::from_slice(&[here]), stop + 1);
+        }
+        let (index, forward) = (LinkIdx(link.0 / 2), link.0.is_multiple_of(2));
+        let known = network.link_at(index);
+        let (tail, head) = if forward { (known.a, known.b) } else { (known.b, known.a) };
+        let last = at + 1 == route.links.len();
+        let again = passed.contains(&head) && !(last && head == to_host);
+        if tail != here || again || !network.is_usable(index) || (!last && network.vertex_at(head).is_host()) {
+            return false;
+        }
+        passed.push(head);
+        here = head;
+    }
+    here == to_host && stop == route.boxes.len()
+}
+
 /// Links from switch to switch.
 type Segment = SmallVec<[DirectedLinkIdx; 8]>;
 

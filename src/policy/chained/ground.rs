@@ -119,12 +119,15 @@ impl<'p> Ground<'p> {
         let mut points = Points { of: BTreeMap::new(), list: Vec::new() };
         let ends = Flows { problem, topology, network, settings, tasks: &tasks };
         let Some(flows) = ends.all(&mut classes, &mut points)? else { return Ok(None) };
+        // What runs already has its part of each box.
+        let loads = problem.running.map(|running| &running.chained).filter(|chained| chained.are_of(topology));
+        let taken = |index: BoxIdx| loads.map(|chained| chained.loads.of(index)).unwrap_or_default();
         let boxes: Vec<BoxAt> = (0..chains.boxes().len())
             .map(|at| {
                 let (index, known) = (BoxIdx::new(at), &chains.boxes()[at]);
                 let usable = known.at.filter(|_| chains.is_usable(network, index));
                 let point = usable.map_or(NONE, |at| points.of(at));
-                BoxAt { point, kind: known.kind, room: known.capacity.0 }
+                BoxAt { point, kind: known.kind, room: known.capacity.saturating_sub(taken(index)).0 }
             })
             .collect();
         let nodes = shortlist(problem, settings.shortlist);

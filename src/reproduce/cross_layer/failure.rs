@@ -144,6 +144,7 @@ impl Running {
             edges: job.edges.clone().into(),
             shares: placement.groups,
             traffic: None,
+            chains: Default::default(),
         };
         let request = RequestId(number.to_string().into());
         self.flows.enter(new, &request, &request, &placement.routes, (&self.snapshot, &self.settings));

@@ -84,6 +84,12 @@ reasons! {
     Duplicate => "duplicate",
     /// The network as a whole has problems.
     BadNetwork => "bad_network",
+    /// Middleboxes and chains as a whole have problems.
+    BadChains => "bad_chains",
+    /// No such middlebox is declared.
+    UnknownBox => "unknown_box",
+    /// It is another source's to say.
+    NotOwner => "not_owner",
 }
 
 impl fmt::Display for Reason {

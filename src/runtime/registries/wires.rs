@@ -17,6 +17,10 @@ pub(super) struct Wires {
 }
 
 impl Wires {
+    pub(super) fn network(&self) -> Option<Arc<Network>> {
+        self.network.clone()
+    }
+
     pub(super) fn take(&mut self) -> Vec<Change> {
         std::mem::take(&mut self.waiting)
     }

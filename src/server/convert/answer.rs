@@ -1,7 +1,7 @@
 //! Decisions to the wire.
 
 use super::resource::ask_to_wire;
-use crate::engine::decision::{AgeOf, Blocked, ExclusionNamed, HintRoute, Lack, NearMiss, Pending};
+use crate::engine::decision::{AgeOf, Blocked, ChainPath, ExclusionNamed, HintRoute, Lack, NearMiss, Pending};
 use crate::engine::{Decision, Hint, Mode, Refusal, TermValues};
 use crate::policy::Ended;
 use crate::units::{DecisionId, Timestamp};
@@ -52,6 +52,16 @@ pub fn refused(refusal: &Refusal, decision: Option<DecisionId>) -> v1::Refused {
         field,
         blocked: refusal.blocked().iter().map(blocked).collect(),
         decision_id: decision.map(|decision| decision.to_string()).unwrap_or_default(),
+        chain: refusal.chain().map(ToString::to_string).unwrap_or_default(),
+    }
+}
+
+fn chain_path(path: &ChainPath) -> v1::ChainPath {
+    v1::ChainPath {
+        name: path.name.to_string(),
+        stops: path.stops.iter().map(super::stop).collect(),
+        rate_bits_per_s: path.rate.0,
+        cost: path.cost,
     }
 }
 
@@ -130,6 +140,7 @@ fn route(route: &HintRoute) -> v1::HintRoute {
         bytes: route.bytes.0,
         installed: route.installed,
         cut: route.cut.iter().map(ToString::to_string).collect(),
+        chain: route.chain.as_ref().map(chain_path),
     }
 }
 

@@ -5,6 +5,7 @@
 
 mod adherence;
 mod answer;
+mod chains;
 mod digest;
 mod field;
 mod network;
@@ -17,6 +18,8 @@ pub(super) use answer::age;
 pub use answer::{hint_set, refused, terms, wire_mode};
 pub use digest::digest;
 
+pub use chains::unmet_view;
+pub(super) use chains::{chains, stop};
 pub(super) use network::{drain, link_view, network_what_if, watcher_view};
 pub use request::{Limits, attempt, request};
 pub use resource::{ask_to_wire, resource_to_wire};

@@ -107,6 +107,7 @@ fn route(route: &NamedRoute) -> v1::Route {
         pair: Some(pair(&route.pair)),
         vertices: route.vertices.iter().map(ToString::to_string).collect(),
         links: route.links.iter().map(ToString::to_string).collect(),
+        stops: route.stops.iter().map(super::stop).collect(),
     }
 }
 

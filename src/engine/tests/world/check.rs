@@ -28,6 +28,7 @@ impl World {
         }
         if self.network.is_some() {
             self.check_routes();
+            self.check_chains();
         }
     }
 

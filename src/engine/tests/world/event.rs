@@ -88,6 +88,18 @@ pub(super) enum Event {
     },
     /// The network is told as a whole, all of it up.
     Network,
+    /// Middleboxes and chains are declared, some way or other; none, perhaps.
+    Chains {
+        which: u8,
+    },
+    Middlebox {
+        which: Pick,
+        up: bool,
+    },
+    BoxCapacity {
+        which: Pick,
+        mbit: u64,
+    },
     /// An application asks: a proposal is computed on the generation of now.
     Ask(Ask),
     /// A request is sent again, perhaps with another body; looked up first, or in a race with itself.
@@ -196,7 +208,7 @@ pub(super) const APPS: u32 = 5;
 type Draw = fn(&mut ChaCha8Rng) -> Event;
 
 /// Events by how often they come.
-const WEIGHTS: [(u32, Draw); 38] = [
+const WEIGHTS: [(u32, Draw); 41] = [
     (2, |r| Event::Register {
         host: r.random(),
         mb: *[2048, 4096, 4096, 8192].choose(r).unwrap(),
@@ -258,6 +270,9 @@ const WEIGHTS: [(u32, Draw); 38] = [
     (2, |r| Event::Watch { resume: r.random() }),
     (1, |r| if r.random_bool(0.3) { Event::Unwatch } else { Event::Watch { resume: true } }),
     (4, |r| Event::Acknowledge { behind: r.random_range(0..3), refuse: r.random_bool(0.2) }),
+    (1, |r| Event::Chains { which: r.random() }),
+    (3, |r| Event::Middlebox { which: r.random(), up: r.random_bool(0.6) }),
+    (1, |r| Event::BoxCapacity { which: r.random(), mbit: r.random_range(1..30) }),
 ];
 
 /// The events of a seed.

@@ -7,7 +7,7 @@ use crate::cluster::{Constraints, EdgePattern, Gang, GroupEdge, HintRequest, Nam
 use crate::engine::testing::{ask, attempt, request};
 use crate::engine::tests::flows::controller::{Controller, NAME, scope};
 use crate::engine::{
-    CommitOutcome, Engine, Mode, Refusal, Rows, Token, WatchScope, may_wait, propose, propose_waiting,
+    CommitOutcome, Engine, Mode, Refusal, Rows, Token, WatchScope, is_chained, may_wait, propose, propose_waiting,
 };
 use crate::policy::{Policy, registry};
 use crate::units::{Bytes, GroupIdx, LeaseId, Micros, Timestamp};
@@ -139,7 +139,8 @@ impl World {
     fn propose(&mut self, asked: Asked, conflicts: u32) {
         let generation = self.generation();
         let chosen = self.chosen(&asked);
-        let found = if asked.follows && may_wait(&asked.request, &chosen) {
+        let chained = is_chained(&generation, &asked.request, &self.placer);
+        let found = if asked.follows && !chained && may_wait(&asked.request, &chosen) {
             propose_waiting(
                 &generation,
                 &asked.request,

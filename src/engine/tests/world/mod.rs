@@ -8,9 +8,10 @@
 //! # Code map
 //! - `event`: what may happen, drawn from the seed, choices and all.
 //! - `state`, `outside`, `inside`: the world and what events do to it; `disk`, the way of batches to the disk.
-//! - `naive`, `book`: oracles for nodes and leases; `check`, `routes`: the invariants.
+//! - `naive`, `book`: oracles for nodes and leases; `check`, `routes`, `chains`: the invariants.
 
 mod book;
+mod chains;
 mod check;
 mod disk;
 mod event;
@@ -189,6 +190,7 @@ fn whatever_happens_the_invariants_hold() {
             Counter::AttemptsEvicted,
             Counter::RoutesFailedOver,
             Counter::RoutesRefused,
+            Counter::ChainsBroken,
             Counter::DispatchLaunches,
             Counter::DispatchLate,
         ];

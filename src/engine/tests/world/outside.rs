@@ -7,6 +7,7 @@ use crate::cluster::{Change, Heartbeat, LinkLoad, NamedContainer, NamedResource,
 use crate::engine::testing::attempt;
 use crate::engine::tests::desk::registration;
 use crate::engine::{TaskEvent, TaskWhat};
+use crate::network::chains::{BoxEntry, ChainEntry, ChainsDocument, Direction, WhenBroken};
 use crate::units::{AttemptId, BitsPerSec, Bytes, ContainerId, LeaseId, Micros, SchedulerKey};
 use std::sync::Arc;
 
@@ -92,6 +93,43 @@ impl World {
         }
     }
 
+    /// Two firewalls and an IPS, each of which a few jobs fill, and what is to pass them.
+    pub(super) fn declaration(&self, which: u8) -> Option<Change> {
+        let switches = &self.switches;
+        let known = |(at, kind): (usize, &str)| BoxEntry {
+            name: format!("box-{at}"),
+            kind: kind.to_owned(),
+            at: switches[at * (switches.len() - 1) / 2].to_string(),
+            bits_per_s: 12_000_000,
+            up: true,
+        };
+        let chain = |name: &str, sequence: &[&str]| ChainEntry {
+            name: name.to_owned(),
+            sequence: sequence.iter().map(|&kind| kind.to_owned()).collect(),
+            ..ChainEntry::default()
+        };
+        let shuffle = |sequence| ChainEntry {
+            group: Some("reduce".to_owned()),
+            direction: Direction::In,
+            ..chain("shuffle", sequence)
+        };
+        let first = ChainEntry {
+            application: Some("job1".to_owned()),
+            priority: 1,
+            when_broken: WhenBroken::Open,
+            ..chain("first", &["IPS"])
+        };
+        let chains = match which % 4 {
+            0 => return Some(Change::Chains { document: Default::default(), in_use: Default::default() }),
+            1 => vec![shuffle(&["FW", "IPS"])],
+            2 => vec![shuffle(&["FW"]), first],
+            _ => vec![shuffle(&["IPS"]), ChainEntry { priority: -1, ..chain("all", &["FW"]) }],
+        };
+        let boxes = [(0, "FW"), (1, "IPS"), (2, "FW")].map(known).to_vec();
+        let document = Arc::new(ChainsDocument { boxes, chains, ..ChainsDocument::default() });
+        Some(Change::Chains { document, in_use: Default::default() })
+    }
+
     fn wires(&mut self, event: &Event) {
         let told = match *event {
             Event::Link { which, up } => Change::Link { link: self.link(which), up: Some(up), capacity: None },
@@ -110,6 +148,18 @@ impl World {
                 Some(network) => Change::Network(Some(network)),
                 None => return,
             },
+            Event::Chains { which } => {
+                let Some(declared) = self.declared.and_then(|_| self.declaration(which)) else { return };
+                self.declared = Some(which);
+                declared
+            }
+            Event::Middlebox { which, up } => {
+                Change::Middlebox { name: format!("box-{}", which % 3).into(), up: Some(up), capacity: None }
+            }
+            Event::BoxCapacity { which, mbit } => {
+                let capacity = Some(BitsPerSec(mbit * 1_000_000));
+                Change::Middlebox { name: format!("box-{}", which % 3).into(), up: None, capacity }
+            }
             _ => unreachable!("{event:?} is none of the outside's"),
         };
         self.flight.push(Message::Fact(told));

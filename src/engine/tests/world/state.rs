@@ -117,6 +117,8 @@ pub(super) struct World {
     pub(super) tokens: BTreeMap<AttemptId, Token>,
     pub(super) controller: Controller,
     pub(super) attached: bool,
+    /// The declaration of middleboxes and chains that is told after a start; `None`: this world knows of none.
+    pub(super) declared: Option<u8>,
     pub(super) next: u64,
     pub(super) steps: u64,
     pub(super) totals: BTreeMap<Counter, u64>,
@@ -164,6 +166,7 @@ impl World {
             tokens: BTreeMap::new(),
             controller: Controller::default(),
             attached: false,
+            declared: (wired && seed % 3 == 1).then_some((seed % 7 % 4) as u8),
             next: 2,
             steps: 0,
             totals: BTreeMap::new(),
@@ -178,6 +181,9 @@ impl World {
     pub(super) fn tell_all(&mut self) {
         if let Some(network) = self.network.clone() {
             self.hear(Message::Fact(Change::Network(Some(network))));
+        }
+        if let Some(declared) = self.declared.and_then(|which| self.declaration(which)) {
+            self.hear(Message::Fact(declared));
         }
         for host in self.hosts.clone() {
             if self.machines[&host].alive {
