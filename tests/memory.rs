@@ -2,6 +2,8 @@
 //!
 //! `cargo test --release --test memory -- --nocapture` prints bytes by kind of request; `ANSWERS` sets how many.
 
+#![allow(clippy::unwrap_used)] // a test that panics is a test that fails
+
 use hintd::cluster::{
     Change, Constraints, Gang, Heartbeat, HintRequest, NamedContainer, NamedResource, NodeState, Registration,
     SizeRules, TaskGroup, WhenFull,
