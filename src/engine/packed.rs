@@ -65,7 +65,6 @@ mod tests {
         let packed = pack(&whole);
         assert_eq!(unpack::<Answer>(&packed), Some(whole.clone()));
         let text = serde_json::to_vec(&whole).unwrap().len();
-        println!("{} of {text} bytes: {}", packed.len(), serde_json::to_string(&whole).unwrap());
         assert!(packed.len() * 3 < text, "{} of {text} bytes", packed.len());
     }
 

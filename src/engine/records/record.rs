@@ -218,7 +218,10 @@ impl Record {
         let came = match &self.came {
             KeptCame::Answered { answer, draft, desk } => {
                 let drafted = draft.as_ref().map_or(0, |draft| weigh::decision(draft));
-                weigh::decision(&answer.decision) + drafted + desk.as_ref().map_or(0, |(desk, _)| desk.weight())
+                weigh::decision(&answer.decision)
+                    + answer.token.0.len()
+                    + drafted
+                    + desk.as_ref().map_or(0, |(desk, _)| desk.weight())
             }
             KeptCame::Refused { refusal, .. } => 256 + refusal.blocked().len() * 640,
         };

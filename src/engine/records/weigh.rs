@@ -3,13 +3,26 @@
 use crate::cluster::{
     Application, Ask, Constraints, Dataset, HintRequest, JobFlows, NamedResource, NodeStatics, PairRoute,
 };
-use crate::engine::decision::{Blocked, Decision, Hint, HintRoute};
+use crate::engine::decision::{Blocked, Decision, Hint, HintRoute, TermValues};
 use crate::engine::history::JobHistory;
 use crate::network::{Distances, Network};
 use std::sync::Arc;
 
 /// A pointer into a table and what the table keeps beside it.
 const ROW: usize = 24;
+
+/// What the allocator keeps beside a list of its own.
+const LIST: usize = 16;
+
+fn text(text: &str) -> usize {
+    text.len() + ROW
+}
+
+/// A tree's leaves hold up to eleven rows, and are made whole.
+fn parts(terms: &TermValues) -> usize {
+    const LEAF: usize = 400;
+    terms.parts.len().div_ceil(8) * LEAF + terms.parts.keys().map(|name| text(name)).sum::<usize>()
+}
 
 fn texts(all: &[Arc<str>]) -> usize {
     size_of_val(all) + all.iter().map(|text| text.len() + ROW).sum::<usize>()
@@ -80,7 +93,11 @@ pub(super) fn request(request: &HintRequest) -> usize {
         let names = group.name.len() + group.role.len() + 2 * ROW;
         size_of_val(group) + names + size(&group.size) + texts(&group.input_paths) + constraints(&group.constraints)
     };
+    let named = [&request.user, &request.framework].into_iter().chain(&request.recurring_key).chain(&request.policy);
     size_of::<HintRequest>()
+        + text(request.id.as_str())
+        + text(request.queue.as_str())
+        + named.map(|name| text(name)).sum::<usize>()
         + request.groups.iter().map(group).sum::<usize>()
         + size_of_val(&*request.edges)
         + texts(&request.input_paths)
@@ -90,14 +107,18 @@ pub(super) fn request(request: &HintRequest) -> usize {
 
 pub(super) fn decision(decision: &Decision) -> usize {
     // Names of hosts and racks are the cluster's own.
-    let hint =
-        |hint: &Hint| size_of::<Hint>() + hint.fallbacks.len() * 16 + hint.racks.len() * 16 + hint.leases.len() * 8;
+    let hint = |hint: &Hint| {
+        size_of::<Hint>() + 3 * LIST + (hint.fallbacks.len() + hint.racks.len()) * 16 + hint.leases.len() * 8
+    };
     let route =
         |route: &HintRoute| size_of::<HintRoute>() + (route.vertices.len() + route.links.len() + route.cut.len()) * 16;
-    let terms = decision.baseline.iter().chain([&decision.terms]).map(|terms| terms.parts.len() * 64);
+    let terms = decision.baseline.iter().chain([&decision.terms]).map(parts);
     let excluded = decision.exclusions.iter().map(|exclusion| size_of_val(exclusion) + exclusion.examples.len() * 16);
     let blocked = |blocked: &Blocked| size_of_val(blocked) + blocked.nearest.len() * 160;
     size_of::<Decision>()
+        + 6 * LIST
+        + text(decision.request.as_str())
+        + text(decision.queue.as_str())
         + decision.hints.iter().map(hint).sum::<usize>()
         + decision.routes.iter().map(route).sum::<usize>()
         + decision.asks.iter().map(ask).sum::<usize>()
