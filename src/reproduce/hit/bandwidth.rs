@@ -26,7 +26,7 @@ pub struct Bandwidth;
 const fn size(scale: Scale) -> (usize, u64) {
     match scale {
         Scale::Quick => (4, 20),
-        Scale::Full => (8, 150),
+        Scale::Full => (8, 80),
     }
 }
 

@@ -76,7 +76,7 @@ impl Experiment for Completion {
         let own = [
             ("cluster", format!("8 nodes of {SLOTS} containers of 2 GB (§8.1: 8 slaves of 32 GB); tree of three levels, two of everything below the one above (assumed), all links 1 Gbit/s (§8.1: GbE ports): racks 2:1, pods 4:1; {REPORTS}")),
             ("arrivals", format!("{} jobs, one every {GAP_S} s (assumed)", jobs(scale))),
-            ("systems", "hit, pna (offered one container at a time, costs by hops to input and to the maps placed, p = 1 - exp(-mean / cost)), capacity (heartbeats, delay scheduling); no chains: §8.5 has none, so lists of switches are shortest paths, drawn among equal ones".to_owned()),
+            ("systems", "hit, pna (offered nodes in turn, slot after slot until one is declined; costs by hops to input and to the maps placed, p = 1 - exp(-mean / cost)), capacity (heartbeats, delay scheduling); no chains: §8.5 has none, so lists of switches are shortest paths, drawn among equal ones".to_owned()),
             ("shuffle time", "from the end of the maps to the last byte at a reduce; the paper's 189 and 131 us are of packets, so only their ratio is held against ours".to_owned()),
         ];
         own.into_iter().map(|(name, value)| (name.to_owned(), value)).chain(described()).collect()
