@@ -130,7 +130,7 @@ fn a_gang_that_tells_its_edges_has_its_reduces_near_its_maps() {
             *cost += Hit::default().objective(&problem, &placement).unwrap().value;
         }
     }
-    assert!(maps > 12 * 6, "maps without input go anywhere: {maps}");
+    assert!(maps < 12 * 4, "maps without input cost nothing anywhere and take slot after slot: {maps}");
     assert!(costs[0] < 0.95 * costs[1], "{costs:?}");
 }
 
