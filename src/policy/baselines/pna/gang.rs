@@ -30,8 +30,9 @@ pub(super) fn place(policy: &Pna, problem: &PlaceProblem<'_>, budget: &mut Budge
             if !gang.waits() || !budget.step() {
                 break;
             }
-            while gang.offer(at, &dice) {
-                idle = 0;
+            let mut slots = policy.params.gang_slots;
+            while slots > 0 && gang.offer(at, &dice) {
+                (idle, slots) = (0, slots - 1);
                 if !budget.step() {
                     break;
                 }

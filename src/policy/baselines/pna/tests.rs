@@ -88,7 +88,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
     #[test]
     fn it_launches_what_the_description_does(state: u64, seed: u32, early_reduces in 0.0..=0.3) {
-        let params = PnaParams { seed, slow_start: 0.2, early_reduces };
+        let params = PnaParams { seed, slow_start: 0.2, early_reduces, ..PnaParams::default() };
         let mut described = Described { params: params.clone(), draws: 0 };
         let launches = agree(&Pna { params }, &mut described, state, 300);
         prop_assert!(launches > 10, "{launches}");
