@@ -184,6 +184,34 @@ fn accept_reserves_nothing_and_the_second_check_rejects_who_comes_late() {
 }
 
 #[test]
+fn nobody_goes_where_a_box_of_its_is_not_reached_however_cheap_the_others_are() {
+    let tasks = vec![Mover { size: [1, 1], server: 0, pulls: vec![(0, 5), (1, 5)], set: 0 }];
+    let (rooms, hops) = (vec![[4, 4]; 3], vec![vec![3, 0, 2], vec![3, NO_WAY, 2]]);
+    let field = Field { switch_of: vec![0, 1, 2], rooms, tasks, hops, allowed: vec![] };
+    let mut run = Run::new(&field);
+    run.play(1, &mut InOrder::default(), || true);
+    assert_eq!((run.tasks[0].server, run.cost()), (2, 20));
+}
+
+#[test]
+fn of_candidates_that_cost_the_same_the_one_with_most_left_is_asked() {
+    let tasks = vec![Mover { size: [1, 1], server: 0, pulls: vec![(0, 5), (1, 5)], set: 0 }];
+    // Servers 1 and 2 below switches that are alike, 3 below one that is as far by another way.
+    for (left, wanted) in [([2, 4, 3], 2), ([2, 3, 4], 3), ([4, 2, 3], 1)] {
+        let rooms: Vec<[u64; 2]> = [[8, 8]].into_iter().chain(left.map(|_| [4, 4])).collect();
+        let fillers = (1_u32..).zip(left).flat_map(|(server, left)| {
+            std::iter::repeat_n(Mover { size: [1, 1], server, pulls: vec![], set: 0 }, 4 - left as usize)
+        });
+        let tasks: Vec<_> = tasks.iter().cloned().chain(fillers).collect();
+        let hops = vec![vec![3, 1, 1, 2], vec![3, 2, 2, 1]];
+        let field = Field { switch_of: vec![0, 1, 2, 3], rooms, tasks, hops, allowed: vec![] };
+        let mut run = Run::new(&field);
+        run.play(1, &mut InOrder::default(), || true);
+        assert_eq!(run.tasks[0].server, wanted, "{left:?}");
+    }
+}
+
+#[test]
 fn an_answer_to_an_earlier_turn_is_ignored() {
     let mut sent = InOrder::default();
     let mut task = Task::at(9);
@@ -264,6 +292,7 @@ proptest! {
     fn traffic_without_a_chain_never_makes_a_run_cost_more_and_a_second_run_moves_nothing(
         network in 0_usize..4,
         plain in 0_u64..8,
+        crowded: bool,
         seed: u64,
     ) {
         let world = World::new(&networks()[network], BitsPerSec(400 * MEGABIT), seed);
@@ -273,8 +302,16 @@ proptest! {
         problem.edges.push(EdgeProblem { from: maps, to: maps, pattern, bytes: Bytes(plain << 30) });
         let ground = Ground::new(&problem, &SETTINGS).unwrap().unwrap();
         let mut board = Board::new(&ground);
-        board.seat(&place(&Capacity::default(), &problem).unwrap().groups);
-        first_lists(&mut board, None).unwrap();
+        let mut start = place(&Capacity::default(), &problem).unwrap().groups;
+        if crowded {
+            // All maps on one node, as far as they fit: what boxes pull apart costs between them.
+            let room = |node: &&NodeIdx| (problem.room(**node).memory_mb(), std::cmp::Reverse(node.0));
+            let node = *problem.groups[0].candidates.iter().max_by_key(room).unwrap();
+            start[0] = vec![crate::policy::Share { node, count: 6 }];
+        }
+        board.seat(&start);
+        // Drawn boxes, so that there is something to choose.
+        prop_assume!(first_lists(&mut board, Some(seed)).is_ok());
         let before = board.cost();
         let mut never = || false;
         let mut budget = Budget::new(u64::MAX, &mut never);

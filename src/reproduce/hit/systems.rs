@@ -5,7 +5,7 @@ use crate::cluster::{Snapshot, Topology};
 use crate::network::Tier;
 use crate::network::build::{BuildError, BuiltNetwork, TreeSpec, tree};
 use crate::policy::baselines::capacity::Capacity;
-use crate::policy::baselines::pna::Pna;
+use crate::policy::baselines::pna::{Pna, PnaParams};
 use crate::policy::hit::Hit;
 use crate::policy::pat::Pat;
 use crate::policy::sample::{Sample, cluster};
@@ -32,6 +32,8 @@ pub(in crate::reproduce) enum System {
     Hit,
     Pat,
     Pna,
+    /// Offered one slot of a node, then one of the next.
+    PnaSpread,
     Capacity,
 }
 
@@ -42,6 +44,7 @@ impl System {
             Self::Hit => Box::new(Hit::default()),
             Self::Pat => Box::new(Pat::default()),
             Self::Pna => Box::new(Pna::default()),
+            Self::PnaSpread => Box::new(Pna::new(PnaParams { gang_slots: 1, ..PnaParams::default() })),
             Self::Capacity => Box::new(Capacity::default()),
         }
     }

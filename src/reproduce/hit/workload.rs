@@ -6,9 +6,10 @@ use crate::policy::sample::Sample;
 use crate::sim::JobModel;
 use crate::sim::gangs::{GangApp, GangGroup, Phase};
 use crate::sim::job_model::Task;
-use crate::units::{Bytes, GroupIdx};
+use crate::units::{Bytes, GroupIdx, NodeIdx};
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
+use smallvec::SmallVec;
 use std::sync::Arc;
 
 /// §8.2: 2 GB and one core.
@@ -128,6 +129,15 @@ pub(super) fn apps(sample: &Sample, count: u64, gap_s: f64, rate: f64, seed: u64
         job.app(number, gap_s * number as f64, &model, input)
     };
     (0..count).map(&mut app).collect()
+}
+
+/// Every block of the application's input on every node.
+pub(super) fn everywhere(sample: &Sample, app: &mut GangApp) {
+    let nodes: SmallVec<[NodeIdx; 3]> = sample.snapshot.statics.indexes().collect();
+    for group in &mut app.groups {
+        let blocks = group.input.blocks.iter().map(|block| InputBlock { nodes: nodes.clone(), ..block.clone() });
+        group.input = Arc::new(InputBlocks::new(blocks.collect()));
+    }
 }
 
 /// What every entry says of its jobs.

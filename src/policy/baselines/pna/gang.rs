@@ -1,7 +1,8 @@
 //! `pna` asked for a gang that tells what its groups send: what a reduce's transfer costs is known from where the maps
 //! of the request were put. Without it reduces would cost nothing anywhere, since no map has ended.
 //!
-//! Nodes are offered one after another, one container at each offer. Groups that receive wait until those that send to
+//! Nodes are offered one after another, each slot of a node until one is declined (002 §8.3: `pna` clusters containers
+//! on fewer servers). Groups that receive wait until those that send to
 //! them have been placed. Costs are bytes × hops on static paths, hops as they are counted in the network where there is
 //! one: what links and boxes carry is not looked at.
 
@@ -29,8 +30,12 @@ pub(super) fn place(policy: &Pna, problem: &PlaceProblem<'_>, budget: &mut Budge
             if !gang.waits() || !budget.step() {
                 break;
             }
-            if gang.offer(at, &dice) {
-                idle = 0;
+            let mut slots = policy.params.gang_slots;
+            while slots > 0 && gang.offer(at, &dice) {
+                (idle, slots) = (0, slots - 1);
+                if !budget.step() {
+                    break;
+                }
             }
         }
         if budget.left() == 0 || budget.stopped() {

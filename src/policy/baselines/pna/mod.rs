@@ -46,16 +46,21 @@ pub struct PnaParams {
     pub slow_start: f64,
     /// As of [`FairParams`](super::fair::FairParams).
     pub early_reduces: f64,
+    /// Slots of a node that a gang with edges is offered before it is the next node's turn.
+    pub gang_slots: u32,
 }
 
 impl Default for PnaParams {
     fn default() -> Self {
-        Self { seed: 1, slow_start: pool::SLOW_START, early_reduces: pool::EARLY_REDUCES }
+        Self { seed: 1, slow_start: pool::SLOW_START, early_reduces: pool::EARLY_REDUCES, gang_slots: u32::MAX }
     }
 }
 
 impl Params for PnaParams {
     fn validate(&self) -> Result<(), Invalid> {
+        if self.gang_slots == 0 {
+            return Err(Invalid { key: "gang_slots", message: "0 slots would offer nothing".to_owned() });
+        }
         super::share("slow_start", self.slow_start)?;
         super::share("early_reduces", self.early_reduces)
     }
@@ -65,6 +70,14 @@ impl Params for PnaParams {
 #[derive(Debug, Clone, Default)]
 pub struct Pna {
     params: PnaParams,
+}
+
+impl Pna {
+    /// With these parameters, which the caller has validated.
+    #[must_use]
+    pub const fn new(params: PnaParams) -> Self {
+        Self { params }
+    }
 }
 
 /// What waits, and how often was drawn.

@@ -88,7 +88,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
     #[test]
     fn it_launches_what_the_description_does(state: u64, seed: u32, early_reduces in 0.0..=0.3) {
-        let params = PnaParams { seed, slow_start: 0.2, early_reduces };
+        let params = PnaParams { seed, slow_start: 0.2, early_reduces, ..PnaParams::default() };
         let mut described = Described { params: params.clone(), draws: 0 };
         let launches = agree(&Pna { params }, &mut described, state, 300);
         prop_assert!(launches > 10, "{launches}");
@@ -130,7 +130,7 @@ fn a_gang_that_tells_its_edges_has_its_reduces_near_its_maps() {
             *cost += Hit::default().objective(&problem, &placement).unwrap().value;
         }
     }
-    assert!(maps > 12 * 6, "maps without input go anywhere: {maps}");
+    assert!(maps < 12 * 4, "maps without input cost nothing anywhere and take slot after slot: {maps}");
     assert!(costs[0] < 0.95 * costs[1], "{costs:?}");
 }
 
