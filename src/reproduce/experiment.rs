@@ -2,6 +2,7 @@
 
 use super::report::{Entry, Report};
 use super::row::{Row, RowError};
+use crate::solve::nearest;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::num::NonZeroUsize;
@@ -103,10 +104,12 @@ pub struct Outcome {
 #[derive(Debug, thiserror::Error)]
 pub enum ReproduceError {
     /// No experiment of that name.
-    #[error("no experiment is called \"{name}\"; there are: {known}")]
+    #[error("no experiment is called \"{name}\"; {}", meant(*.near, .known))]
     Unknown {
         /// What was asked for.
         name: String,
+        /// The one whose name is nearest, if any is near.
+        near: Option<&'static str>,
         /// What there is.
         known: String,
     },
@@ -164,7 +167,7 @@ pub fn select<'e>(all: &'e [&'e dyn Experiment], names: &[String]) -> Result<Vec
     let mut chosen: Vec<&dyn Experiment> = Vec::new();
     for name in names {
         let found = all.iter().find(|experiment| experiment.name() == name);
-        let found = found.ok_or_else(|| ReproduceError::Unknown { name: name.clone(), known: known(all) })?;
+        let found = found.ok_or_else(|| unknown(all, name))?;
         if !chosen.iter().any(|experiment| experiment.name() == name) {
             chosen.push(*found);
         }
@@ -199,6 +202,15 @@ pub fn run(chosen: &[&dyn Experiment], context: &RunContext<'_>) -> Result<Repor
         entries.push(entry);
     }
     Ok(Report { scale: context.scale, command: None, commit: None, entries })
+}
+
+fn unknown(all: &[&dyn Experiment], name: &str) -> ReproduceError {
+    let near = nearest(&name.to_lowercase(), all.iter().map(|experiment| experiment.name()));
+    ReproduceError::Unknown { name: name.to_owned(), near, known: known(all) }
+}
+
+fn meant(near: Option<&str>, known: &str) -> String {
+    near.map_or_else(|| format!("there are: {known}"), |near| format!("did you mean \"{near}\"?"))
 }
 
 fn known(all: &[&dyn Experiment]) -> String {

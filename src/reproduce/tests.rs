@@ -234,6 +234,8 @@ fn experiments_are_chosen_by_name_and_unknown_ones_named() {
     assert_eq!(names(&["toy-weak", "toy-weak"]).unwrap(), ["toy-weak"]);
     let error = names(&["nas"]).unwrap_err().to_string();
     assert_eq!(error, "no experiment is called \"nas\"; there are: toy-good, toy-weak");
+    let error = names(&["toy-gold"]).unwrap_err().to_string();
+    assert_eq!(error, "no experiment is called \"toy-gold\"; did you mean \"toy-good\"?");
     assert!(matches!(select(&[], &["nas".to_owned()]), Err(ReproduceError::Unknown { .. })));
 }
 

@@ -31,10 +31,15 @@ pub(super) fn map(params: &NasParams, state: &mut NasState, slot: &Slot<'_>) -> 
     }
     let (node, view, bound) = (slot.spot.node, slot.view(), params.map_bound());
     let due = state.map_skips.anybody_due(view.now, bound);
+    let held = params.cr_rts && state.congested(node, view);
+    if held {
+        state.see_light_maps(params);
+    }
     let words = state.pool.user_rows().div_ceil(64);
-    let found = if due || (0..words).any(|at| state.pool.users_with_local(node, at) != 0) {
+    // Nobody is due, and no user has a local map that is not held back: then nobody need be asked.
+    let free = |at| if held { state.light_maps.word(at) } else { u64::MAX };
+    let found = if due || (0..words).any(|at| state.pool.users_with_local(node, at) & free(at) != 0) {
         let room = if params.traffic_threshold { state.room(node, view) } else { Bytes(u64::MAX) };
-        let held = params.cr_rts && state.congested(node, view);
         Request { params, slot, room, held, bound, due }.walk(state)
     } else {
         None
@@ -63,21 +68,24 @@ impl Request<'_> {
             if !state.pool.users_with_maps().has(user.at()) {
                 return None;
             }
-            let local = if state.pool.has_local(user, node) { self.local(state, user) } else { None };
-            let forced = || self.due && state.map_skips.due(user, now, self.bound);
-            local.or_else(|| if forced() { self.forced(state, user) } else { None }).map(|task| (place, task))
+            let due = self.due && state.map_skips.due(user, now, self.bound);
+            // What CR-RTS holds back it holds back no longer: a local map still comes before all others.
+            let held = self.held && !due;
+            let near = state.pool.has_local(user, node) && (!held || state.light_maps.has(user.at()));
+            let local = if near { self.local(state, user, held) } else { None };
+            local.or_else(|| if due { self.forced(state, user) } else { None }).map(|task| (place, task))
         })
     }
 
-    /// Whether CR-RTS holds back the job's maps on this rack.
+    /// Whether CR-RTS holds back the job's maps on a congested rack.
     fn holds(&self, state: &NasState, job: JobIdx) -> bool {
-        self.held && self.params.class(state.pool.shuffle(job)) != Shuffle::Light
+        self.params.class(state.pool.shuffle(job)) != Shuffle::Light
     }
 
     /// Lines 3–4: data-local and qualified; of an unpredicted job first, then of output closest to the room.
-    fn local(&self, state: &NasState, user: UserIdx) -> Option<Task> {
+    fn local(&self, state: &NasState, user: UserIdx, held: bool) -> Option<Task> {
         let pool = &state.pool;
-        let jobs = pool.map_jobs(user).filter(|&job| !self.holds(state, job));
+        let jobs = pool.map_jobs(user).filter(|&job| !held || !self.holds(state, job));
         let best = jobs.filter_map(|job| {
             let ratio = state.ratio(job);
             let most = rules::largest_qualified(ratio, self.room);

@@ -323,10 +323,12 @@ impl Plain {
         }
         let room = self.room(offer, view);
         for user in users {
-            if let Some(local) = self.local_map(&user, room, offer, view) {
+            let due = self.due(&self.users[&user].maps, self.params.map_skips, view.now);
+            let congested = self.params.cr_rts && self.congested.contains(&view.snapshot.rack(offer.node));
+            if let Some(local) = self.local_map(&user, room, congested && !due, offer, view) {
                 return Some(local);
             }
-            if self.due(&self.users[&user].maps, self.params.map_skips, view.now) {
+            if due {
                 if let Some(forced) = self.forced_map(&user, room, offer, view) {
                     return Some(forced);
                 }
@@ -342,8 +344,7 @@ impl Plain {
     }
 
     /// Lines 3–4: unpredicted jobs first, then the output closest to the room.
-    fn local_map(&self, user: &str, room: Bytes, offer: &Offer, view: &View<'_>) -> Option<At> {
-        let held = self.params.cr_rts && self.congested.contains(&view.snapshot.rack(offer.node));
+    fn local_map(&self, user: &str, room: Bytes, held: bool, offer: &Offer, view: &View<'_>) -> Option<At> {
         let can = |at: &At| {
             let job = &self.jobs[at.0];
             self.distance(*at, offer, view) <= 1

@@ -1,6 +1,6 @@
 //! What `nas` remembers: the pool, and what only its mechanisms ask for.
 
-use super::params::NasParams;
+use super::params::{NasParams, Shuffle};
 use super::rules::{self, Spread};
 use super::skips::Skips;
 use crate::cluster::Resource;
@@ -30,6 +30,10 @@ pub struct NasState {
     pub(super) changed: Bits,
     /// Users with ready shuffle-light jobs, as CR-RTS last saw.
     pub(super) light: Bits,
+    /// Users whose jobs changed since CR-RTS last saw who has light maps.
+    changed_maps: Bits,
+    /// Users with waiting maps of shuffle-light jobs, as CR-RTS last saw.
+    pub(super) light_maps: Bits,
     /// No reduce that was ever told of is smaller.
     pub(super) smallest_reduce_mb: u64,
     wave: Wave,
@@ -78,6 +82,8 @@ impl NasState {
             late: Bits::default(),
             changed: Bits::default(),
             light: Bits::default(),
+            changed_maps: Bits::default(),
+            light_maps: Bits::default(),
             smallest_reduce_mb: u64::MAX,
             wave: Wave::default(),
         }
@@ -187,12 +193,23 @@ impl NasState {
     /// The user is in the lines where it belongs.
     fn touch(&mut self, user: UserIdx) {
         self.map_skips.line(user, self.pool.users_with_maps().has(user.at()));
+        self.changed_maps.set(user.at(), true);
         let late = self.pool.reduce_jobs(user, false).next().is_some();
         let ready = late || self.pool.reduce_jobs(user, true).next().is_some();
         self.late.set(user.at(), late);
         self.reduce_skips.line(user, ready);
         self.changed.set(user.at(), ready);
         self.light.set(user.at(), false);
+    }
+
+    /// Sees which users have waiting maps that CR-RTS does not hold back.
+    pub(super) fn see_light_maps(&mut self, params: &NasParams) {
+        while let Some(user) = self.changed_maps.first_from(0) {
+            self.changed_maps.set(user, false);
+            let mut jobs = self.pool.map_jobs(UserIdx(user as u32));
+            let light = jobs.any(|job| params.class(self.pool.shuffle(job)) == Shuffle::Light);
+            self.light_maps.set(user, light);
+        }
     }
 
     /// Finds what Eq. 3.3 and 3.5 need anew, if it is time.

@@ -355,6 +355,16 @@ fn maps_of_heavier_jobs_are_held_back_on_a_congested_rack_until_a_user_was_skipp
 }
 
 #[test]
+fn a_user_skipped_often_enough_on_a_congested_rack_gets_its_local_map_before_a_smaller_one_from_afar() {
+    let mut yarn = yarn(defaults());
+    yarn.submit("ann", 1, &[(20, 0)], 1, None);
+    yarn.submit("ann", 2, &[(1, 3)], 1, None);
+    yarn.rack_use(0, 900);
+    assert_eq!([yarn.offer(0), yarn.offer(0)], [None, None], "held back, and not local");
+    assert_eq!(yarn.offer(0).as_deref(), Some("1 map 0"));
+}
+
+#[test]
 fn what_waits_is_told_why() {
     let mut yarn = yarn(NasParams { map_skips: 1_000, ..defaults() });
     yarn.submit("ann", 1, &[(1, 3), (1, 3), (1, 3), (1, 3)], 1, None);

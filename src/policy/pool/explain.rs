@@ -23,8 +23,6 @@ pub enum Held {
     EarlyReducesFull,
     /// The rack's uplink or downlink is congested.
     RackCongested,
-    /// The rack has its share of the job's reduces.
-    ReduceShareReached,
     /// The job's tasks are to run in other racks.
     OtherRackPlanned,
     /// Drawn against, its transfer being dear here.
@@ -44,7 +42,6 @@ impl Held {
             Self::MapsNotDone => "maps_not_done",
             Self::EarlyReducesFull => "early_reduces_full",
             Self::RackCongested => "rack_congested",
-            Self::ReduceShareReached => "reduce_share_reached",
             Self::OtherRackPlanned => "other_rack_planned",
             Self::TransferDear => "transfer_dear",
             Self::Fairness => "fairness",

@@ -1,25 +1,27 @@
 //! `shufflewatcher`: Ahmad et al., *ShuffleWatcher: Shuffle-aware Scheduling in Multi-tenant MapReduce Clusters* (USENIX
 //! ATC 2014), on delay scheduling, as 004 §1, §3.1 and §3.3 describe it (SW-delay; its reference 3).
 //!
-//! - When a job is submitted, the racks for its maps are those from which least would cross racks (`plan`). Its
-//!   shuffle is taken as large as its input until the ratio is told or its first map ends (as 004 §3.2.1 has it of
+//! - When a job is submitted, the racks for its maps are those from which least would cross racks (`plan`), of sets
+//!   that have containers for all its maps, and for all its reduces: what is computed is a placement. Its shuffle is taken as large as its input until the ratio is told or its first map ends (as 004 §3.2.1 has it of
 //!   reference 3); then the racks are found anew. A job without reduces shuffles nothing.
 //! - In these racks a map launches as by `delay`, and one without input in any of them at once. Elsewhere nothing of
 //!   the job launches before it was passed over as often as `delay` lets it.
-//! - While the offered rack is congested, maps come first, and no reduce launches as long as any map waits: all
-//!   reduces are delayed in favour of maps.
+//! - While the offered rack is congested, maps come first: all reduces are delayed by assigning maps instead, and
+//!   launch where no map does.
 //! - Else reduces come first, each rack having at most the share of a job's reduces that it has of its map output.
+//! - What nothing else takes goes to any reduce that is ready, as `delay` lets no container stand idle for locality.
 
 mod plan;
 
 use super::delay::{Skips, follow};
+use crate::cluster::Resource;
 use crate::policy::adapt::OfferInTurn;
 use crate::policy::dispatch::{Advice, Dispatch, DispatchEvent, Offer, TaskInput, View, WaitingGroup};
 use crate::policy::params::{self, Invalid, ParamError, Params, PolicyTable};
 use crate::policy::pool::{self, Bits, Change, Held, JobIdx, Kind, Locality, Pick, Pool, Slot, Task, UserIdx, not_yet};
 use crate::policy::{Budget, DynDispatch, Place, PlaceError, PlaceProblem, Placement, Policy};
-use crate::units::{AttemptId, Bytes, NodeIdx, RackIdx};
-use plan::{RackPlan, least_traffic};
+use crate::units::{AttemptId, Bytes, RackIdx};
+use plan::{Places, RackPlan, least_traffic};
 use serde::{Deserialize, Serialize};
 
 /// Its name.
@@ -140,19 +142,18 @@ impl Dispatch for ShuffleWatcher {
     fn offer(&self, state: &mut ShuffleWatcherState, offer: &Offer, view: &View<'_>) -> Vec<Advice> {
         let slot = Slot::new(offer, view);
         let congested = state.congested.has(slot.spot.rack.at());
-        let task = if congested {
-            self.map(state, &slot)
-                .or_else(|| if state.pool.users_with_maps().is_empty() { reduce(state, &slot) } else { None })
+        let planned = if congested {
+            self.map(state, &slot).or_else(|| reduce(state, &slot))
         } else {
             reduce(state, &slot).or_else(|| self.map(state, &slot))
         };
+        let task = planned.or_else(|| state.pool.first_reduce(&slot, |_, _| true));
         match task {
             Some(task) => vec![Advice::Launch(state.pool.name(task))],
             None if view.explain => {
                 let plans = &state.plans;
                 not_yet(&mut state.pool, &slot, |_, job, kind| match kind {
-                    Kind::Reduce if congested => Held::RackCongested,
-                    Kind::Reduce => Held::ReduceShareReached,
+                    Kind::Reduce => Held::Fairness,
                     _ if plans.has(job, slot.spot.rack) => Held::NoLocalBlock,
                     _ => Held::OtherRackPlanned,
                 })
@@ -251,9 +252,13 @@ impl Plans {
             nodes: pool.replicas_of(task(index)).map(|spot| spot.node).collect(),
         };
         let inputs: Vec<TaskInput> = (0..maps).map(input).collect();
-        let statics = &view.snapshot.statics;
-        let rack = |node: NodeIdx| statics.rack.get(node.at()).copied();
-        let plan = least_traffic(&inputs, shuffle, (statics.racks.len(), turn(pool.attempt(job))), rack);
+        let first_of = |group| Task { job, group, index: 0 };
+        let of_kind = |kind| (0..pool.groups(job) as u32).map(first_of).find(|&task| pool.kind(task) == kind);
+        let size = |kind| of_kind(kind).map_or_else(Resource::default, |task| pool.size_of(task));
+        let sizes = [size(Kind::Map), size(Kind::Reduce)];
+        let tasks = [pool.maps(job).0, pool.reduces(job).0];
+        let places = Places::of(view.snapshot, turn(pool.attempt(job)), sizes, tasks);
+        let plan = least_traffic(&inputs, shuffle, &places);
         let mut waits = Bits::full(plan.remote.len());
         for (at, &index) in plan.remote.iter().enumerate() {
             waits.set(at, pool.waits(task(index)));

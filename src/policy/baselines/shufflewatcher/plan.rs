@@ -1,5 +1,6 @@
 //! Racks for a job at its submission: those from which least would cross racks.
 
+use crate::cluster::{Resource, Snapshot};
 use crate::policy::dispatch::TaskInput;
 use crate::policy::pool::Bits;
 use crate::units::{NodeIdx, RackIdx};
@@ -14,17 +15,38 @@ pub(super) struct RackPlan {
     pub(super) remote: Vec<u32>,
 }
 
-/// The racks of a job that shuffles `shuffle` bytes among `racks` racks. With maps and reduces spread evenly over k
-/// racks, input without a replica there crosses racks once, and of the shuffle all but 1 ÷ k. Racks are taken one by
-/// one, each that adds most input that was not covered (of equal ones the next from rack `turn` on, in a circle: else
-/// the jobs of few blocks would all meet in the first racks), and the k with least traffic wins, of equal ones the
-/// largest.
-pub(super) fn least_traffic(
-    inputs: &[TaskInput],
-    shuffle: f64,
-    (racks, turn): (usize, usize),
-    rack: impl Fn(NodeIdx) -> Option<RackIdx>,
-) -> RackPlan {
+/// What racks there are for a job, and what it needs of them.
+#[derive(Debug)]
+pub(super) struct Places<'a> {
+    /// By node.
+    rack: &'a [RackIdx],
+    /// By rack: containers for the job's maps, and for its reduces, if nothing else ran there.
+    containers: Vec<[u64; 2]>,
+    /// Its maps and reduces.
+    tasks: [u64; 2],
+    /// From which rack on racks that are as good are taken, in a circle.
+    turn: usize,
+}
+
+impl<'a> Places<'a> {
+    /// For `tasks` maps and reduces in containers of these `sizes`.
+    pub(super) fn of(snapshot: &'a Snapshot, turn: usize, sizes: [Resource; 2], tasks: [u32; 2]) -> Self {
+        let statics = &snapshot.statics;
+        let on = |size: &Resource, node: &NodeIdx| u64::from(snapshot.rules.how_many(size, &statics.total[node.at()]));
+        let in_rack = |nodes: &Vec<NodeIdx>| sizes.map(|size| nodes.iter().map(|node| on(&size, node)).sum());
+        let containers = statics.members.iter().map(in_rack).collect();
+        Self { rack: &statics.rack, containers, tasks: tasks.map(u64::from), turn }
+    }
+}
+
+/// The racks of a job that shuffles `shuffle` bytes. With maps and reduces spread evenly over k racks, input without a
+/// replica there crosses racks once, and of the shuffle all but 1 ÷ k. Racks are taken one by one, each that adds most
+/// input that was not covered (of equal ones the next of the circle: else the jobs of few blocks would all meet in the
+/// first racks), and of the k whose racks have containers for all maps, and for all reduces, that with least traffic
+/// wins, of equal ones the largest.
+pub(super) fn least_traffic(inputs: &[TaskInput], shuffle: f64, places: &Places<'_>) -> RackPlan {
+    let (racks, turn) = (places.containers.len(), places.turn);
+    let rack = |node: NodeIdx| places.rack.get(node.at()).copied();
     let of = |input: &TaskInput| {
         let mut racks: Vec<usize> = input.nodes.iter().filter_map(|&node| rack(node)).map(RackIdx::at).collect();
         racks.sort_unstable();
@@ -46,6 +68,7 @@ pub(super) fn least_traffic(
     let mut covered = Bits::default();
     let mut order: Vec<usize> = Vec::new();
     let (mut best, mut best_traffic) = (0, f64::INFINITY);
+    let (mut room, mut enough) = ([0; 2], false);
     while order.len() < racks {
         let circle = (0..racks).map(|at| (turn + at) % racks);
         let left = circle.filter(|rack| !order.contains(rack));
@@ -61,9 +84,14 @@ pub(super) fn least_traffic(
             of(input).into_iter().for_each(|rack| gain[rack] -= input.bytes.as_f64());
         }
         let traffic = uncovered + shuffle * (1.0 - 1.0 / order.len() as f64);
-        if traffic <= best_traffic {
+        // Fewer racks than hold its tasks are no placement; all racks are the most there is.
+        if !enough || traffic <= best_traffic {
             (best, best_traffic) = (order.len(), traffic);
         }
+        for (sum, more) in room.iter_mut().zip(places.containers[next]) {
+            *sum += more;
+        }
+        enough = (0..2).all(|kind| room[kind] >= places.tasks[kind]);
     }
     let mut plan = RackPlan::default();
     order[..best].iter().for_each(|&rack| plan.racks.set(rack, true));
@@ -81,7 +109,13 @@ mod tests {
     use crate::units::Bytes;
     use smallvec::smallvec;
 
-    /// Node n is in rack n.
+    /// Node n is in rack n, of four, which has 6 containers for maps and 3 for reduces.
+    const RACKS: [RackIdx; 4] = [RackIdx(0), RackIdx(1), RackIdx(2), RackIdx(3)];
+
+    fn places(turn: usize, tasks: [u64; 2]) -> Places<'static> {
+        Places { rack: &RACKS, containers: vec![[6, 3]; 4], tasks, turn }
+    }
+
     fn racks_of(inputs: &[(u64, &[u32])], shuffle: f64) -> (Vec<usize>, Vec<u32>) {
         let input = |(bytes, nodes): &(u64, &[u32])| {
             let mut input = TaskInput { bytes: Bytes(*bytes), nodes: smallvec![] };
@@ -89,7 +123,7 @@ mod tests {
             input
         };
         let inputs: Vec<TaskInput> = inputs.iter().map(input).collect();
-        let plan = least_traffic(&inputs, shuffle, (4, 0), |node| (node.0 < 4).then_some(RackIdx(node.0)));
+        let plan = least_traffic(&inputs, shuffle, &places(0, [0, 0]));
         ((0..4).filter(|&rack| plan.racks.has(rack)).collect(), plan.remote)
     }
 
@@ -103,10 +137,20 @@ mod tests {
     fn of_racks_that_are_as_good_each_job_takes_another() {
         let input = TaskInput { bytes: Bytes(10), nodes: smallvec![NodeIdx(1), NodeIdx(3)] };
         let of_turn = |turn| {
-            let plan = least_traffic(std::slice::from_ref(&input), 9.0, (4, turn), |node| Some(RackIdx(node.0)));
+            let plan = least_traffic(std::slice::from_ref(&input), 9.0, &places(turn, [1, 1]));
             (0..4).filter(|&rack| plan.racks.has(rack)).collect::<Vec<usize>>()
         };
         assert_eq!([0, 1, 2, 3].map(of_turn), [[1], [1], [3], [3]]);
+    }
+
+    #[test]
+    fn a_job_gets_racks_for_all_its_maps_and_for_all_its_reduces() {
+        let inputs = [TaskInput { bytes: Bytes(10), nodes: smallvec![NodeIdx(1)] }];
+        for (tasks, racks) in [([6, 3], 1), ([7, 3], 2), ([6, 4], 2), ([6, 10], 4), ([1_000, 1], 4)] {
+            let plan = least_traffic(&inputs, 100.0, &places(0, tasks));
+            assert_eq!((0..4).filter(|&rack| plan.racks.has(rack)).count(), racks, "{tasks:?}");
+            assert!(plan.racks.has(1), "where its input is, in any case");
+        }
     }
 
     #[test]

@@ -23,21 +23,27 @@ impl Described {
         self.plans.get(&job).is_none_or(|plan| plan.racks.has(rack.at()))
     }
 
-    fn plan(&mut self, maps: &WaitingGroup, ratio: f64, view: &View<'_>) {
+    /// `told` is what the event tells, which the world does not have yet.
+    fn plan(&mut self, world: &World, (maps, told): (&WaitingGroup, &WaitingGroup), ratio: f64, view: &View<'_>) {
         if maps.inputs.is_empty() {
             return;
         }
         let input: f64 = maps.inputs.iter().map(|input| input.bytes.as_f64()).sum();
-        let statics = &view.snapshot.statics;
-        let rack = |node: NodeIdx| statics.rack.get(node.at()).copied();
-        let plan = least_traffic(&maps.inputs, input * ratio, (statics.racks.len(), turn(maps.attempt)), rack);
+        let others = world.groups.iter().map(|group| &group.told);
+        let others = others.filter(|other| other.attempt == told.attempt && other.group != told.group);
+        let groups = others.chain([told]);
+        let of = ["map", "reduce"].map(|role| groups.clone().filter(|group| *group.role == *role).collect::<Vec<_>>());
+        let sizes = of.each_ref().map(|of| of.first().map_or_else(Resource::default, |group| group.size));
+        let tasks = of.each_ref().map(|of| of.iter().map(|group| group.count).sum());
+        let places = Places::of(view.snapshot, turn(maps.attempt), sizes, tasks);
+        let plan = least_traffic(&maps.inputs, input * ratio, &places);
         self.plans.insert(maps.attempt, plan);
     }
 
-    fn plan_anew(&mut self, world: &World, job: AttemptId, ratio: f64, view: &View<'_>) {
+    fn plan_anew(&mut self, world: &World, told: Option<&WaitingGroup>, job: AttemptId, ratio: f64, view: &View<'_>) {
         let maps = world.groups.iter().find(|group| group.told.attempt == job && &*group.told.role == "map");
         if let Some(maps) = maps {
-            self.plan(&maps.told, ratio, view);
+            self.plan(world, (&maps.told, told.unwrap_or(&maps.told)), ratio, view);
         }
     }
 
@@ -73,14 +79,14 @@ impl Described {
         None
     }
 
-    fn reduce(&self, world: &World, offer: &Offer, view: &View<'_>) -> Option<At> {
+    fn reduce(&self, world: &World, offer: &Offer, view: &View<'_>, by_share: bool) -> Option<At> {
         let rack = view.snapshot.rack(offer.node);
         let wanted = |&job: &AttemptId| {
             let by_rack = world.output_by_rack(job, view);
             let all: u64 = by_rack.values().sum();
             let here = by_rack.get(&rack).copied().unwrap_or(0);
             let reduces = world.of(job).filter(|(at, _)| world.is_reduce(*at)).count() as u64;
-            all == 0 || (world.reduces_in(job, rack, view) as u64) < (reduces * here).div_ceil(all)
+            !by_share || all == 0 || (world.reduces_in(job, rack, view) as u64) < (reduces * here).div_ceil(all)
         };
         let shares = (self.params.slow_start, self.params.early_reduces);
         world.fair_jobs().into_iter().filter(wanted).find_map(|job| world.reduce(job, offer, view, shares))
@@ -95,17 +101,17 @@ impl Naive for Described {
                 // Telling anew replaces what was told; what was learnt of the ratio stays.
                 let ratio = told.output_ratio.or_else(|| world.ratio(told.attempt)).unwrap_or(1.0);
                 let reduces = world.of(told.attempt).any(|(at, _)| world.is_reduce(at));
-                self.plan(told, if reduces { ratio } else { 0.0 }, view);
+                self.plan(world, (told, told), if reduces { ratio } else { 0.0 }, view);
             }
             DispatchEvent::Waiting(told) if &*told.role == "reduce" => {
                 let ratio = world.ratio(told.attempt).unwrap_or(1.0);
-                self.plan_anew(world, told.attempt, if told.count > 0 { ratio } else { 0.0 }, view);
+                self.plan_anew(world, Some(told), told.attempt, if told.count > 0 { ratio } else { 0.0 }, view);
             }
             DispatchEvent::Finished { task, input, output, failed: false, .. } => {
                 let (job, at) = (task.attempt, world.find(task));
                 let first = world.ratio(job).is_none() && &*world.groups[at.0].told.role == "map" && input.0 > 0;
                 if first && world.of(job).any(|(at, _)| world.is_reduce(at)) {
-                    self.plan_anew(world, job, output.as_f64() / input.as_f64(), view);
+                    self.plan_anew(world, None, job, output.as_f64() / input.as_f64(), view);
                 }
             }
             DispatchEvent::Launched { task, node } => {
@@ -132,14 +138,12 @@ impl Naive for Described {
     }
 
     fn offer(&mut self, world: &World, offer: &Offer, view: &View<'_>) -> Option<TaskRef> {
-        let maps_wait = world.jobs.iter().any(|&job| !world.waiting(job, false).is_empty());
-        let found = if self.congested.contains(&view.snapshot.rack(offer.node)) {
-            let map = self.map(world, offer, view);
-            map.or_else(|| if maps_wait { None } else { self.reduce(world, offer, view) })
+        let planned = if self.congested.contains(&view.snapshot.rack(offer.node)) {
+            self.map(world, offer, view).or_else(|| self.reduce(world, offer, view, true))
         } else {
-            let reduce = self.reduce(world, offer, view);
-            reduce.or_else(|| self.map(world, offer, view))
+            self.reduce(world, offer, view, true).or_else(|| self.map(world, offer, view))
         };
+        let found = planned.or_else(|| self.reduce(world, offer, view, false));
         found.map(|at| world.name(at))
     }
 }
@@ -164,7 +168,8 @@ proptest! {
 /// How many racks a job may run in, each rack having the input of one map and the first that of
 /// two, after a map has ended with that output: a shuffle as large as the input draws it into the first.
 fn racks_planned(reduces: u32, ended_with: Option<u64>) -> usize {
-    let sample = cluster(&tree(&TreeSpec::default()).unwrap(), Resource::new(1024, 1), Bytes(1));
+    // One node has containers for all its tasks.
+    let sample = cluster(&tree(&TreeSpec::default()).unwrap(), Resource::new(64 * 1024, 64), Bytes(1));
     let snapshot = &sample.snapshot;
     let view = View { snapshot, leases: &sample.leases, now: Timestamp(0), explain: false };
     let first_of = |rack: &Vec<NodeIdx>| TaskInput { bytes: Bytes(100), nodes: smallvec![rack[0]] };
