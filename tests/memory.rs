@@ -128,7 +128,6 @@ fn live(engine: &mut Engine, policies: &[Box<dyn Policy>; 2], number: usize, cou
 /// Every container is allocated where it was hinted and shows itself there; then the application says that it is done.
 fn run(engine: &mut Engine, answer: &Answer, now: Timestamp) {
     let attempt = answer.decision.attempt;
-    let mut next = 2;
     let tell = |engine: &mut Engine, what: TaskWhat| {
         let (group, task) = ("worker".into(), "t".into());
         engine.event(TaskEvent { attempt, group, task, what, recurring_key: None, at: now }, now).unwrap();
@@ -139,9 +138,8 @@ fn run(engine: &mut Engine, answer: &Answer, now: Timestamp) {
         .iter()
         .flat_map(|hint| hint.leases.iter().map(|&lease| (lease, hint.host.clone())))
         .collect();
-    for (lease, host) in leases {
-        let container = ContainerId { attempt, id: next };
-        next += 1;
+    for (id, (lease, host)) in (2..).zip(leases) {
+        let container = ContainerId { attempt, id };
         tell(engine, TaskWhat::Allocated { host: host.clone(), container, lease: Some(lease) });
         let key = SchedulerKey { priority: 1, allocation_request_id: -1 };
         let heartbeat = |containers: Vec<NamedContainer>| Heartbeat {

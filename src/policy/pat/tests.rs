@@ -195,7 +195,7 @@ fn nobody_goes_where_a_box_of_its_is_not_reached_however_cheap_the_others_are() 
 
 #[test]
 fn of_candidates_that_cost_the_same_the_one_with_most_left_is_asked() {
-    let tasks = vec![Mover { size: [1, 1], server: 0, pulls: vec![(0, 5), (1, 5)], set: 0 }];
+    let tasks = [Mover { size: [1, 1], server: 0, pulls: vec![(0, 5), (1, 5)], set: 0 }];
     // Servers 1 and 2 below switches that are alike, 3 below one that is as far by another way.
     for (left, wanted) in [([2, 4, 3], 2), ([2, 3, 4], 3), ([4, 2, 3], 1)] {
         let rooms: Vec<[u64; 2]> = [[8, 8]].into_iter().chain(left.map(|_| [4, 4])).collect();
