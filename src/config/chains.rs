@@ -96,7 +96,7 @@ mod tests {
             (8, "chain \"a\" passes type \"FV\", which no middlebox is of; \"FW\" is"),
             (11, "chain \"b\" has an empty sequence"),
             (14, "chain \"c\" names group \"mapp\", which is not declared; \"map\" is"),
-            (8, "chains \"a\" and \"b\" contradict each other"),
+            (8, "chains \"a\" and \"c\" contradict each other"),
         ] {
             let begin = format!("f:{line}: chains: {words}");
             assert!(found.iter().any(|problem| problem.starts_with(&begin)), "{begin} is not in {found:#?}");

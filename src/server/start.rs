@@ -56,6 +56,7 @@ pub struct Running {
     /// Listeners and connections close when it is cancelled.
     closing: CancellationToken,
     health: JoinHandle<()>,
+    upkeep: JoinHandle<()>,
     ending: Ending,
     drain: Duration,
 }
@@ -72,7 +73,8 @@ pub async fn start(options: &Options, metrics: Metrics) -> Result<Running, Start
     let tcp = TcpListener::bind(listen.grpc).await.map_err(bind("grpc", listen.grpc.to_string()))?;
     let grpc = tcp.local_addr().map_err(bind("grpc", listen.grpc.to_string()))?;
     let unix = admin_socket::bind(&listen.admin_socket).await?;
-    let (daemon, ending) = Daemon::start(options, metrics)?;
+    let (daemon, ending) = Daemon::start(options, metrics.clone())?;
+    let upkeep = tokio::spawn(metrics.keep_up());
     let (reporter, health_service) = tonic_health::server::health_reporter();
     report(&reporter, true).await;
     let health = tokio::spawn(follow_readiness(daemon.clone(), reporter));
@@ -109,6 +111,7 @@ pub async fn start(options: &Options, metrics: Metrics) -> Result<Running, Start
         calls,
         closing,
         health,
+        upkeep,
         ending,
         drain: listen.drain,
     })
@@ -142,6 +145,7 @@ impl Running {
             }
         }
         self.health.abort();
+        self.upkeep.abort();
         admin_socket::remove(&self.admin);
         let left = deadline.saturating_duration_since(Instant::now()).max(Duration::from_secs(1));
         let ending = self.ending;

@@ -18,7 +18,7 @@ use hyper_util::rt::TokioIo;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
-use tokio::time::{MissedTickBehavior, interval, timeout};
+use tokio::time::timeout;
 
 use super::metrics::Metrics;
 
@@ -26,8 +26,6 @@ use super::metrics::Metrics;
 const MAX_CONNECTIONS: usize = 32;
 /// A connection ends after this long, whatever its client does; a scrape takes milliseconds.
 const CONNECTION_LIMIT: Duration = Duration::from_secs(30);
-/// Samples gather no longer than this when nobody scrapes.
-const UPKEEP_EVERY: Duration = Duration::from_secs(5);
 /// Pause after a failed accept, as when file descriptors run out.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -69,7 +67,7 @@ impl Drop for Endpoint {
     }
 }
 
-/// Serves `metrics` on `listen`, on the current tokio runtime, and keeps the histograms up.
+/// Serves `metrics` on `listen`, on the current tokio runtime.
 ///
 /// # Errors
 /// [`TelemetryError::Listen`].
@@ -94,28 +92,20 @@ struct Pages {
 
 async fn accept(listener: TcpListener, pages: Arc<Pages>) {
     let slots = Arc::new(Semaphore::new(MAX_CONNECTIONS));
-    let mut upkeep = interval(UPKEEP_EVERY);
-    upkeep.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
-        let accepted = async {
-            let slot = Arc::clone(&slots).acquire_owned().await.expect("the semaphore is never closed");
-            (slot, listener.accept().await)
-        };
-        tokio::select! {
-            _ = upkeep.tick() => pages.metrics.keep_up(),
-            (slot, connection) = accepted => match connection {
-                Ok((stream, _)) => {
-                    let pages = Arc::clone(&pages);
-                    tokio::spawn(async move {
-                        answer(stream, pages).await;
-                        drop(slot);
-                    });
-                }
-                Err(error) => {
-                    tracing::warn!(error = &error as &dyn std::error::Error, "metrics endpoint cannot accept");
-                    tokio::time::sleep(ACCEPT_PAUSE).await;
-                }
-            },
+        let slot = Arc::clone(&slots).acquire_owned().await.expect("the semaphore is never closed");
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                let pages = Arc::clone(&pages);
+                tokio::spawn(async move {
+                    answer(stream, pages).await;
+                    drop(slot);
+                });
+            }
+            Err(error) => {
+                tracing::warn!(error = &error as &dyn std::error::Error, "metrics endpoint cannot accept");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
         }
     }
 }

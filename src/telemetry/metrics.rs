@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use metrics::{Gauge, Histogram, Key, Label, Level, Metadata, Recorder, Unit};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
+use tokio::time::{MissedTickBehavior, interval};
 
 use super::adherence::{BYTES, MISSES, OUTCOMES, SETTLED};
 use super::dispatch::{DISPATCH_LATE, DISPATCH_LAUNCHES, DISPATCH_NOT_YET, DISPATCH_OFFERS, DISPATCH_WAITING};
@@ -25,6 +26,9 @@ pub const SECONDS_BUCKETS: [f64; 16] =
 /// Upper bounds for search steps: powers of four up to a million.
 pub const STEPS_BUCKETS: [f64; 11] =
     [1.0, 4.0, 16.0, 64.0, 256.0, 1024.0, 4096.0, 16_384.0, 65_536.0, 262_144.0, 1_048_576.0];
+
+/// Samples gather no longer than this when nobody scrapes.
+const UPKEEP_EVERY: Duration = Duration::from_secs(1);
 
 const REQUEST_SECONDS: &str = "hintd_request_seconds";
 const SEARCH_STEPS: &str = "hintd_search_steps";
@@ -161,7 +165,7 @@ impl Metrics {
     /// A recorder with every metric described.
     ///
     /// Histogram samples gather in memory until the next [`render`](Self::render) or
-    /// [`keep_up`](Self::keep_up); the endpoint of `telemetry::http` does both.
+    /// [`keep_up`](Self::keep_up), which `server::start` begins.
     pub fn new() -> Self {
         // Without buckets the exporter makes summaries of histograms, which do not add up over hosts.
         let recorder = PrometheusBuilder::new()
@@ -179,9 +183,15 @@ impl Metrics {
         self.0.handle.render()
     }
 
-    /// Moves gathered samples into their buckets; due every few seconds if nobody renders.
-    pub fn keep_up(&self) {
-        self.0.handle.run_upkeep();
+    /// Moves gathered samples into their buckets every few seconds, for as long as it is polled. Samples that nobody
+    /// renders gather for ever otherwise: some 150 bytes an answer, where the page of metrics is off.
+    pub async fn keep_up(self) {
+        let mut due = interval(UPKEEP_EVERY);
+        due.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            due.tick().await;
+            self.0.handle.run_upkeep();
+        }
     }
 
     /// The counters by exported name and labels, as in `hintd_hints_total{event="issued"}`.
