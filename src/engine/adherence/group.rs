@@ -405,7 +405,6 @@ mod tests {
             assert!(group.take(spot, &Plain).is_some());
         }
         assert_eq!(group.open(), 0);
-        // By a look at each hint for each container 9 s, debug build.
         let took = began.elapsed();
         assert!(took.as_secs() < 4, "{took:?}");
     }

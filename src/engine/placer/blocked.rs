@@ -15,8 +15,8 @@ use std::sync::Arc;
 /// Near nodes named for a group.
 const NEAREST: usize = 3;
 
-/// Groups of a request for which each node is looked at: some 2 ms each at 10,000 nodes, after the search has had its
-/// time. Further ones are told what rules most nodes out, as the scan counted it.
+/// Groups of a request for which each node is looked at, after the search has had its time. Further ones are told what
+/// rules most nodes out, as the scan counted it.
 const LOOKED_AT: usize = 8;
 
 /// What the answer puts where.
