@@ -19,7 +19,7 @@ async fn reloads_under_load_swap_all_or_nothing_and_fail_no_request() {
         let name = if wrong { "default = \"sprad\"".to_owned() } else { format!("default = {policy:?}") };
         let before = default_policy(&program).await;
         rewrite_config(folder.path(), port, &[("policy", &name), ("limits", "answers = 190000")]);
-        // The file's watcher may be faster, and a file may be met half written: what counts is how it ends.
+        // The file's watcher may be faster: what counts is how it ends.
         match program.admin.clone().reload(v1::ReloadRequest {}).await {
             Ok(_) => {
                 assert!(!wrong);

@@ -171,7 +171,9 @@ pub(crate) fn rewrite_config(folder: &Path, port: u16, further: &[(&'static str,
     ];
     let mut extra: Vec<_> = usual.map(|(section, line)| (section, line.to_owned())).into();
     extra.extend(further.iter().map(|(section, line)| (*section, (*line).to_owned())));
-    std::fs::write(folder.join("hintd.toml"), config_text(folder, port, &extra)).unwrap();
+    // By renaming: a signal of a moment ago may be read now, and half a file of defaults is a sound one.
+    std::fs::write(folder.join("hintd.new"), config_text(folder, port, &extra)).unwrap();
+    std::fs::rename(folder.join("hintd.new"), folder.join("hintd.toml")).unwrap();
 }
 
 /// A word for whoever reads a test's output: what was counted, or why nothing was.
