@@ -2,13 +2,14 @@
 
 use crate::streams::follow_start;
 use crate::world::{SOON, World, config_text, heartbeat, leased, refusal, request};
-use hintd::client::ClientError;
+use hintd::client::{AdminClient, ClientError};
 use hintd::cluster::document::{ClusterDocument, Syntax};
 use hintd::config::Config;
-use hintd::server::start;
+use hintd::server::{Running, start};
 use hintd::telemetry::metrics::Metrics;
 use hintd::units::Timestamp;
 use hintd::wire::v1;
+use std::path::Path;
 use std::time::{Duration, Instant};
 use tonic::Code;
 
@@ -202,16 +203,22 @@ async fn a_snapshot_is_a_cluster_file_that_reads_back_with_its_leases() {
     assert_eq!(snapshot.occupied[snapshot.statics.find("r0n0").unwrap().at()].memory_mb(), 1_024);
 }
 
+/// A daemon whose configuration is this file, as it is written here.
+async fn reloadable(file: &Path) -> (Running, AdminClient) {
+    std::fs::write(file, config_text(file.parent().unwrap(), 0, &[])).unwrap();
+    let config = Config::load(file).unwrap();
+    let mut options = config.options.clone();
+    options.reload = Some(config.reload_hook(file.to_path_buf()));
+    let running = start(&options, Metrics::new()).await.unwrap();
+    let admin = hintd::client::admin(&running.admin).await.unwrap();
+    (running, admin)
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn who_reloads_after_the_files_watcher_is_told_what_it_changed_and_what_needs_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("hintd.toml");
-    std::fs::write(&file, config_text(folder.path(), 0, &[])).unwrap();
-    let config = Config::load(&file).unwrap();
-    let mut options = config.options.clone();
-    options.reload = Some(config.reload_hook(file.clone()));
-    let running = start(&options, Metrics::new()).await.unwrap();
-    let mut admin = hintd::client::admin(&running.admin).await.unwrap();
+    let (running, mut admin) = reloadable(&file).await;
     let further = [("policy", "default = \"capacity\"".to_owned()), ("limits", "streams = 7".to_owned())];
     std::fs::write(&file, config_text(folder.path(), 0, &further)).unwrap();
     let watcher = running.daemon.reload().await.unwrap();
@@ -238,12 +245,7 @@ async fn who_reloads_after_the_files_watcher_is_told_what_it_changed_and_what_ne
 async fn a_reload_swaps_all_or_changes_nothing_and_says_why() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("hintd.toml");
-    std::fs::write(&file, config_text(folder.path(), 0, &[])).unwrap();
-    let config = Config::load(&file).unwrap();
-    let mut options = config.options.clone();
-    options.reload = Some(config.reload_hook(file.clone()));
-    let running = start(&options, Metrics::new()).await.unwrap();
-    let mut admin = hintd::client::admin(&running.admin).await.unwrap();
+    let (running, mut admin) = reloadable(&file).await;
     let broken = config_text(folder.path(), 0, &[("policy", "default = \"sprad\"".to_owned())]);
     std::fs::write(&file, broken).unwrap();
     let status = admin.reload(v1::ReloadRequest {}).await.unwrap_err();

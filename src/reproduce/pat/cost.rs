@@ -1,9 +1,10 @@
 //! `pat-cost`: what containers cost by their way to boxes, and how few servers they crowd on (Figures 7 and 8(a)); and how
 //! far `pat` is from the exact best of small cases.
 
-use super::field::{Case, LOAD, Placed, all, described};
+use super::compare::{Runs, rows, values};
+use super::field::{LOAD, described};
 use crate::policy::pat::Pat;
-use crate::reproduce::hit::{gaps, systems::failed, systems::less};
+use crate::reproduce::hit::{gaps, systems::less};
 use crate::reproduce::row::Better;
 use crate::reproduce::{Experiment, Outcome, ReproduceError, Row, RunContext, Scale};
 
@@ -43,28 +44,11 @@ impl Experiment for Cost {
     }
 
     fn run(&self, context: &RunContext<'_>) -> Result<Outcome, ReproduceError> {
-        let measure = |case: Case| context.per_seed(|seed| all(case, seed).map_err(|error| failed(NAME, error)));
-        let case = Case::new(context.scale);
-        let base = measure(case)?;
-        let figures = figures(&base)?;
-        let mut rows = figures.clone();
-        for (changed, case) in case.changed() {
-            (context.progress)(&format!("{NAME}: {changed}"));
-            for (row, other) in figures.iter().zip(self::figures(&measure(case)?)?) {
-                rows.push(Row::assumption(row, changed, other.values)?);
-            }
-        }
-        rows.extend(beside(&base)?);
+        let mut rows = rows(NAME, context, figures, beside)?;
         (context.progress)(&format!("{NAME}: small cases"));
         rows.extend(gaps("pat", context, &Pat::default())?);
         Ok(Outcome { rows })
     }
-}
-
-type Runs = [Placed; 4];
-
-fn values(runs: &[Runs], value: impl Fn(&Runs) -> f64) -> Vec<f64> {
-    runs.iter().map(value).collect()
 }
 
 /// Mean over containers of what each costs less than under capacity, per cent; of those that cost anything there.

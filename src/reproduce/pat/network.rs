@@ -1,7 +1,8 @@
 //! `pat-network`: how long routes are and how much of each layer they use (Figures 8(b) and 8(c)).
 
-use super::field::{Case, Placed, all, described};
-use crate::reproduce::hit::{systems::failed, systems::less};
+use super::compare::{Runs, rows, values};
+use super::field::described;
+use crate::reproduce::hit::systems::less;
 use crate::reproduce::row::Better;
 use crate::reproduce::{Experiment, Outcome, ReproduceError, Row, RunContext, Scale};
 
@@ -40,26 +41,8 @@ impl Experiment for NetworkUse {
     }
 
     fn run(&self, context: &RunContext<'_>) -> Result<Outcome, ReproduceError> {
-        let measure = |case: Case| context.per_seed(|seed| all(case, seed).map_err(|error| failed(NAME, error)));
-        let case = Case::new(context.scale);
-        let base = measure(case)?;
-        let figures = figures(&base)?;
-        let mut rows = figures.clone();
-        for (changed, case) in case.changed() {
-            (context.progress)(&format!("{NAME}: {changed}"));
-            for (row, other) in figures.iter().zip(self::figures(&measure(case)?)?) {
-                rows.push(Row::assumption(row, changed, other.values)?);
-            }
-        }
-        rows.extend(beside(&base)?);
-        Ok(Outcome { rows })
+        Ok(Outcome { rows: rows(NAME, context, figures, beside)? })
     }
-}
-
-type Runs = [Placed; 4];
-
-fn values(runs: &[Runs], value: impl Fn(&Runs) -> f64) -> Vec<f64> {
-    runs.iter().map(value).collect()
 }
 
 /// Per cent by which routes are shorter than under capacity.
