@@ -308,6 +308,11 @@ fn chain_line(route: &v1::HintRoute, chain: &v1::ChainPath, what: &str) -> Strin
     let Some(cost) = chain.cost.filter(|_| !route.vertices.is_empty()) else {
         return format!("{src} → {dst} under chain {name} has no way through its boxes ({what}): it must not flow");
     };
+    if route.links.is_empty() {
+        return format!(
+            "{src} → {dst} under chain {name} stays on the host, past its boxes ({what}): the chain fails open"
+        );
+    }
     let mut walked = 0;
     let mut line = format!("{src} → {dst} under chain {name}: {src}");
     for stop in &chain.stops {

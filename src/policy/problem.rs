@@ -37,8 +37,8 @@ pub struct PlaceProblem<'a> {
 /// What chains of middleboxes may ask of an application.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Owner<'a> {
-    /// Its recurring key, or its id.
-    pub application: &'a str,
+    /// Its recurring key and its id; empty: unknown.
+    pub application: [&'a str; 2],
     /// Its queue.
     pub queue: &'a str,
 }

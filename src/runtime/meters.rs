@@ -1,15 +1,15 @@
 //! What the daemon measures: handles made once, and the counters that status shows.
 
 use super::registries::FeedCounts;
-use crate::cluster::{NodeState, RunningFlows, Snapshot, Source};
+use crate::cluster::{NodeState, RunningFlows, Snapshot, Source, Topology};
 use crate::engine::{Counter, Miss, RouteUpdate, Standing, Tally, TallyKey, Term, WatcherState};
 use crate::store::{Commit, CommitObserver};
 use crate::telemetry::dispatch::DispatchMetrics;
+use crate::telemetry::metrics::{BoxKind, FeedResult, HintEvent, ReloadResult, RouteKind, Stage, Turned, WatcherKind};
 use crate::telemetry::metrics::{DoorMetrics, FeedMetrics, LedgerMetrics, Metrics, PublisherMetrics, QueueMetrics};
-use crate::telemetry::metrics::{FeedResult, HintEvent, ReloadResult, RouteKind, Stage, Turned, WatcherKind};
 use crate::telemetry::metrics::{RequestMetrics, RouteMetrics};
 use crate::telemetry::seldom::Seldom;
-use crate::units::Timestamp;
+use crate::units::{BoxIdx, Timestamp};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -64,6 +64,12 @@ pub struct FlowCounts {
     pub cut: u64,
     /// Pairs of tasks on them.
     pub task_pairs: u64,
+    /// Pairs and chains that pass a middlebox of each type.
+    pub chained: u64,
+    /// That leave some out, for the chain fails open.
+    pub bypassing: u64,
+    /// Without a way.
+    pub broken: u64,
 }
 
 impl FlowCounts {
@@ -77,6 +83,15 @@ impl FlowCounts {
                 (true, _) if network_known => counts.cut += 1,
                 (false, true) => counts.installed += 1,
                 _ => counts.default += 1,
+            }
+        }
+        for (key, route) in flows.chained.routes.iter() {
+            let chains = flows.chained.chains.as_deref();
+            let types = chains.and_then(|chains| Some(chains.chain(chains.find_chain(&key.chain)?).sequence.len()));
+            match &route.way {
+                None => counts.broken += 1,
+                Some(way) if types.is_some_and(|types| way.boxes.len() < types) => counts.bypassing += 1,
+                Some(_) => counts.chained += 1,
             }
         }
         counts
@@ -264,6 +279,22 @@ impl Meters {
         self.routes.routes(RouteKind::Installed, counts.installed);
         self.routes.routes(RouteKind::Default, counts.default);
         self.routes.routes(RouteKind::Cut, counts.cut);
+        self.routes.routes(RouteKind::Chained, counts.chained);
+        self.routes.routes(RouteKind::Bypassing, counts.bypassing);
+        self.routes.routes(RouteKind::Broken, counts.broken);
+    }
+
+    /// Which middleboxes flows can pass.
+    pub(super) fn boxes(&self, topology: &Topology) {
+        let Some(chains) = topology.chains.as_deref() else {
+            return BoxKind::ALL.iter().for_each(|&kind| self.routes.boxes(kind, 0));
+        };
+        let usable =
+            |at: &usize| topology.network.as_deref().is_some_and(|network| chains.is_usable(network, BoxIdx::new(*at)));
+        let all = chains.boxes().len();
+        let usable = (0..all).filter(usable).count();
+        self.routes.boxes(BoxKind::Usable, usable);
+        self.routes.boxes(BoxKind::Down, all - usable);
     }
 
     /// Items of feeds, as far as they were not told before.

@@ -15,7 +15,7 @@ use super::replace::{LATE, Lost, Told, What};
 use super::settle::Settling;
 use super::watchers::{Watchers, Watching};
 use super::{Ready, options::FollowOptions, options::WatchLimits};
-use crate::cluster::RunningFlows;
+use crate::cluster::{ModelError, RunningFlows};
 use crate::engine::{Answer, CommitOutcome, DeskApart, Effect, Engine, FollowBody, Generation, Proposal, Refusal};
 use crate::engine::{Token, WatchScope};
 use crate::store::GroupCommitHandle;
@@ -411,6 +411,7 @@ impl Writer {
         // Counting a large network's flows takes a moment, and most seconds change none.
         let generation = self.shared.generation.load();
         let flows = &generation.flows;
+        meters.boxes(&generation.snapshot.topology);
         if self.flows.as_ref().is_none_or(|known| !Arc::ptr_eq(known, flows)) {
             self.shared.meters.flows(&FlowCounts::of(flows, generation.snapshot.topology.network.is_some()));
             self.flows = Some(Arc::clone(flows));
@@ -439,8 +440,13 @@ impl Writer {
         let registries = Arc::clone(&self.shared.registries);
         registries.drain(&mut |change| {
             let taken = self.engine.change(change, now);
-            if let Err(error) = &taken {
-                tracing::debug!(%error, "a fact was refused by the model");
+            match &taken {
+                // They were right by the network of then, and whoever declared them was told so.
+                Err(error @ (ModelError::Chains(_) | ModelError::ChainsOwned)) => {
+                    tracing::warn!(%error, "middleboxes or chains of a feed were dropped: the cluster has changed since they were taken");
+                }
+                Err(error) => tracing::debug!(%error, "a fact was refused by the model"),
+                Ok(_) => {}
             }
             taken
         });

@@ -106,6 +106,22 @@ label! {
         Default = "default",
         /// Not at all: there is no path.
         Cut = "cut",
+        /// Under a chain, through a middlebox of each of its types.
+        Chained = "chained",
+        /// Under a chain that fails open, past some of its middleboxes.
+        Bypassing = "bypassing",
+        /// Under a chain, and there is no way.
+        Broken = "broken",
+    }
+}
+
+label! {
+    /// How a middlebox stands.
+    BoxKind {
+        /// Flows can pass it.
+        Usable = "usable",
+        /// It is down, or its switch is, or the network does not have it.
+        Down = "down",
     }
 }
 

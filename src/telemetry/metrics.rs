@@ -18,7 +18,9 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use super::adherence::{BYTES, MISSES, OUTCOMES, SETTLED};
 use super::dispatch::{DISPATCH_LATE, DISPATCH_LAUNCHES, DISPATCH_NOT_YET, DISPATCH_OFFERS, DISPATCH_WAITING};
-pub use super::labels::{FeedResult, HintEvent, LabelValue, ReloadResult, RouteKind, Stage, Turned, WatcherKind};
+pub use super::labels::{
+    BoxKind, FeedResult, HintEvent, LabelValue, ReloadResult, RouteKind, Stage, Turned, WatcherKind,
+};
 
 /// Upper bounds for durations, in seconds: from a lookup (100 µs) to a request past all patience.
 pub const SECONDS_BUCKETS: [f64; 16] =
@@ -51,6 +53,7 @@ const STORE_OPS: &str = "hintd_store_ops_total";
 const STORE_FAILURES: &str = "hintd_store_failures_total";
 const STORE_HEALTHY: &str = "hintd_store_healthy";
 const ROUTES: &str = "hintd_routes";
+const BOXES: &str = "hintd_middleboxes";
 const ROUTE_CHANGES: &str = "hintd_route_changes_total";
 const ROUTE_RESYNCS: &str = "hintd_route_resyncs_total";
 const ROUTE_UNACKNOWLEDGED: &str = "hintd_route_updates_unacknowledged";
@@ -113,7 +116,13 @@ pub const ALL: [Metric; 40] = [
     metric(STORE_OPS, Kind::Counter, Unit::Count, "Row operations made durable in the journal."),
     metric(STORE_FAILURES, Kind::Counter, Unit::Count, "Journal transactions that failed."),
     metric(STORE_HEALTHY, Kind::Gauge, Unit::Count, "1 while the journal can be written, else 0."),
-    metric(ROUTES, Kind::Gauge, Unit::Count, "Pairs of hosts that talk, by how: installed, default, cut."),
+    metric(
+        ROUTES,
+        Kind::Gauge,
+        Unit::Count,
+        "Pairs of hosts that talk, by how: installed, default, cut; under chains: chained, bypassing, broken.",
+    ),
+    metric(BOXES, Kind::Gauge, Unit::Count, "Middleboxes declared, by whether flows can pass them: usable, down."),
     metric(ROUTE_CHANGES, Kind::Counter, Unit::Count, "Routes told to watchers, by cause and phase."),
     metric(ROUTE_RESYNCS, Kind::Counter, Unit::Count, "Snapshots sent because an update was not acknowledged."),
     metric(ROUTE_UNACKNOWLEDGED, Kind::Gauge, Unit::Count, "Route updates sent and not yet acknowledged."),
@@ -242,6 +251,7 @@ impl Metrics {
     pub fn routes(&self) -> RouteMetrics {
         RouteMetrics {
             routes: RouteKind::ALL.iter().map(|kind| self.gauge(ROUTES, &[("state", kind.label())])).collect(),
+            boxes: BoxKind::ALL.iter().map(|kind| self.gauge(BOXES, &[("state", kind.label())])).collect(),
             watchers: WatcherKind::ALL
                 .iter()
                 .map(|kind| self.gauge(ROUTE_WATCHERS, &[("state", kind.label())]))
@@ -405,6 +415,7 @@ impl LedgerMetrics {
 #[derive(Clone)]
 pub struct RouteMetrics {
     routes: Vec<Gauge>,
+    boxes: Vec<Gauge>,
     watchers: Vec<Gauge>,
     unacknowledged: Gauge,
     resyncs: Counter,
@@ -417,6 +428,11 @@ impl RouteMetrics {
     /// How many pairs of hosts talk in this way.
     pub fn routes(&self, kind: RouteKind, count: u64) {
         self.routes[kind as usize].set(count as f64);
+    }
+
+    /// So many middleboxes stand so.
+    pub fn boxes(&self, kind: BoxKind, count: usize) {
+        self.boxes[kind as usize].set(count as f64);
     }
 
     /// How many watchers are in this state.
@@ -606,6 +622,7 @@ mod tests {
         sdn.rules(RuleResult::Added, 3);
         let routes = metrics.routes();
         routes.routes(RouteKind::Cut, 2);
+        routes.boxes(BoxKind::Down, 1);
         routes.watchers(WatcherKind::Silent, 1);
         routes.unacknowledged(3);
         routes.changed("link_down", "failover", 4);

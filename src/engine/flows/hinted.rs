@@ -208,6 +208,10 @@ impl<'a> Names<'a> {
             rate,
             cost: way.map(|way| rate.0.saturating_mul(way.hops() as u64)),
         };
-        HintRoute { chain: Some(path), cut: Vec::new(), ..self.hint(&flow, links, true) }
+        let mut hint = HintRoute { chain: Some(path), cut: Vec::new(), ..self.hint(&flow, links, true) };
+        if way.is_some_and(|way| way.links.is_empty()) {
+            hint.vertices = vec![Arc::from(hint.src.as_str())]; // it stays on its host
+        }
+        hint
     }
 }

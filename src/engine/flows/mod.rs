@@ -28,7 +28,7 @@ pub mod uses;
 pub mod what_if;
 mod work;
 
-pub(crate) use chained::{Found, classes, fit, owner, sends};
+pub(crate) use chained::{Found, Names, classes, fit, sends};
 pub(crate) use hinted::{ProposedFlows, TOO_MANY_PAIRS, shares};
 pub(crate) use job::{NewJob, UnderChains};
 

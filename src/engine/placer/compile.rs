@@ -39,7 +39,7 @@ pub(crate) struct Wish {
 /// [`Refusal`] for names that do not exist, sizes no container can have, and an empty model.
 pub(crate) fn compile<'a>(
     generation: &'a Generation,
-    (request, application): (&'a HintRequest, &'a str),
+    (request, application): (&'a HintRequest, [&'a str; 2]),
     settings: &PlacerSettings,
     now: Timestamp,
 ) -> Result<Compiled<'a>, Refusal> {

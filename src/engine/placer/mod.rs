@@ -26,7 +26,7 @@ use super::adherence::Trial;
 use super::decision::{Decision, Mode, Refusal, TermValues};
 use super::dispatching::Waits;
 use super::flows::settings::{ChainSettings, RouteSettings};
-use super::flows::{ProposedFlows, TOO_MANY_PAIRS, owner, shares};
+use super::flows::{Names, ProposedFlows, TOO_MANY_PAIRS, shares};
 use super::generation::Generation;
 use super::settings::SourceAges;
 use crate::cluster::{Dataset, Gang, HintRequest, Resource, WhenFull};
@@ -157,8 +157,8 @@ pub fn propose(
     }
     check_keys(&request.groups)?;
     let place = placing(chosen)?;
-    let application = owner(request);
-    let compiled = compile(generation, (request, &application), settings, now)?;
+    let names = Names::of(request);
+    let compiled = compile(generation, (request, names.both()), settings, now)?;
     large::check_sizes(&compiled)?;
     let placement = search(&compiled, place, settings, stop)?;
     let whole = compiled.groups.iter().enumerate().all(|(at, wish)| placement.placed(at) == wish.count);
@@ -393,7 +393,7 @@ fn proposal(generation: &Generation, request: &Arc<HintRequest>, draft: Decision
 #[cfg(test)]
 pub(crate) fn anchors_of(generation: &Generation, request: &HintRequest) -> Vec<(crate::units::HostName, u32)> {
     let settings = PlacerSettings::default();
-    let compiled = compile(generation, (request, ""), &settings, Timestamp(0)).unwrap();
+    let compiled = compile(generation, (request, ["", ""]), &settings, Timestamp(0)).unwrap();
     let name = |anchor: &crate::policy::problem::Anchor| (generation.snapshot.host(anchor.node).clone(), anchor.count);
     compiled.problem.anchors.iter().map(name).collect()
 }

@@ -4,7 +4,7 @@ use super::compile::compile;
 use super::{Chosen, PlacerSettings, Row, placing, search, terms};
 use crate::cluster::HintRequest;
 use crate::engine::decision::{Refusal, TermValues};
-use crate::engine::flows::owner;
+use crate::engine::flows::Names;
 use crate::engine::generation::Generation;
 use crate::policy::{Ended, Placement, Policy, Share};
 use crate::units::Timestamp;
@@ -38,8 +38,8 @@ pub(crate) fn rate(
     now: Timestamp,
     sides: [Side<'_>; 2],
 ) -> Result<Rates, Refusal> {
-    let application = owner(request);
-    let compiled = compile(generation, (request, &application), settings, now)?;
+    let names = Names::of(request);
+    let compiled = compile(generation, (request, names.both()), settings, now)?;
     let policies = [sides[0].chosen.policy, sides[1].chosen.policy];
     let groups = compiled.groups.len();
     let mut placements = Vec::with_capacity(2);

@@ -5,7 +5,7 @@ use super::{Chosen, PlacerSettings, Proposal, blank, blocked, check_keys, hints,
 use crate::cluster::{Constraints, Gang, HintRequest, WhenFull};
 use crate::engine::decision::{Mode, Refusal};
 use crate::engine::dispatching::{Waits, WantedGroup};
-use crate::engine::flows::{classes, owner};
+use crate::engine::flows::{Names, classes};
 use crate::engine::generation::Generation;
 use crate::policy::Policy;
 use crate::policy::dispatch::{TaskInput, WaitingGroup};
@@ -53,8 +53,8 @@ pub fn propose_waiting(
     now: Timestamp,
 ) -> Result<Proposal, Refusal> {
     check_keys(&request.groups)?;
-    let application = owner(request);
-    let compiled = compile(generation, (request, &application), settings, now)?;
+    let names = Names::of(request);
+    let compiled = compile(generation, (request, names.both()), settings, now)?;
     large::check_sizes(&compiled)?;
     let mut draft = blank(generation, request, chosen);
     draft.seed = compiled.problem.seed;

@@ -64,12 +64,17 @@ impl<'a> View<'a> {
         WatchedPair { class: Arc::clone(&key.chain), ..self.watched(key.pair) }
     }
 
-    /// The route of a pair's traffic under a chain; one without vertices where there is no way; `None`: it sends nothing.
+    /// The route of a pair's traffic under a chain; one without vertices where there is no way, of the host alone where
+    /// it stays on it; `None`: it sends nothing.
     pub(crate) fn chained_route(&self, key: &ChainPair) -> Option<NamedRoute> {
         let route = self.chained.routes.get(key)?;
         let pair = self.watched_chained(key);
         let chains = self.chained.chains.as_deref();
         let (Some(way), Some(chains)) = (&route.way, chains) else { return Some(self.named(pair, &[])) };
+        if way.links.is_empty() {
+            let vertices = vec![Arc::from(pair.src.as_str())];
+            return Some(NamedRoute { vertices, ..self.named(pair, &[]) });
+        }
         Some(NamedRoute { stops: stops(chains, way), ..self.named(pair, &way.links) })
     }
 

@@ -1,8 +1,7 @@
 //! Flows that keep a route through their chain, followed through failures and repairs of links and boxes.
 
-use super::document::WhenBroken;
-use super::route::{BoxLoads, WaypointRoute, Ways, is_route, waypoint_routes};
-use super::{BoxKind, Chains, Sequence};
+use super::Chains;
+use super::route::{BoxLoads, WaypointRoute, Ways, best_way, is_whole};
 use crate::units::{BitsPerSec, BoxIdx, ChainIdx, LinkIdx, VertexIdx};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -74,11 +73,8 @@ impl ChainRoutes {
         self.remove(number);
         self.flows.insert(number, (flow, None));
         let chain = ways.chains.chain(flow.chain);
-        let whole = |route: &WaypointRoute| {
-            route.boxes.len() == chain.sequence.len()
-                && is_route(ways, (flow.from, flow.to), &chain.sequence, route)
-                && route.boxes.iter().all(|&index| self.loads.room(ways.chains, index) >= flow.rate)
-        };
+        let whole =
+            |route: &WaypointRoute| is_whole(ways, (flow.from, flow.to), chain, flow.rate, (&self.loads, route));
         match wanted.filter(whole) {
             Some(route) => self.give(ways, number, Some(route)),
             None => self.find(ways, number),
@@ -220,15 +216,7 @@ impl ChainRoutes {
 
     fn best(&self, ways: &Ways<'_>, number: u64) -> Option<WaypointRoute> {
         let flow = self.flows[&number].0;
-        let chain = ways.chains.chain(flow.chain);
-        let best = |sequence: &[BoxKind]| {
-            waypoint_routes(ways, (flow.from, flow.to), sequence, flow.rate, &self.loads, 1).pop()
-        };
-        let whole = best(&chain.sequence);
-        match chain.when_broken {
-            WhenBroken::Open => whole.or_else(|| parts(&chain.sequence).iter().find_map(|part| best(part))),
-            WhenBroken::Closed => whole,
-        }
+        best_way(ways, (flow.from, flow.to), ways.chains.chain(flow.chain), flow.rate, &self.loads)
     }
 
     /// Puts a flow that has no route on one, if there is one.
@@ -266,13 +254,4 @@ impl ChainRoutes {
             }
         }
     }
-}
-
-/// What is left of a sequence with some types left out, the longest first; not the sequence itself.
-fn parts(sequence: &[BoxKind]) -> Vec<Sequence> {
-    let chosen =
-        |set: u32| sequence.iter().enumerate().filter(move |(at, _)| set >> at & 1 == 1).map(|(_, kind)| *kind);
-    let mut parts: Vec<Sequence> = (0..(1_u32 << sequence.len()) - 1).map(|set| chosen(set).collect()).collect();
-    parts.sort_by_key(|part| std::cmp::Reverse(part.len()));
-    parts
 }

@@ -31,7 +31,7 @@ pub use document::{BoxEntry, ChainEntry, ChainsDocument, Direction, Protocol, Wh
 pub use hops::HopTable;
 pub use index::{ChainFlow, ChainRoutes, Rerouted};
 pub use problem::ChainProblem;
-pub use route::{BoxLoads, WaypointRoute, Ways, is_route, route_through, waypoint_routes};
+pub use route::{BoxLoads, WaypointRoute, Ways, best_way, is_route, is_whole, route_through, waypoint_routes};
 pub use rule::FlowFacts;
 
 use super::graph::{Network, Tier};
@@ -99,9 +99,19 @@ pub struct Chains {
     boxes: Vec<Middlebox>,
     /// By box: the name of its switch.
     switch_names: Vec<Arc<str>>,
+    /// By box.
+    words: Vec<Words>,
     by_kind: Vec<Vec<BoxIdx>>,
     /// By priority, highest first, then by name.
     chains: Vec<Chain>,
+}
+
+/// Who said of a box that it is up. Of two that differ the later holds; once a declaration does not call it down any
+/// longer, what a feed said last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Words {
+    declared: bool,
+    fed: Option<bool>,
 }
 
 impl Chains {
@@ -132,7 +142,7 @@ impl Chains {
     }
 
     /// The next declaration in place of this one, whole or not at all. Boxes of the same name keep their state unless
-    /// the new one says that they are down. `in_use` counts flows by chain.
+    /// the new one says that they are down, or the old one alone said so. `in_use` counts flows by chain.
     ///
     /// # Errors
     /// As [`Self::new`], and [`ChainProblem::InUse`] for every chain that would go while flows use it.
@@ -152,9 +162,11 @@ impl Chains {
                 problems.push(ChainProblem::InUse { chain: Arc::clone(&chain.name), flows });
             }
         }
-        for known in &mut next.boxes {
-            let before = self.boxes.iter().find(|before| before.name == known.name);
-            known.up &= before.is_none_or(|before| before.up);
+        for (known, words) in next.boxes.iter_mut().zip(&mut next.words) {
+            let Some(at) = self.boxes.iter().position(|before| before.name == known.name) else { continue };
+            let before = self.words[at];
+            words.fed = before.fed;
+            known.up = words.declared && if before.declared { self.boxes[at].up } else { before.fed.unwrap_or(true) };
         }
         if problems.is_empty() { Ok(next) } else { Err(problems) }
     }
@@ -195,10 +207,11 @@ impl Chains {
 
     /// Sets what is given of a box's state, as a failure or a repair does, and says whether anything changed.
     pub fn set_box(&mut self, index: BoxIdx, up: Option<bool>, capacity: Option<BitsPerSec>) -> bool {
-        let known = &mut self.boxes[index.at()];
-        let before = (known.up, known.capacity);
+        let (known, words) = (&mut self.boxes[index.at()], &mut self.words[index.at()]);
+        let before = (known.up, known.capacity, words.fed);
         (known.up, known.capacity) = (up.unwrap_or(known.up), capacity.unwrap_or(known.capacity));
-        before != (known.up, known.capacity)
+        words.fed = up.or(words.fed);
+        before != (known.up, known.capacity, words.fed)
     }
 
     /// The box of that name.
@@ -291,6 +304,7 @@ impl Chains {
             self.by_kind[usize::from(kind.0)].push(BoxIdx::new(self.boxes.len()));
             self.boxes.push(Middlebox { name, kind, at: None, capacity: BitsPerSec(capacity), up: entry.up });
             self.switch_names.push(entry.at.as_str().into());
+            self.words.push(Words { declared: entry.up, fed: None });
         }
     }
 

@@ -1,6 +1,7 @@
 //! k best routes through boxes of given types, in order, joined from the path table's entries.
 
-use super::{BoxKind, Chains, LONGEST};
+use super::document::WhenBroken;
+use super::{BoxKind, Chain, Chains, LONGEST, Sequence};
 use crate::network::graph::Network;
 use crate::network::host_path::leaving;
 use crate::network::path::{mix, shortest_path_seeded};
@@ -83,8 +84,8 @@ impl WaypointRoute {
 
 /// At most `k` routes, those of fewest hops first, from host to host through a usable box of each type in `sequence`
 /// with `rate` left of its capacity. Of equal ones the order is drawn by a hash of ends and boxes, so that pairs spread
-/// over them. Where both ends are the same host a flow with a chain leaves it all the same. None where there is no way,
-/// and without a sequence from a host to itself.
+/// over them. Where both ends are the same host a flow with a sequence leaves it all the same, one without stays on it
+/// and passes no link. None where there is no way.
 ///
 /// Each part is one of the table's k shortest paths of its two switches, so the best route has the fewest hops there
 /// are; the others are the next best of those joined from the table's.
@@ -101,7 +102,7 @@ pub fn waypoint_routes(
     let access = [from_host, to_host].map(|host| network.access_link(host));
     let [Some(first), Some(last)] = access else { return Vec::new() };
     if sequence.is_empty() && from_host == to_host {
-        return Vec::new();
+        return vec![WaypointRoute { boxes: SmallVec::new(), stops: SmallVec::new(), links: Vec::new() }];
     }
     let [start, end] = [(first, from_host), (last, to_host)].map(|(link, host)| network.link_at(link).other(host));
     let key = mix(u64::from(from_host.0) << 32 | u64::from(to_host.0));
@@ -119,6 +120,47 @@ pub fn waypoint_routes(
     search.advance(vec![(end, None)]);
     let (up, down) = (leaving(network, first, from_host), leaving(network, last, end));
     search.routes(up, down)
+}
+
+/// The route of fewest hops under a chain; of one that fails open, where none passes all its boxes, one that passes as
+/// many of its types as it can. `None` where there is no way.
+#[must_use]
+pub fn best_way(
+    ways: &Ways<'_>,
+    ends: (VertexIdx, VertexIdx),
+    chain: &Chain,
+    rate: BitsPerSec,
+    loads: &BoxLoads,
+) -> Option<WaypointRoute> {
+    let best = |sequence: &[BoxKind]| waypoint_routes(ways, ends, sequence, rate, loads, 1).pop();
+    let whole = best(&chain.sequence);
+    match chain.when_broken {
+        WhenBroken::Open => whole.or_else(|| parts(&chain.sequence).iter().find_map(|part| best(part))),
+        WhenBroken::Closed => whole,
+    }
+}
+
+/// What is left of a sequence with some types left out, the longest first; not the sequence itself.
+fn parts(sequence: &[BoxKind]) -> Vec<Sequence> {
+    let chosen =
+        |set: u32| sequence.iter().enumerate().filter(move |(at, _)| set >> at & 1 == 1).map(|(_, kind)| *kind);
+    let mut parts: Vec<Sequence> = (0..(1_u32 << sequence.len()) - 1).map(|set| chosen(set).collect()).collect();
+    parts.sort_by_key(|part| std::cmp::Reverse(part.len()));
+    parts
+}
+
+/// Whether a route can be taken now and passes a box of each of the chain's types, with `rate` left of each.
+#[must_use]
+pub fn is_whole(
+    ways: &Ways<'_>,
+    ends: (VertexIdx, VertexIdx),
+    chain: &Chain,
+    rate: BitsPerSec,
+    (loads, route): (&BoxLoads, &WaypointRoute),
+) -> bool {
+    route.boxes.len() == chain.sequence.len()
+        && is_route(ways, ends, &chain.sequence, route)
+        && route.boxes.iter().all(|&index| loads.room(ways.chains, index) >= rate)
 }
 
 /// The route of fewest hops from host to host through these boxes, in order, whatever is left of them; `None` if one of
@@ -147,7 +189,8 @@ pub fn route_through(
 
 /// Whether a route leads from host to host now: link after link, all of them usable, over switches only, and through its
 /// boxes, which are usable, stand where it enters them, and are of types of `sequence` in that order (of a chain that
-/// fails open some may be left out). Between two boxes it passes no switch twice.
+/// fails open some may be left out). Between two boxes it passes no switch twice. From a host to itself, past all boxes,
+/// it passes no link either.
 #[must_use]
 pub fn is_route(
     ways: &Ways<'_>,
@@ -157,7 +200,9 @@ pub fn is_route(
 ) -> bool {
     let (network, chains) = (ways.network, ways.chains);
     let known = |index: &BoxIdx| index.at() < chains.boxes().len();
-    let shape = route.boxes.len() == route.stops.len() && !route.links.is_empty() && route.boxes.iter().all(known);
+    let stays = from_host == to_host && route.boxes.is_empty();
+    let shape =
+        route.boxes.len() == route.stops.len() && route.links.is_empty() == stays && route.boxes.iter().all(known);
     let within = |link: &DirectedLinkIdx| link.at() / 2 < network.link_rows();
     if !shape || !route.links.iter().all(within) {
         return false;

@@ -6,8 +6,8 @@ use std::sync::Arc;
 /// What is known of a flow. What is not known matches only chains that leave it open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct FlowFacts<'a> {
-    /// The application's recurring key, or its id.
-    pub application: Option<&'a str>,
+    /// The application's recurring key and its id; empty: unknown.
+    pub application: [&'a str; 2],
     /// Its queue.
     pub queue: Option<&'a str>,
     /// Name and role of the sending group; empty: unknown.
@@ -36,6 +36,37 @@ enum Application {
     Begins(Arc<str>),
 }
 
+impl Application {
+    fn is(&self, found: &str) -> bool {
+        match self {
+            Self::Is(name) => &**name == found,
+            Self::Begins(start) => found.starts_with(&**start),
+        }
+    }
+
+    /// Whether it may be an id, and whether it may be a key: a start that is part of [`ID`] may be either.
+    fn may_be(&self) -> [bool; 2] {
+        match self {
+            Self::Is(name) => [name.starts_with(ID), !name.starts_with(ID)],
+            Self::Begins(start) => [start.starts_with(ID) || ID.starts_with(&**start), !start.starts_with(ID)],
+        }
+    }
+
+    /// Whether one application may be both: by one name that both cover, or one by its id and the other by its key.
+    fn meets(&self, other: &Self) -> bool {
+        let one_name = match (self, other) {
+            (Self::Is(a), Self::Is(b)) => a == b,
+            (Self::Is(name), Self::Begins(start)) | (Self::Begins(start), Self::Is(name)) => name.starts_with(&**start),
+            (Self::Begins(a), Self::Begins(b)) => a.starts_with(&**b) || b.starts_with(&**a),
+        };
+        let ([id, key], [its_id, its_key]) = (self.may_be(), other.may_be());
+        one_name || id && its_key || key && its_id
+    }
+}
+
+/// What ids of applications begin with, and keys do not.
+const ID: &str = "application_";
+
 impl Rule {
     pub(super) fn of(entry: &ChainEntry) -> Self {
         let application = entry.application.as_deref().map(|text| match text.strip_suffix('*') {
@@ -52,11 +83,8 @@ impl Rule {
     }
 
     pub(super) fn matches(&self, flow: &FlowFacts<'_>) -> bool {
-        let application = self.application.as_ref().is_none_or(|wanted| match (wanted, flow.application) {
-            (Application::Is(name), Some(found)) => &**name == found,
-            (Application::Begins(start), Some(found)) => found.starts_with(&**start),
-            (_, None) => false,
-        });
+        let known = flow.application.into_iter().filter(|name| !name.is_empty());
+        let application = self.application.as_ref().is_none_or(|wanted| known.clone().any(|name| wanted.is(name)));
         let queue = self.queue.as_ref().is_none_or(|wanted| flow.queue.is_some_and(|found| covers(wanted, found)));
         let group = self.group.as_ref().is_none_or(|(name, direction)| {
             let (sends, receives) = (flow.from.contains(&&**name), flow.to.contains(&&**name));
@@ -73,17 +101,11 @@ impl Rule {
 
     /// Whether some flow matches both.
     pub(super) fn overlaps(&self, other: &Self) -> bool {
-        let both = |a: &Application, b: &Application| match (a, b) {
-            (Application::Is(a), Application::Is(b)) => a == b,
-            (Application::Is(name), Application::Begins(start))
-            | (Application::Begins(start), Application::Is(name)) => name.starts_with(&**start),
-            (Application::Begins(a), Application::Begins(b)) => a.starts_with(&**b) || b.starts_with(&**a),
-        };
         // Two words on one side are taken for two groups; one that has both, as name and role, goes by the first chain.
         let sides =
             |a: &(Arc<str>, Direction), b: &(Arc<str>, Direction)| a.0 == b.0 || a.1 != b.1 || a.1 == Direction::Both;
         meet(self.group.as_ref(), other.group.as_ref(), sides)
-            && meet(self.application.as_ref(), other.application.as_ref(), both)
+            && meet(self.application.as_ref(), other.application.as_ref(), Application::meets)
             && meet(self.queue.as_ref(), other.queue.as_ref(), |a, b| covers(a, b) || covers(b, a))
             && meet(self.ports.as_ref(), other.ports.as_ref(), |a, b| a.0 <= b.1 && b.0 <= a.1)
             && meet(self.protocol.as_ref(), other.protocol.as_ref(), |a, b| a == b)

@@ -128,6 +128,15 @@ fn chains_that_want_different_things_of_one_flow_are_both_named() {
     let app = |name: &str, kind: &str, app: &str| with(name, &[kind], &|e| e.application = Some(app.into()));
     assert_eq!(scoped(app("a", "FW", "etl-*"), app("b", "IPS", "etl-nightly")), ["contradiction"]);
     assert_eq!(scoped(app("a", "FW", "etl-*"), app("b", "IPS", "web-*")), [""; 0]);
+    let one = "application_1_0007";
+    assert_eq!(scoped(app("a", "FW", "etl-*"), app("b", "IPS", one)), ["contradiction"], "its key may be etl-7");
+    assert_eq!(scoped(app("a", "FW", "application_1_0008"), app("b", "IPS", one)), [""; 0], "two applications");
+    assert_eq!(scoped(app("a", "FW", "application_1_*"), app("b", "IPS", "application_2_*")), [""; 0]);
+    assert_eq!(
+        scoped(app("a", "FW", "app*"), app("b", "IPS", "etl-*")),
+        ["contradiction"],
+        "app* may be an id's start"
+    );
     let ports = |name: &str, kind: &str, ports| with(name, &[kind], &|e| e.ports = Some(ports));
     assert_eq!(scoped(ports("a", "FW", (1, 10)), ports("b", "IPS", (10, 12))), ["contradiction"]);
     assert_eq!(scoped(ports("a", "FW", (1, 10)), ports("b", "IPS", (11, 12))), [""; 0]);
@@ -142,7 +151,7 @@ fn a_flow_has_the_chain_of_highest_priority_that_matches_it() {
     let document = declared(vec![chain("wide", &["FW"]), narrow]);
     let chains = Chains::new(&document, Some(&testbed())).unwrap();
     let flow = FlowFacts {
-        application: Some("etl-7"),
+        application: ["etl-7", "application_1_0007"],
         queue: Some("root.prod.eu"),
         from: ["maps", "map"],
         to: ["r", "reduce"],
@@ -151,9 +160,10 @@ fn a_flow_has_the_chain_of_highest_priority_that_matches_it() {
     };
     let name = |flow: &FlowFacts<'_>| chains.chain_of(flow).map(|index| &*chains.chain(index).name);
     assert_eq!(name(&flow), Some("narrow"));
+    assert_eq!(name(&FlowFacts { application: ["", "etl-7"], ..flow }), Some("narrow"));
     for other in [
-        FlowFacts { application: Some("web"), ..flow },
-        FlowFacts { application: None, ..flow },
+        FlowFacts { application: ["web", "application_1_0007"], ..flow },
+        FlowFacts { application: ["", ""], ..flow },
         FlowFacts { queue: Some("root.production"), ..flow },
         FlowFacts { to: flow.from, from: flow.to, ..flow },
         FlowFacts { port: Some(80), ..flow },
@@ -163,6 +173,16 @@ fn a_flow_has_the_chain_of_highest_priority_that_matches_it() {
         assert_eq!(name(&other), Some("wide"), "{other:?}");
     }
     assert_eq!(Chains::default().chain_of(&flow), None);
+}
+
+#[test]
+fn a_chain_that_names_an_id_is_not_got_round_by_a_key() {
+    let named = ChainEntry { application: Some("application_1_0007".into()), ..chain("named", &["FW"]) };
+    let chains = Chains::new(&declared(vec![named]), Some(&testbed())).unwrap();
+    let of = |application| chains.chain_of(&FlowFacts { application, ..FlowFacts::default() });
+    assert_eq!(of(["etl-7", "application_1_0007"]), Some(ChainIdx(0)));
+    assert_eq!(of(["", "application_1_0007"]), Some(ChainIdx(0)));
+    assert_eq!(of(["etl-7", "application_1_0008"]), None);
 }
 
 #[test]
@@ -204,6 +224,27 @@ fn a_declaration_is_replaced_whole_or_not_at_all() {
     let both = chains.replace(&after, Some(&network), &in_use).unwrap_err();
     assert_eq!(both.iter().map(ChainProblem::reason).collect::<Vec<_>>(), ["no-capacity", "in-use"]);
     assert_eq!(chains.find_box("fw1").unwrap_err().to_string(), "there is no middlebox \"fw1\"; \"fw-1\" is");
+}
+
+#[test]
+fn a_box_that_only_its_declaration_called_down_comes_back_with_the_next_one() {
+    let network = testbed();
+    let up = declared(vec![]);
+    let mut down = up.clone();
+    down.boxes[0].up = false;
+    let next = |chains: &Chains, document| chains.replace(document, Some(&network), &BTreeMap::new()).unwrap();
+    let is_up = |chains: &Chains| chains.boxes()[0].up;
+    let fed = |chains: &Chains, up| {
+        let mut chains = chains.clone();
+        chains.set_box(BoxIdx(0), Some(up), None);
+        chains
+    };
+    let called_down = next(&Chains::new(&up, Some(&network)).unwrap(), &down);
+    assert!(!is_up(&called_down) && is_up(&next(&called_down, &up)));
+    assert!(is_up(&fed(&called_down, true)), "the later word holds");
+    assert!(!is_up(&next(&fed(&called_down, true), &down)), "and the one after it");
+    assert!(!is_up(&next(&fed(&called_down, false), &up)), "a feed calls it down as well");
+    assert!(is_up(&next(&fed(&fed(&called_down, false), true), &up)));
 }
 
 #[test]
@@ -258,7 +299,35 @@ fn a_route_turns_at_its_boxes_and_a_flow_within_a_host_leaves_it_for_them() {
     assert_eq!((route.hops(), &route.stops[..]), (6, &[3, 4][..]), "edge-02, core, edge-01, core, edge-04");
     assert_eq!(route.segments().map(<[_]>::len).collect::<Vec<_>>(), [3, 1, 2]);
     assert_eq!(best(a, a).hops(), 6);
-    assert_eq!(waypoint_routes(&ways, (a, a), &[], BitsPerSec(1), &BoxLoads::new(&chains), 1), []);
+    let stays = waypoint_routes(&ways, (a, a), &[], BitsPerSec(1), &BoxLoads::new(&chains), 1);
+    assert_eq!((stays.len(), stays[0].hops()), (1, 0));
+    assert!(is_route(&ways, (a, a), &[], &stays[0]) && !is_route(&ways, (a, b), &[], &stays[0]));
+}
+
+#[test]
+fn within_a_host_traffic_of_an_open_chain_stays_on_it_when_no_box_is_left() {
+    let (network, mut open) = (testbed(), chain("secure", &["IPS", "FW"]));
+    open.when_broken = WhenBroken::Open;
+    let mut chains = Chains::new(&declared(vec![open]), Some(&network)).unwrap();
+    let table = table(&network, &chains, 10);
+    let host = network.vertex("host-0003").unwrap();
+    let flow = ChainFlow { from: host, to: host, chain: ChainIdx(0), rate: BitsPerSec(1) };
+    let mut routes = ChainRoutes::new(&chains);
+    let passed = |routes: &ChainRoutes| routes.route(1).map(|way| (way.boxes.len(), way.hops()));
+    let ways = Ways { network: &network, table: &table, chains: &chains };
+    routes.insert(&ways, 1, flow);
+    assert_eq!(passed(&routes), Some((2, 6)));
+    for (down, then) in [(2, Some((1, 4))), (0, Some((1, 4))), (1, Some((0, 0)))] {
+        chains.set_box(BoxIdx(down), Some(false), None);
+        let ways = Ways { network: &network, table: &table, chains: &chains };
+        routes.on_change(&ways, &[], &[BoxIdx(down)]);
+        assert_eq!(passed(&routes), then, "without box {down}");
+    }
+    assert!(routes.lacking().contains(&1), "it goes through boxes again when they are back");
+    chains.set_box(BoxIdx(1), Some(true), None);
+    let ways = Ways { network: &network, table: &table, chains: &chains };
+    assert_eq!(routes.on_change(&ways, &[], &[BoxIdx(1)]).changed, [1]);
+    assert_eq!(passed(&routes), Some((1, 4)));
 }
 
 #[test]

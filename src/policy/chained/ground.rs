@@ -391,7 +391,7 @@ impl Flows<'_, '_> {
     fn facts<'f>(&'f self, from: [&'f str; 2], to: [&'f str; 2]) -> FlowFacts<'f> {
         let owner = self.problem.owner;
         FlowFacts {
-            application: owner.map(|owner| owner.application),
+            application: owner.map_or(["", ""], |owner| owner.application),
             queue: owner.map(|owner| owner.queue),
             from,
             to,

@@ -5,7 +5,6 @@ use crate::network::chains::{BoxLoads, Chains, Sequence, WaypointRoute, Ways, wa
 use crate::policy::advise::{FlowDemand, Route, RouteProblem, Routes};
 use crate::policy::{Budget, Ended, PlaceError};
 use crate::units::{BitsPerSec, LinkIdx};
-use smallvec::SmallVec;
 use std::cmp::Reverse;
 use std::sync::LazyLock;
 
@@ -27,9 +26,6 @@ impl Route for Hit {
             let vertex = |node: crate::units::NodeIdx| topology.vertex.get(node.at()).copied().flatten();
             let kinds: Sequence = flow.chain.0.iter().flatten().copied().collect();
             let ends = (vertex(flow.from)?, vertex(flow.to)?);
-            if kinds.is_empty() && ends.0 == ends.1 {
-                return Some(WaypointRoute { boxes: SmallVec::new(), stops: SmallVec::new(), links: Vec::new() });
-            }
             let route = waypoint_routes(&ways, ends, &kinds, rate(flow), &loads, 1).pop()?;
             route.boxes.iter().for_each(|&index| loads.add(index, rate(flow)));
             Some(route)

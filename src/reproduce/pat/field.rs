@@ -191,7 +191,7 @@ fn place(
 ) -> Result<Steered, Failure> {
     let groups = vec![sample.group("map", job.maps, UNIT), sample.group("reduce", job.reduces, UNIT)];
     let edge = EdgeProblem { from: GroupIdx(0), to: GroupIdx(1), pattern: EdgePattern::AllToAll, bytes: job.shuffle };
-    let owner = Some(Owner { application: name, queue: "root.default" });
+    let owner = Some(Owner { application: [name, ""], queue: "root.default" });
     let problem = PlaceProblem { seed, owner, ..sample.problem(groups, vec![edge], vec![]) };
     let placement = system.placer().place(&problem, &mut Budget::new(u64::MAX, &mut || false))?;
     if placement.placed_all() < problem.containers() {

@@ -49,9 +49,15 @@ impl Declared {
         let none = Chains::default();
         let known = self.chains.as_ref().unwrap_or(&none);
         let next = known.replace(&document, network, &self.in_use).map_err(|problems| refuse(&problems))?;
+        // What was said of boxes and has not reached the engine is said after the declaration: of what is still true.
+        self.boxes.retain(|name, (up, capacity)| {
+            let Ok(index) = next.find_box(name) else { return false };
+            *capacity = None;
+            *up = up.map(|_| next.boxes()[index.at()].up);
+            up.is_some()
+        });
         self.chains = (!document.is_empty()).then_some(next);
         self.document = Some(Arc::new(document));
-        self.boxes.clear();
         Ok(())
     }
 
@@ -87,4 +93,37 @@ fn refuse(problems: &[ChainProblem]) -> ItemRefusal {
         _ = write!(message, "; and {} more", problems.len() - PROBLEMS_NAMED);
     }
     ItemRefusal::new(Reason::BadChains, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::network::chains::BoxEntry;
+
+    fn document(names: &[&str]) -> ChainsDocument {
+        let entry = |name: &&str| BoxEntry {
+            name: (*name).into(),
+            kind: "FW".into(),
+            at: "edge-1".into(),
+            bits_per_s: 1_000,
+            up: true,
+        };
+        ChainsDocument { boxes: names.iter().map(entry).collect(), ..ChainsDocument::default() }
+    }
+
+    #[test]
+    fn what_was_said_of_boxes_is_not_lost_when_chains_are_declared_before_the_engine_has_heard_it() {
+        let mut declared = Declared::default();
+        declared.declare(document(&["a", "b", "c"]), None).unwrap();
+        declared.take();
+        assert!(declared.set_box("a", Some(false), Some(BitsPerSec(5))).unwrap());
+        assert!(declared.set_box("b", Some(false), None).unwrap());
+        assert!(declared.set_box("c", None, Some(BitsPerSec(5))).unwrap());
+        declared.declare(document(&["a", "c"]), None).unwrap();
+        let changes = declared.take();
+        let [Change::Chains { .. }, Change::Middlebox { name, up: Some(false), capacity: None }] = &changes[..] else {
+            panic!("the declaration, then the box that it still has: {changes:?}")
+        };
+        assert_eq!(&**name, "a");
+    }
 }

@@ -4,7 +4,7 @@ use super::sends::{Sent, rate};
 use crate::cluster::{ChainPair, ChainedFlows, Topology};
 use crate::engine::decision::Refusal;
 use crate::network::PathTable;
-use crate::network::chains::{BoxLoads, Chains, WaypointRoute, Ways, WhenBroken, is_route, unmet, waypoint_routes};
+use crate::network::chains::{BoxLoads, Chains, WaypointRoute, Ways, WhenBroken, best_way, is_whole, unmet};
 use crate::units::{BitsPerSec, Bytes, ChainIdx, HostName, Micros, NodeIdx, VertexIdx};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -85,16 +85,11 @@ struct Ends<'a> {
 
 impl Ends<'_> {
     fn way(&self, wanted: Option<&WaypointRoute>, loads: &BoxLoads) -> Option<WaypointRoute> {
-        let (ways, sequence) = (&self.ways, &self.ways.chains.chain(self.index).sequence);
+        let (ways, chain) = (&self.ways, self.ways.chains.chain(self.index));
         let vertex = |node: NodeIdx| -> Option<VertexIdx> { self.topology.vertex.get(node.at()).copied().flatten() };
         let ends = (vertex(self.key.pair.from)?, vertex(self.key.pair.to)?);
-        let fits = |way: &&WaypointRoute| {
-            way.boxes.len() == sequence.len()
-                && is_route(ways, ends, sequence, way)
-                && way.boxes.iter().all(|&at| loads.room(ways.chains, at) >= self.rate)
-        };
-        let found = || waypoint_routes(ways, ends, sequence, self.rate, loads, 1).pop();
-        wanted.filter(fits).cloned().or_else(found)
+        let whole = wanted.filter(|way| is_whole(ways, ends, chain, self.rate, (loads, way))).cloned();
+        whole.or_else(|| best_way(ways, ends, chain, self.rate, loads))
     }
 
     fn broken(&self, loads: &BoxLoads, host: impl Fn(NodeIdx) -> HostName) -> Refusal {

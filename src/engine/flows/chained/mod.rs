@@ -11,7 +11,7 @@ mod fit;
 mod sends;
 
 pub(crate) use fit::{Found, fit};
-pub(crate) use sends::{Sent, classes, owner, plain, rate, sends};
+pub(crate) use sends::{Names, Sent, classes, plain, rate, sends};
 
 use super::Flows;
 use super::choose::Ways;

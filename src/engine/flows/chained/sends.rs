@@ -25,11 +25,11 @@ pub(crate) fn classes(
     port: u16,
 ) -> Vec<Option<Arc<str>>> {
     let Some(chains) = chains else { return vec![None; edges.len()] };
-    let application = owner(request);
+    let names_of = Names::of(request);
     let names = |group: GroupIdx| request.groups.get(group.at()).map_or(["", ""], |known| [&*known.name, &*known.role]);
     let class = |edge: &EdgeProblem| {
         let flow = FlowFacts {
-            application: Some(&application),
+            application: names_of.both(),
             queue: Some(request.queue.as_str()),
             from: names(edge.from),
             to: names(edge.to),
@@ -41,10 +41,22 @@ pub(crate) fn classes(
     edges.iter().map(class).collect()
 }
 
-/// What chains know an application by: its recurring key, or its id.
-pub(crate) fn owner(request: &HintRequest) -> Arc<str> {
-    let id = || Arc::from(request.attempt.application.to_string());
-    request.recurring_key.clone().unwrap_or_else(id)
+/// What chains know an application by. Its job tells the key, so the id counts beside it: a chain that names the id is
+/// not to be got round by giving a key.
+pub(crate) struct Names {
+    key: Option<Arc<str>>,
+    id: String,
+}
+
+impl Names {
+    pub(crate) fn of(request: &HintRequest) -> Self {
+        Self { key: request.recurring_key.clone(), id: request.attempt.application.to_string() }
+    }
+
+    /// Its recurring key, empty where it has none, and its id.
+    pub(crate) fn both(&self) -> [&str; 2] {
+        [self.key.as_deref().unwrap_or(""), &self.id]
+    }
 }
 
 /// Edges without a chain.
