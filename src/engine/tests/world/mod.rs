@@ -193,7 +193,7 @@ fn whatever_happens_the_invariants_hold() {
             Counter::RoutesFailedOver,
             Counter::RoutesRefused,
             Counter::ChainsBroken,
-            Counter::MovesProposed,
+            Counter::RebalanceRounds,
             Counter::DispatchLaunches,
             Counter::DispatchLate,
         ];
