@@ -8,6 +8,7 @@ mod chains;
 mod limits;
 mod parse;
 mod reader;
+mod rebalance;
 mod records;
 mod routes;
 mod sdn;

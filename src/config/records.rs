@@ -6,7 +6,7 @@ use toml::de::DeValue;
 
 /// A share of all decisions, in millionths.
 #[derive(Clone, Copy, PartialEq, PartialOrd)]
-struct Share(u32);
+pub(super) struct Share(pub(super) u32);
 
 impl Key for Share {
     fn read(value: &DeValue<'_>) -> Result<Self, String> {

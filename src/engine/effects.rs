@@ -2,6 +2,7 @@
 
 use super::decision::Refusal;
 use super::journal::Batch;
+use super::rebalance::Round;
 use super::routes::RouteUpdate;
 use crate::cluster::HintRequest;
 use crate::units::{AttemptId, ContainerId, HostName, LeaseId, Micros, RackPath, RequestId};
@@ -70,6 +71,9 @@ pub enum Effect {
         /// Exactly what waits.
         request: Arc<HintRequest>,
     },
+    /// Look for moves of running containers, and hand them to
+    /// [`Engine::rebalanced`](super::engine::Engine::rebalanced).
+    Rebalance(Arc<Round>),
     /// To a route watcher.
     Routes {
         /// Its name.
@@ -128,8 +132,17 @@ pub enum FollowBody {
         container: ContainerId,
         /// Where to.
         to: HostName,
-        /// Share of the cost before that the move saves.
+        /// Share of the cost of its application's traffic before that the move saves.
         gain: f64,
+        /// The chain of middleboxes that most of its traffic is under.
+        chain: Arc<str>,
+    },
+    /// A chain of middleboxes that the application's traffic is under has no way left for some of it, or has one again.
+    Chain {
+        /// Its name.
+        chain: Arc<str>,
+        /// Pairs of the application's nodes that stand still; 0: all go again.
+        pairs: u64,
     },
 }
 
@@ -184,6 +197,14 @@ pub enum Counter {
     RoutesFailedOver,
     /// Pairs under a chain of middleboxes that lost their way through it, and have none.
     ChainsBroken,
+    /// Rounds in which moves of running containers were looked for.
+    RebalanceRounds,
+    /// Jobs that such rounds left out for their size.
+    RebalanceLeftOut,
+    /// Moves proposed.
+    MovesProposed,
+    /// Of these: a container of the same kind came up where one was proposed to go.
+    MovesFollowed,
     /// Routes of running flows changed as planned: back home, or for more utility.
     RoutesPlanned,
     /// Pairs of running flows that fell to default forwarding although they send enough: rules, refusals, silence.
@@ -235,6 +256,10 @@ impl Counter {
             Self::RoutesChanged => "routes_changed",
             Self::RoutesFailedOver => "routes_failed_over",
             Self::ChainsBroken => "chains_broken",
+            Self::RebalanceRounds => "rebalance_rounds",
+            Self::RebalanceLeftOut => "rebalance_left_out",
+            Self::MovesProposed => "moves_proposed",
+            Self::MovesFollowed => "moves_followed",
             Self::RoutesPlanned => "routes_planned",
             Self::RoutesToDefault => "routes_to_default",
             Self::RoutesRefused => "routes_refused",

@@ -17,6 +17,7 @@ use super::journal::{Op, Table, text_key};
 use super::lease::{Lease, LeaseEnd};
 use super::ledger::Ledger;
 use super::monitor;
+use super::rebalance::Rebalancing;
 use super::release::Expected;
 use super::routes::{Cause, WatcherState, Watchers};
 use super::settings::EngineSettings;
@@ -116,6 +117,7 @@ pub struct Engine {
     pub(super) flows: Flows,
     pub(super) dispatching: Dispatching,
     pub(super) adherence: Adherence,
+    pub(super) rebalancing: Rebalancing,
     /// When jobs that nothing is seen of were last looked for: within a second of now, where somebody ticks.
     pub(super) flows_looked_at: Timestamp,
     /// Nodes whose first report since the start was seen: only from then on does a rise of use mean something.
@@ -202,6 +204,7 @@ impl Engine {
         self.tick_flows(now);
         self.tick_dispatching(now);
         self.tick_adherence(now);
+        self.tick_rebalance(now);
         if now.since(self.history_written) >= HISTORY_EVERY {
             self.history_written = now;
             self.effects.journal.extend(self.history.write());
@@ -416,6 +419,7 @@ impl Engine {
     pub(super) fn forget_attempt(&mut self, attempt: AttemptId, now: Timestamp) {
         self.dispatched_done(attempt, now);
         self.hints_over(attempt, now);
+        self.rebalancing.forget(attempt);
         if let Some(known) = self.attempts.remove(attempt) {
             self.effects.journal.extend(attempts::delete_attempt(attempt, &known));
             self.effects.out.push(Effect::AttemptEnded(attempt));

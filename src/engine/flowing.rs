@@ -2,7 +2,7 @@
 
 use super::Refusal;
 use super::decision::{Decision, Mode, RememberedRequest};
-use super::effects::{Counter, Effect};
+use super::effects::{Counter, Effect, FollowBody};
 use super::engine::Engine;
 use super::flows::{NewJob, ProposedFlows, TOO_MANY_PAIRS, UnderChains, shares};
 use super::monitor;
@@ -14,6 +14,11 @@ use crate::policy::Share;
 use crate::units::{AttemptId, BoxIdx, DecisionId, LinkIdx, NodeIdx, RequestId, Timestamp};
 use std::collections::BTreeSet;
 use std::sync::Arc;
+
+/// Why an application is told that its traffic under a chain stands still.
+const CHAIN_BROKEN: &str = "chain_broken";
+/// Why it is told that all of it goes again.
+const CHAIN_RESTORED: &str = "chain_restored";
 
 impl Engine {
     /// Watches routes; a watcher of the same name is replaced. What it is to be sent first: a snapshot, or what it
@@ -81,6 +86,11 @@ impl Engine {
     pub(super) fn note_flows(&mut self) {
         for (counter, by) in self.flows.take_counts() {
             self.effects.count(counter, by);
+        }
+        for (attempt, chain, pairs) in self.flows.take_standstills() {
+            let cause = if pairs > 0 { CHAIN_BROKEN } else { CHAIN_RESTORED };
+            let message = FollowBody::Chain { chain, pairs };
+            self.effects.out.push(Effect::Follow { attempt, message, cause });
         }
         self.changed |= self.flows.changed();
     }

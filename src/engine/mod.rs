@@ -10,6 +10,7 @@
 //! - `monitor`, `release`, `history`: silence, expected ends, recurring jobs.
 //! - `dispatching`: waiting tasks, and the dispatch policies that are offered nodes for them.
 //! - `flows`, `routes`: who talks to whom over which route, and who is told of it; `flowing`, the engine's side of both.
+//! - `rebalance`: moves of running containers, proposed.
 //! - `records`: what decisions were made of, kept so that they can be made again.
 //! - `effects`, `journal`: what the outside is to do and to remember; `event`, `settings`, `decision`: data.
 //!
@@ -40,6 +41,7 @@ pub mod ledger;
 mod monitor;
 mod packed;
 pub mod placer;
+pub mod rebalance;
 pub mod records;
 mod recover;
 mod release;
@@ -65,6 +67,7 @@ pub use flows::uses::{LinkUse, LinkUser, LoadSource, link_uses};
 pub use flows::what_if::{ApplicationForecast, Drain, LinkForecast, NetworkWhatIf, RouteForecast, what_if_network};
 pub use generation::{Generation, Release};
 pub use placer::{Chosen, PlacerSettings, Proposal, check_keys, is_chained, may_wait, propose, propose_waiting};
+pub use rebalance::{ProposedMove, RebalanceSettings, Round, RoundFound};
 pub use records::{RecordSettings, Records};
 pub use routes::{
     NamedRoute, NamedStop, Phase, RouteUpdate, RuleAction, RuleChange, Standing, WatchScope, WatchedPair, WatcherState,

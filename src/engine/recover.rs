@@ -11,6 +11,7 @@ use super::history::{History, JobHistory};
 use super::journal::{KeyPart, Op, Table, key_parts, text_key};
 use super::lease::{Lease, LeaseRow};
 use super::ledger::Ledger;
+use super::rebalance::Rebalancing;
 use super::release::Expected;
 use super::routes::Watchers;
 use super::settings::EngineSettings;
@@ -91,6 +92,7 @@ impl Engine {
             flows: Flows::default(),
             dispatching: Default::default(),
             adherence: Default::default(),
+            rebalancing: Rebalancing::new(now),
             flows_looked_at: now,
             reported: Vec::new(),
             effects: Effects::default(),

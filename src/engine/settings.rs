@@ -2,6 +2,7 @@
 
 use super::dispatching::DispatchSettings;
 use super::flows::settings::RouteSettings;
+use super::rebalance::RebalanceSettings;
 use super::records::RecordSettings;
 use crate::cluster::Source;
 use crate::network::chains::ChainsDocument;
@@ -45,6 +46,8 @@ pub struct EngineSettings {
     pub records: RecordSettings,
     /// Waiting tasks.
     pub dispatch: DispatchSettings,
+    /// Moves of running containers.
+    pub rebalance: RebalanceSettings,
     /// Middleboxes and chains that the operator declares; none: feeds may.
     pub chains: Arc<ChainsDocument>,
 }
@@ -113,6 +116,7 @@ impl Default for EngineSettings {
             routes: RouteSettings::default(),
             records: RecordSettings::default(),
             dispatch: DispatchSettings::default(),
+            rebalance: RebalanceSettings::default(),
             chains: Arc::default(),
         }
     }

@@ -76,6 +76,8 @@ pub struct RebalanceProblem<'a> {
     pub leases: &'a Overlay,
     /// Containers that may move.
     pub running: Vec<Running>,
+    /// By set and node: whether containers of the set may go there; those of a set beyond the end may go anywhere.
+    pub allowed: Vec<Vec<bool>>,
     /// Pairs of positions in `running` that talk, and how much.
     pub traffic: Vec<(u32, u32, Bytes)>,
     /// By row of `traffic`: the chain of middleboxes that it has to pass; rows beyond the end have none.
@@ -84,7 +86,7 @@ pub struct RebalanceProblem<'a> {
     pub moves_max: usize,
     /// Bound of one round for each application.
     pub application_moves_max: usize,
-    /// Smallest gain worth a move, as a share of the cost before.
+    /// Smallest gain worth a move, as a share of its application's cost before.
     pub gain_min: f64,
     /// Seed of every random draw.
     pub seed: u64,
@@ -101,6 +103,8 @@ pub struct Running {
     pub size: Resource,
     /// It was moved a short while ago: it stays.
     pub cooling: bool,
+    /// Row of [`RebalanceProblem::allowed`].
+    pub set: u32,
 }
 
 /// One proposed move.
@@ -110,7 +114,7 @@ pub struct Move {
     pub container: ContainerId,
     /// Where to.
     pub to: NodeIdx,
-    /// Share of the cost before that the move saves.
+    /// Share of its application's cost before that the move saves.
     pub gain: f64,
 }
 

@@ -189,13 +189,15 @@ fn routes_moves_plans_and_replicas_are_given_as_objects() {
     assert_eq!(hops, [2, 4], "in the rack, and over a core switch");
 
     let container = |id| ContainerId { attempt: attempt(), id };
-    let running = |id, node| Running { container: container(id), node: NodeIdx(node), size: UNIT, cooling: false };
+    let running =
+        |id, node| Running { container: container(id), node: NodeIdx(node), size: UNIT, cooling: false, set: 0 };
     let running = vec![running(1, 0), running(2, 3), running(3, 4)];
     let (leases, traffic) = (&sample.leases, vec![]);
     let problem = RebalanceProblem {
         snapshot,
         leases,
         running,
+        allowed: vec![],
         traffic,
         chains: vec![],
         moves_max: 1,

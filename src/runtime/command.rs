@@ -5,7 +5,7 @@ use super::outbox::Outbox;
 use super::replace::Told;
 use super::watchers::Watching;
 use crate::engine::{Answer, DeskApart, EngineCounts, EngineSettings, Explained, Proposal, Refusal, Released};
-use crate::engine::{Tally, TallyKey, TaskEvent, Token, WatchScope, WatchedPair, WatcherState};
+use crate::engine::{RoundFound, Tally, TallyKey, TaskEvent, Token, WatchScope, WatchedPair, WatcherState};
 use crate::policy::Policy;
 use crate::store::StoreFailure;
 use crate::units::{AttemptId, DecisionId, LeaseId, Micros, RequestId, Timestamp};
@@ -46,6 +46,8 @@ pub(super) enum Command {
     Heard(Reply<Vec<Option<Timestamp>>>),
     /// The desk that a request which waits for a dispatcher would come to now; the request comes back with it.
     Apart(Box<Proposal>, Reply<Result<SetApart, Refusal>>),
+    /// What a round of rebalancing came to, by its number.
+    Rebalanced(u64, RoundFound),
     /// New settings, and policies by name: all of them, or none.
     Reload(EngineSettings, BTreeMap<&'static str, Arc<dyn Policy>>, Reply<Result<(), Refusal>>),
     /// The journal took a batch, or did not.

@@ -8,18 +8,18 @@ use super::known::Known;
 use super::meters::Meters;
 use super::options::{Options, ReloadHook, Reloaded, Settings, WatchLimits};
 use super::outbox::{Outbox, Outboxes};
-use super::pool::Pool;
+use super::pool::{Pool, Turn};
 use super::rates::Rates;
 use super::records::Recorder;
 use super::registries::{FeedCounts, Registries};
-use super::replace::{self, Lost, Told};
+use super::replace::{self, Aside, Told};
 use super::settle::Settling;
 use super::watchers::{Watchers, Watching};
 use super::writer::{Shared, Writer};
 use crate::engine::dispatching::is_pushed;
 use crate::engine::records::{Kept, Record};
 use crate::engine::{Engine, Explained, Generation, RecoverError, RecoveredCounts, Refusal, Released};
-use crate::engine::{TaskEvent, Token, WatchScope, WatchedPair};
+use crate::engine::{RoundFound, TaskEvent, Token, WatchScope, WatchedPair};
 use crate::store::{GroupCommit, GroupCommitHandle, GroupOptions, Journal, OpenOptions, ShutdownError, StoreError};
 use crate::telemetry::metrics::Metrics;
 use crate::telemetry::metrics::ReloadResult;
@@ -113,7 +113,7 @@ pub enum StartError {
     AlreadyRunning(std::path::PathBuf),
 }
 
-fn shared(options: &Options, engine: &Engine, meters: Meters, lost: mpsc::UnboundedSender<Lost>) -> Shared {
+fn shared(options: &Options, engine: &Engine, meters: Meters, lost: mpsc::UnboundedSender<Aside>) -> Shared {
     let known = Known::default();
     let registries = Registries::new(options.feeds.clone());
     registries.observe_chains(engine.owns_chains(), &engine.generation());
@@ -364,6 +364,23 @@ impl Daemon {
     /// Whether somebody follows the attempt right now.
     pub(super) fn follows(&self, attempt: AttemptId) -> bool {
         self.0.shared.outboxes.is_followed(attempt)
+    }
+
+    /// Runs a search that no request waits for, on the pool.
+    ///
+    /// # Errors
+    /// [`Refusal::Unavailable`] where the pool has no place for it.
+    pub(super) async fn search<T: Send + 'static>(
+        &self,
+        deadline: Instant,
+        job: impl FnOnce(Turn) -> T + Send + 'static,
+    ) -> Result<T, Refusal> {
+        self.0.pool.run(deadline, job).await
+    }
+
+    /// Hands the engine what a round of rebalancing came to.
+    pub(super) fn rebalanced(&self, number: u64, found: RoundFound) {
+        self.0.door.tell(Command::Rebalanced(number, found));
     }
 
     /// Puts a message on an attempt's Follow stream, unless the attempt is over.

@@ -1,13 +1,23 @@
 //! Placing tasks that were lost, or that waited for too long: the engine says which, this runs the request and tells
-//! the application.
+//! the application. And rounds of rebalancing, which are searched beside it.
 
 use super::daemon::Daemon;
+use super::pool::Turn;
 use crate::cluster::HintRequest;
-use crate::engine::{Answer, FollowBody, Refusal};
+use crate::engine::{Answer, FollowBody, Mode, Refusal, Round};
 use crate::units::HostName;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
+
+/// What the engine wants done beside its thread.
+#[derive(Debug)]
+pub(super) enum Aside {
+    /// Tasks to place.
+    Lost(Lost),
+    /// Moves to look for.
+    Round(Arc<Round>),
+}
 
 /// Tasks of one attempt that ran on a node which is gone, or that a dispatch policy let wait for too long.
 #[derive(Debug)]
@@ -52,12 +62,18 @@ const TRIES: u32 = 5;
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// Places what is lost, one after another: a rack that fails must not crowd out requests.
-pub(super) async fn run(daemon: Daemon, mut lost: mpsc::UnboundedReceiver<Lost>) {
+pub(super) async fn run(daemon: Daemon, mut lost: mpsc::UnboundedReceiver<Aside>) {
     while let Some(next) = lost.recv().await {
         if daemon.stopping().is_cancelled() {
             return;
         }
-        let Lost { request, cause, node } = next;
+        let Lost { request, cause, node } = match next {
+            Aside::Lost(lost) => lost,
+            Aside::Round(round) => {
+                tokio::spawn(rebalance(daemon.clone(), round)); // nothing lost waits for it
+                continue;
+            }
+        };
         let told = match again(&daemon, &request).await {
             Ok(answer) => {
                 tracing::info!(decision_id = %answer.decision.id, attempt = %request.attempt, node = ?node, cause,
@@ -77,6 +93,34 @@ pub(super) async fn run(daemon: Daemon, mut lost: mpsc::UnboundedReceiver<Lost>)
         for message in told {
             daemon.tell(request.attempt, message);
         }
+    }
+}
+
+/// Searches one round on the pool, under the policies in force, and tells the engine. Where the pool has no place for it
+/// the round is none: there will be another.
+async fn rebalance(daemon: Daemon, round: Arc<Round>) {
+    let settings = daemon.settings();
+    let deadline = Instant::now() + Duration::from_micros(settings.engine.rebalance.every.0);
+    let number = round.number;
+    let search = move |turn: Turn| {
+        let policy_of = |request: &HintRequest| {
+            let chosen = settings.choose(&request.queue, &request.framework, request.policy.as_deref()).ok();
+            let (_, name) = chosen.filter(|(mode, _)| *mode == Mode::On)?;
+            settings.policies.built.get(name).map(|policy| (name, Arc::clone(policy)))
+        };
+        round.search(policy_of, turn.steps(settings.placer.steps), &mut || Instant::now() >= deadline)
+    };
+    match daemon.search(deadline, search).await {
+        Ok(found) => {
+            tracing::debug!(
+                round = number,
+                moves = found.moves.len(),
+                left_out = found.left_out,
+                "moves were looked for"
+            );
+            daemon.rebalanced(number, found);
+        }
+        Err(refusal) => tracing::debug!(round = number, %refusal, "no moves were looked for"),
     }
 }
 

@@ -11,7 +11,7 @@ use super::meters::{Depths, FlowCounts, Meters};
 use super::outbox::Outboxes;
 use super::pool::Pool;
 use super::registries::{FeedCounts, Registries};
-use super::replace::{LATE, Lost, Told, What};
+use super::replace::{Aside, LATE, Lost, Told, What};
 use super::settle::Settling;
 use super::watchers::{Watchers, Watching};
 use super::{Ready, options::FollowOptions, options::WatchLimits};
@@ -47,8 +47,8 @@ pub(super) struct Shared {
     pub(super) known: Known,
     /// Whether the writer was told that something urgent waits, and has not heard it yet.
     pub(super) urgent: AtomicBool,
-    /// Tasks to place anew.
-    pub(super) lost: mpsc::UnboundedSender<Lost>,
+    /// Tasks to place anew, and moves to look for.
+    pub(super) lost: mpsc::UnboundedSender<Aside>,
 }
 
 /// The thread's own state.
@@ -176,6 +176,10 @@ impl Writer {
             Command::Apart(proposal, reply) => {
                 let apart = self.engine.desk_apart(&proposal, now);
                 let _ = reply.send(apart.map(|apart| (proposal, apart)));
+            }
+            Command::Rebalanced(number, found) => {
+                self.engine.rebalanced(number, &found, now);
+                self.effects(None, Box::new(|_| ()));
             }
             Command::Reload(settings, policies, reply) => {
                 if let Err(error) = self.engine.declare(&settings.chains, now) {
@@ -348,14 +352,15 @@ impl Writer {
                 }
                 Effect::Late { request } => {
                     self.shared.outboxes.open(request.attempt, now);
-                    let _ = self.shared.lost.send(Lost { request, cause: LATE, node: None });
+                    let _ = self.shared.lost.send(Aside::Lost(Lost { request, cause: LATE, node: None }));
                 }
                 Effect::Replace { request, cause, node } => {
                     // What comes of it is told later, to an outbox that the attempt's end has ended by then.
                     self.shared.outboxes.open(request.attempt, now);
                     // The other side ends only with the daemon.
-                    let _ = self.shared.lost.send(Lost { request, cause, node: Some(node) });
+                    let _ = self.shared.lost.send(Aside::Lost(Lost { request, cause, node: Some(node) }));
                 }
+                Effect::Rebalance(round) => drop(self.shared.lost.send(Aside::Round(round))),
                 Effect::Routes { watcher, update } => {
                     self.shared.meters.rerouted(&update);
                     if !self.shared.watchers.send(&watcher, update) {

@@ -270,8 +270,14 @@ fn follow_message(number: u64, told: &Told) -> v1::FollowMessage {
         What::Advice(FollowBody::StartShuffle { from_rack, to_rack }) => {
             Advice::StartShuffle(v1::StartShuffle { from_rack: from_rack.to_string(), to_rack: to_rack.to_string() })
         }
-        What::Advice(FollowBody::Move { container, to, gain }) => {
-            Advice::Move(v1::MoveAdvice { container_id: container.to_string(), to_host: to.to_string(), gain: *gain })
+        What::Advice(FollowBody::Move { container, to, gain, chain }) => Advice::Move(v1::MoveAdvice {
+            container_id: container.to_string(),
+            to_host: to.to_string(),
+            gain: *gain,
+            chain: chain.to_string(),
+        }),
+        What::Advice(FollowBody::Chain { chain, pairs }) => {
+            Advice::Chain(v1::ChainState { chain: chain.to_string(), pairs: *pairs })
         }
     };
     v1::FollowMessage { number, advice: Some(advice), cause: told.cause.to_owned() }

@@ -5,7 +5,8 @@
 //! - `pairs`: pairs with their routes, homes, carriers, and rules by switch.
 //! - `follow`: what a change of the network does; `work`: routes changed a bounded number at a time; `bucket`,
 //!   `damping`: how many, and which links new routes avoid; `names`: routes through another network or a restart.
-//! - `choose`: which route. `chained`: traffic under chains of middleboxes, apart from the rest.
+//! - `choose`: which route. `chained`: traffic under chains of middleboxes, apart from the rest; `broken`: whose of it
+//!   stands still.
 //! - `uses`, `what_if`: questions about a generation, answered without the engine.
 //!
 //! # Invariants
@@ -13,6 +14,7 @@
 //! - The index, the published routes and the rules by switch are functions of jobs and routes alone.
 //! - A planned change never makes utility fall.
 
+mod broken;
 mod bucket;
 mod chained;
 mod choose;

@@ -143,6 +143,16 @@ fn check_counts(request: &HintRequest, settings: &PlacerSettings) -> Result<(), 
     Ok(())
 }
 
+/// By node: whether a group's containers may be there, room aside; nowhere where it names what is not known any more.
+pub(crate) fn may_go(snapshot: &Snapshot, request: &HintRequest, at: usize) -> Vec<bool> {
+    let filter = filter(snapshot, request, at).ok();
+    let may = |node: NodeIdx| {
+        let ruled_out = filter.as_ref().is_none_or(|filter| filter.rules_out(snapshot, node).is_some());
+        snapshot.state[node.at()].usable() && !ruled_out
+    };
+    (0..snapshot.nodes()).map(|node| may(NodeIdx::new(node))).collect()
+}
+
 /// Nodes and bounds of a group, resolved.
 fn filter(snapshot: &Snapshot, request: &HintRequest, at: usize) -> Result<Filter, Refusal> {
     let group = &request.groups[at];

@@ -40,7 +40,7 @@ use std::sync::Arc;
 
 pub use asks::check_keys;
 pub(crate) use asks::replacement;
-pub(crate) use compile::edges;
+pub(crate) use compile::{edges, may_go};
 pub(crate) use hints::Hints;
 pub(crate) use rate::{Rates, Side, rate};
 pub(crate) use waiting::seed_of;

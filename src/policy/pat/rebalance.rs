@@ -22,33 +22,40 @@ impl Rebalance for Pat {
         let places = Places::new(problem, network, chains);
         let field = places.field(problem, self.pulls(problem, &places));
         let mut run = Run::new(&field);
-        let before = run.cost();
         run.play(self.params.window, &mut InOrder::default(), || budget.step());
-        let mut moves: Vec<(u128, u32, u32)> = Vec::new();
-        for (at, task) in (0..).zip(&run.tasks).filter(|(at, task)| task.server != field.tasks[*at as usize].server) {
-            let below = |server: u32| field.cost_below(at, field.switch_of[server as usize]);
-            // What reaches its boxes only where it goes to saves all that others cost: no share of a cost tells that.
-            let saved = below(field.tasks[at as usize].server)
-                .map_or(before.max(1), |old| u128::from(old.saturating_sub(below(task.server).unwrap_or(old))));
-            moves.push((saved, at, task.server));
+        let below = |at: u32, server: u32| field.cost_below(at, field.switch_of[server as usize]);
+        let mut before: BTreeMap<ApplicationId, u64> = BTreeMap::new();
+        for (at, task) in (0..).zip(&field.tasks) {
+            let sum = before.entry(application(problem, at)).or_default();
+            *sum = sum.saturating_add(below(at, task.server).unwrap_or(0));
         }
-        moves.sort_unstable_by(|a, b| b.0.cmp(&a.0).then((a.1, a.2).cmp(&(b.1, b.2))));
-        Ok(chosen(problem, &field, &moves, before.max(1)))
+        let mut moves: Vec<(f64, u32, u32)> = Vec::new();
+        for (at, task) in (0..).zip(&run.tasks).filter(|(at, task)| task.server != field.tasks[*at as usize].server) {
+            let old = below(at, field.tasks[at as usize].server);
+            // What reaches its boxes only where it goes to saves all that others cost: no share of a cost tells that.
+            let gain = old.map_or(1.0, |old| {
+                let saved = old.saturating_sub(below(at, task.server).unwrap_or(old));
+                saved as f64 / before[&application(problem, at)].max(1) as f64
+            });
+            moves.push((gain, at, task.server));
+        }
+        moves.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then((a.1, a.2).cmp(&(b.1, b.2))));
+        Ok(chosen(problem, &field, &moves))
     }
 }
 
+/// Whose a running container is.
+fn application(problem: &RebalanceProblem<'_>, at: u32) -> ApplicationId {
+    problem.running[at as usize].container.attempt.application
+}
+
 /// Moves worth it, the best first, within the bounds of the round, each of which fits once those before it are made.
-fn chosen(
-    problem: &RebalanceProblem<'_>,
-    field: &Field<KINDS_MAX>,
-    moves: &[(u128, u32, u32)],
-    before: u128,
-) -> Vec<Move> {
+fn chosen(problem: &RebalanceProblem<'_>, field: &Field<KINDS_MAX>, moves: &[(f64, u32, u32)]) -> Vec<Move> {
     let mut left = Run::new(field).servers;
     let mut by_application: BTreeMap<ApplicationId, usize> = BTreeMap::new();
     let mut chosen = Vec::new();
-    for &(saved, at, server) in moves {
-        let (gain, running) = (saved as f64 / before as f64, problem.running[at as usize]);
+    for &(gain, at, server) in moves {
+        let running = problem.running[at as usize];
         let count = by_application.entry(running.container.attempt.application).or_default();
         let mover = &field.tasks[at as usize];
         let fits = mover.size.iter().zip(&left[server as usize].left).all(|(size, left)| size <= left);
@@ -142,11 +149,17 @@ impl<'p> Places<'p> {
             let room = &mut rooms[running.node.at()];
             room.iter_mut().zip(&size).for_each(|(room, size)| *room += size);
             let pulls = if running.cooling { Vec::new() } else { pulls };
-            tasks.push(Mover { size, server: running.node.0, pulls, set: 0 });
+            tasks.push(Mover { size, server: running.node.0, pulls, set: running.set });
         }
         let switch_of = self.switch_of.iter().map(|switch| switch.unwrap_or(nowhere)).collect();
         let row = |place: usize| self.hops.row(place).iter().copied().chain([NO_WAY]).collect();
-        Field { switch_of, rooms, tasks, hops: (0..self.list.len()).map(row).collect(), allowed: Vec::new() }
+        Field {
+            switch_of,
+            rooms,
+            tasks,
+            hops: (0..self.list.len()).map(row).collect(),
+            allowed: problem.allowed.clone(),
+        }
     }
 }
 

@@ -363,6 +363,7 @@ fn running_containers_are_advised_towards_their_boxes_within_bounds() {
         node: NodeIdx(at),
         size: UNIT,
         cooling: at == 0,
+        set: 0,
     };
     let running: Vec<Running> = (0..12).map(run).collect();
     let traffic: Vec<_> = (0..12_u32).map(|at| (at, (at + 5) % 12, Bytes(100 << 20))).collect();
@@ -370,6 +371,7 @@ fn running_containers_are_advised_towards_their_boxes_within_bounds() {
         snapshot: &world.sample.snapshot,
         leases: &world.sample.leases,
         running: running.clone(),
+        allowed: Vec::new(),
         traffic: traffic.clone(),
         chains: vec![Some(ChainIdx(0)); 12],
         moves_max,

@@ -22,7 +22,7 @@ use crate::engine::effects::Counter;
 use crate::engine::routes::{Cause, Occasion, Phase};
 use crate::network::Network;
 use crate::network::chains::{self, ChainFlow, ChainRoutes, Chains, WaypointRoute};
-use crate::units::{BoxIdx, Bytes, LinkIdx, NodeIdx, VertexIdx};
+use crate::units::{AttemptId, BoxIdx, Bytes, LinkIdx, NodeIdx, VertexIdx};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -39,6 +39,10 @@ pub(super) struct Chained {
     pub(super) published: Arc<ChainedFlows>,
     /// Pairs whose ways watchers are to be told, by what they are told with.
     news: BTreeMap<Occasion, BTreeSet<ChainPair>>,
+    /// Pairs were published since somebody last looked who stands still.
+    pub(super) published_more: bool,
+    /// Pairs that stand still, as applications were told.
+    pub(super) told: BTreeMap<(AttemptId, Arc<str>), u64>,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -84,6 +88,7 @@ impl Chained {
 
     /// Notes what generations have of a pair.
     fn publish(&mut self, key: &ChainPair) {
+        self.published_more = true;
         let route = self.known.get(key).map(|talking| {
             let found = self.routes.as_ref().and_then(|routes| routes.flow(talking.number));
             Arc::new(ChainedRoute {

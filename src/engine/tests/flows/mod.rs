@@ -19,7 +19,7 @@ fn fat_tree(settings: RouteSettings, mb: u64) -> Desk {
     wired(settings, build::fat_tree(&FatTreeSpec::default()).unwrap(), mb)
 }
 
-fn wired(settings: RouteSettings, built: build::BuiltNetwork, mb: u64) -> Desk {
+pub(super) fn wired(settings: RouteSettings, built: build::BuiltNetwork, mb: u64) -> Desk {
     let mut desk = Desk::new();
     desk.settings.routes = settings;
     desk.engine.reload(desk.settings.clone(), desk.now);
@@ -35,7 +35,7 @@ fn wired(settings: RouteSettings, built: build::BuiltNetwork, mb: u64) -> Desk {
 }
 
 /// `maps` send `bytes` to `reduces`.
-fn shuffle(application: u32, id: &str, (maps, reduces): (u32, u32), bytes: u64) -> HintRequest {
+pub(super) fn shuffle(application: u32, id: &str, (maps, reduces): (u32, u32), bytes: u64) -> HintRequest {
     let mut request = request(id, &[("map", maps), ("reduce", reduces)]);
     request.attempt = attempt(application, 1);
     request.constraints.spread = true;

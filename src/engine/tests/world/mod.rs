@@ -8,6 +8,7 @@
 //! # Code map
 //! - `event`: what may happen, drawn from the seed, choices and all.
 //! - `state`, `outside`, `inside`: the world and what events do to it; `disk`, the way of batches to the disk.
+//! - `rebalance`: rounds of rebalancing.
 //! - `naive`, `book`: oracles for nodes and leases; `check`, `routes`, `chains`: the invariants.
 
 mod book;
@@ -18,6 +19,7 @@ mod event;
 mod inside;
 mod naive;
 mod outside;
+mod rebalance;
 mod routes;
 mod state;
 
@@ -191,6 +193,7 @@ fn whatever_happens_the_invariants_hold() {
             Counter::RoutesFailedOver,
             Counter::RoutesRefused,
             Counter::ChainsBroken,
+            Counter::RebalanceRounds,
             Counter::DispatchLaunches,
             Counter::DispatchLate,
         ];

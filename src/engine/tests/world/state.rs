@@ -10,7 +10,7 @@ use crate::engine::tests::desk::START;
 use crate::engine::tests::flows::controller::{Controller, NAME};
 use crate::engine::{
     Answer, Chosen, Counter, Effect, Effects, Engine, EngineSettings, FollowBody, Generation, Mode, PlacerSettings,
-    Proposal, RouteSettings, Rows, TaskEvent, Token,
+    Proposal, RebalanceSettings, RouteSettings, Rows, TaskEvent, Token,
 };
 use crate::network::Network;
 use crate::network::build::{self, BuiltNetwork, FatTreeSpec, TreeSpec};
@@ -119,6 +119,8 @@ pub(super) struct World {
     pub(super) attached: bool,
     /// The declaration of middleboxes and chains that is told after a start; `None`: this world knows of none.
     pub(super) declared: Option<u8>,
+    /// Moves that applications were told of, and when each container was named last.
+    pub(super) moves: BTreeMap<ContainerId, Timestamp>,
     pub(super) next: u64,
     pub(super) steps: u64,
     pub(super) totals: BTreeMap<Counter, u64>,
@@ -167,6 +169,7 @@ impl World {
             controller: Controller::default(),
             attached: false,
             declared: (wired && seed % 3 == 1).then_some((seed % 7 % 4) as u8),
+            moves: BTreeMap::new(),
             next: 2,
             steps: 0,
             totals: BTreeMap::new(),
@@ -207,6 +210,7 @@ impl World {
     pub(super) fn did(&mut self, call: Call, decision: Option<DecisionId>, reply: Reply) {
         let effects = self.engine.take_effects();
         self.note(&effects);
+        self.check_moves(&effects.out);
         let turn = self.book.take(&effects, call == Call::Start);
         for (counter, by) in &turn.counts {
             *self.totals.entry(*counter).or_default() += by;
@@ -247,9 +251,11 @@ impl World {
                 let live: Vec<_> = leases.iter().filter(|id| self.book.live.contains_key(id)).collect();
                 assert!(live.is_empty(), "{live:?} were withdrawn and hold");
             }
+            Effect::Follow { message: FollowBody::Move { container, gain, .. }, .. } => self.proposed(container, gain),
             Effect::Follow { .. } | Effect::Count(..) | Effect::Settled(_) => {}
             Effect::Hints { answer, .. } => self.reply(Reply::Answer(answer)),
             Effect::Late { request } => self.due.push_back(request),
+            Effect::Rebalance(round) => self.rebalance(&round),
             Effect::Replace { request, .. } => {
                 let before = self.replaced.insert(request.id.clone(), request.attempt);
                 assert_eq!(before, None, "{} was to be placed twice", request.id);
@@ -349,7 +355,16 @@ impl World {
 /// Settings that differ in whatever may matter.
 pub(super) fn settings(which: u8) -> EngineSettings {
     let secs = Micros::from_secs;
+    let rebalance = RebalanceSettings {
+        enabled: true,
+        every: secs(5),
+        gain_min_per_million: 50_000,
+        moves_per_round: 3,
+        moves_per_application: 2,
+        cool_down: secs(40),
+    };
     let usual = EngineSettings {
+        rebalance,
         routes: RouteSettings { ack_timeout: secs(20), ..RouteSettings::default() },
         ..EngineSettings::default()
     };
