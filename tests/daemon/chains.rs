@@ -2,8 +2,8 @@
 
 use crate::flows::{MUCH, Updates, next, talk, wired};
 use crate::program::{Program, rewrite_config, write_config};
-use crate::streams::two_ways;
-use crate::world::{World, hello};
+use crate::streams::{self, follow_start, two_ways};
+use crate::world::{World, heartbeat, hello};
 use hintd::client::{ClientError, FeedSender};
 use hintd::wire::v1;
 use tonic::Code;
@@ -380,4 +380,57 @@ async fn a_reload_swaps_all_chains_or_none() {
     assert_eq!((after.chains[0].flows, after.boxes.len()), (1, 3), "{after:?}");
     reload(BOXES, "\"FW\"").await.unwrap();
     assert_eq!(live().await.chains[0].sequence, ["FW"], "a chain in use may change, and its flows with it");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn containers_beside_a_dead_box_are_proposed_to_move_once_and_their_application_hears_of_a_broken_chain() {
+    let boxes = "boxes = [{ name = \"near\", type = \"FW\", at = \"e0\", bits_per_s = 1000000000 }, \
+        { name = \"far\", type = \"FW\", at = \"e1\", bits_per_s = 1000000000 }]";
+    let inbound = "chains = [{ name = \"inbound\", group = \"to\", direction = \"in\", sequence = [\"FW\"] }]";
+    let rebalance = "enabled = true\nevery = \"100ms\"\nmin_gain = 0.2\ncool_down = \"1h\"";
+    let extra = [("chains", boxes), ("chains", inbound), ("chains", GROUPS), ("rebalance", rebalance)];
+    let (world, mut feed, mut beats) = wired(&extra).await;
+    let mut request = talk(1, "r0n0", "r0n1", MUCH);
+    request.policy = "pat".into();
+    request.groups.iter_mut().for_each(|group| group.constraints = None);
+    request.constraints = Some(v1::Constraints { avoid_hosts: vec!["r1n1".into()], ..v1::Constraints::default() });
+    let answer = world.hints(request).await;
+    let mut follow = world.client.follow(follow_start(&answer, 0)).await.unwrap();
+    for (host, priority) in [("r0n0", 1), ("r0n1", 2)] {
+        let id = format!("container_1_0001_01_00000{priority}");
+        let mut beat = heartbeat(host, 2, 1_024, vec![(id, 1_024)]);
+        if let Some(v1::heartbeat_item::Item::Heartbeat(beat)) = &mut beat.item {
+            beat.containers[0].priority = priority;
+        }
+        beats.send(beat).await.unwrap();
+    }
+    assert!(beats.settle().await.unwrap().refused.is_empty());
+    let rounds = async |more: u64| {
+        let known = |status: &v1::StatusResponse| status.counters.get("rebalance_rounds").copied().unwrap_or(0);
+        let until = known(&world.status().await) + more;
+        world.until("rounds pass", |status| known(status) >= until).await
+    };
+    let status = rounds(2).await;
+    assert_eq!(status.counters.get("moves_proposed"), None, "all is well as it is");
+    taken(&mut feed, turn("near", false)).await;
+    let mut movers = Vec::new();
+    for _ in 0..2 {
+        let told = streams::next(&mut follow).await;
+        let Some(v1::follow_message::Advice::Move(step)) = told.advice else { panic!("{told:?}") };
+        assert_eq!((told.cause.as_str(), step.to_host.as_str(), step.chain.as_str()), ("rebalance", "r1n0", "inbound"));
+        assert!(step.gain >= 0.2 && step.gain <= 1.0, "{step:?}");
+        movers.push(step.container_id);
+    }
+    movers.sort_unstable();
+    assert!(movers[0].ends_with("_000001") && movers[1].ends_with("_000002"), "{movers:?}");
+    let status = rounds(3).await;
+    assert_eq!(status.counters["moves_proposed"], 2, "no container is named again before it has cooled down");
+    taken(&mut feed, turn("far", false)).await;
+    let told = streams::next(&mut follow).await;
+    let broken = v1::follow_message::Advice::Chain(v1::ChainState { chain: "inbound".into(), pairs: 1 });
+    assert_eq!((told.cause.as_str(), told.advice), ("chain_broken", Some(broken)), "and no other move came between");
+    taken(&mut feed, turn("far", true)).await;
+    let told = streams::next(&mut follow).await;
+    let again = v1::follow_message::Advice::Chain(v1::ChainState { chain: "inbound".into(), pairs: 0 });
+    assert_eq!((told.cause.as_str(), told.advice), ("chain_restored", Some(again)));
 }

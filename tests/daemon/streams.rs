@@ -17,7 +17,7 @@ pub(crate) fn follow_start(answer: &v1::RequestHintsResponse, resume_after: u64)
     }
 }
 
-async fn next(follow: &mut Following) -> v1::FollowMessage {
+pub(crate) async fn next(follow: &mut Following) -> v1::FollowMessage {
     tokio::time::timeout(SOON, follow.next()).await.expect("something is pushed").unwrap()
 }
 
