@@ -49,7 +49,7 @@ pub(super) enum Command {
     /// What a round of rebalancing came to, by its number.
     Rebalanced(u64, RoundFound),
     /// New settings, and policies by name: all of them, or none.
-    Reload(EngineSettings, BTreeMap<&'static str, Arc<dyn Policy>>, Reply<Result<(), Refusal>>),
+    Reload(Box<EngineSettings>, BTreeMap<&'static str, Arc<dyn Policy>>, Reply<Result<(), Refusal>>),
     /// The journal took a batch, or did not.
     Settled(u64, Result<(), StoreFailure>),
     /// Finish what is in flight and end.

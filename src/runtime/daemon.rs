@@ -471,7 +471,7 @@ impl Daemon {
         let engine = reloaded.settings.engine.clone();
         let policies = reloaded.settings.policies.built.clone();
         let records = engine.records.clone();
-        let taken = self.0.door.ask(|reply| Command::Reload(engine, policies, reply)).await?;
+        let taken = self.0.door.ask(|reply| Command::Reload(Box::new(engine), policies, reply)).await?;
         if let Err(refusal) = taken {
             self.meters().reloaded(ReloadResult::Refused);
             return Err(refusal);

@@ -5,9 +5,12 @@ use crate::cluster::{NodeState, RunningFlows, Snapshot, Source, Topology};
 use crate::engine::{Counter, Miss, RouteUpdate, Standing, Tally, TallyKey, Term, WatcherState};
 use crate::store::{Commit, CommitObserver};
 use crate::telemetry::dispatch::DispatchMetrics;
-use crate::telemetry::metrics::{BoxKind, FeedResult, HintEvent, ReloadResult, RouteKind, Stage, Turned, WatcherKind};
+use crate::telemetry::metrics::RequestMetrics;
+use crate::telemetry::metrics::{
+    BoxKind, FeedResult, HintEvent, MoveEvent, ReloadResult, RouteKind, Stage, Turned, WatcherKind,
+};
 use crate::telemetry::metrics::{DoorMetrics, FeedMetrics, LedgerMetrics, Metrics, PublisherMetrics, QueueMetrics};
-use crate::telemetry::metrics::{RequestMetrics, RouteMetrics};
+use crate::telemetry::routes::RouteMetrics;
 use crate::telemetry::seldom::Seldom;
 use crate::units::{BoxIdx, Timestamp};
 use std::collections::BTreeMap;
@@ -186,6 +189,8 @@ impl Meters {
             Counter::CommitConflicts => self.ledger.conflicts(by),
             Counter::RoutesResynced => self.routes.resynced(by),
             Counter::RoutesRefused => self.routes.refused(by),
+            Counter::MovesProposed => self.routes.moves(MoveEvent::Proposed, by),
+            Counter::MovesFollowed => self.routes.moves(MoveEvent::Followed, by),
             Counter::LinksDamped => self.routes.damped(by),
             Counter::DispatchOffers => self.dispatch.offers(by),
             Counter::DispatchLaunches => self.dispatch.launches(by),

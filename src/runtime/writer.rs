@@ -187,7 +187,7 @@ impl Writer {
                     let _ = reply.send(Err(Refusal::Invalid { field: "chains".to_owned(), message }));
                     return;
                 }
-                self.engine.reload(settings, now);
+                self.engine.reload(*settings, now);
                 self.engine.redispatch(&|name| policies.get(name).cloned(), now);
                 self.publish(); // whoever hears that it is in force finds it so
                 self.effects(

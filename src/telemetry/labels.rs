@@ -126,6 +126,16 @@ label! {
 }
 
 label! {
+    /// What becomes of moves of running containers.
+    MoveEvent {
+        /// An application was told.
+        Proposed = "proposed",
+        /// A container of its kind came up there.
+        Followed = "followed",
+    }
+}
+
+label! {
     /// How a route watcher stands.
     WatcherKind {
         /// Nothing is expected of it.

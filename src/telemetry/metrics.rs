@@ -19,7 +19,11 @@ use tokio::time::{MissedTickBehavior, interval};
 use super::adherence::{BYTES, MISSES, OUTCOMES, SETTLED};
 use super::dispatch::{DISPATCH_LATE, DISPATCH_LAUNCHES, DISPATCH_NOT_YET, DISPATCH_OFFERS, DISPATCH_WAITING};
 pub use super::labels::{
-    BoxKind, FeedResult, HintEvent, LabelValue, ReloadResult, RouteKind, Stage, Turned, WatcherKind,
+    BoxKind, FeedResult, HintEvent, LabelValue, MoveEvent, ReloadResult, RouteKind, Stage, Turned, WatcherKind,
+};
+use super::routes::{
+    BOXES, LINKS_DAMPED, MOVES, ROUTE_CHANGES, ROUTE_REFUSED, ROUTE_RESYNCS, ROUTE_UNACKNOWLEDGED, ROUTE_WATCHERS,
+    ROUTES,
 };
 
 /// Upper bounds for durations, in seconds: from a lookup (100 µs) to a request past all patience.
@@ -52,14 +56,6 @@ const STORE_APPENDS: &str = "hintd_store_appends_total";
 const STORE_OPS: &str = "hintd_store_ops_total";
 const STORE_FAILURES: &str = "hintd_store_failures_total";
 const STORE_HEALTHY: &str = "hintd_store_healthy";
-const ROUTES: &str = "hintd_routes";
-const BOXES: &str = "hintd_middleboxes";
-const ROUTE_CHANGES: &str = "hintd_route_changes_total";
-const ROUTE_RESYNCS: &str = "hintd_route_resyncs_total";
-const ROUTE_UNACKNOWLEDGED: &str = "hintd_route_updates_unacknowledged";
-const ROUTE_REFUSED: &str = "hintd_routes_refused_total";
-const ROUTE_WATCHERS: &str = "hintd_route_watchers";
-const LINKS_DAMPED: &str = "hintd_links_damped_total";
 
 pub(super) const SDN_ASKED: &str = "hintd_sdn_requests_total";
 pub(super) const SDN_CONNECTED: &str = "hintd_sdn_connected";
@@ -95,7 +91,7 @@ const fn metric(name: &'static str, kind: Kind, unit: Unit, help: &'static str) 
 }
 
 /// Every metric there is.
-pub const ALL: [Metric; 40] = [
+pub const ALL: [Metric; 42] = [
     metric(REQUEST_SECONDS, Kind::Histogram, Unit::Seconds, "Time of a placement request, by policy and stage."),
     metric(SEARCH_STEPS, Kind::Histogram, Unit::Count, "Search steps that a request used, by policy."),
     metric(PUBLISH_SECONDS, Kind::Histogram, Unit::Seconds, "Time to build and publish a snapshot."),
@@ -123,6 +119,7 @@ pub const ALL: [Metric; 40] = [
         "Pairs of hosts that talk, by how: installed, default, cut; under chains: chained, bypassing, broken.",
     ),
     metric(BOXES, Kind::Gauge, Unit::Count, "Middleboxes declared, by whether flows can pass them: usable, down."),
+    metric(MOVES, Kind::Counter, Unit::Count, "Moves of running containers: proposed, followed."),
     metric(ROUTE_CHANGES, Kind::Counter, Unit::Count, "Routes told to watchers, by cause and phase."),
     metric(ROUTE_RESYNCS, Kind::Counter, Unit::Count, "Snapshots sent because an update was not acknowledged."),
     metric(ROUTE_UNACKNOWLEDGED, Kind::Gauge, Unit::Count, "Route updates sent and not yet acknowledged."),
@@ -244,23 +241,6 @@ impl Metrics {
             hints: HintEvent::ALL.iter().map(event).collect(),
             conflicts: self.counter(CONFLICTS, &[]),
             leases: self.gauge(LEASES, &[]),
-        }
-    }
-
-    /// Handles for routes and those who watch them.
-    pub fn routes(&self) -> RouteMetrics {
-        RouteMetrics {
-            routes: RouteKind::ALL.iter().map(|kind| self.gauge(ROUTES, &[("state", kind.label())])).collect(),
-            boxes: BoxKind::ALL.iter().map(|kind| self.gauge(BOXES, &[("state", kind.label())])).collect(),
-            watchers: WatcherKind::ALL
-                .iter()
-                .map(|kind| self.gauge(ROUTE_WATCHERS, &[("state", kind.label())]))
-                .collect(),
-            unacknowledged: self.gauge(ROUTE_UNACKNOWLEDGED, &[]),
-            resyncs: self.counter(ROUTE_RESYNCS, &[]),
-            refused: self.counter(ROUTE_REFUSED, &[]),
-            damped: self.counter(LINKS_DAMPED, &[]),
-            metrics: self.clone(),
         }
     }
 
@@ -408,61 +388,6 @@ impl LedgerMetrics {
     /// How many leases hold capacity.
     pub fn leases(&self, count: usize) {
         self.leases.set(count as f64);
-    }
-}
-
-/// Records routes of running flows and those who watch them.
-#[derive(Clone)]
-pub struct RouteMetrics {
-    routes: Vec<Gauge>,
-    boxes: Vec<Gauge>,
-    watchers: Vec<Gauge>,
-    unacknowledged: Gauge,
-    resyncs: Counter,
-    refused: Counter,
-    damped: Counter,
-    metrics: Metrics,
-}
-
-impl RouteMetrics {
-    /// How many pairs of hosts talk in this way.
-    pub fn routes(&self, kind: RouteKind, count: u64) {
-        self.routes[kind as usize].set(count as f64);
-    }
-
-    /// So many middleboxes stand so.
-    pub fn boxes(&self, kind: BoxKind, count: usize) {
-        self.boxes[kind as usize].set(count as f64);
-    }
-
-    /// How many watchers are in this state.
-    pub fn watchers(&self, kind: WatcherKind, count: usize) {
-        self.watchers[kind as usize].set(count as f64);
-    }
-
-    /// Updates that wait for an acknowledgement.
-    pub fn unacknowledged(&self, updates: u64) {
-        self.unacknowledged.set(updates as f64);
-    }
-
-    /// Routes were told; cause and phase are the engine's tokens.
-    pub fn changed(&self, cause: &'static str, phase: &'static str, routes: u64) {
-        self.metrics.counter(ROUTE_CHANGES, &[("cause", cause), ("phase", phase)]).add(routes);
-    }
-
-    /// Snapshots went out for want of an acknowledgement.
-    pub fn resynced(&self, count: u64) {
-        self.resyncs.add(count);
-    }
-
-    /// A controller could not install so many routes.
-    pub fn refused(&self, count: u64) {
-        self.refused.add(count);
-    }
-
-    /// Links flapped and are avoided.
-    pub fn damped(&self, count: u64) {
-        self.damped.add(count);
     }
 }
 
@@ -623,6 +548,7 @@ mod tests {
         let routes = metrics.routes();
         routes.routes(RouteKind::Cut, 2);
         routes.boxes(BoxKind::Down, 1);
+        routes.moves(MoveEvent::Proposed, 1);
         routes.watchers(WatcherKind::Silent, 1);
         routes.unacknowledged(3);
         routes.changed("link_down", "failover", 4);

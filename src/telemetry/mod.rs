@@ -10,5 +10,6 @@ mod labels;
 pub mod logs;
 pub mod metrics;
 pub mod process;
+pub mod routes;
 pub mod sdn;
 pub mod seldom;

@@ -235,7 +235,7 @@ fn a_move_that_was_followed_is_counted_and_what_came_cools_down_too() {
     let snapshot = Arc::clone(desk.engine.settled());
     let before = snapshot.applications.get(&moved.attempt).unwrap().containers[&moved];
     let come = runs(1, 99, before.key.priority);
-    desk.beat(&to, 1_024, Some(&[come.clone()]));
+    desk.beat(&to, 1_024, Some(std::slice::from_ref(&come)));
     desk.publish();
     assert_eq!(desk.count(Counter::MovesFollowed), 1);
     desk.beat(&to, 2_048, Some(&[come.clone(), runs(1, 98, before.key.priority)]));

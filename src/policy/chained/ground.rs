@@ -3,6 +3,7 @@
 use crate::cluster::{EdgePattern, Resource, Topology};
 use crate::network::Network;
 use crate::network::chains::{BoxKind, Chains, FlowFacts, HopTable, Protocol, Sequence, WhenBroken};
+use crate::policy::Share;
 use crate::policy::load::load_ppm;
 use crate::policy::place::PlaceError;
 use crate::policy::problem::{EdgeProblem, GroupProblem, PlaceProblem};
@@ -111,6 +112,18 @@ impl<'p> Ground<'p> {
     /// [`PlaceError::Broken`] where a chain is matched that no candidate of its group can keep, or more flows than are
     /// looked at.
     pub(crate) fn new(problem: &'p PlaceProblem<'p>, settings: &Settings) -> Result<Option<Self>, PlaceError> {
+        Self::with(problem, settings, &[])
+    }
+
+    /// The same with the nodes of a placement among those looked at, whoever made it: to say what that costs.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub(crate) fn with(
+        problem: &'p PlaceProblem<'p>,
+        settings: &Settings,
+        also: &[Vec<Share>],
+    ) -> Result<Option<Self>, PlaceError> {
         let topology = &*problem.snapshot.topology;
         let Some(network) = topology.network.as_deref() else { return Ok(None) };
         let chains = topology.chains.as_deref().unwrap_or(&NO_CHAINS);
@@ -130,7 +143,7 @@ impl<'p> Ground<'p> {
                 BoxAt { point, kind: known.kind, room: known.capacity.saturating_sub(taken(index)).0 }
             })
             .collect();
-        let nodes = shortlist(problem, settings.shortlist);
+        let nodes = shortlist(problem, settings.shortlist, also);
         let slots = slots(problem, network, topology, &nodes, &mut points);
         let hops = HopTable::new(network, &points.list, &points.list);
         let (classes, points) = (classes.list, points.list.len());
@@ -418,8 +431,9 @@ impl Flows<'_, '_> {
     }
 }
 
-/// Candidates of any group, ascending: all of them, or in a large cluster those of racks with most room, evenly.
-fn shortlist(problem: &PlaceProblem<'_>, limit: usize) -> Vec<NodeIdx> {
+/// Candidates of any group, ascending: all of them, or in a large cluster those of racks with most room, evenly, and
+/// those of `also`, which some placement took.
+fn shortlist(problem: &PlaceProblem<'_>, limit: usize, also: &[Vec<Share>]) -> Vec<NodeIdx> {
     let mut all: Vec<NodeIdx> = problem.groups.iter().flat_map(|group| group.candidates.iter().copied()).collect();
     all.sort_unstable();
     all.dedup();
@@ -439,7 +453,9 @@ fn shortlist(problem: &PlaceProblem<'_>, limit: usize) -> Vec<NodeIdx> {
     }
     ranked.sort_unstable();
     let mut chosen: Vec<NodeIdx> = ranked.into_iter().take(limit).map(|(.., node)| node).collect();
+    chosen.extend(also.iter().flatten().map(|share| share.node));
     chosen.sort_unstable();
+    chosen.dedup();
     chosen
 }
 

@@ -47,7 +47,7 @@ pub(crate) fn steered(
     settings: &Settings,
     steering: Steering,
 ) -> Result<Option<Steered>, PlaceError> {
-    let Some(ground) = Ground::new(problem, settings)? else { return Ok(None) };
+    let Some(ground) = Ground::with(problem, settings, &placement.groups)? else { return Ok(None) };
     let mut board = Board::new(&ground);
     board.seat(&placement.groups);
     match steering {

@@ -168,6 +168,16 @@ fn without_a_network_or_edges_container_places() {
     assert_eq!(check(&problem, &place(&Hit::default(), &problem).unwrap()), []);
 }
 
+#[test]
+fn what_another_policys_placement_costs_hangs_on_no_shortlist() {
+    let world = World::new(&networks()[1], BitsPerSec(4_000 * MEGABIT), 3);
+    let problem = world.job(6, 4, Bytes(1 << 30), 3);
+    let placement = place(&Random::default(), &problem).unwrap();
+    let cost = |shortlist| Hit::new(HitParams { shortlist, ..HitParams::default() }).objective(&problem, &placement);
+    assert!(cost(256).is_some());
+    assert_eq!(cost(4), cost(256));
+}
+
 /// Printed with `--nocapture`: what `pna` breaks where `hit` breaks nothing.
 #[test]
 fn pna_breaks_chains_on_the_same_draws() {

@@ -204,7 +204,7 @@ impl Place for Pat {
     }
 
     fn objective(&self, problem: &PlaceProblem<'_>, placement: &Placement) -> Option<Objective> {
-        match Ground::new(problem, &self.params.settings()) {
+        match Ground::with(problem, &self.params.settings(), &placement.groups) {
             Ok(Some(ground)) => objective_by(&ground, placement),
             Ok(None) => Container::default().objective(problem, placement),
             Err(_) => None,
