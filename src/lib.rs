@@ -20,6 +20,7 @@ pub mod engine;
 // Floor 5: the simulator (pure) and the edges.
 pub mod client;
 pub mod feed;
+pub mod rest;
 pub mod runtime;
 pub mod server;
 pub mod sim;
@@ -30,5 +31,6 @@ pub mod wire;
 pub mod cli;
 pub mod config;
 pub mod emulate;
+pub mod hadoop;
 pub mod reproduce;
 pub mod sdn;

@@ -53,7 +53,7 @@ fn run(config: Config, file: PathBuf) -> anyhow::Result<()> {
 
 async fn serve(config: Config, file: PathBuf) -> anyhow::Result<()> {
     let metrics = Metrics::new();
-    let (listen, sdn) = (config.metrics, config.sdn.clone());
+    let (listen, sdn, resource_manager) = (config.metrics, config.sdn.clone(), config.resource_manager.clone());
     let mut options = config.options.clone();
     options.reload = Some(config.reload_hook(file.clone()));
     let running = hintd::server::start(&options, metrics.clone()).await?;
@@ -73,6 +73,9 @@ async fn serve(config: Config, file: PathBuf) -> anyhow::Result<()> {
     {
         running.shutdown().await?;
         return Err(error);
+    }
+    if let Some(options) = resource_manager {
+        hintd::hadoop::start(options, &running.daemon, &metrics);
     }
     let changed = watch_file(&file).context("the configuration file can't be watched")?;
     let ended = until_stopped(&running.daemon, changed).await;

@@ -36,7 +36,8 @@ enum ChainsCommand {
 #[command(after_help = "Examples:\n  hintctl chains check\n  \
     hintctl chains check --chains chains.toml --network net.json\n  \
     hintctl chains check --config /etc/hintd/hintd.toml --network net.json\n\n\
-    Exit code 0: every chain can be met from every host; 1: some can't; 2: the declaration itself is wrong.")]
+    Exit code 0: every chain can be met from every host; 1: some can't,\n    \
+    or the daemon knows no network; 2: the declaration itself is wrong.")]
 pub struct CheckArgs {
     /// Chains of a configuration's [chains]
     #[arg(long, value_name = "FILE", conflicts_with = "chains")]
@@ -75,6 +76,7 @@ fn run_check(args: &CheckArgs, daemon: &DaemonArgs, output: Output) -> Result<()
         (None, Some(file)) => Some((file, files::read::<ChainsDocument>(file)?)),
         (None, None) => None,
     };
+    let asked = declared.is_none();
     let (chains, found, network) = match declared {
         Some((file, document)) => offline(file, &document, args.network.as_deref())?,
         None if args.network.is_some() => {
@@ -91,6 +93,10 @@ fn run_check(args: &CheckArgs, daemon: &DaemonArgs, output: Output) -> Result<()
         "unmet": found.iter().map(unmet_document).collect::<Vec<_>>(),
     });
     output.result(&document, || verdict(chains, network, &found))?;
+    if found.is_empty() && !network && chains > 0 && asked {
+        let message = format!("the daemon knows no network: nobody can say whether its {chains} chains can be met");
+        return Err(Failure::work(message));
+    }
     if found.is_empty() {
         return Ok(());
     }
@@ -162,6 +168,7 @@ fn document(answer: &v1::ChainsResponse) -> Value {
         json!({
             "name": chain.name, "priority": chain.priority, "sequence": chain.sequence,
             "when_broken": chain.when_broken, "flows": chain.flows, "broken": chain.broken,
+            "bypassing": chain.bypassing,
         })
     };
     json!({
@@ -189,13 +196,14 @@ fn text(answer: &v1::ChainsResponse) -> String {
             chain.when_broken.clone(),
             chain.priority.to_string(),
             chain.flows.to_string(),
+            chain.bypassing.to_string(),
             chain.broken.to_string(),
         ]
     });
     let mut parts = vec![
         format!("declared by the {}", answer.declared_by),
         output::table(["box", "type", "at", "state", "reserved", "of"], 4, boxes),
-        output::table(["chain", "passes", "fails", "priority", "flows", "without a way"], 3, chains),
+        output::table(["chain", "passes", "fails", "priority", "flows", "past boxes", "without a way"], 3, chains),
     ];
     if !answer.network_known {
         parts.push("no network is known: requests under chains that fail closed are refused".to_owned());

@@ -323,7 +323,11 @@ fn chain_line(route: &v1::HintRoute, chain: &v1::ChainPath, what: &str) -> Strin
     let all = route.links.len();
     let rate = output::rate(chain.rate_bits_per_s as f64);
     let left = all.saturating_sub(walked as usize);
-    line + &format!(" ─{left}→ {dst}; {rate} × {all} links costs {} ({what})", output::rate(cost as f64))
+    let past = match &chain.left_out[..] {
+        [] => String::new(),
+        kinds => format!("; past {}, of which none is left: the chain fails open", kinds.join(", ")),
+    };
+    line + &format!(" ─{left}→ {dst}; {rate} × {all} links costs {} ({what}){past}", output::rate(cost as f64))
 }
 
 /// The switches between the ends of a path.
@@ -432,7 +436,7 @@ fn chain_document(chain: &v1::ChainPath) -> Value {
         |stop: &v1::BoxStop| json!({ "box": stop.r#box, "type": stop.r#type, "at": stop.at, "after": stop.after });
     json!({
         "name": chain.name, "stops": chain.stops.iter().map(stop).collect::<Vec<_>>(),
-        "rate_bits_per_s": chain.rate_bits_per_s, "cost_bit_links_per_s": chain.cost,
+        "rate_bits_per_s": chain.rate_bits_per_s, "cost_bit_links_per_s": chain.cost, "left_out": chain.left_out,
     })
 }
 

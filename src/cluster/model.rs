@@ -52,6 +52,7 @@ pub struct Model {
     link_loads: Arc<BTreeMap<LinkName, LinkLoad>>,
     latency: Arc<HashMap<(NodeIdx, NodeIdx), Micros>>,
     heard: Heard,
+    blind_until: Timestamp,
 }
 
 impl Model {
@@ -116,6 +117,12 @@ impl Model {
     #[must_use]
     pub fn last_heard(&self, node: NodeIdx) -> Option<Timestamp> {
         self.nodes.heard(node)
+    }
+
+    /// Until when a node's silence says nothing of it ([`Change::Blind`]).
+    #[must_use]
+    pub const fn blind_until(&self) -> Timestamp {
+        self.blind_until
     }
 
     /// A new version of the snapshot; shares everything that did not change.
@@ -229,6 +236,7 @@ impl Model {
             Change::Latency(from, to, rtt) => self.set_latency(&from, &to, rtt)?,
             Change::Rules(rules) => self.rules = Arc::new(rules),
             Change::Heard(_) => {}
+            Change::Blind(time) => self.blind_until = self.blind_until.max(now.plus(time)),
         }
         Ok(Applied::Quiet)
     }

@@ -5,6 +5,7 @@
 //! repeated, commented, in `config/hintd.toml`, which a test holds against them.
 
 mod chains;
+mod hadoop;
 mod limits;
 mod parse;
 mod reader;
@@ -15,6 +16,7 @@ mod sdn;
 
 pub use reader::{Problem, Problems};
 
+use crate::hadoop::ResourceManagerOptions;
 use crate::runtime::options::{Options, ReloadHook, Reloaded};
 use crate::sdn::RyuOptions;
 use crate::telemetry::logs::LogFormat;
@@ -33,6 +35,8 @@ pub struct Config {
     pub metrics: Option<SocketAddr>,
     /// An SDN controller to watch and serve; `None`: feeds tell of the network, and watchers install routes.
     pub sdn: Option<RyuOptions>,
+    /// ResourceManagers to ask for nodes; `None`: feeds tell of them.
+    pub resource_manager: Option<ResourceManagerOptions>,
     /// Values as the file gives them, by dotted key, to say what a reload changed.
     keys: Vec<(String, String)>,
     /// Every key that was asked for.

@@ -70,6 +70,7 @@ fn read(table: toml::Spanned<DeTable<'_>>, file: &str, reader: &mut Reader<'_>) 
     let policies = policies(&mut root, reader);
     let queues = queues(&mut root, reader);
     let sdn = super::sdn::sdn(&mut root, reader);
+    let resource_manager = super::hadoop::resource_manager(&mut root, reader);
     root.finish(reader);
     let settings = Settings {
         file: file.to_owned(),
@@ -84,12 +85,12 @@ fn read(table: toml::Spanned<DeTable<'_>>, file: &str, reader: &mut Reader<'_>) 
         requests_per_s: limits.requests_per_s,
     };
     let options = Options { listen, store, pool, rules, publish_every, feeds: limits.feeds, settings, reload: None };
-    Config { options, log, metrics, sdn, keys, asked: reader.asked() }
+    Config { options, log, metrics, sdn, resource_manager, keys, asked: reader.asked() }
 }
 
 /// Keys that only a restart puts into force.
 pub(super) fn needs_restart(key: &str) -> bool {
-    const SECTIONS: [&str; 4] = ["listen.", "log.", "sdn.", "store."];
+    const SECTIONS: [&str; 5] = ["listen.", "log.", "resource_manager.", "sdn.", "store."];
     const KEYS: [&str; 17] = [
         "placer.threads",
         "placer.queue",
@@ -443,7 +444,7 @@ mod tests {
             let settings = &options.settings;
             format!(
                 "{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}",
-                (options.listen.clone(), config.metrics, &config.sdn),
+                (options.listen.clone(), config.metrics, &config.sdn, &config.resource_manager),
                 config.log,
                 options.store,
                 options.pool,

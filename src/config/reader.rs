@@ -236,6 +236,13 @@ impl Bound for u64 {
     }
 }
 
+impl Key for Vec<String> {
+    fn read(value: &DeValue<'_>) -> Result<Self, String> {
+        let rows = value.as_array().ok_or_else(|| format!("a list is wanted, and this is {}", article(value)))?;
+        rows.iter().map(|row| String::read(row.get_ref())).collect()
+    }
+}
+
 impl Key for u32 {
     fn read(value: &DeValue<'_>) -> Result<Self, String> {
         u64::read(value).and_then(|number| Self::try_from(number).map_err(|error| error.to_string()))

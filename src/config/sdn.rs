@@ -77,7 +77,7 @@ fn priority(ryu: &mut Section<'_>, reader: &mut Reader<'_>, name: &'static str, 
 }
 
 /// Host and port of a plain address.
-fn authority(url: &str) -> Option<String> {
+pub(super) fn authority(url: &str) -> Option<String> {
     let rest = url.strip_prefix("http://")?;
     let rest = rest.strip_suffix('/').unwrap_or(rest);
     let (host, port) = rest.rsplit_once(':')?;

@@ -148,6 +148,9 @@ pub struct ChainPath {
     pub rate: BitsPerSec,
     /// rate × links walked, bit/s × links (002 Eq. 2); `None`: there is no way.
     pub cost: Option<u64>,
+    /// Types of its sequence that the way leaves out, for the chain fails open.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<Arc<str>>,
 }
 
 /// Cost terms with their units in the names; absent where they could not be computed.

@@ -17,7 +17,7 @@ pub(crate) struct Silent {
 }
 
 /// Looks at all nodes. Silence counts from `start` where a node was last heard before it or never: a daemon that
-/// was down has heard nobody. `leased` says whether a node that never registered has leases, which make it worth losing.
+/// was down has heard nobody. While whoever tells of nodes is blind, none is lost. `leased` says whether a node that never registered has leases, which make it worth losing.
 pub(crate) fn silent(
     model: &Model,
     settings: &EngineSettings,
@@ -34,7 +34,7 @@ pub(crate) fn silent(
             NodeState::Unregistered => silence > settings.lost_after && leased(node),
             NodeState::Decommissioned | NodeState::Lost | NodeState::Shutdown => false,
         };
-        if losable && silence > settings.lost_after {
+        if losable && silence > settings.lost_after && now >= model.blind_until() {
             silent.lost.push(node);
         } else if state == NodeState::Running && silence > settings.stale_after {
             silent.stale.push(node);

@@ -78,7 +78,7 @@ impl Engine {
             if lease.is_some() || self.reported[node.at()] {
                 self.hint_met(node, container, lease);
                 self.dispatched_appeared(node, container, lease, now);
-                self.move_met(node, container, lease, now);
+                self.move_met(node, container, now);
             }
             if let Some(id) = lease {
                 self.end_lease(id, LeaseEnd::Bound, now);

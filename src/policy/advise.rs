@@ -4,6 +4,7 @@ use super::budget::Budget;
 use super::place::{Ended, PlaceError};
 use crate::cluster::{Overlay, Resource, Snapshot};
 pub use crate::network::chains::BoxKind;
+use crate::network::chains::BoxLoads;
 use crate::units::{AttemptId, Bytes, ChainIdx, ContainerId, LinkIdx, Micros, NodeIdx, RackIdx, Timestamp};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -82,6 +83,8 @@ pub struct RebalanceProblem<'a> {
     pub traffic: Vec<(u32, u32, Bytes)>,
     /// By row of `traffic`: the chain of middleboxes that it has to pass; rows beyond the end have none.
     pub chains: Vec<Option<ChainIdx>>,
+    /// What traffic beside this takes of each box; `None`: nothing.
+    pub others: Option<BoxLoads>,
     /// Bound of one round.
     pub moves_max: usize,
     /// Bound of one round for each application.

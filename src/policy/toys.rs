@@ -200,6 +200,7 @@ fn routes_moves_plans_and_replicas_are_given_as_objects() {
         allowed: vec![],
         traffic,
         chains: vec![],
+        others: None,
         moves_max: 1,
         application_moves_max: 1,
         gain_min: 0.1,

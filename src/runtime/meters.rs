@@ -92,6 +92,7 @@ impl FlowCounts {
             let chains = flows.chained.chains.as_deref();
             let types = chains.and_then(|chains| Some(chains.chain(chains.find_chain(&key.chain)?).sequence.len()));
             match &route.way {
+                None if !network_known => {} // nobody knows
                 None => counts.broken += 1,
                 Some(way) if types.is_some_and(|types| way.boxes.len() < types) => counts.bypassing += 1,
                 Some(_) => counts.chained += 1,
@@ -294,8 +295,11 @@ impl Meters {
         let Some(chains) = topology.chains.as_deref() else {
             return BoxKind::ALL.iter().for_each(|&kind| self.routes.boxes(kind, 0));
         };
-        let usable =
-            |at: &usize| topology.network.as_deref().is_some_and(|network| chains.is_usable(network, BoxIdx::new(*at)));
+        // Without a network nobody knows what they hang on: what is known is their own state.
+        let usable = |at: &usize| match topology.network.as_deref() {
+            Some(network) => chains.is_usable(network, BoxIdx::new(*at)),
+            None => chains.boxes()[*at].up,
+        };
         let all = chains.boxes().len();
         let usable = (0..all).filter(usable).count();
         self.routes.boxes(BoxKind::Usable, usable);

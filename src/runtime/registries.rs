@@ -33,7 +33,7 @@ use nodes::Nodes;
 use refusal::Counters;
 use std::cell::Cell;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 use wires::Wires;
@@ -91,6 +91,8 @@ pub struct Registries {
     measured: Mutex<Measured>,
     /// Sources that spoke without a change, one bit each.
     heard: AtomicU8,
+    /// Microseconds of [`Self::blind`].
+    blind: AtomicU64,
     counters: Counters,
     dirty: AtomicBool,
 }
@@ -113,6 +115,7 @@ impl Registries {
             observed: Mutex::default(),
             measured: Mutex::default(),
             heard: AtomicU8::new(0),
+            blind: AtomicU64::new(0),
             counters: Counters::default(),
             dirty: AtomicBool::new(false),
             limits,
@@ -152,6 +155,10 @@ impl Registries {
         wires.into_iter().for_each(|change| _ = give(change));
         let chains = self.chains().take();
         chains.into_iter().for_each(|change| _ = give(change));
+        let blind = Micros(self.blind.swap(0, Ordering::AcqRel));
+        if blind > Micros(0) {
+            _ = give(Change::Blind(blind));
+        }
         self.nodes.drain(&mut give);
         self.blocks.drain().into_iter().for_each(|change| _ = give(change));
         let Measured { loads, latency } = std::mem::take(&mut *self.measured());
@@ -225,6 +232,12 @@ impl Registries {
         self.counters.taken(taken);
         self.wake();
         Ok(())
+    }
+
+    /// Whoever tells of all nodes can't, for so long from now: none is lost by its silence until then.
+    pub fn blind(&self, time: Micros) {
+        self.blind.fetch_max(time.0, Ordering::AcqRel);
+        self.wake();
     }
 
     /// A node left for good.

@@ -6,13 +6,13 @@
 
 use super::forwarding;
 use super::graph::Graph;
-use super::http::{AskError, Rest};
 use super::model::{Dpid, EntryFound, Match, Output};
-use super::options::{RyuOptions, backoff};
-use super::ryu;
+use super::options::RyuOptions;
+use super::ryu::{self, BadAnswer};
 use super::table::{COOKIE_MASK, Command, Layer, Shown, Table, translate};
 use super::watch::View;
 use crate::engine::{Phase, Refusal, RouteUpdate, RuleAction, WatchScope, WatchedPair};
+use crate::rest::{AskError, Rest, backoff};
 use crate::runtime::Daemon;
 use crate::runtime::watchers::Watching;
 use crate::telemetry::sdn::{Asked, RuleResult, SdnMetrics};
@@ -282,7 +282,7 @@ impl Installer {
         steps: &[Step],
         all: bool,
         refused: &mut BTreeMap<WatchedPair, String>,
-    ) -> Result<(), AskError> {
+    ) -> Result<(), AskError<BadAnswer>> {
         let mut send: Vec<&Step> = steps.iter().filter(|step| !refused.contains_key(&step.pair)).collect();
         if all {
             self.unshown(&mut send).await?;
@@ -332,7 +332,7 @@ impl Installer {
     }
 
     /// Leaves of `steps` those that switches do not show yet.
-    async fn unshown(&mut self, steps: &mut Vec<&Step>) -> Result<(), AskError> {
+    async fn unshown(&mut self, steps: &mut Vec<&Step>) -> Result<(), AskError<BadAnswer>> {
         let mut tables = BTreeMap::new();
         for switch in steps.iter().map(|step| step.command.switch()).collect::<BTreeSet<_>>() {
             match self.read(switch).await {
@@ -379,7 +379,7 @@ impl Installer {
         }
     }
 
-    async fn send_base(&mut self) -> Result<(), AskError> {
+    async fn send_base(&mut self) -> Result<(), AskError<BadAnswer>> {
         for _ in 0..CHUNK {
             let Some(command) = self.base.front().cloned() else { break };
             match self.send(&command).await {
@@ -392,7 +392,7 @@ impl Installer {
         Ok(())
     }
 
-    async fn audit_one(&mut self) -> Result<(), AskError> {
+    async fn audit_one(&mut self) -> Result<(), AskError<BadAnswer>> {
         let Some(&switch) = self.suspects.first() else { return Ok(()) };
         let found = match self.read(switch).await {
             Err(AskError::Status { .. }) => {
@@ -415,7 +415,7 @@ impl Installer {
         Ok(())
     }
 
-    async fn send(&mut self, command: &Command) -> Result<(), AskError> {
+    async fn send(&mut self, command: &Command) -> Result<(), AskError<BadAnswer>> {
         let (path, body, result) = match command {
             Command::Add(switch, entry) => ("/stats/flowentry/add", ryu::add(*switch, entry), RuleResult::Added),
             Command::Remove(switch, priority, matches) => {
@@ -430,7 +430,7 @@ impl Installer {
         sent
     }
 
-    async fn read(&mut self, switch: Dpid) -> Result<Vec<EntryFound>, AskError> {
+    async fn read(&mut self, switch: Dpid) -> Result<Vec<EntryFound>, AskError<BadAnswer>> {
         let wanted = ryu::entries_wanted(self.options.marks.cookie & COOKIE_MASK, COOKIE_MASK);
         let found =
             self.rest.post(&format!("/stats/flow/{}", switch.0), &wanted, |body| ryu::entries(switch, body)).await;

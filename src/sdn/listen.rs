@@ -1,8 +1,9 @@
 //! Listens to the controller's websocket: events arrive within milliseconds, polls only every few seconds.
 
-use super::options::{RyuOptions, backoff};
+use super::options::RyuOptions;
 use super::ryu;
 use super::watch::News;
+use crate::rest::backoff;
 use crate::telemetry::sdn::{Asked, SdnMetrics};
 use futures_util::SinkExt as _;
 use std::sync::Arc;

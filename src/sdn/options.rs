@@ -44,27 +44,3 @@ pub struct RyuOptions {
     /// A hosts file that names hosts by IPv4 address.
     pub hosts_file: Option<PathBuf>,
 }
-
-/// The first wait after a failure.
-pub const BACKOFF_FIRST: Duration = Duration::from_millis(500);
-
-/// The wait after `failures` in a row: doubled each time up to `most`, then between half and all of it.
-#[must_use]
-pub fn backoff(failures: u32, most: Duration, random: f64) -> Duration {
-    let doubled = BACKOFF_FIRST.saturating_mul(1_u32 << failures.saturating_sub(1).min(16)).min(most);
-    doubled.mul_f64(0.5 + random.clamp(0.0, 1.0) / 2.0)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn waits_double_up_to_the_longest_and_are_spread() {
-        let most = Duration::from_secs(30);
-        assert_eq!(backoff(1, most, 1.0), BACKOFF_FIRST);
-        assert_eq!(backoff(3, most, 1.0), 4 * BACKOFF_FIRST);
-        assert_eq!(backoff(3, most, 0.0), 2 * BACKOFF_FIRST);
-        assert_eq!(backoff(u32::MAX, most, 1.0), most);
-    }
-}

@@ -3,13 +3,13 @@
 use super::counters::Counters;
 use super::forwarding::{self, Rules};
 use super::graph::Graph;
-use super::http::{AskError, Rest};
 use super::inventory::{Inventory, Poll, Settings};
 use super::model::{Dpid, Event, Mac, PortCount};
-use super::options::{RyuOptions, backoff};
+use super::options::RyuOptions;
 use super::ryu::{self, BadAnswer};
 use crate::cluster::Source;
 use crate::feed::{FeedStream, link_stats, topology};
+use crate::rest::{AskError, Rest, backoff};
 use crate::runtime::Daemon;
 use crate::telemetry::sdn::{Asked, SdnMetrics};
 use crate::wire::v1;
@@ -304,7 +304,7 @@ pub(super) async fn poll(options: Arc<RyuOptions>, metrics: SdnMetrics, news: mp
     }
 }
 
-async fn look(rest: &mut Rest) -> Result<Poll, AskError> {
+async fn look(rest: &mut Rest) -> Result<Poll, AskError<BadAnswer>> {
     let mut poll = Poll {
         switches: rest.get("/v1.0/topology/switches", ryu::switches).await?,
         links: rest.get("/v1.0/topology/links", ryu::links).await?,
@@ -321,7 +321,7 @@ async fn look(rest: &mut Rest) -> Result<Poll, AskError> {
     Ok(poll)
 }
 
-async fn count(rest: &mut Rest, switches: &[Dpid]) -> Result<Vec<(Dpid, Vec<PortCount>)>, AskError> {
+async fn count(rest: &mut Rest, switches: &[Dpid]) -> Result<Vec<(Dpid, Vec<PortCount>)>, AskError<BadAnswer>> {
     let mut counts = Vec::with_capacity(switches.len());
     for &switch in switches {
         match rest.get(&format!("/stats/port/{}", switch.0), |body| ryu::counts(switch, body)).await {
@@ -334,6 +334,6 @@ async fn count(rest: &mut Rest, switches: &[Dpid]) -> Result<Vec<(Dpid, Vec<Port
 }
 
 /// Whether it is one switch that does not answer: it may have left between two questions.
-const fn of_one_switch(error: &AskError) -> bool {
+const fn of_one_switch(error: &AskError<BadAnswer>) -> bool {
     matches!(error, AskError::Status { .. } | AskError::Nonsense { source: BadAnswer::OtherSwitch(_), .. })
 }

@@ -18,6 +18,7 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use super::adherence::{BYTES, MISSES, OUTCOMES, SETTLED};
 use super::dispatch::{DISPATCH_LATE, DISPATCH_LAUNCHES, DISPATCH_NOT_YET, DISPATCH_OFFERS, DISPATCH_WAITING};
+use super::hadoop::{HADOOP_ANSWERS, HADOOP_ASKED};
 pub use super::labels::{
     BoxKind, FeedResult, HintEvent, LabelValue, MoveEvent, ReloadResult, RouteKind, Stage, Turned, WatcherKind,
 };
@@ -91,7 +92,7 @@ const fn metric(name: &'static str, kind: Kind, unit: Unit, help: &'static str) 
 }
 
 /// Every metric there is.
-pub const ALL: [Metric; 42] = [
+pub const ALL: [Metric; 44] = [
     metric(REQUEST_SECONDS, Kind::Histogram, Unit::Seconds, "Time of a placement request, by policy and stage."),
     metric(SEARCH_STEPS, Kind::Histogram, Unit::Count, "Search steps that a request used, by policy."),
     metric(PUBLISH_SECONDS, Kind::Histogram, Unit::Seconds, "Time to build and publish a snapshot."),
@@ -135,6 +136,8 @@ pub const ALL: [Metric; 42] = [
     metric(OUTCOMES, Kind::Counter, Unit::Count, "Hinted containers by where they came to be."),
     metric(MISSES, Kind::Counter, Unit::Count, "Hinted containers that are not on their host, by reason."),
     metric(BYTES, Kind::Counter, Unit::Bytes, "Bytes of compared decisions, by term and placement."),
+    metric(HADOOP_ASKED, Kind::Counter, Unit::Count, "Questions to ResourceManagers, by result."),
+    metric(HADOOP_ANSWERS, Kind::Gauge, Unit::Count, "1 while an active ResourceManager answers, else 0."),
     metric(SDN_ASKED, Kind::Counter, Unit::Count, "Questions to the SDN controller, by what for and result."),
     metric(SDN_CONNECTED, Kind::Gauge, Unit::Count, "1 while the SDN controller answers, else 0."),
     metric(SDN_EVENTS, Kind::Counter, Unit::Count, "Events of the SDN controller, by kind."),
@@ -535,6 +538,8 @@ mod tests {
         dispatch.late(1);
         dispatch.not_yet("no_local_block");
         dispatch.waiting(4);
+        metrics.hadoop().asked(None);
+        metrics.hadoop().answers(true);
         let adherence = metrics.adherence("container", "etl", "shadow");
         adherence.settled(true, 2);
         adherence.outcome("on_host", 5);

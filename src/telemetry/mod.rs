@@ -5,6 +5,7 @@
 
 pub mod adherence;
 pub mod dispatch;
+pub mod hadoop;
 pub mod http;
 mod labels;
 pub mod logs;

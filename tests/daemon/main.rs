@@ -24,5 +24,6 @@ mod limits;
 mod load;
 mod program;
 mod replay;
+mod resource_manager;
 mod streams;
 mod world;

@@ -16,10 +16,12 @@ const FLOORS: &[(&str, u8)] = &[
     ("server", 5),
     ("store", 5),
     ("client", 5),
+    ("rest", 5), // asks Hadoop and SDN controllers; imports no other room
     ("wire", 5),
     ("config", 6),
     ("emulate", 6),
     ("reproduce", 6),
+    ("hadoop", 6),
     ("sdn", 6),
     ("cli", 6),
     ("telemetry", 5), // imports no other room; every edge records through it

@@ -7,7 +7,7 @@ use crate::cluster::{ChainPair, ChainedRoute, Flow, NodePair, RunningFlows, Snap
 use crate::engine::decision::{ChainPath, HintRoute};
 use crate::engine::placer::Row;
 use crate::engine::routes::view::{names_of, stops};
-use crate::network::chains::Chains;
+use crate::network::chains::{Chains, WaypointRoute};
 use crate::network::{cut, host_paths};
 use crate::policy::dataflow;
 use crate::policy::problem::EdgeProblem;
@@ -207,6 +207,7 @@ impl<'a> Names<'a> {
             stops: way.zip(chains).map(|(way, chains)| stops(chains, way)).unwrap_or_default(),
             rate,
             cost: way.map(|way| rate.0.saturating_mul(way.hops() as u64)),
+            left_out: way.zip(chains).map(|(way, chains)| left_out(chains, &key.chain, way)).unwrap_or_default(),
         };
         let mut hint = HintRoute { chain: Some(path), cut: Vec::new(), ..self.hint(&flow, links, true) };
         if way.is_some_and(|way| way.links.is_empty()) {
@@ -214,4 +215,11 @@ impl<'a> Names<'a> {
         }
         hint
     }
+}
+
+/// Types of the chain that the way passes no box of.
+fn left_out(chains: &Chains, name: &str, way: &WaypointRoute) -> Vec<Arc<str>> {
+    let passed: Vec<_> = way.boxes.iter().map(|&index| chains.boxes()[index.at()].kind).collect();
+    let sequence = chains.find_chain(name).map(|index| &chains.chain(index).sequence[..]).unwrap_or_default();
+    sequence.iter().filter(|kind| !passed.contains(kind)).map(|&kind| Arc::clone(chains.kind_name(kind))).collect()
 }

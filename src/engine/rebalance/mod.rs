@@ -16,7 +16,7 @@ pub use settings::RebalanceSettings;
 use super::effects::{Counter, Effect, FollowBody};
 use super::engine::Engine;
 use crate::cluster::{Overlay, ReportedContainer, Resource};
-use crate::units::{ApplicationId, AttemptId, ContainerId, LeaseId, NodeIdx, SchedulerKey, Timestamp};
+use crate::units::{ApplicationId, AttemptId, ContainerId, NodeIdx, SchedulerKey, Timestamp};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -90,7 +90,8 @@ impl Engine {
             snapshot: Arc::clone(&self.snapshot),
             taken: self.rebalancing.taken(self.ledger.overlay()),
             applications,
-            cooling: self.rebalancing.cooling.keys().copied().collect(),
+            cooling: self.rebalancing.cooling.iter().map(|(id, of)| (*id, of.promised.map(|of| of.to))).collect(),
+            chained: Arc::clone(self.flows.chained()),
             settings,
             pairs_max: self.settings.routes.pairs_max,
         })));
@@ -147,16 +148,10 @@ impl Engine {
         self.snapshot.rules.feasible(&running.size, &room).then_some(promised)
     }
 
-    /// A container appeared: where one of its kind was proposed to go, that was followed. It cools down as the other.
-    pub(super) fn move_met(
-        &mut self,
-        node: NodeIdx,
-        container: &ReportedContainer,
-        lease: Option<LeaseId>,
-        now: Timestamp,
-    ) {
-        // What a lease was for is another task's.
-        if lease.is_some() || self.rebalancing.cooling.is_empty() {
+    /// A container appeared: where one of its kind was proposed to go, that was followed, whether its application asked
+    /// for it (and has a lease) or not. It cools down as the other.
+    pub(super) fn move_met(&mut self, node: NodeIdx, container: &ReportedContainer, now: Timestamp) {
+        if self.rebalancing.cooling.is_empty() {
             return;
         }
         let attempt = container.id.attempt;

@@ -2,15 +2,16 @@
 //! the worker pool.
 
 use super::settings::RebalanceSettings;
-use crate::cluster::{EdgePattern, HintRequest, Overlay, Snapshot, TaskGroup};
+use crate::cluster::{ChainedFlows, EdgePattern, HintRequest, Overlay, Snapshot, TaskGroup};
 use crate::engine::decision::RememberedRequest;
 use crate::engine::dispatching;
 use crate::engine::monitor;
 use crate::engine::placer::may_go;
+use crate::network::chains::BoxLoads;
 use crate::policy::advise::{RebalanceProblem, Running};
 use crate::policy::problem::EdgeProblem;
 use crate::policy::{Budget, Policy};
-use crate::units::{AttemptId, Bytes, ChainIdx, ContainerId, GroupIdx, NodeIdx, RackIdx};
+use crate::units::{AttemptId, Bytes, ChainIdx, ContainerId, GroupIdx, NodeIdx, RackIdx, SchedulerKey};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -24,8 +25,10 @@ pub struct Round {
     pub(crate) taken: Overlay,
     /// Newest job first.
     pub(crate) applications: Vec<RoundApplication>,
-    /// Containers that stay.
-    pub(crate) cooling: BTreeSet<ContainerId>,
+    /// Containers that stay, and where they were proposed to go and have not come yet.
+    pub(crate) cooling: BTreeMap<ContainerId, Option<NodeIdx>>,
+    /// What runs under chains.
+    pub(crate) chained: Arc<ChainedFlows>,
     pub(crate) settings: RebalanceSettings,
     /// Pairs of containers that a round looks at.
     pub(crate) pairs_max: usize,
@@ -35,7 +38,7 @@ impl std::fmt::Debug for Round {
     /// Without the cluster.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut of = f.debug_struct("Round");
-        of.field("number", &self.number).field("cooling", &self.cooling);
+        of.field("number", &self.number).field("cooling", &self.cooling.len());
         of.field("applications", &self.applications.len()).finish_non_exhaustive()
     }
 }
@@ -87,7 +90,8 @@ pub struct ProposedMove {
 pub struct RoundFound {
     /// Moves, by policy and then best first.
     pub moves: Vec<ProposedMove>,
-    /// Jobs that were not looked at because their containers make too many pairs.
+    /// Jobs that were not looked at: their containers make too many pairs, or another request has the same priority and
+    /// nobody can say whose a container is.
     pub left_out: u64,
 }
 
@@ -113,7 +117,7 @@ impl Round {
                     continue;
                 };
                 let pairs = job.pairs(&containers);
-                if pairs > pairs_left {
+                if pairs > pairs_left || application.shares_keys(job) {
                     found.left_out += 1;
                     continue;
                 }
@@ -123,8 +127,7 @@ impl Round {
             }
         }
         for (policy, draft) in by_policy.into_values() {
-            let most = self.settings.moves_per_round - found.moves.len();
-            found.moves.extend(draft.moves(&*policy, most, &mut Budget::new(steps, stop)));
+            found.moves.extend(draft.moves(&*policy, &mut Budget::new(steps, stop)));
         }
         found
     }
@@ -143,11 +146,23 @@ impl Round {
             let Some((request, name)) = asked else { continue };
             let Some(job) = jobs.iter().position(|job| job.request.id == request) else { continue };
             let Some(group) = jobs[job].request.groups.iter().position(|group| group.name == *name) else { continue };
-            let cooling = self.cooling.contains(&id);
+            let cooling = self.cooling.contains_key(&id);
             let (node, size) = (container.node, container.size);
             containers[job][group].push(Running { container: id, node, size, cooling, set: 0 });
         }
         containers
+    }
+}
+
+impl RoundApplication {
+    /// Whether another request of the attempt has a group of the same key as one of the job's under chains.
+    fn shares_keys(&self, job: &RoundJob) -> bool {
+        let original = |request: &RememberedRequest| monitor::original(&dispatching::asked(&request.id).into());
+        let groups = job.chained().flat_map(|(edge, _)| [edge.from, edge.to]);
+        let keys: BTreeSet<SchedulerKey> =
+            groups.filter_map(|at| job.request.groups.get(at.at())).map(|group| group.key).collect();
+        let others = self.requests.iter().filter(|request| original(request) != job.request.id);
+        others.flat_map(|request| &request.groups).any(|group| keys.contains(&group.key))
     }
 }
 
@@ -221,23 +236,26 @@ impl<'r> Draft<'r> {
         }
     }
 
-    fn moves(self, policy: &dyn Policy, most: usize, budget: &mut Budget<'_>) -> Vec<ProposedMove> {
+    /// All moves worth it, for bounds of groups may rule out some of the best: how many are told is the engine's.
+    fn moves(self, policy: &dyn Policy, budget: &mut Budget<'_>) -> Vec<ProposedMove> {
         let Some(rebalancer) = policy.as_rebalance() else { return Vec::new() };
+        let others = self.others();
         let Self { round, running, groups, bounds, traffic, chains } = self;
         let problem = RebalanceProblem {
             snapshot: &round.snapshot,
             leases: &round.taken,
             allowed: bounds.iter().map(|bounds| bounds.allowed.clone()).collect(),
+            moves_max: running.len(),
+            application_moves_max: running.len(),
             running,
             traffic,
             chains,
-            moves_max: most,
-            application_moves_max: round.settings.moves_per_application,
+            others,
             gain_min: round.settings.gain_min(),
             seed: round.number,
         };
         let Ok(moves) = rebalancer.rebalance(&problem, budget) else { return Vec::new() };
-        let mut crowd = Crowd::of(&problem, &groups);
+        let mut crowd = Crowd::of(&problem, &groups, &round.cooling);
         let at: BTreeMap<ContainerId, usize> =
             problem.running.iter().enumerate().map(|(at, known)| (known.container, at)).collect();
         let mut proposed = Vec::new();
@@ -252,6 +270,29 @@ impl<'r> Draft<'r> {
             proposed.push(ProposedMove { container, from, to: step.to, gain: step.gain, chain });
         }
         proposed
+    }
+
+    /// What is taken of boxes for pairs of nodes that these containers do not send between.
+    fn others(&self) -> Option<BoxLoads> {
+        let topology = &*self.round.snapshot.topology;
+        let chained = Some(&*self.round.chained).filter(|chained| chained.are_of(topology))?;
+        let chains = topology.chains.as_deref()?;
+        let node = |row: u32| self.running[row as usize].node;
+        let own: BTreeSet<(NodeIdx, NodeIdx, Option<ChainIdx>)> = self
+            .traffic
+            .iter()
+            .zip(&self.chains)
+            .map(|(&(from, to, _), chain)| (node(from), node(to), *chain))
+            .collect();
+        let mut loads = BoxLoads::new(chains);
+        for (key, route) in chained.routes.iter() {
+            let sent = (key.pair.from, key.pair.to, chains.find_chain(&key.chain));
+            if !own.contains(&sent) {
+                let boxes = route.way.iter().flat_map(|way| &way.boxes);
+                boxes.for_each(|&index| loads.add(index, route.rate));
+            }
+        }
+        Some(loads)
     }
 }
 
@@ -278,11 +319,18 @@ struct Crowd<'p> {
 }
 
 impl<'p> Crowd<'p> {
-    fn of(problem: &RebalanceProblem<'p>, groups: &[usize]) -> Self {
+    fn of(problem: &RebalanceProblem<'p>, groups: &[usize], promised: &BTreeMap<ContainerId, Option<NodeIdx>>) -> Self {
         let mut crowd = Self { snapshot: problem.snapshot, on_node: BTreeMap::new(), in_rack: BTreeMap::new() };
         for (known, &group) in problem.running.iter().zip(groups) {
+            let old = crowd.snapshot.rack(known.node);
             *crowd.on_node.entry((group, known.node)).or_default() += 1;
-            *crowd.in_rack.entry((group, crowd.snapshot.rack(known.node))).or_default() += 1;
+            *crowd.in_rack.entry((group, old)).or_default() += 1;
+            // What was proposed may come yet.
+            if let Some(Some(to)) = promised.get(&known.container) {
+                let new = crowd.snapshot.rack(*to);
+                *crowd.on_node.entry((group, *to)).or_default() += 1;
+                *crowd.in_rack.entry((group, new)).or_default() += u32::from(old != new);
+            }
         }
         crowd
     }

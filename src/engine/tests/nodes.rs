@@ -118,6 +118,24 @@ fn after_a_restart_silence_counts_from_the_start() {
 }
 
 #[test]
+fn while_whoever_tells_of_nodes_is_blind_they_go_stale_and_none_is_lost() {
+    let mut desk = Desk::with_nodes(1, 4096);
+    desk.settings.lost_after = Micros::from_secs(20);
+    desk.engine.reload(desk.settings.clone(), desk.now);
+    desk.beat("h0", 0, Some(&[]));
+    desk.change(Change::Blind(Micros::from_secs(60)));
+    desk.change(Change::Blind(Micros::from_secs(30))); // the longer one holds
+    let state = |desk: &mut Desk| {
+        desk.publish();
+        desk.engine.generation().snapshot.state[0]
+    };
+    desk.pass(Micros::from_secs(59));
+    assert_eq!(state(&mut desk), NodeState::Stale);
+    desk.pass(Micros::from_secs(2));
+    assert_eq!(state(&mut desk), NodeState::Lost);
+}
+
+#[test]
 fn an_application_that_ended_meanwhile_gets_no_leases_for_its_lost_tasks() {
     let mut desk = Desk::with_nodes(2, 8192);
     desk.ask(maps("a", 2));

@@ -173,8 +173,8 @@ fn a_round_proposes_no_more_than_its_bound_whatever_was_found() {
     for bound in [1, 3] {
         let mut desk = settled(RebalanceSettings { moves_per_round: bound, ..MANY }, 2, |_| ());
         turn(&mut desk, "near", false);
+        assert_eq!(round(&mut desk).len(), bound, "of what a policy finds");
         let begun = begun(&mut desk).unwrap();
-        assert_eq!(search(&begun).moves.len(), bound, "a policy is asked for no more");
         let found = all(&desk, 2);
         assert_eq!(take(&mut desk, begun.number, &found).len(), bound);
     }
@@ -184,14 +184,15 @@ fn a_round_proposes_no_more_than_its_bound_whatever_was_found() {
 fn an_application_is_proposed_no_more_than_its_bound_and_others_get_theirs() {
     let mut desk = settled(RebalanceSettings { moves_per_application: 1, ..MANY }, 3, |_| ());
     turn(&mut desk, "near", false);
+    let each = |told: Vec<(ContainerId, String, f64)>| {
+        let mut each: Vec<_> = told.iter().map(|(id, ..)| id.attempt.application.sequence).collect();
+        each.sort_unstable();
+        each
+    };
+    assert_eq!(each(round(&mut desk)), [1, 2, 3], "of what a policy finds");
     let begun = begun(&mut desk).unwrap();
-    let each = |moves: Vec<ContainerId>| moves.iter().map(|id| id.attempt.application.sequence).collect::<Vec<_>>();
-    let mut found = each(search(&begun).moves.iter().map(|step| step.container).collect());
-    found.sort_unstable();
-    assert_eq!(found, [1, 2, 3]);
     let found = all(&desk, 3);
-    let told = take(&mut desk, begun.number, &found).into_iter().map(|told| told.0).collect();
-    assert_eq!(each(told), [1, 2, 3]);
+    assert_eq!(each(take(&mut desk, begun.number, &found)), [1, 2, 3]);
 }
 
 #[test]
@@ -269,6 +270,29 @@ fn no_move_breaks_what_a_group_asks_for() {
     turn(&mut desk, "near", false);
     let maps = round(&mut desk).iter().filter(|(id, _, _)| id.id <= EACH).count();
     assert_eq!(maps, 1);
+}
+
+#[test]
+fn bounds_of_a_group_and_the_worth_of_a_move_hold_from_round_to_round() {
+    let one = RebalanceSettings { moves_per_round: 1, ..MANY };
+    let mut desk = settled(one, 1, |request| request.groups[0].constraints.max_per_rack = 1);
+    turn(&mut desk, "near", false);
+    let told: Vec<_> = (0..6).flat_map(|_| round(&mut desk)).collect();
+    let maps = told.iter().filter(|(id, ..)| id.id <= EACH).count();
+    assert_eq!((maps, told.len()), (1, 1 + EACH as usize), "nobody has followed yet, and somebody may: {told:?}");
+    let gains: f64 = told.iter().map(|(.., gain)| gain).sum();
+    assert!(gains <= 1.0 + 1e-9, "shares of one cost: {told:?}");
+}
+
+#[test]
+fn containers_of_which_nobody_can_say_whose_they_are_stay() {
+    let mut desk = settled(MANY, 1, |_| ());
+    let mut other = shuffle(1, "other", (1, 1), 800 << 20);
+    other.edges.clear();
+    desk.ask(other);
+    turn(&mut desk, "near", false);
+    assert_eq!(round(&mut desk), []);
+    assert_eq!(desk.count(Counter::RebalanceLeftOut), 1, "and that is said");
 }
 
 #[test]

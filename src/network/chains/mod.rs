@@ -106,11 +106,12 @@ pub struct Chains {
     chains: Vec<Chain>,
 }
 
-/// Who said of a box that it is up. Of two that differ the later holds; once a declaration does not call it down any
-/// longer, what a feed said last.
+/// Who said what of a box. Of two that differ the later holds, and to declare the same again says nothing new; once a
+/// declaration does not call it down any longer, what a feed said last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Words {
     declared: bool,
+    declared_capacity: BitsPerSec,
     fed: Option<bool>,
 }
 
@@ -141,8 +142,8 @@ impl Chains {
         if problems.is_empty() { Ok(chains) } else { Err(problems) }
     }
 
-    /// The next declaration in place of this one, whole or not at all. Boxes of the same name keep their state unless
-    /// the new one says that they are down, or the old one alone said so. `in_use` counts flows by chain.
+    /// The next declaration in place of this one, whole or not at all. Boxes of the same name keep their state and
+    /// capacity as far as the new one says of them what the old one did. `in_use` counts flows by chain.
     ///
     /// # Errors
     /// As [`Self::new`], and [`ChainProblem::InUse`] for every chain that would go while flows use it.
@@ -164,9 +165,16 @@ impl Chains {
         }
         for (known, words) in next.boxes.iter_mut().zip(&mut next.words) {
             let Some(at) = self.boxes.iter().position(|before| before.name == known.name) else { continue };
-            let before = self.words[at];
+            let (before, state) = (self.words[at], &self.boxes[at]);
             words.fed = before.fed;
-            known.up = words.declared && if before.declared { self.boxes[at].up } else { before.fed.unwrap_or(true) };
+            known.up = match (before.declared, words.declared) {
+                (false, true) => before.fed.unwrap_or(true),
+                (true, false) => false,
+                _ => state.up,
+            };
+            if before.declared_capacity == words.declared_capacity {
+                known.capacity = state.capacity;
+            }
         }
         if problems.is_empty() { Ok(next) } else { Err(problems) }
     }
@@ -304,7 +312,7 @@ impl Chains {
             self.by_kind[usize::from(kind.0)].push(BoxIdx::new(self.boxes.len()));
             self.boxes.push(Middlebox { name, kind, at: None, capacity: BitsPerSec(capacity), up: entry.up });
             self.switch_names.push(entry.at.as_str().into());
-            self.words.push(Words { declared: entry.up, fed: None });
+            self.words.push(Words { declared: entry.up, declared_capacity: BitsPerSec(capacity), fed: None });
         }
     }
 

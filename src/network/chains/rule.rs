@@ -37,11 +37,16 @@ enum Application {
 }
 
 impl Application {
-    fn is(&self, found: &str) -> bool {
-        match self {
+    /// Whether it is an application of that key and id; what may be no key is not looked for among keys, for jobs give
+    /// theirs as they like.
+    fn is(&self, [key, id]: [&str; 2]) -> bool {
+        let covers = |found: &str| match self {
             Self::Is(name) => &**name == found,
             Self::Begins(start) => found.starts_with(&**start),
-        }
+        };
+        let [may_id, may_key] = self.may_be();
+        let is_key = may_key && !key.is_empty() && !key.starts_with(ID) && covers(key);
+        is_key || may_id && !id.is_empty() && covers(id)
     }
 
     /// Whether it may be an id, and whether it may be a key: a start that is part of [`ID`] may be either.
@@ -64,7 +69,7 @@ impl Application {
     }
 }
 
-/// What ids of applications begin with, and keys do not.
+/// What ids of applications begin with. A key that does is known to chains by nothing.
 const ID: &str = "application_";
 
 impl Rule {
@@ -83,8 +88,7 @@ impl Rule {
     }
 
     pub(super) fn matches(&self, flow: &FlowFacts<'_>) -> bool {
-        let known = flow.application.into_iter().filter(|name| !name.is_empty());
-        let application = self.application.as_ref().is_none_or(|wanted| known.clone().any(|name| wanted.is(name)));
+        let application = self.application.as_ref().is_none_or(|wanted| wanted.is(flow.application));
         let queue = self.queue.as_ref().is_none_or(|wanted| flow.queue.is_some_and(|found| covers(wanted, found)));
         let group = self.group.as_ref().is_none_or(|(name, direction)| {
             let (sends, receives) = (flow.from.contains(&&**name), flow.to.contains(&&**name));

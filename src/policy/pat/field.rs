@@ -60,7 +60,11 @@ impl Post for InOrder {
 impl<const K: usize> Field<K> {
     /// Eq. 14 for a task below a switch, bit/s × links; `None`: some box is not reached from there (Eq. 12).
     pub(crate) fn cost_below(&self, task: u32, switch: u32) -> Option<u64> {
-        let pulls = &self.tasks[task as usize].pulls;
+        self.cost_of(&self.tasks[task as usize].pulls, switch)
+    }
+
+    /// What these pulls cost below a switch; `None` where it reaches not all of them.
+    pub(crate) fn cost_of(&self, pulls: &[(u32, u64)], switch: u32) -> Option<u64> {
         pulls.iter().try_fold(0_u64, |sum, &(place, rate)| match self.hops[place as usize][switch as usize] {
             NO_WAY => None,
             hops => Some(sum + rate * u64::from(hops)),

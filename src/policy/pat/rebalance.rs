@@ -20,14 +20,16 @@ impl Rebalance for Pat {
         };
         let Some(chains) = topology.chains.as_deref() else { return Ok(Vec::new()) };
         let places = Places::new(problem, network, chains);
-        let field = places.field(problem, self.pulls(problem, &places));
+        let pulls = self.pulls(problem, &places);
+        let field = places.field(problem, &pulls);
         let mut run = Run::new(&field);
         run.play(self.params.window, &mut InOrder::default(), || budget.step());
         let below = |at: u32, server: u32| field.cost_below(at, field.switch_of[server as usize]);
         let mut before: BTreeMap<ApplicationId, u64> = BTreeMap::new();
-        for (at, task) in (0..).zip(&field.tasks) {
+        // Of all that it runs, what stays for now included: else the same gain would look larger from round to round.
+        for ((at, task), pulls) in (0..).zip(&field.tasks).zip(&pulls) {
             let sum = before.entry(application(problem, at)).or_default();
-            *sum = sum.saturating_add(below(at, task.server).unwrap_or(0));
+            *sum = sum.saturating_add(field.cost_of(pulls, field.switch_of[task.server as usize]).unwrap_or(0));
         }
         let mut moves: Vec<(f64, u32, u32)> = Vec::new();
         for (at, task) in (0..).zip(&run.tasks).filter(|(at, task)| task.server != field.tasks[*at as usize].server) {
@@ -133,7 +135,7 @@ impl<'p> Places<'p> {
         last.min().map(|(_, list)| list)
     }
 
-    fn field(&self, problem: &RebalanceProblem<'_>, pulls: Vec<Vec<(u32, u64)>>) -> Field<KINDS_MAX> {
+    fn field(&self, problem: &RebalanceProblem<'_>, pulls: &[Vec<(u32, u64)>]) -> Field<KINDS_MAX> {
         let snapshot = problem.snapshot;
         let nowhere = self.list.len() as u32;
         let mut rooms: Vec<[u64; KINDS_MAX]> = (0..snapshot.nodes())
@@ -148,7 +150,7 @@ impl<'p> Places<'p> {
             let size = counted(snapshot, &running.size);
             let room = &mut rooms[running.node.at()];
             room.iter_mut().zip(&size).for_each(|(room, size)| *room += size);
-            let pulls = if running.cooling { Vec::new() } else { pulls };
+            let pulls = if running.cooling { Vec::new() } else { pulls.clone() };
             tasks.push(Mover { size, server: running.node.0, pulls, set: running.set });
         }
         let switch_of = self.switch_of.iter().map(|switch| switch.unwrap_or(nowhere)).collect();
@@ -167,7 +169,7 @@ impl Pat {
     /// By running container: places of its ingress and egress boxes, and rates.
     fn pulls(&self, problem: &RebalanceProblem<'_>, places: &Places<'_>) -> Vec<Vec<(u32, u64)>> {
         let mut pulls: Vec<BTreeMap<u32, u64>> = vec![BTreeMap::new(); problem.running.len()];
-        let mut loads = BoxLoads::new(places.chains);
+        let mut loads = problem.others.clone().unwrap_or_else(|| BoxLoads::new(places.chains));
         for (&(from, to, bytes), chain) in problem.traffic.iter().zip(&problem.chains) {
             let Some(chain) = *chain else { continue };
             let rate = ((bytes.as_f64() * 8.0 / self.params.transfer_s) as u64).max(1);

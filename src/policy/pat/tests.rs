@@ -3,13 +3,14 @@
 use super::field::Ran;
 use super::protocol::{Kind, Message, Next, Post, Server, Task};
 use super::*;
+use crate::network::chains::BoxLoads;
 use crate::policy::advise::{RebalanceProblem, Running};
 use crate::policy::chained::cases::{gap, spread};
 use crate::policy::chained::sample::{SETTINGS, UNIT, World, networks};
 use crate::policy::chained::{breaches_of, breaches_unaware};
 use crate::policy::check;
 use crate::policy::problem::EdgeProblem;
-use crate::units::{ApplicationId, AttemptId, BitsPerSec, Bytes, ChainIdx, ContainerId, NodeIdx};
+use crate::units::{ApplicationId, AttemptId, BitsPerSec, BoxIdx, Bytes, ChainIdx, ContainerId, NodeIdx};
 use proptest::prelude::*;
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
@@ -374,6 +375,7 @@ fn running_containers_are_advised_towards_their_boxes_within_bounds() {
         allowed: Vec::new(),
         traffic: traffic.clone(),
         chains: vec![Some(ChainIdx(0)); 12],
+        others: None,
         moves_max,
         application_moves_max,
         gain_min,
@@ -390,6 +392,13 @@ fn running_containers_are_advised_towards_their_boxes_within_bounds() {
     let each = advise(&problem(100, 1, 0.0));
     assert!(each.len() <= 3 && each.len() < all.len());
     assert_eq!(advise(&problem(100, 100, 1.1)), []);
+    let mut full = BoxLoads::new(&world.chains);
+    for (at, known) in world.chains.boxes().iter().enumerate() {
+        full.add(BoxIdx::new(at), known.capacity);
+    }
+    let mut beside = problem(100, 100, 0.0);
+    beside.others = Some(full);
+    assert_eq!(advise(&beside), [], "no box has room for it wherever it goes");
     let mut none = problem(100, 100, 0.0);
     none.chains.clear();
     assert_eq!(advise(&none), [], "nothing is to be passed");

@@ -52,9 +52,9 @@ impl Declared {
         // What was said of boxes and has not reached the engine is said after the declaration: of what is still true.
         self.boxes.retain(|name, (up, capacity)| {
             let Ok(index) = next.find_box(name) else { return false };
-            *capacity = None;
-            *up = up.map(|_| next.boxes()[index.at()].up);
-            up.is_some()
+            let known = &next.boxes()[index.at()];
+            (*up, *capacity) = (up.map(|_| known.up), capacity.map(|_| known.capacity));
+            true
         });
         self.chains = (!document.is_empty()).then_some(next);
         self.document = Some(Arc::new(document));
@@ -121,9 +121,12 @@ mod tests {
         assert!(declared.set_box("c", None, Some(BitsPerSec(5))).unwrap());
         declared.declare(document(&["a", "c"]), None).unwrap();
         let changes = declared.take();
-        let [Change::Chains { .. }, Change::Middlebox { name, up: Some(false), capacity: None }] = &changes[..] else {
-            panic!("the declaration, then the box that it still has: {changes:?}")
+        let told = |change: &Change| match change {
+            Change::Middlebox { name, up, capacity } => (name.to_string(), *up, *capacity),
+            _ => (String::new(), None, None),
         };
-        assert_eq!(&**name, "a");
+        let five = Some(BitsPerSec(5));
+        let expected = [(String::new(), None, None), ("a".into(), Some(false), five), ("c".into(), None, five)];
+        assert_eq!(changes.iter().map(told).collect::<Vec<_>>(), expected, "the declaration, then boxes that it has");
     }
 }

@@ -62,6 +62,7 @@ fn chain_path(path: &ChainPath) -> v1::ChainPath {
         stops: path.stops.iter().map(super::stop).collect(),
         rate_bits_per_s: path.rate.0,
         cost: path.cost,
+        left_out: path.left_out.iter().map(ToString::to_string).collect(),
     }
 }
 

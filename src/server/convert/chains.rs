@@ -73,6 +73,9 @@ fn chain_views(chains: &Chains, generation: &Generation) -> Vec<v1::ChainView> {
             .to_owned(),
             flows: of().count() as u64,
             broken: of().filter(|(_, route)| route.way.is_none()).count() as u64,
+            bypassing: of()
+                .filter(|(_, route)| route.way.as_ref().is_some_and(|way| way.boxes.len() < chain.sequence.len()))
+                .count() as u64,
         }
     };
     chains.chains().iter().map(view).collect()

@@ -1,19 +1,18 @@
-//! One kept connection to a controller's REST interface; answers are bounded in time and size.
+//! One kept connection to a REST interface, of an SDN controller or of Hadoop's; answers are bounded in time and size.
 
-use super::ryu::BadAnswer;
 use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
 use hyper::body::Bytes;
 use hyper::client::conn::http1::{SendRequest, handshake};
-use hyper::header::{CONTENT_TYPE, HOST};
+use hyper::header::{ACCEPT, CONTENT_TYPE, HOST};
 use hyper::{Method, Request, StatusCode, Uri};
 use hyper_util::rt::TokioIo;
 use serde_json::Value;
 use std::time::Duration;
 use tokio::net::TcpStream;
 
-/// Why the controller gave no usable answer.
+/// Why there is no usable answer; `N` says what is wrong with one that came.
 #[derive(Debug, thiserror::Error)]
-pub enum AskError {
+pub enum AskError<N: std::error::Error + 'static> {
     /// It can't be reached.
     #[error("no connection to {address}: {source}")]
     Connect {
@@ -39,7 +38,7 @@ pub enum AskError {
         source: hyper::Error,
     },
     /// A refusal.
-    #[error("{path}: the controller answers {status}: {body}")]
+    #[error("{path}: the answer is {status}: {body}")]
     Status {
         /// What was asked.
         path: String,
@@ -62,14 +61,14 @@ pub enum AskError {
         /// What was asked.
         path: String,
         /// Why.
-        source: BadAnswer,
+        source: N,
     },
     /// The address is none.
     #[error("\"{0}\" is no address")]
     Address(String),
 }
 
-impl AskError {
+impl<N: std::error::Error + 'static> AskError<N> {
     /// A stable word for counters.
     #[must_use]
     pub const fn reason(&self) -> &'static str {
@@ -85,7 +84,7 @@ impl AskError {
     }
 }
 
-/// A controller's REST interface.
+/// A REST interface.
 #[derive(Debug)]
 pub struct Rest {
     authority: String,
@@ -108,11 +107,11 @@ impl Rest {
     ///
     /// # Errors
     /// [`AskError`].
-    pub async fn get<T>(
+    pub async fn get<T, N: std::error::Error + 'static>(
         &mut self,
         path: &str,
-        read: impl FnOnce(&[u8]) -> Result<T, BadAnswer>,
-    ) -> Result<T, AskError> {
+        read: impl FnOnce(&[u8]) -> Result<T, N>,
+    ) -> Result<T, AskError<N>> {
         let body = self.ask(Method::GET, path, Bytes::new()).await?;
         read(&body).map_err(|source| AskError::Nonsense { path: path.to_owned(), source })
     }
@@ -121,17 +120,22 @@ impl Rest {
     ///
     /// # Errors
     /// [`AskError`].
-    pub async fn post<T>(
+    pub async fn post<T, N: std::error::Error + 'static>(
         &mut self,
         path: &str,
         body: &Value,
-        read: impl FnOnce(&[u8]) -> Result<T, BadAnswer>,
-    ) -> Result<T, AskError> {
+        read: impl FnOnce(&[u8]) -> Result<T, N>,
+    ) -> Result<T, AskError<N>> {
         let answer = self.ask(Method::POST, path, Bytes::from(body.to_string())).await?;
         read(&answer).map_err(|source| AskError::Nonsense { path: path.to_owned(), source })
     }
 
-    async fn ask(&mut self, method: Method, path: &str, body: Bytes) -> Result<Bytes, AskError> {
+    async fn ask<N: std::error::Error + 'static>(
+        &mut self,
+        method: Method,
+        path: &str,
+        body: Bytes,
+    ) -> Result<Bytes, AskError<N>> {
         let late = || AskError::Late { path: path.to_owned(), seconds: self.timeout.as_secs_f64() };
         let late = late();
         let timeout = self.timeout;
@@ -146,10 +150,16 @@ impl Rest {
         answer
     }
 
-    async fn exchange(&mut self, method: Method, path: &str, body: Bytes) -> Result<Bytes, AskError> {
+    async fn exchange<N: std::error::Error + 'static>(
+        &mut self,
+        method: Method,
+        path: &str,
+        body: Bytes,
+    ) -> Result<Bytes, AskError<N>> {
         let broken = |source| AskError::Broken { path: path.to_owned(), source };
         let uri: Uri = path.parse().map_err(|_| AskError::Address(path.to_owned()))?;
-        let request = Request::builder().method(method).uri(uri).header(HOST, &self.authority);
+        let request =
+            Request::builder().method(method).uri(uri).header(HOST, &self.authority).header(ACCEPT, "application/json");
         let request = request.header(CONTENT_TYPE, "application/json").body(Full::new(body));
         let request = request.map_err(|_| AskError::Address(self.authority.clone()))?;
         // An idle connection may have been closed by the other side: that is no failure of this question.
@@ -186,7 +196,7 @@ impl Rest {
     }
 }
 
-async fn connect(authority: &str) -> Result<SendRequest<Full<Bytes>>, AskError> {
+async fn connect<N: std::error::Error + 'static>(authority: &str) -> Result<SendRequest<Full<Bytes>>, AskError<N>> {
     let failed = |source| AskError::Connect { address: authority.to_owned(), source };
     let stream = TcpStream::connect(authority).await.map_err(failed)?;
     stream.set_nodelay(true).map_err(failed)?;
@@ -195,4 +205,28 @@ async fn connect(authority: &str) -> Result<SendRequest<Full<Bytes>>, AskError> 
     // Ends with the sender, or when the other side closes; its error reaches whoever waits for an answer.
     tokio::spawn(connection);
     Ok(sender)
+}
+
+/// The first wait after a failure.
+pub const BACKOFF_FIRST: Duration = Duration::from_millis(500);
+
+/// The wait after `failures` in a row: doubled each time up to `most`, then between half and all of it.
+#[must_use]
+pub fn backoff(failures: u32, most: Duration, random: f64) -> Duration {
+    let doubled = BACKOFF_FIRST.saturating_mul(1_u32 << failures.saturating_sub(1).min(16)).min(most);
+    doubled.mul_f64(0.5 + random.clamp(0.0, 1.0) / 2.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_double_up_to_the_longest_and_are_spread() {
+        let most = Duration::from_secs(30);
+        assert_eq!(backoff(1, most, 1.0), BACKOFF_FIRST);
+        assert_eq!(backoff(3, most, 1.0), 4 * BACKOFF_FIRST);
+        assert_eq!(backoff(3, most, 0.0), 2 * BACKOFF_FIRST);
+        assert_eq!(backoff(u32::MAX, most, 1.0), most);
+    }
 }

@@ -1,0 +1,162 @@
+//! Asks whichever ResourceManager is active, and feeds the daemon.
+
+use super::options::ResourceManagerOptions;
+use super::resource_manager::{self, BadAnswer, ClusterInfo, INFO, NODES, NodeSeen};
+use super::roster::Roster;
+use crate::cluster::Source;
+use crate::feed::{FeedStream, heartbeats};
+use crate::rest::{AskError, Rest, backoff};
+use crate::runtime::Daemon;
+use crate::telemetry::hadoop::HadoopMetrics;
+use crate::units::Micros;
+use crate::wire::v1;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// One poll after the other.
+pub(super) struct Watch {
+    options: ResourceManagerOptions,
+    daemon: Daemon,
+    metrics: HadoopMetrics,
+    /// By position in the options.
+    managers: Vec<Rest>,
+    /// Which one answered last.
+    active: usize,
+    roster: Roster,
+    stream: FeedStream,
+    number: u64,
+    started: Instant,
+    /// When nodes were heard of last.
+    heard: Option<Instant>,
+}
+
+/// What a ResourceManager could not say.
+type Failure = AskError<BadAnswer>;
+
+impl Watch {
+    pub(super) fn new(options: ResourceManagerOptions, daemon: Daemon, metrics: HadoopMetrics) -> Self {
+        let rest = |authority: &String| Rest::new(authority.clone(), options.timeout, options.answer_bytes);
+        let mut watch = Self {
+            managers: options.authorities.iter().map(rest).collect(),
+            active: 0,
+            roster: Roster::new(options.absent_kept),
+            stream: FeedStream::new(Source::Heartbeats),
+            number: 0,
+            started: Instant::now(),
+            heard: None,
+            options,
+            daemon,
+            metrics,
+        };
+        watch.metrics.answers(false);
+        // What the scheduler has given away; which containers these are it does not say.
+        watch.tell(v1::heartbeat_item::Item::Hello(v1::FeedHello {
+            source: "rm-rest".to_owned(),
+            used_means: v1::UsedMeans::Allocated.into(),
+            names_containers: false,
+        }));
+        watch
+    }
+
+    pub(super) async fn run(mut self) {
+        let mut failures = 0_u32;
+        loop {
+            let begun = Instant::now();
+            let wait = if self.poll().await {
+                failures = 0;
+                self.options.poll.saturating_sub(begun.elapsed())
+            } else {
+                failures = failures.saturating_add(1);
+                backoff(failures, self.options.backoff, rand::random())
+            };
+            tokio::time::sleep(wait).await;
+        }
+    }
+
+    /// Asks one after the other, the one that answered last first; whether one answered.
+    async fn poll(&mut self) -> bool {
+        let count = self.managers.len();
+        for turn in 0..count {
+            let at = (self.active + turn) % count;
+            match self.ask(at).await {
+                Ok((life, nodes)) => {
+                    self.metrics.asked(None);
+                    self.metrics.answers(true);
+                    if self.active != at || self.heard.is_none() {
+                        tracing::info!(resource_manager = %self.options.authorities[at], nodes = nodes.len(), "it is active");
+                    }
+                    (self.active, self.heard) = (at, Some(Instant::now()));
+                    self.take(life, nodes);
+                    return true;
+                }
+                Err(error) => {
+                    self.metrics.asked(Some(error.reason()));
+                    let standby = matches!(error, AskError::Nonsense { source: BadAnswer::NotActive(_), .. });
+                    let resource_manager = &self.options.authorities[at];
+                    if standby && count > 1 {
+                        tracing::debug!(%resource_manager, %error, "the next one is asked");
+                    } else {
+                        tracing::warn!(%resource_manager, %error, "nodes stay as they were told last");
+                    }
+                }
+            }
+        }
+        self.metrics.answers(false);
+        self.spare();
+        false
+    }
+
+    async fn ask(&mut self, at: usize) -> Result<(ClusterInfo, Vec<NodeSeen>), Failure> {
+        let path = |path: &str| match self.options.user.as_str() {
+            "" => path.to_owned(),
+            user => format!("{path}{}user.name={user}", if path.contains('?') { '&' } else { '?' }),
+        };
+        let (info, nodes) = (path(INFO), path(NODES));
+        let manager = &mut self.managers[at];
+        let life = manager.get(&info, resource_manager::info).await?;
+        Ok((life, manager.get(&nodes, resource_manager::nodes).await?))
+    }
+
+    fn take(&mut self, life: ClusterInfo, nodes: Vec<NodeSeen>) {
+        let told = self.roster.take(life, nodes, self.started.elapsed());
+        if told.other_life {
+            tracing::info!(id = life.id, "the ResourceManager has changed or started anew: nodes have time to find it");
+        }
+        if !told.twice.is_empty() {
+            tracing::warn!(hosts = ?told.twice, "the ResourceManager names nodes twice (one host with several NodeManagers?): \
+                the first counts");
+        }
+        if let Some(time) = told.blind {
+            tracing::debug!(nodes = told.spared, "nodes are missing, and kept for now");
+            self.daemon.registries().blind(micros(time));
+        }
+        told.items.into_iter().for_each(|item| self.tell(item));
+        self.daemon.registries().heard(Source::Heartbeats);
+        for host in self.stream.acknowledge(self.daemon.registries(), "").resync {
+            self.roster.forget(&host);
+        }
+    }
+
+    /// Nobody answers: nodes go stale, and none is lost, for as long as they are kept.
+    fn spare(&self) {
+        let Some(heard) = self.heard else { return };
+        let left = self.options.unheard_kept.saturating_sub(heard.elapsed());
+        // No longer than until the next try and its answer, for that may say otherwise.
+        let next = self.options.backoff + self.options.timeout * 2 * self.managers.len() as u32;
+        if !left.is_zero() {
+            self.daemon.registries().blind(micros(left.min(next)));
+        }
+    }
+
+    fn tell(&mut self, item: v1::heartbeat_item::Item) {
+        self.number += 1;
+        let item = v1::HeartbeatItem { number: self.number, item: Some(item) };
+        if let Err(refusal) = heartbeats::ingest(self.daemon.registries(), &mut self.stream, item) {
+            tracing::debug!(reason = refusal.reason.as_str(), message = %refusal.message, "a node is refused");
+        }
+    }
+}
+
+fn micros(time: Duration) -> Micros {
+    Micros(u64::try_from(time.as_micros()).unwrap_or(u64::MAX))
+}
