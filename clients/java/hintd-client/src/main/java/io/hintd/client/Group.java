@@ -16,7 +16,7 @@ public final class Group {
   private final long memoryMb;
   private final int vcores;
   private String role = "";
-  private int priority;
+  private Integer priority;
   private long allocationRequestId = -1;
   private String label = "";
   private List<String> inputPaths = Collections.emptyList();
@@ -36,7 +36,7 @@ public final class Group {
     return this;
   }
 
-  /** YARN's: the lower number goes first. */
+  /** YARN's: the lower number goes first; 0 is one of them. */
   public Group priority(int value) {
     priority = value;
     return this;
@@ -92,7 +92,7 @@ public final class Group {
 
   /** The priority it is asked with, at this position of a request. */
   int priorityAt(int position) {
-    return priority == 0 ? position : priority;
+    return priority == null ? position : priority;
   }
 
   Map<String, Long> resources() {
