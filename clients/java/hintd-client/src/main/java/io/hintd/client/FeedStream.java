@@ -178,6 +178,7 @@ public final class FeedStream<I> implements AutoCloseable {
 
     void end() {
       if (up != null && !ended) {
+        ended = true;
         up.onCompleted();
       }
     }

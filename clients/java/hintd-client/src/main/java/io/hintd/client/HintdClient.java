@@ -126,6 +126,26 @@ public final class HintdClient implements AutoCloseable {
     return new Following(PlacementGrpc.newStub(channel), attempt, token, after, listener);
   }
 
+  /**
+   * Connects, and loads the classes that asking needs, which takes a second or more in a fresh process: for whoever asks
+   * on a thread that must not wait. Blocks for at most {@code patience}; returns whether the daemon answered.
+   */
+  public boolean warm(Duration patience) {
+    HintRequest request = new HintRequest(new Attempt("", 1)).group(new Group("", 1, 1, 1)).policy("warm");
+    try {
+      // No attempt has this name: the daemon refuses it at once, and remembers nothing.
+      ask(request, patience).get(patience.toNanos(), TimeUnit.NANOSECONDS);
+      return true;
+    } catch (java.util.concurrent.ExecutionException refused) {
+      return refused.getCause() instanceof HintdException.Refused;
+    } catch (java.util.concurrent.TimeoutException late) {
+      return false;
+    } catch (InterruptedException stopped) {
+      Thread.currentThread().interrupt();
+      return false;
+    }
+  }
+
   /** Opens feeds. */
   FeedGrpc.FeedStub feeds() {
     return FeedGrpc.newStub(channel);

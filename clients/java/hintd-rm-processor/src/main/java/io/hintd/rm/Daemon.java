@@ -23,8 +23,9 @@ final class Daemon implements AutoCloseable {
   private final Counters counters;
   private final Breaker breaker = new Breaker();
   private String address = "";
-  private HintdClient client;
-  private FeedStream<EventItem> events;
+  /** Both are null until {@link #use} has made them. */
+  private volatile HintdClient client;
+  private volatile FeedStream<EventItem> events;
 
   Daemon(Counters counters) {
     this.counters = counters;
@@ -33,12 +34,13 @@ final class Daemon implements AutoCloseable {
 
   /** A future that fails with {@link HintdException}; null: hintd is not asked for the moment. */
   CompletableFuture<Answer> ask(HintRequest request, Settings settings) {
-    if (!breaker.ask(nowMs())) {
+    HintdClient made = client;
+    if (made == null || !breaker.ask(nowMs())) {
       counters.notAsked.increment();
       return null;
     }
     counters.asked.increment();
-    return client(settings)
+    return made
         .ask(request, Duration.ofMillis(settings.deadlineMs))
         .whenComplete((answer, error) -> heard(request, error, settings));
   }
@@ -66,44 +68,47 @@ final class Daemon implements AutoCloseable {
   }
 
   void release(Attempt attempt, String token, Collection<Long> leases, Settings settings) {
-    if (!leases.isEmpty()) {
-      client(settings).releaseLater(attempt, token, leases, Duration.ofMillis(settings.deadlineMs));
+    HintdClient made = client;
+    if (made != null && !leases.isEmpty()) {
+      made.releaseLater(attempt, token, leases, Duration.ofMillis(settings.deadlineMs));
     }
   }
 
   void tell(TaskEvent event, Settings settings) {
-    if (settings.events) {
-      client(settings);
-      events().tell(number -> EventItem.newBuilder().setNumber(number).setEvent(event).build());
+    FeedStream<EventItem> made = events;
+    if (made != null && settings.events) {
+      made.tell(number -> EventItem.newBuilder().setNumber(number).setEvent(event).build());
     }
   }
 
-  private synchronized FeedStream<EventItem> events() {
-    return events;
-  }
-
-  private synchronized HintdClient client(Settings settings) {
-    if (!settings.address.equals(address)) {
-      close();
-      address = settings.address;
-      client = HintdClient.to(address);
-      FeedHello hello = FeedHello.newBuilder().setSource("rm-processor").build();
-      FeedStream<EventItem> opened = FeedStream.events(client, hello, EVENTS_WAITING);
-      events = opened;
-      counters.gauge("events_sent", opened::sent);
-      counters.gauge("events_dropped", opened::dropped);
-      counters.gauge("events_refused", opened::refused);
+  /** Makes a client where there is none of this address. Slow: never on a thread that applications wait for. */
+  synchronized void use(Settings settings) {
+    if (settings.address.equals(address)) {
+      return;
     }
-    return client;
+    close();
+    HintdClient made = HintdClient.to(settings.address);
+    boolean answered = made.warm(Duration.ofMillis(Math.max(settings.deadlineMs, 2_000)));
+    LOG.info("hintd: {} {}", settings.address, answered ? "answers" : "does not answer yet");
+    FeedHello hello = FeedHello.newBuilder().setSource("rm-processor").build();
+    FeedStream<EventItem> opened = FeedStream.events(made, hello, EVENTS_WAITING);
+    counters.gauge("events_sent", opened::sent);
+    counters.gauge("events_dropped", opened::dropped);
+    counters.gauge("events_refused", opened::refused);
+    address = settings.address;
+    events = opened;
+    client = made;
   }
 
   @Override
   public synchronized void close() {
-    if (client != null) {
-      events.close();
-      client.close();
+    HintdClient was = client;
+    if (was != null) {
       client = null;
       address = "";
+      events.close();
+      events = null;
+      was.close();
     }
   }
 

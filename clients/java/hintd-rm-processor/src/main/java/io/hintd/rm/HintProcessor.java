@@ -82,7 +82,12 @@ public class HintProcessor implements ApplicationMasterServiceProcessor {
               thread.setDaemon(true);
               return thread;
             });
-    upkeep.scheduleWithFixedDelay(guarded(settings::look), 1, 1, TimeUnit.SECONDS);
+    Runnable look =
+        () -> {
+          settings.look();
+          daemon.use(settings.now());
+        };
+    upkeep.scheduleWithFixedDelay(guarded(look), 0, 1, TimeUnit.SECONDS);
     upkeep.scheduleWithFixedDelay(guarded(this::sweep), 30, 30, TimeUnit.SECONDS);
     cluster = nodes;
   }

@@ -7,7 +7,6 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.hintd.client.HintdClient;
 import io.hintd.client.TestDaemon;
-import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -201,13 +200,14 @@ class HintProcessorTest {
     start(daemon.address(), lines);
   }
 
-  private void start(String address, String... lines) throws IOException {
+  private void start(String address, String... lines) throws Exception {
     List<String> all = new ArrayList<>(Arrays.asList(lines));
     all.add("address=" + address);
     Files.write(folder.resolve("settings"), all);
     processor = new HintProcessor();
     processor.start(yarn, folder.resolve("settings").toFile());
     processor.next(yarn);
+    until(() -> processor.counters().getCounts().containsKey("events_sent")); // there is a client
   }
 
   private ApplicationAttemptId register() throws Exception {
