@@ -17,6 +17,7 @@ import org.apache.hadoop.yarn.api.records.ApplicationId;
 import org.apache.hadoop.yarn.api.records.ApplicationSubmissionContext;
 import org.apache.hadoop.yarn.api.records.Container;
 import org.apache.hadoop.yarn.api.records.ContainerId;
+import org.apache.hadoop.yarn.api.records.ContainerLaunchContext;
 import org.apache.hadoop.yarn.api.records.FinalApplicationStatus;
 import org.apache.hadoop.yarn.api.records.Priority;
 import org.apache.hadoop.yarn.api.records.Resource;
@@ -48,6 +49,7 @@ public final class AllocateBench {
     submission.setApplicationName("allocate-bench");
     submission.setQueue(arguments[0]);
     submission.setUnmanagedAM(true);
+    submission.setAMContainerSpec(Records.newRecord(ContainerLaunchContext.class));
     submission.setResource(Resource.newInstance(256, 1));
     ApplicationId id = yarn.submitApplication(submission);
     while (yarn.getApplicationReport(id).getYarnApplicationState() != YarnApplicationState.ACCEPTED

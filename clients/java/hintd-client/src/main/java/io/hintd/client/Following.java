@@ -16,6 +16,7 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.TimeUnit;
+import java.util.function.Supplier;
 
 /**
  * An attempt followed over restarts of the daemon: a stream that breaks is opened again after the last number seen.
@@ -37,7 +38,7 @@ public final class Following implements AutoCloseable {
   private static final Set<Status.Code> BROKEN =
       EnumSet.of(Status.Code.UNAVAILABLE, Status.Code.CANCELLED, Status.Code.INTERNAL, Status.Code.UNKNOWN);
 
-  private final PlacementGrpc.PlacementStub stub;
+  private final Supplier<PlacementGrpc.PlacementStub> stub;
   private final Attempt attempt;
   private final String token;
   private final Listener listener;
@@ -50,7 +51,7 @@ public final class Following implements AutoCloseable {
   private Context.CancellableContext call;
   private boolean closed;
 
-  Following(PlacementGrpc.PlacementStub stub, Attempt attempt, String token, long after, Listener listener) {
+  Following(Supplier<PlacementGrpc.PlacementStub> stub, Attempt attempt, String token, long after, Listener listener) {
     this.stub = stub;
     this.attempt = attempt;
     this.token = token;
@@ -97,7 +98,7 @@ public final class Following implements AutoCloseable {
       call = Context.ROOT.withCancellation();
       Context before = call.attach();
       try {
-        up = stub.follow(new Down());
+        up = stub.get().follow(new Down());
       } finally {
         call.detach(before);
       }

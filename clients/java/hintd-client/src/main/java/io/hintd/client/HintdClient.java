@@ -1,5 +1,6 @@
 package io.hintd.client;
 
+import io.grpc.ConnectivityState;
 import io.grpc.ManagedChannel;
 import io.grpc.StatusRuntimeException;
 import io.grpc.netty.shaded.io.grpc.netty.NettyChannelBuilder;
@@ -49,7 +50,7 @@ public final class HintdClient implements AutoCloseable {
         patience.toNanos(),
         left -> {
           RequestHintsResponse response =
-              PlacementGrpc.newBlockingStub(channel)
+              PlacementGrpc.newBlockingStub(fresh())
                   .withDeadlineAfter(left, TimeUnit.NANOSECONDS)
                   .requestHints(request.toWire(TimeUnit.NANOSECONDS.toMillis(left)));
           return Answer.of(response);
@@ -79,7 +80,7 @@ public final class HintdClient implements AutoCloseable {
   public CompletableFuture<Answer> ask(HintRequest request, Duration deadline) {
     CompletableFuture<Answer> answer = new CompletableFuture<>();
     long began = System.nanoTime();
-    PlacementGrpc.newStub(channel)
+    PlacementGrpc.newStub(fresh())
         .withDeadlineAfter(deadline.toNanos(), TimeUnit.NANOSECONDS)
         .requestHints(
             request.toWire(deadline.toMillis()),
@@ -94,7 +95,7 @@ public final class HintdClient implements AutoCloseable {
     return Repeat.until(
         patience.toNanos(),
         left ->
-            PlacementGrpc.newBlockingStub(channel)
+            PlacementGrpc.newBlockingStub(fresh())
                 .withDeadlineAfter(left, TimeUnit.NANOSECONDS)
                 .release(releaseOf(attempt, token, leases))
                 .getReleased());
@@ -102,7 +103,7 @@ public final class HintdClient implements AutoCloseable {
 
   /** Gives leases back and does not wait; one that is not given back ends by itself. */
   public void releaseLater(Attempt attempt, String token, Collection<Long> leases, Duration deadline) {
-    PlacementGrpc.newStub(channel)
+    PlacementGrpc.newStub(fresh())
         .withDeadlineAfter(deadline.toNanos(), TimeUnit.NANOSECONDS)
         .release(
             releaseOf(attempt, token, leases),
@@ -116,14 +117,14 @@ public final class HintdClient implements AutoCloseable {
     return Repeat.until(
         patience.toNanos(),
         left ->
-            PlacementGrpc.newBlockingStub(channel)
+            PlacementGrpc.newBlockingStub(fresh())
                 .withDeadlineAfter(left, TimeUnit.NANOSECONDS)
                 .explain(ExplainRequest.newBuilder().setDecisionId(decisionId).build()));
   }
 
   /** Follows an attempt: advice down, task events up. {@code after}: the last number seen before, or 0. */
   public Following follow(Attempt attempt, String token, long after, Following.Listener listener) {
-    return new Following(PlacementGrpc.newStub(channel), attempt, token, after, listener);
+    return new Following(() -> PlacementGrpc.newStub(fresh()), attempt, token, after, listener);
   }
 
   /**
@@ -148,7 +149,7 @@ public final class HintdClient implements AutoCloseable {
 
   /** Opens feeds. */
   FeedGrpc.FeedStub feeds() {
-    return FeedGrpc.newStub(channel);
+    return FeedGrpc.newStub(fresh());
   }
 
   @Override
@@ -159,6 +160,17 @@ public final class HintdClient implements AutoCloseable {
     } catch (InterruptedException stopped) {
       Thread.currentThread().interrupt();
     }
+  }
+
+  /**
+   * The channel, which tries to connect now if it last failed to. By itself it would wait for up to two minutes, while
+   * a daemon that is back should be found by the next call; how often calls come is limited by who makes them.
+   */
+  private ManagedChannel fresh() {
+    if (channel.getState(false) == ConnectivityState.TRANSIENT_FAILURE) {
+      channel.resetConnectBackoff();
+    }
+    return channel;
   }
 
   private static ReleaseRequest releaseOf(Attempt attempt, String token, Collection<Long> leases) {

@@ -96,6 +96,19 @@ class DaemonTest {
   }
 
   @Test
+  void aDaemonThatWasGoneForLongIsFoundAtOnce() throws Exception {
+    daemon.kill();
+    // Long enough for gRPC's own pauses to have grown to several seconds.
+    for (int i = 0; i < 20; i++) {
+      assertTrue(client.hintsOrNone(maps(1), Duration.ofMillis(200)).hints().isEmpty());
+      Thread.sleep(100);
+    }
+    daemon.start();
+    nodes.beat();
+    assertEquals(1, client.requestHints(maps(1), Duration.ofSeconds(2)).hints().size());
+  }
+
+  @Test
   void aDaemonThatHangsCostsNoMoreThanThePatience() throws Exception {
     client.requestHints(maps(1), PATIENCE);
     daemon.hang(true);
