@@ -1,0 +1,212 @@
+package io.hintd.client;
+
+import io.grpc.stub.ClientCallStreamObserver;
+import io.grpc.stub.ClientResponseObserver;
+import io.grpc.stub.StreamObserver;
+import io.hintd.v1.DatasetItem;
+import io.hintd.v1.EventItem;
+import io.hintd.v1.FeedAck;
+import io.hintd.v1.FeedGrpc;
+import io.hintd.v1.FeedHello;
+import io.hintd.v1.HeartbeatItem;
+import io.hintd.v1.TopologyItem;
+import java.util.concurrent.ArrayBlockingQueue;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.function.Consumer;
+import java.util.function.LongFunction;
+
+/**
+ * One feed, told by a thread of its own and opened again when it breaks. Telling never blocks: beyond the bound, and
+ * while the daemon is away, items are dropped and counted.
+ *
+ * @param <I> the items of the feed
+ */
+public final class FeedStream<I> implements AutoCloseable {
+  private interface Open<I> {
+    StreamObserver<I> with(FeedGrpc.FeedStub stub, StreamObserver<FeedAck> acks);
+  }
+
+  private final HintdClient client;
+  private final Open<I> open;
+  private final LongFunction<I> hello;
+  private final BlockingQueue<LongFunction<I>> waiting;
+  private final Consumer<FeedAck> onAck;
+  private final Runnable onOpen;
+  private final AtomicLong sent = new AtomicLong();
+  private final AtomicLong acknowledged = new AtomicLong();
+  private final AtomicLong dropped = new AtomicLong();
+  private final AtomicLong refused = new AtomicLong();
+  private final Thread teller;
+  private volatile boolean closed;
+
+  private FeedStream(
+      HintdClient client, String name, int bound, Open<I> open, LongFunction<I> hello, Runnable onOpen, Consumer<FeedAck> onAck) {
+    this.client = client;
+    this.open = open;
+    this.hello = hello;
+    this.onOpen = onOpen;
+    this.onAck = onAck;
+    this.waiting = new ArrayBlockingQueue<>(bound);
+    this.teller = Threads.daemon("hintd-feed-" + name).newThread(this::run);
+    teller.start();
+  }
+
+  /** Containers allocated and completed, applications done. */
+  public static FeedStream<EventItem> events(HintdClient client, FeedHello hello, int bound) {
+    return new FeedStream<>(
+        client, "events", bound, FeedGrpc.FeedStub::events,
+        number -> EventItem.newBuilder().setNumber(number).setHello(hello).build(), () -> {}, ack -> {});
+  }
+
+  /** Nodes. {@code onOpen} runs whenever a stream opens: register everything again. */
+  public static FeedStream<HeartbeatItem> heartbeats(
+      HintdClient client, FeedHello hello, int bound, Runnable onOpen, Consumer<FeedAck> onAck) {
+    return new FeedStream<>(
+        client, "heartbeats", bound, FeedGrpc.FeedStub::heartbeats,
+        number -> HeartbeatItem.newBuilder().setNumber(number).setHello(hello).build(), onOpen, onAck);
+  }
+
+  /** Paths with their blocks. */
+  public static FeedStream<DatasetItem> datasets(
+      HintdClient client, FeedHello hello, int bound, Runnable onOpen, Consumer<FeedAck> onAck) {
+    return new FeedStream<>(
+        client, "datasets", bound, FeedGrpc.FeedStub::datasets,
+        number -> DatasetItem.newBuilder().setNumber(number).setHello(hello).build(), onOpen, onAck);
+  }
+
+  /** The network. */
+  public static FeedStream<TopologyItem> topology(
+      HintdClient client, FeedHello hello, int bound, Runnable onOpen, Consumer<FeedAck> onAck) {
+    return new FeedStream<>(
+        client, "topology", bound, FeedGrpc.FeedStub::topology,
+        number -> TopologyItem.newBuilder().setNumber(number).setHello(hello).build(), onOpen, onAck);
+  }
+
+  /** Queues an item, made with its number when it leaves; false: dropped. */
+  public boolean tell(LongFunction<I> item) {
+    boolean taken = !closed && waiting.offer(item);
+    if (!taken) {
+      dropped.incrementAndGet();
+    }
+    return taken;
+  }
+
+  /** Items handed to streams, greetings left out. */
+  public long sent() {
+    return sent.get();
+  }
+
+  /** Items that the daemon looked at; below {@link #sent} by what is on its way and what was lost with a stream. */
+  public long acknowledged() {
+    return acknowledged.get();
+  }
+
+  /** Items for which there was no room. */
+  public long dropped() {
+    return dropped.get();
+  }
+
+  /** Items that the daemon refused. */
+  public long refused() {
+    return refused.get();
+  }
+
+  /** Whether all that was told so far left and was looked at within the time. */
+  public boolean settled(long timeout, TimeUnit unit) throws InterruptedException {
+    long end = System.nanoTime() + unit.toNanos(timeout);
+    while (!(waiting.isEmpty() && acknowledged.get() >= sent.get())) {
+      if (System.nanoTime() > end) {
+        return false;
+      }
+      Thread.sleep(5);
+    }
+    return true;
+  }
+
+  @Override
+  public void close() {
+    closed = true;
+    teller.interrupt();
+  }
+
+  private void run() {
+    long pause = Repeat.FIRST_PAUSE;
+    while (!closed) {
+      Stream stream = new Stream();
+      try {
+        if (stream.tellAll()) {
+          pause = Repeat.FIRST_PAUSE;
+        }
+        TimeUnit.NANOSECONDS.sleep(Repeat.jittered(pause));
+        pause = Math.min(pause * 2, Repeat.LONGEST_PAUSE);
+      } catch (InterruptedException stopped) {
+        stream.end();
+      }
+    }
+  }
+
+  /** One life of the stream. Numbers begin anew with each. */
+  private final class Stream implements ClientResponseObserver<I, FeedAck> {
+    private volatile ClientCallStreamObserver<I> up;
+    private volatile boolean ended;
+    private volatile boolean heard;
+    private long through = 1;
+
+    /** Returns whether the daemon answered at all. */
+    boolean tellAll() throws InterruptedException {
+      open.with(client.feeds(), this);
+      long number = 1;
+      up.onNext(hello.apply(number));
+      onOpen.run();
+      while (!ended && !closed) {
+        // What waits at a stream that is not ready would pile up in memory without a bound.
+        if (!up.isReady()) {
+          Thread.sleep(2);
+          continue;
+        }
+        LongFunction<I> next = waiting.poll(100, TimeUnit.MILLISECONDS);
+        if (next != null && !ended) {
+          sent.incrementAndGet();
+          up.onNext(next.apply(++number));
+        }
+      }
+      end();
+      return heard;
+    }
+
+    void end() {
+      if (up != null && !ended) {
+        ended = true;
+        up.onCompleted();
+      }
+    }
+
+    @Override
+    public void beforeStart(ClientCallStreamObserver<I> stream) {
+      up = stream;
+    }
+
+    @Override
+    public void onNext(FeedAck ack) {
+      heard = true;
+      refused.addAndGet(ack.getRefusedCount());
+      if (ack.getThrough() > through) {
+        acknowledged.addAndGet(ack.getThrough() - through);
+        through = ack.getThrough();
+      }
+      onAck.accept(ack);
+    }
+
+    @Override
+    public void onError(Throwable error) {
+      ended = true;
+    }
+
+    @Override
+    public void onCompleted() {
+      ended = true;
+    }
+  }
+}

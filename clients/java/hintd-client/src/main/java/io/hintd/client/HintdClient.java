@@ -1,0 +1,208 @@
+package io.hintd.client;
+
+import io.grpc.ConnectivityState;
+import io.grpc.ManagedChannel;
+import io.grpc.StatusRuntimeException;
+import io.grpc.netty.shaded.io.grpc.netty.NettyChannelBuilder;
+import io.grpc.stub.StreamObserver;
+import io.hintd.v1.ExplainRequest;
+import io.hintd.v1.ExplainResponse;
+import io.hintd.v1.FeedGrpc;
+import io.hintd.v1.PlacementGrpc;
+import io.hintd.v1.ReleaseRequest;
+import io.hintd.v1.RequestHintsResponse;
+import java.time.Duration;
+import java.util.Collection;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
+import java.util.logging.Level;
+import java.util.logging.Logger;
+
+/** A daemon, as applications see it. May be shared by threads; close it. */
+public final class HintdClient implements AutoCloseable {
+  private static final Logger LOG = Logger.getLogger(HintdClient.class.getName());
+  /** Answers of 100,000 hints stay below it. */
+  private static final int MESSAGE_BYTES = 64 << 20;
+
+  private final ManagedChannel channel;
+
+  private HintdClient(ManagedChannel channel) {
+    this.channel = channel;
+  }
+
+  /** A client of the daemon at {@code host:port}; connects when it is first used. */
+  public static HintdClient to(String address) {
+    return new HintdClient(
+        NettyChannelBuilder.forTarget(address)
+            .usePlaintext()
+            .maxInboundMessageSize(MESSAGE_BYTES)
+            // Repeats are ours: they know the caller's patience and what the daemon asked for.
+            .disableRetry()
+            .build());
+  }
+
+  /**
+   * Asks, and again while the daemon is overloaded or restarts, within {@code patience}. Asking again with the same
+   * request is safe, also after {@link HintdException.OutOfTime}.
+   */
+  public Answer requestHints(HintRequest request, Duration patience) throws HintdException {
+    return Repeat.until(
+        patience.toNanos(),
+        left -> {
+          RequestHintsResponse response =
+              PlacementGrpc.newBlockingStub(fresh())
+                  .withDeadlineAfter(left, TimeUnit.NANOSECONDS)
+                  .requestHints(request.toWire(TimeUnit.NANOSECONDS.toMillis(left)));
+          return Answer.of(response);
+        });
+  }
+
+  /**
+   * As {@link #requestHints}, but never throws for the daemon's sake: hints are advice, and an application that gets
+   * none asks YARN as it would without hintd.
+   */
+  public Answer hintsOrNone(HintRequest request, Duration patience) {
+    try {
+      return requestHints(request, patience);
+    } catch (HintdException.OutOfTime late) {
+      LOG.log(Level.INFO, "no hints for {0}: {1}", new Object[] {request.attempt(), late.getMessage()});
+      return Answer.none(late.getMessage());
+    } catch (HintdException refused) {
+      LOG.log(Level.WARNING, "no hints for {0}: {1}", new Object[] {request.attempt(), refused.getMessage()});
+      return Answer.none(refused.getMessage());
+    }
+  }
+
+  /**
+   * Asks once and does not wait. The future fails with {@link HintdException}; it is completed on a thread of the
+   * connection's, so nothing that blocks may hang on it.
+   */
+  public CompletableFuture<Answer> ask(HintRequest request, Duration deadline) {
+    CompletableFuture<Answer> answer = new CompletableFuture<>();
+    long began = System.nanoTime();
+    PlacementGrpc.newStub(fresh())
+        .withDeadlineAfter(deadline.toNanos(), TimeUnit.NANOSECONDS)
+        .requestHints(
+            request.toWire(deadline.toMillis()),
+            new One<RequestHintsResponse>(
+                response -> answer.complete(Answer.of(response)),
+                error -> answer.completeExceptionally(Repeat.of(error, System.nanoTime() - began))));
+    return answer;
+  }
+
+  /** Gives leases back (none named: all of the attempt's); returns how many were still held. */
+  public int release(Attempt attempt, String token, Collection<Long> leases, Duration patience) throws HintdException {
+    return Repeat.until(
+        patience.toNanos(),
+        left ->
+            PlacementGrpc.newBlockingStub(fresh())
+                .withDeadlineAfter(left, TimeUnit.NANOSECONDS)
+                .release(releaseOf(attempt, token, leases))
+                .getReleased());
+  }
+
+  /** Gives leases back and does not wait; one that is not given back ends by itself. */
+  public void releaseLater(Attempt attempt, String token, Collection<Long> leases, Duration deadline) {
+    PlacementGrpc.newStub(fresh())
+        .withDeadlineAfter(deadline.toNanos(), TimeUnit.NANOSECONDS)
+        .release(
+            releaseOf(attempt, token, leases),
+            new One<>(
+                response -> {},
+                error -> LOG.log(Level.FINE, "leases of {0} were not given back: {1}", new Object[] {attempt, error})));
+  }
+
+  /** Why a decision came out as it did. */
+  public ExplainResponse explain(String decisionId, Duration patience) throws HintdException {
+    return Repeat.until(
+        patience.toNanos(),
+        left ->
+            PlacementGrpc.newBlockingStub(fresh())
+                .withDeadlineAfter(left, TimeUnit.NANOSECONDS)
+                .explain(ExplainRequest.newBuilder().setDecisionId(decisionId).build()));
+  }
+
+  /** Follows an attempt: advice down, task events up. {@code after}: the last number seen before, or 0. */
+  public Following follow(Attempt attempt, String token, long after, Following.Listener listener) {
+    return new Following(() -> PlacementGrpc.newStub(fresh()), attempt, token, after, listener);
+  }
+
+  /**
+   * Connects, and loads the classes that asking needs, which takes a second or more in a fresh process: for whoever asks
+   * on a thread that must not wait. Blocks for at most {@code patience}; returns whether the daemon answered.
+   */
+  public boolean warm(Duration patience) {
+    HintRequest request = new HintRequest(new Attempt("", 1)).group(new Group("", 1, 1, 1)).policy("warm");
+    try {
+      // No attempt has this name: the daemon refuses it at once, and remembers nothing.
+      ask(request, patience).get(patience.toNanos(), TimeUnit.NANOSECONDS);
+      return true;
+    } catch (java.util.concurrent.ExecutionException refused) {
+      return refused.getCause() instanceof HintdException.Refused;
+    } catch (java.util.concurrent.TimeoutException late) {
+      return false;
+    } catch (InterruptedException stopped) {
+      Thread.currentThread().interrupt();
+      return false;
+    }
+  }
+
+  /** Opens feeds. */
+  FeedGrpc.FeedStub feeds() {
+    return FeedGrpc.newStub(fresh());
+  }
+
+  @Override
+  public void close() {
+    channel.shutdownNow();
+    try {
+      channel.awaitTermination(5, TimeUnit.SECONDS);
+    } catch (InterruptedException stopped) {
+      Thread.currentThread().interrupt();
+    }
+  }
+
+  /**
+   * The channel, which tries to connect now if it last failed to. By itself it would wait for up to two minutes, while
+   * a daemon that is back should be found by the next call; how often calls come is limited by who makes them.
+   */
+  private ManagedChannel fresh() {
+    if (channel.getState(false) == ConnectivityState.TRANSIENT_FAILURE) {
+      channel.resetConnectBackoff();
+    }
+    return channel;
+  }
+
+  private static ReleaseRequest releaseOf(Attempt attempt, String token, Collection<Long> leases) {
+    return ReleaseRequest.newBuilder()
+        .setApplicationId(attempt.applicationId())
+        .setAttempt(attempt.number())
+        .setToken(token)
+        .addAllLeaseIds(leases)
+        .build();
+  }
+
+  /** One answer or one error. */
+  private static final class One<T> implements StreamObserver<T> {
+    private final java.util.function.Consumer<T> answered;
+    private final java.util.function.Consumer<StatusRuntimeException> failed;
+
+    One(java.util.function.Consumer<T> answered, java.util.function.Consumer<StatusRuntimeException> failed) {
+      this.answered = answered;
+      this.failed = failed;
+    }
+
+    @Override
+    public void onNext(T value) {
+      answered.accept(value);
+    }
+
+    @Override
+    public void onError(Throwable error) {
+      failed.accept(io.grpc.Status.fromThrowable(error).asRuntimeException(io.grpc.Status.trailersFromThrowable(error)));
+    }
+
+    @Override
+    public void onCompleted() {}
+  }
+}

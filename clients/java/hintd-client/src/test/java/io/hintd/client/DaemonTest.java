@@ -1,0 +1,195 @@
+package io.hintd.client;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertInstanceOf;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.hintd.v1.ApplicationDone;
+import io.hintd.v1.EventItem;
+import io.hintd.v1.FeedHello;
+import io.hintd.v1.FollowMessage;
+import io.hintd.v1.TaskAllocated;
+import io.hintd.v1.TaskEvent;
+import java.time.Duration;
+import java.util.Collections;
+import java.util.HashSet;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+
+/** The client and a real daemon. */
+class DaemonTest {
+  private static final Attempt ATTEMPT = new Attempt("application_1700000000000_0001", 1);
+  private static final Duration PATIENCE = Duration.ofSeconds(10);
+
+  private TestDaemon daemon;
+  private HintdClient client;
+  private TestDaemon.Nodes nodes;
+
+  @BeforeEach
+  void start() throws Exception {
+    daemon = new TestDaemon("on").start();
+    client = HintdClient.to(daemon.address());
+    nodes = daemon.nodes(client, 4);
+  }
+
+  @AfterEach
+  void stop() throws Exception {
+    if (client != null) {
+      nodes.close();
+      client.close();
+    }
+    if (daemon != null) {
+      daemon.close();
+    }
+  }
+
+  @Test
+  void hintsNameNodesAndHoldALeaseForEachContainer() throws Exception {
+    Answer answer = client.requestHints(maps(3).group(new Group("reduce", 1, 2048, 1)).edge("map", "reduce", 1 << 20), PATIENCE);
+    assertEquals(3, answer.hints().stream().filter(hint -> hint.group().equals("map")).mapToInt(Hint::count).sum());
+    assertTrue(answer.hints().stream().allMatch(hint -> hint.host().startsWith("node-")));
+    assertEquals(4, new HashSet<>(answer.leases()).size());
+    assertEquals("spread", answer.policy());
+    assertEquals(2, client.release(ATTEMPT, answer.token(), answer.leases().subList(0, 2), PATIENCE));
+    assertEquals(2, client.release(ATTEMPT, answer.token(), Collections.emptyList(), PATIENCE));
+  }
+
+  @Test
+  void askingAgainWithTheSameRequestTakesNothingTwice() throws Exception {
+    HintRequest request = maps(2);
+    Answer first = client.requestHints(request, PATIENCE);
+    Answer again = client.requestHints(request, PATIENCE);
+    assertEquals(first.leases(), again.leases());
+    assertEquals(first.decisionId(), again.decisionId());
+    assertEquals(2, client.explain(first.decisionId(), PATIENCE).getLeasesCount());
+  }
+
+  @Test
+  void aWrongRequestIsRefusedWithItsField() {
+    HintdException.Refused refused =
+        assertThrows(
+            HintdException.Refused.class,
+            () -> client.requestHints(new HintRequest(new Attempt("nonsense", 1)).group(new Group("g", 1, 1024, 1)), PATIENCE));
+    assertEquals("application_id", refused.field());
+    assertEquals("INVALID_ARGUMENT", refused.code());
+    assertFalse(refused.reason().isEmpty());
+  }
+
+  @Test
+  void aDaemonThatIsGoneCostsNoMoreThanThePatience() throws Exception {
+    daemon.kill();
+    long began = System.nanoTime();
+    Answer answer = client.hintsOrNone(maps(1), Duration.ofMillis(300));
+    long took = TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - began);
+    assertTrue(answer.hints().isEmpty() && !answer.whyNone().isEmpty());
+    assertTrue(took < 1000, took + " ms");
+    daemon.start();
+    nodes.beat();
+    assertEquals(1, client.requestHints(maps(1), PATIENCE).hints().size(), "found again after a restart");
+  }
+
+  @Test
+  void aDaemonThatWasGoneForLongIsFoundAtOnce() throws Exception {
+    daemon.kill();
+    // Long enough for gRPC's own pauses to have grown to several seconds.
+    for (int i = 0; i < 20; i++) {
+      assertTrue(client.hintsOrNone(maps(1), Duration.ofMillis(200)).hints().isEmpty());
+      Thread.sleep(100);
+    }
+    daemon.start();
+    nodes.beat();
+    assertEquals(1, client.requestHints(maps(1), Duration.ofSeconds(2)).hints().size());
+  }
+
+  @Test
+  void aDaemonThatHangsCostsNoMoreThanThePatience() throws Exception {
+    client.requestHints(maps(1), PATIENCE);
+    daemon.hang(true);
+    long began = System.nanoTime();
+    ExecutionException error =
+        assertThrows(ExecutionException.class, () -> client.ask(maps(1), Duration.ofMillis(200)).get(5, TimeUnit.SECONDS));
+    long took = TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - began);
+    daemon.hang(false);
+    assertInstanceOf(HintdException.OutOfTime.class, error.getCause());
+    assertTrue(took < 1000, took + " ms");
+  }
+
+  @Test
+  void askingWithoutWaitingAnswersLater() throws Exception {
+    Answer answer = client.ask(maps(3), Duration.ofSeconds(5)).get(5, TimeUnit.SECONDS);
+    assertEquals(3, answer.leases().size());
+  }
+
+  @Test
+  void aFollowerHearsThatTheAttemptIsDoneAndGoesOnAfterARestart() throws Exception {
+    Answer answer = client.requestHints(maps(2), PATIENCE);
+    BlockingQueue<Object> heard = new LinkedBlockingQueue<>();
+    Following.Listener listener =
+        new Following.Listener() {
+          @Override
+          public void advice(FollowMessage message) {
+            heard.add(message);
+          }
+
+          @Override
+          public void ended(HintdException why) {
+            heard.add(why == null ? "done" : why);
+          }
+        };
+    try (Following following = client.follow(ATTEMPT, answer.token(), 0, listener)) {
+      daemon.kill();
+      daemon.start();
+      nodes.beat();
+      TaskEvent done = event().setDone(ApplicationDone.getDefaultInstance()).build();
+      Object end = null;
+      for (long until = System.nanoTime() + PATIENCE.toNanos(); end == null && System.nanoTime() < until; ) {
+        following.tell(Collections.singletonList(done));
+        end = heard.poll(200, TimeUnit.MILLISECONDS);
+        end = end instanceof FollowMessage ? null : end;
+      }
+      assertEquals("done", end);
+    }
+    try (Following stranger = client.follow(ATTEMPT, "not the token", 0, listener)) {
+      assertInstanceOf(HintdException.Refused.class, heard.poll(10, TimeUnit.SECONDS));
+      assertFalse(stranger.tell(Collections.emptyList()));
+    }
+  }
+
+  @Test
+  void eventsReachTheDaemonAndBindTheirLeases() throws Exception {
+    Answer answer = client.requestHints(maps(1), PATIENCE);
+    Hint hint = answer.hints().get(0);
+    try (FeedStream<EventItem> events =
+        FeedStream.events(client, FeedHello.newBuilder().setSource("test").build(), 100)) {
+      TaskAllocated allocated =
+          TaskAllocated.newBuilder()
+              .setHost(hint.host())
+              .setContainerId("container_1700000000000_0001_01_000002")
+              .setLeaseId(hint.leases().get(0))
+              .build();
+      TaskEvent event = event().setGroup("map").setTask("t1").setAllocated(allocated).build();
+      events.tell(number -> EventItem.newBuilder().setNumber(number).setEvent(event).build());
+      events.tell(number -> EventItem.newBuilder().setNumber(number).build()); // holds nothing
+      assertTrue(events.settled(10, TimeUnit.SECONDS));
+      assertEquals(2, events.sent());
+      assertEquals(1, events.refused());
+    }
+    Thread.sleep(100);
+    assertEquals(1, client.explain(answer.decisionId(), PATIENCE).getOutcome().getHints(0).getOnHost());
+  }
+
+  private static HintRequest maps(int count) {
+    return new HintRequest(ATTEMPT).framework("mapreduce").group(new Group("map", count, 1024, 1).role("map"));
+  }
+
+  private static TaskEvent.Builder event() {
+    return TaskEvent.newBuilder().setApplicationId(ATTEMPT.applicationId()).setAttempt(ATTEMPT.number());
+  }
+}

@@ -1,0 +1,188 @@
+package io.hintd.client;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.hintd.v1.FeedHello;
+import io.hintd.v1.HeartbeatItem;
+import io.hintd.v1.NodeHeartbeat;
+import io.hintd.v1.RegisterNode;
+import io.hintd.v1.UsedMeans;
+import io.hintd.yarn.ResourceProto;
+import java.io.IOException;
+import java.net.InetAddress;
+import java.net.ServerSocket;
+import java.net.Socket;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.Paths;
+import java.util.Collections;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Assumptions;
+
+/** A real hintd in a folder of its own: {@code start}, {@code kill} and {@code stop} as often as you like. */
+public final class TestDaemon implements AutoCloseable {
+  private final Path folder;
+  private final int port;
+  private Process process;
+
+  /** Skips the test, and says so, where {@code HINTD_BIN} names no daemon. */
+  public TestDaemon(String mode) throws IOException {
+    String program = System.getenv("HINTD_BIN");
+    if (program == null || !Files.isExecutable(Paths.get(program))) {
+      System.err.println("SKIPPED: HINTD_BIN=PATH names the hintd to test with; it is " + program);
+    }
+    Assumptions.assumeTrue(
+        program != null && Files.isExecutable(Paths.get(program)), "SKIPPED: HINTD_BIN names no hintd to test with");
+    folder = Files.createTempDirectory("hintd-java");
+    try (ServerSocket free = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
+      port = free.getLocalPort();
+    }
+    configure(mode);
+  }
+
+  /** Takes effect at the next start. */
+  public void configure(String mode) throws IOException {
+    List<String> lines =
+        java.util.Arrays.asList(
+            "listen = { grpc = \"" + address() + "\", admin_socket = \"" + folder + "/admin.sock\", metrics = \"\" }",
+            "store = { path = \"" + folder + "/journal.redb\" }",
+            "policy = { default = \"spread\" }",
+            "queues = { \"*\" = { mode = \"" + mode + "\" } }");
+    Files.write(folder.resolve("hintd.toml"), lines);
+  }
+
+  public String address() {
+    return "127.0.0.1:" + port;
+  }
+
+  public TestDaemon start() throws IOException, InterruptedException {
+    process =
+        new ProcessBuilder(System.getenv("HINTD_BIN"), "--config", folder.resolve("hintd.toml").toString())
+            .redirectErrorStream(true)
+            .redirectOutput(ProcessBuilder.Redirect.appendTo(folder.resolve("log").toFile()))
+            .start();
+    long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(20);
+    while (true) {
+      try (Socket socket = new Socket(InetAddress.getLoopbackAddress(), port)) {
+        return this;
+      } catch (IOException notYet) {
+        assertTrue(process.isAlive() && System.nanoTime() < end, () -> "hintd does not start: " + log());
+        Thread.sleep(20);
+      }
+    }
+  }
+
+  public void kill() throws InterruptedException {
+    process.destroyForcibly().waitFor();
+  }
+
+  /** Stops it in its tracks (SIGSTOP), or lets it go on: a daemon that hangs. */
+  public void hang(boolean hang) throws IOException, InterruptedException {
+    long pid = pid();
+    assertEquals(0, new ProcessBuilder("kill", hang ? "-STOP" : "-CONT", Long.toString(pid)).start().waitFor());
+  }
+
+  /** Nodes of 8 GB and 8 vcores that have reported; racks of two. */
+  public Nodes nodes(HintdClient client, int count) throws InterruptedException {
+    return new Nodes(client, count);
+  }
+
+  @Override
+  public void close() throws IOException, InterruptedException {
+    if (process != null) {
+      process.destroyForcibly().waitFor();
+    }
+    try (java.util.stream.Stream<Path> files = Files.walk(folder)) {
+      files.sorted(Collections.reverseOrder()).forEach(file -> file.toFile().delete());
+    }
+  }
+
+  private long pid() {
+    try {
+      // Process.pid is of Java 9.
+      return ((Number) Process.class.getMethod("pid").invoke(process)).longValue();
+    } catch (ReflectiveOperationException old) {
+      throw new AssertionError(old);
+    }
+  }
+
+  private String log() {
+    try {
+      return new String(Files.readAllBytes(folder.resolve("log")));
+    } catch (IOException none) {
+      return "";
+    }
+  }
+
+  /** See {@link #nodes}. */
+  public static final class Nodes implements AutoCloseable {
+    private final FeedStream<HeartbeatItem> feed;
+    private final int count;
+    private int beats;
+
+    private Nodes(HintdClient client, int count) throws InterruptedException {
+      this.count = count;
+      FeedHello hello =
+          FeedHello.newBuilder().setSource("test").setUsedMeans(UsedMeans.USED_MEANS_ALLOCATED).build();
+      feed = FeedStream.heartbeats(client, hello, 10_000, this::register, ack -> {});
+      beat();
+    }
+
+    public static String host(int node) {
+      return "node-" + node;
+    }
+
+    public static String rack(int node) {
+      return "/rack" + node / 2;
+    }
+
+    public void beat() throws InterruptedException {
+      beats++;
+      tellBeats(beats);
+      assertTrue(feed.settled(10, TimeUnit.SECONDS));
+      Thread.sleep(50); // the next published model has it
+    }
+
+    private void register() {
+      for (int i = 0; i < count; i++) {
+        int node = i;
+        feed.tell(
+            number ->
+                HeartbeatItem.newBuilder()
+                    .setNumber(number)
+                    .setRegister(
+                        RegisterNode.newBuilder()
+                            .setHost(host(node))
+                            .setPort(45454)
+                            .setRack(rack(node))
+                            .setTotal(size(8192, 8)))
+                    .build());
+      }
+      tellBeats(beats);
+    }
+
+    private void tellBeats(int beat) {
+      for (int i = 0; i < count; i++) {
+        int node = i;
+        feed.tell(
+            number ->
+                HeartbeatItem.newBuilder()
+                    .setNumber(number)
+                    .setHeartbeat(
+                        NodeHeartbeat.newBuilder().setHost(host(node)).setResponseId(beat).setUsed(size(0, 0)))
+                    .build());
+      }
+    }
+
+    private static ResourceProto size(long memory, int vcores) {
+      return ResourceProto.newBuilder().setMemory(memory).setVirtualCores(vcores).build();
+    }
+
+    @Override
+    public void close() {
+      feed.close();
+    }
+  }
+}

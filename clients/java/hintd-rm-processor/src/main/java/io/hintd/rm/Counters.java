@@ -1,0 +1,155 @@
+package io.hintd.rm;
+
+import java.lang.management.ManagementFactory;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.LongAdder;
+import java.util.function.BooleanSupplier;
+import java.util.function.LongSupplier;
+import javax.management.JMException;
+import javax.management.MBeanServer;
+import javax.management.ObjectName;
+
+/** What the processor did, since the ResourceManager's start. */
+public final class Counters implements CountersMXBean {
+  final LongAdder allocates = new LongAdder();
+  final LongAdder asked = new LongAdder();
+  final LongAdder answered = new LongAdder();
+  final LongAdder failed = new LongAdder();
+  final LongAdder refused = new LongAdder();
+  final LongAdder notAsked = new LongAdder();
+  final LongAdder prefetched = new LongAdder();
+  final LongAdder prefetchUsed = new LongAdder();
+  final LongAdder waits = new LongAdder();
+  final LongAdder waitsInVain = new LongAdder();
+  final LongAdder rowsAdded = new LongAdder();
+  final LongAdder rowsTakenBack = new LongAdder();
+  final LongAdder errors = new LongAdder();
+  final LongAdder resentPlain = new LongAdder();
+  final LongAdder reloads = new LongAdder();
+  final LongAdder reloadsRefused = new LongAdder();
+  final LongAdder breakerOpened = new LongAdder();
+  final Histogram quiet = new Histogram();
+  final Histogram asking = new Histogram();
+  final Histogram waited = new Histogram();
+  final Histogram yarn = new Histogram();
+  private final Map<String, LongAdder> leftAlone = new ConcurrentHashMap<>();
+  private final Map<String, LongAdder> over = new ConcurrentHashMap<>();
+  private final Map<String, LongAdder> containers = new ConcurrentHashMap<>();
+  private final Map<String, LongSupplier> gauges = new ConcurrentHashMap<>();
+  private volatile BooleanSupplier breakerOpen = () -> false;
+
+  void leftAlone(String why) {
+    leftAlone.computeIfAbsent(why, none -> new LongAdder()).increment();
+  }
+
+  void over(String why, long count) {
+    over.computeIfAbsent(why, none -> new LongAdder()).add(count);
+  }
+
+  /** Containers of hints: {@code on_hinted}, {@code on_on_host}, {@code shadow_in_rack}, ... */
+  void containers(boolean used, String what, long count) {
+    containers.computeIfAbsent((used ? "on_" : "shadow_") + what, none -> new LongAdder()).add(count);
+  }
+
+  void gauge(String name, LongSupplier value) {
+    gauges.put(name, value);
+  }
+
+  void breaker(BooleanSupplier open) {
+    breakerOpen = open;
+  }
+
+  /** Shows itself by JMX; a second one of a process takes the first one's place. */
+  void register() {
+    try {
+      MBeanServer server = ManagementFactory.getPlatformMBeanServer();
+      ObjectName name = new ObjectName("hintd:name=RmProcessor");
+      if (server.isRegistered(name)) {
+        server.unregisterMBean(name);
+      }
+      server.registerMBean(this, name);
+    } catch (JMException none) {
+      throw new IllegalStateException("can't be shown by JMX", none);
+    }
+  }
+
+  @Override
+  public Map<String, Long> getCounts() {
+    Map<String, Long> all = new TreeMap<>();
+    all.put("allocates", allocates.sum());
+    all.put("asked", asked.sum());
+    all.put("answered", answered.sum());
+    all.put("failed", failed.sum());
+    all.put("refused", refused.sum());
+    all.put("not_asked", notAsked.sum());
+    all.put("prefetched", prefetched.sum());
+    all.put("prefetch_used", prefetchUsed.sum());
+    all.put("waits", waits.sum());
+    all.put("waits_in_vain", waitsInVain.sum());
+    all.put("rows_added", rowsAdded.sum());
+    all.put("rows_taken_back", rowsTakenBack.sum());
+    all.put("errors", errors.sum());
+    all.put("resent_plain", resentPlain.sum());
+    all.put("reloads", reloads.sum());
+    all.put("reloads_refused", reloadsRefused.sum());
+    all.put("breaker_opened", breakerOpened.sum());
+    gauges.forEach((name, value) -> all.put(name, value.getAsLong()));
+    all.putAll(sums(containers));
+    return all;
+  }
+
+  @Override
+  public Map<String, Long> getLeftAlone() {
+    return sums(leftAlone);
+  }
+
+  @Override
+  public Map<String, Long> getOver() {
+    return sums(over);
+  }
+
+  @Override
+  public boolean isBreakerOpen() {
+    return breakerOpen.getAsBoolean();
+  }
+
+  @Override
+  public double[] getQuietAllocateMicros() {
+    return quantiles(quiet);
+  }
+
+  @Override
+  public double[] getAskingAllocateMicros() {
+    return quantiles(asking);
+  }
+
+  @Override
+  public double[] getWaitMicros() {
+    return quantiles(waited);
+  }
+
+  @Override
+  public double[] getYarnAllocateMicros() {
+    return quantiles(yarn);
+  }
+
+  @Override
+  public void clearDurations() {
+    quiet.clear();
+    asking.clear();
+    waited.clear();
+    yarn.clear();
+  }
+
+  private static double[] quantiles(Histogram of) {
+    return new double[] {of.quantile(0.5), of.quantile(0.99), of.quantile(0.999)};
+  }
+
+  private static Map<String, Long> sums(Map<String, LongAdder> of) {
+    Map<String, Long> sums = new TreeMap<>();
+    of.forEach((name, sum) -> sums.put(name, sum.sum()));
+    return sums;
+  }
+}

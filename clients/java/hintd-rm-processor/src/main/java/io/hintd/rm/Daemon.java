@@ -1,0 +1,118 @@
+package io.hintd.rm;
+
+import io.hintd.client.Answer;
+import io.hintd.client.Attempt;
+import io.hintd.client.FeedStream;
+import io.hintd.client.HintRequest;
+import io.hintd.client.HintdClient;
+import io.hintd.client.HintdException;
+import io.hintd.v1.EventItem;
+import io.hintd.v1.FeedHello;
+import io.hintd.v1.TaskEvent;
+import java.time.Duration;
+import java.util.Collection;
+import java.util.concurrent.CompletableFuture;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/** The way to hintd: never blocks, never throws for hintd's sake. */
+final class Daemon implements AutoCloseable {
+  private static final Logger LOG = LoggerFactory.getLogger(Daemon.class);
+  private static final int EVENTS_WAITING = 10_000;
+
+  private final Counters counters;
+  private final Breaker breaker = new Breaker();
+  private String address = "";
+  /** Both are null until {@link #use} has made them. */
+  private volatile HintdClient client;
+  private volatile FeedStream<EventItem> events;
+
+  Daemon(Counters counters) {
+    this.counters = counters;
+    counters.breaker(breaker::isOpen);
+  }
+
+  /** A future that fails with {@link HintdException}; null: hintd is not asked for the moment. */
+  CompletableFuture<Answer> ask(HintRequest request, Settings settings) {
+    HintdClient made = client;
+    if (made == null || !breaker.ask(nowMs())) {
+      counters.notAsked.increment();
+      return null;
+    }
+    counters.asked.increment();
+    return made
+        .ask(request, Duration.ofMillis(settings.deadlineMs))
+        .whenComplete((answer, error) -> heard(request, error, settings));
+  }
+
+  private void heard(HintRequest request, Throwable error, Settings settings) {
+    if (error == null) {
+      breaker.answered();
+      counters.answered.increment();
+    } else if (error instanceof HintdException.Refused) {
+      // It works, and says no.
+      breaker.answered();
+      counters.refused.increment();
+      LOG.warn("hintd gives no hints for {}: {}", request.attempt(), error.getMessage());
+    } else {
+      counters.failed.increment();
+      if (breaker.failed(settings, nowMs())) {
+        counters.breakerOpened.increment();
+        LOG.warn("hintd is not asked for a while, requests pass as they are: {}", error.getMessage());
+      }
+    }
+  }
+
+  Breaker breaker() {
+    return breaker;
+  }
+
+  void release(Attempt attempt, String token, Collection<Long> leases, Settings settings) {
+    HintdClient made = client;
+    if (made != null && !leases.isEmpty()) {
+      made.releaseLater(attempt, token, leases, Duration.ofMillis(settings.deadlineMs));
+    }
+  }
+
+  void tell(TaskEvent event, Settings settings) {
+    FeedStream<EventItem> made = events;
+    if (made != null && settings.events) {
+      made.tell(number -> EventItem.newBuilder().setNumber(number).setEvent(event).build());
+    }
+  }
+
+  /** Makes a client where there is none of this address. Slow: never on a thread that applications wait for. */
+  synchronized void use(Settings settings) {
+    if (settings.address.equals(address)) {
+      return;
+    }
+    close();
+    HintdClient made = HintdClient.to(settings.address);
+    boolean answered = made.warm(Duration.ofMillis(Math.max(settings.deadlineMs, 2_000)));
+    LOG.info("hintd: {} {}", settings.address, answered ? "answers" : "does not answer yet");
+    FeedHello hello = FeedHello.newBuilder().setSource("rm-processor").build();
+    FeedStream<EventItem> opened = FeedStream.events(made, hello, EVENTS_WAITING);
+    counters.gauge("events_sent", opened::sent);
+    counters.gauge("events_dropped", opened::dropped);
+    counters.gauge("events_refused", opened::refused);
+    address = settings.address;
+    events = opened;
+    client = made;
+  }
+
+  @Override
+  public synchronized void close() {
+    HintdClient was = client;
+    if (was != null) {
+      client = null;
+      address = "";
+      events.close();
+      events = null;
+      was.close();
+    }
+  }
+
+  private static long nowMs() {
+    return System.nanoTime() / 1_000_000;
+  }
+}

@@ -1,0 +1,87 @@
+package io.hintd.rm;
+
+import java.io.IOException;
+import java.util.HashMap;
+import java.util.Map;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.yarn.api.records.ApplicationAttemptId;
+import org.apache.hadoop.yarn.api.records.ApplicationSubmissionContext;
+import org.apache.hadoop.yarn.api.records.Container;
+import org.apache.hadoop.yarn.api.records.NodeId;
+import org.apache.hadoop.yarn.conf.YarnConfiguration;
+import org.apache.hadoop.yarn.server.resourcemanager.RMContext;
+import org.apache.hadoop.yarn.server.resourcemanager.rmapp.RMApp;
+import org.apache.hadoop.yarn.server.resourcemanager.rmapp.attempt.RMAppAttempt;
+import org.apache.hadoop.yarn.server.resourcemanager.rmnode.RMNode;
+
+/** The ResourceManager that the processor runs in. */
+final class RmCluster implements Cluster {
+  private final RMContext rm;
+  private final boolean withPort;
+  private volatile Map<String, String> racks = new HashMap<>();
+
+  RmCluster(RMContext rm, Configuration conf) {
+    this.rm = rm;
+    this.withPort =
+        conf.getBoolean(
+            YarnConfiguration.RM_SCHEDULER_INCLUDE_PORT_IN_NODE_NAME,
+            YarnConfiguration.DEFAULT_RM_SCHEDULER_USE_PORT_FOR_NODE_NAME);
+  }
+
+  @Override
+  public App app(ApplicationAttemptId id) {
+    RMApp app = rm.getRMApps().get(id.getApplicationId());
+    if (app == null) {
+      return null;
+    }
+    RMAppAttempt attempt = app.getRMAppAttempt(id);
+    Container master = attempt == null ? null : attempt.getMasterContainer();
+    // An unmanaged ApplicationMaster runs outside the cluster.
+    String amHost = master == null || master.getNodeId() == null ? "" : master.getNodeId().getHost();
+    return new App(
+        app.getQueue(), app.getUser(), text(app.getApplicationType()), text(app.getName()), amHost, labelled(app));
+  }
+
+  private boolean labelled(RMApp app) {
+    ApplicationSubmissionContext submitted = app.getApplicationSubmissionContext();
+    if (submitted != null && !text(submitted.getNodeLabelExpression()).isEmpty()) {
+      return true;
+    }
+    try {
+      return !text(rm.getScheduler().getQueueInfo(app.getQueue(), false, false).getDefaultNodeLabelExpression())
+          .isEmpty();
+    } catch (IOException noQueue) {
+      return false;
+    }
+  }
+
+  @Override
+  public boolean alive(ApplicationAttemptId id) {
+    RMApp app = rm.getRMApps().get(id.getApplicationId());
+    RMAppAttempt present = app == null ? null : app.getCurrentAppAttempt();
+    return present != null && present.getAppAttemptId().equals(id) && !app.isAppInCompletedStates();
+  }
+
+  @Override
+  public String nodeName(NodeId node) {
+    return withPort ? node.toString() : node.getHost();
+  }
+
+  @Override
+  public Map<String, String> racks() {
+    return racks;
+  }
+
+  /** Takes the nodes in; now and then. */
+  void refresh() {
+    Map<String, String> found = new HashMap<>();
+    for (RMNode node : rm.getRMNodes().values()) {
+      found.put(nodeName(node.getNodeID()), node.getRackName());
+    }
+    racks = found;
+  }
+
+  private static String text(String text) {
+    return text == null ? "" : text;
+  }
+}

@@ -1,0 +1,24 @@
+package io.hintd.rm;
+
+/** What tasks of a priority do, in frameworks whose priorities are known. */
+final class Roles {
+  private Roles() {}
+
+  /** Empty: unknown. */
+  static String of(String framework, int priority) {
+    if (!framework.equals("mapreduce")) {
+      return "";
+    }
+    // RMContainerAllocator: PRIORITY_FAST_FAIL_MAP, PRIORITY_REDUCE, PRIORITY_MAP, and opportunistic ones.
+    switch (priority) {
+      case 5:
+      case 19:
+      case 20:
+        return "map";
+      case 10:
+        return "reduce";
+      default:
+        return "";
+    }
+  }
+}

@@ -1,0 +1,325 @@
+package io.hintd.rm;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.hintd.client.HintdClient;
+import io.hintd.client.TestDaemon;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Collections;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.concurrent.TimeUnit;
+import org.apache.hadoop.yarn.ams.ApplicationMasterServiceContext;
+import org.apache.hadoop.yarn.ams.ApplicationMasterServiceProcessor;
+import org.apache.hadoop.yarn.api.protocolrecords.AllocateRequest;
+import org.apache.hadoop.yarn.api.protocolrecords.AllocateResponse;
+import org.apache.hadoop.yarn.api.protocolrecords.FinishApplicationMasterRequest;
+import org.apache.hadoop.yarn.api.protocolrecords.FinishApplicationMasterResponse;
+import org.apache.hadoop.yarn.api.protocolrecords.RegisterApplicationMasterRequest;
+import org.apache.hadoop.yarn.api.protocolrecords.RegisterApplicationMasterResponse;
+import org.apache.hadoop.yarn.api.records.ApplicationAttemptId;
+import org.apache.hadoop.yarn.api.records.ApplicationId;
+import org.apache.hadoop.yarn.api.records.Container;
+import org.apache.hadoop.yarn.api.records.ContainerId;
+import org.apache.hadoop.yarn.api.records.ContainerState;
+import org.apache.hadoop.yarn.api.records.ContainerStatus;
+import org.apache.hadoop.yarn.api.records.FinalApplicationStatus;
+import org.apache.hadoop.yarn.api.records.NodeId;
+import org.apache.hadoop.yarn.api.records.Priority;
+import org.apache.hadoop.yarn.api.records.Resource;
+import org.apache.hadoop.yarn.api.records.ResourceRequest;
+import org.apache.hadoop.yarn.exceptions.InvalidResourceRequestException;
+import org.apache.hadoop.yarn.exceptions.YarnException;
+import org.apache.hadoop.yarn.util.Records;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/** The processor between an ApplicationMaster and a scheduler that notes what it gets; hintd is real. */
+class HintProcessorTest {
+  private static final int NODES = 4;
+
+  @TempDir Path folder;
+  private final Scheduler yarn = new Scheduler();
+  private HintProcessor processor;
+  private TestDaemon daemon;
+  private HintdClient client;
+  private TestDaemon.Nodes nodes;
+  private int applications;
+
+  @AfterEach
+  void stop() throws Exception {
+    if (processor != null) {
+      processor.stop();
+    }
+    if (nodes != null) {
+      nodes.close();
+      client.close();
+    }
+    if (daemon != null) {
+      daemon.close();
+    }
+  }
+
+  @Test
+  void withoutADaemonRequestsPassAsTheyCameAndSoonNobodyAsks() throws Exception {
+    start("127.0.0.1:1", "mode=on", "deadline-ms=100", "breaker-failures=2");
+    for (int i = 0; i < 4; i++) {
+      ApplicationAttemptId app = register();
+      assertEquals("*=3", yarn.told(allocate(app, any(3))));
+      assertEquals("", yarn.told(allocate(app)));
+      finish(app);
+      TimeUnit.MILLISECONDS.sleep(50);
+    }
+    assertTrue(processor.counters().isBreakerOpen());
+    assertTrue(processor.counters().notAsked.sum() > 0, processor.counters().getCounts()::toString);
+    assertEquals(0, processor.counters().errors.sum());
+  }
+
+  @Test
+  void aMistakeOfOurOwnPassesTheRequestAsItCame() throws Exception {
+    start("127.0.0.1:1", "mode=on");
+    yarn.racksFail = true; // stands for any mistake
+    ApplicationAttemptId app = register();
+    assertEquals("*=3", yarn.told(allocate(app, any(3))));
+    assertEquals("*=2", yarn.told(allocate(app, any(2))));
+    assertTrue(processor.counters().errors.sum() > 0);
+  }
+
+  @Test
+  void hintsReachYarnAndContainersAreTold() throws Exception {
+    startWithDaemon("mode=on", "wait-ms=1000");
+    ApplicationAttemptId app = register();
+    List<ResourceRequest> sent = allocate(app, any(2));
+    TreeMap<String, Integer> hosts = hosts(sent);
+    assertEquals(2, hosts.values().stream().mapToInt(Integer::intValue).sum(), yarn.told(sent));
+    assertEquals(1, sent.stream().filter(row -> row.getResourceName().equals("*")).count());
+    assertTrue(sent.stream().filter(row -> row.getResourceName().startsWith("/rack")).count() > 0);
+    for (String host : hosts.keySet()) {
+      yarn.give(app, host);
+    }
+    allocate(app);
+    allocate(app);
+    yarn.complete(app);
+    allocate(app);
+    finish(app);
+    Map<String, Long> counts = processor.counters().getCounts();
+    assertEquals(2L, counts.get("on_hinted"), counts::toString);
+    assertEquals((long) hosts.size(), counts.get("on_on_host"), counts::toString);
+    until(() -> processor.counters().getCounts().get("events_sent") == 2 * hosts.size() + 1);
+    assertEquals(0L, processor.counters().getCounts().get("events_refused"));
+  }
+
+  @Test
+  void inShadowRequestsPassAndAreComparedAndAQueueIsSwitchedOnByTheFile() throws Exception {
+    startWithDaemon("mode=shadow", "wait-ms=1000");
+    ApplicationAttemptId app = register();
+    assertEquals("*=2", yarn.told(allocate(app, any(2))));
+    assertEquals(2L, processor.counters().getCounts().get("shadow_hinted"));
+    Files.write(folder.resolve("settings"), Arrays.asList("address=" + daemon.address(), "mode=off", "mode.root.q=on", "wait-ms=1000"));
+    until(() -> processor.counters().reloads.sum() == 2);
+    assertFalse(hosts(allocate(register(), any(2))).isEmpty());
+    Files.write(folder.resolve("settings"), Arrays.asList("address=" + daemon.address(), "mode=off"));
+    until(() -> processor.counters().reloads.sum() == 3);
+    assertTrue(hosts(allocate(register(), any(2))).isEmpty());
+  }
+
+  @Test
+  void aDaemonThatHangsCostsOneWaitAndNoMore() throws Exception {
+    startWithDaemon("mode=on", "wait-ms=20", "deadline-ms=300");
+    allocate(register(), any(1)); // connected
+    daemon.hang(true);
+    ApplicationAttemptId app = register();
+    long began = System.nanoTime();
+    assertEquals("*=1", yarn.told(allocate(app, any(1))));
+    long took = TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - began);
+    assertTrue(took < 200, took + " ms");
+    daemon.hang(false);
+    // The answer that came at last goes with a later allocate.
+    until(() -> processor.counters().getCounts().get("answered") + processor.counters().getCounts().get("failed") >= 2);
+  }
+
+  @Test
+  void anAnswerThatComesLateGoesWithTheNextAllocate() throws Exception {
+    startWithDaemon("mode=on", "wait-ms=0", "deadline-ms=5000");
+    ApplicationAttemptId app = register();
+    assertEquals("*=2", yarn.told(allocate(app, any(2))));
+    until(() -> processor.counters().answered.sum() == 1);
+    assertEquals(2, hosts(allocate(app)).values().stream().mapToInt(Integer::intValue).sum());
+  }
+
+  @Test
+  void aJobThatRunsAgainIsAskedForAtItsRegistration() throws Exception {
+    startWithDaemon("mode=on", "wait-ms=1000");
+    for (int run = 0; run < 2; run++) {
+      ApplicationAttemptId app = register();
+      TimeUnit.MILLISECONDS.sleep(300);
+      assertFalse(hosts(allocate(app, any(2))).isEmpty());
+      finish(app);
+    }
+    assertEquals(1, processor.counters().prefetchUsed.sum());
+    assertEquals(2, processor.counters().asked.sum(), "once each");
+    assertEquals(1, processor.counters().waits.sum(), "and the second time nobody waits");
+  }
+
+  @Test
+  void asksThatYarnMindsOnlyWithOurRowsAreSentAgainAsTheyCame() throws Exception {
+    startWithDaemon("mode=on", "wait-ms=1000");
+    yarn.refuseHosts = true;
+    ApplicationAttemptId app = register();
+    assertEquals("*=2", yarn.told(allocate(app, any(2))));
+    assertEquals(1, processor.counters().resentPlain.sum());
+    yarn.refuseAll = true;
+    assertThrows(InvalidResourceRequestException.class, () -> allocate(app, any(3)));
+  }
+
+  private interface Check {
+    boolean holds();
+  }
+
+  private static void until(Check check) throws InterruptedException {
+    long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(10);
+    while (!check.holds()) {
+      assertTrue(System.nanoTime() < end, "in time");
+      Thread.sleep(10);
+    }
+  }
+
+  private void startWithDaemon(String... lines) throws Exception {
+    daemon = new TestDaemon("on").start();
+    client = HintdClient.to(daemon.address());
+    nodes = daemon.nodes(client, NODES);
+    start(daemon.address(), lines);
+  }
+
+  private void start(String address, String... lines) throws Exception {
+    List<String> all = new ArrayList<>(Arrays.asList(lines));
+    all.add("address=" + address);
+    Files.write(folder.resolve("settings"), all);
+    processor = new HintProcessor();
+    processor.start(yarn, folder.resolve("settings").toFile());
+    processor.next(yarn);
+    until(() -> processor.counters().getCounts().containsKey("events_sent")); // there is a client
+  }
+
+  private ApplicationAttemptId register() throws Exception {
+    ApplicationAttemptId id = ApplicationAttemptId.newInstance(ApplicationId.newInstance(1_700_000_000_000L, ++applications), 1);
+    processor.registerApplicationMaster(
+        id, RegisterApplicationMasterRequest.newInstance("", 0, ""), Records.newRecord(RegisterApplicationMasterResponse.class));
+    return id;
+  }
+
+  /** Returns what the scheduler got. */
+  private List<ResourceRequest> allocate(ApplicationAttemptId app, ResourceRequest... asks) throws YarnException {
+    AllocateRequest request =
+        AllocateRequest.newInstance(0, 0, new ArrayList<>(Arrays.asList(asks)), new ArrayList<>(), null);
+    processor.allocate(app, request, Records.newRecord(AllocateResponse.class));
+    return yarn.last;
+  }
+
+  private void finish(ApplicationAttemptId app) {
+    processor.finishApplicationMaster(
+        app, FinishApplicationMasterRequest.newInstance(FinalApplicationStatus.SUCCEEDED, "", ""),
+        FinishApplicationMasterResponse.newInstance(true));
+  }
+
+  private static ResourceRequest any(int count) {
+    return ResourceRequest.newInstance(Priority.newInstance(10), "*", Resource.newInstance(1024, 1), count, true);
+  }
+
+  private static TreeMap<String, Integer> hosts(List<ResourceRequest> rows) {
+    TreeMap<String, Integer> hosts = new TreeMap<>();
+    rows.stream().filter(row -> row.getResourceName().startsWith("node-")).forEach(row -> hosts.put(row.getResourceName(), row.getNumContainers()));
+    return hosts;
+  }
+
+  /** The rest of the ResourceManager. */
+  private static final class Scheduler implements ApplicationMasterServiceProcessor, Cluster {
+    private final List<Container> given = new ArrayList<>();
+    private final List<ContainerStatus> completed = new ArrayList<>();
+    private final List<ContainerId> running = new ArrayList<>();
+    List<ResourceRequest> last;
+    boolean racksFail;
+    boolean refuseHosts;
+    boolean refuseAll;
+    private int containers;
+
+    String told(List<ResourceRequest> rows) {
+      List<String> text = new ArrayList<>();
+      rows.forEach(row -> text.add(row.getResourceName() + "=" + row.getNumContainers()));
+      return String.join(" ", text);
+    }
+
+    void give(ApplicationAttemptId app, String host) {
+      ContainerId id = ContainerId.newContainerId(app, ++containers + 1);
+      given.add(Container.newInstance(id, NodeId.newInstance(host, 45454), "", Resource.newInstance(1024, 1), Priority.newInstance(10), null));
+      given.get(given.size() - 1).setAllocationRequestId(-1);
+      running.add(id);
+    }
+
+    void complete(ApplicationAttemptId app) {
+      running.forEach(id -> completed.add(ContainerStatus.newInstance(id, ContainerState.COMPLETE, "", 0)));
+      running.clear();
+    }
+
+    @Override
+    public void init(ApplicationMasterServiceContext context, ApplicationMasterServiceProcessor next) {}
+
+    @Override
+    public void registerApplicationMaster(
+        ApplicationAttemptId id, RegisterApplicationMasterRequest request, RegisterApplicationMasterResponse response) {}
+
+    @Override
+    public void allocate(ApplicationAttemptId id, AllocateRequest request, AllocateResponse response)
+        throws YarnException {
+      boolean hosts = request.getAskList().stream().anyMatch(row -> !row.getResourceName().equals("*"));
+      if (refuseAll || (refuseHosts && hosts)) {
+        throw new InvalidResourceRequestException("refused");
+      }
+      last = new ArrayList<>(request.getAskList());
+      response.setAllocatedContainers(new ArrayList<>(given));
+      response.setCompletedContainersStatuses(new ArrayList<>(completed));
+      given.clear();
+      completed.clear();
+    }
+
+    @Override
+    public void finishApplicationMaster(
+        ApplicationAttemptId id, FinishApplicationMasterRequest request, FinishApplicationMasterResponse response) {}
+
+    @Override
+    public App app(ApplicationAttemptId attempt) {
+      return new App("root.q", "ann", "MAPREDUCE", "daily 2026-11-21", "", false);
+    }
+
+    @Override
+    public boolean alive(ApplicationAttemptId attempt) {
+      return true;
+    }
+
+    @Override
+    public String nodeName(NodeId node) {
+      return node.getHost();
+    }
+
+    @Override
+    public Map<String, String> racks() {
+      if (racksFail) {
+        throw new IllegalStateException("a mistake");
+      }
+      Map<String, String> racks = new HashMap<>();
+      for (int i = 0; i < NODES; i++) {
+        racks.put(TestDaemon.Nodes.host(i), TestDaemon.Nodes.rack(i));
+      }
+      return Collections.unmodifiableMap(racks);
+    }
+  }
+}

@@ -1,0 +1,66 @@
+package io.hintd.rm;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.hintd.rm.Settings.Mode;
+import java.io.File;
+import java.io.IOException;
+import java.io.StringReader;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Properties;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+class SettingsTest {
+  @Test
+  void aQueueHasItsOwnModeOrItsNearestAncestors() throws IOException {
+    Settings settings = of("mode=off\nmode.root.etl=on\nmode.root.etl.late=shadow\nmode.adhoc=shadow\n");
+    assertEquals(Mode.ON, settings.mode("root.etl"));
+    assertEquals(Mode.ON, settings.mode("root.etl.daily"));
+    assertEquals(Mode.SHADOW, settings.mode("root.etl.late"));
+    assertEquals(Mode.SHADOW, settings.mode("root.users.adhoc"), "by its leaf's name");
+    assertEquals(Mode.OFF, settings.mode("root.etlx"));
+    assertEquals(Mode.SHADOW, of("").mode("default"), "it starts in shadow");
+  }
+
+  @Test
+  void everyWrongKeyIsNamed() {
+    String wrong = assertThrows(IllegalArgumentException.class, () -> of("wait-ms=soon\nmod=on\nmode.a=yes\nevents=1")).getMessage();
+    for (String key : new String[] {"wait-ms=soon", "mod:", "mode.a=yes", "events=1"}) {
+      assertTrue(wrong.contains(key), wrong);
+    }
+  }
+
+  @Test
+  void theFileIsReadAgainWhenItChangedAndAWrongOneChangesNothing(@TempDir Path folder) throws IOException {
+    Path path = folder.resolve("settings");
+    Counters counters = new Counters();
+    SettingsFile file = new SettingsFile(path.toFile(), counters);
+    assertEquals(Mode.SHADOW, file.now().mode("a"), "not there yet");
+    write(path, "mode=on");
+    file.look();
+    assertEquals(Mode.ON, file.now().mode("a"));
+    write(path, "mode=onn");
+    file.look();
+    assertEquals(Mode.ON, file.now().mode("a"));
+    write(path, "mode=off");
+    file.look();
+    assertEquals(Mode.OFF, file.now().mode("a"));
+    assertEquals(1, counters.reloadsRefused.sum());
+    assertEquals(2, counters.reloads.sum());
+    assertEquals(Mode.SHADOW, new SettingsFile((File) null, counters).now().mode("a"));
+  }
+
+  private static void write(Path path, String text) throws IOException {
+    Files.write(path, text.getBytes());
+  }
+
+  private static Settings of(String text) throws IOException {
+    Properties properties = new Properties();
+    properties.load(new StringReader(text));
+    return Settings.of(properties);
+  }
+}
