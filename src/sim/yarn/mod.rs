@@ -24,6 +24,7 @@ mod check;
 mod containers;
 pub mod fabric;
 mod failures;
+mod gathering;
 pub mod hdfs;
 mod rm;
 mod run;

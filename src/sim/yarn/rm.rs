@@ -3,6 +3,7 @@
 use super::beats::Beats;
 use super::check::Ledger;
 use super::fabric::{Arrived, Fabric, JobNo};
+use super::gathering::Gathering;
 use super::hdfs::Replicas;
 use super::run::{Progress, SimError, SimRun, SimWatch};
 use super::sample::Racks;
@@ -44,6 +45,7 @@ pub(super) struct Sim<'a> {
     /// Tasks that wait for a container.
     pub(super) waiting: u64,
     pub(super) racks: Racks,
+    pub(super) gathering: Gathering,
     pub(super) tally: Tally,
     pub(super) ledger: Ledger,
     /// When something last moved: a submission, a launch, bytes, an end, the script.
@@ -77,7 +79,10 @@ impl<'a> Sim<'a> {
         let (settings, snapshot) = (run.settings, run.cluster.snapshot.clone());
         let mut script = settings.script.clone();
         script.sort_by_key(|event| event.at);
-        let fabric = Fabric::new(&snapshot, settings)?;
+        let mut fabric = Fabric::new(&snapshot, settings)?;
+        if run.dispatch.times_shuffles() {
+            fabric.hold_shuffles();
+        }
         let mut sim = Self {
             now: Micros::ZERO,
             leases: Overlay::default(),
@@ -91,6 +96,7 @@ impl<'a> Sim<'a> {
             ends: BinaryHeap::new(),
             waiting: 0,
             racks: Racks::new(snapshot.statics.racks.len()),
+            gathering: Gathering::default(),
             tally: Tally::new(),
             ledger: Ledger::new(settings.invariants),
             moved: Micros::ZERO,
@@ -251,6 +257,7 @@ impl<'a> Sim<'a> {
             && self.upcoming.is_none()
             && self.ends.is_empty()
             && self.fabric.next_s().is_none()
+            && self.gathering.is_empty()
     }
 
     /// The moment in the fabric's unit.

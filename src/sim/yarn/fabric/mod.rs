@@ -34,6 +34,7 @@ mod tests;
 mod wires;
 
 pub use bytes::{FabricBytes, Locality};
+pub use shuffle::Gathered;
 
 use crate::cluster::Snapshot;
 use crate::network::MaxMinError;
@@ -259,6 +260,24 @@ impl Fabric {
         self.run(now_s);
         let (shuffle, mut out) = self.parts();
         shuffle.reduce_stops(job, reduce, &mut out);
+    }
+
+    /// From now on what a job shuffles between racks waits for [`Self::start_shuffle`]. Before the first job only.
+    pub fn hold_shuffles(&mut self) {
+        self.shuffle.hold_back(&self.wires.links);
+    }
+
+    /// What is held back, by job and racks ascending. Batches that have not begun to fetch hold nothing back yet.
+    #[must_use]
+    pub fn held_shuffles(&self) -> Vec<Gathered> {
+        self.shuffle.held_back()
+    }
+
+    /// Starts what is held back for a job from a rack to another; what is gathered later is held back again.
+    pub fn start_shuffle(&mut self, now_s: f64, job: JobNo, from: RackIdx, to: RackIdx) {
+        self.run(now_s);
+        let (shuffle, mut out) = self.parts();
+        shuffle.release(job, from, to, &mut out);
     }
 
     /// When something next happens here if nobody calls, seconds; not always an arrival. `None`: never.

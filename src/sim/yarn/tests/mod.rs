@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod failures;
+mod gathering;
 mod property;
 mod runs;
 mod toy;

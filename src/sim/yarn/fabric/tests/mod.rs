@@ -1,6 +1,7 @@
 //! Tests of the fabric: hand-computed cases, and the oracles of the modules below.
 
 mod failures;
+mod gate;
 mod grains;
 mod oracle;
 
