@@ -5,8 +5,9 @@
 //! input gives the same matching. Pairs of weight 0 stay unmatched. So matching again with the answer as the earlier
 //! one gives the same answer.
 //!
-//! Work: O(n²·m) for n the smaller side and m the larger (Kuhn 1955, Jonker and Volgenant 1987); 200 × 200 take
-//! 6 ms at random weights, release build. Sums are exact: weights are whole.
+//! Work: O(n²·m) for n the smaller side and m the larger (Kuhn 1955, Jonker and Volgenant 1987): at worst of drawn cases,
+//! ties among them, 0.03 ms at 20 × 20, 27 ms at 200 × 200, 231 ms at 400 × 400 (release build, a busy machine). Sums are
+//! exact: weights are whole.
 
 /// Bits that a weight may have, so that no sum of them can overflow.
 const WEIGHT_BITS: u32 = 64;
