@@ -184,7 +184,7 @@ fn a_bad_cluster_is_refused_by_field_and_value() {
                         "hosts": [{"name": "h1"}], "links": [{"id": "l", "a": "h1", "b": "s", "bits_per_s": 1000000000}]}}"#,
     );
     refused(&apart, &format!("{apart}: nodes[1].host: \"h2\" can't be reached: the network gives it no usable link"));
-    let shipped = "shipped are nas, nas-40, jobpacker, container, cross-layer-30";
+    let shipped = "shipped are nas, nas-40, jobpacker, jobpacker-packets, container, cross-layer-30";
     refused("nsa", &format!("cluster \"nsa\" is neither a file nor shipped; did you mean \"nas\"? {shipped}"));
     refused("hadoop", &format!("cluster \"hadoop\" is neither a file nor shipped; {shipped}"));
 }

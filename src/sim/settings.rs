@@ -117,6 +117,11 @@ pub enum Scripted {
     LinkDown(LinkName),
     /// It carries again.
     LinkUp(LinkName),
+    /// An optical port's mirrors stick: it keeps the circuit that it has, or stays dark. (A port whose link is down has
+    /// failed.)
+    PortStuck(LinkName),
+    /// They move again.
+    PortLoose(LinkName),
 }
 
 /// A stream of others between two racks, or within one.

@@ -25,5 +25,5 @@ mod tests;
 
 pub use demand::DemandMatrix;
 pub use ports::{OpticalPort, ports};
-pub use section::{OpticalProblem, OpticalSection};
+pub use section::{MOST_MS, OpticalProblem, OpticalSection};
 pub use switch::{OpticalSwitch, PortState};

@@ -99,7 +99,7 @@ impl OpticalSection {
 }
 
 /// Longest time that can be meant, ms: an hour.
-const MOST_MS: u64 = 3_600_000;
+pub const MOST_MS: u64 = 3_600_000;
 
 /// What is wrong with an `optical` section, or of note.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

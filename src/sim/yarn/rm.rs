@@ -70,6 +70,8 @@ enum Next {
     Submit,
     /// The second's sample of the network.
     Sample,
+    /// Circuits are chosen anew.
+    Circuits,
     /// A node reports.
     Beat(NodeIdx),
 }
@@ -133,6 +135,7 @@ impl<'a> Sim<'a> {
                     self.read_ahead(trace)?;
                 }
                 Next::Sample => self.sample()?,
+                Next::Circuits => self.fabric.choose_circuits(self.now),
                 Next::Beat(node) => self.beat(node)?,
             }
             self.turns += 1;
@@ -149,9 +152,10 @@ impl<'a> Sim<'a> {
 
     /// What was added up; jobs that live did not finish.
     pub(super) fn report(self) -> RunReport {
-        let bytes = self.fabric.bytes();
+        let (bytes, circuits) = (self.fabric.bytes(), self.fabric.circuits());
         let unfinished = u64::from(self.jobs.live());
-        self.tally.report(self.run.policy, self.run.settings, &bytes, unfinished)
+        let report = self.tally.report(self.run.policy, self.run.settings, &bytes, unfinished);
+        RunReport { circuits: circuits.map(|circuits| circuits.report(bytes.cross_rack())), ..report }
     }
 
     fn progress(&self) -> Progress {
@@ -184,6 +188,7 @@ impl<'a> Sim<'a> {
             (self.ends.peek().map(|&Reverse((at, ..))| at), Next::End),
             (self.upcoming.as_ref().map(|job| job.submit), Next::Submit),
             (self.racks.next_sample(), Next::Sample),
+            (self.fabric.next_choice(now), Next::Circuits),
             (beat.map(|(at, _)| at), Next::Beat(beat.map_or(NodeIdx(0), |(_, node)| node))),
         ];
         let mut first: Option<(Micros, Next)> = None;
@@ -206,6 +211,8 @@ impl<'a> Sim<'a> {
             Scripted::NodeUp(host) => self.node_up(self.node_of(&host)),
             Scripted::LinkDown(link) => self.set_link(&link, false)?,
             Scripted::LinkUp(link) => self.set_link(&link, true)?,
+            Scripted::PortStuck(link) => self.stick_port(&link, true)?,
+            Scripted::PortLoose(link) => self.stick_port(&link, false)?,
         }
         Ok(())
     }
@@ -215,6 +222,14 @@ impl<'a> Sim<'a> {
             return Ok(());
         }
         Err(SimError::Settings { field: "script", problem: format!("the network has no link \"{link}\"") })
+    }
+
+    fn stick_port(&mut self, link: &LinkName, stuck: bool) -> Result<(), SimError> {
+        if self.fabric.stick_port(self.now_s(), link, stuck) {
+            return Ok(());
+        }
+        let problem = format!("the network has no optical port \"{link}\" whose circuits are chosen");
+        Err(SimError::Settings { field: "script", problem })
     }
 
     /// Bytes that are there: tasks that waited for them go to work.
@@ -258,6 +273,7 @@ impl<'a> Sim<'a> {
             && self.ends.is_empty()
             && self.fabric.next_s().is_none()
             && self.gathering.is_empty()
+            && self.fabric.next_choice(self.now).is_none()
     }
 
     /// The moment in the fabric's unit.

@@ -1,6 +1,7 @@
 //! The simulator end to end.
 
 mod bad_input;
+mod circuits;
 mod failures;
 mod gathering;
 mod property;
@@ -13,6 +14,7 @@ use crate::sim::job_model::JobModel;
 use crate::sim::report::RunReport;
 use crate::sim::settings::SimSettings;
 use crate::sim::trace::job::TraceJob;
+use crate::units::Bytes;
 use std::ops::ControlFlow;
 use toy::{Fifo, cluster, job};
 

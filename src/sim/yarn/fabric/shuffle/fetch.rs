@@ -35,6 +35,7 @@ impl Shuffle {
 
     /// Fetches all that the source holds for the batch.
     fn start(&mut self, at: u32, source: usize, out: &mut Outside<'_>) {
+        let gathered = if out.wires.has_circuits() { self.outstanding(at, source) } else { Bytes::ZERO };
         let batch = &mut self.batches[at as usize];
         let job = self.jobs[batch.job.at()].as_deref().expect("a batch goes with its job");
         let from = job.sources[source];
@@ -56,10 +57,11 @@ impl Shuffle {
                 fetch.wires = smallvec![out.wires.start(owner(0), ends, each(bytes), members, f64::INFINITY)];
             }
             (FlowGrain::Racks, false) => {
-                let to = RackIdx(batch.place);
-                let from_rack = Ends::Racks(RackIdx(from.place), to);
-                let ends = sender.map_or(from_rack, |node| Ends::NodeToRack(node, to));
-                fetch.wires = smallvec![out.wires.start(owner(0), ends, each(bytes), members, batch.cap_bits_per_s)];
+                let pair = (batch.job, RackIdx(from.place), RackIdx(batch.place));
+                let ends = out.wires.between(pair, sender, gathered);
+                let wire = out.wires.start(owner(0), ends, each(bytes), members, batch.cap_bits_per_s);
+                out.wires.join(pair, sender, wire);
+                fetch.wires = smallvec![wire];
             }
             (FlowGrain::Racks, true) => {
                 for (at, group) in batch.groups.iter_mut().enumerate() {

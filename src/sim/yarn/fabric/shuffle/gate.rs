@@ -91,6 +91,24 @@ impl Shuffle {
         sums.into_iter().map(|((job, from, to), sum)| Gathered { job, from, to, bytes: whole(job, sum) }).collect()
     }
 
+    /// What a batch's job has under way from one of its sources to the batch's rack, and may move: of all batches there.
+    pub(super) fn outstanding(&self, at: u32, source: usize) -> Bytes {
+        let (job, place) = (self.batches[at as usize].job, self.batches[at as usize].place);
+        let Some(job) = self.jobs[job.at()].as_deref() else { return Bytes::ZERO };
+        let from = job.sources[source];
+        let mut sum = 0;
+        for batch in job.batches.iter().map(|&at| &self.batches[at as usize]) {
+            if batch.place != place || !batch.begun {
+                continue;
+            }
+            let under = batch.under.iter().filter(|fetch| fetch.source as usize == source);
+            let under: u64 = under.map(|fetch| fetch.bytes).sum();
+            let may = if self.gate.lets(batch, source, from.place) { batch.unseen(source, from.held) } else { 0 };
+            sum += u128::from(under + may) * batch.members.len() as u128;
+        }
+        Bytes(sum.div_ceil(u128::from(job.reduces.max(1))) as u64)
+    }
+
     /// Starts what is held back for a job and a pair of racks.
     pub(in super::super) fn release(&mut self, job: JobNo, from: RackIdx, to: RackIdx, out: &mut Outside<'_>) {
         let Some(racks) = &self.gate.racks else { return };

@@ -1,5 +1,6 @@
 //! Tests of the fabric: hand-computed cases, and the oracles of the modules below.
 
+mod circuits;
 mod failures;
 mod gate;
 mod grains;
