@@ -439,7 +439,10 @@ fn a_script_takes_a_node_away_and_gives_it_back_and_says_what_it_does_not_know()
         "[[events]]\nat_s = 8\nnode_down = \"rack01-node1\"\n",
         "events[0]: no node \"rack01-node1\"; did you mean \"rack01-node01\"?",
     );
-    refused("[[events]]\nat_s = 8\n", "events[0]: one of node_down, node_up, link_down, link_up must stand there");
+    refused(
+        "[[events]]\nat_s = 8\n",
+        "events[0]: one of node_down, node_up, link_down, link_up, port_stuck, port_loose must stand there",
+    );
     refused("[[events]]\nat_s = -1\nnode_up = \"x\"\n", "events[0]: at_s = -1: seconds from 0 on");
     refused(
         "[[background]]\nfrom_rack = \"/rack-01\"\nto_rack = \"/rack-9\"\nstreams = 1\n",

@@ -174,7 +174,7 @@ fn by_steps(case: &Case, switch: OpticalSwitch) -> Vec<u64> {
 }
 
 /// Ends by burst, seconds, as the fabric has them.
-fn ours(case: &Case, cluster: &crate::cluster::Snapshot) -> Vec<f64> {
+fn ours(case: &Case, cluster: &Snapshot) -> Vec<f64> {
     let mut fabric = Fabric::new(cluster, &exact(FlowGrain::Racks)).unwrap();
     let mut ends = vec![f64::NAN; case.bursts.len()];
     let mut script: Vec<(f64, Option<usize>, bool)> =
