@@ -56,6 +56,8 @@ pub(super) struct Circuits {
     pause_ends_s: Option<f64>,
     last_choice: Option<Micros>,
     bursts: BTreeMap<Pair, Burst>,
+    /// How many bursts are elephants.
+    elephants: usize,
     done: CircuitUse,
 }
 
@@ -79,8 +81,8 @@ enum Course {
 impl Circuits {
     pub(super) fn new(switch: OpticalSwitch) -> Self {
         let done = CircuitUse { without_port: switch.without_port() as u64, ..CircuitUse::default() };
-        let (lit, pause_ends_s, last_choice, bursts) = (Vec::new(), None, None, BTreeMap::new());
-        Self { switch, lit, pause_ends_s, last_choice, bursts, done }
+        let (lit, pause_ends_s, last_choice) = (Vec::new(), None, None);
+        Self { switch, lit, pause_ends_s, last_choice, bursts: BTreeMap::new(), elephants: 0, done }
     }
 
     fn elephants(&self) -> impl Iterator<Item = (&Pair, &Burst)> {
@@ -97,6 +99,7 @@ impl Circuits {
             return (burst.course == Course::Circuits, Vec::new());
         }
         burst.since_s = now_s;
+        self.elephants += 1;
         if self.switch.serves(from, to) {
             burst.course = Course::Circuits;
             return (true, burst.wires.clone());
@@ -111,6 +114,7 @@ impl Circuits {
         let burst = self.bursts.get_mut(&pair).expect("a flow goes with its burst");
         burst.wires.retain(|&other| other != wire);
         if burst.wires.is_empty() {
+            self.elephants -= usize::from(burst.course != Course::Mice);
             self.bursts.remove(&pair);
         }
     }
@@ -159,9 +163,10 @@ const fn ends_of(pair: Pair, sender: Option<NodeIdx>, by_circuit: bool) -> Ends 
 }
 
 impl Wires {
-    /// Whether an optical switch is there.
-    pub(super) const fn has_circuits(&self) -> bool {
-        self.circuits.is_some()
+    /// Whether so many bytes from a rack to another would make an elephant.
+    pub(super) fn would_ride(&self, from: RackIdx, to: RackIdx, bytes: Bytes) -> bool {
+        let elephant = self.circuits.as_ref().and_then(|circuits| circuits.switch.elephant(from, to));
+        elephant.is_some_and(|elephant| bytes >= elephant)
     }
 
     /// The way of a fetch from a rack, or from its only `sender`, to another; `gathered` is what its job has under way
@@ -192,7 +197,9 @@ impl Wires {
     /// When circuits should next be chosen, from `now` on; `None` while no elephant is about.
     pub(super) fn next_choice(&self, now: Micros) -> Option<Micros> {
         let circuits = self.circuits.as_ref()?;
-        circuits.elephants().next()?;
+        if circuits.elephants == 0 {
+            return None;
+        }
         let interval = circuits.switch.section().interval().0;
         let next = Micros(now.0.div_ceil(interval) * interval);
         let done = circuits.last_choice.is_some_and(|last| last >= next);
@@ -287,6 +294,9 @@ impl Wires {
         outputs.sort_unstable();
         if let Some(two) = outputs.windows(2).find(|two| two[0] == two[1]) {
             return Err(format!("two circuits lead to rack {}", two[0].0));
+        }
+        if circuits.elephants != circuits.elephants().count() {
+            return Err(format!("{} elephants were counted", circuits.elephants));
         }
         if circuits.pause_ends_s.is_some() && !circuits.lit.is_empty() {
             return Err(format!("{} circuits carry in a pause", circuits.lit.len()));

@@ -35,7 +35,7 @@ impl Shuffle {
 
     /// Fetches all that the source holds for the batch.
     fn start(&mut self, at: u32, source: usize, out: &mut Outside<'_>) {
-        let gathered = if out.wires.has_circuits() { self.outstanding(at, source) } else { Bytes::ZERO };
+        let gathered = self.outstanding(at, source, out.wires);
         let batch = &mut self.batches[at as usize];
         let job = self.jobs[batch.job.at()].as_deref().expect("a batch goes with its job");
         let from = job.sources[source];

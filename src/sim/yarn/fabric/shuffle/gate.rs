@@ -6,6 +6,7 @@
 
 use super::super::JobNo;
 use super::super::links::Links;
+use super::super::wires::Wires;
 use super::batch::Batch;
 use super::{Outside, Shuffle};
 use crate::sim::settings::FlowGrain;
@@ -92,10 +93,14 @@ impl Shuffle {
     }
 
     /// What a batch's job has under way from one of its sources to the batch's rack, and may move: of all batches there.
-    pub(super) fn outstanding(&self, at: u32, source: usize) -> Bytes {
+    /// 0 where even all that the source holds would be no elephant.
+    pub(super) fn outstanding(&self, at: u32, source: usize, wires: &Wires) -> Bytes {
         let (job, place) = (self.batches[at as usize].job, self.batches[at as usize].place);
         let Some(job) = self.jobs[job.at()].as_deref() else { return Bytes::ZERO };
         let from = job.sources[source];
+        if self.grain == FlowGrain::Nodes || !wires.would_ride(RackIdx(from.place), RackIdx(place), Bytes(from.held)) {
+            return Bytes::ZERO;
+        }
         let mut sum = 0;
         for batch in job.batches.iter().map(|&at| &self.batches[at as usize]) {
             if batch.place != place || !batch.begun {
