@@ -21,6 +21,7 @@ pub mod fallbacks;
 mod filling;
 pub mod flow_index;
 pub mod hit;
+pub mod jobpacker;
 pub mod load;
 pub mod nas;
 pub mod params;
