@@ -2,6 +2,7 @@
 
 use super::budget::Budget;
 use super::place::{Ended, PlaceError};
+use super::plan::Plan;
 use crate::cluster::{Overlay, Resource, Snapshot};
 pub use crate::network::chains::BoxKind;
 use crate::units::{AttemptId, Bytes, ChainIdx, ContainerId, LinkIdx, NodeIdx, RackIdx};
@@ -136,6 +137,8 @@ pub struct DataProblem<'a> {
     pub path: Arc<str>,
     /// The recurring job that will read it, where known.
     pub reader: Option<Arc<str>>,
+    /// The plan in force, if there is one.
+    pub plan: Option<&'a Plan>,
     /// The application that writes it, where known.
     pub writer: Option<AttemptId>,
     /// Replicas wanted.

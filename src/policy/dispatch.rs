@@ -3,6 +3,7 @@
 //! A dispatcher remembers between calls, so it has a State; the caller owns it, feeds it every
 //! event and may clone it (what-if, replay) or write it down.
 
+use super::plan::Plan;
 use crate::cluster::{Overlay, Resource, Snapshot};
 use crate::units::{AttemptId, Bytes, Micros, NodeIdx, RackIdx, Timestamp};
 use serde::de::DeserializeOwned;
@@ -100,6 +101,15 @@ pub enum DispatchEvent {
         /// Larger of uplink and downlink, per mille.
         per_mille: u32,
     },
+    /// The attempt is a run of a recurring job; told before its first group, where it is known by then.
+    Run {
+        /// Which attempt.
+        attempt: AttemptId,
+        /// The recurring job's key, as plans name it.
+        key: Arc<str>,
+    },
+    /// Another plan is in force from now on; none: none. What runs goes on, what waits follows it.
+    Plan(Option<Arc<Plan>>),
 }
 
 /// Like tasks that wait.

@@ -242,7 +242,8 @@ fn routes_moves_plans_and_replicas_are_given_as_objects() {
     assert_eq!((plan.jobs[0].start, plan.jobs[0].end), (Timestamp(5), Timestamp(75)));
 
     let (path, reader) = (Arc::from("/out"), Some(Arc::from("nightly")));
-    let problem = DataProblem { snapshot, path, reader, writer: Some(attempt()), replication: 2, seed: 1 };
+    let writer = Some(attempt());
+    let problem = DataProblem { snapshot, path, reader, plan: None, writer, replication: 2, seed: 1 };
     let advice = policy.as_place_data().unwrap().place_data(&problem).unwrap();
     assert_eq!(advice, [ReplicaAdvice::Rack(RackIdx(0)), ReplicaAdvice::Default]);
 }
