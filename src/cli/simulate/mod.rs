@@ -19,6 +19,7 @@ mod progress;
 pub mod script;
 mod table;
 
+pub(in crate::cli) use inputs::cluster;
 pub(crate) use inputs::{in_trace, skipped, unpacked};
 
 use super::failure::Failure;

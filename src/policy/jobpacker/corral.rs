@@ -1,15 +1,16 @@
 //! `corral` (Jalaparti et al., as 004 §4.3.1.1 describes it): maps and reduces of a recurring job in one set of racks,
 //! planned ahead by the same latency model without circuits; nothing is known of an optical switch.
 
+use super::ReplicasByPlan;
 use super::offline::latency::ShuffleTerm;
 use super::offline::{self, Placing, Rules};
 use super::online::{self, FollowState, Manner};
 use super::params::CorralParams;
-use crate::policy::advise::{DataProblem, ReplicaAdvice};
+use crate::policy::adapt::OfferInTurn;
 use crate::policy::dispatch::{Advice, DispatchEvent, Offer, View};
 use crate::policy::params::{self as table, ParamError, PolicyTable};
 use crate::policy::plan::{Plan, PlanError, PlanProblem, Planner};
-use crate::policy::{Dispatch, DynDispatch, PlaceData, PlaceError, Policy};
+use crate::policy::{Budget, Dispatch, DynDispatch, Place, PlaceData, PlaceError, PlaceProblem, Placement, Policy};
 use crate::units::Micros;
 
 /// Its name.
@@ -44,6 +45,10 @@ impl Policy for Corral {
         table::to_toml(&self.params)
     }
 
+    fn as_place(&self) -> Option<&dyn Place> {
+        Some(self)
+    }
+
     fn as_dispatch(&self) -> Option<&dyn DynDispatch> {
         Some(self)
     }
@@ -53,7 +58,13 @@ impl Policy for Corral {
     }
 
     fn as_place_data(&self) -> Option<&dyn PlaceData> {
-        Some(self)
+        Some(&ReplicasByPlan)
+    }
+}
+
+impl Place for Corral {
+    fn place(&self, problem: &PlaceProblem<'_>, budget: &mut Budget<'_>) -> Result<Placement, PlaceError> {
+        OfferInTurn::new(self.clone(), 1).place(problem, budget)
     }
 }
 
@@ -68,12 +79,6 @@ impl Planner for Corral {
             term: ShuffleTerm::Printed,
         };
         offline::plan(problem, &rules)
-    }
-}
-
-impl PlaceData for Corral {
-    fn place_data(&self, problem: &DataProblem<'_>) -> Result<Vec<ReplicaAdvice>, PlaceError> {
-        Ok(online::replicas(problem))
     }
 }
 

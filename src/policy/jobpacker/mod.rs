@@ -12,11 +12,12 @@ pub use corral::{Corral, NAME as CORRAL, SUMMARY as CORRAL_SUMMARY, build as bui
 pub use online::{FollowState, Standing};
 pub use params::{CorralParams, JobPackerParams};
 
+use crate::policy::adapt::OfferInTurn;
 use crate::policy::advise::{DataProblem, ReplicaAdvice};
 use crate::policy::dispatch::{Advice, DispatchEvent, Offer, ShuffleAdvice, ShuffleAsk, View};
 use crate::policy::params::{self as table, ParamError, PolicyTable};
 use crate::policy::plan::{Plan, PlanError, PlanProblem, Planner};
-use crate::policy::{Dispatch, DynDispatch, PlaceData, PlaceError, Policy};
+use crate::policy::{Budget, Dispatch, DynDispatch, Place, PlaceData, PlaceError, PlaceProblem, Placement, Policy};
 use crate::units::{Bytes, Micros};
 use offline::{Placing, Rules};
 use online::Manner;
@@ -71,6 +72,10 @@ impl Policy for JobPacker {
         table::to_toml(&self.params)
     }
 
+    fn as_place(&self) -> Option<&dyn Place> {
+        Some(self)
+    }
+
     fn as_dispatch(&self) -> Option<&dyn DynDispatch> {
         Some(self)
     }
@@ -80,7 +85,13 @@ impl Policy for JobPacker {
     }
 
     fn as_place_data(&self) -> Option<&dyn PlaceData> {
-        Some(self)
+        Some(&ReplicasByPlan)
+    }
+}
+
+impl Place for JobPacker {
+    fn place(&self, problem: &PlaceProblem<'_>, budget: &mut Budget<'_>) -> Result<Placement, PlaceError> {
+        OfferInTurn::new(self.clone(), 1).place(problem, budget)
     }
 }
 
@@ -91,7 +102,11 @@ impl Planner for JobPacker {
     }
 }
 
-impl PlaceData for JobPacker {
+/// Replicas where a plan has their reader's maps, whichever planner made it.
+#[derive(Debug, Clone, Copy)]
+pub struct ReplicasByPlan;
+
+impl PlaceData for ReplicasByPlan {
     fn place_data(&self, problem: &DataProblem<'_>) -> Result<Vec<ReplicaAdvice>, PlaceError> {
         Ok(online::replicas(problem))
     }

@@ -293,7 +293,11 @@ impl DynDispatch for HintedYarn<'_> {
                 yarn.hints.forget(*attempt);
                 yarn.masters.forget(*attempt);
             }
-            DispatchEvent::Finished { .. } | DispatchEvent::Lost(_) | DispatchEvent::RackUse { .. } => {}
+            DispatchEvent::Finished { .. }
+            | DispatchEvent::Lost(_)
+            | DispatchEvent::RackUse { .. }
+            | DispatchEvent::Run { .. }
+            | DispatchEvent::Plan(_) => {}
         }
         self.tell(yarn, event, view.now);
     }

@@ -17,7 +17,8 @@ use crate::sim::trace::TraceError;
 use crate::sim::trace::job::TraceJob;
 use crate::units::{HostName, LinkName, Micros, NodeIdx, Timestamp};
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::sync::Arc;
 
 /// Turns of the loop between two calls of the watch.
 const WATCH_EVERY: u64 = 16_384;
@@ -35,6 +36,8 @@ pub(super) struct Sim<'a> {
     pub(super) state: DispatchState,
     pub(super) fabric: Fabric,
     pub(super) replicas: Replicas,
+    /// By path, who read it first.
+    pub(super) readers: BTreeMap<Arc<str>, Arc<str>>,
     pub(super) names: Names,
     pub(super) jobs: Jobs,
     pub(super) tasks: Tasks,
@@ -90,6 +93,7 @@ impl<'a> Sim<'a> {
             leases: Overlay::default(),
             state: run.dispatch.start(),
             replicas: Replicas::new(&snapshot, settings.replicas, settings.seed),
+            readers: BTreeMap::new(),
             names: Names::new(settings.users),
             jobs: Jobs::default(),
             tasks: Tasks::default(),
@@ -113,6 +117,9 @@ impl<'a> Sim<'a> {
         };
         for node in 0..sim.nodes.len() {
             sim.note_room(NodeIdx::new(node));
+        }
+        if settings.plan.is_some() {
+            sim.observe(&DispatchEvent::Plan(settings.plan.clone()));
         }
         Ok(sim)
     }

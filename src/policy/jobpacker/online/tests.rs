@@ -2,6 +2,7 @@
 
 use crate::cluster::{NodeState, Resource};
 use crate::network::build::{TreeSpec, tree};
+use crate::policy::Policy;
 use crate::policy::advise::{DataProblem, ReplicaAdvice};
 use crate::policy::dispatch::{
     Advice, DispatchEvent, DispatchState, Offer, ShuffleAdvice, ShuffleAsk, TaskInput, TaskRef, View, WaitingGroup,
@@ -9,7 +10,6 @@ use crate::policy::dispatch::{
 use crate::policy::jobpacker::{Corral, CorralParams, FollowState, JobPacker, JobPackerParams, Standing};
 use crate::policy::plan::{Circuits, ExpectedJob, Fabric, Facts, Objective, Plan, PlanProblem, check, rack_rooms};
 use crate::policy::sample::{Sample, cluster};
-use crate::policy::{PlaceData, Policy};
 use crate::units::{ApplicationId, AttemptId, BitsPerSec, Bytes, Micros, NodeIdx, RackIdx, Timestamp};
 use proptest::prelude::*;
 use rand::SeedableRng as _;
@@ -462,7 +462,7 @@ fn first_replicas_go_to_racks_of_the_readers_maps_and_the_others_together_elsewh
             replication: 4,
             seed,
         };
-        JobPacker::default().place_data(&problem).unwrap()
+        JobPacker::default().as_place_data().unwrap().place_data(&problem).unwrap()
     };
     let mut first = std::collections::BTreeSet::new();
     for seed in 0..40 {

@@ -4,6 +4,7 @@ mod bad_input;
 mod circuits;
 mod failures;
 mod gathering;
+mod plans;
 mod property;
 mod runs;
 mod toy;
