@@ -3,7 +3,7 @@
 //! Everything is recounted from the slices of the jobs: containers held at any moment in any rack, tasks, times,
 //! sequences. What a cluster has by now is asked apart, as plans grow old while they wait to be activated.
 
-use super::data::{JobName, Plan, PlannedJob, PlannedStage, Slice, Stage, Step, VERSION};
+use super::data::{JobName, PLAN_FORMAT, Plan, PlannedJob, PlannedStage, Slice, Stage, Step};
 use crate::units::{Bytes, Micros, RackPath, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,8 +20,8 @@ pub struct Facts {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs)] // each message says what its fields are
 pub enum Defect {
-    #[error("version is {0}, not {VERSION}")]
-    Version(u32),
+    #[error("format is \"{0}\", not \"{PLAN_FORMAT}\"")]
+    Format(std::sync::Arc<str>),
     #[error("until ({until} us) is not after from ({from} us)")]
     Horizon { from: u64, until: u64 },
     #[error("until ({until} us) has passed: it is {now} us")]
@@ -84,8 +84,8 @@ pub fn check(plan: &Plan, facts: &Facts) -> Vec<Defect> {
 }
 
 fn head(plan: &Plan, facts: &Facts, defects: &mut Vec<Defect>) {
-    if plan.version != VERSION {
-        defects.push(Defect::Version(plan.version));
+    if &*plan.format != PLAN_FORMAT {
+        defects.push(Defect::Format(plan.format.clone()));
     }
     if plan.until <= plan.from {
         defects.push(Defect::Horizon { from: plan.from.0, until: plan.until.0 });

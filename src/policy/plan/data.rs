@@ -5,15 +5,15 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::sync::Arc;
 
-/// The version of the format that this program writes and reads.
-pub const VERSION: u32 = 1;
+/// What [`Plan::format`] must say.
+pub const PLAN_FORMAT: &str = "hintd.plan/1";
 
 /// Which racks run recurring jobs, in what order, and what is expected of it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
-    /// [`VERSION`] when it was written.
-    pub version: u32,
+    /// [`PLAN_FORMAT`].
+    pub format: Arc<str>,
     /// The policy that made it.
     pub policy: Arc<str>,
     /// What it was made for.
@@ -167,8 +167,8 @@ pub enum PlanReadError {
     #[error("not a plan: {0}")]
     Json(#[from] serde_json::Error),
     /// Of another version of the format.
-    #[error("the plan has format version {0}; this program reads version {VERSION}")]
-    Version(u64),
+    #[error("format: is \"{0}\", not \"{PLAN_FORMAT}\"")]
+    Format(String),
 }
 
 impl Plan {
@@ -180,11 +180,11 @@ impl Plan {
         /// The one field that every version has.
         #[derive(Deserialize)]
         struct Head {
-            version: u64,
+            format: String,
         }
         let head: Head = serde_json::from_str(text)?;
-        if head.version != u64::from(VERSION) {
-            return Err(PlanReadError::Version(head.version));
+        if head.format != PLAN_FORMAT {
+            return Err(PlanReadError::Format(head.format));
         }
         Ok(serde_json::from_str(text)?)
     }
@@ -285,14 +285,23 @@ mod tests {
     }
 
     #[test]
+    fn the_plan_in_the_docs_is_one_and_nothing_is_wrong_with_it() {
+        let docs = include_str!("../../../docs/formats.md");
+        let (_, section) = docs.split_once("## Plans").unwrap();
+        let text = section.split("```json").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+        let plan = Plan::from_json(text).unwrap();
+        assert_eq!(super::super::check(&plan, &super::super::Facts::default()), []);
+    }
+
+    #[test]
     fn a_plan_of_another_version_or_with_an_unknown_field_is_refused_by_name() {
         let text = sample::plan(1).to_json();
-        let later = text.replacen("\"version\": 1", "\"version\": 2", 1);
+        let later = text.replacen("hintd.plan/1", "hintd.plan/2", 1);
         let error = Plan::from_json(&later).unwrap_err();
-        assert_eq!(error.to_string(), "the plan has format version 2; this program reads version 1");
-        let odd = text.replacen("\"version\": 1", "\"version\": 1, \"colour\": 3", 1);
+        assert_eq!(error.to_string(), "format: is \"hintd.plan/2\", not \"hintd.plan/1\"");
+        let odd = text.replacen("\"format\":", "\"colour\": 3, \"format\":", 1);
         assert!(Plan::from_json(&odd).unwrap_err().to_string().contains("unknown field `colour`"));
-        assert!(Plan::from_json("{}").unwrap_err().to_string().contains("missing field `version`"));
+        assert!(Plan::from_json("{}").unwrap_err().to_string().contains("missing field `format`"));
     }
 
     #[test]

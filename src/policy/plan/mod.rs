@@ -13,8 +13,8 @@ pub(crate) mod sample;
 
 pub use check::{Defect, Facts, check};
 pub use data::{
-    Assumptions, JobName, Objective, Plan, PlanReadError, PlannedJob, PlannedRack, PlannedStage, Slice, Stage, Step,
-    VERSION,
+    Assumptions, JobName, Objective, PLAN_FORMAT, Plan, PlanReadError, PlannedJob, PlannedRack, PlannedStage, Slice,
+    Stage, Step,
 };
 pub use diff::{Change, PlanDiff, diff};
 pub use problem::{Circuits, ExpectedJob, Fabric, PlanError, PlanProblem, Planner, RackRoom, rack_rooms};

@@ -36,8 +36,8 @@ fn heavy_job<'a>(plan: &'a mut Plan, random: &mut ChaCha8Rng) -> &'a mut Planned
 
 const PLANTS: [(&str, Plant); 24] = [
     ("another version", |plan, _, _| {
-        plan.version = 7;
-        "version is 7".into()
+        plan.format = "hintd.plan/7".into();
+        "format is \"hintd.plan/7\"".into()
     }),
     ("a horizon backwards", |plan, _, _| {
         plan.until = plan.from;

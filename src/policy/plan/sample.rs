@@ -42,7 +42,7 @@ pub(crate) fn plan(seed: u64) -> Plan {
     };
     let until = from.plus(Micros::from_secs(86_400));
     let (objective, made) = (Objective::Batch, Timestamp(1));
-    Plan { version: VERSION, policy: "sample".into(), objective, made, from, until, assumptions, racks, jobs }
+    Plan { format: PLAN_FORMAT.into(), policy: "sample".into(), objective, made, from, until, assumptions, racks, jobs }
 }
 
 pub(crate) fn rack(at: usize) -> RackPath {

@@ -13,17 +13,17 @@ use std::collections::BTreeMap;
 
 /// A job's racks.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Chosen {
+pub(super) struct Chosen {
     /// How many.
-    pub widths: Widths,
+    pub(super) widths: Widths,
     /// No later it ends, every rack having the largest share.
-    pub end: Timestamp,
+    pub(super) end: Timestamp,
     /// Maps, and after the shuffle reduces, in racks in which they end first.
-    pub maps: Vec<Held>,
+    pub(super) maps: Vec<Held>,
     /// Time of the shuffle.
-    pub shuffle: Micros,
+    pub(super) shuffle: Micros,
     /// Reduces.
-    pub reduces: Vec<Held>,
+    pub(super) reduces: Vec<Held>,
 }
 
 /// A rack for a share of a stage: when its containers are free, and how long it takes.
@@ -100,7 +100,13 @@ impl Asked {
 /// The pair and racks by which the job ends first, of equal ones the fewest racks. `spare`: containers beyond the
 /// tasks, as a share of them. `None` without pairs.
 #[must_use]
-pub fn earliest(room: &Room, latency: &Latency, job: &ExpectedJob, pairs: &[Widths], spare: f64) -> Option<Chosen> {
+pub(super) fn earliest(
+    room: &Room,
+    latency: &Latency,
+    job: &ExpectedJob,
+    pairs: &[Widths],
+    spare: f64,
+) -> Option<Chosen> {
     let maps = Asked { tasks: job.maps.0, time: job.maps.1, each: 1.0 + spare };
     let reduces = Asked { tasks: job.reduces.0, time: job.reduces.1, each: 1.0 + spare };
     let mut map_racks = maps.candidates(room, pairs.iter().map(|pair| pair.maps));
@@ -141,7 +147,7 @@ pub fn earliest(room: &Room, latency: &Latency, job: &ExpectedJob, pairs: &[Widt
 /// `corral`: maps and reduces on one set of racks, which have room for the larger of both when the job starts. The
 /// width by which it ends first, of equal ones the fewest racks. `None` only without racks.
 #[must_use]
-pub fn earliest_together(room: &Room, latency: &Latency, job: &ExpectedJob, spare: f64) -> Option<Chosen> {
+pub(super) fn earliest_together(room: &Room, latency: &Latency, job: &ExpectedJob, spare: f64) -> Option<Chosen> {
     let maps = Asked { tasks: job.maps.0, time: job.maps.1, each: 1.0 + spare };
     let reduces = Asked { tasks: job.reduces.0, time: job.reduces.1, each: 1.0 + spare };
     let widest = latency.racks.min(job.maps.0.max(job.reduces.0));

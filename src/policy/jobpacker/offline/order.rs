@@ -13,7 +13,13 @@ const RESOURCES: usize = 3;
 /// Positions of the jobs. A batch: sub-batches that Tetris fills, joined in random order, and in each the widest first;
 /// online: as they are expected to come.
 #[must_use]
-pub fn order(jobs: &[ExpectedJob], shapes: &[Shape], objective: Objective, batches: u32, seed: u64) -> Vec<usize> {
+pub(super) fn order(
+    jobs: &[ExpectedJob],
+    shapes: &[Shape],
+    objective: Objective,
+    batches: u32,
+    seed: u64,
+) -> Vec<usize> {
     let widest = |&a: &usize, &b: &usize| widest_first(shapes, a, b).then_with(|| name(jobs, a).cmp(&name(jobs, b)));
     match objective {
         Objective::Online => {

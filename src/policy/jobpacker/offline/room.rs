@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Containers of all racks by the time from which on they are free.
 #[derive(Debug, Clone)]
-pub struct Room {
+pub(super) struct Room {
     racks: Vec<Rack>,
     /// The earliest free containers of each rack.
     earliest: BTreeSet<(Timestamp, usize)>,
@@ -19,23 +19,23 @@ struct Rack {
 
 /// Tasks of one rack that run side by side or one after another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Held {
+pub(super) struct Held {
     /// Position of the rack.
-    pub rack: usize,
+    pub(super) rack: usize,
     /// From when.
-    pub start: Timestamp,
+    pub(super) start: Timestamp,
     /// Until when.
-    pub end: Timestamp,
+    pub(super) end: Timestamp,
     /// Tasks that run.
-    pub tasks: u32,
+    pub(super) tasks: u32,
     /// Containers that are held.
-    pub containers: u32,
+    pub(super) containers: u32,
 }
 
 impl Room {
     /// All free from `from` on.
     #[must_use]
-    pub fn new(containers: &[u32], from: Timestamp) -> Self {
+    pub(super) fn new(containers: &[u32], from: Timestamp) -> Self {
         let free = |count: u32| if count > 0 { BTreeMap::from([(from, count)]) } else { BTreeMap::new() };
         let racks: Vec<Rack> =
             containers.iter().map(|&containers| Rack { containers, free: free(containers) }).collect();
@@ -45,18 +45,18 @@ impl Room {
 
     /// Racks.
     #[must_use]
-    pub fn racks(&self) -> usize {
+    pub(super) fn racks(&self) -> usize {
         self.racks.len()
     }
 
     /// Containers of a rack.
     #[must_use]
-    pub fn containers(&self, rack: usize) -> u32 {
+    pub(super) fn containers(&self, rack: usize) -> u32 {
         self.racks[rack].containers
     }
 
     /// When each of the counts, ascending and none above the rack's containers, is free in the rack.
-    pub fn when(&self, rack: usize, counts: &[u32], mut tell: impl FnMut(usize, Timestamp)) {
+    pub(super) fn when(&self, rack: usize, counts: &[u32], mut tell: impl FnMut(usize, Timestamp)) {
         let (mut next, mut sum) = (0, 0);
         for (&at, &count) in &self.racks[rack].free {
             sum += count;
@@ -72,7 +72,7 @@ impl Room {
 
     /// Holds so many containers of the rack, all free by `start`, the latest free first: those that would idle longest
     /// stay free.
-    pub fn hold(&mut self, held: &Held) {
+    pub(super) fn hold(&mut self, held: &Held) {
         let mut left = held.containers;
         while left > 0 {
             let free = &mut self.racks[held.rack].free;
@@ -86,7 +86,7 @@ impl Room {
 
     /// Runs so many tasks on the containers that are free first, none before `not_before`; of those that are free by
     /// then the latest.
-    pub fn first(&mut self, tasks: u32, time: Micros, not_before: Timestamp) -> Vec<Held> {
+    pub(super) fn first(&mut self, tasks: u32, time: Micros, not_before: Timestamp) -> Vec<Held> {
         let mut held: Vec<Held> = Vec::new();
         let mut left = tasks;
         while left > 0 {

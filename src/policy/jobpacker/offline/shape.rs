@@ -6,19 +6,19 @@ use crate::units::Micros;
 
 /// What a job needs.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Shape {
+pub(super) struct Shape {
     /// Pairs to choose from, ascending; none: it is not heavy, and its tasks go anywhere.
-    pub pairs: Vec<Widths>,
+    pub(super) pairs: Vec<Widths>,
     /// For sorting: racks for maps and reduces together; of a job that is not heavy its tasks ÷ a rack's containers.
-    pub width: f64,
+    pub(super) width: f64,
     /// For sorting: the least of Eq. 4.1.
-    pub latency: Micros,
+    pub(super) latency: Micros,
 }
 
 impl Shape {
     /// Of the job.
     #[must_use]
-    pub fn of(latency: &Latency, job: &ExpectedJob) -> Self {
+    pub(super) fn of(latency: &Latency, job: &ExpectedJob) -> Self {
         let pairs = feasible(latency, job);
         let best = pairs.iter().map(|&widths| latency.of(job, widths)).min();
         let widest = pairs.iter().map(|widths| widths.maps + widths.reduces).max();

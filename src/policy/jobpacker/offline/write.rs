@@ -1,10 +1,10 @@
 //! Writes down what jobs were given, by names.
 
+use super::room::Held;
 use super::{Given, Rules};
-use crate::policy::jobpacker::offline::room::Held;
 use crate::policy::plan::{
-    Assumptions, JobName, Plan, PlanProblem, PlannedJob, PlannedRack, PlannedStage, RackRoom, Slice, Stage, Step,
-    VERSION,
+    Assumptions, JobName, PLAN_FORMAT, Plan, PlanProblem, PlannedJob, PlannedRack, PlannedStage, RackRoom, Slice,
+    Stage, Step,
 };
 use crate::units::{Bytes, Micros, Timestamp};
 use std::sync::Arc;
@@ -23,7 +23,7 @@ pub(super) fn plan(problem: &PlanProblem, rules: &Rules, rooms: &[&RackRoom], gi
         prediction_error: problem.prediction_error,
     };
     Plan {
-        version: VERSION,
+        format: PLAN_FORMAT.into(),
         policy: rules.policy.into(),
         objective: problem.objective,
         made: problem.made,

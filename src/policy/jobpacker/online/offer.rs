@@ -41,6 +41,9 @@ fn reduce(state: &FollowState, job: JobIdx, slot: &Slot<'_>) -> Option<Task> {
 /// Jobs that the plan does not place (004 §4.2.4): beside a heavy task of another job first those that are not heavy,
 /// else first a heavy one; reduces before maps and jobs by fairness in each.
 fn unplanned(state: &mut FollowState, slot: &Slot<'_>) -> Option<Task> {
+    if state.all_placed() {
+        return None;
+    }
     if state.manner.heavy_input.is_none() {
         return fairest(state, slot, |_, _| true);
     }

@@ -7,7 +7,7 @@ use crate::policy::plan::{Plan, Stage};
 use crate::policy::pool::{Change, JobIdx, Kind, Pool, Task};
 use crate::units::{AttemptId, Bytes, Micros, NodeIdx, RackIdx, Timestamp};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// How often racks are looked at for being dead.
@@ -25,6 +25,8 @@ pub struct FollowState {
     pub(super) jobs: Vec<JobRow>,
     /// By rack: heavy jobs that run there, with how many containers.
     heavy: Vec<BTreeMap<JobIdx, u32>>,
+    /// Jobs that the plan does not place, or not in all.
+    unplaced: BTreeSet<JobIdx>,
     /// Racks without a usable node.
     dead: Vec<bool>,
     looked: Option<Timestamp>,
@@ -65,6 +67,7 @@ impl FollowState {
             keys: BTreeMap::new(),
             jobs: Vec::new(),
             heavy: Vec::new(),
+            unplaced: BTreeSet::new(),
             dead: Vec::new(),
             looked: None,
             standing: Standing::default(),
@@ -144,7 +147,11 @@ impl FollowState {
         // A plan that is new has been told of no dead rack.
         if let Some(book) = self.book.as_mut().filter(|_| news || self.standing == Standing::default()) {
             let dead = &self.dead;
-            self.standing.released += book.release(|rack| dead.get(rack.at()).copied().unwrap_or(true));
+            let released = book.release(|rack| dead.get(rack.at()).copied().unwrap_or(true));
+            self.standing.released += released;
+            if released > 0 {
+                self.pool.jobs().collect::<Vec<_>>().into_iter().for_each(|job| self.note_place(job));
+            }
         }
     }
 
@@ -195,6 +202,21 @@ impl FollowState {
         let reads = |most: Bytes| self.pool.input(job) > most;
         let heavy = self.manner.heavy_input.is_some_and(|most| planned.unwrap_or_else(|| reads(most)));
         self.set_heavy(job, heavy);
+        self.note_place(job);
+    }
+
+    fn note_place(&mut self, job: JobIdx) {
+        let reduces = self.pool.reduces(job).0 > 0;
+        if self.planned(job, Stage::Map) && (!reduces || self.planned(job, Stage::Reduce)) {
+            self.unplaced.remove(&job);
+        } else {
+            self.unplaced.insert(job);
+        }
+    }
+
+    /// Whether the plan places every job.
+    pub(super) fn all_placed(&self) -> bool {
+        self.unplaced.is_empty()
     }
 
     fn set_heavy(&mut self, job: JobIdx, heavy: bool) {
@@ -213,6 +235,7 @@ impl FollowState {
         let stage = self.stage_of(task);
         if let (Some(row), Some(book)) = (self.jobs[task.job.at()].row, &mut self.book) {
             book.launched(row, stage, rack);
+            self.note_place(task.job);
         }
     }
 
@@ -226,10 +249,12 @@ impl FollowState {
         let stage = self.stage_of(task);
         if let (Some(row), Some(book)) = (self.jobs[task.job.at()].row, &mut self.book) {
             book.again(row, stage);
+            self.note_place(task.job);
         }
     }
 
     fn gone(&mut self, job: JobIdx) {
+        self.unplaced.remove(&job);
         let row = std::mem::take(&mut self.jobs[job.at()]);
         for (_, rack, count) in row.running.iter().filter(|_| row.heavy) {
             count_heavy(&mut self.heavy, job, *rack, -i64::from(*count));

@@ -11,7 +11,12 @@ use proptest::prelude::*;
 use std::sync::Arc;
 
 /// Uplinks of 100 Mbit/s, circuits of 1 Gbit/s.
-fn hybrid(racks: usize, nodes: usize, containers: u32, change: impl FnOnce(&mut OpticalSection)) -> SimCluster {
+pub(super) fn hybrid(
+    racks: usize,
+    nodes: usize,
+    containers: u32,
+    change: impl FnOnce(&mut OpticalSection),
+) -> SimCluster {
     let mut snapshot = with_circuits(racks, nodes, change);
     Arc::make_mut(&mut snapshot.statics).total.fill(CONTAINER.times(containers.into()));
     SimCluster { containers: vec![containers; snapshot.nodes()], snapshot, container: CONTAINER }
