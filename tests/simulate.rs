@@ -184,7 +184,7 @@ fn a_bad_cluster_is_refused_by_field_and_value() {
                         "hosts": [{"name": "h1"}], "links": [{"id": "l", "a": "h1", "b": "s", "bits_per_s": 1000000000}]}}"#,
     );
     refused(&apart, &format!("{apart}: nodes[1].host: \"h2\" can't be reached: the network gives it no usable link"));
-    let shipped = "shipped are nas, nas-40, jobpacker, container, cross-layer-30";
+    let shipped = "shipped are nas, nas-40, jobpacker, jobpacker-packets, container, cross-layer-30";
     refused("nsa", &format!("cluster \"nsa\" is neither a file nor shipped; did you mean \"nas\"? {shipped}"));
     refused("hadoop", &format!("cluster \"hadoop\" is neither a file nor shipped; {shipped}"));
 }
@@ -439,7 +439,10 @@ fn a_script_takes_a_node_away_and_gives_it_back_and_says_what_it_does_not_know()
         "[[events]]\nat_s = 8\nnode_down = \"rack01-node1\"\n",
         "events[0]: no node \"rack01-node1\"; did you mean \"rack01-node01\"?",
     );
-    refused("[[events]]\nat_s = 8\n", "events[0]: one of node_down, node_up, link_down, link_up must stand there");
+    refused(
+        "[[events]]\nat_s = 8\n",
+        "events[0]: one of node_down, node_up, link_down, link_up, port_stuck, port_loose must stand there",
+    );
     refused("[[events]]\nat_s = -1\nnode_up = \"x\"\n", "events[0]: at_s = -1: seconds from 0 on");
     refused(
         "[[background]]\nfrom_rack = \"/rack-01\"\nto_rack = \"/rack-9\"\nstreams = 1\n",

@@ -19,6 +19,7 @@ pub mod links;
 pub mod operate;
 pub mod output;
 pub mod place;
+pub mod plan;
 mod plots;
 pub mod policy;
 pub mod replay;
@@ -73,6 +74,8 @@ enum Command {
     Flows(flows::FlowsArgs),
     /// A trace replayed on a cluster under policies side by side: which one, with which settings?
     Simulate(Box<simulate::SimulateArgs>),
+    /// Recurring jobs ahead of time: plan, check, compare, draw
+    Plan(Box<plan::PlanArgs>),
     /// Job traces: generate and check
     #[command(subcommand)]
     Trace(trace::TraceCommand),
@@ -144,6 +147,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Place(args) => place::run(&args, output),
         Command::Flows(args) => flows::run(&args, output),
         Command::Simulate(args) => simulate::run(&args, output),
+        Command::Plan(args) => plan::run(&args, output),
         Command::Trace(command) => trace::run(&command, output),
         Command::Request(args) => request::request(&args, &daemon, output),
         Command::Explain(args) => explain::run(&args, &daemon, output),

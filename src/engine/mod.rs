@@ -8,6 +8,7 @@
 //! - `answers`, `attempts`: idempotency by request id; tokens and remembered requests; `packed`: answers in few bytes.
 //! - `placer`: request and [`Generation`] to [`Proposal`], on other threads.
 //! - `monitor`, `release`, `history`: silence, expected ends, recurring jobs.
+//! - `prediction`: which recurring jobs come, from runs that finished; for planners.
 //! - `dispatching`: waiting tasks, and the dispatch policies that are offered nodes for them.
 //! - `flows`, `routes`: who talks to whom over which route, and who is told of it; `flowing`, the engine's side of both.
 //! - `rebalance`: moves of running containers, proposed.
@@ -41,6 +42,7 @@ pub mod ledger;
 mod monitor;
 mod packed;
 pub mod placer;
+pub mod prediction;
 pub mod rebalance;
 pub mod records;
 mod recover;

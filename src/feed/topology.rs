@@ -71,7 +71,8 @@ pub fn network(graph: v1::NetworkGraph) -> Result<Option<Arc<Network>>, ItemRefu
         up: link.up.unwrap_or(true),
         one_way: false,
     });
-    let document = NetworkDocument { format: NETWORK_FORMAT.to_owned(), switches, hosts, links: links.collect() };
+    let document =
+        NetworkDocument { format: NETWORK_FORMAT.to_owned(), switches, hosts, links: links.collect(), optical: None };
     match Network::from_document(&document) {
         Ok(network) if problems.is_empty() => Ok(Some(Arc::new(network))),
         Ok(_) => Err(refuse(&problems)),

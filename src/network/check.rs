@@ -2,6 +2,7 @@
 
 use super::document::NETWORK_FORMAT;
 use super::graph::{Network, Tier, Vertex};
+use super::optical::OpticalProblem;
 use crate::units::{BitsPerSec, LinkName, VertexIdx};
 use petgraph::unionfind::UnionFind;
 use serde::Serialize;
@@ -160,6 +161,9 @@ pub enum NetworkProblem {
         /// The switch's tier.
         tier: Tier,
     },
+    /// What is wrong with the optical switch, or of note.
+    #[error(transparent)]
+    Optical(#[from] OpticalProblem),
     /// A switch without links.
     #[error("switch \"{switch}\" has no link")]
     SwitchWithoutLinks {
@@ -177,6 +181,7 @@ impl NetworkProblem {
             | Self::CutOff { .. }
             | Self::HostOffEdge { .. }
             | Self::SwitchWithoutLinks { .. } => Severity::Warning,
+            Self::Optical(problem) if problem.is_warning() => Severity::Warning,
             _ => Severity::Error,
         }
     }
@@ -203,16 +208,18 @@ impl NetworkProblem {
             Self::CutOff { .. } => "cut-off",
             Self::HostOffEdge { .. } => "host-off-edge",
             Self::SwitchWithoutLinks { .. } => "switch-without-links",
+            Self::Optical(_) => "optical",
         }
     }
 }
 
-/// All that is wrong with a network as it stands: its links first, then its structure.
+/// All that is wrong with a network as it stands: its links first, then its structure, then its optical switch.
 #[must_use]
 pub fn check(network: &Network) -> Vec<NetworkProblem> {
     let mut problems = Vec::new();
     check_links(network, &mut problems);
     check_structure(network, &BTreeSet::new(), &mut problems);
+    check_optical(network, &mut problems);
     problems
 }
 
@@ -228,6 +235,12 @@ pub(super) fn check_links(network: &Network, problems: &mut Vec<NetworkProblem>)
             problems.push(NetworkProblem::TinyCapacity { link: name, capacity });
         }
     }
+}
+
+/// What is wrong with the `optical` section, if there is one.
+pub(super) fn check_optical(network: &Network, problems: &mut Vec<NetworkProblem>) {
+    let found = network.optical().map(|section| section.problems(network)).unwrap_or_default();
+    problems.extend(found.into_iter().map(NetworkProblem::Optical));
 }
 
 /// What is wrong with the whole; `excused` vertices are not called unlinked.

@@ -2,6 +2,7 @@
 
 use super::check::{self, NetworkProblem, Severity};
 use super::graph::{Link, Network, Tier, VertexKind};
+use super::optical::OpticalSection;
 use crate::units::{BitsPerSec, HostName, LinkName, VertexIdx};
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeSet;
@@ -25,6 +26,9 @@ pub struct NetworkDocument {
     /// Links; their order decides which of a multi-homed host's links is its first.
     #[serde(default)]
     pub links: Vec<LinkEntry>,
+    /// How the circuits of an optical switch are chosen; left out: there is none, or it stays dark.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub optical: Option<OpticalSection>,
 }
 
 /// One switch.
@@ -79,7 +83,7 @@ impl NetworkDocument {
     pub fn from_value(document: &serde_json::Value) -> (Self, Vec<NetworkProblem>) {
         let mut problems = Vec::new();
         let mut broken = |place: String, message: String| problems.push(NetworkProblem::Broken { place, message });
-        let mut read = Self { format: String::new(), switches: Vec::new(), hosts: Vec::new(), links: Vec::new() };
+        let mut read = Self::empty("");
         let Some(fields) = document.as_object() else {
             broken("document".to_owned(), "is no table of format, switches, hosts and links".to_owned());
             read.format = NETWORK_FORMAT.to_owned();
@@ -92,7 +96,7 @@ impl NetworkDocument {
                 read.format = NETWORK_FORMAT.to_owned();
             }
         }
-        for field in fields.keys().filter(|field| !["format", "switches", "hosts", "links"].contains(&&***field)) {
+        for field in fields.keys().filter(|field| !FIELDS.contains(&&***field)) {
             broken(field.clone(), "is no field of a network".to_owned());
         }
         let text = |entry: &serde_json::Value, field: &str| entry.get(field)?.as_str().map(str::to_owned);
@@ -107,9 +111,21 @@ impl NetworkDocument {
             let bits_per_s = check::LEAST_CAPACITY.0 as i64;
             Some(LinkEntry { id: id?.as_str().into(), a: a?, b: b?, bits_per_s, up: true, one_way: false })
         });
+        match fields.get("optical").map(OpticalSection::deserialize) {
+            Some(Ok(section)) => read.optical = Some(section),
+            Some(Err(error)) => broken("optical".to_owned(), error.to_string()),
+            None => {}
+        }
         (read, problems)
     }
+
+    fn empty(format: &str) -> Self {
+        let (switches, hosts, links) = (Vec::new(), Vec::new(), Vec::new());
+        Self { format: format.to_owned(), switches, hosts, links, optical: None }
+    }
 }
+
+const FIELDS: [&str; 5] = ["format", "switches", "hosts", "links", "optical"];
 
 /// The entries of a list; in place of one that is broken what `salvage` makes of it.
 fn entries<T: serde::de::DeserializeOwned>(
@@ -145,18 +161,15 @@ impl Network {
         let Reader { network, mut problems, excused } = reader;
         check::check_links(&network, &mut problems);
         check::check_structure(&network, &excused, &mut problems);
+        check::check_optical(&network, &mut problems);
         if problems.iter().any(|problem| problem.severity() == Severity::Error) { Err(problems) } else { Ok(network) }
     }
 
     /// The document that reads back as this network: switches, hosts and links in index order, without those removed.
     #[must_use]
     pub fn to_document(&self) -> NetworkDocument {
-        let mut document = NetworkDocument {
-            format: NETWORK_FORMAT.to_owned(),
-            switches: Vec::new(),
-            hosts: Vec::new(),
-            links: Vec::new(),
-        };
+        let mut document = NetworkDocument::empty(NETWORK_FORMAT);
+        document.optical = self.optical().cloned();
         for (index, vertex) in self.vertices() {
             match vertex.kind {
                 VertexKind::Host => document.hosts.push(HostEntry { name: HostName(vertex.name.clone()) }),
@@ -207,6 +220,7 @@ impl Reader {
         for link in &document.links {
             self.read_link(link);
         }
+        self.network.set_optical(document.optical.clone());
     }
 
     fn read_link(&mut self, entry: &LinkEntry) {

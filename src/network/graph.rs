@@ -1,6 +1,7 @@
 //! The graph of hosts and switches, and what of it is up.
 
 use super::check::NetworkProblem;
+use super::optical::OpticalSection;
 use crate::units::{BitsPerSec, LinkIdx, LinkName, VertexIdx};
 use petgraph::graph::{EdgeIndex, NodeIndex, UnGraph};
 use petgraph::visit::EdgeRef;
@@ -144,6 +145,7 @@ pub struct Network {
     vertex_up: Vec<bool>,
     /// By link: removed links keep their index, so that tables of older versions stay addressable.
     removed: Vec<bool>,
+    optical: Option<Arc<OpticalSection>>,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -157,6 +159,17 @@ impl Network {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// How the circuits of its optical switch are chosen; `None`: there is none, or it stays dark.
+    #[must_use]
+    pub fn optical(&self) -> Option<&OpticalSection> {
+        self.optical.as_deref()
+    }
+
+    /// Says how circuits are chosen; unchecked, as [`super::check()`] names what is wrong.
+    pub fn set_optical(&mut self, section: Option<OpticalSection>) {
+        self.optical = section.map(Arc::new);
     }
 
     /// Adds a host.

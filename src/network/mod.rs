@@ -13,6 +13,7 @@
 //! - `hops`: the counts that distances and equal-cost multipath share, followed through changes.
 //! - `distance`: [`Distances`], the table of core hops between racks.
 //! - `chains`: middleboxes, which traffic is to pass them, and routes through them.
+//! - `optical`: optical circuit switches: ports, circuits, which ones are chosen ([`optical::OpticalSwitch`]).
 //! - `maxmin`: [`MaxMin`], fair rates of weighted flows over directed links, kept while flows come and go.
 //! - `spread`: [`EcmpTable`] and [`LinkLoads`], bytes laid on all shortest paths.
 //!
@@ -32,6 +33,7 @@ mod graph;
 mod hops;
 mod host_path;
 pub mod maxmin;
+pub mod optical;
 mod path;
 mod path_table;
 mod spread;
@@ -45,6 +47,7 @@ pub use fabric::{EdgeIdx, MOST_EDGES};
 pub use graph::{Link, Network, Tier, TierError, Vertex, VertexKind};
 pub use host_path::{HostPath, cut, host_paths};
 pub use maxmin::{MaxMin, MaxMinError};
+pub use optical::{OpticalProblem, OpticalSection};
 pub use path::{Pair, Path, PathChanges, PathIndex, shortest_path, shortest_path_seeded};
 pub use path_table::{PairPaths, PathTable, PathTableOptions, TableUpdate};
 pub use spread::{EcmpTable, LinkLoads};

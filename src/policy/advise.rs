@@ -1,11 +1,12 @@
-//! The narrower capabilities: *route*, *rebalance*, *plan*, *place data*.
+//! The narrower capabilities: *route*, *rebalance*, *place data*.
 
 use super::budget::Budget;
 use super::place::{Ended, PlaceError};
+use super::plan::Plan;
 use crate::cluster::{Overlay, Resource, Snapshot};
 pub use crate::network::chains::BoxKind;
 use crate::network::chains::BoxLoads;
-use crate::units::{AttemptId, Bytes, ChainIdx, ContainerId, LinkIdx, Micros, NodeIdx, RackIdx, Timestamp};
+use crate::units::{AttemptId, Bytes, ChainIdx, ContainerId, LinkIdx, NodeIdx, RackIdx};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -121,63 +122,6 @@ pub struct Move {
     pub gain: f64,
 }
 
-/// Plans recurring jobs ahead of time.
-pub trait Plan: Send + Sync {
-    /// A preference order by rack; never a reservation.
-    ///
-    /// # Errors
-    /// [`PlaceError`] where the policy can't work on such a problem at all.
-    fn plan(&self, problem: &PlanProblem<'_>, budget: &mut Budget<'_>) -> Result<JobPlan, PlaceError>;
-}
-
-/// Jobs expected, and where they could run.
-#[derive(Debug, Clone)]
-pub struct PlanProblem<'a> {
-    /// The cluster.
-    pub snapshot: &'a Snapshot,
-    /// Jobs expected within the horizon.
-    pub jobs: Vec<ExpectedJob>,
-    /// Seed of every random draw.
-    pub seed: u64,
-}
-
-/// One expected run of a recurring job.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ExpectedJob {
-    /// Recurring-job key.
-    pub key: Arc<str>,
-    /// Expected submission.
-    pub arrival: Timestamp,
-    /// Map tasks and the mean time of one.
-    pub maps: (u32, Micros),
-    /// Reduce tasks and the mean time of one.
-    pub reduces: (u32, Micros),
-    /// Bytes between them.
-    pub shuffle: Bytes,
-}
-
-/// A preference order for recurring jobs.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub struct JobPlan {
-    /// By job of the problem: racks for maps, racks for reduces, place in the order.
-    pub jobs: Vec<PlannedJob>,
-}
-
-/// One job's part of a plan.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct PlannedJob {
-    /// Recurring-job key.
-    pub key: Arc<str>,
-    /// Racks for its maps, preferred first.
-    pub map_racks: Vec<RackIdx>,
-    /// Racks for its reduces, preferred first.
-    pub reduce_racks: Vec<RackIdx>,
-    /// Predicted start.
-    pub start: Timestamp,
-    /// Predicted end.
-    pub end: Timestamp,
-}
-
 /// Advises where replicas of new data should go.
 pub trait PlaceData: Send + Sync {
     /// One entry per replica, first replica first.
@@ -196,6 +140,8 @@ pub struct DataProblem<'a> {
     pub path: Arc<str>,
     /// The recurring job that will read it, where known.
     pub reader: Option<Arc<str>>,
+    /// The plan in force, if there is one.
+    pub plan: Option<&'a Plan>,
     /// The application that writes it, where known.
     pub writer: Option<AttemptId>,
     /// Replicas wanted.

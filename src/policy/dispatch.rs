@@ -3,12 +3,14 @@
 //! A dispatcher remembers between calls, so it has a State; the caller owns it, feeds it every
 //! event and may clone it (what-if, replay) or write it down.
 
+use super::plan::Plan;
 use crate::cluster::{Overlay, Resource, Snapshot};
 use crate::units::{AttemptId, Bytes, Micros, NodeIdx, RackIdx, Timestamp};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 use std::any::Any;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// Decides, at each offer, from a State that it keeps current by events: never a scan of all waiting tasks.
@@ -26,6 +28,17 @@ pub trait Dispatch: Send + Sync {
     /// when [`DispatchEvent::Launched`] says so. The caller offers again after each launch until there is none, so one
     /// launch for each call is enough.
     fn offer(&self, state: &mut Self::State, offer: &Offer, view: &View<'_>) -> Vec<Advice>;
+
+    /// Whether [`Self::shuffle`] wants to be asked; if not, shuffles start as soon as they can and nobody asks.
+    fn times_shuffles(&self) -> bool {
+        false
+    }
+
+    /// Whether what a job has gathered for a pair of racks should move now (004 §4.2.2). Asked once a second for every
+    /// pair with bytes that could move; what was told to start is not asked about again, later bytes of the pair are.
+    fn shuffle(&self, _state: &mut Self::State, _ask: &ShuffleAsk, _view: &View<'_>) -> ShuffleAdvice {
+        ShuffleAdvice::Start
+    }
 }
 
 /// What dispatchers read beside their State.
@@ -88,6 +101,15 @@ pub enum DispatchEvent {
         /// Larger of uplink and downlink, per mille.
         per_mille: u32,
     },
+    /// The attempt is a run of a recurring job; told before its first group, where it is known by then.
+    Run {
+        /// Which attempt.
+        attempt: AttemptId,
+        /// The recurring job's key, as plans name it.
+        key: Arc<str>,
+    },
+    /// Another plan is in force from now on; none: none. What runs goes on, what waits follows it.
+    Plan(Option<Arc<Plan>>),
 }
 
 /// Like tasks that wait.
@@ -153,6 +175,39 @@ pub enum Advice {
     },
 }
 
+/// Shuffle of a job between two racks that could move now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ShuffleAsk {
+    /// Whose.
+    pub attempt: AttemptId,
+    /// Where finished maps' output lies.
+    pub from: RackIdx,
+    /// Where reduces that hold containers want it; never `from`.
+    pub to: RackIdx,
+    /// Output of finished maps in `from` that is for reduces in `to` and was not told to start yet; more than 0.
+    pub gathered: Bytes,
+    /// All maps of the job are done: no more comes from `from`.
+    pub maps_done: bool,
+    /// All reduces of the job hold containers, or are done: no more goes to `to`.
+    pub reduces_placed: bool,
+    /// When the pair was first asked about and was not told to start.
+    pub since: Timestamp,
+}
+
+/// Answer to a [`ShuffleAsk`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ShuffleAdvice {
+    /// What is gathered moves now.
+    Start,
+    /// More should be gathered first.
+    Wait {
+        /// From then on it starts whatever is said later; the earliest that was named since [`ShuffleAsk::since`] counts.
+        latest: Timestamp,
+        /// Stable token.
+        why: Cow<'static, str>,
+    },
+}
+
 /// A dispatcher whose State type is forgotten, so that the registry can hold any of them.
 pub trait DynDispatch: Send + Sync {
     /// As [`Dispatch::start`].
@@ -161,6 +216,14 @@ pub trait DynDispatch: Send + Sync {
     fn observe(&self, state: &mut DispatchState, event: &DispatchEvent, view: &View<'_>);
     /// As [`Dispatch::offer`].
     fn offer(&self, state: &mut DispatchState, offer: &Offer, view: &View<'_>) -> Vec<Advice>;
+    /// As [`Dispatch::times_shuffles`].
+    fn times_shuffles(&self) -> bool {
+        false
+    }
+    /// As [`Dispatch::shuffle`].
+    fn shuffle(&self, _state: &mut DispatchState, _ask: &ShuffleAsk, _view: &View<'_>) -> ShuffleAdvice {
+        ShuffleAdvice::Start
+    }
     /// Reads a State that was written down.
     ///
     /// # Errors
@@ -234,6 +297,14 @@ impl<D: Dispatch> DynDispatch for D {
 
     fn offer(&self, state: &mut DispatchState, offer: &Offer, view: &View<'_>) -> Vec<Advice> {
         Dispatch::offer(self, own::<D>(state), offer, view)
+    }
+
+    fn times_shuffles(&self) -> bool {
+        Dispatch::times_shuffles(self)
+    }
+
+    fn shuffle(&self, state: &mut DispatchState, ask: &ShuffleAsk, view: &View<'_>) -> ShuffleAdvice {
+        Dispatch::shuffle(self, own::<D>(state), ask, view)
     }
 
     fn restore(&self, json: &str) -> Result<DispatchState, serde_json::Error> {

@@ -21,11 +21,13 @@ pub mod fallbacks;
 mod filling;
 pub mod flow_index;
 pub mod hit;
+pub mod jobpacker;
 pub mod load;
 pub mod nas;
 pub mod params;
 pub mod pat;
 pub mod place;
+pub mod plan;
 pub mod pool;
 pub mod problem;
 pub mod registry;
@@ -34,7 +36,7 @@ pub mod terms;
 #[cfg(test)]
 mod toys;
 
-pub use advise::{PlaceData, Plan, Rebalance, Route};
+pub use advise::{PlaceData, Rebalance, Route};
 pub use budget::Budget;
 pub use check::{Violation, check};
 pub use dataflow::{DataflowError, traffic};
@@ -43,6 +45,7 @@ pub use fallbacks::Fallbacks;
 pub use flow_index::{FlowIndex, JobSlot};
 pub use params::{ParamError, Params, PolicyTable};
 pub use place::{ChosenRoute, Ended, Objective, Place, PlaceError, Placement, Share};
+pub use plan::Planner;
 pub use problem::{Degraded, GroupProblem, Owner, PlaceProblem, Reason};
 pub use terms::{Terms, evaluate};
 
@@ -78,7 +81,7 @@ pub trait Policy: Send + Sync {
     }
 
     /// *plan*, if it can.
-    fn as_plan(&self) -> Option<&dyn Plan> {
+    fn as_plan(&self) -> Option<&dyn Planner> {
         None
     }
 

@@ -1,7 +1,7 @@
 //! The policies there are: one line each.
 
 use super::params::{self, ParamError, PolicyTable};
-use super::{Policy, baselines, container, cross_layer, hit, nas, pat};
+use super::{Policy, baselines, container, cross_layer, hit, jobpacker, nas, pat};
 
 /// One policy of the registry.
 #[derive(Debug, Clone, Copy)]
@@ -14,7 +14,7 @@ pub struct Entry {
     pub build: fn(PolicyTable<'_>) -> Result<Box<dyn Policy>, ParamError>,
 }
 
-const ENTRIES: [Entry; 12] = [
+const ENTRIES: [Entry; 14] = [
     Entry { name: baselines::random::NAME, summary: baselines::random::SUMMARY, build: baselines::random::build },
     Entry { name: baselines::spread::NAME, summary: baselines::spread::SUMMARY, build: baselines::spread::build },
     Entry { name: baselines::capacity::NAME, summary: baselines::capacity::SUMMARY, build: baselines::capacity::build },
@@ -29,6 +29,8 @@ const ENTRIES: [Entry; 12] = [
     Entry { name: container::NAME, summary: container::SUMMARY, build: container::build },
     Entry { name: cross_layer::NAME, summary: cross_layer::SUMMARY, build: cross_layer::build },
     Entry { name: hit::NAME, summary: hit::SUMMARY, build: hit::build },
+    Entry { name: jobpacker::NAME, summary: jobpacker::SUMMARY, build: jobpacker::build },
+    Entry { name: jobpacker::CORRAL, summary: jobpacker::CORRAL_SUMMARY, build: jobpacker::build_corral },
     Entry { name: nas::NAME, summary: nas::SUMMARY, build: nas::build },
     Entry { name: pat::NAME, summary: pat::SUMMARY, build: pat::build },
 ];

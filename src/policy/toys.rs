@@ -1,16 +1,16 @@
 //! One toy policy with every capability: proves that each trait can be written and called as an object.
 
 use super::advise::{
-    Chain, DataProblem, ExpectedJob, FlowDemand, JobPlan, Move, PlanProblem, PlannedJob, RebalanceProblem,
-    ReplicaAdvice, RouteProblem, Routes, Running,
+    Chain, DataProblem, FlowDemand, Move, RebalanceProblem, ReplicaAdvice, RouteProblem, Routes, Running,
 };
 use super::dispatch::{Advice, DispatchEvent, Offer, TaskRef, View, WaitingGroup};
+use super::plan::{self, ExpectedJob, Fabric, JobName, Plan, PlanError, PlanProblem, PlannedJob, PlannedStage, Slice};
 use super::sample::{Sample, cluster};
 use super::*;
 use crate::cluster::Resource;
 use crate::network::build::{TreeSpec, tree};
 use crate::network::shortest_path_seeded;
-use crate::units::{ApplicationId, AttemptId, Bytes, ContainerId, Micros, NodeIdx, RackIdx, Timestamp};
+use crate::units::{ApplicationId, AttemptId, BitsPerSec, Bytes, ContainerId, Micros, NodeIdx, RackIdx, Timestamp};
 use std::sync::Arc;
 
 const UNIT: Resource = Resource::new(1024, 1);
@@ -47,7 +47,7 @@ impl Policy for Toy {
         Some(self)
     }
 
-    fn as_plan(&self) -> Option<&dyn Plan> {
+    fn as_plan(&self) -> Option<&dyn Planner> {
         Some(self)
     }
 
@@ -113,17 +113,28 @@ impl Rebalance for Toy {
     }
 }
 
-impl Plan for Toy {
-    fn plan(&self, problem: &PlanProblem<'_>, _budget: &mut Budget<'_>) -> Result<JobPlan, PlaceError> {
-        let racks = problem.snapshot.statics.racks.len();
-        let job = |(at, job): (usize, &ExpectedJob)| PlannedJob {
-            key: job.key.clone(),
-            map_racks: vec![RackIdx::new(at % racks)],
-            reduce_racks: vec![RackIdx::new(at % racks)],
-            start: job.arrival,
-            end: job.arrival.plus(job.maps.1),
+impl Planner for Toy {
+    fn plan(&self, problem: &PlanProblem) -> Result<Plan, PlanError> {
+        problem.validate()?;
+        let racks = &problem.racks;
+        let job = |(at, expected): (usize, &ExpectedJob)| {
+            let ((tasks, task_time), start) = (expected.maps, expected.arrival);
+            let end = start.plus(Micros(task_time.0 * u64::from(tasks)));
+            let slices = vec![Slice { rack: racks[at % racks.len()].rack.clone(), start, end, tasks, containers: 1 }];
+            PlannedJob {
+                job: JobName { key: expected.key.clone(), run: expected.run },
+                arrival: start,
+                heavy: false,
+                shuffle: expected.shuffle,
+                shuffle_time: Micros(0),
+                start,
+                end,
+                maps: PlannedStage { tasks, task_time, slices },
+                reduces: PlannedStage { tasks: 0, task_time: Micros(0), slices: vec![] },
+            }
         };
-        Ok(JobPlan { jobs: problem.jobs.iter().enumerate().map(job).collect() })
+        let jobs: Vec<PlannedJob> = problem.jobs.iter().enumerate().map(job).collect();
+        Ok(Plan { jobs, ..plan::sample::plan(1) })
     }
 }
 
@@ -211,17 +222,29 @@ fn routes_moves_plans_and_replicas_are_given_as_objects() {
 
     let job = ExpectedJob {
         key: "nightly".into(),
+        run: 0,
         arrival: Timestamp(5),
         maps: (10, Micros(7)),
         reduces: (2, Micros(9)),
         shuffle: Bytes(100),
     };
-    let problem = PlanProblem { snapshot, jobs: vec![job], seed: 1 };
-    let plan = policy.as_plan().unwrap().plan(&problem, &mut budget).unwrap();
-    assert_eq!((plan.jobs[0].start, plan.jobs[0].end), (Timestamp(5), Timestamp(12)));
+    let problem = PlanProblem {
+        racks: plan::rack_rooms(snapshot, &UNIT),
+        fabric: Fabric { uplink: BitsPerSec(1), circuits: None },
+        jobs: vec![job],
+        objective: plan::Objective::Online,
+        made: Timestamp(0),
+        from: Timestamp(0),
+        until: Timestamp(9),
+        prediction_error: None,
+        seed: 1,
+    };
+    let plan = policy.as_plan().unwrap().plan(&problem).unwrap();
+    assert_eq!((plan.jobs[0].start, plan.jobs[0].end), (Timestamp(5), Timestamp(75)));
 
     let (path, reader) = (Arc::from("/out"), Some(Arc::from("nightly")));
-    let problem = DataProblem { snapshot, path, reader, writer: Some(attempt()), replication: 2, seed: 1 };
+    let writer = Some(attempt());
+    let problem = DataProblem { snapshot, path, reader, plan: None, writer, replication: 2, seed: 1 };
     let advice = policy.as_place_data().unwrap().place_data(&problem).unwrap();
     assert_eq!(advice, [ReplicaAdvice::Rack(RackIdx(0)), ReplicaAdvice::Default]);
 }

@@ -26,7 +26,7 @@ pub mod yarn;
 pub use flows_file::{FlowsDocument, FlowsResult};
 pub use fluid::{Completion, FluidNetwork};
 pub use job_model::{JobModel, JobModelError, Task};
-pub use report::{ClassReport, NEVER_FIT_SHOWN, RunReport, TierUse};
+pub use report::{CircuitReport, ClassReport, NEVER_FIT_SHOWN, RunReport, TierUse};
 pub use scale::{ScaleError, TraceScale};
 pub use settings::{Authority, Background, FlowGrain, Scripted, ScriptedEvent, SimSettings};
 pub use shape::{ClusterShape, Core, SHAPE_FORMAT, Shipped, shipped};

@@ -61,6 +61,9 @@ pub struct RunReport {
     /// What became of hints, under [`Authority::Hints`]; the caller says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hints: Option<HintOutcome>,
+    /// What circuits did, where an optical switch was there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub circuits: Option<CircuitReport>,
     /// Events handled.
     pub events: u64,
     /// Offers made to the policy.
@@ -86,6 +89,21 @@ pub struct ClassReport {
     pub mean_jct_s: f64,
     /// Jobs ÷ (last end − first submission) of the class.
     pub throughput_jobs_per_hour: f64,
+}
+
+/// What the circuits of an optical switch did.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct CircuitReport {
+    /// Bytes that they carried.
+    pub bytes: u64,
+    /// The same as a share of all bytes that crossed racks, 0..1 (Figures 4.10 and 4.12).
+    pub share: f64,
+    /// Times at which circuits changed; each paused all of them.
+    pub changes: u64,
+    /// Elephants that went by packets, for want of a circuit or of a port.
+    pub elephants_by_packets: u64,
+    /// Racks without a port.
+    pub racks_without_port: u64,
 }
 
 /// Use of the links of one tier.

@@ -1,5 +1,6 @@
 //! What a simulated run is told beside cluster, trace and policy.
 
+use crate::policy::plan::Plan;
 use crate::units::{HostName, LinkName, Micros};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -71,6 +72,10 @@ pub struct SimSettings {
     pub script: Vec<ScriptedEvent>,
     /// Traffic of others.
     pub background: Vec<Background>,
+    /// The plan in force from the start; jobs then are runs of the recurring jobs of their names, and replicas of their
+    /// input go where the plan has their maps. Times count from the trace's start.
+    #[serde(skip)]
+    pub plan: Option<Arc<Plan>>,
 }
 
 impl Default for SimSettings {
@@ -91,6 +96,7 @@ impl Default for SimSettings {
             feed_delay: Micros::from_millis(100),
             script: Vec::new(),
             background: Vec::new(),
+            plan: None,
         }
     }
 }
@@ -117,6 +123,11 @@ pub enum Scripted {
     LinkDown(LinkName),
     /// It carries again.
     LinkUp(LinkName),
+    /// An optical port's mirrors stick: it keeps the circuit that it has, or stays dark. (A port whose link is down has
+    /// failed.)
+    PortStuck(LinkName),
+    /// They move again.
+    PortLoose(LinkName),
 }
 
 /// A stream of others between two racks, or within one.

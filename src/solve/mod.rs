@@ -1,6 +1,7 @@
 //! Algorithms that know no clusters.
 
 pub mod anneal;
+pub mod bipartite;
 pub mod matching;
 mod nearest;
 

@@ -17,10 +17,10 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
 /// A cluster to simulate.
-pub(super) struct Cluster {
+pub(in crate::cli) struct Cluster {
     /// The name or file.
     pub(super) name: String,
-    pub(super) cluster: SimCluster,
+    pub(in crate::cli) cluster: SimCluster,
     pub(super) grain: FlowGrain,
     pub(super) users: Option<u32>,
 }
@@ -33,7 +33,7 @@ impl Cluster {
 }
 
 /// The shipped cluster of that name, or the one in that file.
-pub(super) fn cluster(name: &str, container: ContainerArgs) -> Result<Cluster, Failure> {
+pub(in crate::cli) fn cluster(name: &str, container: ContainerArgs) -> Result<Cluster, Failure> {
     let path = Path::new(name);
     match Shipped::find(name) {
         Some(found) => {

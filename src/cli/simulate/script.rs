@@ -2,6 +2,7 @@
 
 use super::super::failure::Failure;
 use crate::cluster::Snapshot;
+use crate::network::optical::ports as ports_of;
 use crate::sim::{Background, Scripted, ScriptedEvent, SimSettings};
 use crate::solve::nearest;
 use crate::units::Micros;
@@ -25,7 +26,7 @@ pub struct Script {
     background: Vec<Stream>,
 }
 
-/// One of the four beside the time.
+/// One of the six beside the time.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Event {
@@ -34,6 +35,8 @@ struct Event {
     node_up: Option<String>,
     link_down: Option<String>,
     link_up: Option<String>,
+    port_stuck: Option<String>,
+    port_loose: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -88,8 +91,10 @@ impl Event {
         time("at_s", self.at_s)?;
         let nodes: Vec<&String> = self.node_down.iter().chain(&self.node_up).collect();
         let links: Vec<&String> = self.link_down.iter().chain(&self.link_up).collect();
-        if nodes.len() + links.len() != 1 {
-            return Err("one of node_down, node_up, link_down, link_up must stand there".to_owned());
+        let ports: Vec<&String> = self.port_stuck.iter().chain(&self.port_loose).collect();
+        if nodes.len() + links.len() + ports.len() != 1 {
+            let words = "node_down, node_up, link_down, link_up, port_stuck, port_loose";
+            return Err(format!("one of {words} must stand there"));
         }
         let statics = &cluster.statics;
         if let Some(name) = nodes.first().filter(|name| statics.find(name).is_none()) {
@@ -100,6 +105,17 @@ impl Event {
         if let Some(name) = links.first().filter(|name| network.is_none_or(|network| network.link(name).is_none())) {
             return Err(format!("no link \"{name}\" (hintctl topology names them)"));
         }
+        let is_port = |name: &str| {
+            let network = network?;
+            let (link, section) = (network.link(name)?, network.optical()?);
+            let switch = network.vertex(&section.switch)?;
+            ports_of(network, switch).0.iter().find(|port| port.link == link).copied()
+        };
+        if let Some(name) = ports.first().filter(|name| is_port(name).is_none()) {
+            return Err(format!(
+                "no optical port \"{name}\": ports are links of the switch that an optical section names"
+            ));
+        }
         Ok(())
     }
 
@@ -108,7 +124,10 @@ impl Event {
         let node = node.or(self.node_up.map(|host| Scripted::NodeUp(host.as_str().into())));
         let link = self.link_down.map(|link| Scripted::LinkDown(link.as_str().into()));
         let link = link.or(self.link_up.map(|link| Scripted::LinkUp(link.as_str().into())));
-        ScriptedEvent { at: micros(self.at_s), what: node.or(link).expect("one of the four was checked to be there") }
+        let port = self.port_stuck.map(|port| Scripted::PortStuck(port.as_str().into()));
+        let port = port.or(self.port_loose.map(|port| Scripted::PortLoose(port.as_str().into())));
+        let what = node.or(link).or(port).expect("one of the six was checked to be there");
+        ScriptedEvent { at: micros(self.at_s), what }
     }
 }
 

@@ -96,6 +96,7 @@ impl Dispatch for Choosy {
                     seen.busy.remove(rack);
                 }
             }
+            DispatchEvent::Run { .. } | DispatchEvent::Plan(_) => {}
         }
     }
 

@@ -120,7 +120,10 @@ impl<P: Place> Dispatch for PlacedFirst<P> {
             DispatchEvent::Launched { task, .. } => state.started(task),
             DispatchEvent::Finished { task, failed: true, .. } | DispatchEvent::Lost(task) => state.again(task),
             DispatchEvent::Done(attempt) => state.done(*attempt),
-            DispatchEvent::Finished { .. } | DispatchEvent::RackUse { .. } => {}
+            DispatchEvent::Finished { .. }
+            | DispatchEvent::RackUse { .. }
+            | DispatchEvent::Run { .. }
+            | DispatchEvent::Plan(_) => {}
         }
     }
 

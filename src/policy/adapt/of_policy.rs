@@ -1,7 +1,7 @@
 //! Any policy that places or dispatches, as a dispatcher.
 
 use super::PlacedFirst;
-use crate::policy::dispatch::{Advice, DispatchEvent, DispatchState, Offer, View};
+use crate::policy::dispatch::{Advice, DispatchEvent, DispatchState, Offer, ShuffleAdvice, ShuffleAsk, View};
 use crate::policy::{Budget, DynDispatch, Objective, Place, PlaceError, PlaceProblem, Placement, Policy};
 use crate::units::Micros;
 
@@ -57,6 +57,14 @@ impl DynDispatch for OfPolicy<'_> {
 
     fn offer(&self, state: &mut DispatchState, offer: &Offer, view: &View<'_>) -> Vec<Advice> {
         self.get().offer(state, offer, view)
+    }
+
+    fn times_shuffles(&self) -> bool {
+        self.get().times_shuffles()
+    }
+
+    fn shuffle(&self, state: &mut DispatchState, ask: &ShuffleAsk, view: &View<'_>) -> ShuffleAdvice {
+        self.get().shuffle(state, ask, view)
     }
 
     fn restore(&self, json: &str) -> Result<DispatchState, serde_json::Error> {

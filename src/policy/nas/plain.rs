@@ -179,6 +179,7 @@ impl Plain {
                     self.congested.remove(rack);
                 }
             }
+            DispatchEvent::Run { .. } | DispatchEvent::Plan(_) => {}
         }
     }
 

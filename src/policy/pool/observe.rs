@@ -72,7 +72,7 @@ impl Pool {
             }
             DispatchEvent::Lost(task) => self.lost(task),
             DispatchEvent::Done(attempt) => self.done(*attempt),
-            DispatchEvent::RackUse { .. } => Change::Nothing,
+            DispatchEvent::RackUse { .. } | DispatchEvent::Run { .. } | DispatchEvent::Plan(_) => Change::Nothing,
         }
     }
 

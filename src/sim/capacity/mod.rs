@@ -25,7 +25,7 @@ mod tests;
 use super::settings::SimSettings;
 use crate::cluster::Resource;
 use crate::policy::DynDispatch;
-use crate::policy::dispatch::{Advice, DispatchEvent, DispatchState, Offer, TaskRef, View};
+use crate::policy::dispatch::{Advice, DispatchEvent, DispatchState, Offer, ShuffleAdvice, ShuffleAsk, TaskRef, View};
 use crate::policy::pool::{EARLY_REDUCES, JobIdx, Locality, Pool, SLOW_START, Slot, Task};
 use crate::units::{Bytes, Micros, NodeIdx, Timestamp};
 use hints::Hints;
@@ -293,7 +293,11 @@ impl DynDispatch for HintedYarn<'_> {
                 yarn.hints.forget(*attempt);
                 yarn.masters.forget(*attempt);
             }
-            DispatchEvent::Finished { .. } | DispatchEvent::Lost(_) | DispatchEvent::RackUse { .. } => {}
+            DispatchEvent::Finished { .. }
+            | DispatchEvent::Lost(_)
+            | DispatchEvent::RackUse { .. }
+            | DispatchEvent::Run { .. }
+            | DispatchEvent::Plan(_) => {}
         }
         self.tell(yarn, event, view.now);
     }
@@ -303,6 +307,20 @@ impl DynDispatch for HintedYarn<'_> {
         self.catch_up(yarn, view);
         self.hint(yarn, offer, view);
         self.allocate(yarn, offer, view).map(Advice::Launch).into_iter().collect()
+    }
+
+    fn times_shuffles(&self) -> bool {
+        self.hintd.is_some_and(DynDispatch::times_shuffles)
+    }
+
+    /// ApplicationMasters ask hintd.
+    fn shuffle(&self, state: &mut DispatchState, ask: &ShuffleAsk, view: &View<'_>) -> ShuffleAdvice {
+        let yarn = own(state);
+        self.catch_up(yarn, view);
+        match (self.hintd, &mut yarn.hintd) {
+            (Some(hintd), Some(state)) => hintd.shuffle(state, ask, view),
+            _ => ShuffleAdvice::Start,
+        }
     }
 
     fn restore(&self, _json: &str) -> Result<DispatchState, serde_json::Error> {

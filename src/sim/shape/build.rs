@@ -4,8 +4,9 @@ use super::{ClusterShape, Core};
 use crate::cluster::document::{ClusterDocument, DocumentProblem, Place};
 use crate::cluster::{Change, Model, NamedResource, NodeState, Registration, Resource, SizeRules, Snapshot};
 use crate::network::build::{
-    self, BuildError, BuiltNetwork, FatTreeSpec, HostPlace, HybridSpec, JellyfishSpec, TreeSpec,
+    self, BuildError, BuiltNetwork, FatTreeSpec, HostPlace, HybridSpec, JellyfishSpec, OPTICAL_SWITCH, TreeSpec,
 };
+use crate::network::{OpticalSection, optical};
 use crate::sim::yarn::SimCluster;
 use crate::units::{BitsPerSec, Bytes, HostName, NodeIdx, RackPath, Timestamp};
 use std::fmt::Display;
@@ -69,8 +70,16 @@ impl ClusterShape {
                 let spec = JellyfishSpec { switches, ports, to_switches: links_per_switch, hosts, bits_per_s, seed };
                 build::jellyfish_named(&spec, &host_name)
             }
-            Core::Optical { optical_bits_per_s } => {
-                build::hybrid_named(&HybridSpec { tree, optical_bits_per_s }, &host_name)
+            Core::Optical { optical_bits_per_s, ports, interval_ms, pause_ms, elephant_bytes, patience_ms } => {
+                let mut built = build::hybrid_named(&HybridSpec { tree, optical_bits_per_s }, &host_name)?;
+                let switch = built.network.vertex(OPTICAL_SWITCH).expect("a hybrid network has an optical switch");
+                for port in optical::ports(&built.network, switch).0.iter().skip(ports.unwrap_or(usize::MAX)) {
+                    built.network.remove_link(port.link);
+                }
+                let switch = OPTICAL_SWITCH.to_owned();
+                let section = OpticalSection { switch, interval_ms, pause_ms, elephant_bytes, patience_ms };
+                built.network.set_optical(Some(section));
+                Ok(built)
             }
         }
     }

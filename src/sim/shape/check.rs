@@ -2,7 +2,8 @@
 
 use super::{ClusterShape, Core, SHAPE_FORMAT};
 use crate::cluster::document::{DocumentProblem, Place};
-use crate::units::BitsPerSec;
+use crate::network::optical::MOST_MS;
+use crate::units::{BitsPerSec, Bytes};
 use std::fmt::Display;
 
 /// Most nodes of a simulated cluster: five times the largest YARN clusters that were reported.
@@ -73,7 +74,34 @@ fn core(shape: &ClusterShape, found: &mut Found) {
             }
             found.alike(shape, "a jellyfish");
         }
-        Core::Optical { optical_bits_per_s } => found.link("core.optical_bits_per_s", optical_bits_per_s),
+        Core::Optical { .. } => optical(shape, found),
+    }
+}
+
+fn optical(shape: &ClusterShape, found: &mut Found) {
+    let Core::Optical { optical_bits_per_s, ports, interval_ms, pause_ms, elephant_bytes, patience_ms } = shape.core
+    else {
+        return;
+    };
+    found.link("core.optical_bits_per_s", optical_bits_per_s);
+    match ports {
+        Some(0) => found.add("core.ports", "is 0: an optical switch without ports is none"),
+        Some(ports) if ports > shape.racks => {
+            found.add("core.ports", format_args!("is {ports}, and there are {} racks: a rack has one", shape.racks));
+        }
+        _ => {}
+    }
+    if interval_ms == 0 || interval_ms > MOST_MS {
+        found.add("core.interval_ms", format_args!("is {interval_ms}, not from 1 to {MOST_MS}"));
+    } else if pause_ms >= interval_ms {
+        let message = format_args!("is {pause_ms}: with a choice every {interval_ms} ms no time is left to send");
+        found.add("core.pause_ms", message);
+    }
+    if elephant_bytes == Some(Bytes::ZERO) {
+        found.add("core.elephant_bytes", "is 0: leave it out for what a circuit carries in nine pauses");
+    }
+    if let Some(patience_ms) = patience_ms.filter(|&patience_ms| patience_ms > MOST_MS) {
+        found.add("core.patience_ms", format_args!("is {patience_ms}, more than {MOST_MS}"));
     }
 }
 

@@ -16,7 +16,8 @@ pub use shipped::{Shipped, nearest, shipped};
 
 use super::settings::FlowGrain;
 use crate::cluster::document::DocumentProblem;
-use crate::units::BitsPerSec;
+use crate::network::OpticalSection;
+use crate::units::{BitsPerSec, Bytes};
 use serde::{Deserialize, Serialize};
 
 /// What [`ClusterShape::format`] must say.
@@ -84,11 +85,26 @@ pub enum Core {
         #[serde(default)]
         seed: u64,
     },
-    /// One electrical switch that never is the bottleneck, and an optical one with a port for each rack, dark until
-    /// somebody sets circuits.
+    /// One electrical switch that never is the bottleneck, and an optical one whose circuits elephants ride
+    /// ([`crate::network::optical`]).
     Optical {
         /// Capacity of a rack's optical port, each direction.
         optical_bits_per_s: BitsPerSec,
+        /// Ports: the first so many racks have one, the others' traffic goes by packets; left out: one for each rack.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        ports: Option<usize>,
+        /// Time between two choices of circuits, ms.
+        #[serde(default = "OpticalSection::interval_ms")]
+        interval_ms: u64,
+        /// How long all circuits pause when one changes, ms.
+        #[serde(default = "OpticalSection::pause_ms")]
+        pause_ms: u64,
+        /// From so many bytes on a job's shuffle between two racks is an elephant; left out: nine pauses of a circuit.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        elephant_bytes: Option<Bytes>,
+        /// An elephant that has waited so long goes by packets, ms; left out: 30 intervals.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        patience_ms: Option<u64>,
     },
 }
 

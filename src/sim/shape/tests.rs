@@ -22,6 +22,7 @@ fn every_shipped_cluster_is_built_and_is_the_papers() {
         ("nas", 600, 3_600, 30),
         ("nas-40", 40, 640, 8),
         ("jobpacker", 600, 12_000, 20),
+        ("jobpacker-packets", 600, 12_000, 20),
         ("container", 8, 64, 4),
         ("cross-layer-30", 30, 120, 10),
     ] {
@@ -35,7 +36,7 @@ fn every_shipped_cluster_is_built_and_is_the_papers() {
         assert!(statics.total.iter().all(|total| *total == room), "{name}: a node holds its containers and no more");
         assert!(cluster.snapshot.topology.edge.iter().all(Option::is_some), "{name}: every node hangs somewhere");
     }
-    assert_eq!(shipped().len(), 5);
+    assert_eq!(shipped().len(), 6);
 }
 
 #[test]
@@ -52,6 +53,11 @@ fn every_core_joins_all_racks() {
         ("{ kind = \"non_blocking\" }", 1, FlowGrain::Racks),
         ("{ kind = \"switches\", switches = 3 }", 1, FlowGrain::Racks),
         ("{ kind = \"optical\", optical_bits_per_s = 100_000_000_000 }", 1, FlowGrain::Racks),
+        (
+            "{ kind = \"optical\", optical_bits_per_s = 100_000_000_000, ports = 1, patience_ms = 7 }",
+            1,
+            FlowGrain::Racks,
+        ),
         ("{ kind = \"pods\", racks_per_pod = 1, pod_uplink_bits_per_s = 700_000_000 }", 1, FlowGrain::Nodes),
         ("{ kind = \"fat_tree\", ports = 4 }", 2, FlowGrain::Nodes),
         ("{ kind = \"jellyfish\", links_per_switch = 1 }", 2, FlowGrain::Nodes),
@@ -78,6 +84,7 @@ fn a_shape_that_can_not_be_meant_is_refused_by_field_and_value() {
         let text = lines.collect::<Vec<_>>().join("\n");
         said(&shape(&if SMALL.contains(field) { text } else { format!("{text}\n{field} = {value}") }))
     };
+    let optical = |more: &str| format!("{{ kind = \"optical\", optical_bits_per_s = 100_000_000_000, {more} }}");
     for (field, value, message) in [
         ("format", "\"hintd.shape/9\"", "format: is \"hintd.shape/9\", not \"hintd.shape/1\""),
         ("racks", "0", "racks: is 0: a cluster has at least one rack"),
@@ -92,6 +99,25 @@ fn a_shape_that_can_not_be_meant_is_refused_by_field_and_value() {
         ("users", "0", "users: is 0: jobs belong to somebody"),
         ("core", "{ kind = \"switches\", switches = 0 }", "core.switches: is 0: racks would not be joined"),
         ("core", "{ kind = \"fat_tree\", ports = 5 }", "core.ports: is 5, not an even number of at least 2"),
+        ("core", &optical("ports = 3"), "core.ports: is 3, and there are 2 racks: a rack has one"),
+        ("core", &optical("ports = 0"), "core.ports: is 0: an optical switch without ports is none"),
+        ("core", &optical("interval_ms = 0"), "core.interval_ms: is 0, not from 1 to 3600000"),
+        (
+            "core",
+            &optical("interval_ms = 10"),
+            "core.pause_ms: is 10: with a choice every 10 ms no time is left to send",
+        ),
+        (
+            "core",
+            &optical("elephant_bytes = 0"),
+            "core.elephant_bytes: is 0: leave it out for what a circuit carries in nine pauses",
+        ),
+        ("core", &optical("patience_ms = 4000000"), "core.patience_ms: is 4000000, more than 3600000"),
+        (
+            "core",
+            "{ kind = \"optical\", optical_bits_per_s = 0 }",
+            "core.optical_bits_per_s: is 0: nothing would ever arrive",
+        ),
         (
             "core",
             "{ kind = \"fat_tree\", ports = 4 }",
@@ -100,6 +126,28 @@ fn a_shape_that_can_not_be_meant_is_refused_by_field_and_value() {
     ] {
         assert_eq!(change(field, value), [message], "{field} = {value}");
     }
+}
+
+#[test]
+fn the_cluster_of_chapter_4_has_circuits_from_nine_pauses_on_and_a_port_for_each_rack() {
+    let cluster = Shipped::find("jobpacker").unwrap().shape().unwrap().to_cluster().unwrap();
+    let network = cluster.snapshot.topology.network.clone().unwrap();
+    assert_eq!(crate::network::check(&network), []);
+    let section = network.optical().unwrap();
+    assert_eq!((section.interval_ms, section.pause_ms, section.patience().as_secs_f64()), (1_000, 10, 30.0));
+    let switch = network.vertex(&section.switch).unwrap();
+    assert_eq!(crate::network::optical::ports(&network, switch).0.len(), 20);
+    assert_eq!(summary(&network).tiers[0].oversubscription, Some(10.0));
+}
+
+#[test]
+fn fewer_ports_than_racks_is_told_and_the_first_racks_have_them() {
+    let core = "core = { kind = \"optical\", optical_bits_per_s = 100_000_000_000, ports = 1 }\n";
+    let cluster = shape(&format!("{SMALL}{core}")).to_cluster().unwrap();
+    let network = cluster.snapshot.topology.network.clone().unwrap();
+    assert!(network.link("edge-01--optical").is_some() && network.link("edge-02--optical").is_none());
+    let told: Vec<String> = crate::network::check(&network).iter().map(ToString::to_string).collect();
+    assert_eq!(told, ["no port at optical switch \"optical\" for \"edge-02\": what they send and get goes by packets"]);
 }
 
 #[test]

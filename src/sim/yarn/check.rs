@@ -57,10 +57,12 @@ impl Ledger {
 
 impl Sim<'_> {
     /// Recounts everything that lives.
-    pub(super) fn check(&self) -> Result<(), SimError> {
+    pub(super) fn check(&mut self) -> Result<(), SimError> {
         if !self.ledger.on {
             return Ok(());
         }
+        let at_s = self.now_s();
+        self.fabric.check_circuits().map_err(|what| SimError::Invariant { at_s, what })?;
         self.check_nodes()?;
         let (mut waiting, mut held) = (0, 0);
         for (_, job) in self.jobs.iter() {

@@ -19,6 +19,7 @@ use crate::cluster::Snapshot;
 use crate::policy::PlaceError;
 use crate::policy::advise::{DataProblem, PlaceData, ReplicaAdvice};
 use crate::policy::dispatch::TaskInput;
+use crate::policy::plan::Plan;
 use crate::units::{Bytes, NodeIdx, RackIdx};
 use smallvec::SmallVec;
 use std::ops::Range;
@@ -33,6 +34,9 @@ pub enum Dataset<'a> {
     Job(u64),
 }
 
+/// Tells draws of advice from those of replicas.
+const ADVICE_STREAM: u64 = u64::MAX;
+
 /// A policy that advises where data goes, and what it reads.
 #[derive(Clone, Copy)]
 pub struct Advisor<'a> {
@@ -42,6 +46,8 @@ pub struct Advisor<'a> {
     pub snapshot: &'a Snapshot,
     /// The recurring job that will read the data, where known.
     pub reader: Option<&'a Arc<str>>,
+    /// The plan in force.
+    pub plan: Option<&'a Plan>,
 }
 
 /// The rule by which replicas are placed.
@@ -91,12 +97,17 @@ impl Replicas {
             }),
             Dataset::Job(job) => draw(self.seed, &[1, job]),
         };
-        let advice = advisor.map(|advisor| self.ask(of, advisor, seed)).transpose()?.unwrap_or_default();
         let input = |(block, bytes): (usize, Bytes)| {
-            let nodes = if bytes == Bytes::ZERO { SmallVec::new() } else { self.block(seed, block as u64, &advice) };
-            TaskInput { bytes, nodes }
+            if bytes == Bytes::ZERO {
+                return Ok(TaskInput { bytes, nodes: SmallVec::new() });
+            }
+            let block = block as u64;
+            // Each block for itself: else all of a file's first replicas would be in one rack.
+            let ask = |advisor| self.ask(of, advisor, draw(seed, &[ADVICE_STREAM, block]));
+            let advice = advisor.map(ask).transpose()?.unwrap_or_default();
+            Ok(TaskInput { bytes, nodes: self.block(seed, block, &advice) })
         };
-        Ok(blocks.into_iter().enumerate().map(input).collect())
+        blocks.into_iter().enumerate().map(input).collect()
     }
 
     fn ask(&self, of: Dataset<'_>, advisor: Advisor<'_>, seed: u64) -> Result<Vec<ReplicaAdvice>, PlaceError> {
@@ -104,8 +115,9 @@ impl Replicas {
             Dataset::Path(path) => path.into(),
             Dataset::Job(job) => format!("/jobs/{job}").into(),
         };
-        let (snapshot, reader) = (advisor.snapshot, advisor.reader.cloned());
-        let problem = DataProblem { snapshot, path, reader, writer: None, replication: self.replicas, seed };
+        let Advisor { snapshot, plan, .. } = advisor;
+        let (reader, replication) = (advisor.reader.cloned(), self.replicas);
+        let problem = DataProblem { snapshot, path, reader, plan, writer: None, replication, seed };
         advisor.policy.place_data(&problem)
     }
 
@@ -245,7 +257,7 @@ mod tests {
     #[test]
     fn replicas_go_where_the_policy_advises() {
         let cluster = snapshot(3, 4);
-        let advisor = Advisor { policy: &Fixed, snapshot: &cluster, reader: None };
+        let advisor = Advisor { policy: &Fixed, snapshot: &cluster, reader: None, plan: None };
         let replicas = Replicas::new(&cluster, 3, 1);
         let placed = replicas.place(Dataset::Path("/a"), vec![MIB; 200], Some(advisor)).unwrap();
         let mut first = BTreeSet::new();

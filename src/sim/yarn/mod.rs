@@ -24,6 +24,8 @@ mod check;
 mod containers;
 pub mod fabric;
 mod failures;
+pub mod forecast;
+mod gathering;
 pub mod hdfs;
 mod rm;
 mod run;

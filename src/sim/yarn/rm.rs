@@ -3,6 +3,7 @@
 use super::beats::Beats;
 use super::check::Ledger;
 use super::fabric::{Arrived, Fabric, JobNo};
+use super::gathering::Gathering;
 use super::hdfs::Replicas;
 use super::run::{Progress, SimError, SimRun, SimWatch};
 use super::sample::Racks;
@@ -16,7 +17,8 @@ use crate::sim::trace::TraceError;
 use crate::sim::trace::job::TraceJob;
 use crate::units::{HostName, LinkName, Micros, NodeIdx, Timestamp};
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::sync::Arc;
 
 /// Turns of the loop between two calls of the watch.
 const WATCH_EVERY: u64 = 16_384;
@@ -34,6 +36,8 @@ pub(super) struct Sim<'a> {
     pub(super) state: DispatchState,
     pub(super) fabric: Fabric,
     pub(super) replicas: Replicas,
+    /// By path, who read it first.
+    pub(super) readers: BTreeMap<Arc<str>, Arc<str>>,
     pub(super) names: Names,
     pub(super) jobs: Jobs,
     pub(super) tasks: Tasks,
@@ -44,6 +48,7 @@ pub(super) struct Sim<'a> {
     /// Tasks that wait for a container.
     pub(super) waiting: u64,
     pub(super) racks: Racks,
+    pub(super) gathering: Gathering,
     pub(super) tally: Tally,
     pub(super) ledger: Ledger,
     /// When something last moved: a submission, a launch, bytes, an end, the script.
@@ -68,6 +73,8 @@ enum Next {
     Submit,
     /// The second's sample of the network.
     Sample,
+    /// Circuits are chosen anew.
+    Circuits,
     /// A node reports.
     Beat(NodeIdx),
 }
@@ -77,12 +84,16 @@ impl<'a> Sim<'a> {
         let (settings, snapshot) = (run.settings, run.cluster.snapshot.clone());
         let mut script = settings.script.clone();
         script.sort_by_key(|event| event.at);
-        let fabric = Fabric::new(&snapshot, settings)?;
+        let mut fabric = Fabric::new(&snapshot, settings)?;
+        if run.dispatch.times_shuffles() {
+            fabric.hold_shuffles();
+        }
         let mut sim = Self {
             now: Micros::ZERO,
             leases: Overlay::default(),
             state: run.dispatch.start(),
             replicas: Replicas::new(&snapshot, settings.replicas, settings.seed),
+            readers: BTreeMap::new(),
             names: Names::new(settings.users),
             jobs: Jobs::default(),
             tasks: Tasks::default(),
@@ -91,6 +102,7 @@ impl<'a> Sim<'a> {
             ends: BinaryHeap::new(),
             waiting: 0,
             racks: Racks::new(snapshot.statics.racks.len()),
+            gathering: Gathering::default(),
             tally: Tally::new(),
             ledger: Ledger::new(settings.invariants),
             moved: Micros::ZERO,
@@ -105,6 +117,9 @@ impl<'a> Sim<'a> {
         };
         for node in 0..sim.nodes.len() {
             sim.note_room(NodeIdx::new(node));
+        }
+        if settings.plan.is_some() {
+            sim.observe(&DispatchEvent::Plan(settings.plan.clone()));
         }
         Ok(sim)
     }
@@ -127,6 +142,7 @@ impl<'a> Sim<'a> {
                     self.read_ahead(trace)?;
                 }
                 Next::Sample => self.sample()?,
+                Next::Circuits => self.fabric.choose_circuits(self.now),
                 Next::Beat(node) => self.beat(node)?,
             }
             self.turns += 1;
@@ -143,9 +159,10 @@ impl<'a> Sim<'a> {
 
     /// What was added up; jobs that live did not finish.
     pub(super) fn report(self) -> RunReport {
-        let bytes = self.fabric.bytes();
+        let (bytes, circuits) = (self.fabric.bytes(), self.fabric.circuits());
         let unfinished = u64::from(self.jobs.live());
-        self.tally.report(self.run.policy, self.run.settings, &bytes, unfinished)
+        let report = self.tally.report(self.run.policy, self.run.settings, &bytes, unfinished);
+        RunReport { circuits: circuits.map(|circuits| circuits.report(bytes.cross_rack())), ..report }
     }
 
     fn progress(&self) -> Progress {
@@ -178,6 +195,7 @@ impl<'a> Sim<'a> {
             (self.ends.peek().map(|&Reverse((at, ..))| at), Next::End),
             (self.upcoming.as_ref().map(|job| job.submit), Next::Submit),
             (self.racks.next_sample(), Next::Sample),
+            (self.fabric.next_choice(now), Next::Circuits),
             (beat.map(|(at, _)| at), Next::Beat(beat.map_or(NodeIdx(0), |(_, node)| node))),
         ];
         let mut first: Option<(Micros, Next)> = None;
@@ -200,6 +218,8 @@ impl<'a> Sim<'a> {
             Scripted::NodeUp(host) => self.node_up(self.node_of(&host)),
             Scripted::LinkDown(link) => self.set_link(&link, false)?,
             Scripted::LinkUp(link) => self.set_link(&link, true)?,
+            Scripted::PortStuck(link) => self.stick_port(&link, true)?,
+            Scripted::PortLoose(link) => self.stick_port(&link, false)?,
         }
         Ok(())
     }
@@ -209,6 +229,14 @@ impl<'a> Sim<'a> {
             return Ok(());
         }
         Err(SimError::Settings { field: "script", problem: format!("the network has no link \"{link}\"") })
+    }
+
+    fn stick_port(&mut self, link: &LinkName, stuck: bool) -> Result<(), SimError> {
+        if self.fabric.stick_port(self.now_s(), link, stuck) {
+            return Ok(());
+        }
+        let problem = format!("the network has no optical port \"{link}\" whose circuits are chosen");
+        Err(SimError::Settings { field: "script", problem })
     }
 
     /// Bytes that are there: tasks that waited for them go to work.
@@ -251,6 +279,8 @@ impl<'a> Sim<'a> {
             && self.upcoming.is_none()
             && self.ends.is_empty()
             && self.fabric.next_s().is_none()
+            && self.gathering.is_empty()
+            && self.fabric.next_choice(self.now).is_none()
     }
 
     /// The moment in the fabric's unit.

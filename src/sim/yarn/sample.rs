@@ -81,6 +81,7 @@ impl Sim<'_> {
         let empty = self.jobs.live() == 0 && quiet && self.run.settings.background.is_empty();
         self.racks.next = (!empty).then(|| self.now.saturating_add(STEP));
         self.racks.idle_from = empty.then_some(self.now);
+        self.time_shuffles();
         self.preempt()?;
         self.stalled()
     }

@@ -1,11 +1,12 @@
 //! Jobs come.
 
 use super::fabric::JobNo;
-use super::hdfs::Dataset;
+use super::hdfs::{Advisor, Dataset};
 use super::rm::Sim;
 use super::shares::Shares;
 use super::tables::{Job, Kind};
 use crate::policy::dispatch::{DispatchEvent, TaskInput, WaitingGroup};
+use crate::policy::jobpacker::ReplicasByPlan;
 use crate::sim::trace::job::TraceJob;
 use crate::units::Timestamp;
 use rand::rngs::ChaCha8Rng;
@@ -30,7 +31,11 @@ impl Sim<'_> {
         self.tally.submit(self.now);
         let dataset = job.input_path.as_deref().map_or(Dataset::Job(number), Dataset::Path);
         let blocks = (0..shares.maps()).map(|map| shares.map_input(map));
-        let inputs = self.replicas.place(dataset, blocks, None).expect("no policy is asked for advice");
+        let reader = self.reader(job);
+        let plan = self.run.settings.plan.as_deref();
+        let advisor = Advisor { policy: &ReplicasByPlan, snapshot: &self.snapshot, reader: Some(&reader), plan };
+        let advisor = plan.map(|_| advisor);
+        let inputs = self.replicas.place(dataset, blocks, advisor).expect("a plan gives advice on anything");
         let (maps, reduces) = (shares.maps(), shares.reduces());
         let user = job.user.clone().unwrap_or_else(|| self.drawn_user(number));
         self.waiting += u64::from(maps) + u64::from(reduces);
@@ -41,9 +46,21 @@ impl Sim<'_> {
             let shuffle = self.jobs.at(row).shares.shuffle();
             self.fabric.job(JobNo(row), maps.into(), reduces.into(), shuffle);
         }
+        if self.run.settings.plan.is_some() {
+            let attempt = self.jobs.at(row).attempt;
+            self.observe(&DispatchEvent::Run { attempt, key: Arc::clone(&job.name) });
+        }
         self.jobs.at_mut(row).inputs = self.tell_waiting(row, Kind::Map, &user, inputs);
         if reduces > 0 {
             self.tell_waiting(row, Kind::Reduce, &user, Vec::new());
+        }
+    }
+
+    /// Whose plan says where the job's input lies: its own, or where it reads what another read before, that one's.
+    fn reader(&mut self, job: &TraceJob) -> Arc<str> {
+        match &job.input_path {
+            Some(path) => Arc::clone(self.readers.entry(Arc::clone(path)).or_insert_with(|| Arc::clone(&job.name))),
+            None => Arc::clone(&job.name),
         }
     }
 

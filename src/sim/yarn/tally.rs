@@ -143,6 +143,7 @@ impl Tally {
         RunReport {
             policy: policy.to_owned(),
             hints: None,
+            circuits: None,
             authority: settings.authority,
             seed: settings.seed,
             jobs: self.done,

@@ -55,6 +55,7 @@ mod tests {
         };
         RunReport {
             hints: None,
+            circuits: None,
             policy: policy.to_owned(),
             authority: Authority::Policy,
             seed,

@@ -4,7 +4,8 @@ use super::draw::draw;
 use super::{FabricError, TierNow};
 use crate::cluster::Snapshot;
 use crate::network::maxmin::{MOST_BITS_PER_S, capacities, directed, directions};
-use crate::network::{Network, Vertex, shortest_path_seeded};
+use crate::network::optical::OpticalSwitch;
+use crate::network::{Network, Tier, Vertex, shortest_path_seeded};
 use crate::sim::settings::FlowGrain;
 use crate::units::{DirectedLinkIdx, LinkIdx, NodeIdx, RackIdx, VertexIdx};
 use smallvec::{SmallVec, smallvec};
@@ -24,6 +25,8 @@ pub(super) enum Ends {
     Into(NodeIdx),
     /// Grain `racks`: from one node of the rack to another.
     NodeInto(NodeIdx, NodeIdx),
+    /// Grain `racks`: over the circuit from one rack to another, from anywhere or from one node.
+    Circuit(Option<NodeIdx>, RackIdx, RackIdx),
     /// Grain `nodes`.
     Nodes(NodeIdx, NodeIdx),
 }
@@ -31,8 +34,9 @@ pub(super) enum Ends {
 /// The links of a grain.
 ///
 /// Grain `racks`: rack r's uplink is link 2r, its downlink 2r + 1, node n's NIC downwards 2·racks + n, upwards
-/// 2·racks + nodes + n. Grain `nodes`: the two directions of each of the network's links. In both, one more link of
-/// capacity 0 carries what has no way.
+/// 2·racks + nodes + n; where circuits are chosen, that from rack f to rack t is 2·(racks + nodes) + f·racks + t, and of
+/// capacity 0 until it is set. Grain `nodes`: the two directions of each of the network's links. In both, one more link
+/// of capacity 0 carries what has no way.
 #[derive(Debug, Clone)]
 pub(super) struct Links {
     grain: FlowGrain,
@@ -68,7 +72,7 @@ impl Links {
             uplinks: vec![Vec::new(); racks],
             ways: vec![Vec::new(); if grain == FlowGrain::Nodes { statics.len() } else { 0 }],
             count: match grain {
-                FlowGrain::Racks => 2 * (racks + statics.len()),
+                FlowGrain::Racks => 2 * (racks + statics.len()) + network.optical().map_or(0, |_| racks * racks),
                 FlowGrain::Nodes => 2 * network.link_rows(),
             },
             network,
@@ -99,7 +103,8 @@ impl Links {
         for (&switch, &rack) in &owner {
             let up = self.network.links_of(switch).filter(|(_, link)| {
                 let far = link.other(switch);
-                !self.network.vertex_at(far).is_host() && owner.get(&far) != Some(&rack)
+                let kind = self.network.vertex_at(far);
+                !kind.is_host() && kind.tier() != Some(Tier::Optical) && owner.get(&far) != Some(&rack)
             });
             self.uplinks[rack.at()].extend(up.map(|(index, link)| (index, link.a == switch)));
         }
@@ -120,7 +125,8 @@ impl Links {
             FlowGrain::Racks => {
                 let racks = (0..self.uplinks.len()).flat_map(|rack| [self.uplink_bits_per_s(rack); 2]);
                 let nics = self.access.iter().map(|&link| self.usable_bits_per_s(link));
-                racks.chain(nics.clone()).chain(nics).collect()
+                let dark = self.circuits_from()..self.count;
+                racks.chain(nics.clone()).chain(nics).chain(dark.map(|_| 0.0)).collect()
             }
         };
         bits_per_s.push(0.0);
@@ -167,8 +173,37 @@ impl Links {
             }
             Ends::Into(node) => smallvec![self.nic_down(node)],
             Ends::NodeInto(from, to) => smallvec![self.nic_up(from), self.nic_down(to)],
+            Ends::Circuit(sender, from, to) => {
+                sender.map(|node| self.nic_up(node)).into_iter().chain([self.circuit(from, to)]).collect()
+            }
             Ends::Nodes(from, to) => self.path(from, to),
         }
+    }
+
+    const fn circuits_from(&self) -> usize {
+        2 * (self.uplinks.len() + self.rack.len())
+    }
+
+    /// The circuit from one rack to another.
+    pub(super) const fn circuit(&self, from: RackIdx, to: RackIdx) -> DirectedLinkIdx {
+        DirectedLinkIdx((self.circuits_from() + from.at() * self.uplinks.len() + to.at()) as u32)
+    }
+
+    /// The optical switch, where the network says how its circuits are chosen. Only grain `racks` knows circuits.
+    pub(super) fn optical_switch(&self) -> Result<Option<OpticalSwitch>, FabricError> {
+        if self.network.optical().is_some() && self.grain == FlowGrain::Nodes {
+            return Err(FabricError::CircuitsByNode);
+        }
+        let mut owner = BTreeMap::new();
+        for (node, &access) in self.access.iter().enumerate() {
+            owner.insert(self.network.link_at(access).other(self.vertex[node]), self.rack[node]);
+        }
+        Ok(OpticalSwitch::new(&self.network, self.racks(), &|switch| owner.get(&switch).copied())?)
+    }
+
+    /// The link of that name.
+    pub(super) fn number(&self, name: &str) -> Option<LinkIdx> {
+        self.network.link(name)
     }
 
     const fn nic_down(&self, node: NodeIdx) -> DirectedLinkIdx {

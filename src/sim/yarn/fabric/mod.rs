@@ -12,6 +12,7 @@
 //!   the NIC of the reading node (of a batch: the least of its nodes' NICs); within a rack it is the reading node's
 //!   NIC, bytes on the node itself are free, and a batch's fetch is over when all its nodes have theirs.
 //! - Grain `nodes`: the network's own links, of equal shortest paths one drawn by pair; no limits of flows' own.
+//! - Grain `racks` with an optical switch: elephants of shuffle ride circuits, see `circuits`.
 //! - What can't flow stands still until it can: over links that are down, to racks that are cut off. In grain `nodes`
 //!   flows whose way breaks take another where there is one. [`Fabric::stalled`] counts them.
 //! - Failures: see the rule in `shuffle::failures`.
@@ -23,6 +24,7 @@
 
 mod background;
 mod bytes;
+mod circuits;
 pub(super) mod draw;
 mod links;
 mod reads;
@@ -34,11 +36,13 @@ mod tests;
 mod wires;
 
 pub use bytes::{FabricBytes, Locality};
+pub use circuits::CircuitUse;
+pub use shuffle::Gathered;
 
 use crate::cluster::Snapshot;
-use crate::network::MaxMinError;
+use crate::network::{MaxMinError, OpticalProblem};
 use crate::sim::settings::SimSettings;
-use crate::units::{Bytes, HostName, LinkName, NodeIdx, RackIdx};
+use crate::units::{Bytes, HostName, LinkName, Micros, NodeIdx, RackIdx};
 use background::Streams;
 use links::Links;
 use reads::Reads;
@@ -145,6 +149,12 @@ pub enum FabricError {
         /// The other.
         second: Arc<str>,
     },
+    /// An optical switch that can't be.
+    #[error(transparent)]
+    Optical(#[from] OpticalProblem),
+    /// Circuits join racks.
+    #[error("the network has an optical switch: circuits are simulated from rack to rack, in grain racks only")]
+    CircuitsByNode,
     /// Background traffic from or to a rack that is not there or has no nodes.
     #[error("background traffic names rack \"{rack}\", which the cluster does not have or which has no nodes")]
     NoSuchRack {
@@ -261,13 +271,65 @@ impl Fabric {
         shuffle.reduce_stops(job, reduce, &mut out);
     }
 
+    /// From now on what a job shuffles between racks waits for [`Self::start_shuffle`]. Before the first job only.
+    pub fn hold_shuffles(&mut self) {
+        self.shuffle.hold_back(&self.wires.links);
+    }
+
+    /// What is held back, by job and racks ascending. Batches that have not begun to fetch hold nothing back yet.
+    #[must_use]
+    pub fn held_shuffles(&self) -> Vec<Gathered> {
+        self.shuffle.held_back()
+    }
+
+    /// Starts what is held back for a job from a rack to another; what is gathered later is held back again.
+    pub fn start_shuffle(&mut self, now_s: f64, job: JobNo, from: RackIdx, to: RackIdx) {
+        self.run(now_s);
+        let (shuffle, mut out) = self.parts();
+        shuffle.release(job, from, to, &mut out);
+    }
+
+    /// When circuits should next be chosen, `now` or later: once an interval while an elephant is about. `None`: there is
+    /// none, or no optical switch.
+    #[must_use]
+    pub fn next_choice(&self, now: Micros) -> Option<Micros> {
+        self.wires.next_choice(now)
+    }
+
+    /// Chooses the circuits of the interval that begins; what starts at this moment should have started.
+    pub fn choose_circuits(&mut self, now: Micros) {
+        self.run(now.as_secs_f64());
+        self.wires.choose(now);
+    }
+
+    /// An optical port's mirrors stick, so that it keeps its circuit or stays dark, or move again; says whether the link
+    /// is such a port. [`Self::link`] lets a port fail.
+    pub fn stick_port(&mut self, now_s: f64, link: &LinkName, stuck: bool) -> bool {
+        self.run(now_s);
+        self.wires.links.number(link.as_str()).is_some_and(|port| self.wires.stick_port(port, stuck))
+    }
+
+    /// What circuits have done so far; `None` without an optical switch.
+    #[must_use]
+    pub fn circuits(&self) -> Option<CircuitUse> {
+        self.wires.circuit_use()
+    }
+
+    /// Checks that ports have one circuit at most and that nothing moves over others, or in a pause.
+    ///
+    /// # Errors
+    /// What does not hold.
+    pub fn check_circuits(&mut self) -> Result<(), String> {
+        self.wires.check_circuits()
+    }
+
     /// When something next happens here if nobody calls, seconds; not always an arrival. `None`: never.
     pub fn next_s(&mut self) -> Option<f64> {
         if self.ready.is_empty() { self.due_s() } else { Some(self.wires.now_s()) }
     }
 
     fn due_s(&mut self) -> Option<f64> {
-        let times = [self.wires.next_s(), self.shuffle.next_s(), self.streams.next_s()];
+        let times = [self.wires.next_s(), self.wires.pause_ends_s(), self.shuffle.next_s(), self.streams.next_s()];
         times.into_iter().flatten().min_by(f64::total_cmp)
     }
 
@@ -281,6 +343,7 @@ impl Fabric {
         while let Some(at_s) = self.due_s().filter(|&at_s| at_s <= to_s) {
             let mut owners = std::mem::take(&mut self.owners);
             self.wires.advance(at_s, &mut owners);
+            self.wires.light();
             for owner in owners.drain(..) {
                 self.ended(owner);
             }

@@ -1,7 +1,8 @@
 //! Small clusters for the tests of the simulated YARN.
 
 use crate::cluster::{Resource, Snapshot};
-use crate::network::build::{TreeSpec, tree};
+use crate::network::OpticalSection;
+use crate::network::build::{HybridSpec, OPTICAL_SWITCH, TreeSpec, hybrid, tree};
 use crate::policy::sample::cluster;
 use crate::units::{BitsPerSec, Bytes};
 
@@ -18,4 +19,26 @@ pub(in crate::sim::yarn) fn snapshot(racks: usize, hosts_per_rack: usize) -> Sna
         ..TreeSpec::default()
     };
     cluster(&tree(&spec).expect("a sane tree"), Resource::ZERO, Bytes(1)).snapshot
+}
+
+/// Racks with uplinks of 100 Mbit/s, NICs of 10 Gbit/s and circuits of 1 Gbit/s: an elephant is of 11.25 MB or more.
+pub(in crate::sim::yarn) fn with_circuits(
+    racks: usize,
+    hosts_per_rack: usize,
+    change: impl FnOnce(&mut OpticalSection),
+) -> Snapshot {
+    let tree = TreeSpec {
+        racks,
+        hosts_per_rack,
+        cores: 1,
+        host_bits_per_s: BitsPerSec(10_000 * MBIT),
+        uplink_bits_per_s: BitsPerSec(100 * MBIT),
+        ..TreeSpec::default()
+    };
+    let spec = HybridSpec { tree, optical_bits_per_s: BitsPerSec(1_000 * MBIT) };
+    let mut built = hybrid(&spec).expect("a sane hybrid");
+    let mut section = OpticalSection::of(OPTICAL_SWITCH);
+    change(&mut section);
+    built.network.set_optical(Some(section));
+    cluster(&built, Resource::ZERO, Bytes(1)).snapshot
 }

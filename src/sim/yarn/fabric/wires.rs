@@ -1,9 +1,10 @@
 //! Flows under way, whose they are, and their ways: what shuffle, reads and background share.
 
+use super::circuits::{Circuits, Pair};
 use super::links::{Ends, Links, Way};
 use super::{FabricError, TierNow};
 use crate::sim::fluid::{Completion, FluidNetwork};
-use crate::units::{Bytes, FlowIdx, LinkName, RackIdx};
+use crate::units::{BitsPerSec, Bytes, FlowIdx, LinkName, NodeIdx, RackIdx};
 
 /// No wire.
 pub(super) const NO_WIRE: u32 = u32::MAX;
@@ -32,6 +33,10 @@ struct Wire {
     cap_bits_per_s: f64,
     /// `None`: the number is free.
     flow: Option<FlowIdx>,
+    /// Where there are circuits: whose burst it is, and the only node that sends it.
+    burst: Option<(Pair, Option<NodeIdx>)>,
+    /// What each member had left when it was laid, or last counted; on circuits.
+    counted: f64,
 }
 
 /// All flows.
@@ -39,6 +44,7 @@ struct Wire {
 pub(super) struct Wires {
     pub(super) links: Links,
     net: FluidNetwork,
+    pub(super) circuits: Option<Circuits>,
     wires: Vec<Wire>,
     free: Vec<u32>,
     /// Wire by flow.
@@ -53,13 +59,15 @@ impl Wires {
     pub(super) fn new(links: Links, tolerance: f64) -> Result<Self, FabricError> {
         let net = FluidNetwork::new(&links.capacities())?.with_tolerance(tolerance);
         let (wires, free, by_flow, ended) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        Ok(Self { links, net, wires, free, by_flow, ending: 0, ended })
+        let circuits = links.optical_switch()?.map(Circuits::new);
+        Ok(Self { links, net, circuits, wires, free, by_flow, ending: 0, ended })
     }
 
     /// Starts `members` like flows of `bytes` each, each taking at most the cap.
     pub(super) fn start(&mut self, owner: Owner, ends: Ends, bytes: Bytes, members: u32, cap_bits_per_s: f64) -> u32 {
         let wire = self.free.pop().unwrap_or(self.wires.len() as u32);
-        let fresh = Wire { owner, ends, way: Way::new(), members, cap_bits_per_s, flow: None };
+        let (way, flow, burst, counted) = (Way::new(), None, None, 0.0);
+        let fresh = Wire { owner, ends, way, members, cap_bits_per_s, flow, burst, counted };
         if wire as usize == self.wires.len() {
             self.wires.push(fresh);
         } else {
@@ -85,11 +93,57 @@ impl Wires {
         }
         self.by_flow[flow.at()] = wire;
         let of = &mut self.wires[wire as usize];
-        (of.flow, of.way) = (Some(flow), way);
+        (of.flow, of.way, of.counted) = (Some(flow), way, bytes.as_f64());
+    }
+
+    /// Notes whose burst a flow is.
+    pub(super) fn set_burst(&mut self, wire: u32, pair: Pair, sender: Option<NodeIdx>) {
+        self.wires[wire as usize].burst = Some((pair, sender));
+    }
+
+    /// The only node that sends a flow of a burst.
+    pub(super) fn sender(&self, wire: u32) -> Option<NodeIdx> {
+        self.wires[wire as usize].burst.and_then(|(_, sender)| sender)
+    }
+
+    /// Goes on another way.
+    pub(super) fn turn_to(&mut self, wire: u32, ends: Ends) {
+        self.count_circuit(wire);
+        self.wires[wire as usize].ends = ends;
+        self.replace(wire, 1.0);
+    }
+
+    /// What a flow has left, all members together, bytes.
+    pub(super) fn left_bytes(&mut self, wire: u32) -> f64 {
+        let Wire { flow, members, .. } = self.wires[wire as usize];
+        flow.and_then(|flow| self.net.left_bytes(flow)).unwrap_or(0.0) * f64::from(members)
+    }
+
+    /// Counts what circuits have carried of a flow.
+    fn count_circuit(&mut self, wire: u32) {
+        let Wire { ends: Ends::Circuit(..), flow, members, counted, .. } = self.wires[wire as usize] else { return };
+        let left = flow.and_then(|flow| self.net.left_bytes(flow)).unwrap_or(0.0);
+        self.wires[wire as usize].counted = left;
+        if let Some(circuits) = &mut self.circuits {
+            circuits.carry((counted - left).max(0.0) * f64::from(members));
+        }
+    }
+
+    /// What a circuit carries from now on.
+    pub(super) fn set_circuit(&mut self, from: RackIdx, to: RackIdx, bits_per_s: BitsPerSec) {
+        let link = self.links.circuit(from, to);
+        self.net.set_capacity(link, bits_per_s.as_f64()).expect("circuits are links with capacities of the network's");
+    }
+
+    /// What moves over a circuit now, bits/s.
+    pub(super) fn circuit_load(&mut self, from: RackIdx, to: RackIdx) -> f64 {
+        let link = self.links.circuit(from, to);
+        self.net.load(link)
     }
 
     /// Breaks a flow off.
     pub(super) fn stop(&mut self, wire: u32) {
+        self.count_circuit(wire);
         if let Some(flow) = self.wires[wire as usize].flow.take() {
             self.net.cancel(flow);
             self.give_back(wire);
@@ -98,17 +152,22 @@ impl Wires {
 
     fn give_back(&mut self, wire: u32) {
         self.ending -= usize::from(self.wires[wire as usize].owner != Owner::Background);
+        if let (Some((pair, _)), Some(circuits)) = (self.wires[wire as usize].burst.take(), &mut self.circuits) {
+            circuits.leave(pair, wire);
+        }
         self.free.push(wire);
     }
 
     /// Goes on with other members, what each has left staying the same.
     pub(super) fn set_members(&mut self, wire: u32, members: u32) {
+        self.count_circuit(wire);
         self.wires[wire as usize].members = members;
         self.replace(wire, 1.0);
     }
 
     /// Goes on with a share of what is left.
     pub(super) fn shorten(&mut self, wire: u32, share: f64) {
+        self.count_circuit(wire);
         self.replace(wire, share);
     }
 
@@ -134,6 +193,7 @@ impl Wires {
         for Completion { flow, .. } in ended.drain(..) {
             let wire = self.by_flow[flow.at()];
             self.wires[wire as usize].flow = None;
+            self.count_circuit(wire);
             match self.wires[wire as usize].owner {
                 Owner::Background => self.lay(wire, ENDLESS),
                 owner => {
@@ -153,6 +213,9 @@ impl Wires {
     /// Takes a link up or down. Flows that had no way, or whose way is broken, go on where there is one now, else they
     /// stand still; nothing else moves. Says whether there is such a link.
     pub(super) fn set_link(&mut self, link: &LinkName, up: bool) -> bool {
+        if self.links.number(link.as_str()).is_some_and(|port| self.set_port(port, up)) {
+            return true;
+        }
         let Some(changed) = self.links.set(link.as_str(), up) else { return false };
         for &(link, bits_per_s) in &changed {
             self.net.set_capacity(link, bits_per_s).expect("links and their capacities come from one network");

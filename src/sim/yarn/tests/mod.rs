@@ -1,7 +1,10 @@
 //! The simulator end to end.
 
 mod bad_input;
+mod circuits;
 mod failures;
+mod gathering;
+mod plans;
 mod property;
 mod runs;
 mod toy;
@@ -12,6 +15,7 @@ use crate::sim::job_model::JobModel;
 use crate::sim::report::RunReport;
 use crate::sim::settings::SimSettings;
 use crate::sim::trace::job::TraceJob;
+use crate::units::Bytes;
 use std::ops::ControlFlow;
 use toy::{Fifo, cluster, job};
 

@@ -31,6 +31,8 @@ pub(super) struct Batch {
     /// Bytes of the job that its fetches have brought.
     pub(super) got: u64,
     pub(super) under: SmallVec<[Fetch; 5]>,
+    /// By source of the job, where shuffles are held back: whether one fetch from there may start. Shorter: no.
+    pub(super) open: Vec<bool>,
     /// Maps that it has the output of although that was lost where it lay.
     pub(super) spared: Vec<u32>,
 }

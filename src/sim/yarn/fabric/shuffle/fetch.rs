@@ -4,6 +4,7 @@ use super::super::bytes::Locality;
 use super::super::links::Ends;
 use super::super::wires::{NO_WIRE, Owner};
 use super::batch::{Batch, Fetch, Seen};
+use super::gate::Gate;
 use super::job::Job;
 use super::{Outside, Shuffle, locality};
 use crate::sim::settings::FlowGrain;
@@ -22,8 +23,8 @@ impl Shuffle {
             if batch.seen.len() < job.sources.len() {
                 batch.seen.resize(job.sources.len(), Seen::default());
             }
-            let Some(source) = next_source(batch, job, self.grain, &self.down) else {
-                ask_to_be_woken(batch, job);
+            let Some(source) = next_source(batch, job, self.grain, &self.down, &self.gate) else {
+                ask_to_be_woken(batch, job, &self.gate);
                 break;
             };
             batch.cursor = source as u32 + 1;
@@ -34,6 +35,7 @@ impl Shuffle {
 
     /// Fetches all that the source holds for the batch.
     fn start(&mut self, at: u32, source: usize, out: &mut Outside<'_>) {
+        let gathered = self.outstanding(at, source, out.wires);
         let batch = &mut self.batches[at as usize];
         let job = self.jobs[batch.job.at()].as_deref().expect("a batch goes with its job");
         let from = job.sources[source];
@@ -41,6 +43,7 @@ impl Shuffle {
         let bytes = from.held - seen.bytes;
         let turns = (seen.turn + 1, from.turn);
         *seen = Seen { bytes: from.held, turn: from.turn };
+        batch.shut(source);
         batch.seen_bytes += bytes;
         let owner = |group: usize| Owner::Fetch { batch: at, source: source as u32, group: group as u32 };
         let each = |bytes: u64| Bytes(bytes.div_ceil(u64::from(job.reduces)));
@@ -54,10 +57,11 @@ impl Shuffle {
                 fetch.wires = smallvec![out.wires.start(owner(0), ends, each(bytes), members, f64::INFINITY)];
             }
             (FlowGrain::Racks, false) => {
-                let to = RackIdx(batch.place);
-                let from_rack = Ends::Racks(RackIdx(from.place), to);
-                let ends = sender.map_or(from_rack, |node| Ends::NodeToRack(node, to));
-                fetch.wires = smallvec![out.wires.start(owner(0), ends, each(bytes), members, batch.cap_bits_per_s)];
+                let pair = (batch.job, RackIdx(from.place), RackIdx(batch.place));
+                let ends = out.wires.between(pair, sender, gathered);
+                let wire = out.wires.start(owner(0), ends, each(bytes), members, batch.cap_bits_per_s);
+                out.wires.join(pair, sender, wire);
+                fetch.wires = smallvec![wire];
             }
             (FlowGrain::Racks, true) => {
                 for (at, group) in batch.groups.iter_mut().enumerate() {
@@ -117,7 +121,7 @@ impl Shuffle {
 }
 
 /// The next source in turn that holds enough and is not being fetched from.
-fn next_source(batch: &Batch, job: &Job, grain: FlowGrain, down: &[bool]) -> Option<usize> {
+fn next_source(batch: &Batch, job: &Job, grain: FlowGrain, down: &[bool], gate: &Gate) -> Option<usize> {
     if batch.seen_bytes == job.held {
         return None;
     }
@@ -129,16 +133,17 @@ fn next_source(batch: &Batch, job: &Job, grain: FlowGrain, down: &[bool]) -> Opt
         source.held - batch.seen[at].bytes >= least
             && !batch.under.iter().any(|fetch| fetch.source == at as u32)
             && (grain == FlowGrain::Racks || !down[source.place as usize])
+            && gate.lets(batch, at, source.place)
     })
 }
 
 /// While maps run, a batch with a fetch to spare is woken when a source that it does not fetch from holds enough.
-fn ask_to_be_woken(batch: &Batch, job: &mut Job) {
+fn ask_to_be_woken(batch: &Batch, job: &mut Job, gate: &Gate) {
     if job.complete {
         return;
     }
     for (at, source) in job.sources.iter_mut().enumerate() {
-        if !batch.under.iter().any(|fetch| fetch.source == at as u32) {
+        if !batch.under.iter().any(|fetch| fetch.source == at as u32) && gate.lets(batch, at, source.place) {
             source.wake = source.wake.min(batch.seen[at].bytes.saturating_add(job.portion));
         }
     }

@@ -9,7 +9,10 @@
 mod batch;
 mod failures;
 mod fetch;
+mod gate;
 mod job;
+
+pub use gate::Gathered;
 
 use super::Arrived;
 use super::JobNo;
@@ -19,6 +22,7 @@ use super::wires::Wires;
 use crate::sim::settings::FlowGrain;
 use crate::units::{Bytes, NodeIdx};
 use batch::{Batch, Member};
+use gate::Gate;
 use job::Job;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -46,6 +50,7 @@ pub(super) struct Shuffle {
     grain: FlowGrain,
     /// Grain `nodes`: those that are down are not fetched from.
     down: Vec<bool>,
+    gate: Gate,
 }
 
 /// What a change may bring about outside.
@@ -66,6 +71,7 @@ impl Shuffle {
             seed,
             grain,
             down: vec![false; nodes],
+            gate: Gate::default(),
         }
     }
 

@@ -1,6 +1,8 @@
 //! Tests of the fabric: hand-computed cases, and the oracles of the modules below.
 
+mod circuits;
 mod failures;
+mod gate;
 mod grains;
 mod oracle;
 

@@ -1,0 +1,163 @@
+//! A plan as a Gantt chart: a band for each rack, its containers upwards, time to the right.
+
+use crate::cli::plots::style::{FAMILY, INK, LARGE, MIDDLE, PALE, SIZE, SMALL, colour, number, tint};
+use crate::policy::plan::{Plan, Stage};
+use crate::units::RackPath;
+use plotters::prelude::*;
+use std::collections::BTreeMap;
+
+/// A part of a band: from when to when, of which containers, whose.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Block {
+    rack: usize,
+    start_s: f64,
+    end_s: f64,
+    /// Containers, from and to.
+    from: u32,
+    to: u32,
+    job: usize,
+    stage: Stage,
+}
+
+/// Height of a rack's band, pixels, at least; the chart grows with its racks.
+const BAND: u32 = 22;
+/// What is drawn of jobs that are not heavy.
+const LIGHT: RGBColor = RGBColor(0x99, 0x99, 0x99);
+
+/// The chart as SVG.
+pub(super) fn draw(plan: &Plan) -> anyhow::Result<String> {
+    let racks = plan.racks.len().max(1);
+    let height = SIZE.1.max(120 + BAND * u32::try_from(racks).unwrap_or(1_000).min(1_000));
+    let end_s = plan.makespan().as_secs_f64().max(1.0);
+    let (circuit, shuffle) = plan.circuit_bytes();
+    let share = 100.0 * circuit.as_f64() / shuffle.as_f64().max(1.0);
+    let title = format!(
+        "{}: {} jobs, makespan {} s, {share:.1} % of shuffle on circuits; maps pale, reduces full, grey: not heavy",
+        plan.policy,
+        plan.jobs.len(),
+        number(end_s),
+    );
+    let mut svg = String::new();
+    {
+        let root = SVGBackend::with_string(&mut svg, (SIZE.0, height)).into_drawing_area();
+        root.fill(&WHITE)?;
+        let mut chart = ChartBuilder::on(&root)
+            .caption(title, (FAMILY, SMALL.min(LARGE)).into_font().color(&INK))
+            .margin(16)
+            .x_label_area_size(54)
+            .y_label_area_size(110)
+            .build_cartesian_2d(0.0..end_s, 0.0..racks as f64)?;
+        let name = |at: &f64| plan.racks.get(at.floor() as usize).map_or(String::new(), |row| row.rack.to_string());
+        chart
+            .configure_mesh()
+            .x_desc("time from the plan's beginning, seconds")
+            .axis_desc_style((FAMILY, MIDDLE).into_font().color(&INK))
+            .label_style((FAMILY, SMALL).into_font().color(&INK))
+            .x_label_formatter(&|seconds| number(*seconds))
+            .y_labels(racks.min(50))
+            .y_label_formatter(&name)
+            .axis_style(INK)
+            .bold_line_style(PALE)
+            .light_line_style(TRANSPARENT)
+            .draw()?;
+        chart.draw_series(blocks(plan).into_iter().map(|block| {
+            let containers = f64::from(plan.racks[block.rack].containers.max(1));
+            let y = |container: u32| block.rack as f64 + 0.04 + 0.92 * f64::from(container) / containers;
+            let full = if plan.jobs[block.job].heavy { colour(block.job) } else { LIGHT };
+            let fill = if block.stage == Stage::Map { tint(full, 0.5) } else { full };
+            Rectangle::new([(block.start_s, y(block.from)), (block.end_s, y(block.to))], fill.filled())
+        }))?;
+        root.present()?;
+    }
+    Ok(svg)
+}
+
+/// Every slice in containers of its own: those that are free when it starts, the lowest first.
+fn blocks(plan: &Plan) -> Vec<Block> {
+    let rack_at: BTreeMap<&RackPath, usize> = plan.racks.iter().enumerate().map(|(at, row)| (&row.rack, at)).collect();
+    let mut slices: Vec<_> = plan
+        .jobs
+        .iter()
+        .enumerate()
+        .flat_map(|(job, of)| Stage::BOTH.map(move |stage| (job, of, stage)))
+        .flat_map(|(job, of, stage)| of.stage(stage).slices.iter().map(move |slice| (slice.start, job, stage, slice)))
+        .filter(|(.., slice)| slice.tasks > 0 && slice.end > slice.start)
+        .collect();
+    slices.sort_by_key(|&(start, job, stage, _)| (start, job, stage));
+    let mut free: Vec<Vec<(u32, u32)>> = plan.racks.iter().map(|row| vec![(0, row.containers)]).collect();
+    let mut held: Vec<Vec<(crate::units::Timestamp, u32, u32)>> = vec![Vec::new(); plan.racks.len()];
+    let mut blocks = Vec::new();
+    for (start, job, stage, slice) in slices {
+        let Some(&rack) = rack_at.get(&slice.rack) else { continue };
+        for (_, from, to) in held[rack].extract_if(.., |part| part.0 <= start) {
+            free[rack].push((from, to));
+        }
+        join(&mut free[rack]);
+        let mut left = slice.containers;
+        while left > 0 && !free[rack].is_empty() {
+            let (from, to) = free[rack][0];
+            let taken = left.min(to - from);
+            left -= taken;
+            if from + taken == to {
+                free[rack].remove(0);
+            } else {
+                free[rack][0].0 += taken;
+            }
+            held[rack].push((slice.end, from, from + taken));
+            let since_s = |at: crate::units::Timestamp| at.since(plan.from).as_secs_f64();
+            let (start_s, end_s) = (since_s(slice.start), since_s(slice.end));
+            blocks.push(Block { rack, start_s, end_s, from, to: from + taken, job, stage });
+        }
+    }
+    blocks
+}
+
+/// Neighbours become one.
+fn join(free: &mut Vec<(u32, u32)>) {
+    free.sort_unstable();
+    let mut joined: Vec<(u32, u32)> = Vec::with_capacity(free.len());
+    for &(from, to) in free.iter() {
+        match joined.last_mut().filter(|last| last.1 == from) {
+            Some(last) => last.1 = to,
+            None => joined.push((from, to)),
+        }
+    }
+    *free = joined;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::plan::sample;
+
+    #[test]
+    fn no_two_blocks_overlap_and_all_containers_are_drawn() {
+        for seed in 0..20 {
+            let plan = sample::plan(seed);
+            let blocks = blocks(&plan);
+            let area = |block: &Block| (block.end_s - block.start_s) * f64::from(block.to - block.from);
+            let slices = plan.jobs.iter().flat_map(|job| job.maps.slices.iter().chain(&job.reduces.slices));
+            let wanted: f64 =
+                slices.map(|slice| slice.end.since(slice.start).as_secs_f64() * f64::from(slice.containers)).sum();
+            assert!((blocks.iter().map(area).sum::<f64>() - wanted).abs() < 1e-6);
+            for (at, one) in blocks.iter().enumerate() {
+                let apart = |other: &&Block| {
+                    one.rack == other.rack
+                        && one.start_s < other.end_s
+                        && other.start_s < one.end_s
+                        && one.from < other.to
+                        && other.from < one.to
+                };
+                assert_eq!(blocks[at + 1..].iter().find(apart), None, "seed {seed}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_chart_names_its_racks_its_axis_and_its_forecast() {
+        let plan = sample::plan(1);
+        let svg = draw(&plan).unwrap();
+        assert!(svg.starts_with("<svg") && svg.contains("seconds") && svg.contains("makespan"), "{svg}");
+        assert!(svg.contains(plan.racks[0].rack.as_str()));
+    }
+}

@@ -1,0 +1,262 @@
+//! `hintctl plan`: racks for recurring jobs ahead of time: made, checked, compared, drawn.
+//!
+//! A plan is made as a file that people review; nothing here talks to a daemon.
+
+mod gantt;
+
+use super::failure::Failure;
+use super::files;
+use super::output::{self, Output};
+use super::policy;
+use super::simulate::{ContainerArgs, TraceArgs, cluster, in_trace, skipped, unpacked};
+use crate::policy::plan::{Facts, Objective, Plan, PlanProblem, check, diff};
+use crate::policy::{Policy, registry};
+use crate::sim::yarn::forecast::{expected_jobs, fabric, rack_rooms};
+use crate::sim::{JobModel, TraceFacts, TraceJob, TraceReader};
+use crate::units::{Micros, Timestamp};
+use clap::{Args, Subcommand, ValueEnum};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use toml::de::DeTable;
+
+/// A plan made of a trace, or what to do with plans that are there.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+#[command(after_help = "Examples:\n  \
+    hintctl plan --trace FB-2010.tsv.gz --jobs 1000 --cluster jobpacker --policy jobpacker -o plan.json --gantt plan.svg\n  \
+    hintctl plan --trace jobs.jsonl --cluster jobpacker --policy corral --objective batch -o corral.json\n  \
+    hintctl plan check plan.json --cluster jobpacker\n  \
+    hintctl plan diff plan.json corral.json\n\n\
+    A trace's jobs are planned as if each were expected exactly so, as recurring jobs of their names; times count from\n\
+    the trace's start. The same command writes the same bytes.")]
+pub struct PlanArgs {
+    #[command(subcommand)]
+    command: Option<PlanCommand>,
+    #[command(flatten)]
+    make: Option<MakeArgs>,
+}
+
+/// What to do with plans.
+#[derive(Debug, Subcommand)]
+enum PlanCommand {
+    /// What is wrong with a plan: by itself, and on a cluster
+    #[command(
+        after_help = "Examples:\n  hintctl plan check plan.json\n  hintctl plan check plan.json --cluster jobpacker\n\n\
+        Exit code 2 if anything is wrong, one line for each."
+    )]
+    Check(CheckArgs),
+    /// How one plan differs from another
+    #[command(after_help = "Example:\n  hintctl plan diff today.json tomorrow.json\n\n\
+        Times of jobs count from each plan's beginning, so that a day's plan can be compared with the next.")]
+    Diff(DiffArgs),
+}
+
+/// What to plan.
+#[derive(Debug, Args)]
+struct MakeArgs {
+    /// The jobs: SWIM's rows or JSON lines, gzip or not
+    #[arg(long, value_name = "FILE")]
+    trace: PathBuf,
+    /// The cluster: a shipped one by name, a shape, or a whole cluster document
+    #[arg(long, value_name = "FILE|NAME")]
+    cluster: String,
+    /// The policy that plans
+    #[arg(long, default_value = "jobpacker")]
+    policy: String,
+    /// A parameter of the policy, as in its [policies.NAME] of the configuration; may stand several times
+    #[arg(long = "param", value_name = "KEY=VALUE")]
+    params: Vec<String>,
+    /// What to keep small
+    #[arg(long, value_enum, default_value_t = ObjectiveArg::Online)]
+    objective: ObjectiveArg,
+    /// Plan jobs that are submitted within so many hours of the trace's start [default: all]
+    #[arg(long, value_name = "HOURS", value_parser = clap::value_parser!(u64).range(1..=8_760))]
+    horizon: Option<u64>,
+    /// What draws hang on
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// The plan
+    #[arg(short, long, value_name = "FILE.json")]
+    output: PathBuf,
+    /// Draw it as a Gantt chart as well
+    #[arg(long, value_name = "FILE.svg")]
+    gantt: Option<PathBuf>,
+    #[command(flatten)]
+    trace_options: TraceArgs,
+    #[command(flatten)]
+    container: ContainerArgs,
+}
+
+/// What a plan is to keep small.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum ObjectiveArg {
+    /// The time until the last job is done; all jobs are there from the start
+    Batch,
+    /// The mean time from a job's arrival to its end
+    Online,
+}
+
+/// What to check.
+#[derive(Debug, Args)]
+struct CheckArgs {
+    /// The plan
+    plan: PathBuf,
+    /// Also on this cluster: racks and their room
+    #[arg(long, value_name = "FILE|NAME")]
+    cluster: Option<String>,
+    /// Draw it as a Gantt chart as well
+    #[arg(long, value_name = "FILE.svg")]
+    gantt: Option<PathBuf>,
+    #[command(flatten)]
+    container: ContainerArgs,
+}
+
+/// What to compare.
+#[derive(Debug, Args)]
+struct DiffArgs {
+    /// The plan before
+    before: PathBuf,
+    /// The plan after
+    after: PathBuf,
+}
+
+/// A plan in a few figures.
+#[derive(Debug, Serialize)]
+struct Summary<'a> {
+    file: &'a Path,
+    policy: &'a str,
+    jobs: usize,
+    heavy: usize,
+    racks: usize,
+    makespan_s: f64,
+    mean_completion_s: f64,
+    circuit_bytes: u64,
+    shuffle_bytes: u64,
+    defects: Vec<String>,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// [`Failure::Input`] for files, names and parameters that are wrong, and for a plan that is; [`Failure::Work`] for a
+/// file that can't be written.
+pub fn run(args: &PlanArgs, output: Output) -> Result<(), Failure> {
+    let Some(command) = &args.command else {
+        let missing =
+            || Failure::Input("plan: needs --trace, --cluster and --output, or a command: see --help".to_owned());
+        return make(args.make.as_ref().ok_or_else(missing)?, output);
+    };
+    match command {
+        PlanCommand::Check(args) => {
+            let plan = read(&args.plan)?;
+            let racks = args.cluster.as_ref().map(|name| cluster(name, args.container)).transpose()?;
+            let racks = racks.map(|found| room(&rack_rooms(&found.cluster)));
+            draw(args.gantt.as_deref(), &plan)?;
+            tell(&args.plan, &plan, &Facts { racks, now: None }, output)
+        }
+        PlanCommand::Diff(args) => {
+            let found = diff(&read(&args.before)?, &read(&args.after)?);
+            output.result(&found, || if found.is_empty() { "no difference\n".to_owned() } else { found.to_string() })
+        }
+    }
+}
+
+fn make(args: &MakeArgs, output: Output) -> Result<(), Failure> {
+    let planner = planner(&args.policy, &args.params)?;
+    let found = cluster(&args.cluster, args.container)?;
+    let model = JobModel::default();
+    let mut jobs = expected_jobs(&read_trace(args, &model, output)?, &model);
+    if args.objective == ObjectiveArg::Batch {
+        jobs.iter_mut().for_each(|job| job.arrival = Timestamp(0));
+    }
+    let last = jobs.iter().map(|job| job.arrival.0).max().unwrap_or(0);
+    let until = args.horizon.map_or(Timestamp(last + 1), |hours| Timestamp(0).plus(Micros::from_secs(hours * 3_600)));
+    jobs.retain(|job| job.arrival < until);
+    let no_network = || Failure::Input(format!("cluster \"{}\": no network joins its racks", args.cluster));
+    let problem = PlanProblem {
+        racks: rack_rooms(&found.cluster),
+        fabric: fabric(&found.cluster).ok_or_else(no_network)?,
+        jobs,
+        objective: match args.objective {
+            ObjectiveArg::Batch => Objective::Batch,
+            ObjectiveArg::Online => Objective::Online,
+        },
+        made: Timestamp(0),
+        from: Timestamp(0),
+        until,
+        prediction_error: None,
+        seed: args.seed,
+    };
+    let cannot = || Failure::Input(format!("policy \"{}\" does not plan", args.policy));
+    let plan = planner.as_plan().ok_or_else(cannot)?.plan(&problem);
+    let plan = plan.map_err(|error| Failure::Input(format!("{}: {error}", args.trace.display())))?;
+    files::write_text(&args.output, &plan.to_json())?;
+    draw(args.gantt.as_deref(), &plan)?;
+    tell(&args.output, &plan, &Facts { racks: Some(room(&problem.racks)), now: None }, output)
+}
+
+fn planner(name: &str, params: &[String]) -> Result<Box<dyn Policy>, Failure> {
+    policy::check(name)?;
+    let entry = registry::find(name).expect("it was checked");
+    let text: String = params.iter().map(|param| format!("{param}\n")).collect();
+    let wrong = |message: &str| Failure::Input(format!("--param: {message}"));
+    let table = DeTable::parse(&text).map_err(|error| wrong(error.message().trim_end()))?;
+    (entry.build)(table).map_err(|error| wrong(&error.to_string()))
+}
+
+fn read_trace(args: &MakeArgs, model: &JobModel, output: Output) -> Result<Vec<TraceJob>, Failure> {
+    let wrong = |error| in_trace(&args.trace, error);
+    let options = args.trace_options.options();
+    let facts = TraceFacts::read(unpacked(&args.trace)?, options, model).map_err(wrong)?;
+    if let Some(warning) = skipped(&args.trace, &facts) {
+        output.progress(&warning);
+    }
+    TraceReader::new(unpacked(&args.trace)?, options).collect::<Result<_, _>>().map_err(wrong)
+}
+
+fn read(path: &Path) -> Result<Plan, Failure> {
+    let text = std::fs::read_to_string(path).map_err(|error| Failure::in_file(path, error))?;
+    Plan::from_json(&text).map_err(|error| Failure::in_file(path, error))
+}
+
+fn room(racks: &[crate::policy::plan::RackRoom]) -> BTreeMap<crate::units::RackPath, u32> {
+    racks.iter().map(|rack| (rack.rack.clone(), rack.containers)).collect()
+}
+
+fn draw(path: Option<&Path>, plan: &Plan) -> Result<(), Failure> {
+    let Some(path) = path else { return Ok(()) };
+    files::write_text(path, &gantt::draw(plan)?)
+}
+
+/// The plan in a few figures; fails if anything is wrong with it.
+fn tell(file: &Path, plan: &Plan, facts: &Facts, output: Output) -> Result<(), Failure> {
+    let defects: Vec<String> = check(plan, facts).iter().map(ToString::to_string).collect();
+    let (circuit, shuffle) = plan.circuit_bytes();
+    let summary = Summary {
+        file,
+        policy: &plan.policy,
+        jobs: plan.jobs.len(),
+        heavy: plan.jobs.iter().filter(|job| job.heavy).count(),
+        racks: plan.racks.len(),
+        makespan_s: plan.makespan().as_secs_f64(),
+        mean_completion_s: plan.mean_completion().as_secs_f64(),
+        circuit_bytes: circuit.0,
+        shuffle_bytes: shuffle.0,
+        defects,
+    };
+    output.result(&summary, || {
+        output::pairs(&[
+            ("plan", format!("{} by {}", file.display(), summary.policy)),
+            ("jobs", format!("{}, {} heavy, on {} racks", summary.jobs, summary.heavy, summary.racks)),
+            ("makespan", output::seconds(summary.makespan_s)),
+            ("mean completion", output::seconds(summary.mean_completion_s)),
+            ("on circuits", format!("{} of {}", output::bytes(circuit.as_f64()), output::bytes(shuffle.as_f64()))),
+        ])
+    })?;
+    if summary.defects.is_empty() {
+        return Ok(());
+    }
+    let lines: Vec<String> = summary.defects.iter().map(|defect| format!("{}: {defect}", file.display())).collect();
+    Err(Failure::Input(lines.join("\n")))
+}

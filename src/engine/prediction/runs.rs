@@ -1,0 +1,90 @@
+//! Finished runs of jobs, by key.
+
+use crate::units::{Bytes, Micros, Timestamp};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// One finished run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Run {
+    /// When it was submitted.
+    pub submitted: Timestamp,
+    /// Maps, and the mean time of one.
+    pub maps: (u32, Micros),
+    /// Reduces, and the mean time of one.
+    pub reduces: (u32, Micros),
+    /// Bytes that its maps read.
+    pub input: Bytes,
+    /// Bytes between maps and reduces.
+    pub shuffle: Bytes,
+}
+
+/// Runs by key, ascending by submission; bounded.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Runs {
+    by_key: BTreeMap<Arc<str>, Vec<Run>>,
+    each_max: usize,
+}
+
+/// Eight weeks of an hourly job.
+const EACH_MAX: usize = 8 * 7 * 24;
+
+impl Default for Runs {
+    fn default() -> Self {
+        Self::new(EACH_MAX)
+    }
+}
+
+impl Runs {
+    /// None yet; of each key the last `each_max` are kept, at least one.
+    #[must_use]
+    pub fn new(each_max: usize) -> Self {
+        Self { by_key: BTreeMap::new(), each_max: each_max.max(1) }
+    }
+
+    /// Takes a finished run in. One that is told twice, by its moment of submission, counts once: the later telling.
+    pub fn note(&mut self, key: &Arc<str>, run: Run) {
+        let runs = self.by_key.entry(Arc::clone(key)).or_default();
+        match runs.binary_search_by_key(&run.submitted, |other| other.submitted) {
+            Ok(at) => runs[at] = run,
+            Err(at) => runs.insert(at, run),
+        }
+        if runs.len() > self.each_max {
+            runs.remove(0);
+        }
+    }
+
+    /// Keys with their runs, ascending by submission.
+    pub fn iter(&self) -> impl Iterator<Item = (&Arc<str>, &[Run])> + '_ {
+        self.by_key.iter().map(|(key, runs)| (key, &runs[..]))
+    }
+
+    /// Keys.
+    #[must_use]
+    pub fn keys(&self) -> usize {
+        self.by_key.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_stand_in_order_once_each_and_the_oldest_go_first() {
+        let mut runs = Runs::new(3);
+        let run = |at, maps| Run {
+            submitted: Timestamp(at),
+            maps: (maps, Micros(1)),
+            reduces: (0, Micros(0)),
+            input: Bytes(0),
+            shuffle: Bytes(0),
+        };
+        for (at, maps) in [(5, 1), (2, 1), (9, 1), (5, 7), (7, 1)] {
+            runs.note(&"a".into(), run(at, maps));
+        }
+        let kept: Vec<_> = runs.iter().flat_map(|(_, runs)| runs).map(|run| (run.submitted.0, run.maps.0)).collect();
+        assert_eq!(kept, [(5, 7), (7, 1), (9, 1)]);
+    }
+}

@@ -1,0 +1,212 @@
+//! The circuits of an optical switch, and which ones are chosen.
+
+use super::demand::DemandMatrix;
+use super::ports::{OpticalPort, ports};
+use super::section::{OpticalProblem, OpticalSection};
+use crate::network::Network;
+use crate::solve::bipartite::heaviest_matching;
+use crate::units::{BitsPerSec, Bytes, LinkIdx, Micros, RackIdx, VertexIdx};
+use std::sync::Arc;
+
+const BITS_PER_BYTE: u128 = 8;
+const MICROS_PER_S: u128 = 1_000_000;
+/// A circuit that carries for nine pauses spends a tenth of its time switching (004 §4.1.2).
+const ELEPHANT_PAUSES: u64 = 9;
+
+/// How a rack's port is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum PortState {
+    /// It can be given any circuit.
+    #[default]
+    Works,
+    /// It carries nothing.
+    Failed,
+    /// It keeps the circuit that it has, or none.
+    Stuck,
+}
+
+/// An optical switch: its ports by rack, its circuits.
+///
+/// At any time every input leads to at most one output and every output is led to from at most one input.
+#[derive(Debug, Clone)]
+pub struct OpticalSwitch {
+    section: OpticalSection,
+    /// By rack.
+    ports: Vec<Option<OpticalPort>>,
+    failed: Vec<bool>,
+    stuck: Vec<bool>,
+    /// By sender's rack: the receiver's.
+    circuits: Vec<Option<RackIdx>>,
+}
+
+impl OpticalSwitch {
+    /// The optical switch of a network, all dark; `None` if the network has no `optical` section. `rack_of` says whose
+    /// switch a switch is, of `racks`.
+    ///
+    /// # Errors
+    /// The first thing wrong with the section: see [`OpticalProblem`].
+    pub fn new(
+        network: &Network,
+        racks: usize,
+        rack_of: &dyn Fn(VertexIdx) -> Option<RackIdx>,
+    ) -> Result<Option<Self>, OpticalProblem> {
+        let Some(section) = network.optical() else { return Ok(None) };
+        if let Some(problem) = section.problems(network).into_iter().find(|problem| !problem.is_warning()) {
+            return Err(problem);
+        }
+        let switch = network.vertex(&section.switch).expect("a section without problems names a switch");
+        let mut by_rack: Vec<Option<OpticalPort>> = vec![None; racks];
+        for port in ports(network, switch).0 {
+            let (link, far) = (network.link_at(port.link).name.clone(), &network.vertex_at(port.rack_switch).name);
+            let Some(rack) = rack_of(port.rack_switch) else {
+                return Err(OpticalProblem::UnknownRack { port: link, far: Arc::clone(far) });
+            };
+            if let Some(first) = by_rack[rack.at()].replace(port) {
+                let first = network.link_at(first.link).name.clone();
+                return Err(OpticalProblem::TwoPorts { rack_switch: Arc::clone(far), first, second: link });
+            }
+        }
+        let (failed, stuck, circuits) = (vec![false; racks], vec![false; racks], vec![None; racks]);
+        Ok(Some(Self { section: section.clone(), ports: by_rack, failed, stuck, circuits }))
+    }
+
+    /// Its times and thresholds.
+    #[must_use]
+    pub const fn section(&self) -> &OpticalSection {
+        &self.section
+    }
+
+    /// Racks, with ports or without.
+    #[must_use]
+    pub fn racks(&self) -> usize {
+        self.ports.len()
+    }
+
+    /// Racks without a port.
+    #[must_use]
+    pub fn without_port(&self) -> usize {
+        self.ports.iter().filter(|port| port.is_none()).count()
+    }
+
+    /// The rack whose port that link is.
+    #[must_use]
+    pub fn rack_of_port(&self, link: LinkIdx) -> Option<RackIdx> {
+        let port = self.ports.iter().position(|port| port.is_some_and(|port| port.link == link));
+        port.map(RackIdx::new)
+    }
+
+    /// The circuit from a rack: where it leads.
+    #[must_use]
+    pub fn circuit(&self, from: RackIdx) -> Option<RackIdx> {
+        self.circuits[from.at()]
+    }
+
+    /// All circuits, sender first, ascending by sender.
+    pub fn circuits(&self) -> impl Iterator<Item = (RackIdx, RackIdx)> + '_ {
+        self.circuits.iter().enumerate().filter_map(|(from, to)| Some((RackIdx::new(from), (*to)?)))
+    }
+
+    /// What a circuit between two racks carries: the slower port's capacity; 0 where one has no port, or with itself.
+    #[must_use]
+    pub fn bits_per_s(&self, from: RackIdx, to: RackIdx) -> BitsPerSec {
+        match (self.ports.get(from.at()).copied().flatten(), self.ports.get(to.at()).copied().flatten()) {
+            (Some(input), Some(output)) if from != to => input.bits_per_s.min(output.bits_per_s),
+            _ => BitsPerSec::ZERO,
+        }
+    }
+
+    /// From so many bytes on what a job sends from a rack to another is an elephant: bw·9δ, unless the section says; at
+    /// least 1. `None` where there can never be a circuit.
+    #[must_use]
+    pub fn elephant(&self, from: RackIdx, to: RackIdx) -> Option<Bytes> {
+        let bits_per_s = self.bits_per_s(from, to);
+        let nine_pauses = Micros(self.section.pause().0.saturating_mul(ELEPHANT_PAUSES));
+        let derived = || carried(bits_per_s, nine_pauses);
+        (bits_per_s > BitsPerSec::ZERO).then(|| self.section.elephant_bytes.unwrap_or_else(derived).max(Bytes(1)))
+    }
+
+    /// Whether a circuit between the racks can be had or is there: both have ports that have not failed.
+    #[must_use]
+    pub fn serves(&self, from: RackIdx, to: RackIdx) -> bool {
+        let works = |rack: RackIdx| !self.failed[rack.at()];
+        self.bits_per_s(from, to) > BitsPerSec::ZERO && works(from) && works(to)
+    }
+
+    /// What a circuit could carry of a demand until the next choice: min(demand, bw·(interval − pause)).
+    #[must_use]
+    pub fn weight(&self, from: RackIdx, to: RackIdx, demand: Bytes) -> Bytes {
+        let usable = self.section.interval().saturating_sub(self.section.pause());
+        demand.min(carried(self.bits_per_s(from, to), usable))
+    }
+
+    /// Chooses the circuits of the next interval, and says whether any of them is new.
+    ///
+    /// Without demand that could be served nothing changes, and a circuit whose ports nobody else gets stays: to take one
+    /// down alone would gain nothing. Of equally good choices the one that keeps most is taken.
+    pub fn configure(&mut self, demand: &DemandMatrix) -> bool {
+        let free = |rack: usize, taken: &[bool]| !taken[rack] && !self.failed[rack];
+        let (mut inputs, mut outputs) = (self.stuck.clone(), self.stuck.clone());
+        for (from, to) in self.circuits().filter(|&(from, to)| self.stuck[from.at()] || self.stuck[to.at()]) {
+            (inputs[from.at()], outputs[to.at()]) = (true, true);
+        }
+        let weight = |from: usize, to: usize| {
+            if !free(from, &inputs) || !free(to, &outputs) {
+                return 0;
+            }
+            let (from, to) = (RackIdx::new(from), RackIdx::new(to));
+            self.weight(from, to, demand.get(from, to)).0
+        };
+        let before: Vec<Option<usize>> = self.circuits.iter().map(|to| to.map(RackIdx::at)).collect();
+        let mut chosen = heaviest_matching(self.racks(), self.racks(), weight, &before);
+        for (from, to) in before.iter().enumerate() {
+            let Some(to) = *to else { continue };
+            if chosen[from].is_none() && !chosen.contains(&Some(to)) {
+                chosen[from] = Some(to);
+            }
+        }
+        let fresh = chosen.iter().zip(&before).any(|(new, old)| new.is_some() && new != old);
+        if fresh {
+            self.circuits = chosen.into_iter().map(|to| to.map(RackIdx::new)).collect();
+        }
+        fresh
+    }
+
+    /// A port fails, or works again; its circuits are gone, those of others stay. Says whether it has a port.
+    pub fn set_failed(&mut self, rack: RackIdx, failed: bool) -> bool {
+        if self.ports.get(rack.at()).copied().flatten().is_none() {
+            return false;
+        }
+        self.failed[rack.at()] = failed;
+        if failed {
+            for (from, to) in self.circuits.iter_mut().enumerate() {
+                *to = to.filter(|&to| to != rack && from != rack.at());
+            }
+        }
+        true
+    }
+
+    /// A port's mirrors stick, or move again. Says whether it has a port.
+    pub fn set_stuck(&mut self, rack: RackIdx, stuck: bool) -> bool {
+        let has_port = self.ports.get(rack.at()).copied().flatten().is_some();
+        if has_port {
+            self.stuck[rack.at()] = stuck;
+        }
+        has_port
+    }
+
+    /// How a rack's port is; `None` if it has none. One that failed is no more than that.
+    #[must_use]
+    pub fn port(&self, rack: RackIdx) -> Option<PortState> {
+        self.ports.get(rack.at()).copied().flatten().map(|_| match (self.failed[rack.at()], self.stuck[rack.at()]) {
+            (true, _) => PortState::Failed,
+            (_, true) => PortState::Stuck,
+            _ => PortState::Works,
+        })
+    }
+}
+
+/// What a rate carries in a time, rounded down.
+fn carried(rate: BitsPerSec, time: Micros) -> Bytes {
+    let bytes = u128::from(rate.0) * u128::from(time.0) / MICROS_PER_S / BITS_PER_BYTE;
+    Bytes(u64::try_from(bytes).unwrap_or(u64::MAX))
+}

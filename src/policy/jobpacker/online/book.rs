@@ -1,0 +1,198 @@
+//! The plan by the run's own numbers: which racks a run's stages have, and how much of each is launched.
+
+use crate::policy::dispatch::View;
+use crate::policy::plan::{Plan, PlannedStage, Stage};
+use crate::policy::pool::JobIdx;
+use crate::units::{RackIdx, RackPath};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The plan in force, and how far it is followed.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Book {
+    pub(super) plan: Arc<Plan>,
+    /// By job of the plan.
+    pub(super) rows: Vec<Row>,
+    /// Jobs of each key, as they are expected.
+    by_key: BTreeMap<Arc<str>, Vec<u32>>,
+    /// By rack: place in its sequence → steps of runs that are there and have tasks to launch in it.
+    steps: Vec<BTreeMap<u32, (u32, Stage)>>,
+}
+
+/// One job of the plan.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(super) struct Row {
+    /// The run that took its place.
+    pub(super) run: Option<JobIdx>,
+    /// Some run took it, and may be gone by now.
+    pub(super) taken: bool,
+    /// Maps, reduces.
+    pub(super) stages: [StageRow; 2],
+}
+
+/// One stage of a job of the plan.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(super) struct StageRow {
+    /// Tasks as planned, and as the run has them.
+    planned: u32,
+    told: u32,
+    /// Its racks, ascending.
+    pub(super) shares: Vec<Share>,
+    /// It goes by the plan no more, or never did.
+    pub(super) released: bool,
+    /// Tasks that run again and may do so anywhere.
+    pub(super) again: u32,
+}
+
+/// A stage's part in a rack.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Share {
+    pub(super) rack: RackIdx,
+    /// Place in the rack's sequence.
+    place: u32,
+    /// Tasks as planned, and as launched.
+    pub(super) planned: u32,
+    launched: u32,
+}
+
+impl StageRow {
+    /// Tasks that the rack may launch: as planned, or if the run has more or fewer in the same proportion.
+    fn quota(&self, share: &Share) -> u32 {
+        let tasks = u64::from(self.told) * u64::from(share.planned);
+        u32::try_from(tasks.div_ceil(u64::from(self.planned.max(1)))).unwrap_or(u32::MAX)
+    }
+
+    /// The rack's part of the stage, in [0, 1].
+    pub(super) fn part(&self, rack: RackIdx) -> f64 {
+        let share = self.shares.iter().find(|share| share.rack == rack);
+        share.map_or(0.0, |share| f64::from(share.planned) / f64::from(self.planned.max(1)))
+    }
+}
+
+impl Book {
+    /// Of the plan, racks by the snapshot's numbers; stages with a rack that is not there are released.
+    pub(super) fn new(plan: Arc<Plan>, view: &View<'_>) -> Self {
+        let by_rack = &view.snapshot.statics.by_rack;
+        let mut places: BTreeMap<&RackPath, BTreeMap<(&str, u32, Stage), u32>> = BTreeMap::new();
+        for row in &plan.racks {
+            let steps = places.entry(&row.rack).or_default();
+            for (place, step) in (0..).zip(&row.sequence) {
+                steps.insert((&step.job.key, step.job.run, step.stage), place);
+            }
+        }
+        let stage = |job: &crate::policy::plan::PlannedJob, stage: Stage, of: &PlannedStage| {
+            let racks = of.racks();
+            let share = |&(path, planned): &(&RackPath, u32)| {
+                let rack = *by_rack.get(path)?;
+                let place = *places.get(path)?.get(&(&*job.job.key, job.job.run, stage))?;
+                Some(Share { rack, place, planned, launched: 0 })
+            };
+            let mut shares: Vec<Share> = racks.iter().filter_map(share).collect();
+            shares.sort_unstable_by_key(|share| share.rack);
+            let released = shares.len() < racks.len() || shares.is_empty();
+            StageRow { planned: of.tasks, told: 0, shares, released, again: 0 }
+        };
+        let mut by_key: BTreeMap<Arc<str>, Vec<u32>> = BTreeMap::new();
+        let mut rows = Vec::with_capacity(plan.jobs.len());
+        for (at, job) in (0..).zip(&plan.jobs) {
+            by_key.entry(Arc::clone(&job.job.key)).or_default().push(at);
+            let stages = [stage(job, Stage::Map, &job.maps), stage(job, Stage::Reduce, &job.reduces)];
+            rows.push(Row { run: None, taken: false, stages });
+        }
+        let steps = vec![BTreeMap::new(); view.snapshot.statics.racks.len()];
+        Self { rows, by_key, steps, plan }
+    }
+
+    /// Steps of the rack that may have something to launch, in their order.
+    pub(super) fn steps(&self, rack: RackIdx) -> impl Iterator<Item = (u32, Stage)> + '_ {
+        self.steps.get(rack.at()).into_iter().flat_map(|steps| steps.values().copied())
+    }
+
+    /// The free place of that key whose expected arrival is nearest to now, at most `late` away.
+    pub(super) fn place_of(&self, key: &str, view: &View<'_>, late: crate::units::Micros) -> Option<u32> {
+        let away = |row: &u32| {
+            let arrival = self.plan.jobs[*row as usize].arrival;
+            arrival.since(view.now).max(view.now.since(arrival))
+        };
+        let free = self.by_key.get(key)?.iter().copied().filter(|&row| !self.rows[row as usize].taken);
+        free.min_by_key(away).filter(|row| away(row) <= late)
+    }
+
+    /// The run takes the place.
+    pub(super) fn take(&mut self, row: u32, run: JobIdx) {
+        let place = &mut self.rows[row as usize];
+        (place.run, place.taken) = (Some(run), true);
+    }
+
+    /// The run has so many maps and reduces.
+    pub(super) fn told(&mut self, row: u32, tasks: [u32; 2]) {
+        for (stage, tasks) in Stage::BOTH.into_iter().zip(tasks) {
+            self.rows[row as usize].stages[at(stage)].told = tasks;
+            self.refresh(row, stage);
+        }
+    }
+
+    /// A task was launched there.
+    pub(super) fn launched(&mut self, row: u32, stage: Stage, rack: Option<RackIdx>) {
+        let part = &mut self.rows[row as usize].stages[at(stage)];
+        let found = part.shares.iter().position(|share| Some(share.rack) == rack);
+        match found.filter(|&share| part.shares[share].launched < part.quota(&part.shares[share])) {
+            Some(share) => part.shares[share].launched += 1,
+            None => part.again = part.again.saturating_sub(1),
+        }
+        self.refresh(row, stage);
+    }
+
+    /// A task of it runs again.
+    pub(super) fn again(&mut self, row: u32, stage: Stage) {
+        self.rows[row as usize].stages[at(stage)].again += 1;
+    }
+
+    /// The run is gone.
+    pub(super) fn gone(&mut self, row: u32) {
+        self.rows[row as usize].run = None;
+        Stage::BOTH.into_iter().for_each(|stage| self.refresh(row, stage));
+    }
+
+    /// Stages with tasks to launch in a rack that is dead go by the plan no more. Gives how many those are.
+    pub(super) fn release(&mut self, dead: impl Fn(RackIdx) -> bool) -> u32 {
+        let mut released = 0;
+        for row in 0..self.rows.len() as u32 {
+            for stage in Stage::BOTH {
+                let part = &self.rows[row as usize].stages[at(stage)];
+                let waits = |share: &Share| part.told == 0 || share.launched < part.quota(share);
+                let taken_and_gone = self.rows[row as usize].taken && self.rows[row as usize].run.is_none();
+                if !part.released && !taken_and_gone && part.shares.iter().any(|share| dead(share.rack) && waits(share))
+                {
+                    self.rows[row as usize].stages[at(stage)].released = true;
+                    self.refresh(row, stage);
+                    released += 1;
+                }
+            }
+        }
+        released
+    }
+
+    /// Puts the stage's steps where they belong.
+    fn refresh(&mut self, row: u32, stage: Stage) {
+        let of = &self.rows[row as usize];
+        let part = &of.stages[at(stage)];
+        for share in &part.shares {
+            let Some(steps) = self.steps.get_mut(share.rack.at()) else { continue };
+            if of.run.is_some() && !part.released && share.launched < part.quota(share) {
+                steps.insert(share.place, (row, stage));
+            } else {
+                steps.remove(&share.place);
+            }
+        }
+    }
+}
+
+/// Position of a stage in a row.
+pub(super) const fn at(stage: Stage) -> usize {
+    match stage {
+        Stage::Map => 0,
+        Stage::Reduce => 1,
+    }
+}

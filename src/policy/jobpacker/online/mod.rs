@@ -1,0 +1,36 @@
+//! Following a plan (004 §4.2.4): the rack's sequence first, of it the first step that can run; then jobs without a
+//! place in the plan, heavy ones apart from each other.
+//!
+//! A plan holds nothing back: a rack with nothing of its sequence to run serves everybody else. What a dead rack was to
+//! run, what runs again after a failure, and runs that no plan knows go as `fair` sends them.
+
+mod book;
+mod offer;
+mod replicas;
+mod shuffle;
+mod state;
+#[cfg(test)]
+mod tests;
+
+pub(super) use offer::offer;
+pub(super) use replicas::replicas;
+pub(super) use shuffle::shuffle;
+pub use state::{FollowState, Standing};
+
+use crate::units::{Bytes, Micros};
+use serde::{Deserialize, Serialize};
+
+/// What differs between followers.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub(super) struct Manner {
+    /// Share of a job's maps done before its reduces may be launched.
+    pub(super) slow_start: f64,
+    /// Share of the cluster that reduces of unplanned jobs with waiting maps hold at most.
+    pub(super) early_reduces: f64,
+    /// Unplanned jobs that read more count as heavy; none: heavy jobs are not kept apart.
+    pub(super) heavy_input: Option<Bytes>,
+    /// Longest wait of a shuffle for its threshold.
+    pub(super) shuffle_wait: Micros,
+    /// How far from its expected arrival a run still takes its place.
+    pub(super) late: Micros,
+}

@@ -1,0 +1,93 @@
+//! What a node with room runs.
+
+use super::book::Book;
+use super::state::FollowState;
+use crate::policy::dispatch::{Advice, Offer, View};
+use crate::policy::plan::Stage;
+use crate::policy::pool::{Held, JobIdx, Kind, Pool, Slot, Task, not_yet};
+
+/// One launch at most.
+pub(in crate::policy::jobpacker) fn offer(state: &mut FollowState, offer: &Offer, view: &View<'_>) -> Vec<Advice> {
+    let slot = Slot::new(offer, view);
+    state.look(view);
+    let planned = state.book.as_ref().and_then(|book| of_sequence(state, book, &slot));
+    match planned.or_else(|| unplanned(state, &slot)) {
+        Some(task) => vec![Advice::Launch(state.pool.name(task))],
+        None if view.explain => explain(state, &slot),
+        None => Vec::new(),
+    }
+}
+
+/// The first step of the rack's sequence that can run.
+fn of_sequence(state: &FollowState, book: &Book, slot: &Slot<'_>) -> Option<Task> {
+    book.steps(slot.spot.rack).find_map(|(row, stage)| {
+        let job = book.rows[row as usize].run?;
+        match stage {
+            Stage::Map => state.pool.nearest_map(job, slot).map(|(task, _)| task),
+            Stage::Reduce => reduce(state, job, slot),
+        }
+    })
+}
+
+/// Reduces wait for the share of maps that are done, and until none waits: a rack full of reduces can't keep out the
+/// maps that they wait for.
+fn reduce(state: &FollowState, job: JobIdx, slot: &Slot<'_>) -> Option<Task> {
+    let (maps, done, waiting) = state.pool.maps(job);
+    // A share such as 0.7 of 10 maps is a hair below 7 in binary.
+    let ready = waiting == 0 && f64::from(done) >= state.manner.slow_start * f64::from(maps) - 1e-9;
+    if ready { state.pool.reduce(job, slot) } else { None }
+}
+
+/// Jobs that the plan does not place (004 §4.2.4): beside a heavy task of another job first those that are not heavy,
+/// else first a heavy one; reduces before maps and jobs by fairness in each.
+fn unplanned(state: &mut FollowState, slot: &Slot<'_>) -> Option<Task> {
+    if state.all_placed() {
+        return None;
+    }
+    if state.manner.heavy_input.is_none() {
+        return fairest(state, slot, |_, _| true);
+    }
+    let rack = slot.spot.rack;
+    let calm = |state: &FollowState, job: JobIdx| !state.jobs[job.at()].heavy || !state.heavy_beside(rack)(job);
+    let nothing_heavy = !state.heavy_beside(rack)(JobIdx(u32::MAX));
+    let heavy = |state: &FollowState, job: JobIdx| state.jobs[job.at()].heavy;
+    let first = if nothing_heavy { fairest(state, slot, heavy) } else { fairest(state, slot, calm) };
+    first.or_else(|| fairest(state, slot, |_, _| true))
+}
+
+fn fairest(state: &mut FollowState, slot: &Slot<'_>, accept: impl Fn(&FollowState, JobIdx) -> bool) -> Option<Task> {
+    let room_mb = state.pool.early_room_mb(slot.view());
+    let state = &*state;
+    first_reduce(state, slot, room_mb, &accept).or_else(|| {
+        let pool = &state.pool;
+        let users = pool.order().iter().filter(|user| pool.users_with_maps().has(user.at()));
+        let jobs = users.flat_map(|&user| pool.map_jobs(user));
+        let mut free = jobs.filter(|&job| !state.planned(job, Stage::Map) && accept(state, job));
+        free.find_map(|job| pool.nearest_map(job, slot)).map(|(task, _)| task)
+    })
+}
+
+/// As the pool's own, of jobs whose reduces the plan does not place.
+fn first_reduce(
+    state: &FollowState,
+    slot: &Slot<'_>,
+    room_mb: u64,
+    accept: &impl Fn(&FollowState, JobIdx) -> bool,
+) -> Option<Task> {
+    let pool: &Pool = &state.pool;
+    let jobs = pool.order().iter().flat_map(|&user| pool.reduce_jobs(user, true));
+    let mut free = jobs.filter(|&job| !state.planned(job, Stage::Reduce) && accept(state, job));
+    free.find_map(|job| {
+        let task = pool.reduce(job, slot)?;
+        (!pool.waits_for_maps(job) || pool.size_of(task).memory_mb() <= room_mb).then_some(task)
+    })
+}
+
+fn explain(state: &mut FollowState, slot: &Slot<'_>) -> Vec<Advice> {
+    let placed: Vec<[bool; 2]> =
+        (0..state.jobs.len() as u32).map(|job| Stage::BOTH.map(|stage| state.planned(JobIdx(job), stage))).collect();
+    not_yet(&mut state.pool, slot, |_, job, kind| {
+        let reduces = usize::from(kind == Kind::Reduce);
+        if placed.get(job.at()).is_some_and(|stages| stages[reduces]) { Held::OtherRackPlanned } else { Held::Fairness }
+    })
+}

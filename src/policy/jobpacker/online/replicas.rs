@@ -1,0 +1,46 @@
+//! Where replicas of a planned job's input go (004 §4.2.4).
+
+use crate::policy::advise::{DataProblem, ReplicaAdvice};
+use crate::units::RackIdx;
+use rand::rngs::ChaCha8Rng;
+use rand::{RngExt as _, SeedableRng as _};
+
+/// The first in a random rack of those that run the reader's maps, the second and third together in another rack, as
+/// HDFS keeps two racks by default; more, and data that no planned job reads, as HDFS does by itself. Ask for each
+/// block, with a seed of its own: else all of a file's first replicas are in one rack.
+pub(in crate::policy::jobpacker) fn replicas(problem: &DataProblem<'_>) -> Vec<ReplicaAdvice> {
+    let mut advice = vec![ReplicaAdvice::Default; problem.replication.into()];
+    let mut random = ChaCha8Rng::seed_from_u64(problem.seed);
+    let mut draw = |racks: &[RackIdx]| (!racks.is_empty()).then(|| racks[random.random_range(0..racks.len())]);
+    let Some(first) = draw(&map_racks(problem)) else { return advice };
+    let others: Vec<RackIdx> = usable(problem).filter(|&rack| rack != first).collect();
+    let second = draw(&others);
+    for (nth, advice) in advice.iter_mut().enumerate().take(3) {
+        let rack = if nth == 0 { Some(first) } else { second };
+        *advice = rack.map_or(ReplicaAdvice::Default, ReplicaAdvice::Rack);
+    }
+    advice
+}
+
+fn usable<'a>(problem: &'a DataProblem<'_>) -> impl Iterator<Item = RackIdx> + 'a {
+    let snapshot = problem.snapshot;
+    let racks = snapshot.statics.members.iter().enumerate();
+    racks
+        .filter(|(_, nodes)| nodes.iter().any(|node| snapshot.state[node.at()].usable()))
+        .map(|(rack, _)| RackIdx::new(rack))
+}
+
+/// Usable racks that run the reader's maps, by the first of its runs; none: it is not planned.
+fn map_racks(problem: &DataProblem<'_>) -> Vec<RackIdx> {
+    let planned = problem.plan.zip(problem.reader.as_ref());
+    let job = planned
+        .and_then(|(plan, reader)| plan.jobs.iter().filter(|job| job.job.key == *reader).min_by_key(|job| job.job.run));
+    let Some(job) = job else { return Vec::new() };
+    let usable: Vec<RackIdx> = usable(problem).collect();
+    let by_rack = &problem.snapshot.statics.by_rack;
+    let mut racks: Vec<RackIdx> =
+        job.maps.racks().into_iter().filter_map(|(path, _)| by_rack.get(path).copied()).collect();
+    racks.retain(|rack| usable.contains(rack));
+    racks.sort_unstable();
+    racks
+}

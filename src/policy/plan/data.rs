@@ -1,0 +1,321 @@
+//! A plan as it is written down.
+
+use crate::units::{BitsPerSec, Bytes, Micros, RackPath, Timestamp};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::sync::Arc;
+
+/// What [`Plan::format`] must say.
+pub const PLAN_FORMAT: &str = "hintd.plan/1";
+
+/// Which racks run recurring jobs, in what order, and what is expected of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Plan {
+    /// [`PLAN_FORMAT`].
+    pub format: Arc<str>,
+    /// The policy that made it.
+    pub policy: Arc<str>,
+    /// What it was made for.
+    pub objective: Objective,
+    /// When it was made.
+    pub made: Timestamp,
+    /// Jobs are expected from here on.
+    pub from: Timestamp,
+    /// Jobs are expected before this; work may end later.
+    pub until: Timestamp,
+    /// What its times rest on.
+    pub assumptions: Assumptions,
+    /// Racks, ascending by path.
+    pub racks: Vec<PlannedRack>,
+    /// Jobs in the order in which they were given racks.
+    pub jobs: Vec<PlannedJob>,
+}
+
+/// What a plan is to keep small (004 §4.2.3.2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Objective {
+    /// The time until the last job is done.
+    Batch,
+    /// The mean time from a job's arrival to its end.
+    Online,
+}
+
+/// What a plan's times rest on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Assumptions {
+    /// A rack's uplink into the packet switches, each way.
+    pub uplink: BitsPerSec,
+    /// A rack's port of the optical switch, each way; none: there is no switch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub circuit: Option<BitsPerSec>,
+    /// Bytes between two racks from which on a job's shuffle rides a circuit.
+    pub elephant: Bytes,
+    /// Containers held for a job beyond its tasks, as a share of them.
+    pub over_provisioning: f64,
+    /// Sub-batches into which a batch was divided.
+    pub sub_batches: u32,
+    /// Which shuffle term of 004 Eq. 4.1 was used.
+    pub shuffle_term: Arc<str>,
+    /// Seed of every random draw.
+    pub seed: u64,
+    /// Mean relative error of the predictor on earlier runs, where it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prediction_error: Option<f64>,
+}
+
+/// A rack, and what runs there in which order.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PlannedRack {
+    /// Which.
+    pub rack: RackPath,
+    /// Containers that run there at a time.
+    pub containers: u32,
+    /// Preferred first: ascending by planned start.
+    pub sequence: Vec<Step>,
+}
+
+/// All maps or all reduces of a job that a rack runs.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Step {
+    /// Whose.
+    pub job: JobName,
+    /// Which.
+    pub stage: Stage,
+}
+
+/// One expected run of a recurring job.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct JobName {
+    /// The recurring job's key.
+    pub key: Arc<str>,
+    /// Which of its runs within the plan, from 0.
+    pub run: u32,
+}
+
+/// Half of a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stage {
+    /// Its maps.
+    Map,
+    /// Its reduces.
+    Reduce,
+}
+
+/// What is planned of one run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PlannedJob {
+    /// Which run.
+    pub job: JobName,
+    /// Expected submission.
+    pub arrival: Timestamp,
+    /// It shuffles at least the elephant threshold and was planned for circuits; else its tasks take what is free.
+    pub heavy: bool,
+    /// Bytes expected between maps and reduces.
+    pub shuffle: Bytes,
+    /// Predicted time of the shuffle alone.
+    pub shuffle_time: Micros,
+    /// Predicted start of its first map.
+    pub start: Timestamp,
+    /// Predicted end of its last task.
+    pub end: Timestamp,
+    /// Maps.
+    pub maps: PlannedStage,
+    /// Reduces.
+    pub reduces: PlannedStage,
+}
+
+/// Where a stage runs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PlannedStage {
+    /// Tasks expected.
+    pub tasks: u32,
+    /// Mean time of one.
+    pub task_time: Micros,
+    /// Parts of it, ascending by rack and start.
+    pub slices: Vec<Slice>,
+}
+
+/// Containers of one rack that run tasks of a stage one after another.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Slice {
+    /// Where.
+    pub rack: RackPath,
+    /// From when.
+    pub start: Timestamp,
+    /// Until when, exclusive.
+    pub end: Timestamp,
+    /// Tasks that run in it; 0: containers held beyond the expected tasks (over-provisioning).
+    pub tasks: u32,
+    /// Containers that it holds all that time.
+    pub containers: u32,
+}
+
+/// A text that is no plan.
+#[derive(Debug, thiserror::Error)]
+pub enum PlanReadError {
+    /// Not JSON, or not of this shape.
+    #[error("not a plan: {0}")]
+    Json(#[from] serde_json::Error),
+    /// Of another version of the format.
+    #[error("format: is \"{0}\", not \"{PLAN_FORMAT}\"")]
+    Format(String),
+}
+
+impl Plan {
+    /// Reads a plan that was written down. Whether it makes sense is for [`super::check`] to say.
+    ///
+    /// # Errors
+    /// [`PlanReadError`] where the text is no plan of this version.
+    pub fn from_json(text: &str) -> Result<Self, PlanReadError> {
+        /// The one field that every version has.
+        #[derive(Deserialize)]
+        struct Head {
+            format: String,
+        }
+        let head: Head = serde_json::from_str(text)?;
+        if head.format != PLAN_FORMAT {
+            return Err(PlanReadError::Format(head.format));
+        }
+        Ok(serde_json::from_str(text)?)
+    }
+
+    /// Writes it down; the same plan gives the same bytes.
+    ///
+    /// # Panics
+    /// Never: every field is a number, a text or a list of such.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        serde_json::to_string_pretty(self).expect("plans are numbers, texts and lists of them")
+    }
+
+    /// From its beginning to the end of its last task.
+    #[must_use]
+    pub fn makespan(&self) -> Micros {
+        self.jobs.iter().map(|job| job.end.since(self.from)).max().unwrap_or_default()
+    }
+
+    /// Mean time from expected arrival to predicted end; 0 without jobs.
+    #[must_use]
+    pub fn mean_completion(&self) -> Micros {
+        let sum: u128 = self.jobs.iter().map(|job| u128::from(job.end.since(job.arrival).0)).sum();
+        Micros(sum.checked_div(self.jobs.len() as u128).map_or(0, |mean| mean as u64))
+    }
+
+    /// Bytes expected on circuits, and all that is expected to be shuffled.
+    #[must_use]
+    pub fn circuit_bytes(&self) -> (Bytes, Bytes) {
+        self.jobs.iter().fold((Bytes::ZERO, Bytes::ZERO), |(circuit, all), job| {
+            let rides = if job.heavy { job.shuffle } else { Bytes::ZERO };
+            (circuit.saturating_add(rides), all.saturating_add(job.shuffle))
+        })
+    }
+}
+
+impl PlannedJob {
+    /// Its maps or its reduces.
+    #[must_use]
+    pub const fn stage(&self, stage: Stage) -> &PlannedStage {
+        match stage {
+            Stage::Map => &self.maps,
+            Stage::Reduce => &self.reduces,
+        }
+    }
+}
+
+impl PlannedStage {
+    /// Racks that run tasks of it, ascending, each once, with how many.
+    #[must_use]
+    pub fn racks(&self) -> Vec<(&RackPath, u32)> {
+        let mut racks: Vec<(&RackPath, u32)> = Vec::new();
+        for slice in self.slices.iter().filter(|slice| slice.tasks > 0) {
+            match racks.last_mut().filter(|(rack, _)| *rack == &slice.rack) {
+                Some(last) => last.1 = last.1.saturating_add(slice.tasks),
+                None => racks.push((&slice.rack, slice.tasks)),
+            }
+        }
+        racks
+    }
+}
+
+impl Stage {
+    /// Both, in the order in which they run.
+    pub const BOTH: [Self; 2] = [Self::Map, Self::Reduce];
+
+    /// As plans and messages spell it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Map => "map",
+            Self::Reduce => "reduce",
+        }
+    }
+}
+
+impl fmt::Display for JobName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}#{}", self.key, self.run)
+    }
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of {}", self.stage.as_str(), self.job)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample;
+    use super::*;
+
+    #[test]
+    fn a_plan_reads_back_as_it_was_written() {
+        let plan = sample::plan(1);
+        assert_eq!(Plan::from_json(&plan.to_json()).unwrap(), plan);
+    }
+
+    #[test]
+    fn the_plan_in_the_docs_is_one_and_nothing_is_wrong_with_it() {
+        let docs = include_str!("../../../docs/formats.md");
+        let (_, section) = docs.split_once("## Plans").unwrap();
+        let text = section.split("```json").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+        let plan = Plan::from_json(text).unwrap();
+        assert_eq!(super::super::check(&plan, &super::super::Facts::default()), []);
+    }
+
+    #[test]
+    fn a_plan_of_another_version_or_with_an_unknown_field_is_refused_by_name() {
+        let text = sample::plan(1).to_json();
+        let later = text.replacen("hintd.plan/1", "hintd.plan/2", 1);
+        let error = Plan::from_json(&later).unwrap_err();
+        assert_eq!(error.to_string(), "format: is \"hintd.plan/2\", not \"hintd.plan/1\"");
+        let odd = text.replacen("\"format\":", "\"colour\": 3, \"format\":", 1);
+        assert!(Plan::from_json(&odd).unwrap_err().to_string().contains("unknown field `colour`"));
+        assert!(Plan::from_json("{}").unwrap_err().to_string().contains("missing field `format`"));
+    }
+
+    #[test]
+    fn a_plan_forecasts_by_its_jobs() {
+        let mut plan = sample::plan(1);
+        plan.jobs.truncate(2);
+        let (first, second) = (&mut plan.jobs[0], Timestamp(plan.from.0 + 10));
+        (first.arrival, first.end, first.heavy, first.shuffle) =
+            (plan.from, plan.from.plus(Micros(30)), true, Bytes(7));
+        let job = &mut plan.jobs[1];
+        (job.arrival, job.end, job.heavy, job.shuffle) = (second, second.plus(Micros(50)), false, Bytes(5));
+        assert_eq!((plan.makespan(), plan.mean_completion()), (Micros(60), Micros(40)));
+        assert_eq!(plan.circuit_bytes(), (Bytes(7), Bytes(12)));
+        plan.jobs.clear();
+        assert_eq!((plan.makespan(), plan.mean_completion()), (Micros(0), Micros(0)));
+    }
+}

@@ -1,0 +1,20 @@
+//! Plans of recurring jobs: data, checked and compared apart from the policies that make them.
+//!
+//! A plan is a preference order and never a reservation: nothing is held back for it, and where reality leaves it
+//! what is affected is dispatched as if there were none. It speaks of jobs by key and of racks by path, so that it
+//! outlives runs, restarts and renumbered racks. Sources: 004 (Li) §4.2; shape, checker and difference are ours.
+
+pub mod check;
+mod data;
+mod diff;
+mod problem;
+#[cfg(test)]
+pub(crate) mod sample;
+
+pub use check::{Defect, Facts, check};
+pub use data::{
+    Assumptions, JobName, Objective, PLAN_FORMAT, Plan, PlanReadError, PlannedJob, PlannedRack, PlannedStage, Slice,
+    Stage, Step,
+};
+pub use diff::{Change, PlanDiff, diff};
+pub use problem::{Circuits, ExpectedJob, Fabric, PlanError, PlanProblem, Planner, RackRoom, rack_rooms};

@@ -1,0 +1,106 @@
+//! What a planner would know of a trace and a cluster if it erred in nothing.
+
+use super::SimCluster;
+use super::shares::Shares;
+use super::tables::Kind;
+use crate::engine::prediction::{Run, Runs, derived_key};
+use crate::network::optical::ports;
+use crate::network::{Network, Tier};
+use crate::policy::plan::{Circuits, ExpectedJob, Fabric, RackRoom};
+use crate::sim::job_model::JobModel;
+use crate::sim::trace::job::TraceJob;
+use crate::units::{BitsPerSec, Micros, NodeIdx, RackPath, Timestamp, VertexIdx};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// The trace's jobs as recurring jobs of their names, in its order, with the mean time of the very tasks that a run
+/// has; jobs that never fit are left out.
+#[must_use]
+pub fn expected_jobs(trace: &[TraceJob], model: &JobModel) -> Vec<ExpectedJob> {
+    let mut runs: BTreeMap<&str, u32> = BTreeMap::new();
+    let mut expected = Vec::with_capacity(trace.len());
+    for (number, job) in trace.iter().enumerate() {
+        let Some(shares) = Shares::new(number as u64, job, model) else { continue };
+        let run = runs.entry(&job.name).or_insert(0);
+        expected.push(ExpectedJob {
+            key: Arc::clone(&job.name),
+            run: *run,
+            arrival: Timestamp(job.submit.0),
+            maps: mean(&shares, Kind::Map, model),
+            reduces: mean(&shares, Kind::Reduce, model),
+            shuffle: shares.shuffle(),
+        });
+        *run += 1;
+    }
+    expected
+}
+
+/// The trace's jobs as runs that finished, the trace having begun at `from`; keys as [`derived_key`] finds them in name and
+/// input path. Jobs that can't be told from others, or never fit, are left out.
+#[must_use]
+pub fn finished_runs(trace: &[TraceJob], model: &JobModel, from: Timestamp) -> Runs {
+    let mut runs = Runs::default();
+    for (number, job) in trace.iter().enumerate() {
+        let paths = job.input_path.as_slice();
+        let (Some(shares), Some(key)) = (Shares::new(number as u64, job, model), derived_key(&job.name, paths)) else {
+            continue;
+        };
+        let submitted = from.plus(job.submit);
+        let (input, shuffle) = (shares.input(), shares.shuffle());
+        let (maps, reduces) = (mean(&shares, Kind::Map, model), mean(&shares, Kind::Reduce, model));
+        runs.note(&key, Run { submitted, maps, reduces, input, shuffle });
+    }
+    runs
+}
+
+/// Tasks, and the mean time of the very ones that a run has.
+fn mean(shares: &Shares, kind: Kind, model: &JobModel) -> (u32, Micros) {
+    let tasks = match kind {
+        Kind::Map => shares.maps(),
+        Kind::Reduce => shares.reduces(),
+    };
+    let times = (0..tasks).map(|task| u128::from(shares.time(kind, task, model).0));
+    (tasks, Micros(times.sum::<u128>().checked_div(tasks.into()).map_or(0, |mean| mean as u64)))
+}
+
+/// Racks with the containers that a run has there.
+#[must_use]
+pub fn rack_rooms(cluster: &SimCluster) -> Vec<RackRoom> {
+    let statics = &cluster.snapshot.statics;
+    let room = |(rack, nodes): (&RackPath, &Vec<NodeIdx>)| RackRoom {
+        rack: rack.clone(),
+        containers: nodes.iter().map(|node| cluster.containers[node.at()]).fold(0, u32::saturating_add),
+    };
+    statics.racks.iter().zip(&statics.members).map(room).filter(|room| room.containers > 0).collect()
+}
+
+/// What joins the racks: the mean rack's links from its switches to those of others, and the slowest port of the optical
+/// switch, if there is one whose circuits are chosen. `None` without a network.
+#[must_use]
+pub fn fabric(cluster: &SimCluster) -> Option<Fabric> {
+    let network = cluster.snapshot.topology.network.as_deref()?;
+    let members = &cluster.snapshot.statics.members;
+    let uplinks = members.iter().filter(|nodes| !nodes.is_empty()).map(|nodes| uplink(cluster, network, nodes));
+    let uplinks: Vec<u64> = uplinks.collect();
+    let mean = uplinks.iter().map(|&bits| u128::from(bits)).sum::<u128>().checked_div(uplinks.len() as u128)?;
+    let circuits = network.optical().and_then(|section| {
+        let (ports, _) = ports(network, network.vertex(&section.switch)?);
+        let rate = ports.iter().map(|port| port.bits_per_s).min()?;
+        let usual = Circuits::new(rate, section.pause());
+        Some(Circuits { elephant: section.elephant_bytes.unwrap_or(usual.elephant), ..usual })
+    });
+    Some(Fabric { uplink: BitsPerSec(u64::try_from(mean).unwrap_or(u64::MAX)), circuits })
+}
+
+/// Capacity from the switches of these nodes to other packet switches, bits/s.
+fn uplink(cluster: &SimCluster, network: &Network, nodes: &[NodeIdx]) -> u64 {
+    let vertices = nodes.iter().filter_map(|node| cluster.snapshot.topology.vertex[node.at()]);
+    let switches: BTreeSet<VertexIdx> = vertices.filter_map(|vertex| network.attachment(vertex)).collect();
+    let links = switches.iter().flat_map(|&switch| network.links_of(switch).map(move |(_, link)| (switch, link)));
+    let up = links.filter(|&(switch, link)| {
+        let far = link.other(switch);
+        let kind = network.vertex_at(far);
+        !kind.is_host() && kind.tier() != Some(Tier::Optical) && !switches.contains(&far)
+    });
+    up.map(|(_, link)| link.capacity.0).fold(0, u64::saturating_add)
+}

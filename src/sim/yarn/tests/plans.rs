@@ -1,0 +1,131 @@
+//! Runs that follow a plan.
+
+use super::circuits::hybrid;
+use super::*;
+use crate::engine::prediction::{PredictionSettings, forecast};
+use crate::policy::plan::{Circuits, Fabric, Facts, Objective, Plan, PlanProblem, check};
+use crate::policy::registry::with_defaults;
+use crate::sim::yarn::forecast::{expected_jobs, fabric, finished_runs, rack_rooms};
+use crate::units::{BitsPerSec, Bytes, Micros, Timestamp};
+use std::sync::Arc;
+
+fn plan(policy: &str, cluster: &SimCluster, jobs: &[TraceJob], model: &JobModel, fabric: Fabric) -> Plan {
+    let problem = PlanProblem {
+        racks: rack_rooms(cluster),
+        fabric,
+        jobs: expected_jobs(jobs, model),
+        objective: Objective::Batch,
+        made: Timestamp(0),
+        from: Timestamp(0),
+        until: Timestamp(3_600_000_000),
+        prediction_error: None,
+        seed: 1,
+    };
+    let plan = with_defaults(policy).unwrap().as_plan().unwrap().plan(&problem).unwrap();
+    assert_eq!(check(&plan, &Facts::default()), []);
+    plan
+}
+
+/// A plan may think of circuits that the network has not.
+fn with_elephants(elephant: Bytes) -> Fabric {
+    let circuits = Some(Circuits { rate: BitsPerSec(100_000_000_000), elephant });
+    Fabric { uplink: BitsPerSec(10_000_000_000), circuits }
+}
+
+/// All at once.
+fn batch(jobs: usize) -> Vec<TraceJob> {
+    mixed(jobs).into_iter().map(|job| TraceJob { submit: Micros(0), ..job }).collect()
+}
+
+#[test]
+fn every_job_of_a_planned_batch_ends_and_most_maps_read_in_their_rack() {
+    let cluster = cluster(4, 4, 4, 10_000_000_000);
+    let (model, jobs) = (still(), batch(40));
+    for policy in ["jobpacker", "corral"] {
+        let planned = plan(policy, &cluster, &jobs, &model, with_elephants(Bytes(100 * MIB)));
+        assert_eq!(planned.jobs.iter().any(|job| job.heavy), policy == "jobpacker");
+        let built = with_defaults(policy).unwrap();
+        let dispatch = built.as_dispatch().unwrap();
+        let run = |plan: Option<Arc<Plan>>| {
+            let settings = SimSettings { plan, ..SimSettings::default() };
+            with(&cluster, &model, &settings, dispatch, &jobs, true).unwrap()
+        };
+        let followed = run(Some(Arc::new(planned)));
+        assert_eq!((followed.jobs, followed.unfinished), (40, 0));
+        let [node, rack, other] = followed.maps_by_locality;
+        assert!(other * 10 < node + rack, "{policy}: {:?}", followed.maps_by_locality);
+        assert_eq!(run(None).unfinished, 0);
+    }
+}
+
+/// Large jobs: rounds of heartbeats and of noise weigh little.
+fn large() -> Vec<TraceJob> {
+    (0..12).map(|at| job(at, 0.0, (20 + 7 * at as u64) * 128 * MIB, (at as u64 % 3) * 900 * MIB, MIB)).collect()
+}
+
+#[test]
+fn a_batch_without_surprises_takes_about_as_long_as_its_plan_says() {
+    let cluster = cluster(4, 4, 4, 40_000_000_000);
+    let (model, jobs) = (still(), large());
+    let planned = plan("corral", &cluster, &jobs, &model, with_elephants(Bytes(1 << 60)));
+    let forecast_s = planned.makespan().as_secs_f64();
+    let built = with_defaults("corral").unwrap();
+    let settings = SimSettings { plan: Some(Arc::new(planned)), heartbeat: Micros(10_000), ..SimSettings::default() };
+    let report = with(&cluster, &model, &settings, built.as_dispatch().unwrap(), &jobs, true).unwrap();
+    let ratio = report.makespan_s / forecast_s;
+    assert!((0.8..1.25).contains(&ratio), "{} s instead of {forecast_s} s", report.makespan_s);
+}
+
+#[test]
+fn the_fabric_of_a_hybrid_network_is_its_uplinks_and_its_ports() {
+    let fabric = fabric(&hybrid(3, 2, 4, |_| ())).unwrap();
+    assert_eq!(fabric.uplink, BitsPerSec(100_000_000));
+    let circuits = fabric.circuits.unwrap();
+    assert_eq!((circuits.rate, circuits.elephant), (BitsPerSec(1_000_000_000), Bytes(11_250_000)));
+    assert_eq!(super::super::forecast::fabric(&cluster(2, 2, 2, 5_000_000)).unwrap().circuits, None);
+}
+
+#[test]
+fn jobpacker_sends_more_over_circuits_and_is_done_before_corral_and_fair() {
+    let cluster = hybrid(6, 3, 4, |_| ());
+    let (model, jobs) = (still(), batch_of_shuffles());
+    let run = |policy: &str| {
+        let built = with_defaults(policy).unwrap();
+        let joined = fabric(&cluster).unwrap();
+        let planned = built.as_plan().is_some().then(|| Arc::new(plan(policy, &cluster, &jobs, &model, joined)));
+        let forecast_s = planned.as_ref().map(|plan| plan.makespan().as_secs_f64());
+        let settings = SimSettings { plan: planned, ..SimSettings::default() };
+        let report = with(&cluster, &model, &settings, built.as_dispatch().unwrap(), &jobs, true).unwrap();
+        assert_eq!((report.jobs, report.unfinished), (30, 0));
+        (report.makespan_s, report.circuits.unwrap().share, forecast_s)
+    };
+    let [jobpacker, corral, fair] = ["jobpacker", "corral", "fair"].map(run);
+    let figures = format!("jobpacker {jobpacker:?}, corral {corral:?}, fair {fair:?}");
+    assert!(jobpacker.1 > corral.1 + 0.05 && jobpacker.1 > fair.1 + 0.05, "share of circuits: {figures}");
+    assert!(jobpacker.0 < 0.95 * corral.0 && jobpacker.0 < 0.95 * fair.0, "makespan: {figures}");
+}
+
+/// Thirty jobs of 2 to 30 maps that shuffle as much as they read.
+fn batch_of_shuffles() -> Vec<TraceJob> {
+    let blocks = |at: usize| 2 + (at as u64 * 7) % 29;
+    (0..30).map(|at| job(at, 0.0, blocks(at) * 128 * MIB, blocks(at) * 100 * MIB, MIB)).collect()
+}
+
+#[test]
+fn a_trace_is_a_history_from_which_the_next_day_is_predicted() {
+    let day = Micros::from_secs(86_400);
+    let daily = |number: u64| TraceJob {
+        name: format!("etl-{}", 20_261_101 + number).as_str().into(),
+        submit: Micros(number * day.0 + 3_600_000_000),
+        ..job(number as usize, 0.0, 300 * MIB, 200 * MIB, MIB)
+    };
+    let trace: Vec<TraceJob> = (0..5).map(daily).collect();
+    let runs = finished_runs(&trace, &still(), Timestamp(0));
+    let from = Timestamp(5 * day.0);
+    let found = forecast(&runs, from, from.plus(day), &PredictionSettings::default());
+    let wanted = &expected_jobs(&[daily(5)], &still())[0];
+    assert_eq!(found.jobs.len(), 1);
+    let next = &found.jobs[0];
+    assert_eq!((&*next.key, next.arrival), ("etl-#", wanted.arrival));
+    assert_eq!((next.maps, next.reduces, next.shuffle), (wanted.maps, wanted.reduces, wanted.shuffle));
+}
