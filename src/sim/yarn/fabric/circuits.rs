@@ -7,13 +7,16 @@
 //! - Circuits are chosen once an interval while there is an elephant, from what elephants have left to send: what the
 //!   racks' switches see gathered, nothing of the future. A circuit that is chosen again goes on without a pause, and
 //!   elephants that come ride it at once.
+//! - A fetch by packets is held to its share of the reading node's NIC, as five may be under way; a rack has one circuit
+//!   at most, so that a fetch by circuit may take what the batch's reduces on its node leave each other, and no less than
+//!   by packets.
 //! - When a circuit is new, all stand dark for the pause.
 //! - An elephant that has waited for the section's patience, or whose port fails, goes by packets until it gets a
 //!   circuit.
 
 use super::JobNo;
 use super::links::Ends;
-use super::wires::Wires;
+use super::wires::{Owner, Wires};
 use crate::network::optical::{DemandMatrix, OpticalSwitch};
 use crate::sim::report::CircuitReport;
 use crate::units::{BitsPerSec, Bytes, LinkIdx, Micros, NodeIdx, RackIdx};
@@ -21,6 +24,29 @@ use std::collections::BTreeMap;
 
 /// A job's shuffle from a rack to another.
 pub(super) type Pair = (JobNo, RackIdx, RackIdx);
+
+/// A flow of a burst: whose it is, and how it goes on either course.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Ride {
+    pub(super) pair: Pair,
+    /// The only node that sends it.
+    pub(super) sender: Option<NodeIdx>,
+    /// What each member takes at most by packets, bits/s.
+    pub(super) packet_cap: f64,
+    /// And by circuit.
+    pub(super) circuit_cap: f64,
+}
+
+impl Ride {
+    const fn ends(&self, by_circuit: bool) -> (Ends, f64) {
+        let (_, from, to) = self.pair;
+        match (by_circuit, self.sender) {
+            (true, sender) => (Ends::Circuit(sender, from, to), self.circuit_cap),
+            (false, Some(node)) => (Ends::NodeToRack(node, to), self.packet_cap),
+            (false, None) => (Ends::Racks(from, to), self.packet_cap),
+        }
+    }
+}
 
 /// What circuits have done.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -124,7 +150,7 @@ impl Circuits {
     }
 
     /// Elephants that have waited for too long, or wait for a circuit that can't be, give up; their flows.
-    fn give_up(&mut self, now_s: f64) -> Vec<(Pair, u32)> {
+    fn give_up(&mut self, now_s: f64) -> Vec<u32> {
         let patience_s = self.switch.section().patience().as_secs_f64();
         let mut moved = Vec::new();
         for (&pair, burst) in self.bursts.iter_mut().filter(|(_, burst)| burst.course == Course::Circuits) {
@@ -134,31 +160,22 @@ impl Circuits {
             } else if now_s - burst.since_s >= patience_s || !self.switch.serves(from, to) {
                 burst.course = Course::Packets;
                 self.done.by_packets += 1;
-                moved.extend(burst.wires.iter().map(|&wire| (pair, wire)));
+                moved.extend(&burst.wires);
             }
         }
         moved
     }
 
     /// Elephants by packets whose circuit is there; their flows.
-    fn come_back(&mut self) -> Vec<(Pair, u32)> {
+    fn come_back(&mut self) -> Vec<u32> {
         let mut moved = Vec::new();
         for (&pair, burst) in self.bursts.iter_mut().filter(|(_, burst)| burst.course == Course::Packets) {
             if self.switch.circuit(pair.1) == Some(pair.2) {
                 burst.course = Course::Circuits;
-                moved.extend(burst.wires.iter().map(|&wire| (pair, wire)));
+                moved.extend(&burst.wires);
             }
         }
         moved
-    }
-}
-
-const fn ends_of(pair: Pair, sender: Option<NodeIdx>, by_circuit: bool) -> Ends {
-    let (_, from, to) = pair;
-    match (by_circuit, sender) {
-        (true, sender) => Ends::Circuit(sender, from, to),
-        (false, Some(node)) => Ends::NodeToRack(node, to),
-        (false, None) => Ends::Racks(from, to),
     }
 }
 
@@ -169,29 +186,36 @@ impl Wires {
         elephant.is_some_and(|elephant| bytes >= elephant)
     }
 
-    /// The way of a fetch from a rack, or from its only `sender`, to another; `gathered` is what its job has under way
+    /// Starts a fetch from a rack to another, `bytes` for each of its members; `gathered` is what its job has under way
     /// and gathered for the pair, itself included.
-    pub(super) fn between(&mut self, pair: Pair, sender: Option<NodeIdx>, gathered: Bytes) -> Ends {
+    pub(super) fn start_between(
+        &mut self,
+        owner: Owner,
+        ride: Ride,
+        bytes: Bytes,
+        members: u32,
+        gathered: Bytes,
+    ) -> u32 {
         let now_s = self.now_s();
-        let Some(circuits) = &mut self.circuits else { return ends_of(pair, sender, false) };
-        let (by_circuit, others) = circuits.take_in(pair, gathered, now_s);
-        for wire in others {
-            self.divert(pair, wire, by_circuit);
+        let taken = self.circuits.as_mut().map(|circuits| circuits.take_in(ride.pair, gathered, now_s));
+        let by_circuit = taken.as_ref().is_some_and(|(by_circuit, _)| *by_circuit);
+        for wire in taken.into_iter().flat_map(|(_, others)| others) {
+            self.divert(wire, by_circuit);
         }
-        ends_of(pair, sender, by_circuit)
-    }
-
-    /// The flow that was started on the way that [`Self::between`] gave.
-    pub(super) fn join(&mut self, pair: Pair, sender: Option<NodeIdx>, wire: u32) {
+        let (ends, cap_bits_per_s) = ride.ends(by_circuit);
+        let wire = self.start(owner, ends, bytes, members, cap_bits_per_s);
         if let Some(circuits) = &mut self.circuits {
-            circuits.bursts.get_mut(&pair).expect("its way was asked for").wires.push(wire);
-            self.set_burst(wire, pair, sender);
+            circuits.bursts.get_mut(&ride.pair).expect("it was taken in").wires.push(wire);
+            self.set_ride(wire, ride);
         }
+        wire
     }
 
-    fn divert(&mut self, pair: Pair, wire: u32, by_circuit: bool) {
-        let ends = ends_of(pair, self.sender(wire), by_circuit);
-        self.turn_to(wire, ends);
+    fn divert(&mut self, wire: u32, by_circuit: bool) {
+        if let Some(ride) = self.ride(wire) {
+            let (ends, cap_bits_per_s) = ride.ends(by_circuit);
+            self.turn_to(wire, ends, cap_bits_per_s);
+        }
     }
 
     /// When circuits should next be chosen, from `now` on; `None` while no elephant is about.
@@ -225,8 +249,8 @@ impl Wires {
         }
         let moved = circuits.give_up(self.now_s());
         self.circuits = Some(circuits);
-        for (pair, wire) in moved {
-            self.divert(pair, wire, false);
+        for wire in moved {
+            self.divert(wire, false);
         }
         self.light();
     }
@@ -250,8 +274,8 @@ impl Wires {
         for (from, to, bits_per_s) in lit {
             self.set_circuit(from, to, bits_per_s);
         }
-        for (pair, wire) in moved {
-            self.divert(pair, wire, true);
+        for wire in moved {
+            self.divert(wire, true);
         }
     }
 
@@ -269,8 +293,8 @@ impl Wires {
         for (from, to) in gone {
             self.set_circuit(from, to, BitsPerSec::ZERO);
         }
-        for (pair, wire) in moved {
-            self.divert(pair, wire, false);
+        for wire in moved {
+            self.divert(wire, false);
         }
         true
     }

@@ -1,10 +1,10 @@
 //! Flows under way, whose they are, and their ways: what shuffle, reads and background share.
 
-use super::circuits::{Circuits, Pair};
+use super::circuits::{Circuits, Ride};
 use super::links::{Ends, Links, Way};
 use super::{FabricError, TierNow};
 use crate::sim::fluid::{Completion, FluidNetwork};
-use crate::units::{BitsPerSec, Bytes, FlowIdx, LinkName, NodeIdx, RackIdx};
+use crate::units::{BitsPerSec, Bytes, FlowIdx, LinkName, RackIdx};
 
 /// No wire.
 pub(super) const NO_WIRE: u32 = u32::MAX;
@@ -33,8 +33,8 @@ struct Wire {
     cap_bits_per_s: f64,
     /// `None`: the number is free.
     flow: Option<FlowIdx>,
-    /// Where there are circuits: whose burst it is, and the only node that sends it.
-    burst: Option<(Pair, Option<NodeIdx>)>,
+    /// Of a burst, where there are circuits.
+    ride: Option<Ride>,
     /// What each member had left when it was laid, or last counted; on circuits.
     counted: f64,
 }
@@ -66,8 +66,8 @@ impl Wires {
     /// Starts `members` like flows of `bytes` each, each taking at most the cap.
     pub(super) fn start(&mut self, owner: Owner, ends: Ends, bytes: Bytes, members: u32, cap_bits_per_s: f64) -> u32 {
         let wire = self.free.pop().unwrap_or(self.wires.len() as u32);
-        let (way, flow, burst, counted) = (Way::new(), None, None, 0.0);
-        let fresh = Wire { owner, ends, way, members, cap_bits_per_s, flow, burst, counted };
+        let (way, flow, ride, counted) = (Way::new(), None, None, 0.0);
+        let fresh = Wire { owner, ends, way, members, cap_bits_per_s, flow, ride, counted };
         if wire as usize == self.wires.len() {
             self.wires.push(fresh);
         } else {
@@ -96,20 +96,20 @@ impl Wires {
         (of.flow, of.way, of.counted) = (Some(flow), way, bytes.as_f64());
     }
 
-    /// Notes whose burst a flow is.
-    pub(super) fn set_burst(&mut self, wire: u32, pair: Pair, sender: Option<NodeIdx>) {
-        self.wires[wire as usize].burst = Some((pair, sender));
+    /// Notes whose burst a flow is of.
+    pub(super) fn set_ride(&mut self, wire: u32, ride: Ride) {
+        self.wires[wire as usize].ride = Some(ride);
     }
 
-    /// The only node that sends a flow of a burst.
-    pub(super) fn sender(&self, wire: u32) -> Option<NodeIdx> {
-        self.wires[wire as usize].burst.and_then(|(_, sender)| sender)
+    pub(super) fn ride(&self, wire: u32) -> Option<Ride> {
+        self.wires[wire as usize].ride
     }
 
-    /// Goes on another way.
-    pub(super) fn turn_to(&mut self, wire: u32, ends: Ends) {
+    /// Goes on another way, each member taking at most the cap.
+    pub(super) fn turn_to(&mut self, wire: u32, ends: Ends, cap_bits_per_s: f64) {
         self.count_circuit(wire);
-        self.wires[wire as usize].ends = ends;
+        let of = &mut self.wires[wire as usize];
+        (of.ends, of.cap_bits_per_s) = (ends, cap_bits_per_s);
         self.replace(wire, 1.0);
     }
 
@@ -152,8 +152,8 @@ impl Wires {
 
     fn give_back(&mut self, wire: u32) {
         self.ending -= usize::from(self.wires[wire as usize].owner != Owner::Background);
-        if let (Some((pair, _)), Some(circuits)) = (self.wires[wire as usize].burst.take(), &mut self.circuits) {
-            circuits.leave(pair, wire);
+        if let (Some(ride), Some(circuits)) = (self.wires[wire as usize].ride.take(), &mut self.circuits) {
+            circuits.leave(ride.pair, wire);
         }
         self.free.push(wire);
     }

@@ -22,6 +22,9 @@ pub(super) struct Batch {
     pub(super) groups: Vec<Group>,
     /// What each member's fetch may take at most, bits/s.
     pub(super) cap_bits_per_s: f64,
+    /// The same over a circuit: only one leads into a rack, so that fetches from other racks leave the NIC to it, and
+    /// only reduces on one node share one.
+    pub(super) circuit_cap_bits_per_s: f64,
     /// Where its turn through the sources stands.
     pub(super) cursor: u32,
     /// By source of the job; shorter: nothing yet.
@@ -103,6 +106,8 @@ impl Batch {
                 Err(at) => self.groups.insert(at, Group { node, members: 1, seen: 0 }),
             }
         }
+        let shared = self.groups.iter().map(|group| links.nic_bits_per_s(group.node) / f64::from(group.members));
+        self.circuit_cap_bits_per_s = shared.fold(f64::INFINITY, f64::min).max(self.cap_bits_per_s);
     }
 
     /// What all members get of `bytes` of the job, those they had got before taken off.

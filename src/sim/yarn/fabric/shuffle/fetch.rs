@@ -1,6 +1,7 @@
 //! Which source a batch fetches from next, and what a fetch brings.
 
 use super::super::bytes::Locality;
+use super::super::circuits::Ride;
 use super::super::links::Ends;
 use super::super::wires::{NO_WIRE, Owner};
 use super::batch::{Batch, Fetch, Seen};
@@ -58,10 +59,9 @@ impl Shuffle {
             }
             (FlowGrain::Racks, false) => {
                 let pair = (batch.job, RackIdx(from.place), RackIdx(batch.place));
-                let ends = out.wires.between(pair, sender, gathered);
-                let wire = out.wires.start(owner(0), ends, each(bytes), members, batch.cap_bits_per_s);
-                out.wires.join(pair, sender, wire);
-                fetch.wires = smallvec![wire];
+                let (packet_cap, circuit_cap) = (batch.cap_bits_per_s, batch.circuit_cap_bits_per_s);
+                let ride = Ride { pair, sender, packet_cap, circuit_cap };
+                fetch.wires = smallvec![out.wires.start_between(owner(0), ride, each(bytes), members, gathered)];
             }
             (FlowGrain::Racks, true) => {
                 for (at, group) in batch.groups.iter_mut().enumerate() {

@@ -106,6 +106,25 @@ fn an_elephant_that_comes_to_a_lit_circuit_rides_it_at_once() {
 }
 
 #[test]
+fn by_circuit_a_reduce_has_its_nodes_nic_and_by_packets_a_fifth_of_it() {
+    // NICs of 200 Mbit/s: 25 MB a second, by packets 5; on one node both reduces share it. Two nodes send.
+    for (nodes, elephant_bytes, end_s) in [([2, 2], 1, 3.01), ([2, 3], 1, 2.01), ([2, 3], 1 << 40, 6.0)] {
+        let mut cluster = with_circuits(2, 2, |section| section.elephant_bytes = Some(Bytes(elephant_bytes)));
+        let mut network = cluster.topology.network.as_deref().cloned().unwrap();
+        for (link, _) in network.clone().links().filter(|(_, link)| link.name.as_str().starts_with("host")) {
+            network.set_link(link, None, Some(crate::units::BitsPerSec(200_000_000)));
+        }
+        cluster.topology = Arc::new(crate::cluster::Topology::new(Some(Arc::new(network)), &cluster.statics));
+        let mut fabric = Fabric::new(&cluster, &exact(FlowGrain::Racks)).unwrap();
+        fabric.job(JOB, 2, 2, Bytes(50 * MB));
+        (0..2).for_each(|map| fabric.map_done(0.25, JOB, map, NodeIdx(map), Bytes(25 * MB)));
+        fabric.maps_complete(0.25, JOB);
+        (0..2).for_each(|reduce| fabric.reduce_begins(0.5, JOB, reduce as u32, NodeIdx(nodes[reduce])));
+        near(&pass(&mut fabric, 0.5, 100.0), &[(0, end_s), (0, end_s)]);
+    }
+}
+
+#[test]
 fn one_rack_sends_to_one_other_at_a_time() {
     let mut fabric = fabric(3, |_| ());
     burst(&mut fabric, 0, 0.5, (0, 1), 100 * MB);
