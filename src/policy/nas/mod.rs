@@ -19,7 +19,7 @@ mod state;
 #[cfg(test)]
 mod tests;
 
-pub use params::{NasParams, Shuffle, SkipBy};
+pub use params::{HoldMaps, NasParams, Shuffle, SkipBy};
 pub use state::NasState;
 
 use crate::policy::adapt::OfferInTurn;
@@ -50,14 +50,17 @@ pub fn build(table: PolicyTable<'_>) -> Result<Box<dyn Policy>, ParamError> {
     Ok(Box::new(Nas { params: table::read(NAME, table)? }))
 }
 
-/// Its configuration table as the daemon reads it: time bounds skipping unless the table says otherwise. Offers come as
-/// fast as the cluster is large there, so that 135 of them are no span of time (policies.md).
+/// Its configuration table as the daemon reads it: time bounds skipping, and with it how long maps are held back,
+/// unless the table says otherwise. Offers come as fast as the cluster is large there, so that 135 of them are no span
+/// of time (policies.md); and traffic of others may keep a rack congested for good.
 #[must_use]
 pub fn bounded_by_time(mut table: PolicyTable<'_>) -> PolicyTable<'_> {
     let nowhere = || 0..0; // it stands in no file
-    let key = Spanned::new(nowhere(), Cow::Borrowed("skip_by"));
-    let time = || Spanned::new(nowhere(), DeValue::String(Cow::Borrowed("time")));
-    table.get_mut().entry(key).or_insert_with(time);
+    for (key, value) in [("skip_by", "time"), ("hold_maps", "until_due")] {
+        let key = Spanned::new(nowhere(), Cow::Borrowed(key));
+        let value = || Spanned::new(nowhere(), DeValue::String(Cow::Borrowed(value)));
+        table.get_mut().entry(key).or_insert_with(value);
+    }
     table
 }
 
@@ -93,8 +96,10 @@ impl Policy for Nas {
 
 impl Place for Nas {
     fn place(&self, problem: &PlaceProblem<'_>, budget: &mut Budget<'_>) -> Result<Placement, PlaceError> {
-        // Offers follow each other without time passing: they are counted, whatever bounds skipping otherwise.
-        let params = NasParams { skip_by: SkipBy::Count, ..self.params.clone() };
+        // Offers follow each other without time passing: they are counted, whatever bounds skipping otherwise, and no
+        // rack clears between them.
+        let (skip_by, hold_maps) = (SkipBy::Count, HoldMaps::UntilDue);
+        let params = NasParams { skip_by, hold_maps, ..self.params.clone() };
         let rounds = params.map_skips.max(params.reduce_skips).saturating_add(1);
         OfferInTurn::new(Self { params }, rounds).place(problem, budget)
     }

@@ -1,7 +1,7 @@
 //! Algorithms 1–4 of paper 004 and policies.md written down plainly: every waiting task is looked at for every offer.
 //! The oracle of the tests; the policy itself works from indexes.
 
-use super::params::{NasParams, Shuffle, SkipBy};
+use super::params::{HoldMaps, NasParams, Shuffle, SkipBy};
 use super::rules::{self, Spread};
 use crate::cluster::Resource;
 use crate::policy::dispatch::{DispatchEvent, Offer, TaskRef, View, WaitingGroup};
@@ -317,19 +317,20 @@ impl Plain {
 
     /// Algorithm 2.
     fn map(&mut self, offer: &Offer, view: &View<'_>) -> Option<At> {
-        let users = self.users(|job| job.waits(false));
         if !self.params.mts {
+            let users = self.users(|job| job.waits(false));
             return users.iter().find_map(|user| self.fair_map(user, offer, view));
         }
+        let congested = self.params.cr_rts && self.congested.contains(&view.snapshot.rack(offer.node));
+        let never = congested && self.params.hold_maps == HoldMaps::UntilClear;
         let room = self.room(offer, view);
-        for user in users {
+        for user in self.users(|job| job.waits(false) && !(never && self.heavier(job))) {
             let due = self.due(&self.users[&user].maps, self.params.map_skips, view.now);
-            let congested = self.params.cr_rts && self.congested.contains(&view.snapshot.rack(offer.node));
-            if let Some(local) = self.local_map(&user, room, congested && !due, offer, view) {
+            if let Some(local) = self.local_map(&user, room, never || congested && !due, offer, view) {
                 return Some(local);
             }
             if due {
-                if let Some(forced) = self.forced_map(&user, room, offer, view) {
+                if let Some(forced) = self.forced_map(&user, room, never, offer, view) {
                     return Some(forced);
                 }
             } else {
@@ -337,6 +338,10 @@ impl Plain {
             }
         }
         None
+    }
+
+    fn heavier(&self, job: &Job) -> bool {
+        self.params.class(job.shuffle()) != Shuffle::Light
     }
 
     fn maps_of(&self, user: &str, offer: &Offer, view: &View<'_>) -> Vec<At> {
@@ -349,7 +354,7 @@ impl Plain {
             let job = &self.jobs[at.0];
             self.distance(*at, offer, view) <= 1
                 && rules::qualified(job.ratio(), self.task(*at).input, room)
-                && !(held && self.params.class(job.shuffle()) != Shuffle::Light)
+                && !(held && self.heavier(job))
         };
         self.maps_of(user, offer, view).into_iter().filter(can).min_by_key(|&at| {
             let job = &self.jobs[at.0];
@@ -374,8 +379,9 @@ impl Plain {
     }
 
     /// Lines 7–16.
-    fn forced_map(&self, user: &str, room: Bytes, offer: &Offer, view: &View<'_>) -> Option<At> {
-        let all = self.maps_of(user, offer, view);
+    fn forced_map(&self, user: &str, room: Bytes, never: bool, offer: &Offer, view: &View<'_>) -> Option<At> {
+        let mut all = self.maps_of(user, offer, view);
+        all.retain(|at| !(never && self.heavier(&self.jobs[at.0])));
         let distance = |at: At| self.distance(at, offer, view);
         let qualified = |at: &&At| rules::qualified(self.jobs[at.0].ratio(), self.task(**at).input, room);
         let nearest = all.iter().filter(qualified).min_by_key(|&&at| {
@@ -464,7 +470,7 @@ impl Plain {
                 continue;
             }
             for job in self.jobs_of(&user) {
-                let heavier = self.params.class(self.jobs[job].shuffle()) != Shuffle::Light;
+                let heavier = self.heavier(&self.jobs[job]);
                 self.jobs[job].delayed |= heavier && self.ready(&self.jobs[job]);
             }
             if let Some(light) = self.best_reduce(&user, true, offer, view) {

@@ -1,6 +1,6 @@
 //! Sentences of the algorithms, one by one.
 
-use super::{Nas, NasParams, NasState, SkipBy};
+use super::{HoldMaps, Nas, NasParams, NasState, SkipBy};
 use crate::cluster::Resource;
 use crate::network::build::{TreeSpec, tree};
 use crate::policy::Dispatch;
@@ -342,8 +342,45 @@ fn a_job_passed_over_on_a_congested_rack_goes_first_of_its_category_afterwards()
 }
 
 #[test]
-fn maps_of_heavier_jobs_are_held_back_on_a_congested_rack_until_a_user_was_skipped_often_enough() {
+fn maps_of_heavier_jobs_are_held_back_on_a_congested_rack_until_it_is_clear() {
     let mut yarn = yarn(defaults());
+    yarn.submit("ann", 1, &[(20, 0)], 1, None);
+    yarn.submit("ann", 4, &[(30, 3)], 1, None);
+    yarn.submit("bob", 2, &[(0, 0)], 1, None);
+    yarn.rack_use(0, 900);
+    assert_eq!(yarn.offer(0).as_deref(), Some("2 map 0"), "bob's is light");
+    for _ in 0..5 {
+        assert_eq!(yarn.offer(0), None, "more often than D^m, and neither the local one nor the one from afar");
+    }
+    let why = [("1 map", "rack_congested"), ("1 reduce", "maps_not_done"), ("2 reduce", "maps_not_done")];
+    let told = tokens(&yarn.ask(0, true));
+    for (group, reason) in why {
+        assert!(told.contains(&(group.to_owned(), reason.to_owned(), None)), "{told:?}");
+    }
+    yarn.rack_use(0, 740);
+    assert_eq!([yarn.offer(1), yarn.offer(1)], [None, None], "ann was not passed over for what was held back");
+    assert_eq!(yarn.offer(0).as_deref(), Some("1 map 0"));
+}
+
+#[test]
+fn a_user_with_light_maps_too_is_passed_over_for_them_alone_on_a_congested_rack() {
+    let mut yarn = yarn(defaults());
+    yarn.submit("ann", 1, &[(20, 0)], 1, None);
+    yarn.submit("ann", 2, &[(0, 3)], 1, None);
+    yarn.rack_use(0, 900);
+    assert_eq!([yarn.offer(0), yarn.offer(0)], [None, None], "held back, and not local");
+    assert_eq!(yarn.offer(0).as_deref(), Some("2 map 0"), "at D^m the light one from afar");
+    assert_eq!([yarn.offer(0), yarn.offer(0), yarn.offer(0)], [None, None, None]);
+}
+
+/// D^m overrides the hold.
+fn until_due() -> NasParams {
+    NasParams { hold_maps: HoldMaps::UntilDue, ..defaults() }
+}
+
+#[test]
+fn or_until_a_user_was_skipped_often_enough_where_parameters_say_so() {
+    let mut yarn = yarn(until_due());
     yarn.submit("ann", 1, &[(20, 0)], 1, None);
     yarn.submit("bob", 2, &[(0, 0)], 1, None);
     yarn.rack_use(0, 900);
@@ -356,7 +393,7 @@ fn maps_of_heavier_jobs_are_held_back_on_a_congested_rack_until_a_user_was_skipp
 
 #[test]
 fn a_user_skipped_often_enough_on_a_congested_rack_gets_its_local_map_before_a_smaller_one_from_afar() {
-    let mut yarn = yarn(defaults());
+    let mut yarn = yarn(until_due());
     yarn.submit("ann", 1, &[(20, 0)], 1, None);
     yarn.submit("ann", 2, &[(1, 3)], 1, None);
     yarn.rack_use(0, 900);
@@ -406,6 +443,8 @@ fn in_a_daemon_time_bounds_skipping_unless_its_configuration_says_otherwise() {
         super::build(super::bounded_by_time(table)).unwrap().params_toml()
     };
     assert!(params("").contains("skip_by = \"time\""), "{}", params(""));
+    assert!(params("").contains("hold_maps = \"until_due\""), "{}", params(""));
+    assert!(params("hold_maps = \"until_clear\"").contains("hold_maps = \"until_clear\""));
     assert!(params("skip_ms = 900").contains("skip_by = \"time\""), "{}", params("skip_ms = 900"));
     let counts = params("skip_by = \"count\"\nmap_skips = 7");
     assert!(counts.contains("skip_by = \"count\"") && counts.contains("map_skips = 7"), "{counts}");
