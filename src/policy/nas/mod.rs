@@ -50,17 +50,14 @@ pub fn build(table: PolicyTable<'_>) -> Result<Box<dyn Policy>, ParamError> {
     Ok(Box::new(Nas { params: table::read(NAME, table)? }))
 }
 
-/// Its configuration table as the daemon reads it: time bounds skipping, and with it how long maps are held back,
-/// unless the table says otherwise. Offers come as fast as the cluster is large there, so that 135 of them are no span
-/// of time (policies.md); and traffic of others may keep a rack congested for good.
+/// Its configuration table as the daemon reads it: time bounds skipping unless the table says otherwise. Offers come as
+/// fast as the cluster is large there, so that 135 of them are no span of time (policies.md).
 #[must_use]
 pub fn bounded_by_time(mut table: PolicyTable<'_>) -> PolicyTable<'_> {
     let nowhere = || 0..0; // it stands in no file
-    for (key, value) in [("skip_by", "time"), ("hold_maps", "until_due")] {
-        let key = Spanned::new(nowhere(), Cow::Borrowed(key));
-        let value = || Spanned::new(nowhere(), DeValue::String(Cow::Borrowed(value)));
-        table.get_mut().entry(key).or_insert_with(value);
-    }
+    let key = Spanned::new(nowhere(), Cow::Borrowed("skip_by"));
+    let time = || Spanned::new(nowhere(), DeValue::String(Cow::Borrowed("time")));
+    table.get_mut().entry(key).or_insert_with(time);
     table
 }
 

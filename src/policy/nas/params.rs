@@ -20,11 +20,11 @@ pub enum SkipBy {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HoldMaps {
-    /// "Until the network is not congested": such maps are out of Algorithm 2's sight there, and nobody is passed over
-    /// for them.
-    UntilClear,
-    /// Until their user was passed over D^m times.
+    /// Until their user was passed over D^m times (policies.md).
     UntilDue,
+    /// "Until the network is not congested", whatever the counters say: such maps are out of Algorithm 2's sight there,
+    /// and nobody is passed over for them.
+    UntilClear,
 }
 
 /// Settings; defaults are those of paper 004 §3.3.1 where it states one.
@@ -84,7 +84,7 @@ impl Default for NasParams {
             t_min: 0.2,
             t_max: 0.5,
             skip_by: SkipBy::Count,
-            hold_maps: HoldMaps::UntilClear,
+            hold_maps: HoldMaps::UntilDue,
             map_skips: 135,
             reduce_skips: 135,
             skip_ms: 5_000,

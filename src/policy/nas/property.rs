@@ -253,7 +253,7 @@ fn random_runs_see_every_mechanism() {
         NasParams { traffic_threshold: false, ..params.clone() },
         NasParams { adaptive_threshold: false, ..params.clone() },
         NasParams { skip_by: SkipBy::Time, ..params.clone() },
-        NasParams { hold_maps: HoldMaps::UntilDue, ..params.clone() },
+        NasParams { hold_maps: HoldMaps::UntilClear, ..params.clone() },
         NasParams { map_skips: 5, ..params.clone() },
         NasParams { reduce_skips: 5, ..params.clone() },
         NasParams { t_max: 0.6, ..params.clone() },

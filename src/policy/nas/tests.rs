@@ -342,8 +342,36 @@ fn a_job_passed_over_on_a_congested_rack_goes_first_of_its_category_afterwards()
 }
 
 #[test]
-fn maps_of_heavier_jobs_are_held_back_on_a_congested_rack_until_it_is_clear() {
+fn maps_of_heavier_jobs_are_held_back_on_a_congested_rack_until_a_user_was_skipped_often_enough() {
     let mut yarn = yarn(defaults());
+    yarn.submit("ann", 1, &[(20, 0)], 1, None);
+    yarn.submit("bob", 2, &[(0, 0)], 1, None);
+    yarn.rack_use(0, 900);
+    assert_eq!(yarn.offer(0).as_deref(), Some("2 map 0"), "ann is skipped once");
+    let why = [("1 map", "rack_congested"), ("1 reduce", "maps_not_done"), ("2 reduce", "maps_not_done")];
+    let why = why.map(|(group, reason)| (group.to_owned(), reason.to_owned(), None));
+    assert_eq!(tokens(&yarn.ask(0, true)), why, "twice");
+    assert_eq!(yarn.offer(0).as_deref(), Some("1 map 0"));
+}
+
+#[test]
+fn a_user_skipped_often_enough_on_a_congested_rack_gets_its_local_map_before_a_smaller_one_from_afar() {
+    let mut yarn = yarn(defaults());
+    yarn.submit("ann", 1, &[(20, 0)], 1, None);
+    yarn.submit("ann", 2, &[(1, 3)], 1, None);
+    yarn.rack_use(0, 900);
+    assert_eq!([yarn.offer(0), yarn.offer(0)], [None, None], "held back, and not local");
+    assert_eq!(yarn.offer(0).as_deref(), Some("1 map 0"));
+}
+
+/// D^m does not override the hold.
+fn until_clear() -> NasParams {
+    NasParams { hold_maps: HoldMaps::UntilClear, ..defaults() }
+}
+
+#[test]
+fn or_until_the_rack_is_clear_where_parameters_say_so() {
+    let mut yarn = yarn(until_clear());
     yarn.submit("ann", 1, &[(20, 0)], 1, None);
     yarn.submit("ann", 4, &[(30, 3)], 1, None);
     yarn.submit("bob", 2, &[(0, 0)], 1, None);
@@ -363,42 +391,14 @@ fn maps_of_heavier_jobs_are_held_back_on_a_congested_rack_until_it_is_clear() {
 }
 
 #[test]
-fn a_user_with_light_maps_too_is_passed_over_for_them_alone_on_a_congested_rack() {
-    let mut yarn = yarn(defaults());
+fn and_a_user_is_then_passed_over_for_its_light_maps_alone() {
+    let mut yarn = yarn(until_clear());
     yarn.submit("ann", 1, &[(20, 0)], 1, None);
     yarn.submit("ann", 2, &[(0, 3)], 1, None);
     yarn.rack_use(0, 900);
     assert_eq!([yarn.offer(0), yarn.offer(0)], [None, None], "held back, and not local");
     assert_eq!(yarn.offer(0).as_deref(), Some("2 map 0"), "at D^m the light one from afar");
     assert_eq!([yarn.offer(0), yarn.offer(0), yarn.offer(0)], [None, None, None]);
-}
-
-/// D^m overrides the hold.
-fn until_due() -> NasParams {
-    NasParams { hold_maps: HoldMaps::UntilDue, ..defaults() }
-}
-
-#[test]
-fn or_until_a_user_was_skipped_often_enough_where_parameters_say_so() {
-    let mut yarn = yarn(until_due());
-    yarn.submit("ann", 1, &[(20, 0)], 1, None);
-    yarn.submit("bob", 2, &[(0, 0)], 1, None);
-    yarn.rack_use(0, 900);
-    assert_eq!(yarn.offer(0).as_deref(), Some("2 map 0"), "ann is skipped once");
-    let why = [("1 map", "rack_congested"), ("1 reduce", "maps_not_done"), ("2 reduce", "maps_not_done")];
-    let why = why.map(|(group, reason)| (group.to_owned(), reason.to_owned(), None));
-    assert_eq!(tokens(&yarn.ask(0, true)), why, "twice");
-    assert_eq!(yarn.offer(0).as_deref(), Some("1 map 0"));
-}
-
-#[test]
-fn a_user_skipped_often_enough_on_a_congested_rack_gets_its_local_map_before_a_smaller_one_from_afar() {
-    let mut yarn = yarn(until_due());
-    yarn.submit("ann", 1, &[(20, 0)], 1, None);
-    yarn.submit("ann", 2, &[(1, 3)], 1, None);
-    yarn.rack_use(0, 900);
-    assert_eq!([yarn.offer(0), yarn.offer(0)], [None, None], "held back, and not local");
-    assert_eq!(yarn.offer(0).as_deref(), Some("1 map 0"));
 }
 
 #[test]
@@ -443,8 +443,6 @@ fn in_a_daemon_time_bounds_skipping_unless_its_configuration_says_otherwise() {
         super::build(super::bounded_by_time(table)).unwrap().params_toml()
     };
     assert!(params("").contains("skip_by = \"time\""), "{}", params(""));
-    assert!(params("").contains("hold_maps = \"until_due\""), "{}", params(""));
-    assert!(params("hold_maps = \"until_clear\"").contains("hold_maps = \"until_clear\""));
     assert!(params("skip_ms = 900").contains("skip_by = \"time\""), "{}", params("skip_ms = 900"));
     let counts = params("skip_by = \"count\"\nmap_skips = 7");
     assert!(counts.contains("skip_by = \"count\"") && counts.contains("map_skips = 7"), "{counts}");
