@@ -31,8 +31,8 @@ enum Hold {
     UntilClear,
 }
 
-/// The map that the node gets; whoever was passed over for it is counted.
-pub(super) fn map(params: &NasParams, state: &mut NasState, slot: &Slot<'_>) -> Option<Task> {
+/// The map that the node gets if no reduce does, and its user's place in the order.
+pub(super) fn find(params: &NasParams, state: &mut NasState, slot: &Slot<'_>) -> Option<(usize, Task)> {
     if state.map_skips.present() == 0 {
         return None;
     }
@@ -41,35 +41,44 @@ pub(super) fn map(params: &NasParams, state: &mut NasState, slot: &Slot<'_>) -> 
     }
     let (node, view, bound) = (slot.spot.node, slot.view(), params.map_bound());
     let due = state.map_skips.anybody_due(view.now, bound);
-    let hold = match params.hold_maps {
-        _ if !(params.cr_rts && state.congested(node, view)) => Hold::No,
-        HoldMaps::UntilDue => Hold::UntilDue,
-        HoldMaps::UntilClear => Hold::UntilClear,
-    };
+    let hold = hold(params, state, slot);
     if hold != Hold::No {
         state.see_light_maps(params);
     }
     let words = state.pool.user_rows().div_ceil(64);
     // Nobody is due, and no user has a local map that is not held back: then nobody need be asked.
     let free = |at| if hold == Hold::No { u64::MAX } else { state.light_maps.word(at) };
-    let found = if due || (0..words).any(|at| state.pool.users_with_local(node, at) & free(at) != 0) {
-        let room = if params.traffic_threshold { state.room(node, view) } else { Bytes(u64::MAX) };
-        Request { params, slot, room, hold, bound, due }.walk(state)
-    } else {
-        None
-    };
-    if found.is_none() && hold != Hold::UntilClear {
-        state.map_skips.skip_all(view.now, bound);
+    if !due && (0..words).all(|at| state.pool.users_with_local(node, at) & free(at) == 0) {
         return None;
     }
-    let before = found.map_or(state.pool.order().len(), |(place, _)| place);
-    for at in 0..before {
+    let room = if params.traffic_threshold { state.room(node, view) } else { Bytes(u64::MAX) };
+    Request { params, slot, room, hold, bound, due }.walk(state)
+}
+
+/// Counts the users whose maps were passed over: those before the one at the place, all of them for none.
+pub(super) fn pass_over(params: &NasParams, state: &mut NasState, slot: &Slot<'_>, until: Option<usize>) {
+    if state.map_skips.present() == 0 || !params.mts {
+        return;
+    }
+    let (now, bound, hold) = (slot.view().now, params.map_bound(), hold(params, state, slot));
+    if until.is_none() && hold != Hold::UntilClear {
+        state.map_skips.skip_all(now, bound);
+        return;
+    }
+    for at in 0..until.unwrap_or(state.pool.order().len()) {
         let user = state.pool.order()[at];
         if asked(state, hold, user) {
-            state.map_skips.skip(user, view.now, bound);
+            state.map_skips.skip(user, now, bound);
         }
     }
-    found.map(|(_, task)| task)
+}
+
+fn hold(params: &NasParams, state: &NasState, slot: &Slot<'_>) -> Hold {
+    match params.hold_maps {
+        _ if !(params.cr_rts && state.congested(slot.spot.node, slot.view())) => Hold::No,
+        HoldMaps::UntilDue => Hold::UntilDue,
+        HoldMaps::UntilClear => Hold::UntilClear,
+    }
 }
 
 /// Whether the user has maps that the node may get.
@@ -84,9 +93,11 @@ fn light(params: &NasParams, state: &NasState, job: JobIdx) -> bool {
 }
 
 /// Without MTS: users in the order of fairness, the nearest map of the job with fewest running containers.
-fn fair(state: &NasState, slot: &Slot<'_>) -> Option<Task> {
-    let jobs = state.pool.order().iter().flat_map(|&user| state.pool.map_jobs(user));
-    jobs.filter_map(|job| state.pool.nearest_map(job, slot)).map(|(task, _)| task).next()
+fn fair(state: &NasState, slot: &Slot<'_>) -> Option<(usize, Task)> {
+    state.pool.order().iter().enumerate().find_map(|(place, &user)| {
+        let task = state.pool.map_jobs(user).find_map(|job| state.pool.nearest_map(job, slot));
+        task.map(|(task, _)| (place, task))
+    })
 }
 
 impl Request<'_> {

@@ -116,8 +116,12 @@ impl Dispatch for Nas {
     fn offer(&self, state: &mut NasState, offer: &Offer, view: &View<'_>) -> Vec<Advice> {
         let slot = Slot::new(offer, view);
         state.refresh(&self.params, view.now);
-        let task = reduces::reduce(&self.params, state, &slot).or_else(|| maps::map(&self.params, state, &slot));
-        match task {
+        // A user is asked for reduces, then for maps, before the next one is.
+        let map = maps::find(&self.params, state, &slot);
+        let reduce = reduces::reduce(&self.params, state, &slot, map.map(|(place, _)| place));
+        let found = reduce.or(map);
+        maps::pass_over(&self.params, state, &slot, found.map(|(place, _)| place));
+        match found.map(|(_, task)| task) {
             Some(task) => vec![Advice::Launch(state.pool.name(task))],
             None if view.explain => explain::explain(&self.params, state, &slot),
             None => Vec::new(),

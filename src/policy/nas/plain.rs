@@ -213,12 +213,17 @@ impl Plain {
         *(if reduce { &mut user.reduces } else { &mut user.maps }) = Skip::default();
     }
 
-    /// Algorithm 1; a free container goes to reduces first, as in MapReduce.
+    /// Algorithm 1; of one user reduces go first, as in MapReduce.
     pub(super) fn offer(&mut self, offer: &Offer, view: &View<'_>) -> Option<TaskRef> {
         if self.refreshed.is_none_or(|at| view.now.since(at) >= Micros::from_millis(self.params.refresh_ms)) {
             self.refresh(view.now);
         }
-        let chosen = self.reduce(offer, view).or_else(|| self.map(offer, view));
+        let users = self.users(|job| self.ready(job) || job.waits(false));
+        let room = self.room(offer, view);
+        let chosen = users.iter().find_map(|user| {
+            let reduce = self.reduce(user, offer, view);
+            reduce.or_else(|| self.map(user, room, offer, view))
+        });
         chosen.map(|(job, group, task)| TaskRef {
             attempt: self.jobs[job].attempt,
             group: Arc::clone(&self.jobs[job].groups[group].name),
@@ -315,28 +320,23 @@ impl Plain {
         room
     }
 
-    /// Algorithm 2.
-    fn map(&mut self, offer: &Offer, view: &View<'_>) -> Option<At> {
+    /// Algorithm 2 for one user.
+    fn map(&mut self, user: &str, room: Bytes, offer: &Offer, view: &View<'_>) -> Option<At> {
         if !self.params.mts {
-            let users = self.users(|job| job.waits(false));
-            return users.iter().find_map(|user| self.fair_map(user, offer, view));
+            return self.fair_map(user, offer, view);
         }
         let congested = self.params.cr_rts && self.congested.contains(&view.snapshot.rack(offer.node));
         let never = congested && self.params.hold_maps == HoldMaps::UntilClear;
-        let room = self.room(offer, view);
-        for user in self.users(|job| job.waits(false) && !(never && self.heavier(job))) {
-            let due = self.due(&self.users[&user].maps, self.params.map_skips, view.now);
-            if let Some(local) = self.local_map(&user, room, never || congested && !due, offer, view) {
-                return Some(local);
-            }
-            if due {
-                if let Some(forced) = self.forced_map(&user, room, never, offer, view) {
-                    return Some(forced);
-                }
-            } else {
-                skip(&mut self.users.get_mut(&user).unwrap().maps, view.now);
-            }
+        let of_user = |job: &Job| *job.user == *user && job.waits(false);
+        if !self.jobs.iter().any(|job| of_user(job) && !(never && self.heavier(job))) {
+            return None;
         }
+        let due = self.due(&self.users[user].maps, self.params.map_skips, view.now);
+        let local = self.local_map(user, room, never || congested && !due, offer, view);
+        if local.is_some() || due {
+            return local.or_else(|| self.forced_map(user, room, never, offer, view));
+        }
+        skip(&mut self.users.get_mut(user).unwrap().maps, view.now);
         None
     }
 
@@ -455,30 +455,27 @@ impl Plain {
         held + group.size.memory_mb() <= (self.params.early_reduces * all as f64) as u64
     }
 
-    /// Algorithms 1 (lines 4–8), 3 and 4.
-    fn reduce(&mut self, offer: &Offer, view: &View<'_>) -> Option<At> {
-        let users = self.users(|job| self.ready(job));
+    /// Algorithms 1 (lines 4–8), 3 and 4 for one user.
+    fn reduce(&mut self, user: &str, offer: &Offer, view: &View<'_>) -> Option<At> {
         let rack = view.snapshot.rack(offer.node);
+        let ready: Vec<usize> = self.jobs_of(user).filter(|&job| self.ready(&self.jobs[job])).collect();
         if !(self.params.cr_rts && self.congested.contains(&rack)) {
-            return users.iter().find_map(|user| self.best_reduce(user, false, offer, view));
+            return self.best_reduce(user, false, offer, view);
         }
-        for user in users {
-            if self.due(&self.users[&user].reduces, self.params.reduce_skips, view.now) {
-                if let Some(any) = self.best_reduce(&user, false, offer, view) {
-                    return Some(any);
-                }
-                continue;
-            }
-            for job in self.jobs_of(&user) {
-                let heavier = self.heavier(&self.jobs[job]);
-                self.jobs[job].delayed |= heavier && self.ready(&self.jobs[job]);
-            }
-            if let Some(light) = self.best_reduce(&user, true, offer, view) {
-                return Some(light);
-            }
-            skip(&mut self.users.get_mut(&user).unwrap().reduces, view.now);
+        if ready.is_empty() {
+            return None;
         }
-        None
+        if self.due(&self.users[user].reduces, self.params.reduce_skips, view.now) {
+            return self.best_reduce(user, false, offer, view);
+        }
+        for job in ready {
+            self.jobs[job].delayed |= self.heavier(&self.jobs[job]);
+        }
+        let light = self.best_reduce(user, true, offer, view);
+        if light.is_none() {
+            skip(&mut self.users.get_mut(user).unwrap().reduces, view.now);
+        }
+        light
     }
 
     /// A user's reduce in the order of Algorithm 3, lines 3–8; without CA-RTS the job with fewest containers first.
