@@ -22,6 +22,7 @@ pub fn experiments() -> &'static [&'static dyn Experiment] {
         &nas::THROUGHPUT,
         &nas::COMPLETION,
         &nas::TRAFFIC,
+        &nas::MECHANISMS,
         &nas::CONGESTION,
         &nas::THRESHOLDS,
         &nas::USERS,

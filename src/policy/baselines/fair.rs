@@ -75,7 +75,8 @@ impl Dispatch for Fair {
 
     fn offer(&self, pool: &mut Pool, offer: &Offer, view: &View<'_>) -> Vec<Advice> {
         let slot = Slot::new(offer, view);
-        match pool.first_reduce(&slot, |_, _| true).or_else(|| first_map(pool, &slot)) {
+        let reduce = pool.first_reduce(&slot, |_, _| true);
+        match first_map(pool, &slot, reduce).or(reduce) {
             Some(task) => vec![Advice::Launch(pool.name(task))],
             None if view.explain => not_yet(pool, &slot, |_, _, _| Held::Fairness),
             None => Vec::new(),
@@ -83,10 +84,9 @@ impl Dispatch for Fair {
     }
 }
 
-/// Of the first user's first job whose maps fit, the one that reads nearest.
-fn first_map(pool: &Pool, slot: &Slot<'_>) -> Option<Task> {
-    let with_maps = pool.order().iter().filter(|user| pool.users_with_maps().has(user.at()));
-    let jobs = with_maps.flat_map(|&user| pool.map_jobs(user));
+/// Of the first user's first job whose maps fit, the one that reads nearest; of users before the reduce's.
+fn first_map(pool: &Pool, slot: &Slot<'_>, reduce: Option<Task>) -> Option<Task> {
+    let jobs = pool.with_maps_before(reduce).flat_map(|user| pool.map_jobs(user));
     jobs.filter_map(|job| pool.nearest_map(job, slot)).map(|(task, _)| task).next()
 }
 
@@ -104,10 +104,12 @@ mod tests {
         fn observe(&mut self, _world: &World, _event: &DispatchEvent, _view: &View<'_>) {}
 
         fn offer(&mut self, world: &World, offer: &Offer, view: &View<'_>) -> Option<TaskRef> {
-            let (jobs, shares) = (world.fair_jobs(), (self.0.slow_start, self.0.early_reduces));
-            let reduce = jobs.iter().find_map(|&job| world.reduce(job, offer, view, shares));
-            let map = || jobs.iter().find_map(|&job| world.map_within(job, offer, view, 2));
-            reduce.or_else(map).map(|at| world.name(at))
+            let shares = (self.0.slow_start, self.0.early_reduces);
+            let found = world.by_user().into_iter().find_map(|jobs| {
+                let reduce = jobs.iter().find_map(|&job| world.reduce(job, offer, view, shares));
+                reduce.or_else(|| jobs.iter().find_map(|&job| world.map_within(job, offer, view, 2)))
+            });
+            found.map(|at| world.name(at))
         }
     }
 

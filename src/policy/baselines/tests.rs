@@ -127,6 +127,19 @@ fn reduces_start_when_a_fifth_of_the_maps_is_done_and_then_come_first() {
 }
 
 #[test]
+fn a_user_with_many_reduces_takes_no_more_than_one_with_maps() {
+    for policy in ["fair", "delay", "shufflewatcher", "nas"] {
+        let mut stage = stage(policy, "");
+        stage.submit(1, "ann", &[&[0]], 8);
+        let map = stage.offer(0).unwrap().1;
+        stage.end(&map, 0);
+        stage.submit(2, "bob", &[&[0][..]; 8], 0);
+        let jobs: Vec<_> = (0..8).filter_map(|_| stage.job(0)).collect();
+        assert_eq!(jobs, [2, 1, 2, 1, 2, 1, 2, 1], "{policy}");
+    }
+}
+
+#[test]
 fn early_reduces_leave_half_of_the_cluster_to_maps_and_late_ones_need_not() {
     let mut stage = stage("fair", "slow_start = 0.0\nearly_reduces = 0.5");
     stage.submit(1, "ann", &[&[0][..]; 2], 16);

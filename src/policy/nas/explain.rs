@@ -1,6 +1,6 @@
 //! Why nothing was launched, and for how long.
 
-use super::params::{NasParams, Shuffle};
+use super::params::{HoldMaps, NasParams, Shuffle};
 use super::state::NasState;
 use crate::policy::dispatch::Advice;
 use crate::policy::pool::{Held, JobIdx, Kind, Pick, Slot, Task, not_yet};
@@ -10,11 +10,13 @@ use std::sync::Arc;
 /// What waits and why, after an offer that nobody took.
 pub(super) fn explain(params: &NasParams, state: &mut NasState, slot: &Slot<'_>) -> Vec<Advice> {
     let congested = params.cr_rts && state.congested(slot.spot.node, slot.view());
+    let until_clear = params.mts && params.hold_maps == HoldMaps::UntilClear;
     let mut advice = not_yet(&mut state.pool, slot, |pool, job, kind| {
         let heavier = params.class(pool.shuffle(job)) != Shuffle::Light;
         match kind {
             Kind::Reduce if congested => Held::RackCongested,
             Kind::Reduce => Held::Fairness,
+            _ if congested && heavier && until_clear => Held::RackCongested,
             _ if pool.local_map(job, slot, Pick::Smallest).is_none() => Held::NoLocalBlock,
             _ if congested && heavier => Held::RackCongested,
             _ => Held::TrafficThreshold,
@@ -22,7 +24,9 @@ pub(super) fn explain(params: &NasParams, state: &mut NasState, slot: &Slot<'_>)
     });
     for one in &mut advice {
         if let Advice::NotYet { attempt, group, reason, expected_wait } = one {
-            *expected_wait = state.pool.find(*attempt).and_then(|job| wait(params, state, slot, (job, group), reason));
+            let clears = until_clear && reason == Held::RackCongested.as_str();
+            let job = state.pool.find(*attempt);
+            *expected_wait = job.and_then(|job| wait(params, state, slot, (job, group), reason, clears));
         }
     }
     advice
@@ -35,6 +39,7 @@ fn wait(
     slot: &Slot<'_>,
     group: (JobIdx, &Arc<str>),
     reason: &str,
+    clears: bool,
 ) -> Option<Micros> {
     let (job, name) = group;
     let (pool, now) = (&state.pool, slot.view().now);
@@ -51,6 +56,8 @@ fn wait(
     let task = tasks.find(|task| pool.name(*task).group == *name)?;
     if pool.kind(task) == Kind::Reduce {
         state.reduce_skips.left(pool.user(job), now, params.reduce_bound())
+    } else if clears {
+        None // when the rack clears, which nobody can tell
     } else {
         state.map_skips.left(pool.user(job), now, params.map_bound())
     }

@@ -19,7 +19,7 @@ mod state;
 #[cfg(test)]
 mod tests;
 
-pub use params::{NasParams, Shuffle, SkipBy};
+pub use params::{HoldMaps, NasParams, Shuffle, SkipBy};
 pub use state::NasState;
 
 use crate::policy::adapt::OfferInTurn;
@@ -93,8 +93,10 @@ impl Policy for Nas {
 
 impl Place for Nas {
     fn place(&self, problem: &PlaceProblem<'_>, budget: &mut Budget<'_>) -> Result<Placement, PlaceError> {
-        // Offers follow each other without time passing: they are counted, whatever bounds skipping otherwise.
-        let params = NasParams { skip_by: SkipBy::Count, ..self.params.clone() };
+        // Offers follow each other without time passing: they are counted, whatever bounds skipping otherwise, and no
+        // rack clears between them.
+        let (skip_by, hold_maps) = (SkipBy::Count, HoldMaps::UntilDue);
+        let params = NasParams { skip_by, hold_maps, ..self.params.clone() };
         let rounds = params.map_skips.max(params.reduce_skips).saturating_add(1);
         OfferInTurn::new(Self { params }, rounds).place(problem, budget)
     }
@@ -114,8 +116,12 @@ impl Dispatch for Nas {
     fn offer(&self, state: &mut NasState, offer: &Offer, view: &View<'_>) -> Vec<Advice> {
         let slot = Slot::new(offer, view);
         state.refresh(&self.params, view.now);
-        let task = reduces::reduce(&self.params, state, &slot).or_else(|| maps::map(&self.params, state, &slot));
-        match task {
+        // A user is asked for reduces, then for maps, before the next one is.
+        let map = maps::find(&self.params, state, &slot);
+        let reduce = reduces::reduce(&self.params, state, &slot, map.map(|(place, _)| place));
+        let found = reduce.or(map);
+        maps::pass_over(&self.params, state, &slot, found.map(|(place, _)| place));
+        match found.map(|(_, task)| task) {
             Some(task) => vec![Advice::Launch(state.pool.name(task))],
             None if view.explain => explain::explain(&self.params, state, &slot),
             None => Vec::new(),

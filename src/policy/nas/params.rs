@@ -16,6 +16,17 @@ pub enum SkipBy {
     Time,
 }
 
+/// Until when CR-RTS holds back maps of heavier jobs on a congested rack (§3.2.5).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HoldMaps {
+    /// Until their user was passed over D^m times (policies.md).
+    UntilDue,
+    /// "Until the network is not congested", whatever the counters say: such maps are out of Algorithm 2's sight there,
+    /// and nobody is passed over for them.
+    UntilClear,
+}
+
 /// Settings; defaults are those of paper 004 §3.3.1 where it states one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -38,6 +49,8 @@ pub struct NasParams {
     pub t_max: f64,
     /// What bounds skipping.
     pub skip_by: SkipBy,
+    /// Until when CR-RTS holds maps back.
+    pub hold_maps: HoldMaps,
     /// D^m: times that a user is passed over for maps.
     pub map_skips: u32,
     /// D^r: times that a user is passed over for reduces on congested racks.
@@ -71,6 +84,7 @@ impl Default for NasParams {
             t_min: 0.2,
             t_max: 0.5,
             skip_by: SkipBy::Count,
+            hold_maps: HoldMaps::UntilDue,
             map_skips: 135,
             reduce_skips: 135,
             skip_ms: 5_000,

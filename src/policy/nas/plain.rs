@@ -1,7 +1,7 @@
 //! Algorithms 1–4 of paper 004 and policies.md written down plainly: every waiting task is looked at for every offer.
 //! The oracle of the tests; the policy itself works from indexes.
 
-use super::params::{NasParams, Shuffle, SkipBy};
+use super::params::{HoldMaps, NasParams, Shuffle, SkipBy};
 use super::rules::{self, Spread};
 use crate::cluster::Resource;
 use crate::policy::dispatch::{DispatchEvent, Offer, TaskRef, View, WaitingGroup};
@@ -214,12 +214,17 @@ impl Plain {
         *(if reduce { &mut user.reduces } else { &mut user.maps }) = Skip::default();
     }
 
-    /// Algorithm 1; a free container goes to reduces first, as in MapReduce.
+    /// Algorithm 1; of one user reduces go first, as in MapReduce.
     pub(super) fn offer(&mut self, offer: &Offer, view: &View<'_>) -> Option<TaskRef> {
         if self.refreshed.is_none_or(|at| view.now.since(at) >= Micros::from_millis(self.params.refresh_ms)) {
             self.refresh(view.now);
         }
-        let chosen = self.reduce(offer, view).or_else(|| self.map(offer, view));
+        let users = self.users(|job| self.ready(job) || job.waits(false));
+        let room = self.room(offer, view);
+        let chosen = users.iter().find_map(|user| {
+            let reduce = self.reduce(user, offer, view);
+            reduce.or_else(|| self.map(user, room, offer, view))
+        });
         chosen.map(|(job, group, task)| TaskRef {
             attempt: self.jobs[job].attempt,
             group: Arc::clone(&self.jobs[job].groups[group].name),
@@ -316,28 +321,28 @@ impl Plain {
         room
     }
 
-    /// Algorithm 2.
-    fn map(&mut self, offer: &Offer, view: &View<'_>) -> Option<At> {
-        let users = self.users(|job| job.waits(false));
+    /// Algorithm 2 for one user.
+    fn map(&mut self, user: &str, room: Bytes, offer: &Offer, view: &View<'_>) -> Option<At> {
         if !self.params.mts {
-            return users.iter().find_map(|user| self.fair_map(user, offer, view));
+            return self.fair_map(user, offer, view);
         }
-        let room = self.room(offer, view);
-        for user in users {
-            let due = self.due(&self.users[&user].maps, self.params.map_skips, view.now);
-            let congested = self.params.cr_rts && self.congested.contains(&view.snapshot.rack(offer.node));
-            if let Some(local) = self.local_map(&user, room, congested && !due, offer, view) {
-                return Some(local);
-            }
-            if due {
-                if let Some(forced) = self.forced_map(&user, room, offer, view) {
-                    return Some(forced);
-                }
-            } else {
-                skip(&mut self.users.get_mut(&user).unwrap().maps, view.now);
-            }
+        let congested = self.params.cr_rts && self.congested.contains(&view.snapshot.rack(offer.node));
+        let never = congested && self.params.hold_maps == HoldMaps::UntilClear;
+        let of_user = |job: &Job| *job.user == *user && job.waits(false);
+        if !self.jobs.iter().any(|job| of_user(job) && !(never && self.heavier(job))) {
+            return None;
         }
+        let due = self.due(&self.users[user].maps, self.params.map_skips, view.now);
+        let local = self.local_map(user, room, never || congested && !due, offer, view);
+        if local.is_some() || due {
+            return local.or_else(|| self.forced_map(user, room, never, offer, view));
+        }
+        skip(&mut self.users.get_mut(user).unwrap().maps, view.now);
         None
+    }
+
+    fn heavier(&self, job: &Job) -> bool {
+        self.params.class(job.shuffle()) != Shuffle::Light
     }
 
     fn maps_of(&self, user: &str, offer: &Offer, view: &View<'_>) -> Vec<At> {
@@ -350,7 +355,7 @@ impl Plain {
             let job = &self.jobs[at.0];
             self.distance(*at, offer, view) <= 1
                 && rules::qualified(job.ratio(), self.task(*at).input, room)
-                && !(held && self.params.class(job.shuffle()) != Shuffle::Light)
+                && !(held && self.heavier(job))
         };
         self.maps_of(user, offer, view).into_iter().filter(can).min_by_key(|&at| {
             let job = &self.jobs[at.0];
@@ -375,8 +380,9 @@ impl Plain {
     }
 
     /// Lines 7–16.
-    fn forced_map(&self, user: &str, room: Bytes, offer: &Offer, view: &View<'_>) -> Option<At> {
-        let all = self.maps_of(user, offer, view);
+    fn forced_map(&self, user: &str, room: Bytes, never: bool, offer: &Offer, view: &View<'_>) -> Option<At> {
+        let mut all = self.maps_of(user, offer, view);
+        all.retain(|at| !(never && self.heavier(&self.jobs[at.0])));
         let distance = |at: At| self.distance(at, offer, view);
         let qualified = |at: &&At| rules::qualified(self.jobs[at.0].ratio(), self.task(**at).input, room);
         let nearest = all.iter().filter(qualified).min_by_key(|&&at| {
@@ -450,30 +456,27 @@ impl Plain {
         held + group.size.memory_mb() <= (self.params.early_reduces * all as f64) as u64
     }
 
-    /// Algorithms 1 (lines 4–8), 3 and 4.
-    fn reduce(&mut self, offer: &Offer, view: &View<'_>) -> Option<At> {
-        let users = self.users(|job| self.ready(job));
+    /// Algorithms 1 (lines 4–8), 3 and 4 for one user.
+    fn reduce(&mut self, user: &str, offer: &Offer, view: &View<'_>) -> Option<At> {
         let rack = view.snapshot.rack(offer.node);
+        let ready: Vec<usize> = self.jobs_of(user).filter(|&job| self.ready(&self.jobs[job])).collect();
         if !(self.params.cr_rts && self.congested.contains(&rack)) {
-            return users.iter().find_map(|user| self.best_reduce(user, false, offer, view));
+            return self.best_reduce(user, false, offer, view);
         }
-        for user in users {
-            if self.due(&self.users[&user].reduces, self.params.reduce_skips, view.now) {
-                if let Some(any) = self.best_reduce(&user, false, offer, view) {
-                    return Some(any);
-                }
-                continue;
-            }
-            for job in self.jobs_of(&user) {
-                let heavier = self.params.class(self.jobs[job].shuffle()) != Shuffle::Light;
-                self.jobs[job].delayed |= heavier && self.ready(&self.jobs[job]);
-            }
-            if let Some(light) = self.best_reduce(&user, true, offer, view) {
-                return Some(light);
-            }
-            skip(&mut self.users.get_mut(&user).unwrap().reduces, view.now);
+        if ready.is_empty() {
+            return None;
         }
-        None
+        if self.due(&self.users[user].reduces, self.params.reduce_skips, view.now) {
+            return self.best_reduce(user, false, offer, view);
+        }
+        for job in ready {
+            self.jobs[job].delayed |= self.heavier(&self.jobs[job]);
+        }
+        let light = self.best_reduce(user, true, offer, view);
+        if light.is_none() {
+            skip(&mut self.users.get_mut(user).unwrap().reduces, view.now);
+        }
+        light
     }
 
     /// A user's reduce in the order of Algorithm 3, lines 3–8; without CA-RTS the job with fewest containers first.

@@ -1,7 +1,7 @@
 //! The policy against the plain transcription, on random clusters, events and parameters.
 
 use super::plain::Plain;
-use super::{Nas, NasParams, NasState, SkipBy};
+use super::{HoldMaps, Nas, NasParams, NasState, SkipBy};
 use crate::cluster::Resource;
 use crate::network::build::{TreeSpec, tree};
 use crate::policy::Dispatch;
@@ -204,10 +204,10 @@ impl Chaos {
 
 fn params() -> impl Strategy<Value = NasParams> {
     let switches = prop::array::uniform5(prop::bool::weighted(0.8));
-    (switches, any::<bool>(), 0_u32..12, 0_u32..12, 0_u64..4_000, 0.0..1.0, 1_u64..4_000).prop_map(
+    (switches, any::<[bool; 2]>(), 0_u32..12, 0_u32..12, 0_u64..4_000, 0.0..1.0, 1_u64..4_000).prop_map(
         |(
             [mts, ca_rts, cr_rts, traffic_threshold, adaptive_threshold],
-            count,
+            [count, clear],
             map_skips,
             reduce_skips,
             skip_ms,
@@ -221,6 +221,7 @@ fn params() -> impl Strategy<Value = NasParams> {
                 traffic_threshold,
                 adaptive_threshold,
                 skip_by: if count { SkipBy::Count } else { SkipBy::Time },
+                hold_maps: if clear { HoldMaps::UntilClear } else { HoldMaps::UntilDue },
                 map_skips,
                 reduce_skips,
                 skip_ms: skip_ms + 1,
@@ -252,6 +253,7 @@ fn random_runs_see_every_mechanism() {
         NasParams { traffic_threshold: false, ..params.clone() },
         NasParams { adaptive_threshold: false, ..params.clone() },
         NasParams { skip_by: SkipBy::Time, ..params.clone() },
+        NasParams { hold_maps: HoldMaps::UntilClear, ..params.clone() },
         NasParams { map_skips: 5, ..params.clone() },
         NasParams { reduce_skips: 5, ..params.clone() },
         NasParams { t_max: 0.6, ..params.clone() },

@@ -13,8 +13,14 @@ struct Request<'a> {
     early: Option<Slot<'a>>,
 }
 
-/// The reduce that the node gets; whoever CR-RTS passed over is counted, and its heavier jobs marked.
-pub(super) fn reduce(params: &NasParams, state: &mut NasState, slot: &Slot<'_>) -> Option<Task> {
+/// The reduce that the node gets and its user's place in the order, which is not behind that of the map that the node
+/// would get; whoever CR-RTS passed over is counted, and its heavier jobs marked.
+pub(super) fn reduce(
+    params: &NasParams,
+    state: &mut NasState,
+    slot: &Slot<'_>,
+    map: Option<usize>,
+) -> Option<(usize, Task)> {
     if state.reduce_skips.present() == 0 {
         return None;
     }
@@ -26,31 +32,31 @@ pub(super) fn reduce(params: &NasParams, state: &mut NasState, slot: &Slot<'_>) 
     });
     let request = Request { params, slot, early };
     if params.cr_rts && state.congested(slot.spot.node, slot.view()) {
-        request.congested(state)
+        request.congested(state, map)
     } else {
-        request.uncongested(state)
+        request.uncongested(state, map)
     }
 }
 
 impl Request<'_> {
     /// Algorithm 3: the first user with a reduce to launch.
-    fn uncongested(&self, state: &NasState) -> Option<Task> {
+    fn uncongested(&self, state: &NasState, map: Option<usize>) -> Option<(usize, Task)> {
         if self.early.is_none() && state.late.is_empty() {
             return None;
         }
-        let ready =
-            |user: &&UserIdx| state.late.has(user.at()) || self.early.is_some() && state.reduce_skips.has(**user);
-        state.pool.order().iter().filter(ready).find_map(|&user| self.best(state, user, false))
+        let ready = |user: UserIdx| state.late.has(user.at()) || self.early.is_some() && state.reduce_skips.has(user);
+        let users = state.pool.order()[..reach(state, map)].iter().enumerate().filter(|&(_, &user)| ready(user));
+        { users }.find_map(|(place, &user)| Some((place, self.best(state, user, false)?)))
     }
 
     /// Algorithm 4.
-    fn congested(&self, state: &mut NasState) -> Option<Task> {
+    fn congested(&self, state: &mut NasState, map: Option<usize>) -> Option<(usize, Task)> {
         let (now, bound) = (self.slot.view().now, self.params.reduce_bound());
         let due = state.reduce_skips.anybody_due(now, bound);
         // Nobody has a light job, nobody is due, and every heavier one is marked already.
         let nothing = !due && state.light.is_empty() && state.changed.is_empty();
         let mut found = None;
-        for place in 0..if nothing { 0 } else { state.pool.order().len() } {
+        for place in 0..if nothing { 0 } else { reach(state, map) } {
             let user = state.pool.order()[place];
             if !state.reduce_skips.has(user) {
                 continue;
@@ -66,17 +72,17 @@ impl Request<'_> {
                 break;
             }
         }
-        let Some((place, task)) = found else {
+        if found.is_none() && map.is_none() {
             state.reduce_skips.skip_all(now, bound);
             return None;
-        };
-        for at in 0..place {
+        }
+        for at in 0..found.map_or(reach(state, map), |(place, _)| place) {
             let user = state.pool.order()[at];
             if state.reduce_skips.has(user) {
                 state.reduce_skips.skip(user, now, bound);
             }
         }
-        Some(task)
+        found
     }
 
     /// Marks the user's heavier jobs as delayed and sees whether it has light ones.
@@ -117,6 +123,11 @@ impl Request<'_> {
         });
         best.map(|(.., task)| task)
     }
+}
+
+/// How many users are asked for reduces: up to the one that gets a map otherwise.
+fn reach(state: &NasState, map: Option<usize>) -> usize {
+    map.map_or(state.pool.order().len(), |place| place + 1)
 }
 
 /// Place in Algorithm 3's order: heavy to light below ReduceNum, then light to heavy.

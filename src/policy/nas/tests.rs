@@ -1,6 +1,6 @@
 //! Sentences of the algorithms, one by one.
 
-use super::{Nas, NasParams, NasState, SkipBy};
+use super::{HoldMaps, Nas, NasParams, NasState, SkipBy};
 use crate::cluster::Resource;
 use crate::network::build::{TreeSpec, tree};
 use crate::policy::Dispatch;
@@ -362,6 +362,43 @@ fn a_user_skipped_often_enough_on_a_congested_rack_gets_its_local_map_before_a_s
     yarn.rack_use(0, 900);
     assert_eq!([yarn.offer(0), yarn.offer(0)], [None, None], "held back, and not local");
     assert_eq!(yarn.offer(0).as_deref(), Some("1 map 0"));
+}
+
+/// D^m does not override the hold.
+fn until_clear() -> NasParams {
+    NasParams { hold_maps: HoldMaps::UntilClear, ..defaults() }
+}
+
+#[test]
+fn or_until_the_rack_is_clear_where_parameters_say_so() {
+    let mut yarn = yarn(until_clear());
+    yarn.submit("ann", 1, &[(20, 0)], 1, None);
+    yarn.submit("ann", 4, &[(30, 3)], 1, None);
+    yarn.submit("bob", 2, &[(0, 0)], 1, None);
+    yarn.rack_use(0, 900);
+    assert_eq!(yarn.offer(0).as_deref(), Some("2 map 0"), "bob's is light");
+    for _ in 0..5 {
+        assert_eq!(yarn.offer(0), None, "more often than D^m, and neither the local one nor the one from afar");
+    }
+    let why = [("1 map", "rack_congested"), ("1 reduce", "maps_not_done"), ("2 reduce", "maps_not_done")];
+    let told = tokens(&yarn.ask(0, true));
+    for (group, reason) in why {
+        assert!(told.contains(&(group.to_owned(), reason.to_owned(), None)), "{told:?}");
+    }
+    yarn.rack_use(0, 740);
+    assert_eq!([yarn.offer(1), yarn.offer(1)], [None, None], "ann was not passed over for what was held back");
+    assert_eq!(yarn.offer(0).as_deref(), Some("1 map 0"));
+}
+
+#[test]
+fn and_a_user_is_then_passed_over_for_its_light_maps_alone() {
+    let mut yarn = yarn(until_clear());
+    yarn.submit("ann", 1, &[(20, 0)], 1, None);
+    yarn.submit("ann", 2, &[(0, 3)], 1, None);
+    yarn.rack_use(0, 900);
+    assert_eq!([yarn.offer(0), yarn.offer(0)], [None, None], "held back, and not local");
+    assert_eq!(yarn.offer(0).as_deref(), Some("2 map 0"), "at D^m the light one from afar");
+    assert_eq!([yarn.offer(0), yarn.offer(0), yarn.offer(0)], [None, None, None]);
 }
 
 #[test]

@@ -135,4 +135,12 @@ impl Pool {
         })
         .next()
     }
+
+    /// Users with waiting maps who come before the one whose reduce it is, all of them for none. Fairness is among
+    /// users first; that reduces come before maps is MapReduce's priority within what is the user's.
+    pub fn with_maps_before(&self, reduce: Option<Task>) -> impl Iterator<Item = UserIdx> + '_ {
+        let until = reduce.map(|task| self.user(task.job));
+        let before = self.order().iter().copied().take_while(move |&user| Some(user) != until);
+        before.filter(|user| self.users_with_maps().has(user.at()))
+    }
 }

@@ -11,5 +11,5 @@ mod tests;
 mod validation;
 mod world;
 
-pub use figures::{ASSUMPTIONS, COMPLETION, CONGESTION, Figure, THRESHOLDS, THROUGHPUT, TRAFFIC, USERS};
+pub use figures::{ASSUMPTIONS, COMPLETION, CONGESTION, Figure, MECHANISMS, THRESHOLDS, THROUGHPUT, TRAFFIC, USERS};
 pub use validation::Validation;

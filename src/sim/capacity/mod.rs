@@ -223,13 +223,10 @@ impl<'p> HintedYarn<'p> {
                 && pool.waiting_in(task) as usize > hints.count(name.attempt, &name.group)
         };
         let accept = |pool: &Pool, job: JobIdx| pool.reduce(job, &slot).is_some_and(|task| asks(pool, task));
-        if let Some(task) = yarn.pool.first_reduce(&slot, accept) {
-            return Some(yarn.pool.name(task));
-        }
+        let reduce = yarn.pool.first_reduce(&slot, accept);
         let (mut found, mut passed) = (None, Vec::new());
         let pool = &yarn.pool;
-        let users = pool.order().iter().filter(|user| pool.users_with_maps().has(user.at()));
-        for job in users.flat_map(|&user| pool.map_jobs(user)) {
+        for job in pool.with_maps_before(reduce).flat_map(|user| pool.map_jobs(user)) {
             let Some((task, locality)) = pool.nearest_map(job, &slot).filter(|(task, _)| asks(pool, *task)) else {
                 continue;
             };
@@ -243,7 +240,7 @@ impl<'p> HintedYarn<'p> {
         for (attempt, missed) in passed {
             yarn.masters.set_missed(attempt, missed);
         }
-        let (task, missed) = found?;
+        let Some((task, missed)) = found else { return reduce.map(|task| yarn.pool.name(task)) };
         yarn.masters.set_missed(yarn.pool.attempt(task.job), missed);
         Some(yarn.pool.name(task))
     }

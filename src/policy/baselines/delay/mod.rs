@@ -107,11 +107,9 @@ impl Dispatch for Delay {
     fn offer(&self, state: &mut DelayState, offer: &Offer, view: &View<'_>) -> Vec<Advice> {
         let slot = Slot::new(offer, view);
         let DelayState { pool, skips } = state;
-        if let Some(task) = pool.first_reduce(&slot, |_, _| true) {
-            return vec![Advice::Launch(pool.name(task))];
-        }
+        let reduce = pool.first_reduce(&slot, |_, _| true);
         let launch = |job, skipped| self.map(pool, &slot, job, skipped);
-        match skips.ask(pool, near(pool, offer.node), launch) {
+        match skips.ask(pool, near(pool, offer.node), launch, reduce).or(reduce) {
             Some(task) => vec![Advice::Launch(pool.name(task))],
             None if view.explain => not_yet(pool, &slot, |_, _, kind| match kind {
                 Kind::Reduce => Held::Fairness,

@@ -97,23 +97,25 @@ impl Skips {
     }
 
     /// Asks jobs with waiting maps, users and jobs in their order, what they launch after so many skips, until one
-    /// does; those before it are passed over. `near` has the users `64 * at ..` that may launch before they are ripe.
+    /// does, or until the user of `reduce` is reached; those before are passed over. `near` has the users `64 * at ..`
+    /// that may launch before they are ripe.
     pub fn ask(
         &mut self,
         pool: &Pool,
         near: impl Fn(usize) -> u64,
         launch: impl Fn(JobIdx, u64) -> Option<Task>,
+        reduce: Option<Task>,
     ) -> Option<Task> {
         let with_maps = pool.users_with_maps();
         let may = |skips: &Self, at| with_maps.word(at) & (near(at) | skips.ripe.word(at));
-        if (0..with_maps.words()).all(|at| may(self, at) == 0) {
+        if reduce.is_none() && (0..with_maps.words()).all(|at| may(self, at) == 0) {
             self.all += 1;
             if self.all >= self.soonest {
                 self.look_at_all(pool);
             }
             return None;
         }
-        for &user in pool.order().iter().filter(|user| with_maps.has(user.at())) {
+        for user in pool.with_maps_before(reduce) {
             if may(self, user.at() / 64) >> (user.at() % 64) & 1 == 1 {
                 let jobs = || pool.map_jobs(user);
                 if let Some((before, task)) =

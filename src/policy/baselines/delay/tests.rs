@@ -30,17 +30,18 @@ impl Naive for Described {
 
     fn offer(&mut self, world: &World, offer: &Offer, view: &View<'_>) -> Option<TaskRef> {
         let DelayParams { node_skips, rack_skips, slow_start, early_reduces } = self.params;
-        let jobs = world.fair_jobs();
-        if let Some(at) = jobs.iter().find_map(|&job| world.reduce(job, offer, view, (slow_start, early_reduces))) {
-            return Some(world.name(at));
-        }
-        for job in jobs.into_iter().filter(|&job| !world.waiting(job, false).is_empty()) {
-            let skips = self.skips.entry(job).or_insert(0);
-            let reach = u8::from(*skips >= node_skips) + u8::from(*skips >= node_skips + rack_skips);
-            if let Some(at) = world.map_within(job, offer, view, reach) {
+        for jobs in world.by_user() {
+            if let Some(at) = jobs.iter().find_map(|&job| world.reduce(job, offer, view, (slow_start, early_reduces))) {
                 return Some(world.name(at));
             }
-            *skips += 1;
+            for job in jobs.into_iter().filter(|&job| !world.waiting(job, false).is_empty()) {
+                let skips = self.skips.entry(job).or_insert(0);
+                let reach = u8::from(*skips >= node_skips) + u8::from(*skips >= node_skips + rack_skips);
+                if let Some(at) = world.map_within(job, offer, view, reach) {
+                    return Some(world.name(at));
+                }
+                *skips += 1;
+            }
         }
         None
     }

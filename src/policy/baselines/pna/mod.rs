@@ -133,11 +133,10 @@ impl Dispatch for Pna {
             let mean = || free.of(&pool.size_of(task), &slot).mean_by_node(|node| map_cost(pool, task, node, view));
             dice.accepts(cost, mean).then_some(task)
         };
-        let task = state.pool.first_reduce(&slot, reduce).or_else(|| {
-            let pool = &state.pool;
-            let users = pool.order().iter().filter(|user| pool.users_with_maps().has(user.at()));
-            users.flat_map(|&user| pool.map_jobs(user)).find_map(|job| map(pool, job))
-        });
+        let reduce = state.pool.first_reduce(&slot, reduce);
+        let pool = &state.pool;
+        let jobs = pool.with_maps_before(reduce).flat_map(|user| pool.map_jobs(user));
+        let task = { jobs }.find_map(|job| map(pool, job)).or(reduce);
         state.draws = dice.draws.get();
         match task {
             Some(task) => vec![Advice::Launch(state.pool.name(task))],

@@ -66,21 +66,25 @@ impl Naive for Described {
 
     fn offer(&mut self, world: &World, offer: &Offer, view: &View<'_>) -> Option<TaskRef> {
         let (jobs, shares) = (world.fair_jobs(), (self.params.slow_start, self.params.early_reduces));
+        let mut reduce = None;
         for &job in &jobs {
-            if let Some(at) = world.reduce(job, offer, view, shares)
-                && self.accepts(world, at, offer, view)
-            {
-                return Some(world.name(at));
+            let at = world.reduce(job, offer, view, shares);
+            if let Some(at) = at.filter(|&at| self.accepts(world, at, offer, view)) {
+                reduce = Some((world.user(job), world.name(at)));
+                break;
             }
         }
         for &job in &jobs {
+            if reduce.as_ref().is_some_and(|(user, _)| *user == world.user(job)) {
+                break;
+            }
             if let Some(at) = Self::cheapest(world, job, offer, view)
                 && self.accepts(world, at, offer, view)
             {
                 return Some(world.name(at));
             }
         }
-        None
+        reduce.map(|(_, task)| task)
     }
 }
 

@@ -8,7 +8,7 @@
 //!   the job launches before it was passed over as often as `delay` lets it.
 //! - While the offered rack is congested, maps come first: all reduces are delayed by assigning maps instead, and
 //!   launch where no map does.
-//! - Else reduces come first, each rack having at most the share of a job's reduces that it has of its map output.
+//! - Else a user's reduces come before its maps, each rack having at most the share of a job's reduces that it has of its map output.
 //! - What nothing else takes goes to any reduce that is ready, as `delay` lets no container stand idle for locality.
 
 mod plan;
@@ -143,9 +143,10 @@ impl Dispatch for ShuffleWatcher {
         let slot = Slot::new(offer, view);
         let congested = state.congested.has(slot.spot.rack.at());
         let planned = if congested {
-            self.map(state, &slot).or_else(|| reduce(state, &slot))
+            self.map(state, &slot, None).or_else(|| reduce(state, &slot))
         } else {
-            reduce(state, &slot).or_else(|| self.map(state, &slot))
+            let reduce = reduce(state, &slot);
+            self.map(state, &slot, reduce).or(reduce)
         };
         let task = planned.or_else(|| state.pool.first_reduce(&slot, |_, _| true));
         match task {
@@ -164,12 +165,13 @@ impl Dispatch for ShuffleWatcher {
 }
 
 impl ShuffleWatcher {
-    fn map(&self, state: &mut ShuffleWatcherState, slot: &Slot<'_>) -> Option<Task> {
+    /// A map of a user before the reduce's.
+    fn map(&self, state: &mut ShuffleWatcherState, slot: &Slot<'_>, reduce: Option<Task>) -> Option<Task> {
         let ShuffleWatcherState { pool, skips, plans, .. } = state;
         let (pool, plans) = (&*pool, &*plans);
         let (node, rack) = (slot.spot.node, slot.spot.rack);
         let near = |at| pool.users_with_local(node, at) | plans.users_with_remote(rack, at);
-        skips.ask(pool, near, |job, skipped| self.map_of(pool, plans, slot, job, skipped))
+        skips.ask(pool, near, |job, skipped| self.map_of(pool, plans, slot, job, skipped), reduce)
     }
 
     fn map_of(&self, pool: &Pool, plans: &Plans, slot: &Slot<'_>, job: JobIdx, skipped: u64) -> Option<Task> {

@@ -53,9 +53,9 @@ impl Described {
         &*told.role == "map" && of_plan.unwrap_or(false)
     }
 
-    fn map(&mut self, world: &World, offer: &Offer, view: &View<'_>) -> Option<At> {
+    fn map(&mut self, world: &World, jobs: &[AttemptId], offer: &Offer, view: &View<'_>) -> Option<At> {
         let ShuffleWatcherParams { node_skips, rack_skips, .. } = self.params;
-        for job in world.fair_jobs().into_iter().filter(|&job| !world.waiting(job, false).is_empty()) {
+        for job in jobs.iter().copied().filter(|&job| !world.waiting(job, false).is_empty()) {
             let skips = self.skips.get(&job).copied().unwrap_or(0);
             let ripe = skips >= node_skips + rack_skips;
             let near = |reach| world.map_within(job, offer, view, reach);
@@ -79,9 +79,15 @@ impl Described {
         None
     }
 
-    fn reduce(&self, world: &World, offer: &Offer, view: &View<'_>, by_share: bool) -> Option<At> {
+    fn reduce(
+        &self,
+        world: &World,
+        jobs: &[AttemptId],
+        (offer, view): (&Offer, &View<'_>),
+        by_share: bool,
+    ) -> Option<At> {
         let rack = view.snapshot.rack(offer.node);
-        let wanted = |&job: &AttemptId| {
+        let wanted = |&&job: &&AttemptId| {
             let by_rack = world.output_by_rack(job, view);
             let all: u64 = by_rack.values().sum();
             let here = by_rack.get(&rack).copied().unwrap_or(0);
@@ -89,7 +95,7 @@ impl Described {
             !by_share || all == 0 || (world.reduces_in(job, rack, view) as u64) < (reduces * here).div_ceil(all)
         };
         let shares = (self.params.slow_start, self.params.early_reduces);
-        world.fair_jobs().into_iter().filter(wanted).find_map(|job| world.reduce(job, offer, view, shares))
+        jobs.iter().filter(wanted).find_map(|&job| world.reduce(job, offer, view, shares))
     }
 }
 
@@ -138,12 +144,16 @@ impl Naive for Described {
     }
 
     fn offer(&mut self, world: &World, offer: &Offer, view: &View<'_>) -> Option<TaskRef> {
+        let all = world.fair_jobs();
         let planned = if self.congested.contains(&view.snapshot.rack(offer.node)) {
-            self.map(world, offer, view).or_else(|| self.reduce(world, offer, view, true))
+            self.map(world, &all, offer, view).or_else(|| self.reduce(world, &all, (offer, view), true))
         } else {
-            self.reduce(world, offer, view, true).or_else(|| self.map(world, offer, view))
+            world.by_user().into_iter().find_map(|jobs| {
+                let reduce = self.reduce(world, &jobs, (offer, view), true);
+                reduce.or_else(|| self.map(world, &jobs, offer, view))
+            })
         };
-        let found = planned.or_else(|| self.reduce(world, offer, view, false));
+        let found = planned.or_else(|| self.reduce(world, &all, (offer, view), false));
         found.map(|at| world.name(at))
     }
 }

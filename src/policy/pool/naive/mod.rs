@@ -143,6 +143,12 @@ impl World {
         jobs
     }
 
+    /// [`World::fair_jobs`], those of each user together.
+    pub(crate) fn by_user(&self) -> Vec<Vec<AttemptId>> {
+        let jobs = self.fair_jobs();
+        jobs.chunk_by(|&a, &b| self.user(a) == self.user(b)).map(<[_]>::to_vec).collect()
+    }
+
     pub(crate) fn input(&self, at: At) -> Bytes {
         self.groups[at.0].told.inputs.get(at.1).map_or(Bytes::ZERO, |input| input.bytes)
     }
