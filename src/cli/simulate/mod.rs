@@ -205,7 +205,7 @@ pub fn run(args: &SimulateArgs, output: Output) -> Result<(), Failure> {
     let chosen = policies::choose(&args.policy, &args.params)?;
     let authorities = args.authority.all();
     policies::check(&chosen)?;
-    let cluster = inputs::cluster(&args.cluster, args.container)?;
+    let cluster = cluster(&args.cluster, args.container)?;
     let model = JobModel::default().at_rate(args.settings.compute);
     let trace = inputs::Trace::open(&args.trace, args.trace_options.options(), &model)?;
     if let Some(warning) = trace.warning() {

@@ -245,7 +245,8 @@ fn traffic(runs: &Runs<'_>) -> Result<Vec<Row>, ReproduceError> {
 fn mechanisms(runs: &Runs<'_>) -> Result<Vec<Row>, ReproduceError> {
     let parts = [("nas", ""), ("MTS + CA-RTS", MTS_CA), ("MTS", MTS)];
     let mut rows = Vec::new();
-    let measures: [(&str, Better, fn(&RunReport) -> f64); 3] = [
+    type Measure = (&'static str, Better, fn(&RunReport) -> f64);
+    let measures: [Measure; 3] = [
         ("throughput", Better::Higher, |report| report.throughput_jobs_per_hour),
         ("mean completion", Better::Lower, |report| report.mean_jct_s),
         ("shuffle across racks", Better::Lower, |report| report.cross_rack_shuffle_bytes as f64),

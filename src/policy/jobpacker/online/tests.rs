@@ -483,7 +483,7 @@ fn first_replicas_go_to_racks_of_the_readers_maps_and_the_others_together_elsewh
 
 /// Draws.
 fn below(random: &mut ChaCha8Rng, most: u32) -> u32 {
-    rand::RngExt::random_range(random, 0..most)
+    random.random_range(0..most)
 }
 
 /// A run of random jobs, some planned, on a desk: seconds until all are done.
