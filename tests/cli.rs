@@ -120,6 +120,30 @@ fn every_command_explains_itself_with_an_example() {
 }
 
 #[test]
+fn a_plan_is_made_checked_compared_drawn_and_followed() {
+    let files = Files::new();
+    let [trace, plan, other, chart] =
+        ["jobs.tsv", "plan.json", "other.json", "plan.svg"].map(|name| text_of(&files.path(name)));
+    assert!(hintctl(&["trace", "generate", "--jobs", "40", "-o", &trace]).status.success());
+    let base = ["plan", "--trace", &trace, "--cluster", "jobpacker"];
+    let made = document(&[&base[..], &["-o", &plan, "--gantt", &chart]].concat());
+    assert_eq!((made["jobs"].as_u64(), made["racks"].as_u64()), (Some(40), Some(20)));
+    assert!(std::fs::read_to_string(&chart).unwrap().starts_with("<svg"));
+    document(&[&base[..], &["--policy", "corral", "--objective", "batch", "-o", &other]].concat());
+    assert_eq!(document(&["plan", "check", &plan, "--cluster", "jobpacker"])["defects"], json!([]));
+    assert_eq!(stdout(&hintctl(&["plan", "diff", &plan, &plan])).trim_end(), "no difference");
+    assert!(stdout(&hintctl(&["plan", "diff", &plan, &other])).starts_with("policy: jobpacker -> corral\n"));
+    let smaller = hintctl(&["plan", "check", &plan, "--cluster", "nas-40"]);
+    assert_eq!(smaller.status.code(), Some(2));
+    assert!(stderr(&smaller).contains("plan.json: rack "), "{}", stderr(&smaller));
+    assert_refused(&["plan"], &["--trace"]);
+    assert_refused(&[&base[..], &["--policy", "fair", "-o", &plan]].concat(), &["fair", "does not plan"]);
+    let policies = ["--policy", "jobpacker,corral,fair", "--plan", "online"];
+    let runs = document(&[&["simulate"][..], &base[1..], &policies].concat());
+    assert_eq!(runs["runs"].as_array().map_or(0, Vec::len), 3, "{runs}");
+}
+
+#[test]
 fn bad_usage_is_told_apart_from_failed_work() {
     assert_eq!(hintctl(&["levitate"]).status.code(), Some(2));
     assert_eq!(hintctl(&[]).status.code(), Some(2));

@@ -9,9 +9,9 @@ use super::files;
 use super::output::{self, Output};
 use super::policy;
 use super::simulate::{ContainerArgs, TraceArgs, cluster, in_trace, skipped, unpacked};
-use crate::policy::plan::{Facts, Objective, Plan, PlanProblem, check, diff};
+use crate::policy::plan::{Facts, Objective, Plan, check, diff};
 use crate::policy::{Policy, registry};
-use crate::sim::yarn::forecast::{expected_jobs, fabric, rack_rooms};
+use crate::sim::yarn::forecast::{expected_jobs, problem, rack_rooms};
 use crate::sim::{JobModel, TraceFacts, TraceJob, TraceReader};
 use crate::units::{Micros, Timestamp};
 use clap::{Args, Subcommand, ValueEnum};
@@ -90,11 +90,20 @@ struct MakeArgs {
 
 /// What a plan is to keep small.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum ObjectiveArg {
+pub(in crate::cli) enum ObjectiveArg {
     /// The time until the last job is done; all jobs are there from the start
     Batch,
     /// The mean time from a job's arrival to its end
     Online,
+}
+
+impl From<ObjectiveArg> for Objective {
+    fn from(argument: ObjectiveArg) -> Self {
+        match argument {
+            ObjectiveArg::Batch => Self::Batch,
+            ObjectiveArg::Online => Self::Online,
+        }
+    }
 }
 
 /// What to check.
@@ -166,28 +175,10 @@ fn make(args: &MakeArgs, output: Output) -> Result<(), Failure> {
     let planner = planner(&args.policy, &args.params)?;
     let found = cluster(&args.cluster, args.container)?;
     let model = JobModel::default();
-    let mut jobs = expected_jobs(&read_trace(args, &model, output)?, &model);
-    if args.objective == ObjectiveArg::Batch {
-        jobs.iter_mut().for_each(|job| job.arrival = Timestamp(0));
-    }
-    let last = jobs.iter().map(|job| job.arrival.0).max().unwrap_or(0);
-    let until = args.horizon.map_or(Timestamp(last + 1), |hours| Timestamp(0).plus(Micros::from_secs(hours * 3_600)));
-    jobs.retain(|job| job.arrival < until);
+    let jobs = expected_jobs(&read_trace(args, &model, output)?, &model);
+    let until = args.horizon.map(|hours| Timestamp(0).plus(Micros::from_secs(hours * 3_600)));
     let no_network = || Failure::Input(format!("cluster \"{}\": no network joins its racks", args.cluster));
-    let problem = PlanProblem {
-        racks: rack_rooms(&found.cluster),
-        fabric: fabric(&found.cluster).ok_or_else(no_network)?,
-        jobs,
-        objective: match args.objective {
-            ObjectiveArg::Batch => Objective::Batch,
-            ObjectiveArg::Online => Objective::Online,
-        },
-        made: Timestamp(0),
-        from: Timestamp(0),
-        until,
-        prediction_error: None,
-        seed: args.seed,
-    };
+    let problem = problem(&found.cluster, jobs, args.objective.into(), until, args.seed).ok_or_else(no_network)?;
     let cannot = || Failure::Input(format!("policy \"{}\" does not plan", args.policy));
     let plan = planner.as_plan().ok_or_else(cannot)?.plan(&problem);
     let plan = plan.map_err(|error| Failure::Input(format!("{}: {error}", args.trace.display())))?;

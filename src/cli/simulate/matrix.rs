@@ -6,12 +6,13 @@ use super::inputs::{self, Trace};
 use super::policies::Chosen;
 use super::progress::{Board, Interrupt};
 use crate::policy::DynDispatch;
+use crate::policy::plan::{self, Objective};
 use crate::sim::capacity::HintedYarn;
-use crate::sim::yarn::{Progress, SimCluster, SimError, SimRun, simulate};
-use crate::sim::{Authority, JobModel, NEVER_FIT_SHOWN, RunReport, SimSettings};
+use crate::sim::yarn::{Progress, SimCluster, SimError, SimRun, forecast, simulate};
+use crate::sim::{Authority, JobModel, NEVER_FIT_SHOWN, RunReport, SimSettings, TraceJob};
 use std::ops::ControlFlow;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 /// What is run.
@@ -22,6 +23,8 @@ pub(super) struct Plan<'a> {
     pub(super) settings: &'a SimSettings,
     pub(super) trace: &'a Trace,
     pub(super) policies: &'a [Chosen],
+    /// What policies that plan are to keep small; none: they do not plan.
+    pub(super) objective: Option<Objective>,
     pub(super) cases: Vec<Case>,
     pub(super) threads: usize,
 }
@@ -122,10 +125,23 @@ impl Plan<'_> {
         format!("{}{authority}, seed {}", self.policies[case.policy].name, case.seed)
     }
 
+    /// The plan that the policy makes of the whole trace, erring in nothing.
+    fn planned(&self, chosen: &Chosen, seed: u64) -> Result<Option<Arc<plan::Plan>>, Failure> {
+        let (Some(objective), Some(planner)) = (self.objective, chosen.planner()) else { return Ok(None) };
+        let jobs: Result<Vec<TraceJob>, _> = self.trace.jobs()?.collect();
+        let jobs = jobs.map_err(|error| inputs::in_trace(&self.trace.path, error))?;
+        let expected = forecast::expected_jobs(&jobs, self.model);
+        let no_network = || Failure::Input("no network joins the cluster's racks".to_owned());
+        let problem = forecast::problem(self.cluster, expected, objective, None, seed).ok_or_else(no_network)?;
+        let plan = planner.plan(&problem).map_err(|error| Failure::in_file(&self.trace.path, error))?;
+        Ok(Some(Arc::new(plan)))
+    }
+
     fn one(&self, at: usize, board: &Board, interrupt: &Interrupt) -> Result<RunReport, Failure> {
         let case = self.cases[at];
         let chosen = &self.policies[case.policy];
-        let settings = SimSettings { seed: case.seed, authority: case.authority, ..self.settings.clone() };
+        let plan = self.planned(chosen, case.seed)?;
+        let settings = SimSettings { seed: case.seed, authority: case.authority, plan, ..self.settings.clone() };
         let policy = chosen.dispatcher()?;
         let yarn = chosen.yarn(&policy, &settings);
         let dispatch: &dyn DynDispatch = match &yarn {

@@ -25,6 +25,7 @@ pub(crate) use inputs::{in_trace, skipped, unpacked};
 use super::failure::Failure;
 use super::files;
 use super::output::Output;
+use super::plan::ObjectiveArg;
 use crate::sim::{Authority, FlowGrain, JobModel, SimSettings, TraceOptions};
 use crate::units::Micros;
 use clap::{Args, ValueEnum};
@@ -71,6 +72,9 @@ pub struct SimulateArgs {
     /// Write the JSON document into this file as well
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Jobs are recurring, and policies that plan do so before the run, each job being expected exactly as it comes
+    #[arg(long, value_enum, value_name = "OBJECTIVE")]
+    plan: Option<ObjectiveArg>,
     /// In JSON: completion times of all jobs, and use of links over time
     #[arg(long)]
     series: bool,
@@ -225,6 +229,7 @@ pub fn run(args: &SimulateArgs, output: Output) -> Result<(), Failure> {
         settings: &settings,
         trace: &trace,
         policies: &chosen,
+        objective: args.plan.map(Into::into),
         cases: matrix::cases(chosen.len(), &authorities, &seeds),
         threads: threads(args.threads),
     };

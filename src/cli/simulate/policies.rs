@@ -4,7 +4,7 @@ use super::super::failure::Failure;
 use super::super::policy;
 use crate::policy::adapt::dispatcher_of;
 use crate::policy::baselines::capacity;
-use crate::policy::{DynDispatch, Policy, registry};
+use crate::policy::{DynDispatch, Planner, Policy, registry};
 use crate::sim::capacity::{Delays, HintedYarn};
 use crate::sim::{Authority, SimSettings};
 use std::collections::BTreeMap;
@@ -59,6 +59,11 @@ impl Chosen {
     pub(super) fn dispatcher(&self) -> Result<impl DynDispatch + '_, Failure> {
         let none = || Failure::Input(format!("policy \"{}\" neither schedules nor places", self.name));
         dispatcher_of(&*self.policy).ok_or_else(none)
+    }
+
+    /// The policy, where it plans.
+    pub(super) fn planner(&self) -> Option<&dyn Planner> {
+        self.policy.as_plan()
     }
 
     /// YARN between the policy and the nodes, where the policy does not schedule by itself: `capacity` is YARN's own.

@@ -6,7 +6,7 @@ use super::tables::Kind;
 use crate::engine::prediction::{Run, Runs, derived_key};
 use crate::network::optical::ports;
 use crate::network::{Network, Tier};
-use crate::policy::plan::{Circuits, ExpectedJob, Fabric, RackRoom};
+use crate::policy::plan::{Circuits, ExpectedJob, Fabric, Objective, PlanProblem, RackRoom};
 use crate::sim::job_model::JobModel;
 use crate::sim::trace::job::TraceJob;
 use crate::units::{BitsPerSec, Micros, NodeIdx, RackPath, Timestamp, VertexIdx};
@@ -51,6 +51,27 @@ pub fn finished_runs(trace: &[TraceJob], model: &JobModel, from: Timestamp) -> R
         runs.note(&key, Run { submitted, maps, reduces, input, shuffle });
     }
     runs
+}
+
+/// Those jobs on that cluster, from the trace's start until `until` or just after the last of them; of a batch all are
+/// there from the start. `None` without a network.
+#[must_use]
+pub fn problem(
+    cluster: &SimCluster,
+    mut jobs: Vec<ExpectedJob>,
+    objective: Objective,
+    until: Option<Timestamp>,
+    seed: u64,
+) -> Option<PlanProblem> {
+    let from = Timestamp(0);
+    if objective == Objective::Batch {
+        jobs.iter_mut().for_each(|job| job.arrival = from);
+    }
+    let last = jobs.iter().map(|job| job.arrival).max().unwrap_or(from);
+    let until = until.unwrap_or_else(|| last.plus(Micros(1)));
+    jobs.retain(|job| job.arrival < until);
+    let (racks, fabric) = (rack_rooms(cluster), fabric(cluster)?);
+    Some(PlanProblem { racks, fabric, jobs, objective, made: from, from, until, prediction_error: None, seed })
 }
 
 /// Tasks, and the mean time of the very ones that a run has.

@@ -5,22 +5,13 @@ use super::*;
 use crate::engine::prediction::{PredictionSettings, forecast};
 use crate::policy::plan::{Circuits, Fabric, Facts, Objective, Plan, PlanProblem, check};
 use crate::policy::registry::with_defaults;
-use crate::sim::yarn::forecast::{expected_jobs, fabric, finished_runs, rack_rooms};
+use crate::sim::yarn::forecast::{expected_jobs, fabric, finished_runs, problem};
 use crate::units::{BitsPerSec, Bytes, Micros, Timestamp};
 use std::sync::Arc;
 
 fn plan(policy: &str, cluster: &SimCluster, jobs: &[TraceJob], model: &JobModel, fabric: Fabric) -> Plan {
-    let problem = PlanProblem {
-        racks: rack_rooms(cluster),
-        fabric,
-        jobs: expected_jobs(jobs, model),
-        objective: Objective::Batch,
-        made: Timestamp(0),
-        from: Timestamp(0),
-        until: Timestamp(3_600_000_000),
-        prediction_error: None,
-        seed: 1,
-    };
+    let jobs = expected_jobs(jobs, model);
+    let problem = PlanProblem { fabric, ..problem(cluster, jobs, Objective::Batch, None, 1).unwrap() };
     let plan = with_defaults(policy).unwrap().as_plan().unwrap().plan(&problem).unwrap();
     assert_eq!(check(&plan, &Facts::default()), []);
     plan
