@@ -261,5 +261,4 @@ fn sequences(plan: &Plan, defects: &mut Vec<Defect>) {
 }
 
 #[cfg(test)]
-#[path = "mutations.rs"]
-mod tests;
+mod mutations;

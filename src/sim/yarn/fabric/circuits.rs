@@ -166,12 +166,12 @@ impl Circuits {
         moved
     }
 
-    /// Elephants by packets whose circuit is there; their flows.
-    fn come_back(&mut self) -> Vec<u32> {
+    /// Elephants by packets whose circuit is there, and whose patience begins anew; their flows.
+    fn come_back(&mut self, now_s: f64) -> Vec<u32> {
         let mut moved = Vec::new();
         for (&pair, burst) in self.bursts.iter_mut().filter(|(_, burst)| burst.course == Course::Packets) {
             if self.switch.circuit(pair.1) == Some(pair.2) {
-                burst.course = Course::Circuits;
+                (burst.course, burst.since_s) = (Course::Circuits, now_s);
                 moved.extend(&burst.wires);
             }
         }
@@ -268,7 +268,7 @@ impl Wires {
             return;
         }
         circuits.lit = circuits.switch.circuits().collect();
-        let moved = circuits.come_back();
+        let moved = circuits.come_back(now_s);
         let lit: Vec<_> =
             circuits.lit.iter().map(|&(from, to)| (from, to, circuits.switch.bits_per_s(from, to))).collect();
         for (from, to, bits_per_s) in lit {
