@@ -12,7 +12,7 @@ use super::simulate::{ContainerArgs, TraceArgs, cluster, in_trace, skipped, unpa
 use crate::policy::plan::{Facts, Objective, Plan, check, diff};
 use crate::policy::{Policy, registry};
 use crate::sim::yarn::forecast::{expected_jobs, problem, rack_rooms};
-use crate::sim::{JobModel, TraceFacts, TraceJob, TraceReader};
+use crate::sim::{JobModel, TraceFacts, TraceJob, TraceOptions, TraceReader};
 use crate::units::{Micros, Timestamp};
 use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
@@ -34,7 +34,7 @@ pub struct PlanArgs {
     #[command(subcommand)]
     command: Option<PlanCommand>,
     #[command(flatten)]
-    make: Option<MakeArgs>,
+    make: MakeArgs,
 }
 
 /// What to do with plans.
@@ -56,11 +56,11 @@ enum PlanCommand {
 #[derive(Debug, Args)]
 struct MakeArgs {
     /// The jobs: SWIM's rows or JSON lines, gzip or not
-    #[arg(long, value_name = "FILE")]
-    trace: PathBuf,
+    #[arg(long, value_name = "FILE", required = true)]
+    trace: Option<PathBuf>,
     /// The cluster: a shipped one by name, a shape, or a whole cluster document
-    #[arg(long, value_name = "FILE|NAME")]
-    cluster: String,
+    #[arg(long, value_name = "FILE|NAME", required = true)]
+    cluster: Option<String>,
     /// The policy that plans
     #[arg(long, default_value = "jobpacker")]
     policy: String,
@@ -77,8 +77,8 @@ struct MakeArgs {
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// The plan
-    #[arg(short, long, value_name = "FILE.json")]
-    output: PathBuf,
+    #[arg(short, long, value_name = "FILE.json", required = true)]
+    output: Option<PathBuf>,
     /// Draw it as a Gantt chart as well
     #[arg(long, value_name = "FILE.svg")]
     gantt: Option<PathBuf>,
@@ -152,9 +152,10 @@ struct Summary<'a> {
 /// file that can't be written.
 pub fn run(args: &PlanArgs, output: Output) -> Result<(), Failure> {
     let Some(command) = &args.command else {
-        let missing =
-            || Failure::Input("plan: needs --trace, --cluster and --output, or a command: see --help".to_owned());
-        return make(args.make.as_ref().ok_or_else(missing)?, output);
+        let MakeArgs { trace: Some(trace), cluster: Some(cluster), output: Some(file), .. } = &args.make else {
+            return Err(Failure::Input("plan: needs --trace, --cluster and --output".to_owned()));
+        };
+        return make(&args.make, (trace, cluster, file), output);
     };
     match command {
         PlanCommand::Check(args) => {
@@ -171,20 +172,20 @@ pub fn run(args: &PlanArgs, output: Output) -> Result<(), Failure> {
     }
 }
 
-fn make(args: &MakeArgs, output: Output) -> Result<(), Failure> {
+fn make(args: &MakeArgs, (trace, name, file): (&Path, &str, &Path), output: Output) -> Result<(), Failure> {
     let planner = planner(&args.policy, &args.params)?;
-    let found = cluster(&args.cluster, args.container)?;
+    let found = cluster(name, args.container)?;
     let model = JobModel::default();
-    let jobs = expected_jobs(&read_trace(args, &model, output)?, &model);
+    let jobs = expected_jobs(&read_trace(trace, args.trace_options.options(), &model, output)?, &model);
     let until = args.horizon.map(|hours| Timestamp(0).plus(Micros::from_secs(hours * 3_600)));
-    let no_network = || Failure::Input(format!("cluster \"{}\": no network joins its racks", args.cluster));
+    let no_network = || Failure::Input(format!("cluster \"{name}\": no network joins its racks"));
     let problem = problem(&found.cluster, jobs, args.objective.into(), until, args.seed).ok_or_else(no_network)?;
     let cannot = || Failure::Input(format!("policy \"{}\" does not plan", args.policy));
     let plan = planner.as_plan().ok_or_else(cannot)?.plan(&problem);
-    let plan = plan.map_err(|error| Failure::Input(format!("{}: {error}", args.trace.display())))?;
-    files::write_text(&args.output, &plan.to_json())?;
+    let plan = plan.map_err(|error| Failure::Input(format!("{}: {error}", trace.display())))?;
+    files::write_text(file, &plan.to_json())?;
     draw(args.gantt.as_deref(), &plan)?;
-    tell(&args.output, &plan, &Facts { racks: Some(room(&problem.racks)), now: None }, output)
+    tell(file, &plan, &Facts { racks: Some(room(&problem.racks)), now: None }, output)
 }
 
 fn planner(name: &str, params: &[String]) -> Result<Box<dyn Policy>, Failure> {
@@ -196,14 +197,13 @@ fn planner(name: &str, params: &[String]) -> Result<Box<dyn Policy>, Failure> {
     (entry.build)(table).map_err(|error| wrong(&error.to_string()))
 }
 
-fn read_trace(args: &MakeArgs, model: &JobModel, output: Output) -> Result<Vec<TraceJob>, Failure> {
-    let wrong = |error| in_trace(&args.trace, error);
-    let options = args.trace_options.options();
-    let facts = TraceFacts::read(unpacked(&args.trace)?, options, model).map_err(wrong)?;
-    if let Some(warning) = skipped(&args.trace, &facts) {
+fn read_trace(trace: &Path, options: TraceOptions, model: &JobModel, output: Output) -> Result<Vec<TraceJob>, Failure> {
+    let wrong = |error| in_trace(trace, error);
+    let facts = TraceFacts::read(unpacked(trace)?, options, model).map_err(wrong)?;
+    if let Some(warning) = skipped(trace, &facts) {
         output.progress(&warning);
     }
-    TraceReader::new(unpacked(&args.trace)?, options).collect::<Result<_, _>>().map_err(wrong)
+    TraceReader::new(unpacked(trace)?, options).collect::<Result<_, _>>().map_err(wrong)
 }
 
 fn read(path: &Path) -> Result<Plan, Failure> {
