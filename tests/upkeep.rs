@@ -33,7 +33,8 @@ async fn samples_that_nobody_scrapes_do_not_gather() {
     let (config, metrics) = (Config::from_text(&text, "test").unwrap(), Metrics::new());
     let running = hintd::server::start(&config.options, metrics.clone()).await.unwrap();
     let first = grows_by(&metrics).await;
-    let second = grows_by(&metrics).await;
+    // A resident set stays as high as it came between two upkeeps, which it may reach late: what gathers does so each time.
+    let second = grows_by(&metrics).await.min(grows_by(&metrics).await);
     running.shutdown().await.unwrap();
     assert!(second < 12 << 20, "{second} bytes for {SAMPLES} samples, after {first} for as many");
 }

@@ -11,7 +11,7 @@ use crate::network::chains::BoxLoads;
 use crate::policy::advise::{RebalanceProblem, Running};
 use crate::policy::problem::EdgeProblem;
 use crate::policy::{Budget, Policy};
-use crate::units::{AttemptId, Bytes, ChainIdx, ContainerId, GroupIdx, NodeIdx, RackIdx, SchedulerKey};
+use crate::units::{AttemptId, BitsPerSec, Bytes, ChainIdx, ContainerId, GroupIdx, NodeIdx, RackIdx, SchedulerKey};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -272,25 +272,24 @@ impl<'r> Draft<'r> {
         proposed
     }
 
-    /// What is taken of boxes for pairs of nodes that these containers do not send between.
+    /// What is taken of boxes beside what these containers send: of a pair of nodes that they send between, the part of
+    /// its bytes that is others'.
     fn others(&self) -> Option<BoxLoads> {
         let topology = &*self.round.snapshot.topology;
         let chained = Some(&*self.round.chained).filter(|chained| chained.are_of(topology))?;
         let chains = topology.chains.as_deref()?;
         let node = |row: u32| self.running[row as usize].node;
-        let own: BTreeSet<(NodeIdx, NodeIdx, Option<ChainIdx>)> = self
-            .traffic
-            .iter()
-            .zip(&self.chains)
-            .map(|(&(from, to, _), chain)| (node(from), node(to), *chain))
-            .collect();
+        let mut own: BTreeMap<(NodeIdx, NodeIdx, Option<ChainIdx>), u128> = BTreeMap::new();
+        for (&(from, to, bytes), chain) in self.traffic.iter().zip(&self.chains) {
+            *own.entry((node(from), node(to), *chain)).or_default() += u128::from(bytes.0);
+        }
         let mut loads = BoxLoads::new(chains);
         for (key, route) in chained.routes.iter() {
             let sent = (key.pair.from, key.pair.to, chains.find_chain(&key.chain));
-            if !own.contains(&sent) {
-                let boxes = route.way.iter().flat_map(|way| &way.boxes);
-                boxes.for_each(|&index| loads.add(index, route.rate));
-            }
+            let all = u128::from(route.bytes.0).max(1);
+            let others = all.saturating_sub(own.get(&sent).copied().unwrap_or(0));
+            let rate = BitsPerSec((u128::from(route.rate.0) * others / all) as u64);
+            route.way.iter().flat_map(|way| &way.boxes).for_each(|&index| loads.add(index, rate));
         }
         Some(loads)
     }
