@@ -172,7 +172,7 @@ pub enum PlanReadError {
 }
 
 impl Plan {
-    /// Reads a plan that was written down. Whether it makes sense is for [`super::check`] to say.
+    /// Reads a plan that was written down. Whether it makes sense is for [`super::check()`] to say.
     ///
     /// # Errors
     /// [`PlanReadError`] where the text is no plan of this version.
