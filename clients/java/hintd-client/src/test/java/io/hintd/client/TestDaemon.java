@@ -118,7 +118,8 @@ public final class TestDaemon implements AutoCloseable {
 
   /** See {@link #nodes}. */
   public static final class Nodes implements AutoCloseable {
-    private final FeedStream<HeartbeatItem> feed;
+    /** Of this object only once the constructor has it; the stream may open before. */
+    private volatile FeedStream<HeartbeatItem> feed;
     private final int count;
     private int beats;
 
@@ -146,6 +147,9 @@ public final class TestDaemon implements AutoCloseable {
     }
 
     private void register() {
+      while (feed == null) {
+        Thread.yield();
+      }
       for (int i = 0; i < count; i++) {
         int node = i;
         feed.tell(
