@@ -71,12 +71,37 @@ impl ChainedFlows {
     /// Flows by chain: which chains are in use.
     #[must_use]
     pub fn in_use(&self) -> BTreeMap<Arc<str>, u64> {
-        let mut counts = BTreeMap::new();
-        for (key, _) in self.routes.iter() {
-            *counts.entry(Arc::clone(&key.chain)).or_default() += 1;
+        self.counts().into_iter().map(|(chain, counts)| (chain, counts.flows)).collect()
+    }
+
+    /// How flows stand, by chain; takes time in proportion to flows and chains.
+    #[must_use]
+    pub fn counts(&self) -> BTreeMap<Arc<str>, ChainCounts> {
+        let chains = self.chains.iter().flat_map(|chains| chains.chains());
+        let types: BTreeMap<&str, usize> = chains.map(|chain| (&*chain.name, chain.sequence.len())).collect();
+        let mut counts: BTreeMap<Arc<str>, ChainCounts> = BTreeMap::new();
+        for (key, route) in self.routes.iter() {
+            let of = counts.entry(Arc::clone(&key.chain)).or_default();
+            of.flows += 1;
+            match &route.way {
+                None => of.broken += 1,
+                Some(way) if types.get(&*key.chain).is_some_and(|&types| way.boxes.len() < types) => of.bypassing += 1,
+                Some(_) => {}
+            }
         }
         counts
     }
+}
+
+/// Flows under one chain: ordered pairs of nodes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ChainCounts {
+    /// All of them.
+    pub flows: u64,
+    /// That leave out boxes, for the chain fails open.
+    pub bypassing: u64,
+    /// Without a way.
+    pub broken: u64,
 }
 
 /// Sender and receiver; routes may differ by direction.

@@ -1,4 +1,4 @@
-//! The section of Hadoop's own servers: `[yarn.resource_manager]`.
+//! The section of Hadoop's own servers: `[resource_manager]`.
 
 use super::parse::{HOUR, MINUTE, MS, SECOND};
 use super::reader::{Reader, Section};

@@ -7,7 +7,7 @@ use crate::store::{Commit, CommitObserver};
 use crate::telemetry::dispatch::DispatchMetrics;
 use crate::telemetry::metrics::RequestMetrics;
 use crate::telemetry::metrics::{
-    BoxKind, FeedResult, HintEvent, MoveEvent, ReloadResult, RouteKind, Stage, Turned, WatcherKind,
+    BoxState, FeedResult, HintEvent, MoveEvent, ReloadResult, RouteKind, Stage, Turned, WatcherKind,
 };
 use crate::telemetry::metrics::{DoorMetrics, FeedMetrics, LedgerMetrics, Metrics, PublisherMetrics, QueueMetrics};
 use crate::telemetry::routes::RouteMetrics;
@@ -88,15 +88,11 @@ impl FlowCounts {
                 _ => counts.default += 1,
             }
         }
-        for (key, route) in flows.chained.routes.iter() {
-            let chains = flows.chained.chains.as_deref();
-            let types = chains.and_then(|chains| Some(chains.chain(chains.find_chain(&key.chain)?).sequence.len()));
-            match &route.way {
-                None if !network_known => {} // nobody knows
-                None => counts.broken += 1,
-                Some(way) if types.is_some_and(|types| way.boxes.len() < types) => counts.bypassing += 1,
-                Some(_) => counts.chained += 1,
-            }
+        for of in flows.chained.counts().into_values() {
+            counts.bypassing += of.bypassing;
+            // Without a network nobody knows.
+            counts.broken += if network_known { of.broken } else { 0 };
+            counts.chained += of.flows - of.bypassing - of.broken;
         }
         counts
     }
@@ -293,7 +289,7 @@ impl Meters {
     /// Which middleboxes flows can pass.
     pub(super) fn boxes(&self, topology: &Topology) {
         let Some(chains) = topology.chains.as_deref() else {
-            return BoxKind::ALL.iter().for_each(|&kind| self.routes.boxes(kind, 0));
+            return BoxState::ALL.iter().for_each(|&kind| self.routes.boxes(kind, 0));
         };
         // Without a network nobody knows what they hang on: what is known is their own state.
         let usable = |at: &usize| match topology.network.as_deref() {
@@ -302,8 +298,8 @@ impl Meters {
         };
         let all = chains.boxes().len();
         let usable = (0..all).filter(usable).count();
-        self.routes.boxes(BoxKind::Usable, usable);
-        self.routes.boxes(BoxKind::Down, all - usable);
+        self.routes.boxes(BoxState::Usable, usable);
+        self.routes.boxes(BoxState::Down, all - usable);
     }
 
     /// Items of feeds, as far as they were not told before.

@@ -117,7 +117,7 @@ label! {
 
 label! {
     /// How a middlebox stands.
-    BoxKind {
+    BoxState {
         /// Flows can pass it.
         Usable = "usable",
         /// It is down, or its switch is, or the network does not have it.

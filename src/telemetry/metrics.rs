@@ -20,7 +20,7 @@ use super::adherence::{BYTES, MISSES, OUTCOMES, SETTLED};
 use super::dispatch::{DISPATCH_LATE, DISPATCH_LAUNCHES, DISPATCH_NOT_YET, DISPATCH_OFFERS, DISPATCH_WAITING};
 use super::hadoop::{HADOOP_ANSWERS, HADOOP_ASKED};
 pub use super::labels::{
-    BoxKind, FeedResult, HintEvent, LabelValue, MoveEvent, ReloadResult, RouteKind, Stage, Turned, WatcherKind,
+    BoxState, FeedResult, HintEvent, LabelValue, MoveEvent, ReloadResult, RouteKind, Stage, Turned, WatcherKind,
 };
 use super::routes::{
     BOXES, LINKS_DAMPED, MOVES, ROUTE_CHANGES, ROUTE_REFUSED, ROUTE_RESYNCS, ROUTE_UNACKNOWLEDGED, ROUTE_WATCHERS,
@@ -552,7 +552,7 @@ mod tests {
         sdn.rules(RuleResult::Added, 3);
         let routes = metrics.routes();
         routes.routes(RouteKind::Cut, 2);
-        routes.boxes(BoxKind::Down, 1);
+        routes.boxes(BoxState::Down, 1);
         routes.moves(MoveEvent::Proposed, 1);
         routes.watchers(WatcherKind::Silent, 1);
         routes.unacknowledged(3);

@@ -1,6 +1,6 @@
 //! Metrics of routes, middleboxes and moves, and of those who watch routes.
 
-use super::labels::{BoxKind, LabelValue, MoveEvent, RouteKind, WatcherKind};
+use super::labels::{BoxState, LabelValue, MoveEvent, RouteKind, WatcherKind};
 use super::metrics::{Counter, Metrics};
 use metrics::Gauge;
 
@@ -33,7 +33,7 @@ impl Metrics {
     pub fn routes(&self) -> RouteMetrics {
         RouteMetrics {
             routes: RouteKind::ALL.iter().map(|kind| self.gauge(ROUTES, &[("state", kind.label())])).collect(),
-            boxes: BoxKind::ALL.iter().map(|kind| self.gauge(BOXES, &[("state", kind.label())])).collect(),
+            boxes: BoxState::ALL.iter().map(|kind| self.gauge(BOXES, &[("state", kind.label())])).collect(),
             moves: MoveEvent::ALL.iter().map(|event| self.counter(MOVES, &[("event", event.label())])).collect(),
             watchers: WatcherKind::ALL
                 .iter()
@@ -55,7 +55,7 @@ impl RouteMetrics {
     }
 
     /// So many middleboxes stand so.
-    pub fn boxes(&self, kind: BoxKind, count: usize) {
+    pub fn boxes(&self, kind: BoxState, count: usize) {
         self.boxes[kind as usize].set(count as f64);
     }
 

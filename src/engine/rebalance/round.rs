@@ -283,9 +283,11 @@ impl<'r> Draft<'r> {
         for (&(from, to, bytes), chain) in self.traffic.iter().zip(&self.chains) {
             *own.entry((node(from), node(to), *chain)).or_default() += u128::from(bytes.0);
         }
+        let index: BTreeMap<&str, ChainIdx> =
+            chains.chains().iter().enumerate().map(|(at, chain)| (&*chain.name, ChainIdx::new(at))).collect();
         let mut loads = BoxLoads::new(chains);
         for (key, route) in chained.routes.iter() {
-            let sent = (key.pair.from, key.pair.to, chains.find_chain(&key.chain));
+            let sent = (key.pair.from, key.pair.to, index.get(&*key.chain).copied());
             let all = u128::from(route.bytes.0).max(1);
             let others = all.saturating_sub(own.get(&sent).copied().unwrap_or(0));
             let rate = BitsPerSec((u128::from(route.rate.0) * others / all) as u64);

@@ -59,9 +59,9 @@ fn box_view(chains: &Chains, network: Option<&Network>, loads: &BoxLoads, index:
 }
 
 fn chain_views(chains: &Chains, generation: &Generation) -> Vec<v1::ChainView> {
-    let flows = &generation.flows.chained.routes;
+    let counts = generation.flows.chained.counts();
     let view = |chain: &crate::network::chains::Chain| {
-        let of = || flows.iter().filter(|(key, _)| key.chain == chain.name);
+        let of = counts.get(&chain.name).copied().unwrap_or_default();
         v1::ChainView {
             name: chain.name.to_string(),
             priority: chain.priority,
@@ -71,11 +71,9 @@ fn chain_views(chains: &Chains, generation: &Generation) -> Vec<v1::ChainView> {
                 WhenBroken::Open => "open",
             }
             .to_owned(),
-            flows: of().count() as u64,
-            broken: of().filter(|(_, route)| route.way.is_none()).count() as u64,
-            bypassing: of()
-                .filter(|(_, route)| route.way.as_ref().is_some_and(|way| way.boxes.len() < chain.sequence.len()))
-                .count() as u64,
+            flows: of.flows,
+            broken: of.broken,
+            bypassing: of.bypassing,
         }
     };
     chains.chains().iter().map(view).collect()
