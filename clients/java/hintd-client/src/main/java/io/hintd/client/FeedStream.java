@@ -16,6 +16,8 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Consumer;
 import java.util.function.LongFunction;
+import java.util.logging.Level;
+import java.util.logging.Logger;
 
 /**
  * One feed, told by a thread of its own and opened again when it breaks. Telling never blocks: beyond the bound, and
@@ -28,12 +30,15 @@ public final class FeedStream<I> implements AutoCloseable {
     StreamObserver<I> with(FeedGrpc.FeedStub stub, StreamObserver<FeedAck> acks);
   }
 
+  private static final Logger LOG = Logger.getLogger(FeedStream.class.getName());
+
   private final HintdClient client;
   private final Open<I> open;
   private final LongFunction<I> hello;
   private final BlockingQueue<LongFunction<I>> waiting;
   private final Consumer<FeedAck> onAck;
   private final Runnable onOpen;
+  private volatile Stream current;
   private final AtomicLong sent = new AtomicLong();
   private final AtomicLong acknowledged = new AtomicLong();
   private final AtomicLong dropped = new AtomicLong();
@@ -93,12 +98,12 @@ public final class FeedStream<I> implements AutoCloseable {
     return taken;
   }
 
-  /** Items handed to streams, greetings left out. */
+  /** Items handed to streams that took them, greetings left out: what is lost with a stream counts no more. */
   public long sent() {
     return sent.get();
   }
 
-  /** Items that the daemon looked at; below {@link #sent} by what is on its way and what was lost with a stream. */
+  /** Items that the daemon looked at; below {@link #sent} by what is on its way. */
   public long acknowledged() {
     return acknowledged.get();
   }
@@ -113,10 +118,13 @@ public final class FeedStream<I> implements AutoCloseable {
     return refused.get();
   }
 
-  /** Whether all that was told so far left and was looked at within the time. */
+  /**
+   * Whether, within the time, a stream is open that all told so far has left by, and the daemon has looked at it. What was
+   * lost with an earlier stream is {@code onOpen}'s to tell again.
+   */
   public boolean settled(long timeout, TimeUnit unit) throws InterruptedException {
     long end = System.nanoTime() + unit.toNanos(timeout);
-    while (!(waiting.isEmpty() && acknowledged.get() >= sent.get())) {
+    while (!(isOpen() && waiting.isEmpty() && acknowledged.get() >= sent.get())) {
       if (System.nanoTime() > end) {
         return false;
       }
@@ -131,19 +139,38 @@ public final class FeedStream<I> implements AutoCloseable {
     teller.interrupt();
   }
 
+  private boolean isOpen() {
+    Stream stream = current;
+    return stream != null && stream.opened && stream.heard && !stream.ended;
+  }
+
   private void run() {
     long pause = Repeat.FIRST_PAUSE;
     while (!closed) {
       Stream stream = new Stream();
+      current = stream;
       try {
-        if (stream.tellAll()) {
+        if (told(stream)) {
           pause = Repeat.FIRST_PAUSE;
         }
         TimeUnit.NANOSECONDS.sleep(Repeat.jittered(pause));
         pause = Math.min(pause * 2, Repeat.LONGEST_PAUSE);
       } catch (InterruptedException stopped) {
         stream.end();
+        stream.forget();
       }
+    }
+  }
+
+  /** Whether the daemon answered at all. A mistake of {@code onOpen} or of an item ends this stream and not the feed. */
+  private boolean told(Stream stream) throws InterruptedException {
+    try {
+      return stream.tellAll();
+    } catch (RuntimeException wrong) {
+      LOG.log(Level.WARNING, "a stream of a feed is given up", wrong);
+      stream.end();
+      stream.forget();
+      return false;
     }
   }
 
@@ -152,28 +179,56 @@ public final class FeedStream<I> implements AutoCloseable {
     private volatile ClientCallStreamObserver<I> up;
     private volatile boolean ended;
     private volatile boolean heard;
+    private volatile boolean opened;
+    /** Of the item sent last, and of the last one looked at; guarded by this. */
+    private long number = 1;
     private long through = 1;
+    private boolean forgotten;
 
     /** Returns whether the daemon answered at all. */
     boolean tellAll() throws InterruptedException {
       open.with(client.feeds(), this);
-      long number = 1;
-      up.onNext(hello.apply(number));
+      up.onNext(hello.apply(1));
       onOpen.run();
+      opened = true;
       while (!ended && !closed) {
         // What waits at a stream that is not ready would pile up in memory without a bound.
-        if (!up.isReady()) {
-          Thread.sleep(2);
+        if (!awaitReady()) {
           continue;
         }
         LongFunction<I> next = waiting.poll(100, TimeUnit.MILLISECONDS);
         if (next != null && !ended) {
-          sent.incrementAndGet();
-          up.onNext(next.apply(++number));
+          up.onNext(next.apply(count()));
         }
       }
       end();
+      forget();
       return heard;
+    }
+
+    /** Waits a little until gRPC takes more; whether it does. */
+    private synchronized boolean awaitReady() throws InterruptedException {
+      if (!up.isReady() && !ended) {
+        wait(100);
+      }
+      return up.isReady() && !ended;
+    }
+
+    private synchronized void wake() {
+      notifyAll();
+    }
+
+    private synchronized long count() {
+      sent.incrementAndGet();
+      return ++number;
+    }
+
+    /** What nobody looked at is lost; acknowledgements that still come count no more. */
+    synchronized void forget() {
+      if (!forgotten) {
+        forgotten = true;
+        sent.addAndGet(through - number);
+      }
     }
 
     void end() {
@@ -186,15 +241,18 @@ public final class FeedStream<I> implements AutoCloseable {
     @Override
     public void beforeStart(ClientCallStreamObserver<I> stream) {
       up = stream;
+      stream.setOnReadyHandler(this::wake);
     }
 
     @Override
     public void onNext(FeedAck ack) {
       heard = true;
       refused.addAndGet(ack.getRefusedCount());
-      if (ack.getThrough() > through) {
-        acknowledged.addAndGet(ack.getThrough() - through);
-        through = ack.getThrough();
+      synchronized (this) {
+        if (!forgotten && ack.getThrough() > through) {
+          acknowledged.addAndGet(ack.getThrough() - through);
+          through = ack.getThrough();
+        }
       }
       onAck.accept(ack);
     }
@@ -202,11 +260,13 @@ public final class FeedStream<I> implements AutoCloseable {
     @Override
     public void onError(Throwable error) {
       ended = true;
+      wake();
     }
 
     @Override
     public void onCompleted() {
       ended = true;
+      wake();
     }
   }
 }
