@@ -2,7 +2,7 @@
 
 use super::failure::Failure;
 use super::output::Output;
-use crate::reproduce::{self, ReproduceError, RunContext, Scale, render};
+use crate::reproduce::{self, KeptRuns, ReproduceError, RunContext, Scale, render};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 use std::num::NonZeroUsize;
@@ -26,6 +26,9 @@ pub struct ReproduceArgs {
     /// Keep the results of full scale in this folder, and generate its reproduction.md
     #[arg(long, value_name = "DOCS")]
     save: Option<PathBuf>,
+    /// Keep single runs of the long entries (nas-*) here, and take from here what this very program made before
+    #[arg(long, value_name = "FOLDER")]
+    runs: Option<PathBuf>,
     /// The source's commit, kept with them
     #[arg(long, requires = "save")]
     commit: Option<String>,
@@ -76,7 +79,13 @@ pub fn run(args: &ReproduceArgs, output: Output) -> Result<(), Failure> {
     };
     let threads = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
     let progress = |line: &str| output.progress(line);
-    let context = RunContext { scale, seeds: &seeds, threads, progress: &progress };
+    let kept = match &args.runs {
+        Some(folder) => {
+            Some(KeptRuns::new(folder).map_err(|error| Failure::Input(format!("{}: {error}", folder.display())))?)
+        }
+        None => None,
+    };
+    let context = RunContext { scale, seeds: &seeds, threads, progress: &progress, kept: kept.as_ref() };
     if args.save.is_some() && scale != Scale::Full {
         return Err(Failure::Input("--save: only results of --scale full are kept".to_owned()));
     }

@@ -13,7 +13,8 @@ pub mod topology;
 
 pub use dataset::{Block, Dataset, Datasets, NamedBlock, NamedDataset, Replicas};
 pub use flows::{
-    ChainCounts, ChainPair, ChainedFlows, ChainedRoute, Flow, Inlet, JobFlows, NodePair, PairRoute, RunningFlows, Sink, Traffic,
+    ChainCounts, ChainPair, ChainedFlows, ChainedRoute, Flow, Inlet, JobFlows, NodePair, PairRoute, RunningFlows, Sink,
+    Traffic,
 };
 pub use model::{Applied, Change, Heartbeat, Model, ModelError, NamedContainer, ReportedContainer};
 pub use node::{LabelBits, NodeState, NodeStatics, Registration};

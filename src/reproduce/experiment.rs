@@ -2,6 +2,7 @@
 
 use super::report::{Entry, Report};
 use super::row::{Row, RowError};
+use super::runs::KeptRuns;
 use crate::solve::nearest;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -42,6 +43,8 @@ pub struct RunContext<'a> {
     pub threads: NonZeroUsize,
     /// Told a line now and then, from any thread; the caller decides where it goes.
     pub progress: &'a (dyn Fn(&str) + Sync),
+    /// Where long runs are kept and found again; none: nowhere.
+    pub kept: Option<&'a KeptRuns>,
 }
 
 impl RunContext<'_> {

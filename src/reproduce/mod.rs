@@ -18,12 +18,14 @@ pub mod registry;
 pub mod render;
 pub mod report;
 pub mod row;
+pub mod runs;
 
 pub use experiment::{Experiment, Outcome, ReproduceError, RunContext, Scale, run, select};
 pub use keep::{KeepError, keep, kept};
 pub use registry::experiments;
 pub use report::{Entry, Report, ReportError, Verdict};
 pub use row::{Better, Direction, Role, Row, RowError};
+pub use runs::KeptRuns;
 
 #[cfg(test)]
 mod tests;

@@ -51,7 +51,7 @@ const SEEDS: [u64; 5] = [1, 2, 3, 4, 5];
 
 fn run_with(toys: &[&dyn Experiment], scale: Scale, seeds: &[u64]) -> Result<Report, ReproduceError> {
     let threads = NonZeroUsize::new(2).unwrap();
-    run(toys, &RunContext { scale, seeds, threads, progress: &|_| {} })
+    run(toys, &RunContext { scale, seeds, threads, progress: &|_| {}, kept: None })
 }
 
 fn verdict_of(toy: &Toy) -> Verdict {
@@ -203,6 +203,7 @@ fn seeds_run_in_parallel_and_answer_in_their_order() {
         seeds: &SEEDS,
         threads: NonZeroUsize::new(threads).unwrap(),
         progress: &|_| {},
+        kept: None,
     };
     for threads in [1, 3, 64] {
         assert_eq!(context(threads).per_seed(|seed| Ok(seed * 10)).unwrap(), [10, 20, 30, 40, 50]);
@@ -219,7 +220,7 @@ fn the_expected_time_is_said_before_a_run() {
     let said = Mutex::new(Vec::new());
     let progress = |line: &str| said.lock().unwrap().push(line.to_owned());
     let threads = NonZeroUsize::MIN;
-    run(&[&GOOD], &RunContext { scale: Scale::Full, seeds: &SEEDS, threads, progress: &progress }).unwrap();
+    run(&[&GOOD], &RunContext { scale: Scale::Full, seeds: &SEEDS, threads, progress: &progress, kept: None }).unwrap();
     assert_eq!(*said.lock().unwrap(), ["toy-good: full, about 60 s"]);
 }
 

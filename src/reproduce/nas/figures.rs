@@ -96,7 +96,7 @@ impl Runs<'_> {
     fn of(&self, system: System) -> Result<Vec<Arc<RunReport>>, ReproduceError> {
         let params = system.params.trim_end().replace('\n', ", ");
         (self.context.progress)(&format!("{}: {} {params}", self.entry, system.policy));
-        self.context.per_seed(|seed| run(self.entry, system, seed))
+        self.context.per_seed(|seed| run(self.entry, system, seed, self.context.kept))
     }
 
     /// A value of each seed's report.

@@ -3,7 +3,7 @@
 use super::world;
 use crate::policy::adapt::dispatcher_of;
 use crate::policy::registry;
-use crate::reproduce::{ReproduceError, Scale};
+use crate::reproduce::{KeptRuns, ReproduceError, Scale};
 use crate::sim::yarn::{Progress, SimRun, SimWatch, simulate};
 use crate::sim::{JobModel, RunReport, SimSettings, TraceJob};
 use std::collections::BTreeMap;
@@ -55,14 +55,31 @@ impl System {
 type Slot = Arc<OnceLock<Result<Arc<RunReport>, String>>>;
 
 /// The run of `system` with `seed`, made once in a process however many entries want it.
-pub(super) fn run(entry: &str, system: System, seed: u64) -> Result<Arc<RunReport>, ReproduceError> {
+pub(super) fn run(
+    entry: &str,
+    system: System,
+    seed: u64,
+    kept: Option<&KeptRuns>,
+) -> Result<Arc<RunReport>, ReproduceError> {
     static RUNS: Mutex<BTreeMap<(System, u64), Slot>> = Mutex::new(BTreeMap::new());
     let slot = {
         let mut runs = RUNS.lock().expect("its holders only look up and insert");
         Arc::clone(runs.entry((system, seed)).or_default())
     };
-    let result = slot.get_or_init(|| made(system, seed).map(Arc::new));
+    let result = slot.get_or_init(|| found_or_made(system, seed, kept).map(Arc::new));
     result.clone().map_err(|why| ReproduceError::Failed { entry: entry.to_owned(), source: why.into() })
+}
+
+fn found_or_made(system: System, seed: u64, kept: Option<&KeptRuns>) -> Result<RunReport, String> {
+    let Some(kept) = kept else { return made(system, seed) };
+    let of = format!("{system:?}, seed {seed}, {}", world::day().source);
+    let name = format!("{}-{seed}", system.policy);
+    if let Some(report) = kept.get(&name, &of) {
+        return Ok(report);
+    }
+    let report = made(system, seed)?;
+    kept.put(&name, &of, &report).map_err(|error| format!("the run {name} can't be kept: {error}"))?;
+    Ok(report)
 }
 
 fn made(system: System, seed: u64) -> Result<RunReport, String> {

@@ -48,6 +48,6 @@ fn full_uplinks_need_no_less_than_the_shuffle_takes_and_no_less_than_the_day() {
 #[test]
 fn a_run_is_made_once_however_many_entries_want_it() {
     let system = System::new("fair", "", World::Validation);
-    let (first, second) = (run("a", system, 1).unwrap(), run("b", system, 1).unwrap());
+    let (first, second) = (run("a", system, 1, None).unwrap(), run("b", system, 1, None).unwrap());
     assert!(std::sync::Arc::ptr_eq(&first, &second));
 }

@@ -72,7 +72,7 @@ impl Experiment for Validation {
         }
         let of = |policy, value: fn(&RunReport) -> f64| {
             context.per_seed(|seed| {
-                run(NAME, System::new(policy, "", World::Validation), seed).map(|report| value(&report))
+                run(NAME, System::new(policy, "", World::Validation), seed, context.kept).map(|report| value(&report))
             })
         };
         let ratio = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a / b).collect::<Vec<_>>();
