@@ -1,4 +1,5 @@
-//! One kept connection to a REST interface, of an SDN controller or of Hadoop's; answers are bounded in time and size.
+//! One kept connection to a REST interface, of an SDN controller or of Hadoop's, with TLS where its address is `https`;
+//! answers are bounded in time and size.
 
 use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
 use hyper::body::Bytes;
@@ -7,8 +8,15 @@ use hyper::header::{ACCEPT, CONTENT_TYPE, HOST};
 use hyper::{Method, Request, StatusCode, Uri};
 use hyper_util::rt::TokioIo;
 use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::pki_types::pem::PemObject as _;
+use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
+use tokio_rustls::rustls::{ClientConfig, RootCertStore, crypto::ring};
 
 /// Why there is no usable answer; `N` says what is wrong with one that came.
 #[derive(Debug, thiserror::Error)]
@@ -16,6 +24,14 @@ pub enum AskError<N: std::error::Error + 'static> {
     /// It can't be reached.
     #[error("no connection to {address}: {source}")]
     Connect {
+        /// Where.
+        address: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// It is reached, and not whom we trust, or it speaks no TLS.
+    #[error("no TLS with {address}: {source}")]
+    Tls {
         /// Where.
         address: String,
         /// Why.
@@ -74,6 +90,7 @@ impl<N: std::error::Error + 'static> AskError<N> {
     pub const fn reason(&self) -> &'static str {
         match self {
             Self::Connect { .. } => "unreachable",
+            Self::Tls { .. } => "tls",
             Self::Late { .. } => "late",
             Self::Broken { .. } => "broken",
             Self::Status { .. } => "refused",
@@ -84,23 +101,126 @@ impl<N: std::error::Error + 'static> AskError<N> {
     }
 }
 
+/// Where a REST interface answers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Address {
+    /// Host and port.
+    pub authority: String,
+    /// `https`.
+    pub tls: bool,
+}
+
+impl Address {
+    /// Of an URL without a path; `None`: it is none, or names no port.
+    #[must_use]
+    pub fn parse(url: &str) -> Option<Self> {
+        let (tls, rest) = match url.strip_prefix("http://") {
+            Some(rest) => (false, rest),
+            None => (true, url.strip_prefix("https://")?),
+        };
+        let rest = rest.strip_suffix('/').unwrap_or(rest);
+        let (host, port) = rest.rsplit_once(':')?;
+        let plain = !host.is_empty() && host.bytes().all(|c| c.is_ascii_graphic() && !b"/@?#".contains(&c));
+        let usable = plain && port.parse::<u16>().is_ok_and(|port| port > 0);
+        usable.then(|| Self { authority: rest.to_owned(), tls })
+    }
+}
+
+impl std::fmt::Display for Address {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}://{}", if self.tls { "https" } else { "http" }, self.authority)
+    }
+}
+
+/// Whose certificates are believed.
+#[derive(Clone)]
+pub struct Trust(Arc<ClientConfig>);
+
+impl std::fmt::Debug for Trust {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Trust").finish_non_exhaustive()
+    }
+}
+
+/// Why there is nobody to trust.
+#[derive(Debug, thiserror::Error)]
+pub enum TrustError {
+    /// The file can't be read, or holds no certificate.
+    #[error("{path}: {why}")]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        why: String,
+    },
+    /// The system names nobody.
+    #[error("the system has no trusted certificates ({0}): name a ca_file")]
+    System(String),
+}
+
+impl Trust {
+    /// The authorities in a file of PEM certificates, or whom the system trusts.
+    ///
+    /// # Errors
+    /// [`TrustError`].
+    pub fn read(ca_file: Option<&Path>) -> Result<Self, TrustError> {
+        let mut roots = RootCertStore::empty();
+        if let Some(path) = ca_file {
+            let wrong = |why: String| TrustError::File { path: path.to_owned(), why };
+            for certificate in CertificateDer::pem_file_iter(path).map_err(|error| wrong(error.to_string()))? {
+                let certificate = certificate.map_err(|error| wrong(error.to_string()))?;
+                roots.add(certificate).map_err(|error| wrong(error.to_string()))?;
+            }
+            if roots.is_empty() {
+                return Err(wrong("there is no certificate in it".to_owned()));
+            }
+        } else {
+            let found = rustls_native_certs::load_native_certs();
+            roots.add_parsable_certificates(found.certs);
+            if roots.is_empty() {
+                let why: Vec<String> = found.errors.iter().map(ToString::to_string).collect();
+                return Err(TrustError::System(why.join("; ")));
+            }
+        }
+        let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
+        let config = config.with_safe_default_protocol_versions().expect("ring has ciphers of TLS 1.2 and 1.3");
+        Ok(Self(Arc::new(config.with_root_certificates(roots).with_no_client_auth())))
+    }
+
+    /// For these addresses: nothing is read where none of them is `https`.
+    ///
+    /// # Errors
+    /// [`TrustError`].
+    pub fn for_addresses(addresses: &[Address], ca_file: Option<&Path>) -> Result<Option<Self>, TrustError> {
+        addresses.iter().any(|address| address.tls).then(|| Self::read(ca_file)).transpose()
+    }
+}
+
 /// A REST interface.
 #[derive(Debug)]
 pub struct Rest {
     authority: String,
+    trust: Option<Trust>,
     timeout: Duration,
     most: usize,
     connection: Option<SendRequest<Full<Bytes>>>,
 }
 
 /// Of a refusal's text so much is shown.
-const SHOWN: usize = 200;
+const SHOWN: usize = 400;
 
 impl Rest {
-    /// For `authority`, a host and port; nothing is connected yet.
+    /// For `authority`, a host and port, without TLS; nothing is connected yet.
     #[must_use]
     pub const fn new(authority: String, timeout: Duration, most: usize) -> Self {
-        Self { authority, timeout, most, connection: None }
+        Self { authority, trust: None, timeout, most, connection: None }
+    }
+
+    /// For an address that may be of `https`: then `trust` must be there, see [`Trust::for_addresses`].
+    #[must_use]
+    pub fn at(address: &Address, trust: Option<&Trust>, timeout: Duration, most: usize) -> Self {
+        let trust = trust.filter(|_| address.tls).cloned();
+        Self { trust, ..Self::new(address.authority.clone(), timeout, most) }
     }
 
     /// Asks for `path` and reads the answer.
@@ -172,7 +292,7 @@ impl Rest {
         }
         let connection = match &mut self.connection {
             Some(connection) => connection,
-            empty => empty.insert(connect(&self.authority).await?),
+            empty => empty.insert(connect(&self.authority, self.trust.as_ref()).await?),
         };
         let answer = connection.send_request(request).await.map_err(broken)?;
         let status = answer.status();
@@ -196,12 +316,25 @@ impl Rest {
     }
 }
 
-async fn connect<N: std::error::Error + 'static>(authority: &str) -> Result<SendRequest<Full<Bytes>>, AskError<N>> {
+async fn connect<N: std::error::Error + 'static>(
+    authority: &str,
+    trust: Option<&Trust>,
+) -> Result<SendRequest<Full<Bytes>>, AskError<N>> {
     let failed = |source| AskError::Connect { address: authority.to_owned(), source };
     let stream = TcpStream::connect(authority).await.map_err(failed)?;
     stream.set_nodelay(true).map_err(failed)?;
-    let (sender, connection) =
-        handshake(TokioIo::new(stream)).await.map_err(|error| failed(std::io::Error::other(error)))?;
+    let Some(trust) = trust else { return open(stream).await.map_err(failed) };
+    let host = authority.rsplit_once(':').map_or(authority, |(host, _)| host).trim_matches(['[', ']']);
+    let name = ServerName::try_from(host.to_owned()).map_err(|_| AskError::Address(authority.to_owned()))?;
+    let stream = TlsConnector::from(Arc::clone(&trust.0)).connect(name, stream).await;
+    let stream = stream.map_err(|source| AskError::Tls { address: authority.to_owned(), source })?;
+    open(stream).await.map_err(failed)
+}
+
+async fn open<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
+    stream: S,
+) -> Result<SendRequest<Full<Bytes>>, std::io::Error> {
+    let (sender, connection) = handshake(TokioIo::new(stream)).await.map_err(std::io::Error::other)?;
     // Ends with the sender, or when the other side closes; its error reaches whoever waits for an answer.
     tokio::spawn(connection);
     Ok(sender)
@@ -220,6 +353,26 @@ pub fn backoff(failures: u32, most: Duration, random: f64) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_address_is_a_scheme_a_host_and_a_port() {
+        let shown = |url: &str| Address::parse(url).map(|address| address.to_string());
+        assert_eq!(shown("http://rm1:8088/"), Some("http://rm1:8088".to_owned()));
+        assert_eq!(shown("https://[::1]:9871"), Some("https://[::1]:9871".to_owned()));
+        for none in ["rm1:8088", "http://rm1", "ftp://a:1", "http://a:0", "http://:1", "http://a/b:1", "https://u@a:1"] {
+            assert_eq!(shown(none), None, "{none}");
+        }
+    }
+
+    #[test]
+    fn a_file_without_a_certificate_is_refused_by_its_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("ca.pem");
+        let problem = || Trust::read(Some(&path)).err().expect("refused").to_string();
+        assert!(problem().starts_with(&format!("{}: ", path.display())), "{}", problem());
+        std::fs::write(&path, "no PEM").unwrap();
+        assert!(problem().ends_with("there is no certificate in it"), "{}", problem());
+    }
 
     #[test]
     fn waits_double_up_to_the_longest_and_are_spread() {
