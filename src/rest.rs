@@ -359,7 +359,8 @@ mod tests {
         let shown = |url: &str| Address::parse(url).map(|address| address.to_string());
         assert_eq!(shown("http://rm1:8088/"), Some("http://rm1:8088".to_owned()));
         assert_eq!(shown("https://[::1]:9871"), Some("https://[::1]:9871".to_owned()));
-        for none in ["rm1:8088", "http://rm1", "ftp://a:1", "http://a:0", "http://:1", "http://a/b:1", "https://u@a:1"] {
+        for none in ["rm1:8088", "http://rm1", "ftp://a:1", "http://a:0", "http://:1", "http://a/b:1", "https://u@a:1"]
+        {
             assert_eq!(shown(none), None, "{none}");
         }
     }

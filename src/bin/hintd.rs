@@ -4,6 +4,7 @@ use anyhow::Context as _;
 use clap::Parser;
 use hintd::cli::daemon::Arguments;
 use hintd::config::Config;
+use hintd::hadoop::{NameNodeOptions, ResourceManagerOptions};
 use hintd::runtime::Daemon;
 use hintd::runtime::watch_file::watch_file;
 use hintd::telemetry::http::{self, Endpoint, Readiness};
@@ -53,7 +54,8 @@ fn run(config: Config, file: PathBuf) -> anyhow::Result<()> {
 
 async fn serve(config: Config, file: PathBuf) -> anyhow::Result<()> {
     let metrics = Metrics::new();
-    let (listen, sdn, resource_manager) = (config.metrics, config.sdn.clone(), config.resource_manager.clone());
+    let (listen, sdn) = (config.metrics, config.sdn.clone());
+    let (resource_manager, name_node) = (config.resource_manager.clone(), config.name_node.clone());
     let mut options = config.options.clone();
     options.reload = Some(config.reload_hook(file.clone()));
     let running = hintd::server::start(&options, metrics.clone()).await?;
@@ -74,14 +76,30 @@ async fn serve(config: Config, file: PathBuf) -> anyhow::Result<()> {
         running.shutdown().await?;
         return Err(error);
     }
-    if let Some(options) = resource_manager {
-        hintd::hadoop::start(options, &running.daemon, &metrics);
+    if let Err(error) = hadoop(resource_manager, name_node, &running.daemon, &metrics) {
+        running.shutdown().await?;
+        return Err(error);
     }
     let changed = watch_file(&file).context("the configuration file can't be watched")?;
     let ended = until_stopped(&running.daemon, changed).await;
     running.shutdown().await?;
     drop(endpoint);
     ended
+}
+
+fn hadoop(
+    resource_manager: Option<ResourceManagerOptions>,
+    name_node: Option<NameNodeOptions>,
+    daemon: &Daemon,
+    metrics: &Metrics,
+) -> anyhow::Result<()> {
+    if let Some(options) = resource_manager {
+        hintd::hadoop::start(options, daemon, metrics).context("resource_manager.ca_file")?;
+    }
+    if let Some(options) = name_node {
+        hintd::hadoop::start_name_node(options, daemon, metrics).context("name_node.ca_file")?;
+    }
+    Ok(())
 }
 
 async fn endpoint(address: std::net::SocketAddr, metrics: Metrics, daemon: &Daemon) -> anyhow::Result<Endpoint> {

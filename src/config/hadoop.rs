@@ -1,35 +1,25 @@
-//! The section of Hadoop's own servers: `[resource_manager]`.
+//! The sections of Hadoop's own servers: `[resource_manager]` and `[name_node]`.
 
 use super::parse::{HOUR, MINUTE, MS, SECOND};
 use super::reader::{Reader, Section};
-use super::sdn::authority;
-use crate::hadoop::ResourceManagerOptions;
+use crate::cluster::SizeRules;
+use crate::hadoop::{NameNodeOptions, ResourceManagerOptions, ShelfSettings};
+use crate::rest::Address;
+use std::path::PathBuf;
 use std::time::Duration;
 
-/// Reads `[resource_manager]`; `None`: none is named.
-pub(super) fn resource_manager(root: &mut Section<'_>, reader: &mut Reader<'_>) -> Option<ResourceManagerOptions> {
+/// Reads `[resource_manager]`; `None`: none is named. `stated` are the sizes of `[yarn]`, where the file has that section.
+pub(super) fn resource_manager(
+    root: &mut Section<'_>,
+    reader: &mut Reader<'_>,
+    stated: Option<SizeRules>,
+) -> Option<ResourceManagerOptions> {
     let mut section = root.section(reader, "resource_manager");
-    let urls = section.get(reader, "urls", Vec::<String>::new());
-    let mut authorities = Vec::new();
-    for url in &urls {
-        match authority(url) {
-            Some(found) if authorities.contains(&found) => {
-                reader.problem(section.place("urls"), &section.key("urls"), format!("\"{url}\" is there twice"));
-            }
-            Some(found) => authorities.push(found),
-            None => {
-                let message = format!("\"{url}\" is no address, as in \"http://rm1:8088\"");
-                reader.problem(section.place("urls"), &section.key("urls"), message);
-            }
-        }
-    }
-    let user = section.get(reader, "user", String::new());
-    if !user.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c)) {
-        let message = format!("{user:?} is no user's name");
-        reader.problem(section.place("user"), &section.key("user"), message);
-    }
+    let (addresses, ca_file, user) = whom(&mut section, reader, "http://rm1:8088");
+    let applications = section.bounded(reader, "applications", 5 * SECOND, Duration::ZERO..=10 * MINUTE);
     let options = ResourceManagerOptions {
-        authorities,
+        addresses,
+        ca_file,
         user,
         // A NodeManager reports once a second.
         poll: section.bounded(reader, "poll", SECOND, 100 * MS..=10 * MINUTE),
@@ -39,9 +29,70 @@ pub(super) fn resource_manager(root: &mut Section<'_>, reader: &mut Reader<'_>) 
         answer_bytes: section.bounded(reader, "answer_bytes", 64 << 20, 4_096..=1 << 30),
         unheard_kept: section.bounded(reader, "unheard_kept", 10 * MINUTE, Duration::ZERO..=24 * HOUR),
         absent_kept: section.bounded(reader, "absent_kept", MINUTE, Duration::ZERO..=24 * HOUR),
+        applications: (!applications.is_zero()).then_some(applications),
+        stated,
     };
     section.finish(reader);
-    (!urls.is_empty()).then_some(options)
+    (!options.addresses.is_empty()).then_some(options)
+}
+
+/// Reads `[name_node]`; `None`: none is named.
+pub(super) fn name_node(root: &mut Section<'_>, reader: &mut Reader<'_>) -> Option<NameNodeOptions> {
+    let mut section = root.section(reader, "name_node");
+    let (addresses, ca_file, user) = whom(&mut section, reader, "http://nn1:9870");
+    let shelf = ShelfSettings {
+        paths: section.bounded(reader, "paths", 10_000, 1..=1_000_000),
+        blocks: section.bounded(reader, "blocks", 1_000_000, 1..=100_000_000),
+        // Replicas move when a DataNode is lost or the balancer runs.
+        fresh: section.bounded(reader, "fresh", 5 * MINUTE, SECOND..=24 * HOUR),
+        refused_fresh: section.bounded(reader, "refused_fresh", 10 * SECOND, MS..=24 * HOUR),
+        kept: section.bounded(reader, "kept", HOUR, SECOND..=7 * 24 * HOUR),
+    };
+    let options = NameNodeOptions {
+        addresses,
+        ca_file,
+        user,
+        poll: section.bounded(reader, "poll", 10 * SECOND, 100 * MS..=10 * MINUTE),
+        timeout: section.bounded(reader, "timeout", 5 * SECOND, 10 * MS..=MINUTE),
+        backoff: section.bounded(reader, "backoff", 15 * SECOND, SECOND..=10 * MINUTE),
+        // 1,000 blocks of a page take about 2 MB, a row of a directory 0.4 kB.
+        answer_bytes: section.bounded(reader, "answer_bytes", 16 << 20, 4_096..=1 << 30),
+        // A directory of some files is there in less where the NameNode is not busy.
+        wait: section.bounded(reader, "wait", 50 * MS, Duration::ZERO..=MINUTE),
+        parallel: section.bounded(reader, "parallel", 8, 1..=256),
+        files_per_path: section.bounded(reader, "files_per_path", 10_000, 1..=1_000_000),
+        blocks_per_path: section.bounded(reader, "blocks_per_path", 100_000, 1..=10_000_000),
+        shelf,
+    };
+    if options.blocks_per_path > shelf.blocks {
+        let message = format!("{} is more than name_node.blocks, {}", options.blocks_per_path, shelf.blocks);
+        reader.problem(section.place("blocks_per_path"), &section.key("blocks_per_path"), message);
+    }
+    section.finish(reader);
+    (!options.addresses.is_empty()).then_some(options)
+}
+
+/// Whom to ask, whom to trust, and as whom.
+fn whom(section: &mut Section<'_>, reader: &mut Reader<'_>, example: &str) -> (Vec<Address>, Option<PathBuf>, String) {
+    let mut addresses = Vec::new();
+    for url in section.get(reader, "urls", Vec::<String>::new()) {
+        let problem = match Address::parse(&url) {
+            Some(found) if addresses.contains(&found) => format!("\"{url}\" is there twice"),
+            Some(found) => {
+                addresses.push(found);
+                continue;
+            }
+            None => format!("\"{url}\" is no address, as in \"{example}\""),
+        };
+        reader.problem(section.place("urls"), &section.key("urls"), problem);
+    }
+    let ca_file = section.get(reader, "ca_file", String::new());
+    let user = section.get(reader, "user", String::new());
+    if !user.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c)) {
+        let message = format!("{user:?} is no user's name");
+        reader.problem(section.place("user"), &section.key("user"), message);
+    }
+    (addresses, (!ca_file.is_empty()).then(|| ca_file.into()), user)
 }
 
 #[cfg(test)]
@@ -51,11 +102,26 @@ mod tests {
 
     #[test]
     fn resource_managers_are_named_by_their_web_addresses() {
-        let text = "[resource_manager]\nurls = [\"http://rm1:8088\", \"http://rm2:8088/\"]\npoll = \"2s\"\n";
+        let text = "[resource_manager]\nurls = [\"http://rm1:8088\", \"https://rm2:8090/\"]\npoll = \"2s\"\n";
         let found = Config::from_text(text, "f").unwrap().resource_manager.unwrap();
-        assert_eq!(found.authorities, ["rm1:8088", "rm2:8088"]);
+        let shown: Vec<String> = found.addresses.iter().map(ToString::to_string).collect();
+        assert_eq!(shown, ["http://rm1:8088", "https://rm2:8090"]);
         assert_eq!((found.poll, found.absent_kept), (Duration::from_secs(2), Duration::from_secs(60)));
+        assert_eq!((found.applications, found.stated), (Some(Duration::from_secs(5)), None));
         assert!(Config::from_text("", "f").unwrap().resource_manager.is_none());
+        let stated = format!("{text}applications = \"0s\"\n[yarn]\nminimum_memory_mb = 512\n");
+        let found = Config::from_text(&stated, "f").unwrap().resource_manager.unwrap();
+        assert_eq!((found.applications, found.stated.map(|rules| rules.minimum.memory_mb())), (None, Some(512)));
+    }
+
+    #[test]
+    fn name_nodes_are_named_by_their_web_addresses() {
+        let text = "[name_node]\nurls = [\"http://nn1:9870\", \"http://nn2:9870\"]\nuser = \"hdfs\"\nwait = \"0s\"\n";
+        let found = Config::from_text(text, "f").unwrap().name_node.unwrap();
+        assert_eq!((found.addresses.len(), found.user.as_str(), found.wait), (2, "hdfs", Duration::ZERO));
+        assert!(Config::from_text("", "f").unwrap().name_node.is_none());
+        let found = Config::from_text("[name_node]\nblocks = 10\n", "f").err().expect("refused").to_string();
+        assert!(found.contains("name_node.blocks_per_path: 100000 is more than name_node.blocks, 10"), "{found}");
     }
 
     #[test]

@@ -16,7 +16,7 @@ mod sdn;
 
 pub use reader::{Problem, Problems};
 
-use crate::hadoop::ResourceManagerOptions;
+use crate::hadoop::{NameNodeOptions, ResourceManagerOptions};
 use crate::runtime::options::{Options, ReloadHook, Reloaded};
 use crate::sdn::RyuOptions;
 use crate::telemetry::logs::LogFormat;
@@ -37,6 +37,8 @@ pub struct Config {
     pub sdn: Option<RyuOptions>,
     /// ResourceManagers to ask for nodes; `None`: feeds tell of them.
     pub resource_manager: Option<ResourceManagerOptions>,
+    /// NameNodes to ask for blocks of paths that requests name; `None`: feeds tell of datasets.
+    pub name_node: Option<NameNodeOptions>,
     /// Values as the file gives them, by dotted key, to say what a reload changed.
     keys: Vec<(String, String)>,
     /// Every key that was asked for.

@@ -1,7 +1,9 @@
-//! Adapters to an ordinary Hadoop cluster, run inside the daemon: nodes from the ResourceManager's REST interface.
+//! Adapters to an ordinary Hadoop cluster, run inside the daemon: nodes, applications and the scheduler's settings from
+//! the ResourceManager's REST interface, blocks of paths from the NameNode's.
 //!
 //! # Code map
 //! - Without I/O: `resource_manager` (its JSON), `roster` (nodes as last told, and what to tell of the next answer).
+//! - `name_node`: where blocks of paths lie, when a request names them.
 //! - With I/O: `watch` (asks whichever ResourceManager is active, and feeds the daemon).
 //!
 //! # Invariants
@@ -10,24 +12,43 @@
 //!   picture is, and no node is lost by it until `unheard_kept` has passed.
 //! - A list of nodes that has become empty, or a ResourceManager that has just started, is not believed at once.
 
+pub mod name_node;
 pub mod options;
 pub mod resource_manager;
 pub mod roster;
 mod watch;
 
-pub use options::ResourceManagerOptions;
+pub use name_node::shelf::ShelfSettings;
+pub use options::{NameNodeOptions, ResourceManagerOptions};
 
+use crate::rest::{Trust, TrustError};
 use crate::runtime::Daemon;
 use crate::telemetry::metrics::Metrics;
+use std::sync::Arc;
 
 /// Watches the ResourceManagers until the daemon stops. To be called within a tokio runtime.
-pub fn start(options: ResourceManagerOptions, daemon: &Daemon, metrics: &Metrics) {
+///
+/// # Errors
+/// [`TrustError`] where an address is `https` and there is nobody to trust.
+pub fn start(options: ResourceManagerOptions, daemon: &Daemon, metrics: &Metrics) -> Result<(), TrustError> {
     let stopping = daemon.stopping().clone();
-    let watch = watch::Watch::new(options, daemon.clone(), metrics.hadoop());
+    let trust = Trust::for_addresses(&options.addresses, options.ca_file.as_deref())?;
+    let watch = watch::Watch::new(options, trust.as_ref(), daemon.clone(), metrics.hadoop());
     tokio::spawn(async move {
         tokio::select! {
             () = stopping.cancelled() => {}
             () = watch.run() => {}
         }
     });
+    Ok(())
+}
+
+/// Lets requests be told where their input lies, until the daemon stops. To be called within a tokio runtime.
+///
+/// # Errors
+/// [`TrustError`] where an address is `https` and there is nobody to trust.
+pub fn start_name_node(options: NameNodeOptions, daemon: &Daemon, metrics: &Metrics) -> Result<(), TrustError> {
+    let trust = Trust::for_addresses(&options.addresses, options.ca_file.as_deref())?;
+    daemon.set_locator(Arc::new(name_node::NameNodes::start(options, trust, daemon, metrics.name_node())));
+    Ok(())
 }

@@ -1,12 +1,18 @@
 //! What the adapters are started with.
 
+use super::name_node::shelf::ShelfSettings;
+use crate::cluster::SizeRules;
+use crate::rest::Address;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// ResourceManagers to ask, and how patiently.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResourceManagerOptions {
-    /// Host and port of the web address of each of a highly available group, or of the only one.
-    pub authorities: Vec<String>,
+    /// The web address of each of a highly available group, or of the only one.
+    pub addresses: Vec<Address>,
+    /// PEM certificates of who signs the web interfaces'; `None`: whom the system trusts.
+    pub ca_file: Option<PathBuf>,
     /// Who asks (`user.name`), where the web interfaces want a name; empty: nobody.
     pub user: String,
     /// Time between two polls.
@@ -20,6 +26,39 @@ pub struct ResourceManagerOptions {
     /// How long nodes that were known stay while no ResourceManager answers.
     pub unheard_kept: Duration,
     /// How long nodes that were known stay while the list is empty, or after the ResourceManager has changed or started
-    /// anew: NodeManagers have to find it first.
+    /// anew: NodeManagers have to find it first. The same for applications that it does not know.
     pub absent_kept: Duration,
+    /// Time between two looks at applications; `None`: they are not looked at.
+    pub applications: Option<Duration>,
+    /// The sizes that the configuration states; `None`: the scheduler's are taken.
+    pub stated: Option<SizeRules>,
+}
+
+/// NameNodes to ask for blocks of paths that requests name, and how patiently.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NameNodeOptions {
+    /// The web address of each of a highly available group, or of the only one.
+    pub addresses: Vec<Address>,
+    /// PEM certificates of who signs the web interfaces'; `None`: whom the system trusts.
+    pub ca_file: Option<PathBuf>,
+    /// Who asks (`user.name`), where the web interfaces want a name; empty: nobody.
+    pub user: String,
+    /// Time between two questions whether one answers, where nothing else is asked.
+    pub poll: Duration,
+    /// How long an answer may take, all of it.
+    pub timeout: Duration,
+    /// The longest wait after failures.
+    pub backoff: Duration,
+    /// The largest answer that is read, in bytes.
+    pub answer_bytes: usize,
+    /// How long a request waits for locations at most.
+    pub wait: Duration,
+    /// Questions at one time.
+    pub parallel: usize,
+    /// Files below one path.
+    pub files_per_path: usize,
+    /// Blocks of one path.
+    pub blocks_per_path: usize,
+    /// What is kept.
+    pub shelf: ShelfSettings,
 }

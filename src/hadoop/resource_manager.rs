@@ -206,7 +206,7 @@ fn attributes(value: &Value) -> Result<Vec<(String, String)>, BadAnswer> {
 }
 
 /// The rows of a list: of an array, of the array or the single row under `name`, or none.
-fn list<'a>(value: &'a Value, name: &str) -> Result<Vec<&'a Value>, BadAnswer> {
+pub(super) fn list<'a>(value: &'a Value, name: &str) -> Result<Vec<&'a Value>, BadAnswer> {
     match value {
         Value::Null => Ok(Vec::new()),
         Value::String(text) if text.is_empty() => Ok(Vec::new()),
@@ -220,13 +220,13 @@ fn list<'a>(value: &'a Value, name: &str) -> Result<Vec<&'a Value>, BadAnswer> {
     }
 }
 
-fn json(body: &[u8]) -> Result<Value, BadAnswer> {
+pub(super) fn json(body: &[u8]) -> Result<Value, BadAnswer> {
     let start = || String::from_utf8_lossy(body).chars().take(40).collect();
     serde_json::from_slice(body).map_err(|error| BadAnswer::Json { why: error.to_string(), start: start() })
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "for map_err")]
-fn shape(error: serde_json::Error) -> BadAnswer {
+pub(super) fn shape(error: serde_json::Error) -> BadAnswer {
     BadAnswer::Shape(error.to_string())
 }
 

@@ -5,7 +5,7 @@ use super::resource_manager::{self, BadAnswer, ClusterInfo, INFO, NODES, NodeSee
 use super::roster::Roster;
 use crate::cluster::Source;
 use crate::feed::{FeedStream, heartbeats};
-use crate::rest::{AskError, Rest, backoff};
+use crate::rest::{Address, AskError, Rest, Trust, backoff};
 use crate::runtime::Daemon;
 use crate::telemetry::hadoop::HadoopMetrics;
 use crate::units::Micros;
@@ -34,10 +34,15 @@ pub(super) struct Watch {
 type Failure = AskError<BadAnswer>;
 
 impl Watch {
-    pub(super) fn new(options: ResourceManagerOptions, daemon: Daemon, metrics: HadoopMetrics) -> Self {
-        let rest = |authority: &String| Rest::new(authority.clone(), options.timeout, options.answer_bytes);
+    pub(super) fn new(
+        options: ResourceManagerOptions,
+        trust: Option<&Trust>,
+        daemon: Daemon,
+        metrics: HadoopMetrics,
+    ) -> Self {
+        let rest = |address: &Address| Rest::at(address, trust, options.timeout, options.answer_bytes);
         let mut watch = Self {
-            managers: options.authorities.iter().map(rest).collect(),
+            managers: options.addresses.iter().map(rest).collect(),
             active: 0,
             roster: Roster::new(options.absent_kept),
             stream: FeedStream::new(Source::Heartbeats),
@@ -83,7 +88,7 @@ impl Watch {
                     self.metrics.asked(None);
                     self.metrics.answers(true);
                     if self.active != at || self.heard.is_none() {
-                        tracing::info!(resource_manager = %self.options.authorities[at], nodes = nodes.len(), "it is active");
+                        tracing::info!(resource_manager = %self.options.addresses[at], nodes = nodes.len(), "it is active");
                     }
                     (self.active, self.heard) = (at, Some(Instant::now()));
                     self.take(life, nodes);
@@ -92,7 +97,7 @@ impl Watch {
                 Err(error) => {
                     self.metrics.asked(Some(error.reason()));
                     let standby = matches!(error, AskError::Nonsense { source: BadAnswer::NotActive(_), .. });
-                    let resource_manager = &self.options.authorities[at];
+                    let resource_manager = &self.options.addresses[at];
                     if standby && count > 1 {
                         tracing::debug!(%resource_manager, %error, "the next one is asked");
                     } else {

@@ -5,6 +5,7 @@ use super::clock::Clock;
 use super::command::{Command, Door, Survey, gone};
 use super::ended::EngineEnd;
 use super::known::Known;
+use super::locate::Locator;
 use super::meters::Meters;
 use super::options::{Options, ReloadHook, Reloaded, Settings, WatchLimits};
 use super::outbox::{Outbox, Outboxes};
@@ -25,8 +26,8 @@ use crate::telemetry::metrics::Metrics;
 use crate::telemetry::metrics::ReloadResult;
 use crate::units::{ApplicationId, AttemptId, DecisionId, LeaseId, Micros, Timestamp};
 use arc_swap::ArcSwap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, mpsc, watch};
@@ -64,6 +65,8 @@ pub(super) struct Inner {
     streams: Arc<Semaphore>,
     streams_max: usize,
     rates: Rates,
+    /// Who says where requests' input lies, if somebody is asked.
+    pub(super) locator: OnceLock<Arc<dyn Locator>>,
 }
 
 /// The parts that only a shutdown needs.
@@ -216,6 +219,7 @@ impl Daemon {
             streams: Arc::new(Semaphore::new(options.listen.streams.min(Semaphore::MAX_PERMITS))),
             streams_max: options.listen.streams,
             rates: Rates::default(),
+            locator: OnceLock::new(),
         }));
         tokio::spawn(replace::run(daemon.clone(), lost_tasks));
         Ok((daemon.clone(), Ending { engine, daemon, recovered }))

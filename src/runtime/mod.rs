@@ -9,6 +9,7 @@ mod command;
 pub mod daemon;
 mod ended;
 mod known;
+pub mod locate;
 pub mod meters;
 pub mod options;
 pub mod outbox;

@@ -34,6 +34,8 @@ struct Journey {
     follows: bool,
     /// Whether it is to be recorded.
     recorded: bool,
+    /// What is known of its paths, where somebody is asked.
+    located: Option<Arc<[String]>>,
 }
 
 /// A request that was refused.
@@ -91,8 +93,8 @@ impl Daemon {
         let follows = asked.follows || self.follows(request.attempt);
         let answer = async {
             if asked.what_if {
-                let journey =
-                    Journey { recorded: false, ..self.journey(&Arc::new(request), decision, deadline, follows)? };
+                let journey = self.journey(&Arc::new(request), decision, deadline, follows)?;
+                let journey = Journey { recorded: false, ..self.located(journey).await };
                 return Ok(self.what_if(journey).await?);
             }
             self.check_ready()?;
@@ -100,7 +102,7 @@ impl Daemon {
                 return Ok(answer);
             }
             let journey = self.journey(&Arc::new(request), decision, deadline, follows)?;
-            self.travel(journey, digest).await
+            self.travel(self.located(journey).await, digest).await
         };
         let found = tokio::time::timeout_at(deadline.into(), answer).await;
         let found = found.unwrap_or_else(|_| Err(passed(began, deadline).into()));
@@ -144,7 +146,7 @@ impl Daemon {
         deadline: Instant,
     ) -> Result<Arc<Answer>, Refusal> {
         let journey = self.journey(request, decision, deadline, false)?;
-        self.travel(journey, digest).await.map_err(|refused| refused.refusal)
+        self.travel(self.located(journey).await, digest).await.map_err(|refused| refused.refusal)
     }
 
     /// Places and commits, again while others take the room first.
@@ -202,7 +204,16 @@ impl Daemon {
         let (request, began) = (Arc::clone(request), Instant::now());
         // Where nothing is computed there is nothing to make again.
         let recorded = mode != Mode::Off && settings.engine.records.takes(decision);
-        Ok(Journey { request, settings, mode, policy, decision, began, deadline, follows, recorded })
+        Ok(Journey { request, settings, mode, policy, decision, began, deadline, follows, recorded, located: None })
+    }
+
+    /// With what is known of its paths, where hints are computed at all.
+    async fn located(&self, journey: Journey) -> Journey {
+        if journey.mode == Mode::Off {
+            return journey;
+        }
+        let located = self.locate(&journey.request, journey.deadline).await;
+        Journey { located, ..journey }
     }
 
     fn refused(&self, journey: &Journey, made_of: MadeOf, refusal: Refusal) -> Refused {
@@ -221,7 +232,7 @@ impl Daemon {
         let request = Arc::clone(&journey.request);
         let settings = Arc::clone(&journey.settings);
         let (mode, policy, began, deadline) = (journey.mode, journey.policy, journey.began, journey.deadline);
-        let follows = journey.follows;
+        let (follows, located) = (journey.follows, journey.located.clone());
         let queued = Instant::now();
         let job = move |turn: Turn| {
             let started = Instant::now();
@@ -231,7 +242,7 @@ impl Daemon {
             let (generation, now) = (daemon.generation(), daemon.0.clock.now());
             let left = deadline - started;
             let search_until = deadline - (left / SEARCH_SHARE).min(RESERVE_MAX);
-            let placer = placer(&settings, turn);
+            let placer = placer(&settings, turn, located);
             let mut probe = Probe::default();
             let mut stop = || probe.look(Instant::now() >= search_until);
             let found = search(&generation, &request, &settings, (mode, policy, follows), &placer, now, &mut stop);
@@ -280,7 +291,7 @@ fn policies<'s>(settings: &'s Settings, policy: &str) -> (&'s Arc<dyn Policy>, &
     (found, built.get(BASELINE).unwrap_or(found))
 }
 
-fn placer(settings: &Settings, turn: Turn) -> PlacerSettings {
+fn placer(settings: &Settings, turn: Turn, located: Option<Arc<[String]>>) -> PlacerSettings {
     PlacerSettings {
         steps: turn.steps(settings.placer.steps),
         fallbacks: settings.placer.fallbacks,
@@ -290,6 +301,7 @@ fn placer(settings: &Settings, turn: Turn) -> PlacerSettings {
         pairs_max: settings.engine.routes.pairs_max,
         min_bytes: settings.engine.routes.min_bytes,
         chains: settings.engine.routes.chains,
+        located,
     }
 }
 

@@ -5,18 +5,40 @@ use metrics::Gauge;
 
 pub(super) const HADOOP_ASKED: &str = "hintd_resource_manager_requests_total";
 pub(super) const HADOOP_ANSWERS: &str = "hintd_resource_manager_answers";
+pub(super) const HADOOP_ENDED: &str = "hintd_resource_manager_applications_ended_total";
+pub(super) const HADOOP_DISAGREES: &str = "hintd_resource_manager_settings_disagree";
+pub(super) const NAME_NODE_ASKED: &str = "hintd_name_node_requests_total";
+pub(super) const NAME_NODE_ANSWERS: &str = "hintd_name_node_answers";
+pub(super) const NAME_NODE_PATHS: &str = "hintd_name_node_paths";
+pub(super) const NAME_NODE_LOCATED: &str = "hintd_name_node_located_total";
 
-/// Records what the adapters do.
+/// Records what the adapter to the ResourceManager does.
 #[derive(Clone)]
 pub struct HadoopMetrics {
     metrics: Metrics,
     answers: Gauge,
+    disagrees: Gauge,
+}
+
+/// Records what the adapter to the NameNode does.
+#[derive(Clone)]
+pub struct NameNodeMetrics {
+    metrics: Metrics,
+    answers: Gauge,
+    paths: [Gauge; 3],
 }
 
 impl Metrics {
-    /// Handles for the adapters to Hadoop.
+    /// Handles for the adapter to the ResourceManager.
     pub fn hadoop(&self) -> HadoopMetrics {
-        HadoopMetrics { answers: self.gauge(HADOOP_ANSWERS, &[]), metrics: self.clone() }
+        let (answers, disagrees) = (self.gauge(HADOOP_ANSWERS, &[]), self.gauge(HADOOP_DISAGREES, &[]));
+        HadoopMetrics { answers, disagrees, metrics: self.clone() }
+    }
+
+    /// Handles for the adapter to the NameNode.
+    pub fn name_node(&self) -> NameNodeMetrics {
+        let paths = ["located", "waiting", "refused"].map(|state| self.gauge(NAME_NODE_PATHS, &[("state", state)]));
+        NameNodeMetrics { answers: self.gauge(NAME_NODE_ANSWERS, &[]), paths, metrics: self.clone() }
     }
 }
 
@@ -30,5 +52,39 @@ impl HadoopMetrics {
     /// Whether the last poll was answered by an active one.
     pub fn answers(&self, answers: bool) {
         self.answers.set(f64::from(u8::from(answers)));
+    }
+
+    /// An attempt ended because the ResourceManager says so: by its word for how, in lower case.
+    pub fn ended(&self, how: &'static str) {
+        self.metrics.counter(HADOOP_ENDED, &[("how", how)]).add(1);
+    }
+
+    /// How many of the scheduler's settings differ from the configuration's `[yarn]`.
+    pub fn disagrees(&self, count: usize) {
+        self.disagrees.set(count as f64);
+    }
+}
+
+impl NameNodeMetrics {
+    /// A NameNode answered, refused or failed to: a word out of a closed list.
+    pub fn asked(&self, result: &'static str) {
+        self.metrics.counter(NAME_NODE_ASKED, &[("result", result)]).add(1);
+    }
+
+    /// Whether the last question was answered.
+    pub fn answers(&self, answers: bool) {
+        self.answers.set(f64::from(u8::from(answers)));
+    }
+
+    /// A request with paths that went on: `in_time`, with all that can be known, or `not_yet`.
+    pub fn located(&self, result: &'static str) {
+        self.metrics.counter(NAME_NODE_LOCATED, &[("result", result)]).add(1);
+    }
+
+    /// Paths whose blocks are known, those that wait for an answer, and those that can't be had.
+    pub fn paths(&self, counts: [usize; 3]) {
+        for (gauge, count) in self.paths.iter().zip(counts) {
+            gauge.set(count as f64);
+        }
     }
 }

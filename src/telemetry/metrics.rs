@@ -18,7 +18,8 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use super::adherence::{BYTES, MISSES, OUTCOMES, SETTLED};
 use super::dispatch::{DISPATCH_LATE, DISPATCH_LAUNCHES, DISPATCH_NOT_YET, DISPATCH_OFFERS, DISPATCH_WAITING};
-use super::hadoop::{HADOOP_ANSWERS, HADOOP_ASKED};
+use super::hadoop::{HADOOP_ANSWERS, HADOOP_ASKED, HADOOP_DISAGREES, HADOOP_ENDED};
+use super::hadoop::{NAME_NODE_ANSWERS, NAME_NODE_ASKED, NAME_NODE_LOCATED, NAME_NODE_PATHS};
 pub use super::labels::{
     BoxState, FeedResult, HintEvent, LabelValue, MoveEvent, ReloadResult, RouteKind, Stage, Turned, WatcherKind,
 };
@@ -92,7 +93,7 @@ const fn metric(name: &'static str, kind: Kind, unit: Unit, help: &'static str) 
 }
 
 /// Every metric there is.
-pub const ALL: [Metric; 44] = [
+pub const ALL: [Metric; 50] = [
     metric(REQUEST_SECONDS, Kind::Histogram, Unit::Seconds, "Time of a placement request, by policy and stage."),
     metric(SEARCH_STEPS, Kind::Histogram, Unit::Count, "Search steps that a request used, by policy."),
     metric(PUBLISH_SECONDS, Kind::Histogram, Unit::Seconds, "Time to build and publish a snapshot."),
@@ -138,6 +139,12 @@ pub const ALL: [Metric; 44] = [
     metric(BYTES, Kind::Counter, Unit::Bytes, "Bytes of compared decisions, by term and placement."),
     metric(HADOOP_ASKED, Kind::Counter, Unit::Count, "Questions to ResourceManagers, by result."),
     metric(HADOOP_ANSWERS, Kind::Gauge, Unit::Count, "1 while an active ResourceManager answers, else 0."),
+    metric(HADOOP_ENDED, Kind::Counter, Unit::Count, "Attempts that a ResourceManager says are over, by how."),
+    metric(HADOOP_DISAGREES, Kind::Gauge, Unit::Count, "Settings of the scheduler that [yarn] states otherwise."),
+    metric(NAME_NODE_ASKED, Kind::Counter, Unit::Count, "Questions to NameNodes, by result."),
+    metric(NAME_NODE_ANSWERS, Kind::Gauge, Unit::Count, "1 while a NameNode answers, else 0."),
+    metric(NAME_NODE_PATHS, Kind::Gauge, Unit::Count, "Paths that requests named, by state."),
+    metric(NAME_NODE_LOCATED, Kind::Counter, Unit::Count, "Requests with paths, by whether locations came in time."),
     metric(SDN_ASKED, Kind::Counter, Unit::Count, "Questions to the SDN controller, by what for and result."),
     metric(SDN_CONNECTED, Kind::Gauge, Unit::Count, "1 while the SDN controller answers, else 0."),
     metric(SDN_EVENTS, Kind::Counter, Unit::Count, "Events of the SDN controller, by kind."),
@@ -540,6 +547,13 @@ mod tests {
         dispatch.waiting(4);
         metrics.hadoop().asked(None);
         metrics.hadoop().answers(true);
+        metrics.hadoop().ended("finished");
+        metrics.hadoop().disagrees(0);
+        let name_node = metrics.name_node();
+        name_node.asked("answered");
+        name_node.answers(true);
+        name_node.located("in_time");
+        name_node.paths([1, 0, 0]);
         let adherence = metrics.adherence("container", "etl", "shadow");
         adherence.settled(true, 2);
         adherence.outcome("on_host", 5);

@@ -1,67 +1,37 @@
 //! Nodes from ResourceManagers that answer as real ones do, and as broken ones do. Beside a real one: tests/hadoop.
 
+use crate::hadoop_server::{Said, Server, http};
 use crate::world::World;
 use hintd::hadoop::{ResourceManagerOptions, start};
 use hintd::telemetry::metrics::Metrics;
 use hintd::wire::v1;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpListener;
-use tokio::net::TcpStream;
 
-/// What is answered to the question for `/info`, and to that for `/nodes`: whole answers, head and all.
-type Script = Arc<Mutex<[String; 2]>>;
-
-struct Manager {
-    authority: String,
-    script: Script,
-}
+struct Manager(Server);
 
 impl Manager {
-    async fn start(info: String, nodes: String) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let authority = listener.local_addr().unwrap().to_string();
-        let script = Script::new(Mutex::new([info, nodes]));
-        let own = Arc::clone(&script);
-        tokio::spawn(async move {
-            while let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(answer(stream, Arc::clone(&own)));
-            }
-        });
-        Self { authority, script }
+    async fn start(info: Said, nodes: Said) -> Self {
+        Self(Server::start(script(info, nodes)).await)
     }
 
-    fn says(&self, info: String, nodes: String) {
-        *self.script.lock().unwrap() = [info, nodes];
+    fn says(&self, info: Said, nodes: Said) {
+        self.0.says(script(info, nodes));
     }
 }
 
-async fn answer(mut stream: TcpStream, script: Script) {
-    let mut asked = Vec::new();
-    while !asked.ends_with(b"\r\n\r\n") {
-        let mut byte = [0];
-        if stream.read(&mut byte).await.unwrap_or(0) == 0 {
-            return;
-        }
-        asked.push(byte[0]);
+/// What is answered to the question for `/info`, and to that for `/nodes`.
+fn script(info: Said, nodes: Said) -> impl Fn(&str) -> Said + Send + Sync + 'static {
+    move |question| {
+        assert!(question.contains("user.name=hintd"), "{question}");
+        if question.starts_with("/ws/v1/cluster/nodes?states=") { nodes.clone() } else { info.clone() }
     }
-    let asked = String::from_utf8(asked).unwrap();
-    assert!(asked.contains("user.name=hintd"), "{asked}");
-    let text = script.lock().unwrap()[usize::from(asked.starts_with("GET /ws/v1/cluster/nodes?states="))].clone();
-    _ = stream.write_all(text.as_bytes()).await;
-    _ = stream.shutdown().await;
 }
 
-fn http(status: &str, body: &str) -> String {
-    format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}", body.len())
-}
-
-fn info(id: u32, state: &str) -> String {
+fn info(id: u32, state: &str) -> Said {
     http("200 OK", &format!("{{\"clusterInfo\":{{\"id\":{id},\"haState\":\"{state}\"}}}}"))
 }
 
-fn nodes(hosts: &[&str]) -> String {
+fn nodes(hosts: &[&str]) -> Said {
     let node = |host: &&str| {
         format!(
             "{{\"id\":\"{host}:1\",\"nodeHostName\":\"{host}\",\"rack\":\"/rack1\",\"state\":\"RUNNING\",\
@@ -74,7 +44,8 @@ fn nodes(hosts: &[&str]) -> String {
 
 fn options(managers: &[&Manager]) -> ResourceManagerOptions {
     ResourceManagerOptions {
-        authorities: managers.iter().map(|manager| manager.authority.clone()).collect(),
+        addresses: managers.iter().map(|manager| manager.0.address.clone()).collect(),
+        ca_file: None,
         user: "hintd".into(),
         poll: Duration::from_millis(20),
         timeout: Duration::from_millis(500),
@@ -82,6 +53,8 @@ fn options(managers: &[&Manager]) -> ResourceManagerOptions {
         answer_bytes: 1 << 20,
         unheard_kept: Duration::from_secs(3_600),
         absent_kept: Duration::from_secs(1),
+        applications: None,
+        stated: None,
     }
 }
 
@@ -98,7 +71,7 @@ async fn nodes_come_from_the_active_resource_manager_whatever_the_others_say() {
     let standby = Manager::start(info(1, "STANDBY"), http("307 TEMPORARY_REDIRECT", "This is standby RM.")).await;
     let active = Manager::start(info(2, "ACTIVE"), nodes(&["n1", "n2"])).await;
     let world = world("lost_after = \"200ms\"").await;
-    start(options(&[&standby, &active]), &world.running().daemon, &Metrics::new());
+    start(options(&[&standby, &active]), &world.running().daemon, &Metrics::new()).unwrap();
     let status = world.until("both nodes", usable(2)).await;
     assert_eq!((status.nodes, status.racks), (2, 1));
     active.says(info(2, "ACTIVE"), nodes(&["n2"]));
@@ -118,23 +91,23 @@ async fn nodes_come_from_the_active_resource_manager_whatever_the_others_say() {
 async fn an_answer_that_is_none_changes_nothing_and_loses_nobody() {
     let manager = Manager::start(info(1, "ACTIVE"), nodes(&["n1", "n2"])).await;
     let world = world("lost_after = \"200ms\"").await;
-    start(options(&[&manager]), &world.running().daemon, &Metrics::new());
+    start(options(&[&manager]), &world.running().daemon, &Metrics::new()).unwrap();
     world.until("both nodes", usable(2)).await;
     let whole = nodes(&["n1", "n2"]);
     let broken = [
         http("200 OK", "<!DOCTYPE html><title>Log in</title>"),
-        whole[..whole.len() - 30].to_owned(),
+        Said(whole.0[..whole.0.len() - 30].to_owned(), Duration::ZERO),
         http("500 Internal Server Error", "{}"),
         http("200 OK", "{\"nodes\":7}"),
         http("200 OK", &"x".repeat(2 << 20)),
-        "no HTTP at all".to_owned(),
-        String::new(),
+        Said("no HTTP at all".to_owned(), Duration::ZERO),
+        Said(String::new(), Duration::ZERO),
     ];
     for answer in broken {
         manager.says(info(1, "ACTIVE"), answer.clone());
         tokio::time::sleep(Duration::from_millis(400)).await; // twice as long as a node may be silent
         let lost = world.status().await.counters.get("nodes_lost").copied();
-        assert_eq!(lost, None, "after {:?}", &answer[..answer.len().min(60)]);
+        assert_eq!(lost, None, "after {:?}", &answer.0[..answer.0.len().min(60)]);
     }
     manager.says(info(1, "ACTIVE"), whole);
     world.until("they are heard again", usable(2)).await;
@@ -144,7 +117,7 @@ async fn an_answer_that_is_none_changes_nothing_and_loses_nobody() {
 async fn a_list_that_has_become_empty_is_kept_for_a_while_and_then_believed() {
     let manager = Manager::start(info(1, "ACTIVE"), nodes(&["n1", "n2"])).await;
     let world = world("lost_after = \"200ms\"").await;
-    start(options(&[&manager]), &world.running().daemon, &Metrics::new());
+    start(options(&[&manager]), &world.running().daemon, &Metrics::new()).unwrap();
     world.until("both nodes", usable(2)).await;
     manager.says(info(1, "ACTIVE"), http("200 OK", "{\"nodes\":{}}"));
     tokio::time::sleep(Duration::from_millis(500)).await;

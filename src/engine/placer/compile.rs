@@ -53,6 +53,7 @@ pub(crate) fn compile<'a>(
     let edges = edges(request, history, &mut notes)?;
     degraded.no_edges = edges.is_empty();
     let mut inputs = input::Inputs::new(snapshot, request, &edges, history);
+    inputs.on_demand = settings.located.is_some();
     let mut scanner = Scanner::new(snapshot, &generation.leases);
     let mut groups = Vec::with_capacity(request.groups.len());
     let mut wishes = Vec::with_capacity(request.groups.len());

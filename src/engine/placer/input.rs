@@ -21,6 +21,8 @@ pub(crate) struct Inputs<'a> {
     pub(crate) read: Vec<Arc<Dataset>>,
     /// Some paths' blocks or replicas are not known.
     pub(crate) unknown: bool,
+    /// A NameNode is asked for paths when they are named: one without blocks may still get some.
+    pub(crate) on_demand: bool,
     /// Some paths were taken from the history.
     pub(crate) from_history: bool,
 }
@@ -34,7 +36,18 @@ impl<'a> Inputs<'a> {
     ) -> Self {
         let none = Arc::default();
         let (done, read) = (Vec::new(), Vec::new());
-        Self { snapshot, request, edges, history, done, none, read, unknown: false, from_history: false }
+        Self {
+            snapshot,
+            request,
+            edges,
+            history,
+            done,
+            none,
+            read,
+            unknown: false,
+            on_demand: false,
+            from_history: false,
+        }
     }
 
     /// The input of a group: its own paths, else the application's if it is one that reads input, else what
@@ -77,7 +90,8 @@ impl<'a> Inputs<'a> {
             return Ok(Arc::clone(known));
         }
         // A feed that never spoke can't be asked whether a path exists: then locality is unknown, not wrong.
-        let spoke = self.snapshot.heard.at(Source::Blocks).is_some() || !self.snapshot.datasets.is_empty();
+        let spoke =
+            !self.on_demand && (self.snapshot.heard.at(Source::Blocks).is_some() || !self.snapshot.datasets.is_empty());
         let mut blocks = Vec::new();
         for path in paths {
             let found = dataset::below(&self.snapshot.datasets, path);

@@ -81,6 +81,9 @@ pub struct PlacerSettings {
     pub min_bytes: Bytes,
     /// Traffic under chains of middleboxes.
     pub chains: ChainSettings,
+    /// What a NameNode that is asked for paths on demand said of the request's: notes for the answer. A path without
+    /// blocks is no refusal then. `None`: nobody is asked.
+    pub located: Option<Arc<[String]>>,
 }
 
 impl Default for PlacerSettings {
@@ -94,6 +97,7 @@ impl Default for PlacerSettings {
             pairs_max: RouteSettings::default().pairs_max,
             min_bytes: RouteSettings::default().min_bytes,
             chains: ChainSettings::default(),
+            located: None,
         }
     }
 }
@@ -197,6 +201,7 @@ pub fn propose(
     draft.exclusions = hints::exclusions(&compiled);
     draft.ages = hints::ages(&compiled, settings, now);
     let known = compiled.problem.degraded.tokens().into_iter().chain(compiled.notes).map(str::to_owned);
+    let known = known.chain(settings.located.iter().flat_map(|notes| notes.iter().cloned()));
     let read = compiled.read;
     draft.degraded.splice(0..0, known);
     draft.hints = hints.hints;

@@ -62,7 +62,8 @@ pub fn propose_waiting(
     draft.blocked = blocked::of_full_groups(&compiled);
     draft.ages = hints::ages(&compiled, settings, now);
     let known = compiled.problem.degraded.tokens().into_iter().chain(compiled.notes.iter().copied());
-    draft.degraded = known.map(str::to_owned).collect();
+    let located = settings.located.iter().flat_map(|notes| notes.iter().cloned());
+    draft.degraded = known.map(str::to_owned).chain(located).collect();
     draft.at = now;
     let wanted = |at: usize| {
         let first = wait::advise(&compiled, generation, at, 1, now).rows.first().and_then(|row| row.wait);

@@ -226,7 +226,8 @@ impl Record {
             KeptCame::Refused { refusal, .. } => 256 + refusal.blocked().len() * 640,
         };
         let anchors = self.held.as_ref().map_or(0, |held| size_of_val(&**held));
-        size_of::<Self>() + weigh::request(&self.request) + came + anchors + self.read.len() * size_of::<usize>()
+        let own = size_of::<Self>() + weigh::request(&self.request) + weigh::notes(&self.settings);
+        own + came + anchors + self.read.len() * size_of::<usize>()
     }
 
     /// Frames that it stands on.

@@ -5,6 +5,7 @@ use crate::cluster::{
 };
 use crate::engine::decision::{Blocked, Decision, Hint, HintRoute, TermValues};
 use crate::engine::history::JobHistory;
+use crate::engine::placer::PlacerSettings;
 use crate::network::{Distances, Network};
 use std::sync::Arc;
 
@@ -103,6 +104,10 @@ pub(super) fn request(request: &HintRequest) -> usize {
         + texts(&request.input_paths)
         + constraints(&request.constraints)
         + request.asks.iter().map(ask).sum::<usize>()
+}
+
+pub(super) fn notes(settings: &PlacerSettings) -> usize {
+    settings.located.iter().flat_map(|notes| notes.iter()).map(String::len).sum()
 }
 
 pub(super) fn decision(decision: &Decision) -> usize {
