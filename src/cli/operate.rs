@@ -212,6 +212,7 @@ pub fn status_document(status: &v1::StatusResponse) -> Value {
         "flows": flows_document(&status.flows.unwrap_or_default()),
         "watchers": status.watchers.iter().map(watcher_document).collect::<Vec<_>>(),
         "adherence": adherence::document(&status.adherence), "decisions_watched": status.decisions_watched,
+        "notices": status.notices,
     })
 }
 
@@ -256,6 +257,7 @@ fn status_text(status: &v1::StatusResponse) -> String {
         let names = status.unknown_names.join(" ");
         lines.push(format!("\n{} names that no node claims: {names}", status.unknown_names_total));
     }
+    lines.extend(status.notices.iter().map(|notice| format!("\nNOTICE: {notice}")));
     lines.join("\n")
 }
 

@@ -110,6 +110,11 @@ impl Attempts {
         idle.take(surplus).collect()
     }
 
+    /// Every one that is known, ascending.
+    pub(crate) fn ids(&self) -> impl Iterator<Item = AttemptId> + '_ {
+        self.known.keys().copied()
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.known.len()
     }

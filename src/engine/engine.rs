@@ -333,6 +333,12 @@ impl Engine {
         std::mem::take(&mut self.effects)
     }
 
+    /// Attempts that asked and are not over, ascending.
+    #[must_use]
+    pub fn attempts_known(&self) -> Vec<AttemptId> {
+        self.attempts.ids().collect()
+    }
+
     /// Sizes, for status.
     #[must_use]
     pub fn counts(&self) -> EngineCounts {

@@ -2,9 +2,10 @@
 //! the ResourceManager's REST interface, blocks of paths from the NameNode's.
 //!
 //! # Code map
-//! - Without I/O: `resource_manager` (its JSON), `roster` (nodes as last told, and what to tell of the next answer).
+//! - Without I/O: `resource_manager` (its JSON), `roster` (nodes as last told, and what to tell of the next answer),
+//!   `applications` (those that are over, and containers), `scheduler` (its settings).
 //! - `name_node`: where blocks of paths lie, when a request names them.
-//! - With I/O: `watch` (asks whichever ResourceManager is active, and feeds the daemon).
+//! - With I/O: `errands` (asks for applications and settings), `watch` (asks whichever ResourceManager is active, and feeds the daemon).
 //!
 //! # Invariants
 //! - What a ResourceManager says reaches the model as items of `Feed.Heartbeats` do: checked, counted, refused one by one.
@@ -12,10 +13,13 @@
 //!   picture is, and no node is lost by it until `unheard_kept` has passed.
 //! - A list of nodes that has become empty, or a ResourceManager that has just started, is not believed at once.
 
+pub mod applications;
+mod errands;
 pub mod name_node;
 pub mod options;
 pub mod resource_manager;
 pub mod roster;
+pub mod scheduler;
 mod watch;
 
 pub use name_node::shelf::ShelfSettings;
@@ -33,11 +37,13 @@ use std::sync::Arc;
 pub fn start(options: ResourceManagerOptions, daemon: &Daemon, metrics: &Metrics) -> Result<(), TrustError> {
     let stopping = daemon.stopping().clone();
     let trust = Trust::for_addresses(&options.addresses, options.ca_file.as_deref())?;
-    let watch = watch::Watch::new(options, trust.as_ref(), daemon.clone(), metrics.hadoop());
+    let watch = watch::Watch::new(options.clone(), trust.as_ref(), daemon.clone(), metrics.hadoop());
+    let errands = errands::Errands::new(options, trust.as_ref(), daemon.clone(), metrics.hadoop(), watch.leads());
     tokio::spawn(async move {
         tokio::select! {
             () = stopping.cancelled() => {}
             () = watch.run() => {}
+            () = errands.run() => {}
         }
     });
     Ok(())

@@ -12,6 +12,15 @@ pub const INFO: &str = "/ws/v1/cluster/info";
 /// Nodes that are there: others would come with all that ever were.
 pub const NODES: &str = "/ws/v1/cluster/nodes?states=RUNNING,DECOMMISSIONING,UNHEALTHY";
 
+/// A question in somebody's name.
+#[must_use]
+pub fn with_user(path: &str, user: &str) -> String {
+    match user {
+        "" => path.to_owned(),
+        user => format!("{path}{}user.name={user}", if path.contains('?') { '&' } else { '?' }),
+    }
+}
+
 /// Why an answer is not taken.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadAnswer {

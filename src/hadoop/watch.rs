@@ -1,7 +1,8 @@
 //! Asks whichever ResourceManager is active, and feeds the daemon.
 
+use super::errands::Active;
 use super::options::ResourceManagerOptions;
-use super::resource_manager::{self, BadAnswer, ClusterInfo, INFO, NODES, NodeSeen};
+use super::resource_manager::{self, BadAnswer, ClusterInfo, INFO, NODES, NodeSeen, with_user};
 use super::roster::Roster;
 use crate::cluster::Source;
 use crate::feed::{FeedStream, heartbeats};
@@ -11,6 +12,7 @@ use crate::telemetry::hadoop::HadoopMetrics;
 use crate::units::Micros;
 use crate::wire::v1;
 use std::time::Duration;
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 /// One poll after the other.
@@ -28,6 +30,8 @@ pub(super) struct Watch {
     started: Instant,
     /// When nodes were heard of last.
     heard: Option<Instant>,
+    /// Who leads, for those who ask for other things.
+    leads: watch::Sender<Active>,
 }
 
 /// What a ResourceManager could not say.
@@ -49,6 +53,7 @@ impl Watch {
             number: 0,
             started: Instant::now(),
             heard: None,
+            leads: watch::Sender::new(None),
             options,
             daemon,
             metrics,
@@ -61,6 +66,11 @@ impl Watch {
             names_containers: false,
         }));
         watch
+    }
+
+    /// Who leads, and its changes.
+    pub(super) fn leads(&self) -> watch::Receiver<Active> {
+        self.leads.subscribe()
     }
 
     pub(super) async fn run(mut self) {
@@ -91,6 +101,8 @@ impl Watch {
                         tracing::info!(resource_manager = %self.options.addresses[at], nodes = nodes.len(), "it is active");
                     }
                     (self.active, self.heard) = (at, Some(Instant::now()));
+                    let leads = Some((at, life));
+                    self.leads.send_if_modified(|known| std::mem::replace(known, leads) != leads);
                     self.take(life, nodes);
                     return true;
                 }
@@ -107,16 +119,13 @@ impl Watch {
             }
         }
         self.metrics.answers(false);
+        self.leads.send_if_modified(|known| known.take().is_some());
         self.spare();
         false
     }
 
     async fn ask(&mut self, at: usize) -> Result<(ClusterInfo, Vec<NodeSeen>), Failure> {
-        let path = |path: &str| match self.options.user.as_str() {
-            "" => path.to_owned(),
-            user => format!("{path}{}user.name={user}", if path.contains('?') { '&' } else { '?' }),
-        };
-        let (info, nodes) = (path(INFO), path(NODES));
+        let [info, nodes] = [INFO, NODES].map(|path| with_user(path, &self.options.user));
         let manager = &mut self.managers[at];
         let life = manager.get(&info, resource_manager::info).await?;
         Ok((life, manager.get(&nodes, resource_manager::nodes).await?))

@@ -42,6 +42,8 @@ pub(super) enum Command {
     Unwatch(Arc<str>, u64),
     /// Sizes, and names that no node claims.
     Survey(Reply<Survey>),
+    /// Attempts that asked and are not over.
+    Attempts(Reply<Vec<AttemptId>>),
     /// When each node was last heard, by its row.
     Heard(Reply<Vec<Option<Timestamp>>>),
     /// The desk that a request which waits for a dispatcher would come to now; the request comes back with it.

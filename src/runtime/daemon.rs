@@ -26,8 +26,9 @@ use crate::telemetry::metrics::Metrics;
 use crate::telemetry::metrics::ReloadResult;
 use crate::units::{ApplicationId, AttemptId, DecisionId, LeaseId, Micros, Timestamp};
 use arc_swap::ArcSwap;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, mpsc, watch};
@@ -67,6 +68,8 @@ pub(super) struct Inner {
     rates: Rates,
     /// Who says where requests' input lies, if somebody is asked.
     pub(super) locator: OnceLock<Arc<dyn Locator>>,
+    /// What an operator should know, by matter.
+    notices: std::sync::Mutex<BTreeMap<&'static str, Vec<String>>>,
 }
 
 /// The parts that only a shutdown needs.
@@ -220,6 +223,7 @@ impl Daemon {
             streams_max: options.listen.streams,
             rates: Rates::default(),
             locator: OnceLock::new(),
+            notices: std::sync::Mutex::default(),
         }));
         tokio::spawn(replace::run(daemon.clone(), lost_tasks));
         Ok((daemon.clone(), Ending { engine, daemon, recovered }))
@@ -436,6 +440,32 @@ impl Daemon {
     /// [`Refusal::Unavailable`] when the daemon shuts down.
     pub async fn survey(&self) -> Result<Survey, Refusal> {
         self.0.door.ask(Command::Survey).await
+    }
+
+    /// Attempts that asked for hints and are not known to be over, ascending.
+    ///
+    /// # Errors
+    /// [`Refusal::Unavailable`] when the daemon shuts down.
+    pub async fn attempts(&self) -> Result<Vec<AttemptId>, Refusal> {
+        self.0.door.ask(Command::Attempts).await
+    }
+
+    /// Leaves what an operator should know of one matter in the place of what was left of it before; nothing: it is in
+    /// order.
+    pub fn notice(&self, matter: &'static str, notices: Vec<String>) {
+        let mut known = self.0.notices.lock().unwrap_or_else(PoisonError::into_inner);
+        if notices.is_empty() {
+            known.remove(matter);
+        } else {
+            known.insert(matter, notices);
+        }
+    }
+
+    /// What an operator should know, matter by matter.
+    #[must_use]
+    pub fn notices(&self) -> Vec<String> {
+        let known = self.0.notices.lock().unwrap_or_else(PoisonError::into_inner);
+        known.values().flatten().cloned().collect()
     }
 
     /// When each node was last heard, by its row; rows of nodes named since are missing.

@@ -21,7 +21,7 @@ pub use nodes::Taken;
 pub use refusal::{FeedCounts, ItemRefusal, Reason, bounded};
 
 use crate::cluster::{
-    Change, Heartbeat, LinkLoad, ModelError, NamedDataset, NodeStatics, Registration, Snapshot, Source,
+    Change, Heartbeat, LinkLoad, ModelError, NamedDataset, NodeStatics, Registration, SizeRules, Snapshot, Source,
 };
 use crate::engine::Generation;
 use crate::network::Network;
@@ -91,6 +91,8 @@ pub struct Registries {
     measured: Mutex<Measured>,
     /// Sources that spoke without a change, one bit each.
     heard: AtomicU8,
+    /// The scheduler's settings, if it told of other ones.
+    rules: Mutex<Option<SizeRules>>,
     /// Microseconds of [`Self::blind`].
     blind: AtomicU64,
     counters: Counters,
@@ -115,6 +117,7 @@ impl Registries {
             observed: Mutex::default(),
             measured: Mutex::default(),
             heard: AtomicU8::new(0),
+            rules: Mutex::default(),
             blind: AtomicU64::new(0),
             counters: Counters::default(),
             dirty: AtomicBool::new(false),
@@ -155,6 +158,8 @@ impl Registries {
         wires.into_iter().for_each(|change| _ = give(change));
         let chains = self.chains().take();
         chains.into_iter().for_each(|change| _ = give(change));
+        let rules = self.rules.lock().unwrap_or_else(PoisonError::into_inner).take();
+        rules.into_iter().for_each(|rules| _ = give(Change::Rules(rules)));
         let blind = Micros(self.blind.swap(0, Ordering::AcqRel));
         if blind > Micros(0) {
             _ = give(Change::Blind(blind));
@@ -237,6 +242,12 @@ impl Registries {
     /// Whoever tells of all nodes can't, for so long from now: none is lost by its silence until then.
     pub fn blind(&self, time: Micros) {
         self.blind.fetch_max(time.0, Ordering::AcqRel);
+        self.wake();
+    }
+
+    /// The scheduler allocates by other sizes than those in force.
+    pub fn rules(&self, rules: SizeRules) {
+        *self.rules.lock().unwrap_or_else(PoisonError::into_inner) = Some(rules);
         self.wake();
     }
 

@@ -136,6 +136,7 @@ impl Writer {
                 let _ = reply.send(known.map(|()| self.shared.outboxes.open(attempt, now)));
             }
             Command::Survey(reply) => drop(reply.send(self.survey())),
+            Command::Attempts(reply) => drop(reply.send(self.engine.attempts_known())),
             Command::Heard(reply) => {
                 let nodes = self.shared.generation.load().snapshot.statics.indexes();
                 let _ = reply.send(nodes.map(|node| self.engine.last_heard(node)).collect());

@@ -101,6 +101,7 @@ impl Admin for AdminService {
             waiting_tasks: survey.counts.waiting,
             adherence: survey.adherence.iter().map(|(key, tally)| convert::adherence_view(key, tally)).collect(),
             decisions_watched: survey.counts.watched as u64,
+            notices: daemon.notices(),
             watchers: survey
                 .watchers
                 .iter()

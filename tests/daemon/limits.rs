@@ -5,6 +5,13 @@
 // limits.decisions_watched: tests/daemon/adherence.rs
 // limits.containers_seen: src/engine/adherence/seen.rs
 // leases.watched: src/engine/tests/adherence.rs
+// name_node.wait: tests/daemon/name_node.rs
+// name_node.paths: src/hadoop/name_node/shelf.rs
+// name_node.blocks: src/hadoop/name_node/shelf.rs
+// name_node.files_per_path: tests/daemon/name_node.rs
+// name_node.blocks_per_path: tests/daemon/name_node.rs
+// name_node.parallel: tests/daemon/name_node.rs
+// name_node.answer_bytes: tests/daemon/name_node.rs
 // placer.steps: src/policy/budget.rs
 // placer.commit_retries: tests/daemon/contention.rs
 // history.keys: src/engine/history.rs

@@ -27,5 +27,6 @@ mod name_node;
 mod program;
 mod replay;
 mod resource_manager;
+mod resource_manager_apps;
 mod streams;
 mod world;

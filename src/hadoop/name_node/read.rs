@@ -10,7 +10,7 @@ use std::collections::{BTreeSet, HashSet, VecDeque};
 use std::sync::Arc;
 use tokio::task::JoinSet;
 
-/// Blocks that one answer is to hold: about 2 MB of it.
+/// Blocks that one answer is to hold: 1 to 2 MB of it.
 const PAGE_BLOCKS: u64 = 1_000;
 /// Directories below directories that are gone into: tables are partitioned three or four deep.
 const DEPTH_MAX: usize = 16;

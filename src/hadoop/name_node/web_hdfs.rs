@@ -132,6 +132,8 @@ pub fn refused(body: &str) -> Refused {
         "StandbyException" | "ObserverRetryOnActiveException" => Refused::Standby,
         "SafeModeException" | "RetriableException" | "ServerTooBusyException" => Refused::Later,
         "FileNotFoundException" | "ParentNotDirectoryException" | "InvalidPathException" => Refused::Missing,
+        // Somebody asked for what would lie below a file.
+        "AccessControlException" if body.contains("is not a directory") => Refused::Missing,
         "AccessControlException" | "SecurityException" | "AuthorizationException" => Refused::Unreadable,
         "IllegalArgumentException" | "UnsupportedOperationException" => Refused::Unsupported,
         // A page of another server's is no word on the path, whatever its status.

@@ -1,0 +1,188 @@
+//! Applications and scheduler settings from ResourceManagers that answer as real ones do (shapes of Hadoop 3.4.2).
+
+use crate::hadoop_server::{Said, Server, http, tls};
+use crate::world::{World, request};
+use hintd::cluster::{Calculator, Resource, SizeRules};
+use hintd::hadoop::{ResourceManagerOptions, start};
+use hintd::telemetry::metrics::Metrics;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What a ResourceManager knows, by question.
+#[derive(Clone, Copy)]
+struct Knows {
+    /// Rows of applications that are not over.
+    live: &'static str,
+    /// Of an application asked for by itself: state and final status; `None`: it knows none.
+    one: Option<[&'static str; 2]>,
+    containers: &'static str,
+}
+
+const NOTHING: Knows = Knows { live: "{}", one: None, containers: "null" };
+
+fn manager(knows: Knows) -> impl Fn(&str) -> Said + Send + Sync + 'static {
+    move |question| {
+        let ok = |body: &str| http("200 OK", body);
+        let node = |host: &str| {
+            format!(
+                "{{\"id\":\"{host}:8041\",\"nodeHostName\":\"{host}\",\"rack\":\"/r\",\"state\":\"RUNNING\",\"usedMemoryMB\":0,\
+                 \"availMemoryMB\":8192,\"usedVirtualCores\":0,\"availableVirtualCores\":8}}"
+            )
+        };
+        match question.split(['?', '&']).next().unwrap() {
+            "/ws/v1/cluster/info" => ok("{\"clusterInfo\":{\"id\":1,\"haState\":\"ACTIVE\"}}"),
+            "/ws/v1/cluster/nodes" => ok(&format!("{{\"nodes\":{{\"node\":[{},{}]}}}}", node("w1"), node("w2"))),
+            "/conf" => ok(
+                "{\"properties\":[{\"key\":\"yarn.resourcemanager.scheduler.class\",\"value\":\"a.b.FifoScheduler\"},\
+                 {\"key\":\"yarn.scheduler.minimum-allocation-mb\",\"value\":\"256\"},\
+                 {\"key\":\"yarn.scheduler.maximum-allocation-mb\",\"value\":\"4096\"}]}",
+            ),
+            "/ws/v1/cluster/scheduler" => ok(
+                "{\"scheduler\":{\"schedulerInfo\":{\"type\":\"fifoScheduler\",\"maximumAllocation\":{\"memory\":2048,\"vCores\":3}}}}",
+            ),
+            "/ws/v1/cluster/apps" => ok(&format!("{{\"apps\":{}}}", knows.live)),
+            path if path.ends_with("/containers") => ok(knows.containers),
+            _ => match knows.one {
+                None => http("404 Not Found", "{\"RemoteException\":{\"exception\":\"NotFoundException\",\"message\":\"no\"}}"),
+                Some([state, status]) => ok(&format!(
+                    "{{\"app\":{{\"id\":\"application_1_0001\",\"state\":\"{state}\",\"finalStatus\":\"{status}\"}}}}"
+                )),
+            },
+        }
+    }
+}
+
+/// Attempt 1 of application 1, or a later one.
+const FIRST: &str = "{\"app\":[{\"id\":\"application_1_0001\",\"state\":\"RUNNING\",\"finalStatus\":\"UNDEFINED\",\
+    \"amContainerLogs\":\"http://w1:8042/node/containerlogs/container_1_0001_01_000001/u\"}]}";
+const SECOND: &str = "{\"app\":{\"id\":\"application_1_0001\",\"state\":\"ACCEPTED\",\
+    \"amContainerLogs\":\"http://w1:8042/node/containerlogs/container_1_0001_02_000001/u\"}}";
+
+fn options(server: &Server) -> ResourceManagerOptions {
+    ResourceManagerOptions {
+        addresses: vec![server.address.clone()],
+        ca_file: None,
+        user: "hintd".into(),
+        poll: Duration::from_millis(50),
+        timeout: Duration::from_millis(500),
+        backoff: Duration::from_millis(100),
+        answer_bytes: 1 << 20,
+        unheard_kept: Duration::from_secs(3_600),
+        absent_kept: Duration::from_millis(600),
+        applications: Some(Duration::from_millis(50)),
+        stated: None,
+    }
+}
+
+/// A daemon with two leases of application 1.
+async fn leased(server: &Server) -> World {
+    let world = World::start().await;
+    start(options(server), &world.running().daemon, &Metrics::new()).unwrap();
+    world.until("both nodes", |status| status.nodes_usable == 2).await;
+    world.hints(request("one", 1, 2, 1_024)).await;
+    assert_eq!(world.status().await.leases, 2);
+    world
+}
+
+async fn keeps_leases(world: &World, what: &str) {
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert_eq!(world.status().await.leases, 2, "{what}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn leases_end_when_the_application_is_over_and_not_before() {
+    for over in [["FINISHED", "SUCCEEDED"], ["FAILED", "FAILED"], ["KILLED", "KILLED"]] {
+        let server = Server::start(manager(Knows { live: FIRST, ..NOTHING })).await;
+        let world = leased(&server).await;
+        keeps_leases(&world, "it runs").await;
+        // It is not in the list, and says for itself that it runs: it came after the list was made.
+        server.says(manager(Knows { one: Some(["RUNNING", "UNDEFINED"]), ..NOTHING }));
+        keeps_leases(&world, "it says that it runs").await;
+        server.says(manager(Knows { one: Some(over), ..NOTHING }));
+        world.until(over[0], |status| status.leases == 0).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn leases_of_an_attempt_end_when_the_application_has_another() {
+    let server = Server::start(manager(Knows { live: FIRST, ..NOTHING })).await;
+    let world = leased(&server).await;
+    server.says(manager(Knows { live: SECOND, ..NOTHING }));
+    world.until("attempt 2 runs", |status| status.leases == 0).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_application_that_nobody_knows_is_over_after_its_time() {
+    let server = Server::start(manager(Knows { live: FIRST, ..NOTHING })).await;
+    let world = leased(&server).await;
+    server.says(manager(NOTHING));
+    keeps_leases(&world, "a ResourceManager that has just started may still learn of it").await;
+    world.until("it is over", |status| status.leases == 0).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn answers_that_are_none_end_nothing() {
+    let server = Server::start(manager(Knows { live: FIRST, ..NOTHING })).await;
+    let world = leased(&server).await;
+    for body in ["<html>", "{\"apps\":", "{\"apps\":7}", "{}"] {
+        server.says(move |question| match question {
+            path if path.contains("/apps") => http("200 OK", body),
+            _ => manager(NOTHING)(question),
+        });
+        keeps_leases(&world, body).await;
+    }
+    server.says(|question| match question {
+        path if path.contains("/apps/") => http("404 Not Found", "<html>a proxy's page</html>"),
+        _ => manager(NOTHING)(question),
+    });
+    tokio::time::sleep(Duration::from_millis(900)).await;
+    assert_eq!(world.status().await.leases, 2, "a page is no word on the application");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn containers_that_run_confirm_their_leases_without_any_feed() {
+    const CONTAINERS: &str = "{\"container\":[{\"containerId\":\"container_1_0001_01_000001\",\"assignedNodeId\":\"w1:8041\",\
+        \"elapsedTime\":\"9000\",\"containerState\":\"RUNNING\"},{\"containerId\":\"container_1_0001_01_000002\",\
+        \"assignedNodeId\":\"w2:8041\",\"elapsedTime\":\"9000\",\"containerState\":\"RUNNING\"}]}";
+    let server = Server::start(manager(Knows { live: FIRST, ..NOTHING })).await;
+    let world = leased(&server).await;
+    assert_eq!(world.counter("hints_followed").await, 0);
+    server.says(manager(Knows { live: FIRST, containers: CONTAINERS, ..NOTHING }));
+    let followed = |status: &hintd::wire::v1::StatusResponse| status.counters.get("hints_followed") == Some(&1);
+    world.until("one lease is met, and the master's container is nobody's", followed).await;
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert_eq!(world.counter("hints_followed").await, 1, "told of again it counts once");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sizes_are_the_schedulers_unless_the_configuration_states_them() {
+    let server = Server::start(manager(NOTHING)).await;
+    let world = World::start().await;
+    start(options(&server), &world.running().daemon, &Metrics::new()).unwrap();
+    let wanted = SizeRules {
+        calculator: Calculator::Default,
+        minimum: Resource::new(256, 1),
+        increment: Resource::new(256, 1),
+        maximum: Resource::new(2_048, 3),
+    };
+    let taken = || world.running().daemon.generation().snapshot.rules.clone();
+    world.until("they are taken", |_| *taken() == wanted).await;
+    assert!(world.status().await.notices.is_empty());
+
+    let stating = World::start().await;
+    let before: Arc<SizeRules> = stating.running().daemon.generation().snapshot.rules.clone();
+    let stated = Some(SizeRules { minimum: Resource::new(512, 1), ..wanted.clone() });
+    start(ResourceManagerOptions { stated, ..options(&server) }, &stating.running().daemon, &Metrics::new()).unwrap();
+    let status = stating.until("it is said", |status| !status.notices.is_empty()).await;
+    assert_eq!(status.notices, ["yarn.minimum_memory_mb is 512, and the ResourceManager's is 256"]);
+    assert_eq!(stating.running().daemon.generation().snapshot.rules, before, "what is stated counts");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nodes_come_over_tls_as_well() {
+    let server = Server::with_tls(manager(NOTHING)).await;
+    let world = World::start().await;
+    let options = ResourceManagerOptions { ca_file: Some(tls("ca.pem")), ..options(&server) };
+    start(options, &world.running().daemon, &Metrics::new()).unwrap();
+    world.until("both nodes", |status| status.nodes_usable == 2).await;
+}
