@@ -11,7 +11,7 @@ use super::history::Sample;
 use super::lease::Lease;
 use super::monitor;
 use crate::cluster::Source;
-use crate::units::{ContainerId, HostName, LeaseId, Timestamp};
+use crate::units::{AttemptId, ContainerId, HostName, LeaseId, NodeIdx, Timestamp};
 use std::sync::Arc;
 
 impl Engine {
@@ -88,6 +88,8 @@ impl Engine {
         if node.at() >= self.snapshot.nodes() {
             self.settle(now); // policies that are told of it look it up there
         }
+        let inferred = if group.is_empty() { self.group_awaited(attempt, node) } else { None };
+        let group = inferred.as_ref().unwrap_or(group);
         let Some(known) = self.attempts.get_mut(attempt) else { return Ok(()) };
         if !known.allocated(container) {
             return Ok(());
@@ -123,6 +125,18 @@ impl Engine {
             self.dispatched_allocated((group, &event.task), node, container, task, now);
         }
         Ok(())
+    }
+
+    /// The group of a container whose teller knows none: that of a lease which waits for one there, else the only one of
+    /// which leases wait at all.
+    fn group_awaited(&self, attempt: AttemptId, node: NodeIdx) -> Option<Arc<str>> {
+        let waits = |lease: &&Lease| lease.attempt == attempt && lease.confirmed.is_none();
+        if let Some(here) = self.ledger.on_node(node).find(waits) {
+            return Some(Arc::clone(&here.group));
+        }
+        let mut groups = self.ledger.of_attempt(attempt).filter(waits).map(|lease| &lease.group);
+        let first = groups.next()?;
+        groups.all(|group| group == first).then(|| Arc::clone(first))
     }
 
     pub(super) fn is_running(&self, container: ContainerId) -> bool {

@@ -43,7 +43,10 @@ fn manager(knows: Knows) -> impl Fn(&str) -> Said + Send + Sync + 'static {
             "/ws/v1/cluster/apps" => ok(&format!("{{\"apps\":{}}}", knows.live)),
             path if path.ends_with("/containers") => ok(knows.containers),
             _ => match knows.one {
-                None => http("404 Not Found", "{\"RemoteException\":{\"exception\":\"NotFoundException\",\"message\":\"no\"}}"),
+                None => http(
+                    "404 Not Found",
+                    "{\"RemoteException\":{\"exception\":\"NotFoundException\",\"message\":\"no\"}}",
+                ),
                 Some([state, status]) => ok(&format!(
                     "{{\"app\":{{\"id\":\"application_1_0001\",\"state\":\"{state}\",\"finalStatus\":\"{status}\"}}}}"
                 )),
