@@ -23,6 +23,7 @@ pub mod plan;
 mod plots;
 pub mod policy;
 pub mod replay;
+pub mod replicas;
 pub mod reproduce;
 pub mod request;
 pub mod shell;
@@ -74,7 +75,7 @@ enum Command {
     Flows(flows::FlowsArgs),
     /// A trace replayed on a cluster under policies side by side: which one, with which settings?
     Simulate(Box<simulate::SimulateArgs>),
-    /// Recurring jobs ahead of time: plan, check, compare, draw
+    /// Recurring jobs ahead of time: plan, check, compare, draw; plans in the daemon: submit, activate, roll back
     Plan(Box<plan::PlanArgs>),
     /// Job traces: generate and check
     #[command(subcommand)]
@@ -102,6 +103,8 @@ enum Command {
     Chains(chains::ChainsArgs),
     /// Routes as they change, until interrupted
     Watch(watch::WatchArgs),
+    /// Where replicas of data that a planned job will read should go
+    Replicas(replicas::ReplicasArgs),
     /// Policies, which is default, what each can do
     #[command(after_help = "Example:\n  hintctl --json policies | jq -r '.policies[].params_toml'")]
     Policies,
@@ -147,7 +150,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Place(args) => place::run(&args, output),
         Command::Flows(args) => flows::run(&args, output),
         Command::Simulate(args) => simulate::run(&args, output),
-        Command::Plan(args) => plan::run(&args, output),
+        Command::Plan(args) => plan::run(&args, &daemon, output),
         Command::Trace(command) => trace::run(&command, output),
         Command::Request(args) => request::request(&args, &daemon, output),
         Command::Explain(args) => explain::run(&args, &daemon, output),
@@ -160,6 +163,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Links(args) => links::links(&args, &daemon, output),
         Command::Chains(args) => chains::run(&args, &daemon, output),
         Command::Watch(args) => watch::run(args, &daemon, output),
+        Command::Replicas(args) => replicas::run(&args, &daemon, output),
         Command::Policies => operate::policies(&daemon, output),
         Command::Reload => operate::reload(&daemon, output),
         Command::Snapshot(args) => operate::snapshot(&args, &daemon, output),

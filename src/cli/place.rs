@@ -113,6 +113,7 @@ fn generation(snapshot: Arc<Snapshot>, leases: Overlay) -> Generation {
         held: Held::default(),
         history: HistoryView::default(),
         releases: Releases::default(),
+        plan: None,
         flows: Arc::default(),
     }
 }

@@ -44,6 +44,9 @@ pub struct AnswerView {
     pub blocked: Vec<Value>,
     /// How missing or old inputs changed the answer.
     pub degraded: Vec<String>,
+    /// How it stands to the plan of recurring jobs in force.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub plan: Option<Value>,
     /// Containers without a lease.
     pub without_room: u32,
     /// Containers left for a later wave.
@@ -135,6 +138,7 @@ impl AnswerView {
             exclusions: set.exclusions.iter().map(exclusion).collect(),
             blocked: blocked_document(&set.blocked),
             degraded: set.degraded.clone(),
+            plan: set.plan.as_ref().map(plan_document),
             without_room: set.without_room,
             next_wave: set.next_wave,
             routes: set.routes.iter().map(route).collect(),
@@ -201,7 +205,31 @@ pub fn answer_text(set: &v1::HintSet) -> String {
     if !set.degraded.is_empty() {
         lines.push(format!("\ndecided without: {}", set.degraded.join(", ")));
     }
+    if let Some(note) = &set.plan {
+        lines.push(format!("\n{}", plan_text(note)));
+    }
     lines.join("\n")
+}
+
+fn plan_document(note: &v1::PlanNote) -> Value {
+    json!({
+        "plan": note.plan, "job": (!note.job.is_empty()).then_some(&note.job), "as_planned": note.as_planned,
+        "elsewhere": note.elsewhere, "deviations": note.deviations,
+    })
+}
+
+fn plan_text(note: &v1::PlanNote) -> String {
+    let why = match note.deviations.join(", ") {
+        why if why.is_empty() => String::new(),
+        why => format!("; leaves it: {why}"),
+    };
+    match note.job.as_str() {
+        "" => format!("not by plan \"{}\"{why}", note.plan),
+        job => format!(
+            "by plan \"{}\" as {job}: {} containers in its racks, {} elsewhere{why}",
+            note.plan, note.as_planned, note.elsewhere
+        ),
+    }
 }
 
 /// What keeps nodes from taking containers, and which come nearest; a paragraph a group.

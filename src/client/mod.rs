@@ -203,6 +203,18 @@ impl Client {
         retry::until(Instant::now() + self.calls, call).await
     }
 
+    /// Where replicas of data that a planned job will read should go; advice for who writes it.
+    ///
+    /// # Errors
+    /// [`ClientError::Refused`] for a job that is not planned; [`ClientError::OutOfTime`].
+    pub async fn replicas(&self, request: v1::ReplicasRequest) -> Result<v1::ReplicasResponse, ClientError> {
+        let call = |_| {
+            let (mut placement, request) = (self.placement(), request.clone());
+            async move { placement.replicas(request).await.map(Response::into_inner) }
+        };
+        retry::until(Instant::now() + self.calls, call).await
+    }
+
     /// Follows an attempt on one stream: events up, advice down. To resume, give the last number seen.
     ///
     /// # Errors

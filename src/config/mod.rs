@@ -8,6 +8,7 @@ mod chains;
 mod hadoop;
 mod limits;
 mod parse;
+mod plan;
 mod reader;
 mod rebalance;
 mod records;

@@ -2,7 +2,7 @@
 
 use super::limits::{self, Limits};
 use super::reader::{Key, Problems, Reader, Section, show_duration};
-use super::{Config, Log, chains, rebalance, records, routes};
+use super::{Config, Log, chains, plan, rebalance, records, routes};
 use crate::cluster::{Calculator, Resource, SizeRules, Source};
 use crate::engine::{DispatchSettings, EngineSettings, Mode, SourceAges};
 use crate::policy::{nas, params, registry};
@@ -65,6 +65,7 @@ fn read(table: toml::Spanned<DeTable<'_>>, file: &str, reader: &mut Reader<'_>) 
     engine.routes = routes::read(&mut root, reader);
     (engine.routes.chains, engine.chains) = chains::read(&mut root, reader);
     engine.dispatch = dispatch(&mut root, reader);
+    engine.plans = plan::read(&mut root, reader);
     engine.rebalance = rebalance::read(&mut root, reader);
     engine.records = records::read(&mut root, reader);
     let policies = policies(&mut root, reader);

@@ -1,5 +1,6 @@
 //! What the engine answers: a decision in names, ready for the wire, the journal and explain.
 
+use super::plans::PlanNote;
 use super::routes::NamedStop;
 use crate::cluster::resource::MEMORY_NAME;
 use crate::cluster::{Ask, HintRequest};
@@ -62,6 +63,9 @@ pub struct Decision {
     /// Tasks that a dispatcher holds back: they are hinted later, on Follow.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pending: Vec<Pending>,
+    /// How it stands to the plan in force; `None`: there is none, or its policy follows none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<PlanNote>,
     /// Of groups with containers that found no room: what keeps nodes from taking them, and which come nearest.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub blocked: Vec<Blocked>,
@@ -316,6 +320,14 @@ pub enum Refusal {
         /// The chain's name.
         chain: Arc<str>,
         /// What is lacking.
+        why: String,
+    },
+    /// Something can't be done with a plan of recurring jobs, as things are.
+    #[error("plan{}: {why}", if name.is_empty() { String::new() } else { format!(" \"{name}\"") })]
+    Plan {
+        /// The plan's name; empty: any.
+        name: Arc<str>,
+        /// Why not.
         why: String,
     },
     /// No room now, and the caller wants to fail then.

@@ -225,6 +225,10 @@ pub enum Counter {
     DispatchLaunches,
     /// Tasks that waited for too long, and for which an ordinary placement was made.
     DispatchLate,
+    /// Plans put in force.
+    PlansActivated,
+    /// Times that the plan before, or none, was put in force again.
+    PlansRolledBack,
 }
 
 impl Counter {
@@ -270,6 +274,8 @@ impl Counter {
             Self::DispatchOffers => "dispatch_offers",
             Self::DispatchLaunches => "dispatch_launches",
             Self::DispatchLate => "dispatch_late",
+            Self::PlansActivated => "plans_activated",
+            Self::PlansRolledBack => "plans_rolled_back",
         }
     }
 }

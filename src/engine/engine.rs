@@ -17,14 +17,15 @@ use super::journal::{Op, Table, text_key};
 use super::lease::{Lease, LeaseEnd};
 use super::ledger::Ledger;
 use super::monitor;
+use super::plans::Plans;
 use super::rebalance::Rebalancing;
 use super::release::Expected;
 use super::routes::{Cause, WatcherState, Watchers};
 use super::settings::EngineSettings;
 use crate::cluster::{Applied, Change, Model, ModelError, NodeState, Overlay, Snapshot};
 use crate::network::chains::ChainsDocument;
-use crate::units::{AttemptId, DecisionId, HostName, LeaseId, RequestId, Timestamp};
-use std::collections::BTreeMap;
+use crate::units::{AttemptId, DecisionId, HostName, LeaseId, RackIdx, RequestId, Timestamp};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Rows of the journal as read at start: key and value by table.
@@ -43,6 +44,8 @@ pub struct RecoveredCounts {
     pub attempts: usize,
     /// Recurring-job keys.
     pub history: usize,
+    /// Plans.
+    pub plans: usize,
 }
 
 /// A row that can't be read.
@@ -96,6 +99,8 @@ pub struct EngineCounts {
     pub waiting: u64,
     /// Decisions whose hints are watched.
     pub watched: usize,
+    /// Plans kept.
+    pub plans: usize,
 }
 
 /// The engine. Owned by one thread; every method takes the time and returns at once.
@@ -116,6 +121,10 @@ pub struct Engine {
     pub(super) routes: Watchers,
     pub(super) flows: Flows,
     pub(super) dispatching: Dispatching,
+    pub(super) plans: Plans,
+    /// Racks of the plan in force that had nodes when policies were told of it, or since.
+    pub(super) planned_racks: BTreeSet<RackIdx>,
+    pub(super) plans_looked_at: Timestamp,
     pub(super) adherence: Adherence,
     pub(super) rebalancing: Rebalancing,
     /// When jobs that nothing is seen of were last looked for: within a second of now, where somebody ticks.
@@ -202,6 +211,7 @@ impl Engine {
         }
         self.tick_nodes(now);
         self.tick_flows(now);
+        self.tick_plans(now);
         self.tick_dispatching(now);
         self.tick_adherence(now);
         self.tick_rebalance(now);
@@ -249,6 +259,7 @@ impl Engine {
             held: self.ledger.held(),
             history: self.history.view().clone(),
             releases: self.expected.view(),
+            plan: self.plans.in_force().map(|(plan, _)| Arc::clone(plan)),
             flows: self.flows.publish().unwrap_or_else(|| Arc::clone(&self.generation.flows)),
         });
         Some(self.generation())
@@ -351,6 +362,7 @@ impl Engine {
             flows: self.flows.len(),
             waiting: self.dispatching.waiting(),
             watched: self.adherence.open(),
+            plans: self.plans.len(),
         }
     }
 

@@ -1,6 +1,7 @@
 //! What a request loads, once: one snapshot, the leases of one moment, history and expected releases.
 
 use super::history::HistoryView;
+use super::plans::KeptPlan;
 use crate::cluster::{Overlay, Resource, RunningFlows, Shards, Snapshot};
 use crate::policy::problem::Anchor;
 use crate::units::{AttemptId, NodeIdx, Timestamp};
@@ -21,6 +22,8 @@ pub struct Generation {
     pub history: HistoryView,
     /// When running containers are expected to end, by node.
     pub releases: Releases,
+    /// The plan of recurring jobs in force.
+    pub plan: Option<Arc<KeptPlan>>,
     /// Traffic of running applications, and its routes.
     pub flows: Arc<RunningFlows>,
 }

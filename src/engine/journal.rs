@@ -22,11 +22,16 @@ pub enum Table {
     History,
     /// The engine's own few facts (counters, instance id).
     Meta,
+    /// Plans of recurring jobs, and which is in force.
+    Plans,
+    /// Finished runs of recurring jobs.
+    Runs,
 }
 
 impl Table {
     /// Every table, in the order of a dump.
-    pub const ALL: [Table; 5] = [Table::Leases, Table::Answers, Table::Attempts, Table::History, Table::Meta];
+    pub const ALL: [Table; 7] =
+        [Table::Leases, Table::Answers, Table::Attempts, Table::History, Table::Meta, Table::Plans, Table::Runs];
 
     /// The table's name in the file; stable, never reused for another meaning.
     pub fn name(self) -> &'static str {
@@ -36,6 +41,8 @@ impl Table {
             Table::Attempts => "attempts",
             Table::History => "history",
             Table::Meta => "meta",
+            Table::Plans => "plans",
+            Table::Runs => "runs",
         }
     }
 }

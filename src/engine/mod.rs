@@ -9,6 +9,7 @@
 //! - `placer`: request and [`Generation`] to [`Proposal`], on other threads.
 //! - `monitor`, `release`, `history`: silence, expected ends, recurring jobs.
 //! - `prediction`: which recurring jobs come, from runs that finished; for planners.
+//! - `plans`: plans of recurring jobs, one of them in force; where data of planned jobs goes.
 //! - `dispatching`: waiting tasks, and the dispatch policies that are offered nodes for them.
 //! - `flows`, `routes`: who talks to whom over which route, and who is told of it; `flowing`, the engine's side of both.
 //! - `rebalance`: moves of running containers, proposed.
@@ -42,6 +43,7 @@ pub mod ledger;
 mod monitor;
 mod packed;
 pub mod placer;
+pub mod plans;
 pub mod prediction;
 pub mod rebalance;
 pub mod records;
@@ -69,6 +71,7 @@ pub use flows::uses::{LinkUse, LinkUser, LoadSource, link_uses};
 pub use flows::what_if::{ApplicationForecast, Drain, LinkForecast, NetworkWhatIf, RouteForecast, what_if_network};
 pub use generation::{Generation, Release};
 pub use placer::{Chosen, PlacerSettings, Proposal, check_keys, is_chained, may_wait, propose, propose_waiting};
+pub use plans::{Examined, KeptPlan, PlanNote, PlanSettings, PlanView};
 pub use rebalance::{ProposedMove, RebalanceSettings, Round, RoundFound};
 pub use records::{RecordSettings, Records};
 pub use routes::{

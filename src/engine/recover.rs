@@ -58,6 +58,11 @@ impl Engine {
             engine.history.restore(job.as_str().into(), json::<JobHistory>(Table::History, key, value)?);
             counts.history += 1;
         }
+        for (key, value) in of(Table::Plans) {
+            engine.plans.restore(key, value).map_err(|error| unreadable(Table::Plans, key, error))?;
+        }
+        counts.plans = engine.plans.len();
+        engine.tell_plan(now);
         engine.recover_flows();
         engine.keep_bounds(now);
         engine.settle(now);
@@ -75,6 +80,7 @@ impl Engine {
             held: Default::default(),
             history: Default::default(),
             releases: Default::default(),
+            plan: None,
             flows: Default::default(),
         };
         Self {
@@ -91,6 +97,9 @@ impl Engine {
             routes: Watchers::default(),
             flows: Flows::default(),
             dispatching: Default::default(),
+            plans: Default::default(),
+            planned_racks: Default::default(),
+            plans_looked_at: now,
             adherence: Default::default(),
             rebalancing: Rebalancing::new(now),
             flows_looked_at: now,

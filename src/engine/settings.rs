@@ -2,6 +2,7 @@
 
 use super::dispatching::DispatchSettings;
 use super::flows::settings::RouteSettings;
+use super::plans::PlanSettings;
 use super::rebalance::RebalanceSettings;
 use super::records::RecordSettings;
 use crate::cluster::Source;
@@ -46,6 +47,8 @@ pub struct EngineSettings {
     pub records: RecordSettings,
     /// Waiting tasks.
     pub dispatch: DispatchSettings,
+    /// Plans of recurring jobs.
+    pub plans: PlanSettings,
     /// Moves of running containers.
     pub rebalance: RebalanceSettings,
     /// Middleboxes and chains that the operator declares; none: feeds may.
@@ -116,6 +119,7 @@ impl Default for EngineSettings {
             routes: RouteSettings::default(),
             records: RecordSettings::default(),
             dispatch: DispatchSettings::default(),
+            plans: PlanSettings::default(),
             rebalance: RebalanceSettings::default(),
             chains: Arc::default(),
         }

@@ -88,6 +88,7 @@ pub(crate) fn answer(id: &str, digest: u64) -> Arc<Answer> {
         exclusions: Vec::new(),
         ages: Vec::new(),
         degraded: Vec::new(),
+        plan: None,
         pending: Vec::new(),
         blocked: Vec::new(),
         without_room: 0,

@@ -3,7 +3,7 @@
 //! A dispatcher remembers between calls, so it has a State; the caller owns it, feeds it every
 //! event and may clone it (what-if, replay) or write it down.
 
-use super::plan::Plan;
+use super::plan::{Plan, PlanCounts, PlanStand, Stage};
 use crate::cluster::{Overlay, Resource, Snapshot};
 use crate::units::{AttemptId, Bytes, Micros, NodeIdx, RackIdx, Timestamp};
 use serde::de::DeserializeOwned;
@@ -38,6 +38,23 @@ pub trait Dispatch: Send + Sync {
     /// pair with bytes that could move; what was told to start is not asked about again, later bytes of the pair are.
     fn shuffle(&self, _state: &mut Self::State, _ask: &ShuffleAsk, _view: &View<'_>) -> ShuffleAdvice {
         ShuffleAdvice::Start
+    }
+
+    /// How an attempt with waiting or running tasks stands to the plan in force; `None`: there is none, or the policy
+    /// follows none.
+    fn stands(&self, _state: &Self::State, _attempt: AttemptId) -> Option<PlanStand> {
+        None
+    }
+
+    /// Until when the attempt's waiting tasks of that stage are expected to be in their planned racks, by the plan in
+    /// force and when the run came; `None`: the plan does not say where they run.
+    fn planned_until(&self, _state: &Self::State, _attempt: AttemptId, _stage: Stage) -> Option<Timestamp> {
+        None
+    }
+
+    /// How well the plan in force is followed; `None`: there is none, or the policy follows none.
+    fn plan_counts(&self, _state: &Self::State, _now: Timestamp) -> Option<PlanCounts> {
+        None
     }
 }
 
@@ -224,6 +241,18 @@ pub trait DynDispatch: Send + Sync {
     fn shuffle(&self, _state: &mut DispatchState, _ask: &ShuffleAsk, _view: &View<'_>) -> ShuffleAdvice {
         ShuffleAdvice::Start
     }
+    /// As [`Dispatch::stands`].
+    fn stands(&self, _state: &mut DispatchState, _attempt: AttemptId) -> Option<PlanStand> {
+        None
+    }
+    /// As [`Dispatch::planned_until`].
+    fn planned_until(&self, _state: &mut DispatchState, _attempt: AttemptId, _stage: Stage) -> Option<Timestamp> {
+        None
+    }
+    /// As [`Dispatch::plan_counts`].
+    fn plan_counts(&self, _state: &mut DispatchState, _now: Timestamp) -> Option<PlanCounts> {
+        None
+    }
     /// Reads a State that was written down.
     ///
     /// # Errors
@@ -305,6 +334,18 @@ impl<D: Dispatch> DynDispatch for D {
 
     fn shuffle(&self, state: &mut DispatchState, ask: &ShuffleAsk, view: &View<'_>) -> ShuffleAdvice {
         Dispatch::shuffle(self, own::<D>(state), ask, view)
+    }
+
+    fn stands(&self, state: &mut DispatchState, attempt: AttemptId) -> Option<PlanStand> {
+        Dispatch::stands(self, own::<D>(state), attempt)
+    }
+
+    fn planned_until(&self, state: &mut DispatchState, attempt: AttemptId, stage: Stage) -> Option<Timestamp> {
+        Dispatch::planned_until(self, own::<D>(state), attempt, stage)
+    }
+
+    fn plan_counts(&self, state: &mut DispatchState, now: Timestamp) -> Option<PlanCounts> {
+        Dispatch::plan_counts(self, own::<D>(state), now)
     }
 
     fn restore(&self, json: &str) -> Result<DispatchState, serde_json::Error> {

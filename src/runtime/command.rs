@@ -5,7 +5,9 @@ use super::outbox::Outbox;
 use super::replace::Told;
 use super::watchers::Watching;
 use crate::engine::{Answer, DeskApart, EngineCounts, EngineSettings, Explained, Proposal, Refusal, Released};
-use crate::engine::{RoundFound, Tally, TallyKey, TaskEvent, Token, WatchScope, WatchedPair, WatcherState};
+use crate::engine::{
+    Examined, PlanView, RoundFound, Tally, TallyKey, TaskEvent, Token, WatchScope, WatchedPair, WatcherState,
+};
 use crate::policy::Policy;
 use crate::store::StoreFailure;
 use crate::units::{AttemptId, DecisionId, LeaseId, Micros, RequestId, Timestamp};
@@ -48,6 +50,8 @@ pub(super) enum Command {
     Heard(Reply<Vec<Option<Timestamp>>>),
     /// The desk that a request which waits for a dispatcher would come to now; the request comes back with it.
     Apart(Box<Proposal>, Reply<Result<SetApart, Refusal>>),
+    /// Something with plans.
+    Plans(PlanCall),
     /// What a round of rebalancing came to, by its number.
     Rebalanced(u64, RoundFound),
     /// New settings, and policies by name: all of them, or none.
@@ -60,6 +64,29 @@ pub(super) enum Command {
     #[cfg(test)]
     Run(Box<dyn FnOnce() + Send>),
 }
+
+/// Something with plans of recurring jobs.
+pub(super) enum PlanCall {
+    /// Keep one: name, whether to replace another of that name, where it is from.
+    Keep {
+        name: String,
+        examined: Examined,
+        replace: bool,
+        origin: &'static str,
+        reply: Reply<Result<PlanView, Refusal>>,
+    },
+    /// Put one in force; whether to replace another.
+    Activate { name: String, replace: bool, reply: Reply<Result<PlanView, Refusal>> },
+    /// Put the one before, or none, in force again: what was, and what is.
+    RollBack { to_none: bool, reply: Reply<Result<RolledBack, Refusal>> },
+    /// Forget one.
+    Remove(String, Reply<Result<(), Refusal>>),
+    /// All.
+    List(Reply<Vec<PlanView>>),
+}
+
+/// The plan that was in force, and the one that is; `None`: none.
+pub type RolledBack = (Option<Arc<str>>, Option<Arc<str>>);
 
 /// A request, and the desk that would decide it.
 pub(super) type SetApart = (Box<Proposal>, Option<DeskApart>);

@@ -2,7 +2,8 @@
 
 use super::registries::FeedCounts;
 use crate::cluster::{NodeState, RunningFlows, Snapshot, Source, Topology};
-use crate::engine::{Counter, Miss, RouteUpdate, Standing, Tally, TallyKey, Term, WatcherState};
+use crate::engine::{Counter, Miss, PlanView, RouteUpdate, Standing, Tally, TallyKey, Term, WatcherState};
+use crate::policy::plan::PlanCounts;
 use crate::store::{Commit, CommitObserver};
 use crate::telemetry::dispatch::DispatchMetrics;
 use crate::telemetry::metrics::RequestMetrics;
@@ -10,6 +11,7 @@ use crate::telemetry::metrics::{
     BoxState, FeedResult, HintEvent, MoveEvent, ReloadResult, RouteKind, Stage, Turned, WatcherKind,
 };
 use crate::telemetry::metrics::{DoorMetrics, FeedMetrics, LedgerMetrics, Metrics, PublisherMetrics, QueueMetrics};
+use crate::telemetry::plans::PlanMetrics;
 use crate::telemetry::routes::RouteMetrics;
 use crate::telemetry::seldom::Seldom;
 use crate::units::{BoxIdx, Timestamp};
@@ -24,6 +26,7 @@ pub struct Meters {
     ledger: LedgerMetrics,
     routes: RouteMetrics,
     dispatch: DispatchMetrics,
+    plans: PlanMetrics,
     pool: QueueMetrics,
     journal: QueueMetrics,
     door: DoorMetrics,
@@ -107,6 +110,7 @@ impl Meters {
             ledger: metrics.ledger(),
             routes: metrics.routes(),
             dispatch: metrics.dispatch(),
+            plans: metrics.plans(),
             pool: metrics.queue("placer"),
             journal: metrics.queue("journal"),
             door: metrics.door(),
@@ -254,6 +258,27 @@ impl Meters {
         for (source, feed) in &self.feeds {
             feed.age(snapshot.heard.at(*source).map(|heard| Duration::from_micros(now.since(heard).0)));
         }
+    }
+
+    /// The plan in force, and how it is followed by all policies together.
+    pub(super) fn plans(&self, plans: &[PlanView], now: Timestamp) {
+        let in_force = plans.iter().find(|plan| plan.in_force_since.is_some());
+        let spans = in_force.map(|view| {
+            let plan = &view.kept.plan;
+            let span = |span: crate::units::Micros| Duration::from_micros(span.0);
+            (span(now.since(plan.made)), span(plan.until.since(now)))
+        });
+        self.plans.in_force(spans);
+        let mut all = PlanCounts::default();
+        for (_, counts) in in_force.iter().flat_map(|view| &view.followed) {
+            all.followed += counts.followed;
+            all.missed += counts.missed;
+            all.expected += counts.expected;
+            all.unplanned += counts.unplanned;
+            all.released += counts.released;
+            all.deviating += counts.deviating;
+        }
+        self.plans.followed(&all);
     }
 
     /// Routes are told to a watcher.

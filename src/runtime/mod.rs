@@ -14,6 +14,7 @@ pub mod meters;
 pub mod options;
 pub mod outbox;
 mod place;
+mod plans;
 pub mod pool;
 mod rates;
 mod records;
@@ -27,7 +28,7 @@ mod writer;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub use command::Survey;
+pub use command::{RolledBack, Survey};
 pub use daemon::{Daemon, Ending, StartError};
 pub use meters::Meters;
 pub use options::Options;

@@ -178,6 +178,7 @@ impl Writer {
                 let apart = self.engine.desk_apart(&proposal, now);
                 let _ = reply.send(apart.map(|apart| (proposal, apart)));
             }
+            Command::Plans(call) => self.plans(call, now),
             Command::Rebalanced(number, found) => {
                 self.engine.rebalanced(number, &found, now);
                 self.effects(None, Box::new(|_| ()));
@@ -291,7 +292,7 @@ impl Writer {
     }
 
     /// Sends what the last call has to make durable; the rest follows when it is.
-    fn effects(&mut self, answer: Option<Arc<Answer>>, reply: super::settle::Then) {
+    pub(super) fn effects(&mut self, answer: Option<Arc<Answer>>, reply: super::settle::Then) {
         let effects = self.engine.take_effects();
         let decision = answer.map(|answer| answer.decision.id);
         let pushed = promised(&effects.out);
@@ -413,6 +414,8 @@ impl Writer {
         let fed = self.shared.registries.counts();
         meters.feeds(&self.fed, &fed);
         self.fed = fed;
+        let plans = self.engine.plans(now);
+        meters.plans(&plans, now);
         meters.watchers(&self.engine.watchers());
         // Counting a large network's flows takes a moment, and most seconds change none.
         let generation = self.shared.generation.load();
@@ -459,7 +462,7 @@ impl Writer {
         self.effects(None, Box::new(|_| ()));
     }
 
-    fn publish(&mut self) {
+    pub(super) fn publish(&mut self) {
         let began = Instant::now();
         self.moved = false;
         let next = self.engine.publish(self.clock.now());
@@ -515,6 +518,6 @@ fn promised(out: &[Effect]) -> Vec<DecisionId> {
     out.iter().filter_map(id).collect()
 }
 
-fn store_failed() -> Refusal {
+pub(super) fn store_failed() -> Refusal {
     Refusal::Unavailable { message: "the journal can't be written".to_owned(), retry_after: STORE_RETRY }
 }

@@ -21,7 +21,7 @@ use crate::wire::v1::admin_server::Admin;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 use tokio_stream::Stream;
-use tonic::{Request, Response, Status};
+use tonic::{Request, Response, Status, Streaming};
 
 /// The service.
 #[derive(Debug, Clone)]
@@ -212,6 +212,74 @@ impl Admin for AdminService {
         Ok(Response::new(in_time(&self.daemon, &metadata, replayed).await?))
     }
 
+    async fn submit_plan(
+        &self,
+        request: Request<Streaming<v1::SubmitPlanRequest>>,
+    ) -> Result<Response<v1::PlanView>, Status> {
+        let (metadata, _, mut pieces) = request.into_parts();
+        let daemon = self.daemon.clone();
+        let kept = async {
+            let (name, replace, json) = whole_plan(&mut pieces).await?;
+            let (looking, called) = (daemon.clone(), name.clone());
+            let examined = self.heavy("checking the plan", move || looking.examine_plan(&called, &json)).await?;
+            daemon.keep_plan(&name, examined, replace, "operator").await
+        };
+        let kept = in_time(&self.daemon, &metadata, kept).await?;
+        Ok(Response::new(convert::plan_view(&kept, self.daemon.clock().now())))
+    }
+
+    async fn list_plans(
+        &self,
+        request: Request<v1::ListPlansRequest>,
+    ) -> Result<Response<v1::ListPlansResponse>, Status> {
+        let plans = in_time(&self.daemon, request.metadata(), self.daemon.plans()).await?;
+        let now = self.daemon.clock().now();
+        let plans = plans.iter().map(|plan| convert::plan_view(plan, now)).collect();
+        Ok(Response::new(v1::ListPlansResponse { plans }))
+    }
+
+    type FetchPlanStream = std::pin::Pin<Box<dyn Stream<Item = Result<v1::PlanChunk, Status>> + Send>>;
+
+    async fn fetch_plan(
+        &self,
+        request: Request<v1::FetchPlanRequest>,
+    ) -> Result<Response<Self::FetchPlanStream>, Status> {
+        let (metadata, _, wire) = request.into_parts();
+        let json = async {
+            let kept = self.daemon.plan(&wire.name).await?;
+            self.heavy("writing the plan", move || Ok(kept.plan.to_json().into_bytes())).await
+        };
+        let json = in_time(&self.daemon, &metadata, json).await?;
+        let chunks: Vec<_> = json.chunks(CHUNK).map(|piece| Ok(v1::PlanChunk { json: piece.to_vec() })).collect();
+        Ok(Response::new(Box::pin(tokio_stream::iter(chunks))))
+    }
+
+    async fn activate_plan(&self, request: Request<v1::ActivatePlanRequest>) -> Result<Response<v1::PlanView>, Status> {
+        let (metadata, _, wire) = request.into_parts();
+        let activated = self.daemon.activate_plan(&wire.name, wire.replace);
+        let activated = in_time(&self.daemon, &metadata, activated).await?;
+        Ok(Response::new(convert::plan_view(&activated, self.daemon.clock().now())))
+    }
+
+    async fn roll_back_plan(
+        &self,
+        request: Request<v1::RollBackPlanRequest>,
+    ) -> Result<Response<v1::RollBackPlanResponse>, Status> {
+        let (metadata, _, wire) = request.into_parts();
+        let (from, to) = in_time(&self.daemon, &metadata, self.daemon.roll_back_plan(wire.to_none)).await?;
+        let name = |plan: Option<Arc<str>>| plan.map(|plan| plan.to_string()).unwrap_or_default();
+        Ok(Response::new(v1::RollBackPlanResponse { from: name(from), to: name(to) }))
+    }
+
+    async fn remove_plan(
+        &self,
+        request: Request<v1::RemovePlanRequest>,
+    ) -> Result<Response<v1::RemovePlanResponse>, Status> {
+        let (metadata, _, wire) = request.into_parts();
+        in_time(&self.daemon, &metadata, self.daemon.remove_plan(&wire.name)).await?;
+        Ok(Response::new(v1::RemovePlanResponse {}))
+    }
+
     async fn calibrate(
         &self,
         request: Request<v1::CalibrateRequest>,
@@ -233,6 +301,26 @@ impl Admin for AdminService {
         let chunks: Vec<_> = json.chunks(CHUNK).map(|piece| Ok(v1::SnapshotChunk { json: piece.to_vec() })).collect();
         Ok(Response::new(Box::pin(tokio_stream::iter(chunks))))
     }
+}
+
+/// Bytes of a plan as it is submitted: some 20 times what 1,000 jobs on 20 racks take.
+const PLAN_BYTES: usize = 128 << 20;
+
+/// A submitted plan's name, whether it replaces another, and its text.
+async fn whole_plan(pieces: &mut Streaming<v1::SubmitPlanRequest>) -> Result<(String, bool, Vec<u8>), Refusal> {
+    let invalid = |field: &str, message: String| Refusal::Invalid { field: field.to_owned(), message };
+    let (mut first, mut json) = (None, Vec::new());
+    loop {
+        let piece = pieces.message().await.map_err(|error| invalid("plan", error.message().to_owned()))?;
+        let Some(piece) = piece else { break };
+        json.extend_from_slice(&piece.json);
+        if json.len() > PLAN_BYTES {
+            return Err(invalid("plan", format!("more than {PLAN_BYTES} bytes")));
+        }
+        first.get_or_insert((piece.name, piece.replace));
+    }
+    let (name, replace) = first.ok_or_else(|| invalid("name", "a plan needs a name".to_owned()))?;
+    Ok((name, replace, json))
 }
 
 fn ages(daemon: &Daemon, generation: &Generation, settings: &Settings) -> Vec<AgeOf> {

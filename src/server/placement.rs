@@ -104,6 +104,22 @@ impl Placement for PlacementService {
         let explained = async { super::explain::explain(&self.daemon, &wire.decision_id).await };
         Ok(Response::new(in_time(&self.daemon, &metadata, explained).await?))
     }
+
+    async fn replicas(&self, request: Request<v1::ReplicasRequest>) -> Result<Response<v1::ReplicasResponse>, Status> {
+        let (metadata, _, wire) = request.into_parts();
+        let daemon = self.daemon.clone();
+        let found = async {
+            let ask = convert::replicas_ask(&wire)?;
+            // Thousands of blocks take a moment: not on a thread that serves sockets.
+            let found = tokio::task::spawn_blocking(move || daemon.replicas(&ask));
+            found.await.unwrap_or_else(|_| {
+                let message = "the advice ended in a panic".to_owned();
+                Err(Refusal::Unavailable { message, retry_after: Micros::from_secs(1) })
+            })
+        };
+        let found = in_time(&self.daemon, &metadata, found).await?;
+        Ok(Response::new(convert::replicas_found(&found)))
+    }
 }
 
 /// The one path of a request, for `RequestHints` and `WhatIf`; returns the attempt's token as well.

@@ -34,6 +34,7 @@ pub const fn code(refusal: &Refusal) -> (Code, &'static str) {
         Refusal::NotRecorded { .. } => (Code::NotFound, "not_recorded"),
         Refusal::MissingFeed { .. } => (Code::FailedPrecondition, "missing_feed"),
         Refusal::Chain { .. } => (Code::FailedPrecondition, "chain_broken"),
+        Refusal::Plan { .. } => (Code::FailedPrecondition, "plan"),
         Refusal::Full { .. } => (Code::ResourceExhausted, "full"),
         Refusal::IdReused { .. } => (Code::AlreadyExists, "id_reused"),
         Refusal::Unavailable { .. } => (Code::Unavailable, "unavailable"),
@@ -121,6 +122,7 @@ mod tests {
             (Refusal::MissingFeed { feed: "heartbeats", message: "b".into() }, Code::FailedPrecondition),
             (Refusal::Full { group: "g".into(), wanted: 2, free: 1, blocked: vec![] }, Code::ResourceExhausted),
             (Refusal::Chain { chain: "c".into(), why: "b".into() }, Code::FailedPrecondition),
+            (Refusal::Plan { name: "p".into(), why: "b".into() }, Code::FailedPrecondition),
             (Refusal::NotRecorded { decision: DecisionId(1), kept: "b".into() }, Code::NotFound),
             (Refusal::IdReused { id: "r".into() }, Code::AlreadyExists),
             (Refusal::Unavailable { message: "b".into(), retry_after: Micros(1_500) }, Code::Unavailable),
@@ -135,6 +137,7 @@ mod tests {
                 | Refusal::NotRecorded { .. }
                 | Refusal::MissingFeed { .. }
                 | Refusal::Chain { .. }
+                | Refusal::Plan { .. }
                 | Refusal::Full { .. }
                 | Refusal::IdReused { .. }
                 | Refusal::Unavailable { .. }

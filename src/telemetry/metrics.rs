@@ -23,6 +23,7 @@ use super::hadoop::{NAME_NODE_ANSWERS, NAME_NODE_ASKED, NAME_NODE_LOCATED, NAME_
 pub use super::labels::{
     BoxState, FeedResult, HintEvent, LabelValue, MoveEvent, ReloadResult, RouteKind, Stage, Turned, WatcherKind,
 };
+use super::plans::{PLAN_AGE, PLAN_FOLLOWED, PLAN_IN_FORCE, PLAN_LEFT};
 use super::routes::{
     BOXES, LINKS_DAMPED, MOVES, ROUTE_CHANGES, ROUTE_REFUSED, ROUTE_RESYNCS, ROUTE_UNACKNOWLEDGED, ROUTE_WATCHERS,
     ROUTES,
@@ -93,7 +94,7 @@ const fn metric(name: &'static str, kind: Kind, unit: Unit, help: &'static str) 
 }
 
 /// Every metric there is.
-pub const ALL: [Metric; 50] = [
+pub const ALL: [Metric; 54] = [
     metric(REQUEST_SECONDS, Kind::Histogram, Unit::Seconds, "Time of a placement request, by policy and stage."),
     metric(SEARCH_STEPS, Kind::Histogram, Unit::Count, "Search steps that a request used, by policy."),
     metric(PUBLISH_SECONDS, Kind::Histogram, Unit::Seconds, "Time to build and publish a snapshot."),
@@ -137,6 +138,10 @@ pub const ALL: [Metric; 50] = [
     metric(OUTCOMES, Kind::Counter, Unit::Count, "Hinted containers by where they came to be."),
     metric(MISSES, Kind::Counter, Unit::Count, "Hinted containers that are not on their host, by reason."),
     metric(BYTES, Kind::Counter, Unit::Bytes, "Bytes of compared decisions, by term and placement."),
+    metric(PLAN_IN_FORCE, Kind::Gauge, Unit::Count, "1 while a plan of recurring jobs is in force, else 0."),
+    metric(PLAN_AGE, Kind::Gauge, Unit::Seconds, "Age of the plan in force since it was made."),
+    metric(PLAN_LEFT, Kind::Gauge, Unit::Seconds, "What is left of the horizon of the plan in force."),
+    metric(PLAN_FOLLOWED, Kind::Gauge, Unit::Count, "Jobs, runs and stages by how the plan in force is followed."),
     metric(HADOOP_ASKED, Kind::Counter, Unit::Count, "Questions to ResourceManagers, by result."),
     metric(HADOOP_ANSWERS, Kind::Gauge, Unit::Count, "1 while an active ResourceManager answers, else 0."),
     metric(HADOOP_ENDED, Kind::Counter, Unit::Count, "Attempts that a ResourceManager says are over, by how."),
@@ -574,6 +579,8 @@ mod tests {
         routes.resynced(1);
         routes.refused(1);
         routes.damped(1);
+        metrics.plans().in_force(None);
+        metrics.plans().followed(&Default::default());
         metrics
     }
 

@@ -10,6 +10,7 @@ pub mod http;
 mod labels;
 pub mod logs;
 pub mod metrics;
+pub mod plans;
 pub mod process;
 pub mod routes;
 pub mod sdn;

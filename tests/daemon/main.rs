@@ -24,6 +24,7 @@ mod lifecycle;
 mod limits;
 mod load;
 mod name_node;
+mod plans;
 mod program;
 mod replay;
 mod resource_manager;

@@ -70,6 +70,10 @@ impl Placement for Noop {
     async fn explain(&self, _: Request<v1::ExplainRequest>) -> Result<Response<v1::ExplainResponse>, Status> {
         Err(Status::unimplemented("the no-op server explains nothing"))
     }
+
+    async fn replicas(&self, _: Request<v1::ReplicasRequest>) -> Result<Response<v1::ReplicasResponse>, Status> {
+        Err(Status::unimplemented("the no-op server advises nothing"))
+    }
 }
 
 /// Reads feed streams and acknowledges them.

@@ -1,15 +1,17 @@
 //! `hintctl plan`: racks for recurring jobs ahead of time: made, checked, compared, drawn.
 //!
-//! A plan is made as a file that people review; nothing here talks to a daemon.
+//! A plan is made as a file that people review. `kept` talks to the daemon that keeps it and puts it in force.
 
 mod gantt;
+mod kept;
 
+use super::connect::DaemonArgs;
 use super::failure::Failure;
 use super::files;
 use super::output::{self, Output};
 use super::policy;
 use super::simulate::{ContainerArgs, TraceArgs, cluster, in_trace, skipped, unpacked};
-use crate::policy::plan::{Facts, Objective, Plan, check, diff};
+use crate::policy::plan::{Facts, Objective, Plan, PlanProblem, check, diff};
 use crate::policy::{Policy, registry};
 use crate::sim::yarn::forecast::{expected_jobs, problem, rack_rooms};
 use crate::sim::{JobModel, TraceFacts, TraceJob, TraceOptions, TraceReader};
@@ -18,6 +20,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
 use toml::de::DeTable;
 
 /// A plan made of a trace, or what to do with plans that are there.
@@ -26,10 +29,13 @@ use toml::de::DeTable;
 #[command(after_help = "Examples:\n  \
     hintctl plan --trace FB-2010.tsv.gz --jobs 1000 --cluster jobpacker --policy jobpacker -o plan.json --gantt plan.svg\n  \
     hintctl plan --trace jobs.jsonl --cluster jobpacker --policy corral --objective batch -o corral.json\n  \
+    hintctl plan --trace jobs.jsonl --cluster cluster.json --start now --horizon 24h -o plan.json\n  \
     hintctl plan check plan.json --cluster jobpacker\n  \
-    hintctl plan diff plan.json corral.json\n\n\
+    hintctl plan diff plan.json corral.json\n  \
+    hintctl plan submit plan.json --name monday\n  \
+    hintctl plan activate monday\n\n\
     A trace's jobs are planned as if each were expected exactly so, as recurring jobs of their names; times count from\n\
-    the trace's start. The same command writes the same bytes.")]
+    the trace's start unless --start says when that is: only such plans can be put in force. The same command writes the same bytes.")]
 pub struct PlanArgs {
     #[command(subcommand)]
     command: Option<PlanCommand>,
@@ -50,6 +56,19 @@ enum PlanCommand {
     #[command(after_help = "Example:\n  hintctl plan diff today.json tomorrow.json\n\n\
         Times of jobs count from each plan's beginning, so that a day's plan can be compared with the next.")]
     Diff(DiffArgs),
+    /// Hand a plan to the running daemon, which keeps it under a name
+    Submit(kept::SubmitArgs),
+    /// Plans that the running daemon keeps: state, age, horizon
+    #[command(after_help = "Example:\n  hintctl plan list")]
+    List,
+    /// One of them: what it forecasts, how it is followed
+    Show(kept::ShowArgs),
+    /// Put one of them in force
+    Activate(kept::ActivateArgs),
+    /// Put the plan before the one in force in force again, or none
+    Rollback(kept::RollBackArgs),
+    /// Forget one that is not in force
+    Remove(kept::RemoveArgs),
 }
 
 /// What to plan.
@@ -70,9 +89,14 @@ struct MakeArgs {
     /// What to keep small
     #[arg(long, value_enum, default_value_t = ObjectiveArg::Online)]
     objective: ObjectiveArg,
-    /// Plan jobs that are submitted within so many hours of the trace's start [default: all]
-    #[arg(long, value_name = "HOURS", value_parser = clap::value_parser!(u64).range(1..=8_760))]
-    horizon: Option<u64>,
+    /// Plan jobs that are submitted within this time of the trace's start, as 24h, 90m or 1d; a bare number is hours
+    /// [default: all]
+    #[arg(long, value_name = "TIME", value_parser = horizon)]
+    horizon: Option<Micros>,
+    /// When the trace begins, so that the plan can be put in force: `now`, or seconds since 1970 [default: times count from
+    /// the trace's start]
+    #[arg(long, value_name = "now|SECONDS", value_parser = start)]
+    start: Option<Timestamp>,
     /// What draws hang on
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -150,7 +174,7 @@ struct Summary<'a> {
 /// # Errors
 /// [`Failure::Input`] for files, names and parameters that are wrong, and for a plan that is; [`Failure::Work`] for a
 /// file that can't be written.
-pub fn run(args: &PlanArgs, output: Output) -> Result<(), Failure> {
+pub fn run(args: &PlanArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
     let Some(command) = &args.command else {
         let MakeArgs { trace: Some(trace), cluster: Some(cluster), output: Some(file), .. } = &args.make else {
             return Err(Failure::Input("plan: needs --trace, --cluster and --output".to_owned()));
@@ -169,6 +193,12 @@ pub fn run(args: &PlanArgs, output: Output) -> Result<(), Failure> {
             let found = diff(&read(&args.before)?, &read(&args.after)?);
             output.result(&found, || if found.is_empty() { "no difference\n".to_owned() } else { found.to_string() })
         }
+        PlanCommand::Submit(args) => kept::submit(args, daemon, output),
+        PlanCommand::List => kept::list(daemon, output),
+        PlanCommand::Show(args) => kept::show(args, daemon, output),
+        PlanCommand::Activate(args) => kept::activate(args, daemon, output),
+        PlanCommand::Rollback(args) => kept::roll_back(args, daemon, output),
+        PlanCommand::Remove(args) => kept::remove(args, daemon, output),
     }
 }
 
@@ -177,15 +207,54 @@ fn make(args: &MakeArgs, (trace, name, file): (&Path, &str, &Path), output: Outp
     let found = cluster(name, args.container)?;
     let model = JobModel::default();
     let jobs = expected_jobs(&read_trace(trace, args.trace_options.options(), &model, output)?, &model);
-    let until = args.horizon.map(|hours| Timestamp(0).plus(Micros::from_secs(hours * 3_600)));
+    let until = args.horizon.map(|span| Timestamp(0).plus(span));
     let no_network = || Failure::Input(format!("cluster \"{name}\": no network joins its racks"));
-    let problem = problem(&found.cluster, jobs, args.objective.into(), until, args.seed).ok_or_else(no_network)?;
+    let mut problem = problem(&found.cluster, jobs, args.objective.into(), until, args.seed).ok_or_else(no_network)?;
+    if let Some(start) = args.start {
+        begin(&mut problem, start);
+    }
     let cannot = || Failure::Input(format!("policy \"{}\" does not plan", args.policy));
     let plan = planner.as_plan().ok_or_else(cannot)?.plan(&problem);
     let plan = plan.map_err(|error| Failure::Input(format!("{}: {error}", trace.display())))?;
     files::write_text(file, &plan.to_json())?;
     draw(args.gantt.as_deref(), &plan)?;
     tell(file, &plan, &Facts { racks: Some(room(&problem.racks)), now: None }, output)
+}
+
+/// A moment: `now`, or seconds since 1970.
+fn start(text: &str) -> Result<Timestamp, String> {
+    if text == "now" {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_err(|error| error.to_string())?;
+        return Ok(Timestamp(0).plus(Micros::from_secs(now.as_secs())));
+    }
+    let seconds: u64 = text.parse().map_err(|_| format!("\"{text}\" is neither `now` nor seconds since 1970"))?;
+    Ok(Timestamp(0).plus(Micros::from_secs(seconds)))
+}
+
+/// Lets a problem whose times count from 0 begin then.
+fn begin(problem: &mut PlanProblem, start: Timestamp) {
+    let later = |at: Timestamp| start.plus(at.since(Timestamp(0)));
+    (problem.made, problem.from, problem.until) = (start, later(problem.from), later(problem.until));
+    problem.jobs.iter_mut().for_each(|job| job.arrival = later(job.arrival));
+}
+
+/// Longest horizon: what is further off nobody can plan.
+const HORIZON_MAX: Micros = Micros::from_secs(366 * 86_400);
+
+/// A time with its unit: `90m`, `24h`, `1d`; a bare number is hours.
+fn horizon(text: &str) -> Result<Micros, String> {
+    let end = text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(end);
+    let seconds = match unit {
+        "s" => 1,
+        "m" | "min" => 60,
+        "h" | "" => 3_600,
+        "d" => 86_400,
+        _ => return Err(format!("\"{text}\" is no time as 24h, 90m or 1d")),
+    };
+    let number: u64 = number.parse().map_err(|_| format!("\"{text}\" is no time as 24h, 90m or 1d"))?;
+    let span = number.checked_mul(seconds).filter(|span| *span > 0 && Micros::from_secs(*span) <= HORIZON_MAX);
+    span.map(Micros::from_secs).ok_or_else(|| format!("{text} is not from 1s to 366d"))
 }
 
 fn planner(name: &str, params: &[String]) -> Result<Box<dyn Policy>, Failure> {
@@ -250,4 +319,19 @@ fn tell(file: &Path, plan: &Plan, facts: &Facts, output: Output) -> Result<(), F
     }
     let lines: Vec<String> = summary.defects.iter().map(|defect| format!("{}: {defect}", file.display())).collect();
     Err(Failure::Input(lines.join("\n")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_horizon_has_a_unit_or_is_in_hours() {
+        for (text, seconds) in [("24h", 86_400), ("90m", 5_400), ("1d", 86_400), ("24", 86_400), ("45s", 45)] {
+            assert_eq!(horizon(text), Ok(Micros::from_secs(seconds)), "{text}");
+        }
+        for text in ["", "h", "0h", "24 h", "-1h", "1.5h", "3w", "400d", "99999999999999999999h"] {
+            assert!(horizon(text).is_err(), "{text}");
+        }
+    }
 }

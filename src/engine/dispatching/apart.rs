@@ -2,7 +2,7 @@
 //! replay run on one, on any thread.
 
 use super::Waits;
-use super::desk::{Desk, GroupKey, Moment};
+use super::desk::{Desk, GroupKey, Moment, Planned};
 use super::group::{Group, Task};
 use super::serve::{decide, no_dispatcher};
 use crate::cluster::{Overlay, Snapshot};
@@ -71,6 +71,7 @@ impl DeskApart {
             policy: Arc::clone(policy),
             state: deflate(state.to_json().ok()?.as_bytes()),
             groups: groups.map(|(key, group)| (key.clone(), Arc::clone(group))).collect(),
+            planned: self.desk.planned(),
             left: self.moment.left,
             now: self.moment.now,
             explain: self.moment.explain,
@@ -86,6 +87,7 @@ pub(crate) struct KeptDesk {
     /// JSON, deflated.
     state: Box<[u8]>,
     groups: BTreeMap<GroupKey, Arc<Group>>,
+    planned: Planned,
     left: usize,
     now: Timestamp,
     explain: bool,
@@ -105,7 +107,7 @@ impl KeptDesk {
     pub(crate) fn thaw(&self, snapshot: Arc<Snapshot>, leases: Overlay) -> Option<DeskApart> {
         let json = inflate(&self.state)?;
         let state = self.policy.as_dispatch()?.restore(&json).ok()?;
-        let desk = Desk::of(&self.policy, state, self.groups.clone());
+        let desk = Desk::of(&self.policy, state, self.groups.clone(), self.planned.clone());
         let moment = Moment { snapshot, leases, left: self.left, now: self.now, explain: self.explain };
         Some(DeskApart { desk, moment, max_wait: self.max_wait, degraded: self.degraded })
     }

@@ -3,8 +3,10 @@
 use super::group::{End, Group, Task};
 use super::{LATE, WantedGroup};
 use crate::cluster::{HintRequest, Overlay, Resource, Snapshot, TaskGroup};
+use crate::engine::plans::{KeptPlan, PlanNote, note, run_key, stage_of};
 use crate::policy::Policy;
 use crate::policy::dispatch::{Advice, DispatchEvent, DispatchState, DynDispatch, Offer, TaskRef, View};
+use crate::policy::plan::{Deviation, PlanCounts};
 use crate::units::{AttemptId, Bytes, ContainerId, LeaseId, Micros, NodeIdx, RackIdx, RequestId, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -26,6 +28,10 @@ pub(super) struct Desk {
     late: Vec<(Timestamp, GroupKey)>,
     /// When reasons were last asked for.
     explained: Option<Timestamp>,
+    /// The plan that the policy was told of.
+    plan: Option<Arc<KeptPlan>>,
+    /// Attempts that are runs of recurring jobs, as the policy was told.
+    runs: BTreeMap<AttemptId, Arc<str>>,
 }
 
 impl std::fmt::Debug for Desk {
@@ -33,6 +39,9 @@ impl std::fmt::Debug for Desk {
         f.debug_struct("Desk").field("groups", &self.groups).field("waiting", &self.waiting).finish_non_exhaustive()
     }
 }
+
+/// The plan and the runs that a policy was told of.
+pub(super) type Planned = (Option<Arc<KeptPlan>>, BTreeMap<AttemptId, Arc<str>>);
 
 /// What offers are made against: room goes as launches come.
 #[derive(Debug, Clone)]
@@ -88,14 +97,70 @@ impl Desk {
         let state = policy.as_dispatch()?.start();
         let policy = Arc::clone(policy);
         let (groups, due, late) = (BTreeMap::new(), BTreeSet::new(), Vec::new());
-        Some(Self { policy, state, groups, due, waiting: 0, late, explained: None })
+        let (plan, runs) = (None, BTreeMap::new());
+        Some(Self { policy, state, groups, due, waiting: 0, late, explained: None, plan, runs })
     }
 
     /// A desk of what is known of one.
-    pub(super) fn of(policy: &Arc<dyn Policy>, state: DispatchState, groups: BTreeMap<GroupKey, Arc<Group>>) -> Self {
+    pub(super) fn of(
+        policy: &Arc<dyn Policy>,
+        state: DispatchState,
+        groups: BTreeMap<GroupKey, Arc<Group>>,
+        (plan, runs): Planned,
+    ) -> Self {
         let waiting = groups.values().map(|group| u64::from(group.waiting)).sum();
         let (due, late) = (BTreeSet::new(), Vec::new());
-        Self { policy: Arc::clone(policy), state, groups, due, waiting, late, explained: None }
+        Self { policy: Arc::clone(policy), state, groups, due, waiting, late, explained: None, plan, runs }
+    }
+
+    /// The plan and the runs that the policy was told of.
+    pub(super) fn planned(&self) -> Planned {
+        (self.plan.clone(), self.runs.clone())
+    }
+
+    /// Another plan is in force, or none.
+    pub(super) fn follow(&mut self, plan: Option<Arc<KeptPlan>>, view: &View<'_>) {
+        let told = plan.as_ref().map(|plan| Arc::clone(&plan.plan));
+        self.plan = plan;
+        self.tell(&DispatchEvent::Plan(told), view);
+    }
+
+    /// How what was just hinted to the attempt stands to the plan in force; `None`: there is none, or the policy follows
+    /// none.
+    pub(super) fn note(
+        &mut self,
+        (attempt, request): (AttemptId, &RequestId),
+        launched: &[(TaskRef, NodeIdx)],
+        snapshot: &Snapshot,
+    ) -> Option<PlanNote> {
+        let plan = self.plan.as_ref()?;
+        let stand = dispatcher(&self.policy).stands(&mut self.state, attempt)?;
+        let groups = &self.groups;
+        let hinted = launched.iter().filter(|(task, _)| task.attempt == attempt).filter_map(|(task, node)| {
+            let group = groups.get(&(attempt, Arc::clone(&task.group)))?;
+            (group.request.id == *request).then_some((&*group.told.role, *node, 1))
+        });
+        Some(note(plan, stand, hinted, snapshot))
+    }
+
+    /// The same of an ordinary placement of what waited for too long: role, node and count of each hint.
+    pub(super) fn note_late<'a>(
+        &mut self,
+        attempt: AttemptId,
+        hinted: impl Iterator<Item = (&'a str, NodeIdx, u32)>,
+        snapshot: &Snapshot,
+    ) -> Option<PlanNote> {
+        let plan = self.plan.as_ref()?;
+        let mut stand = dispatcher(&self.policy).stands(&mut self.state, attempt)?;
+        if stand.place.is_some() {
+            stand.deviations.push(Deviation::WaitedTooLong); // the last of all, so that they stay in order
+        }
+        Some(note(plan, stand, hinted, snapshot))
+    }
+
+    /// How the plan in force is followed.
+    pub(super) fn plan_counts(&mut self, now: Timestamp) -> Option<PlanCounts> {
+        dispatcher(&self.policy).plan_counts(&mut self.state, now)
     }
 
     pub(super) const fn policy_and_state(&self) -> (&Arc<dyn Policy>, &DispatchState) {
@@ -126,6 +191,12 @@ impl Desk {
         view: &View<'_>,
     ) -> Vec<GroupKey> {
         let mut keys = Vec::with_capacity(wanted.len());
+        if let Some(key) = run_key(request, self.plan.as_deref())
+            && self.runs.get(&request.attempt) != Some(&key)
+        {
+            self.runs.insert(request.attempt, Arc::clone(&key));
+            self.tell(&DispatchEvent::Run { attempt: request.attempt, key }, view);
+        }
         for (at, wanted) in wanted.iter().enumerate() {
             let asked = Arc::clone(&wanted.waiting.group);
             let mut told = wanted.waiting.clone();
@@ -276,6 +347,7 @@ impl Desk {
         for key in &keys {
             self.remove(key);
         }
+        self.runs.remove(&attempt);
         if !keys.is_empty() {
             self.tell(&DispatchEvent::Done(attempt), view);
         }
@@ -288,6 +360,9 @@ impl Desk {
         let keys: Vec<GroupKey> = of_it.map(|(key, _)| key.clone()).collect();
         for key in &keys {
             self.remove(key);
+        }
+        if self.of_attempt(attempt).next().is_none() {
+            self.runs.remove(&attempt);
         }
         if !keys.is_empty() {
             self.rebuild(uses, view);
@@ -310,6 +385,12 @@ impl Desk {
         let mut state = dispatcher.start();
         for &(rack, per_mille) in uses {
             dispatcher.observe(&mut state, &DispatchEvent::RackUse { rack, per_mille }, view);
+        }
+        if let Some(plan) = &self.plan {
+            dispatcher.observe(&mut state, &DispatchEvent::Plan(Some(Arc::clone(&plan.plan))), view);
+        }
+        for (&attempt, key) in &self.runs {
+            dispatcher.observe(&mut state, &DispatchEvent::Run { attempt, key: Arc::clone(key) }, view);
         }
         let mut groups: Vec<&Group> = self.groups.values().map(Arc::as_ref).collect();
         groups.sort_by_key(|group| group.told.since);
@@ -354,8 +435,11 @@ impl Desk {
     /// Groups of which something has waited for too long; each is looked at again after `max_wait`. Reduces whose maps
     /// are not done wait for their own application: their time begins when the last map has ended.
     ///
+    /// Tasks that a plan has in certain racks wait for these until the plan has them ended, and `patience` after that:
+    /// where racks are full a plan makes its jobs wait, and that is no fault.
+    ///
     /// Placements are made one after another, also for lost nodes: while [`LATE_MAX`] are under way the others wait.
-    pub(super) fn overdue(&mut self, max_wait: Micros, now: Timestamp) -> Vec<GroupKey> {
+    pub(super) fn overdue(&mut self, max_wait: Micros, patience: Micros, now: Timestamp) -> Vec<GroupKey> {
         let groups = &self.groups;
         self.late.retain(|(until, key)| *until > now && groups.get(key).is_some_and(|group| group.late > 0));
         let free = LATE_MAX - self.late.len();
@@ -364,6 +448,11 @@ impl Desk {
         for (_, attempt, name) in due {
             let key = (attempt, name);
             let held = self.waits_for_maps(&key);
+            if let Some(until) = self.planned_until(&key, patience).filter(|until| *until > now && !held) {
+                // Looked at again before that: its rack may die meanwhile.
+                self.schedule(&key, until.min(now.plus(max_wait)));
+                continue;
+            }
             let Some(group) = self.group_mut(&key) else {
                 continue;
             };
@@ -374,6 +463,13 @@ impl Desk {
             }
         }
         keys
+    }
+
+    /// Until when the plan in force keeps the group's waiting tasks for its racks; `None`: it does not.
+    fn planned_until(&mut self, key: &GroupKey, patience: Micros) -> Option<Timestamp> {
+        let stage = stage_of(&self.groups.get(key)?.told.role);
+        let until = dispatcher(&self.policy).planned_until(&mut self.state, key.0, stage)?;
+        Some(until.plus(patience))
     }
 
     /// Makes an ordinary placement of all that waits of a group.

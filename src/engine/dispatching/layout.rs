@@ -4,6 +4,7 @@ use super::desk::Desk;
 use crate::cluster::{HintRequest, Snapshot, TaskGroup};
 use crate::engine::decision::Hint;
 use crate::engine::placer::{Hints, Row, replacement};
+use crate::engine::plans::PlanNote;
 use crate::policy::dispatch::TaskRef;
 use crate::units::{AttemptId, NodeIdx, RequestId};
 use std::collections::BTreeMap;
@@ -17,6 +18,8 @@ pub(super) struct Laid {
     pub(super) hints: Hints,
     /// The containers of the hints, in their order.
     pub(super) tasks: Vec<TaskRef>,
+    /// How they stand to the plan in force; filled in later.
+    pub(super) plan: Option<PlanNote>,
 }
 
 /// Hints by request.
@@ -32,7 +35,7 @@ pub(super) fn lay_out(
         let Some(group) = desk.groups.get(&(task.attempt, Arc::clone(&task.group))) else { continue };
         let of_request = laid.entry((task.attempt, group.request.id.clone())).or_insert_with(|| {
             let request = Arc::clone(&group.request);
-            Laid { request, hints: Hints::default(), tasks: Vec::new() }
+            Laid { request, hints: Hints::default(), tasks: Vec::new(), plan: None }
         });
         let follows_on =
             of_request.tasks.last().is_some_and(|last| last.group == task.group && last.index + 1 == task.index);

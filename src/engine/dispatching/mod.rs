@@ -25,9 +25,11 @@ mod serve;
 
 use crate::cluster::Snapshot;
 use crate::engine::ledger::Ledger;
+use crate::engine::plans::KeptPlan;
 use crate::engine::{Answer, Decision};
 use crate::policy::Policy;
 use crate::policy::dispatch::{TaskRef, View, WaitingGroup};
+use crate::policy::plan::PlanCounts;
 use crate::units::{AttemptId, ContainerId, DecisionId, LeaseId, Micros, RequestId, Timestamp};
 pub use apart::DeskApart;
 pub(crate) use apart::KeptDesk;
@@ -91,6 +93,8 @@ pub(crate) struct Dispatching {
     /// How often in a row an attempt let leases expire, and when it did last.
     unused: BTreeMap<AttemptId, (u32, Timestamp)>,
     racks: RackUses,
+    /// The plan in force.
+    plan: Option<Arc<KeptPlan>>,
     /// Decisions that were pushed so far.
     pushed: u64,
     /// The desk that decided last, as it was before, where the decision is to be recorded.
@@ -110,6 +114,12 @@ impl Dispatching {
 
     fn is_idle(&self) -> bool {
         self.desks.values().all(|desk| desk.waiting() == 0)
+    }
+
+    /// How the plan in force is followed, by policies that follow it.
+    pub(crate) fn plan_counts(&mut self, now: Timestamp) -> Vec<(Arc<str>, PlanCounts)> {
+        let desks = self.desks.iter_mut();
+        desks.filter_map(|(name, desk)| Some((Arc::clone(name), desk.plan_counts(now)?))).collect()
     }
 
     /// Whether tasks of the answer's request still wait: who asks again for them must not get others.

@@ -4,13 +4,14 @@ use super::desk::{Desk, GroupKey, Moment, Turn};
 use super::group::Task;
 use super::layout::{Laid, lay_out, table};
 use super::{DeskApart, OFFER, Waits, late_of, view};
-use crate::cluster::{HintRequest, Resource, Source};
+use crate::cluster::{HintRequest, Resource, Snapshot, Source};
 use crate::engine::answers::Answer;
 use crate::engine::attempts::Token;
 use crate::engine::decision::{Decision, Mode, Pending, Refusal, TermValues};
 use crate::engine::effects::{Counter, Effect, FollowBody};
 use crate::engine::engine::Engine;
 use crate::engine::placer::{Hints, Proposal, Row, seed_of};
+use crate::engine::plans::KeptPlan;
 use crate::policy::dispatch::{DispatchEvent, TaskRef};
 use crate::policy::{Ended, Policy};
 use crate::units::{AttemptId, DecisionId, LeaseId, Micros, NodeIdx, RequestId, Timestamp};
@@ -116,7 +117,8 @@ impl Engine {
                 desk.offer(node, &mut moment, &mut turn);
                 moment.explain &= turn.not_yet.is_empty(); // of nodes that report together one says why
             }
-            let laid = lay_out(desk, &turn.launched, &moment.snapshot);
+            let mut laid = lay_out(desk, &turn.launched, &moment.snapshot);
+            note_plan(desk, &mut laid, &turn.launched, &moment.snapshot);
             self.count_turn(&turn);
             self.push(&name, laid, now);
             self.tell_not_yet(&name, turn.not_yet, now);
@@ -146,7 +148,7 @@ impl Engine {
         let mut free: Option<Vec<NodeIdx>> = None;
         for (name, desk) in &mut self.dispatching.desks {
             let mut no_room = BTreeMap::new();
-            for key in desk.overdue(max_wait, now) {
+            for key in desk.overdue(max_wait, self.settings.plans.patience, now) {
                 let size = desk.groups.get(&key).map_or(Resource::ZERO, |group| group.told.size);
                 let free = free.get_or_insert_with(|| moment.with_room());
                 if free.iter().any(|&node| moment.fits(node, &size)) {
@@ -193,6 +195,11 @@ impl Engine {
             return Err(self.late_without_room(attempt, &asked, &proposal.request, wait, now));
         }
         proposal.draft.asks = table(&proposal.request, &kept);
+        let groups = &proposal.request.groups;
+        let hinted = kept.rows.iter().map(|row| (&*groups[row.group].role, row.node, row.count));
+        let waited = kept.hints.first().and_then(|hint| self.late_group(attempt, &asked, &hint.group));
+        let desk = waited.and_then(|(name, _)| self.dispatching.desks.get_mut(&name));
+        proposal.draft.plan = desk.and_then(|desk| desk.note_late(attempt, hinted, &self.snapshot));
         (proposal.rows, proposal.draft.hints) = (kept.rows, kept.hints);
         Ok(())
     }
@@ -270,7 +277,19 @@ impl Engine {
         for (rack, per_mille) in self.dispatching.racks.told() {
             desk.tell(&DispatchEvent::RackUse { rack, per_mille }, &view);
         }
+        if let Some(plan) = &self.dispatching.plan {
+            desk.follow(Some(Arc::clone(plan)), &view);
+        }
         Ok(desk)
+    }
+
+    /// Policies hear which plan is in force.
+    pub(in crate::engine) fn dispatched_plan(&mut self, plan: Option<Arc<KeptPlan>>, now: Timestamp) {
+        let view = view(&self.snapshot, &self.ledger, now);
+        for desk in self.dispatching.desks.values_mut() {
+            desk.follow(plan.clone(), &view);
+        }
+        self.dispatching.plan = plan;
     }
 
     fn moment(&self, now: Timestamp) -> Moment {
@@ -340,6 +359,7 @@ impl Engine {
             ages: Vec::new(),
             degraded: self.dispatching.racks.degraded().into_iter().map(str::to_owned).collect(),
             pending: Vec::new(),
+            plan: laid.plan.clone(),
             blocked: Vec::new(),
             without_room: 0,
             next_wave: 0,
@@ -400,12 +420,26 @@ pub(super) fn decide(
         desk.offer(node, moment, &mut turn);
     }
     let mut laid = lay_out(desk, &turn.launched, &moment.snapshot);
+    note_plan(desk, &mut laid, &turn.launched, &moment.snapshot);
     let own = laid.remove(&(request.attempt, request.id.clone()));
     let (hints, tasks) = own.map(|own| (own.hints, own.tasks)).unwrap_or_default();
+    proposal.draft.plan = desk.note((request.attempt, &request.id), &turn.launched, &moment.snapshot);
     proposal.draft.pending = pending(desk, &keys, waits, &turn, (&nodes, moment));
     proposal.draft.asks = table(&proposal.request, &hints);
     (proposal.draft.hints, proposal.rows) = (hints.hints, hints.rows);
     Decided { turn, tasks, others: laid }
+}
+
+/// Says of hints that are pushed how they stand to the plan in force.
+fn note_plan(
+    desk: &mut Desk,
+    laid: &mut BTreeMap<(AttemptId, RequestId), Laid>,
+    launched: &[(TaskRef, NodeIdx)],
+    snapshot: &Snapshot,
+) {
+    for ((attempt, request), laid) in laid {
+        laid.plan = desk.note((*attempt, request), launched, snapshot);
+    }
 }
 
 /// What waits of a request's groups, and why: their applications know it from the answer.

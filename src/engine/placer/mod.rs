@@ -367,6 +367,7 @@ fn blank(generation: &Generation, request: &HintRequest, chosen: &Chosen<'_>) ->
         exclusions: Vec::new(),
         ages: Vec::new(),
         degraded: Vec::new(),
+        plan: None,
         pending: Vec::new(),
         blocked: Vec::new(),
         without_room: 0,

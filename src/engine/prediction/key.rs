@@ -30,6 +30,24 @@ pub fn derived_key<S: AsRef<str>>(name: &str, paths: &[S]) -> Option<Arc<str>> {
     Some(key.into())
 }
 
+/// A path with what changes from day to day left out, and without scheme, authority and a slash at its end: paths of
+/// one kind of data are alike.
+///
+/// `hdfs://nn:8020/logs/2026/11/21/` → `/logs/#`.
+#[must_use]
+pub fn steady_path(path: &str) -> String {
+    let path = match path.split_once("://") {
+        Some((_, rest)) => rest.find('/').map_or("", |at| &rest[at..]),
+        None => path,
+    };
+    steady(path.trim_end_matches('/'))
+}
+
+/// Paths that stand in a derived key.
+pub fn key_paths(key: &str) -> impl Iterator<Item = &str> {
+    key.split(" <").skip(1)
+}
+
 /// A word, or what stands between words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Part<'a> {

@@ -17,7 +17,7 @@ mod sample;
 mod tests;
 
 pub use forecast::{Forecast, KeyForecast, Standing, forecast};
-pub use key::derived_key;
+pub use key::{derived_key, key_paths, steady_path};
 pub use measure::Errors;
 pub use runs::{Run, Runs};
 

@@ -307,6 +307,7 @@ impl Record {
             history.set(key, self.history.clone());
         }
         Generation {
+            plan: None, // desks carry theirs
             number: self.frame.number,
             snapshot: Arc::new(snapshot),
             leases,

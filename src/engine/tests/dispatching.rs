@@ -135,7 +135,7 @@ fn chosen(policy: &Arc<dyn Policy>) -> Chosen<'_> {
 }
 
 impl Desk {
-    fn wait(&mut self, policy: &Arc<dyn Policy>, request: HintRequest) -> Arc<Answer> {
+    pub(super) fn wait(&mut self, policy: &Arc<dyn Policy>, request: HintRequest) -> Arc<Answer> {
         let request = Arc::new(request);
         assert!(may_wait(&request, &chosen(policy)));
         let generation = self.engine.generation();
@@ -147,13 +147,13 @@ impl Desk {
     }
 
     /// An idle node's report, and what it brings.
-    fn offer(&mut self, host: &str) -> Vec<Arc<Answer>> {
+    pub(super) fn offer(&mut self, host: &str) -> Vec<Arc<Answer>> {
         self.beat(host, 0, Some(&[]));
         self.publish();
         self.pushed()
     }
 
-    fn pushed(&mut self) -> Vec<Arc<Answer>> {
+    pub(super) fn pushed(&mut self) -> Vec<Arc<Answer>> {
         let out = std::mem::take(&mut self.out);
         let (hints, rest) = out.into_iter().partition(|effect| matches!(effect, Effect::Hints { .. }));
         self.out = rest;
@@ -174,7 +174,7 @@ impl Desk {
         std::mem::take(&mut self.out).into_iter().filter_map(reason).collect()
     }
 
-    fn late(&mut self) -> Vec<Arc<HintRequest>> {
+    pub(super) fn late(&mut self) -> Vec<Arc<HintRequest>> {
         let late = |effect: Effect| match effect {
             Effect::Late { request } => Some(request),
             _ => None,
@@ -182,14 +182,14 @@ impl Desk {
         std::mem::take(&mut self.out).into_iter().filter_map(late).collect()
     }
 
-    fn place_late(&mut self, late: &Arc<HintRequest>) -> CommitOutcome {
+    pub(super) fn place_late(&mut self, late: &Arc<HintRequest>) -> CommitOutcome {
         let capacity: Arc<dyn Policy> = registry::with_defaults("capacity").unwrap().into();
         let generation = self.publish();
         let proposal = propose(&generation, late, &chosen(&capacity), &self.placer, self.now, &mut || false).unwrap();
         self.commit(proposal)
     }
 
-    fn waiting(&self) -> u64 {
+    pub(super) fn waiting(&self) -> u64 {
         self.engine.counts().waiting
     }
 

@@ -7,6 +7,7 @@ pub(super) mod flows;
 mod leasing;
 mod nodes;
 mod placing;
+mod plans;
 mod rebalance;
 mod records;
 mod watching;

@@ -2,8 +2,9 @@
 
 use super::PlacedFirst;
 use crate::policy::dispatch::{Advice, DispatchEvent, DispatchState, Offer, ShuffleAdvice, ShuffleAsk, View};
+use crate::policy::plan::{PlanCounts, PlanStand, Stage};
 use crate::policy::{Budget, DynDispatch, Objective, Place, PlaceError, PlaceProblem, Placement, Policy};
-use crate::units::Micros;
+use crate::units::{AttemptId, Micros, Timestamp};
 
 /// Steps that a placer gets for each group.
 pub const PLACER_STEPS: u64 = 20_000;
@@ -65,6 +66,18 @@ impl DynDispatch for OfPolicy<'_> {
 
     fn shuffle(&self, state: &mut DispatchState, ask: &ShuffleAsk, view: &View<'_>) -> ShuffleAdvice {
         self.get().shuffle(state, ask, view)
+    }
+
+    fn stands(&self, state: &mut DispatchState, attempt: AttemptId) -> Option<PlanStand> {
+        self.get().stands(state, attempt)
+    }
+
+    fn planned_until(&self, state: &mut DispatchState, attempt: AttemptId, stage: Stage) -> Option<Timestamp> {
+        self.get().planned_until(state, attempt, stage)
+    }
+
+    fn plan_counts(&self, state: &mut DispatchState, now: Timestamp) -> Option<PlanCounts> {
+        self.get().plan_counts(state, now)
     }
 
     fn restore(&self, json: &str) -> Result<DispatchState, serde_json::Error> {

@@ -9,9 +9,9 @@ use super::params::CorralParams;
 use crate::policy::adapt::OfferInTurn;
 use crate::policy::dispatch::{Advice, DispatchEvent, Offer, View};
 use crate::policy::params::{self as table, ParamError, PolicyTable};
-use crate::policy::plan::{Plan, PlanError, PlanProblem, Planner};
+use crate::policy::plan::{Plan, PlanCounts, PlanError, PlanProblem, PlanStand, Planner, Stage};
 use crate::policy::{Budget, Dispatch, DynDispatch, Place, PlaceData, PlaceError, PlaceProblem, Placement, Policy};
-use crate::units::Micros;
+use crate::units::{AttemptId, Micros, Timestamp};
 
 /// Its name.
 pub const NAME: &str = "corral";
@@ -101,5 +101,17 @@ impl Dispatch for Corral {
 
     fn offer(&self, state: &mut FollowState, offer: &Offer, view: &View<'_>) -> Vec<Advice> {
         online::offer(state, offer, view)
+    }
+
+    fn stands(&self, state: &FollowState, attempt: AttemptId) -> Option<PlanStand> {
+        state.stands(attempt)
+    }
+
+    fn planned_until(&self, state: &FollowState, attempt: AttemptId, stage: Stage) -> Option<Timestamp> {
+        state.planned_until(attempt, stage)
+    }
+
+    fn plan_counts(&self, state: &FollowState, now: Timestamp) -> Option<PlanCounts> {
+        state.plan_counts(now)
     }
 }

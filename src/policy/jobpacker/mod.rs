@@ -16,9 +16,9 @@ use crate::policy::adapt::OfferInTurn;
 use crate::policy::advise::{DataProblem, ReplicaAdvice};
 use crate::policy::dispatch::{Advice, DispatchEvent, Offer, ShuffleAdvice, ShuffleAsk, View};
 use crate::policy::params::{self as table, ParamError, PolicyTable};
-use crate::policy::plan::{Plan, PlanError, PlanProblem, Planner};
+use crate::policy::plan::{Plan, PlanCounts, PlanError, PlanProblem, PlanStand, Planner, Stage};
 use crate::policy::{Budget, Dispatch, DynDispatch, Place, PlaceData, PlaceError, PlaceProblem, Placement, Policy};
-use crate::units::{Bytes, Micros};
+use crate::units::{AttemptId, Bytes, Micros, Timestamp};
 use offline::{Placing, Rules};
 use online::Manner;
 
@@ -125,6 +125,18 @@ impl Dispatch for JobPacker {
 
     fn offer(&self, state: &mut FollowState, offer: &Offer, view: &View<'_>) -> Vec<Advice> {
         online::offer(state, offer, view)
+    }
+
+    fn stands(&self, state: &FollowState, attempt: AttemptId) -> Option<PlanStand> {
+        state.stands(attempt)
+    }
+
+    fn planned_until(&self, state: &FollowState, attempt: AttemptId, stage: Stage) -> Option<Timestamp> {
+        state.planned_until(attempt, stage)
+    }
+
+    fn plan_counts(&self, state: &FollowState, now: Timestamp) -> Option<PlanCounts> {
+        state.plan_counts(now)
     }
 
     fn times_shuffles(&self) -> bool {

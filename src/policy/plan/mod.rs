@@ -7,6 +7,7 @@
 pub mod check;
 mod data;
 mod diff;
+mod follow;
 mod problem;
 #[cfg(test)]
 pub(crate) mod sample;
@@ -17,4 +18,5 @@ pub use data::{
     Stage, Step,
 };
 pub use diff::{Change, PlanDiff, diff};
+pub use follow::{Deviation, PlanCounts, PlanStand};
 pub use problem::{Circuits, ExpectedJob, Fabric, PlanError, PlanProblem, Planner, RackRoom, rack_rooms};

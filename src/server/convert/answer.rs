@@ -36,6 +36,7 @@ pub fn hint_set(decision: &Decision) -> v1::HintSet {
         routes: decision.routes.iter().map(route).collect(),
         pending: decision.pending.iter().map(pending).collect(),
         blocked: decision.blocked.iter().map(blocked).collect(),
+        plan: decision.plan.as_ref().map(super::plan_note),
     }
 }
 

@@ -1,9 +1,9 @@
 //! The plan by the run's own numbers: which racks a run's stages have, and how much of each is launched.
 
 use crate::policy::dispatch::View;
-use crate::policy::plan::{Plan, PlannedStage, Stage};
+use crate::policy::plan::{Deviation, Plan, PlannedStage, Stage};
 use crate::policy::pool::JobIdx;
-use crate::units::{RackIdx, RackPath};
+use crate::units::{RackIdx, RackPath, Timestamp};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -63,6 +63,17 @@ impl StageRow {
         u32::try_from(tasks.div_ceil(u64::from(self.planned.max(1)))).unwrap_or(u32::MAX)
     }
 
+    /// The run has less than half or more than twice the tasks that were planned.
+    pub(super) fn is_odd(&self) -> bool {
+        let (told, planned) = (u64::from(self.told), u64::from(self.planned));
+        told > 0 && (told > 2 * planned || 2 * told < planned)
+    }
+
+    /// It was planned, and goes by the plan no more.
+    pub(super) const fn has_lost_racks(&self) -> bool {
+        self.released && self.planned > 0
+    }
+
     /// The rack's part of the stage, in [0, 1].
     pub(super) fn part(&self, rack: RackIdx) -> f64 {
         let share = self.shares.iter().find(|share| share.rack == rack);
@@ -109,14 +120,23 @@ impl Book {
         self.steps.get(rack.at()).into_iter().flat_map(|steps| steps.values().copied())
     }
 
-    /// The free place of that key whose expected arrival is nearest to now, at most `late` away.
-    pub(super) fn place_of(&self, key: &str, view: &View<'_>, late: crate::units::Micros) -> Option<u32> {
+    /// The free place of that key whose expected arrival is nearest to when the run came, at most `late` away.
+    pub(super) fn place_of(&self, key: &str, came: Timestamp, late: crate::units::Micros) -> Option<u32> {
         let away = |row: &u32| {
             let arrival = self.plan.jobs[*row as usize].arrival;
-            arrival.since(view.now).max(view.now.since(arrival))
+            arrival.since(came).max(came.since(arrival))
         };
         let free = self.by_key.get(key)?.iter().copied().filter(|&row| !self.rows[row as usize].taken);
         free.min_by_key(away).filter(|row| away(row) <= late)
+    }
+
+    /// Why a run of that key has no place.
+    pub(super) fn why_not(&self, key: &str) -> Deviation {
+        match self.by_key.get(key) {
+            None => Deviation::NotPlanned,
+            Some(rows) if rows.iter().all(|&row| self.rows[row as usize].taken) => Deviation::PlaceTaken,
+            Some(_) => Deviation::OutOfTime,
+        }
     }
 
     /// The run takes the place.

@@ -7,6 +7,7 @@
 mod book;
 mod offer;
 mod replicas;
+mod report;
 mod shuffle;
 mod state;
 #[cfg(test)]

@@ -30,11 +30,15 @@ fn usable<'a>(problem: &'a DataProblem<'_>) -> impl Iterator<Item = RackIdx> + '
         .map(|(rack, _)| RackIdx::new(rack))
 }
 
-/// Usable racks that run the reader's maps, by the first of its runs; none: it is not planned.
+/// Usable racks that run the reader's maps, by the first of its runs that has yet to come, else by the first; none: it is
+/// not planned.
 fn map_racks(problem: &DataProblem<'_>) -> Vec<RackIdx> {
     let planned = problem.plan.zip(problem.reader.as_ref());
-    let job = planned
-        .and_then(|(plan, reader)| plan.jobs.iter().filter(|job| job.job.key == *reader).min_by_key(|job| job.job.run));
+    let now = problem.snapshot.taken_at;
+    let job = planned.and_then(|(plan, reader)| {
+        let runs = plan.jobs.iter().filter(|job| job.job.key == *reader);
+        runs.min_by_key(|job| (job.arrival < now, job.job.run))
+    });
     let Some(job) = job else { return Vec::new() };
     let usable: Vec<RackIdx> = usable(problem).collect();
     let by_rack = &problem.snapshot.statics.by_rack;

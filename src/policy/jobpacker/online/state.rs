@@ -52,6 +52,8 @@ pub(super) struct JobRow {
     /// Its place in the plan.
     pub(super) row: Option<u32>,
     pub(super) heavy: bool,
+    /// When its first group was told.
+    pub(super) came: Timestamp,
     /// Containers that run, by group and rack.
     running: Vec<(u32, RackIdx, u32)>,
     /// Shuffle that was told to start, by rack pair.
@@ -80,6 +82,11 @@ impl FollowState {
         self.standing
     }
 
+    /// The recurring job that the attempt is a run of, where it was told.
+    pub(super) fn key(&self, attempt: AttemptId) -> Option<&Arc<str>> {
+        self.keys.get(&attempt)
+    }
+
     /// The plan in force.
     #[must_use]
     pub fn plan(&self) -> Option<&Arc<Plan>> {
@@ -92,7 +99,7 @@ impl FollowState {
             DispatchEvent::Run { attempt, key } => {
                 self.keys.insert(*attempt, Arc::clone(key));
                 if let Some(job) = self.pool.find(*attempt) {
-                    self.bind(job, view);
+                    self.bind(job);
                 }
                 return;
             }
@@ -130,7 +137,7 @@ impl FollowState {
         }
         let mut jobs: Vec<JobIdx> = self.pool.jobs().collect();
         jobs.sort_unstable_by_key(|&job| self.pool.since(job));
-        jobs.into_iter().for_each(|job| self.bind(job, view));
+        jobs.into_iter().for_each(|job| self.bind(job));
     }
 
     /// Sees which racks are dead, if it is time.
@@ -155,11 +162,11 @@ impl FollowState {
         }
     }
 
-    fn bind(&mut self, job: JobIdx, view: &View<'_>) {
+    fn bind(&mut self, job: JobIdx) {
         self.row_of(job);
         let key = self.keys.get(&self.pool.attempt(job));
         if let (Some(key), Some(book), None) = (key, &mut self.book, self.jobs[job.at()].row) {
-            match book.place_of(key, view, self.manner.late) {
+            match book.place_of(key, self.jobs[job.at()].came, self.manner.late) {
                 Some(row) => {
                     book.take(row, job);
                     self.jobs[job.at()].row = Some(row);
@@ -180,8 +187,8 @@ impl FollowState {
     fn waiting(&mut self, job: JobIdx, new: bool, view: &View<'_>) {
         self.row_of(job);
         if new {
-            self.jobs[job.at()] = JobRow::default();
-            return self.bind(job, view);
+            self.jobs[job.at()] = JobRow { came: view.now, ..JobRow::default() };
+            return self.bind(job);
         }
         self.tell_sizes(job);
     }

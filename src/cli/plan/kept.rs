@@ -1,0 +1,228 @@
+//! Plans that the running daemon keeps: submitted, listed, put in force, rolled back.
+
+use super::{gantt, read};
+use crate::cli::connect::{DaemonArgs, block_on};
+use crate::cli::failure::Failure;
+use crate::cli::files;
+use crate::cli::output::{self, Output};
+use crate::policy::plan::Plan;
+use crate::wire::v1;
+use clap::Args;
+use serde_json::{Value, json};
+use std::path::PathBuf;
+
+/// What to keep.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  hintctl plan submit plan.json --name monday\n\n\
+    The daemon checks it against its cluster and the time, and keeps it; nothing follows it before it is activated.")]
+pub(super) struct SubmitArgs {
+    /// The plan
+    plan: PathBuf,
+    /// Name that it is kept under: letters, digits, '.', '_' and '-'
+    #[arg(long)]
+    name: String,
+    /// Instead of another plan of that name, unless that is in force
+    #[arg(long)]
+    replace: bool,
+}
+
+/// What to put in force.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  hintctl plan activate monday\n  \
+    hintctl plan activate tuesday --replace\n  hintctl plan activate tuesday --replace --file plan.json")]
+pub(super) struct ActivateArgs {
+    /// The plan's name
+    name: String,
+    /// Also where another plan is in force
+    #[arg(long)]
+    replace: bool,
+    /// Submit this file under that name first
+    #[arg(long, value_name = "FILE.json")]
+    file: Option<PathBuf>,
+}
+
+/// What to go back to.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  hintctl plan rollback\n  hintctl plan rollback --to-none\n\n\
+    Without a plan before it, or where that has expired, none is in force then, which is said.")]
+pub(super) struct RollBackArgs {
+    /// To none, whatever was in force before
+    #[arg(long)]
+    to_none: bool,
+}
+
+/// What to look at.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  hintctl plan show monday\n  \
+    hintctl plan show monday -o plan.json --gantt plan.svg")]
+pub(super) struct ShowArgs {
+    /// The plan's name
+    name: String,
+    /// Write it as it was submitted
+    #[arg(short, long, value_name = "FILE.json")]
+    output: Option<PathBuf>,
+    /// Draw it as a Gantt chart
+    #[arg(long, value_name = "FILE.svg")]
+    gantt: Option<PathBuf>,
+}
+
+/// What to forget.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  hintctl plan remove monday")]
+pub(super) struct RemoveArgs {
+    /// The plan's name; not the one in force
+    name: String,
+}
+
+/// Bytes of a message that a plan is sent in.
+const PIECE: usize = 256 * 1024;
+
+pub(super) fn submit(args: &SubmitArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
+    let plan = send(&args.plan, &args.name, args.replace, daemon)?;
+    tell(&plan, output)
+}
+
+fn send(file: &std::path::Path, name: &str, replace: bool, daemon: &DaemonArgs) -> Result<v1::PlanView, Failure> {
+    let text = std::fs::read(file).map_err(|error| Failure::in_file(file, error))?;
+    read(file)?; // what is no plan is said with its file
+    let mut pieces: Vec<v1::SubmitPlanRequest> =
+        text.chunks(PIECE).map(|piece| v1::SubmitPlanRequest { json: piece.to_vec(), ..Default::default() }).collect();
+    if let Some(first) = pieces.first_mut() {
+        (first.name, first.replace) = (name.to_owned(), replace);
+    }
+    block_on(async { Ok(daemon.admin().await?.submit_plan(tokio_stream::iter(pieces)).await?.into_inner()) })
+}
+
+pub(super) fn activate(args: &ActivateArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
+    if let Some(file) = &args.file {
+        send(file, &args.name, args.replace, daemon)?;
+    }
+    let request = v1::ActivatePlanRequest { name: args.name.clone(), replace: args.replace };
+    let plan = block_on(async { Ok(daemon.admin().await?.activate_plan(request).await?.into_inner()) })?;
+    tell(&plan, output)
+}
+
+pub(super) fn roll_back(args: &RollBackArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
+    let request = v1::RollBackPlanRequest { to_none: args.to_none };
+    let rolled = block_on(async { Ok(daemon.admin().await?.roll_back_plan(request).await?.into_inner()) })?;
+    let named = |name: &str| if name.is_empty() { Value::Null } else { json!(name) };
+    output.result(&json!({ "from": named(&rolled.from), "to": named(&rolled.to) }), || match rolled.to.as_str() {
+        "" => format!("plan \"{}\" is no more in force; none is", rolled.from),
+        to => format!("plan \"{}\" is no more in force; \"{to}\" is again", rolled.from),
+    })
+}
+
+pub(super) fn remove(args: &RemoveArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
+    let request = v1::RemovePlanRequest { name: args.name.clone() };
+    block_on(async { Ok(daemon.admin().await?.remove_plan(request).await?) })?;
+    output.result(&json!({ "removed": args.name }), || format!("plan \"{}\" is no more kept", args.name))
+}
+
+pub(super) fn show(args: &ShowArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
+    let (plans, text) = block_on(async {
+        let mut admin = daemon.admin().await?;
+        let plans = admin.list_plans(v1::ListPlansRequest {}).await?.into_inner().plans;
+        let mut text = Vec::new();
+        let mut pieces = admin.fetch_plan(v1::FetchPlanRequest { name: args.name.clone() }).await?.into_inner();
+        while let Some(piece) = pieces.message().await? {
+            text.extend_from_slice(&piece.json);
+        }
+        Ok((plans, text))
+    })?;
+    let text = String::from_utf8(text).map_err(Failure::work)?;
+    if let Some(file) = &args.output {
+        files::write_text(file, &text)?;
+    }
+    if let Some(file) = &args.gantt {
+        files::write_text(file, &gantt::draw(&Plan::from_json(&text).map_err(Failure::work)?)?)?;
+    }
+    let plan = plans.iter().find(|plan| plan.name == args.name);
+    tell(plan.ok_or_else(|| Failure::work(format!("plan \"{}\" was removed meanwhile", args.name)))?, output)
+}
+
+pub(super) fn list(daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
+    let plans =
+        block_on(async { Ok(daemon.admin().await?.list_plans(v1::ListPlansRequest {}).await?.into_inner().plans) })?;
+    let document = json!({ "plans": plans.iter().map(document).collect::<Vec<_>>() });
+    output.result(&document, || {
+        if plans.is_empty() {
+            return "no plan is kept".to_owned();
+        }
+        let rows = plans.iter().map(|plan| {
+            [
+                plan.name.clone(),
+                state(plan),
+                plan.policy.clone(),
+                plan.origin.clone(),
+                plan.jobs.to_string(),
+                plan.racks.to_string(),
+                output::seconds(plan.age_ms as f64 / 1e3),
+                horizon(plan),
+            ]
+        });
+        output::table(["plan", "state", "policy", "from", "jobs", "racks", "age", "horizon"], 4, rows)
+    })
+}
+
+fn state(plan: &v1::PlanView) -> String {
+    match (plan.state.as_str(), plan.expired, plan.before) {
+        ("active", true, _) => "active, expired".to_owned(),
+        ("active", false, _) => "active".to_owned(),
+        (state, _, true) => format!("{state}, the one before"),
+        (state, ..) => state.to_owned(),
+    }
+}
+
+fn horizon(plan: &v1::PlanView) -> String {
+    output::seconds(plan.until_ms.saturating_sub(plan.from_ms) as f64 / 1e3)
+}
+
+fn tell(plan: &v1::PlanView, output: Output) -> Result<(), Failure> {
+    output.result(&document(plan), || {
+        let mut lines = vec![output::pairs(&[
+            ("plan", format!("{}, {}", plan.name, state(plan))),
+            (
+                "made by",
+                format!("{} ({}), {} ago", plan.policy, plan.objective, output::seconds(plan.age_ms as f64 / 1e3)),
+            ),
+            ("jobs", format!("{}, {} heavy, on {} racks", plan.jobs, plan.heavy, plan.racks)),
+            ("horizon", horizon(plan)),
+            ("makespan", output::seconds(plan.makespan_s)),
+            ("mean completion", output::seconds(plan.mean_completion_s)),
+        ])];
+        lines.extend(plan.warnings.iter().map(|warning| format!("note: {warning}")));
+        if !plan.followed.is_empty() {
+            let rows = plan.followed.iter().map(|by| {
+                [
+                    by.policy.clone(),
+                    by.followed.to_string(),
+                    by.expected.to_string(),
+                    by.missed.to_string(),
+                    by.deviating.to_string(),
+                    by.unplanned.to_string(),
+                    by.released.to_string(),
+                ]
+            });
+            let header = ["followed by", "jobs", "expected", "missed", "deviating", "unplanned", "released stages"];
+            lines.push(format!("\n{}", output::table(header, 1, rows)));
+        }
+        lines.join("\n")
+    })
+}
+
+fn document(plan: &v1::PlanView) -> Value {
+    let followed = |by: &v1::PlanFollowed| {
+        json!({
+            "policy": by.policy, "followed": by.followed, "missed": by.missed, "expected": by.expected,
+            "unplanned": by.unplanned, "released": by.released, "deviating": by.deviating,
+        })
+    };
+    json!({
+        "name": plan.name, "state": plan.state, "expired": plan.expired, "before": plan.before, "origin": plan.origin,
+        "policy": plan.policy, "objective": plan.objective, "jobs": plan.jobs, "heavy": plan.heavy, "racks": plan.racks,
+        "made_ms": plan.made_ms, "from_ms": plan.from_ms, "until_ms": plan.until_ms, "kept_ms": plan.kept_ms,
+        "active_since_ms": plan.active_since_ms, "age_ms": plan.age_ms, "makespan_s": plan.makespan_s,
+        "mean_completion_s": plan.mean_completion_s, "prediction_error": plan.prediction_error,
+        "warnings": plan.warnings, "followed": plan.followed.iter().map(followed).collect::<Vec<_>>(),
+    })
+}

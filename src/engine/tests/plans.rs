@@ -1,0 +1,432 @@
+//! Plans in the engine: kept, put in force, rolled back, followed, left, and all of it after a restart.
+
+use super::desk::{Desk, hosts};
+use crate::cluster::{Change, HintRequest};
+use crate::engine::plans::replicas::{ReplicasAsk, ReplicasFound, Why, replicas};
+use crate::engine::plans::{PlanNote, examine};
+use crate::engine::testing::{attempt, request};
+use crate::engine::{Answer, CommitOutcome, Effect, Refusal, TaskWhat};
+use crate::policy::plan::{
+    Assumptions, Deviation, JobName, Objective, PLAN_FORMAT, Plan, PlannedJob, PlannedRack, PlannedStage, Slice, Stage,
+    Step,
+};
+use crate::policy::{Policy, registry};
+use crate::units::{BitsPerSec, Bytes, Micros, RackPath, Timestamp};
+use std::sync::Arc;
+
+const TASK: Micros = Micros::from_secs(10);
+
+/// One run of each key, expected now: so many maps of 10 s in that rack, all at once.
+fn plan(now: Timestamp, jobs: &[(&str, &str, u32)]) -> Plan {
+    let mut racks: Vec<PlannedRack> = Vec::new();
+    let mut planned = Vec::new();
+    for (key, rack, tasks) in jobs {
+        let job = JobName { key: (*key).into(), run: 0 };
+        let step = Step { job: job.clone(), stage: Stage::Map };
+        let rack = RackPath::from(*rack);
+        match racks.iter_mut().find(|row| row.rack == rack) {
+            Some(row) => {
+                (row.containers, row.sequence) = (row.containers + tasks, [&row.sequence[..], &[step]].concat())
+            }
+            None => racks.push(PlannedRack { rack: rack.clone(), containers: *tasks, sequence: vec![step] }),
+        }
+        let slice = Slice { rack, start: now, end: now.plus(TASK), tasks: *tasks, containers: *tasks };
+        let maps = PlannedStage { tasks: *tasks, task_time: TASK, slices: vec![slice] };
+        let reduces = PlannedStage { tasks: 0, task_time: Micros(0), slices: vec![] };
+        let (shuffle, shuffle_time, end) = (Bytes(0), Micros(0), now.plus(TASK));
+        let (arrival, start, heavy) = (now, now, false);
+        planned.push(PlannedJob { job, arrival, heavy, shuffle, shuffle_time, start, end, maps, reduces });
+    }
+    racks.sort_by(|a, b| a.rack.cmp(&b.rack));
+    let assumptions = Assumptions {
+        uplink: BitsPerSec(1_000_000_000),
+        circuit: None,
+        elephant: Bytes(1),
+        over_provisioning: 0.0,
+        sub_batches: 1,
+        shuffle_term: "by_width".into(),
+        seed: 1,
+        prediction_error: None,
+    };
+    Plan {
+        format: PLAN_FORMAT.into(),
+        policy: "jobpacker".into(),
+        objective: Objective::Online,
+        made: now,
+        from: now,
+        until: now.plus(Micros::from_secs(86_400)),
+        assumptions,
+        racks,
+        jobs: planned,
+    }
+}
+
+fn packer() -> Arc<dyn Policy> {
+    registry::with_defaults("jobpacker").unwrap().into()
+}
+
+/// A run of the key with so many maps, of application `number`.
+fn run(number: u32, key: Option<&str>, maps: u32) -> HintRequest {
+    let mut asked = request(&format!("r{number}"), &[("map", maps)]);
+    asked.attempt = attempt(number, 1);
+    asked.recurring_key = key.map(Arc::from);
+    asked
+}
+
+impl Desk {
+    fn keep(&mut self, name: &str, plan: Plan) -> Result<(), Refusal> {
+        let examined = examine(name, Arc::new(plan), self.engine.settled(), self.now)?;
+        let kept = self.engine.keep_plan(name, examined, (false, "operator"), self.now);
+        self.drain();
+        kept
+    }
+
+    fn activate(&mut self, name: &str, replace: bool) -> Result<(), Refusal> {
+        let done = self.engine.activate_plan(name, replace, self.now);
+        self.drain();
+        self.publish();
+        done
+    }
+
+    /// A plan that is kept and in force.
+    fn follow(&mut self, name: &str, jobs: &[(&str, &str, u32)]) {
+        self.keep(name, plan(self.now, jobs)).unwrap();
+        self.activate(name, true).unwrap();
+    }
+
+    fn roll_back(&mut self, to_none: bool) -> Result<Option<String>, Refusal> {
+        let rolled = self.engine.roll_back_plan(to_none, self.now);
+        self.drain();
+        self.publish();
+        rolled.map(|to| to.map(|to| to.to_string()))
+    }
+
+    fn in_force(&self) -> Option<String> {
+        self.engine.generation().plan.as_ref().map(|plan| plan.name.to_string())
+    }
+
+    fn all_beat(&mut self, nodes: usize) {
+        for at in 0..nodes {
+            self.beat(&format!("h{at}"), 0, Some(&[]));
+        }
+        self.publish();
+    }
+
+    fn data(&self, path: &str, key: Option<&str>) -> Result<ReplicasFound, Refusal> {
+        let policy = packer();
+        let (path, reader) = (path.into(), key.map(Arc::from));
+        let ask = ReplicasAsk { path, reader, replication: 3, blocks: 4, seed: None };
+        replicas(&self.engine.generation(), &ask, |name| (name == "jobpacker").then_some(&policy), self.now)
+    }
+}
+
+fn note(answer: &Answer) -> &PlanNote {
+    answer.decision.plan.as_ref().expect("a plan is in force")
+}
+
+fn why(refused: Result<(), Refusal>) -> String {
+    refused.unwrap_err().to_string()
+}
+
+#[test]
+fn hints_of_a_planned_job_go_to_its_racks_and_say_so() {
+    for (rack, on) in [("/r0", ["h0", "h1"]), ("/r2", ["h4", "h5"])] {
+        let mut desk = Desk::with_nodes(6, 2048);
+        desk.follow("monday", &[("daily", rack, 4)]);
+        let answer = desk.wait(&packer(), run(1, Some("daily"), 4));
+        let mut hinted: Vec<String> = hosts(&answer).iter().map(ToString::to_string).collect();
+        hinted.sort();
+        assert_eq!(hinted, on, "{:?}", answer.decision);
+        let note = note(&answer);
+        assert_eq!((&*note.plan, note.as_planned, note.elsewhere), ("monday", 4, 0));
+        assert_eq!((note.job.as_ref().unwrap().to_string(), note.deviations.len()), ("daily#0".to_owned(), 0));
+    }
+}
+
+#[test]
+fn without_a_plan_or_under_a_policy_that_follows_none_nothing_is_said_of_one() {
+    let mut desk = Desk::with_nodes(4, 2048);
+    assert_eq!(desk.wait(&packer(), run(1, Some("daily"), 1)).decision.plan, None);
+    desk.follow("monday", &[("daily", "/r1", 2)]);
+    let fair: Arc<dyn Policy> = registry::with_defaults("fair").unwrap().into();
+    assert_eq!(desk.wait(&fair, run(2, Some("daily"), 1)).decision.plan, None);
+}
+
+#[test]
+fn what_waits_when_a_plan_comes_into_force_follows_it_and_so_do_pushed_hints() {
+    let mut desk = Desk::with_nodes(4, 1024);
+    for host in ["h0", "h1", "h2", "h3"] {
+        desk.beat(host, 1024, Some(&[]));
+    }
+    desk.publish();
+    desk.wait(&packer(), run(1, Some("daily"), 1));
+    desk.follow("monday", &[("daily", "/r1", 1)]);
+    assert!(desk.offer("h0").is_empty(), "it waits for its rack");
+    let pushed = desk.offer("h2");
+    assert_eq!(hosts(&pushed[0]), ["h2".into()]);
+    assert_eq!((note(&pushed[0]).as_planned, desk.waiting()), (1, 0));
+}
+
+#[test]
+fn where_reality_leaves_the_plan_hints_go_as_without_one_and_say_why() {
+    let deviations = |desk: &mut Desk, asked: HintRequest| {
+        let answer = desk.wait(&packer(), asked);
+        assert_eq!(desk.waiting(), 0, "nothing is held back");
+        let note = note(&answer).clone();
+        (note.job.is_some(), note.deviations)
+    };
+    let mut desk = Desk::with_nodes(6, 8192);
+    desk.follow("monday", &[("daily", "/r1", 2), ("hourly", "/r2", 2)]);
+    assert_eq!(deviations(&mut desk, run(1, None, 2)), (false, vec![Deviation::NoKey]));
+    assert_eq!(deviations(&mut desk, run(2, Some("other"), 2)), (false, vec![Deviation::NotPlanned]));
+    assert_eq!(deviations(&mut desk, run(3, Some("daily"), 2)), (true, vec![]));
+    assert_eq!(deviations(&mut desk, run(4, Some("daily"), 2)), (false, vec![Deviation::PlaceTaken]), "it comes twice");
+    desk.now = desk.now.plus(Micros::from_secs(600));
+    desk.all_beat(6);
+    let late = deviations(&mut desk, run(5, Some("hourly"), 6));
+    assert_eq!(late, (true, vec![Deviation::OffTime, Deviation::MapCount]), "three times as large, and late");
+    desk.follow("tuesday", &[("weekly", "/r1", 2)]);
+    desk.now = desk.now.plus(Micros::from_secs(7_200));
+    desk.all_beat(6);
+    assert_eq!(deviations(&mut desk, run(6, Some("weekly"), 2)), (false, vec![Deviation::OutOfTime]));
+    let followed = desk.engine.plans(desk.now);
+    let counts = followed.iter().find_map(|view| view.followed.first()).unwrap().1;
+    assert_eq!((counts.missed, counts.unplanned, counts.followed), (1, 5, 0), "anew, with runs that are here");
+}
+
+#[test]
+fn a_dead_rack_degrades_what_it_was_to_run_and_is_followed_again_when_it_is_back() {
+    let mut desk = Desk::with_nodes(4, 2048);
+    desk.follow("monday", &[("daily", "/r1", 2), ("hourly", "/r1", 2)]);
+    for host in ["h2", "h3"] {
+        desk.change(Change::Gone(host.into()));
+    }
+    desk.pass(Micros::from_secs(2));
+    desk.all_beat(2);
+    let answer = desk.wait(&packer(), run(1, Some("daily"), 2));
+    assert_eq!(desk.waiting(), 0, "{:?}", answer.decision.pending);
+    assert_eq!((note(&answer).elsewhere, &note(&answer).deviations[..]), (2, &[Deviation::MapRackGone][..]));
+    for host in ["h2", "h3"] {
+        desk.register(host, "/r1", 2048);
+    }
+    desk.all_beat(4);
+    desk.pass(Micros::from_secs(2));
+    desk.all_beat(4);
+    let answer = desk.wait(&packer(), run(2, Some("hourly"), 2));
+    assert_eq!((note(&answer).as_planned, note(&answer).deviations.len()), (2, 0), "{:?}", answer.decision);
+}
+
+#[test]
+fn planned_tasks_wait_for_their_racks_longer_than_max_wait_but_not_for_ever() {
+    let mut desk = Desk::with_nodes(4, 1024);
+    let busy = |desk: &mut Desk| {
+        for (host, used) in [("h0", 0), ("h1", 0), ("h2", 1024), ("h3", 1024)] {
+            desk.beat(host, used, Some(&[]));
+        }
+        desk.publish();
+    };
+    busy(&mut desk);
+    desk.follow("monday", &[("daily", "/r1", 2)]);
+    let answer = desk.wait(&packer(), run(1, Some("daily"), 2));
+    assert_eq!((answer.leases().count(), desk.waiting()), (0, 2), "its rack is full, others are not");
+    // Ten seconds of the plan and sixty of patience; max_wait is five.
+    for second in 0..69 {
+        busy(&mut desk);
+        desk.pass(Micros::from_secs(1));
+        assert!(desk.late().is_empty(), "after {second} s");
+    }
+    let late = (0..7).find_map(|_| {
+        busy(&mut desk);
+        desk.pass(Micros::from_secs(1));
+        Some(desk.late()).filter(|late| !late.is_empty())
+    });
+    let late = late.expect("a plan is no reservation");
+    let CommitOutcome::Committed(placed) = desk.place_late(&late[0]) else { panic!("there is room") };
+    let said = note(&placed);
+    assert_eq!((said.elsewhere, said.as_planned, said.deviations.last()), (2, 0, Some(&Deviation::WaitedTooLong)));
+}
+
+#[test]
+fn what_is_in_force_and_what_was_before_it_outlive_a_restart() {
+    let mut desk = Desk::with_nodes(4, 2048);
+    desk.follow("monday", &[("daily", "/r0", 2)]);
+    desk.follow("tuesday", &[("daily", "/r1", 2)]);
+    desk.restart();
+    assert_eq!(desk.in_force().as_deref(), Some("tuesday"), "before any node is back");
+    desk.register("h0", "/r0", 2048);
+    desk.beat("h0", 0, Some(&[]));
+    desk.publish();
+    let early = desk.wait(&packer(), run(1, Some("other"), 1));
+    assert_eq!(early.leases().count(), 1, "a desk opens while the plan's racks are not there yet");
+    for at in 1..4 {
+        desk.register(&format!("h{at}"), &format!("/r{}", at / 2), 2048);
+    }
+    desk.all_beat(4);
+    desk.pass(Micros::from_secs(2));
+    desk.all_beat(4);
+    let answer = desk.wait(&packer(), run(2, Some("daily"), 2));
+    assert_eq!((note(&answer).as_planned, &*note(&answer).plan), (2, "tuesday"), "{:?}", answer.decision);
+    assert_eq!(desk.roll_back(false), Ok(Some("monday".to_owned())));
+    desk.restart();
+    assert_eq!(desk.in_force().as_deref(), Some("monday"));
+    let plans = desk.engine.plans(desk.now);
+    let standing: Vec<_> = plans.iter().map(|view| (&*view.kept.name, view.in_force_since.is_some())).collect();
+    assert_eq!(standing, [("monday", true), ("tuesday", false)]);
+    assert_eq!(*plans[0].kept.plan, plan(super::desk::START, &[("daily", "/r0", 2)]), "as it was submitted");
+}
+
+#[test]
+fn rolling_back_goes_to_the_plan_before_or_to_none_and_hints_with_it() {
+    let mut desk = Desk::with_nodes(4, 8192);
+    assert_eq!(desk.roll_back(false).unwrap_err().to_string(), "plan: none is in force");
+    desk.follow("monday", &[("daily", "/r0", 2)]);
+    desk.follow("tuesday", &[("daily", "/r1", 2)]);
+    assert_eq!(desk.roll_back(false), Ok(Some("monday".to_owned())));
+    let answer = desk.wait(&packer(), run(1, Some("daily"), 2));
+    assert_eq!((note(&answer).as_planned, &*note(&answer).plan), (2, "monday"));
+    assert_eq!((desk.roll_back(false), desk.in_force()), (Ok(None), None));
+    assert_eq!(desk.wait(&packer(), run(2, Some("daily"), 2)).decision.plan, None);
+    desk.activate("monday", false).unwrap();
+    desk.activate("tuesday", true).unwrap();
+    assert_eq!((desk.roll_back(true), desk.in_force()), (Ok(None), None), "to none, whatever was before");
+    desk.activate("monday", false).unwrap();
+    desk.now = desk.now.plus(Micros::from_secs(80_000));
+    desk.all_beat(4);
+    desk.follow("wednesday", &[("daily", "/r1", 2)]);
+    desk.now = desk.now.plus(Micros::from_secs(10_000));
+    assert_eq!(desk.roll_back(false), Ok(None), "the one before has expired");
+}
+
+#[test]
+fn what_can_not_be_in_force_is_refused_in_words_and_changes_nothing() {
+    let mut desk = Desk::with_nodes(4, 2048);
+    let good = |desk: &Desk| plan(desk.now, &[("daily", "/r0", 2)]);
+    let unknown = plan(desk.now, &[("daily", "/r9", 2)]);
+    assert_eq!(why(desk.keep("p", unknown)), "plan \"p\": rack /r9: no such rack in the cluster");
+    let mut broken = good(&desk);
+    broken.jobs[0].maps.slices[0].tasks = 5;
+    let said = why(desk.keep("p", broken));
+    assert!(said.contains("map tasks is 2, its slices run 5"), "{said}");
+    let mut old = good(&desk);
+    old.until = desk.now;
+    assert!(why(desk.keep("p", old)).contains("has passed"));
+    let named = why(desk.keep("no/slash", good(&desk)));
+    assert!(named.starts_with("name: \"no/slash\" has other letters"), "{named}");
+    desk.keep("monday", good(&desk)).unwrap();
+    let unheard = desk.activate("mondy", false).unwrap_err();
+    assert_eq!(unheard.to_string(), "plan \"mondy\" is unknown; did you mean \"monday\"?");
+    desk.activate("monday", false).unwrap();
+    desk.activate("monday", false).expect("it is in force already");
+    desk.keep("tuesday", plan(desk.now, &[("daily", "/r1", 2)])).unwrap();
+    let two = why(desk.activate("tuesday", false));
+    assert_eq!(two, "plan \"tuesday\": plan \"monday\" is in force for another 86400 s; replace it deliberately");
+    let other = plan(desk.now, &[("daily", "/r1", 1)]);
+    assert!(why(desk.keep("monday", other.clone())).contains("is in force; submit the new one under another name"));
+    assert!(why(desk.keep("tuesday", other)).contains("another plan of that name is kept"));
+    assert_eq!(
+        desk.engine.remove_plan("monday").unwrap_err().to_string(),
+        "plan \"monday\": is in force; roll it back first"
+    );
+    desk.change(Change::Gone("h2".into()));
+    desk.change(Change::Gone("h3".into()));
+    desk.publish();
+    assert!(
+        why(desk.activate("tuesday", true)).contains("names 1 racks without a usable node in the cluster now: /r1")
+    );
+    assert_eq!(desk.in_force().as_deref(), Some("monday"));
+    desk.now = desk.now.plus(Micros::from_secs(86_401));
+    assert!(why(desk.activate("tuesday", true)).contains("has expired: its horizon ended"));
+    let empty = Desk::new();
+    let early = examine("p", Arc::new(good(&desk)), empty.engine.settled(), empty.now).unwrap_err();
+    assert!(matches!(early, Refusal::MissingFeed { feed: "heartbeats", .. }), "{early}");
+}
+
+#[test]
+fn a_plan_for_more_containers_than_there_are_is_kept_and_its_times_are_doubted() {
+    let mut desk = Desk::with_nodes(2, 2048);
+    desk.keep("p", plan(desk.now, &[("daily", "/r0", 9)])).unwrap();
+    let warnings = &desk.engine.plan("p").unwrap().warnings;
+    assert_eq!(warnings[..], ["rack /r0: containers is 9, the cluster has room for 4".to_owned()]);
+}
+
+#[test]
+fn kept_plans_are_bounded_and_only_those_that_expired_unused_make_room() {
+    let mut desk = Desk::with_nodes(2, 2048);
+    desk.settings.plans.kept_max = 2;
+    desk.engine.reload(desk.settings.clone(), desk.now);
+    desk.keep("a", plan(desk.now, &[("daily", "/r0", 1)])).unwrap();
+    desk.now = desk.now.plus(Micros::from_secs(10));
+    desk.keep("b", plan(desk.now, &[("daily", "/r0", 2)])).unwrap();
+    let full = why(desk.keep("c", plan(desk.now, &[("daily", "/r0", 3)])));
+    assert!(full.contains("2 plans are kept"), "{full}");
+    desk.now = desk.now.plus(Micros::from_secs(86_395));
+    desk.all_beat(2);
+    desk.keep("c", plan(desk.now, &[("daily", "/r0", 3)])).unwrap();
+    let names: Vec<String> = desk.engine.plans(desk.now).iter().map(|view| view.kept.name.to_string()).collect();
+    assert_eq!(names, ["b", "c"], "the oldest that had expired is gone");
+    desk.restart();
+    assert_eq!(desk.engine.plans(desk.now).len(), 2, "its row, too");
+}
+
+#[test]
+fn data_of_a_planned_job_is_advised_into_the_racks_of_its_maps() {
+    let mut desk = Desk::with_nodes(6, 2048);
+    let asked = |path: &str, number| {
+        let mut asked = run(number, Some("daily"), 1);
+        asked.input_paths = vec![path.into()];
+        asked
+    };
+    desk.wait(&packer(), asked("hdfs://nn:8020/logs/2026/11/21", 1));
+    desk.event(attempt(1, 1), "", TaskWhat::Done { failed: false });
+    desk.publish();
+    assert_eq!(desk.data("/logs/2026/11/22", None).unwrap().reason, Why::NoPlan);
+    desk.follow("monday", &[("daily", "/r2", 2), ("etl </clicks/#", "/r1", 2)]);
+    for (path, reader, rack) in [
+        ("/logs/2026/11/22", "daily", "/r2"),
+        ("/logs/2026/11/22/part-00017", "daily", "/r2"),
+        ("/clicks/2026-11-22", "etl </clicks/#", "/r1"),
+    ] {
+        let found = desk.data(path, None).unwrap();
+        assert_eq!((found.reason, found.reader.as_deref()), (Why::Planned, Some(reader)), "{path}");
+        assert_eq!(
+            found.racks.iter().map(|(rack, hosts)| (rack.to_string(), hosts.len())).collect::<Vec<_>>(),
+            [(rack.to_owned(), 2)]
+        );
+        assert_eq!(found.blocks.len(), 4);
+        for block in &found.blocks {
+            let placed: Vec<_> = block.iter().map(|replica| replica.place.clone().unwrap()).collect();
+            assert_eq!((placed.len(), placed[0].0.to_string()), (3, rack.to_owned()));
+            assert!(placed[1].0 == placed[2].0 && placed[1].0 != placed[0].0, "two racks, as HDFS: {placed:?}");
+            assert_ne!(placed[1].1, placed[2].1, "on two hosts");
+        }
+        assert_eq!(desk.data(path, None).unwrap(), found, "asked again, the same");
+    }
+    assert_eq!(desk.data("/logs2/2026", None).unwrap().reason, Why::NotPlanned, "a name that begins alike is another");
+    assert_eq!(desk.data("/tmp/x", Some("daily")).unwrap().reason, Why::Planned);
+    let unknown = desk.data("/tmp/x", Some("dayly")).unwrap_err().to_string();
+    assert_eq!(unknown, "planned job \"dayly\" is unknown; did you mean \"daily\"?");
+    for host in ["h4", "h5"] {
+        desk.change(Change::Gone(host.into()));
+    }
+    desk.publish();
+    let gone = desk.data("/logs/2026/11/22", None).unwrap();
+    assert_eq!((gone.reason, gone.blocks[0][0].place.is_none()), (Why::RacksGone, true));
+}
+
+#[test]
+fn a_change_of_parameters_and_an_undone_answer_leave_the_plan_followed() {
+    let mut desk = Desk::with_nodes(4, 8192);
+    desk.follow("monday", &[("daily", "/r1", 2), ("hourly", "/r1", 2)]);
+    let answer = desk.wait(&packer(), run(1, Some("daily"), 2));
+    desk.engine.undo(answer.decision.id, desk.now);
+    desk.drain();
+    let again = desk.wait(&packer(), run(1, Some("daily"), 2));
+    assert_eq!((note(&again).as_planned, note(&again).deviations.len()), (2, 0), "its place is free again");
+    let table = toml::de::DeTable::parse("heavy_input_bytes = 7\n").unwrap();
+    let other: Arc<dyn Policy> = crate::policy::jobpacker::build(table).unwrap().into();
+    desk.engine.redispatch(&|_| Some(Arc::clone(&other)), desk.now);
+    let answer = desk.wait(&other, run(2, Some("hourly"), 2));
+    assert_eq!(note(&answer).as_planned, 2);
+    let out = std::mem::take(&mut desk.out);
+    assert!(!out.iter().any(|effect| matches!(effect, Effect::Late { .. })));
+}

@@ -1,0 +1,91 @@
+//! How runs stand to a plan that is followed, as dispatchers tell it.
+
+use serde::{Deserialize, Serialize};
+
+/// How one attempt stands to the plan in force.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct PlanStand {
+    /// Its place: the job's position in the plan; none: nothing of it goes by the plan.
+    pub place: Option<u32>,
+    /// Where reality leaves the plan, each once, ascending.
+    pub deviations: Vec<Deviation>,
+}
+
+/// One way in which reality leaves a plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Deviation {
+    /// The attempt is known by no recurring-job key.
+    NoKey,
+    /// The plan has no job of its key.
+    NotPlanned,
+    /// The plan's free jobs of its key are expected too far from when it came.
+    OutOfTime,
+    /// Other runs have all of the plan's places of its key.
+    PlaceTaken,
+    /// It came more than [`Deviation::LATE_S`] seconds from its expected arrival, and has its place all the same.
+    OffTime,
+    /// It has less than half or more than twice the maps that the plan expects.
+    MapCount,
+    /// The same of reduces.
+    ReduceCount,
+    /// A rack of its maps is dead or not in the cluster: those that wait go anywhere.
+    MapRackGone,
+    /// The same of reduces.
+    ReduceRackGone,
+    /// Tasks waited longer than the plan and its patience let them, and were placed anywhere.
+    WaitedTooLong,
+}
+
+impl Deviation {
+    /// The paper's own runs come up to 200 s from when they are expected (004 §4.3.5).
+    pub const LATE_S: u64 = 200;
+
+    /// All, ascending.
+    pub const ALL: [Self; 10] = [
+        Self::NoKey,
+        Self::NotPlanned,
+        Self::OutOfTime,
+        Self::PlaceTaken,
+        Self::OffTime,
+        Self::MapCount,
+        Self::ReduceCount,
+        Self::MapRackGone,
+        Self::ReduceRackGone,
+        Self::WaitedTooLong,
+    ];
+
+    /// Stable token.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::NoKey => "no_key",
+            Self::NotPlanned => "not_planned",
+            Self::OutOfTime => "out_of_time",
+            Self::PlaceTaken => "place_taken",
+            Self::OffTime => "off_time",
+            Self::MapCount => "map_count",
+            Self::ReduceCount => "reduce_count",
+            Self::MapRackGone => "map_rack_gone",
+            Self::ReduceRackGone => "reduce_rack_gone",
+            Self::WaitedTooLong => "waited_too_long",
+        }
+    }
+}
+
+/// How well a plan is followed, since it is in force.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct PlanCounts {
+    /// Jobs of the plan that a run took the place of.
+    pub followed: u32,
+    /// Jobs of the plan whose time has passed without a run.
+    pub missed: u32,
+    /// Jobs of the plan that are still to come.
+    pub expected: u32,
+    /// Runs of known keys that have no place in it.
+    pub unplanned: u32,
+    /// Stages that go by the plan no more because of a dead rack.
+    pub released: u32,
+    /// Runs with a place that are here now and leave the plan in some way.
+    pub deviating: u32,
+}
