@@ -215,7 +215,11 @@ impl Endings {
             return seen.over;
         }
         let since = *self.unknown.entry(application).or_insert(now);
-        (now.saturating_sub(since) >= kept).then_some(How::Unknown)
+        let over = now.saturating_sub(since) >= kept;
+        if over {
+            self.unknown.remove(&application); // who asks for it again has the whole time again
+        }
+        over.then_some(How::Unknown)
     }
 }
 
@@ -305,7 +309,8 @@ mod tests {
         assert_eq!(endings.judge(application(3), None, s(10), s(60)), None);
         assert_eq!(endings.judge(application(3), None, s(69), s(60)), None);
         assert_eq!(endings.judge(application(3), None, s(70), s(60)), Some(How::Unknown));
-        assert_eq!(endings.judge(application(3), Some(&seen(3, None)), s(71), s(60)), None, "it is known again");
+        assert_eq!(endings.judge(application(3), None, s(71), s(60)), None, "it asked again");
+        assert_eq!(endings.judge(application(3), Some(&seen(3, None)), s(71), s(60)), None, "it is known now");
         assert_eq!(endings.judge(application(3), None, s(72), s(60)), None, "and the time begins anew");
         endings.sort(&known, &[seen(3, None)]);
         assert_eq!(endings.judge(application(3), None, s(140), s(60)), None);

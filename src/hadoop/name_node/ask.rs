@@ -146,10 +146,9 @@ impl Servers {
             _ => (error.reason(), Judged::Next),
         };
         self.metrics.asked(word);
-        // The first of many is worth a line, and so is what is wrong with one path.
-        let known = matches!(judged, Judged::Next | Judged::Later) && (word == "standby" || self.are_silent());
-        if known {
-            tracing::debug!(name_node = %address, %error, "the next one is asked, or later");
+        // The first of many is worth a line; what is wrong with a path, the hint says.
+        if matches!(judged, Judged::Answer(_)) || word == "standby" || self.are_silent() {
+            tracing::debug!(name_node = %address, %error, "the question has no answer here");
         } else {
             tracing::warn!(name_node = %address, %error, "locations stay as they were told last");
         }

@@ -14,7 +14,7 @@ pub struct ShelfSettings {
     pub blocks: usize,
     /// After so long a path is asked for again when it is named.
     pub fresh: Duration,
-    /// The same where the answer was that it can't be had.
+    /// The same where the answer was that it can't be had, or holds nothing.
     pub refused_fresh: Duration,
     /// A path that nobody named for so long is forgotten.
     pub kept: Duration,
@@ -101,7 +101,8 @@ impl Shelf {
             return true;
         }
         let fresh = |answer: &Answer| match answer {
-            Answer::Found { .. } => self.settings.fresh,
+            Answer::Found { blocks, .. } if *blocks > 0 => self.settings.fresh,
+            // Somebody may be writing what is not there, or holds nothing yet.
             _ => self.settings.refused_fresh,
         };
         let Some(entry) = self.entries.get_mut(path) else { return false };
@@ -304,8 +305,11 @@ mod tests {
         answer(&mut shelf, "/in", Some(Answer::Missing), 0);
         assert!(!name(&mut shelf, "/in", 9).0);
         assert!(name(&mut shelf, "/in", 10).0, "somebody may have written it");
+        name(&mut shelf, "/empty", 0);
+        answer(&mut shelf, "/empty", found(&[], 0), 0);
+        assert!(name(&mut shelf, "/empty", 10).0, "and may be writing to this");
         assert_eq!(shelf.said("/in", s(10)), Said::Missing);
-        assert_eq!(shelf.counts(), [0, 0, 1]);
+        assert_eq!(shelf.counts(), [1, 0, 1]);
     }
 
     #[test]
