@@ -692,7 +692,8 @@ fn a_plan_goes_from_a_trace_to_the_running_daemon_and_back() {
     let daemon = Daemon::start(&files);
     std::thread::sleep(Duration::from_millis(100)); // more than one publish
     let [cluster, trace, plan, old, fetched, chart] =
-        ["now.json", "jobs.tsv", "plan.json", "old.json", "fetched.json", "plan.svg"].map(|name| text_of(&files.path(name)));
+        ["now.json", "jobs.tsv", "plan.json", "old.json", "fetched.json", "plan.svg"]
+            .map(|name| text_of(&files.path(name)));
     daemon.document(&["snapshot", "-o", &cluster]);
     assert!(hintctl(&["trace", "generate", "--jobs", "6", "-o", &trace]).status.success());
     let base = ["plan", "--trace", &trace, "--cluster", &cluster, "--horizon", "24h"];

@@ -65,7 +65,8 @@ fn read(table: toml::Spanned<DeTable<'_>>, file: &str, reader: &mut Reader<'_>) 
     engine.routes = routes::read(&mut root, reader);
     (engine.routes.chains, engine.chains) = chains::read(&mut root, reader);
     engine.dispatch = dispatch(&mut root, reader);
-    engine.plans = plan::read(&mut root, reader);
+    let (plans, planning) = plan::read(&mut root, reader);
+    engine.plans = plans;
     engine.rebalance = rebalance::read(&mut root, reader);
     engine.records = records::read(&mut root, reader);
     let policies = policies(&mut root, reader);
@@ -85,6 +86,7 @@ fn read(table: toml::Spanned<DeTable<'_>>, file: &str, reader: &mut Reader<'_>) 
         limits: limits.request,
         follow,
         watch: limits.watch,
+        planning,
         requests_per_s: limits.requests_per_s,
     };
     let options = Options { listen, store, pool, rules, publish_every, feeds: limits.feeds, settings, reload: None };
@@ -211,7 +213,7 @@ impl Key for Mode {
 }
 
 /// One word of a few.
-fn one_of<T: Copy>(value: &DeValue<'_>, words: &[(&str, T)]) -> Result<T, String> {
+pub(super) fn one_of<T: Copy>(value: &DeValue<'_>, words: &[(&str, T)]) -> Result<T, String> {
     let text = String::read(value)?;
     let found = words.iter().find(|(word, _)| *word == text);
     found.map(|(_, meaning)| *meaning).ok_or_else(|| {

@@ -115,6 +115,11 @@ impl Attempts {
         self.known.keys().copied()
     }
 
+    /// The same, with what is known of each.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (AttemptId, &Attempt)> {
+        self.known.iter().map(|(&attempt, known)| (attempt, known))
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.known.len()
     }

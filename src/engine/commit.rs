@@ -158,6 +158,9 @@ impl Engine {
         let hinted: u64 = draft.hints.iter().map(|hint| u64::from(hint.count)).sum();
         self.effects.count(Counter::HintsIssued, if on { hinted } else { 0 });
         self.remember(&request, on);
+        if request.recurring_key.is_some() {
+            self.run_book.began(request.attempt, now);
+        }
         let answer = Arc::new(Answer { decision: draft, token, digest });
         if on {
             self.effects.journal.push(answer.put());

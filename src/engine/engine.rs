@@ -17,7 +17,7 @@ use super::journal::{Op, Table, text_key};
 use super::lease::{Lease, LeaseEnd};
 use super::ledger::Ledger;
 use super::monitor;
-use super::plans::Plans;
+use super::plans::{Plans, RunBook};
 use super::rebalance::Rebalancing;
 use super::release::Expected;
 use super::routes::{Cause, WatcherState, Watchers};
@@ -122,6 +122,7 @@ pub struct Engine {
     pub(super) flows: Flows,
     pub(super) dispatching: Dispatching,
     pub(super) plans: Plans,
+    pub(super) run_book: RunBook,
     /// Racks of the plan in force that had nodes when policies were told of it, or since.
     pub(super) planned_racks: BTreeSet<RackIdx>,
     pub(super) plans_looked_at: Timestamp,
@@ -438,6 +439,7 @@ impl Engine {
         self.dispatched_done(attempt, now);
         self.hints_over(attempt, now);
         self.rebalancing.forget(attempt);
+        self.run_book.forget(attempt);
         if let Some(known) = self.attempts.remove(attempt) {
             self.effects.journal.extend(attempts::delete_attempt(attempt, &known));
             self.effects.out.push(Effect::AttemptEnded(attempt));

@@ -11,6 +11,7 @@ use super::history::{History, JobHistory};
 use super::journal::{KeyPart, Op, Table, key_parts, text_key};
 use super::lease::{Lease, LeaseRow};
 use super::ledger::Ledger;
+use super::plans::RunBook;
 use super::rebalance::Rebalancing;
 use super::release::Expected;
 use super::routes::Watchers;
@@ -62,6 +63,10 @@ impl Engine {
             engine.plans.restore(key, value).map_err(|error| unreadable(Table::Plans, key, error))?;
         }
         counts.plans = engine.plans.len();
+        for (key, value) in of(Table::Runs) {
+            engine.run_book.restore(key, value).map_err(|error| unreadable(Table::Runs, key, error))?;
+        }
+        engine.recover_runs();
         engine.tell_plan(now);
         engine.recover_flows();
         engine.keep_bounds(now);
@@ -98,6 +103,7 @@ impl Engine {
             flows: Flows::default(),
             dispatching: Default::default(),
             plans: Default::default(),
+            run_book: RunBook::default(),
             planned_racks: Default::default(),
             plans_looked_at: now,
             adherence: Default::default(),
@@ -125,6 +131,16 @@ impl Engine {
         self.next_lease = self.next_decision;
         self.effects.journal.push(Op::put(Table::Meta, key, start.to_string()));
         Ok(())
+    }
+
+    /// Runs that were under way began with the first answer of their attempt that is still kept.
+    fn recover_runs(&mut self) {
+        for (attempt, known) in self.attempts.iter().filter(|(_, known)| known.recurring_key().is_some()) {
+            let decided = known.requests.iter().filter_map(|request| self.answers.decided(&request.id)).min();
+            if let Some(at) = decided {
+                self.run_book.began(attempt, at);
+            }
+        }
     }
 
     fn recover_leases(

@@ -30,6 +30,9 @@ impl Engine {
             }
             TaskWhat::Finished { duration, input, output, failed, .. } => {
                 let sample = Sample { duration: *duration, input: *input, output: *output };
+                if !*failed {
+                    self.run_book.finished(event.attempt, &event.group, (*duration, *input, *output));
+                }
                 if let (false, Some(key)) = (*failed, self.key_of(&event)) {
                     let gone = self.history.finished(&key, &event.group, sample, self.history_limits(), now);
                     self.effects.count(Counter::HistorySamples, 1);
@@ -51,6 +54,9 @@ impl Engine {
 
     fn done(&mut self, event: &TaskEvent, failed: bool, now: Timestamp) {
         if let (false, Some(key)) = (failed, self.key_of(event)) {
+            if let Some(known) = self.attempts.get(event.attempt) {
+                self.effects.journal.extend(self.run_book.ended(event.attempt, &key, known));
+            }
             let requests = self.attempts.get(event.attempt).map(|known| known.requests.clone()).unwrap_or_default();
             // What was placed anew is a part of what was asked first.
             let whole = requests.iter().filter(|request| {

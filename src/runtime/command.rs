@@ -4,6 +4,7 @@ use super::options::WatchLimits;
 use super::outbox::Outbox;
 use super::replace::Told;
 use super::watchers::Watching;
+use crate::engine::prediction::Runs;
 use crate::engine::{Answer, DeskApart, EngineCounts, EngineSettings, Explained, Proposal, Refusal, Released};
 use crate::engine::{
     Examined, PlanView, RoundFound, Tally, TallyKey, TaskEvent, Token, WatchScope, WatchedPair, WatcherState,
@@ -83,6 +84,8 @@ pub(super) enum PlanCall {
     Remove(String, Reply<Result<(), Refusal>>),
     /// All.
     List(Reply<Vec<PlanView>>),
+    /// Runs of recurring jobs that finished.
+    Runs(Reply<Arc<Runs>>),
 }
 
 /// The plan that was in force, and the one that is; `None`: none.

@@ -226,6 +226,7 @@ impl Daemon {
             notices: std::sync::Mutex::default(),
         }));
         tokio::spawn(replace::run(daemon.clone(), lost_tasks));
+        tokio::spawn(super::planning::run(daemon.clone()));
         Ok((daemon.clone(), Ending { engine, daemon, recovered }))
     }
 

@@ -14,6 +14,7 @@ pub mod meters;
 pub mod options;
 pub mod outbox;
 mod place;
+mod planning;
 mod plans;
 pub mod pool;
 mod rates;

@@ -3,11 +3,13 @@
 //! Plain checked values: reading and checking files is `config`'s, a floor above, which fills these.
 
 use super::registries::RegistryLimits;
-use crate::cluster::SizeRules;
+use crate::cluster::{Resource, SizeRules};
+use crate::engine::prediction::PredictionSettings;
 use crate::engine::{EngineSettings, Mode, Refusal};
 use crate::policy::Policy;
+use crate::policy::plan::Objective;
 use crate::solve::nearest;
-use crate::units::QueueName;
+use crate::units::{Micros, QueueName};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -33,6 +35,34 @@ pub struct Options {
     pub settings: Settings,
     /// Reads the configuration anew; `None`: this daemon has no file to reload.
     pub reload: Option<ReloadHook>,
+}
+
+/// The daemon's own planning, on request and at its times.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Planning {
+    /// When by itself; `None`: on request only.
+    pub when: Option<When>,
+    /// How far ahead.
+    pub horizon: Micros,
+    /// The policy that plans.
+    pub policy: &'static str,
+    /// What to keep small.
+    pub objective: Objective,
+    /// Whether a plan is put in force as it is made, or waits to be reviewed.
+    pub activate: bool,
+    /// Size of the containers that racks are counted in; none: YARN's smallest.
+    pub unit: Option<Resource>,
+    /// How runs are predicted.
+    pub prediction: PredictionSettings,
+}
+
+/// When the daemon plans.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum When {
+    /// At this time of each day, after midnight by [`PredictionSettings::zone_offset_s`].
+    At(Micros),
+    /// So often.
+    Every(Micros),
 }
 
 /// Gives new settings, or says what is wrong with them and where.
@@ -117,6 +147,8 @@ pub struct Settings {
     pub follow: FollowOptions,
     /// Who watches routes.
     pub watch: WatchLimits,
+    /// The daemon's own planning.
+    pub planning: Planning,
     /// Requests of one application in a second, on average; 0: no bound.
     pub requests_per_s: u32,
 }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 impl Writer {
     /// Does something with plans. What changes anything is answered when it is durable.
     pub(super) fn plans(&mut self, call: PlanCall, now: Timestamp) {
-        if !matches!(call, PlanCall::List(_)) && !self.settling.healthy() {
+        if !matches!(call, PlanCall::List(_) | PlanCall::Runs(_)) && !self.settling.healthy() {
             return call.refuse(&store_failed());
         }
         match call {
@@ -44,6 +44,7 @@ impl Writer {
                 self.settle_plan(removed, reply);
             }
             PlanCall::List(reply) => drop(reply.send(self.engine.plans(now))),
+            PlanCall::Runs(reply) => drop(reply.send(self.engine.runs())),
         }
     }
 
@@ -75,7 +76,7 @@ impl PlanCall {
             Self::Keep { reply, .. } | Self::Activate { reply, .. } => drop(reply.send(Err(refusal.clone()))),
             Self::RollBack { reply, .. } => drop(reply.send(Err(refusal.clone()))),
             Self::Remove(_, reply) => drop(reply.send(Err(refusal.clone()))),
-            Self::List(_) => {}
+            Self::List(_) | Self::Runs(_) => {} // they change nothing
         }
     }
 }

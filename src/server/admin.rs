@@ -250,8 +250,31 @@ impl Admin for AdminService {
             self.heavy("writing the plan", move || Ok(kept.plan.to_json().into_bytes())).await
         };
         let json = in_time(&self.daemon, &metadata, json).await?;
-        let chunks: Vec<_> = json.chunks(CHUNK).map(|piece| Ok(v1::PlanChunk { json: piece.to_vec() })).collect();
+        let chunks: Vec<_> =
+            json.chunks(CHUNK).map(|piece| Ok(v1::PlanChunk { json: piece.to_vec(), forecast: None })).collect();
         Ok(Response::new(Box::pin(tokio_stream::iter(chunks))))
+    }
+
+    type MakePlanStream = std::pin::Pin<Box<dyn Stream<Item = Result<v1::PlanChunk, Status>> + Send>>;
+
+    async fn make_plan(&self, request: Request<v1::MakePlanRequest>) -> Result<Response<Self::MakePlanStream>, Status> {
+        let (metadata, _, wire) = request.into_parts();
+        let made = async {
+            let (horizon, objective) = convert::make_ask(&wire)?;
+            let policy = (!wire.policy.is_empty()).then_some(wire.policy.as_str());
+            let place = Arc::clone(&self.heavy).acquire_owned().await.expect("the semaphore is never closed");
+            let made = self.daemon.make_plan(horizon, policy, objective).await;
+            drop(place);
+            made
+        };
+        let made = in_time(&self.daemon, &metadata, made).await?;
+        let json = made.plan.to_json().into_bytes();
+        let mut chunks: Vec<v1::PlanChunk> =
+            json.chunks(CHUNK).map(|piece| v1::PlanChunk { json: piece.to_vec(), forecast: None }).collect();
+        if let Some(first) = chunks.first_mut() {
+            first.forecast = Some(convert::forecast(&made));
+        }
+        Ok(Response::new(Box::pin(tokio_stream::iter(chunks.into_iter().map(Ok)))))
     }
 
     async fn activate_plan(&self, request: Request<v1::ActivatePlanRequest>) -> Result<Response<v1::PlanView>, Status> {

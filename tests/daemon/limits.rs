@@ -16,6 +16,7 @@
 // placer.commit_retries: tests/daemon/contention.rs
 // history.keys: src/engine/history.rs
 // history.runs: src/engine/history.rs
+// plan.kept: src/engine/tests/plans.rs
 // routes.pairs_max: src/engine/tests/flows/lives.rs
 // routes.rules_per_switch: src/engine/tests/flows/watch.rs
 // routes.changes_per_s: src/engine/tests/flows/watch.rs

@@ -2,8 +2,9 @@
 //! where data of planned jobs goes.
 
 use crate::program::{Program, write_config};
-use crate::world::{SOON, World, heartbeat, leased, request};
-use hintd::client::AdminClient;
+use crate::streams::two_ways;
+use crate::world::{SOON, World, heartbeat, hello, leased, request};
+use hintd::client::{AdminClient, FeedSender};
 use hintd::wire::v1;
 use serde_json::{Value, json};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -230,4 +231,82 @@ async fn writers_are_told_where_replicas_of_planned_data_go() {
     let key = "dayly".to_owned();
     let unknown = world.client.replicas(v1::ReplicasRequest { recurring_job_key: key, ..ask("/x") }).await;
     assert_eq!(crate::world::refusal(unknown).0, Code::NotFound);
+}
+
+/// A run of the key that has come to its end: 3 maps of 10 s.
+async fn finish(world: &World, app: u32, key: &str) {
+    let mut asked = run(app, key, 3);
+    (asked.policy, asked.follows) = (String::new(), false);
+    world.hints(asked).await;
+    let event = |what: v1::task_event::What| v1::TaskEvent {
+        application_id: format!("application_1_{app:04}"),
+        attempt: 1,
+        group: "map".to_owned(),
+        what: Some(what),
+        ..Default::default()
+    };
+    let finished = v1::TaskFinished {
+        host: "r0n0".to_owned(),
+        duration_ms: 10_000,
+        input_bytes: 1 << 20,
+        output_bytes: 1 << 10,
+        failed: false,
+    };
+    let mut events: FeedSender<v1::EventItem> = world.client.feed(hello()).await.unwrap();
+    let done = v1::task_event::What::Done(v1::ApplicationDone { failed: false });
+    for what in [v1::task_event::What::Finished(finished), done] {
+        let item = Some(v1::event_item::Item::Event(event(what)));
+        events.send(v1::EventItem { number: 0, item }).await.unwrap();
+    }
+    assert!(events.settle().await.unwrap().refused.is_empty());
+}
+
+async fn make(admin: &AdminClient, policy: &str) -> Result<(Value, v1::PlanForecast), tonic::Status> {
+    let request = v1::MakePlanRequest { horizon_ms: 86_400_000, policy: policy.to_owned(), ..Default::default() };
+    let mut pieces = admin.clone().make_plan(request).await?.into_inner();
+    let (mut text, mut forecast) = (Vec::new(), None);
+    while let Some(piece) = pieces.message().await? {
+        text.extend_from_slice(&piece.json);
+        forecast = forecast.or(piece.forecast);
+    }
+    Ok((serde_json::from_slice(&text).unwrap(), forecast.unwrap()))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_ran_here_is_planned_when_asked_and_by_the_daemon_itself() {
+    let mut world = World::with(&[("plan", "every = \"1s\""), ("plan", "activate = true")]).await;
+    let feed = world.cluster(2, 1, 8_192).await;
+    let mut network: FeedSender<v1::TopologyItem> = world.client.feed(hello()).await.unwrap();
+    network.send(two_ways()).await.unwrap();
+    network.settle().await.unwrap();
+    world.until("the network is there", |status| status.links == 7).await;
+    refused(make(&world.admin, "").await, Code::FailedPrecondition, "no run is expected: of 0 jobs");
+    refused(make(&world.admin, "fair").await, Code::InvalidArgument, "\"fair\" does not plan");
+    refused(make(&world.admin, "jobpaker").await, Code::NotFound, "did you mean \"jobpacker\"?");
+    for app in 1..=3 {
+        finish(&world, app, "daily").await;
+    }
+    finish(&world, 4, "rare").await;
+    let (plan, forecast) = make(&world.admin, "corral").await.unwrap();
+    assert_eq!((forecast.recurring, forecast.too_few, forecast.unsteady), (1, 1, 0));
+    assert_eq!(plan["policy"], "corral");
+    let jobs = plan["jobs"].as_array().unwrap();
+    assert!(!jobs.is_empty() && jobs.iter().all(|job| job["job"]["key"] == "daily"), "{plan}");
+    assert_eq!((&jobs[0]["maps"]["tasks"], &jobs[0]["maps"]["task_time"]), (&json!(3), &json!(10_000_000)));
+    submit(&world.admin, "mine", &plan.to_string()).await.expect("the checker agrees");
+    let began = std::time::Instant::now();
+    loop {
+        let active = states(&world.admin).await.into_iter().find(|(_, state)| state == "active");
+        if active.is_some_and(|(name, _)| name.starts_with("scheduled-")) {
+            break;
+        }
+        assert!(began.elapsed() < SOON, "{:?}", states(&world.admin).await);
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    assert!(world.counter("plans_made").await > 0);
+    drop((feed, network));
+    world.restart().await;
+    let _feed = world.cluster(2, 1, 8_192).await;
+    let said = make(&world.admin, "").await.unwrap_err();
+    assert!(said.message().contains("topology"), "runs are still known, the network is not: {said:?}");
 }

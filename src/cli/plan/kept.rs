@@ -1,6 +1,6 @@
 //! Plans that the running daemon keeps: submitted, listed, put in force, rolled back.
 
-use super::{gantt, read};
+use super::{Facts, MakeArgs, ObjectiveArg, draw, gantt, read};
 use crate::cli::connect::{DaemonArgs, block_on};
 use crate::cli::failure::Failure;
 use crate::cli::files;
@@ -91,6 +91,46 @@ fn send(file: &std::path::Path, name: &str, replace: bool, daemon: &DaemonArgs) 
         (first.name, first.replace) = (name.to_owned(), replace);
     }
     block_on(async { Ok(daemon.admin().await?.submit_plan(tokio_stream::iter(pieces)).await?.into_inner()) })
+}
+
+/// A plan of what the daemon expects, as a file.
+pub(super) fn make(args: &MakeArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
+    let Some(file) = &args.output else {
+        return Err(Failure::Input("plan: needs --output".to_owned()));
+    };
+    let objective = match args.objective {
+        None => "",
+        Some(ObjectiveArg::Batch) => "batch",
+        Some(ObjectiveArg::Online) => "online",
+    };
+    let request = v1::MakePlanRequest {
+        horizon_ms: args.horizon.map_or(0, |span| span.0.div_ceil(1_000)),
+        policy: args.policy.clone().unwrap_or_default(),
+        objective: objective.to_owned(),
+    };
+    let (text, forecast) = block_on(async {
+        let mut pieces = daemon.admin().await?.make_plan(request).await?.into_inner();
+        let (mut text, mut forecast) = (Vec::new(), None);
+        while let Some(piece) = pieces.message().await? {
+            text.extend_from_slice(&piece.json);
+            forecast = forecast.or(piece.forecast);
+        }
+        Ok((text, forecast.unwrap_or_default()))
+    })?;
+    let text = String::from_utf8(text).map_err(Failure::work)?;
+    let plan = Plan::from_json(&text).map_err(Failure::work)?;
+    files::write_text(file, &text)?;
+    draw(args.gantt.as_deref(), &plan)?;
+    output.progress(&format!(
+        "{} recurring jobs, {} with too few runs, {} too unlike from run to run; {} runs predicted from earlier ones with a \
+         mean error of {:.1} %",
+        forecast.recurring,
+        forecast.too_few,
+        forecast.unsteady,
+        forecast.predicted_runs,
+        100.0 * forecast.mean_error,
+    ));
+    super::tell(file, &plan, &Facts::default(), output)
 }
 
 pub(super) fn activate(args: &ActivateArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {

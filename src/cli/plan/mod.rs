@@ -32,6 +32,7 @@ use toml::de::DeTable;
     hintctl plan --trace jobs.jsonl --cluster cluster.json --start now --horizon 24h -o plan.json\n  \
     hintctl plan check plan.json --cluster jobpacker\n  \
     hintctl plan diff plan.json corral.json\n  \
+    hintctl plan --daemon --horizon 24h -o plan.json --gantt plan.svg\n  \
     hintctl plan submit plan.json --name monday\n  \
     hintctl plan activate monday\n\n\
     A trace's jobs are planned as if each were expected exactly so, as recurring jobs of their names; times count from\n\
@@ -74,21 +75,24 @@ enum PlanCommand {
 /// What to plan.
 #[derive(Debug, Args)]
 struct MakeArgs {
+    /// What the running daemon expects on its cluster from now on, by runs that finished there; needs no trace
+    #[arg(long, conflicts_with_all = ["trace", "cluster", "start", "params", "seed"])]
+    daemon: bool,
     /// The jobs: SWIM's rows or JSON lines, gzip or not
-    #[arg(long, value_name = "FILE", required = true)]
+    #[arg(long, value_name = "FILE", required_unless_present = "daemon")]
     trace: Option<PathBuf>,
     /// The cluster: a shipped one by name, a shape, or a whole cluster document
-    #[arg(long, value_name = "FILE|NAME", required = true)]
+    #[arg(long, value_name = "FILE|NAME", required_unless_present = "daemon")]
     cluster: Option<String>,
-    /// The policy that plans
-    #[arg(long, default_value = "jobpacker")]
-    policy: String,
+    /// The policy that plans [default: jobpacker; the daemon's plan.policy]
+    #[arg(long)]
+    policy: Option<String>,
     /// A parameter of the policy, as in its [policies.NAME] of the configuration; may stand several times
     #[arg(long = "param", value_name = "KEY=VALUE")]
     params: Vec<String>,
-    /// What to keep small
-    #[arg(long, value_enum, default_value_t = ObjectiveArg::Online)]
-    objective: ObjectiveArg,
+    /// What to keep small [default: online; the daemon's plan.objective]
+    #[arg(long, value_enum)]
+    objective: Option<ObjectiveArg>,
     /// Plan jobs that are submitted within this time of the trace's start, as 24h, 90m or 1d; a bare number is hours
     /// [default: all]
     #[arg(long, value_name = "TIME", value_parser = horizon)]
@@ -176,6 +180,9 @@ struct Summary<'a> {
 /// file that can't be written.
 pub fn run(args: &PlanArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
     let Some(command) = &args.command else {
+        if args.make.daemon {
+            return kept::make(&args.make, daemon, output);
+        }
         let MakeArgs { trace: Some(trace), cluster: Some(cluster), output: Some(file), .. } = &args.make else {
             return Err(Failure::Input("plan: needs --trace, --cluster and --output".to_owned()));
         };
@@ -203,17 +210,19 @@ pub fn run(args: &PlanArgs, daemon: &DaemonArgs, output: Output) -> Result<(), F
 }
 
 fn make(args: &MakeArgs, (trace, name, file): (&Path, &str, &Path), output: Output) -> Result<(), Failure> {
-    let planner = planner(&args.policy, &args.params)?;
+    let name_of_policy = args.policy.as_deref().unwrap_or("jobpacker");
+    let planner = planner(name_of_policy, &args.params)?;
+    let objective: Objective = args.objective.unwrap_or(ObjectiveArg::Online).into();
     let found = cluster(name, args.container)?;
     let model = JobModel::default();
     let jobs = expected_jobs(&read_trace(trace, args.trace_options.options(), &model, output)?, &model);
     let until = args.horizon.map(|span| Timestamp(0).plus(span));
     let no_network = || Failure::Input(format!("cluster \"{name}\": no network joins its racks"));
-    let mut problem = problem(&found.cluster, jobs, args.objective.into(), until, args.seed).ok_or_else(no_network)?;
+    let mut problem = problem(&found.cluster, jobs, objective, until, args.seed).ok_or_else(no_network)?;
     if let Some(start) = args.start {
         begin(&mut problem, start);
     }
-    let cannot = || Failure::Input(format!("policy \"{}\" does not plan", args.policy));
+    let cannot = || Failure::Input(format!("policy \"{name_of_policy}\" does not plan"));
     let plan = planner.as_plan().ok_or_else(cannot)?.plan(&problem);
     let plan = plan.map_err(|error| Failure::Input(format!("{}: {error}", trace.display())))?;
     files::write_text(file, &plan.to_json())?;

@@ -5,6 +5,7 @@
 //! - `examine`: whether a plan can be kept and put in force on this cluster now.
 //! - `serve`: the engine's side: calls of operators, and what policies are told.
 //! - `note`: how an answer's hints stand to the plan in force.
+//! - `runs`: runs of recurring jobs, noted as they finish; `make`: a plan of what they let expect.
 //! - `replicas`: where data goes that planned jobs will read.
 //!
 //! # Invariants
@@ -13,13 +14,17 @@
 //! - A plan is advice: nothing is held back for it, and what it does not place goes as without one.
 
 mod examine;
+mod make;
 mod note;
 pub mod replicas;
+mod runs;
 mod serve;
 
 pub use examine::{Examined, examine};
+pub use make::{Made, MakeAsk, make};
 pub use note::PlanNote;
 pub(in crate::engine) use note::{note, run_key, stage_of};
+pub(in crate::engine) use runs::RunBook;
 pub use serve::PlanView;
 
 use super::decision::Refusal;
@@ -36,7 +41,8 @@ use std::sync::Arc;
 pub struct PlanSettings {
     /// How long after its planned end a task still waits for its planned racks before it goes anywhere.
     pub patience: Micros,
-    /// Plans kept; beyond it the oldest that have expired go first.
+    /// Plans kept; beyond it the oldest goes that has expired or that the daemon made itself, but for the one in force and the
+    /// one before it.
     pub kept_max: usize,
 }
 
@@ -95,6 +101,8 @@ const ACTIVATIONS_MAX: usize = 16;
 /// First parts of keys.
 const KEPT: &str = "kept";
 const ACTIVATIONS: &str = "activations";
+/// [`KeptPlan::origin`] of plans that the daemon made at its times.
+pub const SCHEDULE: &str = "schedule";
 /// Letters of a plan's name.
 const NAME_MAX: usize = 128;
 
@@ -232,16 +240,15 @@ impl Plans {
         }
         let mut ops = Vec::new();
         while self.kept.len() >= most.max(1) && !self.kept.contains_key(&name) {
-            let named = |known: &KeptPlan| self.activations.iter().any(|active| active.name == known.name);
-            let gone = self.kept.values().filter(|known| known.has_expired(now) && !named(known));
-            let gone =
-                gone.min_by_key(|known| (known.kept_at, Arc::clone(&known.name))).map(|known| Arc::clone(&known.name));
-            let Some(gone) = gone else {
-                return refuse(format!(
-                    "{} plans are kept, as many as plan.kept allows, and none of them has expired unused; remove one",
-                    self.kept.len()
-                ));
+            let guides =
+                |known: &KeptPlan| self.activations.iter().rev().take(2).any(|active| active.name == known.name);
+            let gone = self.kept.values().filter(|known| known.has_expired(now) || *known.origin == *SCHEDULE);
+            let gone = gone.filter(|known| !guides(known)).min_by_key(|known| (known.kept_at, Arc::clone(&known.name)));
+            let Some(gone) = gone.map(|known| Arc::clone(&known.name)) else {
+                return refuse(format!("{} plans are kept, as many as plan.kept allows; remove one", self.kept.len()));
             };
+            self.activations.retain(|active| active.name != gone);
+            ops.push(self.put_activations());
             self.kept.remove(&gone);
             ops.push(Op::delete(Table::Plans, kept_key(&gone)));
         }

@@ -5,6 +5,7 @@ use crate::cluster::Snapshot;
 use crate::engine::decision::Refusal;
 use crate::engine::effects::Counter;
 use crate::engine::engine::Engine;
+use crate::engine::prediction::Runs;
 use crate::policy::plan::PlanCounts;
 use crate::units::{RackIdx, Timestamp};
 use std::collections::BTreeSet;
@@ -82,6 +83,12 @@ impl Engine {
         let ops = self.plans.remove(name)?;
         self.effects.journal.extend(ops);
         Ok(())
+    }
+
+    /// Runs of recurring jobs that finished here.
+    #[must_use]
+    pub fn runs(&self) -> Arc<Runs> {
+        Arc::clone(self.run_book.runs())
     }
 
     /// A kept plan.

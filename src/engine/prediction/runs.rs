@@ -60,6 +60,25 @@ impl Runs {
         self.by_key.iter().map(|(key, runs)| (key, &runs[..]))
     }
 
+    /// Runs of one key, ascending by submission.
+    #[must_use]
+    pub fn of(&self, key: &str) -> &[Run] {
+        self.by_key.get(key).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// Runs of all keys.
+    #[must_use]
+    pub fn total(&self) -> usize {
+        self.by_key.values().map(Vec::len).sum()
+    }
+
+    /// Forgets the key whose last run is the oldest: it, and its runs.
+    pub fn forget_oldest(&mut self) -> Option<(Arc<str>, Vec<Run>)> {
+        let last = |runs: &Vec<Run>| runs.last().map(|run| run.submitted);
+        let key = self.by_key.iter().min_by_key(|(_, runs)| last(runs)).map(|(key, _)| Arc::clone(key))?;
+        self.by_key.remove_entry(&key)
+    }
+
     /// Keys.
     #[must_use]
     pub fn keys(&self) -> usize {

@@ -256,7 +256,7 @@ fn a_report_with_room_launches_what_waits_and_the_hint_is_journalled_with_its_le
 }
 
 /// Two racks of two hosts under a core switch; what the uplinks carry, bits/s.
-fn wired() -> Desk {
+pub(super) fn wired() -> Desk {
     let built = tree(&TreeSpec { racks: 2, hosts_per_rack: 2, ..TreeSpec::default() }).unwrap();
     let mut desk = Desk::new();
     desk.change(Change::Network(Some(Arc::new(built.network))));

@@ -1,9 +1,11 @@
 //! Plans in the engine: kept, put in force, rolled back, followed, left, and all of it after a restart.
 
 use super::desk::{Desk, hosts};
+use super::dispatching::wired;
 use crate::cluster::{Change, HintRequest};
 use crate::engine::plans::replicas::{ReplicasAsk, ReplicasFound, Why, replicas};
-use crate::engine::plans::{PlanNote, examine};
+use crate::engine::plans::{Made, MakeAsk, PlanNote, SCHEDULE, examine, make};
+use crate::engine::prediction::PredictionSettings;
 use crate::engine::testing::{attempt, request};
 use crate::engine::{Answer, CommitOutcome, Effect, Refusal, TaskWhat};
 use crate::policy::plan::{
@@ -350,7 +352,7 @@ fn a_plan_for_more_containers_than_there_are_is_kept_and_its_times_are_doubted()
 }
 
 #[test]
-fn kept_plans_are_bounded_and_only_those_that_expired_unused_make_room() {
+fn kept_plans_are_bounded_and_only_expired_ones_and_the_daemons_own_make_room() {
     let mut desk = Desk::with_nodes(2, 2048);
     desk.settings.plans.kept_max = 2;
     desk.engine.reload(desk.settings.clone(), desk.now);
@@ -366,6 +368,18 @@ fn kept_plans_are_bounded_and_only_those_that_expired_unused_make_room() {
     assert_eq!(names, ["b", "c"], "the oldest that had expired is gone");
     desk.restart();
     assert_eq!(desk.engine.plans(desk.now).len(), 2, "its row, too");
+    desk.register("h0", "/r0", 2048);
+    desk.beat("h0", 0, Some(&[]));
+    desk.publish();
+    desk.activate("c", false).unwrap();
+    for (at, name) in (0_u64..).zip(["s1", "s2", "s3"]) {
+        desk.now = desk.now.plus(Micros::from_secs(at));
+        let own = examine(name, Arc::new(plan(desk.now, &[("daily", "/r0", 1)])), desk.engine.settled(), desk.now);
+        desk.engine.keep_plan(name, own.unwrap(), (false, SCHEDULE), desk.now).unwrap();
+        desk.drain();
+    }
+    let names: Vec<String> = desk.engine.plans(desk.now).iter().map(|view| view.kept.name.to_string()).collect();
+    assert_eq!(names, ["c", "s3"], "the one in force stays");
 }
 
 #[test]
@@ -429,4 +443,108 @@ fn a_change_of_parameters_and_an_undone_answer_leave_the_plan_followed() {
     assert_eq!(note(&answer).as_planned, 2);
     let out = std::mem::take(&mut desk.out);
     assert!(!out.iter().any(|effect| matches!(effect, Effect::Late { .. })));
+}
+
+/// One run of the key: 4 maps that write 10 bytes for each second, 2 reduces that take twice as long.
+fn finish(desk: &mut Desk, number: u32, key: &str, map_s: u64, failed: bool) {
+    let mut asked = request(&format!("n{number}"), &[("map", 4), ("reduce", 2)]);
+    (asked.attempt, asked.recurring_key) = (attempt(number, 1), Some(key.into()));
+    desk.ask(asked);
+    desk.now = desk.now.plus(Micros::from_secs(60));
+    for (group, seconds, tasks) in [("map", map_s, 4), ("reduce", 2 * map_s, 2)] {
+        for _ in 0..tasks {
+            desk.finished(attempt(number, 1), group, seconds, 10 * map_s);
+        }
+    }
+    desk.finished(attempt(number, 1), "map", map_s, 10 * map_s); // told twice, by both ways
+    desk.event(attempt(number, 1), "", TaskWhat::Done { failed });
+}
+
+/// A cluster on which `daily` ran at the same time on each of some days, `wild` as well with times of its own, and `rare`
+/// once; the last moment is a day after the last run, half an hour before its time.
+fn weeks(days: u32) -> Desk {
+    let mut desk = wired();
+    let first = desk.now;
+    for day in 0..days {
+        desk.now = first.plus(Micros::from_secs(u64::from(day) * 86_400));
+        finish(&mut desk, 10 * day + 1, "daily", 10, false);
+        finish(&mut desk, 10 * day + 2, "wild", [1, 5_000, 20, 900, 2][day as usize % 5], false);
+        finish(&mut desk, 10 * day + 3, "broken", 10, true);
+    }
+    finish(&mut desk, 9, "rare", 10, false);
+    desk.now = first.plus(Micros::from_secs(u64::from(days) * 86_400 - 1_800));
+    let hosts: Vec<String> = desk.engine.settled().statics.host.iter().map(ToString::to_string).collect();
+    hosts.iter().for_each(|host| desk.beat(host, 0, Some(&[])));
+    desk.publish();
+    desk
+}
+
+fn expected(desk: &Desk) -> Result<Made, Refusal> {
+    let ask = MakeAsk {
+        from: desk.now,
+        until: desk.now.plus(Micros::from_secs(86_400)),
+        objective: Objective::Online,
+        unit: None,
+        prediction: PredictionSettings::default(),
+        seed: 1,
+    };
+    make(&desk.engine.runs(), desk.engine.settled(), &packer(), &ask)
+}
+
+#[test]
+fn what_ran_here_day_by_day_is_planned_for_the_next_day_and_the_rest_is_not() {
+    let desk = weeks(6);
+    let made = expected(&desk).unwrap();
+    assert_eq!(made.plan.jobs.len(), 1, "{:?}", made.plan.jobs);
+    let job = &made.plan.jobs[0];
+    assert_eq!((&*job.job.key, job.maps.tasks, job.maps.task_time), ("daily", 4, Micros::from_secs(10)));
+    assert_eq!((job.reduces.tasks, job.reduces.task_time), (2, Micros::from_secs(20)));
+    assert_eq!(job.shuffle, Bytes(400), "what its maps wrote");
+    assert_eq!(job.arrival, desk.now.plus(Micros::from_secs(1_800)), "when it came on the days before");
+    assert_eq!(made.keys, [1, 1, 1], "recurring: daily, too few: rare, unsteady: wild; what failed is no run");
+    assert_eq!(made.plan.assumptions.prediction_error, Some(0.0));
+    examine("p", Arc::new(made.plan), desk.engine.settled(), desk.now).expect("the checker agrees");
+}
+
+#[test]
+fn finished_runs_outlive_a_restart_and_one_under_way_is_noted_all_the_same() {
+    let mut desk = weeks(6);
+    let before = expected(&desk).unwrap().plan;
+    let runs = desk.engine.runs();
+    desk.restart();
+    assert_eq!(desk.engine.runs(), runs);
+    assert_eq!(before.jobs.len(), 1);
+    let mut asked = request("u", &[("map", 4), ("reduce", 2)]);
+    (asked.attempt, asked.recurring_key) = (attempt(99, 1), Some("daily".into()));
+    let mut desk = weeks(6);
+    desk.ask(asked);
+    desk.restart();
+    for seconds in [10, 30] {
+        desk.finished(attempt(99, 1), "map", seconds, 50);
+    }
+    desk.event(attempt(99, 1), "", TaskWhat::Done { failed: false });
+    let runs = desk.engine.runs();
+    let last = runs.of("daily").last().unwrap();
+    assert_eq!((runs.of("daily").len(), last.maps), (7, (4, Micros::from_secs(20))), "by the tasks that were heard of");
+}
+
+#[test]
+fn with_too_few_runs_or_no_network_nothing_is_planned_and_it_is_said() {
+    let said = expected(&weeks(2)).unwrap_err().to_string();
+    assert!(said.contains("no run is expected: of 3 jobs with known runs 0 recur, 3 have too few runs"), "{said}");
+    let desk = weeks(6);
+    let bare = Desk::with_nodes(4, 2048);
+    let ask = MakeAsk {
+        from: desk.now,
+        until: desk.now.plus(Micros::from_secs(86_400)),
+        objective: Objective::Online,
+        unit: None,
+        prediction: PredictionSettings::default(),
+        seed: 1,
+    };
+    let unwired = make(&desk.engine.runs(), bare.engine.settled(), &packer(), &ask).unwrap_err();
+    assert!(matches!(unwired, Refusal::MissingFeed { feed: "topology", .. }), "{unwired}");
+    let fair: Arc<dyn Policy> = registry::with_defaults("fair").unwrap().into();
+    let wrong = make(&desk.engine.runs(), desk.engine.settled(), &fair, &ask).unwrap_err().to_string();
+    assert_eq!(wrong, "policy: \"fair\" does not plan");
 }

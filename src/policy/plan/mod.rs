@@ -7,6 +7,7 @@
 pub mod check;
 mod data;
 mod diff;
+mod fabric;
 mod follow;
 mod problem;
 #[cfg(test)]
@@ -18,5 +19,6 @@ pub use data::{
     Stage, Step,
 };
 pub use diff::{Change, PlanDiff, diff};
+pub use fabric::fabric;
 pub use follow::{Deviation, PlanCounts, PlanStand};
 pub use problem::{Circuits, ExpectedJob, Fabric, PlanError, PlanProblem, Planner, RackRoom, rack_rooms};

@@ -23,7 +23,7 @@ pub use chains::unmet_view;
 pub(super) use chains::{chains, stop};
 pub(super) use network::{drain, link_view, network_what_if, watcher_view};
 use plans::plan_note;
-pub(super) use plans::{plan_view, replicas_ask, replicas_found};
+pub(super) use plans::{forecast, make_ask, plan_view, replicas_ask, replicas_found};
 pub use request::{Limits, attempt, request};
 pub use resource::{ask_to_wire, resource_to_wire};
 pub(super) use routes::{refused_routes, route_update, watch_scope, watcher};

@@ -1,10 +1,11 @@
 //! Plans of recurring jobs, for operators, on answers, and for whoever writes data.
 
 use crate::engine::Refusal;
+use crate::engine::plans::Made;
 use crate::engine::plans::replicas::{Replica, ReplicasAsk, ReplicasFound};
 use crate::engine::{PlanNote, PlanView};
 use crate::policy::plan::Objective;
-use crate::units::Timestamp;
+use crate::units::{Micros, Timestamp};
 use crate::wire::v1;
 
 /// A kept plan.
@@ -120,5 +121,38 @@ pub(in crate::server) fn replicas_found(found: &ReplicasFound) -> v1::ReplicasRe
         reader: name(&found.reader),
         job: found.job.as_ref().map(ToString::to_string).unwrap_or_default(),
         reason: found.reason.as_str().to_owned(),
+    }
+}
+
+/// Horizon and objective, where they are given.
+pub(in crate::server) fn make_ask(wire: &v1::MakePlanRequest) -> Result<(Option<Micros>, Option<Objective>), Refusal> {
+    let invalid = |field: &str, message: String| Err(Refusal::Invalid { field: field.to_owned(), message });
+    let objective = match wire.objective.as_str() {
+        "" => None,
+        "batch" => Some(Objective::Batch),
+        "online" => Some(Objective::Online),
+        other => return invalid("objective", format!("\"{other}\" is neither batch nor online")),
+    };
+    if wire.horizon_ms > HORIZON_MAX_MS {
+        return invalid("horizon_ms", format!("{} is more than {HORIZON_MAX_MS}, 31 days", wire.horizon_ms));
+    }
+    Ok(((wire.horizon_ms > 0).then(|| Micros::from_millis(wire.horizon_ms)), objective))
+}
+
+/// As the configuration's.
+const HORIZON_MAX_MS: u64 = 31 * 86_400_000;
+
+/// What a plan rests on.
+#[must_use]
+pub(in crate::server) fn forecast(made: &Made) -> v1::PlanForecast {
+    let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+    let [recurring, too_few, unsteady] = made.keys.map(count);
+    v1::PlanForecast {
+        recurring,
+        too_few,
+        unsteady,
+        predicted_runs: count(made.errors.runs),
+        mean_error: made.errors.mean,
+        median_error: made.errors.median,
     }
 }

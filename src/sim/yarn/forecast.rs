@@ -4,13 +4,11 @@ use super::SimCluster;
 use super::shares::Shares;
 use super::tables::Kind;
 use crate::engine::prediction::{Run, Runs, derived_key};
-use crate::network::optical::ports;
-use crate::network::{Network, Tier};
-use crate::policy::plan::{Circuits, ExpectedJob, Fabric, Objective, PlanProblem, RackRoom};
+use crate::policy::plan::{ExpectedJob, Objective, PlanProblem, RackRoom, fabric};
 use crate::sim::job_model::JobModel;
 use crate::sim::trace::job::TraceJob;
-use crate::units::{BitsPerSec, Micros, NodeIdx, RackPath, Timestamp, VertexIdx};
-use std::collections::{BTreeMap, BTreeSet};
+use crate::units::{Micros, NodeIdx, RackPath, Timestamp};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The trace's jobs as recurring jobs of their names, in its order, with the mean time of the very tasks that a run
@@ -70,7 +68,7 @@ pub fn problem(
     let last = jobs.iter().map(|job| job.arrival).max().unwrap_or(from);
     let until = until.unwrap_or_else(|| last.plus(Micros(1)));
     jobs.retain(|job| job.arrival < until);
-    let (racks, fabric) = (rack_rooms(cluster), fabric(cluster)?);
+    let (racks, fabric) = (rack_rooms(cluster), fabric(&cluster.snapshot)?);
     Some(PlanProblem { racks, fabric, jobs, objective, made: from, from, until, prediction_error: None, seed })
 }
 
@@ -93,35 +91,4 @@ pub fn rack_rooms(cluster: &SimCluster) -> Vec<RackRoom> {
         containers: nodes.iter().map(|node| cluster.containers[node.at()]).fold(0, u32::saturating_add),
     };
     statics.racks.iter().zip(&statics.members).map(room).filter(|room| room.containers > 0).collect()
-}
-
-/// What joins the racks: the mean rack's links from its switches to those of others, and the slowest port of the optical
-/// switch, if there is one whose circuits are chosen. `None` without a network.
-#[must_use]
-pub fn fabric(cluster: &SimCluster) -> Option<Fabric> {
-    let network = cluster.snapshot.topology.network.as_deref()?;
-    let members = &cluster.snapshot.statics.members;
-    let uplinks = members.iter().filter(|nodes| !nodes.is_empty()).map(|nodes| uplink(cluster, network, nodes));
-    let uplinks: Vec<u64> = uplinks.collect();
-    let mean = uplinks.iter().map(|&bits| u128::from(bits)).sum::<u128>().checked_div(uplinks.len() as u128)?;
-    let circuits = network.optical().and_then(|section| {
-        let (ports, _) = ports(network, network.vertex(&section.switch)?);
-        let rate = ports.iter().map(|port| port.bits_per_s).min()?;
-        let usual = Circuits::new(rate, section.pause());
-        Some(Circuits { elephant: section.elephant_bytes.unwrap_or(usual.elephant), ..usual })
-    });
-    Some(Fabric { uplink: BitsPerSec(u64::try_from(mean).unwrap_or(u64::MAX)), circuits })
-}
-
-/// Capacity from the switches of these nodes to other packet switches, bits/s.
-fn uplink(cluster: &SimCluster, network: &Network, nodes: &[NodeIdx]) -> u64 {
-    let vertices = nodes.iter().filter_map(|node| cluster.snapshot.topology.vertex[node.at()]);
-    let switches: BTreeSet<VertexIdx> = vertices.filter_map(|vertex| network.attachment(vertex)).collect();
-    let links = switches.iter().flat_map(|&switch| network.links_of(switch).map(move |(_, link)| (switch, link)));
-    let up = links.filter(|&(switch, link)| {
-        let far = link.other(switch);
-        let kind = network.vertex_at(far);
-        !kind.is_host() && kind.tier() != Some(Tier::Optical) && !switches.contains(&far)
-    });
-    up.map(|(_, link)| link.capacity.0).fold(0, u64::saturating_add)
 }

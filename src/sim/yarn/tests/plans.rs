@@ -3,9 +3,9 @@
 use super::circuits::hybrid;
 use super::*;
 use crate::engine::prediction::{PredictionSettings, forecast};
-use crate::policy::plan::{Circuits, Fabric, Facts, Objective, Plan, PlanProblem, check};
+use crate::policy::plan::{Circuits, Fabric, Facts, Objective, Plan, PlanProblem, check, fabric};
 use crate::policy::registry::with_defaults;
-use crate::sim::yarn::forecast::{expected_jobs, fabric, finished_runs, problem};
+use crate::sim::yarn::forecast::{expected_jobs, finished_runs, problem};
 use crate::units::{BitsPerSec, Bytes, Micros, Timestamp};
 use std::sync::Arc;
 
@@ -69,11 +69,11 @@ fn a_batch_without_surprises_takes_about_as_long_as_its_plan_says() {
 
 #[test]
 fn the_fabric_of_a_hybrid_network_is_its_uplinks_and_its_ports() {
-    let fabric = fabric(&hybrid(3, 2, 4, |_| ())).unwrap();
+    let fabric = fabric(&hybrid(3, 2, 4, |_| ()).snapshot).unwrap();
     assert_eq!(fabric.uplink, BitsPerSec(100_000_000));
     let circuits = fabric.circuits.unwrap();
     assert_eq!((circuits.rate, circuits.elephant), (BitsPerSec(1_000_000_000), Bytes(11_250_000)));
-    assert_eq!(super::super::forecast::fabric(&cluster(2, 2, 2, 5_000_000)).unwrap().circuits, None);
+    assert_eq!(crate::policy::plan::fabric(&cluster(2, 2, 2, 5_000_000).snapshot).unwrap().circuits, None);
 }
 
 #[test]
@@ -82,7 +82,7 @@ fn jobpacker_sends_more_over_circuits_and_is_done_before_corral_and_fair() {
     let (model, jobs) = (still(), batch_of_shuffles());
     let run = |policy: &str| {
         let built = with_defaults(policy).unwrap();
-        let joined = fabric(&cluster).unwrap();
+        let joined = fabric(&cluster.snapshot).unwrap();
         let planned = built.as_plan().is_some().then(|| Arc::new(plan(policy, &cluster, &jobs, &model, joined)));
         let forecast_s = planned.as_ref().map(|plan| plan.makespan().as_secs_f64());
         let settings = SimSettings { plan: planned, ..SimSettings::default() };

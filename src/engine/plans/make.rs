@@ -1,0 +1,79 @@
+//! A plan of what is expected by the runs that finished here.
+
+use crate::cluster::{Resource, Snapshot};
+use crate::engine::decision::Refusal;
+use crate::engine::prediction::{Errors, PredictionSettings, Runs, Standing, forecast};
+use crate::policy::Policy;
+use crate::policy::plan::{Objective, Plan, PlanProblem, fabric, rack_rooms};
+use crate::units::Timestamp;
+use std::sync::Arc;
+
+/// What to plan.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MakeAsk {
+    /// Jobs expected from here on …
+    pub from: Timestamp,
+    /// … and before this.
+    pub until: Timestamp,
+    /// What to keep small.
+    pub objective: Objective,
+    /// Size of the containers that racks are counted in; none: YARN's smallest.
+    pub unit: Option<Resource>,
+    /// How runs are predicted.
+    pub prediction: PredictionSettings,
+    /// Seed of every random draw.
+    pub seed: u64,
+}
+
+/// A plan, and what it rests on.
+#[derive(Debug, Clone)]
+pub struct Made {
+    /// It.
+    pub plan: Plan,
+    /// Keys of which runs are known, by what they count as: recurring, too few runs, unsteady.
+    pub keys: [usize; 3],
+    /// How far predictions of earlier runs were off.
+    pub errors: Errors,
+}
+
+/// Predicts the jobs of a horizon and plans them on the racks that have usable nodes now. Takes as long as planning does:
+/// not for a thread that others wait for.
+///
+/// # Errors
+/// [`Refusal::Plan`] where no job is expected or none can be planned; [`Refusal::MissingFeed`] without nodes or network;
+/// [`Refusal::Invalid`] for a policy that does not plan.
+pub fn make(runs: &Runs, snapshot: &Snapshot, policy: &Arc<dyn Policy>, ask: &MakeAsk) -> Result<Made, Refusal> {
+    let refuse = |why: String| Refusal::Plan { name: Arc::default(), why };
+    let Some(planner) = policy.as_plan() else {
+        let message = format!("\"{}\" does not plan", policy.name());
+        return Err(Refusal::Invalid { field: "policy".to_owned(), message });
+    };
+    let found = forecast(runs, ask.from, ask.until, &ask.prediction);
+    let count = |standing: Standing| found.keys.iter().filter(|key| key.standing == standing).count();
+    let keys = [Standing::Recurring, Standing::TooFew, Standing::Unsteady].map(count);
+    if found.jobs.is_empty() {
+        return Err(refuse(format!(
+            "no run is expected: of {} jobs with known runs {} recur, {} have too few runs (fewer than {}) and {} are too \
+             unlike from run to run",
+            found.keys.len(),
+            keys[0],
+            keys[1],
+            ask.prediction.runs_min.max(2),
+            keys[2],
+        )));
+    }
+    let missing = |feed: &'static str, message: &str| Refusal::MissingFeed { feed, message: message.to_owned() };
+    let unit = ask.unit.unwrap_or(snapshot.rules.minimum);
+    let racks = rack_rooms(snapshot, &unit);
+    if racks.is_empty() {
+        return Err(missing("heartbeats", "no rack has room for a container of that size"));
+    }
+    let fabric = fabric(snapshot).filter(|fabric| fabric.uplink.0 > 0);
+    let fabric = fabric.ok_or_else(|| missing("topology", "no network is known that joins the racks"))?;
+    let (errors, made) = (found.errors, ask.from);
+    let MakeAsk { from, until, objective, seed, .. } = *ask;
+    let prediction_error = (errors.runs > 0).then_some(errors.mean);
+    let problem = PlanProblem { racks, fabric, jobs: found.jobs, objective, made, from, until, prediction_error, seed };
+    let plan = planner.plan(&problem).map_err(|error| refuse(error.to_string()))?;
+    Ok(Made { plan, keys, errors })
+}

@@ -1,0 +1,39 @@
+//! What joins racks, as planners see it, read off a snapshot.
+
+use super::problem::{Circuits, Fabric};
+use crate::cluster::Snapshot;
+use crate::network::optical::ports;
+use crate::network::{Network, Tier};
+use crate::units::{BitsPerSec, NodeIdx, VertexIdx};
+use std::collections::BTreeSet;
+
+/// The mean rack's links from its switches to those of others, and the slowest port of the optical switch, if there is one
+/// whose circuits are chosen. `None` without a network.
+#[must_use]
+pub fn fabric(snapshot: &Snapshot) -> Option<Fabric> {
+    let network = snapshot.topology.network.as_deref()?;
+    let members = &snapshot.statics.members;
+    let uplinks = members.iter().filter(|nodes| !nodes.is_empty()).map(|nodes| uplink(snapshot, network, nodes));
+    let uplinks: Vec<u64> = uplinks.collect();
+    let mean = uplinks.iter().map(|&bits| u128::from(bits)).sum::<u128>().checked_div(uplinks.len() as u128)?;
+    let circuits = network.optical().and_then(|section| {
+        let (ports, _) = ports(network, network.vertex(&section.switch)?);
+        let rate = ports.iter().map(|port| port.bits_per_s).min()?;
+        let usual = Circuits::new(rate, section.pause());
+        Some(Circuits { elephant: section.elephant_bytes.unwrap_or(usual.elephant), ..usual })
+    });
+    Some(Fabric { uplink: BitsPerSec(u64::try_from(mean).unwrap_or(u64::MAX)), circuits })
+}
+
+/// Capacity from the switches of these nodes to other packet switches, bits/s.
+fn uplink(snapshot: &Snapshot, network: &Network, nodes: &[NodeIdx]) -> u64 {
+    let vertices = nodes.iter().filter_map(|node| snapshot.topology.vertex.get(node.at()).copied().flatten());
+    let switches: BTreeSet<VertexIdx> = vertices.filter_map(|vertex| network.attachment(vertex)).collect();
+    let links = switches.iter().flat_map(|&switch| network.links_of(switch).map(move |(_, link)| (switch, link)));
+    let up = links.filter(|&(switch, link)| {
+        let far = link.other(switch);
+        let kind = network.vertex_at(far);
+        !kind.is_host() && kind.tier() != Some(Tier::Optical) && !switches.contains(&far)
+    });
+    up.map(|(_, link)| link.capacity.0).fold(0, u64::saturating_add)
+}
