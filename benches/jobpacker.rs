@@ -21,6 +21,7 @@ const RULES: [Rules; 2] = [
         sub_batches: 5,
         over_provisioning: 0.0,
         term: ShuffleTerm::ByWidth,
+        round: Micros::from_secs(1),
     },
     Rules {
         policy: "corral",
@@ -28,6 +29,7 @@ const RULES: [Rules; 2] = [
         sub_batches: 1,
         over_provisioning: 0.0,
         term: ShuffleTerm::Printed,
+        round: Micros::ZERO,
     },
 ];
 

@@ -77,6 +77,7 @@ impl Planner for Corral {
             sub_batches: 1,
             over_provisioning: self.params.over_provisioning,
             term: ShuffleTerm::Printed,
+            round: Micros::ZERO,
         };
         offline::plan(problem, &rules)
     }
@@ -91,6 +92,7 @@ impl Dispatch for Corral {
             early_reduces: self.params.early_reduces,
             heavy_input: None,
             shuffle_wait: Micros::ZERO,
+            spread: Micros::ZERO,
             late: Micros::from_millis(self.params.late_ms),
         })
     }

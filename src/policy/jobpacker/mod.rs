@@ -54,6 +54,7 @@ impl JobPacker {
             early_reduces: self.params.early_reduces,
             heavy_input: Some(Bytes(self.params.heavy_input_bytes)),
             shuffle_wait: Micros::from_millis(self.params.shuffle_wait_ms),
+            spread: Micros::from_millis(self.params.spread_ms),
             late: Micros::from_millis(self.params.late_ms),
         }
     }
@@ -98,7 +99,9 @@ impl Place for JobPacker {
 impl Planner for JobPacker {
     fn plan(&self, problem: &PlanProblem) -> Result<Plan, PlanError> {
         let JobPackerParams { sub_batches, over_provisioning, shuffle_term: term, .. } = self.params;
-        offline::plan(problem, &Rules { policy: NAME, placing: Placing::Packed, sub_batches, over_provisioning, term })
+        let round = Micros::from_millis(self.params.circuit_round_ms);
+        let placing = Placing::Packed;
+        offline::plan(problem, &Rules { policy: NAME, placing, sub_batches, over_provisioning, term, round })
     }
 }
 

@@ -15,6 +15,9 @@ pub struct JobPackerParams {
     pub over_provisioning: f64,
     /// The shuffle's part of Eq. 4.1.
     pub shuffle_term: ShuffleTerm,
+    /// How long a circuit stays once it is chosen, milliseconds: the network's `interval_ms`. 0: circuits change at
+    /// once, as Eq. 4.1 takes it.
+    pub circuit_round_ms: u64,
     /// Share of a job's maps done before its reduces may be launched.
     pub slow_start: f64,
     /// Largest share of the cluster's containers for reduces of unplanned jobs that have waiting maps.
@@ -24,6 +27,9 @@ pub struct JobPackerParams {
     /// How long a shuffle is told to wait at most for its rack pair to reach the threshold, milliseconds. The paper
     /// names no bound; by then a job of the usual sizes has all its maps.
     pub shuffle_wait_ms: u64,
+    /// How long a node that has launched its even part of a stage leaves the rest to others of its rack, milliseconds;
+    /// 0: not at all. Within a heartbeat of a second all have asked.
+    pub spread_ms: u64,
     /// How far from its expected arrival a run may come and still take its place in the plan, milliseconds. The paper
     /// tries 200 s; a plan is no more than an order, so that an hour does no harm.
     pub late_ms: u64,
@@ -35,10 +41,12 @@ impl Default for JobPackerParams {
             sub_batches: 5,
             over_provisioning: 0.0,
             shuffle_term: ShuffleTerm::ByWidth,
+            circuit_round_ms: 1_000,
             slow_start: 0.7,
             early_reduces: pool::EARLY_REDUCES,
             heavy_input_bytes: 1_000_000_000,
             shuffle_wait_ms: 600_000,
+            spread_ms: 1_000,
             late_ms: 3_600_000,
         }
     }

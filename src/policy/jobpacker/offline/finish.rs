@@ -211,7 +211,18 @@ mod tests {
         let all =
             widths(job.maps.0).flat_map(|maps| widths(job.reduces.0).map(move |reduces| Widths { maps, reduces }));
         let pairs = all.filter(|_| random.random_bool(0.7)).collect();
-        Case { room, latency: Latency { racks, containers: first, fabric, term: ShuffleTerm::ByWidth }, job, pairs }
+        Case {
+            room,
+            latency: Latency {
+                racks,
+                containers: first,
+                fabric,
+                term: ShuffleTerm::ByWidth,
+                round: Micros(random.random_range(0..3)),
+            },
+            job,
+            pairs,
+        }
     }
 
     /// Sets of racks, as bits.

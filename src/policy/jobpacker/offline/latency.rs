@@ -47,6 +47,8 @@ pub struct Latency {
     pub fabric: Fabric,
     /// The shuffle's part.
     pub term: ShuffleTerm,
+    /// How long a circuit stays once it is chosen; zero: circuits change at once, as Eq. 4.1 takes it.
+    pub round: Micros,
 }
 
 impl Latency {
@@ -87,6 +89,13 @@ impl Latency {
         let width = if circuits.is_some() { widths.maps.min(widths.reduces) } else { widths.maps };
         let (maps, reduces) = (u64::from(widths.maps.max(1)), u64::from(widths.reduces.max(1)));
         match self.term {
+            ShuffleTerm::ByWidth if circuits.is_some() && self.round > Micros::ZERO => {
+                // A rack has one circuit at a time: its pairs with the other stage's racks go one after another, and
+                // each keeps its circuit for whole rounds.
+                let pair = transfer(job.shuffled(), 1, maps * reduces, rate);
+                let rounds = pair.0.div_ceil(self.round.0).saturating_mul(maps.max(reduces));
+                Micros(self.round.0.saturating_mul(rounds))
+            }
             ShuffleTerm::ByWidth => transfer(job.shuffled(), 1, u64::from(width.max(1)), rate),
             ShuffleTerm::Printed => transfer(job.shuffled(), reduces - 1, maps * reduces, rate),
         }
@@ -167,7 +176,7 @@ mod tests {
             reduces: (169, Micros::from_millis(115_400)),
             shuffle,
         };
-        (Latency { racks: 15, containers: 600, fabric, term }, job)
+        (Latency { racks: 15, containers: 600, fabric, term, round: Micros::ZERO }, job)
     }
 
     fn misses(term: ShuffleTerm) -> Vec<(u32, u32)> {
@@ -191,6 +200,23 @@ mod tests {
         assert!(misses(ShuffleTerm::Printed).len() > 100);
         let (latency, job) = of_the_figure(ShuffleTerm::Printed);
         assert_eq!(latency.shuffle(&job, Widths { maps: 3, reduces: 1 }), Micros(0));
+    }
+
+    #[test]
+    fn circuits_that_stay_for_a_round_take_a_round_for_each_rack_that_a_rack_talks_to() {
+        let (mut latency, mut job) = of_the_figure(ShuffleTerm::ByWidth);
+        latency.round = Micros::from_secs(1);
+        // 12.1 s on one circuit; on four, two by two, each pair has 3.025 s, that is four rounds, twice.
+        let at = |latency: &Latency, maps, reduces| latency.shuffle(&job, Widths { maps, reduces }).as_secs_f64();
+        assert_eq!([at(&latency, 1, 1), at(&latency, 2, 2), at(&latency, 6, 6)], [13.0, 8.0, 6.0]);
+        assert_eq!(at(&latency, 3, 6), at(&latency, 6, 3));
+        let packets = Widths { maps: 15, reduces: 15 };
+        let by_packets = latency.shuffle(&job, packets);
+        latency.round = Micros::ZERO;
+        assert_eq!(latency.shuffle(&job, packets), by_packets, "packets know no rounds");
+        job.shuffle = Bytes(0);
+        latency.round = Micros::from_secs(1);
+        assert_eq!(latency.shuffle(&job, Widths { maps: 2, reduces: 2 }), Micros(0));
     }
 
     #[test]

@@ -29,6 +29,8 @@ pub struct Rules {
     pub over_provisioning: f64,
     /// The shuffle's part of Eq. 4.1.
     pub term: ShuffleTerm,
+    /// How long a circuit stays once it is chosen; zero: circuits change at once.
+    pub round: Micros,
 }
 
 /// Which racks a job may have.
@@ -100,7 +102,7 @@ fn like_racks(problem: &PlanProblem, rules: &Rules, containers: &[u32]) -> Laten
     if rules.placing == Placing::Together {
         fabric.circuits = None;
     }
-    Latency { racks, containers: mean.max(1), fabric, term: rules.term }
+    Latency { racks, containers: mean.max(1), fabric, term: rules.term, round: rules.round }
 }
 
 /// `corral`'s: for sorting, the width of least latency.

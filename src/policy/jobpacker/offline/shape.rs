@@ -78,7 +78,7 @@ mod tests {
     fn paper() -> Latency {
         let circuits = Some(Circuits::new(BitsPerSec(100 * GB), Micros::from_millis(10)));
         let fabric = Fabric { uplink: BitsPerSec(30 * GB), circuits };
-        Latency { racks: 20, containers: 600, fabric, term: ShuffleTerm::ByWidth }
+        Latency { racks: 20, containers: 600, fabric, term: ShuffleTerm::ByWidth, round: Micros::ZERO }
     }
 
     fn job(maps: u32, reduces: u32, shuffle: Bytes) -> ExpectedJob {

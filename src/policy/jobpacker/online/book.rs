@@ -3,7 +3,7 @@
 use crate::policy::dispatch::View;
 use crate::policy::plan::{Deviation, Plan, PlannedStage, Stage};
 use crate::policy::pool::JobIdx;
-use crate::units::{RackIdx, RackPath, Timestamp};
+use crate::units::{NodeIdx, RackIdx, RackPath, Timestamp};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -54,6 +54,20 @@ pub(super) struct Share {
     /// Tasks as planned, and as launched.
     pub(super) planned: u32,
     launched: u32,
+    /// Of these by node, ascending.
+    on: Vec<(NodeIdx, u32)>,
+    /// When a node first had its part and asked for more.
+    more_since: Option<Timestamp>,
+}
+
+impl Share {
+    fn count(&mut self, node: NodeIdx) {
+        self.launched += 1;
+        match self.on.binary_search_by_key(&node, |on| on.0) {
+            Ok(at) => self.on[at].1 += 1,
+            Err(at) => self.on.insert(at, (node, 1)),
+        }
+    }
 }
 
 impl StageRow {
@@ -97,7 +111,7 @@ impl Book {
             let share = |&(path, planned): &(&RackPath, u32)| {
                 let rack = *by_rack.get(path)?;
                 let place = *places.get(path)?.get(&(&*job.job.key, job.job.run, stage))?;
-                Some(Share { rack, place, planned, launched: 0 })
+                Some(Share { rack, place, planned, launched: 0, on: Vec::new(), more_since: None })
             };
             let mut shares: Vec<Share> = racks.iter().filter_map(share).collect();
             shares.sort_unstable_by_key(|share| share.rack);
@@ -154,14 +168,36 @@ impl Book {
     }
 
     /// A task was launched there.
-    pub(super) fn launched(&mut self, row: u32, stage: Stage, rack: Option<RackIdx>) {
+    pub(super) fn launched(&mut self, row: u32, stage: Stage, (rack, node): (Option<RackIdx>, NodeIdx)) {
         let part = &mut self.rows[row as usize].stages[at(stage)];
         let found = part.shares.iter().position(|share| Some(share.rack) == rack);
         match found.filter(|&share| part.shares[share].launched < part.quota(&part.shares[share])) {
-            Some(share) => part.shares[share].launched += 1,
+            Some(share) => part.shares[share].count(node),
             None => part.again = part.again.saturating_sub(1),
         }
         self.refresh(row, stage);
+    }
+
+    /// Whether the node has launched its even part of what the stage has in the rack, of so many nodes.
+    pub(super) fn has_its_part(&self, row: u32, stage: Stage, (rack, node): (RackIdx, NodeIdx), nodes: usize) -> bool {
+        let part = &self.rows[row as usize].stages[at(stage)];
+        let Some(share) = part.shares.iter().find(|share| share.rack == rack) else { return false };
+        let launched = share.on.binary_search_by_key(&node, |on| on.0).map_or(0, |at| share.on[at].1);
+        launched as usize >= (part.quota(share) as usize).div_ceil(nodes.max(1))
+    }
+
+    /// Since when a node of the rack that has its part asks for more.
+    pub(super) fn more_since(&self, row: u32, stage: Stage, rack: RackIdx) -> Option<Timestamp> {
+        let shares = &self.rows[row as usize].stages[at(stage)].shares;
+        shares.iter().find(|share| share.rack == rack)?.more_since
+    }
+
+    /// A node of the rack that has its part asks for more.
+    pub(super) fn ask_for_more(&mut self, row: u32, stage: Stage, rack: RackIdx, now: Timestamp) {
+        let shares = &mut self.rows[row as usize].stages[at(stage)].shares;
+        if let Some(share) = shares.iter_mut().find(|share| share.rack == rack) {
+            share.more_since.get_or_insert(now);
+        }
     }
 
     /// A task of it runs again.

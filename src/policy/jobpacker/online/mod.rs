@@ -32,6 +32,8 @@ pub(super) struct Manner {
     pub(super) heavy_input: Option<Bytes>,
     /// Longest wait of a shuffle for its threshold.
     pub(super) shuffle_wait: Micros,
+    /// How long a node that has its even part of a stage leaves the rest to others of its rack; zero: not at all.
+    pub(super) spread: Micros,
     /// How far from its expected arrival a run still takes its place.
     pub(super) late: Micros,
 }

@@ -5,12 +5,17 @@ use super::state::FollowState;
 use crate::policy::dispatch::{Advice, Offer, View};
 use crate::policy::plan::Stage;
 use crate::policy::pool::{Held, JobIdx, Kind, Pool, Slot, Task, not_yet};
+use crate::units::Micros;
 
 /// One launch at most.
 pub(in crate::policy::jobpacker) fn offer(state: &mut FollowState, offer: &Offer, view: &View<'_>) -> Vec<Advice> {
     let slot = Slot::new(offer, view);
     state.look(view);
-    let planned = state.book.as_ref().and_then(|book| of_sequence(state, book, &slot));
+    let mut passed = Vec::new();
+    let planned = state.book.as_ref().and_then(|book| of_sequence(state, book, &slot, &mut passed));
+    if let Some(book) = &mut state.book {
+        passed.into_iter().for_each(|(row, stage)| book.ask_for_more(row, stage, slot.spot.rack, view.now));
+    }
     match planned.or_else(|| unplanned(state, &slot)) {
         Some(task) => vec![Advice::Launch(state.pool.name(task))],
         None if view.explain => explain(state, &slot),
@@ -18,14 +23,30 @@ pub(in crate::policy::jobpacker) fn offer(state: &mut FollowState, offer: &Offer
     }
 }
 
-/// The first step of the rack's sequence that can run.
-fn of_sequence(state: &FollowState, book: &Book, slot: &Slot<'_>) -> Option<Task> {
-    book.steps(slot.spot.rack).find_map(|(row, stage)| {
+/// The first step of the rack's sequence that can run. A node takes no more than its even part of a stage until the
+/// rack's others have had the time to ask: tasks that are packed on few nodes would have their links share what a circuit
+/// brings, which takes ten of them. `passed`: steps that were passed over for it the first time.
+fn of_sequence(state: &FollowState, book: &Book, slot: &Slot<'_>, passed: &mut Vec<(u32, Stage)>) -> Option<Task> {
+    let (spot, view) = (slot.spot, slot.view());
+    let nodes = view.snapshot.statics.members.get(spot.rack.at()).map_or(0, Vec::len);
+    book.steps(spot.rack).find_map(|(row, stage)| {
         let job = book.rows[row as usize].run?;
-        match stage {
+        let task = match stage {
             Stage::Map => state.pool.nearest_map(job, slot).map(|(task, _)| task),
             Stage::Reduce => reduce(state, job, slot),
+        }?;
+        let spread = state.manner.spread;
+        if spread > Micros::ZERO && book.has_its_part(row, stage, (spot.rack, spot.node), nodes) {
+            match book.more_since(row, stage, spot.rack) {
+                Some(since) if view.now.since(since) >= spread => {}
+                Some(_) => return None,
+                None => {
+                    passed.push((row, stage));
+                    return None;
+                }
+            }
         }
+        Some(task)
     })
 }
 
@@ -39,7 +60,7 @@ fn reduce(state: &FollowState, job: JobIdx, slot: &Slot<'_>) -> Option<Task> {
 }
 
 /// Jobs that the plan does not place (004 §4.2.4): beside a heavy task of another job first those that are not heavy,
-/// else first a heavy one; reduces before maps and jobs by fairness in each.
+/// else first a heavy one; in each "the job with the highest priority" by the default scheduler, as `fair` has it.
 fn unplanned(state: &mut FollowState, slot: &Slot<'_>) -> Option<Task> {
     if state.all_placed() {
         return None;
@@ -55,16 +76,16 @@ fn unplanned(state: &mut FollowState, slot: &Slot<'_>) -> Option<Task> {
     first.or_else(|| fairest(state, slot, |_, _| true))
 }
 
+/// As `fair`: user by user, of each first a reduce, then the map that reads nearest; of jobs that are accepted, and
+/// stages that the plan does not place.
 fn fairest(state: &mut FollowState, slot: &Slot<'_>, accept: impl Fn(&FollowState, JobIdx) -> bool) -> Option<Task> {
     let room_mb = state.pool.early_room_mb(slot.view());
     let state = &*state;
-    first_reduce(state, slot, room_mb, &accept).or_else(|| {
-        let pool = &state.pool;
-        let users = pool.order().iter().filter(|user| pool.users_with_maps().has(user.at()));
-        let jobs = users.flat_map(|&user| pool.map_jobs(user));
-        let mut free = jobs.filter(|&job| !state.planned(job, Stage::Map) && accept(state, job));
-        free.find_map(|job| pool.nearest_map(job, slot)).map(|(task, _)| task)
-    })
+    let pool = &state.pool;
+    let reduce = first_reduce(state, slot, room_mb, &accept);
+    let jobs = pool.with_maps_before(reduce).flat_map(|user| pool.map_jobs(user));
+    let mut free = jobs.filter(|&job| !state.planned(job, Stage::Map) && accept(state, job));
+    free.find_map(|job| pool.nearest_map(job, slot)).map(|(task, _)| task).or(reduce)
 }
 
 /// As the pool's own, of jobs whose reduces the plan does not place.

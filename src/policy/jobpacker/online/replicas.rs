@@ -5,14 +5,16 @@ use crate::units::RackIdx;
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt as _, SeedableRng as _};
 
-/// The first in a random rack of those that run the reader's maps, the second and third together in another rack, as
-/// HDFS keeps two racks by default; more, and data that no planned job reads, as HDFS does by itself. Ask for each
-/// block, with a seed of its own: else all of a file's first replicas are in one rack.
+/// The first in a random rack of those that run the reader's maps, drawn by how many of them it runs: a rack that is to
+/// run three of a thousand maps would else hold as many blocks as one that runs five hundred, and the rest read from
+/// afar. The second and third together in another rack, as HDFS keeps two racks by default; more, and data that no
+/// planned job reads, as HDFS does by itself. Ask for each block, with a seed of its own: else all of a file's first
+/// replicas are in one rack.
 pub(in crate::policy::jobpacker) fn replicas(problem: &DataProblem<'_>) -> Vec<ReplicaAdvice> {
     let mut advice = vec![ReplicaAdvice::Default; problem.replication.into()];
     let mut random = ChaCha8Rng::seed_from_u64(problem.seed);
+    let Some(first) = by_maps(&map_racks(problem), &mut random) else { return advice };
     let mut draw = |racks: &[RackIdx]| (!racks.is_empty()).then(|| racks[random.random_range(0..racks.len())]);
-    let Some(first) = draw(&map_racks(problem)) else { return advice };
     let others: Vec<RackIdx> = usable(problem).filter(|&rack| rack != first).collect();
     let second = draw(&others);
     for (nth, advice) in advice.iter_mut().enumerate().take(3) {
@@ -30,9 +32,21 @@ fn usable<'a>(problem: &'a DataProblem<'_>) -> impl Iterator<Item = RackIdx> + '
         .map(|(rack, _)| RackIdx::new(rack))
 }
 
-/// Usable racks that run the reader's maps, by the first of its runs that has yet to come, else by the first; none: it is
-/// not planned.
-fn map_racks(problem: &DataProblem<'_>) -> Vec<RackIdx> {
+/// A rack, drawn by its maps.
+fn by_maps(racks: &[(RackIdx, u32)], random: &mut ChaCha8Rng) -> Option<RackIdx> {
+    let all: u64 = racks.iter().map(|&(_, maps)| u64::from(maps)).sum();
+    let mut left = random.random_range(0..all.max(1));
+    let drawn = racks.iter().find(|&&(_, maps)| {
+        let here = left < u64::from(maps);
+        left = left.saturating_sub(u64::from(maps));
+        here
+    });
+    drawn.map(|&(rack, _)| rack)
+}
+
+/// Usable racks with how many of the reader's maps each runs, by the first of its runs that has yet to come, else by the
+/// first; none: it is not planned.
+fn map_racks(problem: &DataProblem<'_>) -> Vec<(RackIdx, u32)> {
     let planned = problem.plan.zip(problem.reader.as_ref());
     let now = problem.snapshot.taken_at;
     let job = planned.and_then(|(plan, reader)| {
@@ -42,9 +56,8 @@ fn map_racks(problem: &DataProblem<'_>) -> Vec<RackIdx> {
     let Some(job) = job else { return Vec::new() };
     let usable: Vec<RackIdx> = usable(problem).collect();
     let by_rack = &problem.snapshot.statics.by_rack;
-    let mut racks: Vec<RackIdx> =
-        job.maps.racks().into_iter().filter_map(|(path, _)| by_rack.get(path).copied()).collect();
-    racks.retain(|rack| usable.contains(rack));
+    let racks = job.maps.racks().into_iter().filter_map(|(path, maps)| Some((by_rack.get(path).copied()?, maps)));
+    let mut racks: Vec<(RackIdx, u32)> = racks.filter(|(rack, _)| usable.contains(rack)).collect();
     racks.sort_unstable();
     racks
 }

@@ -112,7 +112,7 @@ impl FollowState {
         match self.pool.observe(event, view) {
             Change::Nothing => {}
             Change::Waiting { job, new } => self.waiting(job, new, view),
-            Change::Launched { task, node, .. } => self.launched(task, rack_of(view, node)),
+            Change::Launched { task, node, .. } => self.launched(task, rack_of(view, node), node),
             Change::Ended { task, node } => self.stopped(task, rack_of(view, node)),
             Change::Failed { task, node } => {
                 self.stopped(task, rack_of(view, node));
@@ -235,13 +235,13 @@ impl FollowState {
         }
     }
 
-    fn launched(&mut self, task: Task, rack: Option<RackIdx>) {
+    fn launched(&mut self, task: Task, rack: Option<RackIdx>, node: NodeIdx) {
         if let Some(rack) = rack {
             self.count(task, rack, 1);
         }
         let stage = self.stage_of(task);
         if let (Some(row), Some(book)) = (self.jobs[task.job.at()].row, &mut self.book) {
-            book.launched(row, stage, rack);
+            book.launched(row, stage, (rack, node));
             self.note_place(task.job);
         }
     }

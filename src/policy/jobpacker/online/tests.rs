@@ -38,8 +38,9 @@ impl Desk {
         Self { dispatch: Box::new(dispatch), state, sample, now: Timestamp(SECOND), explain: false }
     }
 
+    /// Which spreads nothing over a rack's nodes, so that one node will do.
     fn packer() -> Self {
-        Self::new(JobPacker::default())
+        Self::new(JobPacker::new(JobPackerParams { spread_ms: 0, ..JobPackerParams::default() }))
     }
 
     fn tell(&mut self, event: &DispatchEvent) {
@@ -54,6 +55,17 @@ impl Desk {
 
     /// A run of the key comes, or with none a job that nobody planned.
     fn submit(&mut self, number: u32, key: Option<&str>, maps: u32, reduces: u32, input: Bytes) -> AttemptId {
+        self.submit_of("ann", number, key, [maps, reduces], input)
+    }
+
+    fn submit_of(
+        &mut self,
+        user: &str,
+        number: u32,
+        key: Option<&str>,
+        [maps, reduces]: [u32; 2],
+        input: Bytes,
+    ) -> AttemptId {
         let attempt = attempt(number);
         if let Some(key) = key {
             self.tell(&DispatchEvent::Run { attempt, key: key.into() });
@@ -66,7 +78,7 @@ impl Desk {
             }
             self.tell(&DispatchEvent::Waiting(WaitingGroup {
                 attempt,
-                user: "ann".into(),
+                user: user.into(),
                 queue: "q".into(),
                 group: role.into(),
                 role: role.into(),
@@ -177,6 +189,27 @@ fn maps_of_a_planned_job_run_in_their_rack_and_nowhere_else() {
     }
     assert_eq!(desk.offer(nodes(maps)[0]), None, "its reduce waits for the maps");
     assert_eq!(desk.standing(), Standing { followed: 1, ..Standing::default() });
+}
+
+#[test]
+fn a_node_takes_its_even_part_and_more_once_the_others_had_the_time_to_ask() {
+    let mut desk = Desk::new(JobPacker::default());
+    let (plan, maps, _) = one(&desk);
+    desk.follow(&plan);
+    desk.submit(1, Some("nightly"), 6, 1, Bytes(GB));
+    let [one, other] = nodes(maps);
+    for _ in 0..3 {
+        assert_eq!(desk.offer(one).map(|task| task.attempt), Some(attempt(1)));
+    }
+    assert_eq!(desk.offer(one), None, "half of six is its part");
+    desk.submit(2, None, 1, 0, Bytes(1));
+    assert_eq!(desk.offer(one).unwrap().attempt, attempt(2), "it serves others meanwhile");
+    assert!(desk.offer(other).is_some());
+    desk.now = desk.now.plus(Micros::from_millis(999));
+    assert_eq!(desk.offer(one), None);
+    desk.now = desk.now.plus(Micros::from_millis(1));
+    assert!(desk.offer(one).is_some() && desk.offer(one).is_some(), "what the other did not take");
+    assert_eq!(desk.offer(one), None, "all six were launched");
 }
 
 #[test]
@@ -343,6 +376,19 @@ fn heavy_jobs_that_nobody_planned_are_kept_apart() {
     desk.tell(&DispatchEvent::Done(other));
     desk.submit(4, None, 4, 0, Bytes(4 * GB));
     assert_eq!(desk.offer(2).unwrap().attempt, attempt(4), "the rack is free of heavy ones again");
+}
+
+#[test]
+fn reduces_of_a_user_who_has_more_wait_for_maps_of_one_who_has_less() {
+    let mut desk = Desk::packer();
+    desk.submit_of("ann", 1, None, [1, 6], Bytes(4));
+    let map = desk.offer(0).unwrap();
+    desk.end(map, 0, false);
+    assert_eq!(&*desk.offer(0).unwrap().group, "reduce", "with nobody else they go on");
+    desk.submit_of("ben", 2, None, [3, 0], Bytes(4));
+    assert_eq!(desk.offer(1).unwrap().attempt, attempt(2), "ann has a container, ben has none");
+    let next: Vec<AttemptId> = (0..4).map(|_| desk.offer(2).unwrap().attempt).collect();
+    assert_eq!(next.iter().filter(|&&job| job == attempt(2)).count(), 2, "then by turns: {next:?}");
 }
 
 fn ask(gathered: u64, maps_done: bool, reduces_placed: bool, [from, to]: [RackIdx; 2]) -> ShuffleAsk {
@@ -567,6 +613,7 @@ proptest! {
     #[test]
     fn every_task_of_every_job_runs_whatever_the_plan_says(seed: u64, dead: bool, other: bool) {
         run(&mut Desk::packer(), seed, dead, other);
+        run(&mut Desk::new(JobPacker::default()), seed, dead, other);
         run(&mut Desk::new(Corral::default()), seed, dead, other);
     }
 
@@ -612,8 +659,9 @@ proptest! {
         for step in 0..150 {
             let draw = below(&mut random, 10);
             if draw == 0 {
-                let (maps, reduces) = (1 + below(&mut random, 9), below(&mut random, 4));
-                desks.iter_mut().for_each(|desk| { desk.submit(step, Some("key"), maps, reduces, Bytes(GB)); });
+                let tasks = [1 + below(&mut random, 9), below(&mut random, 4)];
+                let user = ["ann", "ben", "cy"][below(&mut random, 3) as usize];
+                desks.iter_mut().for_each(|desk| { desk.submit_of(user, step, Some("key"), tasks, Bytes(GB)); });
             } else if draw < 7 {
                 let node = below(&mut random, 8);
                 let [one, other] = desks.each_mut().map(|desk| desk.offer(node));

@@ -1,12 +1,14 @@
 //! Whole runs with an optical switch.
 
 use super::super::fabric::testing::with_circuits;
+use super::gathering::{timed, wait_until};
 use super::toy::CONTAINER;
 use super::*;
 use crate::network::OpticalSection;
+use crate::policy::dispatch::{ShuffleAdvice, ShuffleAsk};
 use crate::sim::report::CircuitReport;
 use crate::sim::settings::{Scripted, ScriptedEvent};
-use crate::units::Micros;
+use crate::units::{Micros, Timestamp};
 use proptest::prelude::*;
 use std::sync::Arc;
 
@@ -106,5 +108,23 @@ proptest! {
         prop_assert!(circuits(&report).share <= 1.0);
         prop_assert_eq!(&report, &run(true), "the same bytes twice");
         prop_assert_eq!(&report, &run(false), "no report skipped");
+    }
+
+    #[test]
+    fn every_job_ends_though_shuffles_gather_while_ports_and_nodes_fail(script in a_script()) {
+        let cluster = hybrid(3, 2, 2, |section| section.elephant_bytes = Some(Bytes(20_000_000)));
+        // By the threshold, when no more can come, and after 20 s whatever is gathered.
+        let gathers = timed(Some(|ask: &ShuffleAsk, _: Timestamp| {
+            let whole = ask.maps_done && ask.reduces_placed;
+            match whole || ask.gathered >= Bytes(20_000_000) {
+                true => ShuffleAdvice::Start,
+                false => wait_until(ask.since.plus(Micros::from_secs(20))),
+            }
+        }));
+        let settings = SimSettings { script, ..SimSettings::default() };
+        let run = || with(&cluster, &JobModel::default(), &settings, &gathers, &mixed(16), true).unwrap();
+        let report = run();
+        prop_assert_eq!((report.jobs, report.unfinished), (16, 0));
+        prop_assert_eq!(&report, &run(), "the same bytes twice");
     }
 }

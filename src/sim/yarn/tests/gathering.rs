@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use std::sync::Mutex;
 
 /// First come, first served; shuffles as `answer` says, and every question kept.
-struct Timed<F> {
+pub(super) struct Timed<F> {
     answer: Option<F>,
     asked: Mutex<Vec<(Timestamp, ShuffleAsk)>>,
 }
@@ -39,14 +39,14 @@ impl<F: Fn(&ShuffleAsk, Timestamp) -> ShuffleAdvice + Send + Sync> Dispatch for 
     }
 }
 
-fn timed<F>(answer: Option<F>) -> Timed<F>
+pub(super) fn timed<F>(answer: Option<F>) -> Timed<F>
 where
     F: Fn(&ShuffleAsk, Timestamp) -> ShuffleAdvice + Send + Sync,
 {
     Timed { answer, asked: Mutex::default() }
 }
 
-fn wait_until(latest: Timestamp) -> ShuffleAdvice {
+pub(super) fn wait_until(latest: Timestamp) -> ShuffleAdvice {
     ShuffleAdvice::Wait { latest, why: Cow::Borrowed("test") }
 }
 

@@ -1,5 +1,6 @@
 //! The simulator end to end.
 
+mod astray;
 mod bad_input;
 mod circuits;
 mod failures;
