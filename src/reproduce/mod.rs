@@ -11,6 +11,7 @@ pub mod container;
 pub mod cross_layer;
 pub mod experiment;
 pub mod hit;
+pub mod jobpacker;
 pub mod keep;
 pub mod nas;
 pub mod pat;

@@ -1,7 +1,7 @@
 //! The one place where experiments are registered.
 
 use super::Experiment;
-use super::{container, cross_layer, hit, nas, pat};
+use super::{container, cross_layer, hit, jobpacker, nas, pat};
 
 /// Every experiment of this version, in the order in which they are listed and run.
 #[must_use]
@@ -28,5 +28,10 @@ pub fn experiments() -> &'static [&'static dyn Experiment] {
         &nas::USERS,
         &nas::ASSUMPTIONS,
         &nas::Validation,
+        &jobpacker::BATCH,
+        &jobpacker::ONLINE,
+        &jobpacker::MIXED,
+        &jobpacker::SENSITIVITY,
+        &jobpacker::FORECAST,
     ]
 }

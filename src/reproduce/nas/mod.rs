@@ -13,3 +13,4 @@ mod world;
 
 pub use figures::{ASSUMPTIONS, COMPLETION, CONGESTION, Figure, MECHANISMS, THRESHOLDS, THROUGHPUT, TRAFFIC, USERS};
 pub use validation::Validation;
+pub(super) use world::day;

@@ -24,14 +24,14 @@ const VALIDATION_GAP_S: f64 = 14.0;
 
 /// A trace and where it is from.
 #[derive(Debug)]
-pub(super) struct Trace {
-    pub(super) jobs: Vec<TraceJob>,
+pub(in crate::reproduce) struct Trace {
+    pub(in crate::reproduce) jobs: Vec<TraceJob>,
     /// In words, for reports.
-    pub(super) source: String,
+    pub(in crate::reproduce) source: String,
 }
 
 /// The day: the real one where it is, else one like it.
-pub(super) fn day() -> &'static Trace {
+pub(in crate::reproduce) fn day() -> &'static Trace {
     static DAY: OnceLock<Trace> = OnceLock::new();
     DAY.get_or_init(|| match real_day() {
         Ok(jobs) => Trace { jobs, source: "SWIM FB-2010, 24,442 jobs of a day, trace scale 1".to_owned() },
