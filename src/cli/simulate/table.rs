@@ -3,7 +3,7 @@
 use super::super::output::{bytes, digits, pairs, table};
 use super::inputs::Cluster;
 use super::matrix::{Plan, Runs};
-use crate::sim::{Authority, FlowGrain, RunReport, SimSettings};
+use crate::sim::{Authority, CircuitReport, FlowGrain, RunReport, SimSettings};
 
 /// All runs of one policy under one authority.
 pub(super) struct Row<'a> {
@@ -75,6 +75,7 @@ pub(super) fn text(plan: &Plan<'_>, cluster: &Cluster, runs: &Runs) -> String {
         parts.push(spread(&rows));
     }
     parts.push(more(&rows));
+    parts.extend(circuits(&rows));
     parts.join("\n\n")
 }
 
@@ -206,6 +207,30 @@ fn more(rows: &[Row<'_>]) -> String {
     table(header, 1, lines)
 }
 
+/// What circuits did; `None` without an optical switch.
+fn circuits(rows: &[Row<'_>]) -> Option<String> {
+    rows.iter().flat_map(Row::there).find_map(|report| report.circuits)?;
+    let header =
+        ["", "on circuits %", "on circuits", "changes of circuits", "elephants by packets", "racks without a port"];
+    let lines = rows.iter().map(|row| {
+        let of = |value: Value| row.median(value);
+        let number = |value: Value| of(value).map_or_else(dash, digits);
+        [
+            row.label.clone(),
+            of(|report| used(report).share).map_or_else(dash, |share| digits(100.0 * share)),
+            of(|report| used(report).bytes as f64).map_or_else(dash, bytes),
+            number(|report| used(report).changes as f64),
+            number(|report| used(report).elephants_by_packets as f64),
+            number(|report| used(report).racks_without_port as f64),
+        ]
+    });
+    Some(table(header, 1, lines))
+}
+
+fn used(report: &RunReport) -> CircuitReport {
+    report.circuits.unwrap_or_default()
+}
+
 /// Share of maps whose input lay on the node (0), in the rack (1).
 fn locality(report: &RunReport, place: usize) -> f64 {
     let all: u64 = report.maps_by_locality.iter().sum();
@@ -239,7 +264,23 @@ fn dash() -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::plots::tests::report;
     use super::*;
+
+    #[test]
+    fn circuits_have_a_table_where_there_is_an_optical_switch_and_none_elsewhere() {
+        let plain = report("fair", 1, 1.0);
+        let used =
+            CircuitReport { bytes: 3 << 40, share: 0.983, changes: 7, elephants_by_packets: 2, racks_without_port: 1 };
+        let lit = RunReport { circuits: Some(used), ..report("jobpacker", 1, 1.0) };
+        let row = |of| Row { label: "p".to_owned(), reports: vec![Some(of)] };
+        assert_eq!(circuits(&[row(&plain)]), None);
+        let text = circuits(&[row(&lit)]).unwrap();
+        let line: Vec<&str> = text.lines().last().unwrap().split_whitespace().collect();
+        assert_eq!((line[0], line[1]), ("p", "98.3"), "{text}");
+        assert_eq!(line[line.len() - 3..], ["7", "2", "1"], "{text}");
+        assert!(text.starts_with(' ') && text.contains("on circuits %"), "{text}");
+    }
 
     #[test]
     fn a_median_is_the_middle_or_between_the_two() {

@@ -40,12 +40,12 @@ fn all(rows: &[Row<'_>]) -> anyhow::Result<Vec<(&'static str, String)>> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::sim::{Authority, ClassReport, RunReport, TierUse};
 
     /// A report with figures that differ by policy and seed.
-    fn report(policy: &str, seed: u64, slower: f64) -> RunReport {
+    pub(in crate::cli::simulate) fn report(policy: &str, seed: u64, slower: f64) -> RunReport {
         let wave = |step: u64| 0.5 + 0.4 * ((step + 7 * seed) as f64 / 40.0).sin() / slower;
         let tier = |tier: &str, scale: f64| TierUse {
             tier: tier.to_owned(),
