@@ -372,6 +372,7 @@ fn kept_plans_are_bounded_and_only_expired_ones_and_the_daemons_own_make_room() 
     desk.beat("h0", 0, Some(&[]));
     desk.publish();
     desk.activate("c", false).unwrap();
+    desk.now = desk.now.plus(Micros::from_secs(10)); // by now "b" has expired
     for (at, name) in (0_u64..).zip(["s1", "s2", "s3"]) {
         desk.now = desk.now.plus(Micros::from_secs(at));
         let own = examine(name, Arc::new(plan(desk.now, &[("daily", "/r0", 1)])), desk.engine.settled(), desk.now);
