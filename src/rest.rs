@@ -369,7 +369,7 @@ mod tests {
     fn a_file_without_a_certificate_is_refused_by_its_name() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("ca.pem");
-        let problem = || Trust::read(Some(&path)).err().expect("refused").to_string();
+        let problem = || Trust::read(Some(&path)).expect_err("refused").to_string();
         assert!(problem().starts_with(&format!("{}: ", path.display())), "{}", problem());
         std::fs::write(&path, "no PEM").unwrap();
         assert!(problem().ends_with("there is no certificate in it"), "{}", problem());

@@ -232,7 +232,8 @@ async fn an_answer_that_is_none_leaves_what_was_known_and_says_how_old_it_is() {
     start_name_node(options, &world.running().daemon, &Metrics::new()).unwrap();
     hints(&world, "first", 1, "/in/a").await;
     assert_eq!(world.status().await.blocks, 3);
-    let broken: [(&str, fn(&str) -> Said); 6] = [
+    type Answer = fn(&str) -> Said;
+    let broken: [(&str, Answer); 6] = [
         ("html", |_| http("200 OK", "<!DOCTYPE html><title>Log in</title>")),
         ("half", |question| {
             let Said(whole, _) = name_node(INPUT)(question);

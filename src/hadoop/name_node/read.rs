@@ -214,7 +214,7 @@ mod tests {
     fn made_up_ids_meet_none_of_hdfs() {
         let ids: BTreeSet<u64> = (0..1_000).map(|block| made_up("/in/a", block << 27)).collect();
         assert_eq!(ids.len(), 1_000);
-        assert!(ids.iter().all(|&id| id >= 1 << 62 && id < 1 << 63));
+        assert!(ids.iter().all(|&id| (1 << 62..1 << 63).contains(&id)));
         assert_ne!(made_up("/in/a", 0), made_up("/in/b", 0));
     }
 }

@@ -3,10 +3,10 @@
 use super::circuits::hybrid;
 use super::plans::plan;
 use super::*;
-use crate::policy::plan::Plan;
+use crate::policy::plan::{Plan, fabric};
 use crate::policy::registry::with_defaults;
 use crate::sim::settings::{Scripted, ScriptedEvent};
-use crate::sim::yarn::forecast::fabric;
+
 use crate::units::{HostName, Micros, NodeIdx};
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ fn batch() -> Vec<TraceJob> {
 /// Plans `known` for both planners, runs `jobs` under the plan, and gives each report.
 fn runs(cluster: &SimCluster, known: &[TraceJob], jobs: &[TraceJob], settings: &SimSettings) -> [RunReport; 2] {
     ["jobpacker", "corral"].map(|policy| {
-        let planned: Plan = plan(policy, cluster, known, &still(), fabric(cluster).unwrap());
+        let planned: Plan = plan(policy, cluster, known, &still(), fabric(&cluster.snapshot).unwrap());
         let settings = SimSettings { plan: Some(Arc::new(planned)), ..settings.clone() };
         let built = with_defaults(policy).unwrap();
         let report = with(cluster, &still(), &settings, built.as_dispatch().unwrap(), jobs, true).unwrap();
