@@ -10,8 +10,11 @@ import io.hintd.v1.ApplicationDone;
 import io.hintd.v1.EventItem;
 import io.hintd.v1.FeedHello;
 import io.hintd.v1.FollowMessage;
+import io.hintd.v1.HeartbeatItem;
+import io.hintd.v1.NodeHeartbeat;
 import io.hintd.v1.TaskAllocated;
 import io.hintd.v1.TaskEvent;
+import io.hintd.v1.UsedMeans;
 import java.time.Duration;
 import java.util.Collections;
 import java.util.HashSet;
@@ -19,6 +22,7 @@ import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -183,6 +187,78 @@ class DaemonTest {
     }
     Thread.sleep(100);
     assertEquals(1, client.explain(answer.decisionId(), PATIENCE).getOutcome().getHints(0).getOnHost());
+  }
+
+  @Test
+  void aFeedWhoseOpeningThrowsOnceIsOpenedAgain() throws Exception {
+    AtomicInteger opened = new AtomicInteger();
+    Runnable onOpen =
+        () -> {
+          if (opened.incrementAndGet() == 1) {
+            throw new IllegalStateException("the first opening, which a test lets fail");
+          }
+        };
+    try (FeedStream<HeartbeatItem> feed = FeedStream.heartbeats(client, hello(), 100, onOpen, ack -> {})) {
+      feed.tell(DaemonTest::beat);
+      assertTrue(feed.settled(20, TimeUnit.SECONDS));
+      assertEquals(2, opened.get());
+      assertEquals(1, feed.acknowledged());
+      assertEquals(feed.sent(), feed.acknowledged());
+    }
+  }
+
+  @Test
+  void anItemThatCannotBeMadeEndsItsStreamAndNotTheFeed() throws Exception {
+    AtomicInteger opened = new AtomicInteger();
+    try (FeedStream<HeartbeatItem> feed =
+        FeedStream.heartbeats(client, hello(), 100, opened::incrementAndGet, ack -> {})) {
+      feed.tell(DaemonTest::beat);
+      assertTrue(feed.settled(10, TimeUnit.SECONDS));
+      feed.tell(
+          number -> {
+            throw new IllegalStateException("an item, which a test lets fail");
+          });
+      feed.tell(DaemonTest::beat);
+      for (long until = System.nanoTime() + PATIENCE.toNanos(); opened.get() < 2 && System.nanoTime() < until; ) {
+        Thread.sleep(10);
+      }
+      assertTrue(feed.settled(10, TimeUnit.SECONDS));
+      assertEquals(2, opened.get());
+      assertEquals(2, feed.acknowledged(), "both that could be made");
+    }
+  }
+
+  @Test
+  void aFeedSettlesAgainAfterEachRestart() throws Exception {
+    AtomicInteger opened = new AtomicInteger();
+    try (FeedStream<HeartbeatItem> feed =
+        FeedStream.heartbeats(client, hello(), 100, opened::incrementAndGet, ack -> {})) {
+      for (int life = 1; life <= 3; life++) {
+        feed.tell(DaemonTest::beat);
+        assertTrue(feed.settled(20, TimeUnit.SECONDS), "life " + life);
+        daemon.kill();
+        feed.tell(DaemonTest::beat); // lost with the stream, or told to the next
+        daemon.start();
+        for (long until = System.nanoTime() + PATIENCE.toNanos(); opened.get() <= life && System.nanoTime() < until; ) {
+          Thread.sleep(10);
+        }
+        assertTrue(opened.get() > life, "opened again");
+        assertTrue(feed.settled(20, TimeUnit.SECONDS), "after restart " + life);
+        assertEquals(feed.sent(), feed.acknowledged());
+      }
+    }
+  }
+
+  private static FeedHello hello() {
+    return FeedHello.newBuilder().setSource("test").setUsedMeans(UsedMeans.USED_MEANS_ALLOCATED).build();
+  }
+
+  /** Of a node that {@link TestDaemon.Nodes} registers; refused where it has not yet, and looked at all the same. */
+  private static HeartbeatItem beat(long number) {
+    return HeartbeatItem.newBuilder()
+        .setNumber(number)
+        .setHeartbeat(NodeHeartbeat.newBuilder().setHost(TestDaemon.Nodes.host(0)).setResponseId(1000))
+        .build();
   }
 
   private static HintRequest maps(int count) {
