@@ -56,6 +56,8 @@ async fn serve(config: Config, file: PathBuf) -> anyhow::Result<()> {
     let metrics = Metrics::new();
     let (listen, sdn) = (config.metrics, config.sdn.clone());
     let (resource_manager, name_node) = (config.resource_manager.clone(), config.name_node.clone());
+    let (listen, sdn, resource_manager) = (config.metrics, config.sdn.clone(), config.resource_manager.clone());
+    let history_server = config.history_server.clone();
     let mut options = config.options.clone();
     options.reload = Some(config.reload_hook(file.clone()));
     let running = hintd::server::start(&options, metrics.clone()).await?;
@@ -79,6 +81,9 @@ async fn serve(config: Config, file: PathBuf) -> anyhow::Result<()> {
     if let Err(error) = hadoop(resource_manager, name_node, &running.daemon, &metrics) {
         running.shutdown().await?;
         return Err(error);
+    }
+    if let Some(options) = history_server {
+        hintd::hadoop::start_history_server(&options, &running.daemon, &metrics);
     }
     let changed = watch_file(&file).context("the configuration file can't be watched")?;
     let ended = until_stopped(&running.daemon, changed).await;

@@ -6,6 +6,7 @@ use super::views::{self, AnswerView};
 use super::{files, policy};
 use crate::cluster::document::{ClusterDocument, RequestDocument};
 use crate::cluster::{HintRequest, Overlay, Snapshot};
+use crate::engine::arrivals::ArrivedView;
 use crate::engine::generation::{Held, Releases};
 use crate::engine::history::HistoryView;
 use crate::engine::{Chosen, Generation, Mode, PlacerSettings, Refusal, propose};
@@ -111,6 +112,7 @@ fn generation(snapshot: Arc<Snapshot>, leases: Overlay) -> Generation {
         snapshot,
         leases,
         held: Held::default(),
+        arrived: ArrivedView::default(),
         history: HistoryView::default(),
         releases: Releases::default(),
         plan: None,

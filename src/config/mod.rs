@@ -6,6 +6,7 @@
 
 mod chains;
 mod hadoop;
+mod history_server;
 mod limits;
 mod parse;
 mod plan;
@@ -18,6 +19,7 @@ mod sdn;
 pub use reader::{Problem, Problems};
 
 use crate::hadoop::{NameNodeOptions, ResourceManagerOptions};
+use crate::hadoop::{HistoryServerOptions, ResourceManagerOptions};
 use crate::runtime::options::{Options, ReloadHook, Reloaded};
 use crate::sdn::RyuOptions;
 use crate::telemetry::logs::LogFormat;
@@ -40,6 +42,8 @@ pub struct Config {
     pub resource_manager: Option<ResourceManagerOptions>,
     /// NameNodes to ask for blocks of paths that requests name; `None`: feeds tell of datasets.
     pub name_node: Option<NameNodeOptions>,
+    /// JobHistoryServers to learn from; `None`: none.
+    pub history_server: Option<HistoryServerOptions>,
     /// Values as the file gives them, by dotted key, to say what a reload changed.
     keys: Vec<(String, String)>,
     /// Every key that was asked for.

@@ -60,6 +60,9 @@ pub struct Decision {
     pub ages: Vec<AgeOf>,
     /// Tokens of missing or old inputs.
     pub degraded: Vec<String>,
+    /// What history stood in for edges that the request does not name; `None`: it names some, or there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub learnt: Option<LearntFrom>,
     /// Tasks that a dispatcher holds back: they are hinted later, on Follow.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pending: Vec<Pending>,
@@ -102,6 +105,21 @@ pub struct Hint {
     pub expected_wait: Option<Micros>,
     /// 0..1: falls with missing and old inputs.
     pub confidence: f64,
+}
+
+/// What earlier runs of the same recurring job told of traffic.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LearntFrom {
+    /// The job's key.
+    pub key: Arc<str>,
+    /// Runs that were learnt from.
+    pub runs: u64,
+    /// When the last of them ended.
+    pub last: Timestamp,
+    /// Its edges between groups of the request, and from groups whose containers came before.
+    pub edges: u32,
+    /// Containers that came before and send to groups of the request.
+    pub sources: u64,
 }
 
 /// Tasks of one group that wait for a dispatcher to launch them.

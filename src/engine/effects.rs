@@ -189,6 +189,8 @@ pub enum Counter {
     AttemptsEvicted,
     /// Finished tasks taken into the history.
     HistorySamples,
+    /// Runs that history servers told of.
+    HistoryRuns,
     /// Recurring-job keys forgotten for lack of room.
     HistoryEvicted,
     /// Watched routes that changed.
@@ -256,6 +258,7 @@ impl Counter {
             Self::AnswersEvicted => "answers_evicted",
             Self::AttemptsEvicted => "attempts_evicted",
             Self::HistorySamples => "history_samples",
+            Self::HistoryRuns => "history_runs",
             Self::HistoryEvicted => "history_evicted",
             Self::RoutesChanged => "routes_changed",
             Self::RoutesFailedOver => "routes_failed_over",

@@ -6,6 +6,7 @@
 
 use super::adherence::{Adherence, DecisionOutcome, Tally, TallyKey};
 use super::answers::{Answer, Answers};
+use super::arrivals::{ArrivalLimits, Arrivals};
 use super::attempts::{self, Attempts, Token};
 use super::decision::Refusal;
 use super::dispatching::Dispatching;
@@ -117,6 +118,7 @@ pub struct Engine {
     pub(super) answers: Answers,
     pub(super) attempts: Attempts,
     pub(super) history: History,
+    pub(super) arrivals: Arrivals,
     pub(super) expected: Expected,
     pub(super) routes: Watchers,
     pub(super) flows: Flows,
@@ -258,6 +260,7 @@ impl Engine {
             snapshot: Arc::clone(&self.snapshot),
             leases: self.ledger.overlay().clone(),
             held: self.ledger.held(),
+            arrived: self.arrivals.view().clone(),
             history: self.history.view().clone(),
             releases: self.expected.view(),
             plan: self.plans.in_force().map(|(plan, _)| Arc::clone(plan)),
@@ -440,6 +443,7 @@ impl Engine {
         self.hints_over(attempt, now);
         self.rebalancing.forget(attempt);
         self.run_book.forget(attempt);
+        self.arrivals.forget(attempt);
         if let Some(known) = self.attempts.remove(attempt) {
             self.effects.journal.extend(attempts::delete_attempt(attempt, &known));
             self.effects.out.push(Effect::AttemptEnded(attempt));
@@ -458,6 +462,10 @@ impl Engine {
         for attempt in attempts {
             self.forget_attempt(attempt, now);
         }
+    }
+
+    pub(super) const fn arrival_limits(&self) -> ArrivalLimits {
+        ArrivalLimits { attempts: self.settings.attempts_max, containers: self.settings.containers_seen }
     }
 
     pub(super) const fn history_limits(&self) -> HistoryLimits {

@@ -1,5 +1,6 @@
 //! What a request loads, once: one snapshot, the leases of one moment, history and expected releases.
 
+use super::arrivals::ArrivedView;
 use super::history::HistoryView;
 use super::plans::KeptPlan;
 use crate::cluster::{Overlay, Resource, RunningFlows, Shards, Snapshot};
@@ -18,6 +19,8 @@ pub struct Generation {
     pub leases: Overlay,
     /// Live leases by attempt, where they are: what later requests of the attempt talk to.
     pub held: Held,
+    /// Where containers of applications came.
+    pub arrived: ArrivedView,
     /// Finished groups by recurring-job key.
     pub history: HistoryView,
     /// When running containers are expected to end, by node.

@@ -25,6 +25,40 @@ pub struct JobHistory {
     pub runs: u64,
     /// When it was last heard of.
     pub updated: Timestamp,
+    /// Runs that a history server told of; `None`: none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub learnt: Option<Learnt>,
+}
+
+/// Runs that a history server told of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Learnt {
+    /// How many.
+    pub runs: u64,
+    /// When the last of them ended; earlier ones are told no more.
+    pub last: Timestamp,
+}
+
+/// A finished run, as a history server tells it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LearntRun {
+    /// When it ended.
+    pub finished: Timestamp,
+    /// Its groups.
+    pub groups: Vec<LearntGroup>,
+    /// Traffic between them.
+    pub edges: Vec<EdgeHistory>,
+}
+
+/// A group of a finished run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LearntGroup {
+    /// Its name: that of its scheduler key, as stock applications' requests have it.
+    pub name: Arc<str>,
+    /// Its containers.
+    pub count: u32,
+    /// Paths that it read.
+    pub input_paths: Vec<Arc<str>>,
 }
 
 /// Finished tasks of one group.
@@ -151,6 +185,34 @@ impl History {
             }
         });
         self.shrink(limits.keys)
+    }
+
+    /// A history server tells of a finished run; `None`: it, or a later one, was told before. Else the keys that had
+    /// to go.
+    pub(crate) fn learnt(
+        &mut self,
+        key: &Arc<str>,
+        run: &LearntRun,
+        limits: HistoryLimits,
+        now: Timestamp,
+    ) -> Option<Vec<Arc<str>>> {
+        let before = self.jobs.get(key).and_then(|job| job.learnt);
+        if before.is_some_and(|before| run.finished <= before.last) {
+            return None;
+        }
+        self.change(key, now, |job| {
+            job.learnt = Some(Learnt { runs: before.map_or(1, |before| before.runs + 1), last: run.finished });
+            for group in &run.groups {
+                if job.groups.len() >= PARTS_MAX && !job.groups.contains_key(&group.name) {
+                    continue;
+                }
+                let known = job.groups.entry(Arc::clone(&group.name)).or_default();
+                known.count = group.count;
+                known.input_paths = group.input_paths.iter().take(PARTS_MAX).cloned().collect();
+            }
+            job.edges = run.edges.iter().take(PARTS_MAX).cloned().collect();
+        });
+        Some(self.shrink(limits.keys))
     }
 
     fn change(&mut self, key: &Arc<str>, now: Timestamp, change: impl FnOnce(&mut JobHistory)) {

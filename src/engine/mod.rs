@@ -7,7 +7,7 @@
 //! - `adherence`: whether hints were followed, and what came of it.
 //! - `answers`, `attempts`: idempotency by request id; tokens and remembered requests; `packed`: answers in few bytes.
 //! - `placer`: request and [`Generation`] to [`Proposal`], on other threads.
-//! - `monitor`, `release`, `history`: silence, expected ends, recurring jobs.
+//! - `monitor`, `release`, `history`: silence, expected ends, recurring jobs; `arrivals`: where containers came.
 //! - `prediction`: which recurring jobs come, from runs that finished; for planners.
 //! - `plans`: plans of recurring jobs, one of them in force; where data of planned jobs goes.
 //! - `dispatching`: waiting tasks, and the dispatch policies that are offered nodes for them.
@@ -24,6 +24,7 @@
 
 pub mod adherence;
 pub mod answers;
+pub mod arrivals;
 pub mod attempts;
 pub mod binding;
 mod commit;
@@ -61,7 +62,7 @@ mod told;
 pub use adherence::{DecisionOutcome, HintOutcome, Miss, Outcomes, Tally, TallyKey, Term, TermCompared, TermSums};
 pub use answers::Answer;
 pub use attempts::Token;
-pub use decision::{ChainPath, Decision, Hint, Mode, Refusal, TermValues};
+pub use decision::{ChainPath, Decision, Hint, LearntFrom, Mode, Refusal, TermValues};
 pub use dispatching::{DeskApart, DispatchSettings};
 pub use effects::{CommitOutcome, Counter, Effect, Effects, FollowBody};
 pub use engine::{Engine, EngineCounts, Explained, RecoverError, RecoveredCounts, Released, Rows};
@@ -70,6 +71,7 @@ pub use flows::settings::{ChainSettings, RouteSettings};
 pub use flows::uses::{LinkUse, LinkUser, LoadSource, link_uses};
 pub use flows::what_if::{ApplicationForecast, Drain, LinkForecast, NetworkWhatIf, RouteForecast, what_if_network};
 pub use generation::{Generation, Release};
+pub use history::{EdgeHistory, LearntGroup, LearntRun};
 pub use placer::{Chosen, PlacerSettings, Proposal, check_keys, is_chained, may_wait, propose, propose_waiting};
 pub use plans::{Examined, KeptPlan, PlanNote, PlanSettings, PlanView};
 pub use rebalance::{ProposedMove, RebalanceSettings, Round, RoundFound};

@@ -1,6 +1,7 @@
 //! An engine from the rows of its journal.
 
 use super::answers::{Answer, Answers};
+use super::arrivals::Arrivals;
 use super::attempts::{self, Attempts, Token, read_key};
 use super::decision::RememberedRequest;
 use super::effects::Effects;
@@ -83,6 +84,7 @@ impl Engine {
             snapshot: Arc::clone(&snapshot),
             leases: Default::default(),
             held: Default::default(),
+            arrived: Default::default(),
             history: Default::default(),
             releases: Default::default(),
             plan: None,
@@ -98,6 +100,7 @@ impl Engine {
             answers: Answers::default(),
             attempts: Attempts::default(),
             history: History::default(),
+            arrivals: Arrivals::default(),
             expected: Expected::default(),
             routes: Watchers::default(),
             flows: Flows::default(),

@@ -89,6 +89,7 @@ pub(crate) fn answer(id: &str, digest: u64) -> Arc<Answer> {
         ages: Vec::new(),
         degraded: Vec::new(),
         plan: None,
+        learnt: None,
         pending: Vec::new(),
         blocked: Vec::new(),
         without_room: 0,

@@ -7,7 +7,7 @@ use super::dispatching;
 use super::effects::Counter;
 use super::engine::Engine;
 use super::event::{TaskEvent, TaskWhat};
-use super::history::Sample;
+use super::history::{LearntRun, Sample};
 use super::lease::Lease;
 use super::monitor;
 use crate::cluster::Source;
@@ -29,6 +29,9 @@ impl Engine {
                 self.allocated(&event, host, *container, *lease, now)?;
             }
             TaskWhat::Finished { duration, input, output, failed, .. } => {
+                if *failed && self.arrivals.failed(event.attempt, &event.task) {
+                    self.changed = true;
+                }
                 let sample = Sample { duration: *duration, input: *input, output: *output };
                 if !*failed {
                     self.run_book.finished(event.attempt, &event.group, (*duration, *input, *output));
@@ -45,6 +48,17 @@ impl Engine {
         let heard = self.model.apply(crate::cluster::Change::Heard(Source::Events), now);
         debug_assert!(heard.is_ok(), "that a source spoke can't be refused");
         Ok(())
+    }
+
+    /// Takes in what a history server tells of a finished run of a recurring job; false: it, or a later one, was told
+    /// before.
+    pub fn learnt(&mut self, key: &Arc<str>, run: &LearntRun, now: Timestamp) -> bool {
+        let Some(gone) = self.history.learnt(key, run, self.history_limits(), now) else { return false };
+        self.effects.count(Counter::HistoryRuns, 1);
+        self.effects.count(Counter::HistoryEvicted, gone.len() as u64);
+        self.effects.journal.extend(self.history.write());
+        self.changed = true;
+        true
     }
 
     fn key_of(&self, event: &TaskEvent) -> Option<Arc<str>> {
@@ -96,6 +110,11 @@ impl Engine {
         }
         let inferred = if group.is_empty() { self.group_awaited(attempt, node) } else { None };
         let group = inferred.as_ref().unwrap_or(group);
+        // Of applications that never asked, too: maps that know their data's nodes are nobody's to hint.
+        let limits = self.arrival_limits();
+        if self.arrivals.came(container, (group, &event.task), node, limits, now) {
+            self.changed = true;
+        }
         let Some(known) = self.attempts.get_mut(attempt) else { return Ok(()) };
         if !known.allocated(container) {
             return Ok(());

@@ -9,6 +9,10 @@ use crate::engine::{Answer, DeskApart, EngineCounts, EngineSettings, Explained, 
 use crate::engine::{
     Examined, PlanView, RoundFound, Tally, TallyKey, TaskEvent, Token, WatchScope, WatchedPair, WatcherState,
 };
+use crate::engine::{
+    Answer, DeskApart, EngineCounts, EngineSettings, Explained, LearntRun, Proposal, Refusal, Released,
+};
+use crate::engine::{RoundFound, Tally, TallyKey, TaskEvent, Token, WatchScope, WatchedPair, WatcherState};
 use crate::policy::Policy;
 use crate::store::StoreFailure;
 use crate::units::{AttemptId, DecisionId, LeaseId, Micros, RequestId, Timestamp};
@@ -35,6 +39,8 @@ pub(super) enum Command {
     Follow(AttemptId, Token, Reply<Result<Arc<Outbox<Told>>, Refusal>>),
     /// A task event.
     Event(TaskEvent),
+    /// A finished run of a recurring job, as a history server tells it.
+    Learnt(Arc<str>, LearntRun),
     /// Watch routes: who, which, and how much all watchers together may watch.
     Watch(Arc<str>, WatchScope, WatchLimits, Reply<Result<Watching, Refusal>>),
     /// Every update up to this number is in force, but for routes that could not be installed, and why.

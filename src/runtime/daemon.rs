@@ -19,7 +19,7 @@ use super::watchers::{Watchers, Watching};
 use super::writer::{Shared, Writer};
 use crate::engine::dispatching::is_pushed;
 use crate::engine::records::{Kept, Record};
-use crate::engine::{Engine, Explained, Generation, RecoverError, RecoveredCounts, Refusal, Released};
+use crate::engine::{Engine, Explained, Generation, LearntRun, RecoverError, RecoveredCounts, Refusal, Released};
 use crate::engine::{RoundFound, TaskEvent, Token, WatchScope, WatchedPair};
 use crate::store::{GroupCommit, GroupCommitHandle, GroupOptions, Journal, OpenOptions, ShutdownError, StoreError};
 use crate::telemetry::metrics::Metrics;
@@ -360,6 +360,14 @@ impl Daemon {
     /// [`Refusal::Unavailable`] when the daemon shuts down.
     pub async fn event(&self, event: TaskEvent) -> Result<(), Refusal> {
         self.0.door.pass(Command::Event(event)).await
+    }
+
+    /// Takes in a finished run of a recurring job, as a history server tells it. Waits while the engine is behind.
+    ///
+    /// # Errors
+    /// [`Refusal::Unavailable`] when the daemon shuts down.
+    pub async fn learnt(&self, key: Arc<str>, run: LearntRun) -> Result<(), Refusal> {
+        self.0.door.pass(Command::Learnt(key, run)).await
     }
 
     /// The outbox of an attempt, for who shows its token.

@@ -154,6 +154,11 @@ impl Writer {
                 self.moved = true;
                 self.effects(None, Box::new(|_| ()));
             }
+            Command::Learnt(key, run) => {
+                self.engine.learnt(&key, &run, now);
+                self.moved = true;
+                self.effects(None, Box::new(|_| ()));
+            }
             Command::Watch(watcher, scope, most, reply) => {
                 let found = self.watch(&watcher, scope, most, now);
                 if let Err(Ok(unheard)) = reply.send(found) {

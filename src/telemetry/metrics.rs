@@ -20,6 +20,8 @@ use super::adherence::{BYTES, MISSES, OUTCOMES, SETTLED};
 use super::dispatch::{DISPATCH_LATE, DISPATCH_LAUNCHES, DISPATCH_NOT_YET, DISPATCH_OFFERS, DISPATCH_WAITING};
 use super::hadoop::{HADOOP_ANSWERS, HADOOP_ASKED, HADOOP_DISAGREES, HADOOP_ENDED};
 use super::hadoop::{NAME_NODE_ANSWERS, NAME_NODE_ASKED, NAME_NODE_LOCATED, NAME_NODE_PATHS};
+use super::hadoop::{HADOOP_ANSWERS, HADOOP_ASKED};
+use super::history_server::{HISTORY_AGE, HISTORY_ANSWERS, HISTORY_ASKED};
 pub use super::labels::{
     BoxState, FeedResult, HintEvent, LabelValue, MoveEvent, ReloadResult, RouteKind, Stage, Turned, WatcherKind,
 };
@@ -95,6 +97,7 @@ const fn metric(name: &'static str, kind: Kind, unit: Unit, help: &'static str) 
 
 /// Every metric there is.
 pub const ALL: [Metric; 54] = [
+pub const ALL: [Metric; 47] = [
     metric(REQUEST_SECONDS, Kind::Histogram, Unit::Seconds, "Time of a placement request, by policy and stage."),
     metric(SEARCH_STEPS, Kind::Histogram, Unit::Count, "Search steps that a request used, by policy."),
     metric(PUBLISH_SECONDS, Kind::Histogram, Unit::Seconds, "Time to build and publish a snapshot."),
@@ -153,6 +156,9 @@ pub const ALL: [Metric; 54] = [
     metric(SDN_ASKED, Kind::Counter, Unit::Count, "Questions to the SDN controller, by what for and result."),
     metric(SDN_CONNECTED, Kind::Gauge, Unit::Count, "1 while the SDN controller answers, else 0."),
     metric(SDN_EVENTS, Kind::Counter, Unit::Count, "Events of the SDN controller, by kind."),
+    metric(HISTORY_ASKED, Kind::Counter, Unit::Count, "Polls of JobHistoryServers, by server and result."),
+    metric(HISTORY_ANSWERS, Kind::Gauge, Unit::Count, "1 while a JobHistoryServer answers, else 0."),
+    metric(HISTORY_AGE, Kind::Gauge, Unit::Seconds, "Time since a JobHistoryServer answered, as of its last poll."),
     metric(SDN_RULES, Kind::Counter, Unit::Count, "Entries of switches, by what became of them."),
 ];
 

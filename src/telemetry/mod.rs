@@ -6,6 +6,7 @@
 pub mod adherence;
 pub mod dispatch;
 pub mod hadoop;
+pub mod history_server;
 pub mod http;
 mod labels;
 pub mod logs;

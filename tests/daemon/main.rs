@@ -20,6 +20,7 @@ mod fault_stop;
 mod fault_store;
 mod flows;
 mod hadoop_server;
+mod history_server;
 mod lifecycle;
 mod limits;
 mod load;

@@ -358,6 +358,7 @@ impl Engine {
             exclusions: Vec::new(),
             ages: Vec::new(),
             degraded: self.dispatching.racks.degraded().into_iter().map(str::to_owned).collect(),
+            learnt: None,
             pending: Vec::new(),
             plan: laid.plan.clone(),
             blocked: Vec::new(),

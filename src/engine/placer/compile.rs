@@ -1,9 +1,10 @@
 //! Compiling: a request in names against one generation, to a problem in dense columns.
 
 use super::scan::{Columns, Filter, Scanner};
+use super::sources::Sources;
 use super::{PlacerSettings, input};
 use crate::cluster::{Constraints, Dataset, HintRequest, Resource, SizeError, Snapshot, Source};
-use crate::engine::decision::Refusal;
+use crate::engine::decision::{LearntFrom, Refusal};
 use crate::engine::generation::Generation;
 use crate::policy::problem::{Anchor, EdgeProblem};
 use crate::policy::{Degraded, GroupProblem, Owner, PlaceProblem};
@@ -21,6 +22,8 @@ pub(crate) struct Compiled<'a> {
     pub(crate) groups: Vec<Wish>,
     /// Tokens of inputs taken from the history.
     pub(crate) notes: Vec<&'static str>,
+    /// What history stood in for edges.
+    pub(crate) learnt: Option<LearntFrom>,
     /// Paths that were found.
     pub(crate) read: Vec<Arc<Dataset>>,
 }
@@ -46,7 +49,6 @@ pub(crate) fn compile<'a>(
     let snapshot = &*generation.snapshot;
     check_model(snapshot)?;
     check_counts(request, settings)?;
-    let anchors = anchors(generation, request)?;
     let mut degraded = degraded(snapshot, settings, now);
     let history = request.recurring_key.as_ref().and_then(|key| generation.history.get(key)).map(Arc::as_ref);
     let mut notes = Vec::new();
@@ -54,6 +56,12 @@ pub(crate) fn compile<'a>(
     degraded.no_edges = edges.is_empty();
     let mut inputs = input::Inputs::new(snapshot, request, &edges, history);
     inputs.on_demand = settings.located.is_some();
+    let sources = Sources::of(generation, request, history);
+    notes.extend((edges.is_empty() && sources.containers > 0).then_some(EDGES_FROM_HISTORY));
+    let learnt = sources.learnt(request, history, edges.len());
+    degraded.no_edges = edges.is_empty() && sources.containers == 0;
+    let anchors = anchors(generation, request, &sources)?;
+    let mut inputs = input::Inputs::new(snapshot, request, &edges, history, &sources);
     let mut scanner = Scanner::new(snapshot, &generation.leases);
     let mut groups = Vec::with_capacity(request.groups.len());
     let mut wishes = Vec::with_capacity(request.groups.len());
@@ -95,7 +103,7 @@ pub(crate) fn compile<'a>(
         degraded,
     };
     cut(&mut problem);
-    Ok(Compiled { problem, groups: wishes, notes, read })
+    Ok(Compiled { problem, groups: wishes, notes, learnt, read })
 }
 
 fn check_model(snapshot: &Snapshot) -> Result<(), Refusal> {
@@ -225,9 +233,9 @@ fn find_host(snapshot: &Snapshot, host: &str) -> Result<NodeIdx, Refusal> {
     })
 }
 
-/// What stays where it is and will talk to the new containers: the ApplicationMaster, running containers, and
-/// leases of earlier requests.
-fn anchors(generation: &Generation, request: &HintRequest) -> Result<Vec<Anchor>, Refusal> {
+/// What stays where it is and will talk to the new containers: running containers, leases of earlier requests, and what
+/// left or sends what the new ones read; where nothing does, the ApplicationMaster.
+fn anchors(generation: &Generation, request: &HintRequest, sources: &Sources) -> Result<Vec<Anchor>, Refusal> {
     let snapshot = &*generation.snapshot;
     let mut by_node: BTreeMap<NodeIdx, u32> = BTreeMap::new();
     if let Some(running) = snapshot.applications.get(&request.attempt) {
@@ -236,8 +244,16 @@ fn anchors(generation: &Generation, request: &HintRequest) -> Result<Vec<Anchor>
         }
     }
     if let Some(host) = &request.am_host {
-        // Where containers of the attempt run on its host, the ApplicationMaster's is one of them.
-        by_node.entry(find_host(snapshot, host.as_str())?).or_insert(1);
+        let node = find_host(snapshot, host.as_str())?;
+        if sources.containers == 0 {
+            // Where containers of the attempt run on its host, the ApplicationMaster's is one of them.
+            by_node.entry(node).or_insert(1);
+        }
+    }
+    for (&node, &count) in &sources.nodes {
+        // Where heartbeats name containers, those that run are counted already.
+        let known = by_node.entry(node).or_default();
+        *known = (*known).max(count);
     }
     for held in generation.held.get(&request.attempt).into_iter().flat_map(|held| held.iter()) {
         *by_node.entry(held.node).or_default() += held.count;
@@ -275,9 +291,12 @@ pub(crate) fn edges(
         Some(EdgeProblem { from, to, pattern: edge.pattern, bytes: edge.bytes })
     });
     let edges: Vec<EdgeProblem> = known.collect();
-    notes.extend((!edges.is_empty()).then_some("edges_from_history"));
+    notes.extend((!edges.is_empty()).then_some(EDGES_FROM_HISTORY));
     Ok(edges)
 }
+
+/// The token of edges that the request does not name.
+const EDGES_FROM_HISTORY: &str = "edges_from_history";
 
 /// 0 means no bound; of two bounds the tighter holds.
 fn tightest(bounds: [u32; 2]) -> u32 {

@@ -7,6 +7,7 @@ use crate::policy::problem::{EdgeProblem, InputBlock, InputBlocks};
 use std::sync::Arc;
 
 use super::compile::nearest;
+use super::sources::Sources;
 
 /// Inputs of a request's groups; each list of paths is looked up once.
 #[derive(Debug)]
@@ -15,6 +16,7 @@ pub(crate) struct Inputs<'a> {
     request: &'a HintRequest,
     edges: &'a [EdgeProblem],
     history: Option<&'a JobHistory>,
+    sources: &'a Sources,
     done: Vec<(&'a [Arc<str>], Arc<InputBlocks>)>,
     none: Arc<InputBlocks>,
     /// What was looked up and found.
@@ -33,6 +35,7 @@ impl<'a> Inputs<'a> {
         request: &'a HintRequest,
         edges: &'a [EdgeProblem],
         history: Option<&'a JobHistory>,
+        sources: &'a Sources,
     ) -> Self {
         let none = Arc::default();
         let (done, read) = (Vec::new(), Vec::new());
@@ -48,14 +51,28 @@ impl<'a> Inputs<'a> {
             on_demand: false,
             from_history: false,
         }
+        Self { snapshot, request, edges, history, sources, done, none, read, unknown: false, from_history: false }
     }
 
-    /// The input of a group: its own paths, else the application's if it is one that reads input, else what
-    /// the recurring job's history says.
+    /// The input of a group: paths, and what containers that came before left for it, as blocks where they are.
     ///
     /// # Errors
     /// [`Refusal::Unknown`] for a path that the datasets feed does not name.
     pub(crate) fn of(&mut self, at: usize) -> Result<Arc<InputBlocks>, Refusal> {
+        let read = self.of_paths(at)?;
+        let left = &self.sources.blocks[at];
+        if left.is_empty() {
+            return Ok(read);
+        }
+        Ok(Arc::new(InputBlocks::new(read.blocks.iter().chain(left).cloned().collect())))
+    }
+
+    /// The paths of a group: its own, else the application's if it is one that reads input, else what
+    /// the recurring job's history says.
+    ///
+    /// # Errors
+    /// [`Refusal::Unknown`] for a path that the datasets feed does not name.
+    fn of_paths(&mut self, at: usize) -> Result<Arc<InputBlocks>, Refusal> {
         let group = &self.request.groups[at];
         let asked =
             !self.request.input_paths.is_empty() || self.request.groups.iter().any(|g| !g.input_paths.is_empty());
@@ -77,7 +94,9 @@ impl<'a> Inputs<'a> {
     /// The application's paths, for a group that reads them: one that gets nothing from another group, for what
     /// those read is what the others wrote. Where every group gets something, the first one reads the input.
     fn shared(&self, at: usize, paths: &'a [Arc<str>]) -> &'a [Arc<str>] {
-        let receives = |group: usize| self.edges.iter().any(|edge| edge.to.at() == group && edge.from != edge.to);
+        let receives = |group: usize| {
+            self.sources.receives[group] || self.edges.iter().any(|edge| edge.to.at() == group && edge.from != edge.to)
+        };
         let all_receive = (0..self.request.groups.len()).all(receives);
         if !receives(at) || (all_receive && at == 0) { paths } else { &[] }
     }

@@ -2,7 +2,7 @@
 
 //!
 //! # Code map
-//! - `compile`: names to dense columns; `scan`, the nodes that can; `input`, the blocks.
+//! - `compile`: names to dense columns; `scan`, the nodes that can; `input`, the blocks; `sources`, what came before.
 //! - `large`: what would not fit an empty cluster; `wait`: what does not fit now; `waiting`: what a dispatcher decides.
 //! - `blocked`: what keeps nodes from taking what found no room.
 //! - `chained`: whether the placement keeps the chains of middleboxes that its traffic is under.
@@ -18,6 +18,7 @@ mod input;
 mod large;
 mod rate;
 mod scan;
+mod sources;
 mod terms;
 mod wait;
 mod waiting;
@@ -204,6 +205,7 @@ pub fn propose(
     let known = known.chain(settings.located.iter().flat_map(|notes| notes.iter().cloned()));
     let read = compiled.read;
     draft.degraded.splice(0..0, known);
+    draft.learnt = compiled.learnt;
     draft.hints = hints.hints;
     let trial = Trial::of(&compiled.problem, &placement);
     Ok(Proposal { flows, trial, read, ..proposal(generation, request, draft, hints.rows) })
@@ -368,6 +370,7 @@ fn blank(generation: &Generation, request: &HintRequest, chosen: &Chosen<'_>) ->
         ages: Vec::new(),
         degraded: Vec::new(),
         plan: None,
+        learnt: None,
         pending: Vec::new(),
         blocked: Vec::new(),
         without_room: 0,

@@ -64,6 +64,8 @@ pub fn propose_waiting(
     let known = compiled.problem.degraded.tokens().into_iter().chain(compiled.notes.iter().copied());
     let located = settings.located.iter().flat_map(|notes| notes.iter().cloned());
     draft.degraded = known.map(str::to_owned).chain(located).collect();
+    draft.degraded = known.map(str::to_owned).collect();
+    draft.learnt = compiled.learnt.clone();
     draft.at = now;
     let wanted = |at: usize| {
         let first = wait::advise(&compiled, generation, at, 1, now).rows.first().and_then(|row| row.wait);

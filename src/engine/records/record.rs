@@ -5,6 +5,7 @@ use super::tally::Tally;
 use super::weigh;
 use crate::cluster::{Application, Dataset, HintRequest, Overlay, Shards, Snapshot, dataset};
 use crate::engine::answers::Answer;
+use crate::engine::arrivals::Arrived;
 use crate::engine::decision::{Decision, Mode, Refusal};
 use crate::engine::dispatching::{DeskApart, KeptDesk};
 use crate::engine::generation::Generation;
@@ -104,6 +105,7 @@ pub struct Record {
     frame: Arc<Frame>,
     held: Option<Arc<[Anchor]>>,
     application: Option<Arc<Application>>,
+    arrived: Option<Arc<Arrived>>,
     history: Option<Arc<JobHistory>>,
     read: Vec<Arc<Dataset>>,
     pub(super) came: KeptCame,
@@ -154,6 +156,7 @@ impl Record {
         let mut record = Self {
             held: generation.held.get(&request.attempt).cloned(),
             application: generation.snapshot.applications.get(&request.attempt).cloned(),
+            arrived: generation.arrived.get(&request.attempt).cloned(),
             history,
             read,
             frame,
@@ -258,6 +261,9 @@ impl Record {
         for known in self.application.iter() {
             tally.hold(known, || weigh::application(known));
         }
+        for known in self.arrived.iter() {
+            tally.hold(known, || weigh::arrived(known));
+        }
         for known in self.history.iter() {
             tally.hold(known, || weigh::job_history(known));
         }
@@ -278,6 +284,9 @@ impl Record {
             tally.release(read);
         }
         for known in self.application.iter() {
+            tally.release(known);
+        }
+        for known in self.arrived.iter() {
             tally.release(known);
         }
         for known in self.history.iter() {
@@ -301,8 +310,9 @@ impl Record {
         let (mut snapshot, leases) = self.frame.thaw(live);
         snapshot.datasets = Arc::new(self.read.iter().map(|read| (Arc::clone(&read.path), Arc::clone(read))).collect());
         snapshot.applications.set(&self.request.attempt, self.application.clone());
-        let (mut held, mut history) = (Shards::default(), Shards::default());
+        let (mut held, mut history, mut arrived) = (Shards::default(), Shards::default(), Shards::default());
         held.set(&self.request.attempt, self.held.clone());
+        arrived.set(&self.request.attempt, self.arrived.clone());
         if let Some(key) = &self.request.recurring_key {
             history.set(key, self.history.clone());
         }
@@ -312,6 +322,7 @@ impl Record {
             snapshot: Arc::new(snapshot),
             leases,
             held,
+            arrived,
             history,
             releases: self.frame.releases.clone(),
             flows: Arc::clone(&self.frame.flows),

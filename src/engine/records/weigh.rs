@@ -3,6 +3,7 @@
 use crate::cluster::{
     Application, Ask, Constraints, Dataset, HintRequest, JobFlows, NamedResource, NodeStatics, PairRoute,
 };
+use crate::engine::arrivals::Arrived;
 use crate::engine::decision::{Blocked, Decision, Hint, HintRoute, TermValues};
 use crate::engine::history::JobHistory;
 use crate::engine::placer::PlacerSettings;
@@ -63,6 +64,10 @@ pub(super) fn job_history(job: &JobHistory) -> usize {
         name.len() + 128 + group.samples.len() * 24 + texts(&group.input_paths)
     };
     job.groups.iter().map(group).sum::<usize>() + job.edges.len() * 80 + texts(&job.input_paths)
+}
+
+pub(super) fn arrived(arrived: &Arrived) -> usize {
+    size_of::<Arrived>() + arrived.rows() * 48
 }
 
 pub(super) fn job_flows(job: &JobFlows) -> usize {
@@ -131,6 +136,7 @@ pub(super) fn decision(decision: &Decision) -> usize {
         + excluded.sum::<usize>()
         + size_of_val(&*decision.ages)
         + decision.degraded.iter().map(|token| token.len() + ROW).sum::<usize>()
+        + decision.learnt.as_ref().map_or(0, |learnt| size_of_val(learnt) + learnt.key.len())
         + decision.pending.len() * 80
         + decision.blocked.iter().map(blocked).sum::<usize>()
 }

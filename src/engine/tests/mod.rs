@@ -1,6 +1,7 @@
 //! Tests of the whole engine.
 
 mod adherence;
+mod arrivals;
 pub(super) mod desk;
 mod dispatching;
 pub(super) mod flows;

@@ -1,7 +1,9 @@
 //! Decisions to the wire.
 
 use super::resource::ask_to_wire;
-use crate::engine::decision::{AgeOf, Blocked, ChainPath, ExclusionNamed, HintRoute, Lack, NearMiss, Pending};
+use crate::engine::decision::{
+    AgeOf, Blocked, ChainPath, ExclusionNamed, HintRoute, Lack, LearntFrom, NearMiss, Pending,
+};
 use crate::engine::{Decision, Hint, Mode, Refusal, TermValues};
 use crate::policy::Ended;
 use crate::units::{DecisionId, Timestamp};
@@ -37,7 +39,40 @@ pub fn hint_set(decision: &Decision) -> v1::HintSet {
         pending: decision.pending.iter().map(pending).collect(),
         blocked: decision.blocked.iter().map(blocked).collect(),
         plan: decision.plan.as_ref().map(super::plan_note),
+        history: history(decision),
     }
+}
+
+/// What stood in for edges that a request does not name, in words; empty where it names some.
+fn history(decision: &Decision) -> String {
+    const LITTLE: &str = "ApplicationMaster's host and togetherness only";
+    let named = decision.mode == Mode::Off || !decision.degraded.iter().any(|token| token.ends_with("_edges"));
+    let Some(LearntFrom { key, runs, last, edges, sources }) = &decision.learnt else {
+        return if named { String::new() } else { format!("no history: {LITTLE}") };
+    };
+    let plural = if *runs == 1 { "run" } else { "runs" };
+    let from = format!("edges from {runs} earlier {plural} of {key}, last at {}", utc(*last));
+    match (edges, sources) {
+        (0, _) => format!("{from}; nothing that sends has come: {LITTLE}"),
+        (_, 0) => from,
+        (_, sources) => format!("{from}; {sources} containers that send have come"),
+    }
+}
+
+/// As in `2026-11-22T03:04:05Z`.
+fn utc(at: Timestamp) -> String {
+    let seconds = at.as_millis() / 1_000;
+    let (days, second) = (seconds / 86_400, seconds % 86_400);
+    // Civil from days: eras of 400 years, years that begin in March.
+    let days = days + 719_468;
+    let (era, day) = (days / 146_097, days % 146_097);
+    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let (day, month) = (day - (153 * month + 2) / 5 + 1, if month < 10 { month + 3 } else { month - 9 });
+    let year = year + era * 400 + u64::from(month <= 2);
+    let (hour, minute) = (second / 3_600, second / 60 % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{:02}Z", second % 60)
 }
 
 /// A refusal; `decision`: the id by which it can be explained.

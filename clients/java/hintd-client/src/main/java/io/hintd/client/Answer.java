@@ -35,6 +35,11 @@ public final class Answer {
     return hints;
   }
 
+  /** What history of the same recurring job stood in for edges that the request does not name; empty: it names some. */
+  public String history() {
+    return wire.getHistory();
+  }
+
   /** Why there are no hints; empty where the daemon answered. */
   public String whyNone() {
     return whyNone;

@@ -33,9 +33,12 @@ import org.apache.hadoop.yarn.api.records.Resource;
 import org.apache.hadoop.yarn.api.records.ResourceBlacklistRequest;
 import org.apache.hadoop.yarn.api.records.ResourceInformation;
 import org.apache.hadoop.yarn.api.records.ResourceRequest;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /** One application attempt: what it asks for, what hintd was asked of it, which containers it has. One thread at a time. */
 final class Hinted {
+  private static final Logger LOG = LoggerFactory.getLogger(Hinted.class);
   /** Asks within this time after registration are what a recurring job asks for first, ms. */
   private static final long FIRST_MS = 10_000;
 
@@ -98,7 +101,9 @@ final class Hinted {
     if (!settings.prefetch || mode() == Mode.OFF) {
       return;
     }
-    List<AskTable.Wanted> expected = recurring.of(app.recurringKey());
+    List<AskTable.Wanted> expected = new ArrayList<>(recurring.of(app.recurringKey()));
+    // Where these should go depends on where others came, and nothing has come yet.
+    expected.removeIf(want -> Roles.reads(app.framework(), want.key.priority));
     if (!expected.isEmpty()) {
       counters.prefetched.increment();
       ask(expected, true);
@@ -263,6 +268,9 @@ final class Hinted {
     Map<String, String> racks = cluster.racks();
     Map<String, List<Piece>> pieces = new LinkedHashMap<>();
     boolean used = mode == Mode.ON && !answer.shadow();
+    LOG.info(
+        "hintd: {} of {} {} for {}: {}", answer.decisionId(), attempt, used ? "hints" : "would hint", ask.keys.keySet(),
+        answer.history());
     for (Hint hint : answer.hints()) {
       if (!racks.containsKey(hint.host())) {
         counters.over("unknown_host", hint.count());

@@ -4,6 +4,11 @@ package io.hintd.rm;
 final class Roles {
   private Roles() {}
 
+  /** Whether they read what other containers of the application leave on their nodes. */
+  static boolean reads(String framework, int priority) {
+    return of(framework, priority).equals("reduce");
+  }
+
   /** Empty: unknown. */
   static String of(String framework, int priority) {
     if (!framework.equals("mapreduce")) {

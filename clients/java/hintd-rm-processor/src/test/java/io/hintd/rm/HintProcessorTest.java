@@ -162,12 +162,24 @@ class HintProcessorTest {
     for (int run = 0; run < 2; run++) {
       ApplicationAttemptId app = register();
       TimeUnit.MILLISECONDS.sleep(300);
-      assertFalse(hosts(allocate(app, any(2))).isEmpty());
+      assertFalse(hosts(allocate(app, any(20, 2))).isEmpty());
       finish(app);
     }
     assertEquals(1, processor.counters().prefetchUsed.sum());
     assertEquals(2, processor.counters().asked.sum(), "once each");
     assertEquals(1, processor.counters().waits.sum(), "and the second time nobody waits");
+  }
+
+  @Test
+  void reducesAreNotAskedForBeforeMapsCame() throws Exception {
+    startWithDaemon("mode=on", "wait-ms=1000");
+    for (int run = 0; run < 2; run++) {
+      ApplicationAttemptId app = register();
+      assertFalse(hosts(allocate(app, any(20, 1), any(10, 2))).isEmpty());
+      finish(app);
+    }
+    assertEquals(1, processor.counters().prefetchUsed.sum(), "the map");
+    assertEquals(3, processor.counters().asked.sum(), "both at once, then each on its own");
   }
 
   @Test
@@ -232,7 +244,11 @@ class HintProcessorTest {
   }
 
   private static ResourceRequest any(int count) {
-    return ResourceRequest.newInstance(Priority.newInstance(10), "*", Resource.newInstance(1024, 1), count, true);
+    return any(10, count);
+  }
+
+  private static ResourceRequest any(int priority, int count) {
+    return ResourceRequest.newInstance(Priority.newInstance(priority), "*", Resource.newInstance(1024, 1), count, true);
   }
 
   private static TreeMap<String, Integer> hosts(List<ResourceRequest> rows) {

@@ -1,0 +1,286 @@
+//! The REST interface of MapReduce's JobHistoryServer (`/ws/v1/history/mapreduce`), read; no I/O.
+//!
+//! Of a finished job it tells what the job itself never said to YARN: how much its reduces fetched from its maps, and what
+//! the maps read. Containers of a job are told apart by their priority (`RMContainerAllocator`): maps 20, maps that are
+//! tried again 5, maps that run opportunistically 19, reduces 10.
+
+use super::resource_manager::{BadAnswer, json, list, shape};
+use crate::cluster::EdgePattern;
+use crate::engine::{EdgeHistory, LearntGroup, LearntRun};
+use crate::units::{Bytes, Timestamp};
+use serde::Deserialize;
+use serde_json::Value;
+use std::sync::Arc;
+
+/// Where jobs are listed.
+pub const JOBS: &str = "/ws/v1/history/mapreduce/jobs";
+
+const MAPS: &str = "p20";
+const REDUCES: &str = "p10";
+/// Groups of maps that are not the first try, or opportunistic.
+const OTHER_MAPS: [&str; 2] = ["p5", "p19"];
+
+/// A job as the list has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JobSeen {
+    /// Its id: nothing but letters, digits and `_`.
+    pub id: String,
+    /// Its name, perhaps cut short (`mapreduce.jobhistory.jobname.limit`).
+    pub name: String,
+    /// Whose.
+    pub user: String,
+    /// When it ended, ms.
+    pub finished_ms: u64,
+    /// Its maps.
+    pub maps: u32,
+    /// Its reduces.
+    pub reduces: u32,
+}
+
+/// What its configuration says.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct JobConf {
+    /// The whole name; `None`: it does not say.
+    pub name: Option<String>,
+    /// What it reads.
+    pub input_paths: Vec<String>,
+}
+
+/// Jobs that succeeded and ended at or after `from_ms`.
+#[must_use]
+pub fn jobs_path(from_ms: u64) -> String {
+    format!("{JOBS}?state=SUCCEEDED&finishedTimeBegin={from_ms}")
+}
+
+/// The answer to [`jobs_path`], in its order. Jobs that make no sense (an id that is none) are left out.
+///
+/// # Errors
+/// [`BadAnswer`].
+pub fn jobs(body: &[u8]) -> Result<Vec<JobSeen>, BadAnswer> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Row {
+        id: String,
+        #[serde(default)]
+        name: String,
+        #[serde(default)]
+        user: String,
+        #[serde(default)]
+        state: String,
+        finish_time: i64,
+        #[serde(default)]
+        maps_total: i64,
+        #[serde(default)]
+        reduces_total: i64,
+    }
+    let answer = json(body)?;
+    let jobs = answer.get("jobs").ok_or_else(|| BadAnswer::Shape("no jobs".to_owned()))?;
+    let count = |count: i64| u32::try_from(count.max(0)).unwrap_or(u32::MAX);
+    let mut seen = Vec::new();
+    for row in list(jobs, "job")? {
+        let row = Row::deserialize(row).map_err(shape)?;
+        let sound = row.id.starts_with("job_") && row.id.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+        let (Ok(finished_ms), true, "SUCCEEDED" | "") = (u64::try_from(row.finish_time), sound, &*row.state) else {
+            continue;
+        };
+        seen.push(JobSeen {
+            id: row.id,
+            name: row.name,
+            user: row.user,
+            finished_ms,
+            maps: count(row.maps_total),
+            reduces: count(row.reduces_total),
+        });
+    }
+    Ok(seen)
+}
+
+/// Bytes that reduces fetched from maps, from the answer to `…/jobs/ID/counters`: as reduces counted them, else as maps
+/// wrote them. `None`: there are no such counters.
+///
+/// # Errors
+/// [`BadAnswer`].
+pub fn shuffled(body: &[u8]) -> Result<Option<Bytes>, BadAnswer> {
+    const COUNTERS: [&str; 3] = ["REDUCE_SHUFFLE_BYTES", "MAP_OUTPUT_MATERIALIZED_BYTES", "MAP_OUTPUT_BYTES"];
+    let answer = json(body)?;
+    let counters = answer.get("jobCounters").ok_or_else(|| BadAnswer::Shape("no jobCounters".to_owned()))?;
+    let mut found = [None; 3];
+    for group in list(counters.get("counterGroup").unwrap_or(&Value::Null), "counterGroup")? {
+        for counter in list(group.get("counter").unwrap_or(&Value::Null), "counter")? {
+            let name = counter.get("name").and_then(Value::as_str).unwrap_or_default();
+            let value = counter.get("totalCounterValue").and_then(Value::as_u64);
+            if let Some(at) = COUNTERS.iter().position(|known| *known == name) {
+                found[at] = value.filter(|&value| value > 0).or(found[at]);
+            }
+        }
+    }
+    Ok(found.into_iter().flatten().next().map(Bytes))
+}
+
+/// The answer to `…/jobs/ID/conf`.
+///
+/// # Errors
+/// [`BadAnswer`].
+pub fn conf(body: &[u8]) -> Result<JobConf, BadAnswer> {
+    let answer = json(body)?;
+    let conf = answer.get("conf").ok_or_else(|| BadAnswer::Shape("no conf".to_owned()))?;
+    let mut found = JobConf::default();
+    for property in list(conf.get("property").unwrap_or(&Value::Null), "property")? {
+        let text = |field| property.get(field).and_then(Value::as_str).unwrap_or_default();
+        match text("name") {
+            "mapreduce.job.name" => found.name = Some(text("value").to_owned()).filter(|name| !name.is_empty()),
+            "mapreduce.input.fileinputformat.inputdir" => found.input_paths = paths(text("value")),
+            _ => {}
+        }
+    }
+    Ok(found)
+}
+
+/// Paths between commas, of which those within a path come after a `\`; as HDFS spells them, without the NameNode.
+/// Patterns of several paths are no path.
+fn paths(text: &str) -> Vec<String> {
+    let mut paths = vec![String::new()];
+    let mut letters = text.chars();
+    while let Some(letter) = letters.next() {
+        match letter {
+            '\\' => paths.last_mut().expect("one was there first").extend(letters.next()),
+            ',' => paths.push(String::new()),
+            letter => paths.last_mut().expect("one was there first").push(letter),
+        }
+    }
+    let plain = |path: String| {
+        let path = match path.strip_prefix("hdfs://") {
+            Some(rest) => rest.find('/').map_or("/", |at| &rest[at..]),
+            None => path.strip_prefix("hdfs:").unwrap_or(&path),
+        };
+        let path = if path.len() > 1 { path.trim_end_matches('/') } else { path };
+        (path.starts_with('/') && !path.contains(['*', '?', '{', '['])).then(|| path.to_owned())
+    };
+    paths.into_iter().filter_map(plain).collect()
+}
+
+/// The key of a recurring MapReduce job, as the ResourceManager's processor makes it: its numbers left out.
+#[must_use]
+pub fn key(user: &str, name: &str) -> Arc<str> {
+    let mut key = format!("mapreduce:{user}:");
+    let mut number = false;
+    for letter in name.chars() {
+        if !letter.is_ascii_digit() {
+            key.push(letter);
+        } else if !number {
+            key.push('#');
+        }
+        number = letter.is_ascii_digit();
+    }
+    key.into()
+}
+
+/// What is to be remembered of a job.
+#[must_use]
+pub fn run(job: &JobSeen, conf: &JobConf, shuffled: Option<Bytes>) -> LearntRun {
+    let paths: Vec<Arc<str>> = conf.input_paths.iter().map(|path| path.as_str().into()).collect();
+    let group = |name: &str, count, input_paths| LearntGroup { name: name.into(), count, input_paths };
+    let mut groups = vec![group(MAPS, job.maps, paths)];
+    let mut edges = Vec::new();
+    if job.reduces > 0 && job.maps > 0 {
+        groups.push(group(REDUCES, job.reduces, Vec::new()));
+        // Whatever a map is asked for as, all of them together send what was counted.
+        let edge = |from: &str, bytes| EdgeHistory {
+            from: from.into(),
+            to: REDUCES.into(),
+            pattern: EdgePattern::AllToAll,
+            bytes,
+        };
+        edges.push(edge(MAPS, shuffled.unwrap_or_default()));
+        edges.extend(OTHER_MAPS.map(|from| edge(from, Bytes::ZERO)));
+    }
+    LearntRun { finished: Timestamp(job.finished_ms.saturating_mul(1_000)), groups, edges }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As Hadoop 3.4's JobHistoryServer lists a job.
+    const JOB: &str = r#"{"submitTime":1700000000000,"startTime":1700000001000,"finishTime":1700000009000,
+        "id":"job_1700000000000_0001","name":"word count","queue":"root.default","user":"ann","state":"SUCCEEDED",
+        "mapsTotal":4,"mapsCompleted":4,"reducesTotal":6,"reducesCompleted":6}"#;
+
+    fn listed(jobs_field: &str) -> Result<Vec<JobSeen>, BadAnswer> {
+        jobs(format!("{{\"jobs\":{jobs_field}}}").as_bytes())
+    }
+
+    #[test]
+    fn a_job_is_read_and_what_is_none_left_out() {
+        let expected = JobSeen {
+            id: "job_1700000000000_0001".into(),
+            name: "word count".into(),
+            user: "ann".into(),
+            finished_ms: 1_700_000_009_000,
+            maps: 4,
+            reduces: 6,
+        };
+        assert_eq!(listed(&format!("{{\"job\":[{JOB}]}}")), Ok(vec![expected.clone()]));
+        let others = [JOB.replace("job_17", "../job_17"), JOB.replace("SUCCEEDED", "KILLED"), JOB.to_owned()];
+        assert_eq!(listed(&format!("{{\"job\":[{}]}}", others.join(","))), Ok(vec![expected]));
+        for empty in ["{}", "null", "\"\"", "{\"job\":[]}"] {
+            assert_eq!(listed(empty), Ok(vec![]), "{empty}");
+        }
+        assert!(matches!(jobs(b"<html>"), Err(BadAnswer::Json { .. })));
+        assert!(matches!(jobs(b"{}"), Err(BadAnswer::Shape(_))));
+    }
+
+    #[test]
+    fn bytes_are_those_that_reduces_fetched_else_those_that_maps_wrote() {
+        let counters = |rows: &str| {
+            let group =
+                format!("{{\"counterGroupName\":\"org.apache.hadoop.mapreduce.TaskCounter\",\"counter\":[{rows}]}}");
+            shuffled(format!("{{\"jobCounters\":{{\"id\":\"job_1_1\",\"counterGroup\":[{group}]}}}}").as_bytes())
+        };
+        let row = |name: &str, total: u64| {
+            format!(
+                "{{\"name\":\"{name}\",\"reduceCounterValue\":0,\"mapCounterValue\":0,\"totalCounterValue\":{total}}}"
+            )
+        };
+        let (wrote, fetched) = (row("MAP_OUTPUT_BYTES", 900), row("REDUCE_SHUFFLE_BYTES", 700));
+        assert_eq!(counters(&format!("{wrote},{fetched}")), Ok(Some(Bytes(700))));
+        assert_eq!(counters(&format!("{wrote},{}", row("REDUCE_SHUFFLE_BYTES", 0))), Ok(Some(Bytes(900))));
+        assert_eq!(counters(&row("SPILLED_RECORDS", 9)), Ok(None));
+        assert!(shuffled(b"{\"jobCounters\":{\"counterGroup\":7}}").is_err());
+    }
+
+    #[test]
+    fn paths_are_as_hdfs_has_them() {
+        let conf_of = |value: &str| {
+            let properties = format!(
+                "[{{\"name\":\"mapreduce.job.name\",\"value\":\"word count of a long name\",\"source\":[\"job.xml\"]}},
+                  {{\"name\":\"mapreduce.input.fileinputformat.inputdir\",\"value\":{}}}]",
+                Value::String(value.to_owned())
+            );
+            conf(format!("{{\"conf\":{{\"path\":\"x\",\"property\":{properties}}}}}").as_bytes()).unwrap()
+        };
+        let found = conf_of("hdfs://nn:8020/in,hdfs:/b/,/with\\,comma,/logs/*,s3a://bucket/x,hdfs://nn");
+        assert_eq!(found.input_paths, ["/in", "/b", "/with,comma", "/"]);
+        assert_eq!(found.name.as_deref(), Some("word count of a long name"));
+        assert_eq!(conf(b"{\"conf\":{}}"), Ok(JobConf::default()));
+    }
+
+    #[test]
+    fn runs_that_differ_in_numbers_have_one_key() {
+        assert_eq!(&*key("ann", "etl 2026-11-22 part 7"), "mapreduce:ann:etl #-#-# part #");
+        assert_eq!(key("ann", "etl12"), key("ann", "etl7"));
+        assert_ne!(key("ann", "etl"), key("bob", "etl"));
+    }
+
+    #[test]
+    fn maps_send_to_reduces_and_a_job_without_reduces_sends_nothing() {
+        let job = |reduces| JobSeen { reduces, ..listed(&format!("{{\"job\":{JOB}}}")).unwrap().remove(0) };
+        let conf = JobConf { name: None, input_paths: vec!["/in".into()] };
+        let found = run(&job(6), &conf, Some(Bytes(700)));
+        let edges: Vec<_> = found.edges.iter().map(|edge| (&*edge.from, &*edge.to, edge.bytes.0)).collect();
+        assert_eq!(edges, [("p20", "p10", 700), ("p5", "p10", 0), ("p19", "p10", 0)]);
+        assert_eq!((found.groups[0].count, &*found.groups[0].input_paths[0], found.groups[1].count), (4, "/in", 6));
+        let alone = run(&job(0), &conf, None);
+        assert_eq!((alone.groups.len(), alone.edges.len()), (1, 0));
+    }
+}

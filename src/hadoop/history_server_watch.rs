@@ -1,0 +1,214 @@
+//! Asks JobHistoryServers for jobs that ended, and tells the engine what recurring jobs did.
+
+use super::history_server::{self, JOBS, JobConf, JobSeen, jobs_path};
+use super::resource_manager::BadAnswer;
+use crate::engine::Refusal;
+use crate::rest::{AskError, Rest, backoff};
+use crate::runtime::Daemon;
+use crate::telemetry::history_server::HistoryServerMetrics;
+use crate::telemetry::metrics::Metrics;
+use std::collections::BTreeMap;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tokio::time::Instant;
+
+/// JobHistoryServers to ask, and how patiently.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HistoryServerOptions {
+    /// Host and port of the web address of each.
+    pub authorities: Vec<String>,
+    /// Who asks (`user.name`), where the web interfaces want a name; empty: nobody.
+    pub user: String,
+    /// Time between two polls.
+    pub poll: Duration,
+    /// How long an answer may take, all of it.
+    pub timeout: Duration,
+    /// The longest wait after failures.
+    pub backoff: Duration,
+    /// The largest answer that is read, in bytes.
+    pub answer_bytes: usize,
+    /// Jobs that ended longer ago are not asked for.
+    pub lookback: Duration,
+    /// Jobs that are looked at in one poll; others wait for the next.
+    pub jobs_per_poll: usize,
+}
+
+/// Watches each JobHistoryServer until the daemon stops. To be called within a tokio runtime.
+pub fn start(options: &HistoryServerOptions, daemon: &Daemon, metrics: &Metrics) {
+    for authority in &options.authorities {
+        let stopping = daemon.stopping().clone();
+        let watch = Watch::new(authority, options.clone(), daemon.clone(), metrics.history_server(authority));
+        tokio::spawn(async move {
+            tokio::select! {
+                () = stopping.cancelled() => {}
+                () = watch.run() => {}
+            }
+        });
+    }
+}
+
+/// A job shows up some time after it ended: its files are moved first.
+const LATE: Duration = Duration::from_secs(600);
+/// Of a job that comes again and again so many runs are looked at when all are new.
+const RUNS: usize = 3;
+
+/// Why nothing was learnt.
+#[derive(Debug, thiserror::Error)]
+enum Failure {
+    #[error(transparent)]
+    Ask(#[from] AskError<BadAnswer>),
+    /// The daemon stops.
+    #[error(transparent)]
+    Stopping(#[from] Refusal),
+}
+
+/// One server.
+struct Watch {
+    options: HistoryServerOptions,
+    authority: String,
+    daemon: Daemon,
+    metrics: HistoryServerMetrics,
+    server: Rest,
+    /// Jobs that ended before are not listed again, ms.
+    from_ms: u64,
+    /// Jobs that were looked at and may be listed again, with their ends.
+    seen: BTreeMap<String, u64>,
+    /// When it answered last.
+    heard: Option<Instant>,
+    started: Instant,
+}
+
+impl Watch {
+    fn new(authority: &str, options: HistoryServerOptions, daemon: Daemon, metrics: HistoryServerMetrics) -> Self {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Self {
+            server: Rest::new(authority.to_owned(), options.timeout, options.answer_bytes),
+            from_ms: millis(now.saturating_sub(options.lookback)),
+            authority: authority.to_owned(),
+            options,
+            daemon,
+            metrics,
+            seen: BTreeMap::new(),
+            heard: None,
+            started: Instant::now(),
+        }
+    }
+
+    async fn run(mut self) {
+        let mut failures = 0_u32;
+        loop {
+            let begun = Instant::now();
+            let polled = self.poll().await;
+            let wait = match polled {
+                Ok(learnt) => {
+                    if learnt > 0 || self.heard.is_none() {
+                        tracing::info!(history_server = %self.authority, jobs = learnt, "finished jobs were learnt from");
+                    }
+                    (failures, self.heard) = (0, Some(Instant::now()));
+                    self.metrics.asked(None);
+                    self.options.poll.saturating_sub(begun.elapsed())
+                }
+                Err(Failure::Ask(error)) => {
+                    failures = failures.saturating_add(1);
+                    self.metrics.asked(Some(error.reason()));
+                    tracing::warn!(history_server = %self.authority, %error, "recurring jobs stay as they were told last");
+                    backoff(failures, self.options.backoff, rand::random())
+                }
+                Err(Failure::Stopping(_)) => return,
+            };
+            self.metrics.age(failures == 0, self.heard.unwrap_or(self.started).elapsed());
+            tokio::time::sleep(wait).await;
+        }
+    }
+
+    /// Lists what ended, and looks at what is new; returns how much.
+    async fn poll(&mut self) -> Result<usize, Failure> {
+        let path = self.path(&jobs_path(self.from_ms));
+        let listed = self.server.get(&path, history_server::jobs).await?;
+        let latest = listed.iter().map(|job| job.finished_ms).max().unwrap_or(0);
+        let (due, passed) = due(listed, &self.seen);
+        self.seen.extend(passed);
+        let mut learnt = 0;
+        for job in due.iter().take(self.options.jobs_per_poll) {
+            match self.look(job).await {
+                Ok(()) => learnt += 1,
+                // Its files may be gone, or not be ours to read; the next one's may.
+                Err(Failure::Ask(error @ AskError::Status { .. })) => {
+                    tracing::debug!(history_server = %self.authority, job = job.id, %error, "nothing is learnt from it");
+                }
+                Err(error) => return Err(error),
+            }
+            self.seen.insert(job.id.clone(), job.finished_ms);
+        }
+        let open = due.get(self.options.jobs_per_poll).map_or(u64::MAX, |next| next.finished_ms);
+        self.from_ms = self.from_ms.max(latest.saturating_sub(millis(LATE)).min(open));
+        let from = self.from_ms;
+        self.seen.retain(|_, finished| *finished >= from);
+        Ok(learnt)
+    }
+
+    async fn look(&mut self, job: &JobSeen) -> Result<(), Failure> {
+        let of = |part: &str| format!("{JOBS}/{}/{part}", job.id);
+        let (conf, counters) = (self.path(&of("conf")), self.path(&of("counters")));
+        let conf = match self.server.get(&conf, history_server::conf).await {
+            Ok(conf) => conf,
+            // Configurations have access lists of their own, and may be large: then there are no paths.
+            Err(AskError::Status { .. } | AskError::TooLarge { .. }) => JobConf::default(),
+            Err(error) => return Err(error.into()),
+        };
+        let shuffled = self.server.get(&counters, history_server::shuffled).await?;
+        let key = history_server::key(&job.user, conf.name.as_deref().unwrap_or(&job.name));
+        Ok(self.daemon.learnt(key, history_server::run(job, &conf, shuffled)).await?)
+    }
+
+    fn path(&self, path: &str) -> String {
+        match self.options.user.as_str() {
+            "" => path.to_owned(),
+            user => format!("{path}{}user.name={user}", if path.contains('?') { '&' } else { '?' }),
+        }
+    }
+}
+
+/// New jobs that are to be looked at, by their ends, and those that need not be: of many runs of one job the last few say
+/// enough.
+fn due(mut listed: Vec<JobSeen>, seen: &BTreeMap<String, u64>) -> (Vec<JobSeen>, BTreeMap<String, u64>) {
+    listed.retain(|job| !seen.contains_key(&job.id));
+    listed.sort_by(|a, b| b.finished_ms.cmp(&a.finished_ms).then_with(|| b.id.cmp(&a.id)));
+    listed.dedup_by(|a, b| a.id == b.id);
+    let mut runs: BTreeMap<_, usize> = BTreeMap::new();
+    let (mut due, mut passed) = (Vec::new(), BTreeMap::new());
+    for job in listed {
+        let run = runs.entry(history_server::key(&job.user, &job.name)).or_default();
+        *run += 1;
+        if *run > RUNS {
+            passed.insert(job.id, job.finished_ms);
+        } else {
+            due.push(job);
+        }
+    }
+    due.reverse();
+    (due, passed)
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn job(id: u32, name: &str, finished_ms: u64) -> JobSeen {
+        let (id, user) = (format!("job_1_{id}"), "ann".to_owned());
+        JobSeen { id, name: name.to_owned(), user, finished_ms, maps: 1, reduces: 1 }
+    }
+
+    #[test]
+    fn of_many_runs_of_a_job_the_last_are_looked_at_in_the_order_in_which_they_ended() {
+        let mut listed: Vec<_> = (0..6).map(|at| job(at, &format!("etl {at}"), 100 - u64::from(at))).collect();
+        listed.extend([job(7, "other", 50), job(8, "known", 60), job(0, "etl 0", 100)]);
+        let (due, passed) = due(listed, &BTreeMap::from([("job_1_8".to_owned(), 60)]));
+        let ids: Vec<_> = due.iter().map(|job| job.id.as_str()).collect();
+        assert_eq!(ids, ["job_1_7", "job_1_2", "job_1_1", "job_1_0"], "job 0 was listed twice");
+        assert_eq!(passed.len(), 3);
+    }
+}

@@ -1,0 +1,202 @@
+//! Recurring jobs from JobHistoryServers that answer as real ones do, and as broken ones do. Beside a real one: tests/hadoop.
+
+use crate::world::{SOON, World, hello, request};
+use hintd::hadoop::{HistoryServerOptions, start_history_server};
+use hintd::telemetry::metrics::Metrics;
+use hintd::wire::v1;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+
+/// Answers by the end of the path, without what follows `?`; whatever is not there is a 404.
+type Script = Arc<Mutex<BTreeMap<String, String>>>;
+
+static ASKED: AtomicU64 = AtomicU64::new(0);
+
+const JOBS: &str = "/jobs";
+const KEY: &str = "mapreduce:ann:etl #";
+
+async fn server(script: &Script) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let authority = listener.local_addr().unwrap().to_string();
+    let script = Arc::clone(script);
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            tokio::spawn(answer(stream, Arc::clone(&script)));
+        }
+    });
+    authority
+}
+
+async fn answer(mut stream: TcpStream, script: Script) {
+    let mut asked = Vec::new();
+    while !asked.ends_with(b"\r\n\r\n") {
+        let mut byte = [0];
+        if stream.read(&mut byte).await.unwrap_or(0) == 0 {
+            return;
+        }
+        asked.push(byte[0]);
+    }
+    let asked = String::from_utf8(asked).unwrap();
+    let path = asked.split([' ', '?']).nth(1).unwrap().to_owned();
+    let found = script.lock().unwrap().iter().find(|(end, _)| path.ends_with(*end)).map(|(_, body)| body.clone());
+    let (status, body) = found.map_or(("404 Not Found", String::new()), |body| ("200 OK", body));
+    let text = format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}", body.len());
+    _ = stream.write_all(text.as_bytes()).await;
+    _ = stream.shutdown().await;
+}
+
+fn now_ms() -> u64 {
+    u64::try_from(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis()).unwrap()
+}
+
+/// Lists these runs of ann's job, one a second from `began` on; all of them shuffled 1 MB.
+fn runs(script: &Script, began: u64, ids: std::ops::Range<u64>) {
+    let row = |id: u64| {
+        let finished = began + 1_000 * id;
+        format!(
+            "{{\"id\":\"job_1_{id:04}\",\"name\":\"etl 20\",\"user\":\"ann\",\"state\":\"SUCCEEDED\",\
+             \"finishTime\":{finished},\"mapsTotal\":3,\"reducesTotal\":2}}"
+        )
+    };
+    let rows: Vec<String> = ids.clone().map(row).collect();
+    let mut script = script.lock().unwrap();
+    script.insert(JOBS.to_owned(), format!("{{\"jobs\":{{\"job\":[{}]}}}}", rows.join(",")));
+    let counters = "{\"jobCounters\":{\"counterGroup\":[{\"counter\":[\
+                    {\"name\":\"REDUCE_SHUFFLE_BYTES\",\"totalCounterValue\":1000000}]}]}}";
+    let conf = "{\"conf\":{\"property\":[{\"name\":\"mapreduce.job.name\",\"value\":\"etl 2026\"},\
+                {\"name\":\"mapreduce.input.fileinputformat.inputdir\",\"value\":\"hdfs://nn/in\"}]}}";
+    for id in ids {
+        script.insert(format!("/jobs/job_1_{id:04}/counters"), counters.to_owned());
+        script.insert(format!("/jobs/job_1_{id:04}/conf"), conf.to_owned());
+    }
+}
+
+fn options(authority: String) -> HistoryServerOptions {
+    HistoryServerOptions {
+        authorities: vec![authority],
+        user: String::new(),
+        poll: Duration::from_millis(20),
+        timeout: Duration::from_millis(500),
+        backoff: Duration::from_millis(100),
+        answer_bytes: 1 << 20,
+        lookback: Duration::from_secs(3_600),
+        jobs_per_poll: 2,
+    }
+}
+
+fn reduces(id: &str, app: u32) -> v1::RequestHintsRequest {
+    let mut asked = request(id, app, 2, 1_024);
+    asked.recurring_job_key = KEY.to_owned();
+    asked.policy = "container".to_owned();
+    asked.am_host = "r0n0".to_owned();
+    asked.groups[0].name = "p10".to_owned();
+    asked
+}
+
+/// A map came to a host and, perhaps, ended there.
+fn map(app: u32, sequence: u32, host: &str, ends: bool) -> Vec<v1::EventItem> {
+    let id = format!("container_1_{app:04}_01_{sequence:06}");
+    let event = |what| v1::EventItem {
+        number: 0,
+        item: Some(v1::event_item::Item::Event(v1::TaskEvent {
+            application_id: format!("application_1_{app:04}"),
+            attempt: 1,
+            group: "p20".to_owned(),
+            task: id.clone(),
+            what: Some(what),
+            ..Default::default()
+        })),
+    };
+    let allocated = v1::TaskAllocated { host: host.to_owned(), container_id: id.clone(), lease_id: 0 };
+    let finished = v1::TaskFinished { host: host.to_owned(), duration_ms: 5, ..Default::default() };
+    let mut events = vec![event(v1::task_event::What::Allocated(allocated))];
+    events.extend(ends.then(|| event(v1::task_event::What::Finished(finished))));
+    events
+}
+
+/// What is said of history once it begins so.
+async fn until_said(world: &World, app: u32, start: &str) -> v1::HintSet {
+    let began = Instant::now();
+    loop {
+        // Another question each time: one that was answered keeps its answer.
+        let number = ASKED.fetch_add(1, Ordering::Relaxed);
+        let found = world.hints(reduces(&format!("r{number}"), app)).await;
+        let release = v1::ReleaseRequest {
+            application_id: format!("application_1_{app:04}"),
+            attempt: 1,
+            token: found.token,
+            lease_ids: vec![],
+        };
+        world.client.release(release).await.unwrap();
+        let hints = found.hints.unwrap();
+        if hints.history.starts_with(start) {
+            return hints;
+        }
+        assert!(began.elapsed() < SOON, "not in time: {start}; {}", hints.history);
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn reduces_of_a_job_that_ran_before_go_to_the_rack_of_its_maps() {
+    let script = Script::default();
+    runs(&script, now_ms() - 60_000, 1..6);
+    let mut world = World::start().await;
+    let feed = world.cluster(3, 2, 8_192).await;
+    assert_eq!(
+        until_said(&world, 1, "no history").await.history,
+        "no history: ApplicationMaster's host and togetherness only"
+    );
+    start_history_server(&options(server(&script).await), &world.running().daemon, &Metrics::new());
+    let early = until_said(&world, 1, "edges from 3 earlier runs of mapreduce:ann:etl #, last at 20").await;
+    assert!(
+        early.history.ends_with("nothing that sends has come: ApplicationMaster's host and togetherness only"),
+        "{}",
+        early.history
+    );
+    let mut events = world.client.feed::<v1::EventItem>(hello()).await.unwrap();
+    for item in [map(1, 2, "r2n0", true), map(1, 3, "r2n1", true), map(1, 4, "r2n1", false)].concat() {
+        events.send(item).await.unwrap();
+    }
+    events.settle().await.unwrap();
+    let began = Instant::now();
+    let hints = loop {
+        let hints = until_said(&world, 1, "edges from 3 earlier runs").await;
+        if hints.history.ends_with("3 containers that send have come") {
+            break hints;
+        }
+        assert!(began.elapsed() < SOON, "{}", hints.history);
+    };
+    assert!(hints.hints.iter().all(|hint| hint.host.starts_with("r2")), "{:?}", hints.hints);
+    assert!(hints.degraded.contains(&"edges_from_history".to_owned()), "{:?}", hints.degraded);
+    let explained = world.client.explain(&hints.decision_id).await.unwrap();
+    assert_eq!(explained.decision.unwrap().history, hints.history);
+    drop((feed, events));
+    world.restart().await;
+    let _feed = world.cluster(3, 2, 8_192).await;
+    let again = until_said(&world, 2, "edges from 3 earlier runs").await;
+    assert!(again.history.contains("nothing that sends has come"), "history is durable: {}", again.history);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_history_server_that_talks_nonsense_changes_nothing_and_new_runs_are_found_later() {
+    let script = Script::default();
+    for nonsense in ["<html>", "{\"jobs\":7}", "{\"jobs\":{\"job\":[{\"id\":\"job_1_1\"}]}}"] {
+        script.lock().unwrap().insert(JOBS.to_owned(), nonsense.to_owned());
+        let world = World::start().await;
+        let _feed = world.cluster(1, 2, 8_192).await;
+        start_history_server(&options(server(&script).await), &world.running().daemon, &Metrics::new());
+        tokio::time::sleep(Duration::from_millis(150)).await;
+        until_said(&world, 1, "no history").await;
+        let began = now_ms() - 60_000;
+        runs(&script, began, 1..2);
+        until_said(&world, 1, "edges from 1 earlier run of").await;
+        runs(&script, began, 1..4);
+        until_said(&world, 1, "edges from 3 earlier runs of").await;
+        assert_eq!(world.counter("history_runs").await, 3);
+    }
+}
