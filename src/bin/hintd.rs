@@ -56,7 +56,6 @@ async fn serve(config: Config, file: PathBuf) -> anyhow::Result<()> {
     let metrics = Metrics::new();
     let (listen, sdn) = (config.metrics, config.sdn.clone());
     let (resource_manager, name_node) = (config.resource_manager.clone(), config.name_node.clone());
-    let (listen, sdn, resource_manager) = (config.metrics, config.sdn.clone(), config.resource_manager.clone());
     let history_server = config.history_server.clone();
     let mut options = config.options.clone();
     options.reload = Some(config.reload_hook(file.clone()));

@@ -207,6 +207,7 @@ pub fn answer_text(set: &v1::HintSet) -> String {
     }
     if let Some(note) = &set.plan {
         lines.push(format!("\n{}", plan_text(note)));
+    }
     if !set.history.is_empty() {
         lines.push(format!("history: {}", set.history));
     }

@@ -18,8 +18,7 @@ mod sdn;
 
 pub use reader::{Problem, Problems};
 
-use crate::hadoop::{NameNodeOptions, ResourceManagerOptions};
-use crate::hadoop::{HistoryServerOptions, ResourceManagerOptions};
+use crate::hadoop::{HistoryServerOptions, NameNodeOptions, ResourceManagerOptions};
 use crate::runtime::options::{Options, ReloadHook, Reloaded};
 use crate::sdn::RyuOptions;
 use crate::telemetry::logs::LogFormat;

@@ -75,7 +75,6 @@ fn read(table: toml::Spanned<DeTable<'_>>, file: &str, reader: &mut Reader<'_>) 
     let stated = keys.iter().any(|(key, _)| key.starts_with("yarn.")).then(|| rules.clone());
     let resource_manager = super::hadoop::resource_manager(&mut root, reader, stated);
     let name_node = super::hadoop::name_node(&mut root, reader);
-    let resource_manager = super::hadoop::resource_manager(&mut root, reader);
     let history_server = super::history_server::history_server(&mut root, reader);
     root.finish(reader);
     let settings = Settings {
@@ -92,14 +91,14 @@ fn read(table: toml::Spanned<DeTable<'_>>, file: &str, reader: &mut Reader<'_>) 
         requests_per_s: limits.requests_per_s,
     };
     let options = Options { listen, store, pool, rules, publish_every, feeds: limits.feeds, settings, reload: None };
-    Config { options, log, metrics, sdn, resource_manager, name_node, keys, asked: reader.asked() }
-    Config { options, log, metrics, sdn, resource_manager, history_server, keys, asked: reader.asked() }
+    let asked = reader.asked();
+    Config { options, log, metrics, sdn, resource_manager, name_node, history_server, keys, asked }
 }
 
 /// Keys that only a restart puts into force.
 pub(super) fn needs_restart(key: &str) -> bool {
-    const SECTIONS: [&str; 6] = ["listen.", "log.", "name_node.", "resource_manager.", "sdn.", "store."];
-    const SECTIONS: [&str; 6] = ["history_server.", "listen.", "log.", "resource_manager.", "sdn.", "store."];
+    const SECTIONS: [&str; 7] =
+        ["history_server.", "listen.", "log.", "name_node.", "resource_manager.", "sdn.", "store."];
     const KEYS: [&str; 17] = [
         "placer.threads",
         "placer.queue",

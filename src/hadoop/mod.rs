@@ -6,8 +6,6 @@
 //!   `applications` (those that are over, and containers), `scheduler` (its settings).
 //! - `name_node`: where blocks of paths lie, when a request names them.
 //! - With I/O: `errands` (asks for applications and settings), `watch` (asks whichever ResourceManager is active, and feeds the daemon).
-//! - Without I/O: `resource_manager` (its JSON), `roster` (nodes as last told, and what to tell of the next answer).
-//! - With I/O: `watch` (asks whichever ResourceManager is active, and feeds the daemon).
 //! - `history_server` (without I/O) and `history_server_watch`: what finished MapReduce jobs did, for those that recur.
 //!
 //! # Invariants
@@ -18,19 +16,18 @@
 
 pub mod applications;
 mod errands;
-pub mod name_node;
 pub mod history_server;
 mod history_server_watch;
+pub mod name_node;
 pub mod options;
 pub mod resource_manager;
 pub mod roster;
 pub mod scheduler;
 mod watch;
 
+pub use history_server_watch::{HistoryServerOptions, start as start_history_server};
 pub use name_node::shelf::ShelfSettings;
 pub use options::{NameNodeOptions, ResourceManagerOptions};
-pub use history_server_watch::{HistoryServerOptions, start as start_history_server};
-pub use options::ResourceManagerOptions;
 
 use crate::rest::{Trust, TrustError};
 use crate::runtime::Daemon;

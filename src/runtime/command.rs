@@ -5,14 +5,10 @@ use super::outbox::Outbox;
 use super::replace::Told;
 use super::watchers::Watching;
 use crate::engine::prediction::Runs;
-use crate::engine::{Answer, DeskApart, EngineCounts, EngineSettings, Explained, Proposal, Refusal, Released};
 use crate::engine::{
-    Examined, PlanView, RoundFound, Tally, TallyKey, TaskEvent, Token, WatchScope, WatchedPair, WatcherState,
+    Answer, DeskApart, EngineCounts, EngineSettings, Examined, Explained, LearntRun, PlanView, Proposal, Refusal,
+    Released, RoundFound, Tally, TallyKey, TaskEvent, Token, WatchScope, WatchedPair, WatcherState,
 };
-use crate::engine::{
-    Answer, DeskApart, EngineCounts, EngineSettings, Explained, LearntRun, Proposal, Refusal, Released,
-};
-use crate::engine::{RoundFound, Tally, TallyKey, TaskEvent, Token, WatchScope, WatchedPair, WatcherState};
 use crate::policy::Policy;
 use crate::store::StoreFailure;
 use crate::units::{AttemptId, DecisionId, LeaseId, Micros, RequestId, Timestamp};

@@ -53,15 +53,13 @@ pub(crate) fn compile<'a>(
     let history = request.recurring_key.as_ref().and_then(|key| generation.history.get(key)).map(Arc::as_ref);
     let mut notes = Vec::new();
     let edges = edges(request, history, &mut notes)?;
-    degraded.no_edges = edges.is_empty();
-    let mut inputs = input::Inputs::new(snapshot, request, &edges, history);
-    inputs.on_demand = settings.located.is_some();
     let sources = Sources::of(generation, request, history);
     notes.extend((edges.is_empty() && sources.containers > 0).then_some(EDGES_FROM_HISTORY));
     let learnt = sources.learnt(request, history, edges.len());
     degraded.no_edges = edges.is_empty() && sources.containers == 0;
     let anchors = anchors(generation, request, &sources)?;
     let mut inputs = input::Inputs::new(snapshot, request, &edges, history, &sources);
+    inputs.on_demand = settings.located.is_some();
     let mut scanner = Scanner::new(snapshot, &generation.leases);
     let mut groups = Vec::with_capacity(request.groups.len());
     let mut wishes = Vec::with_capacity(request.groups.len());

@@ -44,6 +44,7 @@ impl<'a> Inputs<'a> {
             request,
             edges,
             history,
+            sources,
             done,
             none,
             read,
@@ -51,7 +52,6 @@ impl<'a> Inputs<'a> {
             on_demand: false,
             from_history: false,
         }
-        Self { snapshot, request, edges, history, sources, done, none, read, unknown: false, from_history: false }
     }
 
     /// The input of a group: paths, and what containers that came before left for it, as blocks where they are.

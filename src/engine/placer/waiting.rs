@@ -64,7 +64,6 @@ pub fn propose_waiting(
     let known = compiled.problem.degraded.tokens().into_iter().chain(compiled.notes.iter().copied());
     let located = settings.located.iter().flat_map(|notes| notes.iter().cloned());
     draft.degraded = known.map(str::to_owned).chain(located).collect();
-    draft.degraded = known.map(str::to_owned).collect();
     draft.learnt = compiled.learnt.clone();
     draft.at = now;
     let wanted = |at: usize| {
