@@ -4,7 +4,7 @@ use anyhow::Context as _;
 use clap::Parser;
 use hintd::cli::daemon::Arguments;
 use hintd::config::Config;
-use hintd::hadoop::{NameNodeOptions, ResourceManagerOptions};
+use hintd::hadoop::{HistoryServerOptions, NameNodeOptions, ResourceManagerOptions};
 use hintd::runtime::Daemon;
 use hintd::runtime::watch_file::watch_file;
 use hintd::telemetry::http::{self, Endpoint, Readiness};
@@ -55,8 +55,11 @@ fn run(config: Config, file: PathBuf) -> anyhow::Result<()> {
 async fn serve(config: Config, file: PathBuf) -> anyhow::Result<()> {
     let metrics = Metrics::new();
     let (listen, sdn) = (config.metrics, config.sdn.clone());
-    let (resource_manager, name_node) = (config.resource_manager.clone(), config.name_node.clone());
-    let history_server = config.history_server.clone();
+    let hadoop = Hadoop {
+        resource_manager: config.resource_manager.clone(),
+        name_node: config.name_node.clone(),
+        history_server: config.history_server.clone(),
+    };
     let mut options = config.options.clone();
     options.reload = Some(config.reload_hook(file.clone()));
     let running = hintd::server::start(&options, metrics.clone()).await?;
@@ -77,12 +80,9 @@ async fn serve(config: Config, file: PathBuf) -> anyhow::Result<()> {
         running.shutdown().await?;
         return Err(error);
     }
-    if let Err(error) = hadoop(resource_manager, name_node, &running.daemon, &metrics) {
+    if let Err(error) = hadoop.start(&running.daemon, &metrics) {
         running.shutdown().await?;
         return Err(error);
-    }
-    if let Some(options) = history_server {
-        hintd::hadoop::start_history_server(&options, &running.daemon, &metrics);
     }
     let changed = watch_file(&file).context("the configuration file can't be watched")?;
     let ended = until_stopped(&running.daemon, changed).await;
@@ -91,19 +91,26 @@ async fn serve(config: Config, file: PathBuf) -> anyhow::Result<()> {
     ended
 }
 
-fn hadoop(
+/// Servers of Hadoop to ask, as far as the configuration names any.
+struct Hadoop {
     resource_manager: Option<ResourceManagerOptions>,
     name_node: Option<NameNodeOptions>,
-    daemon: &Daemon,
-    metrics: &Metrics,
-) -> anyhow::Result<()> {
-    if let Some(options) = resource_manager {
-        hintd::hadoop::start(options, daemon, metrics).context("resource_manager.ca_file")?;
+    history_server: Option<HistoryServerOptions>,
+}
+
+impl Hadoop {
+    fn start(self, daemon: &Daemon, metrics: &Metrics) -> anyhow::Result<()> {
+        if let Some(options) = self.resource_manager {
+            hintd::hadoop::start(options, daemon, metrics).context("resource_manager.ca_file")?;
+        }
+        if let Some(options) = self.name_node {
+            hintd::hadoop::start_name_node(options, daemon, metrics).context("name_node.ca_file")?;
+        }
+        if let Some(options) = self.history_server {
+            hintd::hadoop::start_history_server(&options, daemon, metrics).context("history_server.ca_file")?;
+        }
+        Ok(())
     }
-    if let Some(options) = name_node {
-        hintd::hadoop::start_name_node(options, daemon, metrics).context("name_node.ca_file")?;
-    }
-    Ok(())
 }
 
 async fn endpoint(address: std::net::SocketAddr, metrics: Metrics, daemon: &Daemon) -> anyhow::Result<Endpoint> {

@@ -1,9 +1,9 @@
-//! The sections of Hadoop's own servers: `[resource_manager]` and `[name_node]`.
+//! The sections of Hadoop's own servers: `[resource_manager]`, `[name_node]` and `[history_server]`.
 
 use super::parse::{HOUR, MINUTE, MS, SECOND};
 use super::reader::{Reader, Section};
 use crate::cluster::SizeRules;
-use crate::hadoop::{NameNodeOptions, ResourceManagerOptions, ShelfSettings};
+use crate::hadoop::{HistoryServerOptions, NameNodeOptions, ResourceManagerOptions, ShelfSettings};
 use crate::rest::Address;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -72,6 +72,26 @@ pub(super) fn name_node(root: &mut Section<'_>, reader: &mut Reader<'_>) -> Opti
     (!options.addresses.is_empty()).then_some(options)
 }
 
+/// Reads `[history_server]`; `None`: none is named.
+pub(super) fn history_server(root: &mut Section<'_>, reader: &mut Reader<'_>) -> Option<HistoryServerOptions> {
+    let mut section = root.section(reader, "history_server");
+    let (addresses, ca_file, user) = whom(&mut section, reader, "http://history:19888");
+    let options = HistoryServerOptions {
+        addresses,
+        ca_file,
+        user,
+        poll: section.bounded(reader, "poll", 30 * SECOND, SECOND..=HOUR),
+        timeout: section.bounded(reader, "timeout", 10 * SECOND, 10 * MS..=MINUTE),
+        backoff: section.bounded(reader, "backoff", 2 * MINUTE, SECOND..=HOUR),
+        // A job in the list takes about 400 bytes, and its configuration 300 kB.
+        answer_bytes: section.bounded(reader, "answer_bytes", 64 << 20, 4_096..=1 << 30),
+        lookback: section.bounded(reader, "lookback", 7 * 24 * HOUR, MINUTE..=400 * 24 * HOUR),
+        jobs_per_poll: section.bounded(reader, "jobs_per_poll", 100, 1..=10_000),
+    };
+    section.finish(reader);
+    (!options.addresses.is_empty()).then_some(options)
+}
+
 /// Whom to ask, whom to trust, and as whom.
 fn whom(section: &mut Section<'_>, reader: &mut Reader<'_>, example: &str) -> (Vec<Address>, Option<PathBuf>, String) {
     let mut addresses = Vec::new();
@@ -122,6 +142,17 @@ mod tests {
         assert!(Config::from_text("", "f").unwrap().name_node.is_none());
         let found = Config::from_text("[name_node]\nblocks = 10\n", "f").err().expect("refused").to_string();
         assert!(found.contains("name_node.blocks_per_path: 100000 is more than name_node.blocks, 10"), "{found}");
+    }
+
+    #[test]
+    fn history_servers_are_named_by_their_web_addresses() {
+        let text = "[history_server]\nurls = [\"https://history:19890/\"]\npoll = \"5s\"\n";
+        let found = Config::from_text(text, "f").unwrap().history_server.unwrap();
+        assert_eq!(found.addresses[0].to_string(), "https://history:19890");
+        assert_eq!((found.poll, found.jobs_per_poll), (Duration::from_secs(5), 100));
+        assert!(Config::from_text("", "f").unwrap().history_server.is_none());
+        let wrong = Config::from_text("[history_server]\nurls = [\"history\"]\n", "f").err().unwrap().to_string();
+        assert!(wrong.starts_with("f:2: history_server.urls: \"history\" is no address"), "{wrong}");
     }
 
     #[test]

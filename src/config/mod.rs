@@ -6,7 +6,6 @@
 
 mod chains;
 mod hadoop;
-mod history_server;
 mod limits;
 mod parse;
 mod plan;

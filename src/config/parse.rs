@@ -75,7 +75,7 @@ fn read(table: toml::Spanned<DeTable<'_>>, file: &str, reader: &mut Reader<'_>) 
     let stated = keys.iter().any(|(key, _)| key.starts_with("yarn.")).then(|| rules.clone());
     let resource_manager = super::hadoop::resource_manager(&mut root, reader, stated);
     let name_node = super::hadoop::name_node(&mut root, reader);
-    let history_server = super::history_server::history_server(&mut root, reader);
+    let history_server = super::hadoop::history_server(&mut root, reader);
     root.finish(reader);
     let settings = Settings {
         file: file.to_owned(),

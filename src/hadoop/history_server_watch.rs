@@ -1,50 +1,15 @@
 //! Asks JobHistoryServers for jobs that ended, and tells the engine what recurring jobs did.
 
 use super::history_server::{self, JOBS, JobConf, JobSeen, jobs_path};
+use super::options::HistoryServerOptions;
 use super::resource_manager::BadAnswer;
 use crate::engine::Refusal;
-use crate::rest::{AskError, Rest, backoff};
+use crate::rest::{Address, AskError, Rest, Trust, backoff};
 use crate::runtime::Daemon;
 use crate::telemetry::history_server::HistoryServerMetrics;
-use crate::telemetry::metrics::Metrics;
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::time::Instant;
-
-/// JobHistoryServers to ask, and how patiently.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HistoryServerOptions {
-    /// Host and port of the web address of each.
-    pub authorities: Vec<String>,
-    /// Who asks (`user.name`), where the web interfaces want a name; empty: nobody.
-    pub user: String,
-    /// Time between two polls.
-    pub poll: Duration,
-    /// How long an answer may take, all of it.
-    pub timeout: Duration,
-    /// The longest wait after failures.
-    pub backoff: Duration,
-    /// The largest answer that is read, in bytes.
-    pub answer_bytes: usize,
-    /// Jobs that ended longer ago are not asked for.
-    pub lookback: Duration,
-    /// Jobs that are looked at in one poll; others wait for the next.
-    pub jobs_per_poll: usize,
-}
-
-/// Watches each JobHistoryServer until the daemon stops. To be called within a tokio runtime.
-pub fn start(options: &HistoryServerOptions, daemon: &Daemon, metrics: &Metrics) {
-    for authority in &options.authorities {
-        let stopping = daemon.stopping().clone();
-        let watch = Watch::new(authority, options.clone(), daemon.clone(), metrics.history_server(authority));
-        tokio::spawn(async move {
-            tokio::select! {
-                () = stopping.cancelled() => {}
-                () = watch.run() => {}
-            }
-        });
-    }
-}
 
 /// A job shows up some time after it ended: its files are moved first.
 const LATE: Duration = Duration::from_secs(600);
@@ -62,9 +27,9 @@ enum Failure {
 }
 
 /// One server.
-struct Watch {
+pub(super) struct Watch {
     options: HistoryServerOptions,
-    authority: String,
+    address: Address,
     daemon: Daemon,
     metrics: HistoryServerMetrics,
     server: Rest,
@@ -78,12 +43,17 @@ struct Watch {
 }
 
 impl Watch {
-    fn new(authority: &str, options: HistoryServerOptions, daemon: Daemon, metrics: HistoryServerMetrics) -> Self {
+    pub(super) fn new(
+        (address, trust): (&Address, Option<&Trust>),
+        options: HistoryServerOptions,
+        daemon: Daemon,
+        metrics: HistoryServerMetrics,
+    ) -> Self {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Self {
-            server: Rest::new(authority.to_owned(), options.timeout, options.answer_bytes),
+            server: Rest::at(address, trust, options.timeout, options.answer_bytes),
             from_ms: millis(now.saturating_sub(options.lookback)),
-            authority: authority.to_owned(),
+            address: address.clone(),
             options,
             daemon,
             metrics,
@@ -93,7 +63,7 @@ impl Watch {
         }
     }
 
-    async fn run(mut self) {
+    pub(super) async fn run(mut self) {
         let mut failures = 0_u32;
         loop {
             let begun = Instant::now();
@@ -101,7 +71,7 @@ impl Watch {
             let wait = match polled {
                 Ok(learnt) => {
                     if learnt > 0 || self.heard.is_none() {
-                        tracing::info!(history_server = %self.authority, jobs = learnt, "finished jobs were learnt from");
+                        tracing::info!(history_server = %self.address, jobs = learnt, "finished jobs were learnt from");
                     }
                     (failures, self.heard) = (0, Some(Instant::now()));
                     self.metrics.asked(None);
@@ -110,7 +80,7 @@ impl Watch {
                 Err(Failure::Ask(error)) => {
                     failures = failures.saturating_add(1);
                     self.metrics.asked(Some(error.reason()));
-                    tracing::warn!(history_server = %self.authority, %error, "recurring jobs stay as they were told last");
+                    tracing::warn!(history_server = %self.address, %error, "recurring jobs stay as they were told last");
                     backoff(failures, self.options.backoff, rand::random())
                 }
                 Err(Failure::Stopping(_)) => return,
@@ -133,7 +103,7 @@ impl Watch {
                 Ok(()) => learnt += 1,
                 // Its files may be gone, or not be ours to read; the next one's may.
                 Err(Failure::Ask(error @ AskError::Status { .. })) => {
-                    tracing::debug!(history_server = %self.authority, job = job.id, %error, "nothing is learnt from it");
+                    tracing::debug!(history_server = %self.address, job = job.id, %error, "nothing is learnt from it");
                 }
                 Err(error) => return Err(error),
             }

@@ -25,9 +25,8 @@ pub mod roster;
 pub mod scheduler;
 mod watch;
 
-pub use history_server_watch::{HistoryServerOptions, start as start_history_server};
 pub use name_node::shelf::ShelfSettings;
-pub use options::{NameNodeOptions, ResourceManagerOptions};
+pub use options::{HistoryServerOptions, NameNodeOptions, ResourceManagerOptions};
 
 use crate::rest::{Trust, TrustError};
 use crate::runtime::Daemon;
@@ -60,5 +59,30 @@ pub fn start(options: ResourceManagerOptions, daemon: &Daemon, metrics: &Metrics
 pub fn start_name_node(options: NameNodeOptions, daemon: &Daemon, metrics: &Metrics) -> Result<(), TrustError> {
     let trust = Trust::for_addresses(&options.addresses, options.ca_file.as_deref())?;
     daemon.set_locator(Arc::new(name_node::NameNodes::start(options, trust, daemon, metrics.name_node())));
+    Ok(())
+}
+
+/// Learns from jobs that JobHistoryServers say have ended, until the daemon stops. To be called within a tokio runtime.
+///
+/// # Errors
+/// [`TrustError`] where an address is `https` and there is nobody to trust.
+pub fn start_history_server(
+    options: &HistoryServerOptions,
+    daemon: &Daemon,
+    metrics: &Metrics,
+) -> Result<(), TrustError> {
+    let trust = Trust::for_addresses(&options.addresses, options.ca_file.as_deref())?;
+    for address in &options.addresses {
+        let stopping = daemon.stopping().clone();
+        let metrics = metrics.history_server(&address.authority);
+        let watch =
+            history_server_watch::Watch::new((address, trust.as_ref()), options.clone(), daemon.clone(), metrics);
+        tokio::spawn(async move {
+            tokio::select! {
+                () = stopping.cancelled() => {}
+                () = watch.run() => {}
+            }
+        });
+    }
     Ok(())
 }

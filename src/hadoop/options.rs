@@ -62,3 +62,26 @@ pub struct NameNodeOptions {
     /// What is kept.
     pub shelf: ShelfSettings,
 }
+
+/// JobHistoryServers to ask, and how patiently.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HistoryServerOptions {
+    /// The web address of each; each is asked on its own.
+    pub addresses: Vec<Address>,
+    /// PEM certificates of who signs the web interfaces'; `None`: whom the system trusts.
+    pub ca_file: Option<PathBuf>,
+    /// Who asks (`user.name`), where the web interfaces want a name; empty: nobody.
+    pub user: String,
+    /// Time between two polls.
+    pub poll: Duration,
+    /// How long an answer may take, all of it.
+    pub timeout: Duration,
+    /// The longest wait after failures.
+    pub backoff: Duration,
+    /// The largest answer that is read, in bytes.
+    pub answer_bytes: usize,
+    /// Jobs that ended longer ago are not asked for.
+    pub lookback: Duration,
+    /// Jobs that are looked at in one poll; others wait for the next.
+    pub jobs_per_poll: usize,
+}

@@ -563,6 +563,8 @@ mod tests {
         name_node.answers(true);
         name_node.located("in_time");
         name_node.paths([1, 0, 0]);
+        metrics.history_server("history:19888").asked(None);
+        metrics.history_server("history:19888").age(true, Duration::from_secs(3));
         let adherence = metrics.adherence("container", "etl", "shadow");
         adherence.settled(true, 2);
         adherence.outcome("on_host", 5);

@@ -2,6 +2,7 @@
 
 use crate::world::{SOON, World, hello, request};
 use hintd::hadoop::{HistoryServerOptions, start_history_server};
+use hintd::rest::Address;
 use hintd::telemetry::metrics::Metrics;
 use hintd::wire::v1;
 use std::collections::BTreeMap;
@@ -77,7 +78,8 @@ fn runs(script: &Script, began: u64, ids: std::ops::Range<u64>) {
 
 fn options(authority: String) -> HistoryServerOptions {
     HistoryServerOptions {
-        authorities: vec![authority],
+        addresses: vec![Address { authority, tls: false }],
+        ca_file: None,
         user: String::new(),
         poll: Duration::from_millis(20),
         timeout: Duration::from_millis(500),
@@ -151,7 +153,7 @@ async fn reduces_of_a_job_that_ran_before_go_to_the_rack_of_its_maps() {
         until_said(&world, 1, "no history").await.history,
         "no history: ApplicationMaster's host and togetherness only"
     );
-    start_history_server(&options(server(&script).await), &world.running().daemon, &Metrics::new());
+    start_history_server(&options(server(&script).await), &world.running().daemon, &Metrics::new()).unwrap();
     let early = until_said(&world, 1, "edges from 3 earlier runs of mapreduce:ann:etl #, last at 20").await;
     assert!(
         early.history.ends_with("nothing that sends has come: ApplicationMaster's host and togetherness only"),
@@ -189,7 +191,7 @@ async fn a_history_server_that_talks_nonsense_changes_nothing_and_new_runs_are_f
         script.lock().unwrap().insert(JOBS.to_owned(), nonsense.to_owned());
         let world = World::start().await;
         let _feed = world.cluster(1, 2, 8_192).await;
-        start_history_server(&options(server(&script).await), &world.running().daemon, &Metrics::new());
+        start_history_server(&options(server(&script).await), &world.running().daemon, &Metrics::new()).unwrap();
         tokio::time::sleep(Duration::from_millis(150)).await;
         until_said(&world, 1, "no history").await;
         let began = now_ms() - 60_000;
