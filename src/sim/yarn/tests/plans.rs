@@ -93,6 +93,7 @@ fn jobpacker_sends_more_over_circuits_and_is_done_before_corral_and_fair() {
     let [jobpacker, corral, fair] = ["jobpacker", "corral", "fair"].map(run);
     let figures = format!("jobpacker {jobpacker:?}, corral {corral:?}, fair {fair:?}");
     assert!(jobpacker.1 > corral.1 + 0.02 && jobpacker.1 > fair.1 + 0.05, "share of circuits: {figures}");
+    assert!(jobpacker.1 > 0.85 && jobpacker.0 < 200.0, "as good as it was: {figures}");
     assert!(jobpacker.0 < 0.95 * corral.0 && jobpacker.0 < 0.95 * fair.0, "makespan: {figures}");
 }
 
