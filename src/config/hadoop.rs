@@ -3,9 +3,8 @@
 use super::parse::{HOUR, MINUTE, MS, SECOND};
 use super::reader::{Reader, Section};
 use crate::cluster::SizeRules;
-use crate::hadoop::{HistoryServerOptions, NameNodeOptions, ResourceManagerOptions, ShelfSettings};
+use crate::hadoop::{HistoryServerOptions, NameNodeOptions, ResourceManagerOptions, ServerOptions, ShelfSettings};
 use crate::rest::Address;
-use std::path::PathBuf;
 use std::time::Duration;
 
 /// Reads `[resource_manager]`; `None`: none is named. `stated` are the sizes of `[yarn]`, where the file has that section.
@@ -15,31 +14,34 @@ pub(super) fn resource_manager(
     stated: Option<SizeRules>,
 ) -> Option<ResourceManagerOptions> {
     let mut section = root.section(reader, "resource_manager");
-    let (addresses, ca_file, user) = whom(&mut section, reader, "http://rm1:8088");
+    // A NodeManager reports once a second; a node takes about 1.5 kB.
+    let manner =
+        Manner { poll: SECOND, poll_min: 100 * MS, timeout: 5 * SECOND, backoff: 15 * SECOND, answer_bytes: 64 << 20 };
+    let servers = servers(&mut section, reader, "http://rm1:8088", &manner);
     let applications = section.bounded(reader, "applications", 5 * SECOND, Duration::ZERO..=10 * MINUTE);
     let options = ResourceManagerOptions {
-        addresses,
-        ca_file,
-        user,
-        // A NodeManager reports once a second.
-        poll: section.bounded(reader, "poll", SECOND, 100 * MS..=10 * MINUTE),
-        timeout: section.bounded(reader, "timeout", 5 * SECOND, 10 * MS..=MINUTE),
-        backoff: section.bounded(reader, "backoff", 15 * SECOND, SECOND..=10 * MINUTE),
-        // A node takes about 1.5 kB.
-        answer_bytes: section.bounded(reader, "answer_bytes", 64 << 20, 4_096..=1 << 30),
+        servers,
         unheard_kept: section.bounded(reader, "unheard_kept", 10 * MINUTE, Duration::ZERO..=24 * HOUR),
         absent_kept: section.bounded(reader, "absent_kept", MINUTE, Duration::ZERO..=24 * HOUR),
         applications: (!applications.is_zero()).then_some(applications),
         stated,
     };
     section.finish(reader);
-    (!options.addresses.is_empty()).then_some(options)
+    (!options.servers.addresses.is_empty()).then_some(options)
 }
 
 /// Reads `[name_node]`; `None`: none is named.
 pub(super) fn name_node(root: &mut Section<'_>, reader: &mut Reader<'_>) -> Option<NameNodeOptions> {
     let mut section = root.section(reader, "name_node");
-    let (addresses, ca_file, user) = whom(&mut section, reader, "http://nn1:9870");
+    // 1,000 blocks of a page take about 2 MB, a row of a directory 0.4 kB.
+    let manner = Manner {
+        poll: 10 * SECOND,
+        poll_min: 100 * MS,
+        timeout: 5 * SECOND,
+        backoff: 15 * SECOND,
+        answer_bytes: 16 << 20,
+    };
+    let servers = servers(&mut section, reader, "http://nn1:9870", &manner);
     let shelf = ShelfSettings {
         paths: section.bounded(reader, "paths", 10_000, 1..=1_000_000),
         blocks: section.bounded(reader, "blocks", 1_000_000, 1..=100_000_000),
@@ -49,14 +51,7 @@ pub(super) fn name_node(root: &mut Section<'_>, reader: &mut Reader<'_>) -> Opti
         kept: section.bounded(reader, "kept", HOUR, SECOND..=7 * 24 * HOUR),
     };
     let options = NameNodeOptions {
-        addresses,
-        ca_file,
-        user,
-        poll: section.bounded(reader, "poll", 10 * SECOND, 100 * MS..=10 * MINUTE),
-        timeout: section.bounded(reader, "timeout", 5 * SECOND, 10 * MS..=MINUTE),
-        backoff: section.bounded(reader, "backoff", 15 * SECOND, SECOND..=10 * MINUTE),
-        // 1,000 blocks of a page take about 2 MB, a row of a directory 0.4 kB.
-        answer_bytes: section.bounded(reader, "answer_bytes", 16 << 20, 4_096..=1 << 30),
+        servers,
         // A directory of some files is there in less where the NameNode is not busy.
         wait: section.bounded(reader, "wait", 50 * MS, Duration::ZERO..=MINUTE),
         parallel: section.bounded(reader, "parallel", 8, 1..=256),
@@ -69,31 +64,41 @@ pub(super) fn name_node(root: &mut Section<'_>, reader: &mut Reader<'_>) -> Opti
         reader.problem(section.place("blocks_per_path"), &section.key("blocks_per_path"), message);
     }
     section.finish(reader);
-    (!options.addresses.is_empty()).then_some(options)
+    (!options.servers.addresses.is_empty()).then_some(options)
 }
 
 /// Reads `[history_server]`; `None`: none is named.
 pub(super) fn history_server(root: &mut Section<'_>, reader: &mut Reader<'_>) -> Option<HistoryServerOptions> {
     let mut section = root.section(reader, "history_server");
-    let (addresses, ca_file, user) = whom(&mut section, reader, "http://history:19888");
+    // A job in the list takes about 400 bytes, and its configuration 300 kB.
+    let manner = Manner {
+        poll: 30 * SECOND,
+        poll_min: SECOND,
+        timeout: 10 * SECOND,
+        backoff: 2 * MINUTE,
+        answer_bytes: 64 << 20,
+    };
+    let servers = servers(&mut section, reader, "http://history:19888", &manner);
     let options = HistoryServerOptions {
-        addresses,
-        ca_file,
-        user,
-        poll: section.bounded(reader, "poll", 30 * SECOND, SECOND..=HOUR),
-        timeout: section.bounded(reader, "timeout", 10 * SECOND, 10 * MS..=MINUTE),
-        backoff: section.bounded(reader, "backoff", 2 * MINUTE, SECOND..=HOUR),
-        // A job in the list takes about 400 bytes, and its configuration 300 kB.
-        answer_bytes: section.bounded(reader, "answer_bytes", 64 << 20, 4_096..=1 << 30),
+        servers,
         lookback: section.bounded(reader, "lookback", 7 * 24 * HOUR, MINUTE..=400 * 24 * HOUR),
         jobs_per_poll: section.bounded(reader, "jobs_per_poll", 100, 1..=10_000),
     };
     section.finish(reader);
-    (!options.addresses.is_empty()).then_some(options)
+    (!options.servers.addresses.is_empty()).then_some(options)
 }
 
-/// Whom to ask, whom to trust, and as whom.
-fn whom(section: &mut Section<'_>, reader: &mut Reader<'_>, example: &str) -> (Vec<Address>, Option<PathBuf>, String) {
+/// How servers of a kind are asked unless the file says otherwise.
+struct Manner {
+    poll: Duration,
+    poll_min: Duration,
+    timeout: Duration,
+    backoff: Duration,
+    answer_bytes: usize,
+}
+
+/// Whom to ask, whom to trust, as whom, and how patiently.
+fn servers(section: &mut Section<'_>, reader: &mut Reader<'_>, example: &str, manner: &Manner) -> ServerOptions {
     let mut addresses = Vec::new();
     for url in section.get(reader, "urls", Vec::<String>::new()) {
         let problem = match Address::parse(&url) {
@@ -112,7 +117,15 @@ fn whom(section: &mut Section<'_>, reader: &mut Reader<'_>, example: &str) -> (V
         let message = format!("{user:?} is no user's name");
         reader.problem(section.place("user"), &section.key("user"), message);
     }
-    (addresses, (!ca_file.is_empty()).then(|| ca_file.into()), user)
+    ServerOptions {
+        addresses,
+        ca_file: (!ca_file.is_empty()).then(|| ca_file.into()),
+        user,
+        poll: section.bounded(reader, "poll", manner.poll, manner.poll_min..=HOUR),
+        timeout: section.bounded(reader, "timeout", manner.timeout, 10 * MS..=MINUTE),
+        backoff: section.bounded(reader, "backoff", manner.backoff, SECOND..=HOUR),
+        answer_bytes: section.bounded(reader, "answer_bytes", manner.answer_bytes, 4_096..=1 << 30),
+    }
 }
 
 #[cfg(test)]
@@ -124,9 +137,9 @@ mod tests {
     fn resource_managers_are_named_by_their_web_addresses() {
         let text = "[resource_manager]\nurls = [\"http://rm1:8088\", \"https://rm2:8090/\"]\npoll = \"2s\"\n";
         let found = Config::from_text(text, "f").unwrap().resource_manager.unwrap();
-        let shown: Vec<String> = found.addresses.iter().map(ToString::to_string).collect();
+        let shown: Vec<String> = found.servers.addresses.iter().map(ToString::to_string).collect();
         assert_eq!(shown, ["http://rm1:8088", "https://rm2:8090"]);
-        assert_eq!((found.poll, found.absent_kept), (Duration::from_secs(2), Duration::from_secs(60)));
+        assert_eq!((found.servers.poll, found.absent_kept), (Duration::from_secs(2), Duration::from_secs(60)));
         assert_eq!((found.applications, found.stated), (Some(Duration::from_secs(5)), None));
         assert!(Config::from_text("", "f").unwrap().resource_manager.is_none());
         let stated = format!("{text}applications = \"0s\"\n[yarn]\nminimum_memory_mb = 512\n");
@@ -138,7 +151,10 @@ mod tests {
     fn name_nodes_are_named_by_their_web_addresses() {
         let text = "[name_node]\nurls = [\"http://nn1:9870\", \"http://nn2:9870\"]\nuser = \"hdfs\"\nwait = \"0s\"\n";
         let found = Config::from_text(text, "f").unwrap().name_node.unwrap();
-        assert_eq!((found.addresses.len(), found.user.as_str(), found.wait), (2, "hdfs", Duration::ZERO));
+        assert_eq!(
+            (found.servers.addresses.len(), found.servers.user.as_str(), found.wait),
+            (2, "hdfs", Duration::ZERO)
+        );
         assert!(Config::from_text("", "f").unwrap().name_node.is_none());
         let found = Config::from_text("[name_node]\nblocks = 10\n", "f").err().expect("refused").to_string();
         assert!(found.contains("name_node.blocks_per_path: 100000 is more than name_node.blocks, 10"), "{found}");
@@ -148,8 +164,8 @@ mod tests {
     fn history_servers_are_named_by_their_web_addresses() {
         let text = "[history_server]\nurls = [\"https://history:19890/\"]\npoll = \"5s\"\n";
         let found = Config::from_text(text, "f").unwrap().history_server.unwrap();
-        assert_eq!(found.addresses[0].to_string(), "https://history:19890");
-        assert_eq!((found.poll, found.jobs_per_poll), (Duration::from_secs(5), 100));
+        assert_eq!(found.servers.addresses[0].to_string(), "https://history:19890");
+        assert_eq!((found.servers.poll, found.jobs_per_poll), (Duration::from_secs(5), 100));
         assert!(Config::from_text("", "f").unwrap().history_server.is_none());
         let wrong = Config::from_text("[history_server]\nurls = [\"history\"]\n", "f").err().unwrap().to_string();
         assert!(wrong.starts_with("f:2: history_server.urls: \"history\" is no address"), "{wrong}");

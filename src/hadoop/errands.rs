@@ -47,8 +47,8 @@ impl Errands {
         metrics: HadoopMetrics,
         active: watch::Receiver<Active>,
     ) -> Self {
-        let rest = |address: &Address| Rest::at(address, trust, options.timeout, options.answer_bytes);
-        let managers = options.addresses.iter().map(rest).collect();
+        let rest = |address: &Address| options.servers.rest(address, trust);
+        let managers = options.servers.addresses.iter().map(rest).collect();
         let (endings, started) = (Endings::default(), Instant::now());
         Self { managers, options, daemon, metrics, active, endings, started, read: None, turn: 0 }
     }
@@ -70,11 +70,11 @@ impl Errands {
                 Err(error) => {
                     failures = failures.saturating_add(1);
                     self.metrics.asked(Some(error.reason()));
-                    let resource_manager = &self.options.addresses[active.map_or(0, |(at, _)| at)];
+                    let resource_manager = &self.options.servers.addresses[active.map_or(0, |(at, _)| at)];
                     if failures == 1 {
                         tracing::warn!(%resource_manager, %error, "applications and settings stay as they were told last");
                     }
-                    backoff(failures, self.options.backoff, rand::random()).max(every)
+                    backoff(failures, self.options.servers.backoff, rand::random()).max(every)
                 }
             };
             tokio::select! {
@@ -101,7 +101,7 @@ impl Errands {
         path: &str,
         read: impl FnOnce(&[u8]) -> Result<T, BadAnswer>,
     ) -> Result<T, Failure> {
-        let answer = self.managers[at].get(&with_user(path, &self.options.user), read).await;
+        let answer = self.managers[at].get(&with_user(path, &self.options.servers.user), read).await;
         if answer.is_ok() {
             self.metrics.asked(None);
         }

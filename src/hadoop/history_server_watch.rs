@@ -51,7 +51,7 @@ impl Watch {
     ) -> Self {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Self {
-            server: Rest::at(address, trust, options.timeout, options.answer_bytes),
+            server: options.servers.rest(address, trust),
             from_ms: millis(now.saturating_sub(options.lookback)),
             address: address.clone(),
             options,
@@ -75,13 +75,13 @@ impl Watch {
                     }
                     (failures, self.heard) = (0, Some(Instant::now()));
                     self.metrics.asked(None);
-                    self.options.poll.saturating_sub(begun.elapsed())
+                    self.options.servers.poll.saturating_sub(begun.elapsed())
                 }
                 Err(Failure::Ask(error)) => {
                     failures = failures.saturating_add(1);
                     self.metrics.asked(Some(error.reason()));
                     tracing::warn!(history_server = %self.address, %error, "recurring jobs stay as they were told last");
-                    backoff(failures, self.options.backoff, rand::random())
+                    backoff(failures, self.options.servers.backoff, rand::random())
                 }
                 Err(Failure::Stopping(_)) => return,
             };
@@ -131,7 +131,7 @@ impl Watch {
     }
 
     fn path(&self, path: &str) -> String {
-        match self.options.user.as_str() {
+        match self.options.servers.user.as_str() {
             "" => path.to_owned(),
             user => format!("{path}{}user.name={user}", if path.contains('?') { '&' } else { '?' }),
         }

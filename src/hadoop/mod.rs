@@ -26,9 +26,9 @@ pub mod scheduler;
 mod watch;
 
 pub use name_node::shelf::ShelfSettings;
-pub use options::{HistoryServerOptions, NameNodeOptions, ResourceManagerOptions};
+pub use options::{HistoryServerOptions, NameNodeOptions, ResourceManagerOptions, ServerOptions};
 
-use crate::rest::{Trust, TrustError};
+use crate::rest::TrustError;
 use crate::runtime::Daemon;
 use crate::telemetry::metrics::Metrics;
 use std::sync::Arc;
@@ -39,7 +39,7 @@ use std::sync::Arc;
 /// [`TrustError`] where an address is `https` and there is nobody to trust.
 pub fn start(options: ResourceManagerOptions, daemon: &Daemon, metrics: &Metrics) -> Result<(), TrustError> {
     let stopping = daemon.stopping().clone();
-    let trust = Trust::for_addresses(&options.addresses, options.ca_file.as_deref())?;
+    let trust = options.servers.trust()?;
     let watch = watch::Watch::new(options.clone(), trust.as_ref(), daemon.clone(), metrics.hadoop());
     let errands = errands::Errands::new(options, trust.as_ref(), daemon.clone(), metrics.hadoop(), watch.leads());
     tokio::spawn(async move {
@@ -57,7 +57,7 @@ pub fn start(options: ResourceManagerOptions, daemon: &Daemon, metrics: &Metrics
 /// # Errors
 /// [`TrustError`] where an address is `https` and there is nobody to trust.
 pub fn start_name_node(options: NameNodeOptions, daemon: &Daemon, metrics: &Metrics) -> Result<(), TrustError> {
-    let trust = Trust::for_addresses(&options.addresses, options.ca_file.as_deref())?;
+    let trust = options.servers.trust()?;
     daemon.set_locator(Arc::new(name_node::NameNodes::start(options, trust, daemon, metrics.name_node())));
     Ok(())
 }
@@ -71,8 +71,8 @@ pub fn start_history_server(
     daemon: &Daemon,
     metrics: &Metrics,
 ) -> Result<(), TrustError> {
-    let trust = Trust::for_addresses(&options.addresses, options.ca_file.as_deref())?;
-    for address in &options.addresses {
+    let trust = options.servers.trust()?;
+    for address in &options.servers.addresses {
         let stopping = daemon.stopping().clone();
         let metrics = metrics.history_server(&address.authority);
         let watch =

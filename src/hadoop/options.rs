@@ -2,14 +2,14 @@
 
 use super::name_node::shelf::ShelfSettings;
 use crate::cluster::SizeRules;
-use crate::rest::Address;
+use crate::rest::{Address, Rest, Trust, TrustError};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// ResourceManagers to ask, and how patiently.
+/// Servers of one kind: where they are, whom to trust, and how patiently they are asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ResourceManagerOptions {
-    /// The web address of each of a highly available group, or of the only one.
+pub struct ServerOptions {
+    /// The web address of each.
     pub addresses: Vec<Address>,
     /// PEM certificates of who signs the web interfaces'; `None`: whom the system trusts.
     pub ca_file: Option<PathBuf>,
@@ -23,6 +23,27 @@ pub struct ResourceManagerOptions {
     pub backoff: Duration,
     /// The largest answer that is read, in bytes.
     pub answer_bytes: usize,
+}
+
+impl ServerOptions {
+    /// Whose certificates are believed; `None`: no address is `https`.
+    ///
+    /// # Errors
+    /// [`TrustError`] where one is and there is nobody to trust.
+    pub fn trust(&self) -> Result<Option<Trust>, TrustError> {
+        Trust::for_addresses(&self.addresses, self.ca_file.as_deref())
+    }
+
+    pub(in crate::hadoop) fn rest(&self, address: &Address, trust: Option<&Trust>) -> Rest {
+        Rest::at(address, trust, self.timeout, self.answer_bytes)
+    }
+}
+
+/// ResourceManagers to ask, and how patiently.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ResourceManagerOptions {
+    /// Each of a highly available group, or the only one.
+    pub servers: ServerOptions,
     /// How long nodes that were known stay while no ResourceManager answers.
     pub unheard_kept: Duration,
     /// How long nodes that were known stay while the list is empty, or after the ResourceManager has changed or started
@@ -37,20 +58,8 @@ pub struct ResourceManagerOptions {
 /// NameNodes to ask for blocks of paths that requests name, and how patiently.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NameNodeOptions {
-    /// The web address of each of a highly available group, or of the only one.
-    pub addresses: Vec<Address>,
-    /// PEM certificates of who signs the web interfaces'; `None`: whom the system trusts.
-    pub ca_file: Option<PathBuf>,
-    /// Who asks (`user.name`), where the web interfaces want a name; empty: nobody.
-    pub user: String,
-    /// Time between two questions whether one answers, where nothing else is asked.
-    pub poll: Duration,
-    /// How long an answer may take, all of it.
-    pub timeout: Duration,
-    /// The longest wait after failures.
-    pub backoff: Duration,
-    /// The largest answer that is read, in bytes.
-    pub answer_bytes: usize,
+    /// Each of a highly available group, or the only one; a poll asks whether one answers, where nothing else is asked.
+    pub servers: ServerOptions,
     /// How long a request waits for locations at most.
     pub wait: Duration,
     /// Questions at one time.
@@ -66,20 +75,8 @@ pub struct NameNodeOptions {
 /// JobHistoryServers to ask, and how patiently.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HistoryServerOptions {
-    /// The web address of each; each is asked on its own.
-    pub addresses: Vec<Address>,
-    /// PEM certificates of who signs the web interfaces'; `None`: whom the system trusts.
-    pub ca_file: Option<PathBuf>,
-    /// Who asks (`user.name`), where the web interfaces want a name; empty: nobody.
-    pub user: String,
-    /// Time between two polls.
-    pub poll: Duration,
-    /// How long an answer may take, all of it.
-    pub timeout: Duration,
-    /// The longest wait after failures.
-    pub backoff: Duration,
-    /// The largest answer that is read, in bytes.
-    pub answer_bytes: usize,
+    /// Each is asked on its own.
+    pub servers: ServerOptions,
     /// Jobs that ended longer ago are not asked for.
     pub lookback: Duration,
     /// Jobs that are looked at in one poll; others wait for the next.

@@ -44,9 +44,9 @@ impl Watch {
         daemon: Daemon,
         metrics: HadoopMetrics,
     ) -> Self {
-        let rest = |address: &Address| Rest::at(address, trust, options.timeout, options.answer_bytes);
+        let rest = |address: &Address| options.servers.rest(address, trust);
         let mut watch = Self {
-            managers: options.addresses.iter().map(rest).collect(),
+            managers: options.servers.addresses.iter().map(rest).collect(),
             active: 0,
             roster: Roster::new(options.absent_kept),
             stream: FeedStream::new(Source::Heartbeats),
@@ -79,10 +79,10 @@ impl Watch {
             let begun = Instant::now();
             let wait = if self.poll().await {
                 failures = 0;
-                self.options.poll.saturating_sub(begun.elapsed())
+                self.options.servers.poll.saturating_sub(begun.elapsed())
             } else {
                 failures = failures.saturating_add(1);
-                backoff(failures, self.options.backoff, rand::random())
+                backoff(failures, self.options.servers.backoff, rand::random())
             };
             tokio::time::sleep(wait).await;
         }
@@ -98,7 +98,7 @@ impl Watch {
                     self.metrics.asked(None);
                     self.metrics.answers(true);
                     if self.active != at || self.heard.is_none() {
-                        tracing::info!(resource_manager = %self.options.addresses[at], nodes = nodes.len(), "it is active");
+                        tracing::info!(resource_manager = %self.options.servers.addresses[at], nodes = nodes.len(), "it is active");
                     }
                     (self.active, self.heard) = (at, Some(Instant::now()));
                     let leads = Some((at, life));
@@ -109,7 +109,7 @@ impl Watch {
                 Err(error) => {
                     self.metrics.asked(Some(error.reason()));
                     let standby = matches!(error, AskError::Nonsense { source: BadAnswer::NotActive(_), .. });
-                    let resource_manager = &self.options.addresses[at];
+                    let resource_manager = &self.options.servers.addresses[at];
                     if standby && count > 1 {
                         tracing::debug!(%resource_manager, %error, "the next one is asked");
                     } else {
@@ -125,7 +125,7 @@ impl Watch {
     }
 
     async fn ask(&mut self, at: usize) -> Result<(ClusterInfo, Vec<NodeSeen>), Failure> {
-        let [info, nodes] = [INFO, NODES].map(|path| with_user(path, &self.options.user));
+        let [info, nodes] = [INFO, NODES].map(|path| with_user(path, &self.options.servers.user));
         let manager = &mut self.managers[at];
         let life = manager.get(&info, resource_manager::info).await?;
         Ok((life, manager.get(&nodes, resource_manager::nodes).await?))
@@ -156,7 +156,7 @@ impl Watch {
         let Some(heard) = self.heard else { return };
         let left = self.options.unheard_kept.saturating_sub(heard.elapsed());
         // No longer than until the next try and its answer, for that may say otherwise.
-        let next = self.options.backoff + self.options.timeout * 2 * self.managers.len() as u32;
+        let next = self.options.servers.backoff + self.options.servers.timeout * 2 * self.managers.len() as u32;
         if !left.is_zero() {
             self.daemon.registries().blind(micros(left.min(next)));
         }

@@ -1,5 +1,6 @@
 //! A web server of Hadoop's as tests want it: it answers each question as it is told to, over TLS if asked to.
 
+use hintd::hadoop::ServerOptions;
 use hintd::rest::Address;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -103,4 +104,17 @@ async fn answer<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S, script: Script
 pub(crate) fn http(status: &str, body: &str) -> Said {
     let length = body.len();
     Said(format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"), Duration::ZERO)
+}
+
+/// Asked impatiently, as `user`.
+pub(crate) fn asked<'a>(servers: impl IntoIterator<Item = &'a Server>, user: &str, poll: Duration) -> ServerOptions {
+    ServerOptions {
+        addresses: servers.into_iter().map(|server| server.address.clone()).collect(),
+        ca_file: None,
+        user: user.into(),
+        poll,
+        timeout: Duration::from_millis(500),
+        backoff: Duration::from_millis(100),
+        answer_bytes: 1 << 20,
+    }
 }

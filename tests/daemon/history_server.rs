@@ -1,7 +1,7 @@
 //! Recurring jobs from JobHistoryServers that answer as real ones do, and as broken ones do. Beside a real one: tests/hadoop.
 
 use crate::world::{SOON, World, hello, request};
-use hintd::hadoop::{HistoryServerOptions, start_history_server};
+use hintd::hadoop::{HistoryServerOptions, ServerOptions, start_history_server};
 use hintd::rest::Address;
 use hintd::telemetry::metrics::Metrics;
 use hintd::wire::v1;
@@ -78,13 +78,15 @@ fn runs(script: &Script, began: u64, ids: std::ops::Range<u64>) {
 
 fn options(authority: String) -> HistoryServerOptions {
     HistoryServerOptions {
-        addresses: vec![Address { authority, tls: false }],
-        ca_file: None,
-        user: String::new(),
-        poll: Duration::from_millis(20),
-        timeout: Duration::from_millis(500),
-        backoff: Duration::from_millis(100),
-        answer_bytes: 1 << 20,
+        servers: ServerOptions {
+            addresses: vec![Address { authority, tls: false }],
+            ca_file: None,
+            user: String::new(),
+            poll: Duration::from_millis(20),
+            timeout: Duration::from_millis(500),
+            backoff: Duration::from_millis(100),
+            answer_bytes: 1 << 20,
+        },
         lookback: Duration::from_secs(3_600),
         jobs_per_poll: 2,
     }

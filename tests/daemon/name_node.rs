@@ -1,11 +1,12 @@
 //! Blocks of paths from NameNodes that answer as real ones do, and as broken ones do. Beside a real one: tests/hadoop.
 
-use crate::hadoop_server::{Said, Server, http, tls};
+use crate::hadoop_server::{Said, Server, asked, http, tls};
 use crate::world::{World, request};
-use hintd::hadoop::{NameNodeOptions, ShelfSettings, start_name_node};
+use hintd::hadoop::{NameNodeOptions, ServerOptions, ShelfSettings, start_name_node};
 use hintd::telemetry::metrics::Metrics;
 use hintd::wire::v1;
 use std::fmt::Write as _;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -91,13 +92,11 @@ fn refuses(status: &str, exception: &str) -> Said {
 
 fn options(servers: &[&Server]) -> NameNodeOptions {
     NameNodeOptions {
-        addresses: servers.iter().map(|server| server.address.clone()).collect(),
-        ca_file: None,
-        user: "hdfs".into(),
-        poll: Duration::from_millis(50),
-        timeout: Duration::from_secs(5),
-        backoff: Duration::from_millis(100),
-        answer_bytes: 4 << 20,
+        servers: ServerOptions {
+            timeout: Duration::from_secs(5),
+            answer_bytes: 4 << 20,
+            ..asked(servers.iter().copied(), "hdfs", Duration::from_millis(50))
+        },
         wait: Duration::from_secs(5),
         parallel: 4,
         files_per_path: 100,
@@ -228,7 +227,8 @@ async fn an_answer_that_is_none_leaves_what_was_known_and_says_how_old_it_is() {
     let world = world().await;
     let shelf = ShelfSettings { fresh: Duration::from_millis(10), ..options(&[&server]).shelf };
     let timeout = Duration::from_millis(300);
-    let options = NameNodeOptions { shelf, timeout, answer_bytes: 10_000, ..options(&[&server]) };
+    let mut options = NameNodeOptions { shelf, ..options(&[&server]) };
+    (options.servers.timeout, options.servers.answer_bytes) = (timeout, 10_000);
     start_name_node(options, &world.running().daemon, &Metrics::new()).unwrap();
     hints(&world, "first", 1, "/in/a").await;
     assert_eq!(world.status().await.blocks, 3);
@@ -284,22 +284,22 @@ async fn what_safe_mode_withheld_comes_when_it_is_left_without_another_request()
 #[tokio::test(flavor = "multi_thread")]
 async fn a_name_node_behind_tls_is_believed_if_its_signer_is_trusted() {
     let server = Server::with_tls(name_node(INPUT)).await;
-    let trusting = NameNodeOptions { ca_file: Some(tls("ca.pem")), ..options(&[&server]) };
+    let trusting = |file: PathBuf| {
+        let mut options = options(&[&server]);
+        options.servers.ca_file = Some(file);
+        options
+    };
     let first = world().await;
-    start_name_node(trusting.clone(), &first.running().daemon, &Metrics::new()).unwrap();
+    start_name_node(trusting(tls("ca.pem")), &first.running().daemon, &Metrics::new()).unwrap();
     assert_eq!(said(&hints(&first, "one", 1, "/in/a").await), [""; 0]);
     // The server's own certificate signs nothing, so nobody is trusted who shows it as another's.
     let folder = tempfile::tempdir().unwrap();
     let none = folder.path().join("none.pem");
-    let refused = start_name_node(
-        NameNodeOptions { ca_file: Some(none.clone()), ..trusting.clone() },
-        &first.running().daemon,
-        &Metrics::new(),
-    );
+    let refused = start_name_node(trusting(none.clone()), &first.running().daemon, &Metrics::new());
     assert!(refused.unwrap_err().to_string().starts_with(&none.display().to_string()));
     let second = world().await;
     let wait = Duration::from_millis(300);
-    let doubting = NameNodeOptions { ca_file: Some(tls("other-ca.pem")), wait, ..trusting };
+    let doubting = NameNodeOptions { wait, ..trusting(tls("other-ca.pem")) };
     start_name_node(doubting, &second.running().daemon, &Metrics::new()).unwrap();
     let found = hints(&second, "two", 2, "/in/a").await;
     assert_eq!(said(&found), ["no_blocks", "locations_not_known_yet: /in/a", "name_node_silent"]);

@@ -1,6 +1,6 @@
 //! Nodes from ResourceManagers that answer as real ones do, and as broken ones do. Beside a real one: tests/hadoop.
 
-use crate::hadoop_server::{Said, Server, http};
+use crate::hadoop_server::{Said, Server, asked, http};
 use crate::world::World;
 use hintd::hadoop::{ResourceManagerOptions, start};
 use hintd::telemetry::metrics::Metrics;
@@ -44,13 +44,7 @@ fn nodes(hosts: &[&str]) -> Said {
 
 fn options(managers: &[&Manager]) -> ResourceManagerOptions {
     ResourceManagerOptions {
-        addresses: managers.iter().map(|manager| manager.0.address.clone()).collect(),
-        ca_file: None,
-        user: "hintd".into(),
-        poll: Duration::from_millis(20),
-        timeout: Duration::from_millis(500),
-        backoff: Duration::from_millis(100),
-        answer_bytes: 1 << 20,
+        servers: asked(managers.iter().map(|manager| &manager.0), "hintd", Duration::from_millis(20)),
         unheard_kept: Duration::from_secs(3_600),
         absent_kept: Duration::from_secs(1),
         applications: None,

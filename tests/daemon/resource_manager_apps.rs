@@ -1,6 +1,6 @@
 //! Applications and scheduler settings from ResourceManagers that answer as real ones do (shapes of Hadoop 3.4.2).
 
-use crate::hadoop_server::{Said, Server, http, tls};
+use crate::hadoop_server::{Said, Server, asked, http, tls};
 use crate::world::{World, request};
 use hintd::cluster::{Calculator, Resource, SizeRules};
 use hintd::hadoop::{ResourceManagerOptions, start};
@@ -63,13 +63,7 @@ const SECOND: &str = "{\"app\":{\"id\":\"application_1_0001\",\"state\":\"ACCEPT
 
 fn options(server: &Server) -> ResourceManagerOptions {
     ResourceManagerOptions {
-        addresses: vec![server.address.clone()],
-        ca_file: None,
-        user: "hintd".into(),
-        poll: Duration::from_millis(50),
-        timeout: Duration::from_millis(500),
-        backoff: Duration::from_millis(100),
-        answer_bytes: 1 << 20,
+        servers: asked([server], "hintd", Duration::from_millis(50)),
         unheard_kept: Duration::from_secs(3_600),
         absent_kept: Duration::from_millis(600),
         applications: Some(Duration::from_millis(50)),
@@ -185,7 +179,8 @@ async fn sizes_are_the_schedulers_unless_the_configuration_states_them() {
 async fn nodes_come_over_tls_as_well() {
     let server = Server::with_tls(manager(NOTHING)).await;
     let world = World::start().await;
-    let options = ResourceManagerOptions { ca_file: Some(tls("ca.pem")), ..options(&server) };
+    let mut options = options(&server);
+    options.servers.ca_file = Some(tls("ca.pem"));
     start(options, &world.running().daemon, &Metrics::new()).unwrap();
     world.until("both nodes", |status| status.nodes_usable == 2).await;
 }

@@ -1,7 +1,7 @@
 //! One question, to whichever NameNode answers.
 
 use super::web_hdfs::{BadAnswer, Refused, refused};
-use crate::hadoop::options::NameNodeOptions;
+use crate::hadoop::options::{NameNodeOptions, ServerOptions};
 use crate::rest::{Address, AskError, Rest, Trust, backoff};
 use crate::telemetry::hadoop::NameNodeMetrics;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -29,9 +29,7 @@ pub(super) enum Unanswered {
 pub(super) struct Servers {
     servers: Vec<Server>,
     trust: Option<Trust>,
-    timeout: Duration,
-    backoff: Duration,
-    answer_bytes: usize,
+    options: ServerOptions,
     /// Which one answered last.
     active: AtomicUsize,
     asks: Semaphore,
@@ -59,11 +57,9 @@ impl Servers {
         metrics.answers(false);
         let server = |address: &Address| Server { address: address.clone(), idle: Mutex::default() };
         Self {
-            servers: options.addresses.iter().map(server).collect(),
+            servers: options.servers.addresses.iter().map(server).collect(),
             trust,
-            timeout: options.timeout,
-            backoff: options.backoff,
-            answer_bytes: options.answer_bytes,
+            options: options.servers.clone(),
             active: AtomicUsize::new(0),
             asks: Semaphore::new(options.parallel),
             health: Mutex::default(),
@@ -101,8 +97,7 @@ impl Servers {
         for at in (0..count).map(|turn| (first + turn) % count) {
             let server = &self.servers[at];
             let idle = lock(&server.idle).pop();
-            let mut rest =
-                idle.unwrap_or_else(|| Rest::at(&server.address, self.trust.as_ref(), self.timeout, self.answer_bytes));
+            let mut rest = idle.unwrap_or_else(|| self.options.rest(&server.address, self.trust.as_ref()));
             let mut answer = rest.get(question, &read).await;
             // A connection that was kept may have been closed at the other end just now.
             if matches!(answer, Err(AskError::Broken { .. })) {
@@ -173,7 +168,7 @@ impl Servers {
             return;
         }
         health.failures = health.failures.saturating_add(1);
-        health.retry_at = Some(Instant::now() + backoff(health.failures, self.backoff, rand::random()));
+        health.retry_at = Some(Instant::now() + backoff(health.failures, self.options.backoff, rand::random()));
         drop(health);
         self.metrics.answers(false);
     }

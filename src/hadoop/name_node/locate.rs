@@ -91,8 +91,8 @@ impl NameNodes {
     async fn keep(&self) {
         let inner = &self.0;
         loop {
-            let idle = inner.servers.heard().is_none_or(|heard| heard.elapsed() >= inner.options.poll);
-            if idle && inner.servers.ask(&status("/", &inner.options.user), is_status).await.is_ok() {
+            let idle = inner.servers.heard().is_none_or(|heard| heard.elapsed() >= inner.options.servers.poll);
+            if idle && inner.servers.ask(&status("/", &inner.options.servers.user), is_status).await.is_ok() {
                 inner.registries.heard(Source::Blocks);
             }
             let mut gone = Vec::new();
@@ -105,7 +105,7 @@ impl NameNodes {
             inner.count();
             again.into_iter().for_each(|path| self.begin(path));
             let resting = inner.servers.resting();
-            tokio::time::sleep(if resting.is_zero() { inner.options.poll } else { resting }).await;
+            tokio::time::sleep(if resting.is_zero() { inner.options.servers.poll } else { resting }).await;
         }
     }
 

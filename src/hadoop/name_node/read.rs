@@ -71,7 +71,7 @@ pub(super) async fn read(
         while reading.len() < options.parallel
             && let Some(file) = waiting.next()
         {
-            let (servers, nodes, user) = (Arc::clone(servers), Arc::clone(nodes), options.user.clone());
+            let (servers, nodes, user) = (Arc::clone(servers), Arc::clone(nodes), options.servers.user.clone());
             reading.spawn(async move { (blocks_of(&servers, &file, &user).await, file, nodes) });
         }
         let Some(done) = reading.join_next().await else { break };
@@ -105,7 +105,7 @@ async fn walk(
     let mut directories = VecDeque::from([(path.to_owned(), 0)]);
     let mut seen = 0;
     while let Some((directory, depth)) = directories.pop_front() {
-        let rows = match servers.ask(&list_status(&directory, &options.user), listing).await {
+        let rows = match servers.ask(&list_status(&directory, &options.servers.user), listing).await {
             Ok(rows) => rows,
             Err(Unanswered::Missing | Unanswered::Unreadable) if depth > 0 => {
                 *in_part = true;
