@@ -54,7 +54,8 @@ pub enum AskError<N: std::error::Error + 'static> {
         source: hyper::Error,
     },
     /// A refusal.
-    #[error("{path}: the answer is {status}: {body}")]
+    #[error("{path}: the answer is {status}: {}", body.escape_debug())]
+    // a stranger's words make no lines of a log
     Status {
         /// What was asked.
         path: String,

@@ -4,7 +4,8 @@ use super::parse::{HOUR, MINUTE, MS, SECOND};
 use super::reader::{Reader, Section};
 use crate::cluster::SizeRules;
 use crate::hadoop::{HistoryServerOptions, NameNodeOptions, ResourceManagerOptions, ServerOptions, ShelfSettings};
-use crate::rest::Address;
+use crate::rest::{Address, Trust};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Reads `[resource_manager]`; `None`: none is named. `stated` are the sizes of `[yarn]`, where the file has that section.
@@ -112,6 +113,11 @@ fn servers(section: &mut Section<'_>, reader: &mut Reader<'_>, example: &str, ma
         reader.problem(section.place("urls"), &section.key("urls"), problem);
     }
     let ca_file = section.get(reader, "ca_file", String::new());
+    let ca_file: Option<PathBuf> = (!ca_file.is_empty()).then(|| ca_file.into());
+    // Here and not at the start: a check, or a reload, of what can't start has to say so.
+    if let Some(Err(error)) = ca_file.as_deref().map(|file| Trust::read(Some(file))) {
+        reader.problem(section.place("ca_file"), &section.key("ca_file"), error.to_string());
+    }
     let user = section.get(reader, "user", String::new());
     if !user.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c)) {
         let message = format!("{user:?} is no user's name");
@@ -119,7 +125,7 @@ fn servers(section: &mut Section<'_>, reader: &mut Reader<'_>, example: &str, ma
     }
     ServerOptions {
         addresses,
-        ca_file: (!ca_file.is_empty()).then(|| ca_file.into()),
+        ca_file,
         user,
         poll: section.bounded(reader, "poll", manner.poll, manner.poll_min..=HOUR),
         timeout: section.bounded(reader, "timeout", manner.timeout, 10 * MS..=MINUTE),
@@ -181,5 +187,7 @@ mod tests {
         assert!(found.starts_with("f:2: resource_manager.urls: \"rm1:8088\" is no address"), "{found}");
         assert!(problem("urls = [\"http://a:1\", \"http://a:1/\"]").contains("is there twice"));
         assert!(problem("user = \"a b\"").contains("is no user's name"));
+        let found = problem("ca_file = \"/nonexistent/ca.pem\"");
+        assert!(found.starts_with("f:2: resource_manager.ca_file: /nonexistent/ca.pem: "), "{found}");
     }
 }

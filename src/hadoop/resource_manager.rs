@@ -33,7 +33,7 @@ pub enum BadAnswer {
         start: String,
     },
     /// It is JSON of another shape.
-    #[error("the answer is not as a ResourceManager's: {0}")]
+    #[error("the answer is not as Hadoop's: {0}")]
     Shape(String),
     /// It does not lead.
     #[error("it is {0}, not ACTIVE")]

@@ -6,7 +6,7 @@ use super::plan::Plan;
 use crate::cluster::{Overlay, Resource, Snapshot};
 pub use crate::network::chains::BoxKind;
 use crate::network::chains::BoxLoads;
-use crate::units::{AttemptId, Bytes, ChainIdx, ContainerId, LinkIdx, NodeIdx, RackIdx};
+use crate::units::{AttemptId, Bytes, ChainIdx, ContainerId, LinkIdx, NodeIdx, RackIdx, Timestamp};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -142,6 +142,8 @@ pub struct DataProblem<'a> {
     pub reader: Option<Arc<str>>,
     /// The plan in force, if there is one.
     pub plan: Option<&'a Plan>,
+    /// When it is written.
+    pub now: Timestamp,
     /// The application that writes it, where known.
     pub writer: Option<AttemptId>,
     /// Replicas wanted.

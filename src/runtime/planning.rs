@@ -17,6 +17,7 @@ const DAY: i64 = 86_400_000_000;
 /// Plans at the configured times until the daemon stops.
 pub(super) async fn run(daemon: Daemon) {
     let mut last = daemon.clock().now();
+    let mut when = daemon.settings().planning.when;
     loop {
         tokio::select! {
             () = daemon.stopping().cancelled() => return,
@@ -24,6 +25,10 @@ pub(super) async fn run(daemon: Daemon) {
         }
         let planning = daemon.settings().planning.clone();
         let now = daemon.clock().now();
+        if planning.when != when {
+            // Who sets two o'clock at noon means the next one.
+            (when, last) = (planning.when, now);
+        }
         if !due(&planning, last, now) {
             continue;
         }

@@ -238,15 +238,12 @@ impl Plans {
             }
             _ => {}
         }
+        let room = if self.kept.contains_key(&name) { self.kept.len() + 1 } else { most.max(1) };
+        let Some(gone) = self.goes_for(room, now) else {
+            return refuse(format!("{} plans are kept, and plan.kept is {most}; remove one", self.kept.len()));
+        };
         let mut ops = Vec::new();
-        while self.kept.len() >= most.max(1) && !self.kept.contains_key(&name) {
-            let guides =
-                |known: &KeptPlan| self.activations.iter().rev().take(2).any(|active| active.name == known.name);
-            let gone = self.kept.values().filter(|known| known.has_expired(now) || *known.origin == *SCHEDULE);
-            let gone = gone.filter(|known| !guides(known)).min_by_key(|known| (known.kept_at, Arc::clone(&known.name)));
-            let Some(gone) = gone.map(|known| Arc::clone(&known.name)) else {
-                return refuse(format!("{} plans are kept, as many as plan.kept allows; remove one", self.kept.len()));
-            };
+        for gone in gone {
             self.activations.retain(|active| active.name != gone);
             ops.push(self.put_activations());
             self.kept.remove(&gone);
@@ -255,6 +252,18 @@ impl Plans {
         ops.push(plan.put());
         self.kept.insert(name, Arc::new(plan));
         Ok(ops)
+    }
+
+    /// Which plans go so that fewer than `room` are left; `None`: too few may go. The oldest first, of those that have expired or
+    /// that the daemon made itself, but for the one in force and the one before it.
+    fn goes_for(&self, room: usize, now: Timestamp) -> Option<Vec<Arc<str>>> {
+        let too_many = (self.kept.len() + 1).saturating_sub(room);
+        let guides = |known: &KeptPlan| self.activations.iter().rev().take(2).any(|active| active.name == known.name);
+        let may_go = |known: &&Arc<KeptPlan>| (known.has_expired(now) || *known.origin == *SCHEDULE) && !guides(known);
+        let mut gone: Vec<&Arc<KeptPlan>> = self.kept.values().filter(may_go).collect();
+        gone.sort_by_key(|known| (known.kept_at, Arc::clone(&known.name)));
+        let gone: Vec<Arc<str>> = gone.into_iter().take(too_many).map(|known| Arc::clone(&known.name)).collect();
+        (gone.len() == too_many).then_some(gone)
     }
 
     /// Puts a plan in force.

@@ -67,6 +67,8 @@ pub enum Why {
     Planned,
     /// No plan is in force.
     NoPlan,
+    /// The horizon of the plan in force has ended: nothing of it is expected any more.
+    PlanExpired,
     /// The plan has no job that reads it.
     NotPlanned,
     /// None of the racks that run its reader's maps has a usable node.
@@ -82,6 +84,7 @@ impl Why {
         match self {
             Self::Planned => "planned",
             Self::NoPlan => "no_plan",
+            Self::PlanExpired => "plan_expired",
             Self::NotPlanned => "not_planned",
             Self::RacksGone => "racks_gone",
             Self::PolicyPlacesNoData => "policy_places_no_data",
@@ -106,6 +109,9 @@ pub fn replicas<'p>(
     };
     let Some(kept) = &generation.plan else { return Ok(default(None, None, Why::NoPlan)) };
     let name = Some(Arc::clone(&kept.name));
+    if kept.has_expired(now) {
+        return Ok(default(name, None, Why::PlanExpired));
+    }
     let reader = match &ask.reader {
         Some(key) if kept.has_key(key) => Some(Arc::clone(key)),
         Some(key) => {
@@ -119,13 +125,14 @@ pub fn replicas<'p>(
     let places = policy_of(&kept.plan.policy).and_then(|policy| policy.as_place_data());
     let Some(places) = places else { return Ok(default(name, Some(reader), Why::PolicyPlacesNoData)) };
     let snapshot = &generation.snapshot;
-    let job = next_run(kept, &reader, now);
+    let job = kept.plan.next_run(&reader, now);
     let racks = job.map(|job| map_racks(job, snapshot)).unwrap_or_default();
     if racks.is_empty() {
         return Ok(default(name, Some(reader), Why::RacksGone));
     }
     let seed = ask.seed.unwrap_or_else(|| seed_of(&ask.path));
-    let block = |nth: u32| of_block(places, kept, (ask, &reader), snapshot, seed.wrapping_add(u64::from(nth)));
+    let at = |nth: u32| (now, seed.wrapping_add(u64::from(nth)));
+    let block = |nth: u32| of_block(places, kept, (ask, &reader), snapshot, at(nth));
     let named = |rack: RackIdx| {
         let hosts = usable(snapshot, rack).map(|node| snapshot.host(node).clone()).collect();
         (snapshot.statics.racks[rack.at()].clone(), hosts)
@@ -145,13 +152,14 @@ fn of_block(
     kept: &KeptPlan,
     (ask, reader): (&ReplicasAsk, &Arc<str>),
     snapshot: &Snapshot,
-    seed: u64,
+    (now, seed): (Timestamp, u64),
 ) -> Result<Vec<Replica>, Refusal> {
     let problem = DataProblem {
         snapshot,
         path: Arc::clone(&ask.path),
         reader: Some(Arc::clone(reader)),
         plan: Some(&kept.plan),
+        now,
         writer: None,
         replication: ask.replication,
         seed,
@@ -182,12 +190,6 @@ fn of_block(
         Replica { place: node.map(named) }
     };
     Ok(advice.into_iter().map(place).collect())
-}
-
-/// The first run of the job that has yet to come; else the last.
-fn next_run<'p>(kept: &'p KeptPlan, key: &Arc<str>, now: Timestamp) -> Option<&'p PlannedJob> {
-    let runs = kept.plan.jobs.iter().filter(|job| job.job.key == *key);
-    runs.min_by_key(|job| (job.arrival < now, if job.arrival < now { u64::MAX - job.arrival.0 } else { job.arrival.0 }))
 }
 
 /// Racks with usable nodes that run the job's maps, in the order in which these are planned to begin.

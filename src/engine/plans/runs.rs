@@ -17,7 +17,7 @@ struct Open {
     groups: BTreeMap<Arc<str>, Tally>,
 }
 
-/// Sums over finished tasks. An event that is told twice changes no mean.
+/// Sums over finished tasks.
 #[derive(Debug, Clone, Copy, Default)]
 struct Tally {
     tasks: u64,
@@ -38,6 +38,8 @@ pub(crate) struct RunBook {
 
 /// Runs kept of all keys together: some 20 MB.
 const RUNS_MAX: usize = 200_000;
+/// Keys kept: clients name them, and one that makes up a key for each run must not fill the memory.
+const KEYS_MAX: usize = 10_000;
 
 impl RunBook {
     /// Finished runs.
@@ -91,12 +93,16 @@ impl RunBook {
         let before = self.runs.of(key).first().map(|run| run.submitted);
         Arc::make_mut(&mut self.runs).note(key, run);
         let after = self.runs.of(key).first().map(|run| run.submitted);
-        let value = serde_json::to_vec(&run).expect("a run is numbers");
-        let mut ops = vec![Op::put(Table::Runs, run_key(key, run.submitted), value)];
+        let mut ops = Vec::new();
+        // One older than all that are kept went at once.
+        if self.runs.of(key).iter().any(|kept| kept.submitted == run.submitted) {
+            let value = serde_json::to_vec(&run).expect("a run is numbers");
+            ops.push(Op::put(Table::Runs, run_key(key, run.submitted), value));
+        }
         if let Some(gone) = before.filter(|before| Some(*before) < after) {
             ops.push(Op::delete(Table::Runs, run_key(key, gone)));
         }
-        if self.runs.total() > RUNS_MAX
+        if (self.runs.keys() > KEYS_MAX || self.runs.total() > RUNS_MAX)
             && let Some((key, gone)) = Arc::make_mut(&mut self.runs).forget_oldest()
         {
             ops.extend(gone.iter().map(|run| Op::delete(Table::Runs, run_key(&key, run.submitted))));

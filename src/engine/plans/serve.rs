@@ -131,7 +131,8 @@ impl Engine {
             return;
         }
         self.plans_looked_at = now;
-        let Some((plan, _)) = self.plans.in_force() else { return };
+        // Told anew, policies would take no more of an expired plan; what follows it goes on.
+        let Some((plan, _)) = self.plans.in_force().filter(|(plan, _)| !plan.has_expired(now)) else { return };
         let live = live_racks(plan, &self.snapshot);
         let back = live.difference(&self.planned_racks).next().is_some();
         if back {

@@ -384,6 +384,25 @@ fn kept_plans_are_bounded_and_only_expired_ones_and_the_daemons_own_make_room() 
 }
 
 #[test]
+fn a_plan_that_is_refused_for_room_costs_no_other_its_place() {
+    let mut desk = Desk::with_nodes(2, 2048);
+    for (name, maps) in [("a", 1), ("b", 2), ("c", 3)] {
+        desk.keep(name, plan(desk.now, &[("daily", "/r0", maps)])).unwrap();
+        desk.now = desk.now.plus(Micros::from_secs(10));
+    }
+    desk.now = desk.now.plus(Micros::from_secs(86_375)); // of the three "a" has expired
+    desk.all_beat(2);
+    desk.settings.plans.kept_max = 2;
+    desk.engine.reload(desk.settings.clone(), desk.now);
+    let full = why(desk.keep("d", plan(desk.now, &[("daily", "/r0", 4)])));
+    assert!(full.contains("3 plans are kept, and plan.kept is 2"), "{full}");
+    let names = |desk: &mut Desk| -> Vec<String> {
+        desk.engine.plans(desk.now).iter().map(|view| view.kept.name.to_string()).collect()
+    };
+    assert_eq!(names(&mut desk), ["a", "b", "c"]);
+}
+
+#[test]
 fn data_of_a_planned_job_is_advised_into_the_racks_of_its_maps() {
     let mut desk = Desk::with_nodes(6, 2048);
     let asked = |path: &str, number| {

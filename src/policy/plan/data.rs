@@ -42,6 +42,14 @@ pub enum Objective {
     Online,
 }
 
+const fn never() -> Bytes {
+    Bytes(u64::MAX)
+}
+
+fn is_never(elephant: &Bytes) -> bool {
+    *elephant == never()
+}
+
 /// What a plan's times rest on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -51,7 +59,9 @@ pub struct Assumptions {
     /// A rack's port of the optical switch, each way; none: there is no switch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub circuit: Option<BitsPerSec>,
-    /// Bytes between two racks from which on a job's shuffle rides a circuit.
+    /// Bytes between two racks from which on a job's shuffle rides a circuit; left out of files where nothing does, which
+    /// is the largest number here.
+    #[serde(default = "never", skip_serializing_if = "is_never")]
     pub elephant: Bytes,
     /// Containers held for a job beyond its tasks, as a share of them.
     pub over_provisioning: f64,
@@ -172,6 +182,16 @@ pub enum PlanReadError {
 }
 
 impl Plan {
+    /// The run of the key that comes next: of those expected from `now` on the first, else the last; `None`: it has none.
+    #[must_use]
+    pub fn next_run(&self, key: &str, now: Timestamp) -> Option<&PlannedJob> {
+        let runs = self.jobs.iter().filter(|job| *job.job.key == *key);
+        runs.min_by_key(|job| match job.arrival < now {
+            false => (false, job.arrival.0),
+            true => (true, u64::MAX - job.arrival.0),
+        })
+    }
+
     /// Reads a plan that was written down. Whether it makes sense is for [`super::check()`] to say.
     ///
     /// # Errors

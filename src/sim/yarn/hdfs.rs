@@ -117,7 +117,8 @@ impl Replicas {
         };
         let Advisor { snapshot, plan, .. } = advisor;
         let (reader, replication) = (advisor.reader.cloned(), self.replicas);
-        let problem = DataProblem { snapshot, path, reader, plan, writer: None, replication, seed };
+        let problem =
+            DataProblem { snapshot, path, reader, plan, now: snapshot.taken_at, writer: None, replication, seed };
         advisor.policy.place_data(&problem)
     }
 

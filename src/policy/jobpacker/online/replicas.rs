@@ -44,15 +44,10 @@ fn by_maps(racks: &[(RackIdx, u32)], random: &mut ChaCha8Rng) -> Option<RackIdx>
     drawn.map(|&(rack, _)| rack)
 }
 
-/// Usable racks with how many of the reader's maps each runs, by the first of its runs that has yet to come, else by the
-/// first; none: it is not planned.
+/// Usable racks with how many of the maps of the reader's next run each runs; none: it is not planned.
 fn map_racks(problem: &DataProblem<'_>) -> Vec<(RackIdx, u32)> {
     let planned = problem.plan.zip(problem.reader.as_ref());
-    let now = problem.snapshot.taken_at;
-    let job = planned.and_then(|(plan, reader)| {
-        let runs = plan.jobs.iter().filter(|job| job.job.key == *reader);
-        runs.min_by_key(|job| (job.arrival < now, job.job.run))
-    });
+    let job = planned.and_then(|(plan, reader)| plan.next_run(reader, problem.now));
     let Some(job) = job else { return Vec::new() };
     let usable: Vec<RackIdx> = usable(problem).collect();
     let by_rack = &problem.snapshot.statics.by_rack;

@@ -498,6 +498,7 @@ fn first_replicas_go_to_racks_of_the_readers_maps_and_the_others_together_elsewh
             path: "/in".into(),
             reader: reader.map(Arc::from),
             plan,
+            now: desk.sample.snapshot.taken_at,
             writer: None,
             replication: 4,
             seed,
