@@ -24,7 +24,9 @@ pub enum Defect {
     Format(std::sync::Arc<str>),
     #[error("until ({until} us) is not after from ({from} us)")]
     Horizon { from: u64, until: u64 },
-    #[error("until ({until} us) has passed: it is {now} us")]
+    #[error(
+        "until ({until} us) has passed: it is {now} us; a trace's plan counts from the trace's start unless made with --start"
+    )]
     Expired { until: u64, now: u64 },
     #[error("rack {0}: is listed twice")]
     RackTwice(RackPath),
