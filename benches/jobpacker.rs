@@ -21,7 +21,7 @@ const RULES: [Rules; 2] = [
         sub_batches: 5,
         over_provisioning: 0.0,
         term: ShuffleTerm::ByWidth,
-        round: Micros::from_secs(1),
+        round: Some(Micros::from_secs(1)),
     },
     Rules {
         policy: "corral",
@@ -29,7 +29,7 @@ const RULES: [Rules; 2] = [
         sub_batches: 1,
         over_provisioning: 0.0,
         term: ShuffleTerm::Printed,
-        round: Micros::ZERO,
+        round: Some(Micros::ZERO),
     },
 ];
 

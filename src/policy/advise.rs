@@ -131,13 +131,15 @@ pub trait PlaceData: Send + Sync {
     fn place_data(&self, problem: &DataProblem<'_>) -> Result<Vec<ReplicaAdvice>, PlaceError>;
 }
 
-/// Data about to be written.
+/// A block of data about to be written.
 #[derive(Debug, Clone)]
 pub struct DataProblem<'a> {
     /// The cluster.
     pub snapshot: &'a Snapshot,
-    /// Its path.
+    /// Path of the data.
     pub path: Arc<str>,
+    /// Which of its blocks, from 0.
+    pub block: u64,
     /// The recurring job that will read it, where known.
     pub reader: Option<Arc<str>>,
     /// The plan in force, if there is one.
@@ -148,7 +150,7 @@ pub struct DataProblem<'a> {
     pub writer: Option<AttemptId>,
     /// Replicas wanted.
     pub replication: u8,
-    /// Seed of every random draw.
+    /// Seed of every random draw, the same for all of the data's blocks.
     pub seed: u64,
 }
 

@@ -244,8 +244,17 @@ fn routes_moves_plans_and_replicas_are_given_as_objects() {
 
     let (path, reader) = (Arc::from("/out"), Some(Arc::from("nightly")));
     let writer = Some(attempt());
-    let problem =
-        DataProblem { snapshot, path, reader, plan: None, now: Timestamp(0), writer, replication: 2, seed: 1 };
+    let problem = DataProblem {
+        snapshot,
+        path,
+        block: 0,
+        reader,
+        plan: None,
+        now: Timestamp(0),
+        writer,
+        replication: 2,
+        seed: 1,
+    };
     let advice = policy.as_place_data().unwrap().place_data(&problem).unwrap();
     assert_eq!(advice, [ReplicaAdvice::Rack(RackIdx(0)), ReplicaAdvice::Default]);
 }

@@ -148,8 +148,14 @@ impl Plan<'_> {
             Some(yarn) => yarn,
             None => &policy,
         };
-        let run =
-            SimRun { cluster: self.cluster, model: self.model, settings: &settings, policy: chosen.name, dispatch };
+        let run = SimRun {
+            cluster: self.cluster,
+            model: self.model,
+            settings: &settings,
+            policy: chosen.name,
+            dispatch,
+            places: chosen.places(),
+        };
         let mut jobs = self.trace.jobs()?;
         let mut watch = |progress: Progress| {
             board.note(at, progress.done, progress.now);

@@ -4,7 +4,7 @@ use super::super::failure::Failure;
 use super::super::policy;
 use crate::policy::adapt::dispatcher_of;
 use crate::policy::baselines::capacity;
-use crate::policy::{DynDispatch, Planner, Policy, registry};
+use crate::policy::{DynDispatch, PlaceData, Planner, Policy, registry};
 use crate::sim::capacity::{Delays, HintedYarn};
 use crate::sim::{Authority, SimSettings};
 use std::collections::BTreeMap;
@@ -64,6 +64,11 @@ impl Chosen {
     /// The policy, where it plans.
     pub(super) fn planner(&self) -> Option<&dyn Planner> {
         self.policy.as_plan()
+    }
+
+    /// The policy, where it says where data goes.
+    pub(super) fn places(&self) -> Option<&dyn PlaceData> {
+        self.policy.as_place_data()
     }
 
     /// YARN between the policy and the nodes, where the policy does not schedule by itself: `capacity` is YARN's own.

@@ -131,8 +131,7 @@ pub fn replicas<'p>(
         return Ok(default(name, Some(reader), Why::RacksGone));
     }
     let seed = ask.seed.unwrap_or_else(|| seed_of(&ask.path));
-    let at = |nth: u32| (now, seed.wrapping_add(u64::from(nth)));
-    let block = |nth: u32| of_block(places, kept, (ask, &reader), snapshot, at(nth));
+    let block = |nth: u32| of_block(places, kept, (ask, &reader, nth.into()), snapshot, (now, seed));
     let named = |rack: RackIdx| {
         let hosts = usable(snapshot, rack).map(|node| snapshot.host(node).clone()).collect();
         (snapshot.statics.racks[rack.at()].clone(), hosts)
@@ -150,13 +149,14 @@ pub fn replicas<'p>(
 fn of_block(
     places: &dyn PlaceData,
     kept: &KeptPlan,
-    (ask, reader): (&ReplicasAsk, &Arc<str>),
+    (ask, reader, block): (&ReplicasAsk, &Arc<str>, u64),
     snapshot: &Snapshot,
     (now, seed): (Timestamp, u64),
 ) -> Result<Vec<Replica>, Refusal> {
     let problem = DataProblem {
         snapshot,
         path: Arc::clone(&ask.path),
+        block,
         reader: Some(Arc::clone(reader)),
         plan: Some(&kept.plan),
         now,
@@ -169,6 +169,7 @@ fn of_block(
         Refusal::Invalid { field: "path".to_owned(), message }
     })?;
     let mut random = ChaCha8Rng::seed_from_u64(seed);
+    random.set_stream(block);
     let mut taken: BTreeSet<NodeIdx> = BTreeSet::new();
     let mut host_in = |rack: RackIdx| {
         let mut nodes: Vec<NodeIdx> = usable(snapshot, rack).filter(|node| !taken.contains(node)).collect();

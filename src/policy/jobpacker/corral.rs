@@ -1,12 +1,12 @@
 //! `corral` (Jalaparti et al., as 004 §4.3.1.1 describes it): maps and reduces of a recurring job in one set of racks,
 //! planned ahead by the same latency model without circuits; nothing is known of an optical switch.
 
-use super::ReplicasByPlan;
 use super::offline::latency::ShuffleTerm;
 use super::offline::{self, Placing, Rules};
 use super::online::{self, FollowState, Manner};
 use super::params::CorralParams;
 use crate::policy::adapt::OfferInTurn;
+use crate::policy::advise::{DataProblem, ReplicaAdvice};
 use crate::policy::dispatch::{Advice, DispatchEvent, Offer, View};
 use crate::policy::params::{self as table, ParamError, PolicyTable};
 use crate::policy::plan::{Plan, PlanCounts, PlanError, PlanProblem, PlanStand, Planner, Stage};
@@ -58,7 +58,7 @@ impl Policy for Corral {
     }
 
     fn as_place_data(&self) -> Option<&dyn PlaceData> {
-        Some(&ReplicasByPlan)
+        Some(self)
     }
 }
 
@@ -77,9 +77,15 @@ impl Planner for Corral {
             sub_batches: 1,
             over_provisioning: self.params.over_provisioning,
             term: ShuffleTerm::Printed,
-            round: Micros::ZERO,
+            round: Some(Micros::ZERO),
         };
         offline::plan(problem, &rules)
+    }
+}
+
+impl PlaceData for Corral {
+    fn place_data(&self, problem: &DataProblem<'_>) -> Result<Vec<ReplicaAdvice>, PlaceError> {
+        Ok(online::replicas(problem, self.params.first_replica))
     }
 }
 
@@ -93,6 +99,7 @@ impl Dispatch for Corral {
             heavy_input: None,
             shuffle_wait: Micros::ZERO,
             spread: Micros::ZERO,
+            locality: Micros::from_millis(self.params.locality_ms),
             late: Micros::from_millis(self.params.late_ms),
         })
     }

@@ -9,7 +9,7 @@ mod online;
 mod params;
 
 pub use corral::{Corral, NAME as CORRAL, SUMMARY as CORRAL_SUMMARY, build as build_corral};
-pub use online::{FollowState, Standing};
+pub use online::{FirstReplica, FollowState, Standing};
 pub use params::{CorralParams, JobPackerParams};
 
 use crate::policy::adapt::OfferInTurn;
@@ -55,6 +55,7 @@ impl JobPacker {
             heavy_input: Some(Bytes(self.params.heavy_input_bytes)),
             shuffle_wait: Micros::from_millis(self.params.shuffle_wait_ms),
             spread: Micros::from_millis(self.params.spread_ms),
+            locality: Micros::from_millis(self.params.locality_ms),
             late: Micros::from_millis(self.params.late_ms),
         }
     }
@@ -86,7 +87,7 @@ impl Policy for JobPacker {
     }
 
     fn as_place_data(&self) -> Option<&dyn PlaceData> {
-        Some(&ReplicasByPlan)
+        Some(self)
     }
 }
 
@@ -99,19 +100,15 @@ impl Place for JobPacker {
 impl Planner for JobPacker {
     fn plan(&self, problem: &PlanProblem) -> Result<Plan, PlanError> {
         let JobPackerParams { sub_batches, over_provisioning, shuffle_term: term, .. } = self.params;
-        let round = Micros::from_millis(self.params.circuit_round_ms);
+        let round = self.params.circuit_round_ms.map(Micros::from_millis);
         let placing = Placing::Packed;
         offline::plan(problem, &Rules { policy: NAME, placing, sub_batches, over_provisioning, term, round })
     }
 }
 
-/// Replicas where a plan has their reader's maps, whichever planner made it.
-#[derive(Debug, Clone, Copy)]
-pub struct ReplicasByPlan;
-
-impl PlaceData for ReplicasByPlan {
+impl PlaceData for JobPacker {
     fn place_data(&self, problem: &DataProblem<'_>) -> Result<Vec<ReplicaAdvice>, PlaceError> {
-        Ok(online::replicas(problem))
+        Ok(online::replicas(problem, self.params.first_replica))
     }
 }
 

@@ -1,6 +1,7 @@
 //! Parameters of `jobpacker` and of `corral`.
 
 use super::offline::latency::ShuffleTerm;
+use super::online::FirstReplica;
 use crate::policy::params::{Invalid, Params};
 use crate::policy::pool;
 use serde::{Deserialize, Serialize};
@@ -15,9 +16,9 @@ pub struct JobPackerParams {
     pub over_provisioning: f64,
     /// The shuffle's part of Eq. 4.1.
     pub shuffle_term: ShuffleTerm,
-    /// How long a circuit stays once it is chosen, milliseconds: the network's `interval_ms`. 0: circuits change at
-    /// once, as Eq. 4.1 takes it.
-    pub circuit_round_ms: u64,
+    /// How long plans take a circuit to stay once it is chosen, milliseconds; none: the network's `interval_ms`. 0:
+    /// circuits change at once, as Eq. 4.1 takes it.
+    pub circuit_round_ms: Option<u64>,
     /// Share of a job's maps done before its reduces may be launched.
     pub slow_start: f64,
     /// Largest share of the cluster's containers for reduces of unplanned jobs that have waiting maps.
@@ -30,9 +31,14 @@ pub struct JobPackerParams {
     /// How long a node that has launched its even part of a stage leaves the rest to others of its rack, milliseconds;
     /// 0: not at all. Within a heartbeat of a second all have asked.
     pub spread_ms: u64,
+    /// How long a rack that has no waiting map of a planned job that reads in it leaves the rest to the job's other
+    /// racks, milliseconds; 0: it reads from afar at once.
+    pub locality_ms: u64,
     /// How far from its expected arrival a run may come and still take its place in the plan, milliseconds. The paper
     /// tries 200 s; a plan is no more than an order, so that an hour does no harm.
     pub late_ms: u64,
+    /// How the racks of first replicas are drawn.
+    pub first_replica: FirstReplica,
 }
 
 impl Default for JobPackerParams {
@@ -41,13 +47,15 @@ impl Default for JobPackerParams {
             sub_batches: 5,
             over_provisioning: 0.0,
             shuffle_term: ShuffleTerm::ByWidth,
-            circuit_round_ms: 1_000,
+            circuit_round_ms: None,
             slow_start: 0.7,
             early_reduces: pool::EARLY_REDUCES,
             heavy_input_bytes: 1_000_000_000,
             shuffle_wait_ms: 600_000,
             spread_ms: 1_000,
+            locality_ms: 3_000,
             late_ms: 3_600_000,
+            first_replica: FirstReplica::ByMaps,
         }
     }
 }
@@ -70,14 +78,21 @@ pub struct CorralParams {
     pub slow_start: f64,
     /// Largest share of the cluster's containers for reduces of unplanned jobs that have waiting maps.
     pub early_reduces: f64,
+    /// How long a rack that has no waiting map of a planned job that reads in it leaves the rest to the job's other
+    /// racks, milliseconds.
+    pub locality_ms: u64,
     /// How far from its expected arrival a run may come and still take its place in the plan, milliseconds.
     pub late_ms: u64,
+    /// How the racks of first replicas are drawn.
+    pub first_replica: FirstReplica,
 }
 
 impl Default for CorralParams {
     fn default() -> Self {
-        let JobPackerParams { over_provisioning, slow_start, early_reduces, late_ms, .. } = JobPackerParams::default();
-        Self { over_provisioning, slow_start, early_reduces, late_ms }
+        let JobPackerParams {
+            over_provisioning, slow_start, early_reduces, late_ms, locality_ms, first_replica, ..
+        } = JobPackerParams::default();
+        Self { over_provisioning, slow_start, early_reduces, locality_ms, late_ms, first_replica }
     }
 }
 

@@ -20,7 +20,8 @@ pub fn fabric(snapshot: &Snapshot) -> Option<Fabric> {
         let (ports, _) = ports(network, network.vertex(&section.switch)?);
         let rate = ports.iter().map(|port| port.bits_per_s).min()?;
         let usual = Circuits::new(rate, section.pause());
-        Some(Circuits { elephant: section.elephant_bytes.unwrap_or(usual.elephant), ..usual })
+        let elephant = section.elephant_bytes.unwrap_or(usual.elephant);
+        Some(Circuits { elephant, interval: section.interval(), ..usual })
     });
     Some(Fabric { uplink: BitsPerSec(u64::try_from(mean).unwrap_or(u64::MAX)), circuits })
 }

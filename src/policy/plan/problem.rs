@@ -63,15 +63,18 @@ pub struct Circuits {
     pub rate: BitsPerSec,
     /// Bytes between two racks from which on a job's shuffle rides a circuit.
     pub elephant: Bytes,
+    /// How long a circuit stays once it is chosen; zero: circuits change at once, as Eq. 4.1 takes it.
+    #[serde(default)]
+    pub interval: Micros,
 }
 
 impl Circuits {
-    /// Of this rate and reconfiguration time: elephants fill a circuit for nine reconfigurations, so that it is used
+    /// Of this rate and reconfiguration time, changing at once: elephants fill a circuit for nine reconfigurations, so that it is used
     /// for 90 % of the time (004 §4.1.2).
     #[must_use]
     pub fn new(rate: BitsPerSec, reconfiguration: Micros) -> Self {
         let bits = u128::from(rate.0) * u128::from(reconfiguration.0) * 9 / 1_000_000;
-        Self { rate, elephant: Bytes(u64::try_from(bits / 8).unwrap_or(u64::MAX)) }
+        Self { rate, elephant: Bytes(u64::try_from(bits / 8).unwrap_or(u64::MAX)), interval: Micros::ZERO }
     }
 }
 

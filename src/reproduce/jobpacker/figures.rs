@@ -179,6 +179,7 @@ pub(super) fn cases(stated: World) -> Vec<(&'static str, World)> {
         ("half the compute rate", World { compute_percent: 50, ..stated }),
         ("twice the compute rate", World { compute_percent: 200, ..stated }),
         (COPYING, World { compute_percent: 1_600, ..stated }),
+        ("first replicas by maps", World { by_maps: true, ..stated }),
     ]
 }
 

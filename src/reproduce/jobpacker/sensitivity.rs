@@ -54,7 +54,7 @@ const SHAPES: [Shape; 7] = [
         paper: 38.0,
         at_least: true,
         value: |runs, world| {
-            let slow = median(&runs.packer(World { interval_ms: 3_000, ..world }, "circuit_round_ms = 3000\n")?);
+            let slow = median(&runs.packer(World { interval_ms: 3_000, ..world }, "")?);
             Ok(less(&slow, &median(&runs.fair(world, false)?)))
         },
     },
@@ -110,14 +110,8 @@ fn beside(runs: &Runs<'_>, words: &str, world: World) -> Result<Vec<Row>, Reprod
         against("25 % error in shuffle", median(&runs.packer(World { shuffle_error_percent: 25, ..world }, "")?))?,
         against("50 % error in shuffle", median(&runs.packer(World { shuffle_error_percent: 50, ..world }, "")?))?,
         against("slow-start 0.2", median(&runs.packer(world, "slow_start = 0.2\n")?))?,
-        against(
-            "circuits every 0.1 s",
-            median(&runs.packer(World { interval_ms: 100, ..world }, "circuit_round_ms = 100\n")?),
-        )?,
-        against(
-            "circuits every 3 s",
-            median(&runs.packer(World { interval_ms: 3_000, ..world }, "circuit_round_ms = 3000\n")?),
-        )?,
+        against("circuits every 0.1 s", median(&runs.packer(World { interval_ms: 100, ..world }, "")?))?,
+        against("circuits every 3 s", median(&runs.packer(World { interval_ms: 3_000, ..world }, "")?))?,
     ];
     let p95 = |runs: &[_]| each(runs, |run| run.report.p95_jct_s);
     let erring = p95(&runs.packer(World { shuffle_error_percent: 50, ..world }, "")?);

@@ -2,6 +2,7 @@
 
 use super::world::{self, Draw};
 use crate::policy::adapt::dispatcher_of;
+use crate::policy::jobpacker;
 use crate::policy::plan::{ExpectedJob, Objective, Plan};
 use crate::policy::registry;
 use crate::reproduce::{ReproduceError, Scale};
@@ -48,6 +49,8 @@ pub(super) struct World {
     pub(super) late_percent: u32,
     /// Between two choices of circuits.
     pub(super) interval_ms: u32,
+    /// First replicas by how many maps a rack runs, as we do by default, and not at random, as the thesis does.
+    pub(super) by_maps: bool,
     /// What is idealised, for the forecast.
     pub(super) ideal: Ideal,
 }
@@ -85,6 +88,7 @@ impl World {
             shuffle_error_percent: 0,
             late_percent: 0,
             interval_ms: 1_000,
+            by_maps: false,
             ideal: Ideal::NOT,
         }
     }
@@ -145,7 +149,8 @@ fn made(system: System, seed: u64) -> Result<Run, String> {
     let expected = drawn(world, seed);
     let jobs = world::come(&expected, world.late_percent, seed ^ LATE_STREAM);
     let entry = registry::find(system.policy).ok_or_else(|| format!("no policy is called {}", system.policy))?;
-    let table = DeTable::parse(system.params).map_err(|error| format!("{}: {error}", system.params))?;
+    let params = [rule_of_replicas(system), system.params].concat();
+    let table = DeTable::parse(&params).map_err(|error| format!("{params}: {error}"))?;
     let policy = (entry.build)(table).map_err(|error| error.to_string())?;
     let dispatch = dispatcher_of(&*policy).ok_or_else(|| format!("{} can't dispatch", system.policy))?;
     let sigma = if world.ideal.still { 0.0 } else { JobModel::default().sigma };
@@ -159,8 +164,14 @@ fn made(system: System, seed: u64) -> Result<Run, String> {
     let plan = plan.map_err(|error| error.to_string())?;
     let heartbeat = Micros::from_millis(world.ideal.heartbeat_ms.into());
     let settings = SimSettings { seed, heartbeat, plan: plan.clone(), ..SimSettings::default() };
-    let run =
-        SimRun { cluster: &cluster, model: &model, settings: &settings, policy: system.policy, dispatch: &dispatch };
+    let run = SimRun {
+        cluster: &cluster,
+        model: &model,
+        settings: &settings,
+        policy: system.policy,
+        dispatch: &dispatch,
+        places: policy.as_place_data(),
+    };
     let mut to_the_end = |_: Progress| ControlFlow::Continue(());
     let report =
         simulate(&run, &mut jobs.iter().cloned().map(Ok), &mut to_the_end).map_err(|error| error.to_string())?;
@@ -169,6 +180,14 @@ fn made(system: System, seed: u64) -> Result<Run, String> {
     }
     let end_s = jobs.iter().zip(&report.jct_s).map(|(job, jct)| job.submit.as_secs_f64() + jct).collect();
     Ok(Run { report, recurring, planned_end_s: plan.map_or_else(Vec::new, |plan| planned_ends(&plan, &jobs)), end_s })
+}
+
+fn rule_of_replicas(system: System) -> &'static str {
+    match [jobpacker::NAME, jobpacker::CORRAL].contains(&system.policy) {
+        false => "",
+        true if system.world.by_maps => "first_replica = \"by_maps\"\n",
+        true => "first_replica = \"evenly\"\n",
+    }
 }
 
 const LATE_STREAM: u64 = 1 << 32;

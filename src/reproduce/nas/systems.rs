@@ -98,8 +98,14 @@ fn made(system: System, seed: u64) -> Result<RunReport, String> {
     let System { users, known_ratios, .. } = system;
     let settings = SimSettings { seed, users, known_ratios, ..SimSettings::default() };
     let model = JobModel { seed, ..JobModel::default() }.at_rate(f64::from(system.compute_percent) / 100.0);
-    let run =
-        SimRun { cluster: &cluster, model: &model, settings: &settings, policy: system.policy, dispatch: &dispatch };
+    let run = SimRun {
+        cluster: &cluster,
+        model: &model,
+        settings: &settings,
+        policy: system.policy,
+        dispatch: &dispatch,
+        places: policy.as_place_data(),
+    };
     let report = simulate(&run, &mut jobs.into_iter().map(Ok::<TraceJob, _>), &mut ToTheEnd).map_err(chain)?;
     if report.never_fit_count > 0 {
         return Err(format!("{} jobs do not fit the cluster: {:?}", report.never_fit_count, report.never_fit));

@@ -102,23 +102,37 @@ impl Replicas {
                 return Ok(TaskInput { bytes, nodes: SmallVec::new() });
             }
             let block = block as u64;
-            // Each block for itself: else all of a file's first replicas would be in one rack.
-            let ask = |advisor| self.ask(of, advisor, draw(seed, &[ADVICE_STREAM, block]));
+            let ask = |advisor| self.ask(of, block, advisor, draw(seed, &[ADVICE_STREAM]));
             let advice = advisor.map(ask).transpose()?.unwrap_or_default();
             Ok(TaskInput { bytes, nodes: self.block(seed, block, &advice) })
         };
         blocks.into_iter().enumerate().map(input).collect()
     }
 
-    fn ask(&self, of: Dataset<'_>, advisor: Advisor<'_>, seed: u64) -> Result<Vec<ReplicaAdvice>, PlaceError> {
+    fn ask(
+        &self,
+        of: Dataset<'_>,
+        block: u64,
+        advisor: Advisor<'_>,
+        seed: u64,
+    ) -> Result<Vec<ReplicaAdvice>, PlaceError> {
         let path = match of {
             Dataset::Path(path) => path.into(),
             Dataset::Job(job) => format!("/jobs/{job}").into(),
         };
         let Advisor { snapshot, plan, .. } = advisor;
         let (reader, replication) = (advisor.reader.cloned(), self.replicas);
-        let problem =
-            DataProblem { snapshot, path, reader, plan, now: snapshot.taken_at, writer: None, replication, seed };
+        let problem = DataProblem {
+            snapshot,
+            path,
+            block,
+            reader,
+            plan,
+            now: snapshot.taken_at,
+            writer: None,
+            replication,
+            seed,
+        };
         advisor.policy.place_data(&problem)
     }
 

@@ -2,7 +2,7 @@
 
 use super::fabric::FabricError;
 use crate::cluster::{Resource, Snapshot};
-use crate::policy::DynDispatch;
+use crate::policy::{DynDispatch, PlaceData};
 use crate::sim::job_model::{JobModel, JobModelError};
 use crate::sim::settings::{Scripted, SimSettings};
 use crate::sim::trace::TraceError;
@@ -33,6 +33,8 @@ pub struct SimRun<'a> {
     pub policy: &'a str,
     /// The policy.
     pub dispatch: &'a dyn DynDispatch,
+    /// The same policy, where it says where data goes; none: as HDFS does by itself.
+    pub places: Option<&'a dyn PlaceData>,
 }
 
 impl SimRun<'_> {

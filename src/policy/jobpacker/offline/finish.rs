@@ -138,7 +138,12 @@ pub(super) fn earliest(
     let held_maps = maps.held(room, racks, job.arrival);
     let ready = held_maps.iter().map(|held| held.end).max().unwrap_or(job.arrival).plus(shuffle);
     let mut racks = reduce_racks[&reduces.tasks.div_ceil(widths.reduces)].clone();
-    racks.sort_unstable_by_key(|rack| rack.key(ready));
+    // Of racks that end together first those that run its maps: what they keep does not cross.
+    let runs_no_map = |rack: usize| held_maps.iter().all(|held| held.rack != rack);
+    racks.sort_unstable_by_key(|rack| {
+        let (end, free, at) = rack.key(ready);
+        (end, runs_no_map(rack.rack), free, at)
+    });
     racks.truncate(widths.reduces as usize);
     let reduces = reduces.held(room, &racks, ready);
     Some(Chosen { widths, end, maps: held_maps, shuffle, reduces })
@@ -197,7 +202,11 @@ mod tests {
             let (tasks, time) = (random.random_range(1..9), Micros(random.random_range(0..20)));
             room.first(tasks, time, Timestamp(random.random_range(0..10)));
         }
-        let circuits = Some(Circuits { rate: BitsPerSec(8_000_000), elephant: Bytes(random.random_range(1..10)) });
+        let circuits = Some(Circuits {
+            rate: BitsPerSec(8_000_000),
+            elephant: Bytes(random.random_range(1..10)),
+            interval: Micros::ZERO,
+        });
         let fabric = Fabric { uplink: BitsPerSec(4_000_000), circuits };
         let job = ExpectedJob {
             key: "j".into(),
@@ -264,6 +273,22 @@ mod tests {
             }
         }
         best
+    }
+
+    #[test]
+    fn reduces_go_to_racks_that_run_maps_where_that_ends_no_later() {
+        let Case { latency, mut job, .. } = case(1);
+        (job.maps.0, job.reduces.0) = (4, 4);
+        let mut room = Room::new(&[4; 4], Timestamp(0));
+        // The first two are taken so long that maps go to the others.
+        for rack in [0, 1] {
+            room.hold(&Held { rack, start: Timestamp(0), end: job.arrival.plus(Micros(1)), tasks: 4, containers: 4 });
+        }
+        job.maps.1 = Micros(5);
+        let two = [Widths { maps: 2, reduces: 2 }];
+        let chosen = earliest(&room, &Latency { racks: 4, containers: 4, ..latency }, &job, &two, 0.0).unwrap();
+        let racks = |held: &[Held]| held.iter().map(|held| held.rack).collect::<std::collections::BTreeSet<_>>();
+        assert_eq!((racks(&chosen.maps), racks(&chosen.reduces)), ([2, 3].into(), [2, 3].into()));
     }
 
     proptest! {

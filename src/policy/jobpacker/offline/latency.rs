@@ -166,7 +166,7 @@ mod tests {
         let elephant = Bytes(1_125_000_000);
         let shuffle = Bytes(76 * elephant.0);
         let rate = |seconds: f64| BitsPerSec((shuffle.as_f64() * 8.0 / seconds).round() as u64);
-        let circuits = Some(Circuits { rate: rate(12.1), elephant });
+        let circuits = Some(Circuits { rate: rate(12.1), elephant, interval: Micros::ZERO });
         let fabric = Fabric { uplink: rate(1212.0), circuits };
         let job = ExpectedJob {
             key: "figure".into(),

@@ -29,8 +29,9 @@ pub struct Rules {
     pub over_provisioning: f64,
     /// The shuffle's part of Eq. 4.1.
     pub term: ShuffleTerm,
-    /// How long a circuit stays once it is chosen; zero: circuits change at once.
-    pub round: Micros,
+    /// How long a circuit is taken to stay once it is chosen; zero: circuits change at once; none: as the network has
+    /// it.
+    pub round: Option<Micros>,
 }
 
 /// Which racks a job may have.
@@ -102,7 +103,9 @@ fn like_racks(problem: &PlanProblem, rules: &Rules, containers: &[u32]) -> Laten
     if rules.placing == Placing::Together {
         fabric.circuits = None;
     }
-    Latency { racks, containers: mean.max(1), fabric, term: rules.term, round: rules.round }
+    let interval = fabric.circuits.map(|circuits| circuits.interval);
+    let round = rules.round.or(interval).unwrap_or_default();
+    Latency { racks, containers: mean.max(1), fabric, term: rules.term, round }
 }
 
 /// `corral`'s: for sorting, the width of least latency.

@@ -14,7 +14,7 @@ const PACKED: Rules = Rules {
     sub_batches: 5,
     over_provisioning: 0.0,
     term: ShuffleTerm::ByWidth,
-    round: Micros::from_secs(1),
+    round: Some(Micros::from_secs(1)),
 };
 const TOGETHER: Rules = Rules { policy: "corral", placing: Placing::Together, term: ShuffleTerm::Printed, ..PACKED };
 

@@ -3,7 +3,7 @@
 use crate::policy::dispatch::View;
 use crate::policy::plan::{Deviation, Plan, PlannedStage, Stage};
 use crate::policy::pool::JobIdx;
-use crate::units::{NodeIdx, RackIdx, RackPath, Timestamp};
+use crate::units::{Micros, NodeIdx, RackIdx, RackPath, Timestamp};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -58,6 +58,8 @@ pub(super) struct Share {
     on: Vec<(NodeIdx, u32)>,
     /// When a node first had its part and asked for more.
     more_since: Option<Timestamp>,
+    /// Since when the rack has only had maps left that read from other racks.
+    afar_since: Option<Timestamp>,
 }
 
 impl Share {
@@ -75,6 +77,23 @@ impl StageRow {
     fn quota(&self, share: &Share) -> u32 {
         let tasks = u64::from(self.told) * u64::from(share.planned);
         u32::try_from(tasks.div_ceil(u64::from(self.planned.max(1)))).unwrap_or(u32::MAX)
+    }
+
+    /// Tasks that no rack has launched yet.
+    fn left(&self) -> u32 {
+        let launched = self.shares.iter().map(|share| share.launched).sum();
+        self.told.saturating_sub(launched)
+    }
+
+    /// Whether the rack may launch one more of its own part.
+    fn has_part_left(&self, share: &Share) -> bool {
+        share.launched < self.quota(share)
+    }
+
+    /// Whether a rack has none left that read there, so that others may launch its part.
+    fn gives(&self) -> bool {
+        let gives = |share: &Share| share.afar_since.is_some() && self.has_part_left(share);
+        self.shares.iter().any(gives) && self.left() > 0
     }
 
     /// The run has less than half or more than twice the tasks that were planned.
@@ -111,7 +130,7 @@ impl Book {
             let share = |&(path, planned): &(&RackPath, u32)| {
                 let rack = *by_rack.get(path)?;
                 let place = *places.get(path)?.get(&(&*job.job.key, job.job.run, stage))?;
-                Some(Share { rack, place, planned, launched: 0, on: Vec::new(), more_since: None })
+                Some(Share { rack, place, planned, launched: 0, on: Vec::new(), more_since: None, afar_since: None })
             };
             let mut shares: Vec<Share> = racks.iter().filter_map(share).collect();
             shares.sort_unstable_by_key(|share| share.rack);
@@ -135,7 +154,7 @@ impl Book {
     }
 
     /// The free place of that key whose expected arrival is nearest to when the run came, at most `late` away.
-    pub(super) fn place_of(&self, key: &str, came: Timestamp, late: crate::units::Micros) -> Option<u32> {
+    pub(super) fn place_of(&self, key: &str, came: Timestamp, late: Micros) -> Option<u32> {
         let away = |row: &u32| {
             let arrival = self.plan.jobs[*row as usize].arrival;
             arrival.since(came).max(came.since(arrival))
@@ -171,7 +190,7 @@ impl Book {
     pub(super) fn launched(&mut self, row: u32, stage: Stage, (rack, node): (Option<RackIdx>, NodeIdx)) {
         let part = &mut self.rows[row as usize].stages[at(stage)];
         let found = part.shares.iter().position(|share| Some(share.rack) == rack);
-        match found.filter(|&share| part.shares[share].launched < part.quota(&part.shares[share])) {
+        match found.filter(|&share| part.has_part_left(&part.shares[share]) || part.gives()) {
             Some(share) => part.shares[share].count(node),
             None => part.again = part.again.saturating_sub(1),
         }
@@ -184,6 +203,24 @@ impl Book {
         let Some(share) = part.shares.iter().find(|share| share.rack == rack) else { return false };
         let launched = share.on.binary_search_by_key(&node, |on| on.0).map_or(0, |at| share.on[at].1);
         launched as usize >= (part.quota(share) as usize).div_ceil(nodes.max(1))
+    }
+
+    /// Whether the rack may launch a map that reads from another rack: of its own part, once it has had no nearer one
+    /// for so long.
+    pub(super) fn may_read_afar(&self, row: u32, rack: RackIdx, now: Timestamp, patience: Micros) -> bool {
+        let part = &self.rows[row as usize].stages[at(Stage::Map)];
+        let Some(share) = part.shares.iter().find(|share| share.rack == rack) else { return true };
+        let waited = share.afar_since.is_some_and(|since| now.since(since) >= patience);
+        part.has_part_left(share) && (waited || patience == Micros::ZERO)
+    }
+
+    /// The rack has only maps left that read from others: those may run its part.
+    pub(super) fn wants_nearer(&mut self, row: u32, rack: RackIdx, now: Timestamp) {
+        let shares = &mut self.rows[row as usize].stages[at(Stage::Map)].shares;
+        if let Some(share) = shares.iter_mut().find(|share| share.rack == rack) {
+            share.afar_since.get_or_insert(now);
+            self.refresh(row, Stage::Map);
+        }
     }
 
     /// Since when a node of the rack that has its part asks for more.
@@ -234,9 +271,10 @@ impl Book {
     fn refresh(&mut self, row: u32, stage: Stage) {
         let of = &self.rows[row as usize];
         let part = &of.stages[at(stage)];
+        let gives = part.gives();
         for share in &part.shares {
             let Some(steps) = self.steps.get_mut(share.rack.at()) else { continue };
-            if of.run.is_some() && !part.released && share.launched < part.quota(share) {
+            if of.run.is_some() && !part.released && (gives || part.has_part_left(share)) {
                 steps.insert(share.place, (row, stage));
             } else {
                 steps.remove(&share.place);

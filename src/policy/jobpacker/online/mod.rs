@@ -14,6 +14,7 @@ mod state;
 mod tests;
 
 pub(super) use offer::offer;
+pub use replicas::FirstReplica;
 pub(super) use replicas::replicas;
 pub(super) use shuffle::shuffle;
 pub use state::{FollowState, Standing};
@@ -34,6 +35,8 @@ pub(super) struct Manner {
     pub(super) shuffle_wait: Micros,
     /// How long a node that has its even part of a stage leaves the rest to others of its rack; zero: not at all.
     pub(super) spread: Micros,
+    /// How long a rack without maps that read in it leaves the rest to the job's other racks; zero: not at all.
+    pub(super) locality: Micros,
     /// How far from its expected arrival a run still takes its place.
     pub(super) late: Micros,
 }

@@ -4,7 +4,7 @@ use super::book::Book;
 use super::state::FollowState;
 use crate::policy::dispatch::{Advice, Offer, View};
 use crate::policy::plan::Stage;
-use crate::policy::pool::{Held, JobIdx, Kind, Pool, Slot, Task, not_yet};
+use crate::policy::pool::{Held, JobIdx, Kind, Locality, Pool, Slot, Task, not_yet};
 use crate::units::Micros;
 
 /// One launch at most.
@@ -14,7 +14,12 @@ pub(in crate::policy::jobpacker) fn offer(state: &mut FollowState, offer: &Offer
     let mut passed = Vec::new();
     let planned = state.book.as_ref().and_then(|book| of_sequence(state, book, &slot, &mut passed));
     if let Some(book) = &mut state.book {
-        passed.into_iter().for_each(|(row, stage)| book.ask_for_more(row, stage, slot.spot.rack, view.now));
+        for (row, why) in passed {
+            match why {
+                Passed::HasItsPart(stage) => book.ask_for_more(row, stage, slot.spot.rack, view.now),
+                Passed::ReadsAfar => book.wants_nearer(row, slot.spot.rack, view.now),
+            }
+        }
     }
     match planned.or_else(|| unplanned(state, &slot)) {
         Some(task) => vec![Advice::Launch(state.pool.name(task))],
@@ -23,27 +28,41 @@ pub(in crate::policy::jobpacker) fn offer(state: &mut FollowState, offer: &Offer
     }
 }
 
-/// The first step of the rack's sequence that can run. A node takes no more than its even part of a stage until the
-/// rack's others have had the time to ask: tasks that are packed on few nodes would have their links share what a circuit
-/// brings, which takes ten of them. `passed`: steps that were passed over for it the first time.
-fn of_sequence(state: &FollowState, book: &Book, slot: &Slot<'_>, passed: &mut Vec<(u32, Stage)>) -> Option<Task> {
+/// Why a step was passed over.
+enum Passed {
+    /// The node has its even part of the stage: tasks that are packed on few nodes would have their links share what a
+    /// circuit brings, which takes ten of them.
+    HasItsPart(Stage),
+    /// No map that waits reads in this rack: another of the job's racks has its block, and a read from there would take
+    /// the packet network's uplinks.
+    ReadsAfar,
+}
+
+/// The first step of the rack's sequence that can run. For either reason a step is passed over until the rack's other
+/// nodes, or the job's other racks, have had the time to ask. `passed`: steps that were.
+fn of_sequence(state: &FollowState, book: &Book, slot: &Slot<'_>, passed: &mut Vec<(u32, Passed)>) -> Option<Task> {
     let (spot, view) = (slot.spot, slot.view());
     let nodes = view.snapshot.statics.members.get(spot.rack.at()).map_or(0, Vec::len);
     book.steps(spot.rack).find_map(|(row, stage)| {
         let job = book.rows[row as usize].run?;
         let task = match stage {
-            Stage::Map => state.pool.nearest_map(job, slot).map(|(task, _)| task),
-            Stage::Reduce => reduce(state, job, slot),
-        }?;
-        let spread = state.manner.spread;
-        if spread > Micros::ZERO && book.has_its_part(row, stage, (spot.rack, spot.node), nodes) {
-            match book.more_since(row, stage, spot.rack) {
-                Some(since) if view.now.since(since) >= spread => {}
-                Some(_) => return None,
-                None => {
-                    passed.push((row, stage));
+            Stage::Map => {
+                let (task, locality) = state.pool.nearest_map(job, slot)?;
+                let patience = state.manner.locality;
+                if locality == Locality::Other && !book.may_read_afar(row, spot.rack, view.now, patience) {
+                    passed.push((row, Passed::ReadsAfar));
                     return None;
                 }
+                task
+            }
+            Stage::Reduce => reduce(state, job, slot)?,
+        };
+        let spread = state.manner.spread;
+        if spread > Micros::ZERO && book.has_its_part(row, stage, (spot.rack, spot.node), nodes) {
+            let since = book.more_since(row, stage, spot.rack);
+            if since.is_none_or(|since| view.now.since(since) < spread) {
+                passed.push((row, Passed::HasItsPart(stage)));
+                return None;
             }
         }
         Some(task)

@@ -4,17 +4,33 @@ use crate::policy::advise::{DataProblem, ReplicaAdvice};
 use crate::units::RackIdx;
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt as _, SeedableRng as _};
+use serde::{Deserialize, Serialize};
 
-/// The first in a random rack of those that run the reader's maps, drawn by how many of them it runs: a rack that is to
-/// run three of a thousand maps would else hold as many blocks as one that runs five hundred, and the rest read from
-/// afar. The second and third together in another rack, as HDFS keeps two racks by default; more, and data that no
-/// planned job reads, as HDFS does by itself. Ask for each block, with a seed of its own: else all of a file's first
-/// replicas are in one rack.
-pub(in crate::policy::jobpacker) fn replicas(problem: &DataProblem<'_>) -> Vec<ReplicaAdvice> {
+/// How the rack of a block's first replica is drawn from those that run the reader's maps.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FirstReplica {
+    /// By how many maps each runs, block after block in turn: of as many blocks as the job has maps each rack has exactly
+    /// as many as it runs maps, and none is read from afar.
+    #[default]
+    ByMaps,
+    /// At random, each alike: 004 §4.2.4, and `corral`.
+    Evenly,
+}
+
+/// The first in a random rack of those that run the reader's maps. The second and third together in another rack, as HDFS keeps two racks by default; more, and data that no
+/// planned job reads, as HDFS does by itself.
+pub(in crate::policy::jobpacker) fn replicas(problem: &DataProblem<'_>, rule: FirstReplica) -> Vec<ReplicaAdvice> {
     let mut advice = vec![ReplicaAdvice::Default; problem.replication.into()];
     let mut random = ChaCha8Rng::seed_from_u64(problem.seed);
-    let Some(first) = by_maps(&map_racks(problem), &mut random) else { return advice };
+    random.set_stream(problem.block);
+    let racks = map_racks(problem);
     let mut draw = |racks: &[RackIdx]| (!racks.is_empty()).then(|| racks[random.random_range(0..racks.len())]);
+    let first = match rule {
+        FirstReplica::ByMaps => in_turn(&racks, problem.seed, problem.block),
+        FirstReplica::Evenly => draw(&racks.iter().map(|&(rack, _)| rack).collect::<Vec<_>>()),
+    };
+    let Some(first) = first else { return advice };
     let others: Vec<RackIdx> = usable(problem).filter(|&rack| rack != first).collect();
     let second = draw(&others);
     for (nth, advice) in advice.iter_mut().enumerate().take(3) {
@@ -32,16 +48,32 @@ fn usable<'a>(problem: &'a DataProblem<'_>) -> impl Iterator<Item = RackIdx> + '
         .map(|(rack, _)| RackIdx::new(rack))
 }
 
-/// A rack, drawn by its maps.
-fn by_maps(racks: &[(RackIdx, u32)], random: &mut ChaCha8Rng) -> Option<RackIdx> {
+/// The rack whose turn it is. Turns of one rack lie apart, so that a part of the blocks, too, is spread by maps; where
+/// they begin depends on the data, so that many files of one block are.
+fn in_turn(racks: &[(RackIdx, u32)], seed: u64, block: u64) -> Option<RackIdx> {
     let all: u64 = racks.iter().map(|&(_, maps)| u64::from(maps)).sum();
-    let mut left = random.random_range(0..all.max(1));
-    let drawn = racks.iter().find(|&&(_, maps)| {
+    if all == 0 {
+        return None;
+    }
+    let begin = ChaCha8Rng::seed_from_u64(seed).random_range(0..all);
+    let mut left = (begin + block % all * stride(all)) % all;
+    let turn = racks.iter().find(|&&(_, maps)| {
         let here = left < u64::from(maps);
-        left = left.saturating_sub(u64::from(maps));
+        left = left.saturating_sub(maps.into());
         here
     });
-    drawn.map(|&(rack, _)| rack)
+    turn.map(|&(rack, _)| rack)
+}
+
+/// About `all` ÷ the golden ratio, and prime to `all`: multiples of it meet every turn, each far from those before.
+fn stride(all: u64) -> u64 {
+    let gcd = |mut a: u64, mut b: u64| {
+        while b > 0 {
+            (a, b) = (b, a % b);
+        }
+        a
+    };
+    (all * 5 / 8..all).find(|&step| gcd(step, all) == 1).unwrap_or(1)
 }
 
 /// Usable racks with how many of the maps of the reader's next run each runs; none: it is not planned.

@@ -38,9 +38,9 @@ impl Desk {
         Self { dispatch: Box::new(dispatch), state, sample, now: Timestamp(SECOND), explain: false }
     }
 
-    /// Which spreads nothing over a rack's nodes, so that one node will do.
+    /// Which spreads nothing over a rack's nodes, so that one node will do, and reads from afar at once.
     fn packer() -> Self {
-        Self::new(JobPacker::new(JobPackerParams { spread_ms: 0, ..JobPackerParams::default() }))
+        Self::new(JobPacker::new(JobPackerParams { spread_ms: 0, locality_ms: 0, ..JobPackerParams::default() }))
     }
 
     fn tell(&mut self, event: &DispatchEvent) {
@@ -66,12 +66,24 @@ impl Desk {
         [maps, reduces]: [u32; 2],
         input: Bytes,
     ) -> AttemptId {
-        let attempt = attempt(number);
+        let each = Bytes(input.0 / u64::from(maps.max(1)));
+        let inputs = vec![TaskInput { bytes: each, nodes: [NodeIdx(number % 8)].into_iter().collect() }; maps as usize];
+        self.submit_that_reads(user, number, key, reduces, inputs)
+    }
+
+    /// A map for each input.
+    fn submit_that_reads(
+        &mut self,
+        user: &str,
+        number: u32,
+        key: Option<&str>,
+        reduces: u32,
+        inputs: Vec<TaskInput>,
+    ) -> AttemptId {
+        let (attempt, maps) = (attempt(number), inputs.len() as u32);
         if let Some(key) = key {
             self.tell(&DispatchEvent::Run { attempt, key: key.into() });
         }
-        let each = Bytes(input.0 / u64::from(maps.max(1)));
-        let inputs = vec![TaskInput { bytes: each, nodes: [NodeIdx(number % 8)].into_iter().collect() }; maps as usize];
         for (role, count, inputs) in [("map", maps, inputs), ("reduce", reduces, vec![])] {
             if count == 0 {
                 continue;
@@ -127,7 +139,11 @@ impl Desk {
             racks: rack_rooms(&self.sample.snapshot, &UNIT),
             fabric: Fabric {
                 uplink: BitsPerSec(30 * GB),
-                circuits: Some(Circuits { rate: BitsPerSec(100 * GB), elephant: Bytes(GB) }),
+                circuits: Some(Circuits {
+                    rate: BitsPerSec(100 * GB),
+                    elephant: Bytes(GB),
+                    interval: Micros::from_secs(1),
+                }),
             },
             jobs,
             objective: Objective::Online,
@@ -189,6 +205,45 @@ fn maps_of_a_planned_job_run_in_their_rack_and_nowhere_else() {
     }
     assert_eq!(desk.offer(nodes(maps)[0]), None, "its reduce waits for the maps");
     assert_eq!(desk.standing(), Standing { followed: 1, ..Standing::default() });
+}
+
+/// A job of 14 maps, seven in each of two racks by the plan, that have six and eight of its blocks.
+fn uneven() -> (Desk, [RackIdx; 2]) {
+    let params = JobPackerParams { spread_ms: 0, locality_ms: 3_000, ..JobPackerParams::default() };
+    let mut desk = Desk::new(JobPacker::new(params));
+    let plan = desk.plan(vec![expected("nightly", 1, 14, 2, Bytes(7 * GB / 2))]);
+    let racks: Vec<RackIdx> =
+        plan.jobs[0].maps.racks().iter().map(|(path, _)| desk.sample.snapshot.statics.by_rack[*path]).collect();
+    let [few, many] = racks[..] else { panic!("{racks:?}") };
+    assert!(plan.jobs[0].maps.racks().iter().all(|&(_, maps)| maps == 7));
+    desk.follow(&plan);
+    let block = |rack: RackIdx| TaskInput { bytes: Bytes(GB), nodes: [NodeIdx(rack.0 * 2)].into_iter().collect() };
+    let inputs = (0..14).map(|nth| block(if nth < 6 { few } else { many })).collect();
+    desk.submit_that_reads("ann", 1, Some("nightly"), 2, inputs);
+    (desk, [few, many])
+}
+
+/// How many tasks the rack takes when its nodes are asked until they take no more.
+fn takes(desk: &mut Desk, rack: RackIdx) -> usize {
+    (0..20).filter(|nth| desk.offer(nodes(rack)[nth % 2]).is_some()).count()
+}
+
+#[test]
+fn a_rack_that_has_more_blocks_than_its_part_runs_the_maps_that_read_them() {
+    let (mut desk, [few, many]) = uneven();
+    assert_eq!([few, many].map(|rack| takes(&mut desk, rack)), [6, 8]);
+    assert_eq!([few, many].map(|rack| takes(&mut desk, rack)), [0, 0], "all fourteen were launched");
+}
+
+#[test]
+fn a_rack_without_maps_that_read_in_it_leaves_the_rest_to_the_jobs_other_racks_and_then_runs_its_part() {
+    let (mut desk, [few, many]) = uneven();
+    assert_eq!(takes(&mut desk, few), 6);
+    desk.now = desk.now.plus(Micros::from_millis(2_999));
+    assert_eq!(takes(&mut desk, few), 0);
+    desk.now = desk.now.plus(Micros::from_millis(1));
+    assert_eq!(takes(&mut desk, few), 1, "its seventh, from afar");
+    assert_eq!(takes(&mut desk, many), 7);
 }
 
 #[test]
@@ -273,7 +328,8 @@ fn a_run_with_more_tasks_than_planned_keeps_the_proportions() {
     let racks = plan.jobs[0].maps.racks();
     assert_eq!(racks.iter().map(|(_, tasks)| *tasks).collect::<Vec<_>>(), [7, 7]);
     desk.follow(&plan);
-    desk.submit(1, Some("nightly"), 140, 2, Bytes(GB));
+    let inputs = vec![TaskInput { bytes: Bytes(GB), nodes: smallvec::SmallVec::new() }; 140];
+    desk.submit_that_reads("ann", 1, Some("nightly"), 2, inputs);
     for (path, _) in racks {
         let rack = desk.sample.snapshot.statics.by_rack[path];
         let launched = (0..200).filter(|nth| desk.offer(nodes(rack)[nth % 2]).is_some()).count();
@@ -492,31 +548,33 @@ fn first_replicas_go_to_racks_of_the_readers_maps_and_the_others_together_elsewh
     let plan = desk.plan(vec![expected("nightly", 1, 14, 2, Bytes(7 * GB / 2))]);
     let racks: Vec<RackIdx> =
         plan.jobs[0].maps.racks().iter().map(|(path, _)| desk.sample.snapshot.statics.by_rack[*path]).collect();
-    let ask = |reader: Option<&str>, plan, seed| {
+    let ask = |reader: Option<&str>, plan, block| {
         let problem = DataProblem {
             snapshot: &desk.sample.snapshot,
             path: "/in".into(),
+            block,
             reader: reader.map(Arc::from),
             plan,
             now: desk.sample.snapshot.taken_at,
             writer: None,
             replication: 4,
-            seed,
+            seed: 7,
         };
         JobPacker::default().as_place_data().unwrap().place_data(&problem).unwrap()
     };
-    let mut first = std::collections::BTreeSet::new();
-    for seed in 0..40 {
-        let advice = ask(Some("nightly"), Some(&plan), seed);
+    let mut first = BTreeMap::new();
+    for block in 0..14 {
+        let advice = ask(Some("nightly"), Some(&plan), block);
         let [ReplicaAdvice::Rack(one), ReplicaAdvice::Rack(two), ReplicaAdvice::Rack(three), ReplicaAdvice::Default] =
             advice[..]
         else {
             panic!("{advice:?}");
         };
         assert!(racks.contains(&one) && two == three && one != two);
-        first.insert(one);
+        *first.entry(one).or_insert(0) += 1;
     }
-    assert_eq!(first.into_iter().collect::<Vec<_>>(), racks, "each of its racks is met");
+    let maps: BTreeMap<RackIdx, i32> = racks.into_iter().map(|rack| (rack, 7)).collect();
+    assert_eq!(first, maps, "each of its racks has as many blocks as it runs maps");
     assert_eq!(ask(Some("weekly"), Some(&plan), 1), [ReplicaAdvice::Default; 4]);
     assert_eq!(ask(None, Some(&plan), 1), [ReplicaAdvice::Default; 4]);
     assert_eq!(ask(Some("nightly"), None, 1), [ReplicaAdvice::Default; 4]);

@@ -11,7 +11,7 @@ mod runs;
 mod toy;
 
 use super::{Progress, SimCluster, SimError, SimRun, simulate_with};
-use crate::policy::DynDispatch;
+use crate::policy::{DynDispatch, Policy};
 use crate::sim::job_model::JobModel;
 use crate::sim::report::RunReport;
 use crate::sim::settings::SimSettings;
@@ -39,9 +39,23 @@ fn with(
     jobs: &[TraceJob],
     skip: bool,
 ) -> Result<RunReport, SimError> {
-    let run = SimRun { cluster, model, settings, policy: "fifo", dispatch };
+    let run = SimRun { cluster, model, settings, policy: "fifo", dispatch, places: None };
     let mut on = |_: Progress| ControlFlow::Continue(());
     simulate_with(&run, &mut jobs.iter().cloned().map(Ok), &mut on, skip)
+}
+
+/// A policy that schedules and says where data goes.
+fn by(
+    policy: &dyn Policy,
+    cluster: &SimCluster,
+    model: &JobModel,
+    settings: &SimSettings,
+    jobs: &[TraceJob],
+) -> Result<RunReport, SimError> {
+    let dispatch = policy.as_dispatch().unwrap();
+    let run = SimRun { cluster, model, settings, policy: policy.name(), dispatch, places: policy.as_place_data() };
+    let mut on = |_: Progress| ControlFlow::Continue(());
+    simulate_with(&run, &mut jobs.iter().cloned().map(Ok), &mut on, true)
 }
 
 fn report(cluster: &SimCluster, settings: &SimSettings, jobs: &[TraceJob]) -> RunReport {

@@ -4,7 +4,7 @@ use super::circuits::hybrid;
 use super::*;
 use crate::engine::prediction::{PredictionSettings, forecast};
 use crate::policy::plan::{Circuits, Fabric, Facts, Objective, Plan, PlanProblem, check, fabric};
-use crate::policy::registry::with_defaults;
+use crate::policy::registry::{find, with_defaults};
 use crate::sim::yarn::forecast::{expected_jobs, finished_runs, problem};
 use crate::units::{BitsPerSec, Bytes, Micros, Timestamp};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ pub(super) fn plan(policy: &str, cluster: &SimCluster, jobs: &[TraceJob], model:
 
 /// A plan may think of circuits that the network has not.
 fn with_elephants(elephant: Bytes) -> Fabric {
-    let circuits = Some(Circuits { rate: BitsPerSec(100_000_000_000), elephant });
+    let circuits = Some(Circuits { rate: BitsPerSec(100_000_000_000), elephant, interval: Micros::from_secs(1) });
     Fabric { uplink: BitsPerSec(10_000_000_000), circuits }
 }
 
@@ -36,10 +36,9 @@ fn every_job_of_a_planned_batch_ends_and_most_maps_read_in_their_rack() {
         let planned = plan(policy, &cluster, &jobs, &model, with_elephants(Bytes(100 * MIB)));
         assert_eq!(planned.jobs.iter().any(|job| job.heavy), policy == "jobpacker");
         let built = with_defaults(policy).unwrap();
-        let dispatch = built.as_dispatch().unwrap();
         let run = |plan: Option<Arc<Plan>>| {
             let settings = SimSettings { plan, ..SimSettings::default() };
-            with(&cluster, &model, &settings, dispatch, &jobs, true).unwrap()
+            by(&*built, &cluster, &model, &settings, &jobs).unwrap()
         };
         let followed = run(Some(Arc::new(planned)));
         assert_eq!((followed.jobs, followed.unfinished), (40, 0));
@@ -62,7 +61,7 @@ fn a_batch_without_surprises_takes_about_as_long_as_its_plan_says() {
     let forecast_s = planned.makespan().as_secs_f64();
     let built = with_defaults("corral").unwrap();
     let settings = SimSettings { plan: Some(Arc::new(planned)), heartbeat: Micros(10_000), ..SimSettings::default() };
-    let report = with(&cluster, &model, &settings, built.as_dispatch().unwrap(), &jobs, true).unwrap();
+    let report = by(&*built, &cluster, &model, &settings, &jobs).unwrap();
     let ratio = report.makespan_s / forecast_s;
     assert!((0.8..1.25).contains(&ratio), "{} s instead of {forecast_s} s", report.makespan_s);
 }
@@ -76,25 +75,42 @@ fn the_fabric_of_a_hybrid_network_is_its_uplinks_and_its_ports() {
     assert_eq!(crate::policy::plan::fabric(&cluster(2, 2, 2, 5_000_000).snapshot).unwrap().circuits, None);
 }
 
-#[test]
-fn jobpacker_sends_more_over_circuits_and_is_done_before_corral_and_fair() {
+/// Makespan in seconds and the share of what crosses racks that rides circuits, of thirty jobs that shuffle: each the
+/// median of five seeds, as one seed's replicas may favour anybody.
+fn over_circuits(policy: &str, params: &str) -> (f64, f64) {
     let cluster = hybrid(6, 3, 4, |_| ());
     let (model, jobs) = (still(), batch_of_shuffles());
-    let run = |policy: &str| {
-        let built = with_defaults(policy).unwrap();
-        let joined = fabric(&cluster.snapshot).unwrap();
-        let planned = built.as_plan().is_some().then(|| Arc::new(plan(policy, &cluster, &jobs, &model, joined)));
-        let forecast_s = planned.as_ref().map(|plan| plan.makespan().as_secs_f64());
-        let settings = SimSettings { plan: planned, ..SimSettings::default() };
-        let report = with(&cluster, &model, &settings, built.as_dispatch().unwrap(), &jobs, true).unwrap();
+    let built = (find(policy).unwrap().build)(toml::de::DeTable::parse(params).unwrap()).unwrap();
+    let joined = fabric(&cluster.snapshot).unwrap();
+    let planned = built.as_plan().is_some().then(|| Arc::new(plan(policy, &cluster, &jobs, &model, joined)));
+    let run = |seed| {
+        let settings = SimSettings { plan: planned.clone(), seed, ..SimSettings::default() };
+        let report = by(&*built, &cluster, &model, &settings, &jobs).unwrap();
         assert_eq!((report.jobs, report.unfinished), (30, 0));
-        (report.makespan_s, report.circuits.unwrap().share, forecast_s)
+        (report.makespan_s, report.circuits.unwrap().share)
     };
-    let [jobpacker, corral, fair] = ["jobpacker", "corral", "fair"].map(run);
+    let (mut makespans, mut shares): (Vec<f64>, Vec<f64>) = (1..=5).map(run).unzip();
+    makespans.sort_unstable_by(f64::total_cmp);
+    shares.sort_unstable_by(f64::total_cmp);
+    (makespans[2], shares[2])
+}
+
+#[test]
+fn jobpacker_sends_more_over_circuits_and_is_done_before_corral_and_fair() {
+    let [jobpacker, corral, fair] = ["jobpacker", "corral", "fair"].map(|policy| over_circuits(policy, ""));
     let figures = format!("jobpacker {jobpacker:?}, corral {corral:?}, fair {fair:?}");
-    assert!(jobpacker.1 > corral.1 + 0.02 && jobpacker.1 > fair.1 + 0.05, "share of circuits: {figures}");
-    assert!(jobpacker.1 > 0.85 && jobpacker.0 < 200.0, "as good as it was: {figures}");
-    assert!(jobpacker.0 < 0.95 * corral.0 && jobpacker.0 < 0.95 * fair.0, "makespan: {figures}");
+    assert!(jobpacker.1 > 0.98 && jobpacker.1 > corral.1 && jobpacker.1 > fair.1 + 0.15, "on circuits: {figures}");
+    assert!(jobpacker.0 < 0.98 * corral.0 && jobpacker.0 < 0.5 * fair.0, "makespan: {figures}");
+}
+
+#[test]
+fn first_replicas_by_maps_end_a_batch_no_later_than_at_random_and_leave_less_to_packets() {
+    for policy in ["jobpacker", "corral"] {
+        let [by_maps, evenly] =
+            ["by_maps", "evenly"].map(|rule| over_circuits(policy, &format!("first_replica = \"{rule}\"")));
+        let figures = format!("{policy}: by maps {by_maps:?}, evenly {evenly:?}");
+        assert!(by_maps.0 < evenly.0 && 1.0 - by_maps.1 < 0.6 * (1.0 - evenly.1), "{figures}");
+    }
 }
 
 /// Thirty jobs of 2 to 30 maps that shuffle as much as they read.
