@@ -10,6 +10,7 @@
 pub mod container;
 pub mod cross_layer;
 pub mod experiment;
+pub mod figure;
 pub mod hit;
 pub mod jobpacker;
 pub mod keep;

@@ -499,16 +499,20 @@ fn weeks(days: u32) -> Desk {
     desk
 }
 
-fn expected(desk: &Desk) -> Result<Made, Refusal> {
-    let ask = MakeAsk {
+/// For the next day.
+fn ask(desk: &Desk) -> MakeAsk {
+    MakeAsk {
         from: desk.now,
         until: desk.now.plus(Micros::from_secs(86_400)),
         objective: Objective::Online,
         unit: None,
         prediction: PredictionSettings::default(),
         seed: 1,
-    };
-    make(&desk.engine.runs(), desk.engine.settled(), &packer(), &ask)
+    }
+}
+
+fn expected(desk: &Desk) -> Result<Made, Refusal> {
+    make(&desk.engine.runs(), desk.engine.settled(), &packer(), &ask(desk))
 }
 
 #[test]
@@ -554,14 +558,7 @@ fn with_too_few_runs_or_no_network_nothing_is_planned_and_it_is_said() {
     assert!(said.contains("no run is expected: of 3 jobs with known runs 0 recur, 3 have too few runs"), "{said}");
     let desk = weeks(6);
     let bare = Desk::with_nodes(4, 2048);
-    let ask = MakeAsk {
-        from: desk.now,
-        until: desk.now.plus(Micros::from_secs(86_400)),
-        objective: Objective::Online,
-        unit: None,
-        prediction: PredictionSettings::default(),
-        seed: 1,
-    };
+    let ask = ask(&desk);
     let unwired = make(&desk.engine.runs(), bare.engine.settled(), &packer(), &ask).unwrap_err();
     assert!(matches!(unwired, Refusal::MissingFeed { feed: "topology", .. }), "{unwired}");
     let fair: Arc<dyn Policy> = registry::with_defaults("fair").unwrap().into();

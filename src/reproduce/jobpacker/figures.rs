@@ -2,44 +2,35 @@
 
 use super::systems::{Run, System, World, run};
 use super::world::{self, Draw};
-use crate::reproduce::{Better, Experiment, Outcome, ReproduceError, Row, RunContext, Scale};
+use crate::reproduce::figure::{Chapter, Figure};
+use crate::reproduce::{Better, ReproduceError, Row, RunContext};
 use std::sync::Arc;
 
-/// One of the chapter's figures, or some that belong together.
-pub struct Figure {
-    pub(super) name: &'static str,
-    pub(super) figure: &'static str,
-    /// About how long it takes at full scale, seconds.
-    pub(super) full_s: u64,
-    pub(super) rows: fn(&Runs<'_>) -> Result<Vec<Row>, ReproduceError>,
-}
-
-impl std::fmt::Debug for Figure {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.name)
-    }
-}
+pub(super) const CHAPTER: Chapter = Chapter { paper: "004 (Li), chapter 4, §4.3", settings: world::settings };
 
 /// Figures 4.9 and 4.10.
 pub const BATCH: Figure = Figure {
+    chapter: &CHAPTER,
     name: "jobpacker-batch",
     figure: "Figures 4.9 and 4.10: makespan of a batch, and bytes across racks that ride circuits",
     full_s: 900,
-    rows: batch,
+    rows: |entry, context| batch(&Runs { entry, context }),
 };
 /// Figures 4.11 and 4.12.
 pub const ONLINE: Figure = Figure {
+    chapter: &CHAPTER,
     name: "jobpacker-online",
     figure: "Figures 4.11 and 4.12: completion times of jobs that come within 90 minutes, and bytes on circuits",
     full_s: 900,
-    rows: online,
+    rows: |entry, context| online(&Runs { entry, context }),
 };
 /// Figure 4.17.
 pub const MIXED: Figure = Figure {
+    chapter: &CHAPTER,
     name: "jobpacker-mixed",
     figure: "Figure 4.17: completion times where half of the jobs are planned and half come unannounced",
     full_s: 900,
-    rows: mixed,
+    rows: |entry, context| mixed(&Runs { entry, context }),
 };
 
 /// What the rows of an entry are made from.
@@ -330,33 +321,4 @@ pub(super) fn quantile(mut values: Vec<f64>, share: f64) -> f64 {
     values.sort_by(f64::total_cmp);
     let last = values.len().saturating_sub(1);
     values.get((last as f64 * share) as usize).copied().unwrap_or(0.0)
-}
-
-impl Experiment for Figure {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-
-    fn paper(&self) -> &'static str {
-        "004 (Li), chapter 4, §4.3"
-    }
-
-    fn figure(&self) -> &'static str {
-        self.figure
-    }
-
-    fn settings(&self, scale: Scale) -> Vec<(String, String)> {
-        world::settings(scale)
-    }
-
-    fn expected_s(&self, scale: Scale) -> u64 {
-        match scale {
-            Scale::Quick => 30,
-            Scale::Full => self.full_s,
-        }
-    }
-
-    fn run(&self, context: &RunContext<'_>) -> Result<Outcome, ReproduceError> {
-        Ok(Outcome { rows: (self.rows)(&Runs { entry: self.name, context })? })
-    }
 }

@@ -13,6 +13,6 @@ mod systems;
 mod tests;
 mod world;
 
-pub use figures::{BATCH, Figure, MIXED, ONLINE};
+pub use figures::{BATCH, MIXED, ONLINE};
 pub use forecast::FORECAST;
 pub use sensitivity::SENSITIVITY;

@@ -1,15 +1,17 @@
 //! Figures 4.20 to 4.24: what errors of prediction and other settings change.
 
-use super::figures::{BUSY, Figure, Runs, SPARE, each, less, makespan, median, quantile, ratio};
+use super::figures::{BUSY, CHAPTER, Runs, SPARE, each, less, makespan, median, quantile, ratio};
 use super::systems::{System, World};
+use crate::reproduce::figure::Figure;
 use crate::reproduce::{Better, ReproduceError, Row};
 
 /// Figures 4.20 to 4.24.
 pub const SENSITIVITY: Figure = Figure {
+    chapter: &CHAPTER,
     name: "jobpacker-sensitivity",
     figure: "Figures 4.20 to 4.24: errors of prediction, slow-start, over-provisioning, interval of circuits, sub-batches",
     full_s: 1_500,
-    rows,
+    rows: |entry, context| rows(&Runs { entry, context }),
 };
 
 /// "Almost the same", "only slightly", per cent: our reading, the thesis shows it as bars.

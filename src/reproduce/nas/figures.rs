@@ -2,84 +2,89 @@
 
 use super::systems::{System, World, run};
 use super::world;
-use crate::reproduce::{Better, Experiment, Outcome, ReproduceError, Row, RunContext, Scale};
+use crate::reproduce::figure::{Chapter, Figure};
+use crate::reproduce::{Better, ReproduceError, Row, RunContext};
 use crate::sim::RunReport;
 use std::sync::Arc;
 
-/// One of the chapter's figures.
-pub struct Figure {
-    name: &'static str,
-    figure: &'static str,
-    /// Runs of a seed, and seconds of one at full scale.
-    runs: u64,
-    rows: fn(&Runs<'_>) -> Result<Vec<Row>, ReproduceError>,
-}
+const CHAPTER: Chapter = Chapter { paper: "004 (Li), chapter 3, §3.3.3", settings: world::settings };
+/// About what a run of the day takes on one core, seconds.
+const FULL_RUN_S: u64 = 120;
 
-impl std::fmt::Debug for Figure {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.name)
-    }
+/// Of so many runs for each of five seeds, on two cores.
+const fn full_s(runs: u64) -> u64 {
+    runs * 5 * FULL_RUN_S / 2
 }
 
 /// Figure 3.8 (a).
 pub const THROUGHPUT: Figure = Figure {
+    chapter: &CHAPTER,
     name: "nas-throughput",
     figure: "Figures 3.8 (a) and 3.15: throughput of the simulation, jobs ÷ makespan",
-    runs: 4,
-    rows: throughput,
+    full_s: full_s(4),
+    rows: |entry, context| throughput(&Runs { entry, context }),
 };
 /// Figure 3.8 (b).
-pub const COMPLETION: Figure =
-    Figure { name: "nas-jct", figure: "Figure 3.8 (b): mean completion time of jobs", runs: 4, rows: completion };
+pub const COMPLETION: Figure = Figure {
+    chapter: &CHAPTER,
+    name: "nas-jct",
+    figure: "Figure 3.8 (b): mean completion time of jobs",
+    full_s: full_s(4),
+    rows: |entry, context| completion(&Runs { entry, context }),
+};
 /// Figures 3.9 and 3.10.
 pub const TRAFFIC: Figure = Figure {
+    chapter: &CHAPTER,
     name: "nas-traffic",
     figure: "Figures 3.9 and 3.10: traffic across racks; map progress when the first reduce is scheduled",
-    runs: 4,
-    rows: traffic,
+    full_s: full_s(4),
+    rows: |entry, context| traffic(&Runs { entry, context }),
 };
 /// Figures 3.11 to 3.13.
 pub const CONGESTION: Figure = Figure {
+    chapter: &CHAPTER,
     name: "nas-congestion",
     figure: "Figures 3.11 to 3.13: nodes above the traffic threshold, and occurrences of congestion across racks",
-    runs: 7,
-    rows: congestion,
+    full_s: full_s(7),
+    rows: |entry, context| congestion(&Runs { entry, context }),
 };
 /// Figures 3.8 and 3.9 by mechanism.
 pub const MECHANISMS: Figure = Figure {
+    chapter: &CHAPTER,
     name: "nas-mechanisms",
     figure: "Figures 3.8 and 3.9: MTS, and CA-RTS with it, without the rest of nas",
-    runs: 4,
-    rows: mechanisms,
+    full_s: full_s(4),
+    rows: |entry, context| mechanisms(&Runs { entry, context }),
 };
 /// Figure 3.8 under other assumptions.
 pub const ASSUMPTIONS: Figure = Figure {
+    chapter: &CHAPTER,
     name: "nas-assumptions",
     figure: "Figure 3.8 with one assumption of the model changed at a time",
-    runs: 24,
-    rows: assumptions,
+    full_s: full_s(24),
+    rows: |entry, context| assumptions(&Runs { entry, context }),
 };
 /// Figure 3.16.
 pub const THRESHOLDS: Figure = Figure {
+    chapter: &CHAPTER,
     name: "nas-thresholds",
     figure: "Figure 3.16: throughput of nas for varying T_min and T_max",
-    runs: 10,
-    rows: thresholds,
+    full_s: full_s(10),
+    rows: |entry, context| thresholds(&Runs { entry, context }),
 };
 /// Figure 3.14.
 pub const USERS: Figure = Figure {
+    chapter: &CHAPTER,
     name: "nas-users",
     figure: "Figure 3.14: throughput of nas by number of users, against fair with 200",
-    runs: 5,
-    rows: users,
+    full_s: full_s(5),
+    rows: |entry, context| users(&Runs { entry, context }),
 };
 
 const FAIR: &str = "fair";
 const DELAY: &str = "delay";
 const WATCHER: &str = "shufflewatcher";
 const NAS: &str = "nas";
-/// About what a run of the day takes on one core, seconds.
-const FULL_RUN_S: u64 = 120;
 
 /// What the rows of an entry are made from.
 struct Runs<'a> {
@@ -343,33 +348,4 @@ fn users(runs: &Runs<'_>) -> Result<Vec<Row>, ReproduceError> {
     let order = [("50 users", ends[0].clone()), ("400 users", ends[3].clone())];
     rows.push(Row::order("fewer users, more throughput", Better::Higher, &order)?);
     Ok(rows)
-}
-
-impl Experiment for Figure {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-
-    fn paper(&self) -> &'static str {
-        "004 (Li), chapter 3, §3.3.3"
-    }
-
-    fn figure(&self) -> &'static str {
-        self.figure
-    }
-
-    fn settings(&self, scale: Scale) -> Vec<(String, String)> {
-        world::settings(scale)
-    }
-
-    fn expected_s(&self, scale: Scale) -> u64 {
-        match scale {
-            Scale::Quick => 30,
-            Scale::Full => self.runs * 5 * FULL_RUN_S / 2,
-        }
-    }
-
-    fn run(&self, context: &RunContext<'_>) -> Result<Outcome, ReproduceError> {
-        Ok(Outcome { rows: (self.rows)(&Runs { entry: self.name, context })? })
-    }
 }

@@ -11,6 +11,6 @@ mod tests;
 mod validation;
 mod world;
 
-pub use figures::{ASSUMPTIONS, COMPLETION, CONGESTION, Figure, MECHANISMS, THRESHOLDS, THROUGHPUT, TRAFFIC, USERS};
+pub use figures::{ASSUMPTIONS, COMPLETION, CONGESTION, MECHANISMS, THRESHOLDS, THROUGHPUT, TRAFFIC, USERS};
 pub use validation::Validation;
 pub(super) use world::day;
