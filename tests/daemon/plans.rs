@@ -289,6 +289,11 @@ async fn what_ran_here_is_planned_when_asked_and_by_the_daemon_itself() {
     finish(&world, 4, "rare").await;
     let (plan, forecast) = make(&world.admin, "corral").await.unwrap();
     assert_eq!((forecast.recurring, forecast.too_few, forecast.unsteady), (1, 1, 0));
+    let by_key = |key: &v1::KeyForecast| (key.key.clone(), key.standing.clone(), key.runs, key.predicted_runs);
+    let known: Vec<_> = forecast.keys.iter().map(by_key).collect();
+    let [daily, rare] = [("daily", "recurring", 3, 2), ("rare", "too_few", 1, 0)]
+        .map(|(key, standing, runs, predicted)| (key.to_owned(), standing.to_owned(), runs, predicted));
+    assert_eq!(known, [daily, rare], "each with its error, the worst first: {:?}", forecast.keys);
     assert_eq!(plan["policy"], "corral");
     let jobs = plan["jobs"].as_array().unwrap();
     assert!(!jobs.is_empty() && jobs.iter().all(|job| job["job"]["key"] == "daily"), "{plan}");

@@ -130,7 +130,40 @@ pub(super) fn make(args: &MakeArgs, daemon: &DaemonArgs, output: Output) -> Resu
         forecast.predicted_runs,
         100.0 * forecast.mean_error,
     ));
-    super::tell(file, &plan, &Facts::default(), output)
+    super::tell(file, &plan, Some(&forecast), &Facts::default(), output)
+}
+
+/// Of the jobs that were predicted worst.
+const KEYS_SHOWN: usize = 10;
+
+/// How well each job's runs were predicted, as a table of the worst.
+pub(super) fn by_key(keys: &[v1::KeyForecast]) -> String {
+    let percent = |error: f64| format!("{:.1} %", 100.0 * error);
+    let row = |key: &v1::KeyForecast| {
+        let [mean, median] = [key.mean_error, key.median_error].map(percent);
+        let known = [key.runs, key.predicted_runs].map(|runs| runs.to_string());
+        let [runs, predicted] = known;
+        [key.key.clone(), key.standing.clone(), runs, predicted, mean, median]
+    };
+    let table = output::table(
+        ["recurring job", "counts as", "runs", "predicted", "mean error", "median error"],
+        2,
+        keys.iter().take(KEYS_SHOWN).map(row),
+    );
+    match keys.len().saturating_sub(KEYS_SHOWN) {
+        0 => table,
+        more => format!("{table}\n... and {more} more, all of them with --json"),
+    }
+}
+
+pub(super) fn keys_json(keys: &[v1::KeyForecast]) -> Vec<Value> {
+    let document = |key: &v1::KeyForecast| {
+        json!({
+            "key": key.key, "counts_as": key.standing, "runs": key.runs, "predicted_runs": key.predicted_runs,
+            "mean_error": key.mean_error, "median_error": key.median_error,
+        })
+    };
+    keys.iter().map(document).collect()
 }
 
 pub(super) fn activate(args: &ActivateArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {

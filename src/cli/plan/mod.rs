@@ -16,6 +16,7 @@ use crate::policy::{Policy, registry};
 use crate::sim::yarn::forecast::{expected_jobs, problem, rack_rooms};
 use crate::sim::{JobModel, TraceFacts, TraceJob, TraceOptions, TraceReader};
 use crate::units::{Micros, Timestamp};
+use crate::wire::v1::PlanForecast;
 use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -171,6 +172,9 @@ struct Summary<'a> {
     circuit_bytes: u64,
     shuffle_bytes: u64,
     defects: Vec<String>,
+    /// Of a plan that the daemon made: how well each recurring job's runs were predicted, the worst first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    recurring_jobs: Option<Vec<serde_json::Value>>,
 }
 
 /// Runs the command.
@@ -194,7 +198,7 @@ pub fn run(args: &PlanArgs, daemon: &DaemonArgs, output: Output) -> Result<(), F
             let racks = args.cluster.as_ref().map(|name| cluster(name, args.container)).transpose()?;
             let racks = racks.map(|found| room(&rack_rooms(&found.cluster)));
             draw(args.gantt.as_deref(), &plan)?;
-            tell(&args.plan, &plan, &Facts { racks, now: None }, output)
+            tell(&args.plan, &plan, None, &Facts { racks, now: None }, output)
         }
         PlanCommand::Diff(args) => {
             let found = diff(&read(&args.before)?, &read(&args.after)?);
@@ -227,7 +231,7 @@ fn make(args: &MakeArgs, (trace, name, file): (&Path, &str, &Path), output: Outp
     let plan = plan.map_err(|error| Failure::Input(format!("{}: {error}", trace.display())))?;
     files::write_text(file, &plan.to_json())?;
     draw(args.gantt.as_deref(), &plan)?;
-    tell(file, &plan, &Facts { racks: Some(room(&problem.racks)), now: None }, output)
+    tell(file, &plan, None, &Facts { racks: Some(room(&problem.racks)), now: None }, output)
 }
 
 /// A moment: `now`, or seconds since 1970.
@@ -299,7 +303,13 @@ fn draw(path: Option<&Path>, plan: &Plan) -> Result<(), Failure> {
 }
 
 /// The plan in a few figures; fails if anything is wrong with it.
-fn tell(file: &Path, plan: &Plan, facts: &Facts, output: Output) -> Result<(), Failure> {
+fn tell(
+    file: &Path,
+    plan: &Plan,
+    forecast: Option<&PlanForecast>,
+    facts: &Facts,
+    output: Output,
+) -> Result<(), Failure> {
     let defects: Vec<String> = check(plan, facts).iter().map(ToString::to_string).collect();
     let (circuit, shuffle) = plan.circuit_bytes();
     let summary = Summary {
@@ -313,15 +323,20 @@ fn tell(file: &Path, plan: &Plan, facts: &Facts, output: Output) -> Result<(), F
         circuit_bytes: circuit.0,
         shuffle_bytes: shuffle.0,
         defects,
+        recurring_jobs: forecast.map(|forecast| kept::keys_json(&forecast.keys)),
     };
     output.result(&summary, || {
-        output::pairs(&[
+        let mut text = output::pairs(&[
             ("plan", format!("{} by {}", file.display(), summary.policy)),
             ("jobs", format!("{}, {} heavy, on {} racks", summary.jobs, summary.heavy, summary.racks)),
             ("makespan", output::seconds(summary.makespan_s)),
             ("mean completion", output::seconds(summary.mean_completion_s)),
             ("on circuits", format!("{} of {}", output::bytes(circuit.as_f64()), output::bytes(shuffle.as_f64()))),
-        ])
+        ]);
+        if let Some(forecast) = forecast {
+            text.push_str(&format!("\n\n{}", kept::by_key(&forecast.keys)));
+        }
+        text
     })?;
     if summary.defects.is_empty() {
         return Ok(());

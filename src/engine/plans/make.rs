@@ -2,7 +2,7 @@
 
 use crate::cluster::{Resource, Snapshot};
 use crate::engine::decision::Refusal;
-use crate::engine::prediction::{Errors, PredictionSettings, Runs, Standing, forecast};
+use crate::engine::prediction::{Errors, KeyForecast, PredictionSettings, Runs, Standing, forecast};
 use crate::policy::Policy;
 use crate::policy::plan::{Objective, Plan, PlanProblem, fabric, rack_rooms};
 use crate::units::Timestamp;
@@ -30,10 +30,23 @@ pub struct MakeAsk {
 pub struct Made {
     /// It.
     pub plan: Plan,
-    /// Keys of which runs are known, by what they count as: recurring, too few runs, unsteady.
-    pub keys: [usize; 3],
+    /// Every key of which runs are known, ascending.
+    pub keys: Vec<KeyForecast>,
     /// How far predictions of earlier runs were off.
     pub errors: Errors,
+}
+
+impl Made {
+    /// Keys by what they count as: recurring, too few runs, unsteady.
+    #[must_use]
+    pub fn standings(&self) -> [usize; 3] {
+        standings(&self.keys)
+    }
+}
+
+fn standings(keys: &[KeyForecast]) -> [usize; 3] {
+    let count = |standing: Standing| keys.iter().filter(|key| key.standing == standing).count();
+    [Standing::Recurring, Standing::TooFew, Standing::Unsteady].map(count)
 }
 
 /// Predicts the jobs of a horizon and plans them on the racks that have usable nodes now. Takes as long as planning does:
@@ -49,9 +62,8 @@ pub fn make(runs: &Runs, snapshot: &Snapshot, policy: &Arc<dyn Policy>, ask: &Ma
         return Err(Refusal::Invalid { field: "policy".to_owned(), message });
     };
     let found = forecast(runs, ask.from, ask.until, &ask.prediction);
-    let count = |standing: Standing| found.keys.iter().filter(|key| key.standing == standing).count();
-    let keys = [Standing::Recurring, Standing::TooFew, Standing::Unsteady].map(count);
     if found.jobs.is_empty() {
+        let keys = standings(&found.keys);
         return Err(refuse(format!(
             "no run is expected: of {} jobs with known runs {} recur, {} have too few runs (fewer than {}) and {} are too \
              unlike from run to run",
@@ -75,5 +87,5 @@ pub fn make(runs: &Runs, snapshot: &Snapshot, policy: &Arc<dyn Policy>, ask: &Ma
     let prediction_error = (errors.runs > 0).then_some(errors.mean);
     let problem = PlanProblem { racks, fabric, jobs: found.jobs, objective, made, from, until, prediction_error, seed };
     let plan = planner.plan(&problem).map_err(|error| refuse(error.to_string()))?;
-    Ok(Made { plan, keys, errors })
+    Ok(Made { plan, keys: found.keys, errors })
 }

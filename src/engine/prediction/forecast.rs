@@ -47,6 +47,18 @@ pub enum Standing {
     Unsteady,
 }
 
+impl Standing {
+    /// As it is written.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Recurring => "recurring",
+            Self::TooFew => "too_few",
+            Self::Unsteady => "unsteady",
+        }
+    }
+}
+
 /// Runs expected from `from` until before `until`, by all that is known at `from`: later runs are passed over.
 #[must_use]
 pub fn forecast(runs: &Runs, from: Timestamp, until: Timestamp, settings: &PredictionSettings) -> Forecast {

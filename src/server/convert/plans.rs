@@ -3,6 +3,7 @@
 use crate::engine::Refusal;
 use crate::engine::plans::Made;
 use crate::engine::plans::replicas::{Replica, ReplicasAsk, ReplicasFound};
+use crate::engine::prediction::KeyForecast;
 use crate::engine::{PlanNote, PlanView};
 use crate::policy::plan::Objective;
 use crate::units::{Micros, Timestamp};
@@ -142,11 +143,24 @@ pub(in crate::server) fn make_ask(wire: &v1::MakePlanRequest) -> Result<(Option<
 /// As the configuration's.
 const HORIZON_MAX_MS: u64 = 31 * 86_400_000;
 
+/// Keys that an answer names.
+const KEYS_MAX: usize = 1_000;
+
 /// What a plan rests on.
 #[must_use]
 pub(in crate::server) fn forecast(made: &Made) -> v1::PlanForecast {
     let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
-    let [recurring, too_few, unsteady] = made.keys.map(count);
+    let [recurring, too_few, unsteady] = made.standings().map(count);
+    let mut keys: Vec<&KeyForecast> = made.keys.iter().collect();
+    keys.sort_by(|a, b| b.errors.mean.total_cmp(&a.errors.mean).then_with(|| a.key.cmp(&b.key)));
+    let key = |found: &KeyForecast| v1::KeyForecast {
+        key: found.key.to_string(),
+        runs: count(found.runs),
+        standing: found.standing.as_str().to_owned(),
+        predicted_runs: count(found.errors.runs),
+        mean_error: found.errors.mean,
+        median_error: found.errors.median,
+    };
     v1::PlanForecast {
         recurring,
         too_few,
@@ -154,5 +168,6 @@ pub(in crate::server) fn forecast(made: &Made) -> v1::PlanForecast {
         predicted_runs: count(made.errors.runs),
         mean_error: made.errors.mean,
         median_error: made.errors.median,
+        keys: keys.into_iter().take(KEYS_MAX).map(key).collect(),
     }
 }
