@@ -240,8 +240,8 @@ def application(name: str, command: list[str], output: str, during: Callable[[],
     return result
 
 
-def kill_one(daemon: Daemon, main: str) -> None:
-    """hintd, and then a process of the application that runs this class: what it asks for in its place comes without hints."""
+def kill_one(daemon: Daemon, main: str, of: int) -> None:
+    """hintd, and then one of so many processes of the application that run this class: what it asks for in its place comes without hints."""
     def running() -> list[int]:
         found = []
         for process in Path("/proc").glob("[0-9]*"):
@@ -253,7 +253,7 @@ def kill_one(daemon: Daemon, main: str) -> None:
                 found.append(int(process.name))
         return sorted(found)
 
-    until(running, 60, 0.1)
+    until(lambda: len(running()) >= of, 90, 0.1)
     daemon.kill()
     time.sleep(3)
     pids = running()
