@@ -204,3 +204,17 @@ async fn a_history_server_that_talks_nonsense_changes_nothing_and_new_runs_are_f
         assert_eq!(world.counter("history_runs").await, 3);
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn status_says_since_when_a_history_server_gives_no_good_answer() {
+    let (script, world) = (Script::default(), World::start().await);
+    start_history_server(&options(server(&script).await), &world.running().daemon, &Metrics::new()).unwrap();
+    let silent = |status: &v1::StatusResponse| status.degraded == ["history_server_silent"];
+    let status = world.until("it was asked", silent).await;
+    let server = &status.servers[0];
+    assert_eq!((&*server.source, &*server.state, server.heard_ms), ("history_server", "silent", None));
+    assert!(server.error.contains("404"), "{}", server.error);
+    runs(&script, now_ms() - 60_000, 1..2);
+    let status = world.until("it answers", |status| status.degraded.is_empty()).await;
+    assert_eq!((&*status.servers[0].state, status.servers[0].in_use), ("answers", true));
+}

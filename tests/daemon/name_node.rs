@@ -357,3 +357,28 @@ async fn block_tokens_are_neither_logged_nor_passed_on() {
     let lines: Vec<&str> = text.lines().filter(|line| line.contains("SECRET")).collect();
     assert!(lines.is_empty(), "{lines:?}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn status_says_that_a_name_node_is_in_safe_mode_though_it_answers_other_questions() {
+    let server = Server::start(|question| match question.contains("op=LISTSTATUS") {
+        true => refuses("403 Forbidden", "SafeModeException"),
+        false => http("200 OK", "{\"FileStatus\":{}}"),
+    })
+    .await;
+    let world = world().await;
+    start_name_node(options(&[&server]), &world.running().daemon, &Metrics::new()).unwrap();
+    let state = |status: &v1::StatusResponse| status.servers[0].state.clone();
+    let status = world.until("it answers", |status| state(status) == "answers").await;
+    assert!(!status.degraded.contains(&"name_node_silent".to_owned()), "{:?}", status.degraded);
+    let found = hints(&world, "one", 1, "/in").await;
+    assert!(said(&found).contains(&"name_node_silent"), "{:?}", found.degraded);
+    for _ in 0..10 {
+        let status = world.status().await;
+        assert_eq!(state(&status), "safe_mode");
+        assert!(status.degraded.contains(&"name_node_silent".to_owned()), "{:?}", status.degraded);
+        tokio::time::sleep(Duration::from_millis(20)).await; // it is asked whether it is there meanwhile
+    }
+    server.says(name_node(INPUT));
+    let status = world.until("it says where blocks lie", |status| state(status) == "answers").await;
+    assert_eq!(status.servers[0].error, "");
+}

@@ -119,3 +119,36 @@ async fn a_list_that_has_become_empty_is_kept_for_a_while_and_then_believed() {
     assert_eq!(status.counters.get("nodes_lost"), None, "kept");
     world.until("nobody is left", usable(0)).await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn status_says_how_each_resource_manager_stands_and_what_hints_do_without() {
+    let standby = Manager::start(info(1, "STANDBY"), http("200 OK", "{}")).await;
+    let active = Manager::start(info(2, "ACTIVE"), nodes(&["n1"])).await;
+    let world = world("lost_after = \"200ms\"").await;
+    assert_eq!(world.status().await.servers, [], "nobody is asked");
+    start(options(&[&standby, &active]), &world.running().daemon, &Metrics::new()).unwrap();
+    let status = world.until("its node", usable(1)).await;
+    let [first, second] = &status.servers[..] else { panic!("{status:?}") };
+    assert_eq!((&*first.source, &first.address), ("resource_manager", &standby.0.address.to_string()));
+    assert_eq!((&*first.state, first.in_use, first.heard_ms), ("standby", false, None));
+    assert_eq!((&*second.state, second.in_use, &*second.error), ("answers", true, ""));
+    assert!(second.heard_ms.is_some());
+    assert!(!silent(&status));
+    active.says(http("503 Service Unavailable", "it starts"), nodes(&["n1"]));
+    let status = world.until("nobody leads", silent).await;
+    let second = &status.servers[1];
+    assert_eq!((&*second.state, second.in_use), ("silent", true));
+    assert!(second.error.contains("503") && second.error.contains("it starts"), "{}", second.error);
+    let heard = second.heard_ms.unwrap();
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    let later = &world.status().await.servers[1];
+    assert!(later.heard_ms.unwrap() >= heard + 50, "the last good answer grows old");
+    assert!(later.since_ms <= later.heard_ms.unwrap(), "{later:?}");
+    active.says(info(2, "ACTIVE"), nodes(&["n1"]));
+    let status = world.until("it leads again", |status| !silent(status)).await;
+    assert_eq!((&*status.servers[1].state, &*status.servers[1].error), ("answers", ""));
+}
+
+fn silent(status: &v1::StatusResponse) -> bool {
+    status.degraded.contains(&"resource_manager_silent".to_owned())
+}

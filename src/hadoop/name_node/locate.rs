@@ -63,7 +63,7 @@ impl NameNodes {
         let registries = Arc::clone(daemon.registries());
         feed.tell(&registries, Item::Hello(hello));
         let inner = Inner {
-            servers: Arc::new(Servers::new(&options, trust, metrics.clone())),
+            servers: Arc::new(Servers::new(&options, trust, daemon.servers(), metrics.clone())),
             registries,
             metrics,
             stopping: daemon.stopping().clone(),
@@ -92,7 +92,7 @@ impl NameNodes {
         let inner = &self.0;
         loop {
             let idle = inner.servers.heard().is_none_or(|heard| heard.elapsed() >= inner.options.servers.poll);
-            if idle && inner.servers.ask(&status("/", &inner.options.servers.user), is_status).await.is_ok() {
+            if idle && inner.servers.ask_idly(&status("/", &inner.options.servers.user), is_status).await.is_ok() {
                 inner.registries.heard(Source::Blocks);
             }
             let mut gone = Vec::new();
