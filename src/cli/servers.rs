@@ -70,10 +70,10 @@ mod tests {
         let shown =
             text(&[server("http://a:1", "standby"), server("http://b:1", "silent"), server("http://c:1", "answers")]);
         let expected = "\
-server                         state                        good answer
-name_node  http://a:1          standby, asked 2 s ago              65 s
-name_node  http://b:1  in use  no good answer for 61 s             65 s
-name_node  http://c:1  in use  answers                             65 s
+server                         state                    good answer
+name_node  http://a:1          standby, asked 2 s ago          65 s
+name_node  http://b:1  in use  no good answer for 61 s         65 s
+name_node  http://c:1  in use  answers                         65 s
 name_node http://a:1: it is standby
 name_node http://b:1: it is silent";
         assert_eq!(shown, expected);

@@ -160,8 +160,13 @@ impl Watch {
             tracing::warn!(hosts = ?told.twice, "the ResourceManager names nodes twice (one host with several NodeManagers?): \
                 the first counts");
         }
+        if let Some((nodes, time)) = told.believed {
+            tracing::warn!(nodes, after_s = time.as_secs_f64(), "nodes are missing still and believed to have left");
+        }
         if let Some(time) = told.blind {
-            tracing::debug!(nodes = told.spared, "nodes are missing, and kept for now");
+            if told.begins {
+                tracing::warn!(nodes = told.spared, for_s = time.as_secs_f64(), "nodes are missing, and kept for now");
+            }
             self.daemon.registries().blind(micros(time));
         }
         told.items.into_iter().for_each(|item| self.tell(item));

@@ -1,11 +1,13 @@
 //! Nodes from ResourceManagers that answer as real ones do, and as broken ones do. Beside a real one: tests/hadoop.
 
 use crate::hadoop_server::{Said, Server, asked, http};
-use crate::world::World;
+use crate::program::{Program, command};
+use crate::world::{SOON, World, config_text};
 use hintd::hadoop::{ResourceManagerOptions, start};
 use hintd::telemetry::metrics::Metrics;
 use hintd::wire::v1;
-use std::time::Duration;
+use std::path::Path;
+use std::time::{Duration, Instant};
 
 struct Manager(Server);
 
@@ -151,4 +153,59 @@ async fn status_says_how_each_resource_manager_stands_and_what_hints_do_without(
 
 fn silent(status: &v1::StatusResponse) -> bool {
     status.degraded.contains(&"resource_manager_silent".to_owned())
+}
+
+/// Waits until a line of the log has all of these words, and says how many have.
+async fn logged(folder: &Path, words: &[&str]) -> usize {
+    let began = Instant::now();
+    loop {
+        let log = std::fs::read_to_string(folder.join("log")).unwrap_or_default();
+        let count = log.lines().filter(|line| words.iter().all(|word| line.contains(word))).count();
+        if count > 0 {
+            return count;
+        }
+        assert!(began.elapsed() < SOON, "not in time: {words:?} in {log}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_log_tells_of_changes_and_not_of_tries() {
+    let down = || http("503 Service Unavailable", "it starts");
+    let rm = Manager::start(down(), down()).await;
+    let history = Server::start(|_| http("503 Service Unavailable", "")).await;
+    let folder = tempfile::tempdir().unwrap();
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let extra = [
+        ("resource_manager", format!("urls = [\"{}\"]", rm.0.address)),
+        ("resource_manager", "user = \"hintd\"".to_owned()),
+        ("resource_manager", "poll = \"100ms\"".to_owned()),
+        ("resource_manager", "backoff = \"1s\"".to_owned()),
+        ("resource_manager", "absent_kept = \"300ms\"".to_owned()),
+        ("resource_manager", "applications = \"0s\"".to_owned()),
+        ("history_server", format!("urls = [\"{}\"]", history.address)),
+        ("history_server", "poll = \"1s\"".to_owned()),
+        ("history_server", "backoff = \"1s\"".to_owned()),
+    ];
+    std::fs::write(folder.path().join("hintd.toml"), config_text(folder.path(), port, &extra)).unwrap();
+    let hintd = Program::bare(&mut command(folder.path()), folder.path(), port).await;
+    let tries = || (rm.0.asked().len(), history.asked().len());
+    let enough = Instant::now();
+    while tries().0 < 3 || tries().1 < 3 {
+        assert!(enough.elapsed() < SOON, "{:?}", tries());
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!(logged(folder.path(), &["WARN", "nodes stay as they were told last", "503"]).await, 1);
+    assert_eq!(logged(folder.path(), &["WARN", "recurring jobs stay as they were told last", "503"]).await, 1);
+    rm.says(info(1, "ACTIVE"), nodes(&["n1", "n2"]));
+    history.says(|_| http("200 OK", "{\"jobs\":null}"));
+    assert_eq!(logged(folder.path(), &["INFO", "it is active, after a time without any", "away_s"]).await, 1);
+    assert_eq!(logged(folder.path(), &["INFO", "it answers, after a time without", "away_s"]).await, 1);
+    hintd.until("both nodes", usable(2)).await;
+    rm.says(info(1, "ACTIVE"), http("200 OK", "{\"nodes\":null}"));
+    let believed = ["WARN", "nodes are missing still and believed to have left", "nodes=2", "after_s=0."];
+    assert_eq!(logged(folder.path(), &believed).await, 1);
+    assert_eq!(logged(folder.path(), &["WARN", "nodes are missing, and kept for now", "nodes=2"]).await, 1);
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert_eq!(logged(folder.path(), &believed).await, 1, "once");
 }
