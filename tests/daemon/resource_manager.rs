@@ -209,3 +209,33 @@ async fn the_log_tells_of_changes_and_not_of_tries() {
     tokio::time::sleep(Duration::from_millis(300)).await;
     assert_eq!(logged(folder.path(), &believed).await, 1, "once");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_is_read_up_to_its_bound_and_not_a_byte_further() {
+    let manager = Manager::start(info(1, "ACTIVE"), nodes(&["n1", "n2"])).await;
+    let whole = nodes(&["n1", "n2"]).0.split_once("\r\n\r\n").unwrap().1.len();
+    for (answer_bytes, read) in [(whole, true), (whole - 1, false)] {
+        let world = world("lost_after = \"10s\"").await;
+        let mut options = options(&[&manager]);
+        options.servers.answer_bytes = answer_bytes;
+        start(options, &world.running().daemon, &Metrics::new()).unwrap();
+        let status = world.until("an answer, or none", |status| silent(status) || status.nodes_usable == 2).await;
+        assert_eq!(status.nodes_usable == 2, read, "{answer_bytes} bytes: {:?}", status.servers);
+        let said = status.servers[0].error.contains(&format!("more than {answer_bytes} bytes"));
+        assert_eq!(said, !read, "{:?}", status.servers);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nodes_are_kept_while_nobody_answers_and_then_lost() {
+    let manager = Manager::start(info(1, "ACTIVE"), nodes(&["n1", "n2"])).await;
+    let world = world("lost_after = \"200ms\"").await;
+    let kept = Duration::from_secs(2);
+    let options = ResourceManagerOptions { unheard_kept: kept, ..options(&[&manager]) };
+    start(options, &world.running().daemon, &Metrics::new()).unwrap();
+    world.until("both nodes", usable(2)).await;
+    let began = Instant::now();
+    manager.says(http("503 Service Unavailable", ""), http("503 Service Unavailable", ""));
+    let status = world.until("they are lost", |status| status.counters.get("nodes_lost") == Some(&2)).await;
+    assert!(began.elapsed() >= kept, "after {:?}: {status:?}", began.elapsed());
+}
