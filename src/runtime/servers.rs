@@ -90,7 +90,7 @@ pub struct ServerView {
 }
 
 /// Sets a group's gauges: whether the last round was answered, and how long ago one was, or since the start.
-type Gauges = Box<dyn Fn(bool, Duration) + Send + Sync>;
+type Gauges = Arc<dyn Fn(bool, Duration) + Send + Sync>;
 
 /// All groups, in the order in which they were made.
 #[derive(Clone, Default)]
@@ -106,7 +106,7 @@ impl Servers {
     ) -> Group {
         let now = Instant::now();
         let round = Round::new(source, addresses, now);
-        let group = Group { round: Arc::new(Mutex::new(round)), gauges: Arc::new(Box::new(gauges)) };
+        let group = Group { round: Arc::new(Mutex::new(round)), gauges: Arc::new(gauges) };
         group.gauge(now);
         lock(&self.0).push(group.clone());
         group
@@ -143,7 +143,7 @@ impl Servers {
 #[derive(Clone)]
 pub struct Group {
     round: Arc<Mutex<Round>>,
-    gauges: Arc<Gauges>,
+    gauges: Gauges,
 }
 
 impl Group {
