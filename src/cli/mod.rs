@@ -26,6 +26,7 @@ pub mod replay;
 pub mod replicas;
 pub mod reproduce;
 pub mod request;
+pub mod servers;
 pub mod shell;
 pub mod simulate;
 pub mod topology;

@@ -5,6 +5,7 @@ use super::connect::{DaemonArgs, block_on};
 use super::failure::Failure;
 use super::files;
 use super::output::{self, Output};
+use super::servers;
 use crate::wire::{v1, yarn};
 use clap::Args;
 use serde_json::{Value, json};
@@ -212,12 +213,17 @@ pub fn status_document(status: &v1::StatusResponse) -> Value {
         "flows": flows_document(&status.flows.unwrap_or_default()),
         "watchers": status.watchers.iter().map(watcher_document).collect::<Vec<_>>(),
         "adherence": adherence::document(&status.adherence), "decisions_watched": status.decisions_watched,
-        "notices": status.notices,
+        "notices": status.notices, "degraded": status.degraded,
+        "servers": status.servers.iter().map(servers::document).collect::<Vec<_>>(),
     })
 }
 
 fn status_text(status: &v1::StatusResponse) -> String {
-    let ready = if status.ready { "ready".to_owned() } else { format!("NOT READY: {}", status.not_ready_reason) };
+    let ready = match (status.ready, &status.degraded[..]) {
+        (false, _) => format!("NOT READY: {}", status.not_ready_reason),
+        (true, []) => "ready".to_owned(),
+        (true, without) => format!("ready, DEGRADED: {}", without.join(" ")),
+    };
     let ms = |ms: u64| output::seconds(ms as f64 / 1e3);
     let mut lines = vec![output::pairs(&[
         ("hintd", format!("{}, {ready}, up {}", status.version, ms(status.uptime_ms))),
@@ -244,6 +250,10 @@ fn status_text(status: &v1::StatusResponse) -> String {
         [age.source.clone(), if age.stale { "too old" } else { "fresh" }.to_owned(), heard]
     });
     lines.push(format!("\n{}", output::table(["source", "", "heard"], 2, rows)));
+    let asked = servers::text(&status.servers);
+    if !asked.is_empty() {
+        lines.push(format!("\n{asked}"));
+    }
     if !status.watchers.is_empty() {
         lines.push(format!("\n{}", watchers_table(&status.watchers)));
     }

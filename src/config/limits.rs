@@ -145,6 +145,14 @@ mod tests {
         for key in shipped.keys().filter(|key| key.starts_with("limits.")) {
             assert!(rows.iter().any(|row| row.key == key), "docs/limits.md lacks {key}");
         }
+        // Who is asked, and how often and patiently, bounds nothing.
+        let manner = ["urls", "ca_file", "user", "poll", "timeout", "backoff", "applications"];
+        for key in shipped.keys() {
+            let Some((section, name)) = key.split_once('.') else { continue };
+            let asked = ["resource_manager", "name_node", "history_server"].contains(&section);
+            let there = rows.iter().any(|row| row.key == key);
+            assert!(!asked || there || manner.contains(&name), "docs/limits.md lacks {key}");
+        }
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use super::decision::RememberedRequest;
 use super::journal::{Op, Table, text_key};
+use crate::cluster::dataset::normal_name;
 use crate::cluster::{EdgePattern, Shards};
 use crate::units::{Bytes, Micros, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -208,7 +209,7 @@ impl History {
                 }
                 let known = job.groups.entry(Arc::clone(&group.name)).or_default();
                 known.count = group.count;
-                known.input_paths = group.input_paths.iter().take(PARTS_MAX).cloned().collect();
+                known.input_paths = group.input_paths.iter().take(PARTS_MAX).map(normal_name).collect();
             }
             job.edges = run.edges.iter().take(PARTS_MAX).cloned().collect();
         });
@@ -262,11 +263,11 @@ fn note_request(job: &mut JobHistory, request: &RememberedRequest) {
         let known = job.groups.entry(Arc::clone(&group.name)).or_default();
         known.count = group.count;
         if !group.input_paths.is_empty() {
-            known.input_paths = group.input_paths.iter().take(PARTS_MAX).cloned().collect();
+            known.input_paths = group.input_paths.iter().take(PARTS_MAX).map(normal_name).collect();
         }
     }
     if !request.input_paths.is_empty() {
-        job.input_paths = request.input_paths.iter().take(PARTS_MAX).cloned().collect();
+        job.input_paths = request.input_paths.iter().take(PARTS_MAX).map(normal_name).collect();
     }
     if request.edges.is_empty() {
         return;
@@ -328,7 +329,7 @@ mod tests {
         let mut run = request("r", &[("map", 4), ("reduce", 2)]);
         let edge = GroupEdge { from: GroupIdx(0), to: GroupIdx(1), pattern: EdgePattern::AllToAll, bytes: Bytes(0) };
         run.edges = vec![edge];
-        run.input_paths = vec!["/in".into()];
+        run.input_paths = vec!["//in/".into()];
         history.ended(&"daily".into(), [Arc::new(run)].iter(), LIMITS, Timestamp(2));
         let job = history.view().get(&Arc::from("daily")).unwrap();
         assert_eq!((job.edges[0].bytes, &*job.edges[0].to, job.runs), (Bytes(20), "reduce", 1));

@@ -1,6 +1,7 @@
 //! Names, amounts, containers and states off the wire: checked for shape, nothing resolved.
 
 use super::{ItemRefusal, Reason};
+use crate::cluster::dataset::normal;
 use crate::cluster::resource::{AMOUNT_MAX, KINDS_MAX, MEMORY_NAME, VCORES_NAME, unit};
 use crate::cluster::{NamedContainer, NamedResource, NodeState};
 use crate::units::{HostName, RackPath, SchedulerKey};
@@ -57,7 +58,7 @@ pub fn path(field: &str, text: &str) -> Result<Arc<str>, ItemRefusal> {
     if !absolute || text.chars().any(char::is_control) {
         return Err(ItemRefusal::new(Reason::Malformed, format!("{field} {text:?} is no absolute path")));
     }
-    Ok(text.into())
+    Ok(normal(text).into())
 }
 
 /// A rack as YARN prints it; empty: YARN's own default.

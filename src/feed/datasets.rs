@@ -2,6 +2,7 @@
 
 use super::stream::empty_item;
 use super::{FeedStream, ItemRefusal, Reason, Registries, convert};
+use crate::cluster::dataset::normal;
 use crate::cluster::{NamedBlock, NamedDataset};
 use crate::runtime::registries::bounded;
 use crate::units::Bytes;
@@ -32,7 +33,7 @@ pub fn ingest(registries: &Registries, stream: &mut FeedStream, item: v1::Datase
         }
         Item::RemovePath(path) => {
             stream.greeted()?;
-            registries.remove_dataset(&path)
+            registries.remove_dataset(&normal(&path))
         }
     })
 }
@@ -49,11 +50,14 @@ pub fn dataset(wire: &v1::Dataset) -> Result<NamedDataset, ItemRefusal> {
     for block in &wire.blocks {
         let id = block.block_id;
         if !seen.insert(id) {
-            return Err(ItemRefusal::new(Reason::Duplicate, format!("\"{path}\" names block {id} twice")));
+            return Err(ItemRefusal::new(Reason::Duplicate, format!("\"{}\" names block {id} twice", wire.path)));
         }
         total = total.saturating_add(block.bytes);
         if total > BYTES_MAX {
-            return Err(ItemRefusal::new(Reason::TooLarge, format!("\"{path}\" has more than {BYTES_MAX} bytes")));
+            return Err(ItemRefusal::new(
+                Reason::TooLarge,
+                format!("\"{}\" has more than {BYTES_MAX} bytes", wire.path),
+            ));
         }
         let hosts = block.hosts.iter().map(|host| convert::host("hosts", host)).collect::<Result<_, _>>()?;
         blocks.push(NamedBlock { id, bytes: Bytes(block.bytes), hosts });

@@ -302,7 +302,7 @@ fn blocks_of_no_dataset_are_counted_and_dropped() {
     assert_eq!(rig.registries.counts().block_ids_dropped, 5);
     rig.ingest(incremental("new", &[1], &[])).unwrap();
     assert_eq!(rig.ack(Source::Blocks).full_report_wanted, ["new"], "changes do not tell what was there before");
-    rig.ingest(Wire::Dataset(v1::dataset_item::Item::RemovePath("/in".into()))).unwrap();
+    rig.ingest(Wire::Dataset(v1::dataset_item::Item::RemovePath("//in/".into()))).unwrap();
     assert!(rig.publish().datasets.is_empty());
     let again = rig.ingest(Wire::Dataset(v1::dataset_item::Item::RemovePath("/in".into())));
     assert_eq!(reason(again), Reason::UnknownPath);

@@ -10,6 +10,7 @@ use crate::rest::{Address, AskError, Rest, Trust, backoff};
 use crate::runtime::Daemon;
 use crate::telemetry::hadoop::HadoopMetrics;
 use crate::units::{ApplicationId, AttemptId};
+use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -18,6 +19,9 @@ use tokio::time::Instant;
 const ONE_BY_ONE: usize = 64;
 /// Without applications to look at, time between two looks whether the scheduler's settings are to be read.
 const IDLE: Duration = Duration::from_secs(10);
+
+/// What notices of failing errands are filed under.
+const MATTER: &str = "applications";
 
 /// Which ResourceManager leads, by its place in the options, and its life.
 pub(super) type Active = Option<(usize, ClusterInfo)>;
@@ -33,11 +37,20 @@ pub(super) struct Errands {
     started: Instant,
     /// Whose settings were read.
     read: Active,
+    /// The errands that failed last, if they did.
+    trouble: Option<Trouble>,
     /// Where the next turn begins among those that are asked for one by one.
     turn: usize,
 }
 
 type Failure = AskError<BadAnswer>;
+
+/// Errands that fail one after the other.
+struct Trouble {
+    since: Instant,
+    /// Why: each reason is told once.
+    told: BTreeSet<&'static str>,
+}
 
 impl Errands {
     pub(super) fn new(
@@ -50,7 +63,7 @@ impl Errands {
         let rest = |address: &Address| options.servers.rest(address, trust);
         let managers = options.servers.addresses.iter().map(rest).collect();
         let (endings, started) = (Endings::default(), Instant::now());
-        Self { managers, options, daemon, metrics, active, endings, started, read: None, turn: 0 }
+        Self { managers, options, daemon, metrics, active, endings, started, read: None, trouble: None, turn: 0 }
     }
 
     pub(super) async fn run(mut self) {
@@ -58,24 +71,21 @@ impl Errands {
         loop {
             let every = self.options.applications.unwrap_or(IDLE);
             let active = *self.active.borrow_and_update();
-            let done = match active {
-                None => Ok(()),
-                Some((at, _)) => self.go(at, active).await,
-            };
-            let wait = match done {
-                Ok(()) => {
-                    failures = 0;
-                    every
-                }
-                Err(error) => {
-                    failures = failures.saturating_add(1);
-                    self.metrics.asked(Some(error.reason()));
-                    let resource_manager = &self.options.servers.addresses[active.map_or(0, |(at, _)| at)];
-                    if failures == 1 {
-                        tracing::warn!(%resource_manager, %error, "applications and settings stay as they were told last");
+            let wait = match active {
+                // Who asks for nodes says that nobody leads; how it stood with the last one that did is not changed by it.
+                None => every,
+                Some((at, _)) => match self.go(at, active).await {
+                    Ok(()) => {
+                        self.done(at);
+                        failures = 0;
+                        every
                     }
-                    backoff(failures, self.options.servers.backoff, rand::random()).max(every)
-                }
+                    Err(error) => {
+                        failures = failures.saturating_add(1);
+                        self.missed(at, &error);
+                        backoff(failures, self.options.servers.backoff, rand::random()).max(every)
+                    }
+                },
             };
             tokio::select! {
                 () = tokio::time::sleep(wait) => {}
@@ -83,6 +93,25 @@ impl Errands {
                 changed = self.active.changed() => if changed.is_err() { return },
             }
         }
+    }
+
+    fn done(&mut self, at: usize) {
+        let Some(trouble) = self.trouble.take() else { return };
+        let resource_manager = &self.options.servers.addresses[at];
+        let away_s = trouble.since.elapsed().as_secs_f64();
+        tracing::info!(%resource_manager, away_s, "applications and settings are told again");
+        self.daemon.notice(MATTER, Vec::new());
+    }
+
+    fn missed(&mut self, at: usize, error: &Failure) {
+        self.metrics.asked(Some(error.reason()));
+        let resource_manager = &self.options.servers.addresses[at];
+        let trouble = self.trouble.get_or_insert_with(|| Trouble { since: Instant::now(), told: BTreeSet::new() });
+        if trouble.told.insert(error.reason()) {
+            tracing::warn!(%resource_manager, %error, "applications and settings stay as they were told last");
+        }
+        let what = "does not say which applications are over, or how its scheduler is set";
+        self.daemon.notice(MATTER, vec![format!("{resource_manager} {what}: {error}")]);
     }
 
     async fn go(&mut self, at: usize, active: Active) -> Result<(), Failure> {

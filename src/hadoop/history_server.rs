@@ -6,6 +6,7 @@
 
 use super::resource_manager::{BadAnswer, json, list, shape};
 use crate::cluster::EdgePattern;
+use crate::cluster::dataset::normal;
 use crate::engine::{EdgeHistory, LearntGroup, LearntRun};
 use crate::units::{Bytes, Timestamp};
 use serde::Deserialize;
@@ -153,8 +154,8 @@ fn paths(text: &str) -> Vec<String> {
             Some(rest) => rest.find('/').map_or("/", |at| &rest[at..]),
             None => path.strip_prefix("hdfs:").unwrap_or(&path),
         };
-        let path = if path.len() > 1 { path.trim_end_matches('/') } else { path };
-        (path.starts_with('/') && !path.contains(['*', '?', '{', '['])).then(|| path.to_owned())
+        let path = normal(path);
+        (path.starts_with('/') && !path.contains(['*', '?', '{', '['])).then(|| path.into_owned())
     };
     paths.into_iter().filter_map(plain).collect()
 }
@@ -259,7 +260,7 @@ mod tests {
             );
             conf(format!("{{\"conf\":{{\"path\":\"x\",\"property\":{properties}}}}}").as_bytes()).unwrap()
         };
-        let found = conf_of("hdfs://nn:8020/in,hdfs:/b/,/with\\,comma,/logs/*,s3a://bucket/x,hdfs://nn");
+        let found = conf_of("hdfs://nn:8020//in//,hdfs:/b/,/with\\,comma,/logs/*,s3a://bucket/x,hdfs://nn");
         assert_eq!(found.input_paths, ["/in", "/b", "/with,comma", "/"]);
         assert_eq!(found.name.as_deref(), Some("word count of a long name"));
         assert_eq!(conf(b"{\"conf\":{}}"), Ok(JobConf::default()));

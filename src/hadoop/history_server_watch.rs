@@ -6,6 +6,7 @@ use super::resource_manager::BadAnswer;
 use crate::engine::Refusal;
 use crate::rest::{Address, AskError, Rest, Trust, backoff};
 use crate::runtime::Daemon;
+use crate::runtime::servers::{Answered, Group, Standing, Trouble};
 use crate::telemetry::history_server::HistoryServerMetrics;
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -37,9 +38,8 @@ pub(super) struct Watch {
     from_ms: u64,
     /// Jobs that were looked at and may be listed again, with their ends.
     seen: BTreeMap<String, u64>,
-    /// When it answered last.
-    heard: Option<Instant>,
-    started: Instant,
+    /// How it stands.
+    group: Group,
 }
 
 impl Watch {
@@ -49,6 +49,10 @@ impl Watch {
         daemon: Daemon,
         metrics: HistoryServerMetrics,
     ) -> Self {
+        let gauges = metrics.clone();
+        let group = daemon
+            .servers()
+            .group("history_server", [address.to_string()], move |answers, age| gauges.age(answers, age));
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Self {
             server: options.servers.rest(address, trust),
@@ -58,8 +62,7 @@ impl Watch {
             daemon,
             metrics,
             seen: BTreeMap::new(),
-            heard: None,
-            started: Instant::now(),
+            group,
         }
     }
 
@@ -70,23 +73,41 @@ impl Watch {
             let polled = self.poll().await;
             let wait = match polled {
                 Ok(learnt) => {
-                    if learnt > 0 || self.heard.is_none() {
-                        tracing::info!(history_server = %self.address, jobs = learnt, "finished jobs were learnt from");
-                    }
-                    (failures, self.heard) = (0, Some(Instant::now()));
-                    self.metrics.asked(None);
+                    self.answered(learnt);
+                    failures = 0;
                     self.options.servers.poll.saturating_sub(begun.elapsed())
                 }
                 Err(Failure::Ask(error)) => {
                     failures = failures.saturating_add(1);
-                    self.metrics.asked(Some(error.reason()));
-                    tracing::warn!(history_server = %self.address, %error, "recurring jobs stay as they were told last");
+                    self.missed(&error);
                     backoff(failures, self.options.servers.backoff, rand::random())
                 }
                 Err(Failure::Stopping(_)) => return,
             };
-            self.metrics.age(failures == 0, self.heard.unwrap_or(self.started).elapsed());
             tokio::time::sleep(wait).await;
+        }
+    }
+
+    fn answered(&self, learnt: usize) {
+        self.metrics.asked(None);
+        let history_server = &self.address;
+        match self.group.answered(0) {
+            Answered { away: Some(away), .. } => {
+                tracing::info!(%history_server, jobs = learnt, away_s = away.as_secs_f64(), "it answers, after a time without");
+            }
+            Answered { moved, .. } if moved || learnt > 0 => {
+                tracing::info!(%history_server, jobs = learnt, "finished jobs were learnt from");
+            }
+            Answered { .. } => {}
+        }
+    }
+
+    fn missed(&self, error: &AskError<BadAnswer>) {
+        self.metrics.asked(Some(error.reason()));
+        let (standing, reason) = (Standing::Silent, error.reason());
+        self.group.troubled(0, Trouble { standing, reason, error: error.to_string() });
+        if self.group.nobody().is_some() {
+            tracing::warn!(history_server = %self.address, %error, "recurring jobs stay as they were told last");
         }
     }
 

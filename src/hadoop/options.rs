@@ -34,6 +34,11 @@ impl ServerOptions {
         Trust::for_addresses(&self.addresses, self.ca_file.as_deref())
     }
 
+    /// All of them, for a line of the log.
+    pub(in crate::hadoop) fn names(&self) -> String {
+        self.addresses.iter().map(Address::to_string).collect::<Vec<_>>().join(" ")
+    }
+
     pub(in crate::hadoop) fn rest(&self, address: &Address, trust: Option<&Trust>) -> Rest {
         Rest::at(address, trust, self.timeout, self.answer_bytes)
     }

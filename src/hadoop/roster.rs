@@ -16,6 +16,8 @@ pub struct Roster {
     settled: Duration,
     /// Since when the list has been empty.
     empty_since: Option<Duration>,
+    /// Since when nodes that are missing have been spared.
+    spared_since: Option<Duration>,
     polls: u32,
 }
 
@@ -26,6 +28,10 @@ pub struct Told {
     pub items: Vec<Item>,
     /// Nodes that are missing, and spared for now.
     pub spared: usize,
+    /// The answer before spared none.
+    pub begins: bool,
+    /// Nodes that are missing still after they were spared for so long: they have left.
+    pub believed: Option<(usize, Duration)>,
     /// For how long at most none may count as lost.
     pub blind: Option<Duration>,
     /// It is another ResourceManager, or another life of the same.
@@ -38,7 +44,15 @@ impl Roster {
     /// Nothing told yet. Missing nodes are spared for `absent_kept` while the list is empty or the ResourceManager new.
     #[must_use]
     pub const fn new(absent_kept: Duration) -> Self {
-        Self { absent_kept, told: BTreeMap::new(), life: None, settled: Duration::ZERO, empty_since: None, polls: 0 }
+        Self {
+            absent_kept,
+            told: BTreeMap::new(),
+            life: None,
+            settled: Duration::ZERO,
+            empty_since: None,
+            spared_since: None,
+            polls: 0,
+        }
     }
 
     /// Nodes that were told.
@@ -84,8 +98,12 @@ impl Roster {
         let missing: Vec<String> = self.told.keys().filter(|host| !here.contains(*host)).cloned().collect();
         if !missing.is_empty() && now < kept_until {
             (told.spared, told.blind) = (missing.len(), Some(kept_until - now));
+            told.begins = self.spared_since.is_none();
+            self.spared_since.get_or_insert(now);
             return told;
         }
+        let spared = self.spared_since.take().filter(|_| !missing.is_empty());
+        told.believed = spared.map(|since| (missing.len(), now - since));
         for host in missing {
             self.told.remove(&host);
             told.items.push(Item::Gone(v1::NodeGone { host }));
@@ -193,9 +211,13 @@ mod tests {
         roster.take(LIFE, vec![node("a", 1), node("b", 2)], s(0));
         let empty = roster.take(LIFE, vec![], s(10));
         assert_eq!((words(&empty), empty.spared, empty.blind), (vec![], 2, Some(s(60))));
-        assert_eq!(roster.take(LIFE, vec![], s(69)).blind, Some(s(1)));
-        assert_eq!(words(&roster.take(LIFE, vec![], s(70))), ["-a", "-b"]);
-        assert_eq!(words(&roster.take(LIFE, vec![], s(71))), [""; 0]);
+        assert!(empty.begins && empty.believed.is_none());
+        let last = roster.take(LIFE, vec![], s(69));
+        assert_eq!((last.blind, last.begins, last.believed), (Some(s(1)), false, None));
+        let believed = roster.take(LIFE, vec![], s(70));
+        assert_eq!((words(&believed), believed.believed), (vec!["-a".to_owned(), "-b".to_owned()], Some((2, s(60)))));
+        let after = roster.take(LIFE, vec![], s(71));
+        assert_eq!((words(&after), after.believed), (vec![], None), "it is said once");
         let mut roster = Roster::new(s(60));
         roster.take(LIFE, vec![node("a", 1)], s(0));
         roster.take(LIFE, vec![], s(10));
@@ -212,6 +234,7 @@ mod tests {
         assert_eq!((words(&anew), anew.spared, anew.blind), (vec!["b=0".to_owned()], 1, Some(s(60))));
         let found = roster.take(ClusterInfo { id: 2 }, vec![node("a", 0), node("b", 0)], s(7));
         assert_eq!((words(&found), found.spared), (vec!["a=0".to_owned(), "b=0".to_owned()], 0));
+        assert_eq!(found.believed, None, "none had left");
         roster.take(ClusterInfo { id: 2 }, vec![node("b", 0)], s(64));
         assert_eq!(words(&roster.take(ClusterInfo { id: 2 }, vec![node("b", 0)], s(65))), ["b=0", "-a"]);
     }

@@ -8,6 +8,7 @@ use crate::cluster::Source;
 use crate::feed::{FeedStream, heartbeats};
 use crate::rest::{Address, AskError, Rest, Trust, backoff};
 use crate::runtime::Daemon;
+use crate::runtime::servers::{Answered, Group, Standing, Trouble};
 use crate::telemetry::hadoop::HadoopMetrics;
 use crate::units::Micros;
 use crate::wire::v1;
@@ -24,6 +25,8 @@ pub(super) struct Watch {
     managers: Vec<Rest>,
     /// Which one answered last.
     active: usize,
+    /// How each stands.
+    group: Group,
     roster: Roster,
     stream: FeedStream,
     number: u64,
@@ -45,9 +48,12 @@ impl Watch {
         metrics: HadoopMetrics,
     ) -> Self {
         let rest = |address: &Address| options.servers.rest(address, trust);
+        let (addresses, gauges) = (options.servers.addresses.iter().map(Address::to_string), metrics.clone());
+        let gauges = move |answers, age| gauges.age(answers, age);
         let mut watch = Self {
             managers: options.servers.addresses.iter().map(rest).collect(),
             active: 0,
+            group: daemon.servers().group("resource_manager", addresses, gauges),
             roster: Roster::new(options.absent_kept),
             stream: FeedStream::new(Source::Heartbeats),
             number: 0,
@@ -58,7 +64,6 @@ impl Watch {
             daemon,
             metrics,
         };
-        watch.metrics.answers(false);
         // What the scheduler has given away; which containers these are it does not say.
         watch.tell(v1::heartbeat_item::Item::Hello(v1::FeedHello {
             source: "rm-rest".to_owned(),
@@ -96,11 +101,7 @@ impl Watch {
             match self.ask(at).await {
                 Ok((life, nodes)) => {
                     self.metrics.asked(None);
-                    self.metrics.answers(true);
-                    if self.active != at || self.heard.is_none() {
-                        tracing::info!(resource_manager = %self.options.servers.addresses[at], nodes = nodes.len(), "it is active");
-                    }
-                    (self.active, self.heard) = (at, Some(Instant::now()));
+                    self.heard(at, nodes.len());
                     let leads = Some((at, life));
                     self.leads.send_if_modified(|known| std::mem::replace(known, leads) != leads);
                     self.take(life, nodes);
@@ -108,20 +109,39 @@ impl Watch {
                 }
                 Err(error) => {
                     self.metrics.asked(Some(error.reason()));
-                    let standby = matches!(error, AskError::Nonsense { source: BadAnswer::NotActive(_), .. });
-                    let resource_manager = &self.options.servers.addresses[at];
-                    if standby && count > 1 {
-                        tracing::debug!(%resource_manager, %error, "the next one is asked");
-                    } else {
-                        tracing::warn!(%resource_manager, %error, "nodes stay as they were told last");
-                    }
+                    self.missed(at, &error);
                 }
             }
         }
-        self.metrics.answers(false);
+        if let Some(error) = self.group.nobody() {
+            tracing::warn!(resource_manager = %self.options.servers.names(), error, "no ResourceManager leads: nodes stay as they were told last");
+        }
         self.leads.send_if_modified(|known| known.take().is_some());
         self.spare();
         false
+    }
+
+    /// One is active, and said which nodes there are.
+    fn heard(&mut self, at: usize, nodes: usize) {
+        let resource_manager = &self.options.servers.addresses[at];
+        match self.group.answered(at) {
+            Answered { away: Some(away), .. } => {
+                tracing::info!(%resource_manager, nodes, away_s = away.as_secs_f64(), "it is active, after a time without any");
+            }
+            Answered { moved: true, .. } => tracing::info!(%resource_manager, nodes, "it is active"),
+            Answered { .. } => {}
+        }
+        (self.active, self.heard) = (at, Some(Instant::now()));
+    }
+
+    fn missed(&self, at: usize, error: &Failure) {
+        let standby = matches!(error, AskError::Nonsense { source: BadAnswer::NotActive(_), .. });
+        let (standing, reason) =
+            if standby { (Standing::Standby, "standby") } else { (Standing::Silent, error.reason()) };
+        let news = self.group.troubled(at, Trouble { standing, reason, error: error.to_string() });
+        if !standby && news && self.managers.len() > 1 {
+            tracing::warn!(resource_manager = %self.options.servers.addresses[at], %error, "the next one is asked");
+        }
     }
 
     async fn ask(&mut self, at: usize) -> Result<(ClusterInfo, Vec<NodeSeen>), Failure> {
@@ -140,8 +160,13 @@ impl Watch {
             tracing::warn!(hosts = ?told.twice, "the ResourceManager names nodes twice (one host with several NodeManagers?): \
                 the first counts");
         }
+        if let Some((nodes, time)) = told.believed {
+            tracing::warn!(nodes, after_s = time.as_secs_f64(), "nodes are missing still and believed to have left");
+        }
         if let Some(time) = told.blind {
-            tracing::debug!(nodes = told.spared, "nodes are missing, and kept for now");
+            if told.begins {
+                tracing::warn!(nodes = told.spared, for_s = time.as_secs_f64(), "nodes are missing, and kept for now");
+            }
             self.daemon.registries().blind(micros(time));
         }
         told.items.into_iter().for_each(|item| self.tell(item));

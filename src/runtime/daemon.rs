@@ -14,6 +14,7 @@ use super::rates::Rates;
 use super::records::Recorder;
 use super::registries::{FeedCounts, Registries};
 use super::replace::{self, Aside, Told};
+use super::servers::Servers;
 use super::settle::Settling;
 use super::watchers::{Watchers, Watching};
 use super::writer::{Shared, Writer};
@@ -127,6 +128,7 @@ fn shared(options: &Options, engine: &Engine, meters: Meters, lost: mpsc::Unboun
     Shared {
         generation: ArcSwap::new(engine.generation()),
         registries: Arc::new(registries),
+        servers: Servers::default(),
         outboxes: Outboxes::default(),
         follow: ArcSwap::from_pointee(options.settings.follow.clone()),
         watchers: Watchers::default(),
@@ -475,6 +477,12 @@ impl Daemon {
     pub fn notices(&self) -> Vec<String> {
         let known = self.0.notices.lock().unwrap_or_else(PoisonError::into_inner);
         known.values().flatten().cloned().collect()
+    }
+
+    /// Servers that are asked from here, and how each stands.
+    #[must_use]
+    pub fn servers(&self) -> &Servers {
+        &self.0.shared.servers
     }
 
     /// When each node was last heard, by its row; rows of nodes named since are missing.

@@ -21,6 +21,7 @@ mod rates;
 mod records;
 pub mod registries;
 mod replace;
+pub mod servers;
 mod settle;
 pub mod watch_file;
 pub mod watchers;

@@ -12,6 +12,7 @@ use super::outbox::Outboxes;
 use super::pool::Pool;
 use super::registries::{FeedCounts, Registries};
 use super::replace::{Aside, LATE, Lost, Told, What};
+use super::servers::Servers;
 use super::settle::Settling;
 use super::watchers::{Watchers, Watching};
 use super::{Ready, options::FollowOptions, options::WatchLimits};
@@ -33,6 +34,8 @@ pub(super) struct Shared {
     pub(super) generation: ArcSwap<Generation>,
     /// Facts that wait to be taken in.
     pub(super) registries: Arc<Registries>,
+    /// Servers that are asked.
+    pub(super) servers: Servers,
     /// What attempts are told.
     pub(super) outboxes: Outboxes<Told>,
     /// How long that is kept.
@@ -416,6 +419,7 @@ impl Writer {
         let (leases, waiting) = (counts.leases, counts.waiting);
         let depths = Depths { leases, waiting, pool: self.pool.admitted(), journal: self.settling.queued() };
         meters.gauges(depths, &self.shared.generation.load().snapshot, now);
+        self.shared.servers.gauge();
         let fed = self.shared.registries.counts();
         meters.feeds(&self.fed, &fed);
         self.fed = fed;

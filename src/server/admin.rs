@@ -71,6 +71,7 @@ impl Admin for AdminService {
         let settings = daemon.settings();
         let ready = *daemon.ready().borrow();
         let (links, links_down) = links_up_and_down(&generation);
+        let ages = ages(daemon, &generation, &settings);
         let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
         Ok(Response::new(v1::StatusResponse {
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -89,7 +90,9 @@ impl Admin for AdminService {
             links_down: count(links_down),
             applications: count(snapshot.applications.len()),
             leases: survey.counts.leases as u64,
-            ages: ages(daemon, &generation, &settings).iter().map(convert::age).collect(),
+            degraded: degraded(&ages, &daemon.servers().silent()),
+            ages: ages.iter().map(convert::age).collect(),
+            servers: daemon.servers().all().iter().map(convert::server).collect(),
             counters: counters(daemon).into_iter().chain(records).collect(),
             config_file: settings.file.clone(),
             config_generation: settings.generation,
@@ -354,6 +357,13 @@ fn ages(daemon: &Daemon, generation: &Generation, settings: &Settings) -> Vec<Ag
         AgeOf { source, age, stale }
     };
     Source::ALL.into_iter().map(age).collect()
+}
+
+/// What was heard once and is too old, and who gives no good answer: what was never heard is not missed.
+fn degraded(ages: &[AgeOf], silent: &[&'static str]) -> Vec<String> {
+    let old = ages.iter().filter(|age| age.stale && age.age.is_some());
+    let old = old.map(|age| format!("old_{}", age.source.as_str()));
+    silent.iter().map(|source| format!("{source}_silent")).chain(old).collect()
 }
 
 /// The engine's and the request path's counters, and what feeds brought.

@@ -2,13 +2,16 @@
 
 use super::metrics::{Counter, Metrics};
 use metrics::Gauge;
+use std::time::Duration;
 
 pub(super) const HADOOP_ASKED: &str = "hintd_resource_manager_requests_total";
 pub(super) const HADOOP_ANSWERS: &str = "hintd_resource_manager_answers";
+pub(super) const HADOOP_AGE: &str = "hintd_resource_manager_age_seconds";
 pub(super) const HADOOP_ENDED: &str = "hintd_resource_manager_applications_ended_total";
 pub(super) const HADOOP_DISAGREES: &str = "hintd_resource_manager_settings_disagree";
 pub(super) const NAME_NODE_ASKED: &str = "hintd_name_node_requests_total";
 pub(super) const NAME_NODE_ANSWERS: &str = "hintd_name_node_answers";
+pub(super) const NAME_NODE_AGE: &str = "hintd_name_node_age_seconds";
 pub(super) const NAME_NODE_PATHS: &str = "hintd_name_node_paths";
 pub(super) const NAME_NODE_LOCATED: &str = "hintd_name_node_located_total";
 
@@ -17,6 +20,7 @@ pub(super) const NAME_NODE_LOCATED: &str = "hintd_name_node_located_total";
 pub struct HadoopMetrics {
     metrics: Metrics,
     answers: Gauge,
+    age: Gauge,
     disagrees: Gauge,
 }
 
@@ -25,20 +29,23 @@ pub struct HadoopMetrics {
 pub struct NameNodeMetrics {
     metrics: Metrics,
     answers: Gauge,
+    age: Gauge,
     paths: [Gauge; 3],
 }
 
 impl Metrics {
     /// Handles for the adapter to the ResourceManager.
     pub fn hadoop(&self) -> HadoopMetrics {
-        let (answers, disagrees) = (self.gauge(HADOOP_ANSWERS, &[]), self.gauge(HADOOP_DISAGREES, &[]));
-        HadoopMetrics { answers, disagrees, metrics: self.clone() }
+        let [answers, age, disagrees] =
+            [HADOOP_ANSWERS, HADOOP_AGE, HADOOP_DISAGREES].map(|name| self.gauge(name, &[]));
+        HadoopMetrics { answers, age, disagrees, metrics: self.clone() }
     }
 
     /// Handles for the adapter to the NameNode.
     pub fn name_node(&self) -> NameNodeMetrics {
         let paths = ["located", "waiting", "refused"].map(|state| self.gauge(NAME_NODE_PATHS, &[("state", state)]));
-        NameNodeMetrics { answers: self.gauge(NAME_NODE_ANSWERS, &[]), paths, metrics: self.clone() }
+        let [answers, age] = [NAME_NODE_ANSWERS, NAME_NODE_AGE].map(|name| self.gauge(name, &[]));
+        NameNodeMetrics { answers, age, paths, metrics: self.clone() }
     }
 }
 
@@ -49,9 +56,10 @@ impl HadoopMetrics {
         result.add(1);
     }
 
-    /// Whether the last poll was answered by an active one.
-    pub fn answers(&self, answers: bool) {
+    /// Whether the last poll was answered by an active one, and how long ago one was, or since the start.
+    pub fn age(&self, answers: bool, age: Duration) {
         self.answers.set(f64::from(u8::from(answers)));
+        self.age.set(age.as_secs_f64());
     }
 
     /// An attempt ended because the ResourceManager says so: by its word for how, in lower case.
@@ -71,9 +79,10 @@ impl NameNodeMetrics {
         self.metrics.counter(NAME_NODE_ASKED, &[("result", result)]).add(1);
     }
 
-    /// Whether the last question was answered.
-    pub fn answers(&self, answers: bool) {
+    /// Whether the last question was answered, and how long ago one was, or since the start.
+    pub fn age(&self, answers: bool, age: Duration) {
         self.answers.set(f64::from(u8::from(answers)));
+        self.age.set(age.as_secs_f64());
     }
 
     /// A request with paths that went on: `in_time`, with all that can be known, or `not_yet`.

@@ -38,7 +38,7 @@ impl HistoryServerMetrics {
         result.add(1);
     }
 
-    /// Whether the last poll was answered, and how long ago one was.
+    /// Whether the last poll was answered, and how long ago one was, or since the start.
     pub fn age(&self, answers: bool, age: Duration) {
         self.answers.set(f64::from(u8::from(answers)));
         self.age.set(age.as_secs_f64());

@@ -18,8 +18,8 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use super::adherence::{BYTES, MISSES, OUTCOMES, SETTLED};
 use super::dispatch::{DISPATCH_LATE, DISPATCH_LAUNCHES, DISPATCH_NOT_YET, DISPATCH_OFFERS, DISPATCH_WAITING};
-use super::hadoop::{HADOOP_ANSWERS, HADOOP_ASKED, HADOOP_DISAGREES, HADOOP_ENDED};
-use super::hadoop::{NAME_NODE_ANSWERS, NAME_NODE_ASKED, NAME_NODE_LOCATED, NAME_NODE_PATHS};
+use super::hadoop::{HADOOP_AGE, HADOOP_ANSWERS, HADOOP_ASKED, HADOOP_DISAGREES, HADOOP_ENDED};
+use super::hadoop::{NAME_NODE_AGE, NAME_NODE_ANSWERS, NAME_NODE_ASKED, NAME_NODE_LOCATED, NAME_NODE_PATHS};
 use super::history_server::{HISTORY_AGE, HISTORY_ANSWERS, HISTORY_ASKED};
 pub use super::labels::{
     BoxState, FeedResult, HintEvent, LabelValue, MoveEvent, ReloadResult, RouteKind, Stage, Turned, WatcherKind,
@@ -95,7 +95,7 @@ const fn metric(name: &'static str, kind: Kind, unit: Unit, help: &'static str) 
 }
 
 /// Every metric there is.
-pub const ALL: [Metric; 57] = [
+pub const ALL: [Metric; 59] = [
     metric(REQUEST_SECONDS, Kind::Histogram, Unit::Seconds, "Time of a placement request, by policy and stage."),
     metric(SEARCH_STEPS, Kind::Histogram, Unit::Count, "Search steps that a request used, by policy."),
     metric(PUBLISH_SECONDS, Kind::Histogram, Unit::Seconds, "Time to build and publish a snapshot."),
@@ -145,10 +145,17 @@ pub const ALL: [Metric; 57] = [
     metric(PLAN_FOLLOWED, Kind::Gauge, Unit::Count, "Jobs, runs and stages by how the plan in force is followed."),
     metric(HADOOP_ASKED, Kind::Counter, Unit::Count, "Questions to ResourceManagers, by result."),
     metric(HADOOP_ANSWERS, Kind::Gauge, Unit::Count, "1 while an active ResourceManager answers, else 0."),
+    metric(
+        HADOOP_AGE,
+        Kind::Gauge,
+        Unit::Seconds,
+        "Time since an active ResourceManager answered, or since the start.",
+    ),
     metric(HADOOP_ENDED, Kind::Counter, Unit::Count, "Attempts that a ResourceManager says are over, by how."),
     metric(HADOOP_DISAGREES, Kind::Gauge, Unit::Count, "Settings of the scheduler that [yarn] states otherwise."),
     metric(NAME_NODE_ASKED, Kind::Counter, Unit::Count, "Questions to NameNodes, by result."),
     metric(NAME_NODE_ANSWERS, Kind::Gauge, Unit::Count, "1 while a NameNode answers, else 0."),
+    metric(NAME_NODE_AGE, Kind::Gauge, Unit::Seconds, "Time since a NameNode answered, or since the start."),
     metric(NAME_NODE_PATHS, Kind::Gauge, Unit::Count, "Paths that requests named, by state."),
     metric(NAME_NODE_LOCATED, Kind::Counter, Unit::Count, "Requests with paths, by whether locations came in time."),
     metric(SDN_ASKED, Kind::Counter, Unit::Count, "Questions to the SDN controller, by what for and result."),
@@ -156,7 +163,7 @@ pub const ALL: [Metric; 57] = [
     metric(SDN_EVENTS, Kind::Counter, Unit::Count, "Events of the SDN controller, by kind."),
     metric(HISTORY_ASKED, Kind::Counter, Unit::Count, "Polls of JobHistoryServers, by server and result."),
     metric(HISTORY_ANSWERS, Kind::Gauge, Unit::Count, "1 while a JobHistoryServer answers, else 0."),
-    metric(HISTORY_AGE, Kind::Gauge, Unit::Seconds, "Time since a JobHistoryServer answered, as of its last poll."),
+    metric(HISTORY_AGE, Kind::Gauge, Unit::Seconds, "Time since a JobHistoryServer answered, or since the start."),
     metric(SDN_RULES, Kind::Counter, Unit::Count, "Entries of switches, by what became of them."),
 ];
 
@@ -555,12 +562,12 @@ mod tests {
         dispatch.not_yet("no_local_block");
         dispatch.waiting(4);
         metrics.hadoop().asked(None);
-        metrics.hadoop().answers(true);
+        metrics.hadoop().age(true, MS);
         metrics.hadoop().ended("finished");
         metrics.hadoop().disagrees(0);
         let name_node = metrics.name_node();
         name_node.asked("answered");
-        name_node.answers(true);
+        name_node.age(true, MS);
         name_node.located("in_time");
         name_node.paths([1, 0, 0]);
         metrics.history_server("history:19888").asked(None);

@@ -204,3 +204,60 @@ async fn a_history_server_that_talks_nonsense_changes_nothing_and_new_runs_are_f
         assert_eq!(world.counter("history_runs").await, 3);
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn status_says_since_when_a_history_server_gives_no_good_answer() {
+    let (script, world) = (Script::default(), World::start().await);
+    start_history_server(&options(server(&script).await), &world.running().daemon, &Metrics::new()).unwrap();
+    let silent = |status: &v1::StatusResponse| status.degraded == ["history_server_silent"];
+    let status = world.until("it was asked", silent).await;
+    let server = &status.servers[0];
+    assert_eq!((&*server.source, &*server.state, server.heard_ms), ("history_server", "silent", None));
+    assert!(server.error.contains("404"), "{}", server.error);
+    runs(&script, now_ms() - 60_000, 1..2);
+    let status = world.until("it answers", |status| status.degraded.is_empty()).await;
+    assert_eq!((&*status.servers[0].state, status.servers[0].in_use), ("answers", true));
+}
+
+/// What one poll learns of three runs.
+async fn learnt(script: &Script, change: impl FnOnce(&mut HistoryServerOptions)) -> (u64, v1::StatusResponse) {
+    let mut options = options(server(script).await);
+    options.servers.poll = Duration::from_secs(3_600);
+    options.servers.backoff = Duration::from_secs(3_600);
+    change(&mut options);
+    let world = World::start().await;
+    start_history_server(&options, &world.running().daemon, &Metrics::new()).unwrap();
+    let over = |status: &v1::StatusResponse| status.servers.first().is_some_and(|server| server.asked_ms.is_some());
+    let status = world.until("the poll is over", over).await;
+    (world.counter("history_runs").await, status)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_poll_looks_at_so_many_jobs_and_reads_answers_up_to_their_bound() {
+    let script = Script::default();
+    runs(&script, now_ms() - 60_000, 1..4);
+    for most in 1..=3 {
+        let (count, _) = learnt(&script, |options| options.jobs_per_poll = most).await;
+        assert_eq!(count, most as u64, "a poll");
+    }
+    let list = script.lock().unwrap()[JOBS].len();
+    let (count, _) = learnt(&script, |options| (options.jobs_per_poll, options.servers.answer_bytes) = (3, list)).await;
+    assert_eq!(count, 3, "a list of {list} bytes");
+    let (count, status) = learnt(&script, |options| options.servers.answer_bytes = list - 1).await;
+    assert_eq!((count, &*status.servers[0].state), (0, "silent"));
+    assert!(status.servers[0].error.contains(&format!("more than {} bytes", list - 1)), "{:?}", status.servers);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn jobs_that_ended_before_the_lookback_are_not_asked_for() {
+    let history =
+        crate::hadoop_server::Server::start(|_| crate::hadoop_server::http("200 OK", "{\"jobs\":null}")).await;
+    let world = World::start().await;
+    let before = now_ms();
+    start_history_server(&options(history.address.authority.clone()), &world.running().daemon, &Metrics::new())
+        .unwrap();
+    world.until("it was asked", |status| status.servers[0].state == "answers").await;
+    let asked = history.asked()[0].rsplit_once("finishedTimeBegin=").unwrap().1.parse::<u64>().unwrap();
+    let hour = 3_600_000;
+    assert!((before - hour..=now_ms() - hour).contains(&asked), "{asked}, begun at {before}");
+}

@@ -5,6 +5,9 @@
 // limits.decisions_watched: tests/daemon/adherence.rs
 // limits.containers_seen: src/engine/adherence/seen.rs
 // leases.watched: src/engine/tests/adherence.rs
+// resource_manager.answer_bytes: tests/daemon/resource_manager.rs
+// resource_manager.unheard_kept: tests/daemon/resource_manager.rs
+// resource_manager.absent_kept: src/hadoop/roster.rs
 // name_node.wait: tests/daemon/name_node.rs
 // name_node.paths: src/hadoop/name_node/shelf.rs
 // name_node.blocks: src/hadoop/name_node/shelf.rs
@@ -12,6 +15,12 @@
 // name_node.blocks_per_path: tests/daemon/name_node.rs
 // name_node.parallel: tests/daemon/name_node.rs
 // name_node.answer_bytes: tests/daemon/name_node.rs
+// name_node.fresh: src/hadoop/name_node/shelf.rs
+// name_node.refused_fresh: src/hadoop/name_node/shelf.rs
+// name_node.kept: src/hadoop/name_node/shelf.rs
+// history_server.answer_bytes: tests/daemon/history_server.rs
+// history_server.jobs_per_poll: tests/daemon/history_server.rs
+// history_server.lookback: tests/daemon/history_server.rs
 // placer.steps: src/policy/budget.rs
 // placer.commit_retries: tests/daemon/contention.rs
 // history.keys: src/engine/history.rs

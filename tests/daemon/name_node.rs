@@ -151,7 +151,7 @@ async fn a_request_is_placed_by_what_the_active_name_node_says_of_its_paths() {
     let before = active.asked().len();
     assert_eq!(said(&hints(&world, "two", 2, "hdfs://ns1/in").await), [""; 0]);
     let more = active.asked()[before..].iter().filter(|question| question.contains("/in")).count();
-    assert!(more > 0, "another spelling is another path");
+    assert_eq!(more, 0, "another spelling is the same path");
     let before = active.asked().iter().filter(|question| question.contains("/in")).count();
     hints(&world, "three", 3, "hdfs://ns1/in").await;
     let after = active.asked().iter().filter(|question| question.contains("/in")).count();
@@ -356,4 +356,45 @@ async fn block_tokens_are_neither_logged_nor_passed_on() {
     assert!(text.contains("is not as a NameNode's"), "what was wrong is logged: {text}");
     let lines: Vec<&str> = text.lines().filter(|line| line.contains("SECRET")).collect();
     assert!(lines.is_empty(), "{lines:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn status_says_that_a_name_node_is_in_safe_mode_though_it_answers_other_questions() {
+    let server = Server::start(|question| match question.contains("op=LISTSTATUS") {
+        true => refuses("403 Forbidden", "SafeModeException"),
+        false => http("200 OK", "{\"FileStatus\":{}}"),
+    })
+    .await;
+    let world = world().await;
+    start_name_node(options(&[&server]), &world.running().daemon, &Metrics::new()).unwrap();
+    let state = |status: &v1::StatusResponse| status.servers[0].state.clone();
+    let status = world.until("it answers", |status| state(status) == "answers").await;
+    assert!(!status.degraded.contains(&"name_node_silent".to_owned()), "{:?}", status.degraded);
+    let found = hints(&world, "one", 1, "/in").await;
+    assert!(said(&found).contains(&"name_node_silent"), "{:?}", found.degraded);
+    for _ in 0..10 {
+        let status = world.status().await;
+        assert_eq!(state(&status), "safe_mode");
+        assert!(status.degraded.contains(&"name_node_silent".to_owned()), "{:?}", status.degraded);
+        tokio::time::sleep(Duration::from_millis(20)).await; // it is asked whether it is there meanwhile
+    }
+    server.says(name_node(INPUT));
+    let status = world.until("it says where blocks lie", |status| state(status) == "answers").await;
+    assert_eq!(status.servers[0].error, "");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_path_is_one_path_however_a_request_writes_it() {
+    let server = Server::start(name_node(INPUT)).await;
+    let world = world().await;
+    start_name_node(options(&[&server]), &world.running().daemon, &Metrics::new()).unwrap();
+    for (at, written) in ["/in", "/in/", "//in", "/in//"].into_iter().enumerate() {
+        let found = hints(&world, &format!("r{at}"), 1 + at as u32, written).await;
+        assert_eq!(said(&found), [""; 0], "{written}");
+        assert!(found.hints.iter().all(|hint| hint.host.starts_with("r1")), "{written}: {:?}", found.hints);
+    }
+    let listed = server.asked().iter().filter(|question| question.starts_with("/webhdfs/v1/in?op=LISTSTATUS")).count();
+    assert_eq!(listed, 1, "{:?}", server.asked());
+    let gone = hints(&world, "gone", 9, "//gone/").await;
+    assert_eq!(said(&gone), ["no_blocks", "path_missing: //gone/"], "as the request writes it");
 }

@@ -184,3 +184,21 @@ async fn nodes_come_over_tls_as_well() {
     start(options, &world.running().daemon, &Metrics::new()).unwrap();
     world.until("both nodes", |status| status.nodes_usable == 2).await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn status_notices_that_applications_are_not_told_until_they_are() {
+    let knows = manager(NOTHING);
+    let server = Server::start(move |question| match question.starts_with("/conf") {
+        true => http("403 Forbidden", "no admin"),
+        false => knows(question),
+    })
+    .await;
+    let world = World::start().await;
+    start(options(&server), &world.running().daemon, &Metrics::new()).unwrap();
+    let status = world.until("it is said", |status| !status.notices.is_empty()).await;
+    assert!(status.notices[0].contains("which applications are over"), "{:?}", status.notices);
+    assert!(status.notices[0].contains("403"), "{:?}", status.notices);
+    assert!(!status.degraded.contains(&"resource_manager_silent".to_owned()), "nodes are told");
+    server.says(manager(NOTHING));
+    world.until("it is over", |status| status.notices.is_empty()).await;
+}

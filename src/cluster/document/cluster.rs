@@ -1,6 +1,6 @@
 //! The format `hintd.cluster/1`: a whole cluster as one document.
 
-use super::super::dataset::{NamedBlock, NamedDataset};
+use super::super::dataset::{NamedBlock, NamedDataset, normal};
 use super::super::model::{Change, Heartbeat, Model, ModelError, NamedContainer};
 use super::super::node::{NodeState, Registration};
 use super::super::resource::{Overlay, ResourceKinds};
@@ -314,7 +314,7 @@ impl Reader {
             if !entry.path.starts_with('/') && !entry.path.contains("://") {
                 self.problems.add(format_args!("{field}.path"), format_args!("\"{}\" is not absolute", entry.path));
             }
-            if !paths.insert(&entry.path) {
+            if !paths.insert(normal(&entry.path)) {
                 self.problems.add(format_args!("{field}.path"), format_args!("\"{}\" is there already", entry.path));
             }
             let (mut ids, mut bytes) = (BTreeSet::new(), 0_u64);
@@ -337,7 +337,7 @@ impl Reader {
                 bytes: Bytes(block.bytes),
                 hosts: block.hosts.iter().map(|host| host.as_str().into()).collect(),
             });
-            let dataset = NamedDataset { path: entry.path.as_str().into(), blocks: blocks.collect() };
+            let dataset = NamedDataset { path: normal(&entry.path).into(), blocks: blocks.collect() };
             self.apply(field, Change::Dataset(Arc::new(dataset)));
         }
     }

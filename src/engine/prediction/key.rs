@@ -1,5 +1,6 @@
 //! Keys of recurring jobs that nobody named: what stays the same from run to run of name and input paths.
 
+use crate::cluster::dataset::normal;
 use std::sync::Arc;
 
 /// Numbers of so many digits are dates or counters; shorter ones tell jobs apart (`tpch-q3`).
@@ -18,7 +19,7 @@ const CHANGES: &str = "#";
 #[must_use]
 pub fn derived_key<S: AsRef<str>>(name: &str, paths: &[S]) -> Option<Arc<str>> {
     let name = steady(name);
-    let mut paths: Vec<String> = paths.iter().map(|path| steady(path.as_ref())).collect();
+    let mut paths: Vec<String> = paths.iter().map(|path| steady(&normal(path.as_ref()))).collect();
     paths.sort_unstable();
     paths.dedup();
     paths.truncate(PATHS_MAX);
@@ -36,6 +37,7 @@ pub fn derived_key<S: AsRef<str>>(name: &str, paths: &[S]) -> Option<Arc<str>> {
 /// `hdfs://nn:8020/logs/2026/11/21/` → `/logs/#`.
 #[must_use]
 pub fn steady_path(path: &str) -> String {
+    let path = &*normal(path);
     let path = match path.split_once("://") {
         Some((_, rest)) => rest.find('/').map_or("", |at| &rest[at..]),
         None => path,
@@ -178,6 +180,12 @@ mod tests {
     fn a_name_of_numbers_alone_is_told_by_its_paths_or_not_at_all() {
         assert_eq!(key("20261121", &["/in/a"]), "# </in/a");
         assert_eq!(derived_key("20261121", &["/2026/11"]), None);
+        assert_eq!(
+            derived_key("", &["/in/", "//in"]),
+            derived_key("", &["/in"]),
+            "one path is one however it is written"
+        );
+        assert_eq!(steady_path("hdfs://nn//logs//2026/"), steady_path("/logs/2026"));
         assert_eq!(derived_key("  ", &[] as &[&str]), None);
     }
 }

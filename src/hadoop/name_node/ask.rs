@@ -3,12 +3,16 @@
 use super::web_hdfs::{BadAnswer, Refused, refused};
 use crate::hadoop::options::{NameNodeOptions, ServerOptions};
 use crate::rest::{Address, AskError, Rest, Trust, backoff};
+use crate::runtime::servers::{Answered, Group, Servers as Asked, Standing, Trouble};
 use crate::telemetry::hadoop::NameNodeMetrics;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
+
+/// A NameNode that refused to say where blocks lie answers other questions: for so long its refusal holds.
+const REFUSAL_HOLDS: Duration = Duration::from_secs(120);
 
 /// Why a question has no answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,6 +38,8 @@ pub(super) struct Servers {
     active: AtomicUsize,
     asks: Semaphore,
     health: Mutex<Health>,
+    /// How each stands.
+    group: Group,
     metrics: NameNodeMetrics,
 }
 
@@ -53,8 +59,14 @@ struct Health {
 }
 
 impl Servers {
-    pub(super) fn new(options: &NameNodeOptions, trust: Option<Trust>, metrics: NameNodeMetrics) -> Self {
-        metrics.answers(false);
+    pub(super) fn new(
+        options: &NameNodeOptions,
+        trust: Option<Trust>,
+        asked: &Asked,
+        metrics: NameNodeMetrics,
+    ) -> Self {
+        let (addresses, gauges) = (options.servers.addresses.iter().map(Address::to_string), metrics.clone());
+        let gauges = move |answers, age| gauges.age(answers, age);
         let server = |address: &Address| Server { address: address.clone(), idle: Mutex::default() };
         Self {
             servers: options.servers.addresses.iter().map(server).collect(),
@@ -63,6 +75,7 @@ impl Servers {
             active: AtomicUsize::new(0),
             asks: Semaphore::new(options.parallel),
             health: Mutex::default(),
+            group: asked.group("name_node", addresses, gauges),
             metrics,
         }
     }
@@ -89,6 +102,24 @@ impl Servers {
         question: &str,
         read: impl Fn(&[u8]) -> Result<T, BadAnswer>,
     ) -> Result<T, Unanswered> {
+        self.go_round(question, read, false).await
+    }
+
+    /// The same, of a question that is answered in safe mode, too.
+    pub(super) async fn ask_idly<T>(
+        &self,
+        question: &str,
+        read: impl Fn(&[u8]) -> Result<T, BadAnswer>,
+    ) -> Result<T, Unanswered> {
+        self.go_round(question, read, true).await
+    }
+
+    async fn go_round<T>(
+        &self,
+        question: &str,
+        read: impl Fn(&[u8]) -> Result<T, BadAnswer>,
+        idle: bool,
+    ) -> Result<T, Unanswered> {
         let _turn = self.asks.acquire().await.map_err(|_| Unanswered::Nobody)?;
         if !self.resting().is_zero() {
             return Err(Unanswered::Nobody);
@@ -96,17 +127,17 @@ impl Servers {
         let (first, count) = (self.active.load(Ordering::Relaxed), self.servers.len());
         for at in (0..count).map(|turn| (first + turn) % count) {
             let server = &self.servers[at];
-            let idle = lock(&server.idle).pop();
-            let mut rest = idle.unwrap_or_else(|| self.options.rest(&server.address, self.trust.as_ref()));
+            let kept = lock(&server.idle).pop();
+            let mut rest = kept.unwrap_or_else(|| self.options.rest(&server.address, self.trust.as_ref()));
             let mut answer = rest.get(question, &read).await;
             // A connection that was kept may have been closed at the other end just now.
             if matches!(answer, Err(AskError::Broken { .. })) {
                 answer = rest.get(question, &read).await;
             }
             lock(&server.idle).push(rest);
-            match self.judge(&server.address, answer) {
+            match self.judge(at, answer) {
                 Judged::Answer(answer) => {
-                    self.spoke(at);
+                    self.spoke(at, idle);
                     return answer;
                 }
                 Judged::Later => {
@@ -120,7 +151,7 @@ impl Servers {
         Err(Unanswered::Nobody)
     }
 
-    fn judge<T>(&self, address: &Address, answer: Result<T, AskError<BadAnswer>>) -> Judged<T> {
+    fn judge<T>(&self, at: usize, answer: Result<T, AskError<BadAnswer>>) -> Judged<T> {
         let error = match answer {
             Ok(answer) => {
                 self.metrics.asked("answered");
@@ -141,24 +172,39 @@ impl Servers {
             _ => (error.reason(), Judged::Next),
         };
         self.metrics.asked(word);
-        // The first of many is worth a line; what is wrong with a path, the hint says.
-        if matches!(judged, Judged::Answer(_)) || word == "standby" || self.are_silent() {
-            tracing::debug!(name_node = %address, %error, "the question has no answer here");
-        } else {
-            tracing::warn!(name_node = %address, %error, "locations stay as they were told last");
+        let name_node = &self.servers[at].address;
+        if matches!(judged, Judged::Answer(_)) {
+            tracing::debug!(%name_node, %error, "the question has no answer here"); // what is wrong with a path, the hint says
+            return judged;
+        }
+        let standing = match (&judged, word) {
+            (_, "standby") => Standing::Standby,
+            (Judged::Later, _) if says_safe_mode(&error) => Standing::SafeMode,
+            (Judged::Later, _) => Standing::Busy,
+            _ => Standing::Silent,
+        };
+        let news = self.group.troubled(at, Trouble { standing, reason: word, error: error.to_string() });
+        if news && standing != Standing::Standby && self.servers.len() > 1 {
+            tracing::warn!(%name_node, %error, "it does not say where blocks lie");
         }
         judged
     }
 
-    fn spoke(&self, at: usize) {
-        let mut health = self.health();
-        if health.failures > 0 || health.heard.is_none() || self.active.load(Ordering::Relaxed) != at {
-            tracing::info!(name_node = %self.servers[at].address, "it answers");
+    fn spoke(&self, at: usize, idle: bool) {
+        let answered = match idle {
+            true => self.group.answered_idly(at, REFUSAL_HOLDS),
+            false => Some(self.group.answered(at)),
+        };
+        let name_node = &self.servers[at].address;
+        match answered {
+            Some(Answered { away: Some(away), .. }) => {
+                tracing::info!(%name_node, away_s = away.as_secs_f64(), "it answers, after a time without any that did");
+            }
+            Some(Answered { moved: true, .. }) => tracing::info!(%name_node, "it answers"),
+            _ => {}
         }
-        *health = Health { failures: 0, retry_at: None, heard: Some(Instant::now()) };
-        drop(health);
+        *self.health() = Health { failures: 0, retry_at: None, heard: Some(Instant::now()) };
         self.active.store(at, Ordering::Relaxed);
-        self.metrics.answers(true);
     }
 
     fn failed(&self) {
@@ -170,7 +216,14 @@ impl Servers {
         health.failures = health.failures.saturating_add(1);
         health.retry_at = Some(Instant::now() + backoff(health.failures, self.options.backoff, rand::random()));
         drop(health);
-        self.metrics.answers(false);
+        if let Some(error) = self.group.nobody() {
+            let name_node = self.options.names();
+            tracing::warn!(
+                name_node,
+                error,
+                "no NameNode says where blocks lie: locations stay as they were told last"
+            );
+        }
     }
 
     fn health(&self) -> MutexGuard<'_, Health> {
@@ -186,6 +239,10 @@ enum Judged<T> {
     Later,
     /// Another one may know.
     Next,
+}
+
+fn says_safe_mode(error: &AskError<BadAnswer>) -> bool {
+    matches!(error, AskError::Status { body, .. } if body.contains("SafeMode") || body.contains("safe mode"))
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

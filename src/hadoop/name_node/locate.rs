@@ -4,7 +4,8 @@ use super::ask::{Servers, Unanswered};
 use super::read::{Found, read, split};
 use super::shelf::{Answer, Said, Shelf};
 use super::web_hdfs::{is_status, status};
-use crate::cluster::{NodeStatics, Source, dataset};
+use crate::cluster::dataset::{self, normal_name};
+use crate::cluster::{NodeStatics, Source};
 use crate::engine::Generation;
 use crate::feed::{FeedStream, datasets};
 use crate::hadoop::options::NameNodeOptions;
@@ -63,7 +64,7 @@ impl NameNodes {
         let registries = Arc::clone(daemon.registries());
         feed.tell(&registries, Item::Hello(hello));
         let inner = Inner {
-            servers: Arc::new(Servers::new(&options, trust, metrics.clone())),
+            servers: Arc::new(Servers::new(&options, trust, daemon.servers(), metrics.clone())),
             registries,
             metrics,
             stopping: daemon.stopping().clone(),
@@ -92,7 +93,7 @@ impl NameNodes {
         let inner = &self.0;
         loop {
             let idle = inner.servers.heard().is_none_or(|heard| heard.elapsed() >= inner.options.servers.poll);
-            if idle && inner.servers.ask(&status("/", &inner.options.servers.user), is_status).await.is_ok() {
+            if idle && inner.servers.ask_idly(&status("/", &inner.options.servers.user), is_status).await.is_ok() {
                 inner.registries.heard(Source::Blocks);
             }
             let mut gone = Vec::new();
@@ -123,7 +124,7 @@ impl NameNodes {
         });
     }
 
-    /// Which of the paths are being asked for, after those were begun that have to be.
+    /// Which of the paths, by their normal names, are being asked for, after those were begun that have to be.
     fn name(&self, paths: &[Arc<str>], generation: &Generation) -> Vec<Arc<str>> {
         let inner = &self.0;
         *lock(&inner.nodes) = Arc::clone(&generation.snapshot.statics);
@@ -147,7 +148,8 @@ impl NameNodes {
     async fn look(&self, paths: Vec<Arc<str>>, generation: Arc<Generation>, until: Instant) -> Located {
         let inner = &self.0;
         let mut changes = inner.asked.subscribe();
-        let awaited = self.name(&paths, &generation);
+        let names: Vec<Arc<str>> = paths.iter().map(normal_name).collect();
+        let awaited = self.name(&names, &generation);
         let all = |shelf: &Shelf| awaited.iter().all(|path| !shelf.is_asked(path));
         while !all(&inner.shelf()) {
             match tokio::time::timeout_at(until, changes.changed()).await {
@@ -184,6 +186,7 @@ impl Inner {
         !found.is_empty() && found.iter().all(|dataset| !shelf.holds(&dataset.path))
     }
 
+    /// What is missing of the paths, as the request has written them.
     fn notes(&self, shelf: &Shelf, paths: &[Arc<str>], generation: &Generation) -> Vec<String> {
         let mut kinds: Vec<(&'static str, Vec<&str>)> = Vec::new();
         let mut note = |kind: &'static str, path| match kinds.iter_mut().find(|(known, _)| *known == kind) {
@@ -196,8 +199,9 @@ impl Inner {
                 note("path_not_on_hdfs", path);
                 continue;
             }
-            match shelf.said(path, now) {
-                Said::NotYet if self.is_fed(shelf, path, generation) => {}
+            let name = normal_name(path);
+            match shelf.said(&name, now) {
+                Said::NotYet if self.is_fed(shelf, &name, generation) => {}
                 Said::NotYet => note("locations_not_known_yet", path),
                 Said::Missing => note("path_missing", path),
                 Said::Unreadable => note("path_unreadable", path),

@@ -50,7 +50,7 @@ fn is_hidden(name: &str) -> bool {
     name.starts_with(['_', '.'])
 }
 
-/// Reads all of a path.
+/// Reads all of a path, which has its normal name.
 ///
 /// # Errors
 /// Why nothing is known of it, [`Unanswered::TooLarge`] for more files or blocks than are taken.
@@ -61,7 +61,6 @@ pub(super) async fn read(
     path: &str,
 ) -> Result<Found, Unanswered> {
     let (prefix, bare) = split(path).ok_or(Unanswered::Missing)?;
-    let bare = if bare.len() > 1 { bare.trim_end_matches('/') } else { bare };
     let mut found = Found::default();
     let files = walk(servers, options, bare, &mut found.in_part).await?;
     let mut waiting = files.into_iter();

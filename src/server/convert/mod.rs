@@ -13,6 +13,7 @@ mod plans;
 mod request;
 mod resource;
 mod routes;
+mod servers;
 
 pub(super) use adherence::{adherence_view, outcome};
 pub(super) use answer::age;
@@ -27,3 +28,4 @@ pub(super) use plans::{forecast, make_ask, plan_view, replicas_ask, replicas_fou
 pub use request::{Limits, attempt, request};
 pub use resource::{ask_to_wire, resource_to_wire};
 pub(super) use routes::{refused_routes, route_update, watch_scope, watcher};
+pub(super) use servers::server;

@@ -29,11 +29,14 @@ final class Breaker {
     return settings.waitMs > 0 && !open && vain < SLOW;
   }
 
-  synchronized void answered() {
+  /** Returns whether this closed it. */
+  synchronized boolean answered() {
+    boolean closes = open;
     failures = 0;
     open = false;
     probing = false;
     openFor = 0;
+    return closes;
   }
 
   /** Returns whether this opened it. */

@@ -3,6 +3,7 @@ package io.hintd.rm;
 import io.hintd.client.Answer;
 import io.hintd.client.Attempt;
 import io.hintd.client.FeedStream;
+import io.hintd.client.Group;
 import io.hintd.client.HintRequest;
 import io.hintd.client.HintdClient;
 import io.hintd.client.HintdException;
@@ -12,6 +13,7 @@ import io.hintd.v1.TaskEvent;
 import java.time.Duration;
 import java.util.Collection;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.atomic.AtomicBoolean;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -22,10 +24,14 @@ final class Daemon implements AutoCloseable {
 
   private final Counters counters;
   private final Breaker breaker = new Breaker();
-  private String address = "";
+  private volatile String address = "";
   /** Both are null until {@link #use} has made them. */
   private volatile HintdClient client;
   private volatile FeedStream<EventItem> events;
+  /** The log says that it does not answer yet; of each client its own. */
+  private volatile AtomicBoolean silent = new AtomicBoolean();
+  /** Somebody is sent to see whether it answers now. */
+  private final AtomicBoolean looking = new AtomicBoolean();
 
   Daemon(Counters counters) {
     this.counters = counters;
@@ -47,11 +53,11 @@ final class Daemon implements AutoCloseable {
 
   private void heard(HintRequest request, Throwable error, Settings settings) {
     if (error == null) {
-      breaker.answered();
+      answered();
       counters.answered.increment();
     } else if (error instanceof HintdException.Refused) {
       // It works, and says no.
-      breaker.answered();
+      answered();
       counters.refused.increment();
       LOG.warn("hintd gives no hints for {}: {}", request.attempt(), error.getMessage());
     } else {
@@ -61,6 +67,40 @@ final class Daemon implements AutoCloseable {
         LOG.warn("hintd is not asked for a while, requests pass as they are: {}", error.getMessage());
       }
     }
+  }
+
+  private void answered() {
+    if (breaker.answered()) {
+      LOG.info("hintd: {} answers again and is asked as before", address);
+      silent.set(false);
+    } else {
+      noLongerSilent(silent);
+    }
+  }
+
+  private void noLongerSilent(AtomicBoolean said) {
+    if (said.getAndSet(false)) {
+      LOG.info("hintd: {} answers", address);
+    }
+  }
+
+  /** Where the log says that it does not answer yet, and no application asks, that would stand there for ever. */
+  private void look(Settings settings) {
+    HintdClient made = client;
+    AtomicBoolean said = silent;
+    if (made == null || !said.get() || !looking.compareAndSet(false, true)) {
+      return;
+    }
+    // No attempt has this name: a daemon refuses it at once, and remembers nothing.
+    HintRequest request = new HintRequest(new Attempt("", 1)).group(new Group("", 1, 1, 1)).policy("warm");
+    made.ask(request, Duration.ofMillis(settings.deadlineMs))
+        .whenComplete(
+            (answer, error) -> {
+              looking.set(false);
+              if (error == null || error instanceof HintdException.Refused) {
+                noLongerSilent(said);
+              }
+            });
   }
 
   Breaker breaker() {
@@ -84,6 +124,7 @@ final class Daemon implements AutoCloseable {
   /** Makes a client where there is none of this address. Slow: never on a thread that applications wait for. */
   synchronized void use(Settings settings) {
     if (settings.address.equals(address)) {
+      look(settings);
       return;
     }
     close();
@@ -96,6 +137,7 @@ final class Daemon implements AutoCloseable {
     counters.gauge("events_dropped", opened::dropped);
     counters.gauge("events_refused", opened::refused);
     address = settings.address;
+    silent = new AtomicBoolean(!answered);
     events = opened;
     client = made;
   }

@@ -23,7 +23,7 @@ class BreakerTest {
     assertTrue(breaker.failed(settings, 5_100), "and stays open for twice as long");
     assertFalse(breaker.ask(15_000));
     assertTrue(breaker.ask(15_100));
-    breaker.answered();
+    assertTrue(breaker.answered());
     assertTrue(breaker.ask(15_100) && breaker.ask(15_100) && !breaker.isOpen());
   }
 
