@@ -227,6 +227,10 @@ pub enum Counter {
     DispatchLaunches,
     /// Tasks that waited for too long, and for which an ordinary placement was made.
     DispatchLate,
+    /// Times that other circuits were wanted of an optical switch.
+    CircuitChanges,
+    /// Reports of controllers on their optical switch.
+    CircuitReports,
     /// Plans put in force.
     PlansActivated,
     /// Times that the plan before, or none, was put in force again.
@@ -277,6 +281,8 @@ impl Counter {
             Self::DispatchOffers => "dispatch_offers",
             Self::DispatchLaunches => "dispatch_launches",
             Self::DispatchLate => "dispatch_late",
+            Self::CircuitChanges => "circuit_changes",
+            Self::CircuitReports => "circuit_reports",
             Self::PlansActivated => "plans_activated",
             Self::PlansRolledBack => "plans_rolled_back",
         }

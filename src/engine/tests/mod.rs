@@ -2,6 +2,7 @@
 
 mod adherence;
 mod arrivals;
+mod circuits;
 pub(super) mod desk;
 mod dispatching;
 pub(super) mod flows;
