@@ -202,6 +202,8 @@ impl Meters {
             Counter::DispatchOffers => self.dispatch.offers(by),
             Counter::DispatchLaunches => self.dispatch.launches(by),
             Counter::DispatchLate => self.dispatch.late(by),
+            Counter::ShufflesStarted => self.circuits.started(by),
+            Counter::ShufflesHeld => self.circuits.held(by),
             Counter::CircuitChanges => self.circuits.changed(by),
             _ => {}
         }

@@ -7,12 +7,15 @@ pub(super) const CIRCUITS: &str = "hintd_circuits";
 pub(super) const CIRCUIT_PORTS: &str = "hintd_circuit_ports";
 pub(super) const CIRCUIT_DEMAND: &str = "hintd_circuit_demand_bytes";
 pub(super) const CIRCUIT_CHANGES: &str = "hintd_circuit_changes_total";
+pub(super) const SHUFFLES: &str = "hintd_shuffles_told_total";
 
 /// Records an optical switch.
 #[derive(Clone)]
 pub struct CircuitMetrics {
     demand: Gauge,
     changes: Counter,
+    started: Counter,
+    held: Counter,
     metrics: Metrics,
 }
 
@@ -22,6 +25,8 @@ impl Metrics {
         CircuitMetrics {
             demand: self.gauge(CIRCUIT_DEMAND, &[]),
             changes: self.counter(CIRCUIT_CHANGES, &[]),
+            started: self.counter(SHUFFLES, &[("what", "start")]),
+            held: self.counter(SHUFFLES, &[("what", "wait")]),
             metrics: self.clone(),
         }
     }
@@ -45,6 +50,16 @@ impl CircuitMetrics {
     /// What elephants have left to send between racks.
     pub fn demand(&self, bytes: u64) {
         self.demand.set(bytes as f64);
+    }
+
+    /// Shuffles between two racks were told to start.
+    pub fn started(&self, times: u64) {
+        self.started.add(times);
+    }
+
+    /// And to wait.
+    pub fn held(&self, times: u64) {
+        self.held.add(times);
     }
 
     /// Other circuits were wanted so many times.

@@ -14,6 +14,10 @@ pub(crate) struct JobShuffle {
     pub(crate) reduces: BTreeMap<RackIdx, (u32, u32)>,
     /// All its reduces, those that wait included.
     pub(crate) tasks: u32,
+    /// All its maps have ended.
+    pub(crate) maps_done: bool,
+    /// All its reduces have containers, or have ended.
+    pub(crate) reduces_placed: bool,
 }
 
 impl JobShuffle {

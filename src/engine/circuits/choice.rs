@@ -1,7 +1,7 @@
 //! Which circuits are wanted.
 
 use super::Circuits;
-use super::bursts::{Demand, JobShuffle, Pair};
+use super::bursts::{Demand, JobShuffle};
 use super::ports::Ports;
 use super::told::{
     CircuitReport, CircuitsReported, CircuitsView, RackDemand, UNSERVED_MAX, WantedCircuit, WantedCircuits,
@@ -48,17 +48,13 @@ impl Circuits {
     }
 
     /// Takes in how running jobs stand, all of them, and chooses the circuits of the interval that begins: another
-    /// configuration, where it is another one. `started` is how much of what a job has gathered for a pair may move.
-    pub(super) fn choose(
-        &mut self,
-        jobs: &[JobShuffle],
-        started: impl Fn(&Pair, Bytes) -> Bytes,
-        now: Timestamp,
-    ) -> Option<Arc<WantedCircuits>> {
+    /// configuration, where it is another one.
+    pub(super) fn choose(&mut self, jobs: &[JobShuffle], now: Timestamp) -> Option<Arc<WantedCircuits>> {
         let ports = self.ports.as_ref()?;
         let set = self.reported.as_ref().map(|reported| ports.pairs(&reported.set)).unwrap_or_default();
         self.bursts.carry(&set, ports, now);
-        self.bursts.look(jobs, ports, started, now);
+        let gathering = &self.gathering;
+        self.bursts.look(jobs, ports, |pair, gathered| gathering.started(pair, gathered), now);
         self.configure("demand", now)
     }
 

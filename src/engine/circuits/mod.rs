@@ -11,6 +11,7 @@
 //! # Code map
 //! - `told`: what controllers and operators are told, and what controllers report.
 //! - `ports`: the ports of the network by rack, and how they are. `bursts`: who has how much left between racks.
+//! - `gathering`: shuffles that wait so that they ride; `timing`: when they are asked about, and what is told.
 //! - `choice`: which circuits are wanted; `serve`: the engine's side.
 //!
 //! # Invariants
@@ -20,12 +21,15 @@
 
 mod bursts;
 mod choice;
+mod gathering;
 mod ports;
 mod serve;
+mod timing;
 pub mod told;
 
 use bursts::Bursts;
 pub(in crate::engine) use bursts::JobShuffle;
+use gathering::Gathering;
 use ports::Ports;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -42,6 +46,7 @@ pub(crate) struct Circuits {
     faults: BTreeMap<LinkName, (PortState, Arc<str>)>,
     reported: Option<CircuitsReported>,
     bursts: Bursts,
+    gathering: Gathering,
     /// Since when each circuit is wanted, by its ports.
     since: BTreeMap<(LinkName, LinkName), Timestamp>,
     /// The last version, with the figures of the last choice.

@@ -14,11 +14,17 @@ impl Engine {
         if let Some(wanted) = self.circuits.fit(&self.snapshot, now) {
             self.tell_circuits(wanted, now);
         }
-        if !self.circuits.is_due(now) {
+        let (asks, chooses) = (self.asks_shuffles(now), self.circuits.is_due(now));
+        if !asks && !chooses {
             return;
         }
         let jobs = self.dispatching.shuffles(&self.snapshot);
-        if let Some(wanted) = self.circuits.choose(&jobs, |_, gathered| gathered, now) {
+        // Just before circuits are chosen, so that what starts can ride in the same interval.
+        if asks {
+            self.time_shuffles(&jobs, now);
+        }
+        let wanted = if chooses { self.circuits.choose(&jobs, now) } else { None };
+        if let Some(wanted) = wanted {
             self.tell_circuits(wanted, now);
         }
     }

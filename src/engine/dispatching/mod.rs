@@ -104,7 +104,7 @@ pub(crate) struct Dispatching {
 }
 
 /// What policies read of the engine, its desks borrowed apart.
-fn view<'a>(snapshot: &'a Snapshot, ledger: &'a Ledger, now: Timestamp) -> View<'a> {
+pub(in crate::engine) fn view<'a>(snapshot: &'a Snapshot, ledger: &'a Ledger, now: Timestamp) -> View<'a> {
     View { snapshot, leases: ledger.overlay(), now, explain: false }
 }
 

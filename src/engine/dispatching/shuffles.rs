@@ -4,9 +4,11 @@ use super::Dispatching;
 use super::group::{Group, Task};
 use crate::cluster::Snapshot;
 use crate::engine::circuits::JobShuffle;
+use crate::policy::dispatch::{ShuffleAdvice, ShuffleAsk, View};
 use crate::policy::plan::Stage;
 use crate::units::{AttemptId, Bytes, NodeIdx, RackIdx};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 impl Dispatching {
     /// Jobs with ended maps and reduces, by attempt. Tasks count where they are, whoever hinted them.
@@ -18,6 +20,20 @@ impl Dispatching {
             }
         }
         jobs.into_iter().filter_map(|(attempt, groups)| shuffle(attempt, &groups, snapshot)).collect()
+    }
+
+    /// The policy that times the attempt's shuffles: the run is planned as heavy, and its policy follows the plan.
+    pub(in crate::engine) fn times_shuffles(&mut self, attempt: AttemptId) -> Option<Arc<str>> {
+        let plan = &self.plan.as_ref()?.plan;
+        self.desks.iter_mut().find_map(|(name, desk)| {
+            let job = plan.jobs.get(desk.times_shuffles_of(attempt)? as usize)?;
+            job.heavy.then(|| Arc::clone(name))
+        })
+    }
+
+    /// Asks that policy.
+    pub(in crate::engine) fn ask_shuffle(&mut self, policy: &str, ask: &ShuffleAsk, view: &View<'_>) -> ShuffleAdvice {
+        self.desks.get_mut(policy).map_or(ShuffleAdvice::Start, |desk| desk.shuffle(ask, view))
     }
 }
 
@@ -58,5 +74,8 @@ fn shuffle(attempt: AttemptId, groups: &[&Group], snapshot: &Snapshot) -> Option
             *count = if ended { (count.0, count.1 + 1) } else { (count.0 + 1, count.1) };
         }
     }
-    Some(JobShuffle { attempt, output, reduces, tasks })
+    let maps_done = of(Stage::Map).all(|task| matches!(task, Task::Ended(_)));
+    let placed = |task: &Task| matches!(task, Task::Running { .. } | Task::Ended(_));
+    let reduces_placed = of(Stage::Reduce).all(placed);
+    Some(JobShuffle { attempt, output, reduces, tasks, maps_done, reduces_placed })
 }

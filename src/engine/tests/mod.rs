@@ -12,5 +12,6 @@ mod placing;
 mod plans;
 mod rebalance;
 mod records;
+mod shuffles;
 mod watching;
 mod world;
