@@ -233,6 +233,7 @@ fn feeds() -> Vec<u8> {
         switches: vec![v1::NetworkSwitch { name: "s1".to_owned(), tier: "edge".to_owned() }],
         hosts: vec![v1::NetworkHost { name: host() }],
         links: vec![link("l1", "host-0001")],
+        optical: None,
     };
     let load = v1::LinkLoad { id: "l1".to_owned(), a_to_b_bits_per_s: 5, b_to_a_bits_per_s: 6 };
     let sample = v1::LatencySample { from_host: host(), to_host: host(), rtt_us: 90 };

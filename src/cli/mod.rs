@@ -7,6 +7,7 @@
 pub mod adherence;
 pub mod bench;
 pub mod chains;
+pub mod circuits;
 pub mod connect;
 pub mod daemon;
 pub mod demo;
@@ -102,6 +103,9 @@ enum Command {
     Links(links::LinksArgs),
     /// Middleboxes and chains in force; `check`: which chains can't be met, by which cut
     Chains(chains::ChainsArgs),
+    /// Circuits that the optical switch should have and has, and demand without one
+    #[command(after_help = circuits::HELP)]
+    Circuits,
     /// Routes as they change, until interrupted
     Watch(watch::WatchArgs),
     /// Where replicas of data that a planned job will read should go
@@ -163,6 +167,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Nodes(args) => operate::nodes(args, &daemon, output),
         Command::Links(args) => links::links(&args, &daemon, output),
         Command::Chains(args) => chains::run(&args, &daemon, output),
+        Command::Circuits => circuits::run(&daemon, output),
         Command::Watch(args) => watch::run(args, &daemon, output),
         Command::Replicas(args) => replicas::run(&args, &daemon, output),
         Command::Policies => operate::policies(&daemon, output),

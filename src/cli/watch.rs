@@ -2,8 +2,8 @@
 
 use super::connect::{DaemonArgs, block_on};
 use super::failure::Failure;
-use super::output::Output;
-use super::views;
+use super::output::{self, Output};
+use super::{circuits, views};
 use crate::wire::v1;
 use clap::Args;
 use serde_json::{Value, json};
@@ -20,8 +20,11 @@ pub struct WatchArgs {
     /// Every installed route of running applications
     #[arg(long)]
     flows: bool,
+    /// Circuits that the optical switch should have
+    #[arg(long)]
+    circuits: bool,
     /// A pair of hosts, as SRC:DST
-    #[arg(long, value_name = "SRC:DST", value_parser = pair, required_unless_present = "flows")]
+    #[arg(long, value_name = "SRC:DST", value_parser = pair, required_unless_present_any = ["flows", "circuits"])]
     pair: Vec<v1::HostPair>,
     /// Get rules as well, as the one watcher that installs them
     #[arg(long)]
@@ -80,6 +83,7 @@ async fn watch(args: &WatchArgs, daemon: &DaemonArgs, output: Output) -> Result<
         pairs: args.pair.clone(),
         flows: args.flows,
         installs: args.installs,
+        circuits: args.circuits,
         resume_after: args.resume_after,
         instance_id: args.instance.clone().unwrap_or_default(),
     };
@@ -132,14 +136,18 @@ fn document(update: &v1::RouteUpdate) -> Value {
         }
         document
     };
-    json!({
+    let mut document = json!({
         "instance_id": update.instance_id, "number": update.number, "snapshot": update.snapshot,
         "phase": phase(update.phase()), "cause": update.cause, "subject": update.subject,
         "routes": update.routes.iter().map(route).collect::<Vec<_>>(),
         "removed": update.removed.iter().map(|pair| pair_document(Some(pair))).collect::<Vec<_>>(),
         "rules": update.rules.iter().map(rule).collect::<Vec<_>>(),
         "untouched": update.untouched,
-    })
+    });
+    if let Some(wanted) = &update.circuits {
+        document["circuits"] = circuits::wanted_document(wanted);
+    }
+    document
 }
 
 /// Stable token.
@@ -191,7 +199,24 @@ fn text(update: &v1::RouteUpdate) -> String {
         _ => format!("  {}: {} removed", rule.switch, ends(&rule.pair)),
     }));
     lines.extend(more(update.rules.len(), "rules"));
+    if let Some(wanted) = &update.circuits {
+        lines.extend(circuit_lines(wanted));
+    }
     lines.join("\n")
+}
+
+fn circuit_lines(wanted: &v1::WantedCircuits) -> Vec<String> {
+    let (version, cause) = (wanted.version, &wanted.cause);
+    let (circuits, unserved) = (wanted.circuits.len(), wanted.unserved_pairs);
+    let mut lines =
+        vec![format!("  circuits {version} by {cause}: {circuits} wanted, {unserved} pairs of racks without")];
+    lines.extend(wanted.circuits.iter().take(SHOWN).map(|circuit| {
+        let demand = circuit.demand.clone().unwrap_or_default();
+        let expected = output::bytes(demand.expected_bytes as f64);
+        format!("  {} → {}: {} to {}, {expected}", circuit.input, circuit.output, demand.from_rack, demand.to_rack)
+    }));
+    lines.extend(more(circuits, "circuits"));
+    lines
 }
 
 fn more(all: usize, what: &str) -> Option<String> {

@@ -277,6 +277,16 @@ impl Client {
         Ok(once(self.calls, call).await?.outstanding)
     }
 
+    /// Says what is set on an optical switch and which ports do not work; returns the version that is wanted now.
+    ///
+    /// # Errors
+    /// [`ClientError::Refused`]; [`ClientError::Broken`].
+    pub async fn report_circuits(&self, request: v1::ReportCircuitsRequest) -> Result<u64, ClientError> {
+        let mut routes = self.routes.clone();
+        let call = async move { routes.report_circuits(request).await.map(Response::into_inner) };
+        Ok(once(self.calls, call).await?.wanted_version)
+    }
+
     fn placement(&self) -> PlacementClient<Channel> {
         self.placement.clone()
     }

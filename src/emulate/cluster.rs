@@ -203,6 +203,13 @@ pub fn graph(network: &Network) -> v1::NetworkGraph {
         switches: document.switches.into_iter().map(switch).collect(),
         hosts: document.hosts.into_iter().map(|host| v1::NetworkHost { name: host.name.to_string() }).collect(),
         links: document.links.into_iter().map(link).collect(),
+        optical: document.optical.map(|section| v1::OpticalSwitch {
+            switch: section.switch,
+            interval_ms: section.interval_ms,
+            pause_ms: Some(section.pause_ms),
+            elephant_bytes: section.elephant_bytes.map(|bytes| bytes.0),
+            patience_ms: section.patience_ms,
+        }),
     }
 }
 

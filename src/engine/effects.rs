@@ -5,7 +5,8 @@ use super::journal::Batch;
 use super::rebalance::Round;
 use super::routes::RouteUpdate;
 use crate::cluster::HintRequest;
-use crate::units::{AttemptId, ContainerId, HostName, LeaseId, Micros, RackPath, RequestId};
+use crate::units::{AttemptId, Bytes, ContainerId, HostName, LeaseId, Micros, RackPath, RequestId, Timestamp};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// Drained by the runtime after every call. The journal part is to be durable before any message
@@ -119,12 +120,35 @@ pub enum FollowBody {
         /// Stable token.
         reason: &'static str,
     },
-    /// Map output of a rack should be sent on.
+    /// Map output that is gathered in a rack for reduces in another should be fetched now, and what comes from now on as
+    /// it comes, until a wait is told.
     StartShuffle {
         /// From.
         from_rack: RackPath,
         /// To.
         to_rack: RackPath,
+        /// threshold, `no_more`, `latest_start`, `not_worth_waiting`, `no_plan`, `plan_expired`, `not_planned`, `rack_gone`,
+        /// `no_circuit`, `nothing_gathered`
+        reason: &'static str,
+        /// What is gathered and was not told to start before.
+        gathered: Bytes,
+        /// From so many bytes on it rides a circuit; `None`: there is none.
+        threshold: Option<Bytes>,
+    },
+    /// More map output should be gathered in a rack for reduces in another before any of it is fetched.
+    WaitShuffle {
+        /// From.
+        from_rack: RackPath,
+        /// To.
+        to_rack: RackPath,
+        /// It starts then, whatever comes or does not.
+        latest: Timestamp,
+        /// The policy's token: `below_threshold`, `rest_below_threshold`.
+        reason: Cow<'static, str>,
+        /// What is gathered so far.
+        gathered: Bytes,
+        /// What it waits for.
+        threshold: Option<Bytes>,
     },
     /// A container would be better off elsewhere.
     Move {
@@ -227,6 +251,14 @@ pub enum Counter {
     DispatchLaunches,
     /// Tasks that waited for too long, and for which an ordinary placement was made.
     DispatchLate,
+    /// Times that other circuits were wanted of an optical switch.
+    CircuitChanges,
+    /// Reports of controllers on their optical switch.
+    CircuitReports,
+    /// Shuffles between two racks that were told to start.
+    ShufflesStarted,
+    /// Shuffles between two racks that were told to wait.
+    ShufflesHeld,
     /// Plans put in force.
     PlansActivated,
     /// Times that the plan before, or none, was put in force again.
@@ -277,6 +309,10 @@ impl Counter {
             Self::DispatchOffers => "dispatch_offers",
             Self::DispatchLaunches => "dispatch_launches",
             Self::DispatchLate => "dispatch_late",
+            Self::CircuitChanges => "circuit_changes",
+            Self::CircuitReports => "circuit_reports",
+            Self::ShufflesStarted => "shuffles_started",
+            Self::ShufflesHeld => "shuffles_held",
             Self::PlansActivated => "plans_activated",
             Self::PlansRolledBack => "plans_rolled_back",
         }

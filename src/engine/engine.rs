@@ -8,6 +8,7 @@ use super::adherence::{Adherence, DecisionOutcome, Tally, TallyKey};
 use super::answers::{Answer, Answers};
 use super::arrivals::{ArrivalLimits, Arrivals};
 use super::attempts::{self, Attempts, Token};
+use super::circuits::Circuits;
 use super::decision::Refusal;
 use super::dispatching::Dispatching;
 use super::effects::{Counter, Effect, Effects};
@@ -122,6 +123,7 @@ pub struct Engine {
     pub(super) expected: Expected,
     pub(super) routes: Watchers,
     pub(super) flows: Flows,
+    pub(super) circuits: Circuits,
     pub(super) dispatching: Dispatching,
     pub(super) plans: Plans,
     pub(super) run_book: RunBook,
@@ -216,6 +218,7 @@ impl Engine {
         self.tick_flows(now);
         self.tick_plans(now);
         self.tick_dispatching(now);
+        self.tick_circuits(now);
         self.tick_adherence(now);
         self.tick_rebalance(now);
         if now.since(self.history_written) >= HISTORY_EVERY {

@@ -12,6 +12,7 @@
 //! - `plans`: plans of recurring jobs, one of them in force; where data of planned jobs goes.
 //! - `dispatching`: waiting tasks, and the dispatch policies that are offered nodes for them.
 //! - `flows`, `routes`: who talks to whom over which route, and who is told of it; `flowing`, the engine's side of both.
+//! - `circuits`: which circuits an optical switch should have for running jobs' shuffles.
 //! - `rebalance`: moves of running containers, proposed.
 //! - `records`: what decisions were made of, kept so that they can be made again.
 //! - `effects`, `journal`: what the outside is to do and to remember; `event`, `settings`, `decision`: data.
@@ -27,6 +28,7 @@ pub mod answers;
 pub mod arrivals;
 pub mod attempts;
 pub mod binding;
+pub mod circuits;
 mod commit;
 pub mod decision;
 pub mod dispatching;
@@ -62,6 +64,9 @@ mod told;
 pub use adherence::{DecisionOutcome, HintOutcome, Miss, Outcomes, Tally, TallyKey, Term, TermCompared, TermSums};
 pub use answers::Answer;
 pub use attempts::Token;
+pub use circuits::told::{
+    CircuitReport, CircuitsReported, CircuitsView, PortReport, PortView, RackDemand, WantedCircuit, WantedCircuits,
+};
 pub use decision::{ChainPath, Decision, Hint, LearntFrom, Mode, Refusal, TermValues};
 pub use dispatching::{DeskApart, DispatchSettings};
 pub use effects::{CommitOutcome, Counter, Effect, Effects, FollowBody};

@@ -104,6 +104,7 @@ impl Engine {
             expected: Expected::default(),
             routes: Watchers::default(),
             flows: Flows::default(),
+            circuits: Default::default(),
             dispatching: Default::default(),
             plans: Default::default(),
             run_book: RunBook::default(),

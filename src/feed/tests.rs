@@ -144,7 +144,7 @@ fn graph(links: &[(&str, &str, &str, u64)]) -> v1::NetworkGraph {
         up: None,
     });
     let hosts = ["a", "b"].map(|name| v1::NetworkHost { name: name.into() });
-    v1::NetworkGraph { switches: switches.into(), hosts: hosts.into(), links: links.collect() }
+    v1::NetworkGraph { switches: switches.into(), hosts: hosts.into(), links: links.collect(), optical: None }
 }
 
 fn whole_graph() -> v1::NetworkGraph {

@@ -2,9 +2,11 @@
 
 use super::stream::empty_item;
 use super::{FeedStream, ItemRefusal, Reason, Registries, chains, convert};
-use crate::network::{HostEntry, LinkEntry, NETWORK_FORMAT, Network, NetworkDocument, SwitchEntry, Tier};
+use crate::network::{
+    HostEntry, LinkEntry, NETWORK_FORMAT, Network, NetworkDocument, OpticalSection, SwitchEntry, Tier,
+};
 use crate::runtime::registries::bounded;
-use crate::units::{BitsPerSec, LinkName};
+use crate::units::{BitsPerSec, Bytes, LinkName};
 use crate::wire::v1;
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -71,8 +73,15 @@ pub fn network(graph: v1::NetworkGraph) -> Result<Option<Arc<Network>>, ItemRefu
         up: link.up.unwrap_or(true),
         one_way: false,
     });
-    let document =
-        NetworkDocument { format: NETWORK_FORMAT.to_owned(), switches, hosts, links: links.collect(), optical: None };
+    let optical = graph.optical.map(|wire| OpticalSection {
+        switch: wire.switch,
+        interval_ms: if wire.interval_ms == 0 { OpticalSection::interval_ms() } else { wire.interval_ms },
+        pause_ms: wire.pause_ms.unwrap_or(OpticalSection::pause_ms()),
+        elephant_bytes: wire.elephant_bytes.map(Bytes),
+        patience_ms: wire.patience_ms,
+    });
+    let format = NETWORK_FORMAT.to_owned();
+    let document = NetworkDocument { format, switches, hosts, links: links.collect(), optical };
     match Network::from_document(&document) {
         Ok(network) if problems.is_empty() => Ok(Some(Arc::new(network))),
         Ok(_) => Err(refuse(&problems)),

@@ -356,10 +356,11 @@ impl Network {
     }
 
     /// Whether the other has the same vertices and links in the same order, in the same states and with the same
-    /// capacities. Removed links are of no account.
+    /// capacities, and chooses circuits alike. Removed links are of no account.
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
         self.vertex_up == other.vertex_up
+            && self.optical == other.optical
             && self.graph.node_weights().eq(other.graph.node_weights())
             && self.links().map(|(_, link)| link).eq(other.links().map(|(_, link)| link))
     }
@@ -447,6 +448,9 @@ mod tests {
     fn networks_are_the_same_by_what_they_are_made_of_and_what_of_it_is_up() {
         let (network, host, [first, second]) = dual_homed();
         assert!(network.is_same(&dual_homed().0) && !network.is_same(&Network::new()));
+        let mut optical = network.clone();
+        optical.set_optical(Some(OpticalSection::of("optical")));
+        assert!(!network.is_same(&optical) && optical.is_same(&optical.clone()));
         let changes: [&dyn Fn(&mut Network); 6] = [
             &|other| assert!(other.set_link(first, Some(false), None)),
             &|other| assert!(other.set_link(second, None, Some(BitsPerSec(11)))),

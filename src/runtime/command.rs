@@ -6,8 +6,9 @@ use super::replace::Told;
 use super::watchers::Watching;
 use crate::engine::prediction::Runs;
 use crate::engine::{
-    Answer, DeskApart, EngineCounts, EngineSettings, Examined, Explained, LearntRun, PlanView, Proposal, Refusal,
-    Released, RoundFound, Tally, TallyKey, TaskEvent, Token, WatchScope, WatchedPair, WatcherState,
+    Answer, CircuitReport, CircuitsView, DeskApart, EngineCounts, EngineSettings, Examined, Explained, LearntRun,
+    PlanView, Proposal, Refusal, Released, RoundFound, Tally, TallyKey, TaskEvent, Token, WatchScope, WatchedPair,
+    WatcherState,
 };
 use crate::policy::Policy;
 use crate::store::StoreFailure;
@@ -41,6 +42,10 @@ pub(super) enum Command {
     Watch(Arc<str>, WatchScope, WatchLimits, Reply<Result<Watching, Refusal>>),
     /// Every update up to this number is in force, but for routes that could not be installed, and why.
     Acknowledge(Arc<str>, u64, Vec<(WatchedPair, String)>, Reply<Result<u64, Refusal>>),
+    /// What a controller says of its optical switch; which version is wanted then.
+    ReportCircuits(Arc<str>, CircuitReport, Reply<Result<u64, Refusal>>),
+    /// Circuits; `None`: there is no optical switch.
+    Circuits(Reply<Option<CircuitsView>>),
     /// A feed left something that can't wait until the next publish: a link or a switch.
     Urgent,
     /// A Watch's stream ended.

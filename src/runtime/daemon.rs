@@ -20,7 +20,10 @@ use super::watchers::{Watchers, Watching};
 use super::writer::{Shared, Writer};
 use crate::engine::dispatching::is_pushed;
 use crate::engine::records::{Kept, Record};
-use crate::engine::{Engine, Explained, Generation, LearntRun, RecoverError, RecoveredCounts, Refusal, Released};
+use crate::engine::{
+    CircuitReport, CircuitsView, Engine, Explained, Generation, LearntRun, RecoverError, RecoveredCounts, Refusal,
+    Released,
+};
 use crate::engine::{RoundFound, TaskEvent, Token, WatchScope, WatchedPair};
 use crate::store::{GroupCommit, GroupCommitHandle, GroupOptions, Journal, OpenOptions, ShutdownError, StoreError};
 use crate::telemetry::metrics::Metrics;
@@ -443,6 +446,22 @@ impl Daemon {
         refused: Vec<(WatchedPair, String)>,
     ) -> Result<u64, Refusal> {
         self.0.door.ask(|reply| Command::Acknowledge(watcher, number, refused, reply)).await?
+    }
+
+    /// Takes in what a controller says of its optical switch; returns which version is wanted then.
+    ///
+    /// # Errors
+    /// [`Refusal::Unknown`] for a watcher that does not watch circuits; [`Refusal::Invalid`] for what can't be meant.
+    pub async fn report_circuits(&self, watcher: Arc<str>, report: CircuitReport) -> Result<u64, Refusal> {
+        self.0.door.ask(|reply| Command::ReportCircuits(watcher, report, reply)).await?
+    }
+
+    /// Circuits that an optical switch should have and has; `None`: there is no optical switch.
+    ///
+    /// # Errors
+    /// [`Refusal::Unavailable`] when the daemon shuts down.
+    pub async fn circuits(&self) -> Result<Option<CircuitsView>, Refusal> {
+        self.0.door.ask(Command::Circuits).await
     }
 
     /// Sizes of the engine's tables, and names that no node claims.

@@ -2,9 +2,13 @@
 
 use super::registries::FeedCounts;
 use crate::cluster::{NodeState, RunningFlows, Snapshot, Source, Topology};
-use crate::engine::{Counter, Miss, PlanView, RouteUpdate, Standing, Tally, TallyKey, Term, WatcherState};
+use crate::engine::{
+    CircuitsView, Counter, Miss, PlanView, RouteUpdate, Standing, Tally, TallyKey, Term, WatcherState,
+};
+use crate::network::optical::PortState;
 use crate::policy::plan::PlanCounts;
 use crate::store::{Commit, CommitObserver};
+use crate::telemetry::circuits::CircuitMetrics;
 use crate::telemetry::dispatch::DispatchMetrics;
 use crate::telemetry::metrics::RequestMetrics;
 use crate::telemetry::metrics::{
@@ -27,6 +31,7 @@ pub struct Meters {
     routes: RouteMetrics,
     dispatch: DispatchMetrics,
     plans: PlanMetrics,
+    circuits: CircuitMetrics,
     pool: QueueMetrics,
     journal: QueueMetrics,
     door: DoorMetrics,
@@ -111,6 +116,7 @@ impl Meters {
             routes: metrics.routes(),
             dispatch: metrics.dispatch(),
             plans: metrics.plans(),
+            circuits: metrics.circuits(),
             pool: metrics.queue("placer"),
             journal: metrics.queue("journal"),
             door: metrics.door(),
@@ -196,6 +202,9 @@ impl Meters {
             Counter::DispatchOffers => self.dispatch.offers(by),
             Counter::DispatchLaunches => self.dispatch.launches(by),
             Counter::DispatchLate => self.dispatch.late(by),
+            Counter::ShufflesStarted => self.circuits.started(by),
+            Counter::ShufflesHeld => self.circuits.held(by),
+            Counter::CircuitChanges => self.circuits.changed(by),
             _ => {}
         }
     }
@@ -279,6 +288,22 @@ impl Meters {
             all.deviating += counts.deviating;
         }
         self.plans.followed(&all);
+    }
+
+    /// How the optical switch is; `None`: there is none.
+    pub(super) fn circuits(&self, view: Option<&CircuitsView>) {
+        let ports = |state| view.map_or(0, |view| view.ports.iter().filter(|port| port.state == state).count() as u64);
+        self.circuits.ports(ports(PortState::Works), ports(PortState::Failed), ports(PortState::Stuck));
+        let set = view.map_or(0, |view| view.set_circuits().count() as u64);
+        let wanted = view.map(|view| &view.wanted);
+        self.circuits.circuits(
+            wanted.map_or(0, |wanted| wanted.circuits.len() as u64),
+            set,
+            wanted.map_or(0, |wanted| wanted.unserved_pairs),
+        );
+        let expected = wanted.iter().flat_map(|wanted| &wanted.circuits).map(|circuit| circuit.demand.expected.0);
+        let unserved = wanted.map_or(0, |wanted| wanted.unserved_bytes.0);
+        self.circuits.demand(expected.fold(unserved, u64::saturating_add));
     }
 
     /// Routes are told to a watcher.

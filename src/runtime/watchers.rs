@@ -118,6 +118,7 @@ mod tests {
             cause: "initial",
             subject: "".into(),
             untouched: 0,
+            circuits: None,
         })
     }
 

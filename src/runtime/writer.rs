@@ -175,6 +175,11 @@ impl Writer {
                 self.moved = true;
                 self.effects(None, Box::new(|_| ()));
             }
+            Command::ReportCircuits(watcher, report, reply) => {
+                let _ = reply.send(self.engine.report_circuits(&watcher, report, now));
+                self.effects(None, Box::new(|_| ()));
+            }
+            Command::Circuits(reply) => drop(reply.send(self.engine.circuits())),
             Command::Urgent => {
                 self.shared.urgent.store(false, Ordering::Release);
                 self.urgent = true;
@@ -425,6 +430,7 @@ impl Writer {
         self.fed = fed;
         let plans = self.engine.plans(now);
         meters.plans(&plans, now);
+        meters.circuits(self.engine.circuits().as_ref());
         meters.watchers(&self.engine.watchers());
         // Counting a large network's flows takes a moment, and most seconds change none.
         let generation = self.shared.generation.load();

@@ -183,6 +183,7 @@ impl Graph {
             switches: switches.collect(),
             hosts: self.hosts.keys().map(|name| v1::NetworkHost { name: name.clone() }).collect(),
             links: links.collect(),
+            optical: None,
         }
     }
 

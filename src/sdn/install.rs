@@ -439,7 +439,7 @@ impl Installer {
     }
 
     async fn watch(&self) -> Result<Watching, Refusal> {
-        let scope = WatchScope { pairs: Vec::new(), flows: true, installs: true, resume_after: None };
+        let scope = WatchScope { pairs: Vec::new(), flows: true, installs: true, circuits: false, resume_after: None };
         let most = self.daemon.settings().watch;
         self.daemon.watch(WATCHER.into(), scope, most).await
     }

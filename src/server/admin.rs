@@ -142,6 +142,11 @@ impl Admin for AdminService {
         Ok(Response::new(in_time(&self.daemon, request.metadata(), found).await?))
     }
 
+    async fn circuits(&self, request: Request<v1::CircuitsRequest>) -> Result<Response<v1::CircuitsResponse>, Status> {
+        let view = in_time(&self.daemon, request.metadata(), self.daemon.circuits()).await?;
+        Ok(Response::new(convert::circuits_view(view.as_ref(), self.daemon.clock().now())))
+    }
+
     async fn links(&self, request: Request<v1::LinksRequest>) -> Result<Response<v1::LinksResponse>, Status> {
         let (metadata, _, wire) = request.into_parts();
         let generation = self.daemon.generation();

@@ -283,8 +283,24 @@ fn follow_message(number: u64, told: &Told) -> v1::FollowMessage {
             host: host.to_string(),
             reason: (*reason).to_owned(),
         }),
-        What::Advice(FollowBody::StartShuffle { from_rack, to_rack }) => {
-            Advice::StartShuffle(v1::StartShuffle { from_rack: from_rack.to_string(), to_rack: to_rack.to_string() })
+        What::Advice(FollowBody::StartShuffle { from_rack, to_rack, reason, gathered, threshold }) => {
+            Advice::StartShuffle(v1::StartShuffle {
+                from_rack: from_rack.to_string(),
+                to_rack: to_rack.to_string(),
+                reason: (*reason).to_owned(),
+                gathered_bytes: gathered.0,
+                threshold_bytes: threshold.map_or(0, |threshold| threshold.0),
+            })
+        }
+        What::Advice(FollowBody::WaitShuffle { from_rack, to_rack, latest, reason, gathered, threshold }) => {
+            Advice::WaitShuffle(v1::WaitShuffle {
+                from_rack: from_rack.to_string(),
+                to_rack: to_rack.to_string(),
+                latest_ms: latest.as_millis(),
+                reason: reason.to_string(),
+                gathered_bytes: gathered.0,
+                threshold_bytes: threshold.map_or(0, |threshold| threshold.0),
+            })
         }
         What::Advice(FollowBody::Move { container, to, gain, chain }) => Advice::Move(v1::MoveAdvice {
             container_id: container.to_string(),

@@ -69,6 +69,19 @@ impl Routes for RoutesService {
         let outstanding = in_time(&self.daemon, &metadata, acknowledge).await?;
         Ok(Response::new(v1::AcknowledgeResponse { outstanding }))
     }
+
+    async fn report_circuits(
+        &self,
+        request: Request<v1::ReportCircuitsRequest>,
+    ) -> Result<Response<v1::ReportCircuitsResponse>, Status> {
+        let (metadata, _, wire) = request.into_parts();
+        let report = async {
+            let watcher = convert::watcher(&wire.watcher)?;
+            self.daemon.report_circuits(watcher, convert::circuit_report(&wire)?).await
+        };
+        let wanted_version = in_time(&self.daemon, &metadata, report).await?;
+        Ok(Response::new(v1::ReportCircuitsResponse { wanted_version }))
+    }
 }
 
 async fn send_updates(

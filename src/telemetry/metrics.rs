@@ -17,6 +17,7 @@ use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle, 
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::adherence::{BYTES, MISSES, OUTCOMES, SETTLED};
+use super::circuits::{CIRCUIT_CHANGES, CIRCUIT_DEMAND, CIRCUIT_PORTS, CIRCUITS, SHUFFLES};
 use super::dispatch::{DISPATCH_LATE, DISPATCH_LAUNCHES, DISPATCH_NOT_YET, DISPATCH_OFFERS, DISPATCH_WAITING};
 use super::hadoop::{HADOOP_AGE, HADOOP_ANSWERS, HADOOP_ASKED, HADOOP_DISAGREES, HADOOP_ENDED};
 use super::hadoop::{NAME_NODE_AGE, NAME_NODE_ANSWERS, NAME_NODE_ASKED, NAME_NODE_LOCATED, NAME_NODE_PATHS};
@@ -95,7 +96,7 @@ const fn metric(name: &'static str, kind: Kind, unit: Unit, help: &'static str) 
 }
 
 /// Every metric there is.
-pub const ALL: [Metric; 59] = [
+pub const ALL: [Metric; 64] = [
     metric(REQUEST_SECONDS, Kind::Histogram, Unit::Seconds, "Time of a placement request, by policy and stage."),
     metric(SEARCH_STEPS, Kind::Histogram, Unit::Count, "Search steps that a request used, by policy."),
     metric(PUBLISH_SECONDS, Kind::Histogram, Unit::Seconds, "Time to build and publish a snapshot."),
@@ -143,6 +144,11 @@ pub const ALL: [Metric; 59] = [
     metric(PLAN_AGE, Kind::Gauge, Unit::Seconds, "Age of the plan in force since it was made."),
     metric(PLAN_LEFT, Kind::Gauge, Unit::Seconds, "What is left of the horizon of the plan in force."),
     metric(PLAN_FOLLOWED, Kind::Gauge, Unit::Count, "Jobs, runs and stages by how the plan in force is followed."),
+    metric(CIRCUITS, Kind::Gauge, Unit::Count, "Circuits wanted, of these set, and rack pairs without: unserved."),
+    metric(CIRCUIT_PORTS, Kind::Gauge, Unit::Count, "Ports of the optical switch: works, failed, stuck."),
+    metric(CIRCUIT_DEMAND, Kind::Gauge, Unit::Bytes, "Bytes that elephants have left to send between racks."),
+    metric(SHUFFLES, Kind::Counter, Unit::Count, "Shuffles between two racks told to start or to wait."),
+    metric(CIRCUIT_CHANGES, Kind::Counter, Unit::Count, "Times that other circuits were wanted."),
     metric(HADOOP_ASKED, Kind::Counter, Unit::Count, "Questions to ResourceManagers, by result."),
     metric(HADOOP_ANSWERS, Kind::Gauge, Unit::Count, "1 while an active ResourceManager answers, else 0."),
     metric(
@@ -592,6 +598,13 @@ mod tests {
         routes.resynced(1);
         routes.refused(1);
         routes.damped(1);
+        let circuits = metrics.circuits();
+        circuits.circuits(2, 1, 3);
+        circuits.ports(4, 1, 1);
+        circuits.demand(7);
+        circuits.changed(1);
+        circuits.started(1);
+        circuits.held(2);
         metrics.plans().in_force(None);
         metrics.plans().followed(&Default::default());
         metrics

@@ -90,6 +90,7 @@ fn graph(further: Vec<v1::NetworkLink>) -> v1::TopologyItem {
         switches: vec![switch("s0"), switch("s1"), switch("s2")],
         hosts: vec![host("r0n0"), host("r0n1")],
         links,
+        optical: None,
     };
     v1::TopologyItem { number: 0, item: Some(Item::Full(graph)) }
 }

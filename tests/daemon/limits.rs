@@ -399,6 +399,7 @@ async fn links_of_the_network_and_paths_of_an_event() {
             switches: vec![v1::NetworkSwitch { name: "s".into(), tier: "edge".into() }],
             links: names.iter().map(link).collect(),
             hosts: names.into_iter().map(|name| v1::NetworkHost { name }).collect(),
+            optical: None,
         };
         v1::TopologyItem { number: 0, item: Some(v1::topology_item::Item::Full(full)) }
     };

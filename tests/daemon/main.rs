@@ -6,6 +6,7 @@ mod adherence;
 mod bad_feeds;
 mod bad_requests;
 mod chains;
+mod circuits;
 mod client;
 mod contention;
 mod crash;

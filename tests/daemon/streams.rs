@@ -238,6 +238,7 @@ pub(crate) fn two_ways() -> v1::TopologyItem {
             link("u10", "e1", "c0"),
             link("u11", "e1", "c1"),
         ],
+        optical: None,
     };
     v1::TopologyItem { number: 0, item: Some(v1::topology_item::Item::Full(graph)) }
 }

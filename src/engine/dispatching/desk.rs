@@ -6,6 +6,7 @@ use crate::cluster::{HintRequest, Overlay, Resource, Snapshot, TaskGroup};
 use crate::engine::plans::{KeptPlan, PlanNote, note, run_key, stage_of};
 use crate::policy::Policy;
 use crate::policy::dispatch::{Advice, DispatchEvent, DispatchState, DynDispatch, Offer, TaskRef, View};
+use crate::policy::dispatch::{ShuffleAdvice, ShuffleAsk};
 use crate::policy::plan::{Deviation, PlanCounts};
 use crate::units::{AttemptId, Bytes, ContainerId, LeaseId, Micros, NodeIdx, RackIdx, RequestId, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
@@ -156,6 +157,20 @@ impl Desk {
             stand.deviations.push(Deviation::WaitedTooLong); // the last of all, so that they stay in order
         }
         Some(note(plan, stand, hinted, snapshot))
+    }
+
+    /// The attempt's place in the plan that the policy follows, where the policy times shuffles and knows the attempt.
+    pub(super) fn times_shuffles_of(&mut self, attempt: AttemptId) -> Option<u32> {
+        let dispatcher = dispatcher(&self.policy);
+        if !dispatcher.times_shuffles() || self.of_attempt(attempt).next().is_none() {
+            return None;
+        }
+        dispatcher.stands(&mut self.state, attempt)?.place
+    }
+
+    /// Whether what is gathered of a shuffle should start.
+    pub(super) fn shuffle(&mut self, ask: &ShuffleAsk, view: &View<'_>) -> ShuffleAdvice {
+        dispatcher(&self.policy).shuffle(&mut self.state, ask, view)
     }
 
     /// How the plan in force is followed.

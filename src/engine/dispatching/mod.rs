@@ -6,6 +6,7 @@
 //! - `apart`: a desk as it was at one moment, for what-if and replay.
 //! - `layout`: launches to hints, rows of leases and ask tables.
 //! - `racks`: how busy racks are, from counters or from the model of running flows.
+//! - `shuffles`: what jobs have shuffled, by rack.
 //! - `serve`: the engine's side of requests, offers and pushes; `heard`, of task events, reports and ends of leases.
 //!
 //! # Invariants
@@ -22,6 +23,7 @@ mod heard;
 mod layout;
 mod racks;
 mod serve;
+mod shuffles;
 
 use crate::cluster::Snapshot;
 use crate::engine::ledger::Ledger;
@@ -102,7 +104,7 @@ pub(crate) struct Dispatching {
 }
 
 /// What policies read of the engine, its desks borrowed apart.
-fn view<'a>(snapshot: &'a Snapshot, ledger: &'a Ledger, now: Timestamp) -> View<'a> {
+pub(in crate::engine) fn view<'a>(snapshot: &'a Snapshot, ledger: &'a Ledger, now: Timestamp) -> View<'a> {
     View { snapshot, leases: ledger.overlay(), now, explain: false }
 }
 

@@ -1,5 +1,6 @@
 //! What route watchers ask for and are told, in names.
 
+use crate::engine::circuits::told::WantedCircuits;
 use crate::units::{HostName, LinkName, Timestamp};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -50,6 +51,8 @@ pub struct WatchScope {
     pub flows: bool,
     /// It installs what it is told: it gets rules, and must acknowledge. Only one watcher at a time may.
     pub installs: bool,
+    /// Circuits that an optical switch should have.
+    pub circuits: bool,
     /// The last update it knows: where the log reaches back so far, it gets what it missed instead of a snapshot.
     pub resume_after: Option<u64>,
 }
@@ -70,12 +73,14 @@ pub struct RouteUpdate {
     /// What kind of change it is.
     pub phase: Phase,
     /// initial, `link_down`, `link_up`, `link_capacity`, `link_removed`, `switch_down`, `switch_up`, topology, placed,
-    /// ended, `node_lost`, refused, resync, silent
+    /// ended, `node_lost`, refused, resync, silent, circuits
     pub cause: &'static str,
     /// The link, switch, host or decision that changed; empty: all of it.
     pub subject: Arc<str>,
     /// Watched pairs of this watcher that the change did not touch.
     pub untouched: u64,
+    /// Circuits that are wanted from now on, all of them; `None`: this update says nothing of circuits.
+    pub circuits: Option<Arc<WantedCircuits>>,
 }
 
 /// What kind of change an update is, which says what is promised while it is applied rule by rule.

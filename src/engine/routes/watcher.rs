@@ -3,6 +3,7 @@
 use super::Cause;
 use super::rules::PairRules;
 use super::told::{NamedRoute, Phase, RouteUpdate, RuleChange, Standing, WatchScope, WatchedPair, WatcherState};
+use crate::engine::circuits::told::WantedCircuits;
 use crate::engine::decision::Refusal;
 use crate::engine::flows::settings::RouteSettings;
 use crate::units::{Micros, Timestamp};
@@ -15,6 +16,9 @@ pub(super) struct Watcher {
     pub(super) pairs: BTreeSet<WatchedPair>,
     pub(super) flows: bool,
     pub(super) installs: bool,
+    pub(super) circuits: bool,
+    /// Circuits that are wanted, where it watches them.
+    pub(super) wanted: Option<Arc<WantedCircuits>>,
     since: Timestamp,
     /// Since when no stream carries its updates.
     detached: Option<Timestamp>,
@@ -62,6 +66,8 @@ impl Watcher {
             pairs: scope.pairs.iter().cloned().collect(),
             flows: scope.flows,
             installs: scope.installs,
+            circuits: scope.circuits,
+            wanted: None,
             since: now,
             detached: None,
             number,
@@ -79,7 +85,7 @@ impl Watcher {
     /// back, or it is another watch.
     pub(super) fn resumes(&self, scope: &WatchScope) -> Option<u64> {
         let after = scope.resume_after?;
-        let same = (scope.flows, scope.installs) == (self.flows, self.installs)
+        let same = (scope.flows, scope.installs, scope.circuits) == (self.flows, self.installs, self.circuits)
             && scope.pairs.iter().cloned().collect::<BTreeSet<_>>() == self.pairs;
         let first = self.log.front();
         let reaches = after == self.number
@@ -120,12 +126,28 @@ impl Watcher {
         }
         let cause = Cause { what: if phase == Phase::Resync { "resync" } else { "initial" }, subject: "".into() };
         self.log.clear();
-        self.send(
-            Draft { snapshot: true, routes, removed: Vec::new(), rules, phase, untouched: 0 },
-            &cause,
-            settings,
-            now,
-        )
+        let draft = Draft { snapshot: true, routes, rules, circuits: self.wanted.clone(), ..Draft::new(phase, 0) };
+        self.send(draft, &cause, settings, now)
+    }
+
+    /// Tells which circuits are wanted from now on; `None`: it does not watch them.
+    pub(super) fn circuits(
+        &mut self,
+        wanted: &Arc<WantedCircuits>,
+        settings: &RouteSettings,
+        now: Timestamp,
+    ) -> Option<Arc<RouteUpdate>> {
+        if !self.circuits {
+            return None;
+        }
+        self.wanted = Some(Arc::clone(wanted));
+        if self.silent {
+            return None;
+        }
+        self.number += 1;
+        let cause = Cause::new("circuits", wanted.cause);
+        let draft = Draft { circuits: self.wanted.clone(), ..Draft::new(Phase::Make, self.routes() as u64) };
+        Some(self.send(draft, &cause, settings, now))
     }
 
     /// Tells what is news to it; `None`: nothing is.
@@ -161,7 +183,7 @@ impl Watcher {
             }
         }
         let untouched = (self.routes() - routes.len()) as u64;
-        Some(self.send(Draft { snapshot: false, routes, removed, rules, phase, untouched }, cause, settings, now))
+        Some(self.send(Draft { routes, removed, rules, ..Draft::new(phase, untouched) }, cause, settings, now))
     }
 
     /// Notes a pair's new route and what its switches have to do.
@@ -198,6 +220,7 @@ impl Watcher {
             cause: cause.what,
             subject: Arc::clone(&cause.subject),
             untouched: draft.untouched,
+            circuits: draft.circuits,
         });
         self.log.push_back(Arc::clone(&update));
         while self.log.len() > settings.updates_keep.max(1) {
@@ -262,8 +285,7 @@ impl Watcher {
             let told = self.told.get_mut(&pair).expect("it was found above");
             told.rules.break_old(&pair, number, self.number, &mut rules);
         }
-        let (routes, removed, untouched) = (Vec::new(), Vec::new(), self.routes() as u64);
-        let draft = Draft { snapshot: false, routes, removed, rules, phase: Phase::Break, untouched };
+        let draft = Draft { rules, ..Draft::new(Phase::Break, self.routes() as u64) };
         let cause = Cause { what: "acknowledged", subject: number.to_string().into() };
         Some(self.send(draft, &cause, settings, now))
     }
@@ -399,4 +421,20 @@ struct Draft {
     rules: Vec<RuleChange>,
     phase: Phase,
     untouched: u64,
+    circuits: Option<Arc<WantedCircuits>>,
+}
+
+impl Draft {
+    /// Nothing but its phase, and how many watched pairs it does not touch.
+    const fn new(phase: Phase, untouched: u64) -> Self {
+        Self {
+            snapshot: false,
+            routes: Vec::new(),
+            removed: Vec::new(),
+            rules: Vec::new(),
+            phase,
+            untouched,
+            circuits: None,
+        }
+    }
 }

@@ -8,6 +8,7 @@ use super::told::{NamedRoute, Phase, RouteUpdate, WatchScope, WatchedPair, Watch
 use super::view::View;
 use super::watcher::{News, Overdue, Watcher};
 use crate::cluster::{ChainPair, NodePair};
+use crate::engine::circuits::told::WantedCircuits;
 use crate::engine::decision::Refusal;
 use crate::engine::flows::settings::RouteSettings;
 use crate::network::{Pair, PathIndex};
@@ -31,6 +32,8 @@ pub(crate) struct Watchers {
     watchers: BTreeMap<Arc<str>, Watcher>,
     /// Who watches a pair of vertices by name, and under which names.
     by_pair: BTreeMap<Pair, BTreeSet<(Arc<str>, WatchedPair)>>,
+    /// Circuits that are wanted.
+    circuits: Option<Arc<WantedCircuits>>,
 }
 
 /// What came of a tick.
@@ -43,7 +46,7 @@ pub(crate) struct Ticked {
 
 impl Default for Watchers {
     fn default() -> Self {
-        Self { index: PathIndex::new(0), watchers: BTreeMap::new(), by_pair: BTreeMap::new() }
+        Self { index: PathIndex::new(0), watchers: BTreeMap::new(), by_pair: BTreeMap::new(), circuits: None }
     }
 }
 
@@ -104,6 +107,7 @@ impl Watchers {
         for pair in &scope.pairs {
             self.list(&name, pair, view);
         }
+        watcher.wanted = self.circuits.clone().filter(|_| scope.circuits);
         let routes = self.all_of(&watcher, view);
         let first = watcher.snapshot(routes, Phase::Initial, settings, now);
         self.watchers.insert(name, watcher);
@@ -134,6 +138,27 @@ impl Watchers {
             !watching.is_empty()
         });
         Some(watcher)
+    }
+
+    /// Whether that watcher, with a stream or about to come back, watches circuits.
+    pub(crate) fn watches_circuits(&self, name: &str) -> bool {
+        self.watchers.get(name).is_some_and(|watcher| watcher.circuits)
+    }
+
+    /// Other circuits are wanted from now on: tells whoever watches them.
+    pub(crate) fn tell_circuits(
+        &mut self,
+        wanted: Arc<WantedCircuits>,
+        settings: &RouteSettings,
+        now: Timestamp,
+    ) -> Out {
+        let mut out = Out::new();
+        for (name, watcher) in &mut self.watchers {
+            let update = watcher.circuits(&wanted, settings, now).filter(|_| watcher.attached());
+            out.extend(update.map(|update| (Arc::clone(name), update)));
+        }
+        self.circuits = Some(wanted);
+        out
     }
 
     /// Pairs that one watcher watches by name.

@@ -2,6 +2,7 @@
 
 mod adherence;
 mod arrivals;
+mod circuits;
 pub(super) mod desk;
 mod dispatching;
 pub(super) mod flows;
@@ -11,5 +12,6 @@ mod placing;
 mod plans;
 mod rebalance;
 mod records;
+mod shuffles;
 mod watching;
 mod world;

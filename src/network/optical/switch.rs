@@ -171,6 +171,18 @@ impl OpticalSwitch {
         fresh
     }
 
+    /// Takes these circuits, sender first, for the ones that are set: as whoever set them says. Those of a rack without a
+    /// port and of one whose port failed are left out, and of two that share an input or an output the later.
+    pub fn assume(&mut self, circuits: impl IntoIterator<Item = (RackIdx, RackIdx)>) {
+        self.circuits.fill(None);
+        let mut led_to = vec![false; self.racks()];
+        for (from, to) in circuits {
+            if self.serves(from, to) && self.circuits[from.at()].is_none() && !led_to[to.at()] {
+                (self.circuits[from.at()], led_to[to.at()]) = (Some(to), true);
+            }
+        }
+    }
+
     /// A port fails, or works again; its circuits are gone, those of others stay. Says whether it has a port.
     pub fn set_failed(&mut self, rack: RackIdx, failed: bool) -> bool {
         if self.ports.get(rack.at()).copied().flatten().is_none() {

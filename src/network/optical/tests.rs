@@ -60,6 +60,20 @@ fn circuits_go_where_most_can_be_carried_and_not_where_most_waits() {
 }
 
 #[test]
+fn circuits_that_somebody_else_set_are_taken_as_they_are() {
+    let mut switch = switch(3);
+    let pairs = |pairs: &[(u32, u32)]| -> Vec<(RackIdx, RackIdx)> {
+        pairs.iter().map(|&(from, to)| (RackIdx(from), RackIdx(to))).collect()
+    };
+    switch.assume(pairs(&[(0, 1), (1, 2), (0, 2), (2, 1), (2, 2)]));
+    assert_eq!(circuits(&switch), [(0, 1), (1, 2)], "an input leads to one output, and an output has one input");
+    switch.set_failed(RackIdx(2), true);
+    switch.assume(pairs(&[(1, 2), (1, 0)]));
+    assert_eq!(circuits(&switch), [(1, 0)]);
+    assert!(!switch.configure(&demand(3, &[(1, 0, 5)])), "and what is set already is no change");
+}
+
+#[test]
 fn without_demand_the_configuration_stays() {
     let mut switch = switch(3);
     assert!(!switch.configure(&demand(3, &[])));

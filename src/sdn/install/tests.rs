@@ -177,6 +177,7 @@ impl World {
             cause: "placed",
             subject: "".into(),
             untouched: 0,
+            circuits: None,
         }
     }
 

@@ -6,6 +6,7 @@
 mod adherence;
 mod answer;
 mod chains;
+mod circuits;
 mod digest;
 mod field;
 mod network;
@@ -22,6 +23,7 @@ pub use digest::digest;
 
 pub use chains::unmet_view;
 pub(super) use chains::{chains, stop};
+pub(super) use circuits::{circuit_report, circuits_view, wanted_circuits};
 pub(super) use network::{drain, link_view, network_what_if, watcher_view};
 use plans::plan_note;
 pub(super) use plans::{forecast, make_ask, plan_view, replicas_ask, replicas_found};

@@ -35,8 +35,8 @@ pub(in crate::server) fn watcher(name: &str) -> Result<Arc<str>, Refusal> {
 /// # Errors
 /// [`Refusal::Invalid`].
 pub(in crate::server) fn watch_scope(wire: &v1::WatchRequest, instance: &str) -> Result<WatchScope, Refusal> {
-    if wire.pairs.is_empty() && !wire.flows {
-        return Err(invalid("pairs", "is empty, and flows are not asked for: nothing is watched"));
+    if wire.pairs.is_empty() && !wire.flows && !wire.circuits {
+        return Err(invalid("pairs", "is empty, and flows and circuits are not asked for: nothing is watched"));
     }
     if let Some(after) = wire.resume_after.filter(|after| *after > NUMBER_MAX) {
         return Err(invalid("resume_after", format!("update {after} was never sent")));
@@ -46,6 +46,7 @@ pub(in crate::server) fn watch_scope(wire: &v1::WatchRequest, instance: &str) ->
         pairs: pairs.collect::<Result<_, _>>()?,
         flows: wire.flows,
         installs: wire.installs,
+        circuits: wire.circuits,
         resume_after: wire.resume_after.filter(|_| wire.instance_id == instance),
     })
 }
@@ -58,11 +59,14 @@ pub(in crate::server) fn refused_routes(wire: &[v1::RouteRefusal]) -> Result<Vec
     let refused = |(at, refused): (usize, &v1::RouteRefusal)| {
         let field = format!("refused[{at}].pair");
         let pair = refused.pair.as_ref().ok_or_else(|| invalid(field.as_str(), "is missing"))?;
-        // It is for people, and kept for them: its beginning will do.
-        let reason = refused.reason.chars().filter(|letter| !letter.is_control()).take(NAME_BYTES).collect();
-        Ok((watched(&field, pair)?, reason))
+        Ok((watched(&field, pair)?, reason(&refused.reason)))
     };
     wire.iter().enumerate().map(refused).collect()
+}
+
+/// A reason is for people, and kept for them: its beginning will do.
+pub(super) fn reason(wire: &str) -> String {
+    wire.chars().filter(|letter| !letter.is_control()).take(NAME_BYTES).collect()
 }
 
 /// An update as the watcher gets it.
@@ -79,6 +83,7 @@ pub(in crate::server) fn route_update(update: &RouteUpdate, instance: &str) -> v
         removed: update.removed.iter().map(pair).collect(),
         rules: update.rules.iter().map(rule).collect(),
         phase: phase(update.phase).into(),
+        circuits: update.circuits.as_deref().map(super::wanted_circuits),
     }
 }
 

@@ -303,7 +303,7 @@ fn one_pair_has_one_route_whoever_watches_it() {
     let mut known: std::collections::BTreeMap<WatchedPair, _> =
         first[0].routes.iter().map(|route| (route.pair.clone(), route.links.clone())).collect();
     let mut controller = Controller::default();
-    let both = WatchScope { pairs, flows: true, installs: true, resume_after: None };
+    let both = WatchScope { pairs, flows: true, installs: true, circuits: false, resume_after: None };
     for update in desk.engine.watch(NAME, both, desk.now).unwrap() {
         controller.apply(&update);
     }

@@ -1,0 +1,64 @@
+//! The engine's side: when circuits are chosen, who is told, what is reported.
+
+use super::told::{CircuitReport, CircuitsView, WantedCircuits};
+use crate::engine::decision::Refusal;
+use crate::engine::effects::{Counter, Effect};
+use crate::engine::engine::Engine;
+use crate::units::Timestamp;
+use std::sync::Arc;
+
+impl Engine {
+    /// Chooses circuits where an interval has passed or the network is another, and tells whoever watches them. Costs a
+    /// look at every task of jobs with reduces, once an interval, where there is an optical switch, else nothing.
+    pub(in crate::engine) fn tick_circuits(&mut self, now: Timestamp) {
+        if let Some(wanted) = self.circuits.fit(&self.snapshot, now) {
+            self.tell_circuits(wanted, now);
+        }
+        let (asks, chooses) = (self.asks_shuffles(now), self.circuits.is_due(now));
+        if !asks && !chooses {
+            return;
+        }
+        let jobs = self.dispatching.shuffles(&self.snapshot);
+        // Just before circuits are chosen, so that what starts can ride in the same interval.
+        if asks {
+            self.time_shuffles(&jobs, now);
+        }
+        let wanted = if chooses { self.circuits.choose(&jobs, now) } else { None };
+        if let Some(wanted) = wanted {
+            self.tell_circuits(wanted, now);
+        }
+    }
+
+    fn tell_circuits(&mut self, wanted: Arc<WantedCircuits>, now: Timestamp) {
+        self.effects.count(Counter::CircuitChanges, 1);
+        let told = self.routes.tell_circuits(wanted, &self.settings.routes, now);
+        self.effects.out.extend(told.into_iter().map(|(watcher, update)| Effect::Routes { watcher, update }));
+    }
+
+    /// Takes in what a controller says of its optical switch: which version is wanted now.
+    ///
+    /// # Errors
+    /// [`Refusal::Unknown`] for a watcher that does not watch circuits; [`Refusal::Invalid`] for a version that was never
+    /// wanted, a port that is not there, or two circuits of one port.
+    pub fn report_circuits(
+        &mut self,
+        watcher: &Arc<str>,
+        report: CircuitReport,
+        now: Timestamp,
+    ) -> Result<u64, Refusal> {
+        if !self.routes.watches_circuits(watcher) {
+            return Err(Refusal::Unknown { what: "watcher", name: watcher.to_string(), nearest: None });
+        }
+        if let Some(wanted) = self.circuits.report(watcher, report, now)? {
+            self.tell_circuits(wanted, now);
+        }
+        self.effects.count(Counter::CircuitReports, 1);
+        Ok(self.circuits.wanted().map_or(0, |wanted| wanted.version))
+    }
+
+    /// Circuits as operators see them; `None`: there is no optical switch.
+    #[must_use]
+    pub fn circuits(&self) -> Option<CircuitsView> {
+        self.circuits.view()
+    }
+}
