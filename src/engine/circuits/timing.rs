@@ -87,9 +87,10 @@ impl Engine {
         let (attempt, maps_done, reduces_placed) = (job.attempt, job.maps_done, job.reduces_placed);
         let since = waits.as_ref().map_or(now, |wait| wait.since);
         let ask = ShuffleAsk { attempt, from, to, gathered, maps_done, reduces_placed, since };
-        let advice = match gone || barred {
-            true => ShuffleAdvice::Start,
-            false => self.dispatching.ask_shuffle(policy, &ask, &view(&self.snapshot, &self.ledger, now)),
+        let advice = if gone || barred {
+            ShuffleAdvice::Start
+        } else {
+            self.dispatching.ask_shuffle(policy, &ask, &view(&self.snapshot, &self.ledger, now))
         };
         let bound = waits.map_or(Timestamp(u64::MAX), |wait| wait.latest);
         let threshold = self.threshold(from, to);

@@ -11,7 +11,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 impl Dispatching {
-    /// Jobs with ended maps and reduces, by attempt. Tasks count where they are, whoever hinted them.
+    /// Jobs with ended maps and reduces, by attempt. Tasks count where they are, whoever hinted them; those on nodes that
+    /// are gone do not.
     pub(in crate::engine) fn shuffles(&self, snapshot: &Snapshot) -> Vec<JobShuffle> {
         let mut jobs: BTreeMap<AttemptId, Vec<&Group>> = BTreeMap::new();
         for desk in self.desks.values() {
@@ -49,7 +50,9 @@ fn shuffle(attempt: AttemptId, groups: &[&Group], snapshot: &Snapshot) -> Option
     if tasks == 0 {
         return None;
     }
-    let rack = |node: NodeIdx| snapshot.statics.rack.get(node.at()).copied();
+    // What was on a node that is gone is lost, though nobody may have said so of each container.
+    let there = |node: NodeIdx| snapshot.state.get(node.at()).is_some_and(|state| !state.gone());
+    let rack = |node: NodeIdx| snapshot.statics.rack.get(node.at()).copied().filter(|_| there(node));
     let mut output: BTreeMap<RackIdx, Bytes> = BTreeMap::new();
     for task in of(Stage::Map) {
         if let Task::Ended(end) = task

@@ -1,7 +1,7 @@
 //! Circuits in the engine: which are wanted for what jobs shuffle, who is told, what controllers report.
 
 use super::desk::Desk;
-use crate::cluster::{Change, HintRequest, Snapshot};
+use crate::cluster::{Change, HintRequest};
 use crate::engine::testing::{attempt, request};
 use crate::engine::{
     CircuitReport, CircuitsView, Counter, Effect, PortReport, Refusal, RouteUpdate, TaskEvent, TaskWhat,
@@ -11,7 +11,7 @@ use crate::network::Network;
 use crate::network::build::{HybridSpec, OPTICAL_SWITCH, TreeSpec, hybrid};
 use crate::network::optical::{OpticalSection, PortState};
 use crate::policy::{Policy, registry};
-use crate::units::{BitsPerSec, Bytes, ContainerId, LinkName, Micros, Timestamp};
+use crate::units::{BitsPerSec, Bytes, ContainerId, LinkName, Micros};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -421,10 +421,6 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-fn rack_rows(snapshot: &Snapshot) -> usize {
-    snapshot.statics.racks.len()
-}
-
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
@@ -473,8 +469,6 @@ proptest! {
             prop_assert!(counts.iter().all(|&next| { let fine = next == version || next == version + 1 || version == 0; version = next; fine }), "{:?}", counts);
             let now = pairs(&news.pop().unwrap());
             prop_assert!(now.iter().all(|(from, to)| !bad.contains(from) && !bad.contains(to)), "{:?} of {:?}", now, bad);
-            prop_assert_eq!(rack_rows(desk.engine.settled()), 4);
         }
-        prop_assert!(desk.now > Timestamp(0));
     }
 }

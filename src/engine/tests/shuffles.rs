@@ -254,7 +254,7 @@ fn beat(desk: &mut Desk, dead: &[usize]) {
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Step {
+enum Happens {
     MapEnds(u32, u64),
     MapLost(u32),
     ReduceEnds(u32),
@@ -265,16 +265,16 @@ enum Step {
     Pass(u64),
 }
 
-fn step() -> impl Strategy<Value = Step> {
+fn something() -> impl Strategy<Value = Happens> {
     prop_oneof![
-        6 => (0..MAPS, 1_u64..14).prop_map(|(map, millions)| Step::MapEnds(map, millions * 1_000_000)),
-        2 => (0..MAPS).prop_map(Step::MapLost),
-        1 => (0_u32..2).prop_map(Step::ReduceEnds),
-        1 => (0_usize..3).prop_map(Step::RackDies),
-        1 => (0_usize..3, any::<bool>()).prop_map(|(rack, up)| Step::Port(rack, up)),
-        1 => Just(Step::RollBack),
-        1 => Just(Step::Done),
-        9 => (200_u64..9_000).prop_map(Step::Pass),
+        6 => (0..MAPS, 1_u64..14).prop_map(|(map, millions)| Happens::MapEnds(map, millions * 1_000_000)),
+        2 => (0..MAPS).prop_map(Happens::MapLost),
+        1 => (0_u32..2).prop_map(Happens::ReduceEnds),
+        1 => (0_usize..3).prop_map(Happens::RackDies),
+        1 => (0_usize..3, any::<bool>()).prop_map(|(rack, up)| Happens::Port(rack, up)),
+        1 => Just(Happens::RollBack),
+        1 => Just(Happens::Done),
+        9 => (200_u64..9_000).prop_map(Happens::Pass),
     ]
 }
 
@@ -282,24 +282,24 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
-    fn whatever_happens_every_wait_ends_by_its_latest_start_and_none_moves_on(steps in prop::collection::vec(step(), 1..40)) {
+    fn whatever_happens_every_wait_ends_by_its_latest_start_and_none_moves_on(steps in prop::collection::vec(something(), 1..40)) {
         let mut desk = planned();
         let mut dead: Vec<usize> = Vec::new();
         let (mut over, mut waits): (bool, BTreeMap<String, Timestamp>) = (false, BTreeMap::new());
-        for step in steps.into_iter().chain([Step::Pass(25_000)]) {
+        for step in steps.into_iter().chain([Happens::Pass(25_000)]) {
             match step {
-                Step::MapEnds(map, output) => ends(&mut desk, 1, "map", map, &host(0, 0), output),
-                Step::MapLost(map) => {
+                Happens::MapEnds(map, output) => ends(&mut desk, 1, "map", map, &host(0, 0), output),
+                Happens::MapLost(map) => {
                     tell(&mut desk, 1, "map", map, TaskWhat::Ready { input_paths: vec![], input: Bytes(0) });
                     begins(&mut desk, 1, "map", map, &host(1, 0));
                 }
-                Step::ReduceEnds(reduce) => ends(&mut desk, 1, "reduce", reduce, &host(2, 0), 1),
-                Step::RackDies(rack) => {
+                Happens::ReduceEnds(reduce) => ends(&mut desk, 1, "reduce", reduce, &host(2, 0), 1),
+                Happens::RackDies(rack) => {
                     dead.push(rack);
                     (0..2).for_each(|at| drop(desk.engine.change(Change::Gone(host(rack, at).as_str().into()), desk.now)));
                     desk.drain();
                 }
-                Step::Port(rack, up) => {
+                Happens::Port(rack, up) => {
                     let mut network = network(3);
                     if !up {
                         let port = network.link(&format!("edge-{:02}--optical", rack + 1)).unwrap();
@@ -307,12 +307,12 @@ proptest! {
                     }
                     desk.change(Change::Network(Some(Arc::new(network))));
                 }
-                Step::RollBack => drop(desk.engine.roll_back_plan(true, desk.now)),
-                Step::Done => {
+                Happens::RollBack => drop(desk.engine.roll_back_plan(true, desk.now)),
+                Happens::Done => {
                     tell(&mut desk, 1, "", 0, TaskWhat::Done { failed: false });
                     over = true;
                 }
-                Step::Pass(ms) => (0..ms.div_ceil(200)).for_each(|_| {
+                Happens::Pass(ms) => (0..ms.div_ceil(200)).for_each(|_| {
                     beat(&mut desk, &dead);
                     desk.pass(Micros::from_millis(200));
                 }),
