@@ -141,6 +141,7 @@ impl NameNodes {
         let asked = paths.iter().filter(|path| shelf.is_asked(path)).cloned().collect();
         drop(shelf);
         inner.forget(gone);
+        inner.count();
         begun.into_iter().for_each(|path| self.begin(path));
         asked
     }
