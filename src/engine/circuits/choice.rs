@@ -222,7 +222,7 @@ fn unserved(ports: &Ports, demand: &ByRacks) -> Vec<RackDemand> {
         named(ports, (from, to), demand, ports.bar(from, to).unwrap_or("outweighed"))
     };
     let mut pairs: Vec<RackDemand> = without.map(pair).collect();
-    pairs.sort_by(|a, b| b.expected.cmp(&a.expected)); // stable: by racks where they are equal
+    pairs.sort_by_key(|pair| std::cmp::Reverse(pair.expected)); // stable: by racks where they are equal
     pairs
 }
 
