@@ -64,8 +64,10 @@ impl Writer {
     }
 
     fn settle_plan<T: Send + 'static>(&mut self, done: Result<T, Refusal>, reply: Reply<Result<T, Refusal>>) {
+        // Taken first: publishing sends off whatever is there, and the answer is to wait for this change's own batch.
+        let effects = self.engine.take_effects();
         self.publish(); // whoever hears of it finds it so
-        self.effects(None, Box::new(move |result| drop(reply.send(result.and(done)))));
+        self.settle(effects, None, Box::new(move |result| drop(reply.send(result.and(done)))));
     }
 }
 

@@ -17,7 +17,9 @@ use super::settle::Settling;
 use super::watchers::{Watchers, Watching};
 use super::{Ready, options::FollowOptions, options::WatchLimits};
 use crate::cluster::{ModelError, RunningFlows};
-use crate::engine::{Answer, CommitOutcome, DeskApart, Effect, Engine, FollowBody, Generation, Proposal, Refusal};
+use crate::engine::{
+    Answer, CommitOutcome, DeskApart, Effect, Effects, Engine, FollowBody, Generation, Proposal, Refusal,
+};
 use crate::engine::{Token, WatchScope};
 use crate::store::GroupCommitHandle;
 use crate::units::{DecisionId, Micros, RequestId, Timestamp};
@@ -307,6 +309,11 @@ impl Writer {
     /// Sends what the last call has to make durable; the rest follows when it is.
     pub(super) fn effects(&mut self, answer: Option<Arc<Answer>>, reply: super::settle::Then) {
         let effects = self.engine.take_effects();
+        self.settle(effects, answer, reply);
+    }
+
+    /// Sends off effects that were taken before.
+    pub(super) fn settle(&mut self, effects: Effects, answer: Option<Arc<Answer>>, reply: super::settle::Then) {
         let decision = answer.map(|answer| answer.decision.id);
         let pushed = promised(&effects.out);
         if let Some((out, then, ok)) = self.settling.enter(effects, decision, reply) {

@@ -219,8 +219,12 @@ async fn status_says_since_when_a_history_server_gives_no_good_answer() {
     assert_eq!((&*status.servers[0].state, status.servers[0].in_use), ("answers", true));
 }
 
-/// What one poll learns of three runs.
-async fn learnt(script: &Script, change: impl FnOnce(&mut HistoryServerOptions)) -> (u64, v1::StatusResponse) {
+/// What one poll learns of three runs, once it has learnt at least so many.
+async fn learnt(
+    script: &Script,
+    least: u64,
+    change: impl FnOnce(&mut HistoryServerOptions),
+) -> (u64, v1::StatusResponse) {
     let mut options = options(server(script).await);
     options.servers.poll = Duration::from_secs(3_600);
     options.servers.backoff = Duration::from_secs(3_600);
@@ -228,7 +232,12 @@ async fn learnt(script: &Script, change: impl FnOnce(&mut HistoryServerOptions))
     let world = World::start().await;
     start_history_server(&options, &world.running().daemon, &Metrics::new()).unwrap();
     let over = |status: &v1::StatusResponse| status.servers.first().is_some_and(|server| server.asked_ms.is_some());
-    let status = world.until("the poll is over", over).await;
+    let status = world.until("it was asked", over).await;
+    let began = Instant::now();
+    while world.counter("history_runs").await < least && began.elapsed() < SOON {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    tokio::time::sleep(Duration::from_millis(100)).await; // for one more than it should
     (world.counter("history_runs").await, status)
 }
 
@@ -237,13 +246,14 @@ async fn a_poll_looks_at_so_many_jobs_and_reads_answers_up_to_their_bound() {
     let script = Script::default();
     runs(&script, now_ms() - 60_000, 1..4);
     for most in 1..=3 {
-        let (count, _) = learnt(&script, |options| options.jobs_per_poll = most).await;
+        let (count, _) = learnt(&script, most as u64, |options| options.jobs_per_poll = most).await;
         assert_eq!(count, most as u64, "a poll");
     }
     let list = script.lock().unwrap()[JOBS].len();
-    let (count, _) = learnt(&script, |options| (options.jobs_per_poll, options.servers.answer_bytes) = (3, list)).await;
+    let (count, _) =
+        learnt(&script, 3, |options| (options.jobs_per_poll, options.servers.answer_bytes) = (3, list)).await;
     assert_eq!(count, 3, "a list of {list} bytes");
-    let (count, status) = learnt(&script, |options| options.servers.answer_bytes = list - 1).await;
+    let (count, status) = learnt(&script, 0, |options| options.servers.answer_bytes = list - 1).await;
     assert_eq!((count, &*status.servers[0].state), (0, "silent"));
     assert!(status.servers[0].error.contains(&format!("more than {} bytes", list - 1)), "{:?}", status.servers);
 }

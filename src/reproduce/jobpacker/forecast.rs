@@ -16,7 +16,7 @@ pub const FORECAST: Figure = Figure {
 };
 
 fn rows(runs: &Runs<'_>) -> Result<Vec<Row>, ReproduceError> {
-    let stated = World { ideal: Ideal::FORECAST, ..World::batch(runs.context.scale) };
+    let stated = World { ideal: Ideal::FORECAST, by_maps: true, ..World::batch(runs.context.scale) };
     let plain = runs.packer(stated, "")?;
     let mut rows = vec![Row::at_most("makespan: off the plan's, either way", 2.0, "%", off(&plain))?];
     rows.extend(distribution("as stated", &plain)?);
