@@ -71,8 +71,8 @@ impl Circuits {
         self.check(&report)?;
         let Some(ports) = &self.ports else { return Ok(None) };
         let CircuitReport { version, set, ports: faults } = report;
-        let before = self.reported.take().map(|reported| ports.pairs(&reported.set)).unwrap_or_default();
-        self.bursts.carry(&before, ports, now);
+        let before = self.reported.take().map(|reported| reported.set).unwrap_or_default();
+        self.bursts.carry(&ports.pairs(&before), ports, now);
         let works = |state| state == PortState::Works;
         let faults: BTreeMap<LinkName, (PortState, Arc<str>)> = faults
             .into_iter()
@@ -84,9 +84,14 @@ impl Circuits {
         };
         let same = states(&faults) == states(&self.faults);
         self.faults = faults;
+        let stuck = |link: &LinkName| self.faults.get(link).is_some_and(|(state, _)| *state == PortState::Stuck);
+        let held = |set: &[(LinkName, LinkName)]| -> BTreeSet<(LinkName, LinkName)> {
+            set.iter().filter(|(input, output)| stuck(input) || stuck(output)).cloned().collect()
+        };
+        // Else every report would choose anew, as what is set carries away what was chosen for.
+        let same = same && held(&before) == held(&set);
         self.reported = Some(CircuitsReported { watcher: Arc::clone(watcher), at: now, version, set });
-        let stuck = self.faults.values().any(|(state, _)| *state == PortState::Stuck);
-        if same && !stuck {
+        if same {
             return Ok(None);
         }
         self.assume();
@@ -113,12 +118,21 @@ impl Circuits {
                     return invalid(field, format!("\"{link}\" has another circuit already"));
                 }
             }
+            if input == output {
+                return invalid(format!("set[{at}].output"), format!("\"{output}\" is the input as well"));
+            }
         }
-        let unknown = report.ports.iter().position(|fault| !ports.has(&fault.port));
-        unknown.map_or(Ok(()), |at| {
-            let message = format!("\"{}\" is no port of \"{}\"", report.ports[at].port, ports.name);
-            invalid(format!("ports[{at}].port"), message)
-        })
+        let mut named = BTreeSet::new();
+        for (at, fault) in report.ports.iter().enumerate() {
+            let field = format!("ports[{at}].port");
+            if !ports.has(&fault.port) {
+                return invalid(field, format!("\"{}\" is no port of \"{}\"", fault.port, ports.name));
+            }
+            if !named.insert(&fault.port) {
+                return invalid(field, format!("\"{}\" is named twice", fault.port));
+            }
+        }
+        Ok(())
     }
 
     /// Ports are as was reported, and circuits as they are wanted or held.

@@ -139,7 +139,10 @@ impl Ports {
     pub(super) fn views(&self, faults: &BTreeMap<LinkName, (PortState, Arc<str>)>) -> Vec<PortView> {
         let view = |(link, rack): (&Option<LinkName>, &RackPath)| {
             let port = link.clone()?;
-            let (state, reason) = faults.get(&port).cloned().unwrap_or_default();
+            let (state, reason) = match self.down {
+                true => (PortState::Failed, Arc::from("the switch is down")),
+                false => faults.get(&port).cloned().unwrap_or_default(),
+            };
             Some(PortView { port, rack: rack.clone(), state, reason })
         };
         self.links.iter().zip(&self.racks).filter_map(view).collect()

@@ -134,9 +134,9 @@ impl CircuitsView {
         self.wanted.circuits.iter().filter(is)
     }
 
-    /// Whether these are all that are wanted.
+    /// Whether a controller said that all that are wanted are set.
     #[must_use]
     pub fn is_set(&self) -> bool {
-        self.set_circuits().count() == self.wanted.circuits.len()
+        self.reported.is_some() && self.set_circuits().count() == self.wanted.circuits.len()
     }
 }

@@ -144,6 +144,9 @@ impl OpticalSwitch {
     /// Without demand that could be served nothing changes, and a circuit whose ports nobody else gets stays: to take one
     /// down alone would gain nothing. Of equally good choices the one that keeps most is taken.
     pub fn configure(&mut self, demand: &DemandMatrix) -> bool {
+        if demand.total() == Bytes::ZERO {
+            return false; // and the matching of many racks is spared
+        }
         let free = |rack: usize, taken: &[bool]| !taken[rack] && !self.failed[rack];
         let (mut inputs, mut outputs) = (self.stuck.clone(), self.stuck.clone());
         for (from, to) in self.circuits().filter(|&(from, to)| self.stuck[from.at()] || self.stuck[to.at()]) {

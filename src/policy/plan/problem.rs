@@ -69,8 +69,8 @@ pub struct Circuits {
 }
 
 impl Circuits {
-    /// Of this rate and reconfiguration time, changing at once: elephants fill a circuit for nine reconfigurations, so that it is used
-    /// for 90 % of the time (004 §4.1.2).
+    /// Of this rate and reconfiguration time, changing at once: elephants fill a circuit for nine reconfigurations, so
+    /// that it is used for 90 % of the time (004 §4.1.2).
     #[must_use]
     pub fn new(rate: BitsPerSec, reconfiguration: Micros) -> Self {
         let bits = u128::from(rate.0) * u128::from(reconfiguration.0) * 9 / 1_000_000;

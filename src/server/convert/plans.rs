@@ -1,5 +1,6 @@
 //! Plans of recurring jobs, for operators, on answers, and for whoever writes data.
 
+use crate::cluster::dataset::normal;
 use crate::engine::Refusal;
 use crate::engine::plans::Made;
 use crate::engine::plans::replicas::{Replica, ReplicasAsk, ReplicasFound};
@@ -94,7 +95,7 @@ pub(in crate::server) fn replicas_ask(wire: &v1::ReplicasRequest) -> Result<Repl
     }
     let replication = if *replication == 0 { 3 } else { *replication };
     Ok(ReplicasAsk {
-        path: path.as_str().into(),
+        path: normal(path).into(),
         reader: (!recurring_job_key.is_empty()).then(|| recurring_job_key.as_str().into()),
         replication: u8::try_from(replication).expect("it is at most 64"),
         blocks: (*blocks).max(1),

@@ -10,16 +10,16 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FirstReplica {
-    /// By how many maps each runs, block after block in turn: of as many blocks as the job has maps each rack has exactly
-    /// as many as it runs maps, and none is read from afar.
+    /// By how many maps each runs, block after block in turn: of as many blocks as the job has maps each rack has
+    /// exactly as many as it runs maps, and none is read from afar.
     #[default]
     ByMaps,
     /// At random, each alike: 004 §4.2.4, and `corral`.
     Evenly,
 }
 
-/// The first in a random rack of those that run the reader's maps. The second and third together in another rack, as HDFS keeps two racks by default; more, and data that no
-/// planned job reads, as HDFS does by itself.
+/// The first in a rack of those that run the reader's maps, by the rule; the second and third together in another rack,
+/// as HDFS keeps two racks by default; more, and data that no planned job reads, as HDFS does by itself.
 pub(in crate::policy::jobpacker) fn replicas(problem: &DataProblem<'_>, rule: FirstReplica) -> Vec<ReplicaAdvice> {
     let mut advice = vec![ReplicaAdvice::Default; problem.replication.into()];
     let mut random = ChaCha8Rng::seed_from_u64(problem.seed);

@@ -101,6 +101,7 @@ fn jobpacker_sends_more_over_circuits_and_is_done_before_corral_and_fair() {
     let figures = format!("jobpacker {jobpacker:?}, corral {corral:?}, fair {fair:?}");
     assert!(jobpacker.1 > 0.98 && jobpacker.1 > corral.1 && jobpacker.1 > fair.1 + 0.15, "on circuits: {figures}");
     assert!(jobpacker.0 < 0.98 * corral.0 && jobpacker.0 < 0.5 * fair.0, "makespan: {figures}");
+    assert!(jobpacker.0 < 120.0, "as good as it was: {figures}");
 }
 
 #[test]
