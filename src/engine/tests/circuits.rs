@@ -290,6 +290,23 @@ fn ports_that_failed_or_are_stuck_are_left_out_and_come_back() {
 }
 
 #[test]
+fn while_a_port_is_stuck_reports_do_not_choose_anew() {
+    let mut desk = lit(4);
+    watches(&mut desk, "ocs");
+    shuffles(&mut desk, 1, (0, 1), 3 * ELEPHANT);
+    shuffles(&mut desk, 2, (2, 1), 2 * ELEPHANT);
+    desk.pass(SECOND);
+    let stuck = [(3, PortState::Stuck)];
+    report(&mut desk, &[(0, 1)], &stuck).unwrap();
+    let chosen = view(&desk).wanted;
+    assert_eq!(pairs(&chosen), [(0, 1)]);
+    // By now the other pair has more left to send.
+    desk.now = desk.now.plus(Micros::from_millis(900));
+    report(&mut desk, &[(0, 1)], &stuck).unwrap();
+    assert_eq!((view(&desk).wanted.version, pairs(&view(&desk).wanted)), (chosen.version, vec![(0, 1)]));
+}
+
+#[test]
 fn a_rack_without_a_port_goes_by_packets() {
     let mut desk = lit(3);
     let mut fewer = network(3);
@@ -376,6 +393,11 @@ fn reports_that_make_no_sense_change_nothing() {
     let set = |pairs: &[(LinkName, LinkName)]| CircuitReport { set: pairs.to_vec(), ..CircuitReport::default() };
     assert_eq!(field(&mut desk, CircuitReport { version: 99, ..CircuitReport::default() }), "version");
     assert_eq!(field(&mut desk, set(&[(port(0), "nowhere".into())])), "set[0].output");
+    assert_eq!(field(&mut desk, set(&[(port(0), port(0))])), "set[0].output", "a circuit leads elsewhere");
+    let twice = [PortState::Failed, PortState::Stuck]
+        .map(|state| PortReport { port: port(2), state, reason: Arc::default() })
+        .to_vec();
+    assert_eq!(field(&mut desk, CircuitReport { ports: twice, ..CircuitReport::default() }), "ports[1].port");
     assert_eq!(field(&mut desk, set(&[(port(0), port(1)), (port(2), port(1))])), "set[1].output");
     assert_eq!(field(&mut desk, set(&[(port(0), port(1)), (port(0), port(2))])), "set[1].input");
     let ports = vec![PortReport { port: "nowhere".into(), state: PortState::Failed, reason: "".into() }];
