@@ -38,7 +38,7 @@ fn state(server: &v1::ServerView) -> String {
         "not_asked" => "not asked".to_owned(),
         "safe_mode" => format!("in safe mode for {since}"),
         "busy" => format!("too busy for {since}"),
-        _ => format!("no good answer for {since}"),
+        _ => format!("no good answer for {}", server.heard_ms.map_or(since, ms)),
     };
     // Of who is not in use nobody knows how it is now.
     match server.asked_ms {
@@ -72,7 +72,7 @@ mod tests {
         let expected = "\
 server                         state                    good answer
 name_node  http://a:1          standby, asked 2 s ago          65 s
-name_node  http://b:1  in use  no good answer for 61 s         65 s
+name_node  http://b:1  in use  no good answer for 65 s         65 s
 name_node  http://c:1  in use  answers                         65 s
 name_node http://a:1: it is standby
 name_node http://b:1: it is silent";

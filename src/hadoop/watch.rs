@@ -152,7 +152,14 @@ impl Watch {
     }
 
     fn take(&mut self, life: ClusterInfo, nodes: Vec<NodeSeen>) {
+        let none = nodes.is_empty();
         let told = self.roster.take(life, nodes, self.started.elapsed());
+        let kept = || told.blind.map(|time| (told.spared, time.as_secs())).filter(|(nodes, _)| *nodes > 0);
+        let lacks = kept().map(|(nodes, for_s)| {
+            format!("{nodes} nodes are missing from the ResourceManager's list, kept for another {for_s} s")
+        });
+        let empty = || none.then(|| "the ResourceManager answers and lists no node".to_owned());
+        self.daemon.notice("nodes", lacks.or_else(empty).into_iter().collect());
         if told.other_life {
             tracing::info!(id = life.id, "the ResourceManager has changed or started anew: nodes have time to find it");
         }

@@ -119,7 +119,13 @@ async fn a_list_that_has_become_empty_is_kept_for_a_while_and_then_believed() {
     tokio::time::sleep(Duration::from_millis(500)).await;
     let status = world.status().await;
     assert_eq!(status.counters.get("nodes_lost"), None, "kept");
+    let notes = |status: &v1::StatusResponse, words: &str| status.notices.iter().any(|notice| notice.contains(words));
+    assert!(notes(&status, "2 nodes are missing"), "{:?}", status.notices);
     world.until("nobody is left", usable(0)).await;
+    world.until("it is believed", |status| notes(status, "lists no node")).await;
+    manager.says(info(1, "ACTIVE"), nodes(&["n1", "n2"]));
+    let status = world.until("they are back", usable(2)).await;
+    assert!(!notes(&status, "missing") && !notes(&status, "lists no node"), "{:?}", status.notices);
 }
 
 #[tokio::test(flavor = "multi_thread")]

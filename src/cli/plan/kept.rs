@@ -138,8 +138,11 @@ const KEYS_SHOWN: usize = 10;
 
 /// How well each job's runs were predicted, as a table of the worst.
 pub(super) fn by_key(keys: &[v1::KeyForecast]) -> String {
-    let percent = |error: f64| format!("{:.1} %", 100.0 * error);
     let row = |key: &v1::KeyForecast| {
+        let percent = |error: f64| match key.predicted_runs {
+            0 => "-".to_owned(),
+            _ => format!("{:.1} %", 100.0 * error),
+        };
         let [mean, median] = [key.mean_error, key.median_error].map(percent);
         let known = [key.runs, key.predicted_runs].map(|runs| runs.to_string());
         let [runs, predicted] = known;

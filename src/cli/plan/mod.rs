@@ -88,7 +88,8 @@ struct MakeArgs {
     /// The policy that plans [default: jobpacker; the daemon's plan.policy]
     #[arg(long)]
     policy: Option<String>,
-    /// A parameter of the policy, as in its [policies.NAME] of the configuration; may stand several times
+    /// A parameter of the policy, as in its [policies.NAME] of the configuration: 'early_reduces=0.2',
+    /// 'first_replica="evenly"'; may stand several times
     #[arg(long = "param", value_name = "KEY=VALUE")]
     params: Vec<String>,
     /// What to keep small [default: online; the daemon's plan.objective]
@@ -274,9 +275,15 @@ fn planner(name: &str, params: &[String]) -> Result<Box<dyn Policy>, Failure> {
     policy::check(name)?;
     let entry = registry::find(name).expect("it was checked");
     let text: String = params.iter().map(|param| format!("{param}\n")).collect();
-    let wrong = |message: &str| Failure::Input(format!("--param: {message}"));
-    let table = DeTable::parse(&text).map_err(|error| wrong(error.message().trim_end()))?;
-    (entry.build)(table).map_err(|error| wrong(&error.to_string()))
+    let wrong = |of: &str, message: &str| Failure::Input(format!("--param{of}: {message}"));
+    for param in params {
+        DeTable::parse(param).map_err(|error| {
+            let message = error.message().trim_end();
+            wrong(&format!(" {param}"), &format!("{message}; it is TOML, so texts are in quotes: 'key=\"text\"'"))
+        })?;
+    }
+    let table = DeTable::parse(&text).map_err(|error| wrong("", error.message().trim_end()))?;
+    (entry.build)(table).map_err(|error| wrong("", &error.to_string()))
 }
 
 fn read_trace(trace: &Path, options: TraceOptions, model: &JobModel, output: Output) -> Result<Vec<TraceJob>, Failure> {

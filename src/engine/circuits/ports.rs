@@ -131,9 +131,10 @@ impl Ports {
         }
     }
 
-    /// Racks of the cluster without a port.
+    /// Racks of the cluster with nodes and without a port.
     pub(super) fn without_port(&self) -> u64 {
-        self.links.iter().filter(|link| link.is_none()).count() as u64
+        let racks = self.links.iter().zip(&self.statics.members);
+        racks.filter(|(link, nodes)| link.is_none() && !nodes.is_empty()).count() as u64
     }
 
     pub(super) fn views(&self, faults: &BTreeMap<LinkName, (PortState, Arc<str>)>) -> Vec<PortView> {
