@@ -54,7 +54,7 @@ fn document(answer: &v1::CircuitsResponse) -> Value {
     };
     let port = |port: &v1::OpticalPortView| json!({ "port": port.port, "rack": port.rack, "state": port.state, "reason": port.reason });
     json!({
-        "wanted": answer.wanted.as_ref().map(wanted_document), "set": answer.set,
+        "wanted": answer.wanted.as_ref().map(wanted_document), "set": answer.set, "attended": answer.attended,
         "reported": answer.reported.as_ref().map(reported),
         "interval_ms": answer.interval_ms, "pause_ms": answer.pause_ms, "elephant_bytes": answer.elephant_bytes,
         "ports": answer.ports.iter().map(port).collect::<Vec<_>>(),
@@ -67,25 +67,23 @@ fn text(answer: &v1::CircuitsResponse) -> String {
         return "the network has no optical switch: no circuits are wanted".to_owned();
     };
     let bad = answer.ports.iter().filter(|port| port.state != "works").count();
+    let wants = match wanted.version {
+        0 => "nothing yet: first a controller says what is set, for up to 10 s".to_owned(),
+        version => format!("version {version}, by {}: {} circuits", wanted.cause, wanted.circuits.len()),
+    };
     let reported = answer.reported.as_ref().map_or_else(
         || "nothing: no controller has said what is set".to_owned(),
-        |reported| {
-            let behind = wanted.version.saturating_sub(reported.version);
-            let which = if behind == 0 { "this version".to_owned() } else { format!("{behind} versions behind") };
-            let is = if answer.set { "all of it is set" } else { "not all of it is set" };
-            let ago = output::digits(reported.age_ms as f64 / 1_000.0);
-            format!("by \"{}\" {ago} s ago, {which}: {is}", reported.watcher)
-        },
+        |reported| report_text(answer, wanted, reported),
     );
     let mut lines = vec![output::pairs(&[
         ("switch", format!("{}, {} ports, {bad} of them not working", wanted.switch, answer.ports.len())),
-        ("wanted", format!("version {}, by {}: {} circuits", wanted.version, wanted.cause, wanted.circuits.len())),
+        ("wanted", wants),
         ("reported", reported),
         ("chosen", format!("every {} ms; a change takes {} ms", answer.interval_ms, answer.pause_ms)),
         ("elephants", format!("from {}", output::bytes(answer.elephant_bytes as f64))),
         ("racks", format!("{} without a port", answer.racks_without_port)),
     ])];
-    if !wanted.circuits.is_empty() {
+    if !wanted.circuits.is_empty() || not_wanted(answer, wanted).next().is_some() {
         lines.push(format!("\n{}", circuits_table(answer, wanted)));
     }
     if wanted.unserved_pairs > 0 {
@@ -97,6 +95,37 @@ fn text(answer: &v1::CircuitsResponse) -> String {
         lines.push(format!("\n{}", output::table(["port", "rack", "state", "why"], 4, rows)));
     }
     lines.join("\n")
+}
+
+fn report_text(answer: &v1::CircuitsResponse, wanted: &v1::WantedCircuits, reported: &v1::CircuitsReport) -> String {
+    let which = match wanted.version.saturating_sub(reported.version) {
+        0 => "this version".to_owned(),
+        1 => "a version behind".to_owned(),
+        behind => format!("{behind} versions behind"),
+    };
+    let is = match (answer.attended, answer.set) {
+        (false, _) => "its stream has ended since, and nobody sets circuits",
+        (true, true) => "all of it is set",
+        (true, false) => "not all of it is set",
+    };
+    let ago = output::digits(reported.age_ms as f64 / 1_000.0);
+    format!("by \"{}\" {ago} s ago, {which}: {is}", reported.watcher)
+}
+
+/// Circuits that are set, and why they are though nobody wants them.
+fn not_wanted<'a>(
+    answer: &'a v1::CircuitsResponse,
+    wanted: &'a v1::WantedCircuits,
+) -> impl Iterator<Item = (&'a v1::SetCircuit, &'static str)> {
+    let is_wanted = |set: &v1::SetCircuit| {
+        wanted.circuits.iter().any(|circuit| (&circuit.input, &circuit.output) == (&set.input, &set.output))
+    };
+    let stuck = |port: &str| answer.ports.iter().any(|view| view.port == port && view.state == "stuck");
+    let set = answer.reported.iter().flat_map(|reported| &reported.set);
+    set.filter(move |set| !is_wanted(set)).map(move |set| {
+        let why = if stuck(&set.input) || stuck(&set.output) { "stuck" } else { "not wanted" };
+        (set, why)
+    })
 }
 
 fn circuits_table(answer: &v1::CircuitsResponse, wanted: &v1::WantedCircuits) -> String {
@@ -114,7 +143,13 @@ fn circuits_table(answer: &v1::CircuitsResponse, wanted: &v1::WantedCircuits) ->
             output::bytes(demand.expected_bytes as f64),
         ]
     });
-    output::table(["input", "output", "racks", "set", "why", "jobs", "expected"], 5, rows)
+    let rack = |port: &str| answer.ports.iter().find(|view| view.port == port).map_or("", |view| &view.rack);
+    let others = not_wanted(answer, wanted).map(|(set, why)| {
+        let racks = format!("{} to {}", rack(&set.input), rack(&set.output));
+        let none = String::new;
+        [set.input.clone(), set.output.clone(), racks, "yes".to_owned(), why.to_owned(), none(), none()]
+    });
+    output::table(["input", "output", "racks", "set", "why", "jobs", "expected"], 5, rows.chain(others))
 }
 
 fn unserved_table(wanted: &v1::WantedCircuits) -> String {
@@ -176,6 +211,7 @@ mod tests {
             ports: vec![port("p1", "works"), port("p2", "works"), port("p3", "failed")],
             racks_without_port: 1,
             set: false,
+            attended: true,
         }
     }
 
@@ -184,13 +220,33 @@ mod tests {
         let text = text(&answer());
         let has = |words: &str| assert!(text.contains(words), "no {words:?} in\n{text}");
         has("version 4, by ports: 2 circuits");
-        has("by \"ocs\" 1.5 s ago, 1 versions behind: not all of it is set");
+        has("by \"ocs\" 1.5 s ago, a version behind: not all of it is set");
         has("1 of 3 pairs of racks, 4 GB in all");
         has("port_failed");
         let rows: Vec<&str> = text.lines().filter(|line| line.starts_with('p')).collect();
         assert!(rows[0].contains("yes") && rows[1].contains("no") && rows[1].contains("kept"), "{rows:?}");
         assert!(rows.iter().any(|row| row.starts_with("p3") && row.contains("no light")), "{rows:?}");
         assert!(super::text(&v1::CircuitsResponse::default()).contains("no optical switch"));
+    }
+
+    #[test]
+    fn people_read_what_is_set_and_not_wanted_and_that_a_controller_is_gone() {
+        let mut answer = answer();
+        answer.attended = false;
+        answer.ports[2].state = "stuck".into();
+        let reported = answer.reported.as_mut().unwrap();
+        let set = |input: &str, output: &str| v1::SetCircuit { input: input.into(), output: output.into() };
+        reported.set = vec![set("p1", "p3"), set("p2", "p4")];
+        let text = text(&answer);
+        assert!(text.contains("a version behind: its stream has ended since, and nobody sets circuits"), "{text}");
+        let row = |port: &str, why: &str| {
+            let mut rows = text.lines().filter(|line| line.starts_with(port));
+            assert!(rows.any(|row| row.contains(why)), "no {why:?} of {port} in\n{text}");
+        };
+        row("p1", "stuck");
+        row("p2", "not wanted");
+        answer.wanted = Some(v1::WantedCircuits { version: 0, cause: "learning".into(), ..Default::default() });
+        assert!(super::text(&answer).contains("nothing yet"), "{}", super::text(&answer));
     }
 
     #[test]

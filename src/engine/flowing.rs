@@ -42,6 +42,8 @@ impl Engine {
         }
         let view = View { snapshot: &self.snapshot, routes: self.flows.routes(), chained: self.flows.chained() };
         let first = self.routes.watch(watcher, &scope, &view, &self.settings.routes, now);
+        // Whoever begins anew may know no more what it said: it says it again.
+        self.controller_left(watcher);
         self.note_flows();
         Ok(first)
     }

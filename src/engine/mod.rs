@@ -65,7 +65,8 @@ pub use adherence::{DecisionOutcome, HintOutcome, Miss, Outcomes, Tally, TallyKe
 pub use answers::Answer;
 pub use attempts::Token;
 pub use circuits::told::{
-    CircuitReport, CircuitsReported, CircuitsView, PortReport, PortView, RackDemand, WantedCircuit, WantedCircuits,
+    CircuitReport, CircuitsReported, CircuitsView, PortReport, PortView, RackDemand, ReportTaken, WantedCircuit,
+    WantedCircuits,
 };
 pub use decision::{ChainPath, Decision, Hint, LearntFrom, Mode, Refusal, TermValues};
 pub use dispatching::{DeskApart, DispatchSettings};

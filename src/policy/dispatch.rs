@@ -203,6 +203,10 @@ pub struct ShuffleAsk {
     pub to: RackIdx,
     /// Output of finished maps in `from` that is for reduces in `to` and was not told to start yet; more than 0.
     pub gathered: Bytes,
+    /// What of the pair was told to start before.
+    pub started: Bytes,
+    /// From so many bytes on what starts at once rides a circuit of the two; `None`: they have none to hope for.
+    pub threshold: Option<Bytes>,
     /// All maps of the job are done: no more comes from `from`.
     pub maps_done: bool,
     /// All reduces of the job hold containers, or are done: no more goes to `to`.

@@ -4,6 +4,7 @@
 //! pool and commits once per try; nothing on that path waits for a lock that a feed holds; an answer
 //! leaves only when its leases are durable; every queue is bounded and every wait has a deadline.
 
+mod circuits;
 pub mod clock;
 mod command;
 pub mod daemon;

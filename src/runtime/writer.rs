@@ -177,10 +177,7 @@ impl Writer {
                 self.moved = true;
                 self.effects(None, Box::new(|_| ()));
             }
-            Command::ReportCircuits(watcher, report, reply) => {
-                let _ = reply.send(self.engine.report_circuits(&watcher, report, now));
-                self.effects(None, Box::new(|_| ()));
-            }
+            Command::ReportCircuits(watcher, report, reply) => self.report_circuits(&watcher, report, reply, now),
             Command::Circuits(reply) => drop(reply.send(self.engine.circuits())),
             Command::Urgent => {
                 self.shared.urgent.store(false, Ordering::Release);
@@ -250,7 +247,7 @@ impl Writer {
 
     fn unwatch(&mut self, watcher: &str, session: u64) {
         if self.shared.watchers.stop(watcher, session) {
-            self.engine.unwatch(watcher);
+            self.watch_ended(watcher);
         }
     }
 
@@ -386,7 +383,7 @@ impl Writer {
                 Effect::Routes { watcher, update } => {
                     self.shared.meters.rerouted(&update);
                     if !self.shared.watchers.send(&watcher, update) {
-                        self.engine.unwatch(&watcher);
+                        self.watch_ended(&watcher);
                     }
                 }
                 Effect::WatchEnded { watcher, reason } => {

@@ -77,7 +77,7 @@ impl Routes for RoutesService {
         let (metadata, _, wire) = request.into_parts();
         let report = async {
             let watcher = convert::watcher(&wire.watcher)?;
-            self.daemon.report_circuits(watcher, convert::circuit_report(&wire)?).await
+            self.daemon.report_circuits(watcher, convert::circuit_report(&wire, self.daemon.instance())?).await
         };
         let wanted_version = in_time(&self.daemon, &metadata, report).await?;
         Ok(Response::new(v1::ReportCircuitsResponse { wanted_version }))

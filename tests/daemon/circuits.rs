@@ -121,15 +121,21 @@ fn map_ends(number: u32) -> v1::TaskEvent {
     event("map", number, What::Finished(finished))
 }
 
-/// A daemon with the network, the input, and the plan in force.
-async fn world() -> (World, FeedSender<v1::TopologyItem>, FeedSender<v1::HeartbeatItem>) {
-    let world = World::start().await;
-    let beats = world.cluster(3, 2, 16_384).await;
+/// The network, and who feeds it.
+async fn hybrid_of(world: &World) -> FeedSender<v1::TopologyItem> {
     let mut network: FeedSender<v1::TopologyItem> = world.client.feed(hello()).await.unwrap();
     network.send(hybrid()).await.unwrap();
     let ack = network.settle().await.unwrap();
     assert!(ack.refused.is_empty(), "{ack:?}");
     world.until("the network is there", |status| status.links == 12).await;
+    network
+}
+
+/// A daemon with the network, the input, and the plan in force.
+async fn world() -> (World, FeedSender<v1::TopologyItem>, FeedSender<v1::HeartbeatItem>) {
+    let world = World::start().await;
+    let beats = world.cluster(3, 2, 16_384).await;
+    let network = hybrid_of(&world).await;
     let mut datasets: FeedSender<v1::DatasetItem> = world.client.feed(hello()).await.unwrap();
     let block = |block_id| v1::DatasetBlock { block_id, bytes: BLOCK, hosts: vec!["r0n0".to_owned()] };
     let put = v1::dataset_item::Item::Put(v1::Dataset { path: "/in".to_owned(), blocks: (1..5).map(block).collect() });
@@ -166,13 +172,31 @@ async fn circuits(world: &World) -> v1::CircuitsResponse {
     world.admin.clone().circuits(v1::CircuitsRequest {}).await.unwrap().into_inner()
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_planned_shuffle_waits_starts_rides_and_its_controller_says_what_is_set() {
-    let (world, _network, _beats) = world().await;
+fn report(version: u64, life: &str, set: &[(&str, &str)], ports: Vec<v1::OpticalPort>) -> v1::ReportCircuitsRequest {
+    let circuit = |&(input, output): &(&str, &str)| v1::SetCircuit { input: input.into(), output: output.into() };
+    let (watcher, set) = ("ocs".to_owned(), set.iter().map(circuit).collect());
+    v1::ReportCircuitsRequest { watcher, version, set, ports, instance_id: life.to_owned() }
+}
+
+fn failed(port: &str) -> v1::OpticalPort {
+    let state = v1::OpticalPortState::Failed.into();
+    v1::OpticalPort { port: port.to_owned(), state, reason: "no light".to_owned() }
+}
+
+/// A controller that watches, and has said that nothing is set.
+async fn controller(world: &World) -> Updates {
     let watch = v1::WatchRequest { watcher: "ocs".to_owned(), circuits: true, ..Default::default() };
     let mut updates = world.client.watch(watch).await.unwrap();
     let first = next_update(&mut updates).await;
-    assert!(first.snapshot && first.circuits.is_none_or(|wanted| wanted.circuits.is_empty()));
+    assert!(first.snapshot && first.circuits.is_none(), "nothing is wanted before anybody said what is set: {first:?}");
+    world.client.report_circuits(report(0, &first.instance_id, &[], vec![])).await.unwrap();
+    updates
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_planned_shuffle_waits_starts_and_rides() {
+    let (world, _network, _beats) = world().await;
+    let mut updates = controller(&world).await;
     let answer = world.hints(job()).await;
     assert_eq!(answer.hints.as_ref().unwrap().plan.as_ref().unwrap().job, "daily#0");
     let mut follow = world.client.follow(follow_start(&answer, 0)).await.unwrap();
@@ -198,40 +222,42 @@ async fn a_planned_shuffle_waits_starts_rides_and_its_controller_says_what_is_se
     assert_eq!((demand.expected_bytes, demand.jobs, demand.reason.as_str()), (2 * BLOCK, 1, "demand"));
     assert!(!circuits(&world).await.set, "nobody has said that it is");
 
-    let report = |set: &[(&str, &str)], ports: Vec<v1::OpticalPort>| v1::ReportCircuitsRequest {
-        watcher: "ocs".to_owned(),
-        version: wanted.version,
-        set: set
-            .iter()
-            .map(|(input, output)| v1::SetCircuit { input: (*input).into(), output: (*output).into() })
-            .collect(),
-        ports,
-    };
-    let version = world.client.report_circuits(report(&[("port0", "port2")], vec![])).await.unwrap();
+    assert_eq!(world.counter("shuffles_held").await, 1);
+
+    let set = [("port0", "port2")];
+    let version = world.client.report_circuits(report(wanted.version, "", &set, vec![])).await.unwrap();
     assert_eq!(version, wanted.version);
     let seen = circuits(&world).await;
     assert!(seen.set && seen.reported.unwrap().watcher == "ocs");
+}
 
-    let failed = |port: &str| v1::OpticalPort {
-        port: port.to_owned(),
-        state: v1::OpticalPortState::Failed.into(),
-        reason: "no light".to_owned(),
-    };
-    let (code, message) = refusal(world.client.report_circuits(report(&[], vec![failed("port9")])).await);
+#[tokio::test(flavor = "multi_thread")]
+async fn a_port_that_fails_is_left_out_at_once_and_one_that_is_not_there_is_refused() {
+    let (world, _network, _beats) = world().await;
+    let mut updates = controller(&world).await;
+    world.client.report_circuits(report(0, "", &[], vec![failed("port1")])).await.unwrap();
+    let (code, message) = refusal(world.client.report_circuits(report(0, "", &[], vec![failed("port9")])).await);
     assert!(code == Code::InvalidArgument && message.contains("port9"), "{message}");
-    let version = world.client.report_circuits(report(&[], vec![failed("port2")])).await.unwrap();
+    let ports = circuits(&world).await.ports;
+    assert_eq!((ports[1].state.as_str(), ports[1].reason.as_str()), ("failed", "no light"));
+    let answer = world.hints(job()).await;
+    let mut follow = world.client.follow(follow_start(&answer, 0)).await.unwrap();
+    let mut events: Vec<v1::TaskEvent> = (0..4).flat_map(|map| [begins("map", map, "r0n0"), map_ends(map)]).collect();
+    events.extend((0..2).map(|reduce| begins("reduce", reduce, "r2n0")));
+    follow.tell(events).await.unwrap();
+    let wanted = lit(&mut updates).await;
+    let version = world.client.report_circuits(report(wanted.version, "", &[], vec![failed("port2")])).await.unwrap();
     let dark = next_update(&mut updates).await;
     assert_eq!((dark.cause.as_str(), dark.subject.as_str()), ("circuits", "ports"));
     let dark = dark.circuits.unwrap();
     assert_eq!((dark.version, dark.circuits.len()), (version, 0), "at once, without the failed port");
-    let ports = circuits(&world).await.ports;
-    assert_eq!((ports[2].state.as_str(), ports[2].reason.as_str()), ("failed", "no light"));
-    assert_eq!((world.counter("circuit_reports").await, world.counter("shuffles_held").await), (2, 1));
+    assert_eq!(world.counter("circuit_reports").await, 3);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_wait_ends_when_the_plan_is_rolled_back() {
     let (world, _network, _beats) = world().await;
+    let _updates = controller(&world).await;
     let answer = world.hints(job()).await;
     let mut follow = world.client.follow(follow_start(&answer, 0)).await.unwrap();
     follow.tell(vec![begins("map", 0, "r0n0"), begins("reduce", 0, "r2n0"), map_ends(0)]).await.unwrap();
@@ -239,6 +265,28 @@ async fn a_wait_ends_when_the_plan_is_rolled_back() {
     world.admin.clone().roll_back_plan(v1::RollBackPlanRequest { to_none: true }).await.unwrap();
     let Advice::StartShuffle(start) = word(&mut follow).await else { panic!("a start") };
     assert_eq!(start.reason, "no_plan");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_restart_takes_no_circuit_down() {
+    let mut world = World::start().await;
+    let set = [("port0", "port1")];
+    let mut life = String::new();
+    for version in [0, 1] {
+        let (_beats, _network) = (world.cluster(3, 2, 16_384).await, hybrid_of(&world).await);
+        let watch = v1::WatchRequest { watcher: "ocs".to_owned(), circuits: true, ..Default::default() };
+        let mut updates = world.client.watch(watch).await.unwrap();
+        let first = next_update(&mut updates).await;
+        assert_eq!(first.circuits, None, "nobody is told to take anything down");
+        assert_eq!(world.client.report_circuits(report(version, &life, &set, vec![])).await.unwrap(), 1);
+        let wanted = next_update(&mut updates).await.circuits.unwrap();
+        assert_eq!((wanted.version, wanted.cause.as_str(), wanted.circuits.len()), (1, "report", 1));
+        let circuit = &wanted.circuits[0];
+        assert_eq!((circuit.input.as_str(), circuit.output.as_str()), set[0]);
+        assert_eq!(circuit.demand.as_ref().unwrap().reason, "kept");
+        life = first.instance_id;
+        world.restart().await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

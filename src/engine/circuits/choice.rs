@@ -1,16 +1,13 @@
 //! Which circuits are wanted.
 
-use super::Circuits;
 use super::bursts::{Demand, JobShuffle};
 use super::ports::Ports;
-use super::told::{
-    CircuitReport, CircuitsReported, CircuitsView, RackDemand, UNSERVED_MAX, WantedCircuit, WantedCircuits,
-};
+use super::told::{CircuitsView, RackDemand, UNSERVED_MAX, WantedCircuit, WantedCircuits};
+use super::{Circuits, LEARNING};
 use crate::cluster::Snapshot;
-use crate::engine::decision::Refusal;
 use crate::network::optical::{DemandMatrix, PortState};
 use crate::units::{Bytes, LinkName, RackIdx, Timestamp};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// What is wanted between two racks.
@@ -28,16 +25,21 @@ impl Circuits {
         }
         let before = self.ports.take();
         self.ports = Ports::new(snapshot);
-        if before.is_none() {
-            self.bursts.begin(now);
+        match (before, &self.ports) {
+            (None, None) => return None,
+            (None, Some(_)) => {
+                self.bursts.begin(now);
+                self.learning = Some(now);
+            }
+            (Some(_), Some(_)) => self.assume(),
+            (Some(_), None) => {
+                self.bursts.clear();
+                self.faults.clear();
+                (self.reported, self.attended) = (None, false);
+            }
         }
-        if self.ports.is_none() {
-            self.bursts.clear();
-            self.faults.clear();
-            self.reported = None;
-        }
-        self.assume();
-        if before.is_none() && self.ports.is_none() { None } else { self.conclude("topology", now) }
+        let learnt = if self.ports.is_some() { self.learning.is_none() } else { self.learning.take().is_none() };
+        if learnt { self.conclude("topology", now) } else { None }
     }
 
     /// Whether it is time to look at jobs.
@@ -51,99 +53,37 @@ impl Circuits {
     /// configuration, where it is another one.
     pub(super) fn choose(&mut self, jobs: &[JobShuffle], now: Timestamp) -> Option<Arc<WantedCircuits>> {
         let ports = self.ports.as_ref()?;
-        let set = self.reported.as_ref().map(|reported| ports.pairs(&reported.set)).unwrap_or_default();
-        self.bursts.carry(&set, ports, now);
+        self.bursts.carry(&self.carrying(ports), ports, now);
         let gathering = &self.gathering;
         self.bursts.look(jobs, ports, |pair, gathered| gathering.started(pair, gathered), now);
-        self.configure("demand", now)
+        match self.learning {
+            Some(since) if now.since(since) < LEARNING => None,
+            Some(_) => {
+                self.learning = None;
+                self.configure("topology", now)
+            }
+            None => self.configure("demand", now),
+        }
     }
 
-    /// Takes a controller's report in: another configuration, where that follows from it.
-    ///
-    /// # Errors
-    /// [`Refusal::Invalid`] for a version that was never wanted, a port that is not there, or two circuits of one port.
-    pub(super) fn report(
-        &mut self,
-        watcher: &Arc<str>,
-        report: CircuitReport,
-        now: Timestamp,
-    ) -> Result<Option<Arc<WantedCircuits>>, Refusal> {
-        self.check(&report)?;
-        let Some(ports) = &self.ports else { return Ok(None) };
-        let CircuitReport { version, set, ports: faults } = report;
-        let before = self.reported.take().map(|reported| reported.set).unwrap_or_default();
-        self.bursts.carry(&ports.pairs(&before), ports, now);
-        let works = |state| state == PortState::Works;
-        let faults: BTreeMap<LinkName, (PortState, Arc<str>)> = faults
-            .into_iter()
-            .filter(|fault| !works(fault.state))
-            .map(|fault| (fault.port, (fault.state, fault.reason)))
-            .collect();
-        let states = |faults: &BTreeMap<LinkName, (PortState, Arc<str>)>| -> Vec<(LinkName, PortState)> {
-            faults.iter().map(|(link, (state, _))| (link.clone(), *state)).collect()
-        };
-        let same = states(&faults) == states(&self.faults);
-        self.faults = faults;
-        let stuck = |link: &LinkName| self.faults.get(link).is_some_and(|(state, _)| *state == PortState::Stuck);
-        let held = |set: &[(LinkName, LinkName)]| -> BTreeSet<(LinkName, LinkName)> {
-            set.iter().filter(|(input, output)| stuck(input) || stuck(output)).cloned().collect()
-        };
-        // Else every report would choose anew, as what is set carries away what was chosen for.
-        let same = same && held(&before) == held(&set);
-        self.reported = Some(CircuitsReported { watcher: Arc::clone(watcher), at: now, version, set });
-        if same {
-            return Ok(None);
-        }
-        self.assume();
-        Ok(self.configure("ports", now))
+    /// Circuits that carry, as far as anybody knows.
+    pub(super) fn carrying(&self, ports: &Ports) -> Vec<(RackIdx, RackIdx)> {
+        let reported = self.reported.as_ref().filter(|_| self.attended);
+        reported.map(|reported| ports.pairs(&reported.set)).unwrap_or_default()
     }
 
-    fn check(&self, report: &CircuitReport) -> Result<(), Refusal> {
-        let invalid = |field: String, message: String| Err(Refusal::Invalid { field, message });
-        let Some(ports) = &self.ports else {
-            return invalid("version".to_owned(), "the network has no optical switch".to_owned());
-        };
-        if report.version > self.versions {
-            let message = format!("{} was never wanted; the last is {}", report.version, self.versions);
-            return invalid("version".to_owned(), message);
-        }
-        let (mut inputs, mut outputs) = (BTreeSet::new(), BTreeSet::new());
-        for (at, (input, output)) in report.set.iter().enumerate() {
-            for (end, link, taken) in [("input", input, &mut inputs), ("output", output, &mut outputs)] {
-                let field = format!("set[{at}].{end}");
-                if !ports.has(link) {
-                    return invalid(field, format!("\"{link}\" is no port of \"{}\"", ports.name));
-                }
-                if !taken.insert(link) {
-                    return invalid(field, format!("\"{link}\" has another circuit already"));
-                }
-            }
-            if input == output {
-                return invalid(format!("set[{at}].output"), format!("\"{output}\" is the input as well"));
-            }
-        }
-        let mut named = BTreeSet::new();
-        for (at, fault) in report.ports.iter().enumerate() {
-            let field = format!("ports[{at}].port");
-            if !ports.has(&fault.port) {
-                return invalid(field, format!("\"{}\" is no port of \"{}\"", fault.port, ports.name));
-            }
-            if !named.insert(&fault.port) {
-                return invalid(field, format!("\"{}\" is named twice", fault.port));
-            }
-        }
-        Ok(())
-    }
-
-    /// Ports are as was reported, and circuits as they are wanted or held.
-    fn assume(&mut self) {
+    /// Ports are as was reported, and circuits as they are wanted or held; as they are set while nothing is wanted yet.
+    pub(super) fn assume(&mut self) {
         let Some(ports) = &mut self.ports else { return };
-        let wanted = self.wanted.as_ref().map(|wanted| ports.wanted(wanted)).unwrap_or_default();
         let set = self.reported.as_ref().map_or(&[][..], |reported| &reported.set);
+        let wanted = match self.learning {
+            Some(_) => ports.pairs(set),
+            None => self.wanted.as_ref().map(|wanted| ports.wanted(wanted)).unwrap_or_default(),
+        };
         ports.set(&self.faults, set, &wanted);
     }
 
-    fn configure(&mut self, cause: &'static str, now: Timestamp) -> Option<Arc<WantedCircuits>> {
+    pub(super) fn configure(&mut self, cause: &'static str, now: Timestamp) -> Option<Arc<WantedCircuits>> {
         let ports = self.ports.as_mut()?;
         let mut matrix = DemandMatrix::new(ports.switch.racks());
         for (&(from, to), demand) in &self.bursts.demand() {
@@ -194,17 +134,17 @@ impl Circuits {
         (!same).then_some(wanted)
     }
 
-    /// What is wanted; `None`: there never was an optical switch.
-    pub(super) const fn wanted(&self) -> Option<&Arc<WantedCircuits>> {
-        self.wanted.as_ref()
-    }
-
     /// `None`: there is no optical switch.
     pub(super) fn view(&self) -> Option<CircuitsView> {
-        let (ports, wanted) = (self.ports.as_ref()?, self.wanted.as_ref()?);
+        let ports = self.ports.as_ref()?;
         let section = ports.switch.section();
+        let wanted = match self.learning {
+            Some(since) => Arc::new(WantedCircuits::none_yet(Arc::clone(&ports.name), since)),
+            None => Arc::clone(self.wanted.as_ref()?),
+        };
         Some(CircuitsView {
-            wanted: Arc::clone(wanted),
+            wanted,
+            attended: self.attended,
             interval: section.interval(),
             pause: section.pause(),
             elephant: ports.elephant,

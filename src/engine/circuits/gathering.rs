@@ -5,17 +5,24 @@
 //! A wait is told with its latest start, and the earliest that was ever named for it holds. Every wait that was told ends
 //! by a start that is told, with the reason: what is gathered reached the threshold, no more can come, its latest start
 //! has come; or the plan is not in force any more or has expired, the job follows it no more, a rack has no usable node,
-//! its racks can't have a circuit, or nothing of it is left. Whoever hears nothing starts at the latest start all the same.
+//! its racks can't have a circuit, no controller sets any, or nothing of it is left. Whoever hears nothing starts at the
+//! latest start all the same.
+//!
+//! What moved before its job was timed is not held back afterwards: it counts as started.
 
-use super::bursts::Pair;
-use crate::units::{Bytes, RackIdx, Timestamp};
+use super::bursts::{JobShuffle, Pair};
+use crate::units::{AttemptId, Bytes, RackIdx, Timestamp};
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Pairs of racks of jobs whose shuffles are timed.
 #[derive(Debug, Default)]
 pub(super) struct Gathering {
     pairs: BTreeMap<Pair, Timed>,
+    /// Shuffles are timed at all; until then they move as they come.
+    times: bool,
+    /// Attempts that have shuffled without being timed.
+    free: BTreeSet<AttemptId>,
     /// The second of the last question.
     asked: Option<u64>,
 }
@@ -51,8 +58,43 @@ impl Gathering {
         std::mem::replace(&mut self.asked, second) != second
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.pairs.is_empty()
+    pub(super) const fn times(&self) -> bool {
+        self.times
+    }
+
+    /// From now on shuffles are timed; what these jobs have gathered moves already.
+    pub(super) fn begin(&mut self, jobs: &[JobShuffle]) {
+        self.times = true;
+        self.free = jobs.iter().filter(|job| !job.reduces.is_empty()).map(|job| job.attempt).collect();
+    }
+
+    /// No shuffle is timed any more; the pairs that wait.
+    pub(super) fn end(&mut self) -> Vec<Pair> {
+        self.times = false;
+        self.free.clear();
+        self.retain(|_| false)
+    }
+
+    /// Nobody times the job, which shuffles.
+    pub(super) fn frees(&mut self, job: &JobShuffle) {
+        if !job.reduces.is_empty() {
+            self.free.insert(job.attempt);
+        }
+    }
+
+    /// The job is timed; if it was not until now, what it has gathered has started.
+    pub(super) fn takes(&mut self, job: &JobShuffle) {
+        if self.free.remove(&job.attempt) {
+            for (from, to) in job.pairs() {
+                self.start((job.attempt, from, to), job.gathered(from, to).0);
+            }
+        }
+    }
+
+    /// Forgets attempts that are over.
+    pub(super) fn forget(&mut self, jobs: &[JobShuffle]) {
+        // Jobs come by attempt.
+        self.free.retain(|attempt| jobs.binary_search_by_key(attempt, |job| job.attempt).is_ok());
     }
 
     /// How much of what is gathered for a pair may move: all of it where nobody times it.

@@ -8,11 +8,18 @@
 //! containers); what has moved is known when a reduce ends, and estimated before: a circuit that its controller says is
 //! set carries as fast as its ports, job after job.
 //!
+//! # Starts, and controllers
+//! A daemon that starts knows neither what is set nor which ports work. For [`LEARNING`] from when the optical switch is
+//! known it wants nothing, unless a controller says what is set: that then counts as wanted until demand says otherwise, so
+//! that no restart takes a circuit down. What is set is believed, and shuffles are held back for it, as long as the stream
+//! stays open of the controller that said so. Nobody else may report meanwhile.
+//!
 //! # Code map
 //! - `told`: what controllers and operators are told, and what controllers report.
 //! - `ports`: the ports of the network by rack, and how they are. `bursts`: who has how much left between racks.
 //! - `gathering`: shuffles that wait so that they ride; `timing`: when they are asked about, and what is told.
-//! - `choice`: which circuits are wanted; `serve`: the engine's side.
+//! - `choice`: which circuits are wanted; `reports`: what a controller says, and how it is taken; `serve`: the engine's
+//!   side.
 //!
 //! # Invariants
 //! - A wanted configuration leads every input to at most one output and every output from at most one input, and names
@@ -23,6 +30,7 @@ mod bursts;
 mod choice;
 mod gathering;
 mod ports;
+mod reports;
 mod serve;
 mod timing;
 pub mod told;
@@ -36,7 +44,10 @@ use std::sync::Arc;
 use told::{CircuitsReported, WantedCircuits};
 
 use crate::network::optical::PortState;
-use crate::units::{LinkName, Timestamp};
+use crate::units::{LinkName, Micros, Timestamp};
+
+/// So long a controller has to say what is set before circuits are wanted without knowing it: some tries to come back.
+const LEARNING: Micros = Micros::from_secs(10);
 
 /// All of it. Without an optical switch nothing is known and nothing is wanted.
 #[derive(Debug, Default)]
@@ -45,6 +56,10 @@ pub(crate) struct Circuits {
     /// How ports are that a controller said something of and that do not work, and why, in its words.
     faults: BTreeMap<LinkName, (PortState, Arc<str>)>,
     reported: Option<CircuitsReported>,
+    /// Who reported has had its stream open ever since.
+    attended: bool,
+    /// Since when the optical switch is known; until something is wanted of it.
+    learning: Option<Timestamp>,
     bursts: Bursts,
     gathering: Gathering,
     /// Since when each circuit is wanted, by its ports.

@@ -1,6 +1,6 @@
 //! The engine's side: when circuits are chosen, who is told, what is reported.
 
-use super::told::{CircuitReport, CircuitsView, WantedCircuits};
+use super::told::{CircuitReport, CircuitsView, ReportTaken, WantedCircuits};
 use crate::engine::decision::Refusal;
 use crate::engine::effects::{Counter, Effect};
 use crate::engine::engine::Engine;
@@ -11,9 +11,7 @@ impl Engine {
     /// Chooses circuits where an interval has passed or the network is another, and tells whoever watches them. Costs a
     /// look at every task of jobs with reduces, once an interval, where there is an optical switch, else nothing.
     pub(in crate::engine) fn tick_circuits(&mut self, now: Timestamp) {
-        if let Some(wanted) = self.circuits.fit(&self.snapshot, now) {
-            self.tell_circuits(wanted, now);
-        }
+        self.fit_circuits(now);
         let (asks, chooses) = (self.asks_shuffles(now), self.circuits.is_due(now));
         if !asks && !chooses {
             return;
@@ -29,31 +27,46 @@ impl Engine {
         }
     }
 
+    fn fit_circuits(&mut self, now: Timestamp) {
+        if let Some(wanted) = self.circuits.fit(&self.snapshot, now) {
+            self.tell_circuits(wanted, now);
+        }
+    }
+
     fn tell_circuits(&mut self, wanted: Arc<WantedCircuits>, now: Timestamp) {
         self.effects.count(Counter::CircuitChanges, 1);
         let told = self.routes.tell_circuits(wanted, &self.settings.routes, now);
         self.effects.out.extend(told.into_iter().map(|(watcher, update)| Effect::Routes { watcher, update }));
     }
 
-    /// Takes in what a controller says of its optical switch: which version is wanted now.
+    /// Takes in what a controller says of its optical switch.
     ///
     /// # Errors
-    /// [`Refusal::Unknown`] for a watcher that does not watch circuits; [`Refusal::Invalid`] for a version that was never
-    /// wanted, a port that is not there, or two circuits of one port.
+    /// [`Refusal::Unknown`] for a watcher without a stream that watches circuits; [`Refusal::Invalid`] beside another controller
+    /// whose stream is open, for a version that was never wanted, a port that is not there, two circuits of one port, or a
+    /// circuit of a failed one.
     pub fn report_circuits(
         &mut self,
         watcher: &Arc<str>,
         report: CircuitReport,
         now: Timestamp,
-    ) -> Result<u64, Refusal> {
+    ) -> Result<ReportTaken, Refusal> {
         if !self.routes.watches_circuits(watcher) {
             return Err(Refusal::Unknown { what: "watcher", name: watcher.to_string(), nearest: None });
         }
-        if let Some(wanted) = self.circuits.report(watcher, report, now)? {
+        self.fit_circuits(now); // a report may come before the tick after the network
+        let (taken, wanted) = self.circuits.report(watcher, report, now)?;
+        if let Some(wanted) = wanted {
             self.tell_circuits(wanted, now);
         }
         self.effects.count(Counter::CircuitReports, 1);
-        Ok(self.circuits.wanted().map_or(0, |wanted| wanted.version))
+        self.begin_timing(now);
+        Ok(taken)
+    }
+
+    /// That watcher's stream has ended, or is another one: whether it is the controller that was believed.
+    pub(in crate::engine) fn controller_left(&mut self, watcher: &str) -> bool {
+        self.circuits.left(watcher)
     }
 
     /// Circuits as operators see them; `None`: there is no optical switch.

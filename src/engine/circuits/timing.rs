@@ -15,8 +15,16 @@ const CAUSE: &str = "shuffle";
 impl Engine {
     /// Whether shuffles are to be asked about now: never where nothing is timed and nothing can be.
     pub(super) fn asks_shuffles(&mut self, now: Timestamp) -> bool {
-        let can_be = self.circuits.ports.is_some() && self.plans.in_force().is_some();
-        (can_be || !self.circuits.gathering.is_empty()) && self.circuits.gathering.is_due(now)
+        self.begin_timing(now);
+        self.circuits.gathering.times() && self.circuits.gathering.is_due(now)
+    }
+
+    /// Times shuffles from now on, if that can be: those of jobs that come.
+    pub(super) fn begin_timing(&mut self, now: Timestamp) {
+        if !self.circuits.gathering.times() && self.nobody_waits(now).is_none() {
+            let jobs = self.dispatching.shuffles(&self.snapshot);
+            self.circuits.gathering.begin(&jobs);
+        }
     }
 
     /// Asks about every pair of racks of planned heavy jobs that holds something back.
@@ -26,15 +34,20 @@ impl Engine {
             let pairs = all.map(|(job, from, to)| ((job.attempt, from, to), job.gathered(from, to).0));
             let held: BTreeMap<Pair, Bytes> =
                 pairs.map(|(pair, gathered)| (pair, self.circuits.gathering.held(&pair, gathered))).collect();
-            for pair in self.circuits.gathering.retain(|_| false) {
+            for pair in self.circuits.gathering.end() {
                 self.start_told(&pair, held.get(&pair).copied().unwrap_or(Bytes::ZERO), reason);
             }
             return;
         }
+        self.circuits.gathering.forget(jobs);
         let mut timed: BTreeMap<Pair, Bytes> = BTreeMap::new();
         let mut follows = BTreeSet::new();
         for job in jobs {
-            let Some(policy) = self.dispatching.times_shuffles(job.attempt) else { continue };
+            let Some(policy) = self.dispatching.times_shuffles(job.attempt) else {
+                self.circuits.gathering.frees(job);
+                continue;
+            };
+            self.circuits.gathering.takes(job);
             follows.insert(job.attempt);
             for (from, to) in job.pairs() {
                 let (gathered, _) = job.gathered(from, to);
@@ -61,7 +74,8 @@ impl Engine {
         match self.plans.in_force() {
             None => Some("no_plan"),
             Some((plan, _)) if plan.has_expired(now) => Some("plan_expired"),
-            Some(_) => self.circuits.ports.is_none().then_some("no_circuit"),
+            Some(_) if self.circuits.ports.is_none() => Some("no_circuit"),
+            Some(_) => (!self.circuits.attended).then_some("no_controller"),
         }
     }
 
@@ -86,14 +100,14 @@ impl Engine {
         let barred = self.circuits.ports.as_ref().is_none_or(|ports| ports.bar(from, to).is_some());
         let (attempt, maps_done, reduces_placed) = (job.attempt, job.maps_done, job.reduces_placed);
         let since = waits.as_ref().map_or(now, |wait| wait.since);
-        let ask = ShuffleAsk { attempt, from, to, gathered, maps_done, reduces_placed, since };
+        let (started, threshold) = (self.circuits.gathering.started(&pair, Bytes::ZERO), self.threshold(from, to));
+        let ask = ShuffleAsk { attempt, from, to, gathered, started, threshold, maps_done, reduces_placed, since };
         let advice = if gone || barred {
             ShuffleAdvice::Start
         } else {
             self.dispatching.ask_shuffle(policy, &ask, &view(&self.snapshot, &self.ledger, now))
         };
         let bound = waits.map_or(Timestamp(u64::MAX), |wait| wait.latest);
-        let threshold = self.threshold(from, to);
         let reason = match advice {
             ShuffleAdvice::Wait { latest, why } if latest.min(bound) > now => {
                 let wait = Wait { since, latest: latest.min(bound), why };

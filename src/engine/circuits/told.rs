@@ -21,8 +21,17 @@ pub struct WantedCircuits {
     pub unserved_pairs: u64,
     /// What all of them have left to send.
     pub unserved_bytes: Bytes,
-    /// Why it was chosen: demand, ports (one changed its state), topology.
+    /// Why it was chosen: demand, ports (one changed its state), report (the first: what is set), topology.
     pub cause: &'static str,
+}
+
+impl WantedCircuits {
+    /// As operators see it while nothing is wanted yet; never told to controllers.
+    pub(super) fn none_yet(switch: Arc<str>, since: Timestamp) -> Self {
+        let (circuits, unserved) = (Vec::new(), Vec::new());
+        let (unserved_pairs, unserved_bytes) = (0, Bytes::ZERO);
+        Self { version: 0, at: since, switch, circuits, unserved, unserved_pairs, unserved_bytes, cause: "learning" }
+    }
 }
 
 /// Pairs without a circuit that are named.
@@ -79,6 +88,17 @@ pub struct PortReport {
     pub reason: Arc<str>,
 }
 
+/// What a report changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReportTaken {
+    /// The version that is wanted now; 0: none yet.
+    pub wanted_version: u64,
+    /// Its sender was not the controller until now, or had been away.
+    pub another: bool,
+    /// Ports that are otherwise than before, as they are now.
+    pub ports: Vec<PortReport>,
+}
+
 /// A report that was taken in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CircuitsReported {
@@ -105,6 +125,8 @@ pub struct CircuitsView {
     pub elephant: Bytes,
     /// What a controller said last; none has said anything yet.
     pub reported: Option<CircuitsReported>,
+    /// Who said it has its stream open; else nobody knows whether that is still so, and nobody sets anything.
+    pub attended: bool,
     /// All ports, by rack.
     pub ports: Vec<PortView>,
     /// Racks with nodes and without a port.
@@ -125,18 +147,18 @@ pub struct PortView {
 }
 
 impl CircuitsView {
-    /// Wanted circuits that the last report says are set.
+    /// Wanted circuits that are set, as a controller says whose stream is open.
     pub fn set_circuits(&self) -> impl Iterator<Item = &WantedCircuit> {
-        let set = self.reported.as_ref().map_or(&[][..], |reported| &reported.set);
+        let set = self.reported.as_ref().filter(|_| self.attended).map_or(&[][..], |reported| &reported.set);
         let is = |circuit: &&WantedCircuit| {
             set.iter().any(|(input, output)| (input, output) == (&circuit.input, &circuit.output))
         };
         self.wanted.circuits.iter().filter(is)
     }
 
-    /// Whether a controller said that all that are wanted are set.
+    /// Whether a controller whose stream is open said that all that are wanted are set.
     #[must_use]
     pub fn is_set(&self) -> bool {
-        self.reported.is_some() && self.set_circuits().count() == self.wanted.circuits.len()
+        self.attended && self.wanted.version > 0 && self.set_circuits().count() == self.wanted.circuits.len()
     }
 }

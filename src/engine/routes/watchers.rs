@@ -140,9 +140,9 @@ impl Watchers {
         Some(watcher)
     }
 
-    /// Whether that watcher, with a stream or about to come back, watches circuits.
+    /// Whether that watcher watches circuits, with a stream.
     pub(crate) fn watches_circuits(&self, name: &str) -> bool {
-        self.watchers.get(name).is_some_and(|watcher| watcher.circuits)
+        self.watchers.get(name).is_some_and(|watcher| watcher.circuits && watcher.attached())
     }
 
     /// Other circuits are wanted from now on: tells whoever watches them.

@@ -4,7 +4,7 @@ use super::desk::Desk;
 use crate::cluster::{Change, HintRequest};
 use crate::engine::testing::{attempt, request};
 use crate::engine::{
-    CircuitReport, CircuitsView, Counter, Effect, PortReport, Refusal, RouteUpdate, TaskEvent, TaskWhat,
+    CircuitReport, CircuitsView, Counter, Effect, PortReport, Refusal, ReportTaken, RouteUpdate, TaskEvent, TaskWhat,
     WantedCircuits, WatchScope,
 };
 use crate::network::Network;
@@ -16,6 +16,8 @@ use proptest::prelude::*;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+/// As long as a daemon that starts waits for a report.
+const LEARNING: Micros = Micros::from_secs(10);
 const SECOND: Micros = Micros::from_secs(1);
 /// What a circuit of 1 Gbit/s carries in a second.
 const GIGABIT_SECOND: u64 = 125_000_000;
@@ -32,10 +34,18 @@ pub(super) fn network(racks: usize) -> Network {
     network
 }
 
-/// Racks `/rack-1`, … as builders name them, each with hosts of 16 GB.
+/// Racks `/rack-1`, … as builders name them, each with hosts of 16 GB; nobody said in time what is set.
 pub(super) fn lit(racks: usize) -> Desk {
+    started(racks, LEARNING)
+}
+
+/// The same, so long after the optical switch became known.
+fn started(racks: usize, ago: Micros) -> Desk {
     let mut desk = Desk::new();
     desk.change(Change::Network(Some(Arc::new(network(racks)))));
+    desk.publish();
+    desk.pass(Micros(1));
+    desk.now = desk.now.plus(ago);
     for rack in 0..racks {
         (0..2).for_each(|at| join(&mut desk, rack, at));
     }
@@ -103,6 +113,12 @@ fn port(rack: usize) -> LinkName {
     format!("edge-{:02}--optical", rack + 1).as_str().into()
 }
 
+/// A controller that watches, and says that nothing is set.
+pub(super) fn controlled(desk: &mut Desk) {
+    watches(desk, "ocs");
+    report(desk, &[], &[]).unwrap();
+}
+
 fn watches(desk: &mut Desk, name: &str) -> Arc<RouteUpdate> {
     let scope = WatchScope { circuits: true, ..WatchScope::default() };
     let first = desk.engine.watch(name, scope, desk.now).unwrap();
@@ -130,7 +146,16 @@ fn view(desk: &Desk) -> CircuitsView {
     desk.engine.circuits().expect("the network has an optical switch")
 }
 
-fn report(desk: &mut Desk, set: &[(usize, usize)], ports: &[(usize, PortState)]) -> Result<u64, Refusal> {
+fn report(desk: &mut Desk, set: &[(usize, usize)], ports: &[(usize, PortState)]) -> Result<ReportTaken, Refusal> {
+    report_of(desk, "ocs", set, ports)
+}
+
+fn report_of(
+    desk: &mut Desk,
+    watcher: &str,
+    set: &[(usize, usize)],
+    ports: &[(usize, PortState)],
+) -> Result<ReportTaken, Refusal> {
     let port_report =
         |&(rack, state): &(usize, PortState)| PortReport { port: port(rack), state, reason: "seen".into() };
     let report = CircuitReport {
@@ -138,7 +163,7 @@ fn report(desk: &mut Desk, set: &[(usize, usize)], ports: &[(usize, PortState)])
         set: set.iter().map(|&(from, to)| (port(from), port(to))).collect(),
         ports: ports.iter().map(port_report).collect(),
     };
-    let done = desk.engine.report_circuits(&"ocs".into(), report, desk.now);
+    let done = desk.engine.report_circuits(&watcher.into(), report, desk.now);
     desk.drain();
     done
 }
@@ -331,6 +356,7 @@ fn without_an_optical_switch_nothing_is_wanted_and_one_that_goes_takes_its_circu
     let lit = Arc::new(network(2));
     desk.change(Change::Network(Some(Arc::new(dark.clone()))));
     desk.publish();
+    desk.pass(Micros(1));
     let first = watches(&mut desk, "ocs");
     assert_eq!((first.circuits.is_none(), desk.engine.circuits()), (true, None));
     shuffles(&mut desk, 1, (0, 1), 9 * ELEPHANT);
@@ -343,14 +369,76 @@ fn without_an_optical_switch_nothing_is_wanted_and_one_that_goes_takes_its_circu
     desk.change(Change::Network(Some(lit)));
     desk.publish();
     desk.pass(SECOND);
+    assert_eq!(told(&mut desk), [], "first a controller says what is set");
+    report(&mut desk, &[], &[]).unwrap();
     let news: Vec<_> = told(&mut desk).iter().map(|wanted| (wanted.version, pairs(wanted))).collect();
-    assert_eq!(news, [(1, vec![]), (2, vec![(0, 1)])]);
+    assert_eq!(news, [(1, vec![(0, 1)])]);
     desk.change(Change::Network(Some(Arc::new(dark))));
     desk.publish();
     desk.pass(SECOND);
     let news = told(&mut desk);
-    assert_eq!((news.len(), news[0].version, &*news[0].switch, news[0].circuits.len()), (1, 3, "", 0));
+    assert_eq!((news.len(), news[0].version, &*news[0].switch, news[0].circuits.len()), (1, 2, "", 0));
     assert_eq!(desk.engine.circuits(), None);
+}
+
+#[test]
+fn a_daemon_that_starts_wants_what_a_controller_says_is_set_until_there_is_demand() {
+    let mut desk = started(4, SECOND);
+    assert_eq!(watches(&mut desk, "ocs").circuits, None, "else whoever follows it would take all down");
+    desk.out.clear();
+    desk.pass(SECOND);
+    assert_eq!((told(&mut desk), view(&desk).wanted.version, view(&desk).wanted.cause), (vec![], 0, "learning"));
+    let taken = report(&mut desk, &[(0, 1), (3, 0)], &[(2, PortState::Failed)]).unwrap();
+    let changed: Vec<(LinkName, PortState)> = taken.ports.into_iter().map(|port| (port.port, port.state)).collect();
+    assert_eq!((taken.wanted_version, taken.another, changed), (1, true, vec![(port(2), PortState::Failed)]));
+    let news = told(&mut desk);
+    assert_eq!((pairs(&news[0]), news[0].version, news[0].cause), (vec![(0, 1), (3, 0)], 1, "report"));
+    assert!(news[0].circuits.iter().all(|circuit| circuit.demand.reason == "kept"), "{news:?}");
+    assert!(view(&desk).is_set());
+    shuffles(&mut desk, 1, (0, 3), 9 * ELEPHANT);
+    desk.pass(SECOND);
+    assert_eq!(pairs(&view(&desk).wanted), [(0, 3), (3, 0)], "demand goes first");
+}
+
+#[test]
+fn a_daemon_that_starts_waits_for_a_report_only_so_long() {
+    let mut desk = started(2, Micros::ZERO);
+    watches(&mut desk, "ocs");
+    shuffles(&mut desk, 1, (0, 1), 9 * ELEPHANT);
+    desk.out.clear();
+    for _ in 0..9 {
+        desk.pass(SECOND);
+    }
+    assert_eq!(told(&mut desk), []);
+    desk.pass(SECOND);
+    assert_eq!(told(&mut desk).iter().map(|wanted| pairs(wanted)).collect::<Vec<_>>(), [[(0, 1)]]);
+}
+
+#[test]
+fn one_controller_reports_at_a_time_and_what_one_said_that_is_gone_is_not_believed() {
+    let mut desk = lit(3);
+    controlled(&mut desk);
+    watches(&mut desk, "other");
+    shuffles(&mut desk, 1, (0, 1), 9 * GIGABIT_SECOND);
+    desk.pass(SECOND);
+    report(&mut desk, &[(0, 1)], &[]).unwrap();
+    let second = report_of(&mut desk, "other", &[], &[]);
+    assert!(
+        matches!(&second, Err(Refusal::Invalid { field, message }) if field == "watcher" && message.contains("ocs"))
+    );
+    desk.pass(SECOND);
+    let left = |desk: &Desk| view(desk).wanted.circuits[0].demand.expected;
+    assert_eq!((view(&desk).is_set(), left(&desk)), (true, Bytes(8 * GIGABIT_SECOND)));
+    assert!(!desk.engine.unwatch("other") && desk.engine.unwatch("ocs") && !desk.engine.unwatch("ocs"));
+    desk.pass(SECOND);
+    assert_eq!((view(&desk).is_set(), left(&desk)), (false, Bytes(8 * GIGABIT_SECOND)), "nobody knows that it carries");
+    assert!(matches!(report(&mut desk, &[], &[]), Err(Refusal::Unknown { what: "watcher", .. })), "it has no stream");
+    watches(&mut desk, "ocs");
+    assert!(!view(&desk).is_set(), "it has not said it again");
+    watches(&mut desk, "other");
+    assert!(report_of(&mut desk, "other", &[(0, 1)], &[]).unwrap().another);
+    assert!(view(&desk).is_set());
+    assert!(!report_of(&mut desk, "other", &[(0, 1)], &[]).unwrap().another);
 }
 
 #[test]
@@ -400,6 +488,9 @@ fn reports_that_make_no_sense_change_nothing() {
     assert_eq!(field(&mut desk, CircuitReport { ports: twice, ..CircuitReport::default() }), "ports[1].port");
     assert_eq!(field(&mut desk, set(&[(port(0), port(1)), (port(2), port(1))])), "set[1].output");
     assert_eq!(field(&mut desk, set(&[(port(0), port(1)), (port(0), port(2))])), "set[1].input");
+    let dark = vec![PortReport { port: port(1), state: PortState::Failed, reason: "".into() }];
+    let lit = vec![(port(0), port(1))];
+    assert_eq!(field(&mut desk, CircuitReport { set: lit, ports: dark, ..CircuitReport::default() }), "set[0].output");
     let ports = vec![PortReport { port: "nowhere".into(), state: PortState::Failed, reason: "".into() }];
     assert_eq!(field(&mut desk, CircuitReport { ports, ..CircuitReport::default() }), "ports[0].port");
     assert_eq!(view(&desk), before);
@@ -474,6 +565,8 @@ proptest! {
                     if sets {
                         set = pairs(&view(&desk).wanted);
                     }
+                    let failed = |rack| ports.contains(&(rack, PortState::Failed));
+                    set.retain(|&(from, to)| !failed(from) && !failed(to));
                     bad = ports.iter().map(|(rack, _)| *rack).collect();
                     report(&mut desk, &set, &ports).unwrap();
                 }

@@ -1,6 +1,6 @@
 //! Shuffles of planned heavy jobs in the engine: told to wait and to start, and no wait without an end.
 
-use super::circuits::{begins, ends, host, job, lit, network, tell};
+use super::circuits::{begins, controlled, ends, host, job, lit, network, tell};
 use super::desk::Desk;
 use crate::cluster::{Change, HintRequest, NamedBlock, NamedDataset};
 use crate::engine::plans::examine;
@@ -83,9 +83,10 @@ fn daily() -> HintRequest {
     asked
 }
 
-/// The planned job's maps and reduces have containers where they are planned.
+/// The planned job's maps and reduces have containers where they are planned, and a controller reports.
 fn planned() -> Desk {
     let mut desk = lit(3);
+    controlled(&mut desk);
     let block = |id| NamedBlock { id, bytes: Bytes(BLOCK), hosts: vec![host(0, 0).as_str().into()] };
     let blocks = (1..=u64::from(MAPS)).map(block).collect();
     desk.change(Change::Dataset(Arc::new(NamedDataset { path: "/in".into(), blocks })));
@@ -192,7 +193,7 @@ fn a_wait_ends_with_the_plan() {
     assert_eq!(desk.engine.shuffles_held(), 0);
 
     let mut desk = waits();
-    let expires = plan(super::desk::START).until;
+    let expires = plan(desk.now).until;
     desk.now = expires.plus(Micros(1));
     desk.engine.time_shuffles_for_test(desk.now);
     desk.drain();
@@ -234,6 +235,41 @@ fn a_wait_ends_with_a_port_an_optical_switch_a_rack_or_what_was_gathered() {
 }
 
 #[test]
+fn a_wait_ends_with_the_controller_and_nothing_waits_without_one() {
+    let mut desk = waits();
+    desk.engine.unwatch("ocs");
+    desk.pass(SECOND);
+    assert_eq!(words(&mut desk), ["start /rack-1 /rack-3 no_controller 8000000"]);
+    map_ends(&mut desk, 1);
+    desk.pass(SECOND);
+    assert_eq!(words(&mut desk), [""; 0]);
+    controlled(&mut desk);
+    desk.pass(SECOND);
+    assert_eq!(words(&mut desk), [""; 0], "what is gathered by now moves already");
+    map_ends(&mut desk, 2);
+    desk.pass(SECOND);
+    assert_eq!(words(&mut desk), ["wait /rack-1 /rack-3 below_threshold 8000000"]);
+}
+
+#[test]
+fn what_moved_before_a_plan_was_in_force_is_not_held_back() {
+    let mut desk = waits();
+    desk.engine.roll_back_plan(true, desk.now).unwrap();
+    desk.pass(SECOND);
+    map_ends(&mut desk, 1);
+    desk.pass(SECOND);
+    desk.engine.activate_plan("p", false, desk.now).unwrap();
+    desk.publish();
+    desk.out.clear();
+    desk.pass(SECOND);
+    assert_eq!(words(&mut desk), [""; 0]);
+    assert_eq!(desk.engine.circuits().unwrap().wanted.circuits[0].demand.expected, Bytes(2 * BLOCK));
+    map_ends(&mut desk, 2);
+    desk.pass(SECOND);
+    assert_eq!(words(&mut desk), ["wait /rack-1 /rack-3 below_threshold 8000000"]);
+}
+
+#[test]
 fn jobs_that_follow_no_plan_are_told_nothing() {
     let mut desk = planned();
     let mut other = daily();
@@ -260,6 +296,7 @@ enum Happens {
     ReduceEnds(u32),
     RackDies(usize),
     Port(usize, bool),
+    Controller(bool),
     RollBack,
     Done,
     Pass(u64),
@@ -272,6 +309,7 @@ fn something() -> impl Strategy<Value = Happens> {
         1 => (0_u32..2).prop_map(Happens::ReduceEnds),
         1 => (0_usize..3).prop_map(Happens::RackDies),
         1 => (0_usize..3, any::<bool>()).prop_map(|(rack, up)| Happens::Port(rack, up)),
+        1 => any::<bool>().prop_map(Happens::Controller),
         1 => Just(Happens::RollBack),
         1 => Just(Happens::Done),
         9 => (200_u64..9_000).prop_map(Happens::Pass),
@@ -307,6 +345,8 @@ proptest! {
                     }
                     desk.change(Change::Network(Some(Arc::new(network))));
                 }
+                Happens::Controller(true) => controlled(&mut desk),
+                Happens::Controller(false) => drop(desk.engine.unwatch("ocs")),
                 Happens::RollBack => drop(desk.engine.roll_back_plan(true, desk.now)),
                 Happens::Done => {
                     tell(&mut desk, 1, "", 0, TaskWhat::Done { failed: false });

@@ -13,11 +13,15 @@ use crate::wire::v1;
 /// Circuits and ports that a report may name: no switch has more.
 const PORTS_MAX: usize = 10_000;
 
-/// What a controller says of its switch. Whether it makes sense there is the engine's to say.
+/// What a controller says of its switch to the daemon's life `instance`. Whether it makes sense there is the engine's to
+/// say.
 ///
 /// # Errors
 /// [`Refusal::Invalid`].
-pub(in crate::server) fn circuit_report(wire: &v1::ReportCircuitsRequest) -> Result<CircuitReport, Refusal> {
+pub(in crate::server) fn circuit_report(
+    wire: &v1::ReportCircuitsRequest,
+    instance: &str,
+) -> Result<CircuitReport, Refusal> {
     for (field, count) in [("set", wire.set.len()), ("ports", wire.ports.len())] {
         if count > PORTS_MAX {
             return Err(invalid(field, format!("{count}; at most {PORTS_MAX}")));
@@ -25,18 +29,21 @@ pub(in crate::server) fn circuit_report(wire: &v1::ReportCircuitsRequest) -> Res
     }
     let set = wire.set.iter().map(|set| (LinkName::from(set.input.as_str()), LinkName::from(set.output.as_str())));
     let port = |(at, port): (usize, &v1::OpticalPort)| {
-        let state = match port.state() {
-            v1::OpticalPortState::Works => PortState::Works,
-            v1::OpticalPortState::Failed => PortState::Failed,
-            v1::OpticalPortState::Stuck => PortState::Stuck,
-            v1::OpticalPortState::Unspecified => {
-                return Err(invalid(format!("ports[{at}].state"), "is missing: works, failed or stuck"));
-            }
+        let wrong =
+            |what: String| Err(invalid(format!("ports[{at}].state"), format!("{what}: works, failed or stuck")));
+        let state = match v1::OpticalPortState::try_from(port.state) {
+            Ok(v1::OpticalPortState::Works) => PortState::Works,
+            Ok(v1::OpticalPortState::Failed) => PortState::Failed,
+            Ok(v1::OpticalPortState::Stuck) => PortState::Stuck,
+            Ok(v1::OpticalPortState::Unspecified) => return wrong("is missing".to_owned()),
+            Err(_) => return wrong(format!("{} is none that is known", port.state)),
         };
         Ok(PortReport { port: port.port.as_str().into(), state, reason: reason(&port.reason).into() })
     };
     let ports = wire.ports.iter().enumerate().map(port).collect::<Result<_, _>>()?;
-    Ok(CircuitReport { version: wire.version, set: set.collect(), ports })
+    // Versions of another life say nothing in this one; what is set is set all the same.
+    let of_this = wire.instance_id.is_empty() || wire.instance_id == instance;
+    Ok(CircuitReport { version: if of_this { wire.version } else { 0 }, set: set.collect(), ports })
 }
 
 /// A configuration as watchers and operators get it.
@@ -88,6 +95,7 @@ pub(in crate::server) fn circuits_view(view: Option<&CircuitsView>, now: Timesta
         ports: view.ports.iter().map(port).collect(),
         racks_without_port: view.without_port,
         set: view.is_set(),
+        attended: view.attended,
     }
 }
 
@@ -116,7 +124,7 @@ mod tests {
 
     #[test]
     fn a_port_without_a_state_and_reports_without_end_are_refused_by_field() {
-        let field = |wire: &v1::ReportCircuitsRequest| match circuit_report(wire) {
+        let field = |wire: &v1::ReportCircuitsRequest| match circuit_report(wire, "now") {
             Err(Refusal::Invalid { field, .. }) => field,
             other => panic!("{other:?}"),
         };
@@ -128,9 +136,22 @@ mod tests {
         let wire = |ports| v1::ReportCircuitsRequest { ports, ..Default::default() };
         let bad = wire(vec![port(v1::OpticalPortState::Stuck), port(v1::OpticalPortState::Unspecified)]);
         assert_eq!(field(&bad), "ports[1].state");
+        let mut unknown = port(v1::OpticalPortState::Stuck);
+        unknown.state = 77;
+        let Err(refusal) = circuit_report(&wire(vec![unknown]), "now") else { panic!("77 is no state") };
+        assert!(refusal.to_string().contains("77 is none that is known"), "{refusal}");
         let set = vec![v1::SetCircuit::default(); PORTS_MAX + 1];
         assert_eq!(field(&v1::ReportCircuitsRequest { set, ..Default::default() }), "set");
-        let good = circuit_report(&wire(vec![port(v1::OpticalPortState::Failed)])).unwrap();
+        let good = circuit_report(&wire(vec![port(v1::OpticalPortState::Failed)]), "now").unwrap();
         assert_eq!((good.ports[0].state, &*good.ports[0].reason), (PortState::Failed, "nolight"));
+    }
+
+    #[test]
+    fn a_version_counts_in_the_life_of_the_daemon_that_gave_it() {
+        let version = |instance_id: &str| {
+            let wire = v1::ReportCircuitsRequest { version: 7, instance_id: instance_id.into(), ..Default::default() };
+            circuit_report(&wire, "now").unwrap().version
+        };
+        assert_eq!((version("now"), version(""), version("before")), (7, 7, 0));
     }
 }

@@ -199,6 +199,7 @@ impl Sim<'_> {
         let job = self.jobs.remove(row);
         let (shuffle, maps) = (job.shares.shuffle(), job.maps.len());
         self.racks.job_ends(shuffle, maps);
+        self.gathering.job_ends(job.number);
         if job.reduces.len() > 0 {
             self.fabric.forget(JobNo(row));
         }

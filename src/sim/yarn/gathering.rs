@@ -3,19 +3,40 @@
 use super::fabric::Gathered;
 use super::rm::Sim;
 use crate::policy::dispatch::{ShuffleAdvice, ShuffleAsk, View};
-use crate::units::{RackIdx, Timestamp};
+use crate::units::{Bytes, RackIdx, Timestamp};
 use std::collections::BTreeMap;
 
-/// Rack pairs of jobs that were told to wait: since when, and until when at the latest.
+/// A job's number and the racks of one of its shuffles.
+type Pair = (u64, RackIdx, RackIdx);
+
+/// What rack pairs of jobs were told.
 #[derive(Debug, Default)]
 pub(super) struct Gathering {
-    waits: BTreeMap<(u64, RackIdx, RackIdx), (Timestamp, Timestamp)>,
+    /// To wait: since when, and until when at the latest.
+    waits: BTreeMap<Pair, (Timestamp, Timestamp)>,
+    /// To start: how much, of jobs that are not over.
+    started: BTreeMap<Pair, Bytes>,
 }
 
 impl Gathering {
     /// Whether nothing waits for a start.
     pub(super) fn is_empty(&self) -> bool {
         self.waits.is_empty()
+    }
+
+    fn started(&self, pair: Pair) -> Bytes {
+        self.started.get(&pair).copied().unwrap_or(Bytes::ZERO)
+    }
+
+    fn start(&mut self, pair: Pair, bytes: Bytes) {
+        let sum = self.started.entry(pair).or_insert(Bytes::ZERO);
+        *sum = sum.saturating_add(bytes);
+    }
+
+    pub(super) fn job_ends(&mut self, number: u64) {
+        let rack = |at| RackIdx(at);
+        let of = (number, rack(0), rack(0))..=(number, rack(u32::MAX), rack(u32::MAX));
+        self.started.extract_if(of, |_, _| true).for_each(drop);
     }
 }
 
@@ -37,6 +58,8 @@ impl Sim<'_> {
                 from,
                 to,
                 gathered: bytes,
+                started: self.gathering.started(pair),
+                threshold: self.fabric.elephant(from, to),
                 maps_done: of.maps.ended == of.maps.len(),
                 reduces_placed: of.reduces.waiting == 0,
                 since: waited.map_or(now, |(since, _)| since),
@@ -49,6 +72,7 @@ impl Sim<'_> {
                 }
                 _ => {
                     self.moved = self.now;
+                    self.gathering.start(pair, bytes);
                     self.fabric.start_shuffle(self.now.as_secs_f64(), job, from, to);
                 }
             }

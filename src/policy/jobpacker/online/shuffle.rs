@@ -5,24 +5,18 @@ use super::state::FollowState;
 use crate::policy::dispatch::{ShuffleAdvice, ShuffleAsk, View};
 use crate::policy::plan::Stage;
 use crate::policy::pool::JobIdx;
-use crate::units::Bytes;
 use std::borrow::Cow;
 
-/// What is gathered starts once it reaches the elephant threshold, if what is left reaches it too or nothing is; at
-/// once where it can't reach it (packets then take it), where no more can come, and for every job that is not planned
+/// What is gathered starts once it reaches the pair's elephant threshold, if what is left reaches it too or nothing is;
+/// at once where it can't reach it (packets then take it), where no more can come, and for every job that is not planned
 /// as heavy. Waits are bounded: nothing hangs on a forecast.
-pub(in crate::policy::jobpacker) fn shuffle(
-    state: &mut FollowState,
-    ask: &ShuffleAsk,
-    view: &View<'_>,
-) -> ShuffleAdvice {
+pub(in crate::policy::jobpacker) fn shuffle(state: &FollowState, ask: &ShuffleAsk, view: &View<'_>) -> ShuffleAdvice {
     let latest = ask.since.plus(state.manner.shuffle_wait);
-    let Some(job) = state.pool.find(ask.attempt) else { return ShuffleAdvice::Start };
-    let Some(wait) = waits_for(state, job, ask).filter(|_| latest > view.now) else {
-        start(state, job, ask);
-        return ShuffleAdvice::Start;
-    };
-    ShuffleAdvice::Wait { latest, why: Cow::Borrowed(wait) }
+    let why = state.pool.find(ask.attempt).and_then(|job| waits_for(state, job, ask));
+    match why {
+        Some(why) if latest > view.now => ShuffleAdvice::Wait { latest, why: Cow::Borrowed(why) },
+        _ => ShuffleAdvice::Start,
+    }
 }
 
 /// Why it should wait; `None`: it should not.
@@ -33,11 +27,11 @@ fn waits_for(state: &FollowState, job: JobIdx, ask: &ShuffleAsk) -> Option<&'sta
     if !planned.heavy || released || ask.maps_done && ask.reduces_placed {
         return None;
     }
-    let elephant = book.plan.assumptions.elephant.as_f64();
+    let elephant = ask.threshold?.as_f64();
     let part = row.stages[at(Stage::Map)].part(ask.from) * row.stages[at(Stage::Reduce)].part(ask.to);
     let total = state.pool.shuffle(job).as_f64() * part;
-    let (gathered, started) = (ask.gathered.as_f64(), state.started(job, ask).as_f64());
-    let left = (total - started - gathered).max(0.0);
+    let gathered = ask.gathered.as_f64();
+    let left = (total - ask.started.as_f64() - gathered).max(0.0);
     if gathered + left < elephant {
         return None;
     }
@@ -47,19 +41,4 @@ fn waits_for(state: &FollowState, job: JobIdx, ask: &ShuffleAsk) -> Option<&'sta
     // A hundredth is less than what forecasts are off by.
     let rest_rides = left >= elephant || left <= 0.01 * total;
     if rest_rides { None } else { Some("rest_below_threshold") }
-}
-
-fn start(state: &mut FollowState, job: JobIdx, ask: &ShuffleAsk) {
-    let started = &mut state.jobs[job.at()].started;
-    match started.iter_mut().find(|row| (row.0, row.1) == (ask.from, ask.to)) {
-        Some(row) => row.2 = row.2.saturating_add(ask.gathered),
-        None => started.push((ask.from, ask.to, ask.gathered)),
-    }
-}
-
-impl FollowState {
-    fn started(&self, job: JobIdx, ask: &ShuffleAsk) -> Bytes {
-        let found = self.jobs[job.at()].started.iter().find(|row| (row.0, row.1) == (ask.from, ask.to));
-        found.map_or(Bytes::ZERO, |row| row.2)
-    }
 }

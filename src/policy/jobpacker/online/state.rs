@@ -56,8 +56,6 @@ pub(super) struct JobRow {
     pub(super) came: Timestamp,
     /// Containers that run, by group and rack.
     running: Vec<(u32, RackIdx, u32)>,
-    /// Shuffle that was told to start, by rack pair.
-    pub(super) started: Vec<(RackIdx, RackIdx, Bytes)>,
 }
 
 impl FollowState {

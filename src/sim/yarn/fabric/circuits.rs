@@ -182,8 +182,12 @@ impl Circuits {
 impl Wires {
     /// Whether so many bytes from a rack to another would make an elephant.
     pub(super) fn would_ride(&self, from: RackIdx, to: RackIdx, bytes: Bytes) -> bool {
-        let elephant = self.circuits.as_ref().and_then(|circuits| circuits.switch.elephant(from, to));
-        elephant.is_some_and(|elephant| bytes >= elephant)
+        self.elephant(from, to).is_some_and(|elephant| bytes >= elephant)
+    }
+
+    /// From so many bytes on it is one; `None`: there can never be a circuit of the two.
+    pub(super) fn elephant(&self, from: RackIdx, to: RackIdx) -> Option<Bytes> {
+        self.circuits.as_ref()?.switch.elephant(from, to)
     }
 
     /// Starts a fetch from a rack to another, `bytes` for each of its members; `gathered` is what its job has under way

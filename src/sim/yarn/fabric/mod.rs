@@ -289,6 +289,12 @@ impl Fabric {
         shuffle.release(job, from, to, &mut out);
     }
 
+    /// From so many bytes on what starts at once from a rack to another rides a circuit; `None`: there can be none.
+    #[must_use]
+    pub fn elephant(&self, from: RackIdx, to: RackIdx) -> Option<Bytes> {
+        self.wires.elephant(from, to)
+    }
+
     /// When circuits should next be chosen, `now` or later: once an interval while an elephant is about. `None`: there is
     /// none, or no optical switch.
     #[must_use]

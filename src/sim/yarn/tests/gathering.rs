@@ -120,6 +120,7 @@ fn a_state_that_was_forgotten_is_asked_like_the_policy_itself() {
     let attempt = super::super::tables::attempt_of(0);
     let (from, to) = (crate::units::RackIdx(0), crate::units::RackIdx(1));
     let (maps_done, reduces_placed, since) = (false, false, Timestamp(5));
-    let ask = ShuffleAsk { attempt, from, to, gathered: Bytes(1), maps_done, reduces_placed, since };
+    let (gathered, started, threshold) = (Bytes(1), Bytes(0), None);
+    let ask = ShuffleAsk { attempt, from, to, gathered, started, threshold, maps_done, reduces_placed, since };
     assert_eq!(any.shuffle(&mut state, &ask, &view), wait_until(Timestamp(5)));
 }

@@ -391,7 +391,8 @@ fn reduces_of_a_user_who_has_more_wait_for_maps_of_one_who_has_less() {
 
 fn ask(gathered: u64, maps_done: bool, reduces_placed: bool, [from, to]: [RackIdx; 2]) -> ShuffleAsk {
     let (gathered, since) = (Bytes(gathered), Timestamp(SECOND));
-    ShuffleAsk { attempt: attempt(1), from, to, gathered, maps_done, reduces_placed, since }
+    let (started, threshold) = (Bytes::ZERO, Some(Bytes(GB)));
+    ShuffleAsk { attempt: attempt(1), from, to, gathered, started, threshold, maps_done, reduces_placed, since }
 }
 
 /// Two map racks and one for reduces; each pair gets 1.75 GB.
@@ -435,8 +436,21 @@ fn a_shuffle_waits_for_the_threshold_and_starts_when_it_can_only_lose_by_waiting
 #[test]
 fn what_is_left_after_a_start_goes_at_once_if_it_can_not_ride() {
     let (mut desk, pair) = shuffling();
-    assert_eq!(told(&mut desk, &ask(7 * GB / 4, false, false, pair)), None);
-    assert_eq!(told(&mut desk, &ask(GB / 10, false, false, pair)), None, "a straggler's bytes wait for nothing");
+    let rest = ask(GB / 10, false, false, pair);
+    assert!(told(&mut desk, &rest).is_some(), "nothing of it has started yet");
+    let rest = ShuffleAsk { started: Bytes(8 * GB / 5), ..rest };
+    assert_eq!(told(&mut desk, &rest), None, "a straggler's bytes wait for nothing");
+}
+
+#[test]
+fn a_shuffle_waits_by_its_pairs_threshold_and_where_there_is_no_circuit_not_at_all() {
+    let (mut desk, pair) = shuffling();
+    let half = ask(GB / 2, false, false, pair);
+    assert_eq!(told(&mut desk, &half).as_deref(), Some("below_threshold"), "the plan's threshold is a gigabyte too");
+    assert_eq!(told(&mut desk, &ShuffleAsk { threshold: Some(Bytes(GB / 2)), ..half }), None, "a slow pair of ports");
+    let fast = ShuffleAsk { threshold: Some(Bytes(2 * GB)), ..half };
+    assert_eq!(told(&mut desk, &fast), None, "1.75 GB never ride ports as fast as these");
+    assert_eq!(told(&mut desk, &ShuffleAsk { threshold: None, ..half }), None);
 }
 
 #[test]
