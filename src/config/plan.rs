@@ -78,17 +78,22 @@ struct Offset(i64);
 
 impl Key for Offset {
     fn read(value: &DeValue<'_>) -> Result<Self, String> {
-        let text = String::read(value)?;
-        let (sign, rest) = match text.split_at_checked(1) {
-            Some(("-", rest)) => (-1, rest),
-            Some(("+", rest)) => (1, rest),
-            _ => (1, text.as_str()),
-        };
-        let seconds = hours(rest).filter(|seconds| *seconds <= 14 * 3_600);
-        seconds
-            .map(|seconds| Self(sign * seconds as i64))
-            .ok_or_else(|| format!("\"{text}\" is no offset as \"+01:00\""))
+        utc_offset(&String::read(value)?).map(Self)
     }
+}
+
+/// A clock's offset against UTC, seconds: `+01:00`.
+///
+/// # Errors
+/// What is wrong with it, in words.
+pub fn utc_offset(text: &str) -> Result<i64, String> {
+    let (sign, rest) = match text.split_at_checked(1) {
+        Some(("-", rest)) => (-1, rest),
+        Some(("+", rest)) => (1, rest),
+        _ => (1, text),
+    };
+    let seconds = hours(rest).filter(|seconds| *seconds <= 14 * 3_600);
+    seconds.map(|seconds| sign * seconds as i64).ok_or_else(|| format!("\"{text}\" is no offset as \"+01:00\""))
 }
 
 /// Seconds of `HH:MM`.

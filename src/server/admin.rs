@@ -280,7 +280,7 @@ impl Admin for AdminService {
         let mut chunks: Vec<v1::PlanChunk> =
             json.chunks(CHUNK).map(|piece| v1::PlanChunk { json: piece.to_vec(), forecast: None }).collect();
         if let Some(first) = chunks.first_mut() {
-            first.forecast = Some(convert::forecast(&made));
+            first.forecast = Some(convert::plan_forecast(&made.keys, &made.errors));
         }
         Ok(Response::new(Box::pin(tokio_stream::iter(chunks.into_iter().map(Ok)))))
     }

@@ -28,6 +28,56 @@ fn a_plan_is_made_checked_compared_drawn_and_followed() {
     assert_eq!(runs["runs"].as_array().map_or(0, Vec::len), 3, "{runs}");
 }
 
+/// Two weeks of a job at two o'clock, and of one that came once, as JSON lines; from Monday 2026-11-02 on.
+fn two_weeks() -> (u64, String) {
+    const DAY: u64 = 86_400;
+    let monday = 1_793_577_600;
+    let line = |name: String, at: u64, gib: u64| {
+        let bytes = gib << 30;
+        let job = json!({ "name": name, "submit_s": at, "input_bytes": bytes, "shuffle_bytes": bytes, "output_bytes": 1,
+            "input_path": format!("/logs/{at}") });
+        format!("{job}\n")
+    };
+    let nightly =
+        (0..14).map(|day| line(format!("etl-{}", 20_261_102 + day), monday + day * DAY + 7_200, 40 + day % 2));
+    let mut lines: Vec<String> = nightly.collect();
+    lines.push(line("once".to_owned(), monday + 13 * DAY + 9_000, 1));
+    (monday + 14 * DAY, lines.concat())
+}
+
+#[test]
+fn tomorrow_is_planned_from_a_history_and_it_is_said_how_well_that_can_be_told() {
+    let files = Files::new();
+    let [history, plan] = ["weeks.jsonl", "plan.json"].map(|name| text_of(&files.path(name)));
+    let (midnight, lines) = two_weeks();
+    std::fs::write(&history, lines).unwrap();
+    let start = midnight.to_string();
+    let base = ["plan", "--history", &history, "--cluster", "jobpacker", "-o", &plan];
+    let made = document(&[&base[..], &["--start", &start, "--horizon", "24h"]].concat());
+    let jobs: Vec<(&str, &str)> = made["recurring_jobs"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|job| (job["key"].as_str().unwrap(), job["counts_as"].as_str().unwrap()))
+        .collect();
+    assert_eq!(
+        (made["jobs"].as_u64(), jobs),
+        (Some(1), vec![("etl-# </logs/#", "recurring"), ("once </logs/#", "too_few")])
+    );
+    let written: Value = serde_json::from_str(&std::fs::read_to_string(&plan).unwrap()).unwrap();
+    assert_eq!(written["jobs"][0]["arrival"].as_u64(), Some((midnight + 7_200) * 1_000_000));
+    let error = written["assumptions"]["prediction_error"].as_f64().unwrap();
+    assert!(error > 0.0 && error < 0.05, "40 and 41 GiB in turn, and tasks' times as they are drawn: {error}");
+    let text = stdout(&hintctl(&[&base[..], &["--start", &start]].concat()));
+    assert!(text.contains("etl-# </logs/#") && text.contains("too_few"), "{text}");
+    assert_refused(&[&base[..], &["--keys", "names"]].concat(), &["no run is expected", "0 recur", "weeks.jsonl"]);
+    let far = [&base[..], &["--start", &start, "--horizon", "1h"]].concat();
+    assert_refused(&far, &["no run is expected", "1 recur"]);
+    assert_refused(&[&base[..], &["--utc-offset", "2"]].concat(), &["+01:00"]);
+    assert_refused(&[&base[..], &["--trace", &history]].concat(), &["--trace", "cannot be used with"]);
+    assert_refused(&["plan", "--history", &history, "-o", &plan], &["--cluster"]);
+}
+
 #[test]
 fn a_plan_goes_from_a_trace_to_the_running_daemon_and_back() {
     let files = Files::new();

@@ -121,16 +121,18 @@ pub(super) fn make(args: &MakeArgs, daemon: &DaemonArgs, output: Output) -> Resu
     let plan = Plan::from_json(&text).map_err(Failure::work)?;
     files::write_text(file, &text)?;
     draw(args.gantt.as_deref(), &plan)?;
-    output.progress(&format!(
-        "{} recurring jobs, {} with too few runs, {} too unlike from run to run; {} runs predicted from earlier ones with a \
-         mean error of {:.1} %",
-        forecast.recurring,
-        forecast.too_few,
-        forecast.unsteady,
-        forecast.predicted_runs,
-        100.0 * forecast.mean_error,
-    ));
+    output.progress(&in_words(&forecast));
     super::tell(file, &plan, Some(&forecast), &Facts::default(), output)
+}
+
+/// What a plan rests on.
+pub(super) fn in_words(forecast: &v1::PlanForecast) -> String {
+    let v1::PlanForecast { recurring, too_few, unsteady, predicted_runs, mean_error, .. } = forecast;
+    format!(
+        "{recurring} recurring jobs, {too_few} with too few runs, {unsteady} too unlike from run to run; {predicted_runs} runs \
+         predicted from earlier ones with a mean error of {:.1} %",
+        100.0 * mean_error,
+    )
 }
 
 /// Of the jobs that were predicted worst.

@@ -3,6 +3,7 @@
 //! A plan is made as a file that people review. `kept` talks to the daemon that keeps it and puts it in force.
 
 mod gantt;
+mod history;
 mod kept;
 
 use super::connect::DaemonArgs;
@@ -11,7 +12,7 @@ use super::files;
 use super::output::{self, Output};
 use super::policy;
 use super::simulate::{ContainerArgs, TraceArgs, cluster, in_trace, skipped, unpacked};
-use crate::policy::plan::{Facts, Objective, Plan, PlanProblem, check, diff};
+use crate::policy::plan::{ExpectedJob, Facts, Objective, Plan, PlanProblem, check, diff};
 use crate::policy::{Policy, registry};
 use crate::sim::yarn::forecast::{expected_jobs, problem, rack_rooms};
 use crate::sim::{JobModel, TraceFacts, TraceJob, TraceOptions, TraceReader};
@@ -31,13 +32,15 @@ use toml::de::DeTable;
     hintctl plan --trace FB-2010.tsv.gz --jobs 1000 --cluster jobpacker --policy jobpacker -o plan.json --gantt plan.svg\n  \
     hintctl plan --trace jobs.jsonl --cluster jobpacker --policy corral --objective batch -o corral.json\n  \
     hintctl plan --trace jobs.jsonl --cluster cluster.json --start now --horizon 24h -o plan.json\n  \
+    hintctl plan --history weeks.jsonl --cluster cluster.json --start now --horizon 24h -o plan.json\n  \
     hintctl plan check plan.json --cluster jobpacker\n  \
     hintctl plan diff plan.json corral.json\n  \
     hintctl plan --daemon --horizon 24h -o plan.json --gantt plan.svg\n  \
     hintctl plan submit plan.json --name monday\n  \
     hintctl plan activate monday\n\n\
     A trace's jobs are planned as if each were expected exactly so, as recurring jobs of their names; times count from\n\
-    the trace's start unless --start says when that is: only such plans can be put in force. The same command writes the same bytes.")]
+    the trace's start unless --start says when that is: only such plans can be put in force. Of a history's jobs those that\n\
+    recur are predicted. The same command writes the same bytes.")]
 pub struct PlanArgs {
     #[command(subcommand)]
     command: Option<PlanCommand>,
@@ -80,8 +83,10 @@ struct MakeArgs {
     #[arg(long, conflicts_with_all = ["trace", "cluster", "start", "params", "seed"])]
     daemon: bool,
     /// The jobs: SWIM's rows or JSON lines, gzip or not
-    #[arg(long, value_name = "FILE", required_unless_present = "daemon")]
+    #[arg(long, value_name = "FILE", required_unless_present_any = ["daemon", "history"])]
     trace: Option<PathBuf>,
+    #[command(flatten)]
+    history: history::HistoryArgs,
     /// The cluster: a shipped one by name, a shape, or a whole cluster document
     #[arg(long, value_name = "FILE|NAME", required_unless_present = "daemon")]
     cluster: Option<String>,
@@ -96,11 +101,11 @@ struct MakeArgs {
     #[arg(long, value_enum)]
     objective: Option<ObjectiveArg>,
     /// Plan jobs that are submitted within this time of the trace's start, as 24h, 90m or 1d; a bare number is hours
-    /// [default: all]
+    /// [default: all; with --history 24h]
     #[arg(long, value_name = "TIME", value_parser = horizon)]
     horizon: Option<Micros>,
-    /// When the trace begins, so that the plan can be put in force: `now`, or seconds since 1970 [default: times count from
-    /// the trace's start]
+    /// When the trace begins, or what a history tells of, so that the plan can be put in force: `now`, or seconds since 1970
+    /// [default: times count from the trace's start; the history's end]
     #[arg(long, value_name = "now|SECONDS", value_parser = start)]
     start: Option<Timestamp>,
     /// What draws hang on
@@ -188,10 +193,14 @@ pub fn run(args: &PlanArgs, daemon: &DaemonArgs, output: Output) -> Result<(), F
         if args.make.daemon {
             return kept::make(&args.make, daemon, output);
         }
-        let MakeArgs { trace: Some(trace), cluster: Some(cluster), output: Some(file), .. } = &args.make else {
-            return Err(Failure::Input("plan: needs --trace, --cluster and --output".to_owned()));
+        let MakeArgs { cluster: Some(cluster), output: Some(file), .. } = &args.make else {
+            return Err(Failure::Input("plan: needs --cluster and --output".to_owned()));
         };
-        return make(&args.make, (trace, cluster, file), output);
+        return match (&args.make.trace, &args.make.history.history) {
+            (_, Some(history)) => history::make(&args.make, (history, cluster, file), output),
+            (Some(trace), None) => make(&args.make, (trace, cluster, file), output),
+            (None, None) => Err(Failure::Input("plan: needs --trace or --history".to_owned())),
+        };
     };
     match command {
         PlanCommand::Check(args) => {
@@ -215,24 +224,49 @@ pub fn run(args: &PlanArgs, daemon: &DaemonArgs, output: Output) -> Result<(), F
 }
 
 fn make(args: &MakeArgs, (trace, name, file): (&Path, &str, &Path), output: Output) -> Result<(), Failure> {
+    let model = JobModel::default();
+    let jobs = expected_jobs(&read_trace(trace, args.trace_options.options(), &model, output)?, &model);
+    let jobs = Jobs { of: trace, jobs, horizon: args.horizon, start: args.start, prediction_error: None };
+    let (plan, facts) = planned(args, name, jobs)?;
+    write(args, file, &plan)?;
+    tell(file, &plan, None, &facts, output)
+}
+
+/// Jobs to plan, and when.
+struct Jobs<'a> {
+    /// The file that they come from.
+    of: &'a Path,
+    /// Their times count from 0.
+    jobs: Vec<ExpectedJob>,
+    /// Until then; all of them.
+    horizon: Option<Micros>,
+    /// When that begins.
+    start: Option<Timestamp>,
+    prediction_error: Option<f64>,
+}
+
+/// The plan of these jobs on the cluster of that name, and what it can be checked against.
+fn planned(args: &MakeArgs, name: &str, jobs: Jobs<'_>) -> Result<(Plan, Facts), Failure> {
     let name_of_policy = args.policy.as_deref().unwrap_or("jobpacker");
     let planner = planner(name_of_policy, &args.params)?;
     let objective: Objective = args.objective.unwrap_or(ObjectiveArg::Online).into();
     let found = cluster(name, args.container)?;
-    let model = JobModel::default();
-    let jobs = expected_jobs(&read_trace(trace, args.trace_options.options(), &model, output)?, &model);
-    let until = args.horizon.map(|span| Timestamp(0).plus(span));
+    let until = jobs.horizon.map(|span| Timestamp(0).plus(span));
     let no_network = || Failure::Input(format!("cluster \"{name}\": no network joins its racks"));
-    let mut problem = problem(&found.cluster, jobs, objective, until, args.seed).ok_or_else(no_network)?;
-    if let Some(start) = args.start {
+    let mut problem = problem(&found.cluster, jobs.jobs, objective, until, args.seed).ok_or_else(no_network)?;
+    problem.prediction_error = jobs.prediction_error;
+    if let Some(start) = jobs.start {
         begin(&mut problem, start);
     }
     let cannot = || Failure::Input(format!("policy \"{name_of_policy}\" does not plan"));
     let plan = planner.as_plan().ok_or_else(cannot)?.plan(&problem);
-    let plan = plan.map_err(|error| Failure::Input(format!("{}: {error}", trace.display())))?;
+    let plan = plan.map_err(|error| Failure::Input(format!("{}: {error}", jobs.of.display())))?;
+    Ok((plan, Facts { racks: Some(room(&problem.racks)), now: None }))
+}
+
+fn write(args: &MakeArgs, file: &Path, plan: &Plan) -> Result<(), Failure> {
     files::write_text(file, &plan.to_json())?;
-    draw(args.gantt.as_deref(), &plan)?;
-    tell(file, &plan, None, &Facts { racks: Some(room(&problem.racks)), now: None }, output)
+    draw(args.gantt.as_deref(), plan)
 }
 
 /// A moment: `now`, or seconds since 1970.

@@ -36,17 +36,23 @@ pub struct Made {
     pub errors: Errors,
 }
 
-impl Made {
-    /// Keys by what they count as: recurring, too few runs, unsteady.
-    #[must_use]
-    pub fn standings(&self) -> [usize; 3] {
-        standings(&self.keys)
-    }
-}
-
-fn standings(keys: &[KeyForecast]) -> [usize; 3] {
+/// Keys by what they count as: recurring, too few runs, unsteady.
+#[must_use]
+pub fn standings(keys: &[KeyForecast]) -> [usize; 3] {
     let count = |standing: Standing| keys.iter().filter(|key| key.standing == standing).count();
     [Standing::Recurring, Standing::TooFew, Standing::Unsteady].map(count)
+}
+
+/// Why there is nothing to plan, though keys are known.
+#[must_use]
+pub fn none_expected(keys: &[KeyForecast], settings: &PredictionSettings) -> String {
+    let [recur, few, unsteady] = standings(keys);
+    format!(
+        "no run is expected: of {} jobs with known runs {recur} recur, {few} have too few runs (fewer than {}) and {unsteady} \
+         are too unlike from run to run",
+        keys.len(),
+        settings.runs_min.max(2),
+    )
 }
 
 /// Predicts the jobs of a horizon and plans them on the racks that have usable nodes now. Takes as long as planning does:
@@ -63,16 +69,7 @@ pub fn make(runs: &Runs, snapshot: &Snapshot, policy: &Arc<dyn Policy>, ask: &Ma
     };
     let found = forecast(runs, ask.from, ask.until, &ask.prediction);
     if found.jobs.is_empty() {
-        let keys = standings(&found.keys);
-        return Err(refuse(format!(
-            "no run is expected: of {} jobs with known runs {} recur, {} have too few runs (fewer than {}) and {} are too \
-             unlike from run to run",
-            found.keys.len(),
-            keys[0],
-            keys[1],
-            ask.prediction.runs_min.max(2),
-            keys[2],
-        )));
+        return Err(refuse(none_expected(&found.keys, &ask.prediction)));
     }
     let missing = |feed: &'static str, message: &str| Refusal::MissingFeed { feed, message: message.to_owned() };
     let unit = ask.unit.unwrap_or(snapshot.rules.minimum);

@@ -21,7 +21,7 @@ mod runs;
 mod serve;
 
 pub use examine::{Examined, examine};
-pub use make::{Made, MakeAsk, make};
+pub use make::{Made, MakeAsk, make, none_expected, standings};
 pub use note::PlanNote;
 pub(in crate::engine) use note::{note, run_key, stage_of};
 pub(in crate::engine) use runs::RunBook;

@@ -2,9 +2,9 @@
 
 use crate::cluster::dataset::normal;
 use crate::engine::Refusal;
-use crate::engine::plans::Made;
 use crate::engine::plans::replicas::{Replica, ReplicasAsk, ReplicasFound};
-use crate::engine::prediction::KeyForecast;
+use crate::engine::plans::standings;
+use crate::engine::prediction::{Errors, KeyForecast};
 use crate::engine::{PlanNote, PlanView};
 use crate::policy::plan::Objective;
 use crate::units::{Micros, Timestamp};
@@ -147,12 +147,12 @@ const HORIZON_MAX_MS: u64 = 31 * 86_400_000;
 /// Keys that an answer names.
 const KEYS_MAX: usize = 1_000;
 
-/// What a plan rests on.
+/// What a plan rests on: keys of which runs are known, and how far predictions of earlier runs were off.
 #[must_use]
-pub(in crate::server) fn forecast(made: &Made) -> v1::PlanForecast {
+pub fn plan_forecast(keys: &[KeyForecast], errors: &Errors) -> v1::PlanForecast {
     let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
-    let [recurring, too_few, unsteady] = made.standings().map(count);
-    let mut keys: Vec<&KeyForecast> = made.keys.iter().collect();
+    let [recurring, too_few, unsteady] = standings(keys).map(count);
+    let mut keys: Vec<&KeyForecast> = keys.iter().collect();
     keys.sort_by(|a, b| b.errors.mean.total_cmp(&a.errors.mean).then_with(|| a.key.cmp(&b.key)));
     let key = |found: &KeyForecast| v1::KeyForecast {
         key: found.key.to_string(),
@@ -166,9 +166,9 @@ pub(in crate::server) fn forecast(made: &Made) -> v1::PlanForecast {
         recurring,
         too_few,
         unsteady,
-        predicted_runs: count(made.errors.runs),
-        mean_error: made.errors.mean,
-        median_error: made.errors.median,
+        predicted_runs: count(errors.runs),
+        mean_error: errors.mean,
+        median_error: errors.median,
         keys: keys.into_iter().take(KEYS_MAX).map(key).collect(),
     }
 }

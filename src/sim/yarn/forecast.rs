@@ -33,16 +33,31 @@ pub fn expected_jobs(trace: &[TraceJob], model: &JobModel) -> Vec<ExpectedJob> {
     expected
 }
 
-/// The trace's jobs as runs that finished, the trace having begun at `from`; keys as [`derived_key`] finds them in name and
-/// input path. Jobs that can't be told from others, or never fit, are left out.
+/// How a job of a trace is known from run to run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeyRule {
+    /// By what [`derived_key`] finds in name and input path.
+    Derived,
+    /// By its name as it stands.
+    Name,
+}
+
+impl KeyRule {
+    fn key(self, job: &TraceJob) -> Option<Arc<str>> {
+        match self {
+            Self::Derived => derived_key(&job.name, job.input_path.as_slice()),
+            Self::Name => Some(Arc::clone(&job.name)),
+        }
+    }
+}
+
+/// The trace's jobs as runs that finished, the trace having begun at `from`. Jobs that can't be told from others, or never
+/// fit, are left out.
 #[must_use]
-pub fn finished_runs(trace: &[TraceJob], model: &JobModel, from: Timestamp) -> Runs {
+pub fn finished_runs(trace: &[TraceJob], model: &JobModel, from: Timestamp, rule: KeyRule) -> Runs {
     let mut runs = Runs::default();
     for (number, job) in trace.iter().enumerate() {
-        let paths = job.input_path.as_slice();
-        let (Some(shares), Some(key)) = (Shares::new(number as u64, job, model), derived_key(&job.name, paths)) else {
-            continue;
-        };
+        let (Some(shares), Some(key)) = (Shares::new(number as u64, job, model), rule.key(job)) else { continue };
         let submitted = from.plus(job.submit);
         let (input, shuffle) = (shares.input(), shares.shuffle());
         let (maps, reduces) = (mean(&shares, Kind::Map, model), mean(&shares, Kind::Reduce, model));

@@ -5,7 +5,7 @@ use super::*;
 use crate::engine::prediction::{PredictionSettings, forecast};
 use crate::policy::plan::{Circuits, Fabric, Facts, Objective, Plan, PlanProblem, check, fabric};
 use crate::policy::registry::{find, with_defaults};
-use crate::sim::yarn::forecast::{expected_jobs, finished_runs, problem};
+use crate::sim::yarn::forecast::{KeyRule, expected_jobs, finished_runs, problem};
 use crate::units::{BitsPerSec, Bytes, Micros, Timestamp};
 use std::sync::Arc;
 
@@ -129,7 +129,8 @@ fn a_trace_is_a_history_from_which_the_next_day_is_predicted() {
         ..job(number as usize, 0.0, 300 * MIB, 200 * MIB, MIB)
     };
     let trace: Vec<TraceJob> = (0..5).map(daily).collect();
-    let runs = finished_runs(&trace, &still(), Timestamp(0));
+    assert_eq!(finished_runs(&trace, &still(), Timestamp(0), KeyRule::Name).of("etl-20261103").len(), 1);
+    let runs = finished_runs(&trace, &still(), Timestamp(0), KeyRule::Derived);
     let from = Timestamp(5 * day.0);
     let found = forecast(&runs, from, from.plus(day), &PredictionSettings::default());
     let wanted = &expected_jobs(&[daily(5)], &still())[0];

@@ -1,0 +1,79 @@
+//! `hintctl plan --history`: the jobs of a horizon predicted from jobs that finished, which a trace tells of.
+
+use super::{Jobs, MakeArgs, kept, planned, read_trace, tell, write};
+use crate::cli::failure::Failure;
+use crate::cli::output::Output;
+use crate::config::utc_offset;
+use crate::engine::plans::none_expected;
+use crate::engine::prediction::{PredictionSettings, forecast};
+use crate::server::convert::plan_forecast;
+use crate::sim::JobModel;
+use crate::sim::yarn::forecast::{KeyRule, finished_runs};
+use crate::units::{Micros, Timestamp};
+use clap::{Args, ValueEnum};
+use std::path::{Path, PathBuf};
+
+/// What finished, and how jobs are known again.
+#[derive(Debug, Args)]
+pub(super) struct HistoryArgs {
+    /// Jobs that finished, as a trace: those that recur are predicted from them, and planned. Their times are seconds since
+    /// 1970, unless --began says otherwise
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["daemon", "trace"])]
+    pub(super) history: Option<PathBuf>,
+    /// When the history's times begin, seconds since 1970
+    #[arg(long, value_name = "SECONDS", default_value_t = 0, requires = "history")]
+    began: u64,
+    /// How a job is known from run to run
+    #[arg(long, value_enum, default_value_t = KeysArg::Derived, requires = "history")]
+    keys: KeysArg,
+    /// The cluster's clock against UTC: days and hours are by it
+    #[arg(long, value_name = "+HH:MM", default_value = "+00:00", value_parser = utc_offset, allow_hyphen_values = true,
+        requires = "history")]
+    utc_offset: i64,
+}
+
+/// What a job's key is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum KeysArg {
+    /// Name and input path, with dates, long numbers and ids left out
+    Derived,
+    /// The name as it stands
+    Names,
+}
+
+/// Unless --horizon says otherwise.
+const HORIZON: Micros = Micros::from_secs(86_400);
+
+pub(super) fn make(
+    args: &MakeArgs,
+    (history, name, file): (&Path, &str, &Path),
+    output: Output,
+) -> Result<(), Failure> {
+    let HistoryArgs { began, keys, utc_offset: zone_offset_s, .. } = args.history;
+    let model = JobModel::default();
+    let trace = read_trace(history, args.trace_options.options(), &model, output)?;
+    let began = Timestamp(0).plus(Micros::from_secs(began));
+    let rule = match keys {
+        KeysArg::Derived => KeyRule::Derived,
+        KeysArg::Names => KeyRule::Name,
+    };
+    let runs = finished_runs(&trace, &model, began, rule);
+    let ended = began.plus(trace.last().map_or(Micros::ZERO, |job| job.submit)).plus(Micros(1));
+    let from = args.start.unwrap_or(ended);
+    let horizon = args.horizon.unwrap_or(HORIZON);
+    let settings = PredictionSettings { zone_offset_s, ..PredictionSettings::default() };
+    let found = forecast(&runs, from, from.plus(horizon), &settings);
+    let rests_on = plan_forecast(&found.keys, &found.errors);
+    output.progress(&kept::in_words(&rests_on));
+    if found.jobs.is_empty() {
+        let why = none_expected(&found.keys, &settings);
+        return Err(Failure::Input(format!("{}: {why}", history.display())));
+    }
+    let mut jobs = found.jobs;
+    jobs.iter_mut().for_each(|job| job.arrival = Timestamp(job.arrival.since(from).0));
+    let prediction_error = (found.errors.runs > 0).then_some(found.errors.mean);
+    let jobs = Jobs { of: history, jobs, horizon: Some(horizon), start: Some(from), prediction_error };
+    let (plan, facts) = planned(args, name, jobs)?;
+    write(args, file, &plan)?;
+    tell(file, &plan, Some(&rests_on), &facts, output)
+}
