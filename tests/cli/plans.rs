@@ -76,6 +76,8 @@ fn tomorrow_is_planned_from_a_history_and_it_is_said_how_well_that_can_be_told()
     assert_refused(&[&base[..], &["--utc-offset", "2"]].concat(), &["+01:00"]);
     assert_refused(&[&base[..], &["--trace", &history]].concat(), &["--trace", "cannot be used with"]);
     assert_refused(&["plan", "--history", &history, "-o", &plan], &["--cluster"]);
+    let other = ["plan", "--trace", &history, "--cluster", "jobpacker", "-o", &plan, "--keys", "names"];
+    assert_refused(&other, &["--keys", "cannot be used with"]);
 }
 
 #[test]

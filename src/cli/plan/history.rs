@@ -21,14 +21,14 @@ pub(super) struct HistoryArgs {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["daemon", "trace"])]
     pub(super) history: Option<PathBuf>,
     /// When the history's times begin, seconds since 1970
-    #[arg(long, value_name = "SECONDS", default_value_t = 0, requires = "history")]
+    #[arg(long, value_name = "SECONDS", default_value_t = 0, conflicts_with_all = ["daemon", "trace"])]
     began: u64,
     /// How a job is known from run to run
-    #[arg(long, value_enum, default_value_t = KeysArg::Derived, requires = "history")]
+    #[arg(long, value_enum, default_value_t = KeysArg::Derived, conflicts_with_all = ["daemon", "trace"])]
     keys: KeysArg,
     /// The cluster's clock against UTC: days and hours are by it
     #[arg(long, value_name = "+HH:MM", default_value = "+00:00", value_parser = utc_offset, allow_hyphen_values = true,
-        requires = "history")]
+        conflicts_with_all = ["daemon", "trace"])]
     utc_offset: i64,
 }
 
