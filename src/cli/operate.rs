@@ -5,6 +5,7 @@ use super::connect::{DaemonArgs, block_on};
 use super::failure::Failure;
 use super::files;
 use super::output::{self, Output};
+use super::plan::kept;
 use super::servers;
 use crate::wire::{v1, yarn};
 use clap::Args;
@@ -213,6 +214,7 @@ pub fn status_document(status: &v1::StatusResponse) -> Value {
         "flows": flows_document(&status.flows.unwrap_or_default()),
         "watchers": status.watchers.iter().map(watcher_document).collect::<Vec<_>>(),
         "adherence": adherence::document(&status.adherence), "decisions_watched": status.decisions_watched,
+        "plan": status.plan.as_ref().map(kept::document),
         "notices": status.notices, "degraded": status.degraded,
         "servers": status.servers.iter().map(servers::document).collect::<Vec<_>>(),
     })
@@ -244,6 +246,7 @@ fn status_text(status: &v1::StatusResponse) -> String {
         ("flows", flows_text(&status.flows.unwrap_or_default(), &status.watchers)),
         ("applications", format!("{}, with {} leases", status.applications, status.leases)),
         ("dispatch", dispatch_text(status)),
+        ("plan", kept::in_force(status.plan.as_ref())),
     ])];
     let rows = status.ages.iter().map(|age| {
         let heard = age.age_ms.map_or_else(|| "never".to_owned(), ms);

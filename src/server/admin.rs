@@ -105,6 +105,7 @@ impl Admin for AdminService {
             adherence: survey.adherence.iter().map(|(key, tally)| convert::adherence_view(key, tally)).collect(),
             decisions_watched: survey.counts.watched as u64,
             notices: daemon.notices(),
+            plan: survey.plan.as_ref().map(|plan| convert::plan_view(plan, daemon.clock().now())),
             watchers: survey
                 .watchers
                 .iter()

@@ -3,7 +3,7 @@
 //! A plan is made as a file that people review. `kept` talks to the daemon that keeps it and puts it in force.
 
 mod gantt;
-mod kept;
+pub(in crate::cli) mod kept;
 
 use super::connect::DaemonArgs;
 use super::failure::Failure;
