@@ -89,6 +89,7 @@ impl Admin for AdminService {
             links: count(links + links_down),
             links_down: count(links_down),
             applications: count(snapshot.applications.len()),
+            attempts: survey.counts.attempts as u64,
             leases: survey.counts.leases as u64,
             degraded: degraded(&ages, &daemon.servers().silent()),
             ages: ages.iter().map(convert::age).collect(),

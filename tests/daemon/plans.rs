@@ -196,6 +196,11 @@ async fn plans_that_can_not_be_meant_are_refused_by_their_fault() {
     let mut old = good.clone();
     (old["until"], old["from"]) = (json!(now_us() - 1), json!(now_us() - 1_000_000_000));
     refused(submit(&world.admin, "p", &old.to_string()).await, Code::FailedPrecondition, "has passed");
+    let empty = plan(&[]).to_string();
+    refused(submit(&world.admin, "p", &empty).await, Code::FailedPrecondition, "it plans no job");
+    let mut early = good.clone();
+    early["made"] = json!(now_us() + 7_200_000_000);
+    refused(submit(&world.admin, "p", &early.to_string()).await, Code::FailedPrecondition, "ahead of now");
     refused(activate(&world.admin, "p", false).await, Code::NotFound, "plan \"p\" is unknown");
     submit(&world.admin, "p", &good.to_string()).await.unwrap();
     submit(&world.admin, "q", &plan(&[("daily", "/rack0", 4)]).to_string()).await.unwrap();
@@ -234,7 +239,7 @@ async fn writers_are_told_where_replicas_of_planned_data_go() {
 }
 
 /// A run of the key that has come to its end: 3 maps of 10 s.
-async fn finish(world: &World, app: u32, key: &str) {
+pub(crate) async fn finish(world: &World, app: u32, key: &str) {
     let mut asked = run(app, key, 3);
     (asked.policy, asked.follows) = (String::new(), false);
     world.hints(asked).await;
@@ -261,7 +266,7 @@ async fn finish(world: &World, app: u32, key: &str) {
     assert!(events.settle().await.unwrap().refused.is_empty());
 }
 
-async fn make(admin: &AdminClient, policy: &str) -> Result<(Value, v1::PlanForecast), tonic::Status> {
+pub(crate) async fn make(admin: &AdminClient, policy: &str) -> Result<(Value, v1::PlanForecast), tonic::Status> {
     let request = v1::MakePlanRequest { horizon_ms: 86_400_000, policy: policy.to_owned(), ..Default::default() };
     let mut pieces = admin.clone().make_plan(request).await?.into_inner();
     let (mut text, mut forecast) = (Vec::new(), None);
