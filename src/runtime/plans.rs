@@ -7,7 +7,7 @@ use crate::engine::plans::replicas::{ReplicasAsk, ReplicasFound, replicas};
 use crate::engine::plans::{KeptPlan, check_name, examine};
 use crate::engine::{Effects, PlanChange, PlanView, Refusal};
 use crate::policy::plan::Plan;
-use crate::units::Timestamp;
+use crate::units::{Micros, Timestamp};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -41,6 +41,11 @@ impl PlanDesk {
         Self { door, under_way: None, waiting: VecDeque::new(), expired }
     }
 
+    /// Whether nobody waits for a change.
+    pub(super) fn is_idle(&self) -> bool {
+        self.under_way.is_none()
+    }
+
     /// Tells, once, that the plan in force guides no new runs any more.
     pub(super) fn look(&mut self, in_force: Option<&PlanView>, now: Timestamp) {
         let Some(view) = in_force.filter(|view| view.expired) else { return };
@@ -62,7 +67,10 @@ impl Writer {
             call if !self.settling.healthy() => call.refuse(store_failed()),
             call if desk.under_way.is_none() => self.change_plans(call, now),
             call if desk.waiting.len() < WAITING_MAX => desk.waiting.push_back(call),
-            call => call.refuse(store_failed()),
+            call => call.refuse(Refusal::Unavailable {
+                message: format!("{WAITING_MAX} changes of plans wait for the journal"),
+                retry_after: Micros::from_secs(1),
+            }),
         }
     }
 

@@ -19,8 +19,8 @@ use super::watchers::{Watchers, Watching};
 use super::{Ready, options::FollowOptions, options::WatchLimits};
 use crate::cluster::{ModelError, RunningFlows};
 use crate::engine::{
-    Answer, CommitOutcome, DeskApart, Effect, Effects, Engine, EngineSettings, FollowBody, Generation, Proposal,
-    Refusal, TaskEvent, Token, WatchScope,
+    Answer, CommitOutcome, Counter, DeskApart, Effect, Effects, Engine, EngineSettings, FollowBody, Generation,
+    Proposal, Refusal, TaskEvent, Token, WatchScope,
 };
 use crate::policy::Policy;
 use crate::store::GroupCommitHandle;
@@ -111,6 +111,7 @@ impl Writer {
     /// Runs until told to stop and nothing is in flight.
     pub(super) fn run(mut self, journal: GroupCommitHandle) {
         self.settling.start(journal);
+        self.gauges(self.clock.now()); // who looks at once is not to find a daemon without what it recovered
         loop {
             match self.commands.recv_timeout(self.patience()) {
                 Ok(envelope) => self.take(envelope),
@@ -123,7 +124,7 @@ impl Writer {
             }
             self.tick();
             self.publish_if_due();
-            if self.stopping && self.settling.is_empty() {
+            if self.stopping && self.settling.is_empty() && self.plan_desk.is_idle() {
                 return;
             }
         }
@@ -415,7 +416,14 @@ impl Writer {
                         self.shared.known.forget(&id);
                     }
                 }
-                Effect::Count(counter, by) => self.shared.meters.count(counter, by),
+                Effect::Count(counter, by) => {
+                    if counter == Counter::RunsLeftOut {
+                        tracing::info!(
+                            "a run is not noted: the last start cut it in two, and too little was heard since"
+                        );
+                    }
+                    self.shared.meters.count(counter, by);
+                }
                 Effect::Settled(settled) => self.shared.meters.adherence(&settled.0, &settled.1),
             }
         }

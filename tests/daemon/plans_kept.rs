@@ -2,10 +2,11 @@
 
 use crate::fault_store::Disk;
 use crate::plans::{activate, named, now_us, plan, refused, roll_back, run, states, submit};
-use crate::program::{Program, write_config, write_config_with};
+use crate::program::{Program, command, write_config, write_config_with};
 use crate::world::{SOON, World};
 use hintd::client::AdminClient;
 use serde_json::json;
+use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 use tonic::Code;
 
@@ -136,4 +137,29 @@ async fn a_change_of_plans_is_in_force_when_it_is_durable_and_the_next_waits_for
     disk.be("ok");
     assert_eq!(first.await.unwrap().unwrap().state, "active");
     refused(second.await.unwrap(), Code::FailedPrecondition, "plan \"monday\" is in force");
+}
+
+/// The page of metrics.
+fn page(port: u16) -> String {
+    use std::io::{Read as _, Write as _};
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    text
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn metrics_tell_of_the_plan_in_force_right_after_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let metrics = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = write_config_with(folder.path(), &[("listen", &format!("metrics = \"127.0.0.1:{metrics}\""))]);
+    let program = Program::start(folder.path(), port).await;
+    submit(&program.admin, "p", &plan(&[("daily", "/rack0", 4)]).to_string()).await.unwrap();
+    activate(&program.admin, "p", false).await.unwrap();
+    drop(program);
+    let _program = Program::bare(&mut command(folder.path()), folder.path(), port).await;
+    let text = page(metrics);
+    assert!(text.contains("\nhintd_plan_in_force 1\n"), "{text}");
+    assert!(text.contains("hintd_plan_followed{what=\"followed\"} 0"), "{text}");
 }
