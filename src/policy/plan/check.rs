@@ -66,11 +66,17 @@ pub enum Defect {
 }
 
 impl Defect {
-    /// The plan may be right: it is none to be put in force now. Found only where the time is given.
+    /// The plan may be right: it is none to be put in force now.
     #[must_use]
     pub const fn only_bars_force(&self) -> bool {
         matches!(self, Self::Expired { .. } | Self::MadeLater { .. } | Self::NoJob)
     }
+}
+
+/// A plan of nothing is right, and what a planner makes of no job; there is nothing in it to put in force.
+#[must_use]
+pub fn nothing_planned(plan: &Plan) -> Option<Defect> {
+    plan.jobs.is_empty().then_some(Defect::NoJob)
 }
 
 /// How far a plan may have been made ahead of the time: clocks of who plans and who follows differ.
@@ -138,9 +144,6 @@ fn head(plan: &Plan, facts: &Facts, defects: &mut Vec<Defect>) {
     }
     if let Some(now) = facts.now.filter(|now| plan.made.since(*now) > AHEAD_MAX) {
         defects.push(Defect::MadeLater { made: plan.made, now });
-    }
-    if facts.now.is_some() && plan.jobs.is_empty() {
-        defects.push(Defect::NoJob);
     }
 }
 

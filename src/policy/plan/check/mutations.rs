@@ -188,7 +188,8 @@ fn a_plan_of_nothing_and_one_of_another_time_are_found_and_times_are_in_words() 
     let ended = Plan { until: Timestamp(now.0 - 8_000_000), made: now, ..plan.clone() };
     assert!(found(&ended, now).contains(&"its horizon has passed, 8 s ago (true)".to_owned()));
     let empty = Plan { jobs: vec![], racks: vec![], made: plan.from, ..plan.clone() };
-    assert_eq!(found(&empty, plan.from), ["it plans no job (true)"]);
+    assert_eq!((found(&empty, plan.from), nothing_planned(&empty)), (vec![], Some(Defect::NoJob)));
+    assert_eq!(nothing_planned(&plan), None);
     let job = &mut plan.jobs[0];
     job.start = Timestamp(job.start.0 + 8_000_000);
     let late = format!("job {}: start is 8 s after that of its slices", job.job);
