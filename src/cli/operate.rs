@@ -5,6 +5,7 @@ use super::connect::{DaemonArgs, block_on};
 use super::failure::Failure;
 use super::files;
 use super::output::{self, Output};
+use super::plan::kept;
 use super::servers;
 use crate::wire::{v1, yarn};
 use clap::Args;
@@ -204,7 +205,8 @@ pub fn status_document(status: &v1::StatusResponse) -> Value {
         "nodes": status.nodes, "nodes_usable": status.nodes_usable, "racks": status.racks,
         "datasets": status.datasets, "blocks": status.blocks,
         "links": status.links, "links_down": status.links_down,
-        "applications": status.applications, "leases": status.leases, "waiting_tasks": status.waiting_tasks,
+        "applications": status.applications, "attempts": status.attempts,
+        "leases": status.leases, "waiting_tasks": status.waiting_tasks,
         "ages": status.ages.iter().map(age).collect::<Vec<_>>(),
         "counters": status.counters,
         "config_file": status.config_file, "config_generation": status.config_generation,
@@ -213,6 +215,7 @@ pub fn status_document(status: &v1::StatusResponse) -> Value {
         "flows": flows_document(&status.flows.unwrap_or_default()),
         "watchers": status.watchers.iter().map(watcher_document).collect::<Vec<_>>(),
         "adherence": adherence::document(&status.adherence), "decisions_watched": status.decisions_watched,
+        "plan": status.plan.as_ref().map(kept::document),
         "notices": status.notices, "degraded": status.degraded,
         "servers": status.servers.iter().map(servers::document).collect::<Vec<_>>(),
     })
@@ -242,12 +245,25 @@ fn status_text(status: &v1::StatusResponse) -> String {
         ("data", format!("{} datasets, {} blocks", status.datasets, status.blocks)),
         ("links", format!("{}, {} down", status.links, status.links_down)),
         ("flows", flows_text(&status.flows.unwrap_or_default(), &status.watchers)),
-        ("applications", format!("{}, with {} leases", status.applications, status.leases)),
+        (
+            "applications",
+            format!(
+                "{} attempts asked and are not over, with {} leases; nodes name containers of {}",
+                status.attempts, status.leases, status.applications
+            ),
+        ),
         ("dispatch", dispatch_text(status)),
+        ("plan", kept::in_force(status.plan.as_ref())),
     ])];
     let rows = status.ages.iter().map(|age| {
         let heard = age.age_ms.map_or_else(|| "never".to_owned(), ms);
-        [age.source.clone(), if age.stale { "too old" } else { "fresh" }.to_owned(), heard]
+        let state = match (age.stale, age.source.as_str()) {
+            (true, _) => "too old",
+            // Whoever tells of blocks was heard, and told of none.
+            (false, "blocks") if status.blocks == 0 => "fresh, no block known",
+            (false, _) => "fresh",
+        };
+        [age.source.clone(), state.to_owned(), heard]
     });
     lines.push(format!("\n{}", output::table(["source", "", "heard"], 2, rows)));
     let asked = servers::text(&status.servers);

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  hintctl replicas /logs/2026/11/22\n  \
     hintctl replicas /logs/2026/11/22 --blocks 24\n  hintctl replicas /tmp/in --key daily-join --replication 2\n  \
-    hintctl --json replicas /logs/2026/11/22 | jq -r '.blocks[0][].host'\n\n\
+    hintctl --json replicas /logs/2026/11/22 | jq -r '.blocks[0][].host // empty'\n\n\
     Advice: HDFS decides. docs/plans.md says how a writer uses it (favoured nodes).")]
 pub struct ReplicasArgs {
     /// Path of the data in HDFS
@@ -55,6 +55,7 @@ fn because(found: &v1::ReplicasResponse) -> String {
         "racks_gone" => {
             format!("as HDFS does by default: no rack that runs maps of {} has a usable node", found.reader)
         }
+        "plan_expired" => format!("as HDFS does by default: plan \"{}\" has expired", found.plan),
         "policy_places_no_data" => "as HDFS does by default: the plan's policy places no data".to_owned(),
         other => format!("as HDFS does by default: {other}"),
     }
@@ -80,7 +81,11 @@ fn text(found: &v1::ReplicasResponse) -> String {
 
 fn document(found: &v1::ReplicasResponse) -> Value {
     let named = |name: &str| if name.is_empty() { Value::Null } else { json!(name) };
-    let replica = |replica: &v1::ReplicaAdvice| json!({ "rack": named(&replica.rack), "host": named(&replica.host) });
+    // What HDFS is to choose has neither: `jq '.host // empty'` and loops over hosts find nothing there.
+    let replica = |replica: &v1::ReplicaAdvice| {
+        let told = [("rack", &replica.rack), ("host", &replica.host)].into_iter().filter(|(_, name)| !name.is_empty());
+        Value::Object(told.map(|(field, name)| (field.to_owned(), json!(name))).collect())
+    };
     let block = |block: &v1::BlockAdvice| block.replicas.iter().map(replica).collect::<Vec<_>>();
     json!({
         "reason": found.reason, "plan": named(&found.plan), "reader": named(&found.reader), "job": named(&found.job),

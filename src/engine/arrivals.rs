@@ -112,6 +112,11 @@ impl Arrivals {
         true
     }
 
+    /// The container that a task came in last.
+    pub(crate) fn container(&self, attempt: AttemptId, task: &str) -> Option<ContainerId> {
+        self.known.get(&attempt)?.by_task.get(task).copied()
+    }
+
     /// A task failed: what it wrote is not read. Returns whether that changed anything.
     pub(crate) fn failed(&mut self, attempt: AttemptId, task: &str) -> bool {
         let Some(known) = self.known.get_mut(&attempt) else { return false };

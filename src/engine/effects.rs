@@ -263,6 +263,8 @@ pub enum Counter {
     PlansActivated,
     /// Times that the plan before, or none, was put in force again.
     PlansRolledBack,
+    /// Runs of recurring jobs that were under way at the last start and are not noted.
+    RunsLeftOut,
 }
 
 impl Counter {
@@ -315,6 +317,7 @@ impl Counter {
             Self::ShufflesHeld => "shuffles_held",
             Self::PlansActivated => "plans_activated",
             Self::PlansRolledBack => "plans_rolled_back",
+            Self::RunsLeftOut => "runs_left_out",
         }
     }
 }

@@ -136,6 +136,8 @@ pub struct Engine {
     pub(super) flows_looked_at: Timestamp,
     /// Nodes whose first report since the start was seen: only from then on does a rise of use mean something.
     pub(super) reported: Vec<bool>,
+    /// Nodes whose last report named its containers.
+    pub(super) naming: Vec<bool>,
     pub(super) effects: Effects,
     pub(super) next_decision: u64,
     pub(super) next_lease: u64,
@@ -411,9 +413,10 @@ impl Engine {
         Some(lease)
     }
 
-    /// Ends a lease whose container its application was given on another host. Its room is free, yet to adherence it
-    /// was not given back: that has the container itself, and counting both would make one container two.
-    pub(super) fn end_lease_met_elsewhere(&mut self, id: LeaseId, now: Timestamp) {
+    /// Ends a lease whose container its application was given on another host, or whose task has ended. Its room is
+    /// free, yet to adherence it was not given back: that has the container itself, and counting both would make one
+    /// container two.
+    pub(super) fn end_met_lease(&mut self, id: LeaseId, now: Timestamp) {
         self.drop_lease(id, LeaseEnd::Released, now);
     }
 

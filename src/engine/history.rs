@@ -2,6 +2,7 @@
 
 use super::decision::RememberedRequest;
 use super::journal::{Op, Table, text_key};
+use super::prediction::Run;
 use crate::cluster::dataset::normal_name;
 use crate::cluster::{EdgePattern, Shards};
 use crate::units::{Bytes, Micros, Timestamp};
@@ -49,6 +50,8 @@ pub struct LearntRun {
     pub groups: Vec<LearntGroup>,
     /// Traffic between them.
     pub edges: Vec<EdgeHistory>,
+    /// What the planner's book notes of it; `None`: it does not say how long tasks took.
+    pub whole: Option<Run>,
 }
 
 /// A group of a finished run.

@@ -84,6 +84,14 @@ impl Op {
     pub fn delete(table: Table, key: impl Into<Vec<u8>>) -> Op {
         Op::Delete { table, key: key.into() }
     }
+
+    /// The key of the row.
+    #[must_use]
+    pub fn key(&self) -> &[u8] {
+        match self {
+            Op::Put { key, .. } | Op::Delete { key, .. } => key,
+        }
+    }
 }
 
 // A part starts with its kind, so that a key can be read back without knowing its table. Both are

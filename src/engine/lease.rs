@@ -38,7 +38,7 @@ pub struct Lease {
 pub enum LeaseEnd {
     /// Its container is in what the node reports.
     Bound,
-    /// Given back, or YARN allocated elsewhere, or its application ended.
+    /// Given back, or YARN allocated elsewhere, or its application ended, or its task where nodes name no containers.
     Released,
     /// Foreign use left no room for it, or its node is gone.
     Withdrawn,

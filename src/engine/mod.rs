@@ -79,7 +79,7 @@ pub use flows::what_if::{ApplicationForecast, Drain, LinkForecast, NetworkWhatIf
 pub use generation::{Generation, Release};
 pub use history::{EdgeHistory, LearntGroup, LearntRun};
 pub use placer::{Chosen, PlacerSettings, Proposal, check_keys, is_chained, may_wait, propose, propose_waiting};
-pub use plans::{Examined, KeptPlan, PlanNote, PlanSettings, PlanView};
+pub use plans::{Examined, KeptPlan, PlanChange, PlanNote, PlanSettings, PlanView};
 pub use rebalance::{ProposedMove, RebalanceSettings, Round, RoundFound};
 pub use records::{RecordSettings, Records};
 pub use routes::{

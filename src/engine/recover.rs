@@ -114,6 +114,7 @@ impl Engine {
             rebalancing: Rebalancing::new(now),
             flows_looked_at: now,
             reported: Vec::new(),
+            naming: Vec::new(),
             effects: Effects::default(),
             next_decision: 1,
             next_lease: 1,
@@ -142,7 +143,7 @@ impl Engine {
         for (attempt, known) in self.attempts.iter().filter(|(_, known)| known.recurring_key().is_some()) {
             let decided = known.requests.iter().filter_map(|request| self.answers.decided(&request.id)).min();
             if let Some(at) = decided {
-                self.run_book.began(attempt, at);
+                self.run_book.resumed(attempt, at);
             }
         }
     }

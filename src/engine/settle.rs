@@ -29,6 +29,7 @@ impl Engine {
         let moved = !Arc::ptr_eq(&before.topology, &self.snapshot.topology);
         self.changed = true;
         self.reported.resize(self.snapshot.nodes(), false);
+        self.naming.resize(self.snapshot.nodes(), false);
         let (mut networks, mut chains) = (Vec::new(), Vec::new());
         let mut looked_at = BTreeSet::new();
         for (applied, cause) in std::mem::take(&mut self.pending) {
@@ -84,6 +85,7 @@ impl Engine {
                 self.end_lease(id, LeaseEnd::Bound, now);
             }
         }
+        self.naming[node.at()] = report.named;
         // The first report after a start tells what ran before it, too: nothing rose.
         let first = !std::mem::replace(&mut self.reported[node.at()], true);
         if !report.named && !first {

@@ -2,7 +2,9 @@
 
 use super::answers::Answer;
 use super::attempts::Token;
-use super::decision::{Decision, Hint, Mode, TermValues};
+use super::decision::{Decision, Hint, Mode, Refusal, TermValues};
+use super::engine::Engine;
+use super::plans::{Examined, PlanChange};
 use crate::cluster::{Ask, Constraints, Gang, HintRequest, NamedResource, TaskGroup, WhenFull};
 use crate::policy::Ended;
 use crate::units::{ApplicationId, AttemptId, DecisionId, Micros, SchedulerKey, SnapshotVersion, Timestamp};
@@ -98,4 +100,43 @@ pub(crate) fn answer(id: &str, digest: u64) -> Arc<Answer> {
         elapsed: Micros::ZERO,
     };
     Arc::new(Answer { decision, token: Token("t".into()), digest })
+}
+
+/// Changes of plans that a journal takes at once.
+impl Engine {
+    fn took(&mut self, change: PlanChange, now: Timestamp) {
+        self.effects.journal.extend_from_slice(change.ops());
+        self.take_plans(change, now);
+    }
+
+    pub(crate) fn keep_plan(
+        &mut self,
+        name: &str,
+        examined: Examined,
+        of: (bool, &str),
+        now: Timestamp,
+    ) -> Result<(), Refusal> {
+        let change = self.plan_kept(name, examined, of, now)?;
+        self.took(change, now);
+        Ok(())
+    }
+
+    pub(crate) fn activate_plan(&mut self, name: &str, replace: bool, now: Timestamp) -> Result<(), Refusal> {
+        let change = self.plan_activated(name, replace, now)?;
+        self.took(change, now);
+        Ok(())
+    }
+
+    pub(crate) fn roll_back_plan(&mut self, to_none: bool, now: Timestamp) -> Result<Option<Arc<str>>, Refusal> {
+        let change = self.plan_rolled_back(to_none, now)?;
+        let to = change.in_force();
+        self.took(change, now);
+        Ok(to)
+    }
+
+    pub(crate) fn remove_plan(&mut self, name: &str) -> Result<(), Refusal> {
+        let change = self.plan_removed(name)?;
+        self.took(change, Timestamp(0));
+        Ok(())
+    }
 }

@@ -29,6 +29,7 @@ impl Engine {
                 self.allocated(&event, host, *container, *lease, now)?;
             }
             TaskWhat::Finished { duration, input, output, failed, .. } => {
+                self.task_ended(&event, now);
                 if *failed && self.arrivals.failed(event.attempt, &event.task) {
                     self.changed = true;
                 }
@@ -53,12 +54,28 @@ impl Engine {
     /// Takes in what a history server tells of a finished run of a recurring job; false: it, or a later one, was told
     /// before.
     pub fn learnt(&mut self, key: &Arc<str>, run: &LearntRun, now: Timestamp) -> bool {
+        if let Some(whole) = run.whole {
+            let ops = self.run_book.learnt(key, whole);
+            self.effects.journal.extend(ops);
+        }
         let Some(gone) = self.history.learnt(key, run, self.history_limits(), now) else { return false };
         self.effects.count(Counter::HistoryRuns, 1);
         self.effects.count(Counter::HistoryEvicted, gone.len() as u64);
         self.effects.journal.extend(self.history.write());
         self.changed = true;
         true
+    }
+
+    /// A task's end ends the lease that its container confirmed, where the node names no containers: nobody else will
+    /// tell that the room is free. Where it does, the container is on its way to be seen, and may not take another's.
+    fn task_ended(&mut self, event: &TaskEvent, now: Timestamp) {
+        let found = self.arrivals.container(event.attempt, &event.task).filter(|_| !event.task.is_empty());
+        let Some(container) = found else { return };
+        let mine = self.ledger.of_attempt(event.attempt).find(|lease| lease.confirmed == Some(container));
+        let Some((id, node)) = mine.map(|lease| (lease.id, lease.node)) else { return };
+        if !self.naming.get(node.at()).copied().unwrap_or(false) {
+            self.end_met_lease(id, now);
+        }
     }
 
     fn key_of(&self, event: &TaskEvent) -> Option<Arc<str>> {
@@ -69,7 +86,9 @@ impl Engine {
     fn done(&mut self, event: &TaskEvent, failed: bool, now: Timestamp) {
         if let (false, Some(key)) = (failed, self.key_of(event)) {
             if let Some(known) = self.attempts.get(event.attempt) {
-                self.effects.journal.extend(self.run_book.ended(event.attempt, &key, known));
+                let end = self.run_book.ended(event.attempt, &key, known);
+                self.effects.journal.extend(end.ops);
+                self.effects.count(Counter::RunsLeftOut, u64::from(end.left_out));
             }
             let requests = self.attempts.get(event.attempt).map(|known| known.requests.clone()).unwrap_or_default();
             // What was placed anew is a part of what was asked first.
@@ -142,7 +161,7 @@ impl Engine {
                     self.effects.journal.push(lease.put(&host, &kinds));
                 }
             }
-            Some((id, false)) => self.end_lease_met_elsewhere(id, now),
+            Some((id, false)) => self.end_met_lease(id, now),
             None => {}
         }
         // Where the lease is a placer's, the container is no waiting task's.

@@ -29,7 +29,8 @@ pub fn ingest(registries: &Registries, stream: &mut FeedStream, item: v1::Latenc
             match Micros(sample.rtt_us) {
                 Micros::ZERO => Err(ItemRefusal::new(Reason::Zero, format!("0 µs from \"{from}\" to \"{to}\""))),
                 rtt if rtt > RTT_MAX => {
-                    let message = format!("{} µs from \"{from}\" to \"{to}\": at most {}", rtt.0, RTT_MAX.0);
+                    let [said, most] = [rtt, RTT_MAX].map(Micros::in_words);
+                    let message = format!("{said} from \"{from}\" to \"{to}\": at most {most}");
                     Err(ItemRefusal::new(Reason::TooLarge, message))
                 }
                 rtt => registries.latency(&from, &to, rtt),

@@ -1,14 +1,15 @@
 //! The REST interface of MapReduce's JobHistoryServer (`/ws/v1/history/mapreduce`), read; no I/O.
 //!
-//! Of a finished job it tells what the job itself never said to YARN: how much its reduces fetched from its maps, and what
-//! the maps read. Containers of a job are told apart by their priority (`RMContainerAllocator`): maps 20, maps that are
-//! tried again 5, maps that run opportunistically 19, reduces 10.
+//! Of a finished job it tells what the job itself never said to YARN: how much its reduces fetched from its maps, what
+//! the maps read, and how long both took. Containers of a job are told apart by their priority (`RMContainerAllocator`):
+//! maps 20, maps that are tried again 5, maps that run opportunistically 19, reduces 10.
 
 use super::resource_manager::{BadAnswer, json, list, shape};
 use crate::cluster::EdgePattern;
 use crate::cluster::dataset::normal;
+use crate::engine::prediction::Run;
 use crate::engine::{EdgeHistory, LearntGroup, LearntRun};
-use crate::units::{Bytes, Timestamp};
+use crate::units::{ApplicationId, Bytes, Micros, Timestamp};
 use serde::Deserialize;
 use serde_json::Value;
 use std::sync::Arc;
@@ -30,12 +31,32 @@ pub struct JobSeen {
     pub name: String,
     /// Whose.
     pub user: String,
+    /// When it was submitted, ms; `None`: that is not known.
+    pub submitted_ms: Option<u64>,
     /// When it ended, ms.
     pub finished_ms: u64,
     /// Its maps.
     pub maps: u32,
     /// Its reduces.
     pub reduces: u32,
+}
+
+/// Mean times of its tasks that succeeded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TaskTimes {
+    /// Of a map, from its launch to its end.
+    pub map: Micros,
+    /// Of a reduce, once it has fetched everything: a plan has the shuffle apart.
+    pub reduce: Micros,
+}
+
+/// What its counters say, of all tasks together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct JobCounted {
+    /// Bytes that reduces fetched from maps: as reduces counted them, else as maps wrote them.
+    pub shuffled: Option<Bytes>,
+    /// Bytes that maps read: of their splits, else of HDFS.
+    pub read: Option<Bytes>,
 }
 
 /// What its configuration says.
@@ -68,6 +89,10 @@ pub fn jobs(body: &[u8]) -> Result<Vec<JobSeen>, BadAnswer> {
         user: String,
         #[serde(default)]
         state: String,
+        #[serde(default)]
+        submit_time: i64,
+        #[serde(default)]
+        start_time: i64,
         finish_time: i64,
         #[serde(default)]
         maps_total: i64,
@@ -84,10 +109,13 @@ pub fn jobs(body: &[u8]) -> Result<Vec<JobSeen>, BadAnswer> {
         let (Ok(finished_ms), true, "SUCCEEDED" | "") = (u64::try_from(row.finish_time), sound, &*row.state) else {
             continue;
         };
+        // Old histories have no submission; it begins right after.
+        let began = [row.submit_time, row.start_time].into_iter().find(|at| *at > 0);
         seen.push(JobSeen {
             id: row.id,
             name: row.name,
             user: row.user,
+            submitted_ms: began.and_then(|at| u64::try_from(at).ok()),
             finished_ms,
             maps: count(row.maps_total),
             reduces: count(row.reduces_total),
@@ -96,26 +124,51 @@ pub fn jobs(body: &[u8]) -> Result<Vec<JobSeen>, BadAnswer> {
     Ok(seen)
 }
 
-/// Bytes that reduces fetched from maps, from the answer to `…/jobs/ID/counters`: as reduces counted them, else as maps
-/// wrote them. `None`: there are no such counters.
+/// The answer to `…/jobs/ID/counters`.
 ///
 /// # Errors
 /// [`BadAnswer`].
-pub fn shuffled(body: &[u8]) -> Result<Option<Bytes>, BadAnswer> {
-    const COUNTERS: [&str; 3] = ["REDUCE_SHUFFLE_BYTES", "MAP_OUTPUT_MATERIALIZED_BYTES", "MAP_OUTPUT_BYTES"];
+pub fn counted(body: &[u8]) -> Result<JobCounted, BadAnswer> {
+    const SHUFFLED: [&str; 3] = ["REDUCE_SHUFFLE_BYTES", "MAP_OUTPUT_MATERIALIZED_BYTES", "MAP_OUTPUT_BYTES"];
+    const READ: [&str; 2] = ["BYTES_READ", "HDFS_BYTES_READ"];
     let answer = json(body)?;
     let counters = answer.get("jobCounters").ok_or_else(|| BadAnswer::Shape("no jobCounters".to_owned()))?;
-    let mut found = [None; 3];
+    let (mut shuffled, mut read) = ([None; 3], [None; 2]);
     for group in list(counters.get("counterGroup").unwrap_or(&Value::Null), "counterGroup")? {
+        let of_files = group.get("counterGroupName").and_then(Value::as_str);
+        let of_splits = of_files.is_some_and(|name| name.ends_with(".FileInputFormatCounter"));
         for counter in list(group.get("counter").unwrap_or(&Value::Null), "counter")? {
             let name = counter.get("name").and_then(Value::as_str).unwrap_or_default();
-            let value = counter.get("totalCounterValue").and_then(Value::as_u64);
-            if let Some(at) = COUNTERS.iter().position(|known| *known == name) {
-                found[at] = value.filter(|&value| value > 0).or(found[at]);
+            let value = |field| counter.get(field).and_then(Value::as_u64).filter(|&value| value > 0);
+            if let Some(at) = SHUFFLED.iter().position(|known| *known == name) {
+                shuffled[at] = value("totalCounterValue").or(shuffled[at]);
+            }
+            match name {
+                name if name == READ[0] && of_splits => read[0] = value("totalCounterValue"),
+                name if name == READ[1] => read[1] = value("mapCounterValue"),
+                _ => {}
             }
         }
     }
-    Ok(found.into_iter().flatten().next().map(Bytes))
+    let first = |found: &[Option<u64>]| found.iter().flatten().next().copied().map(Bytes);
+    Ok(JobCounted { shuffled: first(&shuffled), read: first(&read) })
+}
+
+/// The answer to `…/jobs/ID`. `None`: it does not say how long maps took, or, where there are any, reduces.
+///
+/// # Errors
+/// [`BadAnswer`].
+pub fn times(body: &[u8]) -> Result<Option<TaskTimes>, BadAnswer> {
+    let answer = json(body)?;
+    let job = answer.get("job").ok_or_else(|| BadAnswer::Shape("no job".to_owned()))?;
+    let of = |field| job.get(field).and_then(Value::as_u64);
+    let reduce = || match of("reducesTotal") {
+        Some(0) => Some(0),
+        // Sorting what it fetched is a part of its work.
+        _ => Some(of("avgMergeTime")?.saturating_add(of("avgReduceTime")?)),
+    };
+    let found = of("avgMapTime").filter(|map| *map > 0).zip(reduce());
+    Ok(found.map(|(map, reduce)| TaskTimes { map: Micros::from_millis(map), reduce: Micros::from_millis(reduce) }))
 }
 
 /// The answer to `…/jobs/ID/conf`.
@@ -178,7 +231,7 @@ pub fn key(user: &str, name: &str) -> Arc<str> {
 
 /// What is to be remembered of a job.
 #[must_use]
-pub fn run(job: &JobSeen, conf: &JobConf, shuffled: Option<Bytes>) -> LearntRun {
+pub fn run(job: &JobSeen, conf: &JobConf, counted: JobCounted, times: Option<TaskTimes>) -> LearntRun {
     let paths: Vec<Arc<str>> = conf.input_paths.iter().map(|path| path.as_str().into()).collect();
     let group = |name: &str, count, input_paths| LearntGroup { name: name.into(), count, input_paths };
     let mut groups = vec![group(MAPS, job.maps, paths)];
@@ -192,10 +245,29 @@ pub fn run(job: &JobSeen, conf: &JobConf, shuffled: Option<Bytes>) -> LearntRun 
             pattern: EdgePattern::AllToAll,
             bytes,
         };
-        edges.push(edge(MAPS, shuffled.unwrap_or_default()));
+        edges.push(edge(MAPS, counted.shuffled.unwrap_or_default()));
         edges.extend(OTHER_MAPS.map(|from| edge(from, Bytes::ZERO)));
     }
-    LearntRun { finished: Timestamp(job.finished_ms.saturating_mul(1_000)), groups, edges }
+    let whole = whole(job, counted, times);
+    LearntRun { finished: Timestamp(job.finished_ms.saturating_mul(1_000)), groups, edges, whole }
+}
+
+/// The run as the planner's book has it; `None`: it has no maps, or something that a plan needs is not told.
+fn whole(job: &JobSeen, counted: JobCounted, times: Option<TaskTimes>) -> Option<Run> {
+    let (times, submitted_ms) = (times?, job.submitted_ms?);
+    (job.maps > 0).then(|| Run {
+        submitted: Timestamp(submitted_ms.saturating_mul(1_000)),
+        maps: (job.maps, times.map),
+        reduces: (job.reduces, times.reduce),
+        input: counted.read.unwrap_or_default(),
+        shuffle: if job.reduces > 0 { counted.shuffled.unwrap_or_default() } else { Bytes::ZERO },
+        application: application(&job.id),
+    })
+}
+
+/// The application that ran a job: `job_1700000000000_0001` is of `application_1700000000000_0001`.
+fn application(job: &str) -> Option<ApplicationId> {
+    format!("application_{}", job.strip_prefix("job_")?).parse().ok()
 }
 
 #[cfg(test)]
@@ -217,6 +289,7 @@ mod tests {
             id: "job_1700000000000_0001".into(),
             name: "word count".into(),
             user: "ann".into(),
+            submitted_ms: Some(1_700_000_000_000),
             finished_ms: 1_700_000_009_000,
             maps: 4,
             reduces: 6,
@@ -236,7 +309,9 @@ mod tests {
         let counters = |rows: &str| {
             let group =
                 format!("{{\"counterGroupName\":\"org.apache.hadoop.mapreduce.TaskCounter\",\"counter\":[{rows}]}}");
-            shuffled(format!("{{\"jobCounters\":{{\"id\":\"job_1_1\",\"counterGroup\":[{group}]}}}}").as_bytes())
+            let found =
+                counted(format!("{{\"jobCounters\":{{\"id\":\"job_1_1\",\"counterGroup\":[{group}]}}}}").as_bytes());
+            found.map(|counted| counted.shuffled)
         };
         let row = |name: &str, total: u64| {
             format!(
@@ -247,7 +322,53 @@ mod tests {
         assert_eq!(counters(&format!("{wrote},{fetched}")), Ok(Some(Bytes(700))));
         assert_eq!(counters(&format!("{wrote},{}", row("REDUCE_SHUFFLE_BYTES", 0))), Ok(Some(Bytes(900))));
         assert_eq!(counters(&row("SPILLED_RECORDS", 9)), Ok(None));
-        assert!(shuffled(b"{\"jobCounters\":{\"counterGroup\":7}}").is_err());
+        assert!(counted(b"{\"jobCounters\":{\"counterGroup\":7}}").is_err());
+    }
+
+    #[test]
+    fn what_maps_read_is_counted_by_their_splits_else_by_hdfs() {
+        let read = |groups: &str| {
+            let body = format!("{{\"jobCounters\":{{\"counterGroup\":[{groups}]}}}}");
+            counted(body.as_bytes()).unwrap().read
+        };
+        let group = |of: &str, name: &str, map: u64, total: u64| {
+            format!(
+                "{{\"counterGroupName\":\"org.apache.hadoop.mapreduce.{of}\",\"counter\":[{{\"name\":\"{name}\",\
+                 \"mapCounterValue\":{map},\"reduceCounterValue\":7,\"totalCounterValue\":{total}}}]}}"
+            )
+        };
+        let splits = group("lib.input.FileInputFormatCounter", "BYTES_READ", 0, 500);
+        let hdfs = group("FileSystemCounter", "HDFS_BYTES_READ", 640, 647);
+        assert_eq!(read(&format!("{hdfs},{splits}")), Some(Bytes(500)));
+        assert_eq!(read(&hdfs), Some(Bytes(640)), "not what reduces read");
+        assert_eq!(read(&group("lib.output.FileOutputFormatCounter", "BYTES_READ", 0, 9)), None);
+    }
+
+    #[test]
+    fn a_job_that_says_how_long_its_tasks_took_is_a_run_of_its_application() {
+        let job = |reduces| JobSeen { reduces, ..listed(&format!("{{\"job\":{JOB}}}")).unwrap().remove(0) };
+        let counted = JobCounted { shuffled: Some(Bytes(700)), read: Some(Bytes(500)) };
+        let said = |text: &str| times(format!("{{\"job\":{{{text}}}}}").as_bytes()).unwrap();
+        let both = said(
+            "\"reducesTotal\":6,\"avgMapTime\":1200,\"avgShuffleTime\":900,\"avgMergeTime\":3,\"avgReduceTime\":40",
+        );
+        let whole = run(&job(6), &JobConf::default(), counted, both).whole.unwrap();
+        assert_eq!((whole.maps, whole.reduces), ((4, Micros::from_millis(1_200)), (6, Micros::from_millis(43))));
+        assert_eq!(
+            (whole.submitted, whole.input, whole.shuffle),
+            (Timestamp(1_700_000_000_000_000), Bytes(500), Bytes(700))
+        );
+        assert_eq!(whole.application.unwrap().to_string(), "application_1700000000000_0001");
+        let maps = said("\"reducesTotal\":0,\"avgMapTime\":1200");
+        let alone = run(&job(0), &JobConf::default(), counted, maps).whole.unwrap();
+        assert_eq!((alone.reduces, alone.shuffle), ((0, Micros(0)), Bytes(0)));
+        for nothing in ["", "\"reducesTotal\":6,\"avgMapTime\":1200", "\"reducesTotal\":0,\"avgMapTime\":0"] {
+            assert_eq!(said(nothing), None, "{nothing}");
+        }
+        assert_eq!(run(&job(6), &JobConf::default(), counted, None).whole, None);
+        let undated = JobSeen { submitted_ms: None, ..job(6) };
+        assert_eq!(run(&undated, &JobConf::default(), counted, both).whole, None);
+        assert!(times(b"{\"jobs\":{}}").is_err());
     }
 
     #[test]
@@ -277,11 +398,12 @@ mod tests {
     fn maps_send_to_reduces_and_a_job_without_reduces_sends_nothing() {
         let job = |reduces| JobSeen { reduces, ..listed(&format!("{{\"job\":{JOB}}}")).unwrap().remove(0) };
         let conf = JobConf { name: None, input_paths: vec!["/in".into()] };
-        let found = run(&job(6), &conf, Some(Bytes(700)));
+        let counted = JobCounted { shuffled: Some(Bytes(700)), read: None };
+        let found = run(&job(6), &conf, counted, None);
         let edges: Vec<_> = found.edges.iter().map(|edge| (&*edge.from, &*edge.to, edge.bytes.0)).collect();
         assert_eq!(edges, [("p20", "p10", 700), ("p5", "p10", 0), ("p19", "p10", 0)]);
         assert_eq!((found.groups[0].count, &*found.groups[0].input_paths[0], found.groups[1].count), (4, "/in", 6));
-        let alone = run(&job(0), &conf, None);
+        let alone = run(&job(0), &conf, JobCounted::default(), None);
         assert_eq!((alone.groups.len(), alone.edges.len()), (1, 0));
     }
 }

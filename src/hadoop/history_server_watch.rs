@@ -14,8 +14,10 @@ use tokio::time::Instant;
 
 /// A job shows up some time after it ended: its files are moved first.
 const LATE: Duration = Duration::from_secs(600);
-/// Of a job that comes again and again so many runs are looked at when all are new.
+/// Of a job that comes again and again the last runs are looked at first: they say what the next one will do.
 const RUNS: usize = 3;
+/// So many are looked at in all, for the planner's book, when all are new: a week of an hourly job.
+const RUNS_NOTED: usize = 7 * 24;
 
 /// Why nothing was learnt.
 #[derive(Debug, thiserror::Error)]
@@ -130,7 +132,7 @@ impl Watch {
             }
             self.seen.insert(job.id.clone(), job.finished_ms);
         }
-        let open = due.get(self.options.jobs_per_poll).map_or(u64::MAX, |next| next.finished_ms);
+        let open = due.iter().skip(self.options.jobs_per_poll).map(|job| job.finished_ms).min().unwrap_or(u64::MAX);
         self.from_ms = self.from_ms.max(latest.saturating_sub(millis(LATE)).min(open));
         let from = self.from_ms;
         self.seen.retain(|_, finished| *finished >= from);
@@ -139,16 +141,23 @@ impl Watch {
 
     async fn look(&mut self, job: &JobSeen) -> Result<(), Failure> {
         let of = |part: &str| format!("{JOBS}/{}/{part}", job.id);
-        let (conf, counters) = (self.path(&of("conf")), self.path(&of("counters")));
+        let [conf, counters, whole] =
+            [of("conf"), of("counters"), format!("{JOBS}/{}", job.id)].map(|path| self.path(&path));
         let conf = match self.server.get(&conf, history_server::conf).await {
             Ok(conf) => conf,
             // Configurations have access lists of their own, and may be large: then there are no paths.
             Err(AskError::Status { .. } | AskError::TooLarge { .. }) => JobConf::default(),
             Err(error) => return Err(error.into()),
         };
-        let shuffled = self.server.get(&counters, history_server::shuffled).await?;
+        let counted = self.server.get(&counters, history_server::counted).await?;
+        let times = match self.server.get(&whole, history_server::times).await {
+            Ok(times) => times,
+            // Edges and paths are known all the same.
+            Err(AskError::Status { .. } | AskError::Nonsense { .. } | AskError::TooLarge { .. }) => None,
+            Err(error) => return Err(error.into()),
+        };
         let key = history_server::key(&job.user, conf.name.as_deref().unwrap_or(&job.name));
-        Ok(self.daemon.learnt(key, history_server::run(job, &conf, shuffled)).await?)
+        Ok(self.daemon.learnt(key, history_server::run(job, &conf, counted, times)).await?)
     }
 
     fn path(&self, path: &str) -> String {
@@ -159,25 +168,26 @@ impl Watch {
     }
 }
 
-/// New jobs that are to be looked at, by their ends, and those that need not be: of many runs of one job the last few say
-/// enough.
+/// New jobs that are to be looked at, and those that need not be: of many runs of one job the last say enough. The last
+/// few of each come first, then the others, both by their ends.
 fn due(mut listed: Vec<JobSeen>, seen: &BTreeMap<String, u64>) -> (Vec<JobSeen>, BTreeMap<String, u64>) {
-    listed.retain(|job| !seen.contains_key(&job.id));
     listed.sort_by(|a, b| b.finished_ms.cmp(&a.finished_ms).then_with(|| b.id.cmp(&a.id)));
     listed.dedup_by(|a, b| a.id == b.id);
     let mut runs: BTreeMap<_, usize> = BTreeMap::new();
-    let (mut due, mut passed) = (Vec::new(), BTreeMap::new());
+    let (mut last, mut others, mut passed) = (Vec::new(), Vec::new(), BTreeMap::new());
     for job in listed {
         let run = runs.entry(history_server::key(&job.user, &job.name)).or_default();
         *run += 1;
-        if *run > RUNS {
-            passed.insert(job.id, job.finished_ms);
-        } else {
-            due.push(job);
+        if seen.contains_key(&job.id) {
+            continue;
+        }
+        match *run {
+            ..=RUNS => last.push(job),
+            ..=RUNS_NOTED => others.push(job),
+            _ => drop(passed.insert(job.id, job.finished_ms)),
         }
     }
-    due.reverse();
-    (due, passed)
+    (last.into_iter().rev().chain(others.into_iter().rev()).collect(), passed)
 }
 
 fn millis(time: Duration) -> u64 {
@@ -190,16 +200,32 @@ mod tests {
 
     fn job(id: u32, name: &str, finished_ms: u64) -> JobSeen {
         let (id, user) = (format!("job_1_{id}"), "ann".to_owned());
-        JobSeen { id, name: name.to_owned(), user, finished_ms, maps: 1, reduces: 1 }
+        let submitted_ms = Some(finished_ms);
+        JobSeen { id, name: name.to_owned(), user, submitted_ms, finished_ms, maps: 1, reduces: 1 }
+    }
+
+    fn ids(due: &[JobSeen]) -> Vec<&str> {
+        due.iter().map(|job| job.id.as_str()).collect()
     }
 
     #[test]
-    fn of_many_runs_of_a_job_the_last_are_looked_at_in_the_order_in_which_they_ended() {
+    fn of_many_runs_of_a_job_the_last_are_looked_at_first_each_in_the_order_in_which_they_ended() {
         let mut listed: Vec<_> = (0..6).map(|at| job(at, &format!("etl {at}"), 100 - u64::from(at))).collect();
         listed.extend([job(7, "other", 50), job(8, "known", 60), job(0, "etl 0", 100)]);
-        let (due, passed) = due(listed, &BTreeMap::from([("job_1_8".to_owned(), 60)]));
-        let ids: Vec<_> = due.iter().map(|job| job.id.as_str()).collect();
-        assert_eq!(ids, ["job_1_7", "job_1_2", "job_1_1", "job_1_0"], "job 0 was listed twice");
-        assert_eq!(passed.len(), 3);
+        let (first, passed) = due(listed.clone(), &BTreeMap::from([("job_1_8".to_owned(), 60)]));
+        let wanted = ["job_1_7", "job_1_2", "job_1_1", "job_1_0", "job_1_5", "job_1_4", "job_1_3"];
+        assert_eq!(ids(&first), wanted, "job 0 was listed twice");
+        assert!(passed.is_empty());
+        let seen = first[..3].iter().map(|job| (job.id.clone(), job.finished_ms)).collect();
+        let (rest, _) = due(listed, &seen);
+        assert_eq!(ids(&rest), ["job_1_8", "job_1_0", "job_1_5", "job_1_4", "job_1_3"], "the last stay the last");
+    }
+
+    #[test]
+    fn of_too_many_runs_of_a_job_the_oldest_are_passed_over() {
+        let listed: Vec<_> = (0..200).map(|at| job(at, "etl", 1_000 - u64::from(at))).collect();
+        let (due, passed) = due(listed, &BTreeMap::new());
+        assert_eq!((due.len(), passed.len()), (RUNS_NOTED, 200 - RUNS_NOTED));
+        assert!(passed.contains_key("job_1_199") && !passed.contains_key("job_1_167"));
     }
 }

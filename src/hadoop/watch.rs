@@ -114,7 +114,8 @@ impl Watch {
             }
         }
         if let Some(error) = self.group.nobody() {
-            tracing::warn!(resource_manager = %self.options.servers.names(), error, "no ResourceManager leads: nodes stay as they were told last");
+            let resource_manager = self.options.servers.names();
+            tracing::warn!(%resource_manager, error, "no ResourceManager leads: nodes stay as they were told last");
         }
         self.leads.send_if_modified(|known| known.take().is_some());
         self.spare();
@@ -126,7 +127,8 @@ impl Watch {
         let resource_manager = &self.options.servers.addresses[at];
         match self.group.answered(at) {
             Answered { away: Some(away), .. } => {
-                tracing::info!(%resource_manager, nodes, away_s = away.as_secs_f64(), "it is active, after a time without any");
+                let away_s = away.as_secs_f64();
+                tracing::info!(%resource_manager, nodes, away_s, "it is active, after a time without any");
             }
             Answered { moved: true, .. } => tracing::info!(%resource_manager, nodes, "it is active"),
             Answered { .. } => {}
@@ -164,8 +166,10 @@ impl Watch {
             tracing::info!(id = life.id, "the ResourceManager has changed or started anew: nodes have time to find it");
         }
         if !told.twice.is_empty() {
-            tracing::warn!(hosts = ?told.twice, "the ResourceManager names nodes twice (one host with several NodeManagers?): \
-                the first counts");
+            tracing::warn!(
+                hosts = ?told.twice,
+                "the ResourceManager names nodes twice (one host with several NodeManagers?): the first counts"
+            );
         }
         if let Some((nodes, time)) = told.believed {
             tracing::warn!(nodes, after_s = time.as_secs_f64(), "nodes are missing still and believed to have left");

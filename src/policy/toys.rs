@@ -188,7 +188,7 @@ fn a_placer_and_a_dispatcher_are_called_as_objects() {
 }
 
 #[test]
-fn routes_moves_plans_and_replicas_are_given_as_objects() {
+fn routes_and_moves_are_given_as_objects() {
     let (sample, policy): (Sample, Box<dyn Policy>) = (testbed(), Box::new(Toy));
     let mut never = || false;
     let mut budget = Budget::new(10, &mut never);
@@ -219,7 +219,12 @@ fn routes_moves_plans_and_replicas_are_given_as_objects() {
     };
     let moves = policy.as_rebalance().unwrap().rebalance(&problem, &mut budget).unwrap();
     assert_eq!(moves, [Move { container: container(2), to: NodeIdx(0), gain: 0.5 }]);
+}
 
+#[test]
+fn plans_and_replicas_are_given_as_objects() {
+    let (sample, policy): (Sample, Box<dyn Policy>) = (testbed(), Box::new(Toy));
+    let snapshot = &sample.snapshot;
     let job = ExpectedJob {
         key: "nightly".into(),
         run: 0,

@@ -60,6 +60,8 @@ pub(super) enum Command {
     Apart(Box<Proposal>, Reply<Result<SetApart, Refusal>>),
     /// Something with plans.
     Plans(PlanCall),
+    /// The change of plans under way is durable, or is not.
+    PlansSettled(bool),
     /// What a round of rebalancing came to, by its number.
     Rebalanced(u64, RoundFound),
     /// New settings, and policies by name: all of them, or none.
@@ -114,6 +116,8 @@ pub struct Survey {
     pub watchers: Vec<WatcherState>,
     /// Whether hints were followed.
     pub adherence: Vec<(TallyKey, Tally)>,
+    /// The plan in force, and how it is followed.
+    pub plan: Option<PlanView>,
 }
 
 /// What a commit came to.

@@ -9,6 +9,7 @@ use super::locate::Locator;
 use super::meters::Meters;
 use super::options::{Options, ReloadHook, Reloaded, Settings, WatchLimits};
 use super::outbox::{Outbox, Outboxes};
+use super::plans::PlanDesk;
 use super::pool::{Pool, Turn};
 use super::rates::Rates;
 use super::records::Recorder;
@@ -153,6 +154,15 @@ fn group_options(options: &Options, meters: &Meters) -> GroupOptions {
     }
 }
 
+fn log_recovered(engine: &Engine, recovered: &RecoveredCounts, now: Timestamp) {
+    let RecoveredCounts { leases, expired, answers, plans, .. } = *recovered;
+    tracing::info!(leases, expired, answers, plans, "recovered from the journal");
+    if let Some(plan) = &engine.generation().plan {
+        let left_s = plan.plan.until.since(now).as_secs_f64();
+        tracing::info!(plan = %plan.name, expired = plan.has_expired(now), left_s, "a plan is in force");
+    }
+}
+
 impl Daemon {
     /// Opens the journal, recovers what was promised, and starts the engine's thread and the pool.
     /// Nothing listens yet. To be called within a tokio runtime.
@@ -167,12 +177,7 @@ impl Daemon {
         }
         let engine = options.settings.engine.clone();
         let (engine, recovered) = Engine::new(engine, options.rules.clone(), found.rows, clock.now())?;
-        tracing::info!(
-            leases = recovered.leases,
-            expired = recovered.expired,
-            answers = recovered.answers,
-            "recovered from the journal"
-        );
+        log_recovered(&engine, &recovered, clock.now());
         let decisions = AtomicU64::new(engine.next_decision().0);
         let meters = Meters::new(metrics);
         let journal = GroupCommit::start(journal, group_options(options, &meters))?;
@@ -181,6 +186,7 @@ impl Daemon {
         let (door, commands) = Door::new();
         let (lost, lost_tasks) = mpsc::unbounded_channel();
         let shared = Arc::new(shared(options, &engine, meters, lost));
+        let plan_desk = PlanDesk::new(door.clone(), engine.generation().plan.as_deref(), clock.now());
         let writer = Writer {
             engine,
             clock,
@@ -199,6 +205,7 @@ impl Daemon {
             fed: FeedCounts::default(),
             sessions: 0,
             flows: None,
+            plan_desk,
         };
         let own = journal.clone();
         let thread = std::thread::Builder::new().name("engine".to_owned());

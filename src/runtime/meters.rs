@@ -270,8 +270,7 @@ impl Meters {
     }
 
     /// The plan in force, and how it is followed by all policies together.
-    pub(super) fn plans(&self, plans: &[PlanView], now: Timestamp) {
-        let in_force = plans.iter().find(|plan| plan.in_force_since.is_some());
+    pub(super) fn plan(&self, in_force: Option<&PlanView>, now: Timestamp) {
         let spans = in_force.map(|view| {
             let plan = &view.kept.plan;
             let span = |span: crate::units::Micros| Duration::from_micros(span.0);

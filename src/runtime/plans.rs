@@ -1,83 +1,175 @@
 //! Plans of recurring jobs: what operators do with them, on the engine's thread and in front of it.
 
-use super::command::{Command, PlanCall, Reply, RolledBack};
+use super::command::{Command, Door, PlanCall, Reply, RolledBack};
 use super::daemon::Daemon;
 use super::writer::{Writer, store_failed};
 use crate::engine::plans::replicas::{ReplicasAsk, ReplicasFound, replicas};
 use crate::engine::plans::{KeptPlan, check_name, examine};
-use crate::engine::{PlanView, Refusal};
+use crate::engine::{Effects, PlanChange, PlanView, Refusal};
 use crate::policy::plan::Plan;
-use crate::units::Timestamp;
+use crate::units::{Micros, Timestamp};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
-impl Writer {
-    /// Does something with plans. What changes anything is answered when it is durable.
-    pub(super) fn plans(&mut self, call: PlanCall, now: Timestamp) {
-        if !matches!(call, PlanCall::List(_) | PlanCall::Runs(_)) && !self.settling.healthy() {
-            return call.refuse(&store_failed());
+/// Changes of plans on their way to the disk. One at a time: what is worked out stands on what is durable, so that nothing
+/// is to be taken back where the journal fails, and nobody ever follows a plan that a crash would lose.
+pub(super) struct PlanDesk {
+    door: Door,
+    /// What waits for the journal.
+    under_way: Option<(PlanChange, Asked)>,
+    /// What came meanwhile.
+    waiting: VecDeque<PlanCall>,
+    /// The plan in force, once its end was told.
+    expired: Option<Arc<str>>,
+}
+
+/// Calls that wait for a change before theirs: operators are few, a disk that hangs is slow.
+const WAITING_MAX: usize = 64;
+
+/// Who asked for a change, and for what.
+enum Asked {
+    Kept { name: String, origin: &'static str, reply: Reply<Result<PlanView, Refusal>> },
+    Activated { name: String, reply: Reply<Result<PlanView, Refusal>> },
+    RolledBack { from: Option<Arc<str>>, to: Option<Arc<str>>, reply: Reply<Result<RolledBack, Refusal>> },
+    Removed { name: String, reply: Reply<Result<(), Refusal>> },
+}
+
+impl PlanDesk {
+    /// Before any change; of the plan in force it is known whether it has expired.
+    pub(super) fn new(door: Door, in_force: Option<&KeptPlan>, now: Timestamp) -> Self {
+        let expired = in_force.filter(|plan| plan.has_expired(now)).map(|plan| Arc::clone(&plan.name));
+        Self { door, under_way: None, waiting: VecDeque::new(), expired }
+    }
+
+    /// Whether nobody waits for a change.
+    pub(super) fn is_idle(&self) -> bool {
+        self.under_way.is_none()
+    }
+
+    /// Tells, once, that the plan in force guides no new runs any more.
+    pub(super) fn look(&mut self, in_force: Option<&PlanView>, now: Timestamp) {
+        let Some(view) = in_force.filter(|view| view.expired) else { return };
+        if self.expired.as_ref() != Some(&view.kept.name) {
+            self.expired = Some(Arc::clone(&view.kept.name));
+            let ago_s = now.since(view.kept.plan.until).as_secs_f64();
+            tracing::info!(plan = %view.kept.name, ago_s, "the plan in force has expired: it takes no more runs");
         }
+    }
+}
+
+impl Writer {
+    /// Does something with plans. What changes anything is in force, and answered, when it is durable.
+    pub(super) fn plans(&mut self, call: PlanCall, now: Timestamp) {
+        let desk = &mut self.plan_desk;
         match call {
-            PlanCall::Keep { name, examined, replace, origin, reply } => {
-                let kept = self.engine.keep_plan(&name, examined, (replace, origin), now);
-                if kept.is_ok() {
-                    tracing::info!(plan = %name, origin, "a plan was kept");
-                }
-                self.answer_plan(&name, kept, reply, now);
-            }
-            PlanCall::Activate { name, replace, reply } => {
-                let activated = self.engine.activate_plan(&name, replace, now);
-                if activated.is_ok() {
-                    tracing::info!(plan = %name, "a plan is in force");
-                }
-                self.answer_plan(&name, activated, reply, now);
-            }
-            PlanCall::RollBack { to_none, reply } => {
-                let before = self.shared.generation.load().plan.as_ref().map(|plan| Arc::clone(&plan.name));
-                let rolled = self.engine.roll_back_plan(to_none, now).map(|to| (before, to));
-                if let Ok((from, to)) = &rolled {
-                    tracing::info!(?from, ?to, "a plan was rolled back");
-                }
-                self.settle_plan(rolled, reply);
-            }
-            PlanCall::Remove(name, reply) => {
-                let removed = self.engine.remove_plan(&name);
-                self.settle_plan(removed, reply);
-            }
             PlanCall::List(reply) => drop(reply.send(self.engine.plans(now))),
             PlanCall::Runs(reply) => drop(reply.send(self.engine.runs())),
+            call if !self.settling.healthy() => call.refuse(store_failed()),
+            call if desk.under_way.is_none() => self.change_plans(call, now),
+            call if desk.waiting.len() < WAITING_MAX => desk.waiting.push_back(call),
+            call => call.refuse(Refusal::Unavailable {
+                message: format!("{WAITING_MAX} changes of plans wait for the journal"),
+                retry_after: Micros::from_secs(1),
+            }),
         }
     }
 
-    fn answer_plan(
-        &mut self,
-        name: &str,
-        done: Result<(), Refusal>,
-        reply: Reply<Result<PlanView, Refusal>>,
-        now: Timestamp,
-    ) {
-        let view = |engine: &mut crate::engine::Engine| {
-            let found = engine.plans(now).into_iter().find(|view| *view.kept.name == *name);
-            found.expect("it was just kept or put in force")
+    /// Works a change out and sends it to the disk.
+    fn change_plans(&mut self, call: PlanCall, now: Timestamp) {
+        let (found, asked) = match call {
+            PlanCall::Keep { name, examined, replace, origin, reply } => {
+                let found = self.engine.plan_kept(&name, examined, (replace, origin), now);
+                (found, Asked::Kept { name, origin, reply })
+            }
+            PlanCall::Activate { name, replace, reply } => {
+                (self.engine.plan_activated(&name, replace, now), Asked::Activated { name, reply })
+            }
+            PlanCall::RollBack { to_none, reply } => {
+                let found = self.engine.plan_rolled_back(to_none, now);
+                let from = self.shared.generation.load().plan.as_ref().map(|plan| Arc::clone(&plan.name));
+                let to = found.as_ref().ok().and_then(PlanChange::in_force);
+                (found, Asked::RolledBack { from, to, reply })
+            }
+            PlanCall::Remove(name, reply) => (self.engine.plan_removed(&name), Asked::Removed { name, reply }),
+            PlanCall::List(_) | PlanCall::Runs(_) => return, // they change nothing
         };
-        let done = done.map(|()| view(&mut self.engine));
-        self.settle_plan(done, reply);
+        match found {
+            Err(refusal) => asked.refuse(refusal),
+            Ok(change) => {
+                let effects = Effects { journal: change.ops().to_vec(), out: Vec::new() };
+                let door = self.plan_desk.door.clone();
+                self.plan_desk.under_way = Some((change, asked));
+                let told = move |result: Result<(), Refusal>| door.tell(Command::PlansSettled(result.is_ok()));
+                self.settle(effects, None, Box::new(told));
+            }
+        }
     }
 
-    fn settle_plan<T: Send + 'static>(&mut self, done: Result<T, Refusal>, reply: Reply<Result<T, Refusal>>) {
-        // Taken first: publishing sends off whatever is there, and the answer is to wait for this change's own batch.
-        let effects = self.engine.take_effects();
-        self.publish(); // whoever hears of it finds it so
-        self.settle(effects, None, Box::new(move |result| drop(reply.send(result.and(done)))));
+    /// The change under way is durable, or is not.
+    pub(super) fn plans_settled(&mut self, durable: bool, now: Timestamp) {
+        let Some((change, asked)) = self.plan_desk.under_way.take() else { return };
+        if durable {
+            let changes = !change.ops().is_empty();
+            self.engine.take_plans(change, now);
+            self.publish(); // whoever hears of it finds it so
+            if changes {
+                asked.log();
+            }
+            let view = |name: &str| {
+                let found = self.engine.plans(now).into_iter().find(|view| *view.kept.name == *name);
+                found.expect("it was just kept or put in force")
+            };
+            asked.answer(view);
+        } else {
+            let rows = self.engine.plans_as_before(&change);
+            self.settle(Effects { journal: rows, out: Vec::new() }, None, Box::new(|_| ()));
+            asked.refuse(store_failed());
+        }
+        while self.plan_desk.under_way.is_none()
+            && let Some(next) = self.plan_desk.waiting.pop_front()
+        {
+            self.plans(next, now);
+        }
+    }
+}
+
+impl Asked {
+    fn answer(self, view: impl FnOnce(&str) -> PlanView) {
+        match self {
+            Self::Kept { name, reply, .. } | Self::Activated { name, reply } => drop(reply.send(Ok(view(&name)))),
+            Self::RolledBack { from, to, reply } => drop(reply.send(Ok((from, to)))),
+            Self::Removed { reply, .. } => drop(reply.send(Ok(()))),
+        }
+    }
+
+    fn refuse(self, refusal: Refusal) {
+        match self {
+            Self::Kept { reply, .. } | Self::Activated { reply, .. } => drop(reply.send(Err(refusal))),
+            Self::RolledBack { reply, .. } => drop(reply.send(Err(refusal))),
+            Self::Removed { reply, .. } => drop(reply.send(Err(refusal))),
+        }
+    }
+
+    fn log(&self) {
+        let or_none = |name: &Option<Arc<str>>| name.as_deref().unwrap_or("none").to_owned();
+        match self {
+            Self::Kept { name, origin, .. } => tracing::info!(plan = %name, origin, "a plan was kept"),
+            Self::Activated { name, .. } => tracing::info!(plan = %name, "a plan is in force"),
+            Self::RolledBack { from, to, .. } => {
+                tracing::info!(from = %or_none(from), to = %or_none(to), "the plan in force was rolled back");
+            }
+            Self::Removed { name, .. } => tracing::info!(plan = %name, "a plan was removed"),
+        }
     }
 }
 
 impl PlanCall {
     /// Nobody's disk takes it.
-    fn refuse(self, refusal: &Refusal) {
+    fn refuse(self, refusal: Refusal) {
         match self {
-            Self::Keep { reply, .. } | Self::Activate { reply, .. } => drop(reply.send(Err(refusal.clone()))),
-            Self::RollBack { reply, .. } => drop(reply.send(Err(refusal.clone()))),
-            Self::Remove(_, reply) => drop(reply.send(Err(refusal.clone()))),
+            Self::Keep { reply, .. } | Self::Activate { reply, .. } => drop(reply.send(Err(refusal))),
+            Self::RollBack { reply, .. } => drop(reply.send(Err(refusal))),
+            Self::Remove(_, reply) => drop(reply.send(Err(refusal))),
             Self::List(_) | Self::Runs(_) => {} // they change nothing
         }
     }

@@ -9,6 +9,7 @@ use super::command::{Command, Committed, Envelope, Reply, Survey};
 use super::known::Known;
 use super::meters::{Depths, FlowCounts, Meters};
 use super::outbox::Outboxes;
+use super::plans::PlanDesk;
 use super::pool::Pool;
 use super::registries::{FeedCounts, Registries};
 use super::replace::{Aside, LATE, Lost, Told, What};
@@ -18,12 +19,14 @@ use super::watchers::{Watchers, Watching};
 use super::{Ready, options::FollowOptions, options::WatchLimits};
 use crate::cluster::{ModelError, RunningFlows};
 use crate::engine::{
-    Answer, CommitOutcome, DeskApart, Effect, Effects, Engine, FollowBody, Generation, Proposal, Refusal,
+    Answer, CommitOutcome, Counter, DeskApart, Effect, Effects, Engine, EngineSettings, FollowBody, Generation,
+    Proposal, Refusal, TaskEvent, Token, WatchScope,
 };
-use crate::engine::{Token, WatchScope};
+use crate::policy::Policy;
 use crate::store::GroupCommitHandle;
 use crate::units::{DecisionId, Micros, RequestId, Timestamp};
 use arc_swap::ArcSwap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -86,6 +89,8 @@ pub(super) struct Writer {
     pub(super) sessions: u64,
     /// What metrics know of flows.
     pub(super) flows: Option<Arc<RunningFlows>>,
+    /// Changes of plans on their way.
+    pub(super) plan_desk: PlanDesk,
 }
 
 /// Time between two looks for what is due: leases, answers, silent nodes.
@@ -106,6 +111,7 @@ impl Writer {
     /// Runs until told to stop and nothing is in flight.
     pub(super) fn run(mut self, journal: GroupCommitHandle) {
         self.settling.start(journal);
+        self.gauges(self.clock.now()); // who looks at once is not to find a daemon without what it recovered
         loop {
             match self.commands.recv_timeout(self.patience()) {
                 Ok(envelope) => self.take(envelope),
@@ -118,7 +124,7 @@ impl Writer {
             }
             self.tick();
             self.publish_if_due();
-            if self.stopping && self.settling.is_empty() {
+            if self.stopping && self.settling.is_empty() && self.plan_desk.is_idle() {
                 return;
             }
         }
@@ -140,7 +146,7 @@ impl Writer {
                 let known = self.engine.authorize(attempt, &token);
                 let _ = reply.send(known.map(|()| self.shared.outboxes.open(attempt, now)));
             }
-            Command::Survey(reply) => drop(reply.send(self.survey())),
+            Command::Survey(reply) => drop(reply.send(self.survey(now))),
             Command::Attempts(reply) => drop(reply.send(self.engine.attempts_known())),
             Command::Heard(reply) => {
                 let nodes = self.shared.generation.load().snapshot.statics.indexes();
@@ -151,31 +157,21 @@ impl Writer {
                 self.moved = true;
                 self.effects(None, Box::new(move |result| drop(reply.send(result.and(released)))));
             }
-            Command::Event(event) => {
-                if let Err(refusal) = self.engine.event(event, now) {
-                    self.shared.meters.add("events_refused", 1);
-                    tracing::debug!(%refusal, "a task event was dropped");
-                }
-                self.moved = true;
-                self.effects(None, Box::new(|_| ()));
-            }
+            Command::Event(event) => self.event(event, now),
             Command::Learnt(key, run) => {
                 self.engine.learnt(&key, &run, now);
-                self.moved = true;
-                self.effects(None, Box::new(|_| ()));
+                self.has_moved();
             }
             Command::Watch(watcher, scope, most, reply) => {
                 let found = self.watch(&watcher, scope, most, now);
                 if let Err(Ok(unheard)) = reply.send(found) {
                     self.unwatch(&watcher, unheard.session);
                 }
-                self.moved = true;
-                self.effects(None, Box::new(|_| ()));
+                self.has_moved();
             }
             Command::Acknowledge(watcher, number, refused, reply) => {
                 let _ = reply.send(self.engine.acknowledge(&watcher, number, refused, now));
-                self.moved = true;
-                self.effects(None, Box::new(|_| ()));
+                self.has_moved();
             }
             Command::ReportCircuits(watcher, report, reply) => self.report_circuits(&watcher, report, reply, now),
             Command::Circuits(reply) => drop(reply.send(self.engine.circuits())),
@@ -191,31 +187,49 @@ impl Writer {
                 let _ = reply.send(apart.map(|apart| (proposal, apart)));
             }
             Command::Plans(call) => self.plans(call, now),
+            Command::PlansSettled(durable) => self.plans_settled(durable, now),
             Command::Rebalanced(number, found) => {
                 self.engine.rebalanced(number, &found, now);
                 self.effects(None, Box::new(|_| ()));
             }
-            Command::Reload(settings, policies, reply) => {
-                if let Err(error) = self.engine.declare(&settings.chains, now) {
-                    let message = format!("{error}");
-                    let _ = reply.send(Err(Refusal::Invalid { field: "chains".to_owned(), message }));
-                    return;
-                }
-                self.engine.reload(*settings, now);
-                self.engine.redispatch(&|name| policies.get(name).cloned(), now);
-                self.publish(); // whoever hears that it is in force finds it so
-                self.effects(
-                    None,
-                    Box::new(move |_| {
-                        let _ = reply.send(Ok(()));
-                    }),
-                );
-            }
+            Command::Reload(settings, policies, reply) => self.reload(*settings, &policies, reply, now),
             Command::Settled(ticket, result) => self.settled(ticket, result.is_ok()),
             Command::Stop => self.stopping = true,
             #[cfg(test)]
             Command::Run(run) => run(),
         }
+    }
+
+    /// Something may be there to publish, and to send off.
+    fn has_moved(&mut self) {
+        self.moved = true;
+        self.effects(None, Box::new(|_| ()));
+    }
+
+    fn event(&mut self, event: TaskEvent, now: Timestamp) {
+        if let Err(refusal) = self.engine.event(event, now) {
+            self.shared.meters.add("events_refused", 1);
+            tracing::debug!(%refusal, "a task event was dropped");
+        }
+        self.has_moved();
+    }
+
+    fn reload(
+        &mut self,
+        settings: EngineSettings,
+        policies: &BTreeMap<&'static str, Arc<dyn Policy>>,
+        reply: Reply<Result<(), Refusal>>,
+        now: Timestamp,
+    ) {
+        if let Err(error) = self.engine.declare(&settings.chains, now) {
+            let message = format!("{error}");
+            let _ = reply.send(Err(Refusal::Invalid { field: "chains".to_owned(), message }));
+            return;
+        }
+        self.engine.reload(settings, now);
+        self.engine.redispatch(&|name| policies.get(name).cloned(), now);
+        self.publish(); // whoever hears that it is in force finds it so
+        self.effects(None, Box::new(move |_| drop(reply.send(Ok(())))));
     }
 
     /// Starts a Watch, unless all watchers together would watch more than `most`; pairs that a
@@ -251,11 +265,12 @@ impl Writer {
         }
     }
 
-    fn survey(&self) -> Survey {
+    fn survey(&mut self, now: Timestamp) -> Survey {
         let (unknown_names, unknown_names_total) = self.engine.unknown_names();
         let watchers = self.engine.watchers();
         let adherence = self.engine.adherence().iter().map(|(key, tally)| (key.clone(), *tally)).collect();
-        Survey { counts: self.engine.counts(), unknown_names, unknown_names_total, watchers, adherence }
+        let (counts, plan) = (self.engine.counts(), self.engine.plan_in_force(now));
+        Survey { counts, unknown_names, unknown_names_total, watchers, adherence, plan }
     }
 
     fn commit(&mut self, proposal: Proposal, token: Token, reply: Reply<Result<Committed, Refusal>>, now: Timestamp) {
@@ -398,7 +413,14 @@ impl Writer {
                         self.shared.known.forget(&id);
                     }
                 }
-                Effect::Count(counter, by) => self.shared.meters.count(counter, by),
+                Effect::Count(counter, by) => {
+                    if counter == Counter::RunsLeftOut {
+                        tracing::info!(
+                            "a run is not noted: the last start cut it in two, and too little was heard since"
+                        );
+                    }
+                    self.shared.meters.count(counter, by);
+                }
                 Effect::Settled(settled) => self.shared.meters.adherence(&settled.0, &settled.1),
             }
         }
@@ -432,8 +454,9 @@ impl Writer {
         let fed = self.shared.registries.counts();
         meters.feeds(&self.fed, &fed);
         self.fed = fed;
-        let plans = self.engine.plans(now);
-        meters.plans(&plans, now);
+        let plan = self.engine.plan_in_force(now);
+        meters.plan(plan.as_ref(), now);
+        self.plan_desk.look(plan.as_ref(), now);
         meters.circuits(self.engine.circuits().as_ref());
         meters.watchers(&self.engine.watchers());
         // Counting a large network's flows takes a moment, and most seconds change none.

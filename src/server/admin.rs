@@ -89,6 +89,7 @@ impl Admin for AdminService {
             links: count(links + links_down),
             links_down: count(links_down),
             applications: count(snapshot.applications.len()),
+            attempts: survey.counts.attempts as u64,
             leases: survey.counts.leases as u64,
             degraded: degraded(&ages, &daemon.servers().silent()),
             ages: ages.iter().map(convert::age).collect(),
@@ -105,6 +106,7 @@ impl Admin for AdminService {
             adherence: survey.adherence.iter().map(|(key, tally)| convert::adherence_view(key, tally)).collect(),
             decisions_watched: survey.counts.watched as u64,
             notices: daemon.notices(),
+            plan: survey.plan.as_ref().map(|plan| convert::plan_view(plan, daemon.clock().now())),
             watchers: survey
                 .watchers
                 .iter()

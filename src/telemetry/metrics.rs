@@ -561,12 +561,29 @@ mod tests {
         store.written(MS, 3, 6);
         store.failed(MS);
         store.healthy(true);
+        ask_servers(&metrics);
+        decide(&metrics);
+        move_traffic(&metrics);
+        metrics
+    }
+
+    fn decide(metrics: &Metrics) {
         let dispatch = metrics.dispatch();
         dispatch.offers(9);
         dispatch.launches(2);
         dispatch.late(1);
         dispatch.not_yet("no_local_block");
         dispatch.waiting(4);
+        let adherence = metrics.adherence("container", "etl", "shadow");
+        adherence.settled(true, 2);
+        adherence.outcome("on_host", 5);
+        adherence.miss("yarn_chose", 1);
+        adherence.bytes("remote", "hinted", 1e9);
+        metrics.plans().in_force(None);
+        metrics.plans().followed(&Default::default());
+    }
+
+    fn ask_servers(metrics: &Metrics) {
         metrics.hadoop().asked(None);
         metrics.hadoop().age(true, MS);
         metrics.hadoop().ended("finished");
@@ -578,11 +595,9 @@ mod tests {
         name_node.paths([1, 0, 0]);
         metrics.history_server("history:19888").asked(None);
         metrics.history_server("history:19888").age(true, Duration::from_secs(3));
-        let adherence = metrics.adherence("container", "etl", "shadow");
-        adherence.settled(true, 2);
-        adherence.outcome("on_host", 5);
-        adherence.miss("yarn_chose", 1);
-        adherence.bytes("remote", "hinted", 1e9);
+    }
+
+    fn move_traffic(metrics: &Metrics) {
         let sdn = metrics.sdn();
         sdn.asked(Asked::Topology, Some("late"));
         sdn.connected(false);
@@ -605,9 +620,6 @@ mod tests {
         circuits.changed(1);
         circuits.started(1);
         circuits.held(2);
-        metrics.plans().in_force(None);
-        metrics.plans().followed(&Default::default());
-        metrics
     }
 
     fn has(rendered: &str, line: &str) {

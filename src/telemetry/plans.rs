@@ -10,23 +10,31 @@ pub(super) const PLAN_AGE: &str = "hintd_plan_age_seconds";
 pub(super) const PLAN_LEFT: &str = "hintd_plan_left_seconds";
 pub(super) const PLAN_FOLLOWED: &str = "hintd_plan_followed";
 
+/// Of what [`PLAN_FOLLOWED`] tells, in the order of [`figures`].
+const WHAT: [&str; 6] = ["followed", "missed", "expected", "unplanned", "released", "deviating"];
+
+const fn figures(counts: &PlanCounts) -> [u32; 6] {
+    let PlanCounts { followed, missed, expected, unplanned, released, deviating } = *counts;
+    [followed, missed, expected, unplanned, released, deviating]
+}
+
 /// Records plans.
 #[derive(Clone)]
 pub struct PlanMetrics {
     in_force: Gauge,
     age: Gauge,
     left: Gauge,
-    metrics: Metrics,
+    followed: [Gauge; 6],
 }
 
 impl Metrics {
-    /// Handles for plans.
+    /// Handles for plans. All are there from now on: an alert finds 0, not nothing.
     pub fn plans(&self) -> PlanMetrics {
         PlanMetrics {
             in_force: self.gauge(PLAN_IN_FORCE, &[]),
             age: self.gauge(PLAN_AGE, &[]),
             left: self.gauge(PLAN_LEFT, &[]),
-            metrics: self.clone(),
+            followed: WHAT.map(|what| self.gauge(PLAN_FOLLOWED, &[("what", what)])),
         }
     }
 }
@@ -42,16 +50,8 @@ impl PlanMetrics {
 
     /// How it is followed, all policies together.
     pub fn followed(&self, counts: &PlanCounts) {
-        let PlanCounts { followed, missed, expected, unplanned, released, deviating } = *counts;
-        for (what, count) in [
-            ("followed", followed),
-            ("missed", missed),
-            ("expected", expected),
-            ("unplanned", unplanned),
-            ("released", released),
-            ("deviating", deviating),
-        ] {
-            self.metrics.gauge(PLAN_FOLLOWED, &[("what", what)]).set(f64::from(count));
+        for (gauge, count) in self.followed.iter().zip(figures(counts)) {
+            gauge.set(f64::from(count));
         }
     }
 }

@@ -18,6 +18,14 @@ fn a_plan_is_made_checked_compared_drawn_and_followed() {
     assert_eq!(document(&["plan", "check", &plan, "--cluster", "jobpacker"])["defects"], json!([]));
     assert_eq!(stdout(&hintctl(&["plan", "diff", &plan, &plan])).trim_end(), "no difference");
     assert!(stdout(&hintctl(&["plan", "diff", &plan, &other])).starts_with("policy: jobpacker -> corral\n"));
+    let notes = document(&["plan", "check", &plan])["notes"].to_string();
+    assert!(notes.contains("has passed") && notes.contains("start of a trace"), "{notes}");
+    assert!(stdout(&hintctl(&["plan", "check", &plan])).contains("note: its horizon has passed"));
+    assert_refused(
+        &[&base[..], &["--param", "late_m=5", "-o", &plan]].concat(),
+        &["late_m", "did you mean `late_ms`?"],
+    );
+    assert_refused(&[&base[..], &["--param", "late_ms", "-o", &plan]].concat(), &["not of the form KEY=VALUE"]);
     let smaller = hintctl(&["plan", "check", &plan, "--cluster", "nas-40"]);
     assert_eq!(smaller.status.code(), Some(2));
     assert!(stderr(&smaller).contains("plan.json: rack "), "{}", stderr(&smaller));
@@ -98,7 +106,17 @@ fn a_plan_goes_from_a_trace_to_the_running_daemon_and_back() {
     assert_eq!(daemon.document(&["plan", "list"])["plans"], json!([]));
     let kept = daemon.document(&["plan", "submit", &plan, "--name", "monday"]);
     assert_eq!((&kept["state"], &kept["jobs"]), (&json!("kept"), &made["jobs"]), "{kept}");
+    assert_eq!(document(&["plan", "check", &plan])["notes"], json!([]), "it has a real horizon");
+    let default = daemon.document(&["replicas", "/in/today"]);
+    assert_eq!(default["blocks"], json!([[{}, {}, {}]]), "HDFS's choice has neither rack nor host");
+    assert_eq!(daemon.document(&["status"])["plan"], json!(null));
     assert_eq!(daemon.document(&["plan", "activate", "monday"])["state"], "active");
+    let status = daemon.document(&["status"]);
+    assert_eq!((&status["plan"]["name"], &status["plan"]["expired"]), (&json!("monday"), &json!(false)), "{status}");
+    let said = |args: &[&str]| stdout(&hintctl(&[&["--admin-socket", &daemon.socket], args].concat()));
+    assert!(said(&["status"]).contains("monday, in force for another "), "{}", said(&["status"]));
+    let (list, left) = (said(&["plan", "list"]), status["plan"]["left_ms"].as_u64().unwrap());
+    assert!(list.contains("left") && list.contains("86400 s") && left < 86_400_000, "{list}");
     let shown = daemon.document(&["plan", "show", "monday", "-o", &fetched, "--gantt", &chart]);
     assert_eq!(shown["state"], "active", "{shown}");
     assert_eq!(std::fs::read_to_string(&fetched).unwrap(), std::fs::read_to_string(&plan).unwrap());

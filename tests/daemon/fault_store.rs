@@ -16,13 +16,13 @@ use tonic::Code;
 const CLIENTS: u32 = 4;
 
 /// A disk that does as it is told: `faulty_disk.c`, preloaded.
-struct Disk {
+pub(crate) struct Disk {
     library: PathBuf,
     orders: PathBuf,
 }
 
 impl Disk {
-    fn new(folder: &Path) -> Self {
+    pub(crate) fn new(folder: &Path) -> Self {
         let disk = Self { library: folder.join("faulty_disk.so"), orders: folder.join("orders") };
         let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/daemon/faulty_disk.c");
         let mut compiler = Command::new("cc");
@@ -33,13 +33,13 @@ impl Disk {
     }
 
     /// `ok`, `slow MILLISECONDS`, `fail ERRNO`; taken in whole by whoever reads.
-    fn be(&self, order: &str) {
+    pub(crate) fn be(&self, order: &str) {
         let draft = self.orders.with_extension("new");
         std::fs::write(&draft, order).unwrap();
         std::fs::rename(draft, &self.orders).unwrap();
     }
 
-    async fn program(&self, folder: &Path, port: u16) -> Program {
+    pub(crate) async fn program(&self, folder: &Path, port: u16) -> Program {
         let mut command = command(folder);
         command.env("LD_PRELOAD", &self.library).env("FAULTY_DISK", &self.orders);
         Program::run(&mut command, folder, port).await

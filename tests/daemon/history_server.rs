@@ -1,6 +1,9 @@
 //! Recurring jobs from JobHistoryServers that answer as real ones do, and as broken ones do. Beside a real one: tests/hadoop.
 
+use crate::plans::{finish, make};
+use crate::streams::two_ways;
 use crate::world::{SOON, World, hello, request};
+use hintd::client::FeedSender;
 use hintd::hadoop::{HistoryServerOptions, ServerOptions, start_history_server};
 use hintd::rest::Address;
 use hintd::telemetry::metrics::Metrics;
@@ -60,7 +63,8 @@ fn runs(script: &Script, began: u64, ids: std::ops::Range<u64>) {
         let finished = began + 1_000 * id;
         format!(
             "{{\"id\":\"job_1_{id:04}\",\"name\":\"etl 20\",\"user\":\"ann\",\"state\":\"SUCCEEDED\",\
-             \"finishTime\":{finished},\"mapsTotal\":3,\"reducesTotal\":2}}"
+             \"submitTime\":{},\"finishTime\":{finished},\"mapsTotal\":3,\"reducesTotal\":2}}",
+            finished - 900
         )
     };
     let rows: Vec<String> = ids.clone().map(row).collect();
@@ -74,6 +78,65 @@ fn runs(script: &Script, began: u64, ids: std::ops::Range<u64>) {
         script.insert(format!("/jobs/job_1_{id:04}/counters"), counters.to_owned());
         script.insert(format!("/jobs/job_1_{id:04}/conf"), conf.to_owned());
     }
+}
+
+/// Says how long tasks of these took.
+fn times(script: &Script, ids: std::ops::Range<u64>) {
+    let job = "{\"job\":{\"reducesTotal\":2,\"avgMapTime\":1200,\"avgShuffleTime\":500,\"avgMergeTime\":3,\
+               \"avgReduceTime\":40}}";
+    let mut script = script.lock().unwrap();
+    script.extend(ids.map(|id| (format!("/jobs/job_1_{id:04}"), job.to_owned())));
+}
+
+/// Runs of each key that plans are made of, once there are so many of ann's job.
+async fn until_runs(world: &World, runs: u32) -> (serde_json::Value, Vec<(String, u32)>) {
+    let began = Instant::now();
+    loop {
+        let made = make(&world.admin, "").await;
+        let keys = made.as_ref().map_or(&[][..], |(_, forecast)| &forecast.keys);
+        let mut known: Vec<(String, u32)> = keys.iter().map(|key| (key.key.clone(), key.runs)).collect();
+        known.sort();
+        if known.iter().any(|(key, count)| key == KEY && *count == runs) {
+            return (made.unwrap().0, known);
+        }
+        assert!(began.elapsed() < SOON, "not in time: {made:?}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn unchanged_jobs_are_planned_by_what_a_history_server_tells_and_each_run_counts_once() {
+    let (script, began) = (Script::default(), now_ms() - 60_000);
+    runs(&script, began, 1..6);
+    times(&script, 1..6);
+    let mut world = World::start().await;
+    let feed = world.cluster(2, 1, 8_192).await;
+    let mut network: FeedSender<v1::TopologyItem> = world.client.feed(hello()).await.unwrap();
+    network.send(two_ways()).await.unwrap();
+    network.settle().await.unwrap();
+    let authority = server(&script).await;
+    start_history_server(&options(authority.clone()), &world.running().daemon, &Metrics::new()).unwrap();
+    let (plan, _) = until_runs(&world, 5).await;
+    let job = &plan["jobs"][0];
+    assert_eq!((&job["job"]["key"], &job["shuffle"]), (&KEY.into(), &1_000_000.into()), "{job}");
+    assert_eq!((&job["maps"]["tasks"], &job["maps"]["task_time"]), (&3.into(), &1_200_000.into()));
+    assert_eq!((&job["reduces"]["tasks"], &job["reduces"]["task_time"]), (&2.into(), &43_000.into()));
+    // The sixth told of itself, under a key of its own.
+    finish(&world, 6, "daily").await;
+    runs(&script, began, 1..8);
+    times(&script, 6..8);
+    let (_, known) = until_runs(&world, 6).await;
+    assert_eq!(known, [("daily".to_owned(), 1), (KEY.to_owned(), 6)]);
+    drop((feed, network));
+    world.restart().await;
+    let _feed = world.cluster(2, 1, 8_192).await;
+    let mut network: FeedSender<v1::TopologyItem> = world.client.feed(hello()).await.unwrap();
+    network.send(two_ways()).await.unwrap();
+    network.settle().await.unwrap();
+    start_history_server(&options(authority), &world.running().daemon, &Metrics::new()).unwrap();
+    world.until("it was asked again", |status| status.servers.iter().any(|server| server.state == "answers")).await;
+    tokio::time::sleep(Duration::from_millis(500)).await; // for all of them to be told again
+    assert_eq!(until_runs(&world, 6).await.1, known);
 }
 
 fn options(authority: String) -> HistoryServerOptions {

@@ -27,6 +27,7 @@ mod limits;
 mod load;
 mod name_node;
 mod plans;
+mod plans_kept;
 mod program;
 mod replay;
 mod resource_manager;

@@ -10,12 +10,12 @@ use serde_json::{Value, json};
 use std::time::{SystemTime, UNIX_EPOCH};
 use tonic::Code;
 
-fn now_us() -> u64 {
+pub(crate) fn now_us() -> u64 {
     u64::try_from(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_micros()).unwrap()
 }
 
 /// A plan from now for a day: one run of each key now, so many maps of 10 s in that rack at once.
-fn plan(jobs: &[(&str, &str, u32)]) -> Value {
+pub(crate) fn plan(jobs: &[(&str, &str, u32)]) -> Value {
     let now = now_us();
     let end = now + 10_000_000;
     let none = json!({ "tasks": 0, "task_time": 0, "slices": [] });
@@ -43,7 +43,7 @@ fn plan(jobs: &[(&str, &str, u32)]) -> Value {
 }
 
 /// Sent in pieces of a few bytes, as large ones are in pieces of some hundred thousand.
-async fn submit(admin: &AdminClient, name: &str, text: &str) -> Result<v1::PlanView, tonic::Status> {
+pub(crate) async fn submit(admin: &AdminClient, name: &str, text: &str) -> Result<v1::PlanView, tonic::Status> {
     let mut pieces: Vec<v1::SubmitPlanRequest> = text
         .as_bytes()
         .chunks(100)
@@ -55,33 +55,33 @@ async fn submit(admin: &AdminClient, name: &str, text: &str) -> Result<v1::PlanV
     Ok(admin.clone().submit_plan(tokio_stream::iter(pieces)).await?.into_inner())
 }
 
-async fn activate(admin: &AdminClient, name: &str, replace: bool) -> Result<v1::PlanView, tonic::Status> {
+pub(crate) async fn activate(admin: &AdminClient, name: &str, replace: bool) -> Result<v1::PlanView, tonic::Status> {
     let request = v1::ActivatePlanRequest { name: name.to_owned(), replace };
     Ok(admin.clone().activate_plan(request).await?.into_inner())
 }
 
-async fn roll_back(admin: &AdminClient, to_none: bool) -> Result<v1::RollBackPlanResponse, tonic::Status> {
+pub(crate) async fn roll_back(admin: &AdminClient, to_none: bool) -> Result<v1::RollBackPlanResponse, tonic::Status> {
     Ok(admin.clone().roll_back_plan(v1::RollBackPlanRequest { to_none }).await?.into_inner())
 }
 
 /// Name and state of each.
-async fn states(admin: &AdminClient) -> Vec<(String, String)> {
+pub(crate) async fn states(admin: &AdminClient) -> Vec<(String, String)> {
     let plans = admin.clone().list_plans(v1::ListPlansRequest {}).await.unwrap().into_inner().plans;
     plans.into_iter().map(|plan| (plan.name, plan.state)).collect()
 }
 
-fn named(states: &[(&str, &str)]) -> Vec<(String, String)> {
+pub(crate) fn named(states: &[(&str, &str)]) -> Vec<(String, String)> {
     states.iter().map(|(name, state)| ((*name).to_owned(), (*state).to_owned())).collect()
 }
 
-fn refused<T: std::fmt::Debug>(found: Result<T, tonic::Status>, code: Code, words: &str) {
+pub(crate) fn refused<T: std::fmt::Debug>(found: Result<T, tonic::Status>, code: Code, words: &str) {
     let status = found.expect_err("it is refused");
     assert_eq!(status.code(), code, "{status:?}");
     assert!(status.message().contains(words), "{:?} lacks {words:?}", status.message());
 }
 
 /// A run of the key with so many maps of 1 GB, whose application follows.
-fn run(app: u32, key: &str, maps: u32) -> v1::RequestHintsRequest {
+pub(crate) fn run(app: u32, key: &str, maps: u32) -> v1::RequestHintsRequest {
     let mut asked = request(&format!("r{app}"), app, maps, 1_024);
     (asked.groups[0].name, asked.groups[0].role) = ("map".to_owned(), "map".to_owned());
     (asked.policy, asked.recurring_job_key, asked.follows) = ("jobpacker".to_owned(), key.to_owned(), true);
@@ -196,6 +196,11 @@ async fn plans_that_can_not_be_meant_are_refused_by_their_fault() {
     let mut old = good.clone();
     (old["until"], old["from"]) = (json!(now_us() - 1), json!(now_us() - 1_000_000_000));
     refused(submit(&world.admin, "p", &old.to_string()).await, Code::FailedPrecondition, "has passed");
+    let empty = plan(&[]).to_string();
+    refused(submit(&world.admin, "p", &empty).await, Code::FailedPrecondition, "it plans no job");
+    let mut early = good.clone();
+    early["made"] = json!(now_us() + 7_200_000_000);
+    refused(submit(&world.admin, "p", &early.to_string()).await, Code::FailedPrecondition, "ahead of now");
     refused(activate(&world.admin, "p", false).await, Code::NotFound, "plan \"p\" is unknown");
     submit(&world.admin, "p", &good.to_string()).await.unwrap();
     submit(&world.admin, "q", &plan(&[("daily", "/rack0", 4)]).to_string()).await.unwrap();
@@ -234,7 +239,7 @@ async fn writers_are_told_where_replicas_of_planned_data_go() {
 }
 
 /// A run of the key that has come to its end: 3 maps of 10 s.
-async fn finish(world: &World, app: u32, key: &str) {
+pub(crate) async fn finish(world: &World, app: u32, key: &str) {
     let mut asked = run(app, key, 3);
     (asked.policy, asked.follows) = (String::new(), false);
     world.hints(asked).await;
@@ -261,7 +266,7 @@ async fn finish(world: &World, app: u32, key: &str) {
     assert!(events.settle().await.unwrap().refused.is_empty());
 }
 
-async fn make(admin: &AdminClient, policy: &str) -> Result<(Value, v1::PlanForecast), tonic::Status> {
+pub(crate) async fn make(admin: &AdminClient, policy: &str) -> Result<(Value, v1::PlanForecast), tonic::Status> {
     let request = v1::MakePlanRequest { horizon_ms: 86_400_000, policy: policy.to_owned(), ..Default::default() };
     let mut pieces = admin.clone().make_plan(request).await?.into_inner();
     let (mut text, mut forecast) = (Vec::new(), None);

@@ -236,9 +236,10 @@ pub(super) fn list(daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
                 plan.racks.to_string(),
                 output::seconds(plan.age_ms as f64 / 1e3),
                 horizon(plan),
+                left(plan),
             ]
         });
-        output::table(["plan", "state", "policy", "from", "jobs", "racks", "age", "horizon"], 4, rows)
+        output::table(["plan", "state", "policy", "from", "jobs", "racks", "age", "horizon", "left"], 4, rows)
     })
 }
 
@@ -255,6 +256,32 @@ fn horizon(plan: &v1::PlanView) -> String {
     output::seconds(plan.until_ms.saturating_sub(plan.from_ms) as f64 / 1e3)
 }
 
+/// What is left of the horizon, by the daemon's clock.
+fn left(plan: &v1::PlanView) -> String {
+    if plan.expired { "expired".to_owned() } else { output::seconds(plan.left_ms as f64 / 1e3) }
+}
+
+/// The plan in force in a line, for `hintctl status`.
+pub(in crate::cli) fn in_force(plan: Option<&v1::PlanView>) -> String {
+    let Some(plan) = plan else { return "none in force".to_owned() };
+    let stands = match plan.expired {
+        true => "in force and expired, so that no more runs find a place in it".to_owned(),
+        false => format!("in force for another {}", left(plan)),
+    };
+    let by = |by: &v1::PlanFollowed| {
+        let v1::PlanFollowed { policy, followed, expected, missed, deviating, unplanned, .. } = by;
+        format!(
+            "; {followed} runs follow it by {policy} ({deviating} deviating), {expected} expected, {missed} missed, \
+             {unplanned} unplanned"
+        )
+    };
+    let followed: String = match &plan.followed[..] {
+        [] => "; no application that follows has asked since the start".to_owned(),
+        all => all.iter().map(by).collect(),
+    };
+    format!("{}, {stands}{followed}", plan.name)
+}
+
 fn tell(plan: &v1::PlanView, output: Output) -> Result<(), Failure> {
     output.result(&document(plan), || {
         let mut lines = vec![output::pairs(&[
@@ -264,7 +291,7 @@ fn tell(plan: &v1::PlanView, output: Output) -> Result<(), Failure> {
                 format!("{} ({}), {} ago", plan.policy, plan.objective, output::seconds(plan.age_ms as f64 / 1e3)),
             ),
             ("jobs", format!("{}, {} heavy, on {} racks", plan.jobs, plan.heavy, plan.racks)),
-            ("horizon", horizon(plan)),
+            ("horizon", format!("{}, left: {}", horizon(plan), left(plan))),
             ("makespan", output::seconds(plan.makespan_s)),
             ("mean completion", output::seconds(plan.mean_completion_s)),
         ])];
@@ -288,7 +315,8 @@ fn tell(plan: &v1::PlanView, output: Output) -> Result<(), Failure> {
     })
 }
 
-fn document(plan: &v1::PlanView) -> Value {
+/// A plan for scripts.
+pub(in crate::cli) fn document(plan: &v1::PlanView) -> Value {
     let followed = |by: &v1::PlanFollowed| {
         json!({
             "policy": by.policy, "followed": by.followed, "missed": by.missed, "expected": by.expected,
@@ -299,7 +327,7 @@ fn document(plan: &v1::PlanView) -> Value {
         "name": plan.name, "state": plan.state, "expired": plan.expired, "before": plan.before, "origin": plan.origin,
         "policy": plan.policy, "objective": plan.objective, "jobs": plan.jobs, "heavy": plan.heavy, "racks": plan.racks,
         "made_ms": plan.made_ms, "from_ms": plan.from_ms, "until_ms": plan.until_ms, "kept_ms": plan.kept_ms,
-        "active_since_ms": plan.active_since_ms, "age_ms": plan.age_ms, "makespan_s": plan.makespan_s,
+        "active_since_ms": plan.active_since_ms, "age_ms": plan.age_ms, "left_ms": plan.left_ms, "makespan_s": plan.makespan_s,
         "mean_completion_s": plan.mean_completion_s, "prediction_error": plan.prediction_error,
         "warnings": plan.warnings, "followed": plan.followed.iter().map(followed).collect::<Vec<_>>(),
     })

@@ -4,7 +4,7 @@
 
 mod gantt;
 mod history;
-mod kept;
+pub(in crate::cli) mod kept;
 
 use super::connect::DaemonArgs;
 use super::failure::Failure;
@@ -12,8 +12,8 @@ use super::files;
 use super::output::{self, Output};
 use super::policy;
 use super::simulate::{ContainerArgs, TraceArgs, cluster, in_trace, skipped, unpacked};
-use crate::policy::plan::{ExpectedJob, Facts, Objective, Plan, PlanProblem, check, diff};
-use crate::policy::{Policy, registry};
+use crate::policy::Policy;
+use crate::policy::plan::{Defect, ExpectedJob, Facts, Objective, Plan, PlanProblem, check, diff};
 use crate::sim::yarn::forecast::{expected_jobs, problem, rack_rooms};
 use crate::sim::{JobModel, TraceFacts, TraceJob, TraceOptions, TraceReader};
 use crate::units::{Micros, Timestamp};
@@ -23,7 +23,6 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
-use toml::de::DeTable;
 
 /// A plan made of a trace, or what to do with plans that are there.
 #[derive(Debug, Args)]
@@ -93,8 +92,8 @@ struct MakeArgs {
     /// The policy that plans [default: jobpacker; the daemon's plan.policy]
     #[arg(long)]
     policy: Option<String>,
-    /// A parameter of the policy, as in its [policies.NAME] of the configuration: 'early_reduces=0.2',
-    /// 'first_replica="evenly"'; may stand several times
+    /// A parameter of the policy, as in its [policies.NAME] of the configuration: early_reduces=0.2,
+    /// first_replica=evenly; may stand several times
     #[arg(long = "param", value_name = "KEY=VALUE")]
     params: Vec<String>,
     /// What to keep small [default: online; the daemon's plan.objective]
@@ -178,6 +177,8 @@ struct Summary<'a> {
     circuit_bytes: u64,
     shuffle_bytes: u64,
     defects: Vec<String>,
+    /// What keeps it from being put in force now, where that was asked.
+    notes: Vec<String>,
     /// Of a plan that the daemon made: how well each recurring job's runs were predicted, the worst first.
     #[serde(skip_serializing_if = "Option::is_none")]
     recurring_jobs: Option<Vec<serde_json::Value>>,
@@ -208,7 +209,7 @@ pub fn run(args: &PlanArgs, daemon: &DaemonArgs, output: Output) -> Result<(), F
             let racks = args.cluster.as_ref().map(|name| cluster(name, args.container)).transpose()?;
             let racks = racks.map(|found| room(&rack_rooms(&found.cluster)));
             draw(args.gantt.as_deref(), &plan)?;
-            tell(&args.plan, &plan, None, &Facts { racks, now: None }, output)
+            tell(&args.plan, &plan, None, &Facts { racks, now: Some(now().map_err(Failure::work)?) }, output)
         }
         PlanCommand::Diff(args) => {
             let found = diff(&read(&args.before)?, &read(&args.after)?);
@@ -272,11 +273,16 @@ fn write(args: &MakeArgs, file: &Path, plan: &Plan) -> Result<(), Failure> {
 /// A moment: `now`, or seconds since 1970.
 fn start(text: &str) -> Result<Timestamp, String> {
     if text == "now" {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_err(|error| error.to_string())?;
-        return Ok(Timestamp(0).plus(Micros::from_secs(now.as_secs())));
+        return now();
     }
     let seconds: u64 = text.parse().map_err(|_| format!("\"{text}\" is neither `now` nor seconds since 1970"))?;
     Ok(Timestamp(0).plus(Micros::from_secs(seconds)))
+}
+
+/// This second.
+fn now() -> Result<Timestamp, String> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_err(|error| error.to_string())?;
+    Ok(Timestamp(0).plus(Micros::from_secs(now.as_secs())))
 }
 
 /// Lets a problem whose times count from 0 begin then.
@@ -306,18 +312,9 @@ fn horizon(text: &str) -> Result<Micros, String> {
 }
 
 fn planner(name: &str, params: &[String]) -> Result<Box<dyn Policy>, Failure> {
-    policy::check(name)?;
-    let entry = registry::find(name).expect("it was checked");
-    let text: String = params.iter().map(|param| format!("{param}\n")).collect();
-    let wrong = |of: &str, message: &str| Failure::Input(format!("--param{of}: {message}"));
-    for param in params {
-        DeTable::parse(param).map_err(|error| {
-            let message = error.message().trim_end();
-            wrong(&format!(" {param}"), &format!("{message}; it is TOML, so texts are in quotes: 'key=\"text\"'"))
-        })?;
-    }
-    let table = DeTable::parse(&text).map_err(|error| wrong("", error.message().trim_end()))?;
-    (entry.build)(table).map_err(|error| wrong("", &error.to_string()))
+    let form = |param: &String| Failure::Input(format!("--param {param}: not of the form KEY=VALUE"));
+    let pairs = params.iter().map(|param| param.split_once('=').ok_or_else(|| form(param)));
+    policy::built(name, &pairs.collect::<Result<Vec<_>, _>>()?, str::to_owned)
 }
 
 fn read_trace(trace: &Path, options: TraceOptions, model: &JobModel, output: Output) -> Result<Vec<TraceJob>, Failure> {
@@ -351,7 +348,9 @@ fn tell(
     facts: &Facts,
     output: Output,
 ) -> Result<(), Failure> {
-    let defects: Vec<String> = check(plan, facts).iter().map(ToString::to_string).collect();
+    let (notes, defects): (Vec<Defect>, Vec<Defect>) =
+        check(plan, facts).into_iter().partition(Defect::only_bars_force);
+    let words = |found: Vec<Defect>| found.iter().map(ToString::to_string).collect::<Vec<String>>();
     let (circuit, shuffle) = plan.circuit_bytes();
     let summary = Summary {
         file,
@@ -363,7 +362,8 @@ fn tell(
         mean_completion_s: plan.mean_completion().as_secs_f64(),
         circuit_bytes: circuit.0,
         shuffle_bytes: shuffle.0,
-        defects,
+        defects: words(defects),
+        notes: words(notes),
         recurring_jobs: forecast.map(|forecast| kept::keys_json(&forecast.keys)),
     };
     output.result(&summary, || {
@@ -374,6 +374,9 @@ fn tell(
             ("mean completion", output::seconds(summary.mean_completion_s)),
             ("on circuits", format!("{} of {}", output::bytes(circuit.as_f64()), output::bytes(shuffle.as_f64()))),
         ]);
+        for note in &summary.notes {
+            text.push_str(&format!("\nnote: {note}: the daemon would refuse it now"));
+        }
         if let Some(forecast) = forecast {
             text.push_str(&format!("\n\n{}", kept::by_key(&forecast.keys)));
         }

@@ -4,11 +4,10 @@ use super::super::failure::Failure;
 use super::super::policy;
 use crate::policy::adapt::dispatcher_of;
 use crate::policy::baselines::capacity;
-use crate::policy::{DynDispatch, PlaceData, Planner, Policy, registry};
+use crate::policy::{DynDispatch, PlaceData, Planner, Policy};
 use crate::sim::capacity::{Delays, HintedYarn};
 use crate::sim::{Authority, SimSettings};
 use std::collections::BTreeMap;
-use toml::de::DeTable;
 
 /// A policy with its parameters.
 pub(super) struct Chosen {
@@ -22,7 +21,7 @@ pub(super) struct Chosen {
 /// The policies of these names, each with those of `params` (`POLICY.KEY=VALUE`) that are its.
 pub(super) fn choose(names: &[String], params: &[String]) -> Result<Vec<Chosen>, Failure> {
     let names: Vec<&str> = names.iter().map(|name| name.trim()).collect();
-    let mut tables: BTreeMap<&str, String> = BTreeMap::new();
+    let mut tables: BTreeMap<&str, Vec<(&str, &str)>> = BTreeMap::new();
     for param in params {
         let split = param.split_once('=').and_then(|(path, value)| Some((path.split_once('.')?, value)));
         let Some(((name, key), value)) = split else {
@@ -32,8 +31,7 @@ pub(super) fn choose(names: &[String], params: &[String]) -> Result<Vec<Chosen>,
             let message = format!("--param {param}: \"{name}\" is not among the policies of --policy");
             return Err(Failure::Input(message));
         }
-        let table = tables.entry(name).or_default();
-        table.push_str(&format!("{key} = {}\n", toml_value(value)));
+        tables.entry(name).or_default().push((key, value));
     }
     let mut chosen: Vec<Chosen> = Vec::new();
     for name in names {
@@ -41,7 +39,8 @@ pub(super) fn choose(names: &[String], params: &[String]) -> Result<Vec<Chosen>,
         if chosen.iter().any(|before| before.name == name) {
             return Err(Failure::Input(format!("--policy: \"{name}\" stands there twice")));
         }
-        chosen.push(build(name, tables.get(name).map_or("", String::as_str))?);
+        let policy = policy::built(name, &tables.remove(name).unwrap_or_default(), |key| format!("{name}.{key}"))?;
+        chosen.push(Chosen { name: policy.name(), params: policy.params_toml(), policy });
     }
     Ok(chosen)
 }
@@ -76,21 +75,4 @@ impl Chosen {
         let by_yarn = settings.authority == Authority::Hints || self.name == capacity::NAME;
         by_yarn.then(|| HintedYarn::new(self.name, dispatch, Delays::of(settings)))
     }
-}
-
-fn build(name: &str, table: &str) -> Result<Chosen, Failure> {
-    let entry = registry::find(name).expect("checked by the caller");
-    let wrong = |message: String| Failure::Input(format!("--param {name}: {message}"));
-    let table = DeTable::parse(table).map_err(|error| wrong(error.message().trim_end().to_owned()))?;
-    let policy = (entry.build)(table).map_err(|error| {
-        let key = error.key.as_ref().map(|key| format!(".{key}")).unwrap_or_default();
-        Failure::Input(format!("--param {name}{key}: {}", error.message))
-    })?;
-    Ok(Chosen { name: entry.name, params: policy.params_toml(), policy })
-}
-
-/// As TOML would write the value: what is no number, truth value, list or table is a text.
-fn toml_value(value: &str) -> String {
-    let plain = DeTable::parse(&format!("value = {value}\n")).is_ok_and(|table| table.get_ref().len() == 1);
-    if plain { value.to_owned() } else { toml::Value::from(value).to_string() }
 }

@@ -2,7 +2,7 @@
 
 use crate::cluster::Snapshot;
 use crate::engine::decision::Refusal;
-use crate::policy::plan::{Defect, Facts, Plan, check, rack_rooms};
+use crate::policy::plan::{Defect, Facts, Plan, check, nothing_planned, rack_rooms};
 use crate::units::{RackPath, Timestamp};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -32,7 +32,8 @@ pub fn examine(name: &str, plan: Arc<Plan>, snapshot: &Snapshot, now: Timestamp)
         let message = "no node has reported, so that no plan can be held against the cluster".to_owned();
         return Err(Refusal::MissingFeed { feed: "heartbeats", message });
     }
-    let found = check(&plan, &Facts { racks: Some(racks), now: Some(now) });
+    let mut found = check(&plan, &Facts { racks: Some(racks), now: Some(now) });
+    found.extend(nothing_planned(&plan));
     let (notes, wrong): (Vec<Defect>, Vec<Defect>) =
         found.into_iter().partition(|defect| matches!(defect, Defect::RackShrunk { .. }));
     if wrong.is_empty() {

@@ -25,7 +25,7 @@ pub use make::{Made, MakeAsk, make, none_expected, standings};
 pub use note::PlanNote;
 pub(in crate::engine) use note::{note, run_key, stage_of};
 pub(in crate::engine) use runs::RunBook;
-pub use serve::PlanView;
+pub use serve::{PlanChange, PlanView};
 
 use super::decision::Refusal;
 use super::journal::{KeyBuilder, KeyPart, Op, Table, key_parts};
@@ -89,7 +89,7 @@ struct KeptRow<P> {
 }
 
 /// All plans.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Plans {
     kept: BTreeMap<Arc<str>, Arc<KeptPlan>>,
     /// The last is in force; rolling back goes to the one before it.
@@ -319,6 +319,17 @@ impl Plans {
         self.kept.remove(&plan.name);
         self.activations.retain(|active| active.name != plan.name);
         Ok(vec![self.put_activations(), Op::delete(Table::Plans, kept_key(name))])
+    }
+
+    /// The row of that key as it is now; `None`: the key is none of ours.
+    fn row(&self, key: &[u8]) -> Option<Op> {
+        match key_parts(key)?.as_slice() {
+            [KeyPart::Text(kind), KeyPart::Text(name)] if kind == KEPT => {
+                Some(self.kept.get(name.as_str()).map_or_else(|| Op::delete(Table::Plans, key), |kept| kept.put()))
+            }
+            [KeyPart::Text(kind)] if kind == ACTIVATIONS => Some(self.put_activations()),
+            _ => None,
+        }
     }
 
     fn put_activations(&self) -> Op {

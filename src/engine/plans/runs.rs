@@ -2,10 +2,11 @@
 
 use crate::cluster::TaskGroup;
 use crate::engine::attempts::Attempt;
+use crate::engine::decision::RememberedRequest;
 use crate::engine::journal::{KeyBuilder, KeyPart, Op, Table, key_parts};
 use crate::engine::prediction::{Run, Runs};
 use crate::engine::{dispatching, monitor};
-use crate::units::{AttemptId, Bytes, Micros, Timestamp};
+use crate::units::{ApplicationId, AttemptId, Bytes, Micros, Timestamp};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -13,6 +14,8 @@ use std::sync::Arc;
 #[derive(Debug, Default)]
 struct Open {
     began: Option<Timestamp>,
+    /// It was under way when the daemon started: what was heard before is not known.
+    resumed: bool,
     /// Finished tasks by group name.
     groups: BTreeMap<Arc<str>, Tally>,
 }
@@ -34,6 +37,17 @@ const GROUPS_MAX: usize = 256;
 pub(crate) struct RunBook {
     open: BTreeMap<AttemptId, Open>,
     runs: Arc<Runs>,
+    /// Where the run of an application is noted.
+    noted: BTreeMap<ApplicationId, (Arc<str>, Timestamp)>,
+}
+
+/// What the end of a run comes to.
+#[derive(Debug, Default)]
+pub(in crate::engine) struct RunEnd {
+    /// What to write.
+    pub(in crate::engine) ops: Vec<Op>,
+    /// It is not noted: it was under way when the daemon started, and of most of its tasks nothing was heard since.
+    pub(in crate::engine) left_out: bool,
 }
 
 /// Runs kept of all keys together: some 20 MB.
@@ -54,8 +68,16 @@ impl RunBook {
             return Err("the key is not a job's and a number".to_owned());
         };
         let run: Run = serde_json::from_slice(value).map_err(|error| error.to_string())?;
-        Arc::make_mut(&mut self.runs).note(&job.as_str().into(), run);
+        let key: Arc<str> = job.as_str().into();
+        Arc::make_mut(&mut self.runs).note(&key, run);
+        self.noted.extend(run.application.map(|application| (application, (key, run.submitted))));
         Ok(())
+    }
+
+    /// An attempt of a recurring job asked before the daemon started.
+    pub(in crate::engine) fn resumed(&mut self, attempt: AttemptId, began: Timestamp) {
+        self.began(attempt, began);
+        self.open.entry(attempt).or_default().resumed = true;
     }
 
     /// An attempt of a recurring job asked.
@@ -86,25 +108,52 @@ impl RunBook {
         self.open.remove(&attempt);
     }
 
-    /// It came to its end: what to write. A run of which no task's end was heard tells nothing and is not noted.
-    pub(in crate::engine) fn ended(&mut self, attempt: AttemptId, key: &Arc<str>, known: &Attempt) -> Vec<Op> {
-        let Some(open) = self.open.remove(&attempt) else { return Vec::new() };
-        let Some(run) = open.began.and_then(|began| run_of(began, &open.groups, known)) else { return Vec::new() };
-        let before = self.runs.of(key).first().map(|run| run.submitted);
-        Arc::make_mut(&mut self.runs).note(key, run);
-        let after = self.runs.of(key).first().map(|run| run.submitted);
-        let mut ops = Vec::new();
+    /// It came to its end. A run of which no map's end was heard tells nothing and is not noted; nor is one that the
+    /// daemon's start cut in two, unless half of each stage's tasks were heard of: the last ones are not like the rest.
+    pub(in crate::engine) fn ended(&mut self, attempt: AttemptId, key: &Arc<str>, known: &Attempt) -> RunEnd {
+        let Some(open) = self.open.remove(&attempt) else { return RunEnd::default() };
+        let Some((began, [maps, reduces])) = open.began.map(|began| (began, stages(&open.groups, known))) else {
+            return RunEnd::default();
+        };
+        if open.resumed && !(maps.is_known() && reduces.is_known()) {
+            return RunEnd { ops: Vec::new(), left_out: true };
+        }
+        let run = run_of(attempt.application, began, [&maps, &reduces], known);
+        RunEnd { ops: run.map_or_else(Vec::new, |run| self.note(key, run)), left_out: false }
+    }
+
+    /// A history server tells of a run: what to write. One that is noted already was told before, or by itself, which
+    /// knows its key better.
+    pub(in crate::engine) fn learnt(&mut self, key: &Arc<str>, run: Run) -> Vec<Op> {
+        if run.application.is_some_and(|application| self.noted.contains_key(&application)) {
+            return Vec::new();
+        }
+        self.note(key, run)
+    }
+
+    fn note(&mut self, key: &Arc<str>, run: Run) -> Vec<Op> {
+        let (mut ops, runs) = (Vec::new(), Arc::make_mut(&mut self.runs));
+        if let Some((key, submitted)) = run.application.and_then(|application| self.noted.remove(&application)) {
+            runs.forget(&key, submitted);
+            ops.push(Op::delete(Table::Runs, run_key(&key, submitted)));
+        }
+        let gone = runs.note(key, run);
+        if let Some(application) = gone.and_then(|gone| gone.application) {
+            self.noted.remove(&application);
+        }
+        if let Some(gone) = gone.filter(|gone| gone.submitted != run.submitted) {
+            ops.push(Op::delete(Table::Runs, run_key(key, gone.submitted)));
+        }
         // One older than all that are kept went at once.
-        if self.runs.of(key).iter().any(|kept| kept.submitted == run.submitted) {
-            let value = serde_json::to_vec(&run).expect("a run is numbers");
+        if runs.of(key).binary_search_by_key(&run.submitted, |kept| kept.submitted).is_ok() {
+            let value = serde_json::to_vec(&run).expect("a run is numbers and a name");
             ops.push(Op::put(Table::Runs, run_key(key, run.submitted), value));
+            self.noted.extend(run.application.map(|application| (application, (Arc::clone(key), run.submitted))));
         }
-        if let Some(gone) = before.filter(|before| Some(*before) < after) {
-            ops.push(Op::delete(Table::Runs, run_key(key, gone)));
-        }
-        if (self.runs.keys() > KEYS_MAX || self.runs.total() > RUNS_MAX)
-            && let Some((key, gone)) = Arc::make_mut(&mut self.runs).forget_oldest()
+        if (runs.keys() > KEYS_MAX || runs.total() > RUNS_MAX)
+            && let Some((key, gone)) = runs.forget_oldest()
         {
+            gone.iter().filter_map(|run| run.application).for_each(|of| drop(self.noted.remove(&of)));
             ops.extend(gone.iter().map(|run| Op::delete(Table::Runs, run_key(&key, run.submitted))));
         }
         ops
@@ -115,29 +164,43 @@ fn run_key(key: &str, submitted: Timestamp) -> Vec<u8> {
     KeyBuilder::new().text(key).number(submitted.0).build()
 }
 
-/// The run that requests and finished tasks tell of. Counts are those of the requests; times and bytes the means of the
-/// tasks that were heard of.
-fn run_of(submitted: Timestamp, heard: &BTreeMap<Arc<str>, Tally>, known: &Attempt) -> Option<Run> {
+/// Maps and reduces, as requests ask for them and as far as they were heard of.
+fn stages(heard: &BTreeMap<Arc<str>, Tally>, known: &Attempt) -> [Stage; 2] {
     let mut groups: BTreeMap<&Arc<str>, &TaskGroup> = BTreeMap::new();
-    let mut between = Bytes::ZERO;
-    let own = known.requests.iter();
-    for request in
-        own.filter(|known| monitor::original(&known.id) == known.id && dispatching::late_of(&known.id).is_none())
-    {
-        for group in &request.groups {
-            let most = groups.entry(&group.name).or_insert(group);
-            if group.count > most.count {
-                *most = group;
-            }
+    for group in own_requests(known).flat_map(|request| &request.groups) {
+        let most = groups.entry(&group.name).or_insert(group);
+        if group.count > most.count {
+            *most = group;
         }
-        let bytes = request.edges.iter().map(|edge| edge.bytes).fold(Bytes::ZERO, Bytes::saturating_add);
-        between = between.max(bytes);
     }
-    let (mut maps, mut reduces) = (Stage::default(), Stage::default());
+    let [mut maps, mut reduces] = [Stage::default(), Stage::default()];
     for (name, group) in groups {
         let stage = if &*group.role == "reduce" { &mut reduces } else { &mut maps };
         stage.add(group.count, heard.get(name));
     }
+    [maps, reduces]
+}
+
+/// Requests that the application made itself: what was placed anew, or late, is a part of one of them.
+fn own_requests(known: &Attempt) -> impl Iterator<Item = &RememberedRequest> {
+    let own = |known: &&RememberedRequest| {
+        monitor::original(&known.id) == known.id && dispatching::late_of(&known.id).is_none()
+    };
+    known.requests.iter().filter(own)
+}
+
+/// The run that requests and finished tasks tell of. Counts are those of the requests; times and bytes the means of the
+/// tasks that were heard of.
+fn run_of(
+    application: ApplicationId,
+    submitted: Timestamp,
+    [maps, reduces]: [&Stage; 2],
+    known: &Attempt,
+) -> Option<Run> {
+    let bytes = |request: &RememberedRequest| {
+        request.edges.iter().map(|edge| edge.bytes).fold(Bytes::ZERO, Bytes::saturating_add)
+    };
+    let between = own_requests(known).map(bytes).max().unwrap_or(Bytes::ZERO);
     let wrote = maps.bytes(maps.output);
     let shuffle = if between > Bytes::ZERO { between } else { wrote };
     (maps.heard > 0).then(|| Run {
@@ -146,6 +209,7 @@ fn run_of(submitted: Timestamp, heard: &BTreeMap<Arc<str>, Tally>, known: &Attem
         reduces: (reduces.tasks, reduces.time()),
         input: maps.bytes(maps.input),
         shuffle: if reduces.tasks > 0 { shuffle } else { Bytes::ZERO },
+        application: Some(application),
     })
 }
 
@@ -168,6 +232,11 @@ impl Stage {
             self.input += tally.input;
             self.output += tally.output;
         }
+    }
+
+    /// At least half of its tasks were heard of.
+    fn is_known(&self) -> bool {
+        2 * self.heard >= u64::from(self.tasks)
     }
 
     fn time(&self) -> Micros {

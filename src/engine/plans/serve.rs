@@ -1,10 +1,11 @@
 //! The engine's side: what operators do with plans, and what policies that dispatch are told.
 
-use super::{Examined, KeptPlan, check_name};
+use super::{Examined, KeptPlan, Plans, check_name};
 use crate::cluster::Snapshot;
 use crate::engine::decision::Refusal;
 use crate::engine::effects::Counter;
 use crate::engine::engine::Engine;
+use crate::engine::journal::Op;
 use crate::engine::prediction::Runs;
 use crate::policy::plan::PlanCounts;
 use crate::units::{RackIdx, Timestamp};
@@ -26,63 +27,98 @@ pub struct PlanView {
     pub followed: Vec<(Arc<str>, PlanCounts)>,
 }
 
+/// A change of plans, worked out and not in force: it comes into force once the journal has it.
+#[derive(Debug)]
+pub struct PlanChange {
+    /// All plans as they are with it.
+    plans: Plans,
+    /// What makes it durable; empty: it changes nothing.
+    ops: Vec<Op>,
+    /// What it is counted as, where it changes which plan is in force.
+    guides: Option<Counter>,
+}
+
+impl PlanChange {
+    /// What makes it durable.
+    #[must_use]
+    pub fn ops(&self) -> &[Op] {
+        &self.ops
+    }
+
+    /// The plan that is in force with it.
+    #[must_use]
+    pub fn in_force(&self) -> Option<Arc<str>> {
+        self.plans.in_force().map(|(plan, _)| Arc::clone(&plan.name))
+    }
+}
+
 impl Engine {
-    /// Keeps a plan that was looked at, and changes nothing else.
+    /// A plan kept that was looked at, and nothing else changed.
     ///
     /// # Errors
     /// [`Refusal::Invalid`] for the name; [`Refusal::Plan`] where it is another plan's already, or too many are kept.
-    pub fn keep_plan(
-        &mut self,
+    pub fn plan_kept(
+        &self,
         name: &str,
         examined: Examined,
         (replace, origin): (bool, &str),
         now: Timestamp,
-    ) -> Result<(), Refusal> {
+    ) -> Result<PlanChange, Refusal> {
         check_name(name)?;
         let kept = KeptPlan::new(name.into(), examined.plan, now, origin, examined.warnings);
-        let ops = self.plans.keep(kept, replace, self.settings.plans.kept_max, now)?;
-        self.effects.journal.extend(ops);
-        Ok(())
+        let mut plans = self.plans.clone();
+        let ops = plans.keep(kept, replace, self.settings.plans.kept_max, now)?;
+        Ok(PlanChange { plans, ops, guides: None })
     }
 
-    /// Puts a kept plan in force; `replace`: also where another is.
+    /// A kept plan put in force; `replace`: also where another is.
     ///
     /// # Errors
     /// [`Refusal::Unknown`]; [`Refusal::Plan`] where it has expired, names racks without a usable node, or another is in
     /// force.
-    pub fn activate_plan(&mut self, name: &str, replace: bool, now: Timestamp) -> Result<(), Refusal> {
-        let plan = Arc::clone(self.plans.get(name)?);
-        fits(&plan, &self.snapshot, now)?;
-        let ops = self.plans.activate(name, replace, now)?;
-        if !ops.is_empty() {
-            self.effects.journal.extend(ops);
-            self.effects.count(Counter::PlansActivated, 1);
-            self.tell_plan(now);
-        }
-        Ok(())
+    pub fn plan_activated(&self, name: &str, replace: bool, now: Timestamp) -> Result<PlanChange, Refusal> {
+        fits(self.plans.get(name)?, &self.snapshot, now)?;
+        let mut plans = self.plans.clone();
+        let ops = plans.activate(name, replace, now)?;
+        let guides = (!ops.is_empty()).then_some(Counter::PlansActivated);
+        Ok(PlanChange { plans, ops, guides })
     }
 
-    /// Puts the plan before the one in force in force again, where it may still be, or none: which it is.
+    /// The plan before the one in force put in force again, where it may still be, or none.
     ///
     /// # Errors
     /// [`Refusal::Plan`] where none is in force.
-    pub fn roll_back_plan(&mut self, to_none: bool, now: Timestamp) -> Result<Option<Arc<str>>, Refusal> {
+    pub fn plan_rolled_back(&self, to_none: bool, now: Timestamp) -> Result<PlanChange, Refusal> {
+        let mut plans = self.plans.clone();
         // A rack that died meanwhile is no reason to go on with what is to be left: its part goes as without a plan.
-        let ops = self.plans.roll_back(to_none, |plan| !plan.has_expired(now))?;
-        self.effects.journal.extend(ops);
-        self.effects.count(Counter::PlansRolledBack, 1);
-        self.tell_plan(now);
-        Ok(self.plans.in_force().map(|(plan, _)| Arc::clone(&plan.name)))
+        let ops = plans.roll_back(to_none, |plan| !plan.has_expired(now))?;
+        Ok(PlanChange { plans, ops, guides: Some(Counter::PlansRolledBack) })
     }
 
-    /// Forgets a plan that is not in force.
+    /// A plan that is not in force forgotten.
     ///
     /// # Errors
     /// [`Refusal::Unknown`]; [`Refusal::Plan`] where it is in force.
-    pub fn remove_plan(&mut self, name: &str) -> Result<(), Refusal> {
-        let ops = self.plans.remove(name)?;
-        self.effects.journal.extend(ops);
-        Ok(())
+    pub fn plan_removed(&self, name: &str) -> Result<PlanChange, Refusal> {
+        let mut plans = self.plans.clone();
+        let ops = plans.remove(name)?;
+        Ok(PlanChange { plans, ops, guides: None })
+    }
+
+    /// Takes a change in force that is durable. No other was taken since it was worked out.
+    pub fn take_plans(&mut self, change: PlanChange, now: Timestamp) {
+        self.plans = change.plans;
+        if let Some(counter) = change.guides {
+            self.effects.count(counter, 1);
+            self.tell_plan(now);
+        }
+    }
+
+    /// Rows as they are without a change that the journal did not take: written after its own, which may be on the disk
+    /// all the same or come there late, they leave what holds.
+    #[must_use]
+    pub fn plans_as_before(&self, change: &PlanChange) -> Vec<Op> {
+        change.ops.iter().filter_map(|op| self.plans.row(op.key())).collect()
     }
 
     /// Runs of recurring jobs that finished here.
@@ -97,6 +133,14 @@ impl Engine {
     /// [`Refusal::Unknown`] with the nearest name.
     pub fn plan(&self, name: &str) -> Result<Arc<KeptPlan>, Refusal> {
         self.plans.get(name).map(Arc::clone)
+    }
+
+    /// The plan in force, as operators see it.
+    pub fn plan_in_force(&mut self, now: Timestamp) -> Option<PlanView> {
+        let (kept, since) = self.plans.in_force().map(|(plan, since)| (Arc::clone(plan), since))?;
+        let followed = self.dispatching.plan_counts(now);
+        let expired = kept.has_expired(now);
+        Some(PlanView { kept, in_force_since: Some(since), before: false, expired, followed })
     }
 
     /// All kept plans, by name.

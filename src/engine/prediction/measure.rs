@@ -41,6 +41,7 @@ pub(super) fn median(runs: &[&Run]) -> Option<Run> {
         reduces: (tasks(of(|run| run.reduces.0.into())?), Micros(of(|run| run.reduces.1.0)?)),
         input: Bytes(of(|run| run.input.0)?),
         shuffle: Bytes(of(|run| run.shuffle.0)?),
+        application: None,
     })
 }
 
@@ -73,7 +74,8 @@ mod tests {
     fn run(scale: u64) -> Run {
         let times = |n| Micros(n * scale);
         let (maps, reduces) = ((4, times(10)), (2, times(20)));
-        Run { submitted: Timestamp(scale), maps, reduces, input: Bytes(100 * scale), shuffle: Bytes(50 * scale) }
+        let (input, shuffle) = (Bytes(100 * scale), Bytes(50 * scale));
+        Run { submitted: Timestamp(scale), maps, reduces, input, shuffle, application: None }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Finished runs of jobs, by key.
 
-use crate::units::{Bytes, Micros, Timestamp};
+use crate::units::{ApplicationId, Bytes, Micros, Timestamp};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,6 +18,9 @@ pub struct Run {
     pub input: Bytes,
     /// Bytes between maps and reduces.
     pub shuffle: Bytes,
+    /// Whose run it was, so that one that is told in several ways counts once; `None`: of a trace, or of several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub application: Option<ApplicationId>,
 }
 
 /// Runs by key, ascending by submission; bounded.
@@ -44,14 +47,22 @@ impl Runs {
     }
 
     /// Takes a finished run in. One that is told twice, by its moment of submission, counts once: the later telling.
-    pub fn note(&mut self, key: &Arc<str>, run: Run) {
+    /// Returns the run that went for it: that of the same moment, or the oldest, which may be the very one.
+    pub fn note(&mut self, key: &Arc<str>, run: Run) -> Option<Run> {
         let runs = self.by_key.entry(Arc::clone(key)).or_default();
         match runs.binary_search_by_key(&run.submitted, |other| other.submitted) {
-            Ok(at) => runs[at] = run,
+            Ok(at) => return Some(std::mem::replace(&mut runs[at], run)),
             Err(at) => runs.insert(at, run),
         }
-        if runs.len() > self.each_max {
-            runs.remove(0);
+        (runs.len() > self.each_max).then(|| runs.remove(0))
+    }
+
+    /// Forgets one run.
+    pub fn forget(&mut self, key: &str, submitted: Timestamp) {
+        let Some(runs) = self.by_key.get_mut(key) else { return };
+        runs.retain(|run| run.submitted != submitted);
+        if runs.is_empty() {
+            self.by_key.remove(key);
         }
     }
 
@@ -99,6 +110,7 @@ mod tests {
             reduces: (0, Micros(0)),
             input: Bytes(0),
             shuffle: Bytes(0),
+            application: None,
         };
         for (at, maps) in [(5, 1), (2, 1), (9, 1), (5, 7), (7, 1)] {
             runs.note(&"a".into(), run(at, maps));

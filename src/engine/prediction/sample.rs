@@ -53,6 +53,7 @@ impl Made {
             reduces: (reduces, time(shuffle / f64::from(reduces.max(1)))),
             input: Bytes(input as u64),
             shuffle: Bytes(shuffle as u64),
+            application: None,
         }
     }
 }

@@ -106,7 +106,7 @@ fn a_key_whose_runs_are_unlike_each_other_counts_as_ad_hoc() {
 fn single(shuffle: u64) -> Run {
     let submitted = Timestamp(MONDAY.0 + 5 * HOUR);
     let (maps, reduces) = ((4, Micros(9)), (1, Micros(9)));
-    Run { submitted, maps, reduces, input: Bytes(7), shuffle: Bytes(shuffle) }
+    Run { submitted, maps, reduces, input: Bytes(7), shuffle: Bytes(shuffle), application: None }
 }
 
 #[test]
@@ -183,7 +183,7 @@ fn the_same_runs_told_in_any_order_give_the_same_forecast() {
     let runs = weeks(&jobs(), 3, 5, 8);
     let mut back = Runs::default();
     for (key, runs) in runs.iter() {
-        runs.iter().rev().for_each(|run| back.note(key, *run));
+        runs.iter().rev().for_each(|run| _ = back.note(key, *run));
     }
     let (from, until) = day(21);
     let of = |runs: &Runs| forecast(runs, from, until, &PredictionSettings::default());

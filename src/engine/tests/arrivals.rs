@@ -25,6 +25,7 @@ fn run(finished: u64, bytes: u64) -> LearntRun {
         finished: Timestamp(finished),
         groups: vec![group("p20", 4), LearntGroup { input_paths: vec![], ..group("p10", 2) }],
         edges: vec![edge("p20", bytes), edge("p5", 0)],
+        whole: None,
     }
 }
 

@@ -431,6 +431,33 @@ fn a_confirmed_lease_still_ends_with_its_container_its_node_and_its_release() {
 }
 
 #[test]
+fn a_confirmed_lease_ends_with_its_task_where_its_node_names_no_containers() {
+    for named in [None, Some(&[][..])] {
+        let mut desk = Desk::new();
+        desk.register("h0", "/r0", 2048);
+        desk.beat("h0", 0, named);
+        desk.publish();
+        let leases: Vec<LeaseId> = desk.ask(maps("a", 2)).leases().collect();
+        desk.allocated("h0", container(ONE(), 7), Some(leases[0]));
+        desk.finished(ONE(), "map", 5, 0);
+        let live = |desk: &Desk| desk.leases().iter().map(|lease| lease.0).collect::<Vec<_>>();
+        if named.is_some() {
+            assert_eq!(live(&desk), leases, "its container is on its way to be seen");
+            continue;
+        }
+        assert_eq!(live(&desk), [leases[1]], "nobody else will tell");
+        desk.finished(ONE(), "map", 5, 0); // told twice
+        assert_eq!((live(&desk), desk.counts[&Counter::LeasesReleased]), (vec![leases[1]], 1));
+        desk.publish();
+        let mut other = maps("b", 1);
+        other.attempt = attempt(2, 1);
+        assert_eq!(desk.ask(other).leases().count(), 1, "its room is another's");
+        desk.restart();
+        assert!(desk.engine.leases().all(|lease| lease.id != leases[0]), "the journal knows");
+    }
+}
+
+#[test]
 fn a_confirmed_lease_is_cut_to_its_own_time_under_a_clock_that_went_back() {
     let mut desk = Desk::with_nodes(1, 1024);
     let lease = desk.ask(maps("a", 1)).leases().next();

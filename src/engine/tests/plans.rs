@@ -5,9 +5,9 @@ use super::dispatching::wired;
 use crate::cluster::{Change, HintRequest};
 use crate::engine::plans::replicas::{ReplicasAsk, ReplicasFound, Why, replicas};
 use crate::engine::plans::{Made, MakeAsk, PlanNote, SCHEDULE, examine, make};
-use crate::engine::prediction::PredictionSettings;
+use crate::engine::prediction::{PredictionSettings, Run};
 use crate::engine::testing::{attempt, request};
-use crate::engine::{Answer, CommitOutcome, Effect, Refusal, TaskWhat};
+use crate::engine::{Answer, CommitOutcome, Counter, Effect, LearntRun, Refusal, TaskWhat};
 use crate::policy::plan::{
     Assumptions, Deviation, JobName, Objective, PLAN_FORMAT, Plan, PlannedJob, PlannedRack, PlannedStage, Slice, Stage,
     Step,
@@ -550,10 +550,86 @@ fn finished_runs_outlive_a_restart_and_one_under_way_is_noted_all_the_same() {
     for seconds in [10, 30] {
         desk.finished(attempt(99, 1), "map", seconds, 50);
     }
+    desk.finished(attempt(99, 1), "reduce", 40, 50);
     desk.event(attempt(99, 1), "", TaskWhat::Done { failed: false });
     let runs = desk.engine.runs();
     let last = runs.of("daily").last().unwrap();
     assert_eq!((runs.of("daily").len(), last.maps), (7, (4, Micros::from_secs(20))), "by the tasks that were heard of");
+    assert_eq!(last.reduces, (2, Micros::from_secs(40)));
+    assert_eq!(desk.counts.get(&Counter::RunsLeftOut), None);
+}
+
+#[test]
+fn a_run_that_a_start_cut_in_two_is_not_noted_where_less_than_half_of_a_stage_was_heard_of() {
+    for (maps, reduces, noted) in [(4, 0, false), (1, 2, false), (2, 1, true)] {
+        let mut desk = wired();
+        let mut asked = request("u", &[("map", 4), ("reduce", 2)]);
+        (asked.attempt, asked.recurring_key) = (attempt(99, 1), Some("daily".into()));
+        desk.ask(asked);
+        (0..3).for_each(|_| desk.finished(attempt(99, 1), "map", 10, 50));
+        desk.restart();
+        (0..maps).for_each(|_| desk.finished(attempt(99, 1), "map", 10, 50));
+        (0..reduces).for_each(|_| desk.finished(attempt(99, 1), "reduce", 10, 50));
+        desk.event(attempt(99, 1), "", TaskWhat::Done { failed: false });
+        assert_eq!(desk.engine.runs().of("daily").len(), usize::from(noted), "{maps} maps, {reduces} reduces");
+        assert_eq!(desk.counts.contains_key(&Counter::RunsLeftOut), !noted);
+    }
+}
+
+const ETL: &str = "mapreduce:ann:etl #";
+
+/// A run of an unchanged job on that day, as a history server tells it.
+fn told(number: u32, day: u64) -> LearntRun {
+    let submitted = Timestamp(1_700_000_000_000_000 + day * 86_400_000_000);
+    let (maps, reduces) = ((4, Micros::from_secs(10)), (2, Micros::from_secs(20)));
+    let application = Some(attempt(number, 1).application);
+    let whole = Run { submitted, maps, reduces, input: Bytes(900), shuffle: Bytes(400), application };
+    let finished = submitted.plus(Micros::from_secs(60));
+    LearntRun { finished, groups: vec![], edges: vec![], whole: Some(whole) }
+}
+
+fn tell(desk: &mut Desk, run: &LearntRun) {
+    desk.engine.learnt(&ETL.into(), run, desk.now);
+    desk.drain();
+}
+
+#[test]
+fn runs_that_a_history_server_tells_of_are_planned_and_each_counts_once() {
+    let mut desk = wired();
+    let all: Vec<LearntRun> = (0..6).map(|day| told(100 + day, u64::from(day))).collect();
+    all.iter().for_each(|run| tell(&mut desk, run));
+    let runs = desk.engine.runs();
+    assert_eq!(runs.of(ETL).len(), 6);
+    desk.restart();
+    all.iter().rev().for_each(|run| tell(&mut desk, run));
+    assert_eq!(desk.engine.runs(), runs, "a start asks for all of them again");
+    let mut other_time = all[3].clone();
+    other_time.whole.as_mut().unwrap().submitted.0 += 7_000_000;
+    tell(&mut desk, &other_time);
+    assert_eq!(desk.engine.runs(), runs, "it is the same application");
+    let hosts = weeks(1);
+    let ask = MakeAsk { from: all[5].finished, until: all[5].finished.plus(Micros::from_secs(86_400)), ..ask(&desk) };
+    let made = make(&desk.engine.runs(), hosts.engine.settled(), &packer(), &ask).unwrap();
+    let job = &made.plan.jobs[0];
+    assert_eq!((made.plan.jobs.len(), &*job.job.key, job.maps.tasks), (1, ETL, 4));
+    assert_eq!((job.maps.task_time, job.reduces.task_time), (Micros::from_secs(10), Micros::from_secs(20)));
+}
+
+#[test]
+fn a_run_that_told_of_itself_is_not_noted_again_by_a_history_server_whoever_is_first() {
+    let mut desk = wired();
+    finish(&mut desk, 50, "daily", 10, false);
+    tell(&mut desk, &told(50, 1));
+    assert_eq!((desk.engine.runs().of("daily").len(), desk.engine.runs().of(ETL).len()), (1, 0));
+    tell(&mut desk, &told(60, 2));
+    assert_eq!(desk.engine.runs().of(ETL).len(), 1);
+    finish(&mut desk, 60, "daily", 10, false);
+    assert_eq!((desk.engine.runs().of("daily").len(), desk.engine.runs().of(ETL).len()), (2, 0), "by the key it has");
+    let runs = desk.engine.runs();
+    desk.restart();
+    assert_eq!(desk.engine.runs(), runs, "its row went as well");
+    tell(&mut desk, &told(60, 2));
+    assert_eq!(desk.engine.runs(), runs, "and is remembered");
 }
 
 #[test]

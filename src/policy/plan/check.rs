@@ -22,12 +22,17 @@ pub struct Facts {
 pub enum Defect {
     #[error("format is \"{0}\", not \"{PLAN_FORMAT}\"")]
     Format(std::sync::Arc<str>),
-    #[error("until ({until} us) is not after from ({from} us)")]
-    Horizon { from: u64, until: u64 },
+    #[error("until is not after from: it is {} it", apart(*until, *from))]
+    Horizon { from: Timestamp, until: Timestamp },
+    #[error("its horizon has passed{}", passed(*until, *now))]
+    Expired { until: Timestamp, now: Timestamp },
     #[error(
-        "until ({until} us) has passed: it is {now} us; a trace's plan counts from the trace's start unless made with --start"
+        "made lies {} ahead of now: plans are made before they are followed, so a clock is wrong",
+        made.since(*now).in_words()
     )]
-    Expired { until: u64, now: u64 },
+    MadeLater { made: Timestamp, now: Timestamp },
+    #[error("it plans no job")]
+    NoJob,
     #[error("rack {0}: is listed twice")]
     RackTwice(RackPath),
     #[error("rack {0}: no such rack in the cluster")]
@@ -36,28 +41,69 @@ pub enum Defect {
     RackShrunk { rack: RackPath, planned: u32, has: u32 },
     #[error("job {0}: is listed twice")]
     JobTwice(JobName),
-    #[error("job {job}: arrival ({arrival} us) is outside the horizon")]
-    Arrival { job: JobName, arrival: u64 },
+    #[error("job {job}: arrival is {}, outside the horizon", outside(*arrival, *from, *until))]
+    Arrival { job: JobName, arrival: Timestamp, from: Timestamp, until: Timestamp },
     #[error("job {job}: {stage} slice in rack {rack}, which the plan does not list", stage = stage.as_str())]
     SliceRack { job: JobName, stage: Stage, rack: RackPath },
-    #[error("job {job}: {stage} slice in rack {rack} from {start} us: {field} is {says}, {why}", stage = stage.as_str())]
-    Slice { job: JobName, stage: Stage, rack: RackPath, start: u64, field: &'static str, says: u64, why: &'static str },
+    #[error("job {job}: {} slice in rack {rack} that starts {start} the horizon does: {why}", stage.as_str())]
+    Slice { job: JobName, stage: Stage, rack: RackPath, start: String, why: String },
     #[error("job {job}: {stage} tasks is {says}, its slices run {run}", stage = stage.as_str())]
     Tasks { job: JobName, stage: Stage, says: u32, run: u64 },
-    #[error("job {job}: {stage} slice in rack {rack} has start {start} us, before {not_before} us when it could", stage = stage.as_str())]
-    Early { job: JobName, stage: Stage, rack: RackPath, start: u64, not_before: u64 },
-    #[error("job {job}: {field} is {says} us, by its slices {is} us")]
-    Times { job: JobName, field: &'static str, says: u64, is: u64 },
+    #[error("job {job}: {} slice in rack {rack} starts {} before it could", stage.as_str(), early.in_words())]
+    Early { job: JobName, stage: Stage, rack: RackPath, early: Micros },
+    #[error("job {job}: {field} is {} that of its slices", apart(*says, *is))]
+    Times { job: JobName, field: &'static str, says: Timestamp, is: Timestamp },
     #[error("job {job}: heavy, but {why}")]
     Heavy { job: JobName, why: String },
-    #[error("rack {rack}: {held} containers held at {at} us, it has {containers}")]
-    Capacity { rack: RackPath, at: u64, held: u64, containers: u32 },
+    #[error("rack {rack}: {held} containers held {at} the horizon begins, it has {containers}")]
+    Capacity { rack: RackPath, at: String, held: u64, containers: u32 },
     #[error("rack {rack}: sequence lacks {step}")]
     StepMissing { rack: RackPath, step: Step },
     #[error("rack {rack}: sequence has {step}, {why}")]
     StepSurplus { rack: RackPath, step: Step, why: &'static str },
     #[error("rack {rack}: sequence has {step} after one that starts later")]
     StepOrder { rack: RackPath, step: Step },
+}
+
+impl Defect {
+    /// The plan may be right: it is none to be put in force now.
+    #[must_use]
+    pub const fn only_bars_force(&self) -> bool {
+        matches!(self, Self::Expired { .. } | Self::MadeLater { .. } | Self::NoJob)
+    }
+}
+
+/// A plan of nothing is right, and what a planner makes of no job; there is nothing in it to put in force.
+#[must_use]
+pub fn nothing_planned(plan: &Plan) -> Option<Defect> {
+    plan.jobs.is_empty().then_some(Defect::NoJob)
+}
+
+/// How far a plan may have been made ahead of the time: clocks of who plans and who follows differ.
+const AHEAD_MAX: Micros = Micros::from_secs(3_600);
+/// Times before this year's end (1980) are no times of this world, but count from a trace's start.
+const TRACE_TIMES: Timestamp = Timestamp(10 * 366 * 86_400_000_000);
+
+/// `8 s before` or `8 s after`.
+fn apart(at: Timestamp, other: Timestamp) -> String {
+    if at < other {
+        format!("{} before", other.since(at).in_words())
+    } else {
+        format!("{} after", at.since(other).in_words())
+    }
+}
+
+fn outside(at: Timestamp, from: Timestamp, until: Timestamp) -> String {
+    let before = at < from;
+    format!("{} its {}", apart(at, if before { from } else { until }), if before { "beginning" } else { "end" })
+}
+
+fn passed(until: Timestamp, now: Timestamp) -> String {
+    if until < TRACE_TIMES {
+        ": its times count from the start of a trace, as of every plan that is made without --start".to_owned()
+    } else {
+        format!(", {} ago", now.since(until).in_words())
+    }
 }
 
 /// Everything that is wrong with the plan: of racks, then jobs in their order, then capacity and sequences by rack.
@@ -72,11 +118,12 @@ pub fn check(plan: &Plan, facts: &Facts) -> Vec<Defect> {
             defects.push(Defect::JobTwice(job.job.clone()));
         }
         if job.arrival < plan.from || job.arrival >= plan.until {
-            defects.push(Defect::Arrival { job: job.job.clone(), arrival: job.arrival.0 });
+            let (job, arrival) = (job.job.clone(), job.arrival);
+            defects.push(Defect::Arrival { job, arrival, from: plan.from, until: plan.until });
         }
-        stage(job, Stage::Map, job.arrival, &racks, &mut defects);
-        let maps_end = ends(&job.maps).unwrap_or(job.arrival);
-        stage(job, Stage::Reduce, maps_end.plus(job.shuffle_time), &racks, &mut defects);
+        let mut look = |of: Stage, not_before| stage((plan, job), of, not_before, &racks, &mut defects);
+        look(Stage::Map, job.arrival);
+        look(Stage::Reduce, ends(&job.maps).unwrap_or(job.arrival).plus(job.shuffle_time));
         times(job, &mut defects);
         heavy(plan, job, &mut defects);
     }
@@ -90,10 +137,13 @@ fn head(plan: &Plan, facts: &Facts, defects: &mut Vec<Defect>) {
         defects.push(Defect::Format(plan.format.clone()));
     }
     if plan.until <= plan.from {
-        defects.push(Defect::Horizon { from: plan.from.0, until: plan.until.0 });
+        defects.push(Defect::Horizon { from: plan.from, until: plan.until });
     }
     if let Some(now) = facts.now.filter(|now| *now >= plan.until) {
-        defects.push(Defect::Expired { until: plan.until.0, now: now.0 });
+        defects.push(Defect::Expired { until: plan.until, now });
+    }
+    if let Some(now) = facts.now.filter(|now| plan.made.since(*now) > AHEAD_MAX) {
+        defects.push(Defect::MadeLater { made: plan.made, now });
     }
 }
 
@@ -119,7 +169,7 @@ fn racks<'a>(plan: &'a Plan, facts: &Facts, defects: &mut Vec<Defect>) -> BTreeM
 }
 
 fn stage(
-    of: &PlannedJob,
+    (plan, of): (&Plan, &PlannedJob),
     stage: Stage,
     not_before: Timestamp,
     racks: &BTreeMap<&RackPath, u32>,
@@ -129,16 +179,17 @@ fn stage(
     let mut run = 0_u64;
     for slice in &part.slices {
         run += u64::from(slice.tasks);
-        let (rack, start) = (slice.rack.clone(), slice.start.0);
+        let rack = slice.rack.clone();
         if !racks.contains_key(&slice.rack) {
             defects.push(Defect::SliceRack { job: job.clone(), stage, rack: rack.clone() });
         }
         if slice.start < not_before {
-            let not_before = not_before.0;
-            defects.push(Defect::Early { job: job.clone(), stage, rack: rack.clone(), start, not_before });
+            let early = not_before.since(slice.start);
+            defects.push(Defect::Early { job: job.clone(), stage, rack: rack.clone(), early });
         }
-        if let Some((field, says, why)) = odd(slice, part.task_time) {
-            defects.push(Defect::Slice { job: job.clone(), stage, rack, start, field, says, why });
+        if let Some(why) = odd(slice, part.task_time) {
+            let start = apart(slice.start, plan.from);
+            defects.push(Defect::Slice { job: job.clone(), stage, rack, start, why });
         }
     }
     if run != u64::from(part.tasks) {
@@ -146,19 +197,19 @@ fn stage(
     }
 }
 
-/// What no slice can be: field, value, why not.
-fn odd(slice: &Slice, task_time: Micros) -> Option<(&'static str, u64, &'static str)> {
+/// What no slice can be.
+fn odd(slice: &Slice, task_time: Micros) -> Option<String> {
     if slice.end < slice.start {
-        return Some(("end", slice.end.0, "before its start"));
+        return Some(format!("end is {} its start", apart(slice.end, slice.start)));
     }
     if slice.containers == 0 {
-        return Some(("containers", 0, "so nothing runs in it"));
+        return Some("containers is 0, so nothing runs in it".to_owned());
     }
     let span = slice.end.since(slice.start);
     // Tasks that take no time all fit.
     let rounds = span.0.checked_div(task_time.0).unwrap_or(u64::MAX);
     if u128::from(rounds) * u128::from(slice.containers) < u128::from(slice.tasks) {
-        return Some(("tasks", slice.tasks.into(), "more than its containers run in that time"));
+        return Some(format!("tasks is {}, more than its containers run in that time", slice.tasks));
     }
     None
 }
@@ -173,7 +224,7 @@ fn times(job: &PlannedJob, defects: &mut Vec<Defect>) {
     let end = slices().map(|slice| slice.end).max().unwrap_or(job.end);
     for (field, says, is) in [("start", job.start, start), ("end", job.end, end)] {
         if says != is {
-            defects.push(Defect::Times { job: job.job.clone(), field, says: says.0, is: is.0 });
+            defects.push(Defect::Times { job: job.job.clone(), field, says, is });
         }
     }
 }
@@ -222,7 +273,7 @@ fn capacity(plan: &Plan, racks: &BTreeMap<&RackPath, u32>, defects: &mut Vec<Def
         for (at, begins, count) in changes {
             held = if begins { held + u64::from(count) } else { held - u64::from(count) };
             if begins && held > u64::from(containers) {
-                defects.push(Defect::Capacity { rack: rack.clone(), at: at.0, held, containers });
+                defects.push(Defect::Capacity { rack: rack.clone(), at: apart(at, plan.from), held, containers });
                 break;
             }
         }

@@ -13,7 +13,7 @@ mod problem;
 #[cfg(test)]
 pub(crate) mod sample;
 
-pub use check::{Defect, Facts, check};
+pub use check::{Defect, Facts, check, nothing_planned};
 pub use data::{
     Assumptions, JobName, Objective, PLAN_FORMAT, Plan, PlanReadError, PlannedJob, PlannedRack, PlannedStage, Slice,
     Stage, Step,

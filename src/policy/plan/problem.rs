@@ -105,7 +105,11 @@ pub enum PlanError {
         racks: usize,
     },
     /// The horizon ends before it begins.
-    #[error("the horizon ends at {until} ms, which is not after its beginning at {from} ms (since 1970)", from = from.as_millis(), until = until.as_millis())]
+    #[error(
+        "the horizon ends at {until} ms, which is not after its beginning at {from} ms (since 1970)",
+        from = from.as_millis(),
+        until = until.as_millis()
+    )]
     Horizon {
         /// Its beginning.
         from: Timestamp,
@@ -138,7 +142,10 @@ pub enum PlanError {
         run: u32,
     },
     /// A job that is not expected within the horizon.
-    #[error("job {key}#{run} is expected at {arrival} ms (since 1970), outside the horizon", arrival = arrival.as_millis())]
+    #[error(
+        "job {key}#{run} is expected at {arrival} ms (since 1970), outside the horizon",
+        arrival = arrival.as_millis()
+    )]
     Arrival {
         /// Its key.
         key: Arc<str>,

@@ -41,6 +41,7 @@ pub(in crate::server) fn plan_view(view: &PlanView, now: Timestamp) -> v1::PlanV
         kept_ms: kept.kept_at.as_millis(),
         active_since_ms: view.in_force_since.map(Timestamp::as_millis),
         age_ms: now.since(plan.made).as_millis(),
+        left_ms: plan.until.since(now).as_millis(),
         makespan_s: plan.makespan().as_secs_f64(),
         mean_completion_s: plan.mean_completion().as_secs_f64(),
         prediction_error: plan.assumptions.prediction_error,

@@ -171,6 +171,31 @@ const PLANTS: [(&str, Plant); 24] = [
     }),
 ];
 
+#[test]
+fn a_plan_of_nothing_and_one_of_another_time_are_found_and_times_are_in_words() {
+    let mut plan = sample::plan(4);
+    let found = |plan: &Plan, now| -> Vec<String> {
+        let facts = Facts { racks: None, now: Some(now) };
+        check(plan, &facts).iter().map(|defect| format!("{defect} ({})", defect.only_bars_force())).collect()
+    };
+    let (year, hour) = (365 * 86_400_000_000, 3_600_000_000);
+    let now = Timestamp(56 * year);
+    plan.made = now.plus(Micros(hour));
+    assert_eq!(found(&plan, now)[1..], [] as [String; 0], "clocks may differ by an hour");
+    assert!(found(&plan, now)[0].starts_with("its horizon has passed: its times count from the start of a trace"));
+    plan.made = now.plus(Micros(2 * hour));
+    assert!(found(&plan, now)[1].starts_with("made lies 7200 s ahead of now"), "{:?}", found(&plan, now));
+    let ended = Plan { until: Timestamp(now.0 - 8_000_000), made: now, ..plan.clone() };
+    assert!(found(&ended, now).contains(&"its horizon has passed, 8 s ago (true)".to_owned()));
+    let empty = Plan { jobs: vec![], racks: vec![], made: plan.from, ..plan.clone() };
+    assert_eq!((found(&empty, plan.from), nothing_planned(&empty)), (vec![], Some(Defect::NoJob)));
+    assert_eq!(nothing_planned(&plan), None);
+    let job = &mut plan.jobs[0];
+    job.start = Timestamp(job.start.0 + 8_000_000);
+    let late = format!("job {}: start is 8 s after that of its slices", job.job);
+    assert!(check(&plan, &Facts::default()).iter().any(|defect| defect.to_string() == late));
+}
+
 fn facts(plan: &Plan) -> Facts {
     let racks = plan.racks.iter().map(|row| (row.rack.clone(), row.containers)).collect();
     Facts { racks: Some(racks), now: Some(plan.from) }

@@ -1,0 +1,165 @@
+//! What the daemon says of the plan in force, and what becomes of a change of plans that the disk does not take.
+
+use crate::fault_store::Disk;
+use crate::plans::{activate, named, now_us, plan, refused, roll_back, run, states, submit};
+use crate::program::{Program, command, write_config, write_config_with};
+use crate::world::{SOON, World};
+use hintd::client::AdminClient;
+use serde_json::json;
+use std::net::{TcpListener, TcpStream};
+use std::time::{Duration, Instant};
+use tonic::Code;
+
+/// Lines of the log that say this.
+fn said(program: &Program, words: &str) -> Vec<String> {
+    program.log().lines().filter(|line| line.contains(words)).map(str::to_owned).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn status_names_the_plan_in_force_and_who_follows_it() {
+    let mut world = World::start().await;
+    let feed = world.cluster(2, 2, 4_096).await;
+    assert_eq!(world.status().await.plan, None);
+    submit(&world.admin, "monday", &plan(&[("daily", "/rack1", 4)]).to_string()).await.unwrap();
+    assert_eq!(world.status().await.plan, None, "what is kept is not in force");
+    activate(&world.admin, "monday", false).await.unwrap();
+    world.hints(run(1, "daily", 4)).await;
+    let view = world.status().await.plan.expect("one is in force");
+    assert_eq!((view.name.as_str(), view.state.as_str(), view.expired), ("monday", "active", false));
+    assert!((1..=86_400_000).contains(&view.left_ms), "{}", view.left_ms);
+    let by = &view.followed[0];
+    assert_eq!((by.policy.as_str(), by.followed, by.expected), ("jobpacker", 1, 0));
+    drop(feed);
+    world.restart().await;
+    assert_eq!(world.status().await.plan.expect("after a restart").name, "monday");
+    roll_back(&world.admin, false).await.unwrap();
+    assert_eq!(world.status().await.plan, None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_log_tells_each_change_of_the_plan_in_force_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let port = write_config_with(folder.path(), &[("log", "level = \"info\"")]);
+    let program = Program::start(folder.path(), port).await;
+    let mut short = plan(&[("daily", "/rack0", 4)]);
+    short["until"] = json!(now_us() + 3_000_000);
+    submit(&program.admin, "short", &short.to_string()).await.unwrap();
+    assert_eq!(said(&program, "a plan was kept plan=short origin=\"operator\"").len(), 1);
+    activate(&program.admin, "short", false).await.unwrap();
+    activate(&program.admin, "short", false).await.unwrap();
+    assert_eq!(said(&program, "a plan is in force plan=short").len(), 1, "the second time nothing changed");
+    program.until("it has expired", |status| status.plan.as_ref().is_some_and(|plan| plan.expired)).await;
+    let began = Instant::now();
+    while said(&program, "has expired").is_empty() && began.elapsed() < SOON {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    tokio::time::sleep(Duration::from_millis(2_500)).await; // it is looked at once a second
+    assert_eq!(said(&program, "plan=short ago_s=").len(), 1, "{}", program.log());
+    drop(program);
+    let program = Program::start(folder.path(), port).await;
+    assert_eq!(said(&program, "a plan is in force plan=short expired=true left_s=0").len(), 1, "{}", program.log());
+    tokio::time::sleep(Duration::from_millis(1_500)).await;
+    assert_eq!(said(&program, "plan=short ago_s=").len(), 1, "its end was told before the restart");
+    roll_back(&program.admin, false).await.unwrap();
+    assert_eq!(said(&program, "the plan in force was rolled back from=short to=none").len(), 1);
+}
+
+/// Tries until the disk takes it.
+async fn activated(admin: &AdminClient, name: &str) {
+    let began = Instant::now();
+    while let Err(status) = activate(admin, name, true).await {
+        assert!(status.code() == Code::Unavailable && began.elapsed() < SOON, "{status:?}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_disk_does_not_take_is_not_in_force_now_nor_later() {
+    let folder = tempfile::tempdir().unwrap();
+    let port = write_config(folder.path());
+    let disk = Disk::new(folder.path());
+    let program = disk.program(folder.path(), port).await;
+    for (name, tasks) in [("monday", 4), ("tuesday", 5)] {
+        submit(&program.admin, name, &plan(&[("daily", "/rack0", tasks)]).to_string()).await.unwrap();
+    }
+    activate(&program.admin, "monday", false).await.unwrap();
+    let before = named(&[("monday", "active"), ("tuesday", "kept")]);
+    let ready = |wanted: bool| program.until("the disk", move |status| status.ready == wanted);
+    for round in 0..4 {
+        disk.be("fail 5");
+        let wednesday = plan(&[("daily", "/rack0", 6)]).to_string();
+        let status = match round {
+            0 => activate(&program.admin, "tuesday", true).await.unwrap_err(),
+            1 => roll_back(&program.admin, false).await.unwrap_err(),
+            2 => submit(&program.admin, "wednesday", &wednesday).await.unwrap_err(),
+            _ => {
+                let name = "tuesday".to_owned();
+                program.admin.clone().remove_plan(hintd::wire::v1::RemovePlanRequest { name }).await.unwrap_err()
+            }
+        };
+        assert_eq!(status.code(), Code::Unavailable, "{status:?}");
+        assert_eq!(states(&program.admin).await, before, "round {round}");
+        ready(false).await;
+        refused(activate(&program.admin, "tuesday", true).await, Code::Unavailable, "journal");
+        disk.be("ok");
+        ready(true).await;
+        assert_eq!(states(&program.admin).await, before, "round {round}, when the disk is back");
+    }
+    // What was refused is not written when the disk is back, either.
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    drop(program);
+    let program = Program::start(folder.path(), port).await;
+    assert_eq!(states(&program.admin).await, before);
+    activated(&program.admin, "tuesday").await;
+    assert_eq!(states(&program.admin).await, named(&[("monday", "kept"), ("tuesday", "active")]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_of_plans_is_in_force_when_it_is_durable_and_the_next_waits_for_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let port = write_config(folder.path());
+    let disk = Disk::new(folder.path());
+    let program = disk.program(folder.path(), port).await;
+    for (name, tasks) in [("monday", 4), ("tuesday", 5)] {
+        submit(&program.admin, name, &plan(&[("daily", "/rack0", tasks)]).to_string()).await.unwrap();
+    }
+    disk.be("slow 1500");
+    let (first, second) = (program.admin.clone(), program.admin.clone());
+    let first = tokio::spawn(async move { activate(&first, "monday", false).await });
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let second = tokio::spawn(async move { activate(&second, "tuesday", false).await });
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    assert_eq!(
+        states(&program.admin).await,
+        named(&[("monday", "kept"), ("tuesday", "kept")]),
+        "nothing is durable yet"
+    );
+    disk.be("ok");
+    assert_eq!(first.await.unwrap().unwrap().state, "active");
+    refused(second.await.unwrap(), Code::FailedPrecondition, "plan \"monday\" is in force");
+}
+
+/// The page of metrics.
+fn page(port: u16) -> String {
+    use std::io::{Read as _, Write as _};
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    text
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn metrics_tell_of_the_plan_in_force_right_after_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let metrics = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = write_config_with(folder.path(), &[("listen", &format!("metrics = \"127.0.0.1:{metrics}\""))]);
+    let program = Program::start(folder.path(), port).await;
+    submit(&program.admin, "p", &plan(&[("daily", "/rack0", 4)]).to_string()).await.unwrap();
+    activate(&program.admin, "p", false).await.unwrap();
+    drop(program);
+    let _program = Program::bare(&mut command(folder.path()), folder.path(), port).await;
+    let text = page(metrics);
+    assert!(text.contains("\nhintd_plan_in_force 1\n"), "{text}");
+    assert!(text.contains("hintd_plan_followed{what=\"followed\"} 0"), "{text}");
+}
