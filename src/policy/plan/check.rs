@@ -48,6 +48,8 @@ pub enum Defect {
     Early { job: JobName, stage: Stage, rack: RackPath, start: u64, not_before: u64 },
     #[error("job {job}: {field} is {says} us, by its slices {is} us")]
     Times { job: JobName, field: &'static str, says: u64, is: u64 },
+    #[error("job {job}: forecast {field} is {says} us, before {not_before} us when it could")]
+    Forecast { job: JobName, field: &'static str, says: u64, not_before: u64 },
     #[error("job {job}: heavy, but {why}")]
     Heavy { job: JobName, why: String },
     #[error("rack {rack}: {held} containers held at {at} us, it has {containers}")]
@@ -175,6 +177,15 @@ fn times(job: &PlannedJob, defects: &mut Vec<Defect>) {
         if says != is {
             defects.push(Defect::Times { job: job.job.clone(), field, says: says.0, is: is.0 });
         }
+    }
+    let Some(forecast) = job.forecast else { return };
+    let steps = [
+        ("maps_end", forecast.maps_end, job.arrival),
+        ("shuffled", forecast.shuffled, forecast.maps_end),
+        ("end", forecast.end, forecast.shuffled),
+    ];
+    for (field, says, not_before) in steps.into_iter().filter(|(_, says, not_before)| says < not_before) {
+        defects.push(Defect::Forecast { job: job.job.clone(), field, says: says.0, not_before: not_before.0 });
     }
 }
 
