@@ -6,7 +6,7 @@
 use criterion::{BenchmarkId, Criterion, Throughput};
 use hintd::policy::jobpacker::offline::latency::ShuffleTerm;
 use hintd::policy::jobpacker::offline::{Placing, Rules, plan};
-use hintd::policy::plan::{Circuits, ExpectedJob, Fabric, Objective, PlanProblem, RackRoom};
+use hintd::policy::plan::{Circuits, ExpectedJob, Fabric, NodeLinks, Objective, PlanProblem, RackRoom};
 use hintd::sim::{JobModel, SwimJob, Task, TraceShape, generate};
 use hintd::units::{BitsPerSec, Bytes, Micros, Timestamp};
 use std::hint::black_box;
@@ -22,6 +22,7 @@ const RULES: [Rules; 2] = [
         over_provisioning: 0.0,
         term: ShuffleTerm::ByWidth,
         round: Some(Micros::from_secs(1)),
+        forecast: Some(0.7),
     },
     Rules {
         policy: "corral",
@@ -30,6 +31,7 @@ const RULES: [Rules; 2] = [
         over_provisioning: 0.0,
         term: ShuffleTerm::Printed,
         round: Some(Micros::ZERO),
+        forecast: None,
     },
 ];
 
@@ -44,6 +46,7 @@ fn problem(jobs: u32, racks: usize, objective: Objective) -> PlanProblem {
             key: job.name,
             run: 0,
             arrival: Timestamp(if objective == Objective::Batch { 0 } else { job.submit.0 }),
+            input: job.input,
             maps: (maps.min(100_000) as u32, time(Task::Map(0), model.map_input(job.input, 0))),
             reduces: (reduces as u32, time(Task::Reduce(0), model.reduce_input(job.shuffle, job.output, 0))),
             shuffle: job.shuffle,
@@ -57,6 +60,7 @@ fn problem(jobs: u32, racks: usize, objective: Objective) -> PlanProblem {
         fabric: Fabric {
             uplink: BitsPerSec(30 * GB),
             circuits: Some(Circuits::new(BitsPerSec(100 * GB), Micros::from_millis(10))),
+            nodes: Some(NodeLinks { rate: BitsPerSec(10 * GB), per_rack: 30 }),
         },
         jobs,
         objective,

@@ -131,6 +131,7 @@ impl Planner for Toy {
                 end,
                 maps: PlannedStage { tasks, task_time, slices },
                 reduces: PlannedStage { tasks: 0, task_time: Micros(0), slices: vec![] },
+                forecast: None,
             }
         };
         let jobs: Vec<PlannedJob> = problem.jobs.iter().enumerate().map(job).collect();
@@ -229,13 +230,14 @@ fn plans_and_replicas_are_given_as_objects() {
         key: "nightly".into(),
         run: 0,
         arrival: Timestamp(5),
+        input: Bytes(0),
         maps: (10, Micros(7)),
         reduces: (2, Micros(9)),
         shuffle: Bytes(100),
     };
     let problem = PlanProblem {
         racks: plan::rack_rooms(snapshot, &UNIT),
-        fabric: Fabric { uplink: BitsPerSec(1), circuits: None },
+        fabric: Fabric { uplink: BitsPerSec(1), circuits: None, nodes: None },
         jobs: vec![job],
         objective: plan::Objective::Online,
         made: Timestamp(0),

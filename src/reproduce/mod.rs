@@ -18,6 +18,7 @@ pub mod nas;
 pub mod pat;
 pub mod registry;
 pub mod render;
+mod replay;
 pub mod report;
 pub mod row;
 pub mod runs;

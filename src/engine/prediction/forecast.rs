@@ -163,8 +163,8 @@ fn of_key(
         for arrival in moments.filter(|arrival| *arrival >= from && *arrival < until) {
             let Some(run) = like(known, arrival, settings).filter(|run| run.maps.0 > 0) else { continue };
             let (key, number) = (Arc::clone(key), expected.len() as u32);
-            let Run { maps, reduces, shuffle, .. } = run;
-            expected.push(ExpectedJob { key, run: number, arrival, maps, reduces, shuffle });
+            let Run { input, maps, reduces, shuffle, .. } = run;
+            expected.push(ExpectedJob { key, run: number, arrival, input, maps, reduces, shuffle });
         }
     }
     expected

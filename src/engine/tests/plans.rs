@@ -36,8 +36,8 @@ fn plan(now: Timestamp, jobs: &[(&str, &str, u32)]) -> Plan {
         let maps = PlannedStage { tasks: *tasks, task_time: TASK, slices: vec![slice] };
         let reduces = PlannedStage { tasks: 0, task_time: Micros(0), slices: vec![] };
         let (shuffle, shuffle_time, end) = (Bytes(0), Micros(0), now.plus(TASK));
-        let (arrival, start, heavy) = (now, now, false);
-        planned.push(PlannedJob { job, arrival, heavy, shuffle, shuffle_time, start, end, maps, reduces });
+        let (arrival, start, heavy, forecast) = (now, now, false, None);
+        planned.push(PlannedJob { job, arrival, heavy, shuffle, shuffle_time, start, end, maps, reduces, forecast });
     }
     racks.sort_by(|a, b| a.rack.cmp(&b.rack));
     let assumptions = Assumptions {

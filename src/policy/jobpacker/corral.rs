@@ -78,6 +78,7 @@ impl Planner for Corral {
             over_provisioning: self.params.over_provisioning,
             term: ShuffleTerm::Printed,
             round: Some(Micros::ZERO),
+            forecast: None,
         };
         offline::plan(problem, &rules)
     }

@@ -19,6 +19,8 @@ pub struct JobPackerParams {
     /// How long plans take a circuit to stay once it is chosen, milliseconds; none: the network's `interval_ms`. 0:
     /// circuits change at once, as Eq. 4.1 takes it.
     pub circuit_round_ms: Option<u64>,
+    /// Whether ends are forecast on links that jobs share, nodes' links among them; false: by Eq. 4.1 alone.
+    pub node_links: bool,
     /// Share of a job's maps done before its reduces may be launched.
     pub slow_start: f64,
     /// Largest share of the cluster's containers for reduces of unplanned jobs that have waiting maps.
@@ -48,6 +50,7 @@ impl Default for JobPackerParams {
             over_provisioning: 0.0,
             shuffle_term: ShuffleTerm::ByWidth,
             circuit_round_ms: None,
+            node_links: true,
             slow_start: 0.7,
             early_reduces: pool::EARLY_REDUCES,
             heavy_input_bytes: 1_000_000_000,

@@ -53,6 +53,8 @@ pub enum Defect {
     Early { job: JobName, stage: Stage, rack: RackPath, early: Micros },
     #[error("job {job}: {field} is {} that of its slices", apart(*says, *is))]
     Times { job: JobName, field: &'static str, says: Timestamp, is: Timestamp },
+    #[error("job {job}: forecast {field} is {} before it can be", early.in_words())]
+    Forecast { job: JobName, field: &'static str, early: Micros },
     #[error("job {job}: heavy, but {why}")]
     Heavy { job: JobName, why: String },
     #[error("rack {rack}: {held} containers held {at} the horizon begins, it has {containers}")]
@@ -226,6 +228,15 @@ fn times(job: &PlannedJob, defects: &mut Vec<Defect>) {
         if says != is {
             defects.push(Defect::Times { job: job.job.clone(), field, says, is });
         }
+    }
+    let Some(forecast) = job.forecast else { return };
+    let steps = [
+        ("maps_end", forecast.maps_end, job.arrival),
+        ("shuffled", forecast.shuffled, forecast.maps_end),
+        ("end", forecast.end, forecast.shuffled),
+    ];
+    for (field, says, not_before) in steps.into_iter().filter(|(_, says, not_before)| says < not_before) {
+        defects.push(Defect::Forecast { job: job.job.clone(), field, early: not_before.since(says) });
     }
 }
 

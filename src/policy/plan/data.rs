@@ -134,12 +134,27 @@ pub struct PlannedJob {
     pub shuffle_time: Micros,
     /// Predicted start of its first map.
     pub start: Timestamp,
-    /// Predicted end of its last task.
+    /// Predicted end of its last task, by Eq. 4.1.
     pub end: Timestamp,
     /// Maps.
     pub maps: PlannedStage,
     /// Reduces.
     pub reduces: PlannedStage,
+    /// The same on links that all jobs share, where they are known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forecast: Option<Forecast>,
+}
+
+/// When a run is expected to be how far: slices are by Eq. 4.1, to which every job has the network for itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Forecast {
+    /// Its last map is done.
+    pub maps_end: Timestamp,
+    /// Its last reduce has its bytes.
+    pub shuffled: Timestamp,
+    /// Its last task is done.
+    pub end: Timestamp,
 }
 
 /// Where a stage runs.
@@ -221,13 +236,13 @@ impl Plan {
     /// From its beginning to the end of its last task.
     #[must_use]
     pub fn makespan(&self) -> Micros {
-        self.jobs.iter().map(|job| job.end.since(self.from)).max().unwrap_or_default()
+        self.jobs.iter().map(|job| job.expected_end().since(self.from)).max().unwrap_or_default()
     }
 
     /// Mean time from expected arrival to predicted end; 0 without jobs.
     #[must_use]
     pub fn mean_completion(&self) -> Micros {
-        let sum: u128 = self.jobs.iter().map(|job| u128::from(job.end.since(job.arrival).0)).sum();
+        let sum: u128 = self.jobs.iter().map(|job| u128::from(job.expected_end().since(job.arrival).0)).sum();
         Micros(sum.checked_div(self.jobs.len() as u128).map_or(0, |mean| mean as u64))
     }
 
@@ -242,6 +257,24 @@ impl Plan {
 }
 
 impl PlannedJob {
+    /// When its last task is expected to end: by the forecast where there is one.
+    #[must_use]
+    pub fn expected_end(&self) -> Timestamp {
+        self.forecast.map_or(self.end, |forecast| forecast.end)
+    }
+
+    /// When the stage is expected to end: by its slices or by the forecast, whichever is later; none: it has no tasks.
+    #[must_use]
+    pub fn stage_end(&self, stage: Stage) -> Option<Timestamp> {
+        let slices = self.stage(stage).slices.iter().filter(|slice| slice.tasks > 0);
+        let end = slices.map(|slice| slice.end).max()?;
+        let forecast = self.forecast.map(|forecast| match stage {
+            Stage::Map => forecast.maps_end,
+            Stage::Reduce => forecast.end,
+        });
+        Some(forecast.map_or(end, |forecast| forecast.max(end)))
+    }
+
     /// Its maps or its reduces.
     #[must_use]
     pub const fn stage(&self, stage: Stage) -> &PlannedStage {

@@ -132,7 +132,7 @@ fn of_jobs((before, old_from): (&PlannedJob, Timestamp), (after, new_from): (&Pl
     for (field, time) in [
         ("arrival", (|job| job.arrival) as fn(&PlannedJob) -> Timestamp),
         ("start", |job| job.start),
-        ("end", |job| job.end),
+        ("end", PlannedJob::expected_end),
     ] {
         let after_s = |job: &PlannedJob, from| format!("{} s", time(job).since(from).as_secs_f64());
         note(&mut changes, field, &after_s(before, old_from), &after_s(after, new_from));

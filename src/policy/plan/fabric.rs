@@ -1,14 +1,14 @@
 //! What joins racks, as planners see it, read off a snapshot.
 
-use super::problem::{Circuits, Fabric};
+use super::problem::{Circuits, Fabric, NodeLinks};
 use crate::cluster::Snapshot;
 use crate::network::optical::ports;
 use crate::network::{Network, Tier};
 use crate::units::{BitsPerSec, NodeIdx, VertexIdx};
 use std::collections::BTreeSet;
 
-/// The mean rack's links from its switches to those of others, and the slowest port of the optical switch, if there is one
-/// whose circuits are chosen. `None` without a network.
+/// The mean rack's links from its switches to those of others, the slowest port of the optical switch, if there is one
+/// whose circuits are chosen, and the mean node's link and the mean rack's nodes. `None` without a network.
 #[must_use]
 pub fn fabric(snapshot: &Snapshot) -> Option<Fabric> {
     let network = snapshot.topology.network.as_deref()?;
@@ -23,7 +23,19 @@ pub fn fabric(snapshot: &Snapshot) -> Option<Fabric> {
         let elephant = section.elephant_bytes.unwrap_or(usual.elephant);
         Some(Circuits { elephant, interval: section.interval(), ..usual })
     });
-    Some(Fabric { uplink: BitsPerSec(u64::try_from(mean).unwrap_or(u64::MAX)), circuits })
+    let nodes = node_links(snapshot, network);
+    Some(Fabric { uplink: BitsPerSec(u64::try_from(mean).unwrap_or(u64::MAX)), circuits, nodes })
+}
+
+/// Of nodes whose link is known; none: of no node.
+fn node_links(snapshot: &Snapshot, network: &Network) -> Option<NodeLinks> {
+    let vertices = snapshot.topology.vertex.iter().copied().flatten();
+    let links: Vec<_> = vertices.filter_map(|vertex| network.access_link(vertex)).collect();
+    let sum: u128 = links.iter().map(|&link| u128::from(network.link_at(link).capacity.0)).sum();
+    let mean = u64::try_from(sum.checked_div(links.len() as u128)?).ok().filter(|&mean| mean > 0)?;
+    let racks = snapshot.statics.members.iter().filter(|nodes| !nodes.is_empty()).count();
+    let per_rack = snapshot.statics.len().div_ceil(racks.max(1));
+    Some(NodeLinks { rate: BitsPerSec(mean), per_rack: u32::try_from(per_rack).unwrap_or(u32::MAX) })
 }
 
 /// Capacity from the switches of these nodes to other packet switches, bits/s.

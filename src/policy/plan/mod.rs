@@ -15,10 +15,10 @@ pub(crate) mod sample;
 
 pub use check::{Defect, Facts, check, nothing_planned};
 pub use data::{
-    Assumptions, JobName, Objective, PLAN_FORMAT, Plan, PlanReadError, PlannedJob, PlannedRack, PlannedStage, Slice,
-    Stage, Step,
+    Assumptions, Forecast, JobName, Objective, PLAN_FORMAT, Plan, PlanReadError, PlannedJob, PlannedRack, PlannedStage,
+    Slice, Stage, Step,
 };
 pub use diff::{Change, PlanDiff, diff};
 pub use fabric::fabric;
 pub use follow::{Deviation, PlanCounts, PlanStand};
-pub use problem::{Circuits, ExpectedJob, Fabric, PlanError, PlanProblem, Planner, RackRoom, rack_rooms};
+pub use problem::{Circuits, ExpectedJob, Fabric, NodeLinks, PlanError, PlanProblem, Planner, RackRoom, rack_rooms};

@@ -54,6 +54,18 @@ pub struct Fabric {
     pub uplink: BitsPerSec,
     /// The optical switch, where there is one.
     pub circuits: Option<Circuits>,
+    /// Nodes' links, where they are known.
+    #[serde(default)]
+    pub nodes: Option<NodeLinks>,
+}
+
+/// Nodes of a rack and their links into it; racks count as alike.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeLinks {
+    /// A node's link, each way.
+    pub rate: BitsPerSec,
+    /// Nodes of a rack.
+    pub per_rack: u32,
 }
 
 /// An optical circuit switch, as far as planning goes.
@@ -87,6 +99,9 @@ pub struct ExpectedJob {
     pub run: u32,
     /// Expected submission.
     pub arrival: Timestamp,
+    /// Bytes that its maps read.
+    #[serde(default)]
+    pub input: Bytes,
     /// Map tasks and the mean time of one.
     pub maps: (u32, Micros),
     /// Reduce tasks and the mean time of one.
@@ -119,7 +134,7 @@ pub enum PlanError {
     /// Rates that nothing could move at.
     #[error("the {what} rate is 0 bit/s")]
     Rate {
-        /// Which: `uplink` or `circuit`.
+        /// Which: `uplink`, `circuit` or `node`.
         what: &'static str,
     },
     /// One rack, twice.
@@ -181,6 +196,9 @@ impl PlanProblem {
         }
         if self.fabric.circuits.is_some_and(|circuits| circuits.rate.0 == 0) {
             return Err(PlanError::Rate { what: "circuit" });
+        }
+        if self.fabric.nodes.is_some_and(|nodes| nodes.rate.0 == 0) {
+            return Err(PlanError::Rate { what: "node" });
         }
         let mut racks: Vec<&RackPath> = self.racks.iter().map(|rack| &rack.rack).collect();
         racks.sort_unstable();

@@ -1,22 +1,18 @@
 //! What is compared, and runs that entries share.
 
 use super::world::{self, Draw};
-use crate::policy::adapt::dispatcher_of;
 use crate::policy::jobpacker;
 use crate::policy::plan::{ExpectedJob, Objective, Plan};
-use crate::policy::registry;
+use crate::reproduce::replay::{policy, replay};
 use crate::reproduce::{ReproduceError, Scale};
 use crate::sim::shape::ClusterShape;
 use crate::sim::yarn::forecast::{expected_jobs, problem};
-use crate::sim::yarn::{Progress, SimRun, simulate};
 use crate::sim::{JobModel, RunReport, SimSettings, TraceJob};
 use crate::units::{Bytes, Micros, Timestamp};
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt as _, SeedableRng as _};
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, OnceLock};
-use toml::de::DeTable;
 
 /// A policy with its parameters, on a network, in a world.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -148,11 +144,8 @@ fn made(system: System, seed: u64) -> Result<Run, String> {
     let cluster = world::cluster(&shape(system));
     let expected = drawn(world, seed);
     let jobs = world::come(&expected, world.late_percent, seed ^ LATE_STREAM);
-    let entry = registry::find(system.policy).ok_or_else(|| format!("no policy is called {}", system.policy))?;
     let params = [rule_of_replicas(system), system.params].concat();
-    let table = DeTable::parse(&params).map_err(|error| format!("{params}: {error}"))?;
-    let policy = (entry.build)(table).map_err(|error| error.to_string())?;
-    let dispatch = dispatcher_of(&*policy).ok_or_else(|| format!("{} can't dispatch", system.policy))?;
+    let policy = policy(system.policy, &params)?;
     let sigma = if world.ideal.still { 0.0 } else { JobModel::default().sigma };
     let model = JobModel { seed, sigma, ..JobModel::default() }.at_rate(f64::from(world.compute_percent) / 100.0);
     let known = known(world, &expected, &jobs, &model, seed);
@@ -164,20 +157,7 @@ fn made(system: System, seed: u64) -> Result<Run, String> {
     let plan = plan.map_err(|error| error.to_string())?;
     let heartbeat = Micros::from_millis(world.ideal.heartbeat_ms.into());
     let settings = SimSettings { seed, heartbeat, plan: plan.clone(), ..SimSettings::default() };
-    let run = SimRun {
-        cluster: &cluster,
-        model: &model,
-        settings: &settings,
-        policy: system.policy,
-        dispatch: &dispatch,
-        places: policy.as_place_data(),
-    };
-    let mut to_the_end = |_: Progress| ControlFlow::Continue(());
-    let report =
-        simulate(&run, &mut jobs.iter().cloned().map(Ok), &mut to_the_end).map_err(|error| error.to_string())?;
-    if report.never_fit_count > 0 {
-        return Err(format!("{} jobs do not fit the cluster: {:?}", report.never_fit_count, report.never_fit));
-    }
+    let report = replay(&*policy, &cluster, &model, &settings, &jobs)?;
     let end_s = jobs.iter().zip(&report.jct_s).map(|(job, jct)| job.submit.as_secs_f64() + jct).collect();
     Ok(Run { report, recurring, planned_end_s: plan.map_or_else(Vec::new, |plan| planned_ends(&plan, &jobs)), end_s })
 }
@@ -236,6 +216,6 @@ pub(super) fn known(
 
 fn planned_ends(plan: &Plan, jobs: &[TraceJob]) -> Vec<f64> {
     let ends: BTreeMap<&str, f64> =
-        plan.jobs.iter().map(|job| (&*job.job.key, job.end.since(plan.from).as_secs_f64())).collect();
+        plan.jobs.iter().map(|job| (&*job.job.key, job.expected_end().since(plan.from).as_secs_f64())).collect();
     jobs.iter().filter_map(|job| ends.get(&*job.name).copied()).collect()
 }

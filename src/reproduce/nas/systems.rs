@@ -1,15 +1,11 @@
 //! What is compared, and runs that entries share.
 
 use super::world;
-use crate::policy::adapt::dispatcher_of;
-use crate::policy::registry;
+use crate::reproduce::replay::{policy, replay};
 use crate::reproduce::{KeptRuns, ReproduceError, Scale};
-use crate::sim::yarn::{Progress, SimRun, SimWatch, simulate};
-use crate::sim::{JobModel, RunReport, SimSettings, TraceJob};
+use crate::sim::{JobModel, RunReport, SimSettings};
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, OnceLock};
-use toml::de::DeTable;
 
 /// A policy with its parameters, in a world.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -91,42 +87,9 @@ fn made(system: System, seed: u64) -> Result<RunReport, String> {
         World::Validation => (world::validation_cluster(), world::validation_jobs(seed)),
     };
     let jobs = if system.maps_by_shuffle { world::with_maps_by_shuffle(jobs) } else { jobs };
-    let entry = registry::find(system.policy).ok_or_else(|| format!("no policy is called {}", system.policy))?;
-    let table = DeTable::parse(system.params).map_err(|error| format!("{}: {error}", system.params))?;
-    let policy = (entry.build)(table).map_err(|error| error.to_string())?;
-    let dispatch = dispatcher_of(&*policy).ok_or_else(|| format!("{} can't dispatch", system.policy))?;
+    let policy = policy(system.policy, system.params)?;
     let System { users, known_ratios, .. } = system;
     let settings = SimSettings { seed, users, known_ratios, ..SimSettings::default() };
     let model = JobModel { seed, ..JobModel::default() }.at_rate(f64::from(system.compute_percent) / 100.0);
-    let run = SimRun {
-        cluster: &cluster,
-        model: &model,
-        settings: &settings,
-        policy: system.policy,
-        dispatch: &dispatch,
-        places: policy.as_place_data(),
-    };
-    let report = simulate(&run, &mut jobs.into_iter().map(Ok::<TraceJob, _>), &mut ToTheEnd).map_err(chain)?;
-    if report.never_fit_count > 0 {
-        return Err(format!("{} jobs do not fit the cluster: {:?}", report.never_fit_count, report.never_fit));
-    }
-    Ok(report)
-}
-
-fn chain(error: impl std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text = format!("{text}: {cause}");
-        source = cause.source();
-    }
-    text
-}
-
-struct ToTheEnd;
-
-impl SimWatch for ToTheEnd {
-    fn progress(&mut self, _: Progress) -> ControlFlow<()> {
-        ControlFlow::Continue(())
-    }
+    replay(&*policy, &cluster, &model, &settings, &jobs)
 }

@@ -24,6 +24,7 @@ pub fn expected_jobs(trace: &[TraceJob], model: &JobModel) -> Vec<ExpectedJob> {
             key: Arc::clone(&job.name),
             run: *run,
             arrival: Timestamp(job.submit.0),
+            input: shares.input(),
             maps: mean(&shares, Kind::Map, model),
             reduces: mean(&shares, Kind::Reduce, model),
             shuffle: shares.shuffle(),

@@ -207,11 +207,12 @@ mod tests {
             elephant: Bytes(random.random_range(1..10)),
             interval: Micros::ZERO,
         });
-        let fabric = Fabric { uplink: BitsPerSec(4_000_000), circuits };
+        let fabric = Fabric { uplink: BitsPerSec(4_000_000), circuits, nodes: None };
         let job = ExpectedJob {
             key: "j".into(),
             run: 0,
             arrival: Timestamp(random.random_range(0..30)),
+            input: Bytes(0),
             maps: (random.random_range(1..12), Micros(random.random_range(0..9))),
             reduces: (random.random_range(1..8), Micros(random.random_range(0..9))),
             shuffle: Bytes(random.random_range(0..60)),

@@ -167,11 +167,12 @@ mod tests {
         let shuffle = Bytes(76 * elephant.0);
         let rate = |seconds: f64| BitsPerSec((shuffle.as_f64() * 8.0 / seconds).round() as u64);
         let circuits = Some(Circuits { rate: rate(12.1), elephant, interval: Micros::ZERO });
-        let fabric = Fabric { uplink: rate(1212.0), circuits };
+        let fabric = Fabric { uplink: rate(1212.0), circuits, nodes: None };
         let job = ExpectedJob {
             key: "figure".into(),
             run: 0,
             arrival: Timestamp(0),
+            input: Bytes(0),
             maps: (3472, Micros::from_millis(83_750)),
             reduces: (169, Micros::from_millis(115_400)),
             shuffle,

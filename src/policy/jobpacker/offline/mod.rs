@@ -1,8 +1,10 @@
 //! The offline planners of 004 (Li) §4.2.3: `jobpacker`'s and, of the same parts, `corral`'s.
 //!
-//! A job's shape (feasible widths) → the order of jobs → racks and times by earliest finish → sequences by rack.
+//! A job's shape (feasible widths) → the order of jobs → racks and times by earliest finish → sequences by rack → when
+//! jobs end on the links that they share.
 
 mod finish;
+mod forecast;
 pub mod latency;
 mod order;
 mod room;
@@ -32,6 +34,9 @@ pub struct Rules {
     /// How long a circuit is taken to stay once it is chosen; zero: circuits change at once; none: as the network has
     /// it.
     pub round: Option<Micros>,
+    /// Ends are forecast on shared links, reduces being launched once this share of their maps is done; none: Eq. 4.1
+    /// alone.
+    pub forecast: Option<f64>,
 }
 
 /// Which racks a job may have.
@@ -91,7 +96,12 @@ pub fn plan(problem: &PlanProblem, rules: &Rules) -> Result<Plan, PlanError> {
         }
         given.push(row);
     }
-    Ok(write::plan(problem, rules, &rooms, &given))
+    let mut plan = write::plan(problem, rules, &rooms, &given);
+    if let Some(slow_start) = rules.forecast {
+        let forecasts = forecast::forecast(problem, &plan, slow_start);
+        plan.jobs.iter_mut().zip(forecasts).for_each(|(job, forecast)| job.forecast = forecast);
+    }
+    Ok(plan)
 }
 
 /// Eq. 4.1 takes racks to be alike: the mean of their containers, rounded down.

@@ -92,6 +92,7 @@ mod tests {
             key: format!("j{at}").into(),
             run: 0,
             arrival: Timestamp(random.random_range(0..20)),
+            input: Bytes(0),
             maps: (random.random_range(1..100), Micros(1)),
             reduces: (random.random_range(0..20), Micros(1)),
             shuffle: Bytes(random.random_range(0..1000)),

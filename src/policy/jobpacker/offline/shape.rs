@@ -77,14 +77,15 @@ mod tests {
     /// 20 racks of 30 × 20 containers as in 004 §4.3.1.
     fn paper() -> Latency {
         let circuits = Some(Circuits::new(BitsPerSec(100 * GB), Micros::from_millis(10)));
-        let fabric = Fabric { uplink: BitsPerSec(30 * GB), circuits };
+        let fabric = Fabric { uplink: BitsPerSec(30 * GB), circuits, nodes: None };
         Latency { racks: 20, containers: 600, fabric, term: ShuffleTerm::ByWidth, round: Micros::ZERO }
     }
 
     fn job(maps: u32, reduces: u32, shuffle: Bytes) -> ExpectedJob {
         let time = Micros::from_secs(5);
         let (maps, reduces) = ((maps, time), (reduces, time));
-        ExpectedJob { key: "j".into(), run: 0, arrival: Timestamp(0), maps, reduces, shuffle }
+        let (arrival, input) = (Timestamp(0), Bytes(0));
+        ExpectedJob { key: "j".into(), run: 0, arrival, input, maps, reduces, shuffle }
     }
 
     #[test]

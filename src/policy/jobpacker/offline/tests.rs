@@ -1,13 +1,14 @@
 //! Whole plans: the checker finds nothing, and what the paper says of them holds.
 
 use super::*;
-use crate::policy::plan::{Circuits, Fabric, Facts, Objective, RackRoom, Stage, check};
+use crate::policy::plan::{Circuits, Fabric, Facts, NodeLinks, Objective, RackRoom, Stage, check};
 use crate::units::{BitsPerSec, Bytes};
 use proptest::prelude::*;
 use rand::SeedableRng as _;
 use rand::rngs::ChaCha8Rng;
 
 const GB: u64 = 1_000_000_000;
+const NODES: NodeLinks = NodeLinks { rate: BitsPerSec(10 * GB), per_rack: 30 };
 const PACKED: Rules = Rules {
     policy: "jobpacker",
     placing: Placing::Packed,
@@ -15,8 +16,10 @@ const PACKED: Rules = Rules {
     over_provisioning: 0.0,
     term: ShuffleTerm::ByWidth,
     round: Some(Micros::from_secs(1)),
+    forecast: Some(0.7),
 };
-const TOGETHER: Rules = Rules { policy: "corral", placing: Placing::Together, term: ShuffleTerm::Printed, ..PACKED };
+const TOGETHER: Rules =
+    Rules { policy: "corral", placing: Placing::Together, term: ShuffleTerm::Printed, forecast: None, ..PACKED };
 
 fn problem(seed: u64, racks: usize, containers: u32, jobs: usize) -> PlanProblem {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
@@ -31,6 +34,7 @@ fn problem(seed: u64, racks: usize, containers: u32, jobs: usize) -> PlanProblem
         key: format!("j{}", at / 3).into(),
         run: (at % 3) as u32,
         arrival: Timestamp(1_000 + random.random_range(0..3_600_000_000)),
+        input: Bytes(random.random_range(0..20 * GB)),
         maps: (random.random_range(1..=containers * 3), Micros::from_millis(random.random_range(0..60_000))),
         reduces: (random.random_range(0..=containers), Micros::from_millis(random.random_range(0..60_000))),
         shuffle: Bytes(if random.random_bool(0.5) {
@@ -43,7 +47,7 @@ fn problem(seed: u64, racks: usize, containers: u32, jobs: usize) -> PlanProblem
     let circuits = random.random_bool(0.8).then(|| Circuits::new(BitsPerSec(100 * GB), Micros::from_millis(10)));
     PlanProblem {
         racks,
-        fabric: Fabric { uplink: BitsPerSec(30 * GB), circuits },
+        fabric: Fabric { uplink: BitsPerSec(30 * GB), circuits, nodes: Some(NODES) },
         jobs,
         objective: if random.random_bool(0.5) { Objective::Batch } else { Objective::Online },
         made: Timestamp(0),
@@ -70,6 +74,17 @@ proptest! {
         for rules in [PACKED, TOGETHER] {
             let plan = sound(&problem, &Rules { over_provisioning: spare, ..rules });
             prop_assert_eq!(plan.jobs.len(), 30);
+        }
+    }
+
+    #[test]
+    fn every_job_is_forecast_to_take_no_less_than_its_tasks(seed: u64, racks in 1_usize..6) {
+        let problem = problem(seed, racks, 12, 30);
+        for job in sound(&problem, &PACKED).jobs {
+            let forecast = job.forecast.unwrap();
+            prop_assert!(forecast.maps_end >= job.arrival.plus(job.maps.task_time));
+            let reduces = if job.reduces.tasks > 0 { job.reduces.task_time } else { Micros::ZERO };
+            prop_assert!(forecast.end >= forecast.shuffled.plus(reduces));
         }
     }
 

@@ -20,13 +20,12 @@ impl FollowState {
         Some(PlanStand { place: row, deviations })
     }
 
-    /// When the last of the stage's slices ends, as late as the run came late.
+    /// When the stage is expected to end, as late as the run came late.
     pub(in crate::policy::jobpacker) fn planned_until(&self, attempt: AttemptId, stage: Stage) -> Option<Timestamp> {
         let job = self.pool.find(attempt).filter(|&job| self.planned(job, stage))?;
         let row = self.jobs[job.at()].row?;
         let planned = &self.book.as_ref()?.plan.jobs[row as usize];
-        let end = planned.stage(stage).slices.iter().filter(|slice| slice.tasks > 0).map(|slice| slice.end).max()?;
-        Some(end.plus(self.jobs[job.at()].came.since(planned.arrival)))
+        Some(planned.stage_end(stage)?.plus(self.jobs[job.at()].came.since(planned.arrival)))
     }
 
     /// How well the plan in force is followed.

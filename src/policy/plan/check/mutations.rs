@@ -1,6 +1,6 @@
 //! The checker against plans with one planted defect each.
 
-use super::super::sample;
+use super::super::{Forecast, sample};
 use super::*;
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt as _, SeedableRng as _};
@@ -34,7 +34,13 @@ fn heavy_job<'a>(plan: &'a mut Plan, random: &mut ChaCha8Rng) -> &'a mut Planned
     job
 }
 
-const PLANTS: [(&str, Plant); 24] = [
+const PLANTS: [(&str, Plant); 25] = [
+    ("a forecast that ends before its shuffle", |plan, _, random| {
+        let job = any_job(plan, random);
+        let (maps_end, shuffled) = (job.arrival, job.arrival.plus(Micros(9)));
+        job.forecast = Some(Forecast { maps_end, shuffled, end: job.arrival.plus(Micros(8)) });
+        format!("job {}: forecast end is", job.job)
+    }),
     ("another version", |plan, _, _| {
         plan.format = "hintd.plan/7".into();
         "format is \"hintd.plan/7\"".into()

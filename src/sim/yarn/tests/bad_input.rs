@@ -93,14 +93,7 @@ fn where_no_node_holds_a_container_no_job_ever_fits() {
 fn an_interrupted_run_leaves_a_report_of_what_ended() {
     let cluster = cluster(2, 2, 2, 100_000_000);
     let (model, settings, dispatch) = (still(), SimSettings::default(), fifo());
-    let run = SimRun {
-        cluster: &cluster,
-        model: &model,
-        settings: &settings,
-        policy: "fifo",
-        dispatch: &dispatch,
-        places: None,
-    };
+    let run = plain(&cluster, &model, &settings, &dispatch);
     let mut stop = |at: Progress| if at.done > 100 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
     let report = crate::sim::simulate(&run, &mut mixed(5_000).into_iter().map(Ok), &mut stop).unwrap();
     assert!(report.unfinished > 0 && report.jobs > 100 && report.jobs < 5_000, "{}", report.jobs);
@@ -112,14 +105,7 @@ fn an_interrupted_run_leaves_a_report_of_what_ended() {
 fn a_damaged_trace_ends_the_run_with_its_own_error() {
     let cluster = cluster(1, 1, 1, 100_000_000);
     let (model, settings, dispatch) = (still(), SimSettings::default(), fifo());
-    let run = SimRun {
-        cluster: &cluster,
-        model: &model,
-        settings: &settings,
-        policy: "fifo",
-        dispatch: &dispatch,
-        places: None,
-    };
+    let run = plain(&cluster, &model, &settings, &dispatch);
     let mut on = |_: Progress| ControlFlow::Continue(());
     let mut jobs = [Ok(job(0, 0.0, 1, 0, 0)), Err(TraceError::Empty { skipped: 3 })].into_iter();
     let error = crate::sim::simulate(&run, &mut jobs, &mut on).unwrap_err();

@@ -31,6 +31,15 @@ fn fifo() -> Fifo {
     Fifo { slow_start: 0.2, early: 2 }
 }
 
+fn plain<'a>(
+    cluster: &'a SimCluster,
+    model: &'a JobModel,
+    settings: &'a SimSettings,
+    dispatch: &'a dyn DynDispatch,
+) -> SimRun<'a> {
+    SimRun { cluster, model, settings, policy: "fifo", dispatch, places: None }
+}
+
 fn with(
     cluster: &SimCluster,
     model: &JobModel,
@@ -39,7 +48,7 @@ fn with(
     jobs: &[TraceJob],
     skip: bool,
 ) -> Result<RunReport, SimError> {
-    let run = SimRun { cluster, model, settings, policy: "fifo", dispatch, places: None };
+    let run = plain(cluster, model, settings, dispatch);
     let mut on = |_: Progress| ControlFlow::Continue(());
     simulate_with(&run, &mut jobs.iter().cloned().map(Ok), &mut on, skip)
 }

@@ -20,7 +20,7 @@ pub(super) fn plan(policy: &str, cluster: &SimCluster, jobs: &[TraceJob], model:
 /// A plan may think of circuits that the network has not.
 fn with_elephants(elephant: Bytes) -> Fabric {
     let circuits = Some(Circuits { rate: BitsPerSec(100_000_000_000), elephant, interval: Micros::from_secs(1) });
-    Fabric { uplink: BitsPerSec(10_000_000_000), circuits }
+    Fabric { uplink: BitsPerSec(10_000_000_000), circuits, nodes: None }
 }
 
 /// All at once.

@@ -146,6 +146,7 @@ impl Desk {
                     elephant: Bytes(GB),
                     interval: Micros::from_secs(1),
                 }),
+                nodes: None,
             },
             jobs,
             objective: Objective::Online,
@@ -172,7 +173,8 @@ fn attempt(number: u32) -> AttemptId {
 fn expected(key: &str, arrival_s: u64, maps: u32, reduces: u32, shuffle: Bytes) -> ExpectedJob {
     let time = Micros::from_secs(10);
     let arrival = Timestamp(arrival_s * SECOND);
-    ExpectedJob { key: key.into(), run: 0, arrival, maps: (maps, time), reduces: (reduces, time), shuffle }
+    let (maps, reduces) = ((maps, time), (reduces, time));
+    ExpectedJob { key: key.into(), run: 0, arrival, input: Bytes(0), maps, reduces, shuffle }
 }
 
 /// One job of 6 maps and 1 reduce that shuffles 1.5 GB: one rack for its maps, one for its reduce.
