@@ -181,10 +181,12 @@ fn due(mut listed: Vec<JobSeen>, seen: &BTreeMap<String, u64>) -> (Vec<JobSeen>,
         if seen.contains_key(&job.id) {
             continue;
         }
-        match *run {
-            ..=RUNS => last.push(job),
-            ..=RUNS_NOTED => others.push(job),
-            _ => drop(passed.insert(job.id, job.finished_ms)),
+        if *run <= RUNS {
+            last.push(job);
+        } else if *run <= RUNS_NOTED {
+            others.push(job);
+        } else {
+            passed.insert(job.id, job.finished_ms);
         }
     }
     (last.into_iter().rev().chain(others.into_iter().rev()).collect(), passed)

@@ -13,7 +13,7 @@ use super::output::{self, Output};
 use super::policy;
 use super::simulate::{ContainerArgs, TraceArgs, cluster, in_trace, skipped, unpacked};
 use crate::policy::Policy;
-use crate::policy::plan::{Defect, ExpectedJob, Facts, Objective, Plan, PlanProblem, check, diff};
+use crate::policy::plan::{Defect, ExpectedJob, Facts, Objective, Plan, PlanProblem, check, diff, nothing_planned};
 use crate::sim::yarn::forecast::{expected_jobs, problem, rack_rooms};
 use crate::sim::{JobModel, TraceFacts, TraceJob, TraceOptions, TraceReader};
 use crate::units::{Micros, Timestamp};
@@ -348,8 +348,9 @@ fn tell(
     facts: &Facts,
     output: Output,
 ) -> Result<(), Failure> {
-    let (notes, defects): (Vec<Defect>, Vec<Defect>) =
+    let (mut notes, defects): (Vec<Defect>, Vec<Defect>) =
         check(plan, facts).into_iter().partition(Defect::only_bars_force);
+    notes.extend(facts.now.and_then(|_| nothing_planned(plan)));
     let words = |found: Vec<Defect>| found.iter().map(ToString::to_string).collect::<Vec<String>>();
     let (circuit, shuffle) = plan.circuit_bytes();
     let summary = Summary {
