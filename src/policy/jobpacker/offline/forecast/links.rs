@@ -183,8 +183,8 @@ impl<W> Links<W> {
         self.mark(crossing);
     }
 
-    /// Rates of a group: each task that waits for a link has an even part of it, no transfer more than its cap, and what
-    /// those leave is shared out again.
+    /// Rates of a group: each task that waits for a link has an even part of it, no transfer more than its cap, and
+    /// what those leave is shared out again.
     fn share(&mut self, group: usize) {
         let Self { capacity, groups, set, chosen, open, .. } = self;
         let moving = &mut groups[group].moving;

@@ -5,9 +5,9 @@
 //! racks run their sequences, each as soon as it can, and bytes move over links that all share:
 //! - A map that is not where its input is reads it over its node's link; a rack's tasks have an even part each of what
 //!   its nodes' links bring. [`READ_AFAR`] of a rack's input is so.
-//! - n tasks in a rack are on min(n, nodes of the rack) of its nodes, and a shuffle goes no faster than their links: those
-//!   of the maps' nodes, for all that the job sends from there, and those of the reduces' nodes. By packets a reduce has
-//!   [`FETCHES`] fetches, each of another rack and of its share of a node's link.
+//! - n tasks in a rack are on min(n, nodes of the rack) of its nodes, and a shuffle goes no faster than their links:
+//!   those of the maps' nodes, for all that the job sends from there, and those of the reduces' nodes. By packets a
+//!   reduce has [`FETCHES`] fetches, each of another rack and of its share of a node's link.
 //! - Packets pass the racks' uplinks. Circuits are chosen anew each interval, for the pairs of racks with most to send.
 //! - Reduces hold their containers while they fetch; they begin on whole seconds, as Hadoop's fetchers ask
 //!   ([`FETCH_EVERY`]).
@@ -23,8 +23,8 @@ use smallvec::{SmallVec, smallvec};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
-/// Share of a rack's map input that is not on the node that reads it: 37 to 40 % of maps of large jobs in batches of 1,000
-/// jobs drawn like Facebook's on 20 racks, as dispatched here.
+/// Share of a rack's map input that is not on the node that reads it: 37 to 40 % of maps of large jobs in batches of
+/// 1,000 jobs of Facebook's on 20 racks, as dispatched here.
 const READ_AFAR: f64 = 0.4;
 /// Racks that a reduce fetches from at once (`mapreduce.reduce.shuffle.parallelcopies`).
 const FETCHES: f64 = 5.0;
@@ -37,7 +37,7 @@ const TURNS_MAX: u32 = 20_000_000;
 /// never arrive. `slow_start`: share of a job's maps done before its reduces are launched.
 pub(super) fn forecast(problem: &PlanProblem, plan: &Plan, slow_start: f64) -> Vec<Option<Forecast>> {
     let Some(mut run) = Run::new(problem, plan, slow_start) else { return vec![None; plan.jobs.len()] };
-    run.to_the_end();
+    run.follow();
     run.jobs.iter().map(|job| job.forecast(plan.from)).collect()
 }
 
@@ -172,7 +172,7 @@ impl<'a> Run<'a> {
         })
     }
 
-    fn to_the_end(&mut self) {
+    fn follow(&mut self) {
         for _ in 0..TURNS_MAX {
             let moved = self.links.next(self.now);
             let event = self.events.peek().map(|Reverse((at, _))| *at);
@@ -369,8 +369,8 @@ impl<'a> Run<'a> {
         self.links.start(self.now, within, transfer);
     }
 
-    /// Links of the nodes on which a job's maps in the rack were, as far as they serve that rack itself or others: by the
-    /// reduces there and elsewhere.
+    /// Links of the nodes on which a job's maps in the rack were, as far as they serve that rack itself or others: by
+    /// the reduces there and elsewhere.
     fn senders(&mut self, job: usize, from: usize, to: usize) -> Link {
         let of = &mut self.jobs[job];
         let here =
