@@ -368,6 +368,17 @@ mod tests {
         (job.arrival, job.end, job.heavy, job.shuffle) = (second, second.plus(Micros(50)), false, Bytes(5));
         assert_eq!((plan.makespan(), plan.mean_completion()), (Micros(60), Micros(40)));
         assert_eq!(plan.circuit_bytes(), (Bytes(7), Bytes(12)));
+        let later = |by: u64| plan.from.plus(Micros::from_secs(100_000 + by));
+        let forecast = Forecast { maps_end: later(1), shuffled: later(2), end: later(3) };
+        let stages = |job: &PlannedJob| Stage::BOTH.map(|stage| job.stage_end(stage).unwrap());
+        assert!(stages(&plan.jobs[0]).into_iter().all(|end| end < later(0)), "by slices without a forecast");
+        plan.jobs[0].forecast = Some(forecast);
+        assert_eq!(
+            (plan.makespan(), stages(&plan.jobs[0])),
+            (Micros::from_secs(100_003), [forecast.maps_end, forecast.end])
+        );
+        plan.jobs[0].forecast = Some(Forecast { maps_end: plan.from, shuffled: plan.from, end: plan.from });
+        assert!(stages(&plan.jobs[0]).into_iter().all(|end| end > plan.from), "never before the slices");
         plan.jobs.clear();
         assert_eq!((plan.makespan(), plan.mean_completion()), (Micros(0), Micros(0)));
     }
