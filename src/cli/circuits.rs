@@ -68,7 +68,7 @@ fn text(answer: &v1::CircuitsResponse) -> String {
     };
     let bad = answer.ports.iter().filter(|port| port.state != "works").count();
     let wants = match wanted.version {
-        0 => "nothing yet: first a controller says what is set, for up to 10 s".to_owned(),
+        0 => "nothing yet: a controller is to say first what is set".to_owned(),
         version => format!("version {version}, by {}: {} circuits", wanted.cause, wanted.circuits.len()),
     };
     let reported = answer.reported.as_ref().map_or_else(
@@ -129,6 +129,7 @@ fn not_wanted<'a>(
 }
 
 fn circuits_table(answer: &v1::CircuitsResponse, wanted: &v1::WantedCircuits) -> String {
+    let yes = if answer.attended { "yes" } else { "was" };
     let rows = wanted.circuits.iter().map(|circuit| {
         let demand = circuit.demand.clone().unwrap_or_default();
         let set = answer.reported.iter().flat_map(|reported| &reported.set);
@@ -137,7 +138,7 @@ fn circuits_table(answer: &v1::CircuitsResponse, wanted: &v1::WantedCircuits) ->
             circuit.input.clone(),
             circuit.output.clone(),
             format!("{} to {}", demand.from_rack, demand.to_rack),
-            if is { "yes" } else { "no" }.to_owned(),
+            if is { yes } else { "no" }.to_owned(),
             demand.reason,
             demand.jobs.to_string(),
             output::bytes(demand.expected_bytes as f64),
@@ -147,7 +148,7 @@ fn circuits_table(answer: &v1::CircuitsResponse, wanted: &v1::WantedCircuits) ->
     let others = not_wanted(answer, wanted).map(|(set, why)| {
         let racks = format!("{} to {}", rack(&set.input), rack(&set.output));
         let none = String::new;
-        [set.input.clone(), set.output.clone(), racks, "yes".to_owned(), why.to_owned(), none(), none()]
+        [set.input.clone(), set.output.clone(), racks, yes.to_owned(), why.to_owned(), none(), none()]
     });
     output::table(["input", "output", "racks", "set", "why", "jobs", "expected"], 5, rows.chain(others))
 }
@@ -245,6 +246,7 @@ mod tests {
         };
         row("p1", "stuck");
         row("p2", "not wanted");
+        row("p2", "was");
         answer.wanted = Some(v1::WantedCircuits { version: 0, cause: "learning".into(), ..Default::default() });
         assert!(super::text(&answer).contains("nothing yet"), "{}", super::text(&answer));
     }

@@ -82,6 +82,11 @@ pub enum Effect {
         /// What changed.
         update: Arc<RouteUpdate>,
     },
+    /// Who reported circuits has no stream any more, or another one: what it said is set is not believed any longer.
+    ControllerLeft {
+        /// Its name.
+        watcher: Arc<str>,
+    },
     /// A route watcher never acknowledged, or was away for too long: its stream, if there is one, is to end.
     WatchEnded {
         /// Its name.

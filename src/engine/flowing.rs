@@ -43,7 +43,7 @@ impl Engine {
         let view = View { snapshot: &self.snapshot, routes: self.flows.routes(), chained: self.flows.chained() };
         let first = self.routes.watch(watcher, &scope, &view, &self.settings.routes, now);
         // Whoever begins anew may know no more what it said: it says it again.
-        self.controller_left(watcher);
+        self.controller_left(watcher, now);
         self.note_flows();
         Ok(first)
     }
@@ -195,6 +195,7 @@ impl Engine {
         for (watcher, reason) in ticked.silent {
             self.effects.count(Counter::WatchersSilent, 1);
             self.flows.silence(&watcher, (&self.snapshot, &self.settings.routes));
+            self.controller_left(&watcher, now);
             self.effects.out.push(Effect::WatchEnded { watcher, reason });
             self.tell_flows(now);
         }

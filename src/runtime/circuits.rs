@@ -25,13 +25,14 @@ impl Writer {
         let _ = reply.send(taken.map(|taken| taken.wanted_version));
         self.effects(None, Box::new(|_| ()));
     }
+}
 
-    /// A watch's stream has ended.
-    pub(super) fn watch_ended(&mut self, watcher: &str) {
-        if self.engine.unwatch(watcher) {
-            tracing::warn!(%watcher, "the optical switch's controller is gone: circuits stay as they are until one reports");
-        }
-    }
+/// What it said is set is not believed any longer.
+pub(super) fn log_left(watcher: &str) {
+    tracing::warn!(
+        watcher,
+        "the optical switch's controller is gone, or has to report anew: nobody sets circuits until then"
+    );
 }
 
 fn log_port(watcher: &str, port: &PortReport) {

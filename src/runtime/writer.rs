@@ -261,7 +261,7 @@ impl Writer {
 
     fn unwatch(&mut self, watcher: &str, session: u64) {
         if self.shared.watchers.stop(watcher, session) {
-            self.watch_ended(watcher);
+            self.engine.unwatch(watcher, self.clock.now());
         }
     }
 
@@ -398,9 +398,10 @@ impl Writer {
                 Effect::Routes { watcher, update } => {
                     self.shared.meters.rerouted(&update);
                     if !self.shared.watchers.send(&watcher, update) {
-                        self.watch_ended(&watcher);
+                        self.engine.unwatch(&watcher, now);
                     }
                 }
+                Effect::ControllerLeft { watcher } => super::circuits::log_left(&watcher),
                 Effect::WatchEnded { watcher, reason } => {
                     tracing::warn!(%watcher, %reason, "a route watcher's stream ends");
                     self.shared.watchers.end(&watcher, &reason);

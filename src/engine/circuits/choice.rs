@@ -31,11 +31,11 @@ impl Circuits {
                 self.bursts.begin(now);
                 self.learning = Some(now);
             }
-            (Some(_), Some(_)) => self.assume(),
+            (Some(_), Some(_)) => self.assume(false),
             (Some(_), None) => {
                 self.bursts.clear();
                 self.faults.clear();
-                (self.reported, self.attended) = (None, false);
+                (self.reported, self.attended, self.heard) = (None, false, false);
             }
         }
         let learnt = if self.ports.is_some() { self.learning.is_none() } else { self.learning.take().is_none() };
@@ -56,14 +56,24 @@ impl Circuits {
         self.bursts.carry(&self.carrying(ports), ports, now);
         let gathering = &self.gathering;
         self.bursts.look(jobs, ports, |pair, gathered| gathering.started(pair, gathered), now);
-        match self.learning {
-            Some(since) if now.since(since) < LEARNING => None,
-            Some(_) => {
-                self.learning = None;
-                self.configure("topology", now)
-            }
-            None => self.configure("demand", now),
+        // Without demand nothing is to be gained by not waiting.
+        let waits = |since| now.since(since) < LEARNING || self.servable(ports).total() == Bytes::ZERO;
+        if self.learning.is_some_and(waits) {
+            return None;
         }
+        self.learning = None;
+        self.configure("demand", now)
+    }
+
+    /// What elephants have left between racks that can have circuits.
+    fn servable(&self, ports: &Ports) -> DemandMatrix {
+        let mut matrix = DemandMatrix::new(ports.switch.racks());
+        for (&(from, to), demand) in &self.bursts.demand() {
+            if ports.bar(from, to).is_none() {
+                matrix.add(from, to, demand.bytes);
+            }
+        }
+        matrix
     }
 
     /// Circuits that carry, as far as anybody knows.
@@ -72,26 +82,21 @@ impl Circuits {
         reported.map(|reported| ports.pairs(&reported.set)).unwrap_or_default()
     }
 
-    /// Ports are as was reported, and circuits as they are wanted or held; as they are set while nothing is wanted yet.
-    pub(super) fn assume(&mut self) {
+    /// Ports are as was reported, and circuits as they are wanted or held. `first`: and as they are set, where nobody
+    /// wants their ports otherwise.
+    pub(super) fn assume(&mut self, first: bool) {
         let Some(ports) = &mut self.ports else { return };
         let set = self.reported.as_ref().map_or(&[][..], |reported| &reported.set);
-        let wanted = match self.learning {
-            Some(_) => ports.pairs(set),
-            None => self.wanted.as_ref().map(|wanted| ports.wanted(wanted)).unwrap_or_default(),
-        };
+        let mut wanted = self.wanted.as_ref().map(|wanted| ports.wanted(wanted)).unwrap_or_default();
+        if first {
+            wanted.extend(ports.pairs(set)); // of two circuits of a port the first counts
+        }
         ports.set(&self.faults, set, &wanted);
     }
 
     pub(super) fn configure(&mut self, cause: &'static str, now: Timestamp) -> Option<Arc<WantedCircuits>> {
-        let ports = self.ports.as_mut()?;
-        let mut matrix = DemandMatrix::new(ports.switch.racks());
-        for (&(from, to), demand) in &self.bursts.demand() {
-            if ports.bar(from, to).is_none() {
-                matrix.add(from, to, demand.bytes);
-            }
-        }
-        ports.switch.configure(&matrix);
+        let demand = self.servable(self.ports.as_ref()?);
+        self.ports.as_mut()?.switch.configure(&demand);
         self.conclude(cause, now)
     }
 

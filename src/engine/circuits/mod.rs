@@ -9,10 +9,11 @@
 //! set carries as fast as its ports, job after job.
 //!
 //! # Starts, and controllers
-//! A daemon that starts knows neither what is set nor which ports work. For [`LEARNING`] from when the optical switch is
-//! known it wants nothing, unless a controller says what is set: that then counts as wanted until demand says otherwise, so
-//! that no restart takes a circuit down. What is set is believed, and shuffles are held back for it, as long as the stream
-//! stays open of the controller that said so. Nobody else may report meanwhile.
+//! A daemon that starts knows neither what is set nor which ports work. It wants nothing until a controller says what is
+//! set, or, [`LEARNING`] after the optical switch became known, until there is demand. What the first report says is set
+//! counts as wanted where demand does not say otherwise: a restart as such takes no circuit down. What is set is
+//! believed, and shuffles are held back for it, as long as the stream stays open of the controller that said so. Nobody
+//! else may report meanwhile.
 //!
 //! # Code map
 //! - `told`: what controllers and operators are told, and what controllers report.
@@ -58,6 +59,8 @@ pub(crate) struct Circuits {
     reported: Option<CircuitsReported>,
     /// Who reported has had its stream open ever since.
     attended: bool,
+    /// Somebody has reported since the optical switch is known.
+    heard: bool,
     /// Since when the optical switch is known; until something is wanted of it.
     learning: Option<Timestamp>,
     bursts: Bursts,

@@ -18,11 +18,16 @@ impl Circuits {
         Some(&*self.reported.as_ref()?.watcher)
     }
 
-    /// A watcher's stream has ended, or is another one: whether it was believed until now.
-    pub(super) fn left(&mut self, watcher: &str) -> bool {
-        let left = self.attended && self.controller() == Some(watcher);
-        self.attended &= !left;
-        left
+    /// A watcher's stream has ended, or is another one: its name, if it was believed until now.
+    pub(super) fn left(&mut self, watcher: &str, now: Timestamp) -> Option<Arc<str>> {
+        let reported = self.reported.as_ref().filter(|reported| self.attended && *reported.watcher == *watcher)?;
+        let name = Arc::clone(&reported.watcher);
+        if let Some(ports) = &self.ports {
+            let carrying = self.carrying(ports);
+            self.bursts.carry(&carrying, ports, now);
+        }
+        self.attended = false;
+        Some(name)
     }
 
     /// Takes a report in: what it changes, and another configuration, where that follows from it.
@@ -44,15 +49,16 @@ impl Circuits {
         let another = !std::mem::replace(&mut self.attended, true) || self.controller() != Some(watcher);
         let before = self.reported.take().map(|reported| reported.set).unwrap_or_default();
         // Else every report would choose anew, as what is set carries away what was chosen for.
-        let same = states_same && self.held(&before) == self.held(&set) && self.learning.is_none();
+        let first = !std::mem::replace(&mut self.heard, true);
+        let same = states_same && self.held(&before) == self.held(&set) && !first;
         self.reported = Some(CircuitsReported { watcher: Arc::clone(watcher), at: now, version, set });
-        let wanted = if same { None } else { self.choose_by_report(now) };
+        let wanted = if same { None } else { self.choose_by_report(first, now) };
         Ok((ReportTaken { wanted_version: self.versions, another, ports: changed }, wanted))
     }
 
-    fn choose_by_report(&mut self, now: Timestamp) -> Option<Arc<WantedCircuits>> {
-        self.assume();
-        let first = self.learning.take().is_some();
+    fn choose_by_report(&mut self, first: bool, now: Timestamp) -> Option<Arc<WantedCircuits>> {
+        self.learning = None;
+        self.assume(first);
         self.configure(if first { "report" } else { "ports" }, now)
     }
 

@@ -42,9 +42,9 @@ impl Engine {
     /// Takes in what a controller says of its optical switch.
     ///
     /// # Errors
-    /// [`Refusal::Unknown`] for a watcher without a stream that watches circuits; [`Refusal::Invalid`] beside another controller
-    /// whose stream is open, for a version that was never wanted, a port that is not there, two circuits of one port, or a
-    /// circuit of a failed one.
+    /// [`Refusal::Unknown`] for a watcher without a stream that watches circuits; [`Refusal::Invalid`] beside another
+    /// controller whose stream is open, for a version that was never wanted, a port that is not there, two circuits of one
+    /// port, or a circuit of a failed one.
     pub fn report_circuits(
         &mut self,
         watcher: &Arc<str>,
@@ -64,9 +64,11 @@ impl Engine {
         Ok(taken)
     }
 
-    /// That watcher's stream has ended, or is another one: whether it is the controller that was believed.
-    pub(in crate::engine) fn controller_left(&mut self, watcher: &str) -> bool {
-        self.circuits.left(watcher)
+    /// That watcher's stream has ended, or is another one: if it is the controller, it is believed no more.
+    pub(in crate::engine) fn controller_left(&mut self, watcher: &str, now: Timestamp) {
+        if let Some(watcher) = self.circuits.left(watcher, now) {
+            self.effects.out.push(Effect::ControllerLeft { watcher });
+        }
     }
 
     /// Circuits as operators see them; `None`: there is no optical switch.

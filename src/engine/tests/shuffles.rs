@@ -238,7 +238,7 @@ fn a_wait_ends_with_a_port_an_optical_switch_a_rack_or_what_was_gathered() {
 #[test]
 fn a_wait_ends_with_the_controller_and_nothing_waits_without_one() {
     let mut desk = waits();
-    desk.engine.unwatch("ocs");
+    desk.engine.unwatch("ocs", desk.now);
     desk.pass(SECOND);
     assert_eq!(words(&mut desk), ["start /rack-1 /rack-3 no_controller 8000000"]);
     map_ends(&mut desk, 1);
@@ -347,7 +347,7 @@ proptest! {
                     desk.change(Change::Network(Some(Arc::new(network))));
                 }
                 Happens::Controller(true) => controlled(&mut desk),
-                Happens::Controller(false) => drop(desk.engine.unwatch("ocs")),
+                Happens::Controller(false) => desk.engine.unwatch("ocs", desk.now),
                 Happens::RollBack => drop(desk.engine.roll_back_plan(true, desk.now)),
                 Happens::Done => {
                     tell(&mut desk, 1, "", 0, TaskWhat::Done { failed: false });

@@ -76,7 +76,7 @@ fn a_replaced_network_tells_only_what_differs_and_ended_watches_hear_nothing() {
     let mut desk = wired();
     watch(&mut desk, "gone", vec![pair("h-01-1", "h-02-1")]).unwrap();
     watch(&mut desk, "sdn", vec![pair("h-01-1", "h-02-1"), pair("h-01-1", "h-01-2")]).unwrap();
-    desk.engine.unwatch("gone");
+    desk.engine.unwatch("gone", desk.now);
     let network = desk.engine.settled().topology.network.clone();
     desk.change(Change::Network(network));
     desk.publish();

@@ -241,7 +241,7 @@ fn who_comes_back_gets_what_it_missed_or_a_snapshot() {
     let mut controller = Controller::default();
     controller.watch(&mut desk, false);
     controller.settle(&mut desk);
-    desk.engine.unwatch(NAME);
+    desk.engine.unwatch(NAME, desk.now);
     let link = busy_link(&desk);
     set(&mut desk, &link, false);
     assert!(updates(&mut desk, NAME).is_empty(), "nobody hears it");
@@ -252,7 +252,7 @@ fn who_comes_back_gets_what_it_missed_or_a_snapshot() {
     controller.settle(&mut desk);
     controller.check_clean();
     // More was missed than is kept.
-    desk.engine.unwatch(NAME);
+    desk.engine.unwatch(NAME, desk.now);
     for up in [true, false, true, false] {
         set(&mut desk, &link, up);
     }
@@ -261,7 +261,7 @@ fn who_comes_back_gets_what_it_missed_or_a_snapshot() {
     controller.settle(&mut desk);
     controller.check_clean();
     // Away for longer than an acknowledgement and three tries may take.
-    desk.engine.unwatch(NAME);
+    desk.engine.unwatch(NAME, desk.now);
     desk.pass(Micros::from_secs(19));
     assert_ne!(state(&desk).standing, Standing::Silent);
     desk.pass(Micros::from_secs(2));
@@ -282,7 +282,7 @@ fn another_may_install_once_the_first_is_away_and_gets_every_route() {
     controller.settle(&mut desk);
     let refusal = desk.engine.watch("heir", scope(), desk.now).unwrap_err();
     assert!(refusal.to_string().contains(NAME), "{refusal}");
-    desk.engine.unwatch(NAME);
+    desk.engine.unwatch(NAME, desk.now);
     let first = desk.engine.watch("heir", scope(), desk.now).unwrap();
     assert_eq!(first[0].routes.len(), controller.routes.len());
     let names: Vec<_> = desk.engine.watchers().into_iter().map(|watcher| watcher.name.to_string()).collect();

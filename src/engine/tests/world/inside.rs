@@ -59,7 +59,7 @@ impl World {
             Event::Watch { resume } => self.watch(*resume),
             Event::Unwatch => {
                 self.attached = false;
-                self.engine.unwatch(NAME);
+                self.engine.unwatch(NAME, self.now);
                 self.did(Call::Other, None, Reply::Nobody);
             }
             Event::Acknowledge { behind, refuse } => self.acknowledge(*behind, *refuse),

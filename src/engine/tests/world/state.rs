@@ -263,12 +263,12 @@ impl World {
             }
             Effect::Routes { watcher, update } if *watcher == *NAME => {
                 if !self.attached {
-                    self.engine.unwatch(NAME);
+                    self.engine.unwatch(NAME, self.now);
                 } else if update.number > self.controller.last {
                     self.controller.apply(&update);
                 }
             }
-            Effect::Routes { .. } => {}
+            Effect::Routes { .. } | Effect::ControllerLeft { .. } => {}
             Effect::WatchEnded { .. } => self.attached = false,
             Effect::AnswerForgotten(id) => {
                 if !self.engine.answered(&id) {
