@@ -105,6 +105,7 @@ fn report_text(answer: &v1::CircuitsResponse, wanted: &v1::WantedCircuits, repor
     };
     let is = match (answer.attended, answer.set) {
         (false, _) => "its stream has ended since, and nobody sets circuits",
+        (true, true) if wanted.circuits.is_empty() => "none is wanted",
         (true, true) => "all of it is set",
         (true, false) => "not all of it is set",
     };

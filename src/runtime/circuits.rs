@@ -7,6 +7,9 @@ use crate::network::optical::PortState;
 use crate::units::Timestamp;
 use std::sync::Arc;
 
+/// Of the ports that a report changes so many are logged: `hintctl circuits` has all.
+const PORTS_LOGGED: usize = 20;
+
 impl Writer {
     pub(super) fn report_circuits(
         &mut self,
@@ -16,14 +19,30 @@ impl Writer {
         now: Timestamp,
     ) {
         let taken = self.engine.report_circuits(watcher, report, now);
-        if let Ok(taken) = &taken {
-            if taken.another {
-                tracing::info!(%watcher, wanted_version = taken.wanted_version, "a controller reports circuits");
+        match &taken {
+            Ok(taken) => {
+                if taken.another {
+                    tracing::info!(%watcher, wanted_version = taken.wanted_version, "a controller reports circuits");
+                }
+                self.log_ports(watcher, &taken.ports);
             }
-            taken.ports.iter().for_each(|port| log_port(watcher, port));
+            Err(refusal) => self.shared.meters.report_refused(watcher, refusal),
         }
         let _ = reply.send(taken.map(|taken| taken.wanted_version));
         self.effects(None, Box::new(|_| ()));
+    }
+
+    /// Ports that are otherwise than before. Of reports that change some again and again only one in a while is told of.
+    fn log_ports(&self, watcher: &str, ports: &[PortReport]) {
+        let due = if ports.is_empty() { None } else { self.shared.meters.ports_changed() };
+        let Some(reports) = due else { return };
+        for PortReport { port, state, reason } in ports.iter().take(PORTS_LOGGED) {
+            match state {
+                PortState::Works => tracing::info!(%watcher, %port, reports, "an optical port works again"),
+                PortState::Failed => tracing::warn!(%watcher, %port, %reason, reports, "an optical port has failed"),
+                PortState::Stuck => tracing::warn!(%watcher, %port, %reason, reports, "an optical port is stuck"),
+            }
+        }
     }
 }
 
@@ -33,13 +52,4 @@ pub(super) fn log_left(watcher: &str) {
         watcher,
         "the optical switch's controller is gone, or has to report anew: nobody sets circuits until then"
     );
-}
-
-fn log_port(watcher: &str, port: &PortReport) {
-    let PortReport { port, state, reason } = port;
-    match state {
-        PortState::Works => tracing::info!(%watcher, %port, "an optical port works again"),
-        PortState::Failed => tracing::warn!(%watcher, %port, %reason, "an optical port has failed"),
-        PortState::Stuck => tracing::warn!(%watcher, %port, %reason, "an optical port is stuck"),
-    }
 }

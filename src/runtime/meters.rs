@@ -3,7 +3,7 @@
 use super::registries::FeedCounts;
 use crate::cluster::{NodeState, RunningFlows, Snapshot, Source, Topology};
 use crate::engine::{
-    CircuitsView, Counter, Miss, PlanView, RouteUpdate, Standing, Tally, TallyKey, Term, WatcherState,
+    CircuitsView, Counter, Miss, PlanView, Refusal, RouteUpdate, Standing, Tally, TallyKey, Term, WatcherState,
 };
 use crate::network::optical::PortState;
 use crate::policy::plan::PlanCounts;
@@ -38,6 +38,8 @@ pub struct Meters {
     /// Lines about connections by what became of them, and about streams: clients that repeat could fill a disk.
     connections_said: [Seldom; Turned::ALL.len()],
     streams_said: Seldom,
+    reports_said: Seldom,
+    ports_said: Seldom,
     feeds: Vec<(Source, FeedMetrics)>,
     policies: Mutex<BTreeMap<&'static str, RequestMetrics>>,
     counters: Mutex<BTreeMap<&'static str, u64>>,
@@ -122,6 +124,8 @@ impl Meters {
             door: metrics.door(),
             connections_said: Default::default(),
             streams_said: Seldom::default(),
+            reports_said: Seldom::default(),
+            ports_said: Seldom::default(),
             feeds: Source::ALL.into_iter().map(|source| (source, metrics.feed(source.as_str()))).collect(),
             policies: Mutex::default(),
             counters: Mutex::default(),
@@ -183,6 +187,19 @@ impl Meters {
         if let Some(count) = self.streams_said.due() {
             tracing::warn!(count, limit, "streams beyond limits.streams were refused");
         }
+    }
+
+    /// A controller's report of circuits was refused.
+    pub(super) fn report_refused(&self, watcher: &str, refusal: &Refusal) {
+        self.add("circuit_reports_refused", 1);
+        if let Some(count) = self.reports_said.due() {
+            tracing::warn!(watcher, count, %refusal, "reports of circuits were refused");
+        }
+    }
+
+    /// A report changed how optical ports are: of how many such reports lines are due to tell, if they are.
+    pub(super) fn ports_changed(&self) -> Option<u64> {
+        self.ports_said.due()
     }
 
     /// Something the engine counted.

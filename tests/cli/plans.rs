@@ -82,6 +82,8 @@ fn tomorrow_is_planned_from_a_history_and_it_is_said_how_well_that_can_be_told()
     let far = [&base[..], &["--start", &start, "--horizon", "1h"]].concat();
     assert_refused(&far, &["no run is expected", "1 recur"]);
     assert_refused(&[&base[..], &["--utc-offset", "2"]].concat(), &["+01:00"]);
+    let later = (midnight + 400 * 86_400).to_string();
+    assert_refused(&[&base[..], &["--start", &later]].concat(), &["no run is expected", "--began"]);
     assert_refused(&[&base[..], &["--trace", &history]].concat(), &["--trace", "cannot be used with"]);
     assert_refused(&["plan", "--history", &history, "-o", &plan], &["--cluster"]);
     let other = ["plan", "--trace", &history, "--cluster", "jobpacker", "-o", &plan, "--keys", "names"];

@@ -44,13 +44,17 @@ enum KeysArg {
 /// Unless --horizon says otherwise.
 const HORIZON: Micros = Micros::from_secs(86_400);
 
+/// A history that ended so long before the plan begins is none of it, or its times are none since 1970.
+const LONG_AGO: Micros = Micros::from_secs(28 * 86_400);
+
 pub(super) fn make(
     args: &MakeArgs,
     (history, name, file): (&Path, &str, &Path),
     output: Output,
 ) -> Result<(), Failure> {
     let HistoryArgs { began, keys, utc_offset: zone_offset_s, .. } = args.history;
-    let model = JobModel::default();
+    // Times that the trace leaves out are the model's, without noise: else that would be all that errors tell of.
+    let model = JobModel { sigma: 0.0, ..JobModel::default() };
     let trace = read_trace(history, args.trace_options.options(), &model, output)?;
     let began = Timestamp(0).plus(Micros::from_secs(began));
     let rule = match keys {
@@ -67,7 +71,9 @@ pub(super) fn make(
     output.progress(&kept::in_words(&rests_on));
     if found.jobs.is_empty() {
         let why = none_expected(&found.keys, &settings);
-        return Err(Failure::Input(format!("{}: {why}", history.display())));
+        let old = from.since(ended) > LONG_AGO;
+        let hint = if old { "; it ended long before: its times count from --began, which is 1970 else" } else { "" };
+        return Err(Failure::Input(format!("{}: {why}{hint}", history.display())));
     }
     let mut jobs = found.jobs;
     jobs.iter_mut().for_each(|job| job.arrival = Timestamp(job.arrival.since(from).0));

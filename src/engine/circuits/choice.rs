@@ -7,7 +7,7 @@ use super::{Circuits, LEARNING};
 use crate::cluster::Snapshot;
 use crate::network::optical::{DemandMatrix, PortState};
 use crate::units::{Bytes, LinkName, RackIdx, Timestamp};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// What is wanted between two racks.
@@ -117,9 +117,9 @@ impl Circuits {
         });
         let circuits: Vec<WantedCircuit> = circuits.collect();
         let before = self.wanted.as_ref();
-        let same = before.is_some_and(|before| {
-            before.switch == switch && before.circuits.iter().map(names).eq(wanted.iter().cloned())
-        });
+        // Their order is that of racks, which nodes that join change.
+        let pairs = |circuits: &[WantedCircuit]| circuits.iter().map(names).collect::<BTreeSet<_>>();
+        let same = before.is_some_and(|before| before.switch == switch && pairs(&before.circuits) == pairs(&circuits));
         self.versions += u64::from(!same);
         let cause = before.filter(|_| same).map_or(cause, |before| before.cause);
         let mut unserved = self.ports.as_ref().map(|ports| unserved(ports, &demand)).unwrap_or_default();

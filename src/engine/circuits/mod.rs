@@ -42,7 +42,7 @@ use gathering::Gathering;
 use ports::Ports;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use told::{CircuitsReported, WantedCircuits};
+use told::{CircuitReport, CircuitsReported, WantedCircuits};
 
 use crate::network::optical::PortState;
 use crate::units::{LinkName, Micros, Timestamp};
@@ -57,6 +57,8 @@ pub(crate) struct Circuits {
     /// How ports are that a controller said something of and that do not work, and why, in its words.
     faults: BTreeMap<LinkName, (PortState, Arc<str>)>,
     reported: Option<CircuitsReported>,
+    /// A report that came before the network did, and whose.
+    early: Option<(Arc<str>, CircuitReport)>,
     /// Who reported has had its stream open ever since.
     attended: bool,
     /// Somebody has reported since the optical switch is known.

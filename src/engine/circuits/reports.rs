@@ -18,8 +18,21 @@ impl Circuits {
         Some(&*self.reported.as_ref()?.watcher)
     }
 
+    /// Keeps a report until the network is known; the last counts.
+    pub(super) fn hold(&mut self, watcher: &Arc<str>, report: CircuitReport) -> ReportTaken {
+        self.early = Some((Arc::clone(watcher), report));
+        ReportTaken { wanted_version: self.versions, another: false, ports: Vec::new() }
+    }
+
+    /// A report that was kept, once there are ports that it may be of.
+    pub(super) fn take_early(&mut self) -> Option<(Arc<str>, CircuitReport)> {
+        self.ports.as_ref()?;
+        self.early.take()
+    }
+
     /// A watcher's stream has ended, or is another one: its name, if it was believed until now.
     pub(super) fn left(&mut self, watcher: &str, now: Timestamp) -> Option<Arc<str>> {
+        self.early.take_if(|(early, _)| **early == *watcher);
         let reported = self.reported.as_ref().filter(|reported| self.attended && *reported.watcher == *watcher)?;
         let name = Arc::clone(&reported.watcher);
         if let Some(ports) = &self.ports {

@@ -31,6 +31,10 @@ impl Engine {
         if let Some(wanted) = self.circuits.fit(&self.snapshot, now) {
             self.tell_circuits(wanted, now);
         }
+        // What makes no sense for the network is as if it had not been said: its sender says it again when anything changes.
+        if let Some((watcher, report)) = self.circuits.take_early() {
+            let _ = self.report_circuits(&watcher, report, now);
+        }
     }
 
     fn tell_circuits(&mut self, wanted: Arc<WantedCircuits>, now: Timestamp) {
@@ -39,7 +43,7 @@ impl Engine {
         self.effects.out.extend(told.into_iter().map(|(watcher, update)| Effect::Routes { watcher, update }));
     }
 
-    /// Takes in what a controller says of its optical switch.
+    /// Takes in what a controller says of its optical switch; before any network is known it is kept until one is.
     ///
     /// # Errors
     /// [`Refusal::Unknown`] for a watcher without a stream that watches circuits; [`Refusal::Invalid`] beside another
@@ -55,6 +59,9 @@ impl Engine {
             return Err(Refusal::Unknown { what: "watcher", name: watcher.to_string(), nearest: None });
         }
         self.fit_circuits(now); // a report may come before the tick after the network
+        if self.snapshot.topology.network.is_none() {
+            return Ok(self.circuits.hold(watcher, report));
+        }
         let (taken, wanted) = self.circuits.report(watcher, report, now)?;
         if let Some(wanted) = wanted {
             self.tell_circuits(wanted, now);

@@ -64,7 +64,8 @@ impl Standing {
 pub fn forecast(runs: &Runs, from: Timestamp, until: Timestamp, settings: &PredictionSettings) -> Forecast {
     let (mut jobs, mut keys, mut all) = (Vec::new(), Vec::new(), Vec::new());
     for (key, runs) in runs.iter() {
-        let known = &runs[..runs.partition_point(|run| run.submitted < from)];
+        let known = runs.iter().take_while(|run| run.submitted < from).filter(|run| run.can_be()).copied();
+        let known = &known.collect::<Vec<Run>>()[..];
         let off = errors(known, settings);
         let errors = Errors::of(off.clone());
         let standing = if known.len() < settings.runs_min.max(2) {

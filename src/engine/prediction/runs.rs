@@ -23,6 +23,18 @@ pub struct Run {
     pub application: Option<ApplicationId>,
 }
 
+/// A task takes no longer, and no run reads or shuffles more: a figure that is wrong would be planned for.
+const TASK_MAX: Micros = Micros::from_secs(31 * 86_400);
+const BYTES_MAX: Bytes = Bytes(1 << 50);
+
+impl Run {
+    /// Whether such a run can have been.
+    pub(super) fn can_be(&self) -> bool {
+        let times = [self.maps.1, self.reduces.1].iter().all(|time| *time <= TASK_MAX);
+        times && [self.input, self.shuffle].iter().all(|bytes| *bytes <= BYTES_MAX)
+    }
+}
+
 /// Runs by key, ascending by submission; bounded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Runs {

@@ -29,6 +29,8 @@ pub enum Deviation {
     MapCount,
     /// The same of reduces.
     ReduceCount,
+    /// Less than half or more than twice the shuffle, as far as requests and ended maps tell.
+    ShuffleSize,
     /// A rack of its maps is dead or not in the cluster: those that wait go anywhere.
     MapRackGone,
     /// The same of reduces.
@@ -42,7 +44,7 @@ impl Deviation {
     pub const LATE_S: u64 = 200;
 
     /// All, ascending.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::NoKey,
         Self::NotPlanned,
         Self::OutOfTime,
@@ -50,6 +52,7 @@ impl Deviation {
         Self::OffTime,
         Self::MapCount,
         Self::ReduceCount,
+        Self::ShuffleSize,
         Self::MapRackGone,
         Self::ReduceRackGone,
         Self::WaitedTooLong,
@@ -66,6 +69,7 @@ impl Deviation {
             Self::OffTime => "off_time",
             Self::MapCount => "map_count",
             Self::ReduceCount => "reduce_count",
+            Self::ShuffleSize => "shuffle_size",
             Self::MapRackGone => "map_rack_gone",
             Self::ReduceRackGone => "reduce_rack_gone",
             Self::WaitedTooLong => "waited_too_long",

@@ -4,7 +4,7 @@ use super::book::{Book, at};
 use super::state::FollowState;
 use crate::policy::plan::{Deviation, PlanCounts, PlanStand, Stage};
 use crate::policy::pool::JobIdx;
-use crate::units::{AttemptId, Micros, Timestamp};
+use crate::units::{AttemptId, Bytes, Micros, Timestamp};
 
 impl FollowState {
     /// How the attempt stands to the plan in force.
@@ -57,6 +57,10 @@ impl FollowState {
         let mut found = vec![(away > Micros::from_secs(Deviation::LATE_S), Deviation::OffTime)];
         found.extend(of(Stage::Map, Deviation::MapCount, Deviation::MapRackGone));
         found.extend(of(Stage::Reduce, Deviation::ReduceCount, Deviation::ReduceRackGone));
+        // Until a request or an ended map tells, the pool takes a job to shuffle what it reads.
+        let shuffle = self.pool.ratio(job).map_or(planned.shuffle, |_| self.pool.shuffle(job));
+        let apart = |less: Bytes, more: Bytes| less.0.saturating_mul(2) < more.0;
+        found.push((apart(shuffle, planned.shuffle) || apart(planned.shuffle, shuffle), Deviation::ShuffleSize));
         let mut found: Vec<Deviation> = found.into_iter().filter(|(is, _)| *is).map(|(_, what)| what).collect();
         found.sort_unstable();
         found

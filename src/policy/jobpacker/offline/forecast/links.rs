@@ -77,6 +77,8 @@ pub(super) struct Links<W> {
     chosen: bool,
     /// By link, used again for every group: capacity left, and tasks that wait for it.
     open: Vec<(f64, f64)>,
+    /// Links that transfers were looked at for, so far: what time goes by.
+    work: u64,
 }
 
 impl<W> Links<W> {
@@ -93,7 +95,13 @@ impl<W> Links<W> {
             stale: Vec::new(),
             set: BTreeMap::new(),
             chosen,
+            work: 0,
         }
+    }
+
+    /// How much was reckoned so far: links that were looked at for transfers.
+    pub(super) const fn work(&self) -> u64 {
+        self.work
     }
 
     pub(super) const fn of_rack(rack: usize, which: OfRack) -> Link {
@@ -164,6 +172,7 @@ impl<W> Links<W> {
     /// first, of what is left the next.
     pub(super) fn choose(&mut self, now: Micros, most: f64) {
         let crossing = self.groups.len() - 1;
+        self.work += self.groups[crossing].moving.len() as u64 + 1;
         self.groups[crossing].move_to(now);
         let mut demand: BTreeMap<(usize, usize), f64> = BTreeMap::new();
         for (transfer, _) in self.crossing() {
@@ -186,8 +195,9 @@ impl<W> Links<W> {
     /// Rates of a group: each task that waits for a link has an even part of it, no transfer more than its cap, and
     /// what those leave is shared out again.
     fn share(&mut self, group: usize) {
-        let Self { capacity, groups, set, chosen, open, .. } = self;
+        let Self { capacity, groups, set, chosen, open, work, .. } = self;
         let moving = &mut groups[group].moving;
+        *work += moving.iter().map(|(transfer, _)| transfer.links.len() as u64).sum::<u64>() + 1;
         let dark = |&(from, to): &(usize, usize)| *chosen && set.get(&from) != Some(&to);
         let mut unsettled: Vec<usize> = Vec::with_capacity(moving.len());
         for (transfer, _) in moving.iter() {

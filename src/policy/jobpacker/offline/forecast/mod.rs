@@ -30,8 +30,8 @@ const READ_AFAR: f64 = 0.4;
 const FETCHES: f64 = 5.0;
 /// How often reduces ask what they can fetch.
 const FETCH_EVERY: Micros = Micros::from_secs(1);
-/// Moments at most; jobs that have not ended by then have no forecast. A thousand jobs take some 4,000.
-const TURNS_MAX: u32 = 20_000_000;
+/// Links looked at for transfers ([`Links::work`]), at most; jobs that have not ended by then have no forecast.
+const WORK_MAX: u64 = 4_000_000_000;
 
 /// By job of the plan: when it is expected to be where; none where nothing is known of nodes' links, or its bytes would
 /// never arrive. `slow_start`: share of a job's maps done before its reduces are launched.
@@ -173,7 +173,7 @@ impl<'a> Run<'a> {
     }
 
     fn follow(&mut self) {
-        for _ in 0..TURNS_MAX {
+        while self.links.work() < WORK_MAX {
             let moved = self.links.next(self.now);
             let event = self.events.peek().map(|Reverse((at, _))| *at);
             let next = moved.into_iter().chain(event).min();
@@ -342,7 +342,7 @@ impl<'a> Run<'a> {
             } else if self.jobs[job].heavy && self.circuit.is_some() {
                 let ports = [of_rack(from, OfRack::CircuitOut), of_rack(rack, OfRack::CircuitIn)];
                 let links = [ports[0], ports[1], self.senders(job, from, rack)].map(|link| (link, 1.0)).into();
-                let (cap, circuit) = (receivers.max(one_fetch), Some((from, rack)));
+                let (cap, circuit) = (receivers, Some((from, rack)));
                 self.begin(at, None, Transfer { what: Waits::Batch(at), left, cap, tasks: count, links, circuit });
             } else {
                 by_packets.push((from, left));
@@ -352,7 +352,7 @@ impl<'a> Run<'a> {
         if left > 0.0 {
             let ups = by_packets.iter().map(|&(from, part)| (of_rack(from, OfRack::Up), part / left));
             let links = ups.chain([(of_rack(rack, OfRack::Down), 1.0)]).collect();
-            let cap = one_fetch * FETCHES.min(by_packets.len() as f64);
+            let cap = (one_fetch * FETCHES.min(by_packets.len() as f64)).min(receivers);
             self.begin(at, None, Transfer { what: Waits::Batch(at), left, cap, tasks: count, links, circuit: None });
         }
         if self.batches[at].transfers == 0 {
