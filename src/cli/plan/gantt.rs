@@ -28,14 +28,16 @@ const LIGHT: RGBColor = RGBColor(0x99, 0x99, 0x99);
 pub(super) fn draw(plan: &Plan) -> anyhow::Result<String> {
     let racks = plan.racks.len().max(1);
     let height = SIZE.1.max(120 + BAND * u32::try_from(racks).unwrap_or(1_000).min(1_000));
-    let end_s = plan.makespan().as_secs_f64().max(1.0);
+    let makespan_s = plan.makespan().as_secs_f64();
+    let blocks = blocks(plan);
+    let end_s = axis_end_s(makespan_s, &blocks);
     let (circuit, shuffle) = plan.circuit_bytes();
     let share = 100.0 * circuit.as_f64() / shuffle.as_f64().max(1.0);
     let title = format!(
         "{}: {} jobs, makespan {} s, {share:.1} % of shuffle on circuits; maps pale, reduces full, grey: not heavy",
         plan.policy,
         plan.jobs.len(),
-        number(end_s),
+        number(makespan_s),
     );
     let mut svg = String::new();
     {
@@ -60,7 +62,7 @@ pub(super) fn draw(plan: &Plan) -> anyhow::Result<String> {
             .bold_line_style(PALE)
             .light_line_style(TRANSPARENT)
             .draw()?;
-        chart.draw_series(blocks(plan).into_iter().map(|block| {
+        chart.draw_series(blocks.iter().map(|block| {
             let containers = f64::from(plan.racks[block.rack].containers.max(1));
             let y = |container: u32| block.rack as f64 + 0.04 + 0.92 * f64::from(container) / containers;
             let full = if plan.jobs[block.job].heavy { colour(block.job) } else { LIGHT };
@@ -70,6 +72,11 @@ pub(super) fn draw(plan: &Plan) -> anyhow::Result<String> {
         root.present()?;
     }
     Ok(svg)
+}
+
+/// Where the axis ends, seconds: with the makespan, which is the forecast's, or with the last slice if that is later.
+fn axis_end_s(makespan_s: f64, blocks: &[Block]) -> f64 {
+    blocks.iter().map(|block| block.end_s).fold(makespan_s.max(1.0), f64::max)
 }
 
 /// Every slice in containers of its own: those that are free when it starts, the lowest first.
@@ -128,7 +135,8 @@ fn join(free: &mut Vec<(u32, u32)>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::plan::sample;
+    use crate::policy::plan::{Forecast, sample};
+    use crate::units::Micros;
 
     #[test]
     fn no_two_blocks_overlap_and_all_containers_are_drawn() {
@@ -159,5 +167,33 @@ mod tests {
         let svg = draw(&plan).unwrap();
         assert!(svg.starts_with("<svg") && svg.contains("seconds") && svg.contains("makespan"), "{svg}");
         assert!(svg.contains(plan.racks[0].rack.as_str()));
+    }
+
+    #[test]
+    fn no_bar_runs_past_the_axis_where_the_forecast_is_earlier_than_the_slices() {
+        let mut plan = sample::plan(1);
+        let slices_end_s = axis_end_s(0.0, &blocks(&plan));
+        let of = |plan: &Plan| axis_end_s(plan.makespan().as_secs_f64(), &blocks(plan));
+        assert!(slices_end_s > 2.0 && of(&plan) >= slices_end_s);
+        let early = plan.from.plus(Micros::from_secs(1));
+        for job in &mut plan.jobs {
+            job.forecast = Some(Forecast { maps_end: early, shuffled: early, end: early });
+        }
+        assert_eq!((plan.makespan(), of(&plan)), (Micros::from_secs(1), slices_end_s));
+        let late = plan.from.plus(Micros::from_secs(1_000_000));
+        plan.jobs[0].forecast = Some(Forecast { maps_end: early, shuffled: early, end: late });
+        assert_eq!(of(&plan), 1_000_000.0, "and a later forecast has its room");
+        // The title has the forecast, and every bar a width within the chart.
+        plan.jobs[0].forecast = Some(Forecast { maps_end: early, shuffled: early, end: early });
+        let svg = draw(&plan).unwrap();
+        assert!(svg.contains("makespan 1 s"), "{svg}");
+        let number = |tag: &str, name: &str| -> Option<f64> {
+            let value = tag.split_once(&format!(" {name}=\""))?.1.split('"').next()?;
+            value.parse().ok()
+        };
+        for rect in svg.split("<rect").skip(1) {
+            let (x, width) = number(rect, "x").zip(number(rect, "width")).unwrap();
+            assert!(width > 0.0 && x + width <= f64::from(SIZE.0), "{rect}");
+        }
     }
 }

@@ -78,33 +78,52 @@ fn reduce(state: &FollowState, job: JobIdx, slot: &Slot<'_>) -> Option<Task> {
     if ready { state.pool.reduce(job, slot) } else { None }
 }
 
-/// Jobs that the plan does not place (004 §4.2.4): beside a heavy task of another job first those that are not heavy,
-/// else first a heavy one; in each "the job with the highest priority" by the default scheduler, as `fair` has it.
+/// Jobs that the plan does not place (004 §4.2.4): in a rack without a heavy task first a heavy job, beside one first
+/// those that are not heavy; in each "the job with the highest priority" by the default scheduler, as `fair` has it.
+///
+/// Whose turn it is where only heavy jobs wait beside another's heavy task the thesis does not say: first what reads in
+/// the rack, then what else the job has that runs there alone. A heavy job that keeps a rack to itself by reading all
+/// of its input from others loads the uplinks that keeping apart is to spare.
 fn unplanned(state: &mut FollowState, slot: &Slot<'_>) -> Option<Task> {
+    use Locality::{Other, Rack};
     if state.all_placed() {
         return None;
     }
     if state.manner.heavy_input.is_none() {
-        return fairest(state, slot, |_, _| true);
+        return fairest(state, slot, Other, |_, _| true);
     }
     let rack = slot.spot.rack;
-    let calm = |state: &FollowState, job: JobIdx| !state.jobs[job.at()].heavy || !state.heavy_beside(rack)(job);
-    let nothing_heavy = !state.heavy_beside(rack)(JobIdx(u32::MAX));
     let heavy = |state: &FollowState, job: JobIdx| state.jobs[job.at()].heavy;
-    let first = if nothing_heavy { fairest(state, slot, heavy) } else { fairest(state, slot, calm) };
-    first.or_else(|| fairest(state, slot, |_, _| true))
+    let light = |state: &FollowState, job: JobIdx| !heavy(state, job);
+    let alone = |state: &FollowState, job: JobIdx| !state.heavy_beside(rack)(job);
+    let any = |_: &FollowState, _: JobIdx| true;
+    let first = if alone(state, JobIdx(u32::MAX)) {
+        fairest(state, slot, Other, heavy)
+    } else {
+        fairest(state, slot, Other, light)
+            .or_else(|| fairest(state, slot, Rack, alone))
+            .or_else(|| fairest(state, slot, Rack, any))
+            .or_else(|| fairest(state, slot, Other, alone))
+    };
+    first.or_else(|| fairest(state, slot, Other, any))
 }
 
-/// As `fair`: user by user, of each first a reduce, then the map that reads nearest; of jobs that are accepted, and
-/// stages that the plan does not place.
-fn fairest(state: &mut FollowState, slot: &Slot<'_>, accept: impl Fn(&FollowState, JobIdx) -> bool) -> Option<Task> {
+/// As `fair`: user by user, of each first a reduce, then the map that reads nearest; of jobs that are accepted, stages
+/// that the plan does not place, and maps that read no farther than that.
+fn fairest(
+    state: &mut FollowState,
+    slot: &Slot<'_>,
+    farthest: Locality,
+    accept: impl Fn(&FollowState, JobIdx) -> bool,
+) -> Option<Task> {
     let room_mb = state.pool.early_room_mb(slot.view());
     let state = &*state;
     let pool = &state.pool;
     let reduce = first_reduce(state, slot, room_mb, &accept);
     let jobs = pool.with_maps_before(reduce).flat_map(|user| pool.map_jobs(user));
-    let mut free = jobs.filter(|&job| !state.planned(job, Stage::Map) && accept(state, job));
-    free.find_map(|job| pool.nearest_map(job, slot)).map(|(task, _)| task).or(reduce)
+    let free = jobs.filter(|&job| !state.planned(job, Stage::Map) && accept(state, job));
+    let mut nearest = free.filter_map(|job| pool.nearest_map(job, slot));
+    nearest.find(|&(_, locality)| locality <= farthest).map(|(task, _)| task).or(reduce)
 }
 
 /// As the pool's own, of jobs whose reduces the plan does not place.

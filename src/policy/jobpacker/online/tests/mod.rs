@@ -1,5 +1,6 @@
 //! Following plans: single rules first, then whole runs of random jobs.
 
+mod heavy;
 mod parts;
 
 use crate::cluster::{NodeState, Resource};
@@ -356,26 +357,6 @@ fn a_map_that_failed_may_run_in_any_rack() {
     desk.tell(&DispatchEvent::Lost(tasks[3].clone()));
     assert_eq!(desk.offer(away).as_ref(), Some(&tasks[3]));
     assert_eq!(desk.offer(away), None);
-}
-
-#[test]
-fn heavy_jobs_that_nobody_planned_are_kept_apart() {
-    let mut desk = Desk::packer();
-    desk.submit(1, None, 4, 0, Bytes(4));
-    desk.submit(2, None, 4, 0, Bytes(4 * GB));
-    desk.submit(3, None, 4, 0, Bytes(4 * GB));
-    let first = desk.offer(0).unwrap();
-    assert_ne!(first.attempt, attempt(1), "with nothing heavy in the rack a heavy one comes before the rest");
-    let other = if first.attempt == attempt(2) { attempt(3) } else { attempt(2) };
-    for _ in 0..4 + 3 {
-        let task = desk.offer(1).unwrap();
-        assert_ne!(task.attempt, other, "beside a heavy one no other heavy one while there is anything else");
-    }
-    assert_eq!(desk.offer(1).unwrap().attempt, other, "but nothing is held back");
-    assert_eq!(desk.offer(2).unwrap().attempt, other);
-    desk.tell(&DispatchEvent::Done(other));
-    desk.submit(4, None, 4, 0, Bytes(4 * GB));
-    assert_eq!(desk.offer(2).unwrap().attempt, attempt(4), "the rack is free of heavy ones again");
 }
 
 #[test]
