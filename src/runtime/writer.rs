@@ -19,8 +19,8 @@ use super::watchers::{Watchers, Watching};
 use super::{Ready, options::FollowOptions, options::WatchLimits};
 use crate::cluster::{ModelError, RunningFlows};
 use crate::engine::{
-    Answer, CommitOutcome, Counter, DeskApart, Effect, Effects, Engine, EngineSettings, FollowBody, Generation,
-    Proposal, Refusal, TaskEvent, Token, WatchScope,
+    Answer, CommitOutcome, DeskApart, Effect, Effects, Engine, EngineSettings, FollowBody, Generation, Proposal,
+    Refusal, TaskEvent, Token, WatchScope,
 };
 use crate::policy::Policy;
 use crate::store::GroupCommitHandle;
@@ -413,14 +413,11 @@ impl Writer {
                         self.shared.known.forget(&id);
                     }
                 }
-                Effect::Count(counter, by) => {
-                    if counter == Counter::RunsLeftOut {
-                        tracing::info!(
-                            "a run is not noted: the last start cut it in two, and too little was heard since"
-                        );
-                    }
-                    self.shared.meters.count(counter, by);
+                Effect::RunLeftOut { key, application } => {
+                    let why = "a run is not noted: the last start cut it in two, and too little was heard since";
+                    tracing::info!(%key, %application, "{why}");
                 }
+                Effect::Count(counter, by) => self.shared.meters.count(counter, by),
                 Effect::Settled(settled) => self.shared.meters.adherence(&settled.0, &settled.1),
             }
         }
