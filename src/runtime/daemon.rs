@@ -186,7 +186,7 @@ impl Daemon {
         let (door, commands) = Door::new();
         let (lost, lost_tasks) = mpsc::unbounded_channel();
         let shared = Arc::new(shared(options, &engine, meters, lost));
-        let plan_desk = PlanDesk::new(door.clone(), engine.generation().plan.as_deref(), clock.now());
+        let plan_desk = PlanDesk::new(door.clone(), engine.generation().plan.as_ref(), clock.now());
         let writer = Writer {
             engine,
             clock,
