@@ -336,8 +336,8 @@ impl Engine {
         self.routes.watched_by(watcher)
     }
 
-    /// A watch's stream ended. What it was told is kept for a time, so that it may come back and go on. Whether it is the
-    /// controller whose reports of circuits were believed.
+    /// A watch's stream ended. What it was told is kept for a time, so that it may come back and go on. Whether it is
+    /// the controller whose reports of circuits were believed.
     pub fn unwatch(&mut self, watcher: &str) -> bool {
         self.routes.unwatch(watcher, self.flows_looked_at);
         self.controller_left(watcher)

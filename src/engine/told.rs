@@ -144,16 +144,7 @@ impl Engine {
         if !known.allocated(container) {
             return Ok(());
         }
-        let mine = |lease: &&Lease| lease.attempt == attempt;
-        let found = match lease {
-            Some(id) => self.ledger.get(id).filter(mine),
-            None if self.is_running(container) => None, // its lease was bound by the heartbeat that showed it
-            None => {
-                let here = binding::likely(self.ledger.on_node(node).filter(mine), group);
-                here.or_else(|| binding::likely(self.ledger.of_attempt(attempt), group))
-            }
-        };
-        let found = found.map(|lease| (lease.id, lease.node == node));
+        let found = self.lease_of(container, node, group, lease).map(|lease| (lease.id, lease.node == node));
         let told = ToldOf { container, node, group, lease: found.map(|(id, _)| id), at: event.at };
         if self.hint_told(&told) {
             return Ok(());
@@ -175,6 +166,19 @@ impl Engine {
             self.dispatched_allocated((group, &event.task), node, container, task, now);
         }
         Ok(())
+    }
+
+    /// The lease that a container was allocated by: the one that is named, else the likeliest, on its node first.
+    fn lease_of(&self, container: ContainerId, node: NodeIdx, group: &str, named: Option<LeaseId>) -> Option<&Lease> {
+        let mine = |lease: &&Lease| lease.attempt == container.attempt;
+        match named {
+            Some(id) => self.ledger.get(id).filter(mine),
+            None if self.is_running(container) => None, // its lease was bound by the heartbeat that showed it
+            None => {
+                let here = binding::likely(self.ledger.on_node(node).filter(mine), group);
+                here.or_else(|| binding::likely(self.ledger.of_attempt(container.attempt), group))
+            }
+        }
     }
 
     /// The group of a container whose teller knows none: that of a lease which waits for one there, else the only one of
