@@ -255,17 +255,7 @@ fn status_text(status: &v1::StatusResponse) -> String {
         ("dispatch", dispatch_text(status)),
         ("plan", kept::in_force(status.plan.as_ref())),
     ])];
-    let rows = status.ages.iter().map(|age| {
-        let heard = age.age_ms.map_or_else(|| "never".to_owned(), ms);
-        let state = match (age.stale, age.source.as_str()) {
-            (true, _) => "too old",
-            // Whoever tells of blocks was heard, and told of none.
-            (false, "blocks") if status.blocks == 0 => "fresh, no block known",
-            (false, _) => "fresh",
-        };
-        [age.source.clone(), state.to_owned(), heard]
-    });
-    lines.push(format!("\n{}", output::table(["source", "", "heard"], 2, rows)));
+    lines.push(format!("\n{}", sources_table(status)));
     let asked = servers::text(&status.servers);
     if !asked.is_empty() {
         lines.push(format!("\n{asked}"));
@@ -285,6 +275,21 @@ fn status_text(status: &v1::StatusResponse) -> String {
     }
     lines.extend(status.notices.iter().map(|notice| format!("\nNOTICE: {notice}")));
     lines.join("\n")
+}
+
+/// When each source was heard.
+fn sources_table(status: &v1::StatusResponse) -> String {
+    let rows = status.ages.iter().map(|age| {
+        let heard = age.age_ms.map_or_else(|| "never".to_owned(), |ms| output::seconds(ms as f64 / 1e3));
+        let state = match (age.stale, age.source.as_str()) {
+            (true, _) => "too old",
+            // Whoever tells of blocks was heard, and told of none.
+            (false, "blocks") if status.blocks == 0 => "fresh, no block known",
+            (false, _) => "fresh",
+        };
+        [age.source.clone(), state.to_owned(), heard]
+    });
+    output::table(["source", "", "heard"], 2, rows)
 }
 
 fn dispatch_text(status: &v1::StatusResponse) -> String {

@@ -34,7 +34,7 @@ pub fn built(name: &str, params: &[(&str, &str)], flag: impl Fn(&str) -> String)
     let entry = registry::find(name).expect("it was checked");
     let wrong = |key: &str, message: &str| Failure::Input(format!("--param {}: {}", flag(key), message.trim_end()));
     let mut text = String::new();
-    for (key, value) in params {
+    for (key, value) in params.iter().map(|(key, value)| (key.trim(), value.trim())) {
         let line = format!("{key} = {}\n", toml_value(value));
         DeTable::parse(&line).map_err(|error| wrong(key, error.message()))?;
         text.push_str(&line);
@@ -76,6 +76,8 @@ mod tests {
         let found = built("corral", &[("late_ms", "5"), ("first_replica", "evenly")], str::to_owned).unwrap();
         assert!(found.params_toml().contains("first_replica = \"evenly\""), "a text needs no quotes");
         assert!(built("corral", &[("first_replica", "\"evenly\"")], str::to_owned).is_ok(), "nor minds them");
+        let spaced = built("corral", &[(" late_ms ", " 5"), ("first_replica ", " evenly ")], str::to_owned).unwrap();
+        assert_eq!(spaced.params_toml(), found.params_toml(), "nor blanks beside the sign");
         let unknown = said(&[("late_m", "5")]);
         assert!(unknown.starts_with("--param corral.late_m: unknown field `late_m`"), "{unknown}");
         assert!(unknown.ends_with("; did you mean `late_ms`?"), "{unknown}");

@@ -5,7 +5,9 @@ use super::journal::Batch;
 use super::rebalance::Round;
 use super::routes::RouteUpdate;
 use crate::cluster::HintRequest;
-use crate::units::{AttemptId, Bytes, ContainerId, HostName, LeaseId, Micros, RackPath, RequestId, Timestamp};
+use crate::units::{
+    ApplicationId, AttemptId, Bytes, ContainerId, HostName, LeaseId, Micros, RackPath, RequestId, Timestamp,
+};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -98,6 +100,13 @@ pub enum Effect {
     AnswerForgotten(RequestId),
     /// The attempt is over: its Follow stream may end.
     AttemptEnded(AttemptId),
+    /// A run that the last start cut in two is not noted: to the log.
+    RunLeftOut {
+        /// Its job.
+        key: Arc<str>,
+        /// Whose run it was.
+        application: ApplicationId,
+    },
     /// To a metric.
     Count(Counter, u64),
     /// What became of decisions that were settled, to metrics.

@@ -136,7 +136,7 @@ pub struct Engine {
     pub(super) flows_looked_at: Timestamp,
     /// Nodes whose first report since the start was seen: only from then on does a rise of use mean something.
     pub(super) reported: Vec<bool>,
-    /// Nodes whose last report named its containers.
+    /// Nodes whose last report named its containers; means something where one was seen.
     pub(super) naming: Vec<bool>,
     pub(super) effects: Effects,
     pub(super) next_decision: u64,

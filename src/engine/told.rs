@@ -4,7 +4,7 @@ use super::adherence::ToldOf;
 use super::binding;
 use super::decision::Refusal;
 use super::dispatching;
-use super::effects::Counter;
+use super::effects::{Counter, Effect};
 use super::engine::Engine;
 use super::event::{TaskEvent, TaskWhat};
 use super::history::{LearntRun, Sample};
@@ -66,14 +66,16 @@ impl Engine {
         true
     }
 
-    /// A task's end ends the lease that its container confirmed, where the node names no containers: nobody else will
-    /// tell that the room is free. Where it does, the container is on its way to be seen, and may not take another's.
+    /// A task's end ends the lease that its container confirmed, where the node's reports name no containers: nobody else
+    /// will tell that the room is free. Where they do, the container is on its way to be seen, and may not take another's;
+    /// where the node has not reported since the start, it may name them yet.
     fn task_ended(&mut self, event: &TaskEvent, now: Timestamp) {
         let found = self.arrivals.container(event.attempt, &event.task).filter(|_| !event.task.is_empty());
         let Some(container) = found else { return };
         let mine = self.ledger.of_attempt(event.attempt).find(|lease| lease.confirmed == Some(container));
         let Some((id, node)) = mine.map(|lease| (lease.id, lease.node)) else { return };
-        if !self.naming.get(node.at()).copied().unwrap_or(false) {
+        let is = |known: &[bool]| known.get(node.at()).copied().unwrap_or(false);
+        if is(&self.reported) && !is(&self.naming) {
             self.end_met_lease(id, now);
         }
     }
@@ -88,7 +90,11 @@ impl Engine {
             if let Some(known) = self.attempts.get(event.attempt) {
                 let end = self.run_book.ended(event.attempt, &key, known);
                 self.effects.journal.extend(end.ops);
-                self.effects.count(Counter::RunsLeftOut, u64::from(end.left_out));
+                if end.left_out {
+                    self.effects.count(Counter::RunsLeftOut, 1);
+                    let application = event.attempt.application;
+                    self.effects.out.push(Effect::RunLeftOut { key: Arc::clone(&key), application });
+                }
             }
             let requests = self.attempts.get(event.attempt).map(|known| known.requests.clone()).unwrap_or_default();
             // What was placed anew is a part of what was asked first.
@@ -138,16 +144,7 @@ impl Engine {
         if !known.allocated(container) {
             return Ok(());
         }
-        let mine = |lease: &&Lease| lease.attempt == attempt;
-        let found = match lease {
-            Some(id) => self.ledger.get(id).filter(mine),
-            None if self.is_running(container) => None, // its lease was bound by the heartbeat that showed it
-            None => {
-                let here = binding::likely(self.ledger.on_node(node).filter(mine), group);
-                here.or_else(|| binding::likely(self.ledger.of_attempt(attempt), group))
-            }
-        };
-        let found = found.map(|lease| (lease.id, lease.node == node));
+        let found = self.lease_of(container, node, group, lease).map(|lease| (lease.id, lease.node == node));
         let told = ToldOf { container, node, group, lease: found.map(|(id, _)| id), at: event.at };
         if self.hint_told(&told) {
             return Ok(());
@@ -169,6 +166,19 @@ impl Engine {
             self.dispatched_allocated((group, &event.task), node, container, task, now);
         }
         Ok(())
+    }
+
+    /// The lease that a container was allocated by: the one that is named, else the likeliest, on its node first.
+    fn lease_of(&self, container: ContainerId, node: NodeIdx, group: &str, named: Option<LeaseId>) -> Option<&Lease> {
+        let mine = |lease: &&Lease| lease.attempt == container.attempt;
+        match named {
+            Some(id) => self.ledger.get(id).filter(mine),
+            None if self.is_running(container) => None, // its lease was bound by the heartbeat that showed it
+            None => {
+                let here = binding::likely(self.ledger.on_node(node).filter(mine), group);
+                here.or_else(|| binding::likely(self.ledger.of_attempt(container.attempt), group))
+            }
+        }
     }
 
     /// The group of a container whose teller knows none: that of a lease which waits for one there, else the only one of

@@ -1,8 +1,8 @@
 //! The REST interface of MapReduce's JobHistoryServer (`/ws/v1/history/mapreduce`), read; no I/O.
 //!
 //! Of a finished job it tells what the job itself never said to YARN: how much its reduces fetched from its maps, what
-//! the maps read, and how long both took. Containers of a job are told apart by their priority (`RMContainerAllocator`):
-//! maps 20, maps that are tried again 5, maps that run opportunistically 19, reduces 10.
+//! the maps read, and how long both took. Containers of a job are told apart by their priority
+//! (`RMContainerAllocator`): maps 20, maps that are tried again 5, maps that run opportunistically 19, reduces 10.
 
 use super::resource_manager::{BadAnswer, json, list, shape};
 use crate::cluster::EdgePattern;

@@ -9,14 +9,12 @@ use super::locate::Locator;
 use super::meters::Meters;
 use super::options::{Options, ReloadHook, Reloaded, Settings, WatchLimits};
 use super::outbox::{Outbox, Outboxes};
-use super::plans::PlanDesk;
 use super::pool::{Pool, Turn};
 use super::rates::Rates;
 use super::records::Recorder;
-use super::registries::{FeedCounts, Registries};
+use super::registries::Registries;
 use super::replace::{self, Aside, Told};
 use super::servers::Servers;
-use super::settle::Settling;
 use super::watchers::{Watchers, Watching};
 use super::writer::{Shared, Writer};
 use crate::engine::dispatching::is_pushed;
@@ -186,27 +184,8 @@ impl Daemon {
         let (door, commands) = Door::new();
         let (lost, lost_tasks) = mpsc::unbounded_channel();
         let shared = Arc::new(shared(options, &engine, meters, lost));
-        let plan_desk = PlanDesk::new(door.clone(), engine.generation().plan.as_deref(), clock.now());
-        let writer = Writer {
-            engine,
-            clock,
-            shared: Arc::clone(&shared),
-            commands,
-            settling: Settling::new(door.clone()),
-            publish_every: options.publish_every,
-            drained: Instant::now(),
-            urgent: false,
-            moved: true,
-            ticked: Instant::now(),
-            retired: Vec::new(),
-            stopping: false,
-            pool: pool.clone(),
-            gauged: Instant::now(),
-            fed: FeedCounts::default(),
-            sessions: 0,
-            flows: None,
-            plan_desk,
-        };
+        let mine = (&door, commands);
+        let writer = Writer::new(engine, clock, Arc::clone(&shared), mine, options.publish_every, pool.clone());
         let own = journal.clone();
         let thread = std::thread::Builder::new().name("engine".to_owned());
         let engine_ended = CancellationToken::new();

@@ -11,16 +11,16 @@ use crate::units::{Micros, Timestamp};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Changes of plans on their way to the disk. One at a time: what is worked out stands on what is durable, so that nothing
-/// is to be taken back where the journal fails, and nobody ever follows a plan that a crash would lose.
+/// Changes of plans on their way to the disk. One at a time: what is worked out stands on what is durable, so that
+/// nothing is to be taken back where the journal fails, and nobody ever follows a plan that a crash would lose.
 pub(super) struct PlanDesk {
     door: Door,
     /// What waits for the journal.
     under_way: Option<(PlanChange, Asked)>,
     /// What came meanwhile.
     waiting: VecDeque<PlanCall>,
-    /// The plan in force, once its end was told.
-    expired: Option<Arc<str>>,
+    /// The plan in force, once its end was told: itself, for another may come by its name.
+    expired: Option<Arc<KeptPlan>>,
 }
 
 /// Calls that wait for a change before theirs: operators are few, a disk that hangs is slow.
@@ -36,8 +36,8 @@ enum Asked {
 
 impl PlanDesk {
     /// Before any change; of the plan in force it is known whether it has expired.
-    pub(super) fn new(door: Door, in_force: Option<&KeptPlan>, now: Timestamp) -> Self {
-        let expired = in_force.filter(|plan| plan.has_expired(now)).map(|plan| Arc::clone(&plan.name));
+    pub(super) fn new(door: Door, in_force: Option<&Arc<KeptPlan>>, now: Timestamp) -> Self {
+        let expired = in_force.filter(|plan| plan.has_expired(now)).cloned();
         Self { door, under_way: None, waiting: VecDeque::new(), expired }
     }
 
@@ -48,12 +48,14 @@ impl PlanDesk {
 
     /// Tells, once, that the plan in force guides no new runs any more.
     pub(super) fn look(&mut self, in_force: Option<&PlanView>, now: Timestamp) {
-        let Some(view) = in_force.filter(|view| view.expired) else { return };
-        if self.expired.as_ref() != Some(&view.kept.name) {
-            self.expired = Some(Arc::clone(&view.kept.name));
-            let ago_s = now.since(view.kept.plan.until).as_secs_f64();
-            tracing::info!(plan = %view.kept.name, ago_s, "the plan in force has expired: it takes no more runs");
+        let ended = in_force.filter(|view| view.expired).map(|view| &view.kept);
+        if let Some(kept) = ended
+            && !self.expired.as_ref().is_some_and(|told| Arc::ptr_eq(told, kept))
+        {
+            let ago_s = now.since(kept.plan.until).as_secs_f64();
+            tracing::info!(plan = %kept.name, ago_s, "the plan in force has expired: it takes no more runs");
         }
+        self.expired = ended.cloned();
     }
 }
 
@@ -62,6 +64,8 @@ impl Writer {
     pub(super) fn plans(&mut self, call: PlanCall, now: Timestamp) {
         let desk = &mut self.plan_desk;
         match call {
+            // The caller's deadline passed, perhaps while it waited: nothing is changed for nobody.
+            call if call.is_closed() => {}
             PlanCall::List(reply) => drop(reply.send(self.engine.plans(now))),
             PlanCall::Runs(reply) => drop(reply.send(self.engine.runs())),
             call if !self.settling.healthy() => call.refuse(store_failed()),
@@ -121,8 +125,7 @@ impl Writer {
             };
             asked.answer(view);
         } else {
-            let rows = self.engine.plans_as_before(&change);
-            self.settle(Effects { journal: rows, out: Vec::new() }, None, Box::new(|_| ()));
+            self.settling.restore(self.engine.plans_as_before(&change));
             asked.refuse(store_failed());
         }
         while self.plan_desk.under_way.is_none()
@@ -164,6 +167,17 @@ impl Asked {
 }
 
 impl PlanCall {
+    /// Nobody waits for what comes of it.
+    fn is_closed(&self) -> bool {
+        match self {
+            Self::Keep { reply, .. } | Self::Activate { reply, .. } => reply.is_closed(),
+            Self::RollBack { reply, .. } => reply.is_closed(),
+            Self::Remove(_, reply) => reply.is_closed(),
+            Self::List(reply) => reply.is_closed(),
+            Self::Runs(reply) => reply.is_closed(),
+        }
+    }
+
     /// Nobody's disk takes it.
     fn refuse(self, refusal: Refusal) {
         match self {

@@ -20,9 +20,9 @@ pub(super) struct Settling {
     waiting: BTreeMap<u64, Waiting>,
     /// Ticket of a decision that is not durable yet.
     by_decision: HashMap<DecisionId, u64>,
-    /// Operations that a failing disk did not take and that hold all the same: all but answers. By ticket, for
-    /// they are written in the order they were meant, before anything later: a deletion written late would take
-    /// a newer row away.
+    /// Operations that a failing disk did not take and that hold all the same: all but answers and changes of plans.
+    /// By ticket, for they are written in the order they were meant, before anything later: a deletion written late
+    /// would take a newer row away.
     backlog: BTreeMap<u64, Batch>,
     /// Batches that failed and did not leave yet: what they held belongs before whatever comes next.
     failed: Arc<AtomicUsize>,
@@ -172,6 +172,15 @@ impl Settling {
         Some(waiting)
     }
 
+    /// Has rows written, before anything later, as they were before a batch that failed: it may be on the disk all the
+    /// same.
+    pub(super) fn restore(&mut self, rows: Batch) {
+        let ticket = self.next;
+        self.next += 1;
+        self.keep(ticket, rows);
+        self.retry_backlog();
+    }
+
     /// Writes what a failed disk did not take, once it is back and nothing else has taken it along.
     pub(super) fn retry_backlog(&mut self) {
         if !self.backlog.is_empty() && self.healthy() {
@@ -197,13 +206,13 @@ impl Settling {
     }
 }
 
-/// Whether an operation holds although its batch was refused: an answer was promised to nobody then, everything else
-/// happened. Leases of such an answer are deleted when it is undone, which comes after; what else changes a lease (its
+/// Whether an operation holds although its batch was refused: an answer was promised to nobody then, a change of plans
+/// was refused, everything else happened. Leases of such an answer are deleted when it is undone, which comes after; what else changes a lease (its
 /// container was allocated, and it lasts longer by that) is not to be lost.
 fn lasts(op: &Op) -> bool {
     match op {
-        Op::Put { table, .. } => *table != Table::Answers,
-        Op::Delete { .. } => true,
+        Op::Put { table, .. } => !matches!(table, Table::Answers | Table::Plans),
+        Op::Delete { table, .. } => *table != Table::Plans,
     }
 }
 
@@ -277,6 +286,26 @@ mod tests {
         settle(&mut settling, &commands);
         disk.shutdown(LIMIT).unwrap();
         assert_eq!(keys(&file, Table::Leases), [b"l1"]);
+    }
+
+    #[test]
+    fn a_change_of_plans_that_was_refused_is_not_written_when_the_disk_is_back_but_what_was_before_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("journal");
+        let (door, commands) = Door::new();
+        let mut settling = Settling::new(door);
+        assert!(!enter(&mut settling, Op::put(Table::Plans, *b"tuesday", *b"kept")), "there is no disk yet");
+        assert!(!enter(&mut settling, Op::delete(Table::Plans, *b"monday")));
+        let disk = journal(&file);
+        settling.start(disk.clone());
+        assert!(enter(&mut settling, Op::put(Table::Plans, *b"monday", *b"kept")));
+        settle(&mut settling, &commands);
+        settling.retry_backlog();
+        settle(&mut settling, &commands);
+        settling.restore(vec![Op::put(Table::Plans, *b"sunday", *b"kept")]);
+        settle(&mut settling, &commands);
+        disk.shutdown(LIMIT).unwrap();
+        assert_eq!(keys(&file, Table::Plans), [&b"monday"[..], b"sunday"]);
     }
 
     #[test]

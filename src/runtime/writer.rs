@@ -5,7 +5,7 @@
 //! written is undone, and readiness goes off until the disk is back.
 
 use super::clock::Clock;
-use super::command::{Command, Committed, Envelope, Reply, Survey};
+use super::command::{Command, Committed, Door, Envelope, Reply, Survey};
 use super::known::Known;
 use super::meters::{Depths, FlowCounts, Meters};
 use super::outbox::Outboxes;
@@ -19,12 +19,12 @@ use super::watchers::{Watchers, Watching};
 use super::{Ready, options::FollowOptions, options::WatchLimits};
 use crate::cluster::{ModelError, RunningFlows};
 use crate::engine::{
-    Answer, CommitOutcome, Counter, DeskApart, Effect, Effects, Engine, EngineSettings, FollowBody, Generation,
-    Proposal, Refusal, TaskEvent, Token, WatchScope,
+    Answer, CommitOutcome, DeskApart, Effect, Effects, Engine, EngineSettings, FollowBody, Generation, Proposal,
+    Refusal, Released, TaskEvent, Token, WatchScope,
 };
 use crate::policy::Policy;
 use crate::store::GroupCommitHandle;
-use crate::units::{DecisionId, Micros, RequestId, Timestamp};
+use crate::units::{AttemptId, DecisionId, LeaseId, Micros, RequestId, Timestamp};
 use arc_swap::ArcSwap;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -108,6 +108,38 @@ const RETIRED_MAX: usize = 64;
 const STORE_RETRY: Micros = Micros::from_secs(1);
 
 impl Writer {
+    /// One that has taken nothing yet: changes wait at most `publish_every`.
+    pub(super) fn new(
+        engine: Engine,
+        clock: Clock,
+        shared: Arc<Shared>,
+        (door, commands): (&Door, Receiver<Envelope>),
+        publish_every: Duration,
+        pool: Pool,
+    ) -> Self {
+        let plan_desk = PlanDesk::new(door.clone(), engine.generation().plan.as_ref(), clock.now());
+        Self {
+            engine,
+            clock,
+            shared,
+            commands,
+            settling: Settling::new(door.clone()),
+            publish_every,
+            drained: Instant::now(),
+            urgent: false,
+            moved: true,
+            ticked: Instant::now(),
+            retired: Vec::new(),
+            stopping: false,
+            pool,
+            gauged: Instant::now(),
+            fed: FeedCounts::default(),
+            sessions: 0,
+            flows: None,
+            plan_desk,
+        }
+    }
+
     /// Runs until told to stop and nothing is in flight.
     pub(super) fn run(mut self, journal: GroupCommitHandle) {
         self.settling.start(journal);
@@ -152,11 +184,7 @@ impl Writer {
                 let nodes = self.shared.generation.load().snapshot.statics.indexes();
                 let _ = reply.send(nodes.map(|node| self.engine.last_heard(node)).collect());
             }
-            Command::Release(attempt, token, leases, reply) => {
-                let released = self.engine.release(attempt, &token, &leases, now);
-                self.moved = true;
-                self.effects(None, Box::new(move |result| drop(reply.send(result.and(released)))));
-            }
+            Command::Release(attempt, token, leases, reply) => self.release(attempt, &token, &leases, reply, now),
             Command::Event(event) => self.event(event, now),
             Command::Learnt(key, run) => {
                 self.engine.learnt(&key, &run, now);
@@ -198,6 +226,19 @@ impl Writer {
             #[cfg(test)]
             Command::Run(run) => run(),
         }
+    }
+
+    fn release(
+        &mut self,
+        attempt: AttemptId,
+        token: &Token,
+        leases: &[LeaseId],
+        reply: Reply<Result<Released, Refusal>>,
+        now: Timestamp,
+    ) {
+        let released = self.engine.release(attempt, token, leases, now);
+        self.moved = true;
+        self.effects(None, Box::new(move |result| drop(reply.send(result.and(released)))));
     }
 
     /// Something may be there to publish, and to send off.
@@ -414,14 +455,11 @@ impl Writer {
                         self.shared.known.forget(&id);
                     }
                 }
-                Effect::Count(counter, by) => {
-                    if counter == Counter::RunsLeftOut {
-                        tracing::info!(
-                            "a run is not noted: the last start cut it in two, and too little was heard since"
-                        );
-                    }
-                    self.shared.meters.count(counter, by);
+                Effect::RunLeftOut { key, application } => {
+                    let why = "a run is not noted: the last start cut it in two, and too little was heard since";
+                    tracing::info!(%key, %application, "{why}");
                 }
+                Effect::Count(counter, by) => self.shared.meters.count(counter, by),
                 Effect::Settled(settled) => self.shared.meters.adherence(&settled.0, &settled.1),
             }
         }

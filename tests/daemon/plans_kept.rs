@@ -2,9 +2,10 @@
 
 use crate::fault_store::Disk;
 use crate::plans::{activate, named, now_us, plan, refused, roll_back, run, states, submit};
-use crate::program::{Program, command, write_config, write_config_with};
+use crate::program::{Program, command, rewrite_config, write_config, write_config_with};
 use crate::world::{SOON, World};
 use hintd::client::AdminClient;
+use hintd::wire::v1::{ActivatePlanRequest, ListPoliciesRequest, ReloadRequest, RemovePlanRequest};
 use serde_json::json;
 use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
@@ -62,6 +63,16 @@ async fn the_log_tells_each_change_of_the_plan_in_force_once() {
     assert_eq!(said(&program, "plan=short ago_s=").len(), 1, "its end was told before the restart");
     roll_back(&program.admin, false).await.unwrap();
     assert_eq!(said(&program, "the plan in force was rolled back from=short to=none").len(), 1);
+    // Next week's plan under its name has an end of its own.
+    program.admin.clone().remove_plan(RemovePlanRequest { name: "short".to_owned() }).await.unwrap();
+    short["until"] = json!(now_us() + 2_000_000);
+    submit(&program.admin, "short", &short.to_string()).await.unwrap();
+    activate(&program.admin, "short", false).await.unwrap();
+    let began = Instant::now();
+    while said(&program, "plan=short ago_s=").len() < 2 {
+        assert!(began.elapsed() < SOON, "{}", program.log());
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
 }
 
 /// Tries until the disk takes it.
@@ -94,13 +105,19 @@ async fn what_the_disk_does_not_take_is_not_in_force_now_nor_later() {
             2 => submit(&program.admin, "wednesday", &wednesday).await.unwrap_err(),
             _ => {
                 let name = "tuesday".to_owned();
-                program.admin.clone().remove_plan(hintd::wire::v1::RemovePlanRequest { name }).await.unwrap_err()
+                program.admin.clone().remove_plan(RemovePlanRequest { name }).await.unwrap_err()
             }
         };
         assert_eq!(status.code(), Code::Unavailable, "{status:?}");
         assert_eq!(states(&program.admin).await, before, "round {round}");
         ready(false).await;
         refused(activate(&program.admin, "tuesday", true).await, Code::Unavailable, "journal");
+        // What an operator can do meanwhile: whoever follows the plan gets another policy.
+        let policy = ["spread", "capacity"][round % 2];
+        rewrite_config(folder.path(), port, &[("policy", &format!("default = {policy:?}"))]);
+        program.admin.clone().reload(ReloadRequest {}).await.unwrap();
+        let listed = program.admin.clone().list_policies(ListPoliciesRequest {}).await.unwrap().into_inner();
+        assert_eq!(listed.default_policy, policy);
         disk.be("ok");
         ready(true).await;
         assert_eq!(states(&program.admin).await, before, "round {round}, when the disk is back");
@@ -139,10 +156,41 @@ async fn a_change_of_plans_is_in_force_when_it_is_durable_and_the_next_waits_for
     refused(second.await.unwrap(), Code::FailedPrecondition, "plan \"monday\" is in force");
 }
 
-/// The page of metrics.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_of_plans_whose_caller_has_gone_while_it_waited_is_not_made() {
+    let folder = tempfile::tempdir().unwrap();
+    let port = write_config(folder.path());
+    let disk = Disk::new(folder.path());
+    let program = disk.program(folder.path(), port).await;
+    for (name, tasks) in [("monday", 4), ("tuesday", 5)] {
+        submit(&program.admin, name, &plan(&[("daily", "/rack0", tasks)]).to_string()).await.unwrap();
+    }
+    disk.be("slow 1500");
+    let admin = program.admin.clone();
+    let first = tokio::spawn(async move { activate(&admin, "monday", false).await });
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let mut second = tonic::Request::new(ActivatePlanRequest { name: "tuesday".to_owned(), replace: true });
+    second.set_timeout(Duration::from_millis(300));
+    let status = program.admin.clone().activate_plan(second).await.unwrap_err();
+    assert!(matches!(status.code(), Code::Cancelled | Code::DeadlineExceeded), "{status:?}");
+    disk.be("ok");
+    assert_eq!(first.await.unwrap().unwrap().state, "active");
+    // It would be taken up as the first is durable, before any later call.
+    submit(&program.admin, "later", &plan(&[("daily", "/rack0", 6)]).to_string()).await.unwrap();
+    assert_eq!(states(&program.admin).await, named(&[("later", "kept"), ("monday", "active"), ("tuesday", "kept")]));
+}
+
+/// The page of metrics, the first there is: its socket is bound after those that a start waits for.
 fn page(port: u16) -> String {
     use std::io::{Read as _, Write as _};
-    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    let began = Instant::now();
+    let mut stream = loop {
+        match TcpStream::connect(("127.0.0.1", port)) {
+            Ok(stream) => break stream,
+            Err(error) => assert!(began.elapsed() < SOON, "{error}"),
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    };
     stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
     let mut text = String::new();
     stream.read_to_string(&mut text).unwrap();

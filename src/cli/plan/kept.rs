@@ -129,8 +129,8 @@ pub(super) fn make(args: &MakeArgs, daemon: &DaemonArgs, output: Output) -> Resu
 pub(super) fn in_words(forecast: &v1::PlanForecast) -> String {
     let v1::PlanForecast { recurring, too_few, unsteady, predicted_runs, mean_error, .. } = forecast;
     format!(
-        "{recurring} recurring jobs, {too_few} with too few runs, {unsteady} too unlike from run to run; {predicted_runs} runs \
-         predicted from earlier ones with a mean error of {:.1} %",
+        "{recurring} recurring jobs, {too_few} with too few runs, {unsteady} too unlike from run to run; \
+         {predicted_runs} runs predicted from earlier ones with a mean error of {:.1} %",
         100.0 * mean_error,
     )
 }
@@ -327,8 +327,9 @@ pub(in crate::cli) fn document(plan: &v1::PlanView) -> Value {
         "name": plan.name, "state": plan.state, "expired": plan.expired, "before": plan.before, "origin": plan.origin,
         "policy": plan.policy, "objective": plan.objective, "jobs": plan.jobs, "heavy": plan.heavy, "racks": plan.racks,
         "made_ms": plan.made_ms, "from_ms": plan.from_ms, "until_ms": plan.until_ms, "kept_ms": plan.kept_ms,
-        "active_since_ms": plan.active_since_ms, "age_ms": plan.age_ms, "left_ms": plan.left_ms, "makespan_s": plan.makespan_s,
-        "mean_completion_s": plan.mean_completion_s, "prediction_error": plan.prediction_error,
+        "active_since_ms": plan.active_since_ms, "age_ms": plan.age_ms, "left_ms": plan.left_ms,
+        "makespan_s": plan.makespan_s, "mean_completion_s": plan.mean_completion_s,
+        "prediction_error": plan.prediction_error,
         "warnings": plan.warnings, "followed": plan.followed.iter().map(followed).collect::<Vec<_>>(),
     })
 }

@@ -48,19 +48,19 @@ pub fn standings(keys: &[KeyForecast]) -> [usize; 3] {
 pub fn none_expected(keys: &[KeyForecast], settings: &PredictionSettings) -> String {
     let [recur, few, unsteady] = standings(keys);
     format!(
-        "no run is expected: of {} jobs with known runs {recur} recur, {few} have too few runs (fewer than {}) and {unsteady} \
-         are too unlike from run to run",
+        "no run is expected: of {} jobs with known runs {recur} recur, {few} have too few runs (fewer than {}) and \
+         {unsteady} are too unlike from run to run",
         keys.len(),
         settings.runs_min.max(2),
     )
 }
 
-/// Predicts the jobs of a horizon and plans them on the racks that have usable nodes now. Takes as long as planning does:
-/// not for a thread that others wait for.
+/// Predicts the jobs of a horizon and plans them on the racks that have usable nodes now. Takes as long as planning
+/// does: not for a thread that others wait for.
 ///
 /// # Errors
-/// [`Refusal::Plan`] where no job is expected or none can be planned; [`Refusal::MissingFeed`] without nodes or network;
-/// [`Refusal::Invalid`] for a policy that does not plan.
+/// [`Refusal::Plan`] where no job is expected or none can be planned; [`Refusal::MissingFeed`] without nodes or
+/// network; [`Refusal::Invalid`] for a policy that does not plan.
 pub fn make(runs: &Runs, snapshot: &Snapshot, policy: &Arc<dyn Policy>, ask: &MakeAsk) -> Result<Made, Refusal> {
     let refuse = |why: String| Refusal::Plan { name: Arc::default(), why };
     let Some(planner) = policy.as_plan() else {

@@ -95,10 +95,14 @@ impl Runs {
         self.by_key.values().map(Vec::len).sum()
     }
 
-    /// Forgets the key whose last run is the oldest: it, and its runs.
+    /// Forgets a key with its runs: of those with one run, while they are more than half, the oldest; else the one whose
+    /// last run is the oldest. Names that never come again push no recurring job out, and jobs that ceased leave room for
+    /// new ones to come a second time.
     pub fn forget_oldest(&mut self) -> Option<(Arc<str>, Vec<Run>)> {
-        let last = |runs: &Vec<Run>| runs.last().map(|run| run.submitted);
-        let key = self.by_key.iter().min_by_key(|(_, runs)| last(runs)).map(|(key, _)| Arc::clone(key))?;
+        let once = self.by_key.values().filter(|runs| runs.len() == 1).count();
+        let once_first = 2 * once > self.by_key.len();
+        let order = |runs: &[Run]| (once_first && runs.len() > 1, runs.last().map(|run| run.submitted));
+        let key = self.by_key.iter().min_by_key(|(_, runs)| order(runs)).map(|(key, _)| Arc::clone(key))?;
         self.by_key.remove_entry(&key)
     }
 
@@ -113,17 +117,28 @@ impl Runs {
 mod tests {
     use super::*;
 
+    fn run(at: u64, maps: u32) -> Run {
+        let (input, shuffle) = (Bytes(0), Bytes(0));
+        let (maps, reduces) = ((maps, Micros(1)), (0, Micros(0)));
+        Run { submitted: Timestamp(at), maps, reduces, input, shuffle, application: None }
+    }
+
+    #[test]
+    fn of_keys_too_many_those_with_one_run_go_first_while_they_are_more_than_half() {
+        let mut runs = Runs::new(3);
+        let mut note = |key: &str, at| assert_eq!(runs.note(&key.into(), run(at, 1)), None);
+        [("weekly", 1), ("weekly", 8), ("ceased", 2), ("ceased", 3)].into_iter().for_each(|(key, at)| note(key, at));
+        (10..15).for_each(|at| note(&format!("ad hoc {at}"), at));
+        let mut gone = || runs.forget_oldest().map(|(key, _)| key.to_string()).unwrap();
+        assert_eq!([gone(), gone(), gone()], ["ad hoc 10", "ad hoc 11", "ad hoc 12"], "though they are newer");
+        assert_eq!([gone(), gone()], ["ceased", "ad hoc 13"], "two of four keys, then two of three");
+        assert_eq!([gone(), gone()], ["weekly", "ad hoc 14"]);
+        assert_eq!(runs.forget_oldest(), None);
+    }
+
     #[test]
     fn runs_stand_in_order_once_each_and_the_oldest_go_first() {
         let mut runs = Runs::new(3);
-        let run = |at, maps| Run {
-            submitted: Timestamp(at),
-            maps: (maps, Micros(1)),
-            reduces: (0, Micros(0)),
-            input: Bytes(0),
-            shuffle: Bytes(0),
-            application: None,
-        };
         for (at, maps) in [(5, 1), (2, 1), (9, 1), (5, 7), (7, 1)] {
             runs.note(&"a".into(), run(at, maps));
         }

@@ -458,6 +458,26 @@ fn a_confirmed_lease_ends_with_its_task_where_its_node_names_no_containers() {
 }
 
 #[test]
+fn after_a_restart_a_tasks_end_ends_no_lease_before_its_node_has_reported_that_it_names_no_containers() {
+    for (reports, ends) in [(vec![], false), (vec![Some(&[][..])], false), (vec![None], true)] {
+        let mut desk = Desk::new();
+        desk.register("h0", "/r0", 2048);
+        desk.publish();
+        let lease = desk.ask(maps("a", 1)).leases().next();
+        desk.allocated("h0", container(ONE(), 7), lease);
+        desk.restart();
+        desk.register("h0", "/r0", 2048);
+        for named in reports {
+            desk.beat("h0", 0, named);
+        }
+        desk.publish();
+        desk.allocated("h0", container(ONE(), 7), lease); // on its new stream
+        desk.finished(ONE(), "map", 5, 0);
+        assert_eq!(desk.leases().is_empty(), ends);
+    }
+}
+
+#[test]
 fn a_confirmed_lease_is_cut_to_its_own_time_under_a_clock_that_went_back() {
     let mut desk = Desk::with_nodes(1, 1024);
     let lease = desk.ask(maps("a", 1)).leases().next();

@@ -573,6 +573,8 @@ fn a_run_that_a_start_cut_in_two_is_not_noted_where_less_than_half_of_a_stage_wa
         desk.event(attempt(99, 1), "", TaskWhat::Done { failed: false });
         assert_eq!(desk.engine.runs().of("daily").len(), usize::from(noted), "{maps} maps, {reduces} reduces");
         assert_eq!(desk.counts.contains_key(&Counter::RunsLeftOut), !noted);
+        let told = Effect::RunLeftOut { key: "daily".into(), application: attempt(99, 1).application };
+        assert_eq!(desk.out.iter().filter(|effect| **effect == told).count(), usize::from(!noted));
     }
 }
 

@@ -252,7 +252,7 @@ impl World {
                 assert!(live.is_empty(), "{live:?} were withdrawn and hold");
             }
             Effect::Follow { message: FollowBody::Move { container, gain, .. }, .. } => self.proposed(container, gain),
-            Effect::Follow { .. } | Effect::Count(..) | Effect::Settled(_) => {}
+            Effect::Follow { .. } | Effect::RunLeftOut { .. } | Effect::Count(..) | Effect::Settled(_) => {}
             Effect::Hints { answer, .. } => self.reply(Reply::Answer(answer)),
             Effect::Late { request } => self.due.push_back(request),
             Effect::Rebalance(round) => self.rebalance(&round),
