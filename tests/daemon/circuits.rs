@@ -297,6 +297,15 @@ async fn without_an_optical_switch_nothing_is_wanted_and_strangers_report_nothin
     let watch = v1::WatchRequest { watcher: "ocs".to_owned(), circuits: true, ..Default::default() };
     let mut updates = world.client.watch(watch).await.unwrap();
     assert_eq!(next_update(&mut updates).await.circuits, None);
+    assert_eq!(world.client.report_circuits(report.clone()).await.unwrap(), 0, "kept until a network is known");
+    let mut network: FeedSender<v1::TopologyItem> = world.client.feed(hello()).await.unwrap();
+    let mut dark = hybrid();
+    if let Some(v1::topology_item::Item::Full(graph)) = &mut dark.item {
+        graph.optical = None;
+    }
+    network.send(dark).await.unwrap();
+    assert!(network.settle().await.unwrap().refused.is_empty());
+    world.until("the network is there", |status| status.links == 12).await;
     assert_eq!(refusal(world.client.report_circuits(report).await).0, Code::InvalidArgument);
     assert_eq!(circuits(&world).await, v1::CircuitsResponse::default());
     let more = tokio::time::timeout(Duration::from_millis(1_300), updates.message()).await;

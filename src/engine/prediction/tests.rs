@@ -124,6 +124,21 @@ fn a_key_with_one_run_or_two_is_not_predicted() {
 }
 
 #[test]
+fn runs_whose_figures_can_not_be_are_passed_over() {
+    let mut runs = Runs::default();
+    for number in 0..4 {
+        let submitted = single(5).submitted.plus(Micros(number * DAY));
+        runs.note(&"good".into(), Run { submitted, ..single(5) });
+        runs.note(&"large".into(), Run { submitted, ..single(1 << 51) });
+        runs.note(&"long".into(), Run { submitted, maps: (4, Micros(32 * DAY)), ..single(5) });
+    }
+    let (from, until) = day(4);
+    let forecast = forecast(&runs, from, until, &PredictionSettings::default());
+    assert_eq!(counts(&forecast), [("good", 1)].into());
+    assert_eq!(forecast.keys.len(), 1, "{:?}", forecast.keys);
+}
+
+#[test]
 fn a_shuffle_of_nothing_is_predicted_as_nothing() {
     let mut runs = Runs::default();
     for number in 0..5 {

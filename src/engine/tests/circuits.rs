@@ -437,6 +437,27 @@ fn a_first_report_is_kept_however_late_where_nobody_wants_its_ports() {
 }
 
 #[test]
+fn a_report_that_comes_before_the_network_is_kept_until_it_is_known() {
+    let mut desk = Desk::new();
+    watches(&mut desk, "ocs");
+    let set = vec![(port(0), port(1)), (port(2), port(0))];
+    let early = CircuitReport { set, ..CircuitReport::default() };
+    assert_eq!(desk.engine.report_circuits(&"ocs".into(), early, desk.now).unwrap().wanted_version, 0);
+    desk.change(Change::Network(Some(Arc::new(network(3)))));
+    desk.publish();
+    desk.pass(SECOND);
+    let wanted = view(&desk).wanted;
+    assert_eq!((pairs(&wanted), wanted.version, wanted.cause), (vec![(0, 1), (2, 0)], 1, "report"));
+    assert!(view(&desk).is_set());
+    desk.out.clear();
+    // Rows of ports go by racks, which come in another order here.
+    [2, 0, 1].into_iter().for_each(|rack| join(&mut desk, rack, 0));
+    desk.publish();
+    desk.pass(SECOND);
+    assert_eq!((told(&mut desk), view(&desk).wanted.version), (vec![], 1), "the same circuits in another order");
+}
+
+#[test]
 fn a_controller_that_is_given_up_for_its_silence_is_not_believed() {
     let mut desk = lit(2);
     let scope = WatchScope { circuits: true, installs: true, ..WatchScope::default() };

@@ -27,6 +27,8 @@ pub(super) enum OfRack {
 const OF_RACK: u32 = 5;
 /// So few bytes are none: what rounding leaves.
 const NOTHING: f64 = 0.5;
+/// To share a group's links out takes as long as looking at so many links.
+const SHARING: u64 = 200;
 /// Times that what capped transfers leave is shared out anew; the last gives what is there.
 const ROUNDS: u32 = 4;
 
@@ -172,7 +174,7 @@ impl<W> Links<W> {
     /// first, of what is left the next.
     pub(super) fn choose(&mut self, now: Micros, most: f64) {
         let crossing = self.groups.len() - 1;
-        self.work += self.groups[crossing].moving.len() as u64 + 1;
+        self.work += self.groups[crossing].moving.len() as u64 + SHARING;
         self.groups[crossing].move_to(now);
         let mut demand: BTreeMap<(usize, usize), f64> = BTreeMap::new();
         for (transfer, _) in self.crossing() {

@@ -30,8 +30,11 @@ const READ_AFAR: f64 = 0.4;
 const FETCHES: f64 = 5.0;
 /// How often reduces ask what they can fetch.
 const FETCH_EVERY: Micros = Micros::from_secs(1);
-/// Links looked at for transfers ([`Links::work`]), at most; jobs that have not ended by then have no forecast.
-const WORK_MAX: u64 = 4_000_000_000;
+/// Links looked at for transfers ([`Links::work`]), at most: some half a minute. Jobs that have not ended by then have no
+/// forecast.
+const WORK_MAX: u64 = 1_500_000_000;
+/// As many for any plan, and for each of its jobs on each of its racks: five times what plans take, and more.
+const WORK: [u64; 2] = [20_000_000, 5_000];
 
 /// By job of the plan: when it is expected to be where; none where nothing is known of nodes' links, or its bytes would
 /// never arrive. `slow_start`: share of a job's maps done before its reduces are launched.
@@ -173,7 +176,9 @@ impl<'a> Run<'a> {
     }
 
     fn follow(&mut self) {
-        while self.links.work() < WORK_MAX {
+        let pairs = (self.jobs.len() as u64).saturating_mul(self.racks.len() as u64);
+        let most = WORK_MAX.min(WORK[0].saturating_add(pairs.saturating_mul(WORK[1])));
+        while self.links.work() < most {
             let moved = self.links.next(self.now);
             let event = self.events.peek().map(|Reverse((at, _))| *at);
             let next = moved.into_iter().chain(event).min();

@@ -113,3 +113,18 @@ fn without_nodes_links_there_is_eq_4_1_alone() {
     problem.fabric.nodes = Some(NodeLinks { rate: BitsPerSec(0), per_rack: 30 });
     assert_eq!(plan(&problem, &RULES).unwrap_err().to_string(), "the node rate is 0 bit/s");
 }
+
+#[test]
+fn a_shuffle_that_lasts_for_weeks_has_a_plan_and_no_forecast() {
+    let plan = planned(2, vec![job("j", 1_000, 600, Bytes(1 << 50), Bytes(1 << 50))]);
+    assert_eq!(plan.jobs[0].forecast, None, "it is given up, and does not take hours");
+}
+
+#[test]
+fn on_small_racks_reduces_fetch_no_faster_than_their_nodes_links() {
+    let mut problem = problem(2, vec![job("j", 300, 300, Bytes(0), Bytes(90 * GB))]);
+    problem.fabric.nodes = Some(NodeLinks { rate: BitsPerSec(10 * GB), per_rack: 2 });
+    let [maps, shuffled, _] = times(&plan(&problem, &RULES).unwrap(), "j");
+    // Two nodes of each rack take 2.5 GB a second, whatever circuits bring.
+    assert!(shuffled - maps >= 90.0 / 2.5 / 2.0, "{shuffled} {maps}");
+}

@@ -61,3 +61,15 @@ fn a_node_takes_its_even_part_and_more_once_the_others_had_the_time_to_ask() {
     assert!(desk.offer(one).is_some() && desk.offer(one).is_some(), "what the other did not take");
     assert_eq!(desk.offer(one), None, "all six were launched");
 }
+
+#[test]
+fn a_run_that_shuffles_half_or_twice_what_is_planned_is_said_to() {
+    for (shuffle, deviates) in [(7 * GB / 2, false), (6 * GB, false), (8 * GB, true), (GB, true)] {
+        let mut desk = Desk::packer();
+        let plan = desk.plan(vec![expected("nightly", 1, 14, 2, Bytes(7 * GB / 2))]);
+        desk.follow(&plan);
+        let attempt = desk.submit(1, Some("nightly"), 14, 2, Bytes(shuffle));
+        let stand = desk.dispatch.as_dispatch().unwrap().stands(&mut desk.state, attempt).unwrap();
+        assert_eq!(stand.deviations.contains(&Deviation::ShuffleSize), deviates, "{shuffle}: {:?}", stand.deviations);
+    }
+}
