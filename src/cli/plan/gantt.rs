@@ -1,6 +1,7 @@
 //! A plan as a Gantt chart: a band for each rack, its containers upwards, time to the right.
 
-use crate::cli::plots::style::{FAMILY, INK, LARGE, MIDDLE, PALE, SIZE, SMALL, colour, number, tint};
+use crate::cli::output;
+use crate::cli::plots::style::{FAMILY, INK, LARGE, PALE, SIZE, SMALL, colour, number, tint};
 use crate::policy::plan::{Plan, Stage};
 use crate::units::RackPath;
 use plotters::prelude::*;
@@ -21,6 +22,10 @@ struct Block {
 
 /// Height of a rack's band, pixels, at least; the chart grows with its racks.
 const BAND: u32 = 22;
+/// So many of the narrowest bars beside each other are as wide as the chart: of a day's plan most are shorter than that.
+const LEAST: f64 = 500.0;
+/// A longer axis is in hours.
+const HOURS_FROM_S: f64 = 7_200.0;
 /// What is drawn of jobs that are not heavy.
 const LIGHT: RGBColor = RGBColor(0x99, 0x99, 0x99);
 
@@ -49,15 +54,14 @@ pub(super) fn draw(plan: &Plan) -> anyhow::Result<String> {
             .x_label_area_size(54)
             .y_label_area_size(110)
             .build_cartesian_2d(0.0..end_s, 0.0..racks as f64)?;
-        let name = |at: &f64| plan.racks.get(at.floor() as usize).map_or(String::new(), |row| row.rack.to_string());
+        let (per_unit, unit) = if end_s > HOURS_FROM_S { (3_600.0, "hours") } else { (1.0, "seconds") };
         chart
             .configure_mesh()
-            .x_desc("time from the plan's beginning, seconds")
-            .axis_desc_style((FAMILY, MIDDLE).into_font().color(&INK))
+            .x_desc(format!("time from the plan's beginning, {unit}; {}", assumptions(plan)))
+            .axis_desc_style((FAMILY, SMALL).into_font().color(&INK))
             .label_style((FAMILY, SMALL).into_font().color(&INK))
-            .x_label_formatter(&|seconds| number(*seconds))
-            .y_labels(racks.min(50))
-            .y_label_formatter(&name)
+            .x_label_formatter(&|seconds| number(*seconds / per_unit))
+            .y_labels(0)
             .axis_style(INK)
             .bold_line_style(PALE)
             .light_line_style(TRANSPARENT)
@@ -67,11 +71,32 @@ pub(super) fn draw(plan: &Plan) -> anyhow::Result<String> {
             let y = |container: u32| block.rack as f64 + 0.04 + 0.92 * f64::from(container) / containers;
             let full = if plan.jobs[block.job].heavy { colour(block.job) } else { LIGHT };
             let fill = if block.stage == Stage::Map { tint(full, 0.5) } else { full };
-            Rectangle::new([(block.start_s, y(block.from)), (block.end_s, y(block.to))], fill.filled())
+            let shown_s = block.end_s.max(block.start_s + end_s / LEAST);
+            Rectangle::new([(block.start_s, y(block.from)), (shown_s, y(block.to))], fill.filled())
+        }))?;
+        let names = (FAMILY, SMALL).into_font().color(&INK);
+        chart.draw_series(plan.racks.iter().enumerate().map(|(at, row)| {
+            let beside = EmptyElement::at((0.0, at as f64 + 0.5));
+            beside + Text::new(row.rack.to_string(), (-100, -8), names.clone())
         }))?;
         root.present()?;
     }
     Ok(svg)
+}
+
+/// What the plan takes for granted.
+fn assumptions(plan: &Plan) -> String {
+    let of = &plan.assumptions;
+    let mut words = vec![format!("assumes uplinks of {} Gbit/s", number(of.uplink.as_f64() / 1e9))];
+    if let Some(circuit) = of.circuit {
+        let elephants = output::bytes(of.elephant.as_f64());
+        words.push(format!("circuits of {} Gbit/s for {elephants} and more", number(circuit.as_f64() / 1e9)));
+    }
+    words.push(format!("{} % more containers", number(100.0 * of.over_provisioning)));
+    if let Some(error) = of.prediction_error {
+        words.push(format!("sizes off by {} %", number((1_000.0 * error).round() / 10.0)));
+    }
+    words.join(", ")
 }
 
 /// Where the axis ends, seconds: with the makespan, which is the forecast's, or with the last slice if that is later.
@@ -166,7 +191,22 @@ mod tests {
         let plan = sample::plan(1);
         let svg = draw(&plan).unwrap();
         assert!(svg.starts_with("<svg") && svg.contains("seconds") && svg.contains("makespan"), "{svg}");
-        assert!(svg.contains(plan.racks[0].rack.as_str()));
+        assert!(
+            plan.racks.iter().all(|row| svg.contains(row.rack.as_str())) && svg.contains("assumes uplinks"),
+            "{svg}"
+        );
+    }
+
+    #[test]
+    fn of_a_long_plan_bars_can_be_seen_and_its_axis_is_in_hours() {
+        let mut plan = sample::plan(1);
+        let end = plan.from.plus(Micros::from_secs(86_400));
+        plan.jobs[0].forecast = Some(Forecast { maps_end: plan.from, shuffled: plan.from, end });
+        let svg = draw(&plan).unwrap();
+        assert!(svg.contains("hours"), "{svg}");
+        let widths = svg.split("<rect").skip(1).map(|rect| rect.split_once(" width=\"").unwrap().1);
+        let widths: Vec<f64> = widths.map(|rest| rest.split('"').next().unwrap().parse().unwrap()).collect();
+        assert!(widths.len() > 5 && widths.iter().all(|width| *width >= 1.0), "{widths:?}");
     }
 
     #[test]

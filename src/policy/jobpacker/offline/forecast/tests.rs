@@ -116,7 +116,11 @@ fn without_nodes_links_there_is_eq_4_1_alone() {
 
 #[test]
 fn a_shuffle_that_lasts_for_weeks_has_a_plan_and_no_forecast() {
-    let plan = planned(2, vec![job("j", 1_000, 600, Bytes(1 << 50), Bytes(1 << 50))]);
+    let mut problem = problem(2, vec![job("j", 1_000, 600, Bytes(1 << 50), Bytes(1 << 50))]);
+    if let Some(circuits) = &mut problem.fabric.circuits {
+        circuits.interval = Micros::from_millis(20);
+    }
+    let plan = plan(&problem, &RULES).unwrap();
     assert_eq!(plan.jobs[0].forecast, None, "it is given up, and does not take hours");
 }
 

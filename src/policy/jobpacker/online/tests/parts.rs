@@ -1,6 +1,7 @@
 //! What part of a planned stage a rack and a node take.
 
 use super::*;
+use crate::policy::plan::Deviation;
 
 /// A job of 14 maps, seven in each of two racks by the plan, that have six and eight of its blocks.
 fn uneven() -> (Desk, [RackIdx; 2]) {
