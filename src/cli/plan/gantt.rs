@@ -1,7 +1,7 @@
 //! A plan as a Gantt chart: a band for each rack, its containers upwards, time to the right.
 
 use crate::cli::output;
-use crate::cli::plots::style::{FAMILY, INK, LARGE, PALE, SIZE, SMALL, colour, number, tint};
+use crate::cli::plots::style::{FAMILY, INK, PALE, SIZE, SMALL, colour, number, tint};
 use crate::policy::plan::{Plan, Stage};
 use crate::units::RackPath;
 use plotters::prelude::*;
@@ -36,6 +36,7 @@ pub(super) fn draw(plan: &Plan) -> anyhow::Result<String> {
     let makespan_s = plan.makespan().as_secs_f64();
     let blocks = blocks(plan);
     let end_s = axis_end_s(makespan_s, &blocks);
+    let (per_unit, unit) = if end_s > HOURS_FROM_S { (3_600.0, "hours") } else { (1.0, "seconds") };
     let (circuit, shuffle) = plan.circuit_bytes();
     let share = 100.0 * circuit.as_f64() / shuffle.as_f64().max(1.0);
     let title = format!(
@@ -48,19 +49,19 @@ pub(super) fn draw(plan: &Plan) -> anyhow::Result<String> {
     {
         let root = SVGBackend::with_string(&mut svg, (SIZE.0, height)).into_drawing_area();
         root.fill(&WHITE)?;
+        let root = root.titled(&title, (FAMILY, SMALL).into_font().color(&INK))?;
         let mut chart = ChartBuilder::on(&root)
-            .caption(title, (FAMILY, SMALL.min(LARGE)).into_font().color(&INK))
+            .caption(assumptions(plan), (FAMILY, SMALL).into_font().color(&INK))
             .margin(16)
             .x_label_area_size(54)
             .y_label_area_size(110)
-            .build_cartesian_2d(0.0..end_s, 0.0..racks as f64)?;
-        let (per_unit, unit) = if end_s > HOURS_FROM_S { (3_600.0, "hours") } else { (1.0, "seconds") };
+            .build_cartesian_2d(0.0..end_s / per_unit, 0.0..racks as f64)?;
         chart
             .configure_mesh()
-            .x_desc(format!("time from the plan's beginning, {unit}; {}", assumptions(plan)))
+            .x_desc(format!("time from the plan's beginning, {unit}"))
             .axis_desc_style((FAMILY, SMALL).into_font().color(&INK))
             .label_style((FAMILY, SMALL).into_font().color(&INK))
-            .x_label_formatter(&|seconds| number(*seconds / per_unit))
+            .x_label_formatter(&|time| number(*time))
             .y_labels(0)
             .axis_style(INK)
             .bold_line_style(PALE)
@@ -72,7 +73,8 @@ pub(super) fn draw(plan: &Plan) -> anyhow::Result<String> {
             let full = if plan.jobs[block.job].heavy { colour(block.job) } else { LIGHT };
             let fill = if block.stage == Stage::Map { tint(full, 0.5) } else { full };
             let shown_s = block.end_s.max(block.start_s + end_s / LEAST);
-            Rectangle::new([(block.start_s, y(block.from)), (shown_s, y(block.to))], fill.filled())
+            let x = |seconds: f64| seconds / per_unit;
+            Rectangle::new([(x(block.start_s), y(block.from)), (x(shown_s), y(block.to))], fill.filled())
         }))?;
         let names = (FAMILY, SMALL).into_font().color(&INK);
         chart.draw_series(plan.racks.iter().enumerate().map(|(at, row)| {
