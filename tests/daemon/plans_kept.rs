@@ -131,8 +131,8 @@ async fn what_the_disk_does_not_take_is_not_in_force_now_nor_later() {
     assert_eq!(states(&program.admin).await, named(&[("monday", "kept"), ("tuesday", "active")]));
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_change_of_plans_is_in_force_when_it_is_durable_and_the_next_waits_for_it() {
+/// A daemon that keeps two plans, on a disk that has become slow since.
+async fn slow_disk() -> (tempfile::TempDir, Disk, Program) {
     let folder = tempfile::tempdir().unwrap();
     let port = write_config(folder.path());
     let disk = Disk::new(folder.path());
@@ -141,6 +141,12 @@ async fn a_change_of_plans_is_in_force_when_it_is_durable_and_the_next_waits_for
         submit(&program.admin, name, &plan(&[("daily", "/rack0", tasks)]).to_string()).await.unwrap();
     }
     disk.be("slow 1500");
+    (folder, disk, program)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_of_plans_is_in_force_when_it_is_durable_and_the_next_waits_for_it() {
+    let (_folder, disk, program) = slow_disk().await;
     let (first, second) = (program.admin.clone(), program.admin.clone());
     let first = tokio::spawn(async move { activate(&first, "monday", false).await });
     tokio::time::sleep(Duration::from_millis(500)).await;
@@ -158,14 +164,7 @@ async fn a_change_of_plans_is_in_force_when_it_is_durable_and_the_next_waits_for
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_change_of_plans_whose_caller_has_gone_while_it_waited_is_not_made() {
-    let folder = tempfile::tempdir().unwrap();
-    let port = write_config(folder.path());
-    let disk = Disk::new(folder.path());
-    let program = disk.program(folder.path(), port).await;
-    for (name, tasks) in [("monday", 4), ("tuesday", 5)] {
-        submit(&program.admin, name, &plan(&[("daily", "/rack0", tasks)]).to_string()).await.unwrap();
-    }
-    disk.be("slow 1500");
+    let (_folder, disk, program) = slow_disk().await;
     let admin = program.admin.clone();
     let first = tokio::spawn(async move { activate(&admin, "monday", false).await });
     tokio::time::sleep(Duration::from_millis(300)).await;
