@@ -10,7 +10,7 @@
 //!
 //! # Starts, and controllers
 //! A daemon that starts knows neither what is set nor which ports work. It wants nothing until a controller says what is
-//! set, or, [`LEARNING`] after the optical switch became known, until there is demand. What the first report says is set
+//! set, or, `LEARNING` after the optical switch became known, until there is demand. What the first report says is set
 //! counts as wanted where demand does not say otherwise: a restart as such takes no circuit down. What is set is
 //! believed, and shuffles are held back for it, as long as the stream stays open of the controller that said so. Nobody
 //! else may report meanwhile.
