@@ -8,7 +8,7 @@ use crate::engine::prediction::PredictionSettings;
 use crate::policy::plan::Objective;
 use crate::policy::registry;
 use crate::runtime::options::{Planning, When};
-use crate::units::Micros;
+use crate::units::{BitsPerSec, Micros};
 use std::time::Duration;
 use toml::de::DeValue;
 
@@ -34,6 +34,7 @@ pub(super) fn read(root: &mut Section<'_>, reader: &mut Reader<'_>) -> (PlanSett
     let policy = section.get(reader, "policy", Planner("jobpacker")).0;
     let mut size = |key: &'static str| section.bounded(reader, key, 0_u64, 0..=1 << 30);
     let (memory, vcores) = (size("container_memory_mb"), size("container_vcores"));
+    let uplink = section.bounded(reader, "uplink_bits_per_s", 0_u64, 0..=100_000_000_000_000);
     let planning = Planning {
         when,
         horizon: micros(section.bounded(reader, "horizon", DAY, MINUTE..=31 * DAY)),
@@ -42,6 +43,7 @@ pub(super) fn read(root: &mut Section<'_>, reader: &mut Reader<'_>) -> (PlanSett
         // Nobody follows what nobody reviewed, unless the operator says so.
         activate: section.get(reader, "activate", false),
         unit: (memory > 0).then(|| Resource::new(memory, vcores)),
+        uplink: (uplink > 0).then_some(BitsPerSec(uplink)),
         prediction: PredictionSettings {
             zone_offset_s: section.get(reader, "utc_offset", Offset(0)).0,
             ..PredictionSettings::default()
@@ -132,7 +134,7 @@ mod tests {
     fn plans_settings_can_be_set_and_reloaded() {
         let text = "[plan]\npatience = \"5s\"\nkept = 3\nat = \"02:30\"\nhorizon = \"12h\"\npolicy = \"corral\"\n\
                     objective = \"batch\"\nactivate = true\nutc_offset = \"-05:00\"\ncontainer_memory_mb = 2048\n\
-                    container_vcores = 2\n";
+                    container_vcores = 2\nuplink_bits_per_s = 1000000000\n";
         let (set, none) = (Config::from_text(text, "f").unwrap(), Config::from_text("", "f").unwrap());
         assert_eq!(set.options.settings.engine.plans, PlanSettings { patience: Micros::from_secs(5), kept_max: 3 });
         assert_eq!(none.options.settings.engine.plans, PlanSettings::default());
@@ -140,6 +142,7 @@ mod tests {
         assert_eq!((planning.when, planning.policy), (Some(When::At(Micros::from_secs(9_000))), "corral"));
         assert_eq!((planning.horizon, planning.objective), (Micros::from_secs(43_200), Objective::Batch));
         assert_eq!((planning.activate, planning.unit), (true, Some(Resource::new(2_048, 2))));
+        assert_eq!((planning.uplink, none.options.settings.planning.uplink), (Some(BitsPerSec(1_000_000_000)), None));
         assert_eq!(planning.prediction.zone_offset_s, -18_000);
         let planning = &none.options.settings.planning;
         assert_eq!((planning.when, planning.activate, planning.policy), (None, false, "jobpacker"));

@@ -253,6 +253,8 @@ pub mod block {
     pub const GANG: &str = "gang";
     /// There is room for more, and the policy does not use it.
     pub const POLICY: &str = "policy";
+    /// There is room, and the plan in force has the stage in other racks.
+    pub const OTHER_RACK_PLANNED: &str = "other_rack_planned";
     /// The empty cluster does not hold so many.
     pub const CLUSTER: &str = "cluster_too_small";
 }

@@ -69,7 +69,8 @@ pub use circuits::told::{
     WantedCircuits,
 };
 pub use decision::{ChainPath, Decision, Hint, LearntFrom, Mode, Refusal, TermValues};
-pub use dispatching::{DeskApart, DispatchSettings};
+pub(crate) use dispatching::late_of;
+pub use dispatching::{Asks, Counts, DeskApart, DispatchSettings};
 pub use effects::{CommitOutcome, Counter, Effect, Effects, FollowBody};
 pub use engine::{Engine, EngineCounts, Explained, RecoverError, RecoveredCounts, Released, Rows};
 pub use event::{TaskEvent, TaskWhat};
@@ -79,7 +80,7 @@ pub use flows::what_if::{ApplicationForecast, Drain, LinkForecast, NetworkWhatIf
 pub use generation::{Generation, Release};
 pub use history::{EdgeHistory, LearntGroup, LearntRun};
 pub use placer::{Chosen, PlacerSettings, Proposal, check_keys, is_chained, may_wait, propose, propose_waiting};
-pub use plans::{Examined, KeptPlan, PlanChange, PlanNote, PlanSettings, PlanView};
+pub use plans::{Examined, KeptPlan, PlanChange, PlanNote, PlanSettings, PlanView, PlannedRun};
 pub use rebalance::{ProposedMove, RebalanceSettings, Round, RoundFound};
 pub use records::{RecordSettings, Records};
 pub use routes::{

@@ -40,8 +40,8 @@ pub trait Dispatch: Send + Sync {
         ShuffleAdvice::Start
     }
 
-    /// How an attempt with waiting or running tasks stands to the plan in force; `None`: there is none, or the policy
-    /// follows none.
+    /// How an attempt that waits, runs or [asks](DispatchEvent::Asks) stands to the plan in force; `None`: there is none,
+    /// or the policy follows none.
     fn stands(&self, _state: &Self::State, _attempt: AttemptId) -> Option<PlanStand> {
         None
     }
@@ -124,6 +124,14 @@ pub enum DispatchEvent {
         attempt: AttemptId,
         /// The recurring job's key, as plans name it.
         key: Arc<str>,
+    },
+    /// A request of the attempt is answered at once: nothing of it waits here, and no task of it is told of. A run of a
+    /// plan it may be all the same.
+    Asks {
+        /// Which attempt.
+        attempt: AttemptId,
+        /// Maps and reduces that the request asks for.
+        tasks: [u32; 2],
     },
     /// Another plan is in force from now on; none: none. What runs goes on, what waits follows it.
     Plan(Option<Arc<Plan>>),

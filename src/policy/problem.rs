@@ -1,7 +1,7 @@
 //! A request compiled against one snapshot and one ledger generation: what placers read.
 
 use crate::cluster::{EdgePattern, Gang, Overlay, Resource, RunningFlows, Snapshot};
-use crate::units::{Bytes, GroupIdx, NodeIdx, SchedulerKey};
+use crate::units::{Bytes, GroupIdx, NodeIdx, RackIdx, SchedulerKey};
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -66,10 +66,38 @@ pub struct GroupProblem {
     pub max_per_node: u32,
     /// At most so many of this group in a rack; `u32::MAX`: no bound.
     pub max_per_rack: u32,
+    /// Where a plan in force has the group's stage. For policies that follow plans, all others pass it over; `None`: there
+    /// is no plan for it.
+    pub planned: Option<Arc<PlannedRacks>>,
     /// Different nodes are preferred.
     pub spread: bool,
     /// One rack is preferred.
     pub together: bool,
+}
+
+/// Racks that a plan has a stage in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlannedRacks {
+    /// Ascending, each with its part of the stage's tasks, more than 0.
+    pub racks: Vec<(RackIdx, u32)>,
+    /// What these have no room for waits for them; else it goes anywhere.
+    pub only: bool,
+}
+
+impl PlannedRacks {
+    /// Whether the stage is planned there.
+    #[must_use]
+    pub fn has(&self, rack: RackIdx) -> bool {
+        self.racks.binary_search_by_key(&rack, |(rack, _)| *rack).is_ok()
+    }
+
+    /// How many of `count` containers the rack at position `at` takes: its part of the plan, rounded up.
+    #[must_use]
+    pub fn quota(&self, at: usize, count: u32) -> u32 {
+        let all: u64 = self.racks.iter().map(|(_, part)| u64::from(*part)).sum();
+        let quota = (u64::from(count) * u64::from(self.racks[at].1)).div_ceil(all.max(1));
+        u32::try_from(quota).unwrap_or(u32::MAX)
+    }
 }
 
 /// Traffic between two groups (or within one).

@@ -90,6 +90,7 @@ impl Sample {
             input: Arc::default(),
             max_per_node: u32::MAX,
             max_per_rack: u32::MAX,
+            planned: None,
             spread: false,
             together: false,
         }

@@ -6,9 +6,9 @@ use super::replace::Told;
 use super::watchers::Watching;
 use crate::engine::prediction::Runs;
 use crate::engine::{
-    Answer, CircuitReport, CircuitsView, DeskApart, EngineCounts, EngineSettings, Examined, Explained, LearntRun,
-    PlanView, Proposal, Refusal, Released, RoundFound, Tally, TallyKey, TaskEvent, Token, WatchScope, WatchedPair,
-    WatcherState,
+    Answer, Asks, CircuitReport, CircuitsView, DeskApart, EngineCounts, EngineSettings, Examined, Explained, LearntRun,
+    PlanView, PlannedRun, Proposal, Refusal, Released, RoundFound, Tally, TallyKey, TaskEvent, Token, WatchScope,
+    WatchedPair, WatcherState,
 };
 use crate::policy::Policy;
 use crate::store::StoreFailure;
@@ -58,6 +58,8 @@ pub(super) enum Command {
     Heard(Reply<Vec<Option<Timestamp>>>),
     /// The desk that a request which waits for a dispatcher would come to now; the request comes back with it.
     Apart(Box<Proposal>, Reply<Result<SetApart, Refusal>>),
+    /// A request is to be answered at once: how its run stands to the plan in force.
+    AskPlan(Asks, Reply<Option<PlannedRun>>),
     /// Something with plans.
     Plans(PlanCall),
     /// The change of plans under way is durable, or is not.

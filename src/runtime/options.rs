@@ -9,7 +9,7 @@ use crate::engine::{EngineSettings, Mode, Refusal};
 use crate::policy::Policy;
 use crate::policy::plan::Objective;
 use crate::solve::nearest;
-use crate::units::{Micros, QueueName};
+use crate::units::{BitsPerSec, Micros, QueueName};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -52,6 +52,8 @@ pub struct Planning {
     pub activate: bool,
     /// Size of the containers that racks are counted in; none: YARN's smallest.
     pub unit: Option<Resource>,
+    /// Capacity of a rack's uplinks where no network that joins racks is known; `None`: nothing is planned then.
+    pub uplink: Option<BitsPerSec>,
     /// How runs are predicted.
     pub prediction: PredictionSettings,
 }

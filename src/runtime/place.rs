@@ -6,8 +6,10 @@ use super::options::Settings;
 use super::pool::Turn;
 use crate::cluster::{Dataset, HintRequest};
 use crate::engine::records::{Came, Probe, Seen};
-use crate::engine::{Answer, Chosen, Generation, Mode, PlacerSettings, Proposal, Refusal, Token, is_chained, may_wait};
-use crate::engine::{propose, propose_waiting};
+use crate::engine::{
+    Answer, Asks, Chosen, Counts, Generation, Mode, PlacerSettings, PlannedRun, Proposal, Refusal, Token, is_chained,
+    late_of, may_wait, propose, propose_waiting,
+};
 use crate::policy::Policy;
 use crate::telemetry::metrics::Stage;
 use crate::units::{DecisionId, Micros, RequestId, Timestamp};
@@ -34,8 +36,12 @@ struct Journey {
     follows: bool,
     /// Whether it is to be recorded.
     recorded: bool,
+    /// How much it counts in the plan in force, where it is answered at once.
+    counts: Counts,
     /// What is known of its paths, where somebody is asked.
     located: Option<Arc<[String]>>,
+    /// How its run stands to the plan in force, where it is answered at once.
+    planned: Option<Arc<PlannedRun>>,
 }
 
 /// A request that was refused.
@@ -94,7 +100,8 @@ impl Daemon {
         let answer = async {
             if asked.what_if {
                 let journey = self.journey(&Arc::new(request), decision, deadline, follows)?;
-                let journey = Journey { recorded: false, ..self.located(journey).await };
+                let journey = Journey { recorded: false, counts: Counts::Nothing, ..journey };
+                let journey = self.informed(journey).await?;
                 return Ok(self.what_if(journey).await?);
             }
             self.check_ready()?;
@@ -102,7 +109,7 @@ impl Daemon {
                 return Ok(answer);
             }
             let journey = self.journey(&Arc::new(request), decision, deadline, follows)?;
-            self.travel(self.located(journey).await, digest).await
+            self.travel(self.informed(journey).await?, digest).await
         };
         let found = tokio::time::timeout_at(deadline.into(), answer).await;
         let found = found.unwrap_or_else(|_| Err(passed(began, deadline).into()));
@@ -145,8 +152,8 @@ impl Daemon {
         decision: DecisionId,
         deadline: Instant,
     ) -> Result<Arc<Answer>, Refusal> {
-        let journey = self.journey(request, decision, deadline, false)?;
-        self.travel(self.located(journey).await, digest).await.map_err(|refused| refused.refusal)
+        let journey = Journey { counts: Counts::Place, ..self.journey(request, decision, deadline, false)? };
+        self.travel(self.informed(journey).await?, digest).await.map_err(|refused| refused.refusal)
     }
 
     /// Places and commits, again while others take the room first.
@@ -204,7 +211,48 @@ impl Daemon {
         let (request, began) = (Arc::clone(request), Instant::now());
         // Where nothing is computed there is nothing to make again.
         let recorded = mode != Mode::Off && settings.engine.records.takes(decision);
-        Ok(Journey { request, settings, mode, policy, decision, began, deadline, follows, recorded, located: None })
+        // In shadow nobody follows the plan.
+        let counts = if mode == Mode::On { Counts::All } else { Counts::Nothing };
+        let (located, planned) = (None, None);
+        Ok(Journey {
+            request,
+            settings,
+            mode,
+            policy,
+            decision,
+            began,
+            deadline,
+            follows,
+            recorded,
+            counts,
+            located,
+            planned,
+        })
+    }
+
+    /// With all that others know of it.
+    async fn informed(&self, journey: Journey) -> Result<Journey, Refusal> {
+        self.planned(self.located(journey).await).await
+    }
+
+    /// With how its run stands to the plan in force, where its policy follows plans and it does not wait.
+    async fn planned(&self, journey: Journey) -> Result<Journey, Refusal> {
+        let generation = self.generation();
+        let policy = policies(&journey.settings, journey.policy).0;
+        let Some(plan) = generation.plan.as_ref().filter(|_| journey.mode != Mode::Off && policy.as_plan().is_some())
+        else {
+            return Ok(journey);
+        };
+        // What waited for its planned racks for too long goes anywhere.
+        let late = journey.counts == Counts::Place && late_of(&journey.request.id).is_some();
+        if late || journey.waits(&generation) {
+            return Ok(journey);
+        }
+        let planned = match Asks::of(&journey.request, plan, (policy, journey.policy), journey.counts) {
+            Ok(asks) => self.0.door.ask(|reply| Command::AskPlan(asks, reply)).await?,
+            Err(without_key) => Some(without_key),
+        };
+        Ok(Journey { planned: planned.map(Arc::new), ..journey })
     }
 
     /// With what is known of its paths, where hints are computed at all.
@@ -232,7 +280,7 @@ impl Daemon {
         let request = Arc::clone(&journey.request);
         let settings = Arc::clone(&journey.settings);
         let (mode, policy, began, deadline) = (journey.mode, journey.policy, journey.began, journey.deadline);
-        let (follows, located) = (journey.follows, journey.located.clone());
+        let (follows, located, planned) = (journey.follows, journey.located.clone(), journey.planned.clone());
         let queued = Instant::now();
         let job = move |turn: Turn| {
             let started = Instant::now();
@@ -242,7 +290,7 @@ impl Daemon {
             let (generation, now) = (daemon.generation(), daemon.0.clock.now());
             let left = deadline - started;
             let search_until = deadline - (left / SEARCH_SHARE).min(RESERVE_MAX);
-            let placer = placer(&settings, turn, located);
+            let placer = PlacerSettings { located, planned, ..placer(&settings, turn) };
             let mut probe = Probe::default();
             let mut stop = || probe.look(Instant::now() >= search_until);
             let found = search(&generation, &request, &settings, (mode, policy, follows), &placer, now, &mut stop);
@@ -264,6 +312,13 @@ impl Daemon {
 }
 
 impl Journey {
+    /// Whether it waits for a dispatcher.
+    fn waits(&self, generation: &Generation) -> bool {
+        let (_, chosen) = chosen(&self.settings, self.policy, self.mode);
+        let chained = || is_chained(generation, &self.request, &self.settings.engine.routes.chains);
+        self.follows && may_wait(&self.request, &chosen) && !chained()
+    }
+
     fn seen(&self, made_of: MadeOf, read: Option<Vec<Arc<Dataset>>>, came: Came) -> Seen {
         let (policy, baseline) = policies(&self.settings, self.policy);
         let MadeOf { generation, placer, now, stopped } = made_of;
@@ -291,7 +346,7 @@ fn policies<'s>(settings: &'s Settings, policy: &str) -> (&'s Arc<dyn Policy>, &
     (found, built.get(BASELINE).unwrap_or(found))
 }
 
-fn placer(settings: &Settings, turn: Turn, located: Option<Arc<[String]>>) -> PlacerSettings {
+fn placer(settings: &Settings, turn: Turn) -> PlacerSettings {
     PlacerSettings {
         steps: turn.steps(settings.placer.steps),
         fallbacks: settings.placer.fallbacks,
@@ -301,8 +356,14 @@ fn placer(settings: &Settings, turn: Turn, located: Option<Arc<[String]>>) -> Pl
         pairs_max: settings.engine.routes.pairs_max,
         min_bytes: settings.engine.routes.min_bytes,
         chains: settings.engine.routes.chains,
-        located,
+        located: None,
+        planned: None,
     }
+}
+
+fn chosen<'s>(settings: &'s Settings, name: &'s str, mode: Mode) -> (&'s Arc<dyn Policy>, Chosen<'s>) {
+    let (policy, baseline) = policies(settings, name);
+    (policy, Chosen { policy: &**policy, baseline: &**baseline, mode, name })
 }
 
 /// The pure part, on a thread of the pool.
@@ -315,9 +376,8 @@ fn search(
     now: Timestamp,
     stop: &mut dyn FnMut() -> bool,
 ) -> Result<Proposal, Refusal> {
-    let (found, baseline) = policies(settings, policy);
-    let chosen = Chosen { policy: &**found, baseline: &**baseline, mode, name: policy };
-    if follows && may_wait(request, &chosen) && !is_chained(generation, request, placer) {
+    let (found, chosen) = chosen(settings, policy, mode);
+    if follows && may_wait(request, &chosen) && !is_chained(generation, request, &placer.chains) {
         return propose_waiting(generation, request, &chosen, found, placer, now);
     }
     propose(generation, request, &chosen, placer, now, stop)

@@ -112,6 +112,7 @@ impl Daemon {
             until: from.plus(horizon.unwrap_or(planning.horizon)),
             objective: objective.unwrap_or(planning.objective),
             unit: planning.unit,
+            uplink: planning.uplink,
             prediction: planning.prediction,
             seed: 1,
         };
@@ -155,6 +156,7 @@ mod tests {
             objective: Objective::Online,
             activate: false,
             unit: None,
+            uplink: None,
             prediction: PredictionSettings { zone_offset_s, ..PredictionSettings::default() },
         }
     }

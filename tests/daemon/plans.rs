@@ -133,21 +133,29 @@ async fn a_plan_is_reviewed_activated_followed_explained_and_rolled_back() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn hints_follow_the_racks_of_the_plan_in_force() {
-    for rack in [0, 1, 2] {
+    for (rack, follows) in [(0, true), (1, true), (2, false), (0, false)] {
         let world = World::start().await;
         let mut feed = world.cluster(3, 2, 4_096).await;
         submit(&world.admin, "p", &plan(&[("daily", &format!("/rack{rack}"), 4)]).to_string()).await.unwrap();
         activate(&world.admin, "p", false).await.unwrap();
+        let run = |app, key, maps| v1::RequestHintsRequest { follows, ..run(app, key, maps) };
+        let looked = world.admin.clone().what_if(run(9, "daily", 4)).await.unwrap().into_inner().plan.unwrap();
+        assert_eq!((looked.job.as_str(), looked.as_planned), ("daily#0", 4), "it takes no place");
         let answer = world.hints(run(1, "daily", 4)).await;
         let hosts: Vec<String> = leased(&answer).into_keys().collect();
         assert!(!hosts.is_empty() && hosts.iter().all(|host| host.starts_with(&format!("r{rack}"))), "{hosts:?}");
-        let note = answer.hints.unwrap().plan.unwrap();
+        let hints = answer.hints.unwrap();
+        let note = hints.plan.clone().unwrap();
         assert_eq!((note.job.as_str(), note.as_planned, note.elsewhere, note.deviations.len()), ("daily#0", 4, 0, 0));
+        let explained = world.client.explain(&hints.decision_id).await.unwrap().decision.unwrap();
+        assert_eq!(explained.plan, Some(note));
         let stranger = world.hints(run(2, "weekly", 2)).await.hints.unwrap().plan.unwrap();
         assert_eq!((stranger.job.as_str(), &stranger.deviations[..]), ("", &["not_planned".to_owned()][..]));
+        let second = world.hints(run(3, "daily", 2)).await.hints.unwrap().plan.unwrap();
+        assert_eq!((second.job.as_str(), &second.deviations[..]), ("", &["place_taken".to_owned()][..]));
         let plans = world.admin.clone().list_plans(v1::ListPlansRequest {}).await.unwrap().into_inner().plans;
         let by = &plans[0].followed[0];
-        assert_eq!((by.policy.as_str(), by.followed, by.unplanned, by.missed), ("jobpacker", 1, 1, 0));
+        assert_eq!((by.policy.as_str(), by.followed, by.unplanned, by.missed), ("jobpacker", 1, 2, 0));
         feed.send(heartbeat("r0n0", 2, 0, vec![])).await.unwrap();
     }
 }

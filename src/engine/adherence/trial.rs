@@ -83,6 +83,7 @@ impl Trial {
             input: Arc::clone(&group.input),
             max_per_node: u32::MAX,
             max_per_rack: u32::MAX,
+            planned: None,
             spread: false,
             together: false,
         };

@@ -3,11 +3,11 @@
 use super::group::{End, Group, Task};
 use super::{LATE, WantedGroup};
 use crate::cluster::{HintRequest, Overlay, Resource, Snapshot, TaskGroup};
-use crate::engine::plans::{KeptPlan, PlanNote, note, run_key, stage_of};
+use crate::engine::plans::{KeptPlan, PlanNote, PlannedRun, run_key, stage_of};
 use crate::policy::Policy;
 use crate::policy::dispatch::{Advice, DispatchEvent, DispatchState, DynDispatch, Offer, TaskRef, View};
 use crate::policy::dispatch::{ShuffleAdvice, ShuffleAsk};
-use crate::policy::plan::{Deviation, PlanCounts};
+use crate::policy::plan::{Deviation, PlanCounts, PlanStand, Stage};
 use crate::units::{AttemptId, Bytes, ContainerId, LeaseId, Micros, NodeIdx, RackIdx, RequestId, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -32,7 +32,7 @@ pub(super) struct Desk {
     /// The plan that the policy was told of.
     plan: Option<Arc<KeptPlan>>,
     /// Attempts that are runs of recurring jobs, as the policy was told.
-    runs: BTreeMap<AttemptId, Arc<str>>,
+    runs: BTreeMap<AttemptId, ToldRun>,
 }
 
 impl std::fmt::Debug for Desk {
@@ -42,7 +42,15 @@ impl std::fmt::Debug for Desk {
 }
 
 /// The plan and the runs that a policy was told of.
-pub(super) type Planned = (Option<Arc<KeptPlan>>, BTreeMap<AttemptId, Arc<str>>);
+pub(super) type Planned = (Option<Arc<KeptPlan>>, BTreeMap<AttemptId, ToldRun>);
+
+/// A run that a policy was told of.
+#[derive(Debug, Clone)]
+pub(super) struct ToldRun {
+    key: Arc<str>,
+    /// When it first had a request that was answered at once, and maps and reduces of all such.
+    asked: Option<(Timestamp, [u32; 2])>,
+}
 
 /// What offers are made against: room goes as launches come.
 #[derive(Debug, Clone)]
@@ -141,7 +149,7 @@ impl Desk {
             let group = groups.get(&(attempt, Arc::clone(&task.group)))?;
             (group.request.id == *request).then_some((&*group.told.role, *node, 1))
         });
-        Some(note(plan, stand, hinted, snapshot))
+        Some(PlannedRun::new(plan, stand, [None; 2]).note(hinted, snapshot))
     }
 
     /// The same of an ordinary placement of what waited for too long: role, node and count of each hint.
@@ -156,7 +164,7 @@ impl Desk {
         if stand.place.is_some() {
             stand.deviations.push(Deviation::WaitedTooLong); // the last of all, so that they stay in order
         }
-        Some(note(plan, stand, hinted, snapshot))
+        Some(PlannedRun::new(plan, stand, [None; 2]).note(hinted, snapshot))
     }
 
     /// The attempt's place in the plan that the policy follows, where the policy times shuffles and knows the attempt.
@@ -206,11 +214,8 @@ impl Desk {
         view: &View<'_>,
     ) -> Vec<GroupKey> {
         let mut keys = Vec::with_capacity(wanted.len());
-        if let Some(key) = run_key(request, self.plan.as_deref())
-            && self.runs.get(&request.attempt) != Some(&key)
-        {
-            self.runs.insert(request.attempt, Arc::clone(&key));
-            self.tell(&DispatchEvent::Run { attempt: request.attempt, key }, view);
+        if let Some(key) = run_key(request, self.plan.as_deref()) {
+            self.tell_run(request.attempt, &key, view);
         }
         for (at, wanted) in wanted.iter().enumerate() {
             let asked = Arc::clone(&wanted.waiting.group);
@@ -231,6 +236,39 @@ impl Desk {
             keys.push(key);
         }
         keys
+    }
+
+    /// The attempt is a run of that job.
+    fn tell_run(&mut self, attempt: AttemptId, key: &Arc<str>, view: &View<'_>) {
+        let known = self.runs.get_mut(&attempt);
+        if known.as_ref().is_some_and(|run| run.key == *key) {
+            return;
+        }
+        match known {
+            Some(run) => run.key = Arc::clone(key),
+            None => drop(self.runs.insert(attempt, ToldRun { key: Arc::clone(key), asked: None })),
+        }
+        self.tell(&DispatchEvent::Run { attempt, key: Arc::clone(key) }, view);
+    }
+
+    /// A request of the run is answered at once. Gives how the run stands to the plan in force, and until when it keeps
+    /// each stage's tasks for its racks.
+    pub(super) fn ask(
+        &mut self,
+        (attempt, key): (AttemptId, &Arc<str>),
+        tasks: [u32; 2],
+        view: &View<'_>,
+    ) -> Option<(PlanStand, [Option<Timestamp>; 2])> {
+        self.tell_run(attempt, key, view);
+        if let Some(run) = self.runs.get_mut(&attempt) {
+            let (_, sum) = run.asked.get_or_insert((view.now, [0; 2]));
+            sum.iter_mut().zip(tasks).for_each(|(sum, more)| *sum = sum.saturating_add(more));
+        }
+        self.tell(&DispatchEvent::Asks { attempt, tasks }, view);
+        let dispatcher = dispatcher(&self.policy);
+        let stand = dispatcher.stands(&mut self.state, attempt)?;
+        let until = Stage::BOTH.map(|stage| dispatcher.planned_until(&mut self.state, attempt, stage));
+        Some((stand, until))
     }
 
     /// Offers a node until nothing more is launched there.
@@ -362,8 +400,8 @@ impl Desk {
         for key in &keys {
             self.remove(key);
         }
-        self.runs.remove(&attempt);
-        if !keys.is_empty() {
+        let ran = self.runs.remove(&attempt).is_some();
+        if ran || !keys.is_empty() {
             self.tell(&DispatchEvent::Done(attempt), view);
         }
         !keys.is_empty()
@@ -376,7 +414,7 @@ impl Desk {
         for key in &keys {
             self.remove(key);
         }
-        if self.of_attempt(attempt).next().is_none() {
+        if self.of_attempt(attempt).next().is_none() && self.runs.get(&attempt).is_some_and(|run| run.asked.is_none()) {
             self.runs.remove(&attempt);
         }
         if !keys.is_empty() {
@@ -404,8 +442,14 @@ impl Desk {
         if let Some(plan) = &self.plan {
             dispatcher.observe(&mut state, &DispatchEvent::Plan(Some(Arc::clone(&plan.plan))), view);
         }
-        for (&attempt, key) in &self.runs {
-            dispatcher.observe(&mut state, &DispatchEvent::Run { attempt, key: Arc::clone(key) }, view);
+        for (&attempt, run) in &self.runs {
+            dispatcher.observe(&mut state, &DispatchEvent::Run { attempt, key: Arc::clone(&run.key) }, view);
+        }
+        let asked = self.runs.iter().filter_map(|(&attempt, run)| Some((run.asked?, attempt)));
+        let mut asked: Vec<((Timestamp, [u32; 2]), AttemptId)> = asked.collect();
+        asked.sort_unstable();
+        for ((now, tasks), attempt) in asked {
+            dispatcher.observe(&mut state, &DispatchEvent::Asks { attempt, tasks }, &View { now, ..*view });
         }
         let mut groups: Vec<&Group> = self.groups.values().map(Arc::as_ref).collect();
         groups.sort_by_key(|group| group.told.since);

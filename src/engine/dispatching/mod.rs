@@ -3,6 +3,7 @@
 //! # Code map
 //! - `group`: one waiting group and how its tasks stand.
 //! - `desk`: one dispatch policy in use, its State and its groups; every event and every offer goes through it.
+//! - `asking`: requests that wait for nothing, and their runs in the plan in force.
 //! - `apart`: a desk as it was at one moment, for what-if and replay.
 //! - `layout`: launches to hints, rows of leases and ask tables.
 //! - `racks`: how busy racks are, from counters or from the model of running flows.
@@ -17,6 +18,7 @@
 //! - States live in memory. After a restart an application is told of the gap in its numbers and asks again.
 
 mod apart;
+mod asking;
 mod desk;
 mod group;
 mod heard;
@@ -35,6 +37,7 @@ use crate::policy::plan::PlanCounts;
 use crate::units::{AttemptId, ContainerId, DecisionId, LeaseId, Micros, RequestId, Timestamp};
 pub use apart::DeskApart;
 pub(crate) use apart::KeptDesk;
+pub use asking::{Asks, Counts};
 use desk::Desk;
 pub(in crate::engine) use group::Group;
 use racks::RackUses;

@@ -82,7 +82,7 @@ impl Engine {
         let moment = self.moment(now);
         let apart = match self.dispatching.desks.get(&waits.name) {
             Some(desk) => self.set_apart(desk, &moment),
-            None => self.set_apart(&self.new_desk(waits, now)?, &moment),
+            None => self.set_apart(&self.new_desk((&waits.policy, &waits.name), now)?, &moment),
         };
         Ok(Some(apart))
     }
@@ -267,12 +267,12 @@ impl Engine {
     fn desk(&mut self, waits: &Waits, now: Timestamp) -> Result<Desk, Refusal> {
         match self.dispatching.desks.remove(&waits.name) {
             Some(desk) => Ok(desk),
-            None => self.new_desk(waits, now),
+            None => self.new_desk((&waits.policy, &waits.name), now),
         }
     }
 
-    fn new_desk(&self, waits: &Waits, now: Timestamp) -> Result<Desk, Refusal> {
-        let mut desk = Desk::new(&waits.policy).ok_or_else(|| no_dispatcher(&waits.name))?;
+    pub(super) fn new_desk(&self, (policy, name): (&Arc<dyn Policy>, &str), now: Timestamp) -> Result<Desk, Refusal> {
+        let mut desk = Desk::new(policy).ok_or_else(|| no_dispatcher(name))?;
         let view = view(&self.snapshot, &self.ledger, now);
         for (rack, per_mille) in self.dispatching.racks.told() {
             desk.tell(&DispatchEvent::RackUse { rack, per_mille }, &view);

@@ -211,6 +211,9 @@ fn miss(compiled: &Compiled<'_>, at: usize, node: NodeIdx, placed: &Placed<'_>, 
     if placed.in_rack.get(&snapshot.rack(node)).is_some_and(|&count| count >= group.max_per_rack) {
         miss.fails.push(block::MAX_PER_RACK);
     }
+    if group.planned.as_ref().is_some_and(|planned| planned.only && !planned.has(snapshot.rack(node))) {
+        miss.fails.push(block::OTHER_RACK_PLANNED);
+    }
     if miss.fails.is_empty() {
         miss.fails.push(otherwise);
     }

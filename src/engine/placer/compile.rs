@@ -79,6 +79,7 @@ pub(crate) fn compile<'a>(
             input,
             max_per_node: tightest(bounds.map(|bounds| bounds.max_per_node)),
             max_per_rack: tightest(bounds.map(|bounds| bounds.max_per_rack)),
+            planned: None,
             spread: bounds.iter().any(|bounds| bounds.spread),
             together: bounds.iter().any(|bounds| bounds.together),
         });

@@ -29,6 +29,7 @@ use super::dispatching::Waits;
 use super::flows::settings::{ChainSettings, RouteSettings};
 use super::flows::{Names, ProposedFlows, TOO_MANY_PAIRS, shares};
 use super::generation::Generation;
+use super::plans::{PlanNote, PlannedRun};
 use super::settings::SourceAges;
 use crate::cluster::{Dataset, Gang, HintRequest, Resource, WhenFull};
 use crate::policy::cross_layer::first_routes;
@@ -85,6 +86,8 @@ pub struct PlacerSettings {
     /// What a NameNode that is asked for paths on demand said of the request's: notes for the answer. A path without
     /// blocks is no refusal then. `None`: nobody is asked.
     pub located: Option<Arc<[String]>>,
+    /// How the request's run stands to the plan in force, for policies that follow plans.
+    pub planned: Option<Arc<PlannedRun>>,
 }
 
 impl Default for PlacerSettings {
@@ -99,6 +102,7 @@ impl Default for PlacerSettings {
             min_bytes: RouteSettings::default().min_bytes,
             chains: ChainSettings::default(),
             located: None,
+            planned: None,
         }
     }
 }
@@ -163,8 +167,12 @@ pub fn propose(
     check_keys(&request.groups)?;
     let place = placing(chosen)?;
     let names = Names::of(request);
-    let compiled = compile(generation, (request, names.both()), settings, now)?;
+    let mut compiled = compile(generation, (request, names.both()), settings, now)?;
     large::check_sizes(&compiled)?;
+    let planned = settings.planned.as_deref().filter(|_| chosen.policy.as_plan().is_some());
+    if let Some(run) = planned {
+        plan(&mut compiled, request, run, now);
+    }
     let placement = search(&compiled, place, settings, stop)?;
     let whole = compiled.groups.iter().enumerate().all(|(at, wish)| placement.placed(at) == wish.count);
     let gang_waits = request.gang == Gang::All && !whole;
@@ -185,6 +193,7 @@ pub fn propose(
     let lay = Layout { generation, compiled: &compiled, placement: &placement, lease: on && !gang_waits, gang_waits };
     let hints = lay.hints(request.when_full, settings, now, &mut draft);
     draft.blocked = blocked::of(&compiled, &placement, gang_waits);
+    draft.plan = planned.map(|run| note(&compiled, run, &placement));
     if on {
         draft.asks = replacement(request, &hints);
     }
@@ -209,6 +218,22 @@ pub fn propose(
     draft.hints = hints.hints;
     let trial = Trial::of(&compiled.problem, &placement);
     Ok(Proposal { flows, trial, read, ..proposal(generation, request, draft, hints.rows) })
+}
+
+/// Where the plan in force has the groups. Who needs all at once, or an answer at once, is not told to wait for racks.
+fn plan(compiled: &mut Compiled<'_>, request: &HintRequest, run: &PlannedRun, now: Timestamp) {
+    let waits = request.when_full == WhenFull::Advise && request.gang == Gang::UpTo;
+    let snapshot = compiled.problem.snapshot;
+    for group in &mut compiled.problem.groups {
+        group.planned = run.racks(&group.role, waits, snapshot, now);
+    }
+}
+
+/// How what is placed stands to that plan.
+fn note(compiled: &Compiled<'_>, run: &PlannedRun, placement: &Placement) -> PlanNote {
+    let groups = compiled.problem.groups.iter().zip(&placement.groups);
+    let hinted = groups.flat_map(|(group, shares)| shares.iter().map(|share| (&*group.role, share.node, share.count)));
+    run.note(hinted, compiled.problem.snapshot)
 }
 
 /// What the placed containers will send, and over which routes: chosen here where the policy chose none, for the

@@ -32,7 +32,9 @@ pub(crate) fn advise(compiled: &Compiled<'_>, generation: &Generation, at: usize
     let (problem, group) = (&compiled.problem, &compiled.problem.groups[at]);
     let snapshot = problem.snapshot;
     let mut ranked: Vec<(u64, u64, u64, NodeIdx)> = Vec::new();
-    for node in compiled.groups[at].filter.eligible(snapshot) {
+    let planned = group.planned.as_ref().filter(|planned| planned.only);
+    let elsewhere = |node: &NodeIdx| planned.is_some_and(|planned| !planned.has(snapshot.rack(*node)));
+    for node in compiled.groups[at].filter.eligible(snapshot).filter(|node| !elsewhere(node)) {
         let total = &snapshot.statics.total[node.at()];
         if !snapshot.state[node.at()].usable() || !snapshot.rules.feasible(&group.size, total) {
             continue;

@@ -5,6 +5,7 @@ use super::{Chosen, PlacerSettings, Proposal, blank, blocked, check_keys, hints,
 use crate::cluster::{Constraints, Gang, HintRequest, WhenFull};
 use crate::engine::decision::{Mode, Refusal};
 use crate::engine::dispatching::{Waits, WantedGroup};
+use crate::engine::flows::settings::ChainSettings;
 use crate::engine::flows::{Names, classes};
 use crate::engine::generation::Generation;
 use crate::policy::Policy;
@@ -32,11 +33,11 @@ pub fn may_wait(request: &HintRequest, chosen: &Chosen<'_>) -> bool {
 
 /// Whether some traffic of the request is under a chain of middleboxes: then it is to be placed at once, and checked.
 #[must_use]
-pub fn is_chained(generation: &Generation, request: &HintRequest, settings: &PlacerSettings) -> bool {
+pub fn is_chained(generation: &Generation, request: &HintRequest, settings: &ChainSettings) -> bool {
     let Some(chains) = generation.snapshot.topology.chains.as_deref() else { return false };
     let history = request.recurring_key.as_ref().and_then(|key| generation.history.get(key)).map(Arc::as_ref);
     let edges = compile::edges(request, history, &mut Vec::new()).unwrap_or_default();
-    classes(Some(chains), request, &edges, settings.chains.port).iter().any(Option::is_some)
+    classes(Some(chains), request, &edges, settings.port).iter().any(Option::is_some)
 }
 
 /// The groups of a request as a dispatcher is told of them; `policy` is the chosen one. Its hints are the engine's to

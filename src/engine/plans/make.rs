@@ -4,8 +4,8 @@ use crate::cluster::{Resource, Snapshot};
 use crate::engine::decision::Refusal;
 use crate::engine::prediction::{Errors, KeyForecast, PredictionSettings, Runs, Standing, forecast};
 use crate::policy::Policy;
-use crate::policy::plan::{Objective, Plan, PlanProblem, fabric, rack_rooms};
-use crate::units::Timestamp;
+use crate::policy::plan::{Fabric, Objective, Plan, PlanProblem, fabric, rack_rooms};
+use crate::units::{BitsPerSec, Timestamp};
 use std::sync::Arc;
 
 /// What to plan.
@@ -19,6 +19,8 @@ pub struct MakeAsk {
     pub objective: Objective,
     /// Size of the containers that racks are counted in; none: YARN's smallest.
     pub unit: Option<Resource>,
+    /// Capacity of a rack's uplinks where no network that joins racks is known; `None`: nothing is planned then.
+    pub uplink: Option<BitsPerSec>,
     /// How runs are predicted.
     pub prediction: PredictionSettings,
     /// Seed of every random draw.
@@ -77,8 +79,10 @@ pub fn make(runs: &Runs, snapshot: &Snapshot, policy: &Arc<dyn Policy>, ask: &Ma
     if racks.is_empty() {
         return Err(missing("heartbeats", "no rack has room for a container of that size"));
     }
-    let fabric = fabric(snapshot).filter(|fabric| fabric.uplink.0 > 0);
-    let fabric = fabric.ok_or_else(|| missing("topology", "no network is known that joins the racks"))?;
+    let told = || Some(Fabric { uplink: ask.uplink?, circuits: None, nodes: None });
+    let fabric = fabric(snapshot).filter(|fabric| fabric.uplink.0 > 0).or_else(told);
+    let unknown = "no network is known that joins the racks, and plan.uplink_bits_per_s says nothing in its place";
+    let fabric = fabric.ok_or_else(|| missing("topology", unknown))?;
     let (errors, made) = (found.errors, ask.from);
     let MakeAsk { from, until, objective, seed, .. } = *ask;
     let prediction_error = (errors.runs > 0).then_some(errors.mean);

@@ -4,7 +4,7 @@
 //! - here: what is kept, which plan is in force and which were before it; rows of the journal.
 //! - `examine`: whether a plan can be kept and put in force on this cluster now.
 //! - `serve`: the engine's side: calls of operators, and what policies are told.
-//! - `note`: how an answer's hints stand to the plan in force.
+//! - `note`: how a run, and an answer's hints, stand to the plan in force.
 //! - `runs`: runs of recurring jobs, noted as they finish; `make`: a plan of what they let expect.
 //! - `replicas`: where data goes that planned jobs will read.
 //!
@@ -22,8 +22,8 @@ mod serve;
 
 pub use examine::{Examined, examine};
 pub use make::{Made, MakeAsk, make, none_expected, standings};
-pub use note::PlanNote;
-pub(in crate::engine) use note::{note, run_key, stage_of};
+pub use note::{PlanNote, PlannedRun};
+pub(in crate::engine) use note::{run_key, stage_of};
 pub(in crate::engine) use runs::RunBook;
 pub use serve::{PlanChange, PlanView};
 

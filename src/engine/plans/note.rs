@@ -4,7 +4,8 @@ use super::KeptPlan;
 use crate::cluster::{HintRequest, Snapshot};
 use crate::engine::prediction::derived_key;
 use crate::policy::plan::{Deviation, JobName, PlanStand, Stage};
-use crate::units::NodeIdx;
+use crate::policy::problem::PlannedRacks;
+use crate::units::{NodeIdx, RackIdx, RackPath, Timestamp};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -23,27 +24,83 @@ pub struct PlanNote {
     pub deviations: Vec<Deviation>,
 }
 
-/// The note of hints: role, node and count of each.
-pub(in crate::engine) fn note<'a>(
-    plan: &KeptPlan,
-    stand: PlanStand,
-    hinted: impl Iterator<Item = (&'a str, NodeIdx, u32)>,
-    snapshot: &Snapshot,
-) -> PlanNote {
-    let PlanStand { place, deviations } = stand;
-    let job = place.and_then(|place| plan.plan.jobs.get(place as usize));
-    let (mut as_planned, mut elsewhere) = (0, 0);
-    for (role, node, count) in hinted {
-        let rack = &snapshot.statics.racks[snapshot.rack(node).at()];
-        let of =
-            |stage: Stage| job.is_some_and(|job| job.stage(stage).racks().iter().any(|(planned, _)| *planned == rack));
-        if of(stage_of(role)) {
-            as_planned += count;
-        } else {
-            elsewhere += count;
-        }
+/// How a run stands to the plan in force, in the plan's own words: what a request that is answered at once is placed by.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlannedRun {
+    /// The plan's name.
+    plan: Arc<str>,
+    /// The job of the plan that it is.
+    job: Option<JobName>,
+    deviations: Vec<Deviation>,
+    /// Its maps and its reduces.
+    stages: [RunStage; 2],
+}
+
+/// One stage of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+struct RunStage {
+    /// Racks that the plan has it in, each with its part of the tasks.
+    racks: Vec<(RackPath, u32)>,
+    /// It goes by the plan no more: one of them is dead.
+    released: bool,
+    /// Until when its tasks wait for its racks.
+    until: Option<Timestamp>,
+}
+
+impl PlannedRun {
+    /// Of a run that stands so; `until`: when the plan has its stages ended, and patience after that.
+    pub(in crate::engine) fn new(plan: &KeptPlan, stand: PlanStand, until: [Option<Timestamp>; 2]) -> Self {
+        let PlanStand { place, deviations } = stand;
+        let job = place.and_then(|place| plan.plan.jobs.get(place as usize));
+        let gone = [Deviation::MapRackGone, Deviation::ReduceRackGone];
+        let stage = |at: usize| {
+            let racks = job.map_or_else(Vec::new, |job| job.stage(Stage::BOTH[at]).racks());
+            let racks = racks.into_iter().map(|(rack, tasks)| (rack.clone(), tasks)).collect();
+            RunStage { racks, released: deviations.contains(&gone[at]), until: until[at] }
+        };
+        let stages = [stage(0), stage(1)];
+        Self { plan: Arc::clone(&plan.name), job: job.map(|job| job.job.clone()), deviations, stages }
     }
-    PlanNote { plan: Arc::clone(&plan.name), job: job.map(|job| job.job.clone()), as_planned, elsewhere, deviations }
+
+    /// Of a run that no policy knows of: it has no key.
+    pub(in crate::engine) fn without_key(plan: &KeptPlan) -> Self {
+        Self::new(plan, PlanStand { place: None, deviations: vec![Deviation::NoKey] }, [None; 2])
+    }
+
+    /// Racks of a group of that role on this cluster. `waits`: what they have no room for may wait for them.
+    pub(in crate::engine) fn racks(
+        &self,
+        role: &str,
+        waits: bool,
+        snapshot: &Snapshot,
+        now: Timestamp,
+    ) -> Option<Arc<PlannedRacks>> {
+        let stage = &self.stages[stage_of(role) as usize];
+        let rack = |(path, tasks): &(RackPath, u32)| Some((*snapshot.statics.by_rack.get(path)?, *tasks));
+        let mut racks: Vec<(RackIdx, u32)> = stage.racks.iter().filter_map(rack).collect();
+        racks.sort_unstable();
+        let only = waits && stage.until.is_some_and(|until| until > now);
+        (!racks.is_empty() && !stage.released).then(|| Arc::new(PlannedRacks { racks, only }))
+    }
+
+    /// What is said of the run's hints: role, node and count of each.
+    pub(in crate::engine) fn note<'a>(
+        &self,
+        hinted: impl Iterator<Item = (&'a str, NodeIdx, u32)>,
+        snapshot: &Snapshot,
+    ) -> PlanNote {
+        let (mut as_planned, mut elsewhere) = (0, 0);
+        for (role, node, count) in hinted {
+            let rack = &snapshot.statics.racks[snapshot.rack(node).at()];
+            if self.stages[stage_of(role) as usize].racks.iter().any(|(planned, _)| planned == rack) {
+                as_planned += count;
+            } else {
+                elsewhere += count;
+            }
+        }
+        let (plan, job) = (Arc::clone(&self.plan), self.job.clone());
+        PlanNote { plan, job, as_planned, elsewhere, deviations: self.deviations.clone() }
+    }
 }
 
 /// Reduces are told by their role; whatever else waits goes as maps do.

@@ -124,7 +124,7 @@ impl Record {
                 return Ok(Beside { other: Err(refusal), terms: None, rated: Vec::new() });
             }
         };
-        let chained = is_chained(&generation, &self.request, &self.settings);
+        let chained = is_chained(&generation, &self.request, &self.settings.chains);
         let waited = |chosen: &Chosen<'_>| self.follows && may_wait(&self.request, chosen) && !chained;
         let recorded = self.make(&generation, (&self.policy, &self.name), self.desk(live), &mut self.stop());
         let recorded = recorded.map(|(_, rows)| rows).unwrap_or_default();
@@ -165,7 +165,7 @@ impl Record {
         stop: &mut dyn FnMut() -> bool,
     ) -> Result<(Decision, Vec<Row>), Refusal> {
         let chosen = self.chosen(policy, name);
-        let chained = is_chained(generation, &self.request, &self.settings);
+        let chained = is_chained(generation, &self.request, &self.settings.chains);
         if chained || !(self.follows && may_wait(&self.request, &chosen)) {
             let proposal = propose(generation, &self.request, &chosen, &self.settings, self.now, stop)?;
             return Ok((proposal.preview(), proposal.rows));

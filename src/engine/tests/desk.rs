@@ -92,6 +92,11 @@ impl Desk {
         self.drain();
     }
 
+    /// By which policy what does not wait is placed from now on; `spread` until this is called.
+    pub(super) fn places_by(&mut self, name: &str) {
+        self.policy = registry::with_defaults(name).unwrap();
+    }
+
     pub(super) fn propose(&self, request: &Arc<HintRequest>) -> Result<Proposal, Refusal> {
         let chosen =
             Chosen { policy: &*self.policy, baseline: &*self.baseline, mode: self.mode, name: self.policy.name() };

@@ -96,7 +96,7 @@ impl Dispatch for Choosy {
                     seen.busy.remove(rack);
                 }
             }
-            DispatchEvent::Run { .. } | DispatchEvent::Plan(_) => {}
+            DispatchEvent::Run { .. } | DispatchEvent::Asks { .. } | DispatchEvent::Plan(_) => {}
         }
     }
 

@@ -2,6 +2,7 @@
 
 mod adherence;
 mod arrivals;
+mod asking;
 mod circuits;
 pub(super) mod desk;
 mod dispatching;

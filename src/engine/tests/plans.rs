@@ -63,12 +63,12 @@ fn plan(now: Timestamp, jobs: &[(&str, &str, u32)]) -> Plan {
     }
 }
 
-fn packer() -> Arc<dyn Policy> {
+pub(super) fn packer() -> Arc<dyn Policy> {
     registry::with_defaults("jobpacker").unwrap().into()
 }
 
 /// A run of the key with so many maps, of application `number`.
-fn run(number: u32, key: Option<&str>, maps: u32) -> HintRequest {
+pub(super) fn run(number: u32, key: Option<&str>, maps: u32) -> HintRequest {
     let mut asked = request(&format!("r{number}"), &[("map", maps)]);
     asked.attempt = attempt(number, 1);
     asked.recurring_key = key.map(Arc::from);
@@ -91,12 +91,12 @@ impl Desk {
     }
 
     /// A plan that is kept and in force.
-    fn follow(&mut self, name: &str, jobs: &[(&str, &str, u32)]) {
+    pub(super) fn follow(&mut self, name: &str, jobs: &[(&str, &str, u32)]) {
         self.keep(name, plan(self.now, jobs)).unwrap();
         self.activate(name, true).unwrap();
     }
 
-    fn roll_back(&mut self, to_none: bool) -> Result<Option<String>, Refusal> {
+    pub(super) fn roll_back(&mut self, to_none: bool) -> Result<Option<String>, Refusal> {
         let rolled = self.engine.roll_back_plan(to_none, self.now);
         self.drain();
         self.publish();
@@ -107,7 +107,7 @@ impl Desk {
         self.engine.generation().plan.as_ref().map(|plan| plan.name.to_string())
     }
 
-    fn all_beat(&mut self, nodes: usize) {
+    pub(super) fn all_beat(&mut self, nodes: usize) {
         for at in 0..nodes {
             self.beat(&format!("h{at}"), 0, Some(&[]));
         }
@@ -506,6 +506,7 @@ fn ask(desk: &Desk) -> MakeAsk {
         until: desk.now.plus(Micros::from_secs(86_400)),
         objective: Objective::Online,
         unit: None,
+        uplink: None,
         prediction: PredictionSettings::default(),
         seed: 1,
     }
@@ -643,6 +644,12 @@ fn with_too_few_runs_or_no_network_nothing_is_planned_and_it_is_said() {
     let ask = ask(&desk);
     let unwired = make(&desk.engine.runs(), bare.engine.settled(), &packer(), &ask).unwrap_err();
     assert!(matches!(unwired, Refusal::MissingFeed { feed: "topology", .. }), "{unwired}");
+    let uplink = BitsPerSec(7_000_000_000);
+    let told = MakeAsk { uplink: Some(uplink), ..ask.clone() };
+    let made = make(&desk.engine.runs(), bare.engine.settled(), &packer(), &told).unwrap();
+    assert_eq!((made.plan.assumptions.uplink, made.plan.assumptions.circuit), (uplink, None), "as the operator said");
+    let wired = make(&desk.engine.runs(), desk.engine.settled(), &packer(), &told).unwrap();
+    assert_ne!(wired.plan.assumptions.uplink, uplink, "a network that is known counts");
     let fair: Arc<dyn Policy> = registry::with_defaults("fair").unwrap().into();
     let wrong = make(&desk.engine.runs(), desk.engine.settled(), &fair, &ask).unwrap_err().to_string();
     assert_eq!(wrong, "policy: \"fair\" does not plan");

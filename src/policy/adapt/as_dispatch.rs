@@ -123,6 +123,7 @@ impl<P: Place> Dispatch for PlacedFirst<P> {
             DispatchEvent::Finished { .. }
             | DispatchEvent::RackUse { .. }
             | DispatchEvent::Run { .. }
+            | DispatchEvent::Asks { .. }
             | DispatchEvent::Plan(_) => {}
         }
     }
@@ -174,6 +175,7 @@ fn problem<'a>(waiting: &WaitingGroup, view: &View<'a>) -> PlaceProblem<'a> {
         input: Arc::new(InputBlocks::new(waiting.inputs.iter().map(block).collect())),
         max_per_node: u32::MAX,
         max_per_rack: u32::MAX,
+        planned: None,
         spread: false,
         together: false,
     };

@@ -64,7 +64,7 @@ impl Policy for Corral {
 
 impl Place for Corral {
     fn place(&self, problem: &PlaceProblem<'_>, budget: &mut Budget<'_>) -> Result<Placement, PlaceError> {
-        OfferInTurn::new(self.clone(), 1).place(problem, budget)
+        online::at_once(problem, &OfferInTurn::new(self.clone(), 1), budget)
     }
 }
 

@@ -93,7 +93,7 @@ impl Policy for JobPacker {
 
 impl Place for JobPacker {
     fn place(&self, problem: &PlaceProblem<'_>, budget: &mut Budget<'_>) -> Result<Placement, PlaceError> {
-        OfferInTurn::new(self.clone(), 1).place(problem, budget)
+        online::at_once(problem, &OfferInTurn::new(self.clone(), 1), budget)
     }
 }
 

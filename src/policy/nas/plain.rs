@@ -179,7 +179,7 @@ impl Plain {
                     self.congested.remove(rack);
                 }
             }
-            DispatchEvent::Run { .. } | DispatchEvent::Plan(_) => {}
+            DispatchEvent::Run { .. } | DispatchEvent::Asks { .. } | DispatchEvent::Plan(_) => {}
         }
     }
 

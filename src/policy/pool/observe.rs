@@ -72,7 +72,10 @@ impl Pool {
             }
             DispatchEvent::Lost(task) => self.lost(task),
             DispatchEvent::Done(attempt) => self.done(*attempt),
-            DispatchEvent::RackUse { .. } | DispatchEvent::Run { .. } | DispatchEvent::Plan(_) => Change::Nothing,
+            DispatchEvent::RackUse { .. }
+            | DispatchEvent::Run { .. }
+            | DispatchEvent::Asks { .. }
+            | DispatchEvent::Plan(_) => Change::Nothing,
         }
     }
 

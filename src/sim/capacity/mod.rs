@@ -294,6 +294,7 @@ impl DynDispatch for HintedYarn<'_> {
             | DispatchEvent::Lost(_)
             | DispatchEvent::RackUse { .. }
             | DispatchEvent::Run { .. }
+            | DispatchEvent::Asks { .. }
             | DispatchEvent::Plan(_) => {}
         }
         self.tell(yarn, event, view.now);

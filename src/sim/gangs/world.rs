@@ -152,6 +152,7 @@ impl<'a> World<'a> {
             input: Arc::default(),
             max_per_node: u32::MAX,
             max_per_rack: u32::MAX,
+            planned: None,
             spread: false,
             together: false,
         }

@@ -139,7 +139,7 @@ impl World {
     fn propose(&mut self, asked: Asked, conflicts: u32) {
         let generation = self.generation();
         let chosen = self.chosen(&asked);
-        let chained = is_chained(&generation, &asked.request, &self.placer);
+        let chained = is_chained(&generation, &asked.request, &self.placer.chains);
         let found = if asked.follows && !chained && may_wait(&asked.request, &chosen) {
             propose_waiting(
                 &generation,

@@ -25,10 +25,21 @@ pub(super) struct Book {
 pub(super) struct Row {
     /// The run that took its place.
     pub(super) run: Option<JobIdx>,
+    /// The run that took its place is answered at once: none of its tasks is launched here.
+    asks: bool,
     /// Some run took it, and may be gone by now.
     pub(super) taken: bool,
     /// Maps, reduces.
     pub(super) stages: [StageRow; 2],
+}
+
+/// Who takes a place.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Taker {
+    /// A run whose tasks wait.
+    Waits(JobIdx),
+    /// One that is answered at once.
+    Asks,
 }
 
 /// One stage of a job of the plan.
@@ -142,7 +153,7 @@ impl Book {
         for (at, job) in (0..).zip(&plan.jobs) {
             by_key.entry(Arc::clone(&job.job.key)).or_default().push(at);
             let stages = [stage(job, Stage::Map, &job.maps), stage(job, Stage::Reduce, &job.reduces)];
-            rows.push(Row { run: None, taken: false, stages });
+            rows.push(Row { stages, ..Row::default() });
         }
         let steps = vec![BTreeMap::new(); view.snapshot.statics.racks.len()];
         Self { rows, by_key, steps, plan }
@@ -172,10 +183,20 @@ impl Book {
         }
     }
 
+    /// Whether the plan alone says where the tasks of that stage run.
+    pub(super) fn goes_by_plan(&self, row: u32, stage: Stage) -> bool {
+        let part = &self.rows[row as usize].stages[at(stage)];
+        !part.released && part.again == 0
+    }
+
     /// The run takes the place.
-    pub(super) fn take(&mut self, row: u32, run: JobIdx) {
+    pub(super) fn take(&mut self, row: u32, run: Taker) {
         let place = &mut self.rows[row as usize];
-        (place.run, place.taken) = (Some(run), true);
+        place.taken = true;
+        (place.run, place.asks) = match run {
+            Taker::Waits(job) => (Some(job), false),
+            Taker::Asks => (None, true),
+        };
     }
 
     /// The run has so many maps and reduces.
@@ -244,7 +265,8 @@ impl Book {
 
     /// The run is gone.
     pub(super) fn gone(&mut self, row: u32) {
-        self.rows[row as usize].run = None;
+        let place = &mut self.rows[row as usize];
+        (place.run, place.asks) = (None, false);
         Stage::BOTH.into_iter().for_each(|stage| self.refresh(row, stage));
     }
 
@@ -252,10 +274,11 @@ impl Book {
     pub(super) fn release(&mut self, dead: impl Fn(RackIdx) -> bool) -> u32 {
         let mut released = 0;
         for row in 0..self.rows.len() as u32 {
+            let Row { run, asks, taken, .. } = self.rows[row as usize];
+            let taken_and_gone = taken && run.is_none() && !asks;
             for stage in Stage::BOTH {
                 let part = &self.rows[row as usize].stages[at(stage)];
                 let waits = |share: &Share| part.told == 0 || share.launched < part.quota(share);
-                let taken_and_gone = self.rows[row as usize].taken && self.rows[row as usize].run.is_none();
                 if !part.released && !taken_and_gone && part.shares.iter().any(|share| dead(share.rack) && waits(share))
                 {
                     self.rows[row as usize].stages[at(stage)].released = true;

@@ -4,6 +4,8 @@
 //! A plan holds nothing back: a rack with nothing of its sequence to run serves everybody else. What a dead rack was to
 //! run, what runs again after a failure, and runs that no plan knows go as `fair` sends them.
 
+mod asking;
+mod at_once;
 mod book;
 mod offer;
 mod replicas;
@@ -13,6 +15,7 @@ mod state;
 #[cfg(test)]
 mod tests;
 
+pub(super) use at_once::at_once;
 pub(super) use offer::offer;
 pub use replicas::FirstReplica;
 pub(super) use replicas::replicas;

@@ -1,5 +1,6 @@
 //! How runs stand to the plan, for whoever asks.
 
+use super::asking::Asking;
 use super::book::{Book, at};
 use super::state::FollowState;
 use crate::policy::plan::{Deviation, PlanCounts, PlanStand, Stage};
@@ -10,22 +11,21 @@ impl FollowState {
     /// How the attempt stands to the plan in force.
     pub(in crate::policy::jobpacker) fn stands(&self, attempt: AttemptId) -> Option<PlanStand> {
         let book = self.book.as_ref()?;
-        let job = self.pool.find(attempt)?;
-        let row = self.jobs.get(job.at())?.row;
-        let deviations = match (row, self.key(attempt)) {
-            (Some(row), _) => self.deviations(book, row, job),
+        let run = self.run_of(attempt)?;
+        let deviations = match (run.row, self.key(attempt)) {
+            (Some(row), _) => deviations(book, row, &run),
             (None, Some(key)) => vec![book.why_not(key)],
             (None, None) => vec![Deviation::NoKey],
         };
-        Some(PlanStand { place: row, deviations })
+        Some(PlanStand { place: run.row, deviations })
     }
 
     /// When the stage is expected to end, as late as the run came late.
     pub(in crate::policy::jobpacker) fn planned_until(&self, attempt: AttemptId, stage: Stage) -> Option<Timestamp> {
-        let job = self.pool.find(attempt).filter(|&job| self.planned(job, stage))?;
-        let row = self.jobs[job.at()].row?;
-        let planned = &self.book.as_ref()?.plan.jobs[row as usize];
-        Some(planned.stage_end(stage)?.plus(self.jobs[job.at()].came.since(planned.arrival)))
+        let (run, book) = (self.run_of(attempt)?, self.book.as_ref()?);
+        let row = run.row.filter(|&row| book.goes_by_plan(row, stage))?;
+        let planned = &book.plan.jobs[row as usize];
+        Some(planned.stage_end(stage)?.plus(run.came.since(planned.arrival)))
     }
 
     /// How well the plan in force is followed.
@@ -40,29 +40,57 @@ impl FollowState {
                 false if passed => counts.missed += 1,
                 false => counts.expected += 1,
             }
-            let run = row.run.filter(|&run| !self.deviations(book, at, run).is_empty());
-            counts.deviating += u32::from(run.is_some());
         }
+        let here = self.pool.jobs().filter_map(|job| self.of_job(job)).chain(self.asking.values().map(Run::from));
+        let deviates = |run: &Run| run.row.is_some_and(|row| !deviations(book, row, run).is_empty());
+        counts.deviating = u32::try_from(here.filter(deviates).count()).unwrap_or(u32::MAX);
         Some(counts)
     }
 
-    fn deviations(&self, book: &Book, row: u32, job: JobIdx) -> Vec<Deviation> {
-        let (planned, stages) = (&book.plan.jobs[row as usize], &book.rows[row as usize].stages);
-        let came = self.jobs[job.at()].came;
-        let away = came.since(planned.arrival).max(planned.arrival.since(came));
-        let of = |stage: Stage, odd: Deviation, gone: Deviation| {
-            let stage = &stages[at(stage)];
-            [(stage.is_odd(), odd), (stage.has_lost_racks(), gone)]
-        };
-        let mut found = vec![(away > Micros::from_secs(Deviation::LATE_S), Deviation::OffTime)];
-        found.extend(of(Stage::Map, Deviation::MapCount, Deviation::MapRackGone));
-        found.extend(of(Stage::Reduce, Deviation::ReduceCount, Deviation::ReduceRackGone));
-        // Until a request or an ended map tells, the pool takes a job to shuffle what it reads.
-        let shuffle = self.pool.ratio(job).map_or(planned.shuffle, |_| self.pool.shuffle(job));
-        let apart = |less: Bytes, more: Bytes| less.0.saturating_mul(2) < more.0;
-        found.push((apart(shuffle, planned.shuffle) || apart(planned.shuffle, shuffle), Deviation::ShuffleSize));
-        let mut found: Vec<Deviation> = found.into_iter().filter(|(is, _)| *is).map(|(_, what)| what).collect();
-        found.sort_unstable();
-        found
+    fn run_of(&self, attempt: AttemptId) -> Option<Run> {
+        match self.pool.find(attempt) {
+            Some(job) => self.of_job(job),
+            None => self.asking.get(&attempt).map(Run::from),
+        }
     }
+
+    fn of_job(&self, job: JobIdx) -> Option<Run> {
+        let row = self.jobs.get(job.at())?;
+        // Until a request or an ended map tells, the pool takes a job to shuffle what it reads.
+        let shuffle = self.pool.ratio(job).map(|_| self.pool.shuffle(job));
+        Some(Run { row: row.row, came: row.came, shuffle })
+    }
+}
+
+/// What is known of a run that the plan's figures are held against.
+struct Run {
+    /// Its place.
+    row: Option<u32>,
+    came: Timestamp,
+    /// `None`: nobody told.
+    shuffle: Option<Bytes>,
+}
+
+impl From<&Asking> for Run {
+    fn from(asking: &Asking) -> Self {
+        Self { row: asking.row, came: asking.came, shuffle: None }
+    }
+}
+
+fn deviations(book: &Book, row: u32, run: &Run) -> Vec<Deviation> {
+    let (planned, stages) = (&book.plan.jobs[row as usize], &book.rows[row as usize].stages);
+    let away = run.came.since(planned.arrival).max(planned.arrival.since(run.came));
+    let of = |stage: Stage, odd: Deviation, gone: Deviation| {
+        let stage = &stages[at(stage)];
+        [(stage.is_odd(), odd), (stage.has_lost_racks(), gone)]
+    };
+    let mut found = vec![(away > Micros::from_secs(Deviation::LATE_S), Deviation::OffTime)];
+    found.extend(of(Stage::Map, Deviation::MapCount, Deviation::MapRackGone));
+    found.extend(of(Stage::Reduce, Deviation::ReduceCount, Deviation::ReduceRackGone));
+    let shuffle = run.shuffle.unwrap_or(planned.shuffle);
+    let apart = |less: Bytes, more: Bytes| less.0.saturating_mul(2) < more.0;
+    found.push((apart(shuffle, planned.shuffle) || apart(planned.shuffle, shuffle), Deviation::ShuffleSize));
+    let mut found: Vec<Deviation> = found.into_iter().filter(|(is, _)| *is).map(|(_, what)| what).collect();
+    found.sort_unstable();
+    found
 }

@@ -1,7 +1,8 @@
 //! What a follower remembers.
 
 use super::Manner;
-use super::book::{Book, at};
+use super::asking::Asking;
+use super::book::{Book, Taker};
 use crate::policy::dispatch::{DispatchEvent, View};
 use crate::policy::plan::{Plan, Stage};
 use crate::policy::pool::{Change, JobIdx, Kind, Pool, Task};
@@ -23,6 +24,8 @@ pub struct FollowState {
     keys: BTreeMap<AttemptId, Arc<str>>,
     /// By job of the pool.
     pub(super) jobs: Vec<JobRow>,
+    /// Runs that are answered at once: nothing of them is in the pool.
+    pub(super) asking: BTreeMap<AttemptId, Asking>,
     /// By rack: heavy jobs that run there, with how many containers.
     heavy: Vec<BTreeMap<JobIdx, u32>>,
     /// Jobs that the plan does not place, or not in all.
@@ -30,7 +33,7 @@ pub struct FollowState {
     /// Racks without a usable node.
     dead: Vec<bool>,
     looked: Option<Timestamp>,
-    standing: Standing,
+    pub(super) standing: Standing,
 }
 
 /// How well the plan is followed, counted since it is in force.
@@ -58,6 +61,16 @@ pub(super) struct JobRow {
     running: Vec<(u32, RackIdx, u32)>,
 }
 
+impl Standing {
+    /// A run that took this place, or found none.
+    pub(super) const fn count(&mut self, row: Option<u32>) {
+        match row {
+            Some(_) => self.followed += 1,
+            None => self.unplanned += 1,
+        }
+    }
+}
+
 impl FollowState {
     pub(in crate::policy::jobpacker) fn new(manner: Manner) -> Self {
         Self {
@@ -66,6 +79,7 @@ impl FollowState {
             book: None,
             keys: BTreeMap::new(),
             jobs: Vec::new(),
+            asking: BTreeMap::new(),
             heavy: Vec::new(),
             unplaced: BTreeSet::new(),
             dead: Vec::new(),
@@ -96,13 +110,15 @@ impl FollowState {
             DispatchEvent::Plan(plan) => return self.follow(plan.as_ref(), view),
             DispatchEvent::Run { attempt, key } => {
                 self.keys.insert(*attempt, Arc::clone(key));
-                if let Some(job) = self.pool.find(*attempt) {
-                    self.bind(job);
-                }
-                return;
+                return match self.pool.find(*attempt) {
+                    Some(job) => self.bind(job),
+                    None => self.seat(*attempt),
+                };
             }
+            DispatchEvent::Asks { attempt, tasks } => return self.asks(*attempt, *tasks, view),
             DispatchEvent::Done(attempt) => {
                 self.keys.remove(attempt);
+                self.asks_no_more(*attempt);
             }
             _ => {}
         }
@@ -133,9 +149,18 @@ impl FollowState {
             self.looked = None;
             self.look(view);
         }
-        let mut jobs: Vec<JobIdx> = self.pool.jobs().collect();
-        jobs.sort_unstable_by_key(|&job| self.pool.since(job));
-        jobs.into_iter().for_each(|job| self.bind(job));
+        self.asking.values_mut().for_each(|asking| asking.row = None);
+        let came = |job: JobIdx| self.jobs.get(job.at()).map_or(Timestamp(0), |row| row.came);
+        let jobs = self.pool.jobs().map(|job| ((came(job), self.pool.since(job)), self.pool.attempt(job), Some(job)));
+        let asking = self.asking.iter().map(|(&attempt, asking)| ((asking.came, 0), attempt, None));
+        let mut runs: Vec<((Timestamp, u64), AttemptId, Option<JobIdx>)> = jobs.chain(asking).collect();
+        runs.sort_unstable();
+        for (_, attempt, job) in runs {
+            match job {
+                Some(job) => self.bind(job),
+                None => self.seat(attempt),
+            }
+        }
     }
 
     /// Sees which racks are dead, if it is time.
@@ -164,13 +189,11 @@ impl FollowState {
         self.row_of(job);
         let key = self.keys.get(&self.pool.attempt(job));
         if let (Some(key), Some(book), None) = (key, &mut self.book, self.jobs[job.at()].row) {
-            match book.place_of(key, self.jobs[job.at()].came, self.manner.late) {
-                Some(row) => {
-                    book.take(row, job);
-                    self.jobs[job.at()].row = Some(row);
-                    self.standing.followed += 1;
-                }
-                None => self.standing.unplanned += 1,
+            let row = book.place_of(key, self.jobs[job.at()].came, self.manner.late);
+            self.standing.count(row);
+            if let Some(row) = row {
+                book.take(row, Taker::Waits(job));
+                self.jobs[job.at()].row = Some(row);
             }
         }
         self.tell_sizes(job);
@@ -186,7 +209,9 @@ impl FollowState {
         self.row_of(job);
         if new {
             self.jobs[job.at()] = JobRow { came: view.now, ..JobRow::default() };
-            return self.bind(job);
+            if !self.asked_before(job) {
+                return self.bind(job);
+            }
         }
         self.tell_sizes(job);
     }
@@ -313,10 +338,7 @@ impl FollowState {
     /// Whether the plan alone says where the job's tasks of that stage run.
     pub(super) fn planned(&self, job: JobIdx, stage: Stage) -> bool {
         let row = self.jobs.get(job.at()).and_then(|job| job.row);
-        row.zip(self.book.as_ref()).is_some_and(|(row, book)| {
-            let part = &book.rows[row as usize].stages[at(stage)];
-            !part.released && part.again == 0
-        })
+        row.zip(self.book.as_ref()).is_some_and(|(row, book)| book.goes_by_plan(row, stage))
     }
 }
 

@@ -70,7 +70,7 @@ impl World {
             DispatchEvent::RackUse { rack, per_mille } => {
                 self.rack_use.insert(*rack, *per_mille);
             }
-            DispatchEvent::Run { .. } | DispatchEvent::Plan(_) => {}
+            DispatchEvent::Run { .. } | DispatchEvent::Asks { .. } | DispatchEvent::Plan(_) => {}
         }
     }
 

@@ -85,7 +85,10 @@ impl Dispatch for Fifo {
                 let job = state.jobs.remove(attempt).unwrap();
                 assert!(job.maps.is_empty() && job.reduces.is_empty() && job.reducing == 0);
             }
-            DispatchEvent::RackUse { .. } | DispatchEvent::Run { .. } | DispatchEvent::Plan(_) => {}
+            DispatchEvent::RackUse { .. }
+            | DispatchEvent::Run { .. }
+            | DispatchEvent::Asks { .. }
+            | DispatchEvent::Plan(_) => {}
         }
     }
 

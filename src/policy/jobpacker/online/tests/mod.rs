@@ -1,5 +1,6 @@
 //! Following plans: single rules first, then whole runs of random jobs.
 
+mod at_once;
 mod heavy;
 mod parts;
 
