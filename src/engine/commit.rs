@@ -60,6 +60,10 @@ impl Engine {
             }
             return CommitOutcome::Refused(refusal);
         }
+        if !self.has_its_place(&proposal, now) && !proposal.last_try {
+            self.effects.count(Counter::CommitConflicts, 1);
+            return CommitOutcome::Conflict { nodes: Vec::new() };
+        }
         if let Some(waits) = proposal.waits.take() {
             return match self.commit_waiting(proposal, &waits, token, now) {
                 Ok(answer) => CommitOutcome::Committed(answer),
@@ -69,6 +73,7 @@ impl Engine {
         if let Err(refusal) = self.trim_late(&mut proposal, now) {
             return CommitOutcome::Refused(refusal);
         }
+        self.take_place(&mut proposal, now);
         let answer = self.grant(proposal, token, now);
         self.late_granted(&answer, now);
         CommitOutcome::Committed(answer)

@@ -46,6 +46,12 @@ pub trait Dispatch: Send + Sync {
         None
     }
 
+    /// How a run of that job stands, or would stand if it took its place now; with it until when each stage's tasks are
+    /// expected to be in their planned racks. `None` as [`Self::stands`].
+    fn would_stand(&self, _state: &Self::State, _attempt: AttemptId, _key: &str, _now: Timestamp) -> Option<Seat> {
+        None
+    }
+
     /// Until when the attempt's waiting tasks of that stage are expected to be in their planned racks, by the plan in
     /// force and when the run came; `None`: the plan does not say where they run.
     fn planned_until(&self, _state: &Self::State, _attempt: AttemptId, _stage: Stage) -> Option<Timestamp> {
@@ -57,6 +63,9 @@ pub trait Dispatch: Send + Sync {
         None
     }
 }
+
+/// How a run stands to the plan in force, and until when it keeps maps and reduces for their racks.
+pub type Seat = (PlanStand, [Option<Timestamp>; 2]);
 
 /// What dispatchers read beside their State.
 #[derive(Debug, Clone, Copy)]
@@ -257,6 +266,16 @@ pub trait DynDispatch: Send + Sync {
     fn stands(&self, _state: &mut DispatchState, _attempt: AttemptId) -> Option<PlanStand> {
         None
     }
+    /// As [`Dispatch::would_stand`].
+    fn would_stand(
+        &self,
+        _state: &mut DispatchState,
+        _attempt: AttemptId,
+        _key: &str,
+        _now: Timestamp,
+    ) -> Option<Seat> {
+        None
+    }
     /// As [`Dispatch::planned_until`].
     fn planned_until(&self, _state: &mut DispatchState, _attempt: AttemptId, _stage: Stage) -> Option<Timestamp> {
         None
@@ -350,6 +369,10 @@ impl<D: Dispatch> DynDispatch for D {
 
     fn stands(&self, state: &mut DispatchState, attempt: AttemptId) -> Option<PlanStand> {
         Dispatch::stands(self, own::<D>(state), attempt)
+    }
+
+    fn would_stand(&self, state: &mut DispatchState, attempt: AttemptId, key: &str, now: Timestamp) -> Option<Seat> {
+        Dispatch::would_stand(self, own::<D>(state), attempt, key, now)
     }
 
     fn planned_until(&self, state: &mut DispatchState, attempt: AttemptId, stage: Stage) -> Option<Timestamp> {

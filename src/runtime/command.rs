@@ -59,7 +59,7 @@ pub(super) enum Command {
     /// The desk that a request which waits for a dispatcher would come to now; the request comes back with it.
     Apart(Box<Proposal>, Reply<Result<SetApart, Refusal>>),
     /// A request is to be answered at once: how its run stands to the plan in force.
-    AskPlan(Asks, Reply<Option<PlannedRun>>),
+    WouldStand(Box<Asks>, Reply<Option<PlannedRun>>),
     /// Something with plans.
     Plans(PlanCall),
     /// The change of plans under way is durable, or is not.

@@ -7,8 +7,8 @@ use super::pool::Turn;
 use crate::cluster::{Dataset, HintRequest};
 use crate::engine::records::{Came, Probe, Seen};
 use crate::engine::{
-    Answer, Asks, Chosen, Counts, Generation, Mode, PlacerSettings, PlannedRun, Proposal, Refusal, Token, is_chained,
-    late_of, may_wait, propose, propose_waiting,
+    Answer, Asks, Chosen, Generation, Mode, PlacerSettings, PlannedRun, Proposal, Refusal, Token, is_chained, late_of,
+    may_wait, propose, propose_waiting,
 };
 use crate::policy::Policy;
 use crate::telemetry::metrics::Stage;
@@ -42,6 +42,19 @@ struct Journey {
     located: Option<Arc<[String]>>,
     /// How its run stands to the plan in force, where it is answered at once.
     planned: Option<Arc<PlannedRun>>,
+    /// What its run takes its place by.
+    asks: Option<Box<Asks>>,
+}
+
+/// How much a request counts in the plan in force.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Counts {
+    /// Its run takes its place, and its tasks are the run's.
+    All,
+    /// Its run takes its place; its tasks were asked for before.
+    Place,
+    /// Nothing of it does: it is only looked where they would go.
+    Nothing,
 }
 
 /// A request that was refused.
@@ -170,6 +183,7 @@ impl Daemon {
             };
             // Another try would take as long again: where that is too late, this is the last.
             let late = tried.elapsed() * 2 > deadline.saturating_duration_since(Instant::now());
+            proposal.asks.clone_from(&journey.asks);
             proposal.decision = Some(journey.decision);
             proposal.digest = digest;
             proposal.conflicts = conflicts;
@@ -213,7 +227,7 @@ impl Daemon {
         let recorded = mode != Mode::Off && settings.engine.records.takes(decision);
         // In shadow nobody follows the plan.
         let counts = if mode == Mode::On { Counts::All } else { Counts::Nothing };
-        let (located, planned) = (None, None);
+        let (located, planned, asks) = (None, None, None);
         Ok(Journey {
             request,
             settings,
@@ -227,6 +241,7 @@ impl Daemon {
             counts,
             located,
             planned,
+            asks,
         })
     }
 
@@ -248,11 +263,16 @@ impl Daemon {
         if late || journey.waits(&generation) {
             return Ok(journey);
         }
-        let planned = match Asks::of(&journey.request, plan, (policy, journey.policy), journey.counts) {
-            Ok(asks) => self.0.door.ask(|reply| Command::AskPlan(asks, reply)).await?,
-            Err(without_key) => Some(without_key),
+        let again = journey.counts == Counts::Place;
+        let (asks, planned) = match Asks::of(&journey.request, plan, (policy, journey.policy), again) {
+            Ok(asks) => {
+                let asks = Box::new(asks);
+                (Some(asks.clone()), self.0.door.ask(|reply| Command::WouldStand(asks, reply)).await?)
+            }
+            Err(without_key) => (None, Some(without_key)),
         };
-        Ok(Journey { planned: planned.map(Arc::new), ..journey })
+        let asks = asks.filter(|_| journey.counts != Counts::Nothing);
+        Ok(Journey { asks, planned: planned.map(Arc::new), ..journey })
     }
 
     /// With what is known of its paths, where hints are computed at all.

@@ -214,7 +214,7 @@ impl Writer {
                 let apart = self.engine.desk_apart(&proposal, now);
                 let _ = reply.send(apart.map(|apart| (proposal, apart)));
             }
-            Command::AskPlan(asks, reply) => drop(reply.send(self.engine.ask_plan(&asks, now))),
+            Command::WouldStand(asks, reply) => drop(reply.send(self.engine.would_stand(&asks, now))),
             Command::Plans(call) => self.plans(call, now),
             Command::PlansSettled(durable) => self.plans_settled(durable, now),
             Command::Rebalanced(number, found) => {

@@ -1,74 +1,88 @@
-//! Requests that are answered at once, of applications that wait for nothing here: where a plan is in force they take their
-//! place in it, and are placed by it.
+//! Requests that are answered at once, of applications that wait for nothing here: where a plan is in force they are placed by
+//! it, and their runs take their places in it when they are committed.
 
-use super::desk::Desk;
 use super::view;
 use crate::cluster::HintRequest;
 use crate::engine::engine::Engine;
+use crate::engine::placer::Proposal;
 use crate::engine::plans::{KeptPlan, PlannedRun, run_key, stage_of};
 use crate::policy::Policy;
+use crate::policy::dispatch::Seat;
 use crate::units::{AttemptId, Timestamp};
 use std::sync::Arc;
 
-/// A request that is to be answered at once.
+/// A request that is to be answered at once, as plans see it.
 #[derive(Clone)]
 pub struct Asks {
     attempt: AttemptId,
     key: Arc<str>,
-    /// Maps and reduces.
+    /// Maps and reduces that it is the first to ask for.
     tasks: [u32; 2],
     policy: Arc<dyn Policy>,
     /// The policy's name.
     name: Arc<str>,
-    /// Its run takes its place in the plan; else it is only looked which that would be.
-    takes: bool,
 }
 
-/// How much a request counts in the plan.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Counts {
-    /// Its run takes its place, and its tasks are the run's.
-    All,
-    /// Its run takes its place; its tasks were asked for before.
-    Place,
-    /// Nothing of it does: what-if.
-    Nothing,
+impl std::fmt::Debug for Asks {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Asks").field("attempt", &self.attempt).field("key", &self.key).finish_non_exhaustive()
+    }
 }
 
 impl Asks {
-    /// What to ask the engine of a request that is answered at once by a policy that follows plans; how it stands where
-    /// the engine need not be asked: the request has no key.
+    /// Of a request under a policy that follows plans; `again`: its tasks were asked for before.
+    ///
+    /// # Errors
+    /// How it stands, where the engine need not be asked: it has no key.
     pub fn of(
         request: &HintRequest,
         plan: &KeptPlan,
         (policy, name): (&Arc<dyn Policy>, &str),
-        counts: Counts,
+        again: bool,
     ) -> Result<Self, PlannedRun> {
         let key = run_key(request, Some(plan)).ok_or_else(|| PlannedRun::without_key(plan))?;
         let mut tasks = [0_u32; 2];
-        for group in request.groups.iter().filter(|_| counts == Counts::All) {
+        for group in request.groups.iter().filter(|_| !again) {
             let sum = &mut tasks[stage_of(&group.role) as usize];
             *sum = sum.saturating_add(group.count);
         }
-        let (policy, name, takes) = (Arc::clone(policy), name.into(), counts != Counts::Nothing);
-        Ok(Self { attempt: request.attempt, key, tasks, policy, name, takes })
+        Ok(Self { attempt: request.attempt, key, tasks, policy: Arc::clone(policy), name: name.into() })
     }
 }
 
 impl Engine {
-    /// How the run of a request that is answered at once stands to the plan in force; `None`: there is none, or its policy
-    /// follows none.
-    pub fn ask_plan(&mut self, asks: &Asks, now: Timestamp) -> Option<PlannedRun> {
+    /// How the run of a request that is answered at once stands to the plan in force, or would stand if it took its place
+    /// now; `None`: there is none, or its policy follows none.
+    pub fn would_stand(&mut self, asks: &Asks, now: Timestamp) -> Option<PlannedRun> {
         let plan = Arc::clone(self.dispatching.plan.as_ref()?);
         if !self.dispatching.desks.contains_key(&asks.name) {
             let desk = self.new_desk((&asks.policy, &asks.name), now).ok()?;
             self.dispatching.desks.insert(Arc::clone(&asks.name), desk);
         }
-        let view = view(&self.snapshot, &self.ledger, now);
-        let desk = self.dispatching.desks.get_mut(&asks.name)?;
-        let ask = |desk: &mut Desk| desk.ask((asks.attempt, &asks.key), asks.tasks, &view);
-        let (stand, until) = if asks.takes { ask(desk) } else { ask(&mut desk.clone()) }?;
+        let (stand, until): Seat =
+            self.dispatching.desks.get_mut(&asks.name)?.would_stand(asks.attempt, &asks.key, now)?;
         let patience = self.settings.plans.patience;
         Some(PlannedRun::new(&plan, stand, until.map(|until| Some(until?.plus(patience)))))
+    }
+
+    /// Whether the run has, or would have, the place that the proposal was made for: another may have taken it, or another
+    /// plan be in force.
+    pub(in crate::engine) fn has_its_place(&mut self, proposal: &Proposal, now: Timestamp) -> bool {
+        let Some(asks) = proposal.asks.as_deref() else { return true };
+        let stands = self.would_stand(asks, now);
+        proposal.draft.plan.as_ref().is_none_or(|note| stands.is_some_and(|run| run.is(note)))
+    }
+
+    /// The run takes its place, and the proposal's note says how it stands then.
+    pub(in crate::engine) fn take_place(&mut self, proposal: &mut Proposal, now: Timestamp) {
+        let Some(asks) = proposal.asks.take() else { return };
+        let view = view(&self.snapshot, &self.ledger, now);
+        if let Some(desk) = self.dispatching.desks.get_mut(&asks.name) {
+            desk.ask((asks.attempt, &asks.key), asks.tasks, &view);
+        }
+        let groups = &proposal.request.groups;
+        let placed = proposal.rows.iter().filter(|row| row.lease);
+        let hinted: Vec<_> = placed.map(|row| (&*groups[row.group].role, row.node, row.count)).collect();
+        proposal.draft.plan = self.would_stand(&asks, now).map(|run| run.note(hinted.into_iter(), &self.snapshot));
     }
 }

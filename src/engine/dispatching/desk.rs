@@ -5,9 +5,9 @@ use super::{LATE, WantedGroup};
 use crate::cluster::{HintRequest, Overlay, Resource, Snapshot, TaskGroup};
 use crate::engine::plans::{KeptPlan, PlanNote, PlannedRun, run_key, stage_of};
 use crate::policy::Policy;
-use crate::policy::dispatch::{Advice, DispatchEvent, DispatchState, DynDispatch, Offer, TaskRef, View};
+use crate::policy::dispatch::{Advice, DispatchEvent, DispatchState, DynDispatch, Offer, Seat, TaskRef, View};
 use crate::policy::dispatch::{ShuffleAdvice, ShuffleAsk};
-use crate::policy::plan::{Deviation, PlanCounts, PlanStand, Stage};
+use crate::policy::plan::{Deviation, PlanCounts};
 use crate::units::{AttemptId, Bytes, ContainerId, LeaseId, Micros, NodeIdx, RackIdx, RequestId, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -251,24 +251,19 @@ impl Desk {
         self.tell(&DispatchEvent::Run { attempt, key: Arc::clone(key) }, view);
     }
 
-    /// A request of the run is answered at once. Gives how the run stands to the plan in force, and until when it keeps
-    /// each stage's tasks for its racks.
-    pub(super) fn ask(
-        &mut self,
-        (attempt, key): (AttemptId, &Arc<str>),
-        tasks: [u32; 2],
-        view: &View<'_>,
-    ) -> Option<(PlanStand, [Option<Timestamp>; 2])> {
+    /// How a run of the key stands, or would stand, to the plan in force.
+    pub(super) fn would_stand(&mut self, attempt: AttemptId, key: &str, now: Timestamp) -> Option<Seat> {
+        dispatcher(&self.policy).would_stand(&mut self.state, attempt, key, now)
+    }
+
+    /// A request of the run is answered at once: it takes its place.
+    pub(super) fn ask(&mut self, (attempt, key): (AttemptId, &Arc<str>), tasks: [u32; 2], view: &View<'_>) {
         self.tell_run(attempt, key, view);
         if let Some(run) = self.runs.get_mut(&attempt) {
             let (_, sum) = run.asked.get_or_insert((view.now, [0; 2]));
             sum.iter_mut().zip(tasks).for_each(|(sum, more)| *sum = sum.saturating_add(more));
         }
         self.tell(&DispatchEvent::Asks { attempt, tasks }, view);
-        let dispatcher = dispatcher(&self.policy);
-        let stand = dispatcher.stands(&mut self.state, attempt)?;
-        let until = Stage::BOTH.map(|stage| dispatcher.planned_until(&mut self.state, attempt, stage));
-        Some((stand, until))
     }
 
     /// Offers a node until nothing more is launched there.

@@ -25,7 +25,7 @@ mod waiting;
 
 use super::adherence::Trial;
 use super::decision::{Decision, Mode, Refusal, TermValues};
-use super::dispatching::Waits;
+use super::dispatching::{Asks, Waits};
 use super::flows::settings::{ChainSettings, RouteSettings};
 use super::flows::{Names, ProposedFlows, TOO_MANY_PAIRS, shares};
 use super::generation::Generation;
@@ -133,6 +133,8 @@ pub struct Proposal {
     pub(crate) trial: Option<Box<Trial>>,
     /// Input paths that were found.
     pub(crate) read: Vec<Arc<Dataset>>,
+    /// Set by the caller where the request's run is to take its place in the plan that it is placed by.
+    pub asks: Option<Box<Asks>>,
     /// The engine is to have a dispatcher decide.
     pub(crate) waits: Option<Box<Waits>>,
 }
@@ -419,6 +421,7 @@ fn proposal(generation: &Generation, request: &Arc<HintRequest>, draft: Decision
         flows: None,
         trial: None,
         read: Vec::new(),
+        asks: None,
         waits: None,
     }
 }

@@ -79,8 +79,16 @@ impl PlannedRun {
         let rack = |(path, tasks): &(RackPath, u32)| Some((*snapshot.statics.by_rack.get(path)?, *tasks));
         let mut racks: Vec<(RackIdx, u32)> = stage.racks.iter().filter_map(rack).collect();
         racks.sort_unstable();
+        // The policy may not have looked since a rack died.
+        let usable = |node: &NodeIdx| snapshot.state[node.at()].usable();
+        let dead = racks.iter().any(|(rack, _)| !snapshot.statics.members[rack.at()].iter().any(usable));
         let only = waits && stage.until.is_some_and(|until| until > now);
-        (!racks.is_empty() && !stage.released).then(|| Arc::new(PlannedRacks { racks, only }))
+        (!racks.is_empty() && !stage.released && !dead).then(|| Arc::new(PlannedRacks { racks, only }))
+    }
+
+    /// Whether the note is of this plan and this job of it.
+    pub(in crate::engine) fn is(&self, note: &PlanNote) -> bool {
+        (&self.plan, &self.job) == (&note.plan, &note.job)
     }
 
     /// What is said of the run's hints: role, node and count of each.

@@ -4,29 +4,56 @@ use super::desk::{Desk, hosts};
 use super::plans::{packer, run};
 use crate::cluster::{Change, Gang, HintRequest, WhenFull};
 use crate::engine::plans::PlanNote;
-use crate::engine::{Answer, Asks, Counts, Mode};
+use crate::engine::{Answer, Asks, CommitOutcome, Proposal};
 use crate::policy::plan::Deviation;
 use crate::policy::{Policy, jobpacker};
 use crate::units::Micros;
 use std::sync::Arc;
 
 impl Desk {
-    /// What the runtime does with a request that does not wait.
-    fn at_once(&mut self, request: HintRequest, counts: Counts) -> Arc<Answer> {
+    /// What the runtime does with a request that does not wait, up to its commit.
+    fn proposed(&mut self, request: HintRequest, again: bool) -> Proposal {
+        self.places_by("jobpacker");
         self.placer.planned = None;
+        let mut taken = None;
         if let Some(plan) = self.engine.generation().plan.clone() {
-            let stands = match Asks::of(&request, &plan, (&packer(), "jobpacker"), counts) {
-                Ok(asks) => self.engine.ask_plan(&asks, self.now),
+            let stands = match Asks::of(&request, &plan, (&packer(), "jobpacker"), again) {
+                Ok(asks) => {
+                    let stands = self.engine.would_stand(&asks, self.now);
+                    taken = Some(Box::new(asks));
+                    stands
+                }
                 Err(without_key) => Some(without_key),
             };
             self.placer.planned = stands.map(Arc::new);
         }
-        self.places_by("jobpacker");
-        self.ask(request)
+        let mut proposal = self.propose(&Arc::new(request)).unwrap();
+        (proposal.asks, proposal.digest) = (taken, 1);
+        proposal
+    }
+
+    fn committed(&mut self, proposal: Proposal) -> Arc<Answer> {
+        let outcome = self.commit(proposal);
+        self.publish();
+        match outcome {
+            CommitOutcome::Committed(answer) => answer,
+            other => panic!("not committed: {other:?}"),
+        }
+    }
+
+    fn at_once(&mut self, request: HintRequest) -> Arc<Answer> {
+        let proposal = self.proposed(request, false);
+        self.committed(proposal)
     }
 
     fn asks(&mut self, number: u32, key: &str, maps: u32) -> Arc<Answer> {
-        self.at_once(run(number, Some(key), maps), Counts::All)
+        self.at_once(run(number, Some(key), maps))
+    }
+
+    /// Jobs whose place a run took, and runs without one.
+    fn taken(&mut self) -> (u32, u32) {
+        let counts = self.engine.plan_in_force(self.now).unwrap().followed[0].1;
+        (counts.followed, counts.unplanned)
     }
 }
 
@@ -51,8 +78,7 @@ fn who_only_asks_is_placed_by_the_plan_and_told_so() {
         assert_eq!(hinted, on);
         assert_eq!(counted(&answer), (4, 0, &[][..]));
         assert_eq!(note(&answer).job.as_ref().map(|job| &*job.key), Some("daily"));
-        let followed = desk.engine.plan_in_force(desk.now).unwrap().followed;
-        assert_eq!(followed[0].1.followed, 1, "its place is taken: {followed:?}");
+        assert_eq!(desk.taken(), (1, 0));
     }
 }
 
@@ -64,7 +90,7 @@ fn runs_without_a_place_are_placed_as_without_a_plan_and_told_why() {
     let second = desk.asks(2, "daily", 4);
     assert_eq!(counted(&second), (0, 4, &[Deviation::PlaceTaken][..]));
     assert_eq!(counted(&desk.asks(3, "weekly", 1)), (0, 1, &[Deviation::NotPlanned][..]));
-    let no_key = desk.at_once(run(4, None, 1), Counts::All);
+    let no_key = desk.at_once(run(4, None, 1));
     assert_eq!(counted(&no_key), (0, 1, &[Deviation::NoKey][..]));
     desk.roll_back(true).unwrap();
     assert_eq!(desk.asks(5, "daily", 1).decision.plan, None, "no plan, no note");
@@ -85,7 +111,7 @@ fn full_planned_racks_are_waited_for_while_the_plan_says_so() {
     // The plan has its maps ended after 10 s, and patience is a minute.
     desk.pass(Micros::from_secs(71));
     desk.all_beat(6);
-    let late = desk.at_once(HintRequest { id: "late".into(), ..run(1, Some("daily"), 6) }, Counts::All);
+    let late = desk.at_once(HintRequest { id: "late".into(), ..run(1, Some("daily"), 6) });
     assert_eq!((note(&late).as_planned, note(&late).elsewhere), (4, 2), "what has no room goes anywhere");
 }
 
@@ -96,7 +122,7 @@ fn who_needs_all_at_once_is_not_told_to_wait_for_racks() {
     for change in [&whole as &dyn Fn(HintRequest) -> HintRequest, &now] {
         let mut desk = Desk::with_nodes(4, 2048);
         desk.follow("monday", &[("daily", "/r1", 6)]);
-        let answer = desk.at_once(change(run(1, Some("daily"), 6)), Counts::All);
+        let answer = desk.at_once(change(run(1, Some("daily"), 6)));
         assert_eq!(counted(&answer), (4, 2, &[][..]));
     }
 }
@@ -115,16 +141,45 @@ fn a_dead_rack_lets_the_stage_go_anywhere() {
 }
 
 #[test]
-fn looking_takes_no_place_and_asking_for_lost_tasks_counts_none() {
+fn a_place_is_taken_with_the_commit_and_by_one() {
+    let mut desk = Desk::with_nodes(6, 8192);
+    desk.follow("monday", &[("daily", "/r2", 2)]);
+    let [first, second] = [7, 8].map(|number| desk.proposed(run(number, Some("daily"), 2), false));
+    for proposal in [&first, &second] {
+        assert_eq!(proposal.preview().plan.unwrap().job.unwrap().run, 0, "its place was free when it was looked");
+    }
+    assert_eq!(desk.taken(), (0, 0), "looking takes none");
+    assert_eq!(counted(&desk.committed(first)), (2, 0, &[][..]));
+    assert!(matches!(desk.commit(second.clone()), CommitOutcome::Conflict { .. }), "to be placed again");
+    assert_eq!(desk.taken(), (1, 0));
+    let last = desk.committed(Proposal { last_try: true, ..second });
+    assert_eq!(counted(&last), (0, 2, &[Deviation::PlaceTaken][..]), "no more time: it is said how it stands");
+}
+
+#[test]
+fn a_plan_that_is_gone_before_the_commit_is_not_spoken_of() {
+    let mut desk = Desk::with_nodes(6, 8192);
+    desk.follow("monday", &[("daily", "/r2", 2)]);
+    let proposal = desk.proposed(run(7, Some("daily"), 2), false);
+    desk.roll_back(true).unwrap();
+    assert!(matches!(desk.commit(proposal.clone()), CommitOutcome::Conflict { .. }));
+    assert_eq!(desk.committed(Proposal { last_try: true, ..proposal }).decision.plan, None);
+}
+
+#[test]
+fn asking_for_lost_tasks_counts_none() {
     let mut desk = Desk::with_nodes(6, 8192);
     desk.follow("monday", &[("daily", "/r2", 4)]);
-    let looked = desk.at_once(run(7, Some("daily"), 1), Counts::Nothing);
-    assert_eq!(counted(&looked), (1, 0, &[][..]));
-    assert_eq!(counted(&desk.asks(1, "daily", 4)), (4, 0, &[][..]), "its place was free");
+    desk.asks(1, "daily", 4);
     for at in 0..2 {
         let again = HintRequest { id: format!("again{at}").as_str().into(), ..run(1, Some("daily"), 4) };
-        assert_eq!(counted(&desk.at_once(again, Counts::Place)), (4, 0, &[][..]), "twelve maps would be too many");
+        let proposal = desk.proposed(again, true);
+        assert_eq!(counted(&desk.committed(proposal)), (4, 0, &[][..]), "twelve maps would be too many");
     }
+    let new = desk.at_once(HintRequest { id: "new".into(), ..run(1, Some("daily"), 4) });
+    assert_eq!(counted(&new), (4, 0, &[][..]), "eight are not");
+    let more = desk.at_once(HintRequest { id: "more".into(), ..run(1, Some("daily"), 1) });
+    assert_eq!(note(&more).deviations, [Deviation::MapCount]);
 }
 
 #[test]
@@ -137,14 +192,5 @@ fn another_setting_of_the_policy_unseats_nobody() {
     desk.engine.redispatch(&|_| Some(Arc::clone(&other)), desk.now);
     assert_eq!(counted(&desk.asks(2, "daily", 2)).2, [Deviation::PlaceTaken]);
     let again = HintRequest { id: "again".into(), ..run(1, Some("daily"), 2) };
-    assert_eq!(counted(&desk.at_once(again, Counts::All)), (2, 0, &[][..]));
-}
-
-#[test]
-fn a_shadow_queue_is_compared_by_the_plan_and_takes_no_place() {
-    let mut desk = Desk::with_nodes(6, 8192);
-    desk.follow("monday", &[("daily", "/r2", 4)]);
-    desk.mode = Mode::Shadow;
-    let shadow = desk.at_once(run(1, Some("daily"), 4), Counts::Nothing);
-    assert_eq!(counted(&shadow), (4, 0, &[][..]));
+    assert_eq!(counted(&desk.at_once(again)), (2, 0, &[][..]));
 }

@@ -1,7 +1,7 @@
 //! Any policy that places or dispatches, as a dispatcher.
 
 use super::PlacedFirst;
-use crate::policy::dispatch::{Advice, DispatchEvent, DispatchState, Offer, ShuffleAdvice, ShuffleAsk, View};
+use crate::policy::dispatch::{Advice, DispatchEvent, DispatchState, Offer, Seat, ShuffleAdvice, ShuffleAsk, View};
 use crate::policy::plan::{PlanCounts, PlanStand, Stage};
 use crate::policy::{Budget, DynDispatch, Objective, Place, PlaceError, PlaceProblem, Placement, Policy};
 use crate::units::{AttemptId, Micros, Timestamp};
@@ -70,6 +70,10 @@ impl DynDispatch for OfPolicy<'_> {
 
     fn stands(&self, state: &mut DispatchState, attempt: AttemptId) -> Option<PlanStand> {
         self.get().stands(state, attempt)
+    }
+
+    fn would_stand(&self, state: &mut DispatchState, attempt: AttemptId, key: &str, now: Timestamp) -> Option<Seat> {
+        self.get().would_stand(state, attempt, key, now)
     }
 
     fn planned_until(&self, state: &mut DispatchState, attempt: AttemptId, stage: Stage) -> Option<Timestamp> {

@@ -7,7 +7,7 @@ use super::online::{self, FollowState, Manner};
 use super::params::CorralParams;
 use crate::policy::adapt::OfferInTurn;
 use crate::policy::advise::{DataProblem, ReplicaAdvice};
-use crate::policy::dispatch::{Advice, DispatchEvent, Offer, View};
+use crate::policy::dispatch::{Advice, DispatchEvent, Offer, Seat, View};
 use crate::policy::params::{self as table, ParamError, PolicyTable};
 use crate::policy::plan::{Plan, PlanCounts, PlanError, PlanProblem, PlanStand, Planner, Stage};
 use crate::policy::{Budget, Dispatch, DynDispatch, Place, PlaceData, PlaceError, PlaceProblem, Placement, Policy};
@@ -115,6 +115,10 @@ impl Dispatch for Corral {
 
     fn stands(&self, state: &FollowState, attempt: AttemptId) -> Option<PlanStand> {
         state.stands(attempt)
+    }
+
+    fn would_stand(&self, state: &FollowState, attempt: AttemptId, key: &str, now: Timestamp) -> Option<Seat> {
+        state.would_stand(attempt, key, now)
     }
 
     fn planned_until(&self, state: &FollowState, attempt: AttemptId, stage: Stage) -> Option<Timestamp> {

@@ -14,7 +14,7 @@ pub use params::{CorralParams, JobPackerParams};
 
 use crate::policy::adapt::OfferInTurn;
 use crate::policy::advise::{DataProblem, ReplicaAdvice};
-use crate::policy::dispatch::{Advice, DispatchEvent, Offer, ShuffleAdvice, ShuffleAsk, View};
+use crate::policy::dispatch::{Advice, DispatchEvent, Offer, Seat, ShuffleAdvice, ShuffleAsk, View};
 use crate::policy::params::{self as table, ParamError, PolicyTable};
 use crate::policy::plan::{Plan, PlanCounts, PlanError, PlanProblem, PlanStand, Planner, Stage};
 use crate::policy::{Budget, Dispatch, DynDispatch, Place, PlaceData, PlaceError, PlaceProblem, Placement, Policy};
@@ -130,6 +130,10 @@ impl Dispatch for JobPacker {
 
     fn stands(&self, state: &FollowState, attempt: AttemptId) -> Option<PlanStand> {
         state.stands(attempt)
+    }
+
+    fn would_stand(&self, state: &FollowState, attempt: AttemptId, key: &str, now: Timestamp) -> Option<Seat> {
+        state.would_stand(attempt, key, now)
     }
 
     fn planned_until(&self, state: &FollowState, attempt: AttemptId, stage: Stage) -> Option<Timestamp> {

@@ -3,6 +3,7 @@
 use super::asking::Asking;
 use super::book::{Book, at};
 use super::state::FollowState;
+use crate::policy::dispatch::Seat;
 use crate::policy::plan::{Deviation, PlanCounts, PlanStand, Stage};
 use crate::policy::pool::JobIdx;
 use crate::units::{AttemptId, Bytes, Micros, Timestamp};
@@ -20,12 +21,23 @@ impl FollowState {
         Some(PlanStand { place: run.row, deviations })
     }
 
-    /// When the stage is expected to end, as late as the run came late.
+    /// When the stage of a run that is here is expected to end.
     pub(in crate::policy::jobpacker) fn planned_until(&self, attempt: AttemptId, stage: Stage) -> Option<Timestamp> {
-        let (run, book) = (self.run_of(attempt)?, self.book.as_ref()?);
-        let row = run.row.filter(|&row| book.goes_by_plan(row, stage))?;
-        let planned = &book.plan.jobs[row as usize];
-        Some(planned.stage_end(stage)?.plus(run.came.since(planned.arrival)))
+        until(self.book.as_ref()?, &self.run_of(attempt)?, stage)
+    }
+
+    /// How a run of the key stands, or would stand if it took its place now.
+    pub(in crate::policy::jobpacker) fn would_stand(
+        &self,
+        attempt: AttemptId,
+        key: &str,
+        now: Timestamp,
+    ) -> Option<Seat> {
+        let book = self.book.as_ref()?;
+        let new = || Run { row: book.place_of(key, now, self.manner.late), came: now, shuffle: None };
+        let run = self.run_of(attempt).unwrap_or_else(new);
+        let deviations = run.row.map_or_else(|| vec![book.why_not(key)], |row| deviations(book, row, &run));
+        Some((PlanStand { place: run.row, deviations }, Stage::BOTH.map(|stage| until(book, &run, stage))))
     }
 
     /// How well the plan in force is followed.
@@ -75,6 +87,13 @@ impl From<&Asking> for Run {
     fn from(asking: &Asking) -> Self {
         Self { row: asking.row, came: asking.came, shuffle: None }
     }
+}
+
+/// When the stage is expected to end, as late as the run came late; `None`: it does not go by the plan.
+fn until(book: &Book, run: &Run, stage: Stage) -> Option<Timestamp> {
+    let row = run.row.filter(|&row| book.goes_by_plan(row, stage))?;
+    let planned = &book.plan.jobs[row as usize];
+    Some(planned.stage_end(stage)?.plus(run.came.since(planned.arrival)))
 }
 
 fn deviations(book: &Book, row: u32, run: &Run) -> Vec<Deviation> {
