@@ -12,7 +12,7 @@ pub(super) const FIRST_PAUSE: Duration = Duration::from_millis(10);
 pub(super) const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 /// Calls until an answer comes, a refusal that a repeat won't change, or `until`. A call gets the time that is left,
-/// and is given up when that is over.
+/// and is given up when that is over: the error says what the last try came to that ended, if any did.
 pub(super) async fn until<T, F>(until: Instant, mut call: impl FnMut(Duration) -> F) -> Result<T, ClientError>
 where
     F: Future<Output = Result<T, Status>>,
@@ -22,23 +22,23 @@ where
         return Err(ClientError::NoTime);
     }
     let mut pause = FIRST_PAUSE;
+    let (mut cause, mut last) = (Cause::Deadline, "the time was over".to_owned());
     loop {
         let left = until.saturating_duration_since(Instant::now());
         let Ok(answer) = tokio::time::timeout(left, call(left)).await else {
-            let last = "the time was over".to_owned();
-            return Err(ClientError::OutOfTime { waited: began.elapsed(), cause: Cause::Deadline, last });
+            return Err(ClientError::OutOfTime { waited: began.elapsed(), cause, last });
         };
         let status = match answer {
             Ok(answer) => return Ok(answer),
             Err(status) => status,
         };
-        let cause = Cause::of(&status);
+        cause = Cause::of(&status);
         if !cause.may_pass() {
             return Err(status.into());
         }
         let wait = jittered(pause.max(asked_for(&status)));
+        last = if cause == Cause::Overload { status.message().to_owned() } else { innermost(&status) };
         if Instant::now() + wait >= until {
-            let last = if cause == Cause::Overload { status.message().to_owned() } else { innermost(&status) };
             return Err(ClientError::OutOfTime { waited: began.elapsed(), cause, last });
         }
         tokio::time::sleep(wait).await;
@@ -106,6 +106,19 @@ mod tests {
         let Err(ClientError::OutOfTime { last, cause, .. }) = found else { panic!("{found:?}") };
         assert_eq!((last.as_str(), cause), ("full", Cause::Overload));
         assert!(began.elapsed() < Duration::from_millis(400), "it did not wait in vain");
+    }
+
+    #[tokio::test]
+    async fn time_that_ends_within_a_repeat_ends_with_the_word_of_the_try_before() {
+        let mut calls = 0;
+        let found: Result<(), _> = until(Instant::now() + Duration::from_secs(1), |_| {
+            calls += 1;
+            let first = calls == 1;
+            async move { if first { Err(busy("full")) } else { std::future::pending().await } }
+        })
+        .await;
+        let Err(ClientError::OutOfTime { last, cause, .. }) = found else { panic!("{found:?}") };
+        assert_eq!((calls, last.as_str(), cause), (2, "full", Cause::Overload));
     }
 
     #[tokio::test]

@@ -15,7 +15,8 @@ use std::sync::Arc;
 /// Live leases.
 #[derive(Debug, Default)]
 pub struct Ledger {
-    leases: BTreeMap<LeaseId, Lease>,
+    /// Boxed: ids ascend, so that a third of the map's places stays empty, and a lease has 209 bytes.
+    leases: BTreeMap<LeaseId, Box<Lease>>,
     /// Ascending by id, which is oldest first.
     by_node: Vec<Vec<LeaseId>>,
     by_attempt: BTreeMap<AttemptId, BTreeSet<LeaseId>>,
@@ -40,7 +41,7 @@ impl Ledger {
         self.due.insert((lease.expires, id));
         self.overlay.set(node, self.overlay.leased(node).plus(&lease.size));
         self.unheld.insert(lease.attempt);
-        let before = self.leases.insert(id, lease);
+        let before = self.leases.insert(id, Box::new(lease));
         debug_assert!(before.is_none(), "lease {id} was granted twice");
     }
 
@@ -57,7 +58,7 @@ impl Ledger {
         self.due.remove(&(lease.expires, id));
         self.overlay.set(lease.node, self.overlay.leased(lease.node).minus(&lease.size));
         self.unheld.insert(lease.attempt);
-        Some(lease)
+        Some(*lease)
     }
 
     /// Notes the container that YARN allocated for a lease, and until when it has to show itself. Returns the lease.
@@ -73,22 +74,22 @@ impl Ledger {
     /// A live lease.
     #[must_use]
     pub fn get(&self, id: LeaseId) -> Option<&Lease> {
-        self.leases.get(&id)
+        self.leases.get(&id).map(Box::as_ref)
     }
 
     /// Live leases, oldest first.
     pub fn iter(&self) -> impl Iterator<Item = &Lease> {
-        self.leases.values()
+        self.leases.values().map(Box::as_ref)
     }
 
     /// Leases on a node, oldest first.
     pub fn on_node(&self, node: NodeIdx) -> impl DoubleEndedIterator<Item = &Lease> {
-        self.by_node.get(node.at()).into_iter().flatten().map(|id| &self.leases[id])
+        self.by_node.get(node.at()).into_iter().flatten().map(|id| &*self.leases[id])
     }
 
     /// Leases of an attempt, oldest first.
     pub fn of_attempt(&self, attempt: AttemptId) -> impl Iterator<Item = &Lease> {
-        self.by_attempt.get(&attempt).into_iter().flatten().map(|id| &self.leases[id])
+        self.by_attempt.get(&attempt).into_iter().flatten().map(|id| &*self.leases[id])
     }
 
     /// Whether the attempt has live leases.

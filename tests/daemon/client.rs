@@ -15,6 +15,9 @@ use v1::follow_message::Advice as Told;
 /// Long enough for any answer of a daemon that is there, short enough to be waited for in vain.
 const BRIEF: Duration = Duration::from_millis(200);
 
+/// As long as a client leaves a daemon alone after failures; no two steps of a test are further apart on a busy machine.
+const REST: Duration = Duration::from_secs(2);
+
 /// A port that nobody listens on.
 fn free_port() -> u16 {
     std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
@@ -27,8 +30,22 @@ async fn on_port(port: u16) -> World {
 }
 
 fn lazy(port: u16) -> Client {
-    let breaker = BreakerOptions { failures: 2, rest: Duration::from_millis(50), rest_max: Duration::from_millis(50) };
+    lazy_resting(port, Duration::from_millis(50))
+}
+
+fn lazy_resting(port: u16, rest: Duration) -> Client {
+    let breaker = BreakerOptions { failures: 2, rest, rest_max: rest };
     Client::lazy_with(&format!("127.0.0.1:{port}"), &ClientOptions { breaker, ..ClientOptions::default() }).unwrap()
+}
+
+/// Advice that is there before a clock that began with it has come to a quarter of [`SOON`]: both stand still on a machine
+/// that does.
+async fn soon(advice: impl Future<Output = Advice>) -> Advice {
+    tokio::select! {
+        biased;
+        advice = advice => advice,
+        () = tokio::time::sleep(SOON / 4) => panic!("it waits for longer than it was to"),
+    }
 }
 
 fn unhinted(advice: Advice) -> Unhinted {
@@ -101,14 +118,12 @@ async fn carry(client: TcpStream, server: TcpStream, mut state: watch::Receiver<
 #[tokio::test(flavor = "multi_thread")]
 async fn without_a_daemon_there_are_default_asks_in_time_then_at_once_and_hints_when_it_comes() {
     let port = free_port();
-    let client = lazy(port);
+    let client = lazy_resting(port, REST);
     for _ in 0..2 {
-        let began = Instant::now();
-        let none = unhinted(client.hints_or_none(request("r1", 1, 3, 1_024), BRIEF).await);
+        let none = unhinted(soon(client.hints_or_none(request("r1", 1, 3, 1_024), 5 * BRIEF)).await);
         assert_eq!((none.because, none.asked), (Cause::Unreachable, true), "{none}");
         assert!(none.message.contains("refused"), "{none}");
         assert_eq!((none.asks[0].resource_name(), none.asks[0].num_containers()), ("*", 3));
-        assert!(began.elapsed() < SOON / 4, "{:?}", began.elapsed());
     }
     let none = unhinted(client.hints_or_none(request("r1", 1, 3, 1_024), SOON).await);
     assert_eq!((none.because, none.asked), (Cause::Unreachable, false), "it is left alone now: {none}");
@@ -152,11 +167,12 @@ async fn an_answer_that_does_not_come_in_time_is_none() {
     let _feed = world.cluster(1, 2, 8_192).await;
     let wire = Wire::to(world.running().grpc).await;
     let client = lazy(wire.port);
+    hinted(client.hints_or_none(request("r0", 1, 1, 1_024), SOON).await); // the connection stands
     wire.hold();
     let began = Instant::now();
-    let none = unhinted(client.hints_or_none(request("r1", 1, 1, 1_024), BRIEF).await);
+    let none = unhinted(soon(client.hints_or_none(request("r1", 1, 1, 1_024), BRIEF)).await);
     assert_eq!((none.because, none.asked), (Cause::Deadline, true), "{none}");
-    assert!(began.elapsed() >= BRIEF && began.elapsed() < SOON / 4, "{:?}", began.elapsed());
+    assert!(began.elapsed() >= BRIEF, "{:?}", began.elapsed());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -165,7 +181,7 @@ async fn an_overloaded_daemon_is_asked_again_in_vain_and_counts_as_there() {
     let _feed = world.cluster(1, 2, 8_192).await;
     let client = lazy(world.running().grpc.port());
     for _ in 0..3 {
-        let none = unhinted(client.hints_or_none(request("r1", 1, 2, 1_024), BRIEF).await);
+        let none = unhinted(soon(client.hints_or_none(request("r1", 1, 2, 1_024), 5 * BRIEF)).await);
         assert_eq!((none.because, none.asked), (Cause::Overload, true), "{none}");
         assert!(none.message.contains("limits.leases"), "in the daemon's words: {none}");
     }
@@ -188,7 +204,6 @@ async fn a_refusal_is_told_with_code_and_field_and_is_not_repeated() {
     assert!(unnamed.hints.unwrap().request_id.starts_with("application_1_0001-"), "it got an id");
 }
 
-/// Two nodes, idle, as their feed tells them in full.
 /// Asks by `client` until `stop`, one request after another; every one is to be answered, however late on a busy machine.
 async fn ask_on(client: Client, app: u32, stop: watch::Receiver<bool>) -> u32 {
     let mut answered = 0;
@@ -247,6 +262,7 @@ async fn over_restarts_in_order_every_request_is_answered() {
     }
 }
 
+/// Two nodes, idle, as their feed tells them in full.
 async fn nodes(client: &Client) -> SteadyFeed<v1::HeartbeatItem> {
     let full = || {
         let node = |host: &str| [register(host, "/rack0", 8_192), heartbeat(host, 1, 0, vec![])];

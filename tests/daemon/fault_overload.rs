@@ -12,10 +12,10 @@ use v1::placement_client::PlacementClient;
 /// How many times what it can place is offered, and for how long.
 const TIMES: u32 = 10;
 const LASTS: Duration = Duration::from_secs(3);
-/// Records that are kept, as it is configured; and the journal's pages in memory, at most.
+/// Records that are kept, as it is configured; and the journal's pages in memory, 8 MiB and a quarter for the allocator.
 const RECORDS: u64 = 4 << 20;
-const PAGES: u64 = 32 << 20;
-/// What an accepted request of 24 containers keeps for as long as its leases run: 24 leases of some 500 bytes with their
+const PAGES: u64 = 10 << 20;
+/// What an accepted request of 24 containers keeps for as long as its leases run: 24 leases of some 440 bytes with their
 /// places in four indexes, its answer, its attempt, and, of the last 64, what is watched.
 const EACH: u64 = 16 << 10;
 /// What searches and connections leave with the allocator when they are over, however many storms there are.

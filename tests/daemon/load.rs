@@ -29,20 +29,32 @@ impl Account {
         self.0.lock().unwrap()
     }
 
-    /// Starts clients that ask one request after the other until the program does not answer, or `stop`.
+    /// Starts clients that ask one request after the other until the program does not answer within a second, or `stop`.
     pub(crate) fn load(&self, client: &Client, clients: u32, round: u32, stop: &Stop) -> Vec<JoinHandle<()>> {
-        let ask = |app| tokio::spawn(self.clone().ask(client.clone(), round, app, stop.clone()));
+        self.load_within(Duration::from_secs(1), client, clients, round, stop)
+    }
+
+    /// The same where an answer may take longer.
+    pub(crate) fn load_within(
+        &self,
+        patience: Duration,
+        client: &Client,
+        clients: u32,
+        round: u32,
+        stop: &Stop,
+    ) -> Vec<JoinHandle<()>> {
+        let ask = |app| tokio::spawn(self.clone().ask(client.clone(), (round, app), patience, stop.clone()));
         (1..=clients).map(ask).collect()
     }
 
-    async fn ask(self, client: Client, round: u32, app: u32, stop: Stop) {
+    async fn ask(self, client: Client, (round, app): (u32, u32), patience: Duration, stop: Stop) {
         for n in 0.. {
             if stop.is_set() {
                 return;
             }
             let id = format!("k{round}a{app}n{n}");
             self.asked().insert((id.clone(), app), None);
-            let Ok(answer) = client.request_hints(wire(&id, app), Duration::from_secs(1)).await else {
+            let Ok(answer) = client.request_hints(wire(&id, app), patience).await else {
                 return; // killed, or shutting down
             };
             self.asked().insert((id, app), Some(answer));
