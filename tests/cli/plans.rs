@@ -13,7 +13,8 @@ fn a_plan_is_made_checked_compared_drawn_and_followed() {
     let base = ["plan", "--trace", &trace, "--cluster", "jobpacker"];
     let made = document(&[&base[..], &["-o", &plan, "--gantt", &chart]].concat());
     assert_eq!((made["jobs"].as_u64(), made["racks"].as_u64()), (Some(40), Some(20)));
-    assert!(std::fs::read_to_string(&chart).unwrap().starts_with("<svg"));
+    let drawn = std::fs::read_to_string(&chart).unwrap();
+    assert!(drawn.starts_with("<svg") && drawn.contains("from the plan's beginning</title>"), "{drawn}");
     document(&[&base[..], &["--policy", "corral", "--objective", "batch", "-o", &other]].concat());
     assert_eq!(document(&["plan", "check", &plan, "--cluster", "jobpacker"])["defects"], json!([]));
     assert_eq!(stdout(&hintctl(&["plan", "diff", &plan, &plan])).trim_end(), "no difference");
@@ -56,7 +57,7 @@ fn two_weeks() -> (u64, String) {
 #[test]
 fn tomorrow_is_planned_from_a_history_and_it_is_said_how_well_that_can_be_told() {
     let files = Files::new();
-    let [history, plan] = ["weeks.jsonl", "plan.json"].map(|name| text_of(&files.path(name)));
+    let [history, plan, chart] = ["weeks.jsonl", "plan.json", "plan.svg"].map(|name| text_of(&files.path(name)));
     let (midnight, lines) = two_weeks();
     std::fs::write(&history, lines).unwrap();
     let start = midnight.to_string();
@@ -76,7 +77,11 @@ fn tomorrow_is_planned_from_a_history_and_it_is_said_how_well_that_can_be_told()
     assert_eq!(written["jobs"][0]["arrival"].as_u64(), Some((midnight + 7_200) * 1_000_000));
     let error = written["assumptions"]["prediction_error"].as_f64().unwrap();
     assert!(error > 0.0 && error < 0.05, "40 and 41 GiB in turn, and tasks' times as they are drawn: {error}");
-    let text = stdout(&hintctl(&[&base[..], &["--start", &start]].concat()));
+    let drawn = ["--start", &start, "--utc-offset", "+01:00", "--gantt", &chart];
+    let text = stdout(&hintctl(&[&base[..], &drawn].concat()));
+    let drawn = std::fs::read_to_string(&chart).unwrap();
+    let (axis, tip) = ("time from 2026-11-16 on, UTC+01:00", "<title>etl-# &lt;/logs/#, run 0, heavy\nmaps in /rack-");
+    assert!(drawn.contains(axis) && drawn.contains(tip) && drawn.contains("\n2026-11-16 03:0"), "{drawn}");
     assert!(text.contains("etl-# </logs/#") && text.contains("too_few"), "{text}");
     assert_refused(&[&base[..], &["--keys", "names"]].concat(), &["no run is expected", "0 recur", "weeks.jsonl"]);
     let far = [&base[..], &["--start", &start, "--horizon", "1h"]].concat();

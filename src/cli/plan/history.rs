@@ -3,7 +3,6 @@
 use super::{Jobs, MakeArgs, kept, planned, read_trace, tell, write};
 use crate::cli::failure::Failure;
 use crate::cli::output::Output;
-use crate::config::utc_offset;
 use crate::engine::plans::none_expected;
 use crate::engine::prediction::{PredictionSettings, forecast};
 use crate::server::convert::plan_forecast;
@@ -26,10 +25,6 @@ pub(super) struct HistoryArgs {
     /// How a job is known from run to run
     #[arg(long, value_enum, default_value_t = KeysArg::Derived, conflicts_with_all = ["daemon", "trace"])]
     keys: KeysArg,
-    /// The cluster's clock against UTC: days and hours are by it
-    #[arg(long, value_name = "+HH:MM", default_value = "+00:00", value_parser = utc_offset, allow_hyphen_values = true,
-        conflicts_with_all = ["daemon", "trace"])]
-    utc_offset: i64,
 }
 
 /// What a job's key is.
@@ -52,7 +47,7 @@ pub(super) fn make(
     (history, name, file): (&Path, &str, &Path),
     output: Output,
 ) -> Result<(), Failure> {
-    let HistoryArgs { began, keys, utc_offset: zone_offset_s, .. } = args.history;
+    let HistoryArgs { began, keys, .. } = args.history;
     // Times that the trace leaves out are the model's, without noise: else that would be all that errors tell of.
     let model = JobModel { sigma: 0.0, ..JobModel::default() };
     let trace = read_trace(history, args.trace_options.options(), &model, output)?;
@@ -65,7 +60,7 @@ pub(super) fn make(
     let ended = began.plus(trace.last().map_or(Micros::ZERO, |job| job.submit)).plus(Micros(1));
     let from = args.start.unwrap_or(ended);
     let horizon = args.horizon.unwrap_or(HORIZON);
-    let settings = PredictionSettings { zone_offset_s, ..PredictionSettings::default() };
+    let settings = PredictionSettings { zone_offset_s: args.chart.utc_offset, ..PredictionSettings::default() };
     let found = forecast(&runs, from, from.plus(horizon), &settings);
     let rests_on = plan_forecast(&found.keys, &found.errors);
     output.progress(&kept::in_words(&rests_on));

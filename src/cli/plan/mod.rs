@@ -12,6 +12,7 @@ use super::files;
 use super::output::{self, Output};
 use super::policy;
 use super::simulate::{ContainerArgs, TraceArgs, cluster, in_trace, skipped, unpacked};
+use crate::config::utc_offset;
 use crate::policy::Policy;
 use crate::policy::plan::{Defect, ExpectedJob, Facts, Objective, Plan, PlanProblem, check, diff, nothing_planned};
 use crate::sim::yarn::forecast::{expected_jobs, problem, rack_rooms};
@@ -113,13 +114,31 @@ struct MakeArgs {
     /// The plan
     #[arg(short, long, value_name = "FILE.json", required = true)]
     output: Option<PathBuf>,
-    /// Draw it as a Gantt chart as well
-    #[arg(long, value_name = "FILE.svg")]
-    gantt: Option<PathBuf>,
+    #[command(flatten)]
+    chart: ChartArgs,
     #[command(flatten)]
     trace_options: TraceArgs,
     #[command(flatten)]
     container: ContainerArgs,
+}
+
+/// A picture of the plan.
+#[derive(Debug, Args)]
+struct ChartArgs {
+    /// Draw it as a Gantt chart as well
+    #[arg(long, value_name = "FILE.svg")]
+    gantt: Option<PathBuf>,
+    /// The cluster's clock against UTC: times of the chart are by it, and a history's days and hours
+    #[arg(long, value_name = "+HH:MM", default_value = "+00:00", value_parser = utc_offset, allow_hyphen_values = true)]
+    utc_offset: i64,
+}
+
+impl ChartArgs {
+    /// Draws the plan where that is wanted.
+    fn draw(&self, plan: &Plan) -> Result<(), Failure> {
+        let Some(path) = &self.gantt else { return Ok(()) };
+        files::write_text(path, &gantt::draw(plan, self.utc_offset)?)
+    }
 }
 
 /// What a plan is to keep small.
@@ -148,9 +167,8 @@ struct CheckArgs {
     /// Also on this cluster: racks and their room
     #[arg(long, value_name = "FILE|NAME")]
     cluster: Option<String>,
-    /// Draw it as a Gantt chart as well
-    #[arg(long, value_name = "FILE.svg")]
-    gantt: Option<PathBuf>,
+    #[command(flatten)]
+    chart: ChartArgs,
     #[command(flatten)]
     container: ContainerArgs,
 }
@@ -208,7 +226,7 @@ pub fn run(args: &PlanArgs, daemon: &DaemonArgs, output: Output) -> Result<(), F
             let plan = read(&args.plan)?;
             let racks = args.cluster.as_ref().map(|name| cluster(name, args.container)).transpose()?;
             let racks = racks.map(|found| room(&rack_rooms(&found.cluster)));
-            draw(args.gantt.as_deref(), &plan)?;
+            args.chart.draw(&plan)?;
             tell(&args.plan, &plan, None, &Facts { racks, now: Some(now().map_err(Failure::work)?) }, output)
         }
         PlanCommand::Diff(args) => {
@@ -267,7 +285,7 @@ fn planned(args: &MakeArgs, name: &str, jobs: Jobs<'_>) -> Result<(Plan, Facts),
 
 fn write(args: &MakeArgs, file: &Path, plan: &Plan) -> Result<(), Failure> {
     files::write_text(file, &plan.to_json())?;
-    draw(args.gantt.as_deref(), plan)
+    args.chart.draw(plan)
 }
 
 /// A moment: `now`, or seconds since 1970.
@@ -333,11 +351,6 @@ fn read(path: &Path) -> Result<Plan, Failure> {
 
 fn room(racks: &[crate::policy::plan::RackRoom]) -> BTreeMap<crate::units::RackPath, u32> {
     racks.iter().map(|rack| (rack.rack.clone(), rack.containers)).collect()
-}
-
-fn draw(path: Option<&Path>, plan: &Plan) -> Result<(), Failure> {
-    let Some(path) = path else { return Ok(()) };
-    files::write_text(path, &gantt::draw(plan)?)
 }
 
 /// The plan in a few figures; fails if anything is wrong with it.

@@ -3,7 +3,7 @@
 //! Everything is recounted from the slices of the jobs: containers held at any moment in any rack, tasks, times,
 //! sequences. What a cluster has by now is asked apart, as plans grow old while they wait to be activated.
 
-use super::data::{JobName, PLAN_FORMAT, Plan, PlannedJob, PlannedStage, Slice, Stage, Step};
+use super::data::{JobName, PLAN_FORMAT, Plan, PlannedJob, PlannedStage, Slice, Stage, Step, TRACE_TIMES};
 use crate::units::{Bytes, Micros, RackPath, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -83,8 +83,6 @@ pub fn nothing_planned(plan: &Plan) -> Option<Defect> {
 
 /// How far a plan may have been made ahead of the time: clocks of who plans and who follows differ.
 const AHEAD_MAX: Micros = Micros::from_secs(3_600);
-/// Times before this year's end (1980) are no times of this world, but count from a trace's start.
-const TRACE_TIMES: Timestamp = Timestamp(10 * 366 * 86_400_000_000);
 
 /// `8 s before` or `8 s after`.
 fn apart(at: Timestamp, other: Timestamp) -> String {

@@ -8,6 +8,9 @@ use std::sync::Arc;
 /// What [`Plan::format`] must say.
 pub const PLAN_FORMAT: &str = "hintd.plan/1";
 
+/// Times before this year's end (1980) are no times of this world, but count from a trace's start.
+pub(super) const TRACE_TIMES: Timestamp = Timestamp(10 * 366 * 86_400_000_000);
+
 /// Which racks run recurring jobs, in what order, and what is expected of it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -205,6 +208,12 @@ impl Plan {
             false => (false, job.arrival.0),
             true => (true, u64::MAX - job.arrival.0),
         })
+    }
+
+    /// Whether its times are of this world; else they count from a trace's start.
+    #[must_use]
+    pub fn has_real_times(&self) -> bool {
+        self.from >= TRACE_TIMES
     }
 
     /// Reads a plan that was written down. Whether it makes sense is for [`super::check()`] to say.
