@@ -13,8 +13,10 @@ use super::output::{self, Output};
 use super::policy;
 use super::simulate::{ContainerArgs, TraceArgs, cluster, in_trace, skipped, unpacked};
 use crate::config::utc_offset;
-use crate::policy::Policy;
-use crate::policy::plan::{Defect, ExpectedJob, Facts, Objective, Plan, PlanProblem, check, diff, nothing_planned};
+use crate::policy::plan::{
+    Defect, ExpectedJob, Facts, HORIZON_MAX, Objective, Plan, PlanProblem, check, diff, nothing_planned,
+};
+use crate::policy::{Policy, registry};
 use crate::sim::yarn::forecast::{expected_jobs, problem, rack_rooms};
 use crate::sim::{JobModel, TraceFacts, TraceJob, TraceOptions, TraceReader};
 use crate::units::{Micros, Timestamp};
@@ -227,7 +229,8 @@ pub fn run(args: &PlanArgs, daemon: &DaemonArgs, output: Output) -> Result<(), F
             let racks = args.cluster.as_ref().map(|name| cluster(name, args.container)).transpose()?;
             let racks = racks.map(|found| room(&rack_rooms(&found.cluster)));
             args.chart.draw(&plan)?;
-            tell(&args.plan, &plan, None, &Facts { racks, now: Some(now().map_err(Failure::work)?) }, output)
+            let facts = Facts { racks, now: Some(now().map_err(Failure::work)?), policies: Some(registry::planners()) };
+            tell(&args.plan, &plan, None, &facts, output)
         }
         PlanCommand::Diff(args) => {
             let found = diff(&read(&args.before)?, &read(&args.after)?);
@@ -280,7 +283,7 @@ fn planned(args: &MakeArgs, name: &str, jobs: Jobs<'_>) -> Result<(Plan, Facts),
     let cannot = || Failure::Input(format!("policy \"{name_of_policy}\" does not plan"));
     let plan = planner.as_plan().ok_or_else(cannot)?.plan(&problem);
     let plan = plan.map_err(|error| Failure::Input(format!("{}: {error}", jobs.of.display())))?;
-    Ok((plan, Facts { racks: Some(room(&problem.racks)), now: None }))
+    Ok((plan, Facts { racks: Some(room(&problem.racks)), ..Facts::default() }))
 }
 
 fn write(args: &MakeArgs, file: &Path, plan: &Plan) -> Result<(), Failure> {
@@ -309,9 +312,6 @@ fn begin(problem: &mut PlanProblem, start: Timestamp) {
     (problem.made, problem.from, problem.until) = (start, later(problem.from), later(problem.until));
     problem.jobs.iter_mut().for_each(|job| job.arrival = later(job.arrival));
 }
-
-/// Longest horizon: what is further off nobody can plan.
-const HORIZON_MAX: Micros = Micros::from_secs(366 * 86_400);
 
 /// A time with its unit: `90m`, `24h`, `1d`; a bare number is hours.
 fn horizon(text: &str) -> Result<Micros, String> {

@@ -304,7 +304,15 @@ fn what_can_not_be_in_force_is_refused_in_words_and_changes_nothing() {
     let mut desk = Desk::with_nodes(4, 2048);
     let good = |desk: &Desk| plan(desk.now, &[("daily", "/r0", 2)]);
     let unknown = plan(desk.now, &[("daily", "/r9", 2)]);
-    assert_eq!(why(desk.keep("p", unknown)), "plan \"p\": rack /r9: no such rack in the cluster");
+    assert_eq!(why(desk.keep("p", unknown)), "plan \"p\": rack /r9: no such rack in the cluster, as it has no node");
+    let mut strange = good(&desk);
+    strange.policy = "packer".into();
+    assert!(
+        why(desk.keep("p", strange)).contains("policy is \"packer\", which is none that plans (corral, jobpacker)")
+    );
+    let mut endless = good(&desk);
+    endless.until = Timestamp(1 << 63);
+    assert!(why(desk.keep("p", endless)).contains("days after from: plans are of at most 366"));
     let mut broken = good(&desk);
     broken.jobs[0].maps.slices[0].tasks = 5;
     let said = why(desk.keep("p", broken));
@@ -335,6 +343,8 @@ fn what_can_not_be_in_force_is_refused_in_words_and_changes_nothing() {
     assert!(
         why(desk.activate("tuesday", true)).contains("names 1 racks without a usable node in the cluster now: /r1")
     );
+    let unusable = why(desk.keep("p", plan(desk.now, &[("daily", "/r1", 2)])));
+    assert_eq!(unusable, "plan \"p\": rack /r1: it is there, but no usable node of it has room for a container now");
     assert_eq!(desk.in_force().as_deref(), Some("monday"));
     desk.now = desk.now.plus(Micros::from_secs(86_401));
     assert!(why(desk.activate("tuesday", true)).contains("has expired: its horizon ended"));
