@@ -95,6 +95,10 @@ fn tomorrow_is_planned_from_a_history_and_it_is_said_how_well_that_can_be_told()
     assert_refused(&other, &["--keys", "cannot be used with"]);
 }
 
+/// A job with a path, as a trace.
+const ADS: &str = r#"{"name":"ads","submit_s":60,"input_bytes":1000000,"shuffle_bytes":1000,"output_bytes":1,"input_path":"/bids/2026"}
+"#;
+
 #[test]
 fn a_plan_goes_from_a_trace_to_the_running_daemon_and_back() {
     let files = Files::new();
@@ -140,6 +144,12 @@ fn a_plan_goes_from_a_trace_to_the_running_daemon_and_back() {
     assert_eq!(daemon.document(&["plan", "rollback"]), json!({ "from": "tuesday", "to": "monday" }));
     assert_eq!(daemon.document(&["plan", "remove", "tuesday"])["removed"], "tuesday");
     assert_eq!(daemon.document(&["plan", "rollback", "--to-none"]), json!({ "from": "monday", "to": null }));
+    std::fs::write(&trace, ADS).unwrap();
+    document(&[&base[..], &["--start", "now", "-o", &plan]].concat());
+    daemon.document(&["plan", "activate", "ads", "--file", &plan]);
+    let replicas = daemon.document(&["replicas", "/bids/2026/11/23/part-7"]);
+    assert_eq!((&replicas["reason"], &replicas["reader"]), (&json!("planned"), &json!("ads")), "by the trace's path");
+    daemon.refuses(&["replicas", "/x", "--key", "asd"], &["\"asd\" is unknown", "did you mean \"ads\"?"]);
     let said = hintctl(&["--admin-socket", &daemon.socket, "plan", "submit", &old, "--name", "old"]);
     assert!(stderr(&said).contains("has passed"), "its times count from the trace's start: {}", stderr(&said));
 }

@@ -7,7 +7,7 @@ use crate::engine::plans::none_expected;
 use crate::engine::prediction::{PredictionSettings, forecast};
 use crate::server::convert::plan_forecast;
 use crate::sim::JobModel;
-use crate::sim::yarn::forecast::{KeyRule, finished_runs};
+use crate::sim::yarn::forecast::{InputPaths, KeyRule, finished_runs, input_paths};
 use crate::units::{Micros, Timestamp};
 use clap::{Args, ValueEnum};
 use std::path::{Path, PathBuf};
@@ -52,9 +52,9 @@ pub(super) fn make(
     let model = JobModel { sigma: 0.0, ..JobModel::default() };
     let trace = read_trace(history, args.trace_options.options(), &model, output)?;
     let began = Timestamp(0).plus(Micros::from_secs(began));
-    let rule = match keys {
-        KeysArg::Derived => KeyRule::Derived,
-        KeysArg::Names => KeyRule::Name,
+    let (rule, input_paths) = match keys {
+        KeysArg::Derived => (KeyRule::Derived, InputPaths::new()), // keys have them
+        KeysArg::Names => (KeyRule::Name, input_paths(&trace)),
     };
     let runs = finished_runs(&trace, &model, began, rule);
     let ended = began.plus(trace.last().map_or(Micros::ZERO, |job| job.submit)).plus(Micros(1));
@@ -73,7 +73,8 @@ pub(super) fn make(
     let mut jobs = found.jobs;
     jobs.iter_mut().for_each(|job| job.arrival = Timestamp(job.arrival.since(from).0));
     let prediction_error = (found.errors.runs > 0).then_some(found.errors.mean);
-    let jobs = Jobs { of: history, jobs, horizon: Some(horizon), start: Some(from), prediction_error };
+    let (horizon, start) = (Some(horizon), Some(from));
+    let jobs = Jobs { of: history, jobs, input_paths, horizon, start, prediction_error };
     let (plan, facts) = planned(args, name, jobs)?;
     write(args, file, &plan)?;
     tell(file, &plan, Some(&rests_on), &facts, output)

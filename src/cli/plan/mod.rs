@@ -17,7 +17,7 @@ use crate::policy::plan::{
     Defect, ExpectedJob, Facts, HORIZON_MAX, Objective, Plan, PlanProblem, check, diff, nothing_planned,
 };
 use crate::policy::{Policy, registry};
-use crate::sim::yarn::forecast::{expected_jobs, problem, rack_rooms};
+use crate::sim::yarn::forecast::{InputPaths, expected_jobs, input_paths, problem, rack_rooms};
 use crate::sim::{JobModel, TraceFacts, TraceJob, TraceOptions, TraceReader};
 use crate::units::{Micros, Timestamp};
 use crate::wire::v1::PlanForecast;
@@ -247,8 +247,10 @@ pub fn run(args: &PlanArgs, daemon: &DaemonArgs, output: Output) -> Result<(), F
 
 fn make(args: &MakeArgs, (trace, name, file): (&Path, &str, &Path), output: Output) -> Result<(), Failure> {
     let model = JobModel::default();
-    let jobs = expected_jobs(&read_trace(trace, args.trace_options.options(), &model, output)?, &model);
-    let jobs = Jobs { of: trace, jobs, horizon: args.horizon, start: args.start, prediction_error: None };
+    let read = read_trace(trace, args.trace_options.options(), &model, output)?;
+    let (jobs, input_paths) = (expected_jobs(&read, &model), input_paths(&read));
+    let (horizon, start) = (args.horizon, args.start);
+    let jobs = Jobs { of: trace, jobs, input_paths, horizon, start, prediction_error: None };
     let (plan, facts) = planned(args, name, jobs)?;
     write(args, file, &plan)?;
     tell(file, &plan, None, &facts, output)
@@ -260,6 +262,8 @@ struct Jobs<'a> {
     of: &'a Path,
     /// Their times count from 0.
     jobs: Vec<ExpectedJob>,
+    /// What they read, by key, where the key does not say it.
+    input_paths: InputPaths,
     /// Until then; all of them.
     horizon: Option<Micros>,
     /// When that begins.
@@ -282,7 +286,10 @@ fn planned(args: &MakeArgs, name: &str, jobs: Jobs<'_>) -> Result<(Plan, Facts),
     }
     let cannot = || Failure::Input(format!("policy \"{name_of_policy}\" does not plan"));
     let plan = planner.as_plan().ok_or_else(cannot)?.plan(&problem);
-    let plan = plan.map_err(|error| Failure::Input(format!("{}: {error}", jobs.of.display())))?;
+    let mut plan = plan.map_err(|error| Failure::Input(format!("{}: {error}", jobs.of.display())))?;
+    for job in &mut plan.jobs {
+        job.input_paths = jobs.input_paths.get(&job.job.key).into_iter().flatten().cloned().collect();
+    }
     Ok((plan, Facts { racks: Some(room(&problem.racks)), ..Facts::default() }))
 }
 

@@ -143,6 +143,10 @@ pub struct PlannedJob {
     pub maps: PlannedStage,
     /// Reduces.
     pub reduces: PlannedStage,
+    /// Paths that its maps read, where they are known and its key does not say them: who asks where to write one
+    /// of them is told where those maps run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub input_paths: Vec<Arc<str>>,
     /// The same on links that all jobs share, where they are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forecast: Option<Forecast>,
