@@ -31,6 +31,18 @@ fn a_plan_is_made_checked_compared_drawn_and_followed() {
     assert_eq!(smaller.status.code(), Some(2));
     assert!(stderr(&smaller).contains("plan.json: rack "), "{}", stderr(&smaller));
     assert_refused(&["plan"], &["--trace"]);
+    let text = std::fs::read_to_string(&plan).unwrap();
+    for (from, to, said) in [
+        ("\"policy\": \"jobpacker\"", "\"policy\": \"jobpaker\"", "policy is \"jobpaker\", which is none that plans"),
+        ("\"until\": ", "\"until\": 9223372", "days after from: plans are of at most 366"),
+        ("\"key\": \"", "\"key\": \"\\u001b[2J", "holds a control character"),
+    ] {
+        std::fs::write(&other, text.replacen(from, to, 1)).unwrap();
+        let checked = hintctl(&["plan", "check", &other]);
+        assert_eq!(checked.status.code(), Some(2), "{said}");
+        assert!(stderr(&checked).contains(said), "{}", stderr(&checked));
+        assert!(!stderr(&hintctl(&["plan", "diff", &plan, &other])).contains('\u{1b}'));
+    }
     assert_refused(&[&base[..], &["--policy", "fair", "-o", &plan]].concat(), &["fair", "does not plan"]);
     let policies = ["--policy", "jobpacker,corral,fair", "--plan", "online"];
     let runs = document(&[&["simulate"][..], &base[1..], &policies].concat());

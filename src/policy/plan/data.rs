@@ -196,11 +196,20 @@ pub struct Slice {
 #[derive(Debug, thiserror::Error)]
 pub enum PlanReadError {
     /// Not JSON, or not of this shape.
-    #[error("not a plan: {0}")]
+    #[error("not a plan: {}", escaped(&.0.to_string()))]
     Json(#[from] serde_json::Error),
+    /// A name that would speak to a terminal or break a log's line.
+    #[error("not a plan: {0:?} holds a control character")]
+    Control(String),
     /// Of another version of the format.
-    #[error("format: is \"{0}\", not \"{PLAN_FORMAT}\"")]
+    #[error("format: is {0:?}, not \"{PLAN_FORMAT}\"")]
     Format(String),
+}
+
+/// What is wrong may be told in the file's own words.
+fn escaped(text: &str) -> String {
+    let written = |c: char| if c.is_control() { c.escape_debug().to_string() } else { c.into() };
+    text.chars().map(written).collect()
 }
 
 impl Plan {
@@ -234,7 +243,22 @@ impl Plan {
         if head.format != PLAN_FORMAT {
             return Err(PlanReadError::Format(head.format));
         }
-        Ok(serde_json::from_str(text)?)
+        let plan: Self = serde_json::from_str(text)?;
+        let speaks = plan.names().find(|name| name.chars().any(char::is_control)).map(str::to_owned);
+        speaks.map_or(Ok(plan), |name| Err(PlanReadError::Control(name)))
+    }
+
+    /// Every text that it has, but for [`Plan::format`].
+    fn names(&self) -> impl Iterator<Item = &str> {
+        let steps = self.racks.iter().flat_map(|row| row.sequence.iter().map(|step| &*step.job.key));
+        let stages = self.jobs.iter().flat_map(|job| Stage::BOTH.map(|stage| job.stage(stage)));
+        [&*self.policy, &*self.assumptions.shuffle_term]
+            .into_iter()
+            .chain(self.racks.iter().map(|row| row.rack.as_str()))
+            .chain(steps)
+            .chain(self.jobs.iter().map(|job| &*job.job.key))
+            .chain(stages.flat_map(|stage| stage.slices.iter().map(|slice| slice.rack.as_str())))
+            .chain(self.jobs.iter().flat_map(|job| job.input_paths.iter().map(|path| &**path)))
     }
 
     /// Writes it down; the same plan gives the same bytes.
@@ -368,6 +392,29 @@ mod tests {
         let odd = text.replacen("\"format\":", "\"colour\": 3, \"format\":", 1);
         assert!(Plan::from_json(&odd).unwrap_err().to_string().contains("unknown field `colour`"));
         assert!(Plan::from_json("{}").unwrap_err().to_string().contains("missing field `format`"));
+        let loud = text.replacen("\"format\":", "\"\\u001b[2J\": 3, \"format\":", 1);
+        assert!(Plan::from_json(&loud).unwrap_err().to_string().contains("unknown field `\\u{1b}[2J`"));
+    }
+
+    #[test]
+    fn names_that_would_speak_to_a_terminal_are_refused_and_shown_escaped() {
+        let plant: [fn(&mut Plan, &str); 7] = [
+            |plan, name| plan.policy = name.into(),
+            |plan, name| plan.assumptions.shuffle_term = name.into(),
+            |plan, name| plan.racks[0].rack = name.into(),
+            |plan, name| plan.racks[0].sequence[0].job.key = name.into(),
+            |plan, name| plan.jobs[0].job.key = name.into(),
+            |plan, name| plan.jobs[0].maps.slices[0].rack = name.into(),
+            |plan, name| plan.jobs[0].input_paths.push(name.into()),
+        ];
+        for name in ["etl\u{1b}[2J", "etl\nplan in force", "\u{9b}31m"] {
+            for plant in plant {
+                let mut plan = sample::plan(2);
+                plant(&mut plan, name);
+                let error = Plan::from_json(&plan.to_json()).unwrap_err().to_string();
+                assert!(error.contains("holds a control character") && !error.contains(char::is_control), "{error:?}");
+            }
+        }
     }
 
     #[test]
