@@ -22,8 +22,9 @@ impl Engine {
             self.time_shuffles(&jobs, now);
         }
         let wanted = if chooses { self.circuits.choose(&jobs, now) } else { None };
-        if let Some(wanted) = wanted {
-            self.tell_circuits(wanted, now);
+        match wanted {
+            Some(wanted) => self.tell_circuits(wanted, now),
+            None => self.routes.renew_circuits(self.circuits.wanted.as_ref()),
         }
     }
 

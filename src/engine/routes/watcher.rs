@@ -150,6 +150,13 @@ impl Watcher {
         Some(self.send(draft, &cause, settings, now))
     }
 
+    /// The same circuits with what is expected of them now, for the next time that it is told all.
+    pub(super) fn renew_circuits(&mut self, wanted: &Arc<WantedCircuits>) {
+        if let Some(told) = &mut self.wanted {
+            *told = Arc::clone(wanted);
+        }
+    }
+
     /// Tells what is news to it; `None`: nothing is.
     pub(super) fn update(
         &mut self,

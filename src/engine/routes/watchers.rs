@@ -161,6 +161,16 @@ impl Watchers {
         out
     }
 
+    /// The same circuits are wanted, with what is expected of them now: for those who begin to watch, and are told all again.
+    pub(crate) fn renew_circuits(&mut self, wanted: Option<&Arc<WantedCircuits>>) {
+        let (Some(told), Some(wanted)) = (&mut self.circuits, wanted) else { return };
+        if told.version != wanted.version {
+            return;
+        }
+        *told = Arc::clone(wanted);
+        self.watchers.values_mut().for_each(|watcher| watcher.renew_circuits(wanted));
+    }
+
     /// Pairs that one watcher watches by name.
     pub(crate) fn watched_by(&self, name: &str) -> usize {
         self.watchers.get(name).filter(|watcher| watcher.attached()).map_or(0, |watcher| watcher.pairs.len())

@@ -196,6 +196,13 @@ fn a_shuffle_that_is_an_elephant_gets_a_circuit_and_whoever_watches_hears_why() 
     assert_eq!(desk.count(Counter::CircuitChanges), 1);
     let late = watches(&mut desk, "late");
     assert_eq!(late.circuits.as_ref().map(|wanted| wanted.version), Some(1), "who comes later is told what is wanted");
+    shuffles(&mut desk, 2, (0, 2), 2 * ELEPHANT);
+    desk.pass(SECOND);
+    assert_eq!(told(&mut desk), [], "the same circuits");
+    let later = watches(&mut desk, "later");
+    let wanted = later.circuits.as_ref().unwrap();
+    let demand = &wanted.circuits[0].demand;
+    assert_eq!((wanted.version, demand.expected, demand.jobs), (1, Bytes(7 * ELEPHANT), 2), "and what is expected now");
 }
 
 #[test]
