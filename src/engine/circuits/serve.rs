@@ -82,6 +82,8 @@ impl Engine {
     /// Circuits as operators see them; `None`: there is no optical switch.
     #[must_use]
     pub fn circuits(&self) -> Option<CircuitsView> {
-        self.circuits.view()
+        let view = self.circuits.view()?;
+        let replaced = view.reported.as_ref().map_or(0, |reported| self.routes.replaced(&reported.watcher));
+        Some(CircuitsView { replaced, ..view })
     }
 }

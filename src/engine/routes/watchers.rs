@@ -90,6 +90,9 @@ impl Watchers {
         settings: &RouteSettings,
         now: Timestamp,
     ) -> Vec<Arc<RouteUpdate>> {
+        if let Some(earlier) = self.watchers.get_mut(name).filter(|earlier| earlier.attached()) {
+            earlier.replaced += 1;
+        }
         let missed = self.watchers.get_mut(name).and_then(|watcher| watcher.resume(scope, settings, now));
         if let Some(missed) = missed {
             return missed;
@@ -138,6 +141,11 @@ impl Watchers {
             !watching.is_empty()
         });
         Some(watcher)
+    }
+
+    /// How often a Watch of that name ended an earlier one whose stream was open.
+    pub(crate) fn replaced(&self, name: &str) -> u64 {
+        self.watchers.get(name).map_or(0, |watcher| watcher.replaced)
     }
 
     /// Whether that watcher watches circuits, with a stream.

@@ -513,6 +513,22 @@ fn one_controller_reports_at_a_time_and_what_one_said_that_is_gone_is_not_believ
 }
 
 #[test]
+fn two_that_watch_by_one_name_are_counted_where_operators_look() {
+    let mut desk = lit(3);
+    controlled(&mut desk);
+    assert_eq!(view(&desk).replaced, 0);
+    watches(&mut desk, "ocs");
+    watches(&mut desk, "other");
+    assert_eq!((view(&desk).replaced, view(&desk).attended), (1, false));
+    let scope = WatchScope { circuits: true, resume_after: Some(2), ..WatchScope::default() };
+    desk.engine.watch("ocs", scope, desk.now).unwrap();
+    assert_eq!(view(&desk).replaced, 2, "one that goes on where the other was as well");
+    desk.engine.unwatch("ocs", desk.now);
+    watches(&mut desk, "ocs");
+    assert_eq!(view(&desk).replaced, 2, "its stream had ended");
+}
+
+#[test]
 fn circuits_outlive_nodes_that_join_and_a_switch_that_is_down_has_none() {
     let mut desk = lit(2);
     watches(&mut desk, "ocs");
