@@ -116,6 +116,39 @@ impl Timestamp {
     pub const fn as_millis(self) -> u64 {
         self.0 / 1_000
     }
+
+    /// Date and time of day by a clock that is so many seconds ahead of UTC; 1970 at the earliest.
+    #[must_use]
+    pub const fn calendar(self, zone_offset_s: i64) -> Calendar {
+        let seconds = (self.0 / 1_000_000).saturating_add_signed(zone_offset_s);
+        let (year, month, day) = date(seconds / 86_400);
+        Calendar { year, month, day, hour: seconds / 3_600 % 24, minute: seconds / 60 % 60, second: seconds % 60 }
+    }
+}
+
+/// A moment by some clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)] // what each field is everybody knows
+pub struct Calendar {
+    pub year: u64,
+    pub month: u64,
+    pub day: u64,
+    pub hour: u64,
+    pub minute: u64,
+    pub second: u64,
+}
+
+/// Year, month and day of a day since 1970: years are counted from March, so that the leap day is their last.
+const fn date(days: u64) -> (u64, u64, u64) {
+    let shifted = days + 719_468;
+    let era = shifted / 146_097;
+    let of_era = shifted % 146_097;
+    let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year + year / 4 - year / 100);
+    let month = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * month + 2) / 5 + 1;
+    let month = if month < 10 { month + 3 } else { month - 9 };
+    (year + era * 400 + if month <= 2 { 1 } else { 0 }, month, day)
 }
 
 macro_rules! dense {
@@ -479,6 +512,18 @@ mod tests {
         ];
         assert_eq!(told.map(|span| Micros(span).in_words()), words);
         assert_eq!(Micros::from_secs(3_600).in_words(), "3600 s");
+    }
+
+    #[test]
+    fn a_moment_has_a_date_and_a_time_of_day_by_each_clock() {
+        let of = |seconds: u64, zone_offset_s| {
+            let Calendar { year, month, day, hour, minute, second } =
+                Timestamp(seconds * 1_000_000).calendar(zone_offset_s);
+            format!("{year}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}")
+        };
+        assert_eq!(of(951_868_799, 0), "2000-02-29 23:59:59");
+        assert_eq!([of(951_868_799, 1), of(951_868_799, -86_400)], ["2000-03-01 00:00:00", "2000-02-28 23:59:59"]);
+        assert_eq!([of(0, -3_600), of(u64::MAX / 1_000_000, 0)], ["1970-01-01 00:00:00", "586524-01-19 08:01:49"]);
     }
 
     #[test]

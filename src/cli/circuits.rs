@@ -49,7 +49,7 @@ fn document(answer: &v1::CircuitsResponse) -> Value {
     let reported = |reported: &v1::CircuitsReport| {
         json!({
             "watcher": reported.watcher, "age_ms": reported.age_ms, "version": reported.version,
-            "set": reported.set.iter().map(set).collect::<Vec<_>>(),
+            "set": reported.set.iter().map(set).collect::<Vec<_>>(), "replaced": reported.replaced,
         })
     };
     let port = |port: &v1::OpticalPortView| json!({ "port": port.port, "rack": port.rack, "state": port.state, "reason": port.reason });
@@ -110,7 +110,14 @@ fn report_text(answer: &v1::CircuitsResponse, wanted: &v1::WantedCircuits, repor
         (true, false) => "not all of it is set",
     };
     let ago = output::digits(reported.age_ms as f64 / 1_000.0);
-    format!("by \"{}\" {ago} s ago, {which}: {is}", reported.watcher)
+    let replaced = match reported.replaced {
+        0 => String::new(),
+        1 => "; a later Watch of its name took the place of one that was open".to_owned(),
+        times => {
+            format!("; {times} times a later Watch of its name took the place of one that was open: are there two?")
+        }
+    };
+    format!("by \"{}\" {ago} s ago, {which}: {is}{replaced}", reported.watcher)
 }
 
 /// Circuits that are set, and why they are though nobody wants them.
@@ -209,6 +216,7 @@ mod tests {
                 age_ms: 1_500,
                 version: 3,
                 set: vec![v1::SetCircuit { input: "p1".into(), output: "p2".into() }],
+                replaced: 0,
             }),
             ports: vec![port("p1", "works"), port("p2", "works"), port("p3", "failed")],
             racks_without_port: 1,
@@ -222,7 +230,7 @@ mod tests {
         let text = text(&answer());
         let has = |words: &str| assert!(text.contains(words), "no {words:?} in\n{text}");
         has("version 4, by ports: 2 circuits");
-        has("by \"ocs\" 1.5 s ago, a version behind: not all of it is set");
+        has("by \"ocs\" 1.5 s ago, a version behind: not all of it is set\n");
         has("1 of 3 pairs of racks, 4 GB in all");
         has("port_failed");
         let rows: Vec<&str> = text.lines().filter(|line| line.starts_with('p')).collect();
@@ -239,8 +247,16 @@ mod tests {
         let reported = answer.reported.as_mut().unwrap();
         let set = |input: &str, output: &str| v1::SetCircuit { input: input.into(), output: output.into() };
         reported.set = vec![set("p1", "p3"), set("p2", "p4")];
+        reported.replaced = 3;
         let text = text(&answer);
-        assert!(text.contains("a version behind: its stream has ended since, and nobody sets circuits"), "{text}");
+        assert!(
+            text.contains("a version behind: its stream has ended since, and nobody sets circuits; 3 times"),
+            "{text}"
+        );
+        assert!(
+            text.contains("a later Watch of its name took the place of one that was open: are there two?"),
+            "{text}"
+        );
         let row = |port: &str, why: &str| {
             let mut rows = text.lines().filter(|line| line.starts_with(port));
             assert!(rows.any(|row| row.contains(why)), "no {why:?} of {port} in\n{text}");
@@ -257,6 +273,7 @@ mod tests {
         let found = document(&answer());
         assert_eq!(found["wanted"]["circuits"][0]["demand"]["expected_bytes"], json!(5_000_000_000_u64));
         assert_eq!((&found["reported"]["version"], &found["set"]), (&json!(3), &json!(false)));
+        assert_eq!(found["reported"]["replaced"], 0);
         assert_eq!(document(&v1::CircuitsResponse::default())["wanted"], Value::Null);
     }
 }

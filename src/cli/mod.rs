@@ -141,7 +141,7 @@ pub fn main() -> ExitCode {
     match run(cli) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            let _ = writeln!(std::io::stderr(), "hintctl: {failure}");
+            let _ = writeln!(std::io::stderr(), "hintctl: {}", output::printable(&failure.to_string()));
             failure.code()
         }
     }

@@ -3,6 +3,7 @@
 use super::failure::Failure;
 use comfy_table::{CellAlignment, Table, presets};
 use serde::Serialize;
+use std::borrow::Cow;
 use std::io::{ErrorKind, Write as _};
 
 /// A command's output.
@@ -59,18 +60,30 @@ impl Output {
 
     /// A word on how things go.
     pub fn progress(self, line: &str) {
-        let _ = writeln!(std::io::stderr(), "{line}"); // nobody may be reading
+        let _ = writeln!(std::io::stderr(), "{}", printable(line)); // nobody may be reading
     }
 
     fn text(self, text: &str) -> Result<(), Failure> {
         let mut out = std::io::stdout().lock();
         let end = if text.ends_with('\n') { "" } else { "\n" };
-        let written = write!(out, "{text}{end}").and_then(|()| out.flush());
+        let written = write!(out, "{}{end}", printable(text)).and_then(|()| out.flush());
         match written {
             Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(Failure::Work(error.into())),
             _ => Ok(()), // a reader that has seen enough, as `head`
         }
     }
+}
+
+/// The text with what a terminal would obey written as Rust writes it: names come from files and from others. Ends of lines
+/// and tabs stay.
+#[must_use]
+pub fn printable(text: &str) -> Cow<'_, str> {
+    let obeyed = |letter: char| letter.is_control() && !matches!(letter, '\n' | '\t');
+    if !text.contains(obeyed) {
+        return Cow::Borrowed(text);
+    }
+    let written = |letter: char| if obeyed(letter) { letter.escape_debug().to_string() } else { letter.into() };
+    Cow::Owned(text.chars().map(written).collect())
 }
 
 /// A plain table; columns after the first `left` are aligned right.
@@ -143,6 +156,12 @@ fn scaled(value: f64, step: f64, units: &[&str]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nothing_that_is_printed_speaks_to_the_terminal() {
+        assert_eq!(printable("a\u{1b}[2J\r\u{9b}\tb\nc"), "a\\u{1b}[2J\\r\\u{9b}\tb\nc");
+        assert!(matches!(printable("größe\tb\n"), Cow::Borrowed("größe\tb\n")));
+    }
 
     #[test]
     fn quantities_read_as_people_write_them() {

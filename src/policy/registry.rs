@@ -53,6 +53,15 @@ pub fn with_defaults(name: &str) -> Option<Box<dyn Policy>> {
     find(name).map(|entry| (entry.build)(params::no_params()).expect("defaults are checked by a test"))
 }
 
+/// Names of those that plan recurring jobs, ascending.
+#[must_use]
+pub fn planners() -> Vec<&'static str> {
+    let plans = |name: &&str| with_defaults(name).is_some_and(|policy| policy.as_plan().is_some());
+    let mut names: Vec<_> = entries().iter().map(|entry| entry.name).filter(plans).collect();
+    names.sort_unstable();
+    names
+}
+
 /// The name that `name` was probably meant to be, whatever its case.
 #[must_use]
 pub fn nearest(name: &str) -> Option<&'static str> {
@@ -76,6 +85,11 @@ mod tests {
             let again = build(entry.name, &policy.params_toml()).unwrap();
             assert_eq!(again.params_toml(), policy.params_toml());
         }
+    }
+
+    #[test]
+    fn jobpacker_and_corral_plan() {
+        assert_eq!(planners(), ["corral", "jobpacker"]);
     }
 
     #[test]

@@ -131,6 +131,7 @@ impl Planner for Toy {
                 end,
                 maps: PlannedStage { tasks, task_time, slices },
                 reduces: PlannedStage { tasks: 0, task_time: Micros(0), slices: vec![] },
+                input_paths: Vec::new(),
                 forecast: None,
             }
         };

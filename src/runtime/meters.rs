@@ -40,6 +40,7 @@ pub struct Meters {
     streams_said: Seldom,
     reports_said: Seldom,
     ports_said: Seldom,
+    replaced_said: Seldom,
     feeds: Vec<(Source, FeedMetrics)>,
     policies: Mutex<BTreeMap<&'static str, RequestMetrics>>,
     counters: Mutex<BTreeMap<&'static str, u64>>,
@@ -126,6 +127,7 @@ impl Meters {
             streams_said: Seldom::default(),
             reports_said: Seldom::default(),
             ports_said: Seldom::default(),
+            replaced_said: Seldom::default(),
             feeds: Source::ALL.into_iter().map(|source| (source, metrics.feed(source.as_str()))).collect(),
             policies: Mutex::default(),
             counters: Mutex::default(),
@@ -194,6 +196,19 @@ impl Meters {
         self.add("circuit_reports_refused", 1);
         if let Some(count) = self.reports_said.due() {
             tracing::warn!(watcher, count, %refusal, "reports of circuits were refused");
+        }
+    }
+
+    /// A Watch took the place of one of the same name that somebody still read.
+    pub(super) fn watch_replaced(&self, watcher: &str) {
+        self.add("watches_replaced", 1);
+        if let Some(count) = self.replaced_said.due() {
+            tracing::warn!(
+                watcher,
+                count,
+                "a later Watch of the same name took the place of one that was open: where two call themselves so, they \
+                 push each other out"
+            );
         }
     }
 

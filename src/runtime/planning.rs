@@ -6,7 +6,7 @@ use super::options::{Planning, When};
 use crate::engine::plans::{Made, MakeAsk, make};
 use crate::engine::{Refusal, plans};
 use crate::policy::plan::Objective;
-use crate::units::{Micros, Timestamp};
+use crate::units::{Calendar, Micros, Timestamp};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -66,24 +66,8 @@ fn due(planning: &Planning, last: Timestamp, now: Timestamp) -> bool {
 
 /// `scheduled-20261122T020000Z`.
 fn name_of(now: Timestamp) -> String {
-    let seconds = now.as_millis() / 1_000;
-    let (days, rest) = (seconds / 86_400, seconds % 86_400);
-    let (year, month, day) = date(days);
-    let (hour, minute, second) = (rest / 3_600, rest / 60 % 60, rest % 60);
+    let Calendar { year, month, day, hour, minute, second } = now.calendar(0);
     format!("scheduled-{year:04}{month:02}{day:02}T{hour:02}{minute:02}{second:02}Z")
-}
-
-/// Year, month and day of a day since 1970: years are counted from March, so that the leap day is their last.
-const fn date(days: u64) -> (u64, u64, u64) {
-    let shifted = days + 719_468;
-    let era = shifted / 146_097;
-    let of_era = shifted % 146_097;
-    let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year + year / 4 - year / 100);
-    let month = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * month + 2) / 5 + 1;
-    let month = if month < 10 { month + 3 } else { month - 9 };
-    (year + era * 400 + if month <= 2 { 1 } else { 0 }, month, day)
 }
 
 impl Daemon {

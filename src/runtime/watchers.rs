@@ -34,6 +34,8 @@ pub struct Watching {
     pub updates: mpsc::Receiver<Arc<RouteUpdate>>,
     /// Why it did, in words.
     pub ended: Arc<OnceLock<String>>,
+    /// It took the place of one of the same name that somebody still read.
+    pub replaced: bool,
 }
 
 impl Stream {
@@ -52,10 +54,12 @@ impl Watchers {
         }
         let ended = Arc::new(OnceLock::new());
         let stream = Stream { session, queue, last, ended: Arc::clone(&ended) };
-        if let Some(earlier) = self.by_name.insert(Arc::clone(name), stream) {
+        let earlier = self.by_name.insert(Arc::clone(name), stream);
+        if let Some(earlier) = &earlier {
             earlier.end("a later Watch of the same name replaced it");
         }
-        Watching { session, updates, ended }
+        let replaced = earlier.is_some_and(|earlier| !earlier.queue.is_closed());
+        Watching { session, updates, ended, replaced }
     }
 
     /// Sends an update. A watcher that is too far behind is cut off, and may come back for what it missed. Returns
@@ -146,9 +150,12 @@ mod tests {
         assert!(watchers.send("sdn", update(1)));
         assert_eq!((numbers(&mut old), numbers(&mut new)), (vec![], vec![1]));
         assert!(old.ended.get().unwrap().contains("a later Watch"));
+        assert!(!old.replaced && new.replaced, "somebody read the old one");
         assert_eq!((watchers.others("sdn"), watchers.others("x")), (0, 1));
         assert!(!watchers.stop("sdn", 1), "the old stream's end does not end the new one");
         assert!(watchers.stop("sdn", 2));
+        drop(watchers.start(&name, 3, vec![]));
+        assert!(!watchers.start(&name, 4, vec![]).replaced, "nobody reads the old one any more");
     }
 
     #[test]

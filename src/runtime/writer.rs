@@ -298,7 +298,11 @@ impl Writer {
         }
         let first = self.engine.watch(watcher, scope, now)?;
         self.sessions += 1;
-        Ok(self.shared.watchers.start(watcher, self.sessions, first))
+        let watching = self.shared.watchers.start(watcher, self.sessions, first);
+        if watching.replaced {
+            self.shared.meters.watch_replaced(watcher);
+        }
+        Ok(watching)
     }
 
     fn unwatch(&mut self, watcher: &str, session: u64) {

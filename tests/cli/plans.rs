@@ -13,7 +13,8 @@ fn a_plan_is_made_checked_compared_drawn_and_followed() {
     let base = ["plan", "--trace", &trace, "--cluster", "jobpacker"];
     let made = document(&[&base[..], &["-o", &plan, "--gantt", &chart]].concat());
     assert_eq!((made["jobs"].as_u64(), made["racks"].as_u64()), (Some(40), Some(20)));
-    assert!(std::fs::read_to_string(&chart).unwrap().starts_with("<svg"));
+    let drawn = std::fs::read_to_string(&chart).unwrap();
+    assert!(drawn.starts_with("<svg") && drawn.contains("from the plan's beginning</title>"), "{drawn}");
     document(&[&base[..], &["--policy", "corral", "--objective", "batch", "-o", &other]].concat());
     assert_eq!(document(&["plan", "check", &plan, "--cluster", "jobpacker"])["defects"], json!([]));
     assert_eq!(stdout(&hintctl(&["plan", "diff", &plan, &plan])).trim_end(), "no difference");
@@ -30,6 +31,18 @@ fn a_plan_is_made_checked_compared_drawn_and_followed() {
     assert_eq!(smaller.status.code(), Some(2));
     assert!(stderr(&smaller).contains("plan.json: rack "), "{}", stderr(&smaller));
     assert_refused(&["plan"], &["--trace"]);
+    let text = std::fs::read_to_string(&plan).unwrap();
+    for (from, to, said) in [
+        ("\"policy\": \"jobpacker\"", "\"policy\": \"jobpaker\"", "policy is \"jobpaker\", which is none that plans"),
+        ("\"until\": ", "\"until\": 9223372", "days after from: plans are of at most 366"),
+        ("\"key\": \"", "\"key\": \"\\u001b[2J", "holds a control character"),
+    ] {
+        std::fs::write(&other, text.replacen(from, to, 1)).unwrap();
+        let checked = hintctl(&["plan", "check", &other]);
+        assert_eq!(checked.status.code(), Some(2), "{said}");
+        assert!(stderr(&checked).contains(said), "{}", stderr(&checked));
+        assert!(!stderr(&hintctl(&["plan", "diff", &plan, &other])).contains('\u{1b}'));
+    }
     assert_refused(&[&base[..], &["--policy", "fair", "-o", &plan]].concat(), &["fair", "does not plan"]);
     let policies = ["--policy", "jobpacker,corral,fair", "--plan", "online"];
     let runs = document(&[&["simulate"][..], &base[1..], &policies].concat());
@@ -56,7 +69,7 @@ fn two_weeks() -> (u64, String) {
 #[test]
 fn tomorrow_is_planned_from_a_history_and_it_is_said_how_well_that_can_be_told() {
     let files = Files::new();
-    let [history, plan] = ["weeks.jsonl", "plan.json"].map(|name| text_of(&files.path(name)));
+    let [history, plan, chart] = ["weeks.jsonl", "plan.json", "plan.svg"].map(|name| text_of(&files.path(name)));
     let (midnight, lines) = two_weeks();
     std::fs::write(&history, lines).unwrap();
     let start = midnight.to_string();
@@ -76,7 +89,11 @@ fn tomorrow_is_planned_from_a_history_and_it_is_said_how_well_that_can_be_told()
     assert_eq!(written["jobs"][0]["arrival"].as_u64(), Some((midnight + 7_200) * 1_000_000));
     let error = written["assumptions"]["prediction_error"].as_f64().unwrap();
     assert!(error > 0.0 && error < 0.05, "40 and 41 GiB in turn, and tasks' times as they are drawn: {error}");
-    let text = stdout(&hintctl(&[&base[..], &["--start", &start]].concat()));
+    let drawn = ["--start", &start, "--utc-offset", "+01:00", "--gantt", &chart];
+    let text = stdout(&hintctl(&[&base[..], &drawn].concat()));
+    let drawn = std::fs::read_to_string(&chart).unwrap();
+    let (axis, tip) = ("time from 2026-11-16 on, UTC+01:00", "<title>etl-# &lt;/logs/#, run 0, heavy\nmaps in /rack-");
+    assert!(drawn.contains(axis) && drawn.contains(tip) && drawn.contains("\n2026-11-16 03:0"), "{drawn}");
     assert!(text.contains("etl-# </logs/#") && text.contains("too_few"), "{text}");
     assert_refused(&[&base[..], &["--keys", "names"]].concat(), &["no run is expected", "0 recur", "weeks.jsonl"]);
     let far = [&base[..], &["--start", &start, "--horizon", "1h"]].concat();
@@ -89,6 +106,10 @@ fn tomorrow_is_planned_from_a_history_and_it_is_said_how_well_that_can_be_told()
     let other = ["plan", "--trace", &history, "--cluster", "jobpacker", "-o", &plan, "--keys", "names"];
     assert_refused(&other, &["--keys", "cannot be used with"]);
 }
+
+/// A job with a path, as a trace.
+const ADS: &str = r#"{"name":"ads","submit_s":60,"input_bytes":1000000,"shuffle_bytes":1000,"output_bytes":1,"input_path":"/bids/2026"}
+"#;
 
 #[test]
 fn a_plan_goes_from_a_trace_to_the_running_daemon_and_back() {
@@ -135,6 +156,12 @@ fn a_plan_goes_from_a_trace_to_the_running_daemon_and_back() {
     assert_eq!(daemon.document(&["plan", "rollback"]), json!({ "from": "tuesday", "to": "monday" }));
     assert_eq!(daemon.document(&["plan", "remove", "tuesday"])["removed"], "tuesday");
     assert_eq!(daemon.document(&["plan", "rollback", "--to-none"]), json!({ "from": "monday", "to": null }));
+    std::fs::write(&trace, ADS).unwrap();
+    document(&[&base[..], &["--start", "now", "-o", &plan]].concat());
+    daemon.document(&["plan", "activate", "ads", "--file", &plan]);
+    let replicas = daemon.document(&["replicas", "/bids/2026/11/23/part-7"]);
+    assert_eq!((&replicas["reason"], &replicas["reader"]), (&json!("planned"), &json!("ads")), "by the trace's path");
+    daemon.refuses(&["replicas", "/x", "--key", "asd"], &["\"asd\" is unknown", "did you mean \"ads\"?"]);
     let said = hintctl(&["--admin-socket", &daemon.socket, "plan", "submit", &old, "--name", "old"]);
     assert!(stderr(&said).contains("has passed"), "its times count from the trace's start: {}", stderr(&said));
 }

@@ -3,12 +3,11 @@
 use super::{Jobs, MakeArgs, kept, planned, read_trace, tell, write};
 use crate::cli::failure::Failure;
 use crate::cli::output::Output;
-use crate::config::utc_offset;
 use crate::engine::plans::none_expected;
 use crate::engine::prediction::{PredictionSettings, forecast};
 use crate::server::convert::plan_forecast;
 use crate::sim::JobModel;
-use crate::sim::yarn::forecast::{KeyRule, finished_runs};
+use crate::sim::yarn::forecast::{InputPaths, KeyRule, finished_runs, input_paths};
 use crate::units::{Micros, Timestamp};
 use clap::{Args, ValueEnum};
 use std::path::{Path, PathBuf};
@@ -26,10 +25,6 @@ pub(super) struct HistoryArgs {
     /// How a job is known from run to run
     #[arg(long, value_enum, default_value_t = KeysArg::Derived, conflicts_with_all = ["daemon", "trace"])]
     keys: KeysArg,
-    /// The cluster's clock against UTC: days and hours are by it
-    #[arg(long, value_name = "+HH:MM", default_value = "+00:00", value_parser = utc_offset, allow_hyphen_values = true,
-        conflicts_with_all = ["daemon", "trace"])]
-    utc_offset: i64,
 }
 
 /// What a job's key is.
@@ -52,20 +47,20 @@ pub(super) fn make(
     (history, name, file): (&Path, &str, &Path),
     output: Output,
 ) -> Result<(), Failure> {
-    let HistoryArgs { began, keys, utc_offset: zone_offset_s, .. } = args.history;
+    let HistoryArgs { began, keys, .. } = args.history;
     // Times that the trace leaves out are the model's, without noise: else that would be all that errors tell of.
     let model = JobModel { sigma: 0.0, ..JobModel::default() };
     let trace = read_trace(history, args.trace_options.options(), &model, output)?;
     let began = Timestamp(0).plus(Micros::from_secs(began));
-    let rule = match keys {
-        KeysArg::Derived => KeyRule::Derived,
-        KeysArg::Names => KeyRule::Name,
+    let (rule, input_paths) = match keys {
+        KeysArg::Derived => (KeyRule::Derived, InputPaths::new()), // keys have them
+        KeysArg::Names => (KeyRule::Name, input_paths(&trace)),
     };
     let runs = finished_runs(&trace, &model, began, rule);
     let ended = began.plus(trace.last().map_or(Micros::ZERO, |job| job.submit)).plus(Micros(1));
     let from = args.start.unwrap_or(ended);
     let horizon = args.horizon.unwrap_or(HORIZON);
-    let settings = PredictionSettings { zone_offset_s, ..PredictionSettings::default() };
+    let settings = PredictionSettings { zone_offset_s: args.chart.utc_offset, ..PredictionSettings::default() };
     let found = forecast(&runs, from, from.plus(horizon), &settings);
     let rests_on = plan_forecast(&found.keys, &found.errors);
     output.progress(&kept::in_words(&rests_on));
@@ -78,7 +73,8 @@ pub(super) fn make(
     let mut jobs = found.jobs;
     jobs.iter_mut().for_each(|job| job.arrival = Timestamp(job.arrival.since(from).0));
     let prediction_error = (found.errors.runs > 0).then_some(found.errors.mean);
-    let jobs = Jobs { of: history, jobs, horizon: Some(horizon), start: Some(from), prediction_error };
+    let (horizon, start) = (Some(horizon), Some(from));
+    let jobs = Jobs { of: history, jobs, input_paths, horizon, start, prediction_error };
     let (plan, facts) = planned(args, name, jobs)?;
     write(args, file, &plan)?;
     tell(file, &plan, Some(&rests_on), &facts, output)

@@ -1,6 +1,6 @@
 //! Plans that the running daemon keeps: submitted, listed, put in force, rolled back.
 
-use super::{Facts, MakeArgs, ObjectiveArg, draw, gantt, read};
+use super::{ChartArgs, Facts, MakeArgs, ObjectiveArg, read};
 use crate::cli::connect::{DaemonArgs, block_on};
 use crate::cli::failure::Failure;
 use crate::cli::files;
@@ -61,9 +61,8 @@ pub(super) struct ShowArgs {
     /// Write it as it was submitted
     #[arg(short, long, value_name = "FILE.json")]
     output: Option<PathBuf>,
-    /// Draw it as a Gantt chart
-    #[arg(long, value_name = "FILE.svg")]
-    gantt: Option<PathBuf>,
+    #[command(flatten)]
+    chart: ChartArgs,
 }
 
 /// What to forget.
@@ -120,7 +119,7 @@ pub(super) fn make(args: &MakeArgs, daemon: &DaemonArgs, output: Output) -> Resu
     let text = String::from_utf8(text).map_err(Failure::work)?;
     let plan = Plan::from_json(&text).map_err(Failure::work)?;
     files::write_text(file, &text)?;
-    draw(args.gantt.as_deref(), &plan)?;
+    args.chart.draw(&plan)?;
     output.progress(&in_words(&forecast));
     super::tell(file, &plan, Some(&forecast), &Facts::default(), output)
 }
@@ -211,8 +210,8 @@ pub(super) fn show(args: &ShowArgs, daemon: &DaemonArgs, output: Output) -> Resu
     if let Some(file) = &args.output {
         files::write_text(file, &text)?;
     }
-    if let Some(file) = &args.gantt {
-        files::write_text(file, &gantt::draw(&Plan::from_json(&text).map_err(Failure::work)?)?)?;
+    if args.chart.gantt.is_some() {
+        args.chart.draw(&Plan::from_json(&text).map_err(Failure::work)?)?;
     }
     let plan = plans.iter().find(|plan| plan.name == args.name);
     tell(plan.ok_or_else(|| Failure::work(format!("plan \"{}\" was removed meanwhile", args.name)))?, output)

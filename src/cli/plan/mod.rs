@@ -12,9 +12,12 @@ use super::files;
 use super::output::{self, Output};
 use super::policy;
 use super::simulate::{ContainerArgs, TraceArgs, cluster, in_trace, skipped, unpacked};
-use crate::policy::Policy;
-use crate::policy::plan::{Defect, ExpectedJob, Facts, Objective, Plan, PlanProblem, check, diff, nothing_planned};
-use crate::sim::yarn::forecast::{expected_jobs, problem, rack_rooms};
+use crate::config::utc_offset;
+use crate::policy::plan::{
+    Defect, ExpectedJob, Facts, HORIZON_MAX, Objective, Plan, PlanProblem, check, diff, nothing_planned,
+};
+use crate::policy::{Policy, registry};
+use crate::sim::yarn::forecast::{InputPaths, expected_jobs, input_paths, problem, rack_rooms};
 use crate::sim::{JobModel, TraceFacts, TraceJob, TraceOptions, TraceReader};
 use crate::units::{Micros, Timestamp};
 use crate::wire::v1::PlanForecast;
@@ -113,13 +116,31 @@ struct MakeArgs {
     /// The plan
     #[arg(short, long, value_name = "FILE.json", required = true)]
     output: Option<PathBuf>,
-    /// Draw it as a Gantt chart as well
-    #[arg(long, value_name = "FILE.svg")]
-    gantt: Option<PathBuf>,
+    #[command(flatten)]
+    chart: ChartArgs,
     #[command(flatten)]
     trace_options: TraceArgs,
     #[command(flatten)]
     container: ContainerArgs,
+}
+
+/// A picture of the plan.
+#[derive(Debug, Args)]
+struct ChartArgs {
+    /// Draw it as a Gantt chart as well
+    #[arg(long, value_name = "FILE.svg")]
+    gantt: Option<PathBuf>,
+    /// The cluster's clock against UTC: times of the chart are by it, and a history's days and hours
+    #[arg(long, value_name = "+HH:MM", default_value = "+00:00", value_parser = utc_offset, allow_hyphen_values = true)]
+    utc_offset: i64,
+}
+
+impl ChartArgs {
+    /// Draws the plan where that is wanted.
+    fn draw(&self, plan: &Plan) -> Result<(), Failure> {
+        let Some(path) = &self.gantt else { return Ok(()) };
+        files::write_text(path, &gantt::draw(plan, self.utc_offset)?)
+    }
 }
 
 /// What a plan is to keep small.
@@ -148,9 +169,8 @@ struct CheckArgs {
     /// Also on this cluster: racks and their room
     #[arg(long, value_name = "FILE|NAME")]
     cluster: Option<String>,
-    /// Draw it as a Gantt chart as well
-    #[arg(long, value_name = "FILE.svg")]
-    gantt: Option<PathBuf>,
+    #[command(flatten)]
+    chart: ChartArgs,
     #[command(flatten)]
     container: ContainerArgs,
 }
@@ -208,8 +228,9 @@ pub fn run(args: &PlanArgs, daemon: &DaemonArgs, output: Output) -> Result<(), F
             let plan = read(&args.plan)?;
             let racks = args.cluster.as_ref().map(|name| cluster(name, args.container)).transpose()?;
             let racks = racks.map(|found| room(&rack_rooms(&found.cluster)));
-            draw(args.gantt.as_deref(), &plan)?;
-            tell(&args.plan, &plan, None, &Facts { racks, now: Some(now().map_err(Failure::work)?) }, output)
+            args.chart.draw(&plan)?;
+            let facts = Facts { racks, now: Some(now().map_err(Failure::work)?), policies: Some(registry::planners()) };
+            tell(&args.plan, &plan, None, &facts, output)
         }
         PlanCommand::Diff(args) => {
             let found = diff(&read(&args.before)?, &read(&args.after)?);
@@ -226,8 +247,10 @@ pub fn run(args: &PlanArgs, daemon: &DaemonArgs, output: Output) -> Result<(), F
 
 fn make(args: &MakeArgs, (trace, name, file): (&Path, &str, &Path), output: Output) -> Result<(), Failure> {
     let model = JobModel::default();
-    let jobs = expected_jobs(&read_trace(trace, args.trace_options.options(), &model, output)?, &model);
-    let jobs = Jobs { of: trace, jobs, horizon: args.horizon, start: args.start, prediction_error: None };
+    let read = read_trace(trace, args.trace_options.options(), &model, output)?;
+    let (jobs, input_paths) = (expected_jobs(&read, &model), input_paths(&read));
+    let (horizon, start) = (args.horizon, args.start);
+    let jobs = Jobs { of: trace, jobs, input_paths, horizon, start, prediction_error: None };
     let (plan, facts) = planned(args, name, jobs)?;
     write(args, file, &plan)?;
     tell(file, &plan, None, &facts, output)
@@ -239,6 +262,8 @@ struct Jobs<'a> {
     of: &'a Path,
     /// Their times count from 0.
     jobs: Vec<ExpectedJob>,
+    /// What they read, by key, where the key does not say it.
+    input_paths: InputPaths,
     /// Until then; all of them.
     horizon: Option<Micros>,
     /// When that begins.
@@ -261,13 +286,16 @@ fn planned(args: &MakeArgs, name: &str, jobs: Jobs<'_>) -> Result<(Plan, Facts),
     }
     let cannot = || Failure::Input(format!("policy \"{name_of_policy}\" does not plan"));
     let plan = planner.as_plan().ok_or_else(cannot)?.plan(&problem);
-    let plan = plan.map_err(|error| Failure::Input(format!("{}: {error}", jobs.of.display())))?;
-    Ok((plan, Facts { racks: Some(room(&problem.racks)), now: None }))
+    let mut plan = plan.map_err(|error| Failure::Input(format!("{}: {error}", jobs.of.display())))?;
+    for job in &mut plan.jobs {
+        job.input_paths = jobs.input_paths.get(&job.job.key).into_iter().flatten().cloned().collect();
+    }
+    Ok((plan, Facts { racks: Some(room(&problem.racks)), ..Facts::default() }))
 }
 
 fn write(args: &MakeArgs, file: &Path, plan: &Plan) -> Result<(), Failure> {
     files::write_text(file, &plan.to_json())?;
-    draw(args.gantt.as_deref(), plan)
+    args.chart.draw(plan)
 }
 
 /// A moment: `now`, or seconds since 1970.
@@ -291,9 +319,6 @@ fn begin(problem: &mut PlanProblem, start: Timestamp) {
     (problem.made, problem.from, problem.until) = (start, later(problem.from), later(problem.until));
     problem.jobs.iter_mut().for_each(|job| job.arrival = later(job.arrival));
 }
-
-/// Longest horizon: what is further off nobody can plan.
-const HORIZON_MAX: Micros = Micros::from_secs(366 * 86_400);
 
 /// A time with its unit: `90m`, `24h`, `1d`; a bare number is hours.
 fn horizon(text: &str) -> Result<Micros, String> {
@@ -333,11 +358,6 @@ fn read(path: &Path) -> Result<Plan, Failure> {
 
 fn room(racks: &[crate::policy::plan::RackRoom]) -> BTreeMap<crate::units::RackPath, u32> {
     racks.iter().map(|rack| (rack.rack.clone(), rack.containers)).collect()
-}
-
-fn draw(path: Option<&Path>, plan: &Plan) -> Result<(), Failure> {
-    let Some(path) = path else { return Ok(()) };
-    files::write_text(path, &gantt::draw(plan)?)
 }
 
 /// The plan in a few figures; fails if anything is wrong with it.

@@ -154,6 +154,7 @@ impl Circuits {
             pause: section.pause(),
             elephant: ports.elephant,
             reported: self.reported.clone(),
+            replaced: 0,
             ports: ports.views(&self.faults),
             without_port: ports.without_port(),
         })

@@ -22,8 +22,9 @@ impl Engine {
             self.time_shuffles(&jobs, now);
         }
         let wanted = if chooses { self.circuits.choose(&jobs, now) } else { None };
-        if let Some(wanted) = wanted {
-            self.tell_circuits(wanted, now);
+        match wanted {
+            Some(wanted) => self.tell_circuits(wanted, now),
+            None => self.routes.renew_circuits(self.circuits.wanted.as_ref()),
         }
     }
 
@@ -81,6 +82,8 @@ impl Engine {
     /// Circuits as operators see them; `None`: there is no optical switch.
     #[must_use]
     pub fn circuits(&self) -> Option<CircuitsView> {
-        self.circuits.view()
+        let view = self.circuits.view()?;
+        let replaced = view.reported.as_ref().map_or(0, |reported| self.routes.replaced(&reported.watcher));
+        Some(CircuitsView { replaced, ..view })
     }
 }

@@ -127,6 +127,8 @@ pub struct CircuitsView {
     pub reported: Option<CircuitsReported>,
     /// Who said it has its stream open; else nobody knows whether that is still so, and nobody sets anything.
     pub attended: bool,
+    /// How often a Watch of its name ended an earlier one whose stream was open: two may call themselves so.
+    pub replaced: u64,
     /// All ports, by rack.
     pub ports: Vec<PortView>,
     /// Racks with nodes and without a port.

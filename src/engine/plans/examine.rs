@@ -2,7 +2,8 @@
 
 use crate::cluster::Snapshot;
 use crate::engine::decision::Refusal;
-use crate::policy::plan::{Defect, Facts, Plan, check, nothing_planned, rack_rooms};
+use crate::policy::plan::{Defect, Facts, Plan, all_rack_rooms, check, nothing_planned};
+use crate::policy::registry;
 use crate::units::{RackPath, Timestamp};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,13 +27,14 @@ const NAMED: usize = 5;
 /// [`Refusal::MissingFeed`] where no rack is known yet; [`Refusal::Plan`] with what is wrong with it.
 pub fn examine(name: &str, plan: Arc<Plan>, snapshot: &Snapshot, now: Timestamp) -> Result<Examined, Refusal> {
     // The plan does not say how large its containers are: of the smallest that YARN gives there are the most.
-    let racks: BTreeMap<RackPath, u32> =
-        rack_rooms(snapshot, &snapshot.rules.minimum).into_iter().map(|room| (room.rack, room.containers)).collect();
-    if racks.is_empty() {
+    let rooms = all_rack_rooms(snapshot, &snapshot.rules.minimum);
+    let racks: BTreeMap<RackPath, u32> = rooms.into_iter().map(|room| (room.rack, room.containers)).collect();
+    if racks.values().all(|containers| *containers == 0) {
         let message = "no node has reported, so that no plan can be held against the cluster".to_owned();
         return Err(Refusal::MissingFeed { feed: "heartbeats", message });
     }
-    let mut found = check(&plan, &Facts { racks: Some(racks), now: Some(now) });
+    let facts = Facts { racks: Some(racks), now: Some(now), policies: Some(registry::planners()) };
+    let mut found = check(&plan, &facts);
     found.extend(nothing_planned(&plan));
     let (notes, wrong): (Vec<Defect>, Vec<Defect>) =
         found.into_iter().partition(|defect| matches!(defect, Defect::RackShrunk { .. }));

@@ -136,6 +136,13 @@ impl KeptPlan {
         self.by_job.keys().filter(|job| job.run == 0).map(|job| &job.key)
     }
 
+    /// Paths that jobs of that key read, as far as the plan says them.
+    pub fn input_paths(&self, key: &Arc<str>) -> impl Iterator<Item = &Arc<str>> {
+        let first = JobName { key: Arc::clone(key), run: 0 };
+        let runs = self.by_job.range(first..).take_while(move |(job, _)| job.key == *key);
+        runs.flat_map(|(_, at)| &self.plan.jobs[*at as usize].input_paths)
+    }
+
     /// Whether no more jobs are expected by it.
     #[must_use]
     pub fn has_expired(&self, now: Timestamp) -> bool {

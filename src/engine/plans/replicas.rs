@@ -1,7 +1,7 @@
 //! Where data goes that planned jobs will read (004 §4.2.4): advice for whoever writes it, block by block.
 //!
-//! The reader is named, or found by path: of the jobs in the plan in force the one whose input, as its last run or its
-//! key says, is that path or a folder above it, dates and numbers in both left out. What nobody is planned to read is
+//! The reader is named, or found by path: of the jobs in the plan in force the one whose input, as its last run, the plan or
+//! its key says, is that path or a folder above it, dates and numbers in both left out. What nobody is planned to read is
 //! HDFS's to place, and the answer says why.
 
 use super::KeptPlan;
@@ -229,7 +229,8 @@ fn reader_of<'h>(
             let groups = job.groups.values().flat_map(|group| &group.input_paths);
             job.input_paths.iter().chain(groups)
         });
-        let longest = of_history.map(|path| &**path).chain(key_paths(key)).filter_map(reads).max();
+        let longest =
+            of_history.chain(kept.input_paths(key)).map(|path| &**path).chain(key_paths(key)).filter_map(reads).max();
         let Some(length) = longest else { continue };
         if best.as_ref().is_none_or(|(known, _)| length > *known) {
             best = Some((length, Arc::clone(key)));

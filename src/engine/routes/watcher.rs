@@ -34,6 +34,8 @@ pub(super) struct Watcher {
     deadline: Option<Timestamp>,
     tries: u32,
     silent: bool,
+    /// So often a later Watch of the name began while this one's stream was open.
+    pub(super) replaced: u64,
 }
 
 #[derive(Debug, Default)]
@@ -59,6 +61,7 @@ impl Watcher {
     /// knows.
     pub(super) fn new(scope: &WatchScope, earlier: Option<Self>, now: Timestamp) -> Self {
         let number = earlier.as_ref().map_or(0, |earlier| earlier.number).max(scope.resume_after.unwrap_or(0));
+        let replaced = earlier.as_ref().map_or(0, |earlier| earlier.replaced);
         let told = earlier.filter(|earlier| earlier.installs && scope.installs).map(|earlier| earlier.told);
         let told = told.unwrap_or_default();
         Self {
@@ -78,6 +81,7 @@ impl Watcher {
             deadline: None,
             tries: 0,
             silent: false,
+            replaced,
         }
     }
 
@@ -148,6 +152,13 @@ impl Watcher {
         let cause = Cause::new("circuits", wanted.cause);
         let draft = Draft { circuits: self.wanted.clone(), ..Draft::new(Phase::Make, self.routes() as u64) };
         Some(self.send(draft, &cause, settings, now))
+    }
+
+    /// The same circuits with what is expected of them now, for the next time that it is told all.
+    pub(super) fn renew_circuits(&mut self, wanted: &Arc<WantedCircuits>) {
+        if let Some(told) = &mut self.wanted {
+            *told = Arc::clone(wanted);
+        }
     }
 
     /// Tells what is news to it; `None`: nothing is.

@@ -90,6 +90,9 @@ impl Watchers {
         settings: &RouteSettings,
         now: Timestamp,
     ) -> Vec<Arc<RouteUpdate>> {
+        if let Some(earlier) = self.watchers.get_mut(name).filter(|earlier| earlier.attached()) {
+            earlier.replaced += 1;
+        }
         let missed = self.watchers.get_mut(name).and_then(|watcher| watcher.resume(scope, settings, now));
         if let Some(missed) = missed {
             return missed;
@@ -140,6 +143,11 @@ impl Watchers {
         Some(watcher)
     }
 
+    /// How often a Watch of that name ended an earlier one whose stream was open.
+    pub(crate) fn replaced(&self, name: &str) -> u64 {
+        self.watchers.get(name).map_or(0, |watcher| watcher.replaced)
+    }
+
     /// Whether that watcher watches circuits, with a stream.
     pub(crate) fn watches_circuits(&self, name: &str) -> bool {
         self.watchers.get(name).is_some_and(|watcher| watcher.circuits && watcher.attached())
@@ -159,6 +167,16 @@ impl Watchers {
         }
         self.circuits = Some(wanted);
         out
+    }
+
+    /// The same circuits are wanted, with what is expected of them now: for those who begin to watch, and are told all again.
+    pub(crate) fn renew_circuits(&mut self, wanted: Option<&Arc<WantedCircuits>>) {
+        let (Some(told), Some(wanted)) = (&mut self.circuits, wanted) else { return };
+        if told.version != wanted.version {
+            return;
+        }
+        *told = Arc::clone(wanted);
+        self.watchers.values_mut().for_each(|watcher| watcher.renew_circuits(wanted));
     }
 
     /// Pairs that one watcher watches by name.

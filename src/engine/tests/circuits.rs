@@ -196,6 +196,13 @@ fn a_shuffle_that_is_an_elephant_gets_a_circuit_and_whoever_watches_hears_why() 
     assert_eq!(desk.count(Counter::CircuitChanges), 1);
     let late = watches(&mut desk, "late");
     assert_eq!(late.circuits.as_ref().map(|wanted| wanted.version), Some(1), "who comes later is told what is wanted");
+    shuffles(&mut desk, 2, (0, 2), 2 * ELEPHANT);
+    desk.pass(SECOND);
+    assert_eq!(told(&mut desk), [], "the same circuits");
+    let later = watches(&mut desk, "later");
+    let wanted = later.circuits.as_ref().unwrap();
+    let demand = &wanted.circuits[0].demand;
+    assert_eq!((wanted.version, demand.expected, demand.jobs), (1, Bytes(7 * ELEPHANT), 2), "and what is expected now");
 }
 
 #[test]
@@ -503,6 +510,22 @@ fn one_controller_reports_at_a_time_and_what_one_said_that_is_gone_is_not_believ
     assert!(report_of(&mut desk, "other", &[(0, 1)], &[]).unwrap().another);
     assert!(view(&desk).is_set());
     assert!(!report_of(&mut desk, "other", &[(0, 1)], &[]).unwrap().another);
+}
+
+#[test]
+fn two_that_watch_by_one_name_are_counted_where_operators_look() {
+    let mut desk = lit(3);
+    controlled(&mut desk);
+    assert_eq!(view(&desk).replaced, 0);
+    watches(&mut desk, "ocs");
+    watches(&mut desk, "other");
+    assert_eq!((view(&desk).replaced, view(&desk).attended), (1, false));
+    let scope = WatchScope { circuits: true, resume_after: Some(2), ..WatchScope::default() };
+    desk.engine.watch("ocs", scope, desk.now).unwrap();
+    assert_eq!(view(&desk).replaced, 2, "one that goes on where the other was as well");
+    desk.engine.unwatch("ocs", desk.now);
+    watches(&mut desk, "ocs");
+    assert_eq!(view(&desk).replaced, 2, "its stream had ended");
 }
 
 #[test]

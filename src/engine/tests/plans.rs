@@ -36,8 +36,10 @@ fn plan(now: Timestamp, jobs: &[(&str, &str, u32)]) -> Plan {
         let maps = PlannedStage { tasks: *tasks, task_time: TASK, slices: vec![slice] };
         let reduces = PlannedStage { tasks: 0, task_time: Micros(0), slices: vec![] };
         let (shuffle, shuffle_time, end) = (Bytes(0), Micros(0), now.plus(TASK));
-        let (arrival, start, heavy, forecast) = (now, now, false, None);
-        planned.push(PlannedJob { job, arrival, heavy, shuffle, shuffle_time, start, end, maps, reduces, forecast });
+        let (arrival, start, heavy, forecast, input_paths) = (now, now, false, None, Vec::new());
+        let times =
+            PlannedJob { job, arrival, heavy, shuffle, shuffle_time, start, end, maps, reduces, input_paths, forecast };
+        planned.push(times);
     }
     racks.sort_by(|a, b| a.rack.cmp(&b.rack));
     let assumptions = Assumptions {
@@ -304,7 +306,15 @@ fn what_can_not_be_in_force_is_refused_in_words_and_changes_nothing() {
     let mut desk = Desk::with_nodes(4, 2048);
     let good = |desk: &Desk| plan(desk.now, &[("daily", "/r0", 2)]);
     let unknown = plan(desk.now, &[("daily", "/r9", 2)]);
-    assert_eq!(why(desk.keep("p", unknown)), "plan \"p\": rack /r9: no such rack in the cluster");
+    assert_eq!(why(desk.keep("p", unknown)), "plan \"p\": rack /r9: no such rack in the cluster, as it has no node");
+    let mut strange = good(&desk);
+    strange.policy = "packer".into();
+    assert!(
+        why(desk.keep("p", strange)).contains("policy is \"packer\", which is none that plans (corral, jobpacker)")
+    );
+    let mut endless = good(&desk);
+    endless.until = Timestamp(1 << 63);
+    assert!(why(desk.keep("p", endless)).contains("days after from: plans are of at most 366"));
     let mut broken = good(&desk);
     broken.jobs[0].maps.slices[0].tasks = 5;
     let said = why(desk.keep("p", broken));
@@ -335,6 +345,8 @@ fn what_can_not_be_in_force_is_refused_in_words_and_changes_nothing() {
     assert!(
         why(desk.activate("tuesday", true)).contains("names 1 racks without a usable node in the cluster now: /r1")
     );
+    let unusable = why(desk.keep("p", plan(desk.now, &[("daily", "/r1", 2)])));
+    assert_eq!(unusable, "plan \"p\": rack /r1: it is there, but no usable node of it has room for a container now");
     assert_eq!(desk.in_force().as_deref(), Some("monday"));
     desk.now = desk.now.plus(Micros::from_secs(86_401));
     assert!(why(desk.activate("tuesday", true)).contains("has expired: its horizon ended"));
@@ -414,11 +426,16 @@ fn data_of_a_planned_job_is_advised_into_the_racks_of_its_maps() {
     desk.event(attempt(1, 1), "", TaskWhat::Done { failed: false });
     desk.publish();
     assert_eq!(desk.data("/logs/2026/11/22", None).unwrap().reason, Why::NoPlan);
-    desk.follow("monday", &[("daily", "/r2", 2), ("etl </clicks/#", "/r1", 2)]);
+    let mut monday = plan(desk.now, &[("daily", "/r2", 2), ("etl </clicks/#", "/r1", 2), ("ads", "/r0", 2)]);
+    monday.jobs[2].input_paths = vec!["/bids/#".into(), "/ads".into()];
+    desk.keep("monday", monday).unwrap();
+    desk.activate("monday", true).unwrap();
     for (path, reader, rack) in [
         ("/logs/2026/11/22", "daily", "/r2"),
         ("/logs/2026/11/22/part-00017", "daily", "/r2"),
         ("/clicks/2026-11-22", "etl </clicks/#", "/r1"),
+        ("/ads/today", "ads", "/r0"),
+        ("hdfs://nn:8020/bids/2026/11/22/part-3", "ads", "/r0"),
     ] {
         let found = desk.data(path, None).unwrap();
         assert_eq!((found.reason, found.reader.as_deref()), (Why::Planned, Some(reader)), "{path}");

@@ -53,6 +53,7 @@ fn plan(now: Timestamp) -> Plan {
         end: reduces_start.plus(TASK),
         maps: stage("/rack-1", MAPS, now),
         reduces: stage("/rack-3", 2, reduces_start),
+        input_paths: Vec::new(),
         forecast: None,
     };
     Plan {

@@ -3,17 +3,20 @@
 //! Everything is recounted from the slices of the jobs: containers held at any moment in any rack, tasks, times,
 //! sequences. What a cluster has by now is asked apart, as plans grow old while they wait to be activated.
 
-use super::data::{JobName, PLAN_FORMAT, Plan, PlannedJob, PlannedStage, Slice, Stage, Step};
+use super::data::{JobName, PLAN_FORMAT, Plan, PlannedJob, PlannedStage, Slice, Stage, Step, TRACE_TIMES};
 use crate::units::{Bytes, Micros, RackPath, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What a plan is held against.
 #[derive(Debug, Clone, Default)]
 pub struct Facts {
-    /// Racks that there are, and how many of the plan's containers run there at a time; none: not asked.
+    /// Racks that there are, and how many of the plan's containers run there at a time (0: no node there is usable);
+    /// none: not asked.
     pub racks: Option<BTreeMap<RackPath, u32>>,
     /// The time; none: not asked.
     pub now: Option<Timestamp>,
+    /// Policies that plan, by name; none: not asked.
+    pub policies: Option<Vec<&'static str>>,
 }
 
 /// One thing that is wrong with a plan.
@@ -22,8 +25,17 @@ pub struct Facts {
 pub enum Defect {
     #[error("format is \"{0}\", not \"{PLAN_FORMAT}\"")]
     Format(std::sync::Arc<str>),
+    #[error(
+        "policy is \"{policy}\", which is none that plans{}: a plan names the policy by whose rules input is placed",
+        among(known)
+    )]
+    Policy { policy: std::sync::Arc<str>, known: Vec<&'static str> },
     #[error("until is not after from: it is {} it", apart(*until, *from))]
     Horizon { from: Timestamp, until: Timestamp },
+    #[error("until is {} days after from: plans are of at most {}", days(until.since(*from)), days(HORIZON_MAX))]
+    HorizonLong { from: Timestamp, until: Timestamp },
+    #[error("its horizon ends in {} days: plans are of the next {} at most", days(until.since(*now)), days(HORIZON_MAX))]
+    FarOff { until: Timestamp, now: Timestamp },
     #[error("its horizon has passed{}", passed(*until, *now))]
     Expired { until: Timestamp, now: Timestamp },
     #[error(
@@ -35,8 +47,10 @@ pub enum Defect {
     NoJob,
     #[error("rack {0}: is listed twice")]
     RackTwice(RackPath),
-    #[error("rack {0}: no such rack in the cluster")]
+    #[error("rack {0}: no such rack in the cluster, as it has no node")]
     RackUnknown(RackPath),
+    #[error("rack {0}: it is there, but no usable node of it has room for a container now")]
+    RackEmpty(RackPath),
     #[error("rack {rack}: containers is {planned}, the cluster has room for {has}")]
     RackShrunk { rack: RackPath, planned: u32, has: u32 },
     #[error("job {0}: is listed twice")]
@@ -71,7 +85,7 @@ impl Defect {
     /// The plan may be right: it is none to be put in force now.
     #[must_use]
     pub const fn only_bars_force(&self) -> bool {
-        matches!(self, Self::Expired { .. } | Self::MadeLater { .. } | Self::NoJob)
+        matches!(self, Self::Expired { .. } | Self::FarOff { .. } | Self::MadeLater { .. } | Self::NoJob)
     }
 }
 
@@ -81,10 +95,20 @@ pub fn nothing_planned(plan: &Plan) -> Option<Defect> {
     plan.jobs.is_empty().then_some(Defect::NoJob)
 }
 
+/// Longest horizon: what is further off nobody can plan.
+pub const HORIZON_MAX: Micros = Micros::from_secs(366 * 86_400);
 /// How far a plan may have been made ahead of the time: clocks of who plans and who follows differ.
 const AHEAD_MAX: Micros = Micros::from_secs(3_600);
-/// Times before this year's end (1980) are no times of this world, but count from a trace's start.
-const TRACE_TIMES: Timestamp = Timestamp(10 * 366 * 86_400_000_000);
+
+/// Whole days, begun ones among them.
+const fn days(span: Micros) -> u64 {
+    span.0.div_ceil(86_400_000_000)
+}
+
+/// ` (corral, jobpacker)`.
+fn among(known: &[&str]) -> String {
+    if known.is_empty() { String::new() } else { format!(" ({})", known.join(", ")) }
+}
 
 /// `8 s before` or `8 s after`.
 fn apart(at: Timestamp, other: Timestamp) -> String {
@@ -138,8 +162,19 @@ fn head(plan: &Plan, facts: &Facts, defects: &mut Vec<Defect>) {
     if &*plan.format != PLAN_FORMAT {
         defects.push(Defect::Format(plan.format.clone()));
     }
-    if plan.until <= plan.from {
-        defects.push(Defect::Horizon { from: plan.from, until: plan.until });
+    if let Some(known) = facts.policies.as_ref().filter(|known| !known.contains(&&*plan.policy)) {
+        defects.push(Defect::Policy { policy: plan.policy.clone(), known: known.clone() });
+    }
+    let (from, until) = (plan.from, plan.until);
+    if until <= from {
+        defects.push(Defect::Horizon { from, until });
+    }
+    if until.since(from) > HORIZON_MAX {
+        defects.push(Defect::HorizonLong { from, until });
+    }
+    // A plan of a whole year may have been made by a clock that is ahead.
+    if let Some(now) = facts.now.filter(|now| until.since(now.plus(AHEAD_MAX)) > HORIZON_MAX) {
+        defects.push(Defect::FarOff { until, now });
     }
     if let Some(now) = facts.now.filter(|now| *now >= plan.until) {
         defects.push(Defect::Expired { until: plan.until, now });
@@ -161,6 +196,7 @@ fn racks<'a>(plan: &'a Plan, facts: &Facts, defects: &mut Vec<Defect>) -> BTreeM
         };
         match cluster.get(&row.rack) {
             None => defects.push(Defect::RackUnknown(row.rack.clone())),
+            Some(0) if row.containers > 0 => defects.push(Defect::RackEmpty(row.rack.clone())),
             Some(&has) if has < row.containers => {
                 defects.push(Defect::RackShrunk { rack: row.rack.clone(), planned: row.containers, has });
             }

@@ -8,6 +8,9 @@ use std::sync::Arc;
 /// What [`Plan::format`] must say.
 pub const PLAN_FORMAT: &str = "hintd.plan/1";
 
+/// Times before this year's end (1980) are no times of this world, but count from a trace's start.
+pub(super) const TRACE_TIMES: Timestamp = Timestamp(10 * 366 * 86_400_000_000);
+
 /// Which racks run recurring jobs, in what order, and what is expected of it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -140,6 +143,10 @@ pub struct PlannedJob {
     pub maps: PlannedStage,
     /// Reduces.
     pub reduces: PlannedStage,
+    /// Paths that its maps read, where they are known and its key does not say them: who asks where to write one
+    /// of them is told where those maps run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub input_paths: Vec<Arc<str>>,
     /// The same on links that all jobs share, where they are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forecast: Option<Forecast>,
@@ -189,11 +196,20 @@ pub struct Slice {
 #[derive(Debug, thiserror::Error)]
 pub enum PlanReadError {
     /// Not JSON, or not of this shape.
-    #[error("not a plan: {0}")]
+    #[error("not a plan: {}", escaped(&.0.to_string()))]
     Json(#[from] serde_json::Error),
+    /// A name that would speak to a terminal or break a log's line.
+    #[error("not a plan: {0:?} holds a control character")]
+    Control(String),
     /// Of another version of the format.
-    #[error("format: is \"{0}\", not \"{PLAN_FORMAT}\"")]
+    #[error("format: is {0:?}, not \"{PLAN_FORMAT}\"")]
     Format(String),
+}
+
+/// What is wrong may be told in the file's own words.
+fn escaped(text: &str) -> String {
+    let written = |c: char| if c.is_control() { c.escape_debug().to_string() } else { c.into() };
+    text.chars().map(written).collect()
 }
 
 impl Plan {
@@ -205,6 +221,12 @@ impl Plan {
             false => (false, job.arrival.0),
             true => (true, u64::MAX - job.arrival.0),
         })
+    }
+
+    /// Whether its times are of this world; else they count from a trace's start.
+    #[must_use]
+    pub fn has_real_times(&self) -> bool {
+        self.from >= TRACE_TIMES
     }
 
     /// Reads a plan that was written down. Whether it makes sense is for [`super::check()`] to say.
@@ -221,7 +243,22 @@ impl Plan {
         if head.format != PLAN_FORMAT {
             return Err(PlanReadError::Format(head.format));
         }
-        Ok(serde_json::from_str(text)?)
+        let plan: Self = serde_json::from_str(text)?;
+        let speaks = plan.names().find(|name| name.chars().any(char::is_control)).map(str::to_owned);
+        speaks.map_or(Ok(plan), |name| Err(PlanReadError::Control(name)))
+    }
+
+    /// Every text that it has, but for [`Plan::format`].
+    fn names(&self) -> impl Iterator<Item = &str> {
+        let steps = self.racks.iter().flat_map(|row| row.sequence.iter().map(|step| &*step.job.key));
+        let stages = self.jobs.iter().flat_map(|job| Stage::BOTH.map(|stage| job.stage(stage)));
+        [&*self.policy, &*self.assumptions.shuffle_term]
+            .into_iter()
+            .chain(self.racks.iter().map(|row| row.rack.as_str()))
+            .chain(steps)
+            .chain(self.jobs.iter().map(|job| &*job.job.key))
+            .chain(stages.flat_map(|stage| stage.slices.iter().map(|slice| slice.rack.as_str())))
+            .chain(self.jobs.iter().flat_map(|job| job.input_paths.iter().map(|path| &**path)))
     }
 
     /// Writes it down; the same plan gives the same bytes.
@@ -355,6 +392,29 @@ mod tests {
         let odd = text.replacen("\"format\":", "\"colour\": 3, \"format\":", 1);
         assert!(Plan::from_json(&odd).unwrap_err().to_string().contains("unknown field `colour`"));
         assert!(Plan::from_json("{}").unwrap_err().to_string().contains("missing field `format`"));
+        let loud = text.replacen("\"format\":", "\"\\u001b[2J\": 3, \"format\":", 1);
+        assert!(Plan::from_json(&loud).unwrap_err().to_string().contains("unknown field `\\u{1b}[2J`"));
+    }
+
+    #[test]
+    fn names_that_would_speak_to_a_terminal_are_refused_and_shown_escaped() {
+        let plant: [fn(&mut Plan, &str); 7] = [
+            |plan, name| plan.policy = name.into(),
+            |plan, name| plan.assumptions.shuffle_term = name.into(),
+            |plan, name| plan.racks[0].rack = name.into(),
+            |plan, name| plan.racks[0].sequence[0].job.key = name.into(),
+            |plan, name| plan.jobs[0].job.key = name.into(),
+            |plan, name| plan.jobs[0].maps.slices[0].rack = name.into(),
+            |plan, name| plan.jobs[0].input_paths.push(name.into()),
+        ];
+        for name in ["etl\u{1b}[2J", "etl\nplan in force", "\u{9b}31m"] {
+            for plant in plant {
+                let mut plan = sample::plan(2);
+                plant(&mut plan, name);
+                let error = Plan::from_json(&plan.to_json()).unwrap_err().to_string();
+                assert!(error.contains("holds a control character") && !error.contains(char::is_control), "{error:?}");
+            }
+        }
     }
 
     #[test]

@@ -129,6 +129,7 @@ fn of_jobs((before, old_from): (&PlannedJob, Timestamp), (after, new_from): (&Pl
     let mut changes = Vec::new();
     note(&mut changes, "heavy", &before.heavy, &after.heavy);
     note(&mut changes, "shuffle", &before.shuffle.0, &after.shuffle.0);
+    note(&mut changes, "input_paths", &before.input_paths.join(" "), &after.input_paths.join(" "));
     for (field, time) in [
         ("arrival", (|job| job.arrival) as fn(&PlannedJob) -> Timestamp),
         ("start", |job| job.start),

@@ -13,7 +13,7 @@ mod problem;
 #[cfg(test)]
 pub(crate) mod sample;
 
-pub use check::{Defect, Facts, check, nothing_planned};
+pub use check::{Defect, Facts, HORIZON_MAX, check, nothing_planned};
 pub use data::{
     Assumptions, Forecast, JobName, Objective, PLAN_FORMAT, Plan, PlanReadError, PlannedJob, PlannedRack, PlannedStage,
     Slice, Stage, Step,
@@ -21,4 +21,6 @@ pub use data::{
 pub use diff::{Change, PlanDiff, diff};
 pub use fabric::fabric;
 pub use follow::{Deviation, PlanCounts, PlanStand};
-pub use problem::{Circuits, ExpectedJob, Fabric, NodeLinks, PlanError, PlanProblem, Planner, RackRoom, rack_rooms};
+pub use problem::{
+    Circuits, ExpectedJob, Fabric, NodeLinks, PlanError, PlanProblem, Planner, RackRoom, all_rack_rooms, rack_rooms,
+};

@@ -2,7 +2,7 @@
 
 use super::data::{Objective, Plan};
 use crate::cluster::{Resource, Snapshot};
-use crate::units::{BitsPerSec, Bytes, Micros, RackIdx, RackPath, Timestamp};
+use crate::units::{BitsPerSec, Bytes, Micros, NodeIdx, RackPath, Timestamp};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -235,12 +235,20 @@ impl ExpectedJob {
 /// none fits are left out.
 #[must_use]
 pub fn rack_rooms(snapshot: &Snapshot, unit: &Resource) -> Vec<RackRoom> {
+    let mut rooms = all_rack_rooms(snapshot, unit);
+    rooms.retain(|room| room.containers > 0);
+    rooms
+}
+
+/// The same of every rack that has a node, usable or not.
+#[must_use]
+pub fn all_rack_rooms(snapshot: &Snapshot, unit: &Resource) -> Vec<RackRoom> {
     let statics = &snapshot.statics;
-    let room = |(at, rack): (usize, &RackPath)| {
-        let members = &statics.members[RackIdx::new(at).at()];
+    let room = |(rack, members): (&RackPath, &Vec<NodeIdx>)| {
         let usable = members.iter().filter(|node| snapshot.state[node.at()].usable());
-        let fit = |node: &crate::units::NodeIdx| snapshot.rules.how_many(unit, &statics.total[node.at()]);
+        let fit = |node: &NodeIdx| snapshot.rules.how_many(unit, &statics.total[node.at()]);
         RackRoom { rack: rack.clone(), containers: usable.map(fit).fold(0, u32::saturating_add) }
     };
-    statics.racks.iter().enumerate().map(room).filter(|room| room.containers > 0).collect()
+    let racks = statics.racks.iter().zip(&statics.members).filter(|(_, members)| !members.is_empty());
+    racks.map(room).collect()
 }

@@ -68,6 +68,7 @@ fn job(at: u32, from: Timestamp, rooms: &[u32], free: &mut [Timestamp], random: 
         end: reduces.slices.iter().map(|slice| slice.end).max().unwrap(),
         maps,
         reduces,
+        input_paths: Vec::new(),
         forecast: None,
     }
 }

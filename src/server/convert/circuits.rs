@@ -79,6 +79,7 @@ pub(in crate::server) fn circuits_view(view: Option<&CircuitsView>, now: Timesta
         age_ms: now.since(reported.at).as_millis(),
         version: reported.version,
         set: reported.set.iter().map(set).collect(),
+        replaced: view.replaced,
     };
     let port = |port: &PortView| v1::OpticalPortView {
         port: port.port.to_string(),

@@ -65,6 +65,13 @@ impl Rows for JsonRows {
         if read.name.is_empty() {
             return Err(at.wrong("name", "is empty"));
         }
+        let texts =
+            [("name", Some(&*read.name)), ("input_path", read.input_path.as_deref()), ("user", read.user.as_deref())];
+        for (field, text) in texts.into_iter().filter_map(|(field, text)| Some((field, text?))) {
+            if text.chars().any(char::is_control) {
+                return Err(at.wrong(field, format!("\"{}\" holds a control character", shown(text))));
+            }
+        }
         let submit = at.seconds("submit_s", &read.submit_s)?;
         if submit < self.latest {
             let before = self.latest.as_secs_f64();
@@ -223,6 +230,9 @@ mod tests {
             ("reduces=0", "line 2, reduces: is 0, and shuffle_bytes 20: nobody would fetch them"),
             ("map_s=-1", "line 2, map_s: -1 is negative"),
             ("name=\"\"", "line 2, name: is empty"),
+            ("name=\"j\\u001b[2J\"", "line 2, name: \"j\\u{1b}[2J\" holds a control character"),
+            ("input_path=\"/p\\n\"", "line 2, input_path: \"/p\\n\" holds a control character"),
+            ("user=\"\\u009b\"", "line 2, user: \"\\u{9b}\" holds a control character"),
         ] {
             assert_eq!(line(change), message, "{change}");
         }

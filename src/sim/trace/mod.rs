@@ -38,6 +38,18 @@ pub enum TraceError {
         /// The column's meaning.
         what: &'static str,
     },
+    /// A name that would speak to a terminal or break a log's line.
+    #[error("line {line}, column {column} ({what}): \"{value}\" holds a control character")]
+    Control {
+        /// Its line.
+        line: u64,
+        /// Its column.
+        column: u8,
+        /// The column's meaning.
+        what: &'static str,
+        /// What stands there.
+        value: String,
+    },
     /// A field that is no whole number.
     #[error("line {line}, column {column} ({what}): \"{value}\" is not a whole number")]
     NotANumber {

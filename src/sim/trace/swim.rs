@@ -87,6 +87,12 @@ impl Rows for SwimRows {
         if fields[0].is_empty() {
             return Err(TraceError::Missing { line, column: 1, what: "job" });
         }
+        for (column, what) in [(1, "job"), (7, "input path")] {
+            let field = fields.get(usize::from(column) - 1).filter(|field| field.chars().any(char::is_control));
+            if let Some(value) = field.map(|field| shown(field)) {
+                return Err(TraceError::Control { line, column, what, value });
+            }
+        }
         let row = Row { line, fields: &fields };
         let submit_s = row.number(2, "submit time, s", MAX_SUBMIT_S)?;
         row.number(3, "gap, s", MAX_SUBMIT_S)?;
@@ -141,11 +147,12 @@ pub(super) fn intern(paths: &mut HashSet<Arc<str>>, path: &str) -> Arc<str> {
     path
 }
 
+/// The beginning of what is wrong, for a message: control characters but tabs as Rust writes them.
 pub(super) fn shown(text: &str) -> String {
-    match text.char_indices().nth(SHOWN) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
+    let speaks = |letter: char| letter.is_control() && letter != '\t';
+    let written = |letter: char| if speaks(letter) { letter.escape_debug().to_string() } else { letter.into() };
+    let more = if text.chars().nth(SHOWN).is_some() { "…" } else { "" };
+    text.chars().take(SHOWN).map(written).chain([more.to_owned()]).collect()
 }
 
 #[cfg(test)]
@@ -187,6 +194,8 @@ mod tests {
             ("j\t10\t0\t1\t2\t3\tp\t\t", "line 2: 9 tab-separated columns"),
             ("\n", "line 2: 1 tab-separated columns"),
             ("\t10\t0\t1\t2\t3", "line 2, column 1 (job): empty"),
+            ("j\u{1b}[2J\t10\t0\t1\t2\t3", "line 2, column 1 (job): \"j\\u{1b}[2J\" holds a control character"),
+            ("j\u{1b}\t10", "2 tab-separated columns where 6, as in the rows before, are needed, in \"j\\u{1b}\t10\""),
             ("j\t10\t0\t\t2\t3", "line 2, column 4 (map input, bytes): empty"),
             ("j\t10\t0\t-1\t2\t3", "line 2, column 4 (map input, bytes): \"-1\" is negative"),
             ("j\t10\t0\t1\tx7\t3", "line 2, column 5 (shuffle, bytes): \"x7\" is not a whole number"),

@@ -3,12 +3,12 @@
 use super::SimCluster;
 use super::shares::Shares;
 use super::tables::Kind;
-use crate::engine::prediction::{Run, Runs, derived_key};
+use crate::engine::prediction::{Run, Runs, derived_key, steady_path};
 use crate::policy::plan::{ExpectedJob, Objective, PlanProblem, RackRoom, fabric};
 use crate::sim::job_model::JobModel;
 use crate::sim::trace::job::TraceJob;
 use crate::units::{Micros, NodeIdx, RackPath, Timestamp};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// The trace's jobs as recurring jobs of their names, in its order, with the mean time of the very tasks that a run
@@ -32,6 +32,26 @@ pub fn expected_jobs(trace: &[TraceJob], model: &JobModel) -> Vec<ExpectedJob> {
         *run += 1;
     }
     expected
+}
+
+/// Paths that jobs read, by name.
+pub type InputPaths = BTreeMap<Arc<str>, BTreeSet<Arc<str>>>;
+
+/// Of one name so many paths at most: a name that reads more kinds of data tells nobody what it reads.
+const PATHS_MAX: usize = 16;
+
+/// Which paths jobs of each name read, what changes from run to run left out; what is no path of a file system is left out.
+#[must_use]
+pub fn input_paths(trace: &[TraceJob]) -> InputPaths {
+    let mut found = InputPaths::new();
+    for job in trace {
+        let path = job.input_path.as_deref().map(steady_path).filter(|path| path.starts_with('/'));
+        if let Some(path) = path {
+            found.entry(Arc::clone(&job.name)).or_default().insert(path.into());
+        }
+    }
+    found.retain(|_, paths| paths.len() <= PATHS_MAX);
+    found
 }
 
 /// How a job of a trace is known from run to run.

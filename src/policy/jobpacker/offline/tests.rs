@@ -61,7 +61,7 @@ fn problem(seed: u64, racks: usize, containers: u32, jobs: usize) -> PlanProblem
 fn sound(problem: &PlanProblem, rules: &Rules) -> Plan {
     let plan = plan(problem, rules).unwrap();
     let racks = problem.racks.iter().map(|rack| (rack.rack.clone(), rack.containers)).collect();
-    assert_eq!(check(&plan, &Facts { racks: Some(racks), now: Some(problem.from) }), []);
+    assert_eq!(check(&plan, &Facts { racks: Some(racks), now: Some(problem.from), ..Facts::default() }), []);
     plan
 }
 

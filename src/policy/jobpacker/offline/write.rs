@@ -53,6 +53,7 @@ fn job(problem: &PlanProblem, rooms: &[&RackRoom], row: &Given) -> PlannedJob {
         end: tasks().map(|held| held.end).max().unwrap_or(expected.arrival),
         maps: stage(expected.maps, &row.maps),
         reduces: stage(expected.reduces, &row.reduces),
+        input_paths: Vec::new(),
         forecast: None,
     }
 }

@@ -34,7 +34,7 @@ fn heavy_job<'a>(plan: &'a mut Plan, random: &mut ChaCha8Rng) -> &'a mut Planned
     job
 }
 
-const PLANTS: [(&str, Plant); 25] = [
+const PLANTS: [(&str, Plant); 29] = [
     ("a forecast that ends before its shuffle", |plan, _, random| {
         let job = any_job(plan, random);
         let (maps_end, shuffled) = (job.arrival, job.arrival.plus(Micros(9)));
@@ -48,6 +48,20 @@ const PLANTS: [(&str, Plant); 25] = [
     ("a horizon backwards", |plan, _, _| {
         plan.until = plan.from;
         "is not after from".into()
+    }),
+    ("a horizon without end", |plan, _, _| {
+        plan.until = Timestamp(1 << 63);
+        "days after from: plans are of at most 366".into()
+    }),
+    ("a horizon that is years off", |plan, facts, _| {
+        facts.now = Some(plan.from);
+        let year = Micros::from_secs(366 * 86_400);
+        (plan.from, plan.until) = (plan.until.plus(year), plan.until.plus(Micros(year.0 + 1)));
+        "its horizon ends in 368 days: plans are of the next 366 at most".into()
+    }),
+    ("a policy that there is not", |plan, _, _| {
+        plan.policy = "smaple".into();
+        "policy is \"smaple\", which is none that plans (corral, sample)".into()
     }),
     ("a horizon that has passed", |plan, facts, _| {
         facts.now = Some(plan.until);
@@ -63,6 +77,11 @@ const PLANTS: [(&str, Plant); 25] = [
         let rack = any_row(plan, random).rack.clone();
         facts.racks.as_mut().unwrap().remove(&rack);
         format!("rack {rack}: no such rack")
+    }),
+    ("a rack without usable nodes", |plan, facts, random| {
+        let rack = any_row(plan, random).rack.clone();
+        facts.racks.as_mut().unwrap().insert(rack.clone(), 0);
+        format!("rack {rack}: it is there, but no usable node")
     }),
     ("a rack that lost nodes", |plan, facts, random| {
         let row = any_row(plan, random);
@@ -181,7 +200,7 @@ const PLANTS: [(&str, Plant); 25] = [
 fn a_plan_of_nothing_and_one_of_another_time_are_found_and_times_are_in_words() {
     let mut plan = sample::plan(4);
     let found = |plan: &Plan, now| -> Vec<String> {
-        let facts = Facts { racks: None, now: Some(now) };
+        let facts = Facts { now: Some(now), ..Facts::default() };
         check(plan, &facts).iter().map(|defect| format!("{defect} ({})", defect.only_bars_force())).collect()
     };
     let (year, hour) = (365 * 86_400_000_000, 3_600_000_000);
@@ -204,7 +223,7 @@ fn a_plan_of_nothing_and_one_of_another_time_are_found_and_times_are_in_words() 
 
 fn facts(plan: &Plan) -> Facts {
     let racks = plan.racks.iter().map(|row| (row.rack.clone(), row.containers)).collect();
-    Facts { racks: Some(racks), now: Some(plan.from) }
+    Facts { racks: Some(racks), now: Some(plan.from), policies: Some(vec!["corral", "sample"]) }
 }
 
 #[test]
@@ -213,6 +232,23 @@ fn nothing_is_found_in_plans_that_are_right() {
         let plan = sample::plan(seed);
         assert_eq!(check(&plan, &facts(&plan)), [], "seed {seed}");
     }
+}
+
+#[test]
+fn a_plan_of_a_whole_year_is_right_whoever_asks_by_a_clock_that_is_behind() {
+    let mut plan = sample::plan(1);
+    plan.until = plan.from.plus(HORIZON_MAX);
+    let hour = Micros::from_secs(3_600);
+    let found = |now: Timestamp| check(&plan, &Facts { now: Some(now), ..Facts::default() });
+    assert_eq!(found(plan.from), []);
+    let mut later = plan.clone();
+    (later.from, later.until) = (plan.from.plus(hour), plan.until.plus(hour));
+    later.jobs.clear();
+    later.racks.clear();
+    let by = |now| check(&later, &Facts { now: Some(now), ..Facts::default() });
+    assert_eq!(by(plan.from), []);
+    let far = &by(Timestamp(plan.from.0 - 1))[..];
+    assert!(matches!(far, [Defect::FarOff { .. }]) && far[0].only_bars_force(), "{far:?}");
 }
 
 #[test]
