@@ -63,11 +63,14 @@ pub(super) struct Ideal {
     pub(super) no_shuffle: bool,
     /// Only the job that shuffles most.
     pub(super) alone: bool,
+    /// The simulator draws anew, so many times: in which order nodes report, where blocks lie. The plan is the same.
+    pub(super) drawn_anew: u32,
 }
 
 impl Ideal {
     /// Nothing.
-    pub(super) const NOT: Self = Self { still: false, heartbeat_ms: 1_000, links: 1, no_shuffle: false, alone: false };
+    pub(super) const NOT: Self =
+        Self { still: false, heartbeat_ms: 1_000, links: 1, no_shuffle: false, alone: false, drawn_anew: 0 };
     /// "heartbeat 0, no prediction error, σ = 0".
     pub(super) const FORECAST: Self = Self { still: true, heartbeat_ms: 1, ..Self::NOT };
 }
@@ -156,7 +159,8 @@ fn made(system: System, seed: u64) -> Result<Run, String> {
     let plan = policy.as_plan().map(|planner| planner.plan(&problem).map(Arc::new)).transpose();
     let plan = plan.map_err(|error| error.to_string())?;
     let heartbeat = Micros::from_millis(world.ideal.heartbeat_ms.into());
-    let settings = SimSettings { seed, heartbeat, plan: plan.clone(), ..SimSettings::default() };
+    let drawn = seed ^ (u64::from(world.ideal.drawn_anew) * ANEW_STREAM);
+    let settings = SimSettings { seed: drawn, heartbeat, plan: plan.clone(), ..SimSettings::default() };
     let report = replay(&*policy, &cluster, &model, &settings, &jobs)?;
     let end_s = jobs.iter().zip(&report.jct_s).map(|(job, jct)| job.submit.as_secs_f64() + jct).collect();
     Ok(Run { report, recurring, planned_end_s: plan.map_or_else(Vec::new, |plan| planned_ends(&plan, &jobs)), end_s })
@@ -172,6 +176,7 @@ fn rule_of_replicas(system: System) -> &'static str {
 
 const LATE_STREAM: u64 = 1 << 32;
 const KNOWN_STREAM: u64 = 2 << 32;
+const ANEW_STREAM: u64 = 1 << 40;
 
 fn shape(system: System) -> ClusterShape {
     let World { interval_ms, ideal, .. } = system.world;

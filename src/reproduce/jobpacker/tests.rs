@@ -91,3 +91,15 @@ fn a_job_alone_ends_within_2_percent_of_its_plan_and_a_run_is_made_once() {
     let (makespan, jobs) = first.against_plan();
     assert!((makespan - 1.0).abs() < 0.02 && (makespan - jobs[0]).abs() < 1e-9, "{makespan} {jobs:?}");
 }
+
+#[test]
+fn a_run_that_is_drawn_anew_has_the_same_plan_and_ends_otherwise() {
+    let ends = |drawn_anew| {
+        let world = World { ideal: Ideal { alone: true, drawn_anew, ..Ideal::FORECAST }, ..QUICK };
+        let run = run("a", System { policy: "jobpacker", params: "", cluster: "jobpacker", world }, 1).unwrap();
+        (run.planned_end_s.clone(), run.end_s.clone())
+    };
+    let [(plan, end), (same, other)] = [ends(0), ends(1)];
+    assert_eq!(plan, same);
+    assert_ne!(end, other, "nodes report in another order");
+}
