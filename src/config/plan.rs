@@ -12,6 +12,9 @@ use crate::units::{BitsPerSec, Micros};
 use std::time::Duration;
 use toml::de::DeValue;
 
+/// No rack has less, and what is less is meant in another unit.
+const UPLINK_MIN: u64 = 1_000_000;
+
 /// Reads the section.
 pub(super) fn read(root: &mut Section<'_>, reader: &mut Reader<'_>) -> (PlanSettings, Planning) {
     let mut section = root.section(reader, "plan");
@@ -49,6 +52,10 @@ pub(super) fn read(root: &mut Section<'_>, reader: &mut Reader<'_>) -> (PlanSett
             ..PredictionSettings::default()
         },
     };
+    if (1..UPLINK_MIN).contains(&uplink) {
+        let message = format!("{uplink} is less than a megabit a second: 10 Gbit/s are 10000000000");
+        reader.problem(section.place("uplink_bits_per_s"), &section.key("uplink_bits_per_s"), message);
+    }
     if vcores > 0 && memory == 0 {
         let message = "goes with plan.container_memory_mb".to_owned();
         reader.problem(section.place("container_vcores"), &section.key("container_vcores"), message);
@@ -160,6 +167,7 @@ mod tests {
             ("utc_offset = \"+19:00\"", "no offset"),
             ("every = \"5ms\"", "less than 1s"),
             ("every = \"1h\"\nat = \"02:00\"", "one of both"),
+            ("uplink_bits_per_s = 10", "plan.uplink_bits_per_s: 10 is less than a megabit a second"),
             ("container_vcores = 1", "goes with plan.container_memory_mb"),
         ] {
             let found = Config::from_text(&format!("[plan]\n{text}\n"), "f").err().unwrap().0;

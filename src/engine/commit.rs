@@ -60,7 +60,7 @@ impl Engine {
             }
             return CommitOutcome::Refused(refusal);
         }
-        if !self.has_its_place(&proposal, now) && !proposal.last_try {
+        if !self.has_its_place(&proposal, now) {
             self.effects.count(Counter::CommitConflicts, 1);
             return CommitOutcome::Conflict { nodes: Vec::new() };
         }

@@ -70,7 +70,7 @@ pub use circuits::told::{
 };
 pub use decision::{ChainPath, Decision, Hint, LearntFrom, Mode, Refusal, TermValues};
 pub(crate) use dispatching::late_of;
-pub use dispatching::{Asks, DeskApart, DispatchSettings};
+pub use dispatching::{AtOnce, DeskApart, DispatchSettings};
 pub use effects::{CommitOutcome, Counter, Effect, Effects, FollowBody};
 pub use engine::{Engine, EngineCounts, Explained, RecoverError, RecoveredCounts, Released, Rows};
 pub use event::{TaskEvent, TaskWhat};

@@ -73,7 +73,8 @@ impl<'p, 's> Fallbacks<'p, 's> {
     /// `None` for the preferred node itself and where there is no room.
     fn rank_of(&self, group: usize, preferred: NodeIdx, node: NodeIdx) -> Option<Rank> {
         let (problem, asked) = (self.problem, &self.problem.groups[group]);
-        if node == preferred || asked.candidates.binary_search(&node).is_err() {
+        let elsewhere = asked.planned.as_ref().is_some_and(|it| it.only && !it.has(problem.snapshot.rack(node)));
+        if node == preferred || elsewhere || asked.candidates.binary_search(&node).is_err() {
             return None;
         }
         let room = problem.room(node);

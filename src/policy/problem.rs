@@ -80,6 +80,8 @@ pub struct GroupProblem {
 pub struct PlannedRacks {
     /// Ascending, each with its part of the stage's tasks, more than 0.
     pub racks: Vec<(RackIdx, u32)>,
+    /// Containers that the request wants; [`GroupProblem::count`] is cut to what has room.
+    pub wanted: u32,
     /// What these have no room for waits for them; else it goes anywhere.
     pub only: bool,
 }
@@ -91,12 +93,20 @@ impl PlannedRacks {
         self.racks.binary_search_by_key(&rack, |(rack, _)| *rack).is_ok()
     }
 
-    /// How many of `count` containers the rack at position `at` takes: its part of the plan, rounded up.
+    /// How many of the wanted containers each rack takes: its part of the plan, rounded up or down so that their sum is right.
+    /// Which way is the seed's to say, and over many requests, however small, each rack has its part.
     #[must_use]
-    pub fn quota(&self, at: usize, count: u32) -> u32 {
-        let all: u64 = self.racks.iter().map(|(_, part)| u64::from(*part)).sum();
-        let quota = (u64::from(count) * u64::from(self.racks[at].1)).div_ceil(all.max(1));
-        u32::try_from(quota).unwrap_or(u32::MAX)
+    pub fn quotas(&self, seed: u64) -> Vec<u32> {
+        let all: u128 = self.racks.iter().map(|(_, part)| u128::from(*part)).sum::<u128>().max(1);
+        let offset = u128::from(seed) % all;
+        let upto = |parts: u128| (parts * u128::from(self.wanted) + offset) / all;
+        let mut parts = 0;
+        let quota = |(_, part): &(RackIdx, u32)| {
+            let before = upto(parts);
+            parts += u128::from(*part);
+            u32::try_from(upto(parts) - before).unwrap_or(u32::MAX)
+        };
+        self.racks.iter().map(quota).collect()
     }
 }
 

@@ -6,9 +6,9 @@ use super::replace::Told;
 use super::watchers::Watching;
 use crate::engine::prediction::Runs;
 use crate::engine::{
-    Answer, Asks, CircuitReport, CircuitsView, DeskApart, EngineCounts, EngineSettings, Examined, Explained, LearntRun,
-    PlanView, PlannedRun, Proposal, Refusal, Released, RoundFound, Tally, TallyKey, TaskEvent, Token, WatchScope,
-    WatchedPair, WatcherState,
+    Answer, AtOnce, CircuitReport, CircuitsView, DeskApart, EngineCounts, EngineSettings, Examined, Explained,
+    LearntRun, PlanView, PlannedRun, Proposal, Refusal, Released, RoundFound, Tally, TallyKey, TaskEvent, Token,
+    WatchScope, WatchedPair, WatcherState,
 };
 use crate::policy::Policy;
 use crate::store::StoreFailure;
@@ -59,7 +59,7 @@ pub(super) enum Command {
     /// The desk that a request which waits for a dispatcher would come to now; the request comes back with it.
     Apart(Box<Proposal>, Reply<Result<SetApart, Refusal>>),
     /// A request is to be answered at once: how its run stands to the plan in force.
-    WouldStand(Box<Asks>, Reply<Option<PlannedRun>>),
+    WouldStand(Box<AtOnce>, Reply<Option<PlannedRun>>),
     /// Something with plans.
     Plans(PlanCall),
     /// The change of plans under way is durable, or is not.
@@ -160,7 +160,7 @@ impl Door {
         (Self { queue, places: Arc::new(Semaphore::new(COMMANDS_MAX)) }, commands)
     }
 
-    /// Asks and waits; waits for a place first where the queue is full.
+    /// AtOnce and waits; waits for a place first where the queue is full.
     pub(super) async fn ask<T>(&self, command: impl FnOnce(Reply<T>) -> Command) -> Result<T, Refusal> {
         let (reply, answer) = oneshot::channel();
         let place = Arc::clone(&self.places).acquire_owned().await.map_err(|_| gone())?;

@@ -7,8 +7,8 @@ use super::pool::Turn;
 use crate::cluster::{Dataset, HintRequest};
 use crate::engine::records::{Came, Probe, Seen};
 use crate::engine::{
-    Answer, Asks, Chosen, Generation, Mode, PlacerSettings, PlannedRun, Proposal, Refusal, Token, is_chained, late_of,
-    may_wait, propose, propose_waiting,
+    Answer, AtOnce, Chosen, Generation, Mode, PlacerSettings, PlannedRun, Proposal, Refusal, Token, is_chained,
+    late_of, may_wait, propose, propose_waiting,
 };
 use crate::policy::Policy;
 use crate::telemetry::metrics::Stage;
@@ -36,25 +36,16 @@ struct Journey {
     follows: bool,
     /// Whether it is to be recorded.
     recorded: bool,
-    /// How much it counts in the plan in force, where it is answered at once.
-    counts: Counts,
+    /// The daemon's own: for tasks that were asked for before.
+    again: bool,
+    /// Its run takes its place in the plan in force, where it is answered at once.
+    takes: bool,
     /// What is known of its paths, where somebody is asked.
     located: Option<Arc<[String]>>,
     /// How its run stands to the plan in force, where it is answered at once.
     planned: Option<Arc<PlannedRun>>,
     /// What its run takes its place by.
-    asks: Option<Box<Asks>>,
-}
-
-/// How much a request counts in the plan in force.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Counts {
-    /// Its run takes its place, and its tasks are the run's.
-    All,
-    /// Its run takes its place; its tasks were asked for before.
-    Place,
-    /// Nothing of it does: it is only looked where they would go.
-    Nothing,
+    at_once: Option<Box<AtOnce>>,
 }
 
 /// A request that was refused.
@@ -113,7 +104,7 @@ impl Daemon {
         let answer = async {
             if asked.what_if {
                 let journey = self.journey(&Arc::new(request), decision, deadline, follows)?;
-                let journey = Journey { recorded: false, counts: Counts::Nothing, ..journey };
+                let journey = Journey { recorded: false, takes: false, ..journey };
                 let journey = self.informed(journey).await?;
                 return Ok(self.what_if(journey).await?);
             }
@@ -165,12 +156,12 @@ impl Daemon {
         decision: DecisionId,
         deadline: Instant,
     ) -> Result<Arc<Answer>, Refusal> {
-        let journey = Journey { counts: Counts::Place, ..self.journey(request, decision, deadline, false)? };
+        let journey = Journey { again: true, ..self.journey(request, decision, deadline, false)? };
         self.travel(self.informed(journey).await?, digest).await.map_err(|refused| refused.refusal)
     }
 
     /// Places and commits, again while others take the room first.
-    async fn travel(&self, journey: Journey, digest: u64) -> Result<Arc<Answer>, Refused> {
+    async fn travel(&self, mut journey: Journey, digest: u64) -> Result<Arc<Answer>, Refused> {
         let deadline = journey.deadline;
         let retries = journey.settings.placer.retries;
         let mut conflicts = 0;
@@ -183,7 +174,7 @@ impl Daemon {
             };
             // Another try would take as long again: where that is too late, this is the last.
             let late = tried.elapsed() * 2 > deadline.saturating_duration_since(Instant::now());
-            proposal.asks.clone_from(&journey.asks);
+            proposal.at_once.clone_from(&journey.at_once);
             proposal.decision = Some(journey.decision);
             proposal.digest = digest;
             proposal.conflicts = conflicts;
@@ -208,7 +199,11 @@ impl Daemon {
                     let message = format!("others took the room {} times", conflicts + 1);
                     return Err(Refusal::Unavailable { message, retry_after: Micros::from_millis(100) }.into());
                 }
-                Committed::Conflict => conflicts += 1,
+                Committed::Conflict => {
+                    conflicts += 1;
+                    // Others may have taken its place in the plan as well.
+                    journey = self.planned(journey).await?;
+                }
             }
         }
     }
@@ -226,8 +221,8 @@ impl Daemon {
         // Where nothing is computed there is nothing to make again.
         let recorded = mode != Mode::Off && settings.engine.records.takes(decision);
         // In shadow nobody follows the plan.
-        let counts = if mode == Mode::On { Counts::All } else { Counts::Nothing };
-        let (located, planned, asks) = (None, None, None);
+        let (again, takes) = (false, mode == Mode::On);
+        let (located, planned, at_once) = (None, None, None);
         Ok(Journey {
             request,
             settings,
@@ -238,10 +233,11 @@ impl Daemon {
             deadline,
             follows,
             recorded,
-            counts,
+            again,
+            takes,
             located,
             planned,
-            asks,
+            at_once,
         })
     }
 
@@ -253,26 +249,23 @@ impl Daemon {
     /// With how its run stands to the plan in force, where its policy follows plans and it does not wait.
     async fn planned(&self, journey: Journey) -> Result<Journey, Refusal> {
         let generation = self.generation();
+        let journey = Journey { planned: None, at_once: None, ..journey };
         let policy = policies(&journey.settings, journey.policy).0;
-        let Some(plan) = generation.plan.as_ref().filter(|_| journey.mode != Mode::Off && policy.as_plan().is_some())
-        else {
-            return Ok(journey);
-        };
+        let follows_plans = journey.mode != Mode::Off && policy.as_plan().is_some();
+        let Some(plan) = generation.plan.as_ref().filter(|_| follows_plans) else { return Ok(journey) };
         // What waited for its planned racks for too long goes anywhere.
-        let late = journey.counts == Counts::Place && late_of(&journey.request.id).is_some();
+        let late = journey.again && late_of(&journey.request.id).is_some();
         if late || journey.waits(&generation) {
             return Ok(journey);
         }
-        let again = journey.counts == Counts::Place;
-        let (asks, planned) = match Asks::of(&journey.request, plan, (policy, journey.policy), again) {
-            Ok(asks) => {
-                let asks = Box::new(asks);
-                (Some(asks.clone()), self.0.door.ask(|reply| Command::WouldStand(asks, reply)).await?)
-            }
-            Err(without_key) => (None, Some(without_key)),
+        let run = match AtOnce::of(&journey.request, plan, (policy, journey.policy), journey.again) {
+            Ok(run) => Box::new(run),
+            Err(without_key) => return Ok(Journey { planned: Some(Arc::from(without_key)), ..journey }),
         };
-        let asks = asks.filter(|_| journey.counts != Counts::Nothing);
-        Ok(Journey { asks, planned: planned.map(Arc::new), ..journey })
+        let asked = run.clone();
+        let stands = self.0.door.ask(|reply| Command::WouldStand(asked, reply)).await?;
+        let at_once = Some(run).filter(|_| journey.takes);
+        Ok(Journey { at_once, planned: stands.map(Arc::new), ..journey })
     }
 
     /// With what is known of its paths, where hints are computed at all.

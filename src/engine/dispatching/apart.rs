@@ -14,7 +14,7 @@ use crate::units::{AttemptId, Micros, Timestamp};
 use flate2::Compression;
 use flate2::read::DeflateDecoder;
 use flate2::write::DeflateEncoder;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read as _, Write as _};
 use std::sync::Arc;
 
@@ -66,12 +66,14 @@ impl DeskApart {
     pub(crate) fn keep(&self, attempt: AttemptId) -> Option<KeptDesk> {
         let (policy, state) = self.desk.policy_and_state();
         let matters = |(key, group): &(&GroupKey, &Arc<Group>)| key.0 == attempt || group.waiting > 0;
-        let groups = self.desk.groups.iter().filter(matters);
+        let groups: BTreeMap<GroupKey, Arc<Group>> =
+            self.desk.groups.iter().filter(matters).map(|(key, group)| (key.clone(), Arc::clone(group))).collect();
+        let groups_of: BTreeSet<AttemptId> = groups.keys().map(|(attempt, _)| *attempt).collect();
         Some(KeptDesk {
             policy: Arc::clone(policy),
             state: deflate(state.to_json().ok()?.as_bytes()),
-            groups: groups.map(|(key, group)| (key.clone(), Arc::clone(group))).collect(),
-            planned: self.desk.planned(),
+            planned: self.desk.planned(|run| run == attempt || groups_of.contains(&run)),
+            groups,
             left: self.moment.left,
             now: self.moment.now,
             explain: self.moment.explain,

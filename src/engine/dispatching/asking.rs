@@ -1,5 +1,5 @@
-//! Requests that are answered at once, of applications that wait for nothing here: where a plan is in force they are placed by
-//! it, and their runs take their places in it when they are committed.
+//! The engine's side of requests that are answered at once, of applications that wait for nothing here: where a plan is in
+//! force they are placed by it, and their runs take their places in it when they are committed.
 
 use super::view;
 use crate::cluster::HintRequest;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 /// A request that is to be answered at once, as plans see it.
 #[derive(Clone)]
-pub struct Asks {
+pub struct AtOnce {
     attempt: AttemptId,
     key: Arc<str>,
     /// Maps and reduces that it is the first to ask for.
@@ -23,13 +23,13 @@ pub struct Asks {
     name: Arc<str>,
 }
 
-impl std::fmt::Debug for Asks {
+impl std::fmt::Debug for AtOnce {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Asks").field("attempt", &self.attempt).field("key", &self.key).finish_non_exhaustive()
+        f.debug_struct("AtOnce").field("attempt", &self.attempt).field("key", &self.key).finish_non_exhaustive()
     }
 }
 
-impl Asks {
+impl AtOnce {
     /// Of a request under a policy that follows plans; `again`: its tasks were asked for before.
     ///
     /// # Errors
@@ -39,10 +39,13 @@ impl Asks {
         plan: &KeptPlan,
         (policy, name): (&Arc<dyn Policy>, &str),
         again: bool,
-    ) -> Result<Self, PlannedRun> {
-        let key = run_key(request, Some(plan)).ok_or_else(|| PlannedRun::without_key(plan))?;
+    ) -> Result<Self, Box<PlannedRun>> {
+        let Some(key) = run_key(request, Some(plan)) else {
+            return Err(Box::new(PlannedRun::without_key(plan)));
+        };
         let mut tasks = [0_u32; 2];
-        for group in request.groups.iter().filter(|_| !again) {
+        let new = if again { &[][..] } else { &request.groups[..] };
+        for group in new {
             let sum = &mut tasks[stage_of(&group.role) as usize];
             *sum = sum.saturating_add(group.count);
         }
@@ -53,7 +56,7 @@ impl Asks {
 impl Engine {
     /// How the run of a request that is answered at once stands to the plan in force, or would stand if it took its place
     /// now; `None`: there is none, or its policy follows none.
-    pub fn would_stand(&mut self, asks: &Asks, now: Timestamp) -> Option<PlannedRun> {
+    pub fn would_stand(&mut self, asks: &AtOnce, now: Timestamp) -> Option<PlannedRun> {
         let plan = Arc::clone(self.dispatching.plan.as_ref()?);
         if !self.dispatching.desks.contains_key(&asks.name) {
             let desk = self.new_desk((&asks.policy, &asks.name), now).ok()?;
@@ -66,16 +69,15 @@ impl Engine {
     }
 
     /// Whether the run has, or would have, the place that the proposal was made for: another may have taken it, or another
-    /// plan be in force.
+    /// plan be in force. On the last try it does not matter.
     pub(in crate::engine) fn has_its_place(&mut self, proposal: &Proposal, now: Timestamp) -> bool {
-        let Some(asks) = proposal.asks.as_deref() else { return true };
-        let stands = self.would_stand(asks, now);
-        proposal.draft.plan.as_ref().is_none_or(|note| stands.is_some_and(|run| run.is(note)))
+        let (Some(run), Some(note)) = (&proposal.at_once, &proposal.draft.plan) else { return true };
+        proposal.last_try || self.would_stand(run, now).is_some_and(|stands| stands.is(note))
     }
 
     /// The run takes its place, and the proposal's note says how it stands then.
     pub(in crate::engine) fn take_place(&mut self, proposal: &mut Proposal, now: Timestamp) {
-        let Some(asks) = proposal.asks.take() else { return };
+        let Some(asks) = proposal.at_once.take() else { return };
         let view = view(&self.snapshot, &self.ledger, now);
         if let Some(desk) = self.dispatching.desks.get_mut(&asks.name) {
             desk.ask((asks.attempt, &asks.key), asks.tasks, &view);

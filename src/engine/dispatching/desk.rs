@@ -122,9 +122,10 @@ impl Desk {
         Self { policy: Arc::clone(policy), state, groups, due, waiting, late, explained: None, plan, runs }
     }
 
-    /// The plan and the runs that the policy was told of.
-    pub(super) fn planned(&self) -> Planned {
-        (self.plan.clone(), self.runs.clone())
+    /// The plan, and those of the runs that the policy was told of.
+    pub(super) fn planned(&self, of: impl Fn(AttemptId) -> bool) -> Planned {
+        let runs = self.runs.iter().filter(|(attempt, _)| of(**attempt));
+        (self.plan.clone(), runs.map(|(&attempt, run)| (attempt, run.clone())).collect())
     }
 
     /// Another plan is in force, or none.
@@ -440,30 +441,26 @@ impl Desk {
         for (&attempt, run) in &self.runs {
             dispatcher.observe(&mut state, &DispatchEvent::Run { attempt, key: Arc::clone(&run.key) }, view);
         }
+        // Each as it came, and by its own time: places in a plan go by both.
         let asked = self.runs.iter().filter_map(|(&attempt, run)| Some((run.asked?, attempt)));
         let mut asked: Vec<((Timestamp, [u32; 2]), AttemptId)> = asked.collect();
         asked.sort_unstable();
-        for ((now, tasks), attempt) in asked {
-            dispatcher.observe(&mut state, &DispatchEvent::Asks { attempt, tasks }, &View { now, ..*view });
-        }
+        let mut asked = asked.into_iter().peekable();
+        let asks = |state: &mut DispatchState, ((now, tasks), attempt)| {
+            dispatcher.observe(state, &DispatchEvent::Asks { attempt, tasks }, &View { now, ..*view });
+        };
         let mut groups: Vec<&Group> = self.groups.values().map(Arc::as_ref).collect();
         groups.sort_by_key(|group| group.told.since);
         for group in groups {
-            dispatcher.observe(&mut state, &DispatchEvent::Waiting((*group.told).clone()), view);
-            for (index, task) in (0_u32..).zip(&group.tasks) {
-                let named = group.task(index);
-                let (node, end) = match *task {
-                    Task::Waiting => continue,
-                    Task::Leased { node, .. } | Task::Running { node, .. } => (node, None),
-                    Task::Ended(end) => (end.node, Some(end)),
-                };
-                dispatcher.observe(&mut state, &DispatchEvent::Launched { task: named.clone(), node }, view);
-                if let Some(End { node, duration, input, output }) = end {
-                    let event = DispatchEvent::Finished { task: named, node, duration, input, output, failed: false };
-                    dispatcher.observe(&mut state, &event, view);
-                }
+            let since = group.told.since;
+            while let Some(earlier) = asked.next_if(|((at, _), _)| *at <= since) {
+                asks(&mut state, earlier);
             }
+            let waiting = DispatchEvent::Waiting((*group.told).clone());
+            dispatcher.observe(&mut state, &waiting, &View { now: since, ..*view });
+            tell_tasks(dispatcher, &mut state, group, view);
         }
+        asked.for_each(|later| asks(&mut state, later));
         self.state = state;
     }
 
@@ -593,6 +590,23 @@ const EXPLAIN_EVERY: Micros = Micros::from_millis(50);
 
 /// Groups that ordinary placements are made for at one time, because they wait too long.
 const LATE_MAX: usize = 64;
+
+/// What became of the group's tasks.
+fn tell_tasks(dispatcher: &dyn DynDispatch, state: &mut DispatchState, group: &Group, view: &View<'_>) {
+    for (index, task) in (0_u32..).zip(&group.tasks) {
+        let named = group.task(index);
+        let (node, end) = match *task {
+            Task::Waiting => continue,
+            Task::Leased { node, .. } | Task::Running { node, .. } => (node, None),
+            Task::Ended(end) => (end.node, Some(end)),
+        };
+        dispatcher.observe(state, &DispatchEvent::Launched { task: named.clone(), node }, view);
+        if let Some(End { node, duration, input, output }) = end {
+            let event = DispatchEvent::Finished { task: named, node, duration, input, output, failed: false };
+            dispatcher.observe(state, &event, view);
+        }
+    }
+}
 
 fn dispatcher(policy: &Arc<dyn Policy>) -> &dyn DynDispatch {
     policy.as_dispatch().expect("a desk is opened for dispatchers only")

@@ -37,7 +37,7 @@ use crate::policy::plan::PlanCounts;
 use crate::units::{AttemptId, ContainerId, DecisionId, LeaseId, Micros, RequestId, Timestamp};
 pub use apart::DeskApart;
 pub(crate) use apart::KeptDesk;
-pub use asking::Asks;
+pub use asking::AtOnce;
 use desk::Desk;
 pub(in crate::engine) use group::Group;
 use racks::RackUses;

@@ -114,7 +114,8 @@ pub(crate) fn of_cluster(compiled: &Compiled<'_>, at: usize, count: u32, constra
     Blocked { group, count, constraint, nodes, nearest }
 }
 
-fn taken(compiled: &Compiled<'_>, placement: &Placement) -> BTreeMap<NodeIdx, Resource> {
+/// Room that the placement takes, by node.
+pub(super) fn taken(compiled: &Compiled<'_>, placement: &Placement) -> BTreeMap<NodeIdx, Resource> {
     let mut room: BTreeMap<NodeIdx, Resource> = BTreeMap::new();
     for (shares, group) in placement.groups.iter().zip(&compiled.problem.groups) {
         for share in shares {
@@ -168,6 +169,9 @@ fn look(compiled: &Compiled<'_>, at: usize, count: u32, placed: &Placed<'_>, oth
     };
     let (constraint, nodes) =
         most(&alone).or_else(|| most(&among).map(|(constraint, _)| (constraint, 0))).unwrap_or((otherwise, 0));
+    // Where the plan alone keeps some from it, that is what can be changed.
+    let planned = alone.get(block::OTHER_RACK_PLANNED).map(|&nodes| (block::OTHER_RACK_PLANNED, nodes));
+    let (constraint, nodes) = planned.unwrap_or((constraint, nodes));
     let group = Arc::clone(&compiled.problem.groups[at].name);
     let near = |((_, _, node), miss): ((usize, u64, NodeIdx), Miss)| NearMiss {
         host: snapshot.host(node).clone(),

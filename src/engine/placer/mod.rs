@@ -25,13 +25,13 @@ mod waiting;
 
 use super::adherence::Trial;
 use super::decision::{Decision, Mode, Refusal, TermValues};
-use super::dispatching::{Asks, Waits};
+use super::dispatching::{AtOnce, Waits};
 use super::flows::settings::{ChainSettings, RouteSettings};
 use super::flows::{Names, ProposedFlows, TOO_MANY_PAIRS, shares};
 use super::generation::Generation;
 use super::plans::{PlanNote, PlannedRun};
 use super::settings::SourceAges;
-use crate::cluster::{Dataset, Gang, HintRequest, Resource, WhenFull};
+use crate::cluster::{Constraints, Dataset, Gang, HintRequest, Resource, WhenFull};
 use crate::policy::cross_layer::first_routes;
 use crate::policy::fallbacks::Fallbacks;
 use crate::policy::{Budget, Ended, GroupProblem, Place, PlaceError, Placement, Policy, Share};
@@ -108,7 +108,7 @@ impl Default for PlacerSettings {
 }
 
 /// A placement that waits for its commit. The caller sets [`Proposal::decision`], [`Proposal::digest`],
-/// [`Proposal::conflicts`], [`Proposal::elapsed`] and [`Proposal::last_try`]; the rest is the placer's.
+/// [`Proposal::conflicts`], [`Proposal::elapsed`], [`Proposal::at_once`] and [`Proposal::last_try`]; the rest is the placer's.
 #[derive(Debug, Clone)]
 pub struct Proposal {
     /// What was asked.
@@ -134,7 +134,7 @@ pub struct Proposal {
     /// Input paths that were found.
     pub(crate) read: Vec<Arc<Dataset>>,
     /// Set by the caller where the request's run is to take its place in the plan that it is placed by.
-    pub asks: Option<Box<Asks>>,
+    pub at_once: Option<Box<AtOnce>>,
     /// The engine is to have a dispatcher decide.
     pub(crate) waits: Option<Box<Waits>>,
 }
@@ -171,10 +171,7 @@ pub fn propose(
     let names = Names::of(request);
     let mut compiled = compile(generation, (request, names.both()), settings, now)?;
     large::check_sizes(&compiled)?;
-    let planned = settings.planned.as_deref().filter(|_| chosen.policy.as_plan().is_some());
-    if let Some(run) = planned {
-        plan(&mut compiled, request, run, now);
-    }
+    let planned = plan(&mut compiled, request, chosen.policy, settings, now);
     let placement = search(&compiled, place, settings, stop)?;
     let whole = compiled.groups.iter().enumerate().all(|(at, wish)| placement.placed(at) == wish.count);
     let gang_waits = request.gang == Gang::All && !whole;
@@ -222,13 +219,24 @@ pub fn propose(
     Ok(Proposal { flows, trial, read, ..proposal(generation, request, draft, hints.rows) })
 }
 
-/// Where the plan in force has the groups. Who needs all at once, or an answer at once, is not told to wait for racks.
-fn plan(compiled: &mut Compiled<'_>, request: &HintRequest, run: &PlannedRun, now: Timestamp) {
-    let waits = request.when_full == WhenFull::Advise && request.gang == Gang::UpTo;
+/// Where the plan in force has the groups, for a policy that follows plans; the run that they are of. Who needs all at once,
+/// or an answer at once, or has bounds of its own, is not told to wait for racks.
+fn plan<'s>(
+    compiled: &mut Compiled<'_>,
+    request: &HintRequest,
+    policy: &dyn Policy,
+    settings: &'s PlacerSettings,
+    now: Timestamp,
+) -> Option<&'s PlannedRun> {
+    let run = settings.planned.as_deref().filter(|_| policy.as_plan().is_some());
+    let free = |constraints: &Constraints| *constraints == Constraints::default();
+    let bound = !free(&request.constraints) || request.groups.iter().any(|group| !free(&group.constraints));
+    let waits = request.when_full == WhenFull::Advise && request.gang == Gang::UpTo && !bound;
     let snapshot = compiled.problem.snapshot;
-    for group in &mut compiled.problem.groups {
-        group.planned = run.racks(&group.role, waits, snapshot, now);
+    for (group, wish) in compiled.problem.groups.iter_mut().zip(&compiled.groups) {
+        group.planned = run.and_then(|run| run.racks((&group.role, wish.count), waits, snapshot, now));
     }
+    run
 }
 
 /// How what is placed stands to that plan.
@@ -276,6 +284,7 @@ impl Layout<'_> {
         let outlook = Outlook { confidence: hints::confidence(compiled, settings, now), fallbacks: settings.fallbacks };
         let best = Fallbacks::new(&compiled.problem, self.placement);
         let mut hints = Hints::default();
+        let taken = blocked::taken(compiled, self.placement);
         for (at, shares) in self.placement.groups.iter().enumerate() {
             hints.place(compiled, at, shares, self.lease, &outlook, &best);
             let placed = self.placement.placed(at);
@@ -290,7 +299,7 @@ impl Layout<'_> {
             draft.next_wave += next_wave;
             draft.without_room += unplaced - next_wave;
             if when_full == WhenFull::Advise {
-                let advice = wait::advise(compiled, self.generation, at, unplaced - next_wave, now);
+                let advice = wait::advise((compiled, self.generation), &taken, (at, unplaced - next_wave), now);
                 hints.advise(compiled, at, placed, &advice, &outlook);
             }
         }
@@ -421,7 +430,7 @@ fn proposal(generation: &Generation, request: &Arc<HintRequest>, draft: Decision
         flows: None,
         trial: None,
         read: Vec::new(),
-        asks: None,
+        at_once: None,
         waits: None,
     }
 }

@@ -1,7 +1,7 @@
 //! Two placements of one problem, each under both policies' objectives.
 
 use super::compile::compile;
-use super::{Chosen, PlacerSettings, Row, placing, search, terms};
+use super::{Chosen, PlacerSettings, Row, placing, plan, search, terms};
 use crate::cluster::HintRequest;
 use crate::engine::decision::{Refusal, TermValues};
 use crate::engine::flows::Names;
@@ -39,11 +39,12 @@ pub(crate) fn rate(
     sides: [Side<'_>; 2],
 ) -> Result<Rates, Refusal> {
     let names = Names::of(request);
-    let compiled = compile(generation, (request, names.both()), settings, now)?;
+    let mut compiled = compile(generation, (request, names.both()), settings, now)?;
     let policies = [sides[0].chosen.policy, sides[1].chosen.policy];
     let groups = compiled.groups.len();
     let mut placements = Vec::with_capacity(2);
     for side in sides {
+        plan(&mut compiled, request, side.chosen.policy, settings, now);
         placements.push(match side.launched {
             Some(rows) => launched(rows, groups),
             None => search(&compiled, placing(&side.chosen)?, settings, side.stop)?,

@@ -4,6 +4,7 @@ use super::compile::Compiled;
 use crate::cluster::Resource;
 use crate::engine::generation::Generation;
 use crate::units::{Micros, NodeIdx, Timestamp};
+use std::collections::BTreeMap;
 
 /// Where the waiting containers of a group should wait.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,7 +29,14 @@ const NODES_MAX: usize = 16;
 /// Ranks nodes for `rest` waiting containers of a group: those where room is expected first, soonest first, then
 /// those of which nothing is known, by what is free already. Equals are ordered by the request's seed, so that not
 /// everyone waits for the same node.
-pub(crate) fn advise(compiled: &Compiled<'_>, generation: &Generation, at: usize, rest: u32, now: Timestamp) -> Advice {
+///
+/// `taken`: room that the answer itself takes.
+pub(crate) fn advise(
+    (compiled, generation): (&Compiled<'_>, &Generation),
+    taken: &BTreeMap<NodeIdx, Resource>,
+    (at, rest): (usize, u32),
+    now: Timestamp,
+) -> Advice {
     let (problem, group) = (&compiled.problem, &compiled.problem.groups[at]);
     let snapshot = problem.snapshot;
     let mut ranked: Vec<(u64, u64, u64, NodeIdx)> = Vec::new();
@@ -39,7 +47,7 @@ pub(crate) fn advise(compiled: &Compiled<'_>, generation: &Generation, at: usize
         if !snapshot.state[node.at()].usable() || !snapshot.rules.feasible(&group.size, total) {
             continue;
         }
-        let room = problem.room(node);
+        let room = problem.room(node).minus(taken.get(&node).unwrap_or(&Resource::ZERO));
         let wait = wait(compiled, generation, &group.size, node, room, now).map_or(u64::MAX, |wait| wait.0);
         ranked.push((wait, u64::MAX - room.memory_mb(), mix(problem.seed ^ u64::from(node.0)), node));
     }

@@ -13,6 +13,7 @@ use crate::policy::dispatch::{TaskInput, WaitingGroup};
 use crate::policy::problem::InputBlock;
 use crate::units::{Bytes, Timestamp};
 use smallvec::SmallVec;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Whether a dispatcher may decide: one launches tasks one by one, and knows sizes, inputs and room. It knows no labels, no
@@ -68,7 +69,8 @@ pub fn propose_waiting(
     draft.learnt = compiled.learnt.clone();
     draft.at = now;
     let wanted = |at: usize| {
-        let first = wait::advise(&compiled, generation, at, 1, now).rows.first().and_then(|row| row.wait);
+        let first =
+            wait::advise((&compiled, generation), &BTreeMap::new(), (at, 1), now).rows.first().and_then(|row| row.wait);
         WantedGroup { waiting: waiting(&compiled, request, at, now), expected_wait: first }
     };
     let groups = (0..request.groups.len()).map(wanted).collect();

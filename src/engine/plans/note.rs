@@ -67,10 +67,10 @@ impl PlannedRun {
         Self::new(plan, PlanStand { place: None, deviations: vec![Deviation::NoKey] }, [None; 2])
     }
 
-    /// Racks of a group of that role on this cluster. `waits`: what they have no room for may wait for them.
+    /// Racks of a group of that role, of which so many containers are wanted, on this cluster. `waits`: what they have no room for may wait for them.
     pub(in crate::engine) fn racks(
         &self,
-        role: &str,
+        (role, wanted): (&str, u32),
         waits: bool,
         snapshot: &Snapshot,
         now: Timestamp,
@@ -83,7 +83,13 @@ impl PlannedRun {
         let usable = |node: &NodeIdx| snapshot.state[node.at()].usable();
         let dead = racks.iter().any(|(rack, _)| !snapshot.statics.members[rack.at()].iter().any(usable));
         let only = waits && stage.until.is_some_and(|until| until > now);
-        (!racks.is_empty() && !stage.released && !dead).then(|| Arc::new(PlannedRacks { racks, only }))
+        (!racks.is_empty() && !stage.released && !dead).then(|| Arc::new(PlannedRacks { racks, wanted, only }))
+    }
+
+    /// Bytes of its own, beside names that the plan has.
+    pub(in crate::engine) fn weight(&self) -> usize {
+        let racks: usize = self.stages.iter().map(|stage| size_of_val(&*stage.racks)).sum();
+        size_of::<Self>() + racks + size_of_val(&*self.deviations)
     }
 
     /// Whether the note is of this plan and this job of it.

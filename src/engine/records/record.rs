@@ -134,10 +134,10 @@ impl Proposal {
     }
 
     /// What is proposed, where its commit may change it: the last of several tries keeps what fits, routes may be
-    /// others by then, and of what waited for too long only what still waits is placed.
+    /// others by then, of what waited for too long only what still waits is placed, and a run may stand otherwise to its plan.
     #[must_use]
     pub fn to_compare(&self) -> Option<Box<Decision>> {
-        let changes = self.last_try || self.flows.is_some() || self.digest == 0;
+        let changes = self.last_try || self.flows.is_some() || self.digest == 0 || self.at_once.is_some();
         (changes && self.waits.is_none()).then(|| Box::new(self.preview()))
     }
 }

@@ -112,7 +112,8 @@ pub(super) fn request(request: &HintRequest) -> usize {
 }
 
 pub(super) fn notes(settings: &PlacerSettings) -> usize {
-    settings.located.iter().flat_map(|notes| notes.iter()).map(String::len).sum()
+    let located: usize = settings.located.iter().flat_map(|notes| notes.iter()).map(String::len).sum();
+    located + settings.planned.as_ref().map_or(0, |run| run.weight())
 }
 
 pub(super) fn decision(decision: &Decision) -> usize {

@@ -2,9 +2,10 @@
 
 use super::desk::{Desk, hosts};
 use super::plans::{packer, run};
-use crate::cluster::{Change, Gang, HintRequest, WhenFull};
+use crate::cluster::{Change, Constraints, Gang, HintRequest, WhenFull};
 use crate::engine::plans::PlanNote;
-use crate::engine::{Answer, Asks, CommitOutcome, Proposal};
+use crate::engine::testing::attempt;
+use crate::engine::{Answer, AtOnce, CommitOutcome, Proposal};
 use crate::policy::plan::Deviation;
 use crate::policy::{Policy, jobpacker};
 use crate::units::Micros;
@@ -17,18 +18,18 @@ impl Desk {
         self.placer.planned = None;
         let mut taken = None;
         if let Some(plan) = self.engine.generation().plan.clone() {
-            let stands = match Asks::of(&request, &plan, (&packer(), "jobpacker"), again) {
+            let stands = match AtOnce::of(&request, &plan, (&packer(), "jobpacker"), again) {
                 Ok(asks) => {
                     let stands = self.engine.would_stand(&asks, self.now);
                     taken = Some(Box::new(asks));
                     stands
                 }
-                Err(without_key) => Some(without_key),
+                Err(without_key) => Some(*without_key),
             };
             self.placer.planned = stands.map(Arc::new);
         }
         let mut proposal = self.propose(&Arc::new(request)).unwrap();
-        (proposal.asks, proposal.digest) = (taken, 1);
+        (proposal.at_once, proposal.digest) = (taken, 1);
         proposal
     }
 
@@ -105,6 +106,9 @@ fn full_planned_racks_are_waited_for_while_the_plan_says_so() {
     let waiting: Vec<_> = answer.decision.hints.iter().filter(|hint| hint.leases.is_empty()).collect();
     assert_eq!(waiting.iter().map(|hint| hint.count).sum::<u32>(), 2);
     assert!(waiting.iter().all(|hint| hint.racks[0].as_str() == "/r1"), "{waiting:?}");
+    assert!(waiting.iter().all(|hint| hint.expected_wait.is_none()), "the answer itself takes the room: {waiting:?}");
+    let racks = answer.decision.hints.iter().flat_map(|hint| &hint.racks);
+    assert!(racks.into_iter().all(|rack| rack.as_str() == "/r1"), "nor are others named as next best");
     let blocked = &answer.decision.blocked[0];
     assert_eq!((&*blocked.constraint, blocked.count), ("other_rack_planned", 2), "{blocked:?}");
 
@@ -119,8 +123,12 @@ fn full_planned_racks_are_waited_for_while_the_plan_says_so() {
 fn who_needs_all_at_once_is_not_told_to_wait_for_racks() {
     let whole = |request: HintRequest| HintRequest { gang: Gang::All, ..request };
     let now = |request: HintRequest| HintRequest { when_full: WhenFull::Fail, ..request };
-    for change in [&whole as &dyn Fn(HintRequest) -> HintRequest, &now] {
-        let mut desk = Desk::with_nodes(4, 2048);
+    let bound = |request: HintRequest| HintRequest {
+        constraints: Constraints { avoid_hosts: vec!["h0".into()], ..Constraints::default() },
+        ..request
+    };
+    for change in [&whole as &dyn Fn(HintRequest) -> HintRequest, &now, &bound] {
+        let mut desk = Desk::with_nodes(6, 2048);
         desk.follow("monday", &[("daily", "/r1", 6)]);
         let answer = desk.at_once(change(run(1, Some("daily"), 6)));
         assert_eq!(counted(&answer), (4, 2, &[][..]));
@@ -193,4 +201,61 @@ fn another_setting_of_the_policy_unseats_nobody() {
     assert_eq!(counted(&desk.asks(2, "daily", 2)).2, [Deviation::PlaceTaken]);
     let again = HintRequest { id: "again".into(), ..run(1, Some("daily"), 2) };
     assert_eq!(counted(&desk.at_once(again)), (2, 0, &[][..]));
+}
+
+#[test]
+fn an_answer_that_was_undone_costs_its_run_no_place() {
+    let mut desk = Desk::with_nodes(6, 8192);
+    desk.follow("monday", &[("daily", "/r2", 4)]);
+    let answer = desk.asks(1, "daily", 4);
+    desk.engine.undo(answer.decision.id, desk.now);
+    desk.drain();
+    assert_eq!(counted(&desk.asks(1, "daily", 4)), (4, 0, &[][..]), "it asks again, as it was told to");
+    assert_eq!(counted(&desk.asks(2, "daily", 4)).2, [Deviation::PlaceTaken]);
+}
+
+#[test]
+fn a_later_attempt_has_its_applications_place() {
+    let mut desk = Desk::with_nodes(6, 8192);
+    desk.follow("monday", &[("daily", "/r2", 4)]);
+    desk.asks(1, "daily", 4);
+    let second = HintRequest { attempt: attempt(1, 2), id: "second".into(), ..run(1, Some("daily"), 4) };
+    assert_eq!(counted(&desk.at_once(second)), (4, 0, &[][..]));
+    assert_eq!(desk.taken(), (1, 0));
+    for host in ["h4", "h5"] {
+        desk.change(Change::Gone(host.into()));
+    }
+    desk.publish();
+    desk.pass(Micros::from_secs(2));
+    let later = HintRequest { attempt: attempt(1, 2), id: "later".into(), ..run(1, Some("daily"), 1) };
+    assert_eq!(counted(&desk.at_once(later)), (0, 1, &[Deviation::MapRackGone][..]), "the place is watched over");
+}
+
+#[test]
+fn a_new_state_seats_runs_as_they_came() {
+    let mut desk = Desk::with_nodes(6, 8192);
+    desk.follow("monday", &[("daily", "/r2", 2)]);
+    desk.wait(&packer(), run(1, Some("daily"), 2));
+    desk.pass(Micros::from_secs(1));
+    desk.all_beat(6);
+    assert_eq!(counted(&desk.asks(2, "daily", 2)).2, [Deviation::PlaceTaken]);
+    let table = toml::de::DeTable::parse("heavy_input_bytes = 7\n").unwrap();
+    let other: Arc<dyn Policy> = jobpacker::build(table).unwrap().into();
+    desk.engine.redispatch(&|_| Some(Arc::clone(&other)), desk.now);
+    let again = HintRequest { id: "again".into(), ..run(2, Some("daily"), 2) };
+    assert_eq!(counted(&desk.at_once(again)).2, [Deviation::PlaceTaken], "who waits came first");
+}
+
+#[test]
+fn a_plan_that_has_expired_has_no_places() {
+    let mut desk = Desk::with_nodes(6, 8192);
+    desk.follow("monday", &[("daily", "/r2", 2)]);
+    let mut short = super::plans::plan(desk.now, &[("daily", "/r2", 2)]);
+    short.until = desk.now.plus(Micros::from_secs(20));
+    desk.keep("short", short).unwrap();
+    desk.activate("short", true).unwrap();
+    desk.asks(9, "weekly", 1);
+    desk.pass(Micros::from_secs(20));
+    desk.all_beat(6);
+    assert_eq!(counted(&desk.asks(1, "daily", 2)), (0, 2, &[Deviation::OutOfTime][..]));
 }

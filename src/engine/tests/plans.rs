@@ -19,7 +19,7 @@ use std::sync::Arc;
 const TASK: Micros = Micros::from_secs(10);
 
 /// One run of each key, expected now: so many maps of 10 s in that rack, all at once.
-fn plan(now: Timestamp, jobs: &[(&str, &str, u32)]) -> Plan {
+pub(super) fn plan(now: Timestamp, jobs: &[(&str, &str, u32)]) -> Plan {
     let mut racks: Vec<PlannedRack> = Vec::new();
     let mut planned = Vec::new();
     for (key, rack, tasks) in jobs {
@@ -78,14 +78,14 @@ pub(super) fn run(number: u32, key: Option<&str>, maps: u32) -> HintRequest {
 }
 
 impl Desk {
-    fn keep(&mut self, name: &str, plan: Plan) -> Result<(), Refusal> {
+    pub(super) fn keep(&mut self, name: &str, plan: Plan) -> Result<(), Refusal> {
         let examined = examine(name, Arc::new(plan), self.engine.settled(), self.now)?;
         let kept = self.engine.keep_plan(name, examined, (false, "operator"), self.now);
         self.drain();
         kept
     }
 
-    fn activate(&mut self, name: &str, replace: bool) -> Result<(), Refusal> {
+    pub(super) fn activate(&mut self, name: &str, replace: bool) -> Result<(), Refusal> {
         let done = self.engine.activate_plan(name, replace, self.now);
         self.drain();
         self.publish();

@@ -201,10 +201,21 @@ pub enum PlanReadError {
     /// A name that would speak to a terminal or break a log's line.
     #[error("not a plan: {0:?} holds a control character")]
     Control(String),
+    /// A key that no request can have.
+    #[error("not a plan: the key of job {at} has {bytes} bytes; requests carry keys of 1 to {KEY_BYTES}")]
+    Key {
+        /// Its position.
+        at: usize,
+        /// Its length.
+        bytes: usize,
+    },
     /// Of another version of the format.
     #[error("format: is {0:?}, not \"{PLAN_FORMAT}\"")]
     Format(String),
 }
+
+/// Longest key of a recurring job, as in requests.
+const KEY_BYTES: usize = 4_096;
 
 /// What is wrong may be told in the file's own words.
 fn escaped(text: &str) -> String {
@@ -244,6 +255,10 @@ impl Plan {
             return Err(PlanReadError::Format(head.format));
         }
         let plan: Self = serde_json::from_str(text)?;
+        let keys = plan.jobs.iter().map(|job| job.job.key.len()).enumerate();
+        if let Some((at, bytes)) = keys.into_iter().find(|(_, bytes)| !(1..=KEY_BYTES).contains(bytes)) {
+            return Err(PlanReadError::Key { at, bytes });
+        }
         let speaks = plan.names().find(|name| name.chars().any(char::is_control)).map(str::to_owned);
         speaks.map_or(Ok(plan), |name| Err(PlanReadError::Control(name)))
     }
@@ -414,6 +429,18 @@ mod tests {
                 let error = Plan::from_json(&plan.to_json()).unwrap_err().to_string();
                 assert!(error.contains("holds a control character") && !error.contains(char::is_control), "{error:?}");
             }
+        }
+    }
+
+    #[test]
+    fn keys_that_no_request_can_have_are_refused_by_their_length() {
+        for (key, fine) in [("", false), ("k", true), (&*"k".repeat(4_096), true), (&*"k".repeat(4_097), false)] {
+            let mut plan = sample::plan(2);
+            plan.jobs[1].job.key = key.into();
+            let read = Plan::from_json(&plan.to_json());
+            assert_eq!(read.is_ok(), fine, "{} bytes", key.len());
+            let words = format!("the key of job 1 has {} bytes", key.len());
+            assert!(read.err().is_none_or(|error| error.to_string().contains(&words)));
         }
     }
 

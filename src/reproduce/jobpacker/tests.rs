@@ -101,5 +101,9 @@ fn a_run_that_is_drawn_anew_has_the_same_plan_and_ends_otherwise() {
     };
     let [(plan, end), (same, other)] = [ends(0), ends(1)];
     assert_eq!(plan, same);
+    if !crate::reproduce::nas::day().source.starts_with("SWIM") {
+        eprintln!("skipped: no data/swim (HINTD_DATA), and the job of a generated day ends alike in any order");
+        return;
+    }
     assert_ne!(end, other, "nodes report in another order");
 }

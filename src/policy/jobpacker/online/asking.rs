@@ -1,4 +1,4 @@
-//! Runs that are answered at once, and wait for nothing here: they take their places in the plan as all others do.
+//! The policy's side of runs that are answered at once, and wait for nothing here: they take their places in the plan as all others do.
 //!
 //! Unchanged applications are such: their ResourceManager asks for them, and nothing can be pushed to them.
 
@@ -17,6 +17,8 @@ pub(super) struct Asking {
     pub(super) row: Option<u32>,
     /// When it first asked.
     pub(super) came: Timestamp,
+    /// When it last did.
+    pub(super) last: Timestamp,
     /// Maps and reduces that it has asked for so far.
     tasks: [u32; 2],
 }
@@ -29,7 +31,9 @@ impl FollowState {
         }
         self.look(view);
         let new = !self.asking.contains_key(&attempt);
-        let asking = self.asking.entry(attempt).or_insert(Asking { row: None, came: view.now, tasks: [0; 2] });
+        let asking =
+            self.asking.entry(attempt).or_insert(Asking { row: None, came: view.now, last: view.now, tasks: [0; 2] });
+        asking.last = view.now;
         for (sum, more) in asking.tasks.iter_mut().zip(tasks) {
             *sum = sum.saturating_add(more);
         }
@@ -41,12 +45,7 @@ impl FollowState {
         let key = self.key(attempt).cloned();
         let asking = self.asking.get_mut(&attempt).filter(|asking| asking.row.is_none());
         let (Some(key), Some(asking), Some(book)) = (key, asking, &mut self.book) else { return };
-        let row = book.place_of(&key, asking.came, self.manner.late);
-        self.standing.count(row);
-        asking.row = row;
-        if let Some(row) = row {
-            book.take(row, Taker::Asks);
-        }
+        asking.row = book.seat(attempt, &key, (asking.came, self.manner.late), Taker::Asks, &mut self.standing);
         self.tell_asked(attempt);
     }
 
@@ -64,7 +63,7 @@ impl FollowState {
         let Some(asked) = self.asking.remove(&self.pool.attempt(job)) else { return false };
         (self.jobs[job.at()].came, self.jobs[job.at()].row) = (asked.came, asked.row);
         if let (Some(row), Some(book)) = (asked.row, &mut self.book) {
-            book.take(row, Taker::Waits(job));
+            book.take(row, self.pool.attempt(job), Taker::Waits(job));
         }
         true
     }
@@ -73,7 +72,7 @@ impl FollowState {
     pub(super) fn asks_no_more(&mut self, attempt: AttemptId) {
         let asked = self.asking.remove(&attempt);
         if let (Some(row), Some(book)) = (asked.and_then(|asked| asked.row), &mut self.book) {
-            book.gone(row);
+            book.gone(row, |place| place.taken == Some(attempt));
         }
     }
 }

@@ -5,7 +5,7 @@
 //! of a rack's nodes to the one with the fewest of the stage, as tasks that are packed on few nodes would have their links
 //! share what a circuit brings.
 
-use crate::cluster::Overlay;
+use crate::cluster::{Gang, Overlay};
 use crate::policy::filling::{Filling, by_priority};
 use crate::policy::place::{Ended, Share};
 use crate::policy::problem::{InputBlock, PlannedRacks};
@@ -45,7 +45,15 @@ pub(in crate::policy::jobpacker) fn at_once(
     }
     let leases = taken(problem, &placement);
     let others = rest.place(&beside(problem, &placement, &left, &leases), budget)?;
-    Ok(together(placement, others, &left))
+    let both = together(placement, others, &left);
+    let whole = problem.groups.iter().enumerate().all(|(at, group)| both.placed(at) == group.count);
+    // Bounds on nodes or racks may leave too few beside the planned ones for who needs all.
+    if problem.gang == Gang::All && !whole { rest.place(problem, budget) } else { Ok(both) }
+}
+
+/// A seed whose neighbours have others.
+pub(super) const fn mix(seed: u64) -> u64 {
+    (seed ^ (seed >> 31)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 7
 }
 
 /// A planned stage on its way.
@@ -72,29 +80,35 @@ impl<'p, 's> Stage<'p, 's> {
             let start = problem.seed.checked_rem(nodes.len() as u64).unwrap_or(0);
             nodes.rotate_left(usize::try_from(start).unwrap_or(0));
         }
-        let left = (0..planned.racks.len()).map(|at| planned.quota(at, asked.count)).collect();
+        let left = planned.quotas(mix(problem.seed));
         Self { problem, group, planned, nodes, left }
     }
 
-    /// Nodes first, of all tasks; then racks; then the plan alone.
+    /// Nodes first, of all tasks; then racks; then the plan alone; then what room its racks have beyond their parts.
     fn place(mut self, filling: &mut Filling<'_, '_>, budget: &mut Budget<'_>) {
         let asked = &self.problem.groups[self.group];
         let mut waiting: Vec<u32> = (0..asked.count).collect();
-        for near in [Near::Node, Near::Rack, Near::Anywhere] {
-            if near != Near::Anywhere && asked.input.is_empty() {
+        for near in [Near::Node, Near::Rack, Near::Part, Near::Spare] {
+            if near.reads() && asked.input.is_empty() {
                 continue;
             }
             let mut still = Vec::new();
+            let mut full = false;
             for task in waiting {
-                if !budget.step() {
+                // A rule that runs to its end: there is nothing to search.
+                if budget.over() {
                     return;
                 }
-                match self.node_for(task, near, filling) {
+                match if full { None } else { self.node_for(task, near, filling) } {
                     Some((at, node)) => {
                         filling.put(self.group, task, node);
-                        self.left[at] -= 1;
+                        self.left[at] = self.left[at].saturating_sub(1);
                     }
-                    None => still.push(task),
+                    None => {
+                        still.push(task);
+                        // Where it may go does not hang on what it reads, and all are of one size.
+                        full |= !near.reads();
+                    }
                 }
             }
             waiting = still;
@@ -121,7 +135,8 @@ impl<'p, 's> Stage<'p, 's> {
                 near.dedup();
                 self.most_left(near, filling)
             }
-            Near::Anywhere => self.most_left((0..self.left.len()).filter(open).collect(), filling),
+            Near::Part => self.most_left((0..self.left.len()).filter(open).collect(), filling),
+            Near::Spare => self.most_left((0..self.left.len()).collect(), filling),
         }
     }
 
@@ -147,7 +162,17 @@ impl<'p, 's> Stage<'p, 's> {
 enum Near {
     Node,
     Rack,
-    Anywhere,
+    /// Wherever a planned rack has its part left.
+    Part,
+    /// Wherever a planned rack has room.
+    Spare,
+}
+
+impl Near {
+    /// Whether it is about what the task reads.
+    const fn reads(self) -> bool {
+        matches!(self, Self::Node | Self::Rack)
+    }
 }
 
 fn position(planned: &PlannedRacks, rack: RackIdx) -> Option<usize> {
@@ -167,7 +192,8 @@ fn taken(problem: &PlaceProblem<'_>, placement: &Placement) -> Overlay {
 }
 
 /// The problem of what is left, in the room that is left. Bounds know nothing of what is placed, so where there are some
-/// no node, or rack, that has any of the group takes more of it.
+/// no node, or rack, that has any of the group takes more of it. Of a group that is placed in part, which blocks are left to
+/// read is not told: the rest is taken to read them all.
 fn beside<'a>(
     problem: &PlaceProblem<'a>,
     placement: &Placement,

@@ -1,9 +1,10 @@
 //! The plan by the run's own numbers: which racks a run's stages have, and how much of each is launched.
 
+use super::state::Standing;
 use crate::policy::dispatch::View;
 use crate::policy::plan::{Deviation, Plan, PlannedStage, Stage};
 use crate::policy::pool::JobIdx;
-use crate::units::{Micros, NodeIdx, RackIdx, RackPath, Timestamp};
+use crate::units::{AttemptId, Micros, NodeIdx, RackIdx, RackPath, Timestamp};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -27,8 +28,8 @@ pub(super) struct Row {
     pub(super) run: Option<JobIdx>,
     /// The run that took its place is answered at once: none of its tasks is launched here.
     asks: bool,
-    /// Some run took it, and may be gone by now.
-    pub(super) taken: bool,
+    /// The attempt that took it last, and may be gone by now.
+    pub(super) taken: Option<AttemptId>,
     /// Maps, reduces.
     pub(super) stages: [StageRow; 2],
 }
@@ -101,6 +102,15 @@ impl StageRow {
         share.launched < self.quota(share)
     }
 
+    /// None of its tasks was launched.
+    fn begin_anew(&mut self) {
+        self.again = 0;
+        for share in &mut self.shares {
+            (share.launched, share.more_since, share.afar_since) = (0, None, None);
+            share.on.clear();
+        }
+    }
+
     /// Whether a rack has none left that read there, so that others may launch its part.
     fn gives(&self) -> bool {
         let gives = |share: &Share| share.afar_since.is_some() && self.has_part_left(share);
@@ -164,21 +174,50 @@ impl Book {
         self.steps.get(rack.at()).into_iter().flat_map(|steps| steps.values().copied())
     }
 
-    /// The free place of that key whose expected arrival is nearest to when the run came, at most `late` away.
-    pub(super) fn place_of(&self, key: &str, came: Timestamp, late: Micros) -> Option<u32> {
+    /// The place that an earlier attempt of the application had, or this one; else the free one of that key whose expected arrival is nearest
+    /// to when the run came, at most `late` away; none of a plan that has expired.
+    pub(super) fn place_of(&self, attempt: AttemptId, key: &str, came: Timestamp, late: Micros) -> Option<u32> {
         let away = |row: &u32| {
             let arrival = self.plan.jobs[*row as usize].arrival;
             arrival.since(came).max(came.since(arrival))
         };
-        let free = self.by_key.get(key)?.iter().copied().filter(|&row| !self.rows[row as usize].taken);
-        free.min_by_key(away).filter(|row| away(row) <= late)
+        let taken = |row: u32| self.rows[row as usize].taken;
+        let rows = || self.by_key.get(key).into_iter().flatten().copied();
+        // An attempt whose first answer was undone was told to be over, and asks again.
+        let empty = |row: u32| self.rows[row as usize].run.is_none() && !self.rows[row as usize].asks;
+        let own = |row: u32, by: AttemptId| by < attempt || (by == attempt && empty(row));
+        let earlier = |row: &u32| taken(*row).is_some_and(|by| by.application == attempt.application && own(*row, by));
+        let expired = came >= self.plan.until;
+        let free =
+            || rows().filter(|&row| taken(row).is_none() && !expired).min_by_key(away).filter(|row| away(row) <= late);
+        rows().find(earlier).or_else(free)
+    }
+
+    /// The attempt takes its place, if there is one for it, and is counted; a later attempt goes on in its application's.
+    pub(super) fn seat(
+        &mut self,
+        attempt: AttemptId,
+        key: &str,
+        (came, late): (Timestamp, Micros),
+        run: Taker,
+        standing: &mut Standing,
+    ) -> Option<u32> {
+        let row = self.place_of(attempt, key, came, late);
+        match row {
+            Some(row) => {
+                standing.followed += u32::from(self.rows[row as usize].taken.is_none());
+                self.take(row, attempt, run);
+            }
+            None => standing.unplanned += 1,
+        }
+        row
     }
 
     /// Why a run of that key has no place.
     pub(super) fn why_not(&self, key: &str) -> Deviation {
         match self.by_key.get(key) {
             None => Deviation::NotPlanned,
-            Some(rows) if rows.iter().all(|&row| self.rows[row as usize].taken) => Deviation::PlaceTaken,
+            Some(rows) if rows.iter().all(|&row| self.rows[row as usize].taken.is_some()) => Deviation::PlaceTaken,
             Some(_) => Deviation::OutOfTime,
         }
     }
@@ -189,10 +228,12 @@ impl Book {
         !part.released && part.again == 0
     }
 
-    /// The run takes the place.
-    pub(super) fn take(&mut self, row: u32, run: Taker) {
+    /// The attempt takes the place; after another of its application nothing of the job counts as launched.
+    pub(super) fn take(&mut self, row: u32, attempt: AttemptId, run: Taker) {
         let place = &mut self.rows[row as usize];
-        place.taken = true;
+        if place.taken.replace(attempt).is_some_and(|by| by != attempt) {
+            place.stages.iter_mut().for_each(StageRow::begin_anew);
+        }
         (place.run, place.asks) = match run {
             Taker::Waits(job) => (Some(job), false),
             Taker::Asks => (None, true),
@@ -263,9 +304,12 @@ impl Book {
         self.rows[row as usize].stages[at(stage)].again += 1;
     }
 
-    /// The run is gone.
-    pub(super) fn gone(&mut self, row: u32) {
+    /// Who took the place is gone, if it is `of` them: a later attempt may have it by now.
+    pub(super) fn gone(&mut self, row: u32, of: impl Fn(&Row) -> bool) {
         let place = &mut self.rows[row as usize];
+        if !of(place) {
+            return;
+        }
         (place.run, place.asks) = (None, false);
         Stage::BOTH.into_iter().for_each(|stage| self.refresh(row, stage));
     }
@@ -275,7 +319,7 @@ impl Book {
         let mut released = 0;
         for row in 0..self.rows.len() as u32 {
             let Row { run, asks, taken, .. } = self.rows[row as usize];
-            let taken_and_gone = taken && run.is_none() && !asks;
+            let taken_and_gone = taken.is_some() && run.is_none() && !asks;
             for stage in Stage::BOTH {
                 let part = &self.rows[row as usize].stages[at(stage)];
                 let waits = |share: &Share| part.told == 0 || share.launched < part.quota(share);

@@ -34,8 +34,13 @@ impl FollowState {
         now: Timestamp,
     ) -> Option<Seat> {
         let book = self.book.as_ref()?;
-        let new = || Run { row: book.place_of(key, now, self.manner.late), came: now, shuffle: None };
-        let run = self.run_of(attempt).unwrap_or_else(new);
+        let known = self.run_of(attempt);
+        let seated = known.filter(|run| run.row.is_some() || self.key(attempt).is_some_and(|told| **told == *key));
+        let new = || {
+            let came = self.run_of(attempt).map_or(now, |run| run.came);
+            Run { row: book.place_of(attempt, key, came, self.manner.late), came, shuffle: None }
+        };
+        let run = seated.unwrap_or_else(new);
         let deviations = run.row.map_or_else(|| vec![book.why_not(key)], |row| deviations(book, row, &run));
         Some((PlanStand { place: run.row, deviations }, Stage::BOTH.map(|stage| until(book, &run, stage))))
     }
@@ -47,7 +52,7 @@ impl FollowState {
         counts.released = self.standing().released;
         for (at, row) in (0_u32..).zip(&book.rows) {
             let passed = now.since(book.plan.jobs[at as usize].arrival) > self.manner.late;
-            match row.taken {
+            match row.taken.is_some() {
                 true => counts.followed += 1,
                 false if passed => counts.missed += 1,
                 false => counts.expected += 1,
@@ -89,11 +94,11 @@ impl From<&Asking> for Run {
     }
 }
 
-/// When the stage is expected to end, as late as the run came late; `None`: it does not go by the plan.
+/// When the stage is expected to end, as much later or earlier as the run came; `None`: it does not go by the plan.
 fn until(book: &Book, run: &Run, stage: Stage) -> Option<Timestamp> {
     let row = run.row.filter(|&row| book.goes_by_plan(row, stage))?;
     let planned = &book.plan.jobs[row as usize];
-    Some(planned.stage_end(stage)?.plus(run.came.since(planned.arrival)))
+    Some(run.came.plus(planned.stage_end(stage)?.since(planned.arrival)))
 }
 
 fn deviations(book: &Book, row: u32, run: &Run) -> Vec<Deviation> {

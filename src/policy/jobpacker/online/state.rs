@@ -61,16 +61,6 @@ pub(super) struct JobRow {
     running: Vec<(u32, RackIdx, u32)>,
 }
 
-impl Standing {
-    /// A run that took this place, or found none.
-    pub(super) const fn count(&mut self, row: Option<u32>) {
-        match row {
-            Some(_) => self.followed += 1,
-            None => self.unplanned += 1,
-        }
-    }
-}
-
 impl FollowState {
     pub(in crate::policy::jobpacker) fn new(manner: Manner) -> Self {
         Self {
@@ -149,6 +139,9 @@ impl FollowState {
             self.looked = None;
             self.look(view);
         }
+        // Who has asked for nothing for so long has what it needs, or is gone and nobody said so.
+        let late = self.manner.late;
+        self.asking.retain(|_, asking| view.now.since(asking.last) <= late);
         self.asking.values_mut().for_each(|asking| asking.row = None);
         let came = |job: JobIdx| self.jobs.get(job.at()).map_or(Timestamp(0), |row| row.came);
         let jobs = self.pool.jobs().map(|job| ((came(job), self.pool.since(job)), self.pool.attempt(job), Some(job)));
@@ -189,12 +182,9 @@ impl FollowState {
         self.row_of(job);
         let key = self.keys.get(&self.pool.attempt(job));
         if let (Some(key), Some(book), None) = (key, &mut self.book, self.jobs[job.at()].row) {
-            let row = book.place_of(key, self.jobs[job.at()].came, self.manner.late);
-            self.standing.count(row);
-            if let Some(row) = row {
-                book.take(row, Taker::Waits(job));
-                self.jobs[job.at()].row = Some(row);
-            }
+            let came = (self.jobs[job.at()].came, self.manner.late);
+            let attempt = self.pool.attempt(job);
+            self.jobs[job.at()].row = book.seat(attempt, key, came, Taker::Waits(job), &mut self.standing);
         }
         self.tell_sizes(job);
     }
@@ -290,7 +280,7 @@ impl FollowState {
             count_heavy(&mut self.heavy, job, *rack, -i64::from(*count));
         }
         if let (Some(row), Some(book)) = (row.row, &mut self.book) {
-            book.gone(row);
+            book.gone(row, |place| place.run == Some(job));
         }
     }
 
