@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// Live leases.
 #[derive(Debug, Default)]
 pub struct Ledger {
-    /// Boxed: ids ascend, so that a third of the map's places stays empty, and a lease has 209 bytes.
+    /// Boxed: ids ascend, so that a third of the map's places stays empty, and a lease has 208 bytes.
     leases: BTreeMap<LeaseId, Box<Lease>>,
     /// Ascending by id, which is oldest first.
     by_node: Vec<Vec<LeaseId>>,

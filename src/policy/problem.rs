@@ -181,6 +181,12 @@ impl InputBlocks {
         self.by_node.binary_search_by_key(&node, |(node, _)| *node).map_or(&[], |at| &self.by_node[at].1)
     }
 
+    /// What task `task` of `count` reads: the task-th equal run of blocks, of as many tasks as blocks each its own.
+    #[must_use]
+    pub fn of_task(&self, task: usize, count: usize) -> &[InputBlock] {
+        &self.blocks[task * self.blocks.len() / count..(task + 1) * self.blocks.len() / count]
+    }
+
     /// Whether there is no input.
     #[must_use]
     pub fn is_empty(&self) -> bool {

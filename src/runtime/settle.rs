@@ -239,6 +239,12 @@ mod tests {
         rows.into_iter().map(|(key, _)| key.to_vec()).collect()
     }
 
+    /// A folder for the journal, and a settling that has no disk yet.
+    fn without_disk() -> (tempfile::TempDir, Settling, Receiver<Envelope>) {
+        let (door, commands) = Door::new();
+        (tempfile::tempdir().unwrap(), Settling::new(door), commands)
+    }
+
     fn enter(settling: &mut Settling, op: Op) -> bool {
         let effects = Effects { journal: vec![op], out: Vec::new() };
         settling.enter(effects, None, Box::new(|_| ())).is_none()
@@ -255,10 +261,8 @@ mod tests {
 
     #[test]
     fn a_deletion_that_the_disk_refused_never_takes_a_later_row_away() {
-        let folder = tempfile::tempdir().unwrap();
+        let (folder, mut settling, commands) = without_disk();
         let file = folder.path().join("journal");
-        let (door, commands) = Door::new();
-        let mut settling = Settling::new(door);
         assert!(!enter(&mut settling, Op::delete(Table::Answers, *b"r1")), "there is no disk yet");
         assert!(!enter(&mut settling, Op::delete(Table::Leases, *b"l1")));
         let disk = journal(&file);
@@ -273,10 +277,8 @@ mod tests {
 
     #[test]
     fn a_lease_that_changed_while_the_disk_failed_is_written_when_it_is_back() {
-        let folder = tempfile::tempdir().unwrap();
+        let (folder, mut settling, commands) = without_disk();
         let file = folder.path().join("journal");
-        let (door, commands) = Door::new();
-        let mut settling = Settling::new(door);
         assert!(!enter(&mut settling, Op::put(Table::Leases, *b"l1", *b"allocated")), "there is no disk yet");
         assert!(!enter(&mut settling, Op::put(Table::Leases, *b"l2", *b"granted")));
         assert!(!enter(&mut settling, Op::delete(Table::Leases, *b"l2")), "it was undone");
@@ -290,10 +292,8 @@ mod tests {
 
     #[test]
     fn a_change_of_plans_that_was_refused_is_not_written_when_the_disk_is_back_but_what_was_before_it_is() {
-        let folder = tempfile::tempdir().unwrap();
+        let (folder, mut settling, commands) = without_disk();
         let file = folder.path().join("journal");
-        let (door, commands) = Door::new();
-        let mut settling = Settling::new(door);
         assert!(!enter(&mut settling, Op::put(Table::Plans, *b"tuesday", *b"kept")), "there is no disk yet");
         assert!(!enter(&mut settling, Op::delete(Table::Plans, *b"monday")));
         let disk = journal(&file);
@@ -310,9 +310,7 @@ mod tests {
 
     #[test]
     fn messages_of_a_refused_batch_leave_after_those_of_the_batch_in_flight() {
-        let folder = tempfile::tempdir().unwrap();
-        let (door, _commands) = Door::new();
-        let mut settling = Settling::new(door);
+        let (folder, mut settling, _commands) = without_disk();
         let failing = journal(&folder.path().join("failing"));
         settling.start(failing.clone());
         let enter = |settling: &mut Settling, watcher: &str| {
@@ -337,10 +335,8 @@ mod tests {
 
     #[test]
     fn what_failed_in_flight_is_written_before_what_was_refused_after_it() {
-        let folder = tempfile::tempdir().unwrap();
+        let (folder, mut settling, _commands) = without_disk();
         let (first, second) = (folder.path().join("failing"), folder.path().join("sound"));
-        let (door, _commands) = Door::new();
-        let mut settling = Settling::new(door);
         let failing = journal(&first);
         settling.start(failing.clone());
         assert!(enter(&mut settling, Op::put(Table::Attempts, *b"a1", *b"known")));

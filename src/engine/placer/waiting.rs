@@ -83,8 +83,7 @@ pub fn propose_waiting(
 /// Task i reads the i-th equal run of the group's blocks: of as many tasks as blocks, each its own.
 fn waiting(compiled: &Compiled<'_>, request: &HintRequest, at: usize, now: Timestamp) -> WaitingGroup {
     let (group, wish) = (&compiled.problem.groups[at], &compiled.groups[at]);
-    let (blocks, count) = (&group.input.blocks, wish.count as usize);
-    let run = |task: usize| &blocks[task * blocks.len() / count..(task + 1) * blocks.len() / count];
+    let count = wish.count as usize;
     let input = |run: &[InputBlock]| {
         let mut nodes: SmallVec<[_; 3]> = run.iter().flat_map(|block| block.nodes.iter().copied()).collect();
         nodes.sort_unstable();
@@ -99,7 +98,11 @@ fn waiting(compiled: &Compiled<'_>, request: &HintRequest, at: usize, now: Times
         role: if group.role.is_empty() { Arc::clone(&group.name) } else { Arc::clone(&group.role) },
         count: wish.count,
         size: group.size,
-        inputs: if blocks.is_empty() { Vec::new() } else { (0..count).map(|task| input(run(task))).collect() },
+        inputs: if group.input.is_empty() {
+            Vec::new()
+        } else {
+            (0..count).map(|task| input(group.input.of_task(task, count))).collect()
+        },
         output_ratio: output_ratio(compiled, at),
         since: now,
     }

@@ -1,4 +1,4 @@
-//! How an answer's hints stand to the plan in force.
+//! How a run, and an answer's hints, stand to the plan in force; what a request that is answered at once is placed by.
 
 use super::KeptPlan;
 use crate::cluster::{HintRequest, Snapshot};

@@ -88,8 +88,7 @@ fn turn(problem: &PlaceProblem<'_>) -> Vec<NodeIdx> {
 /// As an ApplicationMaster would say it: task i reads the i-th equal run of blocks.
 fn waiting_group(problem: &PlaceProblem<'_>, group: usize) -> WaitingGroup {
     let asked = &problem.groups[group];
-    let (blocks, count) = (&asked.input.blocks, asked.count as usize);
-    let run = |task: usize| &blocks[task * blocks.len() / count..(task + 1) * blocks.len() / count];
+    let count = asked.count as usize;
     let input = |run: &[InputBlock]| {
         let mut nodes: SmallVec<[NodeIdx; 3]> = run.iter().flat_map(|block| block.nodes.iter().copied()).collect();
         nodes.sort_unstable();
@@ -105,7 +104,11 @@ fn waiting_group(problem: &PlaceProblem<'_>, group: usize) -> WaitingGroup {
         role: "".into(),
         count: asked.count,
         size: asked.size,
-        inputs: if blocks.is_empty() { Vec::new() } else { (0..count).map(|task| input(run(task))).collect() },
+        inputs: if asked.input.is_empty() {
+            Vec::new()
+        } else {
+            (0..count).map(|task| input(asked.input.of_task(task, count))).collect()
+        },
         output_ratio: None,
         since: Timestamp(0),
     }

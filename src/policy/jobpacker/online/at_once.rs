@@ -8,7 +8,7 @@
 use crate::cluster::{Gang, Overlay};
 use crate::policy::filling::{Filling, by_priority};
 use crate::policy::place::{Ended, Share};
-use crate::policy::problem::{InputBlock, PlannedRacks};
+use crate::policy::problem::PlannedRacks;
 use crate::policy::{Budget, GroupProblem, Place, PlaceError, PlaceProblem, Placement};
 use crate::units::{NodeIdx, RackIdx};
 use std::collections::BTreeMap;
@@ -118,7 +118,9 @@ impl<'p, 's> Stage<'p, 's> {
     /// Position of the rack, and the node.
     fn node_for(&self, task: u32, near: Near, filling: &Filling<'_, '_>) -> Option<(usize, NodeIdx)> {
         let racks = &self.problem.snapshot;
-        let replicas = self.blocks(task).iter().flat_map(|block| block.nodes.iter().copied());
+        let asked = &self.problem.groups[self.group];
+        let reads = asked.input.of_task(task as usize, asked.count as usize);
+        let replicas = reads.iter().flat_map(|block| block.nodes.iter().copied());
         let open = |at: &usize| self.left[*at] > 0;
         match near {
             Near::Node => {
@@ -147,13 +149,6 @@ impl<'p, 's> Stage<'p, 's> {
             let fits = self.nodes[at].iter().filter(|node| filling.fits(self.group, **node));
             fits.min_by_key(|node| filling.on_node(self.group, **node)).map(|&node| (at, node))
         })
-    }
-
-    /// Task i reads the i-th equal run of the group's blocks.
-    fn blocks(&self, task: u32) -> &'p [InputBlock] {
-        let asked = &self.problem.groups[self.group];
-        let (blocks, count, task) = (&asked.input.blocks, asked.count as usize, task as usize);
-        &blocks[task * blocks.len() / count..(task + 1) * blocks.len() / count]
     }
 }
 
