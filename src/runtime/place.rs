@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 const BASELINE: &str = "capacity";
 /// Share of the time left that a search may use; the rest is for commit and disk.
 const SEARCH_SHARE: u32 = 4; // all but a fourth
-/// More than this is never kept back for commit and disk.
+/// More than this is kept back only where commits take longer.
 const RESERVE_MAX: Duration = Duration::from_millis(50);
 
 /// One request on its way.
@@ -75,6 +75,7 @@ struct MadeOf {
 struct Searched {
     made_of: MadeOf,
     found: Result<Proposal, Refusal>,
+    ended: Instant,
 }
 
 /// How a request is meant.
@@ -167,7 +168,7 @@ impl Daemon {
         let mut conflicts = 0;
         loop {
             let tried = Instant::now();
-            let Searched { made_of, found } = self.propose(&journey, conflicts).await?;
+            let Searched { made_of, found, ended } = self.propose(&journey, conflicts).await?;
             let mut proposal = match found {
                 Ok(proposal) => proposal,
                 Err(refusal) => return Err(self.refused(&journey, made_of, refusal)),
@@ -183,7 +184,9 @@ impl Daemon {
             let last = proposal.last_try;
             let kept = journey.recorded.then(|| (proposal.paths_read(), proposal.to_compare()));
             let committing = Instant::now();
+            let on_its_way = self.0.pool.commits(ended);
             let committed = self.0.door.ask(|reply| Command::Commit(Box::new(proposal), token(), reply)).await??;
+            drop(on_its_way);
             let took = committing.elapsed();
             match committed {
                 Committed::Answer { answer, journal, desk } => {
@@ -302,14 +305,17 @@ impl Daemon {
             }
             let (generation, now) = (daemon.generation(), daemon.0.clock.now());
             let left = deadline - started;
-            let search_until = deadline - (left / SEARCH_SHARE).min(RESERVE_MAX);
+            // At least as much as commits take now; but half is for the search, which may be worth more than it looks.
+            let reserve = (left / SEARCH_SHARE).min(RESERVE_MAX).max(turn.commits.min(left / 2));
+            let search_until = deadline - reserve;
             let placer = PlacerSettings { located, planned, ..placer(&settings, turn) };
             let mut probe = Probe::default();
             let mut stop = || probe.look(Instant::now() >= search_until);
             let found = search(&generation, &request, &settings, (mode, policy, follows), &placer, now, &mut stop);
             let stopped = probe.stopped();
             let made_of = MadeOf { generation, placer, now, stopped };
-            Ok((Searched { made_of, found }, started - queued, started.elapsed()))
+            let ended = Instant::now();
+            Ok((Searched { made_of, found, ended }, started - queued, ended - started))
         };
         let (searched, waited, took) = self.0.pool.run(deadline, job).await??;
         self.meters().request(policy, &[(Stage::Queue, waited), (Stage::Place, took)], None);

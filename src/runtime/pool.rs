@@ -2,7 +2,8 @@
 //!
 //! Under load budgets shrink before requests are refused: each job is told how full the queue was
 //! when it began, and scales its steps by that. Full is a queue with no place left, and one whose wait, at the pace of
-//! the last jobs, is half of the time that a job has: it is refused at once, not when its time is over.
+//! the last jobs, is half of the time that a job has: it is refused at once, not when its time is over. Where the
+//! machine or the disk got slower since, who waited for too long gives its turn to the next, for whom it is not in vain.
 //!
 //! Plain threads at one queue, first come first served: jobs are far apart, and threads that look for work for a
 //! while before they sleep (as work-stealing pools do) cost a fifth of what short placements cost.
@@ -97,11 +98,33 @@ struct Load {
     admitted: AtomicUsize,
     threads: usize,
     queue: usize,
-    /// What a job takes, nanoseconds: a moving mean.
-    pace: AtomicU64,
+    /// What a job takes.
+    pace: Mean,
+    /// What comes after a job: the commit and the disk.
+    commits: Mean,
 }
 
-/// A job's share in the mean of what jobs take: about the last eight count.
+/// A moving mean of times, of which about the last eight count.
+#[derive(Debug, Default)]
+struct Mean {
+    nanos: AtomicU64,
+}
+
+impl Mean {
+    fn get(&self) -> Duration {
+        Duration::from_nanos(self.nanos.load(Ordering::Relaxed))
+    }
+
+    fn add(&self, took: Duration) {
+        let took = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+        // Two that end together may count as one: it is a mean.
+        let mean = self.nanos.load(Ordering::Relaxed);
+        let mean = if mean == 0 { took } else { mean - mean / NEWEST + took / NEWEST };
+        self.nanos.store(mean, Ordering::Relaxed);
+    }
+}
+
+/// One time's share in a mean of them.
 const NEWEST: u64 = 8;
 /// A job is to be through with its search within this part of its time: the rest is for the commit, the disk, and what
 /// a mean does not know. With all of it for the queue, 40 % of those who were let in came too late at ten times the
@@ -121,6 +144,8 @@ pub struct Turn {
     /// 0: nobody waited when the job began; 1 and more: the queue was full, or who came last would wait for too much of
     /// the time that the job had.
     pub fill: f64,
+    /// What the commit and the disk took lately: to be left of the job's time when it ends.
+    pub commits: Duration,
 }
 
 impl Turn {
@@ -130,6 +155,18 @@ impl Turn {
     pub fn steps(&self, steps: u64) -> u64 {
         let share = (2.0 * (1.0 - self.fill)).clamp(SHARE_MIN, 1.0);
         ((steps as f64 * share) as u64).max(1)
+    }
+}
+
+/// A commit on its way: the pool learns from its end, whatever that is, how long commits take.
+pub(super) struct Commits {
+    load: Arc<Load>,
+    since: Instant,
+}
+
+impl Drop for Commits {
+    fn drop(&mut self) {
+        self.load.commits.add(self.since.elapsed());
     }
 }
 
@@ -150,8 +187,8 @@ impl Pool {
     pub fn start(options: &PoolOptions) -> io::Result<Self> {
         let cores = thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
         let threads = if options.threads == 0 { cores } else { options.threads };
-        let load = Load { admitted: AtomicUsize::new(0), threads, queue: options.queue, pace: AtomicU64::new(0) };
-        let pool = Self { queue: Arc::new(Door(Arc::default())), load: Arc::new(load) };
+        let load = Arc::new(Load::new(threads, options.queue));
+        let pool = Self { queue: Arc::new(Door(Arc::default())), load };
         for number in 0..threads {
             let queue = Arc::clone(&pool.queue.0);
             thread::Builder::new().name(format!("placer-{number}")).spawn(move || queue.work())?;
@@ -168,30 +205,44 @@ impl Pool {
     /// job to its end; `job`'s own stop probe is to end it early.
     ///
     /// # Errors
-    /// [`Refusal::Unavailable`] when the queue is full, or so slow that the job's turn would come too late.
+    /// [`Refusal::Unavailable`] when the queue is full, or so slow that the job's turn would come too late, or came so
+    /// late that others who wait can do more with it.
     pub async fn run<T: Send + 'static>(
         &self,
         deadline: Instant,
         job: impl FnOnce(Turn) -> T + Send + 'static,
     ) -> Result<T, Refusal> {
-        let time = deadline.saturating_duration_since(Instant::now());
+        let queued = Instant::now();
+        let time = deadline.saturating_duration_since(queued);
         let place = self.admit(time)?;
         let (answer, wait) = oneshot::channel();
         self.queue.0.push(Box::new(move || {
             let began = Instant::now();
-            let turn = Turn { fill: place.0.fill(time) };
+            let left = deadline.saturating_duration_since(began);
+            if let Some(refusal) = place.0.in_vain(left, began - queued) {
+                drop(place);
+                let _ = answer.send(Err(refusal)); // the caller may be gone
+                return;
+            }
+            let turn = Turn { fill: place.0.fill(time), commits: place.0.commits.get() };
             let found = job(turn);
             // One that is too late ends at once, and says nothing of how long jobs take.
-            if began < deadline {
-                place.0.took(began.elapsed());
+            if !left.is_zero() {
+                place.0.pace.add(began.elapsed());
             }
             drop(place);
-            let _ = answer.send(found); // the caller may be gone
+            let _ = answer.send(Ok(found));
         }));
-        wait.await.map_err(|_| Refusal::Unavailable {
+        let unanswered = |_| Refusal::Unavailable {
             message: "the placement ended without an answer".to_owned(),
             retry_after: RETRY_AFTER,
-        })
+        };
+        wait.await.map_err(unanswered)?
+    }
+
+    /// Is to be dropped when what was found at `since` is answered, or can't be.
+    pub(super) fn commits(&self, since: Instant) -> Commits {
+        Commits { load: Arc::clone(&self.load), since }
     }
 
     fn admit(&self, time: Duration) -> Result<Place, Refusal> {
@@ -200,7 +251,7 @@ impl Pool {
         let place = Place(Arc::clone(load));
         // With its own time: an answer that comes too late is none.
         let wait = load.wait(before + 1);
-        let retry_after = RETRY_AFTER.max(Micros(u64::try_from(wait.as_micros() / 2).unwrap_or(u64::MAX)));
+        let retry_after = retry_after(wait);
         if before >= load.threads + load.queue {
             let message =
                 format!("{} requests are waiting for a placement, as many as placer.queue allows", load.queue);
@@ -225,6 +276,10 @@ impl Pool {
 }
 
 impl Load {
+    fn new(threads: usize, queue: usize) -> Self {
+        Self { admitted: AtomicUsize::new(0), threads, queue, pace: Mean::default(), commits: Mean::default() }
+    }
+
     /// How long the threads have to do with so many admitted jobs; none at all while each has a thread.
     fn wait(&self, admitted: usize) -> Duration {
         if admitted <= self.threads {
@@ -232,7 +287,24 @@ impl Load {
         }
         let admitted = u32::try_from(admitted).unwrap_or(u32::MAX);
         let threads = u32::try_from(self.threads).unwrap_or(u32::MAX).max(1);
-        Duration::from_nanos(self.pace.load(Ordering::Relaxed)).saturating_mul(admitted) / threads
+        self.pace.get().saturating_mul(admitted) / threads
+    }
+
+    /// Why a job's turn is better given to the next: it waited, others still do, and what it has left is less than a
+    /// commit takes. At the end of a queue, or where nobody waits, it may try.
+    fn in_vain(&self, left: Duration, waited: Duration) -> Option<Refusal> {
+        let admitted = self.admitted.load(Ordering::Acquire);
+        let commits = self.commits.get();
+        if left >= commits || waited <= NO_WAIT || admitted <= self.threads {
+            return None;
+        }
+        let message = format!(
+            "{} ms are left after {} ms in the queue, and a commit takes {} ms: others wait who have more time",
+            left.as_millis(),
+            waited.as_millis(),
+            commits.as_millis()
+        );
+        Some(Refusal::Unavailable { message, retry_after: retry_after(self.wait(admitted)) })
     }
 
     /// How full it is for a job that had so much time.
@@ -249,14 +321,11 @@ impl Load {
         let patience = if wait > NO_WAIT { wait.as_secs_f64() / most } else { 0.0 };
         places.max(patience)
     }
+}
 
-    fn took(&self, time: Duration) {
-        let took = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-        // Two that end together may count as one: it is a mean.
-        let mean = self.pace.load(Ordering::Relaxed);
-        let mean = if mean == 0 { took } else { mean - mean / NEWEST + took / NEWEST };
-        self.pace.store(mean, Ordering::Relaxed);
-    }
+/// When to come again where so much waits.
+fn retry_after(wait: Duration) -> Micros {
+    RETRY_AFTER.max(Micros(u64::try_from(wait.as_micros() / 2).unwrap_or(u64::MAX)))
 }
 
 #[cfg(test)]
@@ -266,6 +335,67 @@ mod tests {
 
     fn later() -> Instant {
         Instant::now() + Duration::from_secs(60)
+    }
+
+    /// One thread with so many admitted.
+    fn loaded(admitted: usize) -> Load {
+        let load = Load::new(1, 100);
+        load.admitted.store(admitted, Ordering::Release);
+        load
+    }
+
+    #[test]
+    fn a_turn_that_comes_too_late_is_given_to_who_waits_and_taken_where_nobody_does() {
+        let ms = Duration::from_millis;
+        let (busy, alone) = (loaded(2), loaded(1));
+        assert!(busy.in_vain(ms(0), ms(100)).is_none(), "nothing is known of commits: its job says that it is late");
+        for load in [&busy, &alone] {
+            load.commits.add(ms(20));
+        }
+        let refusal = busy.in_vain(ms(19), ms(100)).expect("a commit takes longer");
+        let Refusal::Unavailable { message, retry_after } = refusal else { panic!("{refusal}") };
+        assert!(message.starts_with("19 ms are left after 100 ms") && message.contains("takes 20 ms"), "{message}");
+        assert_eq!(retry_after, RETRY_AFTER);
+        assert!(busy.in_vain(ms(20), ms(100)).is_none(), "it may just do");
+        assert!(busy.in_vain(ms(19), ms(5)).is_none(), "it never waited: its time was short to begin with");
+        assert!(alone.in_vain(ms(19), ms(100)).is_none(), "nobody would gain");
+    }
+
+    #[tokio::test]
+    async fn a_slow_disk_shortens_the_queue_and_not_what_is_done_for_nothing() {
+        let pool = Pool::start(&PoolOptions { threads: 1, queue: 100 }).unwrap();
+        pool.run(later(), |_| ()).await.unwrap();
+        drop(pool.commits(Instant::now().checked_sub(Duration::from_secs(30)).unwrap()));
+        let (open, gate) = mpsc::channel::<()>();
+        let held = tokio::spawn({
+            let pool = pool.clone();
+            async move { pool.run(later(), move |_| gate.recv()).await }
+        });
+        let mut jobs = Vec::new();
+        for before in 1..=3 {
+            while pool.admitted() < before {
+                tokio::task::yield_now().await;
+            }
+            let (pool, soon) = (pool.clone(), Instant::now() + Duration::from_secs(20));
+            jobs.push(tokio::spawn(async move { pool.run(soon, |turn| turn.commits).await }));
+        }
+        while pool.admitted() < 4 {
+            tokio::task::yield_now().await;
+        }
+        tokio::time::sleep(NO_WAIT * 2).await;
+        open.send(()).unwrap();
+        held.await.unwrap().unwrap().unwrap();
+        let mut found = Vec::new();
+        for job in jobs {
+            found.push(job.await.unwrap());
+        }
+        for found in &found[..2] {
+            let Err(Refusal::Unavailable { message, .. }) = found else { panic!("{found:?}") };
+            assert!(message.contains("others wait who have more time"), "{message}");
+        }
+        // Who came last has nobody behind, and is told what to leave for its commit.
+        assert!(found[2].as_ref().is_ok_and(|&commits| commits >= Duration::from_secs(30)), "{found:?}");
+        assert_eq!(pool.admitted(), 0, "their places were given back");
     }
 
     #[tokio::test]
@@ -296,9 +426,10 @@ mod tests {
         let Refusal::Unavailable { message, retry_after } = refusal else { panic!("{refusal}") };
         assert!(message.contains("longer than the deadline") && retry_after >= RETRY_AFTER, "{message}");
         assert_eq!(pool.admitted(), 10, "its place was given back");
-        let turn = Load { pace: AtomicU64::new(10_000_000), admitted: AtomicUsize::new(10), threads: 1, queue: 100 };
-        assert!((turn.fill(Duration::from_millis(400)) - 0.5).abs() < 0.01, "a quarter of its time");
-        assert!(turn.fill(Duration::from_secs(60)) < 0.1);
+        let load = loaded(10);
+        load.pace.add(Duration::from_millis(10));
+        assert!((load.fill(Duration::from_millis(400)) - 0.5).abs() < 0.01, "a quarter of its time");
+        assert!(load.fill(Duration::from_secs(60)) < 0.1);
         open.send(()).unwrap();
         assert!(first.await.unwrap().is_ok());
         for job in waiting {
@@ -365,8 +496,9 @@ mod tests {
 
     #[test]
     fn steps_shrink_with_the_queue_and_never_to_nothing() {
-        let steps = |fill| Turn { fill }.steps(1_000);
+        let turn = |fill| Turn { fill, commits: Duration::ZERO };
+        let steps = |fill| turn(fill).steps(1_000);
         assert_eq!((steps(0.0), steps(0.5), steps(0.75)), (1_000, 1_000, 500));
-        assert_eq!((steps(1.0), Turn { fill: 1.0 }.steps(3)), (62, 1));
+        assert_eq!((steps(1.0), turn(1.0).steps(3)), (62, 1));
     }
 }

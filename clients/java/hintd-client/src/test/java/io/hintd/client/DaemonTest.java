@@ -185,7 +185,6 @@ class DaemonTest {
       assertEquals(2, events.sent());
       assertEquals(1, events.refused());
     }
-    Thread.sleep(100);
     assertEquals(1, client.explain(answer.decisionId(), PATIENCE).getOutcome().getHints(0).getOnHost());
   }
 

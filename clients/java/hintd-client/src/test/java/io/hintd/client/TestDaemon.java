@@ -1,5 +1,6 @@
 package io.hintd.client;
 
+import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -9,7 +10,9 @@ import io.hintd.v1.NodeHeartbeat;
 import io.hintd.v1.RegisterNode;
 import io.hintd.v1.UsedMeans;
 import io.hintd.yarn.ResourceProto;
+import java.io.BufferedReader;
 import java.io.IOException;
+import java.io.InputStreamReader;
 import java.net.InetAddress;
 import java.net.ServerSocket;
 import java.net.Socket;
@@ -19,6 +22,7 @@ import java.nio.file.Paths;
 import java.util.Collections;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
+import java.util.regex.Pattern;
 import org.junit.jupiter.api.Assumptions;
 
 /** A real hintd in a folder of its own: {@code start}, {@code kill} and {@code stop} as often as you like. */
@@ -85,8 +89,34 @@ public final class TestDaemon implements AutoCloseable {
   }
 
   /** Nodes of 8 GB and 8 vcores that have reported; racks of two. */
-  public Nodes nodes(HintdClient client, int count) throws InterruptedException {
-    return new Nodes(client, count);
+  public Nodes nodes(HintdClient client, int count) throws IOException, InterruptedException {
+    return new Nodes(this, client, count);
+  }
+
+  /** Waits until hints are computed on so many nodes: an acknowledged item is in the next published model only. */
+  private void awaitUsable(int count) throws IOException, InterruptedException {
+    Pattern enough = Pattern.compile("\"nodes_usable\": *" + count + "\\b");
+    String status;
+    long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(20);
+    while (!enough.matcher(status = status()).find()) {
+      assertTrue(System.nanoTime() < end, count + " usable nodes, by " + status);
+      Thread.sleep(5);
+    }
+  }
+
+  /** What {@code hintctl}, which lies beside the daemon, says of it. */
+  private String status() throws IOException, InterruptedException {
+    Path hintctl = Paths.get(System.getenv("HINTD_BIN")).resolveSibling("hintctl");
+    Process asks =
+        new ProcessBuilder(hintctl.toString(), "--json", "status", "--admin-socket", folder + "/admin.sock")
+            .redirectErrorStream(true)
+            .start();
+    StringBuilder said = new StringBuilder();
+    try (BufferedReader lines = new BufferedReader(new InputStreamReader(asks.getInputStream(), UTF_8))) {
+      lines.lines().forEach(line -> said.append(line).append('\n'));
+    }
+    asks.waitFor();
+    return said.toString();
   }
 
   @Override
@@ -120,10 +150,12 @@ public final class TestDaemon implements AutoCloseable {
   public static final class Nodes implements AutoCloseable {
     /** Of this object only once the constructor has it; the stream may open before. */
     private volatile FeedStream<HeartbeatItem> feed;
+    private final TestDaemon daemon;
     private final int count;
     private int beats;
 
-    private Nodes(HintdClient client, int count) throws InterruptedException {
+    private Nodes(TestDaemon daemon, HintdClient client, int count) throws IOException, InterruptedException {
+      this.daemon = daemon;
       this.count = count;
       FeedHello hello =
           FeedHello.newBuilder().setSource("test").setUsedMeans(UsedMeans.USED_MEANS_ALLOCATED).build();
@@ -139,11 +171,11 @@ public final class TestDaemon implements AutoCloseable {
       return "/rack" + node / 2;
     }
 
-    public void beat() throws InterruptedException {
+    public void beat() throws IOException, InterruptedException {
       beats++;
       tellBeats(beats);
       assertTrue(feed.settled(10, TimeUnit.SECONDS));
-      Thread.sleep(50); // the next published model has it
+      daemon.awaitUsable(count);
     }
 
     private void register() {
