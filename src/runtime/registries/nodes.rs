@@ -70,6 +70,15 @@ impl Entry {
         false
     }
 
+    /// Leaves the registrations that wait only such names.
+    fn keep_aliases(&mut self, keep: impl Fn(&Arc<str>) -> bool) {
+        for change in &mut self.waiting {
+            if let Change::Register(registration) = change {
+                registration.aliases.retain(&keep);
+            }
+        }
+    }
+
     /// A node that comes and goes within milliseconds: that it went once, and its last life, are enough. What stands
     /// before and between the two goes; after both there is one heartbeat at most, for those in a row are one.
     fn shorten(&mut self) {
@@ -105,13 +114,15 @@ impl Nodes {
             }
         };
         let contradicts = entry.registered && entry.rack.as_ref().is_some_and(|rack| *rack != registration.rack);
-        self.set_aliases(&host, &mut entry.aliases, &registration.aliases);
+        let taken_from = self.set_aliases(&host, &mut entry, &registration.aliases);
         entry.registered = true;
         entry.refused = None;
         entry.rack = Some(registration.rack.clone());
         entry.response_id = None;
         let coalesced = entry.push(Change::Register(registration));
         self.mark(&mut entry, host);
+        drop(entry);
+        taken_from.into_iter().for_each(|(name, other)| self.unname(&other, &name));
         Ok(match (contradicts, coalesced) {
             (true, _) => Taken::Contradiction,
             (false, true) => Taken::Coalesced,
@@ -222,14 +233,26 @@ impl Nodes {
         }
     }
 
-    fn set_aliases(&self, host: &HostName, known: &mut Vec<Arc<str>>, said: &[Arc<str>]) {
-        for stale in known.iter().filter(|name| !said.contains(name)) {
+    /// Returns which of the names were another host's until now.
+    fn set_aliases(&self, host: &HostName, entry: &mut Entry, said: &[Arc<str>]) -> Vec<(Arc<str>, HostName)> {
+        for stale in entry.aliases.iter().filter(|name| !said.contains(name)) {
             self.aliases.remove_if(stale, |_, owner| owner == host);
         }
-        for name in said {
-            self.aliases.insert(Arc::clone(name), host.clone());
+        entry.keep_aliases(|name| said.contains(name)); // who takes the others from now on is not to lose them again
+        entry.aliases = said.to_vec();
+        let others =
+            |name: &Arc<str>| self.aliases.insert(Arc::clone(name), host.clone()).filter(|owner| owner != host);
+        said.iter().filter_map(|name| Some((Arc::clone(name), others(name)?))).collect()
+    }
+
+    /// A name that is another host's by now goes from the registrations of this one that wait: the engine takes changes
+    /// host by host, and who claimed a name last might else lose it to who claimed it first.
+    fn unname(&self, host: &HostName, name: &Arc<str>) {
+        let Some(mut entry) = self.entries.get_mut(host) else { return };
+        if self.aliases.get(name).is_some_and(|owner| owner.value() == host) {
+            return; // it took the name back meanwhile
         }
-        *known = said.to_vec();
+        entry.keep_aliases(|alias| alias != name);
     }
 }
 
