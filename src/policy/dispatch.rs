@@ -47,8 +47,15 @@ pub trait Dispatch: Send + Sync {
     }
 
     /// How a run of that job stands, or would stand if it took its place now; with it until when each stage's tasks are
-    /// expected to be in their planned racks. `None` as [`Self::stands`].
-    fn would_stand(&self, _state: &Self::State, _attempt: AttemptId, _key: &str, _now: Timestamp) -> Option<Seat> {
+    /// expected to be in their planned racks. `came`: when its application first asked, if nothing was told of it.
+    /// `None` as [`Self::stands`].
+    fn would_stand(
+        &self,
+        _state: &Self::State,
+        _run: (AttemptId, &str),
+        _came: Timestamp,
+        _now: Timestamp,
+    ) -> Option<Seat> {
         None
     }
 
@@ -139,6 +146,8 @@ pub enum DispatchEvent {
     Asks {
         /// Which attempt.
         attempt: AttemptId,
+        /// When it first asked for anything.
+        came: Timestamp,
         /// Maps and reduces that the request asks for.
         tasks: [u32; 2],
     },
@@ -270,8 +279,8 @@ pub trait DynDispatch: Send + Sync {
     fn would_stand(
         &self,
         _state: &mut DispatchState,
-        _attempt: AttemptId,
-        _key: &str,
+        _run: (AttemptId, &str),
+        _came: Timestamp,
         _now: Timestamp,
     ) -> Option<Seat> {
         None
@@ -371,8 +380,14 @@ impl<D: Dispatch> DynDispatch for D {
         Dispatch::stands(self, own::<D>(state), attempt)
     }
 
-    fn would_stand(&self, state: &mut DispatchState, attempt: AttemptId, key: &str, now: Timestamp) -> Option<Seat> {
-        Dispatch::would_stand(self, own::<D>(state), attempt, key, now)
+    fn would_stand(
+        &self,
+        state: &mut DispatchState,
+        run: (AttemptId, &str),
+        came: Timestamp,
+        now: Timestamp,
+    ) -> Option<Seat> {
+        Dispatch::would_stand(self, own::<D>(state), run, came, now)
     }
 
     fn planned_until(&self, state: &mut DispatchState, attempt: AttemptId, stage: Stage) -> Option<Timestamp> {

@@ -62,10 +62,16 @@ impl Engine {
             let desk = self.new_desk((&asks.policy, &asks.name), now).ok()?;
             self.dispatching.desks.insert(Arc::clone(&asks.name), desk);
         }
-        let (stand, until): Seat =
-            self.dispatching.desks.get_mut(&asks.name)?.would_stand(asks.attempt, &asks.key, now)?;
+        let came = self.came(asks.attempt, now);
+        let desk = self.dispatching.desks.get_mut(&asks.name)?;
+        let (stand, until): Seat = desk.would_stand((asks.attempt, &asks.key), came, now)?;
         let patience = self.settings.plans.patience;
         Some(PlannedRun::new(&plan, stand, until.map(|until| Some(until?.plus(patience)))))
+    }
+
+    /// When the run first asked: before any plan was in force, or the daemon was started anew, nobody noted it for plans.
+    fn came(&self, attempt: AttemptId, now: Timestamp) -> Timestamp {
+        self.run_book.began_at(attempt).map_or(now, |began| began.min(now))
     }
 
     /// Whether the run has, or would have, the place that the proposal was made for: another may have taken it, or another
@@ -78,9 +84,10 @@ impl Engine {
     /// The run takes its place, and the proposal's note says how it stands then.
     pub(in crate::engine) fn take_place(&mut self, proposal: &mut Proposal, now: Timestamp) {
         let Some(asks) = proposal.at_once.take() else { return };
+        let came = self.came(asks.attempt, now);
         let view = view(&self.snapshot, &self.ledger, now);
         if let Some(desk) = self.dispatching.desks.get_mut(&asks.name) {
-            desk.ask((asks.attempt, &asks.key), asks.tasks, &view);
+            desk.ask((asks.attempt, &asks.key), came, asks.tasks, &view);
         }
         let groups = &proposal.request.groups;
         let placed = proposal.rows.iter().filter(|row| row.lease);

@@ -48,7 +48,7 @@ pub(super) type Planned = (Option<Arc<KeptPlan>>, BTreeMap<AttemptId, ToldRun>);
 #[derive(Debug, Clone)]
 pub(super) struct ToldRun {
     key: Arc<str>,
-    /// When it first had a request that was answered at once, and maps and reduces of all such.
+    /// When it first asked, and maps and reduces of all requests that were answered at once.
     asked: Option<(Timestamp, [u32; 2])>,
 }
 
@@ -253,18 +253,24 @@ impl Desk {
     }
 
     /// How a run of the key stands, or would stand, to the plan in force.
-    pub(super) fn would_stand(&mut self, attempt: AttemptId, key: &str, now: Timestamp) -> Option<Seat> {
-        dispatcher(&self.policy).would_stand(&mut self.state, attempt, key, now)
+    pub(super) fn would_stand(&mut self, run: (AttemptId, &str), came: Timestamp, now: Timestamp) -> Option<Seat> {
+        dispatcher(&self.policy).would_stand(&mut self.state, run, came, now)
     }
 
-    /// A request of the run is answered at once: it takes its place.
-    pub(super) fn ask(&mut self, (attempt, key): (AttemptId, &Arc<str>), tasks: [u32; 2], view: &View<'_>) {
+    /// A request of the run, whose application first asked at `came`, is answered at once: it takes its place.
+    pub(super) fn ask(
+        &mut self,
+        (attempt, key): (AttemptId, &Arc<str>),
+        came: Timestamp,
+        tasks: [u32; 2],
+        view: &View<'_>,
+    ) {
         self.tell_run(attempt, key, view);
         if let Some(run) = self.runs.get_mut(&attempt) {
-            let (_, sum) = run.asked.get_or_insert((view.now, [0; 2]));
+            let (_, sum) = run.asked.get_or_insert((came, [0; 2]));
             sum.iter_mut().zip(tasks).for_each(|(sum, more)| *sum = sum.saturating_add(more));
         }
-        self.tell(&DispatchEvent::Asks { attempt, tasks }, view);
+        self.tell(&DispatchEvent::Asks { attempt, came, tasks }, view);
     }
 
     /// Offers a node until nothing more is launched there.
@@ -446,8 +452,8 @@ impl Desk {
         let mut asked: Vec<((Timestamp, [u32; 2]), AttemptId)> = asked.collect();
         asked.sort_unstable();
         let mut asked = asked.into_iter().peekable();
-        let asks = |state: &mut DispatchState, ((now, tasks), attempt)| {
-            dispatcher.observe(state, &DispatchEvent::Asks { attempt, tasks }, &View { now, ..*view });
+        let asks = |state: &mut DispatchState, ((came, tasks), attempt)| {
+            dispatcher.observe(state, &DispatchEvent::Asks { attempt, came, tasks }, &View { now: came, ..*view });
         };
         let mut groups: Vec<&Group> = self.groups.values().map(Arc::as_ref).collect();
         groups.sort_by_key(|group| group.told.since);

@@ -85,6 +85,11 @@ impl RunBook {
         self.open.entry(attempt).or_default().began.get_or_insert(now);
     }
 
+    /// When an attempt of a recurring job that is under way first asked.
+    pub(in crate::engine) fn began_at(&self, attempt: AttemptId) -> Option<Timestamp> {
+        self.open.get(&attempt)?.began
+    }
+
     /// A task of it finished.
     pub(in crate::engine) fn finished(
         &mut self,

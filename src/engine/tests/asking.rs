@@ -98,6 +98,43 @@ fn runs_without_a_place_are_placed_as_without_a_plan_and_told_why() {
 }
 
 #[test]
+fn a_run_that_asked_long_before_a_plan_was_in_force_takes_no_later_runs_place() {
+    let mut desk = Desk::with_nodes(6, 8192);
+    desk.asks(1, "hourly", 4);
+    desk.pass(Micros::from_secs(2 * 3600));
+    desk.all_beat(6);
+    desk.follow("monday", &[("hourly", "/r2", 4)]);
+    let reduces = desk.at_once(HintRequest { id: "its reduces".into(), ..run(1, Some("hourly"), 4) });
+    assert_eq!(counted(&reduces), (0, 4, &[Deviation::OutOfTime][..]));
+    let next = desk.asks(2, "hourly", 4);
+    assert_eq!(counted(&next), (4, 0, &[][..]), "which it finds free");
+    // One that asked shortly before is the plan's.
+    desk.roll_back(true).unwrap();
+    desk.asks(3, "daily", 4);
+    desk.pass(Micros::from_secs(60));
+    desk.all_beat(6);
+    desk.follow("tuesday", &[("daily", "/r1", 4)]);
+    let again = desk.at_once(HintRequest { id: "more".into(), ..run(3, Some("daily"), 4) });
+    assert_eq!((note(&again).as_planned, note(&again).elsewhere), (4, 0), "{:?}", note(&again));
+}
+
+#[test]
+fn after_a_restart_a_run_is_back_in_its_place_and_not_in_the_next_ones() {
+    let mut desk = Desk::with_nodes(6, 8192);
+    desk.follow("monday", &[("hourly", "/r2", 4)]);
+    desk.asks(1, "hourly", 4);
+    desk.pass(Micros::from_secs(3700));
+    desk.restart();
+    for at in 0..6 {
+        desk.register(&format!("h{at}"), &format!("/r{}", at / 2), 8192);
+    }
+    desk.all_beat(6);
+    let reduces = desk.at_once(HintRequest { id: "its reduces".into(), ..run(1, Some("hourly"), 4) });
+    assert_eq!((note(&reduces).as_planned, note(&reduces).elsewhere), (4, 0), "{:?}", note(&reduces));
+    assert_eq!(note(&reduces).job.as_ref().map(|job| &*job.key), Some("hourly"));
+}
+
+#[test]
 fn full_planned_racks_are_waited_for_while_the_plan_says_so() {
     let mut desk = Desk::with_nodes(6, 2048);
     desk.follow("monday", &[("daily", "/r1", 6)]);

@@ -72,8 +72,14 @@ impl DynDispatch for OfPolicy<'_> {
         self.get().stands(state, attempt)
     }
 
-    fn would_stand(&self, state: &mut DispatchState, attempt: AttemptId, key: &str, now: Timestamp) -> Option<Seat> {
-        self.get().would_stand(state, attempt, key, now)
+    fn would_stand(
+        &self,
+        state: &mut DispatchState,
+        run: (AttemptId, &str),
+        came: Timestamp,
+        now: Timestamp,
+    ) -> Option<Seat> {
+        self.get().would_stand(state, run, came, now)
     }
 
     fn planned_until(&self, state: &mut DispatchState, attempt: AttemptId, stage: Stage) -> Option<Timestamp> {

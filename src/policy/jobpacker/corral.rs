@@ -117,8 +117,14 @@ impl Dispatch for Corral {
         state.stands(attempt)
     }
 
-    fn would_stand(&self, state: &FollowState, attempt: AttemptId, key: &str, now: Timestamp) -> Option<Seat> {
-        state.would_stand(attempt, key, now)
+    fn would_stand(
+        &self,
+        state: &FollowState,
+        run: (AttemptId, &str),
+        came: Timestamp,
+        now: Timestamp,
+    ) -> Option<Seat> {
+        state.would_stand(run, came, now)
     }
 
     fn planned_until(&self, state: &FollowState, attempt: AttemptId, stage: Stage) -> Option<Timestamp> {

@@ -25,27 +25,27 @@ pub(super) struct Asking {
 
 impl FollowState {
     /// A request is answered at once. Of an attempt that has waited here this is no news.
-    pub(super) fn asks(&mut self, attempt: AttemptId, tasks: [u32; 2], view: &View<'_>) {
+    pub(super) fn asks(&mut self, attempt: AttemptId, came: Timestamp, tasks: [u32; 2], view: &View<'_>) {
         if self.pool.find(attempt).is_some() {
             return;
         }
         self.look(view);
         let new = !self.asking.contains_key(&attempt);
-        let asking =
-            self.asking.entry(attempt).or_insert(Asking { row: None, came: view.now, last: view.now, tasks: [0; 2] });
+        let asking = self.asking.entry(attempt).or_insert(Asking { row: None, came, last: view.now, tasks: [0; 2] });
         asking.last = view.now;
         for (sum, more) in asking.tasks.iter_mut().zip(tasks) {
             *sum = sum.saturating_add(more);
         }
-        if new { self.seat(attempt) } else { self.tell_asked(attempt) }
+        if new { self.seat(attempt, view.now) } else { self.tell_asked(attempt) }
     }
 
     /// The run takes its place in the plan, where there is one for it.
-    pub(super) fn seat(&mut self, attempt: AttemptId) {
+    pub(super) fn seat(&mut self, attempt: AttemptId, now: Timestamp) {
+        let coming = self.asking.get(&attempt).map(|asking| self.coming(asking.came, now));
         let key = self.key(attempt).cloned();
         let asking = self.asking.get_mut(&attempt).filter(|asking| asking.row.is_none());
-        let (Some(key), Some(asking), Some(book)) = (key, asking, &mut self.book) else { return };
-        asking.row = book.seat(attempt, &key, (asking.came, self.manner.late), Taker::Asks, &mut self.standing);
+        let (Some(key), Some(asking), Some(book), Some(coming)) = (key, asking, &mut self.book, coming) else { return };
+        asking.row = book.seat((attempt, &key), &coming, Taker::Asks, &mut self.standing);
         self.tell_asked(attempt);
     }
 

@@ -34,6 +34,16 @@ pub(super) struct Row {
     pub(super) stages: [StageRow; 2],
 }
 
+/// When a run looks for its place.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Coming {
+    /// When it came.
+    pub(super) came: Timestamp,
+    pub(super) now: Timestamp,
+    /// So far from its arrival a place is not the run's.
+    pub(super) late: Micros,
+}
+
 /// Who takes a place.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Taker {
@@ -174,9 +184,10 @@ impl Book {
         self.steps.get(rack.at()).into_iter().flat_map(|steps| steps.values().copied())
     }
 
-    /// The place that an earlier attempt of the application had, or this one; else the free one of that key whose expected arrival is nearest
-    /// to when the run came, at most `late` away; none of a plan that has expired.
-    pub(super) fn place_of(&self, attempt: AttemptId, key: &str, came: Timestamp, late: Micros) -> Option<u32> {
+    /// The place that an earlier attempt of the application had, or this one; else the free one of that key whose
+    /// expected arrival is nearest to when the run came; none of a plan that has expired.
+    pub(super) fn place_of(&self, (attempt, key): (AttemptId, &str), coming: &Coming) -> Option<u32> {
+        let &Coming { came, now, late } = coming;
         let away = |row: &u32| {
             let arrival = self.plan.jobs[*row as usize].arrival;
             arrival.since(came).max(came.since(arrival))
@@ -187,7 +198,7 @@ impl Book {
         let empty = |row: u32| self.rows[row as usize].run.is_none() && !self.rows[row as usize].asks;
         let own = |row: u32, by: AttemptId| by < attempt || (by == attempt && empty(row));
         let earlier = |row: &u32| taken(*row).is_some_and(|by| by.application == attempt.application && own(*row, by));
-        let expired = came >= self.plan.until;
+        let expired = now >= self.plan.until;
         let free =
             || rows().filter(|&row| taken(row).is_none() && !expired).min_by_key(away).filter(|row| away(row) <= late);
         rows().find(earlier).or_else(free)
@@ -196,13 +207,12 @@ impl Book {
     /// The attempt takes its place, if there is one for it, and is counted; a later attempt goes on in its application's.
     pub(super) fn seat(
         &mut self,
-        attempt: AttemptId,
-        key: &str,
-        (came, late): (Timestamp, Micros),
+        (attempt, key): (AttemptId, &str),
+        coming: &Coming,
         run: Taker,
         standing: &mut Standing,
     ) -> Option<u32> {
-        let row = self.place_of(attempt, key, came, late);
+        let row = self.place_of((attempt, key), coming);
         match row {
             Some(row) => {
                 standing.followed += u32::from(self.rows[row as usize].taken.is_none());

@@ -29,16 +29,16 @@ impl FollowState {
     /// How a run of the key stands, or would stand if it took its place now.
     pub(in crate::policy::jobpacker) fn would_stand(
         &self,
-        attempt: AttemptId,
-        key: &str,
+        (attempt, key): (AttemptId, &str),
+        came: Timestamp,
         now: Timestamp,
     ) -> Option<Seat> {
         let book = self.book.as_ref()?;
         let known = self.run_of(attempt);
         let seated = known.filter(|run| run.row.is_some() || self.key(attempt).is_some_and(|told| **told == *key));
         let new = || {
-            let came = self.run_of(attempt).map_or(now, |run| run.came);
-            Run { row: book.place_of(attempt, key, came, self.manner.late), came, shuffle: None }
+            let came = self.run_of(attempt).map_or(came, |run| run.came);
+            Run { row: book.place_of((attempt, key), &self.coming(came, now)), came, shuffle: None }
         };
         let run = seated.unwrap_or_else(new);
         let deviations = run.row.map_or_else(|| vec![book.why_not(key)], |row| deviations(book, row, &run));

@@ -2,7 +2,7 @@
 
 use super::Manner;
 use super::asking::Asking;
-use super::book::{Book, Taker};
+use super::book::{Book, Coming, Taker};
 use crate::policy::dispatch::{DispatchEvent, View};
 use crate::policy::plan::{Plan, Stage};
 use crate::policy::pool::{Change, JobIdx, Kind, Pool, Task};
@@ -101,11 +101,11 @@ impl FollowState {
             DispatchEvent::Run { attempt, key } => {
                 self.keys.insert(*attempt, Arc::clone(key));
                 return match self.pool.find(*attempt) {
-                    Some(job) => self.bind(job),
-                    None => self.seat(*attempt),
+                    Some(job) => self.bind(job, view.now),
+                    None => self.seat(*attempt, view.now),
                 };
             }
-            DispatchEvent::Asks { attempt, tasks } => return self.asks(*attempt, *tasks, view),
+            DispatchEvent::Asks { attempt, came, tasks } => return self.asks(*attempt, *came, *tasks, view),
             DispatchEvent::Done(attempt) => {
                 self.keys.remove(attempt);
                 self.asks_no_more(*attempt);
@@ -150,8 +150,8 @@ impl FollowState {
         runs.sort_unstable();
         for (_, attempt, job) in runs {
             match job {
-                Some(job) => self.bind(job),
-                None => self.seat(attempt),
+                Some(job) => self.bind(job, view.now),
+                None => self.seat(attempt, view.now),
             }
         }
     }
@@ -178,13 +178,18 @@ impl FollowState {
         }
     }
 
-    fn bind(&mut self, job: JobIdx) {
+    /// A run that looks for its place now.
+    pub(super) const fn coming(&self, came: Timestamp, now: Timestamp) -> Coming {
+        Coming { came, now, late: self.manner.late }
+    }
+
+    fn bind(&mut self, job: JobIdx, now: Timestamp) {
         self.row_of(job);
+        let coming = self.coming(self.jobs[job.at()].came, now);
         let key = self.keys.get(&self.pool.attempt(job));
         if let (Some(key), Some(book), None) = (key, &mut self.book, self.jobs[job.at()].row) {
-            let came = (self.jobs[job.at()].came, self.manner.late);
             let attempt = self.pool.attempt(job);
-            self.jobs[job.at()].row = book.seat(attempt, key, came, Taker::Waits(job), &mut self.standing);
+            self.jobs[job.at()].row = book.seat((attempt, key), &coming, Taker::Waits(job), &mut self.standing);
         }
         self.tell_sizes(job);
     }
@@ -200,7 +205,7 @@ impl FollowState {
         if new {
             self.jobs[job.at()] = JobRow { came: view.now, ..JobRow::default() };
             if !self.asked_before(job) {
-                return self.bind(job);
+                return self.bind(job, view.now);
             }
         }
         self.tell_sizes(job);

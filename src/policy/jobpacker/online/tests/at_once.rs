@@ -186,7 +186,7 @@ impl Desk {
         if let Some(key) = key {
             self.tell(&DispatchEvent::Run { attempt, key: key.into() });
         }
-        self.tell(&DispatchEvent::Asks { attempt, tasks });
+        self.tell(&DispatchEvent::Asks { attempt, came: self.now, tasks });
         self.stands(number)
     }
 
@@ -259,7 +259,7 @@ fn a_second_attempt_goes_on_in_its_applications_place_and_nobody_elses() {
     desk.tell(&DispatchEvent::Done(attempt(1)));
     // It asks at first: its ResourceManager does not know that it will wait.
     desk.tell(&DispatchEvent::Run { attempt: again(1), key: "nightly".into() });
-    desk.tell(&DispatchEvent::Asks { attempt: again(1), tasks: [6, 1] });
+    desk.tell(&DispatchEvent::Asks { attempt: again(1), came: desk.now, tasks: [6, 1] });
     let stand =
         |desk: &mut Desk, attempt| desk.dispatch.as_dispatch().unwrap().stands(&mut desk.state, attempt).unwrap();
     assert_eq!(stand(&mut desk, again(1)).place, Some(0));
@@ -307,6 +307,6 @@ impl Desk {
     fn asks_without_plan(&mut self, number: u32, key: &str) {
         let attempt = attempt(number);
         self.tell(&DispatchEvent::Run { attempt, key: key.into() });
-        self.tell(&DispatchEvent::Asks { attempt, tasks: [6, 1] });
+        self.tell(&DispatchEvent::Asks { attempt, came: self.now, tasks: [6, 1] });
     }
 }
