@@ -93,7 +93,7 @@ class DaemonTest {
     Answer answer = client.hintsOrNone(maps(1), Duration.ofMillis(300));
     long took = TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - began);
     assertTrue(answer.hints().isEmpty() && !answer.whyNone().isEmpty());
-    assertTrue(took < 1000, took + " ms");
+    assertTrue(took < 3000, took + " ms"); // a busy machine may halt for a while
     daemon.start();
     nodes.beat();
     assertEquals(1, client.requestHints(maps(1), PATIENCE).hints().size(), "found again after a restart");
@@ -122,7 +122,7 @@ class DaemonTest {
     long took = TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - began);
     daemon.hang(false);
     assertInstanceOf(HintdException.OutOfTime.class, error.getCause());
-    assertTrue(took < 1000, took + " ms");
+    assertTrue(took < 3000, took + " ms"); // a busy machine may halt for a while
   }
 
   @Test

@@ -72,16 +72,20 @@ class HintProcessorTest {
   @Test
   void withoutADaemonRequestsPassAsTheyCameAndSoonNobodyAsks() throws Exception {
     start("127.0.0.1:1", "mode=on", "deadline-ms=100", "breaker-failures=2");
-    for (int i = 0; i < 4; i++) {
-      ApplicationAttemptId app = register();
-      assertEquals("*=3", yarn.told(allocate(app, any(3))));
-      assertEquals("", yarn.told(allocate(app)));
-      finish(app);
-      TimeUnit.MILLISECONDS.sleep(50);
-    }
-    assertTrue(processor.counters().isBreakerOpen());
+    until(
+        () -> {
+          passes(register());
+          return processor.counters().isBreakerOpen();
+        });
+    passes(register());
     assertTrue(processor.counters().notAsked.sum() > 0, processor.counters().getCounts()::toString);
     assertEquals(0, processor.counters().errors.sum());
+  }
+
+  private void passes(ApplicationAttemptId app) throws Exception {
+    assertEquals("*=3", yarn.told(allocate(app, any(3))));
+    assertEquals("", yarn.told(allocate(app)));
+    finish(app);
   }
 
   @Test
@@ -134,14 +138,14 @@ class HintProcessorTest {
 
   @Test
   void aDaemonThatHangsCostsOneWaitAndNoMore() throws Exception {
-    startWithDaemon("mode=on", "wait-ms=20", "deadline-ms=300");
+    startWithDaemon("mode=on", "wait-ms=20", "deadline-ms=8000");
     allocate(register(), any(1)); // connected
     daemon.hang(true);
     ApplicationAttemptId app = register();
     long began = System.nanoTime();
     assertEquals("*=1", yarn.told(allocate(app, any(1))));
     long took = TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - began);
-    assertTrue(took < 200, took + " ms");
+    assertTrue(took < 3000, took + " ms, though it is asked to wait for 20"); // a busy machine may halt for a while
     daemon.hang(false);
     // The answer that came at last goes with a later allocate.
     until(() -> processor.counters().getCounts().get("answered") + processor.counters().getCounts().get("failed") >= 2);
@@ -161,7 +165,8 @@ class HintProcessorTest {
     startWithDaemon("mode=on", "wait-ms=1000");
     for (int run = 0; run < 2; run++) {
       ApplicationAttemptId app = register();
-      TimeUnit.MILLISECONDS.sleep(300);
+      int prefetched = run;
+      until(() -> processor.counters().answered.sum() >= 2 * prefetched);
       assertFalse(hosts(allocate(app, any(20, 2))).isEmpty());
       finish(app);
     }
@@ -194,10 +199,10 @@ class HintProcessorTest {
   }
 
   private interface Check {
-    boolean holds();
+    boolean holds() throws Exception;
   }
 
-  private static void until(Check check) throws InterruptedException {
+  private static void until(Check check) throws Exception {
     long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(10);
     while (!check.holds()) {
       assertTrue(System.nanoTime() < end, "in time");
