@@ -15,7 +15,7 @@ mod records;
 mod routes;
 mod sdn;
 
-pub use plan::utc_offset;
+pub use plan::{UPLINK_MIN, utc_offset};
 pub use reader::{Problem, Problems};
 
 use crate::hadoop::{HistoryServerOptions, NameNodeOptions, ResourceManagerOptions};

@@ -13,7 +13,7 @@ use std::time::Duration;
 use toml::de::DeValue;
 
 /// No rack has less, and what is less is meant in another unit.
-const UPLINK_MIN: u64 = 1_000_000;
+pub const UPLINK_MIN: u64 = 1_000_000;
 
 /// Reads the section.
 pub(super) fn read(root: &mut Section<'_>, reader: &mut Reader<'_>) -> (PlanSettings, Planning) {

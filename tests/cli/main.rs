@@ -436,10 +436,16 @@ impl Daemon {
             (running, sources)
         });
         let address = running.grpc.to_string();
-        Self { runtime, running: Some(running), _sources: sources, address, socket }
+        let daemon = Self { runtime, running: Some(running), _sources: sources, address, socket };
+        // What feeds acknowledged is published a moment later.
+        let known = || daemon.document(&["status"]);
+        while known()["nodes_usable"] != 8 || known()["links"] == 0 || known()["blocks"] != 4 {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        daemon
     }
 
-    /// A command's JSON document from this daemon, once the feeds' last items are published.
+    /// A command's JSON document from this daemon.
     fn document(&self, args: &[&str]) -> Value {
         document(&[&["--address", &self.address, "--admin-socket", &self.socket], args].concat())
     }
@@ -461,7 +467,6 @@ impl Drop for Daemon {
 fn a_running_daemon_answers_every_question() {
     let files = Files::new();
     let daemon = Daemon::start(&files);
-    std::thread::sleep(Duration::from_millis(100)); // more than one publish
     let status = daemon.document(&["status"]);
     assert_eq!(
         (&status["ready"], &status["nodes"], &status["links"]),
@@ -528,7 +533,6 @@ fn storm(files: &Files) -> String {
 fn a_dataflow_gets_hosts_and_routes_and_operators_see_who_uses_which_link() {
     let files = Files::new();
     let daemon = Daemon::start(&files);
-    std::thread::sleep(Duration::from_millis(100)); // more than one publish
     let storm = storm(&files);
     let tried = daemon.document(&["whatif", "request", "--file", &storm, "--policy", "cross_layer"]);
     assert!(!tried["routes"].as_array().unwrap().is_empty(), "{tried}");

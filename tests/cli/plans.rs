@@ -2,7 +2,6 @@
 
 use super::{Daemon, Files, assert_refused, document, hintctl, stderr, stdout, text_of};
 use serde_json::{Value, json};
-use std::time::Duration;
 
 #[test]
 fn a_plan_is_made_checked_compared_drawn_and_followed() {
@@ -111,11 +110,33 @@ fn tomorrow_is_planned_from_a_history_and_it_is_said_how_well_that_can_be_told()
 const ADS: &str = r#"{"name":"ads","submit_s":60,"input_bytes":1000000,"shuffle_bytes":1000,"output_bytes":1,"input_path":"/bids/2026"}
 "#;
 
+/// As `hintctl snapshot` saves it of a plain Hadoop's daemon.
+#[test]
+fn a_cluster_that_nobody_told_a_network_of_is_planned_by_its_racks_uplinks() {
+    let files = Files::new();
+    let daemon = Daemon::start(&files);
+    let [cluster, trace, plan] = ["now.json", "jobs.jsonl", "plan.json"].map(|name| text_of(&files.path(name)));
+    std::fs::write(&trace, ADS).unwrap();
+    daemon.document(&["snapshot", "-o", &cluster]);
+    let mut bare: Value = serde_json::from_str(&std::fs::read_to_string(&cluster).unwrap()).unwrap();
+    bare.as_object_mut().unwrap().remove("network").expect("this one has one");
+    std::fs::write(&cluster, bare.to_string()).unwrap();
+    let base = ["plan", "--trace", &trace, "--cluster", &cluster, "-o", &plan];
+    assert_refused(&base, &["no network joins its racks", "--uplink-bits-per-s"]);
+    assert_refused(&[&base[..], &["--uplink-bits-per-s", "10"]].concat(), &["10 is not in 1000000.."]);
+    let made = document(&[&base[..], &["--uplink-bits-per-s", "10000000000"]].concat());
+    assert_eq!((&made["jobs"], &made["defects"]), (&json!(1), &json!([])), "{made}");
+    let written: Value = serde_json::from_str(&std::fs::read_to_string(&plan).unwrap()).unwrap();
+    assert_eq!(written["assumptions"]["uplink"], 10_000_000_000_u64, "{}", written["assumptions"]);
+    assert_eq!(document(&["plan", "check", &plan, "--cluster", &cluster])["defects"], json!([]));
+    let simulate = ["simulate", "--trace", &trace, "--cluster", &cluster, "--policies", "fair"];
+    assert_refused(&simulate, &["network: is left out"]);
+}
+
 #[test]
 fn a_plan_goes_from_a_trace_to_the_running_daemon_and_back() {
     let files = Files::new();
     let daemon = Daemon::start(&files);
-    std::thread::sleep(Duration::from_millis(100)); // more than one publish
     let [cluster, trace, plan, old, fetched, chart] =
         ["now.json", "jobs.tsv", "plan.json", "old.json", "fetched.json", "plan.svg"]
             .map(|name| text_of(&files.path(name)));
@@ -162,6 +183,14 @@ fn a_plan_goes_from_a_trace_to_the_running_daemon_and_back() {
     let replicas = daemon.document(&["replicas", "/bids/2026/11/23/part-7"]);
     assert_eq!((&replicas["reason"], &replicas["reader"]), (&json!("planned"), &json!("ads")), "by the trace's path");
     daemon.refuses(&["replicas", "/x", "--key", "asd"], &["\"asd\" is unknown", "did you mean \"ads\"?"]);
-    let said = hintctl(&["--admin-socket", &daemon.socket, "plan", "submit", &old, "--name", "old"]);
-    assert!(stderr(&said).contains("has passed"), "its times count from the trace's start: {}", stderr(&said));
+    let run = ["--policy", "jobpacker", "--key", "ads", "--clients", "1", "--seconds", "1"];
+    let load = daemon.document(&[&["bench", "load", "--target", &daemon.address], &run[..]].concat());
+    let status = said(&["status"]);
+    assert_eq!(load["errors"], 0, "{load}");
+    assert!(
+        status.contains("; runs by jobpacker: 1 follow it (0 deviating), 0 expected"),
+        "one has the place: {status}"
+    );
+    let late = hintctl(&["--admin-socket", &daemon.socket, "plan", "submit", &old, "--name", "old"]);
+    assert!(stderr(&late).contains("has passed"), "its times count from the trace's start: {}", stderr(&late));
 }

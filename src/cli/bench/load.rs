@@ -62,6 +62,9 @@ struct Shape {
     /// Policy to ask for; none: the daemon's choice
     #[arg(long, default_value = "")]
     policy: String,
+    /// The recurring job that every request is a run of, as the plan in force may name it; none: of no job
+    #[arg(long, default_value = "")]
+    key: String,
     /// Requests a second, all clients together; none: as fast as answers come
     #[arg(long)]
     rate: Option<f64>,
@@ -360,6 +363,7 @@ impl Load {
             groups: vec![group],
             edges: if self.shape.gang > 1 { vec![edge] } else { Vec::new() },
             policy: self.shape.policy.clone(),
+            recurring_job_key: self.shape.key.clone(),
             seed: Some(self.shape.seed),
             gang: v1::Gang::All.into(),
             ..v1::RequestHintsRequest::default()

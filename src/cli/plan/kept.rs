@@ -270,12 +270,12 @@ pub(in crate::cli) fn in_force(plan: Option<&v1::PlanView>) -> String {
     let by = |by: &v1::PlanFollowed| {
         let v1::PlanFollowed { policy, followed, expected, missed, deviating, unplanned, .. } = by;
         format!(
-            "; {followed} runs follow it by {policy} ({deviating} deviating), {expected} expected, {missed} missed, \
+            "; runs by {policy}: {followed} follow it ({deviating} deviating), {expected} expected, {missed} missed, \
              {unplanned} unplanned"
         )
     };
     let followed: String = match &plan.followed[..] {
-        [] => "; no application that follows has asked since the start".to_owned(),
+        [] => "; no application has asked for a policy that follows plans since the start".to_owned(),
         all => all.iter().map(by).collect(),
     };
     format!("{}, {stands}{followed}", plan.name)

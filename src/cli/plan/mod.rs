@@ -12,14 +12,15 @@ use super::files;
 use super::output::{self, Output};
 use super::policy;
 use super::simulate::{ContainerArgs, TraceArgs, cluster, in_trace, skipped, unpacked};
-use crate::config::utc_offset;
+use crate::config::{UPLINK_MIN, utc_offset};
 use crate::policy::plan::{
     Defect, ExpectedJob, Facts, HORIZON_MAX, Objective, Plan, PlanProblem, check, diff, nothing_planned,
 };
 use crate::policy::{Policy, registry};
+use crate::sim::shape::Joined;
 use crate::sim::yarn::forecast::{InputPaths, expected_jobs, input_paths, problem, rack_rooms};
 use crate::sim::{JobModel, TraceFacts, TraceJob, TraceOptions, TraceReader};
-use crate::units::{Micros, Timestamp};
+use crate::units::{BitsPerSec, Micros, Timestamp};
 use crate::wire::v1::PlanForecast;
 use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
@@ -92,6 +93,10 @@ struct MakeArgs {
     /// The cluster: a shipped one by name, a shape, or a whole cluster document
     #[arg(long, value_name = "FILE|NAME", required_unless_present = "daemon")]
     cluster: Option<String>,
+    /// What a rack's uplinks take together, where the cluster has no network (a plain Hadoop's snapshot), as the daemon's
+    /// plan.uplink_bits_per_s
+    #[arg(long, value_name = "BITS", conflicts_with = "daemon", value_parser = clap::value_parser!(u64).range(UPLINK_MIN..))]
+    uplink_bits_per_s: Option<u64>,
     /// The policy that plans [default: jobpacker; the daemon's plan.policy]
     #[arg(long)]
     policy: Option<String>,
@@ -226,7 +231,7 @@ pub fn run(args: &PlanArgs, daemon: &DaemonArgs, output: Output) -> Result<(), F
     match command {
         PlanCommand::Check(args) => {
             let plan = read(&args.plan)?;
-            let racks = args.cluster.as_ref().map(|name| cluster(name, args.container)).transpose()?;
+            let racks = args.cluster.as_ref().map(|name| cluster(name, args.container, Joined::Somehow)).transpose()?;
             let racks = racks.map(|found| room(&rack_rooms(&found.cluster)));
             args.chart.draw(&plan)?;
             let facts = Facts { racks, now: Some(now().map_err(Failure::work)?), policies: Some(registry::planners()) };
@@ -276,10 +281,13 @@ fn planned(args: &MakeArgs, name: &str, jobs: Jobs<'_>) -> Result<(Plan, Facts),
     let name_of_policy = args.policy.as_deref().unwrap_or("jobpacker");
     let planner = planner(name_of_policy, &args.params)?;
     let objective: Objective = args.objective.unwrap_or(ObjectiveArg::Online).into();
-    let found = cluster(name, args.container)?;
+    let found = cluster(name, args.container, Joined::Somehow)?;
+    let uplink = args.uplink_bits_per_s.map(BitsPerSec);
     let until = jobs.horizon.map(|span| Timestamp(0).plus(span));
-    let no_network = || Failure::Input(format!("cluster \"{name}\": no network joins its racks"));
-    let mut problem = problem(&found.cluster, jobs.jobs, objective, until, args.seed).ok_or_else(no_network)?;
+    let unknown = "no network joins its racks, and --uplink-bits-per-s says nothing in its place";
+    let no_network = || Failure::Input(format!("cluster \"{name}\": {unknown}"));
+    let problem = problem(&found.cluster, jobs.jobs, objective, until, uplink, args.seed);
+    let mut problem = problem.ok_or_else(no_network)?;
     problem.prediction_error = jobs.prediction_error;
     if let Some(start) = jobs.start {
         begin(&mut problem, start);

@@ -5,7 +5,7 @@ use super::super::files;
 use super::ContainerArgs;
 use crate::cluster::Resource;
 use crate::cluster::document::{CLUSTER_FORMAT, ClusterDocument, Syntax};
-use crate::sim::shape::{self, of_document};
+use crate::sim::shape::{self, Joined, of_document};
 use crate::sim::yarn::SimCluster;
 use crate::sim::{
     ClusterShape, FlowGrain, JobModel, SHAPE_FORMAT, Shipped, TraceError, TraceFacts, TraceOptions, TraceReader,
@@ -33,19 +33,19 @@ impl Cluster {
 }
 
 /// The shipped cluster of that name, or the one in that file.
-pub(in crate::cli) fn cluster(name: &str, container: ContainerArgs) -> Result<Cluster, Failure> {
+pub(in crate::cli) fn cluster(name: &str, container: ContainerArgs, joined: Joined) -> Result<Cluster, Failure> {
     let path = Path::new(name);
     match Shipped::find(name) {
         Some(found) => {
             let shape = found.shape().map_err(|problem| Failure::work(format!("{name}: {problem}")))?;
             of_shape(name, path, &shape)
         }
-        None if path.is_file() => from_file(name, path, container),
+        None if path.is_file() => from_file(name, path, container, joined),
         None => Err(unknown(name)),
     }
 }
 
-fn from_file(name: &str, path: &Path, container: ContainerArgs) -> Result<Cluster, Failure> {
+fn from_file(name: &str, path: &Path, container: ContainerArgs, joined: Joined) -> Result<Cluster, Failure> {
     #[derive(Deserialize)]
     struct Format {
         format: Option<String>,
@@ -60,7 +60,7 @@ fn from_file(name: &str, path: &Path, container: ContainerArgs) -> Result<Cluste
         CLUSTER_FORMAT => {
             let document: ClusterDocument = syntax.read(&text).map_err(in_file)?;
             let size = Resource::new(container.container_memory_mb, container.container_vcores);
-            let cluster = of_document(&document, size).map_err(|problems| files::problems(path, &problems))?;
+            let cluster = of_document(&document, size, joined).map_err(|problems| files::problems(path, &problems))?;
             Ok(Cluster { name: name.to_owned(), cluster, grain: FlowGrain::Racks, users: None })
         }
         other => {

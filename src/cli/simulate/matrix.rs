@@ -132,7 +132,7 @@ impl Plan<'_> {
         let jobs = jobs.map_err(|error| inputs::in_trace(&self.trace.path, error))?;
         let expected = forecast::expected_jobs(&jobs, self.model);
         let no_network = || Failure::Input("no network joins the cluster's racks".to_owned());
-        let problem = forecast::problem(self.cluster, expected, objective, None, seed).ok_or_else(no_network)?;
+        let problem = forecast::problem(self.cluster, expected, objective, None, None, seed).ok_or_else(no_network)?;
         let plan = planner.plan(&problem).map_err(|error| Failure::in_file(&self.trace.path, error))?;
         Ok(Some(Arc::new(plan)))
     }

@@ -26,6 +26,7 @@ use super::failure::Failure;
 use super::files;
 use super::output::Output;
 use super::plan::ObjectiveArg;
+use crate::sim::shape::Joined;
 use crate::sim::{Authority, FlowGrain, JobModel, SimSettings, TraceOptions};
 use crate::units::Micros;
 use clap::{Args, ValueEnum};
@@ -209,7 +210,7 @@ pub fn run(args: &SimulateArgs, output: Output) -> Result<(), Failure> {
     let chosen = policies::choose(&args.policy, &args.params)?;
     let authorities = args.authority.all();
     policies::check(&chosen)?;
-    let cluster = cluster(&args.cluster, args.container)?;
+    let cluster = cluster(&args.cluster, args.container, Joined::ByNetwork)?;
     let model = JobModel::default().at_rate(args.settings.compute);
     let trace = inputs::Trace::open(&args.trace, args.trace_options.options(), &model)?;
     if let Some(warning) = trace.warning() {

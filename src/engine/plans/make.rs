@@ -4,7 +4,7 @@ use crate::cluster::{Resource, Snapshot};
 use crate::engine::decision::Refusal;
 use crate::engine::prediction::{Errors, KeyForecast, PredictionSettings, Runs, Standing, forecast};
 use crate::policy::Policy;
-use crate::policy::plan::{Fabric, Objective, Plan, PlanProblem, fabric, rack_rooms};
+use crate::policy::plan::{Objective, Plan, PlanProblem, fabric_or, rack_rooms};
 use crate::units::{BitsPerSec, Timestamp};
 use std::sync::Arc;
 
@@ -79,10 +79,8 @@ pub fn make(runs: &Runs, snapshot: &Snapshot, policy: &Arc<dyn Policy>, ask: &Ma
     if racks.is_empty() {
         return Err(missing("heartbeats", "no rack has room for a container of that size"));
     }
-    let told = || Some(Fabric { uplink: ask.uplink?, circuits: None, nodes: None });
-    let fabric = fabric(snapshot).filter(|fabric| fabric.uplink.0 > 0).or_else(told);
     let unknown = "no network is known that joins the racks, and plan.uplink_bits_per_s says nothing in its place";
-    let fabric = fabric.ok_or_else(|| missing("topology", unknown))?;
+    let fabric = fabric_or(snapshot, ask.uplink).ok_or_else(|| missing("topology", unknown))?;
     let (errors, made) = (found.errors, ask.from);
     let MakeAsk { from, until, objective, seed, .. } = *ask;
     let prediction_error = (errors.runs > 0).then_some(errors.mean);

@@ -27,6 +27,13 @@ pub fn fabric(snapshot: &Snapshot) -> Option<Fabric> {
     Some(Fabric { uplink: BitsPerSec(u64::try_from(mean).unwrap_or(u64::MAX)), circuits, nodes })
 }
 
+/// [`fabric`], or racks with such uplinks where no network joins them.
+#[must_use]
+pub fn fabric_or(snapshot: &Snapshot, uplink: Option<BitsPerSec>) -> Option<Fabric> {
+    let told = || Some(Fabric { uplink: uplink?, circuits: None, nodes: None });
+    fabric(snapshot).filter(|fabric| fabric.uplink.0 > 0).or_else(told)
+}
+
 /// Of nodes whose link is known; none: of no node.
 fn node_links(snapshot: &Snapshot, network: &Network) -> Option<NodeLinks> {
     let vertices = snapshot.topology.vertex.iter().copied().flatten();

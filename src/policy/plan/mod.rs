@@ -19,7 +19,7 @@ pub use data::{
     Slice, Stage, Step,
 };
 pub use diff::{Change, PlanDiff, diff};
-pub use fabric::fabric;
+pub use fabric::{fabric, fabric_or};
 pub use follow::{Deviation, PlanCounts, PlanStand};
 pub use problem::{
     Circuits, ExpectedJob, Fabric, NodeLinks, PlanError, PlanProblem, Planner, RackRoom, all_rack_rooms, rack_rooms,

@@ -155,7 +155,7 @@ fn made(system: System, seed: u64) -> Result<Run, String> {
     let keys: BTreeSet<&str> = known.iter().map(|job| &*job.key).collect();
     let recurring = jobs.iter().map(|job| keys.contains(&*job.name)).collect();
     let objective = if world.span_s == 0 { Objective::Batch } else { Objective::Online };
-    let problem = problem(&cluster, known, objective, None, seed).ok_or("the cluster has no network")?;
+    let problem = problem(&cluster, known, objective, None, None, seed).ok_or("the cluster has no network")?;
     let plan = policy.as_plan().map(|planner| planner.plan(&problem).map(Arc::new)).transpose();
     let plan = plan.map_err(|error| error.to_string())?;
     let heartbeat = Micros::from_millis(world.ideal.heartbeat_ms.into());

@@ -85,22 +85,37 @@ impl ClusterShape {
     }
 }
 
+/// How a cluster's racks have to be joined.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Joined {
+    /// By a network that reaches every running node: jobs share its links.
+    ByNetwork,
+    /// By one that nobody may have told of: enough to know racks and their room.
+    Somehow,
+}
+
 /// The cluster of a whole document, with as many containers on each running node as its free room holds. What runs
 /// there by the document stays; leases do not count.
 ///
 /// # Errors
 /// All that is wrong with the document, and what the simulator can't do without: a network that reaches every running
 /// node. Room for no container at all is no error here: jobs then never fit, which the run reports.
-pub fn of_document(document: &ClusterDocument, container: Resource) -> Result<SimCluster, Vec<DocumentProblem>> {
+pub fn of_document(
+    document: &ClusterDocument,
+    container: Resource,
+    joined: Joined,
+) -> Result<SimCluster, Vec<DocumentProblem>> {
     let (snapshot, _) = document.to_snapshot(START)?;
     let mut problems = Vec::new();
     if document.nodes.is_empty() {
         problems.push(problem("nodes", "there are none: a cluster has at least one rack with a node"));
     }
-    if document.network.is_none() {
-        problems.push(problem("network", "is left out: the simulator needs the links that jobs share"));
-    } else {
-        problems.extend(unreached(document, &snapshot));
+    match (&document.network, joined) {
+        (Some(_), _) => problems.extend(unreached(document, &snapshot)),
+        (None, Joined::ByNetwork) => {
+            problems.push(problem("network", "is left out: the simulator needs the links that jobs share"));
+        }
+        (None, Joined::Somehow) => {}
     }
     if container.memory_mb() == 0 {
         problems.push(problem("container", "a container of 0 MB holds nothing"));

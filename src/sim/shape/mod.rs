@@ -10,7 +10,7 @@ mod shipped;
 #[cfg(test)]
 mod tests;
 
-pub use build::of_document;
+pub use build::{Joined, of_document};
 pub use check::{MOST_CONTAINERS_PER_NODE, MOST_NODES};
 pub use shipped::{Shipped, nearest, shipped};
 

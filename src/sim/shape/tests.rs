@@ -179,21 +179,23 @@ fn a_whole_document_has_as_many_containers_as_its_free_room_holds() {
     let mut document = document();
     document.nodes[1].used.memory_mb = 1500;
     document.nodes[2].state = crate::cluster::NodeState::Unhealthy;
-    let cluster = of_document(&document, Resource::new(1024, 1)).unwrap();
+    let cluster = of_document(&document, Resource::new(1024, 1), Joined::ByNetwork).unwrap();
     assert_eq!(cluster.containers, [3, 1, 0, 3]);
-    let cluster = of_document(&document, Resource::new(1 << 30, 1)).unwrap();
+    let cluster = of_document(&document, Resource::new(1 << 30, 1), Joined::ByNetwork).unwrap();
     assert_eq!(cluster.containers, [0; 4], "jobs will never fit, which is the run's to report");
 }
 
 #[test]
 fn a_document_without_a_network_or_with_a_node_apart_is_refused() {
     let refused = |document: &ClusterDocument| {
-        let problems = of_document(document, Resource::new(1024, 1)).unwrap_err();
+        let problems = of_document(document, Resource::new(1024, 1), Joined::ByNetwork).unwrap_err();
         problems.iter().map(ToString::to_string).collect::<Vec<_>>()
     };
     let mut without = document();
     without.network = None;
     assert_eq!(refused(&without), ["network: is left out: the simulator needs the links that jobs share"]);
+    let racks = of_document(&without, Resource::new(1024, 1), Joined::Somehow).unwrap();
+    assert_eq!(racks.containers.len(), 4, "which a planner may do without");
 
     let mut stranger = document();
     stranger.nodes[3].host = "stranger".to_owned();

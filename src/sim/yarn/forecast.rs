@@ -4,10 +4,10 @@ use super::SimCluster;
 use super::shares::Shares;
 use super::tables::Kind;
 use crate::engine::prediction::{Run, Runs, derived_key, steady_path};
-use crate::policy::plan::{ExpectedJob, Objective, PlanProblem, RackRoom, fabric};
+use crate::policy::plan::{ExpectedJob, Objective, PlanProblem, RackRoom, fabric_or};
 use crate::sim::job_model::JobModel;
 use crate::sim::trace::job::TraceJob;
-use crate::units::{Micros, NodeIdx, RackPath, Timestamp};
+use crate::units::{BitsPerSec, Micros, NodeIdx, RackPath, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -88,13 +88,14 @@ pub fn finished_runs(trace: &[TraceJob], model: &JobModel, from: Timestamp, rule
 }
 
 /// Those jobs on that cluster, from the trace's start until `until` or just after the last of them; of a batch all are
-/// there from the start. `None` without a network.
+/// there from the start. `None` without a network, unless `uplink` says what racks have in its place.
 #[must_use]
 pub fn problem(
     cluster: &SimCluster,
     mut jobs: Vec<ExpectedJob>,
     objective: Objective,
     until: Option<Timestamp>,
+    uplink: Option<BitsPerSec>,
     seed: u64,
 ) -> Option<PlanProblem> {
     let from = Timestamp(0);
@@ -104,7 +105,7 @@ pub fn problem(
     let last = jobs.iter().map(|job| job.arrival).max().unwrap_or(from);
     let until = until.unwrap_or_else(|| last.plus(Micros(1)));
     jobs.retain(|job| job.arrival < until);
-    let (racks, fabric) = (rack_rooms(cluster), fabric(&cluster.snapshot)?);
+    let (racks, fabric) = (rack_rooms(cluster), fabric_or(&cluster.snapshot, uplink)?);
     Some(PlanProblem { racks, fabric, jobs, objective, made: from, from, until, prediction_error: None, seed })
 }
 

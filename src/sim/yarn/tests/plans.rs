@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 pub(super) fn plan(policy: &str, cluster: &SimCluster, jobs: &[TraceJob], model: &JobModel, fabric: Fabric) -> Plan {
     let jobs = expected_jobs(jobs, model);
-    let problem = PlanProblem { fabric, ..problem(cluster, jobs, Objective::Batch, None, 1).unwrap() };
+    let problem = PlanProblem { fabric, ..problem(cluster, jobs, Objective::Batch, None, None, 1).unwrap() };
     let plan = with_defaults(policy).unwrap().as_plan().unwrap().plan(&problem).unwrap();
     assert_eq!(check(&plan, &Facts::default()), []);
     plan
