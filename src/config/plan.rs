@@ -23,6 +23,7 @@ pub(super) fn read(root: &mut Section<'_>, reader: &mut Reader<'_>) -> (PlanSett
         patience: micros(section.bounded(reader, "patience", 60 * SECOND, Duration::ZERO..=DAY)),
         // A month of days.
         kept_max: section.bounded(reader, "kept", 32, 1..=1_000),
+        follow: section.get(reader, "follow", true),
     };
     let at = section.get(reader, "at", Clock(None)).0;
     let every = section.bounded(reader, "every", Duration::ZERO, Duration::ZERO..=31 * DAY);
@@ -139,11 +140,12 @@ mod tests {
 
     #[test]
     fn plans_settings_can_be_set_and_reloaded() {
-        let text = "[plan]\npatience = \"5s\"\nkept = 3\nat = \"02:30\"\nhorizon = \"12h\"\npolicy = \"corral\"\n\
+        let text = "[plan]\npatience = \"5s\"\nkept = 3\nfollow = false\nat = \"02:30\"\nhorizon = \"12h\"\npolicy = \"corral\"\n\
                     objective = \"batch\"\nactivate = true\nutc_offset = \"-05:00\"\ncontainer_memory_mb = 2048\n\
                     container_vcores = 2\nuplink_bits_per_s = 1000000000\n";
         let (set, none) = (Config::from_text(text, "f").unwrap(), Config::from_text("", "f").unwrap());
-        assert_eq!(set.options.settings.engine.plans, PlanSettings { patience: Micros::from_secs(5), kept_max: 3 });
+        let plans = PlanSettings { patience: Micros::from_secs(5), kept_max: 3, follow: false };
+        assert_eq!(set.options.settings.engine.plans, plans);
         assert_eq!(none.options.settings.engine.plans, PlanSettings::default());
         let planning = set.options.settings.planning.clone();
         assert_eq!((planning.when, planning.policy), (Some(When::At(Micros::from_secs(9_000))), "corral"));

@@ -268,7 +268,7 @@ impl Engine {
             arrived: self.arrivals.view().clone(),
             history: self.history.view().clone(),
             releases: self.expected.view(),
-            plan: self.plans.in_force().map(|(plan, _)| Arc::clone(plan)),
+            plan: self.followed_plan().cloned(),
             flows: self.flows.publish().unwrap_or_else(|| Arc::clone(&self.generation.flows)),
         });
         Some(self.generation())
@@ -344,7 +344,10 @@ impl Engine {
 
     /// Takes new settings; leases that run keep their time-to-live.
     pub fn reload(&mut self, settings: EngineSettings, now: Timestamp) {
-        self.settings = settings;
+        let followed = std::mem::replace(&mut self.settings, settings).plans.follow;
+        if self.settings.plans.follow != followed {
+            self.tell_plan(now);
+        }
         self.keep_bounds(now);
         self.tick(now);
     }

@@ -90,7 +90,7 @@ impl Writer {
             }
             PlanCall::RollBack { to_none, reply } => {
                 let found = self.engine.plan_rolled_back(to_none, now);
-                let from = self.shared.generation.load().plan.as_ref().map(|plan| Arc::clone(&plan.name));
+                let from = self.engine.plan_in_force(now).map(|view| Arc::clone(&view.kept.name));
                 let to = found.as_ref().ok().and_then(PlanChange::in_force);
                 (found, Asked::RolledBack { from, to, reply })
             }

@@ -72,6 +72,11 @@ impl Admin for AdminService {
         let ready = *daemon.ready().borrow();
         let (links, links_down) = links_up_and_down(&generation);
         let ages = ages(daemon, &generation, &settings);
+        let mut notices = daemon.notices();
+        if let Some(plan) = survey.plan.as_ref().filter(|_| !settings.engine.plans.follow) {
+            notices
+                .push(format!("nobody follows plan \"{}\", which is in force: plan.follow is false", plan.kept.name));
+        }
         let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
         Ok(Response::new(v1::StatusResponse {
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -105,7 +110,7 @@ impl Admin for AdminService {
             waiting_tasks: survey.counts.waiting,
             adherence: survey.adherence.iter().map(|(key, tally)| convert::adherence_view(key, tally)).collect(),
             decisions_watched: survey.counts.watched as u64,
-            notices: daemon.notices(),
+            notices,
             plan: survey.plan.as_ref().map(|plan| convert::plan_view(plan, daemon.clock().now())),
             watchers: survey
                 .watchers

@@ -2,6 +2,7 @@
 
 use super::{Daemon, Files, assert_refused, document, hintctl, stderr, stdout, text_of};
 use serde_json::{Value, json};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 #[test]
 fn a_plan_is_made_checked_compared_drawn_and_followed() {
@@ -110,6 +111,27 @@ fn tomorrow_is_planned_from_a_history_and_it_is_said_how_well_that_can_be_told()
 const ADS: &str = r#"{"name":"ads","submit_s":60,"input_bytes":1000000,"shuffle_bytes":1000,"output_bytes":1,"input_path":"/bids/2026"}
 "#;
 
+#[test]
+fn a_plan_for_later_is_made_now_and_what_is_mistyped_is_said() {
+    let files = Files::new();
+    let [trace, plan] = ["jobs.jsonl", "plan.json"].map(|name| text_of(&files.path(name)));
+    std::fs::write(&trace, ADS).unwrap();
+    let now = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+    let base = ["plan", "--trace", &trace, "--cluster", "jobpacker", "-o", &plan];
+    let tomorrow = (now() + 86_400).to_string();
+    document(&[&base[..], &["--start", &tomorrow, "--horizon", "24h"]].concat());
+    let made: Value = serde_json::from_str(&std::fs::read_to_string(&plan).unwrap()).unwrap();
+    assert!(
+        made["made"].as_u64().unwrap() / 1_000_000 <= now()
+            && made["from"].as_u64().unwrap() > made["made"].as_u64().unwrap()
+    );
+    assert_eq!(document(&["plan", "check", &plan])["notes"], json!([]), "it could be put in force");
+    let milliseconds = format!("{tomorrow}000");
+    assert_refused(&[&base[..], &["--start", &milliseconds]].concat(), &["--start", "beyond the year 9999"]);
+    assert_refused(&[&base[..], &["--gantt", &plan]].concat(), &["--gantt", "the plan itself is written there"]);
+    assert_refused(&[&base[..], &["--horizon", "1s"]].concat(), &["no job is submitted within the horizon"]);
+}
+
 /// As `hintctl snapshot` saves it of a plain Hadoop's daemon.
 #[test]
 fn a_cluster_that_nobody_told_a_network_of_is_planned_by_its_racks_uplinks() {
@@ -129,7 +151,7 @@ fn a_cluster_that_nobody_told_a_network_of_is_planned_by_its_racks_uplinks() {
     let written: Value = serde_json::from_str(&std::fs::read_to_string(&plan).unwrap()).unwrap();
     assert_eq!(written["assumptions"]["uplink"], 10_000_000_000_u64, "{}", written["assumptions"]);
     assert_eq!(document(&["plan", "check", &plan, "--cluster", &cluster])["defects"], json!([]));
-    let simulate = ["simulate", "--trace", &trace, "--cluster", &cluster, "--policies", "fair"];
+    let simulate = ["simulate", "--trace", &trace, "--cluster", &cluster, "--policy", "fair"];
     assert_refused(&simulate, &["network: is left out"]);
 }
 

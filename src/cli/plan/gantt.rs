@@ -89,10 +89,10 @@ pub(super) fn draw(plan: &Plan, zone_offset_s: i64) -> anyhow::Result<String> {
 
 /// The plan in a line.
 fn title(plan: &Plan) -> String {
-    let (circuit, shuffle) = plan.circuit_bytes();
-    let share = 100.0 * circuit.as_f64() / shuffle.as_f64().max(1.0);
+    let (circuit, between) = plan.circuit_bytes();
+    let share = 100.0 * circuit.as_f64() / between.as_f64().max(1.0);
     format!(
-        "{}: {} jobs, makespan {} s, {share:.1} % of shuffle on circuits; maps pale, reduces full, grey: not heavy",
+        "{}: {} jobs, makespan {} s, {share:.1} % of shuffle between racks on circuits; maps pale, reduces full, grey: not heavy",
         legal(&plan.policy),
         plan.jobs.len(),
         number(plan.makespan().as_secs_f64()),

@@ -44,7 +44,7 @@ pub(super) struct ActivateArgs {
 /// What to go back to.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  hintctl plan rollback\n  hintctl plan rollback --to-none\n\n\
-    Without a plan before it, or where that has expired, none is in force then, which is said.")]
+    To the last other plan before it that has not expired. Without such a plan none is in force then, which is said.")]
 pub(super) struct RollBackArgs {
     /// To none, whatever was in force before
     #[arg(long)]
@@ -208,6 +208,7 @@ pub(super) fn show(args: &ShowArgs, daemon: &DaemonArgs, output: Output) -> Resu
     })?;
     let text = String::from_utf8(text).map_err(Failure::work)?;
     if let Some(file) = &args.output {
+        args.chart.is_not(file)?;
         files::write_text(file, &text)?;
     }
     if args.chart.gantt.is_some() {

@@ -20,7 +20,7 @@ use crate::policy::{Policy, registry};
 use crate::sim::shape::Joined;
 use crate::sim::yarn::forecast::{InputPaths, expected_jobs, input_paths, problem, rack_rooms};
 use crate::sim::{JobModel, TraceFacts, TraceJob, TraceOptions, TraceReader};
-use crate::units::{BitsPerSec, Micros, Timestamp};
+use crate::units::{BitsPerSec, Bytes, Micros, Timestamp};
 use crate::wire::v1::PlanForecast;
 use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
@@ -43,7 +43,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
     hintctl plan activate monday\n\n\
     A trace's jobs are planned as if each were expected exactly so, as recurring jobs of their names; times count from\n\
     the trace's start unless --start says when that is: only such plans can be put in force. Of a history's jobs those that\n\
-    recur are predicted. The same command writes the same bytes.")]
+    recur are predicted. The same command writes the same bytes, unless --start lies ahead.")]
 pub struct PlanArgs {
     #[command(subcommand)]
     command: Option<PlanCommand>,
@@ -141,6 +141,17 @@ struct ChartArgs {
 }
 
 impl ChartArgs {
+    /// # Errors
+    /// Where the chart would take the place of the plan's own file.
+    fn is_not(&self, file: &Path) -> Result<(), Failure> {
+        match &self.gantt {
+            Some(path) if path == file => {
+                Err(Failure::Input(format!("--gantt {}: the plan itself is written there", path.display())))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Draws the plan where that is wanted.
     fn draw(&self, plan: &Plan) -> Result<(), Failure> {
         let Some(path) = &self.gantt else { return Ok(()) };
@@ -200,6 +211,8 @@ struct Summary<'a> {
     makespan_s: f64,
     mean_completion_s: f64,
     circuit_bytes: u64,
+    /// Between racks: what could be on circuits.
+    between_racks_bytes: u64,
     shuffle_bytes: u64,
     defects: Vec<String>,
     /// What keeps it from being put in force now, where that was asked.
@@ -290,7 +303,11 @@ fn planned(args: &MakeArgs, name: &str, jobs: Jobs<'_>) -> Result<(Plan, Facts),
     let mut problem = problem.ok_or_else(no_network)?;
     problem.prediction_error = jobs.prediction_error;
     if let Some(start) = jobs.start {
-        begin(&mut problem, start);
+        begin(&mut problem, start, now().map_err(Failure::work)?);
+    }
+    if problem.jobs.is_empty() {
+        let words = "no job is submitted within the horizon";
+        return Err(Failure::Input(format!("{}: {words}", jobs.of.display())));
     }
     let cannot = || Failure::Input(format!("policy \"{name_of_policy}\" does not plan"));
     let plan = planner.as_plan().ok_or_else(cannot)?.plan(&problem);
@@ -302,9 +319,13 @@ fn planned(args: &MakeArgs, name: &str, jobs: Jobs<'_>) -> Result<(Plan, Facts),
 }
 
 fn write(args: &MakeArgs, file: &Path, plan: &Plan) -> Result<(), Failure> {
+    args.chart.is_not(file)?;
     files::write_text(file, &plan.to_json())?;
     args.chart.draw(plan)
 }
+
+/// When the year 9999 ends, seconds since 1970.
+const YEAR_9999: u64 = 253_402_300_799;
 
 /// A moment: `now`, or seconds since 1970.
 fn start(text: &str) -> Result<Timestamp, String> {
@@ -312,6 +333,9 @@ fn start(text: &str) -> Result<Timestamp, String> {
         return now();
     }
     let seconds: u64 = text.parse().map_err(|_| format!("\"{text}\" is neither `now` nor seconds since 1970"))?;
+    if seconds > YEAR_9999 {
+        return Err(format!("{text} s after 1970 is beyond the year 9999: are these milliseconds?"));
+    }
     Ok(Timestamp(0).plus(Micros::from_secs(seconds)))
 }
 
@@ -321,10 +345,11 @@ fn now() -> Result<Timestamp, String> {
     Ok(Timestamp(0).plus(Micros::from_secs(now.as_secs())))
 }
 
-/// Lets a problem whose times count from 0 begin then.
-fn begin(problem: &mut PlanProblem, start: Timestamp) {
+/// Lets a problem whose times count from 0 begin then. It is made now; or then, if that has passed, for the same command
+/// to write the same bytes.
+fn begin(problem: &mut PlanProblem, start: Timestamp, now: Timestamp) {
     let later = |at: Timestamp| start.plus(at.since(Timestamp(0)));
-    (problem.made, problem.from, problem.until) = (start, later(problem.from), later(problem.until));
+    (problem.made, problem.from, problem.until) = (start.min(now), later(problem.from), later(problem.until));
     problem.jobs.iter_mut().for_each(|job| job.arrival = later(job.arrival));
 }
 
@@ -380,7 +405,8 @@ fn tell(
         check(plan, facts).into_iter().partition(Defect::only_bars_force);
     notes.extend(facts.now.and_then(|_| nothing_planned(plan)));
     let words = |found: Vec<Defect>| found.iter().map(ToString::to_string).collect::<Vec<String>>();
-    let (circuit, shuffle) = plan.circuit_bytes();
+    let (circuit, between) = plan.circuit_bytes();
+    let shuffle = plan.jobs.iter().map(|job| job.shuffle).fold(Bytes::ZERO, Bytes::saturating_add);
     let summary = Summary {
         file,
         policy: &plan.policy,
@@ -390,6 +416,7 @@ fn tell(
         makespan_s: plan.makespan().as_secs_f64(),
         mean_completion_s: plan.mean_completion().as_secs_f64(),
         circuit_bytes: circuit.0,
+        between_racks_bytes: between.0,
         shuffle_bytes: shuffle.0,
         defects: words(defects),
         notes: words(notes),
@@ -401,7 +428,10 @@ fn tell(
             ("jobs", format!("{}, {} heavy, on {} racks", summary.jobs, summary.heavy, summary.racks)),
             ("makespan", output::seconds(summary.makespan_s)),
             ("mean completion", output::seconds(summary.mean_completion_s)),
-            ("on circuits", format!("{} of {}", output::bytes(circuit.as_f64()), output::bytes(shuffle.as_f64()))),
+            (
+                "on circuits",
+                format!("{} of {} between racks", output::bytes(circuit.as_f64()), output::bytes(between.as_f64())),
+            ),
         ]);
         for note in &summary.notes {
             text.push_str(&format!("\nnote: {note}: the daemon would refuse it now"));

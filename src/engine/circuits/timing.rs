@@ -71,9 +71,9 @@ impl Engine {
 
     /// Why no shuffle is timed now.
     fn nobody_waits(&self, now: Timestamp) -> Option<&'static str> {
-        match self.plans.in_force() {
+        match self.followed_plan() {
             None => Some("no_plan"),
-            Some((plan, _)) if plan.has_expired(now) => Some("plan_expired"),
+            Some(plan) if plan.has_expired(now) => Some("plan_expired"),
             Some(_) if self.circuits.ports.is_none() => Some("no_circuit"),
             Some(_) => (!self.circuits.attended).then_some("no_controller"),
         }

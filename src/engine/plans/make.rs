@@ -51,9 +51,10 @@ pub fn none_expected(keys: &[KeyForecast], settings: &PredictionSettings) -> Str
     let [recur, few, unsteady] = standings(keys);
     format!(
         "no run is expected: of {} jobs with known runs {recur} recur, {few} have too few runs (fewer than {}) and \
-         {unsteady} are too unlike from run to run",
+         {unsteady} are too unlike from run to run{}",
         keys.len(),
         settings.runs_min.max(2),
+        if recur > 0 { "; those that recur have no run within the horizon" } else { "" }
     )
 }
 

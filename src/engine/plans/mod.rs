@@ -44,11 +44,13 @@ pub struct PlanSettings {
     /// Plans kept; beyond it the oldest goes that has expired or that the daemon made itself, but for the one in force and the
     /// one before it.
     pub kept_max: usize,
+    /// Whether anything goes by the plan in force; else all is as if none were.
+    pub follow: bool,
 }
 
 impl Default for PlanSettings {
     fn default() -> Self {
-        Self { patience: Micros::from_secs(60), kept_max: 32 }
+        Self { patience: Micros::from_secs(60), kept_max: 32, follow: true }
     }
 }
 
@@ -217,9 +219,17 @@ impl Plans {
         Some((self.kept.get(&last.name)?, last.since))
     }
 
-    /// Whether rolling back would come to this plan.
-    pub(super) fn is_before(&self, name: &str) -> bool {
-        self.activations.iter().rev().nth(1).is_some_and(|before| *before.name == *name)
+    /// Whether rolling back would come to this plan now.
+    pub(super) fn is_before(&self, name: &str, now: Timestamp) -> bool {
+        let before = self.before(now).and_then(|at| self.activations.get(at));
+        before.is_some_and(|before| *before.name == *name)
+    }
+
+    /// Where rolling back goes: the last activation before the one in force of another plan that has not expired.
+    fn before(&self, now: Timestamp) -> Option<usize> {
+        let (last, earlier) = self.activations.split_last()?;
+        let usable = |name: &Arc<str>| self.kept.get(name).is_some_and(|plan| !plan.has_expired(now));
+        earlier.iter().rposition(|before| before.name != last.name && usable(&before.name))
     }
 
     /// Keeps a plan; what to write.
@@ -295,21 +305,17 @@ impl Plans {
         Ok(vec![self.put_activations()])
     }
 
-    /// Puts the plan before the one in force in force again, or none. `usable`: whether one may be.
+    /// Puts the plan before the one in force in force again, or none.
     ///
     /// # Errors
     /// [`Refusal::Plan`] where none is in force.
-    pub(super) fn roll_back(&mut self, to_none: bool, usable: impl Fn(&KeptPlan) -> bool) -> Result<Vec<Op>, Refusal> {
-        if self.activations.pop().is_none() {
+    pub(super) fn roll_back(&mut self, to_none: bool, now: Timestamp) -> Result<Vec<Op>, Refusal> {
+        if self.activations.is_empty() {
             let why = "none is in force".to_owned();
             return Err(Refusal::Plan { name: Arc::default(), why });
         }
-        if to_none {
-            self.activations.clear();
-        }
-        while self.activations.last().is_some_and(|last| !self.kept.get(&last.name).is_some_and(|plan| usable(plan))) {
-            self.activations.pop();
-        }
+        let before = if to_none { None } else { self.before(now) };
+        self.activations.truncate(before.map_or(0, |at| at + 1));
         Ok(vec![self.put_activations()])
     }
 

@@ -91,7 +91,7 @@ impl Engine {
     pub fn plan_rolled_back(&self, to_none: bool, now: Timestamp) -> Result<PlanChange, Refusal> {
         let mut plans = self.plans.clone();
         // A rack that died meanwhile is no reason to go on with what is to be left: its part goes as without a plan.
-        let ops = plans.roll_back(to_none, |plan| !plan.has_expired(now))?;
+        let ops = plans.roll_back(to_none, now)?;
         Ok(PlanChange { plans, ops, guides: Some(Counter::PlansRolledBack) })
     }
 
@@ -152,7 +152,7 @@ impl Engine {
             PlanView {
                 kept: Arc::clone(kept),
                 in_force_since: since,
-                before: self.plans.is_before(&kept.name),
+                before: self.plans.is_before(&kept.name, now),
                 expired: kept.has_expired(now),
                 followed: if since.is_some() { followed.clone() } else { Vec::new() },
             }
@@ -160,9 +160,14 @@ impl Engine {
         self.plans.iter().map(view).collect()
     }
 
+    /// The plan in force, unless nobody is to follow it.
+    pub(in crate::engine) fn followed_plan(&self) -> Option<&Arc<KeptPlan>> {
+        self.plans.in_force().map(|(plan, _)| plan).filter(|_| self.settings.plans.follow)
+    }
+
     /// Policies hear which plan is in force, and the next generation carries it.
     pub(in crate::engine) fn tell_plan(&mut self, now: Timestamp) {
-        let plan = self.plans.in_force().map(|(plan, _)| Arc::clone(plan));
+        let plan = self.followed_plan().cloned();
         self.planned_racks = plan.as_ref().map(|plan| live_racks(plan, &self.snapshot)).unwrap_or_default();
         self.dispatched_plan(plan, now);
         self.changed = true;
@@ -176,7 +181,7 @@ impl Engine {
         }
         self.plans_looked_at = now;
         // Told anew, policies would take no more of an expired plan; what follows it goes on.
-        let Some((plan, _)) = self.plans.in_force().filter(|(plan, _)| !plan.has_expired(now)) else { return };
+        let Some(plan) = self.followed_plan().filter(|plan| !plan.has_expired(now)) else { return };
         let live = live_racks(plan, &self.snapshot);
         let back = live.difference(&self.planned_racks).next().is_some();
         if back {

@@ -5,7 +5,7 @@ use super::plans::{packer, run};
 use crate::cluster::{Change, Constraints, Gang, HintRequest, WhenFull};
 use crate::engine::plans::PlanNote;
 use crate::engine::testing::attempt;
-use crate::engine::{Answer, AtOnce, CommitOutcome, Proposal};
+use crate::engine::{Answer, AtOnce, CommitOutcome, Proposal, TaskWhat};
 use crate::policy::plan::Deviation;
 use crate::policy::{Policy, jobpacker};
 use crate::units::Micros;
@@ -132,6 +132,18 @@ fn after_a_restart_a_run_is_back_in_its_place_and_not_in_the_next_ones() {
     let reduces = desk.at_once(HintRequest { id: "its reduces".into(), ..run(1, Some("hourly"), 4) });
     assert_eq!((note(&reduces).as_planned, note(&reduces).elsewhere), (4, 0), "{:?}", note(&reduces));
     assert_eq!(note(&reduces).job.as_ref().map(|job| &*job.key), Some("hourly"));
+}
+
+#[test]
+fn runs_without_a_place_are_counted_until_their_applications_end() {
+    let mut desk = Desk::with_nodes(6, 8192);
+    desk.follow("monday", &[("daily", "/r2", 4)]);
+    desk.asks(1, "weekly", 4);
+    desk.asks(2, "monthly", 4);
+    desk.at_once(run(3, None, 4));
+    assert_eq!(desk.taken(), (0, 2), "one has no key");
+    desk.event(attempt(1, 1), "", TaskWhat::Done { failed: false });
+    assert_eq!(desk.taken(), (0, 1));
 }
 
 #[test]

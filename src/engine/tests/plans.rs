@@ -302,6 +302,52 @@ fn rolling_back_goes_to_the_plan_before_or_to_none_and_hints_with_it() {
 }
 
 #[test]
+fn rolling_back_passes_over_the_expired_and_never_comes_to_the_same_plan() {
+    let mut desk = Desk::with_nodes(4, 8192);
+    let before = |desk: &mut Desk| -> Vec<String> {
+        let views = desk.engine.plans(desk.now);
+        views.iter().filter(|view| view.before).map(|view| view.kept.name.to_string()).collect()
+    };
+    for first in [&["long"][..], &["other", "long"]] {
+        desk.roll_back(true).unwrap_or_default();
+        for name in first {
+            let _ = desk.keep(name, plan(desk.now, &[("daily", "/r0", 2)]));
+            desk.activate(name, true).unwrap();
+        }
+        let short = plan(desk.now, &[("daily", "/r1", 2)]);
+        let soon = Plan { until: desk.now.plus(Micros::from_secs(60)), ..short };
+        desk.keep(&format!("short{}", first.len()), soon).unwrap();
+        desk.activate(&format!("short{}", first.len()), true).unwrap();
+        assert_eq!(before(&mut desk), ["long"]);
+        desk.pass(Micros::from_secs(61));
+        desk.all_beat(4);
+        desk.activate("long", false).unwrap();
+        let to: Vec<String> = first[..first.len() - 1].iter().map(ToString::to_string).collect();
+        assert_eq!(before(&mut desk), to, "which the list names");
+        assert_eq!(desk.roll_back(false), Ok(to.first().cloned()), "{first:?}");
+    }
+}
+
+#[test]
+fn while_nobody_is_to_follow_plans_all_is_as_without_one() {
+    let mut desk = Desk::with_nodes(4, 8192);
+    desk.follow("monday", &[("daily", "/r1", 2)]);
+    let follow = |desk: &mut Desk, follow: bool| {
+        let mut settings = desk.settings.clone();
+        settings.plans.follow = follow;
+        desk.engine.reload(settings, desk.now);
+        desk.publish();
+    };
+    follow(&mut desk, false);
+    assert_eq!(desk.wait(&packer(), run(1, Some("daily"), 2)).decision.plan, None);
+    assert_eq!(desk.data("/logs", Some("daily")).unwrap().reason.as_str(), "no_plan");
+    assert_eq!(desk.engine.plan_in_force(desk.now).map(|view| view.kept.name.to_string()).as_deref(), Some("monday"));
+    follow(&mut desk, true);
+    let answer = desk.wait(&packer(), run(2, Some("daily"), 2));
+    assert_eq!(&*note(&answer).plan, "monday");
+}
+
+#[test]
 fn what_can_not_be_in_force_is_refused_in_words_and_changes_nothing() {
     let mut desk = Desk::with_nodes(4, 2048);
     let good = |desk: &Desk| plan(desk.now, &[("daily", "/r0", 2)]);

@@ -298,17 +298,34 @@ impl Plan {
         Micros(sum.checked_div(self.jobs.len() as u128).map_or(0, |mean| mean as u64))
     }
 
-    /// Bytes expected on circuits, and all that is expected to be shuffled.
+    /// Bytes expected on circuits, and all that is expected to be shuffled between racks.
     #[must_use]
     pub fn circuit_bytes(&self) -> (Bytes, Bytes) {
         self.jobs.iter().fold((Bytes::ZERO, Bytes::ZERO), |(circuit, all), job| {
-            let rides = if job.heavy { job.shuffle } else { Bytes::ZERO };
-            (circuit.saturating_add(rides), all.saturating_add(job.shuffle))
+            let rides = if job.heavy { job.between_racks() } else { Bytes::ZERO };
+            (circuit.saturating_add(rides), all.saturating_add(job.between_racks()))
         })
     }
 }
 
 impl PlannedJob {
+    /// The part of its shuffle that leaves racks: every reduce reads the same part of every map's output.
+    #[must_use]
+    pub fn between_racks(&self) -> Bytes {
+        let (maps, reduces) = (self.maps.racks(), self.reduces.racks());
+        let of = |racks: &[(&RackPath, u32)]| racks.iter().map(|(_, tasks)| u128::from(*tasks)).sum::<u128>();
+        let pairs = of(&maps) * of(&reduces);
+        let at = |rack: &RackPath| reduces.iter().find(|(other, _)| *other == rack).map_or(0, |(_, tasks)| *tasks);
+        let within: u128 = maps.iter().map(|(rack, tasks)| u128::from(*tasks) * u128::from(at(rack))).sum();
+        if pairs == 0 {
+            return Bytes::ZERO;
+        }
+        // Divided first: of 2^64 bytes and as many pairs no product is above 2^128.
+        let (each, rest) = (u128::from(self.shuffle.0) / pairs, u128::from(self.shuffle.0) % pairs);
+        let bytes = each * (pairs - within) + rest * (pairs - within) / pairs;
+        Bytes(u64::try_from(bytes).expect("a part of the shuffle"))
+    }
+
     /// When its last task is expected to end: by the forecast where there is one.
     #[must_use]
     pub fn expected_end(&self) -> Timestamp {

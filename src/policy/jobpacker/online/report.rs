@@ -48,8 +48,7 @@ impl FollowState {
     /// How well the plan in force is followed.
     pub(in crate::policy::jobpacker) fn plan_counts(&self, now: Timestamp) -> Option<PlanCounts> {
         let book = self.book.as_ref()?;
-        let mut counts = PlanCounts { unplanned: self.standing().unplanned, ..PlanCounts::default() };
-        counts.released = self.standing().released;
+        let mut counts = PlanCounts { released: self.standing().released, ..PlanCounts::default() };
         for (at, row) in (0_u32..).zip(&book.rows) {
             let passed = now.since(book.plan.jobs[at as usize].arrival) > self.manner.late;
             match row.taken.is_some() {
@@ -58,9 +57,13 @@ impl FollowState {
                 false => counts.expected += 1,
             }
         }
-        let here = self.pool.jobs().filter_map(|job| self.of_job(job)).chain(self.asking.values().map(Run::from));
-        let deviates = |run: &Run| run.row.is_some_and(|row| !deviations(book, row, run).is_empty());
-        counts.deviating = u32::try_from(here.filter(deviates).count()).unwrap_or(u32::MAX);
+        let waits = self.pool.jobs().filter_map(|job| Some((self.pool.attempt(job), self.of_job(job)?)));
+        for (attempt, run) in waits.chain(self.asking.iter().map(|(&attempt, asking)| (attempt, Run::from(asking)))) {
+            match run.row {
+                Some(row) => counts.deviating += u32::from(!deviations(book, row, &run).is_empty()),
+                None => counts.unplanned += u32::from(self.key(attempt).is_some()),
+            }
+        }
         Some(counts)
     }
 
