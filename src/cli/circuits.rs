@@ -152,7 +152,7 @@ fn circuits_table(answer: &v1::CircuitsResponse, wanted: &v1::WantedCircuits) ->
             output::bytes(demand.expected_bytes as f64),
         ]
     });
-    let rack = |port: &str| answer.ports.iter().find(|view| view.port == port).map_or("", |view| &view.rack);
+    let rack = |port: &str| answer.ports.iter().find(|view| view.port == port).map_or("(gone)", |view| &view.rack);
     let others = not_wanted(answer, wanted).map(|(set, why)| {
         let racks = format!("{} to {}", rack(&set.input), rack(&set.output));
         let none = String::new;
