@@ -12,7 +12,7 @@ use crate::units::{BitsPerSec, Micros};
 use std::time::Duration;
 use toml::de::DeValue;
 
-/// No rack has less, and what is less is meant in another unit.
+/// Bits a second. No rack has less, and what is less is meant in another unit.
 pub const UPLINK_MIN: u64 = 1_000_000;
 
 /// Reads the section.

@@ -47,7 +47,7 @@ pub trait Dispatch: Send + Sync {
     }
 
     /// How a run of that job stands, or would stand if it took its place now; with it until when each stage's tasks are
-    /// expected to be in their planned racks. `came`: when its application first asked, if nothing was told of it.
+    /// expected to be in their planned racks. `came`: when it first asked, if nothing was told of it.
     /// `None` as [`Self::stands`].
     fn would_stand(
         &self,

@@ -152,10 +152,10 @@ fn group_options(options: &Options, meters: &Meters) -> GroupOptions {
     }
 }
 
-fn log_recovered(engine: &Engine, recovered: &RecoveredCounts, now: Timestamp) {
+fn log_recovered(engine: &mut Engine, recovered: &RecoveredCounts, now: Timestamp) {
     let RecoveredCounts { leases, expired, answers, plans, .. } = *recovered;
     tracing::info!(leases, expired, answers, plans, "recovered from the journal");
-    if let Some(plan) = &engine.generation().plan {
+    if let Some(plan) = engine.plan_in_force(now).map(|view| view.kept) {
         let left_s = plan.plan.until.since(now).as_secs_f64();
         tracing::info!(plan = %plan.name, expired = plan.has_expired(now), left_s, "a plan is in force");
     }
@@ -174,8 +174,8 @@ impl Daemon {
             tracing::warn!(path = %options.store.path.display(), "the journal was not there and was made");
         }
         let engine = options.settings.engine.clone();
-        let (engine, recovered) = Engine::new(engine, options.rules.clone(), found.rows, clock.now())?;
-        log_recovered(&engine, &recovered, clock.now());
+        let (mut engine, recovered) = Engine::new(engine, options.rules.clone(), found.rows, clock.now())?;
+        log_recovered(&mut engine, &recovered, clock.now());
         let decisions = AtomicU64::new(engine.next_decision().0);
         let meters = Meters::new(metrics);
         let journal = GroupCommit::start(journal, group_options(options, &meters))?;

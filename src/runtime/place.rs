@@ -185,8 +185,12 @@ impl Daemon {
             let kept = journey.recorded.then(|| (proposal.paths_read(), proposal.to_compare()));
             let committing = Instant::now();
             let on_its_way = self.0.pool.commits(ended);
-            let committed = self.0.door.ask(|reply| Command::Commit(Box::new(proposal), token(), reply)).await??;
-            drop(on_its_way);
+            let committed = self.0.door.ask(|reply| Command::Commit(Box::new(proposal), token(), reply)).await;
+            match &committed {
+                Ok(Ok(Committed::Answer { .. })) => drop(on_its_way),
+                _ => on_its_way.forget(),
+            }
+            let committed = committed??;
             let took = committing.elapsed();
             match committed {
                 Committed::Answer { answer, journal, desk } => {

@@ -36,8 +36,8 @@ enum Asked {
 
 impl PlanDesk {
     /// Before any change; of the plan in force it is known whether it has expired.
-    pub(super) fn new(door: Door, in_force: Option<&Arc<KeptPlan>>, now: Timestamp) -> Self {
-        let expired = in_force.filter(|plan| plan.has_expired(now)).cloned();
+    pub(super) fn new(door: Door, in_force: Option<&PlanView>, now: Timestamp) -> Self {
+        let expired = in_force.map(|view| &view.kept).filter(|plan| plan.has_expired(now)).cloned();
         Self { door, under_way: None, waiting: VecDeque::new(), expired }
     }
 

@@ -3,7 +3,7 @@
 //! Under load budgets shrink before requests are refused: each job is told how full the queue was
 //! when it began, and scales its steps by that. Full is a queue with no place left, and one whose wait, at the pace of
 //! the last jobs, is half of the time that a job has: it is refused at once, not when its time is over. Where the
-//! machine or the disk got slower since, who waited for too long gives its turn to the next, for whom it is not in vain.
+//! machine or the disk got slower since, who has less time left than a commit takes gives its turn to the next.
 //!
 //! Plain threads at one queue, first come first served: jobs are far apart, and threads that look for work for a
 //! while before they sleep (as work-stealing pools do) cost a fifth of what short placements cost.
@@ -158,15 +158,25 @@ impl Turn {
     }
 }
 
-/// A commit on its way: the pool learns from its end, whatever that is, how long commits take.
+/// A commit on its way: the pool learns how long commits take, also where nobody waited for its end.
 pub(super) struct Commits {
     load: Arc<Load>,
     since: Instant,
+    counts: bool,
+}
+
+impl Commits {
+    /// It never came to the disk: a conflict, or a refusal, says nothing of how long that takes.
+    pub(super) fn forget(mut self) {
+        self.counts = false;
+    }
 }
 
 impl Drop for Commits {
     fn drop(&mut self) {
-        self.load.commits.add(self.since.elapsed());
+        if self.counts {
+            self.load.commits.add(self.since.elapsed());
+        }
     }
 }
 
@@ -242,7 +252,7 @@ impl Pool {
 
     /// Is to be dropped when what was found at `since` is answered, or can't be.
     pub(super) fn commits(&self, since: Instant) -> Commits {
-        Commits { load: Arc::clone(&self.load), since }
+        Commits { load: Arc::clone(&self.load), since, counts: true }
     }
 
     fn admit(&self, time: Duration) -> Result<Place, Refusal> {
@@ -299,7 +309,7 @@ impl Load {
             return None;
         }
         let message = format!(
-            "{} ms are left after {} ms in the queue, and a commit takes {} ms: others wait who have more time",
+            "{} ms are left after {} ms in the queue, and a commit takes {} ms: others wait",
             left.as_millis(),
             waited.as_millis(),
             commits.as_millis()
@@ -391,7 +401,7 @@ mod tests {
         }
         for found in &found[..2] {
             let Err(Refusal::Unavailable { message, .. }) = found else { panic!("{found:?}") };
-            assert!(message.contains("others wait who have more time"), "{message}");
+            assert!(message.contains("others wait"), "{message}");
         }
         // Who came last has nobody behind, and is told what to leave for its commit.
         assert!(found[2].as_ref().is_ok_and(|&commits| commits >= Duration::from_secs(30)), "{found:?}");

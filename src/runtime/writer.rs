@@ -110,14 +110,15 @@ const STORE_RETRY: Micros = Micros::from_secs(1);
 impl Writer {
     /// One that has taken nothing yet: changes wait at most `publish_every`.
     pub(super) fn new(
-        engine: Engine,
+        mut engine: Engine,
         clock: Clock,
         shared: Arc<Shared>,
         (door, commands): (&Door, Receiver<Envelope>),
         publish_every: Duration,
         pool: Pool,
     ) -> Self {
-        let plan_desk = PlanDesk::new(door.clone(), engine.generation().plan.as_ref(), clock.now());
+        let now = clock.now();
+        let plan_desk = PlanDesk::new(door.clone(), engine.plan_in_force(now).as_ref(), now);
         Self {
             engine,
             clock,

@@ -241,6 +241,19 @@ mod tests {
     }
 
     #[test]
+    fn weights_on_both_sides_of_the_narrow_numbers_reach_are_matched_alike() {
+        let reach = i64::MAX as u64 / 8 / 4; // by the scale of three rows
+        for most in [reach - 1, reach + 1] {
+            let weights = vec![vec![most, most - 1, 1], vec![most - 1, 2, 0], vec![1, 0, most]];
+            assert_eq!(worth(&weights, &matched(&weights, &[]), &[]), brute(&weights, &[]), "{most}");
+        }
+        let far = i64::MAX / 8;
+        let costs = vec![-far, 0, -far, 0, -far, -far, -far, -far, 0];
+        let wide = costs.iter().copied().map(i128::from).collect();
+        assert_eq!(solved::<i64>(costs, (3, 3), i64::MAX), solved::<i128>(wide, (3, 3), i128::MAX));
+    }
+
+    #[test]
     fn a_heavy_pair_gives_way_to_two_lighter_ones_that_weigh_more_together() {
         assert_eq!(matched(&vec![vec![10, 9], vec![9, 0]], &[]), [Some(1), Some(0)]);
         assert_eq!(matched(&vec![vec![20, 9], vec![9, 0]], &[]), [Some(0), None]);

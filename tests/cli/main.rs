@@ -13,7 +13,7 @@ use hintd::units::Bytes;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// Runs the binary; nothing of the caller's environment names a daemon.
@@ -438,11 +438,15 @@ impl Daemon {
         let address = running.grpc.to_string();
         let daemon = Self { runtime, running: Some(running), _sources: sources, address, socket };
         // What feeds acknowledged is published a moment later.
-        let known = || daemon.document(&["status"]);
-        while known()["nodes_usable"] != 8 || known()["links"] == 0 || known()["blocks"] != 4 {
+        let began = Instant::now();
+        loop {
+            let known = daemon.document(&["status"]);
+            if known["nodes_usable"] == 8 && known["links"] != 0 && known["blocks"] == 4 {
+                return daemon;
+            }
+            assert!(began.elapsed() < Duration::from_secs(30), "the feeds are not taken: {known}");
             std::thread::sleep(Duration::from_millis(5));
         }
-        daemon
     }
 
     /// A command's JSON document from this daemon.

@@ -128,7 +128,10 @@ fn a_plan_for_later_is_made_now_and_what_is_mistyped_is_said() {
     assert_eq!(document(&["plan", "check", &plan])["notes"], json!([]), "it could be put in force");
     let milliseconds = format!("{tomorrow}000");
     assert_refused(&[&base[..], &["--start", &milliseconds]].concat(), &["--start", "beyond the year 9999"]);
-    assert_refused(&[&base[..], &["--gantt", &plan]].concat(), &["--gantt", "the plan itself is written there"]);
+    for charted in [&base[..], &["plan", "check", &plan]] {
+        assert_refused(&[charted, &["--gantt", &plan]].concat(), &["--gantt", "the plan itself is written there"]);
+    }
+    assert!(std::fs::read_to_string(&plan).unwrap().starts_with('{'), "it is still there");
     assert_refused(&[&base[..], &["--horizon", "1s"]].concat(), &["no job is submitted within the horizon"]);
 }
 

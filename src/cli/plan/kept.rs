@@ -118,6 +118,7 @@ pub(super) fn make(args: &MakeArgs, daemon: &DaemonArgs, output: Output) -> Resu
     })?;
     let text = String::from_utf8(text).map_err(Failure::work)?;
     let plan = Plan::from_json(&text).map_err(Failure::work)?;
+    args.chart.is_not(file)?;
     files::write_text(file, &text)?;
     args.chart.draw(&plan)?;
     output.progress(&in_words(&forecast));
@@ -276,7 +277,7 @@ pub(in crate::cli) fn in_force(plan: Option<&v1::PlanView>) -> String {
         )
     };
     let followed: String = match &plan.followed[..] {
-        [] => "; no application has asked for a policy that follows plans since the start".to_owned(),
+        [] => "; no application of a policy that follows it has asked since the start".to_owned(),
         all => all.iter().map(by).collect(),
     };
     format!("{}, {stands}{followed}", plan.name)

@@ -144,8 +144,10 @@ impl ChartArgs {
     /// # Errors
     /// Where the chart would take the place of the plan's own file.
     fn is_not(&self, file: &Path) -> Result<(), Failure> {
+        // Spelled otherwise, it is the same; links are not followed.
+        let whole = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         match &self.gantt {
-            Some(path) if path == file => {
+            Some(path) if whole(path) == whole(file) => {
                 Err(Failure::Input(format!("--gantt {}: the plan itself is written there", path.display())))
             }
             _ => Ok(()),
@@ -246,6 +248,7 @@ pub fn run(args: &PlanArgs, daemon: &DaemonArgs, output: Output) -> Result<(), F
             let plan = read(&args.plan)?;
             let racks = args.cluster.as_ref().map(|name| cluster(name, args.container, Joined::Somehow)).transpose()?;
             let racks = racks.map(|found| room(&rack_rooms(&found.cluster)));
+            args.chart.is_not(&args.plan)?;
             args.chart.draw(&plan)?;
             let facts = Facts { racks, now: Some(now().map_err(Failure::work)?), policies: Some(registry::planners()) };
             tell(&args.plan, &plan, None, &facts, output)

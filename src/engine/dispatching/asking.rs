@@ -69,7 +69,8 @@ impl Engine {
         Some(PlannedRun::new(&plan, stand, until.map(|until| Some(until?.plus(patience)))))
     }
 
-    /// When the run first asked: before any plan was in force, or the daemon was started anew, nobody noted it for plans.
+    /// When the run first asked, of one with a key: before any plan was in force nobody noted it for plans. After a restart
+    /// it is known as long as that answer is kept.
     fn came(&self, attempt: AttemptId, now: Timestamp) -> Timestamp {
         self.run_book.began_at(attempt).map_or(now, |began| began.min(now))
     }

@@ -257,7 +257,7 @@ impl Desk {
         dispatcher(&self.policy).would_stand(&mut self.state, run, came, now)
     }
 
-    /// A request of the run, whose application first asked at `came`, is answered at once: it takes its place.
+    /// A request of the run, which first asked at `came`, is answered at once: it takes its place.
     pub(super) fn ask(
         &mut self,
         (attempt, key): (AttemptId, &Arc<str>),

@@ -275,7 +275,9 @@ impl Plans {
     /// that the daemon made itself, but for the one in force and the one before it.
     fn goes_for(&self, room: usize, now: Timestamp) -> Option<Vec<Arc<str>>> {
         let too_many = (self.kept.len() + 1).saturating_sub(room);
-        let guides = |known: &KeptPlan| self.activations.iter().rev().take(2).any(|active| active.name == known.name);
+        let guides = |known: &KeptPlan| {
+            self.in_force().is_some_and(|(active, _)| active.name == known.name) || self.is_before(&known.name, now)
+        };
         let may_go = |known: &&Arc<KeptPlan>| (known.has_expired(now) || *known.origin == *SCHEDULE) && !guides(known);
         let mut gone: Vec<&Arc<KeptPlan>> = self.kept.values().filter(may_go).collect();
         gone.sort_by_key(|known| (known.kept_at, Arc::clone(&known.name)));

@@ -119,22 +119,6 @@ fn a_run_that_asked_long_before_a_plan_was_in_force_takes_no_later_runs_place() 
 }
 
 #[test]
-fn after_a_restart_a_run_is_back_in_its_place_and_not_in_the_next_ones() {
-    let mut desk = Desk::with_nodes(6, 8192);
-    desk.follow("monday", &[("hourly", "/r2", 4)]);
-    desk.asks(1, "hourly", 4);
-    desk.pass(Micros::from_secs(3700));
-    desk.restart();
-    for at in 0..6 {
-        desk.register(&format!("h{at}"), &format!("/r{}", at / 2), 8192);
-    }
-    desk.all_beat(6);
-    let reduces = desk.at_once(HintRequest { id: "its reduces".into(), ..run(1, Some("hourly"), 4) });
-    assert_eq!((note(&reduces).as_planned, note(&reduces).elsewhere), (4, 0), "{:?}", note(&reduces));
-    assert_eq!(note(&reduces).job.as_ref().map(|job| &*job.key), Some("hourly"));
-}
-
-#[test]
 fn runs_without_a_place_are_counted_until_their_applications_end() {
     let mut desk = Desk::with_nodes(6, 8192);
     desk.follow("monday", &[("daily", "/r2", 4)]);

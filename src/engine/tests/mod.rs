@@ -11,6 +11,7 @@ mod leasing;
 mod nodes;
 mod placing;
 mod plans;
+mod plans_left;
 mod rebalance;
 mod records;
 mod shuffles;

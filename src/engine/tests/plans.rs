@@ -79,8 +79,12 @@ pub(super) fn run(number: u32, key: Option<&str>, maps: u32) -> HintRequest {
 
 impl Desk {
     pub(super) fn keep(&mut self, name: &str, plan: Plan) -> Result<(), Refusal> {
+        self.keep_of(name, plan, "operator")
+    }
+
+    pub(super) fn keep_of(&mut self, name: &str, plan: Plan, origin: &str) -> Result<(), Refusal> {
         let examined = examine(name, Arc::new(plan), self.engine.settled(), self.now)?;
-        let kept = self.engine.keep_plan(name, examined, (false, "operator"), self.now);
+        let kept = self.engine.keep_plan(name, examined, (false, origin), self.now);
         self.drain();
         kept
     }
@@ -105,7 +109,7 @@ impl Desk {
         rolled.map(|to| to.map(|to| to.to_string()))
     }
 
-    fn in_force(&self) -> Option<String> {
+    pub(super) fn in_force(&self) -> Option<String> {
         self.engine.generation().plan.as_ref().map(|plan| plan.name.to_string())
     }
 
@@ -116,7 +120,7 @@ impl Desk {
         self.publish();
     }
 
-    fn data(&self, path: &str, key: Option<&str>) -> Result<ReplicasFound, Refusal> {
+    pub(super) fn data(&self, path: &str, key: Option<&str>) -> Result<ReplicasFound, Refusal> {
         let policy = packer();
         let (path, reader) = (path.into(), key.map(Arc::from));
         let ask = ReplicasAsk { path, reader, replication: 3, blocks: 4, seed: None };
@@ -124,7 +128,7 @@ impl Desk {
     }
 }
 
-fn note(answer: &Answer) -> &PlanNote {
+pub(super) fn note(answer: &Answer) -> &PlanNote {
     answer.decision.plan.as_ref().expect("a plan is in force")
 }
 
@@ -277,74 +281,6 @@ fn what_is_in_force_and_what_was_before_it_outlive_a_restart() {
     let standing: Vec<_> = plans.iter().map(|view| (&*view.kept.name, view.in_force_since.is_some())).collect();
     assert_eq!(standing, [("monday", true), ("tuesday", false)]);
     assert_eq!(*plans[0].kept.plan, plan(super::desk::START, &[("daily", "/r0", 2)]), "as it was submitted");
-}
-
-#[test]
-fn rolling_back_goes_to_the_plan_before_or_to_none_and_hints_with_it() {
-    let mut desk = Desk::with_nodes(4, 8192);
-    assert_eq!(desk.roll_back(false).unwrap_err().to_string(), "plan: none is in force");
-    desk.follow("monday", &[("daily", "/r0", 2)]);
-    desk.follow("tuesday", &[("daily", "/r1", 2)]);
-    assert_eq!(desk.roll_back(false), Ok(Some("monday".to_owned())));
-    let answer = desk.wait(&packer(), run(1, Some("daily"), 2));
-    assert_eq!((note(&answer).as_planned, &*note(&answer).plan), (2, "monday"));
-    assert_eq!((desk.roll_back(false), desk.in_force()), (Ok(None), None));
-    assert_eq!(desk.wait(&packer(), run(2, Some("daily"), 2)).decision.plan, None);
-    desk.activate("monday", false).unwrap();
-    desk.activate("tuesday", true).unwrap();
-    assert_eq!((desk.roll_back(true), desk.in_force()), (Ok(None), None), "to none, whatever was before");
-    desk.activate("monday", false).unwrap();
-    desk.now = desk.now.plus(Micros::from_secs(80_000));
-    desk.all_beat(4);
-    desk.follow("wednesday", &[("daily", "/r1", 2)]);
-    desk.now = desk.now.plus(Micros::from_secs(10_000));
-    assert_eq!(desk.roll_back(false), Ok(None), "the one before has expired");
-}
-
-#[test]
-fn rolling_back_passes_over_the_expired_and_never_comes_to_the_same_plan() {
-    let mut desk = Desk::with_nodes(4, 8192);
-    let before = |desk: &mut Desk| -> Vec<String> {
-        let views = desk.engine.plans(desk.now);
-        views.iter().filter(|view| view.before).map(|view| view.kept.name.to_string()).collect()
-    };
-    for first in [&["long"][..], &["other", "long"]] {
-        desk.roll_back(true).unwrap_or_default();
-        for name in first {
-            let _ = desk.keep(name, plan(desk.now, &[("daily", "/r0", 2)]));
-            desk.activate(name, true).unwrap();
-        }
-        let short = plan(desk.now, &[("daily", "/r1", 2)]);
-        let soon = Plan { until: desk.now.plus(Micros::from_secs(60)), ..short };
-        desk.keep(&format!("short{}", first.len()), soon).unwrap();
-        desk.activate(&format!("short{}", first.len()), true).unwrap();
-        assert_eq!(before(&mut desk), ["long"]);
-        desk.pass(Micros::from_secs(61));
-        desk.all_beat(4);
-        desk.activate("long", false).unwrap();
-        let to: Vec<String> = first[..first.len() - 1].iter().map(ToString::to_string).collect();
-        assert_eq!(before(&mut desk), to, "which the list names");
-        assert_eq!(desk.roll_back(false), Ok(to.first().cloned()), "{first:?}");
-    }
-}
-
-#[test]
-fn while_nobody_is_to_follow_plans_all_is_as_without_one() {
-    let mut desk = Desk::with_nodes(4, 8192);
-    desk.follow("monday", &[("daily", "/r1", 2)]);
-    let follow = |desk: &mut Desk, follow: bool| {
-        let mut settings = desk.settings.clone();
-        settings.plans.follow = follow;
-        desk.engine.reload(settings, desk.now);
-        desk.publish();
-    };
-    follow(&mut desk, false);
-    assert_eq!(desk.wait(&packer(), run(1, Some("daily"), 2)).decision.plan, None);
-    assert_eq!(desk.data("/logs", Some("daily")).unwrap().reason.as_str(), "no_plan");
-    assert_eq!(desk.engine.plan_in_force(desk.now).map(|view| view.kept.name.to_string()).as_deref(), Some("monday"));
-    follow(&mut desk, true);
-    let answer = desk.wait(&packer(), run(2, Some("daily"), 2));
-    assert_eq!(&*note(&answer).plan, "monday");
 }
 
 #[test]

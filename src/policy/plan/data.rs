@@ -2,6 +2,7 @@
 
 use crate::units::{BitsPerSec, Bytes, Micros, RackPath, Timestamp};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -312,18 +313,17 @@ impl PlannedJob {
     /// The part of its shuffle that leaves racks: every reduce reads the same part of every map's output.
     #[must_use]
     pub fn between_racks(&self) -> Bytes {
-        let (maps, reduces) = (self.maps.racks(), self.reduces.racks());
-        let of = |racks: &[(&RackPath, u32)]| racks.iter().map(|(_, tasks)| u128::from(*tasks)).sum::<u128>();
-        let pairs = of(&maps) * of(&reduces);
-        let at = |rack: &RackPath| reduces.iter().find(|(other, _)| *other == rack).map_or(0, |(_, tasks)| *tasks);
-        let within: u128 = maps.iter().map(|(rack, tasks)| u128::from(*tasks) * u128::from(at(rack))).sum();
-        if pairs == 0 {
+        let mut reduces: BTreeMap<&RackPath, f64> = BTreeMap::new();
+        for slice in &self.reduces.slices {
+            *reduces.entry(&slice.rack).or_default() += f64::from(slice.tasks);
+        }
+        let maps = || self.maps.slices.iter().map(|slice| (&slice.rack, f64::from(slice.tasks)));
+        let pairs = maps().map(|(_, tasks)| tasks).sum::<f64>() * reduces.values().sum::<f64>();
+        if pairs == 0.0 {
             return Bytes::ZERO;
         }
-        // Divided first: of 2^64 bytes and as many pairs no product is above 2^128.
-        let (each, rest) = (u128::from(self.shuffle.0) / pairs, u128::from(self.shuffle.0) % pairs);
-        let bytes = each * (pairs - within) + rest * (pairs - within) / pairs;
-        Bytes(u64::try_from(bytes).expect("a part of the shuffle"))
+        let within: f64 = maps().map(|(rack, tasks)| tasks * reduces.get(rack).copied().unwrap_or(0.0)).sum();
+        Bytes((self.shuffle.as_f64() * (1.0 - within / pairs)) as u64)
     }
 
     /// When its last task is expected to end: by the forecast where there is one.
@@ -462,6 +462,19 @@ mod tests {
     }
 
     #[test]
+    fn what_maps_and_reduces_of_a_rack_tell_each_other_leaves_no_rack() {
+        let mut job = sample::plan(1).jobs[0].clone();
+        let slice = |rack: &str, tasks: u32| Slice { rack: rack.into(), tasks, ..job.maps.slices[0].clone() };
+        // A rack may stand twice; of 4 × 5 pairs 1 × 3 and 3 × 2 stay in theirs.
+        let maps = vec![slice("/r0", 1), slice("/r1", 2), slice("/r1", 1)];
+        let reduces = vec![slice("/r0", 1), slice("/r1", 2), slice("/r0", 2)];
+        (job.maps.slices, job.reduces.slices, job.shuffle) = (maps, reduces, Bytes(2_000));
+        assert_eq!(job.between_racks(), Bytes(1_100));
+        job.reduces.slices.clear();
+        assert_eq!(job.between_racks(), Bytes::ZERO);
+    }
+
+    #[test]
     fn a_plan_forecasts_by_its_jobs() {
         let mut plan = sample::plan(1);
         plan.jobs.truncate(2);
@@ -471,7 +484,7 @@ mod tests {
         let job = &mut plan.jobs[1];
         (job.arrival, job.end, job.heavy, job.shuffle) = (second, second.plus(Micros(50)), false, Bytes(5));
         assert_eq!((plan.makespan(), plan.mean_completion()), (Micros(60), Micros(40)));
-        assert_eq!(plan.circuit_bytes(), (Bytes(7), Bytes(12)));
+        assert_eq!(plan.circuit_bytes(), (Bytes(7), Bytes(10)), "of the second two in five stay in their racks");
         let later = |by: u64| plan.from.plus(Micros::from_secs(100_000 + by));
         let forecast = Forecast { maps_end: later(1), shuffled: later(2), end: later(3) };
         let stages = |job: &PlannedJob| Stage::BOTH.map(|stage| job.stage_end(stage).unwrap());

@@ -27,7 +27,7 @@ pub fn fabric(snapshot: &Snapshot) -> Option<Fabric> {
     Some(Fabric { uplink: BitsPerSec(u64::try_from(mean).unwrap_or(u64::MAX)), circuits, nodes })
 }
 
-/// [`fabric`], or racks with such uplinks where no network joins them.
+/// [`fabric`], or racks with such uplinks where no network joins them: none is there, or its links join no racks.
 #[must_use]
 pub fn fabric_or(snapshot: &Snapshot, uplink: Option<BitsPerSec>) -> Option<Fabric> {
     let told = || Some(Fabric { uplink: uplink?, circuits: None, nodes: None });

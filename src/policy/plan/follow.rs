@@ -86,7 +86,7 @@ pub struct PlanCounts {
     pub missed: u32,
     /// Jobs of the plan that are still to come.
     pub expected: u32,
-    /// Runs of known keys that have no place in it.
+    /// Runs with a key and without a place in it that are here now.
     pub unplanned: u32,
     /// Stages that go by the plan no more because of a dead rack.
     pub released: u32,

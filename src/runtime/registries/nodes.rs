@@ -70,15 +70,6 @@ impl Entry {
         false
     }
 
-    /// Leaves the registrations that wait only such names.
-    fn keep_aliases(&mut self, keep: impl Fn(&Arc<str>) -> bool) {
-        for change in &mut self.waiting {
-            if let Change::Register(registration) = change {
-                registration.aliases.retain(&keep);
-            }
-        }
-    }
-
     /// A node that comes and goes within milliseconds: that it went once, and its last life, are enough. What stands
     /// before and between the two goes; after both there is one heartbeat at most, for those in a row are one.
     fn shorten(&mut self) {
@@ -114,15 +105,13 @@ impl Nodes {
             }
         };
         let contradicts = entry.registered && entry.rack.as_ref().is_some_and(|rack| *rack != registration.rack);
-        let taken_from = self.set_aliases(&host, &mut entry, &registration.aliases);
+        self.set_aliases(&host, &mut entry.aliases, &registration.aliases);
         entry.registered = true;
         entry.refused = None;
         entry.rack = Some(registration.rack.clone());
         entry.response_id = None;
         let coalesced = entry.push(Change::Register(registration));
         self.mark(&mut entry, host);
-        drop(entry);
-        taken_from.into_iter().for_each(|(name, other)| self.unname(&other, &name));
         Ok(match (contradicts, coalesced) {
             (true, _) => Taken::Contradiction,
             (false, true) => Taken::Coalesced,
@@ -197,7 +186,12 @@ impl Nodes {
             let waiting = std::mem::take(&mut entry.waiting);
             drop(entry);
             let mut unknown = false;
-            for change in waiting {
+            for mut change in waiting {
+                if let Change::Register(registration) = &mut change {
+                    // The engine takes changes host by host: who claimed a name last might lose it to who claimed it first.
+                    let owns = |name: &Arc<str>| self.aliases.get(name).is_some_and(|owner| *owner == host);
+                    registration.aliases.retain(owns);
+                }
                 let registers = matches!(change, Change::Register(_));
                 match give(change) {
                     Err(error) if registers => {
@@ -233,26 +227,14 @@ impl Nodes {
         }
     }
 
-    /// Returns which of the names were another host's until now.
-    fn set_aliases(&self, host: &HostName, entry: &mut Entry, said: &[Arc<str>]) -> Vec<(Arc<str>, HostName)> {
-        for stale in entry.aliases.iter().filter(|name| !said.contains(name)) {
+    fn set_aliases(&self, host: &HostName, known: &mut Vec<Arc<str>>, said: &[Arc<str>]) {
+        for stale in known.iter().filter(|name| !said.contains(name)) {
             self.aliases.remove_if(stale, |_, owner| owner == host);
         }
-        entry.keep_aliases(|name| said.contains(name)); // who takes the others from now on is not to lose them again
-        entry.aliases = said.to_vec();
-        let others =
-            |name: &Arc<str>| self.aliases.insert(Arc::clone(name), host.clone()).filter(|owner| owner != host);
-        said.iter().filter_map(|name| Some((Arc::clone(name), others(name)?))).collect()
-    }
-
-    /// A name that is another host's by now goes from the registrations of this one that wait: the engine takes changes
-    /// host by host, and who claimed a name last might else lose it to who claimed it first.
-    fn unname(&self, host: &HostName, name: &Arc<str>) {
-        let Some(mut entry) = self.entries.get_mut(host) else { return };
-        if self.aliases.get(name).is_some_and(|owner| owner.value() == host) {
-            return; // it took the name back meanwhile
+        for name in said {
+            self.aliases.insert(Arc::clone(name), host.clone());
         }
-        entry.keep_aliases(|alias| alias != name);
+        *known = said.to_vec();
     }
 }
 
@@ -302,6 +284,27 @@ mod tests {
             containers: containers.map(|count| vec![container; count]),
             state,
         })
+    }
+
+    #[test]
+    fn who_claims_an_alias_last_has_it_whichever_host_was_heard_first() {
+        let nodes = Nodes::default();
+        let claims = |host: &str, aliases: &[&str]| {
+            let Change::Register(registration) = register(0) else { panic!("a registration") };
+            let aliases = aliases.iter().map(|&name| name.into()).collect();
+            nodes.register(Registration { host: host.into(), aliases, ..registration }, 10).unwrap();
+        };
+        claims("a", &[]);
+        claims("b", &["x", "y"]);
+        claims("b", &["x"]);
+        claims("a", &["x", "y"]);
+        let mut given = Vec::new();
+        nodes.drain(&mut |change| {
+            let Change::Register(registration) = change else { panic!("{change:?}") };
+            given.push((registration.host.to_string(), registration.aliases.len()));
+            Ok(())
+        });
+        assert_eq!(given, [("a".to_owned(), 2), ("b".to_owned(), 0)]);
     }
 
     #[test]

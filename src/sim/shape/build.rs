@@ -98,8 +98,8 @@ pub enum Joined {
 /// there by the document stays; leases do not count.
 ///
 /// # Errors
-/// All that is wrong with the document, and what the simulator can't do without: a network that reaches every running
-/// node. Room for no container at all is no error here: jobs then never fit, which the run reports.
+/// All that is wrong with the document; a network that leaves a running node out, and, where racks are to be joined by
+/// one, none. Room for no container at all is no error here: jobs then never fit, which the run reports.
 pub fn of_document(
     document: &ClusterDocument,
     container: Resource,
