@@ -195,6 +195,13 @@ fn a_wait_ends_with_the_plan() {
     assert_eq!(desk.engine.shuffles_held(), 0);
 
     let mut desk = waits();
+    let mut settings = desk.settings.clone();
+    settings.plans.follow = false;
+    desk.engine.reload(settings, desk.now);
+    desk.pass(SECOND);
+    assert_eq!(words(&mut desk), ["start /rack-1 /rack-3 no_plan 8000000"], "as when nobody is to follow it");
+
+    let mut desk = waits();
     let expires = plan(desk.now).until;
     desk.now = expires.plus(Micros(1));
     desk.engine.time_shuffles_for_test(desk.now);
