@@ -6,17 +6,17 @@
 
 #![allow(clippy::print_stdout)] // a table for the person who runs it
 
-use hintd::cluster::{Flow, JobFlows, NodePair, PairRoute, Resource, RunningFlows, Topology};
-use hintd::network::Link;
-use hintd::network::build::{BuiltNetwork, FatTreeSpec, JellyfishSpec, fat_tree, jellyfish};
-use hintd::network::maxmin::directions;
-use hintd::policy::cross_layer::nested::{NestedParams, nested};
-use hintd::policy::cross_layer::sample::{Job, drawn_hadoop_job, storm_job};
-use hintd::policy::cross_layer::{CrossLayer, CrossLayerParams, Reroute, RunMode, reroute};
-use hintd::policy::problem::PlaceProblem;
-use hintd::policy::sample::{Sample, cluster};
-use hintd::policy::{Budget, FlowIndex, Place, Placement, traffic};
-use hintd::units::{ApplicationId, AttemptId, BitsPerSec, Bytes, DecisionId, LinkIdx};
+use hintd_model::cluster::{Flow, JobFlows, NodePair, PairRoute, Resource, RunningFlows, Topology};
+use hintd_model::network::Link;
+use hintd_model::network::build::{BuiltNetwork, FatTreeSpec, JellyfishSpec, fat_tree, jellyfish};
+use hintd_model::network::maxmin::directions;
+use hintd_model::units::{ApplicationId, AttemptId, BitsPerSec, Bytes, DecisionId, LinkIdx};
+use hintd_policy::cross_layer::nested::{NestedParams, nested};
+use hintd_policy::cross_layer::sample::{Job, drawn_hadoop_job, storm_job};
+use hintd_policy::cross_layer::{CrossLayer, CrossLayerParams, Reroute, RunMode, reroute};
+use hintd_policy::problem::PlaceProblem;
+use hintd_policy::sample::{Sample, cluster};
+use hintd_policy::{Budget, FlowIndex, Place, Placement, traffic};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Instant;
@@ -77,7 +77,7 @@ fn running(sample: &Sample, jobs: u64) -> RunningFlows {
     flows
 }
 
-fn add(flows: &mut RunningFlows, pair: NodePair, flow: &Flow, links: &Arc<[hintd::units::DirectedLinkIdx]>) {
+fn add(flows: &mut RunningFlows, pair: NodePair, flow: &Flow, links: &Arc<[hintd_model::units::DirectedLinkIdx]>) {
     let old = flows.routes.get(&pair).map(|route| (**route).clone());
     let mut route =
         old.unwrap_or(PairRoute { links: Arc::clone(links), installed: true, task_pairs: 0, bytes: Bytes(0) });

@@ -9,12 +9,12 @@
 //! `-- write FILE star 0.9 100000` writes such flows down, `-- replay FILE ENDS` runs what was written and tells when
 //! each flow ended: `benches/simgrid/run` does both, and the same in SimGrid.
 
-use hintd::network::build::{FatTreeSpec, TreeSpec, fat_tree, tree};
-use hintd::network::maxmin::{capacities, directed};
-use hintd::network::{Network, shortest_path_seeded};
-use hintd::sim::FluidNetwork;
-use hintd::sim::fluid::Completion;
-use hintd::units::{BitsPerSec, Bytes, DirectedLinkIdx, VertexIdx};
+use hintd_model::network::build::{FatTreeSpec, TreeSpec, fat_tree, tree};
+use hintd_model::network::maxmin::{capacities, directed};
+use hintd_model::network::{Network, shortest_path_seeded};
+use hintd_model::units::{BitsPerSec, Bytes, DirectedLinkIdx, VertexIdx};
+use hintd_simulator::FluidNetwork;
+use hintd_simulator::fluid::Completion;
 use rand::{RngExt as _, SeedableRng as _, rngs::ChaCha8Rng};
 use rand_distr::{Distribution as _, Exp};
 use std::fs::File;

@@ -4,11 +4,11 @@
 #![allow(clippy::print_stdout)] // a table for the person who runs it
 
 use criterion::{BenchmarkId, Criterion, Throughput};
-use hintd::policy::jobpacker::offline::latency::ShuffleTerm;
-use hintd::policy::jobpacker::offline::{Placing, Rules, plan};
-use hintd::policy::plan::{Circuits, ExpectedJob, Fabric, NodeLinks, Objective, PlanProblem, RackRoom};
-use hintd::sim::{JobModel, SwimJob, Task, TraceShape, generate};
-use hintd::units::{BitsPerSec, Bytes, Micros, Timestamp};
+use hintd_model::units::{BitsPerSec, Bytes, Micros, Timestamp};
+use hintd_policy::jobpacker::offline::latency::ShuffleTerm;
+use hintd_policy::jobpacker::offline::{Placing, Rules, plan};
+use hintd_policy::plan::{Circuits, ExpectedJob, Fabric, NodeLinks, Objective, PlanProblem, RackRoom};
+use hintd_simulator::{JobModel, SwimJob, Task, TraceShape, generate};
 use std::hint::black_box;
 use std::time::Instant;
 

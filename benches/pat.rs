@@ -3,7 +3,7 @@
 #![allow(clippy::print_stdout)] // a table for the person who runs it
 
 use criterion::{BenchmarkId, Criterion, Throughput};
-use hintd::policy::pat::sample::{Drawn, drawn};
+use hintd_policy::pat::sample::{Drawn, drawn};
 use std::hint::black_box;
 use std::time::Instant;
 

@@ -7,9 +7,9 @@
 
 #![allow(clippy::print_stdout)] // a table for the person who runs it
 
-use hintd::network::build::{self, FatTreeSpec, JellyfishSpec};
-use hintd::network::{Network, PathTable, PathTableOptions};
-use hintd::units::{LinkIdx, VertexIdx};
+use hintd_model::network::build::{self, FatTreeSpec, JellyfishSpec};
+use hintd_model::network::{Network, PathTable, PathTableOptions};
+use hintd_model::units::{LinkIdx, VertexIdx};
 use pathfinding::prelude::yen;
 use std::hint::black_box;
 use std::time::Instant;

@@ -3,13 +3,13 @@
 //! `cargo bench --bench placement`; set `POLICY_QUALITY=1` to print costs by steps instead.
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
-use hintd::cluster::Resource;
-use hintd::network::build::{FatTreeSpec, fat_tree};
-use hintd::policy::container::{Container, ContainerParams};
-use hintd::policy::problem::{Anchor, PlaceProblem};
-use hintd::policy::sample::{Sample, cluster};
-use hintd::policy::{Budget, Placement, Policy, evaluate, registry};
-use hintd::units::{Bytes, NodeIdx};
+use hintd_model::cluster::Resource;
+use hintd_model::network::build::{FatTreeSpec, fat_tree};
+use hintd_model::units::{Bytes, NodeIdx};
+use hintd_policy::container::{Container, ContainerParams};
+use hintd_policy::problem::{Anchor, PlaceProblem};
+use hintd_policy::sample::{Sample, cluster};
+use hintd_policy::{Budget, Placement, Policy, evaluate, registry};
 use std::hint::black_box;
 use std::time::Instant;
 

@@ -4,9 +4,11 @@
 //! 10,000 nodes send in 5 ms, with what follows from them for leases; `copy` is the three columns.
 
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
-use hintd::cluster::{Change, Heartbeat, Model, NamedContainer, NamedResource, NodeState, Registration, SizeRules};
-use hintd::engine::{Engine, EngineSettings, Rows};
-use hintd::units::{Bytes, HostName, SchedulerKey, Timestamp};
+use hintd_engine::{Engine, EngineSettings, Rows};
+use hintd_model::cluster::{
+    Change, Heartbeat, Model, NamedContainer, NamedResource, NodeState, Registration, SizeRules,
+};
+use hintd_model::units::{Bytes, HostName, SchedulerKey, Timestamp};
 use std::hint::black_box;
 
 const NODES: usize = 10_000;

@@ -4,9 +4,9 @@
 
 #![allow(clippy::unwrap_used)] // a test that panics is a test that fails
 
-use hintd::engine::journal::{Batch, Op, Table, number_key};
 use hintd::store::{Journal, OpenOptions};
 use hintd::telemetry::process::resident_bytes;
+use hintd_engine::journal::{Batch, Op, Table, number_key};
 
 /// Of so many rows each: 22 MB in all.
 const COMMITS: u64 = 300;

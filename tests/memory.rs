@@ -5,19 +5,19 @@
 
 #![allow(clippy::unwrap_used)] // a test that panics is a test that fails
 
-use hintd::cluster::{
-    Change, Constraints, Gang, Heartbeat, HintRequest, NamedContainer, NamedResource, NodeState, Registration,
-    SizeRules, TaskGroup, WhenFull,
-};
-use hintd::engine::{
+use hintd::telemetry::process::resident_bytes;
+use hintd_engine::{
     Answer, Chosen, CommitOutcome, Engine, EngineSettings, Mode, PlacerSettings, Rows, TaskEvent, TaskWhat, Token,
     propose,
 };
-use hintd::policy::{Policy, registry};
-use hintd::telemetry::process::resident_bytes;
-use hintd::units::{
+use hintd_model::cluster::{
+    Change, Constraints, Gang, Heartbeat, HintRequest, NamedContainer, NamedResource, NodeState, Registration,
+    SizeRules, TaskGroup, WhenFull,
+};
+use hintd_model::units::{
     ApplicationId, AttemptId, Bytes, ContainerId, DecisionId, LeaseId, Micros, SchedulerKey, Timestamp,
 };
+use hintd_policy::{Policy, registry};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

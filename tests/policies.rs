@@ -4,12 +4,12 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // a test that panics is a test that fails
 
-use hintd::cluster::{EdgePattern, Resource};
-use hintd::network::build::{BuiltNetwork, FatTreeSpec, TreeSpec, fat_tree, tree};
-use hintd::policy::problem::{Anchor, EdgeProblem, PlaceProblem};
-use hintd::policy::sample::{Sample, cluster};
-use hintd::policy::{Budget, Placement, Policy, Terms, check, evaluate, registry};
-use hintd::units::{Bytes, GroupIdx, NodeIdx};
+use hintd_model::cluster::{EdgePattern, Resource};
+use hintd_model::network::build::{BuiltNetwork, FatTreeSpec, TreeSpec, fat_tree, tree};
+use hintd_model::units::{Bytes, GroupIdx, NodeIdx};
+use hintd_policy::problem::{Anchor, EdgeProblem, PlaceProblem};
+use hintd_policy::sample::{Sample, cluster};
+use hintd_policy::{Budget, Placement, Policy, Terms, check, evaluate, registry};
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
 
@@ -133,7 +133,7 @@ fn cross_layer_gives_more_utility_than_any_other_on_nearly_all_of_30_clusters() 
 #[test]
 fn what_does_not_fit_stays_out_and_what_fits_goes_in() {
     for entry in registry::entries() {
-        let policy = (entry.build)(hintd::policy::params::no_params()).unwrap();
+        let policy = (entry.build)(hintd_policy::params::no_params()).unwrap();
         let sample = cluster(&tree(&TreeSpec::default()).unwrap(), UNIT.times(2), Bytes(1));
         for (count, most_per_rack, placed) in [(1, u32::MAX, 1), (16, u32::MAX, 16), (17, u32::MAX, 16), (16, 3, 12)] {
             let mut group = sample.group("g", count, UNIT);

@@ -1,6 +1,6 @@
 //! Real traces, where they are: `../shared/data/swim`, or `swim` below `HINTD_DATA`.
 
-use hintd::sim::{JobModel, SwimReader, maybe_gzip};
+use hintd_simulator::{JobModel, SwimReader, maybe_gzip};
 use std::io::BufReader;
 use std::path::PathBuf;
 

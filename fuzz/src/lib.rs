@@ -3,22 +3,23 @@
 
 pub mod seeds;
 
-use hintd::cluster::document::{ClusterDocument, RequestDocument, Syntax};
-use hintd::cluster::{Model, SizeRules, Snapshot, Source};
 use hintd::config::Config;
-use hintd::engine::journal::Table;
-use hintd::engine::{Engine, EngineSettings, Rows};
 use hintd::feed::{FeedStream, Registries, blocks, datasets, events, heartbeats, latency, link_stats, topology};
-use hintd::network::chains::{BoxLoads, Chains, ChainsDocument, unmet};
-use hintd::network::{Network, NetworkDocument, check, summary};
+use hintd::runtime::RequestLimits;
 use hintd::runtime::registries::RegistryLimits;
 use hintd::sdn::model::Dpid;
 use hintd::sdn::names::Names;
 use hintd::sdn::ryu;
-use hintd::server::convert::{self, Limits};
-use hintd::sim::{ClusterShape, FlowsDocument, SwimReader, TraceOptions, TraceReader, maybe_gzip, write_json};
-use hintd::units::Timestamp;
-use hintd::wire::v1;
+use hintd::server::convert;
+use hintd_client::wire::v1;
+use hintd_engine::journal::Table;
+use hintd_engine::{Engine, EngineSettings, Rows};
+use hintd_model::cluster::document::{ClusterDocument, RequestDocument, Syntax};
+use hintd_model::cluster::{Model, SizeRules, Snapshot, Source};
+use hintd_model::network::chains::{BoxLoads, Chains, ChainsDocument, unmet};
+use hintd_model::network::{Network, NetworkDocument, check, summary};
+use hintd_model::units::Timestamp;
+use hintd_simulator::{ClusterShape, FlowsDocument, SwimReader, TraceOptions, TraceReader, maybe_gzip, write_json};
 use prost::Message;
 use std::str::from_utf8;
 use std::sync::OnceLock;
@@ -128,8 +129,8 @@ pub fn shape_file(bytes: &[u8]) {
 pub fn script_file(bytes: &[u8]) {
     static CLUSTER: OnceLock<Snapshot> = OnceLock::new();
     let Ok(text) = from_utf8(bytes) else { return };
-    match hintd::cli::simulate::script::Script::from_text(text, CLUSTER.get_or_init(seeds::small_cluster)) {
-        Ok(script) => script.into_settings(&mut hintd::sim::SimSettings::default()),
+    match hintd_cli::simulate::script::Script::from_text(text, CLUSTER.get_or_init(seeds::small_cluster)) {
+        Ok(script) => script.into_settings(&mut hintd_simulator::SimSettings::default()),
         Err(message) => assert!(!message.is_empty(), "a refusal says why"),
     }
 }
@@ -183,7 +184,7 @@ pub fn request_message(bytes: &[u8]) {
     let Ok(message) = v1::RequestHintsRequest::decode(bytes) else { return };
     let again = v1::RequestHintsRequest::decode(message.encode_to_vec().as_slice()).expect("it was just written");
     assert_eq!(convert::digest(&again), convert::digest(&message), "a repeat is known as one");
-    let _ = convert::request(&message, &Limits::default());
+    let _ = convert::request(&message, &RequestLimits::default());
 }
 
 /// Follow upwards: who follows is known or refused, and so is every event; those that are taken do an engine no harm.

@@ -1,15 +1,16 @@
 //! What fuzzing begins with: small inputs that are taken, for each target.
 
-use hintd::cluster::document::{ClusterDocument, RequestDocument, Syntax};
-use hintd::cluster::{Change, Heartbeat, NamedResource, NodeState, Overlay, Registration, SizeRules, Snapshot};
-use hintd::engine::journal::{Op, Table};
-use hintd::engine::{Chosen, CommitOutcome, Engine, EngineSettings, Mode, PlacerSettings, Rows, Token, propose};
-use hintd::network::build::{TreeSpec, tree};
-use hintd::policy::registry;
-use hintd::server::convert::{Limits, request};
-use hintd::units::Bytes;
-use hintd::wire::hadoop::yarn::{PriorityProto, ResourceProto, ResourceRequestProto};
-use hintd::wire::v1;
+use hintd::runtime::RequestLimits;
+use hintd::server::convert::request;
+use hintd_client::wire::hadoop::yarn::{PriorityProto, ResourceProto, ResourceRequestProto};
+use hintd_client::wire::v1;
+use hintd_engine::journal::{Op, Table};
+use hintd_engine::{Chosen, CommitOutcome, Engine, EngineSettings, Mode, PlacerSettings, Rows, Token, propose};
+use hintd_model::cluster::document::{ClusterDocument, RequestDocument, Syntax};
+use hintd_model::cluster::{Change, Heartbeat, NamedResource, NodeState, Overlay, Registration, SizeRules, Snapshot};
+use hintd_model::network::build::{TreeSpec, tree};
+use hintd_model::units::Bytes;
+use hintd_policy::registry;
 use prost::Message;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -53,7 +54,7 @@ const CHAINS: &str = "groups = [\"web\"]\n[[boxes]]\nname = \"fw-1\"\ntype = \"F
 
 /// Two racks of two hosts.
 #[must_use]
-pub fn small_network() -> hintd::network::Network {
+pub fn small_network() -> hintd_model::network::Network {
     tree(&TreeSpec { racks: 2, hosts_per_rack: 2, ..TreeSpec::default() }).expect("a sound tree").network
 }
 
@@ -114,7 +115,7 @@ fn engine() -> (Engine, Vec<Op>) {
         }
     }
     engine.publish(NOW);
-    let asked = Arc::new(request(&request_wire(), &Limits::default()).expect("a sound request"));
+    let asked = Arc::new(request(&request_wire(), &RequestLimits::default()).expect("a sound request"));
     let policy = registry::with_defaults("spread").expect("it is there");
     let chosen = Chosen { policy: &*policy, baseline: &*policy, mode: Mode::On, name: "spread" };
     let placer = PlacerSettings { steps: 100, ..PlacerSettings::default() };
@@ -131,7 +132,7 @@ fn cluster_text() -> Vec<u8> {
 }
 
 fn request_text() -> Vec<u8> {
-    let asked = request(&request_wire(), &Limits::default()).expect("a sound request");
+    let asked = request(&request_wire(), &RequestLimits::default()).expect("a sound request");
     let text = serde_json::to_string(&RequestDocument::from_request(&asked)).expect("documents are JSON");
     assert!(Syntax::Json.read::<RequestDocument>(&text).is_ok());
     text.into_bytes()

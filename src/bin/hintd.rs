@@ -2,7 +2,6 @@
 
 use anyhow::Context as _;
 use clap::Parser;
-use hintd::cli::daemon::Arguments;
 use hintd::config::Config;
 use hintd::hadoop::{HistoryServerOptions, NameNodeOptions, ResourceManagerOptions};
 use hintd::runtime::Daemon;
@@ -10,6 +9,7 @@ use hintd::runtime::watch_file::watch_file;
 use hintd::telemetry::http::{self, Endpoint, Readiness};
 use hintd::telemetry::logs;
 use hintd::telemetry::metrics::Metrics;
+use hintd_cli::daemon::Arguments;
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -5,11 +5,11 @@
 mod plans;
 
 use hintd::config::Config;
-use hintd::emulate::hdfs::{BLOCK, Namespace};
-use hintd::emulate::sources::{Facts, Sources};
-use hintd::emulate::{Cluster, ClusterShape};
 use hintd::telemetry::metrics::Metrics;
-use hintd::units::Bytes;
+use hintd_cli::emulate::hdfs::{BLOCK, Namespace};
+use hintd_cli::emulate::sources::{Facts, Sources};
+use hintd_cli::emulate::{Cluster, ClusterShape};
+use hintd_model::units::Bytes;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -104,7 +104,7 @@ fn text_of(path: &Path) -> String {
 
 #[test]
 fn every_command_explains_itself_with_an_example() {
-    let commands = hintd::cli::commands();
+    let commands = hintd_cli::commands();
     assert!(commands.len() > 15, "{commands:?}");
     for command in commands {
         let args: Vec<&str> = command.iter().map(String::as_str).chain(["--help"]).collect();
@@ -138,7 +138,7 @@ fn bad_usage_is_told_apart_from_failed_work() {
 fn a_small_cluster_gets_a_placement_of_every_policy() {
     let files = Files::new();
     let (cluster, request) = (files.cluster(), files.request(&json!({})));
-    for entry in hintd::policy::registry::entries() {
+    for entry in hintd_policy::registry::entries() {
         let args = ["place", "--cluster", &cluster, "--request", &request, "--policy", entry.name];
         let answer = document(&args);
         assert_eq!(answer["policy"], entry.name);
@@ -427,7 +427,7 @@ impl Daemon {
         let config = Config::from_text(&text, "test").unwrap();
         let (running, sources) = runtime.block_on(async {
             let running = hintd::server::start(&config.options, Metrics::new()).await.unwrap();
-            let client = hintd::client::Client::connect(&running.grpc.to_string()).await.unwrap();
+            let client = hintd_client::Client::connect(&running.grpc.to_string()).await.unwrap();
             let cluster = Cluster::build(ClusterShape { nodes: 8, racks: 4, ..ClusterShape::default() }).unwrap();
             let mut namespace = Namespace::new(1);
             namespace.create("/in", Bytes(4 * BLOCK.0), &cluster);

@@ -1,15 +1,15 @@
 //! Whether hints were followed, as the daemon tells it: by hand over the wire, and of an emulated cluster in shadow mode.
 
 use crate::world::{SOON, World, config_text, heartbeat, leased, refusal, request};
-use hintd::client::{Client, admin};
 use hintd::config::Config;
-use hintd::emulate::hdfs::Namespace;
-use hintd::emulate::run::Behaviour;
-use hintd::emulate::{Cluster, ClusterShape, Emulation, Workload};
 use hintd::server::start;
-use hintd::sim::{SwimJob, SwimReader};
 use hintd::telemetry::metrics::Metrics;
-use hintd::wire::v1;
+use hintd_cli::emulate::hdfs::Namespace;
+use hintd_cli::emulate::run::Behaviour;
+use hintd_cli::emulate::{Cluster, ClusterShape, Emulation, Workload};
+use hintd_client::wire::v1;
+use hintd_client::{Client, admin};
+use hintd_simulator::{SwimJob, SwimReader};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 fn container(app: u32, sequence: u32) -> (String, i64) {

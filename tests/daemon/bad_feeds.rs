@@ -1,8 +1,8 @@
 //! What bad feeds get: each bad item named with a reason, the rest taken, the stream going on.
 
 use crate::world::{World, heartbeat, hello, register, request};
-use hintd::client::{FeedItem, FeedSender};
-use hintd::wire::v1;
+use hintd_client::wire::v1;
+use hintd_client::{FeedItem, FeedSender};
 use v1::topology_item::Item;
 
 /// Sends one item and returns the reason and message of its refusal.

@@ -1,8 +1,8 @@
 //! What bad requests get: the right code, a message that names the value, and nothing leased.
 
 use crate::world::{SOON, World, hello, refusal, request, resource};
-use hintd::client::FeedSender;
-use hintd::wire::{v1, yarn};
+use hintd_client::FeedSender;
+use hintd_client::wire::{v1, yarn};
 use prost::Message as _;
 use std::time::Duration;
 use tonic::Code;
@@ -312,7 +312,7 @@ async fn a_refusal_names_its_field_in_the_metadata_as_well() {
     let mut wire = request("r", 1, 1, 1_024);
     wire.groups[0].count = 0;
     match world.client.request_hints(wire, Duration::from_secs(1)).await {
-        Err(hintd::client::ClientError::Refused { field, .. }) => {
+        Err(hintd_client::ClientError::Refused { field, .. }) => {
             assert_eq!(field.as_deref(), Some("groups[0].count"));
         }
         other => panic!("{other:?}"),

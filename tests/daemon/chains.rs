@@ -4,8 +4,8 @@ use crate::flows::{MUCH, Updates, next, talk, wired};
 use crate::program::{Program, rewrite_config, write_config};
 use crate::streams::{self, follow_start, two_ways};
 use crate::world::{World, heartbeat, hello};
-use hintd::client::{ClientError, FeedSender};
-use hintd::wire::v1;
+use hintd_client::wire::v1;
+use hintd_client::{ClientError, FeedSender};
 use tonic::Code;
 use v1::topology_item::Item;
 

@@ -4,8 +4,8 @@
 use crate::flows::{Updates, next as next_update};
 use crate::streams::{follow_start, next};
 use crate::world::{World, hello, refusal, resource};
-use hintd::client::{FeedSender, Following};
-use hintd::wire::v1;
+use hintd_client::wire::v1;
+use hintd_client::{FeedSender, Following};
 use serde_json::json;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tonic::Code;

@@ -2,8 +2,8 @@
 
 use crate::streams::follow_start;
 use crate::world::{SOON, World, heartbeat, hello, leased, register, request};
-use hintd::client::{Advice, BreakerOptions, Cause, Client, ClientError, ClientOptions, SteadyFeed, Unhinted};
-use hintd::wire::v1;
+use hintd_client::wire::v1;
+use hintd_client::{Advice, BreakerOptions, Cause, Client, ClientError, ClientOptions, SteadyFeed, Unhinted};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -358,7 +358,7 @@ async fn a_follower_goes_on_after_a_restart_and_ends_with_the_attempt() {
     assert!(matches!(refused, ClientError::Refused { .. }), "{refused:?}");
 }
 
-async fn next(follower: &mut hintd::client::Follower) -> v1::FollowMessage {
+async fn next(follower: &mut hintd_client::Follower) -> v1::FollowMessage {
     tokio::time::timeout(SOON, follower.next()).await.expect("something is pushed").unwrap()
 }
 

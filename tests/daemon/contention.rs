@@ -2,8 +2,8 @@
 //! sees only what goes over the wire.
 
 use crate::world::{World, heartbeat, request};
-use hintd::client::{ClientError, FeedSender};
-use hintd::wire::v1;
+use hintd_client::wire::v1;
+use hintd_client::{ClientError, FeedSender};
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt as _, SeedableRng as _};
 use std::collections::BTreeMap;
@@ -149,7 +149,8 @@ async fn watch_nodes(world: Arc<World>, stop: Arc<AtomicBool>) -> u64 {
     while !stop.load(Ordering::Relaxed) {
         let nodes = world.admin.clone().nodes(v1::NodesRequest::default()).await.unwrap().into_inner().nodes;
         for node in nodes {
-            let memory = |resource: &Option<hintd::wire::yarn::ResourceProto>| resource.as_ref().unwrap().memory();
+            let memory =
+                |resource: &Option<hintd_client::wire::yarn::ResourceProto>| resource.as_ref().unwrap().memory();
             let (used, leased, total) = (memory(&node.used), memory(&node.leased), memory(&node.total));
             assert!(used + leased <= total, "{}: {used} used and {leased} leased of {total}", node.host);
         }

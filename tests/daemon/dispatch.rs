@@ -3,8 +3,8 @@
 use crate::program::{Program, write_config};
 use crate::streams::{follow_start, two_ways};
 use crate::world::{SOON, World, heartbeat, hello, leased, register, resource};
-use hintd::client::{Client, FeedSender, Following};
-use hintd::wire::v1;
+use hintd_client::wire::v1;
+use hintd_client::{Client, FeedSender, Following};
 use std::time::{Duration, Instant};
 use v1::follow_message::Advice;
 

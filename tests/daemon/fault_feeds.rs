@@ -3,8 +3,8 @@
 
 use crate::program::say;
 use crate::world::{SOON, World, heartbeat, hello, leased, refusal, register, request, resource};
-use hintd::client::FeedSender;
-use hintd::wire::v1;
+use hintd_client::FeedSender;
+use hintd_client::wire::v1;
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt as _, SeedableRng as _};
 use std::collections::BTreeMap;
@@ -68,7 +68,8 @@ fn lie(rng: &mut ChaCha8Rng, n: u32) -> v1::HeartbeatItem {
 /// What is leased on a node, and what it has, MB.
 async fn rooms(world: &World) -> BTreeMap<String, (i64, i64, i64)> {
     let nodes = world.admin.clone().nodes(v1::NodesRequest::default()).await.unwrap().into_inner().nodes;
-    let memory = |resource: &Option<hintd::wire::yarn::ResourceProto>| resource.as_ref().map_or(0, |r| r.memory());
+    let memory =
+        |resource: &Option<hintd_client::wire::yarn::ResourceProto>| resource.as_ref().map_or(0, |r| r.memory());
     nodes
         .into_iter()
         .map(|node| (node.host.clone(), (memory(&node.leased), memory(&node.used), memory(&node.total))))

@@ -3,7 +3,7 @@
 
 use crate::program::{Program, say, write_config_with};
 use crate::world::request;
-use hintd::wire::v1;
+use hintd_client::wire::v1;
 use std::time::{Duration, Instant};
 use tonic::Code;
 use tonic::transport::Channel;

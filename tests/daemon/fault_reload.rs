@@ -3,7 +3,7 @@
 use crate::load::{Account, Stop, joined};
 use crate::program::{Program, rewrite_config, write_config};
 use crate::world::SOON;
-use hintd::wire::v1;
+use hintd_client::wire::v1;
 use std::time::{Duration, Instant};
 
 #[tokio::test(flavor = "multi_thread")]

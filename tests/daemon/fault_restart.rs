@@ -2,8 +2,8 @@
 
 use crate::program::{NODES, Program, command, write_config};
 use crate::world::{SOON, heartbeat, hello, leased, refusal, register, request};
-use hintd::client::FeedSender;
-use hintd::wire::v1;
+use hintd_client::FeedSender;
+use hintd_client::wire::v1;
 use tonic::Code;
 
 #[tokio::test(flavor = "multi_thread")]

@@ -4,7 +4,7 @@ use crate::load::{Account, Stop, joined};
 use crate::program::{Program, write_config_with};
 use crate::streams::follow_start;
 use crate::world::{SOON, refusal, request};
-use hintd::wire::v1;
+use hintd_client::wire::v1;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -79,7 +79,7 @@ async fn a_termination_under_load_drains_in_time_and_loses_nothing() {
     assert_eq!(program.status().await.leases as usize, held, "repeats lease nothing");
 }
 
-async fn feed_end(feed: &mut hintd::client::FeedSender<v1::HeartbeatItem>) -> Code {
+async fn feed_end(feed: &mut hintd_client::FeedSender<v1::HeartbeatItem>) -> Code {
     loop {
         if let Err(error) = feed.ack().await {
             return refusal::<()>(Err(error)).0;

@@ -4,7 +4,7 @@
 use crate::load::{Account, Stop, joined};
 use crate::program::{NODES, Program, command, say, write_config, write_config_with};
 use crate::world::{SOON, heartbeat, leased, refusal, request};
-use hintd::client::ClientError;
+use hintd_client::ClientError;
 use rand::rngs::ChaCha8Rng;
 use rand::{Rng as _, RngExt as _, SeedableRng as _};
 use std::path::{Path, PathBuf};

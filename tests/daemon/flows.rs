@@ -2,8 +2,8 @@
 
 use crate::streams::two_ways;
 use crate::world::{SOON, World, hello, refusal, resource};
-use hintd::client::FeedSender;
-use hintd::wire::v1;
+use hintd_client::FeedSender;
+use hintd_client::wire::v1;
 use std::time::Duration;
 use tonic::{Code, Streaming};
 use v1::rule_change::Action;

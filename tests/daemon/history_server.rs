@@ -3,11 +3,11 @@
 use crate::plans::{finish, make};
 use crate::streams::two_ways;
 use crate::world::{SOON, World, hello, request};
-use hintd::client::FeedSender;
 use hintd::hadoop::{HistoryServerOptions, ServerOptions, start_history_server};
 use hintd::rest::Address;
 use hintd::telemetry::metrics::Metrics;
-use hintd::wire::v1;
+use hintd_client::FeedSender;
+use hintd_client::wire::v1;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};

@@ -2,13 +2,13 @@
 
 use crate::streams::follow_start;
 use crate::world::{SOON, World, config_text, heartbeat, leased, refusal, request};
-use hintd::client::{AdminClient, ClientError};
-use hintd::cluster::document::{ClusterDocument, Syntax};
 use hintd::config::Config;
 use hintd::server::{Running, start};
 use hintd::telemetry::metrics::Metrics;
-use hintd::units::Timestamp;
-use hintd::wire::v1;
+use hintd_client::wire::v1;
+use hintd_client::{AdminClient, ClientError};
+use hintd_model::cluster::document::{ClusterDocument, Syntax};
+use hintd_model::units::Timestamp;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use tonic::Code;
@@ -210,7 +210,7 @@ async fn reloadable(file: &Path) -> (Running, AdminClient) {
     let mut options = config.options.clone();
     options.reload = Some(config.reload_hook(file.to_path_buf()));
     let running = start(&options, Metrics::new()).await.unwrap();
-    let admin = hintd::client::admin(&running.admin).await.unwrap();
+    let admin = hintd_client::admin(&running.admin).await.unwrap();
     (running, admin)
 }
 

@@ -36,8 +36,8 @@
 
 use crate::streams::{follow_start, two_ways};
 use crate::world::{SOON, World, heartbeat, hello, refusal, register, request, resource};
-use hintd::client::{Cause, Client, ClientError, FeedItem, FeedSender};
-use hintd::wire::v1;
+use hintd_client::wire::v1;
+use hintd_client::{Cause, Client, ClientError, FeedItem, FeedSender};
 use prost::Message as _;
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -93,9 +93,9 @@ fn edges(count: usize) -> Vec<v1::GroupEdge> {
 }
 
 /// The `*` row of the group, and rows of hosts.
-fn asks(hosts: &[&str]) -> Vec<hintd::wire::yarn::ResourceRequestProto> {
-    let row = |name: &&str| hintd::wire::yarn::ResourceRequestProto {
-        priority: Some(hintd::wire::yarn::PriorityProto { priority: Some(0) }),
+fn asks(hosts: &[&str]) -> Vec<hintd_client::wire::yarn::ResourceRequestProto> {
+    let row = |name: &&str| hintd_client::wire::yarn::ResourceRequestProto {
+        priority: Some(hintd_client::wire::yarn::PriorityProto { priority: Some(0) }),
         resource_name: Some((*name).into()),
         capability: Some(resource(1_024, 1)),
         num_containers: Some(1),

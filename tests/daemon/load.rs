@@ -2,8 +2,8 @@
 
 use crate::program::Program;
 use crate::world::{SOON, leased, request};
-use hintd::client::Client;
-use hintd::wire::v1;
+use hintd_client::Client;
+use hintd_client::wire::v1;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;

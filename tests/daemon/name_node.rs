@@ -4,7 +4,7 @@ use crate::hadoop_server::{Said, Server, asked, http, tls};
 use crate::world::{World, request};
 use hintd::hadoop::{NameNodeOptions, ServerOptions, ShelfSettings, start_name_node};
 use hintd::telemetry::metrics::Metrics;
-use hintd::wire::v1;
+use hintd_client::wire::v1;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};

@@ -4,8 +4,8 @@
 use crate::program::{Program, write_config};
 use crate::streams::two_ways;
 use crate::world::{SOON, World, heartbeat, hello, leased, request};
-use hintd::client::{AdminClient, FeedSender};
-use hintd::wire::v1;
+use hintd_client::wire::v1;
+use hintd_client::{AdminClient, FeedSender};
 use serde_json::{Value, json};
 use std::time::{SystemTime, UNIX_EPOCH};
 use tonic::Code;

@@ -1,8 +1,8 @@
 //! The real program as a child process: its configuration, its start, signals, memory and end.
 
 use crate::world::{SOON, config_text, hello, register};
-use hintd::client::{AdminClient, Client, FeedSender, admin};
-use hintd::wire::v1;
+use hintd_client::wire::v1;
+use hintd_client::{AdminClient, Client, FeedSender, admin};
 use std::io::Write as _;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};

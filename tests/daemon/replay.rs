@@ -1,9 +1,9 @@
 //! Explain, what-if and replay against the real daemon: refusals with what blocks, decisions made again.
 
 use crate::world::{SOON, World, heartbeat, leased, refusal, register, request, resource};
-use hintd::client::ClientError;
-use hintd::wire::v1;
-use hintd::wire::v1::outcome::Outcome;
+use hintd_client::ClientError;
+use hintd_client::wire::v1;
+use hintd_client::wire::v1::outcome::Outcome;
 use std::process::Command;
 use std::time::Duration;
 use tonic::Code;

@@ -5,7 +5,7 @@ use crate::program::{Program, command};
 use crate::world::{SOON, World, config_text};
 use hintd::hadoop::{ResourceManagerOptions, start};
 use hintd::telemetry::metrics::Metrics;
-use hintd::wire::v1;
+use hintd_client::wire::v1;
 use std::path::Path;
 use std::time::{Duration, Instant};
 

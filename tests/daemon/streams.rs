@@ -1,8 +1,8 @@
 //! What is pushed: hints for lost tasks, withdrawals, routes; and how a follower resumes.
 
 use crate::world::{SOON, World, heartbeat, hello, leased, refusal, request};
-use hintd::client::{FeedSender, Following};
-use hintd::wire::v1;
+use hintd_client::wire::v1;
+use hintd_client::{FeedSender, Following};
 use std::time::Duration;
 use tonic::Code;
 use v1::follow_message::Advice;
@@ -212,7 +212,7 @@ async fn an_application_that_is_done_gives_its_leases_back_and_its_stream_ends()
     follow.tell(vec![v1::TaskEvent::default(), done]).await.unwrap();
     world.until("no lease is left", |status| status.leases == 0).await;
     let ended = tokio::time::timeout(SOON, follow.next()).await.unwrap();
-    assert!(matches!(ended, Err(hintd::client::ClientError::Ended)), "{ended:?}");
+    assert!(matches!(ended, Err(hintd_client::ClientError::Ended)), "{ended:?}");
     assert_eq!(world.counter("events_refused").await, 1, "the one that made no sense");
 }
 

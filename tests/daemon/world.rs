@@ -1,10 +1,10 @@
 //! A daemon with a folder of its own, a client, and an emulated cluster that feeds it.
 
-use hintd::client::{AdminClient, Client, ClientError, FeedSender, admin};
 use hintd::config::Config;
 use hintd::server::{Running, start};
 use hintd::telemetry::metrics::Metrics;
-use hintd::wire::{v1, yarn};
+use hintd_client::wire::{v1, yarn};
+use hintd_client::{AdminClient, Client, ClientError, FeedSender, admin};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};

@@ -1,3 +1,0 @@
-//! What all plots share, whichever command draws them: sizes, colours, texts of axes.
-
-pub(in crate::cli) mod style;

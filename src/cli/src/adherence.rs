@@ -1,0 +1,272 @@
+//! Whether hints were followed and what came of it, as `status`, `explain` and `demo` print it.
+
+use super::{output, views};
+use hintd_client::wire::v1;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+
+/// Figures by policy, queue and mode for scripts.
+#[must_use]
+pub fn document(views: &[v1::AdherenceView]) -> Value {
+    views.iter().map(view_document).collect()
+}
+
+/// The same for people: what became of hinted containers, then what their places cost. Empty if nothing is settled.
+#[must_use]
+pub fn text(views: &[v1::AdherenceView], watched: u64) -> String {
+    if views.is_empty() {
+        return String::new();
+    }
+    let rows = views.iter().map(|view| {
+        let all = hinted(view);
+        let whose = [view.policy.clone(), view.queue.clone(), views::mode(view.mode()).to_owned()];
+        let [policy, queue, mode] = whose;
+        [
+            policy,
+            queue,
+            mode,
+            reasons(&view.misses),
+            view.decisions.to_string(),
+            share(view.on_host, all),
+            share(view.in_rack, all),
+            share(view.elsewhere, all),
+            share(view.never, all),
+        ]
+    });
+    let header =
+        ["policy", "queue", "mode", "not on its host because", "decisions", "on host", "in rack", "elsewhere", "never"];
+    let mut lines = vec![
+        format!("whether hints were followed, of decisions that are settled; {watched} are watched still"),
+        output::table(header, 4, rows),
+    ];
+    let costs: Vec<[String; 10]> = views.iter().flat_map(cost_rows).collect();
+    if !costs.is_empty() {
+        let header = [
+            "policy",
+            "queue",
+            "mode",
+            "cost",
+            "decisions",
+            "hinted",
+            "realised",
+            "expected gain",
+            "realised gain",
+            "had you followed",
+        ];
+        lines.push(format!("\n{}", output::table(header, 4, costs)));
+        lines.push(
+            "gains: share of the default placement's cost that is saved; had you followed: share of the real cost that\n\
+             following every hint would have saved"
+                .to_owned(),
+        );
+    }
+    lines.join("\n")
+}
+
+/// What became of one decision, for scripts.
+#[must_use]
+pub fn outcome_document(outcome: &v1::DecisionOutcome) -> Value {
+    let hint = |hint: &v1::HintOutcome| {
+        json!({
+            "group": hint.group, "host": hint.host, "count": hint.count, "on_host": hint.on_host, "in_rack": hint.in_rack,
+            "elsewhere": hint.elsewhere, "never": hint.never, "open": hint.open, "misses": hint.misses,
+        })
+    };
+    let term = |term: &v1::TermOutcome| {
+        let values = json!({ "hinted": term.hinted, "realised": term.realised, "default": term.default_placement });
+        (term.term.clone(), values)
+    };
+    json!({
+        "settled": outcome.settled,
+        "hints": outcome.hints.iter().map(hint).collect::<Vec<_>>(),
+        "terms": outcome.terms.iter().map(term).collect::<Map<_, _>>(),
+    })
+}
+
+/// What became of one decision, for people.
+#[must_use]
+pub fn outcome_text(outcome: &v1::DecisionOutcome) -> String {
+    let rows = outcome.hints.iter().map(|hint| {
+        [
+            hint.group.clone(),
+            hint.host.clone(),
+            reasons(&hint.misses),
+            hint.count.to_string(),
+            hint.on_host.to_string(),
+            hint.in_rack.to_string(),
+            hint.elsewhere.to_string(),
+            hint.never.to_string(),
+            hint.open.to_string(),
+        ]
+    });
+    let header =
+        ["group", "host", "not there because", "hinted", "on host", "in rack", "elsewhere", "never", "awaited"];
+    let state = if outcome.settled { "settled" } else { "watched still" };
+    let mut lines = vec![format!("what became of it ({state})"), output::table(header, 3, rows)];
+    if !outcome.terms.is_empty() {
+        let rows = outcome.terms.iter().map(|term| {
+            let value = |value: f64| in_units(&term.term, value);
+            let default = term.default_placement.map_or_else(absent, value);
+            [term.term.clone(), value(term.hinted), value(term.realised), default]
+        });
+        lines.push(format!("\n{}", output::table(["cost", "hinted", "realised", "default"], 1, rows)));
+    }
+    lines.join("\n")
+}
+
+/// A line for the summary of a run: where hinted containers came to be, by the daemon's own reckoning.
+#[must_use]
+pub fn line(views: &[v1::AdherenceView]) -> String {
+    let sum = |of: fn(&v1::AdherenceView) -> u64| views.iter().map(of).sum::<u64>();
+    let all = views.iter().map(hinted).sum();
+    format!(
+        "of {all} hinted containers {} came to their host, {} to its rack or a next best host, {} elsewhere, {} never",
+        share(sum(|view| view.on_host), all),
+        share(sum(|view| view.in_rack), all),
+        share(sum(|view| view.elsewhere), all),
+        share(sum(|view| view.never), all),
+    )
+}
+
+/// Another line: gains over the default placement, expected and realised.
+#[must_use]
+pub fn gains_line(views: &[v1::AdherenceView]) -> String {
+    let of = |view: &v1::AdherenceView| {
+        let terms = view.terms.iter().filter(|term| term.expected_gain.is_some());
+        let term = |term: &v1::TermAdherence| {
+            format!("{} {} of {}", term.term, percent(term.realised_gain), percent(term.expected_gain))
+        };
+        terms.map(term).collect::<Vec<_>>()
+    };
+    let gains: Vec<String> = views.iter().flat_map(of).collect();
+    if gains.is_empty() { "none compared".to_owned() } else { format!("{} expected", gains.join(", ")) }
+}
+
+fn view_document(view: &v1::AdherenceView) -> Value {
+    let term = |term: &v1::TermAdherence| {
+        let values = json!({
+            "decisions": term.decisions, "hinted": term.hinted, "realised": term.realised, "beside": term.beside,
+            "default": term.default_placement, "expected_gain": term.expected_gain,
+            "realised_gain": term.realised_gain, "had_followed": term.had_followed,
+        });
+        (term.term.clone(), values)
+    };
+    let locality = locality(view).map(|(hinted, realised)| json!({ "hinted": hinted, "realised": realised }));
+    json!({
+        "policy": view.policy, "queue": view.queue, "mode": views::mode(view.mode()),
+        "decisions": view.decisions, "compared": view.compared,
+        "on_host": view.on_host, "in_rack": view.in_rack, "elsewhere": view.elsewhere, "never": view.never,
+        "misses": view.misses, "terms": view.terms.iter().map(term).collect::<Map<_, _>>(),
+        "locality": locality, "objective_gain": view.objective_gain,
+    })
+}
+
+/// Share of input that is read from the own host: as hinted, and in fact.
+fn locality(view: &v1::AdherenceView) -> Option<(f64, f64)> {
+    let remote = view.terms.iter().find(|term| term.term == "remote_bytes")?;
+    let local = |remote: f64| 1.0 - remote / view.input_bytes;
+    (view.input_bytes > 0.0).then(|| (local(remote.hinted), local(remote.realised)))
+}
+
+fn cost_rows(view: &v1::AdherenceView) -> Vec<[String; 10]> {
+    let row = |cost: &str, decisions: u64, values: [String; 5]| {
+        let [hinted, realised, expected, gained, followed] = values;
+        let mode = views::mode(view.mode()).to_owned();
+        let whose = [view.policy.clone(), view.queue.clone(), mode, cost.to_owned(), decisions.to_string()];
+        let [policy, queue, mode, cost, decisions] = whose;
+        [policy, queue, mode, cost, decisions, hinted, realised, expected, gained, followed]
+    };
+    let term = |term: &v1::TermAdherence| {
+        let value = |value: f64| in_units(&term.term, value);
+        let gains = [term.expected_gain, term.realised_gain, term.had_followed].map(percent);
+        let [expected, gained, followed] = gains;
+        row(&term.term, term.decisions, [value(term.hinted), value(term.realised), expected, gained, followed])
+    };
+    let mut rows: Vec<_> = view.terms.iter().map(term).collect();
+    if let Some((hinted, realised)) = locality(view) {
+        let decisions = view.terms.iter().find(|term| term.term == "remote_bytes").map_or(0, |term| term.decisions);
+        let values = [percent(Some(hinted)), percent(Some(realised)), absent(), absent(), absent()];
+        rows.push(row("local input", decisions, values));
+    }
+    rows
+}
+
+const fn hinted(view: &v1::AdherenceView) -> u64 {
+    view.on_host + view.in_rack + view.elsewhere + view.never
+}
+
+fn in_units(term: &str, value: f64) -> String {
+    if term.ends_with("_bytes") { output::bytes(value) } else { output::digits(value) }
+}
+
+fn share(part: u64, of: u64) -> String {
+    if of == 0 { absent() } else { percent(Some(part as f64 / of as f64)) }
+}
+
+fn percent(share: Option<f64>) -> String {
+    share.map_or_else(absent, |share| format!("{:.0} %", share * 100.0))
+}
+
+/// Most frequent first.
+fn reasons(misses: &BTreeMap<String, u64>) -> String {
+    let mut all: Vec<(&String, &u64)> = misses.iter().collect();
+    all.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+    all.into_iter().map(|(why, count)| format!("{why} {count}")).collect::<Vec<_>>().join(", ")
+}
+
+fn absent() -> String {
+    "-".to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn view() -> v1::AdherenceView {
+        let remote = v1::TermAdherence {
+            term: "remote_bytes".to_owned(),
+            decisions: 2,
+            hinted: 100e6,
+            realised: 400e6,
+            beside: 2,
+            default_placement: 500e6,
+            expected_gain: Some(0.8),
+            realised_gain: Some(0.2),
+            had_followed: Some(0.75),
+        };
+        v1::AdherenceView {
+            policy: "container".to_owned(),
+            queue: "etl".to_owned(),
+            mode: v1::Mode::Shadow.into(),
+            decisions: 3,
+            compared: 2,
+            on_host: 6,
+            in_rack: 1,
+            elsewhere: 2,
+            never: 1,
+            misses: [("no_room".to_owned(), 1), ("yarn_chose".to_owned(), 3)].into(),
+            terms: vec![remote],
+            input_bytes: 1000e6,
+            objective_gain: None,
+        }
+    }
+
+    #[test]
+    fn a_shadow_queue_shows_what_following_would_have_saved() {
+        let text = text(&[view()], 4);
+        for part in
+            ["etl", "shadow", "yarn_chose 3, no_room 1", "60 %", "75 %", "80 %", "20 %", "90 %", "4 are watched"]
+        {
+            assert!(text.contains(part), "no {part} in\n{text}");
+        }
+        let document = document(&[view()]);
+        assert_eq!(document[0]["locality"], json!({ "hinted": 0.9, "realised": 0.6 }));
+        assert_eq!(document[0]["terms"]["remote_bytes"]["had_followed"], 0.75);
+    }
+
+    #[test]
+    fn nothing_settled_shows_nothing() {
+        assert_eq!(text(&[], 3), "");
+        assert_eq!(gains_line(&[]), "none compared");
+    }
+}

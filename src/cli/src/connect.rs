@@ -1,0 +1,102 @@
+//! Reaching a running daemon: gRPC for applications and feeds, a Unix socket for operators.
+
+use super::failure::Failure;
+use clap::Args;
+use hintd_client::{AdminClient, Client, ClientError};
+use std::future::Future;
+use std::path::PathBuf;
+
+/// Where the daemon listens unless told otherwise: the shipped configuration's values.
+pub const ADDRESS: &str = "127.0.0.1:8470";
+/// Its admin socket.
+pub const ADMIN_SOCKET: &str = "/run/hintd/admin.sock";
+
+/// Where the daemon is.
+#[derive(Debug, Clone, Args)]
+pub struct DaemonArgs {
+    /// The daemon's gRPC address [default: 127.0.0.1:8470, or HINTD_ADDRESS]
+    #[arg(long, global = true, value_name = "HOST:PORT")]
+    pub address: Option<String>,
+    /// The daemon's admin socket [default: /run/hintd/admin.sock, or HINTD_ADMIN_SOCKET]
+    #[arg(long, global = true, value_name = "PATH")]
+    pub admin_socket: Option<PathBuf>,
+}
+
+impl DaemonArgs {
+    /// A client of the gRPC address.
+    ///
+    /// # Errors
+    /// [`Failure`] where nobody listens.
+    pub async fn client(&self) -> Result<Client, Failure> {
+        client(&self.grpc_address()).await
+    }
+
+    /// The gRPC address: as given, else the environment's, else the default.
+    #[must_use]
+    pub fn grpc_address(&self) -> String {
+        let environment = || std::env::var("HINTD_ADDRESS").unwrap_or_else(|_| ADDRESS.to_owned());
+        self.address.clone().unwrap_or_else(environment)
+    }
+
+    /// A client of the admin socket.
+    ///
+    /// # Errors
+    /// [`Failure`] where nobody listens.
+    pub async fn admin(&self) -> Result<AdminClient, Failure> {
+        let socket = match &self.admin_socket {
+            Some(socket) => socket.clone(),
+            None => std::env::var_os("HINTD_ADMIN_SOCKET").map_or_else(|| PathBuf::from(ADMIN_SOCKET), PathBuf::from),
+        };
+        admin(socket).await
+    }
+}
+
+/// A client of a gRPC address.
+///
+/// # Errors
+/// [`Failure`] where nobody listens, or it is no address.
+pub async fn client(address: &str) -> Result<Client, Failure> {
+    Client::connect(address).await.map_err(|error| match error {
+        ClientError::Address { source, .. } => {
+            Failure::Input(format!("\"{address}\" is no address as in {ADDRESS}: {source}"))
+        }
+        error => nobody(&error, "--address or HINTD_ADDRESS name another"),
+    })
+}
+
+/// A client of an admin socket.
+///
+/// # Errors
+/// [`Failure`] where nobody listens.
+pub async fn admin(socket: PathBuf) -> Result<AdminClient, Failure> {
+    let client = hintd_client::admin(&socket).await;
+    client.map_err(|error| nobody(&error, "--admin-socket or HINTD_ADMIN_SOCKET name another"))
+}
+
+fn nobody(error: &ClientError, else_where: &str) -> Failure {
+    let why = root_cause(error);
+    Failure::work(format!("{error} ({why}); {else_where}"))
+}
+
+/// Runs a command that talks over the network.
+///
+/// # Errors
+/// The command's, or that of a machine that gives no threads.
+pub fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    runtime.map_err(|error| Failure::Work(error.into()))?.block_on(async {
+        tokio::select! {
+            result = work => result,
+            // What the work holds (a demo's folder and daemon) is dropped, and so taken away.
+            _ = tokio::signal::ctrl_c() => Err(Failure::work("interrupted".to_owned())),
+        }
+    })
+}
+
+fn root_cause(error: &dyn std::error::Error) -> String {
+    let mut cause = error;
+    while let Some(source) = cause.source() {
+        cause = source;
+    }
+    cause.to_string()
+}

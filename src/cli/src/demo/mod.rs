@@ -1,0 +1,187 @@
+//! `hintctl demo`: the real daemon on loopback, an emulated cluster that feeds it, a trace's jobs, two faults.
+
+mod host;
+mod story;
+mod summary;
+
+use super::failure::Failure;
+use super::output::Output;
+use super::policy;
+use crate::emulate::hdfs::Namespace;
+use crate::emulate::run::Behaviour;
+use crate::emulate::{Cluster, ClusterShape, Emulation, Fault, Happening, Script, Workload};
+use clap::Args;
+use hintd_simulator::{SwimJob, SwimReader, TraceError, maybe_gzip};
+use host::Host;
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use story::Story;
+use tokio::sync::mpsc;
+
+/// What the demo runs.
+#[derive(Debug, Clone, Args)]
+#[command(
+    after_help = "Examples:\n  hintctl demo\n  hintctl demo --trace FB-2010_samples_24_times_1hr_withInputPaths_0.tsv.gz\n  \
+    hintctl --json demo --jobs 10 --policy spread --seed 7\n\n\
+    The daemon is the real one: it listens on loopback, journals to a temporary folder and knows nothing of the\n\
+    emulation. Ends by itself; exit code 1 if a promise was broken or a job did not end."
+)]
+pub struct DemoArgs {
+    /// A SWIM trace, plain or gzip [default: a small one within the program]
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
+    /// The trace's first so many jobs [default: 200, or all of the small trace]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    jobs: Option<u32>,
+    /// Seed of everything drawn
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Policy that the jobs ask for
+    #[arg(long, default_value = "container")]
+    policy: String,
+    /// Nodes, a multiple of the racks
+    #[arg(long, default_value_t = 40)]
+    nodes: usize,
+    /// Racks
+    #[arg(long, default_value_t = 5)]
+    racks: usize,
+    /// Seconds from the first job's submission to the last's
+    #[arg(long, default_value_t = 14, value_parser = clap::value_parser!(u64).range(2..=600))]
+    seconds: u64,
+}
+
+/// The trace within the program.
+const SMALL_TRACE: &str = include_str!("../../../../tests/data/swim-small.tsv");
+
+/// Jobs taken of a real trace unless told otherwise.
+const JOBS_OF_A_FILE: u32 = 200;
+
+/// How busy the jobs keep the cluster: enough for them to meet, not enough to wait for each other.
+const LOAD: f64 = 0.5;
+
+/// Time for what was submitted last, and what a fault delayed, to end.
+const TAIL: Duration = Duration::from_secs(25);
+
+/// When the faults come, as parts of the time between first and last submission.
+const NODE_DIES: f64 = 0.35;
+const LINK_FAILS: f64 = 0.65;
+const LINK_RETURNS: f64 = 0.85;
+
+/// What is being run, for the story and the summary.
+#[derive(Debug, Clone)]
+pub(super) struct Plan {
+    pub(super) args: DemoArgs,
+    pub(super) trace: String,
+    pub(super) script: Vec<(Duration, String)>,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// [`Failure::Input`] for a trace that can't be read or an unknown policy, [`Failure::Work`] where a promise was broken.
+pub fn run(args: DemoArgs, output: Output) -> Result<(), Failure> {
+    policy::check(&args.policy)?;
+    let (trace, jobs) = read_trace(&args)?;
+    let shape = ClusterShape { nodes: args.nodes, racks: args.racks, ..ClusterShape::default() };
+    let cluster = Cluster::build(shape).map_err(|error| Failure::Input(error.to_string()))?;
+    let mut namespace = Namespace::new(args.seed);
+    let span = Duration::from_secs(args.seconds);
+    let workload = Workload::new(&jobs, &cluster, &mut namespace, span, LOAD)
+        .map_err(|error| Failure::Input(format!("{trace}: {:#}", anyhow::Error::from(error))))?;
+    let behaviour =
+        Behaviour { seed: args.seed, policy: Some(args.policy.clone()), limit: span + TAIL, ..Behaviour::default() };
+    let script = script(span);
+    let told = script.iter().map(|(at, fault)| (*at, in_words(fault))).collect();
+    let plan = Plan { args, trace, script: told };
+    let finished =
+        super::connect::block_on(async { play(plan, cluster, namespace, workload, behaviour, script, output).await })?;
+    output.result(&finished.document(), || finished.text())?;
+    match finished.problems().first() {
+        None => Ok(()),
+        Some(first) => {
+            Err(Failure::work(format!("{} promises were broken; the first: {first}", finished.problems().len())))
+        }
+    }
+}
+
+/// Daemon, cluster and story, until all is done.
+async fn play(
+    plan: Plan,
+    cluster: Cluster,
+    namespace: Namespace,
+    workload: Workload,
+    behaviour: Behaviour,
+    script: Script,
+    output: Output,
+) -> Result<summary::Finished, Failure> {
+    let host = Host::start(&plan.args.policy).await?;
+    let mut story = Story::new(plan, output);
+    story.opening(&host, &cluster, &namespace, &workload)?;
+    let started = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let cluster_timestamp = u64::try_from(started.as_millis()).unwrap_or(0);
+    let client = super::connect::client(&host.address()).await?;
+    let (emulation, happenings) =
+        Emulation::start(client, cluster, workload, namespace, behaviour, script, cluster_timestamp)
+            .await
+            .map_err(|error| Failure::Work(error.into()))?;
+    let watch = host.watch_books()?;
+    story.begin();
+    let story = tokio::spawn(listen(story, happenings));
+    let tally = emulation.finish().await.map_err(|error| Failure::Work(error.into()))?;
+    let story = story.await.map_err(anyhow::Error::from)??;
+    let books = watch.stop().await?;
+    let status = host.status().await?;
+    host.stop().await?;
+    Ok(summary::Finished::new(story, tally, books, status))
+}
+
+/// Tells what happens until nothing can happen any more.
+async fn listen(mut story: Story, mut happenings: mpsc::UnboundedReceiver<Happening>) -> Result<Story, Failure> {
+    while let Some(happening) = happenings.recv().await {
+        story.hear(happening)?;
+    }
+    Ok(story)
+}
+
+fn read_trace(args: &DemoArgs) -> Result<(String, Vec<SwimJob>), Failure> {
+    match &args.trace {
+        None => {
+            let most = args.jobs.unwrap_or(u32::MAX);
+            let jobs = take_jobs(SMALL_TRACE.as_bytes(), most).map_err(|error| Failure::Work(error.into()))?;
+            Ok(("the small generated trace".to_owned(), jobs))
+        }
+        Some(path) => {
+            let in_file = |error: TraceError| Failure::in_file(path, format!("{:#}", anyhow::Error::from(error)));
+            let file = std::fs::File::open(path).map_err(|error| Failure::in_file(path, error))?;
+            let reader = maybe_gzip(BufReader::new(file)).map_err(in_file)?;
+            let jobs = take_jobs(reader, args.jobs.unwrap_or(JOBS_OF_A_FILE)).map_err(in_file)?;
+            let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+            Ok((name, jobs))
+        }
+    }
+}
+
+fn take_jobs(reader: impl BufRead, most: u32) -> Result<Vec<SwimJob>, TraceError> {
+    SwimReader::new(reader).take(most as usize).collect()
+}
+
+/// A node dies while jobs run on it; later a link between two switches fails that they send over, and comes back.
+fn script(span: Duration) -> Script {
+    vec![
+        (span.mul_f64(NODE_DIES), Fault::KillBusiestNode),
+        (span.mul_f64(LINK_FAILS), Fault::FailBusiestLink),
+        (span.mul_f64(LINK_RETURNS), Fault::MendLinks),
+    ]
+}
+
+fn in_words(fault: &Fault) -> String {
+    match fault {
+        Fault::KillBusiestNode => "the busiest node dies".to_owned(),
+        Fault::KillNode(host) => format!("{host} dies"),
+        Fault::FailLink(id) => format!("link {id} fails"),
+        Fault::MendLink(id) => format!("link {id} comes back"),
+        Fault::FailBusiestLink => "the link with most of the jobs' routes fails".to_owned(),
+        Fault::MendLinks => "it comes back".to_owned(),
+    }
+}

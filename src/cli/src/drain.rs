@@ -1,0 +1,209 @@
+//! `hintctl whatif network`: what would move if links and switches were taken out.
+
+use super::connect::{DaemonArgs, block_on};
+use super::failure::Failure;
+use super::output::{self, Output};
+use super::views;
+use clap::{ArgGroup, Args};
+use hintd_client::wire::v1;
+use serde_json::{Value, json};
+
+/// What is taken out.
+#[derive(Debug, Clone, Args)]
+#[command(group = ArgGroup::new("what").required(true).multiple(true))]
+#[command(after_help = "Examples:\n  hintctl whatif network --drain-link edge-0-core-1\n  \
+    hintctl whatif network --drain-switch core-1 --drain-switch core-2\n  \
+    hintctl --json whatif network --drain-switch core-1 | jq '.applications[] | select(.utility_after < .utility_before)'\n\n\
+    Nothing is touched and nothing remembered. Utility is the sum of the rates that the sinks of all running\n\
+    dataflows get (docs/policies.md, cross_layer); loads are modelled.")]
+pub struct DrainArgs {
+    /// A link to take out; may be given again
+    #[arg(long, value_name = "ID", group = "what")]
+    drain_link: Vec<String>,
+    /// A switch to take out, with all its links; may be given again
+    #[arg(long, value_name = "NAME", group = "what")]
+    drain_switch: Vec<String>,
+    /// Rows of each table; 0: all
+    #[arg(long, default_value_t = 20)]
+    rows: usize,
+}
+
+/// `hintctl whatif network`.
+///
+/// # Errors
+/// [`Failure`] where no daemon answers, or it has no such link or switch.
+pub fn what_if(args: &DrainArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
+    let request =
+        v1::WhatIfNetworkRequest { drain_links: args.drain_link.clone(), drain_switches: args.drain_switch.clone() };
+    let answer = block_on(async { Ok(daemon.admin().await?.what_if_network(request).await?.into_inner()) })?;
+    output.result(&document(&answer), || text(&answer, if args.rows == 0 { usize::MAX } else { args.rows }))
+}
+
+fn document(answer: &v1::WhatIfNetworkResponse) -> Value {
+    let route = |route: &v1::RouteForecast| {
+        json!({
+            "src": route.src, "dst": route.dst, "old_vertices": route.old_vertices, "old_links": route.old_links,
+            "new_vertices": route.new_vertices, "new_links": route.new_links, "cut": route.cut,
+        })
+    };
+    let link = |link: &v1::LinkForecast| {
+        json!({
+            "id": link.id, "bits_per_s": link.bits_per_s,
+            "a_to_b_before_bits_per_s": link.a_to_b_before, "b_to_a_before_bits_per_s": link.b_to_a_before,
+            "a_to_b_after_bits_per_s": link.a_to_b_after, "b_to_a_after_bits_per_s": link.b_to_a_after,
+        })
+    };
+    let application = |application: &v1::ApplicationForecast| {
+        json!({
+            "application_id": application.application_id, "routes_moved": application.routes_moved,
+            "utility_before": application.utility_before, "utility_after": application.utility_after,
+        })
+    };
+    json!({
+        "snapshot_version": answer.snapshot_version,
+        "routes": answer.routes.iter().map(route).collect::<Vec<_>>(),
+        "untouched": answer.untouched,
+        "cut_off_hosts": answer.cut_off_hosts,
+        "links": answer.links.iter().map(link).collect::<Vec<_>>(),
+        "utility_before": answer.utility_before,
+        "utility_after": answer.utility_after,
+        "applications": answer.applications.iter().map(application).collect::<Vec<_>>(),
+    })
+}
+
+fn text(answer: &v1::WhatIfNetworkResponse, rows: usize) -> String {
+    let moved = answer.routes.len();
+    let cut = answer.routes.iter().filter(|route| route.new_vertices.is_empty()).count();
+    let gain = answer.utility_after - answer.utility_before;
+    let share = if answer.utility_before > 0.0 {
+        format!(" ({}{} %)", if gain > 0.0 { "+" } else { "" }, output::digits(gain * 100.0 / answer.utility_before))
+    } else {
+        String::new()
+    };
+    let mut parts = vec![output::pairs(&[
+        ("routes", format!("{} would move, {cut} would be cut, {} stay", moved - cut, answer.untouched)),
+        (
+            "utility",
+            format!("{} now, {} then{share}", output::rate(answer.utility_before), output::rate(answer.utility_after)),
+        ),
+    ])];
+    if !answer.cut_off_hosts.is_empty() {
+        parts.push(format!("hosts that nobody would reach: {}", shortened(&answer.cut_off_hosts, rows)));
+    }
+    if moved > 0 {
+        parts.push(routes_table(&answer.routes, rows));
+    }
+    if !answer.links.is_empty() {
+        parts.push(links_table(&answer.links, rows));
+    }
+    if !answer.applications.is_empty() {
+        parts.push(applications_table(&answer.applications, rows));
+    }
+    parts.join("\n\n")
+}
+
+fn routes_table(routes: &[v1::RouteForecast], rows: usize) -> String {
+    let via = |vertices: &[String]| if vertices.is_empty() { "no path".to_owned() } else { views::via(vertices) };
+    let shown = routes.iter().take(rows).map(|route| {
+        let then = if route.cut.is_empty() {
+            via(&route.new_vertices)
+        } else {
+            format!("cut off by {}", shortened(&route.cut, 4))
+        };
+        [route.src.clone(), route.dst.clone(), via(&route.old_vertices), then]
+    });
+    with_rest(output::table(["from", "to", "now via", "then via"], 4, shown), routes.len(), rows, "routes")
+}
+
+fn links_table(links: &[v1::LinkForecast], rows: usize) -> String {
+    let shown = links.iter().take(rows).map(|link| {
+        [
+            link.id.clone(),
+            output::rate(link.bits_per_s as f64),
+            output::rate(link.a_to_b_before),
+            output::rate(link.a_to_b_after),
+            output::rate(link.b_to_a_before),
+            output::rate(link.b_to_a_after),
+        ]
+    });
+    let header = ["link", "capacity", "a to b now", "then", "b to a now", "then"];
+    with_rest(output::table(header, 1, shown), links.len(), rows, "links")
+}
+
+fn applications_table(applications: &[v1::ApplicationForecast], rows: usize) -> String {
+    let shown = applications.iter().take(rows).map(|application| {
+        [
+            application.application_id.clone(),
+            application.routes_moved.to_string(),
+            output::rate(application.utility_before),
+            output::rate(application.utility_after),
+        ]
+    });
+    let header = ["application", "routes that move", "utility now", "then"];
+    with_rest(output::table(header, 1, shown), applications.len(), rows, "applications")
+}
+
+fn with_rest(table: String, all: usize, shown: usize, what: &str) -> String {
+    match all.saturating_sub(shown) {
+        0 => table,
+        more => format!("{table}\nand {more} more {what}; --rows 0 shows all"),
+    }
+}
+
+/// The first few, and how many more.
+fn shortened(names: &[String], most: usize) -> String {
+    let shown = names.iter().take(most).cloned().collect::<Vec<_>>().join(" ");
+    match names.len().saturating_sub(most) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        drain: DrainArgs,
+    }
+
+    #[test]
+    fn one_of_both_kinds_is_needed_and_the_usage_says_so() {
+        use clap::Parser as _;
+        let why = Line::try_parse_from(["network", "--rows", "3"]).err().unwrap().to_string();
+        assert_eq!(why.matches("<--drain-link <ID>|--drain-switch <NAME>>").count(), 2, "needed, and usage: {why}");
+        let line = Line::try_parse_from(["network", "--drain-link", "a", "--drain-link", "b", "--drain-switch", "s"]);
+        let drain = line.ok().unwrap().drain;
+        assert_eq!((drain.drain_link.len(), drain.drain_switch.len()), (2, 1));
+    }
+
+    #[test]
+    fn a_pair_that_would_be_cut_is_shown_with_what_cuts_it() {
+        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        let moved = v1::RouteForecast {
+            src: "a".into(),
+            dst: "b".into(),
+            old_vertices: names(&["a", "s1", "c1", "s2", "b"]),
+            new_vertices: names(&["a", "s1", "c2", "s2", "b"]),
+            ..v1::RouteForecast::default()
+        };
+        let cut = v1::RouteForecast { new_vertices: vec![], cut: names(&["c1"]), dst: "d".into(), ..moved.clone() };
+        let answer = v1::WhatIfNetworkResponse {
+            routes: vec![moved, cut],
+            untouched: 9,
+            utility_before: 2e9,
+            utility_after: 1e9,
+            cut_off_hosts: names(&["d"]),
+            ..v1::WhatIfNetworkResponse::default()
+        };
+        let text = text(&answer, 20);
+        for part in
+            ["1 would move, 1 would be cut, 9 stay", "2 Gbit/s now, 1 Gbit/s then (-50 %)", "s1 c2 s2", "cut off by c1"]
+        {
+            assert!(text.contains(part), "no \"{part}\" in\n{text}");
+        }
+        assert!(super::text(&answer, 1).contains("and 1 more routes"));
+    }
+}

@@ -1,0 +1,655 @@
+//! The emulated cluster at work: heartbeats, jobs, foreign applications, faults.
+
+use super::cluster::Cluster;
+use super::controller::{self, Tables};
+use super::hdfs::Namespace;
+use super::jobs::Workload;
+use super::master::{self, News};
+use super::sources::{Facts, FeedError, Sources};
+use super::tally::Tally;
+use super::yarn::Yarn;
+use hintd_client::wire::v1;
+use hintd_client::{Client, ClientError};
+use hintd_model::units::{AttemptId, ContainerId};
+use rand::rngs::ChaCha8Rng;
+use rand::{RngExt as _, SeedableRng as _};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+use tokio_stream::StreamExt as _;
+
+/// The seed's stream for loads and watched pairs.
+const STREAM: u64 = 3;
+
+/// A link that is mended stays down for so long at least.
+const DOWN_AT_LEAST: Duration = Duration::from_millis(1_500);
+
+/// How the cluster behaves.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Behaviour {
+    /// Seed of everything drawn.
+    pub seed: u64,
+    /// Policy that jobs ask for; `None`: the daemon's choice.
+    pub policy: Option<String>,
+    /// Time between two heartbeats of a node.
+    pub heartbeat: Duration,
+    /// Containers that foreign applications take, a second.
+    pub foreign_per_s: f64,
+    /// How long each is held.
+    pub foreign_life: Duration,
+    /// How long the ResourceManager waits for a silent node.
+    pub node_expiry: Duration,
+    /// Pairs of hosts in different racks whose routes the SDN controller watches.
+    pub watched_pairs: usize,
+    /// Time that a job waits for its hints, milliseconds.
+    pub deadline_ms: u32,
+    /// Whatever is not done by then is given up.
+    pub limit: Duration,
+}
+
+impl Default for Behaviour {
+    fn default() -> Self {
+        Self {
+            seed: 1,
+            policy: None,
+            heartbeat: Duration::from_millis(200),
+            foreign_per_s: 20.0,
+            foreign_life: Duration::from_secs(2),
+            node_expiry: Duration::from_secs(3),
+            watched_pairs: 400,
+            deadline_ms: 1_000,
+            limit: Duration::from_secs(50),
+        }
+    }
+}
+
+/// Something that breaks, or is mended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fault {
+    /// The machine stops.
+    KillNode(String),
+    /// The machine with most of the jobs' containers stops.
+    KillBusiestNode,
+    /// The link goes down.
+    FailLink(String),
+    /// The link comes up again.
+    MendLink(String),
+    /// The link between switches with most of the jobs' routes goes down.
+    FailBusiestLink,
+    /// Links that went down come up again, once they were down for a while.
+    MendLinks,
+}
+
+/// Faults by the time after the first job may be submitted.
+pub type Script = Vec<(Duration, Fault)>;
+
+/// What happened, for whoever watches.
+#[derive(Debug, Clone)]
+pub enum Happening {
+    /// A job got hints.
+    Hinted {
+        /// Its number.
+        job: u64,
+        /// The answer.
+        hints: Box<v1::HintSet>,
+        /// Time from question to answer.
+        took: Duration,
+    },
+    /// A job got none and runs without.
+    Unhinted {
+        /// Its number.
+        job: u64,
+        /// Why.
+        why: String,
+    },
+    /// Containers of a job were placed anew.
+    Replaced {
+        /// Its number.
+        job: u64,
+        /// Hosts that they leave.
+        from: Vec<String>,
+        /// The new hints.
+        hints: Box<v1::HintSet>,
+        /// Why.
+        cause: String,
+    },
+    /// Leases were taken back.
+    Withdrawn {
+        /// Whose.
+        job: u64,
+        /// Where.
+        host: String,
+        /// How many.
+        leases: usize,
+        /// Why.
+        reason: String,
+    },
+    /// A job is done.
+    Ended {
+        /// Its number.
+        job: u64,
+        /// Time from submission.
+        took: Duration,
+    },
+    /// A machine stopped.
+    NodeKilled {
+        /// Which.
+        host: String,
+        /// The jobs' containers on it.
+        containers: usize,
+        /// Their containers elsewhere.
+        elsewhere: usize,
+    },
+    /// The ResourceManager gave the node up.
+    NodeGivenUp {
+        /// Which.
+        host: String,
+        /// The jobs' containers that died.
+        containers: usize,
+    },
+    /// A link changed.
+    Link {
+        /// Which.
+        id: String,
+        /// Up or down.
+        up: bool,
+        /// Installed routes of running flows that had it.
+        routes: usize,
+    },
+    /// The SDN controller got routes of running flows, and applied them.
+    FlowRoutes {
+        /// What it got.
+        update: Box<v1::RouteUpdate>,
+        /// Time since the link's change was told to the daemon, where one was.
+        took: Option<Duration>,
+    },
+    /// A monitor got routes of the pairs that it watches.
+    Routes {
+        /// What it got.
+        update: Box<v1::RouteUpdate>,
+        /// Time since it told the change, where it told one.
+        took: Option<Duration>,
+    },
+}
+
+/// A run that could not go on.
+#[derive(Debug, thiserror::Error)]
+pub enum EmulationError {
+    /// The daemon can't be fed.
+    #[error(transparent)]
+    Feed(#[from] FeedError),
+    /// A fault names what the cluster does not have.
+    #[error("the script names {what} \"{name}\", which the cluster does not have")]
+    Unknown {
+        /// node, link
+        what: &'static str,
+        /// Its name.
+        name: String,
+    },
+    /// The daemon refuses to tell routes.
+    #[error("the daemon refuses Routes.Watch")]
+    Routes(#[source] ClientError),
+}
+
+/// State that the cluster's parts share. Locks are held for single steps, never across an await.
+#[derive(Debug)]
+pub struct Shared {
+    /// The machines.
+    pub cluster: Arc<Cluster>,
+    /// The jobs.
+    pub workload: Workload,
+    /// How the cluster behaves.
+    pub behaviour: Behaviour,
+    /// To the daemon.
+    pub client: Client,
+    yarn: Mutex<Yarn>,
+    namespace: Arc<Mutex<Namespace>>,
+    masters: Mutex<BTreeMap<AttemptId, mpsc::UnboundedSender<News>>>,
+    tally: Mutex<Tally>,
+    leases: Mutex<BTreeMap<u64, usize>>,
+    dead: Arc<Mutex<BTreeMap<usize, Instant>>>,
+    /// The last change of a link that was told, and when.
+    link_told: Mutex<Option<(String, Instant)>>,
+    /// Links that are down, since when.
+    down: Arc<Mutex<BTreeMap<String, Instant>>>,
+    tables: Mutex<Tables>,
+    happenings: mpsc::UnboundedSender<Happening>,
+}
+
+impl Shared {
+    /// The ResourceManager.
+    pub fn yarn(&self) -> MutexGuard<'_, Yarn> {
+        self.yarn.lock().expect("no holder of this lock panics")
+    }
+
+    /// The NameNode.
+    pub fn namespace(&self) -> MutexGuard<'_, Namespace> {
+        self.namespace.lock().expect("no holder of this lock panics")
+    }
+
+    /// The counts.
+    pub fn tally(&self) -> MutexGuard<'_, Tally> {
+        self.tally.lock().expect("no holder of this lock panics")
+    }
+
+    /// The switches' rules.
+    pub fn tables(&self) -> MutexGuard<'_, Tables> {
+        self.tables.lock().expect("no holder of this lock panics")
+    }
+
+    /// Time since the change that an update is about was told, if it is about the last one.
+    pub fn since_told(&self, update: &v1::RouteUpdate) -> Option<Duration> {
+        let told = self.link_told.lock().expect("no holder of this lock panics");
+        told.as_ref().filter(|(id, _)| *id == update.subject).map(|(_, at)| at.elapsed())
+    }
+
+    fn down(&self) -> MutexGuard<'_, BTreeMap<String, Instant>> {
+        self.down.lock().expect("no holder of this lock panics")
+    }
+
+    /// Tells the watcher, if there still is one.
+    pub fn tell(&self, happening: Happening) {
+        let _ = self.happenings.send(happening);
+    }
+
+    /// Lets a master hear of its containers. The queue needs no bound: it holds at most the job's containers.
+    pub fn enlist(&self, attempt: AttemptId) -> mpsc::UnboundedReceiver<News> {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        self.masters.lock().expect("no holder of this lock panics").insert(attempt, sender);
+        receiver
+    }
+
+    /// The master is done.
+    pub fn dismiss(&self, attempt: AttemptId) {
+        self.masters.lock().expect("no holder of this lock panics").remove(&attempt);
+    }
+
+    /// Whether a host is a machine that stopped.
+    pub fn is_dead(&self, host: &str) -> bool {
+        let dead = self.dead.lock().expect("no holder of this lock panics");
+        self.cluster.find(host).is_some_and(|node| dead.contains_key(&node))
+    }
+
+    /// Checks the promises of an answer: leases are given once, and never on machines known to be gone.
+    pub fn check(&self, hints: &v1::HintSet) {
+        let mut broken = Vec::new();
+        let dead = self.dead.lock().expect("no holder of this lock panics");
+        let mut leases = self.leases.lock().expect("no holder of this lock panics");
+        for hint in &hints.hints {
+            let Some(node) = self.cluster.find(&hint.host) else {
+                broken.push(format!("{} hints at \"{}\", which is no host", hints.request_id, hint.host));
+                continue;
+            };
+            let given_up = |killed: &Instant| killed.elapsed() > self.behaviour.node_expiry;
+            if dead.get(&node).is_some_and(given_up) {
+                broken.push(format!("{} hints at {}, which is gone", hints.request_id, hint.host));
+            }
+            for &lease in &hint.lease_ids {
+                if leases.insert(lease, node).is_some() {
+                    broken.push(format!("lease {lease} was given twice"));
+                }
+            }
+        }
+        drop((dead, leases));
+        self.tally().violations.extend(broken);
+    }
+
+    fn deliver(&self, attempt: AttemptId, news: News) {
+        let masters = self.masters.lock().expect("no holder of this lock panics");
+        if let Some(master) = masters.get(&attempt) {
+            let _ = master.send(news); // a master that just ended needs no news
+        }
+    }
+
+    fn lose(&self, lost: Vec<ContainerId>) {
+        for container in lost {
+            self.deliver(container.attempt, News::Lost(container));
+        }
+    }
+}
+
+/// A cluster at work.
+#[derive(Debug)]
+pub struct Emulation {
+    shared: Arc<Shared>,
+    tasks: JoinSet<()>,
+    main: tokio::task::JoinHandle<Result<(), EmulationError>>,
+}
+
+impl Emulation {
+    /// Tells the daemon of the whole cluster, then sets everything going.
+    ///
+    /// # Errors
+    /// [`EmulationError`] if the daemon takes no feed, or the script names unknown things.
+    pub async fn start(
+        client: Client,
+        cluster: Cluster,
+        workload: Workload,
+        namespace: Namespace,
+        behaviour: Behaviour,
+        script: Script,
+        cluster_timestamp: u64,
+    ) -> Result<(Self, mpsc::UnboundedReceiver<Happening>), EmulationError> {
+        check_script(&script, &cluster)?;
+        let facts = Facts::new(cluster, namespace);
+        let sources = Sources::open(&client, &facts, behaviour.limit).await?;
+        let Facts { cluster, namespace, dead, down } = facts;
+        let (happenings, receiver) = mpsc::unbounded_channel();
+        let tally = Tally {
+            jobs: workload.jobs.len() as u64,
+            tasks: workload.jobs.iter().map(|job| u64::from(job.maps) + u64::from(job.reduces)).sum(),
+            ..Tally::default()
+        };
+        let shared = Arc::new(Shared {
+            yarn: Mutex::new(Yarn::new(&cluster, cluster_timestamp, behaviour.seed)),
+            namespace,
+            masters: Mutex::default(),
+            tally: Mutex::new(tally),
+            leases: Mutex::default(),
+            dead,
+            link_told: Mutex::default(),
+            down,
+            tables: Mutex::default(),
+            happenings,
+            cluster,
+            workload,
+            behaviour,
+            client,
+        });
+        let mut tasks = JoinSet::new();
+        watch_routes(&shared, &mut tasks).await?;
+        let main = tokio::spawn(work(Arc::clone(&shared), sources, script));
+        Ok((Self { shared, tasks, main }, receiver))
+    }
+
+    /// What the parts share.
+    #[must_use]
+    pub fn shared(&self) -> Arc<Shared> {
+        Arc::clone(&self.shared)
+    }
+
+    /// Waits for the last job, or for the time limit.
+    ///
+    /// # Errors
+    /// [`EmulationError`] if a feed broke.
+    pub async fn finish(mut self) -> Result<Tally, EmulationError> {
+        let result = (&mut self.main).await.expect("the emulation does not panic");
+        self.tasks.abort_all();
+        result?;
+        Ok(self.shared.tally().clone())
+    }
+}
+
+fn check_script(script: &Script, cluster: &Cluster) -> Result<(), EmulationError> {
+    let uplinks: Vec<String> = cluster.network.links().map(|(_, link)| link.name.to_string()).collect();
+    for (_, fault) in script {
+        let (what, name, known) = match fault {
+            Fault::KillBusiestNode | Fault::FailBusiestLink | Fault::MendLinks => continue,
+            Fault::KillNode(host) => ("node", host, cluster.find(host).is_some()),
+            Fault::FailLink(id) | Fault::MendLink(id) => ("link", id, uplinks.contains(id)),
+        };
+        if !known {
+            return Err(EmulationError::Unknown { what, name: name.clone() });
+        }
+    }
+    Ok(())
+}
+
+/// The main loop: one beat after another until all jobs have ended.
+async fn work(shared: Arc<Shared>, mut sources: Sources, mut script: Script) -> Result<(), EmulationError> {
+    script.sort_by_key(|(at, _)| *at);
+    let mut cast = Cast { started: Instant::now(), foreign_owed: 0.0, next_job: 0, masters: JoinSet::new() };
+    let mut silent: Vec<(Instant, usize)> = Vec::new();
+    let mut rng = ChaCha8Rng::seed_from_u64(shared.behaviour.seed);
+    rng.set_stream(STREAM);
+    let mut beats = tokio::time::interval(shared.behaviour.heartbeat);
+    beats.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        beats.tick().await;
+        let now = cast.started.elapsed();
+        while let Some(due) = script.iter().position(|(at, fault)| *at <= now && !waits(&shared, fault)) {
+            let (_, fault) = script.remove(due);
+            strike(&shared, &mut sources, fault, &mut silent).await?;
+        }
+        cast.submit(&shared, now);
+        cast.foreign(&shared, now);
+        give_up_nodes(&shared, &mut sources, &mut silent).await?;
+        beat(&shared, &mut sources, &mut rng).await?;
+        while cast.masters.try_join_next().is_some() {}
+        let submitted = cast.masters.is_empty() && cast.next_job == shared.workload.jobs.len();
+        // With the last job gone, what waits for one to run has nothing left to wait for.
+        let done = submitted && script.iter().all(|(_, fault)| idle_fault(&shared, fault));
+        if (done && silent.is_empty()) || now > shared.behaviour.limit {
+            return close(&shared, &sources, now);
+        }
+    }
+}
+
+/// Who acts in the main loop.
+struct Cast {
+    started: Instant,
+    foreign_owed: f64,
+    next_job: usize,
+    masters: JoinSet<()>,
+}
+
+impl Cast {
+    /// Starts the masters whose time has come.
+    fn submit(&mut self, shared: &Arc<Shared>, now: Duration) {
+        while shared.workload.jobs.get(self.next_job).is_some_and(|job| job.submit <= now) {
+            self.masters.spawn(master::run(Arc::clone(shared), self.next_job));
+            self.next_job += 1;
+        }
+    }
+
+    /// Foreign applications come and go.
+    fn foreign(&mut self, shared: &Shared, now: Duration) {
+        let behaviour = &shared.behaviour;
+        let mut yarn = shared.yarn();
+        yarn.end_foreign(now);
+        self.foreign_owed += behaviour.foreign_per_s * behaviour.heartbeat.as_secs_f64();
+        while self.foreign_owed >= 1.0 {
+            self.foreign_owed -= 1.0;
+            yarn.take_foreign(now + behaviour.foreign_life);
+        }
+    }
+}
+
+/// Every node offers its room to YARN and reports to the daemon.
+async fn beat(shared: &Shared, sources: &mut Sources, rng: &mut ChaCha8Rng) -> Result<(), EmulationError> {
+    sources.keep_up().await?;
+    for host in sources.heartbeats.stream().take_resync() {
+        if let Some(node) = shared.cluster.find(&host) {
+            shared.yarn().restart_heartbeats(node);
+            sources.register(&shared.cluster, node).await?;
+        }
+    }
+    for datanode in sources.blocks.stream().take_reports_wanted() {
+        let node = shared.cluster.machines.iter().position(|m| m.datanode == datanode || m.host.as_str() == datanode);
+        if let Some(node) = node.filter(|&node| !shared.is_dead(shared.cluster.machines[node].host.as_str())) {
+            let blocks = shared.namespace().report(node);
+            sources.full_report(&shared.cluster, node, blocks).await?;
+        }
+    }
+    for node in 0..shared.cluster.machines.len() {
+        let (given, heartbeat) = {
+            let mut yarn = shared.yarn();
+            (yarn.offer(node), yarn.heartbeat(node))
+        };
+        for allocation in given {
+            shared.deliver(allocation.attempt, News::Given(allocation));
+        }
+        if let Some(heartbeat) = heartbeat {
+            sources.heartbeat(heartbeat).await?;
+        }
+    }
+    if let Err(violation) = shared.yarn().audit() {
+        shared.tally().violations.push(violation);
+    }
+    background_load(shared, sources, rng).await
+}
+
+/// One uplink's counters a beat: 5 to 30 % of its capacity, as traffic that no job of ours makes.
+async fn background_load(shared: &Shared, sources: &mut Sources, rng: &mut ChaCha8Rng) -> Result<(), EmulationError> {
+    let uplinks = shared.cluster.uplinks();
+    if uplinks.is_empty() {
+        return Ok(());
+    }
+    let id = &uplinks[rng.random_range(0..uplinks.len())];
+    let index = shared.cluster.network.link(id).expect("uplinks are the network's own");
+    let capacity = shared.cluster.network.link_at(index).capacity.0;
+    let mut percent = || rng.random_range(5..=30) * (capacity / 100);
+    let load = v1::LinkLoad { id: id.clone(), a_to_b_bits_per_s: percent(), b_to_a_bits_per_s: percent() };
+    Ok(sources.link_load(load).await?)
+}
+
+/// Faults that have nothing to strike once no job runs.
+fn idle_fault(shared: &Shared, fault: &Fault) -> bool {
+    match fault {
+        Fault::KillBusiestNode | Fault::FailBusiestLink => true,
+        Fault::MendLinks => shared.down().is_empty(),
+        _ => false,
+    }
+}
+
+/// The death of a node that runs nothing would show nothing, nor would that of a link that nobody's route has: they
+/// wait until there is something to strike.
+fn waits(shared: &Shared, fault: &Fault) -> bool {
+    match fault {
+        Fault::KillBusiestNode => {
+            let yarn = shared.yarn();
+            yarn.running(yarn.busiest()).0 == 0
+        }
+        Fault::FailBusiestLink => shared.tables().busiest(&shared.cluster.uplinks()).is_none(),
+        Fault::MendLinks => !shared.down().values().any(|since| since.elapsed() >= DOWN_AT_LEAST),
+        _ => false,
+    }
+}
+
+async fn strike(
+    shared: &Shared,
+    sources: &mut Sources,
+    fault: Fault,
+    dirty: &mut Vec<(Instant, usize)>,
+) -> Result<(), EmulationError> {
+    match fault {
+        Fault::KillNode(host) => kill(shared, shared.cluster.find(&host).expect("the script was checked"), dirty),
+        Fault::KillBusiestNode => {
+            let node = shared.yarn().busiest();
+            kill(shared, node, dirty);
+        }
+        Fault::FailLink(id) => turn_link(shared, sources, id, false).await?,
+        Fault::MendLink(id) => turn_link(shared, sources, id, true).await?,
+        Fault::FailBusiestLink => {
+            let busiest = shared.tables().busiest(&shared.cluster.uplinks());
+            if let Some((id, _)) = busiest {
+                turn_link(shared, sources, id, false).await?;
+            }
+        }
+        Fault::MendLinks => {
+            let down: Vec<String> = shared.down().keys().cloned().collect();
+            for id in down {
+                turn_link(shared, sources, id, true).await?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn kill(shared: &Shared, node: usize, dirty: &mut Vec<(Instant, usize)>) {
+    let (containers, elsewhere) = {
+        let mut yarn = shared.yarn();
+        yarn.kill(node);
+        yarn.running(node)
+    };
+    let now = Instant::now();
+    shared.dead.lock().expect("no holder of this lock panics").insert(node, now);
+    dirty.push((now + shared.behaviour.node_expiry, node));
+    let host = shared.cluster.machines[node].host.to_string();
+    shared.tell(Happening::NodeKilled { host, containers, elsewhere });
+}
+
+async fn turn_link(shared: &Shared, sources: &mut Sources, id: String, up: bool) -> Result<(), EmulationError> {
+    let now = Instant::now();
+    if up {
+        shared.down().remove(&id);
+    } else {
+        shared.down().insert(id.clone(), now);
+    }
+    let routes = shared.tables().on(&id);
+    shared.tell(Happening::Link { id: id.clone(), up, routes });
+    *shared.link_told.lock().expect("no holder of this lock panics") = Some((id.clone(), Instant::now()));
+    sources.link(&id, up).await?;
+    Ok(())
+}
+
+/// ResourceManager and NameNode give up nodes that were silent for long enough.
+async fn give_up_nodes(
+    shared: &Shared,
+    sources: &mut Sources,
+    silent: &mut Vec<(Instant, usize)>,
+) -> Result<(), EmulationError> {
+    let now = Instant::now();
+    let (due, rest): (Vec<_>, Vec<_>) = silent.drain(..).partition(|(at, _)| *at <= now);
+    *silent = rest;
+    for (_, node) in due {
+        let lost = shared.yarn().expire(node);
+        let host = shared.cluster.machines[node].host.to_string();
+        shared.tell(Happening::NodeGivenUp { host, containers: lost.len() });
+        shared.lose(lost);
+        let moved = shared.namespace().replicate_without(node, &shared.cluster);
+        for (receiver, blocks) in moved {
+            sources.received(&shared.cluster, receiver, blocks).await?;
+        }
+    }
+    Ok(())
+}
+
+fn close(shared: &Shared, sources: &Sources, now: Duration) -> Result<(), EmulationError> {
+    let (refused, complaints) = sources.refused();
+    let yarn = shared.yarn().tally();
+    let mut tally = shared.tally();
+    tally.feed_refused = refused;
+    tally.feed_complaints = complaints;
+    tally.yarn = yarn;
+    tally.took = now;
+    Ok(())
+}
+
+/// The SDN controller installs routes of flows; a monitor watches routes of pairs that need not talk.
+async fn watch_routes(shared: &Arc<Shared>, tasks: &mut JoinSet<()>) -> Result<(), EmulationError> {
+    const MONITOR: &str = "emulated-monitor";
+    tasks.spawn(controller::start(shared).await.map_err(EmulationError::Routes)?);
+    let request = v1::WatchRequest { watcher: MONITOR.to_owned(), pairs: pairs(shared), ..Default::default() };
+    let mut updates = shared.client.watch(request).await.map_err(EmulationError::Routes)?;
+    let shared = Arc::clone(shared);
+    tasks.spawn(async move {
+        while let Some(Ok(update)) = updates.next().await {
+            let took = shared.since_told(&update);
+            shared.tell(Happening::Routes { update: Box::new(update), took });
+        }
+    });
+    Ok(())
+}
+
+/// Distinct pairs of hosts in different racks, drawn evenly; fewer where the cluster has fewer.
+fn pairs(shared: &Shared) -> Vec<v1::HostPair> {
+    let machines = &shared.cluster.machines;
+    let mut rng = ChaCha8Rng::seed_from_u64(shared.behaviour.seed);
+    rng.set_stream(STREAM + 1);
+    let mut drawn = std::collections::BTreeSet::new();
+    for _ in 0..shared.behaviour.watched_pairs.saturating_mul(4) {
+        if drawn.len() == shared.behaviour.watched_pairs {
+            break;
+        }
+        let pair = (rng.random_range(0..machines.len()), rng.random_range(0..machines.len()));
+        if machines[pair.0].rack_number != machines[pair.1].rack_number {
+            drawn.insert(pair);
+        }
+    }
+    let name = |node: usize| machines[node].host.to_string();
+    drawn.into_iter().map(|(src, dst)| v1::HostPair { src: name(src), dst: name(dst), class: String::new() }).collect()
+}

@@ -1,0 +1,119 @@
+//! Why a command did not do what it should, and the exit code for it.
+
+use super::views;
+use hintd_client::ClientError;
+use hintd_client::status::refused_of;
+use hintd_client::wire::v1;
+use std::fmt;
+use std::path::Path;
+use std::process::ExitCode;
+use tonic::Code;
+
+/// A command's failure.
+#[derive(Debug)]
+pub enum Failure {
+    /// The work failed: exit code 1.
+    Work(anyhow::Error),
+    /// Bad usage or bad input, the file, line or field named: exit code 2.
+    Input(String),
+}
+
+impl Failure {
+    /// Bad input in a file.
+    pub fn in_file(path: &Path, problem: impl fmt::Display) -> Self {
+        Self::Input(format!("{}: {problem}", path.display()))
+    }
+
+    /// Work that failed, said in one sentence.
+    pub fn work(problem: impl fmt::Display) -> Self {
+        Self::Work(anyhow::anyhow!("{problem}"))
+    }
+
+    /// What the shell gets.
+    #[must_use]
+    pub fn code(&self) -> ExitCode {
+        match self {
+            Self::Work(_) => ExitCode::from(1),
+            Self::Input(_) => ExitCode::from(2),
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Work(error) => write!(f, "{error:#}"),
+            Self::Input(problem) => f.write_str(problem),
+        }
+    }
+}
+
+impl From<anyhow::Error> for Failure {
+    fn from(error: anyhow::Error) -> Self {
+        Self::Work(error)
+    }
+}
+
+/// As the client has it: what the caller asked wrongly is bad input, all else failed work.
+impl From<ClientError> for Failure {
+    fn from(error: ClientError) -> Self {
+        match error {
+            ClientError::Refused { code, message, why, .. } => refused(code, &message, why.as_deref()),
+            error => Self::work(error),
+        }
+    }
+}
+
+/// What blocks, nodes that come nearest, and how to ask again later.
+fn why(refused: &v1::Refused) -> String {
+    let blocked = match &refused.blocked[..] {
+        [] => String::new(),
+        blocked => format!("\n{}", views::blocked_text(blocked)),
+    };
+    let later = match refused.decision_id.as_str() {
+        "" => String::new(),
+        id => format!("\nhintctl explain {id} tells more, as long as it is recorded"),
+    };
+    let chain = match refused.chain.as_str() {
+        "" => String::new(),
+        chain => format!("\n{} \"{chain}\": hintctl chains tells how it stands", refused.reason),
+    };
+    chain + &blocked + &later
+}
+
+/// A daemon's refusal: what the caller asked wrongly is bad input, all else failed work.
+impl From<tonic::Status> for Failure {
+    fn from(status: tonic::Status) -> Self {
+        refused(status.code(), status.message(), refused_of(&status).as_ref())
+    }
+}
+
+/// As gRPC and the documents write it.
+fn name(code: Code) -> String {
+    let camel = format!("{code:?}");
+    let letter = |(at, letter): (usize, char)| match letter.is_ascii_uppercase() && at > 0 {
+        true => format!("_{letter}"),
+        false => letter.to_ascii_uppercase().to_string(),
+    };
+    camel.chars().enumerate().map(letter).collect()
+}
+
+fn refused(code: Code, message: &str, because: Option<&v1::Refused>) -> Failure {
+    let said = format!("the daemon answers {}: {message}{}", name(code), because.map(why).unwrap_or_default());
+    match code {
+        Code::InvalidArgument | Code::NotFound | Code::AlreadyExists | Code::OutOfRange => Failure::Input(said),
+        _ => Failure::work(said),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_written_as_in_the_documents() {
+        let said = Failure::from(tonic::Status::invalid_argument("deadline")).to_string();
+        assert_eq!(said, "the daemon answers INVALID_ARGUMENT: deadline");
+        assert_eq!([name(Code::Ok), name(Code::NotFound)], ["OK", "NOT_FOUND"]);
+    }
+}

@@ -1,0 +1,199 @@
+//! `hintctl`: the command line. One file per group of commands; all words go out through [`output::Output`].
+//!
+//! # Invariants
+//! - With `--json` standard output is one JSON document (of `watch` one a line) and nothing else; progress goes to standard error.
+//! - Exit code 0: done; 1: the work failed; 2: bad usage or bad input, naming file, line or field.
+
+#![allow(clippy::disallowed_methods, clippy::disallowed_types)] // an edge: clocks, files and sockets are its work
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr))] // a test that panics is a test that fails
+
+pub mod adherence;
+pub mod bench;
+pub mod chains;
+pub mod circuits;
+pub mod connect;
+pub mod daemon;
+pub mod demo;
+pub mod drain;
+pub mod emulate;
+pub mod explain;
+pub mod failure;
+pub mod files;
+pub mod flows;
+pub mod links;
+pub mod operate;
+pub mod output;
+pub mod place;
+pub mod plan;
+mod plots;
+pub mod policy;
+pub mod replay;
+pub mod replicas;
+pub mod reproduce;
+pub mod request;
+pub mod servers;
+pub mod shell;
+pub mod simulate;
+pub mod topology;
+pub mod trace;
+pub mod views;
+pub mod watch;
+
+use clap::{CommandFactory as _, Parser, Subcommand};
+use connect::DaemonArgs;
+use failure::Failure;
+use output::Output;
+use std::io::Write as _;
+use std::process::ExitCode;
+
+/// Network-aware placement hints for Hadoop YARN
+#[derive(Debug, Parser)]
+#[command(name = "hintctl", version, after_help = EXAMPLES)]
+struct Cli {
+    /// One JSON document on standard output
+    #[arg(long, global = true)]
+    json: bool,
+    #[command(flatten)]
+    daemon: DaemonArgs,
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXAMPLES: &str = "Examples:
+  hintctl demo                      the daemon at work on an emulated cluster, in half a minute
+  hintctl topology build fat-tree --ports 8 -o net.json
+  hintctl place --cluster cluster.json --request job.json --policy container
+  hintctl simulate --trace FB-2010.tsv.gz --cluster nas --policy fair,nas
+  hintctl --json status             the running daemon, for scripts
+
+Exit code 0: done; 1: the work failed; 2: bad usage or bad input.";
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// The daemon at work: an emulated cluster, a trace's jobs, a dying node, a failing link
+    Demo(demo::DemoArgs),
+    /// One placement, offline: hints, costs, the default's costs, what was ruled out
+    Place(place::PlaceArgs),
+    /// Network files: generate and check
+    #[command(subcommand)]
+    Topology(topology::TopologyCommand),
+    /// When flows end that share links max-min fairly
+    Flows(flows::FlowsArgs),
+    /// A trace replayed on a cluster under policies side by side: which one, with which settings?
+    Simulate(Box<simulate::SimulateArgs>),
+    /// Recurring jobs ahead of time: plan, check, compare, draw; plans in the daemon: submit, activate, roll back
+    Plan(Box<plan::PlanArgs>),
+    /// Job traces: generate and check
+    #[command(subcommand)]
+    Trace(trace::TraceCommand),
+    /// Load on a running daemon
+    #[command(subcommand)]
+    Bench(bench::BenchCommand),
+    /// Ask the running daemon for hints: takes leases
+    Request(request::RequestArgs),
+    /// A decision or a refusal that the running daemon remembers: terms, what was ruled out, ages, leases, what blocks
+    Explain(explain::ExplainArgs),
+    /// A recorded decision made again: the same bytes, or by another policy side by side
+    Replay(replay::ReplayArgs),
+    /// Try something on the running daemon without taking it
+    #[command(subcommand, name = "whatif")]
+    WhatIf(request::WhatIfCommand),
+    /// What the daemon is and how fresh its model is
+    #[command(after_help = "Examples:\n  hintctl status\n  hintctl --json status | jq .counters")]
+    Status,
+    /// Nodes as the daemon knows them
+    Nodes(operate::NodesArgs),
+    /// Links: capacity, load both ways, who uses them
+    Links(links::LinksArgs),
+    /// Middleboxes and chains in force; `check`: which chains can't be met, by which cut
+    Chains(chains::ChainsArgs),
+    /// Circuits that the optical switch should have and has, and demand without one
+    #[command(after_help = circuits::HELP)]
+    Circuits,
+    /// Routes as they change, until interrupted
+    Watch(watch::WatchArgs),
+    /// Where replicas of data that a planned job will read should go
+    Replicas(replicas::ReplicasArgs),
+    /// Policies, which is default, what each can do
+    #[command(after_help = "Example:\n  hintctl --json policies | jq -r '.policies[].params_toml'")]
+    Policies,
+    /// Read the configuration again: all or nothing
+    #[command(
+        after_help = "Example:\n  hintctl reload\n\nA file that does not pass changes nothing: file, line, key and why are said."
+    )]
+    Reload,
+    /// Save the live model as a cluster file
+    Snapshot(operate::SnapshotArgs),
+    /// Weights of `container` that suit an application
+    Calibrate(operate::CalibrateArgs),
+    /// The papers' experiments, ours beside theirs
+    Reproduce(reproduce::ReproduceArgs),
+    #[command(flatten)]
+    Shell(shell::ShellCommand),
+}
+
+/// Runs what the process was called with.
+#[must_use]
+pub fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            let _ = error.print(); // a closed terminal hears nothing
+            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
+        }
+    };
+    match run(cli) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            let _ = writeln!(std::io::stderr(), "hintctl: {}", output::printable(&failure.to_string()));
+            failure.code()
+        }
+    }
+}
+
+fn run(cli: Cli) -> Result<(), Failure> {
+    let Cli { json, daemon, command } = cli;
+    let output = Output::new(json);
+    match command {
+        Command::Demo(args) => demo::run(args, output),
+        Command::Place(args) => place::run(&args, output),
+        Command::Flows(args) => flows::run(&args, output),
+        Command::Simulate(args) => simulate::run(&args, output),
+        Command::Plan(args) => plan::run(&args, &daemon, output),
+        Command::Trace(command) => trace::run(&command, output),
+        Command::Request(args) => request::request(&args, &daemon, output),
+        Command::Explain(args) => explain::run(&args, &daemon, output),
+        Command::Replay(args) => replay::run(&args, &daemon, output),
+        Command::WhatIf(command) => request::what_if(&command, &daemon, output),
+        Command::Topology(command) => topology::run(command, output),
+        Command::Bench(command) => bench::run(command, &daemon, output),
+        Command::Status => operate::status(&daemon, output),
+        Command::Nodes(args) => operate::nodes(args, &daemon, output),
+        Command::Links(args) => links::links(&args, &daemon, output),
+        Command::Chains(args) => chains::run(&args, &daemon, output),
+        Command::Circuits => circuits::run(&daemon, output),
+        Command::Watch(args) => watch::run(args, &daemon, output),
+        Command::Replicas(args) => replicas::run(&args, &daemon, output),
+        Command::Policies => operate::policies(&daemon, output),
+        Command::Reload => operate::reload(&daemon, output),
+        Command::Snapshot(args) => operate::snapshot(&args, &daemon, output),
+        Command::Calibrate(args) => operate::calibrate(&args, &daemon, output),
+        Command::Reproduce(args) => reproduce::run(&args, output),
+        Command::Shell(command) => shell::run(&command, output),
+    }
+}
+
+/// Names of all commands, groups' members with their group's name before them.
+#[must_use]
+pub fn commands() -> Vec<Vec<String>> {
+    fn walk(command: &clap::Command, path: &[String], all: &mut Vec<Vec<String>>) {
+        for sub in command.get_subcommands().filter(|sub| !sub.is_hide_set() && sub.get_name() != "help") {
+            let path = [path, &[sub.get_name().to_owned()]].concat();
+            walk(sub, &path, all);
+            all.push(path);
+        }
+    }
+    let mut all = Vec::new();
+    walk(&Cli::command(), &[], &mut all);
+    all
+}

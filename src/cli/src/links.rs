@@ -1,0 +1,163 @@
+//! `hintctl links`: capacity and load of links, and who uses them.
+
+use super::connect::{DaemonArgs, block_on};
+use super::failure::Failure;
+use super::output::{self, Output};
+use clap::Args;
+use hintd_client::wire::v1;
+use serde_json::{Value, json};
+
+/// Which links.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  hintctl links --down\n  hintctl links --link edge-0-core-1\n  \
+    hintctl --json links | jq -r '.links[] | select(.a_to_b_bits_per_s > 0.8 * .bits_per_s) | .id'\n\n\
+    A load is measured where the link_stats feed told it, else modelled: max-min fair rates of running flows on\n\
+    their routes. Users are always modelled.")]
+pub struct LinksArgs {
+    /// Only this link
+    #[arg(long, value_name = "ID", conflicts_with_all = ["down", "limit"])]
+    link: Option<String>,
+    /// Only links that are down
+    #[arg(long)]
+    down: bool,
+    /// At most so many; 0: all
+    #[arg(long, default_value_t = 0)]
+    limit: u32,
+    /// Users named of each link, greatest first; 0: all [default: 3; with --link or --json all]
+    #[arg(long)]
+    users: Option<u32>,
+}
+
+/// Users named in a row of the table.
+const USERS_SHOWN: u32 = 3;
+
+/// `hintctl links`.
+///
+/// # Errors
+/// [`Failure`] where no daemon answers, or it has no such link.
+pub fn links(args: &LinksArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
+    let every = output.is_json() || args.link.is_some();
+    let request = v1::LinksRequest {
+        down_only: args.down,
+        limit: args.limit,
+        link: args.link.clone().unwrap_or_default(),
+        users: args.users.unwrap_or(if every { 0 } else { USERS_SHOWN }),
+    };
+    let answer = block_on(async { Ok(daemon.admin().await?.links(request).await?.into_inner()) })?;
+    let document =
+        json!({ "total": answer.total, "links": answer.links.iter().map(link_document).collect::<Vec<_>>() });
+    output.result(&document, || match answer.links.as_slice() {
+        [link] if args.link.is_some() => link_text(link),
+        links => links_text(links, answer.total),
+    })
+}
+
+fn link_document(link: &v1::LinkView) -> Value {
+    let user = |user: &v1::LinkUser| json!({ "application_id": user.application_id, "bits_per_s": user.bits_per_s });
+    json!({
+        "id": link.id, "a": link.a, "b": link.b, "bits_per_s": link.bits_per_s, "up": link.up,
+        "a_to_b_bits_per_s": link.a_to_b_bits_per_s, "b_to_a_bits_per_s": link.b_to_a_bits_per_s,
+        "load_source": source(link),
+        "a_to_b_task_pairs": link.a_to_b_task_pairs, "b_to_a_task_pairs": link.b_to_a_task_pairs,
+        "users": link.users.iter().map(user).collect::<Vec<_>>(), "users_total": link.users_total,
+    })
+}
+
+/// `measured`, `modelled`; `None`: there is no load to tell of.
+fn source(link: &v1::LinkView) -> Option<&'static str> {
+    match link.load_source() {
+        v1::LoadSource::Unspecified => None,
+        v1::LoadSource::Measured => Some("measured"),
+        v1::LoadSource::Modelled => Some("modelled"),
+    }
+}
+
+fn state(link: &v1::LinkView) -> &'static str {
+    if link.up { "up" } else { "DOWN" }
+}
+
+fn load(load: u64) -> String {
+    output::rate(load as f64)
+}
+
+fn links_text(links: &[v1::LinkView], total: u32) -> String {
+    let rows = links.iter().map(|link| {
+        [
+            link.id.clone(),
+            state(link).to_owned(),
+            users_line(link),
+            source(link).unwrap_or("-").to_owned(),
+            output::rate(link.bits_per_s as f64),
+            load(link.a_to_b_bits_per_s),
+            load(link.b_to_a_bits_per_s),
+            link.a_to_b_task_pairs.to_string(),
+            link.b_to_a_task_pairs.to_string(),
+        ]
+    });
+    let header = ["link", "state", "users", "load", "capacity", "a to b", "b to a", "pairs a to b", "b to a"];
+    format!("{}\n{} of {total} links", output::table(header, 4, rows), links.len())
+}
+
+/// `application rate, …` and how many more.
+fn users_line(link: &v1::LinkView) -> String {
+    let named =
+        link.users.iter().map(|user| format!("{} {}", user.application_id, output::rate(user.bits_per_s as f64)));
+    let mut line = named.collect::<Vec<_>>().join(", ");
+    let more = (link.users_total as usize).saturating_sub(link.users.len());
+    if more > 0 {
+        line += &format!("{}{more} more", if line.is_empty() { "" } else { ", " });
+    }
+    if line.is_empty() { "-".to_owned() } else { line }
+}
+
+fn link_text(link: &v1::LinkView) -> String {
+    let direction = |from: &str, to: &str, rate: u64, pairs: u64| {
+        let share = output::digits(rate as f64 * 100.0 / link.bits_per_s.max(1) as f64);
+        format!("{from} to {to}: {} ({share} %), {pairs} task pairs", load(rate))
+    };
+    let mut lines = vec![output::pairs(&[
+        ("link", format!("{}, {}", link.id, state(link))),
+        ("capacity", format!("{} each way", output::rate(link.bits_per_s as f64))),
+        ("load", source(link).unwrap_or("unknown").to_owned()),
+        ("", direction(&link.a, &link.b, link.a_to_b_bits_per_s, link.a_to_b_task_pairs)),
+        ("", direction(&link.b, &link.a, link.b_to_a_bits_per_s, link.b_to_a_task_pairs)),
+    ])];
+    if link.users_total > 0 {
+        let rows = link.users.iter().map(|user| [user.application_id.clone(), output::rate(user.bits_per_s as f64)]);
+        lines.push(format!("\n{}", output::table(["user", "modelled rate"], 1, rows)));
+        lines.push(format!("{} of {} users", link.users.len(), link.users_total));
+    }
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn link() -> v1::LinkView {
+        v1::LinkView {
+            id: "l1".into(),
+            a: "s1".into(),
+            b: "s2".into(),
+            bits_per_s: 10_000_000_000,
+            up: true,
+            a_to_b_bits_per_s: 2_500_000_000,
+            load_source: v1::LoadSource::Modelled.into(),
+            a_to_b_task_pairs: 7,
+            users: vec![v1::LinkUser { application_id: "application_1_0001".into(), bits_per_s: 2_500_000_000 }],
+            users_total: 3,
+            ..v1::LinkView::default()
+        }
+    }
+
+    #[test]
+    fn a_load_says_where_it_is_from() {
+        let text = links_text(&[link()], 1);
+        assert!(text.contains("modelled") && text.contains("2.5 Gbit/s"), "{text}");
+        assert!(text.contains("application_1_0001 2.5 Gbit/s, 2 more"), "{text}");
+        let document = link_document(&link());
+        assert_eq!((&document["load_source"], &document["b_to_a_bits_per_s"]), (&json!("modelled"), &json!(0)));
+        assert!(link_text(&link()).contains("s1 to s2: 2.5 Gbit/s (25 %), 7 task pairs"), "{}", link_text(&link()));
+        assert!(link_text(&link()).contains("s2 to s1: 0 bit/s (0 %), 0 task pairs"));
+    }
+}

@@ -1,0 +1,365 @@
+//! What operators ask a running daemon: status, nodes, policies, reload, snapshot, calibrate.
+
+use super::adherence;
+use super::connect::{DaemonArgs, block_on};
+use super::failure::Failure;
+use super::files;
+use super::output::{self, Output};
+use super::plan::kept;
+use super::servers;
+use clap::Args;
+use hintd_client::wire::{v1, yarn};
+use serde_json::{Value, json};
+use std::path::PathBuf;
+use tokio_stream::StreamExt as _;
+
+/// Which nodes.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  hintctl nodes\n  hintctl nodes --host rack7 --limit 20\n  \
+    hintctl --json nodes | jq '.nodes[] | select(.state != \"RUNNING\")'")]
+pub struct NodesArgs {
+    /// Only hosts whose names contain this
+    #[arg(long, default_value = "")]
+    host: String,
+    /// At most so many; 0: all
+    #[arg(long, default_value_t = 0)]
+    limit: u32,
+}
+
+/// Where the snapshot goes.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  hintctl snapshot -o now.json\n  hintctl place --cluster now.json \
+    --request job.json --policy container\n\nThe file is a cluster file: any live situation can be taken home and \
+    tried offline.")]
+pub struct SnapshotArgs {
+    /// The file, .json
+    #[arg(short, long)]
+    output: PathBuf,
+}
+
+/// An application, for weights that suit it.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  hintctl calibrate --input-mb 20000 --exchanged-mb 5000 --containers 48")]
+pub struct CalibrateArgs {
+    /// Input that the application reads, MB
+    #[arg(long)]
+    input_mb: u64,
+    /// What its containers send each other, MB
+    #[arg(long)]
+    exchanged_mb: u64,
+    /// How many containers it has
+    #[arg(long)]
+    containers: u32,
+}
+
+/// `hintctl status`.
+///
+/// # Errors
+/// [`Failure`] where no daemon answers.
+pub fn status(daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
+    let status = block_on(async { Ok(daemon.admin().await?.status(v1::StatusRequest {}).await?.into_inner()) })?;
+    output.result(&status_document(&status), || status_text(&status))
+}
+
+/// `hintctl nodes`.
+///
+/// # Errors
+/// [`Failure`] where no daemon answers.
+pub fn nodes(args: NodesArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
+    let request = v1::NodesRequest { host_contains: args.host, limit: args.limit };
+    let answer = block_on(async { Ok(daemon.admin().await?.nodes(request).await?.into_inner()) })?;
+    let document = json!({
+        "total": answer.total,
+        "nodes": answer.nodes.iter().map(node_document).collect::<Vec<_>>(),
+    });
+    output.result(&document, || {
+        let rows = answer.nodes.iter().map(|node| {
+            let of = |size: &Option<yarn::ResourceProto>| size.as_ref().map_or(0, yarn::ResourceProto::memory);
+            [
+                node.host.clone(),
+                node.rack.clone(),
+                node.state.clone(),
+                of(&node.total).to_string(),
+                of(&node.used).to_string(),
+                of(&node.leased).to_string(),
+                node.containers.to_string(),
+                node.age_ms.map_or_else(|| "-".to_owned(), |age| output::seconds(age as f64 / 1e3)),
+            ]
+        });
+        let header = ["host", "rack", "state", "MB", "used", "leased", "containers", "heard"];
+        format!("{}\n{} of {} nodes", output::table(header, 3, rows), answer.nodes.len(), answer.total)
+    })
+}
+
+/// `hintctl policies`.
+///
+/// # Errors
+/// [`Failure`] where no daemon answers.
+pub fn policies(daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
+    let answer =
+        block_on(async { Ok(daemon.admin().await?.list_policies(v1::ListPoliciesRequest {}).await?.into_inner()) })?;
+    let policy = |policy: &v1::PolicyView| {
+        json!({
+            "name": policy.name, "summary": policy.summary, "capabilities": policy.capabilities,
+            "params_toml": policy.params_toml, "queues": policy.queues, "frameworks": policy.frameworks,
+        })
+    };
+    let document = json!({
+        "default_policy": answer.default_policy,
+        "policies": answer.policies.iter().map(policy).collect::<Vec<_>>(),
+    });
+    output.result(&document, || {
+        let rows = answer.policies.iter().map(|policy| {
+            let star = if policy.name == answer.default_policy { " (default)" } else { "" };
+            [format!("{}{star}", policy.name), policy.capabilities.join(" "), policy.summary.clone()]
+        });
+        output::table(["policy", "can", "what it is"], 3, rows)
+    })
+}
+
+/// `hintctl reload`.
+///
+/// # Errors
+/// [`Failure`] where no daemon answers, or the file does not pass: then nothing changed.
+pub fn reload(daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
+    let answer = block_on(async { Ok(daemon.admin().await?.reload(v1::ReloadRequest {}).await?.into_inner()) })?;
+    let document = json!({
+        "config_generation": answer.config_generation,
+        "changed": answer.changed,
+        "needs_restart": answer.needs_restart,
+    });
+    output.result(&document, || {
+        let mut lines = vec![format!("configuration {} is in force", answer.config_generation)];
+        if answer.changed.is_empty() {
+            lines.push("nothing changed".to_owned());
+        }
+        lines.extend(answer.changed.iter().map(|key| format!("changed: {key}")));
+        lines.extend(answer.needs_restart.iter().map(|key| format!("needs a restart, left as it was: {key}")));
+        lines.join("\n")
+    })
+}
+
+/// `hintctl snapshot -o FILE`.
+///
+/// # Errors
+/// [`Failure`] where no daemon answers, or the file can't be written.
+pub fn snapshot(args: &SnapshotArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
+    if args.output.extension().is_none_or(|extension| extension != "json") {
+        return Err(Failure::in_file(&args.output, "the name must end in .json: a snapshot is written as it comes"));
+    }
+    let json = block_on(async {
+        let mut chunks = daemon.admin().await?.snapshot(v1::SnapshotRequest {}).await?.into_inner();
+        let mut json = Vec::new();
+        while let Some(chunk) = chunks.next().await {
+            json.extend(chunk?.json);
+        }
+        Ok(json)
+    })?;
+    let text = String::from_utf8(json).map_err(|error| Failure::Work(error.into()))?;
+    // A snapshot that was cut on the way must not look like a smaller cluster.
+    serde_json::from_str::<serde::de::IgnoredAny>(&text)
+        .map_err(|error| Failure::work(format!("the snapshot came broken: {error}")))?;
+    files::write_text(&args.output, &text)?;
+    let document = json!({ "file": args.output, "bytes": text.len() });
+    output.result(&document, || format!("{}: {}", args.output.display(), output::bytes(text.len() as f64)))
+}
+
+/// `hintctl calibrate`.
+///
+/// # Errors
+/// [`Failure`] where no daemon answers, or the application makes no sense.
+pub fn calibrate(args: &CalibrateArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
+    const MB: u64 = 1_000_000;
+    let megabytes = |flag: &str, megabytes: u64| {
+        megabytes.checked_mul(MB).ok_or_else(|| Failure::Input(format!("{flag}: {megabytes} MB is beyond any cluster")))
+    };
+    let request = v1::CalibrateRequest {
+        input_bytes: megabytes("--input-mb", args.input_mb)?,
+        exchanged_bytes: megabytes("--exchanged-mb", args.exchanged_mb)?,
+        containers: args.containers,
+    };
+    let answer = block_on(async { Ok(daemon.admin().await?.calibrate(request).await?.into_inner()) })?;
+    let document = json!({
+        "togetherness": answer.togetherness, "locality": answer.locality, "balance": answer.balance,
+        "because": answer.because,
+    });
+    output.result(&document, || {
+        let mut lines = vec![output::pairs(&[
+            ("togetherness", output::digits(answer.togetherness)),
+            ("locality", output::digits(answer.locality)),
+            ("balance", output::digits(answer.balance)),
+        ])];
+        lines.extend(answer.because.iter().map(|line| format!("  {line}")));
+        lines.join("\n")
+    })
+}
+
+/// Status for scripts.
+#[must_use]
+pub fn status_document(status: &v1::StatusResponse) -> Value {
+    let age = |age: &v1::SourceAge| json!({ "source": age.source, "age_ms": age.age_ms, "stale": age.stale });
+    json!({
+        "version": status.version, "instance_id": status.instance_id, "uptime_ms": status.uptime_ms,
+        "ready": status.ready, "not_ready_reason": status.not_ready_reason,
+        "snapshot_version": status.snapshot_version, "snapshot_age_ms": status.snapshot_age_ms,
+        "nodes": status.nodes, "nodes_usable": status.nodes_usable, "racks": status.racks,
+        "datasets": status.datasets, "blocks": status.blocks,
+        "links": status.links, "links_down": status.links_down,
+        "applications": status.applications, "attempts": status.attempts,
+        "leases": status.leases, "waiting_tasks": status.waiting_tasks,
+        "ages": status.ages.iter().map(age).collect::<Vec<_>>(),
+        "counters": status.counters,
+        "config_file": status.config_file, "config_generation": status.config_generation,
+        "process_cpu_s": status.process_cpu_s, "resident_bytes": status.resident_bytes,
+        "unknown_names": status.unknown_names, "unknown_names_total": status.unknown_names_total,
+        "flows": flows_document(&status.flows.unwrap_or_default()),
+        "watchers": status.watchers.iter().map(watcher_document).collect::<Vec<_>>(),
+        "adherence": adherence::document(&status.adherence), "decisions_watched": status.decisions_watched,
+        "plan": status.plan.as_ref().map(kept::document),
+        "notices": status.notices, "degraded": status.degraded,
+        "servers": status.servers.iter().map(servers::document).collect::<Vec<_>>(),
+    })
+}
+
+fn status_text(status: &v1::StatusResponse) -> String {
+    let ready = match (status.ready, &status.degraded[..]) {
+        (false, _) => format!("NOT READY: {}", status.not_ready_reason),
+        (true, []) => "ready".to_owned(),
+        (true, without) => format!("ready, DEGRADED: {}", without.join(" ")),
+    };
+    let ms = |ms: u64| output::seconds(ms as f64 / 1e3);
+    let mut lines = vec![output::pairs(&[
+        ("hintd", format!("{}, {ready}, up {}", status.version, ms(status.uptime_ms))),
+        (
+            "process",
+            format!(
+                "{} of CPU, {} resident",
+                output::seconds(status.process_cpu_s),
+                output::bytes(status.resident_bytes as f64)
+            ),
+        ),
+        ("instance", status.instance_id.clone()),
+        ("configuration", format!("{} (generation {})", status.config_file, status.config_generation)),
+        ("snapshot", format!("version {}, {} old", status.snapshot_version, ms(status.snapshot_age_ms))),
+        ("nodes", format!("{} of {} usable, in {} racks", status.nodes_usable, status.nodes, status.racks)),
+        ("data", format!("{} datasets, {} blocks", status.datasets, status.blocks)),
+        ("links", format!("{}, {} down", status.links, status.links_down)),
+        ("flows", flows_text(&status.flows.unwrap_or_default(), &status.watchers)),
+        (
+            "applications",
+            format!(
+                "{} attempts asked and are not over, with {} leases; nodes name containers of {}",
+                status.attempts, status.leases, status.applications
+            ),
+        ),
+        ("dispatch", dispatch_text(status)),
+        ("plan", kept::in_force(status.plan.as_ref())),
+    ])];
+    lines.push(format!("\n{}", sources_table(status)));
+    let asked = servers::text(&status.servers);
+    if !asked.is_empty() {
+        lines.push(format!("\n{asked}"));
+    }
+    if !status.watchers.is_empty() {
+        lines.push(format!("\n{}", watchers_table(&status.watchers)));
+    }
+    let followed = adherence::text(&status.adherence, status.decisions_watched);
+    if !followed.is_empty() {
+        lines.push(format!("\n{followed}"));
+    }
+    let rows = status.counters.iter().map(|(name, count)| [name.clone(), count.to_string()]);
+    lines.push(format!("\n{}", output::table(["counter", "since start"], 1, rows)));
+    if status.unknown_names_total > 0 {
+        let names = status.unknown_names.join(" ");
+        lines.push(format!("\n{} names that no node claims: {names}", status.unknown_names_total));
+    }
+    lines.extend(status.notices.iter().map(|notice| format!("\nNOTICE: {notice}")));
+    lines.join("\n")
+}
+
+/// When each source was heard.
+fn sources_table(status: &v1::StatusResponse) -> String {
+    let rows = status.ages.iter().map(|age| {
+        let heard = age.age_ms.map_or_else(|| "never".to_owned(), |ms| output::seconds(ms as f64 / 1e3));
+        let state = match (age.stale, age.source.as_str()) {
+            (true, _) => "too old",
+            // Whoever tells of blocks was heard, and told of none.
+            (false, "blocks") if status.blocks == 0 => "fresh, no block known",
+            (false, _) => "fresh",
+        };
+        [age.source.clone(), state.to_owned(), heard]
+    });
+    output::table(["source", "", "heard"], 2, rows)
+}
+
+fn dispatch_text(status: &v1::StatusResponse) -> String {
+    let counter = |name: &str| status.counters.get(name).copied().unwrap_or(0);
+    let [offers, launches, not_yet, late] =
+        ["dispatch_offers", "dispatch_launches", "dispatch_not_yet", "dispatch_late"].map(counter);
+    let waiting = status.waiting_tasks;
+    format!(
+        "{waiting} tasks wait; {launches} launched of {offers} offers, {not_yet} told to wait, {late} waited too long"
+    )
+}
+
+fn flows_document(flows: &v1::FlowCounts) -> Value {
+    json!({
+        "jobs": flows.jobs, "installed": flows.installed, "default_forwarding": flows.default_forwarding,
+        "cut": flows.cut, "task_pairs": flows.task_pairs,
+    })
+}
+
+fn flows_text(flows: &v1::FlowCounts, watchers: &[v1::WatcherView]) -> String {
+    let installs = watchers.iter().any(|watcher| watcher.installs && watcher.attached);
+    let nobody = if flows.installed > 0 && !installs { "; no controller is there to install them" } else { "" };
+    format!(
+        "of {} jobs: {} host pairs with a route, {} by default forwarding, {} cut off{nobody}",
+        flows.jobs, flows.installed, flows.default_forwarding, flows.cut
+    )
+}
+
+fn watcher_document(watcher: &v1::WatcherView) -> Value {
+    let refused =
+        |refused: &v1::WatcherRefusal| json!({ "src": refused.src, "dst": refused.dst, "reason": refused.reason });
+    json!({
+        "name": watcher.name, "installs": watcher.installs, "sent": watcher.sent,
+        "acknowledged": watcher.acknowledged, "state": watcher.state, "since_ms": watcher.since_ms,
+        "attached": watcher.attached, "routes": watcher.routes,
+        "refused": watcher.refused.iter().map(refused).collect::<Vec<_>>(), "refused_total": watcher.refused_total,
+    })
+}
+
+fn watchers_table(watchers: &[v1::WatcherView]) -> String {
+    let rows = watchers.iter().map(|watcher| {
+        let first = watcher
+            .refused
+            .first()
+            .map_or_else(String::new, |refused| format!(": {} to {}, {}", refused.src, refused.dst, refused.reason));
+        [
+            watcher.name.clone(),
+            if watcher.installs { "installs" } else { "listens" }.to_owned(),
+            if watcher.attached { watcher.state.clone() } else { format!("{}, away", watcher.state) },
+            format!("{}{first}", watcher.refused_total),
+            watcher.routes.to_string(),
+            watcher.sent.to_string(),
+            if watcher.installs { watcher.acknowledged.to_string() } else { "-".to_owned() },
+            output::seconds(watcher.since_ms as f64 / 1e3),
+        ]
+    });
+    output::table(["watcher", "", "state", "refused", "routes", "sent", "acknowledged", "since"], 4, rows)
+}
+
+fn node_document(node: &v1::NodeView) -> Value {
+    let size = |size: &Option<yarn::ResourceProto>| {
+        let size = size.clone().unwrap_or_default();
+        let named = size.resource_value_map.iter().map(|kind| (kind.key.clone(), json!(kind.value())));
+        let common =
+            [("memory_mb".to_owned(), json!(size.memory())), ("vcores".to_owned(), json!(size.virtual_cores()))];
+        Value::Object(common.into_iter().chain(named).collect())
+    };
+    json!({
+        "host": node.host, "rack": node.rack, "state": node.state, "total": size(&node.total),
+        "used": size(&node.used), "leased": size(&node.leased), "containers": node.containers,
+        "labels": node.labels, "age_ms": node.age_ms, "machine_class": node.machine_class,
+    })
+}

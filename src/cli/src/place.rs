@@ -1,0 +1,133 @@
+//! `hintctl place`: one placement, offline, by the daemon's own code.
+
+use super::failure::Failure;
+use super::output::Output;
+use super::views::{self, AnswerView};
+use super::{files, policy};
+use clap::Args;
+use hintd::server::convert;
+use hintd_engine::arrivals::ArrivedView;
+use hintd_engine::generation::{Held, Releases};
+use hintd_engine::history::HistoryView;
+use hintd_engine::{Chosen, Generation, Mode, PlacerSettings, Refusal, propose};
+use hintd_model::cluster::document::{ClusterDocument, RequestDocument};
+use hintd_model::cluster::{HintRequest, Overlay, Snapshot};
+use hintd_model::units::{Micros, Timestamp};
+use hintd_policy::{Policy, registry};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+/// What to place where.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "Examples:\n  hintctl place --cluster cluster.json --request job.toml --policy container\n  \
+    hintctl snapshot -o now.json && hintctl place --cluster now.json --request job.json\n  \
+    hintctl --json place --cluster c.json --request r.json --policy spread --seed 7\n\n\
+    File formats: docs/formats.md. The same files, policy, seed and steps give the same placement.")]
+pub struct PlaceArgs {
+    /// The cluster, .json or .toml; a snapshot of a daemon is one
+    #[arg(long, value_name = "FILE")]
+    cluster: PathBuf,
+    /// The request, .json or .toml
+    #[arg(long, value_name = "FILE")]
+    request: PathBuf,
+    /// The policy [default: the request's, else container]
+    #[arg(long, value_name = "NAME")]
+    policy: Option<String>,
+    /// Seed of the search [default: the request's, else 1]
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Steps the search may take
+    #[arg(long, default_value_t = 100_000)]
+    steps: u64,
+    /// Next best hosts named beside each hint's
+    #[arg(long, default_value_t = 3)]
+    fallbacks: usize,
+}
+
+/// Decides where neither request nor caller names a policy.
+const DEFAULT_POLICY: &str = "container";
+/// The default placement.
+const BASELINE: &str = "capacity";
+/// A fixed seed: the same command prints the same answer.
+const DEFAULT_SEED: u64 = 1;
+
+/// Runs the command.
+///
+/// # Errors
+/// [`Failure::Input`] for files and names that are wrong, or a request that no such cluster could answer;
+/// [`Failure::Work`] where there is no room and the request would rather fail.
+pub fn run(args: &PlaceArgs, output: Output) -> Result<(), Failure> {
+    if let Some(name) = &args.policy {
+        policy::check(name)?;
+    }
+    let cluster: ClusterDocument = files::read(&args.cluster)?;
+    let now = now();
+    let (snapshot, leases) = cluster.to_snapshot(now).map_err(|problems| files::problems(&args.cluster, &problems))?;
+    let mut request = read_request(&args.request)?;
+    let name = args.policy.clone().or_else(|| request.policy.as_deref().map(str::to_owned));
+    let name = name.unwrap_or_else(|| DEFAULT_POLICY.to_owned());
+    policy::check(&name).map_err(|failure| Failure::in_file(&args.request, format!("policy: {failure}")))?;
+    request.seed = args.seed.or(request.seed).or(Some(DEFAULT_SEED));
+
+    let generation = generation(snapshot, leases);
+    let chosen = registry::with_defaults(&name).expect("checked above");
+    let baseline = registry::with_defaults(BASELINE).expect("the registry has it");
+    let settings = PlacerSettings { steps: args.steps, fallbacks: args.fallbacks, ..PlacerSettings::default() };
+    let began = Instant::now();
+    let mut decision = decide(&generation, request, &*chosen, &*baseline, &settings, now)
+        .map_err(|refusal| refused(&args.request, &refusal))?;
+    decision.elapsed = Micros(u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX));
+    let mut set = convert::hint_set(&decision);
+    set.decision_id.clear(); // nothing was remembered: there is nothing to explain
+    output.result(&AnswerView::new(&set), || views::answer_text(&set))
+}
+
+/// Reads a request file.
+///
+/// # Errors
+/// [`Failure::Input`] with every problem of the file.
+pub fn read_request(path: &Path) -> Result<HintRequest, Failure> {
+    let document: RequestDocument = files::read(path)?;
+    document.to_request().map_err(|problems| files::problems(path, &problems))
+}
+
+fn decide(
+    generation: &Generation,
+    request: HintRequest,
+    chosen: &dyn Policy,
+    baseline: &dyn Policy,
+    settings: &PlacerSettings,
+    now: Timestamp,
+) -> Result<hintd_engine::Decision, Refusal> {
+    let chosen = Chosen { policy: chosen, baseline, mode: Mode::On, name: chosen.name() };
+    // Steps bound the search, not time: the answer must not depend on the machine.
+    let proposal = propose(generation, &Arc::new(request), &chosen, settings, now, &mut || false)?;
+    Ok(proposal.preview())
+}
+
+fn generation(snapshot: Arc<Snapshot>, leases: Overlay) -> Generation {
+    Generation {
+        number: 0,
+        snapshot,
+        leases,
+        held: Held::default(),
+        arrived: ArrivedView::default(),
+        history: HistoryView::default(),
+        releases: Releases::default(),
+        plan: None,
+        flows: Arc::default(),
+    }
+}
+
+fn refused(request: &Path, refusal: &Refusal) -> Failure {
+    match refusal {
+        Refusal::Full { .. } | Refusal::Unavailable { .. } | Refusal::DeadlineExceeded(_) => Failure::work(refusal),
+        _ => Failure::in_file(request, refusal),
+    }
+}
+
+fn now() -> Timestamp {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Timestamp(u64::try_from(since.as_micros()).unwrap_or(u64::MAX))
+}

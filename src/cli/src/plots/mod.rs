@@ -1,0 +1,3 @@
+//! What all plots share, whichever command draws them: sizes, colours, texts of axes.
+
+pub(crate) mod style;

@@ -1,0 +1,95 @@
+//! `hintctl replicas`: where replicas of data that a planned job will read should go.
+
+use super::connect::{DaemonArgs, block_on};
+use super::failure::Failure;
+use super::output::{self, Output};
+use clap::Args;
+use hintd_client::wire::v1;
+use serde_json::{Value, json};
+
+/// What is to be written.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  hintctl replicas /logs/2026/11/22\n  \
+    hintctl replicas /logs/2026/11/22 --blocks 24\n  hintctl replicas /tmp/in --key daily-join --replication 2\n  \
+    hintctl --json replicas /logs/2026/11/22 | jq -r '.blocks[0][].host // empty'\n\n\
+    Advice: HDFS decides. docs/plans.md says how a writer uses it (favoured nodes).")]
+pub struct ReplicasArgs {
+    /// Path of the data in HDFS
+    path: String,
+    /// The recurring job that will read it [default: found by path]
+    #[arg(long)]
+    key: Option<String>,
+    /// Blocks to advise for, each by itself
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    blocks: u32,
+    /// Replicas of each
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=64))]
+    replication: u32,
+    /// Seed of random draws [default: the path's own]
+    #[arg(long)]
+    seed: Option<u64>,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// [`Failure`] where no daemon answers, or the plan has no such job.
+pub fn run(args: &ReplicasArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
+    let request = v1::ReplicasRequest {
+        path: args.path.clone(),
+        recurring_job_key: args.key.clone().unwrap_or_default(),
+        replication: args.replication,
+        blocks: args.blocks,
+        seed: args.seed,
+    };
+    let found = block_on(async { Ok(daemon.client().await?.replicas(request).await?) })?;
+    output.result(&document(&found), || text(&found))
+}
+
+/// Why, in words.
+fn because(found: &v1::ReplicasResponse) -> String {
+    match found.reason.as_str() {
+        "planned" => format!("planned: {} of plan \"{}\" reads it", found.job, found.plan),
+        "no_plan" => "as HDFS does by default: no plan is in force".to_owned(),
+        "not_planned" => format!("as HDFS does by default: no job of plan \"{}\" reads it", found.plan),
+        "racks_gone" => {
+            format!("as HDFS does by default: no rack that runs maps of {} has a usable node", found.reader)
+        }
+        "plan_expired" => format!("as HDFS does by default: plan \"{}\" has expired", found.plan),
+        "policy_places_no_data" => "as HDFS does by default: the plan's policy places no data".to_owned(),
+        other => format!("as HDFS does by default: {other}"),
+    }
+}
+
+fn text(found: &v1::ReplicasResponse) -> String {
+    let mut lines = vec![because(found)];
+    if !found.racks.is_empty() {
+        let rows = found.racks.iter().map(|rack| [rack.rack.clone(), rack.hosts.join(" ")]);
+        lines.push(format!("\n{}", output::table(["racks in plan order", "usable hosts"], 2, rows)));
+        let shown = |replica: &v1::ReplicaAdvice| match replica.rack.as_str() {
+            "" => "HDFS's choice".to_owned(),
+            rack => format!("{rack} {}", replica.host),
+        };
+        let rows = found.blocks.iter().enumerate().map(|(nth, block)| {
+            let replicas: Vec<String> = block.replicas.iter().map(shown).collect();
+            [nth.to_string(), replicas.join(", ")]
+        });
+        lines.push(format!("\n{}", output::table(["block", "replicas, first first"], 2, rows)));
+    }
+    lines.join("\n")
+}
+
+fn document(found: &v1::ReplicasResponse) -> Value {
+    let named = |name: &str| if name.is_empty() { Value::Null } else { json!(name) };
+    // What HDFS is to choose has neither: `jq '.host // empty'` and loops over hosts find nothing there.
+    let replica = |replica: &v1::ReplicaAdvice| {
+        let told = [("rack", &replica.rack), ("host", &replica.host)].into_iter().filter(|(_, name)| !name.is_empty());
+        Value::Object(told.map(|(field, name)| (field.to_owned(), json!(name))).collect())
+    };
+    let block = |block: &v1::BlockAdvice| block.replicas.iter().map(replica).collect::<Vec<_>>();
+    json!({
+        "reason": found.reason, "plan": named(&found.plan), "reader": named(&found.reader), "job": named(&found.job),
+        "racks": found.racks.iter().map(|rack| json!({ "rack": rack.rack, "hosts": rack.hosts })).collect::<Vec<_>>(),
+        "blocks": found.blocks.iter().map(block).collect::<Vec<_>>(),
+    })
+}

@@ -1,0 +1,207 @@
+//! `hintctl request` and `whatif request`: hints of a running daemon.
+
+use super::connect::{DaemonArgs, block_on};
+use super::drain;
+use super::failure::Failure;
+use super::output::Output;
+use super::place::read_request;
+use super::views::{self, AnswerView};
+use clap::{Args, Subcommand};
+use hintd::server::convert::{ask_to_wire, resource_to_wire};
+use hintd_client::wire::v1;
+use hintd_model::cluster::{Constraints, EdgePattern, Gang, HintRequest, WhenFull};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// A request file.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "Examples:\n  hintctl request --file job.json\n  \
+    hintctl --json request --file job.toml --policy spread | jq '.hints[].host'\n\n\
+    Real leases are taken and end at their time-to-live. Asking again with the same id and body gives the same\n\
+    answer; `hintctl whatif request` asks without taking anything.")]
+pub struct RequestArgs {
+    /// The request, .json or .toml (docs/formats.md)
+    #[arg(long, short)]
+    file: PathBuf,
+    /// The policy, instead of the request's or the daemon's choice
+    #[arg(long, value_name = "NAME")]
+    policy: Option<String>,
+    /// Time to wait for the answer, all tries together, milliseconds; 0: 10 seconds
+    #[arg(long, default_value_t = 0)]
+    deadline_ms: u32,
+}
+
+/// What to try.
+#[derive(Debug, Subcommand)]
+pub enum WhatIfCommand {
+    /// The hints that a request would get now; takes and remembers nothing
+    #[command(after_help = "Example:\n  hintctl whatif request --file job.json --policy container")]
+    Request(RequestArgs),
+    /// What would move if links or switches were taken out; touches nothing
+    Network(drain::DrainArgs),
+}
+
+/// For whoever sits before it: long enough for a restart of the daemon.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// `hintctl request`.
+///
+/// # Errors
+/// [`Failure`] where the file is wrong, no daemon answers, or it refuses.
+pub fn request(args: &RequestArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
+    let wire = args.read()?;
+    let set = block_on(async {
+        let patience = match wire.deadline_ms {
+            0 => PATIENCE,
+            deadline_ms => Duration::from_millis(deadline_ms.into()),
+        };
+        let answer = daemon.client().await?.request_hints(wire, patience).await?;
+        answer.hints.ok_or_else(|| Failure::work("the daemon's answer holds no hints"))
+    })?;
+    output.result(&AnswerView::new(&set), || views::answer_text(&set))
+}
+
+/// `hintctl whatif`.
+///
+/// # Errors
+/// As [`request`].
+pub fn what_if(command: &WhatIfCommand, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
+    let args = match command {
+        WhatIfCommand::Request(args) => args,
+        WhatIfCommand::Network(args) => return drain::what_if(args, daemon, output),
+    };
+    let wire = args.read()?;
+    let set = block_on(async { Ok(daemon.admin().await?.what_if(wire).await?.into_inner()) })?;
+    output.result(&AnswerView::new(&set), || views::answer_text(&set))
+}
+
+impl RequestArgs {
+    fn read(&self) -> Result<v1::RequestHintsRequest, Failure> {
+        let mut wire = to_wire(&read_request(&self.file)?);
+        wire.deadline_ms = self.deadline_ms;
+        if let Some(policy) = &self.policy {
+            wire.policy.clone_from(policy);
+        }
+        Ok(wire)
+    }
+}
+
+/// A request as the wire carries it.
+fn to_wire(request: &HintRequest) -> v1::RequestHintsRequest {
+    let texts = |texts: &[std::sync::Arc<str>]| texts.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let group = |group: &hintd_model::cluster::TaskGroup| v1::TaskGroup {
+        name: group.name.to_string(),
+        role: group.role.to_string(),
+        count: group.count,
+        resource: Some(resource_to_wire(&group.size)),
+        priority: group.key.priority,
+        allocation_request_id: Some(group.key.allocation_request_id),
+        node_label_expression: group.label.as_deref().unwrap_or_default().to_owned(),
+        input_paths: texts(&group.input_paths),
+        constraints: Some(constraints(&group.constraints)),
+    };
+    let edge = |edge: &hintd_model::cluster::GroupEdge| v1::GroupEdge {
+        from: request.groups[edge.from.at()].name.to_string(),
+        to: request.groups[edge.to.at()].name.to_string(),
+        pattern: match edge.pattern {
+            EdgePattern::AllToAll => v1::EdgePattern::AllToAll.into(),
+            EdgePattern::OneToOne => v1::EdgePattern::OneToOne.into(),
+        },
+        bytes: edge.bytes.0,
+    };
+    v1::RequestHintsRequest {
+        request_id: request.id.to_string(),
+        application_id: request.attempt.application.to_string(),
+        attempt: request.attempt.attempt,
+        queue: request.queue.to_string(),
+        user: request.user.to_string(),
+        framework: request.framework.to_string(),
+        asks: request.asks.iter().map(ask_to_wire).collect(),
+        groups: request.groups.iter().map(group).collect(),
+        edges: request.edges.iter().map(edge).collect(),
+        input_paths: texts(&request.input_paths),
+        recurring_job_key: request.recurring_key.as_deref().unwrap_or_default().to_owned(),
+        constraints: Some(constraints(&request.constraints)),
+        policy: request.policy.as_deref().unwrap_or_default().to_owned(),
+        deadline_ms: 0,
+        seed: request.seed,
+        gang: match request.gang {
+            Gang::All => v1::Gang::All.into(),
+            Gang::UpTo => v1::Gang::UpTo.into(),
+        },
+        when_full: match request.when_full {
+            WhenFull::Advise => v1::WhenFull::Advise.into(),
+            WhenFull::Fail => v1::WhenFull::Fail.into(),
+        },
+        am_host: request.am_host.as_ref().map(ToString::to_string).unwrap_or_default(),
+        follows: false,
+    }
+}
+
+fn constraints(constraints: &Constraints) -> v1::Constraints {
+    v1::Constraints {
+        spread: constraints.spread,
+        together: constraints.together,
+        max_per_node: constraints.max_per_node,
+        max_per_rack: constraints.max_per_rack,
+        avoid_hosts: constraints.avoid_hosts.iter().map(ToString::to_string).collect(),
+        avoid_racks: constraints.avoid_racks.iter().map(ToString::to_string).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hintd::server::convert;
+    use hintd_model::cluster::document::{RequestDocument, Syntax};
+
+    const FILE: &str = r#"
+format = "hintd.request/1"
+id = "r1"
+application_id = "application_1700000000000_0007"
+queue = "etl"
+policy = "spread"
+seed = 9
+gang = "all"
+when_full = "fail"
+input_paths = ["/in"]
+
+[[groups]]
+name = "map"
+role = "map"
+count = 4
+size = { memory_mb = 1024, vcores = 1 }
+constraints = { spread = true, avoid_hosts = ["h9"] }
+
+[[groups]]
+name = "reduce"
+count = 1
+label = "gpu"
+size = { memory_mb = 2048, vcores = 1 }
+
+[[edges]]
+from = "map"
+to = "reduce"
+bytes = 5000
+"#;
+
+    #[test]
+    fn the_documented_storm_topology_reaches_the_daemon_with_its_cycle() {
+        const DOCS: &str = include_str!("../../../docs/formats.md");
+        let (_, section) = DOCS.split_once("as a Storm topology").unwrap();
+        let text = section.split("```").nth(1).unwrap().strip_prefix("toml\n").unwrap();
+        let document: RequestDocument = Syntax::Toml.read(text).unwrap();
+        let wire = to_wire(&document.to_request().unwrap());
+        let edges: Vec<_> = wire.edges.iter().map(|edge| (edge.from.as_str(), edge.to.as_str())).collect();
+        assert!(edges.contains(&("bolt", "acker")) && edges.contains(&("acker", "bolt")), "{edges:?}");
+        convert::request(&wire, &hintd::runtime::RequestLimits::default()).unwrap();
+    }
+
+    #[test]
+    fn a_request_file_reaches_the_daemon_as_it_was_written() {
+        let document: RequestDocument = Syntax::Toml.read(FILE).unwrap();
+        let request = document.to_request().unwrap();
+        let heard = convert::request(&to_wire(&request), &hintd::runtime::RequestLimits::default()).unwrap();
+        assert_eq!(heard, request);
+    }
+}

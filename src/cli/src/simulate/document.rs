@@ -1,0 +1,177 @@
+//! What scripts read of a comparison.
+
+use super::super::failure::Failure;
+use super::inputs::Cluster;
+use super::matrix::{Plan, Runs};
+use hintd_simulator::{Authority, FlowGrain, JobModel, RunReport, SimSettings, TraceFacts, TraceOptions};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// A comparison: what was compared under which assumptions, and a row for each run that began.
+#[derive(Debug, Serialize)]
+pub(super) struct Document<'a> {
+    /// Whether every run ended by itself.
+    complete: bool,
+    /// Runs that an interrupt came before.
+    runs_not_begun: usize,
+    trace: TraceView<'a>,
+    cluster: ClusterView<'a>,
+    job_model: ModelView,
+    settings: SettingsView,
+    /// Parameters by policy, as its `[policies.NAME]` would give them.
+    policies: BTreeMap<&'a str, &'a str>,
+    runs: Vec<RunView>,
+}
+
+#[derive(Debug, Serialize)]
+struct TraceView<'a> {
+    file: String,
+    #[serde(flatten)]
+    facts: &'a TraceFacts,
+    #[serde(flatten)]
+    options: OptionsView,
+}
+
+#[derive(Debug, Serialize)]
+struct OptionsView {
+    scale_bytes: f64,
+    speed: f64,
+}
+
+#[derive(Debug, Serialize)]
+struct ClusterView<'a> {
+    name: &'a str,
+    racks: usize,
+    nodes: usize,
+    containers: u64,
+    container_memory_mb: u64,
+    container_vcores: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct ModelView {
+    block_bytes: u64,
+    reduce_bytes: u64,
+    max_reduces: u32,
+    base_s: f64,
+    bytes_per_s: u64,
+    sigma: f64,
+    seed: u64,
+}
+
+/// The settings of all runs, units in their names.
+#[derive(Debug, Serialize)]
+struct SettingsView {
+    heartbeat_s: f64,
+    users: u32,
+    replicas: u8,
+    fetches: u32,
+    grain: FlowGrain,
+    known_ratios: bool,
+    rate_tolerance: f64,
+    congested_per_mille: u32,
+    invariants: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    master_delay_s: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    feed_delay_s: Option<f64>,
+}
+
+#[derive(Debug, Serialize)]
+struct RunView {
+    /// Whether it ended by itself.
+    complete: bool,
+    #[serde(flatten)]
+    report: RunReport,
+}
+
+impl<'a> Document<'a> {
+    /// Of these runs; `series`: with what grows with jobs and time.
+    pub(super) fn new(plan: &'a Plan<'_>, cluster: &'a Cluster, runs: &Runs, series: bool) -> Self {
+        let hints = plan.cases.iter().any(|case| case.authority == Authority::Hints);
+        Self {
+            complete: runs.complete(),
+            runs_not_begun: runs.reports.iter().filter(|report| report.is_none()).count(),
+            trace: TraceView {
+                file: plan.trace.path.display().to_string(),
+                facts: &plan.trace.facts,
+                options: OptionsView::of(&plan.trace.options),
+            },
+            cluster: ClusterView::of(cluster),
+            job_model: ModelView::of(plan.model),
+            settings: SettingsView::of(plan.settings, hints),
+            policies: plan.policies.iter().map(|chosen| (chosen.name, chosen.params.as_str())).collect(),
+            runs: runs.reports.iter().flatten().map(|report| RunView::of(report, series)).collect(),
+        }
+    }
+
+    /// The document as a file holds it.
+    pub(super) fn text(&self) -> Result<String, Failure> {
+        let mut text = serde_json::to_string_pretty(self).map_err(|error| Failure::Work(error.into()))?;
+        text.push('\n');
+        Ok(text)
+    }
+}
+
+impl OptionsView {
+    const fn of(options: &TraceOptions) -> Self {
+        Self { scale_bytes: options.scale_bytes, speed: options.speed }
+    }
+}
+
+impl<'a> ClusterView<'a> {
+    fn of(cluster: &'a Cluster) -> Self {
+        let (statics, container) = (&cluster.cluster.snapshot.statics, &cluster.cluster.container);
+        Self {
+            name: &cluster.name,
+            racks: statics.racks.len(),
+            nodes: statics.len(),
+            containers: cluster.containers(),
+            container_memory_mb: container.memory_mb(),
+            container_vcores: container.vcores(),
+        }
+    }
+}
+
+impl ModelView {
+    fn of(model: &JobModel) -> Self {
+        Self {
+            block_bytes: model.block.0,
+            reduce_bytes: model.reduce_bytes.0,
+            max_reduces: model.max_reduces,
+            base_s: model.base.as_secs_f64(),
+            bytes_per_s: model.rate.0,
+            sigma: model.sigma,
+            seed: model.seed,
+        }
+    }
+}
+
+impl SettingsView {
+    fn of(settings: &SimSettings, hints: bool) -> Self {
+        Self {
+            heartbeat_s: settings.heartbeat.as_secs_f64(),
+            users: settings.users,
+            replicas: settings.replicas,
+            fetches: settings.fetches,
+            grain: settings.grain,
+            known_ratios: settings.known_ratios,
+            rate_tolerance: settings.rate_tolerance,
+            congested_per_mille: settings.congested_per_mille,
+            invariants: settings.invariants,
+            master_delay_s: hints.then(|| settings.master_delay.as_secs_f64()),
+            feed_delay_s: hints.then(|| settings.feed_delay.as_secs_f64()),
+        }
+    }
+}
+
+impl RunView {
+    fn of(report: &RunReport, series: bool) -> Self {
+        let mut report = report.clone();
+        if !series {
+            report.jct_s.clear();
+            report.tiers.clear();
+        }
+        Self { complete: report.unfinished == 0, report }
+    }
+}

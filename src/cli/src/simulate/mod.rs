@@ -1,0 +1,302 @@
+//! `hintctl simulate`: a trace replayed on a cluster under policies side by side.
+//!
+//! # Code map
+//! - `inputs`: cluster and trace, from files or by name. `policies`: those to compare, their parameters, and the one
+//!   place where a dispatcher is made of policy and authority. `matrix`: all runs, in parallel. `progress`: how far
+//!   they are, and the interrupt. `document`: JSON. `table`: the same for people. `plots`: SVG.
+//!
+//! # Invariants
+//! - Results stand in the order policy, authority, seed, and are the same bytes whatever the number of threads, but for
+//!   `wall_s` and `peak_rss_bytes`.
+//! - An interrupt ends the runs, not the command: what is printed and written then is whole in form.
+
+mod document;
+mod inputs;
+mod matrix;
+mod plots;
+mod policies;
+mod progress;
+pub mod script;
+mod table;
+
+pub(crate) use inputs::cluster;
+pub(crate) use inputs::{in_trace, skipped, unpacked};
+
+use super::failure::Failure;
+use super::files;
+use super::output::Output;
+use super::plan::ObjectiveArg;
+use clap::{Args, ValueEnum};
+use hintd_model::units::Micros;
+use hintd_simulator::shape::Joined;
+use hintd_simulator::{Authority, FlowGrain, JobModel, SimSettings, TraceOptions};
+use std::num::NonZeroU64;
+use std::path::PathBuf;
+
+/// What to replay where, and under which policies.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "Examples:\n  \
+    hintctl simulate --trace FB-2010.tsv.gz --cluster nas --policy fair,delay,nas --plots out/\n  \
+    hintctl simulate --trace FB-2010.tsv.gz --jobs 2000 --cluster nas --policy fair,nas --seeds 5 -o runs.json\n  \
+    hintctl --json simulate --trace jobs.jsonl --cluster my.toml --policy fair,nas --param nas.map_skips=40\n\n\
+    Traces: SWIM's rows or JSON lines, packed with gzip or not (docs/formats.md); `hintctl trace generate` draws one.\n\
+    Clusters by name: nas, nas-40, jobpacker, jobpacker-packets, container, cross-layer-30; or a file of hintd.shape/1 or hintd.cluster/1.\n\
+    Ratios are against the first policy; several seeds give medians and spread. The same command gives the same results.")]
+pub struct SimulateArgs {
+    /// The jobs: SWIM's rows or JSON lines, gzip or not
+    #[arg(long, value_name = "FILE")]
+    trace: PathBuf,
+    /// The cluster: a shipped one by name, a shape, or a whole cluster document
+    #[arg(long, value_name = "FILE|NAME")]
+    cluster: String,
+    /// Policies to compare, the first being what the others are measured against
+    #[arg(long, value_name = "A,B,...", required = true, value_delimiter = ',')]
+    policy: Vec<String>,
+    /// Who allocates containers: the policy itself, or a capacity scheduler that gets its hints
+    #[arg(long, value_enum, default_value_t = AuthorityArg::Policy)]
+    authority: AuthorityArg,
+    /// A parameter of a policy, as in its [policies.NAME] of the configuration; may stand several times
+    #[arg(long = "param", value_name = "POLICY.KEY=VALUE")]
+    params: Vec<String>,
+    /// Run with so many seeds: 1, 2, ...
+    #[arg(long, value_name = "N", default_value_t = 1, conflicts_with = "seed", value_parser = clap::value_parser!(u64).range(1..=1000))]
+    seeds: u64,
+    /// Run with these seeds
+    #[arg(long, value_name = "N,...", value_delimiter = ',')]
+    seed: Vec<u64>,
+    /// Runs at once [default: one for each core]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    threads: Option<u16>,
+    /// Write SVG plots into this folder, which is made if it is not there
+    #[arg(long, value_name = "DIR")]
+    plots: Option<PathBuf>,
+    /// Write the JSON document into this file as well
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Jobs are recurring, and policies that plan do so before the run, each job being expected exactly as it comes
+    #[arg(long, value_enum, value_name = "OBJECTIVE")]
+    plan: Option<ObjectiveArg>,
+    /// In JSON: completion times of all jobs, and use of links over time
+    #[arg(long)]
+    series: bool,
+    #[command(flatten)]
+    trace_options: TraceArgs,
+    #[command(flatten)]
+    container: ContainerArgs,
+    #[command(flatten)]
+    settings: SettingArgs,
+}
+
+/// What is taken of the trace.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Trace")]
+pub struct TraceArgs {
+    /// The first so many jobs
+    #[arg(long, value_name = "N")]
+    jobs: Option<NonZeroU64>,
+    /// Count bad lines instead of stopping at the first
+    #[arg(long)]
+    skip_bad: bool,
+    /// Multiply all bytes of jobs
+    #[arg(long, value_name = "X", default_value_t = 1.0, value_parser = factor)]
+    scale_bytes: f64,
+    /// Submit jobs so many times as fast
+    #[arg(long, value_name = "X", default_value_t = 1.0, value_parser = factor)]
+    speed: f64,
+}
+
+impl TraceArgs {
+    /// As the reader takes them.
+    #[must_use]
+    pub fn options(&self) -> TraceOptions {
+        let jobs = self.jobs.map(NonZeroU64::get);
+        TraceOptions { jobs, scale_bytes: self.scale_bytes, speed: self.speed, skip_bad: self.skip_bad }
+    }
+}
+
+/// Containers, where the cluster is a whole document.
+#[derive(Debug, Clone, Copy, Args)]
+#[command(next_help_heading = "Containers of a hintd.cluster/1 document")]
+pub struct ContainerArgs {
+    /// Memory of a container, MB
+    #[arg(long, value_name = "MB", default_value_t = 1024, value_parser = clap::value_parser!(u64).range(1..=1 << 36))]
+    container_memory_mb: u64,
+    /// Virtual cores of a container
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(0..=1 << 36))]
+    container_vcores: u64,
+}
+
+/// Settings of the simulated Hadoop.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Settings")]
+pub struct SettingArgs {
+    /// Time between two heartbeats of a node
+    #[arg(long, value_name = "MS", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..=3_600_000))]
+    heartbeat_ms: u64,
+    /// Users who share the cluster; jobs are given to them at random [default: the cluster's, else 200]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    users: Option<u32>,
+    /// Replicas of a block
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..=16))]
+    replicas: u8,
+    /// Fetches that a reduce has under way at once
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    fetches: u32,
+    /// How finely traffic is told apart [default: racks, on networks where uplinks are not all there is: nodes]
+    #[arg(long, value_enum)]
+    grain: Option<GrainArg>,
+    /// How far loads may leave their max-min rates before these are found anew; 0: exact
+    #[arg(long, value_name = "SHARE", default_value_t = 0.005, value_parser = share)]
+    rate_tolerance: f64,
+    /// Use of a rack's uplink or downlink from which it counts as congested
+    #[arg(long, value_name = "N", default_value_t = 800, value_parser = clap::value_parser!(u32).range(51..=1000))]
+    congested_per_mille: u32,
+    /// Multiply the rate at which tasks compute
+    #[arg(long, value_name = "X", default_value_t = 1.0, value_parser = factor)]
+    compute: f64,
+    /// Jobs are recurring: policies know output / input of each from earlier runs, and need not learn it
+    #[arg(long)]
+    known_ratios: bool,
+    /// Under hints: from an ApplicationMaster's wish to the ask that stands at YARN
+    #[arg(long, value_name = "MS", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(0..=3_600_000))]
+    master_delay_ms: u64,
+    /// Under hints: from what happens to what hintd knows, and from a hint to who gets it
+    #[arg(long, value_name = "MS", default_value_t = 100, value_parser = clap::value_parser!(u64).range(0..=3_600_000))]
+    feed_delay_ms: u64,
+    /// Failures and returns of nodes and links, and traffic of others, by time: a hintd.script/1 file
+    #[arg(long, value_name = "FILE")]
+    script: Option<PathBuf>,
+    /// Do not check the simulator's own invariants as it goes: for timing
+    #[arg(long)]
+    no_invariants: bool,
+}
+
+/// Who allocates containers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum AuthorityArg {
+    /// The policy is the scheduler
+    Policy,
+    /// A capacity scheduler is, and the policy's hints stand in the asks
+    Hints,
+    /// One run each
+    Both,
+}
+
+impl AuthorityArg {
+    fn all(self) -> Vec<Authority> {
+        match self {
+            Self::Policy => vec![Authority::Policy],
+            Self::Hints => vec![Authority::Hints],
+            Self::Both => vec![Authority::Policy, Authority::Hints],
+        }
+    }
+}
+
+/// How finely traffic is told apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum GrainArg {
+    /// From rack to rack
+    Racks,
+    /// From node to node, over every link
+    Nodes,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// [`Failure::Input`] for files, names and parameters that are wrong; [`Failure::Work`] where a run breaks, was
+/// interrupted (then after all that is there was written), or a file can't be written.
+pub fn run(args: &SimulateArgs, output: Output) -> Result<(), Failure> {
+    let chosen = policies::choose(&args.policy, &args.params)?;
+    let authorities = args.authority.all();
+    policies::check(&chosen)?;
+    let cluster = cluster(&args.cluster, args.container, Joined::ByNetwork)?;
+    let model = JobModel::default().at_rate(args.settings.compute);
+    let trace = inputs::Trace::open(&args.trace, args.trace_options.options(), &model)?;
+    if let Some(warning) = trace.warning() {
+        output.progress(&warning);
+    }
+    if let Some(folder) = &args.plots {
+        std::fs::create_dir_all(folder).map_err(|error| Failure::in_file(folder, error))?;
+    }
+    let mut settings = settings(&args.settings, &cluster);
+    if let Some(path) = &args.settings.script {
+        script::read(path, &cluster.cluster.snapshot)?.into_settings(&mut settings);
+    }
+    let seeds = seeds(args)?;
+    let plan = matrix::Plan {
+        cluster: &cluster.cluster,
+        model: &model,
+        settings: &settings,
+        trace: &trace,
+        policies: &chosen,
+        objective: args.plan.map(Into::into),
+        cases: matrix::cases(chosen.len(), &authorities, &seeds),
+        threads: threads(args.threads),
+    };
+    let runs = plan.run(output)?;
+    let document = document::Document::new(&plan, &cluster, &runs, args.series);
+    if let Some(path) = &args.output {
+        files::write_text(path, &document.text()?)?;
+    }
+    if let Some(folder) = &args.plots {
+        let ended: Vec<_> = table::rows(&plan, &runs).into_iter().filter_map(table::Row::ended).collect();
+        plots::write(folder, &ended)?;
+    }
+    output.result(&document, || table::text(&plan, &cluster, &runs))?;
+    for warning in runs.warnings() {
+        output.progress(&warning);
+    }
+    runs.finish(plan.cases.len())
+}
+
+fn settings(args: &SettingArgs, cluster: &inputs::Cluster) -> SimSettings {
+    let grain = match args.grain {
+        Some(GrainArg::Racks) => FlowGrain::Racks,
+        Some(GrainArg::Nodes) => FlowGrain::Nodes,
+        None => cluster.grain,
+    };
+    let defaults = SimSettings::default();
+    SimSettings {
+        heartbeat: Micros::from_millis(args.heartbeat_ms),
+        users: args.users.or(cluster.users).unwrap_or(defaults.users),
+        replicas: args.replicas,
+        fetches: args.fetches,
+        grain,
+        rate_tolerance: args.rate_tolerance,
+        congested_per_mille: args.congested_per_mille,
+        known_ratios: args.known_ratios,
+        master_delay: Micros::from_millis(args.master_delay_ms),
+        feed_delay: Micros::from_millis(args.feed_delay_ms),
+        invariants: !args.no_invariants,
+        ..defaults
+    }
+}
+
+fn seeds(args: &SimulateArgs) -> Result<Vec<u64>, Failure> {
+    if args.seed.is_empty() {
+        return Ok((1..=args.seeds).collect());
+    }
+    for (at, seed) in args.seed.iter().enumerate() {
+        if args.seed[..at].contains(seed) {
+            return Err(Failure::Input(format!("--seed: {seed} stands there twice")));
+        }
+    }
+    Ok(args.seed.clone())
+}
+
+fn threads(asked: Option<u16>) -> usize {
+    let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
+    asked.map_or_else(cores, usize::from)
+}
+
+/// A factor from a millionth to a million.
+fn factor(text: &str) -> Result<f64, String> {
+    let value: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
+    if (1e-6..=1e6).contains(&value) { Ok(value) } else { Err("must lie between 0.000001 and 1000000".to_owned()) }
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    let value: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
+    if (0.0..=0.5).contains(&value) { Ok(value) } else { Err("must lie between 0 and 0.5".to_owned()) }
+}

@@ -1,0 +1,78 @@
+//! The policies that are compared, and how each becomes a dispatcher.
+
+use super::super::failure::Failure;
+use super::super::policy;
+use hintd_policy::adapt::dispatcher_of;
+use hintd_policy::baselines::capacity;
+use hintd_policy::{DynDispatch, PlaceData, Planner, Policy};
+use hintd_simulator::capacity::{Delays, HintedYarn};
+use hintd_simulator::{Authority, SimSettings};
+use std::collections::BTreeMap;
+
+/// A policy with its parameters.
+pub(super) struct Chosen {
+    /// As it was asked for.
+    pub(super) name: &'static str,
+    /// Its parameters, defaults too.
+    pub(super) params: String,
+    policy: Box<dyn Policy>,
+}
+
+/// The policies of these names, each with those of `params` (`POLICY.KEY=VALUE`) that are its.
+pub(super) fn choose(names: &[String], params: &[String]) -> Result<Vec<Chosen>, Failure> {
+    let names: Vec<&str> = names.iter().map(|name| name.trim()).collect();
+    let mut tables: BTreeMap<&str, Vec<(&str, &str)>> = BTreeMap::new();
+    for param in params {
+        let split = param.split_once('=').and_then(|(path, value)| Some((path.split_once('.')?, value)));
+        let Some(((name, key), value)) = split else {
+            return Err(Failure::Input(format!("--param {param}: not of the form POLICY.KEY=VALUE")));
+        };
+        if !names.contains(&name) {
+            let message = format!("--param {param}: \"{name}\" is not among the policies of --policy");
+            return Err(Failure::Input(message));
+        }
+        tables.entry(name).or_default().push((key, value));
+    }
+    let mut chosen: Vec<Chosen> = Vec::new();
+    for name in names {
+        policy::check(name)?;
+        if chosen.iter().any(|before| before.name == name) {
+            return Err(Failure::Input(format!("--policy: \"{name}\" stands there twice")));
+        }
+        let policy = policy::built(name, &tables.remove(name).unwrap_or_default(), |key| format!("{name}.{key}"))?;
+        chosen.push(Chosen { name: policy.name(), params: policy.params_toml(), policy });
+    }
+    Ok(chosen)
+}
+
+/// Whether every policy can run.
+pub(super) fn check(chosen: &[Chosen]) -> Result<(), Failure> {
+    chosen.iter().try_for_each(|policy| policy.dispatcher().map(|_| ()))
+}
+
+impl Chosen {
+    /// The policy, as it answers a node that offers room.
+    ///
+    /// # Errors
+    /// [`Failure::Input`] where it has nothing to say to one.
+    pub(super) fn dispatcher(&self) -> Result<impl DynDispatch + '_, Failure> {
+        let none = || Failure::Input(format!("policy \"{}\" neither schedules nor places", self.name));
+        dispatcher_of(&*self.policy).ok_or_else(none)
+    }
+
+    /// The policy, where it plans.
+    pub(super) fn planner(&self) -> Option<&dyn Planner> {
+        self.policy.as_plan()
+    }
+
+    /// The policy, where it says where data goes.
+    pub(super) fn places(&self) -> Option<&dyn PlaceData> {
+        self.policy.as_place_data()
+    }
+
+    /// YARN between the policy and the nodes, where the policy does not schedule by itself: `capacity` is YARN's own.
+    pub(super) fn yarn<'d>(&self, dispatch: &'d dyn DynDispatch, settings: &SimSettings) -> Option<HintedYarn<'d>> {
+        let by_yarn = settings.authority == Authority::Hints || self.name == capacity::NAME;
+        by_yarn.then(|| HintedYarn::new(self.name, dispatch, Delays::of(settings)))
+    }
+}

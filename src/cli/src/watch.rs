@@ -1,0 +1,278 @@
+//! `hintctl watch`: route updates as they come, and acknowledgements where rules are watched.
+
+use super::connect::{DaemonArgs, block_on};
+use super::failure::Failure;
+use super::output::{self, Output};
+use super::{circuits, views};
+use clap::Args;
+use hintd_client::wire::v1;
+use serde_json::{Value, json};
+use std::time::Duration;
+use tokio_stream::StreamExt as _;
+
+/// What to watch.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "Examples:\n  hintctl watch --flows\n  hintctl watch --pair node-01-1:node-02-1\n  \
+    hintctl --json watch --flows --count 1 | jq '.routes | length'\n  \
+    hintctl watch --flows --installs --acknowledge       stands in for a controller: it installs nothing\n\n\
+    With --json each update is a document of its own, one a line.")]
+pub struct WatchArgs {
+    /// Every installed route of running applications
+    #[arg(long)]
+    flows: bool,
+    /// Circuits that the optical switch should have
+    #[arg(long)]
+    circuits: bool,
+    /// A pair of hosts, as SRC:DST
+    #[arg(long, value_name = "SRC:DST", value_parser = pair, required_unless_present_any = ["flows", "circuits"])]
+    pair: Vec<v1::HostPair>,
+    /// Get rules as well, as the one watcher that installs them
+    #[arg(long)]
+    installs: bool,
+    /// Acknowledge every update as it comes
+    #[arg(long)]
+    acknowledge: bool,
+    /// Name of the watcher
+    #[arg(long, default_value = "hintctl")]
+    name: String,
+    /// Send what came after this number
+    #[arg(long, value_name = "NUMBER", requires = "instance")]
+    resume_after: Option<u64>,
+    /// Life of the daemon that numbered it
+    #[arg(long, value_name = "ID")]
+    instance: Option<String>,
+    /// End after so many updates; 0: never
+    #[arg(long, default_value_t = 0)]
+    count: u64,
+    /// End after so many seconds; 0: never
+    #[arg(long, default_value_t = 0)]
+    seconds: u64,
+}
+
+/// Routes and rules shown of one update.
+const SHOWN: usize = 20;
+
+fn pair(text: &str) -> Result<v1::HostPair, String> {
+    match text.split_once(':') {
+        Some((src, dst)) if !src.is_empty() && !dst.is_empty() => {
+            Ok(v1::HostPair { src: src.to_owned(), dst: dst.to_owned(), class: String::new() })
+        }
+        _ => Err("two hosts are wanted, as SRC:DST".to_owned()),
+    }
+}
+
+/// `hintctl watch`.
+///
+/// # Errors
+/// [`Failure`] where no daemon answers, it refuses the watch, or ends it.
+pub fn run(args: WatchArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
+    let limit = (args.seconds > 0).then(|| Duration::from_secs(args.seconds));
+    block_on(async {
+        let watching = watch(&args, daemon, output);
+        match limit {
+            None => watching.await,
+            Some(limit) => tokio::time::timeout(limit, watching).await.unwrap_or(Ok(())),
+        }
+    })
+}
+
+async fn watch(args: &WatchArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
+    let client = daemon.client().await?;
+    let request = v1::WatchRequest {
+        watcher: args.name.clone(),
+        pairs: args.pair.clone(),
+        flows: args.flows,
+        installs: args.installs,
+        circuits: args.circuits,
+        resume_after: args.resume_after,
+        instance_id: args.instance.clone().unwrap_or_default(),
+    };
+    let mut updates = client.watch(request).await?;
+    let mut seen = 0;
+    while let Some(update) = updates.next().await {
+        let update = update?;
+        if output.is_json() {
+            output.row(&document(&update))?;
+        } else {
+            output.line(&text(&update))?;
+        }
+        if args.acknowledge {
+            let outstanding = client.acknowledge(&args.name, update.number, Vec::new()).await?;
+            if outstanding > 0 {
+                output.progress(&format!("{outstanding} updates are outstanding"));
+            }
+        }
+        seen += 1;
+        if seen == args.count {
+            return Ok(());
+        }
+    }
+    Err(Failure::work("the daemon ended the watch"))
+}
+
+fn pair_document(pair: Option<&v1::HostPair>) -> Value {
+    let pair = pair.cloned().unwrap_or_default();
+    json!({ "src": pair.src, "dst": pair.dst, "class": pair.class })
+}
+
+fn document(update: &v1::RouteUpdate) -> Value {
+    let route = |route: &v1::Route| json!({ "pair": pair_document(route.pair.as_ref()), "vertices": route.vertices, "links": route.links });
+    let stop =
+        |stop: &v1::BoxStop| json!({ "box": stop.r#box, "type": stop.r#type, "at": stop.at, "after": stop.after });
+    let route = |of: &v1::Route| {
+        let mut document = route(of);
+        if !of.stops.is_empty() {
+            document["stops"] = of.stops.iter().map(stop).collect();
+        }
+        document
+    };
+    let rule = |rule: &v1::RuleChange| {
+        let mut document = json!({ "switch": rule.switch, "pair": pair_document(rule.pair.as_ref()) });
+        match &rule.action {
+            Some(v1::rule_change::Action::Install(install)) => {
+                document["install"] = json!({ "link": install.link, "next": install.next });
+            }
+            _ => document["remove"] = json!({}),
+        }
+        document
+    };
+    let mut document = json!({
+        "instance_id": update.instance_id, "number": update.number, "snapshot": update.snapshot,
+        "phase": phase(update.phase()), "cause": update.cause, "subject": update.subject,
+        "routes": update.routes.iter().map(route).collect::<Vec<_>>(),
+        "removed": update.removed.iter().map(|pair| pair_document(Some(pair))).collect::<Vec<_>>(),
+        "rules": update.rules.iter().map(rule).collect::<Vec<_>>(),
+        "untouched": update.untouched,
+    });
+    if let Some(wanted) = &update.circuits {
+        document["circuits"] = circuits::wanted_document(wanted);
+    }
+    document
+}
+
+/// Stable token.
+#[must_use]
+pub const fn phase(phase: v1::RoutePhase) -> &'static str {
+    match phase {
+        v1::RoutePhase::Unspecified => "unspecified",
+        v1::RoutePhase::Initial => "initial",
+        v1::RoutePhase::Make => "make",
+        v1::RoutePhase::Break => "break",
+        v1::RoutePhase::Failover => "failover",
+        v1::RoutePhase::Resync => "resync",
+    }
+}
+
+fn text(update: &v1::RouteUpdate) -> String {
+    let phase = phase(update.phase());
+    let why = if update.cause == phase { String::new() } else { format!(" {} {}", update.cause, update.subject) };
+    let mut lines = vec![format!(
+        "{} {phase}{why}: {} routes{}, {} removed, {} rules, {} untouched",
+        update.number,
+        update.routes.len(),
+        if update.snapshot { " (all there are)" } else { "" },
+        update.removed.len(),
+        update.rules.len(),
+        update.untouched,
+    )];
+    let ends = |pair: &Option<v1::HostPair>| {
+        pair.as_ref().map_or_else(String::new, |p| {
+            let class = if p.class.is_empty() { String::new() } else { format!(" ({})", p.class) };
+            format!("{} → {}{class}", p.src, p.dst)
+        })
+    };
+    lines.extend(update.routes.iter().take(SHOWN).map(|route| {
+        let how = if route.vertices.is_empty() {
+            "has no path".to_owned()
+        } else {
+            format!("via {}", views::via(&route.vertices))
+        };
+        let boxes: Vec<&str> = route.stops.iter().map(|stop| stop.r#box.as_str()).collect();
+        let how = if boxes.is_empty() { how } else { format!("{how}, through {}", boxes.join(", ")) };
+        format!("  {} {how}", ends(&route.pair))
+    }));
+    lines.extend(more(update.routes.len(), "routes"));
+    lines.extend(update.rules.iter().take(SHOWN).map(|rule| match &rule.action {
+        Some(v1::rule_change::Action::Install(install)) => {
+            format!("  {}: {} out over {} to {}", rule.switch, ends(&rule.pair), install.link, install.next)
+        }
+        _ => format!("  {}: {} removed", rule.switch, ends(&rule.pair)),
+    }));
+    lines.extend(more(update.rules.len(), "rules"));
+    if let Some(wanted) = &update.circuits {
+        lines.extend(circuit_lines(wanted));
+    }
+    lines.join("\n")
+}
+
+fn circuit_lines(wanted: &v1::WantedCircuits) -> Vec<String> {
+    let (version, cause) = (wanted.version, &wanted.cause);
+    let (circuits, unserved) = (wanted.circuits.len(), wanted.unserved_pairs);
+    let mut lines =
+        vec![format!("  circuits {version} by {cause}: {circuits} wanted, {unserved} pairs of racks without")];
+    lines.extend(wanted.circuits.iter().take(SHOWN).map(|circuit| {
+        let demand = circuit.demand.clone().unwrap_or_default();
+        let expected = output::bytes(demand.expected_bytes as f64);
+        format!("  {} → {}: {} to {}, {expected}", circuit.input, circuit.output, demand.from_rack, demand.to_rack)
+    }));
+    lines.extend(more(circuits, "circuits"));
+    lines
+}
+
+fn more(all: usize, what: &str) -> Option<String> {
+    (all > SHOWN).then(|| format!("  and {} more {what}", all - SHOWN))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use v1::rule_change::Action;
+
+    /// That of docs/formats.md.
+    fn update() -> v1::RouteUpdate {
+        let pair = || pair("worker-1:worker-2").ok();
+        let names = |names: &str| names.split(' ').map(str::to_owned).collect();
+        let install = |switch: &str, link: &str, next: &str| v1::RuleChange {
+            switch: switch.into(),
+            pair: pair(),
+            action: Some(Action::Install(v1::InstallRule { link: link.into(), next: next.into() })),
+        };
+        let remove =
+            v1::RuleChange { switch: "core-1".into(), pair: pair(), action: Some(Action::Remove(v1::RemoveRule {})) };
+        v1::RouteUpdate {
+            number: 7,
+            routes: vec![v1::Route {
+                pair: pair(),
+                vertices: names("worker-1 tor-1 core-2 tor-2 worker-2"),
+                links: names("h1 u3 u4 h2"),
+                stops: vec![],
+            }],
+            cause: "link_down".into(),
+            subject: "u1".into(),
+            untouched: 41,
+            instance_id: "1e478d644a9faf5b".into(),
+            rules: vec![install("core-2", "u4", "tor-2"), install("tor-1", "u3", "core-2"), remove],
+            phase: v1::RoutePhase::Failover.into(),
+            ..v1::RouteUpdate::default()
+        }
+    }
+
+    #[test]
+    fn the_documented_update_is_what_is_printed() {
+        const DOCS: &str = include_str!("../../../docs/formats.md");
+        let (_, section) = DOCS.split_once("\n## Route updates\n").unwrap();
+        let text = section.split("```").nth(1).unwrap().strip_prefix("json\n").unwrap();
+        assert_eq!(document(&update()), serde_json::from_str::<Value>(text).unwrap());
+    }
+
+    #[test]
+    fn people_read_the_way_and_what_each_switch_does() {
+        let text = text(&update());
+        let lines: Vec<_> = text.lines().collect();
+        assert_eq!(lines[0], "7 failover link_down u1: 1 routes, 0 removed, 3 rules, 41 untouched");
+        assert_eq!(lines[1], "  worker-1 → worker-2 via tor-1 core-2 tor-2");
+        assert_eq!(lines[2], "  core-2: worker-1 → worker-2 out over u4 to tor-2");
+        assert_eq!(lines[4], "  core-1: worker-1 → worker-2 removed");
+        assert!(pair("a").is_err() && pair(":b").is_err());
+    }
+}

@@ -1,0 +1,550 @@
+//! The sections of the file: which keys there are, their defaults and bounds, and rules across keys.
+
+use super::limits::{self, Limits};
+use super::reader::{Key, Problems, Reader, Section, show_duration};
+use super::{Config, Log, chains, plan, rebalance, records, routes};
+use crate::runtime::options::{FollowOptions, Listen, Options, Placer, Policies, PoolOptions, Queue, Settings, Store};
+use crate::telemetry::logs::{LogFormat, check_filter};
+use hintd_engine::{DispatchSettings, EngineSettings, Mode, SourceAges};
+use hintd_model::cluster::{Calculator, Resource, SizeRules, Source};
+use hintd_model::units::Micros;
+use hintd_policy::{nas, params, registry};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use toml::de::{DeTable, DeValue};
+
+pub(super) const SECOND: Duration = Duration::from_secs(1);
+pub(super) const MINUTE: Duration = Duration::from_secs(60);
+pub(super) const HOUR: Duration = Duration::from_secs(3_600);
+pub(super) const DAY: Duration = Duration::from_secs(86_400);
+/// Spans beyond a year are typos.
+const YEAR: Duration = Duration::from_secs(365 * 86_400);
+pub(super) const MS: Duration = Duration::from_millis(1);
+
+/// Reads a whole file.
+pub(super) fn config(text: &str, file: &str) -> Result<Config, Problems> {
+    let mut reader = Reader::new(file, text);
+    let (table, errors) = DeTable::parse_recoverable(text);
+    for error in &errors {
+        reader.problem(error.span().map_or(0, |span| span.start), "", error.message());
+    }
+    if !errors.is_empty() {
+        // What follows a syntax error is guesswork; its problems would mislead.
+        return Err(Problems(reader.into_problems()));
+    }
+    let config = read(table, file, &mut reader);
+    let problems = reader.into_problems();
+    if problems.is_empty() { Ok(config) } else { Err(Problems(problems)) }
+}
+
+/// Reads every section; problems are left with the reader, and then what comes out is not to be used.
+fn read(table: toml::Spanned<DeTable<'_>>, file: &str, reader: &mut Reader<'_>) -> Config {
+    let keys = flat(&table);
+    let mut root = Section::root(table);
+    let limits = limits::read(&mut root, reader);
+    let (listen, metrics) = listen(&mut root, reader, &limits);
+    let log = log(&mut root, reader);
+    let store = store(&mut root, reader);
+    let rules = yarn(&mut root, reader);
+    let (placer, pool) = placer(&mut root, reader);
+    let mut engine = EngineSettings {
+        answers_max: limits.answers,
+        leases_max: limits.leases,
+        attempts_max: limits.attempts,
+        requests_per_attempt: limits.requests_per_attempt,
+        adherence_max: limits.decisions_watched,
+        containers_seen: limits.containers_seen,
+        ..Default::default()
+    };
+    let follow = leases(&mut root, reader, &mut engine, &limits);
+    let publish_every = model(&mut root, reader, &mut engine);
+    history(&mut root, reader, &mut engine);
+    engine.routes = routes::read(&mut root, reader);
+    (engine.routes.chains, engine.chains) = chains::read(&mut root, reader);
+    engine.dispatch = dispatch(&mut root, reader);
+    let (plans, planning) = plan::read(&mut root, reader);
+    engine.plans = plans;
+    engine.rebalance = rebalance::read(&mut root, reader);
+    engine.records = records::read(&mut root, reader);
+    let policies = policies(&mut root, reader);
+    let queues = queues(&mut root, reader);
+    let sdn = super::sdn::sdn(&mut root, reader);
+    let stated = keys.iter().any(|(key, _)| key.starts_with("yarn.")).then(|| rules.clone());
+    let resource_manager = super::hadoop::resource_manager(&mut root, reader, stated);
+    let name_node = super::hadoop::name_node(&mut root, reader);
+    let history_server = super::hadoop::history_server(&mut root, reader);
+    root.finish(reader);
+    let settings = Settings {
+        file: file.to_owned(),
+        generation: 1,
+        engine,
+        placer,
+        policies,
+        queues,
+        limits: limits.request,
+        follow,
+        watch: limits.watch,
+        planning,
+        requests_per_s: limits.requests_per_s,
+    };
+    let options = Options { listen, store, pool, rules, publish_every, feeds: limits.feeds, settings, reload: None };
+    let asked = reader.asked();
+    Config { options, log, metrics, sdn, resource_manager, name_node, history_server, keys, asked }
+}
+
+/// Keys that only a restart puts into force.
+pub(super) fn needs_restart(key: &str) -> bool {
+    const SECTIONS: [&str; 7] =
+        ["history_server.", "listen.", "log.", "name_node.", "resource_manager.", "sdn.", "store."];
+    const KEYS: [&str; 17] = [
+        "placer.threads",
+        "placer.queue",
+        "model.publish_every",
+        "limits.message_bytes",
+        "limits.header_bytes",
+        "limits.connections",
+        "limits.greeting",
+        "limits.streams",
+        "limits.streams_per_connection",
+        "limits.nodes",
+        "limits.blocks",
+        "limits.datasets",
+        "limits.links",
+        "limits.containers_per_node",
+        "limits.names_per_node",
+        "limits.replicas_per_block",
+        "limits.paths_per_event",
+    ];
+    SECTIONS.iter().any(|section| key.starts_with(section)) || key.starts_with("yarn.") || KEYS.contains(&key)
+}
+
+/// Every value under its dotted key, as written.
+fn flat(table: &toml::Spanned<DeTable<'_>>) -> Vec<(String, String)> {
+    fn walk(path: &str, table: &DeTable<'_>, into: &mut Vec<(String, String)>) {
+        for (name, value) in table {
+            let name = name.get_ref();
+            let key = if path.is_empty() { name.to_string() } else { format!("{path}.{name}") };
+            match value.get_ref() {
+                DeValue::Table(inner) => walk(&key, inner, into),
+                other => into.push((key, shown(other))),
+            }
+        }
+    }
+    /// Without places in the file, which are no part of a value.
+    fn shown(value: &DeValue<'_>) -> String {
+        match value {
+            DeValue::Array(list) => list.iter().map(|one| shown(one.get_ref()) + ",").collect(),
+            DeValue::Table(table) => {
+                table.iter().map(|(key, one)| format!("{}={};", key.get_ref(), shown(one.get_ref()))).collect()
+            }
+            other => format!("{other:?}"),
+        }
+    }
+    let mut keys = Vec::new();
+    walk("", table.get_ref(), &mut keys);
+    keys
+}
+
+/// A span as the core counts it.
+pub(super) fn micros(span: Duration) -> Micros {
+    Micros(u64::try_from(span.as_micros()).unwrap_or(u64::MAX))
+}
+
+fn listen(root: &mut Section<'_>, reader: &mut Reader<'_>, limits: &Limits) -> (Listen, Option<SocketAddr>) {
+    let mut section = root.section(reader, "listen");
+    let listen = Listen {
+        // Next to nothing else of Hadoop's (8020–8088, 9864–9870).
+        grpc: section.get(reader, "grpc", SocketAddr::from(([127, 0, 0, 1], 8470))),
+        admin_socket: PathBuf::from(section.get(reader, "admin_socket", "/run/hintd/admin.sock".to_owned())),
+        message_bytes: limits.message_bytes,
+        header_bytes: limits.header_bytes,
+        connections: limits.connections,
+        greeting: limits.greeting,
+        streams: limits.streams,
+        streams_per_connection: limits.streams_per_connection,
+        insecure_bind: section.get(reader, "insecure_bind", false),
+        drain: section.bounded(reader, "drain", 10 * SECOND, Duration::ZERO..=10 * MINUTE),
+    };
+    let metrics = section.get(reader, "metrics", Some(SocketAddr::from(([127, 0, 0, 1], 9470))));
+    let exposed = [("grpc", Some(listen.grpc)), ("metrics", metrics)];
+    for (name, address) in exposed.into_iter().filter_map(|(name, address)| address.map(|address| (name, address))) {
+        if !address.ip().is_loopback() && !listen.insecure_bind {
+            let message = format!(
+                "{address} is not loopback, and there is no TLS yet: set listen.insecure_bind = true to take it all the same"
+            );
+            reader.problem(section.place(name), &section.key(name), message);
+        }
+    }
+    if metrics == Some(listen.grpc) && listen.grpc.port() != 0 {
+        let message = format!("{} is listen.grpc's address as well", listen.grpc);
+        reader.problem(section.place("metrics"), &section.key("metrics"), message);
+    }
+    section.finish(reader);
+    (listen, metrics)
+}
+
+fn log(root: &mut Section<'_>, reader: &mut Reader<'_>) -> Log {
+    let mut section = root.section(reader, "log");
+    let level = section.get(reader, "level", "info".to_owned());
+    if let Err(error) = check_filter(&level) {
+        reader.problem(section.place("level"), &section.key("level"), error.to_string());
+    }
+    let format = section.get(reader, "format", LogFormat::Text);
+    section.finish(reader);
+    Log { level, format }
+}
+
+impl Key for LogFormat {
+    fn read(value: &DeValue<'_>) -> Result<Self, String> {
+        one_of(value, &[("text", Self::Text), ("json", Self::Json)])
+    }
+}
+
+impl Key for Calculator {
+    fn read(value: &DeValue<'_>) -> Result<Self, String> {
+        one_of(value, &[("default", Self::Default), ("dominant", Self::Dominant)])
+    }
+}
+
+impl Key for Mode {
+    fn read(value: &DeValue<'_>) -> Result<Self, String> {
+        one_of(value, &[("off", Self::Off), ("shadow", Self::Shadow), ("on", Self::On)])
+    }
+}
+
+/// One word of a few.
+pub(super) fn one_of<T: Copy>(value: &DeValue<'_>, words: &[(&str, T)]) -> Result<T, String> {
+    let text = String::read(value)?;
+    let found = words.iter().find(|(word, _)| *word == text);
+    found.map(|(_, meaning)| *meaning).ok_or_else(|| {
+        let known: Vec<_> = words.iter().map(|(word, _)| format!("\"{word}\"")).collect();
+        format!("\"{text}\" is none of {}", known.join(", "))
+    })
+}
+
+fn store(root: &mut Section<'_>, reader: &mut Reader<'_>) -> Store {
+    let mut section = root.section(reader, "store");
+    let store = Store {
+        path: PathBuf::from(section.get(reader, "path", "/var/lib/hintd/journal.redb".to_owned())),
+        // A disk write takes about as long as this; waiting longer would be felt.
+        commit_wait: section.bounded(reader, "commit_wait", 2 * MS, Duration::ZERO..=SECOND),
+        commit_batch: section.bounded(reader, "commit_batch", 64, 1..=4_096),
+    };
+    section.finish(reader);
+    store
+}
+
+fn yarn(root: &mut Section<'_>, reader: &mut Reader<'_>) -> SizeRules {
+    let mut section = root.section(reader, "yarn");
+    let calculator = section.get(reader, "resource_calculator", Calculator::Default);
+    let defaults = SizeRules::default();
+    let mut pair = |memory, vcores, default: Resource| {
+        let memory = section.get(reader, memory, default.memory_mb());
+        Resource::new(memory, section.get(reader, vcores, default.vcores()))
+    };
+    let minimum = pair("minimum_memory_mb", "minimum_vcores", defaults.minimum);
+    let increment = pair("increment_memory_mb", "increment_vcores", defaults.increment);
+    let maximum = pair("maximum_memory_mb", "maximum_vcores", defaults.maximum);
+    for (name, low, high) in [
+        ("maximum_memory_mb", minimum.memory_mb(), maximum.memory_mb()),
+        ("maximum_vcores", minimum.vcores(), maximum.vcores()),
+    ] {
+        if high > 0 && low > high {
+            let message = format!("{high} is below the minimum of {low}: no container could ever be allocated");
+            reader.problem(section.place(name), &section.key(name), message);
+        }
+    }
+    section.finish(reader);
+    SizeRules { calculator, minimum, increment, maximum }
+}
+
+fn placer(root: &mut Section<'_>, reader: &mut Reader<'_>) -> (Placer, PoolOptions) {
+    let mut section = root.section(reader, "placer");
+    let pool = PoolOptions {
+        threads: section.bounded(reader, "threads", 0, 0..=1_024),
+        queue: section.bounded(reader, "queue", 1_024, 1..=1_000_000),
+    };
+    let placer = Placer {
+        // docs/policies.md has quality against steps.
+        steps: section.bounded(reader, "steps", 4_000, 1..=1_000_000_000),
+        deadline_default: section.bounded(reader, "deadline_default", SECOND, MS..=HOUR),
+        deadline_max: section.bounded(reader, "deadline_max", 30 * SECOND, MS..=HOUR),
+        retries: u32::try_from(section.bounded(reader, "commit_retries", 8_u64, 0..=1_000)).unwrap_or(8),
+        fallbacks: section.bounded(reader, "fallbacks", 2, 0..=16),
+        baseline: section.get(reader, "baseline", true),
+    };
+    if placer.deadline_default > placer.deadline_max {
+        let message = format!(
+            "{} is longer than placer.deadline_max, {}",
+            show_duration(placer.deadline_default),
+            show_duration(placer.deadline_max)
+        );
+        reader.problem(section.place("deadline_default"), &section.key("deadline_default"), message);
+    }
+    section.finish(reader);
+    (placer, pool)
+}
+
+fn leases(
+    root: &mut Section<'_>,
+    reader: &mut Reader<'_>,
+    engine: &mut EngineSettings,
+    limits: &Limits,
+) -> FollowOptions {
+    let mut section = root.section(reader, "leases");
+    // An ApplicationMaster gets what it asks for within a few heartbeats, or not soon.
+    engine.lease_ttl = micros(section.bounded(reader, "time_to_live", 30 * SECOND, SECOND..=DAY));
+    engine.answers_keep = micros(section.bounded(reader, "answers_kept", 10 * MINUTE, Duration::ZERO..=DAY));
+    // A container that a busy cluster gives after minutes may still follow its hint.
+    engine.adherence_wait = micros(section.bounded(reader, "watched", 5 * MINUTE, SECOND..=DAY));
+    let kept = section.bounded(reader, "follow_kept", 10 * MINUTE, Duration::ZERO..=DAY);
+    section.finish(reader);
+    FollowOptions { messages: limits.follow_messages, kept }
+}
+
+/// Gives `publish_every`; the rest goes to the engine.
+fn model(root: &mut Section<'_>, reader: &mut Reader<'_>, engine: &mut EngineSettings) -> Duration {
+    let mut section = root.section(reader, "model");
+    let publish_every = section.bounded(reader, "publish_every", 5 * MS, MS..=MINUTE);
+    // Ten missed heartbeats of NodeManagers' default second.
+    let stale_after = section.bounded(reader, "stale_after", 10 * SECOND, MS..=DAY);
+    let lost_after = section.bounded(reader, "lost_after", MINUTE, MS..=DAY);
+    if lost_after <= stale_after {
+        let (lost, stale) = (show_duration(lost_after), show_duration(stale_after));
+        let message =
+            format!("{lost} is not longer than model.stale_after, {stale}: a node is stale before it is lost");
+        reader.problem(section.place("lost_after"), &section.key("lost_after"), message);
+    }
+    (engine.stale_after, engine.lost_after) = (micros(stale_after), micros(lost_after));
+    let mut ages = section.section(reader, "max_age");
+    let mut max_age = SourceAges::default();
+    for (source, default) in [
+        (Source::Heartbeats, 30 * SECOND),
+        // HDFS reports in full every 6 hours.
+        (Source::Blocks, DAY),
+        // Controllers push changes; silence is the normal case.
+        (Source::Topology, DAY),
+        (Source::LinkStats, MINUTE),
+        (Source::Latency, MINUTE),
+        (Source::Events, DAY),
+    ] {
+        max_age.set(source, micros(ages.bounded(reader, source.as_str(), default, MS..=YEAR)));
+    }
+    engine.max_age = max_age;
+    ages.finish(reader);
+    section.finish(reader);
+    publish_every
+}
+
+fn history(root: &mut Section<'_>, reader: &mut Reader<'_>, engine: &mut EngineSettings) {
+    let mut section = root.section(reader, "history");
+    engine.history_keys = section.bounded(reader, "keys", 10_000, 0..=10_000_000);
+    engine.history_samples = section.bounded(reader, "runs", 20, 1..=10_000);
+    section.finish(reader);
+}
+
+fn dispatch(root: &mut Section<'_>, reader: &mut Reader<'_>) -> DispatchSettings {
+    let mut section = root.section(reader, "dispatch");
+    // Delay scheduling waits for some seconds (004 §3.3); who waits for longer than a small task runs has lost by it.
+    let max_wait = section.bounded(reader, "max_wait", 5 * SECOND, 10 * MS..=HOUR);
+    section.finish(reader);
+    DispatchSettings { max_wait: micros(max_wait) }
+}
+
+fn policies(root: &mut Section<'_>, reader: &mut Reader<'_>) -> Policies {
+    let mut tables = BTreeMap::new();
+    for (name, section) in root.section(reader, "policies").named_sections(reader) {
+        if registry::find(&name).is_some() {
+            tables.insert(name, section);
+        } else {
+            reader.problem(section.at(), &format!("policies.{name}"), unknown_policy(&name));
+        }
+    }
+    let mut built: BTreeMap<&'static str, Arc<dyn hintd_policy::Policy>> = BTreeMap::new();
+    for entry in registry::entries() {
+        let section = tables.remove(entry.name);
+        let at = section.as_ref().map_or(0, Section::at);
+        let table = match section {
+            Some(section) => section.into_table(),
+            None => params::no_params(),
+        };
+        let table = if entry.name == nas::NAME { nas::bounded_by_time(table) } else { table };
+        match (entry.build)(table) {
+            Ok(policy) => {
+                built.insert(entry.name, Arc::from(policy));
+            }
+            Err(error) => {
+                let key = error.key.map(|key| format!(".{key}")).unwrap_or_default();
+                let at = error.span.map_or(at, |span| span.start);
+                reader.problem(at, &format!("policies.{}{key}", entry.name), error.message);
+            }
+        }
+    }
+    let params = built.iter().map(|(name, policy)| (*name, policy.params_toml())).collect();
+    let mut section = root.section(reader, "policy");
+    let default = section.get(reader, "default", PolicyName("container"));
+    let mut by_framework = section.section(reader, "frameworks");
+    let frameworks = by_framework.free_keys::<PolicyName>(reader).into_iter().map(|(name, policy)| (name, policy.0));
+    let frameworks = frameworks.collect();
+    section.finish(reader);
+    Policies { built, params, default: default.0, frameworks }
+}
+
+/// The name of a policy that can place.
+#[derive(Clone, Copy)]
+struct PolicyName(&'static str);
+
+impl Key for PolicyName {
+    fn read(value: &DeValue<'_>) -> Result<Self, String> {
+        let text = String::read(value)?;
+        registry::find(&text).map(|entry| Self(entry.name)).ok_or_else(|| unknown_policy(&text))
+    }
+}
+
+fn unknown_policy(name: &str) -> String {
+    let near = registry::nearest(name);
+    let near = near.map(|near| format!("; did you mean \"{near}\"?")).unwrap_or_default();
+    let known: Vec<_> = registry::entries().iter().map(|entry| entry.name).collect();
+    format!("there is no policy \"{name}\"{near} (there are {})", known.join(", "))
+}
+
+fn queues(root: &mut Section<'_>, reader: &mut Reader<'_>) -> BTreeMap<String, Queue> {
+    let mut queues = BTreeMap::new();
+    for (name, mut section) in root.section(reader, "queues").named_sections(reader) {
+        let mode = section.get(reader, "mode", Mode::On);
+        let policy = section.get(reader, "policy", None);
+        section.finish(reader);
+        queues.insert(name, Queue { mode, policy });
+    }
+    if queues.is_empty() {
+        queues.insert("*".to_owned(), Queue { mode: Mode::On, policy: None });
+    }
+    queues
+}
+
+impl Key for Option<&'static str> {
+    fn read(value: &DeValue<'_>) -> Result<Self, String> {
+        PolicyName::read(value).map(|name| Some(name.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SHIPPED: &str = include_str!("../../../../config/hintd.toml");
+
+    fn problems(text: &str) -> Vec<String> {
+        config(text, "hintd.toml")
+            .err()
+            .map(|found| found.0.iter().map(ToString::to_string).collect())
+            .unwrap_or_default()
+    }
+
+    #[test]
+    fn the_shipped_file_says_every_default_and_nothing_else() {
+        let (shipped, empty) = (config(SHIPPED, "f").unwrap(), config("", "f").unwrap());
+        let show = |config: &Config| {
+            let options = &config.options;
+            let settings = &options.settings;
+            format!(
+                "{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}",
+                (options.listen.clone(), config.metrics, &config.sdn, &config.resource_manager),
+                config.log,
+                options.store,
+                options.pool,
+                options.rules,
+                (options.publish_every, options.feeds.clone()),
+                settings.engine,
+                settings.placer,
+                settings.queues,
+                settings.limits,
+                settings.follow,
+                (settings.policies.default, &settings.policies.params),
+                (settings.watch, settings.requests_per_s)
+            )
+        };
+        assert_eq!(show(&shipped), show(&empty));
+        for key in &shipped.asked {
+            // A queue's own policy is an exception, not a default.
+            let said = shipped.keys.iter().any(|(said, _)| said == key) || key == "queues.*.policy";
+            assert!(said, "{key} is not in the shipped file");
+        }
+    }
+
+    #[test]
+    fn every_key_of_the_shipped_file_stands_under_a_comment() {
+        let mut commented = false;
+        for (at, line) in SHIPPED.lines().enumerate() {
+            let comment = line.starts_with('#');
+            // Limits and pairs that explain themselves may share the comment of their neighbour.
+            assert!(comment || commented || line.is_empty() || line.starts_with('['), "line {} has none", at + 1);
+            commented = comment || (commented && !line.is_empty()) || line.starts_with('[');
+        }
+    }
+
+    #[test]
+    fn all_problems_are_named_in_one_run_with_line_and_key() {
+        let text = "[leases]\ntime_to_life = \"30s\"\nanswers_kept = 5\n\n[placer]\nsteps = \"many\"\nqueue = 0\n\
+                    [policy]\ndefault = \"contaner\"\n[queues.q]\nmode = \"maybe\"\n[nonsense]\n";
+        let found = problems(text);
+        let expected = [
+            "hintd.toml:2: leases.time_to_life: unknown key; did you mean \"time_to_live\"?",
+            "hintd.toml:3: leases.answers_kept: the number 5 needs a unit, as in \"30s\"",
+            "hintd.toml:6: placer.steps: a whole number is wanted, and this is the text \"many\"",
+            "hintd.toml:7: placer.queue: 0 is outside 1 to 1000000",
+            "hintd.toml:9: policy.default: there is no policy \"contaner\"; did you mean \"container\"?",
+            "hintd.toml:11: queues.q.mode: \"maybe\" is none of \"off\", \"shadow\", \"on\"",
+            "hintd.toml:12: nonsense: unknown key",
+        ];
+        assert_eq!(found.len(), expected.len(), "{found:#?}");
+        for (found, expected) in found.iter().zip(expected) {
+            assert!(found.starts_with(expected), "{found}\nis not\n{expected}");
+        }
+    }
+
+    #[test]
+    fn rules_across_keys_say_both_values() {
+        let found = problems("[model]\nstale_after = \"60s\"\nlost_after = \"30s\"\n");
+        assert!(found[0].contains("30s is not longer than model.stale_after, 1m"), "{found:?}");
+        let found = problems("[yarn]\nminimum_memory_mb = 9000\n");
+        assert!(found[0].contains("8192 is below the minimum of 9000"), "{found:?}");
+        let found = problems("[listen]\ngrpc = \"0.0.0.0:8470\"\n");
+        assert!(found[0].starts_with("hintd.toml:2: listen.grpc") && found[0].contains("insecure_bind"), "{found:?}");
+        let found = problems("[listen]\nmetrics = \"127.0.0.1:8470\"\n");
+        assert!(found[0].contains("127.0.0.1:8470 is listen.grpc's address as well"), "{found:?}");
+        assert!(problems("[listen]\ngrpc = \"0.0.0.0:8470\"\ninsecure_bind = true\n").is_empty());
+    }
+
+    #[test]
+    fn a_policy_reads_and_checks_its_own_parameters() {
+        let set = config("[policies.cross_layer]\nmode = \"routing\"\nrestarts = 2\n", "f").unwrap();
+        let params = &set.options.settings.policies.params["cross_layer"];
+        assert!(params.contains("mode = \"routing\"") && params.contains("restarts = 2"), "{params}");
+        let nas = config("[policies.nas]\nmap_skips = 7\n", "f").unwrap();
+        let params = &nas.options.settings.policies.params["nas"];
+        assert!(params.contains("skip_by = \"time\"") && params.contains("map_skips = 7"), "{params}");
+        let found = problems("[policies.cross_layer]\nrestarts = 0\n");
+        assert!(found[0].contains("policies.cross_layer.restarts") && found.len() == 1, "{found:?}");
+        let found = problems("[policies.cross_layers]\n");
+        assert!(found[0].contains("did you mean \"cross_layer\""), "{found:?}");
+    }
+
+    #[test]
+    fn a_syntax_error_has_its_line() {
+        let found = problems("[listen]\ngrpc = \n");
+        assert!(found[0].starts_with("hintd.toml:2:"), "{found:?}");
+    }
+
+    #[test]
+    fn what_a_reload_changes_is_named_with_what_needs_a_restart() {
+        let before = config("[placer]\nsteps = 10\nfallbacks = 1\n", "f").unwrap();
+        let after = config("[placer]\nsteps = 20\n[listen]\ngrpc = \"127.0.0.1:1\"\n", "f").unwrap();
+        let (changed, restart) = after.changes(&before);
+        assert_eq!(changed, ["listen.grpc", "placer.fallbacks", "placer.steps"]);
+        assert_eq!(restart, ["listen.grpc"]);
+    }
+}

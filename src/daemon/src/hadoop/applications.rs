@@ -1,0 +1,320 @@
+//! Applications and their containers over the ResourceManager's REST interface, read, and what is over of what the
+//! daemon knows; no I/O, no clock.
+
+use super::resource_manager::{BadAnswer, json, list, shape};
+use hintd_model::units::{ApplicationId, AttemptId, ContainerId, HostName};
+use serde::Deserialize;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+/// Applications that are not over.
+pub const LIVE: &str =
+    "/ws/v1/cluster/apps?states=NEW,NEW_SAVING,SUBMITTED,ACCEPTED,RUNNING&deSelects=resourceRequests";
+
+/// One application.
+#[must_use]
+pub fn one(application: ApplicationId) -> String {
+    format!("/ws/v1/cluster/apps/{application}?deSelects=resourceRequests")
+}
+
+/// Running containers of an attempt.
+#[must_use]
+pub fn containers_of(attempt: AttemptId) -> String {
+    format!("/ws/v1/cluster/apps/{}/appattempts/{attempt}/containers", attempt.application)
+}
+
+/// An application as it was told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ApplicationSeen {
+    /// Which.
+    pub id: ApplicationId,
+    /// How it ended; `None`: it is not over.
+    pub over: Option<How>,
+    /// The attempt whose ApplicationMaster runs, or ran last; `None`: it has none yet.
+    pub attempt: Option<u32>,
+}
+
+/// How an attempt came to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum How {
+    /// The application finished, and calls it a success.
+    Finished,
+    /// The application, or this attempt of it, failed.
+    Failed,
+    /// Somebody killed the application.
+    Killed,
+    /// The ResourceManager has not known the application for long.
+    Unknown,
+}
+
+impl How {
+    /// For counters and logs.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Finished => "finished",
+            Self::Failed => "failed",
+            Self::Killed => "killed",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// A running container as it was told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ContainerSeen {
+    /// Which.
+    pub id: ContainerId,
+    /// Where.
+    pub host: HostName,
+    /// Since when.
+    pub elapsed: Duration,
+}
+
+/// The answer to [`LIVE`].
+///
+/// # Errors
+/// [`BadAnswer`], for the whole answer if one row of it makes no sense.
+pub fn live(body: &[u8]) -> Result<Vec<ApplicationSeen>, BadAnswer> {
+    let answer = json(body)?;
+    let apps = answer.get("apps").ok_or_else(|| BadAnswer::Shape("no apps".to_owned()))?;
+    list(apps, "app")?.into_iter().map(application).collect()
+}
+
+/// The answer to [`one`].
+///
+/// # Errors
+/// [`BadAnswer`].
+pub fn alone(body: &[u8]) -> Result<ApplicationSeen, BadAnswer> {
+    let answer = json(body)?;
+    application(answer.get("app").ok_or_else(|| BadAnswer::Shape("no app".to_owned()))?)
+}
+
+/// Whether a refusal says that there is no such application.
+#[must_use]
+pub fn is_unknown(status: u16, body: &str) -> bool {
+    status == 404 && body.contains("NotFoundException")
+}
+
+fn application(value: &Value) -> Result<ApplicationSeen, BadAnswer> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Row {
+        id: String,
+        state: String,
+        #[serde(default)]
+        final_status: String,
+        am_container_logs: Option<String>,
+    }
+    let row = Row::deserialize(value).map_err(shape)?;
+    let id = row.id.parse().map_err(|error: hintd_model::units::IdError| BadAnswer::Shape(error.to_string()))?;
+    // ".../containerlogs/container_1_0001_02_000001/user": no other field names the attempt.
+    let words = row.am_container_logs.as_deref().unwrap_or_default().split('/');
+    let master = words.filter_map(|word| word.parse::<ContainerId>().ok()).next();
+    let over = match row.state.as_str() {
+        "FINISHED" if row.final_status == "SUCCEEDED" => Some(How::Finished),
+        "FINISHED" | "FAILED" => Some(How::Failed),
+        "KILLED" => Some(How::Killed),
+        _ => None,
+    };
+    Ok(ApplicationSeen { id, over, attempt: master.map(|container| container.attempt.attempt) })
+}
+
+/// The answer to [`containers_of`]: those that run and are not the ApplicationMaster's own.
+///
+/// # Errors
+/// [`BadAnswer`].
+pub fn containers(body: &[u8]) -> Result<Vec<ContainerSeen>, BadAnswer> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Row {
+        container_id: String,
+        assigned_node_id: Option<String>,
+        node_id: Option<String>,
+        /// As text, where Hadoop writes this list; a number elsewhere.
+        #[serde(default)]
+        elapsed_time: Value,
+        #[serde(default)]
+        container_state: String,
+    }
+    let answer = json(body)?;
+    let rows = answer.get("containers").unwrap_or(&answer);
+    let mut found = Vec::new();
+    for row in list(rows, "container")? {
+        let row = Row::deserialize(row).map_err(shape)?;
+        let id: ContainerId = row
+            .container_id
+            .parse()
+            .map_err(|error: hintd_model::units::IdError| BadAnswer::Shape(error.to_string()))?;
+        let node = row.assigned_node_id.or(row.node_id).unwrap_or_default();
+        let host = node.rsplit_once(':').map_or(node.as_str(), |(host, _)| host);
+        if is_master(id) || row.container_state == "COMPLETE" || host.is_empty() {
+            continue;
+        }
+        let elapsed = match &row.elapsed_time {
+            Value::String(text) => text.parse().unwrap_or(0),
+            other => other.as_u64().unwrap_or(0),
+        };
+        found.push(ContainerSeen { id, host: HostName::from(host), elapsed: Duration::from_millis(elapsed) });
+    }
+    Ok(found)
+}
+
+/// Whether a container is an ApplicationMaster's: the first of its attempt, whatever the ResourceManager's epoch.
+fn is_master(container: ContainerId) -> bool {
+    const SEQUENCE: u64 = (1 << 40) - 1;
+    container.id & SEQUENCE == 1
+}
+
+/// Which attempts that the daemon knows are over, as answers tell it bit by bit.
+#[derive(Debug, Default)]
+pub struct Endings {
+    /// Since when the ResourceManager does not know an application.
+    unknown: BTreeMap<ApplicationId, Duration>,
+}
+
+/// What a list of live applications says of what is known.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Sorted {
+    /// Attempts whose application has a newer one.
+    pub superseded: Vec<AttemptId>,
+    /// Attempts that may hold containers.
+    pub running: Vec<AttemptId>,
+    /// Applications that are not in the list, and to be asked for one by one.
+    pub doubtful: Vec<ApplicationId>,
+}
+
+impl Endings {
+    /// Sorts what is known by a list of what is not over.
+    pub fn sort(&mut self, known: &[AttemptId], live: &[ApplicationSeen]) -> Sorted {
+        let live: BTreeMap<ApplicationId, Option<u32>> = live.iter().map(|seen| (seen.id, seen.attempt)).collect();
+        let mut sorted = Sorted { superseded: Vec::new(), running: Vec::new(), doubtful: Vec::new() };
+        let mut doubtful = BTreeSet::new();
+        for &attempt in known {
+            match live.get(&attempt.application) {
+                None => _ = doubtful.insert(attempt.application),
+                Some(Some(newest)) if *newest > attempt.attempt => sorted.superseded.push(attempt),
+                Some(_) => sorted.running.push(attempt),
+            }
+        }
+        self.unknown.retain(|application, _| doubtful.contains(application));
+        sorted.doubtful = doubtful.into_iter().collect();
+        sorted
+    }
+
+    /// An application was asked for by itself; `None`: nobody knows it. How it ended, if it did: what nobody knows is
+    /// over when that has been so for `kept`, for a ResourceManager that has just started may still learn of it.
+    pub fn judge(
+        &mut self,
+        application: ApplicationId,
+        seen: Option<&ApplicationSeen>,
+        now: Duration,
+        kept: Duration,
+    ) -> Option<How> {
+        if let Some(seen) = seen {
+            self.unknown.remove(&application);
+            return seen.over;
+        }
+        let since = *self.unknown.entry(application).or_insert(now);
+        let over = now.saturating_sub(since) >= kept;
+        if over {
+            self.unknown.remove(&application); // who asks for it again has the whole time again
+        }
+        over.then_some(How::Unknown)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn application(number: u32) -> ApplicationId {
+        ApplicationId { cluster_timestamp: 1_700_000_000_000, sequence: number }
+    }
+
+    fn attempt(number: u32, attempt: u32) -> AttemptId {
+        AttemptId { application: application(number), attempt }
+    }
+
+    fn row(number: u32, state: &str, status: &str, attempt: u32) -> String {
+        format!(
+            "{{\"id\":\"{}\",\"user\":\"u\",\"state\":\"{state}\",\"finalStatus\":\"{status}\",\"amContainerLogs\":\
+             \"http://w1:8042/node/containerlogs/container_1700000000000_{number:04}_{attempt:02}_000001/u\"}}",
+            application(number)
+        )
+    }
+
+    #[test]
+    fn an_application_says_how_it_ended_and_which_attempt_is_its_last() {
+        let alone = |state: &str, status: &str| alone(format!("{{\"app\":{}}}", row(1, state, status, 2)).as_bytes());
+        let seen = |over| Ok(ApplicationSeen { id: application(1), over, attempt: Some(2) });
+        assert_eq!(alone("RUNNING", "UNDEFINED"), seen(None));
+        assert_eq!(alone("FINISHED", "SUCCEEDED"), seen(Some(How::Finished)));
+        assert_eq!(alone("FINISHED", "FAILED"), seen(Some(How::Failed)));
+        assert_eq!(alone("FAILED", "FAILED"), seen(Some(How::Failed)));
+        assert_eq!(alone("KILLED", "KILLED"), seen(Some(How::Killed)));
+        let accepted = format!("{{\"app\":{{\"id\":\"{}\",\"state\":\"ACCEPTED\"}}}}", application(1));
+        let new = ApplicationSeen { id: application(1), over: None, attempt: None };
+        assert_eq!(super::alone(accepted.as_bytes()), Ok(new));
+    }
+
+    #[test]
+    fn a_list_may_be_empty_in_any_shape_or_a_single_row() {
+        for empty in ["null", "{}", "\"\"", "{\"app\":[]}", "{\"app\":null}"] {
+            assert_eq!(live(format!("{{\"apps\":{empty}}}").as_bytes()), Ok(vec![]), "{empty}");
+        }
+        let single = format!("{{\"apps\":{{\"app\":{}}}}}", row(3, "RUNNING", "UNDEFINED", 1));
+        assert_eq!(live(single.as_bytes()).unwrap()[0].id, application(3));
+        assert!(live(b"{\"apps\":7}").is_err() && live(b"{}").is_err());
+        assert!(is_unknown(404, "{\"RemoteException\":{\"exception\":\"NotFoundException\""));
+        assert!(!is_unknown(404, "<html>") && !is_unknown(500, "NotFoundException"));
+    }
+
+    #[test]
+    fn running_containers_come_without_the_masters() {
+        let row = |number: u32, state: &str| {
+            format!(
+                "{{\"containerId\":\"container_e17_1700000000000_0001_01_{number:06}\",\"assignedNodeId\":\"w{number}:8041\",\
+                 \"elapsedTime\":\"1500\",\"containerState\":\"{state}\"}}"
+            )
+        };
+        let text = format!(
+            "{{\"containers\":{{\"container\":[{},{},{}]}}}}",
+            row(1, "RUNNING"),
+            row(2, "RUNNING"),
+            row(3, "COMPLETE")
+        );
+        let found = containers(text.as_bytes()).unwrap();
+        assert_eq!(found.len(), 1);
+        assert_eq!((found[0].host.as_str(), found[0].elapsed), ("w2", Duration::from_millis(1_500)));
+        assert_eq!(found[0].id.attempt, attempt(1, 1));
+        // One container comes without brackets, and Hadoop 3.4.2 gives no name to the whole.
+        let one = containers(format!("{{\"container\":{}}}", row(2, "RUNNING")).as_bytes()).unwrap();
+        assert_eq!(one, found);
+        assert_eq!(containers(b"{\"containers\":{}}"), Ok(vec![]));
+        assert_eq!(containers(b"null"), Ok(vec![]));
+        let path =
+            "/ws/v1/cluster/apps/application_1700000000000_0001/appattempts/appattempt_1700000000000_0001_000002";
+        assert_eq!(containers_of(attempt(1, 2)), format!("{path}/containers"));
+    }
+
+    #[test]
+    fn what_is_not_live_is_asked_for_and_what_nobody_knows_is_over_after_a_while() {
+        let seen = |number, attempt| ApplicationSeen { id: application(number), over: None, attempt };
+        let mut endings = Endings::default();
+        let known = [attempt(1, 1), attempt(1, 2), attempt(2, 1), attempt(3, 1), attempt(3, 2)];
+        let sorted = endings.sort(&known, &[seen(1, Some(2)), seen(2, None)]);
+        assert_eq!((sorted.superseded, sorted.running), (vec![attempt(1, 1)], vec![attempt(1, 2), attempt(2, 1)]));
+        assert_eq!(sorted.doubtful, [application(3)]);
+        let s = Duration::from_secs;
+        assert_eq!(endings.judge(application(3), None, s(10), s(60)), None);
+        assert_eq!(endings.judge(application(3), None, s(69), s(60)), None);
+        assert_eq!(endings.judge(application(3), None, s(70), s(60)), Some(How::Unknown));
+        assert_eq!(endings.judge(application(3), None, s(71), s(60)), None, "it asked again");
+        assert_eq!(endings.judge(application(3), Some(&seen(3, None)), s(71), s(60)), None, "it is known now");
+        assert_eq!(endings.judge(application(3), None, s(72), s(60)), None, "and the time begins anew");
+        endings.sort(&known, &[seen(3, None)]);
+        assert_eq!(endings.judge(application(3), None, s(140), s(60)), None);
+    }
+}

@@ -1,0 +1,21 @@
+//! The daemon's edges: threads, sockets and disk around the pure engine; adapters to Hadoop and SDN controllers.
+//!
+//! # Code map
+//! - `feed`: facts from outside into `runtime`'s registries. `server`: the gRPC services. `store`: the journal.
+//! - `runtime`: the engine's thread, the placers' pool, the published generation.
+//! - `hadoop`, `sdn`: what the daemon asks or tells others by itself, over `rest`.
+//! - `config`: the configuration file. `telemetry`: logs, metrics, the HTTP listener.
+
+#![allow(clippy::disallowed_methods, clippy::disallowed_types)] // an edge: clocks, files and sockets are its work
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr))] // a test that panics is a test that fails
+
+pub mod feed;
+pub mod rest;
+pub mod runtime;
+pub mod server;
+pub mod store;
+pub mod telemetry;
+// Wiring.
+pub mod config;
+pub mod hadoop;
+pub mod sdn;

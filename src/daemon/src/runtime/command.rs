@@ -1,0 +1,188 @@
+//! What the engine's thread is asked, and the bounded door to it.
+
+use super::options::WatchLimits;
+use super::outbox::Outbox;
+use super::replace::Told;
+use super::watchers::Watching;
+use crate::store::StoreFailure;
+use hintd_engine::prediction::Runs;
+use hintd_engine::{
+    Answer, AtOnce, CircuitReport, CircuitsView, DeskApart, EngineCounts, EngineSettings, Examined, Explained,
+    LearntRun, PlanView, PlannedRun, Proposal, Refusal, Released, RoundFound, Tally, TallyKey, TaskEvent, Token,
+    WatchScope, WatchedPair, WatcherState,
+};
+use hintd_model::units::{AttemptId, DecisionId, LeaseId, Micros, RequestId, Timestamp};
+use hintd_policy::Policy;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::mpsc;
+use std::time::Duration;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+
+/// Where an answer goes.
+pub(super) type Reply<T> = oneshot::Sender<T>;
+
+/// One call of the engine.
+pub(super) enum Command {
+    /// Lease what a proposal wants.
+    Commit(Box<Proposal>, Token, Reply<Result<Committed, Refusal>>),
+    /// The answer of a request id.
+    Lookup(RequestId, u64, Reply<Result<Option<Arc<Answer>>, Refusal>>),
+    /// A decision and its leases.
+    Explain(DecisionId, Reply<Option<Explained>>),
+    /// Give leases back.
+    Release(AttemptId, Token, Vec<LeaseId>, Reply<Result<Released, Refusal>>),
+    /// The outbox of an attempt, for who shows its token.
+    Follow(AttemptId, Token, Reply<Result<Arc<Outbox<Told>>, Refusal>>),
+    /// A task event.
+    Event(TaskEvent),
+    /// A finished run of a recurring job, as a history server tells it.
+    Learnt(Arc<str>, LearntRun),
+    /// Watch routes: who, which, and how much all watchers together may watch.
+    Watch(Arc<str>, WatchScope, WatchLimits, Reply<Result<Watching, Refusal>>),
+    /// Every update up to this number is in force, but for routes that could not be installed, and why.
+    Acknowledge(Arc<str>, u64, Vec<(WatchedPair, String)>, Reply<Result<u64, Refusal>>),
+    /// What a controller says of its optical switch; which version is wanted then.
+    ReportCircuits(Arc<str>, CircuitReport, Reply<Result<u64, Refusal>>),
+    /// Circuits; `None`: there is no optical switch.
+    Circuits(Reply<Option<CircuitsView>>),
+    /// A feed left something that can't wait until the next publish: a link or a switch.
+    Urgent,
+    /// A Watch's stream ended.
+    Unwatch(Arc<str>, u64),
+    /// Sizes, and names that no node claims.
+    Survey(Reply<Survey>),
+    /// Attempts that asked and are not over.
+    Attempts(Reply<Vec<AttemptId>>),
+    /// When each node was last heard, by its row.
+    Heard(Reply<Vec<Option<Timestamp>>>),
+    /// The desk that a request which waits for a dispatcher would come to now; the request comes back with it.
+    Apart(Box<Proposal>, Reply<Result<SetApart, Refusal>>),
+    /// A request is to be answered at once: how its run stands to the plan in force.
+    WouldStand(Box<AtOnce>, Reply<Option<PlannedRun>>),
+    /// Something with plans.
+    Plans(PlanCall),
+    /// The change of plans under way is durable, or is not.
+    PlansSettled(bool),
+    /// What a round of rebalancing came to, by its number.
+    Rebalanced(u64, RoundFound),
+    /// New settings, and policies by name: all of them, or none.
+    Reload(Box<EngineSettings>, BTreeMap<&'static str, Arc<dyn Policy>>, Reply<Result<(), Refusal>>),
+    /// The journal took a batch, or did not.
+    Settled(u64, Result<(), StoreFailure>),
+    /// Finish what is in flight and end.
+    Stop,
+    /// Whatever a test wants to happen on the engine's thread.
+    #[cfg(test)]
+    Run(Box<dyn FnOnce() + Send>),
+}
+
+/// Something with plans of recurring jobs.
+pub(super) enum PlanCall {
+    /// Keep one: name, whether to replace another of that name, where it is from.
+    Keep {
+        name: String,
+        examined: Examined,
+        replace: bool,
+        origin: &'static str,
+        reply: Reply<Result<PlanView, Refusal>>,
+    },
+    /// Put one in force; whether to replace another.
+    Activate { name: String, replace: bool, reply: Reply<Result<PlanView, Refusal>> },
+    /// Put the one before, or none, in force again: what was, and what is.
+    RollBack { to_none: bool, reply: Reply<Result<RolledBack, Refusal>> },
+    /// Forget one.
+    Remove(String, Reply<Result<(), Refusal>>),
+    /// All.
+    List(Reply<Vec<PlanView>>),
+    /// Runs of recurring jobs that finished.
+    Runs(Reply<Arc<Runs>>),
+}
+
+/// The plan that was in force, and the one that is; `None`: none.
+pub type RolledBack = (Option<Arc<str>>, Option<Arc<str>>);
+
+/// A request, and the desk that would decide it.
+pub(super) type SetApart = (Box<Proposal>, Option<DeskApart>);
+
+/// What the engine knows beyond its generation.
+#[derive(Debug, Clone)]
+pub struct Survey {
+    /// Sizes of its tables.
+    pub counts: EngineCounts,
+    /// Names heard from HDFS or SDN that no node claims: the first few.
+    pub unknown_names: Vec<String>,
+    /// And how many.
+    pub unknown_names_total: u64,
+    /// Who watches routes, by name.
+    pub watchers: Vec<WatcherState>,
+    /// Whether hints were followed.
+    pub adherence: Vec<(TallyKey, Tally)>,
+    /// The plan in force, and how it is followed.
+    pub plan: Option<PlanView>,
+}
+
+/// What a commit came to.
+pub(super) enum Committed {
+    /// Durable.
+    Answer {
+        /// The answer.
+        answer: Arc<Answer>,
+        /// Time the disk took; zero where nothing had to be written.
+        journal: Duration,
+        /// The desk that decided, as it was before, where a dispatcher did and it is to be recorded.
+        desk: Option<Box<DeskApart>>,
+    },
+    /// Another took the room: place again, on the generation that is published now.
+    Conflict,
+}
+
+/// A command with its place in the bounded queue.
+pub(super) struct Envelope {
+    pub(super) command: Command,
+    /// Given back when the command was handled.
+    pub(super) _place: Option<OwnedSemaphorePermit>,
+}
+
+/// Commands that may wait for the engine: a second of its work.
+const COMMANDS_MAX: usize = 8_192;
+
+/// The door to the engine's thread.
+#[derive(Clone)]
+pub(super) struct Door {
+    queue: mpsc::Sender<Envelope>,
+    places: Arc<Semaphore>,
+}
+
+impl Door {
+    pub(super) fn new() -> (Self, mpsc::Receiver<Envelope>) {
+        let (queue, commands) = mpsc::channel();
+        (Self { queue, places: Arc::new(Semaphore::new(COMMANDS_MAX)) }, commands)
+    }
+
+    /// AtOnce and waits; waits for a place first where the queue is full.
+    pub(super) async fn ask<T>(&self, command: impl FnOnce(Reply<T>) -> Command) -> Result<T, Refusal> {
+        let (reply, answer) = oneshot::channel();
+        let place = Arc::clone(&self.places).acquire_owned().await.map_err(|_| gone())?;
+        let envelope = Envelope { command: command(reply), _place: Some(place) };
+        self.queue.send(envelope).map_err(|_| gone())?;
+        answer.await.map_err(|_| gone())
+    }
+
+    /// Tells, after waiting for a place where the queue is full.
+    pub(super) async fn pass(&self, command: Command) -> Result<(), Refusal> {
+        let place = Arc::clone(&self.places).acquire_owned().await.map_err(|_| gone())?;
+        self.queue.send(Envelope { command, _place: Some(place) }).map_err(|_| gone())
+    }
+
+    /// Tells, without waiting for a place: what the daemon itself has to say is bounded elsewhere.
+    pub(super) fn tell(&self, command: Command) {
+        // An engine that ended has nobody left to tell.
+        let _ = self.queue.send(Envelope { command, _place: None });
+    }
+}
+
+/// The engine's thread ended.
+pub(super) fn gone() -> Refusal {
+    Refusal::Unavailable { message: "the daemon is shutting down".to_owned(), retry_after: Micros::from_secs(1) }
+}

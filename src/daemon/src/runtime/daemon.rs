@@ -1,0 +1,605 @@
+//! The daemon as services see it: one handle, cloned freely.
+
+use super::Ready;
+use super::clock::Clock;
+use super::command::{Command, Door, Survey, gone};
+use super::ended::EngineEnd;
+use super::known::Known;
+use super::locate::Locator;
+use super::meters::Meters;
+use super::options::{Options, ReloadHook, Reloaded, Settings, WatchLimits};
+use super::outbox::{Outbox, Outboxes};
+use super::pool::{Pool, Turn};
+use super::rates::Rates;
+use super::records::Recorder;
+use super::registries::Registries;
+use super::replace::{self, Aside, Told};
+use super::servers::Servers;
+use super::watchers::{Watchers, Watching};
+use super::writer::{Shared, Writer};
+use crate::store::{GroupCommit, GroupCommitHandle, GroupOptions, Journal, OpenOptions, ShutdownError, StoreError};
+use crate::telemetry::metrics::Metrics;
+use crate::telemetry::metrics::ReloadResult;
+use arc_swap::ArcSwap;
+use hintd_engine::dispatching::is_pushed;
+use hintd_engine::records::{Kept, Record};
+use hintd_engine::{
+    CircuitReport, CircuitsView, Engine, Explained, Generation, LearntRun, RecoverError, RecoveredCounts, Refusal,
+    Released,
+};
+use hintd_engine::{RoundFound, TaskEvent, Token, WatchScope, WatchedPair};
+use hintd_model::units::{ApplicationId, AttemptId, DecisionId, LeaseId, Micros, Timestamp};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, mpsc, watch};
+use tokio_util::sync::CancellationToken;
+
+/// The running daemon.
+#[derive(Clone)]
+pub struct Daemon(pub(super) Arc<Inner>);
+
+impl std::fmt::Debug for Daemon {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Daemon").field("instance", &self.0.instance).finish_non_exhaustive()
+    }
+}
+
+pub(super) struct Inner {
+    pub(super) door: Door,
+    pub(super) shared: Arc<Shared>,
+    pub(super) pool: Pool,
+    pub(super) recorder: Recorder,
+    pub(super) settings: ArcSwap<Settings>,
+    pub(super) clock: Clock,
+    instance: Arc<str>,
+    /// The next decision's id: drawn when a request comes in, so that every line it logs can carry it.
+    decisions: AtomicU64,
+    /// The first one of this life.
+    first_decision: DecisionId,
+    stopping: CancellationToken,
+    engine_ended: CancellationToken,
+    reload: Option<ReloadHook>,
+    /// Reloads run one after another; what the last one changed.
+    reloading: Mutex<Vec<String>>,
+    journal: GroupCommitHandle,
+    /// Places of streams.
+    streams: Arc<Semaphore>,
+    streams_max: usize,
+    rates: Rates,
+    /// Who says where requests' input lies, if somebody is asked.
+    pub(super) locator: OnceLock<Arc<dyn Locator>>,
+    /// What an operator should know, by matter.
+    notices: std::sync::Mutex<BTreeMap<&'static str, Vec<String>>>,
+}
+
+/// The parts that only a shutdown needs.
+#[derive(Debug)]
+pub struct Ending {
+    engine: JoinHandle<()>,
+    daemon: Daemon,
+    /// What the journal held.
+    pub recovered: RecoveredCounts,
+}
+
+/// Why the daemon did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The journal can't be used.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The journal holds what the engine can't read.
+    #[error(transparent)]
+    Recover(#[from] RecoverError),
+    /// The system gives no threads.
+    #[error("the placer's threads can't be started")]
+    Pool(#[source] std::io::Error),
+    /// The system gives no thread.
+    #[error("the thread that keeps records can't be started")]
+    Records(#[source] std::io::Error),
+    /// The system gives no thread.
+    #[error("the engine's thread can't be started")]
+    Thread(#[source] std::io::Error),
+    /// An address can't be taken.
+    #[error("{what} can't listen on {address}")]
+    Bind {
+        /// grpc or admin.
+        what: &'static str,
+        /// The address or path.
+        address: String,
+        /// The system's error.
+        source: std::io::Error,
+    },
+    /// An address that others can reach, unencrypted.
+    #[error(
+        "{0} can be reached from other machines, unencrypted: take a loopback address or set listen.insecure_bind = true"
+    )]
+    Insecure(std::net::SocketAddr),
+    /// Another daemon serves this admin socket.
+    #[error("another daemon answers on {0}")]
+    AlreadyRunning(std::path::PathBuf),
+}
+
+fn shared(options: &Options, engine: &Engine, meters: Meters, lost: mpsc::UnboundedSender<Aside>) -> Shared {
+    let known = Known::default();
+    let registries = Registries::new(options.feeds.clone());
+    registries.observe_chains(engine.owns_chains(), &engine.generation());
+    engine.requests_answered().for_each(|id| known.note(id));
+    Shared {
+        generation: ArcSwap::new(engine.generation()),
+        registries: Arc::new(registries),
+        servers: Servers::default(),
+        outboxes: Outboxes::default(),
+        follow: ArcSwap::from_pointee(options.settings.follow.clone()),
+        watchers: Watchers::default(),
+        meters,
+        known,
+        ready: watch::Sender::new(Ready { store: true, engine: true, stopping: false }),
+        urgent: AtomicBool::new(false),
+        lost,
+    }
+}
+
+/// Memory of the journal's reader is left at its default; recovery after a failure is tried each second.
+fn group_options(options: &Options, meters: &Meters) -> GroupOptions {
+    GroupOptions {
+        max_wait: options.store.commit_wait,
+        max_batch: options.store.commit_batch,
+        observer: Some(meters.commit_observer()),
+        ..GroupOptions::default()
+    }
+}
+
+fn log_recovered(engine: &mut Engine, recovered: &RecoveredCounts, now: Timestamp) {
+    let RecoveredCounts { leases, expired, answers, plans, .. } = *recovered;
+    tracing::info!(leases, expired, answers, plans, "recovered from the journal");
+    if let Some(plan) = engine.plan_in_force(now).map(|view| view.kept) {
+        let left_s = plan.plan.until.since(now).as_secs_f64();
+        tracing::info!(plan = %plan.name, expired = plan.has_expired(now), left_s, "a plan is in force");
+    }
+}
+
+impl Daemon {
+    /// Opens the journal, recovers what was promised, and starts the engine's thread and the pool.
+    /// Nothing listens yet. To be called within a tokio runtime.
+    ///
+    /// # Errors
+    /// [`StartError`]; nothing runs then.
+    pub fn start(options: &Options, metrics: Metrics) -> Result<(Self, Ending), StartError> {
+        let clock = Clock::start();
+        let (journal, found) = Journal::open(&options.store.path, OpenOptions::default())?;
+        if found.created {
+            tracing::warn!(path = %options.store.path.display(), "the journal was not there and was made");
+        }
+        let engine = options.settings.engine.clone();
+        let (mut engine, recovered) = Engine::new(engine, options.rules.clone(), found.rows, clock.now())?;
+        log_recovered(&mut engine, &recovered, clock.now());
+        let decisions = AtomicU64::new(engine.next_decision().0);
+        let meters = Meters::new(metrics);
+        let journal = GroupCommit::start(journal, group_options(options, &meters))?;
+        let pool = Pool::start(&options.pool).map_err(StartError::Pool)?;
+        let recorder = Recorder::start(options.settings.engine.records.clone()).map_err(StartError::Records)?;
+        let (door, commands) = Door::new();
+        let (lost, lost_tasks) = mpsc::unbounded_channel();
+        let shared = Arc::new(shared(options, &engine, meters, lost));
+        let mine = (&door, commands);
+        let writer = Writer::new(engine, clock, Arc::clone(&shared), mine, options.publish_every, pool.clone());
+        let own = journal.clone();
+        let thread = std::thread::Builder::new().name("engine".to_owned());
+        let engine_ended = CancellationToken::new();
+        let end = EngineEnd { shared: Arc::clone(&shared), ended: engine_ended.clone() };
+        let body = move || {
+            let _end = end; // dropped after the writer and all that waits for it, be it by a panic
+            writer.run(own);
+        };
+        let engine = thread.spawn(body).map_err(StartError::Thread)?;
+        let daemon = Self(Arc::new(Inner {
+            door,
+            shared,
+            pool,
+            recorder,
+            settings: ArcSwap::from_pointee(options.settings.clone()),
+            clock,
+            instance: format!("{:016x}", rand::random::<u64>()).into(),
+            first_decision: DecisionId(decisions.load(Ordering::Relaxed)),
+            decisions,
+            stopping: CancellationToken::new(),
+            engine_ended,
+            reload: options.reload.clone(),
+            reloading: Mutex::default(),
+            journal,
+            streams: Arc::new(Semaphore::new(options.listen.streams.min(Semaphore::MAX_PERMITS))),
+            streams_max: options.listen.streams,
+            rates: Rates::default(),
+            locator: OnceLock::new(),
+            notices: std::sync::Mutex::default(),
+        }));
+        tokio::spawn(replace::run(daemon.clone(), lost_tasks));
+        tokio::spawn(super::planning::run(daemon.clone()));
+        Ok((daemon.clone(), Ending { engine, daemon, recovered }))
+    }
+
+    /// Draws the id of a decision to be made.
+    #[must_use]
+    pub fn next_decision(&self) -> DecisionId {
+        DecisionId(self.0.decisions.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// What requests load: one consistent picture.
+    #[must_use]
+    pub fn generation(&self) -> Arc<Generation> {
+        self.0.shared.generation.load_full()
+    }
+
+    /// The settings in force.
+    #[must_use]
+    pub fn settings(&self) -> Arc<Settings> {
+        self.0.settings.load_full()
+    }
+
+    /// Where feeds leave their facts.
+    #[must_use]
+    pub fn registries(&self) -> &Arc<Registries> {
+        &self.0.shared.registries
+    }
+
+    /// This life of the daemon; another after every start.
+    #[must_use]
+    pub fn instance(&self) -> &Arc<str> {
+        &self.0.instance
+    }
+
+    /// The daemon's clock.
+    #[must_use]
+    pub fn clock(&self) -> Clock {
+        self.0.clock
+    }
+
+    /// What is measured and counted.
+    #[must_use]
+    pub fn meters(&self) -> &Meters {
+        &self.0.shared.meters
+    }
+
+    /// Whether requests are taken, and its changes.
+    #[must_use]
+    pub fn ready(&self) -> watch::Receiver<Ready> {
+        self.0.shared.ready.subscribe()
+    }
+
+    /// Cancelled when the daemon shuts down: every stream ends by it.
+    #[must_use]
+    pub fn stopping(&self) -> &CancellationToken {
+        &self.0.stopping
+    }
+
+    /// Cancelled when the engine's thread has ended. Where nobody stopped the daemon it can only be started anew.
+    #[must_use]
+    pub fn engine_ended(&self) -> &CancellationToken {
+        &self.0.engine_ended
+    }
+
+    /// Runs something on the engine's thread.
+    #[cfg(test)]
+    pub(crate) fn on_engine(&self, run: impl FnOnce() + Send + 'static) {
+        self.0.door.tell(Command::Run(Box::new(run)));
+    }
+
+    /// A decision and what became of its leases.
+    ///
+    /// # Errors
+    /// [`Refusal::Unknown`] for a decision that is not remembered.
+    pub async fn explain(&self, decision: DecisionId) -> Result<Explained, Refusal> {
+        let found = self.0.door.ask(|reply| Command::Explain(decision, reply)).await?;
+        found.ok_or_else(|| Refusal::Unknown { what: "decision", name: decision.to_string(), nearest: None })
+    }
+
+    /// What a decision, or a refusal, was made of.
+    ///
+    /// # Errors
+    /// [`Refusal::NotRecorded`], with how far back records go.
+    pub async fn record(&self, decision: DecisionId) -> Result<Arc<Record>, Refusal> {
+        let found = self.0.recorder.get(decision, self.0.clock.now()).await;
+        found.map_err(|refusal| match refusal {
+            Refusal::NotRecorded { decision, kept } => {
+                Refusal::NotRecorded { decision, kept: self.elsewhen(decision).unwrap_or(kept) }
+            }
+            other => other,
+        })
+    }
+
+    /// Why an id can't be of a decision of this life of the daemon; `None`: it can. Ids have the start above a counter.
+    fn elsewhen(&self, decision: DecisionId) -> Option<String> {
+        let before = decision.0 >> 32 < self.0.first_decision.0 >> 32;
+        match self.had(decision) {
+            _ if before => {
+                Some("its id is of before the daemon's last start, and records end with a process".to_owned())
+            }
+            false => Some("no decision has had this id yet".to_owned()),
+            true => None,
+        }
+    }
+
+    /// Whether this life of the daemon, or one before it, may have made a decision of this id.
+    pub(crate) fn had(&self, decision: DecisionId) -> bool {
+        let pushed = is_pushed(decision) && decision.0 >> 32 == self.0.first_decision.0 >> 32;
+        pushed || decision.0 < self.0.decisions.load(Ordering::Relaxed)
+    }
+
+    /// How far records go, and decisions that came faster than they could be recorded.
+    ///
+    /// # Errors
+    /// [`Refusal::Unavailable`] when the daemon shuts down.
+    pub async fn records_kept(&self) -> Result<(Kept, u64), Refusal> {
+        Ok((self.0.recorder.kept().await?, self.0.recorder.left_out()))
+    }
+
+    /// Gives leases back; none named: all of the attempt.
+    ///
+    /// # Errors
+    /// [`Refusal::BadToken`]; [`Refusal::Unavailable`].
+    pub async fn release(&self, attempt: AttemptId, token: Token, leases: Vec<LeaseId>) -> Result<Released, Refusal> {
+        self.0.door.ask(|reply| Command::Release(attempt, token, leases, reply)).await?
+    }
+
+    /// Takes a task event in; one that names an unknown host is counted and dropped. Waits while the
+    /// engine is behind.
+    ///
+    /// # Errors
+    /// [`Refusal::Unavailable`] when the daemon shuts down.
+    pub async fn event(&self, event: TaskEvent) -> Result<(), Refusal> {
+        self.0.door.pass(Command::Event(event)).await
+    }
+
+    /// Takes in a finished run of a recurring job, as a history server tells it. Waits while the engine is behind.
+    ///
+    /// # Errors
+    /// [`Refusal::Unavailable`] when the daemon shuts down.
+    pub async fn learnt(&self, key: Arc<str>, run: LearntRun) -> Result<(), Refusal> {
+        self.0.door.pass(Command::Learnt(key, run)).await
+    }
+
+    /// The outbox of an attempt, for who shows its token.
+    ///
+    /// # Errors
+    /// [`Refusal::BadToken`]; [`Refusal::Unknown`] for an attempt that never asked.
+    pub async fn follow(&self, attempt: AttemptId, token: Token) -> Result<Arc<Outbox<Told>>, Refusal> {
+        self.0.door.ask(|reply| Command::Follow(attempt, token, reply)).await?
+    }
+
+    /// Whether somebody follows the attempt right now.
+    pub(super) fn follows(&self, attempt: AttemptId) -> bool {
+        self.0.shared.outboxes.is_followed(attempt)
+    }
+
+    /// Runs a search that no request waits for, on the pool.
+    ///
+    /// # Errors
+    /// [`Refusal::Unavailable`] where the pool has no place for it.
+    pub(super) async fn search<T: Send + 'static>(
+        &self,
+        deadline: Instant,
+        job: impl FnOnce(Turn) -> T + Send + 'static,
+    ) -> Result<T, Refusal> {
+        self.0.pool.run(deadline, job).await
+    }
+
+    /// Hands the engine what a round of rebalancing came to.
+    pub(super) fn rebalanced(&self, number: u64, found: RoundFound) {
+        self.0.door.tell(Command::Rebalanced(number, found));
+    }
+
+    /// Puts a message on an attempt's Follow stream, unless the attempt is over.
+    pub(super) fn tell(&self, attempt: AttemptId, message: Told) {
+        let shared = &self.0.shared;
+        shared.outboxes.push_if_open(attempt, message, &shared.follow.load(), self.0.clock.now());
+    }
+
+    /// Watches routes, where all watchers together stay within `most`; what it begins with is a snapshot, or what was
+    /// missed.
+    ///
+    /// # Errors
+    /// [`Refusal::Unknown`] for a host that neither the network nor the cluster names; [`Refusal::Invalid`]
+    /// for too many pairs, or while another watcher installs; [`Refusal::Unavailable`] where too many watch.
+    pub async fn watch(&self, name: Arc<str>, scope: WatchScope, most: WatchLimits) -> Result<Watching, Refusal> {
+        self.0.door.ask(|reply| Command::Watch(name, scope, most, reply)).await?
+    }
+
+    /// A feed left a change of the network: routes are not to wait until the next publish.
+    pub fn hurry(&self) {
+        if !self.0.shared.urgent.swap(true, Ordering::AcqRel) {
+            self.0.door.tell(Command::Urgent);
+        }
+    }
+
+    /// A Watch's stream ended.
+    pub fn unwatch(&self, name: Arc<str>, session: u64) {
+        self.0.door.tell(Command::Unwatch(name, session));
+    }
+
+    /// Takes an acknowledgement of every update up to `number`, but for routes that could not be installed; returns how
+    /// many updates are outstanding.
+    ///
+    /// # Errors
+    /// [`Refusal::Unknown`] for a stranger; [`Refusal::Invalid`] for a number that was not sent or is acknowledged
+    /// already, and for a refused pair that it was not told of.
+    pub async fn acknowledge(
+        &self,
+        watcher: Arc<str>,
+        number: u64,
+        refused: Vec<(WatchedPair, String)>,
+    ) -> Result<u64, Refusal> {
+        self.0.door.ask(|reply| Command::Acknowledge(watcher, number, refused, reply)).await?
+    }
+
+    /// Takes in what a controller says of its optical switch; returns which version is wanted then.
+    ///
+    /// # Errors
+    /// [`Refusal::Unknown`] for a watcher that does not watch circuits; [`Refusal::Invalid`] for what can't be meant.
+    pub async fn report_circuits(&self, watcher: Arc<str>, report: CircuitReport) -> Result<u64, Refusal> {
+        self.0.door.ask(|reply| Command::ReportCircuits(watcher, report, reply)).await?
+    }
+
+    /// Circuits that an optical switch should have and has; `None`: there is no optical switch.
+    ///
+    /// # Errors
+    /// [`Refusal::Unavailable`] when the daemon shuts down.
+    pub async fn circuits(&self) -> Result<Option<CircuitsView>, Refusal> {
+        self.0.door.ask(Command::Circuits).await
+    }
+
+    /// Sizes of the engine's tables, and names that no node claims.
+    ///
+    /// # Errors
+    /// [`Refusal::Unavailable`] when the daemon shuts down.
+    pub async fn survey(&self) -> Result<Survey, Refusal> {
+        self.0.door.ask(Command::Survey).await
+    }
+
+    /// Attempts that asked for hints and are not known to be over, ascending.
+    ///
+    /// # Errors
+    /// [`Refusal::Unavailable`] when the daemon shuts down.
+    pub async fn attempts(&self) -> Result<Vec<AttemptId>, Refusal> {
+        self.0.door.ask(Command::Attempts).await
+    }
+
+    /// Leaves what an operator should know of one matter in the place of what was left of it before; nothing: it is in
+    /// order.
+    pub fn notice(&self, matter: &'static str, notices: Vec<String>) {
+        let mut known = self.0.notices.lock().unwrap_or_else(PoisonError::into_inner);
+        if notices.is_empty() {
+            known.remove(matter);
+        } else {
+            known.insert(matter, notices);
+        }
+    }
+
+    /// What an operator should know, matter by matter.
+    #[must_use]
+    pub fn notices(&self) -> Vec<String> {
+        let known = self.0.notices.lock().unwrap_or_else(PoisonError::into_inner);
+        known.values().flatten().cloned().collect()
+    }
+
+    /// Servers that are asked from here, and how each stands.
+    #[must_use]
+    pub fn servers(&self) -> &Servers {
+        &self.0.shared.servers
+    }
+
+    /// When each node was last heard, by its row; rows of nodes named since are missing.
+    ///
+    /// # Errors
+    /// [`Refusal::Unavailable`] when the daemon shuts down.
+    pub async fn last_heard(&self) -> Result<Vec<Option<Timestamp>>, Refusal> {
+        self.0.door.ask(Command::Heard).await
+    }
+
+    /// Reads the configuration anew: all of it takes effect, or nothing. Where the file says what is in force already,
+    /// the answer is that of the reload that put it in force: the file's watcher, a signal and a call may all see one
+    /// change, and whoever comes second is told the same.
+    ///
+    /// # Errors
+    /// [`Refusal::Invalid`] with every problem of the file, by line and key.
+    pub async fn reload(&self) -> Result<Reloaded, Refusal> {
+        let mut last_changed = self.0.reloading.lock().await;
+        let invalid = |message: String| Refusal::Invalid { field: "configuration".to_owned(), message };
+        let Some(hook) = self.0.reload.clone() else {
+            return Err(invalid("this daemon was started without a file".to_owned()));
+        };
+        let current = self.settings();
+        let read = tokio::task::spawn_blocking(move || (*hook)(&current)).await;
+        let read = read.unwrap_or_else(|_| Err("reading it ended in a panic".to_owned()));
+        if read.is_err() {
+            self.meters().reloaded(ReloadResult::Refused);
+        }
+        let mut reloaded = read.map_err(invalid)?;
+        if reloaded.changed.is_empty() {
+            reloaded.settings = Settings::clone(&self.settings());
+            reloaded.changed.clone_from(&last_changed);
+            self.meters().reloaded(ReloadResult::Unchanged);
+            return Ok(reloaded);
+        }
+        reloaded.settings.generation = self.0.settings.load().generation + 1;
+        let engine = reloaded.settings.engine.clone();
+        let policies = reloaded.settings.policies.built.clone();
+        let records = engine.records.clone();
+        let taken = self.0.door.ask(|reply| Command::Reload(Box::new(engine), policies, reply)).await?;
+        if let Err(refusal) = taken {
+            self.meters().reloaded(ReloadResult::Refused);
+            return Err(refusal);
+        }
+        (reloaded.taken)();
+        self.meters().reloaded(ReloadResult::Applied);
+        self.0.recorder.reload(records);
+        self.0.shared.follow.store(Arc::new(reloaded.settings.follow.clone()));
+        self.0.settings.store(Arc::new(reloaded.settings.clone()));
+        last_changed.clone_from(&reloaded.changed);
+        tracing::info!(generation = reloaded.settings.generation, changed = ?reloaded.changed, "configuration reloaded");
+        Ok(reloaded)
+    }
+
+    /// A place for a stream, held as long as it lasts.
+    ///
+    /// # Errors
+    /// [`Refusal::Unavailable`] where all are taken.
+    pub fn stream_place(&self) -> Result<OwnedSemaphorePermit, Refusal> {
+        Arc::clone(&self.0.streams).try_acquire_owned().map_err(|_| {
+            self.meters().stream_refused(self.0.streams_max);
+            let message = format!("{} streams are open, as many as limits.streams allows", self.0.streams_max);
+            Refusal::Unavailable { message, retry_after: Micros::from_secs(1) }
+        })
+    }
+
+    /// Takes a request of an application into account.
+    ///
+    /// # Errors
+    /// [`Refusal::Unavailable`] for one that asks more often than it may.
+    pub fn admit(&self, application: ApplicationId) -> Result<(), Refusal> {
+        let most = self.0.settings.load().requests_per_s;
+        self.0.rates.take(application, most, Instant::now()).map_err(|retry_after| {
+            let message = format!("{application} asks more often than limits.requests_per_s allows, {most}");
+            Refusal::Unavailable { message, retry_after }
+        })
+    }
+
+    /// Refuses who asks while requests are not taken.
+    pub(super) fn check_ready(&self) -> Result<(), Refusal> {
+        match self.0.shared.ready.borrow().why_not() {
+            None => Ok(()),
+            Some(_) if self.0.stopping.is_cancelled() => Err(gone()),
+            Some(why) => Err(Refusal::Unavailable { message: why.to_owned(), retry_after: Micros::from_secs(1) }),
+        }
+    }
+
+    /// First step of a shutdown: requests are refused and health says so; streams go on.
+    pub fn refuse_new(&self) {
+        self.0.shared.ready.send_modify(|ready| ready.stopping = true);
+    }
+
+    /// Second step: every stream ends.
+    pub fn end_streams(&self) {
+        self.0.stopping.cancel();
+    }
+}
+
+impl Ending {
+    /// Last step of a shutdown: what is in flight ends, the journal is flushed. Blocks, at most `limit`.
+    ///
+    /// # Errors
+    /// [`ShutdownError`] where the disk took longer.
+    pub fn finish(self, limit: Duration) -> Result<(), ShutdownError> {
+        let deadline = Instant::now() + limit;
+        self.daemon.refuse_new();
+        self.daemon.end_streams();
+        self.daemon.0.door.tell(Command::Stop);
+        while !self.engine.is_finished() && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let left = deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(10));
+        self.daemon.0.journal.shutdown(left)
+    }
+}

@@ -1,0 +1,70 @@
+//! The daemon's inside: the one writer, the pool that searches, the path of a request, and what streams wait on.
+//!
+//! Invariants: a request loads one [`Generation`](hintd_engine::Generation), runs one policy on the
+//! pool and commits once per try; nothing on that path waits for a lock that a feed holds; an answer
+//! leaves only when its leases are durable; every queue is bounded and every wait has a deadline.
+
+mod circuits;
+pub mod clock;
+mod command;
+pub mod daemon;
+mod ended;
+mod known;
+pub mod locate;
+pub mod meters;
+pub mod options;
+pub mod outbox;
+mod place;
+mod planning;
+mod plans;
+pub mod pool;
+mod rates;
+mod records;
+pub mod registries;
+mod replace;
+pub mod servers;
+mod settle;
+pub mod watch_file;
+pub mod watchers;
+mod writer;
+
+#[cfg(test)]
+pub(crate) mod tests;
+
+pub use command::{RolledBack, Survey};
+pub use daemon::{Daemon, Ending, StartError};
+pub use meters::Meters;
+pub use options::{Options, RequestLimits};
+pub use place::{Asked, Refused};
+pub use replace::{Told, What};
+
+/// Whether requests are taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ready {
+    /// The journal can be written.
+    pub store: bool,
+    /// The engine's thread runs.
+    pub engine: bool,
+    /// The daemon is shutting down.
+    pub stopping: bool,
+}
+
+impl Ready {
+    /// Why requests are not taken; `None`: they are.
+    #[must_use]
+    pub const fn why_not(&self) -> Option<&'static str> {
+        match self {
+            Self { stopping: true, .. } => Some("the daemon is shutting down"),
+            Self { engine: false, .. } => Some("the engine's thread ended"),
+            Self { store: false, .. } => Some("the journal can't be written"),
+            Self { .. } => None,
+        }
+    }
+
+    /// Notes the journal's health; whether that is news.
+    pub(crate) const fn store(&mut self, healthy: bool) -> bool {
+        let news = self.store != healthy;
+        self.store = healthy;
+        news
+    }
+}

@@ -1,0 +1,278 @@
+//! Plans of recurring jobs: what operators do with them, on the engine's thread and in front of it.
+
+use super::command::{Command, Door, PlanCall, Reply, RolledBack};
+use super::daemon::Daemon;
+use super::writer::{Writer, store_failed};
+use hintd_engine::plans::replicas::{ReplicasAsk, ReplicasFound, replicas};
+use hintd_engine::plans::{KeptPlan, check_name, examine};
+use hintd_engine::{Effects, PlanChange, PlanView, Refusal};
+use hintd_model::units::{Micros, Timestamp};
+use hintd_policy::plan::Plan;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// Changes of plans on their way to the disk. One at a time: what is worked out stands on what is durable, so that
+/// nothing is to be taken back where the journal fails, and nobody ever follows a plan that a crash would lose.
+pub(super) struct PlanDesk {
+    door: Door,
+    /// What waits for the journal.
+    under_way: Option<(PlanChange, Asked)>,
+    /// What came meanwhile.
+    waiting: VecDeque<PlanCall>,
+    /// The plan in force, once its end was told: itself, for another may come by its name.
+    expired: Option<Arc<KeptPlan>>,
+}
+
+/// Calls that wait for a change before theirs: operators are few, a disk that hangs is slow.
+const WAITING_MAX: usize = 64;
+
+/// Who asked for a change, and for what.
+enum Asked {
+    Kept { name: String, origin: &'static str, reply: Reply<Result<PlanView, Refusal>> },
+    Activated { name: String, reply: Reply<Result<PlanView, Refusal>> },
+    RolledBack { from: Option<Arc<str>>, to: Option<Arc<str>>, reply: Reply<Result<RolledBack, Refusal>> },
+    Removed { name: String, reply: Reply<Result<(), Refusal>> },
+}
+
+impl PlanDesk {
+    /// Before any change; of the plan in force it is known whether it has expired.
+    pub(super) fn new(door: Door, in_force: Option<&PlanView>, now: Timestamp) -> Self {
+        let expired = in_force.map(|view| &view.kept).filter(|plan| plan.has_expired(now)).cloned();
+        Self { door, under_way: None, waiting: VecDeque::new(), expired }
+    }
+
+    /// Whether nobody waits for a change.
+    pub(super) fn is_idle(&self) -> bool {
+        self.under_way.is_none()
+    }
+
+    /// Tells, once, that the plan in force guides no new runs any more.
+    pub(super) fn look(&mut self, in_force: Option<&PlanView>, now: Timestamp) {
+        let ended = in_force.filter(|view| view.expired).map(|view| &view.kept);
+        if let Some(kept) = ended
+            && !self.expired.as_ref().is_some_and(|told| Arc::ptr_eq(told, kept))
+        {
+            let ago_s = now.since(kept.plan.until).as_secs_f64();
+            tracing::info!(plan = %kept.name, ago_s, "the plan in force has expired: it takes no more runs");
+        }
+        self.expired = ended.cloned();
+    }
+}
+
+impl Writer {
+    /// Does something with plans. What changes anything is in force, and answered, when it is durable.
+    pub(super) fn plans(&mut self, call: PlanCall, now: Timestamp) {
+        let desk = &mut self.plan_desk;
+        match call {
+            // The caller's deadline passed, perhaps while it waited: nothing is changed for nobody.
+            call if call.is_closed() => {}
+            PlanCall::List(reply) => drop(reply.send(self.engine.plans(now))),
+            PlanCall::Runs(reply) => drop(reply.send(self.engine.runs())),
+            call if !self.settling.healthy() => call.refuse(store_failed()),
+            call if desk.under_way.is_none() => self.change_plans(call, now),
+            call if desk.waiting.len() < WAITING_MAX => desk.waiting.push_back(call),
+            call => call.refuse(Refusal::Unavailable {
+                message: format!("{WAITING_MAX} changes of plans wait for the journal"),
+                retry_after: Micros::from_secs(1),
+            }),
+        }
+    }
+
+    /// Works a change out and sends it to the disk.
+    fn change_plans(&mut self, call: PlanCall, now: Timestamp) {
+        let (found, asked) = match call {
+            PlanCall::Keep { name, examined, replace, origin, reply } => {
+                let found = self.engine.plan_kept(&name, examined, (replace, origin), now);
+                (found, Asked::Kept { name, origin, reply })
+            }
+            PlanCall::Activate { name, replace, reply } => {
+                (self.engine.plan_activated(&name, replace, now), Asked::Activated { name, reply })
+            }
+            PlanCall::RollBack { to_none, reply } => {
+                let found = self.engine.plan_rolled_back(to_none, now);
+                let from = self.engine.plan_in_force(now).map(|view| Arc::clone(&view.kept.name));
+                let to = found.as_ref().ok().and_then(PlanChange::in_force);
+                (found, Asked::RolledBack { from, to, reply })
+            }
+            PlanCall::Remove(name, reply) => (self.engine.plan_removed(&name), Asked::Removed { name, reply }),
+            PlanCall::List(_) | PlanCall::Runs(_) => return, // they change nothing
+        };
+        match found {
+            Err(refusal) => asked.refuse(refusal),
+            Ok(change) => {
+                let effects = Effects { journal: change.ops().to_vec(), out: Vec::new() };
+                let door = self.plan_desk.door.clone();
+                self.plan_desk.under_way = Some((change, asked));
+                let told = move |result: Result<(), Refusal>| door.tell(Command::PlansSettled(result.is_ok()));
+                self.settle(effects, None, Box::new(told));
+            }
+        }
+    }
+
+    /// The change under way is durable, or is not.
+    pub(super) fn plans_settled(&mut self, durable: bool, now: Timestamp) {
+        let Some((change, asked)) = self.plan_desk.under_way.take() else { return };
+        if durable {
+            let changes = !change.ops().is_empty();
+            self.engine.take_plans(change, now);
+            self.publish(); // whoever hears of it finds it so
+            if changes {
+                asked.log();
+            }
+            let view = |name: &str| {
+                let found = self.engine.plans(now).into_iter().find(|view| *view.kept.name == *name);
+                found.expect("it was just kept or put in force")
+            };
+            asked.answer(view);
+        } else {
+            self.settling.restore(self.engine.plans_as_before(&change));
+            asked.refuse(store_failed());
+        }
+        while self.plan_desk.under_way.is_none()
+            && let Some(next) = self.plan_desk.waiting.pop_front()
+        {
+            self.plans(next, now);
+        }
+    }
+}
+
+impl Asked {
+    fn answer(self, view: impl FnOnce(&str) -> PlanView) {
+        match self {
+            Self::Kept { name, reply, .. } | Self::Activated { name, reply } => drop(reply.send(Ok(view(&name)))),
+            Self::RolledBack { from, to, reply } => drop(reply.send(Ok((from, to)))),
+            Self::Removed { reply, .. } => drop(reply.send(Ok(()))),
+        }
+    }
+
+    fn refuse(self, refusal: Refusal) {
+        match self {
+            Self::Kept { reply, .. } | Self::Activated { reply, .. } => drop(reply.send(Err(refusal))),
+            Self::RolledBack { reply, .. } => drop(reply.send(Err(refusal))),
+            Self::Removed { reply, .. } => drop(reply.send(Err(refusal))),
+        }
+    }
+
+    fn log(&self) {
+        let or_none = |name: &Option<Arc<str>>| name.as_deref().unwrap_or("none").to_owned();
+        match self {
+            Self::Kept { name, origin, .. } => tracing::info!(plan = %name, origin, "a plan was kept"),
+            Self::Activated { name, .. } => tracing::info!(plan = %name, "a plan is in force"),
+            Self::RolledBack { from, to, .. } => {
+                tracing::info!(from = %or_none(from), to = %or_none(to), "the plan in force was rolled back");
+            }
+            Self::Removed { name, .. } => tracing::info!(plan = %name, "a plan was removed"),
+        }
+    }
+}
+
+impl PlanCall {
+    /// Nobody waits for what comes of it.
+    fn is_closed(&self) -> bool {
+        match self {
+            Self::Keep { reply, .. } | Self::Activate { reply, .. } => reply.is_closed(),
+            Self::RollBack { reply, .. } => reply.is_closed(),
+            Self::Remove(_, reply) => reply.is_closed(),
+            Self::List(reply) => reply.is_closed(),
+            Self::Runs(reply) => reply.is_closed(),
+        }
+    }
+
+    /// Nobody's disk takes it.
+    fn refuse(self, refusal: Refusal) {
+        match self {
+            Self::Keep { reply, .. } | Self::Activate { reply, .. } => drop(reply.send(Err(refusal))),
+            Self::RollBack { reply, .. } => drop(reply.send(Err(refusal))),
+            Self::Remove(_, reply) => drop(reply.send(Err(refusal))),
+            Self::List(_) | Self::Runs(_) => {} // they change nothing
+        }
+    }
+}
+
+impl Daemon {
+    /// Keeps a plan, where it makes sense on this cluster now. Takes a thread for as long as checking takes: not to be
+    /// called where sockets are served.
+    ///
+    /// # Errors
+    /// [`Refusal::Invalid`] for name or text; [`Refusal::MissingFeed`] before any node has reported;
+    /// [`Refusal::Plan`] with what is wrong with it.
+    pub fn examine_plan(&self, name: &str, json: &[u8]) -> Result<hintd_engine::Examined, Refusal> {
+        check_name(name)?;
+        let invalid = |message: String| Refusal::Invalid { field: "plan".to_owned(), message };
+        let text = std::str::from_utf8(json).map_err(|error| invalid(error.to_string()))?;
+        let plan = Plan::from_json(text).map_err(|error| invalid(error.to_string()))?;
+        examine(name, Arc::new(plan), &self.generation().snapshot, self.clock().now())
+    }
+
+    /// Keeps a plan that was looked at.
+    ///
+    /// # Errors
+    /// [`Refusal::Plan`]; [`Refusal::Unavailable`].
+    pub async fn keep_plan(
+        &self,
+        name: &str,
+        examined: hintd_engine::Examined,
+        replace: bool,
+        origin: &'static str,
+    ) -> Result<PlanView, Refusal> {
+        let name = name.to_owned();
+        let call = |reply| Command::Plans(PlanCall::Keep { name, examined, replace, origin, reply });
+        self.0.door.ask(call).await?
+    }
+
+    /// Puts a kept plan in force.
+    ///
+    /// # Errors
+    /// [`Refusal::Unknown`]; [`Refusal::Plan`]; [`Refusal::Unavailable`].
+    pub async fn activate_plan(&self, name: &str, replace: bool) -> Result<PlanView, Refusal> {
+        let name = name.to_owned();
+        self.0.door.ask(|reply| Command::Plans(PlanCall::Activate { name, replace, reply })).await?
+    }
+
+    /// Puts the plan before the one in force in force again, or none.
+    ///
+    /// # Errors
+    /// [`Refusal::Plan`] where none is in force; [`Refusal::Unavailable`].
+    pub async fn roll_back_plan(&self, to_none: bool) -> Result<RolledBack, Refusal> {
+        self.0.door.ask(|reply| Command::Plans(PlanCall::RollBack { to_none, reply })).await?
+    }
+
+    /// Forgets a plan that is not in force.
+    ///
+    /// # Errors
+    /// [`Refusal::Unknown`]; [`Refusal::Plan`]; [`Refusal::Unavailable`].
+    pub async fn remove_plan(&self, name: &str) -> Result<(), Refusal> {
+        let name = name.to_owned();
+        self.0.door.ask(|reply| Command::Plans(PlanCall::Remove(name, reply))).await?
+    }
+
+    /// All kept plans, by name.
+    ///
+    /// # Errors
+    /// [`Refusal::Unavailable`] when the daemon shuts down.
+    pub async fn plans(&self) -> Result<Vec<PlanView>, Refusal> {
+        self.0.door.ask(|reply| Command::Plans(PlanCall::List(reply))).await
+    }
+
+    /// A kept plan.
+    ///
+    /// # Errors
+    /// [`Refusal::Unknown`] with the nearest name; [`Refusal::Unavailable`].
+    pub async fn plan(&self, name: &str) -> Result<Arc<KeptPlan>, Refusal> {
+        let all = self.plans().await?;
+        let found = all.iter().find(|view| *view.kept.name == *name).map(|view| Arc::clone(&view.kept));
+        found.ok_or_else(|| {
+            let nearest = hintd_model::solve::nearest(name, all.iter().map(|view| &*view.kept.name)).map(str::to_owned);
+            Refusal::Unknown { what: "plan", name: name.to_owned(), nearest }
+        })
+    }
+
+    /// Where replicas of new data should go.
+    ///
+    /// # Errors
+    /// [`Refusal::Unknown`] for a reader that is not planned.
+    pub fn replicas(&self, ask: &ReplicasAsk) -> Result<ReplicasFound, Refusal> {
+        let settings = self.settings();
+        replicas(&self.generation(), ask, |name| settings.policies.built.get(name), self.clock().now())
+    }
+}

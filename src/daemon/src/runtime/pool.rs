@@ -1,0 +1,514 @@
+//! The bounded pool that searches: CPU work never runs on the threads that serve sockets.
+//!
+//! Under load budgets shrink before requests are refused: each job is told how full the queue was
+//! when it began, and scales its steps by that. Full is a queue with no place left, and one whose wait, at the pace of
+//! the last jobs, is half of the time that a job has: it is refused at once, not when its time is over. Where the
+//! machine or the disk got slower since, who has less time left than a commit takes gives its turn to the next.
+//!
+//! Plain threads at one queue, first come first served: jobs are far apart, and threads that look for work for a
+//! while before they sleep (as work-stealing pools do) cost a fifth of what short placements cost.
+
+use super::options::PoolOptions;
+use hintd_engine::Refusal;
+use hintd_model::units::Micros;
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use std::{io, thread};
+use tokio::sync::oneshot;
+
+/// Threads and a bounded queue before them. Clones share both.
+#[derive(Debug, Clone)]
+pub struct Pool {
+    queue: Arc<Door>,
+    load: Arc<Load>,
+}
+
+type Job = Box<dyn FnOnce() + Send>;
+
+/// Jobs that wait; closed when the last [`Pool`] goes.
+#[derive(Default)]
+struct Queue {
+    waiting: Mutex<Waiting>,
+    arrived: Condvar,
+}
+
+#[derive(Default)]
+struct Waiting {
+    jobs: VecDeque<Job>,
+    closed: bool,
+}
+
+/// The pool's end of the queue.
+struct Door(Arc<Queue>);
+
+impl std::fmt::Debug for Door {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Door").finish_non_exhaustive()
+    }
+}
+
+impl Drop for Door {
+    fn drop(&mut self) {
+        self.0.lock().closed = true;
+        self.0.arrived.notify_all();
+    }
+}
+
+impl Queue {
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        // Nothing under this lock can panic half way through a change.
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn push(&self, job: Job) {
+        self.lock().jobs.push_back(job);
+        self.arrived.notify_one();
+    }
+
+    /// The next job; `None`: there will be none.
+    fn next(&self) -> Option<Job> {
+        let mut waiting = self.lock();
+        loop {
+            if let Some(job) = waiting.jobs.pop_front() {
+                return Some(job);
+            }
+            if waiting.closed {
+                return None;
+            }
+            waiting = self.arrived.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn work(&self) {
+        while let Some(job) = self.next() {
+            // A policy's bug costs its own request, not the daemon.
+            if catch_unwind(AssertUnwindSafe(job)).is_err() {
+                tracing::error!("a placement panicked; its request is unanswered");
+            }
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Load {
+    /// Jobs waiting or running.
+    admitted: AtomicUsize,
+    threads: usize,
+    queue: usize,
+    /// What a job takes.
+    pace: Mean,
+    /// What comes after a job: the commit and the disk.
+    commits: Mean,
+}
+
+/// A moving mean of times, of which about the last eight count.
+#[derive(Debug, Default)]
+struct Mean {
+    nanos: AtomicU64,
+}
+
+impl Mean {
+    fn get(&self) -> Duration {
+        Duration::from_nanos(self.nanos.load(Ordering::Relaxed))
+    }
+
+    fn add(&self, took: Duration) {
+        let took = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+        // Two that end together may count as one: it is a mean.
+        let mean = self.nanos.load(Ordering::Relaxed);
+        let mean = if mean == 0 { took } else { mean - mean / NEWEST + took / NEWEST };
+        self.nanos.store(mean, Ordering::Relaxed);
+    }
+}
+
+/// One time's share in a mean of them.
+const NEWEST: u64 = 8;
+/// A job is to be through with its search within this part of its time: the rest is for the commit, the disk, and what
+/// a mean does not know. With all of it for the queue, 40 % of those who were let in came too late at ten times the
+/// capacity.
+const FOR_QUEUE: u32 = 2;
+/// A wait that is as long can't be told from none: jobs of a few microseconds are no reason to refuse anybody.
+const NO_WAIT: Duration = Duration::from_millis(5);
+
+/// Steps are never cut below this share: a search that can't move is worth less than a wait.
+const SHARE_MIN: f64 = 1.0 / 16.0;
+/// The least that a full queue asks a caller to wait: about what a thread needs for a few placements.
+const RETRY_AFTER: Micros = Micros::from_millis(50);
+
+/// A running job's view of its surroundings.
+#[derive(Debug, Clone, Copy)]
+pub struct Turn {
+    /// 0: nobody waited when the job began; 1 and more: the queue was full, or who came last would wait for too much of
+    /// the time that the job had.
+    pub fill: f64,
+    /// What the commit and the disk took lately: to be left of the job's time when it ends.
+    pub commits: Duration,
+}
+
+impl Turn {
+    /// `steps` as the load allows: all of them up to a half-full queue, then linearly fewer.
+    #[must_use]
+    #[allow(clippy::cast_precision_loss, clippy::cast_sign_loss)] // a share of a step count needs no 64 bits and is never negative
+    pub fn steps(&self, steps: u64) -> u64 {
+        let share = (2.0 * (1.0 - self.fill)).clamp(SHARE_MIN, 1.0);
+        ((steps as f64 * share) as u64).max(1)
+    }
+}
+
+/// A commit on its way: the pool learns how long commits take, also where nobody waited for its end.
+pub(super) struct Commits {
+    load: Arc<Load>,
+    since: Instant,
+    counts: bool,
+}
+
+impl Commits {
+    /// It never came to the disk: a conflict, or a refusal, says nothing of how long that takes.
+    pub(super) fn forget(mut self) {
+        self.counts = false;
+    }
+}
+
+impl Drop for Commits {
+    fn drop(&mut self) {
+        if self.counts {
+            self.load.commits.add(self.since.elapsed());
+        }
+    }
+}
+
+/// Gives a place in the queue back, whatever becomes of the job.
+struct Place(Arc<Load>);
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.admitted.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+impl Pool {
+    /// Starts the threads.
+    ///
+    /// # Errors
+    /// Where the system gives none.
+    pub fn start(options: &PoolOptions) -> io::Result<Self> {
+        let cores = thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
+        let threads = if options.threads == 0 { cores } else { options.threads };
+        let load = Arc::new(Load::new(threads, options.queue));
+        let pool = Self { queue: Arc::new(Door(Arc::default())), load };
+        for number in 0..threads {
+            let queue = Arc::clone(&pool.queue.0);
+            thread::Builder::new().name(format!("placer-{number}")).spawn(move || queue.work())?;
+        }
+        Ok(pool)
+    }
+
+    /// Runs a job that nobody waits for, behind what is queued; it takes no place in the queue.
+    pub(super) fn run_unheard(&self, job: impl FnOnce() + Send + 'static) {
+        self.queue.0.push(Box::new(job));
+    }
+
+    /// Runs `job`, which is worth nothing after `deadline`, on a thread of the pool. A caller that goes away leaves the
+    /// job to its end; `job`'s own stop probe is to end it early.
+    ///
+    /// # Errors
+    /// [`Refusal::Unavailable`] when the queue is full, or so slow that the job's turn would come too late, or came so
+    /// late that others who wait can do more with it.
+    pub async fn run<T: Send + 'static>(
+        &self,
+        deadline: Instant,
+        job: impl FnOnce(Turn) -> T + Send + 'static,
+    ) -> Result<T, Refusal> {
+        let queued = Instant::now();
+        let time = deadline.saturating_duration_since(queued);
+        let place = self.admit(time)?;
+        let (answer, wait) = oneshot::channel();
+        self.queue.0.push(Box::new(move || {
+            let began = Instant::now();
+            let left = deadline.saturating_duration_since(began);
+            if let Some(refusal) = place.0.in_vain(left, began - queued) {
+                drop(place);
+                let _ = answer.send(Err(refusal)); // the caller may be gone
+                return;
+            }
+            let turn = Turn { fill: place.0.fill(time), commits: place.0.commits.get() };
+            let found = job(turn);
+            // One that is too late ends at once, and says nothing of how long jobs take.
+            if !left.is_zero() {
+                place.0.pace.add(began.elapsed());
+            }
+            drop(place);
+            let _ = answer.send(Ok(found));
+        }));
+        let unanswered = |_| Refusal::Unavailable {
+            message: "the placement ended without an answer".to_owned(),
+            retry_after: RETRY_AFTER,
+        };
+        wait.await.map_err(unanswered)?
+    }
+
+    /// Is to be dropped when what was found at `since` is answered, or can't be.
+    pub(super) fn commits(&self, since: Instant) -> Commits {
+        Commits { load: Arc::clone(&self.load), since, counts: true }
+    }
+
+    fn admit(&self, time: Duration) -> Result<Place, Refusal> {
+        let load = &self.load;
+        let before = load.admitted.fetch_add(1, Ordering::AcqRel);
+        let place = Place(Arc::clone(load));
+        // With its own time: an answer that comes too late is none.
+        let wait = load.wait(before + 1);
+        let retry_after = retry_after(wait);
+        if before >= load.threads + load.queue {
+            let message =
+                format!("{} requests are waiting for a placement, as many as placer.queue allows", load.queue);
+            return Err(Refusal::Unavailable { message, retry_after });
+        }
+        if wait >= time / FOR_QUEUE && wait > NO_WAIT {
+            let waiting = before.saturating_sub(load.threads);
+            let message = format!(
+                "{waiting} requests are waiting for a placement, about {} ms with this one: longer than the deadline allows",
+                wait.as_millis()
+            );
+            return Err(Refusal::Unavailable { message, retry_after });
+        }
+        Ok(place)
+    }
+
+    /// Jobs waiting or running.
+    #[must_use]
+    pub fn admitted(&self) -> usize {
+        self.load.admitted.load(Ordering::Acquire)
+    }
+}
+
+impl Load {
+    fn new(threads: usize, queue: usize) -> Self {
+        Self { admitted: AtomicUsize::new(0), threads, queue, pace: Mean::default(), commits: Mean::default() }
+    }
+
+    /// How long the threads have to do with so many admitted jobs; none at all while each has a thread.
+    fn wait(&self, admitted: usize) -> Duration {
+        if admitted <= self.threads {
+            return Duration::ZERO;
+        }
+        let admitted = u32::try_from(admitted).unwrap_or(u32::MAX);
+        let threads = u32::try_from(self.threads).unwrap_or(u32::MAX).max(1);
+        self.pace.get().saturating_mul(admitted) / threads
+    }
+
+    /// Why a job's turn is better given to the next: it waited, others still do, and what it has left is less than a
+    /// commit takes. At the end of a queue, or where nobody waits, it may try.
+    fn in_vain(&self, left: Duration, waited: Duration) -> Option<Refusal> {
+        let admitted = self.admitted.load(Ordering::Acquire);
+        let commits = self.commits.get();
+        if left >= commits || waited <= NO_WAIT || admitted <= self.threads {
+            return None;
+        }
+        let message = format!(
+            "{} ms are left after {} ms in the queue, and a commit takes {} ms: others wait",
+            left.as_millis(),
+            waited.as_millis(),
+            commits.as_millis()
+        );
+        Some(Refusal::Unavailable { message, retry_after: retry_after(self.wait(admitted)) })
+    }
+
+    /// How full it is for a job that had so much time.
+    #[allow(clippy::cast_precision_loss)] // queues are far below 2^52
+    fn fill(&self, time: Duration) -> f64 {
+        let admitted = self.admitted.load(Ordering::Acquire);
+        let waiting = admitted.saturating_sub(self.threads);
+        if waiting == 0 {
+            return 0.0;
+        }
+        let places = if self.queue == 0 { 0.0 } else { waiting as f64 / self.queue as f64 };
+        let wait = self.wait(admitted);
+        let most = (time / FOR_QUEUE).as_secs_f64().max(1e-6);
+        let patience = if wait > NO_WAIT { wait.as_secs_f64() / most } else { 0.0 };
+        places.max(patience)
+    }
+}
+
+/// When to come again where so much waits.
+fn retry_after(wait: Duration) -> Micros {
+    RETRY_AFTER.max(Micros(u64::try_from(wait.as_micros() / 2).unwrap_or(u64::MAX)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+
+    fn later() -> Instant {
+        Instant::now() + Duration::from_secs(60)
+    }
+
+    /// One thread with so many admitted.
+    fn loaded(admitted: usize) -> Load {
+        let load = Load::new(1, 100);
+        load.admitted.store(admitted, Ordering::Release);
+        load
+    }
+
+    #[test]
+    fn a_turn_that_comes_too_late_is_given_to_who_waits_and_taken_where_nobody_does() {
+        let ms = Duration::from_millis;
+        let (busy, alone) = (loaded(2), loaded(1));
+        assert!(busy.in_vain(ms(0), ms(100)).is_none(), "nothing is known of commits: its job says that it is late");
+        for load in [&busy, &alone] {
+            load.commits.add(ms(20));
+        }
+        let refusal = busy.in_vain(ms(19), ms(100)).expect("a commit takes longer");
+        let Refusal::Unavailable { message, retry_after } = refusal else { panic!("{refusal}") };
+        assert!(message.starts_with("19 ms are left after 100 ms") && message.contains("takes 20 ms"), "{message}");
+        assert_eq!(retry_after, RETRY_AFTER);
+        assert!(busy.in_vain(ms(20), ms(100)).is_none(), "it may just do");
+        assert!(busy.in_vain(ms(19), ms(5)).is_none(), "it never waited: its time was short to begin with");
+        assert!(alone.in_vain(ms(19), ms(100)).is_none(), "nobody would gain");
+    }
+
+    #[tokio::test]
+    async fn a_slow_disk_shortens_the_queue_and_not_what_is_done_for_nothing() {
+        let pool = Pool::start(&PoolOptions { threads: 1, queue: 100 }).unwrap();
+        pool.run(later(), |_| ()).await.unwrap();
+        drop(pool.commits(Instant::now().checked_sub(Duration::from_secs(30)).unwrap()));
+        let (open, gate) = mpsc::channel::<()>();
+        let held = tokio::spawn({
+            let pool = pool.clone();
+            async move { pool.run(later(), move |_| gate.recv()).await }
+        });
+        let mut jobs = Vec::new();
+        for before in 1..=3 {
+            while pool.admitted() < before {
+                tokio::task::yield_now().await;
+            }
+            let (pool, soon) = (pool.clone(), Instant::now() + Duration::from_secs(20));
+            jobs.push(tokio::spawn(async move { pool.run(soon, |turn| turn.commits).await }));
+        }
+        while pool.admitted() < 4 {
+            tokio::task::yield_now().await;
+        }
+        tokio::time::sleep(NO_WAIT * 2).await;
+        open.send(()).unwrap();
+        held.await.unwrap().unwrap().unwrap();
+        let mut found = Vec::new();
+        for job in jobs {
+            found.push(job.await.unwrap());
+        }
+        for found in &found[..2] {
+            let Err(Refusal::Unavailable { message, .. }) = found else { panic!("{found:?}") };
+            assert!(message.contains("others wait"), "{message}");
+        }
+        // Who came last has nobody behind, and is told what to leave for its commit.
+        assert!(found[2].as_ref().is_ok_and(|&commits| commits >= Duration::from_secs(30)), "{found:?}");
+        assert_eq!(pool.admitted(), 0, "their places were given back");
+    }
+
+    #[tokio::test]
+    async fn whose_turn_would_come_too_late_is_refused_at_once_and_who_has_time_waits() {
+        let pool = Pool::start(&PoolOptions { threads: 1, queue: 100 }).unwrap();
+        for _ in 0..4 {
+            pool.run(later(), |_| thread::sleep(Duration::from_millis(10))).await.unwrap();
+        }
+        let (open, gate) = mpsc::channel::<()>();
+        let first = tokio::spawn({
+            let pool = pool.clone();
+            async move { pool.run(later(), move |_| gate.recv()).await }
+        });
+        let waiting: Vec<_> = (0..9)
+            .map(|_| {
+                tokio::spawn({
+                    let pool = pool.clone();
+                    async move { pool.run(later(), |turn| turn.fill).await }
+                })
+            })
+            .collect();
+        while pool.admitted() < 10 {
+            tokio::task::yield_now().await;
+        }
+        // Ten before it, of ten milliseconds each.
+        let soon = Instant::now() + Duration::from_millis(40);
+        let refusal = pool.run(soon, |_| ()).await.unwrap_err();
+        let Refusal::Unavailable { message, retry_after } = refusal else { panic!("{refusal}") };
+        assert!(message.contains("longer than the deadline") && retry_after >= RETRY_AFTER, "{message}");
+        assert_eq!(pool.admitted(), 10, "its place was given back");
+        let load = loaded(10);
+        load.pace.add(Duration::from_millis(10));
+        assert!((load.fill(Duration::from_millis(400)) - 0.5).abs() < 0.01, "a quarter of its time");
+        assert!(load.fill(Duration::from_secs(60)) < 0.1);
+        open.send(()).unwrap();
+        assert!(first.await.unwrap().is_ok());
+        for job in waiting {
+            assert!(job.await.unwrap().is_ok());
+        }
+    }
+
+    #[tokio::test]
+    async fn a_full_queue_refuses_with_a_delay_and_takes_jobs_again_afterwards() {
+        let pool = Pool::start(&PoolOptions { threads: 1, queue: 2 }).unwrap();
+        let (open, gate) = mpsc::channel::<()>();
+        let first = tokio::spawn({
+            let pool = pool.clone();
+            async move { pool.run(later(), move |_| gate.recv()).await }
+        });
+        while pool.admitted() < 1 {
+            tokio::task::yield_now().await;
+        }
+        let waiting: Vec<_> = (0..2)
+            .map(|_| {
+                tokio::spawn({
+                    let pool = pool.clone();
+                    async move { pool.run(later(), |turn| turn.fill).await }
+                })
+            })
+            .collect();
+        while pool.admitted() < 3 {
+            tokio::task::yield_now().await;
+        }
+        let refusal = pool.run(later(), |_| ()).await.unwrap_err();
+        assert!(matches!(refusal, Refusal::Unavailable { retry_after, .. } if retry_after > Micros::ZERO));
+        open.send(()).unwrap();
+        assert!(first.await.unwrap().is_ok());
+        for job in waiting {
+            assert!(job.await.unwrap().is_ok());
+        }
+        assert_eq!(pool.admitted(), 0, "every place was given back");
+        assert!(pool.run(later(), |_| ()).await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn a_job_that_panics_gives_its_place_back_and_is_answered() {
+        let pool = Pool::start(&PoolOptions { threads: 1, queue: 0 }).unwrap();
+        let found: Result<(), _> = pool.run(later(), |_| panic!("as a policy's bug would")).await;
+        assert!(matches!(found, Err(Refusal::Unavailable { .. })));
+        assert_eq!(pool.admitted(), 0);
+        assert!(pool.run(later(), |_| ()).await.is_ok(), "its thread lives on");
+    }
+
+    #[tokio::test]
+    async fn its_threads_end_with_its_last_handle_and_not_before() {
+        let pool = Pool::start(&PoolOptions { threads: 2, queue: 1 }).unwrap();
+        let queue = Arc::downgrade(&pool.queue.0);
+        let clone = pool.clone();
+        drop(pool);
+        assert!(clone.run(later(), |_| ()).await.is_ok());
+        drop(clone);
+        let deadline = Instant::now() + Duration::from_secs(5);
+        while queue.strong_count() > 0 {
+            assert!(Instant::now() < deadline, "its threads still hold the queue");
+            thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn steps_shrink_with_the_queue_and_never_to_nothing() {
+        let turn = |fill| Turn { fill, commits: Duration::ZERO };
+        let steps = |fill| turn(fill).steps(1_000);
+        assert_eq!((steps(0.0), steps(0.5), steps(0.75)), (1_000, 1_000, 500));
+        assert_eq!((steps(1.0), turn(1.0).steps(3)), (62, 1));
+    }
+}

@@ -1,0 +1,459 @@
+//! Registries: what feeds said last and the engine has not taken yet, shared by all feed streams.
+//!
+//! # Code map
+//! - `refusal`: [`ItemRefusal`], why one item is not taken, and [`FeedCounts`].
+//! - `nodes`: registrations and heartbeats; of several heartbeats between two drains the last one counts.
+//! - `blocks`: datasets, and replicas of their blocks; ids of other blocks are counted and dropped.
+//! - `chains`: middleboxes and chains as declared; `wires`: the network as fed, so that a change of an unknown link is refused at once.
+//!
+//! # Invariants
+//! - A refused item changes nothing.
+//! - Nothing here awaits, and no lock is held while the engine's sink runs.
+//! - Memory is bounded by [`RegistryLimits`], whatever feeds send.
+
+mod blocks;
+mod chains;
+mod nodes;
+mod refusal;
+mod wires;
+
+pub use nodes::Taken;
+pub use refusal::{FeedCounts, ItemRefusal, Reason, bounded};
+
+use blocks::Blocks;
+use chains::Declared;
+use hintd_engine::Generation;
+use hintd_model::cluster::{
+    Change, Heartbeat, LinkLoad, ModelError, NamedDataset, NodeStatics, Registration, SizeRules, Snapshot, Source,
+};
+use hintd_model::network::Network;
+use hintd_model::network::chains::ChainsDocument;
+use hintd_model::units::{BitsPerSec, HostName, LinkName, Micros};
+use nodes::Nodes;
+use refusal::Counters;
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::watch;
+use wires::Wires;
+
+/// Latency pairs that wait for the engine; a drain takes them every few milliseconds.
+const LATENCY_WAITING: usize = 1 << 16;
+
+/// What registries hold at most.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RegistryLimits {
+    /// Host names ever registered: a row of the model is never given to another name.
+    pub nodes: usize,
+    /// Registered paths.
+    pub datasets: usize,
+    /// Blocks of registered paths; a block in two of them counts twice.
+    pub blocks: usize,
+    /// Links of the network.
+    pub links: usize,
+    /// Containers that one heartbeat names.
+    pub containers_per_node: usize,
+    /// Labels, aliases and attributes of one node, of each so many.
+    pub names_per_node: usize,
+    /// Hosts that one block of a dataset names.
+    pub replicas_per_block: usize,
+    /// Input paths that one task event names.
+    pub paths_per_event: usize,
+}
+
+impl Default for RegistryLimits {
+    /// Twice a large Hadoop cluster. A node holds hundreds of containers, far from 10,000; HDFS itself allows 512
+    /// replicas of a block.
+    fn default() -> Self {
+        Self {
+            nodes: 20_000,
+            datasets: 100_000,
+            blocks: 4_000_000,
+            links: 200_000,
+            containers_per_node: 10_000,
+            names_per_node: 256,
+            replicas_per_block: 512,
+            paths_per_event: 10_000,
+        }
+    }
+}
+
+/// Latest facts of all feeds.
+pub struct Registries {
+    limits: RegistryLimits,
+    nodes: Nodes,
+    blocks: Blocks,
+    wires: Mutex<Wires>,
+    chains: Mutex<Declared>,
+    /// Names that were observed last.
+    observed: Mutex<Option<Arc<NodeStatics>>>,
+    measured: Mutex<Measured>,
+    /// Sources that spoke without a change, one bit each.
+    heard: AtomicU8,
+    /// The scheduler's settings, if it told of other ones.
+    rules: Mutex<Option<SizeRules>>,
+    /// Microseconds of [`Self::blind`].
+    blind: AtomicU64,
+    counters: Counters,
+    dirty: AtomicBool,
+}
+
+#[derive(Debug, Default)]
+struct Measured {
+    loads: BTreeMap<LinkName, LinkLoad>,
+    latency: BTreeMap<(HostName, HostName), Micros>,
+}
+
+impl Registries {
+    /// Nothing heard yet.
+    #[must_use]
+    pub fn new(limits: RegistryLimits) -> Self {
+        Self {
+            nodes: Nodes::default(),
+            blocks: Blocks::default(),
+            wires: Mutex::default(),
+            chains: Mutex::default(),
+            observed: Mutex::default(),
+            measured: Mutex::default(),
+            heard: AtomicU8::new(0),
+            rules: Mutex::default(),
+            blind: AtomicU64::new(0),
+            counters: Counters::default(),
+            dirty: AtomicBool::new(false),
+            limits,
+        }
+    }
+
+    /// What is held at most.
+    #[must_use]
+    pub const fn limits(&self) -> &RegistryLimits {
+        &self.limits
+    }
+
+    /// Whether something is there to drain.
+    #[must_use]
+    pub fn dirty(&self) -> bool {
+        self.dirty.load(Ordering::Acquire)
+    }
+
+    /// Gives the engine what changed since the last drain: topology first, then nodes, datasets, measurements.
+    /// What the model refuses is counted, and a node whose registration it refuses is told so on its next
+    /// heartbeat. Returns how many changes there were.
+    pub fn drain(&self, sink: &mut dyn FnMut(Change) -> Result<(), ModelError>) -> usize {
+        self.dirty.store(false, Ordering::Release);
+        let mut count = 0;
+        let spoke = Cell::new(0_u8);
+        let mut give = |change: Change| {
+            spoke.set(spoke.get() | change.source().map_or(0, bit));
+            count += 1;
+            let taken = sink(change);
+            if taken.is_err() {
+                self.counters.refused_by_model();
+            }
+            taken
+        };
+        // A refusal of these has no sender left to tell; `give` has counted it.
+        let wires = self.wires().take();
+        wires.into_iter().for_each(|change| _ = give(change));
+        let chains = self.chains().take();
+        chains.into_iter().for_each(|change| _ = give(change));
+        let rules = self.rules.lock().unwrap_or_else(PoisonError::into_inner).take();
+        rules.into_iter().for_each(|rules| _ = give(Change::Rules(rules)));
+        let blind = Micros(self.blind.swap(0, Ordering::AcqRel));
+        if blind > Micros(0) {
+            _ = give(Change::Blind(blind));
+        }
+        self.nodes.drain(&mut give);
+        self.blocks.drain().into_iter().for_each(|change| _ = give(change));
+        let Measured { loads, latency } = std::mem::take(&mut *self.measured());
+        loads.into_iter().for_each(|(link, load)| _ = give(Change::LinkLoad(link, load)));
+        latency.into_iter().for_each(|((from, to), rtt)| _ = give(Change::Latency(from, to, rtt)));
+        let heard = self.heard.swap(0, Ordering::AcqRel) & !spoke.get();
+        let silent = Source::ALL.into_iter().filter(|&source| heard & bit(source) != 0);
+        silent.for_each(|source| _ = give(Change::Heard(source)));
+        count
+    }
+
+    /// Lets the registries know what the model holds from elsewhere (a cluster file): its nodes may report
+    /// without registering again, and its links may change.
+    pub fn observe(&self, snapshot: &Snapshot) {
+        let mut seen = self.observed.lock().unwrap_or_else(PoisonError::into_inner);
+        // Every node that is there came through a feed, or with new statics.
+        if seen.as_ref().is_none_or(|seen| !Arc::ptr_eq(seen, &snapshot.statics)) {
+            self.nodes.observe(snapshot);
+            *seen = Some(Arc::clone(&snapshot.statics));
+        }
+        drop(seen);
+        self.wires().observe(snapshot.topology.network.as_ref());
+    }
+
+    /// Lets the registries know which middleboxes and chains are in force, whether they are the configuration's
+    /// (`owned`), and what runs under them.
+    pub fn observe_chains(&self, owned: bool, generation: &Generation) {
+        let chains = generation.snapshot.topology.chains.as_ref();
+        self.chains().observe(owned, chains, &generation.flows.chained);
+    }
+
+    /// Middleboxes and chains as a whole; an empty document: none.
+    ///
+    /// # Errors
+    /// [`Reason::BadChains`] with every problem, [`Reason::NotOwner`] where the configuration declares them.
+    pub fn declare_chains(&self, document: ChainsDocument) -> Result<(), ItemRefusal> {
+        let network = self.wires().network();
+        self.chains().declare(document, network.as_deref())?;
+        self.wake();
+        Ok(())
+    }
+
+    /// A middlebox's state or capacity.
+    ///
+    /// # Errors
+    /// [`Reason::UnknownBox`], [`Reason::Zero`] capacity.
+    pub fn middlebox(&self, name: &str, up: Option<bool>, capacity: Option<BitsPerSec>) -> Result<(), ItemRefusal> {
+        let changed = self.chains().set_box(name, up, capacity)?;
+        self.changed(changed, Source::Topology);
+        Ok(())
+    }
+
+    /// A node registers.
+    ///
+    /// # Errors
+    /// [`Reason::TooMany`] nodes.
+    pub fn register(&self, registration: Registration) -> Result<(), ItemRefusal> {
+        let taken = self.nodes.register(registration, self.limits.nodes)?;
+        self.counters.taken(taken);
+        self.wake();
+        Ok(())
+    }
+
+    /// A node reports; `response_id` grows with each heartbeat of a registration.
+    ///
+    /// # Errors
+    /// [`Reason::UnknownNode`] (it must register), [`Reason::OutOfOrder`], [`Reason::TooMany`] where the model
+    /// found no place for what the node registered with.
+    pub fn heartbeat(&self, heartbeat: Heartbeat, response_id: u32) -> Result<(), ItemRefusal> {
+        let taken = self.nodes.heartbeat(heartbeat, response_id)?;
+        self.counters.taken(taken);
+        self.wake();
+        Ok(())
+    }
+
+    /// Whoever tells of all nodes can't, for so long from now: none is lost by its silence until then.
+    pub fn blind(&self, time: Micros) {
+        self.blind.fetch_max(time.0, Ordering::AcqRel);
+        self.wake();
+    }
+
+    /// The scheduler allocates by other sizes than those in force.
+    pub fn rules(&self, rules: SizeRules) {
+        *self.rules.lock().unwrap_or_else(PoisonError::into_inner) = Some(rules);
+        self.wake();
+    }
+
+    /// A node left for good.
+    ///
+    /// # Errors
+    /// [`Reason::UnknownNode`].
+    pub fn gone(&self, host: &HostName) -> Result<(), ItemRefusal> {
+        self.nodes.gone(host)?;
+        self.wake();
+        Ok(())
+    }
+
+    /// Replaces the network; `None`: it is not known any more. Counters of the old one are forgotten.
+    pub fn network(&self, network: Option<Arc<Network>>) {
+        self.wires().replace(network);
+        self.measured().loads.clear();
+        self.wake();
+    }
+
+    /// A link's state or capacity.
+    ///
+    /// # Errors
+    /// [`Reason::UnknownLink`].
+    pub fn link(&self, link: &LinkName, up: Option<bool>, capacity: Option<BitsPerSec>) -> Result<(), ItemRefusal> {
+        let changed = self.wires().set_link(link, up, capacity)?;
+        self.changed(changed, Source::Topology);
+        Ok(())
+    }
+
+    /// A switch's state.
+    ///
+    /// # Errors
+    /// [`Reason::UnknownSwitch`].
+    pub fn switch(&self, name: &str, up: bool) -> Result<(), ItemRefusal> {
+        let changed = self.wires().set_switch(name, up)?;
+        self.changed(changed, Source::Topology);
+        Ok(())
+    }
+
+    /// A link is no more.
+    ///
+    /// # Errors
+    /// [`Reason::UnknownLink`].
+    pub fn remove_link(&self, link: &LinkName) -> Result<(), ItemRefusal> {
+        self.wires().remove_link(link)?;
+        self.measured().loads.remove(link);
+        self.wake();
+        Ok(())
+    }
+
+    /// Counters of a link; the last ones before a drain count.
+    ///
+    /// # Errors
+    /// [`Reason::UnknownLink`].
+    pub fn link_load(&self, link: LinkName, load: LinkLoad) -> Result<(), ItemRefusal> {
+        self.wires().check_link(&link)?;
+        self.measured().loads.insert(link, load);
+        self.wake();
+        Ok(())
+    }
+
+    /// Two-way latency of two hosts.
+    ///
+    /// # Errors
+    /// [`Reason::UnknownNode`], [`Reason::TooMany`] while the engine is behind.
+    pub fn latency(&self, from: &HostName, to: &HostName, rtt: Micros) -> Result<(), ItemRefusal> {
+        let (from, to) = (self.nodes.resolve(from)?, self.nodes.resolve(to)?);
+        let pair = if from <= to { (from, to) } else { (to, from) };
+        let mut measured = self.measured();
+        if measured.latency.len() >= LATENCY_WAITING && !measured.latency.contains_key(&pair) {
+            return Err(ItemRefusal::new(
+                Reason::TooMany,
+                format!("{LATENCY_WAITING} latencies wait to be taken already"),
+            ));
+        }
+        measured.latency.insert(pair, rtt);
+        drop(measured);
+        self.wake();
+        Ok(())
+    }
+
+    /// Registers a dataset, or registers it anew. Replicas it names replace what was known of a block.
+    ///
+    /// # Errors
+    /// [`Reason::TooMany`] paths, blocks or host names.
+    pub fn dataset(&self, dataset: &NamedDataset) -> Result<(), ItemRefusal> {
+        self.blocks.put(dataset, &self.limits)?;
+        self.wake();
+        Ok(())
+    }
+
+    /// A path is no longer registered.
+    ///
+    /// # Errors
+    /// [`Reason::UnknownPath`].
+    pub fn remove_dataset(&self, path: &str) -> Result<(), ItemRefusal> {
+        self.blocks.remove(path)?;
+        self.wake();
+        Ok(())
+    }
+
+    /// A DataNode's blocks in full; those of no registered dataset are counted and dropped.
+    ///
+    /// # Errors
+    /// [`Reason::TooMany`] host names.
+    pub fn full_report(&self, datanode: &HostName, blocks: &[u64]) -> Result<(), ItemRefusal> {
+        let report = self.blocks.full_report(datanode, blocks, &self.limits)?;
+        self.counters.dropped(report.dropped);
+        self.changed(report.changed, Source::Blocks);
+        Ok(())
+    }
+
+    /// What came to and left a DataNode since; a block in both lists left.
+    ///
+    /// # Errors
+    /// [`Reason::TooMany`] host names.
+    pub fn incremental_report(
+        &self,
+        datanode: &HostName,
+        received: &[u64],
+        deleted: &[u64],
+    ) -> Result<(), ItemRefusal> {
+        let report = self.blocks.incremental_report(datanode, received, deleted, &self.limits)?;
+        self.counters.dropped(report.dropped);
+        self.changed(report.changed, Source::Blocks);
+        Ok(())
+    }
+
+    /// Whether a DataNode's full report is wanted.
+    #[must_use]
+    pub fn wants_full_report(&self, datanode: &HostName) -> bool {
+        self.blocks.wants_full_report(datanode)
+    }
+
+    /// Grows whenever more full reports are wanted, so that idle streams can ask for them.
+    #[must_use]
+    pub fn full_reports_wanted(&self) -> watch::Receiver<u64> {
+        self.blocks.wanted()
+    }
+
+    /// Notes that a source spoke without a change.
+    pub fn heard(&self, source: Source) {
+        self.heard.fetch_or(bit(source), Ordering::AcqRel);
+        self.wake();
+    }
+
+    /// Counts an item that was looked at.
+    pub fn count(&self, source: Source, refused: Option<Reason>) {
+        self.counters.item(source, refused);
+    }
+
+    /// Counts since the start.
+    #[must_use]
+    pub fn counts(&self) -> FeedCounts {
+        self.counters.read()
+    }
+
+    fn changed(&self, changed: bool, source: Source) {
+        if changed {
+            self.wake();
+        } else {
+            self.heard(source);
+        }
+    }
+
+    fn wake(&self) {
+        self.dirty.store(true, Ordering::Release);
+    }
+
+    fn chains(&self) -> MutexGuard<'_, Declared> {
+        self.chains.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wires(&self) -> MutexGuard<'_, Wires> {
+        self.wires.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn measured(&self) -> MutexGuard<'_, Measured> {
+        self.measured.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl std::fmt::Debug for Registries {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Registries").field("limits", &self.limits).field("dirty", &self.dirty()).finish_non_exhaustive()
+    }
+}
+
+const fn bit(source: Source) -> u8 {
+    1 << source as u8
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_items_are_one_reason_to_drain() {
+        let registries = Registries::new(RegistryLimits::default());
+        assert!(!registries.dirty());
+        for _ in 0..3 {
+            registries.heard(Source::Events);
+        }
+        assert!(registries.dirty());
+        assert_eq!(registries.drain(&mut |_| Ok(())), 1);
+        assert!(!registries.dirty());
+    }
+}

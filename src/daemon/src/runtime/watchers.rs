@@ -1,0 +1,175 @@
+//! Streams to those who watch routes: a bounded queue each. Numbers, acknowledgements and what is kept for those who
+//! come back are the engine's.
+
+use dashmap::DashMap;
+use hintd_engine::RouteUpdate;
+use std::sync::{Arc, OnceLock};
+use tokio::sync::mpsc;
+
+/// Updates that a watcher may leave unread before its stream is cut.
+const UNREAD_MAX: usize = 1_024;
+
+/// All streams, by their watchers' names.
+#[derive(Debug, Default)]
+pub struct Watchers {
+    by_name: DashMap<Arc<str>, Stream>,
+}
+
+#[derive(Debug)]
+struct Stream {
+    /// Distinguishes this Watch from an earlier one of the same name.
+    session: u64,
+    queue: mpsc::Sender<Arc<RouteUpdate>>,
+    /// The last number that went into the queue.
+    last: u64,
+    ended: Arc<OnceLock<String>>,
+}
+
+/// One Watch: what the stream reads.
+#[derive(Debug)]
+pub struct Watching {
+    /// Distinguishes it from an earlier one of the same name.
+    pub session: u64,
+    /// Numbered updates; ends when the daemon ends the watch.
+    pub updates: mpsc::Receiver<Arc<RouteUpdate>>,
+    /// Why it did, in words.
+    pub ended: Arc<OnceLock<String>>,
+    /// It took the place of one of the same name that somebody still read.
+    pub replaced: bool,
+}
+
+impl Stream {
+    fn end(&self, why: &str) {
+        let _ = self.ended.set(why.to_owned()); // the first reason is the one
+    }
+}
+
+impl Watchers {
+    /// Starts a Watch with the updates it begins with; an earlier one of the same name ends.
+    pub fn start(&self, name: &Arc<str>, session: u64, first: Vec<Arc<RouteUpdate>>) -> Watching {
+        let (queue, updates) = mpsc::channel(UNREAD_MAX + first.len());
+        let last = first.last().map_or(0, |update| update.number);
+        for update in first {
+            queue.try_send(update).expect("the queue was made to hold them");
+        }
+        let ended = Arc::new(OnceLock::new());
+        let stream = Stream { session, queue, last, ended: Arc::clone(&ended) };
+        let earlier = self.by_name.insert(Arc::clone(name), stream);
+        if let Some(earlier) = &earlier {
+            earlier.end("a later Watch of the same name replaced it");
+        }
+        let replaced = earlier.is_some_and(|earlier| !earlier.queue.is_closed());
+        Watching { session, updates, ended, replaced }
+    }
+
+    /// Sends an update. A watcher that is too far behind is cut off, and may come back for what it missed. Returns
+    /// whether its stream is still there.
+    pub fn send(&self, name: &str, update: Arc<RouteUpdate>) -> bool {
+        let Some(mut stream) = self.by_name.get_mut(name) else { return false };
+        // What was on its way when the watch began is among what the watch began with.
+        if update.number <= stream.last {
+            return true;
+        }
+        let number = update.number;
+        if stream.queue.try_send(update).is_err() {
+            stream.end("it left too many updates unread");
+            drop(stream);
+            self.by_name.remove(name);
+            return false;
+        }
+        stream.last = number;
+        true
+    }
+
+    /// The stream of this session ended by itself. Returns whether the watcher is without a stream by that, and not
+    /// on that of a later Watch.
+    pub fn stop(&self, name: &str, session: u64) -> bool {
+        self.by_name.remove_if(name, |_, stream| stream.session == session).is_some()
+    }
+
+    /// Ends a watcher's stream, if it has one.
+    pub fn end(&self, name: &str, why: &str) {
+        if let Some((_, stream)) = self.by_name.remove(name) {
+            stream.end(why);
+        }
+    }
+
+    /// Streams, but for that of `name`.
+    #[must_use]
+    pub fn others(&self, name: &str) -> usize {
+        self.by_name.len() - usize::from(self.by_name.contains_key(name))
+    }
+
+    /// Ends every Watch.
+    pub fn clear(&self) {
+        self.by_name.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hintd_engine::Phase;
+
+    fn update(number: u64) -> Arc<RouteUpdate> {
+        Arc::new(RouteUpdate {
+            number,
+            snapshot: number == 1,
+            routes: Vec::new(),
+            removed: Vec::new(),
+            rules: Vec::new(),
+            phase: Phase::Initial,
+            cause: "initial",
+            subject: "".into(),
+            untouched: 0,
+            circuits: None,
+        })
+    }
+
+    fn numbers(watching: &mut Watching) -> Vec<u64> {
+        std::iter::from_fn(|| watching.updates.try_recv().ok()).map(|update| update.number).collect()
+    }
+
+    #[test]
+    fn what_a_watch_begins_with_comes_first_and_no_update_twice() {
+        let watchers = Watchers::default();
+        let mut watching = watchers.start(&"sdn".into(), 1, vec![update(4), update(5)]);
+        for number in [4, 5, 6] {
+            assert!(watchers.send("sdn", update(number)));
+        }
+        assert_eq!(numbers(&mut watching), [4, 5, 6], "4 and 5 were on their way already");
+        assert!(!watchers.send("stranger", update(1)));
+    }
+
+    #[test]
+    fn a_later_watch_of_the_same_name_replaces_the_earlier_one() {
+        let watchers = Watchers::default();
+        let name: Arc<str> = "sdn".into();
+        let mut old = watchers.start(&name, 1, vec![]);
+        let mut new = watchers.start(&name, 2, vec![]);
+        assert!(watchers.send("sdn", update(1)));
+        assert_eq!((numbers(&mut old), numbers(&mut new)), (vec![], vec![1]));
+        assert!(old.ended.get().unwrap().contains("a later Watch"));
+        assert!(!old.replaced && new.replaced, "somebody read the old one");
+        assert_eq!((watchers.others("sdn"), watchers.others("x")), (0, 1));
+        assert!(!watchers.stop("sdn", 1), "the old stream's end does not end the new one");
+        assert!(watchers.stop("sdn", 2));
+        drop(watchers.start(&name, 3, vec![]));
+        assert!(!watchers.start(&name, 4, vec![]).replaced, "nobody reads the old one any more");
+    }
+
+    #[test]
+    fn a_watcher_that_does_not_read_is_cut_off_and_told_why() {
+        let watchers = Watchers::default();
+        let mut watching = watchers.start(&"slow".into(), 1, vec![]);
+        let sent = (1..).take_while(|&number| watchers.send("slow", update(number))).count();
+        assert_eq!(sent, UNREAD_MAX);
+        assert!(!watchers.send("slow", update(9_999)));
+        assert_eq!(numbers(&mut watching).len(), UNREAD_MAX);
+        assert!(matches!(watching.updates.try_recv(), Err(mpsc::error::TryRecvError::Disconnected)));
+        assert_eq!(watching.ended.get().unwrap(), "it left too many updates unread");
+        let silent = watchers.start(&"silent".into(), 1, vec![]);
+        watchers.end("silent", "it never acknowledged");
+        assert_eq!(silent.ended.get().unwrap(), "it never acknowledged");
+    }
+}

@@ -1,0 +1,610 @@
+//! The one writer: a thread that owns the engine, takes facts and commands, publishes generations.
+//!
+//! Nothing it does waits for a disk or a socket. What a call has to make durable goes to the journal,
+//! and its answer waits in [`Settling`] until the journal's writer says so; a batch that could not be
+//! written is undone, and readiness goes off until the disk is back.
+
+use super::clock::Clock;
+use super::command::{Command, Committed, Door, Envelope, Reply, Survey};
+use super::known::Known;
+use super::meters::{Depths, FlowCounts, Meters};
+use super::outbox::Outboxes;
+use super::plans::PlanDesk;
+use super::pool::Pool;
+use super::registries::{FeedCounts, Registries};
+use super::replace::{Aside, LATE, Lost, Told, What};
+use super::servers::Servers;
+use super::settle::Settling;
+use super::watchers::{Watchers, Watching};
+use super::{Ready, options::FollowOptions, options::WatchLimits};
+use crate::store::GroupCommitHandle;
+use arc_swap::ArcSwap;
+use hintd_engine::{
+    Answer, CommitOutcome, DeskApart, Effect, Effects, Engine, EngineSettings, FollowBody, Generation, Proposal,
+    Refusal, Released, TaskEvent, Token, WatchScope,
+};
+use hintd_model::cluster::{ModelError, RunningFlows};
+use hintd_model::units::{AttemptId, DecisionId, LeaseId, Micros, RequestId, Timestamp};
+use hintd_policy::Policy;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+use tokio::sync::{mpsc, watch};
+
+/// What the writer shares with the request path.
+pub(super) struct Shared {
+    /// What requests load, once.
+    pub(super) generation: ArcSwap<Generation>,
+    /// Facts that wait to be taken in.
+    pub(super) registries: Arc<Registries>,
+    /// Servers that are asked.
+    pub(super) servers: Servers,
+    /// What attempts are told.
+    pub(super) outboxes: Outboxes<Told>,
+    /// How long that is kept.
+    pub(super) follow: ArcSwap<FollowOptions>,
+    /// Who watches routes.
+    pub(super) watchers: Watchers,
+    /// What is measured and counted.
+    pub(super) meters: Meters,
+    /// Whether requests are taken.
+    pub(super) ready: watch::Sender<Ready>,
+    /// Ids that have an answer.
+    pub(super) known: Known,
+    /// Whether the writer was told that something urgent waits, and has not heard it yet.
+    pub(super) urgent: AtomicBool,
+    /// Tasks to place anew, and moves to look for.
+    pub(super) lost: mpsc::UnboundedSender<Aside>,
+}
+
+/// The thread's own state.
+pub(super) struct Writer {
+    pub(super) engine: Engine,
+    pub(super) clock: Clock,
+    pub(super) shared: Arc<Shared>,
+    pub(super) commands: Receiver<Envelope>,
+    pub(super) settling: Settling,
+    /// Changes wait at most so long.
+    pub(super) publish_every: Duration,
+    /// When facts were last taken in.
+    pub(super) drained: Instant,
+    /// Facts wait that are not to wait until a publish is due.
+    pub(super) urgent: bool,
+    /// A commit took or freed room since then.
+    pub(super) moved: bool,
+    /// When the engine last ended what was due.
+    pub(super) ticked: Instant,
+    /// Generations that some request may still read: freed here, not on a request's thread.
+    pub(super) retired: Vec<Arc<Generation>>,
+    pub(super) stopping: bool,
+    /// For its gauge.
+    pub(super) pool: Pool,
+    /// When gauges were last set.
+    pub(super) gauged: Instant,
+    /// What metrics know of feeds.
+    pub(super) fed: FeedCounts,
+    /// Watches so far.
+    pub(super) sessions: u64,
+    /// What metrics know of flows.
+    pub(super) flows: Option<Arc<RunningFlows>>,
+    /// Changes of plans on their way.
+    pub(super) plan_desk: PlanDesk,
+}
+
+/// Time between two looks for what is due: leases, answers, silent nodes.
+const TICK_EVERY: Duration = Duration::from_millis(100);
+/// Time between two drains while something urgent waits: the first link of many is settled when it is heard, those that
+/// fail with it together.
+const URGENT_EVERY: Duration = Duration::from_millis(2);
+/// Time between two settings of the gauges.
+const GAUGE_EVERY: Duration = Duration::from_secs(1);
+/// Commands taken in a row before feeds and publishing get their turn.
+const BURST: usize = 256;
+/// Generations kept from being freed elsewhere; a slower reader frees its own.
+const RETIRED_MAX: usize = 64;
+/// What a caller waits for a disk to come back.
+const STORE_RETRY: Micros = Micros::from_secs(1);
+
+impl Writer {
+    /// One that has taken nothing yet: changes wait at most `publish_every`.
+    pub(super) fn new(
+        mut engine: Engine,
+        clock: Clock,
+        shared: Arc<Shared>,
+        (door, commands): (&Door, Receiver<Envelope>),
+        publish_every: Duration,
+        pool: Pool,
+    ) -> Self {
+        let now = clock.now();
+        let plan_desk = PlanDesk::new(door.clone(), engine.plan_in_force(now).as_ref(), now);
+        Self {
+            engine,
+            clock,
+            shared,
+            commands,
+            settling: Settling::new(door.clone()),
+            publish_every,
+            drained: Instant::now(),
+            urgent: false,
+            moved: true,
+            ticked: Instant::now(),
+            retired: Vec::new(),
+            stopping: false,
+            pool,
+            gauged: Instant::now(),
+            fed: FeedCounts::default(),
+            sessions: 0,
+            flows: None,
+            plan_desk,
+        }
+    }
+
+    /// Runs until told to stop and nothing is in flight.
+    pub(super) fn run(mut self, journal: GroupCommitHandle) {
+        self.settling.start(journal);
+        self.gauges(self.clock.now()); // who looks at once is not to find a daemon without what it recovered
+        loop {
+            match self.commands.recv_timeout(self.patience()) {
+                Ok(envelope) => self.take(envelope),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+            for _ in 0..BURST {
+                let Ok(envelope) = self.commands.try_recv() else { break };
+                self.take(envelope);
+            }
+            self.tick();
+            self.publish_if_due();
+            if self.stopping && self.settling.is_empty() && self.plan_desk.is_idle() {
+                return;
+            }
+        }
+    }
+
+    /// How long the next command may be waited for.
+    fn patience(&self) -> Duration {
+        let most = self.publish_every.min(TICK_EVERY);
+        if self.urgent { most.min(URGENT_EVERY.saturating_sub(self.drained.elapsed())) } else { most }
+    }
+
+    fn take(&mut self, envelope: Envelope) {
+        let now = self.clock.now();
+        match envelope.command {
+            Command::Commit(proposal, token, reply) => self.commit(*proposal, token, reply, now),
+            Command::Lookup(id, digest, reply) => self.lookup(&id, digest, reply),
+            Command::Explain(decision, reply) => drop(reply.send(self.engine.explain(decision))),
+            Command::Follow(attempt, token, reply) => {
+                let known = self.engine.authorize(attempt, &token);
+                let _ = reply.send(known.map(|()| self.shared.outboxes.open(attempt, now)));
+            }
+            Command::Survey(reply) => drop(reply.send(self.survey(now))),
+            Command::Attempts(reply) => drop(reply.send(self.engine.attempts_known())),
+            Command::Heard(reply) => {
+                let nodes = self.shared.generation.load().snapshot.statics.indexes();
+                let _ = reply.send(nodes.map(|node| self.engine.last_heard(node)).collect());
+            }
+            Command::Release(attempt, token, leases, reply) => self.release(attempt, &token, &leases, reply, now),
+            Command::Event(event) => self.event(event, now),
+            Command::Learnt(key, run) => {
+                self.engine.learnt(&key, &run, now);
+                self.has_moved();
+            }
+            Command::Watch(watcher, scope, most, reply) => {
+                let found = self.watch(&watcher, scope, most, now);
+                if let Err(Ok(unheard)) = reply.send(found) {
+                    self.unwatch(&watcher, unheard.session);
+                }
+                self.has_moved();
+            }
+            Command::Acknowledge(watcher, number, refused, reply) => {
+                let _ = reply.send(self.engine.acknowledge(&watcher, number, refused, now));
+                self.has_moved();
+            }
+            Command::ReportCircuits(watcher, report, reply) => self.report_circuits(&watcher, report, reply, now),
+            Command::Circuits(reply) => drop(reply.send(self.engine.circuits())),
+            Command::Urgent => {
+                self.shared.urgent.store(false, Ordering::Release);
+                self.urgent = true;
+            }
+            Command::Unwatch(watcher, session) => self.unwatch(&watcher, session),
+            // It costs a copy of a policy's State: not for a caller who has gone.
+            Command::Apart(_, reply) if reply.is_closed() => {}
+            Command::Apart(proposal, reply) => {
+                let apart = self.engine.desk_apart(&proposal, now);
+                let _ = reply.send(apart.map(|apart| (proposal, apart)));
+            }
+            Command::WouldStand(asks, reply) => drop(reply.send(self.engine.would_stand(&asks, now))),
+            Command::Plans(call) => self.plans(call, now),
+            Command::PlansSettled(durable) => self.plans_settled(durable, now),
+            Command::Rebalanced(number, found) => {
+                self.engine.rebalanced(number, &found, now);
+                self.effects(None, Box::new(|_| ()));
+            }
+            Command::Reload(settings, policies, reply) => self.reload(*settings, &policies, reply, now),
+            Command::Settled(ticket, result) => self.settled(ticket, result.is_ok()),
+            Command::Stop => self.stopping = true,
+            #[cfg(test)]
+            Command::Run(run) => run(),
+        }
+    }
+
+    fn release(
+        &mut self,
+        attempt: AttemptId,
+        token: &Token,
+        leases: &[LeaseId],
+        reply: Reply<Result<Released, Refusal>>,
+        now: Timestamp,
+    ) {
+        let released = self.engine.release(attempt, token, leases, now);
+        self.moved = true;
+        self.effects(None, Box::new(move |result| drop(reply.send(result.and(released)))));
+    }
+
+    /// Something may be there to publish, and to send off.
+    fn has_moved(&mut self) {
+        self.moved = true;
+        self.effects(None, Box::new(|_| ()));
+    }
+
+    fn event(&mut self, event: TaskEvent, now: Timestamp) {
+        if let Err(refusal) = self.engine.event(event, now) {
+            self.shared.meters.add("events_refused", 1);
+            tracing::debug!(%refusal, "a task event was dropped");
+        }
+        self.has_moved();
+    }
+
+    fn reload(
+        &mut self,
+        settings: EngineSettings,
+        policies: &BTreeMap<&'static str, Arc<dyn Policy>>,
+        reply: Reply<Result<(), Refusal>>,
+        now: Timestamp,
+    ) {
+        if let Err(error) = self.engine.declare(&settings.chains, now) {
+            let message = format!("{error}");
+            let _ = reply.send(Err(Refusal::Invalid { field: "chains".to_owned(), message }));
+            return;
+        }
+        self.engine.reload(settings, now);
+        self.engine.redispatch(&|name| policies.get(name).cloned(), now);
+        self.publish(); // whoever hears that it is in force finds it so
+        self.effects(None, Box::new(move |_| drop(reply.send(Ok(())))));
+    }
+
+    /// Starts a Watch, unless all watchers together would watch more than `most`; pairs that a
+    /// Watch of the same name watched until now are free.
+    fn watch(
+        &mut self,
+        watcher: &Arc<str>,
+        scope: WatchScope,
+        most: WatchLimits,
+        now: Timestamp,
+    ) -> Result<Watching, Refusal> {
+        let WatchLimits { pairs: most, watchers } = most;
+        if self.shared.watchers.others(watcher) >= watchers {
+            let message = format!("{watchers} others watch routes, as many as limits.watchers allows");
+            return Err(Refusal::Unavailable { message, retry_after: Micros::from_secs(10) });
+        }
+        let watched = self.engine.counts().routes.saturating_sub(self.engine.watched_by(watcher));
+        if watched + scope.pairs.len() > most {
+            let message = format!(
+                "{} pairs, beside {watched} that others watch; at most {most} (limits.watched_pairs)",
+                scope.pairs.len()
+            );
+            return Err(Refusal::Invalid { field: "pairs".to_owned(), message });
+        }
+        let first = self.engine.watch(watcher, scope, now)?;
+        self.sessions += 1;
+        let watching = self.shared.watchers.start(watcher, self.sessions, first);
+        if watching.replaced {
+            self.shared.meters.watch_replaced(watcher);
+        }
+        Ok(watching)
+    }
+
+    fn unwatch(&mut self, watcher: &str, session: u64) {
+        if self.shared.watchers.stop(watcher, session) {
+            self.engine.unwatch(watcher, self.clock.now());
+        }
+    }
+
+    fn survey(&mut self, now: Timestamp) -> Survey {
+        let (unknown_names, unknown_names_total) = self.engine.unknown_names();
+        let watchers = self.engine.watchers();
+        let adherence = self.engine.adherence().iter().map(|(key, tally)| (key.clone(), *tally)).collect();
+        let (counts, plan) = (self.engine.counts(), self.engine.plan_in_force(now));
+        Survey { counts, unknown_names, unknown_names_total, watchers, adherence, plan }
+    }
+
+    fn commit(&mut self, proposal: Proposal, token: Token, reply: Reply<Result<Committed, Refusal>>, now: Timestamp) {
+        if reply.is_closed() {
+            return; // the caller's deadline passed: nothing is leased for nobody
+        }
+        if !self.settling.healthy() {
+            let _ = reply.send(Err(store_failed()));
+            return;
+        }
+        match self.engine.commit(proposal, token, now) {
+            CommitOutcome::Committed(answer) => {
+                self.moved = true;
+                self.shared.known.note(&answer.decision.request);
+                let desk = self.engine.take_desk();
+                self.effects(Some(Arc::clone(&answer)), answer_reply(answer, desk, reply));
+            }
+            CommitOutcome::Answered(answer) => {
+                self.effects(None, Box::new(|_| ()));
+                self.settling.after(answer.decision.id, answer_reply(answer, None, reply));
+            }
+            CommitOutcome::Conflict { .. } => {
+                self.effects(None, Box::new(|_| ()));
+                // The next try is to see what this one did not.
+                self.publish();
+                let _ = reply.send(Ok(Committed::Conflict));
+            }
+            CommitOutcome::Refused(refusal) => {
+                self.effects(None, Box::new(|_| ()));
+                let _ = reply.send(Err(refusal));
+            }
+        }
+    }
+
+    fn lookup(&mut self, id: &RequestId, digest: u64, reply: Reply<Result<Option<Arc<Answer>>, Refusal>>) {
+        match self.engine.lookup(id, digest) {
+            None => drop(reply.send(Ok(None))),
+            Some(Err(refusal)) => drop(reply.send(Err(refusal))),
+            // Known and perhaps not durable yet: it is answered when it is.
+            Some(Ok(answer)) => {
+                let decision = answer.decision.id;
+                let reply = move |result: Result<(), Refusal>| drop(reply.send(result.map(|()| Some(answer))));
+                self.settling.after(decision, Box::new(reply));
+            }
+        }
+    }
+
+    /// Sends what the last call has to make durable; the rest follows when it is.
+    pub(super) fn effects(&mut self, answer: Option<Arc<Answer>>, reply: super::settle::Then) {
+        let effects = self.engine.take_effects();
+        self.settle(effects, answer, reply);
+    }
+
+    /// Sends off effects that were taken before.
+    pub(super) fn settle(&mut self, effects: Effects, answer: Option<Arc<Answer>>, reply: super::settle::Then) {
+        let decision = answer.map(|answer| answer.decision.id);
+        let pushed = promised(&effects.out);
+        if let Some((out, then, ok)) = self.settling.enter(effects, decision, reply) {
+            self.send_out(out);
+            if !ok {
+                self.undo(decision.into_iter().chain(pushed));
+                self.note_health();
+            }
+            then(if ok { Ok(()) } else { Err(store_failed()) });
+        }
+    }
+
+    /// Takes back what was promised by a batch that the journal did not take.
+    fn undo(&mut self, decisions: impl Iterator<Item = DecisionId>) {
+        let now = self.clock.now();
+        let mut undone = false;
+        for decision in decisions {
+            self.engine.undo(decision, now);
+            undone = true;
+        }
+        if undone {
+            self.moved = true;
+            self.effects(None, Box::new(|_| ()));
+        }
+    }
+
+    fn settled(&mut self, ticket: u64, ok: bool) {
+        let Some(mut done) = self.settling.leave(ticket, ok) else { return };
+        let pushed = if ok { Vec::new() } else { promised(&done.out) };
+        if !ok {
+            self.note_health();
+            done.out.retain(|effect| !matches!(effect, Effect::Hints { .. }));
+        }
+        // Before anything is taken back: what follows from that is told later than what was told before.
+        self.send_out(done.out);
+        if !ok {
+            self.undo(done.decision.into_iter().chain(pushed));
+        }
+        for then in done.then {
+            then(if ok { Ok(()) } else { Err(store_failed()) });
+        }
+    }
+
+    fn send_out(&mut self, out: Vec<Effect>) {
+        let now = self.clock.now();
+        for effect in out {
+            match effect {
+                Effect::Follow { attempt, message, cause } => {
+                    if let FollowBody::NotYet { reason, .. } = &message {
+                        self.shared.meters.not_yet(reason);
+                    }
+                    let follow = self.shared.follow.load();
+                    self.shared.outboxes.push(attempt, Told::advice(cause, message), &follow, now);
+                }
+                Effect::Hints { attempt, answer, cause } => {
+                    let follow = self.shared.follow.load();
+                    self.shared.outboxes.push(attempt, Told { cause, what: What::Hints(answer) }, &follow, now);
+                }
+                Effect::Late { request } => {
+                    self.shared.outboxes.open(request.attempt, now);
+                    let _ = self.shared.lost.send(Aside::Lost(Lost { request, cause: LATE, node: None }));
+                }
+                Effect::Replace { request, cause, node } => {
+                    // What comes of it is told later, to an outbox that the attempt's end has ended by then.
+                    self.shared.outboxes.open(request.attempt, now);
+                    // The other side ends only with the daemon.
+                    let _ = self.shared.lost.send(Aside::Lost(Lost { request, cause, node: Some(node) }));
+                }
+                Effect::Rebalance(round) => drop(self.shared.lost.send(Aside::Round(round))),
+                Effect::Routes { watcher, update } => {
+                    self.shared.meters.rerouted(&update);
+                    if !self.shared.watchers.send(&watcher, update) {
+                        self.engine.unwatch(&watcher, now);
+                    }
+                }
+                Effect::ControllerLeft { watcher } => super::circuits::log_left(&watcher),
+                Effect::WatchEnded { watcher, reason } => {
+                    tracing::warn!(%watcher, %reason, "a route watcher's stream ends");
+                    self.shared.watchers.end(&watcher, &reason);
+                }
+                Effect::AttemptEnded(attempt) => self.shared.outboxes.end(attempt, now),
+                Effect::AnswerForgotten(id) => {
+                    self.shared.meters.add("answers_forgotten", 1);
+                    // This was to wait for the disk; meanwhile the id may have been answered anew.
+                    if !self.engine.answered(&id) {
+                        self.shared.known.forget(&id);
+                    }
+                }
+                Effect::RunLeftOut { key, application } => {
+                    let why = "a run is not noted: the last start cut it in two, and too little was heard since";
+                    tracing::info!(%key, %application, "{why}");
+                }
+                Effect::Count(counter, by) => self.shared.meters.count(counter, by),
+                Effect::Settled(settled) => self.shared.meters.adherence(&settled.0, &settled.1),
+            }
+        }
+    }
+
+    fn tick(&mut self) {
+        if self.ticked.elapsed() < TICK_EVERY {
+            return;
+        }
+        self.ticked = Instant::now();
+        let now = self.clock.now();
+        self.engine.tick(now);
+        self.effects(None, Box::new(|_| ()));
+        self.shared.outboxes.forget_old(&self.shared.follow.load(), now);
+        self.settling.retry_backlog();
+        self.note_health();
+        self.moved = true; // the engine says whether there is anything to publish
+        if self.gauged.elapsed() >= GAUGE_EVERY {
+            self.gauged = Instant::now();
+            self.gauges(now);
+        }
+    }
+
+    fn gauges(&mut self, now: Timestamp) {
+        let meters = &self.shared.meters;
+        let counts = self.engine.counts();
+        let (leases, waiting) = (counts.leases, counts.waiting);
+        let depths = Depths { leases, waiting, pool: self.pool.admitted(), journal: self.settling.queued() };
+        meters.gauges(depths, &self.shared.generation.load().snapshot, now);
+        self.shared.servers.gauge();
+        let fed = self.shared.registries.counts();
+        meters.feeds(&self.fed, &fed);
+        self.fed = fed;
+        let plan = self.engine.plan_in_force(now);
+        meters.plan(plan.as_ref(), now);
+        self.plan_desk.look(plan.as_ref(), now);
+        meters.circuits(self.engine.circuits().as_ref());
+        meters.watchers(&self.engine.watchers());
+        // Counting a large network's flows takes a moment, and most seconds change none.
+        let generation = self.shared.generation.load();
+        let flows = &generation.flows;
+        meters.boxes(&generation.snapshot.topology);
+        if self.flows.as_ref().is_none_or(|known| !Arc::ptr_eq(known, flows)) {
+            self.shared.meters.flows(&FlowCounts::of(flows, generation.snapshot.topology.network.is_some()));
+            self.flows = Some(Arc::clone(flows));
+        }
+    }
+
+    fn publish_if_due(&mut self) {
+        // Counted from the last drain, not the last publish: commits publish all the time, and facts would never be due.
+        let every = if self.urgent { self.publish_every.min(URGENT_EVERY) } else { self.publish_every };
+        if self.drained.elapsed() >= every {
+            self.urgent = false;
+            if self.shared.registries.dirty() {
+                self.drained = Instant::now();
+                self.drain();
+                self.moved = true;
+            }
+        }
+        if self.moved {
+            self.publish();
+        }
+    }
+
+    /// Takes in what feeds left since the last time.
+    fn drain(&mut self) {
+        let now = self.clock.now();
+        let registries = Arc::clone(&self.shared.registries);
+        registries.drain(&mut |change| {
+            let taken = self.engine.change(change, now);
+            match &taken {
+                // They were right by the network of then, and whoever declared them was told so.
+                Err(error @ (ModelError::Chains(_) | ModelError::ChainsOwned)) => {
+                    tracing::warn!(%error, "middleboxes or chains of a feed were dropped: the cluster has changed since they were taken");
+                }
+                Err(error) => tracing::debug!(%error, "a fact was refused by the model"),
+                Ok(_) => {}
+            }
+            taken
+        });
+        self.effects(None, Box::new(|_| ()));
+    }
+
+    pub(super) fn publish(&mut self) {
+        let began = Instant::now();
+        self.moved = false;
+        let next = self.engine.publish(self.clock.now());
+        // Settling moves routes: who installs them is told now, not with the next tick.
+        self.effects(None, Box::new(|_| ()));
+        let Some(next) = next else { return };
+        let version = next.snapshot.version.0;
+        self.follow_paths(&next);
+        self.shared.registries.observe(&next.snapshot);
+        self.shared.registries.observe_chains(self.engine.owns_chains(), &next);
+        let old = self.shared.generation.swap(next);
+        self.retired.retain(|generation| Arc::strong_count(generation) > 1);
+        if self.retired.len() < RETIRED_MAX {
+            self.retired.push(old);
+        }
+        self.shared.meters.published(began.elapsed(), version);
+    }
+
+    /// Lets the pool bring the path table up to date while there are routes: else whoever asks first waits for it, and
+    /// at the next tick that is this thread.
+    fn follow_paths(&self, next: &Generation) {
+        let topology = &next.snapshot.topology;
+        let same = Arc::ptr_eq(topology, &self.shared.generation.load().snapshot.topology);
+        if !same && !next.flows.jobs.is_empty() {
+            let topology = Arc::clone(topology);
+            self.pool.run_unheard(move || drop(topology.shared_paths().cloned()));
+        }
+    }
+
+    fn note_health(&self) {
+        let healthy = self.settling.healthy();
+        self.shared.ready.send_if_modified(|ready| ready.store(healthy));
+    }
+}
+
+fn answer_reply(
+    answer: Arc<Answer>,
+    desk: Option<Box<DeskApart>>,
+    reply: Reply<Result<Committed, Refusal>>,
+) -> super::settle::Then {
+    let began = Instant::now();
+    Box::new(move |result| {
+        let _ = reply.send(result.map(|()| Committed::Answer { answer, journal: began.elapsed(), desk }));
+    })
+}
+
+/// Decisions whose hints wait for the journal on their way to Follow streams.
+fn promised(out: &[Effect]) -> Vec<DecisionId> {
+    let id = |effect: &Effect| match effect {
+        Effect::Hints { answer, .. } => Some(answer.decision.id),
+        _ => None,
+    };
+    out.iter().filter_map(id).collect()
+}
+
+pub(super) fn store_failed() -> Refusal {
+    Refusal::Unavailable { message: "the journal can't be written".to_owned(), retry_after: STORE_RETRY }
+}

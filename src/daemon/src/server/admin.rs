@@ -1,0 +1,535 @@
+//! The `Admin` service, on the Unix socket only: what operators ask.
+
+use super::convert::{self, resource_to_wire};
+use super::deadline::in_time;
+use super::explain;
+use super::placement::hints;
+use crate::runtime::Daemon;
+use crate::runtime::meters::FlowCounts;
+use crate::runtime::options::Settings;
+use crate::telemetry::process;
+use hintd_client::wire::v1;
+use hintd_client::wire::v1::admin_server::Admin;
+use hintd_engine::decision::AgeOf;
+use hintd_engine::{Generation, Refusal, link_uses, what_if_network};
+use hintd_model::cluster::document::{ClusterDocument, Syntax};
+use hintd_model::cluster::{NamedResource, Resource, Source};
+use hintd_model::solve::nearest;
+use hintd_model::units::{Bytes, NodeIdx};
+use hintd_policy::Policy;
+use hintd_policy::container::{self, CalibrateInput};
+use std::sync::Arc;
+use tokio::sync::Semaphore;
+use tokio_stream::Stream;
+use tonic::{Request, Response, Status, Streaming};
+
+/// The service.
+#[derive(Debug, Clone)]
+pub struct AdminService {
+    daemon: Daemon,
+    /// Places for what takes a core for a while: the engine and placers need theirs.
+    heavy: Arc<Semaphore>,
+}
+
+/// Link tables and what-ifs of the network worked out at one time; others wait, as long as their callers do.
+const HEAVY_MAX: usize = 2;
+
+/// Bytes of one piece of a snapshot.
+const CHUNK: usize = 256 * 1024;
+
+impl AdminService {
+    /// The service of a daemon.
+    #[must_use]
+    pub fn new(daemon: Daemon) -> Self {
+        Self { daemon, heavy: Arc::new(Semaphore::new(HEAVY_MAX)) }
+    }
+
+    /// Does work that is too long for a thread that serves sockets. A caller that goes away leaves it to its end, in
+    /// the place that it has.
+    async fn heavy<T: Send + 'static>(
+        &self,
+        what: &'static str,
+        work: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
+    ) -> Result<T, Refusal> {
+        let place = Arc::clone(&self.heavy).acquire_owned().await.expect("the semaphore is never closed");
+        let done = tokio::task::spawn_blocking(move || {
+            let _place = place;
+            work()
+        });
+        done.await.unwrap_or_else(|_| Err(failed(&format!("{what} ended in a panic"))))
+    }
+}
+
+#[tonic::async_trait]
+impl Admin for AdminService {
+    async fn status(&self, request: Request<v1::StatusRequest>) -> Result<Response<v1::StatusResponse>, Status> {
+        let daemon = &self.daemon;
+        let looked = async { Ok((daemon.survey().await?, record_counters(daemon).await)) };
+        let (survey, records) = in_time(daemon, request.metadata(), looked).await?;
+        let generation = daemon.generation();
+        let snapshot = &generation.snapshot;
+        let settings = daemon.settings();
+        let ready = *daemon.ready().borrow();
+        let (links, links_down) = links_up_and_down(&generation);
+        let ages = ages(daemon, &generation, &settings);
+        let mut notices = daemon.notices();
+        if let Some(plan) = survey.plan.as_ref().filter(|_| !settings.engine.plans.follow) {
+            notices
+                .push(format!("nobody follows plan \"{}\", which is in force: plan.follow is false", plan.kept.name));
+        }
+        let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+        Ok(Response::new(v1::StatusResponse {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            instance_id: daemon.instance().to_string(),
+            uptime_ms: millis(daemon.clock().uptime()),
+            ready: ready.why_not().is_none(),
+            not_ready_reason: ready.why_not().unwrap_or_default().to_owned(),
+            snapshot_version: snapshot.version.0,
+            snapshot_age_ms: daemon.clock().now().since(snapshot.taken_at).as_millis(),
+            nodes: count(snapshot.nodes()),
+            nodes_usable: count(snapshot.state.iter().filter(|state| state.usable()).count()),
+            racks: count(snapshot.statics.members.iter().filter(|members| !members.is_empty()).count()),
+            datasets: count(snapshot.datasets.len()),
+            blocks: snapshot.datasets.values().map(|dataset| dataset.blocks.len() as u64).sum(),
+            links: count(links + links_down),
+            links_down: count(links_down),
+            applications: count(snapshot.applications.len()),
+            attempts: survey.counts.attempts as u64,
+            leases: survey.counts.leases as u64,
+            degraded: degraded(&ages, &daemon.servers().silent()),
+            ages: ages.iter().map(convert::age).collect(),
+            servers: daemon.servers().all().iter().map(convert::server).collect(),
+            counters: counters(daemon).into_iter().chain(records).collect(),
+            config_file: settings.file.clone(),
+            config_generation: settings.generation,
+            unknown_names: survey.unknown_names,
+            unknown_names_total: survey.unknown_names_total,
+            process_cpu_s: process::cpu_seconds(std::process::id()).unwrap_or(0.0),
+            resident_bytes: process::resident_bytes(std::process::id()).unwrap_or(0),
+            flows: Some(flow_counts(&generation)),
+            waiting_tasks: survey.counts.waiting,
+            adherence: survey.adherence.iter().map(|(key, tally)| convert::adherence_view(key, tally)).collect(),
+            decisions_watched: survey.counts.watched as u64,
+            notices,
+            plan: survey.plan.as_ref().map(|plan| convert::plan_view(plan, daemon.clock().now())),
+            watchers: survey
+                .watchers
+                .iter()
+                .map(|watcher| convert::watcher_view(watcher, daemon.clock().now()))
+                .collect(),
+        }))
+    }
+
+    async fn nodes(&self, request: Request<v1::NodesRequest>) -> Result<Response<v1::NodesResponse>, Status> {
+        let (metadata, _, wire) = request.into_parts();
+        let heard = in_time(&self.daemon, &metadata, self.daemon.last_heard()).await?;
+        let now = self.daemon.clock().now();
+        let generation = self.daemon.generation();
+        let statics = &generation.snapshot.statics;
+        let mut found: Vec<NodeIdx> = statics
+            .indexes()
+            .take(generation.snapshot.nodes())
+            .filter(|node| statics.host[node.at()].as_str().contains(&wire.host_contains))
+            .collect();
+        found.sort_by(|a, b| statics.host[a.at()].cmp(&statics.host[b.at()]));
+        let total = u32::try_from(found.len()).unwrap_or(u32::MAX);
+        found.truncate(limit(wire.limit));
+        let view = |node: NodeIdx| {
+            let heard = heard.get(node.at()).copied().flatten();
+            node_view(&generation, node, heard.map(|heard| now.since(heard).as_millis()))
+        };
+        let nodes = found.into_iter().map(view).collect();
+        Ok(Response::new(v1::NodesResponse { nodes, total }))
+    }
+
+    async fn chains(&self, request: Request<v1::ChainsRequest>) -> Result<Response<v1::ChainsResponse>, Status> {
+        let generation = self.daemon.generation();
+        let owned = !self.daemon.settings().engine.chains.is_empty();
+        let found = self.heavy("looking at the chains", move || Ok(convert::chains(&generation, owned)));
+        Ok(Response::new(in_time(&self.daemon, request.metadata(), found).await?))
+    }
+
+    async fn circuits(&self, request: Request<v1::CircuitsRequest>) -> Result<Response<v1::CircuitsResponse>, Status> {
+        let view = in_time(&self.daemon, request.metadata(), self.daemon.circuits()).await?;
+        Ok(Response::new(convert::circuits_view(view.as_ref(), self.daemon.clock().now())))
+    }
+
+    async fn links(&self, request: Request<v1::LinksRequest>) -> Result<Response<v1::LinksResponse>, Status> {
+        let (metadata, _, wire) = request.into_parts();
+        let generation = self.daemon.generation();
+        let found = self.heavy("looking at the links", move || links(&generation, &wire));
+        Ok(Response::new(in_time(&self.daemon, &metadata, found).await?))
+    }
+
+    async fn list_policies(
+        &self,
+        _: Request<v1::ListPoliciesRequest>,
+    ) -> Result<Response<v1::ListPoliciesResponse>, Status> {
+        let settings = self.daemon.settings();
+        let policies = &settings.policies;
+        let views = policies.built.iter().map(|(name, policy)| policy_view(&settings, name, policy)).collect();
+        let default_policy = policies.default.to_owned();
+        Ok(Response::new(v1::ListPoliciesResponse { policies: views, default_policy }))
+    }
+
+    async fn reload(&self, request: Request<v1::ReloadRequest>) -> Result<Response<v1::ReloadResponse>, Status> {
+        let daemon = self.daemon.clone();
+        // A task of its own: a caller that goes away must not leave half of the settings in force.
+        let reload = tokio::spawn(async move { daemon.reload().await });
+        let reload = async { reload.await.unwrap_or_else(|_| Err(failed("the reload ended in a panic"))) };
+        let reloaded = in_time(&self.daemon, request.metadata(), reload).await?;
+        Ok(Response::new(v1::ReloadResponse {
+            config_generation: reloaded.settings.generation,
+            changed: reloaded.changed,
+            needs_restart: reloaded.needs_restart,
+        }))
+    }
+
+    async fn what_if(&self, request: Request<v1::RequestHintsRequest>) -> Result<Response<v1::HintSet>, Status> {
+        let (answer, _) = hints(&self.daemon, request, true).await?;
+        Ok(Response::new(answer))
+    }
+
+    async fn what_if_network(
+        &self,
+        request: Request<v1::WhatIfNetworkRequest>,
+    ) -> Result<Response<v1::WhatIfNetworkResponse>, Status> {
+        let (metadata, _, wire) = request.into_parts();
+        let (generation, settings) = (self.daemon.generation(), self.daemon.settings());
+        let found = async {
+            let drain = convert::drain(&wire)?;
+            let work = move || {
+                let found = what_if_network(&generation, &drain, &settings.engine.routes)
+                    .map_err(|refusal| with_nearest(refusal, &generation))?;
+                Ok(convert::network_what_if(&found, generation.snapshot.version.0))
+            };
+            self.heavy("the what-if", work).await
+        };
+        Ok(Response::new(in_time(&self.daemon, &metadata, found).await?))
+    }
+
+    async fn replay(&self, request: Request<v1::ReplayRequest>) -> Result<Response<v1::ReplayResponse>, Status> {
+        let (metadata, _, wire) = request.into_parts();
+        let (daemon, settings) = (self.daemon.clone(), self.daemon.settings());
+        let replayed = async {
+            let decision = explain::decision_id(&wire.decision_id)?;
+            if !wire.policy.is_empty() && !settings.policies.built.contains_key(&*wire.policy) {
+                let near = nearest(&wire.policy, settings.policies.built.keys().copied()).map(str::to_owned);
+                return Err(Refusal::Unknown { what: "policy", name: wire.policy.clone(), nearest: near });
+            }
+            let record = daemon.record(decision).await?;
+            let work = move || {
+                let other = settings.policies.built.get(&*wire.policy);
+                explain::replay(&daemon, &record, other.map(|policy| (&*wire.policy, policy)))
+            };
+            self.heavy("the replay", work).await
+        };
+        Ok(Response::new(in_time(&self.daemon, &metadata, replayed).await?))
+    }
+
+    async fn submit_plan(
+        &self,
+        request: Request<Streaming<v1::SubmitPlanRequest>>,
+    ) -> Result<Response<v1::PlanView>, Status> {
+        let (metadata, _, mut pieces) = request.into_parts();
+        let daemon = self.daemon.clone();
+        let kept = async {
+            let (name, replace, json) = whole_plan(&mut pieces).await?;
+            let (looking, called) = (daemon.clone(), name.clone());
+            let examined = self.heavy("checking the plan", move || looking.examine_plan(&called, &json)).await?;
+            daemon.keep_plan(&name, examined, replace, "operator").await
+        };
+        let kept = in_time(&self.daemon, &metadata, kept).await?;
+        Ok(Response::new(convert::plan_view(&kept, self.daemon.clock().now())))
+    }
+
+    async fn list_plans(
+        &self,
+        request: Request<v1::ListPlansRequest>,
+    ) -> Result<Response<v1::ListPlansResponse>, Status> {
+        let plans = in_time(&self.daemon, request.metadata(), self.daemon.plans()).await?;
+        let now = self.daemon.clock().now();
+        let plans = plans.iter().map(|plan| convert::plan_view(plan, now)).collect();
+        Ok(Response::new(v1::ListPlansResponse { plans }))
+    }
+
+    type FetchPlanStream = std::pin::Pin<Box<dyn Stream<Item = Result<v1::PlanChunk, Status>> + Send>>;
+
+    async fn fetch_plan(
+        &self,
+        request: Request<v1::FetchPlanRequest>,
+    ) -> Result<Response<Self::FetchPlanStream>, Status> {
+        let (metadata, _, wire) = request.into_parts();
+        let json = async {
+            let kept = self.daemon.plan(&wire.name).await?;
+            self.heavy("writing the plan", move || Ok(kept.plan.to_json().into_bytes())).await
+        };
+        let json = in_time(&self.daemon, &metadata, json).await?;
+        let chunks: Vec<_> =
+            json.chunks(CHUNK).map(|piece| Ok(v1::PlanChunk { json: piece.to_vec(), forecast: None })).collect();
+        Ok(Response::new(Box::pin(tokio_stream::iter(chunks))))
+    }
+
+    type MakePlanStream = std::pin::Pin<Box<dyn Stream<Item = Result<v1::PlanChunk, Status>> + Send>>;
+
+    async fn make_plan(&self, request: Request<v1::MakePlanRequest>) -> Result<Response<Self::MakePlanStream>, Status> {
+        let (metadata, _, wire) = request.into_parts();
+        let made = async {
+            let (horizon, objective) = convert::make_ask(&wire)?;
+            let policy = (!wire.policy.is_empty()).then_some(wire.policy.as_str());
+            let place = Arc::clone(&self.heavy).acquire_owned().await.expect("the semaphore is never closed");
+            let made = self.daemon.make_plan(horizon, policy, objective).await;
+            drop(place);
+            made
+        };
+        let made = in_time(&self.daemon, &metadata, made).await?;
+        let json = made.plan.to_json().into_bytes();
+        let mut chunks: Vec<v1::PlanChunk> =
+            json.chunks(CHUNK).map(|piece| v1::PlanChunk { json: piece.to_vec(), forecast: None }).collect();
+        if let Some(first) = chunks.first_mut() {
+            first.forecast = Some(convert::plan_forecast(&made.keys, &made.errors));
+        }
+        Ok(Response::new(Box::pin(tokio_stream::iter(chunks.into_iter().map(Ok)))))
+    }
+
+    async fn activate_plan(&self, request: Request<v1::ActivatePlanRequest>) -> Result<Response<v1::PlanView>, Status> {
+        let (metadata, _, wire) = request.into_parts();
+        let activated = self.daemon.activate_plan(&wire.name, wire.replace);
+        let activated = in_time(&self.daemon, &metadata, activated).await?;
+        Ok(Response::new(convert::plan_view(&activated, self.daemon.clock().now())))
+    }
+
+    async fn roll_back_plan(
+        &self,
+        request: Request<v1::RollBackPlanRequest>,
+    ) -> Result<Response<v1::RollBackPlanResponse>, Status> {
+        let (metadata, _, wire) = request.into_parts();
+        let (from, to) = in_time(&self.daemon, &metadata, self.daemon.roll_back_plan(wire.to_none)).await?;
+        let name = |plan: Option<Arc<str>>| plan.map(|plan| plan.to_string()).unwrap_or_default();
+        Ok(Response::new(v1::RollBackPlanResponse { from: name(from), to: name(to) }))
+    }
+
+    async fn remove_plan(
+        &self,
+        request: Request<v1::RemovePlanRequest>,
+    ) -> Result<Response<v1::RemovePlanResponse>, Status> {
+        let (metadata, _, wire) = request.into_parts();
+        in_time(&self.daemon, &metadata, self.daemon.remove_plan(&wire.name)).await?;
+        Ok(Response::new(v1::RemovePlanResponse {}))
+    }
+
+    async fn calibrate(
+        &self,
+        request: Request<v1::CalibrateRequest>,
+    ) -> Result<Response<v1::CalibrateResponse>, Status> {
+        Ok(Response::new(calibrate(&self.daemon.generation(), &request.into_inner())))
+    }
+
+    type SnapshotStream = std::pin::Pin<Box<dyn Stream<Item = Result<v1::SnapshotChunk, Status>> + Send>>;
+
+    async fn snapshot(&self, request: Request<v1::SnapshotRequest>) -> Result<Response<Self::SnapshotStream>, Status> {
+        let generation = self.daemon.generation();
+        // Some tens of megabytes of text for a large cluster: not on a thread that serves sockets.
+        let json = tokio::task::spawn_blocking(move || cluster_file(&generation));
+        let json = async {
+            let json = json.await.map_err(|_| failed("writing the snapshot ended in a panic"))?;
+            json.map_err(|error| failed(&error))
+        };
+        let json = in_time(&self.daemon, request.metadata(), json).await?;
+        let chunks: Vec<_> = json.chunks(CHUNK).map(|piece| Ok(v1::SnapshotChunk { json: piece.to_vec() })).collect();
+        Ok(Response::new(Box::pin(tokio_stream::iter(chunks))))
+    }
+}
+
+/// Bytes of a plan as it is submitted: some 20 times what 1,000 jobs on 20 racks take.
+const PLAN_BYTES: usize = 128 << 20;
+
+/// A submitted plan's name, whether it replaces another, and its text.
+async fn whole_plan(pieces: &mut Streaming<v1::SubmitPlanRequest>) -> Result<(String, bool, Vec<u8>), Refusal> {
+    let invalid = |field: &str, message: String| Refusal::Invalid { field: field.to_owned(), message };
+    let (mut first, mut json) = (None, Vec::new());
+    loop {
+        let piece = pieces.message().await.map_err(|error| invalid("plan", error.message().to_owned()))?;
+        let Some(piece) = piece else { break };
+        json.extend_from_slice(&piece.json);
+        if json.len() > PLAN_BYTES {
+            return Err(invalid("plan", format!("more than {PLAN_BYTES} bytes")));
+        }
+        first.get_or_insert((piece.name, piece.replace));
+    }
+    let (name, replace) = first.ok_or_else(|| invalid("name", "a plan needs a name".to_owned()))?;
+    Ok((name, replace, json))
+}
+
+fn ages(daemon: &Daemon, generation: &Generation, settings: &Settings) -> Vec<AgeOf> {
+    let now = daemon.clock().now();
+    let age = |source: Source| {
+        let age = generation.snapshot.heard.at(source).map(|heard| now.since(heard));
+        let stale = age.is_none_or(|age| age > settings.engine.max_age.of(source));
+        AgeOf { source, age, stale }
+    };
+    Source::ALL.into_iter().map(age).collect()
+}
+
+/// What was heard once and is too old, and who gives no good answer: what was never heard is not missed.
+fn degraded(ages: &[AgeOf], silent: &[&'static str]) -> Vec<String> {
+    let old = ages.iter().filter(|age| age.stale && age.age.is_some());
+    let old = old.map(|age| format!("old_{}", age.source.as_str()));
+    silent.iter().map(|source| format!("{source}_silent")).chain(old).collect()
+}
+
+/// The engine's and the request path's counters, and what feeds brought.
+fn counters(daemon: &Daemon) -> std::collections::BTreeMap<String, u64> {
+    let mut counters = daemon.meters().all();
+    let feeds = daemon.registries().counts();
+    for (source, count) in &feeds.taken {
+        counters.insert(format!("feed_{}_taken", source.as_str()), *count);
+    }
+    for ((source, reason), count) in &feeds.refused {
+        counters.insert(format!("feed_{}_refused_{}", source.as_str(), reason.as_str()), *count);
+    }
+    counters.insert("feed_block_ids_dropped".to_owned(), feeds.block_ids_dropped);
+    counters.insert("feed_heartbeats_coalesced".to_owned(), feeds.coalesced);
+    counters.insert("feed_contradictions".to_owned(), feeds.contradictions);
+    counters.insert("feed_refused_by_model".to_owned(), feeds.refused_by_model);
+    counters
+}
+
+/// How far records go; nothing where the daemon shuts down.
+async fn record_counters(daemon: &Daemon) -> Vec<(String, u64)> {
+    let Ok((kept, left_out)) = daemon.records_kept().await else { return Vec::new() };
+    let counts = [
+        ("records_kept", kept.decisions as u64),
+        ("records_bytes", kept.bytes as u64),
+        ("records_dropped", kept.dropped),
+        ("records_too_large", kept.too_large),
+        ("records_left_out", left_out),
+    ];
+    counts.map(|(name, count)| (name.to_owned(), count)).into()
+}
+
+fn node_view(generation: &Generation, node: NodeIdx, age_ms: Option<u64>) -> v1::NodeView {
+    let snapshot = &generation.snapshot;
+    let statics = &snapshot.statics;
+    let wire = |row: &Resource| Some(resource_to_wire(&NamedResource::from_row(row, &snapshot.kinds)));
+    let bits = statics.labels[node.at()].0;
+    let labels = statics.label_names.iter().enumerate().filter(|(bit, _)| bits & (1 << bit) != 0);
+    v1::NodeView {
+        host: snapshot.host(node).to_string(),
+        rack: statics.racks[snapshot.rack(node).at()].to_string(),
+        state: snapshot.state[node.at()].as_str().to_owned(),
+        total: wire(&statics.total[node.at()]),
+        used: wire(&snapshot.occupied[node.at()]),
+        leased: wire(&generation.leases.leased(node)),
+        containers: snapshot.containers[node.at()],
+        labels: labels.map(|(_, name)| name.to_string()).collect(),
+        age_ms,
+        machine_class: statics.class_names[statics.class[node.at()].at()].to_string(),
+    }
+}
+
+fn links_up_and_down(generation: &Generation) -> (usize, usize) {
+    let Some(network) = &generation.snapshot.topology.network else { return (0, 0) };
+    let all = network.links().count();
+    let up = network.links().filter(|(index, _)| network.is_usable(*index)).count();
+    (up, all - up)
+}
+
+fn links(generation: &Generation, wire: &v1::LinksRequest) -> Result<v1::LinksResponse, Refusal> {
+    let mut links = link_uses(generation);
+    if !wire.link.is_empty() {
+        let found = links.iter().find(|link| link.link.as_str() == wire.link);
+        let Some(found) = found else {
+            let near = nearest(&wire.link, links.iter().map(|link| link.link.as_str()));
+            let nearest = near.map(str::to_owned);
+            return Err(Refusal::Unknown { what: "link", name: wire.link.clone(), nearest });
+        };
+        let links = vec![convert::link_view(found, wire.users)];
+        return Ok(v1::LinksResponse { links, total: 1 });
+    }
+    links.retain(|link| !wire.down_only || !link.up);
+    links.sort_by(|a, b| a.link.cmp(&b.link));
+    let total = u32::try_from(links.len()).unwrap_or(u32::MAX);
+    links.truncate(limit(wire.limit));
+    Ok(v1::LinksResponse { links: links.iter().map(|link| convert::link_view(link, wire.users)).collect(), total })
+}
+
+/// Names the link or switch that an unknown one may have been meant to be.
+fn with_nearest(refusal: Refusal, generation: &Generation) -> Refusal {
+    let Some(network) = generation.snapshot.topology.network.as_deref() else { return refusal };
+    match refusal {
+        Refusal::Unknown { what: what @ "link", name, nearest: None } => {
+            let near = nearest(&name, network.links().map(|(_, link)| link.name.as_str())).map(str::to_owned);
+            Refusal::Unknown { what, name, nearest: near }
+        }
+        other => other,
+    }
+}
+
+fn flow_counts(generation: &Generation) -> v1::FlowCounts {
+    let counts = FlowCounts::of(&generation.flows, generation.snapshot.topology.network.is_some());
+    v1::FlowCounts {
+        jobs: counts.jobs,
+        installed: counts.installed,
+        default_forwarding: counts.default,
+        cut: counts.cut,
+        task_pairs: counts.task_pairs,
+    }
+}
+
+fn policy_view(settings: &Settings, name: &str, policy: &Arc<dyn Policy>) -> v1::PolicyView {
+    let capabilities = [
+        (policy.as_place().is_some(), "place"),
+        (policy.as_dispatch().is_some(), "dispatch"),
+        (policy.as_route().is_some(), "route"),
+        (policy.as_rebalance().is_some(), "rebalance"),
+        (policy.as_plan().is_some(), "plan"),
+        (policy.as_place_data().is_some(), "place_data"),
+    ];
+    let queues = settings.queues.iter().filter(|(_, queue)| queue.policy == Some(name));
+    let frameworks = settings.policies.frameworks.iter().filter(|(_, chosen)| **chosen == name);
+    v1::PolicyView {
+        name: name.to_owned(),
+        summary: policy.summary().to_owned(),
+        capabilities: capabilities.into_iter().filter(|(has, _)| *has).map(|(_, word)| word.to_owned()).collect(),
+        params_toml: policy.params_toml(),
+        queues: queues.map(|(queue, _)| queue.clone()).collect(),
+        frameworks: frameworks.map(|(framework, _)| framework.clone()).collect(),
+    }
+}
+
+fn failed(message: &str) -> Refusal {
+    let retry_after = hintd_model::units::Micros::from_secs(1);
+    Refusal::Unavailable { message: message.to_owned(), retry_after }
+}
+
+/// 0 means all.
+fn limit(limit: u32) -> usize {
+    if limit == 0 { usize::MAX } else { limit as usize }
+}
+
+fn millis(span: std::time::Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn calibrate(generation: &Generation, wire: &v1::CalibrateRequest) -> v1::CalibrateResponse {
+    let given = |bytes: u64| (bytes > 0).then_some(Bytes(bytes));
+    let input = CalibrateInput {
+        input_bytes: given(wire.input_bytes),
+        exchanged_bytes: given(wire.exchanged_bytes),
+        containers: u64::from(wire.containers.max(1)),
+    };
+    let found = container::calibrate(&generation.snapshot, &input);
+    v1::CalibrateResponse {
+        togetherness: found.weights.togetherness,
+        locality: found.weights.locality,
+        balance: found.weights.balance,
+        because: found.because,
+    }
+}
+
+/// The generation as a cluster file that reads back as it.
+fn cluster_file(generation: &Generation) -> Result<Vec<u8>, String> {
+    let document = ClusterDocument::from_snapshot(&generation.snapshot, &generation.leases);
+    Syntax::Json.write(&document).map(String::into_bytes).map_err(|problem| problem.to_string())
+}

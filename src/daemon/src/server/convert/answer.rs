@@ -1,0 +1,209 @@
+//! Decisions to the wire.
+
+use super::resource::ask_to_wire;
+use hintd_client::wire::v1;
+use hintd_engine::decision::{
+    AgeOf, Blocked, ChainPath, ExclusionNamed, HintRoute, Lack, LearntFrom, NearMiss, Pending,
+};
+use hintd_engine::{Decision, Hint, Mode, Refusal, TermValues};
+use hintd_model::units::{DecisionId, Timestamp};
+use hintd_policy::Ended;
+
+/// The whole answer.
+#[must_use]
+pub fn hint_set(decision: &Decision) -> v1::HintSet {
+    v1::HintSet {
+        // A what-if is remembered nowhere: there is nothing to ask for by an id.
+        decision_id: if decision.id.0 == 0 { String::new() } else { decision.id.to_string() },
+        request_id: decision.request.to_string(),
+        snapshot_version: decision.snapshot.0,
+        policy: decision.policy.to_string(),
+        mode: wire_mode(decision.mode).into(),
+        hints: decision.hints.iter().map(hint).collect(),
+        asks: decision.asks.iter().map(ask_to_wire).collect(),
+        terms: Some(terms(&decision.terms)),
+        baseline: decision.baseline.as_ref().map(terms),
+        expected_gain: decision.expected_gain,
+        ended: ended(decision.ended).into(),
+        gap: decision.gap,
+        steps: decision.steps,
+        exclusions: decision.exclusions.iter().map(exclusion).collect(),
+        ages: decision.ages.iter().map(age).collect(),
+        degraded: decision.degraded.clone(),
+        without_room: decision.without_room,
+        next_wave: decision.next_wave,
+        elapsed_ms: decision.elapsed.as_secs_f64() * 1e3,
+        seed: decision.seed,
+        conflicts: decision.conflicts,
+        routes: decision.routes.iter().map(route).collect(),
+        pending: decision.pending.iter().map(pending).collect(),
+        blocked: decision.blocked.iter().map(blocked).collect(),
+        plan: decision.plan.as_ref().map(super::plan_note),
+        history: history(decision),
+    }
+}
+
+/// What stood in for edges that a request does not name, in words; empty where it names some.
+fn history(decision: &Decision) -> String {
+    const LITTLE: &str = "ApplicationMaster's host and togetherness only";
+    let named = decision.mode == Mode::Off || !decision.degraded.iter().any(|token| token.ends_with("_edges"));
+    let Some(LearntFrom { key, runs, last, edges, sources }) = &decision.learnt else {
+        return if named { String::new() } else { format!("no history: {LITTLE}") };
+    };
+    let plural = if *runs == 1 { "run" } else { "runs" };
+    let from = format!("edges from {runs} earlier {plural} of {key}, last at {}", utc(*last));
+    match (edges, sources) {
+        (0, _) => format!("{from}; nothing that sends has come: {LITTLE}"),
+        (_, 0) => from,
+        (_, sources) => format!("{from}; {sources} containers that send have come"),
+    }
+}
+
+/// As in `2026-11-22T03:04:05Z`.
+fn utc(at: Timestamp) -> String {
+    let seconds = at.as_millis() / 1_000;
+    let (days, second) = (seconds / 86_400, seconds % 86_400);
+    // Civil from days: eras of 400 years, years that begin in March.
+    let days = days + 719_468;
+    let (era, day) = (days / 146_097, days % 146_097);
+    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let (day, month) = (day - (153 * month + 2) / 5 + 1, if month < 10 { month + 3 } else { month - 9 });
+    let year = year + era * 400 + u64::from(month <= 2);
+    let (hour, minute) = (second / 3_600, second / 60 % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{:02}Z", second % 60)
+}
+
+/// A refusal; `decision`: the id by which it can be explained.
+#[must_use]
+pub fn refused(refusal: &Refusal, decision: Option<DecisionId>) -> v1::Refused {
+    let field = match refusal {
+        Refusal::Invalid { field, .. } | Refusal::TooLarge { field, .. } => field.clone(),
+        _ => String::new(),
+    };
+    v1::Refused {
+        reason: refusal.token().to_owned(),
+        message: refusal.to_string(),
+        field,
+        blocked: refusal.blocked().iter().map(blocked).collect(),
+        decision_id: decision.map(|decision| decision.to_string()).unwrap_or_default(),
+        chain: refusal.chain().map(ToString::to_string).unwrap_or_default(),
+    }
+}
+
+fn chain_path(path: &ChainPath) -> v1::ChainPath {
+    v1::ChainPath {
+        name: path.name.to_string(),
+        stops: path.stops.iter().map(super::stop).collect(),
+        rate_bits_per_s: path.rate.0,
+        cost: path.cost,
+        left_out: path.left_out.iter().map(ToString::to_string).collect(),
+    }
+}
+
+fn blocked(blocked: &Blocked) -> v1::Blocked {
+    let lack = |lack: &Lack| v1::Lack {
+        constraint: lack.constraint.to_string(),
+        resource: lack.resource.to_string(),
+        short: lack.short,
+    };
+    let near =
+        |near: &NearMiss| v1::NearMiss { host: near.host.to_string(), lacks: near.lacks.iter().map(lack).collect() };
+    v1::Blocked {
+        group: blocked.group.to_string(),
+        count: blocked.count,
+        constraint: blocked.constraint.to_string(),
+        nodes: blocked.nodes,
+        nearest: blocked.nearest.iter().map(near).collect(),
+    }
+}
+
+/// Cost terms; what could not be computed stays absent.
+#[must_use]
+pub fn terms(values: &TermValues) -> v1::Terms {
+    v1::Terms {
+        remote_bytes: values.remote_bytes,
+        cross_rack_bytes: values.cross_rack_bytes,
+        core_hops: values.core_hops,
+        worst_link_s: values.worst_link_s,
+        balance: values.balance,
+        objective: values.objective,
+        parts: values.parts.clone(),
+    }
+}
+
+/// What a queue gets, on the wire.
+#[must_use]
+pub fn wire_mode(mode: Mode) -> v1::Mode {
+    match mode {
+        Mode::Off => v1::Mode::Off,
+        Mode::Shadow => v1::Mode::Shadow,
+        Mode::On => v1::Mode::On,
+    }
+}
+
+fn hint(hint: &Hint) -> v1::Hint {
+    v1::Hint {
+        group: hint.group.to_string(),
+        host: hint.host.to_string(),
+        count: hint.count,
+        fallbacks: hint.fallbacks.iter().map(ToString::to_string).collect(),
+        racks: hint.racks.iter().map(ToString::to_string).collect(),
+        lease_ids: hint.leases.iter().map(|lease| lease.0).collect(),
+        expires_at_ms: hint.expires.map(Timestamp::as_millis),
+        expected_wait_ms: hint.expected_wait.map(hintd_model::units::Micros::as_millis),
+        confidence: hint.confidence,
+        first_index: hint.first_index,
+    }
+}
+
+fn pending(pending: &Pending) -> v1::Pending {
+    v1::Pending {
+        group: pending.group.to_string(),
+        count: pending.count,
+        reason: pending.reason.to_string(),
+        expected_wait_ms: pending.expected_wait.map(hintd_model::units::Micros::as_millis),
+    }
+}
+
+fn route(route: &HintRoute) -> v1::HintRoute {
+    v1::HintRoute {
+        src: route.src.to_string(),
+        dst: route.dst.to_string(),
+        vertices: route.vertices.iter().map(ToString::to_string).collect(),
+        links: route.links.iter().map(ToString::to_string).collect(),
+        task_pairs: route.task_pairs,
+        bytes: route.bytes.0,
+        installed: route.installed,
+        cut: route.cut.iter().map(ToString::to_string).collect(),
+        chain: route.chain.as_ref().map(chain_path),
+    }
+}
+
+fn ended(ended: Ended) -> v1::Ended {
+    match ended {
+        Ended::Complete => v1::Ended::Complete,
+        Ended::Optimal => v1::Ended::Optimal,
+        Ended::Budget => v1::Ended::Budget,
+        Ended::Deadline => v1::Ended::Deadline,
+    }
+}
+
+fn exclusion(exclusion: &ExclusionNamed) -> v1::Exclusion {
+    v1::Exclusion {
+        group: exclusion.group.to_string(),
+        reason: exclusion.reason.as_str().to_owned(),
+        count: exclusion.count,
+        examples: exclusion.examples.iter().map(ToString::to_string).collect(),
+    }
+}
+
+/// Age of one source.
+pub(in crate::server) fn age(age: &AgeOf) -> v1::SourceAge {
+    v1::SourceAge {
+        source: age.source.as_str().to_owned(),
+        age_ms: age.age.map(hintd_model::units::Micros::as_millis),
+        stale: age.stale,
+    }
+}

@@ -1,0 +1,70 @@
+//! Paths of fields in refusals, and checks that many fields share.
+
+use crate::runtime::RequestLimits;
+use hintd_engine::Refusal;
+use std::fmt::Display;
+use std::sync::Arc;
+
+/// A refusal of one field.
+pub(super) fn invalid(field: impl Into<String>, message: impl Display) -> Refusal {
+    Refusal::Invalid { field: field.into(), message: message.to_string() }
+}
+
+/// A text that may be empty, within the limit.
+pub(super) fn text(field: impl Display, value: &str, limits: &RequestLimits) -> Result<Arc<str>, Refusal> {
+    if value.len() > limits.text_bytes {
+        let shown: String = value.chars().take(32).collect();
+        let (bytes, most) = (value.len(), limits.text_bytes);
+        let message = format!("\"{shown}…\" has {bytes} bytes; at most {most} are allowed (limits.text_bytes)");
+        return Err(invalid(field.to_string(), message));
+    }
+    if let Some(control) = value.chars().find(|c| c.is_control()) {
+        return Err(invalid(field.to_string(), format!("{value:?} holds the control character {control:?}")));
+    }
+    Ok(value.into())
+}
+
+/// A text that must be there.
+pub(super) fn named(field: impl Display, value: &str, limits: &RequestLimits) -> Result<Arc<str>, Refusal> {
+    if value.trim().is_empty() {
+        return Err(invalid(field.to_string(), format!("is missing: \"{value}\"")));
+    }
+    text(field, value, limits)
+}
+
+/// A list of texts that must be there, within a bound.
+pub(super) fn list(
+    field: &str,
+    values: &[String],
+    most: Most,
+    limits: &RequestLimits,
+) -> Result<Vec<Arc<str>>, Refusal> {
+    bounded(field, values.len(), most)?;
+    values.iter().enumerate().map(|(at, value)| named(format_args!("{field}[{at}]"), value, limits)).collect()
+}
+
+/// A bound, and the name that the configuration has for it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Most(pub(super) usize, pub(super) &'static str);
+
+/// How many entries a list has, against its bound.
+pub(super) fn bounded(field: &str, found: usize, Most(most, name): Most) -> Result<(), Refusal> {
+    if found > most {
+        return Err(invalid(field, format!("{found} entries; at most {most} are allowed (limits.{name})")));
+    }
+    Ok(())
+}
+
+/// What a request of too many containers is told.
+pub(super) fn containers_allowed(most: u64) -> String {
+    format!("at most {most} are allowed in one request (limits.containers_per_request)")
+}
+
+/// A count that must be above zero and within a bound.
+pub(super) fn count(field: &str, value: u64, most: u64) -> Result<u32, Refusal> {
+    match u32::try_from(value) {
+        Ok(0) => Err(invalid(field, "0 containers; a group has at least 1")),
+        Ok(count) if value <= most => Ok(count),
+        _ => Err(invalid(field, format!("{value} containers; {}", containers_allowed(most)))),
+    }
+}

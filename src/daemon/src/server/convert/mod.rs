@@ -1,0 +1,34 @@
+//! Wire to core and back: every shape check of what callers send, in one place.
+//!
+//! Invariant: what passes here is well-formed whatever the cluster looks like; names are resolved
+//! later, against a snapshot. A refusal names the field by its path and the value that stood there.
+
+mod adherence;
+mod answer;
+mod chains;
+mod circuits;
+mod digest;
+mod field;
+mod network;
+mod plans;
+mod request;
+mod resource;
+mod routes;
+mod servers;
+
+pub(super) use adherence::{adherence_view, outcome};
+pub(super) use answer::age;
+pub use answer::{hint_set, refused, terms, wire_mode};
+pub use digest::digest;
+
+pub use chains::unmet_view;
+pub(super) use chains::{chains, stop};
+pub(super) use circuits::{circuit_report, circuits_view, wanted_circuits};
+pub(super) use network::{drain, link_view, network_what_if, watcher_view};
+pub use plans::plan_forecast;
+use plans::plan_note;
+pub(super) use plans::{make_ask, plan_view, replicas_ask, replicas_found};
+pub use request::{attempt, request};
+pub use resource::{ask_to_wire, resource_to_wire};
+pub(super) use routes::{refused_routes, route_update, watch_scope, watcher};
+pub(super) use servers::server;

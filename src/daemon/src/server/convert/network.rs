@@ -1,0 +1,179 @@
+//! Links and who uses them, what-ifs of the network, and those who watch routes, for operators.
+
+use super::field::invalid;
+use hintd_client::wire::v1;
+use hintd_engine::{Drain, LinkForecast, LinkUse, LoadSource, NetworkWhatIf, Refusal, RouteForecast, WatcherState};
+use hintd_model::units::Timestamp;
+use std::sync::Arc;
+
+/// Refused routes named of each watcher.
+const REFUSED_NAMED: usize = 20;
+
+/// One link with its `users` greatest users; 0: all.
+#[must_use]
+pub(in crate::server) fn link_view(link: &LinkUse, users: u32) -> v1::LinkView {
+    let named = if users == 0 { usize::MAX } else { users as usize };
+    let user = |user: &hintd_engine::LinkUser| v1::LinkUser {
+        application_id: user.application.to_string(),
+        bits_per_s: whole(user.bits_per_s),
+    };
+    v1::LinkView {
+        id: link.link.to_string(),
+        a: link.ends[0].to_string(),
+        b: link.ends[1].to_string(),
+        bits_per_s: link.capacity.0,
+        up: link.up,
+        a_to_b_bits_per_s: whole(link.load[0]),
+        b_to_a_bits_per_s: whole(link.load[1]),
+        load_source: match link.source {
+            LoadSource::Measured => v1::LoadSource::Measured.into(),
+            LoadSource::Modelled => v1::LoadSource::Modelled.into(),
+        },
+        a_to_b_task_pairs: link.task_pairs[0],
+        b_to_a_task_pairs: link.task_pairs[1],
+        users: link.users.iter().take(named).map(user).collect(),
+        users_total: u32::try_from(link.users.len()).unwrap_or(u32::MAX),
+    }
+}
+
+/// What is to be taken out.
+///
+/// # Errors
+/// [`Refusal::Invalid`] where it is nothing.
+pub(in crate::server) fn drain(wire: &v1::WhatIfNetworkRequest) -> Result<Drain, Refusal> {
+    if wire.drain_links.is_empty() && wire.drain_switches.is_empty() {
+        return Err(invalid("drain_links", "is empty, and so is drain_switches: nothing is taken out"));
+    }
+    for (field, names) in [("drain_links", &wire.drain_links), ("drain_switches", &wire.drain_switches)] {
+        if let Some(at) = names.iter().position(String::is_empty) {
+            return Err(invalid(format!("{field}[{at}]"), "is empty"));
+        }
+    }
+    Ok(Drain {
+        links: wire.drain_links.iter().map(|link| link.as_str().into()).collect(),
+        switches: wire.drain_switches.iter().map(|switch| switch.as_str().into()).collect(),
+    })
+}
+
+/// What would come of a drain.
+#[must_use]
+pub(in crate::server) fn network_what_if(found: &NetworkWhatIf, snapshot_version: u64) -> v1::WhatIfNetworkResponse {
+    let mut links: Vec<&LinkForecast> = found.links.iter().collect();
+    // Stable: links of one share stay in the network's order.
+    links.sort_by(|a, b| share_after(b).total_cmp(&share_after(a)));
+    let application = |forecast: &hintd_engine::ApplicationForecast| v1::ApplicationForecast {
+        application_id: forecast.application.to_string(),
+        routes_moved: forecast.routes_moved,
+        utility_before: forecast.utility_before,
+        utility_after: forecast.utility_after,
+    };
+    v1::WhatIfNetworkResponse {
+        routes: found.routes.iter().map(route_forecast).collect(),
+        untouched: found.untouched,
+        links: links.into_iter().map(link_forecast).collect(),
+        utility_before: found.utility_before,
+        utility_after: found.utility_after,
+        applications: found.applications.iter().map(application).collect(),
+        cut_off_hosts: found.cut_off_hosts.iter().map(ToString::to_string).collect(),
+        snapshot_version,
+    }
+}
+
+/// How a watcher stands.
+#[must_use]
+pub(in crate::server) fn watcher_view(watcher: &WatcherState, now: Timestamp) -> v1::WatcherView {
+    let refused = |(pair, reason): &(hintd_engine::WatchedPair, Arc<str>)| v1::WatcherRefusal {
+        src: pair.src.to_string(),
+        dst: pair.dst.to_string(),
+        reason: reason.to_string(),
+    };
+    v1::WatcherView {
+        name: watcher.name.to_string(),
+        installs: watcher.installs,
+        sent: watcher.sent,
+        acknowledged: watcher.acknowledged,
+        state: watcher.standing.as_str().to_owned(),
+        since_ms: now.since(watcher.since).as_millis(),
+        refused: watcher.refused.iter().take(REFUSED_NAMED).map(refused).collect(),
+        refused_total: watcher.refused.len() as u64,
+        attached: watcher.attached,
+        routes: watcher.routes as u64,
+    }
+}
+
+fn route_forecast(forecast: &RouteForecast) -> v1::RouteForecast {
+    let vertices = |route: &hintd_engine::NamedRoute| route.vertices.iter().map(ToString::to_string).collect();
+    let links = |route: &hintd_engine::NamedRoute| route.links.iter().map(ToString::to_string).collect();
+    v1::RouteForecast {
+        src: forecast.pair.src.to_string(),
+        dst: forecast.pair.dst.to_string(),
+        old_vertices: vertices(&forecast.old),
+        old_links: links(&forecast.old),
+        new_vertices: vertices(&forecast.new),
+        new_links: links(&forecast.new),
+        cut: forecast.cut.iter().map(ToString::to_string).collect(),
+    }
+}
+
+fn link_forecast(forecast: &LinkForecast) -> v1::LinkForecast {
+    v1::LinkForecast {
+        id: forecast.link.to_string(),
+        bits_per_s: forecast.capacity.0,
+        a_to_b_before: forecast.before[0],
+        b_to_a_before: forecast.before[1],
+        a_to_b_after: forecast.after[0],
+        b_to_a_after: forecast.after[1],
+    }
+}
+
+/// The larger share of the link's capacity that would be used, of both directions.
+fn share_after(forecast: &LinkForecast) -> f64 {
+    forecast.after[0].max(forecast.after[1]) / (forecast.capacity.0.max(1) as f64)
+}
+
+/// Whole bits a second; rates are never negative.
+fn whole(bits_per_s: f64) -> u64 {
+    bits_per_s.round().max(0.0) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_drain_of_nothing_is_refused_and_names_are_taken_over() {
+        let of = |links: &[&str], switches: &[&str]| v1::WhatIfNetworkRequest {
+            drain_links: links.iter().map(|&name| name.to_owned()).collect(),
+            drain_switches: switches.iter().map(|&name| name.to_owned()).collect(),
+        };
+        let field = |wire| match drain(&wire) {
+            Err(Refusal::Invalid { field, .. }) => field,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(field(of(&[], &[])), "drain_links");
+        assert_eq!(field(of(&["l"], &["s", ""])), "drain_switches[1]");
+        let found = drain(&of(&["l"], &["s"])).unwrap();
+        assert_eq!((found.links[0].as_str(), &*found.switches[0]), ("l", "s"));
+    }
+
+    #[test]
+    fn the_most_loaded_link_after_a_drain_comes_first() {
+        let link = |name: &str, after: f64, capacity: u64| LinkForecast {
+            link: name.into(),
+            before: [0.0; 2],
+            after: [0.0, after],
+            capacity: hintd_model::units::BitsPerSec(capacity),
+        };
+        let found = NetworkWhatIf {
+            routes: vec![],
+            untouched: 1,
+            links: vec![link("thick", 5.0, 100), link("thin", 4.0, 10)],
+            utility_before: 1.0,
+            utility_after: 1.0,
+            applications: vec![],
+            cut_off_hosts: vec![],
+        };
+        let names: Vec<_> = network_what_if(&found, 3).links.into_iter().map(|link| link.id).collect();
+        assert_eq!(names, ["thin", "thick"]);
+    }
+}

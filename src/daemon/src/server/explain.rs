@@ -1,0 +1,154 @@
+//! Why a decision came out as it did, and what it comes to when it is made again.
+
+use super::convert;
+use crate::runtime::Daemon;
+use hintd_client::wire::v1;
+use hintd_client::wire::v1::outcome::Outcome;
+use hintd_engine::records::{Again, Beside, Record};
+use hintd_engine::{Answer, Decision, Explained, Refusal};
+use hintd_model::units::{DecisionId, HostName, LeaseId};
+use hintd_policy::Policy;
+use prost::Message as _;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// A replay under another policy ends its search after so long: an operator waits for it.
+const SEARCH_MAX: Duration = Duration::from_secs(20);
+
+/// The id of a decision, as callers spell it.
+pub(super) fn decision_id(text: &str) -> Result<DecisionId, Refusal> {
+    let invalid = |error: hintd_model::units::IdError| Refusal::Invalid {
+        field: "decision_id".to_owned(),
+        message: error.to_string(),
+    };
+    text.parse().map_err(invalid)
+}
+
+/// A decision that is remembered for repeats of its request, or recorded; a refusal that is recorded.
+pub(super) async fn explain(daemon: &Daemon, decision: &str) -> Result<v1::ExplainResponse, Refusal> {
+    let decision = decision_id(decision)?;
+    let record = daemon.record(decision).await;
+    let explained = match daemon.explain(decision).await {
+        Ok(explained) => explained,
+        Err(Refusal::Unknown { .. }) => {
+            let record = record.clone().map_err(|refusal| not_remembered(daemon, refusal))?;
+            match record.answered() {
+                Ok(answer) => from_record(answer),
+                Err(refusal) => return Ok(refused(&record, refusal)),
+            }
+        }
+        Err(refusal) => return Err(refusal),
+    };
+    let decision = &explained.answer.decision;
+    let lease = |(lease, host, state): &(LeaseId, HostName, &'static str)| v1::LeaseState {
+        lease_id: lease.0,
+        host: host.to_string(),
+        state: (*state).to_owned(),
+    };
+    Ok(v1::ExplainResponse {
+        decision: Some(convert::hint_set(decision)),
+        application_id: decision.attempt.application.to_string(),
+        attempt: decision.attempt.attempt,
+        queue: decision.queue.to_string(),
+        decided_at_ms: decision.at.as_millis(),
+        leases: explained.leases.iter().map(lease).collect(),
+        refused: None,
+        recorded: record.is_ok(),
+        params_toml: record.map(|record| record.policy().1.params_toml()).unwrap_or_default(),
+        outcome: explained.outcome.as_ref().map(convert::outcome),
+    })
+}
+
+/// Of a decision that is in neither place.
+fn not_remembered(daemon: &Daemon, refusal: Refusal) -> Refusal {
+    match refusal {
+        Refusal::NotRecorded { decision, kept } if daemon.had(decision) => {
+            Refusal::NotRecorded { decision, kept: format!("{kept}; nor is an answer of this id remembered") }
+        }
+        other => other,
+    }
+}
+
+/// What is left of an answer that only records remember: its leases have long ended.
+fn from_record(answer: &Arc<Answer>) -> Explained {
+    let hints = answer.decision.hints.iter();
+    let leases = hints.flat_map(|hint| hint.leases.iter().map(|&id| (id, hint.host.clone(), "ended"))).collect();
+    Explained { answer: Arc::clone(answer), leases, outcome: None }
+}
+
+fn refused(record: &Record, refusal: &Refusal) -> v1::ExplainResponse {
+    let (request, (policy, params)) = (record.request(), record.policy());
+    let decision = v1::HintSet {
+        decision_id: record.decision().to_string(),
+        request_id: request.id.to_string(),
+        policy: policy.to_string(),
+        ..v1::HintSet::default()
+    };
+    v1::ExplainResponse {
+        decision: Some(decision),
+        application_id: request.attempt.application.to_string(),
+        attempt: request.attempt.attempt,
+        queue: request.queue.to_string(),
+        decided_at_ms: record.at().as_millis(),
+        leases: Vec::new(),
+        refused: Some(convert::refused(refusal, Some(record.decision()))),
+        recorded: true,
+        params_toml: params.params_toml(),
+        outcome: None,
+    }
+}
+
+/// Makes a decision again; with `other`, under that policy as well. Takes as long as the searches do.
+pub(super) fn replay(
+    daemon: &Daemon,
+    record: &Record,
+    other: Option<(&str, &Arc<dyn Policy>)>,
+) -> Result<v1::ReplayResponse, Refusal> {
+    let generation = daemon.generation();
+    let live = Some(&*generation.snapshot);
+    let id = record.decision();
+    let Again { outcome: made, same, differences } = record.again(live);
+    let recorded = outcome(record.answered().map(|answer| &answer.decision), id);
+    let replayed = outcome(made.as_ref(), id);
+    let difference = |found: hintd_engine::records::Difference| v1::Difference {
+        field: found.field,
+        then: found.then,
+        now: found.now,
+    };
+    let mut response = v1::ReplayResponse {
+        // What is compared is what goes over the wire, too.
+        same: same && recorded.encode_to_vec() == replayed.encode_to_vec(),
+        recorded: Some(recorded),
+        replayed: Some(replayed),
+        differences: differences.into_iter().map(difference).collect(),
+        decided_at_ms: record.at().as_millis(),
+        params_toml: record.policy().1.params_toml(),
+        ..v1::ReplayResponse::default()
+    };
+    if let Some((name, policy)) = other {
+        let until = Instant::now() + SEARCH_MAX;
+        let Beside { other, terms, rated } = record.beside(name, policy, live, &mut || Instant::now() >= until)?;
+        response.other = Some(outcome(other.as_ref(), id));
+        response.other_params_toml = policy.params_toml();
+        if let Some([recorded, other]) = terms {
+            (response.recorded_terms, response.other_terms) =
+                (Some(convert::terms(&recorded)), Some(convert::terms(&other)));
+        }
+        let rate = |rated: hintd_engine::records::Rated| v1::Rated {
+            policy: rated.policy.to_string(),
+            recorded: rated.recorded,
+            other: rated.other,
+            gain: rated.gain,
+        };
+        response.rated = rated.into_iter().map(rate).collect();
+    }
+    Ok(response)
+}
+
+fn outcome(made: Result<&Decision, &Refusal>, id: DecisionId) -> v1::Outcome {
+    let outcome = match made {
+        Ok(decision) => Outcome::Hints(convert::hint_set(decision)),
+        Err(refusal) => Outcome::Refused(convert::refused(refusal, Some(id))),
+    };
+    v1::Outcome { outcome: Some(outcome) }
+}

@@ -1,0 +1,21 @@
+//! gRPC: services, conversions, sockets, and the one table of status codes.
+//!
+//! Invariants: wire types stop here and in `feed`; every refusal becomes a status in [`status`] and
+//! nowhere else; Admin is served on the Unix socket only; every stream ends when the daemon stops.
+
+pub mod admin;
+mod admin_socket;
+mod closing;
+pub mod codec;
+pub mod convert;
+mod deadline;
+mod details;
+mod explain;
+pub mod feed;
+pub mod placement;
+pub mod routes;
+mod seats;
+mod start;
+pub mod status;
+
+pub use start::{Running, start};

@@ -1,0 +1,118 @@
+//! The `Routes` service: paths for pairs of hosts, pushed as the network changes.
+
+use super::convert;
+use super::deadline::in_time;
+use super::placement::stopping;
+use super::status::status;
+use crate::runtime::Daemon;
+use crate::runtime::watchers::Watching;
+use hintd_client::wire::v1;
+use hintd_client::wire::v1::routes_server::Routes;
+use hintd_engine::Refusal;
+use hintd_model::units::Micros;
+use std::sync::Arc;
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::{Request, Response, Status};
+
+/// The service.
+#[derive(Debug, Clone)]
+pub struct RoutesService {
+    daemon: Daemon,
+}
+
+/// Updates that wait for a slow reader beyond those its queue holds.
+const READ_AHEAD: usize = 4;
+
+impl RoutesService {
+    /// The service of a daemon.
+    #[must_use]
+    pub const fn new(daemon: Daemon) -> Self {
+        Self { daemon }
+    }
+}
+
+#[tonic::async_trait]
+impl Routes for RoutesService {
+    type WatchStream = ReceiverStream<Result<v1::RouteUpdate, Status>>;
+
+    async fn watch(&self, request: Request<v1::WatchRequest>) -> Result<Response<Self::WatchStream>, Status> {
+        let (metadata, _, wire) = request.into_parts();
+        let watching = async {
+            let name = convert::watcher(&wire.watcher)?;
+            let scope = convert::watch_scope(&wire, self.daemon.instance())?;
+            let most = self.daemon.settings().watch;
+            let watching = self.daemon.watch(Arc::clone(&name), scope, most).await?;
+            Ok((name, watching))
+        };
+        let place = self.daemon.stream_place().map_err(|refusal| status(&refusal))?;
+        let (name, watching) = in_time(&self.daemon, &metadata, watching).await?;
+        let (down, updates) = mpsc::channel(READ_AHEAD);
+        let daemon = self.daemon.clone();
+        tokio::spawn(async move {
+            let _place = place;
+            send_updates(daemon, name, watching, down).await;
+        });
+        Ok(Response::new(ReceiverStream::new(updates)))
+    }
+
+    async fn acknowledge(
+        &self,
+        request: Request<v1::AcknowledgeRequest>,
+    ) -> Result<Response<v1::AcknowledgeResponse>, Status> {
+        let (metadata, _, wire) = request.into_parts();
+        let acknowledge = async {
+            let watcher = convert::watcher(&wire.watcher)?;
+            let refused = convert::refused_routes(&wire.refused)?;
+            self.daemon.acknowledge(watcher, wire.number, refused).await
+        };
+        let outstanding = in_time(&self.daemon, &metadata, acknowledge).await?;
+        Ok(Response::new(v1::AcknowledgeResponse { outstanding }))
+    }
+
+    async fn report_circuits(
+        &self,
+        request: Request<v1::ReportCircuitsRequest>,
+    ) -> Result<Response<v1::ReportCircuitsResponse>, Status> {
+        let (metadata, _, wire) = request.into_parts();
+        let report = async {
+            let watcher = convert::watcher(&wire.watcher)?;
+            self.daemon.report_circuits(watcher, convert::circuit_report(&wire, self.daemon.instance())?).await
+        };
+        let wanted_version = in_time(&self.daemon, &metadata, report).await?;
+        Ok(Response::new(v1::ReportCircuitsResponse { wanted_version }))
+    }
+}
+
+async fn send_updates(
+    daemon: Daemon,
+    name: Arc<str>,
+    mut watching: Watching,
+    down: mpsc::Sender<Result<v1::RouteUpdate, Status>>,
+) {
+    loop {
+        let update = tokio::select! {
+            update = watching.updates.recv() => update,
+            () = down.closed() => break,
+            () = daemon.stopping().cancelled() => {
+                let _ = down.try_send(Err(stopping()));
+                break;
+            }
+        };
+        let Some(update) = update else {
+            let why = watching.ended.get().map_or("the daemon is shutting down", String::as_str);
+            let message = format!("the watch of \"{name}\" ends: {why}");
+            let refusal = Refusal::Unavailable { message, retry_after: Micros::from_secs(1) };
+            let _ = down.try_send(Err(status(&refusal)));
+            break;
+        };
+        let sent = tokio::select! {
+            sent = down.send(Ok(convert::route_update(&update, daemon.instance()))) => sent.is_ok(),
+            () = daemon.stopping().cancelled() => false,
+        };
+        if !sent {
+            break;
+        }
+    }
+    daemon.unwatch(name, watching.session);
+}

@@ -1,0 +1,206 @@
+//! Sockets: binding, serving, and the order of a shutdown.
+
+use super::admin::AdminService;
+use super::admin_socket;
+use super::closing::Calls;
+use super::codec::CodecStatus;
+use super::feed::FeedService;
+use super::placement::PlacementService;
+use super::routes::RoutesService;
+use super::seats::{OnlySeated, Seats};
+use crate::runtime::options::{Listen, Options};
+use crate::runtime::{Daemon, Ending, StartError};
+use crate::store::ShutdownError;
+use crate::telemetry::metrics::Metrics;
+use hintd_client::wire::v1::admin_server::AdminServer;
+use hintd_client::wire::v1::feed_server::FeedServer;
+use hintd_client::wire::v1::placement_server::PlacementServer;
+use hintd_client::wire::v1::routes_server::RoutesServer;
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinHandle;
+use tokio_stream::StreamExt as _;
+use tokio_stream::wrappers::UnixListenerStream;
+use tokio_util::sync::CancellationToken;
+use tonic::service::RoutesBuilder;
+use tonic::transport::Server;
+use tonic::transport::server::TcpIncoming;
+use tonic_health::ServingStatus;
+use tonic_health::server::HealthReporter;
+use tower::layer::util::{Identity, Stack};
+
+/// A peer that does not answer a ping for so long is gone, and its streams with it.
+const KEEPALIVE_EVERY: Duration = Duration::from_secs(20);
+const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(10);
+/// Longest time from the first refusal to the closing of connections, while calls still come; a quarter of
+/// `listen.drain` where that is less.
+const GRACE: Duration = Duration::from_secs(1);
+/// Services whose health is told, beside "" for all of them.
+const SERVICES: [&str; 4] = ["", "hintd.v1.Placement", "hintd.v1.Feed", "hintd.v1.Routes"];
+
+/// A daemon that serves.
+#[derive(Debug)]
+pub struct Running {
+    /// Where Placement, Feed and Routes listen, with the port that 0 became.
+    pub grpc: SocketAddr,
+    /// Admin's socket.
+    pub admin: PathBuf,
+    /// The daemon itself.
+    pub daemon: Daemon,
+    servers: Vec<JoinHandle<Result<(), tonic::transport::Error>>>,
+    /// Calls to the public address.
+    calls: Calls,
+    /// Listeners and connections close when it is cancelled.
+    closing: CancellationToken,
+    health: JoinHandle<()>,
+    upkeep: JoinHandle<()>,
+    ending: Ending,
+    drain: Duration,
+}
+
+/// Starts a daemon and serves it; returns when it can be called. To be called within a tokio runtime.
+///
+/// # Errors
+/// [`StartError`]; nothing runs then.
+pub async fn start(options: &Options, metrics: Metrics) -> Result<Running, StartError> {
+    let listen = &options.listen;
+    if !listen.grpc.ip().is_loopback() && !listen.insecure_bind {
+        return Err(StartError::Insecure(listen.grpc));
+    }
+    let tcp = TcpListener::bind(listen.grpc).await.map_err(bind("grpc", listen.grpc.to_string()))?;
+    let grpc = tcp.local_addr().map_err(bind("grpc", listen.grpc.to_string()))?;
+    let unix = admin_socket::bind(&listen.admin_socket).await?;
+    let (daemon, ending) = Daemon::start(options, metrics.clone())?;
+    let upkeep = tokio::spawn(metrics.keep_up());
+    let (reporter, health_service) = tonic_health::server::health_reporter();
+    report(&reporter, true).await;
+    let health = tokio::spawn(follow_readiness(daemon.clone(), reporter));
+
+    let most = listen.message_bytes;
+    let mut public = RoutesBuilder::default();
+    public
+        .add_service(PlacementServer::new(PlacementService::new(daemon.clone())).max_decoding_message_size(most))
+        .add_service(FeedServer::new(FeedService::new(daemon.clone())).max_decoding_message_size(most))
+        .add_service(RoutesServer::new(RoutesService::new(daemon.clone())).max_decoding_message_size(most))
+        .add_service(health_service.clone())
+        .add_service(reflection());
+    let mut private = RoutesBuilder::default();
+    private
+        .add_service(AdminServer::new(AdminService::new(daemon.clone())).max_decoding_message_size(most))
+        .add_service(health_service)
+        .add_service(reflection());
+    let seats = Seats::new(listen.connections, listen.greeting, daemon.clone());
+    let seated = move |stream: io::Result<TcpStream>| stream.map(|stream| seats.seat(stream)).transpose();
+    let incoming = TcpIncoming::from(tcp).with_nodelay(Some(true)).filter_map(seated);
+    let (closing, calls) = (CancellationToken::new(), Calls::default());
+    let stop = closing.clone().cancelled_owned();
+    let public = builder(listen, calls.clone()).add_routes(public.routes());
+    let public = tokio::spawn(public.serve_with_incoming_shutdown(incoming, stop));
+    let stop = closing.clone().cancelled_owned();
+    let private = builder(listen, Calls::default()).add_routes(private.routes());
+    let private = tokio::spawn(private.serve_with_incoming_shutdown(UnixListenerStream::new(unix), stop));
+    tracing::info!(%grpc, admin = %listen.admin_socket.display(), instance = %daemon.instance(), "serving");
+    Ok(Running {
+        grpc,
+        admin: listen.admin_socket.clone(),
+        daemon,
+        servers: vec![public, private],
+        calls,
+        closing,
+        health,
+        upkeep,
+        ending,
+        drain: listen.drain,
+    })
+}
+
+impl Running {
+    /// This life of the daemon.
+    #[must_use]
+    pub fn instance_id(&self) -> String {
+        self.daemon.instance().to_string()
+    }
+
+    /// Refuses what is new, ends streams, closes connections once who asks has heard of it and calls in flight have
+    /// ended, flushes the journal: all within the configured time.
+    ///
+    /// # Errors
+    /// [`ShutdownError`] where the disk took longer.
+    pub async fn shutdown(self) -> Result<(), ShutdownError> {
+        let deadline = Instant::now() + self.drain;
+        self.daemon.refuse_new();
+        // Whoever asks for health sees the change before the sockets close.
+        tokio::task::yield_now().await;
+        self.daemon.end_streams();
+        self.calls.quiet(GRACE.min(self.drain / 4)).await;
+        self.closing.cancel();
+        for mut server in self.servers {
+            // A peer that never ends its connection must not hold the daemon (hyper waits for it).
+            if tokio::time::timeout_at(deadline.into(), &mut server).await.is_err() {
+                tracing::warn!("connections were cut: they outlived the drain time");
+                server.abort();
+            }
+        }
+        self.health.abort();
+        self.upkeep.abort();
+        admin_socket::remove(&self.admin);
+        let left = deadline.saturating_duration_since(Instant::now()).max(Duration::from_secs(1));
+        let ending = self.ending;
+        let finished = tokio::task::spawn_blocking(move || ending.finish(left)).await;
+        // A panic while flushing was printed by the panic hook; one of the engine's thread does not come here.
+        let finished = finished.unwrap_or(Ok(()));
+        tracing::info!(clean = finished.is_ok(), "stopped");
+        finished
+    }
+}
+
+type Layers = Stack<CodecStatus, Stack<OnlySeated, Stack<Calls, Identity>>>;
+
+fn builder(listen: &Listen, calls: Calls) -> Server<Layers> {
+    let streams = u32::try_from(listen.streams_per_connection).unwrap_or(u32::MAX);
+    Server::builder()
+        .http2_keepalive_interval(Some(KEEPALIVE_EVERY))
+        .http2_keepalive_timeout(Some(KEEPALIVE_TIMEOUT))
+        .max_concurrent_streams(Some(streams))
+        .http2_max_header_list_size(listen.header_bytes)
+        .layer(calls)
+        .layer(OnlySeated)
+        .layer(CodecStatus)
+}
+
+fn reflection()
+-> tonic_reflection::server::v1::ServerReflectionServer<impl tonic_reflection::server::v1::ServerReflection> {
+    tonic_reflection::server::Builder::configure()
+        .register_encoded_file_descriptor_set(hintd_client::wire::DESCRIPTORS)
+        .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+        .build_v1()
+        .expect("the descriptors were made by the same build")
+}
+
+async fn report(reporter: &HealthReporter, serving: bool) {
+    let status = if serving { ServingStatus::Serving } else { ServingStatus::NotServing };
+    for service in SERVICES {
+        reporter.set_service_status(service, status).await;
+    }
+}
+
+async fn follow_readiness(daemon: Daemon, reporter: HealthReporter) {
+    let mut ready = daemon.ready();
+    loop {
+        let why_not = ready.borrow_and_update().why_not();
+        report(&reporter, why_not.is_none()).await;
+        if let Some(why) = why_not {
+            tracing::warn!(why, "not ready");
+        }
+        if ready.changed().await.is_err() {
+            return;
+        }
+    }
+}
+
+fn bind(what: &'static str, address: String) -> impl Fn(io::Error) -> StartError {
+    move |source| StartError::Bind { what, address: address.clone(), source }
+}

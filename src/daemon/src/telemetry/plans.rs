@@ -1,0 +1,57 @@
+//! Metrics of plans: whether one is in force, how old it is, and how it is followed.
+
+use super::metrics::Metrics;
+use hintd_policy::plan::PlanCounts;
+use metrics::Gauge;
+use std::time::Duration;
+
+pub(super) const PLAN_IN_FORCE: &str = "hintd_plan_in_force";
+pub(super) const PLAN_AGE: &str = "hintd_plan_age_seconds";
+pub(super) const PLAN_LEFT: &str = "hintd_plan_left_seconds";
+pub(super) const PLAN_FOLLOWED: &str = "hintd_plan_followed";
+
+/// Of what [`PLAN_FOLLOWED`] tells, in the order of [`figures`].
+const WHAT: [&str; 6] = ["followed", "missed", "expected", "unplanned", "released", "deviating"];
+
+const fn figures(counts: &PlanCounts) -> [u32; 6] {
+    let PlanCounts { followed, missed, expected, unplanned, released, deviating } = *counts;
+    [followed, missed, expected, unplanned, released, deviating]
+}
+
+/// Records plans.
+#[derive(Clone)]
+pub struct PlanMetrics {
+    in_force: Gauge,
+    age: Gauge,
+    left: Gauge,
+    followed: [Gauge; 6],
+}
+
+impl Metrics {
+    /// Handles for plans. All are there from now on: an alert finds 0, not nothing.
+    pub fn plans(&self) -> PlanMetrics {
+        PlanMetrics {
+            in_force: self.gauge(PLAN_IN_FORCE, &[]),
+            age: self.gauge(PLAN_AGE, &[]),
+            left: self.gauge(PLAN_LEFT, &[]),
+            followed: WHAT.map(|what| self.gauge(PLAN_FOLLOWED, &[("what", what)])),
+        }
+    }
+}
+
+impl PlanMetrics {
+    /// The age of the plan in force and what is left of its horizon; `None`: none is.
+    pub fn in_force(&self, plan: Option<(Duration, Duration)>) {
+        self.in_force.set(if plan.is_some() { 1.0 } else { 0.0 });
+        let (age, left) = plan.unwrap_or_default();
+        self.age.set(age.as_secs_f64());
+        self.left.set(left.as_secs_f64());
+    }
+
+    /// How it is followed, all policies together.
+    pub fn followed(&self, counts: &PlanCounts) {
+        for (gauge, count) in self.followed.iter().zip(figures(counts)) {
+            gauge.set(f64::from(count));
+        }
+    }
+}

@@ -1,0 +1,276 @@
+//! Answers by request id: the same id and body get the same answer, for as long as a retry may come.
+
+use super::attempts::Token;
+use super::decision::Decision;
+use super::journal::{Op, Table, text_key};
+use super::lease::LeaseEnd;
+use super::packed::{pack, unpack};
+use super::refusal::Refusal;
+use hintd_model::units::{AttemptId, DecisionId, LeaseId, Micros, RequestId, Timestamp};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// A committed answer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Answer {
+    /// What was decided.
+    pub decision: Decision,
+    /// The attempt's token.
+    pub token: Token,
+    /// Of the request's body, by the caller's own stable hash.
+    pub digest: u64,
+}
+
+impl Answer {
+    /// Leases it granted.
+    pub fn leases(&self) -> impl Iterator<Item = LeaseId> {
+        self.decision.hints.iter().flat_map(|hint| &hint.leases).copied()
+    }
+
+    pub(crate) fn put(&self) -> Op {
+        let value = serde_json::to_vec(self).expect("an answer has only texts, numbers and string-keyed maps");
+        Op::put(Table::Answers, text_key(self.decision.request.as_str()), value)
+    }
+}
+
+/// Answers kept, packed: most are never asked for again, and there may be hundreds of thousands.
+#[derive(Debug, Default)]
+pub(crate) struct Answers {
+    entries: BTreeMap<RequestId, Entry>,
+    by_decision: BTreeMap<DecisionId, RequestId>,
+    /// Answers without live leases, by when they are to be forgotten.
+    due: BTreeSet<(Timestamp, RequestId)>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    packed: Box<[u8]>,
+    /// Of the answer, to be had without unpacking it.
+    decision: DecisionId,
+    attempt: AttemptId,
+    at: Timestamp,
+    digest: u64,
+    /// Whether some of its tasks wait for a dispatcher.
+    waits: bool,
+    live: BTreeSet<LeaseId>,
+    /// Ascending.
+    ended: Vec<Ended>,
+    forget_at: Option<Timestamp>,
+}
+
+/// Leases with ids that follow each other and that ended alike.
+#[derive(Debug)]
+struct Ended {
+    first: LeaseId,
+    count: u32,
+    end: LeaseEnd,
+}
+
+impl Ended {
+    /// The lease after the last of them.
+    const fn after(&self) -> LeaseId {
+        LeaseId(self.first.0.saturating_add(self.count as u64))
+    }
+}
+
+/// Leases of one answer mostly end in their order, or all at once.
+fn note_end(runs: &mut Vec<Ended>, lease: LeaseId, end: LeaseEnd) {
+    let at = runs.partition_point(|run| run.first <= lease);
+    let next = LeaseId(lease.0.saturating_add(1));
+    let leads = runs.get(at).is_some_and(|run| run.end == end && run.first == next);
+    match runs[..at].last_mut() {
+        Some(before) if before.end == end && before.after() == lease => {
+            before.count += 1;
+            if leads {
+                runs[at - 1].count += runs[at].count;
+                runs.remove(at);
+            }
+        }
+        _ if leads => (runs[at].first, runs[at].count) = (lease, runs[at].count + 1),
+        _ => runs.insert(at, Ended { first: lease, count: 1, end }),
+    }
+}
+
+impl Entry {
+    fn answer(&self) -> Arc<Answer> {
+        Arc::new(unpack(&self.packed).expect("it was packed by this process"))
+    }
+}
+
+impl Answers {
+    /// The answer of an id; refused if it was another body's.
+    pub(crate) fn lookup(&self, id: &RequestId, digest: u64) -> Option<Result<Arc<Answer>, Refusal>> {
+        let entry = self.entries.get(id)?;
+        if entry.digest == digest { Some(Ok(entry.answer())) } else { Some(Err(Refusal::IdReused { id: id.clone() })) }
+    }
+
+    pub(crate) fn ids(&self) -> impl Iterator<Item = &RequestId> {
+        self.entries.keys()
+    }
+
+    /// Decisions in their order, whose they are, and their requests.
+    pub(crate) fn by_age(&self) -> impl Iterator<Item = (DecisionId, AttemptId, &RequestId)> {
+        let entry = |(&decision, id): (&DecisionId, _)| Some((decision, self.entries.get(id)?.attempt, id));
+        self.by_decision.iter().filter_map(entry)
+    }
+
+    pub(crate) fn contains(&self, id: &RequestId) -> bool {
+        self.entries.contains_key(id)
+    }
+
+    /// Keeps an answer; `live` are those of its leases that run.
+    pub(crate) fn insert(&mut self, answer: &Answer, live: BTreeSet<LeaseId>, now: Timestamp, keep: Micros) {
+        let decision = &answer.decision;
+        let id = decision.request.clone();
+        self.by_decision.insert(decision.id, id.clone());
+        let forget_at = live.is_empty().then(|| now.plus(keep));
+        if let Some(at) = forget_at {
+            self.due.insert((at, id.clone()));
+        }
+        let entry = Entry {
+            packed: pack(answer),
+            decision: decision.id,
+            attempt: decision.attempt,
+            at: decision.at,
+            digest: answer.digest,
+            waits: !decision.pending.is_empty(),
+            live,
+            ended: Vec::new(),
+            forget_at,
+        };
+        self.entries.insert(id, entry);
+    }
+
+    /// A lease of the answer ended.
+    pub(crate) fn lease_ended(&mut self, id: &RequestId, lease: LeaseId, end: LeaseEnd, forget_at: Timestamp) {
+        let Some(entry) = self.entries.get_mut(id) else { return };
+        if !entry.live.remove(&lease) {
+            return;
+        }
+        note_end(&mut entry.ended, lease, end);
+        if entry.live.is_empty() {
+            entry.ended.shrink_to_fit();
+            entry.forget_at = Some(forget_at);
+            self.due.insert((forget_at, id.clone()));
+        }
+    }
+
+    /// How a lease of the answer ended, if it did in this process.
+    pub(crate) fn ended(&self, id: &RequestId, lease: LeaseId) -> Option<LeaseEnd> {
+        let runs = &self.entries.get(id)?.ended;
+        let last = runs.get(runs.partition_point(|run| run.first <= lease).checked_sub(1)?)?;
+        (lease < last.after()).then_some(last.end)
+    }
+
+    pub(crate) fn by_decision(&self, decision: DecisionId) -> Option<Arc<Answer>> {
+        self.get(self.by_decision.get(&decision)?)
+    }
+
+    /// When an id was answered.
+    pub(crate) fn decided(&self, id: &RequestId) -> Option<Timestamp> {
+        Some(self.entries.get(id)?.at)
+    }
+
+    /// Keeps an answer that has no live leases until then.
+    pub(crate) fn keep(&mut self, id: &RequestId, until: Timestamp) {
+        let Some(entry) = self.entries.get_mut(id).filter(|entry| entry.live.is_empty()) else { return };
+        if let Some(before) = entry.forget_at.replace(until) {
+            self.due.remove(&(before, id.clone()));
+        }
+        self.due.insert((until, id.clone()));
+    }
+
+    /// An answer; unpacked, so not to be called for many at a time.
+    pub(crate) fn get(&self, id: &RequestId) -> Option<Arc<Answer>> {
+        self.entries.get(id).map(Entry::answer)
+    }
+
+    /// An answer some of whose tasks waited for a dispatcher.
+    pub(crate) fn waiting(&self, id: &RequestId) -> Option<Arc<Answer>> {
+        self.entries.get(id).filter(|entry| entry.waits).map(Entry::answer)
+    }
+
+    /// Forgets an answer; returns its decision.
+    pub(crate) fn remove(&mut self, id: &RequestId) -> Option<DecisionId> {
+        let entry = self.entries.remove(id)?;
+        self.by_decision.remove(&entry.decision);
+        if let Some(at) = entry.forget_at {
+            self.due.remove(&(at, id.clone()));
+        }
+        Some(entry.decision)
+    }
+
+    /// Answers to forget now: their time has come.
+    pub(crate) fn due(&self, now: Timestamp) -> Vec<RequestId> {
+        self.due.iter().take_while(|(at, _)| *at <= now).map(|(_, id)| id.clone()).collect()
+    }
+
+    /// Answers to forget so that at most `most` stay; those with live leases stay whatever their number,
+    /// which the room of the cluster bounds.
+    pub(crate) fn too_many(&self, most: usize) -> Vec<RequestId> {
+        let surplus = self.entries.len().saturating_sub(most);
+        self.due.iter().take(surplus).map(|(_, id)| id.clone()).collect()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::answer;
+
+    const KEEP: Micros = Micros::from_secs(600);
+
+    #[test]
+    fn an_answer_is_kept_until_some_time_after_its_last_lease() {
+        let mut answers = Answers::default();
+        let kept = answer("r1", 7);
+        answers.insert(&kept, BTreeSet::from([LeaseId(1), LeaseId(2)]), Timestamp(0), KEEP);
+        let end = |second: u64| Timestamp(0).plus(Micros::from_secs(second)).plus(KEEP);
+        answers.lease_ended(&"r1".into(), LeaseId(1), LeaseEnd::Bound, end(10));
+        assert!(answers.due(end(10_000)).is_empty(), "one lease still runs");
+        answers.lease_ended(&"r1".into(), LeaseId(2), LeaseEnd::Expired, end(20));
+        answers.lease_ended(&"r1".into(), LeaseId(2), LeaseEnd::Expired, end(30));
+        assert!(answers.due(end(19)).is_empty());
+        assert_eq!(answers.due(end(20)), [RequestId::from("r1")]);
+        assert_eq!(answers.ended(&"r1".into(), LeaseId(1)), Some(LeaseEnd::Bound));
+        assert_eq!(answers.lookup(&"r1".into(), 7), Some(Ok(kept)));
+        assert_eq!(answers.lookup(&"r1".into(), 8), Some(Err(Refusal::IdReused { id: "r1".into() })));
+    }
+
+    #[test]
+    fn how_leases_ended_is_known_in_whichever_order_they_did_and_takes_a_row_a_run() {
+        let mut answers = Answers::default();
+        let all: BTreeSet<LeaseId> = (10..40).map(LeaseId).collect();
+        let end = |lease: LeaseId| if lease.0 / 10 == 2 { LeaseEnd::Expired } else { LeaseEnd::Bound };
+        for step in [1, 7, 11, 29] {
+            answers.insert(&answer("r", 1), all.clone(), Timestamp(0), KEEP);
+            let order: BTreeSet<(u64, LeaseId)> = all.iter().map(|lease| (lease.0 * step % 30, *lease)).collect();
+            for (done, (_, lease)) in order.iter().enumerate() {
+                let known = all.iter().filter(|lease| answers.ended(&"r".into(), **lease).is_some()).count();
+                assert_eq!(known, done, "steps of {step}");
+                answers.lease_ended(&"r".into(), *lease, end(*lease), Timestamp(1));
+            }
+            assert!(all.iter().all(|lease| answers.ended(&"r".into(), *lease) == Some(end(*lease))));
+            assert_eq!(answers.entries[&RequestId::from("r")].ended.len(), 3, "steps of {step}");
+            for other in [9, 40] {
+                assert_eq!(answers.ended(&"r".into(), LeaseId(other)), None);
+            }
+            answers.remove(&"r".into());
+        }
+    }
+
+    #[test]
+    fn of_too_many_answers_the_oldest_without_leases_go() {
+        let mut answers = Answers::default();
+        answers.insert(&answer("leased", 1), BTreeSet::from([LeaseId(1)]), Timestamp(0), KEEP);
+        answers.insert(&answer("old", 2), BTreeSet::new(), Timestamp(1), KEEP);
+        answers.insert(&answer("new", 3), BTreeSet::new(), Timestamp(2), KEEP);
+        assert_eq!(answers.too_many(2), [RequestId::from("old")]);
+        assert_eq!(answers.too_many(0).len(), 2, "the leased one stays");
+    }
+}

@@ -1,0 +1,240 @@
+//! Application attempts: their tokens, and the requests remembered for placing lost tasks anew.
+
+use super::decision::RememberedRequest;
+use super::journal::{KeyBuilder, KeyPart, Op, Table, key_parts};
+use hintd_model::units::{AttemptId, ContainerId, RequestId, SchedulerKey, Timestamp};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+/// What an attempt shows to release leases and to follow. Drawn at random by the runtime.
+#[derive(Clone, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Token(pub Arc<str>);
+
+impl PartialEq for Token {
+    /// Takes the same time wherever the difference is, so that a token can't be guessed byte by byte.
+    fn eq(&self, other: &Self) -> bool {
+        let (mine, theirs) = (self.0.as_bytes(), other.0.as_bytes());
+        mine.len() == theirs.len() && mine.iter().zip(theirs).fold(0, |differs, (a, b)| differs | (a ^ b)) == 0
+    }
+}
+
+impl std::fmt::Debug for Token {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Token(…)") // a secret does not go to logs
+    }
+}
+
+/// Allocations remembered by attempt, so that an event told twice counts once.
+const ALLOCATIONS_MAX: usize = 65_536;
+
+/// Attempts known.
+#[derive(Debug, Default)]
+pub(crate) struct Attempts {
+    known: BTreeMap<AttemptId, Attempt>,
+    /// Oldest activity first.
+    by_age: BTreeSet<(Timestamp, AttemptId)>,
+}
+
+/// One attempt.
+#[derive(Debug)]
+pub(crate) struct Attempt {
+    pub(crate) token: Token,
+    /// The journal has the token.
+    written: bool,
+    /// Oldest first.
+    pub(crate) requests: VecDeque<RememberedRequest>,
+    /// Containers whose allocation was told.
+    allocated: BTreeSet<ContainerId>,
+    /// Containers whose tasks were placed anew: once is enough, even if their node comes back and is lost again.
+    replaced: BTreeSet<ContainerId>,
+    /// Ids of requests that place tasks anew, answered or not.
+    replacements: BTreeSet<RequestId>,
+    touched: Timestamp,
+}
+
+impl Attempts {
+    pub(crate) fn get(&self, attempt: AttemptId) -> Option<&Attempt> {
+        self.known.get(&attempt)
+    }
+
+    pub(crate) fn get_mut(&mut self, attempt: AttemptId) -> Option<&mut Attempt> {
+        self.known.get_mut(&attempt)
+    }
+
+    /// The attempt's token; `token` becomes it if it has none.
+    pub(crate) fn token(&mut self, attempt: AttemptId, token: Token, now: Timestamp) -> Token {
+        if let Some(known) = self.known.get_mut(&attempt) {
+            self.by_age.remove(&(known.touched, attempt));
+            known.touched = now;
+            self.by_age.insert((now, attempt));
+            return known.token.clone();
+        }
+        let new = Attempt {
+            token: token.clone(),
+            written: false,
+            requests: VecDeque::new(),
+            allocated: BTreeSet::new(),
+            replaced: BTreeSet::new(),
+            replacements: BTreeSet::new(),
+            touched: now,
+        };
+        self.known.insert(attempt, new);
+        self.by_age.insert((now, attempt));
+        token
+    }
+
+    pub(crate) fn remove(&mut self, attempt: AttemptId) -> Option<Attempt> {
+        let known = self.known.remove(&attempt)?;
+        self.by_age.remove(&(known.touched, attempt));
+        Some(known)
+    }
+
+    /// Attempts of the same application with a smaller number, ascending.
+    pub(crate) fn earlier(&self, attempt: AttemptId) -> Vec<AttemptId> {
+        let first = AttemptId { attempt: 0, ..attempt };
+        self.known.range(first..attempt).map(|(&earlier, _)| earlier).collect()
+    }
+
+    /// The application's newest attempt, if it is newer than this one.
+    pub(crate) fn newer(&self, attempt: AttemptId) -> Option<AttemptId> {
+        let last = AttemptId { attempt: u32::MAX, ..attempt };
+        self.known.range(attempt..=last).next_back().map(|(&newest, _)| newest).filter(|&newest| newest != attempt)
+    }
+
+    /// Attempts to forget so that at most `most` stay: the longest silent ones that `holds` says nothing of.
+    pub(crate) fn too_many(&self, most: usize, holds: impl Fn(AttemptId) -> bool) -> Vec<AttemptId> {
+        let surplus = self.known.len().saturating_sub(most);
+        let idle = self.by_age.iter().map(|&(_, attempt)| attempt).filter(|&attempt| !holds(attempt));
+        idle.take(surplus).collect()
+    }
+
+    /// Every one that is known, ascending.
+    pub(crate) fn ids(&self) -> impl Iterator<Item = AttemptId> + '_ {
+        self.known.keys().copied()
+    }
+
+    /// The same, with what is known of each.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (AttemptId, &Attempt)> {
+        self.known.iter().map(|(&attempt, known)| (attempt, known))
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.known.len()
+    }
+}
+
+impl Attempt {
+    /// Notes that the journal gets the token; false: it has it.
+    pub(crate) fn write(&mut self) -> bool {
+        !std::mem::replace(&mut self.written, true)
+    }
+
+    /// Remembers a request; returns those that had to go for it.
+    pub(crate) fn remember(&mut self, request: RememberedRequest, most: usize) -> Vec<RequestId> {
+        self.requests.retain(|known| known.id != request.id);
+        self.requests.push_back(request);
+        let surplus = self.requests.len().saturating_sub(most.max(1));
+        self.requests.drain(..surplus).map(|gone| gone.id.clone()).collect()
+    }
+
+    /// The newest remembered request with a group of this key, and the group's position in it.
+    pub(crate) fn request_of(&self, key: SchedulerKey) -> Option<(&RememberedRequest, usize)> {
+        self.requests.iter().rev().find_map(|request| {
+            let group = request.groups.iter().position(|group| group.key == key)?;
+            Some((request, group))
+        })
+    }
+
+    /// A remembered request by its id, or by that of what was launched of it later.
+    pub(crate) fn request(&self, id: &RequestId) -> Option<&RememberedRequest> {
+        let find = |id: &str| self.requests.iter().find(|request| request.id.as_str() == id);
+        find(id.as_str()).or_else(|| find(super::dispatching::asked(id)))
+    }
+
+    /// The recurring-job key of its newest request that has one.
+    pub(crate) fn recurring_key(&self) -> Option<&Arc<str>> {
+        self.requests.iter().rev().find_map(|request| request.recurring_key.as_ref())
+    }
+
+    /// Notes an allocation; false: it was told before.
+    pub(crate) fn allocated(&mut self, container: ContainerId) -> bool {
+        if self.allocated.len() >= ALLOCATIONS_MAX {
+            self.allocated.pop_first(); // YARN counts containers upwards: the first is the oldest
+        }
+        self.allocated.insert(container)
+    }
+
+    /// Notes that a container's task is placed anew; false: it was before.
+    pub(crate) fn replaced(&mut self, container: ContainerId) -> bool {
+        self.replaced.insert(container)
+    }
+
+    /// Notes the id of a request that places tasks anew.
+    pub(crate) fn replaces_by(&mut self, id: RequestId) {
+        self.replacements.insert(id);
+    }
+
+    /// Whether an id was given to a request that places tasks anew.
+    pub(crate) fn has_replacement(&self, id: &RequestId) -> bool {
+        self.replacements.contains(id)
+    }
+}
+
+/// Rows of attempts: the attempt alone is its token, attempt and request id a remembered request.
+pub(crate) fn put_token(attempt: AttemptId, token: &Token) -> Op {
+    let value = serde_json::to_vec(token).expect("a token is a text");
+    Op::put(Table::Attempts, attempt_key(attempt).build(), value)
+}
+
+pub(crate) fn put_request(request: &RememberedRequest) -> Op {
+    let value = serde_json::to_vec(&**request).expect("a request has only texts, numbers and lists");
+    Op::put(Table::Attempts, attempt_key(request.attempt).text(request.id.as_str()).build(), value)
+}
+
+pub(crate) fn delete_request(attempt: AttemptId, request: &RequestId) -> Op {
+    Op::delete(Table::Attempts, attempt_key(attempt).text(request.as_str()).build())
+}
+
+pub(crate) fn delete_attempt(id: AttemptId, attempt: &Attempt) -> Vec<Op> {
+    let requests = attempt.requests.iter().map(|request| delete_request(id, &request.id));
+    requests.chain([Op::delete(Table::Attempts, attempt_key(id).build())]).collect()
+}
+
+/// What a row's key names: the attempt, and the request unless it is the token's row.
+pub(crate) fn read_key(key: &[u8]) -> Option<(AttemptId, Option<RequestId>)> {
+    let mut parts = key_parts(key)?.into_iter();
+    let (Some(KeyPart::Text(attempt)), request, None) = (parts.next(), parts.next(), parts.next()) else {
+        return None;
+    };
+    let request = match request {
+        None => None,
+        Some(KeyPart::Text(id)) => Some(id.into()),
+        Some(KeyPart::Number(_)) => return None,
+    };
+    Some((attempt.parse().ok()?, request))
+}
+
+fn attempt_key(attempt: AttemptId) -> KeyBuilder {
+    KeyBuilder::new().text(&attempt.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hintd_model::units::ApplicationId;
+
+    #[test]
+    fn of_too_many_requests_the_oldest_is_forgotten() {
+        let id = AttemptId { application: ApplicationId { cluster_timestamp: 1, sequence: 1 }, attempt: 1 };
+        let mut attempts = Attempts::default();
+        attempts.token(id, Token("t".into()), Timestamp(1));
+        let attempt = attempts.get_mut(id).unwrap();
+        let mut remember = |name: &str| attempt.remember(Arc::new(crate::testing::request(name, &[("g", 1)])), 2);
+        assert_eq!((remember("r1"), remember("r2")), (vec![], vec![]), "exactly two");
+        assert_eq!(remember("r2"), [], "the same again");
+        assert_eq!(remember("r3"), [RequestId::from("r1")]);
+        assert_eq!(attempt.requests.len(), 2);
+    }
+}

@@ -1,0 +1,169 @@
+//! The engine's side of shuffles that are timed: who is asked about, and what applications are told.
+
+use super::bursts::{JobShuffle, Pair};
+use super::gathering::{Wait, racks};
+use crate::dispatching::view;
+use crate::effects::{Counter, Effect, FollowBody};
+use crate::engine::Engine;
+use hintd_model::units::{Bytes, RackIdx, Timestamp};
+use hintd_policy::dispatch::{ShuffleAdvice, ShuffleAsk};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Why messages on shuffles are sent.
+const CAUSE: &str = "shuffle";
+
+impl Engine {
+    /// Whether shuffles are to be asked about now: never where nothing is timed and nothing can be.
+    pub(super) fn asks_shuffles(&mut self, now: Timestamp) -> bool {
+        self.begin_timing(now);
+        self.circuits.gathering.times() && self.circuits.gathering.is_due(now)
+    }
+
+    /// Times shuffles from now on, if that can be: those of jobs that come.
+    pub(super) fn begin_timing(&mut self, now: Timestamp) {
+        if !self.circuits.gathering.times() && self.nobody_waits(now).is_none() {
+            let jobs = self.dispatching.shuffles(&self.snapshot);
+            self.circuits.gathering.begin(&jobs);
+        }
+    }
+
+    /// Asks about every pair of racks of planned heavy jobs that holds something back.
+    pub(super) fn time_shuffles(&mut self, jobs: &[JobShuffle], now: Timestamp) {
+        if let Some(reason) = self.nobody_waits(now) {
+            let all = jobs.iter().flat_map(|job| job.pairs().map(move |(from, to)| (job, from, to)));
+            let pairs = all.map(|(job, from, to)| ((job.attempt, from, to), job.gathered(from, to).0));
+            let held: BTreeMap<Pair, Bytes> =
+                pairs.map(|(pair, gathered)| (pair, self.circuits.gathering.held(&pair, gathered))).collect();
+            for pair in self.circuits.gathering.end() {
+                self.start_told(&pair, held.get(&pair).copied().unwrap_or(Bytes::ZERO), reason);
+            }
+            return;
+        }
+        self.circuits.gathering.forget(jobs);
+        let mut timed: BTreeMap<Pair, Bytes> = BTreeMap::new();
+        let mut follows = BTreeSet::new();
+        for job in jobs {
+            let Some(policy) = self.dispatching.times_shuffles(job.attempt) else {
+                self.circuits.gathering.frees(job);
+                continue;
+            };
+            self.circuits.gathering.takes(job);
+            follows.insert(job.attempt);
+            for (from, to) in job.pairs() {
+                let (gathered, _) = job.gathered(from, to);
+                if gathered > Bytes::ZERO {
+                    timed.insert((job.attempt, from, to), gathered);
+                    self.time_shuffle(job, (from, to), &policy, now);
+                }
+            }
+        }
+        for pair in self.circuits.gathering.retain(|pair| timed.contains_key(pair)) {
+            let (from, to) = racks(&pair);
+            let known = follows.contains(&pair.0) || self.dispatching.times_shuffles(pair.0).is_some();
+            let reason = match () {
+                () if !self.lives(from) || !self.lives(to) => "rack_gone",
+                () if known => "nothing_gathered",
+                () => "not_planned",
+            };
+            self.start_told(&pair, Bytes::ZERO, reason);
+        }
+    }
+
+    /// Why no shuffle is timed now.
+    fn nobody_waits(&self, now: Timestamp) -> Option<&'static str> {
+        match self.followed_plan() {
+            None => Some("no_plan"),
+            Some(plan) if plan.has_expired(now) => Some("plan_expired"),
+            Some(_) if self.circuits.ports.is_none() => Some("no_circuit"),
+            Some(_) => (!self.circuits.attended).then_some("no_controller"),
+        }
+    }
+
+    /// Whether a rack has a usable node.
+    fn lives(&self, rack: RackIdx) -> bool {
+        let nodes = self.snapshot.statics.members.get(rack.at());
+        nodes.is_some_and(|nodes| nodes.iter().any(|node| self.snapshot.state[node.at()].usable()))
+    }
+
+    fn time_shuffle(&mut self, job: &JobShuffle, (from, to): (RackIdx, RackIdx), policy: &str, now: Timestamp) {
+        let pair = (job.attempt, from, to);
+        let (all, _) = job.gathered(from, to);
+        let gathered = self.circuits.gathering.held(&pair, all);
+        let waits = self.circuits.gathering.wait(&pair).cloned();
+        if gathered == Bytes::ZERO {
+            if waits.is_some() && self.circuits.gathering.start(pair, all) {
+                self.start_told(&pair, gathered, "nothing_gathered");
+            }
+            return;
+        }
+        let gone = !self.lives(from) || !self.lives(to);
+        let barred = self.circuits.ports.as_ref().is_none_or(|ports| ports.bar(from, to).is_some());
+        let (attempt, maps_done, reduces_placed) = (job.attempt, job.maps_done, job.reduces_placed);
+        let since = waits.as_ref().map_or(now, |wait| wait.since);
+        let (started, threshold) = (self.circuits.gathering.started(&pair, Bytes::ZERO), self.threshold(from, to));
+        let ask = ShuffleAsk { attempt, from, to, gathered, started, threshold, maps_done, reduces_placed, since };
+        let advice = if gone || barred {
+            ShuffleAdvice::Start
+        } else {
+            self.dispatching.ask_shuffle(policy, &ask, &view(&self.snapshot, &self.ledger, now))
+        };
+        let bound = waits.map_or(Timestamp(u64::MAX), |wait| wait.latest);
+        let reason = match advice {
+            ShuffleAdvice::Wait { latest, why } if latest.min(bound) > now => {
+                let wait = Wait { since, latest: latest.min(bound), why };
+                return self.hold(pair, wait, (gathered, threshold));
+            }
+            _ if gone => "rack_gone",
+            _ if barred => "no_circuit",
+            _ if bound <= now => "latest_start",
+            _ if threshold.is_some_and(|threshold| gathered >= threshold) => "threshold",
+            _ if maps_done && reduces_placed => "no_more",
+            _ => "not_worth_waiting",
+        };
+        if self.circuits.gathering.start(pair, all) {
+            self.start_told(&pair, gathered, reason);
+        }
+    }
+
+    fn hold(&mut self, pair: Pair, wait: Wait, (gathered, threshold): (Bytes, Option<Bytes>)) {
+        let Wait { latest, why, .. } = wait.clone();
+        if !self.circuits.gathering.hold(pair, wait) {
+            return;
+        }
+        self.effects.count(Counter::ShufflesHeld, 1);
+        let (from, to) = racks(&pair);
+        let path = |rack: RackIdx| self.snapshot.statics.racks[rack.at()].clone();
+        let (from_rack, to_rack) = (path(from), path(to));
+        let message = FollowBody::WaitShuffle { from_rack, to_rack, latest, reason: why, gathered, threshold };
+        self.effects.out.push(Effect::Follow { attempt: pair.0, message, cause: CAUSE });
+    }
+
+    fn start_told(&mut self, pair: &Pair, gathered: Bytes, reason: &'static str) {
+        if self.attempts.get(pair.0).is_none() {
+            return; // it is over, and nobody follows
+        }
+        self.effects.count(Counter::ShufflesStarted, 1);
+        let (from, to) = racks(pair);
+        let path = |rack: RackIdx| self.snapshot.statics.racks[rack.at()].clone();
+        let (from_rack, to_rack, threshold) = (path(from), path(to), self.threshold(from, to));
+        let message = FollowBody::StartShuffle { from_rack, to_rack, reason, gathered, threshold };
+        self.effects.out.push(Effect::Follow { attempt: pair.0, message, cause: CAUSE });
+    }
+
+    fn threshold(&self, from: RackIdx, to: RackIdx) -> Option<Bytes> {
+        self.circuits.ports.as_ref()?.switch.elephant(from, to)
+    }
+
+    /// Asks now, whatever else is due.
+    #[cfg(test)]
+    pub(crate) fn time_shuffles_for_test(&mut self, now: Timestamp) {
+        let jobs = self.dispatching.shuffles(&self.snapshot);
+        self.time_shuffles(&jobs, now);
+    }
+
+    /// Shuffles that were told to wait and not to start since.
+    #[cfg(test)]
+    pub(crate) fn shuffles_held(&self) -> usize {
+        self.circuits.gathering.waits()
+    }
+}

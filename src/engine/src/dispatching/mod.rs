@@ -1,0 +1,160 @@
+//! Dispatch in the daemon: waiting tasks of applications that follow, offered the nodes that report with room.
+//!
+//! # Code map
+//! - `group`: one waiting group and how its tasks stand.
+//! - `desk`: one dispatch policy in use, its State and its groups; every event and every offer goes through it.
+//! - `asking`: requests that wait for nothing, and their runs in the plan in force.
+//! - `apart`: a desk as it was at one moment, for what-if and replay.
+//! - `layout`: launches to hints, rows of leases and ask tables.
+//! - `racks`: how busy racks are, from counters or from the model of running flows.
+//! - `shuffles`: what jobs have shuffled, by rack.
+//! - `serve`: the engine's side of requests, offers and pushes; `heard`, of task events, reports and ends of leases.
+//!
+//! # Invariants
+//! - A launch takes its room when it is advised, by the check that every lease passes; it is journalled before it is
+//!   pushed.
+//! - A State hears of a task what became of it: each launch once, each end once, in order.
+//! - Nothing is offered while nothing waits, and an offer costs what its policy's indexes cost.
+//! - States live in memory. After a restart an application is told of the gap in its numbers and asks again.
+
+mod apart;
+mod asking;
+mod desk;
+mod group;
+mod heard;
+mod layout;
+mod racks;
+mod serve;
+mod shuffles;
+
+use crate::ledger::Ledger;
+use crate::plans::KeptPlan;
+use crate::{Answer, Decision};
+pub use apart::DeskApart;
+pub(crate) use apart::KeptDesk;
+pub use asking::AtOnce;
+use desk::Desk;
+pub(crate) use group::Group;
+use hintd_model::cluster::Snapshot;
+use hintd_model::units::{AttemptId, ContainerId, DecisionId, LeaseId, Micros, RequestId, Timestamp};
+use hintd_policy::Policy;
+use hintd_policy::dispatch::{TaskRef, View, WaitingGroup};
+use hintd_policy::plan::PlanCounts;
+use racks::RackUses;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// Settings of dispatch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DispatchSettings {
+    /// A task that waits for longer while the cluster has room for it gets an ordinary placement.
+    pub max_wait: Micros,
+}
+
+impl Default for DispatchSettings {
+    fn default() -> Self {
+        Self { max_wait: Micros::from_secs(5) }
+    }
+}
+
+/// What a request wants from a dispatcher: made on the pool, taken in by the engine.
+#[derive(Clone)]
+pub(crate) struct Waits {
+    pub(crate) policy: Arc<dyn Policy>,
+    pub(crate) name: Arc<str>,
+    /// In the request's order.
+    pub(crate) groups: Vec<WantedGroup>,
+    /// Of its hints.
+    pub(crate) confidence: f64,
+}
+
+impl std::fmt::Debug for Waits {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Waits").field("policy", &self.name).field("groups", &self.groups).finish_non_exhaustive()
+    }
+}
+
+/// One group of it.
+#[derive(Debug, Clone)]
+pub(crate) struct WantedGroup {
+    pub(crate) waiting: WaitingGroup,
+    /// Until there is room for one of its tasks, where it can be told.
+    pub(crate) expected_wait: Option<Micros>,
+}
+
+/// A task and the policy that dispatches it.
+pub(crate) type Owned = (Arc<str>, TaskRef);
+
+/// All of it.
+#[derive(Debug, Default)]
+pub(crate) struct Dispatching {
+    /// By the policy's name.
+    desks: BTreeMap<Arc<str>, Desk>,
+    /// Leases that no container is known for.
+    by_lease: BTreeMap<LeaseId, Owned>,
+    by_container: BTreeMap<ContainerId, Owned>,
+    /// Containers that nodes no longer report, until when the application may say how they ended.
+    ending: BTreeSet<(Timestamp, ContainerId)>,
+    /// How often in a row an attempt let leases expire, and when it did last.
+    unused: BTreeMap<AttemptId, (u32, Timestamp)>,
+    racks: RackUses,
+    /// The plan in force.
+    plan: Option<Arc<KeptPlan>>,
+    /// Decisions that were pushed so far.
+    pushed: u64,
+    /// The desk that decided last, as it was before, where the decision is to be recorded.
+    apart: Option<Box<DeskApart>>,
+}
+
+/// What policies read of the engine, its desks borrowed apart.
+pub(crate) fn view<'a>(snapshot: &'a Snapshot, ledger: &'a Ledger, now: Timestamp) -> View<'a> {
+    View { snapshot, leases: ledger.overlay(), now, explain: false }
+}
+
+impl Dispatching {
+    /// Tasks that wait.
+    pub(crate) fn waiting(&self) -> u64 {
+        self.desks.values().map(Desk::waiting).sum()
+    }
+
+    fn is_idle(&self) -> bool {
+        self.desks.values().all(|desk| desk.waiting() == 0)
+    }
+
+    /// How the plan in force is followed, by policies that follow it.
+    pub(crate) fn plan_counts(&mut self, now: Timestamp) -> Vec<(Arc<str>, PlanCounts)> {
+        let desks = self.desks.iter_mut();
+        desks.filter_map(|(name, desk)| Some((Arc::clone(name), desk.plan_counts(now)?))).collect()
+    }
+
+    /// Whether tasks of the answer's request still wait: who asks again for them must not get others.
+    pub(crate) fn waits(&self, answer: &Answer) -> bool {
+        let Decision { attempt, request, pending, .. } = &answer.decision;
+        !pending.is_empty() && self.desks.values().any(|desk| desk.holds(*attempt, request))
+    }
+
+    /// Whether the lease is of a task that goes back to waiting where its node is lost.
+    pub(crate) fn holds(&self, lease: LeaseId) -> bool {
+        self.by_lease.contains_key(&lease)
+    }
+}
+
+/// Whether the decision was made for a node that was offered, and not for a request.
+pub const fn is_pushed(decision: DecisionId) -> bool {
+    decision.0 & serve::PUSHED != 0
+}
+
+/// Between a request's id and the number of what was pushed of it later.
+const OFFER: &str = "/offer/";
+/// Between a request's id and the number of an ordinary placement of what waited too long.
+const LATE: &str = "/late/";
+
+/// The request that a lease's request was made of by an offer; any other is its own.
+pub(crate) fn asked(id: &RequestId) -> &str {
+    id.as_str().split_once(OFFER).map_or(id.as_str(), |(asked, _)| asked)
+}
+
+/// The request whose tasks an ordinary placement is for; `None`: it is none of that kind.
+pub fn late_of(id: &RequestId) -> Option<&str> {
+    id.as_str().split_once(LATE).map(|(asked, _)| asked)
+}

@@ -1,0 +1,185 @@
+//! One job's traffic: what a request said of its groups, and where decisions placed their tasks.
+
+use super::chained::{self, Found, Sent};
+use crate::decision::RememberedRequest;
+use hintd_model::cluster::{ChainPair, EdgePattern, Flow, NodePair, Traffic};
+use hintd_model::units::{AttemptId, Bytes, DecisionId, GroupIdx, NodeIdx, RequestId, Timestamp};
+use hintd_policy::Share;
+use hintd_policy::dataflow;
+use hintd_policy::flow_index::JobSlot;
+use hintd_policy::problem::EdgeProblem;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A job: the tasks of one request, those that were placed anew included.
+#[derive(Debug, Clone)]
+pub(super) struct Job {
+    pub(super) attempt: AttemptId,
+    pub(super) request: RequestId,
+    /// Names of the request's groups.
+    pub(super) groups: Arc<[Arc<str>]>,
+    pub(super) edges: Arc<[EdgeProblem]>,
+    /// Where each decision placed tasks, by group; the first is the job's own.
+    pub(super) parts: BTreeMap<DecisionId, Vec<Vec<Share>>>,
+    /// Tasks that were placed at first, by group: edges' bytes are theirs.
+    pub(super) placed: Vec<u64>,
+    /// What goes as it likes.
+    pub(super) traffic: Traffic,
+    /// What is under chains.
+    pub(super) chained: BTreeMap<ChainPair, Sent>,
+    /// By edge: the name of its chain.
+    pub(super) classes: Vec<Option<Arc<str>>>,
+    /// What chains ask it; `None`: it is under none.
+    pub(super) of: Option<RememberedRequest>,
+    /// Its place in the index; `None`: there is no network.
+    pub(super) slot: Option<JobSlot>,
+    /// Since when nothing of its attempt was seen.
+    pub(super) idle: Option<Timestamp>,
+    /// Its entry in generations is another one.
+    pub(super) stale: bool,
+}
+
+/// What a decision wants to be kept track of.
+#[derive(Debug, Clone)]
+pub struct NewJob {
+    pub(crate) decision: DecisionId,
+    pub(crate) attempt: AttemptId,
+    /// Names of the request's groups.
+    pub(crate) groups: Arc<[Arc<str>]>,
+    pub(crate) edges: Arc<[EdgeProblem]>,
+    /// By group.
+    pub(crate) shares: Vec<Vec<Share>>,
+    /// That of edges without a chain and shares, where it was worked out already.
+    pub(crate) traffic: Option<Traffic>,
+    /// What is known of its chains.
+    pub(crate) chains: UnderChains,
+}
+
+impl NewJob {
+    /// A decision for an attempt: names of the request's groups, its edges, and where tasks are, by group. No chain is
+    /// known of.
+    #[must_use]
+    pub fn new(
+        (decision, attempt): (DecisionId, AttemptId),
+        groups: Arc<[Arc<str>]>,
+        edges: Arc<[EdgeProblem]>,
+        shares: Vec<Vec<Share>>,
+    ) -> Self {
+        Self { decision, attempt, groups, edges, shares, traffic: None, chains: UnderChains::default() }
+    }
+}
+
+/// What was worked out of a job's chains.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct UnderChains {
+    /// What chains ask it; `None`: it is under none.
+    pub(crate) of: Option<RememberedRequest>,
+    /// By edge: the name of its chain, as it was when that was worked out.
+    pub(crate) classes: Vec<Option<Arc<str>>>,
+    /// Ways that were found.
+    pub(crate) ways: Found,
+}
+
+/// All that a job sends.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Sends {
+    pub(super) traffic: Traffic,
+    pub(super) chained: BTreeMap<ChainPair, Sent>,
+}
+
+impl Sends {
+    pub(super) fn is_empty(&self) -> bool {
+        self.traffic.flows.is_empty() && self.traffic.sinks.is_empty() && self.chained.is_empty()
+    }
+}
+
+impl Job {
+    /// Tasks by group, of all parts.
+    pub(super) fn shares(&self) -> Vec<Vec<Share>> {
+        let mut shares = vec![Vec::new(); self.groups.len()];
+        for part in self.parts.values() {
+            for (all, of) in shares.iter_mut().zip(part) {
+                all.extend(of.iter().copied());
+            }
+        }
+        shares
+    }
+
+    /// What all parts send: where tasks are missing, so are the bytes that they would send.
+    pub(super) fn reckon(&self) -> Sends {
+        let shares = self.shares();
+        let edges = self.present(&shares);
+        let plain = chained::plain(&edges, &self.classes);
+        let traffic = if plain.is_empty() { None } else { dataflow::traffic(&plain, &shares).ok() };
+        Sends { traffic: traffic.unwrap_or_default(), chained: chained::sends(&edges, &self.classes, &shares) }
+    }
+
+    /// What it sends at first; `traffic` was worked out where edges were of these classes.
+    pub(super) fn first_sends(&self, traffic: Option<Traffic>, classes: &[Option<Arc<str>>]) -> Sends {
+        let same = self.classes == classes || classes.is_empty() && !self.is_chained();
+        match traffic.filter(|_| same) {
+            Some(traffic) if !self.is_chained() => Sends { traffic, ..Sends::default() },
+            Some(traffic) => Sends { traffic, ..self.reckon() },
+            None => self.reckon(),
+        }
+    }
+
+    /// Edges with the bytes that tasks which are there send.
+    fn present(&self, shares: &[Vec<Share>]) -> Vec<EdgeProblem> {
+        let present = |group: GroupIdx| tasks(&shares[group.at()]);
+        self.edges
+            .iter()
+            .map(|edge| {
+                let (now, then) = (present(edge.from), self.placed[edge.from.at()].max(1));
+                let bytes = u128::from(edge.bytes.0) * u128::from(now.min(then)) / u128::from(then);
+                EdgeProblem { bytes: Bytes(u64::try_from(bytes).unwrap_or(u64::MAX)), ..*edge }
+            })
+            .collect()
+    }
+
+    /// Whether some of it is under a chain.
+    pub(super) fn is_chained(&self) -> bool {
+        self.classes.iter().any(Option::is_some)
+    }
+
+    /// Takes tasks off a node; whether there were any.
+    pub(super) fn leave_node(&mut self, node: NodeIdx) -> bool {
+        let mut left = false;
+        for share in self.parts.values_mut().flatten() {
+            let before = share.len();
+            share.retain(|share| share.node != node);
+            left |= share.len() != before;
+        }
+        left
+    }
+}
+
+pub(super) fn tasks(shares: &[Share]) -> u64 {
+    shares.iter().map(|share| u64::from(share.count)).sum()
+}
+
+/// At most so many pairs of nodes will talk: told without listing them.
+pub(crate) fn most_pairs(edges: &[EdgeProblem], shares: &[Vec<Share>]) -> usize {
+    let of = |edge: &EdgeProblem| {
+        let [from, to] = [edge.from, edge.to].map(|group| shares.get(group.at()).map_or(&[][..], Vec::as_slice));
+        match edge.pattern {
+            EdgePattern::AllToAll => from.len().saturating_mul(to.len()),
+            EdgePattern::OneToOne => usize::try_from(tasks(from).max(tasks(to))).unwrap_or(usize::MAX),
+        }
+    };
+    edges.iter().map(of).fold(0, usize::saturating_add)
+}
+
+/// What a pair carries more or less when a job's traffic is another one.
+pub(super) fn differences(old: &[Flow], new: &[Flow]) -> BTreeMap<NodePair, (i64, i128, i32)> {
+    let mut changes: BTreeMap<NodePair, (i64, i128, i32)> = BTreeMap::new();
+    for (flows, sign) in [(old, -1_i32), (new, 1)] {
+        for flow in flows {
+            let change = changes.entry(flow.pair).or_default();
+            change.0 += i64::from(sign) * i64::from(flow.task_pairs);
+            change.1 += i128::from(sign) * i128::from(flow.bytes.0);
+            change.2 += sign;
+        }
+    }
+    changes
+}

@@ -1,0 +1,47 @@
+//! What a request loads, once: one snapshot, the leases of one moment, history and expected releases.
+
+use super::arrivals::ArrivedView;
+use super::history::HistoryView;
+use super::plans::KeptPlan;
+use hintd_model::cluster::{Overlay, Resource, RunningFlows, Shards, Snapshot};
+use hintd_model::units::{AttemptId, NodeIdx, Timestamp};
+use hintd_policy::problem::Anchor;
+use std::sync::Arc;
+
+/// One consistent picture for deciding: cheap to clone, never changed.
+#[derive(Debug, Clone)]
+pub struct Generation {
+    /// Grows with every publish.
+    pub number: u64,
+    /// The cluster.
+    pub snapshot: Arc<Snapshot>,
+    /// Room taken by leases.
+    pub leases: Overlay,
+    /// Live leases by attempt, where they are: what later requests of the attempt talk to.
+    pub held: Held,
+    /// Where containers of applications came.
+    pub arrived: ArrivedView,
+    /// Finished groups by recurring-job key.
+    pub history: HistoryView,
+    /// When running containers are expected to end, by node.
+    pub releases: Releases,
+    /// The plan of recurring jobs in force.
+    pub plan: Option<Arc<KeptPlan>>,
+    /// Traffic of running applications, and its routes.
+    pub flows: Arc<RunningFlows>,
+}
+
+/// Leases by attempt and node.
+pub type Held = Shards<AttemptId, Arc<[Anchor]>>;
+
+/// Expected ends by node, soonest first.
+pub type Releases = Shards<NodeIdx, Arc<[Release]>>;
+
+/// A container that is expected to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Release {
+    /// When, by the history of its group.
+    pub at: Timestamp,
+    /// What becomes free.
+    pub size: Resource,
+}

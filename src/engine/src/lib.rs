@@ -1,0 +1,95 @@
+//! Deciding, synchronous and pure: ledger, placer, monitor, history. `now` in; journal records and messages out.
+//!
+//! # Code map
+//! - `engine`: the one door, [`Engine`]; its calls by subject in `commit` (proposals become leases), `settle` (what
+//!   facts do), `told` (what task events do), `recover` (from the journal's rows).
+//! - `ledger`, `lease`, `binding`: live leases, how they end, which container or foreign use ends which.
+//! - `adherence`: whether hints were followed, and what came of it.
+//! - `answers`, `attempts`: idempotency by request id; tokens and remembered requests; `packed`: answers in few bytes.
+//! - `placer`: request and [`Generation`] to [`Proposal`], on other threads.
+//! - `monitor`, `release`, `history`: silence, expected ends, recurring jobs; `arrivals`: where containers came.
+//! - `prediction`: which recurring jobs come, from runs that finished; for planners.
+//! - `plans`: plans of recurring jobs, one of them in force; where data of planned jobs goes.
+//! - `dispatching`: waiting tasks, and the dispatch policies that are offered nodes for them.
+//! - `flows`, `routes`: who talks to whom over which route, and who is told of it; `flowing`, the engine's side of both.
+//! - `circuits`: which circuits an optical switch should have for running jobs' shuffles.
+//! - `rebalance`: moves of running containers, proposed.
+//! - `records`: what decisions were made of, kept so that they can be made again.
+//! - `effects`, `journal`: what the outside is to do and to remember; `event`, `settings`, `decision`, `refusal`: data.
+//!
+//! # Invariants
+//! - No commit exceeds total − max(used, known containers) − leases of any node, whatever its proposal had seen.
+//! - A lease is journalled before its answer leaves, ends once, and every end is counted by kind.
+//! - The journal's rows alone give the same ledger again.
+//! - What a watcher was told, applied rule by rule, never makes a packet loop; a planned change never loses one.
+
+// A test that panics is a test that fails; tests read their data and may look at the clock.
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr))]
+#![cfg_attr(test, allow(clippy::disallowed_methods, clippy::disallowed_types))]
+
+pub mod adherence;
+pub mod answers;
+pub mod arrivals;
+pub mod attempts;
+pub mod binding;
+pub mod circuits;
+mod commit;
+pub mod decision;
+pub mod dispatching;
+pub mod effects;
+#[allow(clippy::module_inception)] // the file of `Engine`; not public, so nobody reads the name twice
+mod engine;
+pub mod event;
+mod flowing;
+pub mod flows;
+pub mod generation;
+pub mod history;
+pub mod journal;
+pub mod lease;
+pub mod ledger;
+mod monitor;
+mod packed;
+pub mod placer;
+pub mod plans;
+pub mod prediction;
+pub mod rebalance;
+pub mod records;
+mod recover;
+pub mod refusal;
+mod release;
+pub mod routes;
+pub mod settings;
+mod settle;
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
+mod told;
+
+pub use adherence::{DecisionOutcome, HintOutcome, Miss, Outcomes, Tally, TallyKey, Term, TermCompared, TermSums};
+pub use answers::Answer;
+pub use attempts::Token;
+pub use circuits::told::{
+    CircuitReport, CircuitsReported, CircuitsView, PortReport, PortView, RackDemand, ReportTaken, WantedCircuit,
+    WantedCircuits,
+};
+pub use decision::{ChainPath, Decision, Hint, LearntFrom, Mode, TermValues};
+pub use dispatching::late_of;
+pub use dispatching::{AtOnce, DeskApart, DispatchSettings};
+pub use effects::{CommitOutcome, Counter, Effect, Effects, FollowBody};
+pub use engine::{Engine, EngineCounts, Explained, RecoverError, RecoveredCounts, Released, Rows};
+pub use event::{TaskEvent, TaskWhat};
+pub use flows::settings::{ChainSettings, RouteSettings};
+pub use flows::uses::{LinkUse, LinkUser, LoadSource, link_uses};
+pub use flows::what_if::{ApplicationForecast, Drain, LinkForecast, NetworkWhatIf, RouteForecast, what_if_network};
+pub use generation::{Generation, Release};
+pub use history::{EdgeHistory, LearntGroup, LearntRun};
+pub use placer::{Chosen, PlacerSettings, Proposal, check_keys, is_chained, may_wait, propose, propose_waiting};
+pub use plans::{Examined, KeptPlan, PlanChange, PlanNote, PlanSettings, PlanView, PlannedRun};
+pub use rebalance::{ProposedMove, RebalanceSettings, Round, RoundFound};
+pub use records::{RecordSettings, Records};
+pub use refusal::Refusal;
+pub use routes::{
+    NamedRoute, NamedStop, Phase, RouteUpdate, RuleAction, RuleChange, Standing, WatchScope, WatchedPair, WatcherState,
+};
+pub use settings::{EngineSettings, SourceAges};

@@ -1,0 +1,446 @@
+//! The placer: one request and one generation to one proposal. Pure; runs on the worker pool.
+
+//!
+//! # Code map
+//! - `compile`: names to dense columns; `scan`, the nodes that can; `input`, the blocks; `sources`, what came before.
+//! - `large`: what would not fit an empty cluster; `wait`: what does not fit now; `waiting`: what a dispatcher decides.
+//! - `blocked`: what keeps nodes from taking what found no room.
+//! - `chained`: whether the placement keeps the chains of middleboxes that its traffic is under.
+//! - `rate`: two placements under two objectives.
+//! - `hints`: columns to names; `asks`: the replacement table; `terms`: costs, and the default placement's beside.
+
+mod asks;
+mod blocked;
+mod chained;
+mod compile;
+mod hints;
+mod input;
+mod large;
+mod rate;
+mod scan;
+mod sources;
+mod terms;
+mod wait;
+mod waiting;
+
+use super::adherence::Trial;
+use super::decision::{Decision, Mode, TermValues};
+use super::dispatching::{AtOnce, Waits};
+use super::flows::settings::{ChainSettings, RouteSettings};
+use super::flows::{Names, ProposedFlows, TOO_MANY_PAIRS, shares};
+use super::generation::Generation;
+use super::plans::{PlanNote, PlannedRun};
+use super::refusal::Refusal;
+use super::settings::SourceAges;
+use compile::{Compiled, compile};
+use hintd_model::cluster::{Constraints, Dataset, Gang, HintRequest, Resource, WhenFull};
+use hintd_model::units::{Bytes, DecisionId, Micros, NodeIdx, SchedulerKey, Timestamp};
+use hintd_policy::cross_layer::first_routes;
+use hintd_policy::fallbacks::Fallbacks;
+use hintd_policy::{Budget, Ended, GroupProblem, Place, PlaceError, Placement, Policy, Share};
+use hints::Outlook;
+use std::sync::Arc;
+
+pub use asks::check_keys;
+pub(crate) use asks::replacement;
+pub(crate) use compile::{edges, may_go};
+pub(crate) use hints::Hints;
+pub(crate) use rate::{Rates, Side, rate};
+pub(crate) use waiting::seed_of;
+pub use waiting::{is_chained, may_wait, propose_waiting};
+
+/// Steps of the search for routes where the policy chose none: some 5 ms at 1,000 hosts.
+const ROUTE_STEPS: u64 = 2_000;
+
+/// What decides.
+#[derive(Clone, Copy)]
+pub struct Chosen<'a> {
+    /// The policy.
+    pub policy: &'a dyn Policy,
+    /// The default placement, for comparison.
+    pub baseline: &'a dyn Policy,
+    /// What the queue gets.
+    pub mode: Mode,
+    /// The name under which configuration or request chose the policy.
+    pub name: &'a str,
+}
+
+/// Settings of the placer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlacerSettings {
+    /// Steps a search may take.
+    pub steps: u64,
+    /// Next best hosts named beside each hint's.
+    pub fallbacks: usize,
+    /// Whether the default placement is computed as well, time allowing.
+    pub baseline: bool,
+    /// Containers one request may ask for.
+    pub containers_max: u64,
+    /// Ages beyond which a source counts as old.
+    pub max_age: SourceAges,
+    /// A request that makes more pairs of nodes talk is placed without flows.
+    pub pairs_max: usize,
+    /// Pairs of nodes that send less get no route: they go by default forwarding.
+    pub min_bytes: Bytes,
+    /// Traffic under chains of middleboxes.
+    pub chains: ChainSettings,
+    /// What a NameNode that is asked for paths on demand said of the request's: notes for the answer. A path without
+    /// blocks is no refusal then. `None`: nobody is asked.
+    pub located: Option<Arc<[String]>>,
+    /// How the request's run stands to the plan in force, for policies that follow plans.
+    pub planned: Option<Arc<PlannedRun>>,
+}
+
+impl Default for PlacerSettings {
+    fn default() -> Self {
+        Self {
+            steps: 100_000,
+            fallbacks: 3,
+            baseline: true,
+            containers_max: 100_000,
+            max_age: SourceAges::default(),
+            pairs_max: RouteSettings::default().pairs_max,
+            min_bytes: RouteSettings::default().min_bytes,
+            chains: ChainSettings::default(),
+            located: None,
+            planned: None,
+        }
+    }
+}
+
+/// A placement that waits for its commit. The caller sets [`Proposal::decision`], [`Proposal::digest`],
+/// [`Proposal::conflicts`], [`Proposal::elapsed`], [`Proposal::at_once`] and [`Proposal::last_try`]; the rest is the placer's.
+#[derive(Debug, Clone)]
+pub struct Proposal {
+    /// What was asked.
+    pub request: Arc<HintRequest>,
+    /// Id that the caller drew from [`Engine::next_decision`](crate::Engine::next_decision) on; `None`: the
+    /// engine gives one.
+    pub decision: Option<DecisionId>,
+    /// Stable hash of the request's body, for idempotency.
+    pub digest: u64,
+    /// Commits that lost before this one.
+    pub conflicts: u32,
+    /// Time from receipt to now.
+    pub elapsed: Micros,
+    /// There will be no further proposal: what finds no room any more is advised without a lease.
+    pub last_try: bool,
+    /// Generation it was computed on.
+    pub generation: u64,
+    pub(crate) draft: Decision,
+    pub(crate) rows: Vec<Row>,
+    pub(crate) flows: Option<ProposedFlows>,
+    /// What it takes to cost where its containers really go.
+    pub(crate) trial: Option<Box<Trial>>,
+    /// Input paths that were found.
+    pub(crate) read: Vec<Arc<Dataset>>,
+    /// Set by the caller where the request's run is to take its place in the plan that it is placed by.
+    pub at_once: Option<Box<AtOnce>>,
+    /// The engine is to have a dispatcher decide.
+    pub(crate) waits: Option<Box<Waits>>,
+}
+
+/// Containers of one hint.
+#[derive(Debug, Clone)]
+pub(crate) struct Row {
+    pub(crate) group: usize,
+    pub(crate) node: NodeIdx,
+    pub(crate) count: u32,
+    pub(crate) size: Resource,
+    pub(crate) key: SchedulerKey,
+    pub(crate) lease: bool,
+}
+
+/// Decides where the containers of `request` should go.
+///
+/// # Errors
+/// [`Refusal`] where the request can't be answered by hints.
+pub fn propose(
+    generation: &Generation,
+    request: &Arc<HintRequest>,
+    chosen: &Chosen<'_>,
+    settings: &PlacerSettings,
+    now: Timestamp,
+    stop: &mut dyn FnMut() -> bool,
+) -> Result<Proposal, Refusal> {
+    if chosen.mode == Mode::Off {
+        let draft = blank(generation, request, chosen);
+        return Ok(proposal(generation, request, draft, Vec::new()));
+    }
+    check_keys(&request.groups)?;
+    let place = placing(chosen)?;
+    let names = Names::of(request);
+    let mut compiled = compile(generation, (request, names.both()), settings, now)?;
+    large::check_sizes(&compiled)?;
+    let planned = plan(&mut compiled, request, chosen.policy, settings, now);
+    let placement = search(&compiled, place, settings, stop)?;
+    let whole = compiled.groups.iter().enumerate().all(|(at, wish)| placement.placed(at) == wish.count);
+    let gang_waits = request.gang == Gang::All && !whole;
+    if gang_waits {
+        large::check_gang(&compiled)?;
+    }
+    if request.when_full == WhenFull::Fail && (gang_waits || placement.placed_all() == 0) {
+        return Err(full(&compiled, &placement, gang_waits));
+    }
+    let under = chained::check(&compiled, request, &placement, &generation.flows, settings)?;
+    let mut draft = blank(generation, request, chosen);
+    draft.terms = terms::of(&compiled, &placement);
+    if settings.baseline && placement.placed_all() > 0 && !stop() {
+        let compared = terms::compare(&compiled, chosen, place, &placement, settings, stop);
+        (draft.baseline, draft.expected_gain) = compared;
+    }
+    let on = chosen.mode == Mode::On;
+    let lay = Layout { generation, compiled: &compiled, placement: &placement, lease: on && !gang_waits, gang_waits };
+    let hints = lay.hints(request.when_full, settings, now, &mut draft);
+    draft.blocked = blocked::of(&compiled, &placement, gang_waits);
+    draft.plan = planned.map(|run| note(&compiled, run, &placement));
+    if on {
+        draft.asks = replacement(request, &hints);
+    }
+    let shares = if on { shares(&hints.rows, compiled.groups.len()) } else { Vec::new() };
+    if ProposedFlows::are_too_many(&compiled.problem.edges, &shares, settings.pairs_max) {
+        draft.degraded.push(TOO_MANY_PAIRS.to_owned());
+    }
+    let flows = if on { flows(&compiled, &placement, (shares, under), settings, stop) } else { None };
+    if let Some(flows) = &flows {
+        draft.routes = flows.preview(&generation.snapshot, &generation.flows, settings.chains.transfer);
+    }
+    (draft.ended, draft.steps, draft.at) = (placement.ended, placement.steps, now);
+    draft.gap = placement.gap.filter(|gap| gap.is_finite());
+    draft.seed = compiled.problem.seed;
+    draft.exclusions = hints::exclusions(&compiled);
+    draft.ages = hints::ages(&compiled, settings, now);
+    let known = compiled.problem.degraded.tokens().into_iter().chain(compiled.notes).map(str::to_owned);
+    let known = known.chain(settings.located.iter().flat_map(|notes| notes.iter().cloned()));
+    let read = compiled.read;
+    draft.degraded.splice(0..0, known);
+    draft.learnt = compiled.learnt;
+    draft.hints = hints.hints;
+    let trial = Trial::of(&compiled.problem, &placement);
+    Ok(Proposal { flows, trial, read, ..proposal(generation, request, draft, hints.rows) })
+}
+
+/// Where the plan in force has the groups, for a policy that follows plans; the run that they are of. Who needs all at once,
+/// or an answer at once, or has bounds of its own, is not told to wait for racks.
+fn plan<'s>(
+    compiled: &mut Compiled<'_>,
+    request: &HintRequest,
+    policy: &dyn Policy,
+    settings: &'s PlacerSettings,
+    now: Timestamp,
+) -> Option<&'s PlannedRun> {
+    let run = settings.planned.as_deref().filter(|_| policy.as_plan().is_some());
+    let free = |constraints: &Constraints| *constraints == Constraints::default();
+    let bound = !free(&request.constraints) || request.groups.iter().any(|group| !free(&group.constraints));
+    let waits = request.when_full == WhenFull::Advise && request.gang == Gang::UpTo && !bound;
+    let snapshot = compiled.problem.snapshot;
+    for (group, wish) in compiled.problem.groups.iter_mut().zip(&compiled.groups) {
+        group.planned = run.and_then(|run| run.racks((&group.role, wish.count), waits, snapshot, now));
+    }
+    run
+}
+
+/// How what is placed stands to that plan.
+fn note(compiled: &Compiled<'_>, run: &PlannedRun, placement: &Placement) -> PlanNote {
+    let groups = compiled.problem.groups.iter().zip(&placement.groups);
+    let hinted = groups.flat_map(|(group, shares)| shares.iter().map(|share| (&*group.role, share.node, share.count)));
+    run.note(hinted, compiled.problem.snapshot)
+}
+
+/// What the placed containers will send, and over which routes: chosen here where the policy chose none, for the
+/// engine's one thread has no time for it.
+fn flows(
+    compiled: &Compiled<'_>,
+    placement: &Placement,
+    (shares, under): (Vec<Vec<Share>>, chained::Under),
+    settings: &PlacerSettings,
+    stop: &mut dyn FnMut() -> bool,
+) -> Option<ProposedFlows> {
+    let edges = &compiled.problem.edges;
+    let chosen = placement.routes.clone();
+    let mut flows = ProposedFlows::new(edges, under.classes, shares, chosen, settings.pairs_max)?;
+    flows.ways = under.ways;
+    // The engine is to find the table there.
+    let _ = compiled.problem.snapshot.topology.paths();
+    let mut budget = Budget::new(ROUTE_STEPS, stop);
+    first_routes(&compiled.problem, &flows.traffic, &mut flows.chosen, settings.min_bytes, &mut budget);
+    Some(flows)
+}
+
+/// A placement to be told.
+struct Layout<'a> {
+    generation: &'a Generation,
+    compiled: &'a Compiled<'a>,
+    placement: &'a Placement,
+    /// What is placed is to be leased.
+    lease: bool,
+    /// The gang has to be whole and is not: what is placed has no room, either.
+    gang_waits: bool,
+}
+
+impl Layout<'_> {
+    /// Hints for what is placed, and for what waits; counts both in the draft.
+    fn hints(&self, when_full: WhenFull, settings: &PlacerSettings, now: Timestamp, draft: &mut Decision) -> Hints {
+        let compiled = self.compiled;
+        let outlook = Outlook { confidence: hints::confidence(compiled, settings, now), fallbacks: settings.fallbacks };
+        let best = Fallbacks::new(&compiled.problem, self.placement);
+        let mut hints = Hints::default();
+        let taken = blocked::taken(compiled, self.placement);
+        for (at, shares) in self.placement.groups.iter().enumerate() {
+            hints.place(compiled, at, shares, self.lease, &outlook, &best);
+            let placed = self.placement.placed(at);
+            let unplaced = compiled.groups[at].count - placed;
+            draft.without_room += if self.gang_waits { placed } else { 0 };
+            if unplaced == 0 {
+                continue;
+            }
+            // What even an empty cluster would not hold is another wave's.
+            let held = u32::try_from(large::holds(compiled, at)).unwrap_or(u32::MAX).max(placed);
+            let next_wave = compiled.groups[at].count.saturating_sub(held);
+            draft.next_wave += next_wave;
+            draft.without_room += unplaced - next_wave;
+            if when_full == WhenFull::Advise {
+                let advice = wait::advise((compiled, self.generation), &taken, (at, unplaced - next_wave), now);
+                hints.advise(compiled, at, placed, &advice, &outlook);
+            }
+        }
+        hints
+    }
+}
+
+impl Proposal {
+    /// The decision as it would be, without leases: what-if.
+    #[must_use]
+    pub fn preview(&self) -> Decision {
+        Decision { conflicts: self.conflicts, elapsed: self.elapsed, ..self.draft.clone() }
+    }
+
+    /// Whether a dispatcher is to decide, in the engine.
+    #[must_use]
+    pub const fn waits(&self) -> bool {
+        self.waits.is_some()
+    }
+
+    /// Containers that want a lease.
+    #[must_use]
+    pub fn wanted(&self) -> u64 {
+        self.rows.iter().filter(|row| row.lease).map(|row| u64::from(row.count)).sum()
+    }
+}
+
+fn placing<'a>(chosen: &Chosen<'a>) -> Result<&'a dyn Place, Refusal> {
+    chosen.policy.as_place().ok_or_else(|| Refusal::Invalid {
+        field: "policy".into(),
+        message: format!("\"{}\" does not place whole requests", chosen.name),
+    })
+}
+
+/// Runs the policy, unless it could only fail: a gang that must be whole and has less room than it wants now.
+fn search(
+    compiled: &Compiled<'_>,
+    place: &dyn Place,
+    settings: &PlacerSettings,
+    stop: &mut dyn FnMut() -> bool,
+) -> Result<Placement, Refusal> {
+    let problem = &compiled.problem;
+    let cut = |(group, wish): (&GroupProblem, &compile::Wish)| group.candidates.is_empty() || group.count < wish.count;
+    let short = problem.gang == Gang::All && problem.groups.iter().zip(&compiled.groups).any(cut);
+    if short || problem.groups.iter().all(|group| group.candidates.is_empty()) {
+        return Ok(Placement {
+            groups: vec![Vec::new(); problem.groups.len()],
+            routes: Vec::new(),
+            objective: 0.0,
+            parts: Vec::new(),
+            ended: Ended::Complete,
+            gap: None,
+            steps: 0,
+        });
+    }
+    let mut budget = Budget::new(settings.steps, stop);
+    let placement = place.place(problem, &mut budget).map_err(|error| match &error {
+        PlaceError::NeedsSource { source_name, .. } => {
+            Refusal::MissingFeed { feed: source_name, message: error.to_string() }
+        }
+        PlaceError::Broken { chain, why } => Refusal::Chain { chain: Arc::clone(chain), why: why.clone() },
+        PlaceError::Dataflow { .. } | PlaceError::Chains { .. } => {
+            Refusal::Invalid { field: "edges".into(), message: error.to_string() }
+        }
+    })?;
+    Ok(hints::within(compiled, placement))
+}
+
+fn full(compiled: &Compiled<'_>, placement: &Placement, gang_waits: bool) -> Refusal {
+    let short = |at: &usize| placement.placed(*at) < compiled.groups[*at].count;
+    let at = (0..compiled.groups.len()).find(short).unwrap_or(0);
+    let group = &compiled.problem.groups[at];
+    Refusal::Full {
+        group: Arc::clone(&group.name),
+        wanted: compiled.groups[at].count,
+        free: placement.placed(at),
+        blocked: blocked::of(compiled, placement, gang_waits),
+    }
+}
+
+/// A decision that hints nothing yet.
+fn blank(generation: &Generation, request: &HintRequest, chosen: &Chosen<'_>) -> Decision {
+    Decision {
+        id: DecisionId(0),
+        request: request.id.clone(),
+        attempt: request.attempt,
+        queue: request.queue.clone(),
+        recurring_key: request.recurring_key.clone(),
+        at: generation.snapshot.taken_at,
+        snapshot: generation.snapshot.version,
+        policy: chosen.name.into(),
+        mode: chosen.mode,
+        hints: Vec::new(),
+        routes: Vec::new(),
+        asks: request.asks.clone(),
+        terms: TermValues::default(),
+        baseline: None,
+        expected_gain: None,
+        ended: Ended::Complete,
+        gap: None,
+        steps: 0,
+        seed: request.seed.unwrap_or_else(|| compile::seed_of(request.id.as_str())),
+        exclusions: Vec::new(),
+        ages: Vec::new(),
+        degraded: Vec::new(),
+        plan: None,
+        learnt: None,
+        pending: Vec::new(),
+        blocked: Vec::new(),
+        without_room: 0,
+        next_wave: 0,
+        conflicts: 0,
+        elapsed: Micros::ZERO,
+    }
+}
+
+fn proposal(generation: &Generation, request: &Arc<HintRequest>, draft: Decision, rows: Vec<Row>) -> Proposal {
+    Proposal {
+        request: Arc::clone(request),
+        decision: None,
+        digest: 0,
+        conflicts: 0,
+        elapsed: Micros::ZERO,
+        last_try: false,
+        generation: generation.number,
+        draft,
+        rows,
+        flows: None,
+        trial: None,
+        read: Vec::new(),
+        at_once: None,
+        waits: None,
+    }
+}
+
+/// Anchors of a request by host, for tests.
+#[cfg(test)]
+pub(crate) fn anchors_of(generation: &Generation, request: &HintRequest) -> Vec<(hintd_model::units::HostName, u32)> {
+    let settings = PlacerSettings::default();
+    let compiled = compile(generation, (request, ["", ""]), &settings, Timestamp(0)).unwrap();
+    let name = |anchor: &hintd_policy::problem::Anchor| (generation.snapshot.host(anchor.node).clone(), anchor.count);
+    compiled.problem.anchors.iter().map(name).collect()
+}

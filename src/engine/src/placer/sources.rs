@@ -1,0 +1,110 @@
+//! What the groups of a request read that containers which came before have written or send: known by the edges of the
+//! recurring job's history, where the sending group is not asked for in the same request.
+//!
+//! Stock applications name no edges, and ask for what sends (maps) long before what receives (reduces). Receivers read
+//! an equal part of what each sender has: a sender's part stands as a block on its node, and as an anchor there.
+
+use crate::decision::LearntFrom;
+use crate::generation::Generation;
+use crate::history::{EdgeHistory, JobHistory};
+use hintd_model::cluster::{HintRequest, NodeState};
+use hintd_model::units::{Bytes, NodeIdx};
+use hintd_policy::problem::InputBlock;
+use smallvec::smallvec;
+use std::collections::BTreeMap;
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct Sources {
+    /// By group of the request: what lies where for it.
+    pub(crate) blocks: Vec<Vec<InputBlock>>,
+    /// By group of the request: others that are not asked for send to it, come or not.
+    pub(crate) receives: Vec<bool>,
+    /// Senders by node.
+    pub(crate) nodes: BTreeMap<NodeIdx, u32>,
+    /// Senders.
+    pub(crate) containers: u64,
+    /// Edges whose senders came.
+    edges: u32,
+}
+
+impl Sources {
+    pub(crate) fn of(generation: &Generation, request: &HintRequest, history: Option<&JobHistory>) -> Self {
+        let groups = request.groups.len();
+        let mut sources = Self { blocks: vec![Vec::new(); groups], receives: vec![false; groups], ..Self::default() };
+        let Some(job) = history.filter(|_| request.edges.is_empty()) else { return sources };
+        let asked = |name: &str| request.groups.iter().any(|group| *group.name == *name);
+        let mut senders: BTreeMap<&str, BTreeMap<NodeIdx, u32>> = BTreeMap::new();
+        for (at, group) in request.groups.iter().enumerate() {
+            let to_it = |edge: &&EdgeHistory| edge.to == group.name && !asked(&edge.from);
+            let edges: Vec<&EdgeHistory> = job.edges.iter().filter(to_it).collect();
+            sources.receives[at] = !edges.is_empty();
+            let mut came: BTreeMap<NodeIdx, u32> = BTreeMap::new();
+            for edge in &edges {
+                let from = senders.entry(&edge.from).or_insert_with(|| whereabouts(generation, request, &edge.from));
+                sources.edges += u32::from(!from.is_empty());
+                for (&node, &count) in from.iter() {
+                    *came.entry(node).or_default() += count;
+                }
+            }
+            let bytes = edges.iter().fold(Bytes::ZERO, |sum, edge| sum.saturating_add(edge.bytes));
+            sources.blocks[at] = blocks(&came, bytes);
+        }
+        for (node, count) in senders.into_values().flatten() {
+            *sources.nodes.entry(node).or_default() += count;
+            sources.containers += u64::from(count);
+        }
+        sources
+    }
+
+    /// What is to be said of the history; `between`: edges of it that join groups of the request.
+    pub(crate) fn learnt(
+        &self,
+        request: &HintRequest,
+        history: Option<&JobHistory>,
+        between: usize,
+    ) -> Option<LearntFrom> {
+        let job = history.filter(|job| request.edges.is_empty() && !job.edges.is_empty())?;
+        let (runs, last) = job.learnt.map_or((job.runs, job.updated), |learnt| (learnt.runs, learnt.last));
+        let edges = u32::try_from(between).unwrap_or(u32::MAX).saturating_add(self.edges);
+        Some(LearntFrom { key: request.recurring_key.clone()?, runs, last, edges, sources: self.containers })
+    }
+}
+
+/// Where the attempt's containers of a group are, or were when they ended; what a lost node had is gone with it.
+fn whereabouts(generation: &Generation, request: &HintRequest, group: &str) -> BTreeMap<NodeIdx, u32> {
+    let state = &generation.snapshot.state;
+    let there = |node: &NodeIdx| state.get(node.at()).is_some_and(|state| *state != NodeState::Lost);
+    let arrived = generation.arrived.get(&request.attempt);
+    arrived.into_iter().flat_map(|arrived| arrived.of(group)).filter(|(node, _)| there(node)).collect()
+}
+
+/// One block a node, each of its senders' share; where bytes are not known, of one byte a sender.
+fn blocks(came: &BTreeMap<NodeIdx, u32>, bytes: Bytes) -> Vec<InputBlock> {
+    let senders: u64 = came.values().map(|&count| u64::from(count)).sum();
+    let bytes = bytes.0.max(senders);
+    let mut before = 0_u64;
+    let share = |(&node, &count): (&NodeIdx, &u32)| {
+        // Running sums, so that the shares together are the whole.
+        let part = |senders_so_far: u64| (u128::from(bytes) * u128::from(senders_so_far) / u128::from(senders)) as u64;
+        let from = part(before);
+        before += u64::from(count);
+        InputBlock { bytes: Bytes(part(before) - from), nodes: smallvec![node] }
+    };
+    came.iter().map(share).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_of_senders_are_whole_together() {
+        let came = BTreeMap::from([(NodeIdx(1), 3), (NodeIdx(4), 1), (NodeIdx(5), 3)]);
+        let of = |bytes| blocks(&came, Bytes(bytes)).iter().map(|block| block.bytes.0).collect::<Vec<_>>();
+        assert_eq!(of(100).iter().sum::<u64>(), 100);
+        assert_eq!(of(700), [300, 100, 300]);
+        assert_eq!(of(0), [3, 1, 3], "what is not known weighs by senders");
+        assert!(blocks(&BTreeMap::new(), Bytes(9)).is_empty());
+    }
+}

@@ -1,0 +1,91 @@
+//! A plan of what is expected by the runs that finished here.
+
+use crate::prediction::{Errors, KeyForecast, PredictionSettings, Runs, Standing, forecast};
+use crate::refusal::Refusal;
+use hintd_model::cluster::{Resource, Snapshot};
+use hintd_model::units::{BitsPerSec, Timestamp};
+use hintd_policy::Policy;
+use hintd_policy::plan::{Objective, Plan, PlanProblem, fabric_or, rack_rooms};
+use std::sync::Arc;
+
+/// What to plan.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MakeAsk {
+    /// Jobs expected from here on …
+    pub from: Timestamp,
+    /// … and before this.
+    pub until: Timestamp,
+    /// What to keep small.
+    pub objective: Objective,
+    /// Size of the containers that racks are counted in; none: YARN's smallest.
+    pub unit: Option<Resource>,
+    /// Capacity of a rack's uplinks where no network that joins racks is known; `None`: nothing is planned then.
+    pub uplink: Option<BitsPerSec>,
+    /// How runs are predicted.
+    pub prediction: PredictionSettings,
+    /// Seed of every random draw.
+    pub seed: u64,
+}
+
+/// A plan, and what it rests on.
+#[derive(Debug, Clone)]
+pub struct Made {
+    /// It.
+    pub plan: Plan,
+    /// Every key of which runs are known, ascending.
+    pub keys: Vec<KeyForecast>,
+    /// How far predictions of earlier runs were off.
+    pub errors: Errors,
+}
+
+/// Keys by what they count as: recurring, too few runs, unsteady.
+#[must_use]
+pub fn standings(keys: &[KeyForecast]) -> [usize; 3] {
+    let count = |standing: Standing| keys.iter().filter(|key| key.standing == standing).count();
+    [Standing::Recurring, Standing::TooFew, Standing::Unsteady].map(count)
+}
+
+/// Why there is nothing to plan, though keys are known.
+#[must_use]
+pub fn none_expected(keys: &[KeyForecast], settings: &PredictionSettings) -> String {
+    let [recur, few, unsteady] = standings(keys);
+    format!(
+        "no run is expected: of {} jobs with known runs {recur} recur, {few} have too few runs (fewer than {}) and \
+         {unsteady} are too unlike from run to run{}",
+        keys.len(),
+        settings.runs_min.max(2),
+        if recur > 0 { "; those that recur have no run within the horizon" } else { "" }
+    )
+}
+
+/// Predicts the jobs of a horizon and plans them on the racks that have usable nodes now. Takes as long as planning
+/// does: not for a thread that others wait for.
+///
+/// # Errors
+/// [`Refusal::Plan`] where no job is expected or none can be planned; [`Refusal::MissingFeed`] without nodes or
+/// network; [`Refusal::Invalid`] for a policy that does not plan.
+pub fn make(runs: &Runs, snapshot: &Snapshot, policy: &Arc<dyn Policy>, ask: &MakeAsk) -> Result<Made, Refusal> {
+    let refuse = |why: String| Refusal::Plan { name: Arc::default(), why };
+    let Some(planner) = policy.as_plan() else {
+        let message = format!("\"{}\" does not plan", policy.name());
+        return Err(Refusal::Invalid { field: "policy".to_owned(), message });
+    };
+    let found = forecast(runs, ask.from, ask.until, &ask.prediction);
+    if found.jobs.is_empty() {
+        return Err(refuse(none_expected(&found.keys, &ask.prediction)));
+    }
+    let missing = |feed: &'static str, message: &str| Refusal::MissingFeed { feed, message: message.to_owned() };
+    let unit = ask.unit.unwrap_or(snapshot.rules.minimum);
+    let racks = rack_rooms(snapshot, &unit);
+    if racks.is_empty() {
+        return Err(missing("heartbeats", "no rack has room for a container of that size"));
+    }
+    let unknown = "no network is known that joins the racks, and plan.uplink_bits_per_s says nothing in its place";
+    let fabric = fabric_or(snapshot, ask.uplink).ok_or_else(|| missing("topology", unknown))?;
+    let (errors, made) = (found.errors, ask.from);
+    let MakeAsk { from, until, objective, seed, .. } = *ask;
+    let prediction_error = (errors.runs > 0).then_some(errors.mean);
+    let problem = PlanProblem { racks, fabric, jobs: found.jobs, objective, made, from, until, prediction_error, seed };
+    let plan = planner.plan(&problem).map_err(|error| refuse(error.to_string()))?;
+    Ok(Made { plan, keys: found.keys, errors })
+}

@@ -1,0 +1,354 @@
+//! Plans of recurring jobs in the daemon: kept by name, one of them in force, followed by policies that dispatch.
+//!
+//! # Code map
+//! - here: what is kept, which plan is in force and which were before it; rows of the journal.
+//! - `examine`: whether a plan can be kept and put in force on this cluster now.
+//! - `serve`: the engine's side: calls of operators, and what policies are told.
+//! - `note`: how a run, and an answer's hints, stand to the plan in force.
+//! - `runs`: runs of recurring jobs, noted as they finish; `make`: a plan of what they let expect.
+//! - `replicas`: where data goes that planned jobs will read.
+//!
+//! # Invariants
+//! - At most one plan is in force. It is put in force by name, never by being kept.
+//! - What is in force, and what was before it, is in the journal's rows before anybody hears of it.
+//! - A plan is advice: nothing is held back for it, and what it does not place goes as without one.
+
+mod examine;
+mod make;
+mod note;
+pub mod replicas;
+mod runs;
+mod serve;
+
+pub use examine::{Examined, examine};
+pub use make::{Made, MakeAsk, make, none_expected, standings};
+pub use note::{PlanNote, PlannedRun};
+pub(crate) use note::{run_key, stage_of};
+pub(crate) use runs::RunBook;
+pub use serve::{PlanChange, PlanView};
+
+use super::journal::{KeyBuilder, KeyPart, Op, Table, key_parts};
+use super::refusal::Refusal;
+use hintd_model::solve::nearest;
+use hintd_model::units::{Micros, Timestamp};
+use hintd_policy::plan::{JobName, Plan};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Settings of plans.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlanSettings {
+    /// How long after its planned end a task still waits for its planned racks before it goes anywhere.
+    pub patience: Micros,
+    /// Plans kept; beyond it the oldest goes that has expired or that the daemon made itself, but for the one in force and the
+    /// one before it.
+    pub kept_max: usize,
+    /// Whether anything goes by the plan in force; else all is as if none were.
+    pub follow: bool,
+}
+
+impl Default for PlanSettings {
+    fn default() -> Self {
+        Self { patience: Micros::from_secs(60), kept_max: 32, follow: true }
+    }
+}
+
+/// A plan with what is known of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct KeptPlan {
+    /// What operators call it.
+    pub name: Arc<str>,
+    /// When it was kept.
+    pub kept_at: Timestamp,
+    /// Where it is from: `operator`, or `schedule` for the daemon's own.
+    pub origin: Arc<str>,
+    /// What was of note when it was kept, in words.
+    pub warnings: Vec<String>,
+    /// It.
+    pub plan: Arc<Plan>,
+    /// Position of each job.
+    by_job: BTreeMap<JobName, u32>,
+}
+
+/// A plan that was put in force.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Activation {
+    /// Its name.
+    pub name: Arc<str>,
+    /// When it came into force, the first time.
+    pub since: Timestamp,
+}
+
+/// How a row of the journal says it.
+#[derive(Serialize, Deserialize)]
+struct KeptRow<P> {
+    kept_at: Timestamp,
+    origin: Arc<str>,
+    #[serde(default)]
+    warnings: Vec<String>,
+    plan: P,
+}
+
+/// All plans.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Plans {
+    kept: BTreeMap<Arc<str>, Arc<KeptPlan>>,
+    /// The last is in force; rolling back goes to the one before it.
+    activations: Vec<Activation>,
+}
+
+/// Activations that can be rolled back.
+const ACTIVATIONS_MAX: usize = 16;
+/// First parts of keys.
+const KEPT: &str = "kept";
+const ACTIVATIONS: &str = "activations";
+/// [`KeptPlan::origin`] of plans that the daemon made at its times.
+pub const SCHEDULE: &str = "schedule";
+/// Letters of a plan's name.
+const NAME_MAX: usize = 128;
+
+impl KeptPlan {
+    pub(super) fn new(
+        name: Arc<str>,
+        plan: Arc<Plan>,
+        kept_at: Timestamp,
+        origin: &str,
+        warnings: Vec<String>,
+    ) -> Self {
+        let by_job = (0_u32..).zip(&plan.jobs).map(|(at, job)| (job.job.clone(), at)).collect();
+        Self { name, kept_at, origin: origin.into(), warnings, plan, by_job }
+    }
+
+    /// Position of the job in the plan.
+    #[must_use]
+    pub fn position(&self, job: &JobName) -> Option<u32> {
+        self.by_job.get(job).copied()
+    }
+
+    /// Whether runs of that job are planned.
+    #[must_use]
+    pub fn has_key(&self, key: &Arc<str>) -> bool {
+        let first = JobName { key: Arc::clone(key), run: 0 };
+        self.by_job.range(first..).next().is_some_and(|(job, _)| job.key == *key)
+    }
+
+    /// Keys of its jobs, ascending, each once.
+    pub fn keys(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.by_job.keys().filter(|job| job.run == 0).map(|job| &job.key)
+    }
+
+    /// Paths that jobs of that key read, as far as the plan says them.
+    pub fn input_paths(&self, key: &Arc<str>) -> impl Iterator<Item = &Arc<str>> {
+        let first = JobName { key: Arc::clone(key), run: 0 };
+        let runs = self.by_job.range(first..).take_while(move |(job, _)| job.key == *key);
+        runs.flat_map(|(_, at)| &self.plan.jobs[*at as usize].input_paths)
+    }
+
+    /// Whether no more jobs are expected by it.
+    #[must_use]
+    pub fn has_expired(&self, now: Timestamp) -> bool {
+        self.plan.until <= now
+    }
+
+    fn put(&self) -> Op {
+        let Self { kept_at, origin, warnings, plan, .. } = self;
+        let row = KeptRow { kept_at: *kept_at, origin: Arc::clone(origin), warnings: warnings.clone(), plan: &**plan };
+        let value = serde_json::to_vec(&row).expect("plans are numbers, texts and lists of them");
+        Op::put(Table::Plans, kept_key(&self.name), value)
+    }
+}
+
+fn kept_key(name: &str) -> Vec<u8> {
+    KeyBuilder::new().text(KEPT).text(name).build()
+}
+
+/// Whether operators may call a plan so.
+///
+/// # Errors
+/// [`Refusal::Invalid`] for field `name`.
+pub fn check_name(name: &str) -> Result<(), Refusal> {
+    let fine = |letter: char| letter.is_ascii_alphanumeric() || "._-".contains(letter);
+    let message = match name {
+        "" => "a plan needs a name".to_owned(),
+        long if long.len() > NAME_MAX => format!("{} letters, at most {NAME_MAX}", long.len()),
+        name if !name.chars().all(fine) => format!("\"{name}\" has other letters than a-z, A-Z, 0-9, '.', '_' and '-'"),
+        _ => return Ok(()),
+    };
+    Err(Refusal::Invalid { field: "name".to_owned(), message })
+}
+
+impl Plans {
+    /// Takes a row of the journal in.
+    pub(super) fn restore(&mut self, key: &[u8], value: &[u8]) -> Result<(), String> {
+        let parts = key_parts(key).ok_or("the key is none of ours")?;
+        let read = |error: serde_json::Error| error.to_string();
+        match parts.as_slice() {
+            [KeyPart::Text(kind), KeyPart::Text(name)] if kind == KEPT => {
+                let row: KeptRow<Plan> = serde_json::from_slice(value).map_err(read)?;
+                let name: Arc<str> = name.as_str().into();
+                let kept = KeptPlan::new(Arc::clone(&name), Arc::new(row.plan), row.kept_at, &row.origin, row.warnings);
+                self.kept.insert(name, Arc::new(kept));
+            }
+            [KeyPart::Text(kind)] if kind == ACTIVATIONS => {
+                self.activations = serde_json::from_slice(value).map_err(read)?;
+            }
+            _ => return Err("the key is none of ours".to_owned()),
+        }
+        Ok(())
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.kept.len()
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Arc<KeptPlan>> {
+        self.kept.values()
+    }
+
+    pub(super) fn get(&self, name: &str) -> Result<&Arc<KeptPlan>, Refusal> {
+        self.kept.get(name).ok_or_else(|| {
+            let nearest = nearest(name, self.kept.keys().map(|name| &**name)).map(str::to_owned);
+            Refusal::Unknown { what: "plan", name: name.to_owned(), nearest }
+        })
+    }
+
+    /// The plan in force, and since when.
+    pub(super) fn in_force(&self) -> Option<(&Arc<KeptPlan>, Timestamp)> {
+        let last = self.activations.last()?;
+        Some((self.kept.get(&last.name)?, last.since))
+    }
+
+    /// Whether rolling back would come to this plan now.
+    pub(super) fn is_before(&self, name: &str, now: Timestamp) -> bool {
+        let before = self.before(now).and_then(|at| self.activations.get(at));
+        before.is_some_and(|before| *before.name == *name)
+    }
+
+    /// Where rolling back goes: the last activation before the one in force of another plan that has not expired.
+    fn before(&self, now: Timestamp) -> Option<usize> {
+        let (last, earlier) = self.activations.split_last()?;
+        let usable = |name: &Arc<str>| self.kept.get(name).is_some_and(|plan| !plan.has_expired(now));
+        earlier.iter().rposition(|before| before.name != last.name && usable(&before.name))
+    }
+
+    /// Keeps a plan; what to write.
+    ///
+    /// # Errors
+    /// [`Refusal::Plan`] where another plan of that name is kept and is not to be replaced, or is in force; or where too
+    /// many are kept.
+    pub(super) fn keep(
+        &mut self,
+        plan: KeptPlan,
+        replace: bool,
+        most: usize,
+        now: Timestamp,
+    ) -> Result<Vec<Op>, Refusal> {
+        let name = Arc::clone(&plan.name);
+        let refuse = |why: String| Err(Refusal::Plan { name: Arc::clone(&name), why });
+        let in_force = self.in_force().is_some_and(|(known, _)| known.name == name);
+        match self.kept.get(&name) {
+            Some(known) if known.plan == plan.plan => return Ok(Vec::new()),
+            Some(_) if in_force => return refuse("is in force; submit the new one under another name".to_owned()),
+            Some(_) if !replace => {
+                return refuse("another plan of that name is kept; replace it, or choose another".to_owned());
+            }
+            _ => {}
+        }
+        let room = if self.kept.contains_key(&name) { self.kept.len() + 1 } else { most.max(1) };
+        let Some(gone) = self.goes_for(room, now) else {
+            return refuse(format!("{} plans are kept, and plan.kept is {most}; remove one", self.kept.len()));
+        };
+        let mut ops = Vec::new();
+        for gone in gone {
+            self.activations.retain(|active| active.name != gone);
+            ops.push(self.put_activations());
+            self.kept.remove(&gone);
+            ops.push(Op::delete(Table::Plans, kept_key(&gone)));
+        }
+        ops.push(plan.put());
+        self.kept.insert(name, Arc::new(plan));
+        Ok(ops)
+    }
+
+    /// Which plans go so that fewer than `room` are left; `None`: too few may go. The oldest first, of those that have expired or
+    /// that the daemon made itself, but for the one in force and the one before it.
+    fn goes_for(&self, room: usize, now: Timestamp) -> Option<Vec<Arc<str>>> {
+        let too_many = (self.kept.len() + 1).saturating_sub(room);
+        let guides = |known: &KeptPlan| {
+            self.in_force().is_some_and(|(active, _)| active.name == known.name) || self.is_before(&known.name, now)
+        };
+        let may_go = |known: &&Arc<KeptPlan>| (known.has_expired(now) || *known.origin == *SCHEDULE) && !guides(known);
+        let mut gone: Vec<&Arc<KeptPlan>> = self.kept.values().filter(may_go).collect();
+        gone.sort_by_key(|known| (known.kept_at, Arc::clone(&known.name)));
+        let gone: Vec<Arc<str>> = gone.into_iter().take(too_many).map(|known| Arc::clone(&known.name)).collect();
+        (gone.len() == too_many).then_some(gone)
+    }
+
+    /// Puts a plan in force.
+    ///
+    /// # Errors
+    /// [`Refusal::Unknown`]; [`Refusal::Plan`] where another is in force, has not expired and is not to be replaced.
+    pub(super) fn activate(&mut self, name: &str, replace: bool, now: Timestamp) -> Result<Vec<Op>, Refusal> {
+        let plan = Arc::clone(self.get(name)?);
+        if let Some((active, _)) = self.in_force() {
+            if active.name == plan.name {
+                return Ok(Vec::new());
+            }
+            if !replace && !active.has_expired(now) {
+                let left = active.plan.until.since(now).in_words();
+                let why = format!("plan \"{}\" is in force for another {left}; replace it deliberately", active.name);
+                return Err(Refusal::Plan { name: Arc::clone(&plan.name), why });
+            }
+        }
+        self.activations.push(Activation { name: Arc::clone(&plan.name), since: now });
+        let surplus = self.activations.len().saturating_sub(ACTIVATIONS_MAX);
+        self.activations.drain(..surplus);
+        Ok(vec![self.put_activations()])
+    }
+
+    /// Puts the plan before the one in force in force again, or none.
+    ///
+    /// # Errors
+    /// [`Refusal::Plan`] where none is in force.
+    pub(super) fn roll_back(&mut self, to_none: bool, now: Timestamp) -> Result<Vec<Op>, Refusal> {
+        if self.activations.is_empty() {
+            let why = "none is in force".to_owned();
+            return Err(Refusal::Plan { name: Arc::default(), why });
+        }
+        let before = if to_none { None } else { self.before(now) };
+        self.activations.truncate(before.map_or(0, |at| at + 1));
+        Ok(vec![self.put_activations()])
+    }
+
+    /// Forgets a plan.
+    ///
+    /// # Errors
+    /// [`Refusal::Unknown`]; [`Refusal::Plan`] where it is in force.
+    pub(super) fn remove(&mut self, name: &str) -> Result<Vec<Op>, Refusal> {
+        let plan = Arc::clone(self.get(name)?);
+        if self.in_force().is_some_and(|(active, _)| active.name == plan.name) {
+            let why = "is in force; roll it back first".to_owned();
+            return Err(Refusal::Plan { name: Arc::clone(&plan.name), why });
+        }
+        self.kept.remove(&plan.name);
+        self.activations.retain(|active| active.name != plan.name);
+        Ok(vec![self.put_activations(), Op::delete(Table::Plans, kept_key(name))])
+    }
+
+    /// The row of that key as it is now; `None`: the key is none of ours.
+    fn row(&self, key: &[u8]) -> Option<Op> {
+        match key_parts(key)?.as_slice() {
+            [KeyPart::Text(kind), KeyPart::Text(name)] if kind == KEPT => {
+                Some(self.kept.get(name.as_str()).map_or_else(|| Op::delete(Table::Plans, key), |kept| kept.put()))
+            }
+            [KeyPart::Text(kind)] if kind == ACTIVATIONS => Some(self.put_activations()),
+            _ => None,
+        }
+    }
+
+    fn put_activations(&self) -> Op {
+        let value = serde_json::to_vec(&self.activations).expect("activations are texts and numbers");
+        Op::put(Table::Plans, KeyBuilder::new().text(ACTIVATIONS).build(), value)
+    }
+}

@@ -1,0 +1,170 @@
+//! Moves of running containers: every so often a policy is asked which would save cost, and their applications are told.
+//!
+//! Advice only. Nothing is leased: YARN has no move, and whether a task that has run for a while is worth starting anew
+//! elsewhere only its application knows. Later rounds count the room of what was proposed as taken until the container
+//! has come or the advice is old.
+//!
+//! `settings`; `round`: the pure search, on another thread; here, the engine's side of both.
+
+mod round;
+pub mod settings;
+
+pub use round::{ProposedMove, Round, RoundFound};
+pub(crate) use round::{RoundApplication, RoundJob};
+pub use settings::RebalanceSettings;
+
+use super::effects::{Counter, Effect, FollowBody};
+use super::engine::Engine;
+use hintd_model::cluster::{Overlay, ReportedContainer, Resource};
+use hintd_model::units::{ApplicationId, AttemptId, ContainerId, NodeIdx, SchedulerKey, Timestamp};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Why a move is proposed, on Follow.
+pub const CAUSE: &str = "rebalance";
+
+/// What was proposed a short while ago.
+#[derive(Debug)]
+pub(super) struct Rebalancing {
+    /// When the last round began.
+    began: Timestamp,
+    number: u64,
+    /// The newest round has not come back.
+    searching: bool,
+    cooling: BTreeMap<ContainerId, Cooling>,
+}
+
+/// Why a container stays.
+#[derive(Debug, Clone, Copy)]
+struct Cooling {
+    until: Timestamp,
+    /// Where it was proposed to go, until another of its size comes up there.
+    promised: Option<Promised>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Promised {
+    to: NodeIdx,
+    size: Resource,
+    key: SchedulerKey,
+}
+
+impl Rebalancing {
+    pub(super) const fn new(start: Timestamp) -> Self {
+        Self { began: start, number: 0, searching: false, cooling: BTreeMap::new() }
+    }
+
+    /// Leases, and room that was proposed.
+    fn taken(&self, leases: &Overlay) -> Overlay {
+        let mut taken = leases.clone();
+        for promised in self.cooling.values().filter_map(|cooling| cooling.promised) {
+            taken.set(promised.to, taken.leased(promised.to).plus(&promised.size));
+        }
+        taken
+    }
+
+    /// An attempt is over.
+    pub(super) fn forget(&mut self, attempt: AttemptId) {
+        self.cooling.retain(|container, _| container.attempt != attempt);
+    }
+}
+
+impl Engine {
+    /// Begins a round where one is due and something runs under chains.
+    pub(super) fn tick_rebalance(&mut self, now: Timestamp) {
+        let settings = self.settings.rebalance;
+        if !settings.enabled || now.since(self.rebalancing.began) < settings.every {
+            return;
+        }
+        self.rebalancing.began = now;
+        self.rebalancing.cooling.retain(|_, cooling| cooling.until > now);
+        let applications: Vec<RoundApplication> =
+            self.flows.chained_jobs().filter_map(|of| self.looked_at(of)).collect();
+        if applications.is_empty() || self.snapshot.topology.network.is_none() {
+            return;
+        }
+        self.rebalancing.number += 1;
+        self.rebalancing.searching = true;
+        self.effects.out.push(Effect::Rebalance(Arc::new(Round {
+            number: self.rebalancing.number,
+            snapshot: Arc::clone(&self.snapshot),
+            taken: self.rebalancing.taken(self.ledger.overlay()),
+            applications,
+            cooling: self.rebalancing.cooling.iter().map(|(id, of)| (*id, of.promised.map(|of| of.to))).collect(),
+            chained: Arc::clone(self.flows.chained()),
+            settings,
+            pairs_max: self.settings.routes.pairs_max,
+        })));
+    }
+
+    fn looked_at(&self, (attempt, jobs): (AttemptId, Vec<RoundJob>)) -> Option<RoundApplication> {
+        let requests = self.attempts.get(attempt)?.requests.iter().cloned().collect();
+        self.snapshot.applications.get(&attempt).map(|_| RoundApplication { attempt, requests, jobs })
+    }
+
+    /// Takes what a round came to, and tells applications of moves that may still be made: whose container runs where it
+    /// did, to a node that has room, within all bounds. What comes of an older round is dropped.
+    pub fn rebalanced(&mut self, number: u64, found: &RoundFound, now: Timestamp) {
+        let settings = self.settings.rebalance;
+        if !settings.enabled || number != self.rebalancing.number || !std::mem::take(&mut self.rebalancing.searching) {
+            return;
+        }
+        self.effects.count(Counter::RebalanceRounds, 1);
+        self.effects.count(Counter::RebalanceLeftOut, found.left_out);
+        let mut by_application: BTreeMap<ApplicationId, usize> = BTreeMap::new();
+        let mut proposed = 0;
+        for step in &found.moves {
+            let count = by_application.entry(step.container.attempt.application).or_default();
+            let within = proposed < settings.moves_per_round && *count < settings.moves_per_application;
+            // Negated, so that no number is no gain.
+            let worth = step.gain >= settings.gain_min();
+            if !within || !worth || self.rebalancing.cooling.contains_key(&step.container) {
+                continue;
+            }
+            let Some(promised) = self.may_move(step) else { continue };
+            *count += 1;
+            proposed += 1;
+            let until = now.plus(settings.cool_down);
+            self.rebalancing.cooling.insert(step.container, Cooling { until, promised: Some(promised) });
+            let message = FollowBody::Move {
+                container: step.container,
+                to: self.snapshot.host(step.to).clone(),
+                gain: step.gain,
+                chain: Arc::clone(&step.chain),
+            };
+            self.effects.out.push(Effect::Follow { attempt: step.container.attempt, message, cause: CAUSE });
+        }
+        self.effects.count(Counter::MovesProposed, proposed as u64);
+    }
+
+    fn may_move(&self, step: &ProposedMove) -> Option<Promised> {
+        let running = self.snapshot.applications.get(&step.container.attempt)?.containers.get(&step.container)?;
+        self.attempts.get(step.container.attempt)?;
+        if running.node != step.from || step.to == step.from || !self.snapshot.state.get(step.to.at())?.usable() {
+            return None;
+        }
+        let room = self.snapshot.room(step.to, &self.rebalancing.taken(self.ledger.overlay()));
+        let promised = Promised { to: step.to, size: running.size, key: running.key };
+        self.snapshot.rules.feasible(&running.size, &room).then_some(promised)
+    }
+
+    /// A container appeared: where one of its kind was proposed to go, that was followed, whether its application asked
+    /// for it (and has a lease) or not. It cools down as the other.
+    pub(super) fn move_met(&mut self, node: NodeIdx, container: &ReportedContainer, now: Timestamp) {
+        if self.rebalancing.cooling.is_empty() {
+            return;
+        }
+        let attempt = container.id.attempt;
+        let first = ContainerId { attempt, id: 0 };
+        let last = ContainerId { attempt, id: u64::MAX };
+        let wanted = Promised { to: node, size: container.size, key: container.key };
+        let mut open = self.rebalancing.cooling.range_mut(first..=last);
+        let Some((_, met)) = open.find(|(id, cooling)| **id != container.id && cooling.promised == Some(wanted)) else {
+            return;
+        };
+        met.promised = None;
+        let until = now.plus(self.settings.rebalance.cool_down);
+        self.rebalancing.cooling.insert(container.id, Cooling { until, promised: None });
+        self.effects.count(Counter::MovesFollowed, 1);
+    }
+}

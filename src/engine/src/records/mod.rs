@@ -1,0 +1,51 @@
+//! Records: what each decision was made of, kept so that it can be made again, byte by byte, or by another policy.
+//!
+//! A decision is a function of what it read. That is kept, as the compiler of problems reads it: the request, the
+//! columns of nodes and what was leased (from which candidates and rulings-out follow), paths, history and running
+//! flows as far as it read them, the network, the policy with its parameters, the seed and the steps it might take, at
+//! which look the probe stopped it, and of a dispatcher its State. What versions share is kept and counted once.
+//!
+//! # Code map
+//! - `columns`: the columns of nodes, in pieces; `frame`: all that decisions of one generation read.
+//! - `record`: one decision; `again`: made again, or by another policy.
+//! - `store`: all of them, oldest dropped; `tally`, `weigh`: their bytes.
+
+mod again;
+mod columns;
+mod frame;
+mod record;
+mod store;
+mod tally;
+mod weigh;
+
+pub use again::{Again, Beside, Difference, Rated};
+pub use record::{Came, Probe, Record, Seen};
+pub use store::{Kept, Records};
+
+use hintd_model::units::DecisionId;
+
+/// What is kept of decisions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RecordSettings {
+    /// Of a million decisions so many are recorded; which ones hangs on their ids alone.
+    pub per_million: u32,
+    /// Bytes of all records together; the oldest go first.
+    pub bytes: usize,
+}
+
+impl Default for RecordSettings {
+    fn default() -> Self {
+        Self { per_million: 1_000_000, bytes: 64 << 20 }
+    }
+}
+
+impl RecordSettings {
+    /// Whether a decision is to be recorded.
+    #[must_use]
+    pub const fn takes(&self, decision: DecisionId) -> bool {
+        // The finaliser of SplitMix64: ids that follow each other fall apart.
+        let mixed = decision.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        self.bytes > 0 && (mixed ^ (mixed >> 27)) % 1_000_000 < self.per_million as u64
+    }
+}

@@ -1,0 +1,350 @@
+//! One decision's record: what it was made of, and what came of it.
+
+use super::frame::Frame;
+use super::tally::Tally;
+use super::weigh;
+use crate::answers::Answer;
+use crate::arrivals::Arrived;
+use crate::decision::{Decision, Mode};
+use crate::dispatching::{DeskApart, KeptDesk};
+use crate::generation::Generation;
+use crate::history::JobHistory;
+use crate::placer::{PlacerSettings, Proposal};
+use crate::refusal::Refusal;
+use hintd_model::cluster::{Application, Dataset, HintRequest, Overlay, Shards, Snapshot, dataset};
+use hintd_model::units::{DecisionId, Timestamp};
+use hintd_policy::Policy;
+use hintd_policy::problem::Anchor;
+use std::sync::Arc;
+
+/// A probe that notes at which look it said to stop, so that a replay stops at the same look.
+#[derive(Debug, Default)]
+pub struct Probe {
+    looks: u64,
+    stopped: Option<u64>,
+}
+
+impl Probe {
+    /// One more look; `over`: what the probe says.
+    pub const fn look(&mut self, over: bool) -> bool {
+        self.looks += 1;
+        if over && self.stopped.is_none() {
+            self.stopped = Some(self.looks);
+        }
+        over
+    }
+
+    /// The look at which it first said to stop; `None`: it never did.
+    #[must_use]
+    pub const fn stopped(&self) -> Option<u64> {
+        self.stopped
+    }
+}
+
+/// A decision that was just made, and what it was made of.
+pub struct Seen {
+    /// What was asked.
+    pub request: Arc<HintRequest>,
+    /// The policy, as it was configured then.
+    pub policy: Arc<dyn Policy>,
+    /// The name under which it was chosen.
+    pub name: Arc<str>,
+    /// The default placement's, where it was computed.
+    pub baseline: Arc<dyn Policy>,
+    /// What the queue gets.
+    pub mode: Mode,
+    /// The placer's settings, steps as the load allowed them.
+    pub settings: PlacerSettings,
+    /// When the placer began.
+    pub now: Timestamp,
+    /// At which look the probe said to stop.
+    pub stopped: Option<u64>,
+    /// Whether a dispatcher was to decide, where it may.
+    pub follows: bool,
+    /// What it was decided on.
+    pub generation: Arc<Generation>,
+    /// Input paths that were found, as [`Proposal::paths_read`] has them; `None`: to be looked up.
+    pub read: Option<Vec<Arc<Dataset>>>,
+    /// What came of it.
+    pub came: Came,
+}
+
+/// What came of a request.
+#[derive(Debug)]
+pub enum Came {
+    /// Hints.
+    Answered {
+        /// The answer.
+        answer: Arc<Answer>,
+        /// What was proposed, where the commit may have changed it ([`Proposal::to_compare`]).
+        draft: Option<Box<Decision>>,
+        /// The desk that decided, as it was before.
+        desk: Option<Box<DeskApart>>,
+    },
+    /// A refusal, under the id that the decision would have had.
+    Refused {
+        /// Its id.
+        decision: DecisionId,
+        /// When.
+        at: Timestamp,
+        /// Why.
+        refusal: Refusal,
+    },
+}
+
+/// See the module.
+pub struct Record {
+    pub(super) request: Arc<HintRequest>,
+    pub(super) policy: Arc<dyn Policy>,
+    pub(super) name: Arc<str>,
+    pub(super) baseline: Arc<dyn Policy>,
+    pub(super) mode: Mode,
+    pub(super) settings: PlacerSettings,
+    pub(super) now: Timestamp,
+    pub(super) stopped: Option<u64>,
+    pub(super) follows: bool,
+    frame: Arc<Frame>,
+    held: Option<Arc<[Anchor]>>,
+    application: Option<Arc<Application>>,
+    arrived: Option<Arc<Arrived>>,
+    history: Option<Arc<JobHistory>>,
+    read: Vec<Arc<Dataset>>,
+    pub(super) came: KeptCame,
+    /// Bytes that it shares with none.
+    own: usize,
+}
+
+/// What came of it, as it is kept.
+#[derive(Debug)]
+pub(super) enum KeptCame {
+    Answered { answer: Arc<Answer>, draft: Option<Box<Decision>>, desk: Option<(KeptDesk, Arc<Frame>)> },
+    Refused { decision: DecisionId, at: Timestamp, refusal: Refusal },
+}
+
+impl std::fmt::Debug for Record {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Record").field("request", &self.request.id).field("policy", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl Proposal {
+    /// Input paths that were found.
+    #[must_use]
+    pub fn paths_read(&self) -> Vec<Arc<Dataset>> {
+        self.read.clone()
+    }
+
+    /// What is proposed, where its commit may change it: the last of several tries keeps what fits, routes may be
+    /// others by then, of what waited for too long only what still waits is placed, and a run may stand otherwise to its plan.
+    #[must_use]
+    pub fn to_compare(&self) -> Option<Box<Decision>> {
+        let changes = self.last_try || self.flows.is_some() || self.digest == 0 || self.at_once.is_some();
+        (changes && self.waits.is_none()).then(|| Box::new(self.preview()))
+    }
+}
+
+impl Record {
+    /// Of a decision; `frame`: of its generation, `desk`: of the desk that decided.
+    pub(super) fn new(seen: Seen, frame: Arc<Frame>, desk: Option<(KeptDesk, Arc<Frame>)>) -> Self {
+        let Seen { request, policy, name, baseline, mode, settings, now, stopped, follows, generation, read, came } =
+            seen;
+        let history = request.recurring_key.as_ref().and_then(|key| generation.history.get(key)).cloned();
+        let read = read.unwrap_or_else(|| found(&request, history.as_deref(), &generation.snapshot));
+        let came = match came {
+            Came::Answered { answer, draft, .. } => KeptCame::Answered { answer, draft, desk },
+            Came::Refused { decision, at, refusal } => KeptCame::Refused { decision, at, refusal },
+        };
+        let mut record = Self {
+            held: generation.held.get(&request.attempt).cloned(),
+            application: generation.snapshot.applications.get(&request.attempt).cloned(),
+            arrived: generation.arrived.get(&request.attempt).cloned(),
+            history,
+            read,
+            frame,
+            came,
+            own: 0,
+            request,
+            policy,
+            name,
+            baseline,
+            mode,
+            settings,
+            now,
+            stopped,
+            follows,
+        };
+        record.own = record.weigh();
+        record
+    }
+
+    /// The decision's id.
+    #[must_use]
+    pub fn decision(&self) -> DecisionId {
+        match &self.came {
+            KeptCame::Answered { answer, .. } => answer.decision.id,
+            KeptCame::Refused { decision, .. } => *decision,
+        }
+    }
+
+    /// When it was decided.
+    #[must_use]
+    pub fn at(&self) -> Timestamp {
+        match &self.came {
+            KeptCame::Answered { answer, .. } => answer.decision.at,
+            KeptCame::Refused { at, .. } => *at,
+        }
+    }
+
+    /// What was asked.
+    #[must_use]
+    pub const fn request(&self) -> &Arc<HintRequest> {
+        &self.request
+    }
+
+    /// The answer, or why there was none.
+    ///
+    /// # Errors
+    /// The refusal.
+    pub const fn answered(&self) -> Result<&Arc<Answer>, &Refusal> {
+        match &self.came {
+            KeptCame::Answered { answer, .. } => Ok(answer),
+            KeptCame::Refused { refusal, .. } => Err(refusal),
+        }
+    }
+
+    /// The policy that decided, and its parameters then.
+    #[must_use]
+    pub const fn policy(&self) -> (&Arc<str>, &Arc<dyn Policy>) {
+        (&self.name, &self.policy)
+    }
+
+    fn weigh(&self) -> usize {
+        let came = match &self.came {
+            KeptCame::Answered { answer, draft, desk } => {
+                let drafted = draft.as_ref().map_or(0, |draft| weigh::decision(draft));
+                weigh::decision(&answer.decision)
+                    + answer.token.0.len()
+                    + drafted
+                    + desk.as_ref().map_or(0, |(desk, _)| desk.weight())
+            }
+            KeptCame::Refused { refusal, .. } => 256 + refusal.blocked().len() * 640,
+        };
+        let anchors = self.held.as_ref().map_or(0, |held| size_of_val(&**held));
+        let own = size_of::<Self>() + weigh::request(&self.request) + weigh::notes(&self.settings);
+        own + came + anchors + self.read.len() * size_of::<usize>()
+    }
+
+    /// Frames that it stands on.
+    pub(super) fn frames(&self) -> impl Iterator<Item = &Arc<Frame>> {
+        let desk = match &self.came {
+            KeptCame::Answered { desk: Some((_, frame)), .. } => Some(frame),
+            _ => None,
+        };
+        std::iter::once(&self.frame).chain(desk)
+    }
+
+    /// Bytes that it shares with no other record.
+    pub(super) const fn own(&self) -> usize {
+        self.own
+    }
+
+    /// Takes it among those that are kept.
+    pub(super) fn hold(&self, tally: &mut Tally) {
+        tally.bytes += self.own;
+        for frame in self.frames() {
+            if tally.hold(frame, || 0) {
+                frame.hold(tally);
+            }
+        }
+        for read in self.read.iter() {
+            tally.hold(read, || weigh::dataset(read));
+        }
+        for known in self.application.iter() {
+            tally.hold(known, || weigh::application(known));
+        }
+        for known in self.arrived.iter() {
+            tally.hold(known, || weigh::arrived(known));
+        }
+        for known in self.history.iter() {
+            tally.hold(known, || weigh::job_history(known));
+        }
+        for (group, bytes) in self.groups() {
+            tally.hold(group, || bytes);
+        }
+    }
+
+    /// Takes it out.
+    pub(super) fn release(&self, tally: &mut Tally) {
+        tally.bytes -= self.own;
+        for frame in self.frames() {
+            if tally.release(frame) {
+                frame.release(tally);
+            }
+        }
+        for read in self.read.iter() {
+            tally.release(read);
+        }
+        for known in self.application.iter() {
+            tally.release(known);
+        }
+        for known in self.arrived.iter() {
+            tally.release(known);
+        }
+        for known in self.history.iter() {
+            tally.release(known);
+        }
+        for (group, _) in self.groups() {
+            tally.release(group);
+        }
+    }
+
+    fn groups(&self) -> impl Iterator<Item = (&Arc<crate::dispatching::Group>, usize)> {
+        let desk = match &self.came {
+            KeptCame::Answered { desk: Some((desk, _)), .. } => Some(desk),
+            _ => None,
+        };
+        desk.into_iter().flat_map(KeptDesk::shared)
+    }
+
+    /// The generation as this decision read it: of paths, applications, leases and history only its own.
+    pub(super) fn generation(&self, live: Option<&Snapshot>) -> Generation {
+        let (mut snapshot, leases) = self.frame.thaw(live);
+        snapshot.datasets = Arc::new(self.read.iter().map(|read| (Arc::clone(&read.path), Arc::clone(read))).collect());
+        snapshot.applications.set(&self.request.attempt, self.application.clone());
+        let (mut held, mut history, mut arrived) = (Shards::default(), Shards::default(), Shards::default());
+        held.set(&self.request.attempt, self.held.clone());
+        arrived.set(&self.request.attempt, self.arrived.clone());
+        if let Some(key) = &self.request.recurring_key {
+            history.set(key, self.history.clone());
+        }
+        Generation {
+            plan: None, // desks carry theirs
+            number: self.frame.number,
+            snapshot: Arc::new(snapshot),
+            leases,
+            held,
+            arrived,
+            history,
+            releases: self.frame.releases.clone(),
+            flows: Arc::clone(&self.frame.flows),
+        }
+    }
+
+    /// The desk that decided, as it was before; `None`: no dispatcher decided, or its State does not read back.
+    pub(super) fn desk(&self, live: Option<&Snapshot>) -> Option<DeskApart> {
+        let KeptCame::Answered { desk: Some((desk, frame)), .. } = &self.came else {
+            return None;
+        };
+        let (snapshot, leases): (Snapshot, Overlay) = frame.thaw(live);
+        desk.thaw(Arc::new(snapshot), leases)
+    }
+}
+
+/// Paths of a request that nobody says were read: those that there are.
+fn found(request: &HintRequest, history: Option<&JobHistory>, snapshot: &Snapshot) -> Vec<Arc<Dataset>> {
+    let own = request.groups.iter().flat_map(|group| &group.input_paths).chain(&request.input_paths);
+    let known = history
+        .into_iter()
+        .flat_map(|job| job.input_paths.iter().chain(job.groups.values().flat_map(|group| &group.input_paths)));
+    own.chain(known).flat_map(|path| dataset::below(&snapshot.datasets, path)).cloned().collect()
+}

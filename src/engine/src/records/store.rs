@@ -1,0 +1,180 @@
+//! All records: bounded in bytes, the oldest dropped first.
+
+use super::RecordSettings;
+use super::frame::{Frame, Last, Source};
+use super::record::{Came, Record, Seen};
+use super::tally::Tally;
+use crate::dispatching::{KeptDesk, is_pushed};
+use crate::generation::Releases;
+use crate::refusal::Refusal;
+use hintd_model::cluster::RunningFlows;
+use hintd_model::units::{DecisionId, Timestamp};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Weak};
+
+/// Records of decisions.
+#[derive(Debug, Default)]
+pub struct Records {
+    settings: RecordSettings,
+    by_decision: BTreeMap<DecisionId, Arc<Record>>,
+    /// As they came.
+    order: VecDeque<DecisionId>,
+    tally: Tally,
+    /// Frames that decisions may still be of: those of the last few generations come mixed.
+    recent: VecDeque<(u64, Weak<Frame>)>,
+    last: Option<Last>,
+    /// Records that went because there were too many bytes.
+    dropped: u64,
+    /// Decisions that were too large to record.
+    too_large: u64,
+}
+
+/// Generations whose decisions may come mixed.
+const RECENT: usize = 16;
+
+/// How far records go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Kept {
+    /// Decisions.
+    pub decisions: usize,
+    /// Bytes.
+    pub bytes: usize,
+    /// The bound on bytes.
+    pub most: usize,
+    /// When the oldest was decided; `None`: there is none.
+    pub oldest: Option<(DecisionId, Timestamp)>,
+    /// Records that went to make room.
+    pub dropped: u64,
+    /// Decisions that were too large to record.
+    pub too_large: u64,
+}
+
+impl Records {
+    /// No records yet.
+    #[must_use]
+    pub fn new(settings: RecordSettings) -> Self {
+        Self { settings, ..Self::default() }
+    }
+
+    /// New settings; too many bytes go at once.
+    pub fn reload(&mut self, settings: RecordSettings) {
+        self.settings = settings;
+        self.keep_bound();
+    }
+
+    /// Records a decision.
+    pub fn take(&mut self, mut seen: Seen) {
+        let frame = self.frame(&seen);
+        let desk = match &mut seen.came {
+            Came::Answered { desk, .. } => desk.take(),
+            Came::Refused { .. } => None,
+        };
+        let attempt = seen.request.attempt;
+        let desk = desk.and_then(|desk| {
+            let (snapshot, leases) = desk.room();
+            // Desks decide by rooms alone.
+            let (releases, flows) = (Releases::default(), Arc::<RunningFlows>::default());
+            let source = Source { number: 0, snapshot, leases, releases: &releases, flows: &flows };
+            let kept: KeptDesk = desk.keep(attempt)?;
+            Some((kept, Last::read(&source, self.last.as_ref()).frame))
+        });
+        let record = Arc::new(Record::new(seen, frame, desk));
+        if record.own() > self.settings.bytes {
+            // Others would go first, and it in the end.
+            self.too_large += 1;
+            return;
+        }
+        let id = record.decision();
+        if let Some(before) = self.by_decision.insert(id, Arc::clone(&record)) {
+            before.release(&mut self.tally);
+            self.order.retain(|known| *known != id);
+        }
+        record.hold(&mut self.tally);
+        self.order.push_back(id);
+        self.keep_bound();
+        if !self.by_decision.contains_key(&id) {
+            self.too_large += 1;
+        }
+    }
+
+    /// The record of a decision.
+    ///
+    /// # Errors
+    /// [`Refusal::NotRecorded`], with how far back records go at `now`.
+    pub fn get(&self, decision: DecisionId, now: Timestamp) -> Result<Arc<Record>, Refusal> {
+        let found = self.by_decision.get(&decision).cloned();
+        let why = || match is_pushed(decision) {
+            true => "hints that a dispatcher pushes when a node has room never are".to_owned(),
+            false => self.kept_text(now),
+        };
+        found.ok_or_else(|| Refusal::NotRecorded { decision, kept: why() })
+    }
+
+    /// How far records go.
+    #[must_use]
+    pub fn kept(&self) -> Kept {
+        let oldest = self.order.front().and_then(|id| Some((*id, self.by_decision.get(id)?.at())));
+        Kept {
+            decisions: self.order.len(),
+            bytes: self.tally.bytes,
+            most: self.settings.bytes,
+            oldest,
+            dropped: self.dropped,
+            too_large: self.too_large,
+        }
+    }
+
+    fn kept_text(&self, now: Timestamp) -> String {
+        let RecordSettings { per_million, bytes } = self.settings;
+        if per_million == 0 || bytes == 0 {
+            return "nothing is recorded (records.sample or records.bytes is 0)".to_owned();
+        }
+        let kept = self.kept();
+        let mib = |bytes: usize| bytes as f64 / f64::from(1 << 20);
+        let size = format!("{} decisions in {:.1} of {:.1} MiB", kept.decisions, mib(kept.bytes), mib(bytes));
+        let back = kept.oldest.map_or_else(
+            || format!("there are no records yet ({size})"),
+            |(oldest, at)| format!("records go back {:.1} s, to {oldest} ({size})", now.since(at).as_f64() / 1e6),
+        );
+        let sampled = format!("; of 100 decisions {} are recorded", f64::from(per_million) / 1e4);
+        let large = format!("; {} decisions were larger than that", kept.too_large);
+        let also = |text: String, said: bool| if said { text } else { String::new() };
+        format!("{back}{}{}", also(sampled, per_million < 1_000_000), also(large, kept.too_large > 0))
+    }
+
+    fn frame(&mut self, seen: &Seen) -> Arc<Frame> {
+        let generation = &seen.generation;
+        let known = self.recent.iter().find(|(number, _)| *number == generation.number);
+        if let Some(frame) = known.and_then(|(_, frame)| frame.upgrade()) {
+            return frame;
+        }
+        let source = Source {
+            number: generation.number,
+            snapshot: &generation.snapshot,
+            leases: &generation.leases,
+            releases: &generation.releases,
+            flows: &generation.flows,
+        };
+        let last = Last::read(&source, self.last.as_ref());
+        let frame = Arc::clone(&last.frame);
+        self.last = Some(last);
+        self.recent.retain(|(number, _)| *number != generation.number);
+        self.recent.push_back((generation.number, Arc::downgrade(&frame)));
+        if self.recent.len() > RECENT {
+            self.recent.pop_front();
+        }
+        frame
+    }
+
+    fn keep_bound(&mut self) {
+        while self.tally.bytes > self.settings.bytes {
+            let Some(oldest) = self.order.pop_front() else {
+                return;
+            };
+            if let Some(record) = self.by_decision.remove(&oldest) {
+                record.release(&mut self.tally);
+                self.dropped += 1;
+            }
+        }
+    }
+}

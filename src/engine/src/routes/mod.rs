@@ -1,0 +1,22 @@
+//! Watched routes: who is told of which routes, and in which order a controller applies them.
+//!
+//! # Code map
+//! - `told`: what watchers ask for and are told; `cause`: why.
+//! - `rules`: a pair's rules on switches and the order of their changes; `watcher`: one watcher's numbered updates,
+//!   acknowledgements and log; `watchers`: all of them, and pairs watched by name.
+//! - `view`: names for indexes.
+
+mod cause;
+mod rules;
+pub mod told;
+pub(crate) mod view;
+mod watcher;
+mod watchers;
+
+pub use cause::Cause;
+pub(crate) use cause::Occasion;
+pub use told::{
+    NamedRoute, NamedStop, Phase, RouteUpdate, RuleAction, RuleChange, Standing, WatchScope, WatchedPair, WatcherState,
+};
+pub(crate) use view::View;
+pub(crate) use watchers::{Out, Watchers};

@@ -1,0 +1,485 @@
+//! Whether hints were followed: by hand, and against a recount of a random stream.
+
+use super::desk::{Desk, container, hosts, maps, running};
+use crate::testing::{attempt, request};
+use crate::{Answer, Counter, DecisionOutcome, Effect, Miss, Mode, Outcomes, Tally, TaskEvent, TaskWhat, Term};
+use hintd_model::cluster::{Change, EdgePattern, GroupEdge, HintRequest, NamedBlock, NamedContainer, NamedDataset};
+use hintd_model::units::{AttemptId, Bytes, ContainerId, GroupIdx, LeaseId, Micros, Timestamp};
+use proptest::prelude::*;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+const ONE: fn() -> AttemptId = || attempt(1, 1);
+
+fn outcome(desk: &Desk, answer: &Answer) -> DecisionOutcome {
+    desk.engine.explain(answer.decision.id).unwrap().outcome.unwrap()
+}
+
+/// All figures of the desk's only policy, queue and mode.
+fn tally(desk: &Desk) -> Tally {
+    let all: Vec<&Tally> = desk.engine.adherence().values().collect();
+    assert_eq!(all.len(), 1, "{all:?}");
+    *all[0]
+}
+
+fn found(outcomes: &Outcomes) -> (u64, u64, u64, u64) {
+    (outcomes.on_host, outcomes.in_rack, outcomes.elsewhere, outcomes.never)
+}
+
+fn misses(outcomes: &Outcomes) -> Vec<(&'static str, u64)> {
+    let all = Miss::ALL.map(|why| (why.as_str(), outcomes.missed(why)));
+    all.into_iter().filter(|(_, count)| *count > 0).collect()
+}
+
+/// A desk of `hosts` nodes in racks of two whose hints name no next best hosts.
+fn plain(hosts: usize, mb: u64) -> Desk {
+    let mut desk = Desk::with_nodes(hosts, mb);
+    desk.placer.fallbacks = 0;
+    desk
+}
+
+fn beat(desk: &mut Desk, host: &str, ids: &[ContainerId]) {
+    let all: Vec<NamedContainer> = ids.iter().map(|&id| running(id)).collect();
+    desk.beat(host, 1024 * all.len() as u64, Some(&all));
+    desk.publish();
+}
+
+#[test]
+fn a_container_told_of_by_node_and_application_counts_once_and_the_decision_is_settled_at_the_next_tick() {
+    for event_first in [true, false] {
+        let mut desk = plain(2, 4096);
+        let answer = desk.ask(maps("a", 1));
+        let host = hosts(&answer)[0].to_string();
+        let tell = |desk: &mut Desk, event: bool| {
+            if event {
+                desk.allocated(&host, container(ONE(), 2), None);
+            } else {
+                beat(desk, &host, &[container(ONE(), 2)]);
+            }
+        };
+        tell(&mut desk, event_first);
+        // Another request of the group comes between: the same container is none of its own.
+        let later = desk.ask(maps("b", 1));
+        tell(&mut desk, !event_first);
+        desk.pass(Micros(1));
+        assert_eq!((tally(&desk).decisions, found(&tally(&desk).outcomes)), (1, (1, 0, 0, 0)), "{event_first}");
+        assert_eq!(desk.count(Counter::HintsFollowed), 1);
+        assert!(outcome(&desk, &answer).settled && !outcome(&desk, &later).settled);
+        assert_eq!(outcome(&desk, &later).hints[0].open, 1);
+        let told = desk.out.iter().filter(|effect| matches!(effect, Effect::Settled(_))).count();
+        assert_eq!(told, 1, "and is told once");
+    }
+}
+
+/// A request of one container that only `host` of the desk's four can be hinted for.
+fn ask_on(desk: &mut Desk, app: u32, host: &str) -> Arc<Answer> {
+    let mut asked = maps(&format!("r{app}"), 1);
+    asked.attempt = attempt(app, 1);
+    let others = ["h0", "h1", "h2", "h3"].into_iter().filter(|other| *other != host);
+    asked.groups[0].constraints.avoid_hosts = others.map(Into::into).collect();
+    desk.ask(asked)
+}
+
+#[test]
+fn why_a_container_is_not_on_its_host_is_told_where_it_can_be() {
+    let mut desk = plain(4, 1024); // one container a host, in racks of two
+    let withdrawn = ask_on(&mut desk, 1, "h0");
+    let near = ask_on(&mut desk, 2, "h2");
+    let expired = ask_on(&mut desk, 3, "h1");
+    beat(&mut desk, "h0", &[container(attempt(9, 1), 1)]);
+    assert_eq!(desk.count(Counter::LeasesWithdrawn), 1);
+    desk.allocated("h3", container(attempt(1, 1), 2), None);
+    desk.allocated("h3", container(attempt(2, 1), 2), None);
+    desk.pass(Micros::from_secs(31));
+    desk.allocated("h3", container(attempt(3, 1), 2), None);
+    let why = |answer: &Arc<Answer>| {
+        let hint = outcome(&desk, answer).hints.remove(0);
+        (found(&hint.outcomes), misses(&hint.outcomes))
+    };
+    assert_eq!(why(&withdrawn), ((0, 0, 1, 0), vec![("withdrawn", 1)]));
+    assert_eq!(why(&near), ((0, 1, 0, 0), vec![("yarn_chose", 1)]));
+    assert_eq!(why(&expired), ((0, 0, 1, 0), vec![("expired", 1)]));
+    desk.pass(Micros(1));
+    assert_eq!(misses(&tally(&desk).outcomes), [("expired", 1), ("withdrawn", 1), ("yarn_chose", 1)]);
+}
+
+#[test]
+fn a_container_on_a_host_that_was_named_as_next_best_is_near() {
+    let mut desk = Desk::with_nodes(4, 4096);
+    desk.placer.fallbacks = 3;
+    let answer = desk.ask(maps("a", 1));
+    let hint = &answer.decision.hints[0];
+    let other_rack = |host: &&hintd_model::units::HostName| {
+        host.as_str()[1..].parse::<u32>().unwrap() / 2 != hint.host.as_str()[1..].parse::<u32>().unwrap() / 2
+    };
+    let host = hint.fallbacks.iter().find(other_rack).unwrap().to_string();
+    desk.allocated(&host, container(ONE(), 2), None);
+    desk.pass(Micros(1));
+    assert_eq!(found(&tally(&desk).outcomes), (0, 1, 0, 0));
+}
+
+#[test]
+fn no_room_a_node_that_is_down_and_a_hint_that_came_late_are_told_apart() {
+    let mut desk = plain(3, 2048);
+    desk.mode = Mode::Shadow;
+    let ask = |desk: &mut Desk, id: &str, app: u32| {
+        let mut asked = maps(id, 1);
+        asked.attempt = attempt(app, 1);
+        asked.groups[0].constraints.avoid_hosts = vec!["h1".into(), "h2".into()];
+        desk.ask(asked)
+    };
+    let elsewhere = |desk: &mut Desk, app: u32, at: Timestamp| {
+        let what = TaskWhat::Allocated { host: "h2".into(), container: container(attempt(app, 1), 2), lease: None };
+        let event = TaskEvent {
+            attempt: attempt(app, 1),
+            group: "map".into(),
+            task: "t".into(),
+            what,
+            recurring_key: None,
+            at,
+        };
+        desk.engine.event(event, desk.now).unwrap();
+        desk.drain();
+    };
+    let room = ask(&mut desk, "room", 1);
+    let full = ask(&mut desk, "full", 2);
+    let late = ask(&mut desk, "late", 3);
+    let down = ask(&mut desk, "down", 4);
+    let now = desk.now;
+    elsewhere(&mut desk, 1, now);
+    elsewhere(&mut desk, 3, Timestamp(now.0 - 1_500_000));
+    beat(&mut desk, "h0", &[container(attempt(9, 1), 1), container(attempt(9, 1), 2)]);
+    elsewhere(&mut desk, 2, now);
+    desk.change(Change::Gone("h0".into()));
+    desk.publish();
+    elsewhere(&mut desk, 4, now);
+    let why = |answer: &Arc<Answer>| misses(&outcome(&desk, answer).hints[0].outcomes)[0].0;
+    assert_eq!([&room, &full, &late, &down].map(why), ["yarn_chose", "no_room", "late_hint", "node_not_running"]);
+    assert_eq!((desk.count(Counter::ShadowAgreed), desk.count(Counter::ShadowDiffered)), (0, 4));
+}
+
+#[test]
+fn what_never_came_says_why() {
+    let mut desk = plain(4, 8192);
+    let given_back = desk.ask(maps("back", 2));
+    let token = given_back.token.clone();
+    desk.engine.release(ONE(), &token, &[], desk.now).unwrap();
+    desk.pass(Micros::from_secs(6));
+    assert_eq!(misses(&tally(&desk).outcomes), [("released", 2)], "a moment later, not after five minutes");
+    let all_report = |desk: &mut Desk, first: &[ContainerId]| {
+        (1..4).for_each(|host| beat(desk, &format!("h{host}"), &[]));
+        beat(desk, "h0", first);
+    };
+    all_report(&mut desk, &[]);
+    let mut over = maps("over", 2);
+    over.attempt = attempt(2, 1);
+    desk.ask(over);
+    beat(&mut desk, "h0", &[container(attempt(2, 1), 2)]);
+    desk.event(attempt(2, 1), "", TaskWhat::Done { failed: false });
+    // On its way when the application said that it was done.
+    beat(&mut desk, "h0", &[container(attempt(2, 1), 2), container(attempt(2, 1), 3)]);
+    desk.pass(Micros::from_secs(6));
+    let all = tally(&desk).outcomes;
+    assert_eq!((all.never, all.on_host + all.in_rack + all.elsewhere), (2, 2));
+    all_report(&mut desk, &[]);
+    let mut unused = maps("unused", 2);
+    unused.attempt = attempt(3, 1);
+    let unused = desk.ask(unused);
+    desk.pass(Micros::from_secs(299));
+    assert!(!outcome(&desk, &unused).settled);
+    desk.pass(Micros::from_secs(1));
+    assert_eq!(misses(&outcome(&desk, &unused).hints[0].outcomes)[0].0, "expired");
+}
+
+#[test]
+fn a_lease_whose_container_was_given_elsewhere_is_not_given_back_and_the_others_are_awaited() {
+    let mut desk = plain(4, 4096);
+    let mut asked = maps("a", 4);
+    asked.groups[0].constraints.avoid_hosts = ["h1", "h2", "h3"].map(Into::into).to_vec();
+    let answer = desk.ask(asked);
+    desk.allocated("h2", container(ONE(), 2), None);
+    desk.allocated("h3", container(ONE(), 3), None);
+    assert_eq!(desk.count(Counter::LeasesReleased), 2);
+    desk.pass(Micros::from_secs(6));
+    assert!(!outcome(&desk, &answer).settled, "two are still to come");
+    desk.allocated("h2", container(ONE(), 4), None);
+    desk.allocated("h3", container(ONE(), 5), None);
+    desk.pass(Micros(1));
+    assert_eq!(found(&tally(&desk).outcomes), (0, 0, 4, 0));
+}
+
+#[test]
+fn beyond_the_bound_the_oldest_are_counted_as_they_stand() {
+    let mut desk = plain(4, 65_536);
+    desk.settings.adherence_max = 3;
+    desk.engine.reload(desk.settings.clone(), desk.now);
+    for app in 1..=8 {
+        let mut asked = maps(&format!("r{app}"), 1);
+        asked.attempt = attempt(app, 1);
+        desk.ask(asked);
+    }
+    assert!(desk.engine.counts().watched <= 8);
+    desk.pass(Micros(1));
+    assert_eq!((desk.engine.counts().watched, tally(&desk).decisions), (3, 5));
+    assert_eq!(misses(&tally(&desk).outcomes), [("forgotten", 5)]);
+}
+
+#[test]
+fn what_was_undone_or_let_through_is_no_miss() {
+    let mut desk = plain(2, 4096);
+    let answer = desk.ask(maps("a", 2));
+    desk.engine.undo(answer.decision.id, desk.now);
+    desk.pass(Micros::from_secs(600));
+    assert!(desk.engine.adherence().is_empty());
+    desk.mode = Mode::Off;
+    desk.ask(maps("b", 2));
+    let (key, off) = desk.engine.adherence().iter().next().unwrap();
+    assert_eq!((key.mode, off.decisions, off.outcomes), (Mode::Off, 1, Outcomes::default()));
+}
+
+/// One dataset of four blocks of 100 bytes, one on each of h0 to h3, and a request that reads it.
+fn reading(desk: &mut Desk, id: &str, app: u32) -> HintRequest {
+    let replica = |at: u64| format!("h{at}").as_str().into();
+    let block = |at: u64| NamedBlock { id: at, bytes: Bytes(100), hosts: vec![replica(at)] };
+    let dataset = NamedDataset { path: "/in".into(), blocks: (0..4).map(block).collect() };
+    desk.change(Change::Dataset(Arc::new(dataset)));
+    desk.publish();
+    let mut asked = request(id, &[("map", 4), ("reduce", 2)]);
+    asked.attempt = attempt(app, 1);
+    asked.input_paths = vec!["/in".into()];
+    asked.edges =
+        vec![GroupEdge { from: GroupIdx(0), to: GroupIdx(1), pattern: EdgePattern::AllToAll, bytes: Bytes(800) }];
+    asked
+}
+
+/// Tells of `answer`'s containers, each on the host that `host` gives for its hinted one.
+fn follow(desk: &mut Desk, answer: &Answer, host: impl Fn(&str) -> String) {
+    let mut id = 2;
+    for hint in &answer.decision.hints {
+        for _ in 0..hint.count {
+            let container = container(answer.decision.attempt, id);
+            let what = TaskWhat::Allocated { host: host(hint.host.as_str()).as_str().into(), container, lease: None };
+            desk.event(answer.decision.attempt, &hint.group, what);
+            id += 1;
+        }
+    }
+    desk.pass(Micros(1));
+}
+
+#[test]
+fn hints_followed_to_the_letter_cost_what_was_expected_and_others_what_a_reckoning_by_hand_says() {
+    let mut desk = plain(8, 4096);
+    desk.mode = Mode::Shadow;
+    let asked = reading(&mut desk, "a", 1);
+    let followed = desk.ask(asked);
+    follow(&mut desk, &followed, str::to_owned);
+    let terms = outcome(&desk, &followed).terms;
+    assert_eq!(terms.len(), 3);
+    for term in &terms {
+        assert!((term.hinted - term.realised).abs() < 1e-9, "{term:?}");
+        assert!(term.default.is_some());
+    }
+    let sums = tally(&desk);
+    assert_eq!((sums.decisions, sums.compared), (1, 1));
+    assert!((sums.input_bytes - 400.0).abs() < 1e-9);
+    assert_eq!(sums.term(Term::RemoteBytes).had_followed().unwrap_or(0.0), 0.0);
+    // All on h6, in a rack without blocks: every block is remote and leaves its rack, and no edge does.
+    let asked = reading(&mut desk, "b", 2);
+    let astray = desk.ask(asked);
+    follow(&mut desk, &astray, |_| "h6".to_owned());
+    let terms = outcome(&desk, &astray).terms;
+    let realised: Vec<f64> = terms.iter().map(|term| term.realised).collect();
+    assert_eq!(realised[..2], [400.0, 400.0]);
+    let both = tally(&desk);
+    let remote = both.term(Term::RemoteBytes);
+    let expected = (
+        followed.decision.terms.remote_bytes.unwrap() + astray.decision.terms.remote_bytes.unwrap(),
+        400.0 + terms_of(&followed),
+    );
+    assert_eq!((remote.hinted, remote.realised), expected);
+    assert_eq!(remote.decisions, 2);
+    assert_eq!(remote.had_followed(), Some((expected.1 - expected.0) / expected.1));
+}
+
+fn terms_of(answer: &Answer) -> f64 {
+    answer.decision.terms.remote_bytes.unwrap()
+}
+
+#[test]
+fn a_decision_of_which_a_container_is_missing_is_counted_and_not_compared() {
+    let mut desk = plain(8, 4096);
+    let asked = reading(&mut desk, "a", 1);
+    let answer = desk.ask(asked);
+    let first = hosts(&answer)[0].to_string();
+    desk.allocated(&first, container(ONE(), 2), None);
+    desk.pass(Micros::from_secs(300));
+    let sums = tally(&desk);
+    assert_eq!((sums.decisions, sums.compared, sums.outcomes.all(), sums.outcomes.never), (1, 0, 6, 5));
+    assert!(outcome(&desk, &answer).terms.is_empty());
+}
+
+#[test]
+fn a_rise_of_use_on_a_node_that_names_no_containers_counts_as_followed() {
+    let mut desk = plain(1, 4096);
+    desk.beat("h0", 0, None);
+    desk.pass(Micros::from_secs(61)); // names are kept for a minute
+    desk.beat("h0", 0, None);
+    desk.publish();
+    desk.ask(maps("a", 2));
+    desk.beat("h0", 1024, None);
+    desk.publish();
+    desk.pass(Micros::from_secs(300));
+    let all = tally(&desk).outcomes;
+    assert_eq!((found(&all), misses(&all)), ((1, 0, 0, 1), vec![("expired", 1)]));
+}
+
+const HOSTS: u8 = 6;
+
+/// One container: whose, where, and who tells of it in which order.
+#[derive(Debug, Clone)]
+struct Seen {
+    app: u8,
+    host: u8,
+    /// Told by the application, by the node, or by both; `first`: the application is faster.
+    told: bool,
+    reported: bool,
+    first: bool,
+}
+
+fn seen() -> impl Strategy<Value = Vec<Seen>> {
+    let one = (0..3_u8, 0..HOSTS, any::<(bool, bool, bool)>()).prop_map(|(app, host, (told, reported, first))| Seen {
+        app,
+        host,
+        told,
+        reported,
+        first,
+    });
+    prop::collection::vec(one, 0..40)
+}
+
+/// Σ over hosts, then racks, of min(hinted, seen): counted from the whole list at once.
+fn recount(hinted: &[u8], seen: &[u8]) -> (u64, u64, u64, u64) {
+    let taken = &seen[..seen.len().min(hinted.len())];
+    let count = |list: &[u8], of: &dyn Fn(u8) -> bool| list.iter().filter(|&&host| of(host)).count();
+    let on = |host: u8| count(hinted, &|h| h == host).min(count(taken, &|h| h == host));
+    let on_host: usize = (0..HOSTS).map(on).sum();
+    let rack = |rack: u8| {
+        let inside = |h: u8| h / 2 == rack;
+        let met = on(2 * rack) + on(2 * rack + 1);
+        (count(hinted, &inside) - met).min(count(taken, &inside) - met)
+    };
+    let in_rack: usize = (0..HOSTS / 2).map(rack).sum();
+    let rest = [on_host, in_rack, taken.len() - on_host - in_rack, hinted.len() - taken.len()];
+    let [a, b, c, d] = rest.map(|count| count as u64);
+    (a, b, c, d)
+}
+
+fn given_of(answer: &Answer, given: &BTreeSet<LeaseId>) -> usize {
+    answer.leases().filter(|lease| given.contains(lease)).count()
+}
+
+/// The application gives back at most `most` leases of a host, and learns which it no longer had.
+fn give_back(desk: &mut Desk, answer: &Answer, host: &str, most: usize, given: &mut BTreeSet<LeaseId>) {
+    let of_host = answer.decision.hints.iter().filter(|hint| hint.host.as_str() == host);
+    let leases: Vec<LeaseId> = of_host.flat_map(|hint| hint.leases.iter().copied()).take(most).collect();
+    if leases.is_empty() {
+        return; // none named would be all
+    }
+    let released = desk.engine.release(answer.decision.attempt, &answer.token, &leases, desk.now).unwrap();
+    desk.drain();
+    given.extend(leases.into_iter().filter(|lease| !released.not_held.contains(lease)));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+    #[test]
+    fn counters_equal_a_recount_of_the_whole_stream(
+        counts in prop::collection::vec(1..12_u32, 3),
+        stream in seen(),
+        shadow in any::<bool>(),
+        pauses in prop::collection::vec(0..20_u64, 40),
+        gives in prop::collection::vec((0..3_usize, 0..HOSTS, 0..4_usize), 40),
+    ) {
+        let mut desk = plain(usize::from(HOSTS), 4096);
+        desk.mode = if shadow { Mode::Shadow } else { Mode::On };
+        let mut answers = Vec::new();
+        for (app, &count) in (0..).zip(&counts) {
+            let mut asked = maps(&format!("r{app}"), count);
+            asked.attempt = attempt(app + 1, 1);
+            answers.push(desk.ask(asked));
+        }
+        let mut on: BTreeMap<u8, Vec<ContainerId>> = BTreeMap::new();
+        let mut given: BTreeSet<LeaseId> = BTreeSet::new();
+        let mut heard: Vec<Vec<u8>> = vec![Vec::new(); 3];
+        for (at, one) in stream.iter().enumerate() {
+            let id = container(attempt(u32::from(one.app) + 1, 1), 2 + at as u64);
+            let host = format!("h{}", one.host);
+            if one.told || one.reported {
+                heard[usize::from(one.app)].push(one.host);
+            }
+            if one.told && one.first {
+                desk.allocated(&host, id, None);
+            }
+            if one.reported {
+                let all = on.entry(one.host).or_default();
+                all.push(id);
+                beat(&mut desk, &host, &all.clone());
+            }
+            if one.told && !one.first {
+                desk.allocated(&host, id, None);
+                desk.allocated(&host, id, None);
+            }
+            let (app, host, most) = gives[at];
+            // Never all that is missing: what comes after that would not be counted.
+            let left = (counts[app] as usize).saturating_sub(heard[app].len() + given_of(&answers[app], &given) + 1);
+            give_back(&mut desk, &answers[app], &format!("h{host}"), most.min(left), &mut given);
+            if pauses[at] > 15 {
+                desk.pass(Micros::from_secs(2)); // leases expire on the way
+                for host in 0..HOSTS {
+                    beat(&mut desk, &format!("h{host}"), &on.get(&host).cloned().unwrap_or_default());
+                }
+            }
+        }
+        desk.pass(Micros::from_secs(400));
+        let mut all = (0, 0, 0, 0);
+        for (answer, heard) in answers.iter().zip(&heard) {
+            let hinted: Vec<u8> = answer.decision.hints.iter()
+                .flat_map(|hint| vec![hint.host.as_str()[1..].parse().unwrap(); hint.count as usize]).collect();
+            let expected = recount(&hinted, heard);
+            let one = outcome(&desk, answer);
+            let mut sum = Outcomes::default();
+            let states: BTreeMap<LeaseId, &str> = desk.engine.explain(answer.decision.id).unwrap().leases.into_iter()
+                .map(|(lease, _, state)| (lease, state)).collect();
+            for (hint, said) in one.hints.iter().zip(&answer.decision.hints) {
+                prop_assert_eq!(hint.outcomes.all(), u64::from(hint.count));
+                let of = |state: &str| said.leases.iter().filter(|lease| states[lease] == state).count() as u64;
+                let back = said.leases.iter().filter(|lease| given.contains(lease)).count() as u64;
+                let [withdrawn, expired, released] =
+                    [Miss::Withdrawn, Miss::Expired, Miss::Released].map(|why| hint.outcomes.missed(why));
+                prop_assert!(withdrawn <= of("withdrawn") && expired <= of("expired") && released <= back);
+                if hint.outcomes.in_rack + hint.outcomes.elsewhere == 0 {
+                    // Nothing but what never came: ends explain it in this order.
+                    let first = hint.outcomes.never.min(of("withdrawn") + of("expired"));
+                    prop_assert_eq!(withdrawn + expired, first);
+                    prop_assert_eq!(released, back.min(hint.outcomes.never - first), "of {}", said.host);
+                }
+                sum.on_host += hint.outcomes.on_host;
+                sum.in_rack += hint.outcomes.in_rack;
+                sum.elsewhere += hint.outcomes.elsewhere;
+                sum.never += hint.outcomes.never;
+            }
+            prop_assert_eq!(found(&sum), expected);
+            all = (all.0 + expected.0, all.1 + expected.1, all.2 + expected.2, all.3 + expected.3);
+        }
+        let total = tally(&desk);
+        prop_assert_eq!((total.decisions, found(&total.outcomes)), (3, all));
+        let missed: u64 = Miss::ALL.iter().map(|&why| total.outcomes.missed(why)).sum();
+        prop_assert_eq!(missed, all.1 + all.2 + all.3, "every miss has a reason");
+        prop_assert_eq!(desk.engine.counts().watched, 0);
+        let told = desk.out.iter().filter_map(|effect| match effect {
+            Effect::Settled(settled) => Some(settled.1.outcomes.all()),
+            _ => None,
+        });
+        prop_assert_eq!(told.sum::<u64>(), total.outcomes.all(), "metrics hear the same");
+    }
+}

@@ -1,0 +1,166 @@
+//! The narrower capabilities: *route*, *rebalance*, *place data*.
+
+use super::budget::Budget;
+use super::place::{Ended, PlaceError};
+use super::plan::Plan;
+use hintd_model::cluster::{Overlay, Resource, Snapshot};
+pub use hintd_model::network::chains::BoxKind;
+use hintd_model::network::chains::BoxLoads;
+use hintd_model::units::{AttemptId, Bytes, ChainIdx, ContainerId, LinkIdx, NodeIdx, RackIdx, Timestamp};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// Chooses a path for every flow.
+pub trait Route: Send + Sync {
+    /// One path per flow of the problem, in its order; `None`: no path is left.
+    ///
+    /// # Errors
+    /// [`PlaceError`] where the policy can't work on such a problem at all.
+    fn route(&self, problem: &RouteProblem<'_>, budget: &mut Budget<'_>) -> Result<Routes, PlaceError>;
+}
+
+/// Flows to route.
+#[derive(Debug, Clone)]
+pub struct RouteProblem<'a> {
+    /// The cluster.
+    pub snapshot: &'a Snapshot,
+    /// Flows that need a path.
+    pub flows: Vec<FlowDemand>,
+    /// Flows that keep theirs.
+    pub fixed: Vec<(FlowDemand, Arc<[LinkIdx]>)>,
+    /// Seed of every random draw.
+    pub seed: u64,
+}
+
+/// Traffic between two nodes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FlowDemand {
+    /// Sender.
+    pub from: NodeIdx,
+    /// Receiver.
+    pub to: NodeIdx,
+    /// What is to be moved.
+    pub bytes: Bytes,
+    /// Middleboxes to pass on the way.
+    pub chain: Chain,
+}
+
+/// Kinds of middlebox to pass, in order; at most three (002 §6), none for most flows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, Serialize, Deserialize)]
+pub struct Chain(pub [Option<BoxKind>; 3]);
+
+/// Paths chosen.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Routes {
+    /// By flow.
+    pub paths: Vec<Option<Arc<[LinkIdx]>>>,
+    /// The policy's own objective; lower is better.
+    pub objective: f64,
+    /// How the search ended.
+    pub ended: Ended,
+}
+
+/// Proposes moves of running containers after a change.
+pub trait Rebalance: Send + Sync {
+    /// At most `problem.moves_max` moves, best first; empty: nothing is worth moving.
+    ///
+    /// # Errors
+    /// [`PlaceError`] where the policy can't work on such a problem at all.
+    fn rebalance(&self, problem: &RebalanceProblem<'_>, budget: &mut Budget<'_>) -> Result<Vec<Move>, PlaceError>;
+}
+
+/// What runs, and how much may move.
+#[derive(Debug, Clone)]
+pub struct RebalanceProblem<'a> {
+    /// The cluster after the change.
+    pub snapshot: &'a Snapshot,
+    /// Room taken by leases.
+    pub leases: &'a Overlay,
+    /// Containers that may move.
+    pub running: Vec<Running>,
+    /// By set and node: whether containers of the set may go there; those of a set beyond the end may go anywhere.
+    pub allowed: Vec<Vec<bool>>,
+    /// Pairs of positions in `running` that talk, and how much.
+    pub traffic: Vec<(u32, u32, Bytes)>,
+    /// By row of `traffic`: the chain of middleboxes that it has to pass; rows beyond the end have none.
+    pub chains: Vec<Option<ChainIdx>>,
+    /// What traffic beside this takes of each box; `None`: nothing.
+    pub others: Option<BoxLoads>,
+    /// Bound of one round.
+    pub moves_max: usize,
+    /// Bound of one round for each application.
+    pub application_moves_max: usize,
+    /// Smallest gain worth a move, as a share of its application's cost before.
+    pub gain_min: f64,
+    /// Seed of every random draw.
+    pub seed: u64,
+}
+
+/// A container that may move.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Running {
+    /// Which.
+    pub container: ContainerId,
+    /// Where it is.
+    pub node: NodeIdx,
+    /// Its size.
+    pub size: Resource,
+    /// It was moved a short while ago: it stays.
+    pub cooling: bool,
+    /// Row of [`RebalanceProblem::allowed`].
+    pub set: u32,
+}
+
+/// One proposed move.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Move {
+    /// What.
+    pub container: ContainerId,
+    /// Where to.
+    pub to: NodeIdx,
+    /// Share of its application's cost before that the move saves.
+    pub gain: f64,
+}
+
+/// Advises where replicas of new data should go.
+pub trait PlaceData: Send + Sync {
+    /// One entry per replica, first replica first.
+    ///
+    /// # Errors
+    /// [`PlaceError`] where the policy can't work on such a problem at all.
+    fn place_data(&self, problem: &DataProblem<'_>) -> Result<Vec<ReplicaAdvice>, PlaceError>;
+}
+
+/// A block of data about to be written.
+#[derive(Debug, Clone)]
+pub struct DataProblem<'a> {
+    /// The cluster.
+    pub snapshot: &'a Snapshot,
+    /// Path of the data.
+    pub path: Arc<str>,
+    /// Which of its blocks, from 0.
+    pub block: u64,
+    /// The recurring job that will read it, where known.
+    pub reader: Option<Arc<str>>,
+    /// The plan in force, if there is one.
+    pub plan: Option<&'a Plan>,
+    /// When it is written.
+    pub now: Timestamp,
+    /// The application that writes it, where known.
+    pub writer: Option<AttemptId>,
+    /// Replicas wanted.
+    pub replication: u8,
+    /// Seed of every random draw, the same for all of the data's blocks.
+    pub seed: u64,
+}
+
+/// Where one replica should go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ReplicaAdvice {
+    /// Any node of the rack.
+    Rack(RackIdx),
+    /// That node.
+    Node(NodeIdx),
+    /// HDFS's own choice.
+    Default,
+}

@@ -1,0 +1,125 @@
+//! `fair`: Hadoop's fair scheduler, as the comparison of 004 §3.1 and §3.3 takes it (its reference 62).
+//!
+//! A free container goes to the user with the fewest running containers, and of that user's jobs to the one with the
+//! fewest. Reduces come before maps, once a share of their job's maps is done. A map runs where its input lies if the
+//! job has one there, but nobody waits for that.
+
+use crate::adapt::OfferInTurn;
+use crate::dispatch::{Advice, Dispatch, DispatchEvent, Offer, View};
+use crate::params::{self, Invalid, ParamError, Params, PolicyTable};
+use crate::pool::{self, Held, Pool, Slot, Task, not_yet};
+use crate::{Budget, DynDispatch, Place, PlaceError, PlaceProblem, Placement, Policy};
+use serde::{Deserialize, Serialize};
+
+/// Its name.
+pub const NAME: &str = "fair";
+/// What it is.
+pub const SUMMARY: &str =
+    "the user, then the job, with fewest running containers; baseline of 004 (Li), Hadoop's fair scheduler";
+
+/// When reduces may be launched.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct FairParams {
+    /// Share of a job's maps done before its reduces may be launched (004 §3.3.1).
+    pub slow_start: f64,
+    /// Share of the cluster that reduces of jobs with waiting maps may hold, so that maps always get on.
+    pub early_reduces: f64,
+}
+
+impl Default for FairParams {
+    fn default() -> Self {
+        Self { slow_start: pool::SLOW_START, early_reduces: pool::EARLY_REDUCES }
+    }
+}
+
+impl Params for FairParams {
+    fn validate(&self) -> Result<(), Invalid> {
+        super::share("slow_start", self.slow_start)?;
+        super::share("early_reduces", self.early_reduces)
+    }
+}
+
+/// The policy.
+#[derive(Debug, Clone, Default)]
+pub struct Fair {
+    params: FairParams,
+}
+
+/// Makes it from its configuration table.
+///
+/// # Errors
+/// [`ParamError`] for an unknown key or a share outside [0, 1].
+pub fn build(table: PolicyTable<'_>) -> Result<Box<dyn Policy>, ParamError> {
+    Ok(Box::new(Fair { params: params::read(NAME, table)? }))
+}
+
+super::policy!(Fair { as_place: Place, as_dispatch: DynDispatch });
+
+impl Place for Fair {
+    fn place(&self, problem: &PlaceProblem<'_>, budget: &mut Budget<'_>) -> Result<Placement, PlaceError> {
+        OfferInTurn::new(self.clone(), 1).place(problem, budget)
+    }
+}
+
+impl Dispatch for Fair {
+    type State = Pool;
+
+    fn start(&self) -> Pool {
+        Pool::new(self.params.slow_start, self.params.early_reduces)
+    }
+
+    fn observe(&self, pool: &mut Pool, event: &DispatchEvent, view: &View<'_>) {
+        pool.observe(event, view);
+    }
+
+    fn offer(&self, pool: &mut Pool, offer: &Offer, view: &View<'_>) -> Vec<Advice> {
+        let slot = Slot::new(offer, view);
+        let reduce = pool.first_reduce(&slot, |_, _| true);
+        match first_map(pool, &slot, reduce).or(reduce) {
+            Some(task) => vec![Advice::Launch(pool.name(task))],
+            None if view.explain => not_yet(pool, &slot, |_, _, _| Held::Fairness),
+            None => Vec::new(),
+        }
+    }
+}
+
+/// Of the first user's first job whose maps fit, the one that reads nearest; of users before the reduce's.
+fn first_map(pool: &Pool, slot: &Slot<'_>, reduce: Option<Task>) -> Option<Task> {
+    let jobs = pool.with_maps_before(reduce).flat_map(|user| pool.map_jobs(user));
+    jobs.filter_map(|job| pool.nearest_map(job, slot)).map(|(task, _)| task).next()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dispatch::TaskRef;
+    use crate::pool::naive::{Naive, World, agree};
+    use proptest::prelude::*;
+
+    /// The description, looking at everything.
+    struct Described(FairParams);
+
+    impl Naive for Described {
+        fn observe(&mut self, _world: &World, _event: &DispatchEvent, _view: &View<'_>) {}
+
+        fn offer(&mut self, world: &World, offer: &Offer, view: &View<'_>) -> Option<TaskRef> {
+            let shares = (self.0.slow_start, self.0.early_reduces);
+            let found = world.by_user().into_iter().find_map(|jobs| {
+                let reduce = jobs.iter().find_map(|&job| world.reduce(job, offer, view, shares));
+                reduce.or_else(|| jobs.iter().find_map(|&job| world.map_within(job, offer, view, 2)))
+            });
+            found.map(|at| world.name(at))
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(24))]
+        #[test]
+        fn it_launches_what_the_description_does(seed: u64, slow_start in 0.0..=1.0, early_reduces in 0.0..=0.3) {
+            let params = FairParams { slow_start, early_reduces };
+            let launches = agree(&Fair { params: params.clone() }, &mut Described(params), seed, 300);
+            prop_assert!(launches > 10, "{launches}");
+        }
+    }
+}

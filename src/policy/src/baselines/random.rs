@@ -1,0 +1,86 @@
+//! `random`: every container on a node drawn evenly among those with room.
+
+use crate::filling::{Filling, by_priority};
+use crate::params::{self, Invalid, ParamError, Params, PolicyTable};
+use crate::{Budget, Place, PlaceError, PlaceProblem, Placement, Policy};
+use hintd_model::units::NodeIdx;
+use rand::rngs::ChaCha8Rng;
+use rand::{RngExt, SeedableRng};
+use serde::{Deserialize, Serialize};
+
+/// Its name.
+pub const NAME: &str = "random";
+/// What it is.
+pub const SUMMARY: &str = "every container on a node drawn evenly among those with room; baseline of every paper";
+
+/// It has no parameters.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RandomParams {}
+
+impl Params for RandomParams {
+    fn validate(&self) -> Result<(), Invalid> {
+        Ok(())
+    }
+}
+
+/// The policy.
+#[derive(Debug, Clone, Default)]
+pub struct Random {
+    params: RandomParams,
+}
+
+/// Makes it from its configuration table.
+///
+/// # Errors
+/// [`ParamError`] for any key: it has no parameters.
+pub fn build(table: PolicyTable<'_>) -> Result<Box<dyn Policy>, ParamError> {
+    Ok(Box::new(Random { params: params::read(NAME, table)? }))
+}
+
+super::policy!(Random { as_place: Place });
+
+impl Place for Random {
+    fn place(&self, problem: &PlaceProblem<'_>, budget: &mut Budget<'_>) -> Result<Placement, PlaceError> {
+        let mut random = ChaCha8Rng::seed_from_u64(problem.seed);
+        let mut filling = Filling::new(problem);
+        for group in by_priority(problem) {
+            let bounds = &problem.groups[group];
+            let mut open: Vec<NodeIdx> = bounds.candidates.to_vec();
+            let mut used: Vec<NodeIdx> = Vec::new();
+            for task in 0..bounds.count {
+                if budget.over() {
+                    break;
+                }
+                let Some(at) = draw(&mut random, &mut open, &mut used, |node| filling.fits(group, node)) else { break };
+                filling.put(group, task, open[at]);
+                if bounds.spread {
+                    used.push(open.swap_remove(at));
+                }
+            }
+        }
+        Ok(filling.finish(budget))
+    }
+}
+
+/// A position in `open` with room; nodes without are dropped, and `used` ones come back when none is left.
+fn draw(
+    random: &mut ChaCha8Rng,
+    open: &mut Vec<NodeIdx>,
+    used: &mut Vec<NodeIdx>,
+    fits: impl Fn(NodeIdx) -> bool,
+) -> Option<usize> {
+    loop {
+        if open.is_empty() {
+            std::mem::swap(open, used);
+        }
+        if open.is_empty() {
+            return None;
+        }
+        let at = random.random_range(0..open.len());
+        if fits(open[at]) {
+            return Some(at);
+        }
+        open.swap_remove(at);
+    }
+}

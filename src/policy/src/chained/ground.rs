@@ -1,0 +1,476 @@
+//! A request compiled: nodes, tasks, flows with what they have to pass, and hops between all places that matter.
+
+use crate::Share;
+use crate::load::load_ppm;
+use crate::place::PlaceError;
+use crate::problem::{EdgeProblem, GroupProblem, PlaceProblem};
+use hintd_model::cluster::{EdgePattern, Resource, Topology};
+use hintd_model::network::Network;
+use hintd_model::network::chains::{BoxKind, Chains, FlowFacts, HopTable, Protocol, Sequence, WhenBroken};
+use hintd_model::units::{BoxIdx, ChainIdx, NodeIdx, VertexIdx};
+use std::collections::BTreeMap;
+use std::sync::{Arc, LazyLock};
+
+/// No box, no place, no class.
+pub(crate) const NONE: u32 = u32::MAX;
+/// Hops where there is no way: more than any way has.
+pub(crate) const FAR: u32 = 1 << 16;
+
+/// What a search may look at.
+#[derive(Debug, Clone, Copy)]
+pub struct Settings {
+    /// Seconds within which an edge's bytes are to be moved: bytes ÷ seconds is a flow's rate.
+    pub transfer_s: f64,
+    /// Port that receivers are asked on, for chains that name ports.
+    pub port: u16,
+    /// Nodes looked at in a large cluster.
+    pub shortlist: usize,
+    /// Flows that are looked at one by one, at most.
+    pub flows_max: usize,
+}
+
+/// Nodes, tasks, flows, by position.
+pub(crate) struct Ground<'p> {
+    pub(crate) problem: &'p PlaceProblem<'p>,
+    pub(crate) network: &'p Network,
+    pub(crate) topology: &'p Topology,
+    pub(crate) chains: &'p Chains,
+    pub(crate) slots: Vec<Slot>,
+    pub(crate) tasks: Vec<Task>,
+    pub(crate) flows: Vec<FlowOf>,
+    /// By task: its flows, each once.
+    pub(crate) flows_of: Vec<Vec<u32>>,
+    pub(crate) classes: Vec<Class>,
+    /// By box.
+    pub(crate) boxes: Vec<BoxAt>,
+    /// By group and slot.
+    allowed: Vec<bool>,
+    hops: HopTable,
+    points: usize,
+}
+
+/// A node.
+pub(crate) struct Slot {
+    pub(crate) node: NodeIdx,
+    pub(crate) room: Resource,
+    pub(crate) rack: u32,
+    /// Its switch.
+    pub(crate) point: u32,
+}
+
+/// A container to place.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Task {
+    pub(crate) group: u32,
+    pub(crate) size: Resource,
+}
+
+/// Traffic from one end to another.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct FlowOf {
+    pub(crate) from: End,
+    pub(crate) to: End,
+    /// Bits/s, at least 1.
+    pub(crate) rate: u64,
+    /// What it passes; [`NONE`]: nothing.
+    pub(crate) class: u32,
+}
+
+/// One end of a flow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum End {
+    /// A task of the request.
+    Task(u32),
+    /// A container that runs already.
+    Fixed { node: NodeIdx, point: u32 },
+}
+
+/// Flows that pass the same.
+pub(crate) struct Class {
+    pub(crate) chain: ChainIdx,
+    /// Without types of which nothing is up, where the chain says `open`.
+    pub(crate) kinds: Sequence,
+    pub(crate) open: bool,
+}
+
+/// A box that may be passed.
+pub(crate) struct BoxAt {
+    /// Its switch; [`NONE`] where it can't be used.
+    pub(crate) point: u32,
+    pub(crate) kind: BoxKind,
+    /// Bits/s.
+    pub(crate) room: u64,
+}
+
+static NO_CHAINS: LazyLock<Chains> = LazyLock::new(Chains::default);
+
+impl<'p> Ground<'p> {
+    /// The problem by position; `None` where there is no network, nobody talks, or there are more flows than are looked
+    /// at one by one.
+    ///
+    /// # Errors
+    /// [`PlaceError::Broken`] where a chain is matched that no candidate of its group can keep, or more flows than are
+    /// looked at.
+    pub(crate) fn new(problem: &'p PlaceProblem<'p>, settings: &Settings) -> Result<Option<Self>, PlaceError> {
+        Self::with(problem, settings, &[])
+    }
+
+    /// The same with the nodes of a placement among those looked at, whoever made it: to say what that costs.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub(crate) fn with(
+        problem: &'p PlaceProblem<'p>,
+        settings: &Settings,
+        also: &[Vec<Share>],
+    ) -> Result<Option<Self>, PlaceError> {
+        let topology = &*problem.snapshot.topology;
+        let Some(network) = topology.network.as_deref() else { return Ok(None) };
+        let chains = topology.chains.as_deref().unwrap_or(&NO_CHAINS);
+        let tasks = tasks(problem);
+        let mut classes = Classes { chains, network, known: BTreeMap::new(), list: Vec::new() };
+        let mut points = Points { of: BTreeMap::new(), list: Vec::new() };
+        let ends = Flows { problem, topology, network, settings, tasks: &tasks };
+        let Some(flows) = ends.all(&mut classes, &mut points)? else { return Ok(None) };
+        // What runs already has its part of each box.
+        let loads = problem.running.map(|running| &running.chained).filter(|chained| chained.are_of(topology));
+        let taken = |index: BoxIdx| loads.map(|chained| chained.loads.of(index)).unwrap_or_default();
+        let boxes: Vec<BoxAt> = (0..chains.boxes().len())
+            .map(|at| {
+                let (index, known) = (BoxIdx::new(at), &chains.boxes()[at]);
+                let usable = known.at.filter(|_| chains.is_usable(network, index));
+                let point = usable.map_or(NONE, |at| points.of(at));
+                BoxAt { point, kind: known.kind, room: known.capacity.saturating_sub(taken(index)).0 }
+            })
+            .collect();
+        let nodes = shortlist(problem, settings.shortlist, also);
+        let slots = slots(problem, network, topology, &nodes, &mut points);
+        let hops = HopTable::new(network, &points.list, &points.list);
+        let (classes, points) = (classes.list, points.list.len());
+        let mut flows_of = vec![Vec::new(); tasks.len()];
+        for (at, flow) in (0..).zip(&flows) {
+            for end in [flow.from, flow.to] {
+                if let End::Task(task) = end {
+                    flows_of[task as usize].push(at);
+                }
+            }
+        }
+        let allowed = Vec::new();
+        let mut ground = Self {
+            problem,
+            network,
+            topology,
+            chains,
+            slots,
+            tasks,
+            flows,
+            flows_of,
+            classes,
+            boxes,
+            allowed,
+            hops,
+            points,
+        };
+        ground.allow()?;
+        Ok(Some(ground))
+    }
+
+    /// Hops between two places; [`FAR`] where there is no way.
+    pub(crate) fn hops(&self, a: u32, b: u32) -> u32 {
+        if a == NONE || b == NONE {
+            return FAR;
+        }
+        match self.hops.get(a as usize, b as usize) {
+            HopTable::NONE => FAR,
+            hops => u32::from(hops),
+        }
+    }
+
+    /// Whether the node is a candidate of the group and reaches what its flows have to pass (Eq. 12).
+    pub(crate) fn allowed(&self, group: u32, slot: u32) -> bool {
+        self.allowed[group as usize * self.slots.len() + slot as usize]
+    }
+
+    /// Whether `taken` and a container of `size` fit in the room of a slot.
+    pub(crate) fn fits(&self, taken: &Resource, size: &Resource, slot: u32) -> bool {
+        self.problem.snapshot.rules.feasible(&taken.plus(size), &self.slots[slot as usize].room)
+    }
+
+    /// Types that a flow passes.
+    pub(crate) fn kinds(&self, flow: &FlowOf) -> &[BoxKind] {
+        if flow.class == NONE { &[] } else { &self.classes[flow.class as usize].kinds }
+    }
+
+    /// Boxes of a type that can be used at all.
+    pub(crate) fn of_kind(&self, kind: BoxKind) -> impl Iterator<Item = u32> {
+        let all = self.chains.of_kind(kind).iter().map(|index| index.0);
+        all.filter(|&index| self.boxes[index as usize].point != NONE)
+    }
+
+    /// Fewest hops between two places through a box of each type, in order, whatever boxes carry.
+    pub(crate) fn hops_through(&self, (from, to): (u32, u32), kinds: &[BoxKind]) -> u32 {
+        let mut ways = vec![(0, from)];
+        for &kind in kinds {
+            let reached = |index: u32| {
+                let stop = self.boxes[index as usize].point;
+                ways.iter().map(|&(hops, here)| hops + self.hops(here, stop)).min().map(|hops| (hops, stop))
+            };
+            ways = self.of_kind(kind).filter_map(reached).collect();
+        }
+        ways.into_iter().map(|(hops, here)| hops + self.hops(here, to)).min().unwrap_or(FAR)
+    }
+
+    /// Number of places.
+    pub(crate) const fn points(&self) -> usize {
+        self.points
+    }
+
+    /// The slot of a node.
+    pub(crate) fn slot_of(&self, node: NodeIdx) -> Option<u32> {
+        self.slots.binary_search_by_key(&node, |slot| slot.node).ok().map(|at| at as u32)
+    }
+
+    /// That a chain of a class can not be met.
+    pub(crate) fn broken(&self, class: u32, why: String) -> PlaceError {
+        let chain = self.chains.chain(self.classes[class as usize].chain);
+        PlaceError::Broken { chain: Arc::clone(&chain.name), why }
+    }
+
+    fn allow(&mut self) -> Result<(), PlaceError> {
+        let mut allowed = Vec::with_capacity(self.problem.groups.len() * self.slots.len());
+        for (at, group) in (0_u32..).zip(&self.problem.groups) {
+            let mut classes: Vec<u32> = self
+                .flows
+                .iter()
+                .filter(|flow| flow.class != NONE && self.has(flow, at))
+                .map(|flow| flow.class)
+                .collect();
+            classes.sort_unstable();
+            classes.dedup();
+            let own: Vec<bool> = self
+                .slots
+                .iter()
+                .map(|slot| {
+                    let reaches = |class: &u32| self.reaches(slot.point, *class).is_none();
+                    group.candidates.binary_search(&slot.node).is_ok() && classes.iter().all(reaches)
+                })
+                .collect();
+            if !self.slots.is_empty()
+                && !own.contains(&true)
+                && group.candidates.iter().any(|node| self.slot_of(*node).is_some())
+            {
+                let lacking = classes.iter().find_map(|&class| {
+                    let slot = self.slots.iter().find(|slot| self.reaches(slot.point, class).is_some())?;
+                    Some((class, self.reaches(slot.point, class)?))
+                });
+                if let Some((class, kind)) = lacking {
+                    let kind = &self.chains.kinds()[usize::from(kind.0)];
+                    let why = format!(
+                        "no node that group {} may use reaches a middlebox of type {kind} that is up",
+                        group.name
+                    );
+                    return Err(self.broken(class, why));
+                }
+            }
+            allowed.extend(own);
+        }
+        self.allowed = allowed;
+        Ok(())
+    }
+
+    /// The first type of a class that a place does not reach.
+    fn reaches(&self, point: u32, class: u32) -> Option<BoxKind> {
+        let kinds = &self.classes[class as usize].kinds;
+        let met =
+            |kind: BoxKind| self.of_kind(kind).any(|index| self.hops(point, self.boxes[index as usize].point) < FAR);
+        kinds.iter().copied().find(|&kind| !met(kind))
+    }
+
+    fn has(&self, flow: &FlowOf, group: u32) -> bool {
+        let of = |end: End| matches!(end, End::Task(task) if self.tasks[task as usize].group == group);
+        of(flow.from) || of(flow.to)
+    }
+}
+
+fn tasks(problem: &PlaceProblem<'_>) -> Vec<Task> {
+    let groups = (0..).zip(&problem.groups);
+    groups
+        .flat_map(|(at, group)| std::iter::repeat_n(Task { group: at, size: group.size }, group.count as usize))
+        .collect()
+}
+
+/// Switches by position, as they are met.
+struct Points {
+    of: BTreeMap<VertexIdx, u32>,
+    list: Vec<VertexIdx>,
+}
+
+impl Points {
+    fn of(&mut self, switch: VertexIdx) -> u32 {
+        let list = &mut self.list;
+        *self.of.entry(switch).or_insert_with(|| {
+            list.push(switch);
+            list.len() as u32 - 1
+        })
+    }
+
+    fn of_node(&mut self, network: &Network, topology: &Topology, node: NodeIdx) -> u32 {
+        let host = topology.vertex.get(node.at()).copied().flatten();
+        host.and_then(|host| network.attachment(host)).map_or(NONE, |switch| self.of(switch))
+    }
+}
+
+/// Chains that flows of the request have.
+struct Classes<'p> {
+    chains: &'p Chains,
+    network: &'p Network,
+    known: BTreeMap<ChainIdx, u32>,
+    list: Vec<Class>,
+}
+
+impl Classes<'_> {
+    fn of(&mut self, facts: &FlowFacts<'_>) -> u32 {
+        let Some(index) = self.chains.chain_of(facts) else { return NONE };
+        if let Some(&known) = self.known.get(&index) {
+            return known;
+        }
+        let chain = self.chains.chain(index);
+        let open = chain.when_broken == WhenBroken::Open;
+        let up =
+            |kind: BoxKind| self.chains.of_kind(kind).iter().any(|&index| self.chains.is_usable(self.network, index));
+        let kinds = chain.sequence.iter().copied().filter(|&kind| !open || up(kind)).collect();
+        self.list.push(Class { chain: index, kinds, open });
+        let class = self.list.len() as u32 - 1;
+        self.known.insert(index, class);
+        class
+    }
+}
+
+/// Flows of the request's edges; of a request without edges, from every task to every container that runs.
+struct Flows<'a, 'p> {
+    problem: &'p PlaceProblem<'p>,
+    topology: &'p Topology,
+    network: &'p Network,
+    settings: &'a Settings,
+    tasks: &'a [Task],
+}
+
+impl Flows<'_, '_> {
+    fn all(&self, classes: &mut Classes<'_>, points: &mut Points) -> Result<Option<Vec<FlowOf>>, PlaceError> {
+        let mut flows = Vec::new();
+        for edge in &self.problem.edges {
+            let (Some(from), Some(to)) = (self.group(edge.from.at()), self.group(edge.to.at())) else { continue };
+            let class = classes.of(&self.facts([&from.name, &from.role], [&to.name, &to.role]));
+            let pairs = self.pairs(edge);
+            if flows.len() + pairs.len() > self.settings.flows_max {
+                return self.too_many(classes, class);
+            }
+            let rate = edge.bytes.as_f64() * 8.0 / self.settings.transfer_s / pairs.len().max(1) as f64;
+            let rate = (rate as u64).max(1);
+            flows.extend(pairs.into_iter().map(|(a, b)| FlowOf { from: End::Task(a), to: End::Task(b), rate, class }));
+        }
+        if self.problem.edges.is_empty() {
+            for (at, group) in (0_u32..).zip(&self.problem.groups) {
+                let class = classes.of(&self.facts([&group.name, &group.role], ["", ""]));
+                let own = (0_u32..).zip(self.tasks).filter(|(_, task)| task.group == at);
+                if flows.len() + own.clone().count() * self.problem.anchors.len() > self.settings.flows_max {
+                    return self.too_many(classes, class);
+                }
+                for (task, _) in own {
+                    flows.extend(self.problem.anchors.iter().map(|anchor| {
+                        let point = points.of_node(self.network, self.topology, anchor.node);
+                        let to = End::Fixed { node: anchor.node, point };
+                        FlowOf { from: End::Task(task), to, rate: u64::from(anchor.count.max(1)), class }
+                    }));
+                }
+            }
+        }
+        Ok(Some(flows).filter(|flows| !flows.is_empty()))
+    }
+
+    fn too_many(&self, classes: &Classes<'_>, class: u32) -> Result<Option<Vec<FlowOf>>, PlaceError> {
+        if class == NONE && classes.list.is_empty() {
+            return Ok(None);
+        }
+        let class = if class == NONE { 0 } else { class as usize };
+        let chain = Arc::clone(&classes.chains.chain(classes.list[class].chain).name);
+        Err(PlaceError::Broken { chain, why: format!("more than {} flows would be under it", self.settings.flows_max) })
+    }
+
+    fn group(&self, at: usize) -> Option<&GroupProblem> {
+        self.problem.groups.get(at)
+    }
+
+    fn facts<'f>(&'f self, from: [&'f str; 2], to: [&'f str; 2]) -> FlowFacts<'f> {
+        let owner = self.problem.owner;
+        FlowFacts {
+            application: owner.map_or(["", ""], |owner| owner.application),
+            queue: owner.map(|owner| owner.queue),
+            from,
+            to,
+            port: Some(self.settings.port),
+            protocol: Some(Protocol::Tcp),
+        }
+    }
+
+    fn pairs(&self, edge: &EdgeProblem) -> Vec<(u32, u32)> {
+        let of = |group: u32| -> Vec<u32> {
+            (0_u32..).zip(self.tasks).filter(|(_, task)| task.group == group).map(|(at, _)| at).collect()
+        };
+        let (from, to) = (of(edge.from.0), of(edge.to.0));
+        match edge.pattern {
+            EdgePattern::AllToAll => {
+                let all = from.iter().flat_map(|&a| to.iter().map(move |&b| (a, b)));
+                all.filter(|(a, b)| a != b).take(self.settings.flows_max + 1).collect()
+            }
+            EdgePattern::OneToOne => {
+                let longest = from.len().max(to.len());
+                (0..longest).map(|at| (from[at % from.len()], to[at % to.len()])).filter(|(a, b)| a != b).collect()
+            }
+        }
+    }
+}
+
+/// Candidates of any group, ascending: all of them, or in a large cluster those of racks with most room, evenly, and
+/// those of `also`, which some placement took.
+fn shortlist(problem: &PlaceProblem<'_>, limit: usize, also: &[Vec<Share>]) -> Vec<NodeIdx> {
+    let mut all: Vec<NodeIdx> = problem.groups.iter().flat_map(|group| group.candidates.iter().copied()).collect();
+    all.sort_unstable();
+    all.dedup();
+    if all.len() <= limit {
+        return all;
+    }
+    // By load within a rack, and by turns of racks: places near every box stay among them.
+    let mut racks: BTreeMap<u32, Vec<(u32, NodeIdx)>> = BTreeMap::new();
+    for node in all {
+        let load = load_ppm(problem.snapshot, node, &problem.room(node));
+        racks.entry(problem.snapshot.rack(node).0).or_default().push((load, node));
+    }
+    let mut ranked: Vec<(usize, u32, NodeIdx)> = Vec::new();
+    for nodes in racks.values_mut() {
+        nodes.sort_unstable();
+        ranked.extend(nodes.iter().enumerate().map(|(nth, &(load, node))| (nth, load, node)));
+    }
+    ranked.sort_unstable();
+    let mut chosen: Vec<NodeIdx> = ranked.into_iter().take(limit).map(|(.., node)| node).collect();
+    chosen.extend(also.iter().flatten().map(|share| share.node));
+    chosen.sort_unstable();
+    chosen.dedup();
+    chosen
+}
+
+fn slots(
+    problem: &PlaceProblem<'_>,
+    network: &Network,
+    topology: &Topology,
+    nodes: &[NodeIdx],
+    points: &mut Points,
+) -> Vec<Slot> {
+    let mut racks = BTreeMap::new();
+    let mut slot = |&node: &NodeIdx| {
+        let seen = racks.len() as u32;
+        let rack = *racks.entry(problem.snapshot.rack(node)).or_insert(seen);
+        Slot { node, room: problem.room(node), rack, point: points.of_node(network, topology, node) }
+    };
+    nodes.iter().map(&mut slot).collect()
+}

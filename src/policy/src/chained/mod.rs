@@ -1,0 +1,34 @@
+//! What `hit` and `pat` stand on: tasks one by one, flows between them with the boxes they pass, and what all of it
+//! costs (002 §3).
+//!
+//! # Cost
+//! Eq. 2: Σ rate × hops, in bit/s × links, whole numbers, so that "never rises" is exact. A flow's hops are its two
+//! access links and the links between switches from box to box; a flow without a chain on one host has none, one with a
+//! chain leaves its host all the same, since its boxes stand elsewhere. A box costs no hop of its own.
+//!
+//! # Code map
+//! - `ground`: a request compiled. `board`: a state: where tasks are, which boxes flows pass, what is left.
+//! - `routes`: links for what was chosen. `breaches`: an independent check of a placement against its chains.
+//! - `exact`: the best there is, by trying everything. `sample`: clusters with boxes, and what may fail of them.
+//! - `cases`: draws that tests and experiments share. `steered`: what any placement costs, container by container.
+
+mod board;
+mod breaches;
+#[cfg(any(test, feature = "samples"))]
+pub mod cases;
+#[cfg(any(test, feature = "samples"))]
+pub(super) mod exact;
+mod ground;
+mod routes;
+#[cfg(any(test, feature = "samples"))]
+pub mod sample;
+#[cfg(any(test, feature = "samples"))]
+mod steered;
+
+pub(super) use board::{Board, List};
+pub use breaches::{Breaches, breaches_of, breaches_unaware};
+pub use ground::Settings;
+pub(super) use ground::{End, FAR, Ground, NONE};
+pub(super) use routes::routes;
+#[cfg(any(test, feature = "samples"))]
+pub use steered::{Steered, Steering, steered};

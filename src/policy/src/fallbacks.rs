@@ -1,0 +1,134 @@
+//! Next best hosts beside a placement's: where the scheduler should look if the preferred host is taken.
+
+use super::load::load;
+use super::place::Placement;
+use super::problem::PlaceProblem;
+use hintd_model::cluster::Resource;
+use hintd_model::units::{Bytes, NodeIdx};
+use std::collections::BTreeMap;
+
+/// Ranks hosts for one placement: made once, asked for each hint.
+#[derive(Debug, Clone)]
+pub struct Fallbacks<'p, 's> {
+    problem: &'p PlaceProblem<'s>,
+    taken: BTreeMap<NodeIdx, Resource>,
+}
+
+/// (hops from the preferred host, bytes of input not there, load in parts per million, node): least first.
+type Rank = (u8, u64, u32, NodeIdx);
+
+impl<'p, 's> Fallbacks<'p, 's> {
+    /// For `placement`, whose containers count as placed.
+    #[must_use]
+    pub fn new(problem: &'p PlaceProblem<'s>, placement: &Placement) -> Self {
+        let mut taken: BTreeMap<NodeIdx, Resource> = BTreeMap::new();
+        for (group, shares) in problem.groups.iter().zip(&placement.groups) {
+            for share in shares {
+                let sum = taken.entry(share.node).or_default();
+                *sum = sum.plus(&group.size.times(u64::from(share.count)));
+            }
+        }
+        Self { problem, taken }
+    }
+
+    /// At most `most` candidates of the group with room for one container more, best first, without `preferred`:
+    /// nodes of its rack by input and load, then nodes with input and, if still too few, others, by distance,
+    /// input and load. Looks at the rack, at the nodes with input, and at as many others as it takes.
+    #[must_use]
+    pub fn rank(&self, group: usize, preferred: NodeIdx, most: usize) -> Vec<NodeIdx> {
+        let asked = &self.problem.groups[group];
+        let rack = self.problem.snapshot.rack(preferred);
+        let mates = self.problem.snapshot.statics.members[rack.at()].iter().copied();
+        let mut ranked = self.sorted(group, preferred, mates);
+        if ranked.len() < most {
+            let elsewhere = |node: &NodeIdx| self.problem.snapshot.rack(*node) != rack;
+            let with_input = asked.input.by_node.iter().map(|(node, _)| *node).filter(elsewhere);
+            ranked.extend(self.sorted(group, preferred, with_input));
+        }
+        if ranked.len() < most {
+            ranked.extend(self.others(group, preferred, most - ranked.len(), &ranked));
+        }
+        ranked.truncate(most);
+        ranked
+    }
+
+    fn sorted(&self, group: usize, preferred: NodeIdx, nodes: impl Iterator<Item = NodeIdx>) -> Vec<NodeIdx> {
+        let mut ranks: Vec<Rank> = nodes.filter_map(|node| self.rank_of(group, preferred, node)).collect();
+        ranks.sort_unstable();
+        ranks.into_iter().map(|(.., node)| node).collect()
+    }
+
+    /// Candidates after the preferred one, round and round, until enough are found: racks follow each other by
+    /// index, so neighbours come first.
+    fn others(&self, group: usize, preferred: NodeIdx, most: usize, known: &[NodeIdx]) -> Vec<NodeIdx> {
+        let candidates = &self.problem.groups[group].candidates;
+        let start = candidates.partition_point(|node| *node <= preferred);
+        let (before, after) = candidates.split_at(start);
+        let fresh = after.iter().chain(before).copied().filter(|node| !known.contains(node));
+        let found: Vec<NodeIdx> =
+            fresh.filter(|&node| self.rank_of(group, preferred, node).is_some()).take(most).collect();
+        self.sorted(group, preferred, found.into_iter())
+    }
+
+    /// `None` for the preferred node itself and where there is no room.
+    fn rank_of(&self, group: usize, preferred: NodeIdx, node: NodeIdx) -> Option<Rank> {
+        let (problem, asked) = (self.problem, &self.problem.groups[group]);
+        let elsewhere = asked.planned.as_ref().is_some_and(|it| it.only && !it.has(problem.snapshot.rack(node)));
+        if node == preferred || elsewhere || asked.candidates.binary_search(&node).is_err() {
+            return None;
+        }
+        let room = problem.room(node);
+        let room = self.taken.get(&node).map_or(room, |taken| room.minus(taken));
+        if !problem.snapshot.rules.feasible(&asked.size, &room) {
+            return None;
+        }
+        let here: Bytes = Bytes(asked.input.on(node).iter().map(|&at| asked.input.blocks[at as usize].bytes.0).sum());
+        let hops = problem.snapshot.topology.core_hops(preferred, node).unwrap_or(u8::MAX);
+        let used = (load(problem.snapshot, node, &room) * 1e6) as u32;
+        Some((hops, asked.input.bytes.saturating_sub(here).0, used, node))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::place::{Ended, Share};
+    use crate::problem::{InputBlock, InputBlocks};
+    use crate::sample::cluster;
+    use hintd_model::network::build::{TreeSpec, tree};
+    use std::sync::Arc;
+
+    const UNIT: Resource = Resource::new(1024, 1);
+
+    fn placement(shares: &[(u32, u32)]) -> Placement {
+        let groups = vec![shares.iter().map(|&(node, count)| Share { node: NodeIdx(node), count }).collect()];
+        Placement {
+            groups,
+            routes: Vec::new(),
+            objective: 0.0,
+            parts: vec![],
+            ended: Ended::Complete,
+            gap: None,
+            steps: 0,
+        }
+    }
+
+    #[test]
+    fn the_rack_comes_first_then_input_then_the_rest_and_never_a_full_node() {
+        let spec = TreeSpec { racks: 3, hosts_per_rack: 4, ..TreeSpec::default() };
+        let mut sample = cluster(&tree(&spec).unwrap(), UNIT.times(4), Bytes(1));
+        sample.snapshot.occupied[1] = UNIT.times(3);
+        sample.snapshot.occupied[2] = UNIT.times(4);
+        let mut group = sample.group("g", 4, UNIT);
+        let block = InputBlock { bytes: Bytes(1), nodes: [NodeIdx(3), NodeIdx(9)].into_iter().collect() };
+        group.input = Arc::new(InputBlocks::new(vec![block]));
+        let problem = sample.problem(vec![group], vec![], vec![]);
+        let nodes = |ranked: Vec<NodeIdx>| ranked.into_iter().map(|node| node.0).collect::<Vec<_>>();
+        let ranker = Fallbacks::new(&problem, &placement(&[(0, 1)]));
+        assert_eq!(nodes(ranker.rank(0, NodeIdx(0), 5)), [3, 1, 9, 4, 5]);
+        assert_eq!(nodes(ranker.rank(0, NodeIdx(0), 1)), [3]);
+        assert_eq!(nodes(ranker.rank(0, NodeIdx(0), 99)).len(), 10, "all but itself and the full one");
+        let ranker = Fallbacks::new(&problem, &placement(&[(0, 1), (3, 4)]));
+        assert_eq!(nodes(ranker.rank(0, NodeIdx(0), 2)), [1, 9], "3 is full of this placement itself");
+    }
+}

@@ -1,0 +1,137 @@
+//! `corral` (Jalaparti et al., as 004 §4.3.1.1 describes it): maps and reduces of a recurring job in one set of racks,
+//! planned ahead by the same latency model without circuits; nothing is known of an optical switch.
+
+use super::offline::latency::ShuffleTerm;
+use super::offline::{self, Placing, Rules};
+use super::online::{self, FollowState, Manner};
+use super::params::CorralParams;
+use crate::adapt::OfferInTurn;
+use crate::advise::{DataProblem, ReplicaAdvice};
+use crate::dispatch::{Advice, DispatchEvent, Offer, Seat, View};
+use crate::params::{self as table, ParamError, PolicyTable};
+use crate::plan::{Plan, PlanCounts, PlanError, PlanProblem, PlanStand, Planner, Stage};
+use crate::{Budget, Dispatch, DynDispatch, Place, PlaceData, PlaceError, PlaceProblem, Placement, Policy};
+use hintd_model::units::{AttemptId, Micros, Timestamp};
+
+/// Its name.
+pub const NAME: &str = "corral";
+/// What it is.
+pub const SUMMARY: &str = "recurring jobs planned into one set of racks each; baseline of 004 (Li)";
+
+/// The policy.
+#[derive(Debug, Clone, Default)]
+pub struct Corral {
+    params: CorralParams,
+}
+
+/// Makes it from its configuration table.
+///
+/// # Errors
+/// [`ParamError`] for an unknown key or a share outside [0, 1].
+pub fn build(table: PolicyTable<'_>) -> Result<Box<dyn Policy>, ParamError> {
+    Ok(Box::new(Corral { params: table::read(NAME, table)? }))
+}
+
+impl Policy for Corral {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn summary(&self) -> &'static str {
+        SUMMARY
+    }
+
+    fn params_toml(&self) -> String {
+        table::to_toml(&self.params)
+    }
+
+    fn as_place(&self) -> Option<&dyn Place> {
+        Some(self)
+    }
+
+    fn as_dispatch(&self) -> Option<&dyn DynDispatch> {
+        Some(self)
+    }
+
+    fn as_plan(&self) -> Option<&dyn Planner> {
+        Some(self)
+    }
+
+    fn as_place_data(&self) -> Option<&dyn PlaceData> {
+        Some(self)
+    }
+}
+
+impl Place for Corral {
+    fn place(&self, problem: &PlaceProblem<'_>, budget: &mut Budget<'_>) -> Result<Placement, PlaceError> {
+        online::at_once(problem, &OfferInTurn::new(self.clone(), 1), budget)
+    }
+}
+
+impl Planner for Corral {
+    fn plan(&self, problem: &PlanProblem) -> Result<Plan, PlanError> {
+        // On one set of racks the printed term is right: what a rack keeps does not cross.
+        let rules = Rules {
+            policy: NAME,
+            placing: Placing::Together,
+            sub_batches: 1,
+            over_provisioning: self.params.over_provisioning,
+            term: ShuffleTerm::Printed,
+            round: Some(Micros::ZERO),
+            forecast: None,
+        };
+        offline::plan(problem, &rules)
+    }
+}
+
+impl PlaceData for Corral {
+    fn place_data(&self, problem: &DataProblem<'_>) -> Result<Vec<ReplicaAdvice>, PlaceError> {
+        Ok(online::replicas(problem, self.params.first_replica))
+    }
+}
+
+impl Dispatch for Corral {
+    type State = FollowState;
+
+    fn start(&self) -> FollowState {
+        FollowState::new(Manner {
+            slow_start: self.params.slow_start,
+            early_reduces: self.params.early_reduces,
+            heavy_input: None,
+            shuffle_wait: Micros::ZERO,
+            spread: Micros::ZERO,
+            locality: Micros::from_millis(self.params.locality_ms),
+            late: Micros::from_millis(self.params.late_ms),
+        })
+    }
+
+    fn observe(&self, state: &mut FollowState, event: &DispatchEvent, view: &View<'_>) {
+        state.observe(event, view);
+    }
+
+    fn offer(&self, state: &mut FollowState, offer: &Offer, view: &View<'_>) -> Vec<Advice> {
+        online::offer(state, offer, view)
+    }
+
+    fn stands(&self, state: &FollowState, attempt: AttemptId) -> Option<PlanStand> {
+        state.stands(attempt)
+    }
+
+    fn would_stand(
+        &self,
+        state: &FollowState,
+        run: (AttemptId, &str),
+        came: Timestamp,
+        now: Timestamp,
+    ) -> Option<Seat> {
+        state.would_stand(run, came, now)
+    }
+
+    fn planned_until(&self, state: &FollowState, attempt: AttemptId, stage: Stage) -> Option<Timestamp> {
+        state.planned_until(attempt, stage)
+    }
+
+    fn plan_counts(&self, state: &FollowState, now: Timestamp) -> Option<PlanCounts> {
+        state.plan_counts(now)
+    }
+}

@@ -1,0 +1,160 @@
+//! `jobpacker` (004 Li, chapter 4): racks for recurring jobs planned ahead, so that their shuffles ride an optical
+//! circuit switch, and a dispatcher that follows the plan. `corral`, its comparison, comes out of the same parts.
+//!
+//! docs/policies.md says how gaps of the paper are settled, docs/decisions.md why.
+
+mod corral;
+pub mod offline;
+mod online;
+mod params;
+
+pub use corral::{Corral, NAME as CORRAL, SUMMARY as CORRAL_SUMMARY, build as build_corral};
+pub use online::{FirstReplica, FollowState, Standing};
+pub use params::{CorralParams, JobPackerParams};
+
+use crate::adapt::OfferInTurn;
+use crate::advise::{DataProblem, ReplicaAdvice};
+use crate::dispatch::{Advice, DispatchEvent, Offer, Seat, ShuffleAdvice, ShuffleAsk, View};
+use crate::params::{self as table, ParamError, PolicyTable};
+use crate::plan::{Plan, PlanCounts, PlanError, PlanProblem, PlanStand, Planner, Stage};
+use crate::{Budget, Dispatch, DynDispatch, Place, PlaceData, PlaceError, PlaceProblem, Placement, Policy};
+use hintd_model::units::{AttemptId, Bytes, Micros, Timestamp};
+use offline::{Placing, Rules};
+use online::Manner;
+
+/// Its name.
+pub const NAME: &str = "jobpacker";
+/// What it is.
+pub const SUMMARY: &str = "recurring jobs packed by a plan into racks whose shuffles ride optical circuits (paper 004)";
+
+/// The policy.
+#[derive(Debug, Clone, Default)]
+pub struct JobPacker {
+    params: JobPackerParams,
+}
+
+/// Makes it from its configuration table.
+///
+/// # Errors
+/// [`ParamError`] for an unknown key, a share outside [0, 1], or no sub-batch.
+pub fn build(table: PolicyTable<'_>) -> Result<Box<dyn Policy>, ParamError> {
+    Ok(Box::new(JobPacker { params: table::read(NAME, table)? }))
+}
+
+impl JobPacker {
+    /// With these settings.
+    #[must_use]
+    pub const fn new(params: JobPackerParams) -> Self {
+        Self { params }
+    }
+
+    const fn manner(&self) -> Manner {
+        Manner {
+            slow_start: self.params.slow_start,
+            early_reduces: self.params.early_reduces,
+            heavy_input: Some(Bytes(self.params.heavy_input_bytes)),
+            shuffle_wait: Micros::from_millis(self.params.shuffle_wait_ms),
+            spread: Micros::from_millis(self.params.spread_ms),
+            locality: Micros::from_millis(self.params.locality_ms),
+            late: Micros::from_millis(self.params.late_ms),
+        }
+    }
+}
+
+impl Policy for JobPacker {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn summary(&self) -> &'static str {
+        SUMMARY
+    }
+
+    fn params_toml(&self) -> String {
+        table::to_toml(&self.params)
+    }
+
+    fn as_place(&self) -> Option<&dyn Place> {
+        Some(self)
+    }
+
+    fn as_dispatch(&self) -> Option<&dyn DynDispatch> {
+        Some(self)
+    }
+
+    fn as_plan(&self) -> Option<&dyn Planner> {
+        Some(self)
+    }
+
+    fn as_place_data(&self) -> Option<&dyn PlaceData> {
+        Some(self)
+    }
+}
+
+impl Place for JobPacker {
+    fn place(&self, problem: &PlaceProblem<'_>, budget: &mut Budget<'_>) -> Result<Placement, PlaceError> {
+        online::at_once(problem, &OfferInTurn::new(self.clone(), 1), budget)
+    }
+}
+
+impl Planner for JobPacker {
+    fn plan(&self, problem: &PlanProblem) -> Result<Plan, PlanError> {
+        let JobPackerParams { sub_batches, over_provisioning, shuffle_term: term, .. } = self.params;
+        let round = self.params.circuit_round_ms.map(Micros::from_millis);
+        let forecast = self.params.node_links.then_some(self.params.slow_start);
+        let placing = Placing::Packed;
+        offline::plan(problem, &Rules { policy: NAME, placing, sub_batches, over_provisioning, term, round, forecast })
+    }
+}
+
+impl PlaceData for JobPacker {
+    fn place_data(&self, problem: &DataProblem<'_>) -> Result<Vec<ReplicaAdvice>, PlaceError> {
+        Ok(online::replicas(problem, self.params.first_replica))
+    }
+}
+
+impl Dispatch for JobPacker {
+    type State = FollowState;
+
+    fn start(&self) -> FollowState {
+        FollowState::new(self.manner())
+    }
+
+    fn observe(&self, state: &mut FollowState, event: &DispatchEvent, view: &View<'_>) {
+        state.observe(event, view);
+    }
+
+    fn offer(&self, state: &mut FollowState, offer: &Offer, view: &View<'_>) -> Vec<Advice> {
+        online::offer(state, offer, view)
+    }
+
+    fn stands(&self, state: &FollowState, attempt: AttemptId) -> Option<PlanStand> {
+        state.stands(attempt)
+    }
+
+    fn would_stand(
+        &self,
+        state: &FollowState,
+        run: (AttemptId, &str),
+        came: Timestamp,
+        now: Timestamp,
+    ) -> Option<Seat> {
+        state.would_stand(run, came, now)
+    }
+
+    fn planned_until(&self, state: &FollowState, attempt: AttemptId, stage: Stage) -> Option<Timestamp> {
+        state.planned_until(attempt, stage)
+    }
+
+    fn plan_counts(&self, state: &FollowState, now: Timestamp) -> Option<PlanCounts> {
+        state.plan_counts(now)
+    }
+
+    fn times_shuffles(&self) -> bool {
+        true
+    }
+
+    fn shuffle(&self, state: &mut FollowState, ask: &ShuffleAsk, view: &View<'_>) -> ShuffleAdvice {
+        online::shuffle(state, ask, view)
+    }
+}

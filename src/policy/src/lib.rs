@@ -1,0 +1,97 @@
+//! Policies: pure, small, the same code in the daemon, the simulator and the command line.
+//!
+//! Capabilities are narrow traits; a [`Policy`] says which it has. docs/policies.md opens with the
+//! table from which the traits were drawn. A new policy is one folder with its own `Params`, one
+//! line in [`registry`], one page in docs.
+//!
+//! Invariants: no I/O, no clock, no global randomness; the same problem, seed and steps give the
+//! same answer; a placement stays within candidates, room and bounds of its problem.
+
+// A test that panics is a test that fails; tests read their data and may look at the clock.
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr))]
+#![cfg_attr(test, allow(clippy::disallowed_methods, clippy::disallowed_types))]
+
+pub mod adapt;
+pub mod advise;
+pub mod baselines;
+pub mod budget;
+pub mod chained;
+pub mod check;
+pub mod container;
+pub mod cross_layer;
+pub mod dataflow;
+pub mod dispatch;
+pub mod fallbacks;
+mod filling;
+pub mod flow_index;
+pub mod hit;
+pub mod jobpacker;
+pub mod load;
+pub mod nas;
+pub mod params;
+pub mod pat;
+pub mod place;
+pub mod plan;
+pub mod pool;
+pub mod problem;
+pub mod registry;
+#[cfg(any(test, feature = "samples"))]
+pub mod sample;
+pub mod terms;
+#[cfg(test)]
+mod toys;
+
+pub use advise::{PlaceData, Rebalance, Route};
+pub use budget::Budget;
+pub use check::{Violation, check};
+pub use dataflow::{DataflowError, traffic};
+pub use dispatch::{Dispatch, DynDispatch};
+pub use fallbacks::Fallbacks;
+pub use flow_index::{FlowIndex, JobSlot};
+pub use params::{ParamError, Params, PolicyTable};
+pub use place::{ChosenRoute, Ended, Objective, Place, PlaceError, Placement, Share};
+pub use plan::Planner;
+pub use problem::{Degraded, GroupProblem, Owner, PlaceProblem, Reason};
+pub use terms::{Terms, evaluate};
+
+/// A scheduling policy: a name, what it is, and which capabilities it has.
+pub trait Policy: Send + Sync {
+    /// As configuration and requests spell it.
+    fn name(&self) -> &'static str;
+
+    /// One sentence, with the paper where there is one.
+    fn summary(&self) -> &'static str;
+
+    /// Its parameters as `[policies.NAME]` of the configuration would give them.
+    fn params_toml(&self) -> String;
+
+    /// *place*, if it can.
+    fn as_place(&self) -> Option<&dyn Place> {
+        None
+    }
+
+    /// *dispatch*, if it can.
+    fn as_dispatch(&self) -> Option<&dyn DynDispatch> {
+        None
+    }
+
+    /// *route*, if it can.
+    fn as_route(&self) -> Option<&dyn Route> {
+        None
+    }
+
+    /// *rebalance*, if it can.
+    fn as_rebalance(&self) -> Option<&dyn Rebalance> {
+        None
+    }
+
+    /// *plan*, if it can.
+    fn as_plan(&self) -> Option<&dyn Planner> {
+        None
+    }
+
+    /// *place data*, if it can.
+    fn as_place_data(&self) -> Option<&dyn PlaceData> {
+        None
+    }
+}

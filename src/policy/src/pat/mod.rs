@@ -1,0 +1,214 @@
+//! `pat`: policy-aware task allocation under chains of middleboxes (Yang et al., *Joint Optimization of MapReduce
+//! Scheduling and Network Policy in Hierarchical Data Centers*, §6).
+//!
+//! Flows pass boxes; a container is pulled at by the ingress boxes of what it sends and the egress boxes of what it
+//! receives (Eq. 14, whose ∩ is ∪). It moves to the server where that costs least, of equal ones the one with most left,
+//! by request, accept or reject, second check and release ([`protocol`]), until no candidate of anybody has a utility
+//! above 0 (Eq. 15). Boxes are fixed while containers move; then every flow takes the boxes of fewest hops that have room
+//! for it, and containers move again, until nothing changes. What a container costs hangs on no other container, so
+//! every move lowers the cost of all by as much.
+//!
+//! As a placer it starts from what YARN would do, as a rebalancer from what runs. Flows without a chain between two
+//! containers that may both move pull at nobody; a round that would make them cost more than it saves is taken back.
+//!
+//! # Code map
+//! `params`; `protocol`, the two machines; `field`, the run until all is quiet; `rebalance`; `sample`, for benchmarks.
+
+mod field;
+mod params;
+pub mod protocol;
+mod rebalance;
+#[cfg(any(test, feature = "samples"))]
+pub mod sample;
+#[cfg(test)]
+mod tests;
+
+pub use params::PatParams;
+
+use super::baselines::capacity::Capacity;
+use super::chained::{Board, End, Ground, NONE};
+use super::container::Container;
+use super::hit::{finish, first_lists, objective_by};
+use super::load::kinds;
+use super::params::{ParamError, PolicyTable, read, to_toml};
+use super::{Budget, Objective, Place, PlaceError, PlaceProblem, Placement, Policy, Rebalance};
+use field::{Field, InOrder, Mover, NO_WAY, Run};
+use hintd_model::cluster::resource::KINDS_MAX;
+use hintd_model::cluster::{Resource, Snapshot};
+use std::collections::BTreeMap;
+
+/// Its name.
+pub const NAME: &str = "pat";
+/// What it is.
+pub const SUMMARY: &str =
+    "containers near the boxes of their flows, by request, accept and reject; 002 §6 (Yang et al.)";
+
+/// The policy.
+#[derive(Debug, Clone, Default)]
+pub struct Pat {
+    params: PatParams,
+}
+
+/// Makes it from its configuration table.
+///
+/// # Errors
+/// [`ParamError`] for an unknown key, a time that is not above 0, counts of 0.
+pub fn build(table: PolicyTable<'_>) -> Result<Box<dyn Policy>, ParamError> {
+    Ok(Box::new(Pat { params: read(NAME, table)? }))
+}
+
+impl Policy for Pat {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn summary(&self) -> &'static str {
+        SUMMARY
+    }
+
+    fn params_toml(&self) -> String {
+        to_toml(&self.params)
+    }
+
+    fn as_place(&self) -> Option<&dyn Place> {
+        Some(self)
+    }
+
+    fn as_rebalance(&self) -> Option<&dyn Rebalance> {
+        Some(self)
+    }
+}
+
+impl Pat {
+    /// With these parameters, which the caller has validated.
+    #[must_use]
+    pub const fn new(params: PatParams) -> Self {
+        Self { params }
+    }
+
+    /// Containers move, then flows choose boxes, until nothing changes.
+    fn run(&self, board: &mut Board<'_, '_>, budget: &mut Budget<'_>) {
+        for _ in 0..self.params.rounds {
+            let before = board.clone();
+            let field = field_of(board);
+            let mut run = Run::new(&field);
+            run.play(self.params.window, &mut InOrder::default(), || budget.step());
+            for &(task, slot) in &run.log {
+                let task = placed(board)[task as usize];
+                if board.fits(task, slot) {
+                    board.relocate(task, slot);
+                }
+            }
+            choose_lists(board);
+            if board.cost() >= before.cost() {
+                *board = before;
+                break;
+            }
+            if budget.stopped() || budget.left() == 0 {
+                break;
+            }
+        }
+    }
+}
+
+/// Tasks that have a place, by position in the field.
+fn placed(board: &Board<'_, '_>) -> Vec<u32> {
+    (0..board.at.len() as u32).filter(|&task| board.at[task as usize] != NONE).collect()
+}
+
+/// The list of fewest hops for every flow where that is fewer than it has.
+fn choose_lists(board: &mut Board<'_, '_>) {
+    for at in 0..board.lists.len() as u32 {
+        let flow = board.ground.flows[at as usize];
+        let own = &board.lists[at as usize];
+        if own.is_empty() {
+            continue;
+        }
+        let best = board.best_list(at).filter(|best| best.len() == own.len());
+        if let Some(best) = best.filter(|best| board.hops_by(&flow, best) < board.hops_by(&flow, own)) {
+            board.set_list(at, best);
+        }
+    }
+}
+
+/// The field that a state is: slots as servers, places of boxes and of ends that stay as what pulls.
+fn field_of(board: &Board<'_, '_>) -> Field<KINDS_MAX> {
+    let ground = board.ground;
+    let snapshot = ground.problem.snapshot;
+    let mut switches: BTreeMap<u32, u32> = BTreeMap::new();
+    let switch_of: Vec<u32> = ground
+        .slots
+        .iter()
+        .map(|slot| {
+            let seen = switches.len() as u32;
+            *switches.entry(slot.point).or_insert(seen)
+        })
+        .collect();
+    let mut points = vec![NONE; switches.len()];
+    switches.iter().for_each(|(&point, &switch)| points[switch as usize] = point);
+    let hops = |place: u32| -> Vec<u16> {
+        let to = |&point: &u32| u16::try_from(ground.hops(place, point)).unwrap_or(NO_WAY);
+        points.iter().map(to).collect()
+    };
+    let allowed = (0..ground.problem.groups.len() as u32)
+        .map(|group| (0..ground.slots.len() as u32).map(|slot| ground.allowed(group, slot)).collect())
+        .collect();
+    let mover = |task: u32| {
+        let known = ground.tasks[task as usize];
+        let mut pulls: BTreeMap<u32, u64> = BTreeMap::new();
+        for &at in &ground.flows_of[task as usize] {
+            let (flow, list) = (&ground.flows[at as usize], &board.lists[at as usize]);
+            let sends = flow.from == End::Task(task);
+            let other = if sends { flow.to } else { flow.from };
+            let end = if sends { list.first() } else { list.last() };
+            let place = match (end, other) {
+                (Some(&index), _) => ground.boxes[index as usize].point,
+                (None, End::Fixed { point, .. }) => point,
+                (None, End::Task(_)) => continue,
+            };
+            if board.is_there(flow) && place != NONE {
+                *pulls.entry(place).or_default() += flow.rate;
+            }
+        }
+        Mover {
+            size: counted(snapshot, &known.size),
+            server: board.at[task as usize],
+            pulls: pulls.into_iter().collect(),
+            set: known.group,
+        }
+    };
+    let tasks = placed(board).into_iter().map(mover).collect();
+    let rooms = ground.slots.iter().map(|slot| counted(snapshot, &slot.room)).collect();
+    Field { switch_of, rooms, tasks, hops: (0..ground.points() as u32).map(hops).collect(), allowed }
+}
+
+/// Only what YARN's resource calculator looks at.
+fn counted(snapshot: &Snapshot, resource: &Resource) -> [u64; KINDS_MAX] {
+    let mut row = resource.0;
+    row[kinds(snapshot)..].fill(0);
+    row
+}
+
+impl Place for Pat {
+    fn place(&self, problem: &PlaceProblem<'_>, budget: &mut Budget<'_>) -> Result<Placement, PlaceError> {
+        let Some(ground) = Ground::new(problem, &self.params.settings())? else {
+            return Container::default().place(problem, budget);
+        };
+        // A start that was cut short would be none.
+        let mut never = || false;
+        let start = Capacity::default().place(problem, &mut Budget::new(u64::MAX, &mut never))?;
+        let mut board = Board::new(&ground);
+        board.seat(&start.groups);
+        first_lists(&mut board, None)?;
+        self.run(&mut board, budget);
+        Ok(finish(board, budget))
+    }
+
+    fn objective(&self, problem: &PlaceProblem<'_>, placement: &Placement) -> Option<Objective> {
+        match Ground::with(problem, &self.params.settings(), &placement.groups) {
+            Ok(Some(ground)) => objective_by(&ground, placement),
+            Ok(None) => Container::default().objective(problem, placement),
+            Err(_) => None,
+        }
+    }
+}

@@ -1,0 +1,292 @@
+//! A request compiled against one snapshot and one ledger generation: what placers read.
+
+use hintd_model::cluster::{EdgePattern, Gang, Overlay, Resource, RunningFlows, Snapshot};
+use hintd_model::units::{Bytes, GroupIdx, NodeIdx, RackIdx, SchedulerKey};
+use serde::{Deserialize, Serialize};
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// One placement problem. Borrowed columns are read only; everything else is the request's own.
+#[derive(Debug, Clone)]
+pub struct PlaceProblem<'a> {
+    /// The cluster.
+    pub snapshot: &'a Snapshot,
+    /// Room taken by leases, of the same generation.
+    pub leases: &'a Overlay,
+    /// Load by node without leases, as [`super::load::loads`] has it, where somebody keeps it. With it goes that
+    /// every group's candidates have room for one of its containers, leases counted.
+    pub loads: Option<&'a [u32]>,
+    /// Groups in the request's order.
+    pub groups: Vec<GroupProblem>,
+    /// Traffic between groups.
+    pub edges: Vec<EdgeProblem>,
+    /// What runs already and will talk to the new containers: the ApplicationMaster, earlier waves.
+    pub anchors: Vec<Anchor>,
+    /// Traffic that runs already and the routes it has, where somebody keeps track.
+    pub running: Option<&'a RunningFlows>,
+    /// Whose containers they are, for chains that ask; chains themselves stand in the snapshot's topology.
+    pub owner: Option<Owner<'a>>,
+    /// Whether a part is of use.
+    pub gang: Gang,
+    /// Seed of every random draw.
+    pub seed: u64,
+    /// Inputs that are missing or too old; policies degrade by these.
+    pub degraded: Degraded,
+}
+
+/// What chains of middleboxes may ask of an application.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Owner<'a> {
+    /// Its recurring key and its id; empty: unknown.
+    pub application: [&'a str; 2],
+    /// Its queue.
+    pub queue: &'a str,
+}
+
+/// One group.
+#[derive(Debug, Clone)]
+pub struct GroupProblem {
+    /// Its name.
+    pub name: Arc<str>,
+    /// Its role.
+    pub role: Arc<str>,
+    /// Containers to place, at least 1.
+    pub count: u32,
+    /// Size of each, as YARN would allocate it.
+    pub size: Resource,
+    /// Scheduler key.
+    pub key: SchedulerKey,
+    /// Nodes with room for at least one, ascending; all other nodes are ruled out.
+    pub candidates: Arc<[NodeIdx]>,
+    /// Nodes ruled out, by reason.
+    pub exclusions: Vec<Exclusion>,
+    /// Input blocks; empty where there are none or where nothing is known of them.
+    pub input: Arc<InputBlocks>,
+    /// At most so many of this group on a node; `u32::MAX`: no bound.
+    pub max_per_node: u32,
+    /// At most so many of this group in a rack; `u32::MAX`: no bound.
+    pub max_per_rack: u32,
+    /// Where a plan in force has the group's stage. For policies that follow plans, all others pass it over; `None`: there
+    /// is no plan for it.
+    pub planned: Option<Arc<PlannedRacks>>,
+    /// Different nodes are preferred.
+    pub spread: bool,
+    /// One rack is preferred.
+    pub together: bool,
+}
+
+/// Racks that a plan has a stage in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlannedRacks {
+    /// Ascending, each with its part of the stage's tasks, more than 0.
+    pub racks: Vec<(RackIdx, u32)>,
+    /// Containers that the request wants; [`GroupProblem::count`] is cut to what has room.
+    pub wanted: u32,
+    /// What these have no room for waits for them; else it goes anywhere.
+    pub only: bool,
+}
+
+impl PlannedRacks {
+    /// Whether the stage is planned there.
+    #[must_use]
+    pub fn has(&self, rack: RackIdx) -> bool {
+        self.racks.binary_search_by_key(&rack, |(rack, _)| *rack).is_ok()
+    }
+
+    /// How many of the wanted containers each rack takes: its part of the plan, rounded up or down so that their sum is right.
+    /// Which way is the seed's to say, and over many requests, however small, each rack has its part.
+    #[must_use]
+    pub fn quotas(&self, seed: u64) -> Vec<u32> {
+        let all: u128 = self.racks.iter().map(|(_, part)| u128::from(*part)).sum::<u128>().max(1);
+        let offset = u128::from(seed) % all;
+        let upto = |parts: u128| (parts * u128::from(self.wanted) + offset) / all;
+        let mut parts = 0;
+        let quota = |(_, part): &(RackIdx, u32)| {
+            let before = upto(parts);
+            parts += u128::from(*part);
+            u32::try_from(upto(parts) - before).unwrap_or(u32::MAX)
+        };
+        self.racks.iter().map(quota).collect()
+    }
+}
+
+/// Traffic between two groups (or within one).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EdgeProblem {
+    /// Sender.
+    pub from: GroupIdx,
+    /// Receiver.
+    pub to: GroupIdx,
+    /// Who talks to whom.
+    pub pattern: EdgePattern,
+    /// All bytes together.
+    pub bytes: Bytes,
+}
+
+/// Containers of the application that stay where they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Anchor {
+    /// Where.
+    pub node: NodeIdx,
+    /// How many.
+    pub count: u32,
+}
+
+/// Input of a group, with an index from nodes to blocks.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct InputBlocks {
+    /// Bytes of each block and the nodes with a replica, ascending.
+    pub blocks: Vec<InputBlock>,
+    /// (node, blocks with a replica there), ascending by node.
+    pub by_node: Vec<(NodeIdx, Vec<u32>)>,
+    /// Bytes of all blocks, those without known replicas included.
+    pub bytes: Bytes,
+    /// Replicas known, over all blocks.
+    pub replicas: u32,
+}
+
+/// One block.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InputBlock {
+    /// Its length.
+    pub bytes: Bytes,
+    /// Where its replicas lie; empty: not known.
+    pub nodes: SmallVec<[NodeIdx; 3]>,
+}
+
+impl InputBlocks {
+    /// Blocks in the order given, indexed.
+    #[must_use]
+    pub fn new(blocks: Vec<InputBlock>) -> Self {
+        let mut pairs: Vec<(NodeIdx, u32)> = Vec::new();
+        for (at, block) in (0u32..).zip(&blocks) {
+            pairs.extend(block.nodes.iter().map(|&node| (node, at)));
+        }
+        pairs.sort_unstable();
+        pairs.dedup();
+        let mut by_node: Vec<(NodeIdx, Vec<u32>)> = Vec::new();
+        for &(node, block) in &pairs {
+            match by_node.last_mut() {
+                Some((last, list)) if *last == node => list.push(block),
+                _ => by_node.push((node, vec![block])),
+            }
+        }
+        let bytes = Bytes(blocks.iter().map(|block| block.bytes.0).sum());
+        Self { by_node, bytes, replicas: u32::try_from(pairs.len()).unwrap_or(u32::MAX), blocks }
+    }
+
+    /// Blocks with a replica on `node`, ascending.
+    #[must_use]
+    pub fn on(&self, node: NodeIdx) -> &[u32] {
+        self.by_node.binary_search_by_key(&node, |(node, _)| *node).map_or(&[], |at| &self.by_node[at].1)
+    }
+
+    /// What task `task` of `count` reads: the task-th equal run of blocks, of as many tasks as blocks each its own.
+    #[must_use]
+    pub fn of_task(&self, task: usize, count: usize) -> &[InputBlock] {
+        &self.blocks[task * self.blocks.len() / count..(task + 1) * self.blocks.len() / count]
+    }
+
+    /// Whether there is no input.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.blocks.is_empty()
+    }
+}
+
+/// Why a node can't take a container of a group. Tokens are stable: scripts read them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reason {
+    /// Its state is not RUNNING.
+    NodeNotRunning,
+    /// The label asked for is not on it, or it has one and none is asked for.
+    LabelMismatch,
+    /// The request avoids the host.
+    AvoidedHost,
+    /// The request avoids the rack.
+    AvoidedRack,
+    /// Even empty it is too small.
+    NodeTooSmall,
+    /// Too little of some resource is left beside what runs there.
+    NoRoom,
+    /// There would be room, were it not leased to others.
+    Leased,
+}
+
+impl Reason {
+    /// The token.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::NodeNotRunning => "node_not_running",
+            Self::LabelMismatch => "label_mismatch",
+            Self::AvoidedHost => "avoided_host",
+            Self::AvoidedRack => "avoided_rack",
+            Self::NodeTooSmall => "node_too_small",
+            Self::NoRoom => "no_room",
+            Self::Leased => "leased",
+        }
+    }
+}
+
+/// Nodes ruled out for one reason.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Exclusion {
+    /// Why.
+    pub reason: Reason,
+    /// How many.
+    pub count: u32,
+    /// The first few, ascending.
+    pub examples: SmallVec<[NodeIdx; 3]>,
+}
+
+/// Which inputs a decision had to do without. Never a zero cost: a missing term is said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Degraded {
+    /// No network graph: distances come from rack paths.
+    pub no_topology: bool,
+    /// Input paths whose blocks are unknown: no locality term.
+    pub no_blocks: bool,
+    /// Heartbeats are older than the limit.
+    pub old_heartbeats: bool,
+    /// The topology is older than the limit.
+    pub old_topology: bool,
+    /// Block reports are older than the limit.
+    pub old_blocks: bool,
+    /// Latency unknown: distance classes stand in.
+    pub no_latency: bool,
+    /// The request names no edges; containers are taken to talk all to all.
+    pub no_edges: bool,
+}
+
+impl Degraded {
+    /// Stable tokens of what is missing.
+    #[must_use]
+    pub fn tokens(&self) -> Vec<&'static str> {
+        let all = [
+            (self.no_topology, "no_topology"),
+            (self.no_blocks, "no_blocks"),
+            (self.old_heartbeats, "old_heartbeats"),
+            (self.old_topology, "old_topology"),
+            (self.old_blocks, "old_blocks"),
+            (self.no_latency, "no_latency"),
+            (self.no_edges, "no_edges"),
+        ];
+        all.into_iter().filter_map(|(set, token)| set.then_some(token)).collect()
+    }
+}
+
+impl PlaceProblem<'_> {
+    /// What new containers on `node` may use.
+    #[must_use]
+    pub fn room(&self, node: NodeIdx) -> Resource {
+        self.snapshot.room(node, self.leases)
+    }
+
+    /// Containers of all groups.
+    #[must_use]
+    pub fn containers(&self) -> u64 {
+        self.groups.iter().map(|group| u64::from(group.count)).sum()
+    }
+}

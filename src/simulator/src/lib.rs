@@ -1,0 +1,44 @@
+//! The simulator: traces replayed on a cluster in virtual time, under any policy.
+//!
+//! # Code map
+//! - What is run: `trace` (jobs), `job_model` (their tasks), `shape` (clusters), `settings`. What comes out: `report`.
+//! - `yarn`: the resource manager, shuffle and HDFS; [`yarn::simulate`] is the whole run. `capacity`: YARN's own
+//!   scheduler between hints and nodes. `fluid`: flows in time, below them.
+//! - `gangs`: applications placed whole by a placer, apart from `yarn`.
+//!
+//! # Invariants
+//! - Pure: readers take `impl BufRead`, writers `impl Write`; nothing here opens a file.
+//! - Task counts and durations that a trace does not give come from [`JobModel`], so that two policies are never
+//!   compared under two models.
+
+// A test that panics is a test that fails; tests read their data and may look at the clock.
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr))]
+#![cfg_attr(test, allow(clippy::disallowed_methods, clippy::disallowed_types))]
+
+pub mod capacity;
+pub mod flows_file;
+pub mod fluid;
+pub mod gangs;
+pub mod job_model;
+pub mod report;
+pub mod reproduce;
+pub mod scale;
+pub mod settings;
+pub mod shape;
+pub mod trace;
+pub mod yarn;
+
+pub use flows_file::{FlowsDocument, FlowsResult};
+pub use fluid::{Completion, FluidNetwork};
+pub use job_model::{JobModel, JobModelError, Task};
+pub use report::{CircuitReport, ClassReport, NEVER_FIT_SHOWN, RunReport, TierUse};
+pub use scale::{ScaleError, TraceScale};
+pub use settings::{Authority, Background, FlowGrain, Scripted, ScriptedEvent, SimSettings};
+pub use shape::{ClusterShape, Core, SHAPE_FORMAT, Shipped, shipped};
+pub use trace::generate::{TraceShape, generate, write_swim};
+pub use trace::job::TraceJob;
+pub use trace::json::write_json;
+pub use trace::reader::{TraceFacts, TraceFormat, TraceOptions, TraceReader};
+pub use trace::swim::{SwimJob, SwimReader};
+pub use trace::{TraceError, maybe_gzip};
+pub use yarn::{Progress, SimCluster, SimError, SimRun, SimWatch, simulate};

@@ -1,0 +1,224 @@
+//! What an experiment is, and running some of them.
+
+use super::report::{Entry, Report};
+use super::row::{Row, RowError};
+use super::runs::KeptRuns;
+use hintd_model::solve::nearest;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::num::NonZeroUsize;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Spread over fewer seeds says little; the papers' own figures rest on about as many runs.
+pub const MIN_SEEDS_FULL: usize = 5;
+
+/// How large a sample.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Scale {
+    /// A stated sample, the cluster scaled alike; at most 30 s.
+    Quick,
+    /// As the paper.
+    Full,
+}
+
+impl fmt::Display for Scale {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Quick => "quick",
+            Self::Full => "full",
+        })
+    }
+}
+
+/// How to run.
+#[derive(Clone, Copy)]
+pub struct RunContext<'a> {
+    /// How large a sample.
+    pub scale: Scale,
+    /// One run each; at least [`MIN_SEEDS_FULL`] at full scale.
+    pub seeds: &'a [u64],
+    /// How many runs at once.
+    pub threads: NonZeroUsize,
+    /// Told a line now and then, from any thread; the caller decides where it goes.
+    pub progress: &'a (dyn Fn(&str) + Sync),
+    /// Where long runs are kept and found again; none: nowhere.
+    pub kept: Option<&'a KeptRuns>,
+}
+
+impl RunContext<'_> {
+    /// Runs `work` once for each seed, up to [`RunContext::threads`] at a time; results in the seeds' order, whichever
+    /// run ends first.
+    ///
+    /// # Errors
+    /// The error of the first seed, in the seeds' order, whose run failed.
+    pub fn per_seed<T: Send>(
+        &self,
+        work: impl Fn(u64) -> Result<T, ReproduceError> + Sync,
+    ) -> Result<Vec<T>, ReproduceError> {
+        let next = AtomicUsize::new(0);
+        let done = Mutex::new(Vec::with_capacity(self.seeds.len()));
+        std::thread::scope(|scope| {
+            for _ in 0..self.threads.get().min(self.seeds.len()) {
+                scope.spawn(|| {
+                    loop {
+                        let at = next.fetch_add(1, Ordering::Relaxed);
+                        let Some(&seed) = self.seeds.get(at) else { break };
+                        let result = work(seed);
+                        done.lock().expect("no holder of this lock panics: it only pushes").push((at, result));
+                    }
+                });
+            }
+        });
+        let mut done = done.into_inner().expect("the scope has joined every thread");
+        done.sort_by_key(|&(at, _)| at);
+        done.into_iter().map(|(_, result)| result).collect()
+    }
+}
+
+/// One figure or table of a paper.
+pub trait Experiment: Sync {
+    /// Its name on the command line, as in `nas-throughput`.
+    fn name(&self) -> &'static str;
+    /// The paper, as in "004 (Li), chapter 3".
+    fn paper(&self) -> &'static str;
+    /// Figure or table and what it shows.
+    fn figure(&self) -> &'static str;
+    /// Every setting that a reader needs to run it elsewhere, with its source: cluster, trace, scale factors, job model.
+    fn settings(&self, scale: Scale) -> Vec<(String, String)>;
+    /// About how long it takes on a quiet 2-core machine, seconds; said before it starts.
+    fn expected_s(&self, scale: Scale) -> u64;
+    /// Runs every system on the same inputs for every seed of `context`. Same context, same outcome.
+    ///
+    /// # Errors
+    /// If an input is missing or a run breaks; a figure that falls short is an outcome, no error.
+    fn run(&self, context: &RunContext<'_>) -> Result<Outcome, ReproduceError>;
+}
+
+/// What an experiment measured.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Outcome {
+    /// Each with one value for each seed.
+    pub rows: Vec<Row>,
+}
+
+/// Why there is no report.
+#[derive(Debug, thiserror::Error)]
+pub enum ReproduceError {
+    /// No experiment of that name.
+    #[error("no experiment is called \"{name}\"; {}", meant(*.near, .known))]
+    Unknown {
+        /// What was asked for.
+        name: String,
+        /// The one whose name is nearest, if any is near.
+        near: Option<&'static str>,
+        /// What there is.
+        known: String,
+    },
+    /// Too few seeds to show a spread.
+    #[error("{found} seeds: {scale} scale needs at least {needed}")]
+    Seeds {
+        /// How many were given.
+        found: usize,
+        /// How many are needed.
+        needed: usize,
+        /// The scale asked for.
+        scale: Scale,
+    },
+    /// A row without one value for each seed.
+    #[error("{entry}: row \"{row}\" has {found} values for {seeds} seeds")]
+    Values {
+        /// The experiment.
+        entry: String,
+        /// The row.
+        row: String,
+        /// Its values.
+        found: usize,
+        /// The seeds run.
+        seeds: usize,
+    },
+    /// Rows that no verdict can be computed from.
+    #[error("{entry}: {problem}")]
+    Rows {
+        /// The experiment.
+        entry: String,
+        /// What is wrong with them.
+        problem: String,
+    },
+    /// Values that no row can be made of.
+    #[error("a row cannot be judged")]
+    Row(#[from] RowError),
+    /// An experiment broke.
+    #[error("{entry} failed")]
+    Failed {
+        /// Which.
+        entry: String,
+        /// Why.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+}
+
+/// The experiments called `names`, each once and in the order asked for; all of them for no names.
+///
+/// # Errors
+/// If one is unknown, with the names there are.
+pub fn select<'e>(all: &'e [&'e dyn Experiment], names: &[String]) -> Result<Vec<&'e dyn Experiment>, ReproduceError> {
+    if names.is_empty() {
+        return Ok(all.to_vec());
+    }
+    let mut chosen: Vec<&dyn Experiment> = Vec::new();
+    for name in names {
+        let found = all.iter().find(|experiment| experiment.name() == name);
+        let found = found.ok_or_else(|| unknown(all, name))?;
+        if !chosen.iter().any(|experiment| experiment.name() == name) {
+            chosen.push(*found);
+        }
+    }
+    Ok(chosen)
+}
+
+/// Runs `chosen` one after another and judges them.
+///
+/// # Errors
+/// If there are too few seeds, an experiment fails, or its rows cannot be judged.
+pub fn run(chosen: &[&dyn Experiment], context: &RunContext<'_>) -> Result<Report, ReproduceError> {
+    let needed = if context.scale == Scale::Full { MIN_SEEDS_FULL } else { 1 };
+    if context.seeds.len() < needed {
+        return Err(ReproduceError::Seeds { found: context.seeds.len(), needed, scale: context.scale });
+    }
+    let mut entries = Vec::with_capacity(chosen.len());
+    for experiment in chosen {
+        let (name, scale) = (experiment.name(), context.scale);
+        (context.progress)(&format!("{name}: {scale}, about {} s", experiment.expected_s(scale)));
+        let outcome = experiment.run(context)?;
+        let entry = Entry {
+            entry: name.to_owned(),
+            paper: experiment.paper().to_owned(),
+            figure: experiment.figure().to_owned(),
+            settings: experiment.settings(scale),
+            seeds: context.seeds.len(),
+            verdict: super::report::verdict(name, &outcome.rows)?,
+            rows: outcome.rows,
+        };
+        entry.check_values()?;
+        entries.push(entry);
+    }
+    Ok(Report { scale: context.scale, command: None, commit: None, entries })
+}
+
+fn unknown(all: &[&dyn Experiment], name: &str) -> ReproduceError {
+    let near = nearest(&name.to_lowercase(), all.iter().map(|experiment| experiment.name()));
+    ReproduceError::Unknown { name: name.to_owned(), near, known: known(all) }
+}
+
+fn meant(near: Option<&str>, known: &str) -> String {
+    near.map_or_else(|| format!("there are: {known}"), |near| format!("did you mean \"{near}\"?"))
+}
+
+fn known(all: &[&dyn Experiment]) -> String {
+    if all.is_empty() {
+        return "none in this version".to_owned();
+    }
+    all.iter().map(|experiment| experiment.name()).collect::<Vec<_>>().join(", ")
+}

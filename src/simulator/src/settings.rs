@@ -1,0 +1,147 @@
+//! What a simulated run is told beside cluster, trace and policy.
+
+use hintd_model::units::{HostName, LinkName, Micros};
+use hintd_policy::plan::Plan;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// Who allocates containers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Authority {
+    /// The policy is the scheduler, as in the papers.
+    Policy,
+    /// YARN's capacity scheduler is; the policy's hints stand in the asks, as in production.
+    Hints,
+}
+
+impl Authority {
+    /// As commands and reports spell it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Policy => "policy",
+            Self::Hints => "hints",
+        }
+    }
+}
+
+/// How finely traffic is told apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FlowGrain {
+    /// Every fetch goes from node to node over the links of the network. Exact; for small clusters.
+    Nodes,
+    /// What a rack's nodes send to another rack is one weighted flow over its uplink and the other's downlink, each
+    /// fetch held to its share of the reading node's NIC. For large clusters and traces.
+    Racks,
+}
+
+/// Settings of a run. Defaults are those of the comparisons in docs/reproduction.md.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct SimSettings {
+    /// Seed of everything drawn: users of jobs, replicas, phases of heartbeats.
+    pub seed: u64,
+    /// Who allocates.
+    pub authority: Authority,
+    /// Time between two heartbeats of a node.
+    pub heartbeat: Micros,
+    /// Users; jobs are given to them at random.
+    pub users: u32,
+    /// Replicas of a block: one in a rack, the others in another (HDFS's default).
+    pub replicas: u8,
+    /// Fetches that a reduce has under way at once (Hadoop's `mapreduce.reduce.shuffle.parallelcopies`).
+    pub fetches: u32,
+    /// How finely traffic is told apart.
+    pub grain: FlowGrain,
+    /// Whether jobs are recurring ones, of which the policy knows output ÷ input from earlier runs (004 §2.3, §3.2.1);
+    /// else it learns it from the job's finished maps.
+    pub known_ratios: bool,
+    /// How far loads may leave their max-min rates before these are found anew, as a share of a link's weight; 0: exact.
+    pub rate_tolerance: f64,
+    /// Use of a rack's uplink or downlink from which it counts as congested, per mille of capacity.
+    pub congested_per_mille: u32,
+    /// Check invariants as the run goes.
+    pub invariants: bool,
+    /// Under hints: from an ApplicationMaster's start to its first ask, and from an ask to the heartbeat that carries it.
+    pub master_delay: Micros,
+    /// Under hints: age of what the policy sees.
+    pub feed_delay: Micros,
+    /// What fails and what comes back, by time.
+    pub script: Vec<ScriptedEvent>,
+    /// Traffic of others.
+    pub background: Vec<Background>,
+    /// The plan in force from the start; jobs then are runs of the recurring jobs of their names, and replicas of their
+    /// input go where the plan has their maps. Times count from the trace's start.
+    #[serde(skip)]
+    pub plan: Option<Arc<Plan>>,
+}
+
+impl Default for SimSettings {
+    fn default() -> Self {
+        Self {
+            seed: 1,
+            authority: Authority::Policy,
+            heartbeat: Micros::from_secs(1),
+            users: 200,
+            replicas: 3,
+            fetches: 5,
+            grain: FlowGrain::Racks,
+            known_ratios: false,
+            rate_tolerance: 0.005,
+            congested_per_mille: 800,
+            invariants: true,
+            master_delay: Micros::from_secs(1),
+            feed_delay: Micros::from_millis(100),
+            script: Vec::new(),
+            background: Vec::new(),
+            plan: None,
+        }
+    }
+}
+
+/// Something that happens at a time.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ScriptedEvent {
+    /// When, since the trace's start.
+    pub at: Micros,
+    /// What.
+    pub what: Scripted,
+}
+
+/// A failure or a return.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Scripted {
+    /// A node is lost with its tasks, its map outputs and its replicas.
+    NodeDown(HostName),
+    /// It is back, empty; its replicas are there again.
+    NodeUp(HostName),
+    /// A link carries nothing.
+    LinkDown(LinkName),
+    /// It carries again.
+    LinkUp(LinkName),
+    /// An optical port's mirrors stick: it keeps the circuit that it has, or stays dark. (A port whose link is down has
+    /// failed.)
+    PortStuck(LinkName),
+    /// They move again.
+    PortLoose(LinkName),
+}
+
+/// A stream of others between two racks, or within one.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Background {
+    /// Sender's rack.
+    pub from_rack: Arc<str>,
+    /// Receiver's rack.
+    pub to_rack: Arc<str>,
+    /// Equal streams, each like one fetch.
+    pub streams: u32,
+    /// From when.
+    pub start: Micros,
+    /// Until when; none: to the end.
+    pub end: Option<Micros>,
+}

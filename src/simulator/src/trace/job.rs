@@ -1,0 +1,40 @@
+//! A job as the simulator takes it, whichever format it was read from.
+
+use super::swim::SwimJob;
+use hintd_model::units::{Bytes, Micros};
+use std::sync::Arc;
+
+/// One job. What is left out comes from [`crate::JobModel`] and the run's settings.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TraceJob {
+    /// As the trace names it.
+    pub name: Arc<str>,
+    /// Submit time since the trace's start.
+    pub submit: Micros,
+    /// Map input.
+    pub input: Bytes,
+    /// Map output that goes to the reduces; 0 for a map-only job.
+    pub shuffle: Bytes,
+    /// Reduce output.
+    pub output: Bytes,
+    /// What it reads: jobs with equal paths read the same blocks.
+    pub input_path: Option<Arc<str>>,
+    /// Whose it is; left out: drawn.
+    pub user: Option<Arc<str>>,
+    /// Maps.
+    pub maps: Option<u64>,
+    /// Reduces.
+    pub reduces: Option<u64>,
+    /// Time of each map beyond reading from afar.
+    pub map_time: Option<Micros>,
+    /// Time of each reduce beyond its shuffle.
+    pub reduce_time: Option<Micros>,
+}
+
+impl From<SwimJob> for TraceJob {
+    fn from(job: SwimJob) -> Self {
+        let SwimJob { name, submit, input, shuffle, output, input_path } = job;
+        let (user, maps, reduces, map_time, reduce_time) = (None, None, None, None, None);
+        Self { name, submit, input, shuffle, output, input_path, user, maps, reduces, map_time, reduce_time }
+    }
+}

@@ -1,0 +1,162 @@
+//! What a run is given, whom it tells how far it is, and how it fails.
+
+use super::fabric::FabricError;
+use crate::job_model::{JobModel, JobModelError};
+use crate::settings::{Scripted, SimSettings};
+use crate::trace::TraceError;
+use hintd_model::cluster::{Resource, Snapshot};
+use hintd_model::units::{HostName, Micros};
+use hintd_policy::{DynDispatch, PlaceData};
+use std::ops::ControlFlow;
+
+/// A cluster as the simulator takes it: generic containers, as in the papers.
+#[derive(Debug, Clone)]
+pub struct SimCluster {
+    /// Nodes, racks, network; what it says is occupied stays so through the whole run.
+    pub snapshot: Snapshot,
+    /// Size of every container.
+    pub container: Resource,
+    /// Containers by node; no more than fit beside what the snapshot says is occupied are used.
+    pub containers: Vec<u32>,
+}
+
+/// One run: all that its result is a function of, but for the jobs.
+#[derive(Clone, Copy)]
+pub struct SimRun<'a> {
+    /// Where.
+    pub cluster: &'a SimCluster,
+    /// Task counts and times.
+    pub model: &'a JobModel,
+    /// Everything else.
+    pub settings: &'a SimSettings,
+    /// The policy's name, for the report.
+    pub policy: &'a str,
+    /// The policy.
+    pub dispatch: &'a dyn DynDispatch,
+    /// The same policy, where it says where data goes; none: as HDFS does by itself.
+    pub places: Option<&'a dyn PlaceData>,
+}
+
+impl SimRun<'_> {
+    /// Refuses what no run can have.
+    pub(super) fn check(&self) -> Result<(), SimError> {
+        let (settings, cluster) = (self.settings, self.cluster);
+        let refuse = |field, problem| Err(SimError::Settings { field, problem });
+        let at_least_one = [
+            ("heartbeat", settings.heartbeat.0),
+            ("users", settings.users.into()),
+            ("replicas", settings.replicas.into()),
+            ("fetches", settings.fetches.into()),
+            ("congested_per_mille", settings.congested_per_mille.into()),
+        ];
+        if let Some((field, _)) = at_least_one.into_iter().find(|&(_, value)| value == 0) {
+            return refuse(field, "0: it must be at least 1".to_owned());
+        }
+        if cluster.container.is_zero() {
+            return refuse("container", "of no size: it must be of at least one kind".to_owned());
+        }
+        let (known, nodes) = (cluster.containers.len(), cluster.snapshot.nodes());
+        if known != nodes {
+            return refuse("containers", format!("given for {known} nodes, and the cluster has {nodes}"));
+        }
+        for event in &settings.script {
+            if let Scripted::NodeDown(host) | Scripted::NodeUp(host) = &event.what
+                && cluster.snapshot.statics.find(host.as_str()).is_none()
+            {
+                return refuse("script", format!("the cluster has no node \"{host}\""));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// How far a run is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Progress {
+    /// Virtual time since the trace's start.
+    pub now: Micros,
+    /// Jobs submitted, those that never fit among them.
+    pub submitted: u64,
+    /// Jobs that ended.
+    pub done: u64,
+    /// Events handled.
+    pub events: u64,
+}
+
+/// Told now and then how far a run is; may end it. Any closure will do.
+pub trait SimWatch {
+    /// Break ends the run at once: its report is whole in form and counts what did not end as unfinished.
+    fn progress(&mut self, at: Progress) -> ControlFlow<()>;
+}
+
+impl<F: FnMut(Progress) -> ControlFlow<()>> SimWatch for F {
+    fn progress(&mut self, at: Progress) -> ControlFlow<()> {
+        self(at)
+    }
+}
+
+/// Why a run has no report.
+#[derive(Debug, thiserror::Error)]
+pub enum SimError {
+    /// The trace is damaged.
+    #[error(transparent)]
+    Trace(#[from] TraceError),
+    /// A job whose submit time lies before that of the job ahead of it.
+    #[error("job {job} is submitted at {submit_s} s, after a job of {previous_s} s: the trace is not in order")]
+    BackInTime {
+        /// Its name.
+        job: String,
+        /// Its submit time, seconds.
+        submit_s: f64,
+        /// Where the run stood, seconds.
+        previous_s: f64,
+    },
+    /// The network can't be simulated.
+    #[error(transparent)]
+    Fabric(#[from] FabricError),
+    /// No job could run under the model.
+    #[error(transparent)]
+    Model(#[from] JobModelError),
+    /// A setting that no run can have, or that names what the cluster lacks.
+    #[error("{field}: {problem}")]
+    Settings {
+        /// Which setting.
+        field: &'static str,
+        /// What stands there and what is wrong with it.
+        problem: String,
+    },
+    /// A policy launched what it may not: its own error, not the trace's.
+    #[error("at {at_s} s the policy launched {task} on {node}: {reason}")]
+    Launch {
+        /// When, seconds.
+        at_s: f64,
+        /// Application attempt, group and number.
+        task: String,
+        /// Where.
+        node: HostName,
+        /// The rule it breaks.
+        reason: &'static str,
+    },
+    /// Jobs wait, nothing runs, nothing is to come, and the policy has launched nothing for long.
+    #[error("at {at_s} s nothing has moved for {idle_s} s: {waiting} tasks wait, {running} stand still, {jobs} jobs")]
+    Stalled {
+        /// When, seconds.
+        at_s: f64,
+        /// Since how long, seconds.
+        idle_s: f64,
+        /// Tasks that wait for a container.
+        waiting: u64,
+        /// Tasks that have a container and wait for bytes.
+        running: u64,
+        /// Jobs that have not ended.
+        jobs: u64,
+    },
+    /// The simulator broke one of its own rules.
+    #[error("at {at_s} s an invariant does not hold: {what}")]
+    Invariant {
+        /// When, seconds.
+        at_s: f64,
+        /// What was found and what should have been.
+        what: String,
+    },
+}

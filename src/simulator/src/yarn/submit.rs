@@ -1,0 +1,98 @@
+//! Jobs come.
+
+use super::fabric::JobNo;
+use super::hdfs::{Advisor, Dataset};
+use super::rm::Sim;
+use super::shares::Shares;
+use super::tables::{Job, Kind};
+use crate::trace::job::TraceJob;
+use hintd_model::units::Timestamp;
+use hintd_policy::dispatch::{DispatchEvent, TaskInput, WaitingGroup};
+use rand::rngs::ChaCha8Rng;
+use rand::{RngExt as _, SeedableRng as _};
+use std::sync::Arc;
+
+/// Tells this stream of draws from the others of the same seed.
+const USER_STREAM: u64 = 2;
+
+impl Sim<'_> {
+    /// Takes a job in and tells the policy of its maps and reduces; one that never fits is only counted.
+    pub(super) fn submit(&mut self, job: &TraceJob) {
+        let number = self.tally.submitted;
+        self.tally.submitted += 1;
+        self.moved = self.now;
+        let shares = Shares::new(number, job, self.run.model);
+        let Some(shares) = shares.filter(|_| self.nodes.iter().any(|node| node.limit > 0)) else {
+            self.tally.never_fits(&job.name);
+            return;
+        };
+        self.begin_sampling();
+        self.tally.submit(self.now);
+        let dataset = job.input_path.as_deref().map_or(Dataset::Job(number), Dataset::Path);
+        let blocks = (0..shares.maps()).map(|map| shares.map_input(map));
+        let reader = self.reader(job);
+        let plan = self.run.settings.plan.as_deref();
+        let snapshot = &self.snapshot;
+        let advisor = self.run.places.map(|policy| Advisor { policy, snapshot, reader: Some(&reader), plan });
+        let inputs = self.replicas.place(dataset, blocks, advisor).expect("a policy that advises on data refuses none");
+        let (maps, reduces) = (shares.maps(), shares.reduces());
+        let user = job.user.clone().unwrap_or_else(|| self.drawn_user(number));
+        self.waiting += u64::from(maps) + u64::from(reduces);
+        self.racks.job_begins(shares.shuffle(), maps);
+        self.ledger.submitted(&shares);
+        let row = self.jobs.insert(Job::new(number, self.now, shares));
+        if reduces > 0 {
+            let shuffle = self.jobs.at(row).shares.shuffle();
+            self.fabric.job(JobNo(row), maps.into(), reduces.into(), shuffle);
+        }
+        if self.run.settings.plan.is_some() {
+            let attempt = self.jobs.at(row).attempt;
+            self.observe(&DispatchEvent::Run { attempt, key: Arc::clone(&job.name) });
+        }
+        self.jobs.at_mut(row).inputs = self.tell_waiting(row, Kind::Map, &user, inputs);
+        if reduces > 0 {
+            self.tell_waiting(row, Kind::Reduce, &user, Vec::new());
+        }
+    }
+
+    /// Whose plan says where the job's input lies: its own, or where it reads what another read before, that one's.
+    fn reader(&mut self, job: &TraceJob) -> Arc<str> {
+        match &job.input_path {
+            Some(path) => Arc::clone(self.readers.entry(Arc::clone(path)).or_insert_with(|| Arc::clone(&job.name))),
+            None => Arc::clone(&job.name),
+        }
+    }
+
+    /// Gives the inputs back: the policy has seen them.
+    fn tell_waiting(&mut self, row: u32, kind: Kind, user: &Arc<str>, inputs: Vec<TaskInput>) -> Vec<TaskInput> {
+        let job = self.jobs.at(row);
+        let name = self.names.group(kind);
+        let event = DispatchEvent::Waiting(WaitingGroup {
+            attempt: job.attempt,
+            user: Arc::clone(user),
+            queue: Arc::clone(&self.names.queue),
+            group: Arc::clone(name),
+            role: Arc::clone(name),
+            count: job.group(kind).len(),
+            size: self.run.cluster.container,
+            inputs,
+            output_ratio: self.run.settings.known_ratios.then(|| job.shares.ratio()).flatten(),
+            since: Timestamp(self.now.0),
+        });
+        self.observe(&event);
+        match event {
+            DispatchEvent::Waiting(group) => group.inputs,
+            _ => Vec::new(),
+        }
+    }
+
+    /// By (seed, job) alone: every policy meets the same users.
+    fn drawn_user(&self, number: u64) -> Arc<str> {
+        let mut key = [0; 32];
+        for (part, number) in key.chunks_exact_mut(8).zip([self.run.settings.seed, number, USER_STREAM, 0]) {
+            part.copy_from_slice(&number.to_le_bytes());
+        }
+        let users = self.names.users();
+        Arc::clone(&users[ChaCha8Rng::from_seed(key).random_range(0..users.len())])
+    }
+}
