@@ -1,7 +1,7 @@
 //! One dispatch policy in use: its State, and the groups it decides for.
 
 use super::group::{End, Group, Task};
-use super::{LATE, WantedGroup};
+use super::{LATE, NotYet, WantedGroup};
 use crate::plans::{KeptPlan, PlanNote, PlannedRun, run_key, stage_of};
 use hintd_model::cluster::{HintRequest, Overlay, Resource, Snapshot, TaskGroup};
 use hintd_model::units::{AttemptId, Bytes, ContainerId, LeaseId, Micros, NodeIdx, RackIdx, RequestId, Timestamp};
@@ -97,7 +97,7 @@ pub(super) struct Turn {
     /// In the order of the launches.
     pub(super) launched: Vec<(TaskRef, NodeIdx)>,
     /// The last word on each group.
-    pub(super) not_yet: BTreeMap<GroupKey, (Arc<str>, Option<Micros>)>,
+    pub(super) not_yet: BTreeMap<GroupKey, NotYet>,
 }
 
 impl Desk {
@@ -284,7 +284,7 @@ impl Desk {
                 match advice {
                     Advice::Launch(task) => launched |= self.launch(task, node, moment, turn),
                     Advice::NotYet { attempt, group, reason, expected_wait } => {
-                        turn.not_yet.insert((attempt, group), (reason.into(), expected_wait));
+                        turn.not_yet.insert((attempt, group), NotYet { reason: reason.into(), expected_wait });
                     }
                 }
             }

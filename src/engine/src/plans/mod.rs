@@ -26,6 +26,7 @@ pub use note::{PlanNote, PlannedRun};
 pub(crate) use note::{run_key, stage_of};
 pub(crate) use runs::RunBook;
 pub use serve::{PlanChange, PlanView};
+pub(crate) use serve::{PlanHandler, PlanReader, PlanState};
 
 use super::journal::{KeyBuilder, KeyPart, Op, Table, key_parts};
 use super::refusal::Refusal;
