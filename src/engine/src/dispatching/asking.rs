@@ -4,11 +4,11 @@
 use super::DispatchHandler;
 use crate::engine::Engine;
 use crate::placer::Proposal;
-use crate::plans::{KeptPlan, PlannedRun, RunBook, run_key, stage_of};
+use crate::plans::{HintedContainers, KeptPlan, PlannedRun, RunBook, run_key, stage_of};
 use hintd_model::cluster::HintRequest;
 use hintd_model::units::{AttemptId, Timestamp};
 use hintd_policy::Policy;
-use hintd_policy::dispatch::Seat;
+use hintd_policy::dispatch::PlanReservation;
 use std::sync::Arc;
 
 /// A request that is to be answered at once, as plans see it.
@@ -78,7 +78,7 @@ impl AskHandler<'_> {
             self.dispatch.dispatching.desks.insert(Arc::clone(&asks.name), desk);
         }
         let desk = self.dispatch.dispatching.desks.get_mut(&asks.name)?;
-        let (stand, until): Seat = desk.would_stand((asks.attempt, &asks.key), came, now)?;
+        let PlanReservation { stand, until } = desk.would_stand((asks.attempt, &asks.key), came, now)?;
         Some(PlannedRun::new(&plan, stand, until.map(|until| Some(until?.plus(patience)))))
     }
 
@@ -105,7 +105,9 @@ impl AskHandler<'_> {
         }
         let groups = &proposal.request.groups;
         let placed = proposal.rows.iter().filter(|row| row.lease);
-        let hinted: Vec<_> = placed.map(|row| (&*groups[row.group].role, row.node, row.count)).collect();
+        let hinted: Vec<_> = placed
+            .map(|row| HintedContainers { role: &groups[row.group].role, node: row.node, count: row.count })
+            .collect();
         let stands = self.would_stand(&asks, now);
         proposal.draft.plan = stands.map(|run| run.note(hinted.into_iter(), self.dispatch.snapshot));
     }

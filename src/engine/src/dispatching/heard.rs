@@ -4,6 +4,7 @@ use super::group::Task;
 use super::{DispatchHandler, Owned};
 use crate::binding;
 use crate::event::{TaskEvent, TaskWhat};
+use crate::history::Sample;
 use crate::lease::{Lease, LeaseEnd};
 use hintd_model::cluster::ReportedContainer;
 use hintd_model::units::{AttemptId, ContainerId, LeaseId, Micros, NodeIdx, SchedulerKey, Timestamp};
@@ -175,7 +176,8 @@ impl DispatchHandler<'_> {
                 let view = self.view(now);
                 if let Some(desk) = self.dispatching.desks.get_mut(&name) {
                     desk.call(&task, &event.task); // told again, it is the same task
-                    desk.finished(&task, Some((*duration, *input, *output)), *failed, max_wait, &view);
+                    let sample = Sample { duration: *duration, input: *input, output: *output };
+                    desk.finished(&task, Some(sample), *failed, max_wait, &view);
                 }
             }
             TaskWhat::Allocated { .. } | TaskWhat::Done { .. } => {} // the engine says what came of them

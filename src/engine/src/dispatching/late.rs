@@ -8,6 +8,7 @@ use crate::answers::Answer;
 use crate::attempts::Attempts;
 use crate::effects::{Counter, Effect};
 use crate::placer::{Hints, Proposal, Row};
+use crate::plans::HintedContainers;
 use crate::refusal::Refusal;
 use hintd_model::cluster::{HintRequest, Resource};
 use hintd_model::units::{AttemptId, Micros, NodeIdx, Timestamp};
@@ -76,7 +77,11 @@ impl DispatchHandler<'_> {
         }
         proposal.draft.asks = table(&proposal.request, &kept);
         let groups = &proposal.request.groups;
-        let hinted = kept.rows.iter().map(|row| (&*groups[row.group].role, row.node, row.count));
+        let hinted = kept.rows.iter().map(|row| HintedContainers {
+            role: &groups[row.group].role,
+            node: row.node,
+            count: row.count,
+        });
         let waited = kept.hints.first().and_then(|hint| self.late_group(attempt, &asked, &hint.group));
         let desk = waited.and_then(|(name, _)| self.dispatching.desks.get_mut(&name));
         proposal.draft.plan = desk.and_then(|desk| desk.note_late(attempt, hinted, self.snapshot));

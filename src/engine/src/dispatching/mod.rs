@@ -3,6 +3,7 @@
 //! # Code map
 //! - `group`: one waiting group and how its tasks stand.
 //! - `desk`: one dispatch policy in use, its State and its groups; every event and every offer goes through it.
+//! - `planned`: a desk and the plan in force.
 //! - `asking`: requests that wait for nothing, and their runs in the plan in force.
 //! - `apart`: a desk as it was at one moment, for what-if and replay.
 //! - `layout`: launches to hints, rows of leases and ask tables.
@@ -26,6 +27,7 @@ mod heard;
 mod late;
 mod layout;
 mod offers;
+mod planned;
 mod racks;
 mod serve;
 mod shuffles;

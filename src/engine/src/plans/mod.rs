@@ -22,8 +22,8 @@ mod serve;
 
 pub use examine::{Examined, examine};
 pub use make::{Made, MakeAsk, make, none_expected, standings};
+pub(crate) use note::{HintedContainers, run_key, stage_of};
 pub use note::{PlanNote, PlannedRun};
-pub(crate) use note::{run_key, stage_of};
 pub(crate) use runs::RunBook;
 pub use serve::{PlanChange, PlanView};
 pub(crate) use serve::{PlanHandler, PlanReader, PlanState};

@@ -7,7 +7,7 @@ use super::online::{self, FollowState, Manner};
 use super::params::CorralParams;
 use crate::adapt::OfferInTurn;
 use crate::advise::{DataProblem, ReplicaAdvice};
-use crate::dispatch::{Advice, DispatchEvent, Offer, Seat, View};
+use crate::dispatch::{Advice, DispatchEvent, DynFollowsPlan, FollowsPlan, Offer, PlanReservation, View};
 use crate::params::{self as table, ParamError, PolicyTable};
 use crate::plan::{Plan, PlanCounts, PlanError, PlanProblem, PlanStand, Planner, Stage};
 use crate::{Budget, Dispatch, DynDispatch, Place, PlaceData, PlaceError, PlaceProblem, Placement, Policy};
@@ -113,6 +113,12 @@ impl Dispatch for Corral {
         online::offer(state, offer, view)
     }
 
+    fn as_follows_plan(&self) -> Option<&dyn DynFollowsPlan> {
+        Some(self)
+    }
+}
+
+impl FollowsPlan for Corral {
     fn stands(&self, state: &FollowState, attempt: AttemptId) -> Option<PlanStand> {
         state.stands(attempt)
     }
@@ -123,7 +129,7 @@ impl Dispatch for Corral {
         run: (AttemptId, &str),
         came: Timestamp,
         now: Timestamp,
-    ) -> Option<Seat> {
+    ) -> Option<PlanReservation> {
         state.would_stand(run, came, now)
     }
 
