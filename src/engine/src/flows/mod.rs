@@ -30,6 +30,7 @@ pub mod uses;
 pub mod what_if;
 mod work;
 
+pub(crate) use broken::Standstill;
 pub(crate) use chained::{Found, Names, classes, fit, sends};
 pub(crate) use hinted::{ProposedFlows, TOO_MANY_PAIRS, shares};
 pub use job::NewJob;
@@ -170,7 +171,7 @@ impl Flows {
     }
 
     /// Pairs that talk.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.pairs.all.len() + self.chained.len()
     }
 

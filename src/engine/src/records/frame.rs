@@ -1,6 +1,6 @@
 //! What all decisions of one generation read of it.
 
-use super::columns::{Before, Columns};
+use super::columns::{Before, Columns, NodeRows};
 use super::tally::Tally;
 use super::weigh;
 use crate::generation::{Release, Releases};
@@ -102,14 +102,14 @@ impl Frame {
     /// The cluster as it was, without paths and applications, and what was leased. A topology of `live` that is the
     /// same comes with its tables.
     pub(super) fn thaw(&self, live: Option<&Snapshot>) -> (Snapshot, Overlay) {
-        let (state, containers, occupied, leases) = self.columns.rows();
+        let NodeRows { states, containers, occupied, leases } = self.columns.rows();
         let snapshot = Snapshot {
             version: self.version,
             taken_at: self.taken_at,
             kinds: Arc::clone(&self.kinds),
             rules: Arc::clone(&self.rules),
             statics: Arc::clone(&self.statics),
-            state,
+            state: states,
             occupied,
             containers,
             topology: self.topology(live),
