@@ -4,7 +4,7 @@ use super::command::{Command, Door};
 use crate::store::GroupCommitHandle;
 use hintd_engine::journal::{Batch, Op, Table};
 use hintd_engine::{Effect, Effects, Refusal};
-use hintd_model::units::DecisionId;
+use hintd_model::units::{DecisionId, Micros};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -44,6 +44,8 @@ pub(super) struct Waiting {
 /// Operations kept for a disk that does not come back; beyond it the oldest go. They only spare a
 /// restart some work: leases have their own end, and history is statistics.
 const BACKLOG_MAX: usize = 100_000;
+/// Calls that may wait for one decision to be durable: its caller, and repetitions while a disk is slow.
+const WAITING_MAX: usize = 1_024;
 
 impl Settling {
     pub(super) fn new(door: Door) -> Self {
@@ -136,7 +138,7 @@ impl Settling {
             if result.is_err() {
                 failed.fetch_add(1, Ordering::AcqRel);
             }
-            door.tell(Command::Settled(ticket, result));
+            door.tell(Command::Settled { ticket, result });
         });
         if journal.append(whole, done).is_err() {
             self.keep(ticket, lasting);
@@ -149,11 +151,16 @@ impl Settling {
         None
     }
 
-    /// Runs `then` once the decision is durable; at once if it is already.
+    /// Runs `then` once the decision is durable; at once if it is already, and with a refusal where as many wait for it
+    /// as may.
     pub(super) fn after(&mut self, decision: DecisionId, then: Then) {
         let ticket = self.by_decision.get(&decision);
         match ticket.and_then(|ticket| self.waiting.get_mut(ticket)) {
-            Some(waiting) => waiting.then.push(then),
+            Some(waiting) if waiting.then.len() < WAITING_MAX => waiting.then.push(then),
+            Some(_) => then(Err(Refusal::Unavailable {
+                message: format!("{WAITING_MAX} calls wait for the journal to take one decision"),
+                retry_after: Micros::from_secs(1),
+            })),
             None => then(Ok(())),
         }
     }
@@ -252,7 +259,7 @@ mod tests {
 
     fn settle(settling: &mut Settling, commands: &Receiver<Envelope>) {
         while !settling.is_empty() {
-            let Command::Settled(ticket, result) = commands.recv_timeout(LIMIT).unwrap().command else {
+            let Command::Settled { ticket, result } = commands.recv_timeout(LIMIT).unwrap().command else {
                 panic!("nothing else is told");
             };
             settling.leave(ticket, result.is_ok()).unwrap();
@@ -306,6 +313,30 @@ mod tests {
         settle(&mut settling, &commands);
         disk.shutdown(LIMIT).unwrap();
         assert_eq!(keys(&file, Table::Plans), [&b"monday"[..], b"sunday"]);
+    }
+
+    #[test]
+    fn calls_that_wait_for_one_decision_are_bounded() {
+        let (folder, mut settling, commands) = without_disk();
+        settling.start(journal(&folder.path().join("journal")));
+        let (decision, heard) = (DecisionId(1), Arc::new(AtomicUsize::new(0)));
+        let effects = Effects { journal: vec![Op::put(Table::Answers, *b"r1", *b"promised")], out: Vec::new() };
+        assert!(settling.enter(effects, Some(decision), Box::new(|_| ())).is_none());
+        for _ in 1..WAITING_MAX {
+            let heard = Arc::clone(&heard);
+            settling.after(
+                decision,
+                Box::new(move |_| {
+                    heard.fetch_add(1, Ordering::AcqRel);
+                }),
+            );
+        }
+        assert_eq!(heard.load(Ordering::Acquire), 0, "they wait");
+        let refused = |result: Result<(), Refusal>| assert!(matches!(result, Err(Refusal::Unavailable { .. })));
+        settling.after(decision, Box::new(refused));
+        let Command::Settled { ticket, .. } = commands.recv_timeout(LIMIT).unwrap().command else { panic!() };
+        settling.leave(ticket, true).unwrap().then.into_iter().for_each(|then| then(Ok(())));
+        assert_eq!(heard.load(Ordering::Acquire), WAITING_MAX - 1);
     }
 
     #[test]
