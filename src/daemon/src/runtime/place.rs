@@ -117,11 +117,7 @@ impl Daemon {
             self.travel(self.informed(journey).await?, digest).await
         };
         let found = tokio::time::timeout_at(deadline.into(), answer).await;
-        let found = found.unwrap_or_else(|_| Err(passed(began, deadline).into()));
-        if let Err(refused) = &found {
-            self.meters().refused(refused.refusal.token());
-        }
-        found
+        found.unwrap_or_else(|_| Err(passed(began, deadline).into()))
     }
 
     async fn lookup(&self, id: RequestId, digest: u64) -> Result<Option<Arc<Answer>>, Refusal> {
