@@ -389,7 +389,9 @@ mod tests {
     fn of_jobs_that_nobody_waits_for_the_newest_runs_and_one_place_is_enough_for_all() {
         let pool = Pool::start(&PoolOptions { threads: 1, queue: 1 }).unwrap();
         let (open, gate) = mpsc::channel::<()>();
-        pool.run_newest(move || drop(gate.recv()));
+        pool.run_newest(move || {
+            let _ = gate.recv();
+        });
         while !pool.queue.0.lock().jobs.is_empty() {
             thread::yield_now(); // until the one thread has it
         }

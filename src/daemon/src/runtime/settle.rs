@@ -41,6 +41,16 @@ pub(super) struct Waiting {
     lasting: Batch,
 }
 
+/// What waits for no batch.
+pub(super) struct Returned {
+    /// Messages that may leave.
+    pub(super) out: Vec<Effect>,
+    /// The answer that may.
+    pub(super) then: Then,
+    /// There was nothing to write and nothing to wait for; `false`: the journal did not take the batch.
+    pub(super) taken: bool,
+}
+
 /// Operations kept for a disk that does not come back; beyond it the oldest go. They only spare a
 /// restart some work: leases have their own end, and history is statistics.
 const BACKLOG_MAX: usize = 100_000;
@@ -76,14 +86,8 @@ impl Settling {
         self.waiting.is_empty()
     }
 
-    /// Sends a batch off. What comes back may leave at once: there was nothing to write and nothing to
-    /// wait for (`true`), or the journal did not take it (`false`).
-    pub(super) fn enter(
-        &mut self,
-        effects: Effects,
-        decision: Option<DecisionId>,
-        then: Then,
-    ) -> Option<(Vec<Effect>, Then, bool)> {
+    /// Sends a batch off. What comes back may leave at once.
+    pub(super) fn enter(&mut self, effects: Effects, decision: Option<DecisionId>, then: Then) -> Option<Returned> {
         let Effects { journal: batch, out } = effects;
         if batch.is_empty() {
             return match self.waiting.values_mut().next_back() {
@@ -93,7 +97,7 @@ impl Settling {
                     last.then.push(then);
                     None
                 }
-                _ => Some((out, then, true)),
+                _ => Some(Returned { out, then, taken: true }),
             };
         }
         let (out, then) = self.send(batch, out, decision, then)?;
@@ -107,7 +111,7 @@ impl Settling {
             }
             None => out,
         };
-        Some((out, then, false))
+        Some(Returned { out, then, taken: false })
     }
 
     /// Sends the backlog and a batch off as one; what the journal did not take comes back.
@@ -347,7 +351,7 @@ mod tests {
         let enter = |settling: &mut Settling, watcher: &str| {
             let out = vec![Effect::WatchEnded { watcher: watcher.into(), reason: String::new() }];
             let effects = Effects { journal: vec![Op::put(Table::Attempts, *b"a1", *b"known")], out };
-            settling.enter(effects, None, Box::new(|_| ())).map(|(out, _, taken)| (out.len(), taken))
+            settling.enter(effects, None, Box::new(|_| ())).map(|back| (back.out.len(), back.taken))
         };
         assert_eq!(enter(&mut settling, "first"), None);
         failing.shutdown(LIMIT).unwrap();

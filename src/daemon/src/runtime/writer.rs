@@ -14,7 +14,7 @@ use super::pool::Pool;
 use super::registries::{FeedCounts, Registries};
 use super::replace::{Beside, LATE, Lost, Told, What};
 use super::servers::Servers;
-use super::settle::Settling;
+use super::settle::{Returned, Settling};
 use super::watchers::{Watchers, Watching};
 use super::{Ready, options::FollowOptions, options::WatchLimits};
 use crate::store::GroupCommitHandle;
@@ -379,13 +379,13 @@ impl Writer {
     pub(super) fn settle(&mut self, effects: Effects, answer: Option<Arc<Answer>>, reply: super::settle::Then) {
         let decision = answer.map(|answer| answer.decision.id);
         let pushed = promised(&effects.out);
-        if let Some((out, then, ok)) = self.settling.enter(effects, decision, reply) {
+        if let Some(Returned { out, then, taken }) = self.settling.enter(effects, decision, reply) {
             self.send_out(out);
-            if !ok {
+            if !taken {
                 self.undo(decision.into_iter().chain(pushed));
                 self.note_health();
             }
-            then(if ok { Ok(()) } else { Err(store_failed()) });
+            then(if taken { Ok(()) } else { Err(store_failed()) });
         }
     }
 
