@@ -54,6 +54,7 @@ mod hints;
 mod retry;
 pub mod status;
 mod steady;
+pub mod view;
 pub mod wire;
 
 pub use breaker::BreakerOptions;
