@@ -1,9 +1,8 @@
 //! The demo as it is told: one paragraph per job, one line per event, on a terminal of 100 columns.
 
+use super::super::answers;
 use super::super::failure::Failure;
 use super::super::output::{self, Output};
-use super::super::views;
-use super::super::watch::phase;
 use super::Plan;
 use super::host::Host;
 use crate::emulate::hdfs::Namespace;
@@ -237,7 +236,7 @@ impl Story {
         );
         self.event(&head)?;
         for group in ["map", "reduce"] {
-            let hosts = views::by_host(&hints.hints, Some(group));
+            let hosts = answers::by_host(&hints.hints, Some(group));
             if !hosts.is_empty() {
                 self.output.line(&format!("{:MARGIN$}{group:<8} {}", "", hosts_line(&hosts, COLUMNS - MARGIN - 9)))?;
             }
@@ -258,7 +257,7 @@ impl Story {
         let reroute = FlowReroute {
             subject: update.subject.clone(),
             cause: update.cause.clone(),
-            phase: phase(update.phase()),
+            phase: hintd_client::view::phase(update.phase()),
             moved: update.routes.len(),
             untouched: update.untouched,
             rules: update.rules.len(),
@@ -286,7 +285,7 @@ impl Story {
         let to: Vec<String> = ["map", "reduce"]
             .into_iter()
             .filter_map(|group| {
-                let hosts = views::by_host(&hints.hints, Some(group));
+                let hosts = answers::by_host(&hints.hints, Some(group));
                 let count: u32 = hosts.iter().map(|(_, count)| count).sum();
                 (count > 0).then(|| format!("{} -> {}", plural(count, group), hosts_line(&hosts, 40)))
             })
@@ -384,7 +383,7 @@ impl Story {
 fn routes_line(routes: &[v1::HintRoute]) -> String {
     let installed = routes.iter().filter(|route| route.installed).count();
     let heaviest = routes.iter().max_by_key(|route| route.bytes).map_or_else(String::new, |route| {
-        format!("; {} to {} via {}", route.src, route.dst, views::via(&route.vertices))
+        format!("; {} to {} via {}", route.src, route.dst, answers::via(&route.vertices))
     });
     let pairs = plural(routes.len() as u32, "host pair");
     let what = format!("{pairs}, {installed} to install{heaviest}");

@@ -1,8 +1,8 @@
 //! What the demo came to: counts, medians beside the default placement's, and the promises that were checked.
 
 use super::super::adherence;
+use super::super::answers;
 use super::super::output;
-use super::super::views;
 use super::host::Books;
 use super::story::{FlowReroute, JobStory, Replacement, Reroute, Story};
 use crate::emulate::Tally;
@@ -159,7 +159,7 @@ impl Finished {
             "snapshot_version": self.status.snapshot_version,
             "books_checked": self.books.checks,
             "seconds": tally.took.as_secs_f64(),
-            "adherence": adherence::document(&self.status.adherence),
+            "adherence": self.status.adherence,
             "counters": self.status.counters,
         })
     }
@@ -311,7 +311,7 @@ fn hosts_document(hints: &[v1::Hint]) -> Value {
     groups.dedup();
     let of = |group: &str| {
         let hosts: Map<String, Value> =
-            views::by_host(hints, Some(group)).into_iter().map(|(host, count)| (host, json!(count))).collect();
+            answers::by_host(hints, Some(group)).into_iter().map(|(host, count)| (host, json!(count))).collect();
         (group.to_owned(), Value::Object(hosts))
     };
     Value::Object(groups.into_iter().map(of).collect())
@@ -325,8 +325,8 @@ fn job_document(job: &JobStory) -> Value {
         "took_s": job.took.map(|took| took.as_secs_f64()),
         "waves": job.hints.len(),
         "hints": first.map(|set| hosts_document(&set.hints)),
-        "cost": first.and_then(|set| set.terms.as_ref()).map(views::terms),
-        "baseline": first.and_then(|set| set.baseline.as_ref()).map(views::terms),
+        "cost": first.and_then(|set| set.terms.as_ref()),
+        "baseline": first.and_then(|set| set.baseline.as_ref()),
         "expected_gain": first.and_then(|set| set.expected_gain),
         "unhinted": job.unhinted,
     })

@@ -221,7 +221,7 @@ struct Summary<'a> {
     notes: Vec<String>,
     /// Of a plan that the daemon made: how well each recurring job's runs were predicted, the worst first.
     #[serde(skip_serializing_if = "Option::is_none")]
-    recurring_jobs: Option<Vec<serde_json::Value>>,
+    recurring_jobs: Option<serde_json::Value>,
 }
 
 /// Runs the command.
@@ -423,7 +423,7 @@ fn tell(
         shuffle_bytes: shuffle.0,
         defects: words(defects),
         notes: words(notes),
-        recurring_jobs: forecast.map(|forecast| kept::keys_json(&forecast.keys)),
+        recurring_jobs: forecast.map(|forecast| output::sorted(&forecast.keys)).transpose()?,
     };
     output.result(&summary, || {
         let mut text = output::pairs(&[
