@@ -1,6 +1,6 @@
 //! `hintctl chains`: middleboxes and chains in force, and which chains can't be met, by which cut.
 
-use super::connect::{DaemonArgs, block_on};
+use super::connect::DaemonArgs;
 use super::failure::Failure;
 use super::files;
 use super::output::{self, Output};
@@ -73,7 +73,7 @@ pub fn run(args: &ChainsArgs, daemon: &DaemonArgs, output: Output) -> Result<(),
 }
 
 fn ask(daemon: &DaemonArgs) -> Result<v1::ChainsResponse, Failure> {
-    block_on(async { Ok(daemon.admin().await?.chains(v1::ChainsRequest {}).await?.into_inner()) })
+    daemon.ask(async |mut admin| admin.chains(v1::ChainsRequest {}).await)
 }
 
 fn list(daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
@@ -120,10 +120,7 @@ fn of_config(file: &Path) -> Result<ChainsDocument, Failure> {
 
 fn offline(file: &Path, document: &ChainsDocument, network: Option<&Path>) -> Result<Checked, Failure> {
     let network = network.map(read_network).transpose()?;
-    let chains = Chains::new(document, network.as_ref()).map_err(|problems| {
-        let lines: Vec<String> = problems.iter().map(|problem| format!("{}: {problem}", file.display())).collect();
-        Failure::Input(lines.join("\n"))
-    })?;
+    let chains = Chains::new(document, network.as_ref()).map_err(|problems| files::problems(file, &problems))?;
     let found = network.as_ref().map(|network| unmet(&chains, network, &BoxLoads::new(&chains))).unwrap_or_default();
     let unmet = found.iter().map(unmet_view).collect();
     Ok(Checked { chains: chains.chains().len(), network_known: network.is_some(), unmet })
@@ -131,10 +128,7 @@ fn offline(file: &Path, document: &ChainsDocument, network: Option<&Path>) -> Re
 
 fn read_network(file: &Path) -> Result<Network, Failure> {
     let document: NetworkDocument = files::read(file)?;
-    Network::from_document(&document).map_err(|problems| {
-        let lines: Vec<String> = problems.iter().map(|problem| format!("{}: {problem}", file.display())).collect();
-        Failure::Input(lines.join("\n"))
-    })
+    Network::from_document(&document).map_err(|problems| files::problems(file, &problems))
 }
 
 fn verdict(checked: &Checked) -> String {

@@ -1,6 +1,6 @@
 //! `hintctl circuits`: which circuits an optical switch should have, which it has, and demand without one.
 
-use super::connect::{DaemonArgs, block_on};
+use super::connect::DaemonArgs;
 use super::failure::Failure;
 use super::output::{self, Output};
 use hintd_client::wire::v1;
@@ -17,7 +17,7 @@ pub const HELP: &str = "Examples:\n  hintctl circuits\n  \
 /// # Errors
 /// [`Failure`] where no daemon answers.
 pub fn run(daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
-    let answer = block_on(async { Ok(daemon.admin().await?.circuits(v1::CircuitsRequest {}).await?.into_inner()) })?;
+    let answer = daemon.ask(async |mut admin| admin.circuits(v1::CircuitsRequest {}).await)?;
     output.sorted(&answer, || text(&answer))
 }
 

@@ -1,7 +1,7 @@
 //! `hintctl whatif network`: what would move if links and switches were taken out.
 
 use super::answers;
-use super::connect::{DaemonArgs, block_on};
+use super::connect::DaemonArgs;
 use super::failure::Failure;
 use super::output::{self, Output};
 use clap::{ArgGroup, Args};
@@ -34,7 +34,7 @@ pub struct DrainArgs {
 pub fn what_if(args: &DrainArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
     let request =
         v1::WhatIfNetworkRequest { drain_links: args.drain_link.clone(), drain_switches: args.drain_switch.clone() };
-    let answer = block_on(async { Ok(daemon.admin().await?.what_if_network(request).await?.into_inner()) })?;
+    let answer = daemon.ask(async |mut admin| admin.what_if_network(request).await)?;
     output.sorted(&answer, || text(&answer, if args.rows == 0 { usize::MAX } else { args.rows }))
 }
 

@@ -1,6 +1,6 @@
 //! `hintctl links`: capacity and load of links, and who uses them.
 
-use super::connect::{DaemonArgs, block_on};
+use super::connect::DaemonArgs;
 use super::failure::Failure;
 use super::output::{self, Output};
 use clap::Args;
@@ -43,7 +43,7 @@ pub fn links(args: &LinksArgs, daemon: &DaemonArgs, output: Output) -> Result<()
         link: args.link.clone().unwrap_or_default(),
         users: args.users.unwrap_or(if every { 0 } else { USERS_SHOWN }),
     };
-    let answer = block_on(async { Ok(daemon.admin().await?.links(request).await?.into_inner()) })?;
+    let answer = daemon.ask(async |mut admin| admin.links(request).await)?;
     output.sorted(&answer, || match answer.links.as_slice() {
         [link] if args.link.is_some() => link_text(link),
         links => links_text(links, answer.total),

@@ -57,7 +57,7 @@ pub struct CalibrateArgs {
 /// # Errors
 /// [`Failure`] where no daemon answers.
 pub fn status(daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
-    let status = block_on(async { Ok(daemon.admin().await?.status(v1::StatusRequest {}).await?.into_inner()) })?;
+    let status = daemon.ask(async |mut admin| admin.status(v1::StatusRequest {}).await)?;
     output.sorted(&status, || status_text(&status))
 }
 
@@ -67,7 +67,7 @@ pub fn status(daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
 /// [`Failure`] where no daemon answers.
 pub fn nodes(args: NodesArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
     let request = v1::NodesRequest { host_contains: args.host, limit: args.limit };
-    let answer = block_on(async { Ok(daemon.admin().await?.nodes(request).await?.into_inner()) })?;
+    let answer = daemon.ask(async |mut admin| admin.nodes(request).await)?;
     output.sorted(&answer, || {
         let rows = answer.nodes.iter().map(|node| {
             let of = |size: &Option<yarn::ResourceProto>| size.as_ref().map_or(0, yarn::ResourceProto::memory);
@@ -92,8 +92,7 @@ pub fn nodes(args: NodesArgs, daemon: &DaemonArgs, output: Output) -> Result<(),
 /// # Errors
 /// [`Failure`] where no daemon answers.
 pub fn policies(daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
-    let answer =
-        block_on(async { Ok(daemon.admin().await?.list_policies(v1::ListPoliciesRequest {}).await?.into_inner()) })?;
+    let answer = daemon.ask(async |mut admin| admin.list_policies(v1::ListPoliciesRequest {}).await)?;
     output.sorted(&answer, || {
         let rows = answer.policies.iter().map(|policy| {
             let star = if policy.name == answer.default_policy { " (default)" } else { "" };
@@ -108,7 +107,7 @@ pub fn policies(daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
 /// # Errors
 /// [`Failure`] where no daemon answers, or the file does not pass: then nothing changed.
 pub fn reload(daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
-    let answer = block_on(async { Ok(daemon.admin().await?.reload(v1::ReloadRequest {}).await?.into_inner()) })?;
+    let answer = daemon.ask(async |mut admin| admin.reload(v1::ReloadRequest {}).await)?;
     output.sorted(&answer, || {
         let mut lines = vec![format!("configuration {} is in force", answer.config_generation)];
         if answer.changed.is_empty() {
@@ -159,7 +158,7 @@ pub fn calibrate(args: &CalibrateArgs, daemon: &DaemonArgs, output: Output) -> R
         exchanged_bytes: megabytes("--exchanged-mb", args.exchanged_mb)?,
         containers: args.containers,
     };
-    let answer = block_on(async { Ok(daemon.admin().await?.calibrate(request).await?.into_inner()) })?;
+    let answer = daemon.ask(async |mut admin| admin.calibrate(request).await)?;
     output.sorted(&answer, || {
         let mut lines = vec![output::pairs(&[
             ("togetherness", output::digits(answer.togetherness)),

@@ -1,7 +1,7 @@
 //! `hintctl replay`: a recorded decision made again, and by another policy beside it.
 
 use super::answers;
-use super::connect::{DaemonArgs, block_on};
+use super::connect::DaemonArgs;
 use super::failure::Failure;
 use super::output::{self, Output};
 use clap::Args;
@@ -40,7 +40,7 @@ struct Replayed<'a> {
 pub fn run(args: &ReplayArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
     let request =
         v1::ReplayRequest { decision_id: args.decision.clone(), policy: args.policy.clone().unwrap_or_default() };
-    let answer = block_on(async { Ok(daemon.admin().await?.replay(request).await?.into_inner()) })?;
+    let answer = daemon.ask(async |mut admin| admin.replay(request).await)?;
     output.sorted(&Replayed { decision_id: &args.decision, answer: &answer }, || text(&answer, args))?;
     if answer.same {
         return Ok(());

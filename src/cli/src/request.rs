@@ -71,7 +71,7 @@ pub fn what_if(command: &WhatIfCommand, daemon: &DaemonArgs, output: Output) -> 
         WhatIfCommand::Network(args) => return drain::what_if(args, daemon, output),
     };
     let wire = args.read()?;
-    let set = block_on(async { Ok(daemon.admin().await?.what_if(wire).await?.into_inner()) })?;
+    let set = daemon.ask(async |mut admin| admin.what_if(wire).await)?;
     output.result(&set, || answers::text(&set))
 }
 

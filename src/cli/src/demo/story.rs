@@ -76,6 +76,14 @@ pub(super) struct Death {
     pub(super) given_up: Option<usize>,
 }
 
+/// A job that is to be submitted.
+#[derive(Debug, Clone)]
+struct PlannedJob {
+    name: String,
+    maps: u32,
+    reduces: u32,
+}
+
 /// What was told so far.
 #[derive(Debug)]
 pub(super) struct Story {
@@ -92,7 +100,7 @@ pub(super) struct Story {
     pub(super) withdrawals: usize,
     pub(super) watched: usize,
     routes: BTreeMap<(String, String), Vec<String>>,
-    planned: BTreeMap<u64, (String, u32, u32)>,
+    planned: BTreeMap<u64, PlannedJob>,
     output: Output,
     started: Instant,
 }
@@ -136,7 +144,9 @@ impl Story {
             ("bytes".to_owned(), format!("{:e}", workload.scale.bytes)),
             ("task_time".to_owned(), format!("{:e}", workload.task_time)),
         ];
-        let plan = |job: &JobPlan| (job.number, (job.name.to_string(), job.maps, job.reduces));
+        let plan = |job: &JobPlan| {
+            (job.number, PlannedJob { name: job.name.to_string(), maps: job.maps, reduces: job.reduces })
+        };
         self.planned = workload.jobs.iter().map(plan).collect();
         let policy = &self.plan.args.policy;
         self.output.line(&format!(
@@ -359,13 +369,14 @@ impl Story {
     }
 
     fn name(&self, job: u64) -> String {
-        self.planned.get(&job).map_or_else(|| format!("job {job}"), |(name, ..)| name.clone())
+        self.planned.get(&job).map_or_else(|| format!("job {job}"), |planned| planned.name.clone())
     }
 
     fn job(&mut self, number: u64) -> &mut JobStory {
         let submitted = self.started.elapsed();
         let planned = self.planned.get(&number).cloned();
-        let (name, maps, reduces) = planned.unwrap_or_else(|| (format!("job {number}"), 0, 0));
+        let unknown = || PlannedJob { name: format!("job {number}"), maps: 0, reduces: 0 };
+        let PlannedJob { name, maps, reduces } = planned.unwrap_or_else(unknown);
         self.jobs.entry(number).or_insert_with(|| JobStory {
             number,
             name,

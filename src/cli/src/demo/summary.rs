@@ -10,16 +10,20 @@ use hintd_client::wire::v1;
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 
-/// A term's name, how to read it, and how to print it.
-type Term = (&'static str, fn(&v1::Terms) -> Option<f64>, fn(f64) -> String);
+/// A cost term, how to read it, and how to print it.
+struct Term {
+    name: &'static str,
+    read: fn(&v1::Terms) -> Option<f64>,
+    unit: fn(f64) -> String,
+}
 
 /// Terms whose medians are shown.
 const TERMS: [Term; 5] = [
-    ("remote_bytes", |terms| terms.remote_bytes, output::bytes),
-    ("cross_rack_bytes", |terms| terms.cross_rack_bytes, output::bytes),
-    ("core_hops", |terms| terms.core_hops, output::digits),
-    ("worst_link_s", |terms| terms.worst_link_s, output::seconds),
-    ("objective", |terms| terms.objective, output::digits),
+    Term { name: "remote_bytes", read: |terms| terms.remote_bytes, unit: output::bytes },
+    Term { name: "cross_rack_bytes", read: |terms| terms.cross_rack_bytes, unit: output::bytes },
+    Term { name: "core_hops", read: |terms| terms.core_hops, unit: output::digits },
+    Term { name: "worst_link_s", read: |terms| terms.worst_link_s, unit: output::seconds },
+    Term { name: "objective", read: |terms| terms.objective, unit: output::digits },
 ];
 
 /// A demo that is over.
@@ -278,7 +282,7 @@ impl Finished {
 
     fn terms(&self) -> Vec<TermRow> {
         let sets: Vec<&v1::HintSet> = self.story.jobs.values().filter_map(|job| job.hints.first()).collect();
-        let row = |(name, read, unit): Term| {
+        let row = |Term { name, read, unit }: Term| {
             let both = |set: &&v1::HintSet| Some((read(set.terms.as_ref()?)?, read(set.baseline.as_ref()?)?));
             let pairs: Vec<(f64, f64)> = sets.iter().filter_map(both).collect();
             let (hinted, default): (Vec<f64>, Vec<f64>) = pairs.iter().copied().unzip();

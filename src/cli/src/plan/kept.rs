@@ -89,7 +89,7 @@ fn send(file: &std::path::Path, name: &str, replace: bool, daemon: &DaemonArgs) 
     if let Some(first) = pieces.first_mut() {
         (first.name, first.replace) = (name.to_owned(), replace);
     }
-    block_on(async { Ok(daemon.admin().await?.submit_plan(tokio_stream::iter(pieces)).await?.into_inner()) })
+    daemon.ask(async |mut admin| admin.submit_plan(tokio_stream::iter(pieces)).await)
 }
 
 /// A plan of what the daemon expects, as a file.
@@ -166,13 +166,13 @@ pub(super) fn activate(args: &ActivateArgs, daemon: &DaemonArgs, output: Output)
         send(file, &args.name, args.replace, daemon)?;
     }
     let request = v1::ActivatePlanRequest { name: args.name.clone(), replace: args.replace };
-    let plan = block_on(async { Ok(daemon.admin().await?.activate_plan(request).await?.into_inner()) })?;
+    let plan = daemon.ask(async |mut admin| admin.activate_plan(request).await)?;
     tell(&plan, output)
 }
 
 pub(super) fn roll_back(args: &RollBackArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
     let request = v1::RollBackPlanRequest { to_none: args.to_none };
-    let rolled = block_on(async { Ok(daemon.admin().await?.roll_back_plan(request).await?.into_inner()) })?;
+    let rolled = daemon.ask(async |mut admin| admin.roll_back_plan(request).await)?;
     output.sorted(&rolled, || match rolled.to.as_str() {
         "" => format!("plan \"{}\" is no more in force; none is", rolled.from),
         to => format!("plan \"{}\" is no more in force; \"{to}\" is again", rolled.from),
@@ -181,7 +181,7 @@ pub(super) fn roll_back(args: &RollBackArgs, daemon: &DaemonArgs, output: Output
 
 pub(super) fn remove(args: &RemoveArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
     let request = v1::RemovePlanRequest { name: args.name.clone() };
-    block_on(async { Ok(daemon.admin().await?.remove_plan(request).await?) })?;
+    daemon.ask(async |mut admin| admin.remove_plan(request).await)?;
     output.result(&json!({ "removed": args.name }), || format!("plan \"{}\" is no more kept", args.name))
 }
 
@@ -209,7 +209,7 @@ pub(super) fn show(args: &ShowArgs, daemon: &DaemonArgs, output: Output) -> Resu
 }
 
 pub(super) fn list(daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
-    let kept = block_on(async { Ok(daemon.admin().await?.list_plans(v1::ListPlansRequest {}).await?.into_inner()) })?;
+    let kept = daemon.ask(async |mut admin| admin.list_plans(v1::ListPlansRequest {}).await)?;
     output.sorted(&kept, || {
         let plans = &kept.plans;
         if plans.is_empty() {

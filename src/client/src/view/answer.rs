@@ -52,15 +52,22 @@ struct ContainerHint<'a> {
     confidence: f64,
 }
 
-/// A decision that can be explained, in this order.
+/// Who asked for a decision, when, and under which settings.
 #[derive(Serialize)]
-struct Explained<'a> {
+struct Asked<'a> {
     application_id: &'a str,
     attempt: u32,
     queue: &'a str,
     decided_at_ms: u64,
     recorded: bool,
     params_toml: &'a str,
+}
+
+/// A decision that can be explained, in this order.
+#[derive(Serialize)]
+struct Explained<'a> {
+    #[serde(flatten)]
+    asked: Asked<'a>,
     leases: &'a [v1::LeaseState],
     ages: &'a [v1::SourceAge],
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "in_order")]
@@ -72,12 +79,8 @@ struct Explained<'a> {
 /// A request that was refused.
 #[derive(Serialize)]
 struct ExplainedRefusal<'a> {
-    application_id: &'a str,
-    attempt: u32,
-    queue: &'a str,
-    decided_at_ms: u64,
-    recorded: bool,
-    params_toml: &'a str,
+    #[serde(flatten)]
+    asked: Asked<'a>,
     decision_id: &'a str,
     request_id: &'a str,
     policy: &'a str,
@@ -156,37 +159,20 @@ impl Serialize for v1::ExplainResponse {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let none = v1::HintSet::default();
         let answer = self.decision.as_ref().unwrap_or(&none);
-        let Self { application_id, attempt, queue, decided_at_ms, recorded, params_toml, .. } = self;
-        let (attempt, decided_at_ms, recorded) = (*attempt, *decided_at_ms, *recorded);
+        let asked = Asked {
+            application_id: &self.application_id,
+            attempt: self.attempt,
+            queue: &self.queue,
+            decided_at_ms: self.decided_at_ms,
+            recorded: self.recorded,
+            params_toml: &self.params_toml,
+        };
         if let Some(refused) = &self.refused {
             let v1::HintSet { decision_id, request_id, policy, .. } = answer;
-            let refusal = ExplainedRefusal {
-                application_id,
-                attempt,
-                queue,
-                decided_at_ms,
-                recorded,
-                params_toml,
-                decision_id,
-                request_id,
-                policy,
-                refused,
-            };
-            return in_order(&refusal, serializer);
+            return in_order(&ExplainedRefusal { asked, decision_id, request_id, policy, refused }, serializer);
         }
-        let explained = Explained {
-            application_id,
-            attempt,
-            queue,
-            decided_at_ms,
-            recorded,
-            params_toml,
-            leases: &self.leases,
-            ages: &answer.ages,
-            outcome: self.outcome.as_ref(),
-            answer,
-        };
-        explained.serialize(serializer)
+        let (leases, ages, outcome) = (&self.leases, &answer.ages, self.outcome.as_ref());
+        Explained { asked, leases, ages, outcome, answer }.serialize(serializer)
     }
 }
 
