@@ -7,10 +7,10 @@
 //! placed by pricing every candidate (`single`), a few on few nodes by pricing every placement (`exhaustive`).
 
 mod board;
+mod compiled;
 pub mod cost;
 mod cover;
 mod exhaustive;
-mod ground;
 mod shortlist;
 mod single;
 mod start;
@@ -24,8 +24,8 @@ pub use weights::{CalibrateInput, Calibrated, Weights, calibrate};
 use super::params::{self, Invalid, ParamError, Params, PolicyTable};
 use super::{Budget, Ended, Objective, Place, PlaceError, PlaceProblem, Placement, Policy, Share};
 use board::Board;
+use compiled::ContainerProblem;
 use cost::Norms;
-use ground::Ground;
 use hintd_model::solve::anneal::{Schedule, anneal};
 use hintd_model::units::Bytes;
 use serde::de::value::MapAccessDeserializer;
@@ -203,7 +203,7 @@ impl Container {
     fn search(&self, problem: &PlaceProblem<'_>, norms: Norms, budget: &mut Budget<'_>) -> (Vec<Vec<Share>>, Ended) {
         let limit = self.params.shortlist.max(NODES_PER_CONTAINER * problem.containers() as usize);
         let (nodes, whole) = shortlist::shortlist(problem, limit);
-        let ground = Ground::new(problem, &nodes, norms.diameter);
+        let ground = ContainerProblem::compile(problem, &nodes, norms.diameter);
         let mut board = Board::new(&ground, norms);
         if whole && exhaustive::few(&board) && exhaustive::best(&mut board, &mut || budget.step()).is_some() {
             return (board.shares(), Ended::Optimal);

@@ -11,7 +11,7 @@
 //!
 //! # Code map
 //! - `params`; `world`, what a decision starts from, and the objective of any placement.
-//! - `shortlist`, `ground`: the nodes, groups and edges that the search stands on; `board`: its state and utility.
+//! - `shortlist`, `compiled`: the nodes, groups and edges that the search stands on; `board`: its state and utility.
 //! - `start`, `search`: packed starts, annealing, the routing pass.
 //! - `candidates`, `routing`: routes of a pair, and the routing level for the engine ([`reroute`]);
 //!   `first`: of what other policies placed.
@@ -20,8 +20,8 @@
 mod advise;
 mod board;
 mod candidates;
+mod compiled;
 mod first;
-mod ground;
 pub mod nested;
 mod params;
 mod routing;
@@ -45,7 +45,7 @@ use super::params::{ParamError, PolicyTable, read, to_toml};
 use super::{Budget, Ended, Objective, Place, PlaceError, PlaceProblem, Placement, Policy, Route};
 use board::{Board, Rule, State};
 use candidates::Candidates;
-use ground::Ground;
+use compiled::DataflowProblem;
 use hintd_model::units::NodeIdx;
 use world::World;
 
@@ -150,7 +150,7 @@ impl CrossLayer {
         if nodes.len() > NODES_MAX {
             return None;
         }
-        let ground = Ground::new(problem, &nodes);
+        let ground = DataflowProblem::compile(problem, &nodes);
         let candidates = Candidates::new(world.network, world.table, world.topology, &world::NOTHING, self.params.k);
         let mut board = Board::new(&ground, index, candidates, Rule::Drawn);
         let mut states = Vec::new();

@@ -26,7 +26,7 @@ mod tests;
 pub use params::PatParams;
 
 use super::baselines::capacity::Capacity;
-use super::chained::{Board, End, Ground, NONE};
+use super::chained::{Board, ChainedProblem, End, NONE};
 use super::container::Container;
 use super::hit::{finish, first_lists, objective_by};
 use super::load::kinds;
@@ -119,7 +119,7 @@ fn placed(board: &Board<'_, '_>) -> Vec<u32> {
 /// The list of fewest hops for every flow where that is fewer than it has.
 fn choose_lists(board: &mut Board<'_, '_>) {
     for at in 0..board.lists.len() as u32 {
-        let flow = board.ground.flows[at as usize];
+        let flow = board.ground.own.flows[at as usize];
         let own = &board.lists[at as usize];
         if own.is_empty() {
             continue;
@@ -136,33 +136,27 @@ fn field_of(board: &Board<'_, '_>) -> Field<KINDS_MAX> {
     let ground = board.ground;
     let snapshot = ground.problem.snapshot;
     let mut switches: BTreeMap<u32, u32> = BTreeMap::new();
-    let switch_of: Vec<u32> = ground
-        .slots
-        .iter()
-        .map(|slot| {
-            let seen = switches.len() as u32;
-            *switches.entry(slot.point).or_insert(seen)
-        })
-        .collect();
+    let switch = |&point: &u32| {
+        let seen = switches.len() as u32;
+        *switches.entry(point).or_insert(seen)
+    };
+    let switch_of: Vec<u32> = ground.own.point_of.iter().map(switch).collect();
     let mut points = vec![NONE; switches.len()];
     switches.iter().for_each(|(&point, &switch)| points[switch as usize] = point);
     let hops = |place: u32| -> Vec<u16> {
         let to = |&point: &u32| u16::try_from(ground.hops(place, point)).unwrap_or(NO_WAY);
         points.iter().map(to).collect()
     };
-    let allowed = (0..ground.problem.groups.len() as u32)
-        .map(|group| (0..ground.slots.len() as u32).map(|slot| ground.allowed(group, slot)).collect())
-        .collect();
+    let allowed = (0..ground.problem.groups.len()).map(|group| ground.allowed_row(group).to_vec()).collect();
     let mover = |task: u32| {
-        let known = ground.tasks[task as usize];
         let mut pulls: BTreeMap<u32, u64> = BTreeMap::new();
-        for &at in &ground.flows_of[task as usize] {
-            let (flow, list) = (&ground.flows[at as usize], &board.lists[at as usize]);
+        for &at in &ground.own.flows_of[task as usize] {
+            let (flow, list) = (&ground.own.flows[at as usize], &board.lists[at as usize]);
             let sends = flow.from == End::Task(task);
             let other = if sends { flow.to } else { flow.from };
             let end = if sends { list.first() } else { list.last() };
             let place = match (end, other) {
-                (Some(&index), _) => ground.boxes[index as usize].point,
+                (Some(&index), _) => ground.own.boxes[index as usize].point,
                 (None, End::Fixed { point, .. }) => point,
                 (None, End::Task(_)) => continue,
             };
@@ -171,15 +165,15 @@ fn field_of(board: &Board<'_, '_>) -> Field<KINDS_MAX> {
             }
         }
         Mover {
-            size: counted(snapshot, &known.size),
+            size: counted(snapshot, ground.size_of(task)),
             server: board.at[task as usize],
             pulls: pulls.into_iter().collect(),
-            set: known.group,
+            set: ground.group_of[task as usize],
         }
     };
     let tasks = placed(board).into_iter().map(mover).collect();
     let rooms = ground.slots.iter().map(|slot| counted(snapshot, &slot.room)).collect();
-    Field { switch_of, rooms, tasks, hops: (0..ground.points() as u32).map(hops).collect(), allowed }
+    Field { switch_of, rooms, tasks, hops: (0..ground.own.points as u32).map(hops).collect(), allowed }
 }
 
 /// Only what YARN's resource calculator looks at.
@@ -191,7 +185,7 @@ fn counted(snapshot: &Snapshot, resource: &Resource) -> [u64; KINDS_MAX] {
 
 impl Place for Pat {
     fn place(&self, problem: &PlaceProblem<'_>, budget: &mut Budget<'_>) -> Result<Placement, PlaceError> {
-        let Some(ground) = Ground::new(problem, &self.params.settings())? else {
+        let Some(ground) = ChainedProblem::compile(problem, &self.params.settings())? else {
             return Container::default().place(problem, budget);
         };
         // A start that was cut short would be none.
@@ -205,7 +199,7 @@ impl Place for Pat {
     }
 
     fn objective(&self, problem: &PlaceProblem<'_>, placement: &Placement) -> Option<Objective> {
-        match Ground::with(problem, &self.params.settings(), &placement.groups) {
+        match ChainedProblem::compile_for(problem, &self.params.settings(), &placement.groups) {
             Ok(Some(ground)) => objective_by(&ground, placement),
             Ok(None) => Container::default().objective(problem, placement),
             Err(_) => None,
