@@ -28,16 +28,13 @@ use super::baselines::capacity::Capacity;
 use super::baselines::random::Random;
 use super::chained::{Board, ChainedProblem, End, List, NONE, routes};
 use super::container::Container;
-use super::params::{ParamError, PolicyTable, read, to_toml};
-use super::{Budget, Ended, Objective, Place, PlaceError, PlaceProblem, Placement, Policy, Route};
+use super::{Budget, Capabilities, Definition, Ended, Objective, Place, PlaceError, PlaceProblem, Placement};
 use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
 use rand::seq::IndexedRandom;
 
 /// Its name.
 pub const NAME: &str = "hit";
-/// What it is.
-pub const SUMMARY: &str = "tasks matched against servers, flows through their chains' boxes; 002 §3–5 (Yang et al.)";
 
 /// bit/s × links in the unit of the objective.
 const GIGABIT: f64 = 1e9;
@@ -48,43 +45,26 @@ pub struct Hit {
     params: HitParams,
 }
 
-/// Makes it from its configuration table.
-///
-/// # Errors
-/// [`ParamError`] for an unknown key, a time that is not above 0, counts of 0.
-pub fn build(table: PolicyTable<'_>) -> Result<Box<dyn Policy>, ParamError> {
-    Ok(Box::new(Hit { params: read(NAME, table)? }))
-}
+impl Definition for Hit {
+    type Params = HitParams;
+    const NAME: &'static str = NAME;
+    const SUMMARY: &'static str =
+        "tasks matched against servers, flows through their chains' boxes; 002 §3–5 (Yang et al.)";
 
-impl Policy for Hit {
-    fn name(&self) -> &'static str {
-        NAME
+    fn new(params: HitParams) -> Self {
+        Self { params }
     }
 
-    fn summary(&self) -> &'static str {
-        SUMMARY
+    fn params(&self) -> &HitParams {
+        &self.params
     }
 
-    fn params_toml(&self) -> String {
-        to_toml(&self.params)
-    }
-
-    fn as_place(&self) -> Option<&dyn Place> {
-        Some(self)
-    }
-
-    fn as_route(&self) -> Option<&dyn Route> {
-        Some(self)
+    fn capabilities(&self) -> Capabilities<'_> {
+        Capabilities { place: Some(self), route: Some(self), ..Capabilities::default() }
     }
 }
 
 impl Hit {
-    /// With these parameters, which the caller has validated.
-    #[must_use]
-    pub const fn new(params: HitParams) -> Self {
-        Self { params }
-    }
-
     /// The best fixed point of all starts.
     fn search<'g, 'p>(
         &self,

@@ -30,8 +30,7 @@ use super::chained::{Board, ChainedProblem, End, NONE};
 use super::container::Container;
 use super::hit::{finish, first_lists, objective_by};
 use super::load::kinds;
-use super::params::{ParamError, PolicyTable, read, to_toml};
-use super::{Budget, Objective, Place, PlaceError, PlaceProblem, Placement, Policy, Rebalance};
+use super::{Budget, Capabilities, Definition, Objective, Place, PlaceError, PlaceProblem, Placement};
 use field::{Field, InOrder, Mover, NO_WAY, Run};
 use hintd_model::cluster::resource::KINDS_MAX;
 use hintd_model::cluster::{Resource, Snapshot};
@@ -39,9 +38,6 @@ use std::collections::BTreeMap;
 
 /// Its name.
 pub const NAME: &str = "pat";
-/// What it is.
-pub const SUMMARY: &str =
-    "containers near the boxes of their flows, by request, accept and reject; 002 §6 (Yang et al.)";
 
 /// The policy.
 #[derive(Debug, Clone, Default)]
@@ -49,43 +45,26 @@ pub struct Pat {
     params: PatParams,
 }
 
-/// Makes it from its configuration table.
-///
-/// # Errors
-/// [`ParamError`] for an unknown key, a time that is not above 0, counts of 0.
-pub fn build(table: PolicyTable<'_>) -> Result<Box<dyn Policy>, ParamError> {
-    Ok(Box::new(Pat { params: read(NAME, table)? }))
-}
+impl Definition for Pat {
+    type Params = PatParams;
+    const NAME: &'static str = NAME;
+    const SUMMARY: &'static str =
+        "containers near the boxes of their flows, by request, accept and reject; 002 §6 (Yang et al.)";
 
-impl Policy for Pat {
-    fn name(&self) -> &'static str {
-        NAME
+    fn new(params: PatParams) -> Self {
+        Self { params }
     }
 
-    fn summary(&self) -> &'static str {
-        SUMMARY
+    fn params(&self) -> &PatParams {
+        &self.params
     }
 
-    fn params_toml(&self) -> String {
-        to_toml(&self.params)
-    }
-
-    fn as_place(&self) -> Option<&dyn Place> {
-        Some(self)
-    }
-
-    fn as_rebalance(&self) -> Option<&dyn Rebalance> {
-        Some(self)
+    fn capabilities(&self) -> Capabilities<'_> {
+        Capabilities { place: Some(self), rebalance: Some(self), ..Capabilities::default() }
     }
 }
 
 impl Pat {
-    /// With these parameters, which the caller has validated.
-    #[must_use]
-    pub const fn new(params: PatParams) -> Self {
-        Self { params }
-    }
-
     /// Containers move, then flows choose boxes, until nothing changes.
     fn run(&self, board: &mut Board<'_, '_>, budget: &mut Budget<'_>) {
         for _ in 0..self.params.rounds {

@@ -3,6 +3,7 @@
 use super::field::Ran;
 use super::protocol::{Kind, Message, Next, Post, Server, Task};
 use super::*;
+use crate::Rebalance;
 use crate::advise::{RebalanceProblem, Running};
 use crate::chained::cases::{gap, spread};
 use crate::chained::sample::{SETTINGS, UNIT, World, networks};
