@@ -8,7 +8,7 @@ pub mod offline;
 mod online;
 mod params;
 
-pub use corral::{Corral, NAME as CORRAL, SUMMARY as CORRAL_SUMMARY, build as build_corral};
+pub use corral::{Corral, NAME as CORRAL};
 pub use online::{FirstReplica, FollowState, Standing};
 pub use params::{CorralParams, JobPackerParams};
 
@@ -16,17 +16,14 @@ use crate::adapt::OfferInTurn;
 use crate::advise::{DataProblem, ReplicaAdvice};
 use crate::dispatch::{Advice, DispatchEvent, DynFollowsPlan, DynTimesShuffles, FollowsPlan, Offer, PlanReservation};
 use crate::dispatch::{ShuffleAdvice, ShuffleAsk, TimesShuffles, View};
-use crate::params::{self as table, ParamError, PolicyTable};
 use crate::plan::{Plan, PlanCounts, PlanError, PlanProblem, PlanStand, Planner, Stage};
-use crate::{Budget, Dispatch, DynDispatch, Place, PlaceData, PlaceError, PlaceProblem, Placement, Policy};
+use crate::{Budget, Capabilities, Definition, Dispatch, Place, PlaceData, PlaceError, PlaceProblem, Placement};
 use hintd_model::units::{AttemptId, Bytes, Micros, Timestamp};
 use offline::{Placing, Rules};
 use online::Manner;
 
 /// Its name.
 pub const NAME: &str = "jobpacker";
-/// What it is.
-pub const SUMMARY: &str = "recurring jobs packed by a plan into racks whose shuffles ride optical circuits (paper 004)";
 
 /// The policy.
 #[derive(Debug, Clone, Default)]
@@ -34,21 +31,32 @@ pub struct JobPacker {
     params: JobPackerParams,
 }
 
-/// Makes it from its configuration table.
-///
-/// # Errors
-/// [`ParamError`] for an unknown key, a share outside [0, 1], or no sub-batch.
-pub fn build(table: PolicyTable<'_>) -> Result<Box<dyn Policy>, ParamError> {
-    Ok(Box::new(JobPacker { params: table::read(NAME, table)? }))
-}
+impl Definition for JobPacker {
+    type Params = JobPackerParams;
+    const NAME: &'static str = NAME;
+    const SUMMARY: &'static str =
+        "recurring jobs packed by a plan into racks whose shuffles ride optical circuits (paper 004)";
 
-impl JobPacker {
-    /// With these settings.
-    #[must_use]
-    pub const fn new(params: JobPackerParams) -> Self {
+    fn new(params: JobPackerParams) -> Self {
         Self { params }
     }
 
+    fn params(&self) -> &JobPackerParams {
+        &self.params
+    }
+
+    fn capabilities(&self) -> Capabilities<'_> {
+        Capabilities {
+            place: Some(self),
+            dispatch: Some(self),
+            plan: Some(self),
+            place_data: Some(self),
+            ..Capabilities::default()
+        }
+    }
+}
+
+impl JobPacker {
     const fn manner(&self) -> Manner {
         Manner {
             slow_start: self.params.slow_start,
@@ -59,36 +67,6 @@ impl JobPacker {
             locality: Micros::from_millis(self.params.locality_ms),
             late: Micros::from_millis(self.params.late_ms),
         }
-    }
-}
-
-impl Policy for JobPacker {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn summary(&self) -> &'static str {
-        SUMMARY
-    }
-
-    fn params_toml(&self) -> String {
-        table::to_toml(&self.params)
-    }
-
-    fn as_place(&self) -> Option<&dyn Place> {
-        Some(self)
-    }
-
-    fn as_dispatch(&self) -> Option<&dyn DynDispatch> {
-        Some(self)
-    }
-
-    fn as_plan(&self) -> Option<&dyn Planner> {
-        Some(self)
-    }
-
-    fn as_place_data(&self) -> Option<&dyn PlaceData> {
-        Some(self)
     }
 }
 

@@ -5,7 +5,7 @@ use crate::reproduce::{Experiment, Outcome, ReproduceError, Row, RunContext, Sca
 use hintd_policy::cross_layer::nested::{NestedParams, nested};
 use hintd_policy::cross_layer::{CrossLayer, CrossLayerParams, RunMode};
 use hintd_policy::sample::Sample;
-use hintd_policy::{IndexedFlows, Place, Placement};
+use hintd_policy::{Definition, IndexedFlows, Place, Placement};
 use std::error::Error;
 use std::hint::black_box;
 use std::time::Instant;
