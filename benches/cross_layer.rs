@@ -16,7 +16,7 @@ use hintd_policy::cross_layer::sample::{Job, drawn_hadoop_job, storm_job};
 use hintd_policy::cross_layer::{CrossLayer, CrossLayerParams, Reroute, RunMode, reroute};
 use hintd_policy::problem::PlaceProblem;
 use hintd_policy::sample::{Sample, cluster};
-use hintd_policy::{Budget, Definition, FlowIndex, Place, Placement, traffic};
+use hintd_policy::{Budget, Definition, FlowIndex, IndexedFlows, Place, Placement, traffic};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Instant;
@@ -40,7 +40,7 @@ fn networks(large: bool) -> Vec<(&'static str, BuiltNetwork)> {
     vec![("fat-tree", tree(16, 1_000)), ("jellyfish", fish(200, 15, 10))]
 }
 
-fn problem<'s>(sample: &'s Sample, job: &Job, running: &'s RunningFlows, seed: u64) -> PlaceProblem<'s> {
+fn problem<'s>(sample: &'s Sample, job: &Job, running: &'s IndexedFlows, seed: u64) -> PlaceProblem<'s> {
     let groups = job.groups.iter().map(|(name, count)| sample.group(name, *count, UNIT));
     let mut groups: Vec<_> = groups.collect();
     // One list of candidates for all, as the engine gives it.
@@ -57,12 +57,12 @@ fn place(policy: &CrossLayer, problem: &PlaceProblem<'_>) -> Placement {
 }
 
 /// Jobs that run already, placed at random as those without hints are.
-fn running(sample: &Sample, jobs: u64) -> RunningFlows {
+fn running(sample: &Sample, jobs: u64) -> IndexedFlows {
     let policy = CrossLayer::new(CrossLayerParams { mode: RunMode::Random, ..CrossLayerParams::default() });
     let mut flows = RunningFlows::default();
     for number in 0..jobs {
         let job = storm_job(1_000 + number);
-        let none = RunningFlows::default();
+        let none = IndexedFlows::default();
         let problem = problem(sample, &job, &none, number);
         let placement = place(&policy, &problem);
         let traffic = traffic(&job.edges, &placement.groups).expect("it has a source and a sink");
@@ -74,7 +74,7 @@ fn running(sample: &Sample, jobs: u64) -> RunningFlows {
         let attempt = AttemptId { application, attempt: 1 };
         flows.jobs.push(Arc::new(JobFlows { attempt, decision: DecisionId(number), traffic }));
     }
-    flows
+    flows.into()
 }
 
 fn add(flows: &mut RunningFlows, pair: NodePair, flow: &Flow, links: &Arc<[hintd_model::units::DirectedLinkIdx]>) {
@@ -101,7 +101,7 @@ fn milliseconds<T>(work: impl FnOnce() -> T) -> (f64, T) {
     (began.elapsed().as_secs_f64() * 1e3, done)
 }
 
-fn decisions(name: &str, sample: &Sample, flows: &RunningFlows, kind: &str, job: fn(u64) -> Job, beside: bool) {
+fn decisions(name: &str, sample: &Sample, flows: &IndexedFlows, kind: &str, job: fn(u64) -> Job, beside: bool) {
     let policy = CrossLayer::default();
     let mut times = Vec::new();
     for seed in 0..DECISIONS {
@@ -149,7 +149,7 @@ fn to_quality(problem: &PlaceProblem<'_>, utility: f64) -> f64 {
     f64::INFINITY
 }
 
-fn modes(name: &str, sample: &Sample, flows: &RunningFlows, kind: &str, job: fn(u64) -> Job) {
+fn modes(name: &str, sample: &Sample, flows: &IndexedFlows, kind: &str, job: fn(u64) -> Job) {
     print!("{name:>9} {:>6} hosts {kind:>6}: utility of the job over random's, mean of 100:", sample.snapshot.nodes());
     for mode in [RunMode::Application, RunMode::Routing, RunMode::Both] {
         let mut sum = 0.0;
@@ -167,7 +167,7 @@ fn modes(name: &str, sample: &Sample, flows: &RunningFlows, kind: &str, job: fn(
 }
 
 /// Our answer by parameters, beside that of many more steps: what the defaults were chosen by.
-fn quality(name: &str, sample: &Sample, flows: &RunningFlows, kind: &str, job: fn(u64) -> Job) {
+fn quality(name: &str, sample: &Sample, flows: &IndexedFlows, kind: &str, job: fn(u64) -> Job) {
     const JOBS: u64 = 30;
     let d = CrossLayerParams::default;
     let (work_max, routing_steps) = (d().work_max * 50, 2_000);

@@ -109,6 +109,7 @@ fn generation(snapshot: Arc<Snapshot>, leases: Overlay) -> Generation {
     Generation {
         number: 0,
         snapshot,
+        scans: Arc::default(),
         leases,
         held: Held::default(),
         arrived: ArrivedView::default(),

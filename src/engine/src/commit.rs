@@ -12,8 +12,9 @@ use super::monitor;
 use super::placer::{Proposal, Row};
 use super::refusal::Refusal;
 use super::results::Released;
-use hintd_model::cluster::{Gang, RunningFlows, Snapshot, WhenFull};
+use hintd_model::cluster::{Gang, Snapshot, WhenFull};
 use hintd_model::units::{AttemptId, DecisionId, HostName, LeaseId, NodeIdx, Timestamp};
+use hintd_policy::IndexedFlows;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -51,7 +52,7 @@ impl Engine {
 pub(crate) struct CommitHandler<'e> {
     pub(crate) attempts: AttemptHandler<'e>,
     /// Flows as they were published last.
-    pub(crate) published: &'e Arc<RunningFlows>,
+    pub(crate) published: &'e Arc<IndexedFlows>,
 }
 
 /// What a check found in a proposal's way.

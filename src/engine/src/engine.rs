@@ -290,6 +290,7 @@ impl Engine {
         let generation = Generation {
             number: 0,
             snapshot: Arc::clone(&facts.snapshot),
+            scans: Arc::clone(&facts.scans),
             leases: Default::default(),
             held: Default::default(),
             arrived: Default::default(),
@@ -492,6 +493,7 @@ impl Engine {
         self.generation = Arc::new(Generation {
             number: self.generation.number + 1,
             snapshot: Arc::clone(&self.facts.snapshot),
+            scans: Arc::clone(&self.facts.scans),
             leases: self.promises.ledger.overlay().clone(),
             held: self.promises.ledger.held(),
             arrived: self.jobs.arrivals.view().clone(),

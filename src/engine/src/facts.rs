@@ -1,5 +1,6 @@
 //! Facts: the model of the cluster, the snapshot of it that decisions are checked against, and what came since.
 
+use super::placer::SnapshotScans;
 use super::routes::Cause;
 use hintd_model::cluster::{Applied, Change, Model, ModelError, SizeRules, Snapshot};
 use hintd_model::units::Timestamp;
@@ -11,6 +12,8 @@ pub(crate) struct Facts {
     pub(crate) model: Model,
     /// What commits are checked against.
     pub(crate) snapshot: Arc<Snapshot>,
+    /// What requests work out of that snapshot.
+    pub(crate) scans: Arc<SnapshotScans>,
     /// What facts did since that snapshot.
     pending: Vec<PendingFact>,
 }
@@ -27,7 +30,7 @@ impl Facts {
     pub(crate) fn new(rules: SizeRules, now: Timestamp) -> Self {
         let mut model = Model::new(rules);
         let snapshot = model.publish(now);
-        Self { model, snapshot, pending: Vec::new() }
+        Self { model, snapshot, scans: Arc::default(), pending: Vec::new() }
     }
 
     /// Takes a fact in; the snapshot stays as it is.
@@ -48,6 +51,7 @@ impl Facts {
     /// Makes the model's present the snapshot: the snapshot before it, and what came between the two.
     pub(crate) fn publish(&mut self, now: Timestamp) -> (Arc<Snapshot>, Vec<PendingFact>) {
         let before = std::mem::replace(&mut self.snapshot, self.model.publish(now));
+        self.scans = Arc::default();
         (before, std::mem::take(&mut self.pending))
     }
 }

@@ -8,7 +8,7 @@ use super::decision::{Decision, Mode, RememberedRequest};
 use super::effects::{Counter, Effect, FollowBody, Output};
 use super::engine::Engine;
 use super::flows::settings::RouteSettings;
-use super::flows::{Flows, NewJob, ProposedFlows, TOO_MANY_PAIRS, UnderChains, shares};
+use super::flows::{Flows, NewJob, ProposedFlows, Standstill, TOO_MANY_PAIRS, UnderChains, shares};
 use super::history::History;
 use super::ledger::Ledger;
 use super::monitor;
@@ -122,7 +122,7 @@ impl RouteHandler<'_> {
         for (counter, by) in self.flows.take_counts() {
             self.out.effects.count(counter, by);
         }
-        for (attempt, chain, pairs) in self.flows.take_standstills() {
+        for Standstill { attempt, chain, pairs } in self.flows.take_standstills() {
             let cause = if pairs > 0 { CHAIN_BROKEN } else { CHAIN_RESTORED };
             let message = FollowBody::Chain { chain, pairs };
             self.out.effects.out.push(Effect::Follow { attempt, message, cause });

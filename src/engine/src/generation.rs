@@ -2,9 +2,11 @@
 
 use super::arrivals::ArrivedView;
 use super::history::HistoryView;
+use super::placer::SnapshotScans;
 use super::plans::KeptPlan;
-use hintd_model::cluster::{Overlay, Resource, RunningFlows, Shards, Snapshot};
+use hintd_model::cluster::{Overlay, Resource, Shards, Snapshot};
 use hintd_model::units::{AttemptId, NodeIdx, Timestamp};
+use hintd_policy::IndexedFlows;
 use hintd_policy::problem::Anchor;
 use std::sync::Arc;
 
@@ -15,6 +17,8 @@ pub struct Generation {
     pub number: u64,
     /// The cluster.
     pub snapshot: Arc<Snapshot>,
+    /// What requests worked out of that snapshot, for those after them; a generation of another snapshot has another.
+    pub scans: Arc<SnapshotScans>,
     /// Room taken by leases.
     pub leases: Overlay,
     /// Live leases by attempt, where they are: what later requests of the attempt talk to.
@@ -28,7 +32,7 @@ pub struct Generation {
     /// The plan of recurring jobs in force.
     pub plan: Option<Arc<KeptPlan>>,
     /// Traffic of running applications, and its routes.
-    pub flows: Arc<RunningFlows>,
+    pub flows: Arc<IndexedFlows>,
 }
 
 /// Leases by attempt and node.

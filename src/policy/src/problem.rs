@@ -1,6 +1,7 @@
 //! A request compiled against one snapshot and one ledger generation: what placers read.
 
-use hintd_model::cluster::{EdgePattern, Gang, Overlay, Resource, RunningFlows, Snapshot};
+use crate::IndexedFlows;
+use hintd_model::cluster::{EdgePattern, Gang, Overlay, Resource, Snapshot};
 use hintd_model::units::{Bytes, GroupIdx, NodeIdx, RackIdx, SchedulerKey};
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
@@ -23,7 +24,7 @@ pub struct PlaceProblem<'a> {
     /// What runs already and will talk to the new containers: the ApplicationMaster, earlier waves.
     pub anchors: Vec<Anchor>,
     /// Traffic that runs already and the routes it has, where somebody keeps track.
-    pub running: Option<&'a RunningFlows>,
+    pub running: Option<&'a IndexedFlows>,
     /// Whose containers they are, for chains that ask; chains themselves stand in the snapshot's topology.
     pub owner: Option<Owner<'a>>,
     /// Whether a part is of use.

@@ -3,7 +3,7 @@
 use super::problem::{Anchor, Degraded, EdgeProblem, GroupProblem, InputBlock, InputBlocks, PlaceProblem};
 use hintd_model::cluster::node::LabelBits;
 use hintd_model::cluster::{
-    Applications, Derived, Gang, Heard, NodeState, NodeStatics, Overlay, Resource, ResourceKinds, SizeRules, Snapshot,
+    Applications, Gang, Heard, NodeState, NodeStatics, Overlay, Resource, ResourceKinds, SizeRules, Snapshot,
 };
 use hintd_model::cluster::{Replicas, Topology};
 use hintd_model::network::build::BuiltNetwork;
@@ -65,7 +65,6 @@ pub fn cluster(built: &BuiltNetwork, total: Resource, disk_read: Bytes) -> Sampl
         link_loads: Arc::default(),
         latency: Arc::default(),
         heard: Heard::default(),
-        derived: Derived::default(),
     };
     Sample { snapshot, leases: Overlay::default() }
 }

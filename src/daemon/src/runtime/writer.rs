@@ -23,9 +23,9 @@ use hintd_engine::{
     Answer, CommitOutcome, DeskApart, Effect, Effects, Engine, EngineSettings, FollowBody, Generation, Proposal,
     Refusal, Released, TaskEvent, Token, WatchScope,
 };
-use hintd_model::cluster::{ModelError, RunningFlows};
+use hintd_model::cluster::ModelError;
 use hintd_model::units::{AttemptId, DecisionId, LeaseId, Micros, RequestId, Timestamp};
-use hintd_policy::Policy;
+use hintd_policy::{IndexedFlows, Policy};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -88,7 +88,7 @@ pub(super) struct Writer {
     /// Watches so far.
     pub(super) sessions: u64,
     /// What metrics know of flows.
-    pub(super) flows: Option<Arc<RunningFlows>>,
+    pub(super) flows: Option<Arc<IndexedFlows>>,
     /// Changes of plans on their way.
     pub(super) plan_desk: PlanDesk,
 }

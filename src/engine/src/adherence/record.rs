@@ -84,6 +84,7 @@ pub struct DecisionOutcome {
 }
 
 /// What is kept of a settled outcome: by hint its outcomes and misses without the zeros at the end; terms by position.
+/// Rows without names, for these are packed by the hundred thousand.
 type Kept = (Vec<Vec<u64>>, Vec<(usize, f64, f64, Option<f64>)>);
 
 impl DecisionOutcome {

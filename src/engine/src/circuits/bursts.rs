@@ -46,7 +46,12 @@ impl JobShuffle {
 }
 
 /// A job's shuffle from a rack to another.
-pub(super) type Pair = (AttemptId, RackIdx, RackIdx);
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Pair {
+    pub(super) attempt: AttemptId,
+    pub(super) from: RackIdx,
+    pub(super) to: RackIdx,
+}
 
 /// Bursts that are elephants, or were and may have more to come.
 #[derive(Debug, Default)]
@@ -79,7 +84,7 @@ impl Bursts {
         let span = now.since(std::mem::replace(&mut self.carried_until, now));
         let could = |&(from, to): &(RackIdx, RackIdx)| ((from, to), carried(ports.switch.bits_per_s(from, to), span));
         let mut free: BTreeMap<(RackIdx, RackIdx), Bytes> = set.iter().map(could).collect();
-        for (&(_, from, to), burst) in self.by_pair.iter_mut().filter(|(_, burst)| burst.elephant.is_some()) {
+        for (&Pair { from, to, .. }, burst) in self.by_pair.iter_mut().filter(|(_, burst)| burst.elephant.is_some()) {
             let Some(free) = free.get_mut(&(from, to)) else { continue };
             let moved = burst.left.min(*free);
             *free = free.saturating_sub(moved);
@@ -105,7 +110,7 @@ impl Bursts {
         // Of a job whose maps put out less than that in all no pair can be an elephant.
         for job in jobs.iter().filter(|job| job.total() >= ports.elephant) {
             for (from, to) in job.pairs() {
-                let pair = (job.attempt, from, to);
+                let pair = Pair { attempt: job.attempt, from, to };
                 let known = before.get(&pair);
                 let (gathered, there) = job.gathered(from, to);
                 let carried = known.map_or(Bytes::ZERO, |burst| burst.carried).min(gathered);
@@ -123,7 +128,7 @@ impl Bursts {
     /// What elephants have left, by pair of racks.
     pub(super) fn demand(&self) -> BTreeMap<(RackIdx, RackIdx), Demand> {
         let mut demand: BTreeMap<(RackIdx, RackIdx), Demand> = BTreeMap::new();
-        for (&(_, from, to), burst) in &self.by_pair {
+        for (&Pair { from, to, .. }, burst) in &self.by_pair {
             let Some(since) = burst.elephant.filter(|_| burst.left > Bytes::ZERO) else { continue };
             let sum = demand.entry((from, to)).or_insert(Demand { bytes: Bytes::ZERO, jobs: 0, since });
             sum.bytes = sum.bytes.saturating_add(burst.left);

@@ -11,7 +11,7 @@
 //! What moved before its job was timed is not held back afterwards: it counts as started.
 
 use super::bursts::{JobShuffle, Pair};
-use hintd_model::units::{AttemptId, Bytes, RackIdx, Timestamp};
+use hintd_model::units::{AttemptId, Bytes, Timestamp};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -86,7 +86,7 @@ impl Gathering {
     pub(super) fn takes(&mut self, job: &JobShuffle) {
         if self.free.remove(&job.attempt) {
             for (from, to) in job.pairs() {
-                self.start((job.attempt, from, to), job.gathered(from, to).0);
+                self.start(Pair { attempt: job.attempt, from, to }, job.gathered(from, to).0);
             }
         }
     }
@@ -145,9 +145,4 @@ impl Gathering {
     pub(crate) fn waits(&self) -> usize {
         self.pairs.values().filter(|timed| timed.said != Said::Start).count()
     }
-}
-
-/// The racks of a pair.
-pub(super) const fn racks(pair: &Pair) -> (RackIdx, RackIdx) {
-    (pair.1, pair.2)
 }

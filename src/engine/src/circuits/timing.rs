@@ -2,7 +2,7 @@
 
 use super::Circuits;
 use super::bursts::{JobShuffle, Pair};
-use super::gathering::{Wait, racks};
+use super::gathering::Wait;
 use crate::attempts::Attempts;
 use crate::dispatching::{Dispatching, view};
 use crate::effects::{Counter, Effect, Effects, FollowBody};
@@ -48,18 +48,10 @@ impl ShuffleHandler<'_> {
     /// Asks about every pair of racks of planned heavy jobs that holds something back.
     pub(super) fn time_all(&mut self, jobs: &[JobShuffle], now: Timestamp) {
         if let Some(reason) = self.nobody_waits(now) {
-            let all = jobs.iter().flat_map(|job| job.pairs().map(move |(from, to)| (job, from, to)));
-            let pairs = all.map(|(job, from, to)| ((job.attempt, from, to), job.gathered(from, to).0));
-            let held: BTreeMap<Pair, Bytes> =
-                pairs.map(|(pair, gathered)| (pair, self.circuits.gathering.held(&pair, gathered))).collect();
-            for pair in self.circuits.gathering.end() {
-                self.start_told(&pair, held.get(&pair).copied().unwrap_or(Bytes::ZERO), reason);
-            }
-            return;
+            return self.start_all(jobs, reason);
         }
         self.circuits.gathering.forget(jobs);
-        let mut timed: BTreeMap<Pair, Bytes> = BTreeMap::new();
-        let mut follows = BTreeSet::new();
+        let (mut timed, mut follows) = (BTreeSet::new(), BTreeSet::new());
         for job in jobs {
             let Some(policy) = self.dispatching.shuffle_policy(job.attempt) else {
                 self.circuits.gathering.frees(job);
@@ -68,22 +60,33 @@ impl ShuffleHandler<'_> {
             self.circuits.gathering.takes(job);
             follows.insert(job.attempt);
             for (from, to) in job.pairs() {
-                let (gathered, _) = job.gathered(from, to);
-                if gathered > Bytes::ZERO {
-                    timed.insert((job.attempt, from, to), gathered);
+                if job.gathered(from, to).0 > Bytes::ZERO {
+                    timed.insert(Pair { attempt: job.attempt, from, to });
                     self.time(job, (from, to), &policy, now);
                 }
             }
         }
-        for pair in self.circuits.gathering.retain(|pair| timed.contains_key(pair)) {
-            let (from, to) = racks(&pair);
-            let known = follows.contains(&pair.0) || self.dispatching.shuffle_policy(pair.0).is_some();
+        for pair in self.circuits.gathering.retain(|pair| timed.contains(pair)) {
+            let known = follows.contains(&pair.attempt) || self.dispatching.shuffle_policy(pair.attempt).is_some();
             let reason = match () {
-                () if !self.lives(from) || !self.lives(to) => "rack_gone",
+                () if !self.lives(pair.from) || !self.lives(pair.to) => "rack_gone",
                 () if known => "nothing_gathered",
                 () => "not_planned",
             };
             self.start_told(&pair, Bytes::ZERO, reason);
+        }
+    }
+
+    /// Nothing waits any more: all that does is told to start.
+    fn start_all(&mut self, jobs: &[JobShuffle], reason: &'static str) {
+        let all = jobs.iter().flat_map(|job| job.pairs().map(move |(from, to)| (job, from, to)));
+        let pairs = all.map(|(job, from, to)| {
+            let pair = Pair { attempt: job.attempt, from, to };
+            (pair, self.circuits.gathering.held(&pair, job.gathered(from, to).0))
+        });
+        let held: BTreeMap<Pair, Bytes> = pairs.collect();
+        for pair in self.circuits.gathering.end() {
+            self.start_told(&pair, held.get(&pair).copied().unwrap_or(Bytes::ZERO), reason);
         }
     }
 
@@ -104,7 +107,7 @@ impl ShuffleHandler<'_> {
     }
 
     fn time(&mut self, job: &JobShuffle, (from, to): (RackIdx, RackIdx), policy: &str, now: Timestamp) {
-        let pair = (job.attempt, from, to);
+        let pair = Pair { attempt: job.attempt, from, to };
         let (all, _) = job.gathered(from, to);
         let gathered = self.circuits.gathering.held(&pair, all);
         let waits = self.circuits.gathering.wait(&pair).cloned();
@@ -149,23 +152,21 @@ impl ShuffleHandler<'_> {
             return;
         }
         self.effects.count(Counter::ShufflesHeld, 1);
-        let (from, to) = racks(&pair);
         let path = |rack: RackIdx| self.snapshot.statics.racks[rack.at()].clone();
-        let (from_rack, to_rack) = (path(from), path(to));
+        let (from_rack, to_rack) = (path(pair.from), path(pair.to));
         let message = FollowBody::WaitShuffle { from_rack, to_rack, latest, reason: why, gathered, threshold };
-        self.effects.out.push(Effect::Follow { attempt: pair.0, message, cause: CAUSE });
+        self.effects.out.push(Effect::Follow { attempt: pair.attempt, message, cause: CAUSE });
     }
 
     fn start_told(&mut self, pair: &Pair, gathered: Bytes, reason: &'static str) {
-        if self.attempts.get(pair.0).is_none() {
+        if self.attempts.get(pair.attempt).is_none() {
             return; // it is over, and nobody follows
         }
         self.effects.count(Counter::ShufflesStarted, 1);
-        let (from, to) = racks(pair);
         let path = |rack: RackIdx| self.snapshot.statics.racks[rack.at()].clone();
-        let (from_rack, to_rack, threshold) = (path(from), path(to), self.threshold(from, to));
+        let (from_rack, to_rack, threshold) = (path(pair.from), path(pair.to), self.threshold(pair.from, pair.to));
         let message = FollowBody::StartShuffle { from_rack, to_rack, reason, gathered, threshold };
-        self.effects.out.push(Effect::Follow { attempt: pair.0, message, cause: CAUSE });
+        self.effects.out.push(Effect::Follow { attempt: pair.attempt, message, cause: CAUSE });
     }
 
     fn threshold(&self, from: RackIdx, to: RackIdx) -> Option<Bytes> {

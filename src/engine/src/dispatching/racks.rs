@@ -4,10 +4,11 @@
 //! where that knows nothing either, nothing is told and policies do without.
 
 use crate::flows::uses::{LoadSource, Modelled};
-use hintd_model::cluster::{LinkLoad, RunningFlows, Snapshot, Topology};
+use hintd_model::cluster::{LinkLoad, Snapshot, Topology};
 use hintd_model::network::maxmin::directions;
 use hintd_model::network::{Link, Network};
 use hintd_model::units::{LinkIdx, LinkName, Micros, NodeIdx, RackIdx, Timestamp, VertexIdx};
+use hintd_policy::IndexedFlows;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -32,7 +33,7 @@ pub(super) struct RackUses {
     uplinks: Option<(Arc<Topology>, Uplinks)>,
     /// What was looked at last.
     loads: Option<Arc<BTreeMap<LinkName, LinkLoad>>>,
-    flows: Option<Arc<RunningFlows>>,
+    flows: Option<Arc<IndexedFlows>>,
     modelled_at: Timestamp,
     /// Where the uses are from; `None`: nothing is known.
     source: Option<LoadSource>,
@@ -59,7 +60,7 @@ impl RackUses {
     pub(super) fn look(
         &mut self,
         snapshot: &Snapshot,
-        flows: &Arc<RunningFlows>,
+        flows: &Arc<IndexedFlows>,
         fresh: bool,
         now: Timestamp,
     ) -> Vec<(RackIdx, u32)> {

@@ -9,10 +9,10 @@ use crate::engine::Engine;
 use crate::placer::Proposal;
 use crate::plans::KeptPlan;
 use crate::refusal::Refusal;
-use hintd_model::cluster::{RunningFlows, Snapshot, Source};
+use hintd_model::cluster::{Snapshot, Source};
 use hintd_model::units::{AttemptId, LeaseId, Micros, NodeIdx, RequestId, Timestamp};
-use hintd_policy::Policy;
 use hintd_policy::dispatch::{DispatchEvent, TaskRef};
+use hintd_policy::{IndexedFlows, Policy};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -67,7 +67,7 @@ impl DispatchHandler<'_> {
         &mut self,
         proposal: &mut Proposal,
         waits: &Waits,
-        published: &Arc<RunningFlows>,
+        published: &Arc<IndexedFlows>,
         now: Timestamp,
     ) -> Result<Decided, Refusal> {
         self.look_at_racks(published, now);
@@ -84,7 +84,7 @@ impl DispatchHandler<'_> {
     pub(super) fn desk_apart(
         &mut self,
         waits: &Waits,
-        published: &Arc<RunningFlows>,
+        published: &Arc<IndexedFlows>,
         now: Timestamp,
     ) -> Result<DeskApart, Refusal> {
         self.look_at_racks(published, now);
@@ -148,7 +148,7 @@ impl DispatchHandler<'_> {
     }
 
     /// Tells policies how busy racks are, where that changed.
-    pub(super) fn look_at_racks(&mut self, published: &Arc<RunningFlows>, now: Timestamp) {
+    pub(super) fn look_at_racks(&mut self, published: &Arc<IndexedFlows>, now: Timestamp) {
         let heard = self.snapshot.heard.at(Source::LinkStats);
         let fresh = heard.is_some_and(|at| now.since(at) <= self.settings.max_age.of(Source::LinkStats));
         let news = self.dispatching.racks.look(self.snapshot, published, fresh, now);

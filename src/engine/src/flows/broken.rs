@@ -6,8 +6,14 @@ use hintd_model::units::AttemptId;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// An attempt, a chain, and how many pairs of its nodes stand still under it: 0 when all go again.
-pub(crate) type Standstill = (AttemptId, Arc<str>, u64);
+/// How an attempt's traffic under a chain stands.
+#[derive(Debug)]
+pub(crate) struct Standstill {
+    pub(crate) attempt: AttemptId,
+    pub(crate) chain: Arc<str>,
+    /// Pairs of its nodes that stand still; 0: all go again.
+    pub(crate) pairs: u64,
+}
 
 impl Flows {
     /// What applications are to be told of chains since the last call: where pairs have come to a stand, and where all go
@@ -31,11 +37,12 @@ impl Flows {
         let told = std::mem::replace(&mut self.chained.told, now);
         let now = &self.chained.told;
         let worse = now.iter().filter(|(of, pairs)| told.get(of).is_none_or(|before| before < pairs));
-        let mut news: Vec<Standstill> =
-            worse.map(|((attempt, chain), &pairs)| (*attempt, Arc::clone(chain), pairs)).collect();
+        let mut news: Vec<Standstill> = worse
+            .map(|((attempt, chain), &pairs)| Standstill { attempt: *attempt, chain: Arc::clone(chain), pairs })
+            .collect();
         // Whoever has ended, or is under the chain no more, does not need to hear that it goes again.
         let again = told.into_keys().filter(|of| !now.contains_key(of) && sending.contains_key(of));
-        news.extend(again.map(|(attempt, chain)| (attempt, chain, 0)));
+        news.extend(again.map(|(attempt, chain)| Standstill { attempt, chain, pairs: 0 }));
         news
     }
 

@@ -1,6 +1,7 @@
 //! One job's traffic: what a request said of its groups, and where decisions placed their tasks.
 
 use super::chained::{self, Found, Sent};
+use super::pairs::Difference;
 use crate::decision::RememberedRequest;
 use hintd_model::cluster::{ChainPair, EdgePattern, Flow, NodePair, Traffic};
 use hintd_model::units::{AttemptId, Bytes, DecisionId, GroupIdx, NodeIdx, RequestId, Timestamp};
@@ -171,14 +172,14 @@ pub(crate) fn most_pairs(edges: &[EdgeProblem], shares: &[Vec<Share>]) -> usize 
 }
 
 /// What a pair carries more or less when a job's traffic is another one.
-pub(super) fn differences(old: &[Flow], new: &[Flow]) -> BTreeMap<NodePair, (i64, i128, i32)> {
-    let mut changes: BTreeMap<NodePair, (i64, i128, i32)> = BTreeMap::new();
+pub(super) fn differences(old: &[Flow], new: &[Flow]) -> BTreeMap<NodePair, Difference> {
+    let mut changes: BTreeMap<NodePair, Difference> = BTreeMap::new();
     for (flows, sign) in [(old, -1_i32), (new, 1)] {
         for flow in flows {
             let change = changes.entry(flow.pair).or_default();
-            change.0 += i64::from(sign) * i64::from(flow.task_pairs);
-            change.1 += i128::from(sign) * i128::from(flow.bytes.0);
-            change.2 += sign;
+            change.task_pairs += i64::from(sign) * i64::from(flow.task_pairs);
+            change.bytes += i128::from(sign) * i128::from(flow.bytes.0);
+            change.users += sign;
         }
     }
     changes

@@ -30,6 +30,7 @@ pub mod uses;
 pub mod what_if;
 mod work;
 
+pub(crate) use broken::Standstill;
 pub(crate) use chained::{Found, Names, classes, fit, sends};
 pub(crate) use hinted::{ProposedFlows, TOO_MANY_PAIRS, shares};
 pub use job::NewJob;
@@ -43,6 +44,7 @@ use damping::Damping;
 use hintd_model::cluster::{JobFlows, NodePair, PairRoute, RunningFlows, Shards};
 use hintd_model::network::{Network, PathTable};
 use hintd_model::units::{AttemptId, DecisionId, LinkName, NodeIdx, RequestId, VertexIdx};
+use hintd_policy::IndexedFlows;
 use hintd_policy::flow_index::FlowIndex;
 use job::Job;
 use pairs::Pairs;
@@ -142,8 +144,8 @@ impl Flows {
     }
 
     /// What the next generation carries; `None`: what the last one did.
-    pub fn publish(&mut self) -> Option<Arc<RunningFlows>> {
-        std::mem::take(&mut self.changed).then(|| Arc::new(self.view().clone()))
+    pub fn publish(&mut self) -> Option<Arc<IndexedFlows>> {
+        std::mem::take(&mut self.changed).then(|| Arc::new(self.view().clone().into()))
     }
 
     /// Whether the next generation carries something else than the last.
@@ -169,7 +171,7 @@ impl Flows {
     }
 
     /// Pairs that talk.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.pairs.all.len() + self.chained.len()
     }
 

@@ -65,6 +65,15 @@ pub(super) struct Lay {
     pub(super) carried: Carried,
 }
 
+/// What a pair carries more or less than before.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Difference {
+    pub(super) task_pairs: i64,
+    pub(super) bytes: i128,
+    /// Jobs.
+    pub(super) users: i32,
+}
+
 impl Pairs {
     /// Pairs away from a home that has the link.
     pub(super) fn at_home_on(&self, link: LinkIdx) -> impl Iterator<Item = NodePair> + '_ {
@@ -78,7 +87,7 @@ impl Pairs {
     }
 
     /// Changes what a pair carries; `None`: nobody uses it any more, and it is gone. Else whether it is new.
-    pub(super) fn add(&mut self, pair: NodePair, change: (i64, i128, i32), network: Option<&Network>) -> Option<bool> {
+    pub(super) fn add(&mut self, pair: NodePair, change: Difference, network: Option<&Network>) -> Option<bool> {
         let fresh = !self.all.contains_key(&pair);
         let talking = self.all.entry(pair).or_insert_with(|| Talking {
             route: Arc::from([]),
@@ -88,9 +97,9 @@ impl Pairs {
             bytes: 0,
             users: 0,
         });
-        talking.task_pairs = talking.task_pairs.saturating_add_signed(change.0);
-        talking.bytes = talking.bytes.saturating_add_signed(change.1);
-        talking.users = talking.users.saturating_add_signed(change.2);
+        talking.task_pairs = talking.task_pairs.saturating_add_signed(change.task_pairs);
+        talking.bytes = talking.bytes.saturating_add_signed(change.bytes);
+        talking.users = talking.users.saturating_add_signed(change.users);
         if talking.users == 0 {
             self.forget(pair, network);
             return None;

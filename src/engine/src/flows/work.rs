@@ -28,6 +28,14 @@ pub(super) enum Want {
     Route,
 }
 
+/// A route change that waits.
+#[derive(Debug)]
+struct PairWork {
+    pair: NodePair,
+    want: Want,
+    cause: Cause,
+}
+
 /// Pairs in the order in which they came, each once.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
@@ -64,11 +72,11 @@ impl Queue {
         self.wants.contains_key(&pair)
     }
 
-    fn pop(&mut self) -> Option<(NodePair, Want, Cause)> {
+    fn pop(&mut self) -> Option<PairWork> {
         loop {
             let pair = self.order.pop_front()?;
             if let Some((want, cause)) = self.wants.remove(&pair) {
-                return Some((pair, want, cause));
+                return Some(PairWork { pair, want, cause });
             }
         }
     }
@@ -122,16 +130,16 @@ impl Flows {
     }
 
     /// Takes pairs from a queue: those with rules of their own, at most `tokens`, and the others.
-    fn due(&mut self, failed: bool, tokens: u64) -> (Vec<(NodePair, Want, Cause)>, Vec<NodePair>) {
+    fn due(&mut self, failed: bool, tokens: u64) -> (Vec<PairWork>, Vec<NodePair>) {
         let (mut ruled, mut plain) = (Vec::new(), Vec::new());
         while (ruled.len() as u64) < tokens && plain.len() < PLAIN_MAX {
             let queue = if failed { &mut self.failed } else { &mut self.planned };
-            let Some((pair, want, cause)) = queue.pop() else { break };
-            match self.pairs.all.get(&pair).map(|talking| talking.carried) {
+            let Some(work) = queue.pop() else { break };
+            match self.pairs.all.get(&work.pair).map(|talking| talking.carried) {
                 None => {}
-                Some(Carried::Rules) => ruled.push((pair, want, cause)),
-                Some(Carried::Crowded) if want == Want::Rules => ruled.push((pair, want, cause)),
-                Some(_) => plain.push(pair),
+                Some(Carried::Rules) => ruled.push(work),
+                Some(Carried::Crowded) if work.want == Want::Rules => ruled.push(work),
+                Some(_) => plain.push(work.pair),
             }
         }
         (ruled, plain)
@@ -158,12 +166,12 @@ impl Flows {
 
     /// Gives pairs whose route is broken another: their first one, if that is whole, else what is left. How many
     /// routes changed.
-    fn fail_over(&mut self, pairs: Vec<(NodePair, Want, Cause)>, ways: &Ways<'_>) -> u64 {
+    fn fail_over(&mut self, pairs: Vec<PairWork>, ways: &Ways<'_>) -> u64 {
         let Some(index) = &mut self.index else { return 0 };
         let mut changed: Vec<(NodePair, Links)> = Vec::new();
         let (mut open, mut causes) = (Vec::new(), BTreeMap::new());
         index.hold();
-        for (pair, _, cause) in pairs {
+        for PairWork { pair, cause, .. } in pairs {
             let talking = &self.pairs.all[&pair];
             if is_whole(ways.network, &talking.route) {
                 continue; // it came back before its turn
@@ -192,10 +200,10 @@ impl Flows {
     }
 
     /// Planned changes; none of them makes utility fall. How many routes changed.
-    fn plan(&mut self, pairs: Vec<(NodePair, Want, Cause)>, ways: &Ways<'_>) -> u64 {
+    fn plan(&mut self, pairs: Vec<PairWork>, ways: &Ways<'_>) -> u64 {
         let (mut home, mut better, mut causes) = (Vec::new(), Vec::new(), BTreeMap::new());
         let mut number = 0;
-        for (pair, want, cause) in pairs {
+        for PairWork { pair, want, cause } in pairs {
             match want {
                 Want::Rules => number += u64::from(self.give_rules(pair, &cause, ways)),
                 Want::Home => home.push(pair),

@@ -1,6 +1,6 @@
 //! Compiling: a request in names against one generation, to a problem in dense columns.
 
-use super::scan::{Columns, Filter, Scanner};
+use super::scan::{Filter, Scanner};
 use super::sources::Sources;
 use super::{PlacerSettings, input};
 use crate::decision::LearntFrom;
@@ -61,7 +61,7 @@ pub(crate) fn compile<'a>(
     let anchors = anchors(generation, request, &sources)?;
     let mut inputs = input::Inputs::new(snapshot, request, &edges, history, &sources);
     inputs.on_demand = settings.located.is_some();
-    let mut scanner = Scanner::new(snapshot, &generation.leases);
+    let mut scanner = Scanner::new(snapshot, &generation.leases, &generation.scans);
     let mut groups = Vec::with_capacity(request.groups.len());
     let mut wishes = Vec::with_capacity(request.groups.len());
     for (at, group) in request.groups.iter().enumerate() {
@@ -92,7 +92,7 @@ pub(crate) fn compile<'a>(
     let mut problem = PlaceProblem {
         snapshot,
         leases: &generation.leases,
-        loads: Some(Columns::loads(snapshot)),
+        loads: Some(generation.scans.loads(snapshot)),
         groups,
         edges,
         anchors,

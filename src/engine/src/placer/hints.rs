@@ -17,6 +17,14 @@ pub(crate) struct Hints {
     pub(crate) rows: Vec<Row>,
 }
 
+/// Containers of a group that go to one node.
+#[derive(Clone, Copy)]
+struct LikeContainers {
+    first_index: u32,
+    count: u32,
+    node: NodeIdx,
+}
+
 impl Hints {
     /// Each hint, and whether room is to be leased for it.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&Hint, bool)> {
@@ -36,7 +44,13 @@ impl Hints {
         let mut first = 0;
         for share in shares {
             let fallbacks = best.rank(at, share.node, of.fallbacks);
-            self.push(compiled, at, (first, share.count, share.node), &fallbacks, lease);
+            self.push(
+                compiled,
+                at,
+                LikeContainers { first_index: first, count: share.count, node: share.node },
+                &fallbacks,
+                lease,
+            );
             self.hints.last_mut().expect("it was just pushed").confidence = of.confidence;
             first += share.count;
         }
@@ -48,21 +62,21 @@ impl Hints {
         for wait in &advice.rows {
             let others = advice.ranked.iter().copied().filter(|&other| other != wait.node);
             let fallbacks: Vec<NodeIdx> = others.take(of.fallbacks).collect();
-            self.push(compiled, at, (first, wait.count, wait.node), &fallbacks, false);
+            self.push(
+                compiled,
+                at,
+                LikeContainers { first_index: first, count: wait.count, node: wait.node },
+                &fallbacks,
+                false,
+            );
             let hint = self.hints.last_mut().expect("it was just pushed");
             (hint.expected_wait, hint.confidence) = (wait.wait, of.confidence * WAITING);
             first += wait.count;
         }
     }
 
-    fn push(
-        &mut self,
-        compiled: &Compiled<'_>,
-        at: usize,
-        (first_index, count, node): (u32, u32, NodeIdx),
-        fallbacks: &[NodeIdx],
-        lease: bool,
-    ) {
+    fn push(&mut self, compiled: &Compiled<'_>, at: usize, of: LikeContainers, fallbacks: &[NodeIdx], lease: bool) {
+        let LikeContainers { first_index, count, node } = of;
         let (snapshot, group) = (compiled.problem.snapshot, &compiled.problem.groups[at]);
         let host = |node: NodeIdx| -> HostName { snapshot.host(node).clone() };
         let mut racks: Vec<RackPath> = Vec::new();

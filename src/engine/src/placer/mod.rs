@@ -46,6 +46,7 @@ pub(crate) use asks::replacement;
 pub(crate) use compile::{edges, may_go};
 pub(crate) use hints::Hints;
 pub(crate) use rate::{Rates, Side, rate};
+pub use scan::SnapshotScans;
 pub(crate) use waiting::seed_of;
 pub use waiting::{is_chained, may_wait, propose_waiting};
 

@@ -33,6 +33,8 @@ pub(crate) struct Scanned {
 pub(crate) struct Scanner<'a> {
     snapshot: &'a Snapshot,
     leases: &'a Overlay,
+    /// Of the snapshot.
+    known: &'a SnapshotScans,
     done: Vec<Scanned>,
 }
 
@@ -95,9 +97,9 @@ impl Filter {
     }
 }
 
-/// What requests read again and again of one snapshot, worked out once; a function of the snapshot alone.
+/// What requests read again and again of one snapshot, worked out once; a function of that snapshot alone.
 #[derive(Debug, Default)]
-pub(crate) struct Columns {
+pub struct SnapshotScans {
     loads: OnceLock<Vec<u32>>,
     /// Scans without leases, for the first few kinds of filter. More kinds between two heartbeats are rare, and
     /// are scanned anew each time.
@@ -107,20 +109,16 @@ pub(crate) struct Columns {
 /// Kinds of filter remembered for a snapshot: 20 KiB each at 5,000 nodes.
 const SCANS_KEPT: usize = 8;
 
-impl Columns {
-    fn of(snapshot: &Snapshot) -> &Self {
-        snapshot.derived.of().expect("nobody else keeps anything with snapshots")
-    }
-
+impl SnapshotScans {
     /// Load by node without leases.
-    pub(crate) fn loads(snapshot: &Snapshot) -> &[u32] {
-        Self::of(snapshot).loads.get_or_init(|| load::loads(snapshot))
+    pub(crate) fn loads(&self, snapshot: &Snapshot) -> &[u32] {
+        self.loads.get_or_init(|| load::loads(snapshot))
     }
 
     /// The scan without leases.
-    fn scan(snapshot: &Snapshot, filter: Filter) -> Scanned {
+    fn scan(&self, snapshot: &Snapshot, filter: Filter) -> Scanned {
         let none = Overlay::default();
-        for kept in &Self::of(snapshot).scans {
+        for kept in &self.scans {
             // Of two that come at once one scans, and the other waits for it.
             let kept = kept.get_or_init(|| scan(snapshot, &none, filter.clone()));
             if *kept.filter == filter {
@@ -132,14 +130,14 @@ impl Columns {
 }
 
 impl<'a> Scanner<'a> {
-    pub(crate) const fn new(snapshot: &'a Snapshot, leases: &'a Overlay) -> Self {
-        Self { snapshot, leases, done: Vec::new() }
+    pub(crate) const fn new(snapshot: &'a Snapshot, leases: &'a Overlay, known: &'a SnapshotScans) -> Self {
+        Self { snapshot, leases, known, done: Vec::new() }
     }
 
     /// Candidates and exclusions under `filter`.
     pub(crate) fn scan(&mut self, filter: Filter) -> &Scanned {
         let position = self.done.iter().position(|scanned| *scanned.filter == filter).unwrap_or_else(|| {
-            let scanned = without_leased(self.snapshot, self.leases, Columns::scan(self.snapshot, filter));
+            let scanned = without_leased(self.snapshot, self.leases, self.known.scan(self.snapshot, filter));
             self.done.push(scanned);
             self.done.len() - 1
         });
@@ -243,7 +241,8 @@ mod tests {
                 sample.leases.set(NodeIdx(node), UNIT.times(units));
             }
             let snapshot = &sample.snapshot;
-            let mut scanner = Scanner::new(snapshot, &sample.leases);
+            let known = SnapshotScans::default();
+            let mut scanner = Scanner::new(snapshot, &sample.leases, &known);
             for (units, avoid) in sizes {
                 let avoid: Vec<NodeIdx> = avoid.into_iter().map(NodeIdx).collect();
                 let filter = Filter::new(UNIT.times(units), None, avoid, vec![RackIdx(2)]);

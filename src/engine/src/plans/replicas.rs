@@ -131,7 +131,18 @@ pub fn replicas<'p>(
         return Ok(default(name, Some(reader), Why::RacksGone));
     }
     let seed = ask.seed.unwrap_or_else(|| seed_of(&ask.path));
-    let block = |nth: u32| of_block(places, kept, (ask, &reader, nth.into()), snapshot, (now, seed));
+    let problem = |block: u64| DataProblem {
+        snapshot,
+        path: Arc::clone(&ask.path),
+        block,
+        reader: Some(Arc::clone(&reader)),
+        plan: Some(&kept.plan),
+        now,
+        writer: None,
+        replication: ask.replication,
+        seed,
+    };
+    let block = |nth: u32| of_block(places, &problem(nth.into()));
     let named = |rack: RackIdx| {
         let hosts = usable(snapshot, rack).map(|node| snapshot.host(node).clone()).collect();
         (snapshot.statics.racks[rack.at()].clone(), hosts)
@@ -146,30 +157,14 @@ pub fn replicas<'p>(
     })
 }
 
-fn of_block(
-    places: &dyn PlaceData,
-    kept: &KeptPlan,
-    (ask, reader, block): (&ReplicasAsk, &Arc<str>, u64),
-    snapshot: &Snapshot,
-    (now, seed): (Timestamp, u64),
-) -> Result<Vec<Replica>, Refusal> {
-    let problem = DataProblem {
-        snapshot,
-        path: Arc::clone(&ask.path),
-        block,
-        reader: Some(Arc::clone(reader)),
-        plan: Some(&kept.plan),
-        now,
-        writer: None,
-        replication: ask.replication,
-        seed,
-    };
-    let advice = places.place_data(&problem).map_err(|error| {
+fn of_block(places: &dyn PlaceData, problem: &DataProblem<'_>) -> Result<Vec<Replica>, Refusal> {
+    let snapshot = problem.snapshot;
+    let advice = places.place_data(problem).map_err(|error| {
         let message = error.to_string();
         Refusal::Invalid { field: "path".to_owned(), message }
     })?;
-    let mut random = ChaCha8Rng::seed_from_u64(seed);
-    random.set_stream(block);
+    let mut random = ChaCha8Rng::seed_from_u64(problem.seed);
+    random.set_stream(problem.block);
     let mut taken: BTreeSet<NodeIdx> = BTreeSet::new();
     let mut host_in = |rack: RackIdx| {
         let mut nodes: Vec<NodeIdx> = usable(snapshot, rack).filter(|node| !taken.contains(node)).collect();

@@ -35,6 +35,14 @@ pub(super) struct Before<'a> {
     pub(super) leases: &'a Overlay,
 }
 
+/// Columns read back, by node.
+pub(super) struct NodeRows {
+    pub(super) states: Vec<NodeState>,
+    pub(super) containers: Vec<u32>,
+    pub(super) occupied: Vec<Resource>,
+    pub(super) leases: Overlay,
+}
+
 impl Columns {
     /// The columns of a version; what `before` has as well is shared with it.
     pub(super) fn read(snapshot: &Snapshot, leases: &Overlay, before: Option<&Before<'_>>) -> Self {
@@ -51,7 +59,7 @@ impl Columns {
     }
 
     /// States, containers and occupied room by node, and what is leased.
-    pub(super) fn rows(&self) -> (Vec<NodeState>, Vec<u32>, Vec<Resource>, Overlay) {
+    pub(super) fn rows(&self) -> NodeRows {
         let (mut states, mut containers) = (Vec::with_capacity(self.nodes), Vec::with_capacity(self.nodes));
         let (mut occupied, mut overlay) = (Vec::with_capacity(self.nodes), Overlay::default());
         for piece in &self.pieces {
@@ -67,7 +75,7 @@ impl Columns {
                 }
             }
         }
-        (states, containers, occupied, overlay)
+        NodeRows { states, containers, occupied, leases: overlay }
     }
 
     /// Takes the version among those that are kept: the bytes that this adds.
@@ -186,7 +194,7 @@ mod tests {
             }
             let before = Before { columns: &one, snapshot: &first, leases: &leases };
             let two = Columns::read(&sample.snapshot, &sample.leases, Some(&before));
-            let (states, containers, occupied, overlay) = two.rows();
+            let NodeRows { states, containers, occupied, leases: overlay } = two.rows();
             prop_assert_eq!(&states, &sample.snapshot.state);
             prop_assert_eq!(&containers, &sample.snapshot.containers);
             prop_assert_eq!(&occupied, &sample.snapshot.occupied);

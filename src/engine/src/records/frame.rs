@@ -1,14 +1,15 @@
 //! What all decisions of one generation read of it.
 
-use super::columns::{Before, Columns};
+use super::columns::{Before, Columns, NodeRows};
 use super::tally::Tally;
 use super::weigh;
 use crate::generation::{Release, Releases};
 use hintd_model::cluster::resource::{ResourceKinds, SizeRules};
-use hintd_model::cluster::{Derived, Heard, NodeStatics, Overlay, RunningFlows, Snapshot, Topology};
+use hintd_model::cluster::{Heard, NodeStatics, Overlay, Snapshot, Topology};
 use hintd_model::network::chains::Chains;
 use hintd_model::network::{Distances, Network};
 use hintd_model::units::{Micros, NodeIdx, SnapshotVersion, Timestamp};
+use hintd_policy::IndexedFlows;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -30,7 +31,7 @@ pub(super) struct Frame {
     latency: Arc<HashMap<(NodeIdx, NodeIdx), Micros>>,
     columns: Columns,
     pub(super) releases: Releases,
-    pub(super) flows: Arc<RunningFlows>,
+    pub(super) flows: Arc<IndexedFlows>,
 }
 
 /// The version that was read last, kept as it was: the next one is compared with it.
@@ -39,7 +40,7 @@ pub(super) struct Last {
     snapshot: Arc<Snapshot>,
     leases: Overlay,
     /// As the generation had them, and as frames have them.
-    flows: (Arc<RunningFlows>, Arc<RunningFlows>),
+    flows: (Arc<IndexedFlows>, Arc<IndexedFlows>),
     pub(super) frame: Arc<Frame>,
 }
 
@@ -50,7 +51,7 @@ pub(super) struct Source<'a> {
     pub(super) snapshot: &'a Arc<Snapshot>,
     pub(super) leases: &'a Overlay,
     pub(super) releases: &'a Releases,
-    pub(super) flows: &'a Arc<RunningFlows>,
+    pub(super) flows: &'a Arc<IndexedFlows>,
 }
 
 /// Whether both are the same value, or neither is there.
@@ -101,14 +102,14 @@ impl Frame {
     /// The cluster as it was, without paths and applications, and what was leased. A topology of `live` that is the
     /// same comes with its tables.
     pub(super) fn thaw(&self, live: Option<&Snapshot>) -> (Snapshot, Overlay) {
-        let (state, containers, occupied, leases) = self.columns.rows();
+        let NodeRows { states, containers, occupied, leases } = self.columns.rows();
         let snapshot = Snapshot {
             version: self.version,
             taken_at: self.taken_at,
             kinds: Arc::clone(&self.kinds),
             rules: Arc::clone(&self.rules),
             statics: Arc::clone(&self.statics),
-            state,
+            state: states,
             occupied,
             containers,
             topology: self.topology(live),
@@ -117,7 +118,6 @@ impl Frame {
             link_loads: Arc::default(),
             latency: Arc::clone(&self.latency),
             heard: self.heard,
-            derived: Derived::default(),
         };
         (snapshot, leases)
     }
@@ -151,7 +151,7 @@ impl Frame {
             tally.hold(part, || part.values().map(|releases| 48 + releases.len() * size_of::<Release>()).sum());
         }
         let flows = &self.flows;
-        if tally.hold(flows, || size_of::<RunningFlows>() + flows.jobs.len() * size_of::<usize>()) {
+        if tally.hold(flows, || size_of::<IndexedFlows>() + flows.jobs.len() * size_of::<usize>()) {
             for job in &flows.jobs {
                 tally.hold(job, || weigh::job_flows(job));
             }

@@ -321,6 +321,7 @@ impl Record {
             plan: None, // desks carry theirs
             number: self.frame.number,
             snapshot: Arc::new(snapshot),
+            scans: Arc::default(),
             leases,
             held,
             arrived,

@@ -7,8 +7,8 @@ use super::tally::Tally;
 use crate::dispatching::{KeptDesk, is_pushed};
 use crate::generation::Releases;
 use crate::refusal::Refusal;
-use hintd_model::cluster::RunningFlows;
 use hintd_model::units::{DecisionId, Timestamp};
+use hintd_policy::IndexedFlows;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Weak};
 
@@ -73,7 +73,7 @@ impl Records {
         let desk = desk.and_then(|desk| {
             let (snapshot, leases) = desk.room();
             // Desks decide by rooms alone.
-            let (releases, flows) = (Releases::default(), Arc::<RunningFlows>::default());
+            let (releases, flows) = (Releases::default(), Arc::<IndexedFlows>::default());
             let source = Source { number: 0, snapshot, leases, releases: &releases, flows: &flows };
             let kept: KeptDesk = desk.keep(attempt)?;
             Some((kept, Last::read(&source, self.last.as_ref()).frame))

@@ -1,7 +1,6 @@
 //! What running applications send over the network: who talks to whom, on which route, and what their sinks wait for.
 
 use super::shards::{Sharded, Shards};
-use super::snapshot::Derived;
 use super::topology::Topology;
 use crate::network::chains::{BoxLoads, Chains, WaypointRoute};
 use crate::units::{AttemptId, BitsPerSec, Bytes, DecisionId, DirectedLinkIdx, NodeIdx};
@@ -18,8 +17,6 @@ pub struct RunningFlows {
     pub routes: Shards<NodePair, Arc<PairRoute>>,
     /// Traffic under chains of middleboxes, which is in none of the others.
     pub chained: Arc<ChainedFlows>,
-    /// What policies worked out of it, for those after them.
-    pub derived: Derived,
 }
 
 /// Running traffic under chains.

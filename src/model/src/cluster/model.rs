@@ -23,7 +23,7 @@ pub use nodes::DEFAULT_RACK;
 
 use super::node::{NodeState, NodeStatics, Registration};
 use super::resource::{KINDS_MAX, NamedResource, Resource, ResourceKinds, SizeRules};
-use super::snapshot::{Derived, Heard, LinkLoad, Snapshot};
+use super::snapshot::{Heard, LinkLoad, Snapshot};
 use crate::network::Network;
 use crate::network::chains::Chains;
 use crate::units::{HostName, LinkName, Micros, NodeIdx, SnapshotVersion, Timestamp};
@@ -148,7 +148,6 @@ impl Model {
             link_loads: Arc::clone(&self.link_loads),
             latency: Arc::clone(&self.latency),
             heard: self.heard,
-            derived: Derived::default(),
         })
     }
 

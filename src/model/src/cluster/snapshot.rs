@@ -12,9 +12,8 @@ use super::topology::Topology;
 use crate::units::{AttemptId, BitsPerSec, ContainerId, HostName, LinkName, Micros, NodeIdx, RackIdx, SchedulerKey};
 use crate::units::{SnapshotVersion, Timestamp};
 use serde::{Deserialize, Serialize};
-use std::any::Any;
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 /// One picture of the cluster.
 #[derive(Debug, Clone)]
@@ -47,32 +46,6 @@ pub struct Snapshot {
     pub latency: Arc<HashMap<(NodeIdx, NodeIdx), Micros>>,
     /// When each source was last heard.
     pub heard: Heard,
-    /// What readers worked out of this snapshot, for those after them.
-    pub derived: Derived,
-}
-
-/// What was worked out of one snapshot, once, by whoever needed it first: it has to be a function of the snapshot
-/// alone. A copy of the snapshot begins without, for a copy is made to be changed.
-#[derive(Default)]
-pub struct Derived(OnceLock<Box<dyn Any + Send + Sync>>);
-
-impl Derived {
-    /// The one value kept; every reader must ask for the same type.
-    pub fn of<T: Any + Default + Send + Sync>(&self) -> Option<&T> {
-        self.0.get_or_init(|| Box::<T>::default()).downcast_ref()
-    }
-}
-
-impl Clone for Derived {
-    fn clone(&self) -> Self {
-        Self::default()
-    }
-}
-
-impl std::fmt::Debug for Derived {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Derived").field(&self.0.get().is_some()).finish()
-    }
 }
 
 /// Load of one link in both directions.

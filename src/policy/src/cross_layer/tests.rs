@@ -6,7 +6,7 @@ use crate::flow_index::FlowIndex;
 use crate::place::{ChosenRoute, Share};
 use crate::problem::{EdgeProblem, GroupProblem};
 use crate::sample::{Sample, cluster};
-use crate::{check, traffic};
+use crate::{IndexedFlows, check, traffic};
 use hintd_model::cluster::{EdgePattern, NodePair, Resource, RunningFlows, Topology};
 use hintd_model::cluster::{JobFlows, PairRoute};
 use hintd_model::network::build::{FatTreeSpec, JellyfishSpec, TreeSpec, fat_tree, jellyfish, tree};
@@ -78,14 +78,14 @@ fn run(flows: &mut RunningFlows, number: u64, edges: &[EdgeProblem], placement: 
 }
 
 /// Some Storm jobs that run.
-fn busy(sample: &Sample, jobs: u64) -> RunningFlows {
-    let mut flows = RunningFlows::default();
+fn busy(sample: &Sample, jobs: u64) -> IndexedFlows {
+    let mut flows = IndexedFlows::default();
     for number in 0..jobs {
         let job = storm_job(100 + number);
         let mut problem = sample.problem(groups(sample, &job), job.edges.clone(), vec![]);
         problem.seed = number;
         let placement = place(&mode(RunMode::Random), &problem);
-        run(&mut flows, number, &job.edges, &placement);
+        run(flows.change(), number, &job.edges, &placement);
     }
     flows
 }

@@ -8,7 +8,6 @@ use hintd_model::cluster::{EdgePattern, NodePair, Topology};
 use hintd_model::network::{Network, PathTable, host_paths};
 use hintd_model::units::{LinkIdx, NodeIdx};
 use std::collections::BTreeSet;
-use std::sync::{Arc, OnceLock};
 
 /// Utility below this, bits/s, counts as this: the objective stays finite.
 const LEAST_UTILITY: f64 = 1.0;
@@ -35,11 +34,7 @@ impl<'p> World<'p> {
     /// Everything that runs, ready for a new job.
     pub(super) fn index(&self, problem: &PlaceProblem<'_>) -> FlowIndex {
         let Some(running) = problem.running else { return FlowIndex::new(self.network, self.topology) };
-        let topology = &problem.snapshot.topology;
-        let build = || FlowIndex::of(self.network, self.topology, running);
-        let Some(known) = running.derived.of::<Kept>() else { return build() };
-        let (of, index) = known.0.get_or_init(|| (Arc::clone(topology), build()));
-        if Arc::ptr_eq(of, topology) { index.clone() } else { build() }
+        running.index(self.network, &problem.snapshot.topology)
     }
 
     /// The path that default forwarding takes: the table's first.
@@ -48,10 +43,6 @@ impl<'p> World<'p> {
         host_paths(self.network, self.table, vertex(pair.from)?, vertex(pair.to)?).next()
     }
 }
-
-/// The index of a generation's traffic, with the topology it was made for.
-#[derive(Default)]
-struct Kept(OnceLock<(Arc<Topology>, FlowIndex)>);
 
 /// The part of the objective that is the job's own utility.
 pub(super) const OWN: &str = "job_utility_bits_per_s";

@@ -224,6 +224,7 @@ fn bytes_of_a_pair_with_a_route_lie_on_it_and_others_on_all_shortest_paths() {
     let mut running = RunningFlows::default();
     let known = PairRoute { links: same, installed: true, task_pairs: 1, bytes: Bytes(1) };
     running.routes.set(&pair(1, 5), Some(Arc::new(known)));
+    let running = running.into();
     problem.running = Some(&running);
     assert_eq!(evaluate(&problem, &placed).worst_link_s, Some(8.0));
 }

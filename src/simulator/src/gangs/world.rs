@@ -1,23 +1,21 @@
 //! The cluster as placers see it while applications come and go.
 
 use super::{GangApp, GangError, GangRun, GangSettings};
-use hintd_model::cluster::{
-    Derived, Flow, Gang, JobFlows, NodePair, Overlay, PairRoute, Resource, RunningFlows, Snapshot, Traffic,
-};
+use hintd_model::cluster::{Flow, Gang, JobFlows, NodePair, Overlay, PairRoute, Resource, Snapshot, Traffic};
 use hintd_model::network::{HostPath, Network, PathTable, host_paths};
 use hintd_model::units::{
     ApplicationId, AttemptId, Bytes, DecisionId, DirectedLinkIdx, NodeIdx, RackIdx, SchedulerKey,
 };
 use hintd_policy::baselines::capacity::Capacity;
 use hintd_policy::problem::{Anchor, Degraded, GroupProblem};
-use hintd_policy::{Budget, ChosenRoute, Place, PlaceProblem, Placement, Share, check, traffic};
+use hintd_policy::{Budget, ChosenRoute, IndexedFlows, Place, PlaceProblem, Placement, Share, check, traffic};
 use std::sync::Arc;
 
 /// The cluster, what runs on it, and what that sends.
 pub(super) struct World<'a> {
     snapshot: Snapshot,
     leases: Overlay,
-    running: RunningFlows,
+    running: IndexedFlows,
     network: Arc<Network>,
     table: Arc<PathTable>,
     placer: &'a dyn Place,
@@ -40,7 +38,7 @@ impl<'a> World<'a> {
         let snapshot = run.cluster.clone();
         let network = snapshot.topology.network.clone().ok_or(GangError::NoNetwork)?;
         let table = snapshot.topology.shared_paths().cloned().ok_or(GangError::NoNetwork)?;
-        let running = RunningFlows::default();
+        let running = IndexedFlows::default();
         let (placer, settings) = (run.placer, run.settings);
         Ok(Self { snapshot, leases: Overlay::default(), running, network, table, placer, settings })
     }
@@ -211,14 +209,13 @@ impl<'a> World<'a> {
             });
             route.task_pairs += u64::from(flow.task_pairs);
             route.bytes = route.bytes.saturating_add(flow.bytes);
-            self.running.routes.set(&flow.pair, Some(Arc::new(route)));
+            self.running.change().routes.set(&flow.pair, Some(Arc::new(route)));
         }
         let application = ApplicationId { cluster_timestamp: 1, sequence: at as u32 };
         let attempt = AttemptId { application, attempt: 1 };
         let flows = Arc::new(JobFlows { attempt, decision: DecisionId(at as u64), traffic });
         let later = self.running.jobs.partition_point(|job| job.decision < flows.decision);
-        self.running.jobs.insert(later, Arc::clone(&flows));
-        self.running.derived = Derived::default();
+        self.running.change().jobs.insert(later, Arc::clone(&flows));
         Some(flows)
     }
 
@@ -232,11 +229,10 @@ impl<'a> World<'a> {
         }
         let Some(flows) = &placed.traffic else { return };
         let decision = DecisionId(placed.app as u64);
-        self.running.jobs.retain(|job| job.decision != decision);
+        self.running.change().jobs.retain(|job| job.decision != decision);
         for flow in &flows.traffic.flows {
             self.stop(flow);
         }
-        self.running.derived = Derived::default();
     }
 
     fn stop(&mut self, flow: &Flow) {
@@ -245,7 +241,7 @@ impl<'a> World<'a> {
         route.task_pairs -= u64::from(flow.task_pairs);
         route.bytes = Bytes(route.bytes.0.saturating_sub(flow.bytes.0));
         let left = (route.task_pairs > 0).then(|| Arc::new(route));
-        self.running.routes.set(&flow.pair, left);
+        self.running.change().routes.set(&flow.pair, left);
     }
 
     /// The route that was chosen for a pair, by whichever application's placement came first.

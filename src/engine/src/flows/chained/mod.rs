@@ -15,6 +15,7 @@ pub(crate) use sends::{Names, Sent, classes, plain, rate, sends};
 
 use super::Flows;
 use super::choose::Ways;
+use super::pairs::Difference;
 use super::settings::RouteSettings;
 use crate::effects::Counter;
 use crate::refusal::Refusal;
@@ -60,17 +61,17 @@ impl Talking {
     }
 }
 
-/// What pairs send more or less: pairs of tasks, bytes, jobs.
-type Differences = BTreeMap<ChainPair, (i64, i128, i32)>;
+/// What pairs send more or less.
+type Differences = BTreeMap<ChainPair, Difference>;
 
 fn differences(old: &BTreeMap<ChainPair, Sent>, new: &BTreeMap<ChainPair, Sent>) -> Differences {
     let mut changes = Differences::new();
     for (sent, sign) in [(old, -1_i32), (new, 1)] {
         for (key, sent) in sent {
             let change = changes.entry(key.clone()).or_default();
-            change.0 += i64::from(sign) * sent.task_pairs.cast_signed();
-            change.1 += i128::from(sign) * i128::from(sent.bytes);
-            change.2 += sign;
+            change.task_pairs += i64::from(sign) * sent.task_pairs.cast_signed();
+            change.bytes += i128::from(sign) * i128::from(sent.bytes);
+            change.users += sign;
         }
     }
     changes
@@ -181,7 +182,7 @@ impl Flows {
         }
         self.changed = true;
         let mut here = Vec::new();
-        for (key, (task_pairs, bytes, users)) in changes {
+        for (key, Difference { task_pairs, bytes, users }) in changes {
             let chained = &mut self.chained;
             let talking = chained.known.entry(key.clone()).or_insert_with(|| {
                 chained.last += 1;

@@ -8,7 +8,7 @@ mod watch;
 use super::desk::Desk;
 use crate::testing::{attempt, request};
 use crate::{Effect, RouteSettings, RouteUpdate};
-use hintd_model::cluster::{Change, EdgePattern, GroupEdge, HintRequest, NodePair, PairRoute, RunningFlows};
+use hintd_model::cluster::{Change, EdgePattern, GroupEdge, HintRequest, NodePair, PairRoute};
 use hintd_model::network::Network;
 use hintd_model::network::build::{self, FatTreeSpec};
 use hintd_model::units::{Bytes, GroupIdx, LinkName};
@@ -46,7 +46,7 @@ pub(super) fn shuffle(application: u32, id: &str, (maps, reduces): (u32, u32), b
 
 const MIB: u64 = 1 << 20;
 
-fn flows(desk: &Desk) -> Arc<RunningFlows> {
+fn flows(desk: &Desk) -> Arc<hintd_policy::IndexedFlows> {
     Arc::clone(&desk.engine.generation().flows)
 }
 

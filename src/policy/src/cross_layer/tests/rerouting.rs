@@ -157,7 +157,7 @@ proptest! {
         for pair in all_pairs(&flows) {
             let links: Arc<[DirectedLinkIdx]> = index.route(pair).unwrap().into();
             let known = (**anew.routes.get(&pair).unwrap()).clone();
-            anew.routes.set(&pair, Some(Arc::new(PairRoute { links, ..known })));
+            anew.change().routes.set(&pair, Some(Arc::new(PairRoute { links, ..known })));
         }
         let anew = FlowIndex::of(network, topology, &anew);
         prop_assert_eq!(anew.utility(), index.utility());

@@ -2,11 +2,10 @@
 
 use super::workload::{Kind, SLOTS, Shape, UNIT, failed, on, place, problem, start};
 use crate::reproduce::{Experiment, Outcome, ReproduceError, Row, RunContext, Scale};
-use hintd_model::cluster::RunningFlows;
 use hintd_policy::cross_layer::nested::{NestedParams, nested};
 use hintd_policy::cross_layer::{CrossLayer, CrossLayerParams, RunMode};
 use hintd_policy::sample::Sample;
-use hintd_policy::{Definition, Place, Placement};
+use hintd_policy::{Definition, IndexedFlows, Place, Placement};
 use std::error::Error;
 use std::hint::black_box;
 use std::time::Instant;
@@ -160,14 +159,14 @@ fn measure(shape: Shape, sizes: [usize; 2], seed: u64) -> Result<[Measured; 2], 
     Ok([storm?, hadoop?])
 }
 
-type Busy = (Sample, RunningFlows);
+type Busy = (Sample, IndexedFlows);
 
 /// A cluster in which jobs run already, placed at random as those without hints are.
 fn busy(shape: Shape, hosts: usize, seed: u64) -> Result<Busy, Box<dyn Error + Send + Sync>> {
     let mut sample = on(&shape.network(hosts, seed)?);
     sample.occupy(UNIT, SLOTS, seed);
     let policy = CrossLayer::new(CrossLayerParams { mode: RunMode::Random, ..CrossLayerParams::default() });
-    let mut flows = RunningFlows::default();
+    let mut flows = IndexedFlows::default();
     for number in 0..(hosts / HOSTS_PER_JOB) as u64 {
         let job = Kind::Storm.job(1_000_000 * seed + number);
         let placement = place(&policy, &problem(&sample, &job, &flows, number))?;

@@ -1,13 +1,13 @@
 //! Clusters, jobs and running traffic of 000's experiments.
 
 use crate::reproduce::ReproduceError;
-use hintd_model::cluster::{Derived, Flow, JobFlows, PairRoute, Resource, RunningFlows};
+use hintd_model::cluster::{Flow, JobFlows, PairRoute, Resource, RunningFlows};
 use hintd_model::network::build::{BuiltNetwork, FatTreeSpec, JellyfishSpec, fat_tree, jellyfish};
 use hintd_model::units::{ApplicationId, AttemptId, BitsPerSec, Bytes, DecisionId};
 use hintd_policy::cross_layer::sample::{Job, drawn_hadoop_job, storm_job};
 use hintd_policy::problem::PlaceProblem;
 use hintd_policy::sample::{Sample, cluster};
-use hintd_policy::{Budget, Place, Placement, traffic};
+use hintd_policy::{Budget, IndexedFlows, Place, Placement, traffic};
 use std::error::Error;
 use std::sync::Arc;
 
@@ -90,7 +90,7 @@ pub(super) fn on(built: &BuiltNetwork) -> Sample {
 }
 
 /// The job as a request to the cluster.
-pub(super) fn problem<'s>(sample: &'s Sample, job: &Job, running: &'s RunningFlows, seed: u64) -> PlaceProblem<'s> {
+pub(super) fn problem<'s>(sample: &'s Sample, job: &Job, running: &'s IndexedFlows, seed: u64) -> PlaceProblem<'s> {
     let mut groups: Vec<_> = job.groups.iter().map(|(name, count)| sample.group(name, *count, UNIT)).collect();
     // One list of candidates for all, as the engine gives it.
     let candidates = Arc::clone(&groups[0].candidates);
@@ -108,12 +108,13 @@ pub(super) fn place(policy: &dyn Place, problem: &PlaceProblem<'_>) -> Result<Pl
 
 /// The job runs where it was placed: its traffic is there for those after it.
 pub(super) fn start(
-    flows: &mut RunningFlows,
+    running: &mut IndexedFlows,
     number: u64,
     job: &Job,
     placement: &Placement,
 ) -> Result<(), Box<dyn Error + Send + Sync>> {
     let traffic = traffic(&job.edges, &placement.groups)?;
+    let flows = running.change();
     for flow in &traffic.flows {
         let chosen = placement.routes.binary_search_by_key(&flow.pair, |route| route.pair);
         let links = chosen.map_or_else(|_| Arc::from([]), |at| Arc::clone(&placement.routes[at].links));
@@ -121,8 +122,6 @@ pub(super) fn start(
     }
     let application = ApplicationId { cluster_timestamp: 1, sequence: number as u32 };
     let attempt = AttemptId { application, attempt: 1 };
-    // What policies worked out of the flows before is not theirs any more.
-    flows.derived = Derived::default();
     flows.jobs.push(Arc::new(JobFlows { attempt, decision: DecisionId(number), traffic }));
     Ok(())
 }
