@@ -1,5 +1,7 @@
 //! Compiles `proto/` without `protoc`: protox parses, tonic-prost-build generates.
 
+#![allow(clippy::disallowed_methods)] // a build script: Cargo's environment and its output folder are its work
+
 use prost::Message as _;
 use std::path::PathBuf;
 
@@ -12,12 +14,86 @@ const FILES: [&str; 6] = [
     "../../proto/hintd/v1/admin.proto",
 ];
 
+/// Messages that are published as JSON with a key for each field. `src/view/` has those whose JSON has another shape.
+#[rustfmt::skip]
+const PUBLISHED: &[&str] = &[
+    // common.proto
+    "Exclusion", "SourceAge", "PlanNote", "Blocked", "NearMiss", "Lack", "Refused", "HintRoute", "ChainPath",
+    "BoxStop",
+    // placement.proto
+    "DecisionOutcome", "HintOutcome", "TermOutcome", "LeaseState", "ReplicasResponse", "BlockAdvice", "ReplicaAdvice",
+    "RackHosts",
+    // routes.proto
+    "HostPair", "Route", "RouteUpdate", "WantedCircuits", "Circuit", "RackDemand", "InstallRule", "RemoveRule",
+    "SetCircuit",
+    // admin.proto
+    "StatusResponse", "FlowCounts", "WatcherView", "WatcherRefusal", "ServerView", "TermAdherence", "NodesResponse",
+    "NodeView", "LinksResponse", "LinkView", "LinkUser", "WhatIfNetworkResponse", "RouteForecast", "LinkForecast",
+    "ApplicationForecast", "ListPoliciesResponse", "PolicyView", "ReloadResponse", "CalibrateResponse", "Difference",
+    "Rated", "ChainsResponse", "BoxView", "ChainView", "UnmetView", "CircuitsResponse", "CircuitsReport",
+    "OpticalPortView", "ListPlansResponse", "PlanView", "PlanFollowed", "RollBackPlanResponse", "KeyForecast",
+];
+
+/// Fields whose key is not the field's name or whose value is not the field's, and what serde is told of them.
+const EXCEPTIONS: &[(&str, &str)] = &[
+    // A name that is empty where there is none.
+    ("PlanNote.job", NULL_IF_EMPTY),
+    ("ReplicasResponse.plan", NULL_IF_EMPTY),
+    ("ReplicasResponse.reader", NULL_IF_EMPTY),
+    ("ReplicasResponse.job", NULL_IF_EMPTY),
+    ("RollBackPlanResponse.from", NULL_IF_EMPTY),
+    ("RollBackPlanResponse.to", NULL_IF_EMPTY),
+    // What HDFS is to choose has neither: `jq '.host // empty'` and loops over hosts find nothing there.
+    ("ReplicaAdvice.rack", "skip_serializing_if = \"String::is_empty\""),
+    ("ReplicaAdvice.host", "skip_serializing_if = \"String::is_empty\""),
+    // Messages that are always there.
+    ("StatusResponse.flows", OR_DEFAULT),
+    ("Circuit.demand", OR_DEFAULT),
+    ("Route.pair", OR_DEFAULT),
+    ("NodeView.total", SIZE),
+    ("NodeView.used", SIZE),
+    ("NodeView.leased", SIZE),
+    // Parts that only some have.
+    ("HintRoute.chain", "skip_serializing_if = \"Option::is_none\", serialize_with = \"crate::view::in_order\""),
+    ("Route.stops", "skip_serializing_if = \"Vec::is_empty\""),
+    ("RouteUpdate.circuits", "skip_serializing_if = \"Option::is_none\""),
+    // Tokens.
+    ("LinkView.load_source", "serialize_with = \"crate::view::load_source_token\""),
+    ("RouteUpdate.phase", "serialize_with = \"crate::view::phase_token\""),
+    // Terms are an object by name.
+    ("DecisionOutcome.terms", BY_TERM),
+    ("TermOutcome.term", "skip"),
+    ("TermOutcome.default_placement", "rename = \"default\""),
+    ("TermAdherence.term", "skip"),
+    ("TermAdherence.default_placement", "rename = \"default\""),
+    // Keys with their unit, or older than the field.
+    ("ChainPath.cost", "rename = \"cost_bit_links_per_s\""),
+    ("LinkForecast.a_to_b_before", "rename = \"a_to_b_before_bits_per_s\""),
+    ("LinkForecast.b_to_a_before", "rename = \"b_to_a_before_bits_per_s\""),
+    ("LinkForecast.a_to_b_after", "rename = \"a_to_b_after_bits_per_s\""),
+    ("LinkForecast.b_to_a_after", "rename = \"b_to_a_after_bits_per_s\""),
+    ("KeyForecast.standing", "rename = \"counts_as\""),
+];
+const NULL_IF_EMPTY: &str = "serialize_with = \"crate::view::null_if_empty\"";
+const OR_DEFAULT: &str = "serialize_with = \"crate::view::or_default\"";
+const SIZE: &str = "serialize_with = \"crate::view::size\"";
+const BY_TERM: &str = "serialize_with = \"crate::view::by_term\"";
+
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("cargo:rerun-if-changed=../../proto");
     let descriptors = protox::compile(FILES, ["../../proto"])?;
     let out = PathBuf::from(std::env::var("OUT_DIR")?);
     // `compile_fds` ignores `file_descriptor_set_path`, and reflection needs the set.
     std::fs::write(out.join("hintd_descriptor.bin"), descriptors.encode_to_vec())?;
-    tonic_prost_build::configure().btree_map(".").compile_fds(descriptors)?;
+    let mut builder = tonic_prost_build::configure().btree_map(".");
+    for message in PUBLISHED {
+        builder = builder.message_attribute(format!(".hintd.v1.{message}"), "#[derive(serde::Serialize)]");
+    }
+    for (field, told) in EXCEPTIONS {
+        builder = builder.field_attribute(format!(".hintd.v1.{field}"), format!("#[serde({told})]"));
+    }
+    // A list of one thing, without an object around it.
+    builder = builder.message_attribute(".hintd.v1.BlockAdvice", "#[serde(transparent)]");
+    builder.compile_fds(descriptors)?;
     Ok(())
 }

@@ -1,15 +1,9 @@
-//! Whether hints were followed and what came of it, as `status`, `explain` and `demo` print it.
+//! Whether hints were followed and what came of it, as people read it of `status`, `explain` and `demo`.
 
-use super::{output, views};
+use super::output;
+use hintd_client::view::{Locality, locality, mode};
 use hintd_client::wire::v1;
-use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
-
-/// Figures by policy, queue and mode for scripts.
-#[must_use]
-pub fn document(views: &[v1::AdherenceView]) -> Value {
-    views.iter().map(view_document).collect()
-}
 
 /// The same for people: what became of hinted containers, then what their places cost. Empty if nothing is settled.
 #[must_use]
@@ -19,7 +13,7 @@ pub fn text(views: &[v1::AdherenceView], watched: u64) -> String {
     }
     let rows = views.iter().map(|view| {
         let all = hinted(view);
-        let whose = [view.policy.clone(), view.queue.clone(), views::mode(view.mode()).to_owned()];
+        let whose = [view.policy.clone(), view.queue.clone(), mode(view.mode()).to_owned()];
         let [policy, queue, mode] = whose;
         [
             policy,
@@ -61,26 +55,6 @@ pub fn text(views: &[v1::AdherenceView], watched: u64) -> String {
         );
     }
     lines.join("\n")
-}
-
-/// What became of one decision, for scripts.
-#[must_use]
-pub fn outcome_document(outcome: &v1::DecisionOutcome) -> Value {
-    let hint = |hint: &v1::HintOutcome| {
-        json!({
-            "group": hint.group, "host": hint.host, "count": hint.count, "on_host": hint.on_host, "in_rack": hint.in_rack,
-            "elsewhere": hint.elsewhere, "never": hint.never, "open": hint.open, "misses": hint.misses,
-        })
-    };
-    let term = |term: &v1::TermOutcome| {
-        let values = json!({ "hinted": term.hinted, "realised": term.realised, "default": term.default_placement });
-        (term.term.clone(), values)
-    };
-    json!({
-        "settled": outcome.settled,
-        "hints": outcome.hints.iter().map(hint).collect::<Vec<_>>(),
-        "terms": outcome.terms.iter().map(term).collect::<Map<_, _>>(),
-    })
 }
 
 /// What became of one decision, for people.
@@ -142,36 +116,10 @@ pub fn gains_line(views: &[v1::AdherenceView]) -> String {
     if gains.is_empty() { "none compared".to_owned() } else { format!("{} expected", gains.join(", ")) }
 }
 
-fn view_document(view: &v1::AdherenceView) -> Value {
-    let term = |term: &v1::TermAdherence| {
-        let values = json!({
-            "decisions": term.decisions, "hinted": term.hinted, "realised": term.realised, "beside": term.beside,
-            "default": term.default_placement, "expected_gain": term.expected_gain,
-            "realised_gain": term.realised_gain, "had_followed": term.had_followed,
-        });
-        (term.term.clone(), values)
-    };
-    let locality = locality(view).map(|(hinted, realised)| json!({ "hinted": hinted, "realised": realised }));
-    json!({
-        "policy": view.policy, "queue": view.queue, "mode": views::mode(view.mode()),
-        "decisions": view.decisions, "compared": view.compared,
-        "on_host": view.on_host, "in_rack": view.in_rack, "elsewhere": view.elsewhere, "never": view.never,
-        "misses": view.misses, "terms": view.terms.iter().map(term).collect::<Map<_, _>>(),
-        "locality": locality, "objective_gain": view.objective_gain,
-    })
-}
-
-/// Share of input that is read from the own host: as hinted, and in fact.
-fn locality(view: &v1::AdherenceView) -> Option<(f64, f64)> {
-    let remote = view.terms.iter().find(|term| term.term == "remote_bytes")?;
-    let local = |remote: f64| 1.0 - remote / view.input_bytes;
-    (view.input_bytes > 0.0).then(|| (local(remote.hinted), local(remote.realised)))
-}
-
 fn cost_rows(view: &v1::AdherenceView) -> Vec<[String; 10]> {
     let row = |cost: &str, decisions: u64, values: [String; 5]| {
         let [hinted, realised, expected, gained, followed] = values;
-        let mode = views::mode(view.mode()).to_owned();
+        let mode = mode(view.mode()).to_owned();
         let whose = [view.policy.clone(), view.queue.clone(), mode, cost.to_owned(), decisions.to_string()];
         let [policy, queue, mode, cost, decisions] = whose;
         [policy, queue, mode, cost, decisions, hinted, realised, expected, gained, followed]
@@ -183,7 +131,7 @@ fn cost_rows(view: &v1::AdherenceView) -> Vec<[String; 10]> {
         row(&term.term, term.decisions, [value(term.hinted), value(term.realised), expected, gained, followed])
     };
     let mut rows: Vec<_> = view.terms.iter().map(term).collect();
-    if let Some((hinted, realised)) = locality(view) {
+    if let Some(Locality { hinted, realised }) = locality(view) {
         let decisions = view.terms.iter().find(|term| term.term == "remote_bytes").map_or(0, |term| term.decisions);
         let values = [percent(Some(hinted)), percent(Some(realised)), absent(), absent(), absent()];
         rows.push(row("local input", decisions, values));
@@ -221,6 +169,7 @@ fn absent() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     fn view() -> v1::AdherenceView {
         let remote = v1::TermAdherence {
@@ -259,7 +208,7 @@ mod tests {
         {
             assert!(text.contains(part), "no {part} in\n{text}");
         }
-        let document = document(&[view()]);
+        let document = json!([view()]);
         assert_eq!(document[0]["locality"], json!({ "hinted": 0.9, "realised": 0.6 }));
         assert_eq!(document[0]["terms"]["remote_bytes"]["had_followed"], 0.75);
     }

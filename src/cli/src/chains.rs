@@ -1,6 +1,6 @@
 //! `hintctl chains`: middleboxes and chains in force, and which chains can't be met, by which cut.
 
-use super::connect::{DaemonArgs, block_on};
+use super::connect::DaemonArgs;
 use super::failure::Failure;
 use super::files;
 use super::output::{self, Output};
@@ -10,7 +10,7 @@ use hintd::server::convert::unmet_view;
 use hintd_client::wire::v1;
 use hintd_model::network::chains::{BoxLoads, Chains, ChainsDocument, unmet};
 use hintd_model::network::{Network, NetworkDocument};
-use serde_json::{Value, json};
+use serde::Serialize;
 use std::path::{Path, PathBuf};
 
 /// What is asked of chains.
@@ -50,6 +50,17 @@ pub struct CheckArgs {
     network: Option<PathBuf>,
 }
 
+/// Declared chains, held against a network.
+#[derive(Serialize)]
+struct Checked {
+    /// How many are declared.
+    chains: usize,
+    /// Without a network nothing can be said of them.
+    network_known: bool,
+    /// Those that some hosts can't pass.
+    unmet: Vec<v1::UnmetView>,
+}
+
 /// `hintctl chains`.
 ///
 /// # Errors
@@ -62,12 +73,12 @@ pub fn run(args: &ChainsArgs, daemon: &DaemonArgs, output: Output) -> Result<(),
 }
 
 fn ask(daemon: &DaemonArgs) -> Result<v1::ChainsResponse, Failure> {
-    block_on(async { Ok(daemon.admin().await?.chains(v1::ChainsRequest {}).await?.into_inner()) })
+    daemon.ask(async |mut admin| admin.chains(v1::ChainsRequest {}).await)
 }
 
 fn list(daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
     let answer = ask(daemon)?;
-    output.result(&document(&answer), || text(&answer))
+    output.sorted(&answer, || text(&answer))
 }
 
 fn run_check(args: &CheckArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
@@ -77,7 +88,7 @@ fn run_check(args: &CheckArgs, daemon: &DaemonArgs, output: Output) -> Result<()
         (None, None) => None,
     };
     let asked = declared.is_none();
-    let (chains, found, network) = match declared {
+    let checked = match declared {
         Some((file, document)) => offline(file, &document, args.network.as_deref())?,
         None if args.network.is_some() => {
             let message = "--network goes with --chains or --config: the running daemon has a network of its own";
@@ -85,22 +96,19 @@ fn run_check(args: &CheckArgs, daemon: &DaemonArgs, output: Output) -> Result<()
         }
         None => {
             let answer = ask(daemon)?;
-            (answer.chains.len(), answer.unmet, answer.network_known)
+            Checked { chains: answer.chains.len(), network_known: answer.network_known, unmet: answer.unmet }
         }
     };
-    let document = json!({
-        "chains": chains, "network_known": network,
-        "unmet": found.iter().map(unmet_document).collect::<Vec<_>>(),
-    });
-    output.result(&document, || verdict(chains, network, &found))?;
-    if found.is_empty() && !network && chains > 0 && asked {
+    output.sorted(&checked, || verdict(&checked))?;
+    let Checked { chains, network_known, unmet } = &checked;
+    if unmet.is_empty() && !network_known && *chains > 0 && asked {
         let message = format!("the daemon knows no network: nobody can say whether its {chains} chains can be met");
         return Err(Failure::work(message));
     }
-    if found.is_empty() {
+    if unmet.is_empty() {
         return Ok(());
     }
-    let mut names: Vec<&str> = found.iter().map(|unmet| unmet.chain.as_str()).collect();
+    let mut names: Vec<&str> = unmet.iter().map(|unmet| unmet.chain.as_str()).collect();
     names.dedup();
     Err(Failure::work(format!("{} of {chains} chains can't be met: {}", names.len(), names.join(", "))))
 }
@@ -110,36 +118,28 @@ fn of_config(file: &Path) -> Result<ChainsDocument, Failure> {
     Ok(ChainsDocument::clone(&config.options.settings.engine.chains))
 }
 
-fn offline(
-    file: &Path,
-    document: &ChainsDocument,
-    network: Option<&Path>,
-) -> Result<(usize, Vec<v1::UnmetView>, bool), Failure> {
+fn offline(file: &Path, document: &ChainsDocument, network: Option<&Path>) -> Result<Checked, Failure> {
     let network = network.map(read_network).transpose()?;
-    let chains = Chains::new(document, network.as_ref()).map_err(|problems| {
-        let lines: Vec<String> = problems.iter().map(|problem| format!("{}: {problem}", file.display())).collect();
-        Failure::Input(lines.join("\n"))
-    })?;
+    let chains = Chains::new(document, network.as_ref()).map_err(|problems| files::problems(file, &problems))?;
     let found = network.as_ref().map(|network| unmet(&chains, network, &BoxLoads::new(&chains))).unwrap_or_default();
-    Ok((chains.chains().len(), found.iter().map(unmet_view).collect(), network.is_some()))
+    let unmet = found.iter().map(unmet_view).collect();
+    Ok(Checked { chains: chains.chains().len(), network_known: network.is_some(), unmet })
 }
 
 fn read_network(file: &Path) -> Result<Network, Failure> {
     let document: NetworkDocument = files::read(file)?;
-    Network::from_document(&document).map_err(|problems| {
-        let lines: Vec<String> = problems.iter().map(|problem| format!("{}: {problem}", file.display())).collect();
-        Failure::Input(lines.join("\n"))
-    })
+    Network::from_document(&document).map_err(|problems| files::problems(file, &problems))
 }
 
-fn verdict(chains: usize, network: bool, found: &[v1::UnmetView]) -> String {
-    if found.is_empty() && !network {
+fn verdict(checked: &Checked) -> String {
+    let Checked { chains, network_known, unmet } = checked;
+    if unmet.is_empty() && !network_known {
         return format!("{chains} chains are declared as they should be; without a network nothing more can be said");
     }
-    if found.is_empty() {
+    if unmet.is_empty() {
         return format!("all {chains} chains can be met from every host");
     }
-    unmet_table(found)
+    unmet_table(unmet)
 }
 
 fn unmet_table(found: &[v1::UnmetView]) -> String {
@@ -148,35 +148,6 @@ fn unmet_table(found: &[v1::UnmetView]) -> String {
         [chain.clone(), r#type.clone(), hosts.to_string(), example.clone(), message.clone()]
     });
     output::table(["chain", "type", "hosts", "one of them", "why it can't be met"], 2, rows)
-}
-
-fn unmet_document(unmet: &v1::UnmetView) -> Value {
-    json!({
-        "chain": unmet.chain, "type": unmet.r#type, "hosts": unmet.hosts, "example": unmet.example,
-        "reason": unmet.reason, "between": unmet.between, "message": unmet.message,
-    })
-}
-
-fn document(answer: &v1::ChainsResponse) -> Value {
-    let known = |known: &v1::BoxView| {
-        json!({
-            "name": known.name, "type": known.r#type, "at": known.at, "bits_per_s": known.bits_per_s,
-            "used_bits_per_s": known.used_bits_per_s, "state": known.state,
-        })
-    };
-    let chain = |chain: &v1::ChainView| {
-        json!({
-            "name": chain.name, "priority": chain.priority, "sequence": chain.sequence,
-            "when_broken": chain.when_broken, "flows": chain.flows, "broken": chain.broken,
-            "bypassing": chain.bypassing,
-        })
-    };
-    json!({
-        "declared_by": answer.declared_by, "network_known": answer.network_known,
-        "boxes": answer.boxes.iter().map(known).collect::<Vec<_>>(),
-        "chains": answer.chains.iter().map(chain).collect::<Vec<_>>(),
-        "unmet": answer.unmet.iter().map(unmet_document).collect::<Vec<_>>(),
-    })
 }
 
 fn text(answer: &v1::ChainsResponse) -> String {

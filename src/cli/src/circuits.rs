@@ -1,10 +1,9 @@
 //! `hintctl circuits`: which circuits an optical switch should have, which it has, and demand without one.
 
-use super::connect::{DaemonArgs, block_on};
+use super::connect::DaemonArgs;
 use super::failure::Failure;
 use super::output::{self, Output};
 use hintd_client::wire::v1;
-use serde_json::{Value, json};
 
 /// Shown after the command's help.
 pub const HELP: &str = "Examples:\n  hintctl circuits\n  \
@@ -18,48 +17,8 @@ pub const HELP: &str = "Examples:\n  hintctl circuits\n  \
 /// # Errors
 /// [`Failure`] where no daemon answers.
 pub fn run(daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
-    let answer = block_on(async { Ok(daemon.admin().await?.circuits(v1::CircuitsRequest {}).await?.into_inner()) })?;
-    output.result(&document(&answer), || text(&answer))
-}
-
-fn demand_document(demand: &v1::RackDemand) -> Value {
-    json!({
-        "from_rack": demand.from_rack, "to_rack": demand.to_rack, "expected_bytes": demand.expected_bytes,
-        "jobs": demand.jobs, "since_ms": demand.since_ms, "reason": demand.reason,
-    })
-}
-
-/// A configuration for scripts.
-#[must_use]
-pub fn wanted_document(wanted: &v1::WantedCircuits) -> Value {
-    let circuit = |circuit: &v1::Circuit| {
-        let demand = circuit.demand.clone().unwrap_or_default();
-        json!({ "input": circuit.input, "output": circuit.output, "demand": demand_document(&demand) })
-    };
-    json!({
-        "version": wanted.version, "switch": wanted.switch, "cause": wanted.cause, "chosen_at_ms": wanted.chosen_at_ms,
-        "circuits": wanted.circuits.iter().map(circuit).collect::<Vec<_>>(),
-        "unserved": wanted.unserved.iter().map(demand_document).collect::<Vec<_>>(),
-        "unserved_pairs": wanted.unserved_pairs, "unserved_bytes": wanted.unserved_bytes,
-    })
-}
-
-fn document(answer: &v1::CircuitsResponse) -> Value {
-    let set = |set: &v1::SetCircuit| json!({ "input": set.input, "output": set.output });
-    let reported = |reported: &v1::CircuitsReport| {
-        json!({
-            "watcher": reported.watcher, "age_ms": reported.age_ms, "version": reported.version,
-            "set": reported.set.iter().map(set).collect::<Vec<_>>(), "replaced": reported.replaced,
-        })
-    };
-    let port = |port: &v1::OpticalPortView| json!({ "port": port.port, "rack": port.rack, "state": port.state, "reason": port.reason });
-    json!({
-        "wanted": answer.wanted.as_ref().map(wanted_document), "set": answer.set, "attended": answer.attended,
-        "reported": answer.reported.as_ref().map(reported),
-        "interval_ms": answer.interval_ms, "pause_ms": answer.pause_ms, "elephant_bytes": answer.elephant_bytes,
-        "ports": answer.ports.iter().map(port).collect::<Vec<_>>(),
-        "racks_without_port": answer.racks_without_port,
-    })
+    let answer = daemon.ask(async |mut admin| admin.circuits(v1::CircuitsRequest {}).await)?;
+    output.sorted(&answer, || text(&answer))
 }
 
 fn text(answer: &v1::CircuitsResponse) -> String {
@@ -179,6 +138,7 @@ fn unserved_table(wanted: &v1::WantedCircuits) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::{Value, json};
 
     fn demand(expected_bytes: u64, reason: &str) -> v1::RackDemand {
         let (from_rack, to_rack) = ("/r1".to_owned(), "/r2".to_owned());
@@ -270,10 +230,10 @@ mod tests {
 
     #[test]
     fn scripts_read_the_same() {
-        let found = document(&answer());
+        let found = json!(answer());
         assert_eq!(found["wanted"]["circuits"][0]["demand"]["expected_bytes"], json!(5_000_000_000_u64));
         assert_eq!((&found["reported"]["version"], &found["set"]), (&json!(3), &json!(false)));
         assert_eq!(found["reported"]["replaced"], 0);
-        assert_eq!(document(&v1::CircuitsResponse::default())["wanted"], Value::Null);
+        assert_eq!(json!(v1::CircuitsResponse::default())["wanted"], Value::Null);
     }
 }

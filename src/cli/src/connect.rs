@@ -5,6 +5,8 @@ use clap::Args;
 use hintd_client::{AdminClient, Client, ClientError};
 use std::future::Future;
 use std::path::PathBuf;
+use std::pin::Pin;
+use tonic::{Response, Status};
 
 /// Where the daemon listens unless told otherwise: the shipped configuration's values.
 pub const ADDRESS: &str = "127.0.0.1:8470";
@@ -49,6 +51,14 @@ impl DaemonArgs {
         };
         admin(socket).await
     }
+
+    /// One question over the admin socket.
+    ///
+    /// # Errors
+    /// [`Failure`] where nobody listens, or the daemon refuses.
+    pub fn ask<T>(&self, call: impl AsyncFnOnce(AdminClient) -> Result<Response<T>, Status>) -> Result<T, Failure> {
+        block_on(async { Ok(call(self.admin().await?).await?.into_inner()) })
+    }
 }
 
 /// A client of a gRPC address.
@@ -83,10 +93,17 @@ fn nobody(error: &ClientError, else_where: &str) -> Failure {
 /// # Errors
 /// The command's, or that of a machine that gives no threads.
 pub fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    let mut done = None;
+    drive(Box::pin(async { done = Some(work.await) }))?;
+    done.expect("work that was driven to its end has a result")
+}
+
+/// One kind of future for all commands: the runtime's own code is compiled once, not for each of them.
+fn drive(work: Pin<Box<dyn Future<Output = ()> + '_>>) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     runtime.map_err(|error| Failure::Work(error.into()))?.block_on(async {
         tokio::select! {
-            result = work => result,
+            () = work => Ok(()),
             // What the work holds (a demo's folder and daemon) is dropped, and so taken away.
             _ = tokio::signal::ctrl_c() => Err(Failure::work("interrupted".to_owned())),
         }

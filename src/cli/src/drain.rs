@@ -1,12 +1,11 @@
 //! `hintctl whatif network`: what would move if links and switches were taken out.
 
-use super::connect::{DaemonArgs, block_on};
+use super::answers;
+use super::connect::DaemonArgs;
 use super::failure::Failure;
 use super::output::{self, Output};
-use super::views;
 use clap::{ArgGroup, Args};
 use hintd_client::wire::v1;
-use serde_json::{Value, json};
 
 /// What is taken out.
 #[derive(Debug, Clone, Args)]
@@ -35,40 +34,8 @@ pub struct DrainArgs {
 pub fn what_if(args: &DrainArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
     let request =
         v1::WhatIfNetworkRequest { drain_links: args.drain_link.clone(), drain_switches: args.drain_switch.clone() };
-    let answer = block_on(async { Ok(daemon.admin().await?.what_if_network(request).await?.into_inner()) })?;
-    output.result(&document(&answer), || text(&answer, if args.rows == 0 { usize::MAX } else { args.rows }))
-}
-
-fn document(answer: &v1::WhatIfNetworkResponse) -> Value {
-    let route = |route: &v1::RouteForecast| {
-        json!({
-            "src": route.src, "dst": route.dst, "old_vertices": route.old_vertices, "old_links": route.old_links,
-            "new_vertices": route.new_vertices, "new_links": route.new_links, "cut": route.cut,
-        })
-    };
-    let link = |link: &v1::LinkForecast| {
-        json!({
-            "id": link.id, "bits_per_s": link.bits_per_s,
-            "a_to_b_before_bits_per_s": link.a_to_b_before, "b_to_a_before_bits_per_s": link.b_to_a_before,
-            "a_to_b_after_bits_per_s": link.a_to_b_after, "b_to_a_after_bits_per_s": link.b_to_a_after,
-        })
-    };
-    let application = |application: &v1::ApplicationForecast| {
-        json!({
-            "application_id": application.application_id, "routes_moved": application.routes_moved,
-            "utility_before": application.utility_before, "utility_after": application.utility_after,
-        })
-    };
-    json!({
-        "snapshot_version": answer.snapshot_version,
-        "routes": answer.routes.iter().map(route).collect::<Vec<_>>(),
-        "untouched": answer.untouched,
-        "cut_off_hosts": answer.cut_off_hosts,
-        "links": answer.links.iter().map(link).collect::<Vec<_>>(),
-        "utility_before": answer.utility_before,
-        "utility_after": answer.utility_after,
-        "applications": answer.applications.iter().map(application).collect::<Vec<_>>(),
-    })
+    let answer = daemon.ask(async |mut admin| admin.what_if_network(request).await)?;
+    output.sorted(&answer, || text(&answer, if args.rows == 0 { usize::MAX } else { args.rows }))
 }
 
 fn text(answer: &v1::WhatIfNetworkResponse, rows: usize) -> String {
@@ -103,7 +70,7 @@ fn text(answer: &v1::WhatIfNetworkResponse, rows: usize) -> String {
 }
 
 fn routes_table(routes: &[v1::RouteForecast], rows: usize) -> String {
-    let via = |vertices: &[String]| if vertices.is_empty() { "no path".to_owned() } else { views::via(vertices) };
+    let via = |vertices: &[String]| if vertices.is_empty() { "no path".to_owned() } else { answers::via(vertices) };
     let shown = routes.iter().take(rows).map(|route| {
         let then = if route.cut.is_empty() {
             via(&route.new_vertices)

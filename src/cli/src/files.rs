@@ -1,8 +1,9 @@
 //! Input files: JSON or TOML by extension, problems told with file, line and field.
 
 use super::failure::Failure;
-use hintd_model::cluster::document::{DocumentProblem, Syntax};
+use hintd_model::cluster::document::Syntax;
 use serde::de::DeserializeOwned;
+use std::fmt::Display;
 use std::path::Path;
 
 /// Reads a document.
@@ -34,7 +35,7 @@ pub fn write_text(path: &Path, text: &str) -> Result<(), Failure> {
 
 /// All that is wrong with a file, one line each.
 #[must_use]
-pub fn problems(path: &Path, problems: &[DocumentProblem]) -> Failure {
+pub fn problems(path: &Path, problems: &[impl Display]) -> Failure {
     let lines: Vec<String> = problems.iter().map(|problem| format!("{}: {problem}", path.display())).collect();
     Failure::Input(lines.join("\n"))
 }

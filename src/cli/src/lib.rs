@@ -8,6 +8,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr))] // a test that panics is a test that fails
 
 pub mod adherence;
+pub mod answers;
 pub mod bench;
 pub mod chains;
 pub mod circuits;
@@ -36,7 +37,6 @@ pub mod shell;
 pub mod simulate;
 pub mod topology;
 pub mod trace;
-pub mod views;
 pub mod watch;
 
 use clap::{CommandFactory as _, Parser, Subcommand};

@@ -1,11 +1,11 @@
 //! `hintctl links`: capacity and load of links, and who uses them.
 
-use super::connect::{DaemonArgs, block_on};
+use super::connect::DaemonArgs;
 use super::failure::Failure;
 use super::output::{self, Output};
 use clap::Args;
+use hintd_client::view::load_source;
 use hintd_client::wire::v1;
-use serde_json::{Value, json};
 
 /// Which links.
 #[derive(Debug, Args)]
@@ -43,33 +43,11 @@ pub fn links(args: &LinksArgs, daemon: &DaemonArgs, output: Output) -> Result<()
         link: args.link.clone().unwrap_or_default(),
         users: args.users.unwrap_or(if every { 0 } else { USERS_SHOWN }),
     };
-    let answer = block_on(async { Ok(daemon.admin().await?.links(request).await?.into_inner()) })?;
-    let document =
-        json!({ "total": answer.total, "links": answer.links.iter().map(link_document).collect::<Vec<_>>() });
-    output.result(&document, || match answer.links.as_slice() {
+    let answer = daemon.ask(async |mut admin| admin.links(request).await)?;
+    output.sorted(&answer, || match answer.links.as_slice() {
         [link] if args.link.is_some() => link_text(link),
         links => links_text(links, answer.total),
     })
-}
-
-fn link_document(link: &v1::LinkView) -> Value {
-    let user = |user: &v1::LinkUser| json!({ "application_id": user.application_id, "bits_per_s": user.bits_per_s });
-    json!({
-        "id": link.id, "a": link.a, "b": link.b, "bits_per_s": link.bits_per_s, "up": link.up,
-        "a_to_b_bits_per_s": link.a_to_b_bits_per_s, "b_to_a_bits_per_s": link.b_to_a_bits_per_s,
-        "load_source": source(link),
-        "a_to_b_task_pairs": link.a_to_b_task_pairs, "b_to_a_task_pairs": link.b_to_a_task_pairs,
-        "users": link.users.iter().map(user).collect::<Vec<_>>(), "users_total": link.users_total,
-    })
-}
-
-/// `measured`, `modelled`; `None`: there is no load to tell of.
-fn source(link: &v1::LinkView) -> Option<&'static str> {
-    match link.load_source() {
-        v1::LoadSource::Unspecified => None,
-        v1::LoadSource::Measured => Some("measured"),
-        v1::LoadSource::Modelled => Some("modelled"),
-    }
 }
 
 fn state(link: &v1::LinkView) -> &'static str {
@@ -86,7 +64,7 @@ fn links_text(links: &[v1::LinkView], total: u32) -> String {
             link.id.clone(),
             state(link).to_owned(),
             users_line(link),
-            source(link).unwrap_or("-").to_owned(),
+            load_source(link.load_source()).unwrap_or("-").to_owned(),
             output::rate(link.bits_per_s as f64),
             load(link.a_to_b_bits_per_s),
             load(link.b_to_a_bits_per_s),
@@ -118,7 +96,7 @@ fn link_text(link: &v1::LinkView) -> String {
     let mut lines = vec![output::pairs(&[
         ("link", format!("{}, {}", link.id, state(link))),
         ("capacity", format!("{} each way", output::rate(link.bits_per_s as f64))),
-        ("load", source(link).unwrap_or("unknown").to_owned()),
+        ("load", load_source(link.load_source()).unwrap_or("unknown").to_owned()),
         ("", direction(&link.a, &link.b, link.a_to_b_bits_per_s, link.a_to_b_task_pairs)),
         ("", direction(&link.b, &link.a, link.b_to_a_bits_per_s, link.b_to_a_task_pairs)),
     ])];
@@ -133,6 +111,7 @@ fn link_text(link: &v1::LinkView) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     fn link() -> v1::LinkView {
         v1::LinkView {
@@ -155,7 +134,7 @@ mod tests {
         let text = links_text(&[link()], 1);
         assert!(text.contains("modelled") && text.contains("2.5 Gbit/s"), "{text}");
         assert!(text.contains("application_1_0001 2.5 Gbit/s, 2 more"), "{text}");
-        let document = link_document(&link());
+        let document = json!(link());
         assert_eq!((&document["load_source"], &document["b_to_a_bits_per_s"]), (&json!("modelled"), &json!(0)));
         assert!(link_text(&link()).contains("s1 to s2: 2.5 Gbit/s (25 %), 7 task pairs"), "{}", link_text(&link()));
         assert!(link_text(&link()).contains("s2 to s1: 0 bit/s (0 %), 0 task pairs"));

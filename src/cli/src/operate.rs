@@ -9,7 +9,7 @@ use super::plan::kept;
 use super::servers;
 use clap::Args;
 use hintd_client::wire::{v1, yarn};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::path::PathBuf;
 use tokio_stream::StreamExt as _;
 
@@ -57,8 +57,8 @@ pub struct CalibrateArgs {
 /// # Errors
 /// [`Failure`] where no daemon answers.
 pub fn status(daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
-    let status = block_on(async { Ok(daemon.admin().await?.status(v1::StatusRequest {}).await?.into_inner()) })?;
-    output.result(&status_document(&status), || status_text(&status))
+    let status = daemon.ask(async |mut admin| admin.status(v1::StatusRequest {}).await)?;
+    output.sorted(&status, || status_text(&status))
 }
 
 /// `hintctl nodes`.
@@ -67,12 +67,8 @@ pub fn status(daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
 /// [`Failure`] where no daemon answers.
 pub fn nodes(args: NodesArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
     let request = v1::NodesRequest { host_contains: args.host, limit: args.limit };
-    let answer = block_on(async { Ok(daemon.admin().await?.nodes(request).await?.into_inner()) })?;
-    let document = json!({
-        "total": answer.total,
-        "nodes": answer.nodes.iter().map(node_document).collect::<Vec<_>>(),
-    });
-    output.result(&document, || {
+    let answer = daemon.ask(async |mut admin| admin.nodes(request).await)?;
+    output.sorted(&answer, || {
         let rows = answer.nodes.iter().map(|node| {
             let of = |size: &Option<yarn::ResourceProto>| size.as_ref().map_or(0, yarn::ResourceProto::memory);
             [
@@ -96,19 +92,8 @@ pub fn nodes(args: NodesArgs, daemon: &DaemonArgs, output: Output) -> Result<(),
 /// # Errors
 /// [`Failure`] where no daemon answers.
 pub fn policies(daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
-    let answer =
-        block_on(async { Ok(daemon.admin().await?.list_policies(v1::ListPoliciesRequest {}).await?.into_inner()) })?;
-    let policy = |policy: &v1::PolicyView| {
-        json!({
-            "name": policy.name, "summary": policy.summary, "capabilities": policy.capabilities,
-            "params_toml": policy.params_toml, "queues": policy.queues, "frameworks": policy.frameworks,
-        })
-    };
-    let document = json!({
-        "default_policy": answer.default_policy,
-        "policies": answer.policies.iter().map(policy).collect::<Vec<_>>(),
-    });
-    output.result(&document, || {
+    let answer = daemon.ask(async |mut admin| admin.list_policies(v1::ListPoliciesRequest {}).await)?;
+    output.sorted(&answer, || {
         let rows = answer.policies.iter().map(|policy| {
             let star = if policy.name == answer.default_policy { " (default)" } else { "" };
             [format!("{}{star}", policy.name), policy.capabilities.join(" "), policy.summary.clone()]
@@ -122,13 +107,8 @@ pub fn policies(daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
 /// # Errors
 /// [`Failure`] where no daemon answers, or the file does not pass: then nothing changed.
 pub fn reload(daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
-    let answer = block_on(async { Ok(daemon.admin().await?.reload(v1::ReloadRequest {}).await?.into_inner()) })?;
-    let document = json!({
-        "config_generation": answer.config_generation,
-        "changed": answer.changed,
-        "needs_restart": answer.needs_restart,
-    });
-    output.result(&document, || {
+    let answer = daemon.ask(async |mut admin| admin.reload(v1::ReloadRequest {}).await)?;
+    output.sorted(&answer, || {
         let mut lines = vec![format!("configuration {} is in force", answer.config_generation)];
         if answer.changed.is_empty() {
             lines.push("nothing changed".to_owned());
@@ -178,12 +158,8 @@ pub fn calibrate(args: &CalibrateArgs, daemon: &DaemonArgs, output: Output) -> R
         exchanged_bytes: megabytes("--exchanged-mb", args.exchanged_mb)?,
         containers: args.containers,
     };
-    let answer = block_on(async { Ok(daemon.admin().await?.calibrate(request).await?.into_inner()) })?;
-    let document = json!({
-        "togetherness": answer.togetherness, "locality": answer.locality, "balance": answer.balance,
-        "because": answer.because,
-    });
-    output.result(&document, || {
+    let answer = daemon.ask(async |mut admin| admin.calibrate(request).await)?;
+    output.sorted(&answer, || {
         let mut lines = vec![output::pairs(&[
             ("togetherness", output::digits(answer.togetherness)),
             ("locality", output::digits(answer.locality)),
@@ -191,33 +167,6 @@ pub fn calibrate(args: &CalibrateArgs, daemon: &DaemonArgs, output: Output) -> R
         ])];
         lines.extend(answer.because.iter().map(|line| format!("  {line}")));
         lines.join("\n")
-    })
-}
-
-/// Status for scripts.
-#[must_use]
-pub fn status_document(status: &v1::StatusResponse) -> Value {
-    let age = |age: &v1::SourceAge| json!({ "source": age.source, "age_ms": age.age_ms, "stale": age.stale });
-    json!({
-        "version": status.version, "instance_id": status.instance_id, "uptime_ms": status.uptime_ms,
-        "ready": status.ready, "not_ready_reason": status.not_ready_reason,
-        "snapshot_version": status.snapshot_version, "snapshot_age_ms": status.snapshot_age_ms,
-        "nodes": status.nodes, "nodes_usable": status.nodes_usable, "racks": status.racks,
-        "datasets": status.datasets, "blocks": status.blocks,
-        "links": status.links, "links_down": status.links_down,
-        "applications": status.applications, "attempts": status.attempts,
-        "leases": status.leases, "waiting_tasks": status.waiting_tasks,
-        "ages": status.ages.iter().map(age).collect::<Vec<_>>(),
-        "counters": status.counters,
-        "config_file": status.config_file, "config_generation": status.config_generation,
-        "process_cpu_s": status.process_cpu_s, "resident_bytes": status.resident_bytes,
-        "unknown_names": status.unknown_names, "unknown_names_total": status.unknown_names_total,
-        "flows": flows_document(&status.flows.unwrap_or_default()),
-        "watchers": status.watchers.iter().map(watcher_document).collect::<Vec<_>>(),
-        "adherence": adherence::document(&status.adherence), "decisions_watched": status.decisions_watched,
-        "plan": status.plan.as_ref().map(kept::document),
-        "notices": status.notices, "degraded": status.degraded,
-        "servers": status.servers.iter().map(servers::document).collect::<Vec<_>>(),
     })
 }
 
@@ -302,13 +251,6 @@ fn dispatch_text(status: &v1::StatusResponse) -> String {
     )
 }
 
-fn flows_document(flows: &v1::FlowCounts) -> Value {
-    json!({
-        "jobs": flows.jobs, "installed": flows.installed, "default_forwarding": flows.default_forwarding,
-        "cut": flows.cut, "task_pairs": flows.task_pairs,
-    })
-}
-
 fn flows_text(flows: &v1::FlowCounts, watchers: &[v1::WatcherView]) -> String {
     let installs = watchers.iter().any(|watcher| watcher.installs && watcher.attached);
     let nobody = if flows.installed > 0 && !installs { "; no controller is there to install them" } else { "" };
@@ -316,17 +258,6 @@ fn flows_text(flows: &v1::FlowCounts, watchers: &[v1::WatcherView]) -> String {
         "of {} jobs: {} host pairs with a route, {} by default forwarding, {} cut off{nobody}",
         flows.jobs, flows.installed, flows.default_forwarding, flows.cut
     )
-}
-
-fn watcher_document(watcher: &v1::WatcherView) -> Value {
-    let refused =
-        |refused: &v1::WatcherRefusal| json!({ "src": refused.src, "dst": refused.dst, "reason": refused.reason });
-    json!({
-        "name": watcher.name, "installs": watcher.installs, "sent": watcher.sent,
-        "acknowledged": watcher.acknowledged, "state": watcher.state, "since_ms": watcher.since_ms,
-        "attached": watcher.attached, "routes": watcher.routes,
-        "refused": watcher.refused.iter().map(refused).collect::<Vec<_>>(), "refused_total": watcher.refused_total,
-    })
 }
 
 fn watchers_table(watchers: &[v1::WatcherView]) -> String {
@@ -347,19 +278,4 @@ fn watchers_table(watchers: &[v1::WatcherView]) -> String {
         ]
     });
     output::table(["watcher", "", "state", "refused", "routes", "sent", "acknowledged", "since"], 4, rows)
-}
-
-fn node_document(node: &v1::NodeView) -> Value {
-    let size = |size: &Option<yarn::ResourceProto>| {
-        let size = size.clone().unwrap_or_default();
-        let named = size.resource_value_map.iter().map(|kind| (kind.key.clone(), json!(kind.value())));
-        let common =
-            [("memory_mb".to_owned(), json!(size.memory())), ("vcores".to_owned(), json!(size.virtual_cores()))];
-        Value::Object(common.into_iter().chain(named).collect())
-    };
-    json!({
-        "host": node.host, "rack": node.rack, "state": node.state, "total": size(&node.total),
-        "used": size(&node.used), "leased": size(&node.leased), "containers": node.containers,
-        "labels": node.labels, "age_ms": node.age_ms, "machine_class": node.machine_class,
-    })
 }

@@ -2,7 +2,9 @@
 
 use super::failure::Failure;
 use comfy_table::{CellAlignment, Table, presets};
+use hintd_client::view;
 use serde::Serialize;
+use serde_json::Value;
 use std::borrow::Cow;
 use std::io::{ErrorKind, Write as _};
 
@@ -31,6 +33,14 @@ impl Output {
     /// If standard output can't be written, other than closed by its reader.
     pub fn result(self, document: &impl Serialize, text: impl FnOnce() -> String) -> Result<(), Failure> {
         if self.json { self.document(document) } else { self.text(&text()) }
+    }
+
+    /// The command's result, of which scripts get the keys in alphabetical order.
+    ///
+    /// # Errors
+    /// As [`Output::result`].
+    pub fn sorted(self, document: &impl Serialize, text: impl FnOnce() -> String) -> Result<(), Failure> {
+        if self.json { self.document(&sorted(document)?) } else { self.text(&text()) }
     }
 
     /// A line for people only, before the result.
@@ -72,6 +82,14 @@ impl Output {
             _ => Ok(()), // a reader that has seen enough, as `head`
         }
     }
+}
+
+/// A document with its keys in alphabetical order, to be part of another.
+///
+/// # Errors
+/// For what is no JSON.
+pub fn sorted(document: &impl Serialize) -> Result<Value, Failure> {
+    view::sorted(document).map_err(|error| Failure::Work(error.into()))
 }
 
 /// The text with what a terminal would obey written as Rust writes it: names come from files and from others. Ends of lines

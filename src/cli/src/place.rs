@@ -2,8 +2,7 @@
 
 use super::failure::Failure;
 use super::output::Output;
-use super::views::{self, AnswerView};
-use super::{files, policy};
+use super::{answers, files, policy};
 use clap::Args;
 use hintd::server::convert;
 use hintd_engine::arrivals::ArrivedView;
@@ -82,7 +81,7 @@ pub fn run(args: &PlaceArgs, output: Output) -> Result<(), Failure> {
     decision.elapsed = Micros(u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX));
     let mut set = convert::hint_set(&decision);
     set.decision_id.clear(); // nothing was remembered: there is nothing to explain
-    output.result(&AnswerView::new(&set), || views::answer_text(&set))
+    output.result(&set, || answers::text(&set))
 }
 
 /// Reads a request file.

@@ -1,13 +1,14 @@
 //! `hintctl replay`: a recorded decision made again, and by another policy beside it.
 
-use super::connect::{DaemonArgs, block_on};
+use super::answers;
+use super::connect::DaemonArgs;
 use super::failure::Failure;
 use super::output::{self, Output};
-use super::views::{self, AnswerView};
 use clap::Args;
+use hintd_client::view::terms_by_name;
 use hintd_client::wire::v1;
 use hintd_client::wire::v1::outcome::Outcome;
-use serde_json::{Value, json};
+use serde::Serialize;
 
 /// A decision, and perhaps another policy.
 #[derive(Debug, Clone, Args)]
@@ -24,6 +25,14 @@ pub struct ReplayArgs {
     policy: Option<String>,
 }
 
+/// A decision made again, with its id.
+#[derive(Serialize)]
+struct Replayed<'a> {
+    decision_id: &'a str,
+    #[serde(flatten)]
+    answer: &'a v1::ReplayResponse,
+}
+
 /// `hintctl replay`.
 ///
 /// # Errors
@@ -31,8 +40,8 @@ pub struct ReplayArgs {
 pub fn run(args: &ReplayArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
     let request =
         v1::ReplayRequest { decision_id: args.decision.clone(), policy: args.policy.clone().unwrap_or_default() };
-    let answer = block_on(async { Ok(daemon.admin().await?.replay(request).await?.into_inner()) })?;
-    output.result(&document(&answer, args), || text(&answer, args))?;
+    let answer = daemon.ask(async |mut admin| admin.replay(request).await)?;
+    output.sorted(&Replayed { decision_id: &args.decision, answer: &answer }, || text(&answer, args))?;
     if answer.same {
         return Ok(());
     }
@@ -43,39 +52,10 @@ fn outcome(outcome: Option<&v1::Outcome>) -> Option<&Outcome> {
     outcome?.outcome.as_ref()
 }
 
-fn outcome_document(of: Option<&v1::Outcome>) -> Value {
-    match outcome(of) {
-        Some(Outcome::Hints(set)) => json!(AnswerView::new(set)),
-        Some(Outcome::Refused(refused)) => json!({ "refused": views::refused_document(refused) }),
-        None => Value::Null,
-    }
-}
-
-fn document(answer: &v1::ReplayResponse, args: &ReplayArgs) -> Value {
-    let difference = |found: &v1::Difference| json!({ "field": found.field, "then": found.then, "now": found.now });
-    let mut document = json!({
-        "decision_id": args.decision, "decided_at_ms": answer.decided_at_ms, "same": answer.same,
-        "differences": answer.differences.iter().map(difference).collect::<Vec<_>>(),
-        "params_toml": answer.params_toml,
-        "recorded": outcome_document(answer.recorded.as_ref()),
-        "replayed": outcome_document(answer.replayed.as_ref()),
-    });
-    if answer.other.is_some() {
-        let terms = |terms: &Option<v1::Terms>| terms.as_ref().map(views::terms);
-        let rated = |rated: &v1::Rated| json!({ "policy": rated.policy, "recorded": rated.recorded, "other": rated.other, "gain": rated.gain });
-        document["other"] = outcome_document(answer.other.as_ref());
-        document["other_params_toml"] = json!(answer.other_params_toml);
-        document["recorded_cost"] = json!(terms(&answer.recorded_terms));
-        document["other_cost"] = json!(terms(&answer.other_terms));
-        document["objectives"] = json!(answer.rated.iter().map(rated).collect::<Vec<_>>());
-    }
-    document
-}
-
 fn outcome_text(of: Option<&v1::Outcome>) -> String {
     match outcome(of) {
-        Some(Outcome::Hints(set)) => views::answer_text(set),
-        Some(Outcome::Refused(refused)) => views::refused_text(refused),
+        Some(Outcome::Hints(set)) => answers::text(set),
+        Some(Outcome::Refused(refused)) => answers::refused_text(refused),
         None => String::new(),
     }
 }
@@ -98,12 +78,12 @@ fn text(answer: &v1::ReplayResponse, args: &ReplayArgs) -> String {
 /// Containers by host, cost terms, and both objectives, in three columns.
 fn side_by_side(answer: &v1::ReplayResponse, name: &str) -> String {
     let (recorded, other) = match (outcome(answer.recorded.as_ref()), outcome(answer.other.as_ref())) {
-        (_, Some(Outcome::Refused(refused))) => return format!("{name}: {}", views::refused_text(refused)),
+        (_, Some(Outcome::Refused(refused))) => return format!("{name}: {}", answers::refused_text(refused)),
         (Some(Outcome::Hints(recorded)), Some(Outcome::Hints(other))) => (recorded, other),
-        (_, Some(Outcome::Hints(other))) => return views::answer_text(other),
+        (_, Some(Outcome::Hints(other))) => return answers::text(other),
         (_, None) => return String::new(),
     };
-    let sets = [recorded, other].map(|set| views::by_host(&set.hints, None));
+    let sets = [recorded, other].map(|set| answers::by_host(&set.hints, None));
     let mut hosts: Vec<&String> = sets.iter().flatten().map(|(host, _)| host).collect();
     hosts.sort();
     hosts.dedup();
@@ -114,10 +94,10 @@ fn side_by_side(answer: &v1::ReplayResponse, name: &str) -> String {
     let header = |first: &'static str| [first, recorded.policy.as_str(), name];
     let mut lines = vec![output::table(header("containers on"), 1, rows)];
     let [then, now] = [&answer.recorded_terms, &answer.other_terms].map(|terms| {
-        let terms = terms.as_ref().map(views::terms).unwrap_or_default();
+        let terms = terms.as_ref().map(terms_by_name).unwrap_or_default();
         terms.into_iter().filter(|(name, _)| name != "objective" && !name.starts_with("part.")).collect::<Vec<_>>()
     });
-    let number = |value: &Value| value.as_f64().map_or_else(|| "-".to_owned(), output::digits);
+    let number = |value: &f64| if value.is_finite() { output::digits(*value) } else { "-".to_owned() };
     let rows = then.iter().map(|(name, value)| {
         let beside =
             now.iter().find(|(known, _)| known == name).map_or_else(|| "-".to_owned(), |(_, value)| number(value));

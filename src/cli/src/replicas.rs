@@ -5,7 +5,6 @@ use super::failure::Failure;
 use super::output::{self, Output};
 use clap::Args;
 use hintd_client::wire::v1;
-use serde_json::{Value, json};
 
 /// What is to be written.
 #[derive(Debug, Args)]
@@ -43,7 +42,7 @@ pub fn run(args: &ReplicasArgs, daemon: &DaemonArgs, output: Output) -> Result<(
         seed: args.seed,
     };
     let found = block_on(async { Ok(daemon.client().await?.replicas(request).await?) })?;
-    output.result(&document(&found), || text(&found))
+    output.sorted(&found, || text(&found))
 }
 
 /// Why, in words.
@@ -77,19 +76,4 @@ fn text(found: &v1::ReplicasResponse) -> String {
         lines.push(format!("\n{}", output::table(["block", "replicas, first first"], 2, rows)));
     }
     lines.join("\n")
-}
-
-fn document(found: &v1::ReplicasResponse) -> Value {
-    let named = |name: &str| if name.is_empty() { Value::Null } else { json!(name) };
-    // What HDFS is to choose has neither: `jq '.host // empty'` and loops over hosts find nothing there.
-    let replica = |replica: &v1::ReplicaAdvice| {
-        let told = [("rack", &replica.rack), ("host", &replica.host)].into_iter().filter(|(_, name)| !name.is_empty());
-        Value::Object(told.map(|(field, name)| (field.to_owned(), json!(name))).collect())
-    };
-    let block = |block: &v1::BlockAdvice| block.replicas.iter().map(replica).collect::<Vec<_>>();
-    json!({
-        "reason": found.reason, "plan": named(&found.plan), "reader": named(&found.reader), "job": named(&found.job),
-        "racks": found.racks.iter().map(|rack| json!({ "rack": rack.rack, "hosts": rack.hosts })).collect::<Vec<_>>(),
-        "blocks": found.blocks.iter().map(block).collect::<Vec<_>>(),
-    })
 }

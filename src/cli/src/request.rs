@@ -1,11 +1,11 @@
 //! `hintctl request` and `whatif request`: hints of a running daemon.
 
+use super::answers;
 use super::connect::{DaemonArgs, block_on};
 use super::drain;
 use super::failure::Failure;
 use super::output::Output;
 use super::place::read_request;
-use super::views::{self, AnswerView};
 use clap::{Args, Subcommand};
 use hintd::server::convert::{ask_to_wire, resource_to_wire};
 use hintd_client::wire::v1;
@@ -58,7 +58,7 @@ pub fn request(args: &RequestArgs, daemon: &DaemonArgs, output: Output) -> Resul
         let answer = daemon.client().await?.request_hints(wire, patience).await?;
         answer.hints.ok_or_else(|| Failure::work("the daemon's answer holds no hints"))
     })?;
-    output.result(&AnswerView::new(&set), || views::answer_text(&set))
+    output.result(&set, || answers::text(&set))
 }
 
 /// `hintctl whatif`.
@@ -71,8 +71,8 @@ pub fn what_if(command: &WhatIfCommand, daemon: &DaemonArgs, output: Output) -> 
         WhatIfCommand::Network(args) => return drain::what_if(args, daemon, output),
     };
     let wire = args.read()?;
-    let set = block_on(async { Ok(daemon.admin().await?.what_if(wire).await?.into_inner()) })?;
-    output.result(&AnswerView::new(&set), || views::answer_text(&set))
+    let set = daemon.ask(async |mut admin| admin.what_if(wire).await)?;
+    output.result(&set, || answers::text(&set))
 }
 
 impl RequestArgs {

@@ -2,16 +2,6 @@
 
 use super::output;
 use hintd_client::wire::v1;
-use serde_json::{Value, json};
-
-/// One server for scripts.
-#[must_use]
-pub fn document(server: &v1::ServerView) -> Value {
-    json!({
-        "source": server.source, "address": server.address, "state": server.state, "in_use": server.in_use,
-        "since_ms": server.since_ms, "heard_ms": server.heard_ms, "asked_ms": server.asked_ms, "error": server.error,
-    })
-}
 
 /// A table, and below it what those said that gave no good answer; empty: nobody is asked.
 #[must_use]
@@ -78,6 +68,6 @@ name_node http://a:1: it is standby
 name_node http://b:1: it is silent";
         assert_eq!(shown, expected);
         assert_eq!(text(&[]), "");
-        assert_eq!(document(&server("http://b:1", "silent"))["error"], "it is silent");
+        assert_eq!(serde_json::json!(server("http://b:1", "silent"))["error"], "it is silent");
     }
 }

@@ -1,12 +1,12 @@
 //! `hintctl watch`: route updates as they come, and acknowledgements where rules are watched.
 
+use super::answers;
 use super::connect::{DaemonArgs, block_on};
 use super::failure::Failure;
 use super::output::{self, Output};
-use super::{circuits, views};
 use clap::Args;
+use hintd_client::view;
 use hintd_client::wire::v1;
-use serde_json::{Value, json};
 use std::time::Duration;
 use tokio_stream::StreamExt as _;
 
@@ -92,7 +92,7 @@ async fn watch(args: &WatchArgs, daemon: &DaemonArgs, output: Output) -> Result<
     while let Some(update) = updates.next().await {
         let update = update?;
         if output.is_json() {
-            output.row(&document(&update))?;
+            output.row(&output::sorted(&update)?)?;
         } else {
             output.line(&text(&update))?;
         }
@@ -110,61 +110,8 @@ async fn watch(args: &WatchArgs, daemon: &DaemonArgs, output: Output) -> Result<
     Err(Failure::work("the daemon ended the watch"))
 }
 
-fn pair_document(pair: Option<&v1::HostPair>) -> Value {
-    let pair = pair.cloned().unwrap_or_default();
-    json!({ "src": pair.src, "dst": pair.dst, "class": pair.class })
-}
-
-fn document(update: &v1::RouteUpdate) -> Value {
-    let route = |route: &v1::Route| json!({ "pair": pair_document(route.pair.as_ref()), "vertices": route.vertices, "links": route.links });
-    let stop =
-        |stop: &v1::BoxStop| json!({ "box": stop.r#box, "type": stop.r#type, "at": stop.at, "after": stop.after });
-    let route = |of: &v1::Route| {
-        let mut document = route(of);
-        if !of.stops.is_empty() {
-            document["stops"] = of.stops.iter().map(stop).collect();
-        }
-        document
-    };
-    let rule = |rule: &v1::RuleChange| {
-        let mut document = json!({ "switch": rule.switch, "pair": pair_document(rule.pair.as_ref()) });
-        match &rule.action {
-            Some(v1::rule_change::Action::Install(install)) => {
-                document["install"] = json!({ "link": install.link, "next": install.next });
-            }
-            _ => document["remove"] = json!({}),
-        }
-        document
-    };
-    let mut document = json!({
-        "instance_id": update.instance_id, "number": update.number, "snapshot": update.snapshot,
-        "phase": phase(update.phase()), "cause": update.cause, "subject": update.subject,
-        "routes": update.routes.iter().map(route).collect::<Vec<_>>(),
-        "removed": update.removed.iter().map(|pair| pair_document(Some(pair))).collect::<Vec<_>>(),
-        "rules": update.rules.iter().map(rule).collect::<Vec<_>>(),
-        "untouched": update.untouched,
-    });
-    if let Some(wanted) = &update.circuits {
-        document["circuits"] = circuits::wanted_document(wanted);
-    }
-    document
-}
-
-/// Stable token.
-#[must_use]
-pub const fn phase(phase: v1::RoutePhase) -> &'static str {
-    match phase {
-        v1::RoutePhase::Unspecified => "unspecified",
-        v1::RoutePhase::Initial => "initial",
-        v1::RoutePhase::Make => "make",
-        v1::RoutePhase::Break => "break",
-        v1::RoutePhase::Failover => "failover",
-        v1::RoutePhase::Resync => "resync",
-    }
-}
-
 fn text(update: &v1::RouteUpdate) -> String {
-    let phase = phase(update.phase());
+    let phase = view::phase(update.phase());
     let why = if update.cause == phase { String::new() } else { format!(" {} {}", update.cause, update.subject) };
     let mut lines = vec![format!(
         "{} {phase}{why}: {} routes{}, {} removed, {} rules, {} untouched",
@@ -185,7 +132,7 @@ fn text(update: &v1::RouteUpdate) -> String {
         let how = if route.vertices.is_empty() {
             "has no path".to_owned()
         } else {
-            format!("via {}", views::via(&route.vertices))
+            format!("via {}", answers::via(&route.vertices))
         };
         let boxes: Vec<&str> = route.stops.iter().map(|stop| stop.r#box.as_str()).collect();
         let how = if boxes.is_empty() { how } else { format!("{how}, through {}", boxes.join(", ")) };
@@ -226,6 +173,7 @@ fn more(all: usize, what: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::Value;
     use v1::rule_change::Action;
 
     /// That of docs/formats.md.
@@ -262,7 +210,7 @@ mod tests {
         const DOCS: &str = include_str!("../../../docs/formats.md");
         let (_, section) = DOCS.split_once("\n## Route updates\n").unwrap();
         let text = section.split("```").nth(1).unwrap().strip_prefix("json\n").unwrap();
-        assert_eq!(document(&update()), serde_json::from_str::<Value>(text).unwrap());
+        assert_eq!(output::sorted(&update()).unwrap(), serde_json::from_str::<Value>(text).unwrap());
     }
 
     #[test]

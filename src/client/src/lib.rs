@@ -39,6 +39,18 @@
 //! # });
 //! ```
 //!
+//! The crate is not on a registry. A program beside a checkout of hintd depends on it by path, and builds nothing of the
+//! daemon, its journal, or the command line for it:
+//!
+//! ```toml
+//! [dependencies]
+//! hintd-client = { path = "../hintd/src/client" }
+//! tokio = { version = "1", features = ["macros", "rt-multi-thread"] }
+//! ```
+//!
+//! Messages are those of `proto/`, as prost makes them: [`wire`]. Those that `hintctl --json` prints are
+//! [`serde::Serialize`], with the same keys: [`view`].
+//!
 //! Invariants: only calls that are idempotent are repeated, under the same request id; every wait has an end that the
 //! caller chose, by an argument or by [`ClientOptions`].
 
@@ -54,6 +66,7 @@ mod hints;
 mod retry;
 pub mod status;
 mod steady;
+pub mod view;
 pub mod wire;
 
 pub use breaker::BreakerOptions;

@@ -3,6 +3,7 @@
 use super::super::connect::{self, DaemonArgs, block_on};
 use super::super::failure::Failure;
 use super::super::output::{self, Output};
+use super::Attempts;
 use super::process::Peer;
 use crate::emulate::cluster::resource;
 use clap::Args;
@@ -10,12 +11,11 @@ use hdrhistogram::Histogram;
 use hintd::telemetry::process::cpu_seconds;
 use hintd_client::wire::v1;
 use hintd_client::{Client, ClientError};
-use hintd_model::units::{ApplicationId, AttemptId};
+use hintd_model::units::AttemptId;
 use prost::Message as _;
 use serde::Serialize;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
@@ -194,11 +194,9 @@ impl Server<'_> {
 
 /// Loads `target`; also returns one encoded answer.
 async fn measure(target: &str, shape: &Shape, server: &Server<'_>) -> Result<(Figures, Vec<u8>), Failure> {
-    let started = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let load = Arc::new(Load {
         shape: shape.clone(),
-        cluster_timestamp: u64::try_from(started.as_millis()).unwrap_or(0),
-        sequence: AtomicU32::new(0),
+        attempts: Attempts::begin(),
         begin: Instant::now() + WARM_UP,
         end: Instant::now() + WARM_UP + Duration::from_secs(shape.seconds),
     });
@@ -237,8 +235,7 @@ async fn measure(target: &str, shape: &Shape, server: &Server<'_>) -> Result<(Fi
 
 struct Load {
     shape: Shape,
-    cluster_timestamp: u64,
-    sequence: AtomicU32,
+    attempts: Attempts,
     begin: Instant,
     end: Instant,
 }
@@ -289,7 +286,7 @@ async fn client(load: Arc<Load>, client: Client, number: u32) -> Counted {
         if intended >= load.end || Instant::now() >= load.end {
             return counted;
         }
-        let attempt = load.next_attempt();
+        let attempt = load.attempts.next();
         let answer = client.request_hints_once(load.request(attempt)).await;
         let took = intended.elapsed();
         if intended >= load.begin {
@@ -333,12 +330,6 @@ async fn release(client: &Client, attempt: AttemptId, token: String) {
 }
 
 impl Load {
-    fn next_attempt(&self) -> AttemptId {
-        let sequence = self.sequence.fetch_add(1, Ordering::Relaxed) + 1;
-        let application = ApplicationId { cluster_timestamp: self.cluster_timestamp, sequence };
-        AttemptId { application, attempt: 1 }
-    }
-
     fn request(&self, attempt: AttemptId) -> v1::RequestHintsRequest {
         let group = v1::TaskGroup {
             name: "worker".to_owned(),

@@ -11,6 +11,9 @@ use super::connect::DaemonArgs;
 use super::failure::Failure;
 use super::output::Output;
 use clap::Subcommand;
+use hintd_model::units::{ApplicationId, AttemptId};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// What to measure.
 #[derive(Debug, Subcommand)]
@@ -42,5 +45,26 @@ pub fn run(command: BenchCommand, daemon: &DaemonArgs, output: Output) -> Result
         BenchCommand::Reroute(args) => reroute::run(args, daemon, output),
         BenchCommand::Soak(args) => soak::run(args, daemon, output),
         BenchCommand::ServeNoop => noop::serve(),
+    }
+}
+
+/// Ids of the applications that a load makes up: as those of a ResourceManager that was started when the load was.
+#[derive(Debug)]
+pub(crate) struct Attempts {
+    cluster_timestamp: u64,
+    sequence: AtomicU32,
+}
+
+impl Attempts {
+    pub(crate) fn begin() -> Self {
+        let started = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Self { cluster_timestamp: u64::try_from(started.as_millis()).unwrap_or(0), sequence: AtomicU32::new(0) }
+    }
+
+    /// The first attempt of another application.
+    pub(crate) fn next(&self) -> AttemptId {
+        let sequence = self.sequence.fetch_add(1, Ordering::Relaxed) + 1;
+        let application = ApplicationId { cluster_timestamp: self.cluster_timestamp, sequence };
+        AttemptId { application, attempt: 1 }
     }
 }

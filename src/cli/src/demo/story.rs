@@ -1,9 +1,8 @@
 //! The demo as it is told: one paragraph per job, one line per event, on a terminal of 100 columns.
 
+use super::super::answers;
 use super::super::failure::Failure;
 use super::super::output::{self, Output};
-use super::super::views;
-use super::super::watch::phase;
 use super::Plan;
 use super::host::Host;
 use crate::emulate::hdfs::Namespace;
@@ -77,6 +76,14 @@ pub(super) struct Death {
     pub(super) given_up: Option<usize>,
 }
 
+/// A job that is to be submitted.
+#[derive(Debug, Clone)]
+struct PlannedJob {
+    name: String,
+    maps: u32,
+    reduces: u32,
+}
+
 /// What was told so far.
 #[derive(Debug)]
 pub(super) struct Story {
@@ -93,7 +100,7 @@ pub(super) struct Story {
     pub(super) withdrawals: usize,
     pub(super) watched: usize,
     routes: BTreeMap<(String, String), Vec<String>>,
-    planned: BTreeMap<u64, (String, u32, u32)>,
+    planned: BTreeMap<u64, PlannedJob>,
     output: Output,
     started: Instant,
 }
@@ -137,7 +144,9 @@ impl Story {
             ("bytes".to_owned(), format!("{:e}", workload.scale.bytes)),
             ("task_time".to_owned(), format!("{:e}", workload.task_time)),
         ];
-        let plan = |job: &JobPlan| (job.number, (job.name.to_string(), job.maps, job.reduces));
+        let plan = |job: &JobPlan| {
+            (job.number, PlannedJob { name: job.name.to_string(), maps: job.maps, reduces: job.reduces })
+        };
         self.planned = workload.jobs.iter().map(plan).collect();
         let policy = &self.plan.args.policy;
         self.output.line(&format!(
@@ -237,7 +246,7 @@ impl Story {
         );
         self.event(&head)?;
         for group in ["map", "reduce"] {
-            let hosts = views::by_host(&hints.hints, Some(group));
+            let hosts = answers::by_host(&hints.hints, Some(group));
             if !hosts.is_empty() {
                 self.output.line(&format!("{:MARGIN$}{group:<8} {}", "", hosts_line(&hosts, COLUMNS - MARGIN - 9)))?;
             }
@@ -258,7 +267,7 @@ impl Story {
         let reroute = FlowReroute {
             subject: update.subject.clone(),
             cause: update.cause.clone(),
-            phase: phase(update.phase()),
+            phase: hintd_client::view::phase(update.phase()),
             moved: update.routes.len(),
             untouched: update.untouched,
             rules: update.rules.len(),
@@ -286,7 +295,7 @@ impl Story {
         let to: Vec<String> = ["map", "reduce"]
             .into_iter()
             .filter_map(|group| {
-                let hosts = views::by_host(&hints.hints, Some(group));
+                let hosts = answers::by_host(&hints.hints, Some(group));
                 let count: u32 = hosts.iter().map(|(_, count)| count).sum();
                 (count > 0).then(|| format!("{} -> {}", plural(count, group), hosts_line(&hosts, 40)))
             })
@@ -360,13 +369,14 @@ impl Story {
     }
 
     fn name(&self, job: u64) -> String {
-        self.planned.get(&job).map_or_else(|| format!("job {job}"), |(name, ..)| name.clone())
+        self.planned.get(&job).map_or_else(|| format!("job {job}"), |planned| planned.name.clone())
     }
 
     fn job(&mut self, number: u64) -> &mut JobStory {
         let submitted = self.started.elapsed();
         let planned = self.planned.get(&number).cloned();
-        let (name, maps, reduces) = planned.unwrap_or_else(|| (format!("job {number}"), 0, 0));
+        let unknown = || PlannedJob { name: format!("job {number}"), maps: 0, reduces: 0 };
+        let PlannedJob { name, maps, reduces } = planned.unwrap_or_else(unknown);
         self.jobs.entry(number).or_insert_with(|| JobStory {
             number,
             name,
@@ -384,7 +394,7 @@ impl Story {
 fn routes_line(routes: &[v1::HintRoute]) -> String {
     let installed = routes.iter().filter(|route| route.installed).count();
     let heaviest = routes.iter().max_by_key(|route| route.bytes).map_or_else(String::new, |route| {
-        format!("; {} to {} via {}", route.src, route.dst, views::via(&route.vertices))
+        format!("; {} to {} via {}", route.src, route.dst, answers::via(&route.vertices))
     });
     let pairs = plural(routes.len() as u32, "host pair");
     let what = format!("{pairs}, {installed} to install{heaviest}");

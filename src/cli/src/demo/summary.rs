@@ -1,8 +1,8 @@
 //! What the demo came to: counts, medians beside the default placement's, and the promises that were checked.
 
 use super::super::adherence;
+use super::super::answers;
 use super::super::output;
-use super::super::views;
 use super::host::Books;
 use super::story::{FlowReroute, JobStory, Replacement, Reroute, Story};
 use crate::emulate::Tally;
@@ -10,16 +10,20 @@ use hintd_client::wire::v1;
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 
-/// A term's name, how to read it, and how to print it.
-type Term = (&'static str, fn(&v1::Terms) -> Option<f64>, fn(f64) -> String);
+/// A cost term, how to read it, and how to print it.
+struct Term {
+    name: &'static str,
+    read: fn(&v1::Terms) -> Option<f64>,
+    unit: fn(f64) -> String,
+}
 
 /// Terms whose medians are shown.
 const TERMS: [Term; 5] = [
-    ("remote_bytes", |terms| terms.remote_bytes, output::bytes),
-    ("cross_rack_bytes", |terms| terms.cross_rack_bytes, output::bytes),
-    ("core_hops", |terms| terms.core_hops, output::digits),
-    ("worst_link_s", |terms| terms.worst_link_s, output::seconds),
-    ("objective", |terms| terms.objective, output::digits),
+    Term { name: "remote_bytes", read: |terms| terms.remote_bytes, unit: output::bytes },
+    Term { name: "cross_rack_bytes", read: |terms| terms.cross_rack_bytes, unit: output::bytes },
+    Term { name: "core_hops", read: |terms| terms.core_hops, unit: output::digits },
+    Term { name: "worst_link_s", read: |terms| terms.worst_link_s, unit: output::seconds },
+    Term { name: "objective", read: |terms| terms.objective, unit: output::digits },
 ];
 
 /// A demo that is over.
@@ -159,7 +163,7 @@ impl Finished {
             "snapshot_version": self.status.snapshot_version,
             "books_checked": self.books.checks,
             "seconds": tally.took.as_secs_f64(),
-            "adherence": adherence::document(&self.status.adherence),
+            "adherence": self.status.adherence,
             "counters": self.status.counters,
         })
     }
@@ -278,7 +282,7 @@ impl Finished {
 
     fn terms(&self) -> Vec<TermRow> {
         let sets: Vec<&v1::HintSet> = self.story.jobs.values().filter_map(|job| job.hints.first()).collect();
-        let row = |(name, read, unit): Term| {
+        let row = |Term { name, read, unit }: Term| {
             let both = |set: &&v1::HintSet| Some((read(set.terms.as_ref()?)?, read(set.baseline.as_ref()?)?));
             let pairs: Vec<(f64, f64)> = sets.iter().filter_map(both).collect();
             let (hinted, default): (Vec<f64>, Vec<f64>) = pairs.iter().copied().unzip();
@@ -311,7 +315,7 @@ fn hosts_document(hints: &[v1::Hint]) -> Value {
     groups.dedup();
     let of = |group: &str| {
         let hosts: Map<String, Value> =
-            views::by_host(hints, Some(group)).into_iter().map(|(host, count)| (host, json!(count))).collect();
+            answers::by_host(hints, Some(group)).into_iter().map(|(host, count)| (host, json!(count))).collect();
         (group.to_owned(), Value::Object(hosts))
     };
     Value::Object(groups.into_iter().map(of).collect())
@@ -325,8 +329,8 @@ fn job_document(job: &JobStory) -> Value {
         "took_s": job.took.map(|took| took.as_secs_f64()),
         "waves": job.hints.len(),
         "hints": first.map(|set| hosts_document(&set.hints)),
-        "cost": first.and_then(|set| set.terms.as_ref()).map(views::terms),
-        "baseline": first.and_then(|set| set.baseline.as_ref()).map(views::terms),
+        "cost": first.and_then(|set| set.terms.as_ref()),
+        "baseline": first.and_then(|set| set.baseline.as_ref()),
         "expected_gain": first.and_then(|set| set.expected_gain),
         "unhinted": job.unhinted,
     })

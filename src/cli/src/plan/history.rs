@@ -1,6 +1,6 @@
 //! `hintctl plan --history`: the jobs of a horizon predicted from jobs that finished, which a trace tells of.
 
-use super::{Jobs, MakeArgs, kept, planned, read_trace, tell, write};
+use super::{Files, Jobs, MakeArgs, kept, planned, read_trace, tell, write};
 use crate::failure::Failure;
 use crate::output::Output;
 use clap::{Args, ValueEnum};
@@ -10,7 +10,7 @@ use hintd_engine::prediction::{PredictionSettings, forecast};
 use hintd_model::units::{Micros, Timestamp};
 use hintd_simulator::JobModel;
 use hintd_simulator::yarn::forecast::{InputPaths, KeyRule, finished_runs, input_paths};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// What finished, and how jobs are known again.
 #[derive(Debug, Args)]
@@ -42,11 +42,8 @@ const HORIZON: Micros = Micros::from_secs(86_400);
 /// A history that ended so long before the plan begins is none of it, or its times are none since 1970.
 const LONG_AGO: Micros = Micros::from_secs(28 * 86_400);
 
-pub(super) fn make(
-    args: &MakeArgs,
-    (history, name, file): (&Path, &str, &Path),
-    output: Output,
-) -> Result<(), Failure> {
+pub(super) fn make(args: &MakeArgs, files: Files<'_>, output: Output) -> Result<(), Failure> {
+    let history = files.jobs;
     let HistoryArgs { began, keys, .. } = args.history;
     // Times that the trace leaves out are the model's, without noise: else that would be all that errors tell of.
     let model = JobModel { sigma: 0.0, ..JobModel::default() };
@@ -75,7 +72,7 @@ pub(super) fn make(
     let prediction_error = (found.errors.runs > 0).then_some(found.errors.mean);
     let (horizon, start) = (Some(horizon), Some(from));
     let jobs = Jobs { of: history, jobs, input_paths, horizon, start, prediction_error };
-    let (plan, facts) = planned(args, name, jobs)?;
-    write(args, file, &plan)?;
-    tell(file, &plan, Some(&rests_on), &facts, output)
+    let (plan, facts) = planned(args, files.cluster, jobs)?;
+    write(args, files.plan, &plan)?;
+    tell(files.plan, &plan, Some(&rests_on), &facts, output)
 }

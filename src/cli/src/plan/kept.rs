@@ -8,7 +8,7 @@ use crate::output::{self, Output};
 use clap::Args;
 use hintd_client::wire::v1;
 use hintd_policy::plan::Plan;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::path::PathBuf;
 
 /// What to keep.
@@ -89,7 +89,7 @@ fn send(file: &std::path::Path, name: &str, replace: bool, daemon: &DaemonArgs) 
     if let Some(first) = pieces.first_mut() {
         (first.name, first.replace) = (name.to_owned(), replace);
     }
-    block_on(async { Ok(daemon.admin().await?.submit_plan(tokio_stream::iter(pieces)).await?.into_inner()) })
+    daemon.ask(async |mut admin| admin.submit_plan(tokio_stream::iter(pieces)).await)
 }
 
 /// A plan of what the daemon expects, as a file.
@@ -161,30 +161,19 @@ pub(super) fn by_key(keys: &[v1::KeyForecast]) -> String {
     }
 }
 
-pub(super) fn keys_json(keys: &[v1::KeyForecast]) -> Vec<Value> {
-    let document = |key: &v1::KeyForecast| {
-        json!({
-            "key": key.key, "counts_as": key.standing, "runs": key.runs, "predicted_runs": key.predicted_runs,
-            "mean_error": key.mean_error, "median_error": key.median_error,
-        })
-    };
-    keys.iter().map(document).collect()
-}
-
 pub(super) fn activate(args: &ActivateArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
     if let Some(file) = &args.file {
         send(file, &args.name, args.replace, daemon)?;
     }
     let request = v1::ActivatePlanRequest { name: args.name.clone(), replace: args.replace };
-    let plan = block_on(async { Ok(daemon.admin().await?.activate_plan(request).await?.into_inner()) })?;
+    let plan = daemon.ask(async |mut admin| admin.activate_plan(request).await)?;
     tell(&plan, output)
 }
 
 pub(super) fn roll_back(args: &RollBackArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
     let request = v1::RollBackPlanRequest { to_none: args.to_none };
-    let rolled = block_on(async { Ok(daemon.admin().await?.roll_back_plan(request).await?.into_inner()) })?;
-    let named = |name: &str| if name.is_empty() { Value::Null } else { json!(name) };
-    output.result(&json!({ "from": named(&rolled.from), "to": named(&rolled.to) }), || match rolled.to.as_str() {
+    let rolled = daemon.ask(async |mut admin| admin.roll_back_plan(request).await)?;
+    output.sorted(&rolled, || match rolled.to.as_str() {
         "" => format!("plan \"{}\" is no more in force; none is", rolled.from),
         to => format!("plan \"{}\" is no more in force; \"{to}\" is again", rolled.from),
     })
@@ -192,7 +181,7 @@ pub(super) fn roll_back(args: &RollBackArgs, daemon: &DaemonArgs, output: Output
 
 pub(super) fn remove(args: &RemoveArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
     let request = v1::RemovePlanRequest { name: args.name.clone() };
-    block_on(async { Ok(daemon.admin().await?.remove_plan(request).await?) })?;
+    daemon.ask(async |mut admin| admin.remove_plan(request).await)?;
     output.result(&json!({ "removed": args.name }), || format!("plan \"{}\" is no more kept", args.name))
 }
 
@@ -220,10 +209,9 @@ pub(super) fn show(args: &ShowArgs, daemon: &DaemonArgs, output: Output) -> Resu
 }
 
 pub(super) fn list(daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
-    let plans =
-        block_on(async { Ok(daemon.admin().await?.list_plans(v1::ListPlansRequest {}).await?.into_inner().plans) })?;
-    let document = json!({ "plans": plans.iter().map(document).collect::<Vec<_>>() });
-    output.result(&document, || {
+    let kept = daemon.ask(async |mut admin| admin.list_plans(v1::ListPlansRequest {}).await)?;
+    output.sorted(&kept, || {
+        let plans = &kept.plans;
         if plans.is_empty() {
             return "no plan is kept".to_owned();
         }
@@ -284,7 +272,7 @@ pub(crate) fn in_force(plan: Option<&v1::PlanView>) -> String {
 }
 
 fn tell(plan: &v1::PlanView, output: Output) -> Result<(), Failure> {
-    output.result(&document(plan), || {
+    output.sorted(plan, || {
         let mut lines = vec![output::pairs(&[
             ("plan", format!("{}, {}", plan.name, state(plan))),
             (
@@ -313,24 +301,5 @@ fn tell(plan: &v1::PlanView, output: Output) -> Result<(), Failure> {
             lines.push(format!("\n{}", output::table(header, 1, rows)));
         }
         lines.join("\n")
-    })
-}
-
-/// A plan for scripts.
-pub(crate) fn document(plan: &v1::PlanView) -> Value {
-    let followed = |by: &v1::PlanFollowed| {
-        json!({
-            "policy": by.policy, "followed": by.followed, "missed": by.missed, "expected": by.expected,
-            "unplanned": by.unplanned, "released": by.released, "deviating": by.deviating,
-        })
-    };
-    json!({
-        "name": plan.name, "state": plan.state, "expired": plan.expired, "before": plan.before, "origin": plan.origin,
-        "policy": plan.policy, "objective": plan.objective, "jobs": plan.jobs, "heavy": plan.heavy, "racks": plan.racks,
-        "made_ms": plan.made_ms, "from_ms": plan.from_ms, "until_ms": plan.until_ms, "kept_ms": plan.kept_ms,
-        "active_since_ms": plan.active_since_ms, "age_ms": plan.age_ms, "left_ms": plan.left_ms,
-        "makespan_s": plan.makespan_s, "mean_completion_s": plan.mean_completion_s,
-        "prediction_error": plan.prediction_error,
-        "warnings": plan.warnings, "followed": plan.followed.iter().map(followed).collect::<Vec<_>>(),
     })
 }

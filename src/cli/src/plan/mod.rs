@@ -221,7 +221,7 @@ struct Summary<'a> {
     notes: Vec<String>,
     /// Of a plan that the daemon made: how well each recurring job's runs were predicted, the worst first.
     #[serde(skip_serializing_if = "Option::is_none")]
-    recurring_jobs: Option<Vec<serde_json::Value>>,
+    recurring_jobs: Option<serde_json::Value>,
 }
 
 /// Runs the command.
@@ -238,8 +238,8 @@ pub fn run(args: &PlanArgs, daemon: &DaemonArgs, output: Output) -> Result<(), F
             return Err(Failure::Input("plan: needs --cluster and --output".to_owned()));
         };
         return match (&args.make.trace, &args.make.history.history) {
-            (_, Some(history)) => history::make(&args.make, (history, cluster, file), output),
-            (Some(trace), None) => make(&args.make, (trace, cluster, file), output),
+            (_, Some(jobs)) => history::make(&args.make, Files { jobs, cluster, plan: file }, output),
+            (Some(jobs), None) => make(&args.make, Files { jobs, cluster, plan: file }, output),
             (None, None) => Err(Failure::Input("plan: needs --trace or --history".to_owned())),
         };
     };
@@ -266,15 +266,26 @@ pub fn run(args: &PlanArgs, daemon: &DaemonArgs, output: Output) -> Result<(), F
     }
 }
 
-fn make(args: &MakeArgs, (trace, name, file): (&Path, &str, &Path), output: Output) -> Result<(), Failure> {
+/// What a plan is made from and where it goes.
+#[derive(Debug, Clone, Copy)]
+struct Files<'a> {
+    /// The trace, or the history.
+    jobs: &'a Path,
+    /// A file or a shipped one's name.
+    cluster: &'a str,
+    /// What is written.
+    plan: &'a Path,
+}
+
+fn make(args: &MakeArgs, files: Files<'_>, output: Output) -> Result<(), Failure> {
     let model = JobModel::default();
-    let read = read_trace(trace, args.trace_options.options(), &model, output)?;
+    let read = read_trace(files.jobs, args.trace_options.options(), &model, output)?;
     let (jobs, input_paths) = (expected_jobs(&read, &model), input_paths(&read));
     let (horizon, start) = (args.horizon, args.start);
-    let jobs = Jobs { of: trace, jobs, input_paths, horizon, start, prediction_error: None };
-    let (plan, facts) = planned(args, name, jobs)?;
-    write(args, file, &plan)?;
-    tell(file, &plan, None, &facts, output)
+    let jobs = Jobs { of: files.jobs, jobs, input_paths, horizon, start, prediction_error: None };
+    let (plan, facts) = planned(args, files.cluster, jobs)?;
+    write(args, files.plan, &plan)?;
+    tell(files.plan, &plan, None, &facts, output)
 }
 
 /// Jobs to plan, and when.
@@ -423,7 +434,7 @@ fn tell(
         shuffle_bytes: shuffle.0,
         defects: words(defects),
         notes: words(notes),
-        recurring_jobs: forecast.map(|forecast| kept::keys_json(&forecast.keys)),
+        recurring_jobs: forecast.map(|forecast| output::sorted(&forecast.keys)).transpose()?,
     };
     output.result(&summary, || {
         let mut text = output::pairs(&[

@@ -7,7 +7,7 @@ use super::online::{self, FollowState, Manner};
 use super::params::CorralParams;
 use crate::adapt::OfferInTurn;
 use crate::advise::{DataProblem, ReplicaAdvice};
-use crate::dispatch::{Advice, DispatchEvent, Offer, Seat, View};
+use crate::dispatch::{Advice, DispatchEvent, DynFollowsPlan, FollowsPlan, Offer, PlanReservation, View};
 use crate::plan::{Plan, PlanCounts, PlanError, PlanProblem, PlanStand, Planner, Stage};
 use crate::{Budget, Capabilities, Definition, Dispatch, Place, PlaceData, PlaceError, PlaceProblem, Placement};
 use hintd_model::units::{AttemptId, Micros, Timestamp};
@@ -96,6 +96,12 @@ impl Dispatch for Corral {
         online::offer(state, offer, view)
     }
 
+    fn as_follows_plan(&self) -> Option<&dyn DynFollowsPlan> {
+        Some(self)
+    }
+}
+
+impl FollowsPlan for Corral {
     fn stands(&self, state: &FollowState, attempt: AttemptId) -> Option<PlanStand> {
         state.stands(attempt)
     }
@@ -106,7 +112,7 @@ impl Dispatch for Corral {
         run: (AttemptId, &str),
         came: Timestamp,
         now: Timestamp,
-    ) -> Option<Seat> {
+    ) -> Option<PlanReservation> {
         state.would_stand(run, came, now)
     }
 

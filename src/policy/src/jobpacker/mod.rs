@@ -14,7 +14,8 @@ pub use params::{CorralParams, JobPackerParams};
 
 use crate::adapt::OfferInTurn;
 use crate::advise::{DataProblem, ReplicaAdvice};
-use crate::dispatch::{Advice, DispatchEvent, Offer, Seat, ShuffleAdvice, ShuffleAsk, View};
+use crate::dispatch::{Advice, DispatchEvent, DynFollowsPlan, DynTimesShuffles, FollowsPlan, Offer, PlanReservation};
+use crate::dispatch::{ShuffleAdvice, ShuffleAsk, TimesShuffles, View};
 use crate::plan::{Plan, PlanCounts, PlanError, PlanProblem, PlanStand, Planner, Stage};
 use crate::{Budget, Capabilities, Definition, Dispatch, Place, PlaceData, PlaceError, PlaceProblem, Placement};
 use hintd_model::units::{AttemptId, Bytes, Micros, Timestamp};
@@ -106,6 +107,16 @@ impl Dispatch for JobPacker {
         online::offer(state, offer, view)
     }
 
+    fn as_times_shuffles(&self) -> Option<&dyn DynTimesShuffles> {
+        Some(self)
+    }
+
+    fn as_follows_plan(&self) -> Option<&dyn DynFollowsPlan> {
+        Some(self)
+    }
+}
+
+impl FollowsPlan for JobPacker {
     fn stands(&self, state: &FollowState, attempt: AttemptId) -> Option<PlanStand> {
         state.stands(attempt)
     }
@@ -116,7 +127,7 @@ impl Dispatch for JobPacker {
         run: (AttemptId, &str),
         came: Timestamp,
         now: Timestamp,
-    ) -> Option<Seat> {
+    ) -> Option<PlanReservation> {
         state.would_stand(run, came, now)
     }
 
@@ -127,11 +138,9 @@ impl Dispatch for JobPacker {
     fn plan_counts(&self, state: &FollowState, now: Timestamp) -> Option<PlanCounts> {
         state.plan_counts(now)
     }
+}
 
-    fn times_shuffles(&self) -> bool {
-        true
-    }
-
+impl TimesShuffles for JobPacker {
     fn shuffle(&self, state: &mut FollowState, ask: &ShuffleAsk, view: &View<'_>) -> ShuffleAdvice {
         online::shuffle(state, ask, view)
     }

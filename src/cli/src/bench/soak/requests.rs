@@ -1,17 +1,17 @@
 //! Applications that ask at a steady rate and then live as applications do: run, give back, or vanish.
 
+use super::super::Attempts;
 use super::SoakArgs;
 use super::nodes::{CONTAINER_MB, Cluster, PRIORITY};
 use super::windows::Recorder;
 use crate::emulate::cluster::resource;
 use hintd_client::wire::v1;
 use hintd_client::{Client, ClientError, FeedSender};
-use hintd_model::units::{ApplicationId, AttemptId, ContainerId};
+use hintd_model::units::{AttemptId, ContainerId};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 use tokio::sync::Semaphore;
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
+use tokio::sync::mpsc::{Receiver, Sender};
 use tokio::time::Instant;
 
 /// Requests under way; what is due beyond them is counted, not sent, so that the client's memory stays bounded.
@@ -36,11 +36,10 @@ pub(super) struct Load {
     policy: String,
     run: Duration,
     begin: Instant,
-    cluster_timestamp: u64,
-    sequence: AtomicU32,
+    attempts: Attempts,
     under_way: Arc<Semaphore>,
     cluster: Arc<Cluster>,
-    done: UnboundedSender<AttemptId>,
+    done: Sender<AttemptId>,
     recorder: Arc<Recorder>,
 }
 
@@ -49,10 +48,9 @@ impl Load {
     pub(super) fn new(
         args: &SoakArgs,
         cluster: Arc<Cluster>,
-        done: UnboundedSender<AttemptId>,
+        done: Sender<AttemptId>,
         recorder: Arc<Recorder>,
     ) -> Self {
-        let started = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Self {
             rate: args.requests,
             connections: args.connections,
@@ -60,19 +58,12 @@ impl Load {
             policy: args.policy.clone(),
             run: Duration::from_secs(args.run),
             begin: Instant::now(),
-            cluster_timestamp: u64::try_from(started.as_millis()).unwrap_or(0),
-            sequence: AtomicU32::new(0),
+            attempts: Attempts::begin(),
             under_way: Arc::new(Semaphore::new(UNDER_WAY)),
             cluster,
             done,
             recorder,
         }
-    }
-
-    fn next_attempt(&self) -> AttemptId {
-        let sequence = self.sequence.fetch_add(1, Ordering::Relaxed) + 1;
-        let application = ApplicationId { cluster_timestamp: self.cluster_timestamp, sequence };
-        AttemptId { application, attempt: 1 }
     }
 
     fn request(&self, attempt: AttemptId) -> v1::RequestHintsRequest {
@@ -108,7 +99,7 @@ pub(super) async fn offer(load: Arc<Load>, client: Client, number: u32) {
             Ok(place) => {
                 let (load, client) = (Arc::clone(&load), client.clone());
                 tokio::spawn(async move {
-                    let attempt = load.next_attempt();
+                    let attempt = load.attempts.next();
                     let answer = ask(&load, &client, attempt, from).await;
                     drop(place);
                     if let Some(answer) = answer {
@@ -157,20 +148,20 @@ async fn live(load: &Load, client: &Client, attempt: AttemptId, answer: v1::Requ
                 }
             }
             tokio::time::sleep_until(until).await;
-            let _ = load.done.send(attempt); // its receiver goes only at the soak's end
+            let _ = load.done.send(attempt).await; // its receiver goes only at the soak's end
         }
     }
 }
 
 /// Tells the daemon of applications that ended, until it is aborted.
-pub(super) async fn tell_ends(client: Client, mut ended: UnboundedReceiver<AttemptId>) {
+pub(super) async fn tell_ends(client: Client, mut ended: Receiver<AttemptId>) {
     loop {
         let _ = stream_ends(&client, &mut ended).await; // those in between end by their leases' time
         tokio::time::sleep(AGAIN).await;
     }
 }
 
-async fn stream_ends(client: &Client, ended: &mut UnboundedReceiver<AttemptId>) -> Result<(), ClientError> {
+async fn stream_ends(client: &Client, ended: &mut Receiver<AttemptId>) -> Result<(), ClientError> {
     let hello = v1::FeedHello { source: "soak".to_owned(), ..v1::FeedHello::default() };
     let mut feed: FeedSender<v1::EventItem> = client.feed(hello).await?;
     loop {

@@ -10,12 +10,18 @@ use plotters::style::RGBColor;
 const LIGHT: RGBColor = RGBColor(0x99, 0x99, 0x99);
 /// Least width, pixels: of a day's plan most bars are shorter than that.
 const LEAST: i32 = 2;
-/// Corners of a bar, pixels: left, top, right, bottom.
-pub(super) type Corners = (i32, i32, i32, i32);
+/// The rectangle of a bar or of a name, pixels from the upper left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Corners {
+    pub(super) left: i32,
+    pub(super) top: i32,
+    pub(super) right: i32,
+    pub(super) bottom: i32,
+}
 
 /// The bar with what it tells of itself.
 pub(super) fn bar(plan: &Plan, axis: &Axis, (block, corners): &(Block<'_>, Corners)) -> String {
-    let (left, top, right, bottom) = corners;
+    let Corners { left, top, right, bottom } = corners;
     format!(
         "<rect x=\"{left}\" y=\"{top}\" width=\"{}\" height=\"{}\" fill=\"{}\"><title>{}</title></rect>\n",
         right - left,
@@ -27,7 +33,7 @@ pub(super) fn bar(plan: &Plan, axis: &Axis, (block, corners): &(Block<'_>, Corne
 
 /// Corners as they are drawn: what is too small to be seen is made larger.
 pub(super) fn visible((left, top): (i32, i32), (right, bottom): (i32, i32)) -> Corners {
-    (left, top, right.max(left + LEAST), bottom.max(top + 1))
+    Corners { left, top, right: right.max(left + LEAST), bottom: bottom.max(top + 1) }
 }
 
 pub(super) fn fill(plan: &Plan, block: &Block<'_>) -> RGBColor {

@@ -73,31 +73,32 @@ enum Way {
 }
 
 /// In the bar, if that has room for so many letters of it.
-fn within(key: &str, (left, top, right, bottom): Corners, least: usize) -> Option<(String, Corners)> {
+fn within(key: &str, bar: Corners, least: usize) -> Option<(String, Corners)> {
+    let Corners { left, top, right, bottom } = bar;
     let room = (f64::from(right - left - 2 * GAP) / LETTER.1).max(0.0) as usize;
     if bottom - top <= LETTER.0 || room < least.min(key.chars().count()) {
         return None;
     }
-    Some((cut(key, room), (left + GAP, top, right, bottom)))
+    Some((cut(key, room), Corners { left: left + GAP, ..bar }))
 }
 
 /// Beside the bar, as high as it is or up to a line above that.
-fn beside(key: &str, (_, top, right, bottom): Corners, taken: &[Corners], room: Room) -> Option<(String, Corners)> {
-    let (left, half) = (right + GAP, LETTER.0 / 2 + 1);
-    let middle = i32::midpoint(top, bottom).min(room.band.1 - half);
+fn beside(key: &str, bar: Corners, taken: &[Corners], room: Room) -> Option<(String, Corners)> {
+    let (left, half) = (bar.right + GAP, LETTER.0 / 2 + 1);
+    let middle = i32::midpoint(bar.top, bar.bottom).min(room.band.1 - half);
     let heights = [middle, middle - half, middle - 2 * half];
     let tries = BESIDE.iter().flat_map(|letters| heights.map(|middle| (cut(key, *letters), middle)));
     let mut places = tries.map(|(name, middle)| {
-        let end = left + (name.chars().count() as f64 * LETTER.1).ceil() as i32;
-        (name, (left, middle - half, end, middle + half))
+        let right = left + (name.chars().count() as f64 * LETTER.1).ceil() as i32;
+        (name, Corners { left, top: middle - half, right, bottom: middle + half })
     });
     places.find(|(_, place)| {
-        place.2 <= room.edge && place.1 >= room.band.0 && !taken.iter().any(|other| overlap(*place, *other))
+        place.right <= room.edge && place.top >= room.band.0 && !taken.iter().any(|other| overlap(*place, *other))
     })
 }
 
 const fn overlap(one: Corners, other: Corners) -> bool {
-    one.0 < other.2 && other.0 < one.2 && one.1 < other.3 && other.1 < one.3
+    one.left < other.right && other.left < one.right && one.top < other.bottom && other.top < one.bottom
 }
 
 /// The name, or its ends where it has more letters than that.
@@ -110,7 +111,8 @@ fn cut(key: &str, room: usize) -> String {
     [&letters[..first], &['…'], &letters[letters.len() - last..]].concat().into_iter().collect()
 }
 
-fn text(name: &str, (left, top, _, bottom): Corners, ink: RGBColor) -> String {
+fn text(name: &str, place: Corners, ink: RGBColor) -> String {
+    let Corners { left, top, bottom, .. } = place;
     format!(
         "<text x=\"{left}\" y=\"{}\" dy=\"0.35em\" font-family=\"{FAMILY}\" font-size=\"{}\" fill=\"{}\" \
          pointer-events=\"none\">{}</text>\n",
@@ -133,9 +135,13 @@ mod tests {
 
     const LONG: &str = "mapreduce:ada:nightly-join";
 
+    const fn corners(left: i32, top: i32, right: i32, bottom: i32) -> Corners {
+        Corners { left, top, right, bottom }
+    }
+
     #[test]
     fn names_are_whole_or_lose_their_middle_or_are_left_out() {
-        let within = |key, width, least| within(key, (100, 0, 100 + width, 20), least).map(|(name, _)| name);
+        let within = |key, width, least| within(key, corners(100, 0, 100 + width, 20), least).map(|(name, _)| name);
         assert_eq!(within("etl-#", 40, 5).as_deref(), Some("etl-#"));
         assert_eq!(within("größe-é", 60, 7).as_deref(), Some("größe-é"));
         assert_eq!(within(LONG, 86, LETTERS_MIN).as_deref(), Some("mapred…-join"));
@@ -143,22 +149,26 @@ mod tests {
             (within(LONG, 6 + 32, LETTERS_MIN), within(LONG, 86, LONG.len()), within("abc", 2, 5)),
             (None, None, None)
         );
-        assert_eq!(super::within("etl", (0, 0, 100, 11), 3), None, "as high as the bar");
+        assert_eq!(super::within("etl", corners(0, 0, 100, 11), 3), None, "as high as the bar");
     }
 
     #[test]
     fn a_name_stands_beside_its_bar_only_where_nothing_else_is() {
-        let bar = (100, 50, 104, 60);
+        let bar = corners(100, 50, 104, 60);
         let wide = (6.6_f64 * 4.0).ceil() as i32;
         let (band, edge) = ((30, 63), 500);
         let beside = |key: &str, taken: &[Corners], room| beside(key, bar, taken, room);
         let place = |taken: &[Corners], room| beside("join", taken, room).map(|(_, place)| place);
-        assert_eq!(place(&[bar], Room { band, edge }), Some((107, 49, 107 + wide, 61)));
-        let other = (110, 58, 120, 70);
-        assert_eq!(place(&[bar, other], Room { band, edge }), Some((107, 43, 107 + wide, 55)), "higher");
+        assert_eq!(place(&[bar], Room { band, edge }), Some(corners(107, 49, 107 + wide, 61)));
+        let other = corners(110, 58, 120, 70);
+        assert_eq!(place(&[bar, other], Room { band, edge }), Some(corners(107, 43, 107 + wide, 55)), "higher");
         assert_eq!(place(&[bar, other], Room { band: (44, 63), edge }), None, "that is another rack's band");
-        assert_eq!(place(&[bar], Room { band: (30, 59), edge }), Some((107, 47, 107 + wide, 59)), "within its band");
-        assert_eq!(place(&[bar, (110, 30, 120, 70)], Room { band, edge }), None);
+        assert_eq!(
+            place(&[bar], Room { band: (30, 59), edge }),
+            Some(corners(107, 47, 107 + wide, 59)),
+            "within its band"
+        );
+        assert_eq!(place(&[bar, corners(110, 30, 120, 70)], Room { band, edge }), None);
         assert_eq!(place(&[bar], Room { band, edge: 107 + wide - 1 }), None);
         let cut = |edge| beside(LONG, &[bar], Room { band, edge }).map(|(name, _)| name);
         assert_eq!([cut(500).unwrap(), cut(210).unwrap(), cut(160).unwrap()], [LONG, "mapredu…y-join", "map…oin"]);

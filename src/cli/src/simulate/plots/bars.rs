@@ -49,10 +49,11 @@ pub(super) const CONGESTION: Bars = Bars {
 const HALF: f64 = 0.3;
 
 pub(super) fn draw(rows: &[Row<'_>], bars: &Bars) -> anyhow::Result<String> {
-    let raw: Vec<(f64, f64, f64)> = rows.iter().map(|row| range(row, bars.value)).collect();
-    let (one, axis) = bars.unit(raw.iter().map(|value| value.0).fold(0.0, f64::max));
-    let values: Vec<_> = raw.iter().map(|&(median, low, high)| (median / one, low / one, high / one)).collect();
-    let top = ceiling(values.iter().map(|value| value.2).fold(0.0, f64::max) * 1.08);
+    let raw: Vec<Spread> = rows.iter().map(|row| spread(row, bars.value)).collect();
+    let (one, axis) = bars.unit(raw.iter().map(|value| value.median).fold(0.0, f64::max));
+    let in_unit = |raw: &Spread| Spread { median: raw.median / one, low: raw.low / one, high: raw.high / one };
+    let values: Vec<Spread> = raw.iter().map(in_unit).collect();
+    let top = ceiling(values.iter().map(|value| value.high).fold(0.0, f64::max) * 1.08);
     let mut svg = String::new();
     {
         let root = SVGBackend::with_string(&mut svg, SIZE).into_drawing_area();
@@ -75,12 +76,12 @@ pub(super) fn draw(rows: &[Row<'_>], bars: &Bars) -> anyhow::Result<String> {
             .bold_line_style(PALE)
             .light_line_style(TRANSPARENT)
             .draw()?;
-        for (at, (row, &(median, low, high))) in rows.iter().zip(&values).enumerate() {
+        for (at, (row, &Spread { median, low, high })) in rows.iter().zip(&values).enumerate() {
             let x = at as f64;
             let fill = |shade: f64| tint(colour(at), shade).filled();
             let bar = |from: f64, to: f64, shade: f64| Rectangle::new([(x - HALF, from), (x + HALF, to)], fill(shade));
             if let Some((part, _)) = bars.part {
-                let part = (range(row, part).0 / one).min(median);
+                let part = (spread(row, part).median / one).min(median);
                 chart.draw_series([bar(0.0, part, 1.0), bar(part, median, 0.45)])?;
             } else {
                 chart.draw_series([bar(0.0, median, 1.0)])?;
@@ -96,7 +97,7 @@ pub(super) fn draw(rows: &[Row<'_>], bars: &Bars) -> anyhow::Result<String> {
                 ])?;
             }
             let above = text(SMALL, HPos::Center, VPos::Bottom);
-            let words = label(median, values[0].0, at);
+            let words = label(median, values[0].median, at);
             chart.draw_series([EmptyElement::at((x, high.max(median))) + Text::new(words, (0, -6), above)])?;
             let below = text(MIDDLE, HPos::Center, VPos::Top);
             chart.draw_series([EmptyElement::at((x, 0.0)) + Text::new(row.label.clone(), (0, 10), below)])?;
@@ -129,9 +130,16 @@ fn label(value: f64, first: f64, at: usize) -> String {
     if at == 0 || first <= 0.0 { said } else { format!("{said} (x {:.2})", value / first) }
 }
 
-/// Median, lowest and highest over the seeds.
-fn range(row: &Row<'_>, value: Value) -> (f64, f64, f64) {
+/// A figure over the seeds.
+#[derive(Debug, Clone, Copy)]
+struct Spread {
+    median: f64,
+    low: f64,
+    high: f64,
+}
+
+fn spread(row: &Row<'_>, value: Value) -> Spread {
     let all = || row.there().map(value);
     let median = row.median(value).unwrap_or(0.0);
-    (median, all().fold(median, f64::min), all().fold(median, f64::max))
+    Spread { median, low: all().fold(median, f64::min), high: all().fold(median, f64::max) }
 }

@@ -396,7 +396,7 @@ fn shuffling() -> (Desk, [RackIdx; 2]) {
 
 fn told(desk: &mut Desk, ask: &ShuffleAsk) -> Option<String> {
     let view = View { snapshot: &desk.sample.snapshot, leases: &desk.sample.leases, now: desk.now, explain: false };
-    match desk.dispatch.as_dispatch().unwrap().shuffle(&mut desk.state, ask, &view) {
+    match desk.dispatch.as_dispatch().unwrap().as_times_shuffles().unwrap().shuffle(&mut desk.state, ask, &view) {
         ShuffleAdvice::Start => None,
         ShuffleAdvice::Wait { latest, why } => {
             assert!(latest > desk.now);
