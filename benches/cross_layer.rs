@@ -11,6 +11,7 @@ use hintd_model::network::Link;
 use hintd_model::network::build::{BuiltNetwork, FatTreeSpec, JellyfishSpec, fat_tree, jellyfish};
 use hintd_model::network::maxmin::directions;
 use hintd_model::units::{ApplicationId, AttemptId, BitsPerSec, Bytes, DecisionId, LinkIdx};
+use hintd_policy::budget::DEFAULT_STEPS;
 use hintd_policy::cross_layer::nested::{NestedParams, nested};
 use hintd_policy::cross_layer::sample::{Job, drawn_hadoop_job, storm_job};
 use hintd_policy::cross_layer::{CrossLayer, CrossLayerParams, Reroute, RunMode, reroute};
@@ -53,7 +54,7 @@ fn problem<'s>(sample: &'s Sample, job: &Job, running: &'s IndexedFlows, seed: u
 
 fn place(policy: &CrossLayer, problem: &PlaceProblem<'_>) -> Placement {
     let mut never = || false;
-    policy.place(problem, &mut Budget::new(100_000, &mut never)).expect("a dataflow with sources and sinks")
+    policy.place(problem, &mut Budget::new(DEFAULT_STEPS, &mut never)).expect("a dataflow with sources and sinks")
 }
 
 /// Jobs that run already, placed at random as those without hints are.

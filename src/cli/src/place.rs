@@ -12,6 +12,8 @@ use hintd_engine::{Chosen, Generation, Mode, PlacerSettings, Refusal, propose};
 use hintd_model::cluster::document::{ClusterDocument, RequestDocument};
 use hintd_model::cluster::{HintRequest, Overlay, Snapshot};
 use hintd_model::units::{Micros, Timestamp};
+use hintd_policy::budget::DEFAULT_STEPS;
+use hintd_policy::fallbacks::DEFAULT_FALLBACKS;
 use hintd_policy::{Policy, registry};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -37,10 +39,10 @@ pub struct PlaceArgs {
     #[arg(long)]
     seed: Option<u64>,
     /// Steps the search may take
-    #[arg(long, default_value_t = 100_000)]
+    #[arg(long, default_value_t = DEFAULT_STEPS)]
     steps: u64,
     /// Next best hosts named beside each hint's
-    #[arg(long, default_value_t = 3)]
+    #[arg(long, default_value_t = DEFAULT_FALLBACKS)]
     fallbacks: usize,
 }
 

@@ -62,9 +62,9 @@ pub fn run(args: &ReproduceArgs, output: Output) -> Result<(), Failure> {
         let entries: Vec<Listed> = all
             .iter()
             .map(|experiment| Listed {
-                entry: experiment.name(),
-                paper: experiment.paper(),
-                figure: experiment.figure(),
+                entry: experiment.name,
+                paper: experiment.paper,
+                figure: experiment.figure,
                 quick_s: experiment.expected_s(Scale::Quick),
                 full_s: experiment.expected_s(Scale::Full),
             })
@@ -91,7 +91,7 @@ pub fn run(args: &ReproduceArgs, output: Output) -> Result<(), Failure> {
     }
     let mut report = reproduce::run(&chosen, &context).map_err(failure)?;
     if let Some(docs) = &args.save {
-        let names: Vec<&str> = chosen.iter().map(|experiment| experiment.name()).collect();
+        let names: Vec<&str> = chosen.iter().map(|experiment| experiment.name).collect();
         let command = format!("hintctl reproduce {} --scale full --seeds {}", names.join(" "), args.seeds);
         (report.command, report.commit) = (Some(command), args.commit.clone());
         reproduce::keep(docs, &report).map_err(|error| Failure::Work(error.into()))?;

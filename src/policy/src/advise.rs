@@ -80,8 +80,8 @@ pub struct RebalanceProblem<'a> {
     pub running: Vec<Running>,
     /// By set and node: whether containers of the set may go there; those of a set beyond the end may go anywhere.
     pub allowed: Vec<Vec<bool>>,
-    /// Pairs of positions in `running` that talk, and how much.
-    pub traffic: Vec<(u32, u32, Bytes)>,
+    /// Which containers talk, and how much.
+    pub traffic: Vec<ContainerTraffic>,
     /// By row of `traffic`: the chain of middleboxes that it has to pass; rows beyond the end have none.
     pub chains: Vec<Option<ChainIdx>>,
     /// What traffic beside this takes of each box; `None`: nothing.
@@ -94,6 +94,17 @@ pub struct RebalanceProblem<'a> {
     pub gain_min: f64,
     /// Seed of every random draw.
     pub seed: u64,
+}
+
+/// What one container sends to another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ContainerTraffic {
+    /// The sender, by position in [`RebalanceProblem::running`].
+    pub from: u32,
+    /// The receiver, likewise.
+    pub to: u32,
+    /// How much.
+    pub bytes: Bytes,
 }
 
 /// A container that may move.

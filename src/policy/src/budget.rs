@@ -10,6 +10,10 @@ pub struct Budget<'a> {
     looks: u64,
 }
 
+/// Steps of one search in production: the default of `placer.steps`, of `hintctl place` and of simulations, so that all of
+/// them search alike. docs/policies.md has quality against steps.
+pub const DEFAULT_STEPS: u64 = 4_000;
+
 /// Steps between two looks at the probe: a look reads a clock (some 25 ns) and a step costs as much.
 const PROBE_EVERY: u64 = 64;
 

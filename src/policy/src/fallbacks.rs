@@ -7,6 +7,9 @@ use hintd_model::cluster::Resource;
 use hintd_model::units::{Bytes, NodeIdx};
 use std::collections::BTreeMap;
 
+/// Next best hosts of a hint in production: the default of `placer.fallbacks` and of `hintctl place`.
+pub const DEFAULT_FALLBACKS: usize = 2;
+
 /// Ranks hosts for one placement: made once, asked for each hint.
 #[derive(Debug, Clone)]
 pub struct Fallbacks<'p, 's> {
@@ -14,8 +17,17 @@ pub struct Fallbacks<'p, 's> {
     taken: BTreeMap<NodeIdx, Resource>,
 }
 
-/// (hops from the preferred host, bytes of input not there, load in parts per million, node): least first.
-type Rank = (u8, u64, u32, NodeIdx);
+/// How good a host is; the least, field by field, is the best.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Rank {
+    /// Core hops from the preferred host.
+    hops: u8,
+    /// Bytes of input that are not there.
+    missing: u64,
+    /// Parts per million.
+    load: u32,
+    node: NodeIdx,
+}
 
 impl<'p, 's> Fallbacks<'p, 's> {
     /// For `placement`, whose containers count as placed.
@@ -55,7 +67,7 @@ impl<'p, 's> Fallbacks<'p, 's> {
     fn sorted(&self, group: usize, preferred: NodeIdx, nodes: impl Iterator<Item = NodeIdx>) -> Vec<NodeIdx> {
         let mut ranks: Vec<Rank> = nodes.filter_map(|node| self.rank_of(group, preferred, node)).collect();
         ranks.sort_unstable();
-        ranks.into_iter().map(|(.., node)| node).collect()
+        ranks.into_iter().map(|rank| rank.node).collect()
     }
 
     /// Candidates after the preferred one, round and round, until enough are found: racks follow each other by
@@ -85,7 +97,7 @@ impl<'p, 's> Fallbacks<'p, 's> {
         let here: Bytes = Bytes(asked.input.on(node).iter().map(|&at| asked.input.blocks[at as usize].bytes.0).sum());
         let hops = problem.snapshot.topology.core_hops(preferred, node).unwrap_or(u8::MAX);
         let used = (load(problem.snapshot, node, &room) * 1e6) as u32;
-        Some((hops, asked.input.bytes.saturating_sub(here).0, used, node))
+        Some(Rank { hops, missing: asked.input.bytes.saturating_sub(here).0, load: used, node })
     }
 }
 

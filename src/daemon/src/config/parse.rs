@@ -8,6 +8,8 @@ use crate::telemetry::logs::{LogFormat, check_filter};
 use hintd_engine::{DispatchSettings, EngineSettings, Mode, SourceAges};
 use hintd_model::cluster::{Calculator, Resource, SizeRules, Source};
 use hintd_model::units::Micros;
+use hintd_policy::budget::DEFAULT_STEPS;
+use hintd_policy::fallbacks::DEFAULT_FALLBACKS;
 use hintd_policy::{nas, params, registry};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -268,12 +270,11 @@ fn placer(root: &mut Section<'_>, reader: &mut Reader<'_>) -> (Placer, PoolOptio
         queue: section.bounded(reader, "queue", 1_024, 1..=1_000_000),
     };
     let placer = Placer {
-        // docs/policies.md has quality against steps.
-        steps: section.bounded(reader, "steps", 4_000, 1..=1_000_000_000),
+        steps: section.bounded(reader, "steps", DEFAULT_STEPS, 1..=1_000_000_000),
         deadline_default: section.bounded(reader, "deadline_default", SECOND, MS..=HOUR),
         deadline_max: section.bounded(reader, "deadline_max", 30 * SECOND, MS..=HOUR),
         retries: u32::try_from(section.bounded(reader, "commit_retries", 8_u64, 0..=1_000)).unwrap_or(8),
-        fallbacks: section.bounded(reader, "fallbacks", 2, 0..=16),
+        fallbacks: section.bounded(reader, "fallbacks", DEFAULT_FALLBACKS, 0..=16),
         baseline: section.get(reader, "baseline", true),
     };
     if placer.deadline_default > placer.deadline_max {

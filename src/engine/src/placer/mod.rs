@@ -35,8 +35,9 @@ use super::settings::SourceAges;
 use compile::{Compiled, compile};
 use hintd_model::cluster::{Constraints, Dataset, Gang, HintRequest, Resource, WhenFull};
 use hintd_model::units::{Bytes, DecisionId, Micros, NodeIdx, SchedulerKey, Timestamp};
+use hintd_policy::budget::DEFAULT_STEPS;
 use hintd_policy::cross_layer::first_routes;
-use hintd_policy::fallbacks::Fallbacks;
+use hintd_policy::fallbacks::{DEFAULT_FALLBACKS, Fallbacks};
 use hintd_policy::{Budget, Ended, GroupProblem, Place, PlaceError, Placement, Policy, Share};
 use hints::Outlook;
 use std::sync::Arc;
@@ -95,8 +96,8 @@ pub struct PlacerSettings {
 impl Default for PlacerSettings {
     fn default() -> Self {
         Self {
-            steps: 100_000,
-            fallbacks: 3,
+            steps: DEFAULT_STEPS,
+            fallbacks: DEFAULT_FALLBACKS,
             baseline: true,
             containers_max: 100_000,
             max_age: SourceAges::default(),

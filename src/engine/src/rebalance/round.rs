@@ -11,7 +11,7 @@ use hintd_model::network::chains::BoxLoads;
 use hintd_model::units::{
     AttemptId, BitsPerSec, Bytes, ChainIdx, ContainerId, GroupIdx, NodeIdx, RackIdx, SchedulerKey,
 };
-use hintd_policy::advise::{RebalanceProblem, Running};
+use hintd_policy::advise::{ContainerTraffic, RebalanceProblem, Running};
 use hintd_policy::problem::EdgeProblem;
 use hintd_policy::{Budget, Policy};
 use std::collections::{BTreeMap, BTreeSet};
@@ -193,7 +193,7 @@ struct Draft<'r> {
     /// By row of `running`: what bounds where it may go.
     groups: Vec<usize>,
     bounds: Vec<Bounds>,
-    traffic: Vec<(u32, u32, Bytes)>,
+    traffic: Vec<ContainerTraffic>,
     chains: Vec<Option<ChainIdx>>,
 }
 
@@ -234,7 +234,7 @@ impl<'r> Draft<'r> {
             let pairs = pairs(edge.pattern, from, to);
             let each = u64::try_from(bytes / (pairs.len() as u128).max(1)).unwrap_or(u64::MAX);
             self.chains.extend(pairs.iter().map(|_| Some(chain)));
-            self.traffic.extend(pairs.into_iter().map(|(from, to)| (from, to, Bytes(each))));
+            self.traffic.extend(pairs.into_iter().map(|(from, to)| ContainerTraffic { from, to, bytes: Bytes(each) }));
         }
     }
 
@@ -282,7 +282,7 @@ impl<'r> Draft<'r> {
         let chains = topology.chains.as_deref()?;
         let node = |row: u32| self.running[row as usize].node;
         let mut own: BTreeMap<(NodeIdx, NodeIdx, Option<ChainIdx>), u128> = BTreeMap::new();
-        for (&(from, to, bytes), chain) in self.traffic.iter().zip(&self.chains) {
+        for (&ContainerTraffic { from, to, bytes }, chain) in self.traffic.iter().zip(&self.chains) {
             *own.entry((node(from), node(to), *chain)).or_default() += u128::from(bytes.0);
         }
         let index: BTreeMap<&str, ChainIdx> =
@@ -370,9 +370,9 @@ fn pairs(pattern: EdgePattern, from: &[u32], to: &[u32]) -> Vec<(u32, u32)> {
 /// Of the chains of a row's traffic the one with most bytes.
 fn chain_of(problem: &RebalanceProblem<'_>, row: u32) -> Option<Arc<str>> {
     let mut bytes: BTreeMap<ChainIdx, u128> = BTreeMap::new();
-    let own = problem.traffic.iter().zip(&problem.chains).filter(|((from, to, _), _)| *from == row || *to == row);
-    for (&(_, _, sent), chain) in own {
-        *bytes.entry((*chain)?).or_default() += u128::from(sent.0);
+    let own = problem.traffic.iter().zip(&problem.chains).filter(|(of, _)| of.from == row || of.to == row);
+    for (sent, chain) in own {
+        *bytes.entry((*chain)?).or_default() += u128::from(sent.bytes.0);
     }
     let most = bytes.into_iter().max_by_key(|&(index, bytes)| (bytes, std::cmp::Reverse(index)))?.0;
     Some(Arc::clone(&problem.snapshot.topology.chains.as_deref()?.chain(most).name))

@@ -61,14 +61,22 @@ impl Place for Spread {
     }
 }
 
-/// (containers of the group there, load in parts per million, node shuffled, node): least first. Equal loads go by
-/// a seeded shuffle of nodes, so that like requests do not all meet on the first node.
-type Rank = (u32, (u32, u32), NodeIdx);
+/// How good a node is; the least, field by field, is the best.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Rank {
+    /// Containers of the group there.
+    of_group: u32,
+    /// Parts per million.
+    load: u32,
+    /// Equal loads go by a seeded shuffle of nodes, so that like requests do not all meet on the first node.
+    shuffled: u32,
+    node: NodeIdx,
+}
 
 fn rank(problem: &PlaceProblem<'_>, filling: &Filling<'_, '_>, group: usize, node: NodeIdx) -> Option<Rank> {
     let room = filling.room_if_fits(group, node)?;
-    let used = load_ppm(problem.snapshot, node, &room);
-    Some((filling.on_node(group, node), (used, shuffled(problem, node)), node))
+    let load = load_ppm(problem.snapshot, node, &room);
+    Some(Rank { of_group: filling.on_node(group, node), load, shuffled: shuffled(problem, node), node })
 }
 
 fn shuffled(problem: &PlaceProblem<'_>, node: NodeIdx) -> u32 {
@@ -92,7 +100,9 @@ fn least(
     let mut best: BinaryHeap<Rank> = BinaryHeap::with_capacity(count);
     for &node in asked.candidates.iter() {
         let rank = match problem.loads {
-            Some(loads) if unread(node) => Some((0, (loads[node.at()], shuffled(problem, node)), node)),
+            Some(loads) if unread(node) => {
+                Some(Rank { of_group: 0, load: loads[node.at()], shuffled: shuffled(problem, node), node })
+            }
             _ => rank(problem, filling, group, node),
         };
         let Some(rank) = rank else { continue };
@@ -104,7 +114,7 @@ fn least(
             *worst = rank;
         }
     }
-    (best.len() == count).then(|| best.into_sorted_vec().into_iter().map(|(.., node)| node))
+    (best.len() == count).then(|| best.into_sorted_vec().into_iter().map(|rank| rank.node))
 }
 
 /// Heap of all candidates, made in linear time; a node comes back with its new rank after each container.
@@ -114,7 +124,7 @@ fn fill(problem: &PlaceProblem<'_>, filling: &mut Filling<'_, '_>, group: usize,
     let mut heap: BinaryHeap<Reverse<Rank>> = ranks.map(Reverse).collect();
     let mut task = 0;
     while task < problem.groups[group].count && !budget.over() {
-        let Some(Reverse((.., node))) = heap.pop() else { break };
+        let Some(Reverse(Rank { node, .. })) = heap.pop() else { break };
         // A rack bound may have been reached since.
         if !filling.fits(group, node) {
             continue;

@@ -78,10 +78,17 @@ struct Talk {
 #[derive(Default)]
 struct Undo {
     steps: Vec<Step>,
-    /// Talks with the weight and route they had.
-    talks: Vec<(u32, u32, Links)>,
+    talks: Vec<TalkBefore>,
     each: Vec<(usize, Vec<(u32, u32)>)>,
     burden: u64,
+}
+
+/// A talk as it was.
+struct TalkBefore {
+    /// Which.
+    at: u32,
+    weight: u32,
+    route: Links,
 }
 
 /// A state to come back to.
@@ -202,7 +209,7 @@ impl<'g, 'a> Board<'g, 'a> {
             self.put(step.group, step.from, 1);
         }
         self.index.hold();
-        for (at, weight, route) in &undo.talks {
+        for TalkBefore { at, weight, route } in &undo.talks {
             let talk = &mut self.talks[*at as usize];
             if !talk.fixed {
                 self.index.lay(talk.row, &[]);
@@ -407,7 +414,7 @@ impl<'g, 'a> Board<'g, 'a> {
         let talk = &mut self.talks[at as usize];
         if !std::mem::replace(&mut talk.listed, true) {
             let route = self.index.route_of(talk.row).iter().copied().collect();
-            self.undo.talks.push((at, talk.weight, route));
+            self.undo.talks.push(TalkBefore { at, weight: talk.weight, route });
         }
         talk.weight = talk.weight.wrapping_add_signed(more);
     }
@@ -426,7 +433,7 @@ impl<'g, 'a> Board<'g, 'a> {
     /// Makes the index fit the weights.
     fn follow(&mut self) {
         self.index.hold();
-        for (at, old, _) in &self.undo.talks {
+        for TalkBefore { at, weight: old, .. } in &self.undo.talks {
             let talk = &mut self.talks[*at as usize];
             talk.listed = false;
             self.burden -= u64::from(*old) * self.index.route_of(talk.row).len() as u64;
@@ -435,7 +442,7 @@ impl<'g, 'a> Board<'g, 'a> {
                 self.index.lay(talk.row, &[]);
             }
         }
-        for (at, old, _) in &self.undo.talks {
+        for TalkBefore { at, weight: old, .. } in &self.undo.talks {
             let talk = &self.talks[*at as usize];
             if *old == 0 && talk.weight > 0 && !talk.fixed {
                 let weight = u64::from(talk.weight);

@@ -13,8 +13,15 @@ use std::sync::Arc;
 /// Switches whose other nodes are looked at.
 const CENTRES: usize = 6;
 
-/// (containers that fit, task pairs at its access link, node): greatest and least first.
-type Rank = (Reverse<u32>, u64, NodeIdx);
+/// How good a node is; the least, field by field, is the best.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Rank {
+    /// Containers that fit.
+    fits: Reverse<u32>,
+    /// Task pairs at its access link.
+    busy: u64,
+    node: NodeIdx,
+}
 
 /// Nodes to search, ascending and distinct: `also` and about `limit` candidates, more if it takes more to have room
 /// for half as many containers again as are asked for.
@@ -39,14 +46,14 @@ pub(super) fn shortlist(
         ranks.select_nth_unstable(most);
         let (best, rest) = ranks.split_at_mut(most);
         best.sort_unstable();
-        let mut fits: u32 = best.iter().fold(0, |sum, rank| sum.saturating_add(rank.0.0));
-        let nodes = best.iter().map(|(.., node)| *node);
+        let mut fits: u32 = best.iter().fold(0, |sum, rank| sum.saturating_add(rank.fits.0));
+        let nodes = best.iter().map(|rank| rank.node);
         let near: Vec<NodeIdx> = neighbours(problem, nodes.clone(), limit - most);
         chosen.extend(nodes);
         chosen.extend(near.into_iter().filter(|node| group.candidates.binary_search(node).is_ok()));
         if fits < enough {
             rest.sort_unstable();
-            for (more, _, node) in rest {
+            for Rank { fits: more, node, .. } in rest {
                 if fits >= enough {
                     break;
                 }
@@ -90,7 +97,7 @@ fn rank(
     // A node without a way out is the last choice, however empty.
     let link = host.and_then(|host| network.access_link(host));
     let busy = link.map_or(u64::MAX, |link| directions(link).iter().map(|way| index.load(*way)).sum());
-    (Reverse(if link.is_some() { fits } else { 0 }), busy, node)
+    Rank { fits: Reverse(if link.is_some() { fits } else { 0 }), busy, node }
 }
 
 /// Nodes below the switches of the first few of `nodes`.

@@ -3,7 +3,7 @@
 use super::params::{HoldMaps, NasParams, Shuffle};
 use super::state::NasState;
 use crate::dispatch::Advice;
-use crate::pool::{Held, JobIdx, Kind, Pick, Slot, Task, not_yet};
+use crate::pool::{Held, JobIdx, Kind, MapCounts, Pick, Slot, Task, not_yet};
 use hintd_model::units::Micros;
 use std::sync::Arc;
 
@@ -44,7 +44,7 @@ fn wait(
     let (job, name) = group;
     let (pool, now) = (&state.pool, slot.view().now);
     if reason == Held::MapsNotDone.as_str() {
-        let (maps, done, _) = pool.maps(job);
+        let MapCounts { all: maps, done, .. } = pool.maps(job);
         let enough = (state.threshold(params, job) * f64::from(maps)).ceil() as u32;
         return state.expected_maps(job, enough.saturating_sub(done));
     }

@@ -2,7 +2,7 @@
 
 use super::params::{NasParams, Shuffle};
 use super::state::NasState;
-use crate::pool::{JobIdx, Slot, Task, UserIdx};
+use crate::pool::{JobIdx, MapCounts, Slot, Task, UserIdx};
 use hintd_model::cluster::resource::MEMORY;
 
 /// One offer to either.
@@ -118,7 +118,7 @@ impl Request<'_> {
         let best = jobs.min_by_key(|&(job, class, _)| {
             let rack = self.slot.spot.rack;
             let below = pool.reduces_in(job, rack) < pool.reduce_share(job, rack);
-            let (maps, done, _) = pool.maps(job);
+            let MapCounts { all: maps, done, .. } = pool.maps(job);
             (category(class, below), !(state.delayed(job) || done == maps), pool.since(job))
         });
         best.map(|(.., task)| task)

@@ -221,7 +221,7 @@ impl NasState {
         let mut size = [0_u128; KINDS_MAX];
         let (mut least, mut most) = (Bytes(u64::MAX), Bytes::ZERO);
         for job in self.pool.jobs() {
-            let (shuffle, maps) = (self.pool.shuffle(job), self.pool.maps(job).0);
+            let (shuffle, maps) = (self.pool.shuffle(job), self.pool.maps(job).all);
             wave.shuffle = wave.shuffle.saturating_add(shuffle);
             wave.maps += u64::from(maps);
             (least, most) = (least.min(shuffle), most.max(shuffle));
@@ -258,7 +258,7 @@ impl NasState {
 
     /// Map output ÷ input (§3.2.1); what a job without reduces puts out is not shuffled.
     pub(super) fn ratio(&self, job: JobIdx) -> f64 {
-        if self.pool.reduces(job).0 == 0 { 0.0 } else { self.pool.ratio(job).unwrap_or(1.0) }
+        if self.pool.reduces(job).all == 0 { 0.0 } else { self.pool.ratio(job).unwrap_or(1.0) }
     }
 
     /// Whether CR-RTS passed over the job's reduces.
@@ -275,8 +275,7 @@ impl NasState {
     pub(super) fn expected_maps(&self, job: JobIdx, more: u32) -> Option<Micros> {
         let row = &self.jobs[job.at()];
         let mean = row.spent.0.checked_div(u64::from(row.ended))?;
-        let (_, running_reduces, _) = self.pool.reduces(job);
-        let width = self.pool.running(job).saturating_sub(running_reduces).max(1);
+        let width = self.pool.running(job).saturating_sub(self.pool.reduces(job).running).max(1);
         Some(Micros(mean.saturating_mul(u64::from(more.div_ceil(width)))))
     }
 

@@ -2,7 +2,7 @@
 
 use super::field::{Field, InOrder, Mover, NO_WAY, Run};
 use super::{NAME, Pat, counted};
-use crate::advise::{Move, Rebalance, RebalanceProblem};
+use crate::advise::{ContainerTraffic, Move, Rebalance, RebalanceProblem};
 use crate::{Budget, PlaceError};
 use hintd_model::cluster::resource::KINDS_MAX;
 use hintd_model::network::Network;
@@ -31,7 +31,7 @@ impl Rebalance for Pat {
             let sum = before.entry(application(problem, at)).or_default();
             *sum = sum.saturating_add(field.cost_of(pulls, field.switch_of[task.server as usize]).unwrap_or(0));
         }
-        let mut moves: Vec<(f64, u32, u32)> = Vec::new();
+        let mut moves: Vec<Candidate> = Vec::new();
         for (at, task) in (0..).zip(&run.tasks).filter(|(at, task)| task.server != field.tasks[*at as usize].server) {
             let old = below(at, field.tasks[at as usize].server);
             // What reaches its boxes only where it goes to saves all that others cost: no share of a cost tells that.
@@ -39,11 +39,21 @@ impl Rebalance for Pat {
                 let saved = old.saturating_sub(below(at, task.server).unwrap_or(old));
                 saved as f64 / before[&application(problem, at)].max(1) as f64
             });
-            moves.push((gain, at, task.server));
+            moves.push(Candidate { gain, task: at, server: task.server });
         }
-        moves.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then((a.1, a.2).cmp(&(b.1, b.2))));
+        moves.sort_unstable_by(|a, b| b.gain.total_cmp(&a.gain).then((a.task, a.server).cmp(&(b.task, b.server))));
         Ok(chosen(problem, &field, &moves))
     }
+}
+
+/// A move that may be proposed.
+#[derive(Debug, Clone, Copy)]
+struct Candidate {
+    /// As a share of the application's cost before.
+    gain: f64,
+    /// Position among what runs.
+    task: u32,
+    server: u32,
 }
 
 /// Whose a running container is.
@@ -52,14 +62,14 @@ fn application(problem: &RebalanceProblem<'_>, at: u32) -> ApplicationId {
 }
 
 /// Moves worth it, the best first, within the bounds of the round, each of which fits once those before it are made.
-fn chosen(problem: &RebalanceProblem<'_>, field: &Field<KINDS_MAX>, moves: &[(f64, u32, u32)]) -> Vec<Move> {
+fn chosen(problem: &RebalanceProblem<'_>, field: &Field<KINDS_MAX>, moves: &[Candidate]) -> Vec<Move> {
     let mut left = Run::new(field).servers;
     let mut by_application: BTreeMap<ApplicationId, usize> = BTreeMap::new();
     let mut chosen = Vec::new();
-    for &(gain, at, server) in moves {
-        let running = problem.running[at as usize];
+    for &Candidate { gain, task, server } in moves {
+        let running = problem.running[task as usize];
         let count = by_application.entry(running.container.attempt.application).or_default();
-        let mover = &field.tasks[at as usize];
+        let mover = &field.tasks[task as usize];
         let fits = mover.size.iter().zip(&left[server as usize].left).all(|(size, left)| size <= left);
         let within = chosen.len() < problem.moves_max && *count < problem.application_moves_max;
         if !within || !fits || gain < problem.gain_min {
@@ -170,7 +180,7 @@ impl Pat {
     fn pulls(&self, problem: &RebalanceProblem<'_>, places: &Places<'_>) -> Vec<Vec<(u32, u64)>> {
         let mut pulls: Vec<BTreeMap<u32, u64>> = vec![BTreeMap::new(); problem.running.len()];
         let mut loads = problem.others.clone().unwrap_or_else(|| BoxLoads::new(places.chains));
-        for (&(from, to, bytes), chain) in problem.traffic.iter().zip(&problem.chains) {
+        for (&ContainerTraffic { from, to, bytes }, chain) in problem.traffic.iter().zip(&problem.chains) {
             let Some(chain) = *chain else { continue };
             let rate = ((bytes.as_f64() * 8.0 / self.params.transfer_s) as u64).max(1);
             let end = |at: u32| places.switch_of[problem.running[at as usize].node.at()].map(|place| place as usize);

@@ -4,7 +4,7 @@ use super::field::Ran;
 use super::protocol::{Kind, Message, Next, Post, Server, Task};
 use super::*;
 use crate::Rebalance;
-use crate::advise::{RebalanceProblem, Running};
+use crate::advise::{ContainerTraffic, RebalanceProblem, Running};
 use crate::chained::cases::{gap, spread};
 use crate::chained::sample::{SETTINGS, UNIT, World, networks};
 use crate::chained::{breaches_of, breaches_unaware};
@@ -368,7 +368,8 @@ fn running_containers_are_advised_towards_their_boxes_within_bounds() {
         set: 0,
     };
     let running: Vec<Running> = (0..12).map(run).collect();
-    let traffic: Vec<_> = (0..12_u32).map(|at| (at, (at + 5) % 12, Bytes(100 << 20))).collect();
+    let traffic: Vec<_> =
+        (0..12_u32).map(|from| ContainerTraffic { from, to: (from + 5) % 12, bytes: Bytes(100 << 20) }).collect();
     let problem = |moves_max, application_moves_max, gain_min| RebalanceProblem {
         snapshot: &world.sample.snapshot,
         leases: &world.sample.leases,

@@ -66,6 +66,26 @@ pub struct Task {
     pub index: u32,
 }
 
+/// Maps of a job. Groups of unknown roles count only among those that wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MapCounts {
+    /// All of them.
+    pub all: u32,
+    /// Those that have ended.
+    pub done: u32,
+    /// Those that wait for a container.
+    pub waiting: u32,
+}
+
+/// Reduces of a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReduceCounts {
+    /// All of them.
+    pub all: u32,
+    /// Those that hold containers.
+    pub running: u32,
+}
+
 /// How far a task reads its input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Locality {
@@ -273,18 +293,19 @@ impl Pool {
         self.job(job).running
     }
 
-    /// Its maps: all, done, waiting. Groups of unknown roles count only among those that wait.
+    /// Its maps.
     #[must_use]
-    pub fn maps(&self, job: JobIdx) -> (u32, u32, u32) {
+    pub fn maps(&self, job: JobIdx) -> MapCounts {
         let row = self.job(job);
-        (row.maps, row.maps_done, row.of_kind(false).map(|group| group.waiting.left()).sum())
+        let waiting = row.of_kind(false).map(|group| group.waiting.left()).sum();
+        MapCounts { all: row.maps, done: row.maps_done, waiting }
     }
 
-    /// Its reduces: all, running, waiting.
+    /// Its reduces.
     #[must_use]
-    pub fn reduces(&self, job: JobIdx) -> (u32, u32, u32) {
+    pub fn reduces(&self, job: JobIdx) -> ReduceCounts {
         let row = self.job(job);
-        (row.reduces, row.running_reduces, row.of_kind(true).map(|group| group.waiting.left()).sum())
+        ReduceCounts { all: row.reduces, running: row.running_reduces }
     }
 
     /// Share of maps done, in [0, 1]; 1 without maps.

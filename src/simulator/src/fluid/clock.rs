@@ -32,37 +32,48 @@ fn large(service: Service) -> f64 {
 /// What each member of every flow under one limit has been served, a line in time between changes of the rate.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Clock {
+    now: Line,
+    /// The one that ended where `now` begins.
+    before: Option<Line>,
+}
+
+/// Service at one rate.
+#[derive(Debug, Clone, Copy, Default)]
+struct Line {
+    /// Where it begins.
     served: Service,
     since_s: f64,
     /// Bits/s.
     rate: f64,
-    /// The line that ended at `since_s`.
-    before: Option<(Service, f64, f64)>,
 }
 
 impl Clock {
     pub(super) fn at(&self, now_s: f64) -> Service {
-        self.served + service(self.rate * (now_s - self.since_s))
+        self.now.served + service(self.now.rate * (now_s - self.now.since_s))
     }
 
     /// Goes on at another rate. Of several changes at one moment only the last counts, and none if it takes the first
     /// back: else completions would hang, in the last bit, on the order of calls at that moment.
     pub(super) fn change_rate(&mut self, rate: f64, now_s: f64) {
-        if self.since_s == now_s {
-            self.rate = rate;
-            if let Some((served, rate, since_s)) = self.before.take_if(|before| before.1 == rate) {
-                (self.served, self.rate, self.since_s) = (served, rate, since_s);
+        if self.now.since_s == now_s {
+            self.now.rate = rate;
+            if let Some(before) = self.before.take_if(|before| before.rate == rate) {
+                self.now = before;
             }
-        } else if self.rate != rate {
-            self.before = Some((self.served, self.rate, self.since_s));
-            (self.served, self.rate, self.since_s) = (self.at(now_s), rate, now_s);
+        } else if self.now.rate != rate {
+            let served = self.at(now_s);
+            self.before = Some(std::mem::replace(&mut self.now, Line { served, rate, since_s: now_s }));
         }
     }
 
     /// When the clock reaches `mark` if its rate stays, seconds; for one that it has passed, some moment not ahead.
     pub(super) fn when_s(&self, mark: Service) -> f64 {
         // A flow that has sent all is at its end even where its link stands still: 0/0 is no moment.
-        if mark <= self.served { self.since_s } else { self.since_s + bits(mark - self.served) / self.rate }
+        if mark <= self.now.served {
+            self.now.since_s
+        } else {
+            self.now.since_s + bits(mark - self.now.served) / self.now.rate
+        }
     }
 }
 

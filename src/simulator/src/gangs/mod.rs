@@ -36,6 +36,7 @@ pub use run::simulate;
 use hintd_model::cluster::{Resource, Snapshot};
 use hintd_model::network::MaxMinError;
 use hintd_model::units::{Bytes, NodeIdx};
+use hintd_policy::budget::DEFAULT_STEPS;
 use hintd_policy::problem::{EdgeProblem, InputBlocks};
 use hintd_policy::{DataflowError, Place, PlaceError, Violation};
 use std::sync::Arc;
@@ -80,7 +81,7 @@ impl Default for GangSettings {
             seed: 1,
             local_bits_per_s: f64::INFINITY,
             tell_inputs: true,
-            steps: 100_000,
+            steps: DEFAULT_STEPS,
             invariants: true,
             delay_bits_per_s: None,
         }

@@ -50,8 +50,16 @@ struct Owner {
     reader: Option<(usize, NodeIdx)>,
 }
 
-/// A timer: bits of the moment, which sort as moments do; a number that tells those of one moment apart.
-type Timer = Reverse<(u64, u64, usize, u64)>;
+/// Bytes of an application that take a time of their own; in the order of moments, then as they were set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Timer {
+    /// Bits of the moment, which sort as moments do.
+    at: u64,
+    /// Tells those of one moment apart.
+    number: u64,
+    app: usize,
+    bytes: u64,
+}
 
 struct Run<'a> {
     run: &'a GangRun<'a>,
@@ -65,7 +73,7 @@ struct Run<'a> {
     to_come: Vec<usize>,
     waiting: VecDeque<usize>,
     live: BTreeMap<usize, Live>,
-    timers: BinaryHeap<Timer>,
+    timers: BinaryHeap<Reverse<Timer>>,
     timers_set: u64,
     /// By flow.
     owners: Vec<Option<Owner>>,
@@ -113,7 +121,7 @@ impl<'a> Run<'a> {
 
     /// Goes to the next moment at which something happens; whether there was one.
     fn step(&mut self) -> Result<bool, GangError> {
-        let timer = self.timers.peek().map(|Reverse((bits, ..))| f64::from_bits(*bits));
+        let timer = self.timers.peek().map(|Reverse(timer)| f64::from_bits(timer.at));
         let coming = self.to_come.last().map(|&app| self.apps[app].submit_s);
         let flow = self.net.next_completion_s();
         let Some(next_s) = [timer, coming, flow].into_iter().flatten().reduce(f64::min) else { return Ok(false) };
@@ -126,8 +134,8 @@ impl<'a> Run<'a> {
         for owner in owners {
             self.flow_ended(owner, &mut ready)?;
         }
-        while let Some(&Reverse((bits, _, app, bytes))) = self.timers.peek()
-            && f64::from_bits(bits) <= self.now_s
+        while let Some(&Reverse(Timer { at, app, bytes, .. })) = self.timers.peek()
+            && f64::from_bits(at) <= self.now_s
         {
             self.timers.pop();
             self.waits_less(app, bytes, &mut ready);
@@ -222,7 +230,8 @@ impl<'a> Run<'a> {
 
     fn timer(&mut self, app: usize, seconds: f64, bytes: u64) {
         self.timers_set += 1;
-        self.timers.push(Reverse(((self.now_s + seconds).to_bits(), self.timers_set, app, bytes)));
+        let at = (self.now_s + seconds).to_bits();
+        self.timers.push(Reverse(Timer { at, number: self.timers_set, app, bytes }));
         self.live.get_mut(&app).expect("only those who run wait").open += 1;
     }
 

@@ -78,29 +78,49 @@ impl RunContext<'_> {
 }
 
 /// One figure or table of a paper.
-pub trait Experiment: Sync {
+#[derive(Clone, Copy)]
+pub struct Experiment {
     /// Its name on the command line, as in `nas-throughput`.
-    fn name(&self) -> &'static str;
+    pub name: &'static str,
     /// The paper, as in "004 (Li), chapter 3".
-    fn paper(&self) -> &'static str;
+    pub paper: &'static str,
     /// Figure or table and what it shows.
-    fn figure(&self) -> &'static str;
+    pub figure: &'static str,
     /// Every setting that a reader needs to run it elsewhere, with its source: cluster, trace, scale factors, job model.
-    fn settings(&self, scale: Scale) -> Vec<(String, String)>;
-    /// About how long it takes on a quiet 2-core machine, seconds; said before it starts.
-    fn expected_s(&self, scale: Scale) -> u64;
-    /// Runs every system on the same inputs for every seed of `context`. Same context, same outcome.
-    ///
-    /// # Errors
-    /// If an input is missing or a run breaks; a figure that falls short is an outcome, no error.
-    fn run(&self, context: &RunContext<'_>) -> Result<Outcome, ReproduceError>;
+    pub settings: fn(Scale) -> Vec<(String, String)>,
+    /// About how long it takes at quick scale on a quiet 2-core machine, seconds; said before it starts.
+    pub quick_s: u64,
+    /// The same at full scale.
+    pub full_s: u64,
+    /// What it measures.
+    pub rows: &'static Measurement,
 }
 
-/// What an experiment measured.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Outcome {
-    /// Each with one value for each seed.
-    pub rows: Vec<Row>,
+/// Runs every system on the same inputs for every seed of the context; gets the experiment's name for what it says.
+/// Rows have one value for each seed. Same context, same rows. An error means that an input is missing or a run broke; a
+/// figure that falls short is none.
+pub type Measurement = dyn Fn(&'static str, &RunContext<'_>) -> Result<Vec<Row>, ReproduceError> + Sync;
+
+impl Experiment {
+    /// About how long it takes at a scale, seconds.
+    #[must_use]
+    pub const fn expected_s(&self, scale: Scale) -> u64 {
+        match scale {
+            Scale::Quick => self.quick_s,
+            Scale::Full => self.full_s,
+        }
+    }
+}
+
+impl fmt::Debug for Experiment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+/// Settings with names of their own.
+pub(super) fn texts<'n>(settings: impl IntoIterator<Item = (&'n str, String)>) -> Vec<(String, String)> {
+    settings.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
 /// Why there is no report.
@@ -163,16 +183,16 @@ pub enum ReproduceError {
 ///
 /// # Errors
 /// If one is unknown, with the names there are.
-pub fn select<'e>(all: &'e [&'e dyn Experiment], names: &[String]) -> Result<Vec<&'e dyn Experiment>, ReproduceError> {
+pub fn select<'e>(all: &'e [Experiment], names: &[String]) -> Result<Vec<&'e Experiment>, ReproduceError> {
     if names.is_empty() {
-        return Ok(all.to_vec());
+        return Ok(all.iter().collect());
     }
-    let mut chosen: Vec<&dyn Experiment> = Vec::new();
+    let mut chosen: Vec<&Experiment> = Vec::new();
     for name in names {
-        let found = all.iter().find(|experiment| experiment.name() == name);
+        let found = all.iter().find(|experiment| experiment.name == name);
         let found = found.ok_or_else(|| unknown(all, name))?;
-        if !chosen.iter().any(|experiment| experiment.name() == name) {
-            chosen.push(*found);
+        if !chosen.iter().any(|experiment| experiment.name == name) {
+            chosen.push(found);
         }
     }
     Ok(chosen)
@@ -182,24 +202,24 @@ pub fn select<'e>(all: &'e [&'e dyn Experiment], names: &[String]) -> Result<Vec
 ///
 /// # Errors
 /// If there are too few seeds, an experiment fails, or its rows cannot be judged.
-pub fn run(chosen: &[&dyn Experiment], context: &RunContext<'_>) -> Result<Report, ReproduceError> {
+pub fn run(chosen: &[&Experiment], context: &RunContext<'_>) -> Result<Report, ReproduceError> {
     let needed = if context.scale == Scale::Full { MIN_SEEDS_FULL } else { 1 };
     if context.seeds.len() < needed {
         return Err(ReproduceError::Seeds { found: context.seeds.len(), needed, scale: context.scale });
     }
     let mut entries = Vec::with_capacity(chosen.len());
     for experiment in chosen {
-        let (name, scale) = (experiment.name(), context.scale);
+        let (name, scale) = (experiment.name, context.scale);
         (context.progress)(&format!("{name}: {scale}, about {} s", experiment.expected_s(scale)));
-        let outcome = experiment.run(context)?;
+        let rows = (experiment.rows)(name, context)?;
         let entry = Entry {
             entry: name.to_owned(),
-            paper: experiment.paper().to_owned(),
-            figure: experiment.figure().to_owned(),
-            settings: experiment.settings(scale),
+            paper: experiment.paper.to_owned(),
+            figure: experiment.figure.to_owned(),
+            settings: (experiment.settings)(scale),
             seeds: context.seeds.len(),
-            verdict: super::report::verdict(name, &outcome.rows)?,
-            rows: outcome.rows,
+            verdict: super::report::verdict(name, &rows)?,
+            rows,
         };
         entry.check_values()?;
         entries.push(entry);
@@ -207,8 +227,8 @@ pub fn run(chosen: &[&dyn Experiment], context: &RunContext<'_>) -> Result<Repor
     Ok(Report { scale: context.scale, command: None, commit: None, entries })
 }
 
-fn unknown(all: &[&dyn Experiment], name: &str) -> ReproduceError {
-    let near = nearest(&name.to_lowercase(), all.iter().map(|experiment| experiment.name()));
+fn unknown(all: &[Experiment], name: &str) -> ReproduceError {
+    let near = nearest(&name.to_lowercase(), all.iter().map(|experiment| experiment.name));
     ReproduceError::Unknown { name: name.to_owned(), near, known: known(all) }
 }
 
@@ -216,9 +236,9 @@ fn meant(near: Option<&str>, known: &str) -> String {
     near.map_or_else(|| format!("there are: {known}"), |near| format!("did you mean \"{near}\"?"))
 }
 
-fn known(all: &[&dyn Experiment]) -> String {
+fn known(all: &[Experiment]) -> String {
     if all.is_empty() {
         return "none in this version".to_owned();
     }
-    all.iter().map(|experiment| experiment.name()).collect::<Vec<_>>().join(", ")
+    all.iter().map(|experiment| experiment.name).collect::<Vec<_>>().join(", ")
 }

@@ -58,7 +58,7 @@ pub fn keep(docs: &Path, report: &Report) -> Result<(), KeepError> {
 pub fn kept(docs: &Path) -> Result<Vec<Report>, KeepError> {
     let mut reports = Vec::new();
     for experiment in experiments() {
-        let path = docs.join("reproduction").join(format!("{}.json", experiment.name()));
+        let path = docs.join("reproduction").join(format!("{}.json", experiment.name));
         match std::fs::read_to_string(&path) {
             Ok(text) => {
                 reports.push(Report::from_json(&text).map_err(|source| KeepError::Report { path, source })?);

@@ -12,7 +12,6 @@
 pub mod container;
 pub mod cross_layer;
 pub mod experiment;
-pub mod figure;
 pub mod hit;
 pub mod jobpacker;
 pub mod keep;
@@ -25,7 +24,7 @@ pub mod report;
 pub mod row;
 pub mod runs;
 
-pub use experiment::{Experiment, Outcome, ReproduceError, RunContext, Scale, run, select};
+pub use experiment::{Experiment, Measurement, ReproduceError, RunContext, Scale, run, select};
 pub use keep::{KeepError, keep, kept};
 pub use registry::experiments;
 pub use report::{Entry, Report, ReportError, Verdict};

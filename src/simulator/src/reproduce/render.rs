@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 
 /// The experiments there are, for `reproduce --list`.
 #[must_use]
-pub fn list(all: &[&dyn Experiment]) -> String {
+pub fn list(all: &[Experiment]) -> String {
     if all.is_empty() {
         return "no experiment is available in this version\n".to_owned();
     }
@@ -16,9 +16,9 @@ pub fn list(all: &[&dyn Experiment]) -> String {
     table.load_style(presets::NOTHING).set_header(["entry", "paper", "figure", "quick, s", "full, s"]);
     for experiment in all {
         table.add_row([
-            experiment.name().to_owned(),
-            experiment.paper().to_owned(),
-            experiment.figure().to_owned(),
+            experiment.name.to_owned(),
+            experiment.paper.to_owned(),
+            experiment.figure.to_owned(),
             experiment.expected_s(Scale::Quick).to_string(),
             experiment.expected_s(Scale::Full).to_string(),
         ]);

@@ -5,31 +5,28 @@ use std::num::NonZeroUsize;
 use std::sync::Mutex;
 
 /// Measures `base` + seed % 3, and `base` × 2 with the toy assumption changed.
+#[derive(Clone, Copy)]
 struct Toy {
     name: &'static str,
     base: f64,
     rows: fn(&Toy, Vec<f64>) -> Result<Vec<Row>, RowError>,
 }
 
-impl Experiment for Toy {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-    fn paper(&self) -> &'static str {
-        "000 (Toy)"
-    }
-    fn figure(&self) -> &'static str {
-        "Fig. 0: gain | order"
-    }
-    fn settings(&self, scale: Scale) -> Vec<(String, String)> {
-        vec![("hosts".to_owned(), if scale == Scale::Quick { "8" } else { "600" }.to_owned())]
-    }
-    fn expected_s(&self, scale: Scale) -> u64 {
-        if scale == Scale::Quick { 1 } else { 60 }
-    }
-    fn run(&self, context: &RunContext<'_>) -> Result<Outcome, ReproduceError> {
-        let values = context.per_seed(|seed| Ok(self.base + (seed % 3) as f64))?;
-        Ok(Outcome { rows: (self.rows)(self, values)? })
+impl Toy {
+    fn experiment(self) -> Experiment {
+        let rows = move |_: &'static str, context: &RunContext<'_>| {
+            let values = context.per_seed(|seed| Ok(self.base + (seed % 3) as f64))?;
+            Ok((self.rows)(&self, values)?)
+        };
+        Experiment {
+            name: self.name,
+            paper: "000 (Toy)",
+            figure: "Fig. 0: gain | order",
+            settings: |scale| vec![("hosts".to_owned(), if scale == Scale::Quick { "8" } else { "600" }.to_owned())],
+            quick_s: 1,
+            full_s: 60,
+            rows: Box::leak(Box::new(rows)), // a test's few bytes
+        }
     }
 }
 
@@ -49,13 +46,14 @@ const WEAK: Toy = Toy { name: "toy-weak", base: 10.0, rows: gain };
 const EXPLAINED: Toy = Toy { name: "toy-explained", base: 10.0, rows: gain_and_assumption };
 const SEEDS: [u64; 5] = [1, 2, 3, 4, 5];
 
-fn run_with(toys: &[&dyn Experiment], scale: Scale, seeds: &[u64]) -> Result<Report, ReproduceError> {
+fn run_with(toys: &[Experiment], scale: Scale, seeds: &[u64]) -> Result<Report, ReproduceError> {
     let threads = NonZeroUsize::new(2).unwrap();
-    run(toys, &RunContext { scale, seeds, threads, progress: &|_| {}, kept: None })
+    let toys: Vec<&Experiment> = toys.iter().collect();
+    run(&toys, &RunContext { scale, seeds, threads, progress: &|_| {}, kept: None })
 }
 
 fn verdict_of(toy: &Toy) -> Verdict {
-    run_with(&[toy], Scale::Full, &SEEDS).unwrap().entries[0].verdict
+    run_with(&[toy.experiment()], Scale::Full, &SEEDS).unwrap().entries[0].verdict
 }
 
 #[test]
@@ -90,7 +88,7 @@ fn two_shortfalls_need_one_and_the_same_assumption() {
 fn rows_beside_decide_nothing() {
     let toy =
         Toy { rows: |_, values| Ok(vec![Row::at_least("gain at half rate", 99.0, "", values)?.beside()]), ..GOOD };
-    let error = run_with(&[&toy], Scale::Quick, &SEEDS).unwrap_err();
+    let error = run_with(&[toy.experiment()], Scale::Quick, &SEEDS).unwrap_err();
     assert_eq!(error.to_string(), "toy-good: no row is a figure of the paper");
     let toy = Toy {
         rows: |toy, values| {
@@ -113,10 +111,10 @@ fn rows_without_a_figure_decide_nothing_and_show_a_dash() {
     assert_eq!(verdict_of(&Toy { rows: links, ..GOOD }), Verdict::Reached);
     assert_eq!(verdict_of(&Toy { rows: links, ..WEAK }), Verdict::Short);
     let alone = Toy { rows: |_, values| Ok(vec![Row::without_figure("links", "links", values)?]), ..GOOD };
-    let error = run_with(&[&alone], Scale::Quick, &SEEDS).unwrap_err();
+    let error = run_with(&[alone.experiment()], Scale::Quick, &SEEDS).unwrap_err();
     assert_eq!(error.to_string(), "toy-good: no row is a figure of the paper");
 
-    let report = run_with(&[&Toy { rows: links, ..GOOD }], Scale::Full, &SEEDS).unwrap();
+    let report = run_with(&[Toy { rows: links, ..GOOD }.experiment()], Scale::Full, &SEEDS).unwrap();
     let json: serde_json::Value = serde_json::from_str(&report.to_json()).unwrap();
     let row = &json["entries"][0]["rows"][1];
     assert!(["paper_value", "reached", "direction"].iter().all(|key| row.get(key) == Some(&serde_json::Value::Null)));
@@ -127,16 +125,22 @@ fn rows_without_a_figure_decide_nothing_and_show_a_dash() {
 
 #[test]
 fn full_scale_needs_five_seeds_and_every_row_all_of_them() {
-    assert!(matches!(run_with(&[&GOOD], Scale::Full, &[1, 2, 3, 4]), Err(ReproduceError::Seeds { found: 4, .. })));
-    assert!(matches!(run_with(&[&GOOD], Scale::Quick, &[]), Err(ReproduceError::Seeds { found: 0, .. })));
+    assert!(matches!(
+        run_with(&[GOOD.experiment()], Scale::Full, &[1, 2, 3, 4]),
+        Err(ReproduceError::Seeds { found: 4, .. })
+    ));
+    assert!(matches!(run_with(&[GOOD.experiment()], Scale::Quick, &[]), Err(ReproduceError::Seeds { found: 0, .. })));
     let toy = Toy { rows: |_, values| Ok(vec![Row::at_least("gain", 1.0, "", values[..1].to_vec())?]), ..GOOD };
-    assert!(matches!(run_with(&[&toy], Scale::Full, &SEEDS), Err(ReproduceError::Values { found: 1, seeds: 5, .. })));
+    assert!(matches!(
+        run_with(&[toy.experiment()], Scale::Full, &SEEDS),
+        Err(ReproduceError::Values { found: 1, seeds: 5, .. })
+    ));
 }
 
 #[test]
 fn rows_that_hide_each_other_or_move_the_bar_are_refused() {
     let twice = Toy { rows: |toy, values| Ok([gain(toy, values.clone())?, gain(toy, values)?].concat()), ..GOOD };
-    assert!(run_with(&[&twice], Scale::Quick, &SEEDS).unwrap_err().to_string().contains("two rows"));
+    assert!(run_with(&[twice.experiment()], Scale::Quick, &SEEDS).unwrap_err().to_string().contains("two rows"));
     let lowered = Toy {
         rows: |toy, values| {
             let mut rows = gain_and_assumption(toy, values)?;
@@ -145,12 +149,14 @@ fn rows_that_hide_each_other_or_move_the_bar_are_refused() {
         },
         ..EXPLAINED
     };
-    assert!(run_with(&[&lowered], Scale::Quick, &SEEDS).unwrap_err().to_string().contains("explains no figure"));
+    assert!(
+        run_with(&[lowered.experiment()], Scale::Quick, &SEEDS).unwrap_err().to_string().contains("explains no figure")
+    );
 }
 
 #[test]
 fn the_json_has_the_keys_that_scripts_read_and_reads_back() {
-    let report = run_with(&[&EXPLAINED], Scale::Full, &SEEDS).unwrap();
+    let report = run_with(&[EXPLAINED.experiment()], Scale::Full, &SEEDS).unwrap();
     let json: serde_json::Value = serde_json::from_str(&report.to_json()).unwrap();
     assert_eq!(json["scale"], "full");
     let entry = &json["entries"][0];
@@ -164,7 +170,7 @@ fn the_json_has_the_keys_that_scripts_read_and_reads_back() {
 
 #[test]
 fn a_report_edited_by_hand_is_refused() {
-    let json = run_with(&[&WEAK], Scale::Full, &SEEDS).unwrap().to_json();
+    let json = run_with(&[WEAK.experiment()], Scale::Full, &SEEDS).unwrap().to_json();
     let edited = |from: &str, to: &str| {
         assert!(json.contains(from), "{from}");
         Report::from_json(&json.replace(from, to)).expect_err(to)
@@ -220,16 +226,20 @@ fn the_expected_time_is_said_before_a_run() {
     let said = Mutex::new(Vec::new());
     let progress = |line: &str| said.lock().unwrap().push(line.to_owned());
     let threads = NonZeroUsize::MIN;
-    run(&[&GOOD], &RunContext { scale: Scale::Full, seeds: &SEEDS, threads, progress: &progress, kept: None }).unwrap();
+    run(
+        &[&GOOD.experiment()],
+        &RunContext { scale: Scale::Full, seeds: &SEEDS, threads, progress: &progress, kept: None },
+    )
+    .unwrap();
     assert_eq!(*said.lock().unwrap(), ["toy-good: full, about 60 s"]);
 }
 
 #[test]
 fn experiments_are_chosen_by_name_and_unknown_ones_named() {
-    let all: [&dyn Experiment; 2] = [&GOOD, &WEAK];
+    let all = [GOOD.experiment(), WEAK.experiment()];
     let names = |wanted: &[&str]| {
         let wanted: Vec<String> = wanted.iter().map(|name| (*name).to_owned()).collect();
-        select(&all, &wanted).map(|chosen| chosen.iter().map(|toy| toy.name()).collect::<Vec<_>>())
+        select(&all, &wanted).map(|chosen| chosen.iter().map(|toy| toy.name).collect::<Vec<_>>())
     };
     assert_eq!(names(&[]).unwrap(), ["toy-good", "toy-weak"]);
     assert_eq!(names(&["toy-weak", "toy-weak"]).unwrap(), ["toy-weak"]);
@@ -243,9 +253,9 @@ fn experiments_are_chosen_by_name_and_unknown_ones_named() {
 #[test]
 fn people_get_a_list_a_table_and_a_page() {
     assert_eq!(render::list(&[]), "no experiment is available in this version\n");
-    assert!(render::list(&[&GOOD]).contains("toy-good"));
+    assert!(render::list(&[GOOD.experiment()]).contains("toy-good"));
 
-    let mut report = run_with(&[&EXPLAINED], Scale::Full, &SEEDS).unwrap();
+    let mut report = run_with(&[EXPLAINED.experiment()], Scale::Full, &SEEDS).unwrap();
     let text = render::text(&report);
     for expected in ["toy-explained: 000 (Toy), Fig. 0", "at least", "hosts: 600", "verdict: explained"] {
         assert!(text.contains(expected), "{expected} in\n{text}");
@@ -267,7 +277,7 @@ fn people_get_a_list_a_table_and_a_page() {
 
 #[test]
 fn registered_experiments_have_names_of_their_own() {
-    let names: Vec<_> = experiments().iter().map(|experiment| experiment.name()).collect();
+    let names: Vec<_> = experiments().iter().map(|experiment| experiment.name).collect();
     let distinct: std::collections::BTreeSet<_> = names.iter().collect();
     assert_eq!(distinct.len(), names.len(), "{names:?}");
 }
@@ -286,8 +296,8 @@ fn the_page_of_the_docs_is_generated_from_the_kept_reports() {
 fn samples_are_not_kept_and_full_results_make_a_page() {
     let docs = tempfile::tempdir().unwrap();
     let seeds = [1, 2, 3, 4, 5];
-    assert!(keep(docs.path(), &run_with(&[&WEAK], Scale::Quick, &seeds).unwrap()).is_err());
-    let full = run_with(&[&cross_layer::Failure], Scale::Full, &seeds).unwrap();
+    assert!(keep(docs.path(), &run_with(&[WEAK.experiment()], Scale::Quick, &seeds).unwrap()).is_err());
+    let full = run_with(&[cross_layer::FAILURE], Scale::Full, &seeds).unwrap();
     let report = Report { command: Some("by hand".to_owned()), ..full };
     keep(docs.path(), &report).unwrap();
     assert_eq!(kept(docs.path()).unwrap(), [report]);

@@ -1,7 +1,7 @@
 //! Nodes report: ended tasks are told of, free containers are offered, launches are acted on.
 
 use super::fabric::{JobNo, Locality, ReadNo};
-use super::rm::Sim;
+use super::rm::{Sim, TaskEnd};
 use super::run::SimError;
 use super::tables::{Kind, Phase, State, Task};
 use hintd_model::cluster::Resource;
@@ -113,7 +113,7 @@ impl Sim<'_> {
 
     /// The first of the ends is due: its task is over, and its node will say so when it reports.
     pub(super) fn end(&mut self) {
-        let Some(std::cmp::Reverse((_, serial, row))) = self.ends.pop() else { return };
+        let Some(std::cmp::Reverse(TaskEnd { serial, row, .. })) = self.ends.pop() else { return };
         let Some(task) = self.tasks.get_mut(row).filter(|task| task.serial == serial) else { return };
         (task.phase, task.ended) = (Phase::Ended, self.now);
         let task = *task;

@@ -26,6 +26,16 @@ const WATCH_EVERY: u64 = 16_384;
 /// Jobs, read one ahead.
 pub(super) type Trace<'a> = &'a mut dyn Iterator<Item = Result<TraceJob, TraceError>>;
 
+/// When a task that works will end; in the order of moments, then of launches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct TaskEnd {
+    pub(super) at: Micros,
+    /// Of its launch.
+    pub(super) serial: u64,
+    /// Of the task.
+    pub(super) row: u32,
+}
+
 /// One run under way.
 pub(super) struct Sim<'a> {
     pub(super) run: SimRun<'a>,
@@ -43,8 +53,8 @@ pub(super) struct Sim<'a> {
     pub(super) tasks: Tasks,
     pub(super) nodes: Vec<Node>,
     pub(super) beats: Beats,
-    /// Ends of tasks that work: moment, launch, row. One whose task was stopped is passed over.
-    pub(super) ends: BinaryHeap<Reverse<(Micros, u64, u32)>>,
+    /// Ends of tasks that work. One whose task was stopped is passed over.
+    pub(super) ends: BinaryHeap<Reverse<TaskEnd>>,
     /// Tasks that wait for a container.
     pub(super) waiting: u64,
     pub(super) racks: Racks,
@@ -192,7 +202,7 @@ impl<'a> Sim<'a> {
         let of_one_moment = [
             (self.script.get(self.ahead).map(|event| event.at.max(now)), Next::Script),
             (self.fabric.next_s().map(|at_s| moment(at_s).max(now)), Next::Arrivals),
-            (self.ends.peek().map(|&Reverse((at, ..))| at), Next::End),
+            (self.ends.peek().map(|&Reverse(TaskEnd { at, .. })| at), Next::End),
             (self.upcoming.as_ref().map(|job| job.submit), Next::Submit),
             (self.racks.next_sample(), Next::Sample),
             (self.fabric.next_choice(now), Next::Circuits),
@@ -262,7 +272,7 @@ impl<'a> Sim<'a> {
         (task.phase, task.ready) = (Phase::Works, self.now);
         let Task { job, kind, index, serial, .. } = *task;
         let time = self.jobs.at(job).shares.time(kind, index, self.run.model);
-        self.ends.push(Reverse((self.now.saturating_add(time), serial, row)));
+        self.ends.push(Reverse(TaskEnd { at: self.now.saturating_add(time), serial, row }));
         self.ledger.arrived(kind, self.jobs.at(job).shares.read(kind, index));
         self.moved = self.now;
     }

@@ -219,32 +219,42 @@ fn nearest_rank(sorted: &[f64], percent: usize) -> f64 {
     rank.checked_sub(1).map_or(0.0, |at| sorted[at])
 }
 
+/// Seconds that are not yet as many as make a sample.
+#[derive(Debug, Clone, Copy, Default)]
+struct Sample {
+    seconds: u64,
+    /// Of their means.
+    sum: f64,
+    /// Of their maxima.
+    max: f64,
+}
+
 /// A tier's use over time in a bounded number of samples.
 #[derive(Debug)]
 struct Series {
     tier: String,
     /// Seconds in a sample.
     step: u64,
-    /// Seconds in the sample under way, sum of their means, largest of their maxima.
-    under_way: (u64, f64, f64),
+    under_way: Sample,
     mean: Vec<f64>,
     max: Vec<f64>,
 }
 
 impl Series {
     const fn new(tier: String) -> Self {
-        Self { tier, step: 1, under_way: (0, 0.0, 0.0), mean: Vec::new(), max: Vec::new() }
+        let under_way = Sample { seconds: 0, sum: 0.0, max: 0.0 };
+        Self { tier, step: 1, under_way, mean: Vec::new(), max: Vec::new() }
     }
 
     fn push(&mut self, mean: f64, max: f64) {
-        self.under_way.1 += mean;
-        self.under_way.2 = self.under_way.2.max(max);
+        self.under_way.sum += mean;
+        self.under_way.max = self.under_way.max.max(max);
         self.pass(1);
     }
 
     fn push_idle(&mut self, mut seconds: u64) {
         while seconds > 0 {
-            let part = seconds.min(self.step - self.under_way.0);
+            let part = seconds.min(self.step - self.under_way.seconds);
             self.pass(part);
             seconds -= part;
         }
@@ -252,11 +262,11 @@ impl Series {
 
     /// Lets seconds pass, no more than the sample under way still needs.
     fn pass(&mut self, seconds: u64) {
-        self.under_way.0 += seconds;
-        if self.under_way.0 < self.step {
+        self.under_way.seconds += seconds;
+        if self.under_way.seconds < self.step {
             return;
         }
-        let (seconds, sum, max) = std::mem::take(&mut self.under_way);
+        let Sample { seconds, sum, max } = std::mem::take(&mut self.under_way);
         self.mean.push(sum / seconds as f64);
         self.max.push(max);
         if self.mean.len() == SAMPLES_MAX {
@@ -267,7 +277,7 @@ impl Series {
     }
 
     fn finish(mut self) -> TierUse {
-        let (seconds, sum, max) = self.under_way;
+        let Sample { seconds, sum, max } = self.under_way;
         if seconds > 0 {
             self.mean.push(sum / seconds as f64);
             self.max.push(max);

@@ -175,7 +175,7 @@ fn map_cost(pool: &Pool, task: Task, node: NodeIdx, view: &View<'_>) -> f64 {
 /// A reduce's part of what ended maps of the job put out, by where that lies.
 fn reduce_cost(pool: &Pool, job: JobIdx, rack: RackIdx) -> f64 {
     let (here, all) = (pool.output_in(job, rack).as_f64(), pool.output(job).as_f64());
-    let reduces = f64::from(pool.reduces(job).0.max(1));
+    let reduces = f64::from(pool.reduces(job).all.max(1));
     (IN_RACK * here + BETWEEN_RACKS * (all - here)) / reduces
 }
 

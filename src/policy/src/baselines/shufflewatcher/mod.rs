@@ -251,7 +251,7 @@ impl Plans {
     }
 
     fn plan(&mut self, pool: &Pool, job: JobIdx, (group, maps): (u32, u32), view: &View<'_>) {
-        let ratio = if pool.reduces(job).0 == 0 { Some(0.0) } else { pool.ratio(job) };
+        let ratio = if pool.reduces(job).all == 0 { Some(0.0) } else { pool.ratio(job) };
         let shuffle = pool.input(job).as_f64() * ratio.unwrap_or(1.0);
         let task = |index| Task { job, group, index };
         let input = |index| TaskInput {
@@ -263,7 +263,7 @@ impl Plans {
         let of_kind = |kind| (0..pool.groups(job) as u32).map(first_of).find(|&task| pool.kind(task) == kind);
         let size = |kind| of_kind(kind).map_or_else(Resource::default, |task| pool.size_of(task));
         let sizes = [size(Kind::Map), size(Kind::Reduce)];
-        let tasks = [pool.maps(job).0, pool.reduces(job).0];
+        let tasks = [pool.maps(job).all, pool.reduces(job).all];
         let places = Places::of(view.snapshot, turn(pool.attempt(job)), sizes, tasks);
         let plan = least_traffic(&inputs, shuffle, &places);
         let mut waits = Bits::full(plan.remote.len());

@@ -4,7 +4,7 @@ use super::book::Book;
 use super::state::FollowState;
 use crate::dispatch::{Advice, Offer, View};
 use crate::plan::Stage;
-use crate::pool::{Held, JobIdx, Kind, Locality, Pool, Slot, Task, not_yet};
+use crate::pool::{Held, JobIdx, Kind, Locality, MapCounts, Pool, Slot, Task, not_yet};
 use hintd_model::units::Micros;
 
 /// One launch at most.
@@ -72,7 +72,7 @@ fn of_sequence(state: &FollowState, book: &Book, slot: &Slot<'_>, passed: &mut V
 /// Reduces wait for the share of maps that are done, and until none waits: a rack full of reduces can't keep out the
 /// maps that they wait for.
 fn reduce(state: &FollowState, job: JobIdx, slot: &Slot<'_>) -> Option<Task> {
-    let (maps, done, waiting) = state.pool.maps(job);
+    let MapCounts { all: maps, done, waiting } = state.pool.maps(job);
     // A share such as 0.7 of 10 maps is a hair below 7 in binary.
     let ready = waiting == 0 && f64::from(done) >= state.manner.slow_start * f64::from(maps) - 1e-9;
     if ready { state.pool.reduce(job, slot) } else { None }

@@ -5,7 +5,7 @@ use super::asking::Asking;
 use super::book::{Book, Coming, Taker};
 use crate::dispatch::{DispatchEvent, View};
 use crate::plan::{Plan, Stage};
-use crate::pool::{Change, JobIdx, Kind, Pool, Task};
+use crate::pool::{Change, JobIdx, Kind, MapCounts, Pool, Task};
 use hintd_model::units::{AttemptId, Bytes, Micros, NodeIdx, RackIdx, Timestamp};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -215,12 +215,12 @@ impl FollowState {
     fn tell_sizes(&mut self, job: JobIdx) {
         let row = self.jobs[job.at()].row;
         if let (Some(row), Some(book)) = (row, &mut self.book) {
-            let (maps, _, waiting) = self.pool.maps(job);
+            let MapCounts { all: maps, waiting, .. } = self.pool.maps(job);
             // Of groups whose role is unknown the pool only counts what waits.
             let told = |stage: Stage, tasks: u32| {
                 if tasks == 0 { book.plan.jobs[row as usize].stage(stage).tasks } else { tasks }
             };
-            let tasks = [told(Stage::Map, maps.max(waiting)), told(Stage::Reduce, self.pool.reduces(job).0)];
+            let tasks = [told(Stage::Map, maps.max(waiting)), told(Stage::Reduce, self.pool.reduces(job).all)];
             book.told(row, tasks);
         }
         let planned = row.zip(self.book.as_ref()).map(|(row, book)| book.plan.jobs[row as usize].heavy);
@@ -231,7 +231,7 @@ impl FollowState {
     }
 
     fn note_place(&mut self, job: JobIdx) {
-        let reduces = self.pool.reduces(job).0 > 0;
+        let reduces = self.pool.reduces(job).all > 0;
         if self.planned(job, Stage::Map) && (!reduces || self.planned(job, Stage::Reduce)) {
             self.unplaced.remove(&job);
         } else {

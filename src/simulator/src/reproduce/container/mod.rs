@@ -7,4 +7,4 @@
 mod table1;
 mod workload;
 
-pub use table1::Table1;
+pub use table1::TABLE1;

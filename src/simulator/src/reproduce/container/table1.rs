@@ -2,17 +2,14 @@
 
 use super::workload::{DISK, GAP_S, ITERATIONS, Model, RATE, SLOTS, UNIT, WORKERS, Workload, dataset, testbed};
 use crate::gangs::{GangApp, GangReport, GangRun, GangSettings, simulate};
-use crate::reproduce::{Experiment, Outcome, ReproduceError, Row, RunContext, Scale};
+use crate::reproduce::experiment::texts;
+use crate::reproduce::{Experiment, ReproduceError, Row, RunContext, Scale};
 use hintd_policy::Place;
 use hintd_policy::baselines::capacity::Capacity;
 use hintd_policy::container::Container;
 use std::error::Error;
 
 const NAME: &str = "container-table1";
-
-/// The experiment.
-#[derive(Debug)]
-pub struct Table1;
 
 /// How full the cluster is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,69 +48,60 @@ const fn paper(workload: Workload, load: Load) -> f64 {
     }
 }
 
-impl Experiment for Table1 {
-    fn name(&self) -> &'static str {
-        NAME
-    }
+/// The experiment.
+pub const TABLE1: Experiment = Experiment {
+    name: NAME,
+    paper: "001 (Renner), §V",
+    figure: "Table I: sum of run times, container against YARN's default",
+    settings,
+    quick_s: 5,
+    full_s: 5,
+    rows: &rows_of,
+};
 
-    fn paper(&self) -> &'static str {
-        "001 (Renner), §V"
-    }
+fn settings(_: Scale) -> Vec<(String, String)> {
+    let mb = |rate: f64| format!("{:.0} MB/s", rate / 1e6);
+    let gb = |workload: Workload| workload.messages().as_f64() / 1e9;
+    texts([
+        ("cluster", format!("8 nodes in 4 racks, two core switches, 1 Gbit/s hosts, 200 Mbit/s for each of a rack's two uplinks; {SLOTS} containers of 1 vcore and {} MB each (§V); one disk of {} a node (SATA, §V; rate assumed)", UNIT.memory_mb(), mb(DISK.as_f64()))),
+        ("load", format!("5 (high) or 3 (mid) applications, {GAP_S} s apart, each of an ApplicationMaster and {WORKERS} workers (§V); each a dataset of its own, three replicas of a block, one in a rack, two in another, drawn by seed")),
+        ("placement", "the ApplicationMaster by YARN's default in both systems; workers by container with calibrated weights, or by capacity, whose asks name no hosts: Flink's ApplicationMaster asks for containers anywhere (§II: neither topology nor data are taken into account)".to_owned()),
+        ("job model, all rows", format!("read the input, then {ITERATIONS} iterations (Flink's examples' number; §V says none), each of computing over the input at {} a container (the common job model's rate) and then sending its messages from all workers to all, uncombined; a phase begins when the one before has ended for all", mb(RATE))),
+        ("messages of an iteration", format!("K-means: for each of 600 M points centre, coordinates, count, 28 bytes: {:.1} GB; Connected Components: for each of 1.468 G edges, both ways, vertex and component, 16 bytes: {:.1} GB; the same in every iteration", gb(Workload::KMeans), gb(Workload::ConnectedComponents))),
+        ("reading", "a worker takes blocks one by one, those on its node first, else the first left, from its rack if a replica is there; readers share a node's disk".to_owned()),
+        ("network", "max-min fair flows, one for each pair of workers, on one of the two equal paths by seed; what stays on a node takes no time".to_owned()),
+        ("improvement", "1 - sum of run times under container / sum under YARN's default, from submission to end".to_owned()),
+    ])
+}
 
-    fn figure(&self) -> &'static str {
-        "Table I: sum of run times, container against YARN's default"
-    }
-
-    fn settings(&self, _: Scale) -> Vec<(String, String)> {
-        let mb = |rate: f64| format!("{:.0} MB/s", rate / 1e6);
-        let gb = |workload: Workload| workload.messages().as_f64() / 1e9;
-        [
-            ("cluster", format!("8 nodes in 4 racks, two core switches, 1 Gbit/s hosts, 200 Mbit/s for each of a rack's two uplinks; {SLOTS} containers of 1 vcore and {} MB each (§V); one disk of {} a node (SATA, §V; rate assumed)", UNIT.memory_mb(), mb(DISK.as_f64()))),
-            ("load", format!("5 (high) or 3 (mid) applications, {GAP_S} s apart, each of an ApplicationMaster and {WORKERS} workers (§V); each a dataset of its own, three replicas of a block, one in a rack, two in another, drawn by seed")),
-            ("placement", "the ApplicationMaster by YARN's default in both systems; workers by container with calibrated weights, or by capacity, whose asks name no hosts: Flink's ApplicationMaster asks for containers anywhere (§II: neither topology nor data are taken into account)".to_owned()),
-            ("job model, all rows", format!("read the input, then {ITERATIONS} iterations (Flink's examples' number; §V says none), each of computing over the input at {} a container (the common job model's rate) and then sending its messages from all workers to all, uncombined; a phase begins when the one before has ended for all", mb(RATE))),
-            ("messages of an iteration", format!("K-means: for each of 600 M points centre, coordinates, count, 28 bytes: {:.1} GB; Connected Components: for each of 1.468 G edges, both ways, vertex and component, 16 bytes: {:.1} GB; the same in every iteration", gb(Workload::KMeans), gb(Workload::ConnectedComponents))),
-            ("reading", "a worker takes blocks one by one, those on its node first, else the first left, from its rack if a replica is there; readers share a node's disk".to_owned()),
-            ("network", "max-min fair flows, one for each pair of workers, on one of the two equal paths by seed; what stays on a node takes no time".to_owned()),
-            ("improvement", "1 - sum of run times under container / sum under YARN's default, from submission to end".to_owned()),
-        ]
-        .map(|(name, value)| (name.to_owned(), value))
-        .to_vec()
-    }
-
-    fn expected_s(&self, _: Scale) -> u64 {
-        5
-    }
-
-    /// Both scales are the paper's: it is small.
-    fn run(&self, context: &RunContext<'_>) -> Result<Outcome, ReproduceError> {
-        let mut rows = Vec::new();
-        let mut beside = Vec::new();
-        for (workload, load) in Workload::ALL.into_iter().flat_map(|workload| Load::ALL.map(|load| (workload, load))) {
-            let title = format!("{}, {}", workload.name(), load.name());
-            (context.progress)(&format!("{NAME}: {title}"));
-            let measure = |model: Model| context.per_seed(|seed| measured(workload, load, &model, seed));
-            let base = measure(Model::default())?;
-            let values = |value: fn(&Measured) -> f64, of: &[Measured]| of.iter().map(value).collect::<Vec<f64>>();
-            rows.push(Row::at_least(&title, paper(workload, load), "%", values(Measured::improvement, &base))?);
-            let mut note = |what: &str, unit: &str, values| -> Result<(), ReproduceError> {
-                beside.push(Row::without_figure(&format!("{title}: {what}"), unit, values)?);
-                Ok(())
-            };
-            note("sum of run times, YARN's default", "s", values(|one| one.capacity.sum_s, &base))?;
-            note("sum of run times, container", "s", values(|one| one.container.sum_s, &base))?;
-            note("bytes between racks, YARN's default", "GB", values(|one| one.capacity.cross_rack / 1e9, &base))?;
-            note("bytes between racks, container", "GB", values(|one| one.container.cross_rack / 1e9, &base))?;
-            let named = "improvement over capacity whose asks name the blocks' hosts";
-            note(named, "%", values(|one| one.container.improves(&one.named), &base))?;
-            for (what, model) in variations(workload) {
-                let other = measure(model)?;
-                note(&format!("improvement, {what}"), "%", values(Measured::improvement, &other))?;
-            }
+/// Both scales are the paper's: it is small.
+fn rows_of(_: &'static str, context: &RunContext<'_>) -> Result<Vec<Row>, ReproduceError> {
+    let mut rows = Vec::new();
+    let mut beside = Vec::new();
+    for (workload, load) in Workload::ALL.into_iter().flat_map(|workload| Load::ALL.map(|load| (workload, load))) {
+        let title = format!("{}, {}", workload.name(), load.name());
+        (context.progress)(&format!("{NAME}: {title}"));
+        let measure = |model: Model| context.per_seed(|seed| measured(workload, load, &model, seed));
+        let base = measure(Model::default())?;
+        let values = |value: fn(&Measured) -> f64, of: &[Measured]| of.iter().map(value).collect::<Vec<f64>>();
+        rows.push(Row::at_least(&title, paper(workload, load), "%", values(Measured::improvement, &base))?);
+        let mut note = |what: &str, unit: &str, values| -> Result<(), ReproduceError> {
+            beside.push(Row::without_figure(&format!("{title}: {what}"), unit, values)?);
+            Ok(())
+        };
+        note("sum of run times, YARN's default", "s", values(|one| one.capacity.sum_s, &base))?;
+        note("sum of run times, container", "s", values(|one| one.container.sum_s, &base))?;
+        note("bytes between racks, YARN's default", "GB", values(|one| one.capacity.cross_rack / 1e9, &base))?;
+        note("bytes between racks, container", "GB", values(|one| one.container.cross_rack / 1e9, &base))?;
+        let named = "improvement over capacity whose asks name the blocks' hosts";
+        note(named, "%", values(|one| one.container.improves(&one.named), &base))?;
+        for (what, model) in variations(workload) {
+            let other = measure(model)?;
+            note(&format!("improvement, {what}"), "%", values(Measured::improvement, &other))?;
         }
-        rows.extend(beside);
-        Ok(Outcome { rows })
     }
+    rows.extend(beside);
+    Ok(rows)
 }
 
 /// What else the model could be.

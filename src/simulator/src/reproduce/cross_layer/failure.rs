@@ -1,7 +1,8 @@
 //! `cross-layer-failure`: a tenth of the links in use fails and returns (Figures 6 and 9).
 
 use super::workload::{Kind, LINK, SLOTS, UNIT, failed, on, place, problem};
-use crate::reproduce::{Experiment, Outcome, ReproduceError, Row, RunContext, Scale};
+use crate::reproduce::experiment::texts;
+use crate::reproduce::{Experiment, ReproduceError, Row, RunContext, Scale};
 use hintd_engine::RouteSettings;
 use hintd_engine::flows::{Flows, NewJob};
 use hintd_engine::routes::Cause;
@@ -32,64 +33,51 @@ const JOBS: u64 = 5;
 const SHUFFLE: Bytes = Bytes(1_000_000_000);
 
 /// The experiment.
-#[derive(Debug)]
-pub struct Failure;
+pub const FAILURE: Experiment = Experiment {
+    name: NAME,
+    paper: "000 (Alkaff), §4.1 and §4.2",
+    figure: "Figures 6 and 9: throughput when a tenth of the links in use fails and returns",
+    settings,
+    quick_s: 1,
+    full_s: 1,
+    rows: &rows_of,
+};
 
-impl Experiment for Failure {
-    fn name(&self) -> &'static str {
-        NAME
-    }
+fn settings(_: Scale) -> Vec<(String, String)> {
+    texts([
+        ("cluster", format!("jellyfish of {SWITCHES} servers and {SWITCHES} routers (§4.1), {TO_SWITCHES} links of each router to others (assumed), 100 MB/s")),
+        ("hosts", format!("{SLOTS} containers each (assumed)")),
+        ("jobs", format!("{JOBS} Storm topologies (§4.1), or {JOBS} WordCount jobs of 4 maps and 4 reduces (§4.2), placed one after another by cross_layer")),
+        ("failure", "a tenth, rounded up, of the links between routers that a job uses, drawn by seed; a server's one link is left, without it no route would help".to_owned()),
+        ("throughput", "utility of Algorithm 1: what the sinks get, every task pair an equal share of each link".to_owned()),
+        ("routes", "the engine's registry of flows with its default settings, but rules for every pair, however little it sends".to_owned()),
+        ("after repair", "the engine takes old routes back, so nothing can be lost: all at once where utility does not fall by it, which gives the throughput before, else those by which it does not fall; it makes no search for better ones".to_owned()),
+        ("time", "from the network's change to new routes: distances followed, hit pairs routed anew with 200 steps of improvement at most, by the path table of before as far as it goes; the table is followed after. Without the way to the switches, which the paper's time has".to_owned()),
+    ])
+}
 
-    fn paper(&self) -> &'static str {
-        "000 (Alkaff), §4.1 and §4.2"
-    }
-
-    fn figure(&self) -> &'static str {
-        "Figures 6 and 9: throughput when a tenth of the links in use fails and returns"
-    }
-
-    fn settings(&self, _: Scale) -> Vec<(String, String)> {
-        [
-            ("cluster", format!("jellyfish of {SWITCHES} servers and {SWITCHES} routers (§4.1), {TO_SWITCHES} links of each router to others (assumed), 100 MB/s")),
-            ("hosts", format!("{SLOTS} containers each (assumed)")),
-            ("jobs", format!("{JOBS} Storm topologies (§4.1), or {JOBS} WordCount jobs of 4 maps and 4 reduces (§4.2), placed one after another by cross_layer")),
-            ("failure", "a tenth, rounded up, of the links between routers that a job uses, drawn by seed; a server's one link is left, without it no route would help".to_owned()),
-            ("throughput", "utility of Algorithm 1: what the sinks get, every task pair an equal share of each link".to_owned()),
-            ("routes", "the engine's registry of flows with its default settings, but rules for every pair, however little it sends".to_owned()),
-            ("after repair", "the engine takes old routes back, so nothing can be lost: all at once where utility does not fall by it, which gives the throughput before, else those by which it does not fall; it makes no search for better ones".to_owned()),
-            ("time", "from the network's change to new routes: distances followed, hit pairs routed anew with 200 steps of improvement at most, by the path table of before as far as it goes; the table is followed after. Without the way to the switches, which the paper's time has".to_owned()),
-        ]
-        .map(|(name, value)| (name.to_owned(), value))
-        .to_vec()
-    }
-
-    fn expected_s(&self, _: Scale) -> u64 {
-        1
-    }
-
-    /// Both scales are the paper's: it is small. Times are taken one after another, whatever the context's threads.
-    fn run(&self, context: &RunContext<'_>) -> Result<Outcome, ReproduceError> {
-        let mut rows = Vec::new();
-        for (kind, [after, repaired, seconds]) in Kind::ALL.into_iter().zip([[6.8, 2.0, 0.4], [4.7, 1.5, 0.35]]) {
-            let mut measured = Vec::with_capacity(context.seeds.len());
-            for &seed in context.seeds {
-                measured.push(measure(kind, seed).map_err(|error| failed(NAME, error))?);
-            }
-            let values = |value: fn(&Measured) -> f64| measured.iter().map(value).collect::<Vec<f64>>();
-            let title = |what: &str| format!("{}: {what}", kind.name());
-            rows.push(Row::at_most(&title("lost after new routes"), after, "%", values(|one| one.lost(one.rerouted)))?);
-            rows.push(Row::at_most(&title("lost after repair"), repaired, "%", values(|one| one.lost(one.repaired)))?);
-            let no_figure = |what: &str, unit: &str, value| Row::without_figure(&title(what), unit, values(value));
-            rows.push(no_figure("lost at the failure, before new routes", "%", |one| one.lost(one.cut))?);
-            rows.push(no_figure("throughput before", "Gbit/s", |one| one.before / 1e9)?);
-            rows.push(no_figure("links failed", "links", |one| one.links as f64)?);
-            rows.push(no_figure("pairs of nodes hit", "% of all", |one| one.hit)?);
-            let time = Row::at_most(&title("time to new routes"), seconds, "s", values(|one| one.reroute_s))?.beside();
-            rows.push(Row { note: "beside: ours is without the way to the switches".to_owned(), ..time });
-            rows.push(no_figure("time to the old routes after repair", "s", |one| one.return_s)?);
+/// Both scales are the paper's: it is small. Times are taken one after another, whatever the context's threads.
+fn rows_of(_: &'static str, context: &RunContext<'_>) -> Result<Vec<Row>, ReproduceError> {
+    let mut rows = Vec::new();
+    for (kind, [after, repaired, seconds]) in Kind::ALL.into_iter().zip([[6.8, 2.0, 0.4], [4.7, 1.5, 0.35]]) {
+        let mut measured = Vec::with_capacity(context.seeds.len());
+        for &seed in context.seeds {
+            measured.push(measure(kind, seed).map_err(|error| failed(NAME, error))?);
         }
-        Ok(Outcome { rows })
+        let values = |value: fn(&Measured) -> f64| measured.iter().map(value).collect::<Vec<f64>>();
+        let title = |what: &str| format!("{}: {what}", kind.name());
+        rows.push(Row::at_most(&title("lost after new routes"), after, "%", values(|one| one.lost(one.rerouted)))?);
+        rows.push(Row::at_most(&title("lost after repair"), repaired, "%", values(|one| one.lost(one.repaired)))?);
+        let no_figure = |what: &str, unit: &str, value| Row::without_figure(&title(what), unit, values(value));
+        rows.push(no_figure("lost at the failure, before new routes", "%", |one| one.lost(one.cut))?);
+        rows.push(no_figure("throughput before", "Gbit/s", |one| one.before / 1e9)?);
+        rows.push(no_figure("links failed", "links", |one| one.links as f64)?);
+        rows.push(no_figure("pairs of nodes hit", "% of all", |one| one.hit)?);
+        let time = Row::at_most(&title("time to new routes"), seconds, "s", values(|one| one.reroute_s))?.beside();
+        rows.push(Row { note: "beside: ours is without the way to the switches".to_owned(), ..time });
+        rows.push(no_figure("time to the old routes after repair", "s", |one| one.return_s)?);
     }
+    Ok(rows)
 }
 
 /// One seed's run. Utilities are of all jobs, bits/s.

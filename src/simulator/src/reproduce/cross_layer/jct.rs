@@ -2,17 +2,14 @@
 
 use super::gangs::{cluster, jobs, model, run};
 use super::workload::{Kind, Shape, failed};
-use crate::reproduce::{Experiment, Outcome, ReproduceError, Row, RunContext, Scale};
+use crate::reproduce::experiment::texts;
+use crate::reproduce::{Experiment, ReproduceError, Row, RunContext, Scale};
 use hintd_policy::cross_layer::RunMode;
 use std::error::Error;
 
 const NAME: &str = "cross-layer-jct";
 /// A gain below this is none: times come from divisions.
 const ROUNDING: f64 = 1e-9;
-
-/// The experiment.
-#[derive(Debug)]
-pub struct Completion;
 
 /// Figures 12 and 13: gains in percent at the median and the 75th percentile; percent of jobs made slower and the worst.
 const fn paper(kind: Kind, shape: Shape) -> [f64; 4] {
@@ -44,67 +41,53 @@ fn load(kind: Kind, scale: Scale) -> (u32, f64) {
     (jobs, gap_s * 30.0 / hosts(scale) as f64)
 }
 
-impl Experiment for Completion {
-    fn name(&self) -> &'static str {
-        NAME
-    }
+/// The experiment.
+pub const COMPLETION: Experiment = Experiment {
+    name: NAME,
+    paper: "000 (Alkaff), §4.3",
+    figure: "Figures 12 and 13: completion times of jobs against random hosts and routes",
+    settings,
+    quick_s: 15,
+    full_s: 240,
+    rows: &rows_of,
+};
 
-    fn paper(&self) -> &'static str {
-        "000 (Alkaff), §4.3"
-    }
+fn settings(scale: Scale) -> Vec<(String, String)> {
+    let hosts = hosts(scale);
+    let load = |kind| {
+        let (jobs, gap_s) = load(kind, scale);
+        format!("{jobs} {} jobs, one every {gap_s:.3} s", kind.name())
+    };
+    let mut all = vec![
+        ("cluster", format!("{hosts} hosts, 100 MB/s links; smallest fat-tree that holds them, cut down to them; jellyfish of 15-port switches with 5 hosts each (§4.3: 15 links a router, 1,000 hosts)")),
+        ("arrivals", format!("{}; {} (§4.3 says none: as many for each host as on 30 hosts in §4.1 and §4.2)", load(Kind::Storm), load(Kind::Hadoop))),
+        ("gain", "of each job, 1 - its completion time under both / under random, from submission to end; then quantiles over jobs".to_owned()),
+    ];
+    all.extend(model());
+    texts(all)
+}
 
-    fn figure(&self) -> &'static str {
-        "Figures 12 and 13: completion times of jobs against random hosts and routes"
+/// One value for each seed.
+fn rows_of(_: &'static str, context: &RunContext<'_>) -> Result<Vec<Row>, ReproduceError> {
+    let mut rows = Vec::new();
+    for (kind, shape) in Kind::ALL.into_iter().flat_map(|kind| Shape::ALL.map(|shape| (kind, shape))) {
+        (context.progress)(&format!("{NAME}: {}, {}", kind.name(), shape.name()));
+        let found =
+            context.per_seed(|seed| measured(kind, shape, context.scale, seed).map_err(|error| failed(NAME, error)))?;
+        let values = |value: fn(&[f64]) -> f64| found.iter().map(|gains| value(gains)).collect::<Vec<f64>>();
+        let title = |what: &str| format!("{}, {}: {what}", kind.name(), shape.name());
+        let [median, upper, slower, worst] = paper(kind, shape);
+        rows.push(Row::at_least(&title("gain, median"), median, "%", values(|gains| quantile(gains, 0.5)))?);
+        rows.push(Row::at_least(&title("gain, 75th percentile"), upper, "%", values(|gains| quantile(gains, 0.75)))?);
+        rows.push(Row::at_most(&title("jobs made slower"), slower, "%", values(slower_share))?);
+        rows.push(Row::at_most(
+            &title("most that a job is made slower by"),
+            worst,
+            "%",
+            values(|gains| (-gains[0]).max(0.0)),
+        )?);
     }
-
-    fn settings(&self, scale: Scale) -> Vec<(String, String)> {
-        let hosts = hosts(scale);
-        let load = |kind| {
-            let (jobs, gap_s) = load(kind, scale);
-            format!("{jobs} {} jobs, one every {gap_s:.3} s", kind.name())
-        };
-        let mut all = vec![
-            ("cluster", format!("{hosts} hosts, 100 MB/s links; smallest fat-tree that holds them, cut down to them; jellyfish of 15-port switches with 5 hosts each (§4.3: 15 links a router, 1,000 hosts)")),
-            ("arrivals", format!("{}; {} (§4.3 says none: as many for each host as on 30 hosts in §4.1 and §4.2)", load(Kind::Storm), load(Kind::Hadoop))),
-            ("gain", "of each job, 1 - its completion time under both / under random, from submission to end; then quantiles over jobs".to_owned()),
-        ];
-        all.extend(model());
-        all.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
-    }
-
-    fn expected_s(&self, scale: Scale) -> u64 {
-        match scale {
-            Scale::Quick => 15,
-            Scale::Full => 240,
-        }
-    }
-
-    fn run(&self, context: &RunContext<'_>) -> Result<Outcome, ReproduceError> {
-        let mut rows = Vec::new();
-        for (kind, shape) in Kind::ALL.into_iter().flat_map(|kind| Shape::ALL.map(|shape| (kind, shape))) {
-            (context.progress)(&format!("{NAME}: {}, {}", kind.name(), shape.name()));
-            let found = context
-                .per_seed(|seed| measured(kind, shape, context.scale, seed).map_err(|error| failed(NAME, error)))?;
-            let values = |value: fn(&[f64]) -> f64| found.iter().map(|gains| value(gains)).collect::<Vec<f64>>();
-            let title = |what: &str| format!("{}, {}: {what}", kind.name(), shape.name());
-            let [median, upper, slower, worst] = paper(kind, shape);
-            rows.push(Row::at_least(&title("gain, median"), median, "%", values(|gains| quantile(gains, 0.5)))?);
-            rows.push(Row::at_least(
-                &title("gain, 75th percentile"),
-                upper,
-                "%",
-                values(|gains| quantile(gains, 0.75)),
-            )?);
-            rows.push(Row::at_most(&title("jobs made slower"), slower, "%", values(slower_share))?);
-            rows.push(Row::at_most(
-                &title("most that a job is made slower by"),
-                worst,
-                "%",
-                values(|gains| (-gains[0]).max(0.0)),
-            )?);
-        }
-        Ok(Outcome { rows })
-    }
+    Ok(rows)
 }
 
 /// Percent of the jobs that end later.

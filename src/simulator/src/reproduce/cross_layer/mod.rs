@@ -12,7 +12,7 @@ mod throughput;
 mod time;
 mod workload;
 
-pub use failure::Failure;
-pub use jct::Completion;
-pub use throughput::Throughput;
-pub use time::DecisionTime;
+pub use failure::FAILURE;
+pub use jct::COMPLETION;
+pub use throughput::{HADOOP, STORM};
+pub use time::DECISION_TIME;

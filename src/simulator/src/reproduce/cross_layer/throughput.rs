@@ -2,7 +2,8 @@
 
 use super::gangs::{cluster, jobs, model, run, throughput};
 use super::workload::{Kind, LINK, Shape, failed};
-use crate::reproduce::{Experiment, Outcome, ReproduceError, Row, RunContext, Scale};
+use crate::reproduce::experiment::texts;
+use crate::reproduce::{Experiment, ReproduceError, Row, RunContext, Scale};
 use hintd_model::network::build::{BuiltNetwork, FatTreeSpec, JellyfishSpec, fat_tree, jellyfish};
 use hintd_policy::cross_layer::RunMode;
 use std::error::Error;
@@ -18,15 +19,32 @@ const MODES: [(RunMode, &str); 3] =
 const SLOW: f64 = 0.25;
 const SLOW_SAID: &str = "links between routers carry 25 MB/s, as routers in software may";
 
-/// The experiment, of one kind of job.
-#[derive(Debug)]
-pub struct Throughput(Kind);
+/// Figures 4 and 5.
+pub const STORM: Experiment = Experiment {
+    name: "cross-layer-storm",
+    paper: "000 (Alkaff), §4.1",
+    figure: "Figures 4 and 5: throughput over random placement and routing, Storm",
+    settings: |scale| settings(Kind::Storm, scale),
+    quick_s: 15,
+    full_s: 90,
+    rows: &|name, context| rows_of(Throughput { name, kind: Kind::Storm }, context),
+};
+/// Figures 7 and 8.
+pub const HADOOP: Experiment = Experiment {
+    name: "cross-layer-hadoop",
+    paper: "000 (Alkaff), §4.2",
+    figure: "Figures 7 and 8: throughput over random placement and routing, Hadoop",
+    settings: |scale| settings(Kind::Hadoop, scale),
+    quick_s: 25,
+    full_s: 300,
+    rows: &|name, context| rows_of(Throughput { name, kind: Kind::Hadoop }, context),
+};
 
-impl Throughput {
-    /// Figures 4 and 5.
-    pub const STORM: Self = Self(Kind::Storm);
-    /// Figures 7 and 8.
-    pub const HADOOP: Self = Self(Kind::Hadoop);
+/// Of one kind of job.
+#[derive(Clone, Copy)]
+struct Throughput {
+    name: &'static str,
+    kind: Kind,
 }
 
 /// Percent over random: both, application, routing; none: not printed.
@@ -65,95 +83,66 @@ fn network(shape: Shape, hosts: usize, seed: u64) -> Result<BuiltNetwork, Box<dy
     })
 }
 
-impl Experiment for Throughput {
-    fn name(&self) -> &'static str {
-        match self.0 {
-            Kind::Storm => "cross-layer-storm",
-            Kind::Hadoop => "cross-layer-hadoop",
-        }
-    }
-
-    fn paper(&self) -> &'static str {
-        match self.0 {
-            Kind::Storm => "000 (Alkaff), §4.1",
-            Kind::Hadoop => "000 (Alkaff), §4.2",
-        }
-    }
-
-    fn figure(&self) -> &'static str {
-        match self.0 {
-            Kind::Storm => "Figures 4 and 5: throughput over random placement and routing, Storm",
-            Kind::Hadoop => "Figures 7 and 8: throughput over random placement and routing, Hadoop",
-        }
-    }
-
-    fn settings(&self, scale: Scale) -> Vec<(String, String)> {
-        let (count, gap_s) = load(self.0, scale);
-        let mut all = vec![
-            (
-                "clusters",
-                format!(
-                    "10 and 30 hosts, 100 MB/s links (§4.1); fat-tree of k = 6, cut down to the hosts (§4: 5 links a router, which no fat-tree has); jellyfish of {PORTS}-port routers, one host each (§4.1: 30 servers and 30 routers)"
-                ),
+fn settings(kind: Kind, scale: Scale) -> Vec<(String, String)> {
+    let (count, gap_s) = load(kind, scale);
+    let mut all = vec![
+        (
+            "clusters",
+            format!(
+                "10 and 30 hosts, 100 MB/s links (§4.1); fat-tree of k = 6, cut down to the hosts (§4: 5 links a router, which no fat-tree has); jellyfish of {PORTS}-port routers, one host each (§4.1: 30 servers and 30 routers)"
             ),
-            ("arrivals", format!("{count} jobs, one every {gap_s} s (the paper: for 10 minutes)")),
-            (
-                "throughput",
-                "what sinks get: bytes that reach them ÷ seconds that jobs run, so the mean of running jobs over time"
-                    .to_owned(),
-            ),
-        ];
-        all.extend(model());
-        all.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
-    }
+        ),
+        ("arrivals", format!("{count} jobs, one every {gap_s} s (the paper: for 10 minutes)")),
+        (
+            "throughput",
+            "what sinks get: bytes that reach them ÷ seconds that jobs run, so the mean of running jobs over time"
+                .to_owned(),
+        ),
+    ];
+    all.extend(model());
+    texts(all)
+}
 
-    fn expected_s(&self, scale: Scale) -> u64 {
-        match (self.0, scale) {
-            (Kind::Storm, Scale::Quick) => 15,
-            (Kind::Hadoop, Scale::Quick) => 25,
-            (Kind::Storm, Scale::Full) => 90,
-            (Kind::Hadoop, Scale::Full) => 300,
-        }
-    }
-
-    fn run(&self, context: &RunContext<'_>) -> Result<Outcome, ReproduceError> {
-        let (mut figures, mut others) = (Vec::new(), Vec::new());
-        for (shape, hosts) in Shape::ALL.into_iter().flat_map(|shape| HOSTS.map(|hosts| (shape, hosts))) {
-            (context.progress)(&format!("{}: {}, {hosts} hosts", self.name(), shape.name()));
-            let measure = |part| context.per_seed(|seed| self.measured((shape, hosts, part), context.scale, seed));
-            let (base, slow) = (measure(1.0)?, measure(SLOW)?);
-            let title = |what: &str| format!("{}, {hosts} hosts: {what}", shape.name());
-            for (at, (_, mode)) in MODES.into_iter().enumerate() {
-                let gains = |of: &[[f64; 4]]| of.iter().map(|one| (one[at + 1] / one[0] - 1.0) * 100.0).collect();
-                match paper(self.0, shape, hosts)[at] {
-                    Some(figure) => {
-                        let row = Row::at_least(&title(mode), figure, "%", gains(&base))?;
-                        others.push(Row::assumption(&row, SLOW_SAID, gains(&slow))?);
-                        figures.push(row);
-                    }
-                    None => others.push(Row::without_figure(&title(mode), "%", gains(&base))?),
+fn rows_of(of: Throughput, context: &RunContext<'_>) -> Result<Vec<Row>, ReproduceError> {
+    let (mut figures, mut others) = (Vec::new(), Vec::new());
+    for (shape, hosts) in Shape::ALL.into_iter().flat_map(|shape| HOSTS.map(|hosts| (shape, hosts))) {
+        (context.progress)(&format!("{}: {}, {hosts} hosts", of.name, shape.name()));
+        let measure = |part| context.per_seed(|seed| of.measured(&Cluster { shape, hosts, part }, context.scale, seed));
+        let (base, slow) = (measure(1.0)?, measure(SLOW)?);
+        let title = |what: &str| format!("{}, {hosts} hosts: {what}", shape.name());
+        for (at, (_, mode)) in MODES.into_iter().enumerate() {
+            let gains = |found: &[[f64; 4]]| found.iter().map(|one| (one[at + 1] / one[0] - 1.0) * 100.0).collect();
+            match paper(of.kind, shape, hosts)[at] {
+                Some(figure) => {
+                    let row = Row::at_least(&title(mode), figure, "%", gains(&base))?;
+                    others.push(Row::assumption(&row, SLOW_SAID, gains(&slow))?);
+                    figures.push(row);
                 }
+                None => others.push(Row::without_figure(&title(mode), "%", gains(&base))?),
             }
-            let random = base.iter().map(|one| one[0] / 1e6).collect();
-            others.push(Row::without_figure(&title("random"), "MB/s", random)?);
         }
-        figures.extend(others);
-        Ok(Outcome { rows: figures })
+        let random = base.iter().map(|one| one[0] / 1e6).collect();
+        others.push(Row::without_figure(&title("random"), "MB/s", random)?);
     }
+    figures.extend(others);
+    Ok(figures)
+}
+
+/// A cluster by its parts.
+struct Cluster {
+    shape: Shape,
+    hosts: usize,
+    /// Capacity of links between routers against the stated one.
+    part: f64,
 }
 
 impl Throughput {
     /// Bytes a second under random, both, application, routing.
-    fn measured(
-        &self,
-        (shape, hosts, part): (Shape, usize, f64),
-        scale: Scale,
-        seed: u64,
-    ) -> Result<[f64; 4], ReproduceError> {
+    fn measured(self, on: &Cluster, scale: Scale, seed: u64) -> Result<[f64; 4], ReproduceError> {
         let all = || -> Result<[f64; 4], Box<dyn Error + Send + Sync>> {
-            let sample = cluster(network(shape, hosts, seed)?, part);
-            let (count, gap_s) = load(self.0, scale);
-            let apps = jobs(self.0, count, gap_s, seed);
+            let sample = cluster(network(on.shape, on.hosts, seed)?, on.part);
+            let (count, gap_s) = load(self.kind, scale);
+            let apps = jobs(self.kind, count, gap_s, seed);
             let mut found = [0.0; 4];
             let modes = [RunMode::Random].into_iter().chain(MODES.map(|(mode, _)| mode));
             for (found, mode) in found.iter_mut().zip(modes) {
@@ -161,6 +150,6 @@ impl Throughput {
             }
             Ok(found)
         };
-        all().map_err(|error| failed(self.name(), error))
+        all().map_err(|error| failed(self.name, error))
     }
 }

@@ -1,7 +1,8 @@
 //! `cross-layer-time`: how long a decision takes as the cluster grows (Figures 10 and 11).
 
 use super::workload::{Kind, SLOTS, Shape, UNIT, failed, on, place, problem, start};
-use crate::reproduce::{Experiment, Outcome, ReproduceError, Row, RunContext, Scale};
+use crate::reproduce::experiment::texts;
+use crate::reproduce::{Experiment, ReproduceError, Row, RunContext, Scale};
 use hintd_policy::cross_layer::nested::{NestedParams, nested};
 use hintd_policy::cross_layer::{CrossLayer, CrossLayerParams, RunMode};
 use hintd_policy::sample::Sample;
@@ -15,10 +16,6 @@ const NAME: &str = "cross-layer-time";
 const DECISIONS: u64 = 21;
 /// One job runs for so many hosts; the paper does not say.
 const HOSTS_PER_JOB: usize = 20;
-
-/// The experiment.
-#[derive(Debug)]
-pub struct DecisionTime;
 
 /// Seconds of a decision in Figures 10 and 11 with 200 and with 1,000 hosts.
 const fn paper_s(kind: Kind, shape: Shape) -> [f64; 2] {
@@ -38,64 +35,52 @@ const fn sizes(scale: Scale) -> [usize; 2] {
     }
 }
 
-impl Experiment for DecisionTime {
-    fn name(&self) -> &'static str {
-        NAME
-    }
+/// The experiment.
+pub const DECISION_TIME: Experiment = Experiment {
+    name: NAME,
+    paper: "000 (Alkaff), §4.3",
+    figure: "Figures 10 and 11: time of a decision for a new job, by hosts",
+    settings,
+    quick_s: 10,
+    full_s: 15,
+    rows: &rows_of,
+};
 
-    fn paper(&self) -> &'static str {
-        "000 (Alkaff), §4.3"
-    }
+fn settings(scale: Scale) -> Vec<(String, String)> {
+    let [small, large] = sizes(scale);
+    let nested = NestedParams::default();
+    let (outer, inner) = (nested.restarts * nested.steps, nested.routing_restarts * nested.routing_steps);
+    texts([
+        ("clusters", format!("{small} and {large} hosts; smallest fat-tree that holds them, jellyfish of 15-port switches with 5 hosts each (§4.3 says no ports)")),
+        ("links", "100 MB/s (§4.1)".to_owned()),
+        ("hosts", format!("{SLOTS} containers each, up to {SLOTS} of them taken, drawn by seed (assumed)")),
+        ("running", format!("a Storm job for every {HOSTS_PER_JOB} hosts, at random (assumed)")),
+        ("jobs", "Storm: two spouts, ten bolts, children N(2, 2) (§4.1); Hadoop: 100 B to 10 GB, 4 maps and 4 reduces up to 1 GB, 16 and 8 above (§4.2, counts assumed)".to_owned()),
+        ("a decision", "the policy on a job with the path table there; median of 21 jobs for each seed, the clusters in turns".to_owned()),
+        ("nested form", format!("the paper's Algorithms 1 to 3 on the same index and paths: {outer} application steps of {inner} routing steps (5 restarts from Algorithm 1, steps assumed); one job for each seed, in the larger cluster")),
+    ])
+}
 
-    fn figure(&self) -> &'static str {
-        "Figures 10 and 11: time of a decision for a new job, by hosts"
-    }
-
-    fn settings(&self, scale: Scale) -> Vec<(String, String)> {
-        let [small, large] = sizes(scale);
-        let nested = NestedParams::default();
-        let (outer, inner) = (nested.restarts * nested.steps, nested.routing_restarts * nested.routing_steps);
-        [
-            ("clusters", format!("{small} and {large} hosts; smallest fat-tree that holds them, jellyfish of 15-port switches with 5 hosts each (§4.3 says no ports)")),
-            ("links", "100 MB/s (§4.1)".to_owned()),
-            ("hosts", format!("{SLOTS} containers each, up to {SLOTS} of them taken, drawn by seed (assumed)")),
-            ("running", format!("a Storm job for every {HOSTS_PER_JOB} hosts, at random (assumed)")),
-            ("jobs", "Storm: two spouts, ten bolts, children N(2, 2) (§4.1); Hadoop: 100 B to 10 GB, 4 maps and 4 reduces up to 1 GB, 16 and 8 above (§4.2, counts assumed)".to_owned()),
-            ("a decision", "the policy on a job with the path table there; median of 21 jobs for each seed, the clusters in turns".to_owned()),
-            ("nested form", format!("the paper's Algorithms 1 to 3 on the same index and paths: {outer} application steps of {inner} routing steps (5 restarts from Algorithm 1, steps assumed); one job for each seed, in the larger cluster")),
-        ]
-        .map(|(name, value)| (name.to_owned(), value))
-        .to_vec()
-    }
-
-    fn expected_s(&self, scale: Scale) -> u64 {
-        match scale {
-            Scale::Quick => 10,
-            Scale::Full => 15,
-        }
-    }
-
-    /// Times are taken one after another, whatever the context's threads: they would disturb each other.
-    fn run(&self, context: &RunContext<'_>) -> Result<Outcome, ReproduceError> {
-        let mut rows = Vec::new();
-        for shape in Shape::ALL {
-            let mut measured = [Vec::new(), Vec::new()];
-            for &seed in context.seeds {
-                (context.progress)(&format!("{NAME}: {}, seed {seed}", shape.name()));
-                for (kind, measured) in measure(shape, sizes(context.scale), seed)
-                    .map_err(|error| failed(NAME, error))?
-                    .into_iter()
-                    .zip(&mut measured)
-                {
-                    measured.push(kind);
-                }
-            }
-            for (kind, measured) in Kind::ALL.into_iter().zip(&measured) {
-                rows.extend(of(kind, shape, context.scale, measured)?);
+/// Times are taken one after another, whatever the context's threads: they would disturb each other.
+fn rows_of(_: &'static str, context: &RunContext<'_>) -> Result<Vec<Row>, ReproduceError> {
+    let mut rows = Vec::new();
+    for shape in Shape::ALL {
+        let mut measured = [Vec::new(), Vec::new()];
+        for &seed in context.seeds {
+            (context.progress)(&format!("{NAME}: {}, seed {seed}", shape.name()));
+            for (kind, measured) in measure(shape, sizes(context.scale), seed)
+                .map_err(|error| failed(NAME, error))?
+                .into_iter()
+                .zip(&mut measured)
+            {
+                measured.push(kind);
             }
         }
-        Ok(Outcome { rows })
+        for (kind, measured) in Kind::ALL.into_iter().zip(&measured) {
+            rows.extend(of(kind, shape, context.scale, measured)?);
+        }
     }
+    Ok(rows)
 }
 
 /// What one seed gives for one kind of job and network.

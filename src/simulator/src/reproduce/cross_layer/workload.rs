@@ -4,6 +4,7 @@ use crate::reproduce::ReproduceError;
 use hintd_model::cluster::{Flow, JobFlows, PairRoute, Resource, RunningFlows};
 use hintd_model::network::build::{BuiltNetwork, FatTreeSpec, JellyfishSpec, fat_tree, jellyfish};
 use hintd_model::units::{ApplicationId, AttemptId, BitsPerSec, Bytes, DecisionId};
+use hintd_policy::budget::DEFAULT_STEPS;
 use hintd_policy::cross_layer::sample::{Job, drawn_hadoop_job, storm_job};
 use hintd_policy::problem::PlaceProblem;
 use hintd_policy::sample::{Sample, cluster};
@@ -17,8 +18,6 @@ pub(super) const LINK: BitsPerSec = BitsPerSec(800_000_000);
 pub(super) const UNIT: Resource = Resource::new(1024, 1);
 /// Containers that a host holds; the paper does not say.
 pub(super) const SLOTS: u64 = 4;
-/// Steps of a decision: the daemon's default.
-const STEPS: u64 = 100_000;
 
 /// What runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -103,7 +102,7 @@ pub(super) fn problem<'s>(sample: &'s Sample, job: &Job, running: &'s IndexedFlo
 /// Places by steps alone, so that the answer is the same on every machine.
 pub(super) fn place(policy: &dyn Place, problem: &PlaceProblem<'_>) -> Result<Placement, Box<dyn Error + Send + Sync>> {
     let mut never = || false;
-    Ok(policy.place(problem, &mut Budget::new(STEPS, &mut never))?)
+    Ok(policy.place(problem, &mut Budget::new(DEFAULT_STEPS, &mut never))?)
 }
 
 /// The job runs where it was placed: its traffic is there for those after it.

@@ -2,8 +2,9 @@
 
 use super::systems::{COMPARED, Failure, REPORTS, failed, plain_tree, registered, run};
 use super::workload::{apps, described, everywhere};
+use crate::reproduce::experiment::texts;
 use crate::reproduce::row::Better;
-use crate::reproduce::{Experiment, Outcome, ReproduceError, Row, RunContext, Scale};
+use crate::reproduce::{Experiment, ReproduceError, Row, RunContext, Scale};
 use hintd_model::units::BitsPerSec;
 
 const NAME: &str = "hit-bandwidth";
@@ -33,10 +34,6 @@ const CHANGED: [(&str, Case); 4] = [
     ("input lies on every node, so that no policy reads from afar", Case { near: true, ..BASE }),
 ];
 
-/// The experiment.
-#[derive(Debug)]
-pub struct Bandwidth;
-
 /// Nodes of a rack, racks of a pod and pods, as many of each; and jobs.
 const fn size(scale: Scale) -> (usize, u64) {
     match scale {
@@ -45,74 +42,64 @@ const fn size(scale: Scale) -> (usize, u64) {
     }
 }
 
-impl Experiment for Bandwidth {
-    fn name(&self) -> &'static str {
-        NAME
-    }
+/// The experiment.
+pub const BANDWIDTH: Experiment = Experiment {
+    name: NAME,
+    paper: "002 (Yang et al.), §8.7",
+    figure: "Figure 12: throughput over capacity while links have 6 to 10 Gbit/s, 512 nodes",
+    settings,
+    quick_s: 20,
+    full_s: 300,
+    rows: &rows_of,
+};
 
-    fn paper(&self) -> &'static str {
-        "002 (Yang et al.), §8.7"
-    }
-
-    fn figure(&self) -> &'static str {
-        "Figure 12: throughput over capacity while links have 6 to 10 Gbit/s, 512 nodes"
-    }
-
-    fn settings(&self, scale: Scale) -> Vec<(String, String)> {
-        let (side, jobs) = size(scale);
-        let own = [
-            (
-                "cluster",
-                format!(
-                    "{} nodes of {SLOTS} containers (§8.2); tree of three levels, {side} of everything below the one above (assumed), every link of the bandwidth stated (§8.7 prints no other); {REPORTS}",
-                    side.pow(3)
-                ),
+fn settings(scale: Scale) -> Vec<(String, String)> {
+    let (side, jobs) = size(scale);
+    let own = [
+        (
+            "cluster",
+            format!(
+                "{} nodes of {SLOTS} containers (§8.2); tree of three levels, {side} of everything below the one above (assumed), every link of the bandwidth stated (§8.7 prints no other); {REPORTS}",
+                side.pow(3)
             ),
-            ("arrivals", format!("{jobs} jobs at once (assumed), so that throughput is jobs / the last one's end")),
-            ("systems", "hit, pna, capacity as of hit-jct".to_owned()),
-        ];
-        own.into_iter().map(|(name, value)| (name.to_owned(), value)).chain(described()).collect()
-    }
+        ),
+        ("arrivals", format!("{jobs} jobs at once (assumed), so that throughput is jobs / the last one's end")),
+        ("systems", "hit, pna, capacity as of hit-jct".to_owned()),
+    ];
+    texts(own).into_iter().chain(described()).collect()
+}
 
-    fn expected_s(&self, scale: Scale) -> u64 {
-        match scale {
-            Scale::Quick => 20,
-            Scale::Full => 300,
-        }
-    }
-
-    fn run(&self, context: &RunContext<'_>) -> Result<Outcome, ReproduceError> {
-        let (mut figures, mut others) = (Vec::new(), Vec::new());
-        for gigabits in GIGABITS {
-            (context.progress)(&format!("{NAME}: {gigabits} Gbit/s"));
-            let measure = |case: Case| {
-                context
-                    .per_seed(|seed| measured(context.scale, gigabits, case, seed).map_err(|error| failed(NAME, error)))
-            };
-            let base = measure(BASE)?;
-            let over = |of: &[[f64; 3]], at: usize| -> Vec<f64> {
-                of.iter().map(|one| 100.0 * (one[at] / one[2] - 1.0)).collect()
-            };
-            let title = |what: &str| format!("{gigabits} Gbit/s: {what}");
-            if gigabits == GIGABITS[0] {
-                let row = Row::at_least(&title("hit over capacity"), 23.8, "%", over(&base, 0))?;
-                let system = |at: usize| base.iter().map(|one| one[at]).collect::<Vec<f64>>();
-                let systems = [("hit", system(0)), ("pna", system(1)), ("capacity", system(2))];
-                figures.push(Row::order(&title("order of throughput"), Better::Higher, &systems)?);
-                for (changed, case) in CHANGED {
-                    others.push(Row::assumption(&row, changed, over(&measure(case)?, 0))?);
-                }
-                figures.push(row);
-            } else {
-                others.push(Row::without_figure(&title("hit over capacity"), "%", over(&base, 0))?);
+/// One value for each seed.
+fn rows_of(_: &'static str, context: &RunContext<'_>) -> Result<Vec<Row>, ReproduceError> {
+    let (mut figures, mut others) = (Vec::new(), Vec::new());
+    for gigabits in GIGABITS {
+        (context.progress)(&format!("{NAME}: {gigabits} Gbit/s"));
+        let measure = |case: Case| {
+            context.per_seed(|seed| measured(context.scale, gigabits, case, seed).map_err(|error| failed(NAME, error)))
+        };
+        let base = measure(BASE)?;
+        let over = |of: &[[f64; 3]], at: usize| -> Vec<f64> {
+            of.iter().map(|one| 100.0 * (one[at] / one[2] - 1.0)).collect()
+        };
+        let title = |what: &str| format!("{gigabits} Gbit/s: {what}");
+        if gigabits == GIGABITS[0] {
+            let row = Row::at_least(&title("hit over capacity"), 23.8, "%", over(&base, 0))?;
+            let system = |at: usize| base.iter().map(|one| one[at]).collect::<Vec<f64>>();
+            let systems = [("hit", system(0)), ("pna", system(1)), ("capacity", system(2))];
+            figures.push(Row::order(&title("order of throughput"), Better::Higher, &systems)?);
+            for (changed, case) in CHANGED {
+                others.push(Row::assumption(&row, changed, over(&measure(case)?, 0))?);
             }
-            others.push(Row::without_figure(&title("pna over capacity"), "%", over(&base, 1))?);
-            let hourly = base.iter().map(|one| one[2] * 3_600.0).collect();
-            others.push(Row::without_figure(&title("capacity"), "jobs/h", hourly)?);
+            figures.push(row);
+        } else {
+            others.push(Row::without_figure(&title("hit over capacity"), "%", over(&base, 0))?);
         }
-        figures.extend(others);
-        Ok(Outcome { rows: figures })
+        others.push(Row::without_figure(&title("pna over capacity"), "%", over(&base, 1))?);
+        let hourly = base.iter().map(|one| one[2] * 3_600.0).collect();
+        others.push(Row::without_figure(&title("capacity"), "jobs/h", hourly)?);
     }
+    figures.extend(others);
+    Ok(figures)
 }
 
 /// Jobs a second under each system compared.

@@ -5,8 +5,9 @@ use super::systems::{
     run, slower,
 };
 use super::workload::{apps, described, everywhere};
+use crate::reproduce::experiment::texts;
 use crate::reproduce::row::Better;
-use crate::reproduce::{Experiment, Outcome, ReproduceError, Row, RunContext, Scale};
+use crate::reproduce::{Experiment, ReproduceError, Row, RunContext, Scale};
 use hintd_model::units::BitsPerSec;
 
 const NAME: &str = "hit-jct";
@@ -47,10 +48,6 @@ const CHANGED: [(&str, Case); 6] = [
     ("pna is offered one slot of a node, then one of the next", Case { spread: true, ..BASE }),
 ];
 
-/// The experiment.
-#[derive(Debug)]
-pub struct Completion;
-
 const fn jobs(scale: Scale) -> u64 {
     match scale {
         Scale::Quick => 10,
@@ -58,53 +55,43 @@ const fn jobs(scale: Scale) -> u64 {
     }
 }
 
-impl Experiment for Completion {
-    fn name(&self) -> &'static str {
-        NAME
-    }
+/// The experiment.
+pub const COMPLETION: Experiment = Experiment {
+    name: NAME,
+    paper: "002 (Yang et al.), §8.5",
+    figure: "Figures 9 and 10: job completion times, routes and shuffle times against capacity and pna",
+    settings,
+    quick_s: 5,
+    full_s: 60,
+    rows: &rows_of,
+};
 
-    fn paper(&self) -> &'static str {
-        "002 (Yang et al.), §8.5"
-    }
+fn settings(scale: Scale) -> Vec<(String, String)> {
+    let own = [
+        ("cluster", format!("8 nodes of {SLOTS} containers of 2 GB (§8.1: 8 slaves of 32 GB); tree of three levels, two of everything below the one above (assumed), all links 1 Gbit/s (§8.1: GbE ports): racks 2:1, pods 4:1; {REPORTS}")),
+        ("arrivals", format!("{} jobs, one every {GAP_S} s (assumed)", jobs(scale))),
+        ("systems", "hit, pna (offered nodes in turn, slot after slot until one is declined; costs by hops to input and to the maps placed, p = 1 - exp(-mean / cost)), capacity (heartbeats, delay scheduling); no chains: §8.5 has none, so lists of switches are shortest paths, drawn among equal ones".to_owned()),
+        ("shuffle time", "from the end of the maps to the last byte at a reduce; the paper's 189 and 131 us are of packets, so only their ratio is held against ours".to_owned()),
+    ];
+    texts(own).into_iter().chain(described()).collect()
+}
 
-    fn figure(&self) -> &'static str {
-        "Figures 9 and 10: job completion times, routes and shuffle times against capacity and pna"
-    }
-
-    fn settings(&self, scale: Scale) -> Vec<(String, String)> {
-        let own = [
-            ("cluster", format!("8 nodes of {SLOTS} containers of 2 GB (§8.1: 8 slaves of 32 GB); tree of three levels, two of everything below the one above (assumed), all links 1 Gbit/s (§8.1: GbE ports): racks 2:1, pods 4:1; {REPORTS}")),
-            ("arrivals", format!("{} jobs, one every {GAP_S} s (assumed)", jobs(scale))),
-            ("systems", "hit, pna (offered nodes in turn, slot after slot until one is declined; costs by hops to input and to the maps placed, p = 1 - exp(-mean / cost)), capacity (heartbeats, delay scheduling); no chains: §8.5 has none, so lists of switches are shortest paths, drawn among equal ones".to_owned()),
-            ("shuffle time", "from the end of the maps to the last byte at a reduce; the paper's 189 and 131 us are of packets, so only their ratio is held against ours".to_owned()),
-        ];
-        own.into_iter().map(|(name, value)| (name.to_owned(), value)).chain(described()).collect()
-    }
-
-    fn expected_s(&self, scale: Scale) -> u64 {
-        match scale {
-            Scale::Quick => 5,
-            Scale::Full => 60,
+/// One value for each seed.
+fn rows_of(_: &'static str, context: &RunContext<'_>) -> Result<Vec<Row>, ReproduceError> {
+    let measure =
+        |case: Case| context.per_seed(|seed| measured(context.scale, case, seed).map_err(|error| failed(NAME, error)));
+    let base = measure(BASE)?;
+    let mut rows = figures(&base)?;
+    let known = rows.clone();
+    for (changed, case) in CHANGED {
+        (context.progress)(&format!("{NAME}: {changed}"));
+        let other = figures(&measure(case)?)?;
+        for (row, other) in known.iter().zip(other) {
+            rows.push(Row::assumption(row, changed, other.values)?);
         }
     }
-
-    fn run(&self, context: &RunContext<'_>) -> Result<Outcome, ReproduceError> {
-        let measure = |case: Case| {
-            context.per_seed(|seed| measured(context.scale, case, seed).map_err(|error| failed(NAME, error)))
-        };
-        let base = measure(BASE)?;
-        let mut rows = figures(&base)?;
-        let known = rows.clone();
-        for (changed, case) in CHANGED {
-            (context.progress)(&format!("{NAME}: {changed}"));
-            let other = figures(&measure(case)?)?;
-            for (row, other) in known.iter().zip(other) {
-                rows.push(Row::assumption(row, changed, other.values)?);
-            }
-        }
-        rows.extend(beside(&base)?);
-        Ok(Outcome { rows })
-    }
+    rows.extend(beside(&base)?);
+    Ok(rows)
 }
 
 /// Runs of the systems compared, in their order.

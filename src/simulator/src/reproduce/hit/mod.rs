@@ -10,7 +10,7 @@ pub(super) mod systems;
 mod topologies;
 pub(super) mod workload;
 
-pub use bandwidth::Bandwidth;
-pub use jct::Completion;
-pub use topologies::Topologies;
+pub use bandwidth::BANDWIDTH;
+pub use jct::COMPLETION;
+pub use topologies::TOPOLOGIES;
 pub(super) use topologies::gaps;

@@ -2,35 +2,42 @@
 
 use super::systems::{Run, System, World, run};
 use super::world::{self, Draw};
-use crate::reproduce::figure::{Chapter, Figure};
-use crate::reproduce::{Better, ReproduceError, Row, RunContext};
+use crate::reproduce::{Better, Experiment, ReproduceError, Row, RunContext};
 use std::sync::Arc;
 
-pub(super) const CHAPTER: Chapter = Chapter { paper: "004 (Li), chapter 4, §4.3", settings: world::settings };
+pub(super) const PAPER: &str = "004 (Li), chapter 4, §4.3";
+/// About what any of the samples takes, seconds.
+pub(super) const QUICK_S: u64 = 30;
 
 /// Figures 4.9 and 4.10.
-pub const BATCH: Figure = Figure {
-    chapter: &CHAPTER,
+pub const BATCH: Experiment = Experiment {
     name: "jobpacker-batch",
+    paper: PAPER,
     figure: "Figures 4.9 and 4.10: makespan of a batch, and bytes across racks that ride circuits",
+    settings: world::settings,
+    quick_s: QUICK_S,
     full_s: 900,
-    rows: |entry, context| batch(&Runs { entry, context }),
+    rows: &|entry, context| batch(&Runs { entry, context }),
 };
 /// Figures 4.11 and 4.12.
-pub const ONLINE: Figure = Figure {
-    chapter: &CHAPTER,
+pub const ONLINE: Experiment = Experiment {
     name: "jobpacker-online",
+    paper: PAPER,
     figure: "Figures 4.11 and 4.12: completion times of jobs that come within 90 minutes, and bytes on circuits",
+    settings: world::settings,
+    quick_s: QUICK_S,
     full_s: 900,
-    rows: |entry, context| online(&Runs { entry, context }),
+    rows: &|entry, context| online(&Runs { entry, context }),
 };
 /// Figure 4.17.
-pub const MIXED: Figure = Figure {
-    chapter: &CHAPTER,
+pub const MIXED: Experiment = Experiment {
     name: "jobpacker-mixed",
+    paper: PAPER,
     figure: "Figure 4.17: completion times where half of the jobs are planned and half come unannounced",
+    settings: world::settings,
+    quick_s: QUICK_S,
     full_s: 900,
-    rows: |entry, context| mixed(&Runs { entry, context }),
+    rows: &|entry, context| mixed(&Runs { entry, context }),
 };
 
 /// What the rows of an entry are made from.

@@ -1,18 +1,20 @@
 //! How far runs end from what their plans say.
 
-use super::figures::{CHAPTER, Runs, each, quantile};
+use super::figures::{PAPER, QUICK_S, Runs, each, quantile};
 use super::systems::{Ideal, Run, World};
-use crate::reproduce::figure::Figure;
-use crate::reproduce::{ReproduceError, Row};
+use super::world;
+use crate::reproduce::{Experiment, ReproduceError, Row};
 use std::sync::Arc;
 
 /// Ours: the thesis does not compare them.
-pub const FORECAST: Figure = Figure {
-    chapter: &CHAPTER,
+pub const FORECAST: Experiment = Experiment {
     name: "jobpacker-forecast",
+    paper: PAPER,
     figure: "no figure of the thesis: a batch's makespan against its plan's forecast, of which we ask 2 %",
+    settings: world::settings,
+    quick_s: QUICK_S,
     full_s: 500,
-    rows: |entry, context| rows(&Runs { entry, context }),
+    rows: &|entry, context| rows(&Runs { entry, context }),
 };
 
 fn rows(runs: &Runs<'_>) -> Result<Vec<Row>, ReproduceError> {

@@ -1,17 +1,19 @@
 //! Figures 4.20 to 4.24: what errors of prediction and other settings change.
 
-use super::figures::{BUSY, CHAPTER, Runs, SPARE, each, less, makespan, median, quantile, ratio};
+use super::figures::{BUSY, PAPER, QUICK_S, Runs, SPARE, each, less, makespan, median, quantile, ratio};
 use super::systems::{System, World};
-use crate::reproduce::figure::Figure;
-use crate::reproduce::{Better, ReproduceError, Row};
+use super::world;
+use crate::reproduce::{Better, Experiment, ReproduceError, Row};
 
 /// Figures 4.20 to 4.24.
-pub const SENSITIVITY: Figure = Figure {
-    chapter: &CHAPTER,
+pub const SENSITIVITY: Experiment = Experiment {
     name: "jobpacker-sensitivity",
+    paper: PAPER,
     figure: "Figures 4.20 to 4.24: errors of prediction, slow-start, over-provisioning, interval of circuits, sub-batches",
+    settings: world::settings,
+    quick_s: QUICK_S,
     full_s: 1_500,
-    rows: |entry, context| rows(&Runs { entry, context }),
+    rows: &|entry, context| rows(&Runs { entry, context }),
 };
 
 /// "Almost the same", "only slightly", per cent: our reading, the thesis shows it as bars.

@@ -3,11 +3,12 @@
 use super::systems::{System, World, run};
 use super::world;
 use crate::RunReport;
-use crate::reproduce::figure::{Chapter, Figure};
-use crate::reproduce::{Better, ReproduceError, Row, RunContext};
+use crate::reproduce::{Better, Experiment, ReproduceError, Row, RunContext};
 use std::sync::Arc;
 
-const CHAPTER: Chapter = Chapter { paper: "004 (Li), chapter 3, §3.3.3", settings: world::settings };
+const PAPER: &str = "004 (Li), chapter 3, §3.3.3";
+/// About what any of the samples takes, seconds.
+const QUICK_S: u64 = 30;
 /// About what a run of the day takes on one core, seconds.
 const FULL_RUN_S: u64 = 120;
 
@@ -17,68 +18,84 @@ const fn full_s(runs: u64) -> u64 {
 }
 
 /// Figure 3.8 (a).
-pub const THROUGHPUT: Figure = Figure {
-    chapter: &CHAPTER,
+pub const THROUGHPUT: Experiment = Experiment {
     name: "nas-throughput",
+    paper: PAPER,
     figure: "Figures 3.8 (a) and 3.15: throughput of the simulation, jobs ÷ makespan",
+    settings: world::settings,
+    quick_s: QUICK_S,
     full_s: full_s(4),
-    rows: |entry, context| throughput(&Runs { entry, context }),
+    rows: &|entry, context| throughput(&Runs { entry, context }),
 };
 /// Figure 3.8 (b).
-pub const COMPLETION: Figure = Figure {
-    chapter: &CHAPTER,
+pub const COMPLETION: Experiment = Experiment {
     name: "nas-jct",
+    paper: PAPER,
     figure: "Figure 3.8 (b): mean completion time of jobs",
+    settings: world::settings,
+    quick_s: QUICK_S,
     full_s: full_s(4),
-    rows: |entry, context| completion(&Runs { entry, context }),
+    rows: &|entry, context| completion(&Runs { entry, context }),
 };
 /// Figures 3.9 and 3.10.
-pub const TRAFFIC: Figure = Figure {
-    chapter: &CHAPTER,
+pub const TRAFFIC: Experiment = Experiment {
     name: "nas-traffic",
+    paper: PAPER,
     figure: "Figures 3.9 and 3.10: traffic across racks; map progress when the first reduce is scheduled",
+    settings: world::settings,
+    quick_s: QUICK_S,
     full_s: full_s(4),
-    rows: |entry, context| traffic(&Runs { entry, context }),
+    rows: &|entry, context| traffic(&Runs { entry, context }),
 };
 /// Figures 3.11 to 3.13.
-pub const CONGESTION: Figure = Figure {
-    chapter: &CHAPTER,
+pub const CONGESTION: Experiment = Experiment {
     name: "nas-congestion",
+    paper: PAPER,
     figure: "Figures 3.11 to 3.13: nodes above the traffic threshold, and occurrences of congestion across racks",
+    settings: world::settings,
+    quick_s: QUICK_S,
     full_s: full_s(7),
-    rows: |entry, context| congestion(&Runs { entry, context }),
+    rows: &|entry, context| congestion(&Runs { entry, context }),
 };
 /// Figures 3.8 and 3.9 by mechanism.
-pub const MECHANISMS: Figure = Figure {
-    chapter: &CHAPTER,
+pub const MECHANISMS: Experiment = Experiment {
     name: "nas-mechanisms",
+    paper: PAPER,
     figure: "Figures 3.8 and 3.9: MTS, and CA-RTS with it, without the rest of nas",
+    settings: world::settings,
+    quick_s: QUICK_S,
     full_s: full_s(4),
-    rows: |entry, context| mechanisms(&Runs { entry, context }),
+    rows: &|entry, context| mechanisms(&Runs { entry, context }),
 };
 /// Figure 3.8 under other assumptions.
-pub const ASSUMPTIONS: Figure = Figure {
-    chapter: &CHAPTER,
+pub const ASSUMPTIONS: Experiment = Experiment {
     name: "nas-assumptions",
+    paper: PAPER,
     figure: "Figure 3.8 with one assumption of the model changed at a time",
+    settings: world::settings,
+    quick_s: QUICK_S,
     full_s: full_s(24),
-    rows: |entry, context| assumptions(&Runs { entry, context }),
+    rows: &|entry, context| assumptions(&Runs { entry, context }),
 };
 /// Figure 3.16.
-pub const THRESHOLDS: Figure = Figure {
-    chapter: &CHAPTER,
+pub const THRESHOLDS: Experiment = Experiment {
     name: "nas-thresholds",
+    paper: PAPER,
     figure: "Figure 3.16: throughput of nas for varying T_min and T_max",
+    settings: world::settings,
+    quick_s: QUICK_S,
     full_s: full_s(10),
-    rows: |entry, context| thresholds(&Runs { entry, context }),
+    rows: &|entry, context| thresholds(&Runs { entry, context }),
 };
 /// Figure 3.14.
-pub const USERS: Figure = Figure {
-    chapter: &CHAPTER,
+pub const USERS: Experiment = Experiment {
     name: "nas-users",
+    paper: PAPER,
     figure: "Figure 3.14: throughput of nas by number of users, against fair with 200",
+    settings: world::settings,
+    quick_s: QUICK_S,
     full_s: full_s(5),
-    rows: |entry, context| users(&Runs { entry, context }),
+    rows: &|entry, context| users(&Runs { entry, context }),
 };
 
 const FAIR: &str = "fair";
@@ -250,13 +267,18 @@ fn traffic(runs: &Runs<'_>) -> Result<Vec<Row>, ReproduceError> {
 fn mechanisms(runs: &Runs<'_>) -> Result<Vec<Row>, ReproduceError> {
     let parts = [("nas", ""), ("MTS + CA-RTS", MTS_CA), ("MTS", MTS)];
     let mut rows = Vec::new();
-    type Measure = (&'static str, Better, fn(&RunReport) -> f64);
-    let measures: [Measure; 3] = [
-        ("throughput", Better::Higher, |report| report.throughput_jobs_per_hour),
-        ("mean completion", Better::Lower, |report| report.mean_jct_s),
-        ("shuffle across racks", Better::Lower, |report| report.cross_rack_shuffle_bytes as f64),
+    struct Measure {
+        measure: &'static str,
+        better: Better,
+        value: fn(&RunReport) -> f64,
+    }
+    let of = |measure, better, value| Measure { measure, better, value };
+    let measures = [
+        of("throughput", Better::Higher, |report| report.throughput_jobs_per_hour),
+        of("mean completion", Better::Lower, |report| report.mean_jct_s),
+        of("shuffle across racks", Better::Lower, |report| report.cross_rack_shuffle_bytes as f64),
     ];
-    for (measure, better, value) in measures {
+    for Measure { measure, better, value } in measures {
         let fair = runs.default_of(FAIR, value)?;
         let mut systems = Vec::new();
         for (name, params) in parts {

@@ -12,5 +12,5 @@ mod validation;
 mod world;
 
 pub use figures::{ASSUMPTIONS, COMPLETION, CONGESTION, MECHANISMS, THRESHOLDS, THROUGHPUT, TRAFFIC, USERS};
-pub use validation::Validation;
+pub use validation::VALIDATION;
 pub(super) use world::day;

@@ -3,7 +3,7 @@
 use super::systems::{System, World, run};
 use super::world;
 use crate::flows_file::{FlowsDocument, FlowsResult};
-use crate::reproduce::{Experiment, Outcome, ReproduceError, Row, RunContext, Scale};
+use crate::reproduce::{Experiment, ReproduceError, Row, RunContext, Scale};
 use crate::{JobModel, RunReport};
 use serde::de::DeserializeOwned;
 use std::path::{Path, PathBuf};
@@ -15,92 +15,76 @@ const FLOWS: [&str; 3] = ["p1_fattree", "p2_tree", "p3_jellyfish"];
 const TOLERANCE: f64 = 1e-9;
 
 /// The experiment.
-#[derive(Debug)]
-pub struct Validation;
+pub const VALIDATION: Experiment = Experiment {
+    name: NAME,
+    paper: "004 (Li), chapter 6",
+    figure: "Tables 6.1 and 6.2: nas against the baselines on 40 nodes; flows with known completion times",
+    settings,
+    quick_s: 30,
+    full_s: 30,
+    rows: &rows_of,
+};
 
-impl Experiment for Validation {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn paper(&self) -> &'static str {
-        "004 (Li), chapter 6"
-    }
-
-    fn figure(&self) -> &'static str {
-        "Tables 6.1 and 6.2: nas against the baselines on 40 nodes; flows with known completion times"
-    }
-
-    fn settings(&self, _: Scale) -> Vec<(String, String)> {
-        let mut rows = vec![
-            (
-                "cluster".to_owned(),
-                "40 nodes in 8 racks, 16 containers each, NICs and rack uplinks 1 Gbit/s (§6.2)".to_owned(),
+fn settings(_: Scale) -> Vec<(String, String)> {
+    let mut rows = vec![
+        (
+            "cluster".to_owned(),
+            "40 nodes in 8 racks, 16 containers each, NICs and rack uplinks 1 Gbit/s (§6.2)".to_owned(),
+        ),
+        (
+            "trace".to_owned(),
+            format!(
+                "200 jobs drawn by seed with Figure 3.2's shares from: {}; gaps exponential, mean 14 s (§3.3.1)",
+                world::day().source
             ),
-            (
-                "trace".to_owned(),
-                format!(
-                    "200 jobs drawn by seed with Figure 3.2's shares from: {}; gaps exponential, mean 14 s (§3.3.1)",
-                    world::day().source
-                ),
-            ),
-            (
-                "flows".to_owned(),
-                flows_folder()
-                    .map_or_else(|why| format!("SKIPPED: {why}"), |_| "data/flowsim, three networks".to_owned()),
-            ),
-        ];
-        rows.extend(JobModel::default().describe());
-        rows
-    }
+        ),
+        (
+            "flows".to_owned(),
+            flows_folder().map_or_else(|why| format!("SKIPPED: {why}"), |_| "data/flowsim, three networks".to_owned()),
+        ),
+    ];
+    rows.extend(JobModel::default().describe());
+    rows
+}
 
-    fn expected_s(&self, _: Scale) -> u64 {
-        30
+/// Both scales are the paper's.
+fn rows_of(_: &'static str, context: &RunContext<'_>) -> Result<Vec<Row>, ReproduceError> {
+    let mut rows = Vec::new();
+    if let Ok(folder) = flows_folder() {
+        let worst = worst_flow(&folder).map_err(failed)?;
+        rows.push(Row::at_most(
+            "flows: largest error of a completion time",
+            TOLERANCE,
+            "relative",
+            vec![worst; context.seeds.len()],
+        )?);
     }
-
-    /// Both scales are the paper's.
-    fn run(&self, context: &RunContext<'_>) -> Result<Outcome, ReproduceError> {
-        let mut rows = Vec::new();
-        if let Ok(folder) = flows_folder() {
-            let worst = worst_flow(&folder).map_err(failed)?;
-            rows.push(Row::at_most(
-                "flows: largest error of a completion time",
-                TOLERANCE,
-                "relative",
-                vec![worst; context.seeds.len()],
-            )?);
-        }
-        let of = |policy, value: fn(&RunReport) -> f64| {
-            context.per_seed(|seed| {
-                run(NAME, System::new(policy, "", World::Validation), seed, context.kept).map(|report| value(&report))
-            })
-        };
-        let ratio = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a / b).collect::<Vec<_>>();
-        let throughput: fn(&RunReport) -> f64 = |report| report.throughput_jobs_per_hour;
-        let completion: fn(&RunReport) -> f64 = |report| report.mean_jct_s;
-        let nas = (of("nas", throughput)?, of("nas", completion)?);
-        for (policy, more, less, real) in [
-            ("fair", 1.58, 0.62, (1.63, 0.57)),
-            ("delay", 1.39, 0.69, (1.47, 0.64)),
-            ("shufflewatcher", 1.27, 0.71, (1.30, 0.68)),
-        ] {
-            let row = Row::at_least(
-                &format!("throughput, nas ÷ {policy}"),
-                more,
-                "×",
-                ratio(&nas.0, &of(policy, throughput)?),
-            )?;
-            rows.push(Row { note: format!("real cluster {}", real.0), ..row });
-            let row = Row::at_most(
-                &format!("mean completion, nas ÷ {policy}"),
-                less,
-                "×",
-                ratio(&nas.1, &of(policy, completion)?),
-            )?;
-            rows.push(Row { note: format!("real cluster {}", real.1), ..row });
-        }
-        Ok(Outcome { rows })
+    let of = |policy, value: fn(&RunReport) -> f64| {
+        context.per_seed(|seed| {
+            run(NAME, System::new(policy, "", World::Validation), seed, context.kept).map(|report| value(&report))
+        })
+    };
+    let ratio = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a / b).collect::<Vec<_>>();
+    let throughput: fn(&RunReport) -> f64 = |report| report.throughput_jobs_per_hour;
+    let completion: fn(&RunReport) -> f64 = |report| report.mean_jct_s;
+    let nas = (of("nas", throughput)?, of("nas", completion)?);
+    for (policy, more, less, real) in [
+        ("fair", 1.58, 0.62, (1.63, 0.57)),
+        ("delay", 1.39, 0.69, (1.47, 0.64)),
+        ("shufflewatcher", 1.27, 0.71, (1.30, 0.68)),
+    ] {
+        let row =
+            Row::at_least(&format!("throughput, nas ÷ {policy}"), more, "×", ratio(&nas.0, &of(policy, throughput)?))?;
+        rows.push(Row { note: format!("real cluster {}", real.0), ..row });
+        let row = Row::at_most(
+            &format!("mean completion, nas ÷ {policy}"),
+            less,
+            "×",
+            ratio(&nas.1, &of(policy, completion)?),
+        )?;
+        rows.push(Row { note: format!("real cluster {}", real.1), ..row });
     }
+    Ok(rows)
 }
 
 fn failed(why: String) -> ReproduceError {

@@ -3,52 +3,40 @@
 
 use super::compare::{Runs, rows, values};
 use super::field::{LOAD, described};
+use crate::reproduce::experiment::texts;
 use crate::reproduce::hit::{gaps, systems::less};
 use crate::reproduce::row::Better;
-use crate::reproduce::{Experiment, Outcome, ReproduceError, Row, RunContext, Scale};
+use crate::reproduce::{Experiment, ReproduceError, Row, RunContext, Scale};
 use hintd_policy::pat::Pat;
 
 const NAME: &str = "pat-cost";
 
 /// The experiment.
-#[derive(Debug)]
-pub struct Cost;
+pub const COST: Experiment = Experiment {
+    name: NAME,
+    paper: "002 (Yang et al.), §8.3 and §8.4",
+    figure: "Figures 7 and 8(a): cost of containers against capacity, and on how few servers they are",
+    settings,
+    quick_s: 10,
+    full_s: 60,
+    rows: &rows_of,
+};
 
-impl Experiment for Cost {
-    fn name(&self) -> &'static str {
-        NAME
-    }
+fn settings(scale: Scale) -> Vec<(String, String)> {
+    let least = 70 * LOAD / 8;
+    let own = [
+        ("cost", "Eq. 14: rate x links from a container to the first box of what it sends and from the last box of what it receives; of each container against the same one under capacity, then the mean; total: summed".to_owned()),
+        ("servers", format!("smallest share that has 70 % of the containers. The paper's 22.8 % does not go with its own 5 to 7 containers on servers of 8: {LOAD} a server need {least} % at least")),
+    ];
+    described(scale).into_iter().chain(texts(own)).collect()
+}
 
-    fn paper(&self) -> &'static str {
-        "002 (Yang et al.), §8.3 and §8.4"
-    }
-
-    fn figure(&self) -> &'static str {
-        "Figures 7 and 8(a): cost of containers against capacity, and on how few servers they are"
-    }
-
-    fn settings(&self, scale: Scale) -> Vec<(String, String)> {
-        let least = 70 * LOAD / 8;
-        let own = [
-            ("cost", "Eq. 14: rate x links from a container to the first box of what it sends and from the last box of what it receives; of each container against the same one under capacity, then the mean; total: summed".to_owned()),
-            ("servers", format!("smallest share that has 70 % of the containers. The paper's 22.8 % does not go with its own 5 to 7 containers on servers of 8: {LOAD} a server need {least} % at least")),
-        ];
-        described(scale).into_iter().chain(own.map(|(name, value)| (name.to_owned(), value))).collect()
-    }
-
-    fn expected_s(&self, scale: Scale) -> u64 {
-        match scale {
-            Scale::Quick => 10,
-            Scale::Full => 60,
-        }
-    }
-
-    fn run(&self, context: &RunContext<'_>) -> Result<Outcome, ReproduceError> {
-        let mut rows = rows(NAME, context, figures, beside)?;
-        (context.progress)(&format!("{NAME}: small cases"));
-        rows.extend(gaps("pat", context, &Pat::default())?);
-        Ok(Outcome { rows })
-    }
+/// One value for each seed.
+fn rows_of(_: &'static str, context: &RunContext<'_>) -> Result<Vec<Row>, ReproduceError> {
+    let mut rows = rows(NAME, context, figures, beside)?;
+    (context.progress)(&format!("{NAME}: small cases"));
+    rows.extend(gaps("pat", context, &Pat::default())?);
+    Ok(rows)
 }
 
 /// Mean over containers of what each costs less than under capacity, per cent; of those that cost anything there.

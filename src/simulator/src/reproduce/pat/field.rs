@@ -1,6 +1,7 @@
 //! Jobs under drawn chains on a fat-tree with Figure 6's boxes, placed one after another, and what their flows cost.
 
 use crate::reproduce::Scale;
+use crate::reproduce::experiment::texts;
 use crate::reproduce::hit::systems::{Failure, REPORTS, System, registered};
 use crate::reproduce::hit::workload::Class;
 use hintd_model::cluster::EdgePattern;
@@ -192,6 +193,7 @@ fn place(
     let edge = EdgeProblem { from: GroupIdx(0), to: GroupIdx(1), pattern: EdgePattern::AllToAll, bytes: job.shuffle };
     let owner = Some(Owner { application: [name, ""], queue: "root.default" });
     let problem = PlaceProblem { seed, owner, ..sample.problem(groups, vec![edge], vec![]) };
+    // To the policy's own end, as §6 runs until no task asks for a move; the daemon's steps would cut that short.
     let placement = system.placer().place(&problem, &mut Budget::new(u64::MAX, &mut || false))?;
     if placement.placed_all() < problem.containers() {
         return Err(format!("{name} finds no room").into());
@@ -231,7 +233,7 @@ pub(super) fn described(scale: Scale) -> Vec<(String, String)> {
         ("order", "jobs come one after another and stay; each policy places each job on what it left of room and boxes before".to_owned()),
         ("steering", "under every policy a flow takes the boxes of fewest hops that have room for it: policies differ by where containers are, and nothing else".to_owned()),
     ];
-    rows.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+    texts(rows)
 }
 
 #[cfg(test)]

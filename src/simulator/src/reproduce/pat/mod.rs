@@ -10,6 +10,6 @@ mod field;
 mod network;
 mod violations;
 
-pub use cost::Cost;
-pub use network::NetworkUse;
-pub use violations::Violations;
+pub use cost::COST;
+pub use network::NETWORK_USE;
+pub use violations::VIOLATIONS;

@@ -2,47 +2,35 @@
 
 use super::compare::{Runs, rows, values};
 use super::field::described;
+use crate::reproduce::experiment::texts;
 use crate::reproduce::hit::systems::less;
 use crate::reproduce::row::Better;
-use crate::reproduce::{Experiment, Outcome, ReproduceError, Row, RunContext, Scale};
+use crate::reproduce::{Experiment, ReproduceError, Row, RunContext, Scale};
 
 const NAME: &str = "pat-network";
 
 /// The experiment.
-#[derive(Debug)]
-pub struct NetworkUse;
+pub const NETWORK_USE: Experiment = Experiment {
+    name: NAME,
+    paper: "002 (Yang et al.), §8.4",
+    figure: "Figures 8(b) and 8(c): length of routes and use of layers against capacity",
+    settings,
+    quick_s: 10,
+    full_s: 60,
+    rows: &rows_of,
+};
 
-impl Experiment for NetworkUse {
-    fn name(&self) -> &'static str {
-        NAME
-    }
+fn settings(scale: Scale) -> Vec<(String, String)> {
+    let own = [
+        ("length", "links of a flow's route, access links among them, mean over flows (§8.2: hops that each flow traverses)".to_owned()),
+        ("use", "rates of the flows on all links of a layer, summed: core, from aggregation to core switches; aggregation, from edge to aggregation switches".to_owned()),
+    ];
+    described(scale).into_iter().chain(texts(own)).collect()
+}
 
-    fn paper(&self) -> &'static str {
-        "002 (Yang et al.), §8.4"
-    }
-
-    fn figure(&self) -> &'static str {
-        "Figures 8(b) and 8(c): length of routes and use of layers against capacity"
-    }
-
-    fn settings(&self, scale: Scale) -> Vec<(String, String)> {
-        let own = [
-            ("length", "links of a flow's route, access links among them, mean over flows (§8.2: hops that each flow traverses)".to_owned()),
-            ("use", "rates of the flows on all links of a layer, summed: core, from aggregation to core switches; aggregation, from edge to aggregation switches".to_owned()),
-        ];
-        described(scale).into_iter().chain(own.map(|(name, value)| (name.to_owned(), value))).collect()
-    }
-
-    fn expected_s(&self, scale: Scale) -> u64 {
-        match scale {
-            Scale::Quick => 10,
-            Scale::Full => 60,
-        }
-    }
-
-    fn run(&self, context: &RunContext<'_>) -> Result<Outcome, ReproduceError> {
-        Ok(Outcome { rows: rows(NAME, context, figures, beside)? })
-    }
+/// One value for each seed.
+fn rows_of(_: &'static str, context: &RunContext<'_>) -> Result<Vec<Row>, ReproduceError> {
+    rows(NAME, context, figures, beside)
 }
 
 /// Per cent by which routes are shorter than under capacity.

@@ -50,9 +50,9 @@ enum Event {
     /// A job comes.
     Comes(usize),
     /// Maps of a job are done in a rack.
-    Maps(usize, usize, u32),
+    Maps { job: usize, rack: usize, count: u32 },
     /// Reduces of it.
-    Reduces(usize, usize, u32),
+    Reduces { job: usize, rack: usize, count: u32 },
     /// Reduces that were launched begin to fetch.
     Fetch,
     /// Circuits are chosen anew.
@@ -63,7 +63,7 @@ enum Event {
 #[derive(Debug, Clone, Copy)]
 enum Waits {
     /// Maps of a job in a rack.
-    Maps(usize, usize, u32),
+    Maps { job: usize, rack: usize, count: u32 },
     /// A batch of reduces.
     Batch(usize),
 }
@@ -186,7 +186,7 @@ impl<'a> Run<'a> {
             self.now = next;
             for what in self.links.ended(next) {
                 match what {
-                    Waits::Maps(job, rack, count) => self.run_maps(job, rack, count),
+                    Waits::Maps { job, rack, count } => self.run_maps(job, rack, count),
                     Waits::Batch(batch) => self.arrived(batch),
                 }
             }
@@ -203,8 +203,8 @@ impl<'a> Run<'a> {
     fn handle(&mut self, event: Event) {
         match event {
             Event::Comes(job) => self.ready(job, 0),
-            Event::Maps(job, rack, count) => self.maps_done(job, rack, count),
-            Event::Reduces(job, rack, count) => {
+            Event::Maps { job, rack, count } => self.maps_done(job, rack, count),
+            Event::Reduces { job, rack, count } => {
                 self.racks[rack].free += count;
                 self.look.insert(rack);
                 let job = &mut self.jobs[job];
@@ -286,7 +286,7 @@ impl<'a> Run<'a> {
         // One map goes where its input is.
         let each = if count == 1 { 0.0 } else { input.as_f64() / f64::from(maps.0) };
         let transfer = Transfer {
-            what: Waits::Maps(job, rack, count),
+            what: Waits::Maps { job, rack, count },
             left: each * reading,
             cap: f64::from(count) * self.node,
             tasks: reading,
@@ -298,7 +298,7 @@ impl<'a> Run<'a> {
 
     fn run_maps(&mut self, job: usize, rack: usize, count: u32) {
         let end = self.now.saturating_add(self.jobs[job].expected.maps.1);
-        self.events.push(Reverse((end, Event::Maps(job, rack, count))));
+        self.events.push(Reverse((end, Event::Maps { job, rack, count })));
     }
 
     fn launch_reduces(&mut self, job: usize, rack: usize, count: u32) {
@@ -398,7 +398,7 @@ impl<'a> Run<'a> {
         let of = &mut self.jobs[job];
         of.shuffled = of.shuffled.max(self.now);
         let end = self.now.saturating_add(of.expected.reduces.1);
-        self.events.push(Reverse((end, Event::Reduces(job, rack, count))));
+        self.events.push(Reverse((end, Event::Reduces { job, rack, count })));
     }
 
     /// While anything rides circuits they are chosen once an interval.

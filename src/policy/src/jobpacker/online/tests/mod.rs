@@ -592,12 +592,12 @@ fn run(desk: &mut Desk, seed: u64, dead: bool, other: bool) -> u64 {
 impl Desk {
     fn count_all(&mut self) -> u32 {
         let pool = self.pool();
-        pool.jobs().map(|job| pool.maps(job).0 + pool.reduces(job).0).sum()
+        pool.jobs().map(|job| pool.maps(job).all + pool.reduces(job).all).sum()
     }
 
     fn maps_left(&mut self, attempt: AttemptId) -> u32 {
         let pool = self.pool();
-        let (maps, done, _) = pool.maps(pool.find(attempt).unwrap());
+        let crate::pool::MapCounts { all: maps, done, .. } = pool.maps(pool.find(attempt).unwrap());
         maps - done
     }
 
