@@ -16,7 +16,7 @@ use hintd_policy::cross_layer::sample::{Job, drawn_hadoop_job, storm_job};
 use hintd_policy::cross_layer::{CrossLayer, CrossLayerParams, Reroute, RunMode, reroute};
 use hintd_policy::problem::PlaceProblem;
 use hintd_policy::sample::{Sample, cluster};
-use hintd_policy::{Budget, FlowIndex, Place, Placement, traffic};
+use hintd_policy::{Budget, Definition, FlowIndex, Place, Placement, traffic};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Instant;

@@ -9,7 +9,7 @@ use hintd_model::units::{Bytes, NodeIdx};
 use hintd_policy::container::{Container, ContainerParams};
 use hintd_policy::problem::{Anchor, PlaceProblem};
 use hintd_policy::sample::{Sample, cluster};
-use hintd_policy::{Budget, Placement, Policy, evaluate, registry};
+use hintd_policy::{Budget, Definition, Placement, Policy, evaluate, registry};
 use std::hint::black_box;
 use std::time::Instant;
 

@@ -4,16 +4,15 @@ use anyhow::Context as _;
 use clap::Parser;
 use hintd::config::Config;
 use hintd::hadoop::{HistoryServerOptions, NameNodeOptions, ResourceManagerOptions};
+use hintd::http::{self, Endpoint};
 use hintd::runtime::Daemon;
 use hintd::runtime::watch_file::watch_file;
-use hintd::telemetry::http::{self, Endpoint, Readiness};
 use hintd::telemetry::logs;
 use hintd::telemetry::metrics::Metrics;
 use hintd_cli::daemon::Arguments;
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
 use tokio::signal::unix::{SignalKind, signal};
 
 /// Small pieces that live for minutes between large ones that live for a moment: glibc's own spent a fifth of the
@@ -114,9 +113,7 @@ impl Hadoop {
 }
 
 async fn endpoint(address: std::net::SocketAddr, metrics: Metrics, daemon: &Daemon) -> anyhow::Result<Endpoint> {
-    let readiness = daemon.ready();
-    let ready: Readiness = Arc::new(move || readiness.borrow().why_not().map_or(Ok(()), |why| Err(why.to_owned())));
-    let endpoint = http::serve(address, metrics, ready, Arc::new(|| ())).await?;
+    let endpoint = http::serve(address, metrics, daemon.ready()).await?;
     tracing::info!(address = %endpoint.address(), "metrics");
     Ok(endpoint)
 }

@@ -14,6 +14,7 @@ const NEIGHBORS: &[(&str, &str, &[&str])] = &[
     ("daemon", "runtime", &["telemetry", "store"]),
     ("daemon", "feed", &["telemetry", "runtime"]),
     ("daemon", "server", &["telemetry", "store", "runtime", "feed"]),
+    ("daemon", "http", &["telemetry", "runtime", "server"]),
     ("daemon", "hadoop", &["telemetry", "rest", "runtime", "feed"]),
     ("daemon", "sdn", &["telemetry", "rest", "runtime", "feed"]),
     ("cli", "emulate", &[]),

@@ -4,7 +4,8 @@
 //! - `feed`: facts from outside into `runtime`'s registries. `server`: the gRPC services. `store`: the journal.
 //! - `runtime`: the engine's thread, the placers' pool, the published generation.
 //! - `hadoop`, `sdn`: what the daemon asks or tells others by itself, over `rest`.
-//! - `config`: the configuration file. `telemetry`: logs, metrics, the HTTP listener.
+//! - `http`: the HTTP listener and its pages. `telemetry`: logs and metrics.
+//! - `config`: the configuration file.
 
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)] // an edge: clocks, files and sockets are its work
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr))] // a test that panics is a test that fails
@@ -18,4 +19,5 @@ pub mod telemetry;
 // Wiring.
 pub mod config;
 pub mod hadoop;
+pub mod http;
 pub mod sdn;

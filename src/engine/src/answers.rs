@@ -59,6 +59,14 @@ struct Entry {
     forget_at: Option<Timestamp>,
 }
 
+/// A decision whose answer is kept.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct KeptDecision<'a> {
+    pub(crate) decision: DecisionId,
+    pub(crate) attempt: AttemptId,
+    pub(crate) request: &'a RequestId,
+}
+
 /// Leases with ids that follow each other and that ended alike.
 #[derive(Debug)]
 struct Ended {
@@ -109,9 +117,12 @@ impl Answers {
         self.entries.keys()
     }
 
-    /// Decisions in their order, whose they are, and their requests.
-    pub(crate) fn by_age(&self) -> impl Iterator<Item = (DecisionId, AttemptId, &RequestId)> {
-        let entry = |(&decision, id): (&DecisionId, _)| Some((decision, self.entries.get(id)?.attempt, id));
+    /// Decisions in their order.
+    pub(crate) fn by_age(&self) -> impl Iterator<Item = KeptDecision<'_>> {
+        let entry = |(&decision, request)| {
+            let attempt = self.entries.get(request)?.attempt;
+            Some(KeptDecision { decision, attempt, request })
+        };
         self.by_decision.iter().filter_map(entry)
     }
 

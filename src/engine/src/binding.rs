@@ -3,7 +3,7 @@
 use super::lease::Lease;
 use super::ledger::Ledger;
 use hintd_model::cluster::{ReportedContainer, Resource, SizeRules, Snapshot};
-use hintd_model::units::{LeaseId, NodeIdx};
+use hintd_model::units::{ContainerId, LeaseId, NodeIdx};
 
 /// The lease that a container which appeared on `node` ends: the one confirmed for it, else the oldest of the
 /// same attempt, scheduler key and size that no other container was confirmed for.
@@ -63,6 +63,13 @@ pub fn pushed_out(ledger: &Ledger, snapshot: &Snapshot, node: NodeIdx) -> Vec<Le
         }
     }
     out
+}
+
+/// Whether some node reports the container.
+#[must_use]
+pub fn is_running(snapshot: &Snapshot, container: ContainerId) -> bool {
+    let application = snapshot.applications.get(&container.attempt);
+    application.is_some_and(|application| application.containers.contains_key(&container))
 }
 
 /// Sizes are the same if YARN's calculator can't tell them apart.

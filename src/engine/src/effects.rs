@@ -36,6 +36,14 @@ impl Effects {
     }
 }
 
+/// What calls leave behind: effects for the outside, and whether the next generation is another.
+#[derive(Debug, Default)]
+pub(crate) struct Output {
+    pub(crate) effects: Effects,
+    /// Something that generations carry changed since the last one.
+    pub(crate) changed: bool,
+}
+
 /// One message to the outside.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Effect {

@@ -3,158 +3,532 @@
 //! Facts wait until the next settling, where the snapshot and what follows from it (leases bound, withdrawn,
 //! nodes lost, routes changed) change together: no commit ever sees a lease end before the container that took
 //! its room is counted, nor the other way round. Commits are checked against what was settled last.
+//!
+//! Its state is private to this file. What happens to it happens in *handlers*, each of which borrows the parts that it
+//! may touch and says which in its documentation; here they are made, and called in their order.
 
-use super::adherence::{Adherence, DecisionOutcome, Tally, TallyKey};
+use super::adherence::{Adherence, AdherenceHandler, Tally, TallyKey};
 use super::answers::{Answer, Answers};
-use super::arrivals::{ArrivalLimits, Arrivals};
-use super::attempts::{self, Attempts, Token};
-use super::circuits::Circuits;
-use super::dispatching::Dispatching;
-use super::effects::{Counter, Effect, Effects};
+use super::arrivals::Arrivals;
+use super::attempt_end::AttemptHandler;
+use super::attempts::{Attempts, Token};
+use super::circuits::told::CircuitsView;
+use super::circuits::{CircuitHandler, Circuits};
+use super::commit::CommitHandler;
+use super::decision::Hint;
+use super::dispatching::{DispatchHandler, Dispatching};
+use super::effects::{Counter, Effects, Output};
+use super::facts::{Facts, PendingFact};
+use super::flowing::{FlowRecovery, RouteHandler, WatchHandler};
 use super::flows::Flows;
 use super::generation::Generation;
-use super::history::{History, HistoryLimits};
-use super::journal::{Op, Table, text_key};
+use super::history::History;
+use super::ids::Ids;
 use super::lease::{Lease, LeaseEnd};
+use super::leasing::LeaseHandler;
 use super::ledger::Ledger;
-use super::monitor;
-use super::plans::{Plans, RunBook};
-use super::rebalance::Rebalancing;
+use super::monitor::{self, Silent};
+use super::plans::{PlanHandler, PlanReader, PlanState, RunBook};
+use super::prediction::Runs;
+use super::rebalance::{MoveHandler, Rebalancing};
+use super::recover::Recovery;
 use super::refusal::Refusal;
 use super::release::Expected;
+use super::results::{EngineCounts, Explained, ExplainedLease, RecoveredCounts};
 use super::routes::{Cause, WatcherState, Watchers};
 use super::settings::EngineSettings;
-use hintd_model::cluster::{Applied, Change, Model, ModelError, NodeState, Overlay, Snapshot};
+use super::settle::{NodeHandler, Report, Reports};
+use super::told::{EventHandler, HistoryHandler};
+use hintd_model::cluster::{Applied, Change, ModelError, NodeState, Overlay, SizeRules, Snapshot, Source};
 use hintd_model::network::chains::ChainsDocument;
-use hintd_model::units::{AttemptId, DecisionId, HostName, LeaseId, RackIdx, RequestId, Timestamp};
+use hintd_model::units::{AttemptId, BoxIdx, ContainerId, DecisionId, HostName, LeaseId, LinkIdx, Micros, NodeIdx};
+use hintd_model::units::{RequestId, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-
-/// Rows of the journal as read at start: key and value by table.
-pub type Rows = BTreeMap<Table, Vec<(Vec<u8>, Vec<u8>)>>;
-
-/// What was found in the journal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct RecoveredCounts {
-    /// Leases that still run.
-    pub leases: usize,
-    /// Leases whose time had passed.
-    pub expired: usize,
-    /// Answers.
-    pub answers: usize,
-    /// Attempts.
-    pub attempts: usize,
-    /// Recurring-job keys.
-    pub history: usize,
-    /// Plans.
-    pub plans: usize,
-}
-
-/// A row that can't be read.
-#[derive(Debug, thiserror::Error)]
-#[error("journal table {table}, key {key}: {message}")]
-pub struct RecoverError {
-    /// The table.
-    pub table: &'static str,
-    /// The key, in hexadecimal.
-    pub key: String,
-    /// What is wrong.
-    pub message: String,
-}
-
-/// What a release came to.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Released {
-    /// Leases given back.
-    pub released: u32,
-    /// Leases that had ended before, or were never this attempt's.
-    pub not_held: Vec<LeaseId>,
-}
-
-/// An answered request and what became of its leases.
-#[derive(Debug, Clone)]
-pub struct Explained {
-    /// The answer.
-    pub answer: Arc<Answer>,
-    /// held, confirmed, bound, released, withdrawn, expired; ended: before the last restart.
-    pub leases: Vec<(LeaseId, HostName, &'static str)>,
-    /// Whether its hints were followed; absent where it had none, and for what was decided before the last start.
-    pub outcome: Option<DecisionOutcome>,
-}
-
-/// Sizes of the engine's tables.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct EngineCounts {
-    /// Live leases.
-    pub leases: usize,
-    /// Answers kept.
-    pub answers: usize,
-    /// Attempts kept.
-    pub attempts: usize,
-    /// Recurring-job keys.
-    pub history: usize,
-    /// Routes watched by name.
-    pub routes: usize,
-    /// Pairs of nodes that talk.
-    pub flows: usize,
-    /// Tasks that wait for a dispatcher.
-    pub waiting: u64,
-    /// Decisions whose hints are watched.
-    pub watched: usize,
-    /// Plans kept.
-    pub plans: usize,
-}
 
 /// The engine. Owned by one thread; every method takes the time and returns at once.
 #[derive(Debug)]
 pub struct Engine {
-    pub(super) settings: EngineSettings,
-    pub(super) start: Timestamp,
-    pub(super) model: Model,
-    /// As settled last; what commits are checked against.
-    pub(super) snapshot: Arc<Snapshot>,
-    /// What facts did since then.
-    pub(super) pending: Vec<(Applied, Option<Cause>)>,
-    pub(super) ledger: Ledger,
-    pub(super) answers: Answers,
-    pub(super) attempts: Attempts,
-    pub(super) history: History,
-    pub(super) arrivals: Arrivals,
-    pub(super) expected: Expected,
-    pub(super) routes: Watchers,
-    pub(super) flows: Flows,
-    pub(super) circuits: Circuits,
-    pub(super) dispatching: Dispatching,
-    pub(super) plans: Plans,
-    pub(super) run_book: RunBook,
-    /// Racks of the plan in force that had nodes when policies were told of it, or since.
-    pub(super) planned_racks: BTreeSet<RackIdx>,
-    pub(super) plans_looked_at: Timestamp,
-    pub(super) adherence: Adherence,
-    pub(super) rebalancing: Rebalancing,
+    settings: EngineSettings,
+    start: Timestamp,
+    facts: Facts,
+    nodes: Nodes,
+    promises: Promises,
+    jobs: Jobs,
+    routing: Routing,
+    circuits: Circuits,
+    dispatching: Dispatching,
+    plans: PlanState,
+    adherence: Adherence,
+    rebalancing: Rebalancing,
+    out: Output,
+    generation: Arc<Generation>,
+}
+
+/// What is known of nodes beside the model.
+#[derive(Debug, Default)]
+struct Nodes {
+    reports: Reports,
+    expected: Expected,
+}
+
+/// What was promised, and to whom.
+#[derive(Debug, Default)]
+struct Promises {
+    ledger: Ledger,
+    answers: Answers,
+    attempts: Attempts,
+    ids: Ids,
+}
+
+/// What running jobs leave behind for later ones.
+#[derive(Debug)]
+struct Jobs {
+    history: History,
+    history_written: Timestamp,
+    arrivals: Arrivals,
+    run_book: RunBook,
+}
+
+/// Who talks to whom over which route, and who is told of it.
+#[derive(Debug)]
+struct Routing {
+    flows: Flows,
+    watchers: Watchers,
     /// When jobs that nothing is seen of were last looked for: within a second of now, where somebody ticks.
-    pub(super) flows_looked_at: Timestamp,
-    /// Nodes whose first report since the start was seen: only from then on does a rise of use mean something.
-    pub(super) reported: Vec<bool>,
-    /// Nodes whose last report named its containers; means something where one was seen.
-    pub(super) naming: Vec<bool>,
-    pub(super) effects: Effects,
-    pub(super) next_decision: u64,
-    pub(super) next_lease: u64,
-    pub(super) generation: Arc<Generation>,
-    /// Something that generations carry changed since the last one.
-    pub(super) changed: bool,
-    pub(super) history_written: Timestamp,
+    looked_at: Timestamp,
 }
 
 /// Time between two writings of a changed history: a key's row is rewritten whole.
-const HISTORY_EVERY: hintd_model::units::Micros = hintd_model::units::Micros::from_secs(2);
+const HISTORY_EVERY: Micros = Micros::from_secs(2);
 
+/// The parts that most handlers have among theirs. A macro, for a method would borrow all of the engine, and what the
+/// handlers have beside them could not be borrowed any more.
+macro_rules! attempt_handler {
+    ($engine:ident) => {
+        AttemptHandler {
+            leases: LeaseHandler {
+                ledger: &mut $engine.promises.ledger,
+                answers: &mut $engine.promises.answers,
+                ids: &mut $engine.promises.ids,
+                dispatching: &mut $engine.dispatching,
+                adherence: &mut $engine.adherence,
+                snapshot: &$engine.facts.snapshot,
+                settings: &$engine.settings,
+                out: &mut $engine.out,
+            },
+            known: &mut $engine.promises.attempts,
+            flows: &mut $engine.routing.flows,
+            watchers: &mut $engine.routing.watchers,
+            arrivals: &mut $engine.jobs.arrivals,
+            run_book: &mut $engine.jobs.run_book,
+            rebalancing: &mut $engine.rebalancing,
+        }
+    };
+}
+
+/// Handlers: what each borrows.
+impl Engine {
+    pub(crate) fn attempt_handler(&mut self) -> AttemptHandler<'_> {
+        attempt_handler!(self)
+    }
+
+    pub(crate) fn lease_handler(&mut self) -> LeaseHandler<'_> {
+        self.attempt_handler().leases
+    }
+
+    pub(crate) fn commit_handler(&mut self) -> CommitHandler<'_> {
+        CommitHandler { attempts: attempt_handler!(self), published: &self.generation.flows }
+    }
+
+    pub(crate) fn node_handler(&mut self) -> NodeHandler<'_> {
+        NodeHandler {
+            attempts: attempt_handler!(self),
+            reports: &mut self.nodes.reports,
+            expected: &mut self.nodes.expected,
+            history: &self.jobs.history,
+        }
+    }
+
+    pub(crate) fn event_handler(&mut self) -> EventHandler<'_> {
+        EventHandler { attempts: attempt_handler!(self), history: &mut self.jobs.history, reports: &self.nodes.reports }
+    }
+
+    pub(crate) fn history_handler(&mut self) -> HistoryHandler<'_> {
+        HistoryHandler {
+            history: &mut self.jobs.history,
+            run_book: &mut self.jobs.run_book,
+            attempts: &self.promises.attempts,
+            settings: &self.settings,
+            out: &mut self.out,
+        }
+    }
+
+    pub(crate) fn dispatch_handler(&mut self) -> DispatchHandler<'_> {
+        DispatchHandler {
+            dispatching: &mut self.dispatching,
+            ledger: &self.promises.ledger,
+            snapshot: &self.facts.snapshot,
+            settings: &self.settings,
+            effects: &mut self.out.effects,
+        }
+    }
+
+    pub(crate) fn adherence_handler(&mut self) -> AdherenceHandler<'_> {
+        AdherenceHandler {
+            adherence: &mut self.adherence,
+            ledger: &self.promises.ledger,
+            snapshot: &self.facts.snapshot,
+            settings: &self.settings,
+            effects: &mut self.out.effects,
+        }
+    }
+
+    pub(crate) fn route_handler(&mut self) -> RouteHandler<'_> {
+        RouteHandler {
+            flows: &mut self.routing.flows,
+            watchers: &mut self.routing.watchers,
+            snapshot: &self.facts.snapshot,
+            settings: &self.settings.routes,
+            out: &mut self.out,
+        }
+    }
+
+    pub(crate) fn watch_handler(&mut self) -> WatchHandler<'_> {
+        WatchHandler {
+            routes: RouteHandler {
+                flows: &mut self.routing.flows,
+                watchers: &mut self.routing.watchers,
+                snapshot: &self.facts.snapshot,
+                settings: &self.settings.routes,
+                out: &mut self.out,
+            },
+            circuits: &mut self.circuits,
+            ledger: &self.promises.ledger,
+            looked_at: &mut self.routing.looked_at,
+        }
+    }
+
+    pub(crate) fn circuit_handler(&mut self) -> CircuitHandler<'_> {
+        CircuitHandler {
+            circuits: &mut self.circuits,
+            watchers: &mut self.routing.watchers,
+            dispatching: &mut self.dispatching,
+            plan: self.plans.followed(&self.settings.plans).map(Arc::as_ref),
+            attempts: &self.promises.attempts,
+            ledger: &self.promises.ledger,
+            snapshot: &self.facts.snapshot,
+            settings: &self.settings.routes,
+            effects: &mut self.out.effects,
+        }
+    }
+
+    pub(crate) fn plan_handler(&mut self) -> PlanHandler<'_> {
+        PlanHandler {
+            state: &mut self.plans,
+            dispatch: DispatchHandler {
+                dispatching: &mut self.dispatching,
+                ledger: &self.promises.ledger,
+                snapshot: &self.facts.snapshot,
+                settings: &self.settings,
+                effects: &mut self.out.effects,
+            },
+            changed: &mut self.out.changed,
+        }
+    }
+
+    pub(crate) fn plan_reader(&self) -> PlanReader<'_> {
+        PlanReader { state: &self.plans, snapshot: &self.facts.snapshot, settings: &self.settings.plans }
+    }
+
+    pub(crate) fn move_handler(&mut self) -> MoveHandler<'_> {
+        MoveHandler {
+            rebalancing: &mut self.rebalancing,
+            flows: &self.routing.flows,
+            attempts: &self.promises.attempts,
+            ledger: &self.promises.ledger,
+            snapshot: &self.facts.snapshot,
+            settings: &self.settings,
+            effects: &mut self.out.effects,
+        }
+    }
+
+    pub(crate) fn recovery(&mut self, now: Timestamp) -> Recovery<'_> {
+        Recovery {
+            model: &mut self.facts.model,
+            ids: &mut self.promises.ids,
+            ledger: &mut self.promises.ledger,
+            answers: &mut self.promises.answers,
+            attempts: &mut self.promises.attempts,
+            history: &mut self.jobs.history,
+            plans: &mut self.plans.plans,
+            run_book: &mut self.jobs.run_book,
+            settings: &self.settings,
+            effects: &mut self.out.effects,
+            counts: RecoveredCounts::default(),
+            now,
+        }
+    }
+
+    fn flow_recovery(&mut self) -> FlowRecovery<'_> {
+        FlowRecovery {
+            flows: &mut self.routing.flows,
+            model: &mut self.facts.model,
+            snapshot: &self.facts.snapshot,
+            settings: &self.settings.routes,
+            answers: &self.promises.answers,
+            attempts: &self.promises.attempts,
+            history: &self.jobs.history,
+        }
+    }
+}
+
+/// Beginning, time, and facts that become current.
+impl Engine {
+    pub(crate) fn empty(settings: EngineSettings, rules: SizeRules, now: Timestamp) -> Self {
+        let facts = Facts::new(rules, now);
+        let generation = Generation {
+            number: 0,
+            snapshot: Arc::clone(&facts.snapshot),
+            leases: Default::default(),
+            held: Default::default(),
+            arrived: Default::default(),
+            history: Default::default(),
+            releases: Default::default(),
+            plan: None,
+            flows: Default::default(),
+        };
+        Self {
+            settings,
+            start: now,
+            facts,
+            nodes: Nodes::default(),
+            promises: Promises::default(),
+            jobs: Jobs {
+                history: History::default(),
+                history_written: now,
+                arrivals: Arrivals::default(),
+                run_book: RunBook::default(),
+            },
+            routing: Routing { flows: Flows::default(), watchers: Watchers::default(), looked_at: now },
+            circuits: Circuits::default(),
+            dispatching: Dispatching::default(),
+            plans: PlanState::new(now),
+            adherence: Adherence::default(),
+            rebalancing: Rebalancing::new(now),
+            out: Output { changed: true, ..Output::default() },
+            generation: Arc::new(generation),
+        }
+    }
+
+    /// Begins with what the operator declares of chains.
+    ///
+    /// # Errors
+    /// As [`Self::declare`].
+    pub(crate) fn begin_with(&mut self, chains: Arc<ChainsDocument>, now: Timestamp) -> Result<(), ModelError> {
+        self.declare(&chains, now)?;
+        self.settings.chains = chains;
+        Ok(())
+    }
+
+    /// Draws what follows from rows that were recovered.
+    pub(crate) fn begin(&mut self, now: Timestamp) {
+        self.plan_handler().tell(now);
+        self.flow_recovery().recover();
+        self.attempt_handler().keep_bounds(now);
+        self.apply_facts(now);
+        self.publish(now);
+    }
+
+    /// Takes a fact in; visible from the next publish.
+    ///
+    /// # Errors
+    /// [`ModelError`] for a fact that the model can't take.
+    pub fn change(&mut self, change: Change, now: Timestamp) -> Result<(), ModelError> {
+        let change = match change {
+            Change::Chains { .. } if !self.settings.chains.is_empty() => return Err(ModelError::ChainsOwned),
+            Change::Chains { document, .. } => {
+                Change::Chains { document, in_use: self.routing.flows.chained().in_use() }
+            }
+            other => other,
+        };
+        self.facts.take(change, now)
+    }
+
+    /// Takes the operator's declaration of middleboxes and chains in place of the one before, an empty one for none; to
+    /// be called before [`Self::reload`] with settings that have another one.
+    ///
+    /// # Errors
+    /// [`ModelError::Chains`] with every problem; then nothing has changed.
+    pub fn declare(&mut self, document: &Arc<ChainsDocument>, now: Timestamp) -> Result<(), ModelError> {
+        if self.settings.chains == *document {
+            return Ok(());
+        }
+        let in_use = self.routing.flows.chained().in_use();
+        self.facts.take(Change::Chains { document: Arc::clone(document), in_use }, now)
+    }
+
+    /// Ends what is due: leases, answers, silent nodes; writes the history. To be called about every 100 ms.
+    pub fn tick(&mut self, now: Timestamp) {
+        self.lease_handler().tick(now);
+        self.tick_nodes(now);
+        self.watch_handler().tick(now);
+        self.plan_handler().tick(now);
+        self.dispatch_handler().tick(now);
+        self.circuit_handler().tick(now);
+        self.adherence_handler().tick(now);
+        self.move_handler().tick(now);
+        if now.since(self.jobs.history_written) >= HISTORY_EVERY {
+            self.jobs.history_written = now;
+            self.out.effects.journal.extend(self.jobs.history.write());
+        }
+    }
+
+    fn tick_nodes(&mut self, now: Timestamp) {
+        if self.facts.has_pending() {
+            self.apply_facts(now);
+        }
+        let leased = |node| self.promises.ledger.on_node(node).next().is_some();
+        let silent = monitor::silent(&self.facts.model, &self.settings, leased, self.start, now);
+        if silent == Silent::default() {
+            return;
+        }
+        for &node in &silent.stale {
+            self.facts.model.set_state(node, NodeState::Stale, now);
+        }
+        self.out.effects.count(Counter::NodesStale, silent.stale.len() as u64);
+        let mut lost = Vec::new();
+        for &node in &silent.lost {
+            lost.push((node, self.facts.model.set_state(node, NodeState::Lost, now)));
+        }
+        self.apply_facts(now);
+        for (node, containers) in lost {
+            self.node_handler().node_left(node, &containers, "node_lost", now);
+        }
+    }
+
+    /// Makes the model's present the snapshot that commits are checked against, and lets follow what follows.
+    fn apply_facts(&mut self, now: Timestamp) {
+        let (before, pending) = self.facts.publish(now);
+        let moved = !Arc::ptr_eq(&before.topology, &self.facts.snapshot.topology);
+        self.out.changed = true;
+        self.nodes.reports.resize(self.facts.snapshot.nodes());
+        let Consequences { looked_at, networks, chains } = self.apply_to_nodes(pending, now);
+        for &node in &looked_at {
+            self.node_handler().withdraw_pushed_out(node, now);
+        }
+        let mut routes = self.route_handler();
+        routes.network_changed(networks, moved, now);
+        let whole = chains.iter().rposition(|(boxes, _)| boxes.is_empty());
+        for (boxes, cause) in chains.into_iter().skip(whole.unwrap_or(0)) {
+            routes.chains_changed(&boxes, cause, now);
+        }
+        self.commit_handler().offer(&looked_at, now);
+    }
+
+    fn apply_to_nodes(&mut self, pending: Vec<PendingFact>, now: Timestamp) -> Consequences {
+        let mut left = Consequences::default();
+        for PendingFact { applied, cause } in pending {
+            match applied {
+                Applied::Quiet => {}
+                Applied::NodeUp { node, was } => {
+                    self.node_handler().node_up(was);
+                    left.looked_at.insert(node);
+                }
+                Applied::NodeReported { node, was, appeared, ended, named, used, .. } => {
+                    let report = Report { was, appeared, ended, named, used };
+                    self.node_handler().node_reported(node, &report, now);
+                    left.looked_at.insert(node);
+                }
+                Applied::NodeGone { node, containers } => {
+                    self.node_handler().node_left(node, &containers, "node_gone", now);
+                }
+                Applied::NetworkChanged { links } => left.networks.push((links, cause)),
+                Applied::ChainsChanged { boxes } => left.chains.push((boxes, cause)),
+            }
+        }
+        left
+    }
+
+    /// The node that a container was allocated on, with its name: policies that are told of it look it up in the snapshot.
+    ///
+    /// # Errors
+    /// [`Refusal::Unknown`] for a host that was never named; [`Refusal::Invalid`] for another attempt's container.
+    pub(crate) fn allocated_on(
+        &mut self,
+        attempt: AttemptId,
+        host: &HostName,
+        container: ContainerId,
+        now: Timestamp,
+    ) -> Result<(NodeIdx, HostName), Refusal> {
+        if container.attempt != attempt {
+            let message = format!("{container} is not of {attempt}");
+            return Err(Refusal::Invalid { field: "container_id".to_owned(), message });
+        }
+        let statics = self.facts.model.statics();
+        let unknown = || Refusal::Unknown { what: "host", name: host.to_string(), nearest: None };
+        let node = statics.find(host.as_str()).ok_or_else(unknown)?;
+        let host = statics.host[node.at()].clone();
+        if node.at() >= self.facts.snapshot.nodes() {
+            self.apply_facts(now);
+        }
+        Ok((node, host))
+    }
+
+    /// Somebody told of tasks.
+    pub(crate) fn heard_of_events(&mut self, now: Timestamp) {
+        let heard = self.facts.model.apply(Change::Heard(Source::Events), now);
+        debug_assert!(heard.is_ok(), "that a source spoke can't be refused");
+    }
+
+    /// The next generation; `None`: nothing changed.
+    pub fn publish(&mut self, now: Timestamp) -> Option<Arc<Generation>> {
+        if self.facts.model.dirty() || self.facts.has_pending() {
+            self.apply_facts(now);
+        }
+        if !std::mem::take(&mut self.out.changed) {
+            return None;
+        }
+        self.generation = Arc::new(Generation {
+            number: self.generation.number + 1,
+            snapshot: Arc::clone(&self.facts.snapshot),
+            leases: self.promises.ledger.overlay().clone(),
+            held: self.promises.ledger.held(),
+            arrived: self.jobs.arrivals.view().clone(),
+            history: self.jobs.history.view().clone(),
+            releases: self.nodes.expected.view(),
+            plan: self.plans.followed(&self.settings.plans).cloned(),
+            flows: self.routing.flows.publish().unwrap_or_else(|| Arc::clone(&self.generation.flows)),
+        });
+        Some(self.generation())
+    }
+
+    /// Takes new settings; leases that run keep their time-to-live.
+    pub fn reload(&mut self, settings: EngineSettings, now: Timestamp) {
+        let followed = std::mem::replace(&mut self.settings, settings).plans.follow;
+        if self.settings.plans.follow != followed {
+            self.plan_handler().tell(now);
+        }
+        self.attempt_handler().keep_bounds(now);
+        self.tick(now);
+    }
+}
+
+/// What facts came to that concerns more than one node.
+#[derive(Debug, Default)]
+struct Consequences {
+    /// Nodes that reported.
+    looked_at: BTreeSet<NodeIdx>,
+    networks: Vec<(Vec<LinkIdx>, Option<Cause>)>,
+    chains: Vec<(Vec<BoxIdx>, Option<Cause>)>,
+}
+
+/// Looking.
 impl Engine {
     /// The lowest decision id that was never given; a caller that draws ids itself draws from here on.
     #[must_use]
     pub const fn next_decision(&self) -> DecisionId {
-        DecisionId(self.next_decision)
+        self.promises.ids.next_decision()
     }
 
     /// Whether middleboxes and chains are the operator's, so that feeds may not declare any.
@@ -169,139 +543,35 @@ impl Engine {
         Arc::clone(&self.generation)
     }
 
-    /// Takes a fact in; visible from the next publish.
-    ///
-    /// # Errors
-    /// [`ModelError`] for a fact that the model can't take.
-    pub fn change(&mut self, change: Change, now: Timestamp) -> Result<(), ModelError> {
-        let change = match change {
-            Change::Chains { .. } if !self.settings.chains.is_empty() => return Err(ModelError::ChainsOwned),
-            Change::Chains { document, .. } => Change::Chains { document, in_use: self.flows.chained().in_use() },
-            other => other,
-        };
-        self.take(change, now)
-    }
-
-    /// Takes the operator's declaration of middleboxes and chains in place of the one before, an empty one for none; to
-    /// be called before [`Self::reload`] with settings that have another one.
-    ///
-    /// # Errors
-    /// [`ModelError::Chains`] with every problem; then nothing has changed.
-    pub fn declare(&mut self, document: &Arc<ChainsDocument>, now: Timestamp) -> Result<(), ModelError> {
-        if self.settings.chains == *document {
-            return Ok(());
-        }
-        let in_use = self.flows.chained().in_use();
-        self.take(Change::Chains { document: Arc::clone(document), in_use }, now)
-    }
-
-    fn take(&mut self, change: Change, now: Timestamp) -> Result<(), ModelError> {
-        let cause = Cause::of(&change);
-        let applied = self.model.apply(change, now)?;
-        if applied != Applied::Quiet {
-            self.pending.push((applied, cause));
-        }
-        Ok(())
-    }
-
-    /// Ends what is due: leases, answers, silent nodes; writes the history. To be called about every 100 ms.
-    pub fn tick(&mut self, now: Timestamp) {
-        for id in self.ledger.due(now) {
-            self.end_lease(id, LeaseEnd::Expired, now);
-        }
-        for id in self.answers.due(now) {
-            if self.answers.waiting(&id).is_some_and(|answer| self.dispatching.waits(&answer)) {
-                self.answers.keep(&id, now.plus(self.settings.answers_keep));
-            } else {
-                self.forget_answer(&id);
-            }
-        }
-        self.tick_nodes(now);
-        self.tick_flows(now);
-        self.tick_plans(now);
-        self.tick_dispatching(now);
-        self.tick_circuits(now);
-        self.tick_adherence(now);
-        self.tick_rebalance(now);
-        if now.since(self.history_written) >= HISTORY_EVERY {
-            self.history_written = now;
-            self.effects.journal.extend(self.history.write());
-        }
-    }
-
-    fn tick_nodes(&mut self, now: Timestamp) {
-        if !self.pending.is_empty() {
-            self.settle(now);
-        }
-        let leased = |node| self.ledger.on_node(node).next().is_some();
-        let silent = monitor::silent(&self.model, &self.settings, leased, self.start, now);
-        if silent == monitor::Silent::default() {
-            return;
-        }
-        for &node in &silent.stale {
-            self.model.set_state(node, NodeState::Stale, now);
-        }
-        self.effects.count(Counter::NodesStale, silent.stale.len() as u64);
-        let mut lost = Vec::new();
-        for &node in &silent.lost {
-            lost.push((node, self.model.set_state(node, NodeState::Lost, now)));
-        }
-        self.settle(now);
-        for (node, containers) in lost {
-            self.node_left(node, &containers, "node_lost", now);
-        }
-    }
-
-    /// The next generation; `None`: nothing changed.
-    pub fn publish(&mut self, now: Timestamp) -> Option<Arc<Generation>> {
-        if self.model.dirty() || !self.pending.is_empty() {
-            self.settle(now);
-        }
-        if !std::mem::take(&mut self.changed) {
-            return None;
-        }
-        self.generation = Arc::new(Generation {
-            number: self.generation.number + 1,
-            snapshot: Arc::clone(&self.snapshot),
-            leases: self.ledger.overlay().clone(),
-            held: self.ledger.held(),
-            arrived: self.arrivals.view().clone(),
-            history: self.history.view().clone(),
-            releases: self.expected.view(),
-            plan: self.followed_plan().cloned(),
-            flows: self.flows.publish().unwrap_or_else(|| Arc::clone(&self.generation.flows)),
-        });
-        Some(self.generation())
-    }
-
     /// The answer of a request id, if one is kept.
     #[must_use]
     pub fn lookup(&self, id: &RequestId, digest: u64) -> Option<Result<Arc<Answer>, Refusal>> {
-        self.answers.lookup(id, digest)
+        self.promises.answers.lookup(id, digest)
     }
 
     /// Whether an answer of the id is kept.
     #[must_use]
     pub fn answered(&self, id: &RequestId) -> bool {
-        self.answers.contains(id)
+        self.promises.answers.contains(id)
     }
 
     /// Ids whose answers are kept, ascending.
     pub fn requests_answered(&self) -> impl Iterator<Item = &RequestId> {
-        self.answers.ids()
+        self.promises.answers.ids()
     }
 
     /// A decision and what became of its leases.
     #[must_use]
     pub fn explain(&self, decision: DecisionId) -> Option<Explained> {
-        let answer = self.answers.by_decision(decision)?;
-        let state = |id: LeaseId| match self.ledger.get(id) {
+        let answer = self.promises.answers.by_decision(decision)?;
+        let state = |id: LeaseId| match self.promises.ledger.get(id) {
             Some(Lease { confirmed: Some(_), .. }) => "confirmed",
             Some(_) => "held",
-            None => self.answers.ended(&answer.decision.request, id).map_or("ended", LeaseEnd::as_str),
+            None => self.promises.answers.ended(&answer.decision.request, id).map_or("ended", LeaseEnd::as_str),
         };
         let hints = answer.decision.hints.iter();
-        let leases = hints.flat_map(|hint| hint.leases.iter().map(|&id| (id, hint.host.clone(), state(id))));
+        let of = |hint: &Hint| hint.leases.iter().map(|&id| (id, hint.host.clone())).collect::<Vec<_>>();
+        let leases = hints.flat_map(of).map(|(id, host)| ExplainedLease { id, host, state: state(id) });
         let (leases, outcome) = (leases.collect(), self.adherence.outcome(&answer.decision));
         Some(Explained { leases, answer, outcome })
     }
@@ -311,7 +581,7 @@ impl Engine {
     /// # Errors
     /// [`Refusal::BadToken`]; [`Refusal::Unknown`] for an attempt without an answer.
     pub fn authorize(&self, attempt: AttemptId, token: &Token) -> Result<(), Refusal> {
-        match self.attempts.get(attempt) {
+        match self.promises.attempts.get(attempt) {
             None => Err(Refusal::Unknown { what: "application attempt", name: attempt.to_string(), nearest: None }),
             Some(known) if known.token == *token => Ok(()),
             Some(_) => Err(Refusal::BadToken { attempt }),
@@ -327,158 +597,96 @@ impl Engine {
     /// How all watchers stand, by name: those whose stream broke and that may come back, and silent ones, included.
     #[must_use]
     pub fn watchers(&self) -> Vec<WatcherState> {
-        self.routes.states()
+        self.routing.watchers.states()
     }
 
     /// Pairs that this watcher watches.
     #[must_use]
     pub fn watched_by(&self, watcher: &str) -> usize {
-        self.routes.watched_by(watcher)
-    }
-
-    /// A watch's stream ended. What it was told is kept for a time, so that it may come back and go on.
-    pub fn unwatch(&mut self, watcher: &str, now: Timestamp) {
-        self.routes.unwatch(watcher, now);
-        self.controller_left(watcher, now);
-    }
-
-    /// Takes new settings; leases that run keep their time-to-live.
-    pub fn reload(&mut self, settings: EngineSettings, now: Timestamp) {
-        let followed = std::mem::replace(&mut self.settings, settings).plans.follow;
-        if self.settings.plans.follow != followed {
-            self.tell_plan(now);
-        }
-        self.keep_bounds(now);
-        self.tick(now);
+        self.routing.watchers.watched_by(watcher)
     }
 
     /// What the outside has to do since the last call.
     pub fn take_effects(&mut self) -> Effects {
-        std::mem::take(&mut self.effects)
+        std::mem::take(&mut self.out.effects)
     }
 
     /// Attempts that asked and are not over, ascending.
     #[must_use]
     pub fn attempts_known(&self) -> Vec<AttemptId> {
-        self.attempts.ids().collect()
+        self.promises.attempts.ids().collect()
     }
 
     /// Sizes, for status.
     #[must_use]
     pub fn counts(&self) -> EngineCounts {
         EngineCounts {
-            leases: self.ledger.len(),
-            answers: self.answers.len(),
-            attempts: self.attempts.len(),
-            history: self.history.len(),
-            routes: self.routes.len(),
-            flows: self.flows.len(),
+            leases: self.promises.ledger.len(),
+            answers: self.promises.answers.len(),
+            attempts: self.promises.attempts.len(),
+            history: self.jobs.history.len(),
+            routes: self.routing.watchers.len(),
+            flows: self.routing.flows.len(),
             waiting: self.dispatching.waiting(),
             watched: self.adherence.open(),
-            plans: self.plans.len(),
+            plans: self.plans.plans.len(),
         }
     }
 
     /// Live leases, oldest first.
     pub fn leases(&self) -> impl Iterator<Item = &Lease> {
-        self.ledger.iter()
+        self.promises.ledger.iter()
     }
 
     /// Room taken by leases as of now.
     #[must_use]
     pub const fn leased(&self) -> &Overlay {
-        self.ledger.overlay()
+        self.promises.ledger.overlay()
     }
 
     /// The snapshot that commits are checked against.
     #[must_use]
     pub const fn settled(&self) -> &Arc<Snapshot> {
-        &self.snapshot
+        &self.facts.snapshot
     }
 
     /// When a node was last heard.
     #[must_use]
-    pub fn last_heard(&self, node: hintd_model::units::NodeIdx) -> Option<Timestamp> {
-        self.model.last_heard(node)
+    pub fn last_heard(&self, node: NodeIdx) -> Option<Timestamp> {
+        self.facts.model.last_heard(node)
     }
 
     /// Names of replicas that no node claims: the first few, and how many there are.
     #[must_use]
     pub fn unknown_names(&self) -> (Vec<String>, u64) {
-        self.model.unknown_names()
+        self.facts.model.unknown_names()
     }
 
-    /// Ends a lease: it leaves the ledger and the journal, is counted by kind, and its answer hears of it.
-    pub(super) fn end_lease(&mut self, id: LeaseId, end: LeaseEnd, now: Timestamp) -> Option<Lease> {
-        let lease = self.drop_lease(id, end, now)?;
-        self.hint_lease_ended(&lease, end, now);
-        Some(lease)
+    /// Circuits as operators see them; `None`: there is no optical switch.
+    #[must_use]
+    pub fn circuits(&self) -> Option<CircuitsView> {
+        self.circuits.view_beside(&self.routing.watchers)
     }
 
-    /// Ends a lease whose container its application was given on another host, or whose task has ended. Its room is
-    /// free, yet to adherence it was not given back: that has the container itself, and counting both would make one
-    /// container two.
-    pub(super) fn end_met_lease(&mut self, id: LeaseId, now: Timestamp) {
-        self.drop_lease(id, LeaseEnd::Released, now);
+    /// Runs of recurring jobs that finished here.
+    #[must_use]
+    pub fn runs(&self) -> Arc<Runs> {
+        Arc::clone(self.jobs.run_book.runs())
+    }
+}
+
+/// What tests look into.
+#[cfg(test)]
+impl Engine {
+    pub(crate) const fn flows(&self) -> &Flows {
+        &self.routing.flows
     }
 
-    /// Ends a lease for all but adherence.
-    fn drop_lease(&mut self, id: LeaseId, end: LeaseEnd, now: Timestamp) -> Option<Lease> {
-        let lease = self.ledger.remove(id)?;
-        self.changed = true;
-        self.effects.journal.push(Lease::delete(id));
-        self.answers.lease_ended(&lease.request, id, end, now.plus(self.settings.answers_keep));
-        let counter = match end {
-            LeaseEnd::Bound => Counter::LeasesBound,
-            LeaseEnd::Released => Counter::LeasesReleased,
-            LeaseEnd::Withdrawn => Counter::LeasesWithdrawn,
-            LeaseEnd::Expired => Counter::LeasesExpired,
-        };
-        self.effects.count(counter, 1);
-        self.dispatched_lease_ended(&lease, Some(end), now);
-        Some(lease)
+    pub(crate) const fn flows_mut(&mut self) -> &mut Flows {
+        &mut self.routing.flows
     }
 
-    pub(super) fn forget_answer(&mut self, id: &RequestId) {
-        if let Some(decision) = self.answers.remove(id) {
-            self.hints_forgotten(decision);
-            self.effects.journal.push(Op::delete(Table::Answers, text_key(id.as_str())));
-            self.effects.out.push(Effect::AnswerForgotten(id.clone()));
-        }
-    }
-
-    /// Forgets an attempt. Its leases must have ended.
-    pub(super) fn forget_attempt(&mut self, attempt: AttemptId, now: Timestamp) {
-        self.dispatched_done(attempt, now);
-        self.hints_over(attempt, now);
-        self.rebalancing.forget(attempt);
-        self.run_book.forget(attempt);
-        self.arrivals.forget(attempt);
-        if let Some(known) = self.attempts.remove(attempt) {
-            self.effects.journal.extend(attempts::delete_attempt(attempt, &known));
-            self.effects.out.push(Effect::AttemptEnded(attempt));
-        }
-    }
-
-    /// Forgets what exceeds the limits: the oldest without live leases.
-    pub(super) fn keep_bounds(&mut self, now: Timestamp) {
-        let answers = self.answers.too_many(self.settings.answers_max);
-        self.effects.count(Counter::AnswersEvicted, answers.len() as u64);
-        for id in answers {
-            self.forget_answer(&id);
-        }
-        let attempts = self.attempts.too_many(self.settings.attempts_max, |attempt| self.ledger.holds(attempt));
-        self.effects.count(Counter::AttemptsEvicted, attempts.len() as u64);
-        for attempt in attempts {
-            self.forget_attempt(attempt, now);
-        }
-    }
-
-    pub(super) const fn arrival_limits(&self) -> ArrivalLimits {
-        ArrivalLimits { attempts: self.settings.attempts_max, containers: self.settings.containers_seen }
-    }
-
-    pub(super) const fn history_limits(&self) -> HistoryLimits {
-        HistoryLimits { keys: self.settings.history_keys, samples: self.settings.history_samples }
+    pub(crate) const fn attempts(&self) -> &Attempts {
+        &self.promises.attempts
     }
 }

@@ -104,7 +104,7 @@ const ESCAPED: u8 = 0xFF;
 /// Builds a key of several parts that sorts part by part: numbers by value, texts by bytes.
 ///
 /// ```
-/// use hintd::engine::journal::KeyBuilder;
+/// use hintd_engine::journal::KeyBuilder;
 /// let small = KeyBuilder::new().text("app").number(9).build();
 /// let large = KeyBuilder::new().text("app").number(10).build();
 /// assert!(small < large);

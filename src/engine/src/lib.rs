@@ -30,6 +30,7 @@
 pub mod adherence;
 pub mod answers;
 pub mod arrivals;
+mod attempt_end;
 pub mod attempts;
 pub mod binding;
 pub mod circuits;
@@ -40,12 +41,15 @@ pub mod effects;
 #[allow(clippy::module_inception)] // the file of `Engine`; not public, so nobody reads the name twice
 mod engine;
 pub mod event;
+mod facts;
 mod flowing;
 pub mod flows;
 pub mod generation;
 pub mod history;
+mod ids;
 pub mod journal;
 pub mod lease;
+mod leasing;
 pub mod ledger;
 mod monitor;
 mod packed;
@@ -57,6 +61,7 @@ pub mod records;
 mod recover;
 pub mod refusal;
 mod release;
+mod results;
 pub mod routes;
 pub mod settings;
 mod settle;
@@ -77,7 +82,7 @@ pub use decision::{ChainPath, Decision, Hint, LearntFrom, Mode, TermValues};
 pub use dispatching::late_of;
 pub use dispatching::{AtOnce, DeskApart, DispatchSettings};
 pub use effects::{CommitOutcome, Counter, Effect, Effects, FollowBody};
-pub use engine::{Engine, EngineCounts, Explained, RecoverError, RecoveredCounts, Released, Rows};
+pub use engine::Engine;
 pub use event::{TaskEvent, TaskWhat};
 pub use flows::settings::{ChainSettings, RouteSettings};
 pub use flows::uses::{LinkUse, LinkUser, LoadSource, link_uses};
@@ -89,6 +94,7 @@ pub use plans::{Examined, KeptPlan, PlanChange, PlanNote, PlanSettings, PlanView
 pub use rebalance::{ProposedMove, RebalanceSettings, Round, RoundFound};
 pub use records::{RecordSettings, Records};
 pub use refusal::Refusal;
+pub use results::{EngineCounts, Explained, ExplainedLease, RecoverError, RecoveredCounts, Released, Rows};
 pub use routes::{
     NamedRoute, NamedStop, Phase, RouteUpdate, RuleAction, RuleChange, Standing, WatchScope, WatchedPair, WatcherState,
 };

@@ -1,21 +1,17 @@
 //! An engine from the rows of its journal.
 
 use super::answers::{Answer, Answers};
-use super::arrivals::Arrivals;
 use super::attempts::{self, Attempts, Token, read_key};
 use super::decision::RememberedRequest;
 use super::effects::Effects;
-use super::engine::{Engine, RecoverError, RecoveredCounts, Rows};
-use super::flows::Flows;
-use super::generation::Generation;
+use super::engine::Engine;
 use super::history::{History, JobHistory};
+use super::ids::Ids;
 use super::journal::{KeyPart, Op, Table, key_parts, text_key};
 use super::lease::{Lease, LeaseRow};
 use super::ledger::Ledger;
-use super::plans::RunBook;
-use super::rebalance::Rebalancing;
-use super::release::Expected;
-use super::routes::Watchers;
+use super::plans::{Plans, RunBook};
+use super::results::{RecoverError, RecoveredCounts, Rows};
 use super::settings::EngineSettings;
 use hintd_model::cluster::{Model, SizeRules};
 use hintd_model::units::{AttemptId, LeaseId, RequestId, Timestamp};
@@ -38,102 +34,74 @@ impl Engine {
         rows: Rows,
         now: Timestamp,
     ) -> Result<(Self, RecoveredCounts), RecoverError> {
-        let of = |table| rows.get(&table).map(Vec::as_slice).unwrap_or_default();
         let chains = Arc::clone(&settings.chains);
         let mut engine = Self::empty(EngineSettings { chains: Arc::default(), ..settings }, rules, now);
-        engine.declare(&chains, now).map_err(|error| RecoverError {
+        engine.begin_with(chains, now).map_err(|error| RecoverError {
             table: "configuration",
             key: "chains".to_owned(),
             message: error.to_string(),
         })?;
-        engine.settings.chains = chains;
-        engine.begin_ids(of(Table::Meta), now)?;
-        let mut counts = RecoveredCounts::default();
-        engine.recover_leases(of(Table::Leases), &mut counts, now)?;
-        engine.recover_answers(of(Table::Answers), &mut counts, now)?;
-        engine.recover_attempts(of(Table::Attempts), &mut counts, now)?;
+        let counts = engine.recovery(now).recover(&rows)?;
+        engine.begin(now);
+        Ok((engine, counts))
+    }
+}
+
+/// Reads rows of the journal back. Writes what the journal keeps (leases, answers, attempts, history, plans, runs), the ids
+/// that go on from there, and the model's names for hosts; nothing follows from any of it yet.
+pub(crate) struct Recovery<'e> {
+    pub(crate) model: &'e mut Model,
+    pub(crate) ids: &'e mut Ids,
+    pub(crate) ledger: &'e mut Ledger,
+    pub(crate) answers: &'e mut Answers,
+    pub(crate) attempts: &'e mut Attempts,
+    pub(crate) history: &'e mut History,
+    pub(crate) plans: &'e mut Plans,
+    pub(crate) run_book: &'e mut RunBook,
+    pub(crate) settings: &'e EngineSettings,
+    pub(crate) effects: &'e mut Effects,
+    pub(crate) counts: RecoveredCounts,
+    pub(crate) now: Timestamp,
+}
+
+/// Key and value.
+type Row = (Vec<u8>, Vec<u8>);
+
+impl Recovery<'_> {
+    fn recover(mut self, rows: &Rows) -> Result<RecoveredCounts, RecoverError> {
+        let of = |table| rows.get(&table).map(Vec::as_slice).unwrap_or_default();
+        self.begin_ids(of(Table::Meta))?;
+        self.recover_leases(of(Table::Leases))?;
+        self.recover_answers(of(Table::Answers))?;
+        self.recover_attempts(of(Table::Attempts))?;
         for (key, value) in of(Table::History) {
             let parts = key_parts(key);
             let Some([KeyPart::Text(job)]) = parts.as_deref() else {
                 return Err(unreadable(Table::History, key, "the key is not a text"));
             };
-            engine.history.restore(job.as_str().into(), json::<JobHistory>(Table::History, key, value)?);
-            counts.history += 1;
+            self.history.restore(job.as_str().into(), json::<JobHistory>(Table::History, key, value)?);
+            self.counts.history += 1;
         }
         for (key, value) in of(Table::Plans) {
-            engine.plans.restore(key, value).map_err(|error| unreadable(Table::Plans, key, error))?;
+            self.plans.restore(key, value).map_err(|error| unreadable(Table::Plans, key, error))?;
         }
-        counts.plans = engine.plans.len();
+        self.counts.plans = self.plans.len();
         for (key, value) in of(Table::Runs) {
-            engine.run_book.restore(key, value).map_err(|error| unreadable(Table::Runs, key, error))?;
+            self.run_book.restore(key, value).map_err(|error| unreadable(Table::Runs, key, error))?;
         }
-        engine.recover_runs();
-        engine.tell_plan(now);
-        engine.recover_flows();
-        engine.keep_bounds(now);
-        engine.settle(now);
-        engine.publish(now);
-        Ok((engine, counts))
-    }
-
-    fn empty(settings: EngineSettings, rules: SizeRules, now: Timestamp) -> Self {
-        let mut model = Model::new(rules);
-        let snapshot = model.publish(now);
-        let generation = Generation {
-            number: 0,
-            snapshot: Arc::clone(&snapshot),
-            leases: Default::default(),
-            held: Default::default(),
-            arrived: Default::default(),
-            history: Default::default(),
-            releases: Default::default(),
-            plan: None,
-            flows: Default::default(),
-        };
-        Self {
-            settings,
-            start: now,
-            model,
-            snapshot,
-            pending: Vec::new(),
-            ledger: Ledger::default(),
-            answers: Answers::default(),
-            attempts: Attempts::default(),
-            history: History::default(),
-            arrivals: Arrivals::default(),
-            expected: Expected::default(),
-            routes: Watchers::default(),
-            flows: Flows::default(),
-            circuits: Default::default(),
-            dispatching: Default::default(),
-            plans: Default::default(),
-            run_book: RunBook::default(),
-            planned_racks: Default::default(),
-            plans_looked_at: now,
-            adherence: Default::default(),
-            rebalancing: Rebalancing::new(now),
-            flows_looked_at: now,
-            reported: Vec::new(),
-            naming: Vec::new(),
-            effects: Effects::default(),
-            next_decision: 1,
-            next_lease: 1,
-            generation: Arc::new(generation),
-            changed: true,
-            history_written: now,
-        }
+        self.recover_runs();
+        Ok(self.counts)
     }
 
     /// Ids are the second of the start above a counter, so that those of one process never meet another's. Of
     /// two starts within a second, or under a clock that went back, the later takes a second of its own.
-    fn begin_ids(&mut self, rows: &[(Vec<u8>, Vec<u8>)], now: Timestamp) -> Result<(), RecoverError> {
+    fn begin_ids(&mut self, rows: &[Row]) -> Result<(), RecoverError> {
         let key = text_key(START_KEY);
         let last = rows.iter().find(|(known, _)| *known == key);
         let last = last.map(|(_, value)| json::<u32>(Table::Meta, &key, value)).transpose()?;
-        let second = u32::try_from(now.as_millis() / 1_000).unwrap_or(u32::MAX);
+        let second = u32::try_from(self.now.as_millis() / 1_000).unwrap_or(u32::MAX);
         let start = last.map_or(second, |last| second.max(last.saturating_add(1)));
-        self.next_decision = u64::from(start) << 32 | 1;
-        self.next_lease = self.next_decision;
+        self.ids.begin(start);
         self.effects.journal.push(Op::put(Table::Meta, key, start.to_string()));
         Ok(())
     }
@@ -148,28 +116,23 @@ impl Engine {
         }
     }
 
-    fn recover_leases(
-        &mut self,
-        rows: &[(Vec<u8>, Vec<u8>)],
-        counts: &mut RecoveredCounts,
-        now: Timestamp,
-    ) -> Result<(), RecoverError> {
+    fn recover_leases(&mut self, rows: &[Row]) -> Result<(), RecoverError> {
         for (key, value) in rows {
             let Some(&[KeyPart::Number(id)]) = key_parts(key).as_deref() else {
                 return Err(unreadable(Table::Leases, key, "the key is not a number"));
             };
             let mut row: LeaseRow = json(Table::Leases, key, value)?;
-            self.next_lease = self.next_lease.max(id.saturating_add(1));
-            if row.expires <= now {
+            self.ids.gave_lease(LeaseId(id));
+            if row.expires <= self.now {
                 self.effects.journal.push(Lease::delete(LeaseId(id)));
-                counts.expired += 1;
+                self.counts.expired += 1;
                 continue;
             }
             let size = self.model.intern_resource(&row.size).map_err(|error| unreadable(Table::Leases, key, error))?;
             let node = self.model.intern_host(&row.host);
             let host = row.host.clone();
             // Under a clock that went back, what was promised for seconds would hold for as long as it went back.
-            let latest = now.plus(self.settings.lasts(row.confirmed.is_some()));
+            let latest = self.now.plus(self.settings.lasts(row.confirmed.is_some()));
             let late = row.expires > latest;
             row.expires = row.expires.min(latest);
             let lease = row.into_lease(LeaseId(id), node, size);
@@ -177,49 +140,39 @@ impl Engine {
                 self.effects.journal.push(lease.put(&host, self.model.kinds()));
             }
             self.ledger.insert(lease);
-            counts.leases += 1;
+            self.counts.leases += 1;
         }
         Ok(())
     }
 
-    fn recover_answers(
-        &mut self,
-        rows: &[(Vec<u8>, Vec<u8>)],
-        counts: &mut RecoveredCounts,
-        now: Timestamp,
-    ) -> Result<(), RecoverError> {
+    fn recover_answers(&mut self, rows: &[Row]) -> Result<(), RecoverError> {
         let mut live: BTreeMap<RequestId, BTreeSet<LeaseId>> = BTreeMap::new();
         for lease in self.ledger.iter() {
             live.entry(lease.request.clone()).or_default().insert(lease.id);
         }
         for (key, value) in rows {
             let answer: Answer = json(Table::Answers, key, value)?;
-            self.next_decision = self.next_decision.max(answer.decision.id.0.saturating_add(1));
-            self.next_lease = answer.leases().map(|lease| lease.0.saturating_add(1)).fold(self.next_lease, u64::max);
+            self.ids.gave_decision(answer.decision.id);
+            answer.leases().for_each(|lease| self.ids.gave_lease(lease));
             let live = live.remove(&answer.decision.request).unwrap_or_default();
             // When the last lease ended is not written: kept for the whole time from now, retries of a daemon's
             // restart included.
-            self.answers.insert(&answer, live, now, self.settings.answers_keep);
-            counts.answers += 1;
+            self.answers.insert(&answer, live, self.now, self.settings.answers_keep);
+            self.counts.answers += 1;
         }
         Ok(())
     }
 
-    fn recover_attempts(
-        &mut self,
-        rows: &[(Vec<u8>, Vec<u8>)],
-        counts: &mut RecoveredCounts,
-        now: Timestamp,
-    ) -> Result<(), RecoverError> {
+    fn recover_attempts(&mut self, rows: &[Row]) -> Result<(), RecoverError> {
         let mut requests: BTreeMap<AttemptId, Vec<(Timestamp, RememberedRequest)>> = BTreeMap::new();
         for (key, value) in rows {
             let (attempt, request) =
                 read_key(key).ok_or_else(|| unreadable(Table::Attempts, key, "the key is not an attempt's"))?;
             match request {
                 None => {
-                    self.attempts.token(attempt, json::<Token>(Table::Attempts, key, value)?, now);
+                    self.attempts.token(attempt, json::<Token>(Table::Attempts, key, value)?, self.now);
                     self.attempts.get_mut(attempt).expect("its token was just set").write();
-                    counts.attempts += 1;
+                    self.counts.attempts += 1;
                 }
                 Some(id) => {
                     let mut request: RememberedRequest = json(Table::Attempts, key, value)?;

@@ -106,7 +106,7 @@ pub(crate) fn answer(id: &str, digest: u64) -> Arc<Answer> {
 /// Changes of plans that a journal takes at once.
 impl Engine {
     fn took(&mut self, change: PlanChange, now: Timestamp) {
-        self.effects.journal.extend_from_slice(change.ops());
+        self.lease_handler().out.effects.journal.extend_from_slice(change.ops());
         self.take_plans(change, now);
     }
 

@@ -1,16 +1,21 @@
 //! What task events do: leases confirmed or freed, history fed, attempts ended.
 
 use super::adherence::ToldOf;
+use super::arrivals::ArrivalLimits;
+use super::attempt_end::AttemptHandler;
+use super::attempts::Attempts;
 use super::binding;
 use super::dispatching;
-use super::effects::{Counter, Effect};
+use super::effects::{Counter, Effect, Output};
 use super::engine::Engine;
 use super::event::{TaskEvent, TaskWhat};
-use super::history::{LearntRun, Sample};
+use super::history::{History, HistoryLimits, LearntRun, Sample};
 use super::lease::Lease;
 use super::monitor;
+use super::plans::RunBook;
 use super::refusal::Refusal;
-use hintd_model::cluster::Source;
+use super::settings::EngineSettings;
+use super::settle::Reports;
 use hintd_model::units::{AttemptId, ContainerId, HostName, LeaseId, NodeIdx, Timestamp};
 use std::sync::Arc;
 
@@ -22,62 +27,53 @@ impl Engine {
     /// [`Refusal::Unknown`] for an allocation on a host that was never named; [`Refusal::Invalid`] for one of
     /// another attempt's container.
     pub fn event(&mut self, event: TaskEvent, now: Timestamp) -> Result<(), Refusal> {
-        self.dispatched_event(&event, now);
+        self.dispatch_handler().event(&event, now);
         match &event.what {
             TaskWhat::Ready { .. } => {} // for dispatchers; leases and history know nothing of tasks that have not run
             TaskWhat::Allocated { host, container, lease } => {
-                self.allocated(&event, host, *container, *lease, now)?;
+                let (node, host) = self.allocated_on(event.attempt, host, *container, now)?;
+                let of = Allocation { node, host, container: *container, lease: *lease };
+                self.event_handler().allocated(&event, &of, now);
             }
             TaskWhat::Finished { duration, input, output, failed, .. } => {
-                self.task_ended(&event, now);
-                if *failed && self.arrivals.failed(event.attempt, &event.task) {
-                    self.changed = true;
-                }
                 let sample = Sample { duration: *duration, input: *input, output: *output };
-                if !*failed {
-                    self.run_book.finished(event.attempt, &event.group, (*duration, *input, *output));
-                }
-                if let (false, Some(key)) = (*failed, self.key_of(&event)) {
-                    let gone = self.history.finished(&key, &event.group, sample, self.history_limits(), now);
-                    self.effects.count(Counter::HistorySamples, 1);
-                    self.effects.count(Counter::HistoryEvicted, gone.len() as u64);
-                    self.changed = true;
-                }
+                self.event_handler().finished(&event, sample, *failed, now);
             }
-            TaskWhat::Done { failed } => self.done(&event, *failed, now),
+            TaskWhat::Done { failed } => self.event_handler().done(&event, *failed, now),
         }
-        let heard = self.model.apply(hintd_model::cluster::Change::Heard(Source::Events), now);
-        debug_assert!(heard.is_ok(), "that a source spoke can't be refused");
+        self.heard_of_events(now);
         Ok(())
     }
 
     /// Takes in what a history server tells of a finished run of a recurring job; false: it, or a later one, was told
     /// before.
     pub fn learnt(&mut self, key: &Arc<str>, run: &LearntRun, now: Timestamp) -> bool {
-        if let Some(whole) = run.whole {
-            let ops = self.run_book.learnt(key, whole);
-            self.effects.journal.extend(ops);
-        }
-        let Some(gone) = self.history.learnt(key, run, self.history_limits(), now) else { return false };
-        self.effects.count(Counter::HistoryRuns, 1);
-        self.effects.count(Counter::HistoryEvicted, gone.len() as u64);
-        self.effects.journal.extend(self.history.write());
-        self.changed = true;
-        true
+        self.history_handler().learnt(key, run, now)
     }
+}
 
-    /// A task's end ends the lease that its container confirmed, where the node's reports name no containers: nobody else
-    /// will tell that the room is free. Where they do, the container is on its way to be seen, and may not take another's;
-    /// where the node has not reported since the start, it may name them yet.
-    fn task_ended(&mut self, event: &TaskEvent, now: Timestamp) {
-        let found = self.arrivals.container(event.attempt, &event.task).filter(|_| !event.task.is_empty());
-        let Some(container) = found else { return };
-        let mine = self.ledger.of_attempt(event.attempt).find(|lease| lease.confirmed == Some(container));
-        let Some((id, node)) = mine.map(|lease| (lease.id, lease.node)) else { return };
-        let is = |known: &[bool]| known.get(node.at()).copied().unwrap_or(false);
-        if is(&self.reported) && !is(&self.naming) {
-            self.end_met_lease(id, now);
-        }
+/// Where a container was allocated.
+struct Allocation {
+    node: NodeIdx,
+    host: HostName,
+    container: ContainerId,
+    /// The lease that its application names.
+    lease: Option<LeaseId>,
+}
+
+/// What runs of recurring jobs leave behind. Writes history, the book of runs and what is to be journalled and counted;
+/// reads attempts and the settings.
+pub(crate) struct HistoryHandler<'e> {
+    pub(crate) history: &'e mut History,
+    pub(crate) run_book: &'e mut RunBook,
+    pub(crate) attempts: &'e Attempts,
+    pub(crate) settings: &'e EngineSettings,
+    pub(crate) out: &'e mut Output,
+}
+
+impl HistoryHandler<'_> {
+    const fn limits(&self) -> HistoryLimits {
+        HistoryLimits { keys: self.settings.history_keys, samples: self.settings.history_samples }
     }
 
     fn key_of(&self, event: &TaskEvent) -> Option<Arc<str>> {
@@ -85,98 +81,151 @@ impl Engine {
         event.recurring_key.clone().or_else(remembered)
     }
 
-    fn done(&mut self, event: &TaskEvent, failed: bool, now: Timestamp) {
-        if let (false, Some(key)) = (failed, self.key_of(event)) {
-            if let Some(known) = self.attempts.get(event.attempt) {
-                let end = self.run_book.ended(event.attempt, &key, known);
-                self.effects.journal.extend(end.ops);
-                if end.left_out {
-                    self.effects.count(Counter::RunsLeftOut, 1);
-                    let application = event.attempt.application;
-                    self.effects.out.push(Effect::RunLeftOut { key: Arc::clone(&key), application });
-                }
-            }
-            let requests = self.attempts.get(event.attempt).map(|known| known.requests.clone()).unwrap_or_default();
-            // What was placed anew is a part of what was asked first.
-            let whole = requests.iter().filter(|request| {
-                let id = &request.id;
-                monitor::original(id) == *id && dispatching::late_of(id).is_none()
-            });
-            let gone = self.history.ended(&key, whole, self.history_limits(), now);
-            self.effects.count(Counter::HistoryEvicted, gone.len() as u64);
-            self.effects.journal.extend(self.history.write());
-        }
-        for earlier in self.attempts.earlier(event.attempt) {
-            self.end_attempt(earlier, now);
-        }
-        self.end_attempt(event.attempt, now);
-        self.changed = true;
+    /// A task finished well.
+    fn sampled(&mut self, event: &TaskEvent, sample: Sample, now: Timestamp) {
+        self.run_book.finished(event.attempt, &event.group, sample);
+        let Some(key) = self.key_of(event) else { return };
+        let gone = self.history.finished(&key, &event.group, sample, self.limits(), now);
+        self.out.effects.count(Counter::HistorySamples, 1);
+        self.out.effects.count(Counter::HistoryEvicted, gone.len() as u64);
+        self.out.changed = true;
     }
 
-    fn allocated(
-        &mut self,
-        event: &TaskEvent,
-        host: &HostName,
-        container: ContainerId,
-        lease: Option<LeaseId>,
-        now: Timestamp,
-    ) -> Result<(), Refusal> {
-        let (attempt, group) = (event.attempt, &event.group);
-        if container.attempt != attempt {
-            let message = format!("{container} is not of {attempt}");
-            return Err(Refusal::Invalid { field: "container_id".to_owned(), message });
+    fn learnt(&mut self, key: &Arc<str>, run: &LearntRun, now: Timestamp) -> bool {
+        if let Some(whole) = run.whole {
+            let ops = self.run_book.learnt(key, whole);
+            self.out.effects.journal.extend(ops);
         }
-        let statics = self.model.statics();
-        let unknown = || Refusal::Unknown { what: "host", name: host.to_string(), nearest: None };
-        let node = statics.find(host.as_str()).ok_or_else(unknown)?;
-        let host = statics.host[node.at()].clone();
-        if node.at() >= self.snapshot.nodes() {
-            self.settle(now); // policies that are told of it look it up there
-        }
-        let inferred = if group.is_empty() { self.group_awaited(attempt, node) } else { None };
-        let group = inferred.as_ref().unwrap_or(group);
-        // Of applications that never asked, too: maps that know their data's nodes are nobody's to hint.
-        let limits = self.arrival_limits();
-        if self.arrivals.came(container, (group, &event.task), node, limits, now) {
-            self.changed = true;
-        }
-        let Some(known) = self.attempts.get_mut(attempt) else { return Ok(()) };
-        if !known.allocated(container) {
-            return Ok(());
-        }
-        let found = self.lease_of(container, node, group, lease).map(|lease| (lease.id, lease.node == node));
-        let told = ToldOf { container, node, group, lease: found.map(|(id, _)| id), at: event.at };
-        if self.hint_told(&told) {
-            return Ok(());
-        }
-        let task = found.and_then(|(id, _)| self.dispatched_by(id));
-        match found {
-            Some((id, true)) => {
-                let kinds = Arc::clone(&self.snapshot.kinds);
-                let expires = now.plus(self.settings.lasts(true));
-                if let Some(lease) = self.ledger.confirm(id, container, expires) {
-                    self.effects.journal.push(lease.put(&host, &kinds));
-                }
+        let Some(gone) = self.history.learnt(key, run, self.limits(), now) else { return false };
+        self.out.effects.count(Counter::HistoryRuns, 1);
+        self.out.effects.count(Counter::HistoryEvicted, gone.len() as u64);
+        self.out.effects.journal.extend(self.history.write());
+        self.out.changed = true;
+        true
+    }
+
+    /// A run ended well.
+    fn ended(&mut self, event: &TaskEvent, now: Timestamp) {
+        let Some(key) = self.key_of(event) else { return };
+        let known = self.attempts.get(event.attempt);
+        if let Some(known) = known {
+            let end = self.run_book.ended(event.attempt, &key, known);
+            self.out.effects.journal.extend(end.ops);
+            if end.left_out {
+                self.out.effects.count(Counter::RunsLeftOut, 1);
+                let application = event.attempt.application;
+                self.out.effects.out.push(Effect::RunLeftOut { key: Arc::clone(&key), application });
             }
-            Some((id, false)) => self.end_met_lease(id, now),
+        }
+        // What was placed anew is a part of what was asked first.
+        let whole = known.into_iter().flat_map(|known| &known.requests).filter(|request| {
+            let id = &request.id;
+            monitor::original(id) == *id && dispatching::late_of(id).is_none()
+        });
+        let gone = self.history.ended(&key, whole, self.limits(), now);
+        self.out.effects.count(Counter::HistoryEvicted, gone.len() as u64);
+        self.out.effects.journal.extend(self.history.write());
+    }
+}
+
+/// Task events, and what they mean to leases, attempts and history. Beside what [`AttemptHandler`] borrows it writes the
+/// history, and reads how nodes have reported.
+pub(crate) struct EventHandler<'e> {
+    pub(crate) attempts: AttemptHandler<'e>,
+    pub(crate) history: &'e mut History,
+    pub(crate) reports: &'e Reports,
+}
+
+impl EventHandler<'_> {
+    fn history(&mut self) -> HistoryHandler<'_> {
+        HistoryHandler {
+            history: self.history,
+            run_book: self.attempts.run_book,
+            attempts: self.attempts.known,
+            settings: self.attempts.leases.settings,
+            out: self.attempts.leases.out,
+        }
+    }
+
+    fn finished(&mut self, event: &TaskEvent, sample: Sample, failed: bool, now: Timestamp) {
+        self.free_lease(event, now);
+        if failed && self.attempts.arrivals.failed(event.attempt, &event.task) {
+            self.attempts.leases.out.changed = true;
+        }
+        if !failed {
+            self.history().sampled(event, sample, now);
+        }
+    }
+
+    /// A task's end ends the lease that its container confirmed, where the node's reports name no containers: nobody else
+    /// will tell that the room is free. Where they do, the container is on its way to be seen, and may not take another's;
+    /// where the node has not reported since the start, it may name them yet.
+    fn free_lease(&mut self, event: &TaskEvent, now: Timestamp) {
+        let found = self.attempts.arrivals.container(event.attempt, &event.task).filter(|_| !event.task.is_empty());
+        let Some(container) = found else { return };
+        let mine =
+            self.attempts.leases.ledger.of_attempt(event.attempt).find(|lease| lease.confirmed == Some(container));
+        let Some((id, node)) = mine.map(|lease| (lease.id, lease.node)) else { return };
+        if self.reports.names_none(node) {
+            self.attempts.leases.end_met(id, now);
+        }
+    }
+
+    fn done(&mut self, event: &TaskEvent, failed: bool, now: Timestamp) {
+        if !failed {
+            self.history().ended(event, now);
+        }
+        self.attempts.end_earlier(event.attempt, now);
+        self.attempts.end(event.attempt, now);
+        self.attempts.leases.out.changed = true;
+    }
+
+    fn allocated(&mut self, event: &TaskEvent, of: &Allocation, now: Timestamp) {
+        let Allocation { node, container, .. } = *of;
+        let inferred = if event.group.is_empty() { self.group_awaited(event.attempt, node) } else { None };
+        let group = inferred.as_ref().unwrap_or(&event.group);
+        if self.came(container, (group, &event.task), node, now) {
+            self.attempts.leases.out.changed = true;
+        }
+        let Some(known) = self.attempts.known.get_mut(event.attempt) else { return };
+        if !known.allocated(container) {
+            return;
+        }
+        let found = self.lease_of(container, node, group, of.lease).map(|lease| (lease.id, lease.node == node));
+        let told = ToldOf { container, node, group, lease: found.map(|(id, _)| id), at: event.at };
+        let leases = &mut self.attempts.leases;
+        if leases.adherence().told(&told) {
+            return;
+        }
+        let task = found.and_then(|(id, _)| leases.dispatch().take_lease(id));
+        match found {
+            Some((id, true)) => leases.confirm(id, container, &of.host, now),
+            Some((id, false)) => leases.end_met(id, now),
             None => {}
         }
         // Where the lease is a placer's, the container is no waiting task's.
         if found.is_none() || task.is_some() {
-            self.dispatched_allocated((group, &event.task), node, container, task, now);
+            leases.dispatch().allocated((group, &event.task), node, container, task, now);
         }
-        Ok(())
+    }
+
+    /// Notes where a container came; of applications that never asked, too: maps that know their data's nodes are nobody's
+    /// to hint. False: that was told before.
+    fn came(&mut self, container: ContainerId, of: (&Arc<str>, &Arc<str>), node: NodeIdx, now: Timestamp) -> bool {
+        let settings = self.attempts.leases.settings;
+        let limits = ArrivalLimits { attempts: settings.attempts_max, containers: settings.containers_seen };
+        self.attempts.arrivals.came(container, of, node, limits, now)
     }
 
     /// The lease that a container was allocated by: the one that is named, else the likeliest, on its node first.
     fn lease_of(&self, container: ContainerId, node: NodeIdx, group: &str, named: Option<LeaseId>) -> Option<&Lease> {
         let mine = |lease: &&Lease| lease.attempt == container.attempt;
         match named {
-            Some(id) => self.ledger.get(id).filter(mine),
-            None if self.is_running(container) => None, // its lease was bound by the heartbeat that showed it
+            Some(id) => self.attempts.leases.ledger.get(id).filter(mine),
+            None if binding::is_running(self.attempts.leases.snapshot, container) => None, // its lease was bound by the heartbeat that showed it
             None => {
-                let here = binding::likely(self.ledger.on_node(node).filter(mine), group);
-                here.or_else(|| binding::likely(self.ledger.of_attempt(container.attempt), group))
+                let here = binding::likely(self.attempts.leases.ledger.on_node(node).filter(mine), group);
+                here.or_else(|| binding::likely(self.attempts.leases.ledger.of_attempt(container.attempt), group))
             }
         }
     }
@@ -185,16 +234,11 @@ impl Engine {
     /// which leases wait at all.
     fn group_awaited(&self, attempt: AttemptId, node: NodeIdx) -> Option<Arc<str>> {
         let waits = |lease: &&Lease| lease.attempt == attempt && lease.confirmed.is_none();
-        if let Some(here) = self.ledger.on_node(node).find(waits) {
+        if let Some(here) = self.attempts.leases.ledger.on_node(node).find(waits) {
             return Some(Arc::clone(&here.group));
         }
-        let mut groups = self.ledger.of_attempt(attempt).filter(waits).map(|lease| &lease.group);
+        let mut groups = self.attempts.leases.ledger.of_attempt(attempt).filter(waits).map(|lease| &lease.group);
         let first = groups.next()?;
         groups.all(|group| group == first).then(|| Arc::clone(first))
-    }
-
-    pub(super) fn is_running(&self, container: ContainerId) -> bool {
-        let application = self.snapshot.applications.get(&container.attempt);
-        application.is_some_and(|application| application.containers.contains_key(&container))
     }
 }

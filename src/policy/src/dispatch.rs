@@ -29,50 +29,55 @@ pub trait Dispatch: Send + Sync {
     /// launch for each call is enough.
     fn offer(&self, state: &mut Self::State, offer: &Offer, view: &View<'_>) -> Vec<Advice>;
 
-    /// Whether [`Self::shuffle`] wants to be asked; if not, shuffles start as soon as they can and nobody asks.
-    fn times_shuffles(&self) -> bool {
-        false
-    }
-
-    /// Whether what a job has gathered for a pair of racks should move now (004 §4.2.2). Asked once a second for every
-    /// pair with bytes that could move; what was told to start is not asked about again, later bytes of the pair are.
-    fn shuffle(&self, _state: &mut Self::State, _ask: &ShuffleAsk, _view: &View<'_>) -> ShuffleAdvice {
-        ShuffleAdvice::Start
-    }
-
-    /// How an attempt that waits, runs or [asks](DispatchEvent::Asks) stands to the plan in force; `None`: there is none,
-    /// or the policy follows none.
-    fn stands(&self, _state: &Self::State, _attempt: AttemptId) -> Option<PlanStand> {
+    /// *time shuffles*, if it does; if not, shuffles start as soon as they can and nobody asks.
+    fn as_times_shuffles(&self) -> Option<&dyn DynTimesShuffles> {
         None
     }
 
-    /// How a run of that job stands, or would stand if it took its place now; with it until when each stage's tasks are
-    /// expected to be in their planned racks. `came`: when it first asked, if nothing was told of it.
-    /// `None` as [`Self::stands`].
-    fn would_stand(
-        &self,
-        _state: &Self::State,
-        _run: (AttemptId, &str),
-        _came: Timestamp,
-        _now: Timestamp,
-    ) -> Option<Seat> {
-        None
-    }
-
-    /// Until when the attempt's waiting tasks of that stage are expected to be in their planned racks, by the plan in
-    /// force and when the run came; `None`: the plan does not say where they run.
-    fn planned_until(&self, _state: &Self::State, _attempt: AttemptId, _stage: Stage) -> Option<Timestamp> {
-        None
-    }
-
-    /// How well the plan in force is followed; `None`: there is none, or the policy follows none.
-    fn plan_counts(&self, _state: &Self::State, _now: Timestamp) -> Option<PlanCounts> {
+    /// *follow a plan*, if it does; if not, it is told of plans all the same and goes by none.
+    fn as_follows_plan(&self) -> Option<&dyn DynFollowsPlan> {
         None
     }
 }
 
-/// How a run stands to the plan in force, and until when it keeps maps and reduces for their racks.
-pub type Seat = (PlanStand, [Option<Timestamp>; 2]);
+/// *time shuffles*: a dispatcher that says when what jobs have gathered moves between racks.
+pub trait TimesShuffles: Dispatch {
+    /// Whether what a job has gathered for a pair of racks should move now (004 §4.2.2). Asked once a second for every
+    /// pair with bytes that could move; what was told to start is not asked about again, later bytes of the pair are.
+    fn shuffle(&self, state: &mut Self::State, ask: &ShuffleAsk, view: &View<'_>) -> ShuffleAdvice;
+}
+
+/// *follow a plan*: a dispatcher that goes by the plan in force and says how runs stand to it.
+pub trait FollowsPlan: Dispatch {
+    /// How an attempt that waits, runs or [asks](DispatchEvent::Asks) stands to the plan in force; `None`: there is none.
+    fn stands(&self, state: &Self::State, attempt: AttemptId) -> Option<PlanStand>;
+
+    /// How a run of that job stands, or would stand if it took its place now. `came`: when it first asked, if nothing was
+    /// told of it. `None` as [`Self::stands`].
+    fn would_stand(
+        &self,
+        state: &Self::State,
+        run: (AttemptId, &str),
+        came: Timestamp,
+        now: Timestamp,
+    ) -> Option<PlanReservation>;
+
+    /// Until when the attempt's waiting tasks of that stage are expected to be in their planned racks, by the plan in
+    /// force and when the run came; `None`: the plan does not say where they run.
+    fn planned_until(&self, state: &Self::State, attempt: AttemptId, stage: Stage) -> Option<Timestamp>;
+
+    /// How well the plan in force is followed; `None`: there is none.
+    fn plan_counts(&self, state: &Self::State, now: Timestamp) -> Option<PlanCounts>;
+}
+
+/// How a run stands, or would stand, to the plan in force.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlanReservation {
+    /// Its place, and where it leaves the plan.
+    pub stand: PlanStand,
+    /// Until when the tasks of each stage (maps, reduces) are expected to be in their planned racks.
+    pub until: [Option<Timestamp>; 2],
+}
 
 /// What dispatchers read beside their State.
 #[derive(Debug, Clone, Copy)]
@@ -263,41 +268,48 @@ pub trait DynDispatch: Send + Sync {
     fn observe(&self, state: &mut DispatchState, event: &DispatchEvent, view: &View<'_>);
     /// As [`Dispatch::offer`].
     fn offer(&self, state: &mut DispatchState, offer: &Offer, view: &View<'_>) -> Vec<Advice>;
-    /// As [`Dispatch::times_shuffles`].
-    fn times_shuffles(&self) -> bool {
-        false
-    }
-    /// As [`Dispatch::shuffle`].
-    fn shuffle(&self, _state: &mut DispatchState, _ask: &ShuffleAsk, _view: &View<'_>) -> ShuffleAdvice {
-        ShuffleAdvice::Start
-    }
-    /// As [`Dispatch::stands`].
-    fn stands(&self, _state: &mut DispatchState, _attempt: AttemptId) -> Option<PlanStand> {
+    /// As [`Dispatch::as_times_shuffles`].
+    fn as_times_shuffles(&self) -> Option<&dyn DynTimesShuffles> {
         None
     }
-    /// As [`Dispatch::would_stand`].
-    fn would_stand(
-        &self,
-        _state: &mut DispatchState,
-        _run: (AttemptId, &str),
-        _came: Timestamp,
-        _now: Timestamp,
-    ) -> Option<Seat> {
+
+    /// As [`Dispatch::as_follows_plan`].
+    fn as_follows_plan(&self) -> Option<&dyn DynFollowsPlan> {
         None
     }
-    /// As [`Dispatch::planned_until`].
-    fn planned_until(&self, _state: &mut DispatchState, _attempt: AttemptId, _stage: Stage) -> Option<Timestamp> {
-        None
-    }
-    /// As [`Dispatch::plan_counts`].
-    fn plan_counts(&self, _state: &mut DispatchState, _now: Timestamp) -> Option<PlanCounts> {
-        None
-    }
+
     /// Reads a State that was written down.
     ///
     /// # Errors
     /// Where the text is not such a State.
     fn restore(&self, json: &str) -> Result<DispatchState, serde_json::Error>;
+}
+
+/// A dispatcher that times shuffles, its State type forgotten.
+pub trait DynTimesShuffles: Send + Sync {
+    /// As [`TimesShuffles::shuffle`].
+    fn shuffle(&self, state: &mut DispatchState, ask: &ShuffleAsk, view: &View<'_>) -> ShuffleAdvice;
+}
+
+/// A dispatcher that follows a plan, its State type forgotten.
+pub trait DynFollowsPlan: Send + Sync {
+    /// As [`FollowsPlan::stands`].
+    fn stands(&self, state: &mut DispatchState, attempt: AttemptId) -> Option<PlanStand>;
+
+    /// As [`FollowsPlan::would_stand`].
+    fn would_stand(
+        &self,
+        state: &mut DispatchState,
+        run: (AttemptId, &str),
+        came: Timestamp,
+        now: Timestamp,
+    ) -> Option<PlanReservation>;
+
+    /// As [`FollowsPlan::planned_until`].
+    fn planned_until(&self, state: &mut DispatchState, attempt: AttemptId, stage: Stage) -> Option<Timestamp>;
+
+    /// As [`FollowsPlan::plan_counts`].
+    fn plan_counts(&self, state: &mut DispatchState, now: Timestamp) -> Option<PlanCounts>;
 }
 
 /// A State whose type is forgotten; belongs to the dispatcher that started it.
@@ -368,16 +380,28 @@ impl<D: Dispatch> DynDispatch for D {
         Dispatch::offer(self, own::<D>(state), offer, view)
     }
 
-    fn times_shuffles(&self) -> bool {
-        Dispatch::times_shuffles(self)
+    fn as_times_shuffles(&self) -> Option<&dyn DynTimesShuffles> {
+        Dispatch::as_times_shuffles(self)
     }
 
+    fn as_follows_plan(&self) -> Option<&dyn DynFollowsPlan> {
+        Dispatch::as_follows_plan(self)
+    }
+
+    fn restore(&self, json: &str) -> Result<DispatchState, serde_json::Error> {
+        Ok(DispatchState::new(serde_json::from_str::<D::State>(json)?))
+    }
+}
+
+impl<D: TimesShuffles> DynTimesShuffles for D {
     fn shuffle(&self, state: &mut DispatchState, ask: &ShuffleAsk, view: &View<'_>) -> ShuffleAdvice {
-        Dispatch::shuffle(self, own::<D>(state), ask, view)
+        TimesShuffles::shuffle(self, own::<D>(state), ask, view)
     }
+}
 
+impl<D: FollowsPlan> DynFollowsPlan for D {
     fn stands(&self, state: &mut DispatchState, attempt: AttemptId) -> Option<PlanStand> {
-        Dispatch::stands(self, own::<D>(state), attempt)
+        FollowsPlan::stands(self, own::<D>(state), attempt)
     }
 
     fn would_stand(
@@ -386,20 +410,16 @@ impl<D: Dispatch> DynDispatch for D {
         run: (AttemptId, &str),
         came: Timestamp,
         now: Timestamp,
-    ) -> Option<Seat> {
-        Dispatch::would_stand(self, own::<D>(state), run, came, now)
+    ) -> Option<PlanReservation> {
+        FollowsPlan::would_stand(self, own::<D>(state), run, came, now)
     }
 
     fn planned_until(&self, state: &mut DispatchState, attempt: AttemptId, stage: Stage) -> Option<Timestamp> {
-        Dispatch::planned_until(self, own::<D>(state), attempt, stage)
+        FollowsPlan::planned_until(self, own::<D>(state), attempt, stage)
     }
 
     fn plan_counts(&self, state: &mut DispatchState, now: Timestamp) -> Option<PlanCounts> {
-        Dispatch::plan_counts(self, own::<D>(state), now)
-    }
-
-    fn restore(&self, json: &str) -> Result<DispatchState, serde_json::Error> {
-        Ok(DispatchState::new(serde_json::from_str::<D::State>(json)?))
+        FollowsPlan::plan_counts(self, own::<D>(state), now)
     }
 }
 

@@ -1,8 +1,8 @@
 //! Policies: pure, small, the same code in the daemon, the simulator and the command line.
 //!
 //! Capabilities are narrow traits; a [`Policy`] says which it has. docs/policies.md opens with the
-//! table from which the traits were drawn. A new policy is one folder with its own `Params`, one
-//! line in [`registry`], one page in docs.
+//! table from which the traits were drawn. A new policy is one folder with its own `Params`
+//! and a [`Definition`], one `mod` line here, one line in [`registry`], one page in docs.
 //!
 //! Invariants: no I/O, no clock, no global randomness; the same problem, seed and steps give the
 //! same answer; a placement stays within candidates, room and bounds of its problem.
@@ -15,11 +15,13 @@ pub mod adapt;
 pub mod advise;
 pub mod baselines;
 pub mod budget;
-pub mod chained;
+mod chained;
 pub mod check;
+mod compiled;
 pub mod container;
 pub mod cross_layer;
 pub mod dataflow;
+mod definition;
 pub mod dispatch;
 pub mod fallbacks;
 mod filling;
@@ -45,6 +47,7 @@ pub use advise::{PlaceData, Rebalance, Route};
 pub use budget::Budget;
 pub use check::{Violation, check};
 pub use dataflow::{DataflowError, traffic};
+pub use definition::{Capabilities, Definition};
 pub use dispatch::{Dispatch, DynDispatch};
 pub use fallbacks::Fallbacks;
 pub use flow_index::{FlowIndex, JobSlot};

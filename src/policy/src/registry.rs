@@ -1,7 +1,8 @@
 //! The policies there are: one line each.
 
+use super::baselines::{capacity, delay, fair, pna, random, shufflewatcher, spread};
 use super::params::{self, ParamError, PolicyTable};
-use super::{Policy, baselines, container, cross_layer, hit, jobpacker, nas, pat};
+use super::{Definition, Policy, container, cross_layer, hit, jobpacker, nas, pat};
 
 /// One policy of the registry.
 #[derive(Debug, Clone, Copy)]
@@ -10,35 +11,46 @@ pub struct Entry {
     pub name: &'static str,
     /// One sentence, with the paper where there is one.
     pub summary: &'static str,
-    /// Makes it from its configuration table.
+    /// [`build`] of its type.
     pub build: fn(PolicyTable<'_>) -> Result<Box<dyn Policy>, ParamError>,
 }
 
-const ENTRIES: [Entry; 14] = [
-    Entry { name: baselines::random::NAME, summary: baselines::random::SUMMARY, build: baselines::random::build },
-    Entry { name: baselines::spread::NAME, summary: baselines::spread::SUMMARY, build: baselines::spread::build },
-    Entry { name: baselines::capacity::NAME, summary: baselines::capacity::SUMMARY, build: baselines::capacity::build },
-    Entry { name: baselines::fair::NAME, summary: baselines::fair::SUMMARY, build: baselines::fair::build },
-    Entry { name: baselines::delay::NAME, summary: baselines::delay::SUMMARY, build: baselines::delay::build },
-    Entry {
-        name: baselines::shufflewatcher::NAME,
-        summary: baselines::shufflewatcher::SUMMARY,
-        build: baselines::shufflewatcher::build,
-    },
-    Entry { name: baselines::pna::NAME, summary: baselines::pna::SUMMARY, build: baselines::pna::build },
-    Entry { name: container::NAME, summary: container::SUMMARY, build: container::build },
-    Entry { name: cross_layer::NAME, summary: cross_layer::SUMMARY, build: cross_layer::build },
-    Entry { name: hit::NAME, summary: hit::SUMMARY, build: hit::build },
-    Entry { name: jobpacker::NAME, summary: jobpacker::SUMMARY, build: jobpacker::build },
-    Entry { name: jobpacker::CORRAL, summary: jobpacker::CORRAL_SUMMARY, build: jobpacker::build_corral },
-    Entry { name: nas::NAME, summary: nas::SUMMARY, build: nas::build },
-    Entry { name: pat::NAME, summary: pat::SUMMARY, build: pat::build },
+const ENTRIES: &[Entry] = &[
+    Entry::of::<random::Random>(),
+    Entry::of::<spread::Spread>(),
+    Entry::of::<capacity::Capacity>(),
+    Entry::of::<fair::Fair>(),
+    Entry::of::<delay::Delay>(),
+    Entry::of::<shufflewatcher::ShuffleWatcher>(),
+    Entry::of::<pna::Pna>(),
+    Entry::of::<container::Container>(),
+    Entry::of::<cross_layer::CrossLayer>(),
+    Entry::of::<hit::Hit>(),
+    Entry::of::<jobpacker::JobPacker>(),
+    Entry::of::<jobpacker::Corral>(),
+    Entry::of::<nas::Nas>(),
+    Entry::of::<pat::Pat>(),
 ];
+
+impl Entry {
+    const fn of<P: Definition>() -> Self {
+        Self { name: P::NAME, summary: P::SUMMARY, build: build::<P> }
+    }
+}
+
+/// Makes a policy from its configuration table.
+///
+/// # Errors
+/// [`ParamError`] for an unknown key, a value of a wrong type, or one that [`Params::validate`](params::Params::validate)
+/// refuses.
+pub fn build<P: Definition>(table: PolicyTable<'_>) -> Result<Box<dyn Policy>, ParamError> {
+    Ok(Box::new(P::new(params::read(P::NAME, table)?)))
+}
 
 /// Every policy that is available.
 #[must_use]
-pub fn entries() -> &'static [Entry] {
-    &ENTRIES
+pub const fn entries() -> &'static [Entry] {
+    ENTRIES
 }
 
 /// The policy of that name.

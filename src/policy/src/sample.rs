@@ -12,6 +12,13 @@ use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
 use std::sync::Arc;
 
+/// Clusters with middleboxes, requests under chains, and what placements of them cost and break.
+pub mod chains {
+    pub use crate::chained::cases::{Draw, gap, spread};
+    pub use crate::chained::sample::{UNIT, World, networks};
+    pub use crate::chained::{Breaches, Steered, Steering, steered};
+}
+
 /// A cluster in which nothing runs, nothing is leased and every node is heard of.
 #[derive(Debug, Clone)]
 pub struct Sample {

@@ -137,7 +137,7 @@ async fn play(
 }
 
 /// Tells what happens until nothing can happen any more.
-async fn listen(mut story: Story, mut happenings: mpsc::UnboundedReceiver<Happening>) -> Result<Story, Failure> {
+async fn listen(mut story: Story, mut happenings: mpsc::Receiver<Happening>) -> Result<Story, Failure> {
     while let Some(happening) = happenings.recv().await {
         story.hear(happening)?;
     }

@@ -93,7 +93,8 @@ pub async fn run(shared: Arc<Shared>, job: usize) {
     let submitted = Instant::now();
     let sequence = u32::try_from(job).unwrap_or(u32::MAX).saturating_add(1);
     let attempt = shared.yarn().attempt(sequence);
-    let mut news = shared.enlist(attempt);
+    let plan = &shared.workload.jobs[job];
+    let mut news = shared.enlist(attempt, plan.maps.saturating_add(plan.reduces));
     let mut master = Master::new(Arc::clone(&shared), job, attempt);
     master.ask_for_hints().await;
     master.ask_yarn();
@@ -184,7 +185,7 @@ impl Master {
     }
 
     /// Waits for whatever comes next and acts on it.
-    async fn step(&mut self, news: &mut mpsc::UnboundedReceiver<News>) {
+    async fn step(&mut self, news: &mut mpsc::Receiver<News>) {
         let next_end = self.ends.first().map(|(at, _)| *at);
         let advice = async {
             match &mut self.follow {

@@ -17,12 +17,15 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use tokio::sync::mpsc;
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_stream::StreamExt as _;
 
 /// The seed's stream for loads and watched pairs.
 const STREAM: u64 = 3;
+/// What happened and was not read yet: all of the demonstrations' and tests' stories.
+const HAPPENINGS_MAX: usize = 65_536;
 
 /// A link that is mended stays down for so long at least.
 const DOWN_AT_LEAST: Duration = Duration::from_millis(1_500);
@@ -207,7 +210,7 @@ pub struct Shared {
     pub client: Client,
     yarn: Mutex<Yarn>,
     namespace: Arc<Mutex<Namespace>>,
-    masters: Mutex<BTreeMap<AttemptId, mpsc::UnboundedSender<News>>>,
+    masters: Mutex<BTreeMap<AttemptId, mpsc::Sender<News>>>,
     tally: Mutex<Tally>,
     leases: Mutex<BTreeMap<u64, usize>>,
     dead: Arc<Mutex<BTreeMap<usize, Instant>>>,
@@ -216,7 +219,7 @@ pub struct Shared {
     /// Links that are down, since when.
     down: Arc<Mutex<BTreeMap<String, Instant>>>,
     tables: Mutex<Tables>,
-    happenings: mpsc::UnboundedSender<Happening>,
+    happenings: mpsc::Sender<Happening>,
 }
 
 impl Shared {
@@ -250,14 +253,15 @@ impl Shared {
         self.down.lock().expect("no holder of this lock panics")
     }
 
-    /// Tells the watcher, if there still is one.
+    /// Tells the watcher, if there still is one; who is [`HAPPENINGS_MAX`] behind misses what happens.
     pub fn tell(&self, happening: Happening) {
-        let _ = self.happenings.send(happening);
+        let _ = self.happenings.try_send(happening);
     }
 
-    /// Lets a master hear of its containers. The queue needs no bound: it holds at most the job's containers.
-    pub fn enlist(&self, attempt: AttemptId) -> mpsc::UnboundedReceiver<News> {
-        let (sender, receiver) = mpsc::unbounded_channel();
+    /// Lets a master of so many tasks hear of its containers: that one was given, and that it was lost. One more is
+    /// asked for when a loss was heard, so few tables cross what was given by an earlier one.
+    pub fn enlist(&self, attempt: AttemptId, tasks: u32) -> mpsc::Receiver<News> {
+        let (sender, receiver) = mpsc::channel(4 * tasks as usize + 64);
         self.masters.lock().expect("no holder of this lock panics").insert(attempt, sender);
         receiver
     }
@@ -298,9 +302,11 @@ impl Shared {
     }
 
     fn deliver(&self, attempt: AttemptId, news: News) {
-        let masters = self.masters.lock().expect("no holder of this lock panics");
-        if let Some(master) = masters.get(&attempt) {
-            let _ = master.send(news); // a master that just ended needs no news
+        let master = self.masters.lock().expect("no holder of this lock panics").get(&attempt).cloned();
+        let full = |master: mpsc::Sender<News>| matches!(master.try_send(news), Err(TrySendError::Full(_)));
+        // A master that just ended needs no news.
+        if master.is_some_and(full) {
+            self.tally().violations.push(format!("{attempt} left the news of all its containers unread"));
         }
     }
 
@@ -332,12 +338,12 @@ impl Emulation {
         behaviour: Behaviour,
         script: Script,
         cluster_timestamp: u64,
-    ) -> Result<(Self, mpsc::UnboundedReceiver<Happening>), EmulationError> {
+    ) -> Result<(Self, mpsc::Receiver<Happening>), EmulationError> {
         check_script(&script, &cluster)?;
         let facts = Facts::new(cluster, namespace);
         let sources = Sources::open(&client, &facts, behaviour.limit).await?;
         let Facts { cluster, namespace, dead, down } = facts;
-        let (happenings, receiver) = mpsc::unbounded_channel();
+        let (happenings, receiver) = mpsc::channel(HAPPENINGS_MAX);
         let tally = Tally {
             jobs: workload.jobs.len() as u64,
             tasks: workload.jobs.iter().map(|job| u64::from(job.maps) + u64::from(job.reduces)).sum(),

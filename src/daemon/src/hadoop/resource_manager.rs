@@ -75,8 +75,19 @@ pub struct Amounts {
     pub memory_mb: i64,
     /// vcores.
     pub vcores: i64,
-    /// Others by name: value, unit.
-    pub others: Vec<(String, i64, String)>,
+    /// Others, by name.
+    pub others: Vec<OtherAmount>,
+}
+
+/// An amount of a kind that only some clusters have.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct OtherAmount {
+    /// The kind, as `yarn.io/gpu`.
+    pub name: String,
+    /// How much.
+    pub value: i64,
+    /// In which unit; empty: pieces.
+    pub units: String,
 }
 
 /// The answer to [`INFO`].
@@ -190,7 +201,7 @@ fn amounts(value: &Value) -> Result<Amounts, BadAnswer> {
     for row in list(&known.resource_informations, "resourceInformation")? {
         let row = Row::deserialize(row).map_err(shape)?;
         if row.name != "memory-mb" && row.name != "vcores" {
-            others.push((row.name, row.value, row.units));
+            others.push(OtherAmount { name: row.name, value: row.value, units: row.units });
         }
     }
     others.sort_unstable();
@@ -267,7 +278,7 @@ mod tests {
     #[test]
     fn a_node_is_read_with_all_kinds_of_resources() {
         let found = answer(&format!("{{\"node\":[{NODE}]}}")).unwrap();
-        let gpu = |value| vec![("yarn.io/gpu".to_owned(), value, String::new())];
+        let gpu = |value| vec![OtherAmount { name: "yarn.io/gpu".to_owned(), value, units: String::new() }];
         let expected = NodeSeen {
             host: "n1".into(),
             port: 45_454,

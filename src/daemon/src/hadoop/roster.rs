@@ -1,6 +1,6 @@
 //! Nodes as the daemon was told of them, and what to tell it of the next answer; no I/O, no clock.
 
-use super::resource_manager::{Amounts, ClusterInfo, NodeSeen};
+use super::resource_manager::{Amounts, ClusterInfo, NodeSeen, OtherAmount};
 use hintd_client::wire::v1::heartbeat_item::Item;
 use hintd_client::wire::{v1, yarn};
 use std::collections::{BTreeMap, BTreeSet};
@@ -143,10 +143,10 @@ fn heartbeat(node: &NodeSeen, response_id: u32) -> v1::NodeHeartbeat {
 }
 
 fn resource(amounts: &Amounts) -> yarn::ResourceProto {
-    let other = |(key, value, units): &(String, i64, String)| yarn::ResourceInformationProto {
-        key: key.clone(),
-        value: Some(*value),
-        units: Some(units.clone()),
+    let other = |other: &OtherAmount| yarn::ResourceInformationProto {
+        key: other.name.clone(),
+        value: Some(other.value),
+        units: Some(other.units.clone()),
         ..yarn::ResourceInformationProto::default()
     };
     yarn::ResourceProto {

@@ -25,31 +25,36 @@ pub(super) type Reply<T> = oneshot::Sender<T>;
 /// One call of the engine.
 pub(super) enum Command {
     /// Lease what a proposal wants.
-    Commit(Box<Proposal>, Token, Reply<Result<Committed, Refusal>>),
+    Commit { proposal: Box<Proposal>, token: Token, reply: Reply<Result<Committed, Refusal>> },
     /// The answer of a request id.
-    Lookup(RequestId, u64, Reply<Result<Option<Arc<Answer>>, Refusal>>),
+    Lookup { id: RequestId, digest: u64, reply: Reply<Result<Option<Arc<Answer>>, Refusal>> },
     /// A decision and its leases.
-    Explain(DecisionId, Reply<Option<Explained>>),
+    Explain { decision: DecisionId, reply: Reply<Option<Explained>> },
     /// Give leases back.
-    Release(AttemptId, Token, Vec<LeaseId>, Reply<Result<Released, Refusal>>),
+    Release { attempt: AttemptId, token: Token, leases: Vec<LeaseId>, reply: Reply<Result<Released, Refusal>> },
     /// The outbox of an attempt, for who shows its token.
-    Follow(AttemptId, Token, Reply<Result<Arc<Outbox<Told>>, Refusal>>),
+    Follow { attempt: AttemptId, token: Token, reply: Reply<Result<Arc<Outbox<Told>>, Refusal>> },
     /// A task event.
     Event(TaskEvent),
     /// A finished run of a recurring job, as a history server tells it.
-    Learnt(Arc<str>, LearntRun),
-    /// Watch routes: who, which, and how much all watchers together may watch.
-    Watch(Arc<str>, WatchScope, WatchLimits, Reply<Result<Watching, Refusal>>),
-    /// Every update up to this number is in force, but for routes that could not be installed, and why.
-    Acknowledge(Arc<str>, u64, Vec<(WatchedPair, String)>, Reply<Result<u64, Refusal>>),
+    Learnt { key: Arc<str>, run: LearntRun },
+    /// Watch routes, where all watchers together stay within `most`.
+    Watch { watcher: Arc<str>, scope: WatchScope, most: WatchLimits, reply: Reply<Result<Watching, Refusal>> },
+    /// Every update up to `number` is in force, but for routes that could not be installed, and why.
+    Acknowledge {
+        watcher: Arc<str>,
+        number: u64,
+        refused: Vec<(WatchedPair, String)>,
+        reply: Reply<Result<u64, Refusal>>,
+    },
     /// What a controller says of its optical switch; which version is wanted then.
-    ReportCircuits(Arc<str>, CircuitReport, Reply<Result<u64, Refusal>>),
+    ReportCircuits { watcher: Arc<str>, report: CircuitReport, reply: Reply<Result<u64, Refusal>> },
     /// Circuits; `None`: there is no optical switch.
     Circuits(Reply<Option<CircuitsView>>),
     /// A feed left something that can't wait until the next publish: a link or a switch.
     Urgent,
     /// A Watch's stream ended.
-    Unwatch(Arc<str>, u64),
+    Unwatch { watcher: Arc<str>, session: u64 },
     /// Sizes, and names that no node claims.
     Survey(Reply<Survey>),
     /// Attempts that asked and are not over.
@@ -57,19 +62,23 @@ pub(super) enum Command {
     /// When each node was last heard, by its row.
     Heard(Reply<Vec<Option<Timestamp>>>),
     /// The desk that a request which waits for a dispatcher would come to now; the request comes back with it.
-    Apart(Box<Proposal>, Reply<Result<SetApart, Refusal>>),
+    Apart { proposal: Box<Proposal>, reply: Reply<Result<SetApart, Refusal>> },
     /// A request is to be answered at once: how its run stands to the plan in force.
-    WouldStand(Box<AtOnce>, Reply<Option<PlannedRun>>),
+    WouldStand { run: Box<AtOnce>, reply: Reply<Option<PlannedRun>> },
     /// Something with plans.
     Plans(PlanCall),
     /// The change of plans under way is durable, or is not.
     PlansSettled(bool),
-    /// What a round of rebalancing came to, by its number.
-    Rebalanced(u64, RoundFound),
+    /// What a round of rebalancing came to.
+    Rebalanced { round: u64, found: RoundFound },
     /// New settings, and policies by name: all of them, or none.
-    Reload(Box<EngineSettings>, BTreeMap<&'static str, Arc<dyn Policy>>, Reply<Result<(), Refusal>>),
+    Reload {
+        settings: Box<EngineSettings>,
+        policies: BTreeMap<&'static str, Arc<dyn Policy>>,
+        reply: Reply<Result<(), Refusal>>,
+    },
     /// The journal took a batch, or did not.
-    Settled(u64, Result<(), StoreFailure>),
+    Settled { ticket: u64, result: Result<(), StoreFailure> },
     /// Finish what is in flight and end.
     Stop,
     /// Whatever a test wants to happen on the engine's thread.
@@ -92,7 +101,7 @@ pub(super) enum PlanCall {
     /// Put the one before, or none, in force again: what was, and what is.
     RollBack { to_none: bool, reply: Reply<Result<RolledBack, Refusal>> },
     /// Forget one.
-    Remove(String, Reply<Result<(), Refusal>>),
+    Remove { name: String, reply: Reply<Result<(), Refusal>> },
     /// All.
     List(Reply<Vec<PlanView>>),
     /// Runs of recurring jobs that finished.
@@ -103,7 +112,10 @@ pub(super) enum PlanCall {
 pub type RolledBack = (Option<Arc<str>>, Option<Arc<str>>);
 
 /// A request, and the desk that would decide it.
-pub(super) type SetApart = (Box<Proposal>, Option<DeskApart>);
+pub(super) struct SetApart {
+    pub(super) proposal: Box<Proposal>,
+    pub(super) desk: Option<DeskApart>,
+}
 
 /// What the engine knows beyond its generation.
 #[derive(Debug, Clone)]
@@ -160,7 +172,7 @@ impl Door {
         (Self { queue, places: Arc::new(Semaphore::new(COMMANDS_MAX)) }, commands)
     }
 
-    /// AtOnce and waits; waits for a place first where the queue is full.
+    /// Asks and waits for the answer; waits for a place first where the queue is full.
     pub(super) async fn ask<T>(&self, command: impl FnOnce(Reply<T>) -> Command) -> Result<T, Refusal> {
         let (reply, answer) = oneshot::channel();
         let place = Arc::clone(&self.places).acquire_owned().await.map_err(|_| gone())?;
@@ -175,7 +187,11 @@ impl Door {
         self.queue.send(Envelope { command, _place: Some(place) }).map_err(|_| gone())
     }
 
-    /// Tells, without waiting for a place: what the daemon itself has to say is bounded elsewhere.
+    /// Tells, without waiting for a place: a thread that may not wait has to say it, and saying it can't be left out.
+    /// How many of these there can be at a time is bounded where they come from: [`Command::Settled`] by the journal's
+    /// queue, [`Command::PlansSettled`], [`Command::Rebalanced`], [`Command::Urgent`] and [`Command::Stop`] by one at
+    /// a time, [`Command::Unwatch`] by `limits.streams` and the places here (a stream begins with a command that waits
+    /// for one).
     pub(super) fn tell(&self, command: Command) {
         // An engine that ended has nobody left to tell.
         let _ = self.queue.send(Envelope { command, _place: None });

@@ -13,7 +13,7 @@ use super::pool::{Pool, Turn};
 use super::rates::Rates;
 use super::records::Recorder;
 use super::registries::Registries;
-use super::replace::{self, Aside, Told};
+use super::replace::{self, Beside, Told};
 use super::servers::Servers;
 use super::watchers::{Watchers, Watching};
 use super::writer::{Shared, Writer};
@@ -34,7 +34,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, mpsc, watch};
+use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 
 /// The running daemon.
@@ -122,7 +122,7 @@ pub enum StartError {
     AlreadyRunning(std::path::PathBuf),
 }
 
-fn shared(options: &Options, engine: &Engine, meters: Meters, lost: mpsc::UnboundedSender<Aside>) -> Shared {
+fn shared(options: &Options, engine: &Engine, meters: Meters, beside: Beside) -> Shared {
     let known = Known::default();
     let registries = Registries::new(options.feeds.clone());
     registries.observe_chains(engine.owns_chains(), &engine.generation());
@@ -138,7 +138,7 @@ fn shared(options: &Options, engine: &Engine, meters: Meters, lost: mpsc::Unboun
         known,
         ready: watch::Sender::new(Ready { store: true, engine: true, stopping: false }),
         urgent: AtomicBool::new(false),
-        lost,
+        beside,
     }
 }
 
@@ -182,8 +182,8 @@ impl Daemon {
         let pool = Pool::start(&options.pool).map_err(StartError::Pool)?;
         let recorder = Recorder::start(options.settings.engine.records.clone()).map_err(StartError::Records)?;
         let (door, commands) = Door::new();
-        let (lost, lost_tasks) = mpsc::unbounded_channel();
-        let shared = Arc::new(shared(options, &engine, meters, lost));
+        let (beside, aside) = Beside::queue();
+        let shared = Arc::new(shared(options, &engine, meters, beside));
         let mine = (&door, commands);
         let writer = Writer::new(engine, clock, Arc::clone(&shared), mine, options.publish_every, pool.clone());
         let own = journal.clone();
@@ -216,7 +216,7 @@ impl Daemon {
             locator: OnceLock::new(),
             notices: std::sync::Mutex::default(),
         }));
-        tokio::spawn(replace::run(daemon.clone(), lost_tasks));
+        tokio::spawn(replace::run(daemon.clone(), aside));
         tokio::spawn(super::planning::run(daemon.clone()));
         Ok((daemon.clone(), Ending { engine, daemon, recovered }))
     }
@@ -292,7 +292,7 @@ impl Daemon {
     /// # Errors
     /// [`Refusal::Unknown`] for a decision that is not remembered.
     pub async fn explain(&self, decision: DecisionId) -> Result<Explained, Refusal> {
-        let found = self.0.door.ask(|reply| Command::Explain(decision, reply)).await?;
+        let found = self.0.door.ask(|reply| Command::Explain { decision, reply }).await?;
         found.ok_or_else(|| Refusal::Unknown { what: "decision", name: decision.to_string(), nearest: None })
     }
 
@@ -341,7 +341,7 @@ impl Daemon {
     /// # Errors
     /// [`Refusal::BadToken`]; [`Refusal::Unavailable`].
     pub async fn release(&self, attempt: AttemptId, token: Token, leases: Vec<LeaseId>) -> Result<Released, Refusal> {
-        self.0.door.ask(|reply| Command::Release(attempt, token, leases, reply)).await?
+        self.0.door.ask(|reply| Command::Release { attempt, token, leases, reply }).await?
     }
 
     /// Takes a task event in; one that names an unknown host is counted and dropped. Waits while the
@@ -358,7 +358,7 @@ impl Daemon {
     /// # Errors
     /// [`Refusal::Unavailable`] when the daemon shuts down.
     pub async fn learnt(&self, key: Arc<str>, run: LearntRun) -> Result<(), Refusal> {
-        self.0.door.pass(Command::Learnt(key, run)).await
+        self.0.door.pass(Command::Learnt { key, run }).await
     }
 
     /// The outbox of an attempt, for who shows its token.
@@ -366,7 +366,7 @@ impl Daemon {
     /// # Errors
     /// [`Refusal::BadToken`]; [`Refusal::Unknown`] for an attempt that never asked.
     pub async fn follow(&self, attempt: AttemptId, token: Token) -> Result<Arc<Outbox<Told>>, Refusal> {
-        self.0.door.ask(|reply| Command::Follow(attempt, token, reply)).await?
+        self.0.door.ask(|reply| Command::Follow { attempt, token, reply }).await?
     }
 
     /// Whether somebody follows the attempt right now.
@@ -387,8 +387,8 @@ impl Daemon {
     }
 
     /// Hands the engine what a round of rebalancing came to.
-    pub(super) fn rebalanced(&self, number: u64, found: RoundFound) {
-        self.0.door.tell(Command::Rebalanced(number, found));
+    pub(super) fn rebalanced(&self, round: u64, found: RoundFound) {
+        self.0.door.tell(Command::Rebalanced { round, found });
     }
 
     /// Puts a message on an attempt's Follow stream, unless the attempt is over.
@@ -403,8 +403,8 @@ impl Daemon {
     /// # Errors
     /// [`Refusal::Unknown`] for a host that neither the network nor the cluster names; [`Refusal::Invalid`]
     /// for too many pairs, or while another watcher installs; [`Refusal::Unavailable`] where too many watch.
-    pub async fn watch(&self, name: Arc<str>, scope: WatchScope, most: WatchLimits) -> Result<Watching, Refusal> {
-        self.0.door.ask(|reply| Command::Watch(name, scope, most, reply)).await?
+    pub async fn watch(&self, watcher: Arc<str>, scope: WatchScope, most: WatchLimits) -> Result<Watching, Refusal> {
+        self.0.door.ask(|reply| Command::Watch { watcher, scope, most, reply }).await?
     }
 
     /// A feed left a change of the network: routes are not to wait until the next publish.
@@ -415,8 +415,8 @@ impl Daemon {
     }
 
     /// A Watch's stream ended.
-    pub fn unwatch(&self, name: Arc<str>, session: u64) {
-        self.0.door.tell(Command::Unwatch(name, session));
+    pub fn unwatch(&self, watcher: Arc<str>, session: u64) {
+        self.0.door.tell(Command::Unwatch { watcher, session });
     }
 
     /// Takes an acknowledgement of every update up to `number`, but for routes that could not be installed; returns how
@@ -431,7 +431,7 @@ impl Daemon {
         number: u64,
         refused: Vec<(WatchedPair, String)>,
     ) -> Result<u64, Refusal> {
-        self.0.door.ask(|reply| Command::Acknowledge(watcher, number, refused, reply)).await?
+        self.0.door.ask(|reply| Command::Acknowledge { watcher, number, refused, reply }).await?
     }
 
     /// Takes in what a controller says of its optical switch; returns which version is wanted then.
@@ -439,7 +439,7 @@ impl Daemon {
     /// # Errors
     /// [`Refusal::Unknown`] for a watcher that does not watch circuits; [`Refusal::Invalid`] for what can't be meant.
     pub async fn report_circuits(&self, watcher: Arc<str>, report: CircuitReport) -> Result<u64, Refusal> {
-        self.0.door.ask(|reply| Command::ReportCircuits(watcher, report, reply)).await?
+        self.0.door.ask(|reply| Command::ReportCircuits { watcher, report, reply }).await?
     }
 
     /// Circuits that an optical switch should have and has; `None`: there is no optical switch.
@@ -524,17 +524,17 @@ impl Daemon {
             return Ok(reloaded);
         }
         reloaded.settings.generation = self.0.settings.load().generation + 1;
-        let engine = reloaded.settings.engine.clone();
+        let settings = Box::new(reloaded.settings.engine.clone());
         let policies = reloaded.settings.policies.built.clone();
-        let records = engine.records.clone();
-        let taken = self.0.door.ask(|reply| Command::Reload(Box::new(engine), policies, reply)).await?;
+        let records = settings.records.clone();
+        let taken = self.0.door.ask(|reply| Command::Reload { settings, policies, reply }).await?;
         if let Err(refusal) = taken {
             self.meters().reloaded(ReloadResult::Refused);
             return Err(refusal);
         }
         (reloaded.taken)();
         self.meters().reloaded(ReloadResult::Applied);
-        self.0.recorder.reload(records);
+        self.0.recorder.reload(records).await;
         self.0.shared.follow.store(Arc::new(reloaded.settings.follow.clone()));
         self.0.settings.store(Arc::new(reloaded.settings.clone()));
         last_changed.clone_from(&reloaded.changed);

@@ -1,6 +1,6 @@
 //! The path of a request: look up, place, commit, place again where another was faster.
 
-use super::command::{Command, Committed};
+use super::command::{Command, Committed, SetApart};
 use super::daemon::Daemon;
 use super::options::Settings;
 use super::pool::Turn;
@@ -117,18 +117,14 @@ impl Daemon {
             self.travel(self.informed(journey).await?, digest).await
         };
         let found = tokio::time::timeout_at(deadline.into(), answer).await;
-        let found = found.unwrap_or_else(|_| Err(passed(began, deadline).into()));
-        if let Err(refused) = &found {
-            self.meters().refused(refused.refusal.token());
-        }
-        found
+        found.unwrap_or_else(|_| Err(passed(began, deadline).into()))
     }
 
     async fn lookup(&self, id: RequestId, digest: u64) -> Result<Option<Arc<Answer>>, Refusal> {
         if !self.0.shared.known.may_have(&id) {
             return Ok(None);
         }
-        self.0.door.ask(|reply| Command::Lookup(id, digest, reply)).await?
+        self.0.door.ask(|reply| Command::Lookup { id, digest, reply }).await?
     }
 
     /// The path of a request up to its commit. A dispatcher decides on a desk set apart, on the pool: the engine's thread
@@ -137,9 +133,10 @@ impl Daemon {
         let mut proposal = self.propose(&journey, 0).await?.found?;
         proposal.elapsed = micros(journey.began.elapsed());
         let decision = if proposal.waits() {
-            let (proposal, apart) = self.0.door.ask(|reply| Command::Apart(Box::new(proposal), reply)).await??;
-            let decide = move |_| match apart {
-                Some(apart) => apart.preview(*proposal),
+            let proposal = Box::new(proposal);
+            let SetApart { proposal, desk } = self.0.door.ask(|reply| Command::Apart { proposal, reply }).await??;
+            let decide = move |_| match desk {
+                Some(desk) => desk.preview(*proposal),
                 None => proposal.preview(),
             };
             self.0.pool.run(journey.deadline, decide).await?
@@ -185,7 +182,8 @@ impl Daemon {
             let kept = journey.recorded.then(|| (proposal.paths_read(), proposal.to_compare()));
             let committing = Instant::now();
             let on_its_way = self.0.pool.commits(ended);
-            let committed = self.0.door.ask(|reply| Command::Commit(Box::new(proposal), token(), reply)).await;
+            let proposal = Box::new(proposal);
+            let committed = self.0.door.ask(|reply| Command::Commit { proposal, token: token(), reply }).await;
             match &committed {
                 Ok(Ok(Committed::Answer { .. })) => drop(on_its_way),
                 _ => on_its_way.forget(),
@@ -269,9 +267,9 @@ impl Daemon {
             Ok(run) => Box::new(run),
             Err(without_key) => return Ok(Journey { planned: Some(Arc::from(without_key)), ..journey }),
         };
-        let asked = run.clone();
-        let stands = self.0.door.ask(|reply| Command::WouldStand(asked, reply)).await?;
-        let at_once = Some(run).filter(|_| journey.takes);
+        let at_once = run.clone();
+        let stands = self.0.door.ask(|reply| Command::WouldStand { run, reply }).await?;
+        let at_once = Some(at_once).filter(|_| journey.takes);
         Ok(Journey { at_once, planned: stands.map(Arc::new), ..journey })
     }
 
@@ -315,7 +313,8 @@ impl Daemon {
             let placer = PlacerSettings { located, planned, ..placer(&settings, turn) };
             let mut probe = Probe::default();
             let mut stop = || probe.look(Instant::now() >= search_until);
-            let found = search(&generation, &request, &settings, (mode, policy, follows), &placer, now, &mut stop);
+            let way = Way { mode, policy, follows };
+            let found = search(&generation, &request, &settings, way, &placer, now, &mut stop);
             let stopped = probe.stopped();
             let made_of = MadeOf { generation, placer, now, stopped };
             let ended = Instant::now();
@@ -389,18 +388,26 @@ fn chosen<'s>(settings: &'s Settings, name: &'s str, mode: Mode) -> (&'s Arc<dyn
     (policy, Chosen { policy: &**policy, baseline: &**baseline, mode, name })
 }
 
+/// How a request is searched for.
+struct Way {
+    mode: Mode,
+    policy: &'static str,
+    /// Hints may come later, on Follow.
+    follows: bool,
+}
+
 /// The pure part, on a thread of the pool.
 fn search(
     generation: &Generation,
     request: &Arc<HintRequest>,
     settings: &Settings,
-    (mode, policy, follows): (Mode, &'static str, bool),
+    way: Way,
     placer: &PlacerSettings,
     now: Timestamp,
     stop: &mut dyn FnMut() -> bool,
 ) -> Result<Proposal, Refusal> {
-    let (found, chosen) = chosen(settings, policy, mode);
-    if follows && may_wait(request, &chosen) && !is_chained(generation, request, &placer.chains) {
+    let (found, chosen) = chosen(settings, way.policy, way.mode);
+    if way.follows && may_wait(request, &chosen) && !is_chained(generation, request, &placer.chains) {
         return propose_waiting(generation, request, &chosen, found, placer, now);
     }
     propose(generation, request, &chosen, placer, now, stop)

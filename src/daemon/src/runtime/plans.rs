@@ -94,7 +94,7 @@ impl Writer {
                 let to = found.as_ref().ok().and_then(PlanChange::in_force);
                 (found, Asked::RolledBack { from, to, reply })
             }
-            PlanCall::Remove(name, reply) => (self.engine.plan_removed(&name), Asked::Removed { name, reply }),
+            PlanCall::Remove { name, reply } => (self.engine.plan_removed(&name), Asked::Removed { name, reply }),
             PlanCall::List(_) | PlanCall::Runs(_) => return, // they change nothing
         };
         match found {
@@ -172,7 +172,7 @@ impl PlanCall {
         match self {
             Self::Keep { reply, .. } | Self::Activate { reply, .. } => reply.is_closed(),
             Self::RollBack { reply, .. } => reply.is_closed(),
-            Self::Remove(_, reply) => reply.is_closed(),
+            Self::Remove { reply, .. } => reply.is_closed(),
             Self::List(reply) => reply.is_closed(),
             Self::Runs(reply) => reply.is_closed(),
         }
@@ -183,7 +183,7 @@ impl PlanCall {
         match self {
             Self::Keep { reply, .. } | Self::Activate { reply, .. } => drop(reply.send(Err(refusal))),
             Self::RollBack { reply, .. } => drop(reply.send(Err(refusal))),
-            Self::Remove(_, reply) => drop(reply.send(Err(refusal))),
+            Self::Remove { reply, .. } => drop(reply.send(Err(refusal))),
             Self::List(_) | Self::Runs(_) => {} // they change nothing
         }
     }
@@ -243,7 +243,7 @@ impl Daemon {
     /// [`Refusal::Unknown`]; [`Refusal::Plan`]; [`Refusal::Unavailable`].
     pub async fn remove_plan(&self, name: &str) -> Result<(), Refusal> {
         let name = name.to_owned();
-        self.0.door.ask(|reply| Command::Plans(PlanCall::Remove(name, reply))).await?
+        self.0.door.ask(|reply| Command::Plans(PlanCall::Remove { name, reply })).await?
     }
 
     /// All kept plans, by name.

@@ -24,6 +24,7 @@ use tokio::sync::oneshot;
 pub struct Pool {
     queue: Arc<Door>,
     load: Arc<Load>,
+    newest: Arc<Newest>,
 }
 
 type Job = Box<dyn FnOnce() + Send>;
@@ -39,6 +40,27 @@ struct Queue {
 struct Waiting {
     jobs: VecDeque<Job>,
     closed: bool,
+}
+
+/// The one job that nobody waits for, while its turn has not come.
+#[derive(Default)]
+struct Newest(Mutex<Option<Job>>);
+
+impl Newest {
+    /// Puts a job in the place of the one that is there, which comes back.
+    fn put(&self, job: Job) -> Option<Job> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).replace(job)
+    }
+
+    fn take(&self) -> Option<Job> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+impl std::fmt::Debug for Newest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Newest").finish_non_exhaustive()
+    }
 }
 
 /// The pool's end of the queue.
@@ -198,7 +220,7 @@ impl Pool {
         let cores = thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
         let threads = if options.threads == 0 { cores } else { options.threads };
         let load = Arc::new(Load::new(threads, options.queue));
-        let pool = Self { queue: Arc::new(Door(Arc::default())), load };
+        let pool = Self { queue: Arc::new(Door(Arc::default())), load, newest: Arc::default() };
         for number in 0..threads {
             let queue = Arc::clone(&pool.queue.0);
             thread::Builder::new().name(format!("placer-{number}")).spawn(move || queue.work())?;
@@ -206,9 +228,18 @@ impl Pool {
         Ok(pool)
     }
 
-    /// Runs a job that nobody waits for, behind what is queued; it takes no place in the queue.
-    pub(super) fn run_unheard(&self, job: impl FnOnce() + Send + 'static) {
-        self.queue.0.push(Box::new(job));
+    /// Runs a job that nobody waits for, behind what is queued. It takes no place in the queue: one that was asked for
+    /// before it and has not begun is not run at all, and this one has its turn.
+    pub(super) fn run_newest(&self, job: impl FnOnce() + Send + 'static) {
+        let newest = Arc::clone(&self.newest);
+        if newest.put(Box::new(job)).is_some() {
+            return; // it has a turn already
+        }
+        self.queue.0.push(Box::new(move || {
+            if let Some(job) = newest.take() {
+                job();
+            }
+        }));
     }
 
     /// Runs `job`, which is worth nothing after `deadline`, on a thread of the pool. A caller that goes away leaves the
@@ -352,6 +383,29 @@ mod tests {
         let load = Load::new(1, 100);
         load.admitted.store(admitted, Ordering::Release);
         load
+    }
+
+    #[test]
+    fn of_jobs_that_nobody_waits_for_the_newest_runs_and_one_place_is_enough_for_all() {
+        let pool = Pool::start(&PoolOptions { threads: 1, queue: 1 }).unwrap();
+        let (open, gate) = mpsc::channel::<()>();
+        pool.run_newest(move || {
+            let _ = gate.recv();
+        });
+        while !pool.queue.0.lock().jobs.is_empty() {
+            thread::yield_now(); // until the one thread has it
+        }
+        let (ran, runs) = mpsc::channel();
+        for number in 0..100 {
+            let ran = ran.clone();
+            pool.run_newest(move || ran.send(number).unwrap());
+            assert_eq!(pool.queue.0.lock().jobs.len(), 1);
+        }
+        drop((open, ran));
+        assert_eq!(runs.iter().collect::<Vec<_>>(), [99]);
+        let (ran, runs) = mpsc::channel();
+        pool.run_newest(move || ran.send(()).unwrap());
+        assert!(runs.recv().is_ok(), "and the next has a turn again");
     }
 
     #[test]

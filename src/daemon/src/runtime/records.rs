@@ -7,27 +7,39 @@ use hintd_engine::records::{Kept, Record, Records, Seen};
 use hintd_engine::{RecordSettings, Refusal};
 use hintd_model::units::{DecisionId, Micros, Timestamp};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
-use tokio::sync::oneshot;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 /// The way to that thread; it ends with the last of these.
 #[derive(Clone)]
 pub(super) struct Recorder {
-    queue: mpsc::Sender<Word>,
-    waiting: Arc<AtomicUsize>,
+    queue: mpsc::Sender<Envelope>,
+    /// Places of decisions.
+    decisions: Arc<Semaphore>,
+    /// Places of questions.
+    questions: Arc<Semaphore>,
     left_out: Arc<AtomicU64>,
 }
 
 enum Word {
     Seen(Box<Seen>),
-    Get(DecisionId, Timestamp, oneshot::Sender<Result<Arc<Record>, Refusal>>),
+    Get { decision: DecisionId, now: Timestamp, reply: oneshot::Sender<Result<Arc<Record>, Refusal>> },
     Kept(oneshot::Sender<Kept>),
-    Reload(RecordSettings),
+    Reload { settings: RecordSettings, done: oneshot::Sender<()> },
+}
+
+/// A word with its place in the bounded queue.
+struct Envelope {
+    word: Word,
+    /// Given back when the word was handled.
+    _place: OwnedSemaphorePermit,
 }
 
 /// Decisions that may wait to be recorded: each holds the generation that it was made of.
-const WAITING_MAX: usize = 64;
+const DECISIONS_MAX: usize = 64;
+/// Questions that may wait to be answered; who asks beyond it waits for a place, as long as its caller does.
+const QUESTIONS_MAX: usize = 64;
 
 impl Recorder {
     /// Starts the thread.
@@ -36,20 +48,20 @@ impl Recorder {
     /// Where the system gives none.
     pub(super) fn start(settings: RecordSettings) -> std::io::Result<Self> {
         let (queue, words) = mpsc::channel();
-        let waiting = Arc::new(AtomicUsize::new(0));
-        let left = Arc::clone(&waiting);
-        std::thread::Builder::new().name("records".to_owned()).spawn(move || keep(settings, &words, &left))?;
-        Ok(Self { queue, waiting, left_out: Arc::default() })
+        std::thread::Builder::new().name("records".to_owned()).spawn(move || keep(settings, &words))?;
+        let places = |most| Arc::new(Semaphore::new(most));
+        let (decisions, questions) = (places(DECISIONS_MAX), places(QUESTIONS_MAX));
+        Ok(Self { queue, decisions, questions, left_out: Arc::default() })
     }
 
     /// Records a decision, unless too many wait; whether it will be there.
     pub(super) fn see(&self, seen: Seen) -> bool {
-        if self.waiting.fetch_add(1, Ordering::AcqRel) >= WAITING_MAX {
-            self.waiting.fetch_sub(1, Ordering::AcqRel);
+        let Ok(place) = Arc::clone(&self.decisions).try_acquire_owned() else {
             self.left_out.fetch_add(1, Ordering::Relaxed);
             return false;
-        }
-        self.queue.send(Word::Seen(Box::new(seen))).is_ok() // a thread that panicked keeps nothing
+        };
+        let envelope = Envelope { word: Word::Seen(Box::new(seen)), _place: place };
+        self.queue.send(envelope).is_ok() // a thread that panicked keeps nothing
     }
 
     /// Decisions that came faster than they could be recorded.
@@ -62,7 +74,7 @@ impl Recorder {
     /// # Errors
     /// [`Refusal::NotRecorded`].
     pub(super) async fn get(&self, decision: DecisionId, now: Timestamp) -> Result<Arc<Record>, Refusal> {
-        self.ask(|reply| Word::Get(decision, now, reply)).await?
+        self.ask(|reply| Word::Get { decision, now, reply }).await?
     }
 
     /// How far records go.
@@ -74,8 +86,9 @@ impl Recorder {
     }
 
     /// New settings.
-    pub(super) fn reload(&self, settings: RecordSettings) {
-        let _ = self.queue.send(Word::Reload(settings));
+    pub(super) async fn reload(&self, settings: RecordSettings) {
+        // A thread that has ended keeps nothing.
+        let _ = self.ask(|done| Word::Reload { settings, done }).await;
     }
 
     async fn ask<T>(&self, word: impl FnOnce(oneshot::Sender<T>) -> Word) -> Result<T, Refusal> {
@@ -84,23 +97,49 @@ impl Recorder {
             message: "the thread that keeps records has ended".to_owned(),
             retry_after: Micros::from_secs(1),
         };
-        self.queue.send(word(reply)).map_err(|_| gone())?;
+        let place = Arc::clone(&self.questions).acquire_owned().await.map_err(|_| gone())?;
+        self.queue.send(Envelope { word: word(reply), _place: place }).map_err(|_| gone())?;
         answer.await.map_err(|_| gone())
     }
 }
 
-fn keep(settings: RecordSettings, words: &mpsc::Receiver<Word>, waiting: &AtomicUsize) {
+fn keep(settings: RecordSettings, envelopes: &mpsc::Receiver<Envelope>) {
     let mut records = Records::new(settings);
-    for word in words {
+    for Envelope { word, _place } in envelopes {
         // Who asked may have gone.
         match word {
-            Word::Seen(seen) => {
-                records.take(*seen);
-                waiting.fetch_sub(1, Ordering::AcqRel);
-            }
-            Word::Get(decision, now, reply) => drop(reply.send(records.get(decision, now))),
+            Word::Seen(seen) => records.take(*seen),
+            Word::Get { decision, now, reply } => drop(reply.send(records.get(decision, now))),
             Word::Kept(reply) => drop(reply.send(records.kept())),
-            Word::Reload(settings) => records.reload(settings),
+            Word::Reload { settings, done } => {
+                records.reload(settings);
+                let _ = done.send(());
+            }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[tokio::test]
+    async fn questions_beyond_the_places_wait_for_one_and_are_answered() {
+        let recorder = Recorder::start(RecordSettings::default()).unwrap();
+        let all: Vec<_> =
+            Arc::clone(&recorder.questions).acquire_many_owned(QUESTIONS_MAX as u32).await.into_iter().collect();
+        let waits = tokio::time::timeout(Duration::from_millis(20), recorder.kept()).await;
+        assert!(waits.is_err(), "there is no place");
+        drop(all);
+        let asked = (0..3 * QUESTIONS_MAX).map(|_| {
+            let recorder = recorder.clone();
+            tokio::spawn(async move { recorder.kept().await.is_ok() })
+        });
+        for asked in asked.collect::<Vec<_>>() {
+            assert!(asked.await.unwrap());
+        }
+        recorder.reload(RecordSettings::default()).await;
+        assert_eq!(recorder.questions.available_permits(), QUESTIONS_MAX);
     }
 }

@@ -5,10 +5,11 @@ use super::daemon::Daemon;
 use super::pool::Turn;
 use hintd_engine::{Answer, FollowBody, Mode, Refusal, Round};
 use hintd_model::cluster::HintRequest;
-use hintd_model::units::HostName;
+use hintd_model::units::{HostName, Micros};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
+use tokio::sync::mpsc::error::TrySendError;
 
 /// What the engine wants done beside its thread.
 #[derive(Debug)]
@@ -32,6 +33,48 @@ pub(super) struct Lost {
 
 /// Why tasks that waited for too long are placed.
 pub(super) const LATE: &str = "max_wait";
+
+/// What may wait to be done beside the engine's thread: a failed rack of 40 nodes with 200 attempts on each.
+const WAITING_MAX: usize = 8_192;
+/// When an application whose lost tasks found no place in the queue may ask by itself: some hundreds of them are placed
+/// by then.
+const RETRY_AFTER: Micros = Micros::from_secs(5);
+
+/// The engine's end of the queue to [`run`]. Its thread never waits for a place: placing needs that thread.
+#[derive(Debug)]
+pub(super) struct Beside(mpsc::Sender<Aside>);
+
+impl Beside {
+    /// The queue, with room for [`WAITING_MAX`].
+    pub(super) fn queue() -> (Self, mpsc::Receiver<Aside>) {
+        Self::with_room(WAITING_MAX)
+    }
+
+    fn with_room(places: usize) -> (Self, mpsc::Receiver<Aside>) {
+        let (queue, waiting) = mpsc::channel(places);
+        (Self(queue), waiting)
+    }
+
+    /// Has tasks placed. Where the queue is full they are refused as they would be for want of room: returned is what
+    /// their attempt is to be told now.
+    pub(super) fn place(&self, lost: Lost) -> Vec<Told> {
+        match self.0.try_send(Aside::Lost(lost)) {
+            Err(TrySendError::Full(Aside::Lost(lost))) => {
+                let message = format!("{} tasks or rounds wait to be placed anew", self.0.max_capacity());
+                lost.refused(&Refusal::Unavailable { message, retry_after: RETRY_AFTER })
+            }
+            _ => Vec::new(), // the other end goes only with the daemon
+        }
+    }
+
+    /// Has moves looked for. Where the queue is full there are none this time: there will be another round.
+    pub(super) fn rebalance(&self, round: Arc<Round>) {
+        let number = round.number;
+        if let Err(TrySendError::Full(_)) = self.0.try_send(Aside::Round(round)) {
+            tracing::debug!(round = number, "no moves were looked for: too many tasks wait to be placed anew");
+        }
+    }
+}
 
 /// A message on a Follow stream.
 #[derive(Debug, Clone, PartialEq)]
@@ -62,36 +105,29 @@ const TRIES: u32 = 5;
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// Places what is lost, one after another: a rack that fails must not crowd out requests.
-pub(super) async fn run(daemon: Daemon, mut lost: mpsc::UnboundedReceiver<Aside>) {
+pub(super) async fn run(daemon: Daemon, mut lost: mpsc::Receiver<Aside>) {
     while let Some(next) = lost.recv().await {
         if daemon.stopping().is_cancelled() {
             return;
         }
-        let Lost { request, cause, node } = match next {
+        let lost = match next {
             Aside::Lost(lost) => lost,
             Aside::Round(round) => {
                 tokio::spawn(rebalance(daemon.clone(), round)); // nothing lost waits for it
                 continue;
             }
         };
-        let told = match again(&daemon, &request).await {
+        let told = match again(&daemon, &lost.request).await {
             Ok(answer) => {
-                tracing::info!(decision_id = %answer.decision.id, attempt = %request.attempt, node = ?node, cause,
+                let Lost { request, cause, node } = &lost;
+                tracing::info!(decision_id = %answer.decision.id, attempt = %request.attempt, ?node, cause,
                     "tasks were placed anew");
                 vec![Told { cause, what: What::Hints(answer) }]
             }
-            Err(refusal) if cause == LATE => {
-                // They go on waiting, and the engine has told why.
-                tracing::debug!(attempt = %request.attempt, %refusal, "what waits found no place otherwise");
-                Vec::new()
-            }
-            Err(refusal) => {
-                tracing::warn!(attempt = %request.attempt, node = ?node, cause, %refusal, "lost tasks found no place");
-                waits(&request, cause, &refusal)
-            }
+            Err(refusal) => lost.refused(&refusal),
         };
         for message in told {
-            daemon.tell(request.attempt, message);
+            daemon.tell(lost.request.attempt, message);
         }
     }
 }
@@ -141,12 +177,73 @@ async fn again(daemon: &Daemon, request: &Arc<HintRequest>) -> Result<Arc<Answer
     }
 }
 
-fn waits(request: &HintRequest, cause: &'static str, refusal: &Refusal) -> Vec<Told> {
-    let reason: Arc<str> = refusal.token().into();
-    let wait = |group: &hintd_model::cluster::TaskGroup| {
-        let body =
-            FollowBody::NotYet { group: Arc::clone(&group.name), reason: Arc::clone(&reason), expected_wait: None };
-        Told::advice(cause, body)
-    };
-    request.groups.iter().map(wait).collect()
+impl Lost {
+    /// Notes that they found no place; returns what their attempt is to be told.
+    fn refused(&self, refusal: &Refusal) -> Vec<Told> {
+        let Self { request, cause, node } = self;
+        if *cause == LATE {
+            // They go on waiting, and the engine has told why.
+            tracing::debug!(attempt = %request.attempt, %refusal, "what waits found no place otherwise");
+            return Vec::new();
+        }
+        tracing::warn!(attempt = %request.attempt, ?node, cause, %refusal, "lost tasks found no place");
+        let reason: Arc<str> = refusal.token().into();
+        let wait = |group: &hintd_model::cluster::TaskGroup| {
+            let body =
+                FollowBody::NotYet { group: Arc::clone(&group.name), reason: Arc::clone(&reason), expected_wait: None };
+            Told::advice(cause, body)
+        };
+        request.groups.iter().map(wait).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runtime::tests::{SOON, running, stall};
+    use hintd_model::cluster::document::RequestDocument;
+    use tokio::time::timeout;
+
+    fn lost(cause: &'static str) -> Lost {
+        let size = serde_json::json!({ "memory_mb": 1024, "vcores": 1 });
+        let groups = ["map", "reduce"].map(|name| serde_json::json!({ "name": name, "count": 1, "size": size }));
+        let document = serde_json::json!({ "format": "hintd.request/1", "queue": "q", "groups": groups });
+        let document: RequestDocument = serde_json::from_value(document).unwrap();
+        Lost { request: Arc::new(document.to_request().unwrap()), cause, node: None }
+    }
+
+    #[test]
+    fn what_finds_the_queue_full_is_refused_at_once_and_group_by_group() {
+        let (beside, mut waiting) = Beside::with_room(2);
+        assert_eq!(beside.place(lost("node_lost")), []);
+        assert_eq!(beside.place(lost("node_lost")), []);
+        let told = beside.place(lost("node_lost"));
+        let refused = |group: &str| {
+            let body = FollowBody::NotYet { group: group.into(), reason: "unavailable".into(), expected_wait: None };
+            Told::advice("node_lost", body)
+        };
+        assert_eq!(told, [refused("map"), refused("reduce")]);
+        assert_eq!(beside.place(lost(LATE)), [], "it goes on waiting, and was told why");
+        assert!(matches!(waiting.try_recv(), Ok(Aside::Lost(_))));
+        assert_eq!(beside.place(lost("node_lost")), [], "there is room again");
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_full_queue_holds_up_neither_the_engine_nor_a_shutdown() {
+        let (_folder, running) = running().await;
+        let daemon = running.daemon.clone();
+        // Nothing is placed while the engine is told of more lost tasks than there is room for.
+        let (told, overflow) = std::sync::mpsc::channel();
+        let stalled = stall(&daemon);
+        let inner = daemon.clone();
+        daemon.on_engine(move || {
+            let refused = (0..2 * WAITING_MAX).filter(|_| !inner.0.shared.beside.place(lost("node_lost")).is_empty());
+            told.send(refused.count()).unwrap();
+        });
+        drop(stalled);
+        let refused = tokio::task::spawn_blocking(move || overflow.recv_timeout(SOON)).await.unwrap().unwrap();
+        assert!((1..=WAITING_MAX).contains(&refused), "{refused}");
+        timeout(SOON, daemon.survey()).await.unwrap().unwrap();
+        timeout(SOON, running.shutdown()).await.unwrap().unwrap();
+    }
 }

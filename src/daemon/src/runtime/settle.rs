@@ -4,7 +4,7 @@ use super::command::{Command, Door};
 use crate::store::GroupCommitHandle;
 use hintd_engine::journal::{Batch, Op, Table};
 use hintd_engine::{Effect, Effects, Refusal};
-use hintd_model::units::DecisionId;
+use hintd_model::units::{DecisionId, Micros};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -41,9 +41,21 @@ pub(super) struct Waiting {
     lasting: Batch,
 }
 
+/// What waits for no batch.
+pub(super) struct Returned {
+    /// Messages that may leave.
+    pub(super) out: Vec<Effect>,
+    /// The answer that may.
+    pub(super) then: Then,
+    /// There was nothing to write and nothing to wait for; `false`: the journal did not take the batch.
+    pub(super) taken: bool,
+}
+
 /// Operations kept for a disk that does not come back; beyond it the oldest go. They only spare a
 /// restart some work: leases have their own end, and history is statistics.
 const BACKLOG_MAX: usize = 100_000;
+/// Calls that may wait for one decision to be durable: its caller, and repetitions while a disk is slow.
+const WAITING_MAX: usize = 1_024;
 
 impl Settling {
     pub(super) fn new(door: Door) -> Self {
@@ -74,14 +86,8 @@ impl Settling {
         self.waiting.is_empty()
     }
 
-    /// Sends a batch off. What comes back may leave at once: there was nothing to write and nothing to
-    /// wait for (`true`), or the journal did not take it (`false`).
-    pub(super) fn enter(
-        &mut self,
-        effects: Effects,
-        decision: Option<DecisionId>,
-        then: Then,
-    ) -> Option<(Vec<Effect>, Then, bool)> {
+    /// Sends a batch off. What comes back may leave at once.
+    pub(super) fn enter(&mut self, effects: Effects, decision: Option<DecisionId>, then: Then) -> Option<Returned> {
         let Effects { journal: batch, out } = effects;
         if batch.is_empty() {
             return match self.waiting.values_mut().next_back() {
@@ -91,7 +97,7 @@ impl Settling {
                     last.then.push(then);
                     None
                 }
-                _ => Some((out, then, true)),
+                _ => Some(Returned { out, then, taken: true }),
             };
         }
         let (out, then) = self.send(batch, out, decision, then)?;
@@ -105,7 +111,7 @@ impl Settling {
             }
             None => out,
         };
-        Some((out, then, false))
+        Some(Returned { out, then, taken: false })
     }
 
     /// Sends the backlog and a batch off as one; what the journal did not take comes back.
@@ -136,7 +142,7 @@ impl Settling {
             if result.is_err() {
                 failed.fetch_add(1, Ordering::AcqRel);
             }
-            door.tell(Command::Settled(ticket, result));
+            door.tell(Command::Settled { ticket, result });
         });
         if journal.append(whole, done).is_err() {
             self.keep(ticket, lasting);
@@ -149,11 +155,16 @@ impl Settling {
         None
     }
 
-    /// Runs `then` once the decision is durable; at once if it is already.
+    /// Runs `then` once the decision is durable; at once if it is already, and with a refusal where as many wait for it
+    /// as may.
     pub(super) fn after(&mut self, decision: DecisionId, then: Then) {
         let ticket = self.by_decision.get(&decision);
         match ticket.and_then(|ticket| self.waiting.get_mut(ticket)) {
-            Some(waiting) => waiting.then.push(then),
+            Some(waiting) if waiting.then.len() < WAITING_MAX => waiting.then.push(then),
+            Some(_) => then(Err(Refusal::Unavailable {
+                message: format!("{WAITING_MAX} calls wait for the journal to take one decision"),
+                retry_after: Micros::from_secs(1),
+            })),
             None => then(Ok(())),
         }
     }
@@ -252,7 +263,7 @@ mod tests {
 
     fn settle(settling: &mut Settling, commands: &Receiver<Envelope>) {
         while !settling.is_empty() {
-            let Command::Settled(ticket, result) = commands.recv_timeout(LIMIT).unwrap().command else {
+            let Command::Settled { ticket, result } = commands.recv_timeout(LIMIT).unwrap().command else {
                 panic!("nothing else is told");
             };
             settling.leave(ticket, result.is_ok()).unwrap();
@@ -309,6 +320,30 @@ mod tests {
     }
 
     #[test]
+    fn calls_that_wait_for_one_decision_are_bounded() {
+        let (folder, mut settling, commands) = without_disk();
+        settling.start(journal(&folder.path().join("journal")));
+        let (decision, heard) = (DecisionId(1), Arc::new(AtomicUsize::new(0)));
+        let effects = Effects { journal: vec![Op::put(Table::Answers, *b"r1", *b"promised")], out: Vec::new() };
+        assert!(settling.enter(effects, Some(decision), Box::new(|_| ())).is_none());
+        for _ in 1..WAITING_MAX {
+            let heard = Arc::clone(&heard);
+            settling.after(
+                decision,
+                Box::new(move |_| {
+                    heard.fetch_add(1, Ordering::AcqRel);
+                }),
+            );
+        }
+        assert_eq!(heard.load(Ordering::Acquire), 0, "they wait");
+        let refused = |result: Result<(), Refusal>| assert!(matches!(result, Err(Refusal::Unavailable { .. })));
+        settling.after(decision, Box::new(refused));
+        let Command::Settled { ticket, .. } = commands.recv_timeout(LIMIT).unwrap().command else { panic!() };
+        settling.leave(ticket, true).unwrap().then.into_iter().for_each(|then| then(Ok(())));
+        assert_eq!(heard.load(Ordering::Acquire), WAITING_MAX - 1);
+    }
+
+    #[test]
     fn messages_of_a_refused_batch_leave_after_those_of_the_batch_in_flight() {
         let (folder, mut settling, _commands) = without_disk();
         let failing = journal(&folder.path().join("failing"));
@@ -316,7 +351,7 @@ mod tests {
         let enter = |settling: &mut Settling, watcher: &str| {
             let out = vec![Effect::WatchEnded { watcher: watcher.into(), reason: String::new() }];
             let effects = Effects { journal: vec![Op::put(Table::Attempts, *b"a1", *b"known")], out };
-            settling.enter(effects, None, Box::new(|_| ())).map(|(out, _, taken)| (out.len(), taken))
+            settling.enter(effects, None, Box::new(|_| ())).map(|back| (back.out.len(), back.taken))
         };
         assert_eq!(enter(&mut settling, "first"), None);
         failing.shutdown(LIMIT).unwrap();

@@ -86,7 +86,8 @@ async fn a_watch_whose_caller_is_gone_watches_nothing() {
     let scope = WatchScope { pairs, ..WatchScope::default() };
     let (reply, answer) = oneshot::channel();
     drop(answer);
-    daemon.0.door.tell(Command::Watch("sdn".into(), scope, WatchLimits { pairs: 10, watchers: 1 }, reply));
+    let most = WatchLimits { pairs: 10, watchers: 1 };
+    daemon.0.door.tell(Command::Watch { watcher: "sdn".into(), scope, most, reply });
     let survey = daemon.survey().await.unwrap();
     assert!(survey.watchers.iter().all(|watcher| !watcher.attached), "{:?}", survey.watchers);
     assert_eq!(daemon.0.shared.watchers.others(""), 0);

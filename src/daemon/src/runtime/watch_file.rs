@@ -27,7 +27,7 @@ pub fn watch_file(file: &Path) -> notify::Result<watch::Receiver<u64>> {
     let file = file.to_path_buf();
     tokio::spawn(async move {
         let _watcher = watcher; // its end would end the steps
-        let mut last = tokio::fs::read(&file).await.ok();
+        let mut last = contents(&file).await;
         loop {
             tokio::select! {
                 step = stepped.changed() => if step.is_err() { return },
@@ -35,7 +35,7 @@ pub fn watch_file(file: &Path) -> notify::Result<watch::Receiver<u64>> {
             }
             tokio::time::sleep(SETTLE).await;
             stepped.mark_unchanged();
-            let now = tokio::fs::read(&file).await.ok();
+            let now = contents(&file).await;
             // A folder is written to for other reasons too; a file that is gone for a moment comes back.
             if now.is_some() && now != last {
                 last = now;
@@ -44,6 +44,12 @@ pub fn watch_file(file: &Path) -> notify::Result<watch::Receiver<u64>> {
         }
     });
     Ok(changed)
+}
+
+async fn contents(file: &Path) -> Option<Vec<u8>> {
+    let file = file.to_path_buf();
+    let read = tokio::task::spawn_blocking(move || std::fs::read(file)).await;
+    read.ok().and_then(Result::ok)
 }
 
 #[cfg(test)]

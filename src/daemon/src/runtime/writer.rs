@@ -5,16 +5,16 @@
 //! written is undone, and readiness goes off until the disk is back.
 
 use super::clock::Clock;
-use super::command::{Command, Committed, Door, Envelope, Reply, Survey};
+use super::command::{Command, Committed, Door, Envelope, Reply, SetApart, Survey};
 use super::known::Known;
 use super::meters::{Depths, FlowCounts, Meters};
 use super::outbox::Outboxes;
 use super::plans::PlanDesk;
 use super::pool::Pool;
 use super::registries::{FeedCounts, Registries};
-use super::replace::{Aside, LATE, Lost, Told, What};
+use super::replace::{Beside, LATE, Lost, Told, What};
 use super::servers::Servers;
-use super::settle::Settling;
+use super::settle::{Returned, Settling};
 use super::watchers::{Watchers, Watching};
 use super::{Ready, options::FollowOptions, options::WatchLimits};
 use crate::store::GroupCommitHandle;
@@ -31,7 +31,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 
 /// What the writer shares with the request path.
 pub(super) struct Shared {
@@ -55,8 +55,8 @@ pub(super) struct Shared {
     pub(super) known: Known,
     /// Whether the writer was told that something urgent waits, and has not heard it yet.
     pub(super) urgent: AtomicBool,
-    /// Tasks to place anew, and moves to look for.
-    pub(super) lost: mpsc::UnboundedSender<Aside>,
+    /// For tasks to place anew, and moves to look for.
+    pub(super) beside: Beside,
 }
 
 /// The thread's own state.
@@ -172,10 +172,10 @@ impl Writer {
     fn take(&mut self, envelope: Envelope) {
         let now = self.clock.now();
         match envelope.command {
-            Command::Commit(proposal, token, reply) => self.commit(*proposal, token, reply, now),
-            Command::Lookup(id, digest, reply) => self.lookup(&id, digest, reply),
-            Command::Explain(decision, reply) => drop(reply.send(self.engine.explain(decision))),
-            Command::Follow(attempt, token, reply) => {
+            Command::Commit { proposal, token, reply } => self.commit(*proposal, token, reply, now),
+            Command::Lookup { id, digest, reply } => self.lookup(&id, digest, reply),
+            Command::Explain { decision, reply } => drop(reply.send(self.engine.explain(decision))),
+            Command::Follow { attempt, token, reply } => {
                 let known = self.engine.authorize(attempt, &token);
                 let _ = reply.send(known.map(|()| self.shared.outboxes.open(attempt, now)));
             }
@@ -185,45 +185,49 @@ impl Writer {
                 let nodes = self.shared.generation.load().snapshot.statics.indexes();
                 let _ = reply.send(nodes.map(|node| self.engine.last_heard(node)).collect());
             }
-            Command::Release(attempt, token, leases, reply) => self.release(attempt, &token, &leases, reply, now),
+            Command::Release { attempt, token, leases, reply } => {
+                self.release(attempt, &token, &leases, reply, now);
+            }
             Command::Event(event) => self.event(event, now),
-            Command::Learnt(key, run) => {
+            Command::Learnt { key, run } => {
                 self.engine.learnt(&key, &run, now);
                 self.has_moved();
             }
-            Command::Watch(watcher, scope, most, reply) => {
+            Command::Watch { watcher, scope, most, reply } => {
                 let found = self.watch(&watcher, scope, most, now);
                 if let Err(Ok(unheard)) = reply.send(found) {
                     self.unwatch(&watcher, unheard.session);
                 }
                 self.has_moved();
             }
-            Command::Acknowledge(watcher, number, refused, reply) => {
+            Command::Acknowledge { watcher, number, refused, reply } => {
                 let _ = reply.send(self.engine.acknowledge(&watcher, number, refused, now));
                 self.has_moved();
             }
-            Command::ReportCircuits(watcher, report, reply) => self.report_circuits(&watcher, report, reply, now),
+            Command::ReportCircuits { watcher, report, reply } => {
+                self.report_circuits(&watcher, report, reply, now);
+            }
             Command::Circuits(reply) => drop(reply.send(self.engine.circuits())),
             Command::Urgent => {
                 self.shared.urgent.store(false, Ordering::Release);
                 self.urgent = true;
             }
-            Command::Unwatch(watcher, session) => self.unwatch(&watcher, session),
+            Command::Unwatch { watcher, session } => self.unwatch(&watcher, session),
             // It costs a copy of a policy's State: not for a caller who has gone.
-            Command::Apart(_, reply) if reply.is_closed() => {}
-            Command::Apart(proposal, reply) => {
+            Command::Apart { reply, .. } if reply.is_closed() => {}
+            Command::Apart { proposal, reply } => {
                 let apart = self.engine.desk_apart(&proposal, now);
-                let _ = reply.send(apart.map(|apart| (proposal, apart)));
+                let _ = reply.send(apart.map(|desk| SetApart { proposal, desk }));
             }
-            Command::WouldStand(asks, reply) => drop(reply.send(self.engine.would_stand(&asks, now))),
+            Command::WouldStand { run, reply } => drop(reply.send(self.engine.would_stand(&run, now))),
             Command::Plans(call) => self.plans(call, now),
             Command::PlansSettled(durable) => self.plans_settled(durable, now),
-            Command::Rebalanced(number, found) => {
-                self.engine.rebalanced(number, &found, now);
+            Command::Rebalanced { round, found } => {
+                self.engine.rebalanced(round, &found, now);
                 self.effects(None, Box::new(|_| ()));
             }
-            Command::Reload(settings, policies, reply) => self.reload(*settings, &policies, reply, now),
-            Command::Settled(ticket, result) => self.settled(ticket, result.is_ok()),
+            Command::Reload { settings, policies, reply } => self.reload(*settings, &policies, reply, now),
+            Command::Settled { ticket, result } => self.settled(ticket, result.is_ok()),
             Command::Stop => self.stopping = true,
             #[cfg(test)]
             Command::Run(run) => run(),
@@ -375,13 +379,13 @@ impl Writer {
     pub(super) fn settle(&mut self, effects: Effects, answer: Option<Arc<Answer>>, reply: super::settle::Then) {
         let decision = answer.map(|answer| answer.decision.id);
         let pushed = promised(&effects.out);
-        if let Some((out, then, ok)) = self.settling.enter(effects, decision, reply) {
+        if let Some(Returned { out, then, taken }) = self.settling.enter(effects, decision, reply) {
             self.send_out(out);
-            if !ok {
+            if !taken {
                 self.undo(decision.into_iter().chain(pushed));
                 self.note_health();
             }
-            then(if ok { Ok(()) } else { Err(store_failed()) });
+            then(if taken { Ok(()) } else { Err(store_failed()) });
         }
     }
 
@@ -431,17 +435,11 @@ impl Writer {
                     let follow = self.shared.follow.load();
                     self.shared.outboxes.push(attempt, Told { cause, what: What::Hints(answer) }, &follow, now);
                 }
-                Effect::Late { request } => {
-                    self.shared.outboxes.open(request.attempt, now);
-                    let _ = self.shared.lost.send(Aside::Lost(Lost { request, cause: LATE, node: None }));
-                }
+                Effect::Late { request } => self.place_anew(Lost { request, cause: LATE, node: None }, now),
                 Effect::Replace { request, cause, node } => {
-                    // What comes of it is told later, to an outbox that the attempt's end has ended by then.
-                    self.shared.outboxes.open(request.attempt, now);
-                    // The other side ends only with the daemon.
-                    let _ = self.shared.lost.send(Aside::Lost(Lost { request, cause, node: Some(node) }));
+                    self.place_anew(Lost { request, cause, node: Some(node) }, now);
                 }
-                Effect::Rebalance(round) => drop(self.shared.lost.send(Aside::Round(round))),
+                Effect::Rebalance(round) => self.shared.beside.rebalance(round),
                 Effect::Routes { watcher, update } => {
                     self.shared.meters.rerouted(&update);
                     if !self.shared.watchers.send(&watcher, update) {
@@ -468,6 +466,17 @@ impl Writer {
                 Effect::Count(counter, by) => self.shared.meters.count(counter, by),
                 Effect::Settled(settled) => self.shared.meters.adherence(&settled.0, &settled.1),
             }
+        }
+    }
+
+    /// Has tasks placed beside this thread. What comes of it is told later, to an outbox that the attempt's end has
+    /// ended by then.
+    fn place_anew(&self, lost: Lost, now: Timestamp) {
+        let attempt = lost.request.attempt;
+        let outbox = &self.shared.outboxes;
+        outbox.open(attempt, now);
+        for message in self.shared.beside.place(lost) {
+            outbox.push(attempt, message, &self.shared.follow.load(), now);
         }
     }
 
@@ -575,7 +584,7 @@ impl Writer {
         let same = Arc::ptr_eq(topology, &self.shared.generation.load().snapshot.topology);
         if !same && !next.flows.jobs.is_empty() {
             let topology = Arc::clone(topology);
-            self.pool.run_unheard(move || drop(topology.shared_paths().cloned()));
+            self.pool.run_newest(move || drop(topology.shared_paths().cloned()));
         }
     }
 

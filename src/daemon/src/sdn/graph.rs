@@ -1,6 +1,6 @@
 //! The inventory under its names, and what of it changed: the items that `Feed.Topology` takes.
 
-use super::inventory::Inventory;
+use super::inventory::{Cable, Inventory};
 use super::model::{Dpid, Mac, PortAt};
 use super::names::Names;
 use hintd_client::wire::v1;
@@ -78,7 +78,7 @@ impl Graph {
             }
             graph.switches.insert(name, SwitchAt { dpid, edge: false, up });
         }
-        for (a, b, up) in inventory.cables() {
+        for Cable { a, b, up } in inventory.cables() {
             let ends = [names.switch(a.switch), names.switch(b.switch)];
             let told = [a, b].into_iter().filter_map(|end| inventory.port(end)).map(|port| port.bits_per_s);
             let link = LinkAt { a, b: End::Switch(b), names: ends, bits_per_s: capacity(capacities.links, told), up };

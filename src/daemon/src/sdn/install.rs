@@ -9,7 +9,7 @@ use super::graph::Graph;
 use super::model::{Dpid, EntryFound, Match, Output};
 use super::options::RyuOptions;
 use super::ryu::{self, BadAnswer};
-use super::table::{COOKIE_MASK, Command, Layer, Shown, Table, translate};
+use super::table::{COOKIE_MASK, Command, Layer, Shown, Table, Translated, translate};
 use super::watch::View;
 use crate::rest::{AskError, Rest, backoff};
 use crate::runtime::Daemon;
@@ -167,7 +167,7 @@ impl Installer {
         if !self.options.forward {
             return;
         }
-        let old: Vec<(Dpid, Match)> = self.table.of_layer(Layer::Base).map(|(s, m, _)| (s, m)).collect();
+        let old: Vec<(Dpid, Match)> = self.table.of_layer(Layer::Base).collect();
         let mut wanted: Vec<(&(Dpid, Match), &BTreeSet<Output>)> = view.base.iter().collect();
         wanted.sort_by_key(|((switch, matches), _)| (forwarding::distance(&view.far, *switch, matches), *switch));
         for (&(switch, matches), outputs) in wanted {
@@ -244,7 +244,7 @@ impl Installer {
             let old = self.laid.get(&key).copied();
             let mut commands = Vec::new();
             match translate(rule, graph) {
-                Ok((switch, matches, Some(port))) => {
+                Ok(Translated { switch, matches, port: Some(port) }) => {
                     let outputs = BTreeSet::from([Output::Port(port)]);
                     commands.push(self.table.want(switch, Layer::Route, matches, outputs));
                     self.laid.insert(key, (switch, matches));
@@ -254,7 +254,7 @@ impl Installer {
                 found if rule.action == RuleAction::Remove => {
                     self.laid.remove(&key);
                     // What is not there need not go.
-                    let at = old.or_else(|| found.ok().map(|(switch, matches, _)| (switch, matches)));
+                    let at = old.or_else(|| found.ok().map(|at| (at.switch, at.matches)));
                     commands.extend(at.map(|(switch, matches)| self.table.drop(switch, Layer::Route, matches)));
                 }
                 Ok(_) => {} // an install has a port
@@ -304,7 +304,7 @@ impl Installer {
         let (mut open, mut pause) = (steps.iter().collect::<Vec<_>>(), LOOK_FIRST);
         let deadline = Instant::now() + self.options.confirm;
         loop {
-            open.retain(|step| !refused.contains_key(&step.pair) || matches!(step.command, Command::Remove(..)));
+            open.retain(|step| !refused.contains_key(&step.pair) || matches!(step.command, Command::Remove { .. }));
             self.unshown(&mut open).await?;
             if open.is_empty() {
                 return Ok(());
@@ -318,7 +318,7 @@ impl Installer {
         self.metrics.rules(RuleResult::Unconfirmed, open.len() as u64);
         for step in open {
             let switch = step.command.switch();
-            if matches!(step.command, Command::Remove(..)) {
+            if matches!(step.command, Command::Remove { .. }) {
                 // The pair's route is none the worse for it.
                 self.suspects.insert(switch);
                 continue;
@@ -405,8 +405,8 @@ impl Installer {
         for command in self.table.differences(switch, &found) {
             let result = match command {
                 Command::Add(..) => RuleResult::Mended,
-                Command::Remove(..) if settled => RuleResult::Orphan,
-                Command::Remove(..) => continue,
+                Command::Remove { .. } if settled => RuleResult::Orphan,
+                Command::Remove { .. } => continue,
             };
             self.send(&command).await?;
             self.metrics.rules(result, 1);
@@ -418,7 +418,7 @@ impl Installer {
     async fn send(&mut self, command: &Command) -> Result<(), AskError<BadAnswer>> {
         let (path, body, result) = match command {
             Command::Add(switch, entry) => ("/stats/flowentry/add", ryu::add(*switch, entry), RuleResult::Added),
-            Command::Remove(switch, priority, matches) => {
+            Command::Remove { switch, priority, matches } => {
                 ("/stats/flowentry/delete_strict", ryu::remove(*switch, *priority, matches), RuleResult::Removed)
             }
         };

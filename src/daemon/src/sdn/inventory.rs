@@ -56,6 +56,17 @@ pub struct Port {
     since: Duration,
 }
 
+/// A link between two switches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cable {
+    /// The lesser port.
+    pub a: PortAt,
+    /// The other.
+    pub b: PortAt,
+    /// Whether both directions are there.
+    pub up: bool,
+}
+
 /// The last good state.
 #[derive(Debug, Clone)]
 pub struct Inventory {
@@ -193,11 +204,11 @@ impl Inventory {
         self.switches.get(&switch).is_some_and(|health| health.up)
     }
 
-    /// Links between switches that were seen in both directions, lesser port first, and whether both are there.
-    pub fn cables(&self) -> impl Iterator<Item = (PortAt, PortAt, bool)> {
+    /// Links between switches that were seen in both directions.
+    pub fn cables(&self) -> impl Iterator<Item = Cable> {
         self.directions.iter().filter(|((from, to), _)| from < to).filter_map(|(&(from, to), there)| {
             let back = self.directions.get(&(to, from))?;
-            Some((from, to, there.up && back.up))
+            Some(Cable { a: from, b: to, up: there.up && back.up })
         })
     }
 

@@ -36,8 +36,15 @@ pub enum Layer {
 pub enum Command {
     /// Add, or replace what has the same match and priority.
     Add(Dpid, Entry),
-    /// Remove.
-    Remove(Dpid, u16, Value),
+    /// Remove what has this match, as the controller writes it, and this priority.
+    Remove {
+        /// Where.
+        switch: Dpid,
+        /// Its priority.
+        priority: u16,
+        /// Its match.
+        matches: Value,
+    },
 }
 
 impl Command {
@@ -45,7 +52,7 @@ impl Command {
     #[must_use]
     pub const fn switch(&self) -> Dpid {
         match self {
-            Self::Add(switch, _) | Self::Remove(switch, ..) => *switch,
+            Self::Add(switch, _) | Self::Remove { switch, .. } => *switch,
         }
     }
 }
@@ -54,7 +61,15 @@ impl Command {
 #[derive(Debug, Clone)]
 pub struct Table {
     marks: Marks,
-    wanted: BTreeMap<(Dpid, Layer, Match), BTreeSet<Output>>,
+    wanted: BTreeMap<Wanted, BTreeSet<Output>>,
+}
+
+/// Where an entry is wanted, and what for. Those of a switch stand together, routes first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Wanted {
+    switch: Dpid,
+    layer: Layer,
+    matches: Match,
 }
 
 impl Table {
@@ -67,31 +82,31 @@ impl Table {
     /// Wants an entry from now on.
     pub fn want(&mut self, switch: Dpid, layer: Layer, matches: Match, outputs: BTreeSet<Output>) -> Command {
         let command = Command::Add(switch, self.entry(layer, matches, outputs.clone()));
-        self.wanted.insert((switch, layer, matches), outputs);
+        self.wanted.insert(Wanted { switch, layer, matches }, outputs);
         command
     }
 
     /// Wants an entry no more.
     pub fn drop(&mut self, switch: Dpid, layer: Layer, matches: Match) -> Command {
-        self.wanted.remove(&(switch, layer, matches));
+        self.wanted.remove(&Wanted { switch, layer, matches });
         let entry = self.entry(layer, matches, BTreeSet::new());
-        Command::Remove(switch, entry.priority, super::ryu::match_json(&matches))
+        Command::Remove { switch, priority: entry.priority, matches: super::ryu::match_json(&matches) }
     }
 
-    /// Entries of one layer.
-    pub fn of_layer(&self, layer: Layer) -> impl Iterator<Item = (Dpid, Match, &BTreeSet<Output>)> {
-        self.wanted.iter().filter(move |((_, own, _), _)| *own == layer).map(|((s, _, m), o)| (*s, *m, o))
+    /// Where entries of one layer are wanted.
+    pub fn of_layer(&self, layer: Layer) -> impl Iterator<Item = (Dpid, Match)> {
+        self.wanted.keys().filter(move |wanted| wanted.layer == layer).map(|wanted| (wanted.switch, wanted.matches))
     }
 
     /// Wants no route.
     pub fn forget_routes(&mut self) {
-        self.wanted.retain(|(_, layer, _), _| *layer != Layer::Route);
+        self.wanted.retain(|wanted, _| wanted.layer != Layer::Route);
     }
 
     /// Whether an entry is wanted, and where it sends.
     #[must_use]
     pub fn outputs(&self, switch: Dpid, layer: Layer, matches: Match) -> Option<&BTreeSet<Output>> {
-        self.wanted.get(&(switch, layer, matches))
+        self.wanted.get(&Wanted { switch, layer, matches })
     }
 
     /// What a switch lacks, and what it has of ours that nobody wants; additions first.
@@ -99,10 +114,11 @@ impl Table {
     pub fn differences(&self, switch: Dpid, found: &[EntryFound]) -> Vec<Command> {
         let own: Vec<&EntryFound> =
             found.iter().filter(|entry| entry.cookie & COOKIE_MASK == self.marks.cookie & COOKIE_MASK).collect();
-        let from = (switch, Layer::Route, Match { src: None, dst: super::model::Mac([0; 6]) });
-        let wanted = self.wanted.range(from..).take_while(|((of, ..), _)| *of == switch);
+        let matches = Match { src: None, dst: super::model::Mac([0; 6]) };
+        let from = Wanted { switch, layer: Layer::Route, matches };
+        let wanted = self.wanted.range(from..).take_while(|(wanted, _)| wanted.switch == switch);
         let wanted: BTreeMap<(u16, Match), Entry> = wanted
-            .map(|((_, layer, matches), to)| self.entry(*layer, *matches, to.clone()))
+            .map(|(wanted, to)| self.entry(wanted.layer, wanted.matches, to.clone()))
             .map(|entry| ((entry.priority, entry.matches), entry))
             .collect();
         let key = |found: &EntryFound| Some((found.priority, found.matches?));
@@ -114,7 +130,11 @@ impl Table {
         let missing = missing.map(|(_, entry)| entry);
         let surplus = own.iter().filter(|found| key(found).is_none_or(|key| !wanted.contains_key(&key)));
         let add = missing.map(|entry| Command::Add(switch, entry.clone()));
-        add.chain(surplus.map(|found| Command::Remove(switch, found.priority, found.raw.clone()))).collect()
+        let remove = surplus.map(|found| {
+            let (priority, matches) = (found.priority, found.raw.clone());
+            Command::Remove { switch, priority, matches }
+        });
+        add.chain(remove).collect()
     }
 
     fn entry(&self, layer: Layer, matches: Match, outputs: BTreeSet<Output>) -> Entry {
@@ -145,7 +165,7 @@ impl Shown {
                 .0
                 .get(&(entry.priority, entry.matches))
                 .is_some_and(|found| found.cookie == entry.cookie && found.outputs.as_ref() == Some(&entry.outputs)),
-            Command::Remove(_, priority, matches) => {
+            Command::Remove { priority, matches, .. } => {
                 super::ryu::matches(matches).is_none_or(|own| !self.0.contains_key(&(*priority, own)))
             }
         }
@@ -177,21 +197,33 @@ pub enum Untranslatable {
     Class(String),
 }
 
-/// A rule in the controller's terms: where, whose packets, and the port to take (`None`: remove it).
+/// A rule in the controller's terms.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Translated {
+    /// Where.
+    pub switch: Dpid,
+    /// Whose packets.
+    pub matches: Match,
+    /// The port to take; `None`: it is to be removed.
+    pub port: Option<u32>,
+}
+
+/// A rule in the controller's terms.
 ///
 /// # Errors
 /// [`Untranslatable`].
-pub fn translate(rule: &RuleChange, graph: &Graph) -> Result<(Dpid, Match, Option<u32>), Untranslatable> {
+pub fn translate(rule: &RuleChange, graph: &Graph) -> Result<Translated, Untranslatable> {
     let switch = graph.switches.get(&*rule.switch).ok_or_else(|| Untranslatable::Switch(rule.switch.to_string()))?;
     let matches = matches(&rule.pair, graph)?;
-    let RuleAction::Install { link, .. } = &rule.action else { return Ok((switch.dpid, matches, None)) };
+    let translated = |port| Translated { switch: switch.dpid, matches, port };
+    let RuleAction::Install { link, .. } = &rule.action else { return Ok(translated(None)) };
     if !switch.up {
         return Err(Untranslatable::Away(rule.switch.to_string()));
     }
     let port = graph
         .port(&rule.switch, link.as_str())
         .ok_or_else(|| Untranslatable::Link { switch: rule.switch.to_string(), link: link.to_string() })?;
-    Ok((switch.dpid, matches, Some(port.port)))
+    Ok(translated(Some(port.port)))
 }
 
 fn matches(pair: &WatchedPair, graph: &Graph) -> Result<Match, Untranslatable> {

@@ -4,16 +4,14 @@ use super::convert::{self, resource_to_wire};
 use super::deadline::in_time;
 use super::explain;
 use super::placement::hints;
+use super::status_report::status_report;
 use crate::runtime::Daemon;
-use crate::runtime::meters::FlowCounts;
 use crate::runtime::options::Settings;
-use crate::telemetry::process;
 use hintd_client::wire::v1;
 use hintd_client::wire::v1::admin_server::Admin;
-use hintd_engine::decision::AgeOf;
 use hintd_engine::{Generation, Refusal, link_uses, what_if_network};
 use hintd_model::cluster::document::{ClusterDocument, Syntax};
-use hintd_model::cluster::{NamedResource, Resource, Source};
+use hintd_model::cluster::{NamedResource, Resource};
 use hintd_model::solve::nearest;
 use hintd_model::units::{Bytes, NodeIdx};
 use hintd_policy::Policy;
@@ -63,61 +61,7 @@ impl AdminService {
 #[tonic::async_trait]
 impl Admin for AdminService {
     async fn status(&self, request: Request<v1::StatusRequest>) -> Result<Response<v1::StatusResponse>, Status> {
-        let daemon = &self.daemon;
-        let looked = async { Ok((daemon.survey().await?, record_counters(daemon).await)) };
-        let (survey, records) = in_time(daemon, request.metadata(), looked).await?;
-        let generation = daemon.generation();
-        let snapshot = &generation.snapshot;
-        let settings = daemon.settings();
-        let ready = *daemon.ready().borrow();
-        let (links, links_down) = links_up_and_down(&generation);
-        let ages = ages(daemon, &generation, &settings);
-        let mut notices = daemon.notices();
-        if let Some(plan) = survey.plan.as_ref().filter(|_| !settings.engine.plans.follow) {
-            notices
-                .push(format!("nobody follows plan \"{}\", which is in force: plan.follow is false", plan.kept.name));
-        }
-        let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
-        Ok(Response::new(v1::StatusResponse {
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            instance_id: daemon.instance().to_string(),
-            uptime_ms: millis(daemon.clock().uptime()),
-            ready: ready.why_not().is_none(),
-            not_ready_reason: ready.why_not().unwrap_or_default().to_owned(),
-            snapshot_version: snapshot.version.0,
-            snapshot_age_ms: daemon.clock().now().since(snapshot.taken_at).as_millis(),
-            nodes: count(snapshot.nodes()),
-            nodes_usable: count(snapshot.state.iter().filter(|state| state.usable()).count()),
-            racks: count(snapshot.statics.members.iter().filter(|members| !members.is_empty()).count()),
-            datasets: count(snapshot.datasets.len()),
-            blocks: snapshot.datasets.values().map(|dataset| dataset.blocks.len() as u64).sum(),
-            links: count(links + links_down),
-            links_down: count(links_down),
-            applications: count(snapshot.applications.len()),
-            attempts: survey.counts.attempts as u64,
-            leases: survey.counts.leases as u64,
-            degraded: degraded(&ages, &daemon.servers().silent()),
-            ages: ages.iter().map(convert::age).collect(),
-            servers: daemon.servers().all().iter().map(convert::server).collect(),
-            counters: counters(daemon).into_iter().chain(records).collect(),
-            config_file: settings.file.clone(),
-            config_generation: settings.generation,
-            unknown_names: survey.unknown_names,
-            unknown_names_total: survey.unknown_names_total,
-            process_cpu_s: process::cpu_seconds(std::process::id()).unwrap_or(0.0),
-            resident_bytes: process::resident_bytes(std::process::id()).unwrap_or(0),
-            flows: Some(flow_counts(&generation)),
-            waiting_tasks: survey.counts.waiting,
-            adherence: survey.adherence.iter().map(|(key, tally)| convert::adherence_view(key, tally)).collect(),
-            decisions_watched: survey.counts.watched as u64,
-            notices,
-            plan: survey.plan.as_ref().map(|plan| convert::plan_view(plan, daemon.clock().now())),
-            watchers: survey
-                .watchers
-                .iter()
-                .map(|watcher| convert::watcher_view(watcher, daemon.clock().now()))
-                .collect(),
-        }))
+        Ok(Response::new(in_time(&self.daemon, request.metadata(), status_report(&self.daemon)).await?))
     }
 
     async fn nodes(&self, request: Request<v1::NodesRequest>) -> Result<Response<v1::NodesResponse>, Status> {
@@ -234,7 +178,7 @@ impl Admin for AdminService {
         let (metadata, _, mut pieces) = request.into_parts();
         let daemon = self.daemon.clone();
         let kept = async {
-            let (name, replace, json) = whole_plan(&mut pieces).await?;
+            let SubmittedPlan { name, replace, json } = whole_plan(&mut pieces).await?;
             let (looking, called) = (daemon.clone(), name.clone());
             let examined = self.heavy("checking the plan", move || looking.examine_plan(&called, &json)).await?;
             daemon.keep_plan(&name, examined, replace, "operator").await
@@ -344,8 +288,17 @@ impl Admin for AdminService {
 /// Bytes of a plan as it is submitted: some 20 times what 1,000 jobs on 20 racks take.
 const PLAN_BYTES: usize = 128 << 20;
 
-/// A submitted plan's name, whether it replaces another, and its text.
-async fn whole_plan(pieces: &mut Streaming<v1::SubmitPlanRequest>) -> Result<(String, bool, Vec<u8>), Refusal> {
+/// A plan as an operator submits it.
+struct SubmittedPlan {
+    name: String,
+    /// Whether it replaces another of its name.
+    replace: bool,
+    /// Its text.
+    json: Vec<u8>,
+}
+
+/// Gathers a submitted plan from its pieces; the first one names it.
+async fn whole_plan(pieces: &mut Streaming<v1::SubmitPlanRequest>) -> Result<SubmittedPlan, Refusal> {
     let invalid = |field: &str, message: String| Refusal::Invalid { field: field.to_owned(), message };
     let (mut first, mut json) = (None, Vec::new());
     loop {
@@ -358,54 +311,7 @@ async fn whole_plan(pieces: &mut Streaming<v1::SubmitPlanRequest>) -> Result<(St
         first.get_or_insert((piece.name, piece.replace));
     }
     let (name, replace) = first.ok_or_else(|| invalid("name", "a plan needs a name".to_owned()))?;
-    Ok((name, replace, json))
-}
-
-fn ages(daemon: &Daemon, generation: &Generation, settings: &Settings) -> Vec<AgeOf> {
-    let now = daemon.clock().now();
-    let age = |source: Source| {
-        let age = generation.snapshot.heard.at(source).map(|heard| now.since(heard));
-        let stale = age.is_none_or(|age| age > settings.engine.max_age.of(source));
-        AgeOf { source, age, stale }
-    };
-    Source::ALL.into_iter().map(age).collect()
-}
-
-/// What was heard once and is too old, and who gives no good answer: what was never heard is not missed.
-fn degraded(ages: &[AgeOf], silent: &[&'static str]) -> Vec<String> {
-    let old = ages.iter().filter(|age| age.stale && age.age.is_some());
-    let old = old.map(|age| format!("old_{}", age.source.as_str()));
-    silent.iter().map(|source| format!("{source}_silent")).chain(old).collect()
-}
-
-/// The engine's and the request path's counters, and what feeds brought.
-fn counters(daemon: &Daemon) -> std::collections::BTreeMap<String, u64> {
-    let mut counters = daemon.meters().all();
-    let feeds = daemon.registries().counts();
-    for (source, count) in &feeds.taken {
-        counters.insert(format!("feed_{}_taken", source.as_str()), *count);
-    }
-    for ((source, reason), count) in &feeds.refused {
-        counters.insert(format!("feed_{}_refused_{}", source.as_str(), reason.as_str()), *count);
-    }
-    counters.insert("feed_block_ids_dropped".to_owned(), feeds.block_ids_dropped);
-    counters.insert("feed_heartbeats_coalesced".to_owned(), feeds.coalesced);
-    counters.insert("feed_contradictions".to_owned(), feeds.contradictions);
-    counters.insert("feed_refused_by_model".to_owned(), feeds.refused_by_model);
-    counters
-}
-
-/// How far records go; nothing where the daemon shuts down.
-async fn record_counters(daemon: &Daemon) -> Vec<(String, u64)> {
-    let Ok((kept, left_out)) = daemon.records_kept().await else { return Vec::new() };
-    let counts = [
-        ("records_kept", kept.decisions as u64),
-        ("records_bytes", kept.bytes as u64),
-        ("records_dropped", kept.dropped),
-        ("records_too_large", kept.too_large),
-        ("records_left_out", left_out),
-    ];
-    counts.map(|(name, count)| (name.to_owned(), count)).into()
+    Ok(SubmittedPlan { name, replace, json })
 }
 
 fn node_view(generation: &Generation, node: NodeIdx, age_ms: Option<u64>) -> v1::NodeView {
@@ -426,13 +332,6 @@ fn node_view(generation: &Generation, node: NodeIdx, age_ms: Option<u64>) -> v1:
         age_ms,
         machine_class: statics.class_names[statics.class[node.at()].at()].to_string(),
     }
-}
-
-fn links_up_and_down(generation: &Generation) -> (usize, usize) {
-    let Some(network) = &generation.snapshot.topology.network else { return (0, 0) };
-    let all = network.links().count();
-    let up = network.links().filter(|(index, _)| network.is_usable(*index)).count();
-    (up, all - up)
 }
 
 fn links(generation: &Generation, wire: &v1::LinksRequest) -> Result<v1::LinksResponse, Refusal> {
@@ -466,17 +365,6 @@ fn with_nearest(refusal: Refusal, generation: &Generation) -> Refusal {
     }
 }
 
-fn flow_counts(generation: &Generation) -> v1::FlowCounts {
-    let counts = FlowCounts::of(&generation.flows, generation.snapshot.topology.network.is_some());
-    v1::FlowCounts {
-        jobs: counts.jobs,
-        installed: counts.installed,
-        default_forwarding: counts.default,
-        cut: counts.cut,
-        task_pairs: counts.task_pairs,
-    }
-}
-
 fn policy_view(settings: &Settings, name: &str, policy: &Arc<dyn Policy>) -> v1::PolicyView {
     let capabilities = [
         (policy.as_place().is_some(), "place"),
@@ -506,10 +394,6 @@ fn failed(message: &str) -> Refusal {
 /// 0 means all.
 fn limit(limit: u32) -> usize {
     if limit == 0 { usize::MAX } else { limit as usize }
-}
-
-fn millis(span: std::time::Duration) -> u64 {
-    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }
 
 fn calibrate(generation: &Generation, wire: &v1::CalibrateRequest) -> v1::CalibrateResponse {

@@ -5,8 +5,8 @@ use crate::runtime::Daemon;
 use hintd_client::wire::v1;
 use hintd_client::wire::v1::outcome::Outcome;
 use hintd_engine::records::{Again, Beside, Record};
-use hintd_engine::{Answer, Decision, Explained, Refusal};
-use hintd_model::units::{DecisionId, HostName, LeaseId};
+use hintd_engine::{Answer, Decision, Explained, ExplainedLease, Hint, Refusal};
+use hintd_model::units::{DecisionId, LeaseId};
 use hintd_policy::Policy;
 use prost::Message as _;
 use std::sync::Arc;
@@ -40,10 +40,10 @@ pub(super) async fn explain(daemon: &Daemon, decision: &str) -> Result<v1::Expla
         Err(refusal) => return Err(refusal),
     };
     let decision = &explained.answer.decision;
-    let lease = |(lease, host, state): &(LeaseId, HostName, &'static str)| v1::LeaseState {
-        lease_id: lease.0,
-        host: host.to_string(),
-        state: (*state).to_owned(),
+    let lease = |lease: &ExplainedLease| v1::LeaseState {
+        lease_id: lease.id.0,
+        host: lease.host.to_string(),
+        state: lease.state.to_owned(),
     };
     Ok(v1::ExplainResponse {
         decision: Some(convert::hint_set(decision)),
@@ -72,7 +72,11 @@ fn not_remembered(daemon: &Daemon, refusal: Refusal) -> Refusal {
 /// What is left of an answer that only records remember: its leases have long ended.
 fn from_record(answer: &Arc<Answer>) -> Explained {
     let hints = answer.decision.hints.iter();
-    let leases = hints.flat_map(|hint| hint.leases.iter().map(|&id| (id, hint.host.clone(), "ended"))).collect();
+    let ended = |hint: &Hint| {
+        let of = |&id: &LeaseId| ExplainedLease { id, host: hint.host.clone(), state: "ended" };
+        hint.leases.iter().map(of).collect::<Vec<_>>()
+    };
+    let leases = hints.flat_map(ended).collect();
     Explained { answer: Arc::clone(answer), leases, outcome: None }
 }
 

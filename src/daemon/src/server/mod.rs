@@ -17,5 +17,7 @@ pub mod routes;
 mod seats;
 mod start;
 pub mod status;
+mod status_report;
 
 pub use start::{Running, start};
+pub use status_report::status_report;

@@ -11,7 +11,7 @@ use hintd_client::wire::v1;
 use hintd_client::wire::v1::follow_message::Advice;
 use hintd_client::wire::v1::placement_server::Placement;
 use hintd_engine::{FollowBody, Refusal, Token};
-use hintd_model::units::{AttemptId, LeaseId, Micros};
+use hintd_model::units::{AttemptId, DecisionId, LeaseId, Micros};
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
@@ -131,11 +131,7 @@ pub(super) async fn hints(
     let received = Instant::now();
     let settings = daemon.settings();
     let left = time_left(request.get_ref().deadline_ms, request.metadata(), &settings.placer);
-    let deadline = received
-        + left.map_err(|refusal| {
-            daemon.meters().refused(refusal.token());
-            status(&refusal)
-        })?;
+    let deadline = received + left.map_err(|refusal| refused(daemon, &refusal, None))?;
     let wire = request.into_inner();
     let own = daemon.next_decision();
     let span = tracing::info_span!(
@@ -145,14 +141,9 @@ pub(super) async fn hints(
         decision_id = %own,
     );
     let answer = async {
-        let core = convert::request(&wire, &settings.limits).inspect_err(|refusal| {
-            daemon.meters().refused(refusal.token());
-        });
-        let core = core.map_err(Refused::from)?;
+        let core = convert::request(&wire, &settings.limits)?;
         if !what_if {
-            daemon.admit(core.attempt.application).map_err(Refused::from).inspect_err(|refused| {
-                daemon.meters().refused(refused.refusal.token());
-            })?;
+            daemon.admit(core.attempt.application)?;
         }
         daemon.request(core, convert::digest(&wire), own, deadline, Asked { what_if, follows: wire.follows }).await
     };
@@ -169,11 +160,17 @@ pub(super) async fn hints(
             }
             Err(Refused { refusal, recorded }) => {
                 tracing::info!(%refusal, took = ?received.elapsed(), "refused");
-                Err(status_of(&refusal, recorded.then_some(own)))
+                Err(refused(daemon, &refusal, recorded.then_some(own)))
             }
         }
     };
     answer.instrument(span).await
+}
+
+/// Counts a refused request; returns what it is answered with.
+fn refused(daemon: &Daemon, refusal: &Refusal, decision: Option<DecisionId>) -> Status {
+    daemon.meters().refused(refusal.token());
+    status_of(refusal, decision)
 }
 
 /// The first message of a stream, if it comes `within` a time.

@@ -7,11 +7,11 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use tracing::field::{Field, Visit};
 use tracing::{Event, Subscriber};
-use tracing_subscriber::EnvFilter;
-use tracing_subscriber::filter::{Directive, LevelFilter};
+use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::fmt::format::{JsonFields, Writer};
 use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormattedFields, MakeWriter};
+use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::registry::LookupSpan;
 
 /// How log lines look.
@@ -43,7 +43,7 @@ pub enum LogError {
 
 /// Sends this process's logs to stderr from now on.
 ///
-/// `filter` is a list of directives as tracing-subscriber has them: `info`, or `info,hintd::store=debug`.
+/// `filter` is a list of levels, of all modules or of one: `info`, or `info,hintd::store=debug`.
 ///
 /// # Errors
 /// [`LogError`], the filter being checked first.
@@ -69,36 +69,43 @@ where
     // A line that can't be written is lost. Told of on standard error, as the library would, it panics where that is
     // what fails (a full disk, a closed pipe), and ends the thread that logged.
     let builder = tracing_subscriber::fmt()
-        .with_env_filter(filter)
+        .with_max_level(LevelFilter::TRACE)
         .with_writer(writer)
         .with_ansi(colour)
         .log_internal_errors(false);
     Ok(match format {
-        LogFormat::Text => Box::new(builder.finish()),
-        LogFormat::Json => Box::new(builder.fmt_fields(JsonFields::new()).event_format(FlatJson).finish()),
+        LogFormat::Text => Box::new(builder.finish().with(filter)),
+        LogFormat::Json => Box::new(builder.fmt_fields(JsonFields::new()).event_format(FlatJson).finish().with(filter)),
     })
 }
 
-/// Parses a filter.
+/// Parses a filter. Errors are logged of modules that it does not name, unless it names a level for all.
 ///
 /// A directive without `=` must be a level: tracing-subscriber takes a misspelt one (`inof`) for the
 /// name of a module, and then logs nothing at all.
 ///
 /// # Errors
 /// [`LogError::Filter`], naming the filter and the directive.
-pub fn check_filter(filter: &str) -> Result<EnvFilter, LogError> {
+pub fn check_filter(filter: &str) -> Result<Targets, LogError> {
     let wrong = |reason: String| LogError::Filter { filter: filter.to_owned(), reason };
-    // Commas inside `[span{field}]` separate fields, not directives; such a filter is for the parser.
-    if filter.contains('[') {
-        return EnvFilter::builder().parse(filter).map_err(|error| wrong(error.to_string()));
-    }
-    let mut checked = EnvFilter::default();
+    let mut checked = Targets::new().with_default(LevelFilter::ERROR);
     for directive in filter.split(',').map(str::trim).filter(|directive| !directive.is_empty()) {
-        if !directive.contains('=') && directive.parse::<LevelFilter>().is_err() {
-            return Err(wrong(format!("\"{directive}\" is neither a level ({LEVELS}) nor module=level")));
+        let Some((module, level)) = directive.split_once('=') else {
+            let level: Result<LevelFilter, _> = directive.parse();
+            let level =
+                level.map_err(|_| wrong(format!("\"{directive}\" is neither a level ({LEVELS}) nor module=level")))?;
+            checked = checked.with_default(level);
+            continue;
+        };
+        // Such directives of tracing-subscriber choose by spans and their fields; that takes its regular expressions.
+        if module.is_empty() || module.contains(['[', ']', '{', '}']) {
+            return Err(wrong(format!("\"{directive}\": invalid filter directive")));
         }
-        let parsed: Directive = directive.parse().map_err(|error| wrong(format!("\"{directive}\": {error}")))?;
-        checked = checked.add_directive(parsed);
+        let level = match level {
+            "" => LevelFilter::TRACE,
+            level => level.parse().map_err(|error| wrong(format!("\"{directive}\": {error}")))?,
+        };
+        checked = checked.with_target(module, level);
     }
     Ok(checked)
 }
@@ -268,14 +275,33 @@ mod tests {
 
     #[test]
     fn a_bad_filter_is_named() {
-        for (filter, culprit) in
-            [("inof", "\"inof\""), ("info,hintd::store", "hintd::store"), ("hintd=loud", "hintd=loud")]
-        {
+        for (filter, culprit) in [
+            ("inof", "\"inof\""),
+            ("info,hintd::store", "hintd::store"),
+            ("hintd=loud", "hintd=loud"),
+            ("=debug", "\"=debug\""),
+            ("hintd[request{queue=root}]=trace", "invalid filter directive"),
+        ] {
             let error = check_filter(filter).unwrap_err().to_string();
             assert!(error.contains(filter) && error.contains(culprit), "{error}");
         }
-        for filter in ["info", "WARN, hintd=debug", "off", "info,hintd[request{queue=root}]=trace"] {
+        for filter in ["info", "WARN, hintd=debug", "off", "3", "hintd=", "", "hintd::store-x=INFO"] {
             check_filter(filter).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_module_takes_the_level_of_its_longest_name_and_unnamed_ones_log_errors() {
+        let say = || {
+            tracing::error!(target: "other", "kept");
+            tracing::warn!(target: "other", "dropped");
+            tracing::trace!(target: "hintd::store::group", "kept");
+            tracing::info!(target: "hintd::store", "dropped");
+            tracing::info!(target: "hintd::feed", "kept");
+        };
+        for format in [LogFormat::Text, LogFormat::Json] {
+            let lines = logged(format, "hintd=info, hintd::store=warn,hintd::store::group=", say);
+            assert!(lines.len() == 3 && lines.iter().all(|line| line.contains("kept")), "{lines:?}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Telemetry: logs, metrics and the endpoint that shows them.
+//! Telemetry: logs and metrics; `http` shows them.
 //!
 //! Nothing here knows the daemon's types: labels are words, values are numbers. The one place that
 //! spells a metric's name is [`metrics`]; everybody else holds a typed handle.
@@ -8,7 +8,6 @@ pub mod circuits;
 pub mod dispatch;
 pub mod hadoop;
 pub mod history_server;
-pub mod http;
 mod labels;
 pub mod logs;
 pub mod metrics;

@@ -30,7 +30,7 @@ use super::settings::EngineSettings;
 use group::{Near, Spot};
 use hintd_model::cluster::{Overlay, Snapshot};
 use hintd_model::units::{AttemptId, ContainerId, DecisionId, Micros, NodeIdx, QueueName, Timestamp};
-pub(super) use hooks::ToldOf;
+pub(crate) use hooks::{AdherenceHandler, ToldOf};
 pub use record::{DecisionOutcome, HintOutcome, TermCompared};
 use record::{Kind, Record, Stage};
 use seen::Seen;
@@ -54,7 +54,7 @@ const WORK_A_TICK: usize = 50_000;
 
 /// See the module.
 #[derive(Debug, Default)]
-pub(super) struct Adherence {
+pub(crate) struct Adherence {
     /// Those that are not counted yet.
     records: BTreeMap<DecisionId, Record>,
     /// What came of the counted ones whose answer is kept, packed.

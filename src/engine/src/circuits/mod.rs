@@ -40,6 +40,7 @@ use bursts::Bursts;
 pub(crate) use bursts::JobShuffle;
 use gathering::Gathering;
 use ports::Ports;
+pub(crate) use serve::CircuitHandler;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use told::{CircuitReport, CircuitsReported, WantedCircuits};

@@ -31,7 +31,7 @@ impl Circuits {
     }
 
     /// A watcher's stream has ended, or is another one: its name, if it was believed until now.
-    pub(super) fn left(&mut self, watcher: &str, now: Timestamp) -> Option<Arc<str>> {
+    pub(crate) fn left(&mut self, watcher: &str, now: Timestamp) -> Option<Arc<str>> {
         self.early.take_if(|(early, _)| **early == *watcher);
         let reported = self.reported.as_ref().filter(|reported| self.attended && *reported.watcher == *watcher)?;
         let name = Arc::clone(&reported.watcher);

@@ -1,10 +1,16 @@
-//! The engine's side of shuffles that are timed: who is asked about, and what applications are told.
+//! Shuffles that are timed: who is asked about, and what applications are told.
 
+use super::Circuits;
 use super::bursts::{JobShuffle, Pair};
 use super::gathering::{Wait, racks};
-use crate::dispatching::view;
-use crate::effects::{Counter, Effect, FollowBody};
+use crate::attempts::Attempts;
+use crate::dispatching::{Dispatching, view};
+use crate::effects::{Counter, Effect, Effects, FollowBody};
+#[cfg(test)]
 use crate::engine::Engine;
+use crate::ledger::Ledger;
+use crate::plans::KeptPlan;
+use hintd_model::cluster::Snapshot;
 use hintd_model::units::{Bytes, RackIdx, Timestamp};
 use hintd_policy::dispatch::{ShuffleAdvice, ShuffleAsk};
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,23 +18,35 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Why messages on shuffles are sent.
 const CAUSE: &str = "shuffle";
 
-impl Engine {
+/// Which shuffles wait for more bytes. Of circuits it writes what is held back; asks dispatchers, and tells applications.
+pub(crate) struct ShuffleHandler<'e> {
+    pub(crate) circuits: &'e mut Circuits,
+    pub(crate) dispatching: &'e mut Dispatching,
+    /// The plan that is followed.
+    pub(crate) plan: Option<&'e KeptPlan>,
+    pub(crate) attempts: &'e Attempts,
+    pub(crate) ledger: &'e Ledger,
+    pub(crate) snapshot: &'e Snapshot,
+    pub(crate) effects: &'e mut Effects,
+}
+
+impl ShuffleHandler<'_> {
     /// Whether shuffles are to be asked about now: never where nothing is timed and nothing can be.
-    pub(super) fn asks_shuffles(&mut self, now: Timestamp) -> bool {
-        self.begin_timing(now);
+    pub(super) fn asks(&mut self, now: Timestamp) -> bool {
+        self.begin(now);
         self.circuits.gathering.times() && self.circuits.gathering.is_due(now)
     }
 
     /// Times shuffles from now on, if that can be: those of jobs that come.
-    pub(super) fn begin_timing(&mut self, now: Timestamp) {
+    pub(super) fn begin(&mut self, now: Timestamp) {
         if !self.circuits.gathering.times() && self.nobody_waits(now).is_none() {
-            let jobs = self.dispatching.shuffles(&self.snapshot);
+            let jobs = self.dispatching.shuffles(self.snapshot);
             self.circuits.gathering.begin(&jobs);
         }
     }
 
     /// Asks about every pair of racks of planned heavy jobs that holds something back.
-    pub(super) fn time_shuffles(&mut self, jobs: &[JobShuffle], now: Timestamp) {
+    pub(super) fn time_all(&mut self, jobs: &[JobShuffle], now: Timestamp) {
         if let Some(reason) = self.nobody_waits(now) {
             let all = jobs.iter().flat_map(|job| job.pairs().map(move |(from, to)| (job, from, to)));
             let pairs = all.map(|(job, from, to)| ((job.attempt, from, to), job.gathered(from, to).0));
@@ -43,7 +61,7 @@ impl Engine {
         let mut timed: BTreeMap<Pair, Bytes> = BTreeMap::new();
         let mut follows = BTreeSet::new();
         for job in jobs {
-            let Some(policy) = self.dispatching.times_shuffles(job.attempt) else {
+            let Some(policy) = self.dispatching.shuffle_policy(job.attempt) else {
                 self.circuits.gathering.frees(job);
                 continue;
             };
@@ -53,13 +71,13 @@ impl Engine {
                 let (gathered, _) = job.gathered(from, to);
                 if gathered > Bytes::ZERO {
                     timed.insert((job.attempt, from, to), gathered);
-                    self.time_shuffle(job, (from, to), &policy, now);
+                    self.time(job, (from, to), &policy, now);
                 }
             }
         }
         for pair in self.circuits.gathering.retain(|pair| timed.contains_key(pair)) {
             let (from, to) = racks(&pair);
-            let known = follows.contains(&pair.0) || self.dispatching.times_shuffles(pair.0).is_some();
+            let known = follows.contains(&pair.0) || self.dispatching.shuffle_policy(pair.0).is_some();
             let reason = match () {
                 () if !self.lives(from) || !self.lives(to) => "rack_gone",
                 () if known => "nothing_gathered",
@@ -71,7 +89,7 @@ impl Engine {
 
     /// Why no shuffle is timed now.
     fn nobody_waits(&self, now: Timestamp) -> Option<&'static str> {
-        match self.followed_plan() {
+        match self.plan {
             None => Some("no_plan"),
             Some(plan) if plan.has_expired(now) => Some("plan_expired"),
             Some(_) if self.circuits.ports.is_none() => Some("no_circuit"),
@@ -85,7 +103,7 @@ impl Engine {
         nodes.is_some_and(|nodes| nodes.iter().any(|node| self.snapshot.state[node.at()].usable()))
     }
 
-    fn time_shuffle(&mut self, job: &JobShuffle, (from, to): (RackIdx, RackIdx), policy: &str, now: Timestamp) {
+    fn time(&mut self, job: &JobShuffle, (from, to): (RackIdx, RackIdx), policy: &str, now: Timestamp) {
         let pair = (job.attempt, from, to);
         let (all, _) = job.gathered(from, to);
         let gathered = self.circuits.gathering.held(&pair, all);
@@ -105,7 +123,7 @@ impl Engine {
         let advice = if gone || barred {
             ShuffleAdvice::Start
         } else {
-            self.dispatching.ask_shuffle(policy, &ask, &view(&self.snapshot, &self.ledger, now))
+            self.dispatching.ask_shuffle(policy, &ask, &view(self.snapshot, self.ledger, now))
         };
         let bound = waits.map_or(Timestamp(u64::MAX), |wait| wait.latest);
         let reason = match advice {
@@ -153,17 +171,19 @@ impl Engine {
     fn threshold(&self, from: RackIdx, to: RackIdx) -> Option<Bytes> {
         self.circuits.ports.as_ref()?.switch.elephant(from, to)
     }
+}
 
+#[cfg(test)]
+impl Engine {
     /// Asks now, whatever else is due.
-    #[cfg(test)]
     pub(crate) fn time_shuffles_for_test(&mut self, now: Timestamp) {
-        let jobs = self.dispatching.shuffles(&self.snapshot);
-        self.time_shuffles(&jobs, now);
+        let mut circuits = self.circuit_handler();
+        let jobs = circuits.dispatching.shuffles(circuits.snapshot);
+        circuits.shuffles().time_all(&jobs, now);
     }
 
     /// Shuffles that were told to wait and not to start since.
-    #[cfg(test)]
-    pub(crate) fn shuffles_held(&self) -> usize {
-        self.circuits.gathering.waits()
+    pub(crate) fn shuffles_held(&mut self) -> usize {
+        self.circuit_handler().circuits.gathering.waits()
     }
 }

@@ -2,8 +2,9 @@
 //! replay run on one, on any thread.
 
 use super::Waits;
-use super::desk::{Desk, GroupKey, Moment, Planned};
+use super::desk::{Desk, GroupKey, Moment};
 use super::group::{Group, Task};
+use super::planned::Planned;
 use super::serve::{decide, no_dispatcher};
 use crate::decision::Decision;
 use crate::placer::{Proposal, Row};

@@ -1,14 +1,14 @@
 //! The engine's side of requests that are answered at once, of applications that wait for nothing here: where a plan is in
 //! force they are placed by it, and their runs take their places in it when they are committed.
 
-use super::view;
+use super::DispatchHandler;
 use crate::engine::Engine;
 use crate::placer::Proposal;
-use crate::plans::{KeptPlan, PlannedRun, run_key, stage_of};
+use crate::plans::{HintedContainers, KeptPlan, PlannedRun, RunBook, run_key, stage_of};
 use hintd_model::cluster::HintRequest;
 use hintd_model::units::{AttemptId, Timestamp};
 use hintd_policy::Policy;
-use hintd_policy::dispatch::Seat;
+use hintd_policy::dispatch::PlanReservation;
 use std::sync::Arc;
 
 /// A request that is to be answered at once, as plans see it.
@@ -57,15 +57,28 @@ impl Engine {
     /// How the run of a request that is answered at once stands to the plan in force, or would stand if it took its place
     /// now; `None`: there is none, or its policy follows none.
     pub fn would_stand(&mut self, asks: &AtOnce, now: Timestamp) -> Option<PlannedRun> {
-        let plan = Arc::clone(self.dispatching.plan.as_ref()?);
-        if !self.dispatching.desks.contains_key(&asks.name) {
-            let desk = self.new_desk((&asks.policy, &asks.name), now).ok()?;
-            self.dispatching.desks.insert(Arc::clone(&asks.name), desk);
-        }
+        self.commit_handler().attempts.asking().would_stand(asks, now)
+    }
+}
+
+/// Runs that are answered at once, and their places in the plan in force: what [`DispatchHandler`] borrows, and when runs
+/// that are under way began.
+pub(crate) struct AskHandler<'e> {
+    pub(crate) dispatch: DispatchHandler<'e>,
+    pub(crate) run_book: &'e RunBook,
+}
+
+impl AskHandler<'_> {
+    fn would_stand(&mut self, asks: &AtOnce, now: Timestamp) -> Option<PlannedRun> {
         let came = self.came(asks.attempt, now);
-        let desk = self.dispatching.desks.get_mut(&asks.name)?;
-        let (stand, until): Seat = desk.would_stand((asks.attempt, &asks.key), came, now)?;
-        let patience = self.settings.plans.patience;
+        let DispatchHandler { dispatching, settings, .. } = &self.dispatch;
+        let (plan, patience) = (Arc::clone(dispatching.plan.as_ref()?), settings.plans.patience);
+        if !dispatching.desks.contains_key(&asks.name) {
+            let desk = self.dispatch.new_desk((&asks.policy, &asks.name), now).ok()?;
+            self.dispatch.dispatching.desks.insert(Arc::clone(&asks.name), desk);
+        }
+        let desk = self.dispatch.dispatching.desks.get_mut(&asks.name)?;
+        let PlanReservation { stand, until } = desk.would_stand((asks.attempt, &asks.key), came, now)?;
         Some(PlannedRun::new(&plan, stand, until.map(|until| Some(until?.plus(patience)))))
     }
 
@@ -86,13 +99,16 @@ impl Engine {
     pub(crate) fn take_place(&mut self, proposal: &mut Proposal, now: Timestamp) {
         let Some(asks) = proposal.at_once.take() else { return };
         let came = self.came(asks.attempt, now);
-        let view = view(&self.snapshot, &self.ledger, now);
-        if let Some(desk) = self.dispatching.desks.get_mut(&asks.name) {
+        let view = self.dispatch.view(now);
+        if let Some(desk) = self.dispatch.dispatching.desks.get_mut(&asks.name) {
             desk.ask((asks.attempt, &asks.key), came, asks.tasks, &view);
         }
         let groups = &proposal.request.groups;
         let placed = proposal.rows.iter().filter(|row| row.lease);
-        let hinted: Vec<_> = placed.map(|row| (&*groups[row.group].role, row.node, row.count)).collect();
-        proposal.draft.plan = self.would_stand(&asks, now).map(|run| run.note(hinted.into_iter(), &self.snapshot));
+        let hinted: Vec<_> = placed
+            .map(|row| HintedContainers { role: &groups[row.group].role, node: row.node, count: row.count })
+            .collect();
+        let stands = self.would_stand(&asks, now);
+        proposal.draft.plan = stands.map(|run| run.note(hinted.into_iter(), self.dispatch.snapshot));
     }
 }

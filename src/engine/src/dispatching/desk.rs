@@ -1,14 +1,14 @@
 //! One dispatch policy in use: its State, and the groups it decides for.
 
 use super::group::{End, Group, Task};
-use super::{LATE, WantedGroup};
-use crate::plans::{KeptPlan, PlanNote, PlannedRun, run_key, stage_of};
+use super::planned::{AskedAtOnce, Planned};
+use super::{LATE, NotYet, WantedGroup};
+use crate::history::Sample;
+use crate::plans::run_key;
 use hintd_model::cluster::{HintRequest, Overlay, Resource, Snapshot, TaskGroup};
 use hintd_model::units::{AttemptId, Bytes, ContainerId, LeaseId, Micros, NodeIdx, RackIdx, RequestId, Timestamp};
 use hintd_policy::Policy;
-use hintd_policy::dispatch::{Advice, DispatchEvent, DispatchState, DynDispatch, Offer, Seat, TaskRef, View};
-use hintd_policy::dispatch::{ShuffleAdvice, ShuffleAsk};
-use hintd_policy::plan::{Deviation, PlanCounts};
+use hintd_policy::dispatch::{Advice, DispatchEvent, DispatchState, DynDispatch, Offer, TaskRef, View};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -18,38 +18,32 @@ pub(super) type GroupKey = (AttemptId, Arc<str>);
 /// See the module. A clone decides as the original would, and changes nothing of it.
 #[derive(Clone)]
 pub(super) struct Desk {
-    policy: Arc<dyn Policy>,
-    state: DispatchState,
+    pub(super) policy: Arc<dyn Policy>,
+    pub(super) state: DispatchState,
     /// Shared with copies of the desk until they change.
     pub(super) groups: BTreeMap<GroupKey, Arc<Group>>,
     /// Groups with waiting tasks, by when these have waited for too long.
-    due: BTreeSet<(Timestamp, AttemptId, Arc<str>)>,
+    due: BTreeSet<Due>,
     waiting: u64,
     /// Groups that an ordinary placement is made for, and until when that is waited for.
     late: Vec<(Timestamp, GroupKey)>,
     /// When reasons were last asked for.
     explained: Option<Timestamp>,
-    /// The plan that the policy was told of.
-    plan: Option<Arc<KeptPlan>>,
-    /// Attempts that are runs of recurring jobs, as the policy was told.
-    runs: BTreeMap<AttemptId, ToldRun>,
+    /// The plan and the runs that the policy was told of.
+    pub(super) planned: Planned,
+}
+
+/// When a group's waiting tasks have waited for too long.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Due {
+    at: Timestamp,
+    key: GroupKey,
 }
 
 impl std::fmt::Debug for Desk {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Desk").field("groups", &self.groups).field("waiting", &self.waiting).finish_non_exhaustive()
     }
-}
-
-/// The plan and the runs that a policy was told of.
-pub(super) type Planned = (Option<Arc<KeptPlan>>, BTreeMap<AttemptId, ToldRun>);
-
-/// A run that a policy was told of.
-#[derive(Debug, Clone)]
-pub(super) struct ToldRun {
-    key: Arc<str>,
-    /// When it first asked, and maps and reduces of all requests that were answered at once.
-    asked: Option<(Timestamp, [u32; 2])>,
 }
 
 /// What offers are made against: room goes as launches come.
@@ -97,7 +91,7 @@ pub(super) struct Turn {
     /// In the order of the launches.
     pub(super) launched: Vec<(TaskRef, NodeIdx)>,
     /// The last word on each group.
-    pub(super) not_yet: BTreeMap<GroupKey, (Arc<str>, Option<Micros>)>,
+    pub(super) not_yet: BTreeMap<GroupKey, NotYet>,
 }
 
 impl Desk {
@@ -106,8 +100,8 @@ impl Desk {
         let state = policy.as_dispatch()?.start();
         let policy = Arc::clone(policy);
         let (groups, due, late) = (BTreeMap::new(), BTreeSet::new(), Vec::new());
-        let (plan, runs) = (None, BTreeMap::new());
-        Some(Self { policy, state, groups, due, waiting: 0, late, explained: None, plan, runs })
+        let planned = Planned::default();
+        Some(Self { policy, state, groups, due, waiting: 0, late, explained: None, planned })
     }
 
     /// A desk of what is known of one.
@@ -115,76 +109,11 @@ impl Desk {
         policy: &Arc<dyn Policy>,
         state: DispatchState,
         groups: BTreeMap<GroupKey, Arc<Group>>,
-        (plan, runs): Planned,
+        planned: Planned,
     ) -> Self {
         let waiting = groups.values().map(|group| u64::from(group.waiting)).sum();
         let (due, late) = (BTreeSet::new(), Vec::new());
-        Self { policy: Arc::clone(policy), state, groups, due, waiting, late, explained: None, plan, runs }
-    }
-
-    /// The plan, and those of the runs that the policy was told of.
-    pub(super) fn planned(&self, of: impl Fn(AttemptId) -> bool) -> Planned {
-        let runs = self.runs.iter().filter(|(attempt, _)| of(**attempt));
-        (self.plan.clone(), runs.map(|(&attempt, run)| (attempt, run.clone())).collect())
-    }
-
-    /// Another plan is in force, or none.
-    pub(super) fn follow(&mut self, plan: Option<Arc<KeptPlan>>, view: &View<'_>) {
-        let told = plan.as_ref().map(|plan| Arc::clone(&plan.plan));
-        self.plan = plan;
-        self.tell(&DispatchEvent::Plan(told), view);
-    }
-
-    /// How what was just hinted to the attempt stands to the plan in force; `None`: there is none, or the policy follows
-    /// none.
-    pub(super) fn note(
-        &mut self,
-        (attempt, request): (AttemptId, &RequestId),
-        launched: &[(TaskRef, NodeIdx)],
-        snapshot: &Snapshot,
-    ) -> Option<PlanNote> {
-        let plan = self.plan.as_ref()?;
-        let stand = dispatcher(&self.policy).stands(&mut self.state, attempt)?;
-        let groups = &self.groups;
-        let hinted = launched.iter().filter(|(task, _)| task.attempt == attempt).filter_map(|(task, node)| {
-            let group = groups.get(&(attempt, Arc::clone(&task.group)))?;
-            (group.request.id == *request).then_some((&*group.told.role, *node, 1))
-        });
-        Some(PlannedRun::new(plan, stand, [None; 2]).note(hinted, snapshot))
-    }
-
-    /// The same of an ordinary placement of what waited for too long: role, node and count of each hint.
-    pub(super) fn note_late<'a>(
-        &mut self,
-        attempt: AttemptId,
-        hinted: impl Iterator<Item = (&'a str, NodeIdx, u32)>,
-        snapshot: &Snapshot,
-    ) -> Option<PlanNote> {
-        let plan = self.plan.as_ref()?;
-        let mut stand = dispatcher(&self.policy).stands(&mut self.state, attempt)?;
-        if stand.place.is_some() {
-            stand.deviations.push(Deviation::WaitedTooLong); // the last of all, so that they stay in order
-        }
-        Some(PlannedRun::new(plan, stand, [None; 2]).note(hinted, snapshot))
-    }
-
-    /// The attempt's place in the plan that the policy follows, where the policy times shuffles and knows the attempt.
-    pub(super) fn times_shuffles_of(&mut self, attempt: AttemptId) -> Option<u32> {
-        let dispatcher = dispatcher(&self.policy);
-        if !dispatcher.times_shuffles() || self.of_attempt(attempt).next().is_none() {
-            return None;
-        }
-        dispatcher.stands(&mut self.state, attempt)?.place
-    }
-
-    /// Whether what is gathered of a shuffle should start.
-    pub(super) fn shuffle(&mut self, ask: &ShuffleAsk, view: &View<'_>) -> ShuffleAdvice {
-        dispatcher(&self.policy).shuffle(&mut self.state, ask, view)
-    }
-
-    /// How the plan in force is followed.
-    pub(super) fn plan_counts(&mut self, now: Timestamp) -> Option<PlanCounts> {
-        dispatcher(&self.policy).plan_counts(&mut self.state, now)
+        Self { policy: Arc::clone(policy), state, groups, due, waiting, late, explained: None, planned }
     }
 
     pub(super) const fn policy_and_state(&self) -> (&Arc<dyn Policy>, &DispatchState) {
@@ -215,7 +144,7 @@ impl Desk {
         view: &View<'_>,
     ) -> Vec<GroupKey> {
         let mut keys = Vec::with_capacity(wanted.len());
-        if let Some(key) = run_key(request, self.plan.as_deref()) {
+        if let Some(key) = run_key(request, self.planned.plan.as_deref()) {
             self.tell_run(request.attempt, &key, view);
         }
         for (at, wanted) in wanted.iter().enumerate() {
@@ -239,40 +168,6 @@ impl Desk {
         keys
     }
 
-    /// The attempt is a run of that job.
-    fn tell_run(&mut self, attempt: AttemptId, key: &Arc<str>, view: &View<'_>) {
-        let known = self.runs.get_mut(&attempt);
-        if known.as_ref().is_some_and(|run| run.key == *key) {
-            return;
-        }
-        match known {
-            Some(run) => run.key = Arc::clone(key),
-            None => drop(self.runs.insert(attempt, ToldRun { key: Arc::clone(key), asked: None })),
-        }
-        self.tell(&DispatchEvent::Run { attempt, key: Arc::clone(key) }, view);
-    }
-
-    /// How a run of the key stands, or would stand, to the plan in force.
-    pub(super) fn would_stand(&mut self, run: (AttemptId, &str), came: Timestamp, now: Timestamp) -> Option<Seat> {
-        dispatcher(&self.policy).would_stand(&mut self.state, run, came, now)
-    }
-
-    /// A request of the run, which first asked at `came`, is answered at once: it takes its place.
-    pub(super) fn ask(
-        &mut self,
-        (attempt, key): (AttemptId, &Arc<str>),
-        came: Timestamp,
-        tasks: [u32; 2],
-        view: &View<'_>,
-    ) {
-        self.tell_run(attempt, key, view);
-        if let Some(run) = self.runs.get_mut(&attempt) {
-            let (_, sum) = run.asked.get_or_insert((came, [0; 2]));
-            sum.iter_mut().zip(tasks).for_each(|(sum, more)| *sum = sum.saturating_add(more));
-        }
-        self.tell(&DispatchEvent::Asks { attempt, came, tasks }, view);
-    }
-
     /// Offers a node until nothing more is launched there.
     pub(super) fn offer(&mut self, node: NodeIdx, moment: &mut Moment, turn: &mut Turn) {
         while self.waiting > 0 && moment.left > 0 && moment.has_room(node) {
@@ -284,7 +179,7 @@ impl Desk {
                 match advice {
                     Advice::Launch(task) => launched |= self.launch(task, node, moment, turn),
                     Advice::NotYet { attempt, group, reason, expected_wait } => {
-                        turn.not_yet.insert((attempt, group), (reason.into(), expected_wait));
+                        turn.not_yet.insert((attempt, group), NotYet { reason: reason.into(), expected_wait });
                     }
                 }
             }
@@ -369,7 +264,7 @@ impl Desk {
     pub(super) fn finished(
         &mut self,
         task: &TaskRef,
-        facts: Option<(Micros, Bytes, Bytes)>,
+        facts: Option<Sample>,
         failed: bool,
         max_wait: Micros,
         view: &View<'_>,
@@ -379,7 +274,8 @@ impl Desk {
             Task::Running { since, .. } => view.now.since(since),
             _ => Micros::ZERO,
         };
-        let (duration, input, output) = facts.unwrap_or((ran, Bytes::ZERO, Bytes::ZERO));
+        let unknown = Sample { duration: ran, input: Bytes::ZERO, output: Bytes::ZERO };
+        let Sample { duration, input, output } = facts.unwrap_or(unknown);
         self.tell(&DispatchEvent::Finished { task: task.clone(), node, duration, input, output, failed }, view);
         if failed {
             self.waits_again(task, max_wait, view.now);
@@ -402,7 +298,7 @@ impl Desk {
         for key in &keys {
             self.remove(key);
         }
-        let ran = self.runs.remove(&attempt).is_some();
+        let ran = self.planned.runs.remove(&attempt).is_some();
         if ran || !keys.is_empty() {
             self.tell(&DispatchEvent::Done(attempt), view);
         }
@@ -416,8 +312,10 @@ impl Desk {
         for key in &keys {
             self.remove(key);
         }
-        if self.of_attempt(attempt).next().is_none() && self.runs.get(&attempt).is_some_and(|run| run.asked.is_none()) {
-            self.runs.remove(&attempt);
+        if self.of_attempt(attempt).next().is_none()
+            && self.planned.runs.get(&attempt).is_some_and(|run| run.asked.is_none())
+        {
+            self.planned.runs.remove(&attempt);
         }
         if !keys.is_empty() {
             self.rebuild(uses, view);
@@ -441,25 +339,25 @@ impl Desk {
         for &(rack, per_mille) in uses {
             dispatcher.observe(&mut state, &DispatchEvent::RackUse { rack, per_mille }, view);
         }
-        if let Some(plan) = &self.plan {
+        if let Some(plan) = &self.planned.plan {
             dispatcher.observe(&mut state, &DispatchEvent::Plan(Some(Arc::clone(&plan.plan))), view);
         }
-        for (&attempt, run) in &self.runs {
+        for (&attempt, run) in &self.planned.runs {
             dispatcher.observe(&mut state, &DispatchEvent::Run { attempt, key: Arc::clone(&run.key) }, view);
         }
         // Each as it came, and by its own time: places in a plan go by both.
-        let asked = self.runs.iter().filter_map(|(&attempt, run)| Some((run.asked?, attempt)));
-        let mut asked: Vec<((Timestamp, [u32; 2]), AttemptId)> = asked.collect();
+        let asked = self.planned.runs.iter().filter_map(|(&attempt, run)| Some((run.asked?, attempt)));
+        let mut asked: Vec<(AskedAtOnce, AttemptId)> = asked.collect();
         asked.sort_unstable();
         let mut asked = asked.into_iter().peekable();
-        let asks = |state: &mut DispatchState, ((came, tasks), attempt)| {
+        let asks = |state: &mut DispatchState, (AskedAtOnce { came, tasks }, attempt)| {
             dispatcher.observe(state, &DispatchEvent::Asks { attempt, came, tasks }, &View { now: came, ..*view });
         };
         let mut groups: Vec<&Group> = self.groups.values().map(Arc::as_ref).collect();
         groups.sort_by_key(|group| group.told.since);
         for group in groups {
             let since = group.told.since;
-            while let Some(earlier) = asked.next_if(|((at, _), _)| *at <= since) {
+            while let Some(earlier) = asked.next_if(|(asked, _)| asked.came <= since) {
                 asks(&mut state, earlier);
             }
             let waiting = DispatchEvent::Waiting((*group.told).clone());
@@ -500,10 +398,9 @@ impl Desk {
         let groups = &self.groups;
         self.late.retain(|(until, key)| *until > now && groups.get(key).is_some_and(|group| group.late > 0));
         let free = LATE_MAX - self.late.len();
-        let due: Vec<_> = self.due.iter().take_while(|(at, ..)| *at <= now).take(free).cloned().collect();
+        let due: Vec<Due> = self.due.iter().take_while(|due| due.at <= now).take(free).cloned().collect();
         let mut keys = Vec::with_capacity(due.len());
-        for (_, attempt, name) in due {
-            let key = (attempt, name);
+        for Due { key, .. } in due {
             let held = self.waits_for_maps(&key);
             if let Some(until) = self.planned_until(&key, patience).filter(|until| *until > now && !held) {
                 // Looked at again before that: its rack may die meanwhile.
@@ -520,13 +417,6 @@ impl Desk {
             }
         }
         keys
-    }
-
-    /// Until when the plan in force keeps the group's waiting tasks for its racks; `None`: it does not.
-    fn planned_until(&mut self, key: &GroupKey, patience: Micros) -> Option<Timestamp> {
-        let stage = stage_of(&self.groups.get(key)?.told.role);
-        let until = dispatcher(&self.policy).planned_until(&mut self.state, key.0, stage)?;
-        Some(until.plus(patience))
     }
 
     /// Makes an ordinary placement of all that waits of a group.
@@ -568,7 +458,7 @@ impl Desk {
         if group.waiting == 0
             && let Some(at) = group.overdue.take()
         {
-            self.due.remove(&(at, key.0, key.1));
+            self.due.remove(&Due { at, key });
         }
     }
 
@@ -577,16 +467,16 @@ impl Desk {
             return;
         };
         if let Some(before) = group.overdue.replace(at) {
-            self.due.remove(&(before, key.0, Arc::clone(&key.1)));
+            self.due.remove(&Due { at: before, key: key.clone() });
         }
-        self.due.insert((at, key.0, Arc::clone(&key.1)));
+        self.due.insert(Due { at, key: key.clone() });
     }
 
     fn remove(&mut self, key: &GroupKey) {
         let Some(group) = self.groups.remove(key) else { return };
         self.waiting -= u64::from(group.waiting);
         if let Some(at) = group.overdue {
-            self.due.remove(&(at, key.0, Arc::clone(&key.1)));
+            self.due.remove(&Due { at, key: key.clone() });
         }
     }
 }
@@ -614,7 +504,7 @@ fn tell_tasks(dispatcher: &dyn DynDispatch, state: &mut DispatchState, group: &G
     }
 }
 
-fn dispatcher(policy: &Arc<dyn Policy>) -> &dyn DynDispatch {
+pub(super) fn dispatcher(policy: &Arc<dyn Policy>) -> &dyn DynDispatch {
     policy.as_dispatch().expect("a desk is opened for dispatchers only")
 }
 

@@ -1,9 +1,10 @@
 //! What policies hear of tasks: from events of their applications, reports of nodes, and ends of leases.
 
 use super::group::Task;
-use super::{Owned, view};
-use crate::engine::Engine;
+use super::{DispatchHandler, Owned};
+use crate::binding;
 use crate::event::{TaskEvent, TaskWhat};
+use crate::history::Sample;
 use crate::lease::{Lease, LeaseEnd};
 use hintd_model::cluster::ReportedContainer;
 use hintd_model::units::{AttemptId, ContainerId, LeaseId, Micros, NodeIdx, SchedulerKey, Timestamp};
@@ -14,14 +15,14 @@ const GRACE: Micros = Micros::from_secs(2);
 /// An attempt that has no container and lets its leases expire so many times in a row is taken for gone.
 const UNUSED_MAX: u32 = 8;
 
-impl Engine {
+impl DispatchHandler<'_> {
     /// A lease ended, or was never promised (`None`).
-    pub(crate) fn dispatched_lease_ended(&mut self, lease: &Lease, end: Option<LeaseEnd>, now: Timestamp) {
+    pub(crate) fn lease_ended(&mut self, lease: &Lease, end: Option<LeaseEnd>, now: Timestamp) {
         let Some((name, task)) = self.dispatching.by_lease.remove(&lease.id) else {
             return self.never_seen(lease, end, now);
         };
         let max_wait = self.settings.dispatch.max_wait;
-        let view = view(&self.snapshot, &self.ledger, now);
+        let view = self.view(now);
         let Some(desk) = self.dispatching.desks.get_mut(&name) else { return };
         match end {
             Some(LeaseEnd::Bound) => {
@@ -41,7 +42,7 @@ impl Engine {
     /// A container that its application spoke of and no node ever named does not run any more: nothing else would end it.
     fn never_seen(&mut self, lease: &Lease, end: Option<LeaseEnd>, now: Timestamp) {
         let Some(container) = lease.confirmed.filter(|_| end == Some(LeaseEnd::Expired)) else { return };
-        if self.dispatching.by_container.contains_key(&container) && !self.is_running(container) {
+        if self.dispatching.by_container.contains_key(&container) && !binding::is_running(self.snapshot, container) {
             self.dispatching.ending.insert((now, container));
         }
     }
@@ -54,22 +55,22 @@ impl Engine {
         }
         (*times, *last) = (*times + 1, now);
         if *times >= UNUSED_MAX && self.snapshot.applications.get(&attempt).is_none() {
-            self.dispatched_done(attempt, now);
+            self.done(attempt, now);
         }
     }
 
     /// The decision of a request was never promised: its groups do not wait.
-    pub(crate) fn dispatched_undone(&mut self, attempt: AttemptId, request: &str, now: Timestamp) {
+    pub(crate) fn undone(&mut self, attempt: AttemptId, request: &str, now: Timestamp) {
         let uses = self.dispatching.racks.told();
-        let view = view(&self.snapshot, &self.ledger, now);
+        let view = self.view(now);
         for desk in self.dispatching.desks.values_mut() {
             desk.forget(attempt, request, &uses, &view);
         }
     }
 
     /// The application is over.
-    pub(crate) fn dispatched_done(&mut self, attempt: AttemptId, now: Timestamp) {
-        let view = view(&self.snapshot, &self.ledger, now);
+    pub(crate) fn done(&mut self, attempt: AttemptId, now: Timestamp) {
+        let view = self.view(now);
         let mut known = false;
         for desk in self.dispatching.desks.values_mut() {
             known |= desk.done(attempt, &view);
@@ -83,12 +84,12 @@ impl Engine {
     }
 
     /// The task that a lease is for, once its container is known: the lease says nothing of it from now on.
-    pub(crate) fn dispatched_by(&mut self, lease: LeaseId) -> Option<Owned> {
+    pub(crate) fn take_lease(&mut self, lease: LeaseId) -> Option<Owned> {
         self.dispatching.by_lease.remove(&lease)
     }
 
     /// A container appeared on a node; `lease`: it ends this one.
-    pub(crate) fn dispatched_appeared(
+    pub(crate) fn appeared(
         &mut self,
         node: NodeIdx,
         container: &ReportedContainer,
@@ -99,24 +100,24 @@ impl Engine {
             return;
         }
         let owned = match lease {
-            Some(lease) => self.dispatched_by(lease),
+            Some(lease) => self.take_lease(lease),
             None => self.waiting_of_key(container.id.attempt, container.key, node),
         };
-        self.dispatched_runs(owned, node, container.id, now);
+        self.runs(owned, node, container.id, now);
     }
 
     /// Containers that a node no longer reports.
-    pub(crate) fn dispatched_vanished(&mut self, containers: &[ReportedContainer], now: Timestamp) {
+    pub(crate) fn vanished(&mut self, containers: &[ReportedContainer], now: Timestamp) {
         for container in containers.iter().filter(|gone| self.dispatching.by_container.contains_key(&gone.id)) {
             self.dispatching.ending.insert((now.plus(GRACE), container.id));
         }
     }
 
     /// A container is gone with its node; whether its task waits again, and so is not to be placed otherwise.
-    pub(crate) fn dispatched_lost(&mut self, container: ContainerId, now: Timestamp) -> bool {
+    pub(crate) fn lost(&mut self, container: ContainerId, now: Timestamp) -> bool {
         let Some((name, task)) = self.dispatching.by_container.remove(&container) else { return false };
         let max_wait = self.settings.dispatch.max_wait;
-        let view = view(&self.snapshot, &self.ledger, now);
+        let view = self.view(now);
         let Some(desk) = self.dispatching.desks.get_mut(&name) else { return false };
         let runs = matches!(desk.get(&task), Some(Task::Running { container: Some(id), .. }) if id == container.id);
         if runs {
@@ -126,7 +127,7 @@ impl Engine {
     }
 
     /// An application said where a container is; `owned`: the task that its lease was for.
-    pub(crate) fn dispatched_allocated(
+    pub(crate) fn allocated(
         &mut self,
         event: (&Arc<str>, &Arc<str>),
         node: NodeIdx,
@@ -140,7 +141,7 @@ impl Engine {
         let owned = match (owned, seen) {
             (Some(owned), Some((name, other))) if owned.1 != other => {
                 // A report was faster and had to guess; its task goes on waiting.
-                let view = view(&self.snapshot, &self.ledger, now);
+                let view = self.view(now);
                 if let Some(desk) = self.dispatching.desks.get_mut(&name) {
                     desk.again(&other, max_wait, &view);
                 }
@@ -153,16 +154,16 @@ impl Engine {
         {
             desk.call(task, task_name);
         }
-        self.dispatched_runs(owned, node, container, now);
+        self.runs(owned, node, container, now);
     }
 
     /// What a task event tells beyond allocations.
-    pub(crate) fn dispatched_event(&mut self, event: &TaskEvent, now: Timestamp) {
+    pub(crate) fn event(&mut self, event: &TaskEvent, now: Timestamp) {
         let max_wait = self.settings.dispatch.max_wait;
         match &event.what {
             TaskWhat::Ready { .. } => {
                 let Some((name, task)) = self.named(event.attempt, &event.group, &event.task) else { return };
-                let view = view(&self.snapshot, &self.ledger, now);
+                let view = self.view(now);
                 if let Some(desk) = self.dispatching.desks.get_mut(&name) {
                     desk.lost(&task, max_wait, &view);
                 }
@@ -172,10 +173,11 @@ impl Engine {
                 let named = self.named(event.attempt, &event.group, &event.task);
                 let running = || self.running_on(event.attempt, &event.group, node?);
                 let Some((name, task)) = named.or_else(running) else { return };
-                let view = view(&self.snapshot, &self.ledger, now);
+                let view = self.view(now);
                 if let Some(desk) = self.dispatching.desks.get_mut(&name) {
                     desk.call(&task, &event.task); // told again, it is the same task
-                    desk.finished(&task, Some((*duration, *input, *output)), *failed, max_wait, &view);
+                    let sample = Sample { duration: *duration, input: *input, output: *output };
+                    desk.finished(&task, Some(sample), *failed, max_wait, &view);
                 }
             }
             TaskWhat::Allocated { .. } | TaskWhat::Done { .. } => {} // the engine says what came of them
@@ -188,7 +190,7 @@ impl Engine {
             self.dispatching.ending.remove(&(at, container));
             let Some((name, task)) = self.dispatching.by_container.remove(&container) else { continue };
             let max_wait = self.settings.dispatch.max_wait;
-            let view = view(&self.snapshot, &self.ledger, now);
+            let view = self.view(now);
             let Some(desk) = self.dispatching.desks.get_mut(&name) else { continue };
             if matches!(desk.get(&task), Some(Task::Running { container: Some(id), .. }) if id == container.id) {
                 desk.finished(&task, None, false, max_wait, &view);
@@ -196,9 +198,9 @@ impl Engine {
         }
     }
 
-    fn dispatched_runs(&mut self, owned: Option<Owned>, node: NodeIdx, container: ContainerId, now: Timestamp) {
+    fn runs(&mut self, owned: Option<Owned>, node: NodeIdx, container: ContainerId, now: Timestamp) {
         let Some((name, task)) = owned else { return };
-        let view = view(&self.snapshot, &self.ledger, now);
+        let view = self.view(now);
         let Some(desk) = self.dispatching.desks.get_mut(&name) else { return };
         desk.runs(&task, node, Some(container), &view);
         self.dispatching.by_container.insert(container, (name, task));

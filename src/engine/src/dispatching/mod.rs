@@ -3,12 +3,14 @@
 //! # Code map
 //! - `group`: one waiting group and how its tasks stand.
 //! - `desk`: one dispatch policy in use, its State and its groups; every event and every offer goes through it.
+//! - `planned`: a desk and the plan in force.
 //! - `asking`: requests that wait for nothing, and their runs in the plan in force.
 //! - `apart`: a desk as it was at one moment, for what-if and replay.
 //! - `layout`: launches to hints, rows of leases and ask tables.
 //! - `racks`: how busy racks are, from counters or from the model of running flows.
 //! - `shuffles`: what jobs have shuffled, by rack.
-//! - `serve`: the engine's side of requests, offers and pushes; `heard`, of task events, reports and ends of leases.
+//! - `serve`: the engine's side of what requests and offers come to; `offers` leases and pushes it, `late` is for what waits
+//!   too long, `heard` for task events, reports and ends of leases.
 //!
 //! # Invariants
 //! - A launch takes its room when it is advised, by the check that every lease passes; it is journalled before it is
@@ -22,16 +24,22 @@ mod asking;
 mod desk;
 mod group;
 mod heard;
+mod late;
 mod layout;
+mod offers;
+mod planned;
 mod racks;
 mod serve;
 mod shuffles;
 
+use crate::effects::Effects;
 use crate::ledger::Ledger;
 use crate::plans::KeptPlan;
+use crate::settings::EngineSettings;
 use crate::{Answer, Decision};
 pub use apart::DeskApart;
 pub(crate) use apart::KeptDesk;
+pub(crate) use asking::AskHandler;
 pub use asking::AtOnce;
 use desk::Desk;
 pub(crate) use group::Group;
@@ -82,6 +90,15 @@ pub(crate) struct WantedGroup {
     pub(crate) expected_wait: Option<Micros>,
 }
 
+/// Why a group waits.
+#[derive(Debug, Clone)]
+struct NotYet {
+    /// Stable token.
+    reason: Arc<str>,
+    /// For how long, where it can be told.
+    expected_wait: Option<Micros>,
+}
+
 /// A task and the policy that dispatches it.
 pub(crate) type Owned = (Arc<str>, TaskRef);
 
@@ -109,6 +126,23 @@ pub(crate) struct Dispatching {
 /// What policies read of the engine, its desks borrowed apart.
 pub(crate) fn view<'a>(snapshot: &'a Snapshot, ledger: &'a Ledger, now: Timestamp) -> View<'a> {
     View { snapshot, leases: ledger.overlay(), now, explain: false }
+}
+
+/// Waiting tasks and their dispatchers, over the cluster and its leases as they are. Writes nothing but [`Dispatching`] and
+/// effects; what is to be leased is returned.
+pub(crate) struct DispatchHandler<'e> {
+    pub(crate) dispatching: &'e mut Dispatching,
+    pub(crate) ledger: &'e Ledger,
+    pub(crate) snapshot: &'e Arc<Snapshot>,
+    pub(crate) settings: &'e EngineSettings,
+    pub(crate) effects: &'e mut Effects,
+}
+
+impl<'e> DispatchHandler<'e> {
+    /// What policies read.
+    fn view(&self, now: Timestamp) -> View<'e> {
+        view(self.snapshot, self.ledger, now)
+    }
 }
 
 impl Dispatching {
@@ -141,9 +175,15 @@ impl Dispatching {
 
 /// Whether the decision was made for a node that was offered, and not for a request.
 pub const fn is_pushed(decision: DecisionId) -> bool {
-    decision.0 & serve::PUSHED != 0
+    decision.0 & PUSHED != 0
 }
 
+/// Decisions that are pushed have ids from here on, above those that requests draw.
+pub(crate) const PUSHED: u64 = 1 << 31;
+/// Of a group that no node with room was offered.
+const NO_ROOM: &str = "no_room";
+/// Why an offer's hints and reasons are sent.
+const CAUSE: &str = "offer";
 /// Between a request's id and the number of what was pushed of it later.
 const OFFER: &str = "/offer/";
 /// Between a request's id and the number of an ordinary placement of what waited too long.

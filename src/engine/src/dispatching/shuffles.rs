@@ -24,7 +24,7 @@ impl Dispatching {
     }
 
     /// The policy that times the attempt's shuffles: the run is planned as heavy, and its policy follows the plan.
-    pub(crate) fn times_shuffles(&mut self, attempt: AttemptId) -> Option<Arc<str>> {
+    pub(crate) fn shuffle_policy(&mut self, attempt: AttemptId) -> Option<Arc<str>> {
         let plan = &self.plan.as_ref()?.plan;
         self.desks.iter_mut().find_map(|(name, desk)| {
             let job = plan.jobs.get(desk.times_shuffles_of(attempt)? as usize)?;

@@ -29,7 +29,7 @@ use super::dispatching::{AtOnce, Waits};
 use super::flows::settings::{ChainSettings, RouteSettings};
 use super::flows::{Names, ProposedFlows, TOO_MANY_PAIRS, shares};
 use super::generation::Generation;
-use super::plans::{PlanNote, PlannedRun};
+use super::plans::{HintedContainers, PlanNote, PlannedRun};
 use super::refusal::Refusal;
 use super::settings::SourceAges;
 use compile::{Compiled, compile};
@@ -243,7 +243,9 @@ fn plan<'s>(
 /// How what is placed stands to that plan.
 fn note(compiled: &Compiled<'_>, run: &PlannedRun, placement: &Placement) -> PlanNote {
     let groups = compiled.problem.groups.iter().zip(&placement.groups);
-    let hinted = groups.flat_map(|(group, shares)| shares.iter().map(|share| (&*group.role, share.node, share.count)));
+    let hinted = groups.flat_map(|(group, shares)| {
+        shares.iter().map(|share| HintedContainers { role: &group.role, node: share.node, count: share.count })
+    });
     run.note(hinted, compiled.problem.snapshot)
 }
 

@@ -22,10 +22,11 @@ mod serve;
 
 pub use examine::{Examined, examine};
 pub use make::{Made, MakeAsk, make, none_expected, standings};
+pub(crate) use note::{HintedContainers, run_key, stage_of};
 pub use note::{PlanNote, PlannedRun};
-pub(crate) use note::{run_key, stage_of};
 pub(crate) use runs::RunBook;
 pub use serve::{PlanChange, PlanView};
+pub(crate) use serve::{PlanHandler, PlanReader, PlanState};
 
 use super::journal::{KeyBuilder, KeyPart, Op, Table, key_parts};
 use super::refusal::Refusal;

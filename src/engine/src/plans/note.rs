@@ -24,6 +24,14 @@ pub struct PlanNote {
     pub deviations: Vec<Deviation>,
 }
 
+/// Like containers that were hinted to one node.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct HintedContainers<'a> {
+    pub(crate) role: &'a str,
+    pub(crate) node: NodeIdx,
+    pub(crate) count: u32,
+}
+
 /// How a run stands to the plan in force, in the plan's own words: what a request that is answered at once is placed by.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlannedRun {
@@ -97,14 +105,10 @@ impl PlannedRun {
         (&self.plan, &self.job) == (&note.plan, &note.job)
     }
 
-    /// What is said of the run's hints: role, node and count of each.
-    pub(crate) fn note<'a>(
-        &self,
-        hinted: impl Iterator<Item = (&'a str, NodeIdx, u32)>,
-        snapshot: &Snapshot,
-    ) -> PlanNote {
+    /// What is said of the run's hints.
+    pub(crate) fn note<'a>(&self, hinted: impl Iterator<Item = HintedContainers<'a>>, snapshot: &Snapshot) -> PlanNote {
         let (mut as_planned, mut elsewhere) = (0, 0);
-        for (role, node, count) in hinted {
+        for HintedContainers { role, node, count } in hinted {
             let rack = &snapshot.statics.racks[snapshot.rack(node).at()];
             if self.stages[stage_of(role) as usize].racks.iter().any(|(planned, _)| planned == rack) {
                 as_planned += count;

@@ -2,6 +2,7 @@
 
 use crate::attempts::Attempt;
 use crate::decision::RememberedRequest;
+use crate::history::Sample;
 use crate::journal::{KeyBuilder, KeyPart, Op, Table, key_parts};
 use crate::prediction::{Run, Runs};
 use crate::{dispatching, monitor};
@@ -91,21 +92,16 @@ impl RunBook {
     }
 
     /// A task of it finished.
-    pub(crate) fn finished(
-        &mut self,
-        attempt: AttemptId,
-        group: &Arc<str>,
-        (duration, input, output): (Micros, Bytes, Bytes),
-    ) {
+    pub(crate) fn finished(&mut self, attempt: AttemptId, group: &Arc<str>, sample: Sample) {
         let Some(open) = self.open.get_mut(&attempt) else { return };
         if open.groups.len() >= GROUPS_MAX && !open.groups.contains_key(group) {
             return;
         }
         let tally = open.groups.entry(Arc::clone(group)).or_default();
         tally.tasks += 1;
-        tally.duration += u128::from(duration.0);
-        tally.input += u128::from(input.0);
-        tally.output += u128::from(output.0);
+        tally.duration += u128::from(sample.duration.0);
+        tally.input += u128::from(sample.input.0);
+        tally.output += u128::from(sample.output.0);
     }
 
     /// It is over without being a run: it failed, or was forgotten.

@@ -13,9 +13,13 @@ pub use round::{ProposedMove, Round, RoundFound};
 pub(crate) use round::{RoundApplication, RoundJob};
 pub use settings::RebalanceSettings;
 
-use super::effects::{Counter, Effect, FollowBody};
+use super::attempts::Attempts;
+use super::effects::{Counter, Effect, Effects, FollowBody};
 use super::engine::Engine;
-use hintd_model::cluster::{Overlay, ReportedContainer, Resource};
+use super::flows::Flows;
+use super::ledger::Ledger;
+use super::settings::EngineSettings;
+use hintd_model::cluster::{Overlay, ReportedContainer, Resource, Snapshot};
 use hintd_model::units::{ApplicationId, AttemptId, ContainerId, NodeIdx, SchedulerKey, Timestamp};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,7 +29,7 @@ pub const CAUSE: &str = "rebalance";
 
 /// What was proposed a short while ago.
 #[derive(Debug)]
-pub(super) struct Rebalancing {
+pub(crate) struct Rebalancing {
     /// When the last round began.
     began: Timestamp,
     number: u64,
@@ -63,6 +67,25 @@ impl Rebalancing {
         taken
     }
 
+    /// A container appeared: where one of its kind was proposed to go, that was followed, whether its application asked
+    /// for it (and has a lease) or not. It cools down as the other, until `until`. Whether it was.
+    pub(super) fn met(&mut self, node: NodeIdx, container: &ReportedContainer, until: Timestamp) -> bool {
+        if self.cooling.is_empty() {
+            return false;
+        }
+        let attempt = container.id.attempt;
+        let first = ContainerId { attempt, id: 0 };
+        let last = ContainerId { attempt, id: u64::MAX };
+        let wanted = Promised { to: node, size: container.size, key: container.key };
+        let mut open = self.cooling.range_mut(first..=last);
+        let Some((_, met)) = open.find(|(id, cooling)| **id != container.id && cooling.promised == Some(wanted)) else {
+            return false;
+        };
+        met.promised = None;
+        self.cooling.insert(container.id, Cooling { until, promised: None });
+        true
+    }
+
     /// An attempt is over.
     pub(super) fn forget(&mut self, attempt: AttemptId) {
         self.cooling.retain(|container, _| container.attempt != attempt);
@@ -70,8 +93,28 @@ impl Rebalancing {
 }
 
 impl Engine {
+    /// Takes what a round came to, and tells applications of moves that may still be made: whose container runs where it
+    /// did, to a node that has room, within all bounds. What comes of an older round is dropped.
+    pub fn rebalanced(&mut self, number: u64, found: &RoundFound, now: Timestamp) {
+        self.move_handler().rebalanced(number, found, now);
+    }
+}
+
+/// Rounds that look for moves, and what is proposed of theirs. Writes [`Rebalancing`] and effects; reads flows, attempts,
+/// leases, the snapshot and the settings.
+pub(crate) struct MoveHandler<'e> {
+    pub(crate) rebalancing: &'e mut Rebalancing,
+    pub(crate) flows: &'e Flows,
+    pub(crate) attempts: &'e Attempts,
+    pub(crate) ledger: &'e Ledger,
+    pub(crate) snapshot: &'e Arc<Snapshot>,
+    pub(crate) settings: &'e EngineSettings,
+    pub(crate) effects: &'e mut Effects,
+}
+
+impl MoveHandler<'_> {
     /// Begins a round where one is due and something runs under chains.
-    pub(super) fn tick_rebalance(&mut self, now: Timestamp) {
+    pub(crate) fn tick(&mut self, now: Timestamp) {
         let settings = self.settings.rebalance;
         if !settings.enabled || now.since(self.rebalancing.began) < settings.every {
             return;
@@ -87,7 +130,7 @@ impl Engine {
         self.rebalancing.searching = true;
         self.effects.out.push(Effect::Rebalance(Arc::new(Round {
             number: self.rebalancing.number,
-            snapshot: Arc::clone(&self.snapshot),
+            snapshot: Arc::clone(self.snapshot),
             taken: self.rebalancing.taken(self.ledger.overlay()),
             applications,
             cooling: self.rebalancing.cooling.iter().map(|(id, of)| (*id, of.promised.map(|of| of.to))).collect(),
@@ -102,9 +145,7 @@ impl Engine {
         self.snapshot.applications.get(&attempt).map(|_| RoundApplication { attempt, requests, jobs })
     }
 
-    /// Takes what a round came to, and tells applications of moves that may still be made: whose container runs where it
-    /// did, to a node that has room, within all bounds. What comes of an older round is dropped.
-    pub fn rebalanced(&mut self, number: u64, found: &RoundFound, now: Timestamp) {
+    fn rebalanced(&mut self, number: u64, found: &RoundFound, now: Timestamp) {
         let settings = self.settings.rebalance;
         if !settings.enabled || number != self.rebalancing.number || !std::mem::take(&mut self.rebalancing.searching) {
             return;
@@ -146,25 +187,5 @@ impl Engine {
         let room = self.snapshot.room(step.to, &self.rebalancing.taken(self.ledger.overlay()));
         let promised = Promised { to: step.to, size: running.size, key: running.key };
         self.snapshot.rules.feasible(&running.size, &room).then_some(promised)
-    }
-
-    /// A container appeared: where one of its kind was proposed to go, that was followed, whether its application asked
-    /// for it (and has a lease) or not. It cools down as the other.
-    pub(super) fn move_met(&mut self, node: NodeIdx, container: &ReportedContainer, now: Timestamp) {
-        if self.rebalancing.cooling.is_empty() {
-            return;
-        }
-        let attempt = container.id.attempt;
-        let first = ContainerId { attempt, id: 0 };
-        let last = ContainerId { attempt, id: u64::MAX };
-        let wanted = Promised { to: node, size: container.size, key: container.key };
-        let mut open = self.rebalancing.cooling.range_mut(first..=last);
-        let Some((_, met)) = open.find(|(id, cooling)| **id != container.id && cooling.promised == Some(wanted)) else {
-            return;
-        };
-        met.promised = None;
-        let until = now.plus(self.settings.rebalance.cool_down);
-        self.rebalancing.cooling.insert(container.id, Cooling { until, promised: None });
-        self.effects.count(Counter::MovesFollowed, 1);
     }
 }

@@ -449,7 +449,7 @@ proptest! {
             let one = outcome(&desk, answer);
             let mut sum = Outcomes::default();
             let states: BTreeMap<LeaseId, &str> = desk.engine.explain(answer.decision.id).unwrap().leases.into_iter()
-                .map(|(lease, _, state)| (lease, state)).collect();
+                .map(|lease| (lease.id, lease.state)).collect();
             for (hint, said) in one.hints.iter().zip(&answer.decision.hints) {
                 prop_assert_eq!(hint.outcomes.all(), u64::from(hint.count));
                 let of = |state: &str| said.leases.iter().filter(|lease| states[lease] == state).count() as u64;

@@ -7,8 +7,9 @@ use crate::testing::attempt;
 use crate::{Answer, AtOnce, CommitOutcome, Proposal, TaskWhat};
 use hintd_model::cluster::{Change, Constraints, Gang, HintRequest, WhenFull};
 use hintd_model::units::Micros;
+use hintd_policy::jobpacker::JobPacker;
 use hintd_policy::plan::Deviation;
-use hintd_policy::{Policy, jobpacker};
+use hintd_policy::{Policy, registry};
 use std::sync::Arc;
 
 impl Desk {
@@ -229,7 +230,7 @@ fn another_setting_of_the_policy_unseats_nobody() {
     desk.follow("monday", &[("daily", "/r2", 4)]);
     desk.asks(1, "daily", 2);
     let table = toml::de::DeTable::parse("heavy_input_bytes = 7\n").unwrap();
-    let other: Arc<dyn Policy> = jobpacker::build(table).unwrap().into();
+    let other: Arc<dyn Policy> = registry::build::<JobPacker>(table).unwrap().into();
     desk.engine.redispatch(&|_| Some(Arc::clone(&other)), desk.now);
     assert_eq!(counted(&desk.asks(2, "daily", 2)).2, [Deviation::PlaceTaken]);
     let again = HintRequest { id: "again".into(), ..run(1, Some("daily"), 2) };
@@ -273,7 +274,7 @@ fn a_new_state_seats_runs_as_they_came() {
     desk.all_beat(6);
     assert_eq!(counted(&desk.asks(2, "daily", 2)).2, [Deviation::PlaceTaken]);
     let table = toml::de::DeTable::parse("heavy_input_bytes = 7\n").unwrap();
-    let other: Arc<dyn Policy> = jobpacker::build(table).unwrap().into();
+    let other: Arc<dyn Policy> = registry::build::<JobPacker>(table).unwrap().into();
     desk.engine.redispatch(&|_| Some(Arc::clone(&other)), desk.now);
     let again = HintRequest { id: "again".into(), ..run(2, Some("daily"), 2) };
     assert_eq!(counted(&desk.at_once(again)).2, [Deviation::PlaceTaken], "who waits came first");

@@ -251,7 +251,7 @@ fn a_report_with_room_launches_what_waits_and_the_hint_is_journalled_with_its_le
     desk.restart();
     assert_eq!(desk.leases().len(), 1, "what was pushed is kept");
     let kept = desk.engine.explain(answer.decision.id).unwrap();
-    assert_eq!((&*kept.answer, kept.leases[0].2), (&**answer, "held"));
+    assert_eq!((&*kept.answer, kept.leases[0].state), (&**answer, "held"));
     assert_eq!(desk.waiting(), 0, "what waits comes again when its application asks again");
 }
 

@@ -99,7 +99,7 @@ fn a_container_ends_the_oldest_lease_of_its_kind_on_its_host_and_room_is_counted
     desk.publish();
     assert_eq!(desk.count(Counter::LeasesBound), 1);
     assert_eq!(
-        desk.engine.explain(answer.decision.id).unwrap().leases.iter().map(|l| l.2).collect::<Vec<_>>(),
+        desk.engine.explain(answer.decision.id).unwrap().leases.iter().map(|l| l.state).collect::<Vec<_>>(),
         ["bound", "withdrawn"]
     );
 }
@@ -495,7 +495,7 @@ fn a_remembered_request_leaves_its_ask_table_behind() {
     let mut asked = maps("a", 1);
     asked.asks = vec![crate::testing::ask(asked.groups[0].key, "*", 1)];
     desk.ask(asked.clone());
-    let kept = |desk: &Desk| desk.engine.attempts.get(ONE()).unwrap().requests[0].clone();
+    let kept = |desk: &Desk| desk.engine.attempts().get(ONE()).unwrap().requests[0].clone();
     let without = hintd_model::cluster::HintRequest { asks: Vec::new(), ..asked.clone() };
     assert_eq!(*kept(&desk), without);
     let written = crate::attempts::put_request(&Arc::new(without.clone()));

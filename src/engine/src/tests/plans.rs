@@ -9,6 +9,7 @@ use crate::testing::{attempt, request};
 use crate::{Answer, CommitOutcome, Counter, Effect, LearntRun, Refusal, TaskWhat};
 use hintd_model::cluster::{Change, HintRequest};
 use hintd_model::units::{BitsPerSec, Bytes, Micros, RackPath, Timestamp};
+use hintd_policy::jobpacker::JobPacker;
 use hintd_policy::plan::{
     Assumptions, Deviation, JobName, Objective, PLAN_FORMAT, Plan, PlannedJob, PlannedRack, PlannedStage, Slice, Stage,
     Step,
@@ -456,7 +457,7 @@ fn a_change_of_parameters_and_an_undone_answer_leave_the_plan_followed() {
     let again = desk.wait(&packer(), run(1, Some("daily"), 2));
     assert_eq!((note(&again).as_planned, note(&again).deviations.len()), (2, 0), "its place is free again");
     let table = toml::de::DeTable::parse("heavy_input_bytes = 7\n").unwrap();
-    let other: Arc<dyn Policy> = hintd_policy::jobpacker::build(table).unwrap().into();
+    let other: Arc<dyn Policy> = registry::build::<JobPacker>(table).unwrap().into();
     desk.engine.redispatch(&|_| Some(Arc::clone(&other)), desk.now);
     let answer = desk.wait(&other, run(2, Some("hourly"), 2));
     assert_eq!(note(&answer).as_planned, 2);

@@ -1,10 +1,9 @@
 //! Any policy that places or dispatches, as a dispatcher.
 
 use super::PlacedFirst;
-use crate::dispatch::{Advice, DispatchEvent, DispatchState, Offer, Seat, ShuffleAdvice, ShuffleAsk, View};
-use crate::plan::{PlanCounts, PlanStand, Stage};
+use crate::dispatch::{Advice, DispatchEvent, DispatchState, DynFollowsPlan, DynTimesShuffles, Offer, View};
 use crate::{Budget, DynDispatch, Objective, Place, PlaceError, PlaceProblem, Placement, Policy};
-use hintd_model::units::{AttemptId, Micros, Timestamp};
+use hintd_model::units::Micros;
 
 /// Steps that a placer gets for each group.
 pub const PLACER_STEPS: u64 = 20_000;
@@ -60,34 +59,12 @@ impl DynDispatch for OfPolicy<'_> {
         self.get().offer(state, offer, view)
     }
 
-    fn times_shuffles(&self) -> bool {
-        self.get().times_shuffles()
+    fn as_times_shuffles(&self) -> Option<&dyn DynTimesShuffles> {
+        self.get().as_times_shuffles()
     }
 
-    fn shuffle(&self, state: &mut DispatchState, ask: &ShuffleAsk, view: &View<'_>) -> ShuffleAdvice {
-        self.get().shuffle(state, ask, view)
-    }
-
-    fn stands(&self, state: &mut DispatchState, attempt: AttemptId) -> Option<PlanStand> {
-        self.get().stands(state, attempt)
-    }
-
-    fn would_stand(
-        &self,
-        state: &mut DispatchState,
-        run: (AttemptId, &str),
-        came: Timestamp,
-        now: Timestamp,
-    ) -> Option<Seat> {
-        self.get().would_stand(state, run, came, now)
-    }
-
-    fn planned_until(&self, state: &mut DispatchState, attempt: AttemptId, stage: Stage) -> Option<Timestamp> {
-        self.get().planned_until(state, attempt, stage)
-    }
-
-    fn plan_counts(&self, state: &mut DispatchState, now: Timestamp) -> Option<PlanCounts> {
-        self.get().plan_counts(state, now)
+    fn as_follows_plan(&self) -> Option<&dyn DynFollowsPlan> {
+        self.get().as_follows_plan()
     }
 
     fn restore(&self, json: &str) -> Result<DispatchState, serde_json::Error> {

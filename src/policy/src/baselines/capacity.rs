@@ -12,16 +12,14 @@
 //! names the hosts of all of them and their racks. Seen alone, the burst has no other applications in it.
 
 use crate::filling::{Filling, by_priority};
-use crate::params::{self, Invalid, ParamError, Params, PolicyTable};
-use crate::{Budget, Place, PlaceError, PlaceProblem, Placement, Policy};
+use crate::params::{Invalid, Params};
+use crate::{Budget, Capabilities, Definition, Place, PlaceError, PlaceProblem, Placement};
 use hintd_model::units::{NodeIdx, RackIdx};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Its name.
 pub const NAME: &str = "capacity";
-/// What it is.
-pub const SUMMARY: &str = "YARN's default: heartbeat order, node-local, then rack-local, then any, with delay";
 
 /// CapacityScheduler's own settings.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -62,15 +60,23 @@ pub struct Capacity {
     params: CapacityParams,
 }
 
-/// Makes it from its configuration table.
-///
-/// # Errors
-/// [`ParamError`] for an unknown key or a delay below -1.
-pub fn build(table: PolicyTable<'_>) -> Result<Box<dyn Policy>, ParamError> {
-    Ok(Box::new(Capacity { params: params::read(NAME, table)? }))
-}
+impl Definition for Capacity {
+    type Params = CapacityParams;
+    const NAME: &'static str = NAME;
+    const SUMMARY: &'static str = "YARN's default: heartbeat order, node-local, then rack-local, then any, with delay";
 
-super::policy!(Capacity { as_place: Place });
+    fn new(params: CapacityParams) -> Self {
+        Self { params }
+    }
+
+    fn params(&self) -> &CapacityParams {
+        &self.params
+    }
+
+    fn capabilities(&self) -> Capabilities<'_> {
+        Capabilities { place: Some(self), ..Capabilities::default() }
+    }
+}
 
 impl Place for Capacity {
     fn place(&self, problem: &PlaceProblem<'_>, budget: &mut Budget<'_>) -> Result<Placement, PlaceError> {

@@ -6,16 +6,13 @@
 
 use crate::adapt::OfferInTurn;
 use crate::dispatch::{Advice, Dispatch, DispatchEvent, Offer, View};
-use crate::params::{self, Invalid, ParamError, Params, PolicyTable};
+use crate::params::{Invalid, Params};
 use crate::pool::{self, Held, Pool, Slot, Task, not_yet};
-use crate::{Budget, DynDispatch, Place, PlaceError, PlaceProblem, Placement, Policy};
+use crate::{Budget, Capabilities, Definition, Place, PlaceError, PlaceProblem, Placement};
 use serde::{Deserialize, Serialize};
 
 /// Its name.
 pub const NAME: &str = "fair";
-/// What it is.
-pub const SUMMARY: &str =
-    "the user, then the job, with fewest running containers; baseline of 004 (Li), Hadoop's fair scheduler";
 
 /// When reduces may be launched.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -46,15 +43,24 @@ pub struct Fair {
     params: FairParams,
 }
 
-/// Makes it from its configuration table.
-///
-/// # Errors
-/// [`ParamError`] for an unknown key or a share outside [0, 1].
-pub fn build(table: PolicyTable<'_>) -> Result<Box<dyn Policy>, ParamError> {
-    Ok(Box::new(Fair { params: params::read(NAME, table)? }))
-}
+impl Definition for Fair {
+    type Params = FairParams;
+    const NAME: &'static str = NAME;
+    const SUMMARY: &'static str =
+        "the user, then the job, with fewest running containers; baseline of 004 (Li), Hadoop's fair scheduler";
 
-super::policy!(Fair { as_place: Place, as_dispatch: DynDispatch });
+    fn new(params: FairParams) -> Self {
+        Self { params }
+    }
+
+    fn params(&self) -> &FairParams {
+        &self.params
+    }
+
+    fn capabilities(&self) -> Capabilities<'_> {
+        Capabilities { place: Some(self), dispatch: Some(self), ..Capabilities::default() }
+    }
+}
 
 impl Place for Fair {
     fn place(&self, problem: &PlaceProblem<'_>, budget: &mut Budget<'_>) -> Result<Placement, PlaceError> {

@@ -1,30 +1,5 @@
 //! Policies to compare with: what clusters do without the network in view, and what papers compare with.
 
-/// The part of [`Policy`](crate::Policy) that is alike in every baseline: constants, parameters and which
-/// capabilities the type itself has.
-macro_rules! policy {
-    ($policy:ident { $($capability:ident: $object:ident),* }) => {
-        impl Policy for $policy {
-            fn name(&self) -> &'static str {
-                NAME
-            }
-
-            fn summary(&self) -> &'static str {
-                SUMMARY
-            }
-
-            fn params_toml(&self) -> String {
-                params::to_toml(&self.params)
-            }
-
-            $(fn $capability(&self) -> Option<&dyn $object> {
-                Some(self)
-            })*
-        }
-    };
-}
-use policy;
-
 pub mod capacity;
 pub mod delay;
 pub mod fair;

@@ -1,8 +1,8 @@
 //! `random`: every container on a node drawn evenly among those with room.
 
 use crate::filling::{Filling, by_priority};
-use crate::params::{self, Invalid, ParamError, Params, PolicyTable};
-use crate::{Budget, Place, PlaceError, PlaceProblem, Placement, Policy};
+use crate::params::{Invalid, Params};
+use crate::{Budget, Capabilities, Definition, Place, PlaceError, PlaceProblem, Placement};
 use hintd_model::units::NodeIdx;
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
@@ -10,8 +10,6 @@ use serde::{Deserialize, Serialize};
 
 /// Its name.
 pub const NAME: &str = "random";
-/// What it is.
-pub const SUMMARY: &str = "every container on a node drawn evenly among those with room; baseline of every paper";
 
 /// It has no parameters.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -30,15 +28,24 @@ pub struct Random {
     params: RandomParams,
 }
 
-/// Makes it from its configuration table.
-///
-/// # Errors
-/// [`ParamError`] for any key: it has no parameters.
-pub fn build(table: PolicyTable<'_>) -> Result<Box<dyn Policy>, ParamError> {
-    Ok(Box::new(Random { params: params::read(NAME, table)? }))
-}
+impl Definition for Random {
+    type Params = RandomParams;
+    const NAME: &'static str = NAME;
+    const SUMMARY: &'static str =
+        "every container on a node drawn evenly among those with room; baseline of every paper";
 
-super::policy!(Random { as_place: Place });
+    fn new(params: RandomParams) -> Self {
+        Self { params }
+    }
+
+    fn params(&self) -> &RandomParams {
+        &self.params
+    }
+
+    fn capabilities(&self) -> Capabilities<'_> {
+        Capabilities { place: Some(self), ..Capabilities::default() }
+    }
+}
 
 impl Place for Random {
     fn place(&self, problem: &PlaceProblem<'_>, budget: &mut Budget<'_>) -> Result<Placement, PlaceError> {

@@ -2,8 +2,8 @@
 
 use crate::filling::{Filling, by_priority};
 use crate::load::load_ppm;
-use crate::params::{self, Invalid, ParamError, Params, PolicyTable};
-use crate::{Budget, Place, PlaceError, PlaceProblem, Placement, Policy};
+use crate::params::{Invalid, Params};
+use crate::{Budget, Capabilities, Definition, Place, PlaceError, PlaceProblem, Placement};
 use hintd_model::units::NodeIdx;
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
@@ -11,8 +11,6 @@ use std::collections::BinaryHeap;
 
 /// Its name.
 pub const NAME: &str = "spread";
-/// What it is.
-pub const SUMMARY: &str = "least-loaded nodes first, containers of a group on different nodes; baseline of 003";
 
 /// It has no parameters.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -31,15 +29,23 @@ pub struct Spread {
     params: SpreadParams,
 }
 
-/// Makes it from its configuration table.
-///
-/// # Errors
-/// [`ParamError`] for any key: it has no parameters.
-pub fn build(table: PolicyTable<'_>) -> Result<Box<dyn Policy>, ParamError> {
-    Ok(Box::new(Spread { params: params::read(NAME, table)? }))
-}
+impl Definition for Spread {
+    type Params = SpreadParams;
+    const NAME: &'static str = NAME;
+    const SUMMARY: &'static str = "least-loaded nodes first, containers of a group on different nodes; baseline of 003";
 
-super::policy!(Spread { as_place: Place });
+    fn new(params: SpreadParams) -> Self {
+        Self { params }
+    }
+
+    fn params(&self) -> &SpreadParams {
+        &self.params
+    }
+
+    fn capabilities(&self) -> Capabilities<'_> {
+        Capabilities { place: Some(self), ..Capabilities::default() }
+    }
+}
 
 impl Place for Spread {
     fn place(&self, problem: &PlaceProblem<'_>, budget: &mut Budget<'_>) -> Result<Placement, PlaceError> {

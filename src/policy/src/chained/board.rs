@@ -1,6 +1,6 @@
 //! A state: where tasks are, which boxes flows pass, what is left of nodes and boxes, and what it costs.
 
-use super::ground::{End, FAR, FlowOf, Ground, NONE};
+use super::compiled::{ChainedProblem, End, FAR, FlowOf, NONE};
 use crate::place::Share;
 use hintd_model::cluster::Resource;
 use hintd_model::network::chains::BoxKind;
@@ -13,7 +13,7 @@ pub(crate) type List = SmallVec<[u32; 3]>;
 /// A state. Flows of tasks without a place are not there.
 #[derive(Clone)]
 pub(crate) struct Board<'g, 'p> {
-    pub(crate) ground: &'g Ground<'p>,
+    pub(crate) ground: &'g ChainedProblem<'p>,
     /// By task: its slot, or [`NONE`].
     pub(crate) at: Vec<u32>,
     /// By flow.
@@ -31,15 +31,15 @@ pub(crate) struct Board<'g, 'p> {
 
 impl<'g, 'p> Board<'g, 'p> {
     /// Nobody has a place.
-    pub(crate) fn new(ground: &'g Ground<'p>) -> Self {
+    pub(crate) fn new(ground: &'g ChainedProblem<'p>) -> Self {
         Self {
             ground,
-            at: vec![NONE; ground.tasks.len()],
-            lists: vec![List::new(); ground.flows.len()],
+            at: vec![NONE; ground.group_of.len()],
+            lists: vec![List::new(); ground.own.flows.len()],
             taken: vec![Resource::ZERO; ground.slots.len()],
             on_slot: BTreeMap::new(),
             in_rack: BTreeMap::new(),
-            loads: vec![0; ground.boxes.len()],
+            loads: vec![0; ground.own.boxes.len()],
             cost: 0,
         }
     }
@@ -74,8 +74,8 @@ impl<'g, 'p> Board<'g, 'p> {
     pub(crate) fn seat_cheapest(&mut self, task: u32) {
         let ground = self.ground;
         let cost = |point: u32, slot: u32| -> u128 {
-            let each = ground.flows_of[task as usize].iter().map(|&at| {
-                let flow = &ground.flows[at as usize];
+            let each = ground.own.flows_of[task as usize].iter().map(|&at| {
+                let flow = &ground.own.flows[at as usize];
                 let (other, sends) = if flow.from == End::Task(task) { (flow.to, true) } else { (flow.from, false) };
                 let local = matches!(other, End::Fixed { node, .. } if ground.slots[slot as usize].node == node);
                 let ends = if sends { (point, self.point(other)) } else { (self.point(other), point) };
@@ -88,7 +88,7 @@ impl<'g, 'p> Board<'g, 'p> {
         let open = (0..ground.slots.len() as u32).filter(|&slot| self.fits(task, slot));
         let rated = open.map(|slot| {
             let left = std::cmp::Reverse(self.left(slot).memory_mb());
-            (cost(ground.slots[slot as usize].point, slot), left, slot)
+            (cost(ground.own.point_of[slot as usize], slot), left, slot)
         });
         if let Some((.., slot)) = rated.min() {
             self.put(task, slot);
@@ -103,16 +103,16 @@ impl<'g, 'p> Board<'g, 'p> {
     /// Whether a task may go to a slot: candidate, room, bounds; its own place is left out of account.
     pub(crate) fn fits(&self, task: u32, slot: u32) -> bool {
         let Self { ground, .. } = self;
-        let known = ground.tasks[task as usize];
-        let bounds = &ground.problem.groups[known.group as usize];
-        let count = |of: &BTreeMap<(u32, u32), u32>, key: u32| of.get(&(known.group, key)).copied().unwrap_or(0);
+        let group = ground.group_of[task as usize];
+        let bounds = &ground.problem.groups[group as usize];
+        let count = |of: &BTreeMap<(u32, u32), u32>, key: u32| of.get(&(group, key)).copied().unwrap_or(0);
         let rack = ground.slots[slot as usize].rack;
         let own_rack = match self.at[task as usize] {
             NONE => false,
             here => ground.slots[here as usize].rack == rack,
         };
-        ground.allowed(known.group, slot)
-            && ground.fits(&self.taken[slot as usize], &known.size, slot)
+        ground.allowed(group as usize, slot)
+            && ground.fits(&self.taken[slot as usize], &bounds.size, slot)
             && (bounds.max_per_node == u32::MAX || count(&self.on_slot, slot) < bounds.max_per_node)
             && (bounds.max_per_rack == u32::MAX || own_rack || count(&self.in_rack, rack) < bounds.max_per_rack)
     }
@@ -125,25 +125,25 @@ impl<'g, 'p> Board<'g, 'p> {
     }
 
     fn take(&mut self, task: u32, slot: u32) {
-        let known = self.ground.tasks[task as usize];
+        let group = self.ground.group_of[task as usize];
+        let bounds = &self.ground.problem.groups[group as usize];
         let from = std::mem::replace(&mut self.at[task as usize], slot);
         if from != NONE {
-            self.taken[from as usize] = self.taken[from as usize].minus(&known.size);
+            self.taken[from as usize] = self.taken[from as usize].minus(&bounds.size);
         }
-        self.taken[slot as usize] = self.taken[slot as usize].plus(&known.size);
-        let bounds = &self.ground.problem.groups[known.group as usize];
+        self.taken[slot as usize] = self.taken[slot as usize].plus(&bounds.size);
         if bounds.max_per_node == u32::MAX && bounds.max_per_rack == u32::MAX {
             return;
         }
         let rack = |slot: u32| self.ground.slots[slot as usize].rack;
         for (of, old, new) in [(&mut self.on_slot, from, slot), (&mut self.in_rack, NONE, rack(slot))] {
-            *of.entry((known.group, new)).or_default() += 1;
-            if let Some(count) = of.get_mut(&(known.group, old)) {
+            *of.entry((group, new)).or_default() += 1;
+            if let Some(count) = of.get_mut(&(group, old)) {
                 *count -= 1;
             }
         }
         if from != NONE
-            && let Some(count) = self.in_rack.get_mut(&(known.group, rack(from)))
+            && let Some(count) = self.in_rack.get_mut(&(group, rack(from)))
         {
             *count -= 1;
         }
@@ -155,7 +155,7 @@ impl<'g, 'p> Board<'g, 'p> {
             End::Fixed { point, .. } => point,
             End::Task(task) => match self.at[task as usize] {
                 NONE => NONE,
-                slot => self.ground.slots[slot as usize].point,
+                slot => self.ground.own.point_of[slot as usize],
             },
         }
     }
@@ -179,7 +179,7 @@ impl<'g, 'p> Board<'g, 'p> {
         if list.is_empty() && self.is_local(flow) {
             return 0;
         }
-        let stops = list.iter().map(|&index| self.ground.boxes[index as usize].point);
+        let stops = list.iter().map(|&index| self.ground.own.boxes[index as usize].point);
         let mut here = self.point(flow.from);
         let mut hops = 2;
         for stop in stops.chain([self.point(flow.to)]) {
@@ -190,7 +190,7 @@ impl<'g, 'p> Board<'g, 'p> {
     }
 
     fn flow_cost(&self, at: u32) -> u128 {
-        let flow = &self.ground.flows[at as usize];
+        let flow = &self.ground.own.flows[at as usize];
         if !self.is_there(flow) {
             return 0;
         }
@@ -198,7 +198,7 @@ impl<'g, 'p> Board<'g, 'p> {
     }
 
     fn cost_of(&self, task: u32) -> u128 {
-        self.ground.flows_of[task as usize].iter().map(|&flow| self.flow_cost(flow)).sum()
+        self.ground.own.flows_of[task as usize].iter().map(|&flow| self.flow_cost(flow)).sum()
     }
 
     /// Cost of the state, bit/s × links.
@@ -209,13 +209,13 @@ impl<'g, 'p> Board<'g, 'p> {
     /// What a box would have left if a flow left it alone, bits/s.
     fn box_room(&self, index: u32, without: &[u32], rate: u64) -> u64 {
         let own = if without.contains(&index) { rate } else { 0 };
-        (self.ground.boxes[index as usize].room + own).saturating_sub(self.loads[index as usize])
+        (self.ground.own.boxes[index as usize].room + own).saturating_sub(self.loads[index as usize])
     }
 
     /// Gives a flow other boxes.
     pub(crate) fn set_list(&mut self, at: u32, list: List) {
         let before = self.flow_cost(at);
-        let rate = self.ground.flows[at as usize].rate;
+        let rate = self.ground.own.flows[at as usize].rate;
         for &index in &self.lists[at as usize] {
             self.loads[index as usize] -= rate;
         }
@@ -228,7 +228,7 @@ impl<'g, 'p> Board<'g, 'p> {
 
     /// Boxes of a type that a flow may pass (Eq. 4), its own ones among them.
     pub(crate) fn choices(&self, at: u32, kind: BoxKind) -> impl Iterator<Item = u32> {
-        let rate = self.ground.flows[at as usize].rate;
+        let rate = self.ground.own.flows[at as usize].rate;
         let own = &self.lists[at as usize];
         self.ground.of_kind(kind).filter(move |&index| self.box_room(index, own, rate) >= rate)
     }
@@ -236,12 +236,12 @@ impl<'g, 'p> Board<'g, 'p> {
     /// The list of fewest hops for a flow whose ends have a place; `None`: some type has no box left that is reached.
     pub(crate) fn best_list(&self, at: u32) -> Option<List> {
         let ground = self.ground;
-        let flow = &ground.flows[at as usize];
+        let flow = &ground.own.flows[at as usize];
         let mut ways: Vec<(u32, u32, List)> = vec![(0, self.point(flow.from), List::new())];
         for &kind in ground.kinds(flow) {
             let mut next = Vec::new();
             for index in self.choices(at, kind) {
-                let stop = ground.boxes[index as usize].point;
+                let stop = ground.own.boxes[index as usize].point;
                 let best = ways.iter().map(|(hops, from, list)| (hops + ground.hops(*from, stop), list));
                 if let Some((hops, list)) = best.min().filter(|(hops, _)| *hops < FAR) {
                     let mut list = list.clone();
@@ -263,18 +263,18 @@ impl<'g, 'p> Board<'g, 'p> {
     /// The flow that finds none.
     pub(crate) fn give_lists(&mut self, mut choose: impl FnMut(&Self, u32) -> Option<List>) -> Result<(), u32> {
         let ground = self.ground;
-        let mut order: Vec<u32> = (0..ground.flows.len() as u32)
+        let mut order: Vec<u32> = (0..ground.own.flows.len() as u32)
             .filter(|&at| {
-                let flow = &ground.flows[at as usize];
+                let flow = &ground.own.flows[at as usize];
                 !ground.kinds(flow).is_empty() && self.is_there(flow) && self.lists[at as usize].is_empty()
             })
             .collect();
-        order.sort_by_key(|&at| (std::cmp::Reverse(ground.flows[at as usize].rate), at));
+        order.sort_by_key(|&at| (std::cmp::Reverse(ground.own.flows[at as usize].rate), at));
         for at in order {
             let list = choose(self, at).or_else(|| self.best_list(at));
             match list {
                 Some(list) => self.set_list(at, list),
-                None if ground.classes[ground.flows[at as usize].class as usize].open => {
+                None if ground.own.classes[ground.own.flows[at as usize].class as usize].open => {
                     let list = self.open_list(at);
                     self.set_list(at, list);
                 }
@@ -295,11 +295,11 @@ impl<'g, 'p> Board<'g, 'p> {
 
     /// Of a chain that is open: of each type the nearest box that has room, none where none has.
     fn open_list(&self, at: u32) -> List {
-        let flow = &self.ground.flows[at as usize];
+        let flow = &self.ground.own.flows[at as usize];
         let mut here = self.point(flow.from);
         let mut list = List::new();
         for &kind in self.ground.kinds(flow) {
-            let place = |index: u32| self.ground.boxes[index as usize].point;
+            let place = |index: u32| self.ground.own.boxes[index as usize].point;
             let near = self.choices(at, kind).min_by_key(|&index| (self.ground.hops(here, place(index)), index));
             if let Some(index) = near.filter(|&index| self.ground.hops(here, place(index)) < FAR) {
                 list.push(index);
@@ -332,13 +332,13 @@ impl<'g, 'p> Board<'g, 'p> {
     /// One switch of one flow to the best candidate, if that gains.
     fn improve_one(&mut self, at: u32, position: usize) -> bool {
         let ground = self.ground;
-        let flow = &ground.flows[at as usize];
+        let flow = &ground.own.flows[at as usize];
         let list = &self.lists[at as usize];
-        let place = |index: u32| ground.boxes[index as usize].point;
+        let place = |index: u32| ground.own.boxes[index as usize].point;
         let before = if position == 0 { self.point(flow.from) } else { place(list[position - 1]) };
         let after = list.get(position + 1).map_or_else(|| self.point(flow.to), |&next| place(next));
         let hops = |index: u32| ground.hops(before, place(index)) + ground.hops(place(index), after);
-        let (own, kind) = (list[position], ground.boxes[list[position] as usize].kind);
+        let (own, kind) = (list[position], ground.own.boxes[list[position] as usize].kind);
         let best = self.choices(at, kind).min_by_key(|&index| (hops(index), index));
         let Some(best) = best.filter(|&best| hops(best) < hops(own)) else { return false };
         let mut list = list.clone();
@@ -368,9 +368,10 @@ impl<'g, 'p> Board<'g, 'p> {
         self.put(task, slot);
         let mut undo = Vec::new();
         let ground = self.ground;
-        for &at in &ground.flows_of[task as usize] {
+        for &at in &ground.own.flows_of[task as usize] {
             let len = self.lists[at as usize].len();
-            let position = if ground.flows[at as usize].from == End::Task(task) { 0 } else { len.saturating_sub(1) };
+            let position =
+                if ground.own.flows[at as usize].from == End::Task(task) { 0 } else { len.saturating_sub(1) };
             if len > 0 {
                 let list = self.lists[at as usize].clone();
                 if self.improve_one(at, position) {
@@ -385,9 +386,9 @@ impl<'g, 'p> Board<'g, 'p> {
     pub(crate) fn shares(&self) -> Vec<Vec<Share>> {
         let mut groups: Vec<Vec<Share>> = vec![Vec::new(); self.ground.problem.groups.len()];
         let mut known: BTreeMap<(u32, u32), usize> = BTreeMap::new();
-        for (task, &slot) in self.ground.tasks.iter().zip(&self.at).filter(|(_, slot)| **slot != NONE) {
-            let shares = &mut groups[task.group as usize];
-            let at = *known.entry((task.group, slot)).or_insert(shares.len());
+        for (&group, &slot) in self.ground.group_of.iter().zip(&self.at).filter(|(_, slot)| **slot != NONE) {
+            let shares = &mut groups[group as usize];
+            let at = *known.entry((group, slot)).or_insert(shares.len());
             match shares.get_mut(at) {
                 Some(share) => share.count += 1,
                 None => shares.push(Share { node: self.ground.slots[slot as usize].node, count: 1 }),
@@ -398,7 +399,7 @@ impl<'g, 'p> Board<'g, 'p> {
 
     /// Mean hops of flows, weighted by rate; 0 without flows.
     pub(crate) fn mean_hops(&self) -> f64 {
-        let there = self.ground.flows.iter().filter(|flow| self.is_there(flow));
+        let there = self.ground.own.flows.iter().filter(|flow| self.is_there(flow));
         let rate: u128 = there.map(|flow| u128::from(flow.rate)).sum();
         if rate == 0 { 0.0 } else { self.cost as f64 / rate as f64 }
     }

@@ -1,6 +1,6 @@
 //! An independent check of a placement against its chains: counts flows that break theirs, whatever policy placed them.
 
-use super::ground::{End, FlowOf, Ground, NONE, Settings};
+use super::compiled::{ChainedProblem, End, FlowOf, NONE, Settings};
 use crate::place::{ChosenRoute, PlaceError, Placement};
 use crate::problem::PlaceProblem;
 use hintd_model::cluster::{NodePair, Topology};
@@ -24,17 +24,17 @@ pub struct Breaches {
 
 /// Checks the routes of a placement: whole, from end to end, loop-free between boxes, through boxes of the chain's types
 /// in order, all of them up and none over its capacity; and that they carry all that the flows send.
-pub fn breaches_of(
+pub(crate) fn breaches_of(
     problem: &PlaceProblem<'_>,
     placement: &Placement,
     settings: &Settings,
 ) -> Result<Breaches, PlaceError> {
-    let Some(ground) = Ground::new(problem, settings)? else { return Ok(Breaches::default()) };
-    let mut found = Breaches { boxes: ground.boxes.len() as u64, ..Breaches::default() };
-    let mut loads = vec![0_u64; ground.boxes.len()];
+    let Some(ground) = ChainedProblem::compile(problem, settings)? else { return Ok(Breaches::default()) };
+    let mut found = Breaches { boxes: ground.own.boxes.len() as u64, ..Breaches::default() };
+    let mut loads = vec![0_u64; ground.own.boxes.len()];
     let mut sent: BTreeMap<(NodePair, ChainIdx), (u64, u64)> = BTreeMap::new();
     for (flow, pair) in placed(&ground, placement) {
-        let entry = sent.entry((pair, ground.classes[flow.class as usize].chain)).or_default();
+        let entry = sent.entry((pair, ground.own.classes[flow.class as usize].chain)).or_default();
         *entry = (entry.0 + 1, entry.1 + flow.rate);
         found.flows += 1;
     }
@@ -43,7 +43,7 @@ pub fn breaches_of(
         loads[stop.index.at()] += route.rate.0;
     }
     let over: BTreeSet<u32> =
-        (0..loads.len() as u32).filter(|&at| loads[at as usize] > ground.boxes[at as usize].room).collect();
+        (0..loads.len() as u32).filter(|&at| loads[at as usize] > ground.own.boxes[at as usize].room).collect();
     found.involved = over.len() as u64;
     for ((pair, chain), (flows, rate)) in sent {
         let own: Vec<&ChosenRoute> =
@@ -62,18 +62,18 @@ pub fn breaches_of(
 /// What becomes of a placement by a policy that knows no chains, its traffic steered to the boxes nearest on the network
 /// as it was before anything failed (`intact`), whatever they carry: static paths, as 002 has them for `pna`. A flow is
 /// broken if a box of its is down, full before its turn, or not reached from its ends now.
-pub fn breaches_unaware(
+pub(crate) fn breaches_unaware(
     problem: &PlaceProblem<'_>,
     intact: &Topology,
     placement: &Placement,
     settings: &Settings,
 ) -> Result<Breaches, PlaceError> {
-    let Some(ground) = Ground::new(problem, settings)? else { return Ok(Breaches::default()) };
-    let mut found = Breaches { boxes: ground.boxes.len() as u64, ..Breaches::default() };
+    let Some(ground) = ChainedProblem::compile(problem, settings)? else { return Ok(Breaches::default()) };
+    let mut found = Breaches { boxes: ground.own.boxes.len() as u64, ..Breaches::default() };
     let Some(network) = intact.network.as_deref() else { return Ok(found) };
     let nearest = Nearest::new(&ground, network, intact);
     let mut left: Vec<u64> =
-        ground.boxes.iter().map(|known| if known.point == NONE { 0 } else { known.room }).collect();
+        ground.own.boxes.iter().map(|known| if known.point == NONE { 0 } else { known.room }).collect();
     let mut involved = BTreeSet::new();
     for (flow, pair) in placed(&ground, placement) {
         found.flows += 1;
@@ -91,13 +91,16 @@ pub fn breaches_unaware(
 }
 
 /// Flows under chains with the nodes that a placement gives their ends.
-fn placed<'g>(ground: &'g Ground<'_>, placement: &'g Placement) -> impl Iterator<Item = (FlowOf, NodePair)> + use<'g> {
-    let mut nodes: Vec<Option<NodeIdx>> = Vec::with_capacity(ground.tasks.len());
+fn placed<'g>(
+    ground: &'g ChainedProblem<'_>,
+    placement: &'g Placement,
+) -> impl Iterator<Item = (FlowOf, NodePair)> + use<'g> {
+    let mut nodes: Vec<Option<NodeIdx>> = Vec::with_capacity(ground.group_of.len());
     for (group, shares) in ground.problem.groups.iter().zip(&placement.groups) {
         let own = shares.iter().flat_map(|share| std::iter::repeat_n(Some(share.node), share.count as usize));
         nodes.extend(own.chain(std::iter::repeat(None)).take(group.count as usize));
     }
-    ground.flows.iter().filter(|flow| flow.class != NONE).filter_map(move |flow| {
+    ground.own.flows.iter().filter(|flow| flow.class != NONE).filter_map(move |flow| {
         let node = |end: End| match end {
             End::Fixed { node, .. } => Some(node),
             End::Task(task) => nodes[task as usize],
@@ -106,9 +109,9 @@ fn placed<'g>(ground: &'g Ground<'_>, placement: &'g Placement) -> impl Iterator
     })
 }
 
-fn is_sound(ground: &Ground<'_>, route: &ChosenRoute, chain: ChainIdx) -> bool {
-    let (network, chains) = (ground.network, ground.chains);
-    let vertex = |node: NodeIdx| ground.topology.vertex.get(node.at()).copied().flatten();
+fn is_sound(ground: &ChainedProblem<'_>, route: &ChosenRoute, chain: ChainIdx) -> bool {
+    let (network, chains) = (ground.own.network, ground.own.chains);
+    let vertex = |node: NodeIdx| ground.own.topology.vertex.get(node.at()).copied().flatten();
     let (Some(mut here), Some(end)) = (vertex(route.pair.from), vertex(route.pair.to)) else { return false };
     let chain = chains.chain(chain);
     let kinds: Vec<BoxKind> = route.stops.iter().map(|stop| chains.boxes()[stop.index.at()].kind).collect();
@@ -151,18 +154,18 @@ struct Nearest<'g> {
 }
 
 impl<'g> Nearest<'g> {
-    fn new(ground: &Ground<'_>, network: &'g Network, topology: &'g Topology) -> Self {
+    fn new(ground: &ChainedProblem<'_>, network: &'g Network, topology: &'g Topology) -> Self {
         let nodes = (0..topology.vertex.len()).map(NodeIdx::new);
         let mut places: Vec<VertexIdx> = nodes.filter_map(|node| switch(network, topology, node)).collect();
-        places.extend(ground.chains.boxes().iter().filter_map(|known| known.at));
+        places.extend(ground.own.chains.boxes().iter().filter_map(|known| known.at));
         places.sort_unstable();
         places.dedup();
         let mut by_kind: BTreeMap<BoxKind, Vec<u32>> = BTreeMap::new();
-        for (at, known) in (0..).zip(ground.chains.boxes()) {
+        for (at, known) in (0..).zip(ground.own.chains.boxes()) {
             by_kind.entry(known.kind).or_default().push(at);
         }
         let place = |at: Option<VertexIdx>| at.and_then(|at| places.binary_search(&at).ok());
-        let of_box = ground.chains.boxes().iter().map(|known| place(known.at)).collect();
+        let of_box = ground.own.chains.boxes().iter().map(|known| place(known.at)).collect();
         Self { hops: HopTable::new(network, &places, &places), of_box, by_kind, topology, network, places }
     }
 
@@ -184,15 +187,15 @@ impl<'g> Nearest<'g> {
     }
 
     /// Whether the way through the boxes is there on the network of now.
-    fn reached_now(&self, ground: &Ground<'_>, pair: NodePair, list: &[u32]) -> bool {
-        let at = |node| switch(ground.network, ground.topology, node);
+    fn reached_now(&self, ground: &ChainedProblem<'_>, pair: NodePair, list: &[u32]) -> bool {
+        let at = |node| switch(ground.own.network, ground.own.topology, node);
         let stops = list.iter().map(|&index| {
-            let usable = ground.chains.is_usable(ground.network, BoxIdx(index));
-            ground.chains.boxes()[index as usize].at.filter(|_| usable)
+            let usable = ground.own.chains.is_usable(ground.own.network, BoxIdx(index));
+            ground.own.chains.boxes()[index as usize].at.filter(|_| usable)
         });
         let places: Option<Vec<VertexIdx>> = [at(pair.from)].into_iter().chain(stops).chain([at(pair.to)]).collect();
         let joined =
-            |pair: &[VertexIdx]| HopTable::new(ground.network, &pair[..1], &pair[1..]).get(0, 0) != HopTable::NONE;
+            |pair: &[VertexIdx]| HopTable::new(ground.own.network, &pair[..1], &pair[1..]).get(0, 0) != HopTable::NONE;
         places.is_some_and(|places| places.windows(2).all(joined))
     }
 }

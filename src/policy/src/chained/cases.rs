@@ -1,8 +1,8 @@
 //! Draws that tests and experiments share: what policies break while boxes and links fail, and how far they are from
 //! the exact best.
 
+use super::compiled::ChainedProblem;
 use super::exact::least_cost;
-use super::ground::Ground;
 use super::sample::{SETTINGS, World, networks};
 use super::{Breaches, breaches_of, breaches_unaware};
 use crate::baselines::pna::Pna;
@@ -91,7 +91,7 @@ fn place(policy: &dyn Place, problem: &PlaceProblem<'_>) -> Result<Placement, Pl
 pub fn gap(policy: &dyn Place, seed: u64) -> Result<f64, PlaceError> {
     let world = World::small(BitsPerSec(120 * MEGABIT), seed);
     let problem = world.job(2, 2, Bytes(1 << 30), seed);
-    let Some(ground) = Ground::new(&problem, &SETTINGS)? else { return Ok(0.0) };
+    let Some(ground) = ChainedProblem::compile(&problem, &SETTINGS)? else { return Ok(0.0) };
     let placement = place(policy, &problem)?;
     assert_eq!(placement.placed_all(), 4, "there is room for all");
     let found = placement.objective;

@@ -1,11 +1,11 @@
 //! The best there is, by trying everything: an oracle for small cases.
 
 use super::board::{Board, List};
-use super::ground::{Ground, NONE};
+use super::compiled::{ChainedProblem, NONE};
 
 /// Least cost over all places of all tasks and all boxes of all flows, below `known`, that of some state; `None`: there
 /// is none below. Tasks of a group are alike, so of two the later never stands on an earlier slot.
-pub(crate) fn least_cost(ground: &Ground<'_>, known: u128) -> Option<u128> {
+pub(crate) fn least_cost(ground: &ChainedProblem<'_>, known: u128) -> Option<u128> {
     let mut best = Some(known);
     place(&mut Board::new(ground), 0, &mut best);
     best.filter(|best| *best < known)
@@ -16,8 +16,8 @@ fn place(board: &mut Board<'_, '_>, task: u32, best: &mut Option<u128>) {
         pass(board, 0, best);
         return;
     }
-    let tasks = &board.ground.tasks;
-    let like = task.checked_sub(1).filter(|&before| tasks[before as usize].group == tasks[task as usize].group);
+    let group_of = &board.ground.group_of;
+    let like = task.checked_sub(1).filter(|&before| group_of[before as usize] == group_of[task as usize]);
     let first = like.map_or(0, |before| board.at[before as usize]);
     for slot in first..board.ground.slots.len() as u32 {
         if board.fits(task, slot) {
@@ -34,7 +34,7 @@ fn pass(board: &mut Board<'_, '_>, flow: u32, best: &mut Option<u128>) {
     if best.is_some_and(|best| board.cost() + ahead >= best) {
         return;
     }
-    let Some(known) = board.ground.flows.get(flow as usize) else {
+    let Some(known) = board.ground.own.flows.get(flow as usize) else {
         *best = Some(board.cost());
         return;
     };
@@ -58,7 +58,7 @@ fn pass(board: &mut Board<'_, '_>, flow: u32, best: &mut Option<u128>) {
 
 /// What a flow's boxes cost at least beyond going straight.
 fn spare(board: &Board<'_, '_>, at: u32) -> u128 {
-    let flow = &board.ground.flows[at as usize];
+    let flow = &board.ground.own.flows[at as usize];
     if flow.class == NONE {
         return 0;
     }

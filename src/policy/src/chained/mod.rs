@@ -7,28 +7,32 @@
 //! chain leaves its host all the same, since its boxes stand elsewhere. A box costs no hop of its own.
 //!
 //! # Code map
-//! - `ground`: a request compiled. `board`: a state: where tasks are, which boxes flows pass, what is left.
+//! - `compiled`: a request compiled. `board`: a state: where tasks are, which boxes flows pass, what is left.
 //! - `routes`: links for what was chosen. `breaches`: an independent check of a placement against its chains.
 //! - `exact`: the best there is, by trying everything. `sample`: clusters with boxes, and what may fail of them.
 //! - `cases`: draws that tests and experiments share. `steered`: what any placement costs, container by container.
 
 mod board;
+#[cfg(any(test, feature = "samples"))]
 mod breaches;
 #[cfg(any(test, feature = "samples"))]
-pub mod cases;
+pub(crate) mod cases;
+mod compiled;
 #[cfg(any(test, feature = "samples"))]
-pub(super) mod exact;
-mod ground;
+mod exact;
 mod routes;
 #[cfg(any(test, feature = "samples"))]
-pub mod sample;
+pub(crate) mod sample;
 #[cfg(any(test, feature = "samples"))]
 mod steered;
 
 pub(super) use board::{Board, List};
-pub use breaches::{Breaches, breaches_of, breaches_unaware};
-pub use ground::Settings;
-pub(super) use ground::{End, FAR, Ground, NONE};
+#[cfg(any(test, feature = "samples"))]
+pub use breaches::Breaches;
+#[cfg(any(test, feature = "samples"))]
+pub(crate) use breaches::{breaches_of, breaches_unaware};
+pub(crate) use compiled::Settings;
+pub(super) use compiled::{ChainedProblem, End, FAR, NONE};
 pub(super) use routes::routes;
 #[cfg(any(test, feature = "samples"))]
 pub use steered::{Steered, Steering, steered};

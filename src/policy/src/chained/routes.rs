@@ -1,7 +1,7 @@
 //! Links for the boxes that were chosen, by pair of nodes and chain.
 
 use super::board::{Board, List};
-use super::ground::{End, NONE};
+use super::compiled::{End, NONE};
 use crate::place::{BoxStop, ChosenRoute};
 use hintd_model::cluster::NodePair;
 use hintd_model::network::PathTable;
@@ -15,12 +15,13 @@ pub(crate) fn routes(board: &mut Board<'_, '_>, table: &PathTable) -> Vec<Chosen
     gather(board);
     let ground = board.ground;
     let mut rates: BTreeMap<(NodePair, u32, List), u64> = BTreeMap::new();
-    for (at, flow) in ground.flows.iter().enumerate().filter(|(_, flow)| flow.class != NONE && board.is_there(flow)) {
+    for (at, flow) in ground.own.flows.iter().enumerate().filter(|(_, flow)| flow.class != NONE && board.is_there(flow))
+    {
         let key = (pair(board, at), flow.class, board.lists[at].clone());
         *rates.entry(key).or_default() += flow.rate;
     }
-    let ways = Ways { network: ground.network, table, chains: ground.chains };
-    let vertex = |node: NodeIdx| ground.topology.vertex.get(node.at()).copied().flatten();
+    let ways = Ways { network: ground.own.network, table, chains: ground.own.chains };
+    let vertex = |node: NodeIdx| ground.own.topology.vertex.get(node.at()).copied().flatten();
     let mut found = Vec::new();
     for ((pair, class, list), rate) in rates {
         let boxes: Vec<BoxIdx> = list.iter().copied().map(BoxIdx).collect();
@@ -31,7 +32,7 @@ pub(crate) fn routes(board: &mut Board<'_, '_>, table: &PathTable) -> Vec<Chosen
             pair,
             stops: route.boxes.iter().zip(&route.stops).map(stop).collect(),
             links: route.links.into(),
-            chain: Some(ground.classes[class as usize].chain),
+            chain: Some(ground.own.classes[class as usize].chain),
             rate: BitsPerSec(rate),
         });
     }
@@ -43,26 +44,26 @@ fn pair(board: &Board<'_, '_>, flow: usize) -> NodePair {
         End::Fixed { node, .. } => node,
         End::Task(task) => board.ground.slots[board.at[task as usize] as usize].node,
     };
-    let flow = &board.ground.flows[flow];
+    let flow = &board.ground.own.flows[flow];
     NodePair { from: node(flow.from), to: node(flow.to) }
 }
 
 /// Brings flows of one pair and chain onto one list, as far as boxes allow and no flow's way gets longer.
 fn gather(board: &mut Board<'_, '_>) {
     let mut alike: BTreeMap<(NodePair, u32), Vec<u32>> = BTreeMap::new();
-    for (at, flow) in board.ground.flows.iter().enumerate() {
+    for (at, flow) in board.ground.own.flows.iter().enumerate() {
         if flow.class != NONE && board.is_there(flow) {
             alike.entry((pair(board, at), flow.class)).or_default().push(at as u32);
         }
     }
     for flows in alike.into_values() {
-        let hops = |at: u32| board.hops_by(&board.ground.flows[at as usize], &board.lists[at as usize]);
+        let hops = |at: u32| board.hops_by(&board.ground.own.flows[at as usize], &board.lists[at as usize]);
         let best = flows.iter().copied().min_by_key(|&at| (hops(at), board.lists[at as usize].clone()));
         let Some(best) = best.map(|at| board.lists[at as usize].clone()) else { continue };
         for at in flows {
-            let kinds = board.ground.kinds(&board.ground.flows[at as usize]);
+            let kinds = board.ground.kinds(&board.ground.own.flows[at as usize]);
             let open =
-                |index: &u32| board.choices(at, board.ground.boxes[*index as usize].kind).any(|one| one == *index);
+                |index: &u32| board.choices(at, board.ground.own.boxes[*index as usize].kind).any(|one| one == *index);
             if best != board.lists[at as usize] && best.len() == kinds.len() && best.iter().all(open) {
                 board.set_list(at, best.clone());
             }

@@ -1,6 +1,6 @@
 //! Clusters with middleboxes and chained requests: the four networks of 002, failures drawn.
 
-use super::ground::Settings;
+use super::compiled::Settings;
 use crate::problem::{EdgeProblem, PlaceProblem};
 use crate::sample::{Sample, cluster};
 use hintd_model::cluster::{EdgePattern, Resource, Topology};
@@ -15,7 +15,7 @@ use std::sync::Arc;
 pub const UNIT: Resource = Resource::new(2_048, 1);
 
 /// What an edge moves within a minute, with no bound that small clusters reach.
-pub const SETTINGS: Settings = Settings { transfer_s: 60.0, port: 13_562, shortlist: 256, flows_max: 200_000 };
+pub(crate) const SETTINGS: Settings = Settings { transfer_s: 60.0, port: 13_562, shortlist: 256, flows_max: 200_000 };
 
 /// Tree of three levels, fat-tree, BCube, VL2.
 pub fn networks() -> [BuiltNetwork; 4] {

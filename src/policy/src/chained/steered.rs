@@ -1,7 +1,8 @@
 //! What any placement costs under its chains, whichever policy made it: every flow by the boxes of fewest hops that
 //! carry it, or by the nearest of each type in turn.
 
-use super::ground::{End, Ground, NONE, Settings};
+use super::compiled::{ChainedProblem, End, NONE};
+use super::sample::SETTINGS;
 use super::{Board, List, routes};
 use crate::hit::first_lists;
 use crate::place::{ChosenRoute, PlaceError, Placement};
@@ -44,10 +45,9 @@ pub enum Steering {
 pub fn steered(
     problem: &PlaceProblem<'_>,
     placement: &Placement,
-    settings: &Settings,
     steering: Steering,
 ) -> Result<Option<Steered>, PlaceError> {
-    let Some(ground) = Ground::with(problem, settings, &placement.groups)? else { return Ok(None) };
+    let Some(ground) = ChainedProblem::compile_for(problem, &SETTINGS, &placement.groups)? else { return Ok(None) };
     let mut board = Board::new(&ground);
     board.seat(&placement.groups);
     match steering {
@@ -56,7 +56,7 @@ pub fn steered(
             board.improve_lists(|| true);
         }
         Steering::Nearest => {
-            for at in 0..ground.flows.len() as u32 {
+            for at in 0..ground.own.flows.len() as u32 {
                 let list = nearest(&board, at);
                 board.set_list(at, list);
             }
@@ -64,8 +64,8 @@ pub fn steered(
     }
     let table = problem.snapshot.topology.paths();
     let routes = table.map(|table| routes(&mut board, table)).unwrap_or_default();
-    let mut found = Steered { containers: vec![0; ground.tasks.len()], routes, ..Steered::default() };
-    for (at, flow) in ground.flows.iter().enumerate().filter(|(_, flow)| board.is_there(flow)) {
+    let mut found = Steered { containers: vec![0; ground.group_of.len()], routes, ..Steered::default() };
+    for (at, flow) in ground.own.flows.iter().enumerate().filter(|(_, flow)| board.is_there(flow)) {
         found.flows.push((flow.rate, board.hops_by(flow, &board.lists[at])));
         for (end, hops) in ends(&board, at) {
             if let End::Task(task) = end {
@@ -73,14 +73,14 @@ pub fn steered(
             }
         }
     }
-    found.boxes = (0..ground.boxes.len() as u32).map(|index| board.box_load(index)).collect();
+    found.boxes = (0..ground.own.boxes.len() as u32).map(|index| board.box_load(index)).collect();
     Ok(Some(found))
 }
 
 /// Both ends of a flow with the links from each to its box, or to the other end.
 fn ends(board: &Board<'_, '_>, at: usize) -> [(End, u32); 2] {
-    let (ground, flow, list) = (board.ground, &board.ground.flows[at], &board.lists[at]);
-    let stop = |index: &u32| ground.boxes[*index as usize].point;
+    let (ground, flow, list) = (board.ground, &board.ground.own.flows[at], &board.lists[at]);
+    let stop = |index: &u32| ground.own.boxes[*index as usize].point;
     let (Some(first), Some(last)) = (list.first(), list.last()) else {
         let hops = board.hops_by(flow, list);
         return [(flow.from, hops), (flow.to, hops)];
@@ -90,14 +90,14 @@ fn ends(board: &Board<'_, '_>, at: usize) -> [(End, u32); 2] {
 }
 
 fn nearest(board: &Board<'_, '_>, at: u32) -> List {
-    let (ground, flow) = (board.ground, &board.ground.flows[at as usize]);
+    let (ground, flow) = (board.ground, &board.ground.own.flows[at as usize]);
     let mut list = List::new();
     if flow.class == NONE || !board.is_there(flow) {
         return list;
     }
     let mut here = board.point(flow.from);
     for &kind in ground.kinds(flow) {
-        let place = |index: u32| ground.boxes[index as usize].point;
+        let place = |index: u32| ground.own.boxes[index as usize].point;
         let Some(index) = ground.of_kind(kind).min_by_key(|&index| (ground.hops(here, place(index)), index)) else {
             return List::new();
         };

@@ -3,9 +3,9 @@
 //! Togetherness is kept as containers per attachment switch and, for each switch, the hops from it to all
 //! containers: a move reads two of those sums and one table entry, never a pair of containers.
 
+use super::compiled::ContainerProblem;
 use super::cost::{Norms, PREFERENCE, UNPLACED};
 use super::cover::Cover;
-use super::ground::Ground;
 use crate::place::Share;
 use hintd_model::cluster::Resource;
 use hintd_model::solve::anneal::Landscape;
@@ -27,7 +27,7 @@ pub(super) enum Step {
 /// Containers on nodes.
 #[derive(Debug, Clone)]
 pub(super) struct Board<'g> {
-    pub(super) ground: &'g Ground<'g>,
+    pub(super) ground: &'g ContainerProblem<'g>,
     norms: Norms,
     /// Slot by container; containers of a group are consecutive.
     pub(super) at: Vec<u32>,
@@ -53,8 +53,8 @@ pub(super) struct Board<'g> {
 
 impl<'g> Board<'g> {
     /// Nothing placed.
-    pub(super) fn new(ground: &'g Ground<'g>, norms: Norms) -> Self {
-        let (slots, edges, groups) = (ground.slots.len(), ground.edges, ground.problem.groups.len());
+    pub(super) fn new(ground: &'g ContainerProblem<'g>, norms: Norms) -> Self {
+        let (slots, edges, groups) = (ground.slots.len(), ground.switches.len(), ground.problem.groups.len());
         let mut board = Self {
             ground,
             norms,
@@ -72,9 +72,9 @@ impl<'g> Board<'g> {
             placed: 0,
             unpreferred: 0,
         };
-        for &(edge, count) in &ground.fixed {
-            board.edge_count[edge as usize] += count;
-            board.spread_field(edge as usize, i64::from(count));
+        for (at, switch) in ground.switches.iter().enumerate().filter(|(_, switch)| switch.anchored > 0) {
+            board.edge_count[at] += switch.anchored;
+            board.spread_field(at, i64::from(switch.anchored));
         }
         board
     }
@@ -102,7 +102,7 @@ impl<'g> Board<'g> {
     fn fits(&self, group: usize, slot: u32, leaving: Option<(usize, u32)>) -> bool {
         let ground = self.ground;
         let (at, bounds) = (slot as usize, &ground.problem.groups[group]);
-        if !ground.allowed[group * ground.slots.len() + at] {
+        if !ground.allowed(group, slot) {
             return false;
         }
         let mut taken = self.taken[at];
@@ -120,7 +120,7 @@ impl<'g> Board<'g> {
                 in_rack -= 1;
             }
         }
-        on_node < bounds.max_per_node && in_rack < bounds.max_per_rack && ground.fits(&taken, &bounds.size, at)
+        on_node < bounds.max_per_node && in_rack < bounds.max_per_rack && ground.fits(&taken, &bounds.size, slot)
     }
 
     /// Whether a container may go to `slot` from where it is.
@@ -163,12 +163,12 @@ impl<'g> Board<'g> {
     }
 
     fn hops_delta(&self, from: u32, to: u32) -> i64 {
-        let edge = |slot: u32| self.ground.slots[slot as usize].edge as usize;
+        let edge = |slot: u32| self.ground.slots[slot as usize].switch as usize;
         let arriving = self.field[edge(to)] as i64;
         if from == NOWHERE {
             return arriving;
         }
-        let apart = i64::from(self.ground.hops[edge(from) * self.ground.edges + edge(to)]);
+        let apart = i64::from(self.ground.own.hops[edge(from) * self.ground.switches.len() + edge(to)]);
         arriving - apart - self.field[edge(from)] as i64
     }
 
@@ -240,7 +240,7 @@ impl<'g> Board<'g> {
             self.cover[group].add(ground.blocks(group, slot));
         }
         self.in_rack[group * ground.racks + ground.slots[at].rack as usize] += 1;
-        let edge = ground.slots[at].edge as usize;
+        let edge = ground.slots[at].switch as usize;
         self.edge_count[edge] += 1;
         self.spread_field(edge, 1);
     }
@@ -260,14 +260,14 @@ impl<'g> Board<'g> {
             self.cover[group].remove(ground.blocks(group, slot));
         }
         self.in_rack[group * ground.racks + ground.slots[at].rack as usize] -= 1;
-        let edge = ground.slots[at].edge as usize;
+        let edge = ground.slots[at].switch as usize;
         self.edge_count[edge] -= 1;
         self.spread_field(edge, -1);
     }
 
     /// `count` more containers at `edge`, as every switch sees them.
     fn spread_field(&mut self, edge: usize, count: i64) {
-        let row = &self.ground.hops[edge * self.ground.edges..][..self.ground.edges];
+        let row = self.ground.hops_from(edge);
         for (field, &hops) in self.field.iter_mut().zip(row) {
             *field = field.wrapping_add_signed(i64::from(hops) * count);
         }
@@ -319,7 +319,7 @@ impl Landscape for Board<'_> {
         // Half of the moves go to the rack of another container: that is where togetherness is gained.
         let beside = self.at[random.random_range(0..containers) as usize];
         let to = if kind < 4 && beside != NOWHERE {
-            let near = &self.ground.by_edge[self.ground.slots[beside as usize].edge as usize];
+            let near = &self.ground.switches[self.ground.slots[beside as usize].switch as usize].slots;
             near[random.random_range(0..near.len())]
         } else {
             random.random_range(0..self.ground.slots.len() as u32)

@@ -11,9 +11,8 @@ pub(super) fn few(board: &Board<'_>) -> bool {
     let ground = board.ground;
     let mut ways: u64 = 1;
     for (at, group) in ground.problem.groups.iter().enumerate() {
-        let allowed = &ground.allowed[at * ground.slots.len()..][..ground.slots.len()];
         // A container may also stay without a node.
-        let nodes = allowed.iter().filter(|allowed| **allowed).count() as u64 + 1;
+        let nodes = ground.allowed_row(at).iter().filter(|allowed| **allowed).count() as u64 + 1;
         let count = u64::from(group.count);
         for nth in 1..=count {
             // Multisets: C(nodes + count - 1, count), kept whole at every factor.

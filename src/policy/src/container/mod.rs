@@ -7,10 +7,10 @@
 //! placed by pricing every candidate (`single`), a few on few nodes by pricing every placement (`exhaustive`).
 
 mod board;
+mod compiled;
 pub mod cost;
 mod cover;
 mod exhaustive;
-mod ground;
 mod shortlist;
 mod single;
 mod start;
@@ -21,11 +21,11 @@ pub mod weights;
 pub use cost::{BLOCKS_OVER_REPLICAS, Cost, cost};
 pub use weights::{CalibrateInput, Calibrated, Weights, calibrate};
 
-use super::params::{self, Invalid, ParamError, Params, PolicyTable};
-use super::{Budget, Ended, Objective, Place, PlaceError, PlaceProblem, Placement, Policy, Share};
+use super::params::{Invalid, Params};
+use super::{Budget, Capabilities, Definition, Ended, Objective, Place, PlaceError, PlaceProblem, Placement, Share};
 use board::Board;
+use compiled::ContainerProblem;
 use cost::Norms;
-use ground::Ground;
 use hintd_model::solve::anneal::{Schedule, anneal};
 use hintd_model::units::Bytes;
 use serde::de::value::MapAccessDeserializer;
@@ -35,9 +35,6 @@ use std::fmt;
 
 /// Its name.
 pub const NAME: &str = "container";
-/// What it is.
-pub const SUMMARY: &str =
-    "containers of one application close together, near their input, balanced; simulated annealing of 001 §IV";
 
 /// Nodes searched for each container of a large request: fewer lose racks that lie well together.
 const NODES_PER_CONTAINER: usize = 8;
@@ -157,40 +154,26 @@ pub struct Container {
     params: ContainerParams,
 }
 
-/// Makes it from its configuration table.
-///
-/// # Errors
-/// [`ParamError`] for an unknown key, weights out of [0, 1] or that do not sum to 1, temperatures that do not
-/// fall, counts of 0.
-pub fn build(table: PolicyTable<'_>) -> Result<Box<dyn Policy>, ParamError> {
-    Ok(Box::new(Container { params: params::read(NAME, table)? }))
-}
+impl Definition for Container {
+    type Params = ContainerParams;
+    const NAME: &'static str = NAME;
+    const SUMMARY: &'static str =
+        "containers of one application close together, near their input, balanced; simulated annealing of 001 §IV";
 
-impl Policy for Container {
-    fn name(&self) -> &'static str {
-        NAME
+    fn new(params: ContainerParams) -> Self {
+        Self { params }
     }
 
-    fn summary(&self) -> &'static str {
-        SUMMARY
+    fn params(&self) -> &ContainerParams {
+        &self.params
     }
 
-    fn params_toml(&self) -> String {
-        params::to_toml(&self.params)
-    }
-
-    fn as_place(&self) -> Option<&dyn Place> {
-        Some(self)
+    fn capabilities(&self) -> Capabilities<'_> {
+        Capabilities { place: Some(self), ..Capabilities::default() }
     }
 }
 
 impl Container {
-    /// With these parameters, which the caller has validated.
-    #[must_use]
-    pub const fn new(params: ContainerParams) -> Self {
-        Self { params }
-    }
-
     /// The weights in force for a problem.
     #[must_use]
     pub fn weights(&self, problem: &PlaceProblem<'_>) -> Weights {
@@ -203,7 +186,7 @@ impl Container {
     fn search(&self, problem: &PlaceProblem<'_>, norms: Norms, budget: &mut Budget<'_>) -> (Vec<Vec<Share>>, Ended) {
         let limit = self.params.shortlist.max(NODES_PER_CONTAINER * problem.containers() as usize);
         let (nodes, whole) = shortlist::shortlist(problem, limit);
-        let ground = Ground::new(problem, &nodes, norms.diameter);
+        let ground = ContainerProblem::compile(problem, &nodes, norms.diameter);
         let mut board = Board::new(&ground, norms);
         if whole && exhaustive::few(&board) && exhaustive::best(&mut board, &mut || budget.step()).is_some() {
             return (board.shares(), Ended::Optimal);

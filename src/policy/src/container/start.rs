@@ -27,13 +27,15 @@ pub(super) fn best_start(board: &mut Board<'_>) {
     all.sort_by_key(order);
     fill(board, &[all]);
     keep(board);
-    let mut by_edge = board.ground.by_edge.clone();
-    for slots in &mut by_edge {
+    let sorted = |slots: &Vec<u32>| {
+        let mut slots = slots.clone();
         slots.sort_by_key(order);
-    }
+        slots
+    };
+    let by_edge: Vec<Vec<u32>> = board.ground.switches.iter().map(|switch| sorted(&switch.slots)).collect();
     for centre in centres(board, &gain) {
-        let mut near: Vec<u32> = (0..board.ground.edges as u32).collect();
-        let apart = |edge: &u32| board.ground.hops[centre * board.ground.edges + *edge as usize];
+        let mut near: Vec<u32> = (0..by_edge.len() as u32).collect();
+        let apart = |edge: &u32| board.ground.hops_from(centre)[*edge as usize];
         near.sort_by_key(|edge| (*edge as usize != centre, apart(edge), Reverse(by_edge[*edge as usize].len()), *edge));
         let runs: Vec<Vec<u32>> = near.iter().map(|&edge| by_edge[edge as usize].clone()).collect();
         fill(board, &runs);
@@ -75,11 +77,12 @@ fn input_bytes(board: &Board<'_>, slot: u32) -> u64 {
 /// Switches with fixed containers first, then those with most slots and most input.
 fn centres(board: &Board<'_>, gain: &[u64]) -> Vec<usize> {
     let ground = board.ground;
-    let mut order: Vec<usize> = (0..ground.edges).filter(|&edge| !ground.by_edge[edge].is_empty()).collect();
+    let mut order: Vec<usize> =
+        (0..ground.switches.len()).filter(|&edge| !ground.switches[edge].slots.is_empty()).collect();
     order.sort_by_cached_key(|&edge| {
-        let fixed: u32 = ground.fixed.iter().filter(|(at, _)| *at as usize == edge).map(|(_, count)| *count).sum();
-        let input: u64 = ground.by_edge[edge].iter().map(|&slot| gain[slot as usize]).sum();
-        (Reverse(fixed), Reverse(ground.room_for(edge, board.at.len())), Reverse(input), edge)
+        let switch = &ground.switches[edge];
+        let input: u64 = switch.slots.iter().map(|&slot| gain[slot as usize]).sum();
+        (Reverse(switch.anchored), Reverse(ground.room_for(edge, board.at.len())), Reverse(input), edge)
     });
     order.truncate(CENTRES.min(PUT_DOWN / board.at.len().max(1)).max(1));
     order

@@ -122,7 +122,7 @@ fn exact_from(
 fn search_only(policy: &Container, problem: &PlaceProblem<'_>) -> f64 {
     let norms = Norms::of(problem, &policy.weights(problem));
     let (nodes, _) = shortlist::shortlist(problem, usize::MAX);
-    let ground = Ground::new(problem, &nodes, norms.diameter);
+    let ground = ContainerProblem::compile(problem, &nodes, norms.diameter);
     let mut never = || false;
     let mut board = Board::new(&ground, norms);
     start::best_start(&mut board);
@@ -205,7 +205,7 @@ proptest! {
         let weights = Container::default().weights(&problem);
         let norms = Norms::of(&problem, &weights);
         let (nodes, _) = shortlist::shortlist(&problem, usize::MAX);
-        let ground = Ground::new(&problem, &nodes, norms.diameter);
+        let ground = ContainerProblem::compile(&problem, &nodes, norms.diameter);
         let mut board = Board::new(&ground, norms);
         start::best_start(&mut board);
         let whole = |board: &Board<'_>| {
@@ -252,7 +252,7 @@ fn a_solved_placement_solved_again_moves_nothing() {
         let policy = Container::new(ContainerParams { rounds: 50, ..ContainerParams::default() });
         let norms = Norms::of(&problem, &policy.weights(&problem));
         let (nodes, _) = shortlist::shortlist(&problem, usize::MAX);
-        let ground = Ground::new(&problem, &nodes, norms.diameter);
+        let ground = ContainerProblem::compile(&problem, &nodes, norms.diameter);
         let mut never = || false;
         let mut board = Board::new(&ground, norms);
         start::best_start(&mut board);

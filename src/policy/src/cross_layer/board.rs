@@ -6,7 +6,7 @@
 //! jobs; what its own sinks get is worked out here by groups, which costs less than keeping its inlets there.
 
 use super::candidates::{Candidates, Choices, Links, mix, tie_of};
-use super::ground::Ground;
+use super::compiled::DataflowProblem;
 use super::routing::Movable;
 use crate::flow_index::FlowIndex;
 use crate::place::{ChosenRoute, Share};
@@ -36,7 +36,7 @@ pub(super) struct Step {
 
 /// Containers on nodes.
 pub(super) struct Board<'g, 'a> {
-    pub(super) ground: &'g Ground<'g>,
+    pub(super) ground: &'g DataflowProblem<'g>,
     pub(super) index: FlowIndex,
     pub(super) candidates: Candidates<'a>,
     pub(super) rule: Rule,
@@ -97,7 +97,12 @@ pub(super) struct State {
 }
 
 impl<'g, 'a> Board<'g, 'a> {
-    pub(super) fn new(ground: &'g Ground<'g>, index: FlowIndex, candidates: Candidates<'a>, rule: Rule) -> Self {
+    pub(super) fn new(
+        ground: &'g DataflowProblem<'g>,
+        index: FlowIndex,
+        candidates: Candidates<'a>,
+        rule: Rule,
+    ) -> Self {
         let (slots, groups) = (ground.slots.len(), ground.problem.groups.len());
         Self {
             seed: ground.problem.seed,
@@ -336,7 +341,7 @@ impl<'g, 'a> Board<'g, 'a> {
     fn change(&mut self, group: usize, slot: Option<u32>, more: i32) {
         let Some(here) = slot else { return };
         let ground = self.ground;
-        for &at in &ground.edges_of[group] {
+        for &at in &ground.own.edges_of[group] {
             let edge = &ground.edges[at];
             if edge.pattern != EdgePattern::AllToAll {
                 continue;

@@ -11,7 +11,7 @@
 //!
 //! # Code map
 //! - `params`; `world`, what a decision starts from, and the objective of any placement.
-//! - `shortlist`, `ground`: the nodes, groups and edges that the search stands on; `board`: its state and utility.
+//! - `shortlist`, `compiled`: the nodes, groups and edges that the search stands on; `board`: its state and utility.
 //! - `start`, `search`: packed starts, annealing, the routing pass.
 //! - `candidates`, `routing`: routes of a pair, and the routing level for the engine ([`reroute`]);
 //!   `first`: of what other policies placed.
@@ -20,8 +20,8 @@
 mod advise;
 mod board;
 mod candidates;
+mod compiled;
 mod first;
-mod ground;
 pub mod nested;
 mod params;
 mod routing;
@@ -41,18 +41,15 @@ pub use routing::{Reroute, reroute};
 use super::baselines::random::Random;
 use super::container::Container;
 use super::dataflow::check_dataflow;
-use super::params::{ParamError, PolicyTable, read, to_toml};
-use super::{Budget, Ended, Objective, Place, PlaceError, PlaceProblem, Placement, Policy, Route};
+use super::{Budget, Capabilities, Definition, Ended, Objective, Place, PlaceError, PlaceProblem, Placement};
 use board::{Board, Rule, State};
 use candidates::Candidates;
-use ground::Ground;
+use compiled::DataflowProblem;
 use hintd_model::units::NodeIdx;
 use world::World;
 
 /// Its name.
 pub const NAME: &str = "cross_layer";
-/// What it is.
-pub const SUMMARY: &str = "tasks of a dataflow and the route of every pair that talks, together; annealing of 000 §2";
 
 /// Pairs of nodes that one job may have for its routes to be searched, or its utility told.
 const PAIRS_MAX: u64 = 200_000;
@@ -69,43 +66,26 @@ pub struct CrossLayer {
     params: CrossLayerParams,
 }
 
-/// Makes it from its configuration table.
-///
-/// # Errors
-/// [`ParamError`] for an unknown key or mode, a temperature that is not above 0, counts of 0.
-pub fn build(table: PolicyTable<'_>) -> Result<Box<dyn Policy>, ParamError> {
-    Ok(Box::new(CrossLayer { params: read(NAME, table)? }))
-}
+impl Definition for CrossLayer {
+    type Params = CrossLayerParams;
+    const NAME: &'static str = NAME;
+    const SUMMARY: &'static str =
+        "tasks of a dataflow and the route of every pair that talks, together; annealing of 000 §2";
 
-impl Policy for CrossLayer {
-    fn name(&self) -> &'static str {
-        NAME
+    fn new(params: CrossLayerParams) -> Self {
+        Self { params }
     }
 
-    fn summary(&self) -> &'static str {
-        SUMMARY
+    fn params(&self) -> &CrossLayerParams {
+        &self.params
     }
 
-    fn params_toml(&self) -> String {
-        to_toml(&self.params)
-    }
-
-    fn as_place(&self) -> Option<&dyn Place> {
-        Some(self)
-    }
-
-    fn as_route(&self) -> Option<&dyn Route> {
-        Some(self)
+    fn capabilities(&self) -> Capabilities<'_> {
+        Capabilities { place: Some(self), route: Some(self), ..Capabilities::default() }
     }
 }
 
 impl CrossLayer {
-    /// With these parameters, which the caller has validated.
-    #[must_use]
-    pub const fn new(params: CrossLayerParams) -> Self {
-        Self { params }
-    }
-
     /// Whether hosts are searched, and not drawn.
     fn searches(&self) -> bool {
         matches!(self.params.mode, RunMode::Application | RunMode::Both)
@@ -150,7 +130,7 @@ impl CrossLayer {
         if nodes.len() > NODES_MAX {
             return None;
         }
-        let ground = Ground::new(problem, &nodes);
+        let ground = DataflowProblem::compile(problem, &nodes);
         let candidates = Candidates::new(world.network, world.table, world.topology, &world::NOTHING, self.params.k);
         let mut board = Board::new(&ground, index, candidates, Rule::Drawn);
         let mut states = Vec::new();

@@ -255,7 +255,7 @@ fn priority(problem: &PlaceProblem<'_>, group: usize) -> f64 {
         let before = if to == group && root(from) { tasks(edge.pattern, from) } else { 0.0 };
         before + if from == group && sink(to) { tasks(edge.pattern, to) } else { 0.0 }
     });
-    super::ground::FLOOR + beside.sum::<f64>()
+    super::compiled::FLOOR + beside.sum::<f64>()
 }
 
 fn tasks_of(groups: &[Vec<Share>]) -> Tasks {

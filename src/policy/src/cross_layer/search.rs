@@ -126,7 +126,7 @@ fn propose(board: &Board<'_, '_>, random: &mut ChaCha8Rng) -> Option<([Step; 2],
 fn draw_task(board: &Board<'_, '_>, random: &mut ChaCha8Rng) -> Option<(usize, u32)> {
     let weight = |group: usize| {
         let tasks: u32 = board.used[group].iter().map(|&slot| board.count(group, slot)).sum();
-        board.ground.priority[group] * f64::from(tasks)
+        board.ground.own.priority[group] * f64::from(tasks)
     };
     let total: f64 = (0..board.used.len()).map(weight).sum();
     let mut left = random.random::<f64>() * total;
@@ -159,7 +159,7 @@ fn draw_server(board: &Board<'_, '_>, random: &mut ChaCha8Rng) -> Option<u32> {
         let mut left = random.random_range(0..busy.max(1));
         for used in &board.used {
             if let Some(&slot) = used.get(left) {
-                let below = &ground.by_switch[ground.slots[slot as usize].switch as usize];
+                let below = &ground.switches[ground.slots[slot as usize].switch as usize].slots;
                 return Some(if kind < 2 { slot } else { below[random.random_range(0..below.len())] });
             }
             left -= used.len();

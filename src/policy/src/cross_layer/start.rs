@@ -1,18 +1,17 @@
 //! Where the search starts: groups packed in the order of the dataflow, from one node outwards.
 
 use super::board::{Board, Step};
-use super::ground::Ground;
+use super::compiled::DataflowProblem;
 use crate::place::Share;
 use std::cmp::Reverse;
 
 /// Puts the board, empty, into a placement whose nodes are on it.
 pub(super) fn put(board: &mut Board<'_, '_>, groups: &[Vec<Share>]) {
-    let slots = &board.ground.slots;
     let mut steps = Vec::new();
     for (group, shares) in groups.iter().enumerate() {
         for share in shares {
-            let found = slots.binary_search_by_key(&share.node, |slot| slot.node).expect("its nodes are on the board");
-            let step = Step { group, from: None, to: Some(found as u32) };
+            let slot = board.ground.slot_of(share.node).expect("its nodes are on the board");
+            let step = Step { group, from: None, to: Some(slot) };
             steps.extend(std::iter::repeat_n(step, share.count as usize));
         }
     }
@@ -44,10 +43,10 @@ pub(super) fn pack(board: &mut Board<'_, '_>, variant: usize) {
 }
 
 /// Sources first, then those they feed; large containers first where nothing else tells.
-fn dataflow_order(ground: &Ground<'_>) -> Vec<usize> {
-    let groups = ground.root.len();
+fn dataflow_order(ground: &DataflowProblem<'_>) -> Vec<usize> {
+    let groups = ground.own.root.len();
     let mut depth = vec![groups; groups];
-    for (depth, root) in depth.iter_mut().zip(&ground.root) {
+    for (depth, root) in depth.iter_mut().zip(&ground.own.root) {
         *depth = if *root { 0 } else { groups };
     }
     for _ in 0..groups {
@@ -75,7 +74,8 @@ fn slot_order(board: &Board<'_, '_>, variant: usize) -> Vec<u32> {
     let mut slots: Vec<(Reverse<u32>, u64, u32)> =
         (0..ground.slots.len() as u32).map(|slot| (Reverse(room(slot)), busy(slot), slot)).collect();
     slots.sort_unstable();
-    let mut switches: Vec<(Reverse<u32>, usize, u32)> = (0..ground.by_switch.len() as u32)
+    let mut switches: Vec<(Reverse<u32>, usize, u32)> = (0..ground.switches.len() as u32)
+        .filter(|&switch| !ground.switches[switch as usize].slots.is_empty())
         .map(|switch| {
             let here = |(.., slot): &&(Reverse<u32>, u64, u32)| ground.slots[*slot as usize].switch == switch;
             let fits = slots.iter().filter(here).fold(0_u32, |sum, (room, ..)| sum.saturating_add(room.0));

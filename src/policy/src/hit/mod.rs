@@ -26,18 +26,15 @@ pub(crate) use params::check_seconds;
 
 use super::baselines::capacity::Capacity;
 use super::baselines::random::Random;
-use super::chained::{Board, End, Ground, List, NONE, routes};
+use super::chained::{Board, ChainedProblem, End, List, NONE, routes};
 use super::container::Container;
-use super::params::{ParamError, PolicyTable, read, to_toml};
-use super::{Budget, Ended, Objective, Place, PlaceError, PlaceProblem, Placement, Policy, Route};
+use super::{Budget, Capabilities, Definition, Ended, Objective, Place, PlaceError, PlaceProblem, Placement};
 use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
 use rand::seq::IndexedRandom;
 
 /// Its name.
 pub const NAME: &str = "hit";
-/// What it is.
-pub const SUMMARY: &str = "tasks matched against servers, flows through their chains' boxes; 002 §3–5 (Yang et al.)";
 
 /// bit/s × links in the unit of the objective.
 const GIGABIT: f64 = 1e9;
@@ -48,45 +45,32 @@ pub struct Hit {
     params: HitParams,
 }
 
-/// Makes it from its configuration table.
-///
-/// # Errors
-/// [`ParamError`] for an unknown key, a time that is not above 0, counts of 0.
-pub fn build(table: PolicyTable<'_>) -> Result<Box<dyn Policy>, ParamError> {
-    Ok(Box::new(Hit { params: read(NAME, table)? }))
-}
+impl Definition for Hit {
+    type Params = HitParams;
+    const NAME: &'static str = NAME;
+    const SUMMARY: &'static str =
+        "tasks matched against servers, flows through their chains' boxes; 002 §3–5 (Yang et al.)";
 
-impl Policy for Hit {
-    fn name(&self) -> &'static str {
-        NAME
+    fn new(params: HitParams) -> Self {
+        Self { params }
     }
 
-    fn summary(&self) -> &'static str {
-        SUMMARY
+    fn params(&self) -> &HitParams {
+        &self.params
     }
 
-    fn params_toml(&self) -> String {
-        to_toml(&self.params)
-    }
-
-    fn as_place(&self) -> Option<&dyn Place> {
-        Some(self)
-    }
-
-    fn as_route(&self) -> Option<&dyn Route> {
-        Some(self)
+    fn capabilities(&self) -> Capabilities<'_> {
+        Capabilities { place: Some(self), route: Some(self), ..Capabilities::default() }
     }
 }
 
 impl Hit {
-    /// With these parameters, which the caller has validated.
-    #[must_use]
-    pub const fn new(params: HitParams) -> Self {
-        Self { params }
-    }
-
     /// The best fixed point of all starts.
-    fn search<'g, 'p>(&self, ground: &'g Ground<'p>, budget: &mut Budget<'_>) -> Result<Board<'g, 'p>, PlaceError> {
+    fn search<'g, 'p>(
+        &self,
+        ground: &'g ChainedProblem<'p>,
+        budget: &mut Budget<'_>,
+    ) -> Result<Board<'g, 'p>, PlaceError> {
         let problem = ground.problem;
         let (mut best, mut error): (Option<Board<'_, '_>>, _) = (None, None);
         for start in 0..=self.params.starts {
@@ -130,12 +114,15 @@ impl Hit {
     }
 
     /// Tasks of a later wave, those that send most first, each where it costs least (§5.2.2).
-    fn later_wave<'g, 'p>(ground: &'g Ground<'p>, budget: &mut Budget<'_>) -> Result<Board<'g, 'p>, PlaceError> {
+    fn later_wave<'g, 'p>(
+        ground: &'g ChainedProblem<'p>,
+        budget: &mut Budget<'_>,
+    ) -> Result<Board<'g, 'p>, PlaceError> {
         let mut board = Board::new(ground);
         let rate = |task: u32| -> u64 {
-            ground.flows_of[task as usize].iter().map(|&flow| ground.flows[flow as usize].rate).sum()
+            ground.own.flows_of[task as usize].iter().map(|&flow| ground.own.flows[flow as usize].rate).sum()
         };
-        let mut order: Vec<u32> = (0..ground.tasks.len() as u32).collect();
+        let mut order: Vec<u32> = (0..ground.group_of.len() as u32).collect();
         order.sort_by_key(|&task| (std::cmp::Reverse(rate(task)), task));
         for task in order {
             if budget.over() {
@@ -160,14 +147,14 @@ pub(crate) fn first_lists(board: &mut Board<'_, '_>, seed: Option<u64>) -> Resul
     board.clear_lists();
     board.give_lists(roomiest).map_err(|flow| {
         let ground = board.ground;
-        let flow = &ground.flows[flow as usize];
+        let flow = &ground.own.flows[flow as usize];
         let why = format!("its middleboxes have no {} bit/s left for one of the flows", flow.rate);
         ground.broken(flow.class, why)
     })
 }
 
 fn draw(board: &Board<'_, '_>, at: u32, random: &mut ChaCha8Rng) -> Option<List> {
-    let flow = &board.ground.flows[at as usize];
+    let flow = &board.ground.own.flows[at as usize];
     let mut list = List::new();
     for &kind in board.ground.kinds(flow) {
         let open: Vec<u32> = board.choices(at, kind).collect();
@@ -177,15 +164,15 @@ fn draw(board: &Board<'_, '_>, at: u32, random: &mut ChaCha8Rng) -> Option<List>
 }
 
 fn roomiest(board: &Board<'_, '_>, at: u32) -> Option<List> {
-    let flow = &board.ground.flows[at as usize];
-    let left = |index: &u32| board.ground.boxes[*index as usize].room - board.box_load(*index);
+    let flow = &board.ground.own.flows[at as usize];
+    let left = |index: &u32| board.ground.own.boxes[*index as usize].room - board.box_load(*index);
     let most = |&kind| board.choices(at, kind).max_by_key(|index| (left(index), std::cmp::Reverse(*index)));
     let list: List = board.ground.kinds(flow).iter().map(most).collect::<Option<_>>()?;
     is_way(board, at, &list).then_some(list)
 }
 
 fn is_way(board: &Board<'_, '_>, at: u32, list: &List) -> bool {
-    board.hops_by(&board.ground.flows[at as usize], list) < super::chained::FAR
+    board.hops_by(&board.ground.own.flows[at as usize], list) < super::chained::FAR
 }
 
 /// More containers with a place, then less cost.
@@ -202,7 +189,7 @@ pub(crate) fn objective_of(board: &Board<'_, '_>) -> Objective {
 
 /// The placement that a state is.
 pub(crate) fn finish(mut board: Board<'_, '_>, budget: &Budget<'_>) -> Placement {
-    let table = board.ground.topology.paths();
+    let table = board.ground.own.topology.paths();
     let routes = table.map(|table| routes(&mut board, table)).unwrap_or_default();
     let Objective { value, parts } = objective_of(&board);
     let ended = if budget.stopped() { Ended::Deadline } else { Ended::Budget };
@@ -211,7 +198,7 @@ pub(crate) fn finish(mut board: Board<'_, '_>, budget: &Budget<'_>) -> Placement
 
 /// The objective of any placement of the problem: flows by the lists of fewest hops that its boxes can carry. `None`
 /// where there is none.
-pub(crate) fn objective_by(ground: &Ground<'_>, placement: &Placement) -> Option<Objective> {
+pub(crate) fn objective_by(ground: &ChainedProblem<'_>, placement: &Placement) -> Option<Objective> {
     let mut board = Board::new(ground);
     board.seat(&placement.groups);
     first_lists(&mut board, None).ok()?;
@@ -221,11 +208,11 @@ pub(crate) fn objective_by(ground: &Ground<'_>, placement: &Placement) -> Option
 
 impl Place for Hit {
     fn place(&self, problem: &PlaceProblem<'_>, budget: &mut Budget<'_>) -> Result<Placement, PlaceError> {
-        let Some(ground) = Ground::new(problem, &self.params.settings())? else {
+        let Some(ground) = ChainedProblem::compile(problem, &self.params.settings())? else {
             return Container::default().place(problem, budget);
         };
         let fixed = |end: End| matches!(end, End::Fixed { .. });
-        let board = if ground.flows.iter().all(|flow| fixed(flow.from) || fixed(flow.to)) {
+        let board = if ground.own.flows.iter().all(|flow| fixed(flow.from) || fixed(flow.to)) {
             Self::later_wave(&ground, budget)?
         } else {
             self.search(&ground, budget)?
@@ -234,7 +221,7 @@ impl Place for Hit {
     }
 
     fn objective(&self, problem: &PlaceProblem<'_>, placement: &Placement) -> Option<Objective> {
-        match Ground::with(problem, &self.params.settings(), &placement.groups) {
+        match ChainedProblem::compile_for(problem, &self.params.settings(), &placement.groups) {
             Ok(Some(ground)) => objective_by(&ground, placement),
             Ok(None) => Container::default().objective(problem, placement),
             Err(_) => None,

@@ -34,17 +34,17 @@ impl Frozen {
         for &task in &tasks {
             let pulls = Pulls::of(board, task);
             let own = board.at[task as usize];
-            let group = ground.tasks[task as usize].group;
+            let group = ground.group_of[task as usize];
             let by_point = pulls.by_point();
             let mut ranked: Vec<(u128, bool, u32)> = (0..ground.slots.len() as u32)
-                .filter(|&slot| ground.allowed(group, slot))
+                .filter(|&slot| ground.allowed(group as usize, slot))
                 .map(|slot| (pulls.cost(&by_point, slot), slot != own, slot))
                 .collect();
             ranked.sort_unstable();
             preferences.push(ranked.into_iter().map(|(.., slot)| slot).collect());
             kept.push((0..ground.slots.len() as u32).map(|slot| pulls.kept(slot)).collect());
         }
-        let sizes = tasks.iter().map(|&task| row(&ground.tasks[task as usize].size)).collect();
+        let sizes = tasks.iter().map(|&task| row(ground.size_of(task))).collect();
         let rooms = ground.slots.iter().map(|slot| row(&slot.room)).collect();
         Self { tasks, preferences, sizes, rooms, kept }
     }
@@ -77,22 +77,22 @@ impl<'b, 'g, 'p> Pulls<'b, 'g, 'p> {
     fn of(board: &'b Board<'g, 'p>, task: u32) -> Self {
         let ground = board.ground;
         let (mut far, mut beside) = (BTreeMap::new(), BTreeMap::new());
-        for &at in &ground.flows_of[task as usize] {
-            let flow = &ground.flows[at as usize];
+        for &at in &ground.own.flows_of[task as usize] {
+            let flow = &ground.own.flows[at as usize];
             if !board.is_there(flow) {
                 continue;
             }
             let sends = flow.from == End::Task(task);
             let other = if sends { flow.to } else { flow.from };
             let list = &board.lists[at as usize];
-            let place = |index: u32| ground.boxes[index as usize].point;
+            let place = |index: u32| ground.own.boxes[index as usize].point;
             let (end, beyond) = match (list.len(), sends) {
                 (0, _) => (None, board.point(other)),
                 (1, _) => (Some(list[0]), board.point(other)),
                 (_, true) => (Some(list[0]), place(list[1])),
                 (len, false) => (Some(list[len - 1]), place(list[len - 2])),
             };
-            let kind = end.map(|index| ground.boxes[index as usize].kind.0);
+            let kind = end.map(|index| ground.own.boxes[index as usize].kind.0);
             *far.entry((kind, beyond)).or_insert(0) += flow.rate;
             if end.is_none() {
                 let slot = match other {
@@ -112,7 +112,7 @@ impl<'b, 'g, 'p> Pulls<'b, 'g, 'p> {
         let ground = self.board.ground;
         let Some(kind) = kind else { return ground.hops(point, beyond) };
         let through = |index: u32| {
-            let place = ground.boxes[index as usize].point;
+            let place = ground.own.boxes[index as usize].point;
             ground.hops(point, place) + ground.hops(place, beyond)
         };
         ground.of_kind(hintd_model::network::chains::BoxKind(kind)).map(through).min().unwrap_or(FAR)
@@ -127,13 +127,13 @@ impl<'b, 'g, 'p> Pulls<'b, 'g, 'p> {
                 .map(|(&(kind, beyond), &rate)| u128::from(rate) * u128::from(self.hops(point, kind, beyond)));
             each.sum()
         };
-        (0..self.board.ground.points() as u32).map(cost).collect()
+        (0..self.board.ground.own.points as u32).map(cost).collect()
     }
 
     /// Eq. 10's cost on a slot: that of its place and both access links, none of it for flows that stay on the node.
     fn cost(&self, by_point: &[u128], slot: u32) -> u128 {
         let ground = self.board.ground;
-        let point = ground.slots[slot as usize].point;
+        let point = ground.own.point_of[slot as usize];
         let all: u64 = self.far.values().sum();
         let local = self.beside.get(&slot).copied().unwrap_or(0);
         let links = by_point.get(point as usize).copied().unwrap_or(u128::from(all) * u128::from(FAR));
@@ -143,12 +143,12 @@ impl<'b, 'g, 'p> Pulls<'b, 'g, 'p> {
     /// Rate of flows whose next stop hangs on the slot's switch.
     fn kept(&self, slot: u32) -> u64 {
         let ground = self.board.ground;
-        let point = ground.slots[slot as usize].point;
+        let point = ground.own.point_of[slot as usize];
         let next = |kind: Option<u8>, beyond: u32| match kind {
             None => beyond == point,
             Some(kind) => ground
                 .of_kind(hintd_model::network::chains::BoxKind(kind))
-                .any(|index| ground.boxes[index as usize].point == point),
+                .any(|index| ground.own.boxes[index as usize].point == point),
         };
         self.far.iter().filter(|((kind, beyond), _)| next(*kind, *beyond)).map(|(_, rate)| rate).sum()
     }
@@ -232,12 +232,12 @@ pub(super) fn leave(board: &mut Board<'_, '_>, task: u32, slots: &[u32]) -> bool
 fn held(board: &Board<'_, '_>, task: u32) -> u128 {
     let ground = board.ground;
     let mut sum = 0;
-    for &at in &ground.flows_of[task as usize] {
-        let (flow, list) = (&ground.flows[at as usize], &board.lists[at as usize]);
+    for &at in &ground.own.flows_of[task as usize] {
+        let (flow, list) = (&ground.own.flows[at as usize], &board.lists[at as usize]);
         if !board.is_there(flow) {
             continue;
         }
-        let place = |index: u32| ground.boxes[index as usize].point;
+        let place = |index: u32| ground.own.boxes[index as usize].point;
         let sends = flow.from == End::Task(task);
         let (own, other) = if sends { (flow.from, flow.to) } else { (flow.to, flow.from) };
         let stops: Vec<u32> = if sends { list.to_vec() } else { list.iter().rev().copied().collect() };

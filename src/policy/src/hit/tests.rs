@@ -44,7 +44,7 @@ proptest! {
     fn cost_never_rises_and_where_it_ends_no_single_move_gains(network in 0_usize..4, megabits in 60_u64..400, seed: u64) {
         let world = World::new(&networks()[network], BitsPerSec(megabits * MEGABIT), seed);
         let problem = world.job(4, 3, Bytes(1 << 30), seed);
-        let ground = Ground::new(&problem, &SETTINGS).unwrap().unwrap();
+        let ground = ChainedProblem::compile(&problem, &SETTINGS).unwrap().unwrap();
         let mut board = Board::new(&ground);
         board.seat(&place(&Random::default(), &problem).unwrap().groups);
         prop_assume!(first_lists(&mut board, Some(seed)).is_ok());
@@ -69,9 +69,9 @@ proptest! {
             }
         }
         for (at, list) in board.lists.iter().enumerate() {
-            let hops = |list: &List| board.hops_by(&ground.flows[at], list);
+            let hops = |list: &List| board.hops_by(&ground.own.flows[at], list);
             for position in 0..list.len() {
-                for index in board.choices(at as u32, ground.boxes[list[position] as usize].kind) {
+                for index in board.choices(at as u32, ground.own.boxes[list[position] as usize].kind) {
                     let mut other = list.clone();
                     other[position] = index;
                     prop_assert!(hops(&other) >= hops(list));
@@ -85,21 +85,21 @@ proptest! {
     fn neither_step_moves_anything_in_the_state_that_is_given(network in 0_usize..4, megabits in 60_u64..400, seed: u64) {
         let world = World::new(&networks()[network], BitsPerSec(megabits * MEGABIT), seed);
         let problem = world.job(4, 3, Bytes(1 << 30), seed);
-        let ground = Ground::new(&problem, &SETTINGS).unwrap().unwrap();
+        let ground = ChainedProblem::compile(&problem, &SETTINGS).unwrap().unwrap();
         let found = Hit::default().search(&ground, &mut Budget::new(u64::MAX, &mut || false));
         prop_assume!(found.is_ok());
         let mut board = found.unwrap();
         let cost = board.cost();
         prop_assert_eq!((board.improve_lists(|| true), assign(&mut board, &mut || true)), (0, 0));
         prop_assert_eq!(board.cost(), cost);
-        prop_assert!(board.lists.iter().all(|list| list.iter().all(|&index| board.box_load(index) <= ground.boxes[index as usize].room)));
+        prop_assert!(board.lists.iter().all(|list| list.iter().all(|&index| board.box_load(index) <= ground.own.boxes[index as usize].room)));
     }
 
     #[test]
     fn with_equal_containers_nobody_blocks_a_rounds_matching(network in 0_usize..4, seed: u64) {
         let world = World::new(&networks()[network], BitsPerSec(1_000 * MEGABIT), seed);
         let problem = world.job(5, 4, Bytes(1 << 30), seed);
-        let ground = Ground::new(&problem, &SETTINGS).unwrap().unwrap();
+        let ground = ChainedProblem::compile(&problem, &SETTINGS).unwrap().unwrap();
         let mut board = Board::new(&ground);
         board.seat(&place(&Random::default(), &problem).unwrap().groups);
         first_lists(&mut board, Some(seed)).unwrap();

@@ -7,16 +7,13 @@ use super::online::{self, FollowState, Manner};
 use super::params::CorralParams;
 use crate::adapt::OfferInTurn;
 use crate::advise::{DataProblem, ReplicaAdvice};
-use crate::dispatch::{Advice, DispatchEvent, Offer, Seat, View};
-use crate::params::{self as table, ParamError, PolicyTable};
+use crate::dispatch::{Advice, DispatchEvent, DynFollowsPlan, FollowsPlan, Offer, PlanReservation, View};
 use crate::plan::{Plan, PlanCounts, PlanError, PlanProblem, PlanStand, Planner, Stage};
-use crate::{Budget, Dispatch, DynDispatch, Place, PlaceData, PlaceError, PlaceProblem, Placement, Policy};
+use crate::{Budget, Capabilities, Definition, Dispatch, Place, PlaceData, PlaceError, PlaceProblem, Placement};
 use hintd_model::units::{AttemptId, Micros, Timestamp};
 
 /// Its name.
 pub const NAME: &str = "corral";
-/// What it is.
-pub const SUMMARY: &str = "recurring jobs planned into one set of racks each; baseline of 004 (Li)";
 
 /// The policy.
 #[derive(Debug, Clone, Default)]
@@ -24,41 +21,27 @@ pub struct Corral {
     params: CorralParams,
 }
 
-/// Makes it from its configuration table.
-///
-/// # Errors
-/// [`ParamError`] for an unknown key or a share outside [0, 1].
-pub fn build(table: PolicyTable<'_>) -> Result<Box<dyn Policy>, ParamError> {
-    Ok(Box::new(Corral { params: table::read(NAME, table)? }))
-}
+impl Definition for Corral {
+    type Params = CorralParams;
+    const NAME: &'static str = NAME;
+    const SUMMARY: &'static str = "recurring jobs planned into one set of racks each; baseline of 004 (Li)";
 
-impl Policy for Corral {
-    fn name(&self) -> &'static str {
-        NAME
+    fn new(params: CorralParams) -> Self {
+        Self { params }
     }
 
-    fn summary(&self) -> &'static str {
-        SUMMARY
+    fn params(&self) -> &CorralParams {
+        &self.params
     }
 
-    fn params_toml(&self) -> String {
-        table::to_toml(&self.params)
-    }
-
-    fn as_place(&self) -> Option<&dyn Place> {
-        Some(self)
-    }
-
-    fn as_dispatch(&self) -> Option<&dyn DynDispatch> {
-        Some(self)
-    }
-
-    fn as_plan(&self) -> Option<&dyn Planner> {
-        Some(self)
-    }
-
-    fn as_place_data(&self) -> Option<&dyn PlaceData> {
-        Some(self)
+    fn capabilities(&self) -> Capabilities<'_> {
+        Capabilities {
+            place: Some(self),
+            dispatch: Some(self),
+            plan: Some(self),
+            place_data: Some(self),
+            ..Capabilities::default()
+        }
     }
 }
 
@@ -113,6 +96,12 @@ impl Dispatch for Corral {
         online::offer(state, offer, view)
     }
 
+    fn as_follows_plan(&self) -> Option<&dyn DynFollowsPlan> {
+        Some(self)
+    }
+}
+
+impl FollowsPlan for Corral {
     fn stands(&self, state: &FollowState, attempt: AttemptId) -> Option<PlanStand> {
         state.stands(attempt)
     }
@@ -123,7 +112,7 @@ impl Dispatch for Corral {
         run: (AttemptId, &str),
         came: Timestamp,
         now: Timestamp,
-    ) -> Option<Seat> {
+    ) -> Option<PlanReservation> {
         state.would_stand(run, came, now)
     }
 

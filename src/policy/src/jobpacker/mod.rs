@@ -8,24 +8,22 @@ pub mod offline;
 mod online;
 mod params;
 
-pub use corral::{Corral, NAME as CORRAL, SUMMARY as CORRAL_SUMMARY, build as build_corral};
+pub use corral::{Corral, NAME as CORRAL};
 pub use online::{FirstReplica, FollowState, Standing};
 pub use params::{CorralParams, JobPackerParams};
 
 use crate::adapt::OfferInTurn;
 use crate::advise::{DataProblem, ReplicaAdvice};
-use crate::dispatch::{Advice, DispatchEvent, Offer, Seat, ShuffleAdvice, ShuffleAsk, View};
-use crate::params::{self as table, ParamError, PolicyTable};
+use crate::dispatch::{Advice, DispatchEvent, DynFollowsPlan, DynTimesShuffles, FollowsPlan, Offer, PlanReservation};
+use crate::dispatch::{ShuffleAdvice, ShuffleAsk, TimesShuffles, View};
 use crate::plan::{Plan, PlanCounts, PlanError, PlanProblem, PlanStand, Planner, Stage};
-use crate::{Budget, Dispatch, DynDispatch, Place, PlaceData, PlaceError, PlaceProblem, Placement, Policy};
+use crate::{Budget, Capabilities, Definition, Dispatch, Place, PlaceData, PlaceError, PlaceProblem, Placement};
 use hintd_model::units::{AttemptId, Bytes, Micros, Timestamp};
 use offline::{Placing, Rules};
 use online::Manner;
 
 /// Its name.
 pub const NAME: &str = "jobpacker";
-/// What it is.
-pub const SUMMARY: &str = "recurring jobs packed by a plan into racks whose shuffles ride optical circuits (paper 004)";
 
 /// The policy.
 #[derive(Debug, Clone, Default)]
@@ -33,21 +31,32 @@ pub struct JobPacker {
     params: JobPackerParams,
 }
 
-/// Makes it from its configuration table.
-///
-/// # Errors
-/// [`ParamError`] for an unknown key, a share outside [0, 1], or no sub-batch.
-pub fn build(table: PolicyTable<'_>) -> Result<Box<dyn Policy>, ParamError> {
-    Ok(Box::new(JobPacker { params: table::read(NAME, table)? }))
-}
+impl Definition for JobPacker {
+    type Params = JobPackerParams;
+    const NAME: &'static str = NAME;
+    const SUMMARY: &'static str =
+        "recurring jobs packed by a plan into racks whose shuffles ride optical circuits (paper 004)";
 
-impl JobPacker {
-    /// With these settings.
-    #[must_use]
-    pub const fn new(params: JobPackerParams) -> Self {
+    fn new(params: JobPackerParams) -> Self {
         Self { params }
     }
 
+    fn params(&self) -> &JobPackerParams {
+        &self.params
+    }
+
+    fn capabilities(&self) -> Capabilities<'_> {
+        Capabilities {
+            place: Some(self),
+            dispatch: Some(self),
+            plan: Some(self),
+            place_data: Some(self),
+            ..Capabilities::default()
+        }
+    }
+}
+
+impl JobPacker {
     const fn manner(&self) -> Manner {
         Manner {
             slow_start: self.params.slow_start,
@@ -58,36 +67,6 @@ impl JobPacker {
             locality: Micros::from_millis(self.params.locality_ms),
             late: Micros::from_millis(self.params.late_ms),
         }
-    }
-}
-
-impl Policy for JobPacker {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn summary(&self) -> &'static str {
-        SUMMARY
-    }
-
-    fn params_toml(&self) -> String {
-        table::to_toml(&self.params)
-    }
-
-    fn as_place(&self) -> Option<&dyn Place> {
-        Some(self)
-    }
-
-    fn as_dispatch(&self) -> Option<&dyn DynDispatch> {
-        Some(self)
-    }
-
-    fn as_plan(&self) -> Option<&dyn Planner> {
-        Some(self)
-    }
-
-    fn as_place_data(&self) -> Option<&dyn PlaceData> {
-        Some(self)
     }
 }
 
@@ -128,6 +107,16 @@ impl Dispatch for JobPacker {
         online::offer(state, offer, view)
     }
 
+    fn as_times_shuffles(&self) -> Option<&dyn DynTimesShuffles> {
+        Some(self)
+    }
+
+    fn as_follows_plan(&self) -> Option<&dyn DynFollowsPlan> {
+        Some(self)
+    }
+}
+
+impl FollowsPlan for JobPacker {
     fn stands(&self, state: &FollowState, attempt: AttemptId) -> Option<PlanStand> {
         state.stands(attempt)
     }
@@ -138,7 +127,7 @@ impl Dispatch for JobPacker {
         run: (AttemptId, &str),
         came: Timestamp,
         now: Timestamp,
-    ) -> Option<Seat> {
+    ) -> Option<PlanReservation> {
         state.would_stand(run, came, now)
     }
 
@@ -149,11 +138,9 @@ impl Dispatch for JobPacker {
     fn plan_counts(&self, state: &FollowState, now: Timestamp) -> Option<PlanCounts> {
         state.plan_counts(now)
     }
+}
 
-    fn times_shuffles(&self) -> bool {
-        true
-    }
-
+impl TimesShuffles for JobPacker {
     fn shuffle(&self, state: &mut FollowState, ask: &ShuffleAsk, view: &View<'_>) -> ShuffleAdvice {
         online::shuffle(state, ask, view)
     }

@@ -24,17 +24,15 @@ pub use state::NasState;
 
 use crate::adapt::OfferInTurn;
 use crate::dispatch::{Advice, DispatchEvent, Offer, View};
-use crate::params::{self as table, ParamError, PolicyTable};
+use crate::params::PolicyTable;
 use crate::pool::Slot;
-use crate::{Budget, Dispatch, DynDispatch, Place, PlaceError, PlaceProblem, Placement, Policy};
+use crate::{Budget, Capabilities, Definition, Dispatch, Place, PlaceError, PlaceProblem, Placement};
 use std::borrow::Cow;
 use toml::Spanned;
 use toml::de::DeValue;
 
 /// Its name.
 pub const NAME: &str = "nas";
-/// What it is.
-pub const SUMMARY: &str = "shuffle traffic bounded by node, spread by rack, held back from congested racks (paper 004)";
 
 /// The policy.
 #[derive(Debug, Clone, Default)]
@@ -42,12 +40,23 @@ pub struct Nas {
     params: NasParams,
 }
 
-/// Makes it from its configuration table.
-///
-/// # Errors
-/// [`ParamError`] for an unknown key, a share outside [0, 1], or bounds the wrong way round.
-pub fn build(table: PolicyTable<'_>) -> Result<Box<dyn Policy>, ParamError> {
-    Ok(Box::new(Nas { params: table::read(NAME, table)? }))
+impl Definition for Nas {
+    type Params = NasParams;
+    const NAME: &'static str = NAME;
+    const SUMMARY: &'static str =
+        "shuffle traffic bounded by node, spread by rack, held back from congested racks (paper 004)";
+
+    fn new(params: NasParams) -> Self {
+        Self { params }
+    }
+
+    fn params(&self) -> &NasParams {
+        &self.params
+    }
+
+    fn capabilities(&self) -> Capabilities<'_> {
+        Capabilities { place: Some(self), dispatch: Some(self), ..Capabilities::default() }
+    }
 }
 
 /// Its configuration table as the daemon reads it: time bounds skipping unless the table says otherwise. Offers come as
@@ -59,36 +68,6 @@ pub fn bounded_by_time(mut table: PolicyTable<'_>) -> PolicyTable<'_> {
     let time = || Spanned::new(nowhere(), DeValue::String(Cow::Borrowed("time")));
     table.get_mut().entry(key).or_insert_with(time);
     table
-}
-
-impl Nas {
-    /// With these settings.
-    #[must_use]
-    pub const fn new(params: NasParams) -> Self {
-        Self { params }
-    }
-}
-
-impl Policy for Nas {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn summary(&self) -> &'static str {
-        SUMMARY
-    }
-
-    fn params_toml(&self) -> String {
-        table::to_toml(&self.params)
-    }
-
-    fn as_place(&self) -> Option<&dyn Place> {
-        Some(self)
-    }
-
-    fn as_dispatch(&self) -> Option<&dyn DynDispatch> {
-        Some(self)
-    }
 }
 
 impl Place for Nas {

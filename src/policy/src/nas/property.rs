@@ -2,9 +2,9 @@
 
 use super::plain::Plain;
 use super::{HoldMaps, Nas, NasParams, NasState, SkipBy};
-use crate::Dispatch;
 use crate::dispatch::{Advice, DispatchEvent, Offer, TaskInput, TaskRef, View, WaitingGroup};
 use crate::sample::{Sample, cluster};
+use crate::{Definition, Dispatch};
 use hintd_model::cluster::Resource;
 use hintd_model::network::build::{TreeSpec, tree};
 use hintd_model::units::{ApplicationId, AttemptId, Bytes, Micros, NodeIdx, RackIdx, Timestamp};

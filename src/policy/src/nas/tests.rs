@@ -1,9 +1,9 @@
 //! Sentences of the algorithms, one by one.
 
 use super::{HoldMaps, Nas, NasParams, NasState, SkipBy};
-use crate::Dispatch;
 use crate::dispatch::{Advice, DispatchEvent, Offer, TaskInput, TaskRef, View, WaitingGroup};
 use crate::sample::{Sample, cluster};
+use crate::{Definition, Dispatch};
 use hintd_model::cluster::Resource;
 use hintd_model::network::build::{TreeSpec, tree};
 use hintd_model::units::{ApplicationId, AttemptId, Bytes, Micros, NodeIdx, RackIdx, Timestamp};
@@ -440,7 +440,7 @@ fn containers_of_a_job_that_is_done_take_no_room_for_output() {
 fn in_a_daemon_time_bounds_skipping_unless_its_configuration_says_otherwise() {
     let params = |text: &'static str| {
         let table = toml::de::DeTable::parse(text).unwrap();
-        super::build(super::bounded_by_time(table)).unwrap().params_toml()
+        crate::registry::build::<Nas>(super::bounded_by_time(table)).unwrap().params_toml()
     };
     assert!(params("").contains("skip_by = \"time\""), "{}", params(""));
     assert!(params("skip_ms = 900").contains("skip_by = \"time\""), "{}", params("skip_ms = 900"));

@@ -159,6 +159,7 @@ impl<'f, const K: usize> Run<'f, K> {
     }
 
     /// Eq. 14 of all tasks where they are now, bit/s × links; what reaches no box is left out.
+    #[cfg(any(test, feature = "samples"))]
     pub(crate) fn cost(&self) -> u128 {
         let below = |(at, task): (u32, &Task)| self.field.cost_below(at, self.field.switch_of[task.server as usize]);
         (0..).zip(&self.tasks).filter_map(below).map(u128::from).sum()

@@ -26,12 +26,11 @@ mod tests;
 pub use params::PatParams;
 
 use super::baselines::capacity::Capacity;
-use super::chained::{Board, End, Ground, NONE};
+use super::chained::{Board, ChainedProblem, End, NONE};
 use super::container::Container;
 use super::hit::{finish, first_lists, objective_by};
 use super::load::kinds;
-use super::params::{ParamError, PolicyTable, read, to_toml};
-use super::{Budget, Objective, Place, PlaceError, PlaceProblem, Placement, Policy, Rebalance};
+use super::{Budget, Capabilities, Definition, Objective, Place, PlaceError, PlaceProblem, Placement};
 use field::{Field, InOrder, Mover, NO_WAY, Run};
 use hintd_model::cluster::resource::KINDS_MAX;
 use hintd_model::cluster::{Resource, Snapshot};
@@ -39,9 +38,6 @@ use std::collections::BTreeMap;
 
 /// Its name.
 pub const NAME: &str = "pat";
-/// What it is.
-pub const SUMMARY: &str =
-    "containers near the boxes of their flows, by request, accept and reject; 002 §6 (Yang et al.)";
 
 /// The policy.
 #[derive(Debug, Clone, Default)]
@@ -49,43 +45,26 @@ pub struct Pat {
     params: PatParams,
 }
 
-/// Makes it from its configuration table.
-///
-/// # Errors
-/// [`ParamError`] for an unknown key, a time that is not above 0, counts of 0.
-pub fn build(table: PolicyTable<'_>) -> Result<Box<dyn Policy>, ParamError> {
-    Ok(Box::new(Pat { params: read(NAME, table)? }))
-}
+impl Definition for Pat {
+    type Params = PatParams;
+    const NAME: &'static str = NAME;
+    const SUMMARY: &'static str =
+        "containers near the boxes of their flows, by request, accept and reject; 002 §6 (Yang et al.)";
 
-impl Policy for Pat {
-    fn name(&self) -> &'static str {
-        NAME
+    fn new(params: PatParams) -> Self {
+        Self { params }
     }
 
-    fn summary(&self) -> &'static str {
-        SUMMARY
+    fn params(&self) -> &PatParams {
+        &self.params
     }
 
-    fn params_toml(&self) -> String {
-        to_toml(&self.params)
-    }
-
-    fn as_place(&self) -> Option<&dyn Place> {
-        Some(self)
-    }
-
-    fn as_rebalance(&self) -> Option<&dyn Rebalance> {
-        Some(self)
+    fn capabilities(&self) -> Capabilities<'_> {
+        Capabilities { place: Some(self), rebalance: Some(self), ..Capabilities::default() }
     }
 }
 
 impl Pat {
-    /// With these parameters, which the caller has validated.
-    #[must_use]
-    pub const fn new(params: PatParams) -> Self {
-        Self { params }
-    }
-
     /// Containers move, then flows choose boxes, until nothing changes.
     fn run(&self, board: &mut Board<'_, '_>, budget: &mut Budget<'_>) {
         for _ in 0..self.params.rounds {
@@ -119,7 +98,7 @@ fn placed(board: &Board<'_, '_>) -> Vec<u32> {
 /// The list of fewest hops for every flow where that is fewer than it has.
 fn choose_lists(board: &mut Board<'_, '_>) {
     for at in 0..board.lists.len() as u32 {
-        let flow = board.ground.flows[at as usize];
+        let flow = board.ground.own.flows[at as usize];
         let own = &board.lists[at as usize];
         if own.is_empty() {
             continue;
@@ -136,33 +115,27 @@ fn field_of(board: &Board<'_, '_>) -> Field<KINDS_MAX> {
     let ground = board.ground;
     let snapshot = ground.problem.snapshot;
     let mut switches: BTreeMap<u32, u32> = BTreeMap::new();
-    let switch_of: Vec<u32> = ground
-        .slots
-        .iter()
-        .map(|slot| {
-            let seen = switches.len() as u32;
-            *switches.entry(slot.point).or_insert(seen)
-        })
-        .collect();
+    let switch = |&point: &u32| {
+        let seen = switches.len() as u32;
+        *switches.entry(point).or_insert(seen)
+    };
+    let switch_of: Vec<u32> = ground.own.point_of.iter().map(switch).collect();
     let mut points = vec![NONE; switches.len()];
     switches.iter().for_each(|(&point, &switch)| points[switch as usize] = point);
     let hops = |place: u32| -> Vec<u16> {
         let to = |&point: &u32| u16::try_from(ground.hops(place, point)).unwrap_or(NO_WAY);
         points.iter().map(to).collect()
     };
-    let allowed = (0..ground.problem.groups.len() as u32)
-        .map(|group| (0..ground.slots.len() as u32).map(|slot| ground.allowed(group, slot)).collect())
-        .collect();
+    let allowed = (0..ground.problem.groups.len()).map(|group| ground.allowed_row(group).to_vec()).collect();
     let mover = |task: u32| {
-        let known = ground.tasks[task as usize];
         let mut pulls: BTreeMap<u32, u64> = BTreeMap::new();
-        for &at in &ground.flows_of[task as usize] {
-            let (flow, list) = (&ground.flows[at as usize], &board.lists[at as usize]);
+        for &at in &ground.own.flows_of[task as usize] {
+            let (flow, list) = (&ground.own.flows[at as usize], &board.lists[at as usize]);
             let sends = flow.from == End::Task(task);
             let other = if sends { flow.to } else { flow.from };
             let end = if sends { list.first() } else { list.last() };
             let place = match (end, other) {
-                (Some(&index), _) => ground.boxes[index as usize].point,
+                (Some(&index), _) => ground.own.boxes[index as usize].point,
                 (None, End::Fixed { point, .. }) => point,
                 (None, End::Task(_)) => continue,
             };
@@ -171,15 +144,15 @@ fn field_of(board: &Board<'_, '_>) -> Field<KINDS_MAX> {
             }
         }
         Mover {
-            size: counted(snapshot, &known.size),
+            size: counted(snapshot, ground.size_of(task)),
             server: board.at[task as usize],
             pulls: pulls.into_iter().collect(),
-            set: known.group,
+            set: ground.group_of[task as usize],
         }
     };
     let tasks = placed(board).into_iter().map(mover).collect();
     let rooms = ground.slots.iter().map(|slot| counted(snapshot, &slot.room)).collect();
-    Field { switch_of, rooms, tasks, hops: (0..ground.points() as u32).map(hops).collect(), allowed }
+    Field { switch_of, rooms, tasks, hops: (0..ground.own.points as u32).map(hops).collect(), allowed }
 }
 
 /// Only what YARN's resource calculator looks at.
@@ -191,7 +164,7 @@ fn counted(snapshot: &Snapshot, resource: &Resource) -> [u64; KINDS_MAX] {
 
 impl Place for Pat {
     fn place(&self, problem: &PlaceProblem<'_>, budget: &mut Budget<'_>) -> Result<Placement, PlaceError> {
-        let Some(ground) = Ground::new(problem, &self.params.settings())? else {
+        let Some(ground) = ChainedProblem::compile(problem, &self.params.settings())? else {
             return Container::default().place(problem, budget);
         };
         // A start that was cut short would be none.
@@ -205,7 +178,7 @@ impl Place for Pat {
     }
 
     fn objective(&self, problem: &PlaceProblem<'_>, placement: &Placement) -> Option<Objective> {
-        match Ground::with(problem, &self.params.settings(), &placement.groups) {
+        match ChainedProblem::compile_for(problem, &self.params.settings(), &placement.groups) {
             Ok(Some(ground)) => objective_by(&ground, placement),
             Ok(None) => Container::default().objective(problem, placement),
             Err(_) => None,

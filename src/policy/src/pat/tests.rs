@@ -3,6 +3,7 @@
 use super::field::Ran;
 use super::protocol::{Kind, Message, Next, Post, Server, Task};
 use super::*;
+use crate::Rebalance;
 use crate::advise::{RebalanceProblem, Running};
 use crate::chained::cases::{gap, spread};
 use crate::chained::sample::{SETTINGS, UNIT, World, networks};
@@ -276,7 +277,7 @@ proptest! {
     fn a_placement_never_costs_more_than_the_one_it_starts_from(network in 0_usize..4, seed: u64) {
         let world = World::new(&networks()[network], BitsPerSec(400 * MEGABIT), seed);
         let problem = world.job(6, 3, Bytes(1 << 30), seed);
-        let ground = Ground::new(&problem, &SETTINGS).unwrap().unwrap();
+        let ground = ChainedProblem::compile(&problem, &SETTINGS).unwrap().unwrap();
         let mut board = Board::new(&ground);
         board.seat(&place(&Capacity::default(), &problem).unwrap().groups);
         first_lists(&mut board, None).unwrap();
@@ -301,7 +302,7 @@ proptest! {
         let maps = hintd_model::units::GroupIdx(0);
         let pattern = hintd_model::cluster::EdgePattern::AllToAll;
         problem.edges.push(EdgeProblem { from: maps, to: maps, pattern, bytes: Bytes(plain << 30) });
-        let ground = Ground::new(&problem, &SETTINGS).unwrap().unwrap();
+        let ground = ChainedProblem::compile(&problem, &SETTINGS).unwrap().unwrap();
         let mut board = Board::new(&ground);
         let mut start = place(&Capacity::default(), &problem).unwrap().groups;
         if crowded {
@@ -323,7 +324,7 @@ proptest! {
         prop_assert_eq!((&board.at, &board.lists), (&at, &lists));
         if plain == 0 {
             for (flow, list) in board.lists.iter().enumerate().filter(|(_, list)| !list.is_empty()) {
-                let hops = |list: &[u32]| board.hops_by(&ground.flows[flow], list);
+                let hops = |list: &[u32]| board.hops_by(&ground.own.flows[flow], list);
                 prop_assert!(board.best_list(flow as u32).is_none_or(|best| hops(&best) >= hops(list)));
             }
         }

@@ -26,7 +26,8 @@ use super::settings::SimSettings;
 use hintd_model::cluster::Resource;
 use hintd_model::units::{Bytes, Micros, NodeIdx, Timestamp};
 use hintd_policy::DynDispatch;
-use hintd_policy::dispatch::{Advice, DispatchEvent, DispatchState, Offer, ShuffleAdvice, ShuffleAsk, TaskRef, View};
+use hintd_policy::dispatch::{Advice, DispatchEvent, DispatchState, DynTimesShuffles, Offer, TaskRef, View};
+use hintd_policy::dispatch::{ShuffleAdvice, ShuffleAsk};
 use hintd_policy::pool::{EARLY_REDUCES, JobIdx, Locality, Pool, SLOW_START, Slot, Task};
 use hints::Hints;
 use masters::Masters;
@@ -307,21 +308,23 @@ impl DynDispatch for HintedYarn<'_> {
         self.allocate(yarn, offer, view).map(Advice::Launch).into_iter().collect()
     }
 
-    fn times_shuffles(&self) -> bool {
-        self.hintd.is_some_and(DynDispatch::times_shuffles)
-    }
-
-    /// ApplicationMasters ask hintd.
-    fn shuffle(&self, state: &mut DispatchState, ask: &ShuffleAsk, view: &View<'_>) -> ShuffleAdvice {
-        let yarn = own(state);
-        self.catch_up(yarn, view);
-        match (self.hintd, &mut yarn.hintd) {
-            (Some(hintd), Some(state)) => hintd.shuffle(state, ask, view),
-            _ => ShuffleAdvice::Start,
-        }
+    fn as_times_shuffles(&self) -> Option<&dyn DynTimesShuffles> {
+        self.hintd?.as_times_shuffles().map(|_| self as _)
     }
 
     fn restore(&self, _json: &str) -> Result<DispatchState, serde_json::Error> {
         Err(serde_json::Error::custom("a simulated YARN is not read back: a run starts from its trace"))
+    }
+}
+
+impl DynTimesShuffles for HintedYarn<'_> {
+    /// ApplicationMasters ask hintd.
+    fn shuffle(&self, state: &mut DispatchState, ask: &ShuffleAsk, view: &View<'_>) -> ShuffleAdvice {
+        let yarn = own(state);
+        self.catch_up(yarn, view);
+        match (self.hintd.and_then(DynDispatch::as_times_shuffles), &mut yarn.hintd) {
+            (Some(hintd), Some(state)) => hintd.shuffle(state, ask, view),
+            _ => ShuffleAdvice::Start,
+        }
     }
 }

@@ -44,9 +44,7 @@ impl Sim<'_> {
     /// Asks about every pair that holds something back. The latest start that was ever named for a wait holds, so that
     /// a policy can't let a job wait for ever.
     pub(super) fn time_shuffles(&mut self) {
-        if !self.run.dispatch.times_shuffles() {
-            return;
-        }
+        let Some(times) = self.run.dispatch.as_times_shuffles() else { return };
         let now = Timestamp(self.now.0);
         let before = std::mem::take(&mut self.gathering.waits);
         for Gathered { job, from, to, bytes } in self.fabric.held_shuffles() {
@@ -66,7 +64,7 @@ impl Sim<'_> {
             };
             let bound = waited.map_or(Timestamp(u64::MAX), |(_, latest)| latest);
             let view = View { snapshot: &self.snapshot, leases: &self.leases, now, explain: false };
-            match self.run.dispatch.shuffle(&mut self.state, &ask, &view) {
+            match times.shuffle(&mut self.state, &ask, &view) {
                 ShuffleAdvice::Wait { latest, .. } if latest.min(bound) > now => {
                     self.gathering.waits.insert(pair, (ask.since, latest.min(bound)));
                 }

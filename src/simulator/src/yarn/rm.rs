@@ -85,7 +85,7 @@ impl<'a> Sim<'a> {
         let mut script = settings.script.clone();
         script.sort_by_key(|event| event.at);
         let mut fabric = Fabric::new(&snapshot, settings)?;
-        if run.dispatch.times_shuffles() {
+        if run.dispatch.as_times_shuffles().is_some() {
             fabric.hold_shuffles();
         }
         let mut sim = Self {

@@ -89,6 +89,8 @@ struct Report {
     windows: Vec<Window>,
 }
 
+/// Applications whose ends wait to be told to the daemon; further ones wait with theirs.
+const ENDED_MAX: usize = 10_000;
 /// Time before figures are kept: connections, caches, a first publish.
 const WARM_UP: Duration = Duration::from_secs(2);
 /// How often memory is looked at.
@@ -130,7 +132,7 @@ async fn soak(args: SoakArgs, daemon: &DaemonArgs, output: Output) -> Result<Rep
     sampler.wait_for_nodes(args.nodes).await?;
     output.progress(&format!("{} requests and {} heartbeats a second", args.requests, args.heartbeats));
     let client = Client::connect(&target).await.map_err(Failure::work)?;
-    let (done, ended) = tokio::sync::mpsc::unbounded_channel();
+    let (done, ended) = tokio::sync::mpsc::channel(ENDED_MAX);
     tasks.spawn(requests::tell_ends(client, ended));
     let load = Arc::new(Load::new(&args, cluster, done, Arc::clone(&recorder)));
     for number in 0..args.connections {

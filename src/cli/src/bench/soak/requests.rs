@@ -11,7 +11,7 @@ use hintd_model::units::{AttemptId, ContainerId};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Semaphore;
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
+use tokio::sync::mpsc::{Receiver, Sender};
 use tokio::time::Instant;
 
 /// Requests under way; what is due beyond them is counted, not sent, so that the client's memory stays bounded.
@@ -39,7 +39,7 @@ pub(super) struct Load {
     attempts: Attempts,
     under_way: Arc<Semaphore>,
     cluster: Arc<Cluster>,
-    done: UnboundedSender<AttemptId>,
+    done: Sender<AttemptId>,
     recorder: Arc<Recorder>,
 }
 
@@ -48,7 +48,7 @@ impl Load {
     pub(super) fn new(
         args: &SoakArgs,
         cluster: Arc<Cluster>,
-        done: UnboundedSender<AttemptId>,
+        done: Sender<AttemptId>,
         recorder: Arc<Recorder>,
     ) -> Self {
         Self {
@@ -148,20 +148,20 @@ async fn live(load: &Load, client: &Client, attempt: AttemptId, answer: v1::Requ
                 }
             }
             tokio::time::sleep_until(until).await;
-            let _ = load.done.send(attempt); // its receiver goes only at the soak's end
+            let _ = load.done.send(attempt).await; // its receiver goes only at the soak's end
         }
     }
 }
 
 /// Tells the daemon of applications that ended, until it is aborted.
-pub(super) async fn tell_ends(client: Client, mut ended: UnboundedReceiver<AttemptId>) {
+pub(super) async fn tell_ends(client: Client, mut ended: Receiver<AttemptId>) {
     loop {
         let _ = stream_ends(&client, &mut ended).await; // those in between end by their leases' time
         tokio::time::sleep(AGAIN).await;
     }
 }
 
-async fn stream_ends(client: &Client, ended: &mut UnboundedReceiver<AttemptId>) -> Result<(), ClientError> {
+async fn stream_ends(client: &Client, ended: &mut Receiver<AttemptId>) -> Result<(), ClientError> {
     let hello = v1::FeedHello { source: "soak".to_owned(), ..v1::FeedHello::default() };
     let mut feed: FeedSender<v1::EventItem> = client.feed(hello).await?;
     loop {

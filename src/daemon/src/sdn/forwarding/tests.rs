@@ -37,8 +37,8 @@ proptest! {
     fn packets_arrive_once_wherever_a_way_is_left(cut in prop::collection::vec(any::<bool>(), 4)) {
         let mut inventory = inventory();
         let cables: Vec<_> = inventory.cables().collect();
-        for ((a, b, _), _) in cables.iter().zip(&cut).filter(|(_, cut)| **cut) {
-            inventory.event(&Event::LinkDelete(*a, *b), ms(100));
+        for (cable, _) in cables.iter().zip(&cut).filter(|(_, cut)| **cut) {
+            inventory.event(&Event::LinkDelete(cable.a, cable.b), ms(100));
         }
         inventory.tick(ms(200));
         let graph = graph(&inventory);

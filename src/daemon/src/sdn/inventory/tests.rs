@@ -4,7 +4,7 @@ use super::super::testing::{at, inventory, mac, ms, poll};
 use super::*;
 
 fn down(inventory: &Inventory) -> Vec<(PortAt, PortAt)> {
-    inventory.cables().filter(|(.., up)| !up).map(|(a, b, _)| (a, b)).collect()
+    inventory.cables().filter(|cable| !cable.up).map(|cable| (cable.a, cable.b)).collect()
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn a_port_with_a_new_peer_loses_its_old_link() {
     for link in [(at(1, 1), at(18, 9)), (at(18, 9), at(1, 1))] {
         inventory.event(&Event::LinkAdd(link.0, link.1), ms(100));
     }
-    let ends: Vec<_> = inventory.cables().map(|(a, b, _)| (a, b)).collect();
+    let ends: Vec<_> = inventory.cables().map(|cable| (cable.a, cable.b)).collect();
     assert!(ends.contains(&(at(1, 1), at(18, 9))) && !ends.contains(&(at(1, 1), at(17, 1))));
     assert_eq!((ends.len(), inventory.one_way()), (4, 0));
 }

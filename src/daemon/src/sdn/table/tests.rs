@@ -23,9 +23,9 @@ const UP: &str = "s0000000000000001:2-s0000000000000012:1";
 fn a_rule_becomes_a_port_of_a_switch() {
     let graph = graph(&inventory());
     let matches = Match { src: Some(mac(1)), dst: mac(2) };
-    assert_eq!(translate(&install(LEAF, UP), &graph), Ok((Dpid(1), matches, Some(2))));
+    assert_eq!(translate(&install(LEAF, UP), &graph), Ok(Translated { switch: Dpid(1), matches, port: Some(2) }));
     let remove = RuleChange { action: RuleAction::Remove, ..install(LEAF, UP) };
-    assert_eq!(translate(&remove, &graph), Ok((Dpid(1), matches, None)));
+    assert_eq!(translate(&remove, &graph), Ok(Translated { switch: Dpid(1), matches, port: None }));
 }
 
 #[test]
@@ -71,8 +71,12 @@ fn a_table_is_mended_where_it_differs_and_others_entries_are_left_alone() {
     let shown =
         [found(own, 10, mac(1), 1), found(own, 10, mac(2), 9), found(own, 10, mac(4), 1), odd, found(7, 10, mac(5), 1)];
     let commands = table.differences(Dpid(1), &shown);
-    let [Command::Add(_, two), Command::Add(_, three), Command::Remove(_, 10, four), Command::Remove(_, 10, odd)] =
-        commands.as_slice()
+    let [
+        Command::Add(_, two),
+        Command::Add(_, three),
+        Command::Remove { priority: 10, matches: four, .. },
+        Command::Remove { priority: 10, matches: odd, .. },
+    ] = commands.as_slice()
     else {
         panic!("{commands:?}")
     };

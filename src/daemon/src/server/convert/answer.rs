@@ -6,7 +6,7 @@ use hintd_engine::decision::{
     AgeOf, Blocked, ChainPath, ExclusionNamed, HintRoute, Lack, LearntFrom, NearMiss, Pending,
 };
 use hintd_engine::{Decision, Hint, Mode, Refusal, TermValues};
-use hintd_model::units::{DecisionId, Timestamp};
+use hintd_model::units::{Calendar, DecisionId, Timestamp};
 use hintd_policy::Ended;
 
 /// The whole answer.
@@ -61,18 +61,8 @@ fn history(decision: &Decision) -> String {
 
 /// As in `2026-11-22T03:04:05Z`.
 fn utc(at: Timestamp) -> String {
-    let seconds = at.as_millis() / 1_000;
-    let (days, second) = (seconds / 86_400, seconds % 86_400);
-    // Civil from days: eras of 400 years, years that begin in March.
-    let days = days + 719_468;
-    let (era, day) = (days / 146_097, days % 146_097);
-    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
-    let day = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * day + 2) / 153;
-    let (day, month) = (day - (153 * month + 2) / 5 + 1, if month < 10 { month + 3 } else { month - 9 });
-    let year = year + era * 400 + u64::from(month <= 2);
-    let (hour, minute) = (second / 3_600, second / 60 % 60);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{:02}Z", second % 60)
+    let Calendar { year, month, day, hour, minute, second } = at.calendar(0);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
 }
 
 /// A refusal; `decision`: the id by which it can be explained.

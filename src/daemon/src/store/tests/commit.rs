@@ -195,8 +195,16 @@ fn a_completion_that_panics_does_not_stop_the_journal() {
     assert!(handle.healthy());
 }
 
-/// Appends from `clients` threads, each waiting for its answer, for a while: (commits/s, appends/s, p50, p99).
-fn load(clients: u64, max_wait: Duration, run: Duration) -> (f64, f64, Duration, Duration) {
+/// What a disk did under load.
+struct Load {
+    commits_per_s: f64,
+    appends_per_s: f64,
+    p50: Duration,
+    p99: Duration,
+}
+
+/// Appends from `clients` threads, each waiting for its answer, for a while.
+fn load(clients: u64, max_wait: Duration, run: Duration) -> Load {
     let dir = tempdir().unwrap();
     let (journal, _) = open(&dir.path().join("journal"));
     let handle = GroupCommit::start(journal, GroupOptions { max_wait, ..GroupOptions::default() }).unwrap();
@@ -220,7 +228,8 @@ fn load(clients: u64, max_wait: Duration, run: Duration) -> (f64, f64, Duration,
     let seconds = began.elapsed().as_secs_f64();
     waits.sort_unstable();
     let at = |share: f64| waits[((waits.len() - 1) as f64 * share) as usize];
-    (handle.stats().batches() as f64 / seconds, waits.len() as f64 / seconds, at(0.5), at(0.99))
+    let (commits_per_s, appends_per_s) = (handle.stats().batches() as f64 / seconds, waits.len() as f64 / seconds);
+    Load { commits_per_s, appends_per_s, p50: at(0.5), p99: at(0.99) }
 }
 
 #[test]
@@ -231,8 +240,9 @@ fn append_latency_and_commit_rate_on_this_disk_are_printed() {
     println!("clients  wait ms  commits/s  appends/s  p50 ms  p99 ms");
     for clients in [1, 8, 64] {
         for wait in [0, 2] {
-            let (commits, appends, p50, p99) = load(clients, Duration::from_millis(wait), Duration::from_millis(run));
-            let (p50, p99) = (p50.as_secs_f64() * 1e3, p99.as_secs_f64() * 1e3);
+            let found = load(clients, Duration::from_millis(wait), Duration::from_millis(run));
+            let (commits, appends) = (found.commits_per_s, found.appends_per_s);
+            let (p50, p99) = (found.p50.as_secs_f64() * 1e3, found.p99.as_secs_f64() * 1e3);
             println!("{clients:7}  {wait:7}  {commits:9.0}  {appends:9.0}  {p50:6.2}  {p99:6.2}");
             rates.insert((clients, wait), appends / commits);
         }

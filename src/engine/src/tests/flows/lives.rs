@@ -55,7 +55,7 @@ fn routes_that_a_policy_does_not_choose_are_its_placers() {
         assert_eq!((&known.1.links, known.1.installed), (&route.links, true));
     }
     let told = flows(&desk).jobs.last().unwrap().decision;
-    assert_eq!(desk.engine.flows.hinted(told, desk.engine.settled()), preview, "as forecast");
+    assert_eq!(desk.engine.flows().hinted(told, desk.engine.settled()), preview, "as forecast");
     let small = desk.propose(&Arc::new(shuffle(3, "c", (2, 2), 4))).unwrap();
     assert_eq!(small.flows.unwrap().chosen, []);
 }
@@ -289,7 +289,7 @@ fn a_request_asked_again_after_its_answer_was_forgotten_has_the_flows_of_its_las
         desk.pass(Micros::from_secs(2));
         desk.publish();
         let snapshot = Arc::clone(desk.engine.settled());
-        desk.engine.flows.check((&snapshot, &RouteSettings::default()));
+        desk.engine.flows_mut().check((&snapshot, &RouteSettings::default()));
         let known: Vec<_> = flows(desk).jobs.iter().map(|job| job.decision).collect();
         (answer.decision.id, known)
     };
@@ -309,7 +309,7 @@ fn a_request_asked_again_after_its_answer_was_forgotten_has_the_flows_of_its_las
     done(&mut desk, 1);
     assert_eq!(flows(&desk).jobs.iter().map(|job| job.attempt).collect::<Vec<_>>(), [attempt(2, 1)]);
     let snapshot = Arc::clone(desk.engine.settled());
-    desk.engine.flows.check((&snapshot, &RouteSettings::default()));
+    desk.engine.flows_mut().check((&snapshot, &RouteSettings::default()));
 }
 
 #[test]

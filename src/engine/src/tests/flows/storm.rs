@@ -123,9 +123,9 @@ impl Storm {
     fn check(&mut self) {
         let snapshot = Arc::clone(self.desk.engine.settled());
         let settings = self.desk.settings.routes.clone();
-        self.desk.engine.flows.check((&snapshot, &settings));
+        self.desk.engine.flows_mut().check((&snapshot, &settings));
         let (topology, network, flows) = (&snapshot.topology, network(&self.desk), flows(&self.desk));
-        let waits = self.desk.engine.flows.waits();
+        let waits = self.desk.engine.flows().waits();
         for (pair, route) in flows.routes.iter() {
             let ends = [pair.from, pair.to].map(|node| topology.vertex[node.at()].unwrap());
             let paths = topology.paths().unwrap();
@@ -209,12 +209,12 @@ impl Storm {
     fn run(&mut self, steps: usize) {
         for _ in 0..steps {
             let (before, failovers) = (flows(&self.desk), self.failovers());
-            let waited = self.desk.engine.flows.waits();
+            let waited = self.desk.engine.flows().waits();
             let did = self.step();
             self.desk.publish();
             self.controller.hear(&mut self.desk);
             self.check();
-            if !waited && !self.desk.engine.flows.waits() {
+            if !waited && !self.desk.engine.flows().waits() {
                 self.check_moves(&before, &did);
             }
             self.check_utility(&before, failovers);
@@ -255,7 +255,7 @@ proptest! {
             storm.controller.settle(&mut storm.desk);
         }
         storm.desk.publish();
-        prop_assert!(!storm.desk.engine.flows.waits());
+        prop_assert!(!storm.desk.engine.flows().waits());
         storm.check();
     }
 }

@@ -155,7 +155,7 @@ fn what_begins_while_nobody_installs_is_default_forwardings_until_somebody_does(
     desk.publish();
     assert!(routes(&desk).len() <= before && routes(&desk).iter().all(|(_, route)| !route.installed));
     let snapshot = Arc::clone(desk.engine.settled());
-    desk.engine.flows.check((&snapshot, &desk.settings.routes.clone()));
+    desk.engine.flows_mut().check((&snapshot, &desk.settings.routes.clone()));
     done(&mut desk, 4);
     desk.settings.routes.rules_per_switch = 2_000;
     desk.engine.reload(desk.settings.clone(), desk.now);
@@ -365,7 +365,7 @@ fn at_most_so_many_routes_change_in_a_second_and_failures_go_first() {
         counts.push(moved(&desk));
     }
     assert!(counts[0] == 2 && counts.windows(2).all(|pair| pair[1] - pair[0] <= 2), "{counts:?}");
-    assert!(!desk.engine.flows.waits() && counts[4] > 2, "{counts:?}");
+    assert!(!desk.engine.flows().waits() && counts[4] > 2, "{counts:?}");
 }
 
 #[test]
@@ -484,7 +484,7 @@ fn a_node_that_joins_leaves_routes_and_homes_what_they_are() {
     desk.publish();
     assert_eq!(routes(&desk), away);
     let snapshot = Arc::clone(desk.engine.settled());
-    desk.engine.flows.check((&snapshot, &RouteSettings::default()));
+    desk.engine.flows_mut().check((&snapshot, &RouteSettings::default()));
     set(&mut desk, &link, true);
     assert_eq!(routes(&desk), home);
 }

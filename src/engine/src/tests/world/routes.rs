@@ -10,10 +10,10 @@ impl World {
     pub(super) fn check_routes(&mut self) {
         let snapshot = Arc::clone(self.engine.settled());
         let settings = self.settings.routes.clone();
-        self.engine.flows.check((&snapshot, &settings));
-        let (topology, waits) = (&snapshot.topology, self.engine.flows.waits());
+        self.engine.flows_mut().check((&snapshot, &settings));
+        let (topology, waits) = (&snapshot.topology, self.engine.flows().waits());
         let Some(network) = topology.network.as_deref() else { return };
-        for (pair, route) in self.engine.flows.routes().iter() {
+        for (pair, route) in self.engine.flows().routes().iter() {
             let ends = [pair.from, pair.to].map(|node| topology.vertex[node.at()].unwrap());
             if route.links.is_empty() {
                 let live = topology.paths().and_then(|paths| host_paths(network, paths, ends[0], ends[1]).next());

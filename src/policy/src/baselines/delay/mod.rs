@@ -12,16 +12,13 @@ pub use skips::{Skips, near};
 
 use crate::adapt::OfferInTurn;
 use crate::dispatch::{Advice, Dispatch, DispatchEvent, Offer, View};
-use crate::params::{self, Invalid, ParamError, Params, PolicyTable};
+use crate::params::{Invalid, Params};
 use crate::pool::{self, Change, Held, JobIdx, Kind, Locality, Pick, Pool, Slot, Task, not_yet};
-use crate::{Budget, DynDispatch, Place, PlaceError, PlaceProblem, Placement, Policy};
+use crate::{Budget, Capabilities, Definition, Place, PlaceError, PlaceProblem, Placement};
 use serde::{Deserialize, Serialize};
 
 /// Its name.
 pub const NAME: &str = "delay";
-/// What it is.
-pub const SUMMARY: &str =
-    "fair, but a job without local input on the node waits; baseline of 004 (Li), delay scheduling";
 
 /// How long jobs wait, and when reduces may be launched.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -65,22 +62,31 @@ pub struct Delay {
     params: DelayParams,
 }
 
+impl Definition for Delay {
+    type Params = DelayParams;
+    const NAME: &'static str = NAME;
+    const SUMMARY: &'static str =
+        "fair, but a job without local input on the node waits; baseline of 004 (Li), delay scheduling";
+
+    fn new(params: DelayParams) -> Self {
+        Self { params }
+    }
+
+    fn params(&self) -> &DelayParams {
+        &self.params
+    }
+
+    fn capabilities(&self) -> Capabilities<'_> {
+        Capabilities { place: Some(self), dispatch: Some(self), ..Capabilities::default() }
+    }
+}
+
 /// What waits, and how often each job was passed over.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct DelayState {
     pool: Pool,
     skips: Skips,
 }
-
-/// Makes it from its configuration table.
-///
-/// # Errors
-/// [`ParamError`] for an unknown key, a share outside [0, 1] or more skips than can be meant.
-pub fn build(table: PolicyTable<'_>) -> Result<Box<dyn Policy>, ParamError> {
-    Ok(Box::new(Delay { params: params::read(NAME, table)? }))
-}
-
-super::policy!(Delay { as_place: Place, as_dispatch: DynDispatch });
 
 impl Place for Delay {
     fn place(&self, problem: &PlaceProblem<'_>, budget: &mut Budget<'_>) -> Result<Placement, PlaceError> {

@@ -16,9 +16,9 @@ mod gang;
 
 use crate::adapt::OfferInTurn;
 use crate::dispatch::{Advice, Dispatch, DispatchEvent, Offer, View};
-use crate::params::{self, Invalid, ParamError, Params, PolicyTable};
+use crate::params::{Invalid, Params};
 use crate::pool::{self, Held, JobIdx, Kind, Pick, Pool, Slot, Task, not_yet};
-use crate::{Budget, DynDispatch, Place, PlaceError, PlaceProblem, Placement, Policy};
+use crate::{Budget, Capabilities, Definition, Place, PlaceError, PlaceProblem, Placement};
 use hintd_model::cluster::Resource;
 use hintd_model::units::{NodeIdx, RackIdx};
 use rand::rngs::ChaCha8Rng;
@@ -28,9 +28,6 @@ use std::cell::{Cell, OnceCell};
 
 /// Its name.
 pub const NAME: &str = "pna";
-/// What it is.
-pub const SUMMARY: &str =
-    "cheapest transfer, launched with a probability that falls with its cost; baseline of 002 (Yang et al.)";
 
 /// Rounds of offers in which a request's tasks are drawn for: in a cluster of n free nodes the last ones are accepted
 /// with at least 1 − exp(−1 ÷ n).
@@ -72,11 +69,22 @@ pub struct Pna {
     params: PnaParams,
 }
 
-impl Pna {
-    /// With these parameters, which the caller has validated.
-    #[must_use]
-    pub const fn new(params: PnaParams) -> Self {
+impl Definition for Pna {
+    type Params = PnaParams;
+    const NAME: &'static str = NAME;
+    const SUMMARY: &'static str =
+        "cheapest transfer, launched with a probability that falls with its cost; baseline of 002 (Yang et al.)";
+
+    fn new(params: PnaParams) -> Self {
         Self { params }
+    }
+
+    fn params(&self) -> &PnaParams {
+        &self.params
+    }
+
+    fn capabilities(&self) -> Capabilities<'_> {
+        Capabilities { place: Some(self), dispatch: Some(self), ..Capabilities::default() }
     }
 }
 
@@ -86,16 +94,6 @@ pub struct PnaState {
     pool: Pool,
     draws: u64,
 }
-
-/// Makes it from its configuration table.
-///
-/// # Errors
-/// [`ParamError`] for an unknown key or a share outside [0, 1].
-pub fn build(table: PolicyTable<'_>) -> Result<Box<dyn Policy>, ParamError> {
-    Ok(Box::new(Pna { params: params::read(NAME, table)? }))
-}
-
-super::policy!(Pna { as_place: Place, as_dispatch: DynDispatch });
 
 impl Place for Pna {
     fn place(&self, problem: &PlaceProblem<'_>, budget: &mut Budget<'_>) -> Result<Placement, PlaceError> {

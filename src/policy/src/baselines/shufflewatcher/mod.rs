@@ -16,9 +16,9 @@ mod plan;
 use super::delay::{Skips, follow};
 use crate::adapt::OfferInTurn;
 use crate::dispatch::{Advice, Dispatch, DispatchEvent, Offer, TaskInput, View, WaitingGroup};
-use crate::params::{self, Invalid, ParamError, Params, PolicyTable};
+use crate::params::{Invalid, Params};
 use crate::pool::{self, Bits, Change, Held, JobIdx, Kind, Locality, Pick, Pool, Slot, Task, UserIdx, not_yet};
-use crate::{Budget, DynDispatch, Place, PlaceError, PlaceProblem, Placement, Policy};
+use crate::{Budget, Capabilities, Definition, Place, PlaceError, PlaceProblem, Placement};
 use hintd_model::cluster::Resource;
 use hintd_model::units::{AttemptId, Bytes, RackIdx};
 use plan::{Places, RackPlan, least_traffic};
@@ -26,9 +26,6 @@ use serde::{Deserialize, Serialize};
 
 /// Its name.
 pub const NAME: &str = "shufflewatcher";
-/// What it is.
-pub const SUMMARY: &str =
-    "delay, with maps in the racks of least traffic and reduces held while the rack is congested; baseline of 004 (Li)";
 
 /// How long jobs wait, when a rack is congested, and when reduces may be launched.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -85,6 +82,24 @@ pub struct ShuffleWatcher {
     params: ShuffleWatcherParams,
 }
 
+impl Definition for ShuffleWatcher {
+    type Params = ShuffleWatcherParams;
+    const NAME: &'static str = NAME;
+    const SUMMARY: &'static str = "delay, with maps in the racks of least traffic and reduces held while the rack is congested; baseline of 004 (Li)";
+
+    fn new(params: ShuffleWatcherParams) -> Self {
+        Self { params }
+    }
+
+    fn params(&self) -> &ShuffleWatcherParams {
+        &self.params
+    }
+
+    fn capabilities(&self) -> Capabilities<'_> {
+        Capabilities { place: Some(self), dispatch: Some(self), ..Capabilities::default() }
+    }
+}
+
 /// What waits, how often each job was passed over, the racks of each, and which racks are congested.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ShuffleWatcherState {
@@ -93,16 +108,6 @@ pub struct ShuffleWatcherState {
     plans: Plans,
     congested: Bits,
 }
-
-/// Makes it from its configuration table.
-///
-/// # Errors
-/// [`ParamError`] for an unknown key, a share outside its bounds or more skips than can be meant.
-pub fn build(table: PolicyTable<'_>) -> Result<Box<dyn Policy>, ParamError> {
-    Ok(Box::new(ShuffleWatcher { params: params::read(NAME, table)? }))
-}
-
-super::policy!(ShuffleWatcher { as_place: Place, as_dispatch: DynDispatch });
 
 impl Place for ShuffleWatcher {
     fn place(&self, problem: &PlaceProblem<'_>, budget: &mut Budget<'_>) -> Result<Placement, PlaceError> {

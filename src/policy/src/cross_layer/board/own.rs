@@ -26,7 +26,7 @@ impl Board<'_, '_> {
             self.inlets(index, at, edge.from.at(), edge.to.at(), rates);
         }
         while self.pass_on(&reached, rates) {}
-        let sinks = (0..ground.sink.len()).filter(|&group| ground.sink[group] && reached[group]);
+        let sinks = (0..ground.own.sink.len()).filter(|&group| ground.own.sink[group] && reached[group]);
         let mut sum = 0.0;
         for group in sinks {
             for (&slot, &rate) in self.used[group].iter().zip(&rates[group]).filter(|(_, rate)| rate.is_finite()) {
@@ -40,7 +40,7 @@ impl Board<'_, '_> {
     fn reached(&self) -> Vec<bool> {
         let ground = self.ground;
         let mut reached: Vec<bool> =
-            self.used.iter().zip(&ground.root).map(|(used, root)| *root && !used.is_empty()).collect();
+            self.used.iter().zip(&ground.own.root).map(|(used, root)| *root && !used.is_empty()).collect();
         loop {
             let mut grown = false;
             for edge in &ground.edges {

@@ -3,7 +3,7 @@
 use super::asking::Asking;
 use super::book::{Book, at};
 use super::state::FollowState;
-use crate::dispatch::Seat;
+use crate::dispatch::PlanReservation;
 use crate::plan::{Deviation, PlanCounts, PlanStand, Stage};
 use crate::pool::JobIdx;
 use hintd_model::units::{AttemptId, Bytes, Micros, Timestamp};
@@ -32,7 +32,7 @@ impl FollowState {
         (attempt, key): (AttemptId, &str),
         came: Timestamp,
         now: Timestamp,
-    ) -> Option<Seat> {
+    ) -> Option<PlanReservation> {
         let book = self.book.as_ref()?;
         let known = self.run_of(attempt);
         let seated = known.filter(|run| run.row.is_some() || self.key(attempt).is_some_and(|told| **told == *key));
@@ -42,7 +42,8 @@ impl FollowState {
         };
         let run = seated.unwrap_or_else(new);
         let deviations = run.row.map_or_else(|| vec![book.why_not(key)], |row| deviations(book, row, &run));
-        Some((PlanStand { place: run.row, deviations }, Stage::BOTH.map(|stage| until(book, &run, stage))))
+        let until = Stage::BOTH.map(|stage| until(book, &run, stage));
+        Some(PlanReservation { stand: PlanStand { place: run.row, deviations }, until })
     }
 
     /// How well the plan in force is followed.

@@ -6,6 +6,7 @@ use crate::trace::generate::{TraceShape, generate};
 use hintd_model::network::Tier;
 use hintd_model::network::build::BuiltNetwork;
 use hintd_model::units::{BitsPerSec, Bytes, Micros};
+use hintd_policy::Definition;
 use hintd_policy::cross_layer::sample::{Job, hadoop_job, storm_job};
 use hintd_policy::cross_layer::{CrossLayer, CrossLayerParams, RunMode};
 use hintd_policy::sample::Sample;

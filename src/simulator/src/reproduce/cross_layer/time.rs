@@ -6,7 +6,7 @@ use hintd_model::cluster::RunningFlows;
 use hintd_policy::cross_layer::nested::{NestedParams, nested};
 use hintd_policy::cross_layer::{CrossLayer, CrossLayerParams, RunMode};
 use hintd_policy::sample::Sample;
-use hintd_policy::{Place, Placement};
+use hintd_policy::{Definition, Place, Placement};
 use std::error::Error;
 use std::hint::black_box;
 use std::time::Instant;

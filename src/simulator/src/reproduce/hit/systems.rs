@@ -12,7 +12,7 @@ use hintd_policy::baselines::pna::{Pna, PnaParams};
 use hintd_policy::hit::Hit;
 use hintd_policy::pat::Pat;
 use hintd_policy::sample::{Sample, cluster};
-use hintd_policy::{Budget, Place, PlaceError, PlaceProblem, Placement};
+use hintd_policy::{Budget, Definition, Place, PlaceError, PlaceProblem, Placement};
 use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
 use rand::seq::SliceRandom;

@@ -8,10 +8,9 @@ use hintd_model::network::build::{FatTreeSpec, fat_tree};
 use hintd_model::network::chains::{ChainEntry, Chains, ChainsDocument, sample};
 use hintd_model::network::{Network, Tier};
 use hintd_model::units::{BitsPerSec, BoxIdx, Bytes, GroupIdx, LinkIdx};
-use hintd_policy::chained::sample::{SETTINGS, UNIT};
-use hintd_policy::chained::{Steered, Steering, steered};
 use hintd_policy::problem::{EdgeProblem, Owner};
 use hintd_policy::sample::Sample;
+use hintd_policy::sample::chains::{Steered, Steering, UNIT, steered};
 use hintd_policy::{Budget, PlaceProblem};
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
@@ -197,7 +196,7 @@ fn place(
     if placement.placed_all() < problem.containers() {
         return Err(format!("{name} finds no room").into());
     }
-    let flows = steered(&problem, &placement, &SETTINGS, steering)?.ok_or("nobody talks")?;
+    let flows = steered(&problem, &placement, steering)?.ok_or("nobody talks")?;
     for share in placement.groups.iter().flatten() {
         let occupied = &mut sample.snapshot.occupied[share.node.at()];
         *occupied = occupied.plus(&UNIT.times(u64::from(share.count)));

@@ -3,8 +3,7 @@
 use crate::reproduce::hit::systems::{System, failed};
 use crate::reproduce::{Experiment, Outcome, ReproduceError, Row, RunContext, Scale};
 use hintd_policy::PlaceError;
-use hintd_policy::chained::Breaches;
-use hintd_policy::chained::cases::Draw;
+use hintd_policy::sample::chains::{Breaches, Draw};
 
 const NAME: &str = "pat-violations";
 

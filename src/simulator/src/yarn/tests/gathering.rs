@@ -4,7 +4,10 @@ use super::toy::FifoState;
 use super::*;
 use hintd_model::units::{Bytes, Micros, Timestamp};
 use hintd_policy::Dispatch;
-use hintd_policy::dispatch::{Advice, DispatchEvent, DispatchState, Offer, ShuffleAdvice, ShuffleAsk, View};
+use hintd_policy::dispatch::{
+    Advice, DispatchEvent, DispatchState, DynTimesShuffles, Offer, ShuffleAdvice, ShuffleAsk,
+};
+use hintd_policy::dispatch::{TimesShuffles, View};
 use std::borrow::Cow;
 use std::sync::Mutex;
 
@@ -29,10 +32,12 @@ impl<F: Fn(&ShuffleAsk, Timestamp) -> ShuffleAdvice + Send + Sync> Dispatch for 
         Dispatch::offer(&fifo(), state, offer, view)
     }
 
-    fn times_shuffles(&self) -> bool {
-        self.answer.is_some()
+    fn as_times_shuffles(&self) -> Option<&dyn DynTimesShuffles> {
+        self.answer.is_some().then_some(self as _)
     }
+}
 
+impl<F: Fn(&ShuffleAsk, Timestamp) -> ShuffleAdvice + Send + Sync> TimesShuffles for Timed<F> {
     fn shuffle(&self, _: &mut FifoState, ask: &ShuffleAsk, view: &View<'_>) -> ShuffleAdvice {
         self.asked.lock().unwrap().push((view.now, *ask));
         self.answer.as_ref().map_or(ShuffleAdvice::Start, |answer| answer(ask, view.now))
@@ -113,7 +118,7 @@ fn a_state_that_was_forgotten_is_asked_like_the_policy_itself() {
     let policy = timed(Some(|_: &ShuffleAsk, now: Timestamp| wait_until(now)));
     let any: &dyn DynDispatch = &policy;
     let mut state: DispatchState = any.start();
-    assert!(any.times_shuffles());
+    let times = any.as_times_shuffles().unwrap();
     let cluster = cluster(2, 1, 1, 1_000_000);
     let leases = hintd_model::cluster::Overlay::default();
     let view = View { snapshot: &cluster.snapshot, leases: &leases, now: Timestamp(5), explain: false };
@@ -122,5 +127,5 @@ fn a_state_that_was_forgotten_is_asked_like_the_policy_itself() {
     let (maps_done, reduces_placed, since) = (false, false, Timestamp(5));
     let (gathered, started, threshold) = (Bytes(1), Bytes(0), None);
     let ask = ShuffleAsk { attempt, from, to, gathered, started, threshold, maps_done, reduces_placed, since };
-    assert_eq!(any.shuffle(&mut state, &ask, &view), wait_until(Timestamp(5)));
+    assert_eq!(times.shuffle(&mut state, &ask, &view), wait_until(Timestamp(5)));
 }

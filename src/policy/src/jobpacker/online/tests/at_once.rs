@@ -191,12 +191,26 @@ impl Desk {
     }
 
     fn stands(&mut self, number: u32) -> (Option<u32>, Vec<Deviation>) {
-        let stand = self.dispatch.as_dispatch().unwrap().stands(&mut self.state, attempt(number)).unwrap();
+        let stand = self
+            .dispatch
+            .as_dispatch()
+            .unwrap()
+            .as_follows_plan()
+            .unwrap()
+            .stands(&mut self.state, attempt(number))
+            .unwrap();
         (stand.place, stand.deviations)
     }
 
     fn counts(&mut self) -> [u32; 3] {
-        let counts = self.dispatch.as_dispatch().unwrap().plan_counts(&mut self.state, self.now).unwrap();
+        let counts = self
+            .dispatch
+            .as_dispatch()
+            .unwrap()
+            .as_follows_plan()
+            .unwrap()
+            .plan_counts(&mut self.state, self.now)
+            .unwrap();
         [counts.followed, counts.unplanned, counts.deviating]
     }
 }
@@ -224,8 +238,13 @@ fn a_run_that_asks_deviates_as_one_that_waits() {
     desk.follow(&plan);
     assert_eq!(desk.asks(1, Some("nightly"), [6, 0]).1, []);
     assert_eq!(desk.asks(1, Some("nightly"), [7, 0]).1, [Deviation::MapCount], "thirteen where six were planned");
-    let waits_until =
-        |desk: &mut Desk, stage| desk.dispatch.as_dispatch().unwrap().planned_until(&mut desk.state, attempt(1), stage);
+    let waits_until = |desk: &mut Desk, stage| {
+        desk.dispatch.as_dispatch().unwrap().as_follows_plan().unwrap().planned_until(
+            &mut desk.state,
+            attempt(1),
+            stage,
+        )
+    };
     let end = plan.jobs[0].stage_end(crate::plan::Stage::Map);
     assert_eq!(waits_until(&mut desk, crate::plan::Stage::Map), end, "it came when it was expected");
     desk.fail_rack(maps.0);
@@ -260,8 +279,9 @@ fn a_second_attempt_goes_on_in_its_applications_place_and_nobody_elses() {
     // It asks at first: its ResourceManager does not know that it will wait.
     desk.tell(&DispatchEvent::Run { attempt: again(1), key: "nightly".into() });
     desk.tell(&DispatchEvent::Asks { attempt: again(1), came: desk.now, tasks: [6, 1] });
-    let stand =
-        |desk: &mut Desk, attempt| desk.dispatch.as_dispatch().unwrap().stands(&mut desk.state, attempt).unwrap();
+    let stand = |desk: &mut Desk, attempt| {
+        desk.dispatch.as_dispatch().unwrap().as_follows_plan().unwrap().stands(&mut desk.state, attempt).unwrap()
+    };
     assert_eq!(stand(&mut desk, again(1)).place, Some(0));
     // The one before is told to be over once more, late: it has no place to give up.
     desk.tell(&DispatchEvent::Done(attempt(1)));

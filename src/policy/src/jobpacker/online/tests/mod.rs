@@ -4,7 +4,6 @@ mod at_once;
 mod heavy;
 mod parts;
 
-use crate::Policy;
 use crate::advise::{DataProblem, ReplicaAdvice};
 use crate::dispatch::{
     Advice, DispatchEvent, DispatchState, Offer, ShuffleAdvice, ShuffleAsk, TaskInput, TaskRef, View, WaitingGroup,
@@ -12,6 +11,7 @@ use crate::dispatch::{
 use crate::jobpacker::{Corral, CorralParams, FollowState, JobPacker, JobPackerParams, Standing};
 use crate::plan::{Circuits, ExpectedJob, Fabric, Facts, Objective, Plan, PlanProblem, check, rack_rooms};
 use crate::sample::{Sample, cluster};
+use crate::{Definition, Policy};
 use hintd_model::cluster::{NodeState, Resource};
 use hintd_model::network::build::{TreeSpec, tree};
 use hintd_model::units::{ApplicationId, AttemptId, BitsPerSec, Bytes, Micros, NodeIdx, RackIdx, Timestamp};
@@ -396,7 +396,7 @@ fn shuffling() -> (Desk, [RackIdx; 2]) {
 
 fn told(desk: &mut Desk, ask: &ShuffleAsk) -> Option<String> {
     let view = View { snapshot: &desk.sample.snapshot, leases: &desk.sample.leases, now: desk.now, explain: false };
-    match desk.dispatch.as_dispatch().unwrap().shuffle(&mut desk.state, ask, &view) {
+    match desk.dispatch.as_dispatch().unwrap().as_times_shuffles().unwrap().shuffle(&mut desk.state, ask, &view) {
         ShuffleAdvice::Start => None,
         ShuffleAdvice::Wait { latest, why } => {
             assert!(latest > desk.now);
@@ -645,8 +645,8 @@ proptest! {
         let params = CorralParams { slow_start: 0.3, ..CorralParams::default() };
         let (slow_start, early_reduces) = (params.slow_start, params.early_reduces);
         let text = format!("slow_start = {slow_start}\nearly_reduces = {early_reduces}");
-        let fair = crate::baselines::fair::build(toml::de::DeTable::parse(&text).unwrap()).unwrap();
-        let corral = crate::jobpacker::build_corral(toml::de::DeTable::parse(&text).unwrap()).unwrap();
+        let fair = crate::registry::build::<crate::baselines::fair::Fair>(toml::de::DeTable::parse(&text).unwrap()).unwrap();
+        let corral = crate::registry::build::<Corral>(toml::de::DeTable::parse(&text).unwrap()).unwrap();
         let mut desks = [corral, fair].map(|policy| {
             let mut desk = Desk::packer();
             desk.state = policy.as_dispatch().unwrap().start();

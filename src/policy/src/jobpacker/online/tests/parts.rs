@@ -70,7 +70,8 @@ fn a_run_that_shuffles_half_or_twice_what_is_planned_is_said_to() {
         let plan = desk.plan(vec![expected("nightly", 1, 14, 2, Bytes(7 * GB / 2))]);
         desk.follow(&plan);
         let attempt = desk.submit(1, Some("nightly"), 14, 2, Bytes(shuffle));
-        let stand = desk.dispatch.as_dispatch().unwrap().stands(&mut desk.state, attempt).unwrap();
+        let stand =
+            desk.dispatch.as_dispatch().unwrap().as_follows_plan().unwrap().stands(&mut desk.state, attempt).unwrap();
         assert_eq!(stand.deviations.contains(&Deviation::ShuffleSize), deviates, "{shuffle}: {:?}", stand.deviations);
     }
 }

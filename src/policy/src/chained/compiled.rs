@@ -1,10 +1,12 @@
-//! A request compiled: nodes, tasks, flows with what they have to pass, and hops between all places that matter.
+//! What chains add to the compiled problem: flows with what they have to pass, boxes, and hops between all places that
+//! matter.
 
 use crate::Share;
+use crate::compiled::CompiledProblem;
 use crate::load::load_ppm;
 use crate::place::PlaceError;
-use crate::problem::{EdgeProblem, GroupProblem, PlaceProblem};
-use hintd_model::cluster::{EdgePattern, Resource, Topology};
+use crate::problem::{EdgeProblem, PlaceProblem};
+use hintd_model::cluster::{EdgePattern, Topology};
 use hintd_model::network::Network;
 use hintd_model::network::chains::{BoxKind, Chains, FlowFacts, HopTable, Protocol, Sequence, WhenBroken};
 use hintd_model::units::{BoxIdx, ChainIdx, NodeIdx, VertexIdx};
@@ -18,51 +20,36 @@ pub(crate) const FAR: u32 = 1 << 16;
 
 /// What a search may look at.
 #[derive(Debug, Clone, Copy)]
-pub struct Settings {
+pub(crate) struct Settings {
     /// Seconds within which an edge's bytes are to be moved: bytes ÷ seconds is a flow's rate.
-    pub transfer_s: f64,
+    pub(crate) transfer_s: f64,
     /// Port that receivers are asked on, for chains that name ports.
-    pub port: u16,
+    pub(crate) port: u16,
     /// Nodes looked at in a large cluster.
-    pub shortlist: usize,
+    pub(crate) shortlist: usize,
     /// Flows that are looked at one by one, at most.
-    pub flows_max: usize,
+    pub(crate) flows_max: usize,
 }
 
-/// Nodes, tasks, flows, by position.
-pub(crate) struct Ground<'p> {
-    pub(crate) problem: &'p PlaceProblem<'p>,
+/// The compiled problem with its flows.
+pub(crate) type ChainedProblem<'p> = CompiledProblem<'p, ChainedFlows<'p>>;
+
+/// Flows, and the boxes that they may pass.
+pub(crate) struct ChainedFlows<'p> {
     pub(crate) network: &'p Network,
     pub(crate) topology: &'p Topology,
     pub(crate) chains: &'p Chains,
-    pub(crate) slots: Vec<Slot>,
-    pub(crate) tasks: Vec<Task>,
     pub(crate) flows: Vec<FlowOf>,
     /// By task: its flows, each once.
     pub(crate) flows_of: Vec<Vec<u32>>,
     pub(crate) classes: Vec<Class>,
     /// By box.
     pub(crate) boxes: Vec<BoxAt>,
-    /// By group and slot.
-    allowed: Vec<bool>,
+    /// By slot: its switch; [`NONE`]: it hangs nowhere.
+    pub(crate) point_of: Vec<u32>,
     hops: HopTable,
-    points: usize,
-}
-
-/// A node.
-pub(crate) struct Slot {
-    pub(crate) node: NodeIdx,
-    pub(crate) room: Resource,
-    pub(crate) rack: u32,
-    /// Its switch.
-    pub(crate) point: u32,
-}
-
-/// A container to place.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Task {
-    pub(crate) group: u32,
-    pub(crate) size: Resource,
+    /// Number of places.
+    pub(crate) points: usize,
 }
 
 /// Traffic from one end to another.
@@ -104,75 +91,46 @@ pub(crate) struct BoxAt {
 
 static NO_CHAINS: LazyLock<Chains> = LazyLock::new(Chains::default);
 
-impl<'p> Ground<'p> {
+impl<'p> ChainedProblem<'p> {
     /// The problem by position; `None` where there is no network, nobody talks, or there are more flows than are looked
     /// at one by one.
     ///
     /// # Errors
     /// [`PlaceError::Broken`] where a chain is matched that no candidate of its group can keep, or more flows than are
     /// looked at.
-    pub(crate) fn new(problem: &'p PlaceProblem<'p>, settings: &Settings) -> Result<Option<Self>, PlaceError> {
-        Self::with(problem, settings, &[])
+    pub(crate) fn compile(problem: &'p PlaceProblem<'p>, settings: &Settings) -> Result<Option<Self>, PlaceError> {
+        Self::compile_for(problem, settings, &[])
     }
 
     /// The same with the nodes of a placement among those looked at, whoever made it: to say what that costs.
     ///
     /// # Errors
-    /// As [`Self::new`].
-    pub(crate) fn with(
+    /// As [`Self::compile`].
+    pub(crate) fn compile_for(
         problem: &'p PlaceProblem<'p>,
         settings: &Settings,
         also: &[Vec<Share>],
     ) -> Result<Option<Self>, PlaceError> {
         let topology = &*problem.snapshot.topology;
         let Some(network) = topology.network.as_deref() else { return Ok(None) };
+        if problem.edges.is_empty() && problem.anchors.is_empty() {
+            return Ok(None);
+        }
+        let compiled = CompiledProblem::new(problem, &shortlist(problem, settings.shortlist, also));
         let chains = topology.chains.as_deref().unwrap_or(&NO_CHAINS);
-        let tasks = tasks(problem);
         let mut classes = Classes { chains, network, known: BTreeMap::new(), list: Vec::new() };
         let mut points = Points { of: BTreeMap::new(), list: Vec::new() };
-        let ends = Flows { problem, topology, network, settings, tasks: &tasks };
+        let ends = Flows { compiled: &compiled, topology, network, settings };
         let Some(flows) = ends.all(&mut classes, &mut points)? else { return Ok(None) };
-        // What runs already has its part of each box.
-        let loads = problem.running.map(|running| &running.chained).filter(|chained| chained.are_of(topology));
-        let taken = |index: BoxIdx| loads.map(|chained| chained.loads.of(index)).unwrap_or_default();
-        let boxes: Vec<BoxAt> = (0..chains.boxes().len())
-            .map(|at| {
-                let (index, known) = (BoxIdx::new(at), &chains.boxes()[at]);
-                let usable = known.at.filter(|_| chains.is_usable(network, index));
-                let point = usable.map_or(NONE, |at| points.of(at));
-                BoxAt { point, kind: known.kind, room: known.capacity.saturating_sub(taken(index)).0 }
-            })
-            .collect();
-        let nodes = shortlist(problem, settings.shortlist, also);
-        let slots = slots(problem, network, topology, &nodes, &mut points);
+        let boxes = boxes(problem, network, chains, &mut points);
+        let point_of = compiled.slots.iter().map(|slot| points.of_node(network, topology, slot.node)).collect();
         let hops = HopTable::new(network, &points.list, &points.list);
+        let flows_of = flows_of(&flows, compiled.group_of.len());
         let (classes, points) = (classes.list, points.list.len());
-        let mut flows_of = vec![Vec::new(); tasks.len()];
-        for (at, flow) in (0..).zip(&flows) {
-            for end in [flow.from, flow.to] {
-                if let End::Task(task) = end {
-                    flows_of[task as usize].push(at);
-                }
-            }
-        }
-        let allowed = Vec::new();
-        let mut ground = Self {
-            problem,
-            network,
-            topology,
-            chains,
-            slots,
-            tasks,
-            flows,
-            flows_of,
-            classes,
-            boxes,
-            allowed,
-            hops,
-            points,
-        };
-        ground.allow()?;
-        Ok(Some(ground))
+        let own = ChainedFlows { network, topology, chains, flows, flows_of, classes, boxes, point_of, hops, points };
+        let mut chained = compiled.with(own);
+        chained.keep_reaching()?;
+        Ok(Some(chained))
     }
 
     /// Hops between two places; [`FAR`] where there is no way.
@@ -180,31 +138,21 @@ impl<'p> Ground<'p> {
         if a == NONE || b == NONE {
             return FAR;
         }
-        match self.hops.get(a as usize, b as usize) {
+        match self.own.hops.get(a as usize, b as usize) {
             HopTable::NONE => FAR,
             hops => u32::from(hops),
         }
     }
 
-    /// Whether the node is a candidate of the group and reaches what its flows have to pass (Eq. 12).
-    pub(crate) fn allowed(&self, group: u32, slot: u32) -> bool {
-        self.allowed[group as usize * self.slots.len() + slot as usize]
-    }
-
-    /// Whether `taken` and a container of `size` fit in the room of a slot.
-    pub(crate) fn fits(&self, taken: &Resource, size: &Resource, slot: u32) -> bool {
-        self.problem.snapshot.rules.feasible(&taken.plus(size), &self.slots[slot as usize].room)
-    }
-
     /// Types that a flow passes.
     pub(crate) fn kinds(&self, flow: &FlowOf) -> &[BoxKind] {
-        if flow.class == NONE { &[] } else { &self.classes[flow.class as usize].kinds }
+        if flow.class == NONE { &[] } else { &self.own.classes[flow.class as usize].kinds }
     }
 
     /// Boxes of a type that can be used at all.
     pub(crate) fn of_kind(&self, kind: BoxKind) -> impl Iterator<Item = u32> {
-        let all = self.chains.of_kind(kind).iter().map(|index| index.0);
-        all.filter(|&index| self.boxes[index as usize].point != NONE)
+        let all = self.own.chains.of_kind(kind).iter().map(|index| index.0);
+        all.filter(|&index| self.own.boxes[index as usize].point != NONE)
     }
 
     /// Fewest hops between two places through a box of each type, in order, whatever boxes carry.
@@ -212,7 +160,7 @@ impl<'p> Ground<'p> {
         let mut ways = vec![(0, from)];
         for &kind in kinds {
             let reached = |index: u32| {
-                let stop = self.boxes[index as usize].point;
+                let stop = self.own.boxes[index as usize].point;
                 ways.iter().map(|&(hops, here)| hops + self.hops(here, stop)).min().map(|hops| (hops, stop))
             };
             ways = self.of_kind(kind).filter_map(reached).collect();
@@ -220,83 +168,85 @@ impl<'p> Ground<'p> {
         ways.into_iter().map(|(hops, here)| hops + self.hops(here, to)).min().unwrap_or(FAR)
     }
 
-    /// Number of places.
-    pub(crate) const fn points(&self) -> usize {
-        self.points
-    }
-
-    /// The slot of a node.
-    pub(crate) fn slot_of(&self, node: NodeIdx) -> Option<u32> {
-        self.slots.binary_search_by_key(&node, |slot| slot.node).ok().map(|at| at as u32)
-    }
-
     /// That a chain of a class can not be met.
     pub(crate) fn broken(&self, class: u32, why: String) -> PlaceError {
-        let chain = self.chains.chain(self.classes[class as usize].chain);
+        let chain = self.own.chains.chain(self.own.classes[class as usize].chain);
         PlaceError::Broken { chain: Arc::clone(&chain.name), why }
     }
 
-    fn allow(&mut self) -> Result<(), PlaceError> {
-        let mut allowed = Vec::with_capacity(self.problem.groups.len() * self.slots.len());
-        for (at, group) in (0_u32..).zip(&self.problem.groups) {
+    /// Takes from each group's candidates those that do not reach what its flows have to pass (Eq. 12).
+    fn keep_reaching(&mut self) -> Result<(), PlaceError> {
+        for group in 0..self.problem.groups.len() {
             let mut classes: Vec<u32> = self
+                .own
                 .flows
                 .iter()
-                .filter(|flow| flow.class != NONE && self.has(flow, at))
+                .filter(|flow| flow.class != NONE && self.has(flow, group as u32))
                 .map(|flow| flow.class)
                 .collect();
             classes.sort_unstable();
             classes.dedup();
-            let own: Vec<bool> = self
-                .slots
-                .iter()
-                .map(|slot| {
-                    let reaches = |class: &u32| self.reaches(slot.point, *class).is_none();
-                    group.candidates.binary_search(&slot.node).is_ok() && classes.iter().all(reaches)
-                })
-                .collect();
-            if !self.slots.is_empty()
-                && !own.contains(&true)
-                && group.candidates.iter().any(|node| self.slot_of(*node).is_some())
-            {
-                let lacking = classes.iter().find_map(|&class| {
-                    let slot = self.slots.iter().find(|slot| self.reaches(slot.point, class).is_some())?;
-                    Some((class, self.reaches(slot.point, class)?))
-                });
-                if let Some((class, kind)) = lacking {
-                    let kind = &self.chains.kinds()[usize::from(kind.0)];
-                    let why = format!(
-                        "no node that group {} may use reaches a middlebox of type {kind} that is up",
-                        group.name
-                    );
-                    return Err(self.broken(class, why));
-                }
+            let had_any = self.allowed_row(group).contains(&true);
+            self.restrict(group, |chained, slot| {
+                classes.iter().all(|&class| chained.lacks(chained.own.point_of[slot as usize], class).is_none())
+            });
+            if had_any && !self.allowed_row(group).contains(&true) {
+                self.check_reached(group, &classes)?;
             }
-            allowed.extend(own);
         }
-        self.allowed = allowed;
         Ok(())
     }
 
+    /// Why none of a group's candidates is left.
+    fn check_reached(&self, group: usize, classes: &[u32]) -> Result<(), PlaceError> {
+        let lacking =
+            |&class: &u32| Some((class, self.own.point_of.iter().find_map(|&point| self.lacks(point, class))?));
+        let Some((class, kind)) = classes.iter().find_map(lacking) else { return Ok(()) };
+        let (kind, group) = (&self.own.chains.kinds()[usize::from(kind.0)], &self.problem.groups[group].name);
+        let why = format!("no node that group {group} may use reaches a middlebox of type {kind} that is up");
+        Err(self.broken(class, why))
+    }
+
     /// The first type of a class that a place does not reach.
-    fn reaches(&self, point: u32, class: u32) -> Option<BoxKind> {
-        let kinds = &self.classes[class as usize].kinds;
-        let met =
-            |kind: BoxKind| self.of_kind(kind).any(|index| self.hops(point, self.boxes[index as usize].point) < FAR);
+    fn lacks(&self, point: u32, class: u32) -> Option<BoxKind> {
+        let kinds = &self.own.classes[class as usize].kinds;
+        let met = |kind: BoxKind| {
+            self.of_kind(kind).any(|index| self.hops(point, self.own.boxes[index as usize].point) < FAR)
+        };
         kinds.iter().copied().find(|&kind| !met(kind))
     }
 
     fn has(&self, flow: &FlowOf, group: u32) -> bool {
-        let of = |end: End| matches!(end, End::Task(task) if self.tasks[task as usize].group == group);
+        let of = |end: End| matches!(end, End::Task(task) if self.group_of[task as usize] == group);
         of(flow.from) || of(flow.to)
     }
 }
 
-fn tasks(problem: &PlaceProblem<'_>) -> Vec<Task> {
-    let groups = (0..).zip(&problem.groups);
-    groups
-        .flat_map(|(at, group)| std::iter::repeat_n(Task { group: at, size: group.size }, group.count as usize))
-        .collect()
+/// Boxes of the cluster as new flows find them: what runs already has its part of each.
+fn boxes(problem: &PlaceProblem<'_>, network: &Network, chains: &Chains, points: &mut Points) -> Vec<BoxAt> {
+    let loads = problem.running.map(|running| &running.chained);
+    let loads = loads.filter(|chained| chained.are_of(&problem.snapshot.topology));
+    let taken = |index: BoxIdx| loads.map(|chained| chained.loads.of(index)).unwrap_or_default();
+    let one = |at: usize| {
+        let (index, known) = (BoxIdx::new(at), &chains.boxes()[at]);
+        let usable = known.at.filter(|_| chains.is_usable(network, index));
+        let point = usable.map_or(NONE, |at| points.of(at));
+        BoxAt { point, kind: known.kind, room: known.capacity.saturating_sub(taken(index)).0 }
+    };
+    (0..chains.boxes().len()).map(one).collect()
+}
+
+/// Flows by task.
+fn flows_of(flows: &[FlowOf], tasks: usize) -> Vec<Vec<u32>> {
+    let mut of = vec![Vec::new(); tasks];
+    for (at, flow) in (0..).zip(flows) {
+        for end in [flow.from, flow.to] {
+            if let End::Task(task) = end {
+                of[task as usize].push(at);
+            }
+        }
+    }
+    of
 }
 
 /// Switches by position, as they are met.
@@ -348,18 +298,18 @@ impl Classes<'_> {
 
 /// Flows of the request's edges; of a request without edges, from every task to every container that runs.
 struct Flows<'a, 'p> {
-    problem: &'p PlaceProblem<'p>,
+    compiled: &'a CompiledProblem<'p, ()>,
     topology: &'p Topology,
     network: &'p Network,
     settings: &'a Settings,
-    tasks: &'a [Task],
 }
 
 impl Flows<'_, '_> {
     fn all(&self, classes: &mut Classes<'_>, points: &mut Points) -> Result<Option<Vec<FlowOf>>, PlaceError> {
+        let problem = self.compiled.problem;
         let mut flows = Vec::new();
-        for edge in &self.problem.edges {
-            let (Some(from), Some(to)) = (self.group(edge.from.at()), self.group(edge.to.at())) else { continue };
+        for edge in &self.compiled.edges {
+            let [from, to] = [edge.from, edge.to].map(|group| &problem.groups[group.at()]);
             let class = classes.of(&self.facts([&from.name, &from.role], [&to.name, &to.role]));
             let pairs = self.pairs(edge);
             if flows.len() + pairs.len() > self.settings.flows_max {
@@ -369,15 +319,15 @@ impl Flows<'_, '_> {
             let rate = (rate as u64).max(1);
             flows.extend(pairs.into_iter().map(|(a, b)| FlowOf { from: End::Task(a), to: End::Task(b), rate, class }));
         }
-        if self.problem.edges.is_empty() {
-            for (at, group) in (0_u32..).zip(&self.problem.groups) {
+        if problem.edges.is_empty() {
+            for (at, group) in (0_u32..).zip(&problem.groups) {
                 let class = classes.of(&self.facts([&group.name, &group.role], ["", ""]));
-                let own = (0_u32..).zip(self.tasks).filter(|(_, task)| task.group == at);
-                if flows.len() + own.clone().count() * self.problem.anchors.len() > self.settings.flows_max {
+                let own = self.tasks(at);
+                if flows.len() + own.len() * problem.anchors.len() > self.settings.flows_max {
                     return self.too_many(classes, class);
                 }
-                for (task, _) in own {
-                    flows.extend(self.problem.anchors.iter().map(|anchor| {
+                for task in own {
+                    flows.extend(problem.anchors.iter().map(|anchor| {
                         let point = points.of_node(self.network, self.topology, anchor.node);
                         let to = End::Fixed { node: anchor.node, point };
                         FlowOf { from: End::Task(task), to, rate: u64::from(anchor.count.max(1)), class }
@@ -397,12 +347,12 @@ impl Flows<'_, '_> {
         Err(PlaceError::Broken { chain, why: format!("more than {} flows would be under it", self.settings.flows_max) })
     }
 
-    fn group(&self, at: usize) -> Option<&GroupProblem> {
-        self.problem.groups.get(at)
+    fn tasks(&self, group: u32) -> Vec<u32> {
+        (0_u32..).zip(&self.compiled.group_of).filter(|(_, of)| **of == group).map(|(task, _)| task).collect()
     }
 
     fn facts<'f>(&'f self, from: [&'f str; 2], to: [&'f str; 2]) -> FlowFacts<'f> {
-        let owner = self.problem.owner;
+        let owner = self.compiled.problem.owner;
         FlowFacts {
             application: owner.map_or(["", ""], |owner| owner.application),
             queue: owner.map(|owner| owner.queue),
@@ -414,10 +364,7 @@ impl Flows<'_, '_> {
     }
 
     fn pairs(&self, edge: &EdgeProblem) -> Vec<(u32, u32)> {
-        let of = |group: u32| -> Vec<u32> {
-            (0_u32..).zip(self.tasks).filter(|(_, task)| task.group == group).map(|(at, _)| at).collect()
-        };
-        let (from, to) = (of(edge.from.0), of(edge.to.0));
+        let (from, to) = (self.tasks(edge.from.0), self.tasks(edge.to.0));
         match edge.pattern {
             EdgePattern::AllToAll => {
                 let all = from.iter().flat_map(|&a| to.iter().map(move |&b| (a, b)));
@@ -457,20 +404,4 @@ fn shortlist(problem: &PlaceProblem<'_>, limit: usize, also: &[Vec<Share>]) -> V
     chosen.sort_unstable();
     chosen.dedup();
     chosen
-}
-
-fn slots(
-    problem: &PlaceProblem<'_>,
-    network: &Network,
-    topology: &Topology,
-    nodes: &[NodeIdx],
-    points: &mut Points,
-) -> Vec<Slot> {
-    let mut racks = BTreeMap::new();
-    let mut slot = |&node: &NodeIdx| {
-        let seen = racks.len() as u32;
-        let rack = *racks.entry(problem.snapshot.rack(node)).or_insert(seen);
-        Slot { node, room: problem.room(node), rack, point: points.of_node(network, topology, node) }
-    };
-    nodes.iter().map(&mut slot).collect()
 }

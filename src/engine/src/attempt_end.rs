@@ -1,0 +1,103 @@
+//! Attempts remembered, ended and forgotten, with all that is kept of them.
+
+use super::arrivals::Arrivals;
+use super::attempts::{self, Attempts};
+use super::decision::RememberedRequest;
+use super::dispatching::AskHandler;
+use super::effects::{Counter, Effect};
+use super::flowing::RouteHandler;
+use super::flows::Flows;
+use super::leasing::LeaseHandler;
+use super::plans::RunBook;
+use super::rebalance::Rebalancing;
+use super::routes::Watchers;
+use hintd_model::units::{AttemptId, Timestamp};
+use std::sync::Arc;
+
+/// Ends and forgets attempts: wherever something is kept by attempt, it goes. So it borrows what [`LeaseHandler`] does,
+/// and attempts, flows and their watchers, arrivals, runs under way and proposed moves. It touches neither facts nor
+/// history, plans, circuits or generations.
+pub(crate) struct AttemptHandler<'e> {
+    pub(crate) leases: LeaseHandler<'e>,
+    pub(crate) known: &'e mut Attempts,
+    pub(crate) flows: &'e mut Flows,
+    pub(crate) watchers: &'e mut Watchers,
+    pub(crate) arrivals: &'e mut Arrivals,
+    pub(crate) run_book: &'e mut RunBook,
+    pub(crate) rebalancing: &'e mut Rebalancing,
+}
+
+impl AttemptHandler<'_> {
+    /// Flows, and who watches their routes.
+    pub(crate) fn routes(&mut self) -> RouteHandler<'_> {
+        RouteHandler {
+            flows: self.flows,
+            watchers: self.watchers,
+            snapshot: self.leases.snapshot,
+            settings: &self.leases.settings.routes,
+            out: self.leases.out,
+        }
+    }
+
+    /// Runs that are answered at once.
+    pub(crate) fn asking(&mut self) -> AskHandler<'_> {
+        AskHandler { dispatch: self.leases.dispatch(), run_book: self.run_book }
+    }
+
+    /// Ends an attempt: its leases are given back, its requests forgotten. Its answers stay their time.
+    pub(crate) fn end(&mut self, attempt: AttemptId, now: Timestamp) {
+        self.leases.release_all(attempt, now);
+        self.forget(attempt, now);
+        self.routes().end_attempt(attempt, now);
+    }
+
+    /// Ends the attempts of the same application before this one.
+    pub(crate) fn end_earlier(&mut self, attempt: AttemptId, now: Timestamp) {
+        for earlier in self.known.earlier(attempt) {
+            self.end(earlier, now);
+        }
+    }
+
+    /// Forgets an attempt. Its leases must have ended.
+    pub(crate) fn forget(&mut self, attempt: AttemptId, now: Timestamp) {
+        self.leases.dispatch().done(attempt, now);
+        self.leases.adherence().attempt_over(attempt, now);
+        self.rebalancing.forget(attempt);
+        self.run_book.forget(attempt);
+        self.arrivals.forget(attempt);
+        if let Some(known) = self.known.remove(attempt) {
+            self.leases.out.effects.journal.extend(attempts::delete_attempt(attempt, &known));
+            self.leases.out.effects.out.push(Effect::AttemptEnded(attempt));
+        }
+    }
+
+    /// Forgets what exceeds the limits: the oldest without live leases.
+    pub(crate) fn keep_bounds(&mut self, now: Timestamp) {
+        let leases = &mut self.leases;
+        let answers = leases.answers.too_many(leases.settings.answers_max);
+        leases.out.effects.count(Counter::AnswersEvicted, answers.len() as u64);
+        for id in answers {
+            leases.forget_answer(&id);
+        }
+        let attempts = self.known.too_many(leases.settings.attempts_max, |attempt| leases.ledger.holds(attempt));
+        leases.out.effects.count(Counter::AttemptsEvicted, attempts.len() as u64);
+        for attempt in attempts {
+            self.forget(attempt, now);
+        }
+    }
+
+    /// Remembers a request of an attempt, in memory and, if `written`, in the journal. Its ask table was answered
+    /// and is the application's to know: placing anew makes rows from groups.
+    pub(crate) fn remember(&mut self, request: &RememberedRequest, written: bool) {
+        let most = self.leases.settings.requests_per_attempt;
+        let Some(known) = self.known.get_mut(request.attempt) else { return };
+        let kept = if request.asks.is_empty() { Arc::clone(request) } else { Arc::new(request.without_asks()) };
+        let journal = &mut self.leases.out.effects.journal;
+        if written {
+            journal.push(attempts::put_request(&kept));
+        }
+        for gone in known.remember(kept, most) {
+            journal.push(attempts::delete_request(request.attempt, &gone));
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Launches that dispatchers advise, leased and sent: of requests as they come, and of nodes as they report.
+
+use super::desk::Turn;
+use super::layout::{Laid, lay_out, table};
+use super::serve::note_plan;
+use super::{CAUSE, DeskApart, OFFER, Waits};
+use crate::answers::Answer;
+use crate::attempts::Token;
+use crate::commit::CommitHandler;
+use crate::decision::{Decision, Mode, TermValues};
+use crate::effects::{Counter, Effect};
+use crate::leasing::LeaseHandler;
+use crate::placer::{Proposal, seed_of};
+use crate::refusal::Refusal;
+use hintd_model::units::{AttemptId, Micros, NodeIdx, RequestId, Timestamp};
+use hintd_policy::Ended;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+impl CommitHandler<'_> {
+    /// Takes the groups of a request in and offers them, and all that waited before, every node with room.
+    pub(crate) fn commit_waiting(
+        &mut self,
+        mut proposal: Proposal,
+        waits: &Waits,
+        token: Token,
+        now: Timestamp,
+    ) -> Result<Arc<Answer>, Refusal> {
+        self.attempts.end_earlier(proposal.request.attempt, now);
+        let published = self.published;
+        let decided = self.attempts.leases.dispatch().decide(&mut proposal, waits, published, now)?;
+        let answer = self.grant(proposal, token, now);
+        let mut dispatch = self.attempts.leases.dispatch();
+        dispatch.note_leases(&waits.name, &decided.tasks, answer.leases());
+        dispatch.count_turn(&decided.turn);
+        self.push(&waits.name, decided.others, now);
+        self.attempts.leases.dispatch().tell_not_yet(&waits.name, decided.turn.not_yet, now);
+        Ok(answer)
+    }
+
+    /// The desk that decides requests which wait so, set apart.
+    pub(super) fn desk_apart(&mut self, waits: &Waits, now: Timestamp) -> Result<DeskApart, Refusal> {
+        let published = self.published;
+        self.attempts.leases.dispatch().desk_apart(waits, published, now)
+    }
+
+    /// Offers nodes that reported.
+    pub(crate) fn offer(&mut self, nodes: &BTreeSet<NodeIdx>, now: Timestamp) {
+        let LeaseHandler { dispatching, ledger, settings, .. } = &self.attempts.leases;
+        if dispatching.is_idle() || nodes.is_empty() || ledger.len() >= settings.leases_max {
+            return;
+        }
+        let published = self.published;
+        let mut dispatch = self.attempts.leases.dispatch();
+        dispatch.look_at_racks(published, now);
+        let mut moment = dispatch.moment(now);
+        let names: Vec<Arc<str>> = dispatch.dispatching.desks.keys().cloned().collect();
+        for name in names {
+            let mut dispatch = self.attempts.leases.dispatch();
+            let Some(desk) = dispatch.dispatching.desks.get_mut(&name) else { continue };
+            let mut turn = Turn::default();
+            moment.explain = desk.explains(now);
+            for &node in nodes {
+                desk.offer(node, &mut moment, &mut turn);
+                moment.explain &= turn.not_yet.is_empty(); // of nodes that report together one says why
+            }
+            let mut laid = lay_out(desk, &turn.launched, &moment.snapshot);
+            note_plan(desk, &mut laid, &turn.launched, &moment.snapshot);
+            dispatch.count_turn(&turn);
+            self.push(&name, laid, now);
+            self.attempts.leases.dispatch().tell_not_yet(&name, turn.not_yet, now);
+        }
+    }
+
+    /// Leases launches of earlier requests, and sends their hints down Follow.
+    fn push(&mut self, policy: &Arc<str>, laid: BTreeMap<(AttemptId, RequestId), Laid>, now: Timestamp) {
+        for ((attempt, _), laid) in laid {
+            // The request that its launches came with may have been one attempt too many.
+            let known = self.attempts.known.get(attempt);
+            let Some(token) = known.map(|known| known.token.clone()) else { continue };
+            self.attempts.leases.push(policy, &laid, token, now);
+        }
+        self.attempts.keep_bounds(now);
+    }
+}
+
+impl LeaseHandler<'_> {
+    fn push(&mut self, policy: &Arc<str>, laid: &Laid, token: Token, now: Timestamp) {
+        self.dispatching.pushed += 1;
+        let mut draft = self.pushed(laid, policy, now);
+        let live = self.grant(&mut draft, &laid.hints.rows, now);
+        self.out.effects.count(Counter::HintsIssued, live.len() as u64);
+        let (attempt, answer) = (draft.attempt, Arc::new(Answer { decision: draft, token, digest: 0 }));
+        self.dispatch().note_leases(policy, &laid.tasks, answer.leases());
+        self.out.effects.journal.push(answer.put());
+        self.answers.insert(&answer, live, now, self.settings.answers_keep);
+        self.adherence().hinted(&answer, &laid.hints.rows, None, now);
+        self.out.effects.out.push(Effect::Hints { attempt, answer, cause: CAUSE });
+        self.out.changed = true;
+    }
+
+    /// The decision that hints of one request make which are pushed.
+    fn pushed(&self, laid: &Laid, policy: &Arc<str>, now: Timestamp) -> Decision {
+        let request = &laid.request;
+        let id = self.ids.pushed(self.dispatching.pushed);
+        Decision {
+            id,
+            request: format!("{}{OFFER}{id}", request.id).as_str().into(),
+            attempt: request.attempt,
+            queue: request.queue.clone(),
+            recurring_key: request.recurring_key.clone(),
+            at: now,
+            snapshot: self.snapshot.version,
+            policy: Arc::clone(policy),
+            mode: Mode::On,
+            hints: laid.hints.hints.clone(),
+            routes: Vec::new(),
+            asks: table(request, &laid.hints),
+            terms: TermValues::default(),
+            baseline: None,
+            expected_gain: None,
+            ended: Ended::Complete,
+            gap: None,
+            steps: 0,
+            seed: request.seed.unwrap_or_else(|| seed_of(request.id.as_str())),
+            exclusions: Vec::new(),
+            ages: Vec::new(),
+            degraded: self.dispatching.racks.degraded().into_iter().map(str::to_owned).collect(),
+            learnt: None,
+            pending: Vec::new(),
+            plan: laid.plan.clone(),
+            blocked: Vec::new(),
+            without_room: 0,
+            next_wave: 0,
+            conflicts: 0,
+            elapsed: Micros::ZERO,
+        }
+    }
+}
