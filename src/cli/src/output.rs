@@ -107,9 +107,16 @@ pub fn printable(text: &str) -> Cow<'_, str> {
 /// A plain table; columns after the first `left` are aligned right.
 #[must_use]
 pub fn table<const N: usize>(header: [&str; N], left: usize, rows: impl IntoIterator<Item = [String; N]>) -> String {
+    let mut cells = Vec::new();
+    rows.into_iter().for_each(|row| cells.extend(row));
+    laid_out(&header, left, &cells)
+}
+
+/// Not generic, so that it is compiled once: the rows stand one after another.
+fn laid_out(header: &[&str], left: usize, cells: &[String]) -> String {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_header(header);
-    for row in rows {
+    for row in cells.chunks(header.len().max(1)) {
         table.add_row(row);
     }
     for (at, column) in table.column_iter_mut().enumerate() {

@@ -3,7 +3,7 @@
 //! What is published implements [`Serialize`]. Most messages derive it, with a key for each field: build.rs lists them,
 //! and the fields that are an exception. Here are the messages whose JSON has another shape, and the exceptions' values.
 //!
-//! Invariant: nothing of another crate's private state: JSON can be made wherever a message is at hand.
+//! Invariant: a message is all that its JSON needs, so that it can be shown wherever the message is at hand.
 
 mod answer;
 mod fields;
