@@ -171,7 +171,7 @@ impl Flows {
     }
 
     /// Pairs that talk.
-    pub(crate) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.pairs.all.len() + self.chained.len()
     }
 
