@@ -35,15 +35,15 @@ use super::recover::Recovery;
 use super::refusal::Refusal;
 use super::release::Expected;
 use super::results::{EngineCounts, Explained, ExplainedLease, RecoveredCounts};
-use super::routes::{Cause, WatcherState, Watchers};
+use super::routes::{WatcherState, Watchers};
 use super::settings::EngineSettings;
-use super::settle::{NodeHandler, Report, Reports};
+use super::settle::{NodeHandler, Reports};
 use super::told::{EventHandler, HistoryHandler};
-use hintd_model::cluster::{Applied, Change, ModelError, NodeState, Overlay, SizeRules, Snapshot, Source};
+use hintd_model::cluster::{Change, ModelError, NodeState, Overlay, SizeRules, Snapshot, Source};
 use hintd_model::network::chains::ChainsDocument;
-use hintd_model::units::{AttemptId, BoxIdx, ContainerId, DecisionId, HostName, LeaseId, LinkIdx, Micros, NodeIdx};
+use hintd_model::units::{AttemptId, DecisionId, HostName, LeaseId, Micros, NodeIdx};
 use hintd_model::units::{RequestId, Timestamp};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The engine. Owned by one thread; every method takes the time and returns at once.
@@ -408,64 +408,19 @@ impl Engine {
         }
     }
 
-    /// Makes the model's present the snapshot that commits are checked against, and lets follow what follows.
-    fn apply_facts(&mut self, now: Timestamp) {
-        let (before, pending) = self.facts.publish(now);
-        let moved = !Arc::ptr_eq(&before.topology, &self.facts.snapshot.topology);
+    /// Makes the model's present the snapshot that commits are checked against: what it was before, and the facts since.
+    pub(crate) fn publish_snapshot(&mut self, now: Timestamp) -> (Arc<Snapshot>, Vec<PendingFact>) {
         self.out.changed = true;
+        let published = self.facts.publish(now);
         self.nodes.reports.resize(self.facts.snapshot.nodes());
-        let Consequences { looked_at, networks, chains } = self.apply_to_nodes(pending, now);
-        for &node in &looked_at {
-            self.node_handler().withdraw_pushed_out(node, now);
-        }
-        let mut routes = self.route_handler();
-        routes.network_changed(networks, moved, now);
-        let whole = chains.iter().rposition(|(boxes, _)| boxes.is_empty());
-        for (boxes, cause) in chains.into_iter().skip(whole.unwrap_or(0)) {
-            routes.chains_changed(&boxes, cause, now);
-        }
-        self.commit_handler().offer(&looked_at, now);
+        published
     }
 
-    fn apply_to_nodes(&mut self, pending: Vec<PendingFact>, now: Timestamp) -> Consequences {
-        let mut left = Consequences::default();
-        for PendingFact { applied, cause } in pending {
-            match applied {
-                Applied::Quiet => {}
-                Applied::NodeUp { node, was } => {
-                    self.node_handler().node_up(was);
-                    left.looked_at.insert(node);
-                }
-                Applied::NodeReported { node, was, appeared, ended, named, used, .. } => {
-                    let report = Report { was, appeared, ended, named, used };
-                    self.node_handler().node_reported(node, &report, now);
-                    left.looked_at.insert(node);
-                }
-                Applied::NodeGone { node, containers } => {
-                    self.node_handler().node_left(node, &containers, "node_gone", now);
-                }
-                Applied::NetworkChanged { links } => left.networks.push((links, cause)),
-                Applied::ChainsChanged { boxes } => left.chains.push((boxes, cause)),
-            }
-        }
-        left
-    }
-
-    /// The node that a container was allocated on, with its name: policies that are told of it look it up in the snapshot.
+    /// A host's node, which is in the snapshot from now on, and its name.
     ///
     /// # Errors
-    /// [`Refusal::Unknown`] for a host that was never named; [`Refusal::Invalid`] for another attempt's container.
-    pub(crate) fn allocated_on(
-        &mut self,
-        attempt: AttemptId,
-        host: &HostName,
-        container: ContainerId,
-        now: Timestamp,
-    ) -> Result<(NodeIdx, HostName), Refusal> {
-        if container.attempt != attempt {
-            let message = format!("{container} is not of {attempt}");
-            return Err(Refusal::Invalid { field: "container_id".to_owned(), message });
-        }
+    /// [`Refusal::Unknown`] for a host that was never named.
+    pub(crate) fn node_of(&mut self, host: &HostName, now: Timestamp) -> Result<(NodeIdx, HostName), Refusal> {
         let statics = self.facts.model.statics();
         let unknown = || Refusal::Unknown { what: "host", name: host.to_string(), nearest: None };
         let node = statics.find(host.as_str()).ok_or_else(unknown)?;
@@ -514,15 +469,6 @@ impl Engine {
         self.attempt_handler().keep_bounds(now);
         self.tick(now);
     }
-}
-
-/// What facts came to that concerns more than one node.
-#[derive(Debug, Default)]
-struct Consequences {
-    /// Nodes that reported.
-    looked_at: BTreeSet<NodeIdx>,
-    networks: Vec<(Vec<LinkIdx>, Option<Cause>)>,
-    chains: Vec<(Vec<BoxIdx>, Option<Cause>)>,
 }
 
 /// Looking.

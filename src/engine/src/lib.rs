@@ -1,8 +1,13 @@
 //! Deciding, synchronous and pure: ledger, placer, monitor, history. `now` in; journal records and messages out.
 //!
 //! # Code map
-//! - `engine`: the one door, [`Engine`]; its calls by subject in `commit` (proposals become leases), `settle` (what
-//!   facts do), `told` (what task events do), `recover` (from the journal's rows).
+//! - `engine`: the one door, [`Engine`], whose state only that file sees. What happens to it happens in handlers, which
+//!   borrow the parts that they may touch and say which; a handler's file also has the public calls of its subject:
+//!   `commit` (proposals become leases), `settle` (what facts of nodes do), `told` (what task events do), `flowing` (flows,
+//!   routes, watches), `leasing` (leases granted and ended), `attempt_end` (attempts remembered and forgotten), `recover`
+//!   (from the journal's rows); `adherence::hooks`, `circuits::serve` and `timing`, `dispatching::serve`, `late`, `offers`,
+//!   `heard` and `asking`, `plans::serve`, `rebalance`.
+//! - `facts`: the model and its last snapshot; `ids`; `results`: what calls come to.
 //! - `ledger`, `lease`, `binding`: live leases, how they end, which container or foreign use ends which.
 //! - `adherence`: whether hints were followed, and what came of it.
 //! - `answers`, `attempts`: idempotency by request id; tokens and remembered requests; `packed`: answers in few bytes.
@@ -11,7 +16,7 @@
 //! - `prediction`: which recurring jobs come, from runs that finished; for planners.
 //! - `plans`: plans of recurring jobs, one of them in force; where data of planned jobs goes.
 //! - `dispatching`: waiting tasks, and the dispatch policies that are offered nodes for them.
-//! - `flows`, `routes`: who talks to whom over which route, and who is told of it; `flowing`, the engine's side of both.
+//! - `flows`, `routes`: who talks to whom over which route, and who is told of it.
 //! - `circuits`: which circuits an optical switch should have for running jobs' shuffles.
 //! - `rebalance`: moves of running containers, proposed.
 //! - `records`: what decisions were made of, kept so that they can be made again.

@@ -1,17 +1,72 @@
-//! What facts of nodes do to leases and attempts, at the moment in which their snapshot becomes current.
+//! What facts do, at the moment in which their snapshot becomes current; those of nodes to leases and attempts here.
 
 use super::attempt_end::AttemptHandler;
 use super::binding;
 use super::effects::{Counter, Effect, Effects};
+use super::engine::Engine;
+use super::facts::PendingFact;
 use super::generation::Release;
 use super::history::History;
 use super::lease::{Lease, LeaseEnd};
 use super::monitor;
 use super::release::Expected;
-use hintd_model::cluster::{NodeState, ReportedContainer, Resource};
-use hintd_model::units::{AttemptId, LeaseId, NodeIdx, RequestId, Timestamp};
+use super::routes::Cause;
+use hintd_model::cluster::{Applied, NodeState, ReportedContainer, Resource};
+use hintd_model::units::{AttemptId, BoxIdx, LeaseId, LinkIdx, NodeIdx, RequestId, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+
+impl Engine {
+    /// Makes the model's present the snapshot that commits are checked against, and lets follow what follows.
+    pub(crate) fn apply_facts(&mut self, now: Timestamp) {
+        let (before, pending) = self.publish_snapshot(now);
+        let moved = !Arc::ptr_eq(&before.topology, &self.settled().topology);
+        let Consequences { looked_at, networks, chains } = self.apply_to_nodes(pending, now);
+        for &node in &looked_at {
+            self.node_handler().withdraw_pushed_out(node, now);
+        }
+        let mut routes = self.route_handler();
+        routes.network_changed(networks, moved, now);
+        let whole = chains.iter().rposition(|(boxes, _)| boxes.is_empty());
+        for (boxes, cause) in chains.into_iter().skip(whole.unwrap_or(0)) {
+            routes.chains_changed(&boxes, cause, now);
+        }
+        self.commit_handler().offer(&looked_at, now);
+    }
+
+    fn apply_to_nodes(&mut self, pending: Vec<PendingFact>, now: Timestamp) -> Consequences {
+        let mut left = Consequences::default();
+        for PendingFact { applied, cause } in pending {
+            match applied {
+                Applied::Quiet => {}
+                Applied::NodeUp { node, was } => {
+                    self.node_handler().node_up(was);
+                    left.looked_at.insert(node);
+                }
+                Applied::NodeReported { node, was, appeared, ended, named, used, .. } => {
+                    let report = Report { was, appeared, ended, named, used };
+                    self.node_handler().node_reported(node, &report, now);
+                    left.looked_at.insert(node);
+                }
+                Applied::NodeGone { node, containers } => {
+                    self.node_handler().node_left(node, &containers, "node_gone", now);
+                }
+                Applied::NetworkChanged { links } => left.networks.push((links, cause)),
+                Applied::ChainsChanged { boxes } => left.chains.push((boxes, cause)),
+            }
+        }
+        left
+    }
+}
+
+/// What facts came to that concerns more than one node.
+#[derive(Debug, Default)]
+struct Consequences {
+    /// Nodes that reported.
+    looked_at: BTreeSet<NodeIdx>,
+    networks: Vec<(Vec<LinkIdx>, Option<Cause>)>,
+    chains: Vec<(Vec<BoxIdx>, Option<Cause>)>,
+}
 
 /// A heartbeat, as the model applied it.
 pub(crate) struct Report {

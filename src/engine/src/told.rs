@@ -31,7 +31,11 @@ impl Engine {
         match &event.what {
             TaskWhat::Ready { .. } => {} // for dispatchers; leases and history know nothing of tasks that have not run
             TaskWhat::Allocated { host, container, lease } => {
-                let (node, host) = self.allocated_on(event.attempt, host, *container, now)?;
+                if container.attempt != event.attempt {
+                    let message = format!("{container} is not of {}", event.attempt);
+                    return Err(Refusal::Invalid { field: "container_id".to_owned(), message });
+                }
+                let (node, host) = self.node_of(host, now)?;
                 let of = Allocation { node, host, container: *container, lease: *lease };
                 self.event_handler().allocated(&event, &of, now);
             }

@@ -7,7 +7,7 @@
 //!
 //! # Code map
 //! - `seen`: which containers were heard of; `group`: which container takes which hint; `record`: one decision; `trial`: costs; `tally`: figures that add up.
-//! - `hooks`: where the engine tells of what happens.
+//! - `hooks`: what adherence hears of, by its handler.
 //!
 //! # Invariants
 //! - Of a group, Σ over hosts of min(hinted, seen there) containers are on their host, in whichever order they came.

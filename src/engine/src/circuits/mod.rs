@@ -19,8 +19,8 @@
 //! - `told`: what controllers and operators are told, and what controllers report.
 //! - `ports`: the ports of the network by rack, and how they are. `bursts`: who has how much left between racks.
 //! - `gathering`: shuffles that wait so that they ride; `timing`: when they are asked about, and what is told.
-//! - `choice`: which circuits are wanted; `reports`: what a controller says, and how it is taken; `serve`: the engine's
-//!   side.
+//! - `choice`: which circuits are wanted; `reports`: what a controller says, and how it is taken; `serve`: the
+//!   handler of all of it.
 //!
 //! # Invariants
 //! - A wanted configuration leads every input to at most one output and every output from at most one input, and names

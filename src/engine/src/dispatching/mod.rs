@@ -9,7 +9,7 @@
 //! - `layout`: launches to hints, rows of leases and ask tables.
 //! - `racks`: how busy racks are, from counters or from the model of running flows.
 //! - `shuffles`: what jobs have shuffled, by rack.
-//! - `serve`: the engine's side of what requests and offers come to; `offers` leases and pushes it, `late` is for what waits
+//! - `serve`: what requests and offers come to; `offers` leases and pushes it, `late` is for what waits
 //!   too long, `heard` for task events, reports and ends of leases.
 //!
 //! # Invariants

@@ -4,7 +4,7 @@
 //! elsewhere only its application knows. Later rounds count the room of what was proposed as taken until the container
 //! has come or the advice is old.
 //!
-//! `settings`; `round`: the pure search, on another thread; here, the engine's side of both.
+//! `settings`; `round`: the pure search, on another thread; here, when rounds begin and what is told of what they found.
 
 mod round;
 pub mod settings;

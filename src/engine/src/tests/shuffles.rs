@@ -6,11 +6,11 @@ use crate::plans::examine;
 use crate::{Counter, Effect, FollowBody, TaskWhat};
 use hintd_model::cluster::{Change, HintRequest, NamedBlock, NamedDataset};
 use hintd_model::units::{BitsPerSec, Bytes, Micros, RackPath, Timestamp};
-use hintd_policy::{Definition, Policy};
 use hintd_policy::jobpacker::{JobPacker, JobPackerParams};
 use hintd_policy::plan::{
     Assumptions, JobName, Objective, PLAN_FORMAT, Plan, PlannedJob, PlannedRack, PlannedStage, Slice, Stage, Step,
 };
+use hintd_policy::{Definition, Policy};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::Arc;
