@@ -288,6 +288,7 @@ fn confidence_falls_with_age_and_missing_sources() {
 #[test]
 fn the_replacement_table_names_what_the_hints_name() {
     let mut desk = Desk::with_nodes(4, 4096);
+    desk.placer.fallbacks = 3;
     let mut asked = maps("a", 2);
     asked.asks = vec![crate::testing::ask(asked.groups[0].key, "*", 2)];
     let answer = desk.ask(asked);
