@@ -39,7 +39,7 @@ fn networks(large: bool) -> Vec<(&'static str, usize, Network)> {
 }
 
 /// By vertex: neighbours among the switches, gathered once, as the library asks again and again.
-fn neighbours(network: &Network) -> Vec<Vec<VertexIdx>> {
+fn neighbors(network: &Network) -> Vec<Vec<VertexIdx>> {
     let of_vertex = |(index, _)| {
         let far = network.links_of(index).map(|(_, link)| link.other(index));
         far.filter(|&far| !network.vertex_at(far).is_host()).collect()
@@ -56,7 +56,7 @@ fn sample(table: &PathTable, count: usize) -> Vec<(VertexIdx, VertexIdx)> {
 
 /// Seconds that the library takes for one pair, on average.
 fn library(network: &Network, pairs: &[(VertexIdx, VertexIdx)], k: usize) -> f64 {
-    let near = neighbours(network);
+    let near = neighbors(network);
     let started = Instant::now();
     for (from, to) in pairs {
         let hops = |vertex: &VertexIdx| near[vertex.at()].iter().map(|&far| (far, 1_u32)).collect::<Vec<_>>();

@@ -7,8 +7,8 @@
 
 use hintd::telemetry::process::resident_bytes;
 use hintd_engine::{
-    Answer, Chosen, CommitOutcome, Engine, EngineSettings, Mode, PlacerSettings, Rows, TaskEvent, TaskWhat, Token,
-    propose,
+    Answer, CommitOutcome, Engine, EngineSettings, Mode, PlacerSettings, Rows, SelectedPolicy, TaskEvent, TaskWhat,
+    Token, propose,
 };
 use hintd_model::cluster::{
     Change, Constraints, Gang, Heartbeat, HintRequest, NamedContainer, NamedResource, NodeState, Registration,
@@ -108,7 +108,7 @@ fn drain(engine: &mut Engine) {
 /// end.
 fn live(engine: &mut Engine, policies: &[Box<dyn Policy>; 2], number: usize, count: u32, now: Timestamp) -> DecisionId {
     let [policy, baseline] = policies;
-    let chosen = Chosen { policy: &**policy, baseline: &**baseline, mode: Mode::On, name: policy.name() };
+    let chosen = SelectedPolicy { policy: &**policy, baseline: &**baseline, mode: Mode::On, name: policy.name() };
     let settings = PlacerSettings { steps: 200, ..PlacerSettings::default() };
     let request = Arc::new(request(number, count));
     let mut proposal = propose(&engine.generation(), &request, &chosen, &settings, now, &mut || false).unwrap();

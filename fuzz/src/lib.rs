@@ -172,7 +172,7 @@ pub fn ryu_answers(bytes: &[u8]) {
     let switch = Dpid(1);
     let _ = (ryu::ports(switch, bytes), ryu::counts(switch, bytes));
     if let Ok(found) = ryu::entries(switch, bytes) {
-        let _ = hintd::sdn::table::Shown::new(found);
+        let _ = hintd::sdn::table::InstalledEntries::new(found);
     }
     let Ok(text) = from_utf8(bytes) else { return };
     let _ = ryu::call(text);

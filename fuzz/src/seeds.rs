@@ -5,7 +5,7 @@ use hintd::server::convert::request;
 use hintd_client::wire::hadoop::yarn::{PriorityProto, ResourceProto, ResourceRequestProto};
 use hintd_client::wire::v1;
 use hintd_engine::journal::{Op, Table};
-use hintd_engine::{Chosen, CommitOutcome, Engine, EngineSettings, Mode, PlacerSettings, Rows, Token, propose};
+use hintd_engine::{CommitOutcome, Engine, EngineSettings, Mode, PlacerSettings, Rows, SelectedPolicy, Token, propose};
 use hintd_model::cluster::document::{ClusterDocument, RequestDocument, Syntax};
 use hintd_model::cluster::{Change, Heartbeat, NamedResource, NodeState, Overlay, Registration, SizeRules, Snapshot};
 use hintd_model::network::build::{TreeSpec, tree};
@@ -82,7 +82,7 @@ const RYU: [&str; 6] = [
 #[must_use]
 pub fn small_cluster() -> Snapshot {
     let (engine, _) = engine();
-    Snapshot::clone(engine.settled())
+    Snapshot::clone(engine.current_snapshot())
 }
 
 fn engine() -> (Engine, Vec<Op>) {
@@ -117,7 +117,7 @@ fn engine() -> (Engine, Vec<Op>) {
     engine.publish(NOW);
     let asked = Arc::new(request(&request_wire(), &RequestLimits::default()).expect("a sound request"));
     let policy = registry::with_defaults("spread").expect("it is there");
-    let chosen = Chosen { policy: &*policy, baseline: &*policy, mode: Mode::On, name: "spread" };
+    let chosen = SelectedPolicy { policy: &*policy, baseline: &*policy, mode: Mode::On, name: "spread" };
     let placer = PlacerSettings { steps: 100, ..PlacerSettings::default() };
     let proposal = propose(&engine.generation(), &asked, &chosen, &placer, NOW, &mut || false).expect("there is room");
     let outcome = engine.commit(proposal, Token("secret".into()), NOW);

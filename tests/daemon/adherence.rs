@@ -5,7 +5,7 @@ use hintd::config::Config;
 use hintd::server::start;
 use hintd::telemetry::metrics::Metrics;
 use hintd_cli::emulate::hdfs::Namespace;
-use hintd_cli::emulate::run::Behaviour;
+use hintd_cli::emulate::run::Behavior;
 use hintd_cli::emulate::{Cluster, ClusterShape, Emulation, Workload};
 use hintd_client::wire::v1;
 use hintd_client::{Client, admin};
@@ -46,7 +46,7 @@ async fn followers_and_others_are_told_apart_by_heartbeats_alone() {
         let used = 1_024 * i64::try_from(containers.len()).unwrap();
         feed.send(heartbeat(host, 2, used, containers.clone())).await.unwrap();
     }
-    feed.settle().await.unwrap();
+    feed.await_acknowledged().await.unwrap();
     let status = world.until("both are settled", |status| settled(status) == 2).await;
     let [view] = &status.adherence[..] else { panic!("{:?}", status.adherence) };
     assert_eq!((&view.policy[..], &view.queue[..], view.mode()), ("spread", "default", v1::Mode::On));
@@ -93,7 +93,7 @@ async fn a_queue_in_shadow_shows_what_following_would_have_saved() {
     let mut namespace = Namespace::new(1);
     let span = Duration::from_secs(2);
     let workload = Workload::new(&jobs, &cluster, &mut namespace, span, 0.3).unwrap();
-    let behaviour = Behaviour { foreign_per_s: 2.0, limit: Duration::from_secs(30), ..Behaviour::default() };
+    let behaviour = Behavior { foreign_per_s: 2.0, limit: Duration::from_secs(30), ..Behavior::default() };
     let millis = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis();
     let client = Client::connect(&running.grpc.to_string()).await.unwrap();
     let cluster_timestamp = u64::try_from(millis).unwrap();

@@ -8,7 +8,7 @@ use v1::topology_item::Item;
 /// Sends one item and returns the reason and message of its refusal.
 async fn refused<I: FeedItem>(feed: &mut FeedSender<I>, item: I) -> (String, String) {
     let number = feed.send(item).await.unwrap();
-    let ack = feed.settle().await.unwrap();
+    let ack = feed.await_acknowledged().await.unwrap();
     assert_eq!(ack.refused.len(), 1, "{ack:?}");
     assert_eq!((ack.refused[0].number, ack.through), (number, number));
     (ack.refused[0].reason.clone(), ack.refused[0].message.clone())
@@ -16,7 +16,7 @@ async fn refused<I: FeedItem>(feed: &mut FeedSender<I>, item: I) -> (String, Str
 
 async fn taken<I: FeedItem>(feed: &mut FeedSender<I>, item: I) -> v1::FeedAck {
     feed.send(item).await.unwrap();
-    let ack = feed.settle().await.unwrap();
+    let ack = feed.await_acknowledged().await.unwrap();
     assert!(ack.refused.is_empty(), "{ack:?}");
     ack
 }
@@ -26,7 +26,7 @@ async fn a_heartbeat_of_an_unregistered_node_is_answered_with_resync() {
     let world = World::start().await;
     let mut feed = world.heartbeats().await;
     feed.send(heartbeat("ghost", 1, 0, vec![])).await.unwrap();
-    let ack = feed.settle().await.unwrap();
+    let ack = feed.await_acknowledged().await.unwrap();
     assert_eq!(ack.resync, ["ghost"]);
     assert_eq!(ack.refused[0].reason, "unknown_node");
     assert_eq!(ack.instance_id, world.status().await.instance_id);
@@ -48,7 +48,7 @@ async fn duplicate_late_and_out_of_order_heartbeats_change_nothing() {
     // An item under a number that was used: the same item sent twice.
     feed.send_numbered(2, heartbeat("r0n0", 9, 4_096, vec![])).await.unwrap();
     let mark = feed.send(heartbeat("r0n0", 6, 2_048, vec![])).await.unwrap();
-    let ack = feed.settle().await.unwrap();
+    let ack = feed.await_acknowledged().await.unwrap();
     assert_eq!((ack.through, ack.refused.len()), (mark, 1), "{ack:?}");
     assert_eq!((ack.refused[0].number, ack.refused[0].reason.as_str()), (2, "out_of_order"));
     tokio::time::sleep(std::time::Duration::from_millis(30)).await;

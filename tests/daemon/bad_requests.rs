@@ -90,7 +90,7 @@ async fn an_unknown_input_path_is_refused_once_datasets_are_known_and_degrades_b
     let block = v1::DatasetBlock { block_id: 1, bytes: 7, hosts: vec![] };
     let put = v1::dataset_item::Item::Put(v1::Dataset { path: "/data/nine".into(), blocks: vec![block] });
     datasets.send(v1::DatasetItem { number: 0, item: Some(put) }).await.unwrap();
-    assert!(datasets.settle().await.unwrap().refused.is_empty());
+    assert!(datasets.await_acknowledged().await.unwrap().refused.is_empty());
     world.until("the dataset is known", |status| status.datasets == 1).await;
     wire.request_id = "after".into();
     let (code, message) = world.refused(wire.clone()).await;

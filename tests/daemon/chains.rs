@@ -55,14 +55,14 @@ fn declared() -> v1::ChainsDeclaration {
 /// The refusal of the one item sent, reason and words.
 async fn refused(feed: &mut Feed, what: Item) -> (String, String) {
     feed.send(item(what)).await.unwrap();
-    let refused = feed.settle().await.unwrap().refused;
+    let refused = feed.await_acknowledged().await.unwrap().refused;
     assert_eq!(refused.len(), 1, "{refused:?}");
     (refused[0].reason.clone(), refused[0].message.clone())
 }
 
 async fn taken(feed: &mut Feed, what: Item) {
     feed.send(item(what)).await.unwrap();
-    let ack = feed.settle().await.unwrap();
+    let ack = feed.await_acknowledged().await.unwrap();
     assert!(ack.refused.is_empty(), "{ack:?}");
 }
 
@@ -404,7 +404,7 @@ async fn containers_beside_a_dead_box_are_proposed_to_move_once_and_their_applic
         }
         beats.send(beat).await.unwrap();
     }
-    assert!(beats.settle().await.unwrap().refused.is_empty());
+    assert!(beats.await_acknowledged().await.unwrap().refused.is_empty());
     let rounds = async |more: u64| {
         let known = |status: &v1::StatusResponse| status.counters.get("rebalance_rounds").copied().unwrap_or(0);
         let until = known(&world.status().await) + more;

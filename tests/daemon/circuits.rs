@@ -125,7 +125,7 @@ fn map_ends(number: u32) -> v1::TaskEvent {
 async fn hybrid_of(world: &World) -> FeedSender<v1::TopologyItem> {
     let mut network: FeedSender<v1::TopologyItem> = world.client.feed(hello()).await.unwrap();
     network.send(hybrid()).await.unwrap();
-    let ack = network.settle().await.unwrap();
+    let ack = network.await_acknowledged().await.unwrap();
     assert!(ack.refused.is_empty(), "{ack:?}");
     world.until("the network is there", |status| status.links == 12).await;
     network
@@ -140,7 +140,7 @@ async fn world() -> (World, FeedSender<v1::TopologyItem>, FeedSender<v1::Heartbe
     let block = |block_id| v1::DatasetBlock { block_id, bytes: BLOCK, hosts: vec!["r0n0".to_owned()] };
     let put = v1::dataset_item::Item::Put(v1::Dataset { path: "/in".to_owned(), blocks: (1..5).map(block).collect() });
     datasets.send(v1::DatasetItem { number: 0, item: Some(put) }).await.unwrap();
-    assert!(datasets.settle().await.unwrap().refused.is_empty());
+    assert!(datasets.await_acknowledged().await.unwrap().refused.is_empty());
     world.until("the input is there", |status| status.blocks == 4).await;
     let piece = v1::SubmitPlanRequest { name: "p".to_owned(), json: plan().into_bytes(), ..Default::default() };
     world.admin.clone().submit_plan(tokio_stream::iter([piece])).await.unwrap();
@@ -304,7 +304,7 @@ async fn without_an_optical_switch_nothing_is_wanted_and_strangers_report_nothin
         graph.optical = None;
     }
     network.send(dark).await.unwrap();
-    assert!(network.settle().await.unwrap().refused.is_empty());
+    assert!(network.await_acknowledged().await.unwrap().refused.is_empty());
     world.until("the network is there", |status| status.links == 12).await;
     assert_eq!(refusal(world.client.report_circuits(report).await).0, Code::InvalidArgument);
     assert_eq!(circuits(&world).await, v1::CircuitsResponse::default());

@@ -288,7 +288,7 @@ async fn a_feed_tells_a_new_life_of_the_daemon_everything_and_the_same_life_noth
     let client = lazy(wire.port);
     let mut feed = nodes(&client).await;
     kept_up(&mut feed, &world).await;
-    feed.settle().await.unwrap();
+    feed.await_acknowledged().await.unwrap();
     let broken = async |feed: &mut SteadyFeed<v1::HeartbeatItem>| {
         wire.cut();
         while !feed.stream().has_ended() {
@@ -299,12 +299,12 @@ async fn a_feed_tells_a_new_life_of_the_daemon_everything_and_the_same_life_noth
     broken(&mut feed).await;
     assert_eq!(feed.times_in_full(), 1, "nothing was lost");
     feed.send(heartbeat("r0n0", 2, 0, vec![])).await.unwrap();
-    feed.settle().await.unwrap();
+    feed.await_acknowledged().await.unwrap();
     wire.hold();
     feed.send(heartbeat("r0n0", 3, 0, vec![])).await.unwrap();
     broken(&mut feed).await;
     assert_eq!(feed.times_in_full(), 2, "what was on its way may be lost");
-    feed.settle().await.unwrap();
+    feed.await_acknowledged().await.unwrap();
     let before = feed.stream().instance();
     world.restart().await;
     kept_up(&mut feed, &world).await;

@@ -136,7 +136,7 @@ async fn allocate(mut feed: FeedSender<v1::HeartbeatItem>, stop: Arc<AtomicBool>
         let containers = (0..foreign[node]).map(|n| (format!("container_1_9999_01_{:06}", n + 1), SLOT_MB));
         let item = heartbeat(&format!("r0n{node}"), id, foreign[node] * SLOT_MB, containers.collect());
         feed.send(item).await.unwrap();
-        let ack = feed.settle().await.unwrap();
+        let ack = feed.await_acknowledged().await.unwrap();
         assert!(ack.refused.is_empty(), "{ack:?}");
         tokio::time::sleep(Duration::from_millis(3)).await;
     }

@@ -17,7 +17,7 @@ async fn file(client: &Client, path: &str, hosts: &[&str], bytes: u64) {
     let blocks = (1..).zip(hosts).map(block).collect();
     let put = v1::dataset_item::Item::Put(v1::Dataset { path: path.to_owned(), blocks });
     datasets.send(v1::DatasetItem { number: 0, item: Some(put) }).await.unwrap();
-    assert!(datasets.settle().await.unwrap().refused.is_empty());
+    assert!(datasets.await_acknowledged().await.unwrap().refused.is_empty());
     tokio::time::sleep(Duration::from_millis(30)).await; // more than one publish
 }
 
@@ -63,7 +63,7 @@ async fn next(follow: &mut Following) -> v1::FollowMessage {
 async fn beat(feed: &mut FeedSender<v1::HeartbeatItem>, host: &str, id: u32, containers: &[(String, i64)]) {
     let used = containers.iter().map(|(_, memory)| memory).sum();
     feed.send(heartbeat(host, id, used, containers.to_vec())).await.unwrap();
-    feed.settle().await.unwrap();
+    feed.await_acknowledged().await.unwrap();
 }
 
 fn event(group: &str, task: &str, what: v1::task_event::What) -> v1::TaskEvent {
@@ -154,7 +154,7 @@ async fn load(world: &World, links: &[&str], bits_per_s: u64) {
             .await
             .unwrap();
     }
-    assert!(counters.settle().await.unwrap().refused.is_empty());
+    assert!(counters.await_acknowledged().await.unwrap().refused.is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -163,7 +163,7 @@ async fn racks_that_link_counters_show_congested_get_no_heavy_reduces_until_they
     let mut feed = world.cluster(2, 1, 8_192).await;
     let mut network: FeedSender<v1::TopologyItem> = world.client.feed(hello()).await.unwrap();
     network.send(two_ways()).await.unwrap();
-    network.settle().await.unwrap();
+    network.await_acknowledged().await.unwrap();
     world.until("the network is there", |status| status.links == 7).await;
     file(&world.client, "/in", &["r0n0"], GIB).await;
     load(&world, &["u00", "u01", "u10", "u11"], 0).await;

@@ -25,7 +25,7 @@ async fn feeds_that_stop_take_their_nodes_out_and_bring_them_back_when_they_go_o
     for node in ["r0n0", "r0n1", "r1n0", "r1n1"] {
         feed.send(heartbeat(node, 50, 0, vec![])).await.unwrap();
     }
-    assert!(feed.settle().await.unwrap().refused.is_empty(), "they need not register again");
+    assert!(feed.await_acknowledged().await.unwrap().refused.is_empty(), "they need not register again");
     world.until("all are back", |status| status.nodes_usable == 4).await;
     assert_eq!(leased(&world.hints(request("r3", 3, 1, 1_024)).await).into_values().flatten().count(), 1);
 }
@@ -87,7 +87,7 @@ async fn four_thousand_lies_leave_the_stream_open_the_truth_taken_and_no_promise
             feed.send(lie(&mut rng, round * 100 + n)).await.unwrap();
             sent += 1;
         }
-        for refusal in feed.settle().await.unwrap().refused {
+        for refusal in feed.await_acknowledged().await.unwrap().refused {
             assert!(!refusal.message.is_empty(), "{refusal:?}");
             *refused.entry(refusal.reason).or_default() += 1;
         }
@@ -104,7 +104,7 @@ async fn four_thousand_lies_leave_the_stream_open_the_truth_taken_and_no_promise
         feed.send(register(&format!("r0n{node}"), "/rack0", 8_192)).await.unwrap();
         feed.send(heartbeat(&format!("r0n{node}"), 2, 2_048, vec![])).await.unwrap();
     }
-    assert!(feed.settle().await.unwrap().refused.is_empty());
+    assert!(feed.await_acknowledged().await.unwrap().refused.is_empty());
     tokio::time::sleep(Duration::from_millis(50)).await;
     for (host, (leased, used, total)) in rooms(&world).await.into_iter().filter(|(host, _)| host.starts_with("r0n")) {
         assert_eq!((used, total), (2_048, 8_192), "{host}");
@@ -124,7 +124,7 @@ async fn a_feed_that_is_sent_again_and_again_counts_once() {
     let on = ours.keys().next().unwrap().clone();
     let container = vec![("container_1_0001_01_000002".to_owned(), 2_048)];
     feed.send(heartbeat(&on, 2, 2_048, container.clone())).await.unwrap();
-    feed.settle().await.unwrap();
+    feed.await_acknowledged().await.unwrap();
     world.until("the lease is bound", |status| status.leases == 0).await;
     let first = rooms(&world).await;
     for _ in 0..5 {
@@ -136,7 +136,7 @@ async fn a_feed_that_is_sent_again_and_again_counts_once() {
             let held = if host == on { container.clone() } else { vec![] };
             again.send(heartbeat(&host, 2, 2_048 * held.len() as i64, held)).await.unwrap();
         }
-        assert!(again.settle().await.unwrap().refused.is_empty());
+        assert!(again.await_acknowledged().await.unwrap().refused.is_empty());
         tokio::time::sleep(Duration::from_millis(30)).await;
         let status = world.status().await;
         assert_eq!((status.nodes, status.nodes_usable, status.racks), (6, 6, 2));
@@ -149,10 +149,10 @@ async fn a_feed_that_jumps_back_in_time_is_not_believed_until_its_node_registers
     let world = World::start().await;
     let mut feed = world.cluster(1, 1, 8_192).await;
     feed.send(heartbeat("r0n0", 900, 6_144, vec![])).await.unwrap();
-    feed.settle().await.unwrap();
+    feed.await_acknowledged().await.unwrap();
     for id in [899, 2, 0] {
         feed.send(heartbeat("r0n0", id, 0, vec![])).await.unwrap();
-        let ack = feed.settle().await.unwrap();
+        let ack = feed.await_acknowledged().await.unwrap();
         assert_eq!(ack.refused[0].reason, "out_of_order", "{ack:?}");
     }
     tokio::time::sleep(Duration::from_millis(30)).await;
@@ -170,11 +170,11 @@ async fn a_feed_that_jumps_back_in_time_is_not_believed_until_its_node_registers
         };
         events.send(v1::EventItem { number: 0, item: Some(v1::event_item::Item::Event(event)) }).await.unwrap();
     }
-    events.settle().await.unwrap();
+    events.await_acknowledged().await.unwrap();
     // A NodeManager that restarted begins at one again, and says so by registering.
     feed.send(register("r0n0", "/rack0", 8_192)).await.unwrap();
     feed.send(heartbeat("r0n0", 1, 1_024, vec![])).await.unwrap();
-    assert!(feed.settle().await.unwrap().refused.is_empty());
+    assert!(feed.await_acknowledged().await.unwrap().refused.is_empty());
     tokio::time::sleep(Duration::from_millis(30)).await;
     assert_eq!(rooms(&world).await["r0n0"].1, 1_024);
     world.hints(request("r1", 1, 1, 1_024)).await;
@@ -196,8 +196,8 @@ async fn two_sources_that_contradict_each_other_about_one_node_never_free_room_t
             other.send(register("r0n0", "/rack7", 8_192)).await.unwrap();
             id = 1;
         }
-        one.settle().await.unwrap();
-        other.settle().await.unwrap();
+        one.await_acknowledged().await.unwrap();
+        other.await_acknowledged().await.unwrap();
         let wire = request(&format!("c{round}"), round as u32 + 1, 1, 1_024);
         if let Err(error) = world.client.request_hints(wire, SOON).await {
             refusal::<()>(Err(error));
@@ -209,7 +209,7 @@ async fn two_sources_that_contradict_each_other_about_one_node_never_free_room_t
     // They agree at last: what was promised against that is taken back, and status is one truth.
     one.send(register("r0n0", "/rack0", 8_192)).await.unwrap();
     one.send(heartbeat("r0n0", 1, 8_192, vec![("container_1_0099_01_000002".to_owned(), 8_192)])).await.unwrap();
-    one.settle().await.unwrap();
+    one.await_acknowledged().await.unwrap();
     let full = async || rooms(&world).await["r0n0"];
     let began = std::time::Instant::now();
     while full().await != (0, 8_192, 8_192) {

@@ -18,7 +18,7 @@ async fn a_restart_with_half_sent_feeds_asks_for_everything_again_and_keeps_leas
         half.send(heartbeat(&format!("r0n{node}"), 1, 0, vec![])).await.unwrap();
     }
     drop(program); // SIGKILL, the feed half sent
-    assert!(half.settle().await.is_err(), "its source sees the stream end");
+    assert!(half.await_acknowledged().await.is_err(), "its source sees the stream end");
 
     let program = Program::bare(&mut command(folder.path()), folder.path(), port).await;
     let status = program.status().await;
@@ -35,7 +35,7 @@ async fn a_restart_with_half_sent_feeds_asks_for_everything_again_and_keeps_leas
     for node in NODES / 2..NODES {
         feed.send(heartbeat(&format!("r0n{node}"), 2, 0, vec![])).await.unwrap();
     }
-    let ack = feed.settle().await.unwrap();
+    let ack = feed.await_acknowledged().await.unwrap();
     assert_eq!((ack.instance_id.as_str(), ack.resync.len() as u32), (status.instance_id.as_str(), NODES / 2));
     assert!(ack.refused.iter().all(|refused| refused.reason == "unknown_node"));
 
@@ -43,7 +43,7 @@ async fn a_restart_with_half_sent_feeds_asks_for_everything_again_and_keeps_leas
     for node in 0..NODES / 2 {
         feed.send(register(&format!("r0n{node}"), "/rack0", 4_096)).await.unwrap();
     }
-    assert!(feed.settle().await.unwrap().refused.is_empty());
+    assert!(feed.await_acknowledged().await.unwrap().refused.is_empty());
     program.until("half is there", |status| status.nodes_usable == NODES / 2).await;
     let answer = program.client.request_hints(request("r3", 3, 40, 1_024), SOON).await.unwrap();
     for host in leased(&answer).keys() {

@@ -91,7 +91,7 @@ async fn a_slow_disk_delays_answers_and_nothing_else() {
         let asked = Instant::now();
         program.status().await;
         feed.send(heartbeat("r0n0", id, 0, vec![])).await.unwrap();
-        assert!(feed.settle().await.unwrap().refused.is_empty());
+        assert!(feed.await_acknowledged().await.unwrap().refused.is_empty());
         slowest = slowest.max(asked.elapsed());
         tokio::time::sleep(Duration::from_millis(50)).await;
     }

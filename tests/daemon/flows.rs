@@ -21,7 +21,7 @@ pub(crate) async fn wired(extra: &[(&'static str, &str)]) -> (World, FeedSender<
     let beats = world.cluster(2, 2, 32_768).await;
     let mut feed: FeedSender<v1::TopologyItem> = world.client.feed(hello()).await.unwrap();
     feed.send(two_ways()).await.unwrap();
-    assert!(feed.settle().await.unwrap().refused.is_empty());
+    assert!(feed.await_acknowledged().await.unwrap().refused.is_empty());
     world.until("the network is there", |status| status.links == 7).await;
     (world, feed, beats)
 }
@@ -339,7 +339,7 @@ async fn links_say_what_they_carry_for_whom_and_where_that_is_from() {
     let mut counters: FeedSender<v1::LinkStatsItem> = world.client.feed(hello()).await.unwrap();
     let load = v1::LinkLoad { id: "h00".into(), a_to_b_bits_per_s: 5, b_to_a_bits_per_s: 7 };
     counters.send(v1::LinkStatsItem { number: 0, item: Some(v1::link_stats_item::Item::Load(load)) }).await.unwrap();
-    counters.settle().await.unwrap();
+    counters.await_acknowledged().await.unwrap();
     tokio::time::sleep(QUIET).await; // more than one publish
     let request = v1::LinksRequest { link: "h00".into(), ..v1::LinksRequest::default() };
     let measured = links(request).await.unwrap().links.remove(0);

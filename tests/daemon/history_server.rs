@@ -113,7 +113,7 @@ async fn unchanged_jobs_are_planned_by_what_a_history_server_tells_and_each_run_
     let feed = world.cluster(2, 1, 8_192).await;
     let mut network: FeedSender<v1::TopologyItem> = world.client.feed(hello()).await.unwrap();
     network.send(two_ways()).await.unwrap();
-    network.settle().await.unwrap();
+    network.await_acknowledged().await.unwrap();
     let authority = server(&script).await;
     start_history_server(&options(authority.clone()), &world.running().daemon, &Metrics::new()).unwrap();
     let (plan, _) = until_runs(&world, 5).await;
@@ -132,7 +132,7 @@ async fn unchanged_jobs_are_planned_by_what_a_history_server_tells_and_each_run_
     let _feed = world.cluster(2, 1, 8_192).await;
     let mut network: FeedSender<v1::TopologyItem> = world.client.feed(hello()).await.unwrap();
     network.send(two_ways()).await.unwrap();
-    network.settle().await.unwrap();
+    network.await_acknowledged().await.unwrap();
     start_history_server(&options(authority), &world.running().daemon, &Metrics::new()).unwrap();
     world.until("it was asked again", |status| status.servers.iter().any(|server| server.state == "answers")).await;
     tokio::time::sleep(Duration::from_millis(500)).await; // for all of them to be told again
@@ -229,7 +229,7 @@ async fn reduces_of_a_job_that_ran_before_go_to_the_rack_of_its_maps() {
     for item in [map(1, 2, "r2n0", true), map(1, 3, "r2n1", true), map(1, 4, "r2n1", false)].concat() {
         events.send(item).await.unwrap();
     }
-    events.settle().await.unwrap();
+    events.await_acknowledged().await.unwrap();
     let began = Instant::now();
     let hints = loop {
         let hints = until_said(&world, 1, "edges from 3 earlier runs").await;

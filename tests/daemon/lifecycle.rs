@@ -186,7 +186,7 @@ async fn a_snapshot_is_a_cluster_file_that_reads_back_with_its_leases() {
     let world = World::start().await;
     let mut feed = world.cluster(1, 2, 8_192).await;
     feed.send(heartbeat("r0n0", 2, 1_024, vec![("container_1_0099_01_000002".into(), 1_024)])).await.unwrap();
-    feed.settle().await.unwrap();
+    feed.await_acknowledged().await.unwrap();
     let answer = world.hints(request("r1", 1, 2, 2_048)).await;
     tokio::time::sleep(Duration::from_millis(30)).await;
     let mut chunks = world.admin.clone().snapshot(v1::SnapshotRequest {}).await.unwrap().into_inner();

@@ -324,7 +324,7 @@ async fn requests_of_one_application_in_a_second() {
 /// What becomes of an item: its refusal's reason and message, if it is refused.
 async fn offered<I: FeedItem>(feed: &mut FeedSender<I>, item: I) -> Option<(String, String)> {
     feed.send(item).await.unwrap();
-    let ack = feed.settle().await.unwrap();
+    let ack = feed.await_acknowledged().await.unwrap();
     ack.refused.into_iter().next().map(|refusal| (refusal.reason, refusal.message))
 }
 
@@ -477,7 +477,7 @@ async fn messages_kept_for_who_follows() {
     for (id, used) in [(2, 2_048), (3, 4_096), (4, 6_144)] {
         let stranger = (format!("container_1_0099_01_{id:06}"), used);
         feed.send(heartbeat("r0n0", id, used, vec![stranger])).await.unwrap();
-        feed.settle().await.unwrap();
+        feed.await_acknowledged().await.unwrap();
         let left = u64::try_from((8_192 - used) / 2_048).unwrap();
         world.until("one more was withdrawn", |status| status.leases == left).await;
     }
@@ -518,7 +518,7 @@ async fn searching(further: &[(&'static str, &str)]) -> (World, FeedSender<v1::H
     let world = World::with(&extra).await;
     let mut network: FeedSender<v1::TopologyItem> = world.client.feed(hello()).await.unwrap();
     network.send(two_ways()).await.unwrap();
-    assert!(network.settle().await.unwrap().refused.is_empty());
+    assert!(network.await_acknowledged().await.unwrap().refused.is_empty());
     let feed = world.cluster(2, 2, 8_192).await;
     world.until("the network is there", |status| status.links == 7).await;
     (world, feed)

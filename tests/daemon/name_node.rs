@@ -2,7 +2,7 @@
 
 use crate::hadoop_server::{Said, Server, asked, http, tls};
 use crate::world::{World, request};
-use hintd::hadoop::{NameNodeOptions, ServerOptions, ShelfSettings, start_name_node};
+use hintd::hadoop::{NameNodeOptions, PathCacheSettings, ServerOptions, start_name_node};
 use hintd::telemetry::metrics::Metrics;
 use hintd_client::wire::v1;
 use std::fmt::Write as _;
@@ -101,7 +101,7 @@ fn options(servers: &[&Server]) -> NameNodeOptions {
         parallel: 4,
         files_per_path: 100,
         blocks_per_path: 20_000,
-        shelf: ShelfSettings {
+        path_cache: PathCacheSettings {
             paths: 100,
             blocks: 50_000,
             fresh: Duration::from_secs(600),
@@ -227,9 +227,9 @@ async fn a_path_that_can_not_be_had_says_why_and_is_no_refusal() {
 async fn an_answer_that_is_none_leaves_what_was_known_and_says_how_old_it_is() {
     let server = Server::start(name_node(INPUT)).await;
     let world = world().await;
-    let shelf = ShelfSettings { fresh: Duration::from_millis(10), ..options(&[&server]).shelf };
+    let path_cache = PathCacheSettings { fresh: Duration::from_millis(10), ..options(&[&server]).path_cache };
     let timeout = Duration::from_millis(300);
-    let mut options = NameNodeOptions { shelf, ..options(&[&server]) };
+    let mut options = NameNodeOptions { path_cache, ..options(&[&server]) };
     (options.servers.timeout, options.servers.answer_bytes) = (timeout, 10_000);
     start_name_node(options, &world.running().daemon, &Metrics::new()).unwrap();
     hints(&world, "first", 1, "/in/a").await;

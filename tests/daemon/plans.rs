@@ -271,7 +271,7 @@ pub(crate) async fn finish(world: &World, app: u32, key: &str) {
         let item = Some(v1::event_item::Item::Event(event(what)));
         events.send(v1::EventItem { number: 0, item }).await.unwrap();
     }
-    assert!(events.settle().await.unwrap().refused.is_empty());
+    assert!(events.await_acknowledged().await.unwrap().refused.is_empty());
 }
 
 pub(crate) async fn make(admin: &AdminClient, policy: &str) -> Result<(Value, v1::PlanForecast), tonic::Status> {
@@ -291,7 +291,7 @@ async fn what_ran_here_is_planned_when_asked_and_by_the_daemon_itself() {
     let feed = world.cluster(2, 1, 8_192).await;
     let mut network: FeedSender<v1::TopologyItem> = world.client.feed(hello()).await.unwrap();
     network.send(two_ways()).await.unwrap();
-    network.settle().await.unwrap();
+    network.await_acknowledged().await.unwrap();
     world.until("the network is there", |status| status.links == 7).await;
     refused(make(&world.admin, "").await, Code::FailedPrecondition, "no run is expected: of 0 jobs");
     refused(make(&world.admin, "fair").await, Code::InvalidArgument, "\"fair\" does not plan");

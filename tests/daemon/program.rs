@@ -93,7 +93,7 @@ impl Program {
         for node in nodes {
             feed.send(register(&format!("r0n{node}"), "/rack0", NODE_MB)).await.unwrap();
         }
-        feed.settle().await.unwrap();
+        feed.await_acknowledged().await.unwrap();
         self.until("its nodes are there", |status| status.nodes_usable >= usable).await;
         feed
     }

@@ -68,7 +68,7 @@ async fn decisions_of_a_busy_daemon_are_made_again_byte_by_byte() {
             feed.send(v1::HeartbeatItem { number: 0, item: Some(item) }).await.unwrap();
         }
     }
-    feed.settle().await.unwrap();
+    feed.await_acknowledged().await.unwrap();
     let leases = world.status().await.leases;
     for answer in &told {
         let again = replay(&world, &answer.decision_id, "").await;
@@ -173,7 +173,7 @@ async fn a_full_cluster_says_what_blocks_and_which_node_comes_nearest() {
     for (host, used) in [("r0n0", 8_192), ("r0n1", 6_656), ("r0n2", 7_168)] {
         feed.send(heartbeat(host, 2, used, vec![])).await.unwrap();
     }
-    feed.settle().await.unwrap();
+    feed.await_acknowledged().await.unwrap();
     tokio::time::sleep(Duration::from_millis(50)).await; // more than one publish
     let mut asked = request("full", 1, 1, 2_048);
     asked.when_full = v1::WhenFull::Fail.into();
@@ -216,7 +216,7 @@ async fn a_container_larger_than_any_node_is_told_the_nearest_and_can_be_explain
     let mut feed = world.cluster(1, 2, 4_096).await;
     feed.send(register("big", "/rack9", 8_192)).await.unwrap();
     feed.send(heartbeat("big", 1, 0, vec![])).await.unwrap();
-    feed.settle().await.unwrap();
+    feed.await_acknowledged().await.unwrap();
     world.until("the large node is there", |status| status.nodes_usable == 3).await;
     let (code, out, err) = {
         let file = world.folder.path().join("job.toml");

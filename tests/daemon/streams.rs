@@ -56,7 +56,7 @@ async fn tasks_of_a_lost_node_are_placed_again_once_and_pushed() {
                 feed.send(heartbeat(&host, id, used, containers)).await.unwrap();
             }
         }
-        feed.settle().await.unwrap();
+        feed.await_acknowledged().await.unwrap();
     };
     beat(&mut feed, 2, "").await;
     world.until("leases are bound", |status| status.leases == 0).await;
@@ -85,7 +85,7 @@ async fn tasks_of_a_lost_node_are_placed_again_once_and_pushed() {
 async fn foreign(feed: &mut FeedSender<v1::HeartbeatItem>, id: u32, used: i64) {
     let stranger = (format!("container_1_0099_01_{:06}", id + 1), used);
     feed.send(heartbeat("r0n0", id, used, vec![stranger])).await.unwrap();
-    feed.settle().await.unwrap();
+    feed.await_acknowledged().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -248,7 +248,7 @@ async fn a_failed_link_moves_the_routes_on_it_and_no_others() {
     let world = World::start().await;
     let mut feed: FeedSender<v1::TopologyItem> = world.client.feed(hello()).await.unwrap();
     feed.send(two_ways()).await.unwrap();
-    assert!(feed.settle().await.unwrap().refused.is_empty());
+    assert!(feed.await_acknowledged().await.unwrap().refused.is_empty());
     world.until("the network is there", |status| status.links == 7).await;
     let pair = |src: &str, dst: &str| v1::HostPair { src: src.into(), dst: dst.into(), class: String::new() };
     let request = v1::WatchRequest {

@@ -100,7 +100,7 @@ impl World {
             feed.send(register(&host, &format!("/rack{rack}"), memory)).await.unwrap();
             feed.send(heartbeat(&host, 1, 0, vec![])).await.unwrap();
         }
-        let ack = feed.settle().await.unwrap();
+        let ack = feed.await_acknowledged().await.unwrap();
         assert!(ack.refused.is_empty(), "{ack:?}");
         self.until("all nodes are there", |status| status.nodes_usable == racks * nodes).await;
         feed

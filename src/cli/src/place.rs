@@ -6,9 +6,9 @@ use super::{answers, files, policy};
 use clap::Args;
 use hintd::server::convert;
 use hintd_engine::arrivals::ArrivedView;
-use hintd_engine::generation::{Held, Releases};
+use hintd_engine::generation::{AnchorsByAttempt, Releases};
 use hintd_engine::history::HistoryView;
-use hintd_engine::{Chosen, Generation, Mode, PlacerSettings, Refusal, propose};
+use hintd_engine::{Generation, Mode, PlacerSettings, Refusal, SelectedPolicy, propose};
 use hintd_model::cluster::document::{ClusterDocument, RequestDocument};
 use hintd_model::cluster::{HintRequest, Overlay, Snapshot};
 use hintd_model::units::{Micros, Timestamp};
@@ -101,7 +101,7 @@ fn decide(
     settings: &PlacerSettings,
     now: Timestamp,
 ) -> Result<hintd_engine::Decision, Refusal> {
-    let chosen = Chosen { policy: chosen, baseline, mode: Mode::On, name: chosen.name() };
+    let chosen = SelectedPolicy { policy: chosen, baseline, mode: Mode::On, name: chosen.name() };
     // Steps bound the search, not time: the answer must not depend on the machine.
     let proposal = propose(generation, &Arc::new(request), &chosen, settings, now, &mut || false)?;
     Ok(proposal.preview())
@@ -113,7 +113,7 @@ fn generation(snapshot: Arc<Snapshot>, leases: Overlay) -> Generation {
         snapshot,
         scans: Arc::default(),
         leases,
-        held: Held::default(),
+        held: AnchorsByAttempt::default(),
         arrived: ArrivedView::default(),
         history: HistoryView::default(),
         releases: Releases::default(),

@@ -1,7 +1,7 @@
 //! Feeding: numbered items out, acknowledgements in.
 
 use super::ClientError;
-use super::heard::Heard;
+use super::acknowledged::AcknowledgedItems;
 use crate::wire::v1;
 use crate::wire::v1::feed_client::FeedClient;
 use std::future::Future;
@@ -64,7 +64,7 @@ feed_items! {
 #[derive(Debug)]
 pub struct FeedSender<I> {
     items: mpsc::Sender<I>,
-    heard: Arc<Heard>,
+    heard: Arc<AcknowledgedItems>,
     last: u64,
 }
 
@@ -75,7 +75,7 @@ impl<I: FeedItem> FeedSender<I> {
         first.set_number(1);
         items.try_send(first).expect("the queue is empty and its reader is here");
         let acks = I::open(client, ReceiverStream::new(stream)).await?.into_inner();
-        let heard = Arc::new(Heard::new());
+        let heard = Arc::new(AcknowledgedItems::new());
         tokio::spawn(listen(acks, Arc::clone(&heard)));
         Ok(Self { items, heard, last: 1 })
     }
@@ -129,7 +129,7 @@ impl<I: FeedItem> FeedSender<I> {
     ///
     /// # Errors
     /// [`ClientError::Ended`], or what ended the stream.
-    pub async fn settle(&mut self) -> Result<v1::FeedAck, ClientError> {
+    pub async fn await_acknowledged(&mut self) -> Result<v1::FeedAck, ClientError> {
         self.heard.wait(self.last, false).await
     }
 
@@ -182,7 +182,7 @@ impl<I: FeedItem> FeedSender<I> {
     }
 }
 
-async fn listen(mut acks: Streaming<v1::FeedAck>, heard: Arc<Heard>) {
+async fn listen(mut acks: Streaming<v1::FeedAck>, heard: Arc<AcknowledgedItems>) {
     loop {
         match acks.next().await {
             Some(Ok(ack)) => heard.hear(ack),

@@ -68,7 +68,7 @@ impl Follower {
         let (told, events) = mpsc::channel(UNDER_WAY);
         let (down, advice) = mpsc::channel(UNDER_WAY);
         let kept = VecDeque::new();
-        tokio::spawn(Line { client, start, patience, events, kept, hung_up: false, down }.run());
+        tokio::spawn(FollowTask { client, start, patience, events, kept, hung_up: false, down }.run());
         Self { told, advice }
     }
 
@@ -91,7 +91,7 @@ impl Follower {
 }
 
 /// The task behind a [`Follower`]. It keeps taking events in, so that who tells is never held up by who is away.
-struct Line {
+struct FollowTask {
     client: Client,
     /// Where to go on.
     start: v1::FollowStart,
@@ -111,7 +111,7 @@ enum End {
     HungUp,
 }
 
-impl Line {
+impl FollowTask {
     async fn run(mut self) {
         let mut pause = FIRST_PAUSE;
         let mut in_order = false;

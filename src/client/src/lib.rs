@@ -57,11 +57,11 @@
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)] // an edge: clocks, files and sockets are its work
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr))] // a test that panics is a test that fails
 
+mod acknowledged;
 mod breaker;
 mod error;
 mod feed;
 mod follow;
-mod heard;
 mod hints;
 mod retry;
 pub mod status;

@@ -1,7 +1,7 @@
 //! A feed that outlives its connection: opened again when it breaks, and then sent in full where that is needed.
 
+use super::acknowledged::COMPLAINTS_KEPT;
 use super::feed::{FeedItem, FeedSender};
-use super::heard::COMPLAINTS_KEPT;
 use super::retry::{FIRST_PAUSE, LONGEST_PAUSE, jittered};
 use super::{Client, ClientError};
 use crate::wire::v1;
@@ -95,8 +95,8 @@ impl<I: FeedItem> SteadyFeed<I> {
     ///
     /// # Errors
     /// [`ClientError::Ended`], or what ended the stream: [`Self::keep_up`] mends it.
-    pub async fn settle(&mut self) -> Result<v1::FeedAck, ClientError> {
-        self.sender.settle().await
+    pub async fn await_acknowledged(&mut self) -> Result<v1::FeedAck, ClientError> {
+        self.sender.await_acknowledged().await
     }
 
     /// How often everything was sent: 1 until the daemon is restarted or a connection breaks.

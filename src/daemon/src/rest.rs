@@ -20,7 +20,7 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore, crypto::ring};
 
 /// Why there is no usable answer; `N` says what is wrong with one that came.
 #[derive(Debug, thiserror::Error)]
-pub enum AskError<N: std::error::Error + 'static> {
+pub enum RestError<N: std::error::Error + 'static> {
     /// It can't be reached.
     #[error("no connection to {address}: {source}")]
     Connect {
@@ -85,7 +85,7 @@ pub enum AskError<N: std::error::Error + 'static> {
     Address(String),
 }
 
-impl<N: std::error::Error + 'static> AskError<N> {
+impl<N: std::error::Error + 'static> RestError<N> {
     /// A stable word for counters.
     #[must_use]
     pub const fn reason(&self) -> &'static str {
@@ -227,28 +227,28 @@ impl Rest {
     /// Asks for `path` and reads the answer.
     ///
     /// # Errors
-    /// [`AskError`].
+    /// [`RestError`].
     pub async fn get<T, N: std::error::Error + 'static>(
         &mut self,
         path: &str,
         read: impl FnOnce(&[u8]) -> Result<T, N>,
-    ) -> Result<T, AskError<N>> {
+    ) -> Result<T, RestError<N>> {
         let body = self.ask(Method::GET, path, Bytes::new()).await?;
-        read(&body).map_err(|source| AskError::Nonsense { path: path.to_owned(), source })
+        read(&body).map_err(|source| RestError::Nonsense { path: path.to_owned(), source })
     }
 
     /// Sends `body` to `path` and reads the answer.
     ///
     /// # Errors
-    /// [`AskError`].
+    /// [`RestError`].
     pub async fn post<T, N: std::error::Error + 'static>(
         &mut self,
         path: &str,
         body: &Value,
         read: impl FnOnce(&[u8]) -> Result<T, N>,
-    ) -> Result<T, AskError<N>> {
+    ) -> Result<T, RestError<N>> {
         let answer = self.ask(Method::POST, path, Bytes::from(body.to_string())).await?;
-        read(&answer).map_err(|source| AskError::Nonsense { path: path.to_owned(), source })
+        read(&answer).map_err(|source| RestError::Nonsense { path: path.to_owned(), source })
     }
 
     async fn ask<N: std::error::Error + 'static>(
@@ -256,8 +256,8 @@ impl Rest {
         method: Method,
         path: &str,
         body: Bytes,
-    ) -> Result<Bytes, AskError<N>> {
-        let late = || AskError::Late { path: path.to_owned(), seconds: self.timeout.as_secs_f64() };
+    ) -> Result<Bytes, RestError<N>> {
+        let late = || RestError::Late { path: path.to_owned(), seconds: self.timeout.as_secs_f64() };
         let late = late();
         let timeout = self.timeout;
         let answer = match tokio::time::timeout(timeout, self.exchange(method, path, body)).await {
@@ -265,7 +265,7 @@ impl Rest {
             Err(_) => Err(late),
         };
         // After a refusal the connection is in order, after anything else it may not be.
-        if !matches!(answer, Ok(_) | Err(AskError::Status { .. })) {
+        if !matches!(answer, Ok(_) | Err(RestError::Status { .. })) {
             self.connection = None;
         }
         answer
@@ -276,13 +276,13 @@ impl Rest {
         method: Method,
         path: &str,
         body: Bytes,
-    ) -> Result<Bytes, AskError<N>> {
-        let broken = |source| AskError::Broken { path: path.to_owned(), source };
-        let uri: Uri = path.parse().map_err(|_| AskError::Address(path.to_owned()))?;
+    ) -> Result<Bytes, RestError<N>> {
+        let broken = |source| RestError::Broken { path: path.to_owned(), source };
+        let uri: Uri = path.parse().map_err(|_| RestError::Address(path.to_owned()))?;
         let request =
             Request::builder().method(method).uri(uri).header(HOST, &self.authority).header(ACCEPT, "application/json");
         let request = request.header(CONTENT_TYPE, "application/json").body(Full::new(body));
-        let request = request.map_err(|_| AskError::Address(self.authority.clone()))?;
+        let request = request.map_err(|_| RestError::Address(self.authority.clone()))?;
         // An idle connection may have been closed by the other side: that is no failure of this question.
         let usable = match &mut self.connection {
             Some(connection) => connection.ready().await.is_ok(),
@@ -300,12 +300,12 @@ impl Rest {
         let body = match Limited::new(answer.into_body(), self.most).collect().await {
             Ok(body) => body.to_bytes(),
             Err(error) if error.is::<LengthLimitError>() => {
-                return Err(AskError::TooLarge { path: path.to_owned(), most: self.most });
+                return Err(RestError::TooLarge { path: path.to_owned(), most: self.most });
             }
             Err(error) => {
                 return Err(match error.downcast::<hyper::Error>() {
                     Ok(source) => broken(*source),
-                    Err(_) => AskError::TooLarge { path: path.to_owned(), most: self.most },
+                    Err(_) => RestError::TooLarge { path: path.to_owned(), most: self.most },
                 });
             }
         };
@@ -313,22 +313,22 @@ impl Rest {
             return Ok(body);
         }
         let body = String::from_utf8_lossy(&body[..body.len().min(SHOWN)]).into_owned();
-        Err(AskError::Status { path: path.to_owned(), status, body })
+        Err(RestError::Status { path: path.to_owned(), status, body })
     }
 }
 
 async fn connect<N: std::error::Error + 'static>(
     authority: &str,
     trust: Option<&Trust>,
-) -> Result<SendRequest<Full<Bytes>>, AskError<N>> {
-    let failed = |source| AskError::Connect { address: authority.to_owned(), source };
+) -> Result<SendRequest<Full<Bytes>>, RestError<N>> {
+    let failed = |source| RestError::Connect { address: authority.to_owned(), source };
     let stream = TcpStream::connect(authority).await.map_err(failed)?;
     stream.set_nodelay(true).map_err(failed)?;
     let Some(trust) = trust else { return open(stream).await.map_err(failed) };
     let host = authority.rsplit_once(':').map_or(authority, |(host, _)| host).trim_matches(['[', ']']);
-    let name = ServerName::try_from(host.to_owned()).map_err(|_| AskError::Address(authority.to_owned()))?;
+    let name = ServerName::try_from(host.to_owned()).map_err(|_| RestError::Address(authority.to_owned()))?;
     let stream = TlsConnector::from(Arc::clone(&trust.0)).connect(name, stream).await;
-    let stream = stream.map_err(|source| AskError::Tls { address: authority.to_owned(), source })?;
+    let stream = stream.map_err(|source| RestError::Tls { address: authority.to_owned(), source })?;
     open(stream).await.map_err(failed)
 }
 

@@ -57,7 +57,7 @@ pub(crate) struct Arrivals {
 
 #[derive(Debug, Default)]
 struct Known {
-    containers: BTreeMap<ContainerId, Came>,
+    containers: BTreeMap<ContainerId, ArrivedContainer>,
     /// The container that a task came in last: one that is tried again keeps its name.
     by_task: BTreeMap<Arc<str>, ContainerId>,
     touched: Timestamp,
@@ -65,7 +65,7 @@ struct Known {
 
 /// A container that came; one whose task failed is kept, so that news of it that come twice count once.
 #[derive(Debug)]
-struct Came {
+struct ArrivedContainer {
     group: Arc<str>,
     node: NodeIdx,
     failed: bool,
@@ -101,7 +101,7 @@ impl Arrivals {
         if known.containers.contains_key(&container) {
             return false;
         }
-        known.containers.insert(container, Came { group: Arc::clone(group), node, failed: false });
+        known.containers.insert(container, ArrivedContainer { group: Arc::clone(group), node, failed: false });
         known.by_task.insert(Arc::clone(task), container);
         self.containers += 1;
         self.change(attempt, |arrived| arrived.add(group, node));

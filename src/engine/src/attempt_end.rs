@@ -5,10 +5,10 @@ use super::attempts::{self, Attempts};
 use super::decision::RememberedRequest;
 use super::dispatching::AskHandler;
 use super::effects::{Counter, Effect};
-use super::flowing::RouteHandler;
+use super::flow_updates::RouteHandler;
 use super::flows::Flows;
 use super::leasing::LeaseHandler;
-use super::plans::RunBook;
+use super::plans::RunTracker;
 use super::rebalance::Rebalancing;
 use super::routes::Watchers;
 use hintd_model::units::{AttemptId, Timestamp};
@@ -23,7 +23,7 @@ pub(crate) struct AttemptHandler<'e> {
     pub(crate) flows: &'e mut Flows,
     pub(crate) watchers: &'e mut Watchers,
     pub(crate) arrivals: &'e mut Arrivals,
-    pub(crate) run_book: &'e mut RunBook,
+    pub(crate) run_tracker: &'e mut RunTracker,
     pub(crate) rebalancing: &'e mut Rebalancing,
 }
 
@@ -41,7 +41,7 @@ impl AttemptHandler<'_> {
 
     /// Runs that are answered at once.
     pub(crate) fn asking(&mut self) -> AskHandler<'_> {
-        AskHandler { dispatch: self.leases.dispatch(), run_book: self.run_book }
+        AskHandler { dispatch: self.leases.dispatch(), run_tracker: self.run_tracker }
     }
 
     /// Ends an attempt: its leases are given back, its requests forgotten. Its answers stay their time.
@@ -63,7 +63,7 @@ impl AttemptHandler<'_> {
         self.leases.dispatch().done(attempt, now);
         self.leases.adherence().attempt_over(attempt, now);
         self.rebalancing.forget(attempt);
-        self.run_book.forget(attempt);
+        self.run_tracker.forget(attempt);
         self.arrivals.forget(attempt);
         if let Some(known) = self.known.remove(attempt) {
             self.leases.out.effects.journal.extend(attempts::delete_attempt(attempt, &known));
@@ -72,7 +72,7 @@ impl AttemptHandler<'_> {
     }
 
     /// Forgets what exceeds the limits: the oldest without live leases.
-    pub(crate) fn keep_bounds(&mut self, now: Timestamp) {
+    pub(crate) fn enforce_limits(&mut self, now: Timestamp) {
         let leases = &mut self.leases;
         let answers = leases.answers.too_many(leases.settings.answers_max);
         leases.out.effects.count(Counter::AnswersEvicted, answers.len() as u64);

@@ -73,7 +73,7 @@ impl From<Obstacle> for CommitOutcome {
 
 impl CommitHandler<'_> {
     fn commit(&mut self, mut proposal: Proposal, token: Token, now: Timestamp) -> CommitOutcome {
-        self.attempts.leases.dispatch().take_desk(); // nobody wanted that of an earlier commit
+        self.attempts.leases.dispatch().take_dispatcher(); // nobody wanted that of an earlier commit
         match self.attempts.leases.answers.lookup(&proposal.request.id, proposal.digest) {
             Some(Ok(answer)) => return CommitOutcome::Answered(answer),
             Some(Err(refusal)) => return CommitOutcome::Refused(refusal),
@@ -99,7 +99,7 @@ impl CommitHandler<'_> {
             let message = format!("{attempt} is over: {newer} has asked since");
             return Err(Refusal::Invalid { field: "attempt".into(), message });
         }
-        if self.comes_too_late(proposal) {
+        if self.is_past_deadline(proposal) {
             let name = attempt.to_string();
             return Err(Refusal::Unknown { what: "application attempt", name, nearest: None });
         }
@@ -115,7 +115,7 @@ impl CommitHandler<'_> {
     /// Whether nodes, middleboxes and the plan have the room that the proposal saw. On its last try it is cut to what
     /// there is.
     fn fits(&mut self, proposal: &mut Proposal, now: Timestamp) -> Result<(), Obstacle> {
-        let short = self.short_of_room(&proposal.rows);
+        let short = self.missing_capacity(&proposal.rows);
         if !short.is_empty() {
             self.count_conflict();
             if !proposal.last_try {
@@ -172,14 +172,14 @@ impl CommitHandler<'_> {
 
     /// Whether it places tasks anew of an attempt that has ended meanwhile. Applications may name requests alike; those
     /// that the engine asks for itself have no digest.
-    fn comes_too_late(&self, proposal: &Proposal) -> bool {
+    fn is_past_deadline(&self, proposal: &Proposal) -> bool {
         let request = &proposal.request;
         let own = proposal.digest == 0 && monitor::original(&request.id) != request.id;
         own && self.attempts.known.get(request.attempt).is_none()
     }
 
     /// Nodes without room for what the rows want to lease there, and how many containers are too many.
-    fn short_of_room(&self, rows: &[Row]) -> BTreeMap<NodeIdx, u32> {
+    fn missing_capacity(&self, rows: &[Row]) -> BTreeMap<NodeIdx, u32> {
         let mut wanted = self.room();
         let mut short: BTreeMap<NodeIdx, u32> = BTreeMap::new();
         for row in rows.iter().filter(|row| row.lease) {
@@ -242,7 +242,7 @@ impl CommitHandler<'_> {
         leases.out.effects.count(Counter::HintsIssued, if on { hinted } else { 0 });
         self.attempts.remember(&request, on);
         if request.recurring_key.is_some() {
-            self.attempts.run_book.began(request.attempt, now);
+            self.attempts.run_tracker.began(request.attempt, now);
         }
         let answer = Arc::new(Answer { decision: draft, token, digest });
         let leases = &mut self.attempts.leases;
@@ -251,7 +251,7 @@ impl CommitHandler<'_> {
         }
         leases.answers.insert(&answer, live, now, leases.settings.answers_keep);
         leases.adherence().hinted(&answer, &rows, trial, now);
-        self.attempts.keep_bounds(now);
+        self.attempts.enforce_limits(now);
         self.attempts.leases.out.changed = true;
         answer
     }

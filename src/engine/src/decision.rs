@@ -64,7 +64,7 @@ pub struct Decision {
     pub degraded: Vec<String>,
     /// What history stood in for edges that the request does not name; `None`: it names some, or there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub learnt: Option<LearntFrom>,
+    pub learnt: Option<LearnedFrom>,
     /// Tasks that a dispatcher holds back: they are hinted later, on Follow.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pending: Vec<Pending>,
@@ -111,7 +111,7 @@ pub struct Hint {
 
 /// What earlier runs of the same recurring job told of traffic.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LearntFrom {
+pub struct LearnedFrom {
     /// The job's key.
     pub key: Arc<str>,
     /// Runs that were learnt from.

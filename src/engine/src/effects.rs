@@ -118,7 +118,7 @@ pub enum Effect {
     /// To a metric.
     Count(Counter, u64),
     /// What became of decisions that were settled, to metrics.
-    Settled(Box<(super::adherence::TallyKey, super::adherence::Tally)>),
+    AdherenceFinalized(Box<(super::adherence::TallyKey, super::adherence::Tally)>),
 }
 
 /// Advice on a Follow stream; hints themselves are pushed by the runtime, from the answer.

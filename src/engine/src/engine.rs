@@ -9,17 +9,18 @@
 
 use super::adherence::{Adherence, AdherenceHandler, Tally, TallyKey};
 use super::answers::{Answer, Answers};
+use super::apply_facts::{NodeHandler, Reports};
 use super::arrivals::Arrivals;
 use super::attempt_end::AttemptHandler;
 use super::attempts::{Attempts, Token};
-use super::circuits::told::CircuitsView;
+use super::circuits::messages::CircuitsView;
 use super::circuits::{CircuitHandler, Circuits};
 use super::commit::CommitHandler;
 use super::decision::Hint;
 use super::dispatching::{DispatchHandler, Dispatching};
 use super::effects::{Counter, Effects, Output};
 use super::facts::{Facts, PendingFact};
-use super::flowing::{FlowRecovery, RouteHandler, WatchHandler};
+use super::flow_updates::{FlowRecovery, RouteHandler, WatchHandler};
 use super::flows::Flows;
 use super::generation::Generation;
 use super::history::History;
@@ -27,8 +28,8 @@ use super::ids::Ids;
 use super::lease::{Lease, LeaseEnd};
 use super::leasing::LeaseHandler;
 use super::ledger::Ledger;
-use super::monitor::{self, Silent};
-use super::plans::{PlanHandler, PlanReader, PlanState, RunBook};
+use super::monitor::{self, SilentNodes};
+use super::plans::{PlanHandler, PlanReader, PlanState, RunTracker};
 use super::prediction::Runs;
 use super::rebalance::{MoveHandler, Rebalancing};
 use super::recover::Recovery;
@@ -37,8 +38,7 @@ use super::release::Expected;
 use super::results::{EngineCounts, Explained, ExplainedLease, RecoveredCounts};
 use super::routes::{WatcherState, Watchers};
 use super::settings::EngineSettings;
-use super::settle::{NodeHandler, Reports};
-use super::told::{EventHandler, HistoryHandler};
+use super::task_events::{EventHandler, HistoryHandler};
 use hintd_model::cluster::{Change, ModelError, NodeState, Overlay, SizeRules, Snapshot, Source};
 use hintd_model::network::chains::ChainsDocument;
 use hintd_model::units::{AttemptId, DecisionId, HostName, LeaseId, Micros, NodeIdx};
@@ -87,7 +87,7 @@ struct Jobs {
     history: History,
     history_written: Timestamp,
     arrivals: Arrivals,
-    run_book: RunBook,
+    run_tracker: RunTracker,
 }
 
 /// Who talks to whom over which route, and who is told of it.
@@ -121,7 +121,7 @@ macro_rules! attempt_handler {
             flows: &mut $engine.routing.flows,
             watchers: &mut $engine.routing.watchers,
             arrivals: &mut $engine.jobs.arrivals,
-            run_book: &mut $engine.jobs.run_book,
+            run_tracker: &mut $engine.jobs.run_tracker,
             rebalancing: &mut $engine.rebalancing,
         }
     };
@@ -157,7 +157,7 @@ impl Engine {
     pub(crate) fn history_handler(&mut self) -> HistoryHandler<'_> {
         HistoryHandler {
             history: &mut self.jobs.history,
-            run_book: &mut self.jobs.run_book,
+            run_tracker: &mut self.jobs.run_tracker,
             attempts: &self.promises.attempts,
             settings: &self.settings,
             out: &mut self.out,
@@ -262,7 +262,7 @@ impl Engine {
             attempts: &mut self.promises.attempts,
             history: &mut self.jobs.history,
             plans: &mut self.plans.plans,
-            run_book: &mut self.jobs.run_book,
+            run_tracker: &mut self.jobs.run_tracker,
             settings: &self.settings,
             effects: &mut self.out.effects,
             counts: RecoveredCounts::default(),
@@ -309,7 +309,7 @@ impl Engine {
                 history: History::default(),
                 history_written: now,
                 arrivals: Arrivals::default(),
-                run_book: RunBook::default(),
+                run_tracker: RunTracker::default(),
             },
             routing: Routing { flows: Flows::default(), watchers: Watchers::default(), looked_at: now },
             circuits: Circuits::default(),
@@ -336,7 +336,7 @@ impl Engine {
     pub(crate) fn begin(&mut self, now: Timestamp) {
         self.plan_handler().tell(now);
         self.flow_recovery().recover();
-        self.attempt_handler().keep_bounds(now);
+        self.attempt_handler().enforce_limits(now);
         self.apply_facts(now);
         self.publish(now);
     }
@@ -391,7 +391,7 @@ impl Engine {
         }
         let leased = |node| self.promises.ledger.on_node(node).next().is_some();
         let silent = monitor::silent(&self.facts.model, &self.settings, leased, self.start, now);
-        if silent == Silent::default() {
+        if silent == SilentNodes::default() {
             return;
         }
         for &node in &silent.stale {
@@ -466,7 +466,7 @@ impl Engine {
         if self.settings.plans.follow != followed {
             self.plan_handler().tell(now);
         }
-        self.attempt_handler().keep_bounds(now);
+        self.attempt_handler().enforce_limits(now);
         self.tick(now);
     }
 }
@@ -594,7 +594,7 @@ impl Engine {
 
     /// The snapshot that commits are checked against.
     #[must_use]
-    pub const fn settled(&self) -> &Arc<Snapshot> {
+    pub const fn current_snapshot(&self) -> &Arc<Snapshot> {
         &self.facts.snapshot
     }
 
@@ -619,7 +619,7 @@ impl Engine {
     /// Runs of recurring jobs that finished here.
     #[must_use]
     pub fn runs(&self) -> Arc<Runs> {
-        Arc::clone(self.jobs.run_book.runs())
+        Arc::clone(self.jobs.run_tracker.runs())
     }
 }
 

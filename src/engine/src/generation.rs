@@ -22,7 +22,7 @@ pub struct Generation {
     /// Room taken by leases.
     pub leases: Overlay,
     /// Live leases by attempt, where they are: what later requests of the attempt talk to.
-    pub held: Held,
+    pub held: AnchorsByAttempt,
     /// Where containers of applications came.
     pub arrived: ArrivedView,
     /// Finished groups by recurring-job key.
@@ -36,7 +36,7 @@ pub struct Generation {
 }
 
 /// Leases by attempt and node.
-pub type Held = Shards<AttemptId, Arc<[Anchor]>>;
+pub type AnchorsByAttempt = Shards<AttemptId, Arc<[Anchor]>>;
 
 /// Expected ends by node, soonest first.
 pub type Releases = Shards<NodeIdx, Arc<[Release]>>;

@@ -29,12 +29,12 @@ pub struct JobHistory {
     pub updated: Timestamp,
     /// Runs that a history server told of; `None`: none.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub learnt: Option<Learnt>,
+    pub learnt: Option<Learned>,
 }
 
 /// Runs that a history server told of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Learnt {
+pub struct Learned {
     /// How many.
     pub runs: u64,
     /// When the last of them ended; earlier ones are told no more.
@@ -43,11 +43,11 @@ pub struct Learnt {
 
 /// A finished run, as a history server tells it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LearntRun {
+pub struct LearnedRun {
     /// When it ended.
     pub finished: Timestamp,
     /// Its groups.
-    pub groups: Vec<LearntGroup>,
+    pub groups: Vec<LearnedGroup>,
     /// Traffic between them.
     pub edges: Vec<EdgeHistory>,
     /// What the planner's book notes of it; `None`: it does not say how long tasks took.
@@ -56,7 +56,7 @@ pub struct LearntRun {
 
 /// A group of a finished run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LearntGroup {
+pub struct LearnedGroup {
     /// Its name: that of its scheduler key, as stock applications' requests have it.
     pub name: Arc<str>,
     /// Its containers.
@@ -196,7 +196,7 @@ impl History {
     pub(crate) fn learnt(
         &mut self,
         key: &Arc<str>,
-        run: &LearntRun,
+        run: &LearnedRun,
         limits: HistoryLimits,
         now: Timestamp,
     ) -> Option<Vec<Arc<str>>> {
@@ -205,7 +205,7 @@ impl History {
             return None;
         }
         self.change(key, now, |job| {
-            job.learnt = Some(Learnt { runs: before.map_or(1, |before| before.runs + 1), last: run.finished });
+            job.learnt = Some(Learned { runs: before.map_or(1, |before| before.runs + 1), last: run.finished });
             for group in &run.groups {
                 if job.groups.len() >= PARTS_MAX && !job.groups.contains_key(&group.name) {
                     continue;

@@ -4,7 +4,7 @@
 //! - The overlay's row of a node is the sum of its live leases, kind by kind.
 //! - A lease is in every index or in none.
 
-use super::generation::Held;
+use super::generation::AnchorsByAttempt;
 use super::lease::Lease;
 use hintd_model::cluster::{Overlay, Resource, Snapshot};
 use hintd_model::units::{AttemptId, ContainerId, LeaseId, NodeIdx, Timestamp};
@@ -22,7 +22,7 @@ pub struct Ledger {
     by_attempt: BTreeMap<AttemptId, BTreeSet<LeaseId>>,
     due: BTreeSet<(Timestamp, LeaseId)>,
     overlay: Overlay,
-    held: Held,
+    held: AnchorsByAttempt,
     /// Attempts whose entry in `held` is older than their leases.
     unheld: BTreeSet<AttemptId>,
 }
@@ -128,7 +128,7 @@ impl Ledger {
     }
 
     /// Leases by attempt and node, for generations.
-    pub fn held(&mut self) -> Held {
+    pub fn held(&mut self) -> AnchorsByAttempt {
         for attempt in std::mem::take(&mut self.unheld) {
             let mut by_node: BTreeMap<NodeIdx, u32> = BTreeMap::new();
             for lease in self.of_attempt(attempt) {

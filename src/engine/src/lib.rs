@@ -34,6 +34,7 @@
 
 pub mod adherence;
 pub mod answers;
+mod apply_facts;
 pub mod arrivals;
 mod attempt_end;
 pub mod attempts;
@@ -47,7 +48,7 @@ pub mod effects;
 mod engine;
 pub mod event;
 mod facts;
-mod flowing;
+mod flow_updates;
 pub mod flows;
 pub mod generation;
 pub mod history;
@@ -69,23 +70,22 @@ mod release;
 mod results;
 pub mod routes;
 pub mod settings;
-mod settle;
+mod task_events;
 #[cfg(test)]
 mod testing;
 #[cfg(test)]
 mod tests;
-mod told;
 
 pub use adherence::{DecisionOutcome, HintOutcome, Miss, Outcomes, Tally, TallyKey, Term, TermCompared, TermSums};
 pub use answers::Answer;
 pub use attempts::Token;
-pub use circuits::told::{
+pub use circuits::messages::{
     CircuitReport, CircuitsReported, CircuitsView, PortReport, PortView, RackDemand, ReportTaken, WantedCircuit,
     WantedCircuits,
 };
-pub use decision::{ChainPath, Decision, Hint, LearntFrom, Mode, TermValues};
+pub use decision::{ChainPath, Decision, Hint, LearnedFrom, Mode, TermValues};
 pub use dispatching::late_of;
-pub use dispatching::{AtOnce, DeskApart, DispatchSettings};
+pub use dispatching::{DetachedDispatcher, DispatchSettings, ImmediateRequest};
 pub use effects::{CommitOutcome, Counter, Effect, Effects, FollowBody};
 pub use engine::Engine;
 pub use event::{TaskEvent, TaskWhat};
@@ -93,14 +93,17 @@ pub use flows::settings::{ChainSettings, RouteSettings};
 pub use flows::uses::{LinkUse, LinkUser, LoadSource, link_uses};
 pub use flows::what_if::{ApplicationForecast, Drain, LinkForecast, NetworkWhatIf, RouteForecast, what_if_network};
 pub use generation::{Generation, Release};
-pub use history::{EdgeHistory, LearntGroup, LearntRun};
-pub use placer::{Chosen, PlacerSettings, Proposal, check_keys, is_chained, may_wait, propose, propose_waiting};
-pub use plans::{Examined, KeptPlan, PlanChange, PlanNote, PlanSettings, PlanView, PlannedRun};
-pub use rebalance::{ProposedMove, RebalanceSettings, Round, RoundFound};
+pub use history::{EdgeHistory, LearnedGroup, LearnedRun};
+pub use placer::{
+    PlacerSettings, Proposal, SelectedPolicy, check_keys, is_chained, may_wait, propose, propose_waiting,
+};
+pub use plans::{KeptPlan, PlanChange, PlanNote, PlanSettings, PlanView, PlannedRun, ValidatedPlan};
+pub use rebalance::{ProposedMove, RebalanceSettings, Round, RoundOutcome};
 pub use records::{RecordSettings, Records};
 pub use refusal::Refusal;
 pub use results::{EngineCounts, Explained, ExplainedLease, RecoverError, RecoveredCounts, Released, Rows};
 pub use routes::{
-    NamedRoute, NamedStop, Phase, RouteUpdate, RuleAction, RuleChange, Standing, WatchScope, WatchedPair, WatcherState,
+    NamedRoute, NamedStop, Phase, RouteUpdate, RuleAction, RuleChange, WatchScope, WatchedPair, WatcherProgress,
+    WatcherState,
 };
 pub use settings::{EngineSettings, SourceAges};

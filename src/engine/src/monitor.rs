@@ -11,7 +11,7 @@ const REPLACE: &str = "/replace/";
 
 /// Nodes whose silence has passed a limit, ascending.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Silent {
+pub(crate) struct SilentNodes {
     pub(crate) stale: Vec<NodeIdx>,
     pub(crate) lost: Vec<NodeIdx>,
 }
@@ -24,8 +24,8 @@ pub(crate) fn silent(
     leased: impl Fn(NodeIdx) -> bool,
     start: Timestamp,
     now: Timestamp,
-) -> Silent {
-    let mut silent = Silent::default();
+) -> SilentNodes {
+    let mut silent = SilentNodes::default();
     for node in model.statics().indexes() {
         let state = model.state(node).expect("every name has a state");
         let silence = now.since(model.last_heard(node).unwrap_or(start).max(start));

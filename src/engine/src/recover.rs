@@ -10,7 +10,7 @@ use super::ids::Ids;
 use super::journal::{KeyPart, Op, Table, key_parts, text_key};
 use super::lease::{Lease, LeaseRow};
 use super::ledger::Ledger;
-use super::plans::{Plans, RunBook};
+use super::plans::{Plans, RunTracker};
 use super::results::{RecoverError, RecoveredCounts, Rows};
 use super::settings::EngineSettings;
 use hintd_model::cluster::{Model, SizeRules};
@@ -57,7 +57,7 @@ pub(crate) struct Recovery<'e> {
     pub(crate) attempts: &'e mut Attempts,
     pub(crate) history: &'e mut History,
     pub(crate) plans: &'e mut Plans,
-    pub(crate) run_book: &'e mut RunBook,
+    pub(crate) run_tracker: &'e mut RunTracker,
     pub(crate) settings: &'e EngineSettings,
     pub(crate) effects: &'e mut Effects,
     pub(crate) counts: RecoveredCounts,
@@ -87,7 +87,7 @@ impl Recovery<'_> {
         }
         self.counts.plans = self.plans.len();
         for (key, value) in of(Table::Runs) {
-            self.run_book.restore(key, value).map_err(|error| unreadable(Table::Runs, key, error))?;
+            self.run_tracker.restore(key, value).map_err(|error| unreadable(Table::Runs, key, error))?;
         }
         self.recover_runs();
         Ok(self.counts)
@@ -111,7 +111,7 @@ impl Recovery<'_> {
         for (attempt, known) in self.attempts.iter().filter(|(_, known)| known.recurring_key().is_some()) {
             let decided = known.requests.iter().filter_map(|request| self.answers.decided(&request.id)).min();
             if let Some(at) = decided {
-                self.run_book.resumed(attempt, at);
+                self.run_tracker.resumed(attempt, at);
             }
         }
     }

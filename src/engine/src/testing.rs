@@ -4,7 +4,7 @@ use super::answers::Answer;
 use super::attempts::Token;
 use super::decision::{Decision, Hint, Mode, TermValues};
 use super::engine::Engine;
-use super::plans::{Examined, PlanChange};
+use super::plans::{PlanChange, ValidatedPlan};
 use super::refusal::Refusal;
 use hintd_model::cluster::{Ask, Constraints, Gang, HintRequest, NamedResource, TaskGroup, WhenFull};
 use hintd_model::units::{ApplicationId, AttemptId, DecisionId, Micros, SchedulerKey, SnapshotVersion, Timestamp};
@@ -113,7 +113,7 @@ impl Engine {
     pub(crate) fn keep_plan(
         &mut self,
         name: &str,
-        examined: Examined,
+        examined: ValidatedPlan,
         of: (bool, &str),
         now: Timestamp,
     ) -> Result<(), Refusal> {

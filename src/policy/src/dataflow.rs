@@ -128,7 +128,7 @@ fn cycle(next: &BTreeMap<GroupIdx, GroupIdx>) -> Vec<GroupIdx> {
 
 /// Tasks of one vertex that send to tasks of another.
 #[derive(Debug, Clone, Copy)]
-struct Talk {
+struct VertexTraffic {
     from: u32,
     to: u32,
     task_pairs: u64,
@@ -180,7 +180,7 @@ impl Graph {
         self.before[to as usize].push(from);
     }
 
-    fn join(&mut self, edge: &EdgeProblem, groups: &[Vec<Share>], talks: &mut Vec<Talk>) {
+    fn join(&mut self, edge: &EdgeProblem, groups: &[Vec<Share>], talks: &mut Vec<VertexTraffic>) {
         let start = talks.len();
         match edge.pattern {
             EdgePattern::AllToAll => self.join_all(edge, talks),
@@ -198,7 +198,7 @@ impl Graph {
         }
     }
 
-    fn join_all(&mut self, edge: &EdgeProblem, talks: &mut Vec<Talk>) {
+    fn join_all(&mut self, edge: &EdgeProblem, talks: &mut Vec<VertexTraffic>) {
         let (senders, receivers) = (self.group(edge.from), self.group(edge.to));
         let start = talks.len();
         for from in senders.clone() {
@@ -206,7 +206,7 @@ impl Graph {
                 let itself = u64::from(from == to);
                 let task_pairs = self.count(from) * (self.count(to) - itself);
                 if task_pairs > 0 {
-                    talks.push(Talk { from, to, task_pairs, bytes: 0 });
+                    talks.push(VertexTraffic { from, to, task_pairs, bytes: 0 });
                 }
             }
         }
@@ -219,7 +219,7 @@ impl Graph {
         }
     }
 
-    fn join_each(&mut self, edge: &EdgeProblem, groups: &[Vec<Share>], talks: &mut Vec<Talk>) {
+    fn join_each(&mut self, edge: &EdgeProblem, groups: &[Vec<Share>], talks: &mut Vec<VertexTraffic>) {
         let (Some(from), Some(to)) = (groups.get(edge.from.at()), groups.get(edge.to.at())) else { return };
         let mut pairs: BTreeMap<(u32, u32), u64> = BTreeMap::new();
         for (a, b) in one_to_one(from, to) {
@@ -227,7 +227,7 @@ impl Graph {
         }
         for ((from, to), task_pairs) in pairs {
             self.arc(from, to);
-            talks.push(Talk { from, to, task_pairs, bytes: 0 });
+            talks.push(VertexTraffic { from, to, task_pairs, bytes: 0 });
         }
     }
 
@@ -282,8 +282,8 @@ fn walk(next: &[Vec<u32>], starts: &[u32]) -> Vec<bool> {
 }
 
 /// Talks between different nodes, summed by pair.
-fn flows(graph: &Graph, talks: &[Talk]) -> Vec<Flow> {
-    let pair = |talk: &Talk| NodePair { from: graph.node(talk.from), to: graph.node(talk.to) };
+fn flows(graph: &Graph, talks: &[VertexTraffic]) -> Vec<Flow> {
+    let pair = |talk: &VertexTraffic| NodePair { from: graph.node(talk.from), to: graph.node(talk.to) };
     let mut apart: Vec<(NodePair, u64, u64)> =
         talks.iter().map(|talk| (pair(talk), talk.task_pairs, talk.bytes)).collect();
     apart.retain(|(pair, ..)| pair.from != pair.to);
@@ -298,7 +298,7 @@ fn flows(graph: &Graph, talks: &[Talk]) -> Vec<Flow> {
 }
 
 /// Inlets by vertex, in the order of vertices, and which is whose.
-fn inlets(graph: &Graph, talks: &[Talk], flows: &[Flow], reached: &[bool]) -> (Vec<Inlet>, Vec<Option<u32>>) {
+fn inlets(graph: &Graph, talks: &[VertexTraffic], flows: &[Flow], reached: &[bool]) -> (Vec<Inlet>, Vec<Option<u32>>) {
     let mut into: Vec<Option<Inlet>> = vec![None; graph.vertices.len()];
     for talk in talks.iter().filter(|talk| reached[talk.from as usize]) {
         let inlet = into[talk.to as usize].get_or_insert_default();

@@ -3,7 +3,7 @@
 //! A dispatcher remembers between calls, so it has a State; the caller owns it, feeds it every
 //! event and may clone it (what-if, replay) or write it down.
 
-use super::plan::{Plan, PlanCounts, PlanStand, Stage};
+use super::plan::{Plan, PlanCounts, RunPlanStatus, Stage};
 use hintd_model::cluster::{Overlay, Resource, Snapshot};
 use hintd_model::units::{AttemptId, Bytes, Micros, NodeIdx, RackIdx, Timestamp};
 use serde::de::DeserializeOwned;
@@ -50,11 +50,11 @@ pub trait TimesShuffles: Dispatch {
 /// *follow a plan*: a dispatcher that goes by the plan in force and says how runs stand to it.
 pub trait FollowsPlan: Dispatch {
     /// How an attempt that waits, runs or [asks](DispatchEvent::Asks) stands to the plan in force; `None`: there is none.
-    fn stands(&self, state: &Self::State, attempt: AttemptId) -> Option<PlanStand>;
+    fn plan_status(&self, state: &Self::State, attempt: AttemptId) -> Option<RunPlanStatus>;
 
     /// How a run of that job stands, or would stand if it took its place now. `came`: when it first asked, if nothing was
     /// told of it. `None` as [`Self::stands`].
-    fn would_stand(
+    fn preview_plan_status(
         &self,
         state: &Self::State,
         run: (AttemptId, &str),
@@ -74,7 +74,7 @@ pub trait FollowsPlan: Dispatch {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlanReservation {
     /// Its place, and where it leaves the plan.
-    pub stand: PlanStand,
+    pub stand: RunPlanStatus,
     /// Until when the tasks of each stage (maps, reduces) are expected to be in their planned racks.
     pub until: [Option<Timestamp>; 2],
 }
@@ -294,10 +294,10 @@ pub trait DynTimesShuffles: Send + Sync {
 /// A dispatcher that follows a plan, its State type forgotten.
 pub trait DynFollowsPlan: Send + Sync {
     /// As [`FollowsPlan::stands`].
-    fn stands(&self, state: &mut DispatchState, attempt: AttemptId) -> Option<PlanStand>;
+    fn plan_status(&self, state: &mut DispatchState, attempt: AttemptId) -> Option<RunPlanStatus>;
 
     /// As [`FollowsPlan::would_stand`].
-    fn would_stand(
+    fn preview_plan_status(
         &self,
         state: &mut DispatchState,
         run: (AttemptId, &str),
@@ -400,18 +400,18 @@ impl<D: TimesShuffles> DynTimesShuffles for D {
 }
 
 impl<D: FollowsPlan> DynFollowsPlan for D {
-    fn stands(&self, state: &mut DispatchState, attempt: AttemptId) -> Option<PlanStand> {
-        FollowsPlan::stands(self, own::<D>(state), attempt)
+    fn plan_status(&self, state: &mut DispatchState, attempt: AttemptId) -> Option<RunPlanStatus> {
+        FollowsPlan::plan_status(self, own::<D>(state), attempt)
     }
 
-    fn would_stand(
+    fn preview_plan_status(
         &self,
         state: &mut DispatchState,
         run: (AttemptId, &str),
         came: Timestamp,
         now: Timestamp,
     ) -> Option<PlanReservation> {
-        FollowsPlan::would_stand(self, own::<D>(state), run, came, now)
+        FollowsPlan::preview_plan_status(self, own::<D>(state), run, came, now)
     }
 
     fn planned_until(&self, state: &mut DispatchState, attempt: AttemptId, stage: Stage) -> Option<Timestamp> {

@@ -3,7 +3,7 @@
 use super::problem::{Anchor, Degraded, EdgeProblem, GroupProblem, InputBlock, InputBlocks, PlaceProblem};
 use hintd_model::cluster::node::LabelBits;
 use hintd_model::cluster::{
-    Applications, Gang, Heard, NodeState, NodeStatics, Overlay, Resource, ResourceKinds, SizeRules, Snapshot,
+    Applications, Gang, LastHeard, NodeState, NodeStatics, Overlay, Resource, ResourceKinds, SizeRules, Snapshot,
 };
 use hintd_model::cluster::{Replicas, Topology};
 use hintd_model::network::build::BuiltNetwork;
@@ -64,7 +64,7 @@ pub fn cluster(built: &BuiltNetwork, total: Resource, disk_read: Bytes) -> Sampl
         applications: Applications::default(),
         link_loads: Arc::default(),
         latency: Arc::default(),
-        heard: Heard::default(),
+        heard: LastHeard::default(),
     };
     Sample { snapshot, leases: Overlay::default() }
 }

@@ -46,7 +46,7 @@ impl Drop for Folder {
 
 /// What was seen in the daemon's books.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Books {
+pub(super) struct DaemonCounters {
     pub(super) checks: u64,
     pub(super) violations: Vec<String>,
 }
@@ -54,7 +54,7 @@ pub(super) struct Books {
 /// Looks at the daemon's books until it is stopped.
 pub(super) struct Watch {
     stop: oneshot::Sender<()>,
-    task: JoinHandle<Result<Books, Failure>>,
+    task: JoinHandle<Result<DaemonCounters, Failure>>,
 }
 
 impl Host {
@@ -89,7 +89,7 @@ impl Host {
         let socket = self.running.admin.clone();
         let task = tokio::spawn(async move {
             let mut admin = connect::admin(socket).await?;
-            let mut books = Books::default();
+            let mut books = DaemonCounters::default();
             loop {
                 look(&mut admin, &mut books).await?;
                 tokio::select! {
@@ -107,14 +107,14 @@ impl Host {
 }
 
 impl Watch {
-    pub(super) async fn stop(self) -> Result<Books, Failure> {
+    pub(super) async fn stop(self) -> Result<DaemonCounters, Failure> {
         let _ = self.stop.send(()); // a watch that failed has ended already
         self.task.await.map_err(anyhow::Error::from)?
     }
 }
 
 /// No node may have more used and leased than it has.
-async fn look(admin: &mut AdminClient, books: &mut Books) -> Result<(), Failure> {
+async fn look(admin: &mut AdminClient, books: &mut DaemonCounters) -> Result<(), Failure> {
     let nodes = admin.nodes(v1::NodesRequest { host_contains: String::new(), limit: 0 }).await?.into_inner().nodes;
     books.checks += 1;
     for node in nodes {

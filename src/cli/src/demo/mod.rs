@@ -8,8 +8,8 @@ use super::failure::Failure;
 use super::output::Output;
 use super::policy;
 use crate::emulate::hdfs::Namespace;
-use crate::emulate::run::Behaviour;
-use crate::emulate::{Cluster, ClusterShape, Emulation, Fault, Happening, Script, Workload};
+use crate::emulate::run::Behavior;
+use crate::emulate::{Cluster, ClusterShape, Emulation, EmulationEvent, Fault, Script, Workload};
 use clap::Args;
 use hintd_simulator::{SwimJob, SwimReader, TraceError, maybe_gzip};
 use host::Host;
@@ -90,7 +90,7 @@ pub fn run(args: DemoArgs, output: Output) -> Result<(), Failure> {
     let workload = Workload::new(&jobs, &cluster, &mut namespace, span, LOAD)
         .map_err(|error| Failure::Input(format!("{trace}: {:#}", anyhow::Error::from(error))))?;
     let behaviour =
-        Behaviour { seed: args.seed, policy: Some(args.policy.clone()), limit: span + TAIL, ..Behaviour::default() };
+        Behavior { seed: args.seed, policy: Some(args.policy.clone()), limit: span + TAIL, ..Behavior::default() };
     let script = script(span);
     let told = script.iter().map(|(at, fault)| (*at, in_words(fault))).collect();
     let plan = Plan { args, trace, script: told };
@@ -111,7 +111,7 @@ async fn play(
     cluster: Cluster,
     namespace: Namespace,
     workload: Workload,
-    behaviour: Behaviour,
+    behaviour: Behavior,
     script: Script,
     output: Output,
 ) -> Result<summary::Finished, Failure> {
@@ -137,7 +137,7 @@ async fn play(
 }
 
 /// Tells what happens until nothing can happen any more.
-async fn listen(mut story: Story, mut happenings: mpsc::Receiver<Happening>) -> Result<Story, Failure> {
+async fn listen(mut story: Story, mut happenings: mpsc::Receiver<EmulationEvent>) -> Result<Story, Failure> {
     while let Some(happening) = happenings.recv().await {
         story.hear(happening)?;
     }

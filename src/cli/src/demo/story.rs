@@ -6,7 +6,7 @@ use super::super::output::{self, Output};
 use super::Plan;
 use super::host::Host;
 use crate::emulate::hdfs::Namespace;
-use crate::emulate::{Cluster, Happening, JobPlan, Workload};
+use crate::emulate::{Cluster, EmulationEvent, JobPlan, Workload};
 use hintd_client::wire::v1;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -187,16 +187,16 @@ impl Story {
     }
 
     /// Something happened.
-    pub(super) fn hear(&mut self, happening: Happening) -> Result<(), Failure> {
+    pub(super) fn hear(&mut self, happening: EmulationEvent) -> Result<(), Failure> {
         match happening {
-            Happening::Hinted { job, hints, took } => self.hinted(job, *hints, took),
-            Happening::Unhinted { job, why } => {
+            EmulationEvent::Hinted { job, hints, took } => self.hinted(job, *hints, took),
+            EmulationEvent::Unhinted { job, why } => {
                 let name = self.name(job);
                 self.job(job).unhinted = Some(why.clone());
                 self.event(&format!("{name}: no hints ({why}); it runs as YARN likes"))
             }
-            Happening::Replaced { job, from, hints, cause } => self.placed_anew(job, from, *hints, cause),
-            Happening::Withdrawn { job, host, leases, reason } => {
+            EmulationEvent::Replaced { job, from, hints, cause } => self.placed_anew(job, from, *hints, cause),
+            EmulationEvent::Withdrawn { job, host, leases, reason } => {
                 self.withdrawals += leases;
                 if self.withdrawals <= WITHDRAWALS_TOLD {
                     let name = self.name(job);
@@ -205,18 +205,18 @@ impl Story {
                 }
                 Ok(())
             }
-            Happening::Ended { job, took } => {
+            EmulationEvent::Ended { job, took } => {
                 self.job(job).took = Some(took);
                 Ok(())
             }
-            Happening::NodeKilled { host, containers, elsewhere } => {
+            EmulationEvent::NodeKilled { host, containers, elsewhere } => {
                 let line =
                     format!("*** {host} dies, with {containers} containers of jobs on it; {elsewhere} run elsewhere");
                 self.deaths.push(Death { host, containers, elsewhere, given_up: None });
                 self.event(&line)
             }
-            Happening::NodeGivenUp { host, containers } => self.given_up(&host, containers),
-            Happening::Link { id, up, routes } => {
+            EmulationEvent::NodeGivenUp { host, containers } => self.given_up(&host, containers),
+            EmulationEvent::Link { id, up, routes } => {
                 let line = if up {
                     format!("*** link {id} is back")
                 } else {
@@ -227,8 +227,8 @@ impl Story {
                 }
                 self.event(&line)
             }
-            Happening::FlowRoutes { update, took } => self.flows_rerouted(&update, took),
-            Happening::Routes { update, took } => self.rerouted(*update, took),
+            EmulationEvent::FlowRoutes { update, took } => self.flows_rerouted(&update, took),
+            EmulationEvent::Routes { update, took } => self.rerouted(*update, took),
         }
     }
 

@@ -3,7 +3,7 @@
 use super::super::adherence;
 use super::super::answers;
 use super::super::output;
-use super::host::Books;
+use super::host::DaemonCounters;
 use super::story::{FlowReroute, JobStory, Replacement, Reroute, Story};
 use crate::emulate::Tally;
 use hintd_client::wire::v1;
@@ -31,7 +31,7 @@ const TERMS: [Term; 5] = [
 pub(super) struct Finished {
     story: Story,
     tally: Tally,
-    books: Books,
+    books: DaemonCounters,
     status: v1::StatusResponse,
     problems: Vec<String>,
 }
@@ -46,7 +46,7 @@ struct TermRow {
 }
 
 impl Finished {
-    pub(super) fn new(story: Story, tally: Tally, books: Books, status: v1::StatusResponse) -> Self {
+    pub(super) fn new(story: Story, tally: Tally, books: DaemonCounters, status: v1::StatusResponse) -> Self {
         let mut finished = Self { story, tally, books, status, problems: Vec::new() };
         finished.problems = finished.judge();
         finished

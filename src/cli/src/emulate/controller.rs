@@ -1,7 +1,7 @@
 //! An SDN controller and its switches: it watches the routes of running flows, applies rules one after another, looks
 //! after each whether packets would loop, and acknowledges.
 
-use super::run::{Happening, Shared};
+use super::run::{EmulationEvent, Shared};
 use hintd_client::ClientError;
 use hintd_client::wire::v1;
 use hintd_client::wire::v1::rule_change::Action;
@@ -17,7 +17,7 @@ type Pair = (String, String);
 
 /// What packets of a pair do.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Walk {
+enum ForwardingResult {
     /// They reach the receiver, over these links.
     Arrives(Vec<String>),
     /// They come to a switch without a rule: default forwarding carries them on.
@@ -56,7 +56,7 @@ impl Tables {
         for rule in &update.rules {
             let pair = self.change(rule);
             let looked_at = entries.get(&pair).or_else(|| self.ingress.get(&pair)).cloned();
-            if let Some(Walk::Loops(at)) = looked_at.map(|entry| self.walk(&pair, &entry)) {
+            if let Some(ForwardingResult::Loops(at)) = looked_at.map(|entry| self.walk(&pair, &entry)) {
                 wrong.push(format!("update {}: packets from {} to {} loop at {at}", update.number, pair.0, pair.1));
             }
         }
@@ -119,23 +119,25 @@ impl Tables {
         self.routes.insert(pair.clone(), route.links.clone());
         // The sender's own link needs no rule.
         let walk = self.walk(&pair, &route.vertices[1]);
-        let wanted = Walk::Arrives(route.links[1..].to_vec());
+        let wanted = ForwardingResult::Arrives(route.links[1..].to_vec());
         (walk != wanted).then(|| {
             format!("update {number}: rules from {} to {} make {walk:?}, the route is {wanted:?}", pair.0, pair.1)
         })
     }
 
-    fn walk(&self, pair: &Pair, entry: &str) -> Walk {
+    fn walk(&self, pair: &Pair, entry: &str) -> ForwardingResult {
         let (mut at, mut seen, mut links) = (entry, BTreeSet::new(), Vec::new());
         while at != pair.1 {
             if !seen.insert(at) {
-                return Walk::Loops(at.to_owned());
+                return ForwardingResult::Loops(at.to_owned());
             }
-            let Some((link, next)) = self.rules.get(at).and_then(|table| table.get(pair)) else { return Walk::Default };
+            let Some((link, next)) = self.rules.get(at).and_then(|table| table.get(pair)) else {
+                return ForwardingResult::Default;
+            };
             links.push(link.clone());
             at = next;
         }
-        Walk::Arrives(links)
+        ForwardingResult::Arrives(links)
     }
 }
 
@@ -165,7 +167,7 @@ pub(super) async fn start(shared: &Arc<Shared>) -> Result<impl Future<Output = (
                 wrong
             };
             shared.tally().violations.extend(wrong);
-            shared.tell(Happening::FlowRoutes { update: Box::new(update), took });
+            shared.tell(EmulationEvent::FlowRoutes { update: Box::new(update), took });
             if let Err(error) = shared.client.acknowledge(WATCHER, number, Vec::new()).await {
                 shared.tally().violations.push(format!("flow update {number} can't be acknowledged: {error}"));
             }

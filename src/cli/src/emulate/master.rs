@@ -2,7 +2,7 @@
 
 use super::cluster::resource;
 use super::jobs::{JobPlan, MAP_MB, REDUCE_MB, TASK_VCORES};
-use super::run::{Happening, Shared};
+use super::run::{EmulationEvent, Shared};
 use super::yarn::{self, Allocation, AskTable};
 use hintd_client::wire::{v1, yarn as proto};
 use hintd_client::{Advice, Client, ClientError, Follower, Hinted};
@@ -16,7 +16,7 @@ use tokio::time::Instant;
 
 /// What the ResourceManager tells a master.
 #[derive(Debug, Clone)]
-pub enum News {
+pub enum MasterMessage {
     /// A container was given.
     Given(Allocation),
     /// A container died with its node.
@@ -94,7 +94,7 @@ pub async fn run(shared: Arc<Shared>, job: usize) {
     let sequence = u32::try_from(job).unwrap_or(u32::MAX).saturating_add(1);
     let attempt = shared.yarn().attempt(sequence);
     let plan = &shared.workload.jobs[job];
-    let mut news = shared.enlist(attempt, plan.maps.saturating_add(plan.reduces));
+    let mut news = shared.register_master(attempt, plan.maps.saturating_add(plan.reduces));
     let mut master = Master::new(Arc::clone(&shared), job, attempt);
     master.ask_for_hints().await;
     master.ask_yarn();
@@ -102,10 +102,10 @@ pub async fn run(shared: Arc<Shared>, job: usize) {
         master.step(&mut news).await;
     }
     master.report(v1::task_event::What::Done(v1::ApplicationDone { failed: false }), "", "").await;
-    shared.dismiss(attempt);
+    shared.remove_master(attempt);
     shared.yarn().finish_application(attempt);
     shared.tally().jobs_ended += 1;
-    shared.tell(Happening::Ended { job: master.plan().number, took: submitted.elapsed() });
+    shared.tell(EmulationEvent::Ended { job: master.plan().number, took: submitted.elapsed() });
 }
 
 impl Group {
@@ -185,7 +185,7 @@ impl Master {
     }
 
     /// Waits for whatever comes next and acts on it.
-    async fn step(&mut self, news: &mut mpsc::Receiver<News>) {
+    async fn step(&mut self, news: &mut mpsc::Receiver<MasterMessage>) {
         let next_end = self.ends.first().map(|(at, _)| *at);
         let advice = async {
             match &mut self.follow {
@@ -195,8 +195,8 @@ impl Master {
         };
         tokio::select! {
             Some(news) = news.recv() => match news {
-                News::Given(allocation) => self.begin(&allocation).await,
-                News::Lost(container) => self.lose(container),
+                MasterMessage::Given(allocation) => self.begin(&allocation).await,
+                MasterMessage::Lost(container) => self.lose(container),
             },
             advice = advice => match advice {
                 Ok(message) if matches!(message.advice, Some(v1::follow_message::Advice::Gap(_))) => {
@@ -236,7 +236,7 @@ impl Master {
                     tally.hinted += hints.hints.iter().map(|hint| u64::from(hint.count)).sum::<u64>();
                 }
                 self.take_first(&hints);
-                self.shared.tell(Happening::Hinted { job: number, hints: Box::new(hints), took });
+                self.shared.tell(EmulationEvent::Hinted { job: number, hints: Box::new(hints), took });
                 if self.follow.is_none() {
                     self.start_following(token);
                 }
@@ -248,7 +248,7 @@ impl Master {
     fn go_unhinted(&mut self, why: String) {
         self.unhinted_run = true;
         self.shared.tally().refused += 1;
-        self.shared.tell(Happening::Unhinted { job: self.plan().number, why });
+        self.shared.tell(EmulationEvent::Unhinted { job: self.plan().number, why });
         for group in &mut self.groups {
             (group.unhinted, group.pending) = (0, 0);
         }
@@ -414,7 +414,7 @@ impl Master {
                 self.take_again(&hints);
                 self.shared.tally().replaced += hints.hints.iter().map(|hint| u64::from(hint.count)).sum::<u64>();
                 let cause = message.cause;
-                self.shared.tell(Happening::Replaced { job, from, hints: Box::new(hints), cause });
+                self.shared.tell(EmulationEvent::Replaced { job, from, hints: Box::new(hints), cause });
                 self.ask_yarn();
             }
             Some(v1::follow_message::Advice::Withdraw(withdrawal)) => {
@@ -426,7 +426,7 @@ impl Master {
                 }
                 let leases = lease_ids.len();
                 self.shared.tally().withdrawn += leases as u64;
-                self.shared.tell(Happening::Withdrawn { job, host, leases, reason });
+                self.shared.tell(EmulationEvent::Withdrawn { job, host, leases, reason });
             }
             _ => {}
         }

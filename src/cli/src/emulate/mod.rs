@@ -8,7 +8,7 @@
 //! - `jobs`: a trace turned into jobs that the cluster can run in the time there is.
 //! - `sources`: NodeManagers, NameNode and SDN controller, each feeding the daemon.
 //! - `master`: one ApplicationMaster: asks for hints, follows them, reports its tasks.
-//! - `run`: all of it together, with a script of faults, as a stream of [`Happening`]s; `tally`: what it came to.
+//! - `run`: all of it together, with a script of faults, as a stream of [`EmulationEvent`]s; `tally`: what it came to.
 //!
 //! # Invariants
 //! - Everything drawn at random comes from one seed; every queue and loop is bounded.
@@ -26,5 +26,5 @@ pub mod yarn;
 
 pub use cluster::{Cluster, ClusterError, ClusterShape};
 pub use jobs::{JobPlan, Workload, WorkloadError};
-pub use run::{Emulation, EmulationError, Fault, Happening, Script};
+pub use run::{Emulation, EmulationError, EmulationEvent, Fault, Script};
 pub use tally::Tally;

@@ -4,7 +4,7 @@ use super::cluster::Cluster;
 use super::controller::{self, Tables};
 use super::hdfs::Namespace;
 use super::jobs::Workload;
-use super::master::{self, News};
+use super::master::{self, MasterMessage};
 use super::sources::{Facts, FeedError, Sources};
 use super::tally::Tally;
 use super::yarn::Yarn;
@@ -32,7 +32,7 @@ const DOWN_AT_LEAST: Duration = Duration::from_millis(1_500);
 
 /// How the cluster behaves.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Behaviour {
+pub struct Behavior {
     /// Seed of everything drawn.
     pub seed: u64,
     /// Policy that jobs ask for; `None`: the daemon's choice.
@@ -53,7 +53,7 @@ pub struct Behaviour {
     pub limit: Duration,
 }
 
-impl Default for Behaviour {
+impl Default for Behavior {
     fn default() -> Self {
         Self {
             seed: 1,
@@ -91,7 +91,7 @@ pub type Script = Vec<(Duration, Fault)>;
 
 /// What happened, for whoever watches.
 #[derive(Debug, Clone)]
-pub enum Happening {
+pub enum EmulationEvent {
     /// A job got hints.
     Hinted {
         /// Its number.
@@ -205,12 +205,12 @@ pub struct Shared {
     /// The jobs.
     pub workload: Workload,
     /// How the cluster behaves.
-    pub behaviour: Behaviour,
+    pub behaviour: Behavior,
     /// To the daemon.
     pub client: Client,
     yarn: Mutex<Yarn>,
     namespace: Arc<Mutex<Namespace>>,
-    masters: Mutex<BTreeMap<AttemptId, mpsc::Sender<News>>>,
+    masters: Mutex<BTreeMap<AttemptId, mpsc::Sender<MasterMessage>>>,
     tally: Mutex<Tally>,
     leases: Mutex<BTreeMap<u64, usize>>,
     dead: Arc<Mutex<BTreeMap<usize, Instant>>>,
@@ -219,7 +219,7 @@ pub struct Shared {
     /// Links that are down, since when.
     down: Arc<Mutex<BTreeMap<String, Instant>>>,
     tables: Mutex<Tables>,
-    happenings: mpsc::Sender<Happening>,
+    happenings: mpsc::Sender<EmulationEvent>,
 }
 
 impl Shared {
@@ -254,20 +254,20 @@ impl Shared {
     }
 
     /// Tells the watcher, if there still is one; who is [`HAPPENINGS_MAX`] behind misses what happens.
-    pub fn tell(&self, happening: Happening) {
+    pub fn tell(&self, happening: EmulationEvent) {
         let _ = self.happenings.try_send(happening);
     }
 
     /// Lets a master of so many tasks hear of its containers: that one was given, and that it was lost. One more is
     /// asked for when a loss was heard, so few tables cross what was given by an earlier one.
-    pub fn enlist(&self, attempt: AttemptId, tasks: u32) -> mpsc::Receiver<News> {
+    pub fn register_master(&self, attempt: AttemptId, tasks: u32) -> mpsc::Receiver<MasterMessage> {
         let (sender, receiver) = mpsc::channel(4 * tasks as usize + 64);
         self.masters.lock().expect("no holder of this lock panics").insert(attempt, sender);
         receiver
     }
 
     /// The master is done.
-    pub fn dismiss(&self, attempt: AttemptId) {
+    pub fn remove_master(&self, attempt: AttemptId) {
         self.masters.lock().expect("no holder of this lock panics").remove(&attempt);
     }
 
@@ -301,9 +301,9 @@ impl Shared {
         self.tally().violations.extend(broken);
     }
 
-    fn deliver(&self, attempt: AttemptId, news: News) {
+    fn deliver(&self, attempt: AttemptId, news: MasterMessage) {
         let master = self.masters.lock().expect("no holder of this lock panics").get(&attempt).cloned();
-        let full = |master: mpsc::Sender<News>| matches!(master.try_send(news), Err(TrySendError::Full(_)));
+        let full = |master: mpsc::Sender<MasterMessage>| matches!(master.try_send(news), Err(TrySendError::Full(_)));
         // A master that just ended needs no news.
         if master.is_some_and(full) {
             self.tally().violations.push(format!("{attempt} left the news of all its containers unread"));
@@ -312,7 +312,7 @@ impl Shared {
 
     fn lose(&self, lost: Vec<ContainerId>) {
         for container in lost {
-            self.deliver(container.attempt, News::Lost(container));
+            self.deliver(container.attempt, MasterMessage::Lost(container));
         }
     }
 }
@@ -335,10 +335,10 @@ impl Emulation {
         cluster: Cluster,
         workload: Workload,
         namespace: Namespace,
-        behaviour: Behaviour,
+        behaviour: Behavior,
         script: Script,
         cluster_timestamp: u64,
-    ) -> Result<(Self, mpsc::Receiver<Happening>), EmulationError> {
+    ) -> Result<(Self, mpsc::Receiver<EmulationEvent>), EmulationError> {
         check_script(&script, &cluster)?;
         let facts = Facts::new(cluster, namespace);
         let sources = Sources::open(&client, &facts, behaviour.limit).await?;
@@ -407,7 +407,7 @@ fn check_script(script: &Script, cluster: &Cluster) -> Result<(), EmulationError
 /// The main loop: one beat after another until all jobs have ended.
 async fn work(shared: Arc<Shared>, mut sources: Sources, mut script: Script) -> Result<(), EmulationError> {
     script.sort_by_key(|(at, _)| *at);
-    let mut cast = Cast { started: Instant::now(), foreign_owed: 0.0, next_job: 0, masters: JoinSet::new() };
+    let mut cast = MainLoopActors { started: Instant::now(), foreign_owed: 0.0, next_job: 0, masters: JoinSet::new() };
     let mut silent: Vec<(Instant, usize)> = Vec::new();
     let mut rng = ChaCha8Rng::seed_from_u64(shared.behaviour.seed);
     rng.set_stream(STREAM);
@@ -418,7 +418,7 @@ async fn work(shared: Arc<Shared>, mut sources: Sources, mut script: Script) -> 
         let now = cast.started.elapsed();
         while let Some(due) = script.iter().position(|(at, fault)| *at <= now && !waits(&shared, fault)) {
             let (_, fault) = script.remove(due);
-            strike(&shared, &mut sources, fault, &mut silent).await?;
+            inject_fault(&shared, &mut sources, fault, &mut silent).await?;
         }
         cast.submit(&shared, now);
         cast.foreign(&shared, now);
@@ -435,14 +435,14 @@ async fn work(shared: Arc<Shared>, mut sources: Sources, mut script: Script) -> 
 }
 
 /// Who acts in the main loop.
-struct Cast {
+struct MainLoopActors {
     started: Instant,
     foreign_owed: f64,
     next_job: usize,
     masters: JoinSet<()>,
 }
 
-impl Cast {
+impl MainLoopActors {
     /// Starts the masters whose time has come.
     fn submit(&mut self, shared: &Arc<Shared>, now: Duration) {
         while shared.workload.jobs.get(self.next_job).is_some_and(|job| job.submit <= now) {
@@ -486,7 +486,7 @@ async fn beat(shared: &Shared, sources: &mut Sources, rng: &mut ChaCha8Rng) -> R
             (yarn.offer(node), yarn.heartbeat(node))
         };
         for allocation in given {
-            shared.deliver(allocation.attempt, News::Given(allocation));
+            shared.deliver(allocation.attempt, MasterMessage::Given(allocation));
         }
         if let Some(heartbeat) = heartbeat {
             sources.heartbeat(heartbeat).await?;
@@ -535,7 +535,7 @@ fn waits(shared: &Shared, fault: &Fault) -> bool {
     }
 }
 
-async fn strike(
+async fn inject_fault(
     shared: &Shared,
     sources: &mut Sources,
     fault: Fault,
@@ -575,7 +575,7 @@ fn kill(shared: &Shared, node: usize, dirty: &mut Vec<(Instant, usize)>) {
     shared.dead.lock().expect("no holder of this lock panics").insert(node, now);
     dirty.push((now + shared.behaviour.node_expiry, node));
     let host = shared.cluster.machines[node].host.to_string();
-    shared.tell(Happening::NodeKilled { host, containers, elsewhere });
+    shared.tell(EmulationEvent::NodeKilled { host, containers, elsewhere });
 }
 
 async fn turn_link(shared: &Shared, sources: &mut Sources, id: String, up: bool) -> Result<(), EmulationError> {
@@ -586,7 +586,7 @@ async fn turn_link(shared: &Shared, sources: &mut Sources, id: String, up: bool)
         shared.down().insert(id.clone(), now);
     }
     let routes = shared.tables().on(&id);
-    shared.tell(Happening::Link { id: id.clone(), up, routes });
+    shared.tell(EmulationEvent::Link { id: id.clone(), up, routes });
     *shared.link_told.lock().expect("no holder of this lock panics") = Some((id.clone(), Instant::now()));
     sources.link(&id, up).await?;
     Ok(())
@@ -604,7 +604,7 @@ async fn give_up_nodes(
     for (_, node) in due {
         let lost = shared.yarn().expire(node);
         let host = shared.cluster.machines[node].host.to_string();
-        shared.tell(Happening::NodeGivenUp { host, containers: lost.len() });
+        shared.tell(EmulationEvent::NodeGivenUp { host, containers: lost.len() });
         shared.lose(lost);
         let moved = shared.namespace().replicate_without(node, &shared.cluster);
         for (receiver, blocks) in moved {
@@ -635,7 +635,7 @@ async fn watch_routes(shared: &Arc<Shared>, tasks: &mut JoinSet<()>) -> Result<(
     tasks.spawn(async move {
         while let Some(Ok(update)) = updates.next().await {
             let took = shared.since_told(&update);
-            shared.tell(Happening::Routes { update: Box::new(update), took });
+            shared.tell(EmulationEvent::Routes { update: Box::new(update), took });
         }
     });
     Ok(())

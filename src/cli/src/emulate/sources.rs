@@ -128,13 +128,13 @@ impl Sources {
         let (network, nodes, files, replicas) = (own(), own(), own(), own());
         let mut topology = steady(client, "topology", plain(), Box::new(move || network.network())).await?;
         let mut heartbeats = steady(client, "heartbeats", running, Box::new(move || nodes.nodes())).await?;
-        settle("topology", &mut topology, patience).await?;
-        settle("heartbeats", &mut heartbeats, patience).await?;
+        await_acknowledged("topology", &mut topology, patience).await?;
+        await_acknowledged("heartbeats", &mut heartbeats, patience).await?;
         let mut datasets = steady(client, "datasets", plain(), Box::new(move || files.files())).await?;
         // Replicas are kept for blocks of known files only, so the files come first.
-        settle("datasets", &mut datasets, patience).await?;
+        await_acknowledged("datasets", &mut datasets, patience).await?;
         let mut blocks = steady(client, "block_reports", plain(), Box::new(move || replicas.replicas())).await?;
-        settle("block_reports", &mut blocks, patience).await?;
+        await_acknowledged("block_reports", &mut blocks, patience).await?;
         let link_stats = steady(client, "link_stats", plain(), Box::new(Vec::new)).await?;
         Ok(Self { heartbeats, blocks, datasets, topology, link_stats })
     }
@@ -236,12 +236,12 @@ async fn steady<I: FeedItem>(
 }
 
 /// Waits until every item sent was looked at.
-async fn settle<I: FeedItem>(
+async fn await_acknowledged<I: FeedItem>(
     feed: &'static str,
     steady: &mut SteadyFeed<I>,
     patience: Duration,
 ) -> Result<(), FeedError> {
-    match tokio::time::timeout(patience, steady.settle()).await {
+    match tokio::time::timeout(patience, steady.await_acknowledged()).await {
         Ok(settled) => settled.map(drop).map_err(closed(feed)),
         Err(_) => {
             let (through, sent) = (steady.stream().through(), steady.stream().sent());

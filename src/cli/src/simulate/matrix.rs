@@ -4,7 +4,7 @@ use super::super::failure::Failure;
 use super::super::output::Output;
 use super::inputs::{self, Trace};
 use super::policies::Chosen;
-use super::progress::{Board, Interrupt};
+use super::progress::{Interrupt, ProgressState};
 use hintd_policy::DynDispatch;
 use hintd_policy::plan::{self, Objective};
 use hintd_simulator::capacity::HintedYarn;
@@ -88,7 +88,7 @@ impl Plan<'_> {
     /// That of the first case, in their order, which failed.
     pub(super) fn run(&self, output: Output) -> Result<Runs, Failure> {
         let interrupt = Interrupt::listen()?;
-        let board = Board::new(self.cases.len(), self.trace.facts.jobs);
+        let board = ProgressState::new(self.cases.len(), self.trace.facts.jobs);
         let next = AtomicUsize::new(0);
         let results: Mutex<Vec<Option<Result<RunReport, Failure>>>> =
             Mutex::new(std::iter::repeat_with(|| None).take(self.cases.len()).collect());
@@ -137,7 +137,7 @@ impl Plan<'_> {
         Ok(Some(Arc::new(plan)))
     }
 
-    fn one(&self, at: usize, board: &Board, interrupt: &Interrupt) -> Result<RunReport, Failure> {
+    fn one(&self, at: usize, board: &ProgressState, interrupt: &Interrupt) -> Result<RunReport, Failure> {
         let case = self.cases[at];
         let chosen = &self.policies[case.policy];
         let plan = self.planned(chosen, case.seed)?;

@@ -18,7 +18,7 @@ const LINE_EVERY: Duration = Duration::from_secs(10);
 const INTERRUPTED: i32 = 130;
 
 /// Where the runs write how far they are, and the one who shows it reads.
-pub(super) struct Board {
+pub(super) struct ProgressState {
     runs: Vec<Run>,
     jobs: u64,
     failed: AtomicBool,
@@ -32,7 +32,7 @@ struct Run {
     now_s: AtomicU64,
 }
 
-impl Board {
+impl ProgressState {
     /// For so many runs of so many jobs each.
     pub(super) fn new(runs: usize, jobs: u64) -> Self {
         let runs = std::iter::repeat_with(Run::default).take(runs).collect();

@@ -2,7 +2,7 @@
 
 use super::parse::{HOUR, MINUTE, MS, SECOND};
 use super::reader::{Reader, Section};
-use crate::hadoop::{HistoryServerOptions, NameNodeOptions, ResourceManagerOptions, ServerOptions, ShelfSettings};
+use crate::hadoop::{HistoryServerOptions, NameNodeOptions, PathCacheSettings, ResourceManagerOptions, ServerOptions};
 use crate::rest::{Address, Trust};
 use hintd_model::cluster::SizeRules;
 use std::path::PathBuf;
@@ -16,8 +16,13 @@ pub(super) fn resource_manager(
 ) -> Option<ResourceManagerOptions> {
     let mut section = root.section(reader, "resource_manager");
     // A NodeManager reports once a second; a node takes about 1.5 kB.
-    let manner =
-        Manner { poll: SECOND, poll_min: 100 * MS, timeout: 5 * SECOND, backoff: 15 * SECOND, answer_bytes: 64 << 20 };
+    let manner = ServerDefaults {
+        poll: SECOND,
+        poll_min: 100 * MS,
+        timeout: 5 * SECOND,
+        backoff: 15 * SECOND,
+        answer_bytes: 64 << 20,
+    };
     let servers = servers(&mut section, reader, "http://rm1:8088", &manner);
     let applications = section.bounded(reader, "applications", 5 * SECOND, Duration::ZERO..=10 * MINUTE);
     let options = ResourceManagerOptions {
@@ -35,7 +40,7 @@ pub(super) fn resource_manager(
 pub(super) fn name_node(root: &mut Section<'_>, reader: &mut Reader<'_>) -> Option<NameNodeOptions> {
     let mut section = root.section(reader, "name_node");
     // 1,000 blocks of a page take about 2 MB, a row of a directory 0.4 kB.
-    let manner = Manner {
+    let manner = ServerDefaults {
         poll: 10 * SECOND,
         poll_min: 100 * MS,
         timeout: 5 * SECOND,
@@ -43,7 +48,7 @@ pub(super) fn name_node(root: &mut Section<'_>, reader: &mut Reader<'_>) -> Opti
         answer_bytes: 16 << 20,
     };
     let servers = servers(&mut section, reader, "http://nn1:9870", &manner);
-    let shelf = ShelfSettings {
+    let path_cache = PathCacheSettings {
         paths: section.bounded(reader, "paths", 10_000, 1..=1_000_000),
         blocks: section.bounded(reader, "blocks", 1_000_000, 1..=100_000_000),
         // Replicas move when a DataNode is lost or the balancer runs.
@@ -58,10 +63,10 @@ pub(super) fn name_node(root: &mut Section<'_>, reader: &mut Reader<'_>) -> Opti
         parallel: section.bounded(reader, "parallel", 8, 1..=256),
         files_per_path: section.bounded(reader, "files_per_path", 10_000, 1..=1_000_000),
         blocks_per_path: section.bounded(reader, "blocks_per_path", 100_000, 1..=10_000_000),
-        shelf,
+        path_cache,
     };
-    if options.blocks_per_path > shelf.blocks {
-        let message = format!("{} is more than name_node.blocks, {}", options.blocks_per_path, shelf.blocks);
+    if options.blocks_per_path > path_cache.blocks {
+        let message = format!("{} is more than name_node.blocks, {}", options.blocks_per_path, path_cache.blocks);
         reader.problem(section.place("blocks_per_path"), &section.key("blocks_per_path"), message);
     }
     section.finish(reader);
@@ -72,7 +77,7 @@ pub(super) fn name_node(root: &mut Section<'_>, reader: &mut Reader<'_>) -> Opti
 pub(super) fn history_server(root: &mut Section<'_>, reader: &mut Reader<'_>) -> Option<HistoryServerOptions> {
     let mut section = root.section(reader, "history_server");
     // A job in the list takes about 400 bytes, and its configuration 300 kB.
-    let manner = Manner {
+    let manner = ServerDefaults {
         poll: 30 * SECOND,
         poll_min: SECOND,
         timeout: 10 * SECOND,
@@ -90,7 +95,7 @@ pub(super) fn history_server(root: &mut Section<'_>, reader: &mut Reader<'_>) ->
 }
 
 /// How servers of a kind are asked unless the file says otherwise.
-struct Manner {
+struct ServerDefaults {
     poll: Duration,
     poll_min: Duration,
     timeout: Duration,
@@ -99,7 +104,12 @@ struct Manner {
 }
 
 /// Whom to ask, whom to trust, as whom, and how patiently.
-fn servers(section: &mut Section<'_>, reader: &mut Reader<'_>, example: &str, manner: &Manner) -> ServerOptions {
+fn servers(
+    section: &mut Section<'_>,
+    reader: &mut Reader<'_>,
+    example: &str,
+    manner: &ServerDefaults,
+) -> ServerOptions {
     let mut addresses = Vec::new();
     for url in section.get(reader, "urls", Vec::<String>::new()) {
         let problem = match Address::parse(&url) {

@@ -6,7 +6,7 @@ use crate::sdn::RyuOptions;
 use crate::sdn::graph::Capacities;
 use crate::sdn::model::{Dpid, Mac};
 use crate::sdn::names::Names;
-use crate::sdn::table::Marks;
+use crate::sdn::table::FlowEntryMarks;
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -49,7 +49,7 @@ fn options(ryu: &mut Section<'_>, reader: &mut Reader<'_>) -> Option<RyuOptions>
         confirm: ryu.bounded(reader, "confirm", SECOND, 10 * MS..=MINUTE),
         audit: ryu.bounded(reader, "audit", 10 * SECOND, 100 * MS..=10 * MINUTE),
         orphans: ryu.bounded(reader, "orphans", MINUTE, Duration::ZERO..=60 * MINUTE),
-        marks: Marks {
+        marks: FlowEntryMarks {
             // Others' entries have 0 in these bits: they would all be taken for ours, and swept away.
             cookie: ryu.bounded(reader, "cookie", COOKIE, 0x100..=u64::MAX),
             priority: priority(ryu, reader, "priority", 1_000),
@@ -63,7 +63,7 @@ fn options(ryu: &mut Section<'_>, reader: &mut Reader<'_>) -> Option<RyuOptions>
         names: names(ryu, reader),
     };
     if options.marks.priority <= options.marks.base_priority {
-        let Marks { priority, base_priority, .. } = options.marks;
+        let FlowEntryMarks { priority, base_priority, .. } = options.marks;
         let message =
             format!("{priority} is not above sdn.ryu.forward_priority, {base_priority}: routes would not count");
         reader.problem(ryu.place("priority"), &ryu.key("priority"), message);

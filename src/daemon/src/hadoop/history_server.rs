@@ -6,7 +6,7 @@
 
 use super::resource_manager::{BadAnswer, json, list, shape};
 use hintd_engine::prediction::Run;
-use hintd_engine::{EdgeHistory, LearntGroup, LearntRun};
+use hintd_engine::{EdgeHistory, LearnedGroup, LearnedRun};
 use hintd_model::cluster::EdgePattern;
 use hintd_model::cluster::dataset::normal;
 use hintd_model::units::{ApplicationId, Bytes, Micros, Timestamp};
@@ -231,9 +231,9 @@ pub fn key(user: &str, name: &str) -> Arc<str> {
 
 /// What is to be remembered of a job.
 #[must_use]
-pub fn run(job: &JobSeen, conf: &JobConf, counted: JobCounted, times: Option<TaskTimes>) -> LearntRun {
+pub fn run(job: &JobSeen, conf: &JobConf, counted: JobCounted, times: Option<TaskTimes>) -> LearnedRun {
     let paths: Vec<Arc<str>> = conf.input_paths.iter().map(|path| path.as_str().into()).collect();
-    let group = |name: &str, count, input_paths| LearntGroup { name: name.into(), count, input_paths };
+    let group = |name: &str, count, input_paths| LearnedGroup { name: name.into(), count, input_paths };
     let mut groups = vec![group(MAPS, job.maps, paths)];
     let mut edges = Vec::new();
     if job.reduces > 0 && job.maps > 0 {
@@ -249,7 +249,7 @@ pub fn run(job: &JobSeen, conf: &JobConf, counted: JobCounted, times: Option<Tas
         edges.extend(OTHER_MAPS.map(|from| edge(from, Bytes::ZERO)));
     }
     let whole = whole(job, counted, times);
-    LearntRun { finished: Timestamp(job.finished_ms.saturating_mul(1_000)), groups, edges, whole }
+    LearnedRun { finished: Timestamp(job.finished_ms.saturating_mul(1_000)), groups, edges, whole }
 }
 
 /// The run as the planner's book has it; `None`: it has no maps, or something that a plan needs is not told.

@@ -3,9 +3,9 @@
 use super::history_server::{self, JOBS, JobConf, JobSeen, jobs_path};
 use super::options::HistoryServerOptions;
 use super::resource_manager::BadAnswer;
-use crate::rest::{Address, AskError, Rest, Trust, backoff};
+use crate::rest::{Address, Rest, RestError, Trust, backoff};
 use crate::runtime::Daemon;
-use crate::runtime::servers::{Answered, Group, Standing, Trouble};
+use crate::runtime::servers::{Answered, Group, ServerFailure, ServerStatus};
 use crate::telemetry::history_server::HistoryServerMetrics;
 use hintd_engine::Refusal;
 use std::collections::BTreeMap;
@@ -23,7 +23,7 @@ const RUNS_NOTED: usize = 7 * 24;
 #[derive(Debug, thiserror::Error)]
 enum Failure {
     #[error(transparent)]
-    Ask(#[from] AskError<BadAnswer>),
+    Ask(#[from] RestError<BadAnswer>),
     /// The daemon stops.
     #[error(transparent)]
     Stopping(#[from] Refusal),
@@ -104,10 +104,10 @@ impl Watch {
         }
     }
 
-    fn missed(&self, error: &AskError<BadAnswer>) {
+    fn missed(&self, error: &RestError<BadAnswer>) {
         self.metrics.asked(Some(error.reason()));
-        let (standing, reason) = (Standing::Silent, error.reason());
-        self.group.troubled(0, Trouble { standing, reason, error: error.to_string() });
+        let (standing, reason) = (ServerStatus::Silent, error.reason());
+        self.group.troubled(0, ServerFailure { standing, reason, error: error.to_string() });
         if self.group.nobody().is_some() {
             tracing::warn!(history_server = %self.address, %error, "recurring jobs stay as they were told last");
         }
@@ -125,7 +125,7 @@ impl Watch {
             match self.look(job).await {
                 Ok(()) => learnt += 1,
                 // Its files may be gone, or not be ours to read; the next one's may.
-                Err(Failure::Ask(error @ AskError::Status { .. })) => {
+                Err(Failure::Ask(error @ RestError::Status { .. })) => {
                     tracing::debug!(history_server = %self.address, job = job.id, %error, "nothing is learnt from it");
                 }
                 Err(error) => return Err(error),
@@ -146,14 +146,14 @@ impl Watch {
         let conf = match self.server.get(&conf, history_server::conf).await {
             Ok(conf) => conf,
             // Configurations have access lists of their own, and may be large: then there are no paths.
-            Err(AskError::Status { .. } | AskError::TooLarge { .. }) => JobConf::default(),
+            Err(RestError::Status { .. } | RestError::TooLarge { .. }) => JobConf::default(),
             Err(error) => return Err(error.into()),
         };
         let counted = self.server.get(&counters, history_server::counted).await?;
         let times = match self.server.get(&whole, history_server::times).await {
             Ok(times) => times,
             // Edges and paths are known all the same.
-            Err(AskError::Status { .. } | AskError::Nonsense { .. } | AskError::TooLarge { .. }) => None,
+            Err(RestError::Status { .. } | RestError::Nonsense { .. } | RestError::TooLarge { .. }) => None,
             Err(error) => return Err(error.into()),
         };
         let key = history_server::key(&job.user, conf.name.as_deref().unwrap_or(&job.name));

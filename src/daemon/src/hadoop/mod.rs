@@ -14,18 +14,18 @@
 //!   picture is, and no node is lost by it until `unheard_kept` has passed.
 //! - A list of nodes that has become empty, or a ResourceManager that has just started, is not believed at once.
 
+mod application_queries;
 pub mod applications;
-mod errands;
 pub mod history_server;
 mod history_server_watch;
+pub mod known_nodes;
 pub mod name_node;
 pub mod options;
 pub mod resource_manager;
-pub mod roster;
 pub mod scheduler;
 mod watch;
 
-pub use name_node::shelf::ShelfSettings;
+pub use name_node::path_cache::PathCacheSettings;
 pub use options::{HistoryServerOptions, NameNodeOptions, ResourceManagerOptions, ServerOptions};
 
 use crate::rest::TrustError;
@@ -41,7 +41,13 @@ pub fn start(options: ResourceManagerOptions, daemon: &Daemon, metrics: &Metrics
     let stopping = daemon.stopping().clone();
     let trust = options.servers.trust()?;
     let watch = watch::Watch::new(options.clone(), trust.as_ref(), daemon.clone(), metrics.hadoop());
-    let errands = errands::Errands::new(options, trust.as_ref(), daemon.clone(), metrics.hadoop(), watch.leads());
+    let errands = application_queries::ApplicationQueries::new(
+        options,
+        trust.as_ref(),
+        daemon.clone(),
+        metrics.hadoop(),
+        watch.leads(),
+    );
     tokio::spawn(async move {
         tokio::select! {
             () = stopping.cancelled() => {}

@@ -1,6 +1,6 @@
 //! What the adapters are started with.
 
-use super::name_node::shelf::ShelfSettings;
+use super::name_node::path_cache::PathCacheSettings;
 use crate::rest::{Address, Rest, Trust, TrustError};
 use hintd_model::cluster::SizeRules;
 use std::path::PathBuf;
@@ -74,7 +74,7 @@ pub struct NameNodeOptions {
     /// Blocks of one path.
     pub blocks_per_path: usize,
     /// What is kept.
-    pub shelf: ShelfSettings,
+    pub path_cache: PathCacheSettings,
 }
 
 /// JobHistoryServers to ask, and how patiently.

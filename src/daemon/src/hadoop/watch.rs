@@ -1,13 +1,13 @@
 //! Asks whichever ResourceManager is active, and feeds the daemon.
 
-use super::errands::Active;
+use super::application_queries::Active;
+use super::known_nodes::KnownNodes;
 use super::options::ResourceManagerOptions;
 use super::resource_manager::{self, BadAnswer, ClusterInfo, INFO, NODES, NodeSeen, with_user};
-use super::roster::Roster;
 use crate::feed::{FeedStream, heartbeats};
-use crate::rest::{Address, AskError, Rest, Trust, backoff};
+use crate::rest::{Address, Rest, RestError, Trust, backoff};
 use crate::runtime::Daemon;
-use crate::runtime::servers::{Answered, Group, Standing, Trouble};
+use crate::runtime::servers::{Answered, Group, ServerFailure, ServerStatus};
 use crate::telemetry::hadoop::HadoopMetrics;
 use hintd_client::wire::v1;
 use hintd_model::cluster::Source;
@@ -27,7 +27,7 @@ pub(super) struct Watch {
     active: usize,
     /// How each stands.
     group: Group,
-    roster: Roster,
+    known_nodes: KnownNodes,
     stream: FeedStream,
     number: u64,
     started: Instant,
@@ -38,7 +38,7 @@ pub(super) struct Watch {
 }
 
 /// What a ResourceManager could not say.
-type Failure = AskError<BadAnswer>;
+type Failure = RestError<BadAnswer>;
 
 impl Watch {
     pub(super) fn new(
@@ -54,7 +54,7 @@ impl Watch {
             managers: options.servers.addresses.iter().map(rest).collect(),
             active: 0,
             group: daemon.servers().group("resource_manager", addresses, gauges),
-            roster: Roster::new(options.absent_kept),
+            known_nodes: KnownNodes::new(options.absent_kept),
             stream: FeedStream::new(Source::Heartbeats),
             number: 0,
             started: Instant::now(),
@@ -137,10 +137,10 @@ impl Watch {
     }
 
     fn missed(&self, at: usize, error: &Failure) {
-        let standby = matches!(error, AskError::Nonsense { source: BadAnswer::NotActive(_), .. });
+        let standby = matches!(error, RestError::Nonsense { source: BadAnswer::NotActive(_), .. });
         let (standing, reason) =
-            if standby { (Standing::Standby, "standby") } else { (Standing::Silent, error.reason()) };
-        let news = self.group.troubled(at, Trouble { standing, reason, error: error.to_string() });
+            if standby { (ServerStatus::Standby, "standby") } else { (ServerStatus::Silent, error.reason()) };
+        let news = self.group.troubled(at, ServerFailure { standing, reason, error: error.to_string() });
         if !standby && news && self.managers.len() > 1 {
             tracing::warn!(resource_manager = %self.options.servers.addresses[at], %error, "the next one is asked");
         }
@@ -155,7 +155,7 @@ impl Watch {
 
     fn take(&mut self, life: ClusterInfo, nodes: Vec<NodeSeen>) {
         let none = nodes.is_empty();
-        let told = self.roster.take(life, nodes, self.started.elapsed());
+        let told = self.known_nodes.take(life, nodes, self.started.elapsed());
         let kept = || told.blind.map(|time| (told.spared, time.as_secs())).filter(|(nodes, _)| *nodes > 0);
         let lacks = kept().map(|(nodes, for_s)| {
             format!("{nodes} nodes are missing from the ResourceManager's list, kept for another {for_s} s")
@@ -183,7 +183,7 @@ impl Watch {
         told.items.into_iter().for_each(|item| self.tell(item));
         self.daemon.registries().heard(Source::Heartbeats);
         for host in self.stream.acknowledge(self.daemon.registries(), "").resync {
-            self.roster.forget(&host);
+            self.known_nodes.forget(&host);
         }
     }
 

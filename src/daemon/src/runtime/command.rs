@@ -2,14 +2,14 @@
 
 use super::options::WatchLimits;
 use super::outbox::Outbox;
-use super::replace::Told;
+use super::replace::FollowEvent;
 use super::watchers::Watching;
 use crate::store::StoreFailure;
 use hintd_engine::prediction::Runs;
 use hintd_engine::{
-    Answer, AtOnce, CircuitReport, CircuitsView, DeskApart, EngineCounts, EngineSettings, Examined, Explained,
-    LearntRun, PlanView, PlannedRun, Proposal, Refusal, Released, RoundFound, Tally, TallyKey, TaskEvent, Token,
-    WatchScope, WatchedPair, WatcherState,
+    Answer, CircuitReport, CircuitsView, DetachedDispatcher, EngineCounts, EngineSettings, Explained, ImmediateRequest,
+    LearnedRun, PlanView, PlannedRun, Proposal, Refusal, Released, RoundOutcome, Tally, TallyKey, TaskEvent, Token,
+    ValidatedPlan, WatchScope, WatchedPair, WatcherState,
 };
 use hintd_model::units::{AttemptId, DecisionId, LeaseId, Micros, RequestId, Timestamp};
 use hintd_policy::Policy;
@@ -33,11 +33,11 @@ pub(super) enum Command {
     /// Give leases back.
     Release { attempt: AttemptId, token: Token, leases: Vec<LeaseId>, reply: Reply<Result<Released, Refusal>> },
     /// The outbox of an attempt, for who shows its token.
-    Follow { attempt: AttemptId, token: Token, reply: Reply<Result<Arc<Outbox<Told>>, Refusal>> },
+    Follow { attempt: AttemptId, token: Token, reply: Reply<Result<Arc<Outbox<FollowEvent>>, Refusal>> },
     /// A task event.
     Event(TaskEvent),
     /// A finished run of a recurring job, as a history server tells it.
-    Learnt { key: Arc<str>, run: LearntRun },
+    Learned { key: Arc<str>, run: LearnedRun },
     /// Watch routes, where all watchers together stay within `most`.
     Watch { watcher: Arc<str>, scope: WatchScope, most: WatchLimits, reply: Reply<Result<Watching, Refusal>> },
     /// Every update up to `number` is in force, but for routes that could not be installed, and why.
@@ -56,21 +56,21 @@ pub(super) enum Command {
     /// A Watch's stream ended.
     Unwatch { watcher: Arc<str>, session: u64 },
     /// Sizes, and names that no node claims.
-    Survey(Reply<Survey>),
+    EngineReport(Reply<EngineReport>),
     /// Attempts that asked and are not over.
     Attempts(Reply<Vec<AttemptId>>),
     /// When each node was last heard, by its row.
     Heard(Reply<Vec<Option<Timestamp>>>),
     /// The desk that a request which waits for a dispatcher would come to now; the request comes back with it.
-    Apart { proposal: Box<Proposal>, reply: Reply<Result<SetApart, Refusal>> },
+    DetachDispatcher { proposal: Box<Proposal>, reply: Reply<Result<DetachedRequest, Refusal>> },
     /// A request is to be answered at once: how its run stands to the plan in force.
-    WouldStand { run: Box<AtOnce>, reply: Reply<Option<PlannedRun>> },
+    PreviewPlanStatus { run: Box<ImmediateRequest>, reply: Reply<Option<PlannedRun>> },
     /// Something with plans.
     Plans(PlanCall),
     /// The change of plans under way is durable, or is not.
     PlansSettled(bool),
     /// What a round of rebalancing came to.
-    Rebalanced { round: u64, found: RoundFound },
+    Rebalanced { round: u64, found: RoundOutcome },
     /// New settings, and policies by name: all of them, or none.
     Reload {
         settings: Box<EngineSettings>,
@@ -78,7 +78,7 @@ pub(super) enum Command {
         reply: Reply<Result<(), Refusal>>,
     },
     /// The journal took a batch, or did not.
-    Settled { ticket: u64, result: Result<(), StoreFailure> },
+    BatchCompleted { ticket: u64, result: Result<(), StoreFailure> },
     /// Finish what is in flight and end.
     Stop,
     /// Whatever a test wants to happen on the engine's thread.
@@ -91,7 +91,7 @@ pub(super) enum PlanCall {
     /// Keep one: name, whether to replace another of that name, where it is from.
     Keep {
         name: String,
-        examined: Examined,
+        examined: ValidatedPlan,
         replace: bool,
         origin: &'static str,
         reply: Reply<Result<PlanView, Refusal>>,
@@ -112,14 +112,14 @@ pub(super) enum PlanCall {
 pub type RolledBack = (Option<Arc<str>>, Option<Arc<str>>);
 
 /// A request, and the desk that would decide it.
-pub(super) struct SetApart {
+pub(super) struct DetachedRequest {
     pub(super) proposal: Box<Proposal>,
-    pub(super) desk: Option<DeskApart>,
+    pub(super) dispatcher: Option<DetachedDispatcher>,
 }
 
 /// What the engine knows beyond its generation.
 #[derive(Debug, Clone)]
-pub struct Survey {
+pub struct EngineReport {
     /// Sizes of its tables.
     pub counts: EngineCounts,
     /// Names heard from HDFS or SDN that no node claims: the first few.
@@ -143,7 +143,7 @@ pub(super) enum Committed {
         /// Time the disk took; zero where nothing had to be written.
         journal: Duration,
         /// The desk that decided, as it was before, where a dispatcher did and it is to be recorded.
-        desk: Option<Box<DeskApart>>,
+        dispatcher: Option<Box<DetachedDispatcher>>,
     },
     /// Another took the room: place again, on the generation that is published now.
     Conflict,
@@ -161,12 +161,12 @@ const COMMANDS_MAX: usize = 8_192;
 
 /// The door to the engine's thread.
 #[derive(Clone)]
-pub(super) struct Door {
+pub(super) struct EngineHandle {
     queue: mpsc::Sender<Envelope>,
     places: Arc<Semaphore>,
 }
 
-impl Door {
+impl EngineHandle {
     pub(super) fn new() -> (Self, mpsc::Receiver<Envelope>) {
         let (queue, commands) = mpsc::channel();
         (Self { queue, places: Arc::new(Semaphore::new(COMMANDS_MAX)) }, commands)
@@ -188,7 +188,7 @@ impl Door {
     }
 
     /// Tells, without waiting for a place: a thread that may not wait has to say it, and saying it can't be left out.
-    /// How many of these there can be at a time is bounded where they come from: [`Command::Settled`] by the journal's
+    /// How many of these there can be at a time is bounded where they come from: [`Command::BatchCompleted`] by the journal's
     /// queue, [`Command::PlansSettled`], [`Command::Rebalanced`], [`Command::Urgent`] and [`Command::Stop`] by one at
     /// a time, [`Command::Unwatch`] by `limits.streams` and the places here (a stream begins with a command that waits
     /// for one).

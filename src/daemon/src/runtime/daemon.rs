@@ -1,19 +1,19 @@
 //! The daemon as services see it: one handle, cloned freely.
 
 use super::Ready;
+use super::answered_requests::AnsweredRequests;
 use super::clock::Clock;
-use super::command::{Command, Door, Survey, gone};
-use super::ended::EngineEnd;
-use super::known::Known;
+use super::command::{Command, EngineHandle, EngineReport, gone};
+use super::engine_exit::EngineExitNotifier;
 use super::locate::Locator;
 use super::meters::Meters;
 use super::options::{Options, ReloadHook, Reloaded, Settings, WatchLimits};
 use super::outbox::{Outbox, Outboxes};
-use super::pool::{Pool, Turn};
+use super::pool::{JobContext, Pool};
 use super::rates::Rates;
 use super::records::Recorder;
 use super::registries::Registries;
-use super::replace::{self, Beside, Told};
+use super::replace::{self, Beside, FollowEvent};
 use super::servers::Servers;
 use super::watchers::{Watchers, Watching};
 use super::writer::{Shared, Writer};
@@ -24,10 +24,10 @@ use arc_swap::ArcSwap;
 use hintd_engine::dispatching::is_pushed;
 use hintd_engine::records::{Kept, Record};
 use hintd_engine::{
-    CircuitReport, CircuitsView, Engine, Explained, Generation, LearntRun, RecoverError, RecoveredCounts, Refusal,
+    CircuitReport, CircuitsView, Engine, Explained, Generation, LearnedRun, RecoverError, RecoveredCounts, Refusal,
     Released,
 };
-use hintd_engine::{RoundFound, TaskEvent, Token, WatchScope, WatchedPair};
+use hintd_engine::{RoundOutcome, TaskEvent, Token, WatchScope, WatchedPair};
 use hintd_model::units::{ApplicationId, AttemptId, DecisionId, LeaseId, Micros, Timestamp};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -48,7 +48,7 @@ impl std::fmt::Debug for Daemon {
 }
 
 pub(super) struct Inner {
-    pub(super) door: Door,
+    pub(super) engine_handle: EngineHandle,
     pub(super) shared: Arc<Shared>,
     pub(super) pool: Pool,
     pub(super) recorder: Recorder,
@@ -123,7 +123,7 @@ pub enum StartError {
 }
 
 fn shared(options: &Options, engine: &Engine, meters: Meters, beside: Beside) -> Shared {
-    let known = Known::default();
+    let known = AnsweredRequests::default();
     let registries = Registries::new(options.feeds.clone());
     registries.observe_chains(engine.owns_chains(), &engine.generation());
     engine.requests_answered().for_each(|id| known.note(id));
@@ -181,22 +181,22 @@ impl Daemon {
         let journal = GroupCommit::start(journal, group_options(options, &meters))?;
         let pool = Pool::start(&options.pool).map_err(StartError::Pool)?;
         let recorder = Recorder::start(options.settings.engine.records.clone()).map_err(StartError::Records)?;
-        let (door, commands) = Door::new();
+        let (engine_handle, commands) = EngineHandle::new();
         let (beside, aside) = Beside::queue();
         let shared = Arc::new(shared(options, &engine, meters, beside));
-        let mine = (&door, commands);
+        let mine = (&engine_handle, commands);
         let writer = Writer::new(engine, clock, Arc::clone(&shared), mine, options.publish_every, pool.clone());
         let own = journal.clone();
         let thread = std::thread::Builder::new().name("engine".to_owned());
         let engine_ended = CancellationToken::new();
-        let end = EngineEnd { shared: Arc::clone(&shared), ended: engine_ended.clone() };
+        let end = EngineExitNotifier { shared: Arc::clone(&shared), ended: engine_ended.clone() };
         let body = move || {
             let _end = end; // dropped after the writer and all that waits for it, be it by a panic
             writer.run(own);
         };
         let engine = thread.spawn(body).map_err(StartError::Thread)?;
         let daemon = Self(Arc::new(Inner {
-            door,
+            engine_handle,
             shared,
             pool,
             recorder,
@@ -284,7 +284,7 @@ impl Daemon {
     /// Runs something on the engine's thread.
     #[cfg(test)]
     pub(crate) fn on_engine(&self, run: impl FnOnce() + Send + 'static) {
-        self.0.door.tell(Command::Run(Box::new(run)));
+        self.0.engine_handle.tell(Command::Run(Box::new(run)));
     }
 
     /// A decision and what became of its leases.
@@ -292,7 +292,7 @@ impl Daemon {
     /// # Errors
     /// [`Refusal::Unknown`] for a decision that is not remembered.
     pub async fn explain(&self, decision: DecisionId) -> Result<Explained, Refusal> {
-        let found = self.0.door.ask(|reply| Command::Explain { decision, reply }).await?;
+        let found = self.0.engine_handle.ask(|reply| Command::Explain { decision, reply }).await?;
         found.ok_or_else(|| Refusal::Unknown { what: "decision", name: decision.to_string(), nearest: None })
     }
 
@@ -341,7 +341,7 @@ impl Daemon {
     /// # Errors
     /// [`Refusal::BadToken`]; [`Refusal::Unavailable`].
     pub async fn release(&self, attempt: AttemptId, token: Token, leases: Vec<LeaseId>) -> Result<Released, Refusal> {
-        self.0.door.ask(|reply| Command::Release { attempt, token, leases, reply }).await?
+        self.0.engine_handle.ask(|reply| Command::Release { attempt, token, leases, reply }).await?
     }
 
     /// Takes a task event in; one that names an unknown host is counted and dropped. Waits while the
@@ -350,23 +350,23 @@ impl Daemon {
     /// # Errors
     /// [`Refusal::Unavailable`] when the daemon shuts down.
     pub async fn event(&self, event: TaskEvent) -> Result<(), Refusal> {
-        self.0.door.pass(Command::Event(event)).await
+        self.0.engine_handle.pass(Command::Event(event)).await
     }
 
     /// Takes in a finished run of a recurring job, as a history server tells it. Waits while the engine is behind.
     ///
     /// # Errors
     /// [`Refusal::Unavailable`] when the daemon shuts down.
-    pub async fn learnt(&self, key: Arc<str>, run: LearntRun) -> Result<(), Refusal> {
-        self.0.door.pass(Command::Learnt { key, run }).await
+    pub async fn learnt(&self, key: Arc<str>, run: LearnedRun) -> Result<(), Refusal> {
+        self.0.engine_handle.pass(Command::Learned { key, run }).await
     }
 
     /// The outbox of an attempt, for who shows its token.
     ///
     /// # Errors
     /// [`Refusal::BadToken`]; [`Refusal::Unknown`] for an attempt that never asked.
-    pub async fn follow(&self, attempt: AttemptId, token: Token) -> Result<Arc<Outbox<Told>>, Refusal> {
-        self.0.door.ask(|reply| Command::Follow { attempt, token, reply }).await?
+    pub async fn follow(&self, attempt: AttemptId, token: Token) -> Result<Arc<Outbox<FollowEvent>>, Refusal> {
+        self.0.engine_handle.ask(|reply| Command::Follow { attempt, token, reply }).await?
     }
 
     /// Whether somebody follows the attempt right now.
@@ -381,18 +381,18 @@ impl Daemon {
     pub(super) async fn search<T: Send + 'static>(
         &self,
         deadline: Instant,
-        job: impl FnOnce(Turn) -> T + Send + 'static,
+        job: impl FnOnce(JobContext) -> T + Send + 'static,
     ) -> Result<T, Refusal> {
         self.0.pool.run(deadline, job).await
     }
 
     /// Hands the engine what a round of rebalancing came to.
-    pub(super) fn rebalanced(&self, round: u64, found: RoundFound) {
-        self.0.door.tell(Command::Rebalanced { round, found });
+    pub(super) fn rebalanced(&self, round: u64, found: RoundOutcome) {
+        self.0.engine_handle.tell(Command::Rebalanced { round, found });
     }
 
     /// Puts a message on an attempt's Follow stream, unless the attempt is over.
-    pub(super) fn tell(&self, attempt: AttemptId, message: Told) {
+    pub(super) fn tell(&self, attempt: AttemptId, message: FollowEvent) {
         let shared = &self.0.shared;
         shared.outboxes.push_if_open(attempt, message, &shared.follow.load(), self.0.clock.now());
     }
@@ -404,19 +404,19 @@ impl Daemon {
     /// [`Refusal::Unknown`] for a host that neither the network nor the cluster names; [`Refusal::Invalid`]
     /// for too many pairs, or while another watcher installs; [`Refusal::Unavailable`] where too many watch.
     pub async fn watch(&self, watcher: Arc<str>, scope: WatchScope, most: WatchLimits) -> Result<Watching, Refusal> {
-        self.0.door.ask(|reply| Command::Watch { watcher, scope, most, reply }).await?
+        self.0.engine_handle.ask(|reply| Command::Watch { watcher, scope, most, reply }).await?
     }
 
     /// A feed left a change of the network: routes are not to wait until the next publish.
     pub fn hurry(&self) {
         if !self.0.shared.urgent.swap(true, Ordering::AcqRel) {
-            self.0.door.tell(Command::Urgent);
+            self.0.engine_handle.tell(Command::Urgent);
         }
     }
 
     /// A Watch's stream ended.
     pub fn unwatch(&self, watcher: Arc<str>, session: u64) {
-        self.0.door.tell(Command::Unwatch { watcher, session });
+        self.0.engine_handle.tell(Command::Unwatch { watcher, session });
     }
 
     /// Takes an acknowledgement of every update up to `number`, but for routes that could not be installed; returns how
@@ -431,7 +431,7 @@ impl Daemon {
         number: u64,
         refused: Vec<(WatchedPair, String)>,
     ) -> Result<u64, Refusal> {
-        self.0.door.ask(|reply| Command::Acknowledge { watcher, number, refused, reply }).await?
+        self.0.engine_handle.ask(|reply| Command::Acknowledge { watcher, number, refused, reply }).await?
     }
 
     /// Takes in what a controller says of its optical switch; returns which version is wanted then.
@@ -439,7 +439,7 @@ impl Daemon {
     /// # Errors
     /// [`Refusal::Unknown`] for a watcher that does not watch circuits; [`Refusal::Invalid`] for what can't be meant.
     pub async fn report_circuits(&self, watcher: Arc<str>, report: CircuitReport) -> Result<u64, Refusal> {
-        self.0.door.ask(|reply| Command::ReportCircuits { watcher, report, reply }).await?
+        self.0.engine_handle.ask(|reply| Command::ReportCircuits { watcher, report, reply }).await?
     }
 
     /// Circuits that an optical switch should have and has; `None`: there is no optical switch.
@@ -447,15 +447,15 @@ impl Daemon {
     /// # Errors
     /// [`Refusal::Unavailable`] when the daemon shuts down.
     pub async fn circuits(&self) -> Result<Option<CircuitsView>, Refusal> {
-        self.0.door.ask(Command::Circuits).await
+        self.0.engine_handle.ask(Command::Circuits).await
     }
 
     /// Sizes of the engine's tables, and names that no node claims.
     ///
     /// # Errors
     /// [`Refusal::Unavailable`] when the daemon shuts down.
-    pub async fn survey(&self) -> Result<Survey, Refusal> {
-        self.0.door.ask(Command::Survey).await
+    pub async fn engine_report(&self) -> Result<EngineReport, Refusal> {
+        self.0.engine_handle.ask(Command::EngineReport).await
     }
 
     /// Attempts that asked for hints and are not known to be over, ascending.
@@ -463,7 +463,7 @@ impl Daemon {
     /// # Errors
     /// [`Refusal::Unavailable`] when the daemon shuts down.
     pub async fn attempts(&self) -> Result<Vec<AttemptId>, Refusal> {
-        self.0.door.ask(Command::Attempts).await
+        self.0.engine_handle.ask(Command::Attempts).await
     }
 
     /// Leaves what an operator should know of one matter in the place of what was left of it before; nothing: it is in
@@ -495,7 +495,7 @@ impl Daemon {
     /// # Errors
     /// [`Refusal::Unavailable`] when the daemon shuts down.
     pub async fn last_heard(&self) -> Result<Vec<Option<Timestamp>>, Refusal> {
-        self.0.door.ask(Command::Heard).await
+        self.0.engine_handle.ask(Command::Heard).await
     }
 
     /// Reads the configuration anew: all of it takes effect, or nothing. Where the file says what is in force already,
@@ -527,7 +527,7 @@ impl Daemon {
         let settings = Box::new(reloaded.settings.engine.clone());
         let policies = reloaded.settings.policies.built.clone();
         let records = settings.records.clone();
-        let taken = self.0.door.ask(|reply| Command::Reload { settings, policies, reply }).await?;
+        let taken = self.0.engine_handle.ask(|reply| Command::Reload { settings, policies, reply }).await?;
         if let Err(refusal) = taken {
             self.meters().reloaded(ReloadResult::Refused);
             return Err(refusal);
@@ -595,7 +595,7 @@ impl Ending {
         let deadline = Instant::now() + limit;
         self.daemon.refuse_new();
         self.daemon.end_streams();
-        self.daemon.0.door.tell(Command::Stop);
+        self.daemon.0.engine_handle.tell(Command::Stop);
         while !self.engine.is_finished() && Instant::now() < deadline {
             std::thread::sleep(Duration::from_millis(1));
         }

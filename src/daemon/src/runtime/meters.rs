@@ -6,14 +6,16 @@ use crate::telemetry::circuits::CircuitMetrics;
 use crate::telemetry::dispatch::DispatchMetrics;
 use crate::telemetry::metrics::RequestMetrics;
 use crate::telemetry::metrics::{
+    AdmissionMetrics, FeedMetrics, LedgerMetrics, Metrics, PublisherMetrics, QueueMetrics,
+};
+use crate::telemetry::metrics::{
     BoxState, FeedResult, HintEvent, MoveEvent, ReloadResult, RouteKind, Stage, Turned, WatcherKind,
 };
-use crate::telemetry::metrics::{DoorMetrics, FeedMetrics, LedgerMetrics, Metrics, PublisherMetrics, QueueMetrics};
 use crate::telemetry::plans::PlanMetrics;
+use crate::telemetry::rate_limited_log::RateLimitedLog;
 use crate::telemetry::routes::RouteMetrics;
-use crate::telemetry::seldom::Seldom;
 use hintd_engine::{
-    CircuitsView, Counter, Miss, PlanView, Refusal, RouteUpdate, Standing, Tally, TallyKey, Term, WatcherState,
+    CircuitsView, Counter, Miss, PlanView, Refusal, RouteUpdate, Tally, TallyKey, Term, WatcherProgress, WatcherState,
 };
 use hintd_model::cluster::{NodeState, RunningFlows, Snapshot, Source, Topology};
 use hintd_model::network::optical::PortState;
@@ -34,13 +36,13 @@ pub struct Meters {
     circuits: CircuitMetrics,
     pool: QueueMetrics,
     journal: QueueMetrics,
-    door: DoorMetrics,
+    door: AdmissionMetrics,
     /// Lines about connections by what became of them, and about streams: clients that repeat could fill a disk.
-    connections_said: [Seldom; Turned::ALL.len()],
-    streams_said: Seldom,
-    reports_said: Seldom,
-    ports_said: Seldom,
-    replaced_said: Seldom,
+    connections_said: [RateLimitedLog; Turned::ALL.len()],
+    streams_said: RateLimitedLog,
+    reports_said: RateLimitedLog,
+    ports_said: RateLimitedLog,
+    replaced_said: RateLimitedLog,
     feeds: Vec<(Source, FeedMetrics)>,
     policies: Mutex<BTreeMap<&'static str, RequestMetrics>>,
     counters: Mutex<BTreeMap<&'static str, u64>>,
@@ -124,10 +126,10 @@ impl Meters {
             journal: metrics.queue("journal"),
             door: metrics.door(),
             connections_said: Default::default(),
-            streams_said: Seldom::default(),
-            reports_said: Seldom::default(),
-            ports_said: Seldom::default(),
-            replaced_said: Seldom::default(),
+            streams_said: RateLimitedLog::default(),
+            reports_said: RateLimitedLog::default(),
+            ports_said: RateLimitedLog::default(),
+            replaced_said: RateLimitedLog::default(),
             feeds: Source::ALL.into_iter().map(|source| (source, metrics.feed(source.as_str()))).collect(),
             policies: Mutex::default(),
             counters: Mutex::default(),
@@ -172,7 +174,7 @@ impl Meters {
     pub(crate) fn connection_turned(&self, turned: Turned, limit: impl std::fmt::Display) {
         self.door.connection(turned);
         let (counter, what) = match turned {
-            Turned::Standing => ("connections_standing", "connections beyond limits.connections wait for a seat"),
+            Turned::Standing => ("connections_standing", "connections beyond limits.connections wait for a place"),
             Turned::Closed => ("connections_closed", "connections beyond limits.connections were closed"),
             Turned::Silent => ("connections_silent", "connections that never spoke HTTP/2 were closed"),
         };
@@ -346,14 +348,15 @@ impl Meters {
     /// How watchers stand.
     pub(super) fn watchers(&self, watchers: &[WatcherState]) {
         let kinds = [
-            (WatcherKind::Current, Standing::Current),
-            (WatcherKind::Waiting, Standing::Waiting),
-            (WatcherKind::Silent, Standing::Silent),
+            (WatcherKind::Current, WatcherProgress::Current),
+            (WatcherKind::Waiting, WatcherProgress::Waiting),
+            (WatcherKind::Silent, WatcherProgress::Silent),
         ];
         for (kind, standing) in kinds {
             self.routes.watchers(kind, watchers.iter().filter(|watcher| watcher.standing == standing).count());
         }
-        let waiting = watchers.iter().filter(|watcher| watcher.installs && watcher.standing == Standing::Waiting);
+        let waiting =
+            watchers.iter().filter(|watcher| watcher.installs && watcher.standing == WatcherProgress::Waiting);
         self.routes.unacknowledged(waiting.map(|watcher| watcher.sent.saturating_sub(watcher.acknowledged)).sum());
     }
 

@@ -4,16 +4,17 @@
 //! pool and commits once per try; nothing on that path waits for a lock that a feed holds; an answer
 //! leaves only when its leases are durable; every queue is bounded and every wait has a deadline.
 
+mod answered_requests;
 mod circuits;
 pub mod clock;
 mod command;
 pub mod daemon;
-mod ended;
-mod known;
+mod engine_exit;
 pub mod locate;
 pub mod meters;
 pub mod options;
 pub mod outbox;
+mod pending_batches;
 mod place;
 mod planning;
 mod plans;
@@ -23,7 +24,6 @@ mod records;
 pub mod registries;
 mod replace;
 pub mod servers;
-mod settle;
 pub mod watch_file;
 pub mod watchers;
 mod writer;
@@ -31,12 +31,12 @@ mod writer;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub use command::{RolledBack, Survey};
+pub use command::{EngineReport, RolledBack};
 pub use daemon::{Daemon, Ending, StartError};
 pub use meters::Meters;
 pub use options::{Options, RequestLimits};
-pub use place::{Asked, Refused};
-pub use replace::{Told, What};
+pub use place::{Refused, RequestOptions};
+pub use replace::{FollowEvent, FollowPayload};
 
 /// Whether requests are taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

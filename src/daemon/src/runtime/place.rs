@@ -1,14 +1,14 @@
 //! The path of a request: look up, place, commit, place again where another was faster.
 
-use super::command::{Command, Committed, SetApart};
+use super::command::{Command, Committed, DetachedRequest};
 use super::daemon::Daemon;
 use super::options::Settings;
-use super::pool::Turn;
+use super::pool::JobContext;
 use crate::telemetry::metrics::Stage;
-use hintd_engine::records::{Came, Probe, Seen};
+use hintd_engine::records::{DecidedRequest, Probe, RequestOutcome};
 use hintd_engine::{
-    Answer, AtOnce, Chosen, Generation, Mode, PlacerSettings, PlannedRun, Proposal, Refusal, Token, is_chained,
-    late_of, may_wait, propose, propose_waiting,
+    Answer, Generation, ImmediateRequest, Mode, PlacerSettings, PlannedRun, Proposal, Refusal, SelectedPolicy, Token,
+    is_chained, late_of, may_wait, propose, propose_waiting,
 };
 use hintd_model::cluster::{Dataset, HintRequest};
 use hintd_model::units::{DecisionId, Micros, RequestId, Timestamp};
@@ -24,7 +24,7 @@ const SEARCH_SHARE: u32 = 4; // all but a fourth
 const RESERVE_MAX: Duration = Duration::from_millis(50);
 
 /// One request on its way.
-struct Journey {
+struct RequestContext {
     request: Arc<HintRequest>,
     settings: Arc<Settings>,
     mode: Mode,
@@ -39,13 +39,13 @@ struct Journey {
     /// The daemon's own: for tasks that were asked for before.
     again: bool,
     /// Its run takes its place in the plan in force, where it is answered at once.
-    takes: bool,
+    claims_planned_run: bool,
     /// What is known of its paths, where somebody is asked.
     located: Option<Arc<[String]>>,
     /// How its run stands to the plan in force, where it is answered at once.
     planned: Option<Arc<PlannedRun>>,
     /// What its run takes its place by.
-    at_once: Option<Box<AtOnce>>,
+    at_once: Option<Box<ImmediateRequest>>,
 }
 
 /// A request that was refused.
@@ -64,7 +64,7 @@ impl From<Refusal> for Refused {
 }
 
 /// What a search was made of.
-struct MadeOf {
+struct SearchInputs {
     generation: Arc<Generation>,
     placer: PlacerSettings,
     now: Timestamp,
@@ -72,15 +72,15 @@ struct MadeOf {
     stopped: Option<u64>,
 }
 
-struct Searched {
-    made_of: MadeOf,
+struct SearchOutcome {
+    inputs: SearchInputs,
     found: Result<Proposal, Refusal>,
     ended: Instant,
 }
 
 /// How a request is meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Asked {
+pub struct RequestOptions {
     /// Nothing is leased and nothing remembered.
     pub what_if: bool,
     /// Its sender follows, or says that it will.
@@ -98,23 +98,23 @@ impl Daemon {
         digest: u64,
         decision: DecisionId,
         deadline: Instant,
-        asked: Asked,
+        asked: RequestOptions,
     ) -> Result<Arc<Answer>, Refused> {
         let began = Instant::now();
         let follows = asked.follows || self.follows(request.attempt);
         let answer = async {
             if asked.what_if {
-                let journey = self.journey(&Arc::new(request), decision, deadline, follows)?;
-                let journey = Journey { recorded: false, takes: false, ..journey };
-                let journey = self.informed(journey).await?;
-                return Ok(self.what_if(journey).await?);
+                let context = self.request_context(&Arc::new(request), decision, deadline, follows)?;
+                let context = RequestContext { recorded: false, claims_planned_run: false, ..context };
+                let context = self.with_lookups(context).await?;
+                return Ok(self.what_if(context).await?);
             }
             self.check_ready()?;
             if let Some(answer) = self.lookup(request.id.clone(), digest).await? {
                 return Ok(answer);
             }
-            let journey = self.journey(&Arc::new(request), decision, deadline, follows)?;
-            self.travel(self.informed(journey).await?, digest).await
+            let context = self.request_context(&Arc::new(request), decision, deadline, follows)?;
+            self.place_and_commit(self.with_lookups(context).await?, digest).await
         };
         let found = tokio::time::timeout_at(deadline.into(), answer).await;
         found.unwrap_or_else(|_| Err(passed(began, deadline).into()))
@@ -124,22 +124,23 @@ impl Daemon {
         if !self.0.shared.known.may_have(&id) {
             return Ok(None);
         }
-        self.0.door.ask(|reply| Command::Lookup { id, digest, reply }).await?
+        self.0.engine_handle.ask(|reply| Command::Lookup { id, digest, reply }).await?
     }
 
     /// The path of a request up to its commit. A dispatcher decides on a desk set apart, on the pool: the engine's thread
     /// only copies its State.
-    async fn what_if(&self, journey: Journey) -> Result<Arc<Answer>, Refusal> {
-        let mut proposal = self.propose(&journey, 0).await?.found?;
-        proposal.elapsed = micros(journey.began.elapsed());
+    async fn what_if(&self, context: RequestContext) -> Result<Arc<Answer>, Refusal> {
+        let mut proposal = self.propose(&context, 0).await?.found?;
+        proposal.elapsed = micros(context.began.elapsed());
         let decision = if proposal.waits() {
             let proposal = Box::new(proposal);
-            let SetApart { proposal, desk } = self.0.door.ask(|reply| Command::Apart { proposal, reply }).await??;
-            let decide = move |_| match desk {
-                Some(desk) => desk.preview(*proposal),
+            let DetachedRequest { proposal, dispatcher } =
+                self.0.engine_handle.ask(|reply| Command::DetachDispatcher { proposal, reply }).await??;
+            let decide = move |_| match dispatcher {
+                Some(dispatcher) => dispatcher.preview(*proposal),
                 None => proposal.preview(),
             };
-            self.0.pool.run(journey.deadline, decide).await?
+            self.0.pool.run(context.deadline, decide).await?
         } else {
             proposal.preview()
         };
@@ -154,36 +155,36 @@ impl Daemon {
         decision: DecisionId,
         deadline: Instant,
     ) -> Result<Arc<Answer>, Refusal> {
-        let journey = Journey { again: true, ..self.journey(request, decision, deadline, false)? };
-        self.travel(self.informed(journey).await?, digest).await.map_err(|refused| refused.refusal)
+        let context = RequestContext { again: true, ..self.request_context(request, decision, deadline, false)? };
+        self.place_and_commit(self.with_lookups(context).await?, digest).await.map_err(|refused| refused.refusal)
     }
 
     /// Places and commits, again while others take the room first.
-    async fn travel(&self, mut journey: Journey, digest: u64) -> Result<Arc<Answer>, Refused> {
-        let deadline = journey.deadline;
-        let retries = journey.settings.placer.retries;
+    async fn place_and_commit(&self, mut context: RequestContext, digest: u64) -> Result<Arc<Answer>, Refused> {
+        let deadline = context.deadline;
+        let retries = context.settings.placer.retries;
         let mut conflicts = 0;
         loop {
             let tried = Instant::now();
-            let Searched { made_of, found, ended } = self.propose(&journey, conflicts).await?;
+            let SearchOutcome { inputs, found, ended } = self.propose(&context, conflicts).await?;
             let mut proposal = match found {
                 Ok(proposal) => proposal,
-                Err(refusal) => return Err(self.refused(&journey, made_of, refusal)),
+                Err(refusal) => return Err(self.refused(&context, inputs, refusal)),
             };
             // Another try would take as long again: where that is too late, this is the last.
             let late = tried.elapsed() * 2 > deadline.saturating_duration_since(Instant::now());
-            proposal.at_once.clone_from(&journey.at_once);
-            proposal.decision = Some(journey.decision);
+            proposal.at_once.clone_from(&context.at_once);
+            proposal.decision = Some(context.decision);
             proposal.digest = digest;
             proposal.conflicts = conflicts;
             proposal.last_try = late || conflicts >= retries;
-            proposal.elapsed = micros(journey.began.elapsed());
+            proposal.elapsed = micros(context.began.elapsed());
             let last = proposal.last_try;
-            let kept = journey.recorded.then(|| (proposal.paths_read(), proposal.to_compare()));
+            let kept = context.recorded.then(|| (proposal.paths_read(), proposal.to_compare()));
             let committing = Instant::now();
             let on_its_way = self.0.pool.commits(ended);
             let proposal = Box::new(proposal);
-            let committed = self.0.door.ask(|reply| Command::Commit { proposal, token: token(), reply }).await;
+            let committed = self.0.engine_handle.ask(|reply| Command::Commit { proposal, token: token(), reply }).await;
             match &committed {
                 Ok(Ok(Committed::Answer { .. })) => drop(on_its_way),
                 _ => on_its_way.forget(),
@@ -191,12 +192,12 @@ impl Daemon {
             let committed = committed??;
             let took = committing.elapsed();
             match committed {
-                Committed::Answer { answer, journal, desk } => {
-                    self.measured(&journey, &answer, took.saturating_sub(journal), journal);
+                Committed::Answer { answer, journal, dispatcher } => {
+                    self.record_timings(&context, &answer, took.saturating_sub(journal), journal);
                     // A repeat of a request in flight gets the first one's answer, which has its own record.
-                    if let Some((read, draft)) = kept.filter(|_| answer.decision.id == journey.decision) {
-                        let came = Came::Answered { answer: Arc::clone(&answer), draft, desk };
-                        let _ = self.0.recorder.see(journey.seen(made_of, Some(read), came)); // counted where it was not
+                    if let Some((read, draft)) = kept.filter(|_| answer.decision.id == context.decision) {
+                        let came = RequestOutcome::Answered { answer: Arc::clone(&answer), draft, dispatcher };
+                        let _ = self.0.recorder.see(context.seen(inputs, Some(read), came)); // counted where it was not
                     }
                     return Ok(answer);
                 }
@@ -207,28 +208,28 @@ impl Daemon {
                 Committed::Conflict => {
                     conflicts += 1;
                     // Others may have taken its place in the plan as well.
-                    journey = self.planned(journey).await?;
+                    context = self.with_plan_status(context).await?;
                 }
             }
         }
     }
 
-    fn journey(
+    fn request_context(
         &self,
         request: &Arc<HintRequest>,
         decision: DecisionId,
         deadline: Instant,
         follows: bool,
-    ) -> Result<Journey, Refusal> {
+    ) -> Result<RequestContext, Refusal> {
         let settings = self.settings();
         let (mode, policy) = settings.choose(&request.queue, &request.framework, request.policy.as_deref())?;
         let (request, began) = (Arc::clone(request), Instant::now());
         // Where nothing is computed there is nothing to make again.
         let recorded = mode != Mode::Off && settings.engine.records.takes(decision);
         // In shadow nobody follows the plan.
-        let (again, takes) = (false, mode == Mode::On);
+        let (again, claims_planned_run) = (false, mode == Mode::On);
         let (located, planned, at_once) = (None, None, None);
-        Ok(Journey {
+        Ok(RequestContext {
             request,
             settings,
             mode,
@@ -239,7 +240,7 @@ impl Daemon {
             follows,
             recorded,
             again,
-            takes,
+            claims_planned_run,
             located,
             planned,
             at_once,
@@ -247,60 +248,60 @@ impl Daemon {
     }
 
     /// With all that others know of it.
-    async fn informed(&self, journey: Journey) -> Result<Journey, Refusal> {
-        self.planned(self.located(journey).await).await
+    async fn with_lookups(&self, context: RequestContext) -> Result<RequestContext, Refusal> {
+        self.with_plan_status(self.with_block_locations(context).await).await
     }
 
     /// With how its run stands to the plan in force, where its policy follows plans and it does not wait.
-    async fn planned(&self, journey: Journey) -> Result<Journey, Refusal> {
+    async fn with_plan_status(&self, context: RequestContext) -> Result<RequestContext, Refusal> {
         let generation = self.generation();
-        let journey = Journey { planned: None, at_once: None, ..journey };
-        let policy = policies(&journey.settings, journey.policy).0;
-        let follows_plans = journey.mode != Mode::Off && policy.as_plan().is_some();
-        let Some(plan) = generation.plan.as_ref().filter(|_| follows_plans) else { return Ok(journey) };
+        let context = RequestContext { planned: None, at_once: None, ..context };
+        let policy = policies(&context.settings, context.policy).0;
+        let follows_plans = context.mode != Mode::Off && policy.as_plan().is_some();
+        let Some(plan) = generation.plan.as_ref().filter(|_| follows_plans) else { return Ok(context) };
         // What waited for its planned racks for too long goes anywhere.
-        let late = journey.again && late_of(&journey.request.id).is_some();
-        if late || journey.waits(&generation) {
-            return Ok(journey);
+        let late = context.again && late_of(&context.request.id).is_some();
+        if late || context.waits(&generation) {
+            return Ok(context);
         }
-        let run = match AtOnce::of(&journey.request, plan, (policy, journey.policy), journey.again) {
+        let run = match ImmediateRequest::of(&context.request, plan, (policy, context.policy), context.again) {
             Ok(run) => Box::new(run),
-            Err(without_key) => return Ok(Journey { planned: Some(Arc::from(without_key)), ..journey }),
+            Err(without_key) => return Ok(RequestContext { planned: Some(Arc::from(without_key)), ..context }),
         };
         let at_once = run.clone();
-        let stands = self.0.door.ask(|reply| Command::WouldStand { run, reply }).await?;
-        let at_once = Some(at_once).filter(|_| journey.takes);
-        Ok(Journey { at_once, planned: stands.map(Arc::new), ..journey })
+        let stands = self.0.engine_handle.ask(|reply| Command::PreviewPlanStatus { run, reply }).await?;
+        let at_once = Some(at_once).filter(|_| context.claims_planned_run);
+        Ok(RequestContext { at_once, planned: stands.map(Arc::new), ..context })
     }
 
     /// With what is known of its paths, where hints are computed at all.
-    async fn located(&self, journey: Journey) -> Journey {
-        if journey.mode == Mode::Off {
-            return journey;
+    async fn with_block_locations(&self, context: RequestContext) -> RequestContext {
+        if context.mode == Mode::Off {
+            return context;
         }
-        let located = self.locate(&journey.request, journey.deadline).await;
-        Journey { located, ..journey }
+        let located = self.locate(&context.request, context.deadline).await;
+        RequestContext { located, ..context }
     }
 
-    fn refused(&self, journey: &Journey, made_of: MadeOf, refusal: Refusal) -> Refused {
-        let recorded = journey.recorded && {
-            let (decision, at) = (journey.decision, self.0.clock.now());
-            let came = Came::Refused { decision, at, refusal: refusal.clone() };
-            self.0.recorder.see(journey.seen(made_of, None, came))
+    fn refused(&self, context: &RequestContext, inputs: SearchInputs, refusal: Refusal) -> Refused {
+        let recorded = context.recorded && {
+            let (decision, at) = (context.decision, self.0.clock.now());
+            let came = RequestOutcome::Refused { decision, at, refusal: refusal.clone() };
+            self.0.recorder.see(context.seen(inputs, None, came))
         };
         Refused { refusal, recorded }
     }
 
     /// One search on the pool, on the generation of the moment that it begins: on that of its queueing it would find
     /// what others took meanwhile, lose its commit, and queue again.
-    async fn propose(&self, journey: &Journey, conflicts: u32) -> Result<Searched, Refusal> {
+    async fn propose(&self, context: &RequestContext, conflicts: u32) -> Result<SearchOutcome, Refusal> {
         let daemon = self.clone();
-        let request = Arc::clone(&journey.request);
-        let settings = Arc::clone(&journey.settings);
-        let (mode, policy, began, deadline) = (journey.mode, journey.policy, journey.began, journey.deadline);
-        let (follows, located, planned) = (journey.follows, journey.located.clone(), journey.planned.clone());
+        let request = Arc::clone(&context.request);
+        let settings = Arc::clone(&context.settings);
+        let (mode, policy, began, deadline) = (context.mode, context.policy, context.began, context.deadline);
+        let (follows, located, planned) = (context.follows, context.located.clone(), context.planned.clone());
         let queued = Instant::now();
-        let job = move |turn: Turn| {
+        let job = move |turn: JobContext| {
             let started = Instant::now();
             if started >= deadline {
                 return Err(passed(began, deadline));
@@ -316,24 +317,24 @@ impl Daemon {
             let way = Way { mode, policy, follows };
             let found = search(&generation, &request, &settings, way, &placer, now, &mut stop);
             let stopped = probe.stopped();
-            let made_of = MadeOf { generation, placer, now, stopped };
+            let inputs = SearchInputs { generation, placer, now, stopped };
             let ended = Instant::now();
-            Ok((Searched { made_of, found, ended }, started - queued, ended - started))
+            Ok((SearchOutcome { inputs, found, ended }, started - queued, ended - started))
         };
         let (searched, waited, took) = self.0.pool.run(deadline, job).await??;
         self.meters().request(policy, &[(Stage::Queue, waited), (Stage::Place, took)], None);
-        tracing::debug!(policy, conflicts, generation = searched.made_of.generation.number, ?waited, ?took, "placed");
+        tracing::debug!(policy, conflicts, generation = searched.inputs.generation.number, ?waited, ?took, "placed");
         Ok(searched)
     }
 
-    fn measured(&self, journey: &Journey, answer: &Answer, commit: Duration, journal: Duration) {
-        let stages = [(Stage::Commit, commit), (Stage::Journal, journal), (Stage::Total, journey.began.elapsed())];
-        self.meters().request(journey.policy, &stages, Some(answer.decision.steps));
+    fn record_timings(&self, context: &RequestContext, answer: &Answer, commit: Duration, journal: Duration) {
+        let stages = [(Stage::Commit, commit), (Stage::Journal, journal), (Stage::Total, context.began.elapsed())];
+        self.meters().request(context.policy, &stages, Some(answer.decision.steps));
         self.meters().add("requests_answered", 1);
     }
 }
 
-impl Journey {
+impl RequestContext {
     /// Whether it waits for a dispatcher.
     fn waits(&self, generation: &Generation) -> bool {
         let (_, chosen) = chosen(&self.settings, self.policy, self.mode);
@@ -341,10 +342,10 @@ impl Journey {
         self.follows && may_wait(&self.request, &chosen) && !chained()
     }
 
-    fn seen(&self, made_of: MadeOf, read: Option<Vec<Arc<Dataset>>>, came: Came) -> Seen {
+    fn seen(&self, inputs: SearchInputs, read: Option<Vec<Arc<Dataset>>>, came: RequestOutcome) -> DecidedRequest {
         let (policy, baseline) = policies(&self.settings, self.policy);
-        let MadeOf { generation, placer, now, stopped } = made_of;
-        Seen {
+        let SearchInputs { generation, placer, now, stopped } = inputs;
+        DecidedRequest {
             request: Arc::clone(&self.request),
             policy: Arc::clone(policy),
             name: self.policy.into(),
@@ -368,7 +369,7 @@ fn policies<'s>(settings: &'s Settings, policy: &str) -> (&'s Arc<dyn Policy>, &
     (found, built.get(BASELINE).unwrap_or(found))
 }
 
-fn placer(settings: &Settings, turn: Turn) -> PlacerSettings {
+fn placer(settings: &Settings, turn: JobContext) -> PlacerSettings {
     PlacerSettings {
         steps: turn.steps(settings.placer.steps),
         fallbacks: settings.placer.fallbacks,
@@ -383,9 +384,9 @@ fn placer(settings: &Settings, turn: Turn) -> PlacerSettings {
     }
 }
 
-fn chosen<'s>(settings: &'s Settings, name: &'s str, mode: Mode) -> (&'s Arc<dyn Policy>, Chosen<'s>) {
+fn chosen<'s>(settings: &'s Settings, name: &'s str, mode: Mode) -> (&'s Arc<dyn Policy>, SelectedPolicy<'s>) {
     let (policy, baseline) = policies(settings, name);
-    (policy, Chosen { policy: &**policy, baseline: &**baseline, mode, name })
+    (policy, SelectedPolicy { policy: &**policy, baseline: &**baseline, mode, name })
 }
 
 /// How a request is searched for.

@@ -3,7 +3,7 @@
 use super::command::{Command, PlanCall};
 use super::daemon::Daemon;
 use super::options::{Planning, When};
-use hintd_engine::plans::{Made, MakeAsk, make};
+use hintd_engine::plans::{GeneratedPlan, PlanRequest, make};
 use hintd_engine::{Refusal, plans};
 use hintd_model::units::{Calendar, Micros, Timestamp};
 use hintd_policy::plan::Objective;
@@ -81,7 +81,7 @@ impl Daemon {
         horizon: Option<Micros>,
         policy: Option<&str>,
         objective: Option<Objective>,
-    ) -> Result<Made, Refusal> {
+    ) -> Result<GeneratedPlan, Refusal> {
         let settings = self.settings();
         let planning = &settings.planning;
         let name = policy.unwrap_or(planning.policy);
@@ -89,9 +89,9 @@ impl Daemon {
             let nearest = hintd_model::solve::nearest(name, settings.policies.built.keys().copied()).map(str::to_owned);
             Refusal::Unknown { what: "policy", name: name.to_owned(), nearest }
         })?;
-        let runs = self.0.door.ask(|reply| Command::Plans(PlanCall::Runs(reply))).await?;
+        let runs = self.0.engine_handle.ask(|reply| Command::Plans(PlanCall::Runs(reply))).await?;
         let (snapshot, from) = (Arc::clone(&self.generation().snapshot), self.clock().now());
-        let ask = MakeAsk {
+        let ask = PlanRequest {
             from,
             until: from.plus(horizon.unwrap_or(planning.horizon)),
             objective: objective.unwrap_or(planning.objective),
@@ -114,7 +114,8 @@ impl Daemon {
         let (called, generation, looked_at) = (name.clone(), self.generation(), self.clock().now());
         let plan = Arc::new(made.plan);
         let examined =
-            tokio::task::spawn_blocking(move || plans::examine(&called, plan, &generation.snapshot, looked_at)).await;
+            tokio::task::spawn_blocking(move || plans::validate_plan(&called, plan, &generation.snapshot, looked_at))
+                .await;
         let examined = examined.unwrap_or_else(|_| {
             let message = "checking the plan ended in a panic".to_owned();
             Err(Refusal::Unavailable { message, retry_after: Micros::from_secs(1) })

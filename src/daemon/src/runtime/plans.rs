@@ -1,10 +1,10 @@
 //! Plans of recurring jobs: what operators do with them, on the engine's thread and in front of it.
 
-use super::command::{Command, Door, PlanCall, Reply, RolledBack};
+use super::command::{Command, EngineHandle, PlanCall, Reply, RolledBack};
 use super::daemon::Daemon;
 use super::writer::{Writer, store_failed};
-use hintd_engine::plans::replicas::{ReplicasAsk, ReplicasFound, replicas};
-use hintd_engine::plans::{KeptPlan, check_name, examine};
+use hintd_engine::plans::replicas::{ReplicaPlan, ReplicaRequest, replicas};
+use hintd_engine::plans::{KeptPlan, check_name, validate_plan};
 use hintd_engine::{Effects, PlanChange, PlanView, Refusal};
 use hintd_model::units::{Micros, Timestamp};
 use hintd_policy::plan::Plan;
@@ -13,10 +13,10 @@ use std::sync::Arc;
 
 /// Changes of plans on their way to the disk. One at a time: what is worked out stands on what is durable, so that
 /// nothing is to be taken back where the journal fails, and nobody ever follows a plan that a crash would lose.
-pub(super) struct PlanDesk {
-    door: Door,
+pub(super) struct PlanChangeQueue {
+    engine_handle: EngineHandle,
     /// What waits for the journal.
-    under_way: Option<(PlanChange, Asked)>,
+    under_way: Option<(PlanChange, PendingPlanChange)>,
     /// What came meanwhile.
     waiting: VecDeque<PlanCall>,
     /// The plan in force, once its end was told: itself, for another may come by its name.
@@ -27,18 +27,18 @@ pub(super) struct PlanDesk {
 const WAITING_MAX: usize = 64;
 
 /// Who asked for a change, and for what.
-enum Asked {
+enum PendingPlanChange {
     Kept { name: String, origin: &'static str, reply: Reply<Result<PlanView, Refusal>> },
     Activated { name: String, reply: Reply<Result<PlanView, Refusal>> },
     RolledBack { from: Option<Arc<str>>, to: Option<Arc<str>>, reply: Reply<Result<RolledBack, Refusal>> },
     Removed { name: String, reply: Reply<Result<(), Refusal>> },
 }
 
-impl PlanDesk {
+impl PlanChangeQueue {
     /// Before any change; of the plan in force it is known whether it has expired.
-    pub(super) fn new(door: Door, in_force: Option<&PlanView>, now: Timestamp) -> Self {
+    pub(super) fn new(engine_handle: EngineHandle, in_force: Option<&PlanView>, now: Timestamp) -> Self {
         let expired = in_force.map(|view| &view.kept).filter(|plan| plan.has_expired(now)).cloned();
-        Self { door, under_way: None, waiting: VecDeque::new(), expired }
+        Self { engine_handle, under_way: None, waiting: VecDeque::new(), expired }
     }
 
     /// Whether nobody waits for a change.
@@ -62,15 +62,15 @@ impl PlanDesk {
 impl Writer {
     /// Does something with plans. What changes anything is in force, and answered, when it is durable.
     pub(super) fn plans(&mut self, call: PlanCall, now: Timestamp) {
-        let desk = &mut self.plan_desk;
+        let changes = &mut self.plan_changes;
         match call {
             // The caller's deadline passed, perhaps while it waited: nothing is changed for nobody.
             call if call.is_closed() => {}
             PlanCall::List(reply) => drop(reply.send(self.engine.plans(now))),
             PlanCall::Runs(reply) => drop(reply.send(self.engine.runs())),
-            call if !self.settling.healthy() => call.refuse(store_failed()),
-            call if desk.under_way.is_none() => self.change_plans(call, now),
-            call if desk.waiting.len() < WAITING_MAX => desk.waiting.push_back(call),
+            call if !self.pending_batches.healthy() => call.refuse(store_failed()),
+            call if changes.under_way.is_none() => self.change_plans(call, now),
+            call if changes.waiting.len() < WAITING_MAX => changes.waiting.push_back(call),
             call => call.refuse(Refusal::Unavailable {
                 message: format!("{WAITING_MAX} changes of plans wait for the journal"),
                 retry_after: Micros::from_secs(1),
@@ -83,35 +83,37 @@ impl Writer {
         let (found, asked) = match call {
             PlanCall::Keep { name, examined, replace, origin, reply } => {
                 let found = self.engine.plan_kept(&name, examined, (replace, origin), now);
-                (found, Asked::Kept { name, origin, reply })
+                (found, PendingPlanChange::Kept { name, origin, reply })
             }
             PlanCall::Activate { name, replace, reply } => {
-                (self.engine.plan_activated(&name, replace, now), Asked::Activated { name, reply })
+                (self.engine.plan_activated(&name, replace, now), PendingPlanChange::Activated { name, reply })
             }
             PlanCall::RollBack { to_none, reply } => {
                 let found = self.engine.plan_rolled_back(to_none, now);
                 let from = self.engine.plan_in_force(now).map(|view| Arc::clone(&view.kept.name));
                 let to = found.as_ref().ok().and_then(PlanChange::in_force);
-                (found, Asked::RolledBack { from, to, reply })
+                (found, PendingPlanChange::RolledBack { from, to, reply })
             }
-            PlanCall::Remove { name, reply } => (self.engine.plan_removed(&name), Asked::Removed { name, reply }),
+            PlanCall::Remove { name, reply } => {
+                (self.engine.plan_removed(&name), PendingPlanChange::Removed { name, reply })
+            }
             PlanCall::List(_) | PlanCall::Runs(_) => return, // they change nothing
         };
         match found {
             Err(refusal) => asked.refuse(refusal),
             Ok(change) => {
                 let effects = Effects { journal: change.ops().to_vec(), out: Vec::new() };
-                let door = self.plan_desk.door.clone();
-                self.plan_desk.under_way = Some((change, asked));
-                let told = move |result: Result<(), Refusal>| door.tell(Command::PlansSettled(result.is_ok()));
-                self.settle(effects, None, Box::new(told));
+                let engine_handle = self.plan_changes.engine_handle.clone();
+                self.plan_changes.under_way = Some((change, asked));
+                let told = move |result: Result<(), Refusal>| engine_handle.tell(Command::PlansSettled(result.is_ok()));
+                self.await_durable(effects, None, Box::new(told));
             }
         }
     }
 
     /// The change under way is durable, or is not.
-    pub(super) fn plans_settled(&mut self, durable: bool, now: Timestamp) {
-        let Some((change, asked)) = self.plan_desk.under_way.take() else { return };
+    pub(super) fn plan_change_completed(&mut self, durable: bool, now: Timestamp) {
+        let Some((change, asked)) = self.plan_changes.under_way.take() else { return };
         if durable {
             let changes = !change.ops().is_empty();
             self.engine.take_plans(change, now);
@@ -125,18 +127,18 @@ impl Writer {
             };
             asked.answer(view);
         } else {
-            self.settling.restore(self.engine.plans_as_before(&change));
+            self.pending_batches.restore(self.engine.plans_as_before(&change));
             asked.refuse(store_failed());
         }
-        while self.plan_desk.under_way.is_none()
-            && let Some(next) = self.plan_desk.waiting.pop_front()
+        while self.plan_changes.under_way.is_none()
+            && let Some(next) = self.plan_changes.waiting.pop_front()
         {
             self.plans(next, now);
         }
     }
 }
 
-impl Asked {
+impl PendingPlanChange {
     fn answer(self, view: impl FnOnce(&str) -> PlanView) {
         match self {
             Self::Kept { name, reply, .. } | Self::Activated { name, reply } => drop(reply.send(Ok(view(&name)))),
@@ -196,12 +198,12 @@ impl Daemon {
     /// # Errors
     /// [`Refusal::Invalid`] for name or text; [`Refusal::MissingFeed`] before any node has reported;
     /// [`Refusal::Plan`] with what is wrong with it.
-    pub fn examine_plan(&self, name: &str, json: &[u8]) -> Result<hintd_engine::Examined, Refusal> {
+    pub fn validate_plan(&self, name: &str, json: &[u8]) -> Result<hintd_engine::ValidatedPlan, Refusal> {
         check_name(name)?;
         let invalid = |message: String| Refusal::Invalid { field: "plan".to_owned(), message };
         let text = std::str::from_utf8(json).map_err(|error| invalid(error.to_string()))?;
         let plan = Plan::from_json(text).map_err(|error| invalid(error.to_string()))?;
-        examine(name, Arc::new(plan), &self.generation().snapshot, self.clock().now())
+        validate_plan(name, Arc::new(plan), &self.generation().snapshot, self.clock().now())
     }
 
     /// Keeps a plan that was looked at.
@@ -211,13 +213,13 @@ impl Daemon {
     pub async fn keep_plan(
         &self,
         name: &str,
-        examined: hintd_engine::Examined,
+        examined: hintd_engine::ValidatedPlan,
         replace: bool,
         origin: &'static str,
     ) -> Result<PlanView, Refusal> {
         let name = name.to_owned();
         let call = |reply| Command::Plans(PlanCall::Keep { name, examined, replace, origin, reply });
-        self.0.door.ask(call).await?
+        self.0.engine_handle.ask(call).await?
     }
 
     /// Puts a kept plan in force.
@@ -226,7 +228,7 @@ impl Daemon {
     /// [`Refusal::Unknown`]; [`Refusal::Plan`]; [`Refusal::Unavailable`].
     pub async fn activate_plan(&self, name: &str, replace: bool) -> Result<PlanView, Refusal> {
         let name = name.to_owned();
-        self.0.door.ask(|reply| Command::Plans(PlanCall::Activate { name, replace, reply })).await?
+        self.0.engine_handle.ask(|reply| Command::Plans(PlanCall::Activate { name, replace, reply })).await?
     }
 
     /// Puts the plan before the one in force in force again, or none.
@@ -234,7 +236,7 @@ impl Daemon {
     /// # Errors
     /// [`Refusal::Plan`] where none is in force; [`Refusal::Unavailable`].
     pub async fn roll_back_plan(&self, to_none: bool) -> Result<RolledBack, Refusal> {
-        self.0.door.ask(|reply| Command::Plans(PlanCall::RollBack { to_none, reply })).await?
+        self.0.engine_handle.ask(|reply| Command::Plans(PlanCall::RollBack { to_none, reply })).await?
     }
 
     /// Forgets a plan that is not in force.
@@ -243,7 +245,7 @@ impl Daemon {
     /// [`Refusal::Unknown`]; [`Refusal::Plan`]; [`Refusal::Unavailable`].
     pub async fn remove_plan(&self, name: &str) -> Result<(), Refusal> {
         let name = name.to_owned();
-        self.0.door.ask(|reply| Command::Plans(PlanCall::Remove { name, reply })).await?
+        self.0.engine_handle.ask(|reply| Command::Plans(PlanCall::Remove { name, reply })).await?
     }
 
     /// All kept plans, by name.
@@ -251,7 +253,7 @@ impl Daemon {
     /// # Errors
     /// [`Refusal::Unavailable`] when the daemon shuts down.
     pub async fn plans(&self) -> Result<Vec<PlanView>, Refusal> {
-        self.0.door.ask(|reply| Command::Plans(PlanCall::List(reply))).await
+        self.0.engine_handle.ask(|reply| Command::Plans(PlanCall::List(reply))).await
     }
 
     /// A kept plan.
@@ -271,7 +273,7 @@ impl Daemon {
     ///
     /// # Errors
     /// [`Refusal::Unknown`] for a reader that is not planned.
-    pub fn replicas(&self, ask: &ReplicasAsk) -> Result<ReplicasFound, Refusal> {
+    pub fn replicas(&self, ask: &ReplicaRequest) -> Result<ReplicaPlan, Refusal> {
         let settings = self.settings();
         replicas(&self.generation(), ask, |name| settings.policies.built.get(name), self.clock().now())
     }

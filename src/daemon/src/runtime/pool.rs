@@ -22,7 +22,7 @@ use tokio::sync::oneshot;
 /// Threads and a bounded queue before them. Clones share both.
 #[derive(Debug, Clone)]
 pub struct Pool {
-    queue: Arc<Door>,
+    queue: Arc<QueueHandle>,
     load: Arc<Load>,
     newest: Arc<Newest>,
 }
@@ -64,15 +64,15 @@ impl std::fmt::Debug for Newest {
 }
 
 /// The pool's end of the queue.
-struct Door(Arc<Queue>);
+struct QueueHandle(Arc<Queue>);
 
-impl std::fmt::Debug for Door {
+impl std::fmt::Debug for QueueHandle {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Door").finish_non_exhaustive()
     }
 }
 
-impl Drop for Door {
+impl Drop for QueueHandle {
     fn drop(&mut self) {
         self.0.lock().closed = true;
         self.0.arrived.notify_all();
@@ -121,18 +121,18 @@ struct Load {
     threads: usize,
     queue: usize,
     /// What a job takes.
-    pace: Mean,
+    pace: MovingAverage,
     /// What comes after a job: the commit and the disk.
-    commits: Mean,
+    commits: MovingAverage,
 }
 
 /// A moving mean of times, of which about the last eight count.
 #[derive(Debug, Default)]
-struct Mean {
+struct MovingAverage {
     nanos: AtomicU64,
 }
 
-impl Mean {
+impl MovingAverage {
     fn get(&self) -> Duration {
         Duration::from_nanos(self.nanos.load(Ordering::Relaxed))
     }
@@ -162,7 +162,7 @@ const RETRY_AFTER: Micros = Micros::from_millis(50);
 
 /// A running job's view of its surroundings.
 #[derive(Debug, Clone, Copy)]
-pub struct Turn {
+pub struct JobContext {
     /// 0: nobody waited when the job began; 1 and more: the queue was full, or who came last would wait for too much of
     /// the time that the job had.
     pub fill: f64,
@@ -170,7 +170,7 @@ pub struct Turn {
     pub commits: Duration,
 }
 
-impl Turn {
+impl JobContext {
     /// `steps` as the load allows: all of them up to a half-full queue, then linearly fewer.
     #[must_use]
     #[allow(clippy::cast_precision_loss, clippy::cast_sign_loss)] // a share of a step count needs no 64 bits and is never negative
@@ -181,20 +181,20 @@ impl Turn {
 }
 
 /// A commit on its way: the pool learns how long commits take, also where nobody waited for its end.
-pub(super) struct Commits {
+pub(super) struct CommitInFlight {
     load: Arc<Load>,
     since: Instant,
     counts: bool,
 }
 
-impl Commits {
+impl CommitInFlight {
     /// It never came to the disk: a conflict, or a refusal, says nothing of how long that takes.
     pub(super) fn forget(mut self) {
         self.counts = false;
     }
 }
 
-impl Drop for Commits {
+impl Drop for CommitInFlight {
     fn drop(&mut self) {
         if self.counts {
             self.load.commits.add(self.since.elapsed());
@@ -203,9 +203,9 @@ impl Drop for Commits {
 }
 
 /// Gives a place in the queue back, whatever becomes of the job.
-struct Place(Arc<Load>);
+struct QueueSlot(Arc<Load>);
 
-impl Drop for Place {
+impl Drop for QueueSlot {
     fn drop(&mut self) {
         self.0.admitted.fetch_sub(1, Ordering::AcqRel);
     }
@@ -220,7 +220,7 @@ impl Pool {
         let cores = thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
         let threads = if options.threads == 0 { cores } else { options.threads };
         let load = Arc::new(Load::new(threads, options.queue));
-        let pool = Self { queue: Arc::new(Door(Arc::default())), load, newest: Arc::default() };
+        let pool = Self { queue: Arc::new(QueueHandle(Arc::default())), load, newest: Arc::default() };
         for number in 0..threads {
             let queue = Arc::clone(&pool.queue.0);
             thread::Builder::new().name(format!("placer-{number}")).spawn(move || queue.work())?;
@@ -251,7 +251,7 @@ impl Pool {
     pub async fn run<T: Send + 'static>(
         &self,
         deadline: Instant,
-        job: impl FnOnce(Turn) -> T + Send + 'static,
+        job: impl FnOnce(JobContext) -> T + Send + 'static,
     ) -> Result<T, Refusal> {
         let queued = Instant::now();
         let time = deadline.saturating_duration_since(queued);
@@ -265,7 +265,7 @@ impl Pool {
                 let _ = answer.send(Err(refusal)); // the caller may be gone
                 return;
             }
-            let turn = Turn { fill: place.0.fill(time), commits: place.0.commits.get() };
+            let turn = JobContext { fill: place.0.fill(time), commits: place.0.commits.get() };
             let found = job(turn);
             // One that is too late ends at once, and says nothing of how long jobs take.
             if !left.is_zero() {
@@ -282,14 +282,14 @@ impl Pool {
     }
 
     /// Is to be dropped when what was found at `since` is answered, or can't be.
-    pub(super) fn commits(&self, since: Instant) -> Commits {
-        Commits { load: Arc::clone(&self.load), since, counts: true }
+    pub(super) fn commits(&self, since: Instant) -> CommitInFlight {
+        CommitInFlight { load: Arc::clone(&self.load), since, counts: true }
     }
 
-    fn admit(&self, time: Duration) -> Result<Place, Refusal> {
+    fn admit(&self, time: Duration) -> Result<QueueSlot, Refusal> {
         let load = &self.load;
         let before = load.admitted.fetch_add(1, Ordering::AcqRel);
-        let place = Place(Arc::clone(load));
+        let place = QueueSlot(Arc::clone(load));
         // With its own time: an answer that comes too late is none.
         let wait = load.wait(before + 1);
         let retry_after = retry_after(wait);
@@ -318,7 +318,13 @@ impl Pool {
 
 impl Load {
     fn new(threads: usize, queue: usize) -> Self {
-        Self { admitted: AtomicUsize::new(0), threads, queue, pace: Mean::default(), commits: Mean::default() }
+        Self {
+            admitted: AtomicUsize::new(0),
+            threads,
+            queue,
+            pace: MovingAverage::default(),
+            commits: MovingAverage::default(),
+        }
     }
 
     /// How long the threads have to do with so many admitted jobs; none at all while each has a thread.
@@ -560,7 +566,7 @@ mod tests {
 
     #[test]
     fn steps_shrink_with_the_queue_and_never_to_nothing() {
-        let turn = |fill| Turn { fill, commits: Duration::ZERO };
+        let turn = |fill| JobContext { fill, commits: Duration::ZERO };
         let steps = |fill| turn(fill).steps(1_000);
         assert_eq!((steps(0.0), steps(0.5), steps(0.75)), (1_000, 1_000, 500));
         assert_eq!((steps(1.0), turn(1.0).steps(3)), (62, 1));

@@ -3,7 +3,7 @@
 //! Nothing on a request's path waits for it. It is told in order, and asked in the same order: who was answered finds
 //! the record. What comes faster than it is kept is left out and counted.
 
-use hintd_engine::records::{Kept, Record, Records, Seen};
+use hintd_engine::records::{DecidedRequest, Kept, Record, Records};
 use hintd_engine::{RecordSettings, Refusal};
 use hintd_model::units::{DecisionId, Micros, Timestamp};
 use std::sync::Arc;
@@ -22,8 +22,8 @@ pub(super) struct Recorder {
     left_out: Arc<AtomicU64>,
 }
 
-enum Word {
-    Seen(Box<Seen>),
+enum RecorderCommand {
+    DecidedRequest(Box<DecidedRequest>),
     Get { decision: DecisionId, now: Timestamp, reply: oneshot::Sender<Result<Arc<Record>, Refusal>> },
     Kept(oneshot::Sender<Kept>),
     Reload { settings: RecordSettings, done: oneshot::Sender<()> },
@@ -31,7 +31,7 @@ enum Word {
 
 /// A word with its place in the bounded queue.
 struct Envelope {
-    word: Word,
+    word: RecorderCommand,
     /// Given back when the word was handled.
     _place: OwnedSemaphorePermit,
 }
@@ -55,12 +55,12 @@ impl Recorder {
     }
 
     /// Records a decision, unless too many wait; whether it will be there.
-    pub(super) fn see(&self, seen: Seen) -> bool {
+    pub(super) fn see(&self, seen: DecidedRequest) -> bool {
         let Ok(place) = Arc::clone(&self.decisions).try_acquire_owned() else {
             self.left_out.fetch_add(1, Ordering::Relaxed);
             return false;
         };
-        let envelope = Envelope { word: Word::Seen(Box::new(seen)), _place: place };
+        let envelope = Envelope { word: RecorderCommand::DecidedRequest(Box::new(seen)), _place: place };
         self.queue.send(envelope).is_ok() // a thread that panicked keeps nothing
     }
 
@@ -74,7 +74,7 @@ impl Recorder {
     /// # Errors
     /// [`Refusal::NotRecorded`].
     pub(super) async fn get(&self, decision: DecisionId, now: Timestamp) -> Result<Arc<Record>, Refusal> {
-        self.ask(|reply| Word::Get { decision, now, reply }).await?
+        self.ask(|reply| RecorderCommand::Get { decision, now, reply }).await?
     }
 
     /// How far records go.
@@ -82,16 +82,16 @@ impl Recorder {
     /// # Errors
     /// [`Refusal::Unavailable`] where the thread has ended.
     pub(super) async fn kept(&self) -> Result<Kept, Refusal> {
-        self.ask(Word::Kept).await
+        self.ask(RecorderCommand::Kept).await
     }
 
     /// New settings.
     pub(super) async fn reload(&self, settings: RecordSettings) {
         // A thread that has ended keeps nothing.
-        let _ = self.ask(|done| Word::Reload { settings, done }).await;
+        let _ = self.ask(|done| RecorderCommand::Reload { settings, done }).await;
     }
 
-    async fn ask<T>(&self, word: impl FnOnce(oneshot::Sender<T>) -> Word) -> Result<T, Refusal> {
+    async fn ask<T>(&self, word: impl FnOnce(oneshot::Sender<T>) -> RecorderCommand) -> Result<T, Refusal> {
         let (reply, answer) = oneshot::channel();
         let gone = || Refusal::Unavailable {
             message: "the thread that keeps records has ended".to_owned(),
@@ -108,10 +108,10 @@ fn keep(settings: RecordSettings, envelopes: &mpsc::Receiver<Envelope>) {
     for Envelope { word, _place } in envelopes {
         // Who asked may have gone.
         match word {
-            Word::Seen(seen) => records.take(*seen),
-            Word::Get { decision, now, reply } => drop(reply.send(records.get(decision, now))),
-            Word::Kept(reply) => drop(reply.send(records.kept())),
-            Word::Reload { settings, done } => {
+            RecorderCommand::DecidedRequest(seen) => records.take(*seen),
+            RecorderCommand::Get { decision, now, reply } => drop(reply.send(records.get(decision, now))),
+            RecorderCommand::Kept(reply) => drop(reply.send(records.kept())),
+            RecorderCommand::Reload { settings, done } => {
                 records.reload(settings);
                 let _ = done.send(());
             }

@@ -13,9 +13,9 @@
 
 mod blocks;
 mod chains;
+mod network_registry;
 mod nodes;
 mod refusal;
-mod wires;
 
 pub use nodes::Taken;
 pub use refusal::{FeedCounts, ItemRefusal, Reason, bounded};
@@ -29,6 +29,7 @@ use hintd_model::cluster::{
 use hintd_model::network::Network;
 use hintd_model::network::chains::ChainsDocument;
 use hintd_model::units::{BitsPerSec, HostName, LinkName, Micros};
+use network_registry::NetworkRegistry;
 use nodes::Nodes;
 use refusal::Counters;
 use std::cell::Cell;
@@ -36,7 +37,6 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
-use wires::Wires;
 
 /// Latency pairs that wait for the engine; a drain takes them every few milliseconds.
 const LATENCY_WAITING: usize = 1 << 16;
@@ -84,7 +84,7 @@ pub struct Registries {
     limits: RegistryLimits,
     nodes: Nodes,
     blocks: Blocks,
-    wires: Mutex<Wires>,
+    wires: Mutex<NetworkRegistry>,
     chains: Mutex<Declared>,
     /// Names that were observed last.
     observed: Mutex<Option<Arc<NodeStatics>>>,
@@ -422,7 +422,7 @@ impl Registries {
         self.chains.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn wires(&self) -> MutexGuard<'_, Wires> {
+    fn wires(&self) -> MutexGuard<'_, NetworkRegistry> {
         self.wires.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -2,7 +2,7 @@
 //! the application. And rounds of rebalancing, which are searched beside it.
 
 use super::daemon::Daemon;
-use super::pool::Turn;
+use super::pool::JobContext;
 use hintd_engine::{Answer, FollowBody, Mode, Refusal, Round};
 use hintd_model::cluster::HintRequest;
 use hintd_model::units::{HostName, Micros};
@@ -13,16 +13,16 @@ use tokio::sync::mpsc::error::TrySendError;
 
 /// What the engine wants done beside its thread.
 #[derive(Debug)]
-pub(super) enum Aside {
+pub(super) enum BackgroundWork {
     /// Tasks to place.
-    Lost(Lost),
+    LostTasks(LostTasks),
     /// Moves to look for.
     Round(Arc<Round>),
 }
 
 /// Tasks of one attempt that ran on a node which is gone, or that a dispatch policy let wait for too long.
 #[derive(Debug)]
-pub(super) struct Lost {
+pub(super) struct LostTasks {
     /// Exactly the groups and counts that were hit.
     pub(super) request: Arc<HintRequest>,
     /// `node_lost`, `node_gone` or [`LATE`].
@@ -42,24 +42,24 @@ const RETRY_AFTER: Micros = Micros::from_secs(5);
 
 /// The engine's end of the queue to [`run`]. Its thread never waits for a place: placing needs that thread.
 #[derive(Debug)]
-pub(super) struct Beside(mpsc::Sender<Aside>);
+pub(super) struct Beside(mpsc::Sender<BackgroundWork>);
 
 impl Beside {
     /// The queue, with room for [`WAITING_MAX`].
-    pub(super) fn queue() -> (Self, mpsc::Receiver<Aside>) {
+    pub(super) fn queue() -> (Self, mpsc::Receiver<BackgroundWork>) {
         Self::with_room(WAITING_MAX)
     }
 
-    fn with_room(places: usize) -> (Self, mpsc::Receiver<Aside>) {
+    fn with_room(places: usize) -> (Self, mpsc::Receiver<BackgroundWork>) {
         let (queue, waiting) = mpsc::channel(places);
         (Self(queue), waiting)
     }
 
     /// Has tasks placed. Where the queue is full they are refused as they would be for want of room: returned is what
     /// their attempt is to be told now.
-    pub(super) fn place(&self, lost: Lost) -> Vec<Told> {
-        match self.0.try_send(Aside::Lost(lost)) {
-            Err(TrySendError::Full(Aside::Lost(lost))) => {
+    pub(super) fn place(&self, lost: LostTasks) -> Vec<FollowEvent> {
+        match self.0.try_send(BackgroundWork::LostTasks(lost)) {
+            Err(TrySendError::Full(BackgroundWork::LostTasks(lost))) => {
                 let message = format!("{} tasks or rounds wait to be placed anew", self.0.max_capacity());
                 lost.refused(&Refusal::Unavailable { message, retry_after: RETRY_AFTER })
             }
@@ -70,7 +70,7 @@ impl Beside {
     /// Has moves looked for. Where the queue is full there are none this time: there will be another round.
     pub(super) fn rebalance(&self, round: Arc<Round>) {
         let number = round.number;
-        if let Err(TrySendError::Full(_)) = self.0.try_send(Aside::Round(round)) {
+        if let Err(TrySendError::Full(_)) = self.0.try_send(BackgroundWork::Round(round)) {
             tracing::debug!(round = number, "no moves were looked for: too many tasks wait to be placed anew");
         }
     }
@@ -78,25 +78,25 @@ impl Beside {
 
 /// A message on a Follow stream.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Told {
+pub struct FollowEvent {
     /// Why it is sent.
     pub cause: &'static str,
     /// What is sent.
-    pub what: What,
+    pub what: FollowPayload,
 }
 
 /// What a Follow stream carries.
 #[derive(Debug, Clone, PartialEq)]
-pub enum What {
+pub enum FollowPayload {
     /// Hints for tasks that are to run again.
     Hints(Arc<Answer>),
     /// Everything else.
     Advice(FollowBody),
 }
 
-impl Told {
+impl FollowEvent {
     pub(super) const fn advice(cause: &'static str, body: FollowBody) -> Self {
-        Self { cause, what: What::Advice(body) }
+        Self { cause, what: FollowPayload::Advice(body) }
     }
 }
 
@@ -105,24 +105,24 @@ const TRIES: u32 = 5;
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// Places what is lost, one after another: a rack that fails must not crowd out requests.
-pub(super) async fn run(daemon: Daemon, mut lost: mpsc::Receiver<Aside>) {
+pub(super) async fn run(daemon: Daemon, mut lost: mpsc::Receiver<BackgroundWork>) {
     while let Some(next) = lost.recv().await {
         if daemon.stopping().is_cancelled() {
             return;
         }
         let lost = match next {
-            Aside::Lost(lost) => lost,
-            Aside::Round(round) => {
+            BackgroundWork::LostTasks(lost) => lost,
+            BackgroundWork::Round(round) => {
                 tokio::spawn(rebalance(daemon.clone(), round)); // nothing lost waits for it
                 continue;
             }
         };
         let told = match again(&daemon, &lost.request).await {
             Ok(answer) => {
-                let Lost { request, cause, node } = &lost;
+                let LostTasks { request, cause, node } = &lost;
                 tracing::info!(decision_id = %answer.decision.id, attempt = %request.attempt, ?node, cause,
                     "tasks were placed anew");
-                vec![Told { cause, what: What::Hints(answer) }]
+                vec![FollowEvent { cause, what: FollowPayload::Hints(answer) }]
             }
             Err(refusal) => lost.refused(&refusal),
         };
@@ -139,7 +139,7 @@ async fn rebalance(daemon: Daemon, round: Arc<Round>) {
     let deadline = Instant::now() + Duration::from_micros(settings.engine.rebalance.every.0);
     let number = round.number;
     let stopping = daemon.stopping().clone();
-    let search = move |turn: Turn| {
+    let search = move |turn: JobContext| {
         let policy_of = |request: &HintRequest| {
             let chosen = settings.choose(&request.queue, &request.framework, request.policy.as_deref()).ok();
             let (_, name) = chosen.filter(|(mode, _)| *mode == Mode::On)?;
@@ -177,9 +177,9 @@ async fn again(daemon: &Daemon, request: &Arc<HintRequest>) -> Result<Arc<Answer
     }
 }
 
-impl Lost {
+impl LostTasks {
     /// Notes that they found no place; returns what their attempt is to be told.
-    fn refused(&self, refusal: &Refusal) -> Vec<Told> {
+    fn refused(&self, refusal: &Refusal) -> Vec<FollowEvent> {
         let Self { request, cause, node } = self;
         if *cause == LATE {
             // They go on waiting, and the engine has told why.
@@ -191,7 +191,7 @@ impl Lost {
         let wait = |group: &hintd_model::cluster::TaskGroup| {
             let body =
                 FollowBody::NotYet { group: Arc::clone(&group.name), reason: Arc::clone(&reason), expected_wait: None };
-            Told::advice(cause, body)
+            FollowEvent::advice(cause, body)
         };
         request.groups.iter().map(wait).collect()
     }
@@ -204,12 +204,12 @@ mod tests {
     use hintd_model::cluster::document::RequestDocument;
     use tokio::time::timeout;
 
-    fn lost(cause: &'static str) -> Lost {
+    fn lost(cause: &'static str) -> LostTasks {
         let size = serde_json::json!({ "memory_mb": 1024, "vcores": 1 });
         let groups = ["map", "reduce"].map(|name| serde_json::json!({ "name": name, "count": 1, "size": size }));
         let document = serde_json::json!({ "format": "hintd.request/1", "queue": "q", "groups": groups });
         let document: RequestDocument = serde_json::from_value(document).unwrap();
-        Lost { request: Arc::new(document.to_request().unwrap()), cause, node: None }
+        LostTasks { request: Arc::new(document.to_request().unwrap()), cause, node: None }
     }
 
     #[test]
@@ -220,11 +220,11 @@ mod tests {
         let told = beside.place(lost("node_lost"));
         let refused = |group: &str| {
             let body = FollowBody::NotYet { group: group.into(), reason: "unavailable".into(), expected_wait: None };
-            Told::advice("node_lost", body)
+            FollowEvent::advice("node_lost", body)
         };
         assert_eq!(told, [refused("map"), refused("reduce")]);
         assert_eq!(beside.place(lost(LATE)), [], "it goes on waiting, and was told why");
-        assert!(matches!(waiting.try_recv(), Ok(Aside::Lost(_))));
+        assert!(matches!(waiting.try_recv(), Ok(BackgroundWork::LostTasks(_))));
         assert_eq!(beside.place(lost("node_lost")), [], "there is room again");
     }
 
@@ -243,7 +243,7 @@ mod tests {
         drop(stalled);
         let refused = tokio::task::spawn_blocking(move || overflow.recv_timeout(SOON)).await.unwrap().unwrap();
         assert!((1..=WAITING_MAX).contains(&refused), "{refused}");
-        timeout(SOON, daemon.survey()).await.unwrap().unwrap();
+        timeout(SOON, daemon.engine_report()).await.unwrap().unwrap();
         timeout(SOON, running.shutdown()).await.unwrap().unwrap();
     }
 }

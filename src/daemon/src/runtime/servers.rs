@@ -13,7 +13,7 @@ const ERROR_CHARS: usize = 400;
 
 /// How a server stood when it was asked last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
+pub enum ServerStatus {
     /// It was not asked: another one of its group answers.
     NotAsked,
     /// It gave a good answer.
@@ -28,7 +28,7 @@ pub enum Standing {
     Silent,
 }
 
-impl Standing {
+impl ServerStatus {
     /// For scripts.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -50,9 +50,9 @@ impl Standing {
 
 /// Why a server gave no good answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Trouble {
-    /// Anything but [`Standing::Answers`].
-    pub standing: Standing,
+pub struct ServerFailure {
+    /// Anything but [`ServerStatus::Answers`].
+    pub standing: ServerStatus,
     /// A word out of a closed list: another word is news.
     pub reason: &'static str,
     /// In words.
@@ -76,7 +76,7 @@ pub struct ServerView {
     /// Its address.
     pub address: String,
     /// How it stood when it was asked last.
-    pub standing: Standing,
+    pub standing: ServerStatus,
     /// It gave the group's last good answer.
     pub in_use: bool,
     /// For how long it has stood so.
@@ -167,7 +167,7 @@ impl Group {
     }
 
     /// A server gave no good answer; whether that is another reason than it had since it gave one.
-    pub fn troubled(&self, at: usize, trouble: Trouble) -> bool {
+    pub fn troubled(&self, at: usize, trouble: ServerFailure) -> bool {
         lock(&self.round).troubled(at, trouble, Instant::now())
     }
 
@@ -208,7 +208,7 @@ struct Round {
 #[derive(Debug)]
 struct Server {
     address: String,
-    standing: Standing,
+    standing: ServerStatus,
     since: Instant,
     heard: Option<Instant>,
     asked: Option<Instant>,
@@ -229,7 +229,7 @@ impl Round {
     fn new(source: &'static str, addresses: impl IntoIterator<Item = String>, now: Instant) -> Self {
         let server = |address| Server {
             address,
-            standing: Standing::NotAsked,
+            standing: ServerStatus::NotAsked,
             since: now,
             heard: None,
             asked: None,
@@ -243,7 +243,7 @@ impl Round {
 
     fn answered(&mut self, at: usize, now: Instant) -> Answered {
         let server = &mut self.servers[at];
-        server.stands(Standing::Answers, now);
+        server.stands(ServerStatus::Answers, now);
         (server.heard, server.reason) = (Some(now), "");
         server.error.clear();
         server.told.clear();
@@ -261,9 +261,9 @@ impl Round {
         Some(self.answered(at, now))
     }
 
-    fn troubled(&mut self, at: usize, trouble: Trouble, now: Instant) -> bool {
+    fn troubled(&mut self, at: usize, trouble: ServerFailure, now: Instant) -> bool {
         let server = &mut self.servers[at];
-        let Trouble { standing, reason, error } = trouble;
+        let ServerFailure { standing, reason, error } = trouble;
         server.stands(standing, now);
         server.reason = reason;
         server.error = error.chars().take(ERROR_CHARS).collect();
@@ -297,7 +297,7 @@ impl Round {
 }
 
 impl Server {
-    fn stands(&mut self, standing: Standing, now: Instant) {
+    fn stands(&mut self, standing: ServerStatus, now: Instant) {
         if self.standing != standing {
             (self.standing, self.since) = (standing, now);
         }
@@ -321,8 +321,8 @@ mod tests {
         (Round::new("resource_manager", addresses.iter().map(ToString::to_string), start), start)
     }
 
-    fn trouble(standing: Standing, reason: &'static str) -> Trouble {
-        Trouble { standing, reason, error: format!("it is {reason}") }
+    fn trouble(standing: ServerStatus, reason: &'static str) -> ServerFailure {
+        ServerFailure { standing, reason, error: format!("it is {reason}") }
     }
 
     #[test]
@@ -331,7 +331,7 @@ mod tests {
         assert_eq!(round.answered(0, start), Answered { moved: true, away: None });
         assert_eq!(round.answered(0, start + S), Answered { moved: false, away: None });
         let mut fails = |reason, at: u32| {
-            round.troubled(0, trouble(Standing::Silent, reason), start + at * S);
+            round.troubled(0, trouble(ServerStatus::Silent, reason), start + at * S);
             round.nobody(start + at * S)
         };
         assert_eq!(fails("late", 10).as_deref(), Some("it is late"));
@@ -339,25 +339,28 @@ mod tests {
         assert_eq!(fails("refused", 12).as_deref(), Some("it is refused"));
         assert_eq!(fails("late", 13), None, "one that goes to and fro does not fill the log");
         let view = &round.views(start + 20 * S)[0];
-        assert_eq!((view.standing, view.since, view.heard), (Standing::Silent, 10 * S, Some(19 * S)));
+        assert_eq!((view.standing, view.since, view.heard), (ServerStatus::Silent, 10 * S, Some(19 * S)));
         assert_eq!((view.asked, &*view.error, view.in_use), (Some(7 * S), "it is late", true));
         assert_eq!(round.answered(0, start + 30 * S), Answered { moved: false, away: Some(20 * S) });
         assert_eq!(round.answered(0, start + 31 * S).away, None);
         assert_eq!(round.views(start + 31 * S)[0].error, "");
-        round.troubled(0, trouble(Standing::Silent, "late"), start + 40 * S);
+        round.troubled(0, trouble(ServerStatus::Silent, "late"), start + 40 * S);
         assert!(round.nobody(start + 40 * S).is_some(), "another outage");
     }
 
     #[test]
     fn of_several_servers_one_is_enough_and_each_keeps_its_own_word() {
         let (mut round, start) = round(&["a", "b", "c"]);
-        assert!(round.troubled(0, trouble(Standing::Standby, "standby"), start));
+        assert!(round.troubled(0, trouble(ServerStatus::Standby, "standby"), start));
         assert_eq!(round.answered(1, start), Answered { moved: true, away: None });
         assert!(round.outage.is_none());
-        assert!(!round.troubled(0, trouble(Standing::Standby, "standby"), start + S), "it was one before");
+        assert!(!round.troubled(0, trouble(ServerStatus::Standby, "standby"), start + S), "it was one before");
         let words: Vec<_> = round.views(start + S).iter().map(|view| (view.standing, view.in_use)).collect();
-        assert_eq!(words, [(Standing::Standby, false), (Standing::Answers, true), (Standing::NotAsked, false)]);
-        round.troubled(1, trouble(Standing::Silent, "late"), start + 2 * S);
+        assert_eq!(
+            words,
+            [(ServerStatus::Standby, false), (ServerStatus::Answers, true), (ServerStatus::NotAsked, false)]
+        );
+        round.troubled(1, trouble(ServerStatus::Silent, "late"), start + 2 * S);
         assert_eq!(round.nobody(start + 2 * S).as_deref(), Some("a: it is standby; b: it is late"));
         assert_eq!(round.answered(0, start + 4 * S), Answered { moved: true, away: Some(2 * S) });
     }
@@ -365,12 +368,12 @@ mod tests {
     #[test]
     fn an_idle_answer_does_not_end_a_safe_mode_that_was_told_of_just_now() {
         let (mut round, start) = round(&["a"]);
-        round.troubled(0, trouble(Standing::SafeMode, "later"), start);
+        round.troubled(0, trouble(ServerStatus::SafeMode, "later"), start);
         round.nobody(start);
         assert_eq!(round.answered_idly(0, 10 * S, start + 9 * S), None);
-        assert_eq!(round.views(start + 9 * S)[0].standing, Standing::SafeMode);
+        assert_eq!(round.views(start + 9 * S)[0].standing, ServerStatus::SafeMode);
         assert_eq!(round.answered_idly(0, 10 * S, start + 10 * S).unwrap().away, Some(10 * S));
-        round.troubled(0, trouble(Standing::Silent, "late"), start + 20 * S);
+        round.troubled(0, trouble(ServerStatus::Silent, "late"), start + 20 * S);
         round.nobody(start + 20 * S);
         assert!(round.answered_idly(0, 10 * S, start + 21 * S).is_some(), "it is there again");
     }
@@ -384,7 +387,7 @@ mod tests {
         let other = servers.group("history_server", ["b".to_owned()], |_, _| {});
         assert_eq!(servers.silent(), [""; 0], "nobody was asked yet");
         for group in [&one, &other] {
-            group.troubled(0, trouble(Standing::Silent, "late"));
+            group.troubled(0, trouble(ServerStatus::Silent, "late"));
             assert!(group.nobody().is_some());
         }
         assert_eq!(servers.silent(), ["history_server"]);

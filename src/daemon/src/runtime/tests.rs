@@ -46,7 +46,7 @@ async fn an_engine_that_panics_is_told_to_health_and_to_all_that_wait() {
     let stalled = stall(&daemon);
     let asking = tokio::spawn({
         let daemon = daemon.clone();
-        async move { daemon.survey().await.map(drop) }
+        async move { daemon.engine_report().await.map(drop) }
     });
     daemon.on_engine(|| panic!("a test's"));
     let behind = tokio::spawn({
@@ -58,7 +58,7 @@ async fn an_engine_that_panics_is_told_to_health_and_to_all_that_wait() {
     assert_eq!(daemon.ready().borrow().why_not(), Some("the engine's thread ended"));
     let _ = timeout(SOON, asking).await.unwrap();
     let _ = timeout(SOON, behind).await.unwrap();
-    assert!(timeout(SOON, daemon.survey()).await.unwrap().is_err());
+    assert!(timeout(SOON, daemon.engine_report()).await.unwrap().is_err());
     let endpoint = tonic::transport::Endpoint::from_shared(format!("http://{}", running.grpc)).unwrap();
     let mut health = HealthClient::new(endpoint.connect().await.unwrap());
     let mut watch = health.watch(HealthCheckRequest { service: String::new() }).await.unwrap().into_inner();
@@ -87,8 +87,8 @@ async fn a_watch_whose_caller_is_gone_watches_nothing() {
     let (reply, answer) = oneshot::channel();
     drop(answer);
     let most = WatchLimits { pairs: 10, watchers: 1 };
-    daemon.0.door.tell(Command::Watch { watcher: "sdn".into(), scope, most, reply });
-    let survey = daemon.survey().await.unwrap();
+    daemon.0.engine_handle.tell(Command::Watch { watcher: "sdn".into(), scope, most, reply });
+    let survey = daemon.engine_report().await.unwrap();
     assert!(survey.watchers.iter().all(|watcher| !watcher.attached), "{:?}", survey.watchers);
     assert_eq!(daemon.0.shared.watchers.others(""), 0);
     running.shutdown().await.unwrap();

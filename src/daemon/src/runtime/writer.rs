@@ -1,27 +1,27 @@
 //! The one writer: a thread that owns the engine, takes facts and commands, publishes generations.
 //!
 //! Nothing it does waits for a disk or a socket. What a call has to make durable goes to the journal,
-//! and its answer waits in [`Settling`] until the journal's writer says so; a batch that could not be
+//! and its answer waits in [`PendingBatches`] until the journal's writer says so; a batch that could not be
 //! written is undone, and readiness goes off until the disk is back.
 
+use super::answered_requests::AnsweredRequests;
 use super::clock::Clock;
-use super::command::{Command, Committed, Door, Envelope, Reply, SetApart, Survey};
-use super::known::Known;
+use super::command::{Command, Committed, DetachedRequest, EngineHandle, EngineReport, Envelope, Reply};
 use super::meters::{Depths, FlowCounts, Meters};
 use super::outbox::Outboxes;
-use super::plans::PlanDesk;
+use super::pending_batches::{PendingBatches, Returned};
+use super::plans::PlanChangeQueue;
 use super::pool::Pool;
 use super::registries::{FeedCounts, Registries};
-use super::replace::{Beside, LATE, Lost, Told, What};
+use super::replace::{Beside, FollowEvent, FollowPayload, LATE, LostTasks};
 use super::servers::Servers;
-use super::settle::{Returned, Settling};
 use super::watchers::{Watchers, Watching};
 use super::{Ready, options::FollowOptions, options::WatchLimits};
 use crate::store::GroupCommitHandle;
 use arc_swap::ArcSwap;
 use hintd_engine::{
-    Answer, CommitOutcome, DeskApart, Effect, Effects, Engine, EngineSettings, FollowBody, Generation, Proposal,
-    Refusal, Released, TaskEvent, Token, WatchScope,
+    Answer, CommitOutcome, DetachedDispatcher, Effect, Effects, Engine, EngineSettings, FollowBody, Generation,
+    Proposal, Refusal, Released, TaskEvent, Token, WatchScope,
 };
 use hintd_model::cluster::ModelError;
 use hintd_model::units::{AttemptId, DecisionId, LeaseId, Micros, RequestId, Timestamp};
@@ -42,7 +42,7 @@ pub(super) struct Shared {
     /// Servers that are asked.
     pub(super) servers: Servers,
     /// What attempts are told.
-    pub(super) outboxes: Outboxes<Told>,
+    pub(super) outboxes: Outboxes<FollowEvent>,
     /// How long that is kept.
     pub(super) follow: ArcSwap<FollowOptions>,
     /// Who watches routes.
@@ -52,7 +52,7 @@ pub(super) struct Shared {
     /// Whether requests are taken.
     pub(super) ready: watch::Sender<Ready>,
     /// Ids that have an answer.
-    pub(super) known: Known,
+    pub(super) known: AnsweredRequests,
     /// Whether the writer was told that something urgent waits, and has not heard it yet.
     pub(super) urgent: AtomicBool,
     /// For tasks to place anew, and moves to look for.
@@ -65,7 +65,7 @@ pub(super) struct Writer {
     pub(super) clock: Clock,
     pub(super) shared: Arc<Shared>,
     pub(super) commands: Receiver<Envelope>,
-    pub(super) settling: Settling,
+    pub(super) pending_batches: PendingBatches,
     /// Changes wait at most so long.
     pub(super) publish_every: Duration,
     /// When facts were last taken in.
@@ -90,7 +90,7 @@ pub(super) struct Writer {
     /// What metrics know of flows.
     pub(super) flows: Option<Arc<IndexedFlows>>,
     /// Changes of plans on their way.
-    pub(super) plan_desk: PlanDesk,
+    pub(super) plan_changes: PlanChangeQueue,
 }
 
 /// Time between two looks for what is due: leases, answers, silent nodes.
@@ -113,18 +113,18 @@ impl Writer {
         mut engine: Engine,
         clock: Clock,
         shared: Arc<Shared>,
-        (door, commands): (&Door, Receiver<Envelope>),
+        (engine_handle, commands): (&EngineHandle, Receiver<Envelope>),
         publish_every: Duration,
         pool: Pool,
     ) -> Self {
         let now = clock.now();
-        let plan_desk = PlanDesk::new(door.clone(), engine.plan_in_force(now).as_ref(), now);
+        let plan_changes = PlanChangeQueue::new(engine_handle.clone(), engine.plan_in_force(now).as_ref(), now);
         Self {
             engine,
             clock,
             shared,
             commands,
-            settling: Settling::new(door.clone()),
+            pending_batches: PendingBatches::new(engine_handle.clone()),
             publish_every,
             drained: Instant::now(),
             urgent: false,
@@ -137,13 +137,13 @@ impl Writer {
             fed: FeedCounts::default(),
             sessions: 0,
             flows: None,
-            plan_desk,
+            plan_changes,
         }
     }
 
     /// Runs until told to stop and nothing is in flight.
     pub(super) fn run(mut self, journal: GroupCommitHandle) {
-        self.settling.start(journal);
+        self.pending_batches.start(journal);
         self.gauges(self.clock.now()); // who looks at once is not to find a daemon without what it recovered
         loop {
             match self.commands.recv_timeout(self.patience()) {
@@ -157,7 +157,7 @@ impl Writer {
             }
             self.tick();
             self.publish_if_due();
-            if self.stopping && self.settling.is_empty() && self.plan_desk.is_idle() {
+            if self.stopping && self.pending_batches.is_empty() && self.plan_changes.is_idle() {
                 return;
             }
         }
@@ -179,7 +179,7 @@ impl Writer {
                 let known = self.engine.authorize(attempt, &token);
                 let _ = reply.send(known.map(|()| self.shared.outboxes.open(attempt, now)));
             }
-            Command::Survey(reply) => drop(reply.send(self.survey(now))),
+            Command::EngineReport(reply) => drop(reply.send(self.engine_report(now))),
             Command::Attempts(reply) => drop(reply.send(self.engine.attempts_known())),
             Command::Heard(reply) => {
                 let nodes = self.shared.generation.load().snapshot.statics.indexes();
@@ -189,7 +189,7 @@ impl Writer {
                 self.release(attempt, &token, &leases, reply, now);
             }
             Command::Event(event) => self.event(event, now),
-            Command::Learnt { key, run } => {
+            Command::Learned { key, run } => {
                 self.engine.learnt(&key, &run, now);
                 self.has_moved();
             }
@@ -214,20 +214,20 @@ impl Writer {
             }
             Command::Unwatch { watcher, session } => self.unwatch(&watcher, session),
             // It costs a copy of a policy's State: not for a caller who has gone.
-            Command::Apart { reply, .. } if reply.is_closed() => {}
-            Command::Apart { proposal, reply } => {
-                let apart = self.engine.desk_apart(&proposal, now);
-                let _ = reply.send(apart.map(|desk| SetApart { proposal, desk }));
+            Command::DetachDispatcher { reply, .. } if reply.is_closed() => {}
+            Command::DetachDispatcher { proposal, reply } => {
+                let apart = self.engine.detached_dispatcher(&proposal, now);
+                let _ = reply.send(apart.map(|dispatcher| DetachedRequest { proposal, dispatcher }));
             }
-            Command::WouldStand { run, reply } => drop(reply.send(self.engine.would_stand(&run, now))),
+            Command::PreviewPlanStatus { run, reply } => drop(reply.send(self.engine.preview_plan_status(&run, now))),
             Command::Plans(call) => self.plans(call, now),
-            Command::PlansSettled(durable) => self.plans_settled(durable, now),
+            Command::PlansSettled(durable) => self.plan_change_completed(durable, now),
             Command::Rebalanced { round, found } => {
                 self.engine.rebalanced(round, &found, now);
                 self.effects(None, Box::new(|_| ()));
             }
             Command::Reload { settings, policies, reply } => self.reload(*settings, &policies, reply, now),
-            Command::Settled { ticket, result } => self.settled(ticket, result.is_ok()),
+            Command::BatchCompleted { ticket, result } => self.batch_completed(ticket, result.is_ok()),
             Command::Stop => self.stopping = true,
             #[cfg(test)]
             Command::Run(run) => run(),
@@ -316,19 +316,19 @@ impl Writer {
         }
     }
 
-    fn survey(&mut self, now: Timestamp) -> Survey {
+    fn engine_report(&mut self, now: Timestamp) -> EngineReport {
         let (unknown_names, unknown_names_total) = self.engine.unknown_names();
         let watchers = self.engine.watchers();
         let adherence = self.engine.adherence().iter().map(|(key, tally)| (key.clone(), *tally)).collect();
         let (counts, plan) = (self.engine.counts(), self.engine.plan_in_force(now));
-        Survey { counts, unknown_names, unknown_names_total, watchers, adherence, plan }
+        EngineReport { counts, unknown_names, unknown_names_total, watchers, adherence, plan }
     }
 
     fn commit(&mut self, proposal: Proposal, token: Token, reply: Reply<Result<Committed, Refusal>>, now: Timestamp) {
         if reply.is_closed() {
             return; // the caller's deadline passed: nothing is leased for nobody
         }
-        if !self.settling.healthy() {
+        if !self.pending_batches.healthy() {
             let _ = reply.send(Err(store_failed()));
             return;
         }
@@ -336,12 +336,12 @@ impl Writer {
             CommitOutcome::Committed(answer) => {
                 self.moved = true;
                 self.shared.known.note(&answer.decision.request);
-                let desk = self.engine.take_desk();
-                self.effects(Some(Arc::clone(&answer)), answer_reply(answer, desk, reply));
+                let dispatcher = self.engine.take_dispatcher();
+                self.effects(Some(Arc::clone(&answer)), answer_reply(answer, dispatcher, reply));
             }
             CommitOutcome::Answered(answer) => {
                 self.effects(None, Box::new(|_| ()));
-                self.settling.after(answer.decision.id, answer_reply(answer, None, reply));
+                self.pending_batches.after(answer.decision.id, answer_reply(answer, None, reply));
             }
             CommitOutcome::Conflict { .. } => {
                 self.effects(None, Box::new(|_| ()));
@@ -364,22 +364,27 @@ impl Writer {
             Some(Ok(answer)) => {
                 let decision = answer.decision.id;
                 let reply = move |result: Result<(), Refusal>| drop(reply.send(result.map(|()| Some(answer))));
-                self.settling.after(decision, Box::new(reply));
+                self.pending_batches.after(decision, Box::new(reply));
             }
         }
     }
 
     /// Sends what the last call has to make durable; the rest follows when it is.
-    pub(super) fn effects(&mut self, answer: Option<Arc<Answer>>, reply: super::settle::Then) {
+    pub(super) fn effects(&mut self, answer: Option<Arc<Answer>>, reply: super::pending_batches::DurabilityCallback) {
         let effects = self.engine.take_effects();
-        self.settle(effects, answer, reply);
+        self.await_durable(effects, answer, reply);
     }
 
     /// Sends off effects that were taken before.
-    pub(super) fn settle(&mut self, effects: Effects, answer: Option<Arc<Answer>>, reply: super::settle::Then) {
+    pub(super) fn await_durable(
+        &mut self,
+        effects: Effects,
+        answer: Option<Arc<Answer>>,
+        reply: super::pending_batches::DurabilityCallback,
+    ) {
         let decision = answer.map(|answer| answer.decision.id);
         let pushed = promised(&effects.out);
-        if let Some(Returned { out, then, taken }) = self.settling.enter(effects, decision, reply) {
+        if let Some(Returned { out, then, taken }) = self.pending_batches.enter(effects, decision, reply) {
             self.send_out(out);
             if !taken {
                 self.undo(decision.into_iter().chain(pushed));
@@ -403,8 +408,8 @@ impl Writer {
         }
     }
 
-    fn settled(&mut self, ticket: u64, ok: bool) {
-        let Some(mut done) = self.settling.leave(ticket, ok) else { return };
+    fn batch_completed(&mut self, ticket: u64, ok: bool) {
+        let Some(mut done) = self.pending_batches.leave(ticket, ok) else { return };
         let pushed = if ok { Vec::new() } else { promised(&done.out) };
         if !ok {
             self.note_health();
@@ -429,15 +434,20 @@ impl Writer {
                         self.shared.meters.not_yet(reason);
                     }
                     let follow = self.shared.follow.load();
-                    self.shared.outboxes.push(attempt, Told::advice(cause, message), &follow, now);
+                    self.shared.outboxes.push(attempt, FollowEvent::advice(cause, message), &follow, now);
                 }
                 Effect::Hints { attempt, answer, cause } => {
                     let follow = self.shared.follow.load();
-                    self.shared.outboxes.push(attempt, Told { cause, what: What::Hints(answer) }, &follow, now);
+                    self.shared.outboxes.push(
+                        attempt,
+                        FollowEvent { cause, what: FollowPayload::Hints(answer) },
+                        &follow,
+                        now,
+                    );
                 }
-                Effect::Late { request } => self.place_anew(Lost { request, cause: LATE, node: None }, now),
+                Effect::Late { request } => self.place_anew(LostTasks { request, cause: LATE, node: None }, now),
                 Effect::Replace { request, cause, node } => {
-                    self.place_anew(Lost { request, cause, node: Some(node) }, now);
+                    self.place_anew(LostTasks { request, cause, node: Some(node) }, now);
                 }
                 Effect::Rebalance(round) => self.shared.beside.rebalance(round),
                 Effect::Routes { watcher, update } => {
@@ -464,14 +474,14 @@ impl Writer {
                     tracing::info!(%key, %application, "{why}");
                 }
                 Effect::Count(counter, by) => self.shared.meters.count(counter, by),
-                Effect::Settled(settled) => self.shared.meters.adherence(&settled.0, &settled.1),
+                Effect::AdherenceFinalized(settled) => self.shared.meters.adherence(&settled.0, &settled.1),
             }
         }
     }
 
     /// Has tasks placed beside this thread. What comes of it is told later, to an outbox that the attempt's end has
     /// ended by then.
-    fn place_anew(&self, lost: Lost, now: Timestamp) {
+    fn place_anew(&self, lost: LostTasks, now: Timestamp) {
         let attempt = lost.request.attempt;
         let outbox = &self.shared.outboxes;
         outbox.open(attempt, now);
@@ -489,7 +499,7 @@ impl Writer {
         self.engine.tick(now);
         self.effects(None, Box::new(|_| ()));
         self.shared.outboxes.forget_old(&self.shared.follow.load(), now);
-        self.settling.retry_backlog();
+        self.pending_batches.retry_backlog();
         self.note_health();
         self.moved = true; // the engine says whether there is anything to publish
         if self.gauged.elapsed() >= GAUGE_EVERY {
@@ -502,7 +512,7 @@ impl Writer {
         let meters = &self.shared.meters;
         let counts = self.engine.counts();
         let (leases, waiting) = (counts.leases, counts.waiting);
-        let depths = Depths { leases, waiting, pool: self.pool.admitted(), journal: self.settling.queued() };
+        let depths = Depths { leases, waiting, pool: self.pool.admitted(), journal: self.pending_batches.queued() };
         meters.gauges(depths, &self.shared.generation.load().snapshot, now);
         self.shared.servers.gauge();
         let fed = self.shared.registries.counts();
@@ -510,7 +520,7 @@ impl Writer {
         self.fed = fed;
         let plan = self.engine.plan_in_force(now);
         meters.plan(plan.as_ref(), now);
-        self.plan_desk.look(plan.as_ref(), now);
+        self.plan_changes.look(plan.as_ref(), now);
         meters.circuits(self.engine.circuits().as_ref());
         meters.watchers(&self.engine.watchers());
         // Counting a large network's flows takes a moment, and most seconds change none.
@@ -589,19 +599,19 @@ impl Writer {
     }
 
     fn note_health(&self) {
-        let healthy = self.settling.healthy();
+        let healthy = self.pending_batches.healthy();
         self.shared.ready.send_if_modified(|ready| ready.store(healthy));
     }
 }
 
 fn answer_reply(
     answer: Arc<Answer>,
-    desk: Option<Box<DeskApart>>,
+    dispatcher: Option<Box<DetachedDispatcher>>,
     reply: Reply<Result<Committed, Refusal>>,
-) -> super::settle::Then {
+) -> super::pending_batches::DurabilityCallback {
     let began = Instant::now();
     Box::new(move |result| {
-        let _ = reply.send(result.map(|()| Committed::Answer { answer, journal: began.elapsed(), desk }));
+        let _ = reply.send(result.map(|()| Committed::Answer { answer, journal: began.elapsed(), dispatcher }));
     })
 }
 

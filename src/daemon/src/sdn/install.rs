@@ -9,9 +9,9 @@ use super::graph::Graph;
 use super::model::{Dpid, EntryFound, Match, Output};
 use super::options::RyuOptions;
 use super::ryu::{self, BadAnswer};
-use super::table::{COOKIE_MASK, Command, Layer, Shown, Table, Translated, translate};
+use super::table::{COOKIE_MASK, Command, InstalledEntries, Layer, Table, Translated, translate};
 use super::watch::View;
-use crate::rest::{AskError, Rest, backoff};
+use crate::rest::{Rest, RestError, backoff};
 use crate::runtime::Daemon;
 use crate::runtime::watchers::Watching;
 use crate::telemetry::sdn::{Asked, RuleResult, SdnMetrics};
@@ -153,7 +153,7 @@ impl Installer {
                     stopping.cancelled().await;
                 }
             }
-            () = tokio::time::sleep_until(next) => self.mend().await,
+            () = tokio::time::sleep_until(next) => self.repair().await,
             () = sleep_until(again), if watching.is_none() => {}
         }
     }
@@ -282,7 +282,7 @@ impl Installer {
         steps: &[Step],
         all: bool,
         refused: &mut BTreeMap<WatchedPair, String>,
-    ) -> Result<(), AskError<BadAnswer>> {
+    ) -> Result<(), RestError<BadAnswer>> {
         let mut send: Vec<&Step> = steps.iter().filter(|step| !refused.contains_key(&step.pair)).collect();
         if all {
             self.unshown(&mut send).await?;
@@ -293,7 +293,7 @@ impl Installer {
             }
             match self.send(&step.command).await {
                 Ok(()) => {}
-                Err(error @ AskError::Status { .. }) => {
+                Err(error @ RestError::Status { .. }) => {
                     if matches!(step.command, Command::Add(..)) {
                         refused.insert(step.pair.clone(), error.to_string());
                     }
@@ -332,13 +332,13 @@ impl Installer {
     }
 
     /// Leaves of `steps` those that switches do not show yet.
-    async fn unshown(&mut self, steps: &mut Vec<&Step>) -> Result<(), AskError<BadAnswer>> {
+    async fn unshown(&mut self, steps: &mut Vec<&Step>) -> Result<(), RestError<BadAnswer>> {
         let mut tables = BTreeMap::new();
         for switch in steps.iter().map(|step| step.command.switch()).collect::<BTreeSet<_>>() {
             match self.read(switch).await {
-                Ok(found) => _ = tables.insert(switch, Some(Shown::new(found))),
+                Ok(found) => _ = tables.insert(switch, Some(InstalledEntries::new(found))),
                 // A switch that is away has no table to be looked at.
-                Err(AskError::Status { .. }) => _ = tables.insert(switch, None),
+                Err(RestError::Status { .. }) => _ = tables.insert(switch, None),
                 Err(error) => return Err(error),
             }
         }
@@ -362,7 +362,7 @@ impl Installer {
     }
 
     /// Sends some of what waits, or compares a switch with what it should hold.
-    async fn mend(&mut self) {
+    async fn repair(&mut self) {
         if self.audited.elapsed() >= self.options.audit {
             self.audited = Instant::now();
             self.suspects.extend(&self.connected);
@@ -379,11 +379,11 @@ impl Installer {
         }
     }
 
-    async fn send_base(&mut self) -> Result<(), AskError<BadAnswer>> {
+    async fn send_base(&mut self) -> Result<(), RestError<BadAnswer>> {
         for _ in 0..CHUNK {
             let Some(command) = self.base.front().cloned() else { break };
             match self.send(&command).await {
-                Ok(()) | Err(AskError::Status { .. }) => {}
+                Ok(()) | Err(RestError::Status { .. }) => {}
                 Err(error) => return Err(error),
             }
             self.base.pop_front();
@@ -392,10 +392,10 @@ impl Installer {
         Ok(())
     }
 
-    async fn audit_one(&mut self) -> Result<(), AskError<BadAnswer>> {
+    async fn audit_one(&mut self) -> Result<(), RestError<BadAnswer>> {
         let Some(&switch) = self.suspects.first() else { return Ok(()) };
         let found = match self.read(switch).await {
-            Err(AskError::Status { .. }) => {
+            Err(RestError::Status { .. }) => {
                 self.suspects.remove(&switch);
                 return Ok(());
             }
@@ -415,7 +415,7 @@ impl Installer {
         Ok(())
     }
 
-    async fn send(&mut self, command: &Command) -> Result<(), AskError<BadAnswer>> {
+    async fn send(&mut self, command: &Command) -> Result<(), RestError<BadAnswer>> {
         let (path, body, result) = match command {
             Command::Add(switch, entry) => ("/stats/flowentry/add", ryu::add(*switch, entry), RuleResult::Added),
             Command::Remove { switch, priority, matches } => {
@@ -423,18 +423,18 @@ impl Installer {
             }
         };
         let sent = self.rest.post(path, &body, |_| Ok(())).await;
-        self.metrics.asked(Asked::Rules, sent.as_ref().err().map(AskError::reason));
+        self.metrics.asked(Asked::Rules, sent.as_ref().err().map(RestError::reason));
         if sent.is_ok() {
             self.metrics.rules(result, 1);
         }
         sent
     }
 
-    async fn read(&mut self, switch: Dpid) -> Result<Vec<EntryFound>, AskError<BadAnswer>> {
+    async fn read(&mut self, switch: Dpid) -> Result<Vec<EntryFound>, RestError<BadAnswer>> {
         let wanted = ryu::entries_wanted(self.options.marks.cookie & COOKIE_MASK, COOKIE_MASK);
         let found =
             self.rest.post(&format!("/stats/flow/{}", switch.0), &wanted, |body| ryu::entries(switch, body)).await;
-        self.metrics.asked(Asked::Rules, found.as_ref().err().map(AskError::reason));
+        self.metrics.asked(Asked::Rules, found.as_ref().err().map(RestError::reason));
         found
     }
 

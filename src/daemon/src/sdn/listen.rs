@@ -2,7 +2,7 @@
 
 use super::options::RyuOptions;
 use super::ryu;
-use super::watch::News;
+use super::watch::ControllerEvent;
 use crate::rest::backoff;
 use crate::telemetry::sdn::{Asked, SdnMetrics};
 use futures_util::SinkExt as _;
@@ -18,7 +18,7 @@ use tokio_tungstenite::tungstenite::{self, Message};
 const EVENT_BYTES: usize = 4 << 20;
 
 /// Reads events for ever; after a break it connects again, later each time.
-pub(super) async fn run(options: Arc<RyuOptions>, metrics: SdnMetrics, news: mpsc::Sender<News>) {
+pub(super) async fn run(options: Arc<RyuOptions>, metrics: SdnMetrics, news: mpsc::Sender<ControllerEvent>) {
     let mut failures = 0;
     loop {
         let mut heard = false;
@@ -30,7 +30,7 @@ pub(super) async fn run(options: Arc<RyuOptions>, metrics: SdnMetrics, news: mps
         metrics.asked(Asked::Events, Some("broken"));
         tracing::warn!(controller = %options.authority, error = %ended, "the controller's events can't be heard");
         // Only what was heard can be missed: a controller that tells no events is believed what it answers.
-        if heard && news.send(News::Deaf).await.is_err() {
+        if heard && news.send(ControllerEvent::Deaf).await.is_err() {
             return;
         }
         tokio::time::sleep(backoff(failures, options.backoff, rand::random())).await;
@@ -41,7 +41,7 @@ pub(super) async fn run(options: Arc<RyuOptions>, metrics: SdnMetrics, news: mps
 async fn session(
     options: &RyuOptions,
     metrics: &SdnMetrics,
-    news: &mpsc::Sender<News>,
+    news: &mpsc::Sender<ControllerEvent>,
     heard: &mut bool,
 ) -> tungstenite::Error {
     let connect = async {
@@ -73,7 +73,7 @@ async fn session(
                 match event {
                     Ok(event) => {
                         metrics.event(event.kind());
-                        if news.send(News::Event(event)).await.is_err() {
+                        if news.send(ControllerEvent::Event(event)).await.is_err() {
                             return tungstenite::Error::AlreadyClosed;
                         }
                     }

@@ -2,7 +2,7 @@
 
 use super::graph::Capacities;
 use super::names::Names;
-use super::table::Marks;
+use super::table::FlowEntryMarks;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ pub struct RyuOptions {
     /// How long after the start rules of an earlier life stay that nobody has wanted yet.
     pub orphans: Duration,
     /// How own rules are told.
-    pub marks: Marks,
+    pub marks: FlowEntryMarks,
     /// Capacities to believe instead of described ones.
     pub capacities: Capacities,
     /// Names given one by one.

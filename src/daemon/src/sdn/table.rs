@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// How own entries are told from others'.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Marks {
+pub struct FlowEntryMarks {
     /// The upper 56 bits are own; the lowest 8 say what for.
     pub cookie: u64,
     /// Of routes.
@@ -60,7 +60,7 @@ impl Command {
 /// What switches are to have.
 #[derive(Debug, Clone)]
 pub struct Table {
-    marks: Marks,
+    marks: FlowEntryMarks,
     wanted: BTreeMap<Wanted, BTreeSet<Output>>,
 }
 
@@ -75,7 +75,7 @@ struct Wanted {
 impl Table {
     /// Nothing wanted.
     #[must_use]
-    pub const fn new(marks: Marks) -> Self {
+    pub const fn new(marks: FlowEntryMarks) -> Self {
         Self { marks, wanted: BTreeMap::new() }
     }
 
@@ -148,9 +148,9 @@ impl Table {
 
 /// A switch's own entries as they were read back, to be looked at by what they match.
 #[derive(Debug, Clone, Default)]
-pub struct Shown(BTreeMap<(u16, Match), EntryFound>);
+pub struct InstalledEntries(BTreeMap<(u16, Match), EntryFound>);
 
-impl Shown {
+impl InstalledEntries {
     /// Of what was read; entries that look at more than addresses are nobody's.
     #[must_use]
     pub fn new(found: Vec<EntryFound>) -> Self {

@@ -8,7 +8,7 @@ use super::model::{Dpid, Event, Mac, PortCount};
 use super::options::RyuOptions;
 use super::ryu::{self, BadAnswer};
 use crate::feed::{FeedStream, link_stats, topology};
-use crate::rest::{AskError, Rest, backoff};
+use crate::rest::{Rest, RestError, backoff};
 use crate::runtime::Daemon;
 use crate::telemetry::sdn::{Asked, SdnMetrics};
 use hintd_client::wire::v1;
@@ -36,7 +36,7 @@ pub(super) struct View {
 }
 
 /// What reaches the inventory.
-pub(super) enum News {
+pub(super) enum ControllerEvent {
     /// An event.
     Event(Event),
     /// Events are not heard any more.
@@ -98,7 +98,7 @@ impl Watcher {
     }
 
     /// Takes news in until nobody sends any.
-    pub(super) async fn run(mut self, mut news: mpsc::Receiver<News>) {
+    pub(super) async fn run(mut self, mut news: mpsc::Receiver<ControllerEvent>) {
         loop {
             let due = self.inventory.due().map(|due| self.started + due).into_iter().chain(self.growth).min();
             let wait = async {
@@ -123,18 +123,18 @@ impl Watcher {
         }
     }
 
-    fn take(&mut self, news: News) {
+    fn take(&mut self, news: ControllerEvent) {
         let now = self.now();
         match news {
-            News::Event(event) => {
+            ControllerEvent::Event(event) => {
                 tracing::debug!(?event, "the controller says");
                 if self.inventory.event(&event, now) && self.known {
                     self.publish(false);
                 }
             }
             // Polls will notice what events would have told.
-            News::Deaf | News::Trouble => self.inventory.trouble(now),
-            News::Polled(poll, begun) => {
+            ControllerEvent::Deaf | ControllerEvent::Trouble => self.inventory.trouble(now),
+            ControllerEvent::Polled(poll, begun) => {
                 let begun = begun.saturating_duration_since(self.started);
                 match self.inventory.poll(&poll, begun, now) {
                     Ok(()) => {
@@ -151,7 +151,7 @@ impl Watcher {
                     }
                 }
             }
-            News::Counted(counts) => {
+            ControllerEvent::Counted(counts) => {
                 for (switch, counts) in counts {
                     self.counters.take(switch, &counts);
                 }
@@ -256,7 +256,7 @@ const fn is_loss(item: &v1::topology_item::Item) -> bool {
 }
 
 /// Polls for ever: the topology, and counters where they are due.
-pub(super) async fn poll(options: Arc<RyuOptions>, metrics: SdnMetrics, news: mpsc::Sender<News>) {
+pub(super) async fn poll(options: Arc<RyuOptions>, metrics: SdnMetrics, news: mpsc::Sender<ControllerEvent>) {
     let mut rest = Rest::new(options.authority.clone(), options.timeout, options.answer_bytes);
     let (mut failures, mut counted) = (0_u32, None::<Instant>);
     loop {
@@ -264,15 +264,15 @@ pub(super) async fn poll(options: Arc<RyuOptions>, metrics: SdnMetrics, news: mp
         let answer = match look(&mut rest).await {
             Ok(poll) => {
                 let switches: Vec<Dpid> = poll.switches.iter().copied().collect();
-                if news.send(News::Polled(Box::new(poll), begun)).await.is_err() {
+                if news.send(ControllerEvent::Polled(Box::new(poll), begun)).await.is_err() {
                     return;
                 }
                 if counted.is_none_or(|last| last.elapsed() >= options.counters) {
                     counted = Some(Instant::now());
                     let counts = count(&mut rest, &switches).await;
-                    metrics.asked(Asked::Counters, counts.as_ref().err().map(AskError::reason));
+                    metrics.asked(Asked::Counters, counts.as_ref().err().map(RestError::reason));
                     match counts {
-                        Ok(counts) => news.send(News::Counted(counts)).await.map_err(|_| None),
+                        Ok(counts) => news.send(ControllerEvent::Counted(counts)).await.map_err(|_| None),
                         Err(error) => Err(Some(error)),
                     }
                 } else {
@@ -294,7 +294,7 @@ pub(super) async fn poll(options: Arc<RyuOptions>, metrics: SdnMetrics, news: mp
                 failures += 1;
                 metrics.connected(false);
                 tracing::warn!(controller = %options.authority, %error, failures, "the last known network stays");
-                if news.send(News::Trouble).await.is_err() {
+                if news.send(ControllerEvent::Trouble).await.is_err() {
                     return;
                 }
                 backoff(failures, options.backoff, rand::random())
@@ -304,7 +304,7 @@ pub(super) async fn poll(options: Arc<RyuOptions>, metrics: SdnMetrics, news: mp
     }
 }
 
-async fn look(rest: &mut Rest) -> Result<Poll, AskError<BadAnswer>> {
+async fn look(rest: &mut Rest) -> Result<Poll, RestError<BadAnswer>> {
     let mut poll = Poll {
         switches: rest.get("/v1.0/topology/switches", ryu::switches).await?,
         links: rest.get("/v1.0/topology/links", ryu::links).await?,
@@ -321,7 +321,7 @@ async fn look(rest: &mut Rest) -> Result<Poll, AskError<BadAnswer>> {
     Ok(poll)
 }
 
-async fn count(rest: &mut Rest, switches: &[Dpid]) -> Result<Vec<(Dpid, Vec<PortCount>)>, AskError<BadAnswer>> {
+async fn count(rest: &mut Rest, switches: &[Dpid]) -> Result<Vec<(Dpid, Vec<PortCount>)>, RestError<BadAnswer>> {
     let mut counts = Vec::with_capacity(switches.len());
     for &switch in switches {
         match rest.get(&format!("/stats/port/{}", switch.0), |body| ryu::counts(switch, body)).await {
@@ -334,6 +334,6 @@ async fn count(rest: &mut Rest, switches: &[Dpid]) -> Result<Vec<(Dpid, Vec<Port
 }
 
 /// Whether it is one switch that does not answer: it may have left between two questions.
-const fn of_one_switch(error: &AskError<BadAnswer>) -> bool {
-    matches!(error, AskError::Status { .. } | AskError::Nonsense { source: BadAnswer::OtherSwitch(_), .. })
+const fn of_one_switch(error: &RestError<BadAnswer>) -> bool {
+    matches!(error, RestError::Status { .. } | RestError::Nonsense { source: BadAnswer::OtherSwitch(_), .. })
 }

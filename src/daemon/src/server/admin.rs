@@ -180,7 +180,7 @@ impl Admin for AdminService {
         let kept = async {
             let SubmittedPlan { name, replace, json } = whole_plan(&mut pieces).await?;
             let (looking, called) = (daemon.clone(), name.clone());
-            let examined = self.heavy("checking the plan", move || looking.examine_plan(&called, &json)).await?;
+            let examined = self.heavy("checking the plan", move || looking.validate_plan(&called, &json)).await?;
             daemon.keep_plan(&name, examined, replace, "operator").await
         };
         let kept = in_time(&self.daemon, &metadata, kept).await?;

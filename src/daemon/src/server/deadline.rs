@@ -145,7 +145,7 @@ mod tests {
             assert_eq!(status.map(|status| status.code()), Some(Code::DeadlineExceeded), "{call}");
         }
         drop(stalled);
-        assert_eq!(daemon.survey().await.unwrap().counts.routes, 0, "the Watch that was too late is none");
+        assert_eq!(daemon.engine_report().await.unwrap().counts.routes, 0, "the Watch that was too late is none");
         running.shutdown().await.unwrap();
     }
 }

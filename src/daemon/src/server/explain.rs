@@ -4,7 +4,7 @@ use super::convert;
 use crate::runtime::Daemon;
 use hintd_client::wire::v1;
 use hintd_client::wire::v1::outcome::Outcome;
-use hintd_engine::records::{Again, Beside, Record};
+use hintd_engine::records::{PolicyComparison, Record, ReplayResult};
 use hintd_engine::{Answer, Decision, Explained, ExplainedLease, Hint, Refusal};
 use hintd_model::units::{DecisionId, LeaseId};
 use hintd_policy::Policy;
@@ -111,7 +111,7 @@ pub(super) fn replay(
     let generation = daemon.generation();
     let live = Some(&*generation.snapshot);
     let id = record.decision();
-    let Again { outcome: made, same, differences } = record.again(live);
+    let ReplayResult { outcome: made, same, differences } = record.replay(live);
     let recorded = outcome(record.answered().map(|answer| &answer.decision), id);
     let replayed = outcome(made.as_ref(), id);
     let difference = |found: hintd_engine::records::Difference| v1::Difference {
@@ -131,14 +131,15 @@ pub(super) fn replay(
     };
     if let Some((name, policy)) = other {
         let until = Instant::now() + SEARCH_MAX;
-        let Beside { other, terms, rated } = record.beside(name, policy, live, &mut || Instant::now() >= until)?;
+        let PolicyComparison { other, terms, rated } =
+            record.compare_with(name, policy, live, &mut || Instant::now() >= until)?;
         response.other = Some(outcome(other.as_ref(), id));
         response.other_params_toml = policy.params_toml();
         if let Some([recorded, other]) = terms {
             (response.recorded_terms, response.other_terms) =
                 (Some(convert::terms(&recorded)), Some(convert::terms(&other)));
         }
-        let rate = |rated: hintd_engine::records::Rated| v1::Rated {
+        let rate = |rated: hintd_engine::records::ObjectiveComparison| v1::Rated {
             policy: rated.policy.to_string(),
             recorded: rated.recorded,
             other: rated.other,

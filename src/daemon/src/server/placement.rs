@@ -6,7 +6,7 @@ use super::deadline::{in_time, time_left};
 use super::status::{status, status_of};
 use crate::feed::events::{bounded_event, task_event};
 use crate::runtime::outbox::{Next, Outbox};
-use crate::runtime::{Asked, Daemon, Refused, Told, What};
+use crate::runtime::{Daemon, FollowEvent, FollowPayload, Refused, RequestOptions};
 use hintd_client::wire::v1;
 use hintd_client::wire::v1::follow_message::Advice;
 use hintd_client::wire::v1::placement_server::Placement;
@@ -145,7 +145,9 @@ pub(super) async fn hints(
         if !what_if {
             daemon.admit(core.attempt.application)?;
         }
-        daemon.request(core, convert::digest(&wire), own, deadline, Asked { what_if, follows: wire.follows }).await
+        daemon
+            .request(core, convert::digest(&wire), own, deadline, RequestOptions { what_if, follows: wire.follows })
+            .await
     };
     let answer = async {
         match answer.await {
@@ -227,7 +229,7 @@ async fn take_events(
 /// Sends what the outbox holds after `seen`, and what comes, until either side ends.
 async fn send_advice(
     daemon: &Daemon,
-    outbox: &Outbox<Told>,
+    outbox: &Outbox<FollowEvent>,
     mut seen: u64,
     down: &mpsc::Sender<Result<v1::FollowMessage, Status>>,
 ) {
@@ -267,20 +269,20 @@ async fn send_advice(
     }
 }
 
-fn follow_message(number: u64, told: &Told) -> v1::FollowMessage {
+fn follow_message(number: u64, told: &FollowEvent) -> v1::FollowMessage {
     let advice = match &told.what {
-        What::Hints(answer) => Advice::Hints(convert::hint_set(&answer.decision)),
-        What::Advice(FollowBody::NotYet { group, reason, expected_wait }) => Advice::NotYet(v1::NotYet {
+        FollowPayload::Hints(answer) => Advice::Hints(convert::hint_set(&answer.decision)),
+        FollowPayload::Advice(FollowBody::NotYet { group, reason, expected_wait }) => Advice::NotYet(v1::NotYet {
             group: group.to_string(),
             reason: reason.to_string(),
             expected_wait_ms: expected_wait.map(Micros::as_millis),
         }),
-        What::Advice(FollowBody::Withdraw { leases, host, reason }) => Advice::Withdraw(v1::Withdrawal {
+        FollowPayload::Advice(FollowBody::Withdraw { leases, host, reason }) => Advice::Withdraw(v1::Withdrawal {
             lease_ids: leases.iter().map(|lease| lease.0).collect(),
             host: host.to_string(),
             reason: (*reason).to_owned(),
         }),
-        What::Advice(FollowBody::StartShuffle { from_rack, to_rack, reason, gathered, threshold }) => {
+        FollowPayload::Advice(FollowBody::StartShuffle { from_rack, to_rack, reason, gathered, threshold }) => {
             Advice::StartShuffle(v1::StartShuffle {
                 from_rack: from_rack.to_string(),
                 to_rack: to_rack.to_string(),
@@ -289,7 +291,7 @@ fn follow_message(number: u64, told: &Told) -> v1::FollowMessage {
                 threshold_bytes: threshold.map_or(0, |threshold| threshold.0),
             })
         }
-        What::Advice(FollowBody::WaitShuffle { from_rack, to_rack, latest, reason, gathered, threshold }) => {
+        FollowPayload::Advice(FollowBody::WaitShuffle { from_rack, to_rack, latest, reason, gathered, threshold }) => {
             Advice::WaitShuffle(v1::WaitShuffle {
                 from_rack: from_rack.to_string(),
                 to_rack: to_rack.to_string(),
@@ -299,13 +301,13 @@ fn follow_message(number: u64, told: &Told) -> v1::FollowMessage {
                 threshold_bytes: threshold.map_or(0, |threshold| threshold.0),
             })
         }
-        What::Advice(FollowBody::Move { container, to, gain, chain }) => Advice::Move(v1::MoveAdvice {
+        FollowPayload::Advice(FollowBody::Move { container, to, gain, chain }) => Advice::Move(v1::MoveAdvice {
             container_id: container.to_string(),
             to_host: to.to_string(),
             gain: *gain,
             chain: chain.to_string(),
         }),
-        What::Advice(FollowBody::Chain { chain, pairs }) => {
+        FollowPayload::Advice(FollowBody::Chain { chain, pairs }) => {
             Advice::Chain(v1::ChainState { chain: chain.to_string(), pairs: *pairs })
         }
     };

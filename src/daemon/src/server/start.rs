@@ -4,10 +4,10 @@ use super::admin::AdminService;
 use super::admin_socket;
 use super::closing::Calls;
 use super::codec::CodecStatus;
+use super::connection_permits::{ConnectionLimiter, RequirePermit};
 use super::feed::FeedService;
 use super::placement::PlacementService;
 use super::routes::RoutesService;
-use super::seats::{OnlySeated, Seats};
 use crate::runtime::options::{Listen, Options};
 use crate::runtime::{Daemon, Ending, StartError};
 use crate::store::ShutdownError;
@@ -92,8 +92,8 @@ pub async fn start(options: &Options, metrics: Metrics) -> Result<Running, Start
         .add_service(AdminServer::new(AdminService::new(daemon.clone())).max_decoding_message_size(most))
         .add_service(health_service)
         .add_service(reflection());
-    let seats = Seats::new(listen.connections, listen.greeting, daemon.clone());
-    let seated = move |stream: io::Result<TcpStream>| stream.map(|stream| seats.seat(stream)).transpose();
+    let seats = ConnectionLimiter::new(listen.connections, listen.greeting, daemon.clone());
+    let seated = move |stream: io::Result<TcpStream>| stream.map(|stream| seats.permit(stream)).transpose();
     let incoming = TcpIncoming::from(tcp).with_nodelay(Some(true)).filter_map(seated);
     let (closing, calls) = (CancellationToken::new(), Calls::default());
     let stop = closing.clone().cancelled_owned();
@@ -157,7 +157,7 @@ impl Running {
     }
 }
 
-type Layers = Stack<CodecStatus, Stack<OnlySeated, Stack<Calls, Identity>>>;
+type Layers = Stack<CodecStatus, Stack<RequirePermit, Stack<Calls, Identity>>>;
 
 fn builder(listen: &Listen, calls: Calls) -> Server<Layers> {
     let streams = u32::try_from(listen.streams_per_connection).unwrap_or(u32::MAX);
@@ -167,7 +167,7 @@ fn builder(listen: &Listen, calls: Calls) -> Server<Layers> {
         .max_concurrent_streams(Some(streams))
         .http2_max_header_list_size(listen.header_bytes)
         .layer(calls)
-        .layer(OnlySeated)
+        .layer(RequirePermit)
         .layer(CodecStatus)
 }
 

@@ -15,7 +15,7 @@ use hintd_model::cluster::Source;
 /// # Errors
 /// [`Refusal::Unavailable`] when the daemon shuts down.
 pub async fn status_report(daemon: &Daemon) -> Result<v1::StatusResponse, Refusal> {
-    let survey = daemon.survey().await?;
+    let survey = daemon.engine_report().await?;
     let records = record_counters(daemon).await;
     let generation = daemon.generation();
     let snapshot = &generation.snapshot;

@@ -288,9 +288,9 @@ impl Metrics {
     }
 
     /// Handles for connections and streams that are turned away.
-    pub fn door(&self) -> DoorMetrics {
+    pub fn door(&self) -> AdmissionMetrics {
         let connection = |&turned: &Turned| self.counter(CONNECTIONS_REFUSED, &[("result", turned.label())]);
-        DoorMetrics {
+        AdmissionMetrics {
             connections: Turned::ALL.iter().map(connection).collect(),
             streams: self.counter(STREAMS_REFUSED, &[]),
         }
@@ -455,12 +455,12 @@ impl StoreMetrics {
 
 /// Records who is turned away at the door.
 #[derive(Clone)]
-pub struct DoorMetrics {
+pub struct AdmissionMetrics {
     connections: Vec<Counter>,
     streams: Counter,
 }
 
-impl DoorMetrics {
+impl AdmissionMetrics {
     /// A connection has no seat, or is closed.
     pub fn connection(&self, turned: Turned) {
         self.connections[turned as usize].add(1);

@@ -13,6 +13,6 @@ pub mod logs;
 pub mod metrics;
 pub mod plans;
 pub mod process;
+pub mod rate_limited_log;
 pub mod routes;
 pub mod sdn;
-pub mod seldom;

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 /// Where a container appeared.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Spot {
+pub(super) struct ContainerSighting {
     pub(super) node: NodeIdx,
     pub(super) rack: RackIdx,
     /// It was allocated before the hint was given.
@@ -33,7 +33,7 @@ pub(super) trait Look {
 
 /// How near to its hint a container is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Near {
+pub(super) enum HintProximity {
     Host,
     Rack,
     Elsewhere,
@@ -41,8 +41,8 @@ pub(super) enum Near {
 
 /// A container that took a row of another host.
 #[derive(Debug, Clone, Copy)]
-struct Astray {
-    spot: Spot,
+struct MisplacedContainer {
+    spot: ContainerSighting,
     in_rack: bool,
     why: Miss,
 }
@@ -62,7 +62,7 @@ pub(super) struct Row {
     withdrawn: u32,
     expired: u32,
     released: u32,
-    astray: Vec<Astray>,
+    astray: Vec<MisplacedContainer>,
     /// Of these, from other racks.
     foreign: u32,
 }
@@ -202,22 +202,22 @@ impl Group {
     }
 
     /// How near a container on this spot could get; `None`: all are seen.
-    pub(super) fn nearest(&mut self, spot: Spot, look: &dyn Look) -> Option<Near> {
+    pub(super) fn nearest(&mut self, spot: ContainerSighting, look: &dyn Look) -> Option<HintProximity> {
         if self.open == 0 {
             return None;
         }
         if self.of_host(spot.node, look).is_some() {
-            return Some(Near::Host);
+            return Some(HintProximity::Host);
         }
-        Some(if self.of_rack(spot, look).is_some() { Near::Rack } else { Near::Elsewhere })
+        Some(if self.of_rack(spot, look).is_some() { HintProximity::Rack } else { HintProximity::Elsewhere })
     }
 
     /// Takes a container in; `None`: all are seen.
-    pub(super) fn take(&mut self, spot: Spot, look: &dyn Look) -> Option<Near> {
+    pub(super) fn take(&mut self, spot: ContainerSighting, look: &dyn Look) -> Option<HintProximity> {
         let near = self.nearest(spot, look)?;
         self.open -= 1;
         match near {
-            Near::Host => {
+            HintProximity::Host => {
                 let at = self.of_host(spot.node, look).expect("it was just found");
                 let displaced = (self.rows[at].open() == 0).then(|| self.pull(at));
                 self.rows[at].on_host += 1;
@@ -225,7 +225,7 @@ impl Group {
                     self.again(displaced, look);
                 }
             }
-            Near::Rack => {
+            HintProximity::Rack => {
                 let at = self.of_rack(spot, look).expect("it was just found");
                 let displaced = (self.rows[at].open() == 0).then(|| self.pull(at));
                 self.lay(at, spot, true, look);
@@ -233,7 +233,7 @@ impl Group {
                     self.again(displaced, look);
                 }
             }
-            Near::Elsewhere => self.anywhere(spot, look),
+            HintProximity::Elsewhere => self.anywhere(spot, look),
         }
         Some(near)
     }
@@ -289,7 +289,7 @@ impl Group {
 
     /// The first open row of the rack; else one that somebody has from another rack; else an open one that names the
     /// node as next best.
-    fn of_rack(&mut self, spot: Spot, look: &dyn Look) -> Option<usize> {
+    fn of_rack(&mut self, spot: ContainerSighting, look: &dyn Look) -> Option<usize> {
         let (index, rows) = self.indexed(look);
         if let Some(open) = index.by_rack.get_mut(&spot.rack).and_then(|queue| queue.first_open(rows)) {
             return Some(open);
@@ -298,7 +298,7 @@ impl Group {
         taken.or_else(|| index.by_fallback.get_mut(&spot.node)?.first_open(rows))
     }
 
-    fn anywhere(&mut self, spot: Spot, look: &dyn Look) {
+    fn anywhere(&mut self, spot: ContainerSighting, look: &dyn Look) {
         let (index, rows) = self.indexed(look);
         let found = spot.hinted.and_then(|node| index.of_node(node).find(|&at| rows[at].open() > 0));
         let at = found.or_else(|| index.all.first_open(rows)).expect("the group has an open place");
@@ -306,7 +306,7 @@ impl Group {
     }
 
     /// A container takes a row of another host.
-    fn lay(&mut self, at: usize, spot: Spot, in_rack: bool, look: &dyn Look) {
+    fn lay(&mut self, at: usize, spot: ContainerSighting, in_rack: bool, look: &dyn Look) {
         let row = &mut self.rows[at];
         let why = if spot.late {
             Miss::LateHint
@@ -319,7 +319,7 @@ impl Group {
         } else {
             look.why_not(row.node, &self.size)
         };
-        row.astray.push(Astray { spot, in_rack, why });
+        row.astray.push(MisplacedContainer { spot, in_rack, why });
         if spot.rack != row.rack {
             row.foreign += 1;
             self.note_foreign(at);
@@ -337,9 +337,9 @@ impl Group {
     }
 
     /// Takes the container off the row that has least to do with it.
-    fn pull(&mut self, at: usize) -> Spot {
+    fn pull(&mut self, at: usize) -> ContainerSighting {
         let row = &mut self.rows[at];
-        let rank = |astray: &Astray| (astray.spot.rack == row.rack, astray.in_rack);
+        let rank = |astray: &MisplacedContainer| (astray.spot.rack == row.rack, astray.in_rack);
         let worst = (0..row.astray.len()).min_by_key(|&at| rank(&row.astray[at]));
         let astray = row.astray.swap_remove(worst.expect("a full row without its host's containers has others"));
         match astray.why {
@@ -355,7 +355,7 @@ impl Group {
     }
 
     /// A container that lost its row finds another: there is one, for the group had an open place.
-    fn again(&mut self, spot: Spot, look: &dyn Look) {
+    fn again(&mut self, spot: ContainerSighting, look: &dyn Look) {
         match self.of_rack(spot, look) {
             Some(at) if self.rows[at].open() > 0 => self.lay(at, spot, true, look),
             Some(at) => {
@@ -401,7 +401,7 @@ mod tests {
                 2 => (at % 3, 100_000),
                 _ => (5, 100_000),
             };
-            let spot = Spot { node: NodeIdx(node), rack: RackIdx(rack), late: false, hinted: None };
+            let spot = ContainerSighting { node: NodeIdx(node), rack: RackIdx(rack), late: false, hinted: None };
             assert!(group.take(spot, &Plain).is_some());
         }
         assert_eq!(group.open(), 0);

@@ -1,6 +1,6 @@
 //! What adherence hears of.
 
-use super::group::Near;
+use super::group::HintProximity;
 use super::record::Kind;
 use super::{Adherence, Arrival, Trial};
 use crate::answers::Answer;
@@ -57,9 +57,9 @@ impl AdherenceHandler<'_> {
     fn arrived(&mut self, arrival: &Arrival<'_>) -> Option<Mode> {
         let (near, mode) = self.adherence.arrived(arrival, self.snapshot, self.settings.containers_seen)?;
         let counter = match (mode, near) {
-            (Mode::Shadow, Near::Host) => Counter::ShadowAgreed,
+            (Mode::Shadow, HintProximity::Host) => Counter::ShadowAgreed,
             (Mode::Shadow, _) => Counter::ShadowDiffered,
-            (_, Near::Host) => Counter::HintsFollowed,
+            (_, HintProximity::Host) => Counter::HintsFollowed,
             (_, _) => Counter::HintsElsewhere,
         };
         self.effects.count(counter, 1);
@@ -100,6 +100,6 @@ impl AdherenceHandler<'_> {
     pub(crate) fn tick(&mut self, now: Timestamp) {
         self.adherence.tick(self.snapshot, self.ledger.overlay(), now);
         let fresh = self.adherence.take_fresh().into_iter();
-        self.effects.out.extend(fresh.map(|(key, tally)| Effect::Settled(Box::new((key, tally)))));
+        self.effects.out.extend(fresh.map(|(key, tally)| Effect::AdherenceFinalized(Box::new((key, tally)))));
     }
 }

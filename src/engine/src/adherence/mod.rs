@@ -27,7 +27,7 @@ use super::decision::{Decision, Mode};
 use super::lease::{Lease, LeaseEnd};
 use super::placer::Row;
 use super::settings::EngineSettings;
-use group::{Near, Spot};
+use group::{ContainerSighting, HintProximity};
 use hintd_model::cluster::{Overlay, Snapshot};
 use hintd_model::units::{AttemptId, ContainerId, DecisionId, Micros, NodeIdx, QueueName, Timestamp};
 pub(crate) use hooks::{AdherenceHandler, ToldOf};
@@ -129,13 +129,13 @@ impl Adherence {
 
     /// A container was heard of: how near it is to a hint, and what its queue gets. `None`: it was heard of before, or
     /// nothing was hinted for it.
-    fn arrived(&mut self, arrival: &Arrival<'_>, snapshot: &Snapshot, most: usize) -> Option<(Near, Mode)> {
+    fn arrived(&mut self, arrival: &Arrival<'_>, snapshot: &Snapshot, most: usize) -> Option<(HintProximity, Mode)> {
         let watched = self.attempts.get(&arrival.container.attempt)?;
         if !self.seen.note(arrival.container, most) {
             return None;
         }
         let hinted = arrival.lease.map(|(_, node)| node);
-        let spot = Spot { node: arrival.node, rack: snapshot.rack(arrival.node), late: false, hinted };
+        let spot = ContainerSighting { node: arrival.node, rack: snapshot.rack(arrival.node), late: false, hinted };
         let records = &mut self.records;
         let mut nearest = |id: &DecisionId| {
             let (near, group) = records.get_mut(id)?.nearest(&arrival.kind, spot, snapshot)?;
@@ -205,7 +205,7 @@ impl Adherence {
         {
             let Some(mut record) = self.records.remove(&id) else { continue };
             work += record.work();
-            let tally = record.settle(snapshot, leases);
+            let tally = record.finalize(snapshot, leases);
             self.count(record.key(), &tally);
             if !record.orphan {
                 self.settled.insert(id, record.outcome().pack());

@@ -1,6 +1,6 @@
 //! One decision that is watched: its groups, until when, and what came of it.
 
-use super::group::{Group, Look, Near, Row, Spot};
+use super::group::{ContainerSighting, Group, HintProximity, Look, Row};
 use super::tally::{Miss, Outcomes, Tally, TallyKey, Term, TermRow, TermSums};
 use super::trial::{self, Trial};
 use crate::answers::Answer;
@@ -41,7 +41,7 @@ pub(super) enum Stage {
     /// None may; it waits for its turn to be costed.
     Closed,
     /// Counted.
-    Settled,
+    Finalized,
 }
 
 /// Hinted, realised and default value of one term.
@@ -180,14 +180,25 @@ impl Record {
     }
 
     /// How near a container comes to a hint of a group that it may be for, and the group's position.
-    pub(super) fn nearest(&mut self, kind: &Kind<'_>, spot: Spot, snapshot: &Snapshot) -> Option<(Near, usize)> {
+    pub(super) fn nearest(
+        &mut self,
+        kind: &Kind<'_>,
+        spot: ContainerSighting,
+        snapshot: &Snapshot,
+    ) -> Option<(HintProximity, usize)> {
         let now = Now { snapshot, answer: &self.answer };
         let of_kind = self.groups.iter_mut().enumerate().filter(|(_, group)| kind.is_of(group));
         of_kind.filter_map(|(at, group)| Some((group.nearest(spot, &now)?, at))).min()
     }
 
     /// Takes a container into the group at this position. `allocated`: when, where its application said so.
-    pub(super) fn take(&mut self, group: usize, mut spot: Spot, allocated: Option<Timestamp>, snapshot: &Snapshot) {
+    pub(super) fn take(
+        &mut self,
+        group: usize,
+        mut spot: ContainerSighting,
+        allocated: Option<Timestamp>,
+        snapshot: &Snapshot,
+    ) {
         let now = Now { snapshot, answer: &self.answer };
         spot.late = allocated.is_some_and(|at| at.plus(CLOCKS_APART) < self.answer.decision.at);
         self.groups[group].take(spot, &now);
@@ -235,8 +246,8 @@ impl Record {
     }
 
     /// Costs where its containers are, and counts.
-    pub(super) fn settle(&mut self, snapshot: &Snapshot, leases: &Overlay) -> Tally {
-        self.stage = Stage::Settled;
+    pub(super) fn finalize(&mut self, snapshot: &Snapshot, leases: &Overlay) -> Tally {
+        self.stage = Stage::Finalized;
         let mut tally = Tally { decisions: 1, ..Tally::default() };
         for row in self.groups.iter().flat_map(|group| &group.rows) {
             tally.outcomes.add(&row.outcomes(Some(self.because)).0);
@@ -283,7 +294,7 @@ impl Record {
             HintOutcome { group: Arc::clone(&hint.group), host: hint.host.clone(), count: hint.count, open, outcomes }
         };
         let hints = rows.into_iter().map(hint).collect();
-        DecisionOutcome { settled: self.stage == Stage::Settled, hints, terms: self.terms.clone() }
+        DecisionOutcome { settled: self.stage == Stage::Finalized, hints, terms: self.terms.clone() }
     }
 }
 

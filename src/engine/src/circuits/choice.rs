@@ -1,8 +1,8 @@
 //! Which circuits are wanted.
 
 use super::bursts::{Demand, JobShuffle};
+use super::messages::{CircuitsView, RackDemand, UNSERVED_MAX, WantedCircuit, WantedCircuits};
 use super::ports::Ports;
-use super::told::{CircuitsView, RackDemand, UNSERVED_MAX, WantedCircuit, WantedCircuits};
 use super::{Circuits, LEARNING};
 use hintd_model::cluster::Snapshot;
 use hintd_model::network::optical::{DemandMatrix, PortState};

@@ -29,21 +29,21 @@
 
 mod bursts;
 mod choice;
-mod gathering;
+pub mod messages;
 mod ports;
 mod reports;
 mod serve;
+mod shuffle_holds;
 mod timing;
-pub mod told;
 
 use bursts::Bursts;
 pub(crate) use bursts::JobShuffle;
-use gathering::Gathering;
+use messages::{CircuitReport, CircuitsReported, WantedCircuits};
 use ports::Ports;
 pub(crate) use serve::CircuitHandler;
+use shuffle_holds::ShuffleHolds;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use told::{CircuitReport, CircuitsReported, WantedCircuits};
 
 use hintd_model::network::optical::PortState;
 use hintd_model::units::{LinkName, Micros, Timestamp};
@@ -67,7 +67,7 @@ pub(crate) struct Circuits {
     /// Since when the optical switch is known; until something is wanted of it.
     learning: Option<Timestamp>,
     bursts: Bursts,
-    gathering: Gathering,
+    gathering: ShuffleHolds,
     /// Since when each circuit is wanted, by its ports.
     since: BTreeMap<(LinkName, LinkName), Timestamp>,
     /// The last version, with the figures of the last choice.

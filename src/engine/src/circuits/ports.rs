@@ -1,6 +1,6 @@
 //! The ports of the network's optical switch, by rack.
 
-use super::told::{PortView, WantedCircuits};
+use super::messages::{PortView, WantedCircuits};
 use hintd_model::cluster::{NodeStatics, Snapshot, Topology};
 use hintd_model::network::optical::{OpticalSwitch, PortState, ports};
 use hintd_model::units::{Bytes, LinkName, RackIdx, RackPath, VertexIdx};

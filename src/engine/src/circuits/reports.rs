@@ -1,8 +1,8 @@
 //! What a controller says of its optical switch, and how it is taken.
 
 use super::Circuits;
+use super::messages::{CircuitReport, CircuitsReported, PortReport, ReportTaken, WantedCircuits};
 use super::ports::Ports;
-use super::told::{CircuitReport, CircuitsReported, PortReport, ReportTaken, WantedCircuits};
 use crate::refusal::Refusal;
 use hintd_model::network::optical::PortState;
 use hintd_model::units::{LinkName, Timestamp};

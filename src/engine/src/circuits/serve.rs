@@ -1,8 +1,8 @@
 //! When circuits are chosen, who is told, what is reported.
 
 use super::Circuits;
+use super::messages::{CircuitReport, CircuitsView, ReportTaken, WantedCircuits};
 use super::timing::ShuffleHandler;
-use super::told::{CircuitReport, CircuitsView, ReportTaken, WantedCircuits};
 use crate::attempts::Attempts;
 use crate::dispatching::Dispatching;
 use crate::effects::{Counter, Effect, Effects};

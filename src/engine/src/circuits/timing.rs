@@ -2,7 +2,7 @@
 
 use super::Circuits;
 use super::bursts::{JobShuffle, Pair};
-use super::gathering::Wait;
+use super::shuffle_holds::Wait;
 use crate::attempts::Attempts;
 use crate::dispatching::{Dispatching, view};
 use crate::effects::{Counter, Effect, Effects, FollowBody};

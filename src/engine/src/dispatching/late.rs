@@ -1,6 +1,6 @@
 //! What waits for too long: an ordinary placement is asked for, and its leases become the launches of tasks that waited.
 
-use super::desk::GroupKey;
+use super::dispatcher_instance::GroupKey;
 use super::group::Task;
 use super::layout::table;
 use super::{DispatchHandler, NO_ROOM, NotYet, late_of};
@@ -25,15 +25,15 @@ impl DispatchHandler<'_> {
         }
         let max_wait = self.settings.dispatch.max_wait;
         let (mut late, mut full) = (Vec::new(), Vec::new());
-        let moment = self.moment(now);
+        let offer_context = self.offer_context(now);
         let mut free: Option<Vec<NodeIdx>> = None;
-        for (name, desk) in &mut self.dispatching.desks {
+        for (name, dispatcher) in &mut self.dispatching.dispatchers {
             let mut no_room = BTreeMap::new();
-            for key in desk.overdue(max_wait, self.settings.plans.patience, now) {
-                let size = desk.groups.get(&key).map_or(Resource::ZERO, |group| group.told.size);
-                let free = free.get_or_insert_with(|| moment.with_room());
-                if free.iter().any(|&node| moment.fits(node, &size)) {
-                    late.extend(desk.place_late(&key, max_wait, now));
+            for key in dispatcher.overdue(max_wait, self.settings.plans.patience, now) {
+                let size = dispatcher.groups.get(&key).map_or(Resource::ZERO, |group| group.told.size);
+                let free = free.get_or_insert_with(|| offer_context.with_room());
+                if free.iter().any(|&node| offer_context.fits(node, &size)) {
+                    late.extend(dispatcher.place_late(&key, max_wait, now));
                 } else {
                     no_room.insert(key, NotYet { reason: NO_ROOM.into(), expected_wait: None });
                 }
@@ -61,7 +61,7 @@ impl DispatchHandler<'_> {
         let mut open: BTreeMap<Arc<str>, u32> = BTreeMap::new();
         for (row, mut hint) in rows.into_iter().zip(hints).filter(|(row, _)| row.lease) {
             let found = self.late_group(attempt, &asked, &hint.group);
-            let waiting = found.map_or(0, |(name, key)| self.dispatching.desks[&name].groups[&key].late);
+            let waiting = found.map_or(0, |(name, key)| self.dispatching.dispatchers[&name].groups[&key].late);
             let open = open.entry(Arc::clone(&hint.group)).or_insert(waiting);
             let count = row.count.min(*open);
             *open -= count;
@@ -83,8 +83,8 @@ impl DispatchHandler<'_> {
             count: row.count,
         });
         let waited = kept.hints.first().and_then(|hint| self.late_group(attempt, &asked, &hint.group));
-        let desk = waited.and_then(|(name, _)| self.dispatching.desks.get_mut(&name));
-        proposal.draft.plan = desk.and_then(|desk| desk.note_late(attempt, hinted, self.snapshot));
+        let dispatcher = waited.and_then(|(name, _)| self.dispatching.dispatchers.get_mut(&name));
+        proposal.draft.plan = dispatcher.and_then(|dispatcher| dispatcher.note_late(attempt, hinted, self.snapshot));
         (proposal.rows, proposal.draft.hints) = (kept.rows, kept.hints);
         Ok(())
     }
@@ -97,13 +97,13 @@ impl DispatchHandler<'_> {
         for hint in &decision.hints {
             let Some((name, key)) = self.late_group(decision.attempt, asked, &hint.group) else { continue };
             let Some(node) = self.snapshot.statics.find(hint.host.as_str()) else { continue };
-            let desk = self.dispatching.desks.get_mut(&name).expect("its group was just found");
-            let group = desk.group_mut(&key).expect("it was just found");
+            let dispatcher = self.dispatching.dispatchers.get_mut(&name).expect("its group was just found");
+            let group = dispatcher.group_mut(&key).expect("it was just found");
             let chosen: Vec<TaskRef> =
                 group.choose(node, hint.count).into_iter().map(|index| group.task(index)).collect();
             group.late = group.late.saturating_sub(hint.count);
             for (task, &lease) in chosen.into_iter().zip(&hint.leases) {
-                desk.launched(&task, Task::Leased { node, lease }, &view);
+                dispatcher.launched(&task, Task::Leased { node, lease }, &view);
                 self.dispatching.by_lease.insert(lease, (Arc::clone(&name), task));
             }
         }
@@ -118,7 +118,7 @@ impl DispatchHandler<'_> {
     /// What an ordinary placement found no room for waits for offers as before.
     fn late_is_over(&mut self, attempt: AttemptId, asked: &str, group: &str) -> Option<(Arc<str>, GroupKey)> {
         let (name, key) = self.late_group(attempt, asked, group)?;
-        self.dispatching.desks.get_mut(&name)?.group_mut(&key)?.late = 0;
+        self.dispatching.dispatchers.get_mut(&name)?.group_mut(&key)?.late = 0;
         Some((name, key))
     }
 
@@ -144,11 +144,11 @@ impl DispatchHandler<'_> {
 
     /// The desk and group of an ordinary placement.
     fn late_group(&self, attempt: AttemptId, asked: &str, group: &str) -> Option<(Arc<str>, GroupKey)> {
-        self.dispatching.desks.iter().find_map(|(name, desk)| {
+        self.dispatching.dispatchers.iter().find_map(|(name, dispatcher)| {
             let of_it = |(_, known): &(&GroupKey, &super::group::Group)| {
                 known.late > 0 && known.request.id.as_str() == asked && *known.asked == *group
             };
-            let (key, _) = desk.of_attempt(attempt).find(of_it)?;
+            let (key, _) = dispatcher.of_attempt(attempt).find(of_it)?;
             Some((Arc::clone(name), key.clone()))
         })
     }

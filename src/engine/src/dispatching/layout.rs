@@ -1,6 +1,6 @@
 //! Launches, in dense columns, to hints and ask tables, in names.
 
-use super::desk::Desk;
+use super::dispatcher_instance::DispatcherInstance;
 use crate::decision::Hint;
 use crate::placer::{Hints, Row, replacement};
 use crate::plans::PlanNote;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 /// Launches of one request's tasks.
 #[derive(Debug)]
-pub(super) struct Laid {
+pub(super) struct LaunchLayout {
     pub(super) request: Arc<HintRequest>,
     /// Tasks with neighbouring numbers on one node share a hint.
     pub(super) hints: Hints,
@@ -24,18 +24,18 @@ pub(super) struct Laid {
 
 /// Hints by request.
 pub(super) fn lay_out(
-    desk: &Desk,
+    dispatcher: &DispatcherInstance,
     launched: &[(TaskRef, NodeIdx)],
     snapshot: &Snapshot,
-) -> BTreeMap<(AttemptId, RequestId), Laid> {
+) -> BTreeMap<(AttemptId, RequestId), LaunchLayout> {
     let mut launched: Vec<&(TaskRef, NodeIdx)> = launched.iter().collect();
     launched.sort_unstable();
-    let mut laid: BTreeMap<(AttemptId, RequestId), Laid> = BTreeMap::new();
+    let mut laid: BTreeMap<(AttemptId, RequestId), LaunchLayout> = BTreeMap::new();
     for (task, node) in launched {
-        let Some(group) = desk.groups.get(&(task.attempt, Arc::clone(&task.group))) else { continue };
+        let Some(group) = dispatcher.groups.get(&(task.attempt, Arc::clone(&task.group))) else { continue };
         let of_request = laid.entry((task.attempt, group.request.id.clone())).or_insert_with(|| {
             let request = Arc::clone(&group.request);
-            Laid { request, hints: Hints::default(), tasks: Vec::new(), plan: None }
+            LaunchLayout { request, hints: Hints::default(), tasks: Vec::new(), plan: None }
         });
         let follows_on =
             of_request.tasks.last().is_some_and(|last| last.group == task.group && last.index + 1 == task.index);

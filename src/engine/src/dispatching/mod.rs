@@ -2,7 +2,7 @@
 //!
 //! # Code map
 //! - `group`: one waiting group and how its tasks stand.
-//! - `desk`: one dispatch policy in use, its State and its groups; every event and every offer goes through it.
+//! - `dispatcher`: one dispatch policy in use, its State and its groups; every event and every offer goes through it.
 //! - `planned`: a desk and the plan in force.
 //! - `asking`: requests that wait for nothing, and their runs in the plan in force.
 //! - `apart`: a desk as it was at one moment, for what-if and replay.
@@ -19,11 +19,11 @@
 //! - Nothing is offered while nothing waits, and an offer costs what its policy's indexes cost.
 //! - States live in memory. After a restart an application is told of the gap in its numbers and asks again.
 
-mod apart;
-mod asking;
-mod desk;
+mod detached;
+mod dispatch_events;
+mod dispatcher_instance;
 mod group;
-mod heard;
+mod immediate;
 mod late;
 mod layout;
 mod offers;
@@ -37,17 +37,17 @@ use crate::ledger::Ledger;
 use crate::plans::KeptPlan;
 use crate::settings::EngineSettings;
 use crate::{Answer, Decision};
-pub use apart::DeskApart;
-pub(crate) use apart::KeptDesk;
-pub(crate) use asking::AskHandler;
-pub use asking::AtOnce;
-use desk::Desk;
+pub use detached::DetachedDispatcher;
+pub(crate) use detached::StoredDispatcher;
+use dispatcher_instance::DispatcherInstance;
 pub(crate) use group::Group;
 use hintd_model::cluster::Snapshot;
 use hintd_model::units::{AttemptId, ContainerId, DecisionId, LeaseId, Micros, RequestId, Timestamp};
 use hintd_policy::Policy;
 use hintd_policy::dispatch::{TaskRef, View, WaitingGroup};
 use hintd_policy::plan::PlanCounts;
+pub(crate) use immediate::AskHandler;
+pub use immediate::ImmediateRequest;
 use racks::RackUses;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -67,16 +67,16 @@ impl Default for DispatchSettings {
 
 /// What a request wants from a dispatcher: made on the pool, taken in by the engine.
 #[derive(Clone)]
-pub(crate) struct Waits {
+pub(crate) struct DispatchRequest {
     pub(crate) policy: Arc<dyn Policy>,
     pub(crate) name: Arc<str>,
     /// In the request's order.
-    pub(crate) groups: Vec<WantedGroup>,
+    pub(crate) groups: Vec<RequestedGroup>,
     /// Of its hints.
     pub(crate) confidence: f64,
 }
 
-impl std::fmt::Debug for Waits {
+impl std::fmt::Debug for DispatchRequest {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Waits").field("policy", &self.name).field("groups", &self.groups).finish_non_exhaustive()
     }
@@ -84,7 +84,7 @@ impl std::fmt::Debug for Waits {
 
 /// One group of it.
 #[derive(Debug, Clone)]
-pub(crate) struct WantedGroup {
+pub(crate) struct RequestedGroup {
     pub(crate) waiting: WaitingGroup,
     /// Until there is room for one of its tasks, where it can be told.
     pub(crate) expected_wait: Option<Micros>,
@@ -100,16 +100,16 @@ struct NotYet {
 }
 
 /// A task and the policy that dispatches it.
-pub(crate) type Owned = (Arc<str>, TaskRef);
+pub(crate) type DispatchedTask = (Arc<str>, TaskRef);
 
 /// All of it.
 #[derive(Debug, Default)]
 pub(crate) struct Dispatching {
     /// By the policy's name.
-    desks: BTreeMap<Arc<str>, Desk>,
+    dispatchers: BTreeMap<Arc<str>, DispatcherInstance>,
     /// Leases that no container is known for.
-    by_lease: BTreeMap<LeaseId, Owned>,
-    by_container: BTreeMap<ContainerId, Owned>,
+    by_lease: BTreeMap<LeaseId, DispatchedTask>,
+    by_container: BTreeMap<ContainerId, DispatchedTask>,
     /// Containers that nodes no longer report, until when the application may say how they ended.
     ending: BTreeSet<(Timestamp, ContainerId)>,
     /// How often in a row an attempt let leases expire, and when it did last.
@@ -120,7 +120,7 @@ pub(crate) struct Dispatching {
     /// Decisions that were pushed so far.
     pushed: u64,
     /// The desk that decided last, as it was before, where the decision is to be recorded.
-    apart: Option<Box<DeskApart>>,
+    apart: Option<Box<DetachedDispatcher>>,
 }
 
 /// What policies read of the engine, its desks borrowed apart.
@@ -148,23 +148,23 @@ impl<'e> DispatchHandler<'e> {
 impl Dispatching {
     /// Tasks that wait.
     pub(crate) fn waiting(&self) -> u64 {
-        self.desks.values().map(Desk::waiting).sum()
+        self.dispatchers.values().map(DispatcherInstance::waiting).sum()
     }
 
     fn is_idle(&self) -> bool {
-        self.desks.values().all(|desk| desk.waiting() == 0)
+        self.dispatchers.values().all(|dispatcher| dispatcher.waiting() == 0)
     }
 
     /// How the plan in force is followed, by policies that follow it.
     pub(crate) fn plan_counts(&mut self, now: Timestamp) -> Vec<(Arc<str>, PlanCounts)> {
-        let desks = self.desks.iter_mut();
-        desks.filter_map(|(name, desk)| Some((Arc::clone(name), desk.plan_counts(now)?))).collect()
+        let dispatchers = self.dispatchers.iter_mut();
+        dispatchers.filter_map(|(name, dispatcher)| Some((Arc::clone(name), dispatcher.plan_counts(now)?))).collect()
     }
 
     /// Whether tasks of the answer's request still wait: who asks again for them must not get others.
     pub(crate) fn waits(&self, answer: &Answer) -> bool {
         let Decision { attempt, request, pending, .. } = &answer.decision;
-        !pending.is_empty() && self.desks.values().any(|desk| desk.holds(*attempt, request))
+        !pending.is_empty() && self.dispatchers.values().any(|dispatcher| dispatcher.holds(*attempt, request))
     }
 
     /// Whether the lease is of a task that goes back to waiting where its node is lost.

@@ -1,9 +1,9 @@
 //! Launches that dispatchers advise, leased and sent: of requests as they come, and of nodes as they report.
 
-use super::desk::Turn;
-use super::layout::{Laid, lay_out, table};
+use super::dispatcher_instance::OfferOutcome;
+use super::layout::{LaunchLayout, lay_out, table};
 use super::serve::note_plan;
-use super::{CAUSE, DeskApart, OFFER, Waits};
+use super::{CAUSE, DetachedDispatcher, DispatchRequest, OFFER};
 use crate::answers::Answer;
 use crate::attempts::Token;
 use crate::commit::CommitHandler;
@@ -22,7 +22,7 @@ impl CommitHandler<'_> {
     pub(crate) fn commit_waiting(
         &mut self,
         mut proposal: Proposal,
-        waits: &Waits,
+        waits: &DispatchRequest,
         token: Token,
         now: Timestamp,
     ) -> Result<Arc<Answer>, Refusal> {
@@ -39,9 +39,13 @@ impl CommitHandler<'_> {
     }
 
     /// The desk that decides requests which wait so, set apart.
-    pub(super) fn desk_apart(&mut self, waits: &Waits, now: Timestamp) -> Result<DeskApart, Refusal> {
+    pub(super) fn detached_dispatcher(
+        &mut self,
+        waits: &DispatchRequest,
+        now: Timestamp,
+    ) -> Result<DetachedDispatcher, Refusal> {
         let published = self.published;
-        self.attempts.leases.dispatch().desk_apart(waits, published, now)
+        self.attempts.leases.dispatch().detached_dispatcher(waits, published, now)
     }
 
     /// Offers nodes that reported.
@@ -53,19 +57,19 @@ impl CommitHandler<'_> {
         let published = self.published;
         let mut dispatch = self.attempts.leases.dispatch();
         dispatch.look_at_racks(published, now);
-        let mut moment = dispatch.moment(now);
-        let names: Vec<Arc<str>> = dispatch.dispatching.desks.keys().cloned().collect();
+        let mut offer_context = dispatch.offer_context(now);
+        let names: Vec<Arc<str>> = dispatch.dispatching.dispatchers.keys().cloned().collect();
         for name in names {
             let mut dispatch = self.attempts.leases.dispatch();
-            let Some(desk) = dispatch.dispatching.desks.get_mut(&name) else { continue };
-            let mut turn = Turn::default();
-            moment.explain = desk.explains(now);
+            let Some(dispatcher) = dispatch.dispatching.dispatchers.get_mut(&name) else { continue };
+            let mut turn = OfferOutcome::default();
+            offer_context.explain = dispatcher.explains(now);
             for &node in nodes {
-                desk.offer(node, &mut moment, &mut turn);
-                moment.explain &= turn.not_yet.is_empty(); // of nodes that report together one says why
+                dispatcher.offer(node, &mut offer_context, &mut turn);
+                offer_context.explain &= turn.not_yet.is_empty(); // of nodes that report together one says why
             }
-            let mut laid = lay_out(desk, &turn.launched, &moment.snapshot);
-            note_plan(desk, &mut laid, &turn.launched, &moment.snapshot);
+            let mut laid = lay_out(dispatcher, &turn.launched, &offer_context.snapshot);
+            note_plan(dispatcher, &mut laid, &turn.launched, &offer_context.snapshot);
             dispatch.count_turn(&turn);
             self.push(&name, laid, now);
             self.attempts.leases.dispatch().tell_not_yet(&name, turn.not_yet, now);
@@ -73,19 +77,19 @@ impl CommitHandler<'_> {
     }
 
     /// Leases launches of earlier requests, and sends their hints down Follow.
-    fn push(&mut self, policy: &Arc<str>, laid: BTreeMap<(AttemptId, RequestId), Laid>, now: Timestamp) {
+    fn push(&mut self, policy: &Arc<str>, laid: BTreeMap<(AttemptId, RequestId), LaunchLayout>, now: Timestamp) {
         for ((attempt, _), laid) in laid {
             // The request that its launches came with may have been one attempt too many.
             let known = self.attempts.known.get(attempt);
             let Some(token) = known.map(|known| known.token.clone()) else { continue };
             self.attempts.leases.push(policy, &laid, token, now);
         }
-        self.attempts.keep_bounds(now);
+        self.attempts.enforce_limits(now);
     }
 }
 
 impl LeaseHandler<'_> {
-    fn push(&mut self, policy: &Arc<str>, laid: &Laid, token: Token, now: Timestamp) {
+    fn push(&mut self, policy: &Arc<str>, laid: &LaunchLayout, token: Token, now: Timestamp) {
         self.dispatching.pushed += 1;
         let mut draft = self.pushed(laid, policy, now);
         let live = self.grant(&mut draft, &laid.hints.rows, now);
@@ -100,7 +104,7 @@ impl LeaseHandler<'_> {
     }
 
     /// The decision that hints of one request make which are pushed.
-    fn pushed(&self, laid: &Laid, policy: &Arc<str>, now: Timestamp) -> Decision {
+    fn pushed(&self, laid: &LaunchLayout, policy: &Arc<str>, now: Timestamp) -> Decision {
         let request = &laid.request;
         let id = self.ids.pushed(self.dispatching.pushed);
         Decision {

@@ -1,11 +1,11 @@
 //! A dispatcher and the plan in force: what it was told of plans and runs, and what it says of them.
 
-use super::desk::{Desk, GroupKey, dispatcher};
+use super::dispatcher_instance::{DispatcherInstance, GroupKey, dispatcher};
 use crate::plans::{HintedContainers, KeptPlan, PlanNote, PlannedRun, stage_of};
 use hintd_model::cluster::Snapshot;
 use hintd_model::units::{AttemptId, Micros, NodeIdx, RequestId, Timestamp};
 use hintd_policy::dispatch::{DispatchEvent, PlanReservation, ShuffleAdvice, ShuffleAsk, TaskRef, View};
-use hintd_policy::plan::{Deviation, PlanCounts, PlanStand};
+use hintd_policy::plan::{Deviation, PlanCounts, RunPlanStatus};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -14,12 +14,12 @@ use std::sync::Arc;
 pub(super) struct Planned {
     pub(super) plan: Option<Arc<KeptPlan>>,
     /// Attempts that are runs of recurring jobs.
-    pub(super) runs: BTreeMap<AttemptId, ToldRun>,
+    pub(super) runs: BTreeMap<AttemptId, AnnouncedRun>,
 }
 
 /// A run that a policy was told of.
 #[derive(Debug, Clone)]
-pub(super) struct ToldRun {
+pub(super) struct AnnouncedRun {
     pub(super) key: Arc<str>,
     /// What it asked for at once.
     pub(super) asked: Option<AskedAtOnce>,
@@ -34,7 +34,7 @@ pub(super) struct AskedAtOnce {
     pub(super) tasks: [u32; 2],
 }
 
-impl Desk {
+impl DispatcherInstance {
     /// The plan, and those of the runs that the policy was told of.
     pub(super) fn planned(&self, of: impl Fn(AttemptId) -> bool) -> Planned {
         let runs = self.planned.runs.iter().filter(|(attempt, _)| of(**attempt));
@@ -50,8 +50,8 @@ impl Desk {
     }
 
     /// How the attempt stands to the plan in force; `None`: there is none, or the policy follows none.
-    fn stands(&mut self, attempt: AttemptId) -> Option<PlanStand> {
-        dispatcher(&self.policy).as_follows_plan()?.stands(&mut self.state, attempt)
+    fn plan_status(&mut self, attempt: AttemptId) -> Option<RunPlanStatus> {
+        dispatcher(&self.policy).as_follows_plan()?.plan_status(&mut self.state, attempt)
     }
 
     /// How what was just hinted to the attempt stands to the plan in force; `None`: there is none, or the policy follows
@@ -63,7 +63,7 @@ impl Desk {
         snapshot: &Snapshot,
     ) -> Option<PlanNote> {
         let plan = Arc::clone(self.planned.plan.as_ref()?);
-        let stand = self.stands(attempt)?;
+        let stand = self.plan_status(attempt)?;
         let groups = &self.groups;
         let hinted = launched.iter().filter(|(task, _)| task.attempt == attempt).filter_map(|(task, node)| {
             let group = groups.get(&(attempt, Arc::clone(&task.group)))?;
@@ -81,7 +81,7 @@ impl Desk {
         snapshot: &Snapshot,
     ) -> Option<PlanNote> {
         let plan = Arc::clone(self.planned.plan.as_ref()?);
-        let mut stand = self.stands(attempt)?;
+        let mut stand = self.plan_status(attempt)?;
         if stand.place.is_some() {
             stand.deviations.push(Deviation::WaitedTooLong); // the last of all, so that they stay in order
         }
@@ -92,7 +92,7 @@ impl Desk {
     pub(super) fn times_shuffles_of(&mut self, attempt: AttemptId) -> Option<u32> {
         dispatcher(&self.policy).as_times_shuffles()?;
         self.of_attempt(attempt).next()?;
-        self.stands(attempt)?.place
+        self.plan_status(attempt)?.place
     }
 
     /// Whether what is gathered of a shuffle should start.
@@ -114,19 +114,19 @@ impl Desk {
         }
         match known {
             Some(run) => run.key = Arc::clone(key),
-            None => drop(self.planned.runs.insert(attempt, ToldRun { key: Arc::clone(key), asked: None })),
+            None => drop(self.planned.runs.insert(attempt, AnnouncedRun { key: Arc::clone(key), asked: None })),
         }
         self.tell(&DispatchEvent::Run { attempt, key: Arc::clone(key) }, view);
     }
 
     /// How a run of the key stands, or would stand, to the plan in force.
-    pub(super) fn would_stand(
+    pub(super) fn preview_plan_status(
         &mut self,
         run: (AttemptId, &str),
         came: Timestamp,
         now: Timestamp,
     ) -> Option<PlanReservation> {
-        dispatcher(&self.policy).as_follows_plan()?.would_stand(&mut self.state, run, came, now)
+        dispatcher(&self.policy).as_follows_plan()?.preview_plan_status(&mut self.state, run, came, now)
     }
 
     /// A request of the run, which first asked at `came`, is answered at once: it takes its place.

@@ -1,8 +1,8 @@
 //! Requests that wait and nodes that are offered: what dispatchers decide, and what policies are told of racks and plans.
 
-use super::desk::{Desk, GroupKey, Moment, Turn};
-use super::layout::{Laid, lay_out, table};
-use super::{CAUSE, DeskApart, DispatchHandler, NO_ROOM, NotYet, Waits};
+use super::dispatcher_instance::{DispatcherInstance, GroupKey, OfferContext, OfferOutcome};
+use super::layout::{LaunchLayout, lay_out, table};
+use super::{CAUSE, DetachedDispatcher, DispatchHandler, DispatchRequest, NO_ROOM, NotYet};
 use crate::decision::Pending;
 use crate::effects::{Counter, Effect, FollowBody};
 use crate::engine::Engine;
@@ -25,11 +25,11 @@ const HELD_BACK: &str = "held_back";
 
 /// What a request that waits came to at once.
 pub(super) struct Decided {
-    pub(super) turn: Turn,
+    pub(super) turn: OfferOutcome,
     /// Its own launches; the containers of its hints, in order.
     pub(super) tasks: Vec<TaskRef>,
     /// Launches of others that waited before.
-    pub(super) others: BTreeMap<(AttemptId, RequestId), Laid>,
+    pub(super) others: BTreeMap<(AttemptId, RequestId), LaunchLayout>,
 }
 
 impl Engine {
@@ -38,16 +38,20 @@ impl Engine {
     ///
     /// # Errors
     /// [`Refusal::Invalid`] where its policy does not dispatch.
-    pub fn desk_apart(&mut self, proposal: &Proposal, now: Timestamp) -> Result<Option<DeskApart>, Refusal> {
+    pub fn detached_dispatcher(
+        &mut self,
+        proposal: &Proposal,
+        now: Timestamp,
+    ) -> Result<Option<DetachedDispatcher>, Refusal> {
         let Some(waits) = &proposal.waits else {
             return Ok(None);
         };
-        self.commit_handler().desk_apart(waits, now).map(Some)
+        self.commit_handler().detached_dispatcher(waits, now).map(Some)
     }
 
     /// The desk that decided the last committed request, as it was before, where it is to be recorded.
-    pub fn take_desk(&mut self) -> Option<Box<DeskApart>> {
-        self.dispatch_handler().take_desk()
+    pub fn take_dispatcher(&mut self) -> Option<Box<DetachedDispatcher>> {
+        self.dispatch_handler().take_dispatcher()
     }
 
     /// Takes policies as they are configured now.
@@ -58,7 +62,7 @@ impl Engine {
 
 impl DispatchHandler<'_> {
     /// The desk that was recorded last, as it was before.
-    pub(crate) fn take_desk(&mut self) -> Option<Box<DeskApart>> {
+    pub(crate) fn take_dispatcher(&mut self) -> Option<Box<DetachedDispatcher>> {
         self.dispatching.apart.take()
     }
 
@@ -66,39 +70,39 @@ impl DispatchHandler<'_> {
     pub(super) fn decide(
         &mut self,
         proposal: &mut Proposal,
-        waits: &Waits,
+        waits: &DispatchRequest,
         published: &Arc<IndexedFlows>,
         now: Timestamp,
     ) -> Result<Decided, Refusal> {
         self.look_at_racks(published, now);
-        let mut desk = self.desk(waits, now)?;
-        let mut moment = self.moment(now);
+        let mut dispatcher = self.dispatcher(waits, now)?;
+        let mut offer_context = self.offer_context(now);
         let recorded = proposal.decision.is_some_and(|decision| self.settings.records.takes(decision));
-        self.dispatching.apart = recorded.then(|| Box::new(self.set_apart(&desk, &moment)));
-        let decided = decide(&mut desk, proposal, waits, &mut moment, self.settings.dispatch.max_wait);
-        self.dispatching.desks.insert(Arc::clone(&waits.name), desk);
+        self.dispatching.apart = recorded.then(|| Box::new(self.detach(&dispatcher, &offer_context)));
+        let decided = decide(&mut dispatcher, proposal, waits, &mut offer_context, self.settings.dispatch.max_wait);
+        self.dispatching.dispatchers.insert(Arc::clone(&waits.name), dispatcher);
         proposal.draft.degraded.extend(self.dispatching.racks.degraded().map(str::to_owned));
         Ok(decided)
     }
 
-    pub(super) fn desk_apart(
+    pub(super) fn detached_dispatcher(
         &mut self,
-        waits: &Waits,
+        waits: &DispatchRequest,
         published: &Arc<IndexedFlows>,
         now: Timestamp,
-    ) -> Result<DeskApart, Refusal> {
+    ) -> Result<DetachedDispatcher, Refusal> {
         self.look_at_racks(published, now);
-        let moment = self.moment(now);
-        match self.dispatching.desks.get(&waits.name) {
-            Some(desk) => Ok(self.set_apart(desk, &moment)),
-            None => Ok(self.set_apart(&self.new_desk((&waits.policy, &waits.name), now)?, &moment)),
+        let offer_context = self.offer_context(now);
+        match self.dispatching.dispatchers.get(&waits.name) {
+            Some(dispatcher) => Ok(self.detach(dispatcher, &offer_context)),
+            None => Ok(self.detach(&self.new_dispatcher((&waits.policy, &waits.name), now)?, &offer_context)),
         }
     }
 
-    fn set_apart(&self, desk: &Desk, moment: &Moment) -> DeskApart {
-        DeskApart {
-            desk: desk.clone(),
-            moment: moment.clone(),
+    fn detach(&self, dispatcher: &DispatcherInstance, offer_context: &OfferContext) -> DetachedDispatcher {
+        DetachedDispatcher {
+            dispatcher: dispatcher.clone(),
+            offer_context: offer_context.clone(),
             max_wait: self.settings.dispatch.max_wait,
             degraded: self.dispatching.racks.degraded(),
         }
@@ -107,44 +111,54 @@ impl DispatchHandler<'_> {
     fn replace_policies(&mut self, policy: &dyn Fn(&str) -> Option<Arc<dyn Policy>>, now: Timestamp) {
         let uses = self.dispatching.racks.told();
         let view = self.view(now);
-        for (name, desk) in &mut self.dispatching.desks {
+        for (name, dispatcher) in &mut self.dispatching.dispatchers {
             if let Some(policy) = policy(name) {
-                desk.replace(&policy, &uses, &view);
+                dispatcher.replace(&policy, &uses, &view);
             }
         }
     }
 
-    fn desk(&mut self, waits: &Waits, now: Timestamp) -> Result<Desk, Refusal> {
-        match self.dispatching.desks.remove(&waits.name) {
-            Some(desk) => Ok(desk),
-            None => self.new_desk((&waits.policy, &waits.name), now),
+    fn dispatcher(&mut self, waits: &DispatchRequest, now: Timestamp) -> Result<DispatcherInstance, Refusal> {
+        match self.dispatching.dispatchers.remove(&waits.name) {
+            Some(dispatcher) => Ok(dispatcher),
+            None => self.new_dispatcher((&waits.policy, &waits.name), now),
         }
     }
 
-    pub(super) fn new_desk(&self, (policy, name): (&Arc<dyn Policy>, &str), now: Timestamp) -> Result<Desk, Refusal> {
-        let mut desk = Desk::new(policy).ok_or_else(|| no_dispatcher(name))?;
+    pub(super) fn new_dispatcher(
+        &self,
+        (policy, name): (&Arc<dyn Policy>, &str),
+        now: Timestamp,
+    ) -> Result<DispatcherInstance, Refusal> {
+        let mut dispatcher = DispatcherInstance::new(policy).ok_or_else(|| no_dispatcher(name))?;
         let view = self.view(now);
         for (rack, per_mille) in self.dispatching.racks.told() {
-            desk.tell(&DispatchEvent::RackUse { rack, per_mille }, &view);
+            dispatcher.tell(&DispatchEvent::RackUse { rack, per_mille }, &view);
         }
         if let Some(plan) = &self.dispatching.plan {
-            desk.follow(Some(Arc::clone(plan)), &view);
+            dispatcher.follow(Some(Arc::clone(plan)), &view);
         }
-        Ok(desk)
+        Ok(dispatcher)
     }
 
     /// Policies hear which plan is in force.
     pub(crate) fn follow(&mut self, plan: Option<Arc<KeptPlan>>, now: Timestamp) {
         let view = self.view(now);
-        for desk in self.dispatching.desks.values_mut() {
-            desk.follow(plan.clone(), &view);
+        for dispatcher in self.dispatching.dispatchers.values_mut() {
+            dispatcher.follow(plan.clone(), &view);
         }
         self.dispatching.plan = plan;
     }
 
-    pub(super) fn moment(&self, now: Timestamp) -> Moment {
+    pub(super) fn offer_context(&self, now: Timestamp) -> OfferContext {
         let left = self.settings.leases_max.saturating_sub(self.ledger.len());
-        Moment { snapshot: Arc::clone(self.snapshot), leases: self.ledger.overlay().clone(), left, now, explain: true }
+        OfferContext {
+            snapshot: Arc::clone(self.snapshot),
+            leases: self.ledger.overlay().clone(),
+            left,
+            now,
+            explain: true,
+        }
     }
 
     /// Tells policies how busy racks are, where that changed.
@@ -154,31 +168,31 @@ impl DispatchHandler<'_> {
         let news = self.dispatching.racks.look(self.snapshot, published, fresh, now);
         let view = self.view(now);
         for (rack, per_mille) in news {
-            for desk in self.dispatching.desks.values_mut() {
-                desk.tell(&DispatchEvent::RackUse { rack, per_mille }, &view);
+            for dispatcher in self.dispatching.dispatchers.values_mut() {
+                dispatcher.tell(&DispatchEvent::RackUse { rack, per_mille }, &view);
             }
         }
     }
 
     /// Whose tasks the leases are for.
     pub(super) fn note_leases(&mut self, policy: &Arc<str>, tasks: &[TaskRef], leases: impl Iterator<Item = LeaseId>) {
-        let Some(desk) = self.dispatching.desks.get_mut(policy) else { return };
+        let Some(dispatcher) = self.dispatching.dispatchers.get_mut(policy) else { return };
         for (task, lease) in tasks.iter().zip(leases) {
-            desk.leased(task, lease);
+            dispatcher.leased(task, lease);
             self.dispatching.by_lease.insert(lease, (Arc::clone(policy), task.clone()));
         }
     }
 
-    pub(super) fn count_turn(&mut self, turn: &Turn) {
+    pub(super) fn count_turn(&mut self, turn: &OfferOutcome) {
         self.effects.count(Counter::DispatchOffers, turn.offers);
         self.effects.count(Counter::DispatchLaunches, turn.launched.len() as u64);
     }
 
     /// Tells applications why their groups wait: each reason once, and another one not before a second has passed.
     pub(super) fn tell_not_yet(&mut self, policy: &Arc<str>, not_yet: BTreeMap<GroupKey, NotYet>, now: Timestamp) {
-        let Some(desk) = self.dispatching.desks.get_mut(policy) else { return };
+        let Some(dispatcher) = self.dispatching.dispatchers.get_mut(policy) else { return };
         for (key, NotYet { reason, expected_wait }) in not_yet {
-            let Some(group) = desk.group_mut(&key).filter(|group| group.waiting > 0) else {
+            let Some(group) = dispatcher.group_mut(&key).filter(|group| group.waiting > 0) else {
                 continue;
             };
             let known = |(told, at): &(Arc<str>, Timestamp)| *told == reason || now.since(*at) < TELL_EVERY;
@@ -194,25 +208,25 @@ impl DispatchHandler<'_> {
 
 /// Takes a request's groups in and offers the nodes with room, those with their input first.
 pub(super) fn decide(
-    desk: &mut Desk,
+    dispatcher: &mut DispatcherInstance,
     proposal: &mut Proposal,
-    waits: &Waits,
-    moment: &mut Moment,
+    waits: &DispatchRequest,
+    offer_context: &mut OfferContext,
     max_wait: Micros,
 ) -> Decided {
     let request = Arc::new(proposal.request.without_asks());
-    let keys = desk.wait(&request, &waits.groups, waits.confidence, max_wait, &moment.view());
-    let mut turn = Turn::default();
-    let nodes = round(waits, moment, proposal.draft.seed);
+    let keys = dispatcher.wait(&request, &waits.groups, waits.confidence, max_wait, &offer_context.view());
+    let mut turn = OfferOutcome::default();
+    let nodes = round(waits, offer_context, proposal.draft.seed);
     for &node in &nodes {
-        desk.offer(node, moment, &mut turn);
+        dispatcher.offer(node, offer_context, &mut turn);
     }
-    let mut laid = lay_out(desk, &turn.launched, &moment.snapshot);
-    note_plan(desk, &mut laid, &turn.launched, &moment.snapshot);
+    let mut laid = lay_out(dispatcher, &turn.launched, &offer_context.snapshot);
+    note_plan(dispatcher, &mut laid, &turn.launched, &offer_context.snapshot);
     let own = laid.remove(&(request.attempt, request.id.clone()));
     let (hints, tasks) = own.map(|own| (own.hints, own.tasks)).unwrap_or_default();
-    proposal.draft.plan = desk.note((request.attempt, &request.id), &turn.launched, &moment.snapshot);
-    proposal.draft.pending = pending(desk, &keys, waits, &turn, (&nodes, moment));
+    proposal.draft.plan = dispatcher.note((request.attempt, &request.id), &turn.launched, &offer_context.snapshot);
+    proposal.draft.pending = pending(dispatcher, &keys, waits, &turn, (&nodes, offer_context));
     proposal.draft.asks = table(&proposal.request, &hints);
     (proposal.draft.hints, proposal.rows) = (hints.hints, hints.rows);
     Decided { turn, tasks, others: laid }
@@ -220,47 +234,47 @@ pub(super) fn decide(
 
 /// Says of hints that are pushed how they stand to the plan in force.
 pub(super) fn note_plan(
-    desk: &mut Desk,
-    laid: &mut BTreeMap<(AttemptId, RequestId), Laid>,
+    dispatcher: &mut DispatcherInstance,
+    laid: &mut BTreeMap<(AttemptId, RequestId), LaunchLayout>,
     launched: &[(TaskRef, NodeIdx)],
     snapshot: &Snapshot,
 ) {
     for ((attempt, request), laid) in laid {
-        laid.plan = desk.note((*attempt, request), launched, snapshot);
+        laid.plan = dispatcher.note((*attempt, request), launched, snapshot);
     }
 }
 
 /// What waits of a request's groups, and why: their applications know it from the answer.
 fn pending(
-    desk: &mut Desk,
+    dispatcher: &mut DispatcherInstance,
     keys: &[GroupKey],
-    waits: &Waits,
-    turn: &Turn,
-    (nodes, moment): (&[NodeIdx], &Moment),
+    waits: &DispatchRequest,
+    turn: &OfferOutcome,
+    (nodes, offer_context): (&[NodeIdx], &OfferContext),
 ) -> Vec<Pending> {
     let mut pending = Vec::new();
     for (key, wanted) in keys.iter().zip(&waits.groups) {
-        let Some(group) = desk.group_mut(key).filter(|group| group.waiting > 0) else {
+        let Some(group) = dispatcher.group_mut(key).filter(|group| group.waiting > 0) else {
             continue;
         };
-        let fits = |node: &NodeIdx| moment.fits(*node, &group.told.size);
+        let fits = |node: &NodeIdx| offer_context.fits(*node, &group.told.size);
         let otherwise = if nodes.iter().any(fits) { HELD_BACK } else { NO_ROOM };
         let said = turn.not_yet.get(key).cloned();
         let unsaid = || NotYet { reason: otherwise.into(), expected_wait: wanted.expected_wait };
         let NotYet { reason, expected_wait } = said.unwrap_or_else(unsaid);
-        group.reason = Some((Arc::clone(&reason), moment.now));
+        group.reason = Some((Arc::clone(&reason), offer_context.now));
         pending.push(Pending { group: Arc::clone(&group.asked), count: group.waiting, reason, expected_wait });
     }
     pending
 }
 
-fn round(waits: &Waits, moment: &Moment, seed: u64) -> Vec<NodeIdx> {
+fn round(waits: &DispatchRequest, offer_context: &OfferContext, seed: u64) -> Vec<NodeIdx> {
     let inputs = waits.groups.iter().flat_map(|group| &group.waiting.inputs);
     let first: BTreeSet<NodeIdx> = inputs.flat_map(|input| input.nodes.iter().copied()).collect();
-    let mut nodes: Vec<NodeIdx> = first.iter().copied().filter(|&node| moment.has_room(node)).collect();
-    let count = moment.snapshot.nodes() as u64;
+    let mut nodes: Vec<NodeIdx> = first.iter().copied().filter(|&node| offer_context.has_room(node)).collect();
+    let count = offer_context.snapshot.nodes() as u64;
     let turned = (0..count).map(|at| NodeIdx::new(((seed % count.max(1) + at) % count) as usize));
-    nodes.extend(turned.filter(|node| !first.contains(node) && moment.has_room(*node)));
+    nodes.extend(turned.filter(|node| !first.contains(node) && offer_context.has_room(*node)));
     nodes.truncate(ROUND_MAX);
     nodes
 }

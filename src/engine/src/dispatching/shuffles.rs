@@ -15,8 +15,8 @@ impl Dispatching {
     /// are gone do not.
     pub(crate) fn shuffles(&self, snapshot: &Snapshot) -> Vec<JobShuffle> {
         let mut jobs: BTreeMap<AttemptId, Vec<&Group>> = BTreeMap::new();
-        for desk in self.desks.values() {
-            for ((attempt, _), group) in &desk.groups {
+        for dispatcher in self.dispatchers.values() {
+            for ((attempt, _), group) in &dispatcher.groups {
                 jobs.entry(*attempt).or_default().push(group);
             }
         }
@@ -26,15 +26,15 @@ impl Dispatching {
     /// The policy that times the attempt's shuffles: the run is planned as heavy, and its policy follows the plan.
     pub(crate) fn shuffle_policy(&mut self, attempt: AttemptId) -> Option<Arc<str>> {
         let plan = &self.plan.as_ref()?.plan;
-        self.desks.iter_mut().find_map(|(name, desk)| {
-            let job = plan.jobs.get(desk.times_shuffles_of(attempt)? as usize)?;
+        self.dispatchers.iter_mut().find_map(|(name, dispatcher)| {
+            let job = plan.jobs.get(dispatcher.times_shuffles_of(attempt)? as usize)?;
             job.heavy.then(|| Arc::clone(name))
         })
     }
 
     /// Asks that policy.
     pub(crate) fn ask_shuffle(&mut self, policy: &str, ask: &ShuffleAsk, view: &View<'_>) -> ShuffleAdvice {
-        self.desks.get_mut(policy).map_or(ShuffleAdvice::Start, |desk| desk.shuffle(ask, view))
+        self.dispatchers.get_mut(policy).map_or(ShuffleAdvice::Start, |dispatcher| dispatcher.shuffle(ask, view))
     }
 }
 

@@ -21,7 +21,7 @@ const SEED: u64 = 0;
 
 /// The network of one moment, with its paths.
 #[derive(Clone)]
-pub(super) struct Ways<'a> {
+pub(super) struct RoutingContext<'a> {
     pub(super) snapshot: &'a Snapshot,
     pub(super) network: &'a Network,
     /// Of this version of the network, or of an earlier one: paths of it that are broken by now are passed over.
@@ -31,7 +31,7 @@ pub(super) struct Ways<'a> {
     pub(super) settings: &'a RouteSettings,
 }
 
-impl<'a> Ways<'a> {
+impl<'a> RoutingContext<'a> {
     /// With an earlier version's table where there is one and nobody has made this version's yet, for following a change through all pairs takes longer than
     /// those may wait whose link is dead. `None`: there is no network.
     pub(super) fn of(
@@ -140,7 +140,7 @@ impl<'a> Ways<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::desk::registration;
+    use crate::tests::harness::registration;
     use hintd_model::cluster::{Change, Model};
     use hintd_model::network::build::{self, FatTreeSpec};
     use hintd_model::units::{LinkName, NodeIdx, Timestamp};
@@ -159,23 +159,23 @@ mod tests {
         }
         let (settings, mut table) = (RouteSettings::default(), None);
         let snapshot = model.publish(T);
-        assert!(!Ways::of(&snapshot, &settings, &mut table).unwrap().late, "it was made now");
-        let again = Ways::of(&snapshot, &settings, &mut table).unwrap();
+        assert!(!RoutingContext::of(&snapshot, &settings, &mut table).unwrap().late, "it was made now");
+        let again = RoutingContext::of(&snapshot, &settings, &mut table).unwrap();
         assert!(!again.late, "it is this version's");
         let pair = NodePair { from: NodeIdx(0), to: NodeIdx(9) };
-        let access = |ways: &Ways<'_>| ways.network.link_at(LinkIdx(ways.first(pair)[0].0 / 2)).name.clone();
+        let access = |ways: &RoutingContext<'_>| ways.network.link_at(LinkIdx(ways.first(pair)[0].0 / 2)).name.clone();
         let down = |model: &mut Model, link: LinkName| {
             model.apply(Change::Link { link, up: Some(false), capacity: None }, T).unwrap();
             model.publish(T)
         };
         let cut = down(&mut model, access(&again));
-        let ways = Ways::of(&cut, &settings, &mut table).unwrap();
+        let ways = RoutingContext::of(&cut, &settings, &mut table).unwrap();
         let mut index = FlowIndex::new(ways.network, &cut.topology);
         assert!(ways.late && ways.first(pair).is_empty());
         assert_eq!(ways.choose(&mut index, &[pair], &BTreeSet::new(), false), []);
         assert!(cut.topology.made_paths().is_none(), "nobody asked for it");
         let made = cut.topology.shared_paths().unwrap();
-        let ways = Ways::of(&cut, &settings, &mut table).unwrap();
+        let ways = RoutingContext::of(&cut, &settings, &mut table).unwrap();
         assert!(!ways.late && Arc::ptr_eq(&ways.paths, made));
     }
 }

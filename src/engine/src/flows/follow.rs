@@ -1,7 +1,7 @@
 //! What a change of the network does to flows: only pairs that it concerns are looked at.
 
-use super::choose::Ways;
-use super::pairs::{Lay, is_whole};
+use super::choose::RoutingContext;
+use super::pairs::{PairUpdate, is_whole};
 use super::settings::RouteSettings;
 use super::work::Want;
 use super::{Flows, names};
@@ -40,7 +40,7 @@ impl Flows {
                 *self.counts.entry(Counter::LinksDamped).or_default() += 1;
             }
         }
-        index.settle();
+        index.recompute_rates();
         self.changed = true;
         for direction in lost.iter().flat_map(|&link| directions(link)) {
             for pair in pairs_on(index, direction) {
@@ -67,7 +67,7 @@ impl Flows {
         for &pair in &self.pairs.cut {
             self.failed.push(pair, Want::Route, cause);
         }
-        for pair in links.iter().flat_map(|&link| self.pairs.at_home_on(link)) {
+        for pair in links.iter().flat_map(|&link| self.pairs.default_pairs_on(link)) {
             self.planned.push(pair, Want::Home, cause);
         }
     }
@@ -90,7 +90,7 @@ impl Flows {
         self.chained_anew(false, cause, at);
         let pairs: Vec<NodePair> = self.pairs.all.keys().copied().collect();
         // The path table is not made for nothing: whoever places first makes it, elsewhere.
-        let Some(ways) = (!pairs.is_empty()).then(|| Ways::of(at.0, at.1, &mut self.table)).flatten() else {
+        let Some(ways) = (!pairs.is_empty()).then(|| RoutingContext::of(at.0, at.1, &mut self.table)).flatten() else {
             for pair in pairs {
                 self.tell(pair, Phase::Failover, cause);
             }
@@ -109,7 +109,7 @@ impl Flows {
             }
         }
         if let Some(index) = &mut self.index {
-            index.settle();
+            index.recompute_rates();
         }
         self.work(at, now);
         // What has none yet has lost the one that watchers know.
@@ -143,13 +143,13 @@ impl Flows {
                 index.set_capacity(direction, old.capacity(direction));
             }
         }
-        index.settle();
+        index.recompute_rates();
         self.index = Some(index);
     }
 
     /// Gives a pair the home and the route that it had under the same names, the route if it can be taken: whether it
     /// can.
-    fn resume(&mut self, pair: NodePair, ways: &Ways<'_>) -> bool {
+    fn resume(&mut self, pair: NodePair, ways: &RoutingContext<'_>) -> bool {
         let way = |of: &BTreeMap<NodePair, Vec<LinkName>>| {
             let links = names::links(ways, pair, of.get(&pair)?)?;
             ways.is_way(pair, &links).then_some(links)
@@ -158,7 +158,7 @@ impl Flows {
         let carried = self.pairs.all[&pair].carried;
         let Some(route) = known.clone().filter(|route| is_whole(ways.network, route)) else {
             if let Some(home) = home.or(known) {
-                let lay = Lay { route: Arc::from([]), home: Some(home), carried };
+                let lay = PairUpdate { route: Arc::from([]), home: Some(home), carried };
                 self.pairs.lay(pair, lay, Some(ways.network));
             }
             return false;
@@ -166,7 +166,7 @@ impl Flows {
         if let Some(index) = &mut self.index {
             index.set_route(pair, Some(&route));
         }
-        self.install(pair, Lay { route, home, carried }, ways);
+        self.install(pair, PairUpdate { route, home, carried }, ways);
         true
     }
 
@@ -214,7 +214,7 @@ impl Flows {
     /// Everything that must hold, for tests: what is kept beside jobs and routes is what follows from them.
     #[cfg(test)]
     pub(crate) fn check(&mut self, at: (&Snapshot, &RouteSettings)) {
-        use super::pairs::{Carried, switches};
+        use super::pairs::{ForwardingMode, switches};
         use hintd_model::cluster::ChainPair;
         let mut carried: BTreeMap<NodePair, (u64, u64)> = BTreeMap::new();
         for flow in self.jobs.values().flat_map(|job| &job.traffic.flows) {
@@ -245,7 +245,7 @@ impl Flows {
             assert_eq!(*known, talking.route);
             assert_eq!(self.index.as_ref().unwrap().route(*pair).unwrap_or(&[]), &*talking.route, "{pair:?}");
             assert_eq!(talking.route.is_empty(), self.pairs.cut.contains(pair));
-            if talking.carried == Carried::Rules {
+            if talking.carried == ForwardingMode::Rules {
                 switches(network, &talking.route).for_each(|switch| *rules.entry(switch).or_default() += 1);
             }
             if !talking.route.is_empty() && !is_whole(network, &talking.route) {

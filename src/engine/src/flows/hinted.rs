@@ -128,7 +128,7 @@ impl Flows {
         let concerned = |flow: &&Flow| nodes.contains(&flow.pair.from) || nodes.contains(&flow.pair.to);
         let hint = |flow: &Flow| {
             let talking = self.pairs.all.get(&flow.pair)?;
-            Some(names.hint(flow, &talking.route, talking.carried == super::pairs::Carried::Rules))
+            Some(names.hint(flow, &talking.route, talking.carried == super::pairs::ForwardingMode::Rules))
         };
         let mut hints: Vec<HintRoute> = job.traffic.flows.iter().filter(concerned).filter_map(hint).collect();
         let chained = self.chained();

@@ -37,7 +37,7 @@ pub use job::NewJob;
 pub(crate) use job::UnderChains;
 
 use crate::effects::Counter;
-use crate::routes::{Cause, Occasion, Phase};
+use crate::routes::{Cause, ChangeBatch, Phase};
 use bucket::Bucket;
 use chained::Chained;
 use damping::Damping;
@@ -84,7 +84,7 @@ pub struct Flows {
     /// Who installed routes has gone silent, and nobody installs since.
     silent: bool,
     /// Pairs whose routes watchers are to be told, by what they are told with.
-    news: BTreeMap<Occasion, BTreeSet<NodePair>>,
+    news: BTreeMap<ChangeBatch, BTreeSet<NodePair>>,
     counts: BTreeMap<Counter, u64>,
     /// Something that generations carry changed.
     changed: bool,
@@ -159,7 +159,7 @@ impl Flows {
     }
 
     /// Pairs whose routes are news, by occasion: failures first.
-    pub(crate) fn take_news(&mut self) -> Vec<(Occasion, Vec<NodePair>)> {
+    pub(crate) fn take_news(&mut self) -> Vec<(ChangeBatch, Vec<NodePair>)> {
         let mut news: Vec<_> = std::mem::take(&mut self.news).into_iter().collect();
         news.sort_by_key(|(occasion, _)| occasion.phase != Phase::Failover);
         news.into_iter().map(|(occasion, pairs)| (occasion, pairs.into_iter().collect())).collect()
@@ -181,6 +181,6 @@ impl Flows {
 
     fn tell(&mut self, pair: NodePair, phase: Phase, cause: &Cause) {
         self.changed = true;
-        self.news.entry(Occasion { phase, cause: cause.clone() }).or_default().insert(pair);
+        self.news.entry(ChangeBatch { phase, cause: cause.clone() }).or_default().insert(pair);
     }
 }

@@ -1,14 +1,14 @@
 //! Routes by the names of their links: through another network, or a restart.
 
 use super::Flows;
-use super::choose::Ways;
+use super::choose::RoutingContext;
 use super::pairs::Links;
 use hintd_model::cluster::NodePair;
 use hintd_model::network::maxmin::directions;
 use hintd_model::units::LinkName;
 
 /// The directed links of these names, from the sender on. `None`: the network does not have them in a row.
-pub(super) fn links(ways: &Ways<'_>, pair: NodePair, names: &[LinkName]) -> Option<Links> {
+pub(super) fn links(ways: &RoutingContext<'_>, pair: NodePair, names: &[LinkName]) -> Option<Links> {
     let mut here = ways.snapshot.topology.vertex.get(pair.from.at()).copied().flatten()?;
     let mut links = Vec::with_capacity(names.len());
     for name in names {

@@ -13,11 +13,11 @@ pub(super) type Links = Arc<[DirectedLinkIdx]>;
 
 /// One pair.
 #[derive(Debug, Clone)]
-pub(super) struct Talking {
+pub(super) struct ActivePair {
     pub(super) route: Links,
     /// Its first route, while it has another because something failed.
     pub(super) home: Option<Links>,
-    pub(super) carried: Carried,
+    pub(super) carried: ForwardingMode,
     pub(super) task_pairs: u64,
     pub(super) bytes: u128,
     /// Jobs.
@@ -26,7 +26,7 @@ pub(super) struct Talking {
 
 /// Who carries a pair: rules of its own, or default forwarding, and why.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Carried {
+pub(super) enum ForwardingMode {
     /// Rules of its own.
     Rules,
     /// It sends little.
@@ -42,7 +42,7 @@ pub(super) enum Carried {
 /// All pairs.
 #[derive(Debug, Default)]
 pub(super) struct Pairs {
-    pub(super) all: BTreeMap<NodePair, Talking>,
+    pub(super) all: BTreeMap<NodePair, ActivePair>,
     /// As generations have them.
     pub(super) published: Shards<NodePair, Arc<PairRoute>>,
     /// Pairs away from home, by the links of their home.
@@ -59,10 +59,10 @@ pub(super) struct Pairs {
 
 /// A pair's new state.
 #[derive(Debug, Clone)]
-pub(super) struct Lay {
+pub(super) struct PairUpdate {
     pub(super) route: Links,
     pub(super) home: Option<Links>,
-    pub(super) carried: Carried,
+    pub(super) carried: ForwardingMode,
 }
 
 /// What a pair carries more or less than before.
@@ -76,7 +76,7 @@ pub(super) struct Difference {
 
 impl Pairs {
     /// Pairs away from a home that has the link.
-    pub(super) fn at_home_on(&self, link: LinkIdx) -> impl Iterator<Item = NodePair> + '_ {
+    pub(super) fn default_pairs_on(&self, link: LinkIdx) -> impl Iterator<Item = NodePair> + '_ {
         self.homes.get(&link).into_iter().flatten().copied()
     }
 
@@ -89,10 +89,10 @@ impl Pairs {
     /// Changes what a pair carries; `None`: nobody uses it any more, and it is gone. Else whether it is new.
     pub(super) fn add(&mut self, pair: NodePair, change: Difference, network: Option<&Network>) -> Option<bool> {
         let fresh = !self.all.contains_key(&pair);
-        let talking = self.all.entry(pair).or_insert_with(|| Talking {
+        let talking = self.all.entry(pair).or_insert_with(|| ActivePair {
             route: Arc::from([]),
             home: None,
-            carried: Carried::Small,
+            carried: ForwardingMode::Small,
             task_pairs: 0,
             bytes: 0,
             users: 0,
@@ -117,7 +117,7 @@ impl Pairs {
     }
 
     /// Gives a pair another route, home or carrier.
-    pub(super) fn lay(&mut self, pair: NodePair, lay: Lay, network: Option<&Network>) {
+    pub(super) fn lay(&mut self, pair: NodePair, lay: PairUpdate, network: Option<&Network>) {
         if !self.all.contains_key(&pair) {
             return;
         }
@@ -137,7 +137,7 @@ impl Pairs {
         network: &Network,
         settings: &RouteSettings,
     ) -> bool {
-        let own = self.all.get(&pair).filter(|talking| talking.carried == Carried::Rules);
+        let own = self.all.get(&pair).filter(|talking| talking.carried == ForwardingMode::Rules);
         let own: Vec<usize> = own.map_or_else(Vec::new, |talking| switches(network, &talking.route).collect());
         switches(network, route).all(|switch| {
             let others = self.rules.get(switch).copied().unwrap_or(0) - u32::from(own.contains(&switch));
@@ -164,7 +164,7 @@ impl Pairs {
         let talking = &self.all[&pair];
         let route = PairRoute {
             links: Arc::clone(&talking.route),
-            installed: talking.carried == Carried::Rules,
+            installed: talking.carried == ForwardingMode::Rules,
             task_pairs: talking.task_pairs,
             bytes: Bytes(u64::try_from(talking.bytes).unwrap_or(u64::MAX)),
         };
@@ -182,8 +182,8 @@ impl Pairs {
             self.cut.insert(pair);
         }
         match (talking.carried, network) {
-            (Carried::Crowded, _) => drop(self.crowded.insert(pair)),
-            (Carried::Rules, Some(network)) => {
+            (ForwardingMode::Crowded, _) => drop(self.crowded.insert(pair)),
+            (ForwardingMode::Rules, Some(network)) => {
                 for switch in switches(network, &talking.route) {
                     if self.rules.len() <= switch {
                         self.rules.resize(switch + 1, 0);
@@ -208,7 +208,7 @@ impl Pairs {
         }
         self.cut.remove(&pair);
         self.crowded.remove(&pair);
-        if let (Carried::Rules, Some(network)) = (talking.carried, network) {
+        if let (ForwardingMode::Rules, Some(network)) = (talking.carried, network) {
             for switch in switches(network, &talking.route) {
                 if let Some(rules) = self.rules.get_mut(switch) {
                     *rules = rules.saturating_sub(1);

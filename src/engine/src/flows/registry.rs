@@ -2,9 +2,9 @@
 
 use super::Flows;
 use super::chained::{self, Found};
-use super::choose::Ways;
+use super::choose::RoutingContext;
 use super::job::{self, Job, NewJob, Sends};
-use super::pairs::{Carried, Lay, Links};
+use super::pairs::{ForwardingMode, Links, PairUpdate};
 use super::settings::RouteSettings;
 use super::work::is_free;
 use crate::effects::Counter;
@@ -87,7 +87,7 @@ impl Flows {
         self.jobs.insert(new.decision, job);
         let wanted = Wanted { chosen, ways: &new.chains.ways };
         self.sends(new.decision, sends, wanted, &cause, (snapshot, settings));
-        self.keep_bound(new.decision, (snapshot, settings));
+        self.enforce_limit(new.decision, (snapshot, settings));
     }
 
     /// The job of an attempt's request: whoever else names that request has no part in it.
@@ -144,7 +144,7 @@ impl Flows {
             if let Some(old) = job.slot.replace(slot) {
                 index.remove_job(old);
             }
-            index.settle();
+            index.recompute_rates();
         }
         (self.changed, self.jobs_changed) = (true, true);
         let (mut fresh, mut known) = (Vec::new(), Vec::new());
@@ -178,10 +178,10 @@ impl Flows {
     ) {
         let chosen: BTreeMap<NodePair, &Links> =
             chosen.iter().filter(|route| route.chain.is_none()).map(|route| (route.pair, &route.links)).collect();
-        let ways = Ways::of(snapshot, settings, &mut self.table);
+        let ways = RoutingContext::of(snapshot, settings, &mut self.table);
         let (Some(ways), Some(index)) = (ways, &mut self.index) else {
             for &pair in fresh {
-                let lay = Lay { route: Arc::from([]), home: None, carried: self.wanted(pair, settings) };
+                let lay = PairUpdate { route: Arc::from([]), home: None, carried: self.wanted(pair, settings) };
                 self.pairs.lay(pair, lay, None);
             }
             return;
@@ -207,29 +207,30 @@ impl Flows {
             index.set_route(pair, Some(&route));
             routes.insert(pair, route);
         }
-        index.settle();
+        index.recompute_rates();
         let open: Vec<NodePair> = fresh.iter().copied().filter(|pair| !routes.contains_key(pair)).collect();
         routes.extend(ways.choose(index, &open, self.damping.avoided(), false));
         for &pair in fresh {
             let route = routes.remove(&pair).unwrap_or_else(|| Arc::from([]));
-            let lay = Lay { route, home: homes.remove(&pair), carried: self.wanted(pair, settings) };
+            let lay = PairUpdate { route, home: homes.remove(&pair), carried: self.wanted(pair, settings) };
             self.install(pair, lay, &ways);
             self.tell(pair, Phase::Make, cause);
         }
     }
 
     /// Who should carry a pair, by what it sends and whether anybody installs.
-    pub(super) fn wanted(&self, pair: NodePair, settings: &RouteSettings) -> Carried {
+    pub(super) fn wanted(&self, pair: NodePair, settings: &RouteSettings) -> ForwardingMode {
         match self.pairs.all[&pair].bytes {
-            bytes if bytes < u128::from(settings.min_bytes.0) => Carried::Small,
-            _ if self.silent => Carried::Silent,
-            _ => Carried::Rules,
+            bytes if bytes < u128::from(settings.min_bytes.0) => ForwardingMode::Small,
+            _ if self.silent => ForwardingMode::Silent,
+            _ => ForwardingMode::Rules,
         }
     }
 
     /// Lays a route with rules, if its switches have room for them: else it is default forwarding's.
-    pub(super) fn install(&mut self, pair: NodePair, lay: Lay, ways: &Ways<'_>) {
-        let crowded = lay.carried == Carried::Rules && !self.pairs.fits(pair, &lay.route, ways.network, ways.settings);
+    pub(super) fn install(&mut self, pair: NodePair, lay: PairUpdate, ways: &RoutingContext<'_>) {
+        let crowded =
+            lay.carried == ForwardingMode::Rules && !self.pairs.fits(pair, &lay.route, ways.network, ways.settings);
         if !crowded {
             self.pairs.lay(pair, lay, Some(ways.network));
             return;
@@ -238,18 +239,22 @@ impl Flows {
         if let Some(index) = &mut self.index {
             index.set_route(pair, Some(&route));
         }
-        self.pairs.lay(pair, Lay { route, home: lay.home, carried: Carried::Crowded }, Some(ways.network));
+        self.pairs.lay(
+            pair,
+            PairUpdate { route, home: lay.home, carried: ForwardingMode::Crowded },
+            Some(ways.network),
+        );
         self.count(Counter::RoutesToDefault, 1);
     }
 
     /// Pairs that sent little and send enough now.
     fn promote(&mut self, pairs: Vec<NodePair>, cause: &Cause, (snapshot, settings): (&Snapshot, &RouteSettings)) {
-        let Some(ways) = Ways::of(snapshot, settings, &mut self.table) else { return };
+        let Some(ways) = RoutingContext::of(snapshot, settings, &mut self.table) else { return };
         for pair in pairs {
             let talking = &self.pairs.all[&pair];
-            if talking.carried == Carried::Small && talking.bytes >= u128::from(settings.min_bytes.0) {
+            if talking.carried == ForwardingMode::Small && talking.bytes >= u128::from(settings.min_bytes.0) {
                 let carried = self.wanted(pair, settings);
-                let lay = Lay { route: Arc::clone(&talking.route), home: talking.home.clone(), carried };
+                let lay = PairUpdate { route: Arc::clone(&talking.route), home: talking.home.clone(), carried };
                 self.install(pair, lay, &ways);
                 self.tell(pair, Phase::Make, cause);
             }
@@ -257,7 +262,7 @@ impl Flows {
     }
 
     /// Of too many pairs the oldest decisions' go, the newest's last.
-    fn keep_bound(&mut self, newest: DecisionId, at: (&Snapshot, &RouteSettings)) {
+    fn enforce_limit(&mut self, newest: DecisionId, at: (&Snapshot, &RouteSettings)) {
         while self.len() > at.1.pairs_max {
             let Some(&oldest) = self.jobs.keys().find(|&&decision| decision != newest) else { return };
             self.count(Counter::FlowsEvicted, 1);

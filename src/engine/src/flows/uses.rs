@@ -116,7 +116,7 @@ impl Modelled {
             }
             flows.insert(pair, (flow, links));
         }
-        rates.settle();
+        rates.recompute_rates();
         Self { rates, flows, task_pairs }
     }
 

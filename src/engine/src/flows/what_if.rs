@@ -1,6 +1,6 @@
 //! What would change if links or switches were taken out of service: asked before anyone touches the network.
 
-use super::choose::Ways;
+use super::choose::RoutingContext;
 use super::pairs::{Links, is_whole};
 use super::settings::RouteSettings;
 use super::uses::Modelled;
@@ -101,7 +101,7 @@ pub fn what_if_network(
     let after = drained(network, drain)?;
     let mut paths = paths.clone();
     paths.update(&after);
-    let ways = Ways { snapshot, network: &after, paths: Arc::new(paths), late: false, settings };
+    let ways = RoutingContext { snapshot, network: &after, paths: Arc::new(paths), late: false, settings };
     let (mut index, slots) = filled(generation, network);
     let before: Vec<f64> = slots.iter().map(|&slot| index.job_utility(slot)).collect();
     let utility_before = index.utility();
@@ -159,7 +159,7 @@ fn filled(generation: &Generation, network: &Network) -> (FlowIndex, Vec<JobSlot
     for (pair, route) in generation.flows.routes.iter() {
         index.set_route(*pair, Some(&route.links));
     }
-    index.settle();
+    index.recompute_rates();
     (index, slots)
 }
 
@@ -168,7 +168,7 @@ fn reroute_hit(
     index: &mut FlowIndex,
     generation: &Generation,
     network: &Network,
-    ways: &Ways<'_>,
+    ways: &RoutingContext<'_>,
 ) -> BTreeMap<NodePair, Links> {
     index.hold();
     let lost = network.links().map(|(link, _)| link);
@@ -184,7 +184,7 @@ fn reroute_hit(
         index.set_route(pair, Some(&route));
         moved.insert(pair, route);
     }
-    index.settle();
+    index.recompute_rates();
     let ruled: Vec<NodePair> = hit.into_iter().filter(|(_, installed)| *installed).map(|(pair, _)| pair).collect();
     moved.extend(ways.choose(index, &ruled, &BTreeSet::new(), false));
     moved

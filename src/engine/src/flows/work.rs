@@ -1,8 +1,8 @@
 //! Routes changed because of the network: a bounded number at a time, failures before what is planned.
 
 use super::Flows;
-use super::choose::Ways;
-use super::pairs::{Carried, Lay, Links, is_whole};
+use super::choose::RoutingContext;
+use super::pairs::{ForwardingMode, Links, PairUpdate, is_whole};
 use super::settings::RouteSettings;
 use crate::effects::Counter;
 use crate::routes::view::undirected;
@@ -96,7 +96,7 @@ impl Flows {
         for link in self.damping.calm(at.1, now) {
             let subject = self.network.as_ref().map_or_else(|| "".into(), |known| known.link_at(link).name.0.clone());
             let cause = Cause::new("link_quiet", subject);
-            for pair in self.pairs.at_home_on(link) {
+            for pair in self.pairs.default_pairs_on(link) {
                 self.planned.push(pair, Want::Home, &cause);
             }
         }
@@ -112,7 +112,7 @@ impl Flows {
 
     /// Changes as many routes as may be changed now.
     pub(super) fn work(&mut self, (snapshot, settings): (&Snapshot, &RouteSettings), now: Timestamp) {
-        let Some(ways) = Ways::of(snapshot, settings, &mut self.table) else { return };
+        let Some(ways) = RoutingContext::of(snapshot, settings, &mut self.table) else { return };
         let tokens = self.bucket.tokens(settings.changes_per_s, now);
         let (ruled, plain) = self.due(true, tokens);
         self.replan_plain(plain, &ways);
@@ -137,8 +137,8 @@ impl Flows {
             let Some(work) = queue.pop() else { break };
             match self.pairs.all.get(&work.pair).map(|talking| talking.carried) {
                 None => {}
-                Some(Carried::Rules) => ruled.push(work),
-                Some(Carried::Crowded) if work.want == Want::Rules => ruled.push(work),
+                Some(ForwardingMode::Rules) => ruled.push(work),
+                Some(ForwardingMode::Crowded) if work.want == Want::Rules => ruled.push(work),
                 Some(_) => plain.push(work.pair),
             }
         }
@@ -146,7 +146,7 @@ impl Flows {
     }
 
     /// Default forwarding finds its way by itself: the shortest path stands for it.
-    fn replan_plain(&mut self, pairs: Vec<NodePair>, ways: &Ways<'_>) {
+    fn replan_plain(&mut self, pairs: Vec<NodePair>, ways: &RoutingContext<'_>) {
         let Some(index) = &mut self.index else { return };
         index.hold();
         for pair in pairs {
@@ -158,15 +158,15 @@ impl Flows {
             let home = talking.home.clone().or_else(|| Some(Arc::clone(&talking.route)).filter(|old| !old.is_empty()));
             let carried = talking.carried;
             index.set_route(pair, Some(&route));
-            self.pairs.lay(pair, Lay { route, home, carried }, Some(ways.network));
+            self.pairs.lay(pair, PairUpdate { route, home, carried }, Some(ways.network));
             self.changed = true;
         }
-        index.settle();
+        index.recompute_rates();
     }
 
     /// Gives pairs whose route is broken another: their first one, if that is whole, else what is left. How many
     /// routes changed.
-    fn fail_over(&mut self, pairs: Vec<PairWork>, ways: &Ways<'_>) -> u64 {
+    fn fail_over(&mut self, pairs: Vec<PairWork>, ways: &RoutingContext<'_>) -> u64 {
         let Some(index) = &mut self.index else { return 0 };
         let mut changed: Vec<(NodePair, Links)> = Vec::new();
         let (mut open, mut causes) = (Vec::new(), BTreeMap::new());
@@ -186,13 +186,13 @@ impl Flows {
                 None => open.push(pair),
             }
         }
-        index.settle();
+        index.recompute_rates();
         changed.extend(ways.choose(index, &open, self.damping.avoided(), false));
         let number = changed.len() as u64;
         for (pair, route) in changed {
             let talking = &self.pairs.all[&pair];
             let home = talking.home.clone().or_else(|| Some(Arc::clone(&talking.route)).filter(|old| !old.is_empty()));
-            self.install(pair, Lay { route, home, carried: Carried::Rules }, ways);
+            self.install(pair, PairUpdate { route, home, carried: ForwardingMode::Rules }, ways);
             let cause = causes.remove(&pair).unwrap_or_else(|| Cause::new("topology", ""));
             self.tell(pair, Phase::Failover, &cause);
         }
@@ -200,7 +200,7 @@ impl Flows {
     }
 
     /// Planned changes; none of them makes utility fall. How many routes changed.
-    fn plan(&mut self, pairs: Vec<PairWork>, ways: &Ways<'_>) -> u64 {
+    fn plan(&mut self, pairs: Vec<PairWork>, ways: &RoutingContext<'_>) -> u64 {
         let (mut home, mut better, mut causes) = (Vec::new(), Vec::new(), BTreeMap::new());
         let mut number = 0;
         for PairWork { pair, want, cause } in pairs {
@@ -211,7 +211,7 @@ impl Flows {
             }
             causes.insert(pair, cause);
         }
-        let mut changed = self.go_home(home, ways);
+        let mut changed = self.return_to_default_path(home, ways);
         if let Some(index) = &mut self.index {
             changed.extend(ways.choose(index, &better, self.damping.avoided(), true));
         }
@@ -226,7 +226,7 @@ impl Flows {
             }
             // A better route found at home is the new home.
             let home = talking.home.clone();
-            self.pairs.lay(pair, Lay { route, home, carried: Carried::Rules }, Some(ways.network));
+            self.pairs.lay(pair, PairUpdate { route, home, carried: ForwardingMode::Rules }, Some(ways.network));
             self.tell(pair, Phase::Make, &causes[&pair]);
             number += 1;
         }
@@ -234,7 +234,7 @@ impl Flows {
     }
 
     /// A pair that there was no room for.
-    fn give_rules(&mut self, pair: NodePair, cause: &Cause, ways: &Ways<'_>) -> bool {
+    fn give_rules(&mut self, pair: NodePair, cause: &Cause, ways: &RoutingContext<'_>) -> bool {
         let talking = &self.pairs.all[&pair];
         let route = Arc::clone(&talking.route);
         if !is_whole(ways.network, &route) || !self.pairs.fits(pair, &route, ways.network, ways.settings) {
@@ -244,14 +244,14 @@ impl Flows {
         if home.is_some() {
             self.planned.push(pair, Want::Home, cause); // it may have come back while there was no room
         }
-        self.pairs.lay(pair, Lay { route, home, carried: Carried::Rules }, Some(ways.network));
+        self.pairs.lay(pair, PairUpdate { route, home, carried: ForwardingMode::Rules }, Some(ways.network));
         self.tell(pair, Phase::Make, cause);
         true
     }
 
     /// Pairs whose home is whole again return to it, all of them if utility does not fall by it, else those by which it
     /// does not.
-    fn go_home(&mut self, pairs: Vec<NodePair>, ways: &Ways<'_>) -> Vec<(NodePair, Links)> {
+    fn return_to_default_path(&mut self, pairs: Vec<NodePair>, ways: &RoutingContext<'_>) -> Vec<(NodePair, Links)> {
         let Some(index) = &mut self.index else { return Vec::new() };
         let avoided = self.damping.avoided();
         let home = |pair: NodePair| {
@@ -264,7 +264,7 @@ impl Flows {
         for (pair, home) in &homes {
             index.set_route(*pair, Some(home));
         }
-        index.settle();
+        index.recompute_rates();
         if index.utility() >= before {
             return homes;
         }
@@ -272,7 +272,7 @@ impl Flows {
         for (pair, _) in &homes {
             index.set_route(*pair, Some(&self.pairs.all[pair].route));
         }
-        index.settle();
+        index.recompute_rates();
         let mut returned = Vec::new();
         for (pair, home) in homes {
             let before = index.utility();
@@ -288,9 +288,9 @@ impl Flows {
 
     /// The controller could not install a pair's route: default forwarding has it. Whether that is news.
     pub(crate) fn refuse(&mut self, pair: NodePair, (snapshot, settings): (&Snapshot, &RouteSettings)) -> bool {
-        let ruled = self.pairs.all.get(&pair).is_some_and(|talking| talking.carried == Carried::Rules);
-        if let (true, Some(ways)) = (ruled, Ways::of(snapshot, settings, &mut self.table)) {
-            self.by_default(pair, Carried::Refused, &ways);
+        let ruled = self.pairs.all.get(&pair).is_some_and(|talking| talking.carried == ForwardingMode::Rules);
+        if let (true, Some(ways)) = (ruled, RoutingContext::of(snapshot, settings, &mut self.table)) {
+            self.by_default(pair, ForwardingMode::Refused, &ways);
             self.tell(pair, Phase::Break, &Cause::new("refused", ""));
         }
         ruled
@@ -299,34 +299,34 @@ impl Flows {
     /// Nobody installs routes any more: all go by default forwarding, those that begin later too.
     pub(crate) fn silence(&mut self, watcher: &str, (snapshot, settings): (&Snapshot, &RouteSettings)) {
         self.silent = true;
-        let ways = Ways::of(snapshot, settings, &mut self.table);
+        let ways = RoutingContext::of(snapshot, settings, &mut self.table);
         // What waits for room gets none that anybody would fill.
-        let lost = |carried| matches!(carried, Carried::Rules | Carried::Crowded);
+        let lost = |carried| matches!(carried, ForwardingMode::Rules | ForwardingMode::Crowded);
         let all = self.pairs.all.iter().filter(|(_, talking)| lost(talking.carried));
         let all: Vec<NodePair> = all.map(|(pair, _)| *pair).collect();
         let cause = Cause::new("silent", watcher);
         for pair in all {
             match &ways {
-                Some(ways) => self.by_default(pair, Carried::Silent, ways),
-                None => self.carry(pair, Carried::Silent),
+                Some(ways) => self.by_default(pair, ForwardingMode::Silent, ways),
+                None => self.carry(pair, ForwardingMode::Silent),
             }
             self.tell(pair, Phase::Break, &cause);
         }
     }
 
     /// Without a network there are no routes, but who should carry them.
-    fn carry(&mut self, pair: NodePair, carried: Carried) {
-        self.pairs.lay(pair, Lay { route: Arc::from([]), home: None, carried }, None);
+    fn carry(&mut self, pair: NodePair, carried: ForwardingMode) {
+        self.pairs.lay(pair, PairUpdate { route: Arc::from([]), home: None, carried }, None);
     }
 
-    fn by_default(&mut self, pair: NodePair, carried: Carried, ways: &Ways<'_>) {
+    fn by_default(&mut self, pair: NodePair, carried: ForwardingMode, ways: &RoutingContext<'_>) {
         let talking = &self.pairs.all[&pair];
         let home = talking.home.clone().or_else(|| Some(Arc::clone(&talking.route)).filter(|old| !old.is_empty()));
-        let (route, news) = (ways.first(pair), talking.carried != Carried::Crowded);
+        let (route, news) = (ways.first(pair), talking.carried != ForwardingMode::Crowded);
         if let Some(index) = &mut self.index {
             index.set_route(pair, Some(&route));
         }
-        self.pairs.lay(pair, Lay { route, home, carried }, Some(ways.network));
+        self.pairs.lay(pair, PairUpdate { route, home, carried }, Some(ways.network));
         self.count(Counter::RoutesToDefault, u64::from(news));
     }
 
@@ -334,21 +334,21 @@ impl Flows {
     /// that is whole.
     pub(crate) fn speak(&mut self, watcher: &str, (snapshot, settings): (&Snapshot, &RouteSettings)) {
         self.silent = false;
-        let waiting = |carried| matches!(carried, Carried::Refused | Carried::Silent);
+        let waiting = |carried| matches!(carried, ForwardingMode::Refused | ForwardingMode::Silent);
         let all = self.pairs.all.iter().filter(|(_, talking)| waiting(talking.carried));
         let all: Vec<NodePair> = all.map(|(pair, _)| *pair).collect();
-        let Some(ways) = Ways::of(snapshot, settings, &mut self.table) else {
+        let Some(ways) = RoutingContext::of(snapshot, settings, &mut self.table) else {
             for pair in all {
                 self.carry(pair, self.wanted(pair, settings));
             }
             return;
         };
-        let back: BTreeMap<NodePair, Links> = self.go_home(all.clone(), &ways).into_iter().collect();
+        let back: BTreeMap<NodePair, Links> = self.return_to_default_path(all.clone(), &ways).into_iter().collect();
         let cause = Cause::new("initial", watcher);
         for pair in all {
             let talking = &self.pairs.all[&pair];
             let route = back.get(&pair).unwrap_or(&talking.route).clone();
-            let lay = Lay { route, home: talking.home.clone(), carried: self.wanted(pair, settings) };
+            let lay = PairUpdate { route, home: talking.home.clone(), carried: self.wanted(pair, settings) };
             self.install(pair, lay, &ways);
             self.tell(pair, Phase::Make, &cause);
         }

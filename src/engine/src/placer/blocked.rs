@@ -27,7 +27,7 @@ struct Placed<'a> {
 }
 
 /// What one node fails.
-struct Miss {
+struct NodeShortfall {
     fails: SmallVec<[&'static str; 4]>,
     /// Kind and amount of what is short.
     short: SmallVec<[(usize, u64); 2]>,
@@ -144,7 +144,7 @@ fn look(compiled: &Compiled<'_>, at: usize, count: u32, placed: &Placed<'_>, oth
     let snapshot = compiled.problem.snapshot;
     let mut alone: BTreeMap<&'static str, u32> = BTreeMap::new();
     let mut among: BTreeMap<&'static str, u32> = BTreeMap::new();
-    let mut nearest: Vec<((usize, u64, NodeIdx), Miss)> = Vec::with_capacity(NEAREST + 1);
+    let mut nearest: Vec<((usize, u64, NodeIdx), NodeShortfall)> = Vec::with_capacity(NEAREST + 1);
     for node in snapshot.statics.indexes().take(snapshot.nodes()) {
         if snapshot.statics.total[node.at()].is_zero() {
             continue; // only named
@@ -173,16 +173,22 @@ fn look(compiled: &Compiled<'_>, at: usize, count: u32, placed: &Placed<'_>, oth
     let planned = alone.get(block::OTHER_RACK_PLANNED).map(|&nodes| (block::OTHER_RACK_PLANNED, nodes));
     let (constraint, nodes) = planned.unwrap_or((constraint, nodes));
     let group = Arc::clone(&compiled.problem.groups[at].name);
-    let near = |((_, _, node), miss): ((usize, u64, NodeIdx), Miss)| NearMiss {
+    let near = |((_, _, node), miss): ((usize, u64, NodeIdx), NodeShortfall)| NearMiss {
         host: snapshot.host(node).clone(),
         lacks: miss.lacks(&snapshot.kinds),
     };
     Blocked { group, count, constraint: constraint.into(), nodes, nearest: nearest.into_iter().map(near).collect() }
 }
 
-fn miss(compiled: &Compiled<'_>, at: usize, node: NodeIdx, placed: &Placed<'_>, otherwise: &'static str) -> Miss {
+fn miss(
+    compiled: &Compiled<'_>,
+    at: usize,
+    node: NodeIdx,
+    placed: &Placed<'_>,
+    otherwise: &'static str,
+) -> NodeShortfall {
     let (snapshot, group) = (compiled.problem.snapshot, &compiled.problem.groups[at]);
-    let mut miss = Miss { fails: SmallVec::new(), short: SmallVec::new(), share: 0, room: None };
+    let mut miss = NodeShortfall { fails: SmallVec::new(), short: SmallVec::new(), share: 0, room: None };
     if !snapshot.state[node.at()].usable() {
         miss.fails.push(Reason::NodeNotRunning.as_str());
     }
@@ -224,7 +230,7 @@ fn miss(compiled: &Compiled<'_>, at: usize, node: NodeIdx, placed: &Placed<'_>, 
     miss
 }
 
-impl Miss {
+impl NodeShortfall {
     fn lacks(&self, kinds: &ResourceKinds) -> Vec<Lack> {
         let name = |kind: usize| kinds.names().get(kind).map_or_else(|| "".into(), Arc::clone);
         let lack = |constraint: &&'static str| -> Vec<Lack> {

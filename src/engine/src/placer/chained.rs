@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 /// What of a placement is under chains.
 #[derive(Debug, Default)]
-pub(super) struct Under {
+pub(super) struct ChainedPlacement {
     /// By edge: the name of its chain.
     pub(super) classes: Vec<Option<Arc<str>>>,
     /// The way of each pair of nodes under each chain.
@@ -28,11 +28,11 @@ pub(super) fn check(
     placement: &Placement,
     running: &RunningFlows,
     settings: &PlacerSettings,
-) -> Result<Under, Refusal> {
+) -> Result<ChainedPlacement, Refusal> {
     let (topology, edges) = (&compiled.problem.snapshot.topology, &compiled.problem.edges);
     let classes = classes(topology.chains.as_deref(), request, edges, settings.chains.port);
     if classes.iter().all(Option::is_none) {
-        return Ok(Under { classes, ways: Found::new() });
+        return Ok(ChainedPlacement { classes, ways: Found::new() });
     }
     if ProposedFlows::are_too_many(edges, &placement.groups, settings.pairs_max) {
         let chain = classes.iter().flatten().next().map(Arc::clone).unwrap_or_default();
@@ -44,7 +44,7 @@ pub(super) fn check(
     let wanted = chosen(&placement.routes, topology.chains.as_deref());
     let host = |node| compiled.problem.snapshot.host(node).clone();
     let ways = fit(topology, topology.paths(), &running.chained, &sends, &wanted, settings.chains.transfer, host)?;
-    Ok(Under { classes, ways })
+    Ok(ChainedPlacement { classes, ways })
 }
 
 /// Ways that the policy chose: of several of one pair and chain the one that carries most.

@@ -3,7 +3,7 @@
 use super::scan::{Filter, Scanner};
 use super::sources::Sources;
 use super::{PlacerSettings, input};
-use crate::decision::LearntFrom;
+use crate::decision::LearnedFrom;
 use crate::generation::Generation;
 use crate::refusal::Refusal;
 use hintd_model::cluster::{Constraints, Dataset, HintRequest, Resource, SizeError, Snapshot, Source};
@@ -20,18 +20,18 @@ pub(crate) struct Compiled<'a> {
     /// in vain.
     pub(crate) problem: PlaceProblem<'a>,
     /// By group.
-    pub(crate) groups: Vec<Wish>,
+    pub(crate) groups: Vec<GroupDemand>,
     /// Tokens of inputs taken from the history.
     pub(crate) notes: Vec<&'static str>,
     /// What history stood in for edges.
-    pub(crate) learnt: Option<LearntFrom>,
+    pub(crate) learnt: Option<LearnedFrom>,
     /// Paths that were found.
     pub(crate) read: Vec<Arc<Dataset>>,
 }
 
 /// What a group wants, before cutting.
 #[derive(Debug)]
-pub(crate) struct Wish {
+pub(crate) struct GroupDemand {
     pub(crate) count: u32,
     /// Which nodes it may use at all.
     pub(crate) filter: Arc<Filter>,
@@ -84,7 +84,7 @@ pub(crate) fn compile<'a>(
             spread: bounds.iter().any(|bounds| bounds.spread),
             together: bounds.iter().any(|bounds| bounds.together),
         });
-        wishes.push(Wish { count: group.count, filter: Arc::clone(&scanned.filter) });
+        wishes.push(GroupDemand { count: group.count, filter: Arc::clone(&scanned.filter) });
     }
     degraded.no_blocks = inputs.unknown;
     notes.extend(inputs.from_history.then_some("paths_from_history"));

@@ -1,7 +1,7 @@
 //! A placement in columns to hints in names, with next best hosts, racks and confidence.
 
 use super::compile::Compiled;
-use super::wait::Advice;
+use super::wait::WaitAdvice;
 use super::{PlacerSettings, Row};
 use crate::decision::{AgeOf, ExclusionNamed, Hint};
 use hintd_model::cluster::Source;
@@ -38,7 +38,7 @@ impl Hints {
         at: usize,
         shares: &[Share],
         lease: bool,
-        of: &Outlook,
+        of: &AnswerContext,
         best: &Fallbacks<'_, '_>,
     ) {
         let mut first = 0;
@@ -57,7 +57,14 @@ impl Hints {
     }
 
     /// Adds a group's waiting containers, which come after the placed ones.
-    pub(crate) fn advise(&mut self, compiled: &Compiled<'_>, at: usize, first: u32, advice: &Advice, of: &Outlook) {
+    pub(crate) fn advise(
+        &mut self,
+        compiled: &Compiled<'_>,
+        at: usize,
+        first: u32,
+        advice: &WaitAdvice,
+        of: &AnswerContext,
+    ) {
         let mut first = first;
         for wait in &advice.rows {
             let others = advice.ranked.iter().copied().filter(|&other| other != wait.node);
@@ -104,7 +111,7 @@ impl Hints {
 
 /// What all hints of one answer share.
 #[derive(Debug)]
-pub(crate) struct Outlook {
+pub(crate) struct AnswerContext {
     pub(crate) confidence: f64,
     pub(crate) fallbacks: usize,
 }

@@ -1,7 +1,7 @@
 //! What would not fit even in an empty cluster: waiting won't help, and the caller is told what would fit.
 
 use super::blocked;
-use super::compile::{Compiled, Wish};
+use super::compile::{Compiled, GroupDemand};
 use crate::decision::block;
 use crate::refusal::Refusal;
 use hintd_model::cluster::{NamedResource, Resource, Snapshot};
@@ -59,7 +59,7 @@ pub(crate) fn check_gang(compiled: &Compiled<'_>) -> Result<(), Refusal> {
     nodes.sort_unstable();
     nodes.dedup();
     let offered = nodes.iter().fold(Resource::ZERO, |sum, node| sum.plus(&snapshot.statics.total[node.at()]));
-    let of = |(group, wish): (&hintd_policy::GroupProblem, &Wish)| group.size.times(u64::from(wish.count));
+    let of = |(group, wish): (&hintd_policy::GroupProblem, &GroupDemand)| group.size.times(u64::from(wish.count));
     let mut left = offered;
     for (at, pair) in compiled.problem.groups.iter().zip(&compiled.groups).enumerate() {
         if !snapshot.rules.feasible(&of(pair), &left) {

@@ -25,7 +25,7 @@ mod waiting;
 
 use super::adherence::Trial;
 use super::decision::{Decision, Mode, TermValues};
-use super::dispatching::{AtOnce, Waits};
+use super::dispatching::{DispatchRequest, ImmediateRequest};
 use super::flows::settings::{ChainSettings, RouteSettings};
 use super::flows::{Names, ProposedFlows, TOO_MANY_PAIRS, shares};
 use super::generation::Generation;
@@ -39,7 +39,7 @@ use hintd_policy::budget::DEFAULT_STEPS;
 use hintd_policy::cross_layer::first_routes;
 use hintd_policy::fallbacks::{DEFAULT_FALLBACKS, Fallbacks};
 use hintd_policy::{Budget, Ended, GroupProblem, Place, PlaceError, Placement, Policy, Share};
-use hints::Outlook;
+use hints::AnswerContext;
 use std::sync::Arc;
 
 pub use asks::check_keys;
@@ -56,7 +56,7 @@ const ROUTE_STEPS: u64 = 2_000;
 
 /// What decides.
 #[derive(Clone, Copy)]
-pub struct Chosen<'a> {
+pub struct SelectedPolicy<'a> {
     /// The policy.
     pub policy: &'a dyn Policy,
     /// The default placement, for comparison.
@@ -137,9 +137,9 @@ pub struct Proposal {
     /// Input paths that were found.
     pub(crate) read: Vec<Arc<Dataset>>,
     /// Set by the caller where the request's run is to take its place in the plan that it is placed by.
-    pub at_once: Option<Box<AtOnce>>,
+    pub at_once: Option<Box<ImmediateRequest>>,
     /// The engine is to have a dispatcher decide.
-    pub(crate) waits: Option<Box<Waits>>,
+    pub(crate) waits: Option<Box<DispatchRequest>>,
 }
 
 /// Containers of one hint.
@@ -160,7 +160,7 @@ pub(crate) struct Row {
 pub fn propose(
     generation: &Generation,
     request: &Arc<HintRequest>,
-    chosen: &Chosen<'_>,
+    chosen: &SelectedPolicy<'_>,
     settings: &PlacerSettings,
     now: Timestamp,
     stop: &mut dyn FnMut() -> bool,
@@ -256,7 +256,7 @@ fn note(compiled: &Compiled<'_>, run: &PlannedRun, placement: &Placement) -> Pla
 fn flows(
     compiled: &Compiled<'_>,
     placement: &Placement,
-    (shares, under): (Vec<Vec<Share>>, chained::Under),
+    (shares, under): (Vec<Vec<Share>>, chained::ChainedPlacement),
     settings: &PlacerSettings,
     stop: &mut dyn FnMut() -> bool,
 ) -> Option<ProposedFlows> {
@@ -286,7 +286,8 @@ impl Layout<'_> {
     /// Hints for what is placed, and for what waits; counts both in the draft.
     fn hints(&self, when_full: WhenFull, settings: &PlacerSettings, now: Timestamp, draft: &mut Decision) -> Hints {
         let compiled = self.compiled;
-        let outlook = Outlook { confidence: hints::confidence(compiled, settings, now), fallbacks: settings.fallbacks };
+        let outlook =
+            AnswerContext { confidence: hints::confidence(compiled, settings, now), fallbacks: settings.fallbacks };
         let best = Fallbacks::new(&compiled.problem, self.placement);
         let mut hints = Hints::default();
         let taken = blocked::taken(compiled, self.placement);
@@ -332,7 +333,7 @@ impl Proposal {
     }
 }
 
-fn placing<'a>(chosen: &Chosen<'a>) -> Result<&'a dyn Place, Refusal> {
+fn placing<'a>(chosen: &SelectedPolicy<'a>) -> Result<&'a dyn Place, Refusal> {
     chosen.policy.as_place().ok_or_else(|| Refusal::Invalid {
         field: "policy".into(),
         message: format!("\"{}\" does not place whole requests", chosen.name),
@@ -347,7 +348,8 @@ fn search(
     stop: &mut dyn FnMut() -> bool,
 ) -> Result<Placement, Refusal> {
     let problem = &compiled.problem;
-    let cut = |(group, wish): (&GroupProblem, &compile::Wish)| group.candidates.is_empty() || group.count < wish.count;
+    let cut =
+        |(group, wish): (&GroupProblem, &compile::GroupDemand)| group.candidates.is_empty() || group.count < wish.count;
     let short = problem.gang == Gang::All && problem.groups.iter().zip(&compiled.groups).any(cut);
     if short || problem.groups.iter().all(|group| group.candidates.is_empty()) {
         return Ok(Placement {
@@ -386,7 +388,7 @@ fn full(compiled: &Compiled<'_>, placement: &Placement, gang_waits: bool) -> Ref
 }
 
 /// A decision that hints nothing yet.
-fn blank(generation: &Generation, request: &HintRequest, chosen: &Chosen<'_>) -> Decision {
+fn blank(generation: &Generation, request: &HintRequest, chosen: &SelectedPolicy<'_>) -> Decision {
     Decision {
         id: DecisionId(0),
         request: request.id.clone(),

@@ -1,7 +1,7 @@
 //! Two placements of one problem, each under both policies' objectives.
 
 use super::compile::compile;
-use super::{Chosen, PlacerSettings, Row, placing, plan, search, terms};
+use super::{PlacerSettings, Row, SelectedPolicy, placing, plan, search, terms};
 use crate::decision::TermValues;
 use crate::flows::Names;
 use crate::generation::Generation;
@@ -12,7 +12,7 @@ use hintd_policy::{Ended, Placement, Policy, Share};
 
 /// One side of a comparison.
 pub(crate) struct Side<'a> {
-    pub(crate) chosen: Chosen<'a>,
+    pub(crate) chosen: SelectedPolicy<'a>,
     /// Where a dispatcher launches; `None`: the policy places, and is to do it again.
     pub(crate) launched: Option<&'a [Row]>,
     pub(crate) stop: &'a mut dyn FnMut() -> bool,

@@ -4,7 +4,7 @@
 //! Stock applications name no edges, and ask for what sends (maps) long before what receives (reduces). Receivers read
 //! an equal part of what each sender has: a sender's part stands as a block on its node, and as an anchor there.
 
-use crate::decision::LearntFrom;
+use crate::decision::LearnedFrom;
 use crate::generation::Generation;
 use crate::history::{EdgeHistory, JobHistory};
 use hintd_model::cluster::{HintRequest, NodeState};
@@ -63,11 +63,11 @@ impl Sources {
         request: &HintRequest,
         history: Option<&JobHistory>,
         between: usize,
-    ) -> Option<LearntFrom> {
+    ) -> Option<LearnedFrom> {
         let job = history.filter(|job| request.edges.is_empty() && !job.edges.is_empty())?;
         let (runs, last) = job.learnt.map_or((job.runs, job.updated), |learnt| (learnt.runs, learnt.last));
         let edges = u32::try_from(between).unwrap_or(u32::MAX).saturating_add(self.edges);
-        Some(LearntFrom { key: request.recurring_key.clone()?, runs, last, edges, sources: self.containers })
+        Some(LearnedFrom { key: request.recurring_key.clone()?, runs, last, edges, sources: self.containers })
     }
 }
 

@@ -1,7 +1,7 @@
 //! Cost terms of a placement, and of the default placement beside it.
 
 use super::compile::Compiled;
-use super::{Chosen, PlacerSettings, hints};
+use super::{PlacerSettings, SelectedPolicy, hints};
 use crate::decision::TermValues;
 use hintd_policy::terms::evaluate;
 use hintd_policy::{Budget, Ended, Place, Placement};
@@ -31,7 +31,7 @@ pub(crate) fn of(compiled: &Compiled<'_>, placement: &Placement) -> TermValues {
 /// Absent where there was no time, or where the policy has no objective for others' placements.
 pub(crate) fn compare(
     compiled: &Compiled<'_>,
-    chosen: &Chosen<'_>,
+    chosen: &SelectedPolicy<'_>,
     place: &dyn Place,
     placement: &Placement,
     settings: &PlacerSettings,

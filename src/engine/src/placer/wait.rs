@@ -8,15 +8,15 @@ use std::collections::BTreeMap;
 
 /// Where the waiting containers of a group should wait.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Advice {
-    pub(crate) rows: Vec<Advised>,
+pub(crate) struct WaitAdvice {
+    pub(crate) rows: Vec<WaitingContainers>,
     /// All nodes looked at closely, best first: the next best of the rows.
     pub(crate) ranked: Vec<NodeIdx>,
 }
 
 /// Containers without room, and where they should wait.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Advised {
+pub(crate) struct WaitingContainers {
     pub(crate) node: NodeIdx,
     pub(crate) count: u32,
     /// Until there is room for the first of them; `None`: it can't be told.
@@ -36,7 +36,7 @@ pub(crate) fn advise(
     taken: &BTreeMap<NodeIdx, Resource>,
     (at, rest): (usize, u32),
     now: Timestamp,
-) -> Advice {
+) -> WaitAdvice {
     let (problem, group) = (&compiled.problem, &compiled.problem.groups[at]);
     let snapshot = problem.snapshot;
     let mut ranked: Vec<(u64, u64, u64, NodeIdx)> = Vec::new();
@@ -65,9 +65,9 @@ pub(crate) fn advise(
             break;
         }
         rest -= count;
-        rows.push(Advised { node, count, wait: (wait < u64::MAX).then_some(Micros(wait)) });
+        rows.push(WaitingContainers { node, count, wait: (wait < u64::MAX).then_some(Micros(wait)) });
     }
-    Advice { rows, ranked: ranked.into_iter().map(|(.., node)| node).collect() }
+    WaitAdvice { rows, ranked: ranked.into_iter().map(|(.., node)| node).collect() }
 }
 
 /// Time until one container of `size` fits on the node, by the expected ends of what runs there.

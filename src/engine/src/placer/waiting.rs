@@ -1,9 +1,9 @@
 //! A request that waits for a dispatcher: names to waiting groups, on the pool; the engine's thread does the rest.
 
 use super::compile::{self, Compiled, compile};
-use super::{Chosen, PlacerSettings, Proposal, blank, blocked, check_keys, hints, large, proposal, wait};
+use super::{PlacerSettings, Proposal, SelectedPolicy, blank, blocked, check_keys, hints, large, proposal, wait};
 use crate::decision::Mode;
-use crate::dispatching::{Waits, WantedGroup};
+use crate::dispatching::{DispatchRequest, RequestedGroup};
 use crate::flows::settings::ChainSettings;
 use crate::flows::{Names, classes};
 use crate::generation::Generation;
@@ -21,7 +21,7 @@ use std::sync::Arc;
 /// bounds and no avoided hosts, can't promise a whole gang or an answer at once, and strict asks are orders. Nor does it
 /// know chains: see [`is_chained`].
 #[must_use]
-pub fn may_wait(request: &HintRequest, chosen: &Chosen<'_>) -> bool {
+pub fn may_wait(request: &HintRequest, chosen: &SelectedPolicy<'_>) -> bool {
     let free = |constraints: &Constraints| *constraints == Constraints::default();
     let plain = |label: &Option<Arc<str>>| label.as_ref().is_none_or(|label| label.is_empty());
     chosen.mode == Mode::On
@@ -50,7 +50,7 @@ pub fn is_chained(generation: &Generation, request: &HintRequest, settings: &Cha
 pub fn propose_waiting(
     generation: &Generation,
     request: &Arc<HintRequest>,
-    chosen: &Chosen<'_>,
+    chosen: &SelectedPolicy<'_>,
     policy: &Arc<dyn Policy>,
     settings: &PlacerSettings,
     now: Timestamp,
@@ -72,11 +72,11 @@ pub fn propose_waiting(
     let wanted = |at: usize| {
         let first =
             wait::advise((&compiled, generation), &BTreeMap::new(), (at, 1), now).rows.first().and_then(|row| row.wait);
-        WantedGroup { waiting: waiting(&compiled, request, at, now), expected_wait: first }
+        RequestedGroup { waiting: waiting(&compiled, request, at, now), expected_wait: first }
     };
     let groups = (0..request.groups.len()).map(wanted).collect();
     let confidence = hints::confidence(&compiled, settings, now);
-    let waits = Waits { policy: Arc::clone(policy), name: chosen.name.into(), groups, confidence };
+    let waits = DispatchRequest { policy: Arc::clone(policy), name: chosen.name.into(), groups, confidence };
     let read = compiled.read;
     Ok(Proposal { waits: Some(Box::new(waits)), read, ..proposal(generation, request, draft, Vec::new()) })
 }

@@ -1,6 +1,6 @@
 //! A plan of what is expected by the runs that finished here.
 
-use crate::prediction::{Errors, KeyForecast, PredictionSettings, Runs, Standing, forecast};
+use crate::prediction::{Errors, KeyForecast, PredictionSettings, RecurrenceStatus, Runs, forecast};
 use crate::refusal::Refusal;
 use hintd_model::cluster::{Resource, Snapshot};
 use hintd_model::units::{BitsPerSec, Timestamp};
@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 /// What to plan.
 #[derive(Debug, Clone, PartialEq)]
-pub struct MakeAsk {
+pub struct PlanRequest {
     /// Jobs expected from here on …
     pub from: Timestamp,
     /// … and before this.
@@ -29,7 +29,7 @@ pub struct MakeAsk {
 
 /// A plan, and what it rests on.
 #[derive(Debug, Clone)]
-pub struct Made {
+pub struct GeneratedPlan {
     /// It.
     pub plan: Plan,
     /// Every key of which runs are known, ascending.
@@ -41,8 +41,8 @@ pub struct Made {
 /// Keys by what they count as: recurring, too few runs, unsteady.
 #[must_use]
 pub fn standings(keys: &[KeyForecast]) -> [usize; 3] {
-    let count = |standing: Standing| keys.iter().filter(|key| key.standing == standing).count();
-    [Standing::Recurring, Standing::TooFew, Standing::Unsteady].map(count)
+    let count = |standing: RecurrenceStatus| keys.iter().filter(|key| key.standing == standing).count();
+    [RecurrenceStatus::Recurring, RecurrenceStatus::TooFew, RecurrenceStatus::Unsteady].map(count)
 }
 
 /// Why there is nothing to plan, though keys are known.
@@ -64,7 +64,12 @@ pub fn none_expected(keys: &[KeyForecast], settings: &PredictionSettings) -> Str
 /// # Errors
 /// [`Refusal::Plan`] where no job is expected or none can be planned; [`Refusal::MissingFeed`] without nodes or
 /// network; [`Refusal::Invalid`] for a policy that does not plan.
-pub fn make(runs: &Runs, snapshot: &Snapshot, policy: &Arc<dyn Policy>, ask: &MakeAsk) -> Result<Made, Refusal> {
+pub fn make(
+    runs: &Runs,
+    snapshot: &Snapshot,
+    policy: &Arc<dyn Policy>,
+    ask: &PlanRequest,
+) -> Result<GeneratedPlan, Refusal> {
     let refuse = |why: String| Refusal::Plan { name: Arc::default(), why };
     let Some(planner) = policy.as_plan() else {
         let message = format!("\"{}\" does not plan", policy.name());
@@ -83,9 +88,9 @@ pub fn make(runs: &Runs, snapshot: &Snapshot, policy: &Arc<dyn Policy>, ask: &Ma
     let unknown = "no network is known that joins the racks, and plan.uplink_bits_per_s says nothing in its place";
     let fabric = fabric_or(snapshot, ask.uplink).ok_or_else(|| missing("topology", unknown))?;
     let (errors, made) = (found.errors, ask.from);
-    let MakeAsk { from, until, objective, seed, .. } = *ask;
+    let PlanRequest { from, until, objective, seed, .. } = *ask;
     let prediction_error = (errors.runs > 0).then_some(errors.mean);
     let problem = PlanProblem { racks, fabric, jobs: found.jobs, objective, made, from, until, prediction_error, seed };
     let plan = planner.plan(&problem).map_err(|error| refuse(error.to_string()))?;
-    Ok(Made { plan, keys: found.keys, errors })
+    Ok(GeneratedPlan { plan, keys: found.keys, errors })
 }

@@ -2,7 +2,7 @@
 //!
 //! # Code map
 //! - here: what is kept, which plan is in force and which were before it; rows of the journal.
-//! - `examine`: whether a plan can be kept and put in force on this cluster now.
+//! - `validate_plan`: whether a plan can be kept and put in force on this cluster now.
 //! - `serve`: calls of operators, and what policies are told.
 //! - `note`: how a run, and an answer's hints, stand to the plan in force.
 //! - `runs`: runs of recurring jobs, noted as they finish; `make`: a plan of what they let expect.
@@ -13,20 +13,20 @@
 //! - What is in force, and what was before it, is in the journal's rows before anybody hears of it.
 //! - A plan is advice: nothing is held back for it, and what it does not place goes as without one.
 
-mod examine;
 mod make;
 mod note;
 pub mod replicas;
 mod runs;
 mod serve;
+mod validate;
 
-pub use examine::{Examined, examine};
-pub use make::{Made, MakeAsk, make, none_expected, standings};
+pub use make::{GeneratedPlan, PlanRequest, make, none_expected, standings};
 pub(crate) use note::{HintedContainers, run_key, stage_of};
 pub use note::{PlanNote, PlannedRun};
-pub(crate) use runs::RunBook;
+pub(crate) use runs::RunTracker;
 pub use serve::{PlanChange, PlanView};
 pub(crate) use serve::{PlanHandler, PlanReader, PlanState};
+pub use validate::{ValidatedPlan, validate_plan};
 
 use super::journal::{KeyBuilder, KeyPart, Op, Table, key_parts};
 use super::refusal::Refusal;

@@ -4,7 +4,7 @@ use super::KeptPlan;
 use crate::prediction::derived_key;
 use hintd_model::cluster::{HintRequest, Snapshot};
 use hintd_model::units::{NodeIdx, RackIdx, RackPath, Timestamp};
-use hintd_policy::plan::{Deviation, JobName, PlanStand, Stage};
+use hintd_policy::plan::{Deviation, JobName, RunPlanStatus, Stage};
 use hintd_policy::problem::PlannedRacks;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -57,8 +57,8 @@ struct RunStage {
 
 impl PlannedRun {
     /// Of a run that stands so; `until`: when the plan has its stages ended, and patience after that.
-    pub(crate) fn new(plan: &KeptPlan, stand: PlanStand, until: [Option<Timestamp>; 2]) -> Self {
-        let PlanStand { place, deviations } = stand;
+    pub(crate) fn new(plan: &KeptPlan, stand: RunPlanStatus, until: [Option<Timestamp>; 2]) -> Self {
+        let RunPlanStatus { place, deviations } = stand;
         let job = place.and_then(|place| plan.plan.jobs.get(place as usize));
         let gone = [Deviation::MapRackGone, Deviation::ReduceRackGone];
         let stage = |at: usize| {
@@ -72,7 +72,7 @@ impl PlannedRun {
 
     /// Of a run that no policy knows of: it has no key.
     pub(crate) fn without_key(plan: &KeptPlan) -> Self {
-        Self::new(plan, PlanStand { place: None, deviations: vec![Deviation::NoKey] }, [None; 2])
+        Self::new(plan, RunPlanStatus { place: None, deviations: vec![Deviation::NoKey] }, [None; 2])
     }
 
     /// Racks of a group of that role, of which so many containers are wanted, on this cluster. `waits`: what they have no room for may wait for them.

@@ -23,7 +23,7 @@ use std::sync::Arc;
 
 /// What is to be written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ReplicasAsk {
+pub struct ReplicaRequest {
     /// Its path.
     pub path: Arc<str>,
     /// The recurring job that will read it; none: found by path.
@@ -38,7 +38,7 @@ pub struct ReplicasAsk {
 
 /// Where it should go.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ReplicasFound {
+pub struct ReplicaPlan {
     /// The plan in force.
     pub plan: Option<Arc<str>>,
     /// The planned job that reads it.
@@ -98,14 +98,14 @@ impl Why {
 /// [`Refusal::Unknown`] for a reader that is named and has no job in the plan in force.
 pub fn replicas<'p>(
     generation: &Generation,
-    ask: &ReplicasAsk,
+    ask: &ReplicaRequest,
     policy_of: impl FnOnce(&str) -> Option<&'p Arc<dyn Policy>>,
     now: Timestamp,
-) -> Result<ReplicasFound, Refusal> {
+) -> Result<ReplicaPlan, Refusal> {
     let default = |plan: Option<Arc<str>>, reader: Option<Arc<str>>, reason: Why| {
         let block = || vec![Replica { place: None }; ask.replication.into()];
         let blocks = (0..ask.blocks).map(|_| block()).collect();
-        ReplicasFound { plan, reader, job: None, racks: Vec::new(), blocks, reason }
+        ReplicaPlan { plan, reader, job: None, racks: Vec::new(), blocks, reason }
     };
     let Some(kept) = &generation.plan else { return Ok(default(None, None, Why::NoPlan)) };
     let name = Some(Arc::clone(&kept.name));
@@ -147,7 +147,7 @@ pub fn replicas<'p>(
         let hosts = usable(snapshot, rack).map(|node| snapshot.host(node).clone()).collect();
         (snapshot.statics.racks[rack.at()].clone(), hosts)
     };
-    Ok(ReplicasFound {
+    Ok(ReplicaPlan {
         plan: name,
         job: job.map(|job| job.job.clone()),
         racks: racks.into_iter().map(named).collect(),

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 /// What is noted of one run while it is under way.
 #[derive(Debug, Default)]
-struct Open {
+struct OpenRun {
     began: Option<Timestamp>,
     /// It was under way when the daemon started: what was heard before is not known.
     resumed: bool,
@@ -35,8 +35,8 @@ const GROUPS_MAX: usize = 256;
 
 /// Runs under way and finished ones.
 #[derive(Debug, Default)]
-pub(crate) struct RunBook {
-    open: BTreeMap<AttemptId, Open>,
+pub(crate) struct RunTracker {
+    open: BTreeMap<AttemptId, OpenRun>,
     runs: Arc<Runs>,
     /// Where the run of an application is noted.
     noted: BTreeMap<ApplicationId, (Arc<str>, Timestamp)>,
@@ -56,7 +56,7 @@ const RUNS_MAX: usize = 200_000;
 /// Keys kept: clients name them, and one that makes up a key for each run must not fill the memory.
 const KEYS_MAX: usize = 10_000;
 
-impl RunBook {
+impl RunTracker {
     /// Finished runs.
     pub(crate) const fn runs(&self) -> &Arc<Runs> {
         &self.runs

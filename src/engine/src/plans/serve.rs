@@ -1,6 +1,6 @@
 //! What operators do with plans, and what policies that dispatch are told.
 
-use super::{Examined, KeptPlan, PlanSettings, Plans, check_name};
+use super::{KeptPlan, PlanSettings, Plans, ValidatedPlan, check_name};
 use crate::dispatching::DispatchHandler;
 use crate::effects::Counter;
 use crate::engine::Engine;
@@ -60,7 +60,7 @@ impl Engine {
     pub fn plan_kept(
         &self,
         name: &str,
-        examined: Examined,
+        examined: ValidatedPlan,
         (replace, origin): (bool, &str),
         now: Timestamp,
     ) -> Result<PlanChange, Refusal> {
@@ -155,7 +155,7 @@ impl PlanReader<'_> {
     fn kept(
         &self,
         name: &str,
-        examined: Examined,
+        examined: ValidatedPlan,
         (replace, origin): (bool, &str),
         now: Timestamp,
     ) -> Result<PlanChange, Refusal> {

@@ -32,13 +32,13 @@ pub struct KeyForecast {
     /// How far predictions of them were off.
     pub errors: Errors,
     /// What it counts as.
-    pub standing: Standing,
+    pub standing: RecurrenceStatus,
 }
 
 /// What a key counts as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Standing {
+pub enum RecurrenceStatus {
     /// Its runs are predicted.
     Recurring,
     /// Too few runs are known: ad-hoc.
@@ -47,7 +47,7 @@ pub enum Standing {
     Unsteady,
 }
 
-impl Standing {
+impl RecurrenceStatus {
     /// As it is written.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -69,13 +69,13 @@ pub fn forecast(runs: &Runs, from: Timestamp, until: Timestamp, settings: &Predi
         let off = errors(known, settings);
         let errors = Errors::of(off.clone());
         let standing = if known.len() < settings.runs_min.max(2) {
-            Standing::TooFew
+            RecurrenceStatus::TooFew
         } else if errors.median > settings.error_max {
-            Standing::Unsteady
+            RecurrenceStatus::Unsteady
         } else {
-            Standing::Recurring
+            RecurrenceStatus::Recurring
         };
-        if standing == Standing::Recurring {
+        if standing == RecurrenceStatus::Recurring {
             all.extend(off);
             jobs.extend(of_key(key, known, from, until, settings));
         }

@@ -9,7 +9,7 @@
 mod round;
 pub mod settings;
 
-pub use round::{ProposedMove, Round, RoundFound};
+pub use round::{ProposedMove, Round, RoundOutcome};
 pub(crate) use round::{RoundApplication, RoundJob};
 pub use settings::RebalanceSettings;
 
@@ -43,11 +43,11 @@ pub(crate) struct Rebalancing {
 struct Cooling {
     until: Timestamp,
     /// Where it was proposed to go, until another of its size comes up there.
-    promised: Option<Promised>,
+    promised: Option<PendingMove>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Promised {
+struct PendingMove {
     to: NodeIdx,
     size: Resource,
     key: SchedulerKey,
@@ -76,7 +76,7 @@ impl Rebalancing {
         let attempt = container.id.attempt;
         let first = ContainerId { attempt, id: 0 };
         let last = ContainerId { attempt, id: u64::MAX };
-        let wanted = Promised { to: node, size: container.size, key: container.key };
+        let wanted = PendingMove { to: node, size: container.size, key: container.key };
         let mut open = self.cooling.range_mut(first..=last);
         let Some((_, met)) = open.find(|(id, cooling)| **id != container.id && cooling.promised == Some(wanted)) else {
             return false;
@@ -95,7 +95,7 @@ impl Rebalancing {
 impl Engine {
     /// Takes what a round came to, and tells applications of moves that may still be made: whose container runs where it
     /// did, to a node that has room, within all bounds. What comes of an older round is dropped.
-    pub fn rebalanced(&mut self, number: u64, found: &RoundFound, now: Timestamp) {
+    pub fn rebalanced(&mut self, number: u64, found: &RoundOutcome, now: Timestamp) {
         self.move_handler().rebalanced(number, found, now);
     }
 }
@@ -145,7 +145,7 @@ impl MoveHandler<'_> {
         self.snapshot.applications.get(&attempt).map(|_| RoundApplication { attempt, requests, jobs })
     }
 
-    fn rebalanced(&mut self, number: u64, found: &RoundFound, now: Timestamp) {
+    fn rebalanced(&mut self, number: u64, found: &RoundOutcome, now: Timestamp) {
         let settings = self.settings.rebalance;
         if !settings.enabled || number != self.rebalancing.number || !std::mem::take(&mut self.rebalancing.searching) {
             return;
@@ -178,14 +178,14 @@ impl MoveHandler<'_> {
         self.effects.count(Counter::MovesProposed, proposed as u64);
     }
 
-    fn may_move(&self, step: &ProposedMove) -> Option<Promised> {
+    fn may_move(&self, step: &ProposedMove) -> Option<PendingMove> {
         let running = self.snapshot.applications.get(&step.container.attempt)?.containers.get(&step.container)?;
         self.attempts.get(step.container.attempt)?;
         if running.node != step.from || step.to == step.from || !self.snapshot.state.get(step.to.at())?.usable() {
             return None;
         }
         let room = self.snapshot.room(step.to, &self.rebalancing.taken(self.ledger.overlay()));
-        let promised = Promised { to: step.to, size: running.size, key: running.key };
+        let promised = PendingMove { to: step.to, size: running.size, key: running.key };
         self.snapshot.rules.feasible(&running.size, &room).then_some(promised)
     }
 }

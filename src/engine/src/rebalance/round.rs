@@ -89,7 +89,7 @@ pub struct ProposedMove {
 
 /// What a round came to.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct RoundFound {
+pub struct RoundOutcome {
     /// Moves, by policy and then best first.
     pub moves: Vec<ProposedMove>,
     /// Jobs that were not looked at: their containers make too many pairs, or another request has the same priority and
@@ -106,9 +106,9 @@ impl Round {
         policy_of: impl Fn(&HintRequest) -> Option<(&'static str, Arc<dyn Policy>)>,
         steps: u64,
         stop: &mut dyn FnMut() -> bool,
-    ) -> RoundFound {
+    ) -> RoundOutcome {
         let mut by_policy: BTreeMap<&'static str, (Arc<dyn Policy>, Draft<'_>)> = BTreeMap::new();
-        let mut found = RoundFound::default();
+        let mut found = RoundOutcome::default();
         let mut pairs_left = self.pairs_max;
         for application in &self.applications {
             let containers = self.containers(application);
@@ -257,7 +257,7 @@ impl<'r> Draft<'r> {
             seed: round.number,
         };
         let Ok(moves) = rebalancer.rebalance(&problem, budget) else { return Vec::new() };
-        let mut crowd = Crowd::of(&problem, &groups, &round.cooling);
+        let mut crowd = ContainerCounts::of(&problem, &groups, &round.cooling);
         let at: BTreeMap<ContainerId, usize> =
             problem.running.iter().enumerate().map(|(at, known)| (known.container, at)).collect();
         let mut proposed = Vec::new();
@@ -315,13 +315,13 @@ impl Bounds {
 }
 
 /// Containers of each group by node and rack.
-struct Crowd<'p> {
+struct ContainerCounts<'p> {
     snapshot: &'p Snapshot,
     on_node: BTreeMap<(usize, NodeIdx), u32>,
     in_rack: BTreeMap<(usize, RackIdx), u32>,
 }
 
-impl<'p> Crowd<'p> {
+impl<'p> ContainerCounts<'p> {
     fn of(problem: &RebalanceProblem<'p>, groups: &[usize], promised: &BTreeMap<ContainerId, Option<NodeIdx>>) -> Self {
         let mut crowd = Self { snapshot: problem.snapshot, on_node: BTreeMap::new(), in_rack: BTreeMap::new() };
         for (known, &group) in problem.running.iter().zip(groups) {

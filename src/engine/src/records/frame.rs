@@ -1,11 +1,11 @@
 //! What all decisions of one generation read of it.
 
 use super::columns::{Before, Columns, NodeRows};
+use super::memory_size;
 use super::tally::Tally;
-use super::weigh;
 use crate::generation::{Release, Releases};
 use hintd_model::cluster::resource::{ResourceKinds, SizeRules};
-use hintd_model::cluster::{Heard, NodeStatics, Overlay, Snapshot, Topology};
+use hintd_model::cluster::{LastHeard, NodeStatics, Overlay, Snapshot, Topology};
 use hintd_model::network::chains::Chains;
 use hintd_model::network::{Distances, Network};
 use hintd_model::units::{Micros, NodeIdx, SnapshotVersion, Timestamp};
@@ -20,7 +20,7 @@ pub(super) struct Frame {
     pub(super) number: u64,
     version: SnapshotVersion,
     taken_at: Timestamp,
-    heard: Heard,
+    heard: LastHeard,
     kinds: Arc<ResourceKinds>,
     rules: Arc<SizeRules>,
     statics: Arc<NodeStatics>,
@@ -36,7 +36,7 @@ pub(super) struct Frame {
 
 /// The version that was read last, kept as it was: the next one is compared with it.
 #[derive(Debug)]
-pub(super) struct Last {
+pub(super) struct LastVersion {
     snapshot: Arc<Snapshot>,
     leases: Overlay,
     /// As the generation had them, and as frames have them.
@@ -63,7 +63,7 @@ fn same<T>(a: Option<&Arc<T>>, b: Option<&Arc<T>>) -> bool {
     }
 }
 
-impl Last {
+impl LastVersion {
     /// Reads a version; what it shares with `last` is shared.
     pub(super) fn read(source: &Source<'_>, last: Option<&Self>) -> Self {
         let Source { number, snapshot, leases, releases, flows } = *source;
@@ -141,11 +141,11 @@ impl Frame {
     /// Takes it among those that are kept.
     pub(super) fn hold(&self, tally: &mut Tally) {
         tally.bytes += size_of::<Self>() + self.columns.hold();
-        tally.hold(&self.statics, || weigh::statics(&self.statics));
-        tally.hold(&self.distances, || weigh::distances(&self.distances));
+        tally.hold(&self.statics, || memory_size::statics(&self.statics));
+        tally.hold(&self.distances, || memory_size::distances(&self.distances));
         tally.hold(&self.latency, || self.latency.len() * 40);
         if let Some(network) = &self.network {
-            tally.hold(network, || weigh::network(network));
+            tally.hold(network, || memory_size::network(network));
         }
         for part in self.releases.parts() {
             tally.hold(part, || part.values().map(|releases| 48 + releases.len() * size_of::<Release>()).sum());
@@ -153,10 +153,10 @@ impl Frame {
         let flows = &self.flows;
         if tally.hold(flows, || size_of::<IndexedFlows>() + flows.jobs.len() * size_of::<usize>()) {
             for job in &flows.jobs {
-                tally.hold(job, || weigh::job_flows(job));
+                tally.hold(job, || memory_size::job_flows(job));
             }
             for part in flows.routes.parts() {
-                tally.hold(part, || part.values().map(|route| weigh::route(route)).sum());
+                tally.hold(part, || part.values().map(|route| memory_size::route(route)).sum());
             }
         }
     }

@@ -10,16 +10,16 @@
 //! - `record`: one decision; `again`: made again, or by another policy.
 //! - `store`: all of them, oldest dropped; `tally`, `weigh`: their bytes.
 
-mod again;
 mod columns;
 mod frame;
+mod memory_size;
 mod record;
+mod replay;
 mod store;
 mod tally;
-mod weigh;
 
-pub use again::{Again, Beside, Difference, Rated};
-pub use record::{Came, Probe, Record, Seen};
+pub use record::{DecidedRequest, Probe, Record, RequestOutcome};
+pub use replay::{Difference, ObjectiveComparison, PolicyComparison, ReplayResult};
 pub use store::{Kept, Records};
 
 use hintd_model::units::DecisionId;

@@ -1,12 +1,12 @@
 //! One decision's record: what it was made of, and what came of it.
 
 use super::frame::Frame;
+use super::memory_size;
 use super::tally::Tally;
-use super::weigh;
 use crate::answers::Answer;
 use crate::arrivals::Arrived;
 use crate::decision::{Decision, Mode};
-use crate::dispatching::{DeskApart, KeptDesk};
+use crate::dispatching::{DetachedDispatcher, StoredDispatcher};
 use crate::generation::Generation;
 use crate::history::JobHistory;
 use crate::placer::{PlacerSettings, Proposal};
@@ -42,7 +42,7 @@ impl Probe {
 }
 
 /// A decision that was just made, and what it was made of.
-pub struct Seen {
+pub struct DecidedRequest {
     /// What was asked.
     pub request: Arc<HintRequest>,
     /// The policy, as it was configured then.
@@ -66,12 +66,12 @@ pub struct Seen {
     /// Input paths that were found, as [`Proposal::paths_read`] has them; `None`: to be looked up.
     pub read: Option<Vec<Arc<Dataset>>>,
     /// What came of it.
-    pub came: Came,
+    pub came: RequestOutcome,
 }
 
 /// What came of a request.
 #[derive(Debug)]
-pub enum Came {
+pub enum RequestOutcome {
     /// Hints.
     Answered {
         /// The answer.
@@ -79,7 +79,7 @@ pub enum Came {
         /// What was proposed, where the commit may have changed it ([`Proposal::to_compare`]).
         draft: Option<Box<Decision>>,
         /// The desk that decided, as it was before.
-        desk: Option<Box<DeskApart>>,
+        dispatcher: Option<Box<DetachedDispatcher>>,
     },
     /// A refusal, under the id that the decision would have had.
     Refused {
@@ -109,15 +109,15 @@ pub struct Record {
     arrived: Option<Arc<Arrived>>,
     history: Option<Arc<JobHistory>>,
     read: Vec<Arc<Dataset>>,
-    pub(super) came: KeptCame,
+    pub(super) came: StoredOutcome,
     /// Bytes that it shares with none.
     own: usize,
 }
 
 /// What came of it, as it is kept.
 #[derive(Debug)]
-pub(super) enum KeptCame {
-    Answered { answer: Arc<Answer>, draft: Option<Box<Decision>>, desk: Option<(KeptDesk, Arc<Frame>)> },
+pub(super) enum StoredOutcome {
+    Answered { answer: Arc<Answer>, draft: Option<Box<Decision>>, dispatcher: Option<(StoredDispatcher, Arc<Frame>)> },
     Refused { decision: DecisionId, at: Timestamp, refusal: Refusal },
 }
 
@@ -144,15 +144,31 @@ impl Proposal {
 }
 
 impl Record {
-    /// Of a decision; `frame`: of its generation, `desk`: of the desk that decided.
-    pub(super) fn new(seen: Seen, frame: Arc<Frame>, desk: Option<(KeptDesk, Arc<Frame>)>) -> Self {
-        let Seen { request, policy, name, baseline, mode, settings, now, stopped, follows, generation, read, came } =
-            seen;
+    /// Of a decision; `frame`: of its generation, `dispatcher`: of the desk that decided.
+    pub(super) fn new(
+        seen: DecidedRequest,
+        frame: Arc<Frame>,
+        dispatcher: Option<(StoredDispatcher, Arc<Frame>)>,
+    ) -> Self {
+        let DecidedRequest {
+            request,
+            policy,
+            name,
+            baseline,
+            mode,
+            settings,
+            now,
+            stopped,
+            follows,
+            generation,
+            read,
+            came,
+        } = seen;
         let history = request.recurring_key.as_ref().and_then(|key| generation.history.get(key)).cloned();
         let read = read.unwrap_or_else(|| found(&request, history.as_deref(), &generation.snapshot));
         let came = match came {
-            Came::Answered { answer, draft, .. } => KeptCame::Answered { answer, draft, desk },
-            Came::Refused { decision, at, refusal } => KeptCame::Refused { decision, at, refusal },
+            RequestOutcome::Answered { answer, draft, .. } => StoredOutcome::Answered { answer, draft, dispatcher },
+            RequestOutcome::Refused { decision, at, refusal } => StoredOutcome::Refused { decision, at, refusal },
         };
         let mut record = Self {
             held: generation.held.get(&request.attempt).cloned(),
@@ -181,8 +197,8 @@ impl Record {
     #[must_use]
     pub fn decision(&self) -> DecisionId {
         match &self.came {
-            KeptCame::Answered { answer, .. } => answer.decision.id,
-            KeptCame::Refused { decision, .. } => *decision,
+            StoredOutcome::Answered { answer, .. } => answer.decision.id,
+            StoredOutcome::Refused { decision, .. } => *decision,
         }
     }
 
@@ -190,8 +206,8 @@ impl Record {
     #[must_use]
     pub fn at(&self) -> Timestamp {
         match &self.came {
-            KeptCame::Answered { answer, .. } => answer.decision.at,
-            KeptCame::Refused { at, .. } => *at,
+            StoredOutcome::Answered { answer, .. } => answer.decision.at,
+            StoredOutcome::Refused { at, .. } => *at,
         }
     }
 
@@ -207,8 +223,8 @@ impl Record {
     /// The refusal.
     pub const fn answered(&self) -> Result<&Arc<Answer>, &Refusal> {
         match &self.came {
-            KeptCame::Answered { answer, .. } => Ok(answer),
-            KeptCame::Refused { refusal, .. } => Err(refusal),
+            StoredOutcome::Answered { answer, .. } => Ok(answer),
+            StoredOutcome::Refused { refusal, .. } => Err(refusal),
         }
     }
 
@@ -220,27 +236,27 @@ impl Record {
 
     fn weigh(&self) -> usize {
         let came = match &self.came {
-            KeptCame::Answered { answer, draft, desk } => {
-                let drafted = draft.as_ref().map_or(0, |draft| weigh::decision(draft));
-                weigh::decision(&answer.decision)
+            StoredOutcome::Answered { answer, draft, dispatcher } => {
+                let drafted = draft.as_ref().map_or(0, |draft| memory_size::decision(draft));
+                memory_size::decision(&answer.decision)
                     + answer.token.0.len()
                     + drafted
-                    + desk.as_ref().map_or(0, |(desk, _)| desk.weight())
+                    + dispatcher.as_ref().map_or(0, |(dispatcher, _)| dispatcher.weight())
             }
-            KeptCame::Refused { refusal, .. } => 256 + refusal.blocked().len() * 640,
+            StoredOutcome::Refused { refusal, .. } => 256 + refusal.blocked().len() * 640,
         };
         let anchors = self.held.as_ref().map_or(0, |held| size_of_val(&**held));
-        let own = size_of::<Self>() + weigh::request(&self.request) + weigh::notes(&self.settings);
+        let own = size_of::<Self>() + memory_size::request(&self.request) + memory_size::notes(&self.settings);
         own + came + anchors + self.read.len() * size_of::<usize>()
     }
 
     /// Frames that it stands on.
     pub(super) fn frames(&self) -> impl Iterator<Item = &Arc<Frame>> {
-        let desk = match &self.came {
-            KeptCame::Answered { desk: Some((_, frame)), .. } => Some(frame),
+        let dispatcher = match &self.came {
+            StoredOutcome::Answered { dispatcher: Some((_, frame)), .. } => Some(frame),
             _ => None,
         };
-        std::iter::once(&self.frame).chain(desk)
+        std::iter::once(&self.frame).chain(dispatcher)
     }
 
     /// Bytes that it shares with no other record.
@@ -257,16 +273,16 @@ impl Record {
             }
         }
         for read in self.read.iter() {
-            tally.hold(read, || weigh::dataset(read));
+            tally.hold(read, || memory_size::dataset(read));
         }
         for known in self.application.iter() {
-            tally.hold(known, || weigh::application(known));
+            tally.hold(known, || memory_size::application(known));
         }
         for known in self.arrived.iter() {
-            tally.hold(known, || weigh::arrived(known));
+            tally.hold(known, || memory_size::arrived(known));
         }
         for known in self.history.iter() {
-            tally.hold(known, || weigh::job_history(known));
+            tally.hold(known, || memory_size::job_history(known));
         }
         for (group, bytes) in self.groups() {
             tally.hold(group, || bytes);
@@ -299,11 +315,11 @@ impl Record {
     }
 
     fn groups(&self) -> impl Iterator<Item = (&Arc<crate::dispatching::Group>, usize)> {
-        let desk = match &self.came {
-            KeptCame::Answered { desk: Some((desk, _)), .. } => Some(desk),
+        let dispatcher = match &self.came {
+            StoredOutcome::Answered { dispatcher: Some((dispatcher, _)), .. } => Some(dispatcher),
             _ => None,
         };
-        desk.into_iter().flat_map(KeptDesk::shared)
+        dispatcher.into_iter().flat_map(StoredDispatcher::shared)
     }
 
     /// The generation as this decision read it: of paths, applications, leases and history only its own.
@@ -332,12 +348,12 @@ impl Record {
     }
 
     /// The desk that decided, as it was before; `None`: no dispatcher decided, or its State does not read back.
-    pub(super) fn desk(&self, live: Option<&Snapshot>) -> Option<DeskApart> {
-        let KeptCame::Answered { desk: Some((desk, frame)), .. } = &self.came else {
+    pub(super) fn dispatcher(&self, live: Option<&Snapshot>) -> Option<DetachedDispatcher> {
+        let StoredOutcome::Answered { dispatcher: Some((dispatcher, frame)), .. } = &self.came else {
             return None;
         };
         let (snapshot, leases): (Snapshot, Overlay) = frame.thaw(live);
-        desk.thaw(Arc::new(snapshot), leases)
+        dispatcher.thaw(Arc::new(snapshot), leases)
     }
 }
 

@@ -1,10 +1,10 @@
 //! All records: bounded in bytes, the oldest dropped first.
 
 use super::RecordSettings;
-use super::frame::{Frame, Last, Source};
-use super::record::{Came, Record, Seen};
+use super::frame::{Frame, LastVersion, Source};
+use super::record::{DecidedRequest, Record, RequestOutcome};
 use super::tally::Tally;
-use crate::dispatching::{KeptDesk, is_pushed};
+use crate::dispatching::{StoredDispatcher, is_pushed};
 use crate::generation::Releases;
 use crate::refusal::Refusal;
 use hintd_model::units::{DecisionId, Timestamp};
@@ -22,7 +22,7 @@ pub struct Records {
     tally: Tally,
     /// Frames that decisions may still be of: those of the last few generations come mixed.
     recent: VecDeque<(u64, Weak<Frame>)>,
-    last: Option<Last>,
+    last: Option<LastVersion>,
     /// Records that went because there were too many bytes.
     dropped: u64,
     /// Decisions that were too large to record.
@@ -59,26 +59,26 @@ impl Records {
     /// New settings; too many bytes go at once.
     pub fn reload(&mut self, settings: RecordSettings) {
         self.settings = settings;
-        self.keep_bound();
+        self.enforce_limit();
     }
 
     /// Records a decision.
-    pub fn take(&mut self, mut seen: Seen) {
+    pub fn take(&mut self, mut seen: DecidedRequest) {
         let frame = self.frame(&seen);
-        let desk = match &mut seen.came {
-            Came::Answered { desk, .. } => desk.take(),
-            Came::Refused { .. } => None,
+        let dispatcher = match &mut seen.came {
+            RequestOutcome::Answered { dispatcher, .. } => dispatcher.take(),
+            RequestOutcome::Refused { .. } => None,
         };
         let attempt = seen.request.attempt;
-        let desk = desk.and_then(|desk| {
-            let (snapshot, leases) = desk.room();
+        let dispatcher = dispatcher.and_then(|dispatcher| {
+            let (snapshot, leases) = dispatcher.room();
             // Desks decide by rooms alone.
             let (releases, flows) = (Releases::default(), Arc::<IndexedFlows>::default());
             let source = Source { number: 0, snapshot, leases, releases: &releases, flows: &flows };
-            let kept: KeptDesk = desk.keep(attempt)?;
-            Some((kept, Last::read(&source, self.last.as_ref()).frame))
+            let kept: StoredDispatcher = dispatcher.keep(attempt)?;
+            Some((kept, LastVersion::read(&source, self.last.as_ref()).frame))
         });
-        let record = Arc::new(Record::new(seen, frame, desk));
+        let record = Arc::new(Record::new(seen, frame, dispatcher));
         if record.own() > self.settings.bytes {
             // Others would go first, and it in the end.
             self.too_large += 1;
@@ -91,7 +91,7 @@ impl Records {
         }
         record.hold(&mut self.tally);
         self.order.push_back(id);
-        self.keep_bound();
+        self.enforce_limit();
         if !self.by_decision.contains_key(&id) {
             self.too_large += 1;
         }
@@ -142,7 +142,7 @@ impl Records {
         format!("{back}{}{}", also(sampled, per_million < 1_000_000), also(large, kept.too_large > 0))
     }
 
-    fn frame(&mut self, seen: &Seen) -> Arc<Frame> {
+    fn frame(&mut self, seen: &DecidedRequest) -> Arc<Frame> {
         let generation = &seen.generation;
         let known = self.recent.iter().find(|(number, _)| *number == generation.number);
         if let Some(frame) = known.and_then(|(_, frame)| frame.upgrade()) {
@@ -155,7 +155,7 @@ impl Records {
             releases: &generation.releases,
             flows: &generation.flows,
         };
-        let last = Last::read(&source, self.last.as_ref());
+        let last = LastVersion::read(&source, self.last.as_ref());
         let frame = Arc::clone(&last.frame);
         self.last = Some(last);
         self.recent.retain(|(number, _)| *number != generation.number);
@@ -166,7 +166,7 @@ impl Records {
         frame
     }
 
-    fn keep_bound(&mut self) {
+    fn enforce_limit(&mut self) {
         while self.tally.bytes > self.settings.bytes {
             let Some(oldest) = self.order.pop_front() else {
                 return;

@@ -1,6 +1,6 @@
 //! Why routes change.
 
-use super::told::Phase;
+use super::messages::Phase;
 use hintd_model::cluster::Change;
 use std::sync::Arc;
 
@@ -40,7 +40,7 @@ impl Cause {
 
 /// Changes that are told together.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Occasion {
+pub(crate) struct ChangeBatch {
     pub(crate) phase: Phase,
     pub(crate) cause: Cause,
 }

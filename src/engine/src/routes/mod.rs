@@ -7,16 +7,17 @@
 //! - `view`: names for indexes.
 
 mod cause;
+pub mod messages;
 mod rules;
-pub mod told;
 pub(crate) mod view;
 mod watcher;
 mod watchers;
 
 pub use cause::Cause;
-pub(crate) use cause::Occasion;
-pub use told::{
-    NamedRoute, NamedStop, Phase, RouteUpdate, RuleAction, RuleChange, Standing, WatchScope, WatchedPair, WatcherState,
+pub(crate) use cause::ChangeBatch;
+pub use messages::{
+    NamedRoute, NamedStop, Phase, RouteUpdate, RuleAction, RuleChange, WatchScope, WatchedPair, WatcherProgress,
+    WatcherState,
 };
 pub(crate) use view::View;
 pub(crate) use watchers::{Out, Watchers};

@@ -5,7 +5,7 @@
 //! the new route that are there are its last ones: a packet follows the old route up to the first of them, and from
 //! there the new one to its end. Rules that neither route has are on switches that neither passes.
 
-use super::told::{NamedRoute, RuleAction, RuleChange, WatchedPair};
+use super::messages::{NamedRoute, RuleAction, RuleChange, WatchedPair};
 use hintd_model::units::LinkName;
 use std::collections::BTreeMap;
 use std::sync::Arc;

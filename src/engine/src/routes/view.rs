@@ -1,6 +1,6 @@
 //! Names for indexes: hosts, vertices and links of one moment, and the routes that flows have in it.
 
-use super::told::{NamedRoute, NamedStop, WatchedPair};
+use super::messages::{NamedRoute, NamedStop, WatchedPair};
 use hintd_model::cluster::{ChainPair, ChainedFlows, NodePair, PairRoute, Shards, Snapshot};
 use hintd_model::network::chains::{Chains, WaypointRoute};
 use hintd_model::network::{Network, Pair, Path};

@@ -1,9 +1,11 @@
 //! One watcher: what it was told, what waits for its acknowledgement, and what it may have missed.
 
 use super::Cause;
+use super::messages::{
+    NamedRoute, Phase, RouteUpdate, RuleChange, WatchScope, WatchedPair, WatcherProgress, WatcherState,
+};
 use super::rules::PairRules;
-use super::told::{NamedRoute, Phase, RouteUpdate, RuleChange, Standing, WatchScope, WatchedPair, WatcherState};
-use crate::circuits::told::WantedCircuits;
+use crate::circuits::messages::WantedCircuits;
 use crate::flows::settings::RouteSettings;
 use crate::refusal::Refusal;
 use hintd_model::units::{Micros, Timestamp};
@@ -24,7 +26,7 @@ pub(super) struct Watcher {
     detached: Option<Timestamp>,
     number: u64,
     acknowledged: u64,
-    told: BTreeMap<WatchedPair, Told>,
+    told: BTreeMap<WatchedPair, InstalledPair>,
     /// Pairs told that have a route.
     routed: usize,
     refused: BTreeMap<WatchedPair, Arc<str>>,
@@ -39,17 +41,17 @@ pub(super) struct Watcher {
 }
 
 #[derive(Debug, Default)]
-struct Told {
+struct InstalledPair {
     /// `None`: it has none any more, but its rules may not be gone yet.
     route: Option<NamedRoute>,
     rules: PairRules,
 }
 
 /// A pair's new route, none: default forwarding.
-pub(super) type News = (WatchedPair, Option<NamedRoute>);
+pub(super) type RouteChange = (WatchedPair, Option<NamedRoute>);
 
 /// What has become of a watcher that did not acknowledge.
-pub(super) enum Overdue {
+pub(super) enum AckTimeout {
     /// It is sent all of it again.
     Resync(Arc<RouteUpdate>),
     /// It is given up.
@@ -164,7 +166,7 @@ impl Watcher {
     /// Tells what is news to it; `None`: nothing is.
     pub(super) fn update(
         &mut self,
-        news: Vec<News>,
+        news: Vec<RouteChange>,
         phase: Phase,
         cause: &Cause,
         settings: &RouteSettings,
@@ -329,12 +331,12 @@ impl Watcher {
         routes: impl FnOnce(&Self) -> Vec<NamedRoute>,
         settings: &RouteSettings,
         now: Timestamp,
-    ) -> Overdue {
+    ) -> AckTimeout {
         if self.detached.is_none() && self.tries < settings.ack_tries {
             self.tries += 1;
             self.deadline = Some(now.plus(settings.ack_timeout));
             let routes = routes(self);
-            return Overdue::Resync(self.snapshot(routes, Phase::Resync, settings, now));
+            return AckTimeout::Resync(self.snapshot(routes, Phase::Resync, settings, now));
         }
         let reason = match self.detached {
             Some(_) => "its stream broke and it did not come back".to_owned(),
@@ -347,7 +349,7 @@ impl Watcher {
         (self.silent, self.deadline) = (true, None);
         self.detached.get_or_insert(now);
         self.log.clear();
-        Overdue::Silent(reason)
+        AckTimeout::Silent(reason)
     }
 
     /// Its stream ended.
@@ -395,9 +397,9 @@ impl Watcher {
 
     pub(super) fn state(&self, name: &Arc<str>) -> WatcherState {
         let standing = match () {
-            () if self.silent => Standing::Silent,
-            () if self.waits() => Standing::Waiting,
-            () => Standing::Current,
+            () if self.silent => WatcherProgress::Silent,
+            () if self.waits() => WatcherProgress::Waiting,
+            () => WatcherProgress::Current,
         };
         WatcherState {
             name: Arc::clone(name),

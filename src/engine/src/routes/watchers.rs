@@ -3,11 +3,11 @@
 //! A pair's route is that of the running flows where it is to be installed, whoever watches it and under whatever
 //! name; else, where the pair is watched by name, a shortest path that changes only when it must.
 
-use super::cause::Occasion;
-use super::told::{NamedRoute, Phase, RouteUpdate, WatchScope, WatchedPair, WatcherState};
+use super::cause::ChangeBatch;
+use super::messages::{NamedRoute, Phase, RouteUpdate, WatchScope, WatchedPair, WatcherState};
 use super::view::View;
-use super::watcher::{News, Overdue, Watcher};
-use crate::circuits::told::WantedCircuits;
+use super::watcher::{AckTimeout, RouteChange, Watcher};
+use crate::circuits::messages::WantedCircuits;
 use crate::flows::settings::RouteSettings;
 use crate::refusal::Refusal;
 use hintd_model::cluster::{ChainPair, NodePair};
@@ -252,7 +252,7 @@ impl Watchers {
         &mut self,
         flows: &[NodePair],
         named: &[Pair],
-        occasion: &Occasion,
+        occasion: &ChangeBatch,
         view: &View<'_>,
         settings: &RouteSettings,
         now: Timestamp,
@@ -262,7 +262,7 @@ impl Watchers {
             let pair = view.watched(*pair);
             self.watchers.values_mut().for_each(|watcher| watcher.forgive(&pair));
         }
-        let mut news: BTreeMap<Arc<str>, Vec<News>> = BTreeMap::new();
+        let mut news: BTreeMap<Arc<str>, Vec<RouteChange>> = BTreeMap::new();
         let by_name = flows.iter().filter_map(|pair| view.vertices_of(*pair)).chain(named.iter().copied());
         for (watcher, pair) in by_name.filter_map(|pair| self.by_pair.get(&pair)).flatten() {
             news.entry(Arc::clone(watcher)).or_default().push((pair.clone(), self.route(pair, view)));
@@ -270,7 +270,8 @@ impl Watchers {
         let all: Vec<Arc<str>> =
             self.watchers.iter().filter(|(_, watcher)| watcher.flows).map(|(name, _)| Arc::clone(name)).collect();
         if !all.is_empty() {
-            let routes: Vec<News> = flows.iter().map(|pair| (view.watched(*pair), view.flow_route(*pair))).collect();
+            let routes: Vec<RouteChange> =
+                flows.iter().map(|pair| (view.watched(*pair), view.flow_route(*pair))).collect();
             for name in all {
                 let of = news.entry(Arc::clone(&name)).or_default();
                 let watcher = &self.watchers[&name];
@@ -284,18 +285,19 @@ impl Watchers {
     pub(crate) fn tell_chained(
         &mut self,
         keys: &[ChainPair],
-        occasion: &Occasion,
+        occasion: &ChangeBatch,
         view: &View<'_>,
         settings: &RouteSettings,
         now: Timestamp,
     ) -> Out {
-        let routes: Vec<News> = keys.iter().map(|key| (view.watched_chained(key), view.chained_route(key))).collect();
+        let routes: Vec<RouteChange> =
+            keys.iter().map(|key| (view.watched_chained(key), view.chained_route(key))).collect();
         for (pair, _) in routes.iter().filter(|(_, route)| route.is_none()) {
             self.watchers.values_mut().for_each(|watcher| watcher.forgive(pair));
         }
-        let mut news: BTreeMap<Arc<str>, Vec<News>> = BTreeMap::new();
+        let mut news: BTreeMap<Arc<str>, Vec<RouteChange>> = BTreeMap::new();
         for (name, watcher) in &self.watchers {
-            let by_name = |(pair, _): &&News| watcher.pairs.contains(pair);
+            let by_name = |(pair, _): &&RouteChange| watcher.pairs.contains(pair);
             let named = routes.iter().filter(by_name).map(|(pair, _)| (pair.clone(), self.route(pair, view)));
             let others = routes.iter().filter(|of| watcher.flows && !by_name(of)).cloned();
             news.insert(Arc::clone(name), named.chain(others).collect());
@@ -305,8 +307,8 @@ impl Watchers {
 
     fn send(
         &mut self,
-        news: BTreeMap<Arc<str>, Vec<News>>,
-        occasion: &Occasion,
+        news: BTreeMap<Arc<str>, Vec<RouteChange>>,
+        occasion: &ChangeBatch,
         settings: &RouteSettings,
         now: Timestamp,
     ) -> Out {
@@ -322,7 +324,7 @@ impl Watchers {
     /// Tells every watcher whatever is news to it: the network is another one.
     pub(crate) fn tell_all(
         &mut self,
-        occasion: &Occasion,
+        occasion: &ChangeBatch,
         view: &View<'_>,
         settings: &RouteSettings,
         now: Timestamp,
@@ -354,8 +356,8 @@ impl Watchers {
                 continue;
             }
             match watcher.give_up(|watcher| self.all_of(watcher, view), settings, now) {
-                Overdue::Resync(update) => ticked.updates.push((Arc::clone(&name), update)),
-                Overdue::Silent(reason) => ticked.silent.push((Arc::clone(&name), reason)),
+                AckTimeout::Resync(update) => ticked.updates.push((Arc::clone(&name), update)),
+                AckTimeout::Silent(reason) => ticked.silent.push((Arc::clone(&name), reason)),
             }
             self.watchers.insert(name, watcher);
         }

@@ -1,6 +1,6 @@
 //! Whether hints were followed: by hand, and against a recount of a random stream.
 
-use super::desk::{Desk, container, hosts, maps, running};
+use super::harness::{EngineHarness, container, hosts, maps, running};
 use crate::testing::{attempt, request};
 use crate::{Answer, Counter, DecisionOutcome, Effect, Miss, Mode, Outcomes, Tally, TaskEvent, TaskWhat, Term};
 use hintd_model::cluster::{Change, EdgePattern, GroupEdge, HintRequest, NamedBlock, NamedContainer, NamedDataset};
@@ -11,13 +11,13 @@ use std::sync::Arc;
 
 const ONE: fn() -> AttemptId = || attempt(1, 1);
 
-fn outcome(desk: &Desk, answer: &Answer) -> DecisionOutcome {
-    desk.engine.explain(answer.decision.id).unwrap().outcome.unwrap()
+fn outcome(harness: &EngineHarness, answer: &Answer) -> DecisionOutcome {
+    harness.engine.explain(answer.decision.id).unwrap().outcome.unwrap()
 }
 
 /// All figures of the desk's only policy, queue and mode.
-fn tally(desk: &Desk) -> Tally {
-    let all: Vec<&Tally> = desk.engine.adherence().values().collect();
+fn tally(harness: &EngineHarness) -> Tally {
+    let all: Vec<&Tally> = harness.engine.adherence().values().collect();
     assert_eq!(all.len(), 1, "{all:?}");
     *all[0]
 }
@@ -32,103 +32,103 @@ fn misses(outcomes: &Outcomes) -> Vec<(&'static str, u64)> {
 }
 
 /// A desk of `hosts` nodes in racks of two whose hints name no next best hosts.
-fn plain(hosts: usize, mb: u64) -> Desk {
-    let mut desk = Desk::with_nodes(hosts, mb);
-    desk.placer.fallbacks = 0;
-    desk
+fn plain(hosts: usize, mb: u64) -> EngineHarness {
+    let mut harness = EngineHarness::with_nodes(hosts, mb);
+    harness.placer.fallbacks = 0;
+    harness
 }
 
-fn beat(desk: &mut Desk, host: &str, ids: &[ContainerId]) {
+fn beat(harness: &mut EngineHarness, host: &str, ids: &[ContainerId]) {
     let all: Vec<NamedContainer> = ids.iter().map(|&id| running(id)).collect();
-    desk.beat(host, 1024 * all.len() as u64, Some(&all));
-    desk.publish();
+    harness.beat(host, 1024 * all.len() as u64, Some(&all));
+    harness.publish();
 }
 
 #[test]
 fn a_container_told_of_by_node_and_application_counts_once_and_the_decision_is_settled_at_the_next_tick() {
     for event_first in [true, false] {
-        let mut desk = plain(2, 4096);
-        let answer = desk.ask(maps("a", 1));
+        let mut harness = plain(2, 4096);
+        let answer = harness.ask(maps("a", 1));
         let host = hosts(&answer)[0].to_string();
-        let tell = |desk: &mut Desk, event: bool| {
+        let tell = |harness: &mut EngineHarness, event: bool| {
             if event {
-                desk.allocated(&host, container(ONE(), 2), None);
+                harness.allocated(&host, container(ONE(), 2), None);
             } else {
-                beat(desk, &host, &[container(ONE(), 2)]);
+                beat(harness, &host, &[container(ONE(), 2)]);
             }
         };
-        tell(&mut desk, event_first);
+        tell(&mut harness, event_first);
         // Another request of the group comes between: the same container is none of its own.
-        let later = desk.ask(maps("b", 1));
-        tell(&mut desk, !event_first);
-        desk.pass(Micros(1));
-        assert_eq!((tally(&desk).decisions, found(&tally(&desk).outcomes)), (1, (1, 0, 0, 0)), "{event_first}");
-        assert_eq!(desk.count(Counter::HintsFollowed), 1);
-        assert!(outcome(&desk, &answer).settled && !outcome(&desk, &later).settled);
-        assert_eq!(outcome(&desk, &later).hints[0].open, 1);
-        let told = desk.out.iter().filter(|effect| matches!(effect, Effect::Settled(_))).count();
+        let later = harness.ask(maps("b", 1));
+        tell(&mut harness, !event_first);
+        harness.pass(Micros(1));
+        assert_eq!((tally(&harness).decisions, found(&tally(&harness).outcomes)), (1, (1, 0, 0, 0)), "{event_first}");
+        assert_eq!(harness.count(Counter::HintsFollowed), 1);
+        assert!(outcome(&harness, &answer).settled && !outcome(&harness, &later).settled);
+        assert_eq!(outcome(&harness, &later).hints[0].open, 1);
+        let told = harness.out.iter().filter(|effect| matches!(effect, Effect::AdherenceFinalized(_))).count();
         assert_eq!(told, 1, "and is told once");
     }
 }
 
 /// A request of one container that only `host` of the desk's four can be hinted for.
-fn ask_on(desk: &mut Desk, app: u32, host: &str) -> Arc<Answer> {
+fn ask_on(harness: &mut EngineHarness, app: u32, host: &str) -> Arc<Answer> {
     let mut asked = maps(&format!("r{app}"), 1);
     asked.attempt = attempt(app, 1);
     let others = ["h0", "h1", "h2", "h3"].into_iter().filter(|other| *other != host);
     asked.groups[0].constraints.avoid_hosts = others.map(Into::into).collect();
-    desk.ask(asked)
+    harness.ask(asked)
 }
 
 #[test]
 fn why_a_container_is_not_on_its_host_is_told_where_it_can_be() {
-    let mut desk = plain(4, 1024); // one container a host, in racks of two
-    let withdrawn = ask_on(&mut desk, 1, "h0");
-    let near = ask_on(&mut desk, 2, "h2");
-    let expired = ask_on(&mut desk, 3, "h1");
-    beat(&mut desk, "h0", &[container(attempt(9, 1), 1)]);
-    assert_eq!(desk.count(Counter::LeasesWithdrawn), 1);
-    desk.allocated("h3", container(attempt(1, 1), 2), None);
-    desk.allocated("h3", container(attempt(2, 1), 2), None);
-    desk.pass(Micros::from_secs(31));
-    desk.allocated("h3", container(attempt(3, 1), 2), None);
+    let mut harness = plain(4, 1024); // one container a host, in racks of two
+    let withdrawn = ask_on(&mut harness, 1, "h0");
+    let near = ask_on(&mut harness, 2, "h2");
+    let expired = ask_on(&mut harness, 3, "h1");
+    beat(&mut harness, "h0", &[container(attempt(9, 1), 1)]);
+    assert_eq!(harness.count(Counter::LeasesWithdrawn), 1);
+    harness.allocated("h3", container(attempt(1, 1), 2), None);
+    harness.allocated("h3", container(attempt(2, 1), 2), None);
+    harness.pass(Micros::from_secs(31));
+    harness.allocated("h3", container(attempt(3, 1), 2), None);
     let why = |answer: &Arc<Answer>| {
-        let hint = outcome(&desk, answer).hints.remove(0);
+        let hint = outcome(&harness, answer).hints.remove(0);
         (found(&hint.outcomes), misses(&hint.outcomes))
     };
     assert_eq!(why(&withdrawn), ((0, 0, 1, 0), vec![("withdrawn", 1)]));
     assert_eq!(why(&near), ((0, 1, 0, 0), vec![("yarn_chose", 1)]));
     assert_eq!(why(&expired), ((0, 0, 1, 0), vec![("expired", 1)]));
-    desk.pass(Micros(1));
-    assert_eq!(misses(&tally(&desk).outcomes), [("expired", 1), ("withdrawn", 1), ("yarn_chose", 1)]);
+    harness.pass(Micros(1));
+    assert_eq!(misses(&tally(&harness).outcomes), [("expired", 1), ("withdrawn", 1), ("yarn_chose", 1)]);
 }
 
 #[test]
 fn a_container_on_a_host_that_was_named_as_next_best_is_near() {
-    let mut desk = Desk::with_nodes(4, 4096);
-    desk.placer.fallbacks = 3;
-    let answer = desk.ask(maps("a", 1));
+    let mut harness = EngineHarness::with_nodes(4, 4096);
+    harness.placer.fallbacks = 3;
+    let answer = harness.ask(maps("a", 1));
     let hint = &answer.decision.hints[0];
     let other_rack = |host: &&hintd_model::units::HostName| {
         host.as_str()[1..].parse::<u32>().unwrap() / 2 != hint.host.as_str()[1..].parse::<u32>().unwrap() / 2
     };
     let host = hint.fallbacks.iter().find(other_rack).unwrap().to_string();
-    desk.allocated(&host, container(ONE(), 2), None);
-    desk.pass(Micros(1));
-    assert_eq!(found(&tally(&desk).outcomes), (0, 1, 0, 0));
+    harness.allocated(&host, container(ONE(), 2), None);
+    harness.pass(Micros(1));
+    assert_eq!(found(&tally(&harness).outcomes), (0, 1, 0, 0));
 }
 
 #[test]
 fn no_room_a_node_that_is_down_and_a_hint_that_came_late_are_told_apart() {
-    let mut desk = plain(3, 2048);
-    desk.mode = Mode::Shadow;
-    let ask = |desk: &mut Desk, id: &str, app: u32| {
+    let mut harness = plain(3, 2048);
+    harness.mode = Mode::Shadow;
+    let ask = |harness: &mut EngineHarness, id: &str, app: u32| {
         let mut asked = maps(id, 1);
         asked.attempt = attempt(app, 1);
         asked.groups[0].constraints.avoid_hosts = vec!["h1".into(), "h2".into()];
-        desk.ask(asked)
+        harness.ask(asked)
     };
-    let elsewhere = |desk: &mut Desk, app: u32, at: Timestamp| {
+    let elsewhere = |harness: &mut EngineHarness, app: u32, at: Timestamp| {
         let what = TaskWhat::Allocated { host: "h2".into(), container: container(attempt(app, 1), 2), lease: None };
         let event = TaskEvent {
             attempt: attempt(app, 1),
@@ -138,112 +138,112 @@ fn no_room_a_node_that_is_down_and_a_hint_that_came_late_are_told_apart() {
             recurring_key: None,
             at,
         };
-        desk.engine.event(event, desk.now).unwrap();
-        desk.drain();
+        harness.engine.event(event, harness.now).unwrap();
+        harness.drain();
     };
-    let room = ask(&mut desk, "room", 1);
-    let full = ask(&mut desk, "full", 2);
-    let late = ask(&mut desk, "late", 3);
-    let down = ask(&mut desk, "down", 4);
-    let now = desk.now;
-    elsewhere(&mut desk, 1, now);
-    elsewhere(&mut desk, 3, Timestamp(now.0 - 1_500_000));
-    beat(&mut desk, "h0", &[container(attempt(9, 1), 1), container(attempt(9, 1), 2)]);
-    elsewhere(&mut desk, 2, now);
-    desk.change(Change::Gone("h0".into()));
-    desk.publish();
-    elsewhere(&mut desk, 4, now);
-    let why = |answer: &Arc<Answer>| misses(&outcome(&desk, answer).hints[0].outcomes)[0].0;
+    let room = ask(&mut harness, "room", 1);
+    let full = ask(&mut harness, "full", 2);
+    let late = ask(&mut harness, "late", 3);
+    let down = ask(&mut harness, "down", 4);
+    let now = harness.now;
+    elsewhere(&mut harness, 1, now);
+    elsewhere(&mut harness, 3, Timestamp(now.0 - 1_500_000));
+    beat(&mut harness, "h0", &[container(attempt(9, 1), 1), container(attempt(9, 1), 2)]);
+    elsewhere(&mut harness, 2, now);
+    harness.change(Change::Gone("h0".into()));
+    harness.publish();
+    elsewhere(&mut harness, 4, now);
+    let why = |answer: &Arc<Answer>| misses(&outcome(&harness, answer).hints[0].outcomes)[0].0;
     assert_eq!([&room, &full, &late, &down].map(why), ["yarn_chose", "no_room", "late_hint", "node_not_running"]);
-    assert_eq!((desk.count(Counter::ShadowAgreed), desk.count(Counter::ShadowDiffered)), (0, 4));
+    assert_eq!((harness.count(Counter::ShadowAgreed), harness.count(Counter::ShadowDiffered)), (0, 4));
 }
 
 #[test]
 fn what_never_came_says_why() {
-    let mut desk = plain(4, 8192);
-    let given_back = desk.ask(maps("back", 2));
+    let mut harness = plain(4, 8192);
+    let given_back = harness.ask(maps("back", 2));
     let token = given_back.token.clone();
-    desk.engine.release(ONE(), &token, &[], desk.now).unwrap();
-    desk.pass(Micros::from_secs(6));
-    assert_eq!(misses(&tally(&desk).outcomes), [("released", 2)], "a moment later, not after five minutes");
-    let all_report = |desk: &mut Desk, first: &[ContainerId]| {
-        (1..4).for_each(|host| beat(desk, &format!("h{host}"), &[]));
-        beat(desk, "h0", first);
+    harness.engine.release(ONE(), &token, &[], harness.now).unwrap();
+    harness.pass(Micros::from_secs(6));
+    assert_eq!(misses(&tally(&harness).outcomes), [("released", 2)], "a moment later, not after five minutes");
+    let all_report = |harness: &mut EngineHarness, first: &[ContainerId]| {
+        (1..4).for_each(|host| beat(harness, &format!("h{host}"), &[]));
+        beat(harness, "h0", first);
     };
-    all_report(&mut desk, &[]);
+    all_report(&mut harness, &[]);
     let mut over = maps("over", 2);
     over.attempt = attempt(2, 1);
-    desk.ask(over);
-    beat(&mut desk, "h0", &[container(attempt(2, 1), 2)]);
-    desk.event(attempt(2, 1), "", TaskWhat::Done { failed: false });
+    harness.ask(over);
+    beat(&mut harness, "h0", &[container(attempt(2, 1), 2)]);
+    harness.event(attempt(2, 1), "", TaskWhat::Done { failed: false });
     // On its way when the application said that it was done.
-    beat(&mut desk, "h0", &[container(attempt(2, 1), 2), container(attempt(2, 1), 3)]);
-    desk.pass(Micros::from_secs(6));
-    let all = tally(&desk).outcomes;
+    beat(&mut harness, "h0", &[container(attempt(2, 1), 2), container(attempt(2, 1), 3)]);
+    harness.pass(Micros::from_secs(6));
+    let all = tally(&harness).outcomes;
     assert_eq!((all.never, all.on_host + all.in_rack + all.elsewhere), (2, 2));
-    all_report(&mut desk, &[]);
+    all_report(&mut harness, &[]);
     let mut unused = maps("unused", 2);
     unused.attempt = attempt(3, 1);
-    let unused = desk.ask(unused);
-    desk.pass(Micros::from_secs(299));
-    assert!(!outcome(&desk, &unused).settled);
-    desk.pass(Micros::from_secs(1));
-    assert_eq!(misses(&outcome(&desk, &unused).hints[0].outcomes)[0].0, "expired");
+    let unused = harness.ask(unused);
+    harness.pass(Micros::from_secs(299));
+    assert!(!outcome(&harness, &unused).settled);
+    harness.pass(Micros::from_secs(1));
+    assert_eq!(misses(&outcome(&harness, &unused).hints[0].outcomes)[0].0, "expired");
 }
 
 #[test]
 fn a_lease_whose_container_was_given_elsewhere_is_not_given_back_and_the_others_are_awaited() {
-    let mut desk = plain(4, 4096);
+    let mut harness = plain(4, 4096);
     let mut asked = maps("a", 4);
     asked.groups[0].constraints.avoid_hosts = ["h1", "h2", "h3"].map(Into::into).to_vec();
-    let answer = desk.ask(asked);
-    desk.allocated("h2", container(ONE(), 2), None);
-    desk.allocated("h3", container(ONE(), 3), None);
-    assert_eq!(desk.count(Counter::LeasesReleased), 2);
-    desk.pass(Micros::from_secs(6));
-    assert!(!outcome(&desk, &answer).settled, "two are still to come");
-    desk.allocated("h2", container(ONE(), 4), None);
-    desk.allocated("h3", container(ONE(), 5), None);
-    desk.pass(Micros(1));
-    assert_eq!(found(&tally(&desk).outcomes), (0, 0, 4, 0));
+    let answer = harness.ask(asked);
+    harness.allocated("h2", container(ONE(), 2), None);
+    harness.allocated("h3", container(ONE(), 3), None);
+    assert_eq!(harness.count(Counter::LeasesReleased), 2);
+    harness.pass(Micros::from_secs(6));
+    assert!(!outcome(&harness, &answer).settled, "two are still to come");
+    harness.allocated("h2", container(ONE(), 4), None);
+    harness.allocated("h3", container(ONE(), 5), None);
+    harness.pass(Micros(1));
+    assert_eq!(found(&tally(&harness).outcomes), (0, 0, 4, 0));
 }
 
 #[test]
 fn beyond_the_bound_the_oldest_are_counted_as_they_stand() {
-    let mut desk = plain(4, 65_536);
-    desk.settings.adherence_max = 3;
-    desk.engine.reload(desk.settings.clone(), desk.now);
+    let mut harness = plain(4, 65_536);
+    harness.settings.adherence_max = 3;
+    harness.engine.reload(harness.settings.clone(), harness.now);
     for app in 1..=8 {
         let mut asked = maps(&format!("r{app}"), 1);
         asked.attempt = attempt(app, 1);
-        desk.ask(asked);
+        harness.ask(asked);
     }
-    assert!(desk.engine.counts().watched <= 8);
-    desk.pass(Micros(1));
-    assert_eq!((desk.engine.counts().watched, tally(&desk).decisions), (3, 5));
-    assert_eq!(misses(&tally(&desk).outcomes), [("forgotten", 5)]);
+    assert!(harness.engine.counts().watched <= 8);
+    harness.pass(Micros(1));
+    assert_eq!((harness.engine.counts().watched, tally(&harness).decisions), (3, 5));
+    assert_eq!(misses(&tally(&harness).outcomes), [("forgotten", 5)]);
 }
 
 #[test]
 fn what_was_undone_or_let_through_is_no_miss() {
-    let mut desk = plain(2, 4096);
-    let answer = desk.ask(maps("a", 2));
-    desk.engine.undo(answer.decision.id, desk.now);
-    desk.pass(Micros::from_secs(600));
-    assert!(desk.engine.adherence().is_empty());
-    desk.mode = Mode::Off;
-    desk.ask(maps("b", 2));
-    let (key, off) = desk.engine.adherence().iter().next().unwrap();
+    let mut harness = plain(2, 4096);
+    let answer = harness.ask(maps("a", 2));
+    harness.engine.undo(answer.decision.id, harness.now);
+    harness.pass(Micros::from_secs(600));
+    assert!(harness.engine.adherence().is_empty());
+    harness.mode = Mode::Off;
+    harness.ask(maps("b", 2));
+    let (key, off) = harness.engine.adherence().iter().next().unwrap();
     assert_eq!((key.mode, off.decisions, off.outcomes), (Mode::Off, 1, Outcomes::default()));
 }
 
 /// One dataset of four blocks of 100 bytes, one on each of h0 to h3, and a request that reads it.
-fn reading(desk: &mut Desk, id: &str, app: u32) -> HintRequest {
+fn reading(harness: &mut EngineHarness, id: &str, app: u32) -> HintRequest {
     let replica = |at: u64| format!("h{at}").as_str().into();
     let block = |at: u64| NamedBlock { id: at, bytes: Bytes(100), hosts: vec![replica(at)] };
     let dataset = NamedDataset { path: "/in".into(), blocks: (0..4).map(block).collect() };
-    desk.change(Change::Dataset(Arc::new(dataset)));
-    desk.publish();
+    harness.change(Change::Dataset(Arc::new(dataset)));
+    harness.publish();
     let mut asked = request(id, &[("map", 4), ("reduce", 2)]);
     asked.attempt = attempt(app, 1);
     asked.input_paths = vec!["/in".into()];
@@ -253,44 +253,44 @@ fn reading(desk: &mut Desk, id: &str, app: u32) -> HintRequest {
 }
 
 /// Tells of `answer`'s containers, each on the host that `host` gives for its hinted one.
-fn follow(desk: &mut Desk, answer: &Answer, host: impl Fn(&str) -> String) {
+fn follow(harness: &mut EngineHarness, answer: &Answer, host: impl Fn(&str) -> String) {
     let mut id = 2;
     for hint in &answer.decision.hints {
         for _ in 0..hint.count {
             let container = container(answer.decision.attempt, id);
             let what = TaskWhat::Allocated { host: host(hint.host.as_str()).as_str().into(), container, lease: None };
-            desk.event(answer.decision.attempt, &hint.group, what);
+            harness.event(answer.decision.attempt, &hint.group, what);
             id += 1;
         }
     }
-    desk.pass(Micros(1));
+    harness.pass(Micros(1));
 }
 
 #[test]
 fn hints_followed_to_the_letter_cost_what_was_expected_and_others_what_a_reckoning_by_hand_says() {
-    let mut desk = plain(8, 4096);
-    desk.mode = Mode::Shadow;
-    let asked = reading(&mut desk, "a", 1);
-    let followed = desk.ask(asked);
-    follow(&mut desk, &followed, str::to_owned);
-    let terms = outcome(&desk, &followed).terms;
+    let mut harness = plain(8, 4096);
+    harness.mode = Mode::Shadow;
+    let asked = reading(&mut harness, "a", 1);
+    let followed = harness.ask(asked);
+    follow(&mut harness, &followed, str::to_owned);
+    let terms = outcome(&harness, &followed).terms;
     assert_eq!(terms.len(), 3);
     for term in &terms {
         assert!((term.hinted - term.realised).abs() < 1e-9, "{term:?}");
         assert!(term.default.is_some());
     }
-    let sums = tally(&desk);
+    let sums = tally(&harness);
     assert_eq!((sums.decisions, sums.compared), (1, 1));
     assert!((sums.input_bytes - 400.0).abs() < 1e-9);
     assert_eq!(sums.term(Term::RemoteBytes).had_followed().unwrap_or(0.0), 0.0);
     // All on h6, in a rack without blocks: every block is remote and leaves its rack, and no edge does.
-    let asked = reading(&mut desk, "b", 2);
-    let astray = desk.ask(asked);
-    follow(&mut desk, &astray, |_| "h6".to_owned());
-    let terms = outcome(&desk, &astray).terms;
+    let asked = reading(&mut harness, "b", 2);
+    let astray = harness.ask(asked);
+    follow(&mut harness, &astray, |_| "h6".to_owned());
+    let terms = outcome(&harness, &astray).terms;
     let realised: Vec<f64> = terms.iter().map(|term| term.realised).collect();
     assert_eq!(realised[..2], [400.0, 400.0]);
-    let both = tally(&desk);
+    let both = tally(&harness);
     let remote = both.term(Term::RemoteBytes);
     let expected = (
         followed.decision.terms.remote_bytes.unwrap() + astray.decision.terms.remote_bytes.unwrap(),
@@ -307,29 +307,29 @@ fn terms_of(answer: &Answer) -> f64 {
 
 #[test]
 fn a_decision_of_which_a_container_is_missing_is_counted_and_not_compared() {
-    let mut desk = plain(8, 4096);
-    let asked = reading(&mut desk, "a", 1);
-    let answer = desk.ask(asked);
+    let mut harness = plain(8, 4096);
+    let asked = reading(&mut harness, "a", 1);
+    let answer = harness.ask(asked);
     let first = hosts(&answer)[0].to_string();
-    desk.allocated(&first, container(ONE(), 2), None);
-    desk.pass(Micros::from_secs(300));
-    let sums = tally(&desk);
+    harness.allocated(&first, container(ONE(), 2), None);
+    harness.pass(Micros::from_secs(300));
+    let sums = tally(&harness);
     assert_eq!((sums.decisions, sums.compared, sums.outcomes.all(), sums.outcomes.never), (1, 0, 6, 5));
-    assert!(outcome(&desk, &answer).terms.is_empty());
+    assert!(outcome(&harness, &answer).terms.is_empty());
 }
 
 #[test]
 fn a_rise_of_use_on_a_node_that_names_no_containers_counts_as_followed() {
-    let mut desk = plain(1, 4096);
-    desk.beat("h0", 0, None);
-    desk.pass(Micros::from_secs(61)); // names are kept for a minute
-    desk.beat("h0", 0, None);
-    desk.publish();
-    desk.ask(maps("a", 2));
-    desk.beat("h0", 1024, None);
-    desk.publish();
-    desk.pass(Micros::from_secs(300));
-    let all = tally(&desk).outcomes;
+    let mut harness = plain(1, 4096);
+    harness.beat("h0", 0, None);
+    harness.pass(Micros::from_secs(61)); // names are kept for a minute
+    harness.beat("h0", 0, None);
+    harness.publish();
+    harness.ask(maps("a", 2));
+    harness.beat("h0", 1024, None);
+    harness.publish();
+    harness.pass(Micros::from_secs(300));
+    let all = tally(&harness).outcomes;
     assert_eq!((found(&all), misses(&all)), ((1, 0, 0, 1), vec![("expired", 1)]));
 }
 
@@ -379,14 +379,14 @@ fn given_of(answer: &Answer, given: &BTreeSet<LeaseId>) -> usize {
 }
 
 /// The application gives back at most `most` leases of a host, and learns which it no longer had.
-fn give_back(desk: &mut Desk, answer: &Answer, host: &str, most: usize, given: &mut BTreeSet<LeaseId>) {
+fn give_back(harness: &mut EngineHarness, answer: &Answer, host: &str, most: usize, given: &mut BTreeSet<LeaseId>) {
     let of_host = answer.decision.hints.iter().filter(|hint| hint.host.as_str() == host);
     let leases: Vec<LeaseId> = of_host.flat_map(|hint| hint.leases.iter().copied()).take(most).collect();
     if leases.is_empty() {
         return; // none named would be all
     }
-    let released = desk.engine.release(answer.decision.attempt, &answer.token, &leases, desk.now).unwrap();
-    desk.drain();
+    let released = harness.engine.release(answer.decision.attempt, &answer.token, &leases, harness.now).unwrap();
+    harness.drain();
     given.extend(leases.into_iter().filter(|lease| !released.not_held.contains(lease)));
 }
 
@@ -400,13 +400,13 @@ proptest! {
         pauses in prop::collection::vec(0..20_u64, 40),
         gives in prop::collection::vec((0..3_usize, 0..HOSTS, 0..4_usize), 40),
     ) {
-        let mut desk = plain(usize::from(HOSTS), 4096);
-        desk.mode = if shadow { Mode::Shadow } else { Mode::On };
+        let mut harness = plain(usize::from(HOSTS), 4096);
+        harness.mode = if shadow { Mode::Shadow } else { Mode::On };
         let mut answers = Vec::new();
         for (app, &count) in (0..).zip(&counts) {
             let mut asked = maps(&format!("r{app}"), count);
             asked.attempt = attempt(app + 1, 1);
-            answers.push(desk.ask(asked));
+            answers.push(harness.ask(asked));
         }
         let mut on: BTreeMap<u8, Vec<ContainerId>> = BTreeMap::new();
         let mut given: BTreeSet<LeaseId> = BTreeSet::new();
@@ -418,37 +418,37 @@ proptest! {
                 heard[usize::from(one.app)].push(one.host);
             }
             if one.told && one.first {
-                desk.allocated(&host, id, None);
+                harness.allocated(&host, id, None);
             }
             if one.reported {
                 let all = on.entry(one.host).or_default();
                 all.push(id);
-                beat(&mut desk, &host, &all.clone());
+                beat(&mut harness, &host, &all.clone());
             }
             if one.told && !one.first {
-                desk.allocated(&host, id, None);
-                desk.allocated(&host, id, None);
+                harness.allocated(&host, id, None);
+                harness.allocated(&host, id, None);
             }
             let (app, host, most) = gives[at];
             // Never all that is missing: what comes after that would not be counted.
             let left = (counts[app] as usize).saturating_sub(heard[app].len() + given_of(&answers[app], &given) + 1);
-            give_back(&mut desk, &answers[app], &format!("h{host}"), most.min(left), &mut given);
+            give_back(&mut harness, &answers[app], &format!("h{host}"), most.min(left), &mut given);
             if pauses[at] > 15 {
-                desk.pass(Micros::from_secs(2)); // leases expire on the way
+                harness.pass(Micros::from_secs(2)); // leases expire on the way
                 for host in 0..HOSTS {
-                    beat(&mut desk, &format!("h{host}"), &on.get(&host).cloned().unwrap_or_default());
+                    beat(&mut harness, &format!("h{host}"), &on.get(&host).cloned().unwrap_or_default());
                 }
             }
         }
-        desk.pass(Micros::from_secs(400));
+        harness.pass(Micros::from_secs(400));
         let mut all = (0, 0, 0, 0);
         for (answer, heard) in answers.iter().zip(&heard) {
             let hinted: Vec<u8> = answer.decision.hints.iter()
                 .flat_map(|hint| vec![hint.host.as_str()[1..].parse().unwrap(); hint.count as usize]).collect();
             let expected = recount(&hinted, heard);
-            let one = outcome(&desk, answer);
+            let one = outcome(&harness, answer);
             let mut sum = Outcomes::default();
-            let states: BTreeMap<LeaseId, &str> = desk.engine.explain(answer.decision.id).unwrap().leases.into_iter()
+            let states: BTreeMap<LeaseId, &str> = harness.engine.explain(answer.decision.id).unwrap().leases.into_iter()
                 .map(|lease| (lease.id, lease.state)).collect();
             for (hint, said) in one.hints.iter().zip(&answer.decision.hints) {
                 prop_assert_eq!(hint.outcomes.all(), u64::from(hint.count));
@@ -471,13 +471,13 @@ proptest! {
             prop_assert_eq!(found(&sum), expected);
             all = (all.0 + expected.0, all.1 + expected.1, all.2 + expected.2, all.3 + expected.3);
         }
-        let total = tally(&desk);
+        let total = tally(&harness);
         prop_assert_eq!((total.decisions, found(&total.outcomes)), (3, all));
         let missed: u64 = Miss::ALL.iter().map(|&why| total.outcomes.missed(why)).sum();
         prop_assert_eq!(missed, all.1 + all.2 + all.3, "every miss has a reason");
-        prop_assert_eq!(desk.engine.counts().watched, 0);
-        let told = desk.out.iter().filter_map(|effect| match effect {
-            Effect::Settled(settled) => Some(settled.1.outcomes.all()),
+        prop_assert_eq!(harness.engine.counts().watched, 0);
+        let told = harness.out.iter().filter_map(|effect| match effect {
+            Effect::AdherenceFinalized(settled) => Some(settled.1.outcomes.all()),
             _ => None,
         });
         prop_assert_eq!(told.sum::<u64>(), total.outcomes.all(), "metrics hear the same");

@@ -1,8 +1,8 @@
 //! Receivers of recurring jobs whose senders came before: reduces of an application that only ever said how many.
 
-use super::desk::{Desk, container};
+use super::harness::{EngineHarness, container};
 use crate::testing::{attempt, request};
-use crate::{Chosen, Decision, EdgeHistory, LearntGroup, LearntRun, Mode, PlacerSettings, TaskWhat, propose};
+use crate::{Decision, EdgeHistory, LearnedGroup, LearnedRun, Mode, PlacerSettings, SelectedPolicy, TaskWhat, propose};
 use hintd_model::cluster::{EdgePattern, HintRequest};
 use hintd_model::units::{Bytes, SchedulerKey, Timestamp};
 use hintd_policy::registry;
@@ -13,17 +13,17 @@ use std::sync::Arc;
 
 const KEY: &str = "mapreduce:ann:word count";
 
-fn run(finished: u64, bytes: u64) -> LearntRun {
-    let group = |name: &str, count| LearntGroup { name: name.into(), count, input_paths: vec!["/in".into()] };
+fn run(finished: u64, bytes: u64) -> LearnedRun {
+    let group = |name: &str, count| LearnedGroup { name: name.into(), count, input_paths: vec!["/in".into()] };
     let edge = |from: &str, bytes| EdgeHistory {
         from: from.into(),
         to: "p10".into(),
         pattern: EdgePattern::AllToAll,
         bytes: Bytes(bytes),
     };
-    LearntRun {
+    LearnedRun {
         finished: Timestamp(finished),
-        groups: vec![group("p20", 4), LearntGroup { input_paths: vec![], ..group("p10", 2) }],
+        groups: vec![group("p20", 4), LearnedGroup { input_paths: vec![], ..group("p10", 2) }],
         edges: vec![edge("p20", bytes), edge("p5", 0)],
         whole: None,
     }
@@ -38,17 +38,17 @@ fn reduces(id: &str, count: u32) -> HintRequest {
 }
 
 /// Container `id` of a group came; nothing was ever asked for it.
-fn came(desk: &mut Desk, group: &str, id: u64, host: &str) {
+fn came(harness: &mut EngineHarness, group: &str, id: u64, host: &str) {
     let container = container(attempt(1, 1), id);
-    desk.event(attempt(1, 1), group, TaskWhat::Allocated { host: host.into(), container, lease: None });
+    harness.event(attempt(1, 1), group, TaskWhat::Allocated { host: host.into(), container, lease: None });
 }
 
-fn decided(desk: &Desk, asked: HintRequest) -> Decision {
+fn decided(harness: &EngineHarness, asked: HintRequest) -> Decision {
     let policy = registry::with_defaults("container").unwrap();
-    let chosen = Chosen { policy: &*policy, baseline: &*policy, mode: Mode::On, name: "container" };
-    let generation = desk.engine.generation();
+    let chosen = SelectedPolicy { policy: &*policy, baseline: &*policy, mode: Mode::On, name: "container" };
+    let generation = harness.engine.generation();
     let settings = PlacerSettings::default();
-    propose(&generation, &Arc::new(asked), &chosen, &settings, desk.now, &mut || false).unwrap().preview()
+    propose(&generation, &Arc::new(asked), &chosen, &settings, harness.now, &mut || false).unwrap().preview()
 }
 
 /// Pairs of sender and receiver that are in different racks, and on different nodes; racks are pairs of nodes.
@@ -80,15 +80,15 @@ fn receivers_of_a_recurring_job_go_where_its_senders_came() {
     let mut random = StdRng::seed_from_u64(8);
     let mut sums = [(0, 0); 3];
     for case in 0..40 {
-        let mut desk = Desk::with_nodes(6, 3 * 1024);
-        desk.engine.learnt(&KEY.into(), &run(1, 1 << 30), desk.now);
+        let mut harness = EngineHarness::with_nodes(6, 3 * 1024);
+        harness.engine.learnt(&KEY.into(), &run(1, 1 << 30), harness.now);
         let mut senders: BTreeMap<usize, u32> = BTreeMap::new();
         for id in 0..random.random_range(1..6) {
             let node = random.random_range(0..6_usize);
-            came(&mut desk, "p20", 2 + id, &format!("h{node}"));
+            came(&mut harness, "p20", 2 + id, &format!("h{node}"));
             *senders.entry(node).or_default() += 1;
         }
-        desk.publish();
+        harness.publish();
         let count = random.random_range(1..5_u32);
         let places = |decision: &Decision| -> Vec<usize> {
             let of = |hint: &crate::Hint| {
@@ -97,11 +97,13 @@ fn receivers_of_a_recurring_job_go_where_its_senders_came() {
             };
             decision.hints.iter().flat_map(of).collect()
         };
-        let decision = decided(&desk, reduces("with", count));
+        let decision = decided(&harness, reduces("with", count));
         let with = apart(&senders, &places(&decision));
         let best = fewest(&senders, count as usize, 6, 3);
-        let without =
-            apart(&senders, &places(&decided(&desk, HintRequest { recurring_key: None, ..reduces("without", count) })));
+        let without = apart(
+            &senders,
+            &places(&decided(&harness, HintRequest { recurring_key: None, ..reduces("without", count) })),
+        );
         assert!(with.0 <= best.0 + count, "case {case}: {with:?} of {senders:?}, {best:?} would do");
         for (sum, (racks, hosts)) in sums.iter_mut().zip([with, best, without]) {
             *sum = (sum.0 + racks, sum.1 + hosts);
@@ -120,23 +122,23 @@ fn receivers_of_a_recurring_job_go_where_its_senders_came() {
 
 #[test]
 fn what_history_stood_in_for_edges_is_said() {
-    let mut desk = Desk::with_nodes(4, 8192);
-    assert_eq!(decided(&desk, reduces("first", 2)).learnt, None);
-    assert!(desk.engine.learnt(&KEY.into(), &run(5, 100), desk.now));
-    assert!(desk.engine.learnt(&KEY.into(), &run(7, 300), desk.now));
-    assert!(!desk.engine.learnt(&KEY.into(), &run(7, 900), desk.now), "told twice");
-    assert!(!desk.engine.learnt(&KEY.into(), &run(6, 900), desk.now), "told late");
-    desk.publish();
-    let nothing_came = decided(&desk, reduces("second", 2));
+    let mut harness = EngineHarness::with_nodes(4, 8192);
+    assert_eq!(decided(&harness, reduces("first", 2)).learnt, None);
+    assert!(harness.engine.learnt(&KEY.into(), &run(5, 100), harness.now));
+    assert!(harness.engine.learnt(&KEY.into(), &run(7, 300), harness.now));
+    assert!(!harness.engine.learnt(&KEY.into(), &run(7, 900), harness.now), "told twice");
+    assert!(!harness.engine.learnt(&KEY.into(), &run(6, 900), harness.now), "told late");
+    harness.publish();
+    let nothing_came = decided(&harness, reduces("second", 2));
     let learnt = nothing_came.learnt.unwrap();
     assert_eq!((learnt.runs, learnt.last, learnt.edges, learnt.sources), (2, Timestamp(7), 0, 0));
     assert!(nothing_came.degraded.contains(&"no_edges".to_owned()));
-    came(&mut desk, "p20", 2, "h2");
-    came(&mut desk, "p20", 3, "h2");
-    came(&mut desk, "p5", 4, "h3");
-    came(&mut desk, "p7", 5, "h1");
-    desk.publish();
-    let decision = decided(&desk, reduces("third", 2));
+    came(&mut harness, "p20", 2, "h2");
+    came(&mut harness, "p20", 3, "h2");
+    came(&mut harness, "p5", 4, "h3");
+    came(&mut harness, "p7", 5, "h1");
+    harness.publish();
+    let decision = decided(&harness, reduces("third", 2));
     let learnt = decision.learnt.unwrap();
     assert_eq!((learnt.edges, learnt.sources, &*learnt.key), (2, 3, KEY), "p7 sends nothing that is known");
     assert!(decision.degraded.contains(&"edges_from_history".to_owned()), "{:?}", decision.degraded);
@@ -152,10 +154,10 @@ fn what_history_stood_in_for_edges_is_said() {
 
 #[test]
 fn an_application_that_names_its_edges_is_believed() {
-    let mut desk = Desk::with_nodes(4, 8192);
-    desk.engine.learnt(&KEY.into(), &run(5, 100), desk.now);
-    came(&mut desk, "p20", 2, "h2");
-    desk.publish();
+    let mut harness = EngineHarness::with_nodes(4, 8192);
+    harness.engine.learnt(&KEY.into(), &run(5, 100), harness.now);
+    came(&mut harness, "p20", 2, "h2");
+    harness.publish();
     let mut asked = reduces("r", 2);
     asked.edges = vec![hintd_model::cluster::GroupEdge {
         from: hintd_model::units::GroupIdx(0),
@@ -163,12 +165,12 @@ fn an_application_that_names_its_edges_is_believed() {
         pattern: EdgePattern::AllToAll,
         bytes: Bytes(9),
     }];
-    let decision = decided(&desk, asked);
+    let decision = decided(&harness, asked);
     assert_eq!((decision.learnt, decision.terms.remote_bytes), (None, None));
     let both = {
         let mut asked = request("both", &[("p20", 2), ("p10", 2)]);
         asked.recurring_key = Some(KEY.into());
-        decided(&desk, asked)
+        decided(&harness, asked)
     };
     let learnt = both.learnt.unwrap();
     assert_eq!((learnt.edges, learnt.sources), (1, 0), "the edge joins groups of the request");
@@ -176,11 +178,11 @@ fn an_application_that_names_its_edges_is_believed() {
 
 #[test]
 fn what_failed_or_is_over_sends_nothing() {
-    let mut desk = Desk::with_nodes(4, 8192);
-    desk.engine.learnt(&KEY.into(), &run(5, 100), desk.now);
-    came(&mut desk, "p20", 2, "h2");
-    desk.publish();
-    assert_eq!(decided(&desk, reduces("r", 1)).learnt.unwrap().sources, 1);
+    let mut harness = EngineHarness::with_nodes(4, 8192);
+    harness.engine.learnt(&KEY.into(), &run(5, 100), harness.now);
+    came(&mut harness, "p20", 2, "h2");
+    harness.publish();
+    assert_eq!(decided(&harness, reduces("r", 1)).learnt.unwrap().sources, 1);
     let failed = TaskWhat::Finished {
         host: "h2".into(),
         duration: hintd_model::units::Micros(1),
@@ -188,26 +190,26 @@ fn what_failed_or_is_over_sends_nothing() {
         output: Bytes(0),
         failed: true,
     };
-    desk.event(attempt(1, 1), "p20", failed);
-    desk.publish();
-    assert_eq!(decided(&desk, reduces("r", 1)).learnt.unwrap().sources, 0);
-    came(&mut desk, "p20", 3, "h3");
-    desk.publish();
-    assert_eq!(decided(&desk, reduces("r", 1)).learnt.unwrap().sources, 1);
-    desk.event(attempt(1, 1), "", TaskWhat::Done { failed: false });
-    desk.publish();
-    assert_eq!(decided(&desk, reduces("r", 1)).learnt.unwrap().sources, 0);
+    harness.event(attempt(1, 1), "p20", failed);
+    harness.publish();
+    assert_eq!(decided(&harness, reduces("r", 1)).learnt.unwrap().sources, 0);
+    came(&mut harness, "p20", 3, "h3");
+    harness.publish();
+    assert_eq!(decided(&harness, reduces("r", 1)).learnt.unwrap().sources, 1);
+    harness.event(attempt(1, 1), "", TaskWhat::Done { failed: false });
+    harness.publish();
+    assert_eq!(decided(&harness, reduces("r", 1)).learnt.unwrap().sources, 0);
 }
 
 #[test]
 fn what_was_learnt_is_in_the_journal_and_counts_once_after_a_restart() {
-    let mut desk = Desk::with_nodes(1, 8192);
-    desk.engine.learnt(&KEY.into(), &run(5, 100), desk.now);
-    desk.drain();
-    desk.restart();
-    assert!(!desk.engine.learnt(&KEY.into(), &run(5, 100), desk.now));
-    assert!(desk.engine.learnt(&KEY.into(), &run(6, 100), desk.now));
-    desk.publish();
-    let job = desk.engine.generation().history.get(&Arc::from(KEY)).cloned().unwrap();
+    let mut harness = EngineHarness::with_nodes(1, 8192);
+    harness.engine.learnt(&KEY.into(), &run(5, 100), harness.now);
+    harness.drain();
+    harness.restart();
+    assert!(!harness.engine.learnt(&KEY.into(), &run(5, 100), harness.now));
+    assert!(harness.engine.learnt(&KEY.into(), &run(6, 100), harness.now));
+    harness.publish();
+    let job = harness.engine.generation().history.get(&Arc::from(KEY)).cloned().unwrap();
     assert_eq!((job.learnt.unwrap().runs, &*job.groups["p20"].input_paths[0]), (2, "/in"));
 }

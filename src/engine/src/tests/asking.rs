@@ -1,10 +1,10 @@
 //! Requests that are answered at once while a plan is in force: of applications that nobody can push to.
 
-use super::desk::{Desk, hosts};
+use super::harness::{EngineHarness, hosts};
 use super::plans::{packer, run};
 use crate::plans::PlanNote;
 use crate::testing::attempt;
-use crate::{Answer, AtOnce, CommitOutcome, Proposal, TaskWhat};
+use crate::{Answer, CommitOutcome, ImmediateRequest, Proposal, TaskWhat};
 use hintd_model::cluster::{Change, Constraints, Gang, HintRequest, WhenFull};
 use hintd_model::units::Micros;
 use hintd_policy::jobpacker::JobPacker;
@@ -12,16 +12,16 @@ use hintd_policy::plan::Deviation;
 use hintd_policy::{Policy, registry};
 use std::sync::Arc;
 
-impl Desk {
+impl EngineHarness {
     /// What the runtime does with a request that does not wait, up to its commit.
     fn proposed(&mut self, request: HintRequest, again: bool) -> Proposal {
         self.places_by("jobpacker");
         self.placer.planned = None;
         let mut taken = None;
         if let Some(plan) = self.engine.generation().plan.clone() {
-            let stands = match AtOnce::of(&request, &plan, (&packer(), "jobpacker"), again) {
+            let stands = match ImmediateRequest::of(&request, &plan, (&packer(), "jobpacker"), again) {
                 Ok(asks) => {
-                    let stands = self.engine.would_stand(&asks, self.now);
+                    let stands = self.engine.preview_plan_status(&asks, self.now);
                     taken = Some(Box::new(asks));
                     stands
                 }
@@ -71,71 +71,71 @@ fn counted(answer: &Answer) -> (u32, u32, &[Deviation]) {
 #[test]
 fn who_only_asks_is_placed_by_the_plan_and_told_so() {
     for (rack, on) in [("/r0", ["h0", "h1"]), ("/r2", ["h4", "h5"])] {
-        let mut desk = Desk::with_nodes(6, 2048);
-        desk.follow("monday", &[("daily", rack, 4)]);
-        let answer = desk.asks(1, "daily", 4);
+        let mut harness = EngineHarness::with_nodes(6, 2048);
+        harness.follow("monday", &[("daily", rack, 4)]);
+        let answer = harness.asks(1, "daily", 4);
         let mut hinted: Vec<String> = hosts(&answer).iter().map(ToString::to_string).collect();
         hinted.sort();
         hinted.dedup();
         assert_eq!(hinted, on);
         assert_eq!(counted(&answer), (4, 0, &[][..]));
         assert_eq!(note(&answer).job.as_ref().map(|job| &*job.key), Some("daily"));
-        assert_eq!(desk.taken(), (1, 0));
+        assert_eq!(harness.taken(), (1, 0));
     }
 }
 
 #[test]
 fn runs_without_a_place_are_placed_as_without_a_plan_and_told_why() {
-    let mut desk = Desk::with_nodes(6, 8192);
-    desk.follow("monday", &[("daily", "/r2", 4)]);
-    desk.asks(1, "daily", 4);
-    let second = desk.asks(2, "daily", 4);
+    let mut harness = EngineHarness::with_nodes(6, 8192);
+    harness.follow("monday", &[("daily", "/r2", 4)]);
+    harness.asks(1, "daily", 4);
+    let second = harness.asks(2, "daily", 4);
     assert_eq!(counted(&second), (0, 4, &[Deviation::PlaceTaken][..]));
-    assert_eq!(counted(&desk.asks(3, "weekly", 1)), (0, 1, &[Deviation::NotPlanned][..]));
-    let no_key = desk.at_once(run(4, None, 1));
+    assert_eq!(counted(&harness.asks(3, "weekly", 1)), (0, 1, &[Deviation::NotPlanned][..]));
+    let no_key = harness.at_once(run(4, None, 1));
     assert_eq!(counted(&no_key), (0, 1, &[Deviation::NoKey][..]));
-    desk.roll_back(true).unwrap();
-    assert_eq!(desk.asks(5, "daily", 1).decision.plan, None, "no plan, no note");
+    harness.roll_back(true).unwrap();
+    assert_eq!(harness.asks(5, "daily", 1).decision.plan, None, "no plan, no note");
 }
 
 #[test]
 fn a_run_that_asked_long_before_a_plan_was_in_force_takes_no_later_runs_place() {
-    let mut desk = Desk::with_nodes(6, 8192);
-    desk.asks(1, "hourly", 4);
-    desk.pass(Micros::from_secs(2 * 3600));
-    desk.all_beat(6);
-    desk.follow("monday", &[("hourly", "/r2", 4)]);
-    let reduces = desk.at_once(HintRequest { id: "its reduces".into(), ..run(1, Some("hourly"), 4) });
+    let mut harness = EngineHarness::with_nodes(6, 8192);
+    harness.asks(1, "hourly", 4);
+    harness.pass(Micros::from_secs(2 * 3600));
+    harness.all_beat(6);
+    harness.follow("monday", &[("hourly", "/r2", 4)]);
+    let reduces = harness.at_once(HintRequest { id: "its reduces".into(), ..run(1, Some("hourly"), 4) });
     assert_eq!(counted(&reduces), (0, 4, &[Deviation::OutOfTime][..]));
-    let next = desk.asks(2, "hourly", 4);
+    let next = harness.asks(2, "hourly", 4);
     assert_eq!(counted(&next), (4, 0, &[][..]), "which it finds free");
     // One that asked shortly before is the plan's.
-    desk.roll_back(true).unwrap();
-    desk.asks(3, "daily", 4);
-    desk.pass(Micros::from_secs(60));
-    desk.all_beat(6);
-    desk.follow("tuesday", &[("daily", "/r1", 4)]);
-    let again = desk.at_once(HintRequest { id: "more".into(), ..run(3, Some("daily"), 4) });
+    harness.roll_back(true).unwrap();
+    harness.asks(3, "daily", 4);
+    harness.pass(Micros::from_secs(60));
+    harness.all_beat(6);
+    harness.follow("tuesday", &[("daily", "/r1", 4)]);
+    let again = harness.at_once(HintRequest { id: "more".into(), ..run(3, Some("daily"), 4) });
     assert_eq!((note(&again).as_planned, note(&again).elsewhere), (4, 0), "{:?}", note(&again));
 }
 
 #[test]
 fn runs_without_a_place_are_counted_until_their_applications_end() {
-    let mut desk = Desk::with_nodes(6, 8192);
-    desk.follow("monday", &[("daily", "/r2", 4)]);
-    desk.asks(1, "weekly", 4);
-    desk.asks(2, "monthly", 4);
-    desk.at_once(run(3, None, 4));
-    assert_eq!(desk.taken(), (0, 2), "one has no key");
-    desk.event(attempt(1, 1), "", TaskWhat::Done { failed: false });
-    assert_eq!(desk.taken(), (0, 1));
+    let mut harness = EngineHarness::with_nodes(6, 8192);
+    harness.follow("monday", &[("daily", "/r2", 4)]);
+    harness.asks(1, "weekly", 4);
+    harness.asks(2, "monthly", 4);
+    harness.at_once(run(3, None, 4));
+    assert_eq!(harness.taken(), (0, 2), "one has no key");
+    harness.event(attempt(1, 1), "", TaskWhat::Done { failed: false });
+    assert_eq!(harness.taken(), (0, 1));
 }
 
 #[test]
 fn full_planned_racks_are_waited_for_while_the_plan_says_so() {
-    let mut desk = Desk::with_nodes(6, 2048);
-    desk.follow("monday", &[("daily", "/r1", 6)]);
-    let answer = desk.asks(1, "daily", 6);
+    let mut harness = EngineHarness::with_nodes(6, 2048);
+    harness.follow("monday", &[("daily", "/r1", 6)]);
+    let answer = harness.asks(1, "daily", 6);
     assert_eq!(counted(&answer), (4, 0, &[][..]));
     let waiting: Vec<_> = answer.decision.hints.iter().filter(|hint| hint.leases.is_empty()).collect();
     assert_eq!(waiting.iter().map(|hint| hint.count).sum::<u32>(), 2);
@@ -147,9 +147,9 @@ fn full_planned_racks_are_waited_for_while_the_plan_says_so() {
     assert_eq!((&*blocked.constraint, blocked.count), ("other_rack_planned", 2), "{blocked:?}");
 
     // The plan has its maps ended after 10 s, and patience is a minute.
-    desk.pass(Micros::from_secs(71));
-    desk.all_beat(6);
-    let late = desk.at_once(HintRequest { id: "late".into(), ..run(1, Some("daily"), 6) });
+    harness.pass(Micros::from_secs(71));
+    harness.all_beat(6);
+    let late = harness.at_once(HintRequest { id: "late".into(), ..run(1, Some("daily"), 6) });
     assert_eq!((note(&late).as_planned, note(&late).elsewhere), (4, 2), "what has no room goes anywhere");
 }
 
@@ -162,134 +162,134 @@ fn who_needs_all_at_once_is_not_told_to_wait_for_racks() {
         ..request
     };
     for change in [&whole as &dyn Fn(HintRequest) -> HintRequest, &now, &bound] {
-        let mut desk = Desk::with_nodes(6, 2048);
-        desk.follow("monday", &[("daily", "/r1", 6)]);
-        let answer = desk.at_once(change(run(1, Some("daily"), 6)));
+        let mut harness = EngineHarness::with_nodes(6, 2048);
+        harness.follow("monday", &[("daily", "/r1", 6)]);
+        let answer = harness.at_once(change(run(1, Some("daily"), 6)));
         assert_eq!(counted(&answer), (4, 2, &[][..]));
     }
 }
 
 #[test]
 fn a_dead_rack_lets_the_stage_go_anywhere() {
-    let mut desk = Desk::with_nodes(4, 4096);
-    desk.follow("monday", &[("daily", "/r1", 4)]);
+    let mut harness = EngineHarness::with_nodes(4, 4096);
+    harness.follow("monday", &[("daily", "/r1", 4)]);
     for host in ["h2", "h3"] {
-        desk.change(Change::Gone(host.into()));
+        harness.change(Change::Gone(host.into()));
     }
-    desk.publish();
-    desk.pass(Micros::from_secs(2));
-    let answer = desk.asks(1, "daily", 4);
+    harness.publish();
+    harness.pass(Micros::from_secs(2));
+    let answer = harness.asks(1, "daily", 4);
     assert_eq!(counted(&answer), (0, 4, &[Deviation::MapRackGone][..]));
 }
 
 #[test]
 fn a_place_is_taken_with_the_commit_and_by_one() {
-    let mut desk = Desk::with_nodes(6, 8192);
-    desk.follow("monday", &[("daily", "/r2", 2)]);
-    let [first, second] = [7, 8].map(|number| desk.proposed(run(number, Some("daily"), 2), false));
+    let mut harness = EngineHarness::with_nodes(6, 8192);
+    harness.follow("monday", &[("daily", "/r2", 2)]);
+    let [first, second] = [7, 8].map(|number| harness.proposed(run(number, Some("daily"), 2), false));
     for proposal in [&first, &second] {
         assert_eq!(proposal.preview().plan.unwrap().job.unwrap().run, 0, "its place was free when it was looked");
     }
-    assert_eq!(desk.taken(), (0, 0), "looking takes none");
-    assert_eq!(counted(&desk.committed(first)), (2, 0, &[][..]));
-    assert!(matches!(desk.commit(second.clone()), CommitOutcome::Conflict { .. }), "to be placed again");
-    assert_eq!(desk.taken(), (1, 0));
-    let last = desk.committed(Proposal { last_try: true, ..second });
+    assert_eq!(harness.taken(), (0, 0), "looking takes none");
+    assert_eq!(counted(&harness.committed(first)), (2, 0, &[][..]));
+    assert!(matches!(harness.commit(second.clone()), CommitOutcome::Conflict { .. }), "to be placed again");
+    assert_eq!(harness.taken(), (1, 0));
+    let last = harness.committed(Proposal { last_try: true, ..second });
     assert_eq!(counted(&last), (0, 2, &[Deviation::PlaceTaken][..]), "no more time: it is said how it stands");
 }
 
 #[test]
 fn a_plan_that_is_gone_before_the_commit_is_not_spoken_of() {
-    let mut desk = Desk::with_nodes(6, 8192);
-    desk.follow("monday", &[("daily", "/r2", 2)]);
-    let proposal = desk.proposed(run(7, Some("daily"), 2), false);
-    desk.roll_back(true).unwrap();
-    assert!(matches!(desk.commit(proposal.clone()), CommitOutcome::Conflict { .. }));
-    assert_eq!(desk.committed(Proposal { last_try: true, ..proposal }).decision.plan, None);
+    let mut harness = EngineHarness::with_nodes(6, 8192);
+    harness.follow("monday", &[("daily", "/r2", 2)]);
+    let proposal = harness.proposed(run(7, Some("daily"), 2), false);
+    harness.roll_back(true).unwrap();
+    assert!(matches!(harness.commit(proposal.clone()), CommitOutcome::Conflict { .. }));
+    assert_eq!(harness.committed(Proposal { last_try: true, ..proposal }).decision.plan, None);
 }
 
 #[test]
 fn asking_for_lost_tasks_counts_none() {
-    let mut desk = Desk::with_nodes(6, 8192);
-    desk.follow("monday", &[("daily", "/r2", 4)]);
-    desk.asks(1, "daily", 4);
+    let mut harness = EngineHarness::with_nodes(6, 8192);
+    harness.follow("monday", &[("daily", "/r2", 4)]);
+    harness.asks(1, "daily", 4);
     for at in 0..2 {
         let again = HintRequest { id: format!("again{at}").as_str().into(), ..run(1, Some("daily"), 4) };
-        let proposal = desk.proposed(again, true);
-        assert_eq!(counted(&desk.committed(proposal)), (4, 0, &[][..]), "twelve maps would be too many");
+        let proposal = harness.proposed(again, true);
+        assert_eq!(counted(&harness.committed(proposal)), (4, 0, &[][..]), "twelve maps would be too many");
     }
-    let new = desk.at_once(HintRequest { id: "new".into(), ..run(1, Some("daily"), 4) });
+    let new = harness.at_once(HintRequest { id: "new".into(), ..run(1, Some("daily"), 4) });
     assert_eq!(counted(&new), (4, 0, &[][..]), "eight are not");
-    let more = desk.at_once(HintRequest { id: "more".into(), ..run(1, Some("daily"), 1) });
+    let more = harness.at_once(HintRequest { id: "more".into(), ..run(1, Some("daily"), 1) });
     assert_eq!(note(&more).deviations, [Deviation::MapCount]);
 }
 
 #[test]
 fn another_setting_of_the_policy_unseats_nobody() {
-    let mut desk = Desk::with_nodes(6, 8192);
-    desk.follow("monday", &[("daily", "/r2", 4)]);
-    desk.asks(1, "daily", 2);
+    let mut harness = EngineHarness::with_nodes(6, 8192);
+    harness.follow("monday", &[("daily", "/r2", 4)]);
+    harness.asks(1, "daily", 2);
     let table = toml::de::DeTable::parse("heavy_input_bytes = 7\n").unwrap();
     let other: Arc<dyn Policy> = registry::build::<JobPacker>(table).unwrap().into();
-    desk.engine.redispatch(&|_| Some(Arc::clone(&other)), desk.now);
-    assert_eq!(counted(&desk.asks(2, "daily", 2)).2, [Deviation::PlaceTaken]);
+    harness.engine.redispatch(&|_| Some(Arc::clone(&other)), harness.now);
+    assert_eq!(counted(&harness.asks(2, "daily", 2)).2, [Deviation::PlaceTaken]);
     let again = HintRequest { id: "again".into(), ..run(1, Some("daily"), 2) };
-    assert_eq!(counted(&desk.at_once(again)), (2, 0, &[][..]));
+    assert_eq!(counted(&harness.at_once(again)), (2, 0, &[][..]));
 }
 
 #[test]
 fn an_answer_that_was_undone_costs_its_run_no_place() {
-    let mut desk = Desk::with_nodes(6, 8192);
-    desk.follow("monday", &[("daily", "/r2", 4)]);
-    let answer = desk.asks(1, "daily", 4);
-    desk.engine.undo(answer.decision.id, desk.now);
-    desk.drain();
-    assert_eq!(counted(&desk.asks(1, "daily", 4)), (4, 0, &[][..]), "it asks again, as it was told to");
-    assert_eq!(counted(&desk.asks(2, "daily", 4)).2, [Deviation::PlaceTaken]);
+    let mut harness = EngineHarness::with_nodes(6, 8192);
+    harness.follow("monday", &[("daily", "/r2", 4)]);
+    let answer = harness.asks(1, "daily", 4);
+    harness.engine.undo(answer.decision.id, harness.now);
+    harness.drain();
+    assert_eq!(counted(&harness.asks(1, "daily", 4)), (4, 0, &[][..]), "it asks again, as it was told to");
+    assert_eq!(counted(&harness.asks(2, "daily", 4)).2, [Deviation::PlaceTaken]);
 }
 
 #[test]
 fn a_later_attempt_has_its_applications_place() {
-    let mut desk = Desk::with_nodes(6, 8192);
-    desk.follow("monday", &[("daily", "/r2", 4)]);
-    desk.asks(1, "daily", 4);
+    let mut harness = EngineHarness::with_nodes(6, 8192);
+    harness.follow("monday", &[("daily", "/r2", 4)]);
+    harness.asks(1, "daily", 4);
     let second = HintRequest { attempt: attempt(1, 2), id: "second".into(), ..run(1, Some("daily"), 4) };
-    assert_eq!(counted(&desk.at_once(second)), (4, 0, &[][..]));
-    assert_eq!(desk.taken(), (1, 0));
+    assert_eq!(counted(&harness.at_once(second)), (4, 0, &[][..]));
+    assert_eq!(harness.taken(), (1, 0));
     for host in ["h4", "h5"] {
-        desk.change(Change::Gone(host.into()));
+        harness.change(Change::Gone(host.into()));
     }
-    desk.publish();
-    desk.pass(Micros::from_secs(2));
+    harness.publish();
+    harness.pass(Micros::from_secs(2));
     let later = HintRequest { attempt: attempt(1, 2), id: "later".into(), ..run(1, Some("daily"), 1) };
-    assert_eq!(counted(&desk.at_once(later)), (0, 1, &[Deviation::MapRackGone][..]), "the place is watched over");
+    assert_eq!(counted(&harness.at_once(later)), (0, 1, &[Deviation::MapRackGone][..]), "the place is watched over");
 }
 
 #[test]
 fn a_new_state_seats_runs_as_they_came() {
-    let mut desk = Desk::with_nodes(6, 8192);
-    desk.follow("monday", &[("daily", "/r2", 2)]);
-    desk.wait(&packer(), run(1, Some("daily"), 2));
-    desk.pass(Micros::from_secs(1));
-    desk.all_beat(6);
-    assert_eq!(counted(&desk.asks(2, "daily", 2)).2, [Deviation::PlaceTaken]);
+    let mut harness = EngineHarness::with_nodes(6, 8192);
+    harness.follow("monday", &[("daily", "/r2", 2)]);
+    harness.wait(&packer(), run(1, Some("daily"), 2));
+    harness.pass(Micros::from_secs(1));
+    harness.all_beat(6);
+    assert_eq!(counted(&harness.asks(2, "daily", 2)).2, [Deviation::PlaceTaken]);
     let table = toml::de::DeTable::parse("heavy_input_bytes = 7\n").unwrap();
     let other: Arc<dyn Policy> = registry::build::<JobPacker>(table).unwrap().into();
-    desk.engine.redispatch(&|_| Some(Arc::clone(&other)), desk.now);
+    harness.engine.redispatch(&|_| Some(Arc::clone(&other)), harness.now);
     let again = HintRequest { id: "again".into(), ..run(2, Some("daily"), 2) };
-    assert_eq!(counted(&desk.at_once(again)).2, [Deviation::PlaceTaken], "who waits came first");
+    assert_eq!(counted(&harness.at_once(again)).2, [Deviation::PlaceTaken], "who waits came first");
 }
 
 #[test]
 fn a_plan_that_has_expired_has_no_places() {
-    let mut desk = Desk::with_nodes(6, 8192);
-    desk.follow("monday", &[("daily", "/r2", 2)]);
-    let mut short = super::plans::plan(desk.now, &[("daily", "/r2", 2)]);
-    short.until = desk.now.plus(Micros::from_secs(20));
-    desk.keep("short", short).unwrap();
-    desk.activate("short", true).unwrap();
-    desk.asks(9, "weekly", 1);
-    desk.pass(Micros::from_secs(20));
-    desk.all_beat(6);
-    assert_eq!(counted(&desk.asks(1, "daily", 2)), (0, 2, &[Deviation::OutOfTime][..]));
+    let mut harness = EngineHarness::with_nodes(6, 8192);
+    harness.follow("monday", &[("daily", "/r2", 2)]);
+    let mut short = super::plans::plan(harness.now, &[("daily", "/r2", 2)]);
+    short.until = harness.now.plus(Micros::from_secs(20));
+    harness.keep("short", short).unwrap();
+    harness.activate("short", true).unwrap();
+    harness.asks(9, "weekly", 1);
+    harness.pass(Micros::from_secs(20));
+    harness.all_beat(6);
+    assert_eq!(counted(&harness.asks(1, "daily", 2)), (0, 2, &[Deviation::OutOfTime][..]));
 }

@@ -1,6 +1,6 @@
 //! Circuits in the engine: which are wanted for what jobs shuffle, who is told, what controllers report.
 
-use super::desk::Desk;
+use super::harness::EngineHarness;
 use crate::testing::{attempt, request};
 use crate::{
     CircuitReport, CircuitsView, Counter, Effect, PortReport, Refusal, ReportTaken, RouteUpdate, TaskEvent, TaskWhat,
@@ -35,28 +35,28 @@ pub(super) fn network(racks: usize) -> Network {
 }
 
 /// Racks `/rack-1`, … as builders name them, each with hosts of 16 GB; nobody said in time what is set.
-pub(super) fn lit(racks: usize) -> Desk {
+pub(super) fn lit(racks: usize) -> EngineHarness {
     started(racks, LEARNING)
 }
 
 /// The same, so long after the optical switch became known.
-fn started(racks: usize, ago: Micros) -> Desk {
-    let mut desk = Desk::new();
-    desk.change(Change::Network(Some(Arc::new(network(racks)))));
-    desk.publish();
-    desk.pass(Micros(1));
-    desk.now = desk.now.plus(ago);
+fn started(racks: usize, ago: Micros) -> EngineHarness {
+    let mut harness = EngineHarness::new();
+    harness.change(Change::Network(Some(Arc::new(network(racks)))));
+    harness.publish();
+    harness.pass(Micros(1));
+    harness.now = harness.now.plus(ago);
     for rack in 0..racks {
-        (0..2).for_each(|at| join(&mut desk, rack, at));
+        (0..2).for_each(|at| join(&mut harness, rack, at));
     }
-    desk.publish();
-    desk
+    harness.publish();
+    harness
 }
 
-fn join(desk: &mut Desk, rack: usize, at: usize) {
+fn join(harness: &mut EngineHarness, rack: usize, at: usize) {
     let host = host(rack, at);
-    desk.register(&host, &format!("/rack-{}", rack + 1), 16_384);
-    desk.beat(&host, 0, Some(&[]));
+    harness.register(&host, &format!("/rack-{}", rack + 1), 16_384);
+    harness.beat(&host, 0, Some(&[]));
 }
 
 /// The `at`-th host of the `rack`-th rack, from 0.
@@ -76,16 +76,16 @@ pub(super) fn job(number: u32, maps: u32, reduces: u32) -> HintRequest {
 }
 
 /// Its application says where the `task`-th container of a group is.
-pub(super) fn begins(desk: &mut Desk, number: u32, group: &str, task: u32, on: &str) {
+pub(super) fn begins(harness: &mut EngineHarness, number: u32, group: &str, task: u32, on: &str) {
     let id = u64::from(task) + if group == "map" { 1 } else { 1_000 };
     let container = ContainerId { attempt: attempt(number, 1), id };
-    tell(desk, number, group, task, TaskWhat::Allocated { host: on.into(), container, lease: None });
+    tell(harness, number, group, task, TaskWhat::Allocated { host: on.into(), container, lease: None });
 }
 
-pub(super) fn ends(desk: &mut Desk, number: u32, group: &str, task: u32, on: &str, output: u64) {
+pub(super) fn ends(harness: &mut EngineHarness, number: u32, group: &str, task: u32, on: &str, output: u64) {
     let (duration, input) = (SECOND, Bytes(0));
     tell(
-        desk,
+        harness,
         number,
         group,
         task,
@@ -93,20 +93,26 @@ pub(super) fn ends(desk: &mut Desk, number: u32, group: &str, task: u32, on: &st
     );
 }
 
-pub(super) fn tell(desk: &mut Desk, number: u32, group: &str, task: u32, what: TaskWhat) {
+pub(super) fn tell(harness: &mut EngineHarness, number: u32, group: &str, task: u32, what: TaskWhat) {
     let task = format!("{group}-{task}").as_str().into();
-    let event =
-        TaskEvent { attempt: attempt(number, 1), group: group.into(), task, what, recurring_key: None, at: desk.now };
-    desk.engine.event(event, desk.now).unwrap();
-    desk.drain();
+    let event = TaskEvent {
+        attempt: attempt(number, 1),
+        group: group.into(),
+        task,
+        what,
+        recurring_key: None,
+        at: harness.now,
+    };
+    harness.engine.event(event, harness.now).unwrap();
+    harness.drain();
 }
 
 /// A job with a map of `output` bytes in rack `from`, ended, and a reduce that runs in rack `to`.
-pub(super) fn shuffles(desk: &mut Desk, number: u32, (from, to): (usize, usize), output: u64) {
-    desk.wait(&fair(), job(number, 1, 1));
-    begins(desk, number, "map", 0, &host(from, 0));
-    ends(desk, number, "map", 0, &host(from, 0), output);
-    begins(desk, number, "reduce", 0, &host(to, 0));
+pub(super) fn shuffles(harness: &mut EngineHarness, number: u32, (from, to): (usize, usize), output: u64) {
+    harness.wait(&fair(), job(number, 1, 1));
+    begins(harness, number, "map", 0, &host(from, 0));
+    ends(harness, number, "map", 0, &host(from, 0), output);
+    begins(harness, number, "reduce", 0, &host(to, 0));
 }
 
 fn port(rack: usize) -> LinkName {
@@ -114,26 +120,26 @@ fn port(rack: usize) -> LinkName {
 }
 
 /// A controller that watches, and says that nothing is set.
-pub(super) fn controlled(desk: &mut Desk) {
-    watches(desk, "ocs");
-    report(desk, &[], &[]).unwrap();
+pub(super) fn controlled(harness: &mut EngineHarness) {
+    watches(harness, "ocs");
+    report(harness, &[], &[]).unwrap();
 }
 
-fn watches(desk: &mut Desk, name: &str) -> Arc<RouteUpdate> {
+fn watches(harness: &mut EngineHarness, name: &str) -> Arc<RouteUpdate> {
     let scope = WatchScope { circuits: true, ..WatchScope::default() };
-    let first = desk.engine.watch(name, scope, desk.now).unwrap();
-    desk.drain();
+    let first = harness.engine.watch(name, scope, harness.now).unwrap();
+    harness.drain();
     assert_eq!(first.len(), 1);
     Arc::clone(&first[0])
 }
 
 /// Configurations told since the last time.
-fn told(desk: &mut Desk) -> Vec<Arc<WantedCircuits>> {
+fn told(harness: &mut EngineHarness) -> Vec<Arc<WantedCircuits>> {
     let wanted = |effect: Effect| match effect {
         Effect::Routes { update, .. } => update.circuits.clone(),
         _ => None,
     };
-    std::mem::take(&mut desk.out).into_iter().filter_map(wanted).collect()
+    std::mem::take(&mut harness.out).into_iter().filter_map(wanted).collect()
 }
 
 /// Input and output racks, from 0.
@@ -142,16 +148,20 @@ fn pairs(wanted: &WantedCircuits) -> Vec<(usize, usize)> {
     wanted.circuits.iter().map(|circuit| (rack(&circuit.input), rack(&circuit.output))).collect()
 }
 
-fn view(desk: &Desk) -> CircuitsView {
-    desk.engine.circuits().expect("the network has an optical switch")
+fn view(harness: &EngineHarness) -> CircuitsView {
+    harness.engine.circuits().expect("the network has an optical switch")
 }
 
-fn report(desk: &mut Desk, set: &[(usize, usize)], ports: &[(usize, PortState)]) -> Result<ReportTaken, Refusal> {
-    report_of(desk, "ocs", set, ports)
+fn report(
+    harness: &mut EngineHarness,
+    set: &[(usize, usize)],
+    ports: &[(usize, PortState)],
+) -> Result<ReportTaken, Refusal> {
+    report_of(harness, "ocs", set, ports)
 }
 
 fn report_of(
-    desk: &mut Desk,
+    harness: &mut EngineHarness,
     watcher: &str,
     set: &[(usize, usize)],
     ports: &[(usize, PortState)],
@@ -159,12 +169,12 @@ fn report_of(
     let port_report =
         |&(rack, state): &(usize, PortState)| PortReport { port: port(rack), state, reason: "seen".into() };
     let report = CircuitReport {
-        version: view(desk).wanted.version,
+        version: view(harness).wanted.version,
         set: set.iter().map(|&(from, to)| (port(from), port(to))).collect(),
         ports: ports.iter().map(port_report).collect(),
     };
-    let done = desk.engine.report_circuits(&watcher.into(), report, desk.now);
-    desk.drain();
+    let done = harness.engine.report_circuits(&watcher.into(), report, harness.now);
+    harness.drain();
     done
 }
 
@@ -174,32 +184,32 @@ fn unserved(wanted: &WantedCircuits) -> Vec<(String, String, &'static str)> {
 
 #[test]
 fn a_shuffle_that_is_an_elephant_gets_a_circuit_and_whoever_watches_hears_why() {
-    let mut desk = lit(3);
-    desk.pass(SECOND);
-    assert_eq!(watches(&mut desk, "ocs").circuits, None, "nothing is wanted yet");
-    desk.out.clear();
+    let mut harness = lit(3);
+    harness.pass(SECOND);
+    assert_eq!(watches(&mut harness, "ocs").circuits, None, "nothing is wanted yet");
+    harness.out.clear();
 
-    shuffles(&mut desk, 1, (0, 2), 5 * ELEPHANT);
-    let before = desk.now;
-    desk.pass(SECOND);
-    let news = told(&mut desk);
+    shuffles(&mut harness, 1, (0, 2), 5 * ELEPHANT);
+    let before = harness.now;
+    harness.pass(SECOND);
+    let news = told(&mut harness);
     let [wanted] = &news[..] else { panic!("{news:?}") };
     assert_eq!((wanted.version, wanted.cause, pairs(wanted)), (1, "demand", vec![(0, 2)]));
     let demand = &wanted.circuits[0].demand;
     assert_eq!((demand.from.to_string(), demand.to.to_string()), ("/rack-1".into(), "/rack-3".into()));
     assert_eq!((demand.expected, demand.jobs, demand.reason), (Bytes(5 * ELEPHANT), 1, "demand"));
-    assert!(demand.since > before && demand.since <= desk.now);
+    assert!(demand.since > before && demand.since <= harness.now);
     for _ in 0..5 {
-        desk.pass(SECOND);
+        harness.pass(SECOND);
     }
-    assert_eq!(told(&mut desk), [], "what is wanted already is not told again");
-    assert_eq!(desk.count(Counter::CircuitChanges), 1);
-    let late = watches(&mut desk, "late");
+    assert_eq!(told(&mut harness), [], "what is wanted already is not told again");
+    assert_eq!(harness.count(Counter::CircuitChanges), 1);
+    let late = watches(&mut harness, "late");
     assert_eq!(late.circuits.as_ref().map(|wanted| wanted.version), Some(1), "who comes later is told what is wanted");
-    shuffles(&mut desk, 2, (0, 2), 2 * ELEPHANT);
-    desk.pass(SECOND);
-    assert_eq!(told(&mut desk), [], "the same circuits");
-    let later = watches(&mut desk, "later");
+    shuffles(&mut harness, 2, (0, 2), 2 * ELEPHANT);
+    harness.pass(SECOND);
+    assert_eq!(told(&mut harness), [], "the same circuits");
+    let later = watches(&mut harness, "later");
     let wanted = later.circuits.as_ref().unwrap();
     let demand = &wanted.circuits[0].demand;
     assert_eq!((wanted.version, demand.expected, demand.jobs), (1, Bytes(7 * ELEPHANT), 2), "and what is expected now");
@@ -207,31 +217,31 @@ fn a_shuffle_that_is_an_elephant_gets_a_circuit_and_whoever_watches_hears_why() 
 
 #[test]
 fn mice_reduces_without_containers_and_data_that_stays_in_its_rack_ask_for_nothing() {
-    let mut desk = lit(3);
-    watches(&mut desk, "ocs");
-    shuffles(&mut desk, 1, (0, 1), ELEPHANT - 1);
-    shuffles(&mut desk, 2, (1, 1), 9 * ELEPHANT);
-    desk.wait(&fair(), job(3, 1, 1));
-    begins(&mut desk, 3, "map", 0, &host(0, 0));
-    ends(&mut desk, 3, "map", 0, &host(0, 0), 9 * ELEPHANT);
-    desk.pass(SECOND);
-    desk.out.clear();
-    desk.pass(SECOND);
-    assert_eq!(told(&mut desk), []);
-    assert_eq!((view(&desk).wanted.unserved_pairs, view(&desk).wanted.circuits.len()), (0, 0));
-    begins(&mut desk, 3, "reduce", 0, &host(2, 1));
-    desk.pass(SECOND);
-    assert_eq!(told(&mut desk).iter().map(|wanted| pairs(wanted)).collect::<Vec<_>>(), [[(0, 2)]]);
+    let mut harness = lit(3);
+    watches(&mut harness, "ocs");
+    shuffles(&mut harness, 1, (0, 1), ELEPHANT - 1);
+    shuffles(&mut harness, 2, (1, 1), 9 * ELEPHANT);
+    harness.wait(&fair(), job(3, 1, 1));
+    begins(&mut harness, 3, "map", 0, &host(0, 0));
+    ends(&mut harness, 3, "map", 0, &host(0, 0), 9 * ELEPHANT);
+    harness.pass(SECOND);
+    harness.out.clear();
+    harness.pass(SECOND);
+    assert_eq!(told(&mut harness), []);
+    assert_eq!((view(&harness).wanted.unserved_pairs, view(&harness).wanted.circuits.len()), (0, 0));
+    begins(&mut harness, 3, "reduce", 0, &host(2, 1));
+    harness.pass(SECOND);
+    assert_eq!(told(&mut harness).iter().map(|wanted| pairs(wanted)).collect::<Vec<_>>(), [[(0, 2)]]);
 }
 
 #[test]
 fn a_rack_sends_by_one_circuit_and_the_others_hear_that_they_are_outweighed() {
-    let mut desk = lit(3);
-    watches(&mut desk, "ocs");
-    shuffles(&mut desk, 1, (0, 1), 2 * ELEPHANT);
-    shuffles(&mut desk, 2, (0, 2), 3 * ELEPHANT);
-    desk.pass(SECOND);
-    let wanted = view(&desk).wanted;
+    let mut harness = lit(3);
+    watches(&mut harness, "ocs");
+    shuffles(&mut harness, 1, (0, 1), 2 * ELEPHANT);
+    shuffles(&mut harness, 2, (0, 2), 3 * ELEPHANT);
+    harness.pass(SECOND);
+    let wanted = view(&harness).wanted;
     assert_eq!(pairs(&wanted), [(0, 2)]);
     assert_eq!(unserved(&wanted), [("/rack-1".to_owned(), "/rack-2".to_owned(), "outweighed")]);
     assert_eq!((wanted.unserved_pairs, wanted.unserved_bytes), (1, Bytes(2 * ELEPHANT)));
@@ -239,365 +249,381 @@ fn a_rack_sends_by_one_circuit_and_the_others_hear_that_they_are_outweighed() {
 
 #[test]
 fn what_circuits_that_are_set_carry_goes_down_and_the_next_pair_has_its_turn() {
-    let mut desk = lit(3);
-    watches(&mut desk, "ocs");
-    shuffles(&mut desk, 1, (0, 1), 2 * GIGABIT_SECOND);
-    shuffles(&mut desk, 2, (0, 2), GIGABIT_SECOND / 2);
-    desk.pass(SECOND);
-    assert_eq!(pairs(&view(&desk).wanted), [(0, 1)]);
+    let mut harness = lit(3);
+    watches(&mut harness, "ocs");
+    shuffles(&mut harness, 1, (0, 1), 2 * GIGABIT_SECOND);
+    shuffles(&mut harness, 2, (0, 2), GIGABIT_SECOND / 2);
+    harness.pass(SECOND);
+    assert_eq!(pairs(&view(&harness).wanted), [(0, 1)]);
     for _ in 0..9 {
-        desk.pass(SECOND);
+        harness.pass(SECOND);
     }
-    assert_eq!(pairs(&view(&desk).wanted), [(0, 1)], "nobody said that it is set: nothing is taken to have moved");
-    report(&mut desk, &[(0, 1)], &[]).unwrap();
-    assert!(view(&desk).is_set());
-    desk.pass(SECOND);
-    assert_eq!(view(&desk).wanted.circuits[0].demand.expected, Bytes(GIGABIT_SECOND));
-    desk.pass(SECOND);
-    let wanted = view(&desk).wanted;
+    assert_eq!(pairs(&view(&harness).wanted), [(0, 1)], "nobody said that it is set: nothing is taken to have moved");
+    report(&mut harness, &[(0, 1)], &[]).unwrap();
+    assert!(view(&harness).is_set());
+    harness.pass(SECOND);
+    assert_eq!(view(&harness).wanted.circuits[0].demand.expected, Bytes(GIGABIT_SECOND));
+    harness.pass(SECOND);
+    let wanted = view(&harness).wanted;
     assert_eq!((pairs(&wanted), wanted.unserved_pairs), (vec![(0, 2)], 0), "all of the first has moved");
-    assert!(!view(&desk).is_set());
+    assert!(!view(&harness).is_set());
 }
 
 #[test]
 fn a_reduce_that_ended_has_read_its_part_and_a_job_that_is_over_wants_nothing() {
-    let mut desk = lit(3);
-    watches(&mut desk, "ocs");
-    desk.wait(&fair(), job(1, 1, 2));
-    begins(&mut desk, 1, "map", 0, &host(0, 0));
-    ends(&mut desk, 1, "map", 0, &host(0, 0), 8 * ELEPHANT);
-    begins(&mut desk, 1, "reduce", 0, &host(1, 0));
-    desk.pass(SECOND);
-    assert_eq!(view(&desk).wanted.circuits[0].demand.expected, Bytes(4 * ELEPHANT), "of two reduces one runs");
-    ends(&mut desk, 1, "reduce", 0, &host(1, 0), 0);
-    shuffles(&mut desk, 2, (0, 2), 2 * ELEPHANT);
-    desk.pass(SECOND);
-    assert_eq!((pairs(&view(&desk).wanted), view(&desk).wanted.unserved_pairs), (vec![(0, 2)], 0));
+    let mut harness = lit(3);
+    watches(&mut harness, "ocs");
+    harness.wait(&fair(), job(1, 1, 2));
+    begins(&mut harness, 1, "map", 0, &host(0, 0));
+    ends(&mut harness, 1, "map", 0, &host(0, 0), 8 * ELEPHANT);
+    begins(&mut harness, 1, "reduce", 0, &host(1, 0));
+    harness.pass(SECOND);
+    assert_eq!(view(&harness).wanted.circuits[0].demand.expected, Bytes(4 * ELEPHANT), "of two reduces one runs");
+    ends(&mut harness, 1, "reduce", 0, &host(1, 0), 0);
+    shuffles(&mut harness, 2, (0, 2), 2 * ELEPHANT);
+    harness.pass(SECOND);
+    assert_eq!((pairs(&view(&harness).wanted), view(&harness).wanted.unserved_pairs), (vec![(0, 2)], 0));
     let done = TaskEvent {
         attempt: attempt(2, 1),
         group: "".into(),
         task: "".into(),
         what: TaskWhat::Done { failed: false },
         recurring_key: None,
-        at: desk.now,
+        at: harness.now,
     };
-    desk.engine.event(done, desk.now).unwrap();
-    desk.pass(SECOND);
-    let circuit = &view(&desk).wanted.circuits[0];
+    harness.engine.event(done, harness.now).unwrap();
+    harness.pass(SECOND);
+    let circuit = &view(&harness).wanted.circuits[0];
     assert_eq!((circuit.demand.reason, circuit.demand.expected), ("kept", Bytes(0)), "nobody else needs its ports");
 }
 
 #[test]
 fn ports_that_failed_or_are_stuck_are_left_out_and_come_back() {
-    let mut desk = lit(3);
-    controlled(&mut desk);
-    shuffles(&mut desk, 1, (0, 1), 2 * ELEPHANT);
-    shuffles(&mut desk, 2, (2, 1), ELEPHANT);
-    desk.pass(SECOND);
-    desk.out.clear();
-    assert_eq!(pairs(&view(&desk).wanted), [(0, 1)]);
-    report(&mut desk, &[], &[(0, PortState::Failed)]).unwrap();
-    let news = told(&mut desk);
+    let mut harness = lit(3);
+    controlled(&mut harness);
+    shuffles(&mut harness, 1, (0, 1), 2 * ELEPHANT);
+    shuffles(&mut harness, 2, (2, 1), ELEPHANT);
+    harness.pass(SECOND);
+    harness.out.clear();
+    assert_eq!(pairs(&view(&harness).wanted), [(0, 1)]);
+    report(&mut harness, &[], &[(0, PortState::Failed)]).unwrap();
+    let news = told(&mut harness);
     assert_eq!((pairs(&news[0]), news[0].cause), (vec![(2, 1)], "ports"), "at once");
     assert_eq!(unserved(&news[0]), [("/rack-1".to_owned(), "/rack-2".to_owned(), "port_failed")]);
 
-    report(&mut desk, &[(2, 0)], &[(2, PortState::Stuck)]).unwrap();
-    let wanted = view(&desk).wanted;
+    report(&mut harness, &[(2, 0)], &[(2, PortState::Stuck)]).unwrap();
+    let wanted = view(&harness).wanted;
     assert_eq!(pairs(&wanted), [(0, 1)], "the failed one works again; the stuck one has its output elsewhere");
     assert_eq!(unserved(&wanted), [("/rack-3".to_owned(), "/rack-2".to_owned(), "port_stuck")]);
-    report(&mut desk, &[(2, 1)], &[(2, PortState::Stuck)]).unwrap();
-    let wanted = view(&desk).wanted;
+    report(&mut harness, &[(2, 1)], &[(2, PortState::Stuck)]).unwrap();
+    let wanted = view(&harness).wanted;
     assert_eq!(pairs(&wanted), [], "the output that it wants is held by the stuck one, which nobody can set");
     assert_eq!(
         unserved(&wanted),
         [("/rack-1".to_owned(), "/rack-2".to_owned(), "outweighed")],
         "and which serves its own"
     );
-    let states: Vec<PortState> = view(&desk).ports.iter().map(|port| port.state).collect();
+    let states: Vec<PortState> = view(&harness).ports.iter().map(|port| port.state).collect();
     assert_eq!(states, [PortState::Works, PortState::Works, PortState::Stuck]);
-    report(&mut desk, &[], &[]).unwrap();
-    assert_eq!(pairs(&view(&desk).wanted), [(0, 1)]);
+    report(&mut harness, &[], &[]).unwrap();
+    assert_eq!(pairs(&view(&harness).wanted), [(0, 1)]);
 }
 
 #[test]
 fn while_a_port_is_stuck_reports_do_not_choose_anew() {
-    let mut desk = lit(4);
-    watches(&mut desk, "ocs");
-    shuffles(&mut desk, 1, (0, 1), 3 * ELEPHANT);
-    shuffles(&mut desk, 2, (2, 1), 2 * ELEPHANT);
-    desk.pass(SECOND);
+    let mut harness = lit(4);
+    watches(&mut harness, "ocs");
+    shuffles(&mut harness, 1, (0, 1), 3 * ELEPHANT);
+    shuffles(&mut harness, 2, (2, 1), 2 * ELEPHANT);
+    harness.pass(SECOND);
     let stuck = [(3, PortState::Stuck)];
-    report(&mut desk, &[(0, 1)], &stuck).unwrap();
-    let chosen = view(&desk).wanted;
+    report(&mut harness, &[(0, 1)], &stuck).unwrap();
+    let chosen = view(&harness).wanted;
     assert_eq!(pairs(&chosen), [(0, 1)]);
     // By now the other pair has more left to send.
-    desk.now = desk.now.plus(Micros::from_millis(900));
-    report(&mut desk, &[(0, 1)], &stuck).unwrap();
-    assert_eq!((view(&desk).wanted.version, pairs(&view(&desk).wanted)), (chosen.version, vec![(0, 1)]));
+    harness.now = harness.now.plus(Micros::from_millis(900));
+    report(&mut harness, &[(0, 1)], &stuck).unwrap();
+    assert_eq!((view(&harness).wanted.version, pairs(&view(&harness).wanted)), (chosen.version, vec![(0, 1)]));
 }
 
 #[test]
 fn a_rack_without_a_port_goes_by_packets() {
-    let mut desk = lit(3);
+    let mut harness = lit(3);
     let mut fewer = network(3);
     let cut = fewer.link(port(1).as_str()).unwrap();
     fewer.remove_link(cut);
-    desk.change(Change::Network(Some(Arc::new(fewer))));
-    desk.publish();
-    watches(&mut desk, "ocs");
-    shuffles(&mut desk, 1, (0, 1), 9 * ELEPHANT);
-    shuffles(&mut desk, 2, (0, 2), ELEPHANT);
-    desk.pass(SECOND);
-    assert_eq!(pairs(&view(&desk).wanted), [(0, 2)]);
-    assert_eq!(unserved(&view(&desk).wanted), [("/rack-1".to_owned(), "/rack-2".to_owned(), "no_port")]);
-    assert_eq!((view(&desk).without_port, view(&desk).ports.len()), (1, 2));
+    harness.change(Change::Network(Some(Arc::new(fewer))));
+    harness.publish();
+    watches(&mut harness, "ocs");
+    shuffles(&mut harness, 1, (0, 1), 9 * ELEPHANT);
+    shuffles(&mut harness, 2, (0, 2), ELEPHANT);
+    harness.pass(SECOND);
+    assert_eq!(pairs(&view(&harness).wanted), [(0, 2)]);
+    assert_eq!(unserved(&view(&harness).wanted), [("/rack-1".to_owned(), "/rack-2".to_owned(), "no_port")]);
+    assert_eq!((view(&harness).without_port, view(&harness).ports.len()), (1, 2));
 }
 
 #[test]
 fn without_an_optical_switch_nothing_is_wanted_and_one_that_goes_takes_its_circuits_along() {
     let mut dark = network(2);
     dark.set_optical(None);
-    let mut desk = lit(2);
+    let mut harness = lit(2);
     let lit = Arc::new(network(2));
-    desk.change(Change::Network(Some(Arc::new(dark.clone()))));
-    desk.publish();
-    desk.pass(Micros(1));
-    let first = watches(&mut desk, "ocs");
-    assert_eq!((first.circuits.is_none(), desk.engine.circuits()), (true, None));
-    shuffles(&mut desk, 1, (0, 1), 9 * ELEPHANT);
-    desk.pass(SECOND);
-    assert_eq!(told(&mut desk), []);
+    harness.change(Change::Network(Some(Arc::new(dark.clone()))));
+    harness.publish();
+    harness.pass(Micros(1));
+    let first = watches(&mut harness, "ocs");
+    assert_eq!((first.circuits.is_none(), harness.engine.circuits()), (true, None));
+    shuffles(&mut harness, 1, (0, 1), 9 * ELEPHANT);
+    harness.pass(SECOND);
+    assert_eq!(told(&mut harness), []);
     assert!(matches!(
-        desk.engine.report_circuits(&"ocs".into(), CircuitReport::default(), desk.now),
+        harness.engine.report_circuits(&"ocs".into(), CircuitReport::default(), harness.now),
         Err(Refusal::Invalid { .. })
     ));
-    desk.change(Change::Network(Some(lit)));
-    desk.publish();
-    desk.pass(SECOND);
-    assert_eq!(told(&mut desk), [], "first a controller says what is set");
-    report(&mut desk, &[], &[]).unwrap();
-    let news: Vec<_> = told(&mut desk).iter().map(|wanted| (wanted.version, pairs(wanted))).collect();
+    harness.change(Change::Network(Some(lit)));
+    harness.publish();
+    harness.pass(SECOND);
+    assert_eq!(told(&mut harness), [], "first a controller says what is set");
+    report(&mut harness, &[], &[]).unwrap();
+    let news: Vec<_> = told(&mut harness).iter().map(|wanted| (wanted.version, pairs(wanted))).collect();
     assert_eq!(news, [(1, vec![(0, 1)])]);
-    desk.change(Change::Network(Some(Arc::new(dark))));
-    desk.publish();
-    desk.pass(SECOND);
-    let news = told(&mut desk);
+    harness.change(Change::Network(Some(Arc::new(dark))));
+    harness.publish();
+    harness.pass(SECOND);
+    let news = told(&mut harness);
     assert_eq!((news.len(), news[0].version, &*news[0].switch, news[0].circuits.len()), (1, 2, "", 0));
-    assert_eq!(desk.engine.circuits(), None);
+    assert_eq!(harness.engine.circuits(), None);
 }
 
 #[test]
 fn a_daemon_that_starts_wants_what_a_controller_says_is_set_until_there_is_demand() {
-    let mut desk = started(4, SECOND);
-    assert_eq!(watches(&mut desk, "ocs").circuits, None, "else whoever follows it would take all down");
-    desk.out.clear();
-    desk.pass(SECOND);
-    assert_eq!((told(&mut desk), view(&desk).wanted.version, view(&desk).wanted.cause), (vec![], 0, "learning"));
-    let taken = report(&mut desk, &[(0, 1), (3, 0)], &[(2, PortState::Failed)]).unwrap();
+    let mut harness = started(4, SECOND);
+    assert_eq!(watches(&mut harness, "ocs").circuits, None, "else whoever follows it would take all down");
+    harness.out.clear();
+    harness.pass(SECOND);
+    assert_eq!(
+        (told(&mut harness), view(&harness).wanted.version, view(&harness).wanted.cause),
+        (vec![], 0, "learning")
+    );
+    let taken = report(&mut harness, &[(0, 1), (3, 0)], &[(2, PortState::Failed)]).unwrap();
     let changed: Vec<(LinkName, PortState)> = taken.ports.into_iter().map(|port| (port.port, port.state)).collect();
     assert_eq!((taken.wanted_version, taken.another, changed), (1, true, vec![(port(2), PortState::Failed)]));
-    let news = told(&mut desk);
+    let news = told(&mut harness);
     assert_eq!((pairs(&news[0]), news[0].version, news[0].cause), (vec![(0, 1), (3, 0)], 1, "report"));
     assert!(news[0].circuits.iter().all(|circuit| circuit.demand.reason == "kept"), "{news:?}");
-    assert!(view(&desk).is_set());
-    shuffles(&mut desk, 1, (0, 3), 9 * ELEPHANT);
-    desk.pass(SECOND);
-    assert_eq!(pairs(&view(&desk).wanted), [(0, 3), (3, 0)], "demand goes first");
+    assert!(view(&harness).is_set());
+    shuffles(&mut harness, 1, (0, 3), 9 * ELEPHANT);
+    harness.pass(SECOND);
+    assert_eq!(pairs(&view(&harness).wanted), [(0, 3), (3, 0)], "demand goes first");
 }
 
 #[test]
 fn a_daemon_that_starts_waits_for_a_report_only_so_long() {
-    let mut desk = started(2, Micros::ZERO);
-    watches(&mut desk, "ocs");
-    shuffles(&mut desk, 1, (0, 1), 9 * ELEPHANT);
-    desk.out.clear();
+    let mut harness = started(2, Micros::ZERO);
+    watches(&mut harness, "ocs");
+    shuffles(&mut harness, 1, (0, 1), 9 * ELEPHANT);
+    harness.out.clear();
     for _ in 0..9 {
-        desk.pass(SECOND);
+        harness.pass(SECOND);
     }
-    assert_eq!(told(&mut desk), []);
-    desk.pass(SECOND);
-    assert_eq!(told(&mut desk).iter().map(|wanted| pairs(wanted)).collect::<Vec<_>>(), [[(0, 1)]]);
+    assert_eq!(told(&mut harness), []);
+    harness.pass(SECOND);
+    assert_eq!(told(&mut harness).iter().map(|wanted| pairs(wanted)).collect::<Vec<_>>(), [[(0, 1)]]);
 }
 
 #[test]
 fn a_first_report_is_kept_however_late_where_nobody_wants_its_ports() {
-    let mut desk = lit(3);
-    watches(&mut desk, "ocs");
-    desk.out.clear();
+    let mut harness = lit(3);
+    watches(&mut harness, "ocs");
+    harness.out.clear();
     for _ in 0..5 {
-        desk.pass(SECOND);
+        harness.pass(SECOND);
     }
-    assert_eq!((told(&mut desk), view(&desk).wanted.version), (vec![], 0), "without demand there is no hurry");
-    report(&mut desk, &[(2, 0)], &[]).unwrap();
-    assert_eq!(pairs(&view(&desk).wanted), [(2, 0)]);
+    assert_eq!((told(&mut harness), view(&harness).wanted.version), (vec![], 0), "without demand there is no hurry");
+    report(&mut harness, &[(2, 0)], &[]).unwrap();
+    assert_eq!(pairs(&view(&harness).wanted), [(2, 0)]);
 
-    let mut desk = lit(3);
-    watches(&mut desk, "ocs");
-    shuffles(&mut desk, 1, (0, 1), 9 * ELEPHANT);
-    desk.pass(SECOND);
-    report(&mut desk, &[(2, 0), (1, 2)], &[]).unwrap();
-    assert_eq!(pairs(&view(&desk).wanted), [(0, 1), (1, 2), (2, 0)]);
-    report(&mut desk, &[(0, 1), (2, 1)], &[]).unwrap_err();
-    let wanted = view(&desk).wanted.version;
-    report(&mut desk, &[(1, 0)], &[]).unwrap();
-    assert_eq!(view(&desk).wanted.version, wanted, "only the first");
+    let mut harness = lit(3);
+    watches(&mut harness, "ocs");
+    shuffles(&mut harness, 1, (0, 1), 9 * ELEPHANT);
+    harness.pass(SECOND);
+    report(&mut harness, &[(2, 0), (1, 2)], &[]).unwrap();
+    assert_eq!(pairs(&view(&harness).wanted), [(0, 1), (1, 2), (2, 0)]);
+    report(&mut harness, &[(0, 1), (2, 1)], &[]).unwrap_err();
+    let wanted = view(&harness).wanted.version;
+    report(&mut harness, &[(1, 0)], &[]).unwrap();
+    assert_eq!(view(&harness).wanted.version, wanted, "only the first");
 }
 
 #[test]
 fn a_report_that_comes_before_the_network_is_kept_until_it_is_known() {
-    let mut desk = Desk::new();
-    watches(&mut desk, "ocs");
+    let mut harness = EngineHarness::new();
+    watches(&mut harness, "ocs");
     let set = vec![(port(0), port(1)), (port(2), port(0))];
     let early = CircuitReport { set, ..CircuitReport::default() };
-    assert_eq!(desk.engine.report_circuits(&"ocs".into(), early, desk.now).unwrap().wanted_version, 0);
-    desk.change(Change::Network(Some(Arc::new(network(3)))));
-    desk.publish();
-    desk.pass(SECOND);
-    let wanted = view(&desk).wanted;
+    assert_eq!(harness.engine.report_circuits(&"ocs".into(), early, harness.now).unwrap().wanted_version, 0);
+    harness.change(Change::Network(Some(Arc::new(network(3)))));
+    harness.publish();
+    harness.pass(SECOND);
+    let wanted = view(&harness).wanted;
     assert_eq!((pairs(&wanted), wanted.version, wanted.cause), (vec![(0, 1), (2, 0)], 1, "report"));
-    assert!(view(&desk).is_set());
-    desk.out.clear();
+    assert!(view(&harness).is_set());
+    harness.out.clear();
     // Rows of ports go by racks, which come in another order here.
-    [2, 0, 1].into_iter().for_each(|rack| join(&mut desk, rack, 0));
-    desk.publish();
-    desk.pass(SECOND);
-    assert_eq!((told(&mut desk), view(&desk).wanted.version), (vec![], 1), "the same circuits in another order");
+    [2, 0, 1].into_iter().for_each(|rack| join(&mut harness, rack, 0));
+    harness.publish();
+    harness.pass(SECOND);
+    assert_eq!((told(&mut harness), view(&harness).wanted.version), (vec![], 1), "the same circuits in another order");
 }
 
 #[test]
 fn a_controller_that_is_given_up_for_its_silence_is_not_believed() {
-    let mut desk = lit(2);
+    let mut harness = lit(2);
     let scope = WatchScope { circuits: true, installs: true, ..WatchScope::default() };
-    desk.engine.watch("ocs", scope, desk.now).unwrap();
-    report(&mut desk, &[(0, 1)], &[]).unwrap();
-    assert!(view(&desk).attended);
-    desk.out.clear();
+    harness.engine.watch("ocs", scope, harness.now).unwrap();
+    report(&mut harness, &[(0, 1)], &[]).unwrap();
+    assert!(view(&harness).attended);
+    harness.out.clear();
     for _ in 0..600 {
-        desk.pass(SECOND);
+        harness.pass(SECOND);
     }
     let left = |effect: &Effect| matches!(effect, Effect::ControllerLeft { watcher } if **watcher == *"ocs");
-    assert!(desk.out.iter().any(left) && !view(&desk).attended);
-    watches(&mut desk, "other");
-    assert!(report_of(&mut desk, "other", &[], &[]).unwrap().another);
+    assert!(harness.out.iter().any(left) && !view(&harness).attended);
+    watches(&mut harness, "other");
+    assert!(report_of(&mut harness, "other", &[], &[]).unwrap().another);
 }
 
 #[test]
 fn one_controller_reports_at_a_time_and_what_one_said_that_is_gone_is_not_believed() {
-    let mut desk = lit(3);
-    controlled(&mut desk);
-    watches(&mut desk, "other");
-    shuffles(&mut desk, 1, (0, 1), 9 * GIGABIT_SECOND);
-    desk.pass(SECOND);
-    report(&mut desk, &[(0, 1)], &[]).unwrap();
-    let second = report_of(&mut desk, "other", &[], &[]);
+    let mut harness = lit(3);
+    controlled(&mut harness);
+    watches(&mut harness, "other");
+    shuffles(&mut harness, 1, (0, 1), 9 * GIGABIT_SECOND);
+    harness.pass(SECOND);
+    report(&mut harness, &[(0, 1)], &[]).unwrap();
+    let second = report_of(&mut harness, "other", &[], &[]);
     assert!(
         matches!(&second, Err(Refusal::Invalid { field, message }) if field == "watcher" && message.contains("ocs"))
     );
-    desk.pass(SECOND);
-    let left = |desk: &Desk| view(desk).wanted.circuits[0].demand.expected;
-    assert_eq!((view(&desk).is_set(), left(&desk)), (true, Bytes(8 * GIGABIT_SECOND)));
-    desk.engine.unwatch("other", desk.now);
-    assert!(view(&desk).is_set());
-    desk.now = desk.now.plus(Micros::from_millis(500));
-    desk.engine.unwatch("ocs", desk.now);
-    desk.pass(SECOND);
+    harness.pass(SECOND);
+    let left = |harness: &EngineHarness| view(harness).wanted.circuits[0].demand.expected;
+    assert_eq!((view(&harness).is_set(), left(&harness)), (true, Bytes(8 * GIGABIT_SECOND)));
+    harness.engine.unwatch("other", harness.now);
+    assert!(view(&harness).is_set());
+    harness.now = harness.now.plus(Micros::from_millis(500));
+    harness.engine.unwatch("ocs", harness.now);
+    harness.pass(SECOND);
     let half = Bytes(15 * GIGABIT_SECOND / 2);
-    assert_eq!((view(&desk).is_set(), left(&desk)), (false, half), "until it left; then nobody knows that it carries");
-    assert!(matches!(report(&mut desk, &[], &[]), Err(Refusal::Unknown { what: "watcher", .. })), "it has no stream");
-    watches(&mut desk, "ocs");
-    assert!(!view(&desk).is_set(), "it has not said it again");
-    watches(&mut desk, "other");
-    assert!(report_of(&mut desk, "other", &[(0, 1)], &[]).unwrap().another);
-    assert!(view(&desk).is_set());
-    assert!(!report_of(&mut desk, "other", &[(0, 1)], &[]).unwrap().another);
+    assert_eq!(
+        (view(&harness).is_set(), left(&harness)),
+        (false, half),
+        "until it left; then nobody knows that it carries"
+    );
+    assert!(
+        matches!(report(&mut harness, &[], &[]), Err(Refusal::Unknown { what: "watcher", .. })),
+        "it has no stream"
+    );
+    watches(&mut harness, "ocs");
+    assert!(!view(&harness).is_set(), "it has not said it again");
+    watches(&mut harness, "other");
+    assert!(report_of(&mut harness, "other", &[(0, 1)], &[]).unwrap().another);
+    assert!(view(&harness).is_set());
+    assert!(!report_of(&mut harness, "other", &[(0, 1)], &[]).unwrap().another);
 }
 
 #[test]
 fn two_that_watch_by_one_name_are_counted_where_operators_look() {
-    let mut desk = lit(3);
-    controlled(&mut desk);
-    assert_eq!(view(&desk).replaced, 0);
-    watches(&mut desk, "ocs");
-    watches(&mut desk, "other");
-    assert_eq!((view(&desk).replaced, view(&desk).attended), (1, false));
+    let mut harness = lit(3);
+    controlled(&mut harness);
+    assert_eq!(view(&harness).replaced, 0);
+    watches(&mut harness, "ocs");
+    watches(&mut harness, "other");
+    assert_eq!((view(&harness).replaced, view(&harness).attended), (1, false));
     let scope = WatchScope { circuits: true, resume_after: Some(2), ..WatchScope::default() };
-    desk.engine.watch("ocs", scope, desk.now).unwrap();
-    assert_eq!(view(&desk).replaced, 2, "one that goes on where the other was as well");
-    desk.engine.unwatch("ocs", desk.now);
-    watches(&mut desk, "ocs");
-    assert_eq!(view(&desk).replaced, 2, "its stream had ended");
+    harness.engine.watch("ocs", scope, harness.now).unwrap();
+    assert_eq!(view(&harness).replaced, 2, "one that goes on where the other was as well");
+    harness.engine.unwatch("ocs", harness.now);
+    watches(&mut harness, "ocs");
+    assert_eq!(view(&harness).replaced, 2, "its stream had ended");
 }
 
 #[test]
 fn circuits_outlive_nodes_that_join_and_a_switch_that_is_down_has_none() {
-    let mut desk = lit(2);
-    watches(&mut desk, "ocs");
-    shuffles(&mut desk, 1, (0, 1), 9 * ELEPHANT);
-    desk.pass(SECOND);
-    desk.out.clear();
-    desk.register("stranger", "/rack-9", 1_024);
-    desk.publish();
-    desk.pass(SECOND);
-    assert_eq!((told(&mut desk), pairs(&view(&desk).wanted)), (vec![], vec![(0, 1)]));
-    desk.change(Change::Switch { name: OPTICAL_SWITCH.into(), up: false });
-    desk.publish();
-    desk.pass(SECOND);
-    let news = told(&mut desk);
+    let mut harness = lit(2);
+    watches(&mut harness, "ocs");
+    shuffles(&mut harness, 1, (0, 1), 9 * ELEPHANT);
+    harness.pass(SECOND);
+    harness.out.clear();
+    harness.register("stranger", "/rack-9", 1_024);
+    harness.publish();
+    harness.pass(SECOND);
+    assert_eq!((told(&mut harness), pairs(&view(&harness).wanted)), (vec![], vec![(0, 1)]));
+    harness.change(Change::Switch { name: OPTICAL_SWITCH.into(), up: false });
+    harness.publish();
+    harness.pass(SECOND);
+    let news = told(&mut harness);
     assert_eq!((news.len(), pairs(&news[0]), news[0].cause), (1, vec![], "topology"));
-    assert_eq!(unserved(&view(&desk).wanted)[0].2, "switch_down");
-    desk.change(Change::Switch { name: OPTICAL_SWITCH.into(), up: true });
-    desk.publish();
-    desk.pass(SECOND);
-    assert_eq!(pairs(&view(&desk).wanted), [(0, 1)]);
+    assert_eq!(unserved(&view(&harness).wanted)[0].2, "switch_down");
+    harness.change(Change::Switch { name: OPTICAL_SWITCH.into(), up: true });
+    harness.publish();
+    harness.pass(SECOND);
+    assert_eq!(pairs(&view(&harness).wanted), [(0, 1)]);
 }
 
 #[test]
 fn reports_that_make_no_sense_change_nothing() {
-    let mut desk = lit(3);
-    desk.pass(SECOND);
-    let stranger = report(&mut desk, &[], &[]);
+    let mut harness = lit(3);
+    harness.pass(SECOND);
+    let stranger = report(&mut harness, &[], &[]);
     assert!(matches!(stranger, Err(Refusal::Unknown { what: "watcher", .. })), "{stranger:?}");
-    watches(&mut desk, "ocs");
-    report(&mut desk, &[(0, 1)], &[(2, PortState::Failed)]).unwrap();
-    let before = view(&desk);
-    let field =
-        |desk: &mut Desk, report: CircuitReport| match desk.engine.report_circuits(&"ocs".into(), report, desk.now) {
-            Err(Refusal::Invalid { field, .. }) => field,
-            other => panic!("{other:?}"),
-        };
+    watches(&mut harness, "ocs");
+    report(&mut harness, &[(0, 1)], &[(2, PortState::Failed)]).unwrap();
+    let before = view(&harness);
+    let field = |harness: &mut EngineHarness, report: CircuitReport| match harness.engine.report_circuits(
+        &"ocs".into(),
+        report,
+        harness.now,
+    ) {
+        Err(Refusal::Invalid { field, .. }) => field,
+        other => panic!("{other:?}"),
+    };
     let set = |pairs: &[(LinkName, LinkName)]| CircuitReport { set: pairs.to_vec(), ..CircuitReport::default() };
-    assert_eq!(field(&mut desk, CircuitReport { version: 99, ..CircuitReport::default() }), "version");
-    assert_eq!(field(&mut desk, set(&[(port(0), "nowhere".into())])), "set[0].output");
-    assert_eq!(field(&mut desk, set(&[(port(0), port(0))])), "set[0].output", "a circuit leads elsewhere");
+    assert_eq!(field(&mut harness, CircuitReport { version: 99, ..CircuitReport::default() }), "version");
+    assert_eq!(field(&mut harness, set(&[(port(0), "nowhere".into())])), "set[0].output");
+    assert_eq!(field(&mut harness, set(&[(port(0), port(0))])), "set[0].output", "a circuit leads elsewhere");
     let twice = [PortState::Failed, PortState::Stuck]
         .map(|state| PortReport { port: port(2), state, reason: Arc::default() })
         .to_vec();
-    assert_eq!(field(&mut desk, CircuitReport { ports: twice, ..CircuitReport::default() }), "ports[1].port");
-    assert_eq!(field(&mut desk, set(&[(port(0), port(1)), (port(2), port(1))])), "set[1].output");
-    assert_eq!(field(&mut desk, set(&[(port(0), port(1)), (port(0), port(2))])), "set[1].input");
+    assert_eq!(field(&mut harness, CircuitReport { ports: twice, ..CircuitReport::default() }), "ports[1].port");
+    assert_eq!(field(&mut harness, set(&[(port(0), port(1)), (port(2), port(1))])), "set[1].output");
+    assert_eq!(field(&mut harness, set(&[(port(0), port(1)), (port(0), port(2))])), "set[1].input");
     let dark = vec![PortReport { port: port(1), state: PortState::Failed, reason: "".into() }];
     let lit = vec![(port(0), port(1))];
-    assert_eq!(field(&mut desk, CircuitReport { set: lit, ports: dark, ..CircuitReport::default() }), "set[0].output");
+    assert_eq!(
+        field(&mut harness, CircuitReport { set: lit, ports: dark, ..CircuitReport::default() }),
+        "set[0].output"
+    );
     let ports = vec![PortReport { port: "nowhere".into(), state: PortState::Failed, reason: "".into() }];
-    assert_eq!(field(&mut desk, CircuitReport { ports, ..CircuitReport::default() }), "ports[0].port");
-    assert_eq!(view(&desk), before);
+    assert_eq!(field(&mut harness, CircuitReport { ports, ..CircuitReport::default() }), "ports[0].port");
+    assert_eq!(view(&harness), before);
 }
 
 #[test]
 fn a_watch_that_comes_back_hears_what_it_missed_and_one_without_circuits_nothing() {
-    let mut desk = lit(3);
-    desk.pass(SECOND);
-    let first = watches(&mut desk, "ocs");
+    let mut harness = lit(3);
+    harness.pass(SECOND);
+    let first = watches(&mut harness, "ocs");
     let other = WatchScope { flows: true, ..WatchScope::default() };
-    let plain = desk.engine.watch("plain", other, desk.now).unwrap();
+    let plain = harness.engine.watch("plain", other, harness.now).unwrap();
     assert!(plain[0].circuits.is_none());
-    desk.engine.unwatch("ocs", desk.now);
-    shuffles(&mut desk, 1, (0, 1), 2 * ELEPHANT);
-    desk.pass(SECOND);
-    let wanted: Vec<_> = told(&mut desk);
+    harness.engine.unwatch("ocs", harness.now);
+    shuffles(&mut harness, 1, (0, 1), 2 * ELEPHANT);
+    harness.pass(SECOND);
+    let wanted: Vec<_> = told(&mut harness);
     assert_eq!(wanted, [], "nobody is there");
     let scope = WatchScope { circuits: true, resume_after: Some(first.number), ..WatchScope::default() };
-    let missed = desk.engine.watch("ocs", scope, desk.now).unwrap();
+    let missed = harness.engine.watch("ocs", scope, harness.now).unwrap();
     assert_eq!(missed.len(), 1);
     let circuits = missed[0].circuits.as_ref().unwrap();
     assert_eq!((missed[0].cause, &*missed[0].subject, pairs(circuits)), ("circuits", "demand", vec![(0, 1)]));
@@ -628,19 +654,19 @@ proptest! {
     fn whatever_happens_wanted_circuits_are_a_matching_of_working_ports_and_versions_count_up(
         steps in prop::collection::vec(step(), 1..30),
     ) {
-        let mut desk = lit(4);
-        watches(&mut desk, "ocs");
+        let mut harness = lit(4);
+        watches(&mut harness, "ocs");
         let (mut number, mut version, mut bad) = (0, 0, BTreeSet::new());
         let mut set: Vec<(usize, usize)> = Vec::new();
-        desk.pass(SECOND);
+        harness.pass(SECOND);
         for step in steps {
             match step {
                 Step::Shuffle(from, to, bytes) => {
                     number += 1;
-                    shuffles(&mut desk, number, (from, to), bytes);
+                    shuffles(&mut harness, number, (from, to), bytes);
                 }
                 Step::Over(which) if which < number as usize => {
-                    tell(&mut desk, which as u32 + 1, "", 0, TaskWhat::Done { failed: false });
+                    tell(&mut harness, which as u32 + 1, "", 0, TaskWhat::Done { failed: false });
                 }
                 Step::Over(_) => {}
                 Step::Report(states, sets) => {
@@ -650,17 +676,17 @@ proptest! {
                         _ => None,
                     }).collect();
                     if sets {
-                        set = pairs(&view(&desk).wanted);
+                        set = pairs(&view(&harness).wanted);
                     }
                     let failed = |rack| ports.contains(&(rack, PortState::Failed));
                     set.retain(|&(from, to)| !failed(from) && !failed(to));
                     bad = ports.iter().map(|(rack, _)| *rack).collect();
-                    report(&mut desk, &set, &ports).unwrap();
+                    report(&mut harness, &set, &ports).unwrap();
                 }
-                Step::Pass(ms) => desk.pass(Micros::from_millis(ms)),
+                Step::Pass(ms) => harness.pass(Micros::from_millis(ms)),
             }
-            let mut news = told(&mut desk);
-            news.push(view(&desk).wanted);
+            let mut news = told(&mut harness);
+            news.push(view(&harness).wanted);
             for wanted in &news {
                 let found = pairs(wanted);
                 let inputs: BTreeSet<usize> = found.iter().map(|(from, _)| *from).collect();

@@ -2,11 +2,11 @@
 
 mod random;
 
-use super::desk::{Desk, container, running};
+use super::harness::{EngineHarness, container, running};
 use crate::testing::{ask, attempt, request};
 use crate::{
-    Answer, Chosen, CommitOutcome, Counter, Decision, Effect, EngineSettings, FollowBody, Mode, Refusal, TaskWhat,
-    Token, may_wait, propose, propose_waiting,
+    Answer, CommitOutcome, Counter, Decision, Effect, EngineSettings, FollowBody, Mode, Refusal, SelectedPolicy,
+    TaskWhat, Token, may_wait, propose, propose_waiting,
 };
 use hintd_model::cluster::{Change, HintRequest, LinkLoad, NamedBlock, NamedDataset, Resource};
 use hintd_model::network::build::{TreeSpec, tree};
@@ -130,11 +130,11 @@ fn choosy() -> Arc<dyn Policy> {
     Arc::new(Choosy { strict: true })
 }
 
-fn chosen(policy: &Arc<dyn Policy>) -> Chosen<'_> {
-    Chosen { policy: &**policy, baseline: &**policy, mode: Mode::On, name: policy.name() }
+fn chosen(policy: &Arc<dyn Policy>) -> SelectedPolicy<'_> {
+    SelectedPolicy { policy: &**policy, baseline: &**policy, mode: Mode::On, name: policy.name() }
 }
 
-impl Desk {
+impl EngineHarness {
     pub(super) fn wait(&mut self, policy: &Arc<dyn Policy>, request: HintRequest) -> Arc<Answer> {
         let request = Arc::new(request);
         assert!(may_wait(&request, &chosen(policy)));
@@ -202,9 +202,9 @@ impl Desk {
 }
 
 /// Maps that read one block each, on these hosts.
-fn reading(desk: &mut Desk, id: &str, hosts: &[&str]) -> HintRequest {
+fn reading(harness: &mut EngineHarness, id: &str, hosts: &[&str]) -> HintRequest {
     let path = format!("/in/{id}");
-    desk.blocks(&path, hosts);
+    harness.blocks(&path, hosts);
     let mut asked = request(id, &[("map", hosts.len() as u32)]);
     asked.input_paths = vec![path.as_str().into()];
     asked
@@ -217,10 +217,10 @@ fn placed(decision: &Decision) -> Vec<(String, u32, u32, usize)> {
 
 #[test]
 fn what_can_start_is_leased_at_once_and_the_rest_is_pending_with_a_reason() {
-    let mut desk = Desk::with_nodes(3, 2048);
-    let mut asked = reading(&mut desk, "a", &["h1", "h1", "h1", "h9"]);
+    let mut harness = EngineHarness::with_nodes(3, 2048);
+    let mut asked = reading(&mut harness, "a", &["h1", "h1", "h1", "h9"]);
     asked.asks = vec![ask(asked.groups[0].key, "*", 4)];
-    let decision = desk.wait(&choosy(), asked).decision.clone();
+    let decision = harness.wait(&choosy(), asked).decision.clone();
     assert_eq!(placed(&decision), [("h1".to_owned(), 0, 2, 2)]);
     let [pending] = &decision.pending[..] else { panic!("{:?}", decision.pending) };
     assert_eq!((&*pending.group, pending.count, &*pending.reason), ("map", 2, "not_local"));
@@ -228,50 +228,50 @@ fn what_can_start_is_leased_at_once_and_the_rest_is_pending_with_a_reason() {
     let table: Vec<_> = decision.asks.iter().map(|ask| (&*ask.resource_name, ask.count)).collect();
     assert_eq!(table, [("h1", 2), ("/r0", 2), ("*", 2)], "what waits is not asked for");
     assert!(decision.degraded.iter().any(|token| token == "no_link_stats"), "{:?}", decision.degraded);
-    assert_eq!((desk.waiting(), desk.leases().len()), (2, 2));
+    assert_eq!((harness.waiting(), harness.leases().len()), (2, 2));
 }
 
 #[test]
 fn a_report_with_room_launches_what_waits_and_the_hint_is_journalled_with_its_lease() {
-    let mut desk = Desk::with_nodes(2, 1024);
-    let asked = reading(&mut desk, "a", &["h1", "h1"]);
-    let first = desk.wait(&choosy(), asked);
-    assert_eq!((first.leases().count(), desk.waiting()), (1, 1));
-    assert!(desk.offer("h0").is_empty(), "not its node");
-    desk.allocated("h1", container(attempt(1, 1), 2), first.leases().next());
-    desk.beat("h1", 1024, Some(&[running(container(attempt(1, 1), 2))]));
-    desk.publish();
-    assert!(desk.pushed().is_empty(), "no room");
-    let pushed = desk.offer("h1");
+    let mut harness = EngineHarness::with_nodes(2, 1024);
+    let asked = reading(&mut harness, "a", &["h1", "h1"]);
+    let first = harness.wait(&choosy(), asked);
+    assert_eq!((first.leases().count(), harness.waiting()), (1, 1));
+    assert!(harness.offer("h0").is_empty(), "not its node");
+    harness.allocated("h1", container(attempt(1, 1), 2), first.leases().next());
+    harness.beat("h1", 1024, Some(&[running(container(attempt(1, 1), 2))]));
+    harness.publish();
+    assert!(harness.pushed().is_empty(), "no room");
+    let pushed = harness.offer("h1");
     let [answer] = &pushed[..] else { panic!("{pushed:?}") };
     assert_eq!(placed(&answer.decision), [("h1".to_owned(), 1, 1, 1)]);
-    assert_eq!((answer.token.clone(), desk.waiting()), (first.token.clone(), 0));
+    assert_eq!((answer.token.clone(), harness.waiting()), (first.token.clone(), 0));
     assert!(answer.decision.id > first.decision.id);
-    assert_eq!(desk.leases().len(), 1);
-    desk.restart();
-    assert_eq!(desk.leases().len(), 1, "what was pushed is kept");
-    let kept = desk.engine.explain(answer.decision.id).unwrap();
+    assert_eq!(harness.leases().len(), 1);
+    harness.restart();
+    assert_eq!(harness.leases().len(), 1, "what was pushed is kept");
+    let kept = harness.engine.explain(answer.decision.id).unwrap();
     assert_eq!((&*kept.answer, kept.leases[0].state), (&**answer, "held"));
-    assert_eq!(desk.waiting(), 0, "what waits comes again when its application asks again");
+    assert_eq!(harness.waiting(), 0, "what waits comes again when its application asks again");
 }
 
 /// Two racks of two hosts under a core switch; what the uplinks carry, bits/s.
-pub(super) fn wired() -> Desk {
+pub(super) fn wired() -> EngineHarness {
     let built = tree(&TreeSpec { racks: 2, hosts_per_rack: 2, ..TreeSpec::default() }).unwrap();
-    let mut desk = Desk::new();
-    desk.change(Change::Network(Some(Arc::new(built.network))));
+    let mut harness = EngineHarness::new();
+    harness.change(Change::Network(Some(Arc::new(built.network))));
     for (rack, hosts) in &built.racks {
         for host in hosts {
-            desk.register(host.as_str(), rack.as_str(), 4096);
-            desk.beat(host.as_str(), 0, Some(&[]));
+            harness.register(host.as_str(), rack.as_str(), 4096);
+            harness.beat(host.as_str(), 0, Some(&[]));
         }
     }
-    desk.publish();
-    desk
+    harness.publish();
+    harness
 }
 
-fn load(desk: &mut Desk, rack_of: &str, share: f64) {
-    let snapshot = Arc::clone(desk.engine.settled());
+fn load(harness: &mut EngineHarness, rack_of: &str, share: f64) {
+    let snapshot = Arc::clone(harness.engine.current_snapshot());
     let network = snapshot.topology.network.clone().unwrap();
     let host = network.vertex(rack_of).unwrap();
     let switch = network.attachment(host).unwrap();
@@ -279,170 +279,170 @@ fn load(desk: &mut Desk, rack_of: &str, share: f64) {
     for (_, link) in uplinks {
         let busy = BitsPerSec((link.capacity.as_f64() * share) as u64);
         let (a_to_b, b_to_a) = if link.a == switch { (busy, BitsPerSec(0)) } else { (BitsPerSec(0), busy) };
-        desk.change(Change::LinkLoad(link.name.clone(), LinkLoad { a_to_b, b_to_a }));
+        harness.change(Change::LinkLoad(link.name.clone(), LinkLoad { a_to_b, b_to_a }));
     }
-    desk.publish();
+    harness.publish();
 }
 
 #[test]
 fn a_congested_rack_by_link_counters_holds_back_and_lets_go_when_it_ends() {
-    let mut desk = wired();
-    let statics = Arc::clone(&desk.engine.settled().statics);
+    let mut harness = wired();
+    let statics = Arc::clone(&harness.engine.current_snapshot().statics);
     let hosts: Vec<String> = statics.host.iter().map(ToString::to_string).collect();
     let rack = |host: &str| statics.rack[statics.find(host).unwrap().at()];
     let busy = hosts.iter().filter(|host| rack(host) == rack(&hosts[0])).cloned().collect::<Vec<_>>();
     for host in &hosts {
-        load(&mut desk, host, 0.9);
+        load(&mut harness, host, 0.9);
     }
-    let answer = desk.wait(&choosy(), request("a", &[("reduce", 2)]));
+    let answer = harness.wait(&choosy(), request("a", &[("reduce", 2)]));
     assert_eq!(&*answer.decision.pending[0].reason, "rack_congested");
     assert!(!answer.decision.degraded.iter().any(|token| token == "no_link_stats"));
-    assert!(desk.offer(&busy[0]).is_empty());
-    load(&mut desk, &busy[0], 0.76);
-    assert!(desk.offer(&busy[0]).is_empty(), "not before it is well below");
-    load(&mut desk, &busy[0], 0.5);
-    assert_eq!(placed(&desk.offer(&busy[0])[0].decision), [(busy[0].clone(), 0, 2, 2)]);
-    desk.wait(&choosy(), request("b", &[("reduce", 8)]));
-    let others = desk.waiting();
+    assert!(harness.offer(&busy[0]).is_empty());
+    load(&mut harness, &busy[0], 0.76);
+    assert!(harness.offer(&busy[0]).is_empty(), "not before it is well below");
+    load(&mut harness, &busy[0], 0.5);
+    assert_eq!(placed(&harness.offer(&busy[0])[0].decision), [(busy[0].clone(), 0, 2, 2)]);
+    harness.wait(&choosy(), request("b", &[("reduce", 8)]));
+    let others = harness.waiting();
     assert!(others > 0, "the other rack is still congested");
     for _ in 0..61 {
-        desk.now = desk.now.plus(Micros::from_secs(1));
+        harness.now = harness.now.plus(Micros::from_secs(1));
         for host in &hosts {
-            desk.beat(host, 0, Some(&[]));
+            harness.beat(host, 0, Some(&[]));
         }
-        desk.publish();
+        harness.publish();
     }
-    assert!(desk.waiting() < others, "counters that are old say nothing");
+    assert!(harness.waiting() < others, "counters that are old say nothing");
 }
 
 #[test]
 fn an_application_is_told_each_reason_once_and_not_too_often() {
-    let mut desk = wired();
-    let hosts: Vec<String> = desk.engine.settled().statics.host.iter().map(ToString::to_string).collect();
-    let offer_all = |desk: &mut Desk, share: f64| {
+    let mut harness = wired();
+    let hosts: Vec<String> = harness.engine.current_snapshot().statics.host.iter().map(ToString::to_string).collect();
+    let offer_all = |harness: &mut EngineHarness, share: f64| {
         for host in &hosts {
-            load(desk, host, share);
-            desk.beat(host, 4096, Some(&[]));
+            load(harness, host, share);
+            harness.beat(host, 4096, Some(&[]));
         }
-        desk.publish();
-        desk.beat(&hosts[0], if share < 0.5 { 4096 } else { 0 }, Some(&[]));
-        desk.publish();
-        desk.reasons().into_iter().map(|(reason, _)| reason).collect::<Vec<_>>()
+        harness.publish();
+        harness.beat(&hosts[0], if share < 0.5 { 4096 } else { 0 }, Some(&[]));
+        harness.publish();
+        harness.reasons().into_iter().map(|(reason, _)| reason).collect::<Vec<_>>()
     };
-    let path = reading(&mut desk, "a", &["h9"]);
+    let path = reading(&mut harness, "a", &["h9"]);
     let mut asked = request("b", &[("reduce", 1)]);
     asked.groups[0].input_paths = path.input_paths;
-    let answer = desk.wait(&choosy(), asked);
+    let answer = harness.wait(&choosy(), asked);
     assert_eq!(&*answer.decision.pending[0].reason, "not_local");
-    assert_eq!(offer_all(&mut desk, 0.9), [""; 0], "the answer gave another reason less than a second ago");
-    desk.now = desk.now.plus(Micros::from_millis(1_100));
-    assert_eq!(offer_all(&mut desk, 0.9), ["rack_congested"]);
+    assert_eq!(offer_all(&mut harness, 0.9), [""; 0], "the answer gave another reason less than a second ago");
+    harness.now = harness.now.plus(Micros::from_millis(1_100));
+    assert_eq!(offer_all(&mut harness, 0.9), ["rack_congested"]);
     for _ in 0..5 {
-        desk.now = desk.now.plus(Micros::from_millis(1_100));
-        assert_eq!(offer_all(&mut desk, 0.9), [""; 0], "it knows");
+        harness.now = harness.now.plus(Micros::from_millis(1_100));
+        assert_eq!(offer_all(&mut harness, 0.9), [""; 0], "it knows");
     }
-    desk.now = desk.now.plus(Micros::from_millis(1_100));
-    assert_eq!(offer_all(&mut desk, 0.5), ["not_local"], "the reason is another one");
+    harness.now = harness.now.plus(Micros::from_millis(1_100));
+    assert_eq!(offer_all(&mut harness, 0.5), ["not_local"], "the reason is another one");
 }
 
 #[test]
 fn what_waits_for_too_long_while_there_is_room_gets_an_ordinary_placement_once() {
-    let mut desk = Desk::with_nodes(2, 2048);
-    let asked = reading(&mut desk, "a", &["h9", "h9", "h1"]);
-    let first = desk.wait(&choosy(), asked);
+    let mut harness = EngineHarness::with_nodes(2, 2048);
+    let asked = reading(&mut harness, "a", &["h9", "h9", "h1"]);
+    let first = harness.wait(&choosy(), asked);
     assert_eq!(placed(&first.decision), [("h1".to_owned(), 2, 1, 1)]);
-    desk.pass(Micros::from_millis(4_900));
-    assert!(desk.late().is_empty());
-    desk.beat("h0", 0, Some(&[]));
-    desk.beat("h1", 0, Some(&[]));
-    desk.pass(Micros::from_millis(100));
-    let late = desk.late();
+    harness.pass(Micros::from_millis(4_900));
+    assert!(harness.late().is_empty());
+    harness.beat("h0", 0, Some(&[]));
+    harness.beat("h1", 0, Some(&[]));
+    harness.pass(Micros::from_millis(100));
+    let late = harness.late();
     let [request] = &late[..] else { panic!("{late:?}") };
     assert_eq!((request.containers(), request.groups.len()), (2, 1));
-    desk.pass(Micros::from_millis(100));
-    assert!(desk.late().is_empty(), "once");
-    let CommitOutcome::Committed(answer) = desk.place_late(request) else { panic!("there is room") };
-    assert_eq!((answer.leases().count(), desk.waiting(), desk.leases().len()), (2, 0, 3));
-    desk.offer("h0");
-    assert_eq!(desk.leases().len(), 3);
-    desk.pass(Micros::from_secs(6));
-    assert!(desk.late().is_empty());
-    assert_eq!(desk.count(Counter::DispatchLate), 2);
+    harness.pass(Micros::from_millis(100));
+    assert!(harness.late().is_empty(), "once");
+    let CommitOutcome::Committed(answer) = harness.place_late(request) else { panic!("there is room") };
+    assert_eq!((answer.leases().count(), harness.waiting(), harness.leases().len()), (2, 0, 3));
+    harness.offer("h0");
+    assert_eq!(harness.leases().len(), 3);
+    harness.pass(Micros::from_secs(6));
+    assert!(harness.late().is_empty());
+    assert_eq!(harness.count(Counter::DispatchLate), 2);
 }
 
 #[test]
 fn without_room_nothing_is_placed_otherwise_and_the_application_is_told() {
-    let mut desk = Desk::with_nodes(1, 1024);
-    desk.wait(&choosy(), request("a", &[("map", 2)]));
+    let mut harness = EngineHarness::with_nodes(1, 1024);
+    harness.wait(&choosy(), request("a", &[("map", 2)]));
     for _ in 0..2 {
-        desk.pass(Micros::from_secs(5));
-        desk.beat("h0", 0, Some(&[]));
-        desk.publish();
-        assert!(!desk.out.iter().any(|effect| matches!(effect, Effect::Late { .. })), "there is no room");
-        assert_eq!(desk.reasons(), [], "that it has none was said in the answer");
+        harness.pass(Micros::from_secs(5));
+        harness.beat("h0", 0, Some(&[]));
+        harness.publish();
+        assert!(!harness.out.iter().any(|effect| matches!(effect, Effect::Late { .. })), "there is no room");
+        assert_eq!(harness.reasons(), [], "that it has none was said in the answer");
     }
-    let lease = desk.leases()[0].0;
-    desk.engine.release(attempt(1, 1), &Token("secret".into()), &[lease], desk.now).unwrap();
-    desk.pass(Micros::from_secs(5));
-    let late = desk.late();
+    let lease = harness.leases()[0].0;
+    harness.engine.release(attempt(1, 1), &Token("secret".into()), &[lease], harness.now).unwrap();
+    harness.pass(Micros::from_secs(5));
+    let late = harness.late();
     assert_eq!((late.len(), late[0].containers()), (1, 1), "there is room, and nobody reported it");
-    desk.beat("h0", 1024, Some(&[]));
-    let CommitOutcome::Refused(Refusal::Full { .. }) = desk.place_late(&late[0]) else { panic!("it is gone") };
-    assert_eq!((desk.waiting(), desk.leases().len()), (1, 0));
-    desk.beat("h0", 0, Some(&[]));
-    desk.publish();
-    assert_eq!((desk.pushed().len(), desk.waiting()), (1, 0), "it waited for offers as before");
+    harness.beat("h0", 1024, Some(&[]));
+    let CommitOutcome::Refused(Refusal::Full { .. }) = harness.place_late(&late[0]) else { panic!("it is gone") };
+    assert_eq!((harness.waiting(), harness.leases().len()), (1, 0));
+    harness.beat("h0", 0, Some(&[]));
+    harness.publish();
+    assert_eq!((harness.pushed().len(), harness.waiting()), (1, 0), "it waited for offers as before");
 }
 
 #[test]
 fn few_are_placed_otherwise_at_one_time() {
-    let mut desk = Desk::with_nodes(1, 2048);
-    let asked = reading(&mut desk, "a", &["h9"]);
+    let mut harness = EngineHarness::with_nodes(1, 2048);
+    let asked = reading(&mut harness, "a", &["h9"]);
     for at in 0..70 {
         let mut more = request(&format!("r{at}"), &[("map", 1)]);
         more.input_paths.clone_from(&asked.input_paths);
-        desk.wait(&choosy(), more);
+        harness.wait(&choosy(), more);
     }
-    desk.pass(Micros::from_secs(5));
-    let late = desk.late();
+    harness.pass(Micros::from_secs(5));
+    let late = harness.late();
     assert_eq!(late.len(), 64);
-    desk.pass(Micros::from_millis(100));
-    assert_eq!(desk.late().len(), 0, "they are not answered yet");
-    let CommitOutcome::Committed(_) = desk.place_late(&late[0]) else { panic!("there is room") };
-    desk.pass(Micros::from_millis(100));
-    assert_eq!(desk.late().len(), 1);
-    desk.beat("h0", 0, Some(&[]));
-    desk.pass(Micros::from_millis(2_500));
-    assert_eq!(desk.late().len(), 5, "an answer that does not come is not waited for");
+    harness.pass(Micros::from_millis(100));
+    assert_eq!(harness.late().len(), 0, "they are not answered yet");
+    let CommitOutcome::Committed(_) = harness.place_late(&late[0]) else { panic!("there is room") };
+    harness.pass(Micros::from_millis(100));
+    assert_eq!(harness.late().len(), 1);
+    harness.beat("h0", 0, Some(&[]));
+    harness.pass(Micros::from_millis(2_500));
+    assert_eq!(harness.late().len(), 5, "an answer that does not come is not waited for");
 }
 
 #[test]
 fn reduces_do_not_count_as_late_before_their_maps_are_done() {
-    let mut desk = wired();
-    let hosts: Vec<String> = desk.engine.settled().statics.host.iter().map(ToString::to_string).collect();
+    let mut harness = wired();
+    let hosts: Vec<String> = harness.engine.current_snapshot().statics.host.iter().map(ToString::to_string).collect();
     for host in &hosts {
-        load(&mut desk, host, 0.9);
+        load(&mut harness, host, 0.9);
     }
-    let answer = desk.wait(&choosy(), request("a", &[("map", 1), ("reduce", 1)]));
+    let answer = harness.wait(&choosy(), request("a", &[("map", 1), ("reduce", 1)]));
     let map = &answer.decision.hints[0];
-    desk.allocated(map.host.as_str(), container(attempt(1, 1), 2), map.leases.first().copied());
-    let stays = |desk: &mut Desk| {
+    harness.allocated(map.host.as_str(), container(attempt(1, 1), 2), map.leases.first().copied());
+    let stays = |harness: &mut EngineHarness| {
         for host in &hosts {
-            load(desk, host, 0.9);
+            load(harness, host, 0.9);
             let maps = [running(container(attempt(1, 1), 2))];
-            desk.beat(host, 0, Some(if *host == map.host.as_str() { &maps } else { &[] }));
+            harness.beat(host, 0, Some(if *host == map.host.as_str() { &maps } else { &[] }));
         }
-        desk.pass(Micros::from_secs(5));
+        harness.pass(Micros::from_secs(5));
     };
     for _ in 0..4 {
-        stays(&mut desk);
-        assert!(desk.late().is_empty(), "its map runs");
+        stays(&mut harness);
+        assert!(harness.late().is_empty(), "its map runs");
     }
-    desk.event(attempt(1, 1), "map", finished(map.host.as_str(), false));
-    stays(&mut desk);
-    assert!(desk.late().is_empty(), "its time begins now");
-    stays(&mut desk);
-    assert_eq!(desk.late().len(), 1);
+    harness.event(attempt(1, 1), "map", finished(map.host.as_str(), false));
+    stays(&mut harness);
+    assert!(harness.late().is_empty(), "its time begins now");
+    stays(&mut harness);
+    assert_eq!(harness.late().len(), 1);
 }
 
 fn finished(host: &str, failed: bool) -> TaskWhat {
@@ -451,130 +451,131 @@ fn finished(host: &str, failed: bool) -> TaskWhat {
 
 #[test]
 fn a_lease_that_expires_puts_its_task_back_until_nobody_seems_to_be_there() {
-    let mut desk = Desk::with_nodes(1, 1024);
-    desk.wait(&choosy(), request("a", &[("map", 1)]));
+    let mut harness = EngineHarness::with_nodes(1, 1024);
+    harness.wait(&choosy(), request("a", &[("map", 1)]));
     for life in 1..8 {
-        assert_eq!((desk.waiting(), desk.leases().len()), (0, 1), "life {life}");
-        desk.pass(Micros::from_secs(31));
-        assert_eq!((desk.waiting(), desk.leases().len()), (1, 0), "life {life}");
-        desk.offer("h0");
+        assert_eq!((harness.waiting(), harness.leases().len()), (0, 1), "life {life}");
+        harness.pass(Micros::from_secs(31));
+        assert_eq!((harness.waiting(), harness.leases().len()), (1, 0), "life {life}");
+        harness.offer("h0");
     }
-    desk.pass(Micros::from_secs(31));
-    assert_eq!((desk.waiting(), desk.leases().len()), (0, 0));
-    assert!(desk.offer("h0").is_empty());
+    harness.pass(Micros::from_secs(31));
+    assert_eq!((harness.waiting(), harness.leases().len()), (0, 0));
+    assert!(harness.offer("h0").is_empty());
 }
 
 #[test]
 fn a_task_that_runs_elsewhere_or_fails_is_known_by_what_its_application_says() {
-    let mut desk = Desk::with_nodes(2, 1024);
-    let answer = desk.wait(&choosy(), request("a", &[("map", 3)]));
-    assert_eq!((answer.leases().count(), desk.waiting()), (2, 1));
+    let mut harness = EngineHarness::with_nodes(2, 1024);
+    let answer = harness.wait(&choosy(), request("a", &[("map", 3)]));
+    assert_eq!((answer.leases().count(), harness.waiting()), (2, 1));
     let (app, lease) = (attempt(1, 1), answer.leases().next());
     let from = answer.decision.hints[0].host.clone();
     let other = if from.as_str() == "h0" { "h1" } else { "h0" };
-    desk.allocated(other, container(app, 2), lease);
-    assert_eq!((desk.waiting(), desk.leases().len()), (1, 1), "its lease is given back, it does not wait");
-    desk.event(app, "map", finished(other, true));
-    assert_eq!(desk.waiting(), 2, "it has to run again");
-    desk.event(app, "map", finished(other, true));
-    assert_eq!(desk.waiting(), 2, "told twice");
-    assert_eq!(desk.offer(from.as_str()).len(), 1);
-    assert_eq!(desk.waiting(), 1);
-    desk.event(app, "", TaskWhat::Done { failed: false });
-    assert_eq!((desk.waiting(), desk.leases().len()), (0, 0));
-    assert!(desk.offer("h0").is_empty());
+    harness.allocated(other, container(app, 2), lease);
+    assert_eq!((harness.waiting(), harness.leases().len()), (1, 1), "its lease is given back, it does not wait");
+    harness.event(app, "map", finished(other, true));
+    assert_eq!(harness.waiting(), 2, "it has to run again");
+    harness.event(app, "map", finished(other, true));
+    assert_eq!(harness.waiting(), 2, "told twice");
+    assert_eq!(harness.offer(from.as_str()).len(), 1);
+    assert_eq!(harness.waiting(), 1);
+    harness.event(app, "", TaskWhat::Done { failed: false });
+    assert_eq!((harness.waiting(), harness.leases().len()), (0, 0));
+    assert!(harness.offer("h0").is_empty());
 }
 
 #[test]
 fn a_container_without_a_hint_takes_a_waiting_task_and_its_end_frees_the_next() {
-    let mut desk = Desk::with_nodes(2, 1024);
-    let asked = reading(&mut desk, "a", &["h9", "h9"]);
-    desk.wait(&choosy(), asked);
-    assert_eq!(desk.waiting(), 2);
+    let mut harness = EngineHarness::with_nodes(2, 1024);
+    let asked = reading(&mut harness, "a", &["h9", "h9"]);
+    harness.wait(&choosy(), asked);
+    assert_eq!(harness.waiting(), 2);
     let app = attempt(1, 1);
-    desk.beat("h0", 1024, Some(&[running(container(app, 7))]));
-    desk.publish();
-    assert_eq!(desk.waiting(), 1, "YARN gave it by itself");
-    desk.allocated("h0", container(app, 7), None);
-    assert_eq!(desk.waiting(), 1, "it is the same container");
-    desk.allocated("h1", container(app, 8), None);
-    assert_eq!(desk.waiting(), 0);
-    desk.event(app, "map", TaskWhat::Ready { input_paths: Vec::new(), input: Bytes(0) });
-    assert_eq!(desk.waiting(), 0, "it has not ended");
-    desk.event(app, "map", finished("h1", false));
-    desk.event(app, "map", TaskWhat::Ready { input_paths: Vec::new(), input: Bytes(0) });
-    assert_eq!(desk.waiting(), 1, "its output was lost");
+    harness.beat("h0", 1024, Some(&[running(container(app, 7))]));
+    harness.publish();
+    assert_eq!(harness.waiting(), 1, "YARN gave it by itself");
+    harness.allocated("h0", container(app, 7), None);
+    assert_eq!(harness.waiting(), 1, "it is the same container");
+    harness.allocated("h1", container(app, 8), None);
+    assert_eq!(harness.waiting(), 0);
+    harness.event(app, "map", TaskWhat::Ready { input_paths: Vec::new(), input: Bytes(0) });
+    assert_eq!(harness.waiting(), 0, "it has not ended");
+    harness.event(app, "map", finished("h1", false));
+    harness.event(app, "map", TaskWhat::Ready { input_paths: Vec::new(), input: Bytes(0) });
+    assert_eq!(harness.waiting(), 1, "its output was lost");
 }
 
 #[test]
 fn tasks_of_a_lost_node_wait_again_and_are_not_placed_twice() {
-    let mut desk = Desk::with_nodes(2, 2048);
-    let answer = desk.wait(&choosy(), request("a", &[("map", 4)]));
-    assert_eq!((answer.leases().count(), desk.waiting()), (4, 0));
+    let mut harness = EngineHarness::with_nodes(2, 2048);
+    let answer = harness.wait(&choosy(), request("a", &[("map", 4)]));
+    assert_eq!((answer.leases().count(), harness.waiting()), (4, 0));
     let on_h0 = answer.decision.hints.iter().find(|hint| hint.host.as_str() == "h0").unwrap();
     let ran = container(attempt(1, 1), 2);
-    desk.allocated("h0", ran, on_h0.leases.first().copied());
-    desk.beat("h0", 1024, Some(&[running(ran)]));
-    desk.publish();
-    desk.change(Change::Gone("h0".into()));
-    desk.publish();
-    assert_eq!((desk.waiting(), desk.leases().len(), desk.replaced().len()), (2, 2, 0));
-    for lease in desk.leases() {
-        desk.engine.release(attempt(1, 1), &Token("secret".into()), &[lease.0], desk.now).unwrap();
+    harness.allocated("h0", ran, on_h0.leases.first().copied());
+    harness.beat("h0", 1024, Some(&[running(ran)]));
+    harness.publish();
+    harness.change(Change::Gone("h0".into()));
+    harness.publish();
+    assert_eq!((harness.waiting(), harness.leases().len(), harness.replaced().len()), (2, 2, 0));
+    for lease in harness.leases() {
+        harness.engine.release(attempt(1, 1), &Token("secret".into()), &[lease.0], harness.now).unwrap();
     }
-    desk.drain();
-    let pushed = desk.offer("h1");
+    harness.drain();
+    let pushed = harness.offer("h1");
     assert_eq!(pushed.iter().map(|answer| answer.leases().count()).sum::<usize>(), 2);
 }
 
 #[test]
 fn a_preview_says_what_would_be_and_leases_nothing() {
-    let mut desk = Desk::with_nodes(2, 1024);
-    desk.wait(&choosy(), request("a", &[("map", 1)]));
+    let mut harness = EngineHarness::with_nodes(2, 1024);
+    harness.wait(&choosy(), request("a", &[("map", 1)]));
     let mut asked = request("b", &[("map", 3)]);
     asked.attempt = attempt(2, 1);
     let (asked, policy) = (Arc::new(asked), choosy());
-    let generation = desk.publish();
-    let proposal = propose_waiting(&generation, &asked, &chosen(&policy), &policy, &desk.placer, desk.now).unwrap();
-    let before = (desk.leases(), desk.waiting(), desk.rows.clone());
-    let apart = desk.engine.desk_apart(&proposal, desk.now).unwrap().unwrap();
+    let generation = harness.publish();
+    let proposal =
+        propose_waiting(&generation, &asked, &chosen(&policy), &policy, &harness.placer, harness.now).unwrap();
+    let before = (harness.leases(), harness.waiting(), harness.rows.clone());
+    let apart = harness.engine.detached_dispatcher(&proposal, harness.now).unwrap().unwrap();
     let preview = apart.preview(proposal);
-    desk.drain();
+    harness.drain();
     assert_eq!((preview.hints.len(), preview.pending[0].count), (1, 2));
-    assert_eq!((desk.leases(), desk.waiting(), desk.rows.clone()), before);
+    assert_eq!((harness.leases(), harness.waiting(), harness.rows.clone()), before);
 }
 
 #[test]
 fn another_setting_of_the_policy_takes_over_what_waits_and_runs() {
-    let mut desk = Desk::with_nodes(2, 4096);
-    let asked = reading(&mut desk, "a", &["h9", "h9", "h1"]);
-    let answer = desk.wait(&choosy(), asked);
-    desk.allocated("h1", container(attempt(1, 1), 2), answer.leases().next());
-    desk.event(attempt(1, 1), "map", finished("h1", false));
-    assert!(desk.offer("h0").is_empty());
+    let mut harness = EngineHarness::with_nodes(2, 4096);
+    let asked = reading(&mut harness, "a", &["h9", "h9", "h1"]);
+    let answer = harness.wait(&choosy(), asked);
+    harness.allocated("h1", container(attempt(1, 1), 2), answer.leases().next());
+    harness.event(attempt(1, 1), "map", finished("h1", false));
+    assert!(harness.offer("h0").is_empty());
     let lax: Arc<dyn Policy> = Arc::new(Choosy { strict: false });
-    desk.engine.redispatch(&|name| (name == "choosy").then(|| Arc::clone(&lax)), desk.now);
-    let pushed = desk.offer("h0");
+    harness.engine.redispatch(&|name| (name == "choosy").then(|| Arc::clone(&lax)), harness.now);
+    let pushed = harness.offer("h0");
     assert_eq!(placed(&pushed[0].decision), [("h0".to_owned(), 0, 2, 2)], "and task 2 is not launched again");
 }
 
 #[test]
 fn a_decision_that_the_journal_did_not_take_leaves_nothing_that_waits() {
-    let mut desk = Desk::with_nodes(2, 1024);
-    let asked = reading(&mut desk, "a", &["h1", "h1"]);
-    let first = desk.wait(&choosy(), asked);
-    desk.engine.undo(first.decision.id, desk.now);
-    desk.drain();
-    assert_eq!((desk.waiting(), desk.leases().len()), (0, 0));
-    let asked = reading(&mut desk, "b", &["h1", "h1"]);
-    let first = desk.wait(&choosy(), asked);
-    desk.engine.release(attempt(1, 1), &Token("secret".into()), &[], desk.now).unwrap();
-    let pushed = desk.offer("h1");
-    assert_eq!((first.leases().count(), pushed.len(), desk.waiting()), (1, 1, 0));
-    desk.engine.undo(pushed[0].decision.id, desk.now);
-    desk.drain();
-    assert_eq!((desk.waiting(), desk.leases().len()), (1, 0), "a push that was not promised waits again");
-    assert_eq!(desk.offer("h1").len(), 1);
+    let mut harness = EngineHarness::with_nodes(2, 1024);
+    let asked = reading(&mut harness, "a", &["h1", "h1"]);
+    let first = harness.wait(&choosy(), asked);
+    harness.engine.undo(first.decision.id, harness.now);
+    harness.drain();
+    assert_eq!((harness.waiting(), harness.leases().len()), (0, 0));
+    let asked = reading(&mut harness, "b", &["h1", "h1"]);
+    let first = harness.wait(&choosy(), asked);
+    harness.engine.release(attempt(1, 1), &Token("secret".into()), &[], harness.now).unwrap();
+    let pushed = harness.offer("h1");
+    assert_eq!((first.leases().count(), pushed.len(), harness.waiting()), (1, 1, 0));
+    harness.engine.undo(pushed[0].decision.id, harness.now);
+    harness.drain();
+    assert_eq!((harness.waiting(), harness.leases().len()), (1, 0), "a push that was not promised waits again");
+    assert_eq!(harness.offer("h1").len(), 1);
 }
 
 #[test]
@@ -595,99 +596,102 @@ fn of(application: u32, asked: HintRequest) -> HintRequest {
     HintRequest { attempt: attempt(application, 1), ..asked }
 }
 
-fn bounded(desk: &mut Desk, settings: EngineSettings) {
-    desk.engine.reload(settings, desk.now);
-    desk.drain();
+fn bounded(harness: &mut EngineHarness, settings: EngineSettings) {
+    harness.engine.reload(settings, harness.now);
+    harness.drain();
 }
 
 #[test]
 fn an_attempt_too_many_takes_what_was_launched_of_it_along() {
-    let mut desk = Desk::with_nodes(1, 2048);
-    bounded(&mut desk, EngineSettings { attempts_max: 2, ..EngineSettings::default() });
-    let first = desk.wait(&choosy(), request("a", &[("map", 2)]));
-    desk.wait(&choosy(), of(2, request("b", &[("map", 1)])));
+    let mut harness = EngineHarness::with_nodes(1, 2048);
+    bounded(&mut harness, EngineSettings { attempts_max: 2, ..EngineSettings::default() });
+    let first = harness.wait(&choosy(), request("a", &[("map", 2)]));
+    harness.wait(&choosy(), of(2, request("b", &[("map", 1)])));
     let lease = first.leases().next().unwrap();
-    desk.engine.release(attempt(1, 1), &Token("secret".into()), &[lease], desk.now).unwrap();
-    desk.drain();
-    desk.wait(&choosy(), of(3, request("c", &[("map", 1)])));
-    assert!(desk.pushed().is_empty(), "the second was forgotten for the third");
-    assert_eq!((desk.engine.counts().attempts, desk.waiting(), desk.leases().len()), (2, 1, 1));
-    assert_eq!(desk.offer("h0").len(), 1, "its room is free for the third");
+    harness.engine.release(attempt(1, 1), &Token("secret".into()), &[lease], harness.now).unwrap();
+    harness.drain();
+    harness.wait(&choosy(), of(3, request("c", &[("map", 1)])));
+    assert!(harness.pushed().is_empty(), "the second was forgotten for the third");
+    assert_eq!((harness.engine.counts().attempts, harness.waiting(), harness.leases().len()), (2, 1, 1));
+    assert_eq!(harness.offer("h0").len(), 1, "its room is free for the third");
 }
 
 #[test]
 fn launches_stop_where_no_more_leases_may_be_held() {
-    let mut desk = Desk::with_nodes(2, 8192);
-    bounded(&mut desk, EngineSettings { leases_max: 3, ..EngineSettings::default() });
-    let answer = desk.wait(&choosy(), request("a", &[("map", 6)]));
-    assert_eq!((answer.leases().count(), desk.waiting()), (3, 3));
-    desk.engine.release(attempt(1, 1), &Token("secret".into()), &[LeaseId(0), desk.leases()[0].0], desk.now).unwrap();
-    desk.drain();
-    desk.offer("h0");
-    assert_eq!((desk.leases().len(), desk.waiting()), (3, 2));
+    let mut harness = EngineHarness::with_nodes(2, 8192);
+    bounded(&mut harness, EngineSettings { leases_max: 3, ..EngineSettings::default() });
+    let answer = harness.wait(&choosy(), request("a", &[("map", 6)]));
+    assert_eq!((answer.leases().count(), harness.waiting()), (3, 3));
+    harness
+        .engine
+        .release(attempt(1, 1), &Token("secret".into()), &[LeaseId(0), harness.leases()[0].0], harness.now)
+        .unwrap();
+    harness.drain();
+    harness.offer("h0");
+    assert_eq!((harness.leases().len(), harness.waiting()), (3, 2));
 }
 
 #[test]
 fn a_container_that_no_node_ever_names_ends_with_its_lease() {
-    let mut desk = Desk::with_nodes(1, 1024);
-    let answer = desk.wait(&choosy(), request("a", &[("map", 1)]));
-    desk.allocated("h0", container(attempt(1, 1), 2), answer.leases().next());
-    let lost = |desk: &mut Desk| {
-        desk.event(attempt(1, 1), "map", TaskWhat::Ready { input_paths: Vec::new(), input: Bytes(0) });
-        desk.waiting()
+    let mut harness = EngineHarness::with_nodes(1, 1024);
+    let answer = harness.wait(&choosy(), request("a", &[("map", 1)]));
+    harness.allocated("h0", container(attempt(1, 1), 2), answer.leases().next());
+    let lost = |harness: &mut EngineHarness| {
+        harness.event(attempt(1, 1), "map", TaskWhat::Ready { input_paths: Vec::new(), input: Bytes(0) });
+        harness.waiting()
     };
-    let lasts = desk.settings.lasts(true);
-    let from = desk.now;
-    while desk.now.since(from) < lasts {
-        assert_eq!((desk.leases().len(), lost(&mut desk)), (1, 0), "it may still come");
-        desk.beat("h0", 0, Some(&[]));
-        desk.pass(Micros::from_secs(5));
+    let lasts = harness.settings.lasts(true);
+    let from = harness.now;
+    while harness.now.since(from) < lasts {
+        assert_eq!((harness.leases().len(), lost(&mut harness)), (1, 0), "it may still come");
+        harness.beat("h0", 0, Some(&[]));
+        harness.pass(Micros::from_secs(5));
     }
-    assert_eq!((desk.leases().len(), lost(&mut desk)), (0, 1), "its output can be lost, for it has ended");
+    assert_eq!((harness.leases().len(), lost(&mut harness)), (0, 1), "its output can be lost, for it has ended");
 }
 
 #[test]
 fn a_request_is_answered_as_before_for_as_long_as_something_of_it_waits() {
-    let mut desk = Desk::with_nodes(1, 1024);
-    let asked = reading(&mut desk, "a", &["h9"]);
-    desk.wait(&choosy(), asked);
-    let from = desk.now;
-    let keeps = |desk: &mut Desk, longer: u64| {
-        while desk.now.since(from) < Micros(desk.settings.answers_keep.0 + 1_000_000 * longer) {
-            desk.beat("h0", 0, Some(&[]));
-            desk.pass(Micros::from_secs(5));
+    let mut harness = EngineHarness::with_nodes(1, 1024);
+    let asked = reading(&mut harness, "a", &["h9"]);
+    harness.wait(&choosy(), asked);
+    let from = harness.now;
+    let keeps = |harness: &mut EngineHarness, longer: u64| {
+        while harness.now.since(from) < Micros(harness.settings.answers_keep.0 + 1_000_000 * longer) {
+            harness.beat("h0", 0, Some(&[]));
+            harness.pass(Micros::from_secs(5));
         }
-        desk.engine.answered(&"a".into())
+        harness.engine.answered(&"a".into())
     };
-    assert!(keeps(&mut desk, 5) && desk.waiting() == 1);
-    desk.allocated("h0", container(attempt(1, 1), 2), None);
-    assert!(!keeps(&mut desk, 700), "nothing waits any more");
+    assert!(keeps(&mut harness, 5) && harness.waiting() == 1);
+    harness.allocated("h0", container(attempt(1, 1), 2), None);
+    assert!(!keeps(&mut harness, 700), "nothing waits any more");
 }
 
 #[test]
 fn a_task_of_which_only_its_end_is_told_ends_once() {
-    let mut desk = Desk::with_nodes(1, 2048);
-    desk.wait(&choosy(), request("a", &[("map", 2)]));
+    let mut harness = EngineHarness::with_nodes(1, 2048);
+    harness.wait(&choosy(), request("a", &[("map", 2)]));
     let app = attempt(1, 1);
-    desk.beat("h0", 2048, Some(&[running(container(app, 2)), running(container(app, 3))]));
-    desk.publish();
+    harness.beat("h0", 2048, Some(&[running(container(app, 2)), running(container(app, 3))]));
+    harness.publish();
     for _ in 0..2 {
-        desk.event(app, "map", finished("h0", true));
-        assert_eq!(desk.waiting(), 1, "Follow and the feed carry the same");
+        harness.event(app, "map", finished("h0", true));
+        assert_eq!(harness.waiting(), 1, "Follow and the feed carry the same");
     }
 }
 
 #[test]
 fn applications_may_name_requests_as_they_like() {
-    let mut desk = Desk::with_nodes(2, 1024);
+    let mut harness = EngineHarness::with_nodes(2, 1024);
     let asked = Arc::new(request("job/late/1/2", &[("map", 1)]));
-    let mut proposal = desk.propose(&asked).unwrap();
+    let mut proposal = harness.propose(&asked).unwrap();
     proposal.digest = 7;
-    let CommitOutcome::Committed(answer) = desk.commit(proposal) else { panic!("it is an ordinary request") };
+    let CommitOutcome::Committed(answer) = harness.commit(proposal) else { panic!("it is an ordinary request") };
     assert_eq!(answer.leases().count(), 1);
-    desk.publish();
-    let answer = desk.ask(of(2, request("job/offer/1", &[("map", 1)])));
-    desk.change(Change::Gone(answer.decision.hints[0].host.clone()));
-    desk.publish();
-    assert_eq!(desk.replaced().len(), 1);
+    harness.publish();
+    let answer = harness.ask(of(2, request("job/offer/1", &[("map", 1)])));
+    harness.change(Change::Gone(answer.decision.hints[0].host.clone()));
+    harness.publish();
+    assert_eq!(harness.replaced().len(), 1);
 }

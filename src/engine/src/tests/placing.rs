@@ -1,6 +1,6 @@
 //! Requests compiled, refused, placed and explained.
 
-use super::desk::{Desk, START, container, hosts, maps, registration, running};
+use super::harness::{EngineHarness, START, container, hosts, maps, registration, running};
 use crate::decision::ExclusionNamed;
 use crate::testing::{attempt, request};
 use crate::{Refusal, TaskWhat};
@@ -15,44 +15,44 @@ fn message(refusal: &Refusal) -> String {
 
 #[test]
 fn an_empty_model_says_which_feed_is_missing() {
-    assert!(matches!(Desk::new().refusal(maps("a", 1)), Refusal::MissingFeed { feed: "heartbeats", .. }));
+    assert!(matches!(EngineHarness::new().refusal(maps("a", 1)), Refusal::MissingFeed { feed: "heartbeats", .. }));
 }
 
 #[test]
 fn unknown_names_are_refused_with_the_nearest_known_one() {
-    let mut desk = Desk::with_nodes(2, 4096);
+    let mut harness = EngineHarness::with_nodes(2, 4096);
     let mut gpu = registration("h2", "/r1", 4096);
     gpu.labels = vec!["gpu".into()];
     gpu.total.named = vec![("yarn.io/gpu".into(), 2)];
-    desk.change(Change::Register(gpu));
-    desk.publish();
+    harness.change(Change::Register(gpu));
+    harness.publish();
     let mut label = maps("a", 1);
     label.groups[0].label = Some("gpo".into());
-    assert_eq!(message(&desk.refusal(label)), "label \"gpo\" is unknown; did you mean \"gpu\"?");
+    assert_eq!(message(&harness.refusal(label)), "label \"gpo\" is unknown; did you mean \"gpu\"?");
     let mut kind = maps("a", 1);
     kind.groups[0].size.named = vec![("yarn.io/gpus".into(), 1)];
     assert_eq!(
-        message(&desk.refusal(kind)),
+        message(&harness.refusal(kind)),
         "resource kind \"yarn.io/gpus\" is unknown; did you mean \"yarn.io/gpu\"?"
     );
     let mut rack = maps("a", 1);
     rack.constraints.avoid_racks = vec!["/nowhere".into()];
-    assert_eq!(message(&desk.refusal(rack)), "rack \"/nowhere\" is unknown");
+    assert_eq!(message(&harness.refusal(rack)), "rack \"/nowhere\" is unknown");
     let mut avoid = maps("a", 1);
     avoid.groups[0].constraints.avoid_hosts = vec!["h9".into()];
-    assert!(matches!(desk.refusal(avoid), Refusal::Unknown { what: "host", .. }));
+    assert!(matches!(harness.refusal(avoid), Refusal::Unknown { what: "host", .. }));
     let mut am = maps("a", 1);
     am.am_host = Some("hh1".into());
-    assert_eq!(message(&desk.refusal(am)), "host \"hh1\" is unknown; did you mean \"h1\"?");
+    assert_eq!(message(&harness.refusal(am)), "host \"hh1\" is unknown; did you mean \"h1\"?");
 }
 
 #[test]
 fn sizes_that_no_container_can_have_name_their_field() {
-    let desk = Desk::with_nodes(2, 4096);
+    let harness = EngineHarness::with_nodes(2, 4096);
     let sized = |memory_mb, vcores| {
         let mut asked = request("a", &[("map", 1), ("reduce", 1)]);
         asked.groups[1].size = NamedResource { memory_mb, vcores, named: Vec::new() };
-        desk.refusal(asked)
+        harness.refusal(asked)
     };
     let field = |refusal| match refusal {
         Refusal::Invalid { field, .. } => field,
@@ -68,51 +68,51 @@ fn sizes_that_no_container_can_have_name_their_field() {
 
 #[test]
 fn counts_are_checked_before_anything_walks_through_them() {
-    let desk = Desk::with_nodes(2, 4096);
-    assert!(matches!(desk.refusal(maps("a", 0)), Refusal::Invalid { .. }));
-    assert!(matches!(desk.refusal(request("a", &[])), Refusal::Invalid { .. }));
+    let harness = EngineHarness::with_nodes(2, 4096);
+    assert!(matches!(harness.refusal(maps("a", 0)), Refusal::Invalid { .. }));
+    assert!(matches!(harness.refusal(request("a", &[])), Refusal::Invalid { .. }));
     let many = request("a", &[("map", u32::MAX), ("reduce", u32::MAX)]);
-    assert!(message(&desk.refusal(many)).contains("8589934590 containers"));
+    assert!(message(&harness.refusal(many)).contains("8589934590 containers"));
     let mut overflowing = request("a", &[("map", 1), ("reduce", 1)]);
     let edge =
         |bytes| GroupEdge { from: GroupIdx(0), to: GroupIdx(1), pattern: EdgePattern::AllToAll, bytes: Bytes(bytes) };
     overflowing.edges = vec![edge(u64::MAX), edge(1)];
-    assert!(matches!(desk.refusal(overflowing), Refusal::Invalid { field, .. } if field == "edges[1].bytes"));
+    assert!(matches!(harness.refusal(overflowing), Refusal::Invalid { field, .. } if field == "edges[1].bytes"));
     let mut nowhere = maps("a", 1);
     nowhere.edges = vec![edge(1)];
-    assert!(matches!(desk.refusal(nowhere), Refusal::Invalid { field, .. } if field == "edges[0]"));
+    assert!(matches!(harness.refusal(nowhere), Refusal::Invalid { field, .. } if field == "edges[0]"));
 }
 
 #[test]
 fn a_gang_larger_than_the_empty_cluster_is_told_the_largest_that_fits() {
-    let mut desk = Desk::with_nodes(3, 4096);
+    let mut harness = EngineHarness::with_nodes(3, 4096);
     let gang = |count, per_node| {
         let mut gang = maps("gang", count);
         gang.gang = Gang::All;
         gang.constraints.max_per_node = per_node;
         gang
     };
-    assert!(message(&desk.refusal(gang(13, 0))).ends_with("the largest gang that fits is 12"));
-    assert!(message(&desk.refusal(gang(7, 2))).ends_with("the largest gang that fits is 6"));
+    assert!(message(&harness.refusal(gang(13, 0))).ends_with("the largest gang that fits is 12"));
+    assert!(message(&harness.refusal(gang(7, 2))).ends_with("the largest gang that fits is 6"));
     let mut two = request("gang", &[("map", 8), ("reduce", 8)]);
     two.gang = Gang::All;
-    let refused = desk.refusal(two);
+    let refused = harness.refusal(two);
     assert!(message(&refused).ends_with("beside the groups before it is 4"), "{refused}");
-    desk.ask(maps("other", 6));
-    let waiting = desk.ask(gang(12, 0));
+    harness.ask(maps("other", 6));
+    let waiting = harness.ask(gang(12, 0));
     assert_eq!((waiting.leases().count(), waiting.decision.without_room), (0, 12), "it fits, but not now");
 }
 
 #[test]
 fn a_gang_that_bounds_leave_too_little_for_is_told_which_bound() {
-    let desk = Desk::with_nodes(4, 4096);
+    let harness = EngineHarness::with_nodes(4, 4096);
     let mut whole = maps("gang", 7);
     whole.gang = Gang::All;
     let told_of = |count: u32, change: &dyn Fn(&mut hintd_model::cluster::Constraints)| {
         let mut gang = whole.clone();
         gang.groups[0].count = count;
         change(&mut gang.constraints);
-        let refusal = desk.refusal(gang);
+        let refusal = harness.refusal(gang);
         let [blocked] = refusal.blocked() else { panic!("{refusal}") };
         let nearest: Vec<String> = blocked.nearest.iter().map(ToString::to_string).collect();
         assert!(message(&refusal).contains(&*blocked.constraint) || &*blocked.constraint == "cluster_too_small");
@@ -132,9 +132,9 @@ fn a_gang_that_bounds_leave_too_little_for_is_told_which_bound() {
 
 #[test]
 fn of_many_groups_without_room_some_are_looked_at_and_those_like_them_are_told_the_same() {
-    let mut desk = Desk::with_nodes(3, 4096);
-    (0..3).for_each(|host| desk.beat(&format!("h{host}"), 4096, Some(&[])));
-    desk.publish();
+    let mut harness = EngineHarness::with_nodes(3, 4096);
+    (0..3).for_each(|host| harness.beat(&format!("h{host}"), 4096, Some(&[])));
+    harness.publish();
     let names: Vec<String> = (0..40).map(|number| format!("g{number}")).collect();
     let groups: Vec<(&str, u32)> = names.iter().map(|name| (name.as_str(), 1)).collect();
     let mut asked = request("many", &groups);
@@ -143,20 +143,20 @@ fn of_many_groups_without_room_some_are_looked_at_and_those_like_them_are_told_t
         assert!(answer.decision.blocked.iter().zip(&names).all(|(blocked, name)| *blocked.group == **name));
         answer.decision.blocked.iter().filter(|blocked| blocked.nodes == 3 && blocked.nearest.len() == 3).count()
     };
-    assert_eq!(looked_at(&desk.ask(asked.clone())), 40, "all alike");
+    assert_eq!(looked_at(&harness.ask(asked.clone())), 40, "all alike");
     asked.id = "each".into();
     asked.groups.truncate(16);
     for (at, group) in (0..).zip(&mut asked.groups) {
         (group.size.memory_mb, group.size.vcores) = (1024 * (1 + at / 4), 1 + at % 4);
     }
-    assert_eq!(looked_at(&desk.ask(asked)), 8, "none alike");
+    assert_eq!(looked_at(&harness.ask(asked)), 8, "none alike");
 }
 
 #[test]
 fn a_job_larger_than_the_cluster_is_placed_wave_by_wave() {
-    let mut desk = Desk::with_nodes(2, 4096);
-    desk.ask(maps("other", 3));
-    let answer = desk.ask(maps("huge", 50_000));
+    let mut harness = EngineHarness::with_nodes(2, 4096);
+    harness.ask(maps("other", 3));
+    let answer = harness.ask(maps("huge", 50_000));
     let decision = &answer.decision;
     assert_eq!((answer.leases().count(), decision.without_room, decision.next_wave), (5, 3, 50_000 - 8));
     let indexes: Vec<_> = decision.hints.iter().map(|hint| hint.first_index).collect();
@@ -167,15 +167,15 @@ fn a_job_larger_than_the_cluster_is_placed_wave_by_wave() {
 
 #[test]
 fn nodes_are_ruled_out_by_reason_with_examples() {
-    let mut desk = Desk::with_nodes(7, 4096);
+    let mut harness = EngineHarness::with_nodes(7, 4096);
     let mut labelled = registration("h0", "/r0", 4096);
     labelled.labels = vec!["gpu".into()];
-    desk.change(Change::Register(labelled));
-    desk.register("h1", "/r0", 1024);
-    desk.beat("h2", 3000, Some(&[]));
-    desk.change(Change::Gone("h3".into()));
-    desk.publish();
-    desk.ask({
+    harness.change(Change::Register(labelled));
+    harness.register("h1", "/r0", 1024);
+    harness.beat("h2", 3000, Some(&[]));
+    harness.change(Change::Gone("h3".into()));
+    harness.publish();
+    harness.ask({
         let mut taker = maps("taker", 4);
         taker.constraints.avoid_hosts = ["h1", "h2", "h5", "h6"].map(Into::into).to_vec();
         taker
@@ -183,7 +183,7 @@ fn nodes_are_ruled_out_by_reason_with_examples() {
     let mut asked = maps("a", 1);
     asked.groups[0].size.memory_mb = 2048;
     asked.constraints.avoid_hosts = vec!["h5".into()];
-    let answer = desk.ask(asked);
+    let answer = harness.ask(asked);
     let told = |excluded: &ExclusionNamed| {
         (
             excluded.reason,
@@ -206,14 +206,14 @@ fn nodes_are_ruled_out_by_reason_with_examples() {
 
 #[test]
 fn a_labelled_group_goes_to_its_label_and_nobody_else_does() {
-    let mut desk = Desk::with_nodes(1, 8192);
+    let mut harness = EngineHarness::with_nodes(1, 8192);
     let mut labelled = registration("g0", "/r0", 8192);
     labelled.labels = vec!["gpu".into()];
-    desk.change(Change::Register(labelled));
-    desk.publish();
+    harness.change(Change::Register(labelled));
+    harness.publish();
     let mut asked = request("a", &[("plain", 1), ("train", 1)]);
     asked.groups[1].label = Some("gpu".into());
-    assert_eq!(hosts(&desk.ask(asked)), ["h0".into(), "g0".into()]);
+    assert_eq!(hosts(&harness.ask(asked)), ["h0".into(), "g0".into()]);
 }
 
 fn dataset(path: &str, hosts: &[&str]) -> Change {
@@ -224,44 +224,44 @@ fn dataset(path: &str, hosts: &[&str]) -> Change {
 
 #[test]
 fn an_unknown_path_is_refused_only_where_the_datasets_feed_spoke() {
-    let mut desk = Desk::with_nodes(2, 4096);
+    let mut harness = EngineHarness::with_nodes(2, 4096);
     let mut asked = maps("a", 1);
     asked.input_paths = vec!["/data/in".into()];
-    let degraded = desk.propose(&Arc::new(asked.clone())).unwrap().preview().degraded;
+    let degraded = harness.propose(&Arc::new(asked.clone())).unwrap().preview().degraded;
     assert!(degraded.contains(&"no_blocks".to_owned()), "{degraded:?}");
-    desk.change(dataset("/data/im", &["h0"]));
-    desk.publish();
-    assert_eq!(message(&desk.refusal(asked.clone())), "path \"/data/in\" is unknown; did you mean \"/data/im\"?");
-    desk.change(dataset("/data/in", &["h1"]));
-    desk.publish();
-    let degraded = desk.propose(&Arc::new(asked)).unwrap().preview().degraded;
+    harness.change(dataset("/data/im", &["h0"]));
+    harness.publish();
+    assert_eq!(message(&harness.refusal(asked.clone())), "path \"/data/in\" is unknown; did you mean \"/data/im\"?");
+    harness.change(dataset("/data/in", &["h1"]));
+    harness.publish();
+    let degraded = harness.propose(&Arc::new(asked)).unwrap().preview().degraded;
     assert!(!degraded.contains(&"no_blocks".to_owned()), "{degraded:?}");
 }
 
 #[test]
 fn a_recurring_job_without_edges_and_paths_gets_those_of_its_last_run() {
-    let mut desk = Desk::with_nodes(2, 8192);
-    desk.change(dataset("/in", &["h1"]));
-    desk.publish();
+    let mut harness = EngineHarness::with_nodes(2, 8192);
+    harness.change(dataset("/in", &["h1"]));
+    harness.publish();
     let mut first = request("monday", &[("map", 2), ("reduce", 1)]);
     first.recurring_key = Some("daily".into());
     first.input_paths = vec!["/in".into()];
     first.edges =
         vec![GroupEdge { from: GroupIdx(0), to: GroupIdx(1), pattern: EdgePattern::AllToAll, bytes: Bytes(0) }];
-    desk.ask(first.clone());
-    desk.finished(attempt(1, 1), "map", 10, 500);
-    desk.event(attempt(1, 1), "", TaskWhat::Done { failed: false });
-    desk.publish();
-    desk.restart(); // the history is in the journal
-    desk.register("h0", "/r0", 8192);
-    desk.register("h1", "/r0", 8192);
-    desk.change(dataset("/in", &["h1"]));
-    desk.publish();
-    let job = desk.engine.generation().history.get(&Arc::from("daily")).cloned().unwrap();
+    harness.ask(first.clone());
+    harness.finished(attempt(1, 1), "map", 10, 500);
+    harness.event(attempt(1, 1), "", TaskWhat::Done { failed: false });
+    harness.publish();
+    harness.restart(); // the history is in the journal
+    harness.register("h0", "/r0", 8192);
+    harness.register("h1", "/r0", 8192);
+    harness.change(dataset("/in", &["h1"]));
+    harness.publish();
+    let job = harness.engine.generation().history.get(&Arc::from("daily")).cloned().unwrap();
     assert_eq!((job.edges[0].bytes, job.runs), (Bytes(1000), 1));
     let mut second = request("tuesday", &[("map", 2), ("reduce", 1)]);
     second.recurring_key = Some("daily".into());
-    let degraded = desk.propose(&Arc::new(second)).unwrap().preview().degraded;
+    let degraded = harness.propose(&Arc::new(second)).unwrap().preview().degraded;
     for token in ["edges_from_history", "paths_from_history"] {
         assert!(degraded.contains(&token.to_owned()), "{degraded:?}");
     }
@@ -270,15 +270,16 @@ fn a_recurring_job_without_edges_and_paths_gets_those_of_its_last_run() {
 
 #[test]
 fn confidence_falls_with_age_and_missing_sources() {
-    let mut desk = Desk::with_nodes(1, 4096);
-    let confidence = |desk: &Desk| desk.propose(&Arc::new(maps("a", 1))).unwrap().preview().hints[0].confidence;
-    let fresh = confidence(&desk);
+    let mut harness = EngineHarness::with_nodes(1, 4096);
+    let confidence =
+        |harness: &EngineHarness| harness.propose(&Arc::new(maps("a", 1))).unwrap().preview().hints[0].confidence;
+    let fresh = confidence(&harness);
     assert!((fresh - 0.5 * 0.9).abs() < 1e-9, "no topology, no edges: {fresh}");
-    desk.now = START.plus(Micros::from_secs(5));
-    let older = confidence(&desk);
+    harness.now = START.plus(Micros::from_secs(5));
+    let older = confidence(&harness);
     assert!((older / fresh - 0.875).abs() < 1e-9, "half of the limit: {older}");
-    desk.now = START.plus(Micros::from_secs(11));
-    let preview = desk.propose(&Arc::new(maps("a", 1))).unwrap().preview();
+    harness.now = START.plus(Micros::from_secs(11));
+    let preview = harness.propose(&Arc::new(maps("a", 1))).unwrap().preview();
     assert!((preview.hints[0].confidence / fresh - 0.5).abs() < 1e-9);
     assert!(preview.degraded.contains(&"old_heartbeats".to_owned()));
     let age = preview.ages.iter().find(|age| age.source == Source::Heartbeats).unwrap();
@@ -287,11 +288,11 @@ fn confidence_falls_with_age_and_missing_sources() {
 
 #[test]
 fn the_replacement_table_names_what_the_hints_name() {
-    let mut desk = Desk::with_nodes(4, 4096);
-    desk.placer.fallbacks = 3;
+    let mut harness = EngineHarness::with_nodes(4, 4096);
+    harness.placer.fallbacks = 3;
     let mut asked = maps("a", 2);
     asked.asks = vec![crate::testing::ask(asked.groups[0].key, "*", 2)];
-    let answer = desk.ask(asked);
+    let answer = harness.ask(asked);
     let count = |name: &str| answer.decision.asks.iter().find(|ask| &*ask.resource_name == name).map(|ask| ask.count);
     for hint in &answer.decision.hints {
         assert_eq!(hint.fallbacks.len(), 3, "every other host has room");
@@ -304,26 +305,26 @@ fn the_replacement_table_names_what_the_hints_name() {
 
 #[test]
 fn the_default_placement_stands_beside_unless_time_is_up() {
-    let desk = Desk::with_nodes(4, 4096);
-    let preview = desk.propose(&Arc::new(maps("a", 2))).unwrap().preview();
+    let harness = EngineHarness::with_nodes(4, 4096);
+    let preview = harness.propose(&Arc::new(maps("a", 2))).unwrap().preview();
     assert!(preview.baseline.is_some());
-    let generation = desk.engine.generation();
+    let generation = harness.engine.generation();
     let policy = hintd_policy::registry::with_defaults("spread").unwrap();
-    let chosen = crate::Chosen { policy: &*policy, baseline: &*policy, mode: crate::Mode::On, name: "spread" };
+    let chosen = crate::SelectedPolicy { policy: &*policy, baseline: &*policy, mode: crate::Mode::On, name: "spread" };
     let request = Arc::new(maps("a", 2));
-    let hurried = crate::propose(&generation, &request, &chosen, &desk.placer, desk.now, &mut || true).unwrap();
+    let hurried = crate::propose(&generation, &request, &chosen, &harness.placer, harness.now, &mut || true).unwrap();
     assert_eq!(hurried.preview().baseline, None, "absent, never zero");
 }
 
 #[test]
 fn what_runs_and_what_is_leased_already_anchors_later_requests() {
-    let mut desk = Desk::with_nodes(3, 8192);
-    desk.beat("h2", 1024, Some(&[running(container(attempt(1, 1), 1))]));
-    desk.publish();
+    let mut harness = EngineHarness::with_nodes(3, 8192);
+    harness.beat("h2", 1024, Some(&[running(container(attempt(1, 1), 1))]));
+    harness.publish();
     let mut first = maps("a", 1);
     first.constraints.avoid_hosts = vec!["h0".into(), "h2".into()];
-    desk.ask(first);
-    let generation = desk.engine.generation();
+    harness.ask(first);
+    let generation = harness.engine.generation();
     let mut second = maps("b", 1);
     second.am_host = Some("h2".into());
     let anchors = crate::placer::anchors_of(&generation, &second);
@@ -332,33 +333,33 @@ fn what_runs_and_what_is_leased_already_anchors_later_requests() {
 
 #[test]
 fn two_sizes_under_one_scheduler_key_are_refused() {
-    let desk = Desk::with_nodes(2, 8192);
+    let harness = EngineHarness::with_nodes(2, 8192);
     let mut asked = request("a", &[("map", 1), ("side", 1), ("reduce", 1)]);
     asked.groups[2].key = asked.groups[0].key;
-    assert!(desk.propose(&Arc::new(asked.clone())).is_ok(), "they are alike");
+    assert!(harness.propose(&Arc::new(asked.clone())).is_ok(), "they are alike");
     asked.groups[2].size.memory_mb += 1;
-    let Refusal::Invalid { field, message } = desk.refusal(asked) else { panic!("another refusal") };
+    let Refusal::Invalid { field, message } = harness.refusal(asked) else { panic!("another refusal") };
     assert_eq!(field, "groups[2].priority");
     assert!(message.contains("\"map\"") && message.contains("\"reduce\""), "{message}");
 }
 
 #[test]
 fn containers_without_room_are_told_what_blocks_and_which_node_comes_nearest() {
-    let mut desk = Desk::with_nodes(3, 4096);
+    let mut harness = EngineHarness::with_nodes(3, 4096);
     let mut bounded = maps("bounded", 5);
     bounded.constraints.max_per_node = 1;
-    let decision = desk.ask(bounded).decision.clone();
+    let decision = harness.ask(bounded).decision.clone();
     let [blocked] = &decision.blocked[..] else { panic!("{:?}", decision.blocked) };
     assert_eq!((&*blocked.constraint, blocked.nodes, blocked.count), ("max_per_node", 3, 2));
     assert_eq!(blocked.nearest[0].to_string(), "h0: max_per_node, all else fits");
 
-    let mut desk = Desk::with_nodes(3, 4096);
-    desk.beat("h0", 3584, Some(&[]));
-    desk.beat("h2", 4096, Some(&[]));
-    desk.publish();
+    let mut harness = EngineHarness::with_nodes(3, 4096);
+    harness.beat("h0", 3584, Some(&[]));
+    harness.beat("h2", 4096, Some(&[]));
+    harness.publish();
     let mut avoiding = maps("avoiding", 1);
     avoiding.constraints.avoid_hosts = vec!["h1".into()];
-    let decision = desk.ask(avoiding).decision.clone();
+    let decision = harness.ask(avoiding).decision.clone();
     let [blocked] = &decision.blocked[..] else { panic!("{:?}", decision.blocked) };
     assert_eq!((&*blocked.constraint, blocked.nodes), ("no_room", 2));
     let nearest: Vec<String> = blocked.nearest.iter().map(ToString::to_string).collect();
@@ -369,7 +370,7 @@ fn containers_without_room_are_told_what_blocks_and_which_node_comes_nearest() {
     let mut large = maps("large", 1);
     large.groups[0].size.memory_mb = 5000;
     large.groups[0].label = None;
-    let refusal = desk.refusal(large);
+    let refusal = harness.refusal(large);
     let [blocked] = refusal.blocked() else { panic!("{refusal}") };
     assert_eq!((&*blocked.constraint, blocked.nodes), ("node_too_small", 3));
 }

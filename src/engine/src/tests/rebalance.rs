@@ -1,9 +1,9 @@
 //! Moves proposed for running containers, and applications told that their chains are broken.
 
-use super::desk::{Desk, container};
 use super::flows::{shuffle, wired};
+use super::harness::{EngineHarness, container};
 use crate::testing::attempt;
-use crate::{Counter, Effect, FollowBody, ProposedMove, RebalanceSettings, Round, RoundFound, RouteSettings};
+use crate::{Counter, Effect, FollowBody, ProposedMove, RebalanceSettings, Round, RoundOutcome, RouteSettings};
 use hintd_model::cluster::{Change, HintRequest, NamedContainer, NamedResource};
 use hintd_model::network::build::{self, FatTreeSpec};
 use hintd_model::network::chains::{BoxEntry, ChainEntry, ChainsDocument, Direction};
@@ -31,7 +31,7 @@ fn pat() -> Arc<dyn Policy> {
 }
 
 /// Applications whose tasks all run in the first rack, where one firewall stands; the other stands in the last.
-fn settled(settings: RebalanceSettings, applications: u32, ask: impl Fn(&mut HintRequest)) -> Desk {
+fn settled(settings: RebalanceSettings, applications: u32, ask: impl Fn(&mut HintRequest)) -> EngineHarness {
     let built = build::fat_tree(&FatTreeSpec::default()).unwrap();
     let switch = |rack: usize| {
         let host = built.network.vertex(built.racks[rack].1[0].as_str()).unwrap();
@@ -54,26 +54,26 @@ fn settled(settings: RebalanceSettings, applications: u32, ask: impl Fn(&mut Hin
     };
     let document = ChainsDocument { boxes, chains: vec![inbound], ..ChainsDocument::default() };
     let [first, second] = [0, 1].map(|host| built.racks[0].1[host].clone());
-    let mut desk = wired(RouteSettings::default(), built, 65_536);
-    desk.settings.rebalance = settings;
-    (desk.settings.stale_after, desk.settings.lost_after) = (Micros::from_secs(3_600), Micros::from_secs(3_600));
-    desk.engine.reload(desk.settings.clone(), desk.now);
-    desk.change(Change::Chains { document: Arc::new(document), in_use: Default::default() });
-    desk.publish();
+    let mut harness = wired(RouteSettings::default(), built, 65_536);
+    harness.settings.rebalance = settings;
+    (harness.settings.stale_after, harness.settings.lost_after) = (Micros::from_secs(3_600), Micros::from_secs(3_600));
+    harness.engine.reload(harness.settings.clone(), harness.now);
+    harness.change(Change::Chains { document: Arc::new(document), in_use: Default::default() });
+    harness.publish();
     for application in 1..=applications {
         let (maps, reduces) = (EACH as u32, EACH as u32);
         let mut request = shuffle(application, &format!("job-{application}"), (maps, reduces), 800 << 20);
         request.constraints.spread = false;
         ask(&mut request);
-        desk.ask(request);
+        harness.ask(request);
     }
     for (at, host) in (0_u64..).zip([first, second]) {
         let ids = (1..=applications).flat_map(|app| (1..=EACH).map(move |id| (app, id)));
         let runs: Vec<_> = ids.map(|(app, id)| runs(app, at * EACH + id, at as i32 + 1)).collect();
-        desk.beat(host.as_str(), runs.len() as u64 * 1_024, Some(&runs));
+        harness.beat(host.as_str(), runs.len() as u64 * 1_024, Some(&runs));
     }
-    desk.publish();
-    desk
+    harness.publish();
+    harness
 }
 
 fn runs(application: u32, id: u64, priority: i32) -> NamedContainer {
@@ -84,31 +84,31 @@ fn runs(application: u32, id: u64, priority: i32) -> NamedContainer {
     }
 }
 
-fn turn(desk: &mut Desk, name: &str, up: bool) {
-    desk.change(Change::Middlebox { name: name.into(), up: Some(up), capacity: None::<BitsPerSec> });
-    desk.publish();
+fn turn(harness: &mut EngineHarness, name: &str, up: bool) {
+    harness.change(Change::Middlebox { name: name.into(), up: Some(up), capacity: None::<BitsPerSec> });
+    harness.publish();
 }
 
 /// The round that begins after its time, if one does.
-fn begun(desk: &mut Desk) -> Option<Arc<Round>> {
-    desk.pass(EVERY);
-    let round = desk.out.iter().position(|effect| matches!(effect, Effect::Rebalance(_)))?;
-    match desk.out.remove(round) {
+fn begun(harness: &mut EngineHarness) -> Option<Arc<Round>> {
+    harness.pass(EVERY);
+    let round = harness.out.iter().position(|effect| matches!(effect, Effect::Rebalance(_)))?;
+    match harness.out.remove(round) {
         Effect::Rebalance(round) => Some(round),
         _ => unreachable!("it was just looked at"),
     }
 }
 
-fn search(round: &Round) -> RoundFound {
+fn search(round: &Round) -> RoundOutcome {
     let policy = pat();
     round.search(|_| Some(("pat", Arc::clone(&policy))), 100_000, &mut || false)
 }
 
-fn take(desk: &mut Desk, number: u64, found: &RoundFound) -> Vec<(ContainerId, String, f64)> {
-    desk.engine.rebalanced(number, found, desk.now);
-    desk.drain();
+fn take(harness: &mut EngineHarness, number: u64, found: &RoundOutcome) -> Vec<(ContainerId, String, f64)> {
+    harness.engine.rebalanced(number, found, harness.now);
+    harness.drain();
     let mut told = Vec::new();
-    desk.out.retain(|effect| match effect {
+    harness.out.retain(|effect| match effect {
         Effect::Follow { attempt, message: FollowBody::Move { container, to, gain, chain }, cause } => {
             assert_eq!((*attempt, *cause, &**chain), (container.attempt, "rebalance", "inbound"));
             told.push((*container, to.to_string(), *gain));
@@ -120,164 +120,165 @@ fn take(desk: &mut Desk, number: u64, found: &RoundFound) -> Vec<(ContainerId, S
 }
 
 /// A whole round.
-fn round(desk: &mut Desk) -> Vec<(ContainerId, String, f64)> {
-    let round = begun(desk).expect("a round is due");
+fn round(harness: &mut EngineHarness) -> Vec<(ContainerId, String, f64)> {
+    let round = begun(harness).expect("a round is due");
     let found = search(&round);
-    take(desk, round.number, &found)
+    take(harness, round.number, &found)
 }
 
-fn rack_of(desk: &Desk, host: &str) -> usize {
-    let snapshot = desk.engine.settled();
+fn rack_of(harness: &EngineHarness, host: &str) -> usize {
+    let snapshot = harness.engine.current_snapshot();
     snapshot.rack(snapshot.statics.find(host).unwrap()).at()
 }
 
 #[test]
 fn containers_beside_a_box_that_died_are_proposed_to_go_beside_the_other() {
-    let mut desk = settled(MANY, 1, |_| ());
-    assert_eq!(round(&mut desk), [], "all is well as it is");
-    turn(&mut desk, "near", false);
-    let told = round(&mut desk);
+    let mut harness = settled(MANY, 1, |_| ());
+    assert_eq!(round(&mut harness), [], "all is well as it is");
+    turn(&mut harness, "near", false);
+    let told = round(&mut harness);
     assert_eq!(told.len(), 2 * EACH as usize, "{told:?}");
-    let far = desk.engine.settled().statics.racks.len() - 1;
-    assert!(told.iter().all(|(_, to, _)| rack_of(&desk, to) == far), "{told:?}");
+    let far = harness.engine.current_snapshot().statics.racks.len() - 1;
+    assert!(told.iter().all(|(_, to, _)| rack_of(&harness, to) == far), "{told:?}");
     let gains: f64 = told.iter().map(|(_, _, gain)| gain).sum();
     assert!(told.windows(2).all(|two| two[0].2 >= two[1].2) && gains > 0.5 && gains <= 1.0 + 1e-9, "{told:?}");
-    assert_eq!(desk.count(Counter::MovesProposed), told.len() as u64);
-    assert_eq!(desk.count(Counter::RebalanceRounds), 2);
-    assert_eq!(desk.engine.counts().leases, 2 * EACH as usize, "nothing is leased for a move");
+    assert_eq!(harness.count(Counter::MovesProposed), told.len() as u64);
+    assert_eq!(harness.count(Counter::RebalanceRounds), 2);
+    assert_eq!(harness.engine.counts().leases, 2 * EACH as usize, "nothing is leased for a move");
 }
 
 #[test]
 fn without_being_asked_to_nothing_is_looked_for() {
-    let mut desk = settled(RebalanceSettings { enabled: false, ..MANY }, 1, |_| ());
-    turn(&mut desk, "near", false);
-    assert_eq!(begun(&mut desk), None);
+    let mut harness = settled(RebalanceSettings { enabled: false, ..MANY }, 1, |_| ());
+    turn(&mut harness, "near", false);
+    assert_eq!(begun(&mut harness), None);
     let mut none = settled(MANY, 0, |_| ());
     assert_eq!(begun(&mut none), None, "nothing runs under a chain");
 }
 
 /// A found round in which every container of all applications is to go to the last node.
-fn all(desk: &Desk, applications: u32) -> RoundFound {
-    let to = NodeIdx::new(desk.engine.settled().nodes() - 1);
+fn all(harness: &EngineHarness, applications: u32) -> RoundOutcome {
+    let to = NodeIdx::new(harness.engine.current_snapshot().nodes() - 1);
     let ids = (1..=applications).flat_map(|app| (1..=2 * EACH).map(move |id| (app, id)));
     let step = |(app, id): (u32, u64)| {
         let container = container(attempt(app, 1), id);
-        let from = desk.engine.settled().applications.get(&container.attempt).unwrap().containers[&container].node;
+        let from =
+            harness.engine.current_snapshot().applications.get(&container.attempt).unwrap().containers[&container].node;
         ProposedMove { container, from, to, gain: 0.2, chain: "inbound".into() }
     };
-    RoundFound { moves: ids.map(step).collect(), left_out: 0 }
+    RoundOutcome { moves: ids.map(step).collect(), left_out: 0 }
 }
 
 #[test]
 fn a_round_proposes_no_more_than_its_bound_whatever_was_found() {
     for bound in [1, 3] {
-        let mut desk = settled(RebalanceSettings { moves_per_round: bound, ..MANY }, 2, |_| ());
-        turn(&mut desk, "near", false);
-        assert_eq!(round(&mut desk).len(), bound, "of what a policy finds");
-        let begun = begun(&mut desk).unwrap();
-        let found = all(&desk, 2);
-        assert_eq!(take(&mut desk, begun.number, &found).len(), bound);
+        let mut harness = settled(RebalanceSettings { moves_per_round: bound, ..MANY }, 2, |_| ());
+        turn(&mut harness, "near", false);
+        assert_eq!(round(&mut harness).len(), bound, "of what a policy finds");
+        let begun = begun(&mut harness).unwrap();
+        let found = all(&harness, 2);
+        assert_eq!(take(&mut harness, begun.number, &found).len(), bound);
     }
 }
 
 #[test]
 fn an_application_is_proposed_no_more_than_its_bound_and_others_get_theirs() {
-    let mut desk = settled(RebalanceSettings { moves_per_application: 1, ..MANY }, 3, |_| ());
-    turn(&mut desk, "near", false);
+    let mut harness = settled(RebalanceSettings { moves_per_application: 1, ..MANY }, 3, |_| ());
+    turn(&mut harness, "near", false);
     let each = |told: Vec<(ContainerId, String, f64)>| {
         let mut each: Vec<_> = told.iter().map(|(id, ..)| id.attempt.application.sequence).collect();
         each.sort_unstable();
         each
     };
-    assert_eq!(each(round(&mut desk)), [1, 2, 3], "of what a policy finds");
-    let begun = begun(&mut desk).unwrap();
-    let found = all(&desk, 3);
-    assert_eq!(each(take(&mut desk, begun.number, &found)), [1, 2, 3]);
+    assert_eq!(each(round(&mut harness)), [1, 2, 3], "of what a policy finds");
+    let begun = begun(&mut harness).unwrap();
+    let found = all(&harness, 3);
+    assert_eq!(each(take(&mut harness, begun.number, &found)), [1, 2, 3]);
 }
 
 #[test]
 fn what_gains_less_than_the_threshold_is_not_proposed() {
-    let mut desk = settled(RebalanceSettings { gain_min_per_million: 300_000, ..MANY }, 1, |_| ());
-    turn(&mut desk, "near", false);
-    let first = begun(&mut desk).unwrap();
+    let mut harness = settled(RebalanceSettings { gain_min_per_million: 300_000, ..MANY }, 1, |_| ());
+    turn(&mut harness, "near", false);
+    let first = begun(&mut harness).unwrap();
     assert_eq!(search(&first).moves, [], "each saves a fourth");
-    let found = all(&desk, 1);
-    assert_eq!(take(&mut desk, first.number, &found), []);
-    let mut found = all(&desk, 1);
+    let found = all(&harness, 1);
+    assert_eq!(take(&mut harness, first.number, &found), []);
+    let mut found = all(&harness, 1);
     found.moves[0].gain = f64::NAN;
     found.moves[1].gain = 0.3;
-    let second = begun(&mut desk).unwrap();
-    assert_eq!(take(&mut desk, second.number, &found).len(), 1, "that one is worth it; what is no number is not");
+    let second = begun(&mut harness).unwrap();
+    assert_eq!(take(&mut harness, second.number, &found).len(), 1, "that one is worth it; what is no number is not");
 }
 
 #[test]
 fn a_container_is_not_proposed_again_before_it_has_cooled_down() {
-    let mut desk = settled(MANY, 1, |_| ());
-    turn(&mut desk, "near", false);
-    let first = round(&mut desk);
+    let mut harness = settled(MANY, 1, |_| ());
+    turn(&mut harness, "near", false);
+    let first = round(&mut harness);
     assert!(!first.is_empty());
     for _ in 0..COOL_DOWN.0 / EVERY.0 - 1 {
-        let next = begun(&mut desk).unwrap();
+        let next = begun(&mut harness).unwrap();
         assert_eq!(search(&next).moves, [], "a policy leaves them alone");
-        let found = all(&desk, 1);
-        assert_eq!(take(&mut desk, next.number, &found), [], "and if it does not, they are not proposed");
+        let found = all(&harness, 1);
+        assert_eq!(take(&mut harness, next.number, &found), [], "and if it does not, they are not proposed");
     }
-    let again = round(&mut desk);
+    let again = round(&mut harness);
     assert_eq!(again.len(), first.len(), "they still sit badly");
 }
 
 #[test]
 fn a_move_that_was_followed_is_counted_and_what_came_cools_down_too() {
-    let mut desk = settled(RebalanceSettings { moves_per_round: 1, ..MANY }, 1, |_| ());
-    desk.pass(desk.settings.lease_ttl);
-    desk.out.clear();
-    turn(&mut desk, "near", false);
-    let (moved, to, _) = round(&mut desk).remove(0);
-    let snapshot = Arc::clone(desk.engine.settled());
+    let mut harness = settled(RebalanceSettings { moves_per_round: 1, ..MANY }, 1, |_| ());
+    harness.pass(harness.settings.lease_ttl);
+    harness.out.clear();
+    turn(&mut harness, "near", false);
+    let (moved, to, _) = round(&mut harness).remove(0);
+    let snapshot = Arc::clone(harness.engine.current_snapshot());
     let before = snapshot.applications.get(&moved.attempt).unwrap().containers[&moved];
     let come = runs(1, 99, before.key.priority);
-    desk.beat(&to, 1_024, Some(std::slice::from_ref(&come)));
-    desk.publish();
-    assert_eq!(desk.count(Counter::MovesFollowed), 1);
-    desk.beat(&to, 2_048, Some(&[come.clone(), runs(1, 98, before.key.priority)]));
-    desk.publish();
-    assert_eq!(desk.count(Counter::MovesFollowed), 1, "one move is followed once");
-    turn(&mut desk, "near", true);
-    turn(&mut desk, "far", false);
-    let next = begun(&mut desk).unwrap();
+    harness.beat(&to, 1_024, Some(std::slice::from_ref(&come)));
+    harness.publish();
+    assert_eq!(harness.count(Counter::MovesFollowed), 1);
+    harness.beat(&to, 2_048, Some(&[come.clone(), runs(1, 98, before.key.priority)]));
+    harness.publish();
+    assert_eq!(harness.count(Counter::MovesFollowed), 1, "one move is followed once");
+    turn(&mut harness, "near", true);
+    turn(&mut harness, "far", false);
+    let next = begun(&mut harness).unwrap();
     let proposed: Vec<ContainerId> = search(&next).moves.iter().map(|step| step.container).collect();
     assert_eq!(proposed, [container(attempt(1, 1), 98)], "the one that moved stays, the stranger beside it may go");
 }
 
 #[test]
 fn no_move_breaks_what_a_group_asks_for() {
-    let far = |desk: &Desk| desk.engine.settled().statics.racks.last().unwrap().clone();
+    let far = |harness: &EngineHarness| harness.engine.current_snapshot().statics.racks.last().unwrap().clone();
     let plain = settled(MANY, 0, |_| ());
     let rack = far(&plain);
-    let mut desk = settled(MANY, 1, |request| request.constraints.avoid_racks = vec![rack.clone()]);
-    turn(&mut desk, "near", false);
-    let last = desk.engine.settled().statics.racks.len() - 1;
-    let told = round(&mut desk);
-    assert!(!told.is_empty() && told.iter().all(|(_, to, _)| rack_of(&desk, to) != last), "{told:?}");
-    let mut desk = settled(MANY, 1, |request| request.constraints.spread = true);
-    turn(&mut desk, "near", false);
-    assert_eq!(round(&mut desk), [], "what is spread stays so");
-    let mut desk = settled(MANY, 1, |request| request.groups[0].constraints.max_per_rack = 2);
-    turn(&mut desk, "near", false);
-    let maps = round(&mut desk).iter().filter(|(id, _, _)| id.id <= EACH).count();
+    let mut harness = settled(MANY, 1, |request| request.constraints.avoid_racks = vec![rack.clone()]);
+    turn(&mut harness, "near", false);
+    let last = harness.engine.current_snapshot().statics.racks.len() - 1;
+    let told = round(&mut harness);
+    assert!(!told.is_empty() && told.iter().all(|(_, to, _)| rack_of(&harness, to) != last), "{told:?}");
+    let mut harness = settled(MANY, 1, |request| request.constraints.spread = true);
+    turn(&mut harness, "near", false);
+    assert_eq!(round(&mut harness), [], "what is spread stays so");
+    let mut harness = settled(MANY, 1, |request| request.groups[0].constraints.max_per_rack = 2);
+    turn(&mut harness, "near", false);
+    let maps = round(&mut harness).iter().filter(|(id, _, _)| id.id <= EACH).count();
     assert_eq!(maps, 2);
-    let mut desk = settled(MANY, 1, |request| request.groups[0].constraints.max_per_rack = 1);
-    turn(&mut desk, "near", false);
-    let maps = round(&mut desk).iter().filter(|(id, _, _)| id.id <= EACH).count();
+    let mut harness = settled(MANY, 1, |request| request.groups[0].constraints.max_per_rack = 1);
+    turn(&mut harness, "near", false);
+    let maps = round(&mut harness).iter().filter(|(id, _, _)| id.id <= EACH).count();
     assert_eq!(maps, 1);
 }
 
 #[test]
 fn bounds_of_a_group_and_the_worth_of_a_move_hold_from_round_to_round() {
     let one = RebalanceSettings { moves_per_round: 1, ..MANY };
-    let mut desk = settled(one, 1, |request| request.groups[0].constraints.max_per_rack = 1);
-    turn(&mut desk, "near", false);
-    let told: Vec<_> = (0..6).flat_map(|_| round(&mut desk)).collect();
+    let mut harness = settled(one, 1, |request| request.groups[0].constraints.max_per_rack = 1);
+    turn(&mut harness, "near", false);
+    let told: Vec<_> = (0..6).flat_map(|_| round(&mut harness)).collect();
     let maps = told.iter().filter(|(id, ..)| id.id <= EACH).count();
     assert_eq!((maps, told.len()), (1, 1 + EACH as usize), "nobody has followed yet, and somebody may: {told:?}");
     let gains: f64 = told.iter().map(|(.., gain)| gain).sum();
@@ -286,52 +287,52 @@ fn bounds_of_a_group_and_the_worth_of_a_move_hold_from_round_to_round() {
 
 #[test]
 fn containers_of_which_nobody_can_say_whose_they_are_stay() {
-    let mut desk = settled(MANY, 1, |_| ());
+    let mut harness = settled(MANY, 1, |_| ());
     let mut other = shuffle(1, "other", (1, 1), 800 << 20);
     other.edges.clear();
-    desk.ask(other);
-    turn(&mut desk, "near", false);
-    assert_eq!(round(&mut desk), []);
-    assert_eq!(desk.count(Counter::RebalanceLeftOut), 1, "and that is said");
+    harness.ask(other);
+    turn(&mut harness, "near", false);
+    assert_eq!(round(&mut harness), []);
+    assert_eq!(harness.count(Counter::RebalanceLeftOut), 1, "and that is said");
 }
 
 #[test]
 fn room_that_was_proposed_is_not_proposed_again_and_a_full_node_is_none_to_go_to() {
-    let mut desk = settled(MANY, 1, |_| ());
-    turn(&mut desk, "near", false);
-    let last = desk.engine.settled().nodes() - 1;
-    let host = desk.engine.settled().host(NodeIdx::new(last)).to_string();
-    desk.beat(&host, 65_536 - 3 * 1_024, Some(&[]));
-    desk.publish();
-    let first = begun(&mut desk).unwrap();
-    let leased = desk.engine.leased().leased(NodeIdx::new(last)).memory_mb() / 1_024;
-    let found = all(&desk, 1);
-    assert_eq!(take(&mut desk, first.number, &found).len() as u64, 3 - leased);
+    let mut harness = settled(MANY, 1, |_| ());
+    turn(&mut harness, "near", false);
+    let last = harness.engine.current_snapshot().nodes() - 1;
+    let host = harness.engine.current_snapshot().host(NodeIdx::new(last)).to_string();
+    harness.beat(&host, 65_536 - 3 * 1_024, Some(&[]));
+    harness.publish();
+    let first = begun(&mut harness).unwrap();
+    let leased = harness.engine.leased().leased(NodeIdx::new(last)).memory_mb() / 1_024;
+    let found = all(&harness, 1);
+    assert_eq!(take(&mut harness, first.number, &found).len() as u64, 3 - leased);
 }
 
 #[test]
 fn what_comes_of_an_older_round_or_of_a_container_that_has_gone_is_dropped() {
-    let mut desk = settled(MANY, 1, |_| ());
-    turn(&mut desk, "near", false);
-    let old = begun(&mut desk).unwrap();
-    let new = begun(&mut desk).unwrap();
-    assert_eq!(take(&mut desk, old.number, &search(&old)), []);
+    let mut harness = settled(MANY, 1, |_| ());
+    turn(&mut harness, "near", false);
+    let old = begun(&mut harness).unwrap();
+    let new = begun(&mut harness).unwrap();
+    assert_eq!(take(&mut harness, old.number, &search(&old)), []);
     let found = search(&new);
     let gone = found.moves[0].from;
-    let host = desk.engine.settled().host(gone).to_string();
-    desk.beat(&host, 0, Some(&[]));
-    desk.publish();
-    let told = take(&mut desk, new.number, &found);
+    let host = harness.engine.current_snapshot().host(gone).to_string();
+    harness.beat(&host, 0, Some(&[]));
+    harness.publish();
+    let told = take(&mut harness, new.number, &found);
     assert_eq!(told.len(), EACH as usize, "those on the other host: {told:?}");
-    assert_eq!(take(&mut desk, new.number, &found), [], "a round comes back once");
+    assert_eq!(take(&mut harness, new.number, &found), [], "a round comes back once");
 }
 
 #[test]
 fn an_application_is_told_by_name_of_a_chain_that_is_broken_and_when_it_goes_again() {
-    let mut desk = settled(MANY, 2, |_| ());
-    let told = |desk: &mut Desk| {
+    let mut harness = settled(MANY, 2, |_| ());
+    let told = |harness: &mut EngineHarness| {
         let mut told = Vec::new();
-        for effect in std::mem::take(&mut desk.out) {
+        for effect in std::mem::take(&mut harness.out) {
             if let Effect::Follow { attempt, message: FollowBody::Chain { chain, pairs }, cause } = effect {
                 assert_eq!(&*chain, "inbound");
                 told.push((attempt.application.sequence, pairs > 0, cause));
@@ -339,12 +340,12 @@ fn an_application_is_told_by_name_of_a_chain_that_is_broken_and_when_it_goes_aga
         }
         told
     };
-    turn(&mut desk, "near", false);
-    assert_eq!(told(&mut desk), [], "there is another box");
-    turn(&mut desk, "far", false);
-    assert_eq!(told(&mut desk), [(1, true, "chain_broken"), (2, true, "chain_broken")]);
-    desk.pass(Micros::from_secs(2));
-    assert_eq!(told(&mut desk), [], "it is said once");
-    turn(&mut desk, "far", true);
-    assert_eq!(told(&mut desk), [(1, false, "chain_restored"), (2, false, "chain_restored")]);
+    turn(&mut harness, "near", false);
+    assert_eq!(told(&mut harness), [], "there is another box");
+    turn(&mut harness, "far", false);
+    assert_eq!(told(&mut harness), [(1, true, "chain_broken"), (2, true, "chain_broken")]);
+    harness.pass(Micros::from_secs(2));
+    assert_eq!(told(&mut harness), [], "it is said once");
+    turn(&mut harness, "far", true);
+    assert_eq!(told(&mut harness), [(1, false, "chain_restored"), (2, false, "chain_restored")]);
 }

@@ -1,10 +1,10 @@
 //! Records: a busy engine under every policy, and every decision made again from its record alone.
 
-use super::desk::{Desk, container, registration, running};
-use crate::records::{Came, Kept, Probe, Record, Records, Seen};
+use super::harness::{EngineHarness, container, registration, running};
+use crate::records::{DecidedRequest, Kept, Probe, Record, Records, RequestOutcome};
 use crate::testing::{attempt, request};
 use crate::{
-    Chosen, CommitOutcome, Mode, PlacerSettings, RecordSettings, Refusal, TaskWhat, Token, may_wait, propose,
+    CommitOutcome, Mode, PlacerSettings, RecordSettings, Refusal, SelectedPolicy, TaskWhat, Token, may_wait, propose,
     propose_waiting,
 };
 use hintd_model::cluster::{
@@ -26,13 +26,13 @@ const DISPATCHERS: [&str; 3] = ["fair", "delay", "nas"];
 
 /// A wired cluster that is asked, reported and broken at random, and the records of what it was answered.
 struct Busy {
-    desk: Desk,
+    harness: EngineHarness,
     random: ChaCha8Rng,
     hosts: Vec<String>,
     policies: BTreeMap<&'static str, Arc<dyn Policy>>,
     records: Records,
     /// Proposals that wait, as they will be recorded.
-    waiting: Vec<(crate::Proposal, Seen)>,
+    waiting: Vec<(crate::Proposal, DecidedRequest)>,
     running: BTreeMap<String, Vec<hintd_model::cluster::NamedContainer>>,
     asked: u32,
     recorded: usize,
@@ -40,16 +40,16 @@ struct Busy {
 
 impl Busy {
     fn new(seed: u64, settings: RecordSettings) -> Self {
-        let mut desk = Desk::new();
-        desk.settings.records = settings.clone();
-        desk.engine.reload(desk.settings.clone(), desk.now);
+        let mut harness = EngineHarness::new();
+        harness.settings.records = settings.clone();
+        harness.engine.reload(harness.settings.clone(), harness.now);
         let built = build::fat_tree(&FatTreeSpec::default()).unwrap();
-        desk.change(Change::Network(Some(Arc::new(built.network))));
+        harness.change(Change::Network(Some(Arc::new(built.network))));
         let mut hosts = Vec::new();
         for (rack, names) in &built.racks {
             for host in names {
-                desk.register(host.as_str(), rack.as_str(), 8192);
-                desk.beat(host.as_str(), 0, Some(&[]));
+                harness.register(host.as_str(), rack.as_str(), 8192);
+                harness.beat(host.as_str(), 0, Some(&[]));
                 hosts.push(host.to_string());
             }
         }
@@ -63,14 +63,14 @@ impl Busy {
                     .collect(),
             };
             let blocks = (0..8).map(block).collect();
-            desk.change(Change::Dataset(Arc::new(NamedDataset { path: path.into(), blocks })));
+            harness.change(Change::Dataset(Arc::new(NamedDataset { path: path.into(), blocks })));
         }
-        desk.publish();
+        harness.publish();
         let policies = PLACERS.into_iter().chain(DISPATCHERS);
         let policies = policies.map(|name| (name, registry::with_defaults(name).unwrap().into())).collect();
         let (random, records) = (ChaCha8Rng::seed_from_u64(seed), Records::new(settings));
         let (waiting, running) = (Vec::new(), BTreeMap::new());
-        Self { desk, random, hosts, policies, records, waiting, running, asked: 0, recorded: 0 }
+        Self { harness, random, hosts, policies, records, waiting, running, asked: 0, recorded: 0 }
     }
 
     fn step(&mut self) {
@@ -82,8 +82,8 @@ impl Busy {
             13 => self.wire(),
             14 => self.lose(),
             _ => {
-                self.desk.pass(Micros::from_millis(self.random.random_range(1..4_000)));
-                self.desk.publish();
+                self.harness.pass(Micros::from_millis(self.random.random_range(1..4_000)));
+                self.harness.publish();
             }
         }
     }
@@ -124,11 +124,11 @@ impl Busy {
     fn ask_for(&mut self, asked: &Arc<HintRequest>, name: &'static str, follows: bool) {
         let (policy, baseline) = (Arc::clone(&self.policies[name]), Arc::clone(&self.policies["capacity"]));
         let mode = if self.random.random_bool(0.1) { Mode::Shadow } else { Mode::On };
-        let settings = PlacerSettings { steps: 300, ..self.desk.placer.clone() };
+        let settings = PlacerSettings { steps: 300, ..self.harness.placer.clone() };
         // The deadline comes somewhere in the search, or after it.
         let until = if self.random.random_bool(0.3) { self.random.random_range(1..12) } else { u64::MAX };
-        let chosen = Chosen { policy: &*policy, baseline: &*baseline, mode, name };
-        let generation = self.desk.engine.generation();
+        let chosen = SelectedPolicy { policy: &*policy, baseline: &*baseline, mode, name };
+        let generation = self.harness.engine.generation();
         let mut probe = Probe::default();
         let mut looks = 0;
         let mut stop = || {
@@ -136,19 +136,19 @@ impl Busy {
             probe.look(looks >= until)
         };
         let found = if follows && may_wait(asked, &chosen) {
-            propose_waiting(&generation, asked, &chosen, &policy, &settings, self.desk.now)
+            propose_waiting(&generation, asked, &chosen, &policy, &settings, self.harness.now)
         } else {
-            propose(&generation, asked, &chosen, &settings, self.desk.now, &mut stop)
+            propose(&generation, asked, &chosen, &settings, self.harness.now, &mut stop)
         };
         let id = DecisionId(10_000 + u64::from(self.asked));
-        let seen = |read, came| Seen {
+        let seen = |read, came| DecidedRequest {
             request: Arc::clone(asked),
             policy: Arc::clone(&policy),
             name: name.into(),
             baseline: Arc::clone(&baseline),
             mode,
             settings: settings.clone(),
-            now: self.desk.now,
+            now: self.harness.now,
             stopped: probe.stopped(),
             follows,
             generation: Arc::clone(&generation),
@@ -157,7 +157,7 @@ impl Busy {
         };
         match found {
             Err(refusal) => {
-                let seen = seen(None, Came::Refused { decision: id, at: self.desk.now, refusal });
+                let seen = seen(None, RequestOutcome::Refused { decision: id, at: self.harness.now, refusal });
                 self.records.take(seen);
                 self.recorded += 1;
             }
@@ -166,8 +166,10 @@ impl Busy {
                 proposal.digest = 7;
                 // What came of it is put in its place when it is committed.
                 let refusal = Refusal::DeadlineExceeded(Micros(0));
-                let seen =
-                    seen(Some(proposal.paths_read()), Came::Refused { decision: id, at: self.desk.now, refusal });
+                let seen = seen(
+                    Some(proposal.paths_read()),
+                    RequestOutcome::Refused { decision: id, at: self.harness.now, refusal },
+                );
                 self.waiting.push((proposal, seen));
             }
         }
@@ -181,16 +183,16 @@ impl Busy {
         let (mut proposal, mut seen) = self.waiting.swap_remove(at);
         proposal.last_try = self.random.random_bool(0.5);
         let draft = proposal.to_compare();
-        let outcome = self.desk.engine.commit(proposal, Token("secret".into()), self.desk.now);
-        let desk = self.desk.engine.take_desk();
-        self.desk.drain();
+        let outcome = self.harness.engine.commit(proposal, Token("secret".into()), self.harness.now);
+        let harness = self.harness.engine.take_dispatcher();
+        self.harness.drain();
         if let CommitOutcome::Committed(answer) = outcome {
-            seen.came = Came::Answered { answer, draft, desk };
+            seen.came = RequestOutcome::Answered { answer, draft, dispatcher: harness };
             self.records.take(seen);
             self.recorded += 1;
         }
         if self.random.random_bool(0.7) {
-            self.desk.publish();
+            self.harness.publish();
         }
     }
 
@@ -212,55 +214,55 @@ impl Busy {
                 task: "t".into(),
                 what,
                 recurring_key: Some("daily".into()),
-                at: self.desk.now,
+                at: self.harness.now,
             };
-            self.desk.engine.event(event, self.desk.now).unwrap();
+            self.harness.engine.event(event, self.harness.now).unwrap();
         }
         let foreign = self.random.random_range(0..4_u64) * 1024;
         let used = foreign + mine.iter().map(|container| container.size.memory_mb).sum::<u64>();
         let mine = mine.clone();
-        self.desk.change(Change::Register(registration(&host, &self.rack(&host), 8192)));
-        self.desk.beat(&host, used, Some(&mine));
-        self.desk.publish();
+        self.harness.change(Change::Register(registration(&host, &self.rack(&host), 8192)));
+        self.harness.beat(&host, used, Some(&mine));
+        self.harness.publish();
     }
 
     fn rack(&self, host: &str) -> String {
-        let statics = &self.desk.engine.settled().statics;
+        let statics = &self.harness.engine.current_snapshot().statics;
         statics.racks[statics.rack[statics.find(host).unwrap().at()].at()].to_string()
     }
 
     fn start(&mut self) {
-        let leases: Vec<_> = self.desk.engine.leases().cloned().collect();
+        let leases: Vec<_> = self.harness.engine.leases().cloned().collect();
         let Some(lease) = leases.choose(&mut self.random) else {
             return;
         };
-        let host = self.desk.engine.settled().host(lease.node).to_string();
+        let host = self.harness.engine.current_snapshot().host(lease.node).to_string();
         self.asked += 1;
         let id = container(lease.attempt, u64::from(self.asked));
         self.running.entry(host.clone()).or_default().push(running(id));
-        self.desk.allocated(&host, id, Some(lease.id));
+        self.harness.allocated(&host, id, Some(lease.id));
     }
 
     fn wire(&mut self) {
-        let network = self.desk.engine.settled().topology.network.clone().unwrap();
+        let network = self.harness.engine.current_snapshot().topology.network.clone().unwrap();
         let links: Vec<_> = network.links().map(|(_, link)| (link.name.clone(), link.up)).collect();
         let down: Vec<_> = links.iter().filter(|(_, up)| !up).cloned().collect();
         let (link, up) = if down.len() > 2 { &down } else { &links }.choose(&mut self.random).unwrap().clone();
-        self.desk.change(Change::Link { link, up: Some(!up), capacity: None });
-        self.desk.publish();
+        self.harness.change(Change::Link { link, up: Some(!up), capacity: None });
+        self.harness.publish();
     }
 
     fn lose(&mut self) {
         let host = self.hosts.choose(&mut self.random).unwrap().clone();
         self.running.remove(&host);
-        self.desk.change(Change::Gone(host.as_str().into()));
-        self.desk.publish();
-        self.desk.out.clear();
+        self.harness.change(Change::Gone(host.as_str().into()));
+        self.harness.publish();
+        self.harness.out.clear();
     }
 
     fn all(&self) -> Vec<Arc<Record>> {
         let ids = (10_000..=10_000 + u64::from(self.asked)).map(DecisionId);
-        ids.filter_map(|id| self.records.get(id, self.desk.now).ok()).collect()
+        ids.filter_map(|id| self.records.get(id, self.harness.now).ok()).collect()
     }
 }
 
@@ -282,10 +284,10 @@ proptest! {
         for _ in 0..40 {
             busy.step();
         }
-        let live = Arc::clone(busy.desk.engine.settled());
+        let live = Arc::clone(busy.harness.engine.current_snapshot());
         for record in first.iter().chain(&busy.all()) {
             for live in [None, Some(&*live)] {
-                let again = record.again(live);
+                let again = record.replay(live);
                 prop_assert!(again.same, "{:?} {:?}: {:?}", record.request(), record.policy().0, again.differences);
                 prop_assert_eq!(again.outcome.as_ref().err(), record.answered().err());
                 if let (Ok(made), Ok(said)) = (&again.outcome, record.answered()) {
@@ -362,7 +364,7 @@ fn records_stay_within_their_bytes_and_the_oldest_go_first() {
     let (oldest, _) = kept.oldest.unwrap();
     let ids: Vec<DecisionId> = busy.all().iter().map(|record| record.decision()).collect();
     assert!(ids.contains(&oldest));
-    let now = busy.desk.now;
+    let now = busy.harness.now;
     let refusal = busy.records.get(DecisionId(10_001), now).unwrap_err().to_string();
     let text = "decision 0000000000002711 is not recorded: records go back ";
     assert!(refusal.starts_with(text) && refusal.contains(&oldest.to_string()), "{refusal}");
@@ -385,8 +387,8 @@ fn a_record_keeps_the_parameters_that_its_policy_had() {
     busy.policies.insert("container", Arc::clone(&other));
     let record = busy.all().remove(0);
     assert_ne!(record.policy().1.params_toml(), other.params_toml());
-    assert!(record.again(None).same);
-    let beside = record.beside("container", &other, None, &mut || false).unwrap();
+    assert!(record.replay(None).same);
+    let beside = record.compare_with("container", &other, None, &mut || false).unwrap();
     assert!(beside.other.is_ok() && beside.rated.len() == 2);
 }
 
@@ -402,10 +404,10 @@ fn the_same_request_under_another_policy_stands_beside_with_both_objectives() {
     while busy.recorded == 0 {
         busy.commit();
     }
-    let leases = busy.desk.leases();
+    let leases = busy.harness.leases();
     let record = busy.all().remove(0);
     let container = Arc::clone(&busy.policies["container"]);
-    let beside = record.beside("container", &container, None, &mut || false).unwrap();
+    let beside = record.compare_with("container", &container, None, &mut || false).unwrap();
     let other = beside.other.unwrap();
     assert_eq!((&*other.policy, other.hints.iter().map(|hint| hint.count).sum::<u32>()), ("container", 8));
     let [spread, by_container] = &beside.rated[..] else { panic!("{:?}", beside.rated) };
@@ -414,7 +416,7 @@ fn the_same_request_under_another_policy_stands_beside_with_both_objectives() {
     assert_eq!(Some(now), other.terms.objective, "its own objective of its own placement");
     assert!(now <= then, "it is at least as good by its own measure: {now} {then}");
     assert_eq!(by_container.gain, Some((then - now) / then));
-    assert_eq!(busy.desk.leases(), leases, "nothing was leased");
+    assert_eq!(busy.harness.leases(), leases, "nothing was leased");
 }
 
 #[test]
@@ -432,7 +434,7 @@ fn the_placement_that_is_rated_is_the_one_that_is_shown_wherever_its_time_ended(
     let container = Arc::clone(&busy.policies["container"]);
     let mut looks = 0;
     record
-        .beside("container", &container, None, &mut || {
+        .compare_with("container", &container, None, &mut || {
             looks += 1;
             false
         })
@@ -446,7 +448,7 @@ fn the_placement_that_is_rated_is_the_one_that_is_shown_wherever_its_time_ended(
             looked += 1;
             looked > end
         };
-        let beside = record.beside("container", &container, None, &mut stop).unwrap();
+        let beside = record.compare_with("container", &container, None, &mut stop).unwrap();
         let other = beside.other.unwrap();
         assert_eq!(beside.rated[1].other, other.terms.objective, "stopped after {end} of {looks} looks");
         costs.insert(other.terms.objective.map(f64::to_bits));
@@ -464,10 +466,10 @@ fn a_dispatched_decision_is_made_by_another_dispatcher_or_by_a_placer_from_the_s
         busy.commit();
     }
     let record = busy.all().remove(0);
-    assert!(record.again(None).same);
+    assert!(record.replay(None).same);
     for name in ["nas", "fair", "container", "capacity"] {
         let policy = Arc::clone(&busy.policies[name]);
-        let beside = record.beside(name, &policy, None, &mut || false).unwrap();
+        let beside = record.compare_with(name, &policy, None, &mut || false).unwrap();
         let other = beside.other.unwrap_or_else(|refusal| panic!("{name}: {refusal}"));
         assert_eq!(&*other.policy, name);
         assert!(!other.hints.is_empty(), "{name}");

@@ -1,8 +1,8 @@
 //! Shuffles of planned heavy jobs in the engine: told to wait and to start, and no wait without an end.
 
 use super::circuits::{begins, controlled, ends, host, job, lit, network, tell};
-use super::desk::Desk;
-use crate::plans::examine;
+use super::harness::EngineHarness;
+use crate::plans::validate_plan;
 use crate::{Counter, Effect, FollowBody, TaskWhat};
 use hintd_model::cluster::{Change, HintRequest, NamedBlock, NamedDataset};
 use hintd_model::units::{BitsPerSec, Bytes, Micros, RackPath, Timestamp};
@@ -86,37 +86,38 @@ fn daily() -> HintRequest {
 }
 
 /// The planned job's maps and reduces have containers where they are planned, and a controller reports.
-fn planned() -> Desk {
-    let mut desk = lit(3);
-    controlled(&mut desk);
+fn planned() -> EngineHarness {
+    let mut harness = lit(3);
+    controlled(&mut harness);
     let block = |id| NamedBlock { id, bytes: Bytes(BLOCK), hosts: vec![host(0, 0).as_str().into()] };
     let blocks = (1..=u64::from(MAPS)).map(block).collect();
-    desk.change(Change::Dataset(Arc::new(NamedDataset { path: "/in".into(), blocks })));
-    desk.publish();
-    let examined = examine("p", Arc::new(plan(desk.now)), desk.engine.settled(), desk.now).unwrap();
-    desk.engine.keep_plan("p", examined, (false, "operator"), desk.now).unwrap();
-    desk.engine.activate_plan("p", false, desk.now).unwrap();
-    desk.drain();
-    desk.publish();
-    desk.wait(&packer(), daily());
-    (0..MAPS).for_each(|map| begins(&mut desk, 1, "map", map, &host(0, 0)));
-    (0..2).for_each(|reduce| begins(&mut desk, 1, "reduce", reduce, &host(2, 0)));
-    desk.pass(SECOND);
-    desk.out.clear();
-    desk
+    harness.change(Change::Dataset(Arc::new(NamedDataset { path: "/in".into(), blocks })));
+    harness.publish();
+    let examined =
+        validate_plan("p", Arc::new(plan(harness.now)), harness.engine.current_snapshot(), harness.now).unwrap();
+    harness.engine.keep_plan("p", examined, (false, "operator"), harness.now).unwrap();
+    harness.engine.activate_plan("p", false, harness.now).unwrap();
+    harness.drain();
+    harness.publish();
+    harness.wait(&packer(), daily());
+    (0..MAPS).for_each(|map| begins(&mut harness, 1, "map", map, &host(0, 0)));
+    (0..2).for_each(|reduce| begins(&mut harness, 1, "reduce", reduce, &host(2, 0)));
+    harness.pass(SECOND);
+    harness.out.clear();
+    harness
 }
 
 /// What was told since the last time.
-fn told(desk: &mut Desk) -> Vec<FollowBody> {
+fn told(harness: &mut EngineHarness) -> Vec<FollowBody> {
     let of = |effect: Effect| match effect {
         Effect::Follow { message, cause: "shuffle", .. } => Some(message),
         _ => None,
     };
-    std::mem::take(&mut desk.out).into_iter().filter_map(of).collect()
+    std::mem::take(&mut harness.out).into_iter().filter_map(of).collect()
 }
 
 /// The same in words, with bytes gathered.
-fn words(desk: &mut Desk) -> Vec<String> {
+fn words(harness: &mut EngineHarness) -> Vec<String> {
     let word = |message: FollowBody| match message {
         FollowBody::StartShuffle { from_rack, to_rack, reason, gathered, .. } => {
             format!("start {from_rack} {to_rack} {reason} {}", gathered.0)
@@ -126,176 +127,178 @@ fn words(desk: &mut Desk) -> Vec<String> {
         }
         other => panic!("{other:?}"),
     };
-    told(desk).into_iter().map(word).collect()
+    told(harness).into_iter().map(word).collect()
 }
 
-fn map_ends(desk: &mut Desk, map: u32) {
-    ends(desk, 1, "map", map, &host(0, 0), BLOCK);
+fn map_ends(harness: &mut EngineHarness, map: u32) {
+    ends(harness, 1, "map", map, &host(0, 0), BLOCK);
 }
 
 #[test]
 fn a_shuffle_waits_until_it_is_an_elephant_and_then_rides() {
-    let mut desk = planned();
-    map_ends(&mut desk, 0);
-    desk.pass(SECOND);
-    let now = desk.now;
-    let [FollowBody::WaitShuffle { latest, threshold, gathered, .. }] = told(&mut desk)[..] else { panic!("a wait") };
+    let mut harness = planned();
+    map_ends(&mut harness, 0);
+    harness.pass(SECOND);
+    let now = harness.now;
+    let [FollowBody::WaitShuffle { latest, threshold, gathered, .. }] = told(&mut harness)[..] else {
+        panic!("a wait")
+    };
     assert_eq!((latest, threshold, gathered), (now.plus(PATIENCE), Some(Bytes(ELEPHANT)), Bytes(BLOCK)));
-    desk.pass(SECOND);
-    assert_eq!(words(&mut desk), [""; 0], "a wait is told once");
-    map_ends(&mut desk, 1);
-    assert!(desk.engine.circuits().unwrap().wanted.circuits.is_empty(), "what waits asks for no circuit");
-    desk.pass(SECOND);
-    assert_eq!(words(&mut desk), ["start /rack-1 /rack-3 threshold 16000000"]);
-    let wanted = desk.engine.circuits().unwrap().wanted;
+    harness.pass(SECOND);
+    assert_eq!(words(&mut harness), [""; 0], "a wait is told once");
+    map_ends(&mut harness, 1);
+    assert!(harness.engine.circuits().unwrap().wanted.circuits.is_empty(), "what waits asks for no circuit");
+    harness.pass(SECOND);
+    assert_eq!(words(&mut harness), ["start /rack-1 /rack-3 threshold 16000000"]);
+    let wanted = harness.engine.circuits().unwrap().wanted;
     assert_eq!(wanted.circuits[0].demand.expected, Bytes(2 * BLOCK), "in the same interval");
-    map_ends(&mut desk, 2);
-    desk.pass(SECOND);
-    assert_eq!(words(&mut desk), ["wait /rack-1 /rack-3 below_threshold 8000000"], "what comes later gathers again");
-    map_ends(&mut desk, 3);
-    desk.pass(SECOND);
-    assert_eq!(words(&mut desk), ["start /rack-1 /rack-3 threshold 16000000"]);
-    assert_eq!((desk.count(Counter::ShufflesStarted), desk.count(Counter::ShufflesHeld)), (2, 2));
-    assert_eq!(desk.engine.circuits().unwrap().wanted.circuits[0].demand.expected, Bytes(4 * BLOCK));
+    map_ends(&mut harness, 2);
+    harness.pass(SECOND);
+    assert_eq!(words(&mut harness), ["wait /rack-1 /rack-3 below_threshold 8000000"], "what comes later gathers again");
+    map_ends(&mut harness, 3);
+    harness.pass(SECOND);
+    assert_eq!(words(&mut harness), ["start /rack-1 /rack-3 threshold 16000000"]);
+    assert_eq!((harness.count(Counter::ShufflesStarted), harness.count(Counter::ShufflesHeld)), (2, 2));
+    assert_eq!(harness.engine.circuits().unwrap().wanted.circuits[0].demand.expected, Bytes(4 * BLOCK));
 }
 
 #[test]
 fn a_wait_ends_at_its_latest_start() {
-    let mut desk = planned();
-    map_ends(&mut desk, 0);
-    desk.pass(SECOND);
-    told(&mut desk);
-    let until = desk.now.plus(PATIENCE);
-    while desk.now.plus(SECOND) < until {
-        beat(&mut desk, &[]);
-        desk.pass(SECOND);
-        assert_eq!(words(&mut desk), [""; 0]);
+    let mut harness = planned();
+    map_ends(&mut harness, 0);
+    harness.pass(SECOND);
+    told(&mut harness);
+    let until = harness.now.plus(PATIENCE);
+    while harness.now.plus(SECOND) < until {
+        beat(&mut harness, &[]);
+        harness.pass(SECOND);
+        assert_eq!(words(&mut harness), [""; 0]);
     }
-    desk.pass(SECOND);
-    assert_eq!(words(&mut desk), ["start /rack-1 /rack-3 latest_start 8000000"]);
-    desk.pass(SECOND);
-    assert_eq!(words(&mut desk), [""; 0], "a start is told once");
+    harness.pass(SECOND);
+    assert_eq!(words(&mut harness), ["start /rack-1 /rack-3 latest_start 8000000"]);
+    harness.pass(SECOND);
+    assert_eq!(words(&mut harness), [""; 0], "a start is told once");
 }
 
 /// A job whose first map has ended and whose shuffle waits.
-fn waits() -> Desk {
-    let mut desk = planned();
-    map_ends(&mut desk, 0);
-    desk.pass(SECOND);
-    assert_eq!(words(&mut desk), ["wait /rack-1 /rack-3 below_threshold 8000000"]);
-    desk
+fn waits() -> EngineHarness {
+    let mut harness = planned();
+    map_ends(&mut harness, 0);
+    harness.pass(SECOND);
+    assert_eq!(words(&mut harness), ["wait /rack-1 /rack-3 below_threshold 8000000"]);
+    harness
 }
 
 #[test]
 fn a_wait_ends_with_the_plan() {
-    let mut desk = waits();
-    desk.engine.roll_back_plan(true, desk.now).unwrap();
-    desk.pass(SECOND);
-    assert_eq!(words(&mut desk), ["start /rack-1 /rack-3 no_plan 8000000"]);
-    assert_eq!(desk.engine.shuffles_held(), 0);
+    let mut harness = waits();
+    harness.engine.roll_back_plan(true, harness.now).unwrap();
+    harness.pass(SECOND);
+    assert_eq!(words(&mut harness), ["start /rack-1 /rack-3 no_plan 8000000"]);
+    assert_eq!(harness.engine.shuffles_held(), 0);
 
-    let mut desk = waits();
-    let mut settings = desk.settings.clone();
+    let mut harness = waits();
+    let mut settings = harness.settings.clone();
     settings.plans.follow = false;
-    desk.engine.reload(settings, desk.now);
-    desk.pass(SECOND);
-    assert_eq!(words(&mut desk), ["start /rack-1 /rack-3 no_plan 8000000"], "as when nobody is to follow it");
+    harness.engine.reload(settings, harness.now);
+    harness.pass(SECOND);
+    assert_eq!(words(&mut harness), ["start /rack-1 /rack-3 no_plan 8000000"], "as when nobody is to follow it");
 
-    let mut desk = waits();
-    let expires = plan(desk.now).until;
-    desk.now = expires.plus(Micros(1));
-    desk.engine.time_shuffles_for_test(desk.now);
-    desk.drain();
-    assert_eq!(words(&mut desk), ["start /rack-1 /rack-3 plan_expired 8000000"]);
+    let mut harness = waits();
+    let expires = plan(harness.now).until;
+    harness.now = expires.plus(Micros(1));
+    harness.engine.time_shuffles_for_test(harness.now);
+    harness.drain();
+    assert_eq!(words(&mut harness), ["start /rack-1 /rack-3 plan_expired 8000000"]);
 }
 
 #[test]
 fn a_wait_ends_with_a_port_an_optical_switch_a_rack_or_what_was_gathered() {
-    let mut desk = waits();
+    let mut harness = waits();
     let mut fewer = network(3);
     let cut = fewer.link("edge-03--optical").unwrap();
     fewer.remove_link(cut);
-    desk.change(Change::Network(Some(Arc::new(fewer))));
-    desk.publish();
-    desk.pass(SECOND);
-    assert_eq!(words(&mut desk), ["start /rack-1 /rack-3 no_circuit 8000000"]);
+    harness.change(Change::Network(Some(Arc::new(fewer))));
+    harness.publish();
+    harness.pass(SECOND);
+    assert_eq!(words(&mut harness), ["start /rack-1 /rack-3 no_circuit 8000000"]);
 
-    let mut desk = waits();
+    let mut harness = waits();
     let mut dark = network(3);
     dark.set_optical(None);
-    desk.change(Change::Network(Some(Arc::new(dark))));
-    desk.publish();
-    desk.pass(SECOND);
-    assert_eq!(words(&mut desk), ["start /rack-1 /rack-3 no_circuit 8000000"]);
+    harness.change(Change::Network(Some(Arc::new(dark))));
+    harness.publish();
+    harness.pass(SECOND);
+    assert_eq!(words(&mut harness), ["start /rack-1 /rack-3 no_circuit 8000000"]);
 
-    let mut desk = waits();
+    let mut harness = waits();
     for at in 0..2 {
-        desk.change(Change::Gone(host(2, at).as_str().into()));
+        harness.change(Change::Gone(host(2, at).as_str().into()));
     }
-    desk.publish();
-    desk.pass(SECOND);
-    assert_eq!(words(&mut desk).len(), 1);
-    assert_eq!(desk.engine.shuffles_held(), 0);
+    harness.publish();
+    harness.pass(SECOND);
+    assert_eq!(words(&mut harness).len(), 1);
+    assert_eq!(harness.engine.shuffles_held(), 0);
 
-    let mut desk = waits();
-    tell(&mut desk, 1, "map", 0, TaskWhat::Ready { input_paths: vec![], input: Bytes(0) });
-    desk.pass(SECOND);
-    assert_eq!(words(&mut desk), ["start /rack-1 /rack-3 nothing_gathered 0"], "its output was lost");
+    let mut harness = waits();
+    tell(&mut harness, 1, "map", 0, TaskWhat::Ready { input_paths: vec![], input: Bytes(0) });
+    harness.pass(SECOND);
+    assert_eq!(words(&mut harness), ["start /rack-1 /rack-3 nothing_gathered 0"], "its output was lost");
 }
 
 #[test]
 fn a_wait_ends_with_the_controller_and_nothing_waits_without_one() {
-    let mut desk = waits();
-    desk.engine.unwatch("ocs", desk.now);
-    desk.pass(SECOND);
-    assert_eq!(words(&mut desk), ["start /rack-1 /rack-3 no_controller 8000000"]);
-    map_ends(&mut desk, 1);
-    desk.pass(SECOND);
-    assert_eq!(words(&mut desk), [""; 0]);
-    controlled(&mut desk);
-    desk.pass(SECOND);
-    assert_eq!(words(&mut desk), [""; 0], "what is gathered by now moves already");
-    map_ends(&mut desk, 2);
-    desk.pass(SECOND);
-    assert_eq!(words(&mut desk), ["wait /rack-1 /rack-3 below_threshold 8000000"]);
+    let mut harness = waits();
+    harness.engine.unwatch("ocs", harness.now);
+    harness.pass(SECOND);
+    assert_eq!(words(&mut harness), ["start /rack-1 /rack-3 no_controller 8000000"]);
+    map_ends(&mut harness, 1);
+    harness.pass(SECOND);
+    assert_eq!(words(&mut harness), [""; 0]);
+    controlled(&mut harness);
+    harness.pass(SECOND);
+    assert_eq!(words(&mut harness), [""; 0], "what is gathered by now moves already");
+    map_ends(&mut harness, 2);
+    harness.pass(SECOND);
+    assert_eq!(words(&mut harness), ["wait /rack-1 /rack-3 below_threshold 8000000"]);
 }
 
 #[test]
 fn what_moved_before_a_plan_was_in_force_is_not_held_back() {
-    let mut desk = waits();
-    desk.engine.roll_back_plan(true, desk.now).unwrap();
-    desk.pass(SECOND);
-    map_ends(&mut desk, 1);
-    desk.pass(SECOND);
-    desk.engine.activate_plan("p", false, desk.now).unwrap();
-    desk.publish();
-    desk.out.clear();
-    desk.pass(SECOND);
-    assert_eq!(words(&mut desk), [""; 0]);
-    assert_eq!(desk.engine.circuits().unwrap().wanted.circuits[0].demand.expected, Bytes(2 * BLOCK));
-    map_ends(&mut desk, 2);
-    desk.pass(SECOND);
-    assert_eq!(words(&mut desk), ["wait /rack-1 /rack-3 below_threshold 8000000"]);
+    let mut harness = waits();
+    harness.engine.roll_back_plan(true, harness.now).unwrap();
+    harness.pass(SECOND);
+    map_ends(&mut harness, 1);
+    harness.pass(SECOND);
+    harness.engine.activate_plan("p", false, harness.now).unwrap();
+    harness.publish();
+    harness.out.clear();
+    harness.pass(SECOND);
+    assert_eq!(words(&mut harness), [""; 0]);
+    assert_eq!(harness.engine.circuits().unwrap().wanted.circuits[0].demand.expected, Bytes(2 * BLOCK));
+    map_ends(&mut harness, 2);
+    harness.pass(SECOND);
+    assert_eq!(words(&mut harness), ["wait /rack-1 /rack-3 below_threshold 8000000"]);
 }
 
 #[test]
 fn jobs_that_follow_no_plan_are_told_nothing() {
-    let mut desk = planned();
+    let mut harness = planned();
     let mut other = daily();
     (other.id, other.attempt, other.recurring_key) = ("r2".into(), crate::testing::attempt(2, 1), None);
-    desk.wait(&packer(), other);
-    begins(&mut desk, 2, "map", 0, &host(1, 0));
-    begins(&mut desk, 2, "reduce", 0, &host(2, 1));
-    ends(&mut desk, 2, "map", 0, &host(1, 0), BLOCK);
-    desk.pass(SECOND);
-    assert_eq!(words(&mut desk), [""; 0]);
+    harness.wait(&packer(), other);
+    begins(&mut harness, 2, "map", 0, &host(1, 0));
+    begins(&mut harness, 2, "reduce", 0, &host(2, 1));
+    ends(&mut harness, 2, "map", 0, &host(1, 0), BLOCK);
+    harness.pass(SECOND);
+    assert_eq!(words(&mut harness), [""; 0]);
 }
 
-fn beat(desk: &mut Desk, dead: &[usize]) {
+fn beat(harness: &mut EngineHarness, dead: &[usize]) {
     for rack in (0..3).filter(|rack| !dead.contains(rack)) {
-        (0..2).for_each(|at| desk.beat(&host(rack, at), 0, Some(&[])));
+        (0..2).for_each(|at| harness.beat(&host(rack, at), 0, Some(&[])));
     }
-    desk.publish();
+    harness.publish();
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -330,21 +333,21 @@ proptest! {
 
     #[test]
     fn whatever_happens_every_wait_ends_by_its_latest_start_and_none_moves_on(steps in prop::collection::vec(something(), 1..40)) {
-        let mut desk = planned();
+        let mut harness = planned();
         let mut dead: Vec<usize> = Vec::new();
         let (mut over, mut waits): (bool, BTreeMap<String, Timestamp>) = (false, BTreeMap::new());
         for step in steps.into_iter().chain([Happens::Pass(25_000)]) {
             match step {
-                Happens::MapEnds(map, output) => ends(&mut desk, 1, "map", map, &host(0, 0), output),
+                Happens::MapEnds(map, output) => ends(&mut harness, 1, "map", map, &host(0, 0), output),
                 Happens::MapLost(map) => {
-                    tell(&mut desk, 1, "map", map, TaskWhat::Ready { input_paths: vec![], input: Bytes(0) });
-                    begins(&mut desk, 1, "map", map, &host(1, 0));
+                    tell(&mut harness, 1, "map", map, TaskWhat::Ready { input_paths: vec![], input: Bytes(0) });
+                    begins(&mut harness, 1, "map", map, &host(1, 0));
                 }
-                Happens::ReduceEnds(reduce) => ends(&mut desk, 1, "reduce", reduce, &host(2, 0), 1),
+                Happens::ReduceEnds(reduce) => ends(&mut harness, 1, "reduce", reduce, &host(2, 0), 1),
                 Happens::RackDies(rack) => {
                     dead.push(rack);
-                    (0..2).for_each(|at| drop(desk.engine.change(Change::Gone(host(rack, at).as_str().into()), desk.now)));
-                    desk.drain();
+                    (0..2).for_each(|at| drop(harness.engine.change(Change::Gone(host(rack, at).as_str().into()), harness.now)));
+                    harness.drain();
                 }
                 Happens::Port(rack, up) => {
                     let mut network = network(3);
@@ -352,21 +355,21 @@ proptest! {
                         let port = network.link(&format!("edge-{:02}--optical", rack + 1)).unwrap();
                         network.remove_link(port);
                     }
-                    desk.change(Change::Network(Some(Arc::new(network))));
+                    harness.change(Change::Network(Some(Arc::new(network))));
                 }
-                Happens::Controller(true) => controlled(&mut desk),
-                Happens::Controller(false) => desk.engine.unwatch("ocs", desk.now),
-                Happens::RollBack => drop(desk.engine.roll_back_plan(true, desk.now)),
+                Happens::Controller(true) => controlled(&mut harness),
+                Happens::Controller(false) => harness.engine.unwatch("ocs", harness.now),
+                Happens::RollBack => drop(harness.engine.roll_back_plan(true, harness.now)),
                 Happens::Done => {
-                    tell(&mut desk, 1, "", 0, TaskWhat::Done { failed: false });
+                    tell(&mut harness, 1, "", 0, TaskWhat::Done { failed: false });
                     over = true;
                 }
                 Happens::Pass(ms) => (0..ms.div_ceil(200)).for_each(|_| {
-                    beat(&mut desk, &dead);
-                    desk.pass(Micros::from_millis(200));
+                    beat(&mut harness, &dead);
+                    harness.pass(Micros::from_millis(200));
                 }),
             }
-            for message in told(&mut desk) {
+            for message in told(&mut harness) {
                 match message {
                     FollowBody::WaitShuffle { from_rack, to_rack, latest, .. } => {
                         let before = waits.insert(format!("{from_rack} {to_rack}"), latest);
@@ -379,12 +382,12 @@ proptest! {
             if over {
                 waits.clear(); // nobody is left to be told
             }
-            let late = waits.values().find(|latest| desk.now.since(**latest) > Micros::from_millis(1_200));
-            prop_assert!(late.is_none(), "{:?} at {:?}", late, desk.now);
-            prop_assert!(desk.engine.shuffles_held() >= waits.len(), "{:?}", waits);
+            let late = waits.values().find(|latest| harness.now.since(**latest) > Micros::from_millis(1_200));
+            prop_assert!(late.is_none(), "{:?} at {:?}", late, harness.now);
+            prop_assert!(harness.engine.shuffles_held() >= waits.len(), "{:?}", waits);
         }
-        desk.pass(SECOND.max(PATIENCE));
-        told(&mut desk);
-        prop_assert_eq!(desk.engine.shuffles_held(), 0);
+        harness.pass(SECOND.max(PATIENCE));
+        told(&mut harness);
+        prop_assert_eq!(harness.engine.shuffles_held(), 0);
     }
 }

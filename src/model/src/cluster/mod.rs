@@ -21,5 +21,5 @@ pub use node::{LabelBits, NodeState, NodeStatics, Registration};
 pub use request::{Ask, Constraints, EdgePattern, Gang, GroupEdge, HintRequest, TaskGroup, WhenFull};
 pub use resource::{Calculator, NamedResource, Overlay, Resource, ResourceKinds, SizeError, SizeRules};
 pub use shards::{Sharded, Shards};
-pub use snapshot::{Application, Applications, Container, Heard, LinkLoad, Snapshot, Source};
+pub use snapshot::{Application, Applications, Container, LastHeard, LinkLoad, Snapshot, Source};
 pub use topology::Topology;

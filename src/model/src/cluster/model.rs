@@ -13,25 +13,25 @@
 
 mod fact;
 mod names;
+mod network_state;
 mod nodes;
 #[cfg(test)]
 pub(in crate::cluster) mod tests;
-mod wires;
 
 pub use fact::{Applied, Change, Heartbeat, ModelError, NamedContainer, ReportedContainer};
 pub use nodes::DEFAULT_RACK;
 
 use super::node::{NodeState, NodeStatics, Registration};
 use super::resource::{KINDS_MAX, NamedResource, Resource, ResourceKinds, SizeRules};
-use super::snapshot::{Heard, LinkLoad, Snapshot};
+use super::snapshot::{LastHeard, LinkLoad, Snapshot};
 use crate::network::Network;
 use crate::network::chains::Chains;
 use crate::units::{HostName, LinkName, Micros, NodeIdx, SnapshotVersion, Timestamp};
 use names::NamedDatasets;
+use network_state::NetworkState;
 use nodes::{Nodes, Report};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
-use wires::Wires;
 
 /// Pairs of hosts whose latency is kept: a full mesh of 700 hosts, about 8 MB.
 pub const LATENCY_PAIRS_MAX: usize = 1 << 18;
@@ -47,11 +47,11 @@ pub struct Model {
     kinds: Arc<ResourceKinds>,
     rules: Arc<SizeRules>,
     nodes: Nodes,
-    wires: Wires,
+    wires: NetworkState,
     datasets: NamedDatasets,
     link_loads: Arc<BTreeMap<LinkName, LinkLoad>>,
     latency: Arc<HashMap<(NodeIdx, NodeIdx), Micros>>,
-    heard: Heard,
+    heard: LastHeard,
     blind_until: Timestamp,
 }
 

@@ -45,7 +45,7 @@ pub struct Snapshot {
     /// Measured two-way latency by pair of hosts, the lower index first.
     pub latency: Arc<HashMap<(NodeIdx, NodeIdx), Micros>>,
     /// When each source was last heard.
-    pub heard: Heard,
+    pub heard: LastHeard,
 }
 
 /// Load of one link in both directions.
@@ -96,9 +96,9 @@ impl Source {
 
 /// When each source was last heard; absent: never.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Heard([Option<Timestamp>; Source::ALL.len()]);
+pub struct LastHeard([Option<Timestamp>; Source::ALL.len()]);
 
-impl Heard {
+impl LastHeard {
     /// Last heard from `source`.
     #[must_use]
     pub const fn at(&self, source: Source) -> Option<Timestamp> {

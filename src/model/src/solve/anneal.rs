@@ -25,10 +25,10 @@ pub trait Landscape {
     fn undo(&mut self, step: Self::Move);
 
     /// Size of the numbered neighbourhood that the descent walks.
-    fn neighbours(&self) -> u64;
+    fn neighbors(&self) -> u64;
 
     /// The move of that number in the present state; `None`: it is not allowed or changes nothing.
-    fn neighbour(&self, number: u64) -> Option<Self::Move>;
+    fn neighbor(&self, number: u64) -> Option<Self::Move>;
 }
 
 /// How to cool.
@@ -118,9 +118,9 @@ fn cool<L: Landscape>(landscape: &mut L, schedule: &Schedule, gate: &mut dyn FnM
 pub fn descend<L: Landscape>(landscape: &mut L, gate: &mut dyn FnMut() -> bool) -> (f64, bool) {
     let mut gain = 0.0;
     let (mut number, mut without, mut skipped) = (0, 0, 0);
-    while without < landscape.neighbours() {
-        let step = landscape.neighbour(number);
-        number = (number + 1) % landscape.neighbours();
+    while without < landscape.neighbors() {
+        let step = landscape.neighbor(number);
+        number = (number + 1) % landscape.neighbors();
         without += 1;
         skipped = if step.is_some() { 0 } else { (skipped + 1) % SKIPS };
         if skipped == 0 && !gate() {
@@ -181,11 +181,11 @@ mod tests {
             self.0.swap(a, b);
         }
 
-        fn neighbours(&self) -> u64 {
+        fn neighbors(&self) -> u64 {
             (self.0.len() * self.0.len()) as u64
         }
 
-        fn neighbour(&self, number: u64) -> Option<Self::Move> {
+        fn neighbor(&self, number: u64) -> Option<Self::Move> {
             let (a, b) = (number as usize / self.0.len(), number as usize % self.0.len());
             (a < b).then_some((a, b))
         }

@@ -2,7 +2,7 @@
 //! more is taken.
 
 use crate::dispatch::{Advice, Dispatch, DispatchEvent, Offer, TaskInput, View, WaitingGroup};
-use crate::filling::{Filling, by_priority};
+use crate::placement_builder::{PlacementBuilder, by_priority};
 use crate::problem::InputBlock;
 use crate::{Budget, Place, PlaceError, PlaceProblem, Placement};
 use hintd_model::units::{ApplicationId, AttemptId, Bytes, NodeIdx, Timestamp};
@@ -43,7 +43,7 @@ impl<D: Dispatch> Place for OfferInTurn<D> {
             waiting.extend(tasks.map(|task| ((Arc::clone(&problem.groups[group].name), task), group)));
         }
         let nodes = turn(problem);
-        let mut filling = Filling::new(problem);
+        let mut filling = PlacementBuilder::new(problem);
         let mut idle = 0;
         while !waiting.is_empty() && !nodes.is_empty() && idle < self.idle_rounds {
             idle += 1;
@@ -71,7 +71,7 @@ impl<D: Dispatch> Place for OfferInTurn<D> {
 }
 
 /// Dispatchers know room, not the request's own bounds: those are held here.
-fn launchable(problem: &PlaceProblem<'_>, filling: &Filling<'_, '_>, group: usize, node: NodeIdx) -> bool {
+fn launchable(problem: &PlaceProblem<'_>, filling: &PlacementBuilder<'_, '_>, group: usize, node: NodeIdx) -> bool {
     problem.groups[group].candidates.binary_search(&node).is_ok() && filling.fits(group, node)
 }
 

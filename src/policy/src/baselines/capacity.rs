@@ -11,8 +11,8 @@
 //! A group with input asks as MapReduce does: task i reads the i-th equal run of blocks, in file order, and
 //! names the hosts of all of them and their racks. Seen alone, the burst has no other applications in it.
 
-use crate::filling::{Filling, by_priority};
 use crate::params::{Invalid, Params};
+use crate::placement_builder::{PlacementBuilder, by_priority};
 use crate::{Budget, Capabilities, Definition, Place, PlaceError, PlaceProblem, Placement};
 use hintd_model::units::{NodeIdx, RackIdx};
 use serde::{Deserialize, Serialize};
@@ -80,7 +80,7 @@ impl Definition for Capacity {
 
 impl Place for Capacity {
     fn place(&self, problem: &PlaceProblem<'_>, budget: &mut Budget<'_>) -> Result<Placement, PlaceError> {
-        let mut filling = Filling::new(problem);
+        let mut filling = PlacementBuilder::new(problem);
         let cluster = problem.snapshot.state.iter().filter(|state| state.usable()).count() as u64;
         let mut last = None;
         for group in by_priority(problem) {
@@ -156,7 +156,7 @@ impl Burst<'_, '_> {
     /// Goes on after the node that reported `last` to the group before; the node that did to this one.
     fn run(
         &mut self,
-        filling: &mut Filling<'_, '_>,
+        filling: &mut PlacementBuilder<'_, '_>,
         last: Option<NodeIdx>,
         budget: &mut Budget<'_>,
     ) -> Option<NodeIdx> {
@@ -185,7 +185,7 @@ impl Burst<'_, '_> {
         reported
     }
 
-    fn heartbeat(&mut self, node: NodeIdx, filling: &mut Filling<'_, '_>) {
+    fn heartbeat(&mut self, node: NodeIdx, filling: &mut PlacementBuilder<'_, '_>) {
         let mut local = false;
         while self.asks.pending > 0 && filling.fits(self.group, node) {
             let task = self.node_local(node).or_else(|| self.rack_local(node));
@@ -202,7 +202,7 @@ impl Burst<'_, '_> {
         }
     }
 
-    fn give(&mut self, task: u32, node: NodeIdx, filling: &mut Filling<'_, '_>) {
+    fn give(&mut self, task: u32, node: NodeIdx, filling: &mut PlacementBuilder<'_, '_>) {
         filling.put(self.group, task, node);
         let input = &self.problem.groups[self.group].input;
         let count = self.problem.groups[self.group].count;

@@ -7,7 +7,7 @@
 use crate::adapt::OfferInTurn;
 use crate::dispatch::{Advice, Dispatch, DispatchEvent, Offer, View};
 use crate::params::{Invalid, Params};
-use crate::pool::{self, Held, Pool, Slot, Task, not_yet};
+use crate::pool::{self, HoldReason, OfferedNode, Pool, Task, not_yet};
 use crate::{Budget, Capabilities, Definition, Place, PlaceError, PlaceProblem, Placement};
 use serde::{Deserialize, Serialize};
 
@@ -80,18 +80,18 @@ impl Dispatch for Fair {
     }
 
     fn offer(&self, pool: &mut Pool, offer: &Offer, view: &View<'_>) -> Vec<Advice> {
-        let slot = Slot::new(offer, view);
+        let slot = OfferedNode::new(offer, view);
         let reduce = pool.first_reduce(&slot, |_, _| true);
         match first_map(pool, &slot, reduce).or(reduce) {
             Some(task) => vec![Advice::Launch(pool.name(task))],
-            None if view.explain => not_yet(pool, &slot, |_, _, _| Held::Fairness),
+            None if view.explain => not_yet(pool, &slot, |_, _, _| HoldReason::Fairness),
             None => Vec::new(),
         }
     }
 }
 
 /// Of the first user's first job whose maps fit, the one that reads nearest; of users before the reduce's.
-fn first_map(pool: &Pool, slot: &Slot<'_>, reduce: Option<Task>) -> Option<Task> {
+fn first_map(pool: &Pool, slot: &OfferedNode<'_>, reduce: Option<Task>) -> Option<Task> {
     let jobs = pool.with_maps_before(reduce).flat_map(|user| pool.map_jobs(user));
     jobs.filter_map(|job| pool.nearest_map(job, slot)).map(|(task, _)| task).next()
 }

@@ -1,7 +1,7 @@
 //! `random`: every container on a node drawn evenly among those with room.
 
-use crate::filling::{Filling, by_priority};
 use crate::params::{Invalid, Params};
+use crate::placement_builder::{PlacementBuilder, by_priority};
 use crate::{Budget, Capabilities, Definition, Place, PlaceError, PlaceProblem, Placement};
 use hintd_model::units::NodeIdx;
 use rand::rngs::ChaCha8Rng;
@@ -50,7 +50,7 @@ impl Definition for Random {
 impl Place for Random {
     fn place(&self, problem: &PlaceProblem<'_>, budget: &mut Budget<'_>) -> Result<Placement, PlaceError> {
         let mut random = ChaCha8Rng::seed_from_u64(problem.seed);
-        let mut filling = Filling::new(problem);
+        let mut filling = PlacementBuilder::new(problem);
         for group in by_priority(problem) {
             let bounds = &problem.groups[group];
             let mut open: Vec<NodeIdx> = bounds.candidates.to_vec();

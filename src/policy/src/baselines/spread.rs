@@ -1,8 +1,8 @@
 //! `spread`: least-loaded nodes first, each container of a group on a node of its own while there are any.
 
-use crate::filling::{Filling, by_priority};
 use crate::load::load_ppm;
 use crate::params::{Invalid, Params};
+use crate::placement_builder::{PlacementBuilder, by_priority};
 use crate::{Budget, Capabilities, Definition, Place, PlaceError, PlaceProblem, Placement};
 use hintd_model::units::NodeIdx;
 use serde::{Deserialize, Serialize};
@@ -49,7 +49,7 @@ impl Definition for Spread {
 
 impl Place for Spread {
     fn place(&self, problem: &PlaceProblem<'_>, budget: &mut Budget<'_>) -> Result<Placement, PlaceError> {
-        let mut filling = Filling::new(problem);
+        let mut filling = PlacementBuilder::new(problem);
         for group in by_priority(problem) {
             let count = problem.groups[group].count;
             match least(problem, &filling, group, count as usize) {
@@ -73,7 +73,7 @@ struct Rank {
     node: NodeIdx,
 }
 
-fn rank(problem: &PlaceProblem<'_>, filling: &Filling<'_, '_>, group: usize, node: NodeIdx) -> Option<Rank> {
+fn rank(problem: &PlaceProblem<'_>, filling: &PlacementBuilder<'_, '_>, group: usize, node: NodeIdx) -> Option<Rank> {
     let room = filling.room_if_fits(group, node)?;
     let load = load_ppm(problem.snapshot, node, &room);
     Some(Rank { of_group: filling.on_node(group, node), load, shuffled: shuffled(problem, node), node })
@@ -87,7 +87,7 @@ fn shuffled(problem: &PlaceProblem<'_>, node: NodeIdx) -> u32 {
 /// own. `None` where there are not so many nodes, or where a bound by rack may rule nodes out on the way.
 fn least(
     problem: &PlaceProblem<'_>,
-    filling: &Filling<'_, '_>,
+    filling: &PlacementBuilder<'_, '_>,
     group: usize,
     count: usize,
 ) -> Option<impl Iterator<Item = NodeIdx> + use<>> {
@@ -118,7 +118,7 @@ fn least(
 }
 
 /// Heap of all candidates, made in linear time; a node comes back with its new rank after each container.
-fn fill(problem: &PlaceProblem<'_>, filling: &mut Filling<'_, '_>, group: usize, budget: &mut Budget<'_>) {
+fn fill(problem: &PlaceProblem<'_>, filling: &mut PlacementBuilder<'_, '_>, group: usize, budget: &mut Budget<'_>) {
     let candidates = problem.groups[group].candidates.iter();
     let ranks = candidates.filter_map(|&node| rank(problem, filling, group, node));
     let mut heap: BinaryHeap<Reverse<Rank>> = ranks.map(Reverse).collect();
@@ -169,7 +169,7 @@ mod tests {
             problem.seed = u64::from(seed);
             let mut never = || false;
             let mut budget = Budget::new(0, &mut never);
-            let mut filling = Filling::new(&problem);
+            let mut filling = PlacementBuilder::new(&problem);
             for group in by_priority(&problem) {
                 fill(&problem, &mut filling, group, &mut budget);
             }

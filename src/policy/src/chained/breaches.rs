@@ -29,12 +29,12 @@ pub(crate) fn breaches_of(
     placement: &Placement,
     settings: &Settings,
 ) -> Result<Breaches, PlaceError> {
-    let Some(ground) = ChainedProblem::compile(problem, settings)? else { return Ok(Breaches::default()) };
-    let mut found = Breaches { boxes: ground.own.boxes.len() as u64, ..Breaches::default() };
-    let mut loads = vec![0_u64; ground.own.boxes.len()];
+    let Some(compiled) = ChainedProblem::compile(problem, settings)? else { return Ok(Breaches::default()) };
+    let mut found = Breaches { boxes: compiled.own.boxes.len() as u64, ..Breaches::default() };
+    let mut loads = vec![0_u64; compiled.own.boxes.len()];
     let mut sent: BTreeMap<(NodePair, ChainIdx), (u64, u64)> = BTreeMap::new();
-    for (flow, pair) in placed(&ground, placement) {
-        let entry = sent.entry((pair, ground.own.classes[flow.class as usize].chain)).or_default();
+    for (flow, pair) in placed(&compiled, placement) {
+        let entry = sent.entry((pair, compiled.own.classes[flow.class as usize].chain)).or_default();
         *entry = (entry.0 + 1, entry.1 + flow.rate);
         found.flows += 1;
     }
@@ -43,14 +43,14 @@ pub(crate) fn breaches_of(
         loads[stop.index.at()] += route.rate.0;
     }
     let over: BTreeSet<u32> =
-        (0..loads.len() as u32).filter(|&at| loads[at as usize] > ground.own.boxes[at as usize].room).collect();
+        (0..loads.len() as u32).filter(|&at| loads[at as usize] > compiled.own.boxes[at as usize].room).collect();
     found.involved = over.len() as u64;
     for ((pair, chain), (flows, rate)) in sent {
         let own: Vec<&ChosenRoute> =
             chained().filter(|route| (route.pair, route.chain) == (pair, Some(chain))).collect();
         let whole = own.iter().map(|route| route.rate.0).sum::<u64>() == rate;
         let sound = |route: &&ChosenRoute| {
-            is_sound(&ground, route, chain) && route.stops.iter().all(|stop| !over.contains(&stop.index.0))
+            is_sound(&compiled, route, chain) && route.stops.iter().all(|stop| !over.contains(&stop.index.0))
         };
         if !whole || !own.iter().all(sound) {
             found.broken += flows;
@@ -68,18 +68,18 @@ pub(crate) fn breaches_unaware(
     placement: &Placement,
     settings: &Settings,
 ) -> Result<Breaches, PlaceError> {
-    let Some(ground) = ChainedProblem::compile(problem, settings)? else { return Ok(Breaches::default()) };
-    let mut found = Breaches { boxes: ground.own.boxes.len() as u64, ..Breaches::default() };
+    let Some(compiled) = ChainedProblem::compile(problem, settings)? else { return Ok(Breaches::default()) };
+    let mut found = Breaches { boxes: compiled.own.boxes.len() as u64, ..Breaches::default() };
     let Some(network) = intact.network.as_deref() else { return Ok(found) };
-    let nearest = Nearest::new(&ground, network, intact);
+    let nearest = Nearest::new(&compiled, network, intact);
     let mut left: Vec<u64> =
-        ground.own.boxes.iter().map(|known| if known.point == NONE { 0 } else { known.room }).collect();
+        compiled.own.boxes.iter().map(|known| if known.point == NONE { 0 } else { known.room }).collect();
     let mut involved = BTreeSet::new();
-    for (flow, pair) in placed(&ground, placement) {
+    for (flow, pair) in placed(&compiled, placement) {
         found.flows += 1;
-        let list = nearest.list(pair, ground.kinds(&flow));
+        let list = nearest.list(pair, compiled.kinds(&flow));
         let full: Vec<u32> = list.iter().copied().filter(|&index| left[index as usize] < flow.rate).collect();
-        let reached = list.len() == ground.kinds(&flow).len() && nearest.reached_now(&ground, pair, &list);
+        let reached = list.len() == compiled.kinds(&flow).len() && nearest.reached_now(&compiled, pair, &list);
         found.broken += u64::from(!full.is_empty() || !reached);
         for &index in &list {
             left[index as usize] = left[index as usize].saturating_sub(flow.rate);
@@ -92,15 +92,15 @@ pub(crate) fn breaches_unaware(
 
 /// Flows under chains with the nodes that a placement gives their ends.
 fn placed<'g>(
-    ground: &'g ChainedProblem<'_>,
+    compiled: &'g ChainedProblem<'_>,
     placement: &'g Placement,
 ) -> impl Iterator<Item = (FlowOf, NodePair)> + use<'g> {
-    let mut nodes: Vec<Option<NodeIdx>> = Vec::with_capacity(ground.group_of.len());
-    for (group, shares) in ground.problem.groups.iter().zip(&placement.groups) {
+    let mut nodes: Vec<Option<NodeIdx>> = Vec::with_capacity(compiled.group_of.len());
+    for (group, shares) in compiled.problem.groups.iter().zip(&placement.groups) {
         let own = shares.iter().flat_map(|share| std::iter::repeat_n(Some(share.node), share.count as usize));
         nodes.extend(own.chain(std::iter::repeat(None)).take(group.count as usize));
     }
-    ground.own.flows.iter().filter(|flow| flow.class != NONE).filter_map(move |flow| {
+    compiled.own.flows.iter().filter(|flow| flow.class != NONE).filter_map(move |flow| {
         let node = |end: End| match end {
             End::Fixed { node, .. } => Some(node),
             End::Task(task) => nodes[task as usize],
@@ -109,9 +109,9 @@ fn placed<'g>(
     })
 }
 
-fn is_sound(ground: &ChainedProblem<'_>, route: &ChosenRoute, chain: ChainIdx) -> bool {
-    let (network, chains) = (ground.own.network, ground.own.chains);
-    let vertex = |node: NodeIdx| ground.own.topology.vertex.get(node.at()).copied().flatten();
+fn is_sound(compiled: &ChainedProblem<'_>, route: &ChosenRoute, chain: ChainIdx) -> bool {
+    let (network, chains) = (compiled.own.network, compiled.own.chains);
+    let vertex = |node: NodeIdx| compiled.own.topology.vertex.get(node.at()).copied().flatten();
     let (Some(mut here), Some(end)) = (vertex(route.pair.from), vertex(route.pair.to)) else { return false };
     let chain = chains.chain(chain);
     let kinds: Vec<BoxKind> = route.stops.iter().map(|stop| chains.boxes()[stop.index.at()].kind).collect();
@@ -154,18 +154,18 @@ struct Nearest<'g> {
 }
 
 impl<'g> Nearest<'g> {
-    fn new(ground: &ChainedProblem<'_>, network: &'g Network, topology: &'g Topology) -> Self {
+    fn new(compiled: &ChainedProblem<'_>, network: &'g Network, topology: &'g Topology) -> Self {
         let nodes = (0..topology.vertex.len()).map(NodeIdx::new);
         let mut places: Vec<VertexIdx> = nodes.filter_map(|node| switch(network, topology, node)).collect();
-        places.extend(ground.own.chains.boxes().iter().filter_map(|known| known.at));
+        places.extend(compiled.own.chains.boxes().iter().filter_map(|known| known.at));
         places.sort_unstable();
         places.dedup();
         let mut by_kind: BTreeMap<BoxKind, Vec<u32>> = BTreeMap::new();
-        for (at, known) in (0..).zip(ground.own.chains.boxes()) {
+        for (at, known) in (0..).zip(compiled.own.chains.boxes()) {
             by_kind.entry(known.kind).or_default().push(at);
         }
         let place = |at: Option<VertexIdx>| at.and_then(|at| places.binary_search(&at).ok());
-        let of_box = ground.own.chains.boxes().iter().map(|known| place(known.at)).collect();
+        let of_box = compiled.own.chains.boxes().iter().map(|known| place(known.at)).collect();
         Self { hops: HopTable::new(network, &places, &places), of_box, by_kind, topology, network, places }
     }
 
@@ -187,15 +187,16 @@ impl<'g> Nearest<'g> {
     }
 
     /// Whether the way through the boxes is there on the network of now.
-    fn reached_now(&self, ground: &ChainedProblem<'_>, pair: NodePair, list: &[u32]) -> bool {
-        let at = |node| switch(ground.own.network, ground.own.topology, node);
+    fn reached_now(&self, compiled: &ChainedProblem<'_>, pair: NodePair, list: &[u32]) -> bool {
+        let at = |node| switch(compiled.own.network, compiled.own.topology, node);
         let stops = list.iter().map(|&index| {
-            let usable = ground.own.chains.is_usable(ground.own.network, BoxIdx(index));
-            ground.own.chains.boxes()[index as usize].at.filter(|_| usable)
+            let usable = compiled.own.chains.is_usable(compiled.own.network, BoxIdx(index));
+            compiled.own.chains.boxes()[index as usize].at.filter(|_| usable)
         });
         let places: Option<Vec<VertexIdx>> = [at(pair.from)].into_iter().chain(stops).chain([at(pair.to)]).collect();
-        let joined =
-            |pair: &[VertexIdx]| HopTable::new(ground.own.network, &pair[..1], &pair[1..]).get(0, 0) != HopTable::NONE;
+        let joined = |pair: &[VertexIdx]| {
+            HopTable::new(compiled.own.network, &pair[..1], &pair[1..]).get(0, 0) != HopTable::NONE
+        };
         places.is_some_and(|places| places.windows(2).all(joined))
     }
 }

@@ -91,12 +91,12 @@ fn place(policy: &dyn Place, problem: &PlaceProblem<'_>) -> Result<Placement, Pl
 pub fn gap(policy: &dyn Place, seed: u64) -> Result<f64, PlaceError> {
     let world = World::small(BitsPerSec(120 * MEGABIT), seed);
     let problem = world.job(2, 2, Bytes(1 << 30), seed);
-    let Some(ground) = ChainedProblem::compile(&problem, &SETTINGS)? else { return Ok(0.0) };
+    let Some(compiled) = ChainedProblem::compile(&problem, &SETTINGS)? else { return Ok(0.0) };
     let placement = place(policy, &problem)?;
     assert_eq!(placement.placed_all(), 4, "there is room for all");
     let found = placement.objective;
     let known = (found * 1e9 * 1.000_001) as u128 + 1;
-    let least = least_cost(&ground, known).expect("the policy's own state costs less") as f64 / 1e9;
+    let least = least_cost(&compiled, known).expect("the policy's own state costs less") as f64 / 1e9;
     assert!(found >= least * 0.999_999, "seed {seed}: {found} below the least, {least}");
     Ok((found / least - 1.0).max(0.0))
 }

@@ -7,12 +7,11 @@
 //! chain leaves its host all the same, since its boxes stand elsewhere. A box costs no hop of its own.
 //!
 //! # Code map
-//! - `compiled`: a request compiled. `board`: a state: where tasks are, which boxes flows pass, what is left.
+//! - `compiled`: a request compiled. `search_state`: a state: where tasks are, which boxes flows pass, what is left.
 //! - `routes`: links for what was chosen. `breaches`: an independent check of a placement against its chains.
 //! - `exact`: the best there is, by trying everything. `sample`: clusters with boxes, and what may fail of them.
 //! - `cases`: draws that tests and experiments share. `steered`: what any placement costs, container by container.
 
-mod board;
 #[cfg(any(test, feature = "samples"))]
 mod breaches;
 #[cfg(any(test, feature = "samples"))]
@@ -23,10 +22,10 @@ mod exact;
 mod routes;
 #[cfg(any(test, feature = "samples"))]
 pub(crate) mod sample;
+mod search_state;
 #[cfg(any(test, feature = "samples"))]
 mod steered;
 
-pub(super) use board::{Board, List};
 #[cfg(any(test, feature = "samples"))]
 pub use breaches::Breaches;
 #[cfg(any(test, feature = "samples"))]
@@ -34,5 +33,6 @@ pub(crate) use breaches::{breaches_of, breaches_unaware};
 pub(crate) use compiled::Settings;
 pub(super) use compiled::{ChainedProblem, End, FAR, NONE};
 pub(super) use routes::routes;
+pub(super) use search_state::{List, SearchState};
 #[cfg(any(test, feature = "samples"))]
 pub use steered::{Steered, Steering, steered};

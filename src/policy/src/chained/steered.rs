@@ -3,7 +3,7 @@
 
 use super::compiled::{ChainedProblem, End, NONE};
 use super::sample::SETTINGS;
-use super::{Board, List, routes};
+use super::{List, SearchState, routes};
 use crate::hit::first_lists;
 use crate::place::{ChosenRoute, PlaceError, Placement};
 use crate::problem::PlaceProblem;
@@ -47,58 +47,58 @@ pub fn steered(
     placement: &Placement,
     steering: Steering,
 ) -> Result<Option<Steered>, PlaceError> {
-    let Some(ground) = ChainedProblem::compile_for(problem, &SETTINGS, &placement.groups)? else { return Ok(None) };
-    let mut board = Board::new(&ground);
-    board.seat(&placement.groups);
+    let Some(compiled) = ChainedProblem::compile_for(problem, &SETTINGS, &placement.groups)? else { return Ok(None) };
+    let mut search_state = SearchState::new(&compiled);
+    search_state.seat(&placement.groups);
     match steering {
         Steering::Fewest => {
-            first_lists(&mut board, None)?;
-            board.improve_lists(|| true);
+            first_lists(&mut search_state, None)?;
+            search_state.improve_lists(|| true);
         }
         Steering::Nearest => {
-            for at in 0..ground.own.flows.len() as u32 {
-                let list = nearest(&board, at);
-                board.set_list(at, list);
+            for at in 0..compiled.own.flows.len() as u32 {
+                let list = nearest(&search_state, at);
+                search_state.set_list(at, list);
             }
         }
     }
     let table = problem.snapshot.topology.paths();
-    let routes = table.map(|table| routes(&mut board, table)).unwrap_or_default();
-    let mut found = Steered { containers: vec![0; ground.group_of.len()], routes, ..Steered::default() };
-    for (at, flow) in ground.own.flows.iter().enumerate().filter(|(_, flow)| board.is_there(flow)) {
-        found.flows.push((flow.rate, board.hops_by(flow, &board.lists[at])));
-        for (end, hops) in ends(&board, at) {
+    let routes = table.map(|table| routes(&mut search_state, table)).unwrap_or_default();
+    let mut found = Steered { containers: vec![0; compiled.group_of.len()], routes, ..Steered::default() };
+    for (at, flow) in compiled.own.flows.iter().enumerate().filter(|(_, flow)| search_state.is_there(flow)) {
+        found.flows.push((flow.rate, search_state.hops_by(flow, &search_state.lists[at])));
+        for (end, hops) in ends(&search_state, at) {
             if let End::Task(task) = end {
                 found.containers[task as usize] += flow.rate * u64::from(hops);
             }
         }
     }
-    found.boxes = (0..ground.own.boxes.len() as u32).map(|index| board.box_load(index)).collect();
+    found.boxes = (0..compiled.own.boxes.len() as u32).map(|index| search_state.box_load(index)).collect();
     Ok(Some(found))
 }
 
 /// Both ends of a flow with the links from each to its box, or to the other end.
-fn ends(board: &Board<'_, '_>, at: usize) -> [(End, u32); 2] {
-    let (ground, flow, list) = (board.ground, &board.ground.own.flows[at], &board.lists[at]);
-    let stop = |index: &u32| ground.own.boxes[*index as usize].point;
+fn ends(search_state: &SearchState<'_, '_>, at: usize) -> [(End, u32); 2] {
+    let (compiled, flow, list) = (search_state.compiled, &search_state.compiled.own.flows[at], &search_state.lists[at]);
+    let stop = |index: &u32| compiled.own.boxes[*index as usize].point;
     let (Some(first), Some(last)) = (list.first(), list.last()) else {
-        let hops = board.hops_by(flow, list);
+        let hops = search_state.hops_by(flow, list);
         return [(flow.from, hops), (flow.to, hops)];
     };
-    let links = |end: End, index: &u32| 1 + ground.hops(board.point(end), stop(index));
+    let links = |end: End, index: &u32| 1 + compiled.hops(search_state.point(end), stop(index));
     [(flow.from, links(flow.from, first)), (flow.to, links(flow.to, last))]
 }
 
-fn nearest(board: &Board<'_, '_>, at: u32) -> List {
-    let (ground, flow) = (board.ground, &board.ground.own.flows[at as usize]);
+fn nearest(search_state: &SearchState<'_, '_>, at: u32) -> List {
+    let (compiled, flow) = (search_state.compiled, &search_state.compiled.own.flows[at as usize]);
     let mut list = List::new();
-    if flow.class == NONE || !board.is_there(flow) {
+    if flow.class == NONE || !search_state.is_there(flow) {
         return list;
     }
-    let mut here = board.point(flow.from);
-    for &kind in ground.kinds(flow) {
-        let place = |index: u32| ground.own.boxes[index as usize].point;
-        let Some(index) = ground.of_kind(kind).min_by_key(|&index| (ground.hops(here, place(index)), index)) else {
+    let mut here = search_state.point(flow.from);
+    for &kind in compiled.kinds(flow) {
+        let place = |index: u32| compiled.own.boxes[index as usize].point;
+        let Some(index) = compiled.of_kind(kind).min_by_key(|&index| (compiled.hops(here, place(index)), index)) else {
             return List::new();
         };
         list.push(index);

@@ -3,14 +3,14 @@
 //! Frameworks*, §IV).
 //!
 //! Cost = w_t·T + w_l·L + w_b·B, each in [0, 1] (`cost`). A neighbour moves one container or swaps two
-//! (`board`). Large clusters are cut to the nodes worth searching first (`shortlist`); a single container is
+//! (`search_state`). Large clusters are cut to the nodes worth searching first (`shortlist`); a single container is
 //! placed by pricing every candidate (`single`), a few on few nodes by pricing every placement (`exhaustive`).
 
-mod board;
 mod compiled;
 pub mod cost;
 mod cover;
 mod exhaustive;
+mod search_state;
 mod shortlist;
 mod single;
 mod start;
@@ -23,11 +23,11 @@ pub use weights::{CalibrateInput, Calibrated, Weights, calibrate};
 
 use super::params::{Invalid, Params};
 use super::{Budget, Capabilities, Definition, Ended, Objective, Place, PlaceError, PlaceProblem, Placement, Share};
-use board::Board;
 use compiled::ContainerProblem;
 use cost::Norms;
 use hintd_model::solve::anneal::{Schedule, anneal};
 use hintd_model::units::Bytes;
+use search_state::SearchState;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{MapAccess, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -186,21 +186,24 @@ impl Container {
     fn search(&self, problem: &PlaceProblem<'_>, norms: Norms, budget: &mut Budget<'_>) -> (Vec<Vec<Share>>, Ended) {
         let limit = self.params.shortlist.max(NODES_PER_CONTAINER * problem.containers() as usize);
         let (nodes, whole) = shortlist::shortlist(problem, limit);
-        let ground = ContainerProblem::compile(problem, &nodes, norms.diameter);
-        let mut board = Board::new(&ground, norms);
-        if whole && exhaustive::few(&board) && exhaustive::best(&mut board, &mut || budget.step()).is_some() {
-            return (board.shares(), Ended::Optimal);
+        let compiled = ContainerProblem::compile(problem, &nodes, norms.diameter);
+        let mut search_state = SearchState::new(&compiled, norms);
+        if whole
+            && exhaustive::few(&search_state)
+            && exhaustive::best(&mut search_state, &mut || budget.step()).is_some()
+        {
+            return (search_state.shares(), Ended::Optimal);
         }
-        start::best_start(&mut board);
-        self.anneal(&mut board, problem.seed, budget);
-        (board.shares(), if budget.stopped() { Ended::Deadline } else { Ended::Budget })
+        start::best_start(&mut search_state);
+        self.anneal(&mut search_state, problem.seed, budget);
+        (search_state.shares(), if budget.stopped() { Ended::Deadline } else { Ended::Budget })
     }
 
-    fn anneal(&self, board: &mut Board<'_>, seed: u64, budget: &mut Budget<'_>) {
-        if board.ground.slots.is_empty() {
+    fn anneal(&self, search_state: &mut SearchState<'_>, seed: u64, budget: &mut Budget<'_>) {
+        if search_state.compiled.slots.is_empty() {
             return;
         }
-        let containers = board.at.len();
+        let containers = search_state.at.len();
         let steps = self.params.steps_per_container.saturating_mul(containers as u64);
         let schedule = Schedule {
             start: self.params.start_temperature / containers as f64,
@@ -209,7 +212,7 @@ impl Container {
             rounds: self.params.rounds,
             seed,
         };
-        anneal(board, &schedule, &mut || budget.step());
+        anneal(search_state, &schedule, &mut || budget.step());
     }
 }
 

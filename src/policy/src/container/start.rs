@@ -1,6 +1,6 @@
 //! Where annealing starts: the best of a few placements made by rule.
 
-use super::board::{Board, NOWHERE};
+use super::search_state::{NOWHERE, SearchState};
 use std::cmp::Reverse;
 
 /// Switches that starts are grown from.
@@ -10,88 +10,89 @@ const PUT_DOWN: usize = 20_000;
 
 /// Puts the board into the cheapest of: grown from each of the best switches outwards, and nodes with most
 /// input first.
-pub(super) fn best_start(board: &mut Board<'_>) {
-    let slots = board.ground.slots.len() as u32;
-    let gain: Vec<u64> = (0..slots).map(|slot| input_bytes(board, slot)).collect();
-    let empty: Vec<u32> = (0..slots).map(|slot| (board.ground.load_before(slot as usize) * 1e6) as u32).collect();
+pub(super) fn best_start(search_state: &mut SearchState<'_>) {
+    let slots = search_state.compiled.slots.len() as u32;
+    let gain: Vec<u64> = (0..slots).map(|slot| input_bytes(search_state, slot)).collect();
+    let empty: Vec<u32> =
+        (0..slots).map(|slot| (search_state.compiled.load_before(slot as usize) * 1e6) as u32).collect();
     let order = |slot: &u32| (Reverse(gain[*slot as usize]), empty[*slot as usize], *slot);
     let mut best: Option<(f64, Vec<u32>)> = None;
-    let mut keep = |board: &mut Board<'_>| {
-        let cost = board.cost();
+    let mut keep = |search_state: &mut SearchState<'_>| {
+        let cost = search_state.cost();
         if best.as_ref().is_none_or(|(known, _)| cost < *known) {
-            best = Some((cost, board.at.clone()));
+            best = Some((cost, search_state.at.clone()));
         }
-        clear(board);
+        clear(search_state);
     };
     let mut all: Vec<u32> = (0..slots).collect();
     all.sort_by_key(order);
-    fill(board, &[all]);
-    keep(board);
+    fill(search_state, &[all]);
+    keep(search_state);
     let sorted = |slots: &Vec<u32>| {
         let mut slots = slots.clone();
         slots.sort_by_key(order);
         slots
     };
-    let by_edge: Vec<Vec<u32>> = board.ground.switches.iter().map(|switch| sorted(&switch.slots)).collect();
-    for centre in centres(board, &gain) {
+    let by_edge: Vec<Vec<u32>> = search_state.compiled.switches.iter().map(|switch| sorted(&switch.slots)).collect();
+    for centre in centres(search_state, &gain) {
         let mut near: Vec<u32> = (0..by_edge.len() as u32).collect();
-        let apart = |edge: &u32| board.ground.hops_from(centre)[*edge as usize];
+        let apart = |edge: &u32| search_state.compiled.hops_from(centre)[*edge as usize];
         near.sort_by_key(|edge| (*edge as usize != centre, apart(edge), Reverse(by_edge[*edge as usize].len()), *edge));
         let runs: Vec<Vec<u32>> = near.iter().map(|&edge| by_edge[edge as usize].clone()).collect();
-        fill(board, &runs);
-        keep(board);
+        fill(search_state, &runs);
+        keep(search_state);
     }
     if let Some((_, at)) = best {
-        restore(board, &at);
+        restore(search_state, &at);
     }
 }
 
 /// Puts the board, empty, into a state.
-pub(super) fn restore(board: &mut Board<'_>, at: &[u32]) {
+pub(super) fn restore(search_state: &mut SearchState<'_>, at: &[u32]) {
     for (container, &slot) in (0..).zip(at) {
         if slot != NOWHERE {
-            board.relocate(container, NOWHERE, slot);
+            search_state.relocate(container, NOWHERE, slot);
         }
     }
 }
 
-fn clear(board: &mut Board<'_>) {
-    for container in 0..board.at.len() as u32 {
-        let from = board.at[container as usize];
+fn clear(search_state: &mut SearchState<'_>) {
+    for container in 0..search_state.at.len() as u32 {
+        let from = search_state.at[container as usize];
         if from != NOWHERE {
-            board.relocate(container, from, NOWHERE);
+            search_state.relocate(container, from, NOWHERE);
         }
     }
 }
 
-fn input_bytes(board: &Board<'_>, slot: u32) -> u64 {
-    let groups = board.ground.problem.groups.iter().enumerate();
+fn input_bytes(search_state: &SearchState<'_>, slot: u32) -> u64 {
+    let groups = search_state.compiled.problem.groups.iter().enumerate();
     groups
         .map(|(at, group)| {
-            let blocks = board.ground.blocks(at, slot).iter();
+            let blocks = search_state.compiled.blocks(at, slot).iter();
             blocks.map(|&block| group.input.blocks[block as usize].bytes.0).sum::<u64>()
         })
         .sum()
 }
 
 /// Switches with fixed containers first, then those with most slots and most input.
-fn centres(board: &Board<'_>, gain: &[u64]) -> Vec<usize> {
-    let ground = board.ground;
+fn centres(search_state: &SearchState<'_>, gain: &[u64]) -> Vec<usize> {
+    let compiled = search_state.compiled;
     let mut order: Vec<usize> =
-        (0..ground.switches.len()).filter(|&edge| !ground.switches[edge].slots.is_empty()).collect();
+        (0..compiled.switches.len()).filter(|&edge| !compiled.switches[edge].slots.is_empty()).collect();
     order.sort_by_cached_key(|&edge| {
-        let switch = &ground.switches[edge];
+        let switch = &compiled.switches[edge];
         let input: u64 = switch.slots.iter().map(|&slot| gain[slot as usize]).sum();
-        (Reverse(switch.anchored), Reverse(ground.room_for(edge, board.at.len())), Reverse(input), edge)
+        (Reverse(switch.anchored), Reverse(compiled.room_for(edge, search_state.at.len())), Reverse(input), edge)
     });
-    order.truncate(CENTRES.min(PUT_DOWN / board.at.len().max(1)).max(1));
+    order.truncate(CENTRES.min(PUT_DOWN / search_state.at.len().max(1)).max(1));
     order
 }
 
 /// Fills run after run, each slot of a run one container at a time; large containers first, so that small ones
 /// take what is left.
-fn fill(board: &mut Board<'_>, runs: &[Vec<u32>]) {
-    let problem = board.ground.problem;
+fn fill(search_state: &mut SearchState<'_>, runs: &[Vec<u32>]) {
+    let problem = search_state.compiled.problem;
     let mut groups: Vec<usize> = (0..problem.groups.len()).collect();
     groups.sort_by_key(|&group| Reverse(problem.groups[group].size.memory_mb()));
     for group in groups {
@@ -101,19 +102,19 @@ fn fill(board: &mut Board<'_>, runs: &[Vec<u32>]) {
             if waiting.start == waiting.end {
                 break;
             }
-            fill_run(board, run, &mut waiting);
+            fill_run(search_state, run, &mut waiting);
         }
     }
 }
 
-fn fill_run(board: &mut Board<'_>, run: &[u32], waiting: &mut std::ops::Range<u32>) {
+fn fill_run(search_state: &mut SearchState<'_>, run: &[u32], waiting: &mut std::ops::Range<u32>) {
     let mut open: Vec<u32> = run.to_vec();
     while !open.is_empty() {
         open.retain(|&slot| {
-            if waiting.start == waiting.end || !board.may_move(waiting.start, slot) {
+            if waiting.start == waiting.end || !search_state.may_move(waiting.start, slot) {
                 return false;
             }
-            board.relocate(waiting.start, NOWHERE, slot);
+            search_state.relocate(waiting.start, NOWHERE, slot);
             waiting.start += 1;
             true
         });

@@ -122,12 +122,12 @@ fn exact_from(
 fn search_only(policy: &Container, problem: &PlaceProblem<'_>) -> f64 {
     let norms = Norms::of(problem, &policy.weights(problem));
     let (nodes, _) = shortlist::shortlist(problem, usize::MAX);
-    let ground = ContainerProblem::compile(problem, &nodes, norms.diameter);
+    let compiled = ContainerProblem::compile(problem, &nodes, norms.diameter);
     let mut never = || false;
-    let mut board = Board::new(&ground, norms);
-    start::best_start(&mut board);
-    policy.anneal(&mut board, problem.seed, &mut Budget::new(u64::MAX, &mut never));
-    board.cost()
+    let mut search_state = SearchState::new(&compiled, norms);
+    start::best_start(&mut search_state);
+    policy.anneal(&mut search_state, problem.seed, &mut Budget::new(u64::MAX, &mut never));
+    search_state.cost()
 }
 
 #[test]
@@ -205,27 +205,27 @@ proptest! {
         let weights = Container::default().weights(&problem);
         let norms = Norms::of(&problem, &weights);
         let (nodes, _) = shortlist::shortlist(&problem, usize::MAX);
-        let ground = ContainerProblem::compile(&problem, &nodes, norms.diameter);
-        let mut board = Board::new(&ground, norms);
-        start::best_start(&mut board);
-        let whole = |board: &Board<'_>| {
+        let compiled = ContainerProblem::compile(&problem, &nodes, norms.diameter);
+        let mut search_state = SearchState::new(&compiled, norms);
+        start::best_start(&mut search_state);
+        let whole = |search_state: &SearchState<'_>| {
             let (objective, parts, ended) = (0.0, vec![], Ended::Complete);
-            let placement = Placement { groups: board.shares(), routes: Vec::new(), objective, parts, ended, gap: None, steps: 0 };
+            let placement = Placement { groups: search_state.shares(), routes: Vec::new(), objective, parts, ended, gap: None, steps: 0 };
             assert_eq!(check(&problem, &placement), []);
             cost(&problem, &placement, &weights).value
         };
         let mut random = ChaCha8Rng::seed_from_u64(seed);
         for _ in 0..60 {
-            let Some(step) = board.propose(&mut random) else { continue };
-            let before = board.cost();
-            let delta = board.delta(step);
-            prop_assert!((board.cost() - before).abs() < 1e-12, "a delta changes nothing");
-            board.apply(step);
-            prop_assert!((board.cost() - before - delta).abs() < 1e-9, "{step:?}: {delta} and {}", board.cost() - before);
-            prop_assert!((board.cost() - whole(&board)).abs() < 1e-9);
+            let Some(step) = search_state.propose(&mut random) else { continue };
+            let before = search_state.cost();
+            let delta = search_state.delta(step);
+            prop_assert!((search_state.cost() - before).abs() < 1e-12, "a delta changes nothing");
+            search_state.apply(step);
+            prop_assert!((search_state.cost() - before - delta).abs() < 1e-9, "{step:?}: {delta} and {}", search_state.cost() - before);
+            prop_assert!((search_state.cost() - whole(&search_state)).abs() < 1e-9);
             if random.random_bool(0.3) {
-                board.undo(step);
-                prop_assert!((board.cost() - before).abs() < 1e-9);
+                search_state.undo(step);
+                prop_assert!((search_state.cost() - before).abs() < 1e-9);
             }
         }
     }
@@ -252,13 +252,13 @@ fn a_solved_placement_solved_again_moves_nothing() {
         let policy = Container::new(ContainerParams { rounds: 50, ..ContainerParams::default() });
         let norms = Norms::of(&problem, &policy.weights(&problem));
         let (nodes, _) = shortlist::shortlist(&problem, usize::MAX);
-        let ground = ContainerProblem::compile(&problem, &nodes, norms.diameter);
+        let compiled = ContainerProblem::compile(&problem, &nodes, norms.diameter);
         let mut never = || false;
-        let mut board = Board::new(&ground, norms);
-        start::best_start(&mut board);
-        policy.anneal(&mut board, 7, &mut Budget::new(u64::MAX, &mut never));
-        let solved = board.at.clone();
-        let mut again = Board::new(&ground, norms);
+        let mut search_state = SearchState::new(&compiled, norms);
+        start::best_start(&mut search_state);
+        policy.anneal(&mut search_state, 7, &mut Budget::new(u64::MAX, &mut never));
+        let solved = search_state.at.clone();
+        let mut again = SearchState::new(&compiled, norms);
         start::restore(&mut again, &solved);
         policy.anneal(&mut again, 7, &mut Budget::new(u64::MAX, &mut never));
         assert_eq!(again.at, solved, "seed {seed}");

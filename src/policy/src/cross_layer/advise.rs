@@ -33,7 +33,7 @@ impl Route for CrossLayer {
             let directed = vertex(flow).and_then(|from| direct(network, from, links));
             index.set_route(pair(flow), directed.as_deref());
         }
-        index.settle();
+        index.recompute_rates();
         let open: Vec<NodePair> = problem
             .flows
             .iter()

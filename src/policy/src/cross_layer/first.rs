@@ -38,7 +38,7 @@ pub fn first_routes(
             index.set_route(flow.pair, Some(path.as_ref()));
         }
     }
-    index.settle();
+    index.recompute_rates();
     let World { network, table: paths, topology } = world;
     let what = Reroute { network, paths, topology, pairs: &open, avoid: &world::NOTHING, seed: SEED, planned: false };
     let found = reroute(&mut index, &what, budget).into_iter();

@@ -11,14 +11,13 @@
 //!
 //! # Code map
 //! - `params`; `world`, what a decision starts from, and the objective of any placement.
-//! - `shortlist`, `compiled`: the nodes, groups and edges that the search stands on; `board`: its state and utility.
+//! - `shortlist`, `compiled`: the nodes, groups and edges that the search stands on; `search_state`: its state and utility.
 //! - `start`, `search`: packed starts, annealing, the routing pass.
 //! - `candidates`, `routing`: routes of a pair, and the routing level for the engine ([`reroute`]);
 //!   `first`: of what other policies placed.
 //! - `advise`: the *route* capability. `nested`: the paper's own form, a reference. `sample`: its workloads.
 
 mod advise;
-mod board;
 mod candidates;
 mod compiled;
 mod first;
@@ -28,6 +27,7 @@ mod routing;
 #[cfg(any(test, feature = "samples"))]
 pub mod sample;
 mod search;
+mod search_state;
 mod shortlist;
 mod start;
 #[cfg(test)]
@@ -42,10 +42,10 @@ use super::baselines::random::Random;
 use super::container::Container;
 use super::dataflow::check_dataflow;
 use super::{Budget, Capabilities, Definition, Ended, Objective, Place, PlaceError, PlaceProblem, Placement};
-use board::{Board, Rule, State};
 use candidates::Candidates;
 use compiled::DataflowProblem;
 use hintd_model::units::NodeIdx;
+use search_state::{Rule, SavedState, SearchState};
 use world::World;
 
 /// Its name.
@@ -130,73 +130,80 @@ impl CrossLayer {
         if nodes.len() > NODES_MAX {
             return None;
         }
-        let ground = DataflowProblem::compile(problem, &nodes);
+        let compiled = DataflowProblem::compile(problem, &nodes);
         let candidates = Candidates::new(world.network, world.table, world.topology, &world::NOTHING, self.params.k);
-        let mut board = Board::new(&ground, index, candidates, Rule::Drawn);
+        let mut search_state = SearchState::new(&compiled, index, candidates, Rule::Drawn);
         let mut states = Vec::new();
         if start_drawn {
-            start::put(&mut board, &drawn.groups);
-            states.push(self.first(&mut board, budget));
+            start::put(&mut search_state, &drawn.groups);
+            states.push(self.first(&mut search_state, budget));
         }
-        self.restart(&mut board, &mut states, budget);
-        self.finish(&mut board, states, budget)
+        self.restart(&mut search_state, &mut states, budget);
+        self.finish(&mut search_state, states, budget)
     }
 
     /// From the random start.
-    fn first(&self, board: &mut Board<'_, '_>, budget: &mut Budget<'_>) -> State {
+    fn first(&self, search_state: &mut SearchState<'_, '_>, budget: &mut Budget<'_>) -> SavedState {
         if !self.searches() {
-            let utility = board.utility();
-            return board.state(utility);
+            let utility = search_state.utility();
+            return search_state.state(utility);
         }
         if self.routes() {
-            board.rule = Rule::Heuristic;
+            search_state.rule = Rule::Heuristic;
         }
-        search::anneal(board, &self.params, self.steps(board), 0, budget)
+        search::anneal(search_state, &self.params, self.steps(search_state), 0, budget)
     }
 
     /// From packed starts.
-    fn restart(&self, board: &mut Board<'_, '_>, states: &mut Vec<State>, budget: &mut Budget<'_>) {
+    fn restart(&self, search_state: &mut SearchState<'_, '_>, states: &mut Vec<SavedState>, budget: &mut Budget<'_>) {
         if !self.searches() {
             return;
         }
-        board.rule = if self.routes() { Rule::Heuristic } else { Rule::Drawn };
+        search_state.rule = if self.routes() { Rule::Heuristic } else { Rule::Drawn };
         let done = states.len() as u32;
         for run in done..self.params.restarts.max(done + 1) {
             // The first placement is made whatever the budget says.
-            if !states.is_empty() && (budget.stopped() || budget.left() == 0 || board.work > 2 * self.params.work_max) {
+            if !states.is_empty()
+                && (budget.stopped() || budget.left() == 0 || search_state.work > 2 * self.params.work_max)
+            {
                 break;
             }
-            board.clear();
-            start::pack(board, (run - done) as usize);
-            states.push(search::anneal(board, &self.params, self.steps(board), u64::from(run), budget));
+            search_state.clear();
+            start::pack(search_state, (run - done) as usize);
+            states.push(search::anneal(search_state, &self.params, self.steps(search_state), u64::from(run), budget));
         }
     }
 
-    fn steps(&self, board: &Board<'_, '_>) -> u64 {
-        let containers = board.ground.problem.containers();
+    fn steps(&self, search_state: &SearchState<'_, '_>) -> u64 {
+        let containers = search_state.compiled.problem.containers();
         self.params.steps_per_container.saturating_mul(containers).max(LEAST_STEPS).min(self.params.steps_max)
     }
 
     /// The best state, after a pass over the routes of the best few.
-    fn finish(&self, board: &mut Board<'_, '_>, mut states: Vec<State>, budget: &mut Budget<'_>) -> Option<Placement> {
+    fn finish(
+        &self,
+        search_state: &mut SearchState<'_, '_>,
+        mut states: Vec<SavedState>,
+        budget: &mut Budget<'_>,
+    ) -> Option<Placement> {
         states.sort_by(search::better);
         states.dedup();
         if self.routes() {
             for (run, state) in states.iter_mut().take(self.params.states).enumerate() {
-                board.restore(state);
-                *state = search::route(board, self.params.routing_steps, run as u64, budget);
+                search_state.restore(state);
+                *state = search::route(search_state, self.params.routing_steps, run as u64, budget);
             }
             states.sort_by(search::better);
         }
-        board.restore(states.first()?);
-        let (utility, own) = (board.utility(), board.own());
+        search_state.restore(states.first()?);
+        let (utility, own) = (search_state.utility(), search_state.own());
         let Objective { value, parts } = world::objective(utility, own);
         let ended = match self.params.mode {
             _ if budget.stopped() => Ended::Deadline,
             RunMode::Random => Ended::Complete,
             _ => Ended::Budget,
         };
-        let (groups, routes) = (board.shares(), board.routes());
+        let (groups, routes) = (search_state.shares(), search_state.routes());
         Some(Placement { groups, routes, objective: value, parts, ended, gap: None, steps: budget.used() })
     }
 }

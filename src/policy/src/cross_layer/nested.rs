@@ -188,7 +188,7 @@ impl Search<'_, '_> {
     fn set(&mut self, row: u32, links: &Links) {
         self.index.hold();
         self.index.lay(row, links);
-        self.index.settle();
+        self.index.recompute_rates();
     }
 
     fn lay(&mut self, pairs: &[Movable], routes: &[Links]) {
@@ -196,7 +196,7 @@ impl Search<'_, '_> {
         for (pair, links) in pairs.iter().zip(routes) {
             self.index.lay(pair.row, links);
         }
-        self.index.settle();
+        self.index.recompute_rates();
     }
 
     /// One task on another server with room; `None`: none was found.

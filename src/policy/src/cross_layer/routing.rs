@@ -70,7 +70,7 @@ pub fn reroute(
     let mut candidates = Candidates::new(what.network, what.paths, what.topology, what.avoid, K);
     let choices: Vec<Option<Choices>> = pairs.iter().map(|pair| candidates.of(*pair)).collect();
     if !what.planned {
-        mend(index, what, &candidates, &rows, &choices, &pairs);
+        repair(index, what, &candidates, &rows, &choices, &pairs);
     }
     let movable = (0..pairs.len()).filter_map(|at| {
         let choices = choices[at].filter(|choices| choices.count() > 1)?;
@@ -91,7 +91,7 @@ pub fn reroute(
 }
 
 /// Gives every pair without a whole route one, or none where there is none.
-fn mend(
+fn repair(
     index: &mut FlowIndex,
     what: &Reroute<'_>,
     candidates: &Candidates<'_>,
@@ -115,7 +115,7 @@ fn mend(
             index.lay(rows[at], &candidates.links(choices, path));
         }
     }
-    index.settle();
+    index.recompute_rates();
 }
 
 /// Tries other routes for pairs, at most `tries`, and keeps those that make `utility` rise; whether one did.
@@ -146,14 +146,14 @@ pub(super) fn improve(
         let Some(path) = candidates.draw(index, choices, &now, weight, (*tie, random.random())) else { continue };
         index.hold();
         index.lay(*row, &candidates.links(choices, path));
-        index.settle();
+        index.recompute_rates();
         let after = utility(index);
         if after > best {
             (best, gained) = (after, true);
         } else {
             index.hold();
             index.lay(*row, &now);
-            index.settle();
+            index.recompute_rates();
         }
     }
     gained

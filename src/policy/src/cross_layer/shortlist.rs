@@ -48,7 +48,7 @@ pub(super) fn shortlist(
         best.sort_unstable();
         let mut fits: u32 = best.iter().fold(0, |sum, rank| sum.saturating_add(rank.fits.0));
         let nodes = best.iter().map(|rank| rank.node);
-        let near: Vec<NodeIdx> = neighbours(problem, nodes.clone(), limit - most);
+        let near: Vec<NodeIdx> = neighbors(problem, nodes.clone(), limit - most);
         chosen.extend(nodes);
         chosen.extend(near.into_iter().filter(|node| group.candidates.binary_search(node).is_ok()));
         if fits < enough {
@@ -101,7 +101,7 @@ fn rank(
 }
 
 /// Nodes below the switches of the first few of `nodes`.
-fn neighbours(problem: &PlaceProblem<'_>, nodes: impl Iterator<Item = NodeIdx>, most: usize) -> Vec<NodeIdx> {
+fn neighbors(problem: &PlaceProblem<'_>, nodes: impl Iterator<Item = NodeIdx>, most: usize) -> Vec<NodeIdx> {
     let snapshot = problem.snapshot;
     let mut racks = BTreeMap::new();
     for node in nodes {

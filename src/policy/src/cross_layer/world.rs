@@ -80,7 +80,7 @@ pub(super) fn rate(problem: &PlaceProblem<'_>, placement: &Placement) -> Option<
             }
         }
     }
-    index.settle();
+    index.recompute_rates();
     Some(objective(index.utility(), index.job_utility(slot)))
 }
 

@@ -17,7 +17,7 @@
 //! - `jobs`: inlets and sinks of one job; `settle`: rates made to fit what changed.
 
 mod jobs;
-mod settle;
+mod recompute;
 #[cfg(test)]
 mod tests;
 
@@ -26,7 +26,7 @@ use hintd_model::network::Network;
 use hintd_model::network::maxmin::directions;
 use hintd_model::units::{DirectedLinkIdx, NodeIdx};
 use jobs::Job;
-use settle::Pending;
+use recompute::Pending;
 use smallvec::SmallVec;
 
 /// A job of the index.
@@ -108,7 +108,7 @@ impl FlowIndex {
         for (pair, route) in running.routes.iter() {
             index.set_route(*pair, Some(&route.links));
         }
-        index.settle();
+        index.recompute_rates();
         index
     }
 
@@ -129,7 +129,7 @@ impl FlowIndex {
         for (&row, flow) in rows.iter().zip(&traffic.flows) {
             self.add_weight(row, i64::from(flow.task_pairs));
         }
-        self.settle_unless_held();
+        self.recompute_unless_held();
         let slot = self.free_jobs.pop().unwrap_or(self.jobs.len() as u32);
         if slot as usize == self.jobs.len() {
             self.jobs.push(None);
@@ -162,7 +162,7 @@ impl FlowIndex {
             self.add_weight(row, -i64::from(weight));
             self.leave(row);
         }
-        self.settle_unless_held();
+        self.recompute_unless_held();
     }
 
     /// Routes a pair; `None` or no links: there is no path, and it gets nothing.
@@ -177,7 +177,7 @@ impl FlowIndex {
                 self.lay(row, links);
             }
         }
-        self.settle_unless_held();
+        self.recompute_unless_held();
     }
 
     /// The route of a pair; `None`: it has none, or is not known.
@@ -202,7 +202,7 @@ impl FlowIndex {
         }
         self.capacity[link.at()] = bits_per_s;
         self.pending.touch(link);
-        self.settle_unless_held();
+        self.recompute_unless_held();
     }
 
     /// A direction's capacity, bits/s.
@@ -259,9 +259,9 @@ impl FlowIndex {
     }
 
     /// Ends the innermost [`Self::hold`]; the outermost end makes everything fit.
-    pub fn settle(&mut self) {
+    pub fn recompute_rates(&mut self) {
         self.held = self.held.saturating_sub(1);
-        self.settle_unless_held();
+        self.recompute_unless_held();
     }
 }
 

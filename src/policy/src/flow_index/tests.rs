@@ -118,7 +118,7 @@ fn changes_that_are_held_show_when_they_are_settled() {
     index.hold();
     index.set_route(pair(0, 1), Some(&links(&[0])));
     assert_eq!(index.utility(), 0.0);
-    index.settle();
+    index.recompute_rates();
     assert!(index.utility() > 0.0);
 }
 
@@ -193,7 +193,7 @@ proptest! {
                 index.hold();
                 apply(&mut index, &mut world, change);
                 index.set_capacity(DirectedLinkIdx(3), world.capacity[3]);
-                index.settle();
+                index.recompute_rates();
             } else {
                 apply(&mut index, &mut world, change);
             }

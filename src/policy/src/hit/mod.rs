@@ -26,7 +26,7 @@ pub(crate) use params::check_seconds;
 
 use super::baselines::capacity::Capacity;
 use super::baselines::random::Random;
-use super::chained::{Board, ChainedProblem, End, List, NONE, routes};
+use super::chained::{ChainedProblem, End, List, NONE, SearchState, routes};
 use super::container::Container;
 use super::{Budget, Capabilities, Definition, Ended, Objective, Place, PlaceError, PlaceProblem, Placement};
 use rand::SeedableRng;
@@ -68,11 +68,11 @@ impl Hit {
     /// The best fixed point of all starts.
     fn search<'g, 'p>(
         &self,
-        ground: &'g ChainedProblem<'p>,
+        compiled: &'g ChainedProblem<'p>,
         budget: &mut Budget<'_>,
-    ) -> Result<Board<'g, 'p>, PlaceError> {
-        let problem = ground.problem;
-        let (mut best, mut error): (Option<Board<'_, '_>>, _) = (None, None);
+    ) -> Result<SearchState<'g, 'p>, PlaceError> {
+        let problem = compiled.problem;
+        let (mut best, mut error): (Option<SearchState<'_, '_>>, _) = (None, None);
         for start in 0..=self.params.starts {
             if best.is_some() && (budget.stopped() || budget.left() == 0) {
                 break;
@@ -86,27 +86,28 @@ impl Hit {
             } else {
                 Random::default().place(&PlaceProblem { seed, ..problem.clone() }, &mut all)?
             };
-            let mut board = Board::new(ground);
-            board.seat(&from.groups);
-            match first_lists(&mut board, (start > 0).then_some(seed)) {
+            let mut search_state = SearchState::new(compiled);
+            search_state.seat(&from.groups);
+            match first_lists(&mut search_state, (start > 0).then_some(seed)) {
                 Ok(()) => {}
                 Err(broken) => {
                     error = Some(broken);
                     continue;
                 }
             }
-            self.run(&mut board, budget);
-            if best.as_ref().is_none_or(|best| better(&board, best)) {
-                best = Some(board);
+            self.run(&mut search_state, budget);
+            if best.as_ref().is_none_or(|best| better(&search_state, best)) {
+                best = Some(search_state);
             }
         }
         best.ok_or_else(|| error.expect("a start without a board has an error"))
     }
 
     /// To the fixed point.
-    fn run(&self, board: &mut Board<'_, '_>, budget: &mut Budget<'_>) {
+    fn run(&self, search_state: &mut SearchState<'_, '_>, budget: &mut Budget<'_>) {
         for _ in 0..self.params.rounds {
-            let moves = board.improve_lists(|| budget.step()) + round::assign(board, &mut || budget.step());
+            let moves =
+                search_state.improve_lists(|| budget.step()) + round::assign(search_state, &mut || budget.step());
             if moves == 0 || budget.stopped() || budget.left() == 0 {
                 break;
             }
@@ -115,114 +116,115 @@ impl Hit {
 
     /// Tasks of a later wave, those that send most first, each where it costs least (§5.2.2).
     fn later_wave<'g, 'p>(
-        ground: &'g ChainedProblem<'p>,
+        compiled: &'g ChainedProblem<'p>,
         budget: &mut Budget<'_>,
-    ) -> Result<Board<'g, 'p>, PlaceError> {
-        let mut board = Board::new(ground);
+    ) -> Result<SearchState<'g, 'p>, PlaceError> {
+        let mut search_state = SearchState::new(compiled);
         let rate = |task: u32| -> u64 {
-            ground.own.flows_of[task as usize].iter().map(|&flow| ground.own.flows[flow as usize].rate).sum()
+            compiled.own.flows_of[task as usize].iter().map(|&flow| compiled.own.flows[flow as usize].rate).sum()
         };
-        let mut order: Vec<u32> = (0..ground.group_of.len() as u32).collect();
+        let mut order: Vec<u32> = (0..compiled.group_of.len() as u32).collect();
         order.sort_by_key(|&task| (std::cmp::Reverse(rate(task)), task));
         for task in order {
             if budget.over() {
                 break;
             }
-            board.seat_cheapest(task);
+            search_state.seat_cheapest(task);
         }
-        first_lists(&mut board, None)?;
-        board.improve_lists(|| budget.step());
-        Ok(board)
+        first_lists(&mut search_state, None)?;
+        search_state.improve_lists(|| budget.step());
+        Ok(search_state)
     }
 }
 
 /// Gives all flows their first boxes: drawn among those with room (§5.1.1), or of fewest hops. If that leaves one
 /// without, all go to the boxes with most room left, largest flows first; if that does too, the chain is broken.
-pub(crate) fn first_lists(board: &mut Board<'_, '_>, seed: Option<u64>) -> Result<(), PlaceError> {
+pub(crate) fn first_lists(search_state: &mut SearchState<'_, '_>, seed: Option<u64>) -> Result<(), PlaceError> {
     let mut random = seed.map(ChaCha8Rng::seed_from_u64);
-    let drawn = board.give_lists(|board, at| random.as_mut().and_then(|random| draw(board, at, random)));
+    let drawn =
+        search_state.give_lists(|search_state, at| random.as_mut().and_then(|random| draw(search_state, at, random)));
     if drawn.is_ok() {
         return Ok(());
     }
-    board.clear_lists();
-    board.give_lists(roomiest).map_err(|flow| {
-        let ground = board.ground;
-        let flow = &ground.own.flows[flow as usize];
+    search_state.clear_lists();
+    search_state.give_lists(roomiest).map_err(|flow| {
+        let compiled = search_state.compiled;
+        let flow = &compiled.own.flows[flow as usize];
         let why = format!("its middleboxes have no {} bit/s left for one of the flows", flow.rate);
-        ground.broken(flow.class, why)
+        compiled.broken(flow.class, why)
     })
 }
 
-fn draw(board: &Board<'_, '_>, at: u32, random: &mut ChaCha8Rng) -> Option<List> {
-    let flow = &board.ground.own.flows[at as usize];
+fn draw(search_state: &SearchState<'_, '_>, at: u32, random: &mut ChaCha8Rng) -> Option<List> {
+    let flow = &search_state.compiled.own.flows[at as usize];
     let mut list = List::new();
-    for &kind in board.ground.kinds(flow) {
-        let open: Vec<u32> = board.choices(at, kind).collect();
+    for &kind in search_state.compiled.kinds(flow) {
+        let open: Vec<u32> = search_state.choices(at, kind).collect();
         list.push(*open.choose(random)?);
     }
-    is_way(board, at, &list).then_some(list)
+    is_way(search_state, at, &list).then_some(list)
 }
 
-fn roomiest(board: &Board<'_, '_>, at: u32) -> Option<List> {
-    let flow = &board.ground.own.flows[at as usize];
-    let left = |index: &u32| board.ground.own.boxes[*index as usize].room - board.box_load(*index);
-    let most = |&kind| board.choices(at, kind).max_by_key(|index| (left(index), std::cmp::Reverse(*index)));
-    let list: List = board.ground.kinds(flow).iter().map(most).collect::<Option<_>>()?;
-    is_way(board, at, &list).then_some(list)
+fn roomiest(search_state: &SearchState<'_, '_>, at: u32) -> Option<List> {
+    let flow = &search_state.compiled.own.flows[at as usize];
+    let left = |index: &u32| search_state.compiled.own.boxes[*index as usize].room - search_state.box_load(*index);
+    let most = |&kind| search_state.choices(at, kind).max_by_key(|index| (left(index), std::cmp::Reverse(*index)));
+    let list: List = search_state.compiled.kinds(flow).iter().map(most).collect::<Option<_>>()?;
+    is_way(search_state, at, &list).then_some(list)
 }
 
-fn is_way(board: &Board<'_, '_>, at: u32, list: &List) -> bool {
-    board.hops_by(&board.ground.own.flows[at as usize], list) < super::chained::FAR
+fn is_way(search_state: &SearchState<'_, '_>, at: u32, list: &List) -> bool {
+    search_state.hops_by(&search_state.compiled.own.flows[at as usize], list) < super::chained::FAR
 }
 
 /// More containers with a place, then less cost.
-fn better(a: &Board<'_, '_>, b: &Board<'_, '_>) -> bool {
-    let missing = |board: &Board<'_, '_>| board.at.iter().filter(|slot| **slot == NONE).count();
+fn better(a: &SearchState<'_, '_>, b: &SearchState<'_, '_>) -> bool {
+    let missing = |search_state: &SearchState<'_, '_>| search_state.at.iter().filter(|slot| **slot == NONE).count();
     (missing(a), a.cost()) < (missing(b), b.cost())
 }
 
 /// The objective of a state.
-pub(crate) fn objective_of(board: &Board<'_, '_>) -> Objective {
-    let parts = vec![("mean_hops".to_owned(), board.mean_hops())];
-    Objective { value: board.cost() as f64 / GIGABIT, parts }
+pub(crate) fn objective_of(search_state: &SearchState<'_, '_>) -> Objective {
+    let parts = vec![("mean_hops".to_owned(), search_state.mean_hops())];
+    Objective { value: search_state.cost() as f64 / GIGABIT, parts }
 }
 
 /// The placement that a state is.
-pub(crate) fn finish(mut board: Board<'_, '_>, budget: &Budget<'_>) -> Placement {
-    let table = board.ground.own.topology.paths();
-    let routes = table.map(|table| routes(&mut board, table)).unwrap_or_default();
-    let Objective { value, parts } = objective_of(&board);
+pub(crate) fn finish(mut search_state: SearchState<'_, '_>, budget: &Budget<'_>) -> Placement {
+    let table = search_state.compiled.own.topology.paths();
+    let routes = table.map(|table| routes(&mut search_state, table)).unwrap_or_default();
+    let Objective { value, parts } = objective_of(&search_state);
     let ended = if budget.stopped() { Ended::Deadline } else { Ended::Budget };
-    Placement { groups: board.shares(), routes, objective: value, parts, ended, gap: None, steps: budget.used() }
+    Placement { groups: search_state.shares(), routes, objective: value, parts, ended, gap: None, steps: budget.used() }
 }
 
 /// The objective of any placement of the problem: flows by the lists of fewest hops that its boxes can carry. `None`
 /// where there is none.
-pub(crate) fn objective_by(ground: &ChainedProblem<'_>, placement: &Placement) -> Option<Objective> {
-    let mut board = Board::new(ground);
-    board.seat(&placement.groups);
-    first_lists(&mut board, None).ok()?;
-    board.improve_lists(|| true);
-    Some(objective_of(&board))
+pub(crate) fn objective_by(compiled: &ChainedProblem<'_>, placement: &Placement) -> Option<Objective> {
+    let mut search_state = SearchState::new(compiled);
+    search_state.seat(&placement.groups);
+    first_lists(&mut search_state, None).ok()?;
+    search_state.improve_lists(|| true);
+    Some(objective_of(&search_state))
 }
 
 impl Place for Hit {
     fn place(&self, problem: &PlaceProblem<'_>, budget: &mut Budget<'_>) -> Result<Placement, PlaceError> {
-        let Some(ground) = ChainedProblem::compile(problem, &self.params.settings())? else {
+        let Some(compiled) = ChainedProblem::compile(problem, &self.params.settings())? else {
             return Container::default().place(problem, budget);
         };
         let fixed = |end: End| matches!(end, End::Fixed { .. });
-        let board = if ground.own.flows.iter().all(|flow| fixed(flow.from) || fixed(flow.to)) {
-            Self::later_wave(&ground, budget)?
+        let search_state = if compiled.own.flows.iter().all(|flow| fixed(flow.from) || fixed(flow.to)) {
+            Self::later_wave(&compiled, budget)?
         } else {
-            self.search(&ground, budget)?
+            self.search(&compiled, budget)?
         };
-        Ok(finish(board, budget))
+        Ok(finish(search_state, budget))
     }
 
     fn objective(&self, problem: &PlaceProblem<'_>, placement: &Placement) -> Option<Objective> {
         match ChainedProblem::compile_for(problem, &self.params.settings(), &placement.groups) {
-            Ok(Some(ground)) => objective_by(&ground, placement),
+            Ok(Some(compiled)) => objective_by(&compiled, placement),
             Ok(None) => Container::default().objective(problem, placement),
             Err(_) => None,
         }

@@ -3,7 +3,7 @@
 use super::{Hit, NAME};
 use crate::advise::{FlowDemand, Route, RouteProblem, Routes};
 use crate::{Budget, Ended, PlaceError};
-use hintd_model::network::chains::{BoxLoads, Chains, Sequence, WaypointRoute, Ways, waypoint_routes};
+use hintd_model::network::chains::{BoxLoads, Chains, Sequence, WaypointInputs, WaypointRoute, waypoint_routes};
 use hintd_model::units::{BitsPerSec, LinkIdx};
 use std::cmp::Reverse;
 use std::sync::LazyLock;
@@ -19,7 +19,7 @@ impl Route for Hit {
             return Err(PlaceError::NeedsSource { policy: NAME, source_name: "topology" });
         };
         let chains = topology.chains.as_deref().unwrap_or(&NO_CHAINS);
-        let ways = Ways { network, table, chains };
+        let ways = WaypointInputs { network, table, chains };
         let mut loads = BoxLoads::new(chains);
         let rate = |flow: &FlowDemand| BitsPerSec((flow.bytes.as_f64() * 8.0 / self.params.transfer_s) as u64);
         let mut find = |flow: &FlowDemand| -> Option<WaypointRoute> {

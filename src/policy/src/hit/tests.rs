@@ -1,6 +1,6 @@
 //! `hit` against its promises: chains kept, cost never up, a fixed point, nobody blocks, near the exact best.
 
-use super::round::{Frozen, assign};
+use super::round::{RoundPreferences, assign};
 use super::*;
 use crate::chained::Breaches;
 use crate::chained::cases::{Draw, gap, spread};
@@ -44,34 +44,34 @@ proptest! {
     fn cost_never_rises_and_where_it_ends_no_single_move_gains(network in 0_usize..4, megabits in 60_u64..400, seed: u64) {
         let world = World::new(&networks()[network], BitsPerSec(megabits * MEGABIT), seed);
         let problem = world.job(4, 3, Bytes(1 << 30), seed);
-        let ground = ChainedProblem::compile(&problem, &SETTINGS).unwrap().unwrap();
-        let mut board = Board::new(&ground);
-        board.seat(&place(&Random::default(), &problem).unwrap().groups);
-        prop_assume!(first_lists(&mut board, Some(seed)).is_ok());
+        let compiled = ChainedProblem::compile(&problem, &SETTINGS).unwrap().unwrap();
+        let mut search_state = SearchState::new(&compiled);
+        search_state.seat(&place(&Random::default(), &problem).unwrap().groups);
+        prop_assume!(first_lists(&mut search_state, Some(seed)).is_ok());
         for round in 0.. {
-            let before = board.cost();
-            let moved = board.improve_lists(|| true);
-            prop_assert_eq!(moved > 0, board.cost() < before);
-            prop_assert!(board.cost() <= before);
-            let between = board.cost();
-            let assigned = assign(&mut board, &mut || true);
-            prop_assert_eq!(assigned > 0, board.cost() < between);
-            prop_assert!(board.cost() <= between);
+            let before = search_state.cost();
+            let moved = search_state.improve_lists(|| true);
+            prop_assert_eq!(moved > 0, search_state.cost() < before);
+            prop_assert!(search_state.cost() <= before);
+            let between = search_state.cost();
+            let assigned = assign(&mut search_state, &mut || true);
+            prop_assert_eq!(assigned > 0, search_state.cost() < between);
+            prop_assert!(search_state.cost() <= between);
             if moved + assigned == 0 {
                 break;
             }
             prop_assert!(round < 100);
         }
-        for task in 0..board.at.len() as u32 {
-            for slot in 0..ground.slots.len() as u32 {
-                let mut other = board.clone();
-                prop_assert!(board.at[task as usize] == slot || !board.fits(task, slot) || !other.try_move(task, slot));
+        for task in 0..search_state.at.len() as u32 {
+            for slot in 0..compiled.slots.len() as u32 {
+                let mut other = search_state.clone();
+                prop_assert!(search_state.at[task as usize] == slot || !search_state.fits(task, slot) || !other.try_move(task, slot));
             }
         }
-        for (at, list) in board.lists.iter().enumerate() {
-            let hops = |list: &List| board.hops_by(&ground.own.flows[at], list);
+        for (at, list) in search_state.lists.iter().enumerate() {
+            let hops = |list: &List| search_state.hops_by(&compiled.own.flows[at], list);
             for position in 0..list.len() {
-                for index in board.choices(at as u32, ground.own.boxes[list[position] as usize].kind) {
+                for index in search_state.choices(at as u32, compiled.own.boxes[list[position] as usize].kind) {
                     let mut other = list.clone();
                     other[position] = index;
                     prop_assert!(hops(&other) >= hops(list));
@@ -85,25 +85,25 @@ proptest! {
     fn neither_step_moves_anything_in_the_state_that_is_given(network in 0_usize..4, megabits in 60_u64..400, seed: u64) {
         let world = World::new(&networks()[network], BitsPerSec(megabits * MEGABIT), seed);
         let problem = world.job(4, 3, Bytes(1 << 30), seed);
-        let ground = ChainedProblem::compile(&problem, &SETTINGS).unwrap().unwrap();
-        let found = Hit::default().search(&ground, &mut Budget::new(u64::MAX, &mut || false));
+        let compiled = ChainedProblem::compile(&problem, &SETTINGS).unwrap().unwrap();
+        let found = Hit::default().search(&compiled, &mut Budget::new(u64::MAX, &mut || false));
         prop_assume!(found.is_ok());
-        let mut board = found.unwrap();
-        let cost = board.cost();
-        prop_assert_eq!((board.improve_lists(|| true), assign(&mut board, &mut || true)), (0, 0));
-        prop_assert_eq!(board.cost(), cost);
-        prop_assert!(board.lists.iter().all(|list| list.iter().all(|&index| board.box_load(index) <= ground.own.boxes[index as usize].room)));
+        let mut search_state = found.unwrap();
+        let cost = search_state.cost();
+        prop_assert_eq!((search_state.improve_lists(|| true), assign(&mut search_state, &mut || true)), (0, 0));
+        prop_assert_eq!(search_state.cost(), cost);
+        prop_assert!(search_state.lists.iter().all(|list| list.iter().all(|&index| search_state.box_load(index) <= compiled.own.boxes[index as usize].room)));
     }
 
     #[test]
     fn with_equal_containers_nobody_blocks_a_rounds_matching(network in 0_usize..4, seed: u64) {
         let world = World::new(&networks()[network], BitsPerSec(1_000 * MEGABIT), seed);
         let problem = world.job(5, 4, Bytes(1 << 30), seed);
-        let ground = ChainedProblem::compile(&problem, &SETTINGS).unwrap().unwrap();
-        let mut board = Board::new(&ground);
-        board.seat(&place(&Random::default(), &problem).unwrap().groups);
-        first_lists(&mut board, Some(seed)).unwrap();
-        let frozen = Frozen::of(&board);
+        let compiled = ChainedProblem::compile(&problem, &SETTINGS).unwrap().unwrap();
+        let mut search_state = SearchState::new(&compiled);
+        search_state.seat(&place(&Random::default(), &problem).unwrap().groups);
+        first_lists(&mut search_state, Some(seed)).unwrap();
+        let frozen = RoundPreferences::of(&search_state);
         let matched = frozen.matched();
         prop_assert_eq!(blocking(&frozen.market(), &matched, |slot, position| frozen.score(slot, position)), vec![]);
         prop_assert!(matched.iter().all(Option::is_some), "there is room for all");

@@ -3,12 +3,12 @@
 
 use super::offline::latency::ShuffleTerm;
 use super::offline::{self, Placing, Rules};
-use super::online::{self, FollowState, Manner};
+use super::online::{self, FollowState, FollowerSettings};
 use super::params::CorralParams;
 use crate::adapt::OfferInTurn;
 use crate::advise::{DataProblem, ReplicaAdvice};
 use crate::dispatch::{Advice, DispatchEvent, DynFollowsPlan, FollowsPlan, Offer, PlanReservation, View};
-use crate::plan::{Plan, PlanCounts, PlanError, PlanProblem, PlanStand, Planner, Stage};
+use crate::plan::{Plan, PlanCounts, PlanError, PlanProblem, Planner, RunPlanStatus, Stage};
 use crate::{Budget, Capabilities, Definition, Dispatch, Place, PlaceData, PlaceError, PlaceProblem, Placement};
 use hintd_model::units::{AttemptId, Micros, Timestamp};
 
@@ -77,7 +77,7 @@ impl Dispatch for Corral {
     type State = FollowState;
 
     fn start(&self) -> FollowState {
-        FollowState::new(Manner {
+        FollowState::new(FollowerSettings {
             slow_start: self.params.slow_start,
             early_reduces: self.params.early_reduces,
             heavy_input: None,
@@ -102,18 +102,18 @@ impl Dispatch for Corral {
 }
 
 impl FollowsPlan for Corral {
-    fn stands(&self, state: &FollowState, attempt: AttemptId) -> Option<PlanStand> {
-        state.stands(attempt)
+    fn plan_status(&self, state: &FollowState, attempt: AttemptId) -> Option<RunPlanStatus> {
+        state.plan_status(attempt)
     }
 
-    fn would_stand(
+    fn preview_plan_status(
         &self,
         state: &FollowState,
         run: (AttemptId, &str),
         came: Timestamp,
         now: Timestamp,
     ) -> Option<PlanReservation> {
-        state.would_stand(run, came, now)
+        state.preview_plan_status(run, came, now)
     }
 
     fn planned_until(&self, state: &FollowState, attempt: AttemptId, stage: Stage) -> Option<Timestamp> {

@@ -9,18 +9,18 @@ mod online;
 mod params;
 
 pub use corral::{Corral, NAME as CORRAL};
-pub use online::{FirstReplica, FollowState, Standing};
+pub use online::{FirstReplica, FollowState, PlanFollowStats};
 pub use params::{CorralParams, JobPackerParams};
 
 use crate::adapt::OfferInTurn;
 use crate::advise::{DataProblem, ReplicaAdvice};
 use crate::dispatch::{Advice, DispatchEvent, DynFollowsPlan, DynTimesShuffles, FollowsPlan, Offer, PlanReservation};
 use crate::dispatch::{ShuffleAdvice, ShuffleAsk, TimesShuffles, View};
-use crate::plan::{Plan, PlanCounts, PlanError, PlanProblem, PlanStand, Planner, Stage};
+use crate::plan::{Plan, PlanCounts, PlanError, PlanProblem, Planner, RunPlanStatus, Stage};
 use crate::{Budget, Capabilities, Definition, Dispatch, Place, PlaceData, PlaceError, PlaceProblem, Placement};
 use hintd_model::units::{AttemptId, Bytes, Micros, Timestamp};
 use offline::{Placing, Rules};
-use online::Manner;
+use online::FollowerSettings;
 
 /// Its name.
 pub const NAME: &str = "jobpacker";
@@ -57,8 +57,8 @@ impl Definition for JobPacker {
 }
 
 impl JobPacker {
-    const fn manner(&self) -> Manner {
-        Manner {
+    const fn manner(&self) -> FollowerSettings {
+        FollowerSettings {
             slow_start: self.params.slow_start,
             early_reduces: self.params.early_reduces,
             heavy_input: Some(Bytes(self.params.heavy_input_bytes)),
@@ -117,18 +117,18 @@ impl Dispatch for JobPacker {
 }
 
 impl FollowsPlan for JobPacker {
-    fn stands(&self, state: &FollowState, attempt: AttemptId) -> Option<PlanStand> {
-        state.stands(attempt)
+    fn plan_status(&self, state: &FollowState, attempt: AttemptId) -> Option<RunPlanStatus> {
+        state.plan_status(attempt)
     }
 
-    fn would_stand(
+    fn preview_plan_status(
         &self,
         state: &FollowState,
         run: (AttemptId, &str),
         came: Timestamp,
         now: Timestamp,
     ) -> Option<PlanReservation> {
-        state.would_stand(run, came, now)
+        state.preview_plan_status(run, came, now)
     }
 
     fn planned_until(&self, state: &FollowState, attempt: AttemptId, stage: Stage) -> Option<Timestamp> {

@@ -4,14 +4,14 @@ use super::params::{HoldMaps, NasParams, Shuffle};
 use super::rules;
 use super::skips::Bound;
 use super::state::NasState;
-use crate::pool::{JobIdx, Pick, Slot, Task, UserIdx};
+use crate::pool::{JobIdx, OfferedNode, Pick, Task, UserIdx};
 use hintd_model::units::Bytes;
 use std::cmp::Reverse;
 
 /// One offer to MTS.
 struct Request<'a> {
     params: &'a NasParams,
-    slot: &'a Slot<'a>,
+    slot: &'a OfferedNode<'a>,
     /// Space for map output on the node.
     room: Bytes,
     hold: Hold,
@@ -32,7 +32,7 @@ enum Hold {
 }
 
 /// The map that the node gets if no reduce does, and its user's place in the order.
-pub(super) fn find(params: &NasParams, state: &mut NasState, slot: &Slot<'_>) -> Option<(usize, Task)> {
+pub(super) fn find(params: &NasParams, state: &mut NasState, slot: &OfferedNode<'_>) -> Option<(usize, Task)> {
     if state.map_skips.present() == 0 {
         return None;
     }
@@ -56,7 +56,7 @@ pub(super) fn find(params: &NasParams, state: &mut NasState, slot: &Slot<'_>) ->
 }
 
 /// Counts the users whose maps were passed over: those before the one at the place, all of them for none.
-pub(super) fn pass_over(params: &NasParams, state: &mut NasState, slot: &Slot<'_>, until: Option<usize>) {
+pub(super) fn pass_over(params: &NasParams, state: &mut NasState, slot: &OfferedNode<'_>, until: Option<usize>) {
     if state.map_skips.present() == 0 || !params.mts {
         return;
     }
@@ -73,7 +73,7 @@ pub(super) fn pass_over(params: &NasParams, state: &mut NasState, slot: &Slot<'_
     }
 }
 
-fn hold(params: &NasParams, state: &NasState, slot: &Slot<'_>) -> Hold {
+fn hold(params: &NasParams, state: &NasState, slot: &OfferedNode<'_>) -> Hold {
     match params.hold_maps {
         _ if !(params.cr_rts && state.congested(slot.spot.node, slot.view())) => Hold::No,
         HoldMaps::UntilDue => Hold::UntilDue,
@@ -93,7 +93,7 @@ fn light(params: &NasParams, state: &NasState, job: JobIdx) -> bool {
 }
 
 /// Without MTS: users in the order of fairness, the nearest map of the job with fewest running containers.
-fn fair(state: &NasState, slot: &Slot<'_>) -> Option<(usize, Task)> {
+fn fair(state: &NasState, slot: &OfferedNode<'_>) -> Option<(usize, Task)> {
     state.pool.order().iter().enumerate().find_map(|(place, &user)| {
         let task = state.pool.map_jobs(user).find_map(|job| state.pool.nearest_map(job, slot));
         task.map(|(task, _)| (place, task))

@@ -25,7 +25,7 @@ pub use state::NasState;
 use crate::adapt::OfferInTurn;
 use crate::dispatch::{Advice, DispatchEvent, Offer, View};
 use crate::params::PolicyTable;
-use crate::pool::Slot;
+use crate::pool::OfferedNode;
 use crate::{Budget, Capabilities, Definition, Dispatch, Place, PlaceError, PlaceProblem, Placement};
 use std::borrow::Cow;
 use toml::Spanned;
@@ -93,7 +93,7 @@ impl Dispatch for Nas {
     }
 
     fn offer(&self, state: &mut NasState, offer: &Offer, view: &View<'_>) -> Vec<Advice> {
-        let slot = Slot::new(offer, view);
+        let slot = OfferedNode::new(offer, view);
         state.refresh(&self.params, view.now);
         // A user is asked for reduces, then for maps, before the next one is.
         let map = maps::find(&self.params, state, &slot);

@@ -2,15 +2,15 @@
 
 use super::params::{NasParams, Shuffle};
 use super::state::NasState;
-use crate::pool::{JobIdx, MapCounts, Slot, Task, UserIdx};
+use crate::pool::{JobIdx, MapCounts, OfferedNode, Task, UserIdx};
 use hintd_model::cluster::resource::MEMORY;
 
 /// One offer to either.
 struct Request<'a> {
     params: &'a NasParams,
-    slot: &'a Slot<'a>,
+    slot: &'a OfferedNode<'a>,
     /// The offer with no more room than reduces of jobs with waiting maps may still take; none: none of them.
-    early: Option<Slot<'a>>,
+    early: Option<OfferedNode<'a>>,
 }
 
 /// The reduce that the node gets and its user's place in the order, which is not behind that of the map that the node
@@ -18,7 +18,7 @@ struct Request<'a> {
 pub(super) fn reduce(
     params: &NasParams,
     state: &mut NasState,
-    slot: &Slot<'_>,
+    slot: &OfferedNode<'_>,
     map: Option<usize>,
 ) -> Option<(usize, Task)> {
     if state.reduce_skips.present() == 0 {

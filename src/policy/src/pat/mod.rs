@@ -26,7 +26,7 @@ mod tests;
 pub use params::PatParams;
 
 use super::baselines::capacity::Capacity;
-use super::chained::{Board, ChainedProblem, End, NONE};
+use super::chained::{ChainedProblem, End, NONE, SearchState};
 use super::container::Container;
 use super::hit::{finish, first_lists, objective_by};
 use super::load::kinds;
@@ -66,21 +66,21 @@ impl Definition for Pat {
 
 impl Pat {
     /// Containers move, then flows choose boxes, until nothing changes.
-    fn run(&self, board: &mut Board<'_, '_>, budget: &mut Budget<'_>) {
+    fn run(&self, search_state: &mut SearchState<'_, '_>, budget: &mut Budget<'_>) {
         for _ in 0..self.params.rounds {
-            let before = board.clone();
-            let field = field_of(board);
+            let before = search_state.clone();
+            let field = field_of(search_state);
             let mut run = Run::new(&field);
             run.play(self.params.window, &mut InOrder::default(), || budget.step());
             for &(task, slot) in &run.log {
-                let task = placed(board)[task as usize];
-                if board.fits(task, slot) {
-                    board.relocate(task, slot);
+                let task = placed(search_state)[task as usize];
+                if search_state.fits(task, slot) {
+                    search_state.relocate(task, slot);
                 }
             }
-            choose_lists(board);
-            if board.cost() >= before.cost() {
-                *board = before;
+            choose_lists(search_state);
+            if search_state.cost() >= before.cost() {
+                *search_state = before;
                 break;
             }
             if budget.stopped() || budget.left() == 0 {
@@ -91,68 +91,68 @@ impl Pat {
 }
 
 /// Tasks that have a place, by position in the field.
-fn placed(board: &Board<'_, '_>) -> Vec<u32> {
-    (0..board.at.len() as u32).filter(|&task| board.at[task as usize] != NONE).collect()
+fn placed(search_state: &SearchState<'_, '_>) -> Vec<u32> {
+    (0..search_state.at.len() as u32).filter(|&task| search_state.at[task as usize] != NONE).collect()
 }
 
 /// The list of fewest hops for every flow where that is fewer than it has.
-fn choose_lists(board: &mut Board<'_, '_>) {
-    for at in 0..board.lists.len() as u32 {
-        let flow = board.ground.own.flows[at as usize];
-        let own = &board.lists[at as usize];
+fn choose_lists(search_state: &mut SearchState<'_, '_>) {
+    for at in 0..search_state.lists.len() as u32 {
+        let flow = search_state.compiled.own.flows[at as usize];
+        let own = &search_state.lists[at as usize];
         if own.is_empty() {
             continue;
         }
-        let best = board.best_list(at).filter(|best| best.len() == own.len());
-        if let Some(best) = best.filter(|best| board.hops_by(&flow, best) < board.hops_by(&flow, own)) {
-            board.set_list(at, best);
+        let best = search_state.best_list(at).filter(|best| best.len() == own.len());
+        if let Some(best) = best.filter(|best| search_state.hops_by(&flow, best) < search_state.hops_by(&flow, own)) {
+            search_state.set_list(at, best);
         }
     }
 }
 
 /// The field that a state is: slots as servers, places of boxes and of ends that stay as what pulls.
-fn field_of(board: &Board<'_, '_>) -> Field<KINDS_MAX> {
-    let ground = board.ground;
-    let snapshot = ground.problem.snapshot;
+fn field_of(search_state: &SearchState<'_, '_>) -> Field<KINDS_MAX> {
+    let compiled = search_state.compiled;
+    let snapshot = compiled.problem.snapshot;
     let mut switches: BTreeMap<u32, u32> = BTreeMap::new();
     let switch = |&point: &u32| {
         let seen = switches.len() as u32;
         *switches.entry(point).or_insert(seen)
     };
-    let switch_of: Vec<u32> = ground.own.point_of.iter().map(switch).collect();
+    let switch_of: Vec<u32> = compiled.own.point_of.iter().map(switch).collect();
     let mut points = vec![NONE; switches.len()];
     switches.iter().for_each(|(&point, &switch)| points[switch as usize] = point);
     let hops = |place: u32| -> Vec<u16> {
-        let to = |&point: &u32| u16::try_from(ground.hops(place, point)).unwrap_or(NO_WAY);
+        let to = |&point: &u32| u16::try_from(compiled.hops(place, point)).unwrap_or(NO_WAY);
         points.iter().map(to).collect()
     };
-    let allowed = (0..ground.problem.groups.len()).map(|group| ground.allowed_row(group).to_vec()).collect();
+    let allowed = (0..compiled.problem.groups.len()).map(|group| compiled.allowed_row(group).to_vec()).collect();
     let mover = |task: u32| {
         let mut pulls: BTreeMap<u32, u64> = BTreeMap::new();
-        for &at in &ground.own.flows_of[task as usize] {
-            let (flow, list) = (&ground.own.flows[at as usize], &board.lists[at as usize]);
+        for &at in &compiled.own.flows_of[task as usize] {
+            let (flow, list) = (&compiled.own.flows[at as usize], &search_state.lists[at as usize]);
             let sends = flow.from == End::Task(task);
             let other = if sends { flow.to } else { flow.from };
             let end = if sends { list.first() } else { list.last() };
             let place = match (end, other) {
-                (Some(&index), _) => ground.own.boxes[index as usize].point,
+                (Some(&index), _) => compiled.own.boxes[index as usize].point,
                 (None, End::Fixed { point, .. }) => point,
                 (None, End::Task(_)) => continue,
             };
-            if board.is_there(flow) && place != NONE {
+            if search_state.is_there(flow) && place != NONE {
                 *pulls.entry(place).or_default() += flow.rate;
             }
         }
         Mover {
-            size: counted(snapshot, ground.size_of(task)),
-            server: board.at[task as usize],
+            size: counted(snapshot, compiled.size_of(task)),
+            server: search_state.at[task as usize],
             pulls: pulls.into_iter().collect(),
-            set: ground.group_of[task as usize],
+            set: compiled.group_of[task as usize],
         }
     };
-    let tasks = placed(board).into_iter().map(mover).collect();
-    let rooms = ground.slots.iter().map(|slot| counted(snapshot, &slot.room)).collect();
-    Field { switch_of, rooms, tasks, hops: (0..ground.own.points as u32).map(hops).collect(), allowed }
+    let tasks = placed(search_state).into_iter().map(mover).collect();
+    let rooms = compiled.slots.iter().map(|slot| counted(snapshot, &slot.room)).collect();
+    Field { switch_of, rooms, tasks, hops: (0..compiled.own.points as u32).map(hops).collect(), allowed }
 }
 
 /// Only what YARN's resource calculator looks at.
@@ -164,22 +164,22 @@ fn counted(snapshot: &Snapshot, resource: &Resource) -> [u64; KINDS_MAX] {
 
 impl Place for Pat {
     fn place(&self, problem: &PlaceProblem<'_>, budget: &mut Budget<'_>) -> Result<Placement, PlaceError> {
-        let Some(ground) = ChainedProblem::compile(problem, &self.params.settings())? else {
+        let Some(compiled) = ChainedProblem::compile(problem, &self.params.settings())? else {
             return Container::default().place(problem, budget);
         };
         // A start that was cut short would be none.
         let mut never = || false;
         let start = Capacity::default().place(problem, &mut Budget::new(u64::MAX, &mut never))?;
-        let mut board = Board::new(&ground);
-        board.seat(&start.groups);
-        first_lists(&mut board, None)?;
-        self.run(&mut board, budget);
-        Ok(finish(board, budget))
+        let mut search_state = SearchState::new(&compiled);
+        search_state.seat(&start.groups);
+        first_lists(&mut search_state, None)?;
+        self.run(&mut search_state, budget);
+        Ok(finish(search_state, budget))
     }
 
     fn objective(&self, problem: &PlaceProblem<'_>, placement: &Placement) -> Option<Objective> {
         match ChainedProblem::compile_for(problem, &self.params.settings(), &placement.groups) {
-            Ok(Some(ground)) => objective_by(&ground, placement),
+            Ok(Some(compiled)) => objective_by(&compiled, placement),
             Ok(None) => Container::default().objective(problem, placement),
             Err(_) => None,
         }

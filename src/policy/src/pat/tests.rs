@@ -277,12 +277,12 @@ proptest! {
     fn a_placement_never_costs_more_than_the_one_it_starts_from(network in 0_usize..4, seed: u64) {
         let world = World::new(&networks()[network], BitsPerSec(400 * MEGABIT), seed);
         let problem = world.job(6, 3, Bytes(1 << 30), seed);
-        let ground = ChainedProblem::compile(&problem, &SETTINGS).unwrap().unwrap();
-        let mut board = Board::new(&ground);
-        board.seat(&place(&Capacity::default(), &problem).unwrap().groups);
-        first_lists(&mut board, None).unwrap();
+        let compiled = ChainedProblem::compile(&problem, &SETTINGS).unwrap().unwrap();
+        let mut search_state = SearchState::new(&compiled);
+        search_state.seat(&place(&Capacity::default(), &problem).unwrap().groups);
+        first_lists(&mut search_state, None).unwrap();
         let placement = place(&Pat::default(), &problem).unwrap();
-        prop_assert!(placement.objective <= board.cost() as f64 / 1e9);
+        prop_assert!(placement.objective <= search_state.cost() as f64 / 1e9);
     }
 }
 
@@ -302,8 +302,8 @@ proptest! {
         let maps = hintd_model::units::GroupIdx(0);
         let pattern = hintd_model::cluster::EdgePattern::AllToAll;
         problem.edges.push(EdgeProblem { from: maps, to: maps, pattern, bytes: Bytes(plain << 30) });
-        let ground = ChainedProblem::compile(&problem, &SETTINGS).unwrap().unwrap();
-        let mut board = Board::new(&ground);
+        let compiled = ChainedProblem::compile(&problem, &SETTINGS).unwrap().unwrap();
+        let mut search_state = SearchState::new(&compiled);
         let mut start = place(&Capacity::default(), &problem).unwrap().groups;
         if crowded {
             // All maps on one node, as far as they fit: what boxes pull apart costs between them.
@@ -311,21 +311,21 @@ proptest! {
             let node = *problem.groups[0].candidates.iter().max_by_key(room).unwrap();
             start[0] = vec![crate::Share { node, count: 6 }];
         }
-        board.seat(&start);
+        search_state.seat(&start);
         // Drawn boxes, so that there is something to choose.
-        prop_assume!(first_lists(&mut board, Some(seed)).is_ok());
-        let before = board.cost();
+        prop_assume!(first_lists(&mut search_state, Some(seed)).is_ok());
+        let before = search_state.cost();
         let mut never = || false;
         let mut budget = Budget::new(u64::MAX, &mut never);
-        Pat::default().run(&mut board, &mut budget);
-        prop_assert!(board.cost() <= before, "{} became {}", before, board.cost());
-        let (at, lists) = (board.at.clone(), board.lists.clone());
-        Pat::default().run(&mut board, &mut budget);
-        prop_assert_eq!((&board.at, &board.lists), (&at, &lists));
+        Pat::default().run(&mut search_state, &mut budget);
+        prop_assert!(search_state.cost() <= before, "{} became {}", before, search_state.cost());
+        let (at, lists) = (search_state.at.clone(), search_state.lists.clone());
+        Pat::default().run(&mut search_state, &mut budget);
+        prop_assert_eq!((&search_state.at, &search_state.lists), (&at, &lists));
         if plain == 0 {
-            for (flow, list) in board.lists.iter().enumerate().filter(|(_, list)| !list.is_empty()) {
-                let hops = |list: &[u32]| board.hops_by(&ground.own.flows[flow], list);
-                prop_assert!(board.best_list(flow as u32).is_none_or(|best| hops(&best) >= hops(list)));
+            for (flow, list) in search_state.lists.iter().enumerate().filter(|(_, list)| !list.is_empty()) {
+                let hops = |list: &[u32]| search_state.hops_by(&compiled.own.flows[flow], list);
+                prop_assert!(search_state.best_list(flow as u32).is_none_or(|best| hops(&best) >= hops(list)));
             }
         }
     }

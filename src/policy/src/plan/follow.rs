@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// How one attempt stands to the plan in force.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct PlanStand {
+pub struct RunPlanStatus {
     /// Its place: the job's position in the plan; none: nothing of it goes by the plan.
     pub place: Option<u32>,
     /// Where reality leaves the plan, each once, ascending.

@@ -1,7 +1,7 @@
 //! Why waiting groups were passed over, in stable tokens.
 
 use super::job::Kind;
-use super::{JobIdx, Pool, Slot};
+use super::{JobIdx, OfferedNode, Pool};
 use crate::dispatch::Advice;
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ pub const EXPLAINED_MAX: usize = 20;
 
 /// Why a group was passed over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Held {
+pub enum HoldReason {
     /// The offered room is too small.
     NoRoom,
     /// A map has no input on the node, and its job waits for a node that has.
@@ -31,7 +31,7 @@ pub enum Held {
     Fairness,
 }
 
-impl Held {
+impl HoldReason {
     /// Stable token.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -52,7 +52,11 @@ impl Held {
 /// Advice to wait for groups of which something waits, in the order of users and jobs, at most [`EXPLAINED_MAX`].
 /// `why` is asked where the pool itself has no reason: for maps, and for reduces that may be launched.
 #[must_use]
-pub fn not_yet(pool: &mut Pool, slot: &Slot<'_>, why: impl Fn(&Pool, JobIdx, Kind) -> Held) -> Vec<Advice> {
+pub fn not_yet(
+    pool: &mut Pool,
+    slot: &OfferedNode<'_>,
+    why: impl Fn(&Pool, JobIdx, Kind) -> HoldReason,
+) -> Vec<Advice> {
     let early_mb = pool.early_room_mb(slot.view());
     let mut advice = Vec::new();
     for job in pool.jobs() {
@@ -62,13 +66,13 @@ pub fn not_yet(pool: &mut Pool, slot: &Slot<'_>, why: impl Fn(&Pool, JobIdx, Kin
                 return advice;
             }
             let held = if !slot.fits(group) {
-                Held::NoRoom
+                HoldReason::NoRoom
             } else if group.kind != Kind::Reduce {
                 why(pool, job, group.kind)
             } else if !row.may_reduce() {
-                Held::MapsNotDone
+                HoldReason::MapsNotDone
             } else if row.placed.maps && group.size.memory_mb() > early_mb {
-                Held::EarlyReducesFull
+                HoldReason::EarlyReducesFull
             } else {
                 why(pool, job, Kind::Reduce)
             };

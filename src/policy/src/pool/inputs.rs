@@ -17,14 +17,14 @@ use std::ops::Range;
 
 /// A node and its rack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Spot {
+pub struct NodeLocation {
     /// The rack.
     pub rack: RackIdx,
     /// The node.
     pub node: NodeIdx,
 }
 
-impl Spot {
+impl NodeLocation {
     /// Row of tasks that nothing is known of: they read as well anywhere.
     const ANYWHERE: Self = Self { rack: RackIdx(u32::MAX), node: NodeIdx(u32::MAX) };
 }
@@ -32,7 +32,7 @@ impl Spot {
 /// A node's tasks: part of the lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 struct Row {
-    spot: Spot,
+    spot: NodeLocation,
     /// Where its list begins.
     begin: u32,
     /// The part of it outside which nothing waits, and the ranks at both its ends.
@@ -60,7 +60,7 @@ pub(super) struct Waiting {
     /// Each size of input, and the rank after the last of that size.
     sizes: Vec<(Bytes, u32)>,
     /// Where each row is, ascending, and the rows.
-    spots: Vec<Spot>,
+    spots: Vec<NodeLocation>,
     rows: Vec<Row>,
     lists: Vec<u32>,
     /// One more than the node of the last row of a node; 0 if there is none.
@@ -85,7 +85,12 @@ pub enum Pick {
 impl Waiting {
     /// All `count` wait. `spot` gives a node's rack, none for nodes that are not known. Without `local` nobody asks
     /// where inputs lie.
-    pub(super) fn new(count: u32, inputs: &[TaskInput], local: bool, spot: impl Fn(NodeIdx) -> Option<Spot>) -> Self {
+    pub(super) fn new(
+        count: u32,
+        inputs: &[TaskInput],
+        local: bool,
+        spot: impl Fn(NodeIdx) -> Option<NodeLocation>,
+    ) -> Self {
         let input = |task: u32| inputs.get(task as usize).map_or(Bytes::ZERO, |input| input.bytes);
         let mut task: Vec<u32> = (0..count).rev().collect();
         task.sort_by_key(|&task| input(task));
@@ -125,14 +130,14 @@ impl Waiting {
         new
     }
 
-    fn place(&mut self, inputs: &[TaskInput], spot: impl Fn(NodeIdx) -> Option<Spot>) {
-        let mut pairs: Vec<(Spot, u32)> = Vec::new();
+    fn place(&mut self, inputs: &[TaskInput], spot: impl Fn(NodeIdx) -> Option<NodeLocation>) {
+        let mut pairs: Vec<(NodeLocation, u32)> = Vec::new();
         for (rank, &task) in self.task.iter().enumerate() {
             let from = pairs.len();
             let nodes = inputs.get(task as usize).map_or(&[][..], |input| &input.nodes[..]);
             pairs.extend(nodes.iter().filter_map(|&node| Some((spot(node)?, rank as u32))));
             if pairs.len() == from {
-                pairs.push((Spot::ANYWHERE, rank as u32));
+                pairs.push((NodeLocation::ANYWHERE, rank as u32));
             }
         }
         pairs.sort_unstable();
@@ -150,7 +155,7 @@ impl Waiting {
                 (row.back, row.last, row.waiting) = (row.back + 1, rank, row.waiting + 1);
             }
         }
-        let last = self.spots.iter().rfind(|&&last| last != Spot::ANYWHERE);
+        let last = self.spots.iter().rfind(|&&last| last != NodeLocation::ANYWHERE);
         self.nodes_end = last.map_or(0, |last| last.node.0 + 1);
         for rank in 0..self.count as usize {
             self.rows_from[rank + 1] += self.rows_from[rank];
@@ -217,16 +222,16 @@ impl Waiting {
     }
 
     /// Where its input lies.
-    pub(super) fn replicas(&self, task: u32) -> impl Iterator<Item = Spot> + '_ {
+    pub(super) fn replicas(&self, task: u32) -> impl Iterator<Item = NodeLocation> + '_ {
         let rows = self.rows_of(self.rank(task)).map_or(&[][..], |rows| &self.rows_of[rows]);
-        rows.iter().map(|&row| self.rows[row as usize].spot).filter(|&spot| spot != Spot::ANYWHERE)
+        rows.iter().map(|&row| self.rows[row as usize].spot).filter(|&spot| spot != NodeLocation::ANYWHERE)
     }
 
     /// It waits no more; says how far it would read from `spot` and where it would have been local.
     pub(super) fn take(
         &mut self,
         task: u32,
-        spot: Option<Spot>,
+        spot: Option<NodeLocation>,
         mut gone_from: impl FnMut(Option<NodeIdx>),
     ) -> Locality {
         let rank = self.rank(task);
@@ -270,14 +275,14 @@ impl Waiting {
     }
 
     /// How many are local there, those that read as well anywhere left out.
-    pub(super) fn local(&self, spot: Spot) -> u32 {
+    pub(super) fn local(&self, spot: NodeLocation) -> u32 {
         self.row(spot).map_or(0, |row| self.rows[row].waiting)
     }
 
     /// One with input on the node, else one that reads as well anywhere.
-    pub(super) fn on_node(&self, spot: Spot, pick: Pick) -> Option<u32> {
+    pub(super) fn on_node(&self, spot: NodeLocation, pick: Pick) -> Option<u32> {
         let on = || self.of_row(self.row(spot)?, pick);
-        let anywhere = || (self.spots.last() == Some(&Spot::ANYWHERE)).then(|| self.spots.len() - 1);
+        let anywhere = || (self.spots.last() == Some(&NodeLocation::ANYWHERE)).then(|| self.spots.len() - 1);
         on().or_else(|| self.of_row(anywhere()?, pick)).map(|rank| self.task(rank))
     }
 
@@ -306,7 +311,7 @@ impl Waiting {
 
     /// The row there. Nodes are numbered rack by rack in most clusters, and large jobs have input everywhere: a guess
     /// from the number is near, and is looked around in steps that double.
-    fn row(&self, spot: Spot) -> Option<usize> {
+    fn row(&self, spot: NodeLocation) -> Option<usize> {
         let rows = self.spots.len() as u64;
         let guess = (u64::from(spot.node.0) * rows).checked_div(self.nodes_end.into())?.min(rows - 1) as usize;
         let (mut from, mut to, mut step) = (guess, guess + 1, 1);
@@ -377,7 +382,7 @@ impl Row {
     }
 }
 
-impl Spot {
+impl NodeLocation {
     fn node(self) -> Option<NodeIdx> {
         (self != Self::ANYWHERE).then_some(self.node)
     }

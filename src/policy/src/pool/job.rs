@@ -70,7 +70,7 @@ pub(super) struct Job {
     pub(super) since: u64,
     pub(super) groups: Vec<Group>,
     /// As it stands among its user's jobs.
-    pub(super) placed: Standing,
+    pub(super) placed: JobRank,
     pub(super) running: u32,
     pub(super) running_reduces: u32,
     pub(super) running_reduces_mb: u64,
@@ -93,7 +93,7 @@ pub(super) struct Job {
 
 /// Where a job stands among its user's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Standing {
+pub(super) struct JobRank {
     pub(super) running: u32,
     pub(super) maps: bool,
     pub(super) reduces: bool,
@@ -129,7 +129,7 @@ impl Job {
             user,
             since,
             groups: Vec::new(),
-            placed: Standing { running: 0, maps: false, reduces: false, early_mb: 0 },
+            placed: JobRank { running: 0, maps: false, reduces: false, early_mb: 0 },
             running: 0,
             running_reduces: 0,
             running_reduces_mb: 0,
@@ -148,10 +148,10 @@ impl Job {
         }
     }
 
-    pub(super) fn standing(&self) -> Standing {
+    pub(super) fn standing(&self) -> JobRank {
         let maps = self.of_kind(false).any(|group| group.waiting.left() > 0);
         let reduces = self.of_kind(true).any(|group| group.waiting.left() > 0) && self.may_reduce();
-        Standing { running: self.running, maps, reduces, early_mb: if maps { self.running_reduces_mb } else { 0 } }
+        JobRank { running: self.running, maps, reduces, early_mb: if maps { self.running_reduces_mb } else { 0 } }
     }
 
     /// Reduces, or what is launched as maps are.

@@ -17,24 +17,24 @@ mod job;
 #[cfg(test)]
 pub(crate) mod naive;
 mod observe;
-mod slot;
+mod offered_node;
 #[cfg(test)]
 mod tests;
 mod users;
 
 pub use bits::Bits;
-pub use explain::{EXPLAINED_MAX, Held, not_yet};
-pub use inputs::{Pick, Spot};
+pub use explain::{EXPLAINED_MAX, HoldReason, not_yet};
+pub use inputs::{NodeLocation, Pick};
 pub use job::{Kind, ShuffleClass};
 pub use observe::Change;
-pub use slot::Slot;
+pub use offered_node::OfferedNode;
 
 use crate::dispatch::TaskRef;
 use hintd_model::cluster::Resource;
 use hintd_model::units::{AttemptId, Bytes, NodeIdx, RackIdx};
 use job::Job;
+use offered_node::Memory;
 use serde::{Deserialize, Serialize};
-use slot::Memory;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use users::Users;
@@ -234,7 +234,7 @@ impl Pool {
 
     /// The job's waiting maps with input on the node.
     #[must_use]
-    pub fn job_local_waiting(&self, job: JobIdx, spot: Spot) -> u32 {
+    pub fn job_local_waiting(&self, job: JobIdx, spot: NodeLocation) -> u32 {
         self.job(job).of_kind(false).map(|group| group.waiting.local(spot)).sum()
     }
 
@@ -406,7 +406,7 @@ impl Pool {
     }
 
     /// Where replicas of the task's input lie, one for each node, ascending by rack and node.
-    pub fn replicas_of(&self, task: Task) -> impl Iterator<Item = Spot> + '_ {
+    pub fn replicas_of(&self, task: Task) -> impl Iterator<Item = NodeLocation> + '_ {
         self.job(task.job).groups[task.group as usize].waiting.replicas(task.index)
     }
 

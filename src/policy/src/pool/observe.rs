@@ -1,7 +1,7 @@
 //! Events into the pool.
 
-use super::inputs::{Spot, Waiting};
-use super::job::{Group, Job, Kind, Standing};
+use super::inputs::{NodeLocation, Waiting};
+use super::job::{Group, Job, JobRank, Kind};
 use super::{JobIdx, Locality, Pool, Task, UserIdx};
 use crate::dispatch::{DispatchEvent, TaskRef, View, WaitingGroup};
 use hintd_model::cluster::Resource;
@@ -298,14 +298,14 @@ impl Pool {
         }
         self.early_mb = self.early_mb - was.early_mb + now.early_mb;
         let since = row.since;
-        let key = |standing: Standing| (standing.running, since, job);
+        let key = |standing: JobRank| (standing.running, since, job);
         self.users.change(row.user, |user, launches| {
             user.running = user.running + now.running - was.running;
             if served {
                 user.serve(launches);
             }
             for (set, is_in) in [
-                (&mut user.maps, (|standing| standing.maps) as fn(&Standing) -> bool),
+                (&mut user.maps, (|standing| standing.maps) as fn(&JobRank) -> bool),
                 (&mut user.early, |standing| standing.maps && standing.reduces),
                 (&mut user.late, |standing| !standing.maps && standing.reduces),
             ] {
@@ -332,7 +332,7 @@ impl Pool {
     }
 
     /// The task waits no more; the caller then puts the job in its place by [`Pool::change`].
-    fn take(&mut self, task: Task, spot: Option<Spot>) -> Locality {
+    fn take(&mut self, task: Task, spot: Option<NodeLocation>) -> Locality {
         let row = self.jobs[task.job.at()].as_mut().expect("tasks are of jobs that are there");
         let (user, users) = (row.user, &mut self.users);
         let waiting = &mut row.groups[task.group as usize].waiting;
@@ -349,6 +349,6 @@ impl Pool {
 }
 
 /// A node of the cluster as the snapshot has it.
-pub(super) fn spot_of(view: &View<'_>, node: NodeIdx) -> Option<Spot> {
-    view.snapshot.statics.rack.get(node.at()).map(|&rack| Spot { rack, node })
+pub(super) fn spot_of(view: &View<'_>, node: NodeIdx) -> Option<NodeLocation> {
+    view.snapshot.statics.rack.get(node.at()).map(|&rack| NodeLocation { rack, node })
 }

@@ -32,7 +32,7 @@ impl Dispatch for Teller {
     }
 
     fn offer(&self, pool: &mut Pool, offer: &Offer, view: &View<'_>) -> Vec<Advice> {
-        let slot = Slot::new(offer, view);
+        let slot = OfferedNode::new(offer, view);
         let rack = RackIdx(0);
         let told = pool.jobs().map(|job| {
             let index = |task: Option<Task>| task.map(|task| task.index);

@@ -28,7 +28,7 @@ use hintd_model::units::{Bytes, Micros, NodeIdx, Timestamp};
 use hintd_policy::DynDispatch;
 use hintd_policy::dispatch::{Advice, DispatchEvent, DispatchState, DynTimesShuffles, Offer, TaskRef, View};
 use hintd_policy::dispatch::{ShuffleAdvice, ShuffleAsk};
-use hintd_policy::pool::{EARLY_REDUCES, JobIdx, Locality, Pool, SLOW_START, Slot, Task};
+use hintd_policy::pool::{EARLY_REDUCES, JobIdx, Locality, OfferedNode, Pool, SLOW_START, Task};
 use hints::Hints;
 use masters::Masters;
 use serde::de::Error as _;
@@ -215,7 +215,7 @@ impl<'p> HintedYarn<'p> {
         if let Some(task) = first {
             return Some(task.clone());
         }
-        let slot = Slot::new(offer, view);
+        let slot = OfferedNode::new(offer, view);
         let patience = if self.hintd.is_some() { self.delays.patience } else { Micros::ZERO };
         let (masters, hints) = (&yarn.masters, &yarn.hints);
         let asks = |pool: &Pool, task: Task| {

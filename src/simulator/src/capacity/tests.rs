@@ -16,14 +16,14 @@ const FAR: NodeIdx = NodeIdx(7);
 const SECOND: u64 = 1_000_000;
 
 /// A dispatcher with a clock, and the cluster that it serves.
-struct Desk<'p> {
+struct DispatchHarness<'p> {
     sample: Sample,
     yarn: HintedYarn<'p>,
     state: DispatchState,
     now: Timestamp,
 }
 
-impl<'p> Desk<'p> {
+impl<'p> DispatchHarness<'p> {
     fn new(policy: &str, dispatch: &'p dyn DynDispatch) -> Self {
         let sample = cluster(&tree(&TreeSpec::default()).unwrap(), UNIT.times(4), Bytes(1));
         let yarn = HintedYarn::new(policy, dispatch, Delays::of(&SimSettings::default()));
@@ -82,65 +82,65 @@ fn fair() -> Box<dyn hintd_policy::Policy> {
 #[test]
 fn yarn_by_itself_reads_at_home_at_once_and_elsewhere_only_after_offers_missed() {
     let fair = fair();
-    let mut desk = Desk::new("capacity", fair.as_dispatch().unwrap());
-    desk.submit(1, 2);
-    assert!(desk.heartbeat(HOME, 1).is_empty(), "the ApplicationMaster has not asked yet");
-    desk.at(1.0);
-    assert_eq!(desk.heartbeat(HOME, 1).len(), 1, "its input lies there");
+    let mut harness = DispatchHarness::new("capacity", fair.as_dispatch().unwrap());
+    harness.submit(1, 2);
+    assert!(harness.heartbeat(HOME, 1).is_empty(), "the ApplicationMaster has not asked yet");
+    harness.at(1.0);
+    assert_eq!(harness.heartbeat(HOME, 1).len(), 1, "its input lies there");
     // The tree has 8 nodes: delays are capped by that.
-    let missed = (0..20).take_while(|_| desk.heartbeat(NEIGHBOUR, 1).is_empty()).count();
+    let missed = (0..20).take_while(|_| harness.heartbeat(NEIGHBOUR, 1).is_empty()).count();
     assert_eq!(missed, 8);
-    assert_eq!(desk.yarn.outcome(), HintOutcome { unhinted: 2, ..HintOutcome::default() });
+    assert_eq!(harness.yarn.outcome(), HintOutcome { unhinted: 2, ..HintOutcome::default() });
 }
 
 #[test]
 fn a_hint_reaches_yarn_late_and_is_met_when_its_node_reports() {
     let fair = fair();
-    let mut desk = Desk::new("fair", fair.as_dispatch().unwrap());
-    desk.submit(1, 1);
-    assert!(desk.at(1.0).heartbeat(FAR, 1).is_empty(), "hinted now, asked for in 1.1 s");
-    assert!(desk.at(2.0).heartbeat(FAR, 1).is_empty());
-    assert!(desk.at(2.05).heartbeat(HOME, 1).is_empty(), "other nodes are not asked for");
-    assert_eq!(desk.at(2.1).heartbeat(FAR, 1).len(), 1);
-    assert_eq!(desk.yarn.outcome(), HintOutcome { followed: 1, ..HintOutcome::default() });
+    let mut harness = DispatchHarness::new("fair", fair.as_dispatch().unwrap());
+    harness.submit(1, 1);
+    assert!(harness.at(1.0).heartbeat(FAR, 1).is_empty(), "hinted now, asked for in 1.1 s");
+    assert!(harness.at(2.0).heartbeat(FAR, 1).is_empty());
+    assert!(harness.at(2.05).heartbeat(HOME, 1).is_empty(), "other nodes are not asked for");
+    assert_eq!(harness.at(2.1).heartbeat(FAR, 1).len(), 1);
+    assert_eq!(harness.yarn.outcome(), HintOutcome { followed: 1, ..HintOutcome::default() });
 }
 
 #[test]
 fn hints_take_no_more_of_a_node_than_it_has() {
     let fair = fair();
-    let mut desk = Desk::new("fair", fair.as_dispatch().unwrap());
-    desk.submit(1, 5);
-    desk.at(1.0).heartbeat(FAR, 2);
-    desk.at(1.5).heartbeat(FAR, 2);
-    let yarn = own(&mut desk.state);
+    let mut harness = DispatchHarness::new("fair", fair.as_dispatch().unwrap());
+    harness.submit(1, 5);
+    harness.at(1.0).heartbeat(FAR, 2);
+    harness.at(1.5).heartbeat(FAR, 2);
+    let yarn = own(&mut harness.state);
     assert_eq!(yarn.hints.on(FAR), UNIT.times(2));
 }
 
 #[test]
 fn a_hint_that_is_not_met_ends_and_the_task_goes_where_yarn_likes() {
     let fair = fair();
-    let mut desk = Desk::new("fair", fair.as_dispatch().unwrap());
-    desk.submit(1, 1);
-    desk.at(1.0).heartbeat(FAR, 1);
+    let mut harness = DispatchHarness::new("fair", fair.as_dispatch().unwrap());
+    harness.submit(1, 1);
+    harness.at(1.0).heartbeat(FAR, 1);
     // The node never reports again; another one does, at home of the input, when the group is past its patience.
-    assert!(desk.at(20.0).heartbeat(HOME, 1).is_empty(), "held back for its hint");
-    desk.at(33.0);
-    assert_eq!(desk.heartbeat(HOME, 1).len(), 1);
-    assert_eq!(desk.yarn.outcome(), HintOutcome { expired: 1, unhinted: 1, ..HintOutcome::default() });
+    assert!(harness.at(20.0).heartbeat(HOME, 1).is_empty(), "held back for its hint");
+    harness.at(33.0);
+    assert_eq!(harness.heartbeat(HOME, 1).len(), 1);
+    assert_eq!(harness.yarn.outcome(), HintOutcome { expired: 1, unhinted: 1, ..HintOutcome::default() });
 }
 
 #[test]
 fn yarn_may_launch_elsewhere_than_hinted_and_hintd_hears_of_it() {
     let fair = fair();
-    let mut desk = Desk::new("fair", fair.as_dispatch().unwrap());
-    let attempt = desk.submit(1, 2);
-    desk.at(1.0).heartbeat(FAR, 2);
+    let mut harness = DispatchHarness::new("fair", fair.as_dispatch().unwrap());
+    let attempt = harness.submit(1, 2);
+    harness.at(1.0).heartbeat(FAR, 2);
     let task = TaskRef { attempt, group: "map".into(), index: 0 };
-    assert_eq!(own(&mut desk.state).hints.of(&task), Some(FAR));
-    desk.at(3.0).tell(&DispatchEvent::Launched { task: task.clone(), node: HOME });
-    assert_eq!(own(&mut desk.state).hints.of(&task), None);
-    assert_eq!(desk.yarn.outcome().elsewhere, 1);
-    assert_eq!(own(&mut desk.state).inbox.len(), 2, "not there, but here");
+    assert_eq!(own(&mut harness.state).hints.of(&task), Some(FAR));
+    harness.at(3.0).tell(&DispatchEvent::Launched { task: task.clone(), node: HOME });
+    assert_eq!(own(&mut harness.state).hints.of(&task), None);
+    assert_eq!(harness.yarn.outcome().elsewhere, 1);
+    assert_eq!(own(&mut harness.state).inbox.len(), 2, "not there, but here");
 }
 
 /// Gives no hint at all.
@@ -160,21 +160,21 @@ impl hintd_policy::Dispatch for Silent {
 
 #[test]
 fn a_group_that_nobody_hints_asks_by_itself_after_its_patience() {
-    let mut desk = Desk::new("silent", &Silent);
-    desk.submit(1, 2);
-    assert!(desk.at(5.9).heartbeat(HOME, 1).is_empty(), "asked at 1 s, patient for 5 s");
-    assert_eq!(desk.at(6.0).heartbeat(HOME, 1).len(), 1);
-    assert!(desk.at(7.0).heartbeat(HOME, 1).is_empty(), "the group was just served");
-    assert_eq!(desk.at(11.0).heartbeat(HOME, 1).len(), 1);
+    let mut harness = DispatchHarness::new("silent", &Silent);
+    harness.submit(1, 2);
+    assert!(harness.at(5.9).heartbeat(HOME, 1).is_empty(), "asked at 1 s, patient for 5 s");
+    assert_eq!(harness.at(6.0).heartbeat(HOME, 1).len(), 1);
+    assert!(harness.at(7.0).heartbeat(HOME, 1).is_empty(), "the group was just served");
+    assert_eq!(harness.at(11.0).heartbeat(HOME, 1).len(), 1);
 }
 
 #[test]
 fn what_a_done_application_was_hinted_is_forgotten() {
     let fair = fair();
-    let mut desk = Desk::new("fair", fair.as_dispatch().unwrap());
-    let attempt = desk.submit(1, 3);
-    desk.at(1.0).heartbeat(FAR, 3);
-    desk.tell(&DispatchEvent::Done(attempt));
-    assert_eq!(own(&mut desk.state).hints.on(FAR), Resource::ZERO);
-    assert!(desk.at(40.0).heartbeat(FAR, 3).is_empty());
+    let mut harness = DispatchHarness::new("fair", fair.as_dispatch().unwrap());
+    let attempt = harness.submit(1, 3);
+    harness.at(1.0).heartbeat(FAR, 3);
+    harness.tell(&DispatchEvent::Done(attempt));
+    assert_eq!(own(&mut harness.state).hints.on(FAR), Resource::ZERO);
+    assert!(harness.at(40.0).heartbeat(FAR, 3).is_empty());
 }

@@ -29,7 +29,7 @@ impl<K: Copy + PartialOrd> Heap<K> {
             places[owner as usize] = self.entries.len() as u32;
             self.entries.push((key, owner));
         }
-        self.settle(places, places[owner as usize] as usize, (key, owner));
+        self.sift(places, places[owner as usize] as usize, (key, owner));
     }
 
     /// Takes `owner` out, if it is there.
@@ -39,12 +39,12 @@ impl<K: Copy + PartialOrd> Heap<K> {
             return;
         }
         if let Some(last) = self.entries.pop().filter(|last| last.1 != owner) {
-            self.settle(places, hole as usize, last);
+            self.sift(places, hole as usize, last);
         }
     }
 
     /// Puts `entry` at `at` or where it belongs above or below.
-    fn settle(&mut self, places: &mut [u32], mut at: usize, entry: (K, u32)) {
+    fn sift(&mut self, places: &mut [u32], mut at: usize, entry: (K, u32)) {
         while at > 0 && entry < self.entries[(at - 1) / 2] {
             self.place(places, at, self.entries[(at - 1) / 2]);
             at = (at - 1) / 2;

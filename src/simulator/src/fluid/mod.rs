@@ -142,7 +142,7 @@ impl FluidNetwork {
 
     /// When the next flow ends if nothing else happens, seconds; `None` if none ever does.
     pub fn next_completion_s(&mut self) -> Option<f64> {
-        self.settle();
+        self.recompute_rates();
         self.classes.next_s().filter(|at_s| at_s.is_finite()).map(|at_s| at_s.max(self.now_s))
     }
 
@@ -164,12 +164,12 @@ impl FluidNetwork {
         }
     }
 
-    fn settle(&mut self) {
+    fn recompute_rates(&mut self) {
         if !std::mem::take(&mut self.stale) {
             return;
         }
         let Self { rates, classes, now_s, .. } = self;
-        rates.settle_levels();
+        rates.recompute_levels();
         for &limit in rates.shifted() {
             // A link that holds nobody serves nobody.
             let level = rates.level_of(limit);
@@ -190,7 +190,7 @@ impl FluidNetwork {
 
     /// Rates and loads as of now; its flows are the classes of like flows here.
     pub fn rates(&mut self) -> &MaxMin {
-        self.settle();
+        self.recompute_rates();
         &self.rates
     }
 
@@ -199,7 +199,7 @@ impl FluidNetwork {
     /// # Panics
     /// If there is no such link.
     pub fn load(&mut self, link: DirectedLinkIdx) -> f64 {
-        self.settle();
+        self.recompute_rates();
         self.rates.load(link)
     }
 
@@ -217,7 +217,7 @@ impl FluidNetwork {
 
     /// What each member of a flow still has to send, bytes; `None` if it is not there.
     pub fn left_bytes(&mut self, flow: FlowIdx) -> Option<f64> {
-        self.settle();
+        self.recompute_rates();
         let flow = self.classes.flow(flow)?;
         Some(clock::bits(self.classes.left(flow, self.now_s)) / BITS_PER_BYTE)
     }

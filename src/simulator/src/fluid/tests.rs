@@ -43,7 +43,7 @@ fn plain_ends(capacities: &[f64], flows: &[TestFlow]) -> Vec<f64> {
         let runs: Vec<usize> = (0..flows.len()).filter(|&at| ends[at].is_nan() && flows[at].2 <= now).collect();
         let mut rates = MaxMin::new(capacities).unwrap();
         let indexes: Vec<FlowIdx> = runs.iter().map(|&at| rates.add(&flows[at].0, 1).unwrap()).collect();
-        rates.settle();
+        rates.recompute_rates();
         let rate: Vec<f64> = indexes.iter().map(|&flow| rates.rate(flow).unwrap()).collect();
         let done = runs.iter().zip(&rate).map(|(&at, rate)| now + left[at] / rate).fold(f64::INFINITY, f64::min);
         let start = flows.iter().map(|flow| flow.2).filter(|&start| start > now).fold(f64::INFINITY, f64::min);

@@ -1,7 +1,7 @@
 //! The events of a run, in the order of their times.
 
 use super::reading::Reading;
-use super::spread::{Like, spread};
+use super::spread::{UniformTraffic, spread};
 use super::world::{Placed, World, mix};
 use super::{AppReport, GangApp, GangError, GangReport, GangRun, Phase};
 use crate::fluid::FluidNetwork;
@@ -29,7 +29,7 @@ pub fn simulate(run: &GangRun<'_>, apps: &[GangApp]) -> Result<GangReport, GangE
 }
 
 /// An application that runs.
-struct Live {
+struct RunningApplication {
     placed: Placed,
     /// The phase under way.
     phase: usize,
@@ -72,7 +72,7 @@ struct Run<'a> {
     /// Not come yet, the next one last.
     to_come: Vec<usize>,
     waiting: VecDeque<usize>,
-    live: BTreeMap<usize, Live>,
+    live: BTreeMap<usize, RunningApplication>,
     timers: BinaryHeap<Reverse<Timer>>,
     timers_set: u64,
     /// By flow.
@@ -189,7 +189,7 @@ impl<'a> Run<'a> {
                     let nodes: BTreeSet<NodeIdx> = placed.groups.iter().flatten().map(|share| share.node).collect();
                     let report = &mut self.reports[app];
                     (report.start_s, report.nodes) = (self.now_s, nodes.len() as u32);
-                    let live = Live { placed, phase: 0, open: 0, reading: Vec::new(), arrived: 0 };
+                    let live = RunningApplication { placed, phase: 0, open: 0, reading: Vec::new(), arrived: 0 };
                     self.live.insert(app, live);
                     self.go_on(app)?;
                 }
@@ -259,7 +259,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    fn count(&mut self, app: usize, like: &Like, bytes: u64) {
+    fn count(&mut self, app: usize, like: &UniformTraffic, bytes: u64) {
         let cross = self.world.rack(like.from) != self.world.rack(like.to);
         let report = &mut self.reports[app];
         if like.from == like.to {
@@ -293,7 +293,7 @@ impl<'a> Run<'a> {
     }
 
     /// Paths for the members of a like flow: all on the route that was chosen, or each on one of the shortest.
-    fn paths(&self, app: usize, like: &Like) -> Result<Vec<(Vec<DirectedLinkIdx>, u32)>, GangError> {
+    fn paths(&self, app: usize, like: &UniformTraffic) -> Result<Vec<(Vec<DirectedLinkIdx>, u32)>, GangError> {
         let (from, to) = (like.from, like.to);
         let pair = NodePair { from, to };
         if let Some(links) = self.world.chosen(pair) {
@@ -368,7 +368,7 @@ impl<'a> Run<'a> {
         if world.rack(taken.from) != world.rack(node) {
             report.cross_rack_read = report.cross_rack_read.saturating_add(taken.bytes);
         }
-        let like = Like { from: taken.from, to: node, members: 1, bytes: taken.bytes };
+        let like = UniformTraffic { from: taken.from, to: node, members: 1, bytes: taken.bytes };
         let (path, _) = self.paths(app, &like)?.swap_remove(0);
         let path: Vec<DirectedLinkIdx> = [disk].into_iter().chain(path).collect();
         self.flow(&path, taken.bytes, 1, owner)
@@ -390,7 +390,7 @@ impl<'a> Run<'a> {
         GangError::Broken { now_s: self.now_s, problem }
     }
 
-    fn check_bytes(&self, app: usize, live: &Live) -> Result<(), GangError> {
+    fn check_bytes(&self, app: usize, live: &RunningApplication) -> Result<(), GangError> {
         let (asked, report) = (&self.apps[app], &self.reports[app]);
         let moved = report.remote.0 + report.local.0;
         // An edge between tasks that are not there, as within a group of one, moves nothing.

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 /// Pairs of tasks on one pair of nodes, each of which sends as much.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Like {
+pub(super) struct UniformTraffic {
     pub(super) from: NodeIdx,
     pub(super) to: NodeIdx,
     /// Pairs of tasks, at least one.
@@ -20,7 +20,7 @@ pub(super) struct Like {
 /// The pairs of tasks that an edge joins, in the order of senders and receivers: of an all-to-all edge all, within one
 /// group all different tasks; of a one-to-one edge task i and task i modulo the other's count. The edge's bytes are
 /// spread evenly; where they do not divide, the first pairs send a byte more.
-pub(super) fn spread(edge: &EdgeProblem, groups: &[Vec<Share>]) -> Vec<Like> {
+pub(super) fn spread(edge: &EdgeProblem, groups: &[Vec<Share>]) -> Vec<UniformTraffic> {
     let pairs = match edge.pattern {
         EdgePattern::AllToAll => all_to_all(edge, groups),
         EdgePattern::OneToOne => one_to_one(edge, groups),
@@ -36,7 +36,7 @@ pub(super) fn spread(edge: &EdgeProblem, groups: &[Vec<Share>]) -> Vec<Like> {
         more -= larger;
         for (members, bytes) in [(larger, each + 1), (members - larger, each)] {
             if members > 0 && bytes > 0 {
-                likes.push(Like { from, to, members: members as u32, bytes: Bytes(bytes) });
+                likes.push(UniformTraffic { from, to, members: members as u32, bytes: Bytes(bytes) });
             }
         }
     }

@@ -19,18 +19,18 @@
 //!   same users, replicas, task times and phases.
 //! - Memory grows with the jobs that live, beside 12 bytes a job of the trace.
 
-mod beats;
 mod check;
 mod containers;
 pub mod fabric;
 mod failures;
 pub mod forecast;
-mod gathering;
 pub mod hdfs;
+mod heartbeats;
 mod rm;
 mod run;
 mod sample;
 mod shares;
+mod shuffle_holds;
 mod submit;
 mod tables;
 mod tally;

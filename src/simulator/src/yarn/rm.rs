@@ -1,12 +1,12 @@
 //! The resource manager's loop: what happens next, and who handles it.
 
-use super::beats::Beats;
 use super::check::Ledger;
 use super::fabric::{Arrived, Fabric, JobNo};
-use super::gathering::Gathering;
 use super::hdfs::Replicas;
+use super::heartbeats::HeartbeatRing;
 use super::run::{Progress, SimError, SimRun, SimWatch};
 use super::sample::Racks;
+use super::shuffle_holds::ShuffleHolds;
 use super::tables::{Jobs, Names, Node, Phase, State, Task, Tasks};
 use super::tally::Tally;
 use crate::report::RunReport;
@@ -52,13 +52,13 @@ pub(super) struct Sim<'a> {
     pub(super) jobs: Jobs,
     pub(super) tasks: Tasks,
     pub(super) nodes: Vec<Node>,
-    pub(super) beats: Beats,
+    pub(super) beats: HeartbeatRing,
     /// Ends of tasks that work. One whose task was stopped is passed over.
     pub(super) ends: BinaryHeap<Reverse<TaskEnd>>,
     /// Tasks that wait for a container.
     pub(super) waiting: u64,
     pub(super) racks: Racks,
-    pub(super) gathering: Gathering,
+    pub(super) gathering: ShuffleHolds,
     pub(super) tally: Tally,
     pub(super) ledger: Ledger,
     /// When something last moved: a submission, a launch, bytes, an end, the script.
@@ -108,11 +108,11 @@ impl<'a> Sim<'a> {
             jobs: Jobs::default(),
             tasks: Tasks::default(),
             nodes: nodes(&run),
-            beats: Beats::new(snapshot.nodes(), settings.heartbeat, settings.seed, skip),
+            beats: HeartbeatRing::new(snapshot.nodes(), settings.heartbeat, settings.seed, skip),
             ends: BinaryHeap::new(),
             waiting: 0,
             racks: Racks::new(snapshot.statics.racks.len()),
-            gathering: Gathering::default(),
+            gathering: ShuffleHolds::default(),
             tally: Tally::new(),
             ledger: Ledger::new(settings.invariants),
             moved: Micros::ZERO,

@@ -1,7 +1,7 @@
 //! The bench's cluster: a fat-tree whose hosts report, and jobs whose tasks talk.
 
 use super::super::super::failure::Failure;
-use super::told::Told;
+use super::installed_routes::InstalledRoutes;
 use crate::emulate::cluster::{graph, resource};
 use hintd_client::wire::v1;
 use hintd_client::{Client, ClientError, FeedSender};
@@ -58,7 +58,7 @@ impl Fabric {
         let mut topology: FeedSender<v1::TopologyItem> = client.feed(hello()).await.map_err(Failure::work)?;
         let full = v1::topology_item::Item::Full(graph(&built.network));
         topology.send(v1::TopologyItem { number: 0, item: Some(full) }).await.map_err(Failure::work)?;
-        all_taken(&topology.settle().await)?;
+        all_taken(&topology.await_acknowledged().await)?;
         let mut feed: FeedSender<v1::HeartbeatItem> = client.feed(hello()).await.map_err(Failure::work)?;
         let running = Running::default();
         for (rack, members) in &built.racks {
@@ -75,9 +75,9 @@ impl Fabric {
                 lock(&running).insert(host.to_string(), Vec::new());
             }
         }
-        all_taken(&feed.settle().await)?;
+        all_taken(&feed.await_acknowledged().await)?;
         beat(&mut feed, &running, 1).await.map_err(Failure::work)?;
-        all_taken(&feed.settle().await)?;
+        all_taken(&feed.await_acknowledged().await)?;
         // Longer than any publish: whoever asks now finds the nodes.
         tokio::time::sleep(SETTLE).await;
         let beats = tokio::spawn(keep_beating(feed, Arc::clone(&running)));
@@ -95,7 +95,7 @@ impl Fabric {
     }
 
     /// Asks for jobs until so many pairs of hosts have routes.
-    pub(super) async fn talk(&mut self, told: &mut Told, flows: u32, policy: &str) -> Result<(), Failure> {
+    pub(super) async fn talk(&mut self, told: &mut InstalledRoutes, flows: u32, policy: &str) -> Result<(), Failure> {
         let (flows, pairs) = (flows as usize, (FAN * FAN) as usize);
         // Jobs share pairs, and tasks of a pair may share a host: many more than these would be a fault.
         let most = self.jobs + u32::try_from(flows.div_ceil(pairs) * 4 + 8).unwrap_or(u32::MAX);
@@ -241,7 +241,7 @@ async fn keep_beating(mut feed: FeedSender<v1::HeartbeatItem>, running: Running)
         next += BEAT;
         tokio::time::sleep_until(next).await;
         // A feed that breaks is heard of by the watch: the same daemon serves both.
-        if beat(&mut feed, &running, response_id).await.is_err() || feed.settle().await.is_err() {
+        if beat(&mut feed, &running, response_id).await.is_err() || feed.await_acknowledged().await.is_err() {
             return;
         }
     }

@@ -1,13 +1,14 @@
 //! Links that fail: time from the feed's item to the last route update that it causes, over the daemon's own sockets.
 
 mod fabric;
-mod told;
+mod installed_routes;
 
 use super::super::connect::{DaemonArgs, block_on};
 use super::super::failure::Failure;
 use super::super::output::{self, Output};
 use clap::Args;
 use fabric::Fabric;
+use installed_routes::InstalledRoutes;
 use rand::SeedableRng as _;
 use rand::rngs::ChaCha8Rng;
 use rand::seq::SliceRandom as _;
@@ -15,7 +16,6 @@ use serde::Serialize;
 use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio::time::Instant;
-use told::Told;
 
 /// The fabric, its flows, and what fails.
 #[derive(Debug, Clone, Args)]
@@ -115,7 +115,7 @@ pub fn run(args: RerouteArgs, daemon: &DaemonArgs, output: Output) -> Result<(),
         let client = daemon.client().await?;
         output.progress(&format!("{} hosts and {} flows go to {target}", args.hosts, args.flows));
         let mut fabric = Fabric::feed(&client, args.hosts).await?;
-        let mut told = Told::watch(&client).await?;
+        let mut told = InstalledRoutes::watch(&client).await?;
         fabric.talk(&mut told, args.flows, &args.policy).await?;
         told.quiet(QUIET_MANY).await?;
         measure(&args, target, &mut fabric, &mut told, output).await
@@ -127,7 +127,7 @@ async fn measure(
     args: &RerouteArgs,
     target: String,
     fabric: &mut Fabric,
-    told: &mut Told,
+    told: &mut InstalledRoutes,
     output: Output,
 ) -> Result<Report, Failure> {
     let flows = told.routes();
@@ -165,7 +165,11 @@ async fn measure(
 }
 
 /// One link fails, and is mended once its routes have moved.
-async fn fail_one(link: &str, fabric: &mut Fabric, told: &mut Told) -> Result<(Measured, Option<Measured>), Failure> {
+async fn fail_one(
+    link: &str,
+    fabric: &mut Fabric,
+    told: &mut InstalledRoutes,
+) -> Result<(Measured, Option<Measured>), Failure> {
     let dead = BTreeSet::from([link.to_owned()]);
     let before = told.on(&dead);
     let began = Instant::now();
@@ -190,7 +194,11 @@ async fn fail_one(link: &str, fabric: &mut Fabric, told: &mut Told) -> Result<(M
 }
 
 /// Links fail at once, and are mended once their routes have moved; `None` if there were none.
-async fn fail_many(links: &[String], fabric: &mut Fabric, told: &mut Told) -> Result<Option<Measured>, Failure> {
+async fn fail_many(
+    links: &[String],
+    fabric: &mut Fabric,
+    told: &mut InstalledRoutes,
+) -> Result<Option<Measured>, Failure> {
     let dead: BTreeSet<String> = links.iter().cloned().collect();
     let before = told.on(&dead);
     let began = Instant::now();
@@ -211,7 +219,7 @@ async fn until_left(
     dead: &BTreeSet<String>,
     began: Instant,
     moved: usize,
-    told: &mut Told,
+    told: &mut InstalledRoutes,
 ) -> Result<Measured, Failure> {
     let mut updates = 0;
     let deadline = began + PATIENCE;

@@ -110,7 +110,7 @@ async fn stream(cluster: &Cluster, client: &Client, share: Share, recorder: &Rec
         feed.send(item(register(at))).await?;
         feed.send(item(cluster.beat(at))).await?;
     }
-    let mut through = feed.settle().await?.through;
+    let mut through = feed.await_acknowledged().await?.through;
     let mut tick = tokio::time::interval(TICK);
     tick.set_missed_tick_behavior(MissedTickBehavior::Skip);
     let (begin, mut sent) = (Instant::now(), 0_u64);

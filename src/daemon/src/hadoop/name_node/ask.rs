@@ -2,8 +2,8 @@
 
 use super::web_hdfs::{BadAnswer, Refused, refused};
 use crate::hadoop::options::{NameNodeOptions, ServerOptions};
-use crate::rest::{Address, AskError, Rest, Trust, backoff};
-use crate::runtime::servers::{Answered, Group, Servers as Asked, Standing, Trouble};
+use crate::rest::{Address, Rest, RestError, Trust, backoff};
+use crate::runtime::servers::{Answered, Group, ServerFailure, ServerStatus, Servers as Asked};
 use crate::telemetry::hadoop::NameNodeMetrics;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -16,7 +16,7 @@ const REFUSAL_HOLDS: Duration = Duration::from_secs(120);
 
 /// Why a question has no answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Unanswered {
+pub(super) enum QueryFailure {
     /// No NameNode could say: another time.
     Nobody,
     /// There is no such path.
@@ -101,7 +101,7 @@ impl Servers {
         &self,
         question: &str,
         read: impl Fn(&[u8]) -> Result<T, BadAnswer>,
-    ) -> Result<T, Unanswered> {
+    ) -> Result<T, QueryFailure> {
         self.go_round(question, read, false).await
     }
 
@@ -110,7 +110,7 @@ impl Servers {
         &self,
         question: &str,
         read: impl Fn(&[u8]) -> Result<T, BadAnswer>,
-    ) -> Result<T, Unanswered> {
+    ) -> Result<T, QueryFailure> {
         self.go_round(question, read, true).await
     }
 
@@ -119,10 +119,10 @@ impl Servers {
         question: &str,
         read: impl Fn(&[u8]) -> Result<T, BadAnswer>,
         idle: bool,
-    ) -> Result<T, Unanswered> {
-        let _turn = self.asks.acquire().await.map_err(|_| Unanswered::Nobody)?;
+    ) -> Result<T, QueryFailure> {
+        let _turn = self.asks.acquire().await.map_err(|_| QueryFailure::Nobody)?;
         if !self.resting().is_zero() {
-            return Err(Unanswered::Nobody);
+            return Err(QueryFailure::Nobody);
         }
         let (first, count) = (self.active.load(Ordering::Relaxed), self.servers.len());
         for at in (0..count).map(|turn| (first + turn) % count) {
@@ -131,60 +131,60 @@ impl Servers {
             let mut rest = kept.unwrap_or_else(|| self.options.rest(&server.address, self.trust.as_ref()));
             let mut answer = rest.get(question, &read).await;
             // A connection that was kept may have been closed at the other end just now.
-            if matches!(answer, Err(AskError::Broken { .. })) {
+            if matches!(answer, Err(RestError::Broken { .. })) {
                 answer = rest.get(question, &read).await;
             }
             lock(&server.idle).push(rest);
             match self.judge(at, answer) {
-                Judged::Answer(answer) => {
+                ResponseVerdict::Answer(answer) => {
                     self.spoke(at, idle);
                     return answer;
                 }
-                Judged::Later => {
+                ResponseVerdict::Later => {
                     self.active.store(at, Ordering::Relaxed);
                     break;
                 }
-                Judged::Next => {}
+                ResponseVerdict::Next => {}
             }
         }
         self.failed();
-        Err(Unanswered::Nobody)
+        Err(QueryFailure::Nobody)
     }
 
-    fn judge<T>(&self, at: usize, answer: Result<T, AskError<BadAnswer>>) -> Judged<T> {
+    fn judge<T>(&self, at: usize, answer: Result<T, RestError<BadAnswer>>) -> ResponseVerdict<T> {
         let error = match answer {
             Ok(answer) => {
                 self.metrics.asked("answered");
-                return Judged::Answer(Ok(answer));
+                return ResponseVerdict::Answer(Ok(answer));
             }
             Err(error) => error,
         };
         let (word, judged) = match &error {
-            AskError::Status { body, .. } => match refused(body) {
-                Refused::Standby => ("standby", Judged::Next),
-                Refused::Later => ("later", Judged::Later),
-                Refused::Missing => ("missing", Judged::Answer(Err(Unanswered::Missing))),
-                Refused::Unreadable => ("unreadable", Judged::Answer(Err(Unanswered::Unreadable))),
-                Refused::Unsupported => ("unsupported", Judged::Answer(Err(Unanswered::Unsupported))),
-                Refused::Other => (error.reason(), Judged::Next),
+            RestError::Status { body, .. } => match refused(body) {
+                Refused::Standby => ("standby", ResponseVerdict::Next),
+                Refused::Later => ("later", ResponseVerdict::Later),
+                Refused::Missing => ("missing", ResponseVerdict::Answer(Err(QueryFailure::Missing))),
+                Refused::Unreadable => ("unreadable", ResponseVerdict::Answer(Err(QueryFailure::Unreadable))),
+                Refused::Unsupported => ("unsupported", ResponseVerdict::Answer(Err(QueryFailure::Unsupported))),
+                Refused::Other => (error.reason(), ResponseVerdict::Next),
             },
-            AskError::TooLarge { .. } => (error.reason(), Judged::Answer(Err(Unanswered::TooLarge))),
-            _ => (error.reason(), Judged::Next),
+            RestError::TooLarge { .. } => (error.reason(), ResponseVerdict::Answer(Err(QueryFailure::TooLarge))),
+            _ => (error.reason(), ResponseVerdict::Next),
         };
         self.metrics.asked(word);
         let name_node = &self.servers[at].address;
-        if matches!(judged, Judged::Answer(_)) {
+        if matches!(judged, ResponseVerdict::Answer(_)) {
             tracing::debug!(%name_node, %error, "the question has no answer here"); // what is wrong with a path, the hint says
             return judged;
         }
         let standing = match (&judged, word) {
-            (_, "standby") => Standing::Standby,
-            (Judged::Later, _) if says_safe_mode(&error) => Standing::SafeMode,
-            (Judged::Later, _) => Standing::Busy,
-            _ => Standing::Silent,
+            (_, "standby") => ServerStatus::Standby,
+            (ResponseVerdict::Later, _) if says_safe_mode(&error) => ServerStatus::SafeMode,
+            (ResponseVerdict::Later, _) => ServerStatus::Busy,
+            _ => ServerStatus::Silent,
         };
-        let news = self.group.troubled(at, Trouble { standing, reason: word, error: error.to_string() });
-        if news && standing != Standing::Standby && self.servers.len() > 1 {
+        let news = self.group.troubled(at, ServerFailure { standing, reason: word, error: error.to_string() });
+        if news && standing != ServerStatus::Standby && self.servers.len() > 1 {
             tracing::warn!(%name_node, %error, "it does not say where blocks lie");
         }
         judged
@@ -232,17 +232,17 @@ impl Servers {
 }
 
 /// What an answer means for the question.
-enum Judged<T> {
+enum ResponseVerdict<T> {
     /// It is answered.
-    Answer(Result<T, Unanswered>),
+    Answer(Result<T, QueryFailure>),
     /// Nobody knows better, yet.
     Later,
     /// Another one may know.
     Next,
 }
 
-fn says_safe_mode(error: &AskError<BadAnswer>) -> bool {
-    matches!(error, AskError::Status { body, .. } if body.contains("SafeMode") || body.contains("safe mode"))
+fn says_safe_mode(error: &RestError<BadAnswer>) -> bool {
+    matches!(error, RestError::Status { body, .. } if body.contains("SafeMode") || body.contains("safe mode"))
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

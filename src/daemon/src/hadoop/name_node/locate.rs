@@ -1,8 +1,8 @@
 //! What a request is told of its paths, and when; what is asked behind its back.
 
-use super::ask::{Servers, Unanswered};
+use super::ask::{QueryFailure, Servers};
+use super::path_cache::{Answer, PathCache, PathStatus};
 use super::read::{Found, read, split};
-use super::shelf::{Answer, Said, Shelf};
 use super::web_hdfs::{is_status, status};
 use crate::feed::{FeedStream, datasets};
 use crate::hadoop::options::NameNodeOptions;
@@ -39,7 +39,7 @@ struct Inner {
     metrics: NameNodeMetrics,
     stopping: CancellationToken,
     started: Instant,
-    shelf: Mutex<Shelf>,
+    path_cache: Mutex<PathCache>,
     /// Grows with each path that was asked for.
     asked: watch::Sender<u64>,
     feed: Mutex<Feed>,
@@ -69,7 +69,7 @@ impl NameNodes {
             metrics,
             stopping: daemon.stopping().clone(),
             started: Instant::now(),
-            shelf: Mutex::new(Shelf::new(options.shelf)),
+            path_cache: Mutex::new(PathCache::new(options.path_cache)),
             asked: watch::Sender::new(0),
             feed: Mutex::new(feed),
             nodes: Mutex::new(Arc::clone(&daemon.generation().snapshot.statics)),
@@ -98,9 +98,9 @@ impl NameNodes {
             }
             let mut gone = Vec::new();
             let again = {
-                let mut shelf = inner.shelf();
-                shelf.expire(inner.now(), &mut gone);
-                if inner.servers.are_silent() { Vec::new() } else { shelf.ask_again(inner.now(), AWAITED) }
+                let mut path_cache = inner.path_cache();
+                path_cache.expire(inner.now(), &mut gone);
+                if inner.servers.are_silent() { Vec::new() } else { path_cache.ask_again(inner.now(), AWAITED) }
             };
             inner.forget(gone);
             inner.count();
@@ -129,17 +129,17 @@ impl NameNodes {
         let inner = &self.0;
         *lock(&inner.nodes) = Arc::clone(&generation.snapshot.statics);
         let (now, mut gone, mut begun) = (inner.now(), Vec::new(), Vec::new());
-        let mut shelf = inner.shelf();
+        let mut path_cache = inner.path_cache();
         for path in paths {
-            if inner.is_fed(&shelf, path, generation) || split(path).is_none() {
+            if inner.is_fed(&path_cache, path, generation) || split(path).is_none() {
                 continue;
             }
-            if shelf.name(path, now, &mut gone) {
+            if path_cache.name(path, now, &mut gone) {
                 begun.push(Arc::clone(path));
             }
         }
-        let asked = paths.iter().filter(|path| shelf.is_asked(path)).cloned().collect();
-        drop(shelf);
+        let asked = paths.iter().filter(|path| path_cache.is_asked(path)).cloned().collect();
+        drop(path_cache);
         inner.forget(gone);
         inner.count();
         begun.into_iter().for_each(|path| self.begin(path));
@@ -151,18 +151,18 @@ impl NameNodes {
         let mut changes = inner.asked.subscribe();
         let names: Vec<Arc<str>> = paths.iter().map(normal_name).collect();
         let awaited = self.name(&names, &generation);
-        let all = |shelf: &Shelf| awaited.iter().all(|path| !shelf.is_asked(path));
-        while !all(&inner.shelf()) {
+        let all = |path_cache: &PathCache| awaited.iter().all(|path| !path_cache.is_asked(path));
+        while !all(&inner.path_cache()) {
             match tokio::time::timeout_at(until, changes.changed()).await {
                 Ok(Ok(())) => {}
                 _ => break,
             }
         }
-        let shelf = inner.shelf();
-        let fresh = awaited.iter().filter(|path| !shelf.is_asked(path)).flat_map(|path| shelf.files(path));
+        let path_cache = inner.path_cache();
+        let fresh = awaited.iter().filter(|path| !path_cache.is_asked(path)).flat_map(|path| path_cache.files(path));
         let fresh = fresh.cloned().collect();
-        let notes = inner.notes(&shelf, &paths, &generation);
-        inner.metrics.located(if all(&shelf) { "in_time" } else { "not_yet" });
+        let notes = inner.notes(&path_cache, &paths, &generation);
+        inner.metrics.located(if all(&path_cache) { "in_time" } else { "not_yet" });
         Located { notes, fresh }
     }
 }
@@ -179,16 +179,16 @@ impl Locator for NameNodes {
 
 impl Inner {
     /// A feed names the path, or everything below it that is known: then it is the feed's to say.
-    fn is_fed(&self, shelf: &Shelf, path: &Arc<str>, generation: &Generation) -> bool {
-        if shelf.knows(path) {
+    fn is_fed(&self, path_cache: &PathCache, path: &Arc<str>, generation: &Generation) -> bool {
+        if path_cache.knows(path) {
             return false;
         }
         let found = dataset::below(&generation.snapshot.datasets, path);
-        !found.is_empty() && found.iter().all(|dataset| !shelf.holds(&dataset.path))
+        !found.is_empty() && found.iter().all(|dataset| !path_cache.holds(&dataset.path))
     }
 
     /// What is missing of the paths, as the request has written them.
-    fn notes(&self, shelf: &Shelf, paths: &[Arc<str>], generation: &Generation) -> Vec<String> {
+    fn notes(&self, path_cache: &PathCache, paths: &[Arc<str>], generation: &Generation) -> Vec<String> {
         let mut kinds: Vec<(&'static str, Vec<&str>)> = Vec::new();
         let mut note = |kind: &'static str, path| match kinds.iter_mut().find(|(known, _)| *known == kind) {
             Some((_, of)) => of.push(path),
@@ -201,13 +201,13 @@ impl Inner {
                 continue;
             }
             let name = normal_name(path);
-            match shelf.said(&name, now) {
-                Said::NotYet if self.is_fed(shelf, &name, generation) => {}
-                Said::NotYet => note("locations_not_known_yet", path),
-                Said::Missing => note("path_missing", path),
-                Said::Unreadable => note("path_unreadable", path),
-                Said::TooLarge => note("path_too_large", path),
-                Said::Found { old, empty, in_part } => {
+            match path_cache.said(&name, now) {
+                PathStatus::NotYet if self.is_fed(path_cache, &name, generation) => {}
+                PathStatus::NotYet => note("locations_not_known_yet", path),
+                PathStatus::Missing => note("path_missing", path),
+                PathStatus::Unreadable => note("path_unreadable", path),
+                PathStatus::TooLarge => note("path_too_large", path),
+                PathStatus::Found { old, empty, in_part } => {
                     oldest = oldest.max(old);
                     if empty {
                         note("path_empty", path);
@@ -227,17 +227,17 @@ impl Inner {
     }
 
     /// Takes in what was found at a path.
-    fn answered(&self, path: &str, found: Result<Found, Unanswered>) {
+    fn answered(&self, path: &str, found: Result<Found, QueryFailure>) {
         let mut gone = Vec::new();
         let answer = match found {
             Ok(found) => Some(self.register(found, &mut gone)),
-            Err(Unanswered::Missing) => Some(Answer::Missing),
-            Err(Unanswered::Unreadable) => Some(Answer::Unreadable),
-            Err(Unanswered::TooLarge) => Some(Answer::TooLarge),
-            Err(Unanswered::Nobody | Unanswered::Unsupported) => None,
+            Err(QueryFailure::Missing) => Some(Answer::Missing),
+            Err(QueryFailure::Unreadable) => Some(Answer::Unreadable),
+            Err(QueryFailure::TooLarge) => Some(Answer::TooLarge),
+            Err(QueryFailure::Nobody | QueryFailure::Unsupported) => None,
         };
         tracing::debug!(path, answered = answer.is_some(), "asked for a path");
-        self.shelf().answered(path, answer, self.now(), &mut gone);
+        self.path_cache().answered(path, answer, self.now(), &mut gone);
         self.forget(gone);
         self.count();
         self.asked.send_modify(|number| *number += 1);
@@ -254,8 +254,8 @@ impl Inner {
             let (name, more) = (Arc::from(file.path.as_str()), file.blocks.len());
             if !feed.tell(&self.registries, Item::Put(file)) {
                 drop(feed);
-                let shelf = self.shelf();
-                gone.extend(names.into_iter().filter(|name| !shelf.holds(name)));
+                let path_cache = self.path_cache();
+                gone.extend(names.into_iter().filter(|name| !path_cache.holds(name)));
                 return Answer::TooLarge;
             }
             blocks += more;
@@ -287,7 +287,7 @@ impl Inner {
     }
 
     fn count(&self) {
-        let counts = self.shelf().counts();
+        let counts = self.path_cache().counts();
         self.metrics.paths(counts);
     }
 
@@ -295,8 +295,8 @@ impl Inner {
         self.started.elapsed()
     }
 
-    fn shelf(&self) -> MutexGuard<'_, Shelf> {
-        lock(&self.shelf)
+    fn path_cache(&self) -> MutexGuard<'_, PathCache> {
+        lock(&self.path_cache)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Where blocks of paths lie, asked of the NameNode over WebHDFS when a request names the paths.
 //!
 //! # Code map
-//! - Without I/O: `web_hdfs` (its questions and answers), `shelf` (what is known of paths, for how long, how much of it).
+//! - Without I/O: `web_hdfs` (its questions and answers), `path_cache` (what is known of paths, for how long, how much of it).
 //! - With I/O: `ask` (one question to whichever NameNode answers), `read` (a path, its files, their blocks), `locate`
 //!   (what a request is told, and when; what is asked again).
 //!
@@ -13,8 +13,8 @@
 
 mod ask;
 mod locate;
+pub mod path_cache;
 mod read;
-pub mod shelf;
 pub mod web_hdfs;
 
 pub use locate::NameNodes;

@@ -1,6 +1,6 @@
 //! A path: its files, and where their blocks lie.
 
-use super::ask::{Servers, Unanswered};
+use super::ask::{QueryFailure, Servers};
 use super::web_hdfs::{BlockSeen, ReplicaSeen, block_locations, file_block_locations, file_blocks, list_status};
 use super::web_hdfs::{listing, located_blocks};
 use crate::hadoop::options::NameNodeOptions;
@@ -53,14 +53,14 @@ fn is_hidden(name: &str) -> bool {
 /// Reads all of a path, which has its normal name.
 ///
 /// # Errors
-/// Why nothing is known of it, [`Unanswered::TooLarge`] for more files or blocks than are taken.
+/// Why nothing is known of it, [`QueryFailure::TooLarge`] for more files or blocks than are taken.
 pub(super) async fn read(
     servers: &Arc<Servers>,
     options: &NameNodeOptions,
     nodes: &Arc<NodeStatics>,
     path: &str,
-) -> Result<Found, Unanswered> {
-    let (prefix, bare) = split(path).ok_or(Unanswered::Missing)?;
+) -> Result<Found, QueryFailure> {
+    let (prefix, bare) = split(path).ok_or(QueryFailure::Missing)?;
     let mut found = Found::default();
     let files = walk(servers, options, bare, &mut found.in_part).await?;
     let mut waiting = files.into_iter();
@@ -74,18 +74,18 @@ pub(super) async fn read(
             reading.spawn(async move { (blocks_of(&servers, &file, &user).await, file, nodes) });
         }
         let Some(done) = reading.join_next().await else { break };
-        let (seen, file, nodes) = done.map_err(|_| Unanswered::Nobody)?;
+        let (seen, file, nodes) = done.map_err(|_| QueryFailure::Nobody)?;
         match seen {
             Ok(seen) => {
                 blocks += seen.len();
                 if blocks > options.blocks_per_path {
-                    return Err(Unanswered::TooLarge);
+                    return Err(QueryFailure::TooLarge);
                 }
                 let blocks = seen.into_iter().map(|seen| block(seen, &file, &nodes, &mut found.racks)).collect();
                 found.files.push(v1::Dataset { path: format!("{prefix}{}", file.path), blocks });
             }
             // It may have been written anew, or taken away, since it was listed.
-            Err(Unanswered::Missing | Unanswered::Unreadable) if file.path != bare => found.in_part = true,
+            Err(QueryFailure::Missing | QueryFailure::Unreadable) if file.path != bare => found.in_part = true,
             Err(unanswered) => return Err(unanswered),
         }
     }
@@ -99,14 +99,14 @@ async fn walk(
     options: &NameNodeOptions,
     path: &str,
     in_part: &mut bool,
-) -> Result<Vec<File>, Unanswered> {
+) -> Result<Vec<File>, QueryFailure> {
     let (mut files, mut blocks) = (Vec::new(), 0_u64);
     let mut directories = VecDeque::from([(path.to_owned(), 0)]);
     let mut seen = 0;
     while let Some((directory, depth)) = directories.pop_front() {
         let rows = match servers.ask(&list_status(&directory, &options.servers.user), listing).await {
             Ok(rows) => rows,
-            Err(Unanswered::Missing | Unanswered::Unreadable) if depth > 0 => {
+            Err(QueryFailure::Missing | QueryFailure::Unreadable) if depth > 0 => {
                 *in_part = true;
                 continue;
             }
@@ -114,7 +114,7 @@ async fn walk(
         };
         seen += rows.len();
         if seen > options.files_per_path {
-            return Err(Unanswered::TooLarge);
+            return Err(QueryFailure::TooLarge);
         }
         for row in rows {
             if is_hidden(&row.name) {
@@ -132,14 +132,14 @@ async fn walk(
             }
         }
         if blocks > options.blocks_per_path as u64 {
-            return Err(Unanswered::TooLarge);
+            return Err(QueryFailure::TooLarge);
         }
     }
     Ok(files)
 }
 
 /// A file's blocks, in pages: one answer holds no more than can be read in time.
-async fn blocks_of(servers: &Servers, file: &File, user: &str) -> Result<Vec<BlockSeen>, Unanswered> {
+async fn blocks_of(servers: &Servers, file: &File, user: &str) -> Result<Vec<BlockSeen>, QueryFailure> {
     let page = file.block_size.saturating_mul(PAGE_BLOCKS);
     let page = if page == 0 { u64::MAX >> 1 } else { page };
     let mut blocks: Vec<BlockSeen> = Vec::new();
@@ -149,12 +149,12 @@ async fn blocks_of(servers: &Servers, file: &File, user: &str) -> Result<Vec<Blo
         let asked = servers.ask(&block_locations(&file.path, begins, length, user), located_blocks).await;
         let seen = match asked {
             // As of HttpFS before it knew what the NameNode always knew.
-            Err(Unanswered::Unsupported) => {
+            Err(QueryFailure::Unsupported) => {
                 servers.ask(&file_block_locations(&file.path, begins, length, user), file_blocks).await
             }
             asked => asked,
         };
-        let seen = seen.map_err(|why| if why == Unanswered::Unsupported { Unanswered::Nobody } else { why })?;
+        let seen = seen.map_err(|why| if why == QueryFailure::Unsupported { QueryFailure::Nobody } else { why })?;
         // The block at a page's end may be the first of the next page as well.
         let after = blocks.last().map_or(0, |block| block.offset.saturating_add(block.length));
         blocks.extend(seen.into_iter().filter(|block| block.offset >= after && block.length > 0));

@@ -3,7 +3,7 @@
 
 use super::super::graph::Capacities;
 use super::super::names::Names;
-use super::super::table::Marks;
+use super::super::table::FlowEntryMarks;
 use super::super::testing::{at, graph, inventory, mac, ms};
 use super::*;
 use crate::runtime::tests::{SOON, running};
@@ -20,7 +20,7 @@ use std::sync::Mutex;
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 
-const MARKS: Marks = Marks { cookie: 0x6869_0000, priority: 1_000, base_priority: 10 };
+const MARKS: FlowEntryMarks = FlowEntryMarks { cookie: 0x6869_0000, priority: 1_000, base_priority: 10 };
 const EGRESS: u64 = 2;
 const SPINE: u64 = 18;
 const INGRESS: u64 = 1;
@@ -195,7 +195,7 @@ impl World {
 
     /// Until which update the daemon knows that rules are installed.
     async fn acknowledged(&self) -> u64 {
-        self.running.daemon.survey().await.unwrap().watchers[0].acknowledged
+        self.running.daemon.engine_report().await.unwrap().watchers[0].acknowledged
     }
 
     fn switches<T>(&self, look: impl FnOnce(&mut Switches) -> T) -> T {

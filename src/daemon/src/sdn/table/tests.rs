@@ -5,7 +5,7 @@ use super::super::testing::{graph, inventory, mac, ms};
 use super::*;
 use serde_json::json;
 
-const MARKS: Marks = Marks { cookie: 0x6869_0000, priority: 1_000, base_priority: 10 };
+const MARKS: FlowEntryMarks = FlowEntryMarks { cookie: 0x6869_0000, priority: 1_000, base_priority: 10 };
 
 fn pair(class: &str) -> WatchedPair {
     WatchedPair { src: "10.0.0.1".into(), dst: "10.0.0.2".into(), class: class.into() }
@@ -115,7 +115,7 @@ fn a_switch_shows_what_it_has_and_that_what_it_lacks_is_gone() {
         raw: super::super::ryu::match_json(&matches),
     };
     let odd = EntryFound { matches: None, raw: json!({ "in_port": 1 }), ..found.clone() };
-    let shown = Shown::new(vec![odd.clone(), found.clone()]);
+    let shown = InstalledEntries::new(vec![odd.clone(), found.clone()]);
     let remove = table.drop(Dpid(1), Layer::Route, matches);
     assert!(shown.has(&add) && !shown.has(&remove));
     for other in [
@@ -123,11 +123,11 @@ fn a_switch_shows_what_it_has_and_that_what_it_lacks_is_gone() {
         EntryFound { outputs: None, ..found.clone() },
         EntryFound { cookie: 1, ..found.clone() },
     ] {
-        let shown = Shown::new(vec![other]);
+        let shown = InstalledEntries::new(vec![other]);
         assert!(!shown.has(&add) && !shown.has(&remove), "something of that match is there, but not this");
     }
     let elsewhere = EntryFound { priority: found.priority + 1, ..found };
-    for shown in [Shown::new(vec![odd, elsewhere]), Shown::default()] {
+    for shown in [InstalledEntries::new(vec![odd, elsewhere]), InstalledEntries::default()] {
         assert!(!shown.has(&add) && shown.has(&remove));
     }
 }

@@ -3,7 +3,7 @@
 use super::resource::ask_to_wire;
 use hintd_client::wire::v1;
 use hintd_engine::decision::{
-    AgeOf, Blocked, ChainPath, ExclusionNamed, HintRoute, Lack, LearntFrom, NearMiss, Pending,
+    AgeOf, Blocked, ChainPath, ExclusionNamed, HintRoute, Lack, LearnedFrom, NearMiss, Pending,
 };
 use hintd_engine::{Decision, Hint, Mode, Refusal, TermValues};
 use hintd_model::units::{Calendar, DecisionId, Timestamp};
@@ -47,7 +47,7 @@ pub fn hint_set(decision: &Decision) -> v1::HintSet {
 fn history(decision: &Decision) -> String {
     const LITTLE: &str = "ApplicationMaster's host and togetherness only";
     let named = decision.mode == Mode::Off || !decision.degraded.iter().any(|token| token.ends_with("_edges"));
-    let Some(LearntFrom { key, runs, last, edges, sources }) = &decision.learnt else {
+    let Some(LearnedFrom { key, runs, last, edges, sources }) = &decision.learnt else {
         return if named { String::new() } else { format!("no history: {LITTLE}") };
     };
     let plural = if *runs == 1 { "run" } else { "runs" };

@@ -2,7 +2,7 @@
 
 use hintd_client::wire::v1;
 use hintd_engine::Refusal;
-use hintd_engine::plans::replicas::{Replica, ReplicasAsk, ReplicasFound};
+use hintd_engine::plans::replicas::{Replica, ReplicaPlan, ReplicaRequest};
 use hintd_engine::plans::standings;
 use hintd_engine::prediction::{Errors, KeyForecast};
 use hintd_engine::{PlanNote, PlanView};
@@ -82,7 +82,7 @@ const BLOCKS_MAX: u32 = 10_000;
 const PATH_BYTES: usize = 32_000;
 
 /// What is to be written.
-pub(in crate::server) fn replicas_ask(wire: &v1::ReplicasRequest) -> Result<ReplicasAsk, Refusal> {
+pub(in crate::server) fn replicas_ask(wire: &v1::ReplicasRequest) -> Result<ReplicaRequest, Refusal> {
     let invalid = |field: &str, message: String| Err(Refusal::Invalid { field: field.to_owned(), message });
     let v1::ReplicasRequest { path, recurring_job_key, replication, blocks, seed } = wire;
     if path.trim().is_empty() || path.len() > PATH_BYTES {
@@ -95,7 +95,7 @@ pub(in crate::server) fn replicas_ask(wire: &v1::ReplicasRequest) -> Result<Repl
         return invalid("blocks", format!("{blocks} is more than {BLOCKS_MAX}"));
     }
     let replication = if *replication == 0 { 3 } else { *replication };
-    Ok(ReplicasAsk {
+    Ok(ReplicaRequest {
         path: normal(path).into(),
         reader: (!recurring_job_key.is_empty()).then(|| recurring_job_key.as_str().into()),
         replication: u8::try_from(replication).expect("it is at most 64"),
@@ -106,7 +106,7 @@ pub(in crate::server) fn replicas_ask(wire: &v1::ReplicasRequest) -> Result<Repl
 
 /// Where it should go.
 #[must_use]
-pub(in crate::server) fn replicas_found(found: &ReplicasFound) -> v1::ReplicasResponse {
+pub(in crate::server) fn replicas_found(found: &ReplicaPlan) -> v1::ReplicasResponse {
     let name = |name: &Option<std::sync::Arc<str>>| name.as_deref().unwrap_or_default().to_owned();
     let replica = |replica: &Replica| match &replica.place {
         Some((rack, host)) => v1::ReplicaAdvice { rack: rack.to_string(), host: host.to_string() },

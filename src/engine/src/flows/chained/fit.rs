@@ -4,7 +4,9 @@ use super::sends::{Sent, rate};
 use crate::refusal::Refusal;
 use hintd_model::cluster::{ChainPair, ChainedFlows, Topology};
 use hintd_model::network::PathTable;
-use hintd_model::network::chains::{BoxLoads, Chains, WaypointRoute, Ways, WhenBroken, best_way, is_whole, unmet};
+use hintd_model::network::chains::{
+    BoxLoads, Chains, WaypointInputs, WaypointRoute, WhenBroken, best_way, is_whole, unmet,
+};
 use hintd_model::units::{BitsPerSec, Bytes, ChainIdx, HostName, Micros, NodeIdx, VertexIdx};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -32,7 +34,7 @@ pub(crate) fn fit(
     }
     let Some(chains) = topology.chains.as_deref() else { return Ok(Found::new()) };
     let (Some(network), Some(table)) = (topology.network.as_deref(), table) else { return blind(chains, sends) };
-    let ways = Ways { network, table, chains };
+    let ways = WaypointInputs { network, table, chains };
     // Loads of boxes that were declared anew since are counted when that is settled.
     let same = running.are_of(topology);
     let mut loads = if same { running.loads.clone() } else { BoxLoads::new(chains) };
@@ -76,7 +78,7 @@ fn blind(chains: &Chains, sends: &BTreeMap<ChainPair, Sent>) -> Result<Found, Re
 
 /// One pair under one chain.
 struct Ends<'a> {
-    ways: Ways<'a>,
+    ways: WaypointInputs<'a>,
     key: &'a ChainPair,
     topology: &'a Topology,
     index: ChainIdx,

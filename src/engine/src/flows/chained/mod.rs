@@ -14,12 +14,12 @@ pub(crate) use fit::{Found, fit};
 pub(crate) use sends::{Names, Sent, classes, plain, rate, sends};
 
 use super::Flows;
-use super::choose::Ways;
+use super::choose::RoutingContext;
 use super::pairs::Difference;
 use super::settings::RouteSettings;
 use crate::effects::Counter;
 use crate::refusal::Refusal;
-use crate::routes::{Cause, Occasion, Phase};
+use crate::routes::{Cause, ChangeBatch, Phase};
 use hintd_model::cluster::{ChainPair, ChainedFlows, ChainedRoute, Snapshot};
 use hintd_model::network::Network;
 use hintd_model::network::chains::{self, ChainFlow, ChainRoutes, Chains, WaypointRoute};
@@ -34,12 +34,12 @@ pub(super) struct Chained {
     chains: Option<Arc<Chains>>,
     /// `None`: no chain is declared, or there is no network.
     routes: Option<ChainRoutes>,
-    known: BTreeMap<ChainPair, Talking>,
+    known: BTreeMap<ChainPair, ActiveChainedPair>,
     keys: BTreeMap<u64, ChainPair>,
     last: u64,
     pub(super) published: Arc<ChainedFlows>,
     /// Pairs whose ways watchers are to be told, by what they are told with.
-    news: BTreeMap<Occasion, BTreeSet<ChainPair>>,
+    news: BTreeMap<ChangeBatch, BTreeSet<ChainPair>>,
     /// Pairs were published since somebody last looked who stands still.
     pub(super) published_more: bool,
     /// Pairs that stand still, as applications were told.
@@ -47,7 +47,7 @@ pub(super) struct Chained {
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-struct Talking {
+struct ActiveChainedPair {
     number: u64,
     task_pairs: u64,
     bytes: u128,
@@ -55,7 +55,7 @@ struct Talking {
     users: u32,
 }
 
-impl Talking {
+impl ActiveChainedPair {
     fn bytes(&self) -> Bytes {
         Bytes(u64::try_from(self.bytes).unwrap_or(u64::MAX))
     }
@@ -84,7 +84,7 @@ impl Chained {
     }
 
     fn tell(&mut self, key: ChainPair, phase: Phase, cause: &Cause) {
-        self.news.entry(Occasion { phase, cause: cause.clone() }).or_default().insert(key);
+        self.news.entry(ChangeBatch { phase, cause: cause.clone() }).or_default().insert(key);
     }
 
     /// Notes what generations have of a pair.
@@ -109,7 +109,7 @@ impl Chained {
     }
 
     /// Looks for the way of a pair, the one `wanted` where it can be taken.
-    fn place(&mut self, key: &ChainPair, wanted: Option<WaypointRoute>, ground: &Ground<'_>) {
+    fn place(&mut self, key: &ChainPair, wanted: Option<WaypointRoute>, ground: &ChainRoutingContext<'_>) {
         let (Some(routes), Some(talking)) = (&mut self.routes, self.known.get(key)) else { return };
         let vertex = |node: NodeIdx| ground.snapshot.topology.vertex.get(node.at()).copied().flatten();
         let ends = vertex(key.pair.from).zip(vertex(key.pair.to));
@@ -132,10 +132,10 @@ impl Chained {
 }
 
 /// What ways are looked for in.
-struct Ground<'a> {
+struct ChainRoutingContext<'a> {
     snapshot: &'a Snapshot,
     settings: &'a RouteSettings,
-    ways: chains::Ways<'a>,
+    ways: chains::WaypointInputs<'a>,
 }
 
 impl Flows {
@@ -145,7 +145,7 @@ impl Flows {
     }
 
     /// Pairs under chains whose ways are news, by occasion: failures first.
-    pub(crate) fn take_chained_news(&mut self) -> Vec<(Occasion, Vec<ChainPair>)> {
+    pub(crate) fn take_chained_news(&mut self) -> Vec<(ChangeBatch, Vec<ChainPair>)> {
         let mut news: Vec<_> = std::mem::take(&mut self.chained.news).into_iter().collect();
         news.sort_by_key(|(occasion, _)| occasion.phase != Phase::Failover);
         news.into_iter().map(|(occasion, keys)| (occasion, keys.into_iter().collect())).collect()
@@ -161,7 +161,7 @@ impl Flows {
         wanted: &Found,
         (snapshot, settings): (&Snapshot, &RouteSettings),
     ) -> Result<(), Refusal> {
-        let ways = Ways::of(snapshot, settings, &mut self.table);
+        let ways = RoutingContext::of(snapshot, settings, &mut self.table);
         let table = ways.as_ref().map(|ways| &*ways.paths);
         let host = |node| snapshot.host(node).clone();
         fit(&snapshot.topology, table, &self.chained.published, sends, wanted, settings.chains.transfer, host)
@@ -187,7 +187,7 @@ impl Flows {
             let talking = chained.known.entry(key.clone()).or_insert_with(|| {
                 chained.last += 1;
                 chained.keys.insert(chained.last, key.clone());
-                Talking { number: chained.last, ..Talking::default() }
+                ActiveChainedPair { number: chained.last, ..ActiveChainedPair::default() }
             });
             talking.task_pairs = talking.task_pairs.saturating_add_signed(task_pairs);
             talking.bytes = talking.bytes.saturating_add_signed(bytes);
@@ -248,7 +248,7 @@ impl Flows {
             // A table takes a while to follow the network: it is waited for only where it may have a way.
             let newer = (late && !routes.lacking().is_empty()).then(|| ground.snapshot.topology.paths()).flatten();
             if let Some(table) = newer {
-                changed.extend(routes.retry(&chains::Ways { table, ..ground.ways }));
+                changed.extend(routes.retry(&chains::WaypointInputs { table, ..ground.ways }));
             }
             changed.sort_unstable();
             changed.dedup();
@@ -338,20 +338,20 @@ impl Flows {
     fn with_ground<T>(
         &mut self,
         (snapshot, settings): (&Snapshot, &RouteSettings),
-        run: impl FnOnce(&mut Chained, &Ground<'_>, bool) -> T,
+        run: impl FnOnce(&mut Chained, &ChainRoutingContext<'_>, bool) -> T,
     ) -> Option<T> {
         // The path table is not made for nothing.
         let chains = self.chained.chains.clone().filter(|_| !self.chained.known.is_empty())?;
         self.chained.routes.as_ref()?;
-        let ways = Ways::of(snapshot, settings, &mut self.table)?;
+        let ways = RoutingContext::of(snapshot, settings, &mut self.table)?;
         let network = snapshot.topology.network.as_deref()?;
-        let found = chains::Ways { network, table: &ways.paths, chains: &chains };
-        Some(run(&mut self.chained, &Ground { snapshot, settings, ways: found }, ways.late))
+        let found = chains::WaypointInputs { network, table: &ways.paths, chains: &chains };
+        Some(run(&mut self.chained, &ChainRoutingContext { snapshot, settings, ways: found }, ways.late))
     }
 }
 
 impl Chained {
-    fn retry(&mut self, ground: &Ground<'_>) -> Vec<ChainPair> {
+    fn retry(&mut self, ground: &ChainRoutingContext<'_>) -> Vec<ChainPair> {
         let Some(routes) = self.routes.as_mut().filter(|routes| !routes.lacking().is_empty()) else {
             return Vec::new();
         };

@@ -45,17 +45,17 @@ struct Yarn {
 }
 
 impl Yarn {
-    fn beat(&self, desk: &mut Desk, host: &str) {
+    fn beat(&self, harness: &mut EngineHarness, host: &str) {
         let mine: Vec<_> = self.running.iter().filter(|(_, (on, _))| on == host).map(|(&id, _)| running(id)).collect();
         let used = 1024 * mine.len() as u64 + self.foreign.get(host).copied().unwrap_or(0);
-        desk.register_once(host);
-        desk.beat(host, used, Some(&mine));
+        harness.register_once(host);
+        harness.beat(host, used, Some(&mine));
     }
 }
 
-impl Desk {
+impl EngineHarness {
     fn register_once(&mut self, host: &str) {
-        let snapshot = Arc::clone(self.engine.settled());
+        let snapshot = Arc::clone(self.engine.current_snapshot());
         let node = snapshot.statics.find(host).unwrap();
         if snapshot.state[node.at()].gone() {
             self.register(host, &format!("/r{}", node.at() / 2), 4096);
@@ -64,7 +64,7 @@ impl Desk {
 
     /// No node promises more than it has beside what it reported when its lease was granted.
     fn check(&self) {
-        let snapshot = self.engine.settled();
+        let snapshot = self.engine.current_snapshot();
         for node in (0..snapshot.nodes()).map(NodeIdx::new) {
             let leased = self.engine.leased().leased(node);
             let free = snapshot.unoccupied(node);
@@ -75,29 +75,29 @@ impl Desk {
     }
 }
 
-fn take(desk: &mut Desk, yarn: &mut Yarn, policy: &Arc<dyn Policy>, step: &Step) {
+fn take(harness: &mut EngineHarness, yarn: &mut Yarn, policy: &Arc<dyn Policy>, step: &Step) {
     match step {
         Step::Ask { app, maps, reduces, local } => {
             yarn.asked += 1;
             let id = format!("r{}", yarn.asked);
             let hosts: Vec<String> = (0..*maps).map(|map| format!("h{}", (u32::from(*local) + map) % 6)).collect();
             let hosts: Vec<&str> = hosts.iter().map(String::as_str).collect();
-            let mut asked = reading(desk, &id, &hosts);
+            let mut asked = reading(harness, &id, &hosts);
             asked.attempt = attempt(*app, 1);
             if *reduces > 0 {
                 asked.groups.extend(request("x", &[("map", 1), ("reduce", *reduces)]).groups.pop());
             }
-            let answer = desk.wait(policy, asked);
+            let answer = harness.wait(policy, asked);
             yarn.answers.push(answer);
         }
         Step::Beat { host, foreign_mb } => {
             let host = format!("h{host}");
             yarn.foreign.insert(host.clone(), *foreign_mb);
-            yarn.beat(desk, &host);
-            desk.publish();
+            yarn.beat(harness, &host);
+            harness.publish();
         }
         Step::Start { which, elsewhere, told } => {
-            let leases: Vec<_> = desk.engine.leases().filter(|lease| lease.confirmed.is_none()).cloned().collect();
+            let leases: Vec<_> = harness.engine.leases().filter(|lease| lease.confirmed.is_none()).cloned().collect();
             let Some(lease) = leases.get(usize::from(*which) % leases.len().max(1)) else { return };
             let at = (lease.node.at() + usize::from(*elsewhere)) % usize::from(HOSTS);
             let host = format!("h{at}");
@@ -106,10 +106,10 @@ fn take(desk: &mut Desk, yarn: &mut Yarn, policy: &Arc<dyn Policy>, step: &Step)
             yarn.running.insert(id, (host.clone(), lease.group.to_string()));
             if *told {
                 let what = TaskWhat::Allocated { host: host.as_str().into(), container: id, lease: Some(lease.id) };
-                desk.event(lease.attempt, &lease.group, what);
+                harness.event(lease.attempt, &lease.group, what);
             } else {
-                yarn.beat(desk, &host);
-                desk.publish();
+                yarn.beat(harness, &host);
+                harness.publish();
             }
         }
         Step::End { which, failed, told } => {
@@ -117,37 +117,37 @@ fn take(desk: &mut Desk, yarn: &mut Yarn, policy: &Arc<dyn Policy>, step: &Step)
             let Some(&id) = ids.get(usize::from(*which) % ids.len().max(1)) else { return };
             let (host, group) = yarn.running.remove(&id).unwrap();
             if *told {
-                desk.event(id.attempt, &group, finished(&host, *failed));
+                harness.event(id.attempt, &group, finished(&host, *failed));
             }
-            yarn.beat(desk, &host);
-            desk.publish();
+            yarn.beat(harness, &host);
+            harness.publish();
         }
         Step::Pass { ms } => {
-            desk.pass(Micros::from_millis(*ms));
-            for late in desk.late() {
-                let _ = desk.place_late(&late);
+            harness.pass(Micros::from_millis(*ms));
+            for late in harness.late() {
+                let _ = harness.place_late(&late);
             }
         }
         Step::Done { app } => {
             yarn.running.retain(|id, _| id.attempt != attempt(*app, 1));
-            desk.event(attempt(*app, 1), "", TaskWhat::Done { failed: false });
+            harness.event(attempt(*app, 1), "", TaskWhat::Done { failed: false });
         }
         Step::Gone { host } => {
             let host = format!("h{host}");
             yarn.running.retain(|_, (on, _)| *on != host);
-            let node = desk.engine.settled().statics.find(&host).unwrap();
-            if !desk.engine.settled().state[node.at()].gone() {
-                desk.change(Change::Gone(host.as_str().into()));
-                desk.publish();
+            let node = harness.engine.current_snapshot().statics.find(&host).unwrap();
+            if !harness.engine.current_snapshot().state[node.at()].gone() {
+                harness.change(Change::Gone(host.as_str().into()));
+                harness.publish();
             }
         }
         Step::Undo { which } => {
-            yarn.answers.extend(desk.pushed());
+            yarn.answers.extend(harness.pushed());
             let at = usize::from(*which) % yarn.answers.len().max(1);
             if at < yarn.answers.len() {
                 let answer = yarn.answers.swap_remove(at);
-                desk.engine.undo(answer.decision.id, desk.now);
-                desk.drain();
+                harness.engine.undo(answer.decision.id, harness.now);
+                harness.drain();
             }
         }
     }
@@ -162,28 +162,28 @@ proptest! {
     ) {
         let policy: Arc<dyn Policy> =
             if fair { registry::with_defaults("fair").unwrap().into() } else { choosy() };
-        let mut desk = Desk::with_nodes(usize::from(HOSTS), 4096);
+        let mut harness = EngineHarness::with_nodes(usize::from(HOSTS), 4096);
         let mut yarn = Yarn::default();
         for step in &steps {
-            take(&mut desk, &mut yarn, &policy, step);
-            desk.publish();
-            desk.check();
+            take(&mut harness, &mut yarn, &policy, step);
+            harness.publish();
+            harness.check();
         }
         for app in 1..4 {
-            desk.event(attempt(app, 1), "", TaskWhat::Done { failed: false });
+            harness.event(attempt(app, 1), "", TaskWhat::Done { failed: false });
         }
-        prop_assert_eq!((desk.waiting(), desk.leases().len()), (0, 0), "nothing of what is over stays");
+        prop_assert_eq!((harness.waiting(), harness.leases().len()), (0, 0), "nothing of what is over stays");
     }
 }
 
 #[test]
 fn a_task_that_runs_on_a_node_which_registered_this_moment_is_told_with_the_node() {
     let fair: Arc<dyn Policy> = registry::with_defaults("fair").unwrap().into();
-    let mut desk = Desk::with_nodes(1, 1024);
-    desk.wait(&fair, request("a", &[("map", 2)]));
-    assert_eq!((desk.waiting(), desk.leases().len()), (1, 1));
-    desk.register("h7", "/r7", 4096);
-    desk.allocated("h7", container(attempt(1, 1), 9), None);
-    desk.publish();
-    assert_eq!(desk.waiting(), 0, "the node had room, and a task is known to run there");
+    let mut harness = EngineHarness::with_nodes(1, 1024);
+    harness.wait(&fair, request("a", &[("map", 2)]));
+    assert_eq!((harness.waiting(), harness.leases().len()), (1, 1));
+    harness.register("h7", "/r7", 4096);
+    harness.allocated("h7", container(attempt(1, 1), 9), None);
+    harness.publish();
+    assert_eq!(harness.waiting(), 0, "the node had room, and a task is known to run there");
 }

@@ -1,6 +1,6 @@
 //! A controller whose switches are tables: applies updates rule by rule and sees where packets would go.
 
-use super::super::desk::Desk;
+use super::super::harness::EngineHarness;
 use super::updates;
 use crate::{NamedRoute, Phase, RouteUpdate, RuleAction, WatchScope, WatchedPair};
 use std::collections::{BTreeMap, BTreeSet};
@@ -35,33 +35,33 @@ pub(in crate::tests) fn scope() -> WatchScope {
 
 impl Controller {
     /// Begins to watch.
-    pub(in crate::tests) fn watch(&mut self, desk: &mut Desk, resume: bool) {
+    pub(in crate::tests) fn watch(&mut self, harness: &mut EngineHarness, resume: bool) {
         let scope = WatchScope { resume_after: resume.then_some(self.last), ..scope() };
-        for update in desk.engine.watch(NAME, scope, desk.now).unwrap() {
+        for update in harness.engine.watch(NAME, scope, harness.now).unwrap() {
             self.apply(&update);
         }
-        desk.drain();
+        harness.drain();
     }
 
     /// Applies what it was sent.
-    pub(in crate::tests) fn hear(&mut self, desk: &mut Desk) {
-        for update in updates(desk, NAME) {
+    pub(in crate::tests) fn hear(&mut self, harness: &mut EngineHarness) {
+        for update in updates(harness, NAME) {
             self.apply(&update);
         }
     }
 
-    pub(in crate::tests) fn acknowledge(&mut self, desk: &mut Desk, number: u64) {
-        desk.engine.acknowledge(NAME, number, Vec::new(), desk.now).unwrap();
+    pub(in crate::tests) fn acknowledge(&mut self, harness: &mut EngineHarness, number: u64) {
+        harness.engine.acknowledge(NAME, number, Vec::new(), harness.now).unwrap();
         self.acknowledged = number;
-        desk.drain();
+        harness.drain();
     }
 
     /// Acknowledges until nothing follows.
-    pub(in crate::tests) fn settle(&mut self, desk: &mut Desk) {
-        self.hear(desk);
+    pub(in crate::tests) fn settle(&mut self, harness: &mut EngineHarness) {
+        self.hear(harness);
         while self.acknowledged < self.last {
-            self.acknowledge(desk, self.last);
-            self.hear(desk);
+            self.acknowledge(harness, self.last);
+            self.hear(harness);
         }
     }
 

@@ -1,6 +1,6 @@
 //! Thousands of random failures, repairs, jobs and acknowledgements, with everything that must hold after each.
 
-use super::super::desk::Desk;
+use super::super::harness::EngineHarness;
 use super::controller::Controller;
 use super::{MIB, done, fat_tree, flows, network, shuffle};
 use crate::{Phase, RouteSettings};
@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 struct Storm {
-    desk: Desk,
+    harness: EngineHarness,
     controller: Controller,
     random: ChaCha8Rng,
     running: Vec<u32>,
@@ -33,10 +33,10 @@ enum Did {
 
 impl Storm {
     fn new(seed: u64, settings: RouteSettings) -> Self {
-        let mut desk = fat_tree(settings, 16 * 1024);
+        let mut harness = fat_tree(settings, 16 * 1024);
         let mut controller = Controller::default();
-        controller.watch(&mut desk, false);
-        Self { desk, controller, random: ChaCha8Rng::seed_from_u64(seed), running: Vec::new(), next: 1 }
+        controller.watch(&mut harness, false);
+        Self { harness, controller, random: ChaCha8Rng::seed_from_u64(seed), running: Vec::new(), next: 1 }
     }
 
     fn step(&mut self) -> Did {
@@ -50,49 +50,49 @@ impl Storm {
                 let (from, to) = (self.controller.acknowledged + 1, self.controller.last);
                 if from <= to {
                     let number = self.random.random_range(from..=to);
-                    self.controller.acknowledge(&mut self.desk, number);
+                    self.controller.acknowledge(&mut self.harness, number);
                 }
                 Did::Other
             }
             18 => {
-                self.desk.pass(Micros(100_000));
+                self.harness.pass(Micros(100_000));
                 Did::Other
             }
             _ => {
-                self.desk.pass(Micros::from_secs(1));
+                self.harness.pass(Micros::from_secs(1));
                 Did::Other
             }
         }
     }
 
     fn link(&mut self) -> Did {
-        let network = network(&self.desk);
+        let network = network(&self.harness);
         let all: Vec<_> = network.links().map(|(index, link)| (index, link.name.clone(), link.up)).collect();
         // Failed ones are mended as often as others fail.
         let down: Vec<_> = all.iter().filter(|(.., up)| !up).cloned().collect();
         let mend = !down.is_empty() && self.random.random_bool(0.5);
         let (index, link, up) = if mend { &down } else { &all }.choose(&mut self.random).unwrap().clone();
-        self.desk.change(Change::Link { link, up: Some(!up), capacity: None });
+        self.harness.change(Change::Link { link, up: Some(!up), capacity: None });
         Did::Link { links: vec![index], lost: up }
     }
 
     fn switch(&mut self) -> Did {
-        let network = network(&self.desk);
+        let network = network(&self.harness);
         let all: Vec<_> = network.vertices().filter(|(_, vertex)| !vertex.is_host()).collect();
         let down: Vec<_> = all.iter().filter(|(index, _)| !network.switch_up(*index)).copied().collect();
         let (index, vertex) = *if down.len() > 2 { &down } else { &all }.choose(&mut self.random).unwrap();
         let up = network.switch_up(index);
         let links = network.links_of(index).map(|(link, _)| link).collect();
-        self.desk.change(Change::Switch { name: vertex.name.clone(), up: !up });
+        self.harness.change(Change::Switch { name: vertex.name.clone(), up: !up });
         Did::Link { links, lost: up }
     }
 
     fn capacity(&mut self) -> Did {
-        let network = network(&self.desk);
+        let network = network(&self.harness);
         let all: Vec<_> = network.links().map(|(index, link)| (index, link.name.clone())).collect();
         let (index, link) = all.choose(&mut self.random).unwrap().clone();
         let capacity = BitsPerSec(1_000_000_000 * self.random.random_range(1..=10_u64));
-        self.desk.change(Change::Link { link, up: None, capacity: Some(capacity) });
+        self.harness.change(Change::Link { link, up: None, capacity: Some(capacity) });
         Did::Capacity(index)
     }
 
@@ -104,8 +104,8 @@ impl Storm {
         let counts = (self.random.random_range(1..6), self.random.random_range(1..6));
         let bytes = self.random.random_range(0..40) * MIB;
         let request = shuffle(self.next, &format!("job-{}", self.next), counts, bytes);
-        if self.desk.propose(&Arc::new(request.clone())).is_ok() {
-            self.desk.ask(request);
+        if self.harness.propose(&Arc::new(request.clone())).is_ok() {
+            self.harness.ask(request);
             self.running.push(self.next);
         }
         Did::Other
@@ -113,7 +113,7 @@ impl Storm {
 
     fn end(&mut self) -> Did {
         if let Some(&application) = self.running.choose(&mut self.random) {
-            done(&mut self.desk, application);
+            done(&mut self.harness, application);
             self.running.retain(|other| *other != application);
         }
         Did::Other
@@ -121,11 +121,11 @@ impl Storm {
 
     /// Everything that holds whatever happens.
     fn check(&mut self) {
-        let snapshot = Arc::clone(self.desk.engine.settled());
-        let settings = self.desk.settings.routes.clone();
-        self.desk.engine.flows_mut().check((&snapshot, &settings));
-        let (topology, network, flows) = (&snapshot.topology, network(&self.desk), flows(&self.desk));
-        let waits = self.desk.engine.flows().waits();
+        let snapshot = Arc::clone(self.harness.engine.current_snapshot());
+        let settings = self.harness.settings.routes.clone();
+        self.harness.engine.flows_mut().check((&snapshot, &settings));
+        let (topology, network, flows) = (&snapshot.topology, network(&self.harness), flows(&self.harness));
+        let waits = self.harness.engine.flows().waits();
         for (pair, route) in flows.routes.iter() {
             let ends = [pair.from, pair.to].map(|node| topology.vertex[node.at()].unwrap());
             let paths = topology.paths().unwrap();
@@ -151,7 +151,7 @@ impl Storm {
 
     /// What did not have to move did not.
     fn check_moves(&self, before: &RunningFlows, did: &Did) {
-        let now = flows(&self.desk);
+        let now = flows(&self.harness);
         let concerned = |pair: &NodePair, links: &[LinkIdx]| {
             let over = |route: &[DirectedLinkIdx]| route.iter().any(|link| links.contains(&LinkIdx(link.0 / 2)));
             let routes = [before, &now].map(|flows| flows.routes.get(pair).map(|route| Arc::clone(&route.links)));
@@ -181,7 +181,7 @@ impl Storm {
 
     /// By a planned change alone, utility does not fall: against the old routes in the network of now.
     fn check_utility(&self, before: &RunningFlows, failovers: usize) {
-        let now = flows(&self.desk);
+        let now = flows(&self.harness);
         let same_jobs = before.jobs.len() == now.jobs.len()
             && before.jobs.iter().zip(&now.jobs).all(|(a, b)| a.decision == b.decision && a.traffic == b.traffic);
         let plain = |flows: &RunningFlows| -> Vec<_> {
@@ -195,7 +195,7 @@ impl Storm {
         if !same_jobs || self.failovers() > failovers || plain(before) != plain(&now) {
             return;
         }
-        let snapshot = self.desk.engine.settled();
+        let snapshot = self.harness.engine.current_snapshot();
         let network = snapshot.topology.network.as_deref().unwrap();
         let utility = |flows: &RunningFlows| FlowIndex::of(network, &snapshot.topology, flows).utility();
         let (old, new) = (utility(before), utility(&now));
@@ -208,18 +208,18 @@ impl Storm {
 
     fn run(&mut self, steps: usize) {
         for _ in 0..steps {
-            let (before, failovers) = (flows(&self.desk), self.failovers());
-            let waited = self.desk.engine.flows().waits();
+            let (before, failovers) = (flows(&self.harness), self.failovers());
+            let waited = self.harness.engine.flows().waits();
             let did = self.step();
-            self.desk.publish();
-            self.controller.hear(&mut self.desk);
+            self.harness.publish();
+            self.controller.hear(&mut self.harness);
             self.check();
-            if !waited && !self.desk.engine.flows().waits() {
+            if !waited && !self.harness.engine.flows().waits() {
                 self.check_moves(&before, &did);
             }
             self.check_utility(&before, failovers);
         }
-        self.controller.settle(&mut self.desk);
+        self.controller.settle(&mut self.harness);
         self.controller.check_clean();
     }
 }
@@ -251,11 +251,11 @@ proptest! {
         storm.run(200);
         // What waits has its turn.
         for _ in 0..40 {
-            storm.desk.pass(Micros::from_secs(1));
-            storm.controller.settle(&mut storm.desk);
+            storm.harness.pass(Micros::from_secs(1));
+            storm.controller.settle(&mut storm.harness);
         }
-        storm.desk.publish();
-        prop_assert!(!storm.desk.engine.flows().waits());
+        storm.harness.publish();
+        prop_assert!(!storm.harness.engine.flows().waits());
         storm.check();
     }
 }
@@ -264,20 +264,20 @@ proptest! {
 fn when_all_is_mended_every_pair_has_a_route_and_rules_are_clean() {
     let mut storm = Storm::new(3, RouteSettings { ack_timeout: Micros::from_secs(3_600), ..RouteSettings::default() });
     storm.run(200);
-    let network = network(&storm.desk);
+    let network = network(&storm.harness);
     for (_, vertex) in network.vertices().filter(|(_, vertex)| !vertex.is_host()) {
-        storm.desk.change(Change::Switch { name: vertex.name.clone(), up: true });
+        storm.harness.change(Change::Switch { name: vertex.name.clone(), up: true });
     }
     for (_, link) in network.links() {
-        storm.desk.change(Change::Link { link: link.name.clone(), up: Some(true), capacity: None });
+        storm.harness.change(Change::Link { link: link.name.clone(), up: Some(true), capacity: None });
     }
-    storm.desk.publish();
-    assert!(whole(&super::network(&storm.desk)));
-    storm.desk.pass(Micros::from_secs(60));
-    storm.desk.publish();
-    storm.controller.settle(&mut storm.desk);
+    storm.harness.publish();
+    assert!(whole(&super::network(&storm.harness)));
+    storm.harness.pass(Micros::from_secs(60));
+    storm.harness.publish();
+    storm.controller.settle(&mut storm.harness);
     storm.controller.check_clean();
     storm.check();
-    assert!(flows(&storm.desk).routes.iter().all(|(_, route)| !route.links.is_empty()));
+    assert!(flows(&storm.harness).routes.iter().all(|(_, route)| !route.links.is_empty()));
     assert!(storm.failovers() > 0 && storm.controller.phases.contains_key(&Phase::Make));
 }

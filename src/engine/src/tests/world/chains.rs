@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 impl World {
     pub(super) fn check_chains(&self) {
-        let topology = Arc::clone(&self.engine.settled().topology);
+        let topology = Arc::clone(&self.engine.current_snapshot().topology);
         let flows = self.engine.flows().chained();
         let (Some(network), Some(chains)) = (topology.network.as_deref(), topology.chains.as_deref()) else {
             assert!(flows.routes.iter().all(|(_, route)| route.way.is_none()), "a way without network or chains");

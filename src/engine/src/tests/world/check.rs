@@ -34,7 +34,7 @@ impl World {
 
     /// The ledger is what the journal's operations make of it, and its overlay the sum of its leases.
     fn check_ledger(&self) {
-        let snapshot = self.engine.settled();
+        let snapshot = self.engine.current_snapshot();
         let told: BTreeMap<LeaseId, (String, u64, Timestamp, bool)> = self
             .engine
             .leases()
@@ -63,7 +63,7 @@ impl World {
 
     /// The snapshot says of nodes what was told of them.
     fn check_nodes(&self) {
-        let snapshot = self.engine.settled();
+        let snapshot = self.engine.current_snapshot();
         for (host, told) in &self.settled.all {
             let node = snapshot.statics.find(host).unwrap_or_else(|| panic!("{host} is missing"));
             let known = &snapshot.occupied[node.at()];
@@ -116,8 +116,10 @@ impl World {
         let (again, _) = Engine::new(self.settings.clone(), self.rules.clone(), rows, self.now).unwrap();
         let told = |engine: &Engine| -> Vec<_> {
             let live = engine.leases().filter(|lease| lease.expires > self.now);
-            live.map(|lease| (lease.id, engine.settled().host(lease.node).to_string(), lease.size, lease.confirmed))
-                .collect()
+            live.map(|lease| {
+                (lease.id, engine.current_snapshot().host(lease.node).to_string(), lease.size, lease.confirmed)
+            })
+            .collect()
         };
         assert_eq!(told(&again), told(&self.engine), "the journal gives the ledger again");
     }

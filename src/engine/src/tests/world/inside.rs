@@ -235,7 +235,7 @@ impl World {
     fn preview(&mut self, which: Pick) {
         let Some(pending) = self.pending.get(usize::from(which) % self.pending.len().max(1)) else { return };
         let before = self.fingerprint();
-        if let Some(apart) = self.engine.desk_apart(&pending.proposal, self.now).unwrap() {
+        if let Some(apart) = self.engine.detached_dispatcher(&pending.proposal, self.now).unwrap() {
             let _ = apart.preview(pending.proposal.clone());
         }
         assert_eq!(self.fingerprint(), before, "what-if takes nothing");
@@ -294,7 +294,7 @@ impl World {
         let lost = std::mem::take(&mut self.book.live);
         let meant = std::mem::take(&mut self.book.rows);
         (self.engine, _) = Engine::new(self.settings.clone(), self.rules.clone(), rows, self.now).unwrap();
-        (self.start, self.version) = (self.now, self.engine.settled().version);
+        (self.start, self.version) = (self.now, self.engine.current_snapshot().version);
         (self.nodes, self.settled) = Default::default();
         self.pictures.clear();
         self.pending.clear();

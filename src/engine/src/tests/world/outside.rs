@@ -4,7 +4,7 @@ use super::disk::Reply;
 use super::event::{Event, Pick, Word};
 use super::state::{Call, Message, Promise, World};
 use crate::testing::attempt;
-use crate::tests::desk::registration;
+use crate::tests::harness::registration;
 use crate::{TaskEvent, TaskWhat};
 use hintd_model::cluster::{Change, Heartbeat, LinkLoad, NamedContainer, NamedResource, NodeState, Registration};
 use hintd_model::network::chains::{BoxEntry, ChainEntry, ChainsDocument, Direction, WhenBroken};

@@ -34,9 +34,9 @@ impl World {
         for effect in out {
             if let Effect::Follow { message: FollowBody::Move { container, to, .. }, .. } = effect {
                 *by_application.entry(container.attempt.application).or_default() += 1;
-                let runs = self.engine.settled().applications.get(&container.attempt);
+                let runs = self.engine.current_snapshot().applications.get(&container.attempt);
                 let runs = runs.and_then(|of| of.containers.get(container)).expect("only what runs is to move");
-                assert_ne!(self.engine.settled().host(runs.node), to, "it is there already");
+                assert_ne!(self.engine.current_snapshot().host(runs.node), to, "it is there already");
             }
         }
         let settings = &self.settings.rebalance;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 impl World {
     pub(super) fn check_routes(&mut self) {
-        let snapshot = Arc::clone(self.engine.settled());
+        let snapshot = Arc::clone(self.engine.current_snapshot());
         let settings = self.settings.routes.clone();
         self.engine.flows_mut().check((&snapshot, &settings));
         let (topology, waits) = (&snapshot.topology, self.engine.flows().waits());

@@ -5,11 +5,11 @@ use super::disk::{Disk, Leaving, Reply};
 use super::event::APPS;
 use super::naive::Nodes;
 use crate::testing::attempt;
-use crate::tests::desk::START;
 use crate::tests::flows::controller::{Controller, NAME};
+use crate::tests::harness::START;
 use crate::{
-    Answer, Chosen, Counter, Effect, Effects, Engine, EngineSettings, FollowBody, Generation, Mode, PlacerSettings,
-    Proposal, RebalanceSettings, RouteSettings, Rows, TaskEvent, Token,
+    Answer, Counter, Effect, Effects, Engine, EngineSettings, FollowBody, Generation, Mode, PlacerSettings, Proposal,
+    RebalanceSettings, RouteSettings, Rows, SelectedPolicy, TaskEvent, Token,
 };
 use hintd_model::cluster::{
     Calculator, Change, HintRequest, NamedBlock, NamedContainer, NamedDataset, NodeState, SizeRules,
@@ -141,7 +141,7 @@ impl World {
         let policies = names.map(|name| (name, registry::with_defaults(name).unwrap().into())).collect();
         let wired = !seed.is_multiple_of(5);
         let mut world = Self {
-            version: engine.settled().version,
+            version: engine.current_snapshot().version,
             engine,
             now: START,
             start: START,
@@ -217,7 +217,7 @@ impl World {
         for (counter, by) in &turn.counts {
             *self.totals.entry(*counter).or_default() += by;
         }
-        let version = self.engine.settled().version;
+        let version = self.engine.current_snapshot().version;
         let moved = version != self.version;
         if moved {
             self.version = version;
@@ -254,7 +254,7 @@ impl World {
                 assert!(live.is_empty(), "{live:?} were withdrawn and hold");
             }
             Effect::Follow { message: FollowBody::Move { container, gain, .. }, .. } => self.proposed(container, gain),
-            Effect::Follow { .. } | Effect::RunLeftOut { .. } | Effect::Count(..) | Effect::Settled(_) => {}
+            Effect::Follow { .. } | Effect::RunLeftOut { .. } | Effect::Count(..) | Effect::AdherenceFinalized(_) => {}
             Effect::Hints { answer, .. } => self.reply(Reply::Answer(answer)),
             Effect::Late { request } => self.due.push_back(request),
             Effect::Rebalance(round) => self.rebalance(&round),
@@ -298,12 +298,12 @@ impl World {
                         self.promises.push(Promise {
                             lease: id,
                             attempt: lease.attempt,
-                            host: self.engine.settled().host(lease.node).to_string(),
+                            host: self.engine.current_snapshot().host(lease.node).to_string(),
                             group: Arc::clone(&lease.group),
                             key: lease.key,
                             size: hintd_model::cluster::NamedResource::from_row(
                                 &lease.size,
-                                &self.engine.settled().kinds,
+                                &self.engine.current_snapshot().kinds,
                             ),
                         });
                     }
@@ -327,10 +327,10 @@ impl World {
         self.engine.generation()
     }
 
-    pub(super) fn chosen<'a>(&'a self, asked: &'a Asked) -> Chosen<'a> {
+    pub(super) fn chosen<'a>(&'a self, asked: &'a Asked) -> SelectedPolicy<'a> {
         let (name, policy) = &self.policies[asked.policy];
         let baseline = &self.policies.iter().find(|(name, _)| *name == "capacity").unwrap().1;
-        Chosen { policy: &**policy, baseline: &**baseline, mode: asked.mode, name }
+        SelectedPolicy { policy: &**policy, baseline: &**baseline, mode: asked.mode, name }
     }
 
     /// Everything that leaves an engine goes into one number.

@@ -1,7 +1,7 @@
 //! Flows that keep a route through their chain, followed through failures and repairs of links and boxes.
 
 use super::Chains;
-use super::route::{BoxLoads, WaypointRoute, Ways, best_way, is_whole};
+use super::route::{BoxLoads, WaypointInputs, WaypointRoute, best_way, is_whole};
 use crate::units::{BitsPerSec, BoxIdx, ChainIdx, LinkIdx, VertexIdx};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -54,7 +54,7 @@ impl ChainRoutes {
     }
 
     /// Takes a flow in under a number of its own and gives its route. One that is known under the number goes first.
-    pub fn insert(&mut self, ways: &Ways<'_>, number: u64, flow: ChainFlow) -> Option<&WaypointRoute> {
+    pub fn insert(&mut self, ways: &WaypointInputs<'_>, number: u64, flow: ChainFlow) -> Option<&WaypointRoute> {
         self.remove(number);
         self.flows.insert(number, (flow, None));
         self.find(ways, number);
@@ -65,7 +65,7 @@ impl ChainRoutes {
     /// else on the best there is.
     pub fn insert_on(
         &mut self,
-        ways: &Ways<'_>,
+        ways: &WaypointInputs<'_>,
         number: u64,
         flow: ChainFlow,
         wanted: Option<WaypointRoute>,
@@ -96,7 +96,7 @@ impl ChainRoutes {
 
     /// Looks again for better routes of all flows that lack something, as when other paths have become known. Those that
     /// found one, ascending.
-    pub fn retry(&mut self, ways: &Ways<'_>) -> Vec<u64> {
+    pub fn retry(&mut self, ways: &WaypointInputs<'_>) -> Vec<u64> {
         let before: Vec<(u64, Option<WaypointRoute>)> =
             self.lacking.iter().map(|&number| (number, self.flows[&number].1.clone())).collect();
         self.try_again(ways);
@@ -139,7 +139,7 @@ impl ChainRoutes {
 
     /// Follows a change: `links` and `boxes` are those whose use or capacity may have changed; a switch's are all of
     /// its links and all boxes that hang on it. The chains are the ones that the flows were taken in under.
-    pub fn on_change(&mut self, ways: &Ways<'_>, links: &[LinkIdx], boxes: &[BoxIdx]) -> Rerouted {
+    pub fn on_change(&mut self, ways: &WaypointInputs<'_>, links: &[LinkIdx], boxes: &[BoxIdx]) -> Rerouted {
         let (network, chains) = (ways.network, ways.chains);
         let mut hit: BTreeSet<u64> = BTreeSet::new();
         for link in links.iter().filter(|link| !network.is_usable(**link)) {
@@ -172,7 +172,7 @@ impl ChainRoutes {
     /// Looks for better routes of all flows that lack something, until nobody finds one: a flow that passes other boxes
     /// now may have left one that another waits for. Each round but the last passes more boxes, so there is a last. How
     /// often was looked.
-    fn try_again(&mut self, ways: &Ways<'_>) -> usize {
+    fn try_again(&mut self, ways: &WaypointInputs<'_>) -> usize {
         let passed = |route: &Option<WaypointRoute>| route.as_ref().map_or(0, |route| 1 + route.boxes.len());
         let mut looked = 0;
         loop {
@@ -209,18 +209,18 @@ impl ChainRoutes {
     }
 
     /// Looks for a route of a flow that has none.
-    fn find(&mut self, ways: &Ways<'_>, number: u64) {
+    fn find(&mut self, ways: &WaypointInputs<'_>, number: u64) {
         let route = self.best(ways, number);
         self.give(ways, number, route);
     }
 
-    fn best(&self, ways: &Ways<'_>, number: u64) -> Option<WaypointRoute> {
+    fn best(&self, ways: &WaypointInputs<'_>, number: u64) -> Option<WaypointRoute> {
         let flow = self.flows[&number].0;
         best_way(ways, (flow.from, flow.to), ways.chains.chain(flow.chain), flow.rate, &self.loads)
     }
 
     /// Puts a flow that has no route on one, if there is one.
-    fn give(&mut self, ways: &Ways<'_>, number: u64, route: Option<WaypointRoute>) {
+    fn give(&mut self, ways: &WaypointInputs<'_>, number: u64, route: Option<WaypointRoute>) {
         let flow = self.flows[&number].0;
         let chain = ways.chains.chain(flow.chain);
         if route.as_ref().is_none_or(|route| route.boxes.len() < chain.sequence.len()) {

@@ -32,7 +32,9 @@ pub use document::{BoxEntry, ChainEntry, ChainsDocument, Direction, Protocol, Wh
 pub use hops::HopTable;
 pub use index::{ChainFlow, ChainRoutes, Rerouted};
 pub use problem::ChainProblem;
-pub use route::{BoxLoads, WaypointRoute, Ways, best_way, is_route, is_whole, route_through, waypoint_routes};
+pub use route::{
+    BoxLoads, WaypointInputs, WaypointRoute, best_way, is_route, is_whole, route_through, waypoint_routes,
+};
 pub use rule::FlowFacts;
 
 use super::graph::{Network, Tier};
@@ -101,7 +103,7 @@ pub struct Chains {
     /// By box: the name of its switch.
     switch_names: Vec<Arc<str>>,
     /// By box.
-    words: Vec<Words>,
+    words: Vec<BoxReports>,
     by_kind: Vec<Vec<BoxIdx>>,
     /// By priority, highest first, then by name.
     chains: Vec<Chain>,
@@ -110,7 +112,7 @@ pub struct Chains {
 /// Who said what of a box. Of two that differ the later holds, and to declare the same again says nothing new; once a
 /// declaration does not call it down any longer, what a feed said last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Words {
+struct BoxReports {
     declared: bool,
     declared_capacity: BitsPerSec,
     fed: Option<bool>,
@@ -313,7 +315,7 @@ impl Chains {
             self.by_kind[usize::from(kind.0)].push(BoxIdx::new(self.boxes.len()));
             self.boxes.push(Middlebox { name, kind, at: None, capacity: BitsPerSec(capacity), up: entry.up });
             self.switch_names.push(entry.at.as_str().into());
-            self.words.push(Words { declared: entry.up, declared_capacity: BitsPerSec(capacity), fed: None });
+            self.words.push(BoxReports { declared: entry.up, declared_capacity: BitsPerSec(capacity), fed: None });
         }
     }
 

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 /// What routes are made of.
 #[derive(Debug, Clone, Copy)]
-pub struct Ways<'a> {
+pub struct WaypointInputs<'a> {
     /// The network of now.
     pub network: &'a Network,
     /// Its paths, or those of an earlier version. Between switches that are no ends of it a shortest path is looked for:
@@ -91,7 +91,7 @@ impl WaypointRoute {
 /// are; the others are the next best of those joined from the table's.
 #[must_use]
 pub fn waypoint_routes(
-    ways: &Ways<'_>,
+    ways: &WaypointInputs<'_>,
     (from_host, to_host): (VertexIdx, VertexIdx),
     sequence: &[BoxKind],
     rate: BitsPerSec,
@@ -126,7 +126,7 @@ pub fn waypoint_routes(
 /// many of its types as it can. `None` where there is no way.
 #[must_use]
 pub fn best_way(
-    ways: &Ways<'_>,
+    ways: &WaypointInputs<'_>,
     ends: (VertexIdx, VertexIdx),
     chain: &Chain,
     rate: BitsPerSec,
@@ -152,7 +152,7 @@ fn parts(sequence: &[BoxKind]) -> Vec<Sequence> {
 /// Whether a route can be taken now and passes a box of each of the chain's types, with `rate` left of each.
 #[must_use]
 pub fn is_whole(
-    ways: &Ways<'_>,
+    ways: &WaypointInputs<'_>,
     ends: (VertexIdx, VertexIdx),
     chain: &Chain,
     rate: BitsPerSec,
@@ -167,7 +167,7 @@ pub fn is_whole(
 /// them can't be used or there is no way.
 #[must_use]
 pub fn route_through(
-    ways: &Ways<'_>,
+    ways: &WaypointInputs<'_>,
     (from_host, to_host): (VertexIdx, VertexIdx),
     boxes: &[BoxIdx],
 ) -> Option<WaypointRoute> {
@@ -193,7 +193,7 @@ pub fn route_through(
 /// it passes no link either.
 #[must_use]
 pub fn is_route(
-    ways: &Ways<'_>,
+    ways: &WaypointInputs<'_>,
     (from_host, to_host): (VertexIdx, VertexIdx),
     sequence: &[BoxKind],
     route: &WaypointRoute,
@@ -240,7 +240,7 @@ type Segment = SmallVec<[DirectedLinkIdx; 8]>;
 
 /// Layers of stops: the first switch, the boxes of each type, the last switch; at each the best ways there.
 struct Search<'w, 'a> {
-    ways: &'w Ways<'a>,
+    ways: &'w WaypointInputs<'a>,
     layers: Vec<Vec<Stop>>,
     /// Paths between two switches, shortest first.
     segments: BTreeMap<(VertexIdx, VertexIdx), Vec<Segment>>,
@@ -325,7 +325,7 @@ impl Search<'_, '_> {
 }
 
 /// The paths of two switches that are whole now, shortest first.
-fn segments(ways: &Ways<'_>, from: VertexIdx, to: VertexIdx) -> Vec<Segment> {
+fn segments(ways: &WaypointInputs<'_>, from: VertexIdx, to: VertexIdx) -> Vec<Segment> {
     let (network, table) = (ways.network, ways.table);
     if !network.switch_up(from) || !network.switch_up(to) {
         return Vec::new();

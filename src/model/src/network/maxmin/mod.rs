@@ -17,7 +17,7 @@
 //!   order is of no account and nothing drifts.
 
 mod level;
-mod settle;
+mod recompute;
 #[cfg(test)]
 mod tests;
 
@@ -25,7 +25,7 @@ use super::graph::Network;
 use super::path::Path;
 use crate::units::{DirectedLinkIdx, FlowIdx, LinkIdx};
 use level::{Key, Link, NO_LEVEL};
-use settle::Entry;
+use recompute::Entry;
 use smallvec::SmallVec;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};

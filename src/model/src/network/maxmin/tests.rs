@@ -12,7 +12,7 @@ fn links(indexes: &[u32]) -> Vec<DirectedLinkIdx> {
 fn rates_of(capacities: &[f64], paths: &[&[u32]]) -> Vec<f64> {
     let mut net = MaxMin::new(capacities).unwrap();
     let flows: Vec<FlowIdx> = paths.iter().map(|path| net.add(&links(path), 1).unwrap()).collect();
-    net.settle();
+    net.recompute_rates();
     flows.iter().map(|&flow| net.rate(flow).unwrap()).collect()
 }
 
@@ -132,7 +132,7 @@ impl World {
 
     /// Settles and checks everything that can be known from outside.
     fn check(&mut self) {
-        let mut told = self.net.settle().to_vec();
+        let mut told = self.net.recompute_rates().to_vec();
         told.sort_unstable();
         let levels: BTreeMap<_, _> = self.flows.iter().map(|flow| (flow.0, self.net.level(flow.0).unwrap())).collect();
         let moved = levels.iter().filter(|(flow, level)| self.levels.get(flow) != Some(level));
@@ -153,7 +153,7 @@ impl World {
         for (flow, path, weight, cap) in self.flows.iter().rev() {
             let path: Vec<_> = path.iter().rev().copied().collect();
             let again = fresh.add_capped(&path, *weight, *cap).unwrap();
-            fresh.settle();
+            fresh.recompute_rates();
             pairs.push((*flow, again));
         }
         for (flow, again) in pairs {
@@ -192,7 +192,7 @@ proptest! {
         world.check();
         while let Some((flow, ..)) = world.flows.pop() {
             world.net.remove(flow);
-            world.net.settle();
+            world.net.recompute_rates();
         }
         prop_assert!((0..world.capacities.len()).all(|link| world.net.load(DirectedLinkIdx::new(link)) == 0.0));
     }
@@ -206,7 +206,7 @@ proptest! {
         world.net.set_tolerance(0.01);
         for step in steps.iter().filter(|step| !matches!(step, Step::Resize(..))) {
             world.take(step);
-            world.net.settle();
+            world.net.recompute_rates();
             let mut held = vec![0.0; world.capacities.len()];
             for (flow, path, weight, cap) in &world.flows {
                 let levels = path.iter().map(|&link| world.net.level_of(link));
@@ -236,8 +236,8 @@ proptest! {
             let flow = one.add(&path, weight).unwrap();
             pairs.extend((0..weight).map(|_| (flow, many.add(&path, 1).unwrap())));
         }
-        one.settle();
-        many.settle();
+        one.recompute_rates();
+        many.recompute_rates();
         for (flow, single) in pairs {
             prop_assert_eq!(one.level(flow).unwrap().to_bits(), many.rate(single).unwrap().to_bits());
         }
@@ -258,11 +258,11 @@ fn hand_computed_rates_are_exact() {
 fn a_flow_of_weight_three_gets_three_shares() {
     let mut net = MaxMin::new(&[8.0]).unwrap();
     let [heavy, light] = [3, 1].map(|weight| net.add(&links(&[0]), weight).unwrap());
-    assert_eq!(net.settle().len(), 2);
+    assert_eq!(net.recompute_rates().len(), 2);
     assert_eq!([heavy, light].map(|flow| net.rate(flow).unwrap()), [6.0, 2.0]);
     assert_eq!(net.level(heavy), net.level(light));
     assert!(net.remove(heavy) && !net.remove(heavy));
-    assert_eq!(net.settle(), [light]);
+    assert_eq!(net.recompute_rates(), [light]);
     assert_eq!((net.rate(light), net.rate(heavy), net.len()), (Some(8.0), None, 1));
 }
 
@@ -271,14 +271,14 @@ fn a_flow_takes_no_more_than_its_own_limit_and_others_take_what_it_leaves() {
     let mut net = MaxMin::new(&[10.0]).unwrap();
     let held = net.add_capped(&links(&[0]), 2, 1.0).unwrap();
     let free = net.add(&links(&[0]), 1).unwrap();
-    net.settle();
+    net.recompute_rates();
     assert_eq!([held, free].map(|flow| net.rate(flow).unwrap()), [2.0, 8.0]);
     assert_eq!([held, free].map(|flow| net.bottleneck(flow)), [None, Some(DirectedLinkIdx(0))]);
     assert!(net.set_members(held, 19));
-    net.settle();
+    net.recompute_rates();
     assert_eq!([held, free].map(|flow| net.rate(flow).unwrap()), [9.5, 0.5]);
     assert!(net.set_members(held, 0) && !net.set_members(held, 1));
-    assert_eq!(net.settle(), [free]);
+    assert_eq!(net.recompute_rates(), [free]);
     for bad in [0.0, -1.0, f64::NAN] {
         assert!(matches!(net.add_capped(&links(&[0]), 1, bad), Err(MaxMinError::Cap { .. })), "{bad}");
     }
@@ -289,12 +289,12 @@ fn a_dead_link_stops_its_flows_and_frees_what_they_took() {
     let mut net = MaxMin::new(&[10.0, 10.0]).unwrap();
     let both = net.add(&links(&[0, 1]), 1).unwrap();
     let one = net.add(&links(&[0]), 1).unwrap();
-    net.settle();
+    net.recompute_rates();
     net.set_capacity(DirectedLinkIdx(1), 0.0).unwrap();
-    net.settle();
+    net.recompute_rates();
     assert_eq!([both, one].map(|flow| net.rate(flow).unwrap()), [0.0, 10.0]);
     net.set_capacity(DirectedLinkIdx(1), 2.0).unwrap();
-    net.settle();
+    net.recompute_rates();
     assert_eq!([both, one].map(|flow| net.rate(flow).unwrap()), [2.0, 8.0]);
     assert_eq!(net.bottleneck(both), Some(DirectedLinkIdx(1)));
 }
@@ -307,19 +307,19 @@ fn only_what_a_change_reaches_is_computed_again() {
         .flat_map(|island| [vec![2 * island, 2 * island + 1], vec![2 * island]])
         .map(|path| net.add(&links(&path), 1).unwrap())
         .collect();
-    net.settle();
+    net.recompute_rates();
     let before = net.evaluations();
     let new = net.add(&links(&[40]), 1).unwrap();
-    let mut changed = net.settle().to_vec();
+    let mut changed = net.recompute_rates().to_vec();
     changed.sort_unstable();
     assert_eq!(changed, [flows[40], flows[41], new]);
     assert!(net.evaluations() - before <= 3, "{} links were looked through", net.evaluations() - before);
     // A flow whose link lies above all others of its neighbours moves nothing below.
     let mut net = MaxMin::new(&[1.0, 100.0]).unwrap();
     let slow = net.add(&links(&[0, 1]), 1).unwrap();
-    net.settle();
+    net.recompute_rates();
     let fast = net.add(&links(&[1]), 1).unwrap();
-    assert_eq!(net.settle(), [fast]);
+    assert_eq!(net.recompute_rates(), [fast]);
     assert_eq!([slow, fast].map(|flow| net.rate(flow).unwrap()), [1.0, 99.0]);
 }
 
@@ -327,15 +327,15 @@ fn only_what_a_change_reaches_is_computed_again() {
 fn a_flow_that_came_and_went_between_two_settlings_leaves_no_trace() {
     let mut net = MaxMin::new(&[10.0]).unwrap();
     let stays = net.add(&links(&[0]), 1).unwrap();
-    net.settle();
+    net.recompute_rates();
     let passing = net.add(&links(&[0]), 1).unwrap();
     net.remove(passing);
-    assert!(net.settle().is_empty());
+    assert!(net.recompute_rates().is_empty());
     let passing = net.add(&links(&[0]), 1).unwrap();
     net.remove(passing);
     let next = net.add(&links(&[0]), 4).unwrap();
     assert_eq!(next, passing, "the place is used again");
-    assert_eq!(net.settle().len(), 2);
+    assert_eq!(net.recompute_rates().len(), 2);
     assert_eq!([stays, next].map(|flow| net.rate(flow).unwrap()), [2.0, 8.0]);
 }
 
@@ -352,7 +352,7 @@ fn what_is_no_flow_or_capacity_is_refused_and_changes_nothing() {
         assert!(net.set_capacity(DirectedLinkIdx(0), bad).is_err(), "{bad}");
     }
     assert!(net.set_capacity(DirectedLinkIdx(2), 1.0).is_err());
-    assert!(net.is_empty() && net.settle().is_empty());
+    assert!(net.is_empty() && net.recompute_rates().is_empty());
     assert_eq!(net.capacity(DirectedLinkIdx(0)), 10.0);
 }
 

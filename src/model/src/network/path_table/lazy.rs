@@ -1,8 +1,8 @@
 //! Paths computed by source when asked for, and kept within a bound.
 
+use super::all_pairs::HopDistances;
 use super::rows::{self, Packed, Row};
 use super::search::Search;
-use super::whole::Near;
 use super::wiring::Wiring;
 use super::{Ends, PathTableOptions, TableUpdate};
 use std::collections::BTreeMap;
@@ -58,7 +58,7 @@ impl Lazy {
         let lost: Vec<bool> = (0..old.links()).map(|link| old.is_usable(link) && !new.is_usable(link)).collect();
         let any_lost = lost.contains(&true);
         let gained = (0..new.links()).filter(|&link| new.is_usable(link) && !old.is_usable(link));
-        let near = Near::of(new, gained);
+        let near = HopDistances::of(new, gained);
         let mut kept = self.kept();
         let before = kept.rows.len();
         kept.rows.retain(|&owner, (row, _)| {

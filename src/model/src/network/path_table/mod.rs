@@ -12,24 +12,24 @@
 //! - `whole`: all pairs and the inverse index from links to pairs, followed through changes.
 //! - `lazy`: beyond a size, rows computed when asked for and kept within a bound.
 
+mod all_pairs;
 mod deviations;
 mod lazy;
 mod rows;
 mod search;
 #[cfg(test)]
 mod tests;
-mod whole;
 mod wiring;
 
 use super::graph::Network;
 use super::path::Path;
 use crate::units::{LinkIdx, VertexIdx};
+use all_pairs::AllPairs;
 use lazy::Lazy;
 use rows::Row;
 use smallvec::SmallVec;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
-use whole::Whole;
 use wiring::{NONE, Wiring};
 
 /// How a table is built.
@@ -74,7 +74,7 @@ pub struct PathTable {
 
 #[derive(Debug, Clone)]
 enum Store {
-    Whole(Whole),
+    AllPairs(AllPairs),
     Lazy(Lazy),
 }
 
@@ -113,7 +113,7 @@ impl PathTable {
         let store = if ends.switches.len() > options.most_ends.min(MOST_ENDS) {
             Store::Lazy(Lazy::new(options.lazy_bytes))
         } else {
-            Store::Whole(Whole::build(&wiring, &ends, &options))
+            Store::AllPairs(AllPairs::build(&wiring, &ends, &options))
         };
         Self { options, wiring: Arc::new(wiring), ends: Arc::new(ends), store }
     }
@@ -136,7 +136,7 @@ impl PathTable {
             }
         };
         let update = match &mut self.store {
-            Store::Whole(whole) => whole.follow(&self.wiring, &wiring, &self.ends, &self.options),
+            Store::AllPairs(whole) => whole.follow(&self.wiring, &wiring, &self.ends, &self.options),
             Store::Lazy(lazy) => lazy.follow(&self.wiring, &wiring, &self.ends),
         };
         self.wiring = Arc::new(wiring);
@@ -150,7 +150,7 @@ impl PathTable {
         let nothing = PairPaths { wiring: self.wiring.clone(), found: Pairs::None };
         let (Some(from), Some(to)) = (self.end(from), self.end(to)) else { return nothing };
         let owner = match self.store {
-            Store::Whole(_) => from.max(to),
+            Store::AllPairs(_) => from.max(to),
             Store::Lazy(_) => from,
         };
         let other = if owner == from { to } else { from };
@@ -158,7 +158,7 @@ impl PathTable {
         let found = match &self.store {
             _ if from == to && self.wiring.up[row as usize] => Pairs::Here(row),
             _ if from == to => Pairs::None,
-            Store::Whole(whole) => Pairs::Row { row: whole.row(owner), owner: row, other, reversed: owner == to },
+            Store::AllPairs(whole) => Pairs::Row { row: whole.row(owner), owner: row, other, reversed: owner == to },
             Store::Lazy(lazy) => {
                 let of_owner = lazy.row(owner, &self.wiring, &self.ends, &self.options);
                 Pairs::Row { row: of_owner, owner: row, other, reversed: false }
@@ -170,7 +170,7 @@ impl PathTable {
     /// Pairs of which a path has the link, the lower switch first, in order. `None` for a lazy table.
     #[must_use]
     pub fn pairs_on(&self, link: LinkIdx) -> Option<impl Iterator<Item = (VertexIdx, VertexIdx)>> {
-        let Store::Whole(whole) = &self.store else { return None };
+        let Store::AllPairs(whole) = &self.store else { return None };
         Some(whole.pairs_on(link).iter().map(|&pair| self.ends.named(pair)))
     }
 
@@ -197,7 +197,7 @@ impl PathTable {
     #[must_use]
     pub fn bytes(&self) -> usize {
         let stored = match &self.store {
-            Store::Whole(whole) => whole.bytes(),
+            Store::AllPairs(whole) => whole.bytes(),
             Store::Lazy(lazy) => lazy.bytes(),
         };
         stored + self.wiring.bytes() + self.ends.bytes()
@@ -207,7 +207,7 @@ impl PathTable {
     #[cfg(test)]
     pub(crate) fn shared_rows(&self, other: &Self) -> usize {
         match (&self.store, &other.store) {
-            (Store::Whole(ours), Store::Whole(theirs)) => ours.shared_rows(theirs),
+            (Store::AllPairs(ours), Store::AllPairs(theirs)) => ours.shared_rows(theirs),
             _ => 0,
         }
     }

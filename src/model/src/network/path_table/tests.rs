@@ -95,7 +95,9 @@ fn assert_same(table: &PathTable, network: &Network, what: &str) {
     let rebuilt = PathTable::build(network, &table.options);
     assert_eq!(table.wiring, rebuilt.wiring, "{what}");
     assert_eq!(table.ends, rebuilt.ends, "{what}");
-    let (Store::Whole(whole), Store::Whole(anew)) = (&table.store, &rebuilt.store) else { panic!("{what}: lazy") };
+    let (Store::AllPairs(whole), Store::AllPairs(anew)) = (&table.store, &rebuilt.store) else {
+        panic!("{what}: lazy")
+    };
     assert!(whole == anew, "{what}");
 }
 

@@ -19,7 +19,7 @@ pub(super) struct Port {
 /// port, so that a port's number never changes while links come and go. Optical switches have no row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Wiring {
-    panel: Arc<Panel>,
+    panel: Arc<SharedWiring>,
     /// By row.
     pub(super) up: Vec<bool>,
     /// By link; only links between rows count.
@@ -30,7 +30,7 @@ pub(super) struct Wiring {
 
 /// What versions of a network share that differ in states only.
 #[derive(Debug, PartialEq, Eq)]
-struct Panel {
+struct SharedWiring {
     /// By row.
     switches: Vec<VertexIdx>,
     /// By vertex.
@@ -83,7 +83,7 @@ impl Wiring {
             }
         }
         let removed = removed(network);
-        Self::in_state(Arc::new(Panel { switches, rows, starts, ports, joined, removed }), network)
+        Self::in_state(Arc::new(SharedWiring { switches, rows, starts, ports, joined, removed }), network)
     }
 
     /// The wiring of a later version of the network, if that differs in states only.
@@ -95,7 +95,7 @@ impl Wiring {
         same.then(|| Self::in_state(panel.clone(), network))
     }
 
-    fn in_state(panel: Arc<Panel>, network: &Network) -> Self {
+    fn in_state(panel: Arc<SharedWiring>, network: &Network) -> Self {
         let links = panel.joined.iter().enumerate();
         let usable = links.map(|(link, ends)| ends.is_some() && network.is_usable(LinkIdx::new(link))).collect();
         let up = panel.switches.iter().map(|&switch| network.switch_up(switch)).collect();
@@ -198,7 +198,7 @@ impl Wiring {
         let mut near = Vec::new();
         let mut left = Vec::with_capacity(self.len());
         for row in 0..self.len() as u32 {
-            neighbours(self, row, &mut near);
+            neighbors(self, row, &mut near);
             left.push(near.len());
         }
         let mut stubs = vec![Stub::Not; self.len()];
@@ -207,7 +207,7 @@ impl Wiring {
             if stubs[leaf] != Stub::Not {
                 continue;
             }
-            neighbours(self, leaf as u32, &mut near);
+            neighbors(self, leaf as u32, &mut near);
             let above = near.iter().copied().find(|&row| stubs[row as usize] == Stub::Not);
             stubs[leaf] = Stub::Under(above.unwrap_or(NONE));
             if let Some(above) = above {
@@ -239,7 +239,7 @@ fn removed(network: &Network) -> usize {
 }
 
 /// The rows at the far ends of a row's usable links, each once, in order.
-fn neighbours(wiring: &Wiring, row: u32, near: &mut Vec<u32>) {
+fn neighbors(wiring: &Wiring, row: u32, near: &mut Vec<u32>) {
     near.clear();
     near.extend(wiring.hops(row).map(|port| port.to));
     near.sort_unstable();

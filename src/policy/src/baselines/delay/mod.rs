@@ -13,7 +13,7 @@ pub use skips::{Skips, near};
 use crate::adapt::OfferInTurn;
 use crate::dispatch::{Advice, Dispatch, DispatchEvent, Offer, View};
 use crate::params::{Invalid, Params};
-use crate::pool::{self, Change, Held, JobIdx, Kind, Locality, Pick, Pool, Slot, Task, not_yet};
+use crate::pool::{self, Change, HoldReason, JobIdx, Kind, Locality, OfferedNode, Pick, Pool, Task, not_yet};
 use crate::{Budget, Capabilities, Definition, Place, PlaceError, PlaceProblem, Placement};
 use serde::{Deserialize, Serialize};
 
@@ -111,15 +111,15 @@ impl Dispatch for Delay {
     }
 
     fn offer(&self, state: &mut DelayState, offer: &Offer, view: &View<'_>) -> Vec<Advice> {
-        let slot = Slot::new(offer, view);
+        let slot = OfferedNode::new(offer, view);
         let DelayState { pool, skips } = state;
         let reduce = pool.first_reduce(&slot, |_, _| true);
         let launch = |job, skipped| self.map(pool, &slot, job, skipped);
         match skips.ask(pool, near(pool, offer.node), launch, reduce).or(reduce) {
             Some(task) => vec![Advice::Launch(pool.name(task))],
             None if view.explain => not_yet(pool, &slot, |_, _, kind| match kind {
-                Kind::Reduce => Held::Fairness,
-                Kind::Map | Kind::Other => Held::NoLocalBlock,
+                Kind::Reduce => HoldReason::Fairness,
+                Kind::Map | Kind::Other => HoldReason::NoLocalBlock,
             }),
             None => Vec::new(),
         }
@@ -127,7 +127,7 @@ impl Dispatch for Delay {
 }
 
 impl Delay {
-    fn map(&self, pool: &Pool, slot: &Slot<'_>, job: JobIdx, skipped: u64) -> Option<Task> {
+    fn map(&self, pool: &Pool, slot: &OfferedNode<'_>, job: JobIdx, skipped: u64) -> Option<Task> {
         let DelayParams { node_skips, rack_skips, .. } = self.params;
         let in_rack = || pool.rack_map(job, slot, Pick::Largest).filter(|_| skipped >= u64::from(node_skips));
         let anywhere = || {

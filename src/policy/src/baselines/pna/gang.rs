@@ -7,7 +7,7 @@
 //! one: what links and boxes carry is not looked at.
 
 use super::{BETWEEN_RACKS, Dice, IN_RACK, Pna, ROUNDS};
-use crate::filling::{Filling, by_priority};
+use crate::placement_builder::{PlacementBuilder, by_priority};
 use crate::{Budget, PlaceProblem, Placement};
 use hintd_model::network::chains::HopTable;
 use hintd_model::units::{NodeIdx, VertexIdx};
@@ -50,7 +50,7 @@ struct Gang<'p, 's> {
     problem: &'p PlaceProblem<'s>,
     nodes: &'p [NodeIdx],
     hops: Hops,
-    filling: Filling<'p, 's>,
+    filling: PlacementBuilder<'p, 's>,
     /// By group: tasks that wait, ascending.
     waiting: Vec<Vec<u32>>,
     /// By group and position of a node: what a task of it would receive, bytes × hops, of what is placed.
@@ -64,7 +64,7 @@ impl<'p, 's> Gang<'p, 's> {
             problem,
             nodes,
             hops: Hops::new(problem, nodes),
-            filling: Filling::new(problem),
+            filling: PlacementBuilder::new(problem),
             waiting: problem.groups.iter().map(|group| (0..group.count).collect()).collect(),
             receive: vec![vec![0.0; nodes.len()]; problem.groups.len()],
             order: by_priority(problem),

@@ -17,7 +17,7 @@ mod gang;
 use crate::adapt::OfferInTurn;
 use crate::dispatch::{Advice, Dispatch, DispatchEvent, Offer, View};
 use crate::params::{Invalid, Params};
-use crate::pool::{self, Held, JobIdx, Kind, Pick, Pool, Slot, Task, not_yet};
+use crate::pool::{self, HoldReason, JobIdx, Kind, OfferedNode, Pick, Pool, Task, not_yet};
 use crate::{Budget, Capabilities, Definition, Place, PlaceError, PlaceProblem, Placement};
 use hintd_model::cluster::Resource;
 use hintd_model::units::{NodeIdx, RackIdx};
@@ -117,7 +117,7 @@ impl Dispatch for Pna {
     }
 
     fn offer(&self, state: &mut PnaState, offer: &Offer, view: &View<'_>) -> Vec<Advice> {
-        let slot = Slot::new(offer, view);
+        let slot = OfferedNode::new(offer, view);
         let dice = Dice { seed: u64::from(self.params.seed), draws: Cell::new(state.draws) };
         let free = FreeNodes::default();
         let reduce = |pool: &Pool, job| {
@@ -138,7 +138,7 @@ impl Dispatch for Pna {
         state.draws = dice.draws.get();
         match task {
             Some(task) => vec![Advice::Launch(state.pool.name(task))],
-            None if view.explain => not_yet(&mut state.pool, &slot, |_, _, _: Kind| Held::TransferDear),
+            None if view.explain => not_yet(&mut state.pool, &slot, |_, _, _: Kind| HoldReason::TransferDear),
             None => Vec::new(),
         }
     }
@@ -149,7 +149,7 @@ const IN_RACK: f64 = 2.0;
 const BETWEEN_RACKS: f64 = 4.0;
 
 /// The job's map of lowest cost there that fits; of equal ones the nearest.
-fn cheapest_map(pool: &Pool, job: JobIdx, slot: &Slot<'_>) -> Option<(Task, f64)> {
+fn cheapest_map(pool: &Pool, job: JobIdx, slot: &OfferedNode<'_>) -> Option<(Task, f64)> {
     if let Some(task) = pool.local_map(job, slot, Pick::Largest) {
         return Some((task, 0.0));
     }
@@ -191,13 +191,13 @@ struct Free {
 
 impl FreeNodes {
     /// For the size first asked: sizes of an offer's tasks are alike but for those that fit less often.
-    fn of(&self, size: &Resource, slot: &Slot<'_>) -> &Free {
+    fn of(&self, size: &Resource, slot: &OfferedNode<'_>) -> &Free {
         &self.0.get_or_init(|| (*size, Free::of(size, slot))).1
     }
 }
 
 impl Free {
-    fn of(size: &Resource, slot: &Slot<'_>) -> Self {
+    fn of(size: &Resource, slot: &OfferedNode<'_>) -> Self {
         let View { snapshot, leases, .. } = *slot.view();
         let room = |&node: &NodeIdx| {
             let usable = snapshot.state[node.at()].usable();

@@ -17,7 +17,9 @@ use super::delay::{Skips, follow};
 use crate::adapt::OfferInTurn;
 use crate::dispatch::{Advice, Dispatch, DispatchEvent, Offer, TaskInput, View, WaitingGroup};
 use crate::params::{Invalid, Params};
-use crate::pool::{self, Bits, Change, Held, JobIdx, Kind, Locality, Pick, Pool, Slot, Task, UserIdx, not_yet};
+use crate::pool::{
+    self, Bits, Change, HoldReason, JobIdx, Kind, Locality, OfferedNode, Pick, Pool, Task, UserIdx, not_yet,
+};
 use crate::{Budget, Capabilities, Definition, Place, PlaceError, PlaceProblem, Placement};
 use hintd_model::cluster::Resource;
 use hintd_model::units::{AttemptId, Bytes, RackIdx};
@@ -145,7 +147,7 @@ impl Dispatch for ShuffleWatcher {
     }
 
     fn offer(&self, state: &mut ShuffleWatcherState, offer: &Offer, view: &View<'_>) -> Vec<Advice> {
-        let slot = Slot::new(offer, view);
+        let slot = OfferedNode::new(offer, view);
         let congested = state.congested.has(slot.spot.rack.at());
         let planned = if congested {
             self.map(state, &slot, None).or_else(|| reduce(state, &slot))
@@ -159,9 +161,9 @@ impl Dispatch for ShuffleWatcher {
             None if view.explain => {
                 let plans = &state.plans;
                 not_yet(&mut state.pool, &slot, |_, job, kind| match kind {
-                    Kind::Reduce => Held::Fairness,
-                    _ if plans.has(job, slot.spot.rack) => Held::NoLocalBlock,
-                    _ => Held::OtherRackPlanned,
+                    Kind::Reduce => HoldReason::Fairness,
+                    _ if plans.has(job, slot.spot.rack) => HoldReason::NoLocalBlock,
+                    _ => HoldReason::OtherRackPlanned,
                 })
             }
             None => Vec::new(),
@@ -171,7 +173,7 @@ impl Dispatch for ShuffleWatcher {
 
 impl ShuffleWatcher {
     /// A map of a user before the reduce's.
-    fn map(&self, state: &mut ShuffleWatcherState, slot: &Slot<'_>, reduce: Option<Task>) -> Option<Task> {
+    fn map(&self, state: &mut ShuffleWatcherState, slot: &OfferedNode<'_>, reduce: Option<Task>) -> Option<Task> {
         let ShuffleWatcherState { pool, skips, plans, .. } = state;
         let (pool, plans) = (&*pool, &*plans);
         let (node, rack) = (slot.spot.node, slot.spot.rack);
@@ -179,7 +181,7 @@ impl ShuffleWatcher {
         skips.ask(pool, near, |job, skipped| self.map_of(pool, plans, slot, job, skipped), reduce)
     }
 
-    fn map_of(&self, pool: &Pool, plans: &Plans, slot: &Slot<'_>, job: JobIdx, skipped: u64) -> Option<Task> {
+    fn map_of(&self, pool: &Pool, plans: &Plans, slot: &OfferedNode<'_>, job: JobIdx, skipped: u64) -> Option<Task> {
         let ShuffleWatcherParams { node_skips, rack_skips, .. } = self.params;
         let ripe = skipped >= u64::from(node_skips) + u64::from(rack_skips);
         if !plans.has(job, slot.spot.rack) {
@@ -193,7 +195,7 @@ impl ShuffleWatcher {
 }
 
 /// A reduce of a job of which the rack has not its share yet.
-fn reduce(state: &mut ShuffleWatcherState, slot: &Slot<'_>) -> Option<Task> {
+fn reduce(state: &mut ShuffleWatcherState, slot: &OfferedNode<'_>) -> Option<Task> {
     let rack = slot.spot.rack;
     state.pool.first_reduce(slot, |pool, job| {
         // Without output a rack is as good as any.
@@ -315,7 +317,7 @@ impl Plans {
     }
 
     /// A map that has no input in any of the job's racks.
-    fn remote_map(&self, pool: &Pool, job: JobIdx, slot: &Slot<'_>) -> Option<Task> {
+    fn remote_map(&self, pool: &Pool, job: JobIdx, slot: &OfferedNode<'_>) -> Option<Task> {
         let planned = self.get(job)?;
         let index = planned.plan.remote[planned.waits.first_from(0)?];
         let task = Task { job, group: planned.group, index };

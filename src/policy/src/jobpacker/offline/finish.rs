@@ -5,7 +5,7 @@
 //! chosen against the times before the maps were placed. Brute force over all racks says so in the tests.
 
 use super::latency::{Latency, Widths};
-use super::room::{Held, Room};
+use super::room::{RackReservation, Room};
 use crate::plan::ExpectedJob;
 use hintd_model::units::{Micros, Timestamp};
 use std::cmp::Reverse;
@@ -19,11 +19,11 @@ pub(super) struct Chosen {
     /// No later it ends, every rack having the largest share.
     pub(super) end: Timestamp,
     /// Maps, and after the shuffle reduces, in racks in which they end first.
-    pub(super) maps: Vec<Held>,
+    pub(super) maps: Vec<RackReservation>,
     /// Time of the shuffle.
     pub(super) shuffle: Micros,
     /// Reduces.
-    pub(super) reduces: Vec<Held>,
+    pub(super) reduces: Vec<RackReservation>,
 }
 
 /// A rack for a share of a stage: when its containers are free, and how long it takes.
@@ -82,7 +82,7 @@ impl Asked {
     }
 
     /// Each rack's part, the larger shares first.
-    fn held(&self, room: &Room, racks: &[Candidate], not_before: Timestamp) -> Vec<Held> {
+    fn held(&self, room: &Room, racks: &[Candidate], not_before: Timestamp) -> Vec<RackReservation> {
         let width = racks.len() as u32;
         let share = self.tasks.div_ceil(width);
         let full = self.tasks - (share - 1) * width;
@@ -91,7 +91,7 @@ impl Asked {
             let has = room.containers(candidate.rack);
             let start = candidate.free.max(not_before);
             let end = start.plus(self.takes(tasks, has));
-            Held { rack: candidate.rack, start, end, tasks, containers: self.containers(tasks, has) }
+            RackReservation { rack: candidate.rack, start, end, tasks, containers: self.containers(tasks, has) }
         };
         racks.iter().enumerate().map(part).filter(|held| held.tasks > 0).collect()
     }
@@ -253,7 +253,7 @@ mod tests {
                 room.when(rack, &[containers], |_, at| free = at);
                 let start = free.max(not_before);
                 let rounds = u64::from(tasks.div_ceil(has));
-                Held { rack, start, end: start.plus(Micros(time.0 * rounds)), tasks, containers }
+                RackReservation { rack, start, end: start.plus(Micros(time.0 * rounds)), tasks, containers }
             };
             for map_set in sets(room.racks(), widths.maps) {
                 let mut after = room.clone();
@@ -283,12 +283,19 @@ mod tests {
         let mut room = Room::new(&[4; 4], Timestamp(0));
         // The first two are taken so long that maps go to the others.
         for rack in [0, 1] {
-            room.hold(&Held { rack, start: Timestamp(0), end: job.arrival.plus(Micros(1)), tasks: 4, containers: 4 });
+            room.hold(&RackReservation {
+                rack,
+                start: Timestamp(0),
+                end: job.arrival.plus(Micros(1)),
+                tasks: 4,
+                containers: 4,
+            });
         }
         job.maps.1 = Micros(5);
         let two = [Widths { maps: 2, reduces: 2 }];
         let chosen = earliest(&room, &Latency { racks: 4, containers: 4, ..latency }, &job, &two, 0.0).unwrap();
-        let racks = |held: &[Held]| held.iter().map(|held| held.rack).collect::<std::collections::BTreeSet<_>>();
+        let racks =
+            |held: &[RackReservation]| held.iter().map(|held| held.rack).collect::<std::collections::BTreeSet<_>>();
         assert_eq!((racks(&chosen.maps), racks(&chosen.reduces)), ([2, 3].into(), [2, 3].into()));
     }
 
@@ -315,7 +322,7 @@ mod tests {
             let mut case = case(seed);
             case.latency.fabric.circuits = None;
             let chosen = earliest_together(&case.room, &case.latency, &case.job, 0.0).unwrap();
-            let racks = |held: &[Held]| held.iter().map(|held| held.rack).collect::<std::collections::BTreeSet<_>>();
+            let racks = |held: &[RackReservation]| held.iter().map(|held| held.rack).collect::<std::collections::BTreeSet<_>>();
             let (maps, reduces) = (racks(&chosen.maps), racks(&chosen.reduces));
             prop_assert!(maps.is_subset(&reduces) || reduces.is_subset(&maps));
             prop_assert!(maps.len().max(reduces.len()) <= chosen.widths.maps as usize);

@@ -15,7 +15,7 @@ use crate::plan::{ExpectedJob, Plan, PlanError, PlanProblem};
 use finish::Chosen;
 use hintd_model::units::{Micros, Timestamp};
 use latency::{Latency, ShuffleTerm, Widths};
-use room::{Held, Room};
+use room::{RackReservation, Room};
 use shape::Shape;
 
 /// How a plan is made.
@@ -54,9 +54,9 @@ struct Given {
     /// Position of the job.
     job: usize,
     heavy: bool,
-    maps: Vec<Held>,
+    maps: Vec<RackReservation>,
     shuffle: Micros,
-    reduces: Vec<Held>,
+    reduces: Vec<RackReservation>,
 }
 
 /// Plans the jobs.
@@ -128,7 +128,7 @@ fn together(latency: &Latency, job: &ExpectedJob) -> Shape {
 
 /// A job that is not heavy: its tasks take the containers that are free first, and spare ones after them.
 fn anywhere(room: &mut Room, latency: &Latency, job: &ExpectedJob, at: usize, spare: f64) -> Given {
-    let ends = |held: &[Held], or: Timestamp| held.iter().map(|held| held.end).max().unwrap_or(or);
+    let ends = |held: &[RackReservation], or: Timestamp| held.iter().map(|held| held.end).max().unwrap_or(or);
     let mut stage = |(tasks, time): (u32, Micros), not_before: Timestamp| {
         let mut held = room.first(tasks, time, not_before);
         let more = (f64::from(tasks) * spare).ceil() as u32;

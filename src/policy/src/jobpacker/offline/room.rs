@@ -19,7 +19,7 @@ struct Rack {
 
 /// Tasks of one rack that run side by side or one after another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Held {
+pub(super) struct RackReservation {
     /// Position of the rack.
     pub(super) rack: usize,
     /// From when.
@@ -72,7 +72,7 @@ impl Room {
 
     /// Holds so many containers of the rack, all free by `start`, the latest free first: those that would idle longest
     /// stay free.
-    pub(super) fn hold(&mut self, held: &Held) {
+    pub(super) fn hold(&mut self, held: &RackReservation) {
         let mut left = held.containers;
         while left > 0 {
             let free = &mut self.racks[held.rack].free;
@@ -86,8 +86,8 @@ impl Room {
 
     /// Runs so many tasks on the containers that are free first, none before `not_before`; of those that are free by
     /// then the latest.
-    pub(super) fn first(&mut self, tasks: u32, time: Micros, not_before: Timestamp) -> Vec<Held> {
-        let mut held: Vec<Held> = Vec::new();
+    pub(super) fn first(&mut self, tasks: u32, time: Micros, not_before: Timestamp) -> Vec<RackReservation> {
+        let mut held: Vec<RackReservation> = Vec::new();
         let mut left = tasks;
         while left > 0 {
             let &(earliest, first) = self.earliest.first().expect("some rack has containers");
@@ -98,7 +98,7 @@ impl Room {
             self.change(rack, at, -i64::from(taken));
             self.change(rack, end, taken.into());
             left -= taken;
-            held.push(Held { rack, start, end, tasks: taken, containers: taken });
+            held.push(RackReservation { rack, start, end, tasks: taken, containers: taken });
         }
         held
     }
@@ -143,7 +143,7 @@ mod tests {
             Timestamp(times[count as usize - 1])
         }
 
-        fn hold(&mut self, held: &Held) {
+        fn hold(&mut self, held: &RackReservation) {
             self.0[held.rack].sort_unstable();
             let by = self.0[held.rack].partition_point(|&time| time <= held.start.0);
             let from = by - held.containers as usize;
@@ -182,7 +182,7 @@ mod tests {
                     let count = random.random_range(1..=containers[rack]);
                     let start = Timestamp(plain.when(rack, count).0 + random.random_range(0..3));
                     let end = start.plus(Micros(random.random_range(0..9)));
-                    let held = Held { rack, start, end, tasks: count, containers: count };
+                    let held = RackReservation { rack, start, end, tasks: count, containers: count };
                     room.hold(&held);
                     plain.hold(&held);
                 } else {

@@ -1,6 +1,6 @@
 //! Writes down what jobs were given, by names.
 
-use super::room::Held;
+use super::room::RackReservation;
 use super::{Given, Rules};
 use crate::plan::{
     Assumptions, JobName, PLAN_FORMAT, Plan, PlanProblem, PlannedJob, PlannedRack, PlannedStage, RackRoom, Slice,
@@ -38,7 +38,7 @@ pub(super) fn plan(problem: &PlanProblem, rules: &Rules, rooms: &[&RackRoom], gi
 fn job(problem: &PlanProblem, rooms: &[&RackRoom], row: &Given) -> PlannedJob {
     let expected = &problem.jobs[row.job];
     let tasks = || row.maps.iter().chain(&row.reduces).filter(|held| held.tasks > 0);
-    let stage = |(tasks, task_time): (u32, Micros), held: &[Held]| PlannedStage {
+    let stage = |(tasks, task_time): (u32, Micros), held: &[RackReservation]| PlannedStage {
         tasks,
         task_time,
         slices: slices(rooms, held),
@@ -59,7 +59,7 @@ fn job(problem: &PlanProblem, rooms: &[&RackRoom], row: &Given) -> PlannedJob {
 }
 
 /// Parts of one rack and time are one slice.
-fn slices(rooms: &[&RackRoom], held: &[Held]) -> Vec<Slice> {
+fn slices(rooms: &[&RackRoom], held: &[RackReservation]) -> Vec<Slice> {
     let mut held = held.to_vec();
     held.sort_unstable();
     let mut slices: Vec<Slice> = Vec::new();

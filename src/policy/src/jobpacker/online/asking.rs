@@ -2,7 +2,7 @@
 //!
 //! Unchanged applications are such: their ResourceManager asks for them, and nothing can be pushed to them.
 
-use super::book::Taker;
+use super::active_plan::PlaceClaimant;
 use super::state::FollowState;
 use crate::dispatch::View;
 use crate::plan::Stage;
@@ -45,7 +45,7 @@ impl FollowState {
         let key = self.key(attempt).cloned();
         let asking = self.asking.get_mut(&attempt).filter(|asking| asking.row.is_none());
         let (Some(key), Some(asking), Some(book), Some(coming)) = (key, asking, &mut self.book, coming) else { return };
-        asking.row = book.seat((attempt, &key), &coming, Taker::Asks, &mut self.standing);
+        asking.row = book.seat((attempt, &key), &coming, PlaceClaimant::Asks, &mut self.standing);
         self.tell_asked(attempt);
     }
 
@@ -63,7 +63,7 @@ impl FollowState {
         let Some(asked) = self.asking.remove(&self.pool.attempt(job)) else { return false };
         (self.jobs[job.at()].came, self.jobs[job.at()].row) = (asked.came, asked.row);
         if let (Some(row), Some(book)) = (asked.row, &mut self.book) {
-            book.take(row, self.pool.attempt(job), Taker::Waits(job));
+            book.take(row, self.pool.attempt(job), PlaceClaimant::Waits(job));
         }
         true
     }

@@ -5,8 +5,8 @@
 //! of a rack's nodes to the one with the fewest of the stage, as tasks that are packed on few nodes would have their links
 //! share what a circuit brings.
 
-use crate::filling::{Filling, by_priority};
 use crate::place::{Ended, Share};
+use crate::placement_builder::{PlacementBuilder, by_priority};
 use crate::problem::PlannedRacks;
 use crate::{Budget, GroupProblem, Place, PlaceError, PlaceProblem, Placement};
 use hintd_model::cluster::{Gang, Overlay};
@@ -27,7 +27,7 @@ pub(in crate::jobpacker) fn at_once(
     if problem.groups.iter().all(|group| group.planned.is_none()) {
         return rest.place(problem, budget);
     }
-    let mut filling = Filling::new(problem);
+    let mut filling = PlacementBuilder::new(problem);
     for group in by_priority(problem) {
         if let Some(planned) = &problem.groups[group].planned {
             Stage::new(problem, group, Arc::clone(planned)).place(&mut filling, budget);
@@ -85,10 +85,10 @@ impl<'p, 's> Stage<'p, 's> {
     }
 
     /// Nodes first, of all tasks; then racks; then the plan alone; then what room its racks have beyond their parts.
-    fn place(mut self, filling: &mut Filling<'_, '_>, budget: &mut Budget<'_>) {
+    fn place(mut self, filling: &mut PlacementBuilder<'_, '_>, budget: &mut Budget<'_>) {
         let asked = &self.problem.groups[self.group];
         let mut waiting: Vec<u32> = (0..asked.count).collect();
-        for near in [Near::Node, Near::Rack, Near::Part, Near::Spare] {
+        for near in [RequiredLocality::Node, RequiredLocality::Rack, RequiredLocality::Part, RequiredLocality::Spare] {
             if near.reads() && asked.input.is_empty() {
                 continue;
             }
@@ -116,34 +116,39 @@ impl<'p, 's> Stage<'p, 's> {
     }
 
     /// Position of the rack, and the node.
-    fn node_for(&self, task: u32, near: Near, filling: &Filling<'_, '_>) -> Option<(usize, NodeIdx)> {
+    fn node_for(
+        &self,
+        task: u32,
+        near: RequiredLocality,
+        filling: &PlacementBuilder<'_, '_>,
+    ) -> Option<(usize, NodeIdx)> {
         let racks = &self.problem.snapshot;
         let asked = &self.problem.groups[self.group];
         let reads = asked.input.of_task(task as usize, asked.count as usize);
         let replicas = reads.iter().flat_map(|block| block.nodes.iter().copied());
         let open = |at: &usize| self.left[*at] > 0;
         match near {
-            Near::Node => {
+            RequiredLocality::Node => {
                 let at_home = |node: NodeIdx| Some((position(&self.planned, racks.rack(node)).filter(open)?, node));
                 let fits =
                     |&(at, node): &(usize, NodeIdx)| self.nodes[at].contains(&node) && filling.fits(self.group, node);
                 let fewest = |&(_, node): &(usize, NodeIdx)| filling.on_node(self.group, node);
                 replicas.filter_map(at_home).filter(fits).min_by_key(fewest)
             }
-            Near::Rack => {
+            RequiredLocality::Rack => {
                 let mut near: Vec<usize> =
                     replicas.filter_map(|node| position(&self.planned, racks.rack(node))).filter(open).collect();
                 near.sort_unstable();
                 near.dedup();
                 self.most_left(near, filling)
             }
-            Near::Part => self.most_left((0..self.left.len()).filter(open).collect(), filling),
-            Near::Spare => self.most_left((0..self.left.len()).collect(), filling),
+            RequiredLocality::Part => self.most_left((0..self.left.len()).filter(open).collect(), filling),
+            RequiredLocality::Spare => self.most_left((0..self.left.len()).collect(), filling),
         }
     }
 
     /// In the rack with most left that has a node with room: that with the fewest of the stage.
-    fn most_left(&self, mut racks: Vec<usize>, filling: &Filling<'_, '_>) -> Option<(usize, NodeIdx)> {
+    fn most_left(&self, mut racks: Vec<usize>, filling: &PlacementBuilder<'_, '_>) -> Option<(usize, NodeIdx)> {
         racks.sort_by_key(|&at| std::cmp::Reverse(self.left[at]));
         racks.into_iter().find_map(|at| {
             let fits = self.nodes[at].iter().filter(|node| filling.fits(self.group, **node));
@@ -154,7 +159,7 @@ impl<'p, 's> Stage<'p, 's> {
 
 /// How near a task has to be to what it reads.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Near {
+enum RequiredLocality {
     Node,
     Rack,
     /// Wherever a planned rack has its part left.
@@ -163,7 +168,7 @@ enum Near {
     Spare,
 }
 
-impl Near {
+impl RequiredLocality {
     /// Whether it is about what the task reads.
     const fn reads(self) -> bool {
         matches!(self, Self::Node | Self::Rack)

@@ -9,9 +9,9 @@
 //! - `offer`: what a node with room runs; `shuffle`: when a shuffle starts; `replicas`: where input goes.
 //! - `asking`, `at_once`: runs of applications that only ask: their places in the plan, their containers in its racks.
 
+mod active_plan;
 mod asking;
 mod at_once;
-mod book;
 mod offer;
 mod replicas;
 mod report;
@@ -25,14 +25,14 @@ pub(super) use offer::offer;
 pub use replicas::FirstReplica;
 pub(super) use replicas::replicas;
 pub(super) use shuffle::shuffle;
-pub use state::{FollowState, Standing};
+pub use state::{FollowState, PlanFollowStats};
 
 use hintd_model::units::{Bytes, Micros};
 use serde::{Deserialize, Serialize};
 
 /// What differs between followers.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub(super) struct Manner {
+pub(super) struct FollowerSettings {
     /// Share of a job's maps done before its reduces may be launched.
     pub(super) slow_start: f64,
     /// Share of the cluster that reduces of unplanned jobs with waiting maps hold at most.

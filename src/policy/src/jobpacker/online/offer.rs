@@ -1,23 +1,23 @@
 //! What a node with room runs.
 
-use super::book::Book;
+use super::active_plan::ActivePlan;
 use super::state::FollowState;
 use crate::dispatch::{Advice, Offer, View};
 use crate::plan::Stage;
-use crate::pool::{Held, JobIdx, Kind, Locality, MapCounts, Pool, Slot, Task, not_yet};
+use crate::pool::{HoldReason, JobIdx, Kind, Locality, MapCounts, OfferedNode, Pool, Task, not_yet};
 use hintd_model::units::Micros;
 
 /// One launch at most.
 pub(in crate::jobpacker) fn offer(state: &mut FollowState, offer: &Offer, view: &View<'_>) -> Vec<Advice> {
-    let slot = Slot::new(offer, view);
+    let slot = OfferedNode::new(offer, view);
     state.look(view);
     let mut passed = Vec::new();
     let planned = state.book.as_ref().and_then(|book| of_sequence(state, book, &slot, &mut passed));
     if let Some(book) = &mut state.book {
         for (row, why) in passed {
             match why {
-                Passed::HasItsPart(stage) => book.ask_for_more(row, stage, slot.spot.rack, view.now),
-                Passed::ReadsAfar => book.wants_nearer(row, slot.spot.rack, view.now),
+                StepSkipReason::HasItsPart(stage) => book.ask_for_more(row, stage, slot.spot.rack, view.now),
+                StepSkipReason::ReadsAfar => book.wants_nearer(row, slot.spot.rack, view.now),
             }
         }
     }
@@ -29,7 +29,7 @@ pub(in crate::jobpacker) fn offer(state: &mut FollowState, offer: &Offer, view: 
 }
 
 /// Why a step was passed over.
-enum Passed {
+enum StepSkipReason {
     /// The node has its even part of the stage: tasks that are packed on few nodes would have their links share what a
     /// circuit brings, which takes ten of them.
     HasItsPart(Stage),
@@ -40,7 +40,12 @@ enum Passed {
 
 /// The first step of the rack's sequence that can run. For either reason a step is passed over until the rack's other
 /// nodes, or the job's other racks, have had the time to ask. `passed`: steps that were.
-fn of_sequence(state: &FollowState, book: &Book, slot: &Slot<'_>, passed: &mut Vec<(u32, Passed)>) -> Option<Task> {
+fn of_sequence(
+    state: &FollowState,
+    book: &ActivePlan,
+    slot: &OfferedNode<'_>,
+    passed: &mut Vec<(u32, StepSkipReason)>,
+) -> Option<Task> {
     let (spot, view) = (slot.spot, slot.view());
     let nodes = view.snapshot.statics.members.get(spot.rack.at()).map_or(0, Vec::len);
     book.steps(spot.rack).find_map(|(row, stage)| {
@@ -50,7 +55,7 @@ fn of_sequence(state: &FollowState, book: &Book, slot: &Slot<'_>, passed: &mut V
                 let (task, locality) = state.pool.nearest_map(job, slot)?;
                 let patience = state.manner.locality;
                 if locality == Locality::Other && !book.may_read_afar(row, spot.rack, view.now, patience) {
-                    passed.push((row, Passed::ReadsAfar));
+                    passed.push((row, StepSkipReason::ReadsAfar));
                     return None;
                 }
                 task
@@ -61,7 +66,7 @@ fn of_sequence(state: &FollowState, book: &Book, slot: &Slot<'_>, passed: &mut V
         if spread > Micros::ZERO && book.has_its_part(row, stage, (spot.rack, spot.node), nodes) {
             let since = book.more_since(row, stage, spot.rack);
             if since.is_none_or(|since| view.now.since(since) < spread) {
-                passed.push((row, Passed::HasItsPart(stage)));
+                passed.push((row, StepSkipReason::HasItsPart(stage)));
                 return None;
             }
         }
@@ -71,7 +76,7 @@ fn of_sequence(state: &FollowState, book: &Book, slot: &Slot<'_>, passed: &mut V
 
 /// Reduces wait for the share of maps that are done, and until none waits: a rack full of reduces can't keep out the
 /// maps that they wait for.
-fn reduce(state: &FollowState, job: JobIdx, slot: &Slot<'_>) -> Option<Task> {
+fn reduce(state: &FollowState, job: JobIdx, slot: &OfferedNode<'_>) -> Option<Task> {
     let MapCounts { all: maps, done, waiting } = state.pool.maps(job);
     // A share such as 0.7 of 10 maps is a hair below 7 in binary.
     let ready = waiting == 0 && f64::from(done) >= state.manner.slow_start * f64::from(maps) - 1e-9;
@@ -84,7 +89,7 @@ fn reduce(state: &FollowState, job: JobIdx, slot: &Slot<'_>) -> Option<Task> {
 /// Whose turn it is where only heavy jobs wait beside another's heavy task the thesis does not say: first what reads in
 /// the rack, then what else the job has that runs there alone. A heavy job that keeps a rack to itself by reading all
 /// of its input from others loads the uplinks that keeping apart is to spare.
-fn unplanned(state: &mut FollowState, slot: &Slot<'_>) -> Option<Task> {
+fn unplanned(state: &mut FollowState, slot: &OfferedNode<'_>) -> Option<Task> {
     use Locality::{Other, Rack};
     if state.all_placed() {
         return None;
@@ -112,7 +117,7 @@ fn unplanned(state: &mut FollowState, slot: &Slot<'_>) -> Option<Task> {
 /// that the plan does not place, and maps that read no farther than that.
 fn fairest(
     state: &mut FollowState,
-    slot: &Slot<'_>,
+    slot: &OfferedNode<'_>,
     farthest: Locality,
     accept: impl Fn(&FollowState, JobIdx) -> bool,
 ) -> Option<Task> {
@@ -129,7 +134,7 @@ fn fairest(
 /// As the pool's own, of jobs whose reduces the plan does not place.
 fn first_reduce(
     state: &FollowState,
-    slot: &Slot<'_>,
+    slot: &OfferedNode<'_>,
     room_mb: u64,
     accept: &impl Fn(&FollowState, JobIdx) -> bool,
 ) -> Option<Task> {
@@ -142,11 +147,15 @@ fn first_reduce(
     })
 }
 
-fn explain(state: &mut FollowState, slot: &Slot<'_>) -> Vec<Advice> {
+fn explain(state: &mut FollowState, slot: &OfferedNode<'_>) -> Vec<Advice> {
     let placed: Vec<[bool; 2]> =
         (0..state.jobs.len() as u32).map(|job| Stage::BOTH.map(|stage| state.planned(JobIdx(job), stage))).collect();
     not_yet(&mut state.pool, slot, |_, job, kind| {
         let reduces = usize::from(kind == Kind::Reduce);
-        if placed.get(job.at()).is_some_and(|stages| stages[reduces]) { Held::OtherRackPlanned } else { Held::Fairness }
+        if placed.get(job.at()).is_some_and(|stages| stages[reduces]) {
+            HoldReason::OtherRackPlanned
+        } else {
+            HoldReason::Fairness
+        }
     })
 }

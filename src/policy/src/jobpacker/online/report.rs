@@ -1,16 +1,16 @@
 //! How runs stand to the plan, for whoever asks.
 
+use super::active_plan::{ActivePlan, at};
 use super::asking::Asking;
-use super::book::{Book, at};
 use super::state::FollowState;
 use crate::dispatch::PlanReservation;
-use crate::plan::{Deviation, PlanCounts, PlanStand, Stage};
+use crate::plan::{Deviation, PlanCounts, RunPlanStatus, Stage};
 use crate::pool::JobIdx;
 use hintd_model::units::{AttemptId, Bytes, Micros, Timestamp};
 
 impl FollowState {
     /// How the attempt stands to the plan in force.
-    pub(in crate::jobpacker) fn stands(&self, attempt: AttemptId) -> Option<PlanStand> {
+    pub(in crate::jobpacker) fn plan_status(&self, attempt: AttemptId) -> Option<RunPlanStatus> {
         let book = self.book.as_ref()?;
         let run = self.run_of(attempt)?;
         let deviations = match (run.row, self.key(attempt)) {
@@ -18,7 +18,7 @@ impl FollowState {
             (None, Some(key)) => vec![book.why_not(key)],
             (None, None) => vec![Deviation::NoKey],
         };
-        Some(PlanStand { place: run.row, deviations })
+        Some(RunPlanStatus { place: run.row, deviations })
     }
 
     /// When the stage of a run that is here is expected to end.
@@ -27,7 +27,7 @@ impl FollowState {
     }
 
     /// How a run of the key stands, or would stand if it took its place now.
-    pub(in crate::jobpacker) fn would_stand(
+    pub(in crate::jobpacker) fn preview_plan_status(
         &self,
         (attempt, key): (AttemptId, &str),
         came: Timestamp,
@@ -43,7 +43,7 @@ impl FollowState {
         let run = seated.unwrap_or_else(new);
         let deviations = run.row.map_or_else(|| vec![book.why_not(key)], |row| deviations(book, row, &run));
         let until = Stage::BOTH.map(|stage| until(book, &run, stage));
-        Some(PlanReservation { stand: PlanStand { place: run.row, deviations }, until })
+        Some(PlanReservation { stand: RunPlanStatus { place: run.row, deviations }, until })
     }
 
     /// How well the plan in force is followed.
@@ -99,13 +99,13 @@ impl From<&Asking> for Run {
 }
 
 /// When the stage is expected to end, as much later or earlier as the run came; `None`: it does not go by the plan.
-fn until(book: &Book, run: &Run, stage: Stage) -> Option<Timestamp> {
+fn until(book: &ActivePlan, run: &Run, stage: Stage) -> Option<Timestamp> {
     let row = run.row.filter(|&row| book.goes_by_plan(row, stage))?;
     let planned = &book.plan.jobs[row as usize];
     Some(run.came.plus(planned.stage_end(stage)?.since(planned.arrival)))
 }
 
-fn deviations(book: &Book, row: u32, run: &Run) -> Vec<Deviation> {
+fn deviations(book: &ActivePlan, row: u32, run: &Run) -> Vec<Deviation> {
     let (planned, stages) = (&book.plan.jobs[row as usize], &book.rows[row as usize].stages);
     let away = run.came.since(planned.arrival).max(planned.arrival.since(run.came));
     let of = |stage: Stage, odd: Deviation, gone: Deviation| {

@@ -1,6 +1,6 @@
 //! When a planned heavy job's shuffle between two racks starts (004 §4.2.2).
 
-use super::book::at;
+use super::active_plan::at;
 use super::state::FollowState;
 use crate::dispatch::{ShuffleAdvice, ShuffleAsk, View};
 use crate::plan::Stage;

@@ -1,8 +1,8 @@
 //! What a follower remembers.
 
-use super::Manner;
+use super::FollowerSettings;
+use super::active_plan::{ActivePlan, PlaceClaimant, RunArrival};
 use super::asking::Asking;
-use super::book::{Book, Coming, Taker};
 use crate::dispatch::{DispatchEvent, View};
 use crate::plan::{Plan, Stage};
 use crate::pool::{Change, JobIdx, Kind, MapCounts, Pool, Task};
@@ -17,9 +17,9 @@ const LOOK_EVERY: Micros = Micros::from_secs(1);
 /// State of `jobpacker` and of `corral`: what waits and runs, the plan, and how far it is followed.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct FollowState {
-    pub(super) manner: Manner,
+    pub(super) manner: FollowerSettings,
     pub(super) pool: Pool,
-    pub(super) book: Option<Book>,
+    pub(super) book: Option<ActivePlan>,
     /// Keys of runs that were told.
     keys: BTreeMap<AttemptId, Arc<str>>,
     /// By job of the pool.
@@ -33,12 +33,12 @@ pub struct FollowState {
     /// Racks without a usable node.
     dead: Vec<bool>,
     looked: Option<Timestamp>,
-    pub(super) standing: Standing,
+    pub(super) standing: PlanFollowStats,
 }
 
 /// How well the plan is followed, counted since it is in force.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Standing {
+pub struct PlanFollowStats {
     /// Runs that took a place in the plan.
     pub followed: u32,
     /// Runs of recurring jobs without a place: not planned, too far from their time, or the place was taken.
@@ -62,7 +62,7 @@ pub(super) struct JobRow {
 }
 
 impl FollowState {
-    pub(in crate::jobpacker) fn new(manner: Manner) -> Self {
+    pub(in crate::jobpacker) fn new(manner: FollowerSettings) -> Self {
         Self {
             manner,
             pool: Pool::new(manner.slow_start, manner.early_reduces),
@@ -74,13 +74,13 @@ impl FollowState {
             unplaced: BTreeSet::new(),
             dead: Vec::new(),
             looked: None,
-            standing: Standing::default(),
+            standing: PlanFollowStats::default(),
         }
     }
 
     /// How well the plan is followed.
     #[must_use]
-    pub const fn standing(&self) -> Standing {
+    pub const fn standing(&self) -> PlanFollowStats {
         self.standing
     }
 
@@ -129,13 +129,13 @@ impl FollowState {
 
     /// Another plan, or none. Runs take their places anew, in the order in which they came.
     fn follow(&mut self, plan: Option<&Arc<Plan>>, view: &View<'_>) {
-        self.standing = Standing { expired: self.standing.expired, ..Standing::default() };
+        self.standing = PlanFollowStats { expired: self.standing.expired, ..PlanFollowStats::default() };
         self.book = None;
         self.jobs.iter_mut().for_each(|job| job.row = None);
         let expired = plan.is_some_and(|plan| plan.until <= view.now);
         self.standing.expired += u32::from(expired);
         if let Some(plan) = plan.filter(|_| !expired) {
-            self.book = Some(Book::new(Arc::clone(plan), view));
+            self.book = Some(ActivePlan::new(Arc::clone(plan), view));
             self.looked = None;
             self.look(view);
         }
@@ -168,7 +168,7 @@ impl FollowState {
         let news = dead.iter().enumerate().any(|(rack, &dead)| dead && !self.dead.get(rack).copied().unwrap_or(false));
         self.dead = dead;
         // A plan that is new has been told of no dead rack.
-        if let Some(book) = self.book.as_mut().filter(|_| news || self.standing == Standing::default()) {
+        if let Some(book) = self.book.as_mut().filter(|_| news || self.standing == PlanFollowStats::default()) {
             let dead = &self.dead;
             let released = book.release(|rack| dead.get(rack.at()).copied().unwrap_or(true));
             self.standing.released += released;
@@ -179,8 +179,8 @@ impl FollowState {
     }
 
     /// A run that looks for its place now.
-    pub(super) const fn coming(&self, came: Timestamp, now: Timestamp) -> Coming {
-        Coming { came, now, late: self.manner.late }
+    pub(super) const fn coming(&self, came: Timestamp, now: Timestamp) -> RunArrival {
+        RunArrival { came, now, late: self.manner.late }
     }
 
     fn bind(&mut self, job: JobIdx, now: Timestamp) {
@@ -189,7 +189,7 @@ impl FollowState {
         let key = self.keys.get(&self.pool.attempt(job));
         if let (Some(key), Some(book), None) = (key, &mut self.book, self.jobs[job.at()].row) {
             let attempt = self.pool.attempt(job);
-            self.jobs[job.at()].row = book.seat((attempt, key), &coming, Taker::Waits(job), &mut self.standing);
+            self.jobs[job.at()].row = book.seat((attempt, key), &coming, PlaceClaimant::Waits(job), &mut self.standing);
         }
         self.tell_sizes(job);
     }

@@ -200,7 +200,7 @@ fn measure(kind: Kind, seed: u64) -> Result<Measured, Wrong> {
     let hit = 100.0 * pairs.len() as f64 / running.flows.len().max(1) as f64;
     index.hold();
     both_ways(&links).for_each(|link| index.set_capacity(link, 0.0));
-    index.settle();
+    index.recompute_rates();
     let cut = index.utility();
     let reroute_s = running.change(&links, false, Timestamp(1_000_000))?;
     let rerouted = running.index()?.utility();

@@ -1,9 +1,9 @@
 //! Traffic of others: endless streams between two racks, each like one fetch.
 
 use super::FabricError;
+use super::active_flows::ActiveFlows;
 use super::draw::draw;
 use super::links::{Ends, Links};
-use super::wires::Wires;
 use crate::settings::{Background, FlowGrain};
 use hintd_model::cluster::NodeStatics;
 use hintd_model::units::{NodeIdx, RackIdx};
@@ -64,7 +64,7 @@ impl Streams {
     }
 
     /// What is due by now.
-    pub(super) fn turn(&mut self, now_s: f64, wires: &mut Wires) {
+    pub(super) fn turn(&mut self, now_s: f64, wires: &mut ActiveFlows) {
         while let Some((_, turn)) = self.turns.pop_if(|turn| turn.0 <= now_s) {
             match turn {
                 Turn::Begin(at) => {

@@ -15,8 +15,8 @@
 //!   circuit.
 
 use super::JobNo;
+use super::active_flows::{ActiveFlows, Owner};
 use super::links::Ends;
-use super::wires::{Owner, Wires};
 use crate::report::CircuitReport;
 use hintd_model::network::optical::{DemandMatrix, OpticalSwitch};
 use hintd_model::units::{BitsPerSec, Bytes, LinkIdx, Micros, NodeIdx, RackIdx};
@@ -179,7 +179,7 @@ impl Circuits {
     }
 }
 
-impl Wires {
+impl ActiveFlows {
     /// Whether so many bytes from a rack to another would make an elephant.
     pub(super) fn would_ride(&self, from: RackIdx, to: RackIdx, bytes: Bytes) -> bool {
         self.elephant(from, to).is_some_and(|elephant| bytes >= elephant)

@@ -22,6 +22,7 @@
 //! - Results are a function of cluster, settings and calls; nothing hangs on addresses or hashing.
 //! - Work: O(1) for a finished map unless it sets off fetches; O(sources) at worst for a fetch, O(1) mostly.
 
+mod active_flows;
 mod background;
 mod bytes;
 mod circuits;
@@ -33,13 +34,13 @@ mod shuffle;
 pub(super) mod testing;
 #[cfg(test)]
 mod tests;
-mod wires;
 
 pub use bytes::{FabricBytes, Locality};
 pub use circuits::CircuitUse;
 pub use shuffle::Gathered;
 
 use crate::settings::SimSettings;
+use active_flows::{ActiveFlows, Owner};
 use background::Streams;
 use hintd_model::cluster::Snapshot;
 use hintd_model::network::{MaxMinError, OpticalProblem};
@@ -49,7 +50,6 @@ use reads::Reads;
 use serde::{Deserialize, Serialize};
 use shuffle::{Outside, Shuffle};
 use std::sync::Arc;
-use wires::{Owner, Wires};
 
 /// A job's number within a run: the caller's, dense from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
@@ -171,7 +171,7 @@ pub enum FabricError {
 /// Calls with `now_s` first let time pass up to it; what arrives on the way is told by the next [`Self::advance`].
 #[derive(Debug, Clone)]
 pub struct Fabric {
-    wires: Wires,
+    wires: ActiveFlows,
     shuffle: Shuffle,
     reads: Reads,
     streams: Streams,
@@ -193,7 +193,7 @@ impl Fabric {
         let (fetches, seed) = (settings.fetches, settings.seed);
         let streams = Streams::new(&cluster.statics, &settings.background, &links, fetches, seed)?;
         Ok(Self {
-            wires: Wires::new(links, settings.rate_tolerance)?,
+            wires: ActiveFlows::new(links, settings.rate_tolerance)?,
             shuffle: Shuffle::new(settings.grain, nodes, fetches, seed),
             reads: Reads::new(nodes, seed),
             streams,

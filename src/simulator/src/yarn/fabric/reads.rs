@@ -1,9 +1,9 @@
 //! Remote reads of map input: from which replica, and what becomes of them when nodes are lost.
 
+use super::active_flows::{ActiveFlows, NO_WIRE, Owner};
 use super::bytes::{FabricBytes, Locality};
 use super::draw::draw;
 use super::links::{Ends, Links};
-use super::wires::{NO_WIRE, Owner, Wires};
 use super::{Arrived, ReadNo};
 use crate::settings::FlowGrain;
 use hintd_model::units::{Bytes, NodeIdx};
@@ -42,7 +42,7 @@ impl Reads {
         node: NodeIdx,
         replicas: &[NodeIdx],
         bytes: Bytes,
-        wires: &mut Wires,
+        wires: &mut ActiveFlows,
         count: &mut FabricBytes,
     ) -> Locality {
         self.break_off(reader, wires);
@@ -60,7 +60,7 @@ impl Reads {
     }
 
     /// Starts the read's flow if a replica is there.
-    fn start(&mut self, reader: ReadNo, wires: &mut Wires) -> Option<NodeIdx> {
+    fn start(&mut self, reader: ReadNo, wires: &mut ActiveFlows) -> Option<NodeIdx> {
         let read = self.under[reader.at()].as_mut()?;
         let there = read.replicas.iter().copied().filter(|replica| !self.down[replica.at()]);
         let links = &wires.links;
@@ -82,12 +82,12 @@ impl Reads {
     }
 
     /// Breaks a read off; nothing happens if there is none. One that has arrived and was not told is not told any more.
-    pub(super) fn stop(&mut self, reader: ReadNo, wires: &mut Wires, ready: &mut Vec<Arrived>) {
+    pub(super) fn stop(&mut self, reader: ReadNo, wires: &mut ActiveFlows, ready: &mut Vec<Arrived>) {
         ready.retain(|&what| what != Arrived::Read(reader));
         self.break_off(reader, wires);
     }
 
-    fn break_off(&mut self, reader: ReadNo, wires: &mut Wires) {
+    fn break_off(&mut self, reader: ReadNo, wires: &mut ActiveFlows) {
         let read = self.under.get_mut(reader.at()).and_then(Option::take);
         if let Some(read) = read.filter(|read| read.wire != NO_WIRE) {
             wires.stop(read.wire);
@@ -102,7 +102,7 @@ impl Reads {
 
     /// A node is lost or back. Lost: its own reads stop, and what is read from it is read anew from another replica,
     /// or once one is back.
-    pub(super) fn node(&mut self, node: NodeIdx, up: bool, wires: &mut Wires) {
+    pub(super) fn node(&mut self, node: NodeIdx, up: bool, wires: &mut ActiveFlows) {
         self.down[node.at()] = !up;
         for at in 0..self.under.len() {
             let reader = ReadNo(at as u32);

@@ -179,7 +179,7 @@ fn what_is_not_planned_goes_beside_what_is() {
     assert_eq!((in_rack(&problem, &found, 0, 3), found.placed(1)), (2, 4));
 }
 
-impl Desk {
+impl DispatchHarness {
     /// A request of the attempt is answered at once: how it stands then.
     fn asks(&mut self, number: u32, key: Option<&str>, tasks: [u32; 2]) -> (Option<u32>, Vec<Deviation>) {
         let attempt = attempt(number);
@@ -187,17 +187,17 @@ impl Desk {
             self.tell(&DispatchEvent::Run { attempt, key: key.into() });
         }
         self.tell(&DispatchEvent::Asks { attempt, came: self.now, tasks });
-        self.stands(number)
+        self.plan_status(number)
     }
 
-    fn stands(&mut self, number: u32) -> (Option<u32>, Vec<Deviation>) {
+    fn plan_status(&mut self, number: u32) -> (Option<u32>, Vec<Deviation>) {
         let stand = self
             .dispatch
             .as_dispatch()
             .unwrap()
             .as_follows_plan()
             .unwrap()
-            .stands(&mut self.state, attempt(number))
+            .plan_status(&mut self.state, attempt(number))
             .unwrap();
         (stand.place, stand.deviations)
     }
@@ -217,74 +217,81 @@ impl Desk {
 
 #[test]
 fn a_run_that_only_asks_takes_its_place_and_the_next_finds_it_taken() {
-    let mut desk = Desk::packer();
-    let (plan, ..) = one(&desk);
-    desk.follow(&plan);
-    assert_eq!(desk.asks(1, Some("nightly"), [6, 0]), (Some(0), vec![]));
-    assert_eq!(desk.asks(1, Some("nightly"), [0, 1]), (Some(0), vec![]), "it asks again");
-    assert_eq!(desk.asks(2, Some("nightly"), [6, 1]), (None, vec![Deviation::PlaceTaken]));
-    assert_eq!(desk.asks(3, Some("weekly"), [6, 1]), (None, vec![Deviation::NotPlanned]));
-    assert_eq!(desk.asks(4, None, [6, 1]), (None, vec![Deviation::NoKey]));
-    assert_eq!(desk.counts(), [1, 2, 0]);
-    desk.tell(&DispatchEvent::Done(attempt(1)));
-    assert_eq!(desk.asks(5, Some("nightly"), [6, 1]).1, [Deviation::PlaceTaken], "it was that run's all the same");
-    assert_eq!(desk.offer(0), None, "nothing of them waits here");
+    let mut harness = DispatchHarness::packer();
+    let (plan, ..) = one(&harness);
+    harness.follow(&plan);
+    assert_eq!(harness.asks(1, Some("nightly"), [6, 0]), (Some(0), vec![]));
+    assert_eq!(harness.asks(1, Some("nightly"), [0, 1]), (Some(0), vec![]), "it asks again");
+    assert_eq!(harness.asks(2, Some("nightly"), [6, 1]), (None, vec![Deviation::PlaceTaken]));
+    assert_eq!(harness.asks(3, Some("weekly"), [6, 1]), (None, vec![Deviation::NotPlanned]));
+    assert_eq!(harness.asks(4, None, [6, 1]), (None, vec![Deviation::NoKey]));
+    assert_eq!(harness.counts(), [1, 2, 0]);
+    harness.tell(&DispatchEvent::Done(attempt(1)));
+    assert_eq!(harness.asks(5, Some("nightly"), [6, 1]).1, [Deviation::PlaceTaken], "it was that run's all the same");
+    assert_eq!(harness.offer(0), None, "nothing of them waits here");
 }
 
 #[test]
 fn a_run_that_asks_deviates_as_one_that_waits() {
-    let mut desk = Desk::packer();
-    let (plan, maps, _) = one(&desk);
-    desk.follow(&plan);
-    assert_eq!(desk.asks(1, Some("nightly"), [6, 0]).1, []);
-    assert_eq!(desk.asks(1, Some("nightly"), [7, 0]).1, [Deviation::MapCount], "thirteen where six were planned");
-    let waits_until = |desk: &mut Desk, stage| {
-        desk.dispatch.as_dispatch().unwrap().as_follows_plan().unwrap().planned_until(
-            &mut desk.state,
+    let mut harness = DispatchHarness::packer();
+    let (plan, maps, _) = one(&harness);
+    harness.follow(&plan);
+    assert_eq!(harness.asks(1, Some("nightly"), [6, 0]).1, []);
+    assert_eq!(harness.asks(1, Some("nightly"), [7, 0]).1, [Deviation::MapCount], "thirteen where six were planned");
+    let waits_until = |harness: &mut DispatchHarness, stage| {
+        harness.dispatch.as_dispatch().unwrap().as_follows_plan().unwrap().planned_until(
+            &mut harness.state,
             attempt(1),
             stage,
         )
     };
     let end = plan.jobs[0].stage_end(crate::plan::Stage::Map);
-    assert_eq!(waits_until(&mut desk, crate::plan::Stage::Map), end, "it came when it was expected");
-    desk.fail_rack(maps.0);
-    desk.asks(9, Some("other"), [1, 0]); // racks are looked at
-    assert!(desk.stands(1).1.contains(&Deviation::MapRackGone), "{:?}", desk.stands(1));
-    assert_eq!(waits_until(&mut desk, crate::plan::Stage::Map), None);
-    assert_eq!(desk.counts(), [1, 1, 1]);
+    assert_eq!(waits_until(&mut harness, crate::plan::Stage::Map), end, "it came when it was expected");
+    harness.fail_rack(maps.0);
+    harness.asks(9, Some("other"), [1, 0]); // racks are looked at
+    assert!(harness.plan_status(1).1.contains(&Deviation::MapRackGone), "{:?}", harness.plan_status(1));
+    assert_eq!(waits_until(&mut harness, crate::plan::Stage::Map), None);
+    assert_eq!(harness.counts(), [1, 1, 1]);
 }
 
 #[test]
 fn a_run_that_asked_and_waits_later_goes_on_in_its_place() {
-    let mut desk = Desk::packer();
-    let (plan, maps, _) = one(&desk);
-    desk.follow(&plan);
-    desk.asks(1, Some("nightly"), [6, 0]);
-    desk.submit(1, Some("nightly"), 6, 1, Bytes(GB));
-    assert_eq!(desk.stands(1).0, Some(0));
-    assert!(elsewhere(maps).all(|node| desk.offer(node).is_none()));
-    assert!(desk.offer(nodes(maps)[0]).is_some());
-    assert_eq!(desk.standing(), Standing { followed: 1, ..Standing::default() });
+    let mut harness = DispatchHarness::packer();
+    let (plan, maps, _) = one(&harness);
+    harness.follow(&plan);
+    harness.asks(1, Some("nightly"), [6, 0]);
+    harness.submit(1, Some("nightly"), 6, 1, Bytes(GB));
+    assert_eq!(harness.plan_status(1).0, Some(0));
+    assert!(elsewhere(maps).all(|node| harness.offer(node).is_none()));
+    assert!(harness.offer(nodes(maps)[0]).is_some());
+    assert_eq!(harness.standing(), PlanFollowStats { followed: 1, ..PlanFollowStats::default() });
 }
 
 #[test]
 fn a_second_attempt_goes_on_in_its_applications_place_and_nobody_elses() {
     let again = |number| AttemptId { attempt: 2, ..attempt(number) };
-    let mut desk = Desk::packer();
-    let (plan, maps, _) = one(&desk);
-    desk.follow(&plan);
-    desk.submit(1, Some("nightly"), 6, 1, Bytes(GB));
-    assert!((0..6).all(|_| desk.offer(nodes(maps)[0]).is_some()), "all of its maps were launched");
-    desk.tell(&DispatchEvent::Done(attempt(1)));
+    let mut harness = DispatchHarness::packer();
+    let (plan, maps, _) = one(&harness);
+    harness.follow(&plan);
+    harness.submit(1, Some("nightly"), 6, 1, Bytes(GB));
+    assert!((0..6).all(|_| harness.offer(nodes(maps)[0]).is_some()), "all of its maps were launched");
+    harness.tell(&DispatchEvent::Done(attempt(1)));
     // It asks at first: its ResourceManager does not know that it will wait.
-    desk.tell(&DispatchEvent::Run { attempt: again(1), key: "nightly".into() });
-    desk.tell(&DispatchEvent::Asks { attempt: again(1), came: desk.now, tasks: [6, 1] });
-    let stand = |desk: &mut Desk, attempt| {
-        desk.dispatch.as_dispatch().unwrap().as_follows_plan().unwrap().stands(&mut desk.state, attempt).unwrap()
+    harness.tell(&DispatchEvent::Run { attempt: again(1), key: "nightly".into() });
+    harness.tell(&DispatchEvent::Asks { attempt: again(1), came: harness.now, tasks: [6, 1] });
+    let stand = |harness: &mut DispatchHarness, attempt| {
+        harness
+            .dispatch
+            .as_dispatch()
+            .unwrap()
+            .as_follows_plan()
+            .unwrap()
+            .plan_status(&mut harness.state, attempt)
+            .unwrap()
     };
-    assert_eq!(stand(&mut desk, again(1)).place, Some(0));
+    assert_eq!(stand(&mut harness, again(1)).place, Some(0));
     // The one before is told to be over once more, late: it has no place to give up.
-    desk.tell(&DispatchEvent::Done(attempt(1)));
+    harness.tell(&DispatchEvent::Done(attempt(1)));
     let waiting = |inputs| WaitingGroup {
         attempt: again(1),
         user: "ann".into(),
@@ -295,35 +302,36 @@ fn a_second_attempt_goes_on_in_its_applications_place_and_nobody_elses() {
         size: UNIT,
         inputs,
         output_ratio: None,
-        since: desk.now,
+        since: harness.now,
     };
     let waiting = DispatchEvent::Waiting(waiting(Vec::new()));
-    desk.tell(&waiting);
-    assert!((0..6).all(|_| desk.offer(nodes(maps)[1]).is_some()), "its maps run in their rack again");
-    assert_eq!(desk.asks(2, Some("nightly"), [6, 1]).1, [Deviation::PlaceTaken]);
-    assert_eq!(desk.counts(), [1, 1, 0]);
-    assert_eq!(desk.standing(), Standing { followed: 1, unplanned: 1, ..Standing::default() });
+    harness.tell(&waiting);
+    assert!((0..6).all(|_| harness.offer(nodes(maps)[1]).is_some()), "its maps run in their rack again");
+    assert_eq!(harness.asks(2, Some("nightly"), [6, 1]).1, [Deviation::PlaceTaken]);
+    assert_eq!(harness.counts(), [1, 1, 0]);
+    assert_eq!(harness.standing(), PlanFollowStats { followed: 1, unplanned: 1, ..PlanFollowStats::default() });
 }
 
 #[test]
 fn another_plan_seats_those_that_ask_and_those_that_wait_as_they_came() {
     for first_asks in [true, false] {
-        let mut desk = Desk::packer();
-        let (plan, ..) = one(&desk);
-        let both: [&dyn Fn(&mut Desk); 2] = [&|desk| desk.asks_without_plan(1, "nightly"), &|desk| {
-            desk.submit(2, Some("nightly"), 6, 1, Bytes(GB));
-        }];
+        let mut harness = DispatchHarness::packer();
+        let (plan, ..) = one(&harness);
+        let both: [&dyn Fn(&mut DispatchHarness); 2] =
+            [&|harness| harness.asks_without_plan(1, "nightly"), &|harness| {
+                harness.submit(2, Some("nightly"), 6, 1, Bytes(GB));
+            }];
         for at in if first_asks { [0, 1] } else { [1, 0] } {
-            both[at](&mut desk);
-            desk.now = desk.now.plus(Micros::from_secs(1));
+            both[at](&mut harness);
+            harness.now = harness.now.plus(Micros::from_secs(1));
         }
-        desk.follow(&plan);
-        let places = [desk.stands(1).0, desk.stands(2).0];
+        harness.follow(&plan);
+        let places = [harness.plan_status(1).0, harness.plan_status(2).0];
         assert_eq!(places, if first_asks { [Some(0), None] } else { [None, Some(0)] });
     }
 }
 
-impl Desk {
+impl DispatchHarness {
     fn asks_without_plan(&mut self, number: u32, key: &str) {
         let attempt = attempt(number);
         self.tell(&DispatchEvent::Run { attempt, key: key.into() });

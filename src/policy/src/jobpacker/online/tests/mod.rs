@@ -8,7 +8,7 @@ use crate::advise::{DataProblem, ReplicaAdvice};
 use crate::dispatch::{
     Advice, DispatchEvent, DispatchState, Offer, ShuffleAdvice, ShuffleAsk, TaskInput, TaskRef, View, WaitingGroup,
 };
-use crate::jobpacker::{Corral, CorralParams, FollowState, JobPacker, JobPackerParams, Standing};
+use crate::jobpacker::{Corral, CorralParams, FollowState, JobPacker, JobPackerParams, PlanFollowStats};
 use crate::plan::{Circuits, ExpectedJob, Fabric, Facts, Objective, Plan, PlanProblem, check, rack_rooms};
 use crate::sample::{Sample, cluster};
 use crate::{Definition, Policy};
@@ -26,7 +26,7 @@ const GB: u64 = 1_000_000_000;
 const SECOND: u64 = 1_000_000;
 
 /// Four racks of two nodes with four containers each.
-struct Desk {
+struct DispatchHarness {
     dispatch: Box<dyn Policy>,
     state: DispatchState,
     sample: Sample,
@@ -34,7 +34,7 @@ struct Desk {
     explain: bool,
 }
 
-impl Desk {
+impl DispatchHarness {
     fn new(dispatch: impl Policy + 'static) -> Self {
         let spec = TreeSpec { racks: 4, hosts_per_rack: 2, ..TreeSpec::default() };
         let sample = cluster(&tree(&spec).unwrap(), UNIT.times(4), Bytes(1));
@@ -134,7 +134,7 @@ impl Desk {
         self.now = self.now.plus(Micros::from_secs(2));
     }
 
-    fn standing(&mut self) -> Standing {
+    fn standing(&mut self) -> PlanFollowStats {
         self.state.of::<FollowState>().unwrap().standing()
     }
 
@@ -180,11 +180,11 @@ fn expected(key: &str, arrival_s: u64, maps: u32, reduces: u32, shuffle: Bytes) 
 }
 
 /// One job of 6 maps and 1 reduce that shuffles 1.5 GB: one rack for its maps, one for its reduce.
-fn one(desk: &Desk) -> (Plan, RackIdx, RackIdx) {
-    let plan = desk.plan(vec![expected("nightly", 1, 6, 1, Bytes(3 * GB / 2))]);
+fn one(harness: &DispatchHarness) -> (Plan, RackIdx, RackIdx) {
+    let plan = harness.plan(vec![expected("nightly", 1, 6, 1, Bytes(3 * GB / 2))]);
     let rack = |stage: &crate::plan::PlannedStage| {
         assert_eq!(stage.racks().len(), 1);
-        desk.sample.snapshot.statics.by_rack[stage.racks()[0].0]
+        harness.sample.snapshot.statics.by_rack[stage.racks()[0].0]
     };
     let (maps, reduces) = (rack(&plan.jobs[0].maps), rack(&plan.jobs[0].reduces));
     assert!(plan.jobs[0].heavy);
@@ -201,99 +201,99 @@ fn elsewhere(rack: RackIdx) -> impl Iterator<Item = u32> {
 
 #[test]
 fn maps_of_a_planned_job_run_in_their_rack_and_nowhere_else() {
-    let mut desk = Desk::packer();
-    let (plan, maps, _) = one(&desk);
-    desk.follow(&plan);
-    desk.submit(1, Some("nightly"), 6, 1, Bytes(GB));
-    assert!(elsewhere(maps).all(|node| desk.offer(node).is_none()));
+    let mut harness = DispatchHarness::packer();
+    let (plan, maps, _) = one(&harness);
+    harness.follow(&plan);
+    harness.submit(1, Some("nightly"), 6, 1, Bytes(GB));
+    assert!(elsewhere(maps).all(|node| harness.offer(node).is_none()));
     for nth in 0..6 {
-        assert!(desk.offer(nodes(maps)[nth % 2]).is_some_and(|task| &*task.group == "map"));
+        assert!(harness.offer(nodes(maps)[nth % 2]).is_some_and(|task| &*task.group == "map"));
     }
-    assert_eq!(desk.offer(nodes(maps)[0]), None, "its reduce waits for the maps");
-    assert_eq!(desk.standing(), Standing { followed: 1, ..Standing::default() });
+    assert_eq!(harness.offer(nodes(maps)[0]), None, "its reduce waits for the maps");
+    assert_eq!(harness.standing(), PlanFollowStats { followed: 1, ..PlanFollowStats::default() });
 }
 
 #[test]
 fn reduces_come_after_the_slow_start_share_of_maps_in_their_own_rack() {
-    let mut desk = Desk::packer();
-    let (plan, maps, reduces) = one(&desk);
-    desk.follow(&plan);
-    desk.submit(1, Some("nightly"), 6, 1, Bytes(GB));
+    let mut harness = DispatchHarness::packer();
+    let (plan, maps, reduces) = one(&harness);
+    harness.follow(&plan);
+    harness.submit(1, Some("nightly"), 6, 1, Bytes(GB));
     let node = nodes(maps)[0];
-    let running: Vec<TaskRef> = (0..6).map(|_| desk.offer(node).unwrap()).collect();
+    let running: Vec<TaskRef> = (0..6).map(|_| harness.offer(node).unwrap()).collect();
     for (nth, task) in running.into_iter().enumerate() {
-        assert_eq!(desk.offer(nodes(reduces)[0]), None, "{nth} of 6 maps are below 0.7");
-        desk.end(task, node, false);
+        assert_eq!(harness.offer(nodes(reduces)[0]), None, "{nth} of 6 maps are below 0.7");
+        harness.end(task, node, false);
         if nth == 4 {
             break;
         }
     }
     if maps != reduces {
-        assert_eq!(desk.offer(node), None);
+        assert_eq!(harness.offer(node), None);
     }
-    assert_eq!(&*desk.offer(nodes(reduces)[0]).unwrap().group, "reduce");
+    assert_eq!(&*harness.offer(nodes(reduces)[0]).unwrap().group, "reduce");
 }
 
 #[test]
 fn a_head_that_can_not_run_lets_the_next_step_go_first() {
-    let mut desk = Desk::packer();
+    let mut harness = DispatchHarness::packer();
     let jobs = (0..4).map(|at| expected(&format!("j{at}"), at, 4, 1, Bytes(0))).collect();
-    let plan = desk.plan(jobs);
-    desk.follow(&plan);
+    let plan = harness.plan(jobs);
+    harness.follow(&plan);
     let sequence: Vec<_> = plan.racks[0].sequence.iter().map(|step| step.job.key.clone()).collect();
     assert!(sequence.len() > 1, "{sequence:?}");
     // Only the last of them has come.
     let last = sequence.last().unwrap();
-    desk.submit(9, Some(last), 4, 1, Bytes(GB));
-    assert_eq!(desk.offer(0).unwrap().attempt, attempt(9));
+    harness.submit(9, Some(last), 4, 1, Bytes(GB));
+    assert_eq!(harness.offer(0).unwrap().attempt, attempt(9));
     // The head comes: it goes first.
-    desk.submit(3, Some(&sequence[0]), 4, 1, Bytes(GB));
-    assert_eq!(desk.offer(0).unwrap().attempt, attempt(3));
+    harness.submit(3, Some(&sequence[0]), 4, 1, Bytes(GB));
+    assert_eq!(harness.offer(0).unwrap().attempt, attempt(3));
 }
 
 #[test]
 fn a_rack_with_nothing_to_follow_serves_jobs_that_nobody_planned() {
-    let mut desk = Desk::packer();
-    let (plan, maps, _) = one(&desk);
-    desk.follow(&plan);
-    desk.submit(2, None, 20, 0, Bytes(1));
-    desk.submit(1, Some("nightly"), 6, 1, Bytes(GB));
+    let mut harness = DispatchHarness::packer();
+    let (plan, maps, _) = one(&harness);
+    harness.follow(&plan);
+    harness.submit(2, None, 20, 0, Bytes(1));
+    harness.submit(1, Some("nightly"), 6, 1, Bytes(GB));
     for node in elsewhere(maps) {
-        assert_eq!(desk.offer(node).unwrap().attempt, attempt(2));
+        assert_eq!(harness.offer(node).unwrap().attempt, attempt(2));
     }
     for _ in 0..6 {
-        assert_eq!(desk.offer(nodes(maps)[1]).unwrap().attempt, attempt(1), "the sequence comes first");
+        assert_eq!(harness.offer(nodes(maps)[1]).unwrap().attempt, attempt(1), "the sequence comes first");
     }
-    assert_eq!(desk.offer(nodes(maps)[1]).unwrap().attempt, attempt(2));
+    assert_eq!(harness.offer(nodes(maps)[1]).unwrap().attempt, attempt(2));
 }
 
 #[test]
 fn a_run_with_more_tasks_than_planned_keeps_the_proportions() {
-    let mut desk = Desk::packer();
-    let plan = desk.plan(vec![expected("nightly", 1, 14, 2, Bytes(7 * GB / 2))]);
+    let mut harness = DispatchHarness::packer();
+    let plan = harness.plan(vec![expected("nightly", 1, 14, 2, Bytes(7 * GB / 2))]);
     let racks = plan.jobs[0].maps.racks();
     assert_eq!(racks.iter().map(|(_, tasks)| *tasks).collect::<Vec<_>>(), [7, 7]);
-    desk.follow(&plan);
+    harness.follow(&plan);
     let inputs = vec![TaskInput { bytes: Bytes(GB), nodes: smallvec::SmallVec::new() }; 140];
-    desk.submit_that_reads("ann", 1, Some("nightly"), 2, inputs);
+    harness.submit_that_reads("ann", 1, Some("nightly"), 2, inputs);
     for (path, _) in racks {
-        let rack = desk.sample.snapshot.statics.by_rack[path];
-        let launched = (0..200).filter(|nth| desk.offer(nodes(rack)[nth % 2]).is_some()).count();
+        let rack = harness.sample.snapshot.statics.by_rack[path];
+        let launched = (0..200).filter(|nth| harness.offer(nodes(rack)[nth % 2]).is_some()).count();
         assert_eq!(launched, 70, "however often the rack asks");
     }
 }
 
 #[test]
 fn a_second_run_and_one_a_day_late_are_nobodys_plan() {
-    let mut desk = Desk::packer();
-    let (plan, maps, _) = one(&desk);
-    desk.follow(&plan);
-    desk.submit(1, Some("nightly"), 6, 1, Bytes(GB));
-    desk.submit(2, Some("nightly"), 6, 1, Bytes(GB));
-    assert_eq!(desk.offer(elsewhere(maps).next().unwrap()).unwrap().attempt, attempt(2));
-    assert_eq!(desk.standing(), Standing { followed: 1, unplanned: 1, ..Standing::default() });
+    let mut harness = DispatchHarness::packer();
+    let (plan, maps, _) = one(&harness);
+    harness.follow(&plan);
+    harness.submit(1, Some("nightly"), 6, 1, Bytes(GB));
+    harness.submit(2, Some("nightly"), 6, 1, Bytes(GB));
+    assert_eq!(harness.offer(elsewhere(maps).next().unwrap()).unwrap().attempt, attempt(2));
+    assert_eq!(harness.standing(), PlanFollowStats { followed: 1, unplanned: 1, ..PlanFollowStats::default() });
 
-    let mut late = Desk::packer();
+    let mut late = DispatchHarness::packer();
     late.follow(&plan);
     late.now = Timestamp(7_200 * SECOND);
     late.submit(1, Some("nightly"), 6, 1, Bytes(GB));
@@ -303,73 +303,73 @@ fn a_second_run_and_one_a_day_late_are_nobodys_plan() {
 
 #[test]
 fn a_plan_that_has_expired_is_refused_and_none_takes_back_what_was_planned() {
-    let mut desk = Desk::packer();
-    let (plan, maps, _) = one(&desk);
-    desk.submit(1, Some("nightly"), 6, 1, Bytes(GB));
-    desk.follow(&plan);
+    let mut harness = DispatchHarness::packer();
+    let (plan, maps, _) = one(&harness);
+    harness.submit(1, Some("nightly"), 6, 1, Bytes(GB));
+    harness.follow(&plan);
     let away = elsewhere(maps).next().unwrap();
-    assert_eq!(desk.offer(away), None, "a run that was there before takes its place");
-    desk.tell(&DispatchEvent::Plan(None));
-    assert!(desk.offer(away).is_some());
-    desk.now = plan.until;
-    desk.follow(&plan);
-    assert!(desk.offer(away).is_some());
-    assert_eq!(desk.standing().expired, 1);
+    assert_eq!(harness.offer(away), None, "a run that was there before takes its place");
+    harness.tell(&DispatchEvent::Plan(None));
+    assert!(harness.offer(away).is_some());
+    harness.now = plan.until;
+    harness.follow(&plan);
+    assert!(harness.offer(away).is_some());
+    assert_eq!(harness.standing().expired, 1);
 }
 
 #[test]
 fn stages_in_a_dead_rack_go_anywhere() {
-    let mut desk = Desk::packer();
-    let (plan, maps, _) = one(&desk);
-    desk.follow(&plan);
-    desk.submit(1, Some("nightly"), 6, 1, Bytes(GB));
+    let mut harness = DispatchHarness::packer();
+    let (plan, maps, _) = one(&harness);
+    harness.follow(&plan);
+    harness.submit(1, Some("nightly"), 6, 1, Bytes(GB));
     let away = elsewhere(maps).next().unwrap();
-    assert_eq!(desk.offer(away), None);
-    desk.fail_rack(maps.0);
-    assert!(desk.offer(away).is_some());
-    assert!(desk.standing().released >= 1);
+    assert_eq!(harness.offer(away), None);
+    harness.fail_rack(maps.0);
+    assert!(harness.offer(away).is_some());
+    assert!(harness.standing().released >= 1);
 }
 
 #[test]
 fn racks_that_are_no_more_release_what_was_planned_there() {
-    let mut desk = Desk::packer();
-    let (mut plan, maps, _) = one(&desk);
-    let gone = desk.sample.snapshot.statics.racks[maps.at()].clone();
+    let mut harness = DispatchHarness::packer();
+    let (mut plan, maps, _) = one(&harness);
+    let gone = harness.sample.snapshot.statics.racks[maps.at()].clone();
     let text = plan.to_json().replace(gone.as_str(), "/gone");
     plan = Plan::from_json(&text).unwrap();
-    desk.follow(&plan);
-    desk.submit(1, Some("nightly"), 6, 1, Bytes(GB));
-    assert!((0..8).all(|node| desk.offer(node).is_some_and(|task| &*task.group == "map") || node > 5));
+    harness.follow(&plan);
+    harness.submit(1, Some("nightly"), 6, 1, Bytes(GB));
+    assert!((0..8).all(|node| harness.offer(node).is_some_and(|task| &*task.group == "map") || node > 5));
 }
 
 #[test]
 fn a_map_that_failed_may_run_in_any_rack() {
-    let mut desk = Desk::packer();
-    let (plan, maps, _) = one(&desk);
-    desk.follow(&plan);
-    desk.submit(1, Some("nightly"), 6, 1, Bytes(GB));
+    let mut harness = DispatchHarness::packer();
+    let (plan, maps, _) = one(&harness);
+    harness.follow(&plan);
+    harness.submit(1, Some("nightly"), 6, 1, Bytes(GB));
     let node = nodes(maps)[0];
-    let tasks: Vec<TaskRef> = (0..6).map(|_| desk.offer(node).unwrap()).collect();
+    let tasks: Vec<TaskRef> = (0..6).map(|_| harness.offer(node).unwrap()).collect();
     let away = elsewhere(maps).next().unwrap();
-    assert_eq!(desk.offer(away), None);
-    desk.end(tasks[2].clone(), node, true);
-    assert_eq!(desk.offer(away).as_ref(), Some(&tasks[2]));
-    desk.end(tasks[3].clone(), node, false);
-    desk.tell(&DispatchEvent::Lost(tasks[3].clone()));
-    assert_eq!(desk.offer(away).as_ref(), Some(&tasks[3]));
-    assert_eq!(desk.offer(away), None);
+    assert_eq!(harness.offer(away), None);
+    harness.end(tasks[2].clone(), node, true);
+    assert_eq!(harness.offer(away).as_ref(), Some(&tasks[2]));
+    harness.end(tasks[3].clone(), node, false);
+    harness.tell(&DispatchEvent::Lost(tasks[3].clone()));
+    assert_eq!(harness.offer(away).as_ref(), Some(&tasks[3]));
+    assert_eq!(harness.offer(away), None);
 }
 
 #[test]
 fn reduces_of_a_user_who_has_more_wait_for_maps_of_one_who_has_less() {
-    let mut desk = Desk::packer();
-    desk.submit_of("ann", 1, None, [1, 6], Bytes(4));
-    let map = desk.offer(0).unwrap();
-    desk.end(map, 0, false);
-    assert_eq!(&*desk.offer(0).unwrap().group, "reduce", "with nobody else they go on");
-    desk.submit_of("ben", 2, None, [3, 0], Bytes(4));
-    assert_eq!(desk.offer(1).unwrap().attempt, attempt(2), "ann has a container, ben has none");
-    let next: Vec<AttemptId> = (0..4).map(|_| desk.offer(2).unwrap().attempt).collect();
+    let mut harness = DispatchHarness::packer();
+    harness.submit_of("ann", 1, None, [1, 6], Bytes(4));
+    let map = harness.offer(0).unwrap();
+    harness.end(map, 0, false);
+    assert_eq!(&*harness.offer(0).unwrap().group, "reduce", "with nobody else they go on");
+    harness.submit_of("ben", 2, None, [3, 0], Bytes(4));
+    assert_eq!(harness.offer(1).unwrap().attempt, attempt(2), "ann has a container, ben has none");
+    let next: Vec<AttemptId> = (0..4).map(|_| harness.offer(2).unwrap().attempt).collect();
     assert_eq!(next.iter().filter(|&&job| job == attempt(2)).count(), 2, "then by turns: {next:?}");
 }
 
@@ -380,26 +380,27 @@ fn ask(gathered: u64, maps_done: bool, reduces_placed: bool, [from, to]: [RackId
 }
 
 /// Two map racks and one for reduces; each pair gets 1.75 GB.
-fn shuffling() -> (Desk, [RackIdx; 2]) {
-    let mut desk = Desk::packer();
-    let plan = desk.plan(vec![expected("nightly", 1, 14, 2, Bytes(7 * GB / 2))]);
+fn shuffling() -> (DispatchHarness, [RackIdx; 2]) {
+    let mut harness = DispatchHarness::packer();
+    let plan = harness.plan(vec![expected("nightly", 1, 14, 2, Bytes(7 * GB / 2))]);
     let racks = |stage: &crate::plan::PlannedStage| -> Vec<RackIdx> {
-        stage.racks().iter().map(|(path, _)| desk.sample.snapshot.statics.by_rack[*path]).collect()
+        stage.racks().iter().map(|(path, _)| harness.sample.snapshot.statics.by_rack[*path]).collect()
     };
     let (maps, reduces) = (racks(&plan.jobs[0].maps), racks(&plan.jobs[0].reduces));
     assert_eq!((maps.len(), reduces.len()), (2, 1));
     let from = maps.into_iter().find(|rack| *rack != reduces[0]).unwrap();
-    desk.follow(&plan);
-    desk.submit(1, Some("nightly"), 14, 2, Bytes(7 * GB / 2));
-    (desk, [from, reduces[0]])
+    harness.follow(&plan);
+    harness.submit(1, Some("nightly"), 14, 2, Bytes(7 * GB / 2));
+    (harness, [from, reduces[0]])
 }
 
-fn told(desk: &mut Desk, ask: &ShuffleAsk) -> Option<String> {
-    let view = View { snapshot: &desk.sample.snapshot, leases: &desk.sample.leases, now: desk.now, explain: false };
-    match desk.dispatch.as_dispatch().unwrap().as_times_shuffles().unwrap().shuffle(&mut desk.state, ask, &view) {
+fn told(harness: &mut DispatchHarness, ask: &ShuffleAsk) -> Option<String> {
+    let view =
+        View { snapshot: &harness.sample.snapshot, leases: &harness.sample.leases, now: harness.now, explain: false };
+    match harness.dispatch.as_dispatch().unwrap().as_times_shuffles().unwrap().shuffle(&mut harness.state, ask, &view) {
         ShuffleAdvice::Start => None,
         ShuffleAdvice::Wait { latest, why } => {
-            assert!(latest > desk.now);
+            assert!(latest > harness.now);
             Some(why.into_owned())
         }
     }
@@ -407,71 +408,75 @@ fn told(desk: &mut Desk, ask: &ShuffleAsk) -> Option<String> {
 
 #[test]
 fn a_shuffle_waits_for_the_threshold_and_starts_when_it_can_only_lose_by_waiting() {
-    let (mut desk, pair) = shuffling();
-    assert_eq!(told(&mut desk, &ask(GB / 2, false, false, pair)).as_deref(), Some("below_threshold"));
+    let (mut harness, pair) = shuffling();
+    assert_eq!(told(&mut harness, &ask(GB / 2, false, false, pair)).as_deref(), Some("below_threshold"));
     // 1.2 of 1.75 GB: the rest alone would never ride.
-    assert_eq!(told(&mut desk, &ask(6 * GB / 5, false, false, pair)).as_deref(), Some("rest_below_threshold"));
-    assert_eq!(told(&mut desk, &ask(7 * GB / 4, false, false, pair)), None, "all that is expected is there");
-    let (mut desk, pair) = shuffling();
-    assert_eq!(told(&mut desk, &ask(GB / 2, true, true, pair)), None, "no more can come");
-    assert!(told(&mut desk, &ask(GB / 2, false, true, pair)).is_some(), "maps may still bring more");
+    assert_eq!(told(&mut harness, &ask(6 * GB / 5, false, false, pair)).as_deref(), Some("rest_below_threshold"));
+    assert_eq!(told(&mut harness, &ask(7 * GB / 4, false, false, pair)), None, "all that is expected is there");
+    let (mut harness, pair) = shuffling();
+    assert_eq!(told(&mut harness, &ask(GB / 2, true, true, pair)), None, "no more can come");
+    assert!(told(&mut harness, &ask(GB / 2, false, true, pair)).is_some(), "maps may still bring more");
 }
 
 #[test]
 fn what_is_left_after_a_start_goes_at_once_if_it_can_not_ride() {
-    let (mut desk, pair) = shuffling();
+    let (mut harness, pair) = shuffling();
     let rest = ask(GB / 10, false, false, pair);
-    assert!(told(&mut desk, &rest).is_some(), "nothing of it has started yet");
+    assert!(told(&mut harness, &rest).is_some(), "nothing of it has started yet");
     let rest = ShuffleAsk { started: Bytes(8 * GB / 5), ..rest };
-    assert_eq!(told(&mut desk, &rest), None, "a straggler's bytes wait for nothing");
+    assert_eq!(told(&mut harness, &rest), None, "a straggler's bytes wait for nothing");
 }
 
 #[test]
 fn a_shuffle_waits_by_its_pairs_threshold_and_where_there_is_no_circuit_not_at_all() {
-    let (mut desk, pair) = shuffling();
+    let (mut harness, pair) = shuffling();
     let half = ask(GB / 2, false, false, pair);
-    assert_eq!(told(&mut desk, &half).as_deref(), Some("below_threshold"), "the plan's threshold is a gigabyte too");
-    assert_eq!(told(&mut desk, &ShuffleAsk { threshold: Some(Bytes(GB / 2)), ..half }), None, "a slow pair of ports");
+    assert_eq!(told(&mut harness, &half).as_deref(), Some("below_threshold"), "the plan's threshold is a gigabyte too");
+    assert_eq!(
+        told(&mut harness, &ShuffleAsk { threshold: Some(Bytes(GB / 2)), ..half }),
+        None,
+        "a slow pair of ports"
+    );
     let fast = ShuffleAsk { threshold: Some(Bytes(2 * GB)), ..half };
-    assert_eq!(told(&mut desk, &fast), None, "1.75 GB never ride ports as fast as these");
-    assert_eq!(told(&mut desk, &ShuffleAsk { threshold: None, ..half }), None);
+    assert_eq!(told(&mut harness, &fast), None, "1.75 GB never ride ports as fast as these");
+    assert_eq!(told(&mut harness, &ShuffleAsk { threshold: None, ..half }), None);
 }
 
 #[test]
 fn a_shuffle_waits_no_longer_than_its_bound() {
-    let (mut desk, pair) = shuffling();
+    let (mut harness, pair) = shuffling();
     let ask = ask(GB / 2, false, false, pair);
-    desk.now = Timestamp(SECOND).plus(Micros::from_millis(JobPackerParams::default().shuffle_wait_ms - 1));
-    assert!(told(&mut desk, &ask).is_some());
-    desk.now = desk.now.plus(Micros::from_millis(1));
-    assert_eq!(told(&mut desk, &ask), None);
+    harness.now = Timestamp(SECOND).plus(Micros::from_millis(JobPackerParams::default().shuffle_wait_ms - 1));
+    assert!(told(&mut harness, &ask).is_some());
+    harness.now = harness.now.plus(Micros::from_millis(1));
+    assert_eq!(told(&mut harness, &ask), None);
 }
 
 #[test]
 fn shuffles_of_jobs_that_are_not_planned_as_heavy_start_at_once() {
-    let (mut desk, pair) = shuffling();
+    let (mut harness, pair) = shuffling();
     let stray = [pair[1], pair[0]];
-    assert_eq!(told(&mut desk, &ask(5, false, false, stray)), None, "a pair that the plan does not have");
-    desk.fail_rack(pair[0].0);
-    desk.advice(0);
-    assert_eq!(told(&mut desk, &ask(5, false, false, pair)), None, "a stage that was released");
-    let mut desk = Desk::packer();
-    desk.submit(1, None, 14, 2, Bytes(7 * GB));
-    assert_eq!(told(&mut desk, &ask(5, false, false, pair)), None);
+    assert_eq!(told(&mut harness, &ask(5, false, false, stray)), None, "a pair that the plan does not have");
+    harness.fail_rack(pair[0].0);
+    harness.advice(0);
+    assert_eq!(told(&mut harness, &ask(5, false, false, pair)), None, "a stage that was released");
+    let mut harness = DispatchHarness::packer();
+    harness.submit(1, None, 14, 2, Bytes(7 * GB));
+    assert_eq!(told(&mut harness, &ask(5, false, false, pair)), None);
     // A run that shuffles a hundredth of what was planned never reaches the threshold.
-    let (mut desk, pair) = shuffling();
-    desk.tell(&DispatchEvent::Done(attempt(1)));
-    assert_eq!(told(&mut desk, &ask(5, false, false, pair)), None);
+    let (mut harness, pair) = shuffling();
+    harness.tell(&DispatchEvent::Done(attempt(1)));
+    assert_eq!(told(&mut harness, &ask(5, false, false, pair)), None);
 }
 
 #[test]
 fn reasons_name_the_plan() {
-    let mut desk = Desk::packer();
-    let (plan, maps, _) = one(&desk);
-    desk.follow(&plan);
-    desk.submit(1, Some("nightly"), 6, 1, Bytes(GB));
-    desk.explain = true;
-    let reasons: Vec<String> = desk
+    let mut harness = DispatchHarness::packer();
+    let (plan, maps, _) = one(&harness);
+    harness.follow(&plan);
+    harness.submit(1, Some("nightly"), 6, 1, Bytes(GB));
+    harness.explain = true;
+    let reasons: Vec<String> = harness
         .advice(elsewhere(maps).next().unwrap())
         .into_iter()
         .map(|advice| match advice {
@@ -484,18 +489,18 @@ fn reasons_name_the_plan() {
 
 #[test]
 fn first_replicas_go_to_racks_of_the_readers_maps_and_the_others_together_elsewhere() {
-    let desk = Desk::packer();
-    let plan = desk.plan(vec![expected("nightly", 1, 14, 2, Bytes(7 * GB / 2))]);
+    let harness = DispatchHarness::packer();
+    let plan = harness.plan(vec![expected("nightly", 1, 14, 2, Bytes(7 * GB / 2))]);
     let racks: Vec<RackIdx> =
-        plan.jobs[0].maps.racks().iter().map(|(path, _)| desk.sample.snapshot.statics.by_rack[*path]).collect();
+        plan.jobs[0].maps.racks().iter().map(|(path, _)| harness.sample.snapshot.statics.by_rack[*path]).collect();
     let ask = |reader: Option<&str>, plan, block| {
         let problem = DataProblem {
-            snapshot: &desk.sample.snapshot,
+            snapshot: &harness.sample.snapshot,
             path: "/in".into(),
             block,
             reader: reader.map(Arc::from),
             plan,
-            now: desk.sample.snapshot.taken_at,
+            now: harness.sample.snapshot.taken_at,
             writer: None,
             replication: 4,
             seed: 7,
@@ -526,7 +531,7 @@ fn below(random: &mut ChaCha8Rng, most: u32) -> u32 {
 }
 
 /// A run of random jobs, some planned, on a desk: seconds until all are done.
-fn run(desk: &mut Desk, seed: u64, dead: bool, other: bool) -> u64 {
+fn run(harness: &mut DispatchHarness, seed: u64, dead: bool, other: bool) -> u64 {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     let sizes: Vec<(u32, u32, u64)> = (0..12)
         .map(|_| (1 + below(&mut random, 20), below(&mut random, 5), u64::from(below(&mut random, 8))))
@@ -537,27 +542,27 @@ fn run(desk: &mut Desk, seed: u64, dead: bool, other: bool) -> u64 {
         .filter(|(at, _)| at % 3 != 0)
         .map(|(at, &(maps, reduces, gigabytes))| expected(&format!("j{at}"), 1, maps, reduces, Bytes(gigabytes * GB)))
         .collect();
-    if desk.dispatch.as_plan().is_some() {
-        let plan = desk.plan(planned);
-        desk.follow(&plan);
+    if harness.dispatch.as_plan().is_some() {
+        let plan = harness.plan(planned);
+        harness.follow(&plan);
     }
     for (at, &(maps, reduces, gigabytes)) in sizes.iter().enumerate() {
         let factor = if other { 1 + below(&mut random, 3) } else { 1 };
-        desk.submit(at as u32 + 1, Some(&format!("j{at}")), maps * factor, reduces, Bytes(gigabytes * GB));
+        harness.submit(at as u32 + 1, Some(&format!("j{at}")), maps * factor, reduces, Bytes(gigabytes * GB));
     }
     // Tasks of each job: maps left, and those that run: job, node, end. A reduce ends only when all maps have.
     let mut left: BTreeMap<AttemptId, [u32; 2]> = BTreeMap::new();
     let mut running: Vec<(TaskRef, u32, u64)> = Vec::new();
     let mut free = [4_u32; 8];
     let mut done = 0;
-    let all: u32 = desk.count_all();
+    let all: u32 = harness.count_all();
     for second in 1..20_000_u64 {
-        desk.now = Timestamp(second * SECOND);
+        harness.now = Timestamp(second * SECOND);
         if dead && second == 15 {
-            desk.fail_rack(1);
-            desk.now = Timestamp(second * SECOND);
+            harness.fail_rack(1);
+            harness.now = Timestamp(second * SECOND);
             for (task, node, _) in running.extract_if(.., |task| task.1 / 2 == 1).collect::<Vec<_>>() {
-                desk.end(task, node, true);
+                harness.end(task, node, true);
             }
         }
         let ended: Vec<_> = running
@@ -571,16 +576,16 @@ fn run(desk: &mut Desk, seed: u64, dead: bool, other: bool) -> u64 {
                 left.get_mut(&task.attempt).unwrap()[0] -= 1;
             }
             done += 1;
-            desk.end(task, node, false);
+            harness.end(task, node, false);
         }
         if done == all {
             return second;
         }
         for node in 0..8 {
             while free[node as usize] > 0 && !(dead && second >= 15 && node / 2 == 1) {
-                let Some(task) = desk.offer(node) else { break };
+                let Some(task) = harness.offer(node) else { break };
                 free[node as usize] -= 1;
-                let maps = desk.maps_left(task.attempt);
+                let maps = harness.maps_left(task.attempt);
                 left.entry(task.attempt).or_insert([maps, 0]);
                 running.push((task, node, second + 3 + u64::from(below(&mut random, 15))));
             }
@@ -589,7 +594,7 @@ fn run(desk: &mut Desk, seed: u64, dead: bool, other: bool) -> u64 {
     panic!("{done} of {all} tasks ended, {} run", running.len());
 }
 
-impl Desk {
+impl DispatchHarness {
     fn count_all(&mut self) -> u32 {
         let pool = self.pool();
         pool.jobs().map(|job| pool.maps(job).all + pool.reduces(job).all).sum()
@@ -611,31 +616,31 @@ proptest! {
 
     #[test]
     fn every_task_of_every_job_runs_whatever_the_plan_says(seed: u64, dead: bool, other: bool) {
-        run(&mut Desk::packer(), seed, dead, other);
-        run(&mut Desk::new(JobPacker::default()), seed, dead, other);
-        run(&mut Desk::new(Corral::default()), seed, dead, other);
+        run(&mut DispatchHarness::packer(), seed, dead, other);
+        run(&mut DispatchHarness::new(JobPacker::default()), seed, dead, other);
+        run(&mut DispatchHarness::new(Corral::default()), seed, dead, other);
     }
 
     #[test]
     fn a_state_that_was_written_down_goes_on_as_it_would_have(seed: u64) {
-        let mut desk = Desk::packer();
+        let mut harness = DispatchHarness::packer();
         let mut random = ChaCha8Rng::seed_from_u64(seed);
         let sizes: Vec<u32> = (0..6).map(|_| 1 + below(&mut random, 20)).collect();
         let jobs = sizes.iter().enumerate().map(|(at, &maps)| expected(&format!("j{at}"), 1, maps, 2, Bytes(3 * GB)));
-        let plan = desk.plan(jobs.collect());
-        desk.follow(&plan);
+        let plan = harness.plan(jobs.collect());
+        harness.follow(&plan);
         for (at, &maps) in sizes.iter().enumerate() {
-            desk.submit(at as u32, (at > 0).then(|| format!("j{at}")).as_deref(), maps, 2, Bytes(3 * GB));
+            harness.submit(at as u32, (at > 0).then(|| format!("j{at}")).as_deref(), maps, 2, Bytes(3 * GB));
         }
         for step in 0..40 {
             let node = below(&mut random, 8);
-            let again = desk.dispatch.as_dispatch().unwrap().restore(&desk.state.to_json().unwrap()).unwrap();
-            let mut before = std::mem::replace(&mut desk.state, again);
-            let restored = desk.advice(node);
-            std::mem::swap(&mut before, &mut desk.state);
-            prop_assert_eq!(&desk.advice(node), &restored, "step {}", step);
-            if let Some(task) = desk.offer(node).filter(|_| below(&mut random, 2) == 0) {
-                desk.end(task, node, below(&mut random, 4) == 0);
+            let again = harness.dispatch.as_dispatch().unwrap().restore(&harness.state.to_json().unwrap()).unwrap();
+            let mut before = std::mem::replace(&mut harness.state, again);
+            let restored = harness.advice(node);
+            std::mem::swap(&mut before, &mut harness.state);
+            prop_assert_eq!(&harness.advice(node), &restored, "step {}", step);
+            if let Some(task) = harness.offer(node).filter(|_| below(&mut random, 2) == 0) {
+                harness.end(task, node, below(&mut random, 4) == 0);
             }
         }
     }
@@ -648,10 +653,10 @@ proptest! {
         let fair = crate::registry::build::<crate::baselines::fair::Fair>(toml::de::DeTable::parse(&text).unwrap()).unwrap();
         let corral = crate::registry::build::<Corral>(toml::de::DeTable::parse(&text).unwrap()).unwrap();
         let mut desks = [corral, fair].map(|policy| {
-            let mut desk = Desk::packer();
-            desk.state = policy.as_dispatch().unwrap().start();
-            desk.dispatch = policy;
-            desk
+            let mut harness = DispatchHarness::packer();
+            harness.state = policy.as_dispatch().unwrap().start();
+            harness.dispatch = policy;
+            harness
         });
         let mut random = ChaCha8Rng::seed_from_u64(seed);
         let mut running: Vec<(TaskRef, u32)> = Vec::new();
@@ -660,16 +665,16 @@ proptest! {
             if draw == 0 {
                 let tasks = [1 + below(&mut random, 9), below(&mut random, 4)];
                 let user = ["ann", "ben", "cy"][below(&mut random, 3) as usize];
-                desks.iter_mut().for_each(|desk| { desk.submit_of(user, step, Some("key"), tasks, Bytes(GB)); });
+                desks.iter_mut().for_each(|harness| { harness.submit_of(user, step, Some("key"), tasks, Bytes(GB)); });
             } else if draw < 7 {
                 let node = below(&mut random, 8);
-                let [one, other] = desks.each_mut().map(|desk| desk.offer(node));
+                let [one, other] = desks.each_mut().map(|harness| harness.offer(node));
                 prop_assert_eq!(&one, &other);
                 running.extend(one.map(|task| (task, node)));
             } else if !running.is_empty() {
                 let (task, node) = running.swap_remove(below(&mut random, running.len() as u32) as usize);
                 let failed = below(&mut random, 5) == 0;
-                desks.iter_mut().for_each(|desk| desk.end(task.clone(), node, failed));
+                desks.iter_mut().for_each(|harness| harness.end(task.clone(), node, failed));
             }
         }
     }

@@ -1,8 +1,8 @@
 //! Reduces of one job in one place that begin in one second, and their fetches under way.
 
 use super::super::JobNo;
+use super::super::active_flows::{ActiveFlows, NO_WIRE};
 use super::super::links::Links;
-use super::super::wires::{NO_WIRE, Wires};
 use super::share;
 use crate::settings::FlowGrain;
 use hintd_model::units::NodeIdx;
@@ -127,7 +127,7 @@ impl Batch {
     }
 
     /// Breaks all fetches off.
-    pub(super) fn stop_all(&mut self, wires: &mut Wires) {
+    pub(super) fn stop_all(&mut self, wires: &mut ActiveFlows) {
         for fetch in self.under.drain(..) {
             fetch.wires.iter().filter(|&&wire| wire != NO_WIRE).for_each(|&wire| wires.stop(wire));
         }

@@ -6,7 +6,7 @@
 //! - A fetch under way that holds such output goes on without it: what is left shrinks in proportion.
 //! - A reduce that stops gives nothing back: what was fetched for it stays counted, and it fetches all again.
 
-use super::super::wires::NO_WIRE;
+use super::super::active_flows::NO_WIRE;
 use super::super::{Arrived, JobNo};
 use super::batch::{Batch, Seen};
 use super::{ARRIVED, OUTSIDE, Outside, Shuffle};

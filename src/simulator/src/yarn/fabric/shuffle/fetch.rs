@@ -1,9 +1,9 @@
 //! Which source a batch fetches from next, and what a fetch brings.
 
+use super::super::active_flows::{NO_WIRE, Owner};
 use super::super::bytes::Locality;
 use super::super::circuits::Ride;
 use super::super::links::Ends;
-use super::super::wires::{NO_WIRE, Owner};
 use super::batch::{Batch, Fetch, Seen};
 use super::gate::Gate;
 use super::job::Job;

@@ -5,8 +5,8 @@
 //! stays in its rack never is.
 
 use super::super::JobNo;
+use super::super::active_flows::ActiveFlows;
 use super::super::links::Links;
-use super::super::wires::Wires;
 use super::batch::Batch;
 use super::{Outside, Shuffle};
 use crate::settings::FlowGrain;
@@ -96,7 +96,7 @@ impl Shuffle {
 
     /// What a batch's job has under way from one of its sources to the batch's rack, and may move: of all batches there.
     /// 0 where even all that the source holds would be no elephant.
-    pub(super) fn outstanding(&self, at: u32, source: usize, wires: &Wires) -> Bytes {
+    pub(super) fn outstanding(&self, at: u32, source: usize, wires: &ActiveFlows) -> Bytes {
         let (job, place) = (self.batches[at as usize].job, self.batches[at as usize].place);
         let Some(job) = self.jobs[job.at()].as_deref() else { return Bytes::ZERO };
         let from = job.sources[source];

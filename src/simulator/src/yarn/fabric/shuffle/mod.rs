@@ -16,9 +16,9 @@ pub use gate::Gathered;
 
 use super::Arrived;
 use super::JobNo;
+use super::active_flows::ActiveFlows;
 use super::bytes::{FabricBytes, Locality};
 use super::draw::draw;
-use super::wires::Wires;
 use crate::settings::FlowGrain;
 use batch::{Batch, Member};
 use gate::Gate;
@@ -55,7 +55,7 @@ pub(super) struct Shuffle {
 
 /// What a change may bring about outside.
 pub(super) struct Outside<'a> {
-    pub(super) wires: &'a mut Wires,
+    pub(super) wires: &'a mut ActiveFlows,
     pub(super) bytes: &'a mut FabricBytes,
     pub(super) ready: &'a mut Vec<Arrived>,
 }
@@ -75,7 +75,7 @@ impl Shuffle {
         }
     }
 
-    pub(super) fn job(&mut self, job: JobNo, maps: u64, reduces: u64, shuffle: Bytes, wires: &Wires) {
+    pub(super) fn job(&mut self, job: JobNo, maps: u64, reduces: u64, shuffle: Bytes, wires: &ActiveFlows) {
         if job.at() >= self.jobs.len() {
             self.jobs.resize(job.at() + 1, None);
         }
@@ -89,7 +89,7 @@ impl Shuffle {
         self.jobs[job.at()] = Some(Box::new(Job::new(reduces, shuffle.0, portion, places)));
     }
 
-    pub(super) fn forget(&mut self, job: JobNo, wires: &mut Wires) {
+    pub(super) fn forget(&mut self, job: JobNo, wires: &mut ActiveFlows) {
         let Some(gone) = self.jobs.get_mut(job.at()).and_then(Option::take) else { return };
         for batch in gone.batches {
             self.batches[batch as usize].stop_all(wires);
@@ -103,7 +103,7 @@ impl Shuffle {
     }
 
     /// Where the fabric tells sources and readers apart.
-    fn place(&self, node: NodeIdx, wires: &Wires) -> u32 {
+    fn place(&self, node: NodeIdx, wires: &ActiveFlows) -> u32 {
         match self.grain {
             FlowGrain::Racks => wires.links.rack(node).0,
             FlowGrain::Nodes => node.0,
@@ -145,7 +145,7 @@ impl Shuffle {
         }
     }
 
-    pub(super) fn reduce_begins(&mut self, now_s: f64, job: JobNo, reduce: u32, node: NodeIdx, wires: &Wires) {
+    pub(super) fn reduce_begins(&mut self, now_s: f64, job: JobNo, reduce: u32, node: NodeIdx, wires: &ActiveFlows) {
         let place = self.place(node, wires);
         let second = now_s.max(0.0) as u64 + 1;
         let Some(of) = self.jobs.get_mut(job.at()).and_then(Option::as_deref_mut) else { return };
@@ -221,7 +221,7 @@ const fn share(bytes: u64, reduce: u32, reduces: u32) -> u64 {
 }
 
 /// How far a reader is from a source.
-fn locality(source: u32, reader: u32, grain: FlowGrain, wires: &Wires) -> Locality {
+fn locality(source: u32, reader: u32, grain: FlowGrain, wires: &ActiveFlows) -> Locality {
     let rack = |place: u32| match grain {
         FlowGrain::Racks => place,
         FlowGrain::Nodes => wires.links.rack(NodeIdx(place)).0,

@@ -98,7 +98,7 @@ struct Reduce {
 
 struct Plain<'a> {
     case: &'a Case,
-    wires: Wires,
+    wires: ActiveFlows,
     net: FluidNetwork,
     reduces: BTreeMap<u32, Reduce>,
     done: Vec<usize>,
@@ -209,7 +209,7 @@ fn plain(case: &Case) -> Vec<f64> {
     let settings = case.settings();
     let links = Links::new(&snapshot(case.racks, case.hosts), case.grain, settings.seed).unwrap();
     let net = FluidNetwork::new(&links.capacities()).unwrap();
-    let wires = Wires::new(links, 0.0).unwrap();
+    let wires = ActiveFlows::new(links, 0.0).unwrap();
     let mut plain =
         Plain { case, wires, net, reduces: BTreeMap::new(), done: vec![], sources: vec![], complete: false };
     for (now_s, step) in case.steps() {

@@ -1,0 +1,236 @@
+//! What is asked of the active ResourceManager beside nodes, and more seldom: which applications are over, where their
+//! containers run, how its scheduler is set.
+
+use super::applications::{self, ContainerSeen, Endings, How, Sorted};
+use super::options::ResourceManagerOptions;
+use super::resource_manager::{BadAnswer, ClusterInfo, with_user};
+use super::scheduler::{self, SchedulerSeen};
+use crate::rest::{Address, Rest, RestError, Trust, backoff};
+use crate::runtime::Daemon;
+use crate::telemetry::hadoop::HadoopMetrics;
+use hintd_engine::{TaskEvent, TaskWhat};
+use hintd_model::units::{ApplicationId, AttemptId};
+use std::collections::BTreeSet;
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+/// Applications, and attempts, that are asked for one by one in one turn; the others have theirs later.
+const ONE_BY_ONE: usize = 64;
+/// Without applications to look at, time between two looks whether the scheduler's settings are to be read.
+const IDLE: Duration = Duration::from_secs(10);
+
+/// What notices of failing errands are filed under.
+const MATTER: &str = "applications";
+
+/// Which ResourceManager leads, by its place in the options, and its life.
+pub(super) type Active = Option<(usize, ClusterInfo)>;
+
+/// One errand after the other.
+pub(super) struct ApplicationQueries {
+    options: ResourceManagerOptions,
+    daemon: Daemon,
+    metrics: HadoopMetrics,
+    managers: Vec<Rest>,
+    active: watch::Receiver<Active>,
+    endings: Endings,
+    started: Instant,
+    /// Whose settings were read.
+    read: Active,
+    /// The errands that failed last, if they did.
+    trouble: Option<FailureStreak>,
+    /// Where the next turn begins among those that are asked for one by one.
+    turn: usize,
+}
+
+type Failure = RestError<BadAnswer>;
+
+/// Errands that fail one after the other.
+struct FailureStreak {
+    since: Instant,
+    /// Why: each reason is told once.
+    told: BTreeSet<&'static str>,
+}
+
+impl ApplicationQueries {
+    pub(super) fn new(
+        options: ResourceManagerOptions,
+        trust: Option<&Trust>,
+        daemon: Daemon,
+        metrics: HadoopMetrics,
+        active: watch::Receiver<Active>,
+    ) -> Self {
+        let rest = |address: &Address| options.servers.rest(address, trust);
+        let managers = options.servers.addresses.iter().map(rest).collect();
+        let (endings, started) = (Endings::default(), Instant::now());
+        Self { managers, options, daemon, metrics, active, endings, started, read: None, trouble: None, turn: 0 }
+    }
+
+    pub(super) async fn run(mut self) {
+        let mut failures = 0_u32;
+        loop {
+            let every = self.options.applications.unwrap_or(IDLE);
+            let active = *self.active.borrow_and_update();
+            let wait = match active {
+                // Who asks for nodes says that nobody leads; how it stood with the last one that did is not changed by it.
+                None => every,
+                Some((at, _)) => match self.go(at, active).await {
+                    Ok(()) => {
+                        self.done(at);
+                        failures = 0;
+                        every
+                    }
+                    Err(error) => {
+                        failures = failures.saturating_add(1);
+                        self.missed(at, &error);
+                        backoff(failures, self.options.servers.backoff, rand::random()).max(every)
+                    }
+                },
+            };
+            tokio::select! {
+                () = tokio::time::sleep(wait) => {}
+                // Another one leads: it may know more, or less.
+                changed = self.active.changed() => if changed.is_err() { return },
+            }
+        }
+    }
+
+    fn done(&mut self, at: usize) {
+        let Some(trouble) = self.trouble.take() else { return };
+        let resource_manager = &self.options.servers.addresses[at];
+        let away_s = trouble.since.elapsed().as_secs_f64();
+        tracing::info!(%resource_manager, away_s, "applications and settings are told again");
+        self.daemon.notice(MATTER, Vec::new());
+    }
+
+    fn missed(&mut self, at: usize, error: &Failure) {
+        self.metrics.asked(Some(error.reason()));
+        let resource_manager = &self.options.servers.addresses[at];
+        let trouble =
+            self.trouble.get_or_insert_with(|| FailureStreak { since: Instant::now(), told: BTreeSet::new() });
+        if trouble.told.insert(error.reason()) {
+            tracing::warn!(%resource_manager, %error, "applications and settings stay as they were told last");
+        }
+        let what = "does not say which applications are over, or how its scheduler is set";
+        self.daemon.notice(MATTER, vec![format!("{resource_manager} {what}: {error}")]);
+    }
+
+    async fn go(&mut self, at: usize, active: Active) -> Result<(), Failure> {
+        if self.read != active {
+            let mut seen = self.ask(at, scheduler::CONF, scheduler::conf).await?;
+            seen.effective(self.ask(at, scheduler::SCHEDULER, scheduler::maximum).await?);
+            self.heed(&seen);
+            self.read = active;
+        }
+        if self.options.applications.is_some() { self.applications(at).await } else { Ok(()) }
+    }
+
+    async fn ask<T>(
+        &mut self,
+        at: usize,
+        path: &str,
+        read: impl FnOnce(&[u8]) -> Result<T, BadAnswer>,
+    ) -> Result<T, Failure> {
+        let answer = self.managers[at].get(&with_user(path, &self.options.servers.user), read).await;
+        if answer.is_ok() {
+            self.metrics.asked(None);
+        }
+        answer
+    }
+
+    /// Takes the scheduler's settings, or says where the configuration states other ones.
+    fn heed(&mut self, seen: &SchedulerSeen) {
+        let in_force = &self.daemon.generation().snapshot.rules;
+        if let Some(stated) = &self.options.stated {
+            let differ = seen.differences(stated);
+            for difference in &differ {
+                tracing::warn!(%difference, "[yarn] and the ResourceManager's scheduler disagree: [yarn] counts");
+            }
+            self.metrics.disagrees(differ.len());
+            self.daemon.notice("yarn", differ);
+            return;
+        }
+        let rules = seen.rules(in_force);
+        if rules != **in_force {
+            tracing::info!(scheduler = %seen.class, ?rules, "sizes are the scheduler's");
+            self.daemon.registries().rules(rules);
+        }
+    }
+
+    /// Ends what is over of what asked for hints, and tells where the containers of the rest run.
+    async fn applications(&mut self, at: usize) -> Result<(), Failure> {
+        let Ok(known) = self.daemon.attempts().await else { return Ok(()) };
+        if known.is_empty() {
+            return Ok(()); // nothing of any application is here to end
+        }
+        let live = self.ask(at, applications::LIVE, applications::live).await?;
+        let Sorted { superseded, running, doubtful } = self.endings.sort(&known, &live);
+        for attempt in superseded {
+            self.end(attempt, How::Failed).await;
+        }
+        self.turn = self.turn.wrapping_add(ONE_BY_ONE);
+        for application in some(&doubtful, self.turn) {
+            if let Some(how) = self.judge(at, application).await? {
+                for attempt in known.iter().filter(|attempt| attempt.application == application) {
+                    self.end(*attempt, how).await;
+                }
+            }
+        }
+        let generation = self.daemon.generation();
+        let held: Vec<AttemptId> = running
+            .into_iter()
+            .filter(|attempt| generation.held.get(attempt).is_some_and(|held| !held.is_empty()))
+            .collect();
+        for attempt in some(&held, self.turn) {
+            self.containers(at, attempt).await?;
+        }
+        Ok(())
+    }
+
+    async fn judge(&mut self, at: usize, application: ApplicationId) -> Result<Option<How>, Failure> {
+        let seen = match self.ask(at, &applications::one(application), applications::alone).await {
+            Ok(seen) => Some(seen),
+            Err(RestError::Status { status, body, .. }) if applications::is_unknown(status.as_u16(), &body) => None,
+            Err(error) => return Err(error),
+        };
+        Ok(self.endings.judge(application, seen.as_ref(), self.started.elapsed(), self.options.absent_kept))
+    }
+
+    async fn end(&self, attempt: AttemptId, how: How) {
+        tracing::info!(%attempt, how = how.as_str(), "the ResourceManager says that it is over: its leases end");
+        self.metrics.ended(how.as_str());
+        self.tell(attempt, TaskWhat::Done { failed: how != How::Finished }).await;
+    }
+
+    /// Containers that run where hints are outstanding. Those of the last moments are left out: whoever feeds events says
+    /// more of them, and is to be heard first.
+    async fn containers(&mut self, at: usize, attempt: AttemptId) -> Result<(), Failure> {
+        let old = self.options.applications.unwrap_or(IDLE);
+        let path = applications::containers_of(attempt);
+        let found = match self.ask(at, &path, applications::containers).await {
+            Ok(found) => found,
+            // It ended since the list was made.
+            Err(RestError::Status { status, body, .. }) if applications::is_unknown(status.as_u16(), &body) => {
+                return Ok(());
+            }
+            Err(error) => return Err(error),
+        };
+        for ContainerSeen { id, host, .. } in found.into_iter().filter(|seen| seen.elapsed >= old) {
+            self.tell(id.attempt, TaskWhat::Allocated { host, container: id, lease: None }).await;
+        }
+        Ok(())
+    }
+
+    async fn tell(&self, attempt: AttemptId, what: TaskWhat) {
+        let at = self.daemon.clock().now();
+        let event = TaskEvent { attempt, group: "".into(), task: "".into(), what, recurring_key: None, at };
+        // It is refused only where the daemon ends.
+        _ = self.daemon.event(event).await;
+    }
+}
+
+/// So many of them from a place on, around the end.
+fn some<T: Copy>(all: &[T], from: usize) -> Vec<T> {
+    let start = if all.len() > ONE_BY_ONE { from % all.len() } else { 0 };
+    all.iter().cycle().skip(start).take(all.len().min(ONE_BY_ONE)).copied().collect()
+}

@@ -1,0 +1,219 @@
+//! How many connections there may be: those beyond are told so call by call, and many beyond are closed at once.
+//!
+//! A connection that never speaks HTTP/2 is closed after a time: its seat is for others. Once it has spoken, HTTP/2's own
+//! keepalive finds out whether somebody is there.
+//!
+//! A connection that came too late gets its seat with the first call after one became free; so a client that keeps
+//! its connection needs to do nothing but ask again.
+
+use super::status::status;
+use crate::runtime::Daemon;
+use crate::telemetry::metrics::Turned;
+use hintd_engine::Refusal;
+use hintd_model::units::Micros;
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Sleep, sleep};
+use tonic::codegen::http;
+use tonic::transport::server::Connected;
+use tower::{Layer, Service};
+
+/// Connections beyond the limit that are told so; further ones are closed without a word.
+const WAITING_CONNECTIONS_MAX: usize = 64;
+/// When to ask again for a seat.
+const RETRY_AFTER: Micros = Micros::from_secs(1);
+
+/// What every HTTP/2 client sends first, before it waits for anything (RFC 9113, section 3.4).
+const GREETING: usize = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".len();
+
+/// All seats of a listener.
+#[derive(Debug)]
+pub(super) struct ConnectionLimiter {
+    daemon: Daemon,
+    /// How long a connection may take to greet.
+    greeting: Duration,
+    permits: Arc<Semaphore>,
+    standing: Arc<Semaphore>,
+    most: usize,
+}
+
+/// One connection's; told to its calls as an extension.
+#[derive(Debug, Clone)]
+pub(super) struct ConnectionPermit(Arc<PermitSlot>);
+
+#[derive(Debug)]
+struct PermitSlot {
+    permits: Arc<Semaphore>,
+    most: usize,
+    held: Mutex<PermitState>,
+}
+
+#[derive(Debug)]
+enum PermitState {
+    ConnectionPermit { _seat: OwnedSemaphorePermit },
+    Standing { _place: OwnedSemaphorePermit },
+}
+
+/// A connection with its seat.
+#[derive(Debug)]
+pub(super) struct PermittedConnection {
+    stream: TcpStream,
+    permit: ConnectionPermit,
+    /// Until it has greeted.
+    greeting: Option<Greeting>,
+}
+
+#[derive(Debug)]
+struct Greeting {
+    /// Bytes that are still to come.
+    missing: usize,
+    within: Pin<Box<Sleep>>,
+    daemon: Daemon,
+    /// What `within` was made of, for the log.
+    limit: Duration,
+}
+
+impl ConnectionLimiter {
+    pub(super) fn new(most: usize, greeting: Duration, daemon: Daemon) -> Self {
+        let most = most.min(Semaphore::MAX_PERMITS);
+        Self {
+            daemon,
+            greeting,
+            permits: Arc::new(Semaphore::new(most)),
+            standing: Arc::new(Semaphore::new(WAITING_CONNECTIONS_MAX)),
+            most,
+        }
+    }
+
+    /// Seats a connection; `None`: it is to be closed.
+    pub(super) fn permit(&self, stream: TcpStream) -> Option<PermittedConnection> {
+        let held = match Arc::clone(&self.permits).try_acquire_owned() {
+            Ok(permit) => PermitState::ConnectionPermit { _seat: permit },
+            Err(_) => {
+                let place = Arc::clone(&self.standing).try_acquire_owned().ok();
+                let turned = if place.is_some() { Turned::Standing } else { Turned::Closed };
+                self.daemon.meters().connection_turned(turned, self.most);
+                PermitState::Standing { _place: place? }
+            }
+        };
+        let place = PermitSlot { permits: Arc::clone(&self.permits), most: self.most, held: Mutex::new(held) };
+        let within = Box::pin(sleep(self.greeting));
+        let greeting = Greeting { missing: GREETING, within, daemon: self.daemon.clone(), limit: self.greeting };
+        Some(PermittedConnection { stream, permit: ConnectionPermit(Arc::new(place)), greeting: Some(greeting) })
+    }
+}
+
+impl ConnectionPermit {
+    /// Whether the connection has a seat, or gets one now.
+    fn check(&self) -> Result<(), Refusal> {
+        let PermitSlot { permits, most, held } = &*self.0;
+        let mut held = held.lock().unwrap_or_else(PoisonError::into_inner);
+        if let PermitState::Standing { .. } = *held {
+            let Ok(permit) = Arc::clone(permits).try_acquire_owned() else {
+                let message = format!("{most} connections stand, as many as limits.connections allows");
+                return Err(Refusal::Unavailable { message, retry_after: RETRY_AFTER });
+            };
+            *held = PermitState::ConnectionPermit { _seat: permit };
+        }
+        Ok(())
+    }
+}
+
+impl Connected for PermittedConnection {
+    type ConnectInfo = ConnectionPermit;
+
+    fn connect_info(&self) -> ConnectionPermit {
+        self.permit.clone()
+    }
+}
+
+impl AsyncRead for PermittedConnection {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let before = buf.filled().len();
+        let read = Pin::new(&mut self.stream).poll_read(cx, buf);
+        let Some(greeting) = &mut self.greeting else { return read };
+        greeting.missing = greeting.missing.saturating_sub(buf.filled().len() - before);
+        if greeting.missing == 0 {
+            self.greeting = None;
+        } else if read.is_pending() && greeting.within.as_mut().poll(cx).is_ready() {
+            greeting.daemon.meters().connection_turned(Turned::Silent, format_args!("{:?}", greeting.limit));
+            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+        }
+        read
+    }
+}
+
+impl AsyncWrite for PermittedConnection {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(cx, slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+}
+
+/// Answers calls on connections without a seat.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct RequirePermit;
+
+impl<S> Layer<S> for RequirePermit {
+    type Service = RequirePermitService<S>;
+
+    fn layer(&self, inner: S) -> Self::Service {
+        RequirePermitService { inner }
+    }
+}
+
+/// The service that [`RequirePermit`] makes.
+#[derive(Debug, Clone)]
+pub(super) struct RequirePermitService<S> {
+    inner: S,
+}
+
+impl<S, Up, Down> Service<http::Request<Up>> for RequirePermitService<S>
+where
+    S: Service<http::Request<Up>, Response = http::Response<Down>>,
+    S::Future: Send + 'static,
+    S::Error: Send + 'static,
+    Down: Default + Send + 'static,
+{
+    type Response = http::Response<Down>;
+    type Error = S::Error;
+    type Future = Pin<Box<dyn Future<Output = Result<http::Response<Down>, S::Error>> + Send>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, request: http::Request<Up>) -> Self::Future {
+        // The admin socket seats nobody: its calls carry no seat.
+        if let Some(Err(refusal)) = request.extensions().get::<ConnectionPermit>().map(ConnectionPermit::check) {
+            return Box::pin(async move { Ok(status(&refusal).into_http()) });
+        }
+        Box::pin(self.inner.call(request))
+    }
+}

@@ -1,0 +1,114 @@
+//! The engine's side of requests that are answered at once, of applications that wait for nothing here: where a plan is in
+//! force they are placed by it, and their runs take their places in it when they are committed.
+
+use super::DispatchHandler;
+use crate::engine::Engine;
+use crate::placer::Proposal;
+use crate::plans::{HintedContainers, KeptPlan, PlannedRun, RunTracker, run_key, stage_of};
+use hintd_model::cluster::HintRequest;
+use hintd_model::units::{AttemptId, Timestamp};
+use hintd_policy::Policy;
+use hintd_policy::dispatch::PlanReservation;
+use std::sync::Arc;
+
+/// A request that is to be answered at once, as plans see it.
+#[derive(Clone)]
+pub struct ImmediateRequest {
+    attempt: AttemptId,
+    key: Arc<str>,
+    /// Maps and reduces that it is the first to ask for.
+    tasks: [u32; 2],
+    policy: Arc<dyn Policy>,
+    /// The policy's name.
+    name: Arc<str>,
+}
+
+impl std::fmt::Debug for ImmediateRequest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("AtOnce").field("attempt", &self.attempt).field("key", &self.key).finish_non_exhaustive()
+    }
+}
+
+impl ImmediateRequest {
+    /// Of a request under a policy that follows plans; `again`: its tasks were asked for before.
+    ///
+    /// # Errors
+    /// How it stands, where the engine need not be asked: it has no key.
+    pub fn of(
+        request: &HintRequest,
+        plan: &KeptPlan,
+        (policy, name): (&Arc<dyn Policy>, &str),
+        again: bool,
+    ) -> Result<Self, Box<PlannedRun>> {
+        let Some(key) = run_key(request, Some(plan)) else {
+            return Err(Box::new(PlannedRun::without_key(plan)));
+        };
+        let mut tasks = [0_u32; 2];
+        let new = if again { &[][..] } else { &request.groups[..] };
+        for group in new {
+            let sum = &mut tasks[stage_of(&group.role) as usize];
+            *sum = sum.saturating_add(group.count);
+        }
+        Ok(Self { attempt: request.attempt, key, tasks, policy: Arc::clone(policy), name: name.into() })
+    }
+}
+
+impl Engine {
+    /// How the run of a request that is answered at once stands to the plan in force, or would stand if it took its place
+    /// now; `None`: there is none, or its policy follows none.
+    pub fn preview_plan_status(&mut self, asks: &ImmediateRequest, now: Timestamp) -> Option<PlannedRun> {
+        self.commit_handler().attempts.asking().preview_plan_status(asks, now)
+    }
+}
+
+/// Runs that are answered at once, and their places in the plan in force: what [`DispatchHandler`] borrows, and when runs
+/// that are under way began.
+pub(crate) struct AskHandler<'e> {
+    pub(crate) dispatch: DispatchHandler<'e>,
+    pub(crate) run_tracker: &'e RunTracker,
+}
+
+impl AskHandler<'_> {
+    fn preview_plan_status(&mut self, asks: &ImmediateRequest, now: Timestamp) -> Option<PlannedRun> {
+        let came = self.came(asks.attempt, now);
+        let DispatchHandler { dispatching, settings, .. } = &self.dispatch;
+        let (plan, patience) = (Arc::clone(dispatching.plan.as_ref()?), settings.plans.patience);
+        if !dispatching.dispatchers.contains_key(&asks.name) {
+            let dispatcher = self.dispatch.new_dispatcher((&asks.policy, &asks.name), now).ok()?;
+            self.dispatch.dispatching.dispatchers.insert(Arc::clone(&asks.name), dispatcher);
+        }
+        let dispatcher = self.dispatch.dispatching.dispatchers.get_mut(&asks.name)?;
+        let PlanReservation { stand, until } = dispatcher.preview_plan_status((asks.attempt, &asks.key), came, now)?;
+        Some(PlannedRun::new(&plan, stand, until.map(|until| Some(until?.plus(patience)))))
+    }
+
+    /// When the run first asked, of one with a key: before any plan was in force nobody noted it for plans. After a restart
+    /// it is known as long as that answer is kept.
+    fn came(&self, attempt: AttemptId, now: Timestamp) -> Timestamp {
+        self.run_tracker.began_at(attempt).map_or(now, |began| began.min(now))
+    }
+
+    /// Whether the run has, or would have, the place that the proposal was made for: another may have taken it, or another
+    /// plan be in force. On the last try it does not matter.
+    pub(crate) fn has_its_place(&mut self, proposal: &Proposal, now: Timestamp) -> bool {
+        let (Some(run), Some(note)) = (&proposal.at_once, &proposal.draft.plan) else { return true };
+        proposal.last_try || self.preview_plan_status(run, now).is_some_and(|stands| stands.is(note))
+    }
+
+    /// The run takes its place, and the proposal's note says how it stands then.
+    pub(crate) fn take_place(&mut self, proposal: &mut Proposal, now: Timestamp) {
+        let Some(asks) = proposal.at_once.take() else { return };
+        let came = self.came(asks.attempt, now);
+        let view = self.dispatch.view(now);
+        if let Some(dispatcher) = self.dispatch.dispatching.dispatchers.get_mut(&asks.name) {
+            dispatcher.ask((asks.attempt, &asks.key), came, asks.tasks, &view);
+        }
+        let groups = &proposal.request.groups;
+        let placed = proposal.rows.iter().filter(|row| row.lease);
+        let hinted: Vec<_> = placed
+            .map(|row| HintedContainers { role: &groups[row.group].role, node: row.node, count: row.count })
+            .collect();
+        let stands = self.preview_plan_status(&asks, now);
+        proposal.draft.plan = stands.map(|run| run.note(hinted.into_iter(), self.dispatch.snapshot));
+    }
+}
