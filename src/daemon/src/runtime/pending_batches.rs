@@ -39,6 +39,22 @@ pub(super) struct PendingBatch {
     pub(super) then: Vec<DurabilityCallback>,
     /// What is to be written later if it fails.
     lasting: Batch,
+    /// Messages were lost, which the log says once.
+    overflowed: bool,
+}
+
+impl PendingBatch {
+    /// Keeps messages until the batch is written; `false`: as many wait as may, and these are lost.
+    fn hold(&mut self, out: Vec<Effect>) -> bool {
+        if self.out.len() >= MESSAGES_MAX {
+            if !std::mem::replace(&mut self.overflowed, true) {
+                tracing::warn!(limit = MESSAGES_MAX, "the journal hangs: messages that wait for it are dropped");
+            }
+            return false;
+        }
+        self.out.extend(out);
+        true
+    }
 }
 
 /// What waits for no batch.
@@ -54,6 +70,9 @@ pub(super) struct Returned {
 /// Operations kept for a disk that does not come back; beyond it the oldest go. They only spare a
 /// restart some work: leases have their own end, and history is statistics.
 const BACKLOG_MAX: usize = 100_000;
+/// Messages that may wait behind one batch: what an hour of a hanging disk must not pass. Later ones are lost; leases end by
+/// their time all the same, and watchers of routes see the gap in their numbers.
+const MESSAGES_MAX: usize = 100_000;
 /// Calls that may wait for one decision to be durable: its caller, and repetitions while a disk is slow.
 const WAITING_MAX: usize = 1_024;
 
@@ -98,9 +117,11 @@ impl PendingBatches {
             return match self.waiting.values_mut().next_back() {
                 // Messages keep their order: these leave after those of the batch before.
                 Some(last) if !out.is_empty() => {
-                    last.out.extend(out);
-                    last.then.push(then);
-                    None
+                    if last.hold(out) {
+                        last.then.push(then);
+                        return None;
+                    }
+                    Some(Returned { out: Vec::new(), then, taken: true })
                 }
                 _ => Some(Returned { out, then, taken: true }),
             };
@@ -111,7 +132,7 @@ impl PendingBatches {
         // They keep their order here, too: a message that is overtaken looks like one that was had already.
         let out = match self.waiting.values_mut().next_back() {
             Some(last) => {
-                last.out.extend(out);
+                last.hold(out);
                 Vec::new()
             }
             None => out,
@@ -156,7 +177,7 @@ impl PendingBatches {
         if let Some(decision) = decision {
             self.by_decision.insert(decision, ticket);
         }
-        self.waiting.insert(ticket, PendingBatch { decision, out, then: vec![then], lasting });
+        self.waiting.insert(ticket, PendingBatch { decision, out, then: vec![then], lasting, overflowed: false });
         None
     }
 
@@ -371,6 +392,21 @@ mod tests {
             .collect();
         assert_eq!(names, ["first", "second"]);
         assert_eq!(enter(&mut pending_batches, "third"), Some((1, false)), "nothing is in flight any more");
+    }
+
+    #[test]
+    fn messages_behind_a_batch_that_hangs_are_bounded() {
+        let (folder, mut pending_batches, _commands) = without_disk();
+        pending_batches.start(journal(&folder.path().join("journal")));
+        assert!(enter(&mut pending_batches, Op::put(Table::Attempts, *b"a1", *b"known")));
+        let ended = |_| Effect::WatchEnded { watcher: "w".into(), reason: String::new() };
+        let mut tell = |count: usize| {
+            let effects = Effects { journal: Vec::new(), out: (0..count).map(ended).collect() };
+            pending_batches.enter(effects, None, Box::new(|_| ())).map(|back| (back.out.len(), back.taken))
+        };
+        assert_eq!(tell(MESSAGES_MAX), None, "they wait");
+        assert_eq!(tell(1), Some((0, true)), "one too many is lost, and its caller does not wait");
+        assert_eq!(pending_batches.leave(1, true).unwrap().out.len(), MESSAGES_MAX);
     }
 
     #[test]
