@@ -1,7 +1,7 @@
 //! A web server of Hadoop's as tests want it: it answers each question as it is told to, over TLS if asked to.
 
 use hintd::hadoop::ServerOptions;
-use hintd::rest::Address;
+use hintd::rest_client::Address;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

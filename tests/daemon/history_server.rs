@@ -4,7 +4,7 @@ use crate::plans::{finish, make};
 use crate::streams::two_ways;
 use crate::world::{SOON, World, hello, request};
 use hintd::hadoop::{HistoryServerOptions, ServerOptions, start_history_server};
-use hintd::rest::Address;
+use hintd::rest_client::Address;
 use hintd::telemetry::metrics::Metrics;
 use hintd_client::FeedSender;
 use hintd_client::wire::v1;

@@ -9,14 +9,14 @@ const NEIGHBORS: &[(&str, &str, &[&str])] = &[
     ("model", "cluster", &["units", "solve", "network"]),
     ("client", "wire", &[]),
     ("daemon", "telemetry", &[]),
-    ("daemon", "rest", &[]),
+    ("daemon", "rest_client", &[]),
     ("daemon", "store", &["telemetry"]),
     ("daemon", "runtime", &["telemetry", "store"]),
     ("daemon", "feed", &["telemetry", "runtime"]),
     ("daemon", "server", &["telemetry", "store", "runtime", "feed"]),
     ("daemon", "http", &["telemetry", "runtime", "server"]),
-    ("daemon", "hadoop", &["telemetry", "rest", "runtime", "feed"]),
-    ("daemon", "sdn", &["telemetry", "rest", "runtime", "feed"]),
+    ("daemon", "hadoop", &["telemetry", "rest_client", "runtime", "feed"]),
+    ("daemon", "sdn", &["telemetry", "rest_client", "runtime", "feed"]),
     ("cli", "emulate", &[]),
 ];
 /// Modules that only their own crate's edge uses: crate, module. Nothing else in the crate imports them.

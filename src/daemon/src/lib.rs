@@ -3,7 +3,7 @@
 //! # Code map
 //! - `feed`: facts from outside into `runtime`'s registries. `server`: the gRPC services. `store`: the journal.
 //! - `runtime`: the engine's thread, the placers' pool, the published generation.
-//! - `hadoop`, `sdn`: what the daemon asks or tells others by itself, over `rest`.
+//! - `hadoop`, `sdn`: what the daemon asks or tells others by itself, over `rest_client`.
 //! - `http`: the HTTP listener and its pages. `telemetry`: logs and metrics.
 //! - `config`: the configuration file.
 
@@ -11,7 +11,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr))] // a test that panics is a test that fails
 
 pub mod feed;
-pub mod rest;
+pub mod rest_client;
 pub mod runtime;
 pub mod server;
 pub mod store;

@@ -3,10 +3,10 @@
 //! # Code map
 //! - `engine`: the one door, [`Engine`], whose state only that file sees. What happens to it happens in handlers, which
 //!   borrow the parts that they may touch and say which; a handler's file also has the public calls of its subject:
-//!   `commit` (proposals become leases), `settle` (what facts of nodes do), `told` (what task events do), `flowing` (flows,
-//!   routes, watches), `leasing` (leases granted and ended), `attempt_end` (attempts remembered and forgotten), `recover`
-//!   (from the journal's rows); `adherence::hooks`, `circuits::serve` and `timing`, `dispatching::serve`, `late`, `offers`,
-//!   `heard` and `asking`, `plans::serve`, `rebalance`.
+//!   `commit` (proposals become leases), `apply_facts` (what facts of nodes do), `task_events` (what task events do),
+//!   `flow_updates` (flows, routes, watches), `leasing` (leases granted and ended), `attempt_end` (attempts remembered and
+//!   forgotten), `recover` (from the journal's rows); `adherence::hooks`, `circuits::serve` and `timing`,
+//!   `dispatching::serve`, `late`, `offers`, `dispatch_events` and `immediate`, `plans::serve`, `rebalance`.
 //! - `facts`: the model and its last snapshot; `ids`; `results`: what calls come to.
 //! - `ledger`, `lease`, `binding`: live leases, how they end, which container or foreign use ends which.
 //! - `adherence`: whether hints were followed, and what came of it.

@@ -53,7 +53,7 @@ pub trait FollowsPlan: Dispatch {
     fn plan_status(&self, state: &Self::State, attempt: AttemptId) -> Option<RunPlanStatus>;
 
     /// How a run of that job stands, or would stand if it took its place now. `came`: when it first asked, if nothing was
-    /// told of it. `None` as [`Self::stands`].
+    /// told of it. `None` as [`Self::plan_status`].
     fn preview_plan_status(
         &self,
         state: &Self::State,

@@ -5,6 +5,7 @@
 //! - `yarn`: the resource manager, shuffle and HDFS; [`yarn::simulate`] is the whole run. `capacity`: YARN's own
 //!   scheduler between hints and nodes. `fluid`: flows in time, below them.
 //! - `gangs`: applications placed whole by a placer, apart from `yarn`.
+//! - `reproduce`: the papers' experiments, made again on top of all this; it alone times and keeps files.
 //!
 //! # Invariants
 //! - Pure: readers take `impl BufRead`, writers `impl Write`; nothing here opens a file.

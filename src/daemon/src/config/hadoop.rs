@@ -3,7 +3,7 @@
 use super::parse::{HOUR, MINUTE, MS, SECOND};
 use super::reader::{Reader, Section};
 use crate::hadoop::{HistoryServerOptions, NameNodeOptions, PathCacheSettings, ResourceManagerOptions, ServerOptions};
-use crate::rest::{Address, Trust};
+use crate::rest_client::{Address, Trust};
 use hintd_model::cluster::SizeRules;
 use std::path::PathBuf;
 use std::time::Duration;

@@ -5,7 +5,7 @@ use super::applications::{self, ContainerSeen, Endings, How, Sorted};
 use super::options::ResourceManagerOptions;
 use super::resource_manager::{BadAnswer, ClusterInfo, with_user};
 use super::scheduler::{self, SchedulerSeen};
-use crate::rest::{Address, Rest, RestError, Trust, backoff};
+use crate::rest_client::{Address, Rest, RestError, Trust, backoff};
 use crate::runtime::Daemon;
 use crate::telemetry::hadoop::HadoopMetrics;
 use hintd_engine::{TaskEvent, TaskWhat};

@@ -3,7 +3,7 @@
 use super::history_server::{self, JOBS, JobConf, JobSeen, jobs_path};
 use super::options::HistoryServerOptions;
 use super::resource_manager::BadAnswer;
-use crate::rest::{Address, Rest, RestError, Trust, backoff};
+use crate::rest_client::{Address, Rest, RestError, Trust, backoff};
 use crate::runtime::Daemon;
 use crate::runtime::servers::{Answered, Group, ServerFailure, ServerStatus};
 use crate::telemetry::history_server::HistoryServerMetrics;

@@ -2,10 +2,10 @@
 //! the ResourceManager's REST interface, blocks of paths from the NameNode's.
 //!
 //! # Code map
-//! - Without I/O: `resource_manager` (its JSON), `roster` (nodes as last told, and what to tell of the next answer),
+//! - Without I/O: `resource_manager` (its JSON), `known_nodes` (nodes as last told, and what to tell of the next answer),
 //!   `applications` (those that are over, and containers), `scheduler` (its settings).
 //! - `name_node`: where blocks of paths lie, when a request names them.
-//! - With I/O: `errands` (asks for applications and settings), `watch` (asks whichever ResourceManager is active, and feeds the daemon).
+//! - With I/O: `application_queries` (asks for applications and settings), `watch` (asks whichever ResourceManager is active, and feeds the daemon).
 //! - `history_server` (without I/O) and `history_server_watch`: what finished MapReduce jobs did, for those that recur.
 //!
 //! # Invariants
@@ -28,7 +28,7 @@ mod watch;
 pub use name_node::path_cache::PathCacheSettings;
 pub use options::{HistoryServerOptions, NameNodeOptions, ResourceManagerOptions, ServerOptions};
 
-use crate::rest::TrustError;
+use crate::rest_client::TrustError;
 use crate::runtime::Daemon;
 use crate::telemetry::metrics::Metrics;
 use std::sync::Arc;

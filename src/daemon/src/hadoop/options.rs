@@ -1,7 +1,7 @@
 //! What the adapters are started with.
 
 use super::name_node::path_cache::PathCacheSettings;
-use crate::rest::{Address, Rest, Trust, TrustError};
+use crate::rest_client::{Address, Rest, Trust, TrustError};
 use hintd_model::cluster::SizeRules;
 use std::path::PathBuf;
 use std::time::Duration;

@@ -5,7 +5,7 @@ use super::known_nodes::KnownNodes;
 use super::options::ResourceManagerOptions;
 use super::resource_manager::{self, BadAnswer, ClusterInfo, INFO, NODES, NodeSeen, with_user};
 use crate::feed::{FeedStream, heartbeats};
-use crate::rest::{Address, Rest, RestError, Trust, backoff};
+use crate::rest_client::{Address, Rest, RestError, Trust, backoff};
 use crate::runtime::Daemon;
 use crate::runtime::servers::{Answered, Group, ServerFailure, ServerStatus};
 use crate::telemetry::hadoop::HadoopMetrics;

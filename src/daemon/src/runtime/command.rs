@@ -61,7 +61,7 @@ pub(super) enum Command {
     Attempts(Reply<Vec<AttemptId>>),
     /// When each node was last heard, by its row.
     Heard(Reply<Vec<Option<Timestamp>>>),
-    /// The desk that a request which waits for a dispatcher would come to now; the request comes back with it.
+    /// The dispatcher instance that a request which waits for a dispatcher would come to now; the request comes back with it.
     DetachDispatcher { proposal: Box<Proposal>, reply: Reply<Result<DetachedRequest, Refusal>> },
     /// A request is to be answered at once: how its run stands to the plan in force.
     PreviewPlanStatus { run: Box<ImmediateRequest>, reply: Reply<Option<PlannedRun>> },
@@ -111,7 +111,7 @@ pub(super) enum PlanCall {
 /// The plan that was in force, and the one that is; `None`: none.
 pub type RolledBack = (Option<Arc<str>>, Option<Arc<str>>);
 
-/// A request, and the desk that would decide it.
+/// A request, and the dispatcher instance that would decide it.
 pub(super) struct DetachedRequest {
     pub(super) proposal: Box<Proposal>,
     pub(super) dispatcher: Option<DetachedDispatcher>,
@@ -142,7 +142,7 @@ pub(super) enum Committed {
         answer: Arc<Answer>,
         /// Time the disk took; zero where nothing had to be written.
         journal: Duration,
-        /// The desk that decided, as it was before, where a dispatcher did and it is to be recorded.
+        /// The dispatcher instance that decided, as it was before, where a dispatcher did and it is to be recorded.
         dispatcher: Option<Box<DetachedDispatcher>>,
     },
     /// Another took the room: place again, on the generation that is published now.

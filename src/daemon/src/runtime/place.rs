@@ -127,7 +127,7 @@ impl Daemon {
         self.0.engine_handle.ask(|reply| Command::Lookup { id, digest, reply }).await?
     }
 
-    /// The path of a request up to its commit. A dispatcher decides on a desk set apart, on the pool: the engine's thread
+    /// The path of a request up to its commit. A dispatcher decides on a dispatcher instance set apart, on the pool: the engine's thread
     /// only copies its State.
     async fn what_if(&self, context: RequestContext) -> Result<Arc<Answer>, Refusal> {
         let mut proposal = self.propose(&context, 0).await?.found?;

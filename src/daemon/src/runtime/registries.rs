@@ -4,7 +4,7 @@
 //! - `refusal`: [`ItemRefusal`], why one item is not taken, and [`FeedCounts`].
 //! - `nodes`: registrations and heartbeats; of several heartbeats between two drains the last one counts.
 //! - `blocks`: datasets, and replicas of their blocks; ids of other blocks are counted and dropped.
-//! - `chains`: middleboxes and chains as declared; `wires`: the network as fed, so that a change of an unknown link is refused at once.
+//! - `chains`: middleboxes and chains as declared; `network_registry`: the network as fed, so that a change of an unknown link is refused at once.
 //!
 //! # Invariants
 //! - A refused item changes nothing.

@@ -11,7 +11,7 @@ use super::options::RyuOptions;
 use super::ryu::{self, BadAnswer};
 use super::table::{COOKIE_MASK, Command, InstalledEntries, Layer, Table, Translated, translate};
 use super::watch::View;
-use crate::rest::{Rest, RestError, backoff};
+use crate::rest_client::{Rest, RestError, backoff};
 use crate::runtime::Daemon;
 use crate::runtime::watchers::Watching;
 use crate::telemetry::sdn::{Asked, RuleResult, SdnMetrics};

@@ -3,7 +3,7 @@
 use super::options::RyuOptions;
 use super::ryu;
 use super::watch::ControllerEvent;
-use crate::rest::backoff;
+use crate::rest_client::backoff;
 use crate::telemetry::sdn::{Asked, SdnMetrics};
 use futures_util::SinkExt as _;
 use std::sync::Arc;

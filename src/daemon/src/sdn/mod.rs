@@ -3,7 +3,7 @@
 //! # Code map
 //! - Without I/O: `model` (the controller's terms), `ryu` (its JSON), `inventory` (the last good state), `graph` (the same
 //!   in names, and what changed), `names`, `counters`, `table` (entries that switches are to have), `forwarding`.
-//! - With I/O: `listen` (its events; questions go by `crate::rest`), `watch` (controller to feeds), `install` (routes to switches).
+//! - With I/O: `listen` (its events; questions go by `crate::rest_client`), `watch` (controller to feeds), `install` (routes to switches).
 //!
 //! # Invariants
 //! - What a controller says reaches the model as items of `Feed.Topology` and `Feed.LinkStats` do: checked, counted,

@@ -17,7 +17,7 @@ pub struct RyuOptions {
     pub counters: Duration,
     /// An answer that takes longer is none.
     pub timeout: Duration,
-    /// The longest wait after failures; it doubles from [`BACKOFF_FIRST`](crate::rest::BACKOFF_FIRST) and is spread at random.
+    /// The longest wait after failures; it doubles from [`BACKOFF_FIRST`](crate::rest_client::BACKOFF_FIRST) and is spread at random.
     pub backoff: Duration,
     /// Bytes of one answer.
     pub answer_bytes: usize,

@@ -8,7 +8,7 @@ use super::model::{Dpid, Event, Mac, PortCount};
 use super::options::RyuOptions;
 use super::ryu::{self, BadAnswer};
 use crate::feed::{FeedStream, link_stats, topology};
-use crate::rest::{Rest, RestError, backoff};
+use crate::rest_client::{Rest, RestError, backoff};
 use crate::runtime::Daemon;
 use crate::telemetry::sdn::{Asked, SdnMetrics};
 use hintd_client::wire::v1;

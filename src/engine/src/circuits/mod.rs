@@ -16,9 +16,9 @@
 //! else may report meanwhile.
 //!
 //! # Code map
-//! - `told`: what controllers and operators are told, and what controllers report.
+//! - `messages`: what controllers and operators are told, and what controllers report.
 //! - `ports`: the ports of the network by rack, and how they are. `bursts`: who has how much left between racks.
-//! - `gathering`: shuffles that wait so that they ride; `timing`: when they are asked about, and what is told.
+//! - `shuffle_holds`: shuffles that wait so that they ride; `timing`: when they are asked about, and what is told.
 //! - `choice`: which circuits are wanted; `reports`: what a controller says, and how it is taken; `serve`: the
 //!   handler of all of it.
 //!

@@ -1,4 +1,4 @@
-//! A desk set apart: as it was at one moment, to decide as the engine would and change nothing there. What-if and
+//! A dispatcher instance set apart: as it was at one moment, to decide as the engine would and change nothing there. What-if and
 //! replay run on one, on any thread.
 
 use super::DispatchRequest;
@@ -90,7 +90,7 @@ impl DetachedDispatcher {
     }
 }
 
-/// A desk set apart, as it is kept: its State written down, its groups shared with the desk that lives on.
+/// A dispatcher instance set apart, as it is kept: its State written down, its groups shared with the dispatcher instance that lives on.
 pub(crate) struct StoredDispatcher {
     policy: Arc<dyn Policy>,
     /// JSON, deflated.
@@ -107,12 +107,15 @@ pub(crate) struct StoredDispatcher {
 impl std::fmt::Debug for StoredDispatcher {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let groups = self.groups.len();
-        f.debug_struct("KeptDesk").field("policy", &self.policy.name()).field("groups", &groups).finish_non_exhaustive()
+        f.debug_struct("KeptDispatcher")
+            .field("policy", &self.policy.name())
+            .field("groups", &groups)
+            .finish_non_exhaustive()
     }
 }
 
 impl StoredDispatcher {
-    /// The desk as it was, over the room that was kept beside it; `None`: what was written does not read back.
+    /// The dispatcher instance as it was, over the room that was kept beside it; `None`: what was written does not read back.
     pub(crate) fn thaw(&self, snapshot: Arc<Snapshot>, leases: Overlay) -> Option<DetachedDispatcher> {
         let json = inflate(&self.state)?;
         let state = self.policy.as_dispatch()?.restore(&json).ok()?;
@@ -126,7 +129,7 @@ impl StoredDispatcher {
         size_of::<Self>() + self.state.len() + self.groups.len() * 64
     }
 
-    /// What it shares with other desks, and bytes.
+    /// What it shares with other dispatcher instances, and bytes.
     pub(crate) fn shared(&self) -> impl Iterator<Item = (&Arc<Group>, usize)> {
         self.groups.values().map(|group| {
             let own = size_of::<Group>() + size_of_val(&*group.tasks) + group.names.len() * 64;

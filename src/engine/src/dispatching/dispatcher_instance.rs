@@ -20,7 +20,7 @@ pub(super) type GroupKey = (AttemptId, Arc<str>);
 pub(super) struct DispatcherInstance {
     pub(super) policy: Arc<dyn Policy>,
     pub(super) state: DispatchState,
-    /// Shared with copies of the desk until they change.
+    /// Shared with copies of the dispatcher instance until they change.
     pub(super) groups: BTreeMap<GroupKey, Arc<Group>>,
     /// Groups with waiting tasks, by when these have waited for too long.
     due: BTreeSet<Due>,
@@ -42,7 +42,10 @@ struct Due {
 
 impl std::fmt::Debug for DispatcherInstance {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Desk").field("groups", &self.groups).field("waiting", &self.waiting).finish_non_exhaustive()
+        f.debug_struct("DispatcherInstance")
+            .field("groups", &self.groups)
+            .field("waiting", &self.waiting)
+            .finish_non_exhaustive()
     }
 }
 
@@ -104,7 +107,7 @@ impl DispatcherInstance {
         Some(Self { policy, state, groups, due, waiting: 0, late, explained: None, planned })
     }
 
-    /// A desk of what is known of one.
+    /// A dispatcher instance of what is known of one.
     pub(super) fn of(
         policy: &Arc<dyn Policy>,
         state: DispatchState,
@@ -511,7 +514,7 @@ fn tell_tasks(dispatcher: &dyn DynDispatch, state: &mut DispatchState, group: &G
 }
 
 pub(super) fn dispatcher(policy: &Arc<dyn Policy>) -> &dyn DynDispatch {
-    policy.as_dispatch().expect("a desk is opened for dispatchers only")
+    policy.as_dispatch().expect("an instance is opened for dispatchers only")
 }
 
 /// An ordinary placement of all that waits of a group.

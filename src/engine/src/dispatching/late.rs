@@ -142,7 +142,7 @@ impl DispatchHandler<'_> {
         Refusal::Full { group: Arc::clone(&group.name), wanted: group.count, free: 0, blocked: Vec::new() }
     }
 
-    /// The desk and group of an ordinary placement.
+    /// The dispatcher instance and group of an ordinary placement.
     fn late_group(&self, attempt: AttemptId, asked: &str, group: &str) -> Option<(Arc<str>, GroupKey)> {
         self.dispatching.dispatchers.iter().find_map(|(name, dispatcher)| {
             let of_it = |(_, known): &(&GroupKey, &super::group::Group)| {

@@ -2,15 +2,15 @@
 //!
 //! # Code map
 //! - `group`: one waiting group and how its tasks stand.
-//! - `dispatcher`: one dispatch policy in use, its State and its groups; every event and every offer goes through it.
-//! - `planned`: a desk and the plan in force.
-//! - `asking`: requests that wait for nothing, and their runs in the plan in force.
-//! - `apart`: a desk as it was at one moment, for what-if and replay.
+//! - `dispatcher_instance`: one dispatch policy in use, its State and its groups; every event and every offer goes through it.
+//! - `planned`: a dispatcher instance and the plan in force.
+//! - `immediate`: requests that wait for nothing, and their runs in the plan in force.
+//! - `detached`: a dispatcher instance as it was at one moment, for what-if and replay.
 //! - `layout`: launches to hints, rows of leases and ask tables.
 //! - `racks`: how busy racks are, from counters or from the model of running flows.
 //! - `shuffles`: what jobs have shuffled, by rack.
 //! - `serve`: what requests and offers come to; `offers` leases and pushes it, `late` is for what waits
-//!   too long, `heard` for task events, reports and ends of leases.
+//!   too long, `dispatch_events` for task events, reports and ends of leases.
 //!
 //! # Invariants
 //! - A launch takes its room when it is advised, by the check that every lease passes; it is journalled before it is
@@ -119,11 +119,11 @@ pub(crate) struct Dispatching {
     plan: Option<Arc<KeptPlan>>,
     /// Decisions that were pushed so far.
     pushed: u64,
-    /// The desk that decided last, as it was before, where the decision is to be recorded.
+    /// The dispatcher instance that decided last, as it was before, where the decision is to be recorded.
     apart: Option<Box<DetachedDispatcher>>,
 }
 
-/// What policies read of the engine, its desks borrowed apart.
+/// What policies read of the engine, its dispatcher instances borrowed apart.
 pub(crate) fn view<'a>(snapshot: &'a Snapshot, ledger: &'a Ledger, now: Timestamp) -> View<'a> {
     View { snapshot, leases: ledger.overlay(), now, explain: false }
 }

@@ -38,7 +38,7 @@ impl CommitHandler<'_> {
         Ok(answer)
     }
 
-    /// The desk that decides requests which wait so, set apart.
+    /// The dispatcher instance that decides requests which wait so, set apart.
     pub(super) fn detached_dispatcher(
         &mut self,
         waits: &DispatchRequest,

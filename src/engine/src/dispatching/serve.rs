@@ -33,7 +33,7 @@ pub(super) struct Decided {
 }
 
 impl Engine {
-    /// The desk that a request which waits would come to now, set apart: what it decides changes nothing here. Costs a
+    /// The dispatcher instance that a request which waits would come to now, set apart: what it decides changes nothing here. Costs a
     /// copy of the policy's State; what waits is shared. `None`: the request does not wait.
     ///
     /// # Errors
@@ -49,7 +49,7 @@ impl Engine {
         self.commit_handler().detached_dispatcher(waits, now).map(Some)
     }
 
-    /// The desk that decided the last committed request, as it was before, where it is to be recorded.
+    /// The dispatcher instance that decided the last committed request, as it was before, where it is to be recorded.
     pub fn take_dispatcher(&mut self) -> Option<Box<DetachedDispatcher>> {
         self.dispatch_handler().take_dispatcher()
     }
@@ -61,7 +61,7 @@ impl Engine {
 }
 
 impl DispatchHandler<'_> {
-    /// The desk that was recorded last, as it was before.
+    /// The dispatcher instance that was recorded last, as it was before.
     pub(crate) fn take_dispatcher(&mut self) -> Option<Box<DetachedDispatcher>> {
         self.dispatching.apart.take()
     }

@@ -170,7 +170,14 @@ impl Flows {
         std::mem::take(&mut self.counts)
     }
 
+    /// Whether no pair talks.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// Pairs that talk.
+    #[must_use]
     pub fn len(&self) -> usize {
         self.pairs.all.len() + self.chained.len()
     }

@@ -2,7 +2,7 @@
 //!
 //! # Code map
 //! - here: what is kept, which plan is in force and which were before it; rows of the journal.
-//! - `validate_plan`: whether a plan can be kept and put in force on this cluster now.
+//! - `validate`: whether a plan can be kept and put in force on this cluster now.
 //! - `serve`: calls of operators, and what policies are told.
 //! - `note`: how a run, and an answer's hints, stand to the plan in force.
 //! - `runs`: runs of recurring jobs, noted as they finish; `make`: a plan of what they let expect.

@@ -7,8 +7,8 @@
 //!
 //! # Code map
 //! - `columns`: the columns of nodes, in pieces; `frame`: all that decisions of one generation read.
-//! - `record`: one decision; `again`: made again, or by another policy.
-//! - `store`: all of them, oldest dropped; `tally`, `weigh`: their bytes.
+//! - `record`: one decision; `replay`: made again, or by another policy.
+//! - `store`: all of them, oldest dropped; `tally`, `memory_size`: their bytes.
 
 mod columns;
 mod frame;

@@ -78,7 +78,7 @@ pub enum RequestOutcome {
         answer: Arc<Answer>,
         /// What was proposed, where the commit may have changed it ([`Proposal::to_compare`]).
         draft: Option<Box<Decision>>,
-        /// The desk that decided, as it was before.
+        /// The dispatcher instance that decided, as it was before.
         dispatcher: Option<Box<DetachedDispatcher>>,
     },
     /// A refusal, under the id that the decision would have had.
@@ -144,7 +144,7 @@ impl Proposal {
 }
 
 impl Record {
-    /// Of a decision; `frame`: of its generation, `dispatcher`: of the desk that decided.
+    /// Of a decision; `frame`: of its generation, `dispatcher`: of the dispatcher instance that decided.
     pub(super) fn new(
         seen: DecidedRequest,
         frame: Arc<Frame>,
@@ -334,7 +334,7 @@ impl Record {
             history.set(key, self.history.clone());
         }
         Generation {
-            plan: None, // desks carry theirs
+            plan: None, // dispatcher instances carry theirs
             number: self.frame.number,
             snapshot: Arc::new(snapshot),
             scans: Arc::default(),
@@ -347,7 +347,7 @@ impl Record {
         }
     }
 
-    /// The desk that decided, as it was before; `None`: no dispatcher decided, or its State does not read back.
+    /// The dispatcher instance that decided, as it was before; `None`: no dispatcher decided, or its State does not read back.
     pub(super) fn dispatcher(&self, live: Option<&Snapshot>) -> Option<DetachedDispatcher> {
         let StoredOutcome::Answered { dispatcher: Some((dispatcher, frame)), .. } = &self.came else {
             return None;

@@ -72,7 +72,7 @@ impl Records {
         let attempt = seen.request.attempt;
         let dispatcher = dispatcher.and_then(|dispatcher| {
             let (snapshot, leases) = dispatcher.room();
-            // Desks decide by rooms alone.
+            // Dispatcher instances decide by rooms alone.
             let (releases, flows) = (Releases::default(), Arc::<IndexedFlows>::default());
             let source = Source { number: 0, snapshot, leases, releases: &releases, flows: &flows };
             let kept: StoredDispatcher = dispatcher.keep(attempt)?;

@@ -1,7 +1,7 @@
 //! Watched routes: who is told of which routes, and in which order a controller applies them.
 //!
 //! # Code map
-//! - `told`: what watchers ask for and are told; `cause`: why.
+//! - `messages`: what watchers ask for and are told; `cause`: why.
 //! - `rules`: a pair's rules on switches and the order of their changes; `watcher`: one watcher's numbered updates,
 //!   acknowledgements and log; `watchers`: all of them, and pairs watched by name.
 //! - `view`: names for indexes.

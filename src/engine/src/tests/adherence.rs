@@ -15,7 +15,7 @@ fn outcome(harness: &EngineHarness, answer: &Answer) -> DecisionOutcome {
     harness.engine.explain(answer.decision.id).unwrap().outcome.unwrap()
 }
 
-/// All figures of the desk's only policy, queue and mode.
+/// All figures of the dispatcher instance's only policy, queue and mode.
 fn tally(harness: &EngineHarness) -> Tally {
     let all: Vec<&Tally> = harness.engine.adherence().values().collect();
     assert_eq!(all.len(), 1, "{all:?}");
@@ -31,7 +31,7 @@ fn misses(outcomes: &Outcomes) -> Vec<(&'static str, u64)> {
     all.into_iter().filter(|(_, count)| *count > 0).collect()
 }
 
-/// A desk of `hosts` nodes in racks of two whose hints name no next best hosts.
+/// A dispatcher instance of `hosts` nodes in racks of two whose hints name no next best hosts.
 fn plain(hosts: usize, mb: u64) -> EngineHarness {
     let mut harness = EngineHarness::with_nodes(hosts, mb);
     harness.placer.fallbacks = 0;
@@ -71,7 +71,7 @@ fn a_container_told_of_by_node_and_application_counts_once_and_the_decision_is_s
     }
 }
 
-/// A request of one container that only `host` of the desk's four can be hinted for.
+/// A request of one container that only `host` of the dispatcher instance's four can be hinted for.
 fn ask_on(harness: &mut EngineHarness, app: u32, host: &str) -> Arc<Answer> {
     let mut asked = maps(&format!("r{app}"), 1);
     asked.attempt = attempt(app, 1);

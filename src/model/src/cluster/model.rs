@@ -4,7 +4,7 @@
 //! - `fact`: [`Change`] (what feeds say), [`Applied`] (what it did), [`ModelError`] (why not).
 //! - `nodes`: registrations, heartbeats, the columns; a refused fact changes nothing.
 //! - `names`: datasets, whose replicas wait for the node that claims a name.
-//! - `wires`: links and switches; distances are counted anew when a snapshot needs them.
+//! - `network_state`: links and switches; distances are counted anew when a snapshot needs them.
 //!
 //! # Invariants
 //! - A row is given to a host name once, and is never another's.

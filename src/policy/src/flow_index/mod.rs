@@ -14,7 +14,7 @@
 //! - A change costs the pairs on the links it touches, and of jobs only what hangs on pairs whose rate changed.
 //!
 //! # Code map
-//! - `jobs`: inlets and sinks of one job; `settle`: rates made to fit what changed.
+//! - `jobs`: inlets and sinks of one job; `recompute`: rates made to fit what changed.
 
 mod jobs;
 mod recompute;

@@ -57,7 +57,7 @@ fn job(at: u32, from: Timestamp, rooms: &[u32], free: &mut [Timestamp], random: 
     let mut widths = || random.random_range(1..=rooms.len());
     let (wide, narrow) = (widths(), widths());
     let maps = stage(arrival, wide, rooms, free, random);
-    let ends = maps.slices.iter().map(|slice| slice.end).max().unwrap().plus(shuffle_time);
+    let ends = maps.slices.iter().map(|slice| slice.end).max().expect("there are racks").plus(shuffle_time);
     let reduces = stage(ends, narrow, rooms, free, random);
     PlannedJob {
         job: JobName { key: format!("job{}", at / 2).into(), run: at % 2 },
@@ -65,8 +65,8 @@ fn job(at: u32, from: Timestamp, rooms: &[u32], free: &mut [Timestamp], random: 
         heavy,
         shuffle: Bytes((wide * narrow) as u64 * GB + 1),
         shuffle_time,
-        start: maps.slices.iter().map(|slice| slice.start).min().unwrap(),
-        end: reduces.slices.iter().map(|slice| slice.end).max().unwrap(),
+        start: maps.slices.iter().map(|slice| slice.start).min().expect("there are racks"),
+        end: reduces.slices.iter().map(|slice| slice.end).max().expect("there are racks"),
         maps,
         reduces,
         input_paths: Vec::new(),
@@ -84,7 +84,7 @@ fn stage(
 ) -> PlannedStage {
     let task_time = Micros::from_secs(random.random_range(1..20));
     let first = random.random_range(0..rooms.len());
-    let each = rooms.iter().min().unwrap() + 1;
+    let each = rooms.iter().min().expect("there are racks") + 1;
     let mut slices: Vec<Slice> = (0..width)
         .map(|nth| {
             let at = (first + nth) % rooms.len();

@@ -2,7 +2,7 @@
 
 use super::web_hdfs::{BadAnswer, Refused, refused};
 use crate::hadoop::options::{NameNodeOptions, ServerOptions};
-use crate::rest::{Address, Rest, RestError, Trust, backoff};
+use crate::rest_client::{Address, Rest, RestError, Trust, backoff};
 use crate::runtime::servers::{Answered, Group, ServerFailure, ServerStatus, Servers as Asked};
 use crate::telemetry::hadoop::NameNodeMetrics;
 use std::sync::atomic::{AtomicUsize, Ordering};

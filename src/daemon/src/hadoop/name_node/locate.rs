@@ -6,7 +6,7 @@ use super::read::{Found, read, split};
 use super::web_hdfs::{is_status, status};
 use crate::feed::{FeedStream, datasets};
 use crate::hadoop::options::NameNodeOptions;
-use crate::rest::Trust;
+use crate::rest_client::Trust;
 use crate::runtime::Daemon;
 use crate::runtime::locate::{Located, Locating, Locator};
 use crate::runtime::registries::Registries;

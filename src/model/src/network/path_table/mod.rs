@@ -9,7 +9,7 @@
 //! - `wiring`: switches and ports by number, and which are usable.
 //! - `search`: the paths of many switches to one, tried length by length; `deviations` where they are too many.
 //! - `rows`: packed paths, some 4 bytes each.
-//! - `whole`: all pairs and the inverse index from links to pairs, followed through changes.
+//! - `all_pairs`: all pairs and the inverse index from links to pairs, followed through changes.
 //! - `lazy`: beyond a size, rows computed when asked for and kept within a bound.
 
 mod all_pairs;

@@ -5,7 +5,7 @@
 //! run, what runs again after a failure, and runs that no plan knows go as `fair` sends them.
 //!
 //! # Code map
-//! - `book`: the plan by its own numbers; `state`, what a follower remembers; `report`, how runs stand.
+//! - `active_plan`: the plan by its own numbers; `state`, what a follower remembers; `report`, how runs stand.
 //! - `offer`: what a node with room runs; `shuffle`: when a shuffle starts; `replicas`: where input goes.
 //! - `asking`, `at_once`: runs of applications that only ask: their places in the plan, their containers in its racks.
 

@@ -530,7 +530,7 @@ fn below(random: &mut ChaCha8Rng, most: u32) -> u32 {
     random.random_range(0..most)
 }
 
-/// A run of random jobs, some planned, on a desk: seconds until all are done.
+/// A run of random jobs, some planned, on a dispatcher instance: seconds until all are done.
 fn run(harness: &mut DispatchHarness, seed: u64, dead: bool, other: bool) -> u64 {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     let sizes: Vec<(u32, u32, u64)> = (0..12)
