@@ -293,10 +293,10 @@ pub trait DynTimesShuffles: Send + Sync {
 
 /// A dispatcher that follows a plan, its State type forgotten.
 pub trait DynFollowsPlan: Send + Sync {
-    /// As [`FollowsPlan::stands`].
+    /// As [`FollowsPlan::plan_status`].
     fn plan_status(&self, state: &mut DispatchState, attempt: AttemptId) -> Option<RunPlanStatus>;
 
-    /// As [`FollowsPlan::would_stand`].
+    /// As [`FollowsPlan::preview_plan_status`].
     fn preview_plan_status(
         &self,
         state: &mut DispatchState,

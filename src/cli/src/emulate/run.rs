@@ -253,7 +253,7 @@ impl Shared {
         self.down.lock().expect("no holder of this lock panics")
     }
 
-    /// Tells the watcher, if there still is one; who is [`HAPPENINGS_MAX`] behind misses what happens.
+    /// Tells the watcher, if there still is one; who is `HAPPENINGS_MAX` behind misses what happens.
     pub fn tell(&self, happening: EmulationEvent) {
         let _ = self.happenings.try_send(happening);
     }

@@ -1,7 +1,7 @@
 //! The HTTP listener's pages: `/metrics` for Prometheus, `/healthz` and `/readyz` for supervisors.
 //!
-//! A new page is a handler beside those here (or a file of its own in this folder) and a line in [`routes`]. What it
-//! shows comes in by [`Sources`]: the daemon's status is put together by `server::status_report` already. `endpoint` in
+//! A new page is a handler beside those here (or a file of its own in this folder) and a line in `routes`. What it
+//! shows comes in by `Sources`: the daemon's status is put together by `server::status_report` already. `endpoint` in
 //! src/bin/hintd.rs starts the listener with what the pages need.
 
 mod listener;

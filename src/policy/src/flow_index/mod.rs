@@ -253,7 +253,7 @@ impl FlowIndex {
         self.utilities.get(slot.0 as usize).copied().unwrap_or(0.0)
     }
 
-    /// Collects changes until [`Self::settle`]: rates, shares and utilities stay what they were.
+    /// Collects changes until [`Self::recompute_rates`]: rates, shares and utilities stay what they were.
     pub fn hold(&mut self) {
         self.held += 1;
     }

@@ -79,7 +79,7 @@ pub enum MaxMinError {
 
 /// Max-min fair rates of weighted flows, kept while flows and capacities change.
 ///
-/// Changes are collected; [`MaxMin::settle`] makes the rates fit them.
+/// Changes are collected; [`MaxMin::recompute_rates`] makes the rates fit them.
 #[derive(Debug, Clone)]
 pub struct MaxMin {
     links: Vec<Link>,
@@ -164,7 +164,7 @@ impl MaxMin {
         })
     }
 
-    /// Adds a flow over the links of `path`, whose order does not matter. Its rate is there after [`Self::settle`].
+    /// Adds a flow over the links of `path`, whose order does not matter. Its rate is there after [`Self::recompute_rates`].
     ///
     /// # Errors
     /// [`MaxMinError::EmptyPath`], [`MaxMinError::ZeroWeight`], [`MaxMinError::UnknownLink`],
@@ -300,7 +300,7 @@ impl MaxMin {
         Ok(())
     }
 
-    /// Lets [`Self::settle`] leave a link as it is while what its flows take differs from what it would give them by no
+    /// Lets [`Self::recompute_rates`] leave a link as it is while what its flows take differs from what it would give them by no
     /// more than this share: a change is then followed only as far as it matters. No link carries more than its
     /// capacity and this share of it, none that limits flows leaves more than this share of it free; rates are a function of
     /// the calls and their order, no longer of the flows alone. 0, the default, is exact; above a half is taken for a half.

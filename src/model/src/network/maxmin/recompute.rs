@@ -37,7 +37,7 @@ impl MaxMin {
         told
     }
 
-    /// As [`Self::settle`], but tells only the links [`Self::shifted`] and the flows [`Self::moved`], which costs
+    /// As [`Self::recompute_rates`], but tells only the links [`Self::shifted`] and the flows [`Self::moved`], which costs
     /// nothing for each flow that a link holds.
     ///
     /// The lowest link whose equation does not hold is always taken first: all below it is final. If its level is
