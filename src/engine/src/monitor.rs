@@ -34,7 +34,7 @@ pub(crate) fn silent(
             NodeState::Unregistered => silence > settings.lost_after && leased(node),
             NodeState::Decommissioned | NodeState::Lost | NodeState::Shutdown => false,
         };
-        if losable && silence > settings.lost_after && now >= model.blind_until() {
+        if losable && silence > settings.lost_after && now >= model.silence_excused_until() {
             silent.lost.push(node);
         } else if state == NodeState::Running && silence > settings.stale_after {
             silent.stale.push(node);

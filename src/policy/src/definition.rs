@@ -1,6 +1,6 @@
 //! What a policy says of itself once; [`Policy`] and its line in the registry follow from it.
 
-use crate::params::{self, Params};
+use crate::params::{self, Params, PolicyTable};
 use crate::{DynDispatch, Place, PlaceData, Planner, Policy, Rebalance, Route};
 
 /// A policy with a name, parameters and capabilities.
@@ -20,6 +20,12 @@ pub trait Definition: Send + Sync + Sized + 'static {
 
     /// What it can do: `Capabilities { place: Some(self), ..Capabilities::default() }`.
     fn capabilities(&self) -> Capabilities<'_>;
+
+    /// Its configuration table as the daemon reads it, where other defaults hold than in the papers' experiments.
+    #[must_use]
+    fn deployed(table: PolicyTable<'_>) -> PolicyTable<'_> {
+        table
+    }
 }
 
 /// What a policy can do; by default nothing.

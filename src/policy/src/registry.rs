@@ -13,6 +13,8 @@ pub struct Entry {
     pub summary: &'static str,
     /// [`build`] of its type.
     pub build: fn(PolicyTable<'_>) -> Result<Box<dyn Policy>, ParamError>,
+    /// [`Definition::deployed`] of its type.
+    pub deployed: fn(PolicyTable<'_>) -> PolicyTable<'_>,
 }
 
 const ENTRIES: &[Entry] = &[
@@ -34,7 +36,7 @@ const ENTRIES: &[Entry] = &[
 
 impl Entry {
     const fn of<P: Definition>() -> Self {
-        Self { name: P::NAME, summary: P::SUMMARY, build: build::<P> }
+        Self { name: P::NAME, summary: P::SUMMARY, build: build::<P>, deployed: P::deployed }
     }
 }
 

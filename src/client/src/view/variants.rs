@@ -16,12 +16,12 @@ struct Replayed<'a> {
     recorded: Option<&'a v1::Outcome>,
     replayed: Option<&'a v1::Outcome>,
     #[serde(flatten)]
-    beside: Option<Beside<'a>>,
+    alternative: Option<Alternative<'a>>,
 }
 
 /// What another policy makes of the same request.
 #[derive(Serialize)]
-struct Beside<'a> {
+struct Alternative<'a> {
     other: &'a v1::Outcome,
     other_params_toml: &'a str,
     recorded_cost: Option<&'a v1::Terms>,
@@ -31,7 +31,7 @@ struct Beside<'a> {
 
 impl Serialize for v1::ReplayResponse {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let beside = |other| Beside {
+        let alternative = |other| Alternative {
             other,
             other_params_toml: &self.other_params_toml,
             recorded_cost: self.recorded_terms.as_ref(),
@@ -45,7 +45,7 @@ impl Serialize for v1::ReplayResponse {
             params_toml: &self.params_toml,
             recorded: self.recorded.as_ref(),
             replayed: self.replayed.as_ref(),
-            beside: self.other.as_ref().map(beside),
+            alternative: self.other.as_ref().map(alternative),
         };
         replayed.serialize(serializer)
     }

@@ -10,7 +10,7 @@ use hintd_model::cluster::{Calculator, Resource, SizeRules, Source};
 use hintd_model::units::Micros;
 use hintd_policy::budget::DEFAULT_STEPS;
 use hintd_policy::fallbacks::DEFAULT_FALLBACKS;
-use hintd_policy::{nas, params, registry};
+use hintd_policy::{params, registry};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -372,8 +372,7 @@ fn policies(root: &mut Section<'_>, reader: &mut Reader<'_>) -> Policies {
             Some(section) => section.into_table(),
             None => params::no_params(),
         };
-        let table = if entry.name == nas::NAME { nas::bounded_by_time(table) } else { table };
-        match (entry.build)(table) {
+        match (entry.build)((entry.deployed)(table)) {
             Ok(policy) => {
                 built.insert(entry.name, Arc::from(policy));
             }

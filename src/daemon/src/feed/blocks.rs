@@ -1,7 +1,7 @@
 //! `Feed.BlockReports`: which blocks lie on which DataNodes.
 
 use super::stream::empty_item;
-use super::{FeedStream, ItemRefusal, Registries, convert};
+use super::{FeedRegistries, FeedStream, ItemRefusal, convert};
 use hintd_client::wire::v1;
 use v1::block_report_item::Item;
 
@@ -9,7 +9,11 @@ use v1::block_report_item::Item;
 ///
 /// # Errors
 /// Why it is refused; the stream notes it for the next acknowledgement and goes on.
-pub fn ingest(registries: &Registries, stream: &mut FeedStream, item: v1::BlockReportItem) -> Result<(), ItemRefusal> {
+pub fn ingest(
+    registries: &FeedRegistries,
+    stream: &mut FeedStream,
+    item: v1::BlockReportItem,
+) -> Result<(), ItemRefusal> {
     stream.take(registries, item.number, |stream| match item.item.ok_or_else(empty_item)? {
         Item::Hello(hello) => {
             stream.greet(hello);

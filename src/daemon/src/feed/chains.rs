@@ -1,6 +1,6 @@
 //! Middleboxes and chains off the wire, as a whole, and the state of single boxes.
 
-use super::{ItemRefusal, Reason, Registries, convert};
+use super::{FeedRegistries, ItemRefusal, Reason, convert};
 use hintd_client::wire::v1;
 use hintd_model::network::chains::{BoxEntry, ChainEntry, ChainsDocument, Direction, Protocol, WhenBroken};
 use hintd_model::units::BitsPerSec;
@@ -76,7 +76,7 @@ fn chain(declared: v1::TrafficChain) -> Result<ChainEntry, ItemRefusal> {
 ///
 /// # Errors
 /// Why it is refused.
-pub(super) fn middlebox(registries: &Registries, change: &v1::MiddleboxChange) -> Result<(), ItemRefusal> {
+pub(super) fn middlebox(registries: &FeedRegistries, change: &v1::MiddleboxChange) -> Result<(), ItemRefusal> {
     let name = convert::name("name", &change.name)?;
     match change.bits_per_s {
         Some(bits) if bits > CAPACITY_MAX => {

@@ -1,7 +1,7 @@
 //! `Feed.Datasets`: paths, their blocks, and replicas where the source knows them.
 
 use super::stream::empty_item;
-use super::{FeedStream, ItemRefusal, Reason, Registries, convert};
+use super::{FeedRegistries, FeedStream, ItemRefusal, Reason, convert};
 use crate::runtime::registries::bounded;
 use hintd_client::wire::v1;
 use hintd_model::cluster::dataset::normal;
@@ -17,7 +17,7 @@ const BYTES_MAX: u64 = 1 << 56;
 ///
 /// # Errors
 /// Why it is refused; the stream notes it for the next acknowledgement and goes on.
-pub fn ingest(registries: &Registries, stream: &mut FeedStream, item: v1::DatasetItem) -> Result<(), ItemRefusal> {
+pub fn ingest(registries: &FeedRegistries, stream: &mut FeedStream, item: v1::DatasetItem) -> Result<(), ItemRefusal> {
     stream.take(registries, item.number, |stream| match item.item.ok_or_else(empty_item)? {
         Item::Hello(hello) => {
             stream.greet(hello);

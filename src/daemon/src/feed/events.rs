@@ -1,7 +1,7 @@
 //! `Feed.Events`, and what `Placement.Follow` sends up: task events.
 
 use super::stream::empty_item;
-use super::{FeedStream, ItemRefusal, Reason, Registries, convert};
+use super::{FeedRegistries, FeedStream, ItemRefusal, Reason, convert};
 use crate::runtime::registries::{RegistryLimits, bounded};
 use hintd_client::wire::v1;
 use hintd_engine::{TaskEvent, TaskWhat};
@@ -19,7 +19,7 @@ const TEXT_BYTES: usize = 1_024;
 /// # Errors
 /// Why it is refused; the stream notes it for the next acknowledgement and goes on.
 pub fn ingest(
-    registries: &Registries,
+    registries: &FeedRegistries,
     stream: &mut FeedStream,
     item: v1::EventItem,
     received: Timestamp,

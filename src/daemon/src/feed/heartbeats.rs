@@ -1,7 +1,7 @@
 //! `Feed.Heartbeats`: registrations, heartbeats and tombstones of nodes.
 
 use super::stream::empty_item;
-use super::{FeedStream, Hello, ItemRefusal, Reason, Registries, convert};
+use super::{FeedRegistries, FeedStream, Hello, ItemRefusal, Reason, convert};
 use crate::runtime::registries::{RegistryLimits, bounded};
 use hintd_client::wire::v1;
 use hintd_model::cluster::{Heartbeat, Registration};
@@ -13,7 +13,11 @@ use v1::heartbeat_item::Item;
 ///
 /// # Errors
 /// Why it is refused; the stream notes it for the next acknowledgement and goes on.
-pub fn ingest(registries: &Registries, stream: &mut FeedStream, item: v1::HeartbeatItem) -> Result<(), ItemRefusal> {
+pub fn ingest(
+    registries: &FeedRegistries,
+    stream: &mut FeedStream,
+    item: v1::HeartbeatItem,
+) -> Result<(), ItemRefusal> {
     stream.take(registries, item.number, |stream| match item.item.ok_or_else(empty_item)? {
         Item::Hello(hello) => {
             stream.greet(hello);

@@ -1,7 +1,7 @@
 //! `Feed.Latency`: measured two-way latency of pairs of hosts.
 
 use super::stream::empty_item;
-use super::{FeedStream, ItemRefusal, Reason, Registries, convert};
+use super::{FeedRegistries, FeedStream, ItemRefusal, Reason, convert};
 use hintd_client::wire::v1;
 use hintd_model::units::Micros;
 use v1::latency_item::Item;
@@ -13,7 +13,7 @@ const RTT_MAX: Micros = Micros::from_secs(60);
 ///
 /// # Errors
 /// Why it is refused; the stream notes it for the next acknowledgement and goes on.
-pub fn ingest(registries: &Registries, stream: &mut FeedStream, item: v1::LatencyItem) -> Result<(), ItemRefusal> {
+pub fn ingest(registries: &FeedRegistries, stream: &mut FeedStream, item: v1::LatencyItem) -> Result<(), ItemRefusal> {
     stream.take(registries, item.number, |stream| match item.item.ok_or_else(empty_item)? {
         Item::Hello(hello) => {
             stream.greet(hello);

@@ -2,7 +2,7 @@
 
 use super::stream::empty_item;
 use super::topology::link_name;
-use super::{FeedStream, ItemRefusal, Registries};
+use super::{FeedRegistries, FeedStream, ItemRefusal};
 use hintd_client::wire::v1;
 use hintd_model::cluster::LinkLoad;
 use hintd_model::units::BitsPerSec;
@@ -12,7 +12,11 @@ use v1::link_stats_item::Item;
 ///
 /// # Errors
 /// Why it is refused; the stream notes it for the next acknowledgement and goes on.
-pub fn ingest(registries: &Registries, stream: &mut FeedStream, item: v1::LinkStatsItem) -> Result<(), ItemRefusal> {
+pub fn ingest(
+    registries: &FeedRegistries,
+    stream: &mut FeedStream,
+    item: v1::LinkStatsItem,
+) -> Result<(), ItemRefusal> {
     stream.take(registries, item.number, |stream| match item.item.ok_or_else(empty_item)? {
         Item::Hello(hello) => {
             stream.greet(hello);

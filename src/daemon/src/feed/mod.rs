@@ -3,7 +3,7 @@
 //! # Code map
 //! - [`FeedStream`]: numbers, hello and the acknowledgement of one stream.
 //! - `convert`: names, amounts, containers and states off the wire.
-//! - `heartbeats`, `blocks`, `datasets`, `topology`, `link_stats`, `latency`: one `ingest` each, into [`Registries`].
+//! - `heartbeats`, `blocks`, `datasets`, `topology`, `link_stats`, `latency`: one `ingest` each, into [`FeedRegistries`].
 //! - `chains`: middleboxes and chains, on the topology stream.
 //! - `events`: task events, for `Feed.Events` and `Placement.Follow` alike.
 //!
@@ -24,5 +24,5 @@ mod stream;
 mod tests;
 pub mod topology;
 
-pub use crate::runtime::registries::{ItemRefusal, Reason, Registries};
+pub use crate::runtime::registries::{FeedRegistries, ItemRefusal, Reason};
 pub use stream::{FeedStream, Hello};

@@ -1,6 +1,6 @@
 //! One feed stream: what its source said of itself, its numbers, and what to acknowledge.
 
-use super::{ItemRefusal, Reason, Registries};
+use super::{FeedRegistries, ItemRefusal, Reason};
 use hintd_client::wire::v1;
 use hintd_model::cluster::Source;
 use hintd_model::units::HostName;
@@ -65,7 +65,7 @@ impl FeedStream {
     }
 
     /// The acknowledgement of all since the last one.
-    pub fn acknowledge(&mut self, registries: &Registries, instance_id: &str) -> v1::FeedAck {
+    pub fn acknowledge(&mut self, registries: &FeedRegistries, instance_id: &str) -> v1::FeedAck {
         let mut wanted = Vec::new();
         for (name, asked) in &mut self.datanodes {
             let wants = registries.wants_full_report(name);
@@ -86,7 +86,7 @@ impl FeedStream {
     /// Looks at one item, and notes what came of it.
     pub(super) fn take<T>(
         &mut self,
-        registries: &Registries,
+        registries: &FeedRegistries,
         number: u64,
         look: impl FnOnce(&mut Self) -> Result<T, ItemRefusal>,
     ) -> Result<T, ItemRefusal> {

@@ -12,7 +12,7 @@ const T: Timestamp = Timestamp(1_000_000);
 
 /// One daemon's side of all feeds, with a model that drains as the engine does.
 struct Rig {
-    registries: Registries,
+    registries: FeedRegistries,
     model: Model,
     streams: [FeedStream; Source::ALL.len()],
     number: u64,
@@ -36,7 +36,7 @@ impl Rig {
     fn new(limits: RegistryLimits) -> Self {
         let streams = Source::ALL.map(FeedStream::new);
         let mut rig =
-            Self { registries: Registries::new(limits), model: Model::default(), streams, number: 0, drained: 0 };
+            Self { registries: FeedRegistries::new(limits), model: Model::default(), streams, number: 0, drained: 0 };
         let hello = v1::FeedHello { source: "test".into(), used_means: 0, names_containers: true };
         for stream in &mut rig.streams {
             stream.greet(hello.clone());
@@ -437,7 +437,7 @@ fn a_loaded_cluster_needs_no_registration() {
     rig.ingest(register("a", "/r1")).unwrap();
     rig.ingest(topology(v1::topology_item::Item::Full(whole_graph()))).unwrap();
     let snapshot = rig.publish();
-    let fresh = Registries::new(RegistryLimits::default());
+    let fresh = FeedRegistries::new(RegistryLimits::default());
     fresh.observe(&snapshot);
     let mut stream = FeedStream::new(Source::Heartbeats);
     stream.greet(v1::FeedHello::default());

@@ -1,7 +1,7 @@
 //! `Feed.Topology`: the SDN's graph as a whole, and changes of its links and switches.
 
 use super::stream::empty_item;
-use super::{FeedStream, ItemRefusal, Reason, Registries, chains, convert};
+use super::{FeedRegistries, FeedStream, ItemRefusal, Reason, chains, convert};
 use crate::runtime::registries::bounded;
 use hintd_client::wire::v1;
 use hintd_model::network::{
@@ -22,7 +22,7 @@ const PROBLEMS_NAMED: usize = 100;
 ///
 /// # Errors
 /// Why it is refused; the stream notes it for the next acknowledgement and goes on.
-pub fn ingest(registries: &Registries, stream: &mut FeedStream, item: v1::TopologyItem) -> Result<(), ItemRefusal> {
+pub fn ingest(registries: &FeedRegistries, stream: &mut FeedStream, item: v1::TopologyItem) -> Result<(), ItemRefusal> {
     stream.take(registries, item.number, |stream| {
         let item = item.item.ok_or_else(empty_item)?;
         if !matches!(item, Item::Hello(_)) {
@@ -101,7 +101,7 @@ fn refuse(problems: &[String]) -> ItemRefusal {
     ItemRefusal::new(Reason::BadNetwork, message)
 }
 
-fn link(registries: &Registries, change: &v1::LinkChange) -> Result<(), ItemRefusal> {
+fn link(registries: &FeedRegistries, change: &v1::LinkChange) -> Result<(), ItemRefusal> {
     let id = link_name(&change.id)?;
     match change.bits_per_s {
         Some(0) => Err(ItemRefusal::new(Reason::Zero, format!("link \"{id}\" has 0 bits per second; down is `up`"))),

@@ -33,7 +33,7 @@ pub struct NodeFeedUpdate {
     /// Nodes that are missing still after they were spared for so long: they have left.
     pub believed: Option<(usize, Duration)>,
     /// For how long at most none may count as lost.
-    pub blind: Option<Duration>,
+    pub silence_excused: Option<Duration>,
     /// It is another ResourceManager, or another life of the same.
     pub other_life: bool,
     /// Hosts that the answer names twice; the first counts.
@@ -98,7 +98,7 @@ impl KnownNodes {
         let kept_until = self.empty_since.map_or(self.settled, |since| self.settled.max(since + self.absent_kept));
         let missing: Vec<String> = self.told.keys().filter(|host| !here.contains(*host)).cloned().collect();
         if !missing.is_empty() && now < kept_until {
-            (told.spared, told.blind) = (missing.len(), Some(kept_until - now));
+            (told.spared, told.silence_excused) = (missing.len(), Some(kept_until - now));
             told.begins = self.spared_since.is_none();
             self.spared_since.get_or_insert(now);
             return told;
@@ -211,10 +211,10 @@ mod tests {
         let mut known_nodes = KnownNodes::new(s(60));
         known_nodes.take(LIFE, vec![node("a", 1), node("b", 2)], s(0));
         let empty = known_nodes.take(LIFE, vec![], s(10));
-        assert_eq!((words(&empty), empty.spared, empty.blind), (vec![], 2, Some(s(60))));
+        assert_eq!((words(&empty), empty.spared, empty.silence_excused), (vec![], 2, Some(s(60))));
         assert!(empty.begins && empty.believed.is_none());
         let last = known_nodes.take(LIFE, vec![], s(69));
-        assert_eq!((last.blind, last.begins, last.believed), (Some(s(1)), false, None));
+        assert_eq!((last.silence_excused, last.begins, last.believed), (Some(s(1)), false, None));
         let believed = known_nodes.take(LIFE, vec![], s(70));
         assert_eq!((words(&believed), believed.believed), (vec!["-a".to_owned(), "-b".to_owned()], Some((2, s(60)))));
         let after = known_nodes.take(LIFE, vec![], s(71));
@@ -223,7 +223,7 @@ mod tests {
         known_nodes.take(LIFE, vec![node("a", 1)], s(0));
         known_nodes.take(LIFE, vec![], s(10));
         known_nodes.take(LIFE, vec![node("a", 1)], s(50));
-        assert_eq!(known_nodes.take(LIFE, vec![], s(80)).blind, Some(s(60)), "the time begins anew");
+        assert_eq!(known_nodes.take(LIFE, vec![], s(80)).silence_excused, Some(s(60)), "the time begins anew");
     }
 
     #[test]
@@ -232,7 +232,7 @@ mod tests {
         known_nodes.take(LIFE, vec![node("a", 1), node("b", 2)], s(0));
         let anew = known_nodes.take(ClusterInfo { id: 2 }, vec![node("b", 0)], s(5));
         assert!(anew.other_life);
-        assert_eq!((words(&anew), anew.spared, anew.blind), (vec!["b=0".to_owned()], 1, Some(s(60))));
+        assert_eq!((words(&anew), anew.spared, anew.silence_excused), (vec!["b=0".to_owned()], 1, Some(s(60))));
         let found = known_nodes.take(ClusterInfo { id: 2 }, vec![node("a", 0), node("b", 0)], s(7));
         assert_eq!((words(&found), found.spared), (vec!["a=0".to_owned(), "b=0".to_owned()], 0));
         assert_eq!(found.believed, None, "none had left");

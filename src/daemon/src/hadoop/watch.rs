@@ -156,7 +156,7 @@ impl Watch {
     fn take(&mut self, life: ClusterInfo, nodes: Vec<NodeSeen>) {
         let none = nodes.is_empty();
         let told = self.known_nodes.take(life, nodes, self.started.elapsed());
-        let kept = || told.blind.map(|time| (told.spared, time.as_secs())).filter(|(nodes, _)| *nodes > 0);
+        let kept = || told.silence_excused.map(|time| (told.spared, time.as_secs())).filter(|(nodes, _)| *nodes > 0);
         let lacks = kept().map(|(nodes, for_s)| {
             format!("{nodes} nodes are missing from the ResourceManager's list, kept for another {for_s} s")
         });
@@ -174,11 +174,11 @@ impl Watch {
         if let Some((nodes, time)) = told.believed {
             tracing::warn!(nodes, after_s = time.as_secs_f64(), "nodes are missing still and believed to have left");
         }
-        if let Some(time) = told.blind {
+        if let Some(time) = told.silence_excused {
             if told.begins {
                 tracing::warn!(nodes = told.spared, for_s = time.as_secs_f64(), "nodes are missing, and kept for now");
             }
-            self.daemon.registries().blind(micros(time));
+            self.daemon.registries().excuse_silence(micros(time));
         }
         told.items.into_iter().for_each(|item| self.tell(item));
         self.daemon.registries().heard(Source::Heartbeats);
@@ -194,7 +194,7 @@ impl Watch {
         // No longer than until the next try and its answer, for that may say otherwise.
         let next = self.options.servers.backoff + self.options.servers.timeout * 2 * self.managers.len() as u32;
         if !left.is_zero() {
-            self.daemon.registries().blind(micros(left.min(next)));
+            self.daemon.registries().excuse_silence(micros(left.min(next)));
         }
     }
 

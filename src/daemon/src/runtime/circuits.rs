@@ -1,7 +1,7 @@
-//! An optical switch's controller at the writer: what it reports is taken in, and what of it is new is logged.
+//! An optical switch's controller at the engine thread: what it reports is taken in, and what of it is new is logged.
 
 use super::command::Reply;
-use super::writer::Writer;
+use super::engine_thread::EngineThread;
 use hintd_engine::{CircuitReport, PortReport, Refusal};
 use hintd_model::network::optical::PortState;
 use hintd_model::units::Timestamp;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 /// Of the ports that a report changes so many are logged: `hintctl circuits` has all.
 const PORTS_LOGGED: usize = 20;
 
-impl Writer {
+impl EngineThread {
     pub(super) fn report_circuits(
         &mut self,
         watcher: &Arc<str>,
@@ -26,7 +26,7 @@ impl Writer {
                 }
                 self.log_ports(watcher, &taken.ports);
             }
-            Err(refusal) => self.shared.meters.report_refused(watcher, refusal),
+            Err(refusal) => self.shared.metrics.report_refused(watcher, refusal),
         }
         let _ = reply.send(taken.map(|taken| taken.wanted_version));
         self.effects(None, Box::new(|_| ()));
@@ -34,7 +34,7 @@ impl Writer {
 
     /// Ports that are otherwise than before. Of reports that change some again and again only one in a while is told of.
     fn log_ports(&self, watcher: &str, ports: &[PortReport]) {
-        let due = if ports.is_empty() { None } else { self.shared.meters.ports_changed() };
+        let due = if ports.is_empty() { None } else { self.shared.metrics.ports_changed() };
         let Some(reports) = due else { return };
         for PortReport { port, state, reason } in ports.iter().take(PORTS_LOGGED) {
             match state {

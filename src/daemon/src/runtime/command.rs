@@ -1,4 +1,4 @@
-//! What the engine's thread is asked, and the bounded door to it.
+//! What the engine's thread is asked, and the bounded queue to it.
 
 use super::options::WatchLimits;
 use super::outbox::Outbox;
@@ -159,7 +159,7 @@ pub(super) struct Envelope {
 /// Commands that may wait for the engine: a second of its work.
 const COMMANDS_MAX: usize = 8_192;
 
-/// The door to the engine's thread.
+/// The queue to the engine's thread.
 #[derive(Clone)]
 pub(super) struct EngineHandle {
     queue: mpsc::Sender<Envelope>,

@@ -5,18 +5,18 @@ use super::answered_requests::AnsweredRequests;
 use super::clock::Clock;
 use super::command::{Command, EngineHandle, EngineReport, gone};
 use super::engine_exit::EngineExitNotifier;
+use super::engine_thread::{EngineThread, Shared};
 use super::locate::Locator;
-use super::meters::Meters;
+use super::metric_handles::MetricHandles;
 use super::options::{Options, ReloadHook, Reloaded, Settings, WatchLimits};
 use super::outbox::{Outbox, Outboxes};
 use super::pool::{JobContext, Pool};
 use super::rates::Rates;
 use super::records::Recorder;
-use super::registries::Registries;
-use super::replace::{self, Beside, FollowEvent};
+use super::registries::FeedRegistries;
+use super::replace::{self, BackgroundQueue, FollowEvent};
 use super::servers::Servers;
 use super::watchers::{Watchers, Watching};
-use super::writer::{Shared, Writer};
 use crate::store::{GroupCommit, GroupCommitHandle, GroupOptions, Journal, OpenOptions, ShutdownError, StoreError};
 use crate::telemetry::metrics::Metrics;
 use crate::telemetry::metrics::ReloadResult;
@@ -122,9 +122,9 @@ pub enum StartError {
     AlreadyRunning(std::path::PathBuf),
 }
 
-fn shared(options: &Options, engine: &Engine, meters: Meters, beside: Beside) -> Shared {
+fn shared(options: &Options, engine: &Engine, metrics: MetricHandles, background: BackgroundQueue) -> Shared {
     let known = AnsweredRequests::default();
-    let registries = Registries::new(options.feeds.clone());
+    let registries = FeedRegistries::new(options.feeds.clone());
     registries.observe_chains(engine.owns_chains(), &engine.generation());
     engine.requests_answered().for_each(|id| known.note(id));
     Shared {
@@ -134,20 +134,20 @@ fn shared(options: &Options, engine: &Engine, meters: Meters, beside: Beside) ->
         outboxes: Outboxes::default(),
         follow: ArcSwap::from_pointee(options.settings.follow.clone()),
         watchers: Watchers::default(),
-        meters,
+        metrics,
         known,
         ready: watch::Sender::new(Ready { store: true, engine: true, stopping: false }),
         urgent: AtomicBool::new(false),
-        beside,
+        background,
     }
 }
 
 /// Memory of the journal's reader is left at its default; recovery after a failure is tried each second.
-fn group_options(options: &Options, meters: &Meters) -> GroupOptions {
+fn group_options(options: &Options, metrics: &MetricHandles) -> GroupOptions {
     GroupOptions {
         max_wait: options.store.commit_wait,
         max_batch: options.store.commit_batch,
-        observer: Some(meters.commit_observer()),
+        observer: Some(metrics.commit_observer()),
         ..GroupOptions::default()
     }
 }
@@ -177,22 +177,23 @@ impl Daemon {
         let (mut engine, recovered) = Engine::new(engine, options.rules.clone(), found.rows, clock.now())?;
         log_recovered(&mut engine, &recovered, clock.now());
         let decisions = AtomicU64::new(engine.next_decision().0);
-        let meters = Meters::new(metrics);
-        let journal = GroupCommit::start(journal, group_options(options, &meters))?;
+        let metrics = MetricHandles::new(metrics);
+        let journal = GroupCommit::start(journal, group_options(options, &metrics))?;
         let pool = Pool::start(&options.pool).map_err(StartError::Pool)?;
         let recorder = Recorder::start(options.settings.engine.records.clone()).map_err(StartError::Records)?;
         let (engine_handle, commands) = EngineHandle::new();
-        let (beside, aside) = Beside::queue();
-        let shared = Arc::new(shared(options, &engine, meters, beside));
+        let (background, waiting) = BackgroundQueue::queue();
+        let shared = Arc::new(shared(options, &engine, metrics, background));
         let mine = (&engine_handle, commands);
-        let writer = Writer::new(engine, clock, Arc::clone(&shared), mine, options.publish_every, pool.clone());
+        let engine_thread =
+            EngineThread::new(engine, clock, Arc::clone(&shared), mine, options.publish_every, pool.clone());
         let own = journal.clone();
         let thread = std::thread::Builder::new().name("engine".to_owned());
         let engine_ended = CancellationToken::new();
         let end = EngineExitNotifier { shared: Arc::clone(&shared), ended: engine_ended.clone() };
         let body = move || {
-            let _end = end; // dropped after the writer and all that waits for it, be it by a panic
-            writer.run(own);
+            let _end = end; // dropped after the engine thread and all that waits for it, be it by a panic
+            engine_thread.run(own);
         };
         let engine = thread.spawn(body).map_err(StartError::Thread)?;
         let daemon = Self(Arc::new(Inner {
@@ -216,7 +217,7 @@ impl Daemon {
             locator: OnceLock::new(),
             notices: std::sync::Mutex::default(),
         }));
-        tokio::spawn(replace::run(daemon.clone(), aside));
+        tokio::spawn(replace::run(daemon.clone(), waiting));
         tokio::spawn(super::planning::run(daemon.clone()));
         Ok((daemon.clone(), Ending { engine, daemon, recovered }))
     }
@@ -241,7 +242,7 @@ impl Daemon {
 
     /// Where feeds leave their facts.
     #[must_use]
-    pub fn registries(&self) -> &Arc<Registries> {
+    pub fn registries(&self) -> &Arc<FeedRegistries> {
         &self.0.shared.registries
     }
 
@@ -259,8 +260,8 @@ impl Daemon {
 
     /// What is measured and counted.
     #[must_use]
-    pub fn meters(&self) -> &Meters {
-        &self.0.shared.meters
+    pub fn metrics(&self) -> &MetricHandles {
+        &self.0.shared.metrics
     }
 
     /// Whether requests are taken, and its changes.
@@ -514,13 +515,13 @@ impl Daemon {
         let read = tokio::task::spawn_blocking(move || (*hook)(&current)).await;
         let read = read.unwrap_or_else(|_| Err("reading it ended in a panic".to_owned()));
         if read.is_err() {
-            self.meters().reloaded(ReloadResult::Refused);
+            self.metrics().reloaded(ReloadResult::Refused);
         }
         let mut reloaded = read.map_err(invalid)?;
         if reloaded.changed.is_empty() {
             reloaded.settings = Settings::clone(&self.settings());
             reloaded.changed.clone_from(&last_changed);
-            self.meters().reloaded(ReloadResult::Unchanged);
+            self.metrics().reloaded(ReloadResult::Unchanged);
             return Ok(reloaded);
         }
         reloaded.settings.generation = self.0.settings.load().generation + 1;
@@ -529,11 +530,11 @@ impl Daemon {
         let records = settings.records.clone();
         let taken = self.0.engine_handle.ask(|reply| Command::Reload { settings, policies, reply }).await?;
         if let Err(refusal) = taken {
-            self.meters().reloaded(ReloadResult::Refused);
+            self.metrics().reloaded(ReloadResult::Refused);
             return Err(refusal);
         }
         (reloaded.taken)();
-        self.meters().reloaded(ReloadResult::Applied);
+        self.metrics().reloaded(ReloadResult::Applied);
         self.0.recorder.reload(records).await;
         self.0.shared.follow.store(Arc::new(reloaded.settings.follow.clone()));
         self.0.settings.store(Arc::new(reloaded.settings.clone()));
@@ -548,7 +549,7 @@ impl Daemon {
     /// [`Refusal::Unavailable`] where all are taken.
     pub fn stream_place(&self) -> Result<OwnedSemaphorePermit, Refusal> {
         Arc::clone(&self.0.streams).try_acquire_owned().map_err(|_| {
-            self.meters().stream_refused(self.0.streams_max);
+            self.metrics().stream_refused(self.0.streams_max);
             let message = format!("{} streams are open, as many as limits.streams allows", self.0.streams_max);
             Refusal::Unavailable { message, retry_after: Micros::from_secs(1) }
         })

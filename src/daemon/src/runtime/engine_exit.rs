@@ -1,6 +1,6 @@
 //! What happens when the engine's thread ends: without it nothing is answered, so the daemon must say so.
 
-use super::writer::Shared;
+use super::engine_thread::Shared;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 

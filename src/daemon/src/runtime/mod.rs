@@ -1,4 +1,4 @@
-//! The daemon's inside: the one writer, the pool that searches, the path of a request, and what streams wait on.
+//! The daemon's inside: the engine thread, the pool that searches, the path of a request, and what streams wait on.
 //!
 //! Invariants: a request loads one [`Generation`](hintd_engine::Generation), runs one policy on the
 //! pool and commits once per try; nothing on that path waits for a lock that a feed holds; an answer
@@ -10,8 +10,9 @@ pub mod clock;
 mod command;
 pub mod daemon;
 mod engine_exit;
+mod engine_thread;
 pub mod locate;
-pub mod meters;
+pub mod metric_handles;
 pub mod options;
 pub mod outbox;
 mod pending_batches;
@@ -26,14 +27,13 @@ mod replace;
 pub mod servers;
 pub mod watch_file;
 pub mod watchers;
-mod writer;
 
 #[cfg(test)]
 pub(crate) mod tests;
 
 pub use command::{EngineReport, RolledBack};
 pub use daemon::{Daemon, Ending, StartError};
-pub use meters::Meters;
+pub use metric_handles::MetricHandles;
 pub use options::{Options, RequestLimits};
 pub use place::{Refused, RequestOptions};
 pub use replace::{FollowEvent, FollowPayload};

@@ -314,23 +314,23 @@ impl Daemon {
             let placer = PlacerSettings { located, planned, ..placer(&settings, turn) };
             let mut probe = Probe::default();
             let mut stop = || probe.look(Instant::now() >= search_until);
-            let way = Way { mode, policy, follows };
-            let found = search(&generation, &request, &settings, way, &placer, now, &mut stop);
+            let mode = SearchMode { mode, policy, follows };
+            let found = search(&generation, &request, &settings, mode, &placer, now, &mut stop);
             let stopped = probe.stopped();
             let inputs = SearchInputs { generation, placer, now, stopped };
             let ended = Instant::now();
             Ok((SearchOutcome { inputs, found, ended }, started - queued, ended - started))
         };
         let (searched, waited, took) = self.0.pool.run(deadline, job).await??;
-        self.meters().request(policy, &[(Stage::Queue, waited), (Stage::Place, took)], None);
+        self.metrics().request(policy, &[(Stage::Queue, waited), (Stage::Place, took)], None);
         tracing::debug!(policy, conflicts, generation = searched.inputs.generation.number, ?waited, ?took, "placed");
         Ok(searched)
     }
 
     fn record_timings(&self, context: &RequestContext, answer: &Answer, commit: Duration, journal: Duration) {
         let stages = [(Stage::Commit, commit), (Stage::Journal, journal), (Stage::Total, context.began.elapsed())];
-        self.meters().request(context.policy, &stages, Some(answer.decision.steps));
-        self.meters().add("requests_answered", 1);
+        self.metrics().request(context.policy, &stages, Some(answer.decision.steps));
+        self.metrics().add("requests_answered", 1);
     }
 }
 
@@ -390,7 +390,7 @@ fn chosen<'s>(settings: &'s Settings, name: &'s str, mode: Mode) -> (&'s Arc<dyn
 }
 
 /// How a request is searched for.
-struct Way {
+struct SearchMode {
     mode: Mode,
     policy: &'static str,
     /// Hints may come later, on Follow.
@@ -402,13 +402,13 @@ fn search(
     generation: &Generation,
     request: &Arc<HintRequest>,
     settings: &Settings,
-    way: Way,
+    search: SearchMode,
     placer: &PlacerSettings,
     now: Timestamp,
     stop: &mut dyn FnMut() -> bool,
 ) -> Result<Proposal, Refusal> {
-    let (found, chosen) = chosen(settings, way.policy, way.mode);
-    if way.follows && may_wait(request, &chosen) && !is_chained(generation, request, &placer.chains) {
+    let (found, chosen) = chosen(settings, search.policy, search.mode);
+    if search.follows && may_wait(request, &chosen) && !is_chained(generation, request, &placer.chains) {
         return propose_waiting(generation, request, &chosen, found, placer, now);
     }
     propose(generation, request, &chosen, placer, now, stop)

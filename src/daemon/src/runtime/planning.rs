@@ -35,11 +35,11 @@ pub(super) async fn run(daemon: Daemon) {
         last = now;
         match daemon.plan_ahead(&planning, now).await {
             Ok(name) => {
-                daemon.meters().add("plans_made", 1);
+                daemon.metrics().add("plans_made", 1);
                 tracing::info!(plan = %name, activated = planning.activate, "planned ahead");
             }
             Err(refusal) => {
-                daemon.meters().add("plans_failed", 1);
+                daemon.metrics().add("plans_failed", 1);
                 tracing::warn!(%refusal, "nothing was planned ahead");
             }
         }

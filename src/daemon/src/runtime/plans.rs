@@ -2,7 +2,7 @@
 
 use super::command::{Command, EngineHandle, PlanCall, Reply, RolledBack};
 use super::daemon::Daemon;
-use super::writer::{Writer, store_failed};
+use super::engine_thread::{EngineThread, store_failed};
 use hintd_engine::plans::replicas::{ReplicaPlan, ReplicaRequest, replicas};
 use hintd_engine::plans::{KeptPlan, check_name, validate_plan};
 use hintd_engine::{Effects, PlanChange, PlanView, Refusal};
@@ -59,7 +59,7 @@ impl PlanChangeQueue {
     }
 }
 
-impl Writer {
+impl EngineThread {
     /// Does something with plans. What changes anything is in force, and answered, when it is durable.
     pub(super) fn plans(&mut self, call: PlanCall, now: Timestamp) {
         let changes = &mut self.plan_changes;

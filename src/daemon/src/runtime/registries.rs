@@ -1,4 +1,4 @@
-//! Registries: what feeds said last and the engine has not taken yet, shared by all feed streams.
+//! FeedRegistries: what feeds said last and the engine has not taken yet, shared by all feed streams.
 //!
 //! # Code map
 //! - `refusal`: [`ItemRefusal`], why one item is not taken, and [`FeedCounts`].
@@ -80,7 +80,7 @@ impl Default for RegistryLimits {
 }
 
 /// Latest facts of all feeds.
-pub struct Registries {
+pub struct FeedRegistries {
     limits: RegistryLimits,
     nodes: Nodes,
     blocks: Blocks,
@@ -93,8 +93,8 @@ pub struct Registries {
     heard: AtomicU8,
     /// The scheduler's settings, if it told of other ones.
     rules: Mutex<Option<SizeRules>>,
-    /// Microseconds of [`Self::blind`].
-    blind: AtomicU64,
+    /// Microseconds of [`Self::excuse_silence`].
+    excuse_silence: AtomicU64,
     counters: Counters,
     dirty: AtomicBool,
 }
@@ -105,7 +105,7 @@ struct Measured {
     latency: BTreeMap<(HostName, HostName), Micros>,
 }
 
-impl Registries {
+impl FeedRegistries {
     /// Nothing heard yet.
     #[must_use]
     pub fn new(limits: RegistryLimits) -> Self {
@@ -118,7 +118,7 @@ impl Registries {
             measured: Mutex::default(),
             heard: AtomicU8::new(0),
             rules: Mutex::default(),
-            blind: AtomicU64::new(0),
+            excuse_silence: AtomicU64::new(0),
             counters: Counters::default(),
             dirty: AtomicBool::new(false),
             limits,
@@ -160,9 +160,9 @@ impl Registries {
         chains.into_iter().for_each(|change| _ = give(change));
         let rules = self.rules.lock().unwrap_or_else(PoisonError::into_inner).take();
         rules.into_iter().for_each(|rules| _ = give(Change::Rules(rules)));
-        let blind = Micros(self.blind.swap(0, Ordering::AcqRel));
-        if blind > Micros(0) {
-            _ = give(Change::Blind(blind));
+        let excused = Micros(self.excuse_silence.swap(0, Ordering::AcqRel));
+        if excused > Micros(0) {
+            _ = give(Change::ExcuseSilence(excused));
         }
         self.nodes.drain(&mut give);
         self.blocks.drain().into_iter().for_each(|change| _ = give(change));
@@ -240,8 +240,8 @@ impl Registries {
     }
 
     /// Whoever tells of all nodes can't, for so long from now: none is lost by its silence until then.
-    pub fn blind(&self, time: Micros) {
-        self.blind.fetch_max(time.0, Ordering::AcqRel);
+    pub fn excuse_silence(&self, time: Micros) {
+        self.excuse_silence.fetch_max(time.0, Ordering::AcqRel);
         self.wake();
     }
 
@@ -431,9 +431,12 @@ impl Registries {
     }
 }
 
-impl std::fmt::Debug for Registries {
+impl std::fmt::Debug for FeedRegistries {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Registries").field("limits", &self.limits).field("dirty", &self.dirty()).finish_non_exhaustive()
+        f.debug_struct("FeedRegistries")
+            .field("limits", &self.limits)
+            .field("dirty", &self.dirty())
+            .finish_non_exhaustive()
     }
 }
 
@@ -447,7 +450,7 @@ mod tests {
 
     #[test]
     fn many_items_are_one_reason_to_drain() {
-        let registries = Registries::new(RegistryLimits::default());
+        let registries = FeedRegistries::new(RegistryLimits::default());
         assert!(!registries.dirty());
         for _ in 0..3 {
             registries.heard(Source::Events);

@@ -42,9 +42,9 @@ const RETRY_AFTER: Micros = Micros::from_secs(5);
 
 /// The engine's end of the queue to [`run`]. Its thread never waits for a place: placing needs that thread.
 #[derive(Debug)]
-pub(super) struct Beside(mpsc::Sender<BackgroundWork>);
+pub(super) struct BackgroundQueue(mpsc::Sender<BackgroundWork>);
 
-impl Beside {
+impl BackgroundQueue {
     /// The queue, with room for [`WAITING_MAX`].
     pub(super) fn queue() -> (Self, mpsc::Receiver<BackgroundWork>) {
         Self::with_room(WAITING_MAX)
@@ -214,18 +214,18 @@ mod tests {
 
     #[test]
     fn what_finds_the_queue_full_is_refused_at_once_and_group_by_group() {
-        let (beside, mut waiting) = Beside::with_room(2);
-        assert_eq!(beside.place(lost("node_lost")), []);
-        assert_eq!(beside.place(lost("node_lost")), []);
-        let told = beside.place(lost("node_lost"));
+        let (queue, mut waiting) = BackgroundQueue::with_room(2);
+        assert_eq!(queue.place(lost("node_lost")), []);
+        assert_eq!(queue.place(lost("node_lost")), []);
+        let told = queue.place(lost("node_lost"));
         let refused = |group: &str| {
             let body = FollowBody::NotYet { group: group.into(), reason: "unavailable".into(), expected_wait: None };
             FollowEvent::advice("node_lost", body)
         };
         assert_eq!(told, [refused("map"), refused("reduce")]);
-        assert_eq!(beside.place(lost(LATE)), [], "it goes on waiting, and was told why");
+        assert_eq!(queue.place(lost(LATE)), [], "it goes on waiting, and was told why");
         assert!(matches!(waiting.try_recv(), Ok(BackgroundWork::LostTasks(_))));
-        assert_eq!(beside.place(lost("node_lost")), [], "there is room again");
+        assert_eq!(queue.place(lost("node_lost")), [], "there is room again");
     }
 
     #[tokio::test(flavor = "multi_thread")]
@@ -237,7 +237,8 @@ mod tests {
         let stalled = stall(&daemon);
         let inner = daemon.clone();
         daemon.on_engine(move || {
-            let refused = (0..2 * WAITING_MAX).filter(|_| !inner.0.shared.beside.place(lost("node_lost")).is_empty());
+            let refused =
+                (0..2 * WAITING_MAX).filter(|_| !inner.0.shared.background.place(lost("node_lost")).is_empty());
             told.send(refused.count()).unwrap();
         });
         drop(stalled);

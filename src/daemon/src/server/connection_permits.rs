@@ -8,7 +8,7 @@
 
 use super::status::status;
 use crate::runtime::Daemon;
-use crate::telemetry::metrics::Turned;
+use crate::telemetry::metrics::ConnectionRefusal;
 use hintd_engine::Refusal;
 use hintd_model::units::Micros;
 use std::future::Future;
@@ -98,8 +98,8 @@ impl ConnectionLimiter {
             Ok(permit) => PermitState::ConnectionPermit { _seat: permit },
             Err(_) => {
                 let place = Arc::clone(&self.standing).try_acquire_owned().ok();
-                let turned = if place.is_some() { Turned::Standing } else { Turned::Closed };
-                self.daemon.meters().connection_turned(turned, self.most);
+                let turned = if place.is_some() { ConnectionRefusal::Standing } else { ConnectionRefusal::Closed };
+                self.daemon.metrics().connection_turned(turned, self.most);
                 PermitState::Standing { _place: place? }
             }
         };
@@ -143,7 +143,10 @@ impl AsyncRead for PermittedConnection {
         if greeting.missing == 0 {
             self.greeting = None;
         } else if read.is_pending() && greeting.within.as_mut().poll(cx).is_ready() {
-            greeting.daemon.meters().connection_turned(Turned::Silent, format_args!("{:?}", greeting.limit));
+            greeting
+                .daemon
+                .metrics()
+                .connection_turned(ConnectionRefusal::Silent, format_args!("{:?}", greeting.limit));
             return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
         }
         read

@@ -5,7 +5,7 @@ use super::placement::stopping;
 use super::status::status;
 use crate::feed::{FeedStream, blocks, datasets, events, heartbeats, latency, link_stats, topology};
 use crate::runtime::Daemon;
-use crate::runtime::registries::{ItemRefusal, Registries};
+use crate::runtime::registries::{FeedRegistries, ItemRefusal};
 use hintd_client::wire::v1;
 use hintd_client::wire::v1::feed_server::Feed;
 use hintd_model::cluster::Source;
@@ -133,7 +133,7 @@ fn facts<I>(
     daemon: &Daemon,
     stream: &mut FeedStream,
     item: I,
-    ingest: fn(&Registries, &mut FeedStream, I) -> Result<(), ItemRefusal>,
+    ingest: fn(&FeedRegistries, &mut FeedStream, I) -> Result<(), ItemRefusal>,
 ) -> Option<hintd_engine::TaskEvent> {
     if let Err(refusal) = ingest(daemon.registries(), stream, item) {
         tracing::debug!(%refusal, "a feed's item was refused");

@@ -171,7 +171,7 @@ pub(super) async fn hints(
 
 /// Counts a refused request; returns what it is answered with.
 fn refused(daemon: &Daemon, refusal: &Refusal, decision: Option<DecisionId>) -> Status {
-    daemon.meters().refused(refusal.token());
+    daemon.metrics().refused(refusal.token());
     status_of(refusal, decision)
 }
 
@@ -202,7 +202,7 @@ async fn take_events(
             let event = event.and_then(|event| match event.attempt {
                 attempt if attempt == own => Ok(event),
                 attempt => {
-                    daemon.meters().add("events_of_another_attempt", 1);
+                    daemon.metrics().add("events_of_another_attempt", 1);
                     Err(format!("an event of {attempt} on the stream of {own}"))
                 }
             });
@@ -213,7 +213,7 @@ async fn take_events(
                     }
                 }
                 Err(refusal) => {
-                    daemon.meters().add("events_refused", 1);
+                    daemon.metrics().add("events_refused", 1);
                     tracing::debug!(%refusal, "a task event was dropped");
                 }
             }

@@ -2,7 +2,7 @@
 
 use super::convert;
 use crate::runtime::Daemon;
-use crate::runtime::meters::FlowCounts;
+use crate::runtime::metric_handles::FlowCounts;
 use crate::runtime::options::Settings;
 use crate::telemetry::process;
 use hintd_client::wire::v1;
@@ -85,7 +85,7 @@ fn degraded(ages: &[AgeOf], silent: &[&'static str]) -> Vec<String> {
 
 /// The engine's and the request path's counters, and what feeds brought.
 fn counters(daemon: &Daemon) -> std::collections::BTreeMap<String, u64> {
-    let mut counters = daemon.meters().all();
+    let mut counters = daemon.metrics().all();
     let feeds = daemon.registries().counts();
     for (source, count) in &feeds.taken {
         counters.insert(format!("feed_{}_taken", source.as_str()), *count);

@@ -87,7 +87,7 @@ label! {
 
 label! {
     /// What became of a connection that was not let in as others are.
-    Turned {
+    ConnectionRefusal {
         /// Beyond the limit: its calls are refused until a seat is free.
         Standing = "standing",
         /// Far beyond the limit: closed at once.

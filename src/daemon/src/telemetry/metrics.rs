@@ -23,7 +23,8 @@ use super::hadoop::{HADOOP_AGE, HADOOP_ANSWERS, HADOOP_ASKED, HADOOP_DISAGREES, 
 use super::hadoop::{NAME_NODE_AGE, NAME_NODE_ANSWERS, NAME_NODE_ASKED, NAME_NODE_LOCATED, NAME_NODE_PATHS};
 use super::history_server::{HISTORY_AGE, HISTORY_ANSWERS, HISTORY_ASKED};
 pub use super::labels::{
-    BoxState, FeedResult, HintEvent, LabelValue, MoveEvent, ReloadResult, RouteKind, Stage, Turned, WatcherKind,
+    BoxState, ConnectionRefusal, FeedResult, HintEvent, LabelValue, MoveEvent, ReloadResult, RouteKind, Stage,
+    WatcherKind,
 };
 use super::plans::{PLAN_AGE, PLAN_FOLLOWED, PLAN_IN_FORCE, PLAN_LEFT};
 use super::routes::{
@@ -96,7 +97,7 @@ const fn metric(name: &'static str, kind: Kind, unit: Unit, help: &'static str) 
 }
 
 /// Every metric there is.
-pub const ALL: [Metric; 64] = [
+pub const ALL: &[Metric] = &[
     metric(REQUEST_SECONDS, Kind::Histogram, Unit::Seconds, "Time of a placement request, by policy and stage."),
     metric(SEARCH_STEPS, Kind::Histogram, Unit::Count, "Search steps that a request used, by policy."),
     metric(PUBLISH_SECONDS, Kind::Histogram, Unit::Seconds, "Time to build and publish a snapshot."),
@@ -288,10 +289,10 @@ impl Metrics {
     }
 
     /// Handles for connections and streams that are turned away.
-    pub fn door(&self) -> AdmissionMetrics {
-        let connection = |&turned: &Turned| self.counter(CONNECTIONS_REFUSED, &[("result", turned.label())]);
+    pub fn admission(&self) -> AdmissionMetrics {
+        let connection = |&turned: &ConnectionRefusal| self.counter(CONNECTIONS_REFUSED, &[("result", turned.label())]);
         AdmissionMetrics {
-            connections: Turned::ALL.iter().map(connection).collect(),
+            connections: ConnectionRefusal::ALL.iter().map(connection).collect(),
             streams: self.counter(STREAMS_REFUSED, &[]),
         }
     }
@@ -453,7 +454,7 @@ impl StoreMetrics {
     }
 }
 
-/// Records who is turned away at the door.
+/// Records who is refused a connection or a stream.
 #[derive(Clone)]
 pub struct AdmissionMetrics {
     connections: Vec<Counter>,
@@ -462,7 +463,7 @@ pub struct AdmissionMetrics {
 
 impl AdmissionMetrics {
     /// A connection has no seat, or is closed.
-    pub fn connection(&self, turned: Turned) {
+    pub fn connection(&self, turned: ConnectionRefusal) {
         self.connections[turned as usize].add(1);
     }
 
@@ -500,7 +501,7 @@ impl Counter {
 const METADATA: Metadata<'static> = Metadata::new(module_path!(), Level::INFO, Some(module_path!()));
 
 fn describe(recorder: &PrometheusRecorder) {
-    for Metric { name, kind, unit, help } in ALL {
+    for &Metric { name, kind, unit, help } in ALL {
         let describe = match kind {
             Kind::Counter => PrometheusRecorder::describe_counter,
             Kind::Gauge => PrometheusRecorder::describe_gauge,
@@ -553,8 +554,8 @@ mod tests {
         ledger.conflicts(2);
         ledger.leases(4);
         metrics.refused("no_room");
-        metrics.door().connection(Turned::Closed);
-        metrics.door().stream();
+        metrics.admission().connection(ConnectionRefusal::Closed);
+        metrics.admission().stream();
         metrics.reloaded(ReloadResult::Refused);
         metrics.queue("placement").depth(11);
         let store = metrics.store();
@@ -654,7 +655,7 @@ mod tests {
     #[test]
     fn names_say_their_unit() {
         let mut names = BTreeSet::new();
-        for Metric { name, kind, unit, help } in ALL {
+        for &Metric { name, kind, unit, help } in ALL {
             assert!(name.starts_with("hintd_") && names.insert(name), "{name}");
             assert_eq!(kind == Kind::Counter, name.ends_with("_total"), "{name}");
             assert_eq!(unit == Unit::Seconds, name.ends_with("_seconds"), "{name}");

@@ -123,8 +123,8 @@ fn while_whoever_tells_of_nodes_is_blind_they_go_stale_and_none_is_lost() {
     harness.settings.lost_after = Micros::from_secs(20);
     harness.engine.reload(harness.settings.clone(), harness.now);
     harness.beat("h0", 0, Some(&[]));
-    harness.change(Change::Blind(Micros::from_secs(60)));
-    harness.change(Change::Blind(Micros::from_secs(30))); // the longer one holds
+    harness.change(Change::ExcuseSilence(Micros::from_secs(60)));
+    harness.change(Change::ExcuseSilence(Micros::from_secs(30))); // the longer one holds
     let state = |harness: &mut EngineHarness| {
         harness.publish();
         harness.engine.generation().snapshot.state[0]

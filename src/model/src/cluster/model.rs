@@ -52,7 +52,7 @@ pub struct Model {
     link_loads: Arc<BTreeMap<LinkName, LinkLoad>>,
     latency: Arc<HashMap<(NodeIdx, NodeIdx), Micros>>,
     heard: LastHeard,
-    blind_until: Timestamp,
+    silence_excused_until: Timestamp,
 }
 
 impl Model {
@@ -119,10 +119,10 @@ impl Model {
         self.nodes.heard(node)
     }
 
-    /// Until when a node's silence says nothing of it ([`Change::Blind`]).
+    /// Until when a node's silence says nothing of it ([`Change::ExcuseSilence`]).
     #[must_use]
-    pub const fn blind_until(&self) -> Timestamp {
-        self.blind_until
+    pub const fn silence_excused_until(&self) -> Timestamp {
+        self.silence_excused_until
     }
 
     /// A new version of the snapshot; shares everything that did not change.
@@ -235,7 +235,7 @@ impl Model {
             Change::Latency(from, to, rtt) => self.set_latency(&from, &to, rtt)?,
             Change::Rules(rules) => self.rules = Arc::new(rules),
             Change::Heard(_) => {}
-            Change::Blind(time) => self.blind_until = self.blind_until.max(now.plus(time)),
+            Change::ExcuseSilence(time) => self.silence_excused_until = self.silence_excused_until.max(now.plus(time)),
         }
         Ok(Applied::Quiet)
     }

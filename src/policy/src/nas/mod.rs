@@ -31,9 +31,6 @@ use std::borrow::Cow;
 use toml::Spanned;
 use toml::de::DeValue;
 
-/// Its name.
-pub const NAME: &str = "nas";
-
 /// The policy.
 #[derive(Debug, Clone, Default)]
 pub struct Nas {
@@ -42,7 +39,7 @@ pub struct Nas {
 
 impl Definition for Nas {
     type Params = NasParams;
-    const NAME: &'static str = NAME;
+    const NAME: &'static str = "nas";
     const SUMMARY: &'static str =
         "shuffle traffic bounded by node, spread by rack, held back from congested racks (paper 004)";
 
@@ -57,17 +54,16 @@ impl Definition for Nas {
     fn capabilities(&self) -> Capabilities<'_> {
         Capabilities { place: Some(self), dispatch: Some(self), ..Capabilities::default() }
     }
-}
 
-/// Its configuration table as the daemon reads it: time bounds skipping unless the table says otherwise. Offers come as
-/// fast as the cluster is large there, so that 135 of them are no span of time (policies.md).
-#[must_use]
-pub fn bounded_by_time(mut table: PolicyTable<'_>) -> PolicyTable<'_> {
-    let nowhere = || 0..0; // it stands in no file
-    let key = Spanned::new(nowhere(), Cow::Borrowed("skip_by"));
-    let time = || Spanned::new(nowhere(), DeValue::String(Cow::Borrowed("time")));
-    table.get_mut().entry(key).or_insert_with(time);
-    table
+    /// Time bounds skipping unless the table says otherwise: offers come as fast as the cluster is large there, so that
+    /// 135 of them are no span of time (policies.md).
+    fn deployed(mut table: PolicyTable<'_>) -> PolicyTable<'_> {
+        let nowhere = || 0..0; // it stands in no file
+        let key = Spanned::new(nowhere(), Cow::Borrowed("skip_by"));
+        let time = || Spanned::new(nowhere(), DeValue::String(Cow::Borrowed("time")));
+        table.get_mut().entry(key).or_insert_with(time);
+        table
+    }
 }
 
 impl Place for Nas {

@@ -440,7 +440,7 @@ fn containers_of_a_job_that_is_done_take_no_room_for_output() {
 fn in_a_daemon_time_bounds_skipping_unless_its_configuration_says_otherwise() {
     let params = |text: &'static str| {
         let table = toml::de::DeTable::parse(text).unwrap();
-        crate::registry::build::<Nas>(super::bounded_by_time(table)).unwrap().params_toml()
+        crate::registry::build::<Nas>(Nas::deployed(table)).unwrap().params_toml()
     };
     assert!(params("").contains("skip_by = \"time\""), "{}", params(""));
     assert!(params("skip_ms = 900").contains("skip_by = \"time\""), "{}", params("skip_ms = 900"));

@@ -9,7 +9,7 @@ use crate::hadoop::options::NameNodeOptions;
 use crate::rest_client::Trust;
 use crate::runtime::Daemon;
 use crate::runtime::locate::{Located, Locating, Locator};
-use crate::runtime::registries::Registries;
+use crate::runtime::registries::FeedRegistries;
 use crate::telemetry::hadoop::NameNodeMetrics;
 use hintd_client::wire::v1;
 use hintd_engine::Generation;
@@ -35,7 +35,7 @@ pub struct NameNodes(Arc<Inner>);
 struct Inner {
     options: NameNodeOptions,
     servers: Arc<Servers>,
-    registries: Arc<Registries>,
+    registries: Arc<FeedRegistries>,
     metrics: NameNodeMetrics,
     stopping: CancellationToken,
     started: Instant,
@@ -302,7 +302,7 @@ impl Inner {
 
 impl Feed {
     /// Whether it was taken.
-    fn tell(&mut self, registries: &Registries, item: Item) -> bool {
+    fn tell(&mut self, registries: &FeedRegistries, item: Item) -> bool {
         self.number += 1;
         let item = v1::DatasetItem { number: self.number, item: Some(item) };
         let taken = datasets::ingest(registries, &mut self.stream, item);

@@ -33,7 +33,9 @@ pub(crate) fn fit(
         return Ok(Found::new());
     }
     let Some(chains) = topology.chains.as_deref() else { return Ok(Found::new()) };
-    let (Some(network), Some(table)) = (topology.network.as_deref(), table) else { return blind(chains, sends) };
+    let (Some(network), Some(table)) = (topology.network.as_deref(), table) else {
+        return without_network(chains, sends);
+    };
     let ways = WaypointInputs { network, table, chains };
     // Loads of boxes that were declared anew since are counted when that is settled.
     let same = running.are_of(topology);
@@ -63,7 +65,7 @@ pub(crate) fn fit(
 }
 
 /// Without a network nobody can say whether a chain is kept.
-fn blind(chains: &Chains, sends: &BTreeMap<ChainPair, Sent>) -> Result<Found, Refusal> {
+fn without_network(chains: &Chains, sends: &BTreeMap<ChainPair, Sent>) -> Result<Found, Refusal> {
     let closed = |key: &&ChainPair| {
         chains.find_chain(&key.chain).is_some_and(|index| chains.chain(index).when_broken == WhenBroken::Closed)
     };

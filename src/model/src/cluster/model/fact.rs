@@ -69,7 +69,7 @@ pub enum Change {
     /// A source spoke without a change.
     Heard(Source),
     /// Whoever tells of all nodes can't say anything for so long from now: nobody's silence makes him lost until then.
-    Blind(Micros),
+    ExcuseSilence(Micros),
 }
 
 impl Change {
@@ -85,7 +85,7 @@ impl Change {
             Self::LinkLoad(..) => Some(Source::LinkStats),
             Self::Latency(..) => Some(Source::Latency),
             Self::Heard(source) => Some(*source),
-            Self::Rules(_) | Self::Blind(_) => None,
+            Self::Rules(_) | Self::ExcuseSilence(_) => None,
         }
     }
 }

@@ -253,12 +253,12 @@ struct Stop {
     at: VertexIdx,
     passed: Option<BoxIdx>,
     /// Best first, at most k.
-    ways: Vec<Way>,
+    ways: Vec<Predecessor>,
 }
 
 /// How a stop is reached: from which stop of the layer before, by which of its ways, along which segment.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Way {
+struct Predecessor {
     hops: u32,
     tie: u64,
     stop: u32,
@@ -268,7 +268,7 @@ struct Way {
 
 impl Stop {
     fn start(at: VertexIdx) -> Self {
-        Self { at, passed: None, ways: vec![Way { hops: 0, tie: 0, stop: 0, way: 0, segment: 0 }] }
+        Self { at, passed: None, ways: vec![Predecessor { hops: 0, tie: 0, stop: 0, way: 0, segment: 0 }] }
     }
 }
 
@@ -277,12 +277,12 @@ impl Search<'_, '_> {
         let before = self.layers.last().expect("the first layer is there from the start");
         let mut layer = Vec::with_capacity(stops.len());
         for (at, passed) in stops {
-            let mut found: Vec<Way> = Vec::new();
+            let mut found: Vec<Predecessor> = Vec::new();
             for (stop, known) in (0..).zip(before).filter(|(_, known)| !known.ways.is_empty()) {
                 let segments = self.segments.entry((known.at, at)).or_insert_with(|| segments(self.ways, known.at, at));
                 for (segment, links) in (0..).zip(&*segments).take(self.k) {
                     let own = u64::from(passed.map_or(u32::MAX, |index| index.0)) << 32 | u64::from(segment);
-                    found.extend((0..).zip(&known.ways).map(|(way, so_far)| Way {
+                    found.extend((0..).zip(&known.ways).map(|(way, so_far)| Predecessor {
                         hops: so_far.hops + links.len() as u32,
                         tie: mix(self.key ^ so_far.tie ^ mix(own)),
                         stop,
@@ -303,7 +303,7 @@ impl Search<'_, '_> {
         last.ways.iter().map(|way| self.route(*way, up, down)).collect()
     }
 
-    fn route(&self, last: Way, up: DirectedLinkIdx, down: DirectedLinkIdx) -> WaypointRoute {
+    fn route(&self, last: Predecessor, up: DirectedLinkIdx, down: DirectedLinkIdx) -> WaypointRoute {
         let mut parts: SmallVec<[(&Segment, Option<BoxIdx>); 4]> = SmallVec::new();
         let (mut stop, mut way) = (&self.layers[self.layers.len() - 1][0], last);
         for layer in self.layers[..self.layers.len() - 1].iter().rev() {

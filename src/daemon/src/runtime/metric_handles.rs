@@ -9,7 +9,7 @@ use crate::telemetry::metrics::{
     AdmissionMetrics, FeedMetrics, LedgerMetrics, Metrics, PublisherMetrics, QueueMetrics,
 };
 use crate::telemetry::metrics::{
-    BoxState, FeedResult, HintEvent, MoveEvent, ReloadResult, RouteKind, Stage, Turned, WatcherKind,
+    BoxState, ConnectionRefusal, FeedResult, HintEvent, MoveEvent, ReloadResult, RouteKind, Stage, WatcherKind,
 };
 use crate::telemetry::plans::PlanMetrics;
 use crate::telemetry::rate_limited_log::RateLimitedLog;
@@ -26,7 +26,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// All handles.
-pub struct Meters {
+pub struct MetricHandles {
     metrics: Metrics,
     publisher: PublisherMetrics,
     ledger: LedgerMetrics,
@@ -36,9 +36,9 @@ pub struct Meters {
     circuits: CircuitMetrics,
     pool: QueueMetrics,
     journal: QueueMetrics,
-    door: AdmissionMetrics,
+    admission: AdmissionMetrics,
     /// Lines about connections by what became of them, and about streams: clients that repeat could fill a disk.
-    connections_said: [RateLimitedLog; Turned::ALL.len()],
+    connections_said: [RateLimitedLog; ConnectionRefusal::ALL.len()],
     streams_said: RateLimitedLog,
     reports_said: RateLimitedLog,
     ports_said: RateLimitedLog,
@@ -48,9 +48,9 @@ pub struct Meters {
     counters: Mutex<BTreeMap<&'static str, u64>>,
 }
 
-impl std::fmt::Debug for Meters {
+impl std::fmt::Debug for MetricHandles {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Meters").field("counters", &*self.counters()).finish_non_exhaustive()
+        f.debug_struct("MetricHandles").field("counters", &*self.counters()).finish_non_exhaustive()
     }
 }
 
@@ -111,7 +111,7 @@ impl FlowCounts {
     }
 }
 
-impl Meters {
+impl MetricHandles {
     /// Handles in `metrics`.
     #[must_use]
     pub fn new(metrics: Metrics) -> Self {
@@ -124,7 +124,7 @@ impl Meters {
             circuits: metrics.circuits(),
             pool: metrics.queue("placer"),
             journal: metrics.queue("journal"),
-            door: metrics.door(),
+            admission: metrics.admission(),
             connections_said: Default::default(),
             streams_said: RateLimitedLog::default(),
             reports_said: RateLimitedLog::default(),
@@ -171,12 +171,14 @@ impl Meters {
     }
 
     /// A connection was turned away.
-    pub(crate) fn connection_turned(&self, turned: Turned, limit: impl std::fmt::Display) {
-        self.door.connection(turned);
+    pub(crate) fn connection_turned(&self, turned: ConnectionRefusal, limit: impl std::fmt::Display) {
+        self.admission.connection(turned);
         let (counter, what) = match turned {
-            Turned::Standing => ("connections_standing", "connections beyond limits.connections wait for a place"),
-            Turned::Closed => ("connections_closed", "connections beyond limits.connections were closed"),
-            Turned::Silent => ("connections_silent", "connections that never spoke HTTP/2 were closed"),
+            ConnectionRefusal::Standing => {
+                ("connections_standing", "connections beyond limits.connections wait for a place")
+            }
+            ConnectionRefusal::Closed => ("connections_closed", "connections beyond limits.connections were closed"),
+            ConnectionRefusal::Silent => ("connections_silent", "connections that never spoke HTTP/2 were closed"),
         };
         self.add(counter, 1);
         if let Some(count) = self.connections_said[turned as usize].due() {
@@ -186,7 +188,7 @@ impl Meters {
 
     /// A stream was refused.
     pub(crate) fn stream_refused(&self, limit: usize) {
-        self.door.stream();
+        self.admission.stream();
         self.add("streams_refused", 1);
         if let Some(count) = self.streams_said.due() {
             tracing::warn!(count, limit, "streams beyond limits.streams were refused");

@@ -1,4 +1,4 @@
-//! The one writer: a thread that owns the engine, takes facts and commands, publishes generations.
+//! The engine thread: the one writer, which owns the engine, takes facts and commands, publishes generations.
 //!
 //! Nothing it does waits for a disk or a socket. What a call has to make durable goes to the journal,
 //! and its answer waits in [`PendingBatches`] until the journal's writer says so; a batch that could not be
@@ -7,13 +7,13 @@
 use super::answered_requests::AnsweredRequests;
 use super::clock::Clock;
 use super::command::{Command, Committed, DetachedRequest, EngineHandle, EngineReport, Envelope, Reply};
-use super::meters::{Depths, FlowCounts, Meters};
+use super::metric_handles::{Depths, FlowCounts, MetricHandles};
 use super::outbox::Outboxes;
 use super::pending_batches::{PendingBatches, Returned};
 use super::plans::PlanChangeQueue;
 use super::pool::Pool;
-use super::registries::{FeedCounts, Registries};
-use super::replace::{Beside, FollowEvent, FollowPayload, LATE, LostTasks};
+use super::registries::{FeedCounts, FeedRegistries};
+use super::replace::{BackgroundQueue, FollowEvent, FollowPayload, LATE, LostTasks};
 use super::servers::Servers;
 use super::watchers::{Watchers, Watching};
 use super::{Ready, options::FollowOptions, options::WatchLimits};
@@ -33,12 +33,12 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
-/// What the writer shares with the request path.
+/// What the engine thread shares with the request path.
 pub(super) struct Shared {
     /// What requests load, once.
     pub(super) generation: ArcSwap<Generation>,
     /// Facts that wait to be taken in.
-    pub(super) registries: Arc<Registries>,
+    pub(super) registries: Arc<FeedRegistries>,
     /// Servers that are asked.
     pub(super) servers: Servers,
     /// What attempts are told.
@@ -48,19 +48,19 @@ pub(super) struct Shared {
     /// Who watches routes.
     pub(super) watchers: Watchers,
     /// What is measured and counted.
-    pub(super) meters: Meters,
+    pub(super) metrics: MetricHandles,
     /// Whether requests are taken.
     pub(super) ready: watch::Sender<Ready>,
     /// Ids that have an answer.
     pub(super) known: AnsweredRequests,
-    /// Whether the writer was told that something urgent waits, and has not heard it yet.
+    /// Whether the engine thread was told that something urgent waits, and has not heard it yet.
     pub(super) urgent: AtomicBool,
     /// For tasks to place anew, and moves to look for.
-    pub(super) beside: Beside,
+    pub(super) background: BackgroundQueue,
 }
 
 /// The thread's own state.
-pub(super) struct Writer {
+pub(super) struct EngineThread {
     pub(super) engine: Engine,
     pub(super) clock: Clock,
     pub(super) shared: Arc<Shared>,
@@ -73,7 +73,7 @@ pub(super) struct Writer {
     /// Facts wait that are not to wait until a publish is due.
     pub(super) urgent: bool,
     /// A commit took or freed room since then.
-    pub(super) moved: bool,
+    pub(super) changed: bool,
     /// When the engine last ended what was due.
     pub(super) ticked: Instant,
     /// Generations that some request may still read: freed here, not on a request's thread.
@@ -107,7 +107,7 @@ const RETIRED_MAX: usize = 64;
 /// What a caller waits for a disk to come back.
 const STORE_RETRY: Micros = Micros::from_secs(1);
 
-impl Writer {
+impl EngineThread {
     /// One that has taken nothing yet: changes wait at most `publish_every`.
     pub(super) fn new(
         mut engine: Engine,
@@ -128,7 +128,7 @@ impl Writer {
             publish_every,
             drained: Instant::now(),
             urgent: false,
-            moved: true,
+            changed: true,
             ticked: Instant::now(),
             retired: Vec::new(),
             stopping: false,
@@ -191,18 +191,18 @@ impl Writer {
             Command::Event(event) => self.event(event, now),
             Command::Learned { key, run } => {
                 self.engine.learnt(&key, &run, now);
-                self.has_moved();
+                self.state_changed();
             }
             Command::Watch { watcher, scope, most, reply } => {
                 let found = self.watch(&watcher, scope, most, now);
                 if let Err(Ok(unheard)) = reply.send(found) {
                     self.unwatch(&watcher, unheard.session);
                 }
-                self.has_moved();
+                self.state_changed();
             }
             Command::Acknowledge { watcher, number, refused, reply } => {
                 let _ = reply.send(self.engine.acknowledge(&watcher, number, refused, now));
-                self.has_moved();
+                self.state_changed();
             }
             Command::ReportCircuits { watcher, report, reply } => {
                 self.report_circuits(&watcher, report, reply, now);
@@ -243,22 +243,22 @@ impl Writer {
         now: Timestamp,
     ) {
         let released = self.engine.release(attempt, token, leases, now);
-        self.moved = true;
+        self.changed = true;
         self.effects(None, Box::new(move |result| drop(reply.send(result.and(released)))));
     }
 
     /// Something may be there to publish, and to send off.
-    fn has_moved(&mut self) {
-        self.moved = true;
+    fn state_changed(&mut self) {
+        self.changed = true;
         self.effects(None, Box::new(|_| ()));
     }
 
     fn event(&mut self, event: TaskEvent, now: Timestamp) {
         if let Err(refusal) = self.engine.event(event, now) {
-            self.shared.meters.add("events_refused", 1);
+            self.shared.metrics.add("events_refused", 1);
             tracing::debug!(%refusal, "a task event was dropped");
         }
-        self.has_moved();
+        self.state_changed();
     }
 
     fn reload(
@@ -305,7 +305,7 @@ impl Writer {
         self.sessions += 1;
         let watching = self.shared.watchers.start(watcher, self.sessions, first);
         if watching.replaced {
-            self.shared.meters.watch_replaced(watcher);
+            self.shared.metrics.watch_replaced(watcher);
         }
         Ok(watching)
     }
@@ -334,7 +334,7 @@ impl Writer {
         }
         match self.engine.commit(proposal, token, now) {
             CommitOutcome::Committed(answer) => {
-                self.moved = true;
+                self.changed = true;
                 self.shared.known.note(&answer.decision.request);
                 let dispatcher = self.engine.take_dispatcher();
                 self.effects(Some(Arc::clone(&answer)), answer_reply(answer, dispatcher, reply));
@@ -403,7 +403,7 @@ impl Writer {
             undone = true;
         }
         if undone {
-            self.moved = true;
+            self.changed = true;
             self.effects(None, Box::new(|_| ()));
         }
     }
@@ -431,7 +431,7 @@ impl Writer {
             match effect {
                 Effect::Follow { attempt, message, cause } => {
                     if let FollowBody::NotYet { reason, .. } = &message {
-                        self.shared.meters.not_yet(reason);
+                        self.shared.metrics.not_yet(reason);
                     }
                     let follow = self.shared.follow.load();
                     self.shared.outboxes.push(attempt, FollowEvent::advice(cause, message), &follow, now);
@@ -449,9 +449,9 @@ impl Writer {
                 Effect::Replace { request, cause, node } => {
                     self.place_anew(LostTasks { request, cause, node: Some(node) }, now);
                 }
-                Effect::Rebalance(round) => self.shared.beside.rebalance(round),
+                Effect::Rebalance(round) => self.shared.background.rebalance(round),
                 Effect::Routes { watcher, update } => {
-                    self.shared.meters.rerouted(&update);
+                    self.shared.metrics.rerouted(&update);
                     if !self.shared.watchers.send(&watcher, update) {
                         self.engine.unwatch(&watcher, now);
                     }
@@ -463,7 +463,7 @@ impl Writer {
                 }
                 Effect::AttemptEnded(attempt) => self.shared.outboxes.end(attempt, now),
                 Effect::AnswerForgotten(id) => {
-                    self.shared.meters.add("answers_forgotten", 1);
+                    self.shared.metrics.add("answers_forgotten", 1);
                     // This was to wait for the disk; meanwhile the id may have been answered anew.
                     if !self.engine.answered(&id) {
                         self.shared.known.forget(&id);
@@ -473,8 +473,8 @@ impl Writer {
                     let why = "a run is not noted: the last start cut it in two, and too little was heard since";
                     tracing::info!(%key, %application, "{why}");
                 }
-                Effect::Count(counter, by) => self.shared.meters.count(counter, by),
-                Effect::AdherenceFinalized(settled) => self.shared.meters.adherence(&settled.0, &settled.1),
+                Effect::Count(counter, by) => self.shared.metrics.count(counter, by),
+                Effect::AdherenceFinalized(settled) => self.shared.metrics.adherence(&settled.0, &settled.1),
             }
         }
     }
@@ -485,7 +485,7 @@ impl Writer {
         let attempt = lost.request.attempt;
         let outbox = &self.shared.outboxes;
         outbox.open(attempt, now);
-        for message in self.shared.beside.place(lost) {
+        for message in self.shared.background.place(lost) {
             outbox.push(attempt, message, &self.shared.follow.load(), now);
         }
     }
@@ -501,7 +501,7 @@ impl Writer {
         self.shared.outboxes.forget_old(&self.shared.follow.load(), now);
         self.pending_batches.retry_backlog();
         self.note_health();
-        self.moved = true; // the engine says whether there is anything to publish
+        self.changed = true; // the engine says whether there is anything to publish
         if self.gauged.elapsed() >= GAUGE_EVERY {
             self.gauged = Instant::now();
             self.gauges(now);
@@ -509,26 +509,26 @@ impl Writer {
     }
 
     fn gauges(&mut self, now: Timestamp) {
-        let meters = &self.shared.meters;
+        let metrics = &self.shared.metrics;
         let counts = self.engine.counts();
         let (leases, waiting) = (counts.leases, counts.waiting);
         let depths = Depths { leases, waiting, pool: self.pool.admitted(), journal: self.pending_batches.queued() };
-        meters.gauges(depths, &self.shared.generation.load().snapshot, now);
+        metrics.gauges(depths, &self.shared.generation.load().snapshot, now);
         self.shared.servers.gauge();
         let fed = self.shared.registries.counts();
-        meters.feeds(&self.fed, &fed);
+        metrics.feeds(&self.fed, &fed);
         self.fed = fed;
         let plan = self.engine.plan_in_force(now);
-        meters.plan(plan.as_ref(), now);
+        metrics.plan(plan.as_ref(), now);
         self.plan_changes.look(plan.as_ref(), now);
-        meters.circuits(self.engine.circuits().as_ref());
-        meters.watchers(&self.engine.watchers());
+        metrics.circuits(self.engine.circuits().as_ref());
+        metrics.watchers(&self.engine.watchers());
         // Counting a large network's flows takes a moment, and most seconds change none.
         let generation = self.shared.generation.load();
         let flows = &generation.flows;
-        meters.boxes(&generation.snapshot.topology);
+        metrics.boxes(&generation.snapshot.topology);
         if self.flows.as_ref().is_none_or(|known| !Arc::ptr_eq(known, flows)) {
-            self.shared.meters.flows(&FlowCounts::of(flows, generation.snapshot.topology.network.is_some()));
+            self.shared.metrics.flows(&FlowCounts::of(flows, generation.snapshot.topology.network.is_some()));
             self.flows = Some(Arc::clone(flows));
         }
     }
@@ -541,10 +541,10 @@ impl Writer {
             if self.shared.registries.dirty() {
                 self.drained = Instant::now();
                 self.drain();
-                self.moved = true;
+                self.changed = true;
             }
         }
-        if self.moved {
+        if self.changed {
             self.publish();
         }
     }
@@ -570,7 +570,7 @@ impl Writer {
 
     pub(super) fn publish(&mut self) {
         let began = Instant::now();
-        self.moved = false;
+        self.changed = false;
         let next = self.engine.publish(self.clock.now());
         // Settling moves routes: who installs them is told now, not with the next tick.
         self.effects(None, Box::new(|_| ()));
@@ -584,7 +584,7 @@ impl Writer {
         if self.retired.len() < RETIRED_MAX {
             self.retired.push(old);
         }
-        self.shared.meters.published(began.elapsed(), version);
+        self.shared.metrics.published(began.elapsed(), version);
     }
 
     /// Lets the pool bring the path table up to date while there are routes: else whoever asks first waits for it, and
