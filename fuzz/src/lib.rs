@@ -4,7 +4,7 @@
 pub mod seeds;
 
 use hintd::config::Config;
-use hintd::feed::{FeedStream, Registries, blocks, datasets, events, heartbeats, latency, link_stats, topology};
+use hintd::feed::{FeedRegistries, FeedStream, blocks, datasets, events, heartbeats, latency, link_stats, topology};
 use hintd::runtime::RequestLimits;
 use hintd::runtime::registries::RegistryLimits;
 use hintd::sdn::model::Dpid;
@@ -217,7 +217,7 @@ fn item<M: Message + Default>(bytes: &mut &[u8]) -> Option<M> {
 
 /// Feeds: items of all seven in any order; each is taken or refused, and the model publishes whatever they said.
 pub fn feed_messages(bytes: &[u8]) {
-    let registries = Registries::new(RegistryLimits::default());
+    let registries = FeedRegistries::new(RegistryLimits::default());
     let mut streams = Source::ALL.map(FeedStream::new);
     let mut model = Model::default();
     let mut rest = bytes;

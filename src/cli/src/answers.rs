@@ -1,9 +1,9 @@
 //! Answers as people read them: tables without surprises. What scripts read is `hintd_client::view`.
 
+use super::blocked::blocked_text;
 use super::output;
 use hintd_client::view::ended;
 use hintd_client::wire::v1;
-use hintd_model::cluster::resource::MEMORY_NAME;
 use std::collections::BTreeMap;
 
 /// One answer for people.
@@ -85,32 +85,6 @@ fn plan_text(note: &v1::PlanNote) -> String {
             note.plan, note.as_planned, note.elsewhere
         ),
     }
-}
-
-/// What keeps nodes from taking containers, and which come nearest; a paragraph a group.
-#[must_use]
-pub fn blocked_text(blocked: &[v1::Blocked]) -> String {
-    let lack = |lack: &v1::Lack| match lack.resource.as_str() {
-        "" => lack.constraint.clone(),
-        MEMORY_NAME => format!("{} MB short ({})", lack.short, lack.constraint),
-        resource => format!("{} {resource} short ({})", lack.short, lack.constraint),
-    };
-    let near = |near: &v1::NearMiss| {
-        let lacks: Vec<String> = near.lacks.iter().map(lack).collect();
-        let rest = if near.lacks.len() == 1 { ", all else fits" } else { "" };
-        format!("  nearest: {}: {}{rest}", near.host, lacks.join(", "))
-    };
-    let group = |blocked: &v1::Blocked| {
-        let v1::Blocked { group, count, constraint, nodes, nearest } = blocked;
-        let alone = match nodes {
-            0 => String::new(),
-            1 => ", which alone rules out 1 node".to_owned(),
-            nodes => format!(", which alone rules out {nodes} nodes"),
-        };
-        let first = format!("{count} of {group} found no room: {constraint}{alone}");
-        std::iter::once(first).chain(nearest.iter().map(near)).collect::<Vec<_>>().join("\n")
-    };
-    blocked.iter().map(group).collect::<Vec<_>>().join("\n")
 }
 
 /// A refusal in words, with what blocks.

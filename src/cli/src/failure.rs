@@ -1,6 +1,6 @@
 //! Why a command did not do what it should, and the exit code for it.
 
-use super::answers;
+use super::blocked::blocked_text;
 use hintd_client::ClientError;
 use hintd_client::status::refused_of;
 use hintd_client::wire::v1;
@@ -68,7 +68,7 @@ impl From<ClientError> for Failure {
 fn why(refused: &v1::Refused) -> String {
     let blocked = match &refused.blocked[..] {
         [] => String::new(),
-        blocked => format!("\n{}", answers::blocked_text(blocked)),
+        blocked => format!("\n{}", blocked_text(blocked)),
     };
     let later = match refused.decision_id.as_str() {
         "" => String::new(),

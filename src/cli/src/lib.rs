@@ -10,6 +10,7 @@
 pub mod adherence;
 pub mod answers;
 pub mod bench;
+mod blocked;
 pub mod chains;
 pub mod circuits;
 pub mod connect;

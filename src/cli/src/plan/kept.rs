@@ -1,6 +1,7 @@
 //! Plans that the running daemon keeps: submitted, listed, put in force, rolled back.
 
-use super::{ChartArgs, Facts, MakeArgs, ObjectiveArg, read};
+use super::objective::ObjectiveArg;
+use super::{ChartArgs, Facts, MakeArgs, read};
 use crate::connect::{DaemonArgs, block_on};
 use crate::failure::Failure;
 use crate::files;

@@ -5,6 +5,7 @@
 mod gantt;
 mod history;
 pub(crate) mod kept;
+pub(crate) mod objective;
 
 use super::connect::DaemonArgs;
 use super::failure::Failure;
@@ -12,7 +13,7 @@ use super::files;
 use super::output::{self, Output};
 use super::policy;
 use super::simulate::{ContainerArgs, TraceArgs, cluster, in_trace, skipped, unpacked};
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use hintd::config::{UPLINK_MIN, utc_offset};
 use hintd_client::wire::v1::PlanForecast;
 use hintd_model::units::{BitsPerSec, Bytes, Micros, Timestamp};
@@ -23,6 +24,7 @@ use hintd_policy::{Policy, registry};
 use hintd_simulator::shape::Joined;
 use hintd_simulator::yarn::forecast::{InputPaths, expected_jobs, input_paths, problem, rack_rooms};
 use hintd_simulator::{JobModel, TraceFacts, TraceJob, TraceOptions, TraceReader};
+use objective::ObjectiveArg;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -158,24 +160,6 @@ impl ChartArgs {
     fn draw(&self, plan: &Plan) -> Result<(), Failure> {
         let Some(path) = &self.gantt else { return Ok(()) };
         files::write_text(path, &gantt::draw(plan, self.utc_offset)?)
-    }
-}
-
-/// What a plan is to keep small.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ObjectiveArg {
-    /// The time until the last job is done; all jobs are there from the start
-    Batch,
-    /// The mean time from a job's arrival to its end
-    Online,
-}
-
-impl From<ObjectiveArg> for Objective {
-    fn from(argument: ObjectiveArg) -> Self {
-        match argument {
-            ObjectiveArg::Batch => Self::Batch,
-            ObjectiveArg::Online => Self::Online,
-        }
     }
 }
 

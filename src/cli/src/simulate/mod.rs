@@ -25,7 +25,7 @@ pub(crate) use inputs::{in_trace, skipped, unpacked};
 use super::failure::Failure;
 use super::files;
 use super::output::Output;
-use super::plan::ObjectiveArg;
+use super::plan::objective::ObjectiveArg;
 use clap::{Args, ValueEnum};
 use hintd_model::units::Micros;
 use hintd_simulator::shape::Joined;

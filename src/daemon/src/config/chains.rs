@@ -1,7 +1,7 @@
 //! `[chains]`: middleboxes, and which traffic passes which types of them.
 
-use super::parse::{HOUR, MINUTE, MS, micros};
 use super::reader::{Reader, Section};
+use super::values::{HOUR, MINUTE, MS, micros};
 use hintd_engine::ChainSettings;
 use hintd_model::network::chains::{Chains, ChainsDocument};
 use serde::Deserialize;

@@ -1,7 +1,7 @@
 //! The sections of Hadoop's own servers: `[resource_manager]`, `[name_node]` and `[history_server]`.
 
-use super::parse::{HOUR, MINUTE, MS, SECOND};
 use super::reader::{Reader, Section};
+use super::values::{HOUR, MINUTE, MS, SECOND};
 use crate::hadoop::{HistoryServerOptions, NameNodeOptions, PathCacheSettings, ResourceManagerOptions, ServerOptions};
 use crate::rest_client::{Address, Trust};
 use hintd_model::cluster::SizeRules;

@@ -1,7 +1,7 @@
 //! `[limits]`: what is refused beyond. docs/limits.md has every limit, of this section and of others, in one table.
 
-use super::parse::{HOUR, MS, SECOND};
 use super::reader::{Reader, Section};
+use super::values::{HOUR, MS, SECOND};
 use crate::runtime::RequestLimits;
 use crate::runtime::options::WatchLimits;
 use crate::runtime::registries::RegistryLimits;

@@ -14,6 +14,7 @@ mod rebalance;
 mod records;
 mod routes;
 mod sdn;
+mod values;
 
 pub use plan::{UPLINK_MIN, utc_offset};
 pub use reader::{Problem, Problems};

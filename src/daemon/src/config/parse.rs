@@ -2,12 +2,12 @@
 
 use super::limits::{self, Limits};
 use super::reader::{Key, Problems, Reader, Section, show_duration};
+use super::values::{DAY, HOUR, MINUTE, MS, SECOND, micros, one_of};
 use super::{Config, Log, chains, plan, rebalance, records, routes};
 use crate::runtime::options::{FollowOptions, Listen, Options, Placer, Policies, PoolOptions, Queue, Settings, Store};
 use crate::telemetry::logs::{LogFormat, check_filter};
 use hintd_engine::{DispatchSettings, EngineSettings, Mode, SourceAges};
 use hintd_model::cluster::{Calculator, Resource, SizeRules, Source};
-use hintd_model::units::Micros;
 use hintd_policy::budget::DEFAULT_STEPS;
 use hintd_policy::fallbacks::DEFAULT_FALLBACKS;
 use hintd_policy::{params, registry};
@@ -18,13 +18,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use toml::de::{DeTable, DeValue};
 
-pub(super) const SECOND: Duration = Duration::from_secs(1);
-pub(super) const MINUTE: Duration = Duration::from_secs(60);
-pub(super) const HOUR: Duration = Duration::from_secs(3_600);
-pub(super) const DAY: Duration = Duration::from_secs(86_400);
 /// Spans beyond a year are typos.
 const YEAR: Duration = Duration::from_secs(365 * 86_400);
-pub(super) const MS: Duration = Duration::from_millis(1);
 
 /// Reads a whole file.
 pub(super) fn config(text: &str, file: &str) -> Result<Config, Problems> {
@@ -150,11 +145,6 @@ fn flat(table: &toml::Spanned<DeTable<'_>>) -> Vec<(String, String)> {
     keys
 }
 
-/// A span as the core counts it.
-pub(super) fn micros(span: Duration) -> Micros {
-    Micros(u64::try_from(span.as_micros()).unwrap_or(u64::MAX))
-}
-
 fn listen(root: &mut Section<'_>, reader: &mut Reader<'_>, limits: &Limits) -> (Listen, Option<SocketAddr>) {
     let mut section = root.section(reader, "listen");
     let listen = Listen {
@@ -215,16 +205,6 @@ impl Key for Mode {
     fn read(value: &DeValue<'_>) -> Result<Self, String> {
         one_of(value, &[("off", Self::Off), ("shadow", Self::Shadow), ("on", Self::On)])
     }
-}
-
-/// One word of a few.
-pub(super) fn one_of<T: Copy>(value: &DeValue<'_>, words: &[(&str, T)]) -> Result<T, String> {
-    let text = String::read(value)?;
-    let found = words.iter().find(|(word, _)| *word == text);
-    found.map(|(_, meaning)| *meaning).ok_or_else(|| {
-        let known: Vec<_> = words.iter().map(|(word, _)| format!("\"{word}\"")).collect();
-        format!("\"{text}\" is none of {}", known.join(", "))
-    })
 }
 
 fn store(root: &mut Section<'_>, reader: &mut Reader<'_>) -> Store {

@@ -1,7 +1,7 @@
 //! `[plan]`: plans of recurring jobs, kept, followed, and made by the daemon itself.
 
-use super::parse::{DAY, MINUTE, SECOND, micros, one_of};
 use super::reader::{Key, Reader, Section};
+use super::values::{DAY, MINUTE, SECOND, micros, one_of};
 use crate::runtime::options::{Planning, When};
 use hintd_engine::PlanSettings;
 use hintd_engine::prediction::PredictionSettings;

@@ -1,8 +1,8 @@
 //! `[rebalance]`: moves of running containers, proposed to their applications.
 
-use super::parse::{DAY, HOUR, MINUTE, MS, micros};
 use super::reader::{Reader, Section};
 use super::records::Share;
+use super::values::{DAY, HOUR, MINUTE, MS, micros};
 use hintd_engine::RebalanceSettings;
 
 /// Reads the section.

@@ -1,7 +1,7 @@
 //! `[routes]`: running flows, their routes, and what is expected of who installs them.
 
-use super::parse::{DAY, HOUR, MINUTE, MS, SECOND, micros};
 use super::reader::{Reader, Section};
+use super::values::{DAY, HOUR, MINUTE, MS, SECOND, micros};
 use hintd_engine::RouteSettings;
 use hintd_model::units::Bytes;
 use std::time::Duration;

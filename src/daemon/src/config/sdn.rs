@@ -1,7 +1,7 @@
 //! The section of SDN controllers: `[sdn.ryu]`.
 
-use super::parse::{MINUTE, MS, SECOND};
 use super::reader::{Reader, Section};
+use super::values::{MINUTE, MS, SECOND};
 use crate::sdn::RyuOptions;
 use crate::sdn::graph::Capacities;
 use crate::sdn::model::{Dpid, Mac};
