@@ -28,6 +28,7 @@ pub mod flow_index;
 pub mod hit;
 mod indexed_flows;
 pub mod jobpacker;
+pub mod joint;
 pub mod load;
 pub mod nas;
 pub mod params;

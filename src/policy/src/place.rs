@@ -6,6 +6,7 @@ use hintd_model::cluster::NodePair;
 use hintd_model::units::{BitsPerSec, BoxIdx, ChainIdx, DirectedLinkIdx, NodeIdx};
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// Decides where every container of a request goes.
@@ -24,6 +25,20 @@ pub trait Place: Send + Sync {
         let _ = (problem, placement);
         None
     }
+
+    /// Whether it reads [`PlaceProblem::senders`], or has no use for them; else they are shown to it as blocks.
+    fn knows_senders(&self) -> bool {
+        false
+    }
+}
+
+/// The problem as the policy can read it.
+#[must_use]
+pub fn readable<'p, 's>(place: &dyn Place, problem: &'p PlaceProblem<'s>) -> Cow<'p, PlaceProblem<'s>> {
+    if problem.senders.is_empty() || place.knows_senders() {
+        return Cow::Borrowed(problem);
+    }
+    Cow::Owned(problem.with_senders_as_blocks())
 }
 
 /// A policy's objective and what it is made of.

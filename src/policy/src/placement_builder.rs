@@ -44,6 +44,16 @@ impl<'p, 's> PlacementBuilder<'p, 's> {
         self.groups[group].on_node.get(&node).copied().unwrap_or(0)
     }
 
+    /// Containers of the group in a rack.
+    pub(crate) fn in_rack(&self, group: usize, rack: RackIdx) -> u32 {
+        self.groups[group].in_rack.get(&rack).copied().unwrap_or(0)
+    }
+
+    /// Containers of the group by node.
+    pub(crate) fn nodes_of(&self, group: usize) -> &BTreeMap<NodeIdx, u32> {
+        &self.groups[group].on_node
+    }
+
     /// Whether one more container of the group may go to a candidate node.
     pub(crate) fn fits(&self, group: usize, node: NodeIdx) -> bool {
         self.room_if_fits(group, node).is_some()

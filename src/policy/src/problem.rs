@@ -1,10 +1,11 @@
 //! A request compiled against one snapshot and one ledger generation: what placers read.
 
 use crate::IndexedFlows;
+use crate::load::load_ppm;
 use hintd_model::cluster::{EdgePattern, Gang, Overlay, Resource, Snapshot};
 use hintd_model::units::{Bytes, GroupIdx, NodeIdx, RackIdx, SchedulerKey};
 use serde::{Deserialize, Serialize};
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 use std::sync::Arc;
 
 /// One placement problem. Borrowed columns are read only; everything else is the request's own.
@@ -21,6 +22,8 @@ pub struct PlaceProblem<'a> {
     pub groups: Vec<GroupProblem>,
     /// Traffic between groups.
     pub edges: Vec<EdgeProblem>,
+    /// Containers that came before and send to groups of the problem.
+    pub senders: Vec<ArrivedSenders>,
     /// What runs already and will talk to the new containers: the ApplicationMaster, earlier waves.
     pub anchors: Vec<Anchor>,
     /// Traffic that runs already and the routes it has, where somebody keeps track.
@@ -122,6 +125,16 @@ pub struct EdgeProblem {
     pub pattern: EdgePattern,
     /// All bytes together.
     pub bytes: Bytes,
+}
+
+/// An all-to-all edge whose senders are there already: each container of the group gets an equal part of what each node
+/// sends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ArrivedSenders {
+    /// Receiver.
+    pub to: GroupIdx,
+    /// What each node sends to the whole group, ascending by node.
+    pub from: Vec<(NodeIdx, Bytes)>,
 }
 
 /// Containers of the application that stay where they are.
@@ -279,10 +292,35 @@ impl Degraded {
 }
 
 impl PlaceProblem<'_> {
+    /// The same problem for a policy that knows no [`senders`](Self::senders): what a node sends to a group stands as a
+    /// block of its input there. Equal for the first receiver on a node, too good for others (policies.md).
+    #[must_use]
+    pub fn with_senders_as_blocks(&self) -> Self {
+        let mut problem = self.clone();
+        for edge in std::mem::take(&mut problem.senders) {
+            let group = &mut problem.groups[edge.to.at()];
+            let blocks = edge.from.iter().map(|&(node, bytes)| InputBlock { bytes, nodes: smallvec![node] });
+            let blocks = group.input.blocks.iter().cloned().chain(blocks).collect();
+            group.input = Arc::new(InputBlocks::new(blocks));
+        }
+        problem
+    }
+
     /// What new containers on `node` may use.
     #[must_use]
     pub fn room(&self, node: NodeIdx) -> Resource {
         self.snapshot.room(node, self.leases)
+    }
+
+    /// Among nodes that are otherwise equal, lower is better: the less loaded one, then by a shuffle of the seed's, so that
+    /// like requests do not all meet on the first node.
+    pub(crate) fn rank(&self, node: NodeIdx) -> u32 {
+        let load = match self.loads {
+            Some(loads) => loads[node.at()],
+            None => load_ppm(self.snapshot, node, &self.room(node)),
+        };
+        // A percent of load counts, less is noise.
+        (load / 10_000) << 16 | (node.0 ^ self.seed as u32).wrapping_mul(0x9e37_79b1) >> 16
     }
 
     /// Containers of all groups.

@@ -2,7 +2,7 @@
 
 use super::baselines::{capacity, delay, fair, pna, random, shufflewatcher, spread};
 use super::params::{self, ParamError, PolicyTable};
-use super::{Definition, Policy, container, cross_layer, hit, jobpacker, nas, pat};
+use super::{Definition, Policy, container, cross_layer, hit, jobpacker, joint, nas, pat};
 
 /// One policy of the registry.
 #[derive(Debug, Clone, Copy)]
@@ -25,6 +25,7 @@ const ENTRIES: &[Entry] = &[
     Entry::of::<delay::Delay>(),
     Entry::of::<shufflewatcher::ShuffleWatcher>(),
     Entry::of::<pna::Pna>(),
+    Entry::of::<joint::Joint>(),
     Entry::of::<container::Container>(),
     Entry::of::<cross_layer::CrossLayer>(),
     Entry::of::<hit::Hit>(),

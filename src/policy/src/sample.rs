@@ -133,6 +133,7 @@ impl Sample {
         let degraded = Degraded { no_edges: edges.is_empty(), ..Degraded::default() };
         let (snapshot, leases) = (&self.snapshot, &self.leases);
         let (loads, running, gang) = (None, None, Gang::UpTo);
-        PlaceProblem { snapshot, leases, loads, groups, edges, anchors, running, owner: None, gang, seed: 1, degraded }
+        let (senders, owner) = (Vec::new(), None);
+        PlaceProblem { snapshot, leases, loads, groups, edges, senders, anchors, running, owner, gang, seed: 1, degraded }
     }
 }

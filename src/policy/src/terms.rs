@@ -13,6 +13,8 @@
 //! Costs are sums over racks, switches and nodes used, never over pairs of containers.
 
 mod flows;
+pub mod link_time;
+mod transfers;
 
 use super::dataflow;
 use super::load::load;
@@ -29,8 +31,8 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Terms {
     /// Input bytes read from another host; absent where no blocks are known.
     pub remote_bytes: Option<f64>,
-    /// Input bytes read from a rack that the group does not use, and bytes of edges between racks; absent where
-    /// neither blocks nor edges are known, else the sum of what is.
+    /// Input bytes read from a rack that the group does not use, and bytes of edges between racks, those of senders that
+    /// have come among them; absent where neither blocks nor edges are known, else the sum of what is.
     pub cross_rack_bytes: Option<f64>,
     /// Switches above the edge layer, summed over unordered pairs of containers of which at least one is new;
     /// all containers of the application are taken to talk. Absent where a pair has no path.
@@ -70,6 +72,8 @@ fn places_of(problem: &PlaceProblem<'_>, placement: &Placement) -> Vec<GroupPlac
 fn bytes(problem: &PlaceProblem<'_>, placement: &Placement, groups: &[GroupPlaces]) -> Terms {
     let input = InputReads::of(problem, groups);
     let edges = edges_between_racks(problem, placement, groups);
+    let arrived = arrived_between_racks(problem, groups);
+    let edges = edges.map_or(arrived, |edges| Some(edges + arrived.unwrap_or(0.0)));
     Terms {
         remote_bytes: input.map(|input| input.remote),
         cross_rack_bytes: match (input.map(|input| input.cross_rack), edges) {
@@ -139,6 +143,18 @@ fn edges_between_racks(problem: &PlaceProblem<'_>, placement: &Placement, groups
         within.map_or(0.0, |within| edge.bytes.as_f64() * (1.0 - within))
     });
     (!problem.edges.is_empty()).then(|| cross.sum())
+}
+
+/// Bytes that containers which came before send to other racks; `None`: there are no such.
+fn arrived_between_racks(problem: &PlaceProblem<'_>, groups: &[GroupPlaces]) -> Option<f64> {
+    let rack = |node: NodeIdx| problem.snapshot.rack(node);
+    let crosses = |transfer: &transfers::Transfer| {
+        let mut to: BTreeMap<RackIdx, f64> = BTreeMap::new();
+        transfer.to.iter().for_each(|&(node, part)| *to.entry(rack(node)).or_default() += part);
+        let stays: f64 = transfer.from.iter().map(|(node, part)| part * to.get(&rack(*node)).unwrap_or(&0.0)).sum();
+        transfer.bytes * (1.0 - stays)
+    };
+    (!problem.senders.is_empty()).then(|| transfers::arrived(problem, groups).iter().map(crosses).sum())
 }
 
 /// Share of the pairs of sender and receiver that are in one place; `None`: there are no pairs.

@@ -4,7 +4,7 @@ use super::tally::{Term, TermRow};
 use crate::decision::TermValues;
 use hintd_model::cluster::{Gang, Overlay, Resource, Snapshot};
 use hintd_model::units::SchedulerKey;
-use hintd_policy::problem::{Anchor, EdgeProblem, InputBlocks};
+use hintd_policy::problem::{Anchor, ArrivedSenders, EdgeProblem, InputBlocks};
 use hintd_policy::terms::evaluate_places;
 use hintd_policy::{Degraded, Ended, GroupProblem, PlaceProblem, Placement, Share};
 use std::sync::Arc;
@@ -23,6 +23,7 @@ const LEAST_WORK: usize = 50;
 pub(crate) struct Trial {
     pub(super) groups: Vec<TrialGroup>,
     edges: Vec<EdgeProblem>,
+    senders: Vec<ArrivedSenders>,
     anchors: Vec<Anchor>,
 }
 
@@ -49,8 +50,8 @@ impl Trial {
             input: Arc::clone(&group.input),
             placed: placement.placed(at),
         });
-        let (edges, anchors) = (problem.edges.clone(), problem.anchors.clone());
-        Some(Box::new(Self { groups: groups.collect(), edges, anchors }))
+        let (edges, senders, anchors) = (problem.edges.clone(), problem.senders.clone(), problem.anchors.clone());
+        Some(Box::new(Self { groups: groups.collect(), edges, senders, anchors }))
     }
 
     /// Blocks that are kept for it.
@@ -93,6 +94,7 @@ impl Trial {
             loads: None,
             groups: self.groups.iter().map(group).collect(),
             edges: self.edges.clone(),
+            senders: self.senders.clone(),
             anchors: self.anchors.clone(),
             running: None,
             owner: None,

@@ -180,7 +180,7 @@ fn problem<'a>(waiting: &WaitingGroup, view: &View<'a>) -> PlaceProblem<'a> {
         together: false,
     };
     let degraded = Degraded { no_edges: true, no_blocks: waiting.inputs.is_empty(), ..Degraded::default() };
-    let (groups, edges, anchors) = (vec![group], Vec::new(), Vec::new());
+    let (groups, edges, senders, anchors) = (vec![group], Vec::new(), Vec::new(), Vec::new());
     let seed = u64::from(waiting.attempt.application.sequence);
     let leases = view.leases;
     PlaceProblem {
@@ -189,6 +189,7 @@ fn problem<'a>(waiting: &WaitingGroup, view: &View<'a>) -> PlaceProblem<'a> {
         loads: None,
         groups,
         edges,
+        senders,
         anchors,
         running: None,
         owner: None,

@@ -90,6 +90,10 @@ impl Place for Capacity {
         }
         Ok(filling.finish(budget))
     }
+
+    fn knows_senders(&self) -> bool {
+        true // stock YARN and the like go by none
+    }
 }
 
 /// Rows of the ask table of one group, by task, as tasks still wait.

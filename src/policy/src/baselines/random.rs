@@ -68,6 +68,10 @@ impl Place for Random {
         }
         Ok(filling.finish(budget))
     }
+
+    fn knows_senders(&self) -> bool {
+        true // stock YARN and the like go by none
+    }
 }
 
 /// A position in `open` with room; nodes without are dropped, and `used` ones come back when none is left.

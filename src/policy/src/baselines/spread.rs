@@ -59,6 +59,10 @@ impl Place for Spread {
         }
         Ok(filling.finish(budget))
     }
+
+    fn knows_senders(&self) -> bool {
+        true // stock YARN and the like go by none
+    }
 }
 
 /// How good a node is; the least, field by field, is the best.

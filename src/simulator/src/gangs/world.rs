@@ -171,6 +171,7 @@ impl<'a> World<'a> {
             loads: None,
             groups,
             edges: Vec::new(),
+            senders: Vec::new(),
             anchors,
             running: Some(&self.running),
             owner: None,

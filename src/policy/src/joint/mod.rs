@@ -1,0 +1,207 @@
+//! `joint`: a request is placed so that its busiest link is done first.
+//!
+//! What counts is when the last byte is there, not how many bytes cross racks: access links and racks' uplinks in each
+//! direction, beside what is measured on them and what the request's other groups send. A job in few racks keeps its
+//! bytes off the uplinks; a job in one rack alone may fill one downlink. Which of the two is better hangs on bytes and
+//! rates, so both are built and timed.
+//!
+//! # Code map
+//! - `balance`: receivers of senders that stand, exactly.
+//! - `readers`: who reads input, near one of its replicas, widely or in few racks.
+
+mod balance;
+mod readers;
+#[cfg(test)]
+mod tests;
+
+use crate::params::{Invalid, Params};
+use crate::placement_builder::{PlacementBuilder, by_priority};
+use crate::problem::GroupProblem;
+use crate::terms::link_time::{LinkBytes, LinkRates, LinkTime, link_bytes};
+use crate::{Budget, Capabilities, Definition, Objective, Place, PlaceError, PlaceProblem, Placement};
+use balance::{Gathering, Pipe, Slot};
+use hintd_model::units::{NodeIdx, RackIdx};
+use readers::Width;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// It has no parameters.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct JointParams {}
+
+impl Params for JointParams {
+    fn validate(&self) -> Result<(), Invalid> {
+        Ok(())
+    }
+}
+
+/// The policy.
+#[derive(Debug, Clone, Default)]
+pub struct Joint {
+    params: JointParams,
+}
+
+impl Definition for Joint {
+    type Params = JointParams;
+    const NAME: &'static str = "joint";
+    const SUMMARY: &'static str = "the busiest link is done first: bytes against rates of access links and uplinks";
+
+    fn new(params: JointParams) -> Self {
+        Self { params }
+    }
+
+    fn params(&self) -> &JointParams {
+        &self.params
+    }
+
+    fn capabilities(&self) -> Capabilities<'_> {
+        Capabilities { place: Some(self), ..Capabilities::default() }
+    }
+}
+
+impl Place for Joint {
+    fn place(&self, problem: &PlaceProblem<'_>, budget: &mut Budget<'_>) -> Result<Placement, PlaceError> {
+        let rates = LinkRates::of(problem.snapshot);
+        let reads = problem.groups.iter().any(|group| !group.input.is_empty());
+        // Width is a choice only where somebody reads and what comes of it is sent on.
+        let narrow = (reads && !problem.edges.is_empty()).then_some(Width::FewRacks);
+        let mut best: Option<(LinkTime, Placement)> = None;
+        for width in [Some(Width::All), narrow].into_iter().flatten() {
+            if best.is_some() && budget.over() {
+                break;
+            }
+            let placement = construct(problem, &rates, width, budget);
+            let time = link_bytes(problem, &placement).time(&rates);
+            let better = |(other, placed): &(LinkTime, Placement)| {
+                let (ours, theirs) = (placement.placed_all(), placed.placed_all());
+                ours > theirs || (ours == theirs && time.is_before(other))
+            };
+            if best.as_ref().is_none_or(better) {
+                best = Some((time, placement));
+            }
+        }
+        let (time, placement) = best.expect("the first width always gives a placement");
+        let Objective { value, parts } = objective(time);
+        Ok(Placement { objective: value, parts, steps: budget.used(), ..placement })
+    }
+
+    fn objective(&self, problem: &PlaceProblem<'_>, placement: &Placement) -> Option<Objective> {
+        Some(objective(link_bytes(problem, placement).time(&LinkRates::of(problem.snapshot))))
+    }
+
+    fn knows_senders(&self) -> bool {
+        true
+    }
+}
+
+fn objective(time: LinkTime) -> Objective {
+    let parts = vec![("busiest_link_s".to_owned(), time.seconds), ("across_racks".to_owned(), time.across_racks)];
+    Objective { value: time.seconds, parts }
+}
+
+/// Senders before receivers, else as YARN serves them.
+fn order(problem: &PlaceProblem<'_>) -> Vec<usize> {
+    let mut waiting = by_priority(problem);
+    let mut done = Vec::with_capacity(waiting.len());
+    while !waiting.is_empty() {
+        let free = |group: &usize| {
+            let to_it = problem.edges.iter().filter(|edge| edge.to.at() == *group && edge.from != edge.to);
+            to_it.into_iter().all(|edge| done.contains(&edge.from.at()))
+        };
+        // Of a circle the first begins.
+        let next = waiting.iter().position(free).unwrap_or(0);
+        done.push(waiting.remove(next));
+    }
+    done
+}
+
+fn construct(
+    problem: &PlaceProblem<'_>,
+    rates: &LinkRates<'_>,
+    width: Width,
+    budget: &mut Budget<'_>,
+) -> Placement {
+    let mut filling = PlacementBuilder::new(problem);
+    for group in order(problem) {
+        if !budget.step() {
+            break;
+        }
+        let senders = senders(problem, &filling, group);
+        if senders.is_empty() {
+            readers::place(problem, &mut filling, group, width);
+            continue;
+        }
+        let so_far = link_bytes(problem, &filling.clone().finish(budget));
+        let gathering = gathering(problem, &filling, (group, &senders), (rates, &so_far));
+        let mut task = 0;
+        for (slot, count) in gathering.slots.iter().zip(gathering.place()) {
+            for _ in 0..count {
+                filling.put(group, task, slot.node);
+                task += 1;
+            }
+        }
+    }
+    filling.finish(budget)
+}
+
+/// Bytes that each node sends to the group: from containers that came before, and from groups placed by now.
+fn senders(problem: &PlaceProblem<'_>, filling: &PlacementBuilder<'_, '_>, group: usize) -> BTreeMap<NodeIdx, f64> {
+    let mut out: BTreeMap<NodeIdx, f64> = BTreeMap::new();
+    for edge in problem.senders.iter().filter(|edge| edge.to.at() == group) {
+        edge.from.iter().for_each(|(node, bytes)| *out.entry(*node).or_default() += bytes.as_f64());
+    }
+    for edge in problem.edges.iter().filter(|edge| edge.to.at() == group && edge.from != edge.to) {
+        let places = filling.nodes_of(edge.from.at());
+        let all: u32 = places.values().sum();
+        for (&node, &count) in places {
+            *out.entry(node).or_default() += edge.bytes.as_f64() * f64::from(count) / f64::from(all);
+        }
+    }
+    out.retain(|_, bytes| *bytes > 0.0);
+    out
+}
+
+fn gathering(
+    problem: &PlaceProblem<'_>,
+    filling: &PlacementBuilder<'_, '_>,
+    (group, senders): (usize, &BTreeMap<NodeIdx, f64>),
+    (rates, so_far): (&LinkRates<'_>, &LinkBytes),
+) -> Gathering {
+    let asked = &problem.groups[group];
+    let snapshot = problem.snapshot;
+    let pipe = |sends: f64, rate: crate::terms::link_time::Duplex, bytes: Option<&[f64; 2]>| {
+        let [out, into] = bytes.copied().unwrap_or_default();
+        let rate = [rate.up, rate.down];
+        Pipe { sends, rate, busy: [out / rate[0], into / rate[1]] }
+    };
+    let slot = |&node: &NodeIdx| {
+        let most = room(problem, filling, group, node);
+        let sends = senders.get(&node).copied().unwrap_or(0.0);
+        let link = pipe(sends, rates.node(node), so_far.nodes.get(&node));
+        let rank = problem.rank(node);
+        (most > 0).then(|| Slot { node, rack: snapshot.rack(node).at(), most, link, rank })
+    };
+    let slots: Vec<Slot> = asked.candidates.iter().filter_map(slot).collect();
+    let mut by_rack = vec![0.0; snapshot.statics.racks.len()];
+    senders.iter().for_each(|(&node, bytes)| by_rack[snapshot.rack(node).at()] += bytes);
+    let rack = |(at, &sends): (usize, &f64)| {
+        let rack = RackIdx::new(at);
+        pipe(sends, rates.rack(rack), so_far.racks.get(&rack))
+    };
+    let racks = by_rack.iter().enumerate().map(rack).collect();
+    let cap = |at: usize| asked.max_per_rack.saturating_sub(filling.in_rack(group, RackIdx::new(at)));
+    let caps = (0..by_rack.len()).map(cap).collect();
+    let takes = |node: &NodeIdx| slots.binary_search_by_key(node, |slot| slot.node).is_ok();
+    let elsewhere = senders.iter().filter(|(node, _)| !takes(node));
+    let least = elsewhere.map(|(&node, bytes)| bytes / rates.node(node).up).fold(0.0, f64::max);
+    let bytes = senders.values().sum();
+    Gathering { receivers: asked.count, bytes, slots, racks, caps, least }
+}
+
+/// Containers of the group that a node has room for.
+fn room(problem: &PlaceProblem<'_>, filling: &PlacementBuilder<'_, '_>, group: usize, node: NodeIdx) -> u32 {
+    let GroupProblem { size, max_per_node, .. } = &problem.groups[group];
+    let fit = problem.snapshot.rules.how_many(size, &filling.room(node));
+    fit.min(max_per_node.saturating_sub(filling.on_node(group, node)))
+}

@@ -1,0 +1,126 @@
+//! Groups that nobody known sends to: near one of the replicas of what they read; where nothing is known, spread.
+
+use crate::PlaceProblem;
+use crate::placement_builder::PlacementBuilder;
+use crate::problem::InputBlock;
+use hintd_model::units::{NodeIdx, RackIdx};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Over how many racks readers go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Width {
+    /// Each where fewest are among the nodes of its replicas.
+    All,
+    /// Each in the first of few racks that have a replica of what it reads.
+    FewRacks,
+}
+
+/// Puts the group's tasks: each at a replica, else in a rack of one, else anywhere; equals by load.
+pub(super) fn place(problem: &PlaceProblem<'_>, filling: &mut PlacementBuilder<'_, '_>, group: usize, width: Width) {
+    let asked = &problem.groups[group];
+    let count = asked.count as usize;
+    let blocks = |task: usize| asked.input.of_task(task, count);
+    let preferred = match width {
+        Width::All => BTreeMap::new(),
+        Width::FewRacks => cover(problem, group),
+    };
+    let mut spread = Spread::new(problem, filling, group);
+    let mut left = Vec::new();
+    for task in 0..count {
+        let nodes = nodes_by_bytes(blocks(task));
+        let best = nodes.iter().filter(|(_, node)| filling.fits(group, *node)).min_by_key(|&&(bytes, node)| {
+            let rack = preferred.get(&problem.snapshot.rack(node)).copied().unwrap_or(usize::MAX);
+            (bytes, rack, filling.on_node(group, node), problem.rank(node), node)
+        });
+        match best {
+            Some(&(_, node)) => spread.put(filling, task as u32, node),
+            None => left.push((task as u32, nodes)),
+        }
+    }
+    for (task, nodes) in left {
+        let racks: BTreeSet<RackIdx> = nodes.iter().map(|(_, node)| problem.snapshot.rack(*node)).collect();
+        let near = racks.iter().filter_map(|&rack| spread.first_in(filling, rack)).min();
+        let Some((_, _, node)) = near.or_else(|| spread.first(filling)) else { continue };
+        spread.put(filling, task, node);
+    }
+}
+
+/// Nodes with replicas of what a task reads, most bytes first.
+fn nodes_by_bytes(blocks: &[InputBlock]) -> Vec<(Reverse<u64>, NodeIdx)> {
+    let mut bytes: BTreeMap<NodeIdx, u64> = BTreeMap::new();
+    for block in blocks {
+        block.nodes.iter().for_each(|&node| *bytes.entry(node).or_default() += block.bytes.0);
+    }
+    let mut nodes: Vec<_> = bytes.into_iter().map(|(node, bytes)| (Reverse(bytes), node)).collect();
+    nodes.sort_unstable();
+    nodes
+}
+
+/// Racks in the order in which they should be used: each next one has replicas for most of the tasks that those before
+/// have none for.
+fn cover(problem: &PlaceProblem<'_>, group: usize) -> BTreeMap<RackIdx, usize> {
+    let asked = &problem.groups[group];
+    let count = asked.count as usize;
+    let mut tasks: BTreeMap<RackIdx, BTreeSet<usize>> = BTreeMap::new();
+    for task in 0..count {
+        for (_, node) in nodes_by_bytes(asked.input.of_task(task, count)) {
+            tasks.entry(problem.snapshot.rack(node)).or_default().insert(task);
+        }
+    }
+    let mut order = BTreeMap::new();
+    let mut open: BTreeSet<usize> = (0..count).collect();
+    while let Some(rack) = tasks
+        .iter()
+        .max_by_key(|(rack, tasks)| (tasks.intersection(&open).count(), tasks.len(), Reverse(**rack)))
+        .map(|(&rack, _)| rack)
+    {
+        let covered = tasks.remove(&rack).unwrap_or_default();
+        open.retain(|task| !covered.contains(task));
+        order.insert(rack, order.len());
+    }
+    order
+}
+
+/// Nodes with room, fewest containers of the group first.
+struct Spread<'p, 's> {
+    problem: &'p PlaceProblem<'s>,
+    group: usize,
+    by_rack: BTreeMap<RackIdx, BTreeSet<(u32, u32, NodeIdx)>>,
+}
+
+impl<'p, 's> Spread<'p, 's> {
+    fn new(problem: &'p PlaceProblem<'s>, filling: &PlacementBuilder<'_, '_>, group: usize) -> Self {
+        let mut by_rack: BTreeMap<RackIdx, BTreeSet<(u32, u32, NodeIdx)>> = BTreeMap::new();
+        for &node in problem.groups[group].candidates.iter() {
+            let key = (filling.on_node(group, node), problem.rank(node), node);
+            by_rack.entry(problem.snapshot.rack(node)).or_default().insert(key);
+        }
+        Self { problem, group, by_rack }
+    }
+
+    fn put(&mut self, filling: &mut PlacementBuilder<'_, '_>, task: u32, node: NodeIdx) {
+        let of_rack = self.by_rack.entry(self.problem.snapshot.rack(node)).or_default();
+        let rank = self.problem.rank(node);
+        of_rack.remove(&(filling.on_node(self.group, node), rank, node));
+        filling.put(self.group, task, node);
+        of_rack.insert((filling.on_node(self.group, node), rank, node));
+    }
+
+    /// The rack's first node with room; those without are forgotten.
+    fn first_in(&mut self, filling: &PlacementBuilder<'_, '_>, rack: RackIdx) -> Option<(u32, u32, NodeIdx)> {
+        let of_rack = self.by_rack.get_mut(&rack)?;
+        while let Some(&key) = of_rack.first() {
+            if filling.fits(self.group, key.2) {
+                return Some(key);
+            }
+            of_rack.pop_first();
+        }
+        None
+    }
+
+    fn first(&mut self, filling: &PlacementBuilder<'_, '_>) -> Option<(u32, u32, NodeIdx)> {
+        let racks: Vec<RackIdx> = self.by_rack.keys().copied().collect();
+        racks.into_iter().filter_map(|rack| self.first_in(filling, rack)).min()
+    }
+}

@@ -1,0 +1,187 @@
+use super::balance::{Gathering, Pipe, Slot};
+use super::*;
+use crate::problem::{ArrivedSenders, EdgeProblem};
+use crate::sample::{Sample, cluster};
+use crate::terms::link_time::link_time;
+use crate::{check, evaluate};
+use hintd_model::cluster::{EdgePattern, Resource};
+use hintd_model::network::build::{TreeSpec, tree};
+use hintd_model::units::{BitsPerSec, Bytes, GroupIdx};
+use proptest::prelude::*;
+
+const UNIT: Resource = Resource::new(1024, 1);
+const MB: u64 = 1_000_000;
+
+/// Racks of two nodes, access links of 100 Mbit/s, uplinks of 10.
+fn small(racks: usize, room: u64) -> Sample {
+    let spec = TreeSpec {
+        racks,
+        hosts_per_rack: 2,
+        cores: 1,
+        host_bits_per_s: BitsPerSec(100_000_000),
+        uplink_bits_per_s: BitsPerSec(10_000_000),
+        ..TreeSpec::default()
+    };
+    cluster(&tree(&spec).unwrap(), UNIT.times(room), Bytes(1))
+}
+
+fn arrived(by_node: &[u64]) -> ArrivedSenders {
+    let from = by_node.iter().enumerate().filter(|(_, mb)| **mb > 0);
+    ArrivedSenders { to: GroupIdx(0), from: from.map(|(at, &mb)| (NodeIdx::new(at), Bytes(mb * MB))).collect() }
+}
+
+fn placed(problem: &PlaceProblem<'_>) -> Placement {
+    let mut never = || false;
+    let placement = Joint::default().place(problem, &mut Budget::new(4_000, &mut never)).unwrap();
+    assert_eq!(check(problem, &placement), []);
+    placement
+}
+
+/// Every way to put `left` receivers on slots from `at` on.
+fn all_ways(gathering: &Gathering, at: usize, left: u32, so_far: &mut Vec<u32>, best: &mut f64) {
+    if at == gathering.slots.len() {
+        if left == 0 {
+            let mut racks = vec![0; gathering.racks.len()];
+            gathering.slots.iter().zip(&*so_far).for_each(|(slot, count)| racks[slot.rack] += count);
+            if racks.iter().zip(&gathering.caps).all(|(count, cap)| count <= cap) {
+                *best = best.min(gathering.seconds(so_far));
+            }
+        }
+        return;
+    }
+    for count in 0..=left.min(gathering.slots[at].most) {
+        so_far.push(count);
+        all_ways(gathering, at + 1, left - count, so_far, best);
+        so_far.pop();
+    }
+}
+
+fn drawn() -> impl Strategy<Value = Gathering> {
+    let pipe = (0_u32..4, 1_u32..10, 1_u32..10, 0_u32..3, 0_u32..3).prop_map(|(sends, out, into, a, b)| Pipe {
+        sends: f64::from(sends * 10),
+        rate: [f64::from(out), f64::from(into)],
+        busy: [f64::from(a) * 4.0, f64::from(b) * 4.0],
+    });
+    let slots = prop::collection::vec((0_usize..3, 0_u32..4, pipe.clone()), 1..6);
+    (slots, prop::collection::vec(pipe, 3), prop::collection::vec(0_u32..6, 3), 1_u32..6, 0_u32..20).prop_map(
+        |(slots, mut racks, caps, receivers, least)| {
+            racks.iter_mut().for_each(|rack| rack.sends = 0.0);
+            let mut out = Vec::new();
+            for (at, (rack, most, link)) in slots.into_iter().enumerate() {
+                racks[rack].sends += link.sends;
+                out.push(Slot { node: NodeIdx::new(at), rack, most, link, rank: 0 });
+            }
+            let bytes = out.iter().map(|slot| slot.link.sends).sum();
+            Gathering { receivers, bytes, slots: out, racks, caps, least: f64::from(least) }
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+    #[test]
+    fn receivers_are_where_the_busiest_link_is_done_first(gathering in drawn()) {
+        let placed = gathering.place();
+        let count: u32 = placed.iter().sum();
+        let mut racks = vec![0; gathering.racks.len()];
+        for (slot, &here) in gathering.slots.iter().zip(&placed) {
+            prop_assert!(here <= slot.most);
+            racks[slot.rack] += here;
+        }
+        prop_assert!(racks.iter().zip(&gathering.caps).all(|(count, cap)| count <= cap));
+        let mut best = f64::INFINITY;
+        all_ways(&gathering, 0, count, &mut Vec::new(), &mut best);
+        // As many as there is room for, and within the slack of the best.
+        let mut more = f64::INFINITY;
+        if count < gathering.receivers {
+            all_ways(&gathering, 0, count + 1, &mut Vec::new(), &mut more);
+            prop_assert!(more.is_infinite(), "{} were placed, one more has room", count);
+        }
+        let ours = gathering.seconds(&placed);
+        prop_assert!(ours <= best * 1.02 + 1e-6, "{ours} s, and {best} s can be: {placed:?}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(150))]
+
+    #[test]
+    fn whatever_is_asked_a_placement_keeps_room_and_bounds(
+        racks in 1_usize..5, room in 1_u64..5, counts in prop::collection::vec(1_u32..12, 1..4),
+        edges in prop::collection::vec((0_u32..4, 0_u32..4, 0_u64..1_000), 0..5), blocks in 0_usize..12,
+        senders in prop::collection::vec(0_u64..200, 0..10), per_node in 0_u32..3, per_rack in 0_u32..4, seed in any::<u64>(),
+    ) {
+        let mut sample = small(racks, room);
+        sample.occupy(UNIT, room, seed);
+        let groups = counts.len() as u32;
+        let bound = |bound: u32| if bound == 0 { u32::MAX } else { bound };
+        let all = counts.iter().enumerate().map(|(at, &count)| {
+            let mut group = sample.group(&format!("g{at}"), count, UNIT);
+            (group.max_per_node, group.max_per_rack) = (bound(per_node), bound(per_rack));
+            if at == 0 {
+                group.input = sample.input(blocks, Bytes(64 * MB), seed);
+            }
+            group
+        });
+        let edges = edges.into_iter().map(|(from, to, mb)| {
+            let pattern = if mb % 2 == 0 { EdgePattern::AllToAll } else { EdgePattern::OneToOne };
+            EdgeProblem { from: GroupIdx(from % groups), to: GroupIdx(to % groups), pattern, bytes: Bytes(mb * MB) }
+        });
+        let mut problem = sample.problem(all.collect(), edges.collect(), vec![]);
+        let from: Vec<u64> = senders.into_iter().take(2 * racks).collect();
+        if from.iter().any(|&mb| mb > 0) {
+            problem.senders.push(arrived(&from));
+        }
+        problem.seed = seed;
+        let one = placed(&problem);
+        prop_assert_eq!(placed(&problem), one, "the same problem has the same answer");
+    }
+}
+
+/// The trial on a real network with limits: maps stand 2, 1 and 3 by rack and send 25 MB each.
+fn three_racks(reduces: u32) -> (f64, Vec<u32>) {
+    let sample = small(3, 8);
+    let mut problem = sample.problem(vec![sample.group("reduce", reduces, UNIT)], vec![], vec![]);
+    problem.senders.push(arrived(&[25, 25, 25, 0, 50, 25]));
+    let placement = placed(&problem);
+    let mut racks = vec![0; 3];
+    placement.groups[0].iter().for_each(|share| racks[sample.snapshot.rack(share.node).at()] += share.count);
+    (link_time(&problem, &placement, &LinkRates::of(&sample.snapshot)).unwrap().seconds, racks)
+}
+
+#[test]
+fn reduces_mirror_maps_and_do_not_pack_where_more_reduces_than_maps_come() {
+    // Spread evenly, the fullest uplink takes 75 MB × 2/3 = 50 MB: 40 s at 10 Mbit/s. Mirrored 37.5 MB out of the third rack.
+    let (seconds, racks) = three_racks(6);
+    assert_eq!((racks.iter().sum::<u32>(), seconds <= 40.0 + 1e-6), (6, true), "{racks:?} {seconds}");
+    let (seconds, racks) = three_racks(12);
+    assert!(seconds <= 40.0 + 1e-6 && racks.iter().all(|&count| count > 0), "{racks:?} {seconds}");
+}
+
+#[test]
+fn a_shuffle_whose_input_lies_in_one_rack_stays_there() {
+    let sample = small(3, 8);
+    let mut maps = sample.group("map", 6, UNIT);
+    let block = |node: u32| crate::problem::InputBlock { bytes: Bytes(32 * MB), nodes: [NodeIdx(node % 2)].into_iter().collect() };
+    maps.input = std::sync::Arc::new(crate::problem::InputBlocks::new((0..6).map(block).collect()));
+    let reduces = sample.group("reduce", 6, UNIT);
+    let shuffle =
+        EdgeProblem { from: GroupIdx(0), to: GroupIdx(1), pattern: EdgePattern::AllToAll, bytes: Bytes(192 * MB) };
+    let problem = sample.problem(vec![maps, reduces], vec![shuffle], vec![]);
+    assert_eq!(evaluate(&problem, &placed(&problem)).cross_rack_bytes, Some(0.0));
+}
+
+#[test]
+fn senders_that_have_come_are_on_the_links_whoever_placed() {
+    let sample = small(2, 8);
+    let mut problem = sample.problem(vec![sample.group("reduce", 4, UNIT)], vec![], vec![]);
+    problem.senders.push(arrived(&[100, 0, 0, 0]));
+    // Two in each rack: half of 100 MB crosses, through an uplink of 10 Mbit/s.
+    let mut placement = placed(&problem);
+    placement.groups[0] = (0..4).map(|node| crate::Share { node: NodeIdx(node), count: 1 }).collect();
+    let terms = evaluate(&problem, &placement);
+    assert_eq!((terms.cross_rack_bytes, terms.worst_link_s), (Some(50e6), Some(40.0)));
+    let time = link_time(&problem, &placement, &LinkRates::of(&sample.snapshot)).unwrap();
+    assert_eq!((time.seconds, time.across_racks), (40.0, 50e6));
+}
