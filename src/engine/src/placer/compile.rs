@@ -95,6 +95,7 @@ pub(crate) fn compile<'a>(
         loads: Some(generation.scans.loads(snapshot)),
         groups,
         edges,
+        senders: sources.senders,
         anchors,
         running: Some(&generation.flows),
         owner: Some(Owner { application, queue: request.queue.as_str() }),

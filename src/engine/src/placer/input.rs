@@ -54,25 +54,12 @@ impl<'a> Inputs<'a> {
         }
     }
 
-    /// The input of a group: paths, and what containers that came before left for it, as blocks where they are.
-    ///
-    /// # Errors
-    /// [`Refusal::Unknown`] for a path that the datasets feed does not name.
-    pub(crate) fn of(&mut self, at: usize) -> Result<Arc<InputBlocks>, Refusal> {
-        let read = self.of_paths(at)?;
-        let left = &self.sources.blocks[at];
-        if left.is_empty() {
-            return Ok(read);
-        }
-        Ok(Arc::new(InputBlocks::new(read.blocks.iter().chain(left).cloned().collect())))
-    }
-
     /// The paths of a group: its own, else the application's if it is one that reads input, else what
     /// the recurring job's history says.
     ///
     /// # Errors
     /// [`Refusal::Unknown`] for a path that the datasets feed does not name.
-    fn of_paths(&mut self, at: usize) -> Result<Arc<InputBlocks>, Refusal> {
+    pub(crate) fn of(&mut self, at: usize) -> Result<Arc<InputBlocks>, Refusal> {
         let group = &self.request.groups[at];
         let asked =
             !self.request.input_paths.is_empty() || self.request.groups.iter().any(|g| !g.input_paths.is_empty());

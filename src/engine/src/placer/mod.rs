@@ -38,6 +38,7 @@ use hintd_model::units::{Bytes, DecisionId, Micros, NodeIdx, SchedulerKey, Times
 use hintd_policy::budget::DEFAULT_STEPS;
 use hintd_policy::cross_layer::first_routes;
 use hintd_policy::fallbacks::{DEFAULT_FALLBACKS, Fallbacks};
+use hintd_policy::place::readable;
 use hintd_policy::{Budget, Ended, GroupProblem, Place, PlaceError, Placement, Policy, Share};
 use hints::AnswerContext;
 use std::sync::Arc;
@@ -363,7 +364,7 @@ fn search(
         });
     }
     let mut budget = Budget::new(settings.steps, stop);
-    let placement = place.place(problem, &mut budget).map_err(|error| match &error {
+    let placement = place.place(&readable(place, problem), &mut budget).map_err(|error| match &error {
         PlaceError::NeedsSource { source_name, .. } => {
             Refusal::MissingFeed { feed: source_name, message: error.to_string() }
         }

@@ -8,6 +8,7 @@ use crate::generation::Generation;
 use crate::refusal::Refusal;
 use hintd_model::cluster::HintRequest;
 use hintd_model::units::Timestamp;
+use hintd_policy::place::readable;
 use hintd_policy::{Ended, Placement, Policy, Share};
 
 /// One side of a comparison.
@@ -55,7 +56,8 @@ pub(crate) fn rate(
         if placement.placed_all() == 0 {
             return None;
         }
-        let objective = policy.as_place()?.objective(&compiled.problem, placement)?;
+        let place = policy.as_place()?;
+        let objective = place.objective(&readable(place, &compiled.problem), placement)?;
         Some(objective.value).filter(|value| value.is_finite())
     };
     let of = |placement: usize| terms::of(&compiled, &placements[placement]);

@@ -1,23 +1,22 @@
 //! What the groups of a request read that containers which came before have written or send: known by the edges of the
 //! recurring job's history, where the sending group is not asked for in the same request.
 //!
-//! Stock applications name no edges, and ask for what sends (maps) long before what receives (reduces). Receivers read
-//! an equal part of what each sender has: a sender's part stands as a block on its node, and as an anchor there.
+//! Stock applications name no edges, and ask for what sends (maps) long before what receives (reduces). Receivers get
+//! an equal part of what each sender has.
 
 use crate::decision::LearnedFrom;
 use crate::generation::Generation;
 use crate::history::{EdgeHistory, JobHistory};
 use hintd_model::cluster::{HintRequest, NodeState};
-use hintd_model::units::{Bytes, NodeIdx};
-use hintd_policy::problem::InputBlock;
-use smallvec::smallvec;
+use hintd_model::units::{Bytes, GroupIdx, NodeIdx};
+use hintd_policy::problem::ArrivedSenders;
 use std::collections::BTreeMap;
 
 /// See the module.
 #[derive(Debug, Default)]
 pub(crate) struct Sources {
-    /// By group of the request: what lies where for it.
-    pub(crate) blocks: Vec<Vec<InputBlock>>,
+    /// What each node sends to groups of the request.
+    pub(crate) senders: Vec<ArrivedSenders>,
     /// By group of the request: others that are not asked for send to it, come or not.
     pub(crate) receives: Vec<bool>,
     /// Senders by node.
@@ -31,7 +30,7 @@ pub(crate) struct Sources {
 impl Sources {
     pub(crate) fn of(generation: &Generation, request: &HintRequest, history: Option<&JobHistory>) -> Self {
         let groups = request.groups.len();
-        let mut sources = Self { blocks: vec![Vec::new(); groups], receives: vec![false; groups], ..Self::default() };
+        let mut sources = Self { receives: vec![false; groups], ..Self::default() };
         let Some(job) = history.filter(|_| request.edges.is_empty()) else { return sources };
         let asked = |name: &str| request.groups.iter().any(|group| *group.name == *name);
         let mut senders: BTreeMap<&str, BTreeMap<NodeIdx, u32>> = BTreeMap::new();
@@ -48,7 +47,9 @@ impl Sources {
                 }
             }
             let bytes = edges.iter().fold(Bytes::ZERO, |sum, edge| sum.saturating_add(edge.bytes));
-            sources.blocks[at] = blocks(&came, bytes);
+            if !came.is_empty() {
+                sources.senders.push(ArrivedSenders { to: GroupIdx::new(at), from: parts(&came, bytes) });
+            }
         }
         for (node, count) in senders.into_values().flatten() {
             *sources.nodes.entry(node).or_default() += count;
@@ -79,8 +80,8 @@ fn whereabouts(generation: &Generation, request: &HintRequest, group: &str) -> B
     arrived.into_iter().flat_map(|arrived| arrived.of(group)).filter(|(node, _)| there(node)).collect()
 }
 
-/// One block a node, each of its senders' share; where bytes are not known, of one byte a sender.
-fn blocks(came: &BTreeMap<NodeIdx, u32>, bytes: Bytes) -> Vec<InputBlock> {
+/// Each node's part, by its senders; where bytes are not known, one byte a sender.
+fn parts(came: &BTreeMap<NodeIdx, u32>, bytes: Bytes) -> Vec<(NodeIdx, Bytes)> {
     let senders: u64 = came.values().map(|&count| u64::from(count)).sum();
     let bytes = bytes.0.max(senders);
     let mut before = 0_u64;
@@ -89,7 +90,7 @@ fn blocks(came: &BTreeMap<NodeIdx, u32>, bytes: Bytes) -> Vec<InputBlock> {
         let part = |senders_so_far: u64| (u128::from(bytes) * u128::from(senders_so_far) / u128::from(senders)) as u64;
         let from = part(before);
         before += u64::from(count);
-        InputBlock { bytes: Bytes(part(before) - from), nodes: smallvec![node] }
+        (node, Bytes(part(before) - from))
     };
     came.iter().map(share).collect()
 }
@@ -101,10 +102,10 @@ mod tests {
     #[test]
     fn shares_of_senders_are_whole_together() {
         let came = BTreeMap::from([(NodeIdx(1), 3), (NodeIdx(4), 1), (NodeIdx(5), 3)]);
-        let of = |bytes| blocks(&came, Bytes(bytes)).iter().map(|block| block.bytes.0).collect::<Vec<_>>();
+        let of = |bytes| parts(&came, Bytes(bytes)).iter().map(|(_, bytes)| bytes.0).collect::<Vec<_>>();
         assert_eq!(of(100).iter().sum::<u64>(), 100);
         assert_eq!(of(700), [300, 100, 300]);
         assert_eq!(of(0), [3, 1, 3], "what is not known weighs by senders");
-        assert!(blocks(&BTreeMap::new(), Bytes(9)).is_empty());
+        assert!(parts(&BTreeMap::new(), Bytes(9)).is_empty());
     }
 }

@@ -3,6 +3,7 @@
 use super::compile::Compiled;
 use super::{PlacerSettings, SelectedPolicy, hints};
 use crate::decision::TermValues;
+use hintd_policy::place::readable;
 use hintd_policy::terms::evaluate;
 use hintd_policy::{Budget, Ended, Place, Placement};
 use std::collections::BTreeMap;
@@ -39,13 +40,13 @@ pub(crate) fn compare(
 ) -> (Option<TermValues>, Option<f64>) {
     let Some(default) = chosen.baseline.as_place() else { return (None, None) };
     let mut budget = Budget::new(settings.steps, stop);
-    let Ok(other) = default.place(&compiled.problem, &mut budget) else { return (None, None) };
+    let Ok(other) = default.place(&readable(default, &compiled.problem), &mut budget) else { return (None, None) };
     if other.ended == Ended::Deadline {
         return (None, None); // half a placement is no comparison
     }
     let other = hints::within(compiled, other);
     let mut terms = of(compiled, &other);
-    let objective = place.objective(&compiled.problem, &other);
+    let objective = place.objective(&readable(place, &compiled.problem), &other);
     terms.objective = objective.as_ref().map(|objective| objective.value).filter(|value| value.is_finite());
     terms.parts = finite(objective.into_iter().flat_map(|objective| objective.parts));
     // A gain is told only where both put the same number of containers somewhere.

@@ -145,11 +145,8 @@ fn what_history_stood_in_for_edges_is_said() {
     assert!(!decision.degraded.contains(&"no_edges".to_owned()));
     let hosts: std::collections::BTreeSet<_> = decision.hints.iter().map(|hint| hint.host.as_str()).collect();
     assert!(hosts.iter().all(|host| ["h2", "h3"].contains(host)), "{hosts:?}");
-    assert!(
-        decision.terms.remote_bytes.is_some_and(|bytes| bytes <= 100.0),
-        "the blocks are known: {:?}",
-        decision.terms
-    );
+    let terms = decision.terms;
+    assert_eq!((terms.remote_bytes, terms.cross_rack_bytes), (None, Some(0.0)), "what senders send is an edge, no input");
 }
 
 #[test]

@@ -237,7 +237,14 @@ impl Flows {
         if self.chained.routes.is_none() {
             return;
         }
-        self.chained.chains.clone_from(&at.0.topology.chains);
+        // Declared anew in the same drain: flows have indexes of the chains before until all of them are matched again, and
+        // that looks at the network of now.
+        let now = &at.0.topology.chains;
+        let same = |old: &Arc<Chains>| now.as_ref().is_some_and(|now| now.is_declared_as(old));
+        if self.chained.chains.as_ref().is_some_and(|old| !same(old)) {
+            return;
+        }
+        self.chained.chains.clone_from(now);
         let found = self.with_ground(at, |chained, ground, late| {
             let mut boxes = boxes.to_vec();
             boxes.extend(standing_on(ground.ways.chains, ground.ways.network, links));

@@ -262,6 +262,13 @@ impl Chains {
         &self.chains
     }
 
+    /// Whether both are of one declaration, so that an index means the same in both; the boxes' states may differ.
+    #[must_use]
+    pub fn is_declared_as(&self, other: &Self) -> bool {
+        let names = |chains: &'_ Self| chains.boxes.iter().map(|known| Arc::clone(&known.name)).collect::<Vec<_>>();
+        self.chains == other.chains && self.switch_names == other.switch_names && names(self) == names(other)
+    }
+
     /// The chain at `index`.
     ///
     /// # Panics
