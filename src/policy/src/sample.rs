@@ -134,6 +134,19 @@ impl Sample {
         let (snapshot, leases) = (&self.snapshot, &self.leases);
         let (loads, running, gang) = (None, None, Gang::UpTo);
         let (senders, owner) = (Vec::new(), None);
-        PlaceProblem { snapshot, leases, loads, groups, edges, senders, anchors, running, owner, gang, seed: 1, degraded }
+        PlaceProblem {
+            snapshot,
+            leases,
+            loads,
+            groups,
+            edges,
+            senders,
+            anchors,
+            running,
+            owner,
+            gang,
+            seed: 1,
+            degraded,
+        }
     }
 }

@@ -146,7 +146,11 @@ fn what_history_stood_in_for_edges_is_said() {
     let hosts: std::collections::BTreeSet<_> = decision.hints.iter().map(|hint| hint.host.as_str()).collect();
     assert!(hosts.iter().all(|host| ["h2", "h3"].contains(host)), "{hosts:?}");
     let terms = decision.terms;
-    assert_eq!((terms.remote_bytes, terms.cross_rack_bytes), (None, Some(0.0)), "what senders send is an edge, no input");
+    assert_eq!(
+        (terms.remote_bytes, terms.cross_rack_bytes),
+        (None, Some(0.0)),
+        "what senders send is an edge, no input"
+    );
 }
 
 #[test]

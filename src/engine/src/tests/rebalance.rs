@@ -7,7 +7,7 @@ use crate::{Counter, Effect, FollowBody, ProposedMove, RebalanceSettings, Round,
 use hintd_model::cluster::{Change, HintRequest, NamedContainer, NamedResource};
 use hintd_model::network::build::{self, FatTreeSpec};
 use hintd_model::network::chains::{BoxEntry, ChainEntry, ChainsDocument, Direction};
-use hintd_model::units::{BitsPerSec, ContainerId, Micros, NodeIdx, SchedulerKey};
+use hintd_model::units::{BitsPerSec, ContainerId, LinkIdx, Micros, NodeIdx, SchedulerKey};
 use hintd_policy::{Policy, registry};
 use std::sync::Arc;
 
@@ -30,6 +30,16 @@ fn pat() -> Arc<dyn Policy> {
     registry::with_defaults("pat").unwrap().into()
 }
 
+fn inbound() -> ChainEntry {
+    ChainEntry {
+        name: "inbound".to_owned(),
+        group: Some("reduce".to_owned()),
+        direction: Direction::In,
+        sequence: vec!["FW".to_owned()],
+        ..ChainEntry::default()
+    }
+}
+
 /// Applications whose tasks all run in the first rack, where one firewall stands; the other stands in the last.
 fn settled(settings: RebalanceSettings, applications: u32, ask: impl Fn(&mut HintRequest)) -> EngineHarness {
     let built = build::fat_tree(&FatTreeSpec::default()).unwrap();
@@ -45,14 +55,7 @@ fn settled(settings: RebalanceSettings, applications: u32, ask: impl Fn(&mut Hin
         up: true,
     };
     let boxes = vec![entry("near", switch(0)), entry("far", switch(built.racks.len() - 1))];
-    let inbound = ChainEntry {
-        name: "inbound".to_owned(),
-        group: Some("reduce".to_owned()),
-        direction: Direction::In,
-        sequence: vec!["FW".to_owned()],
-        ..ChainEntry::default()
-    };
-    let document = ChainsDocument { boxes, chains: vec![inbound], ..ChainsDocument::default() };
+    let document = ChainsDocument { boxes, chains: vec![inbound()], ..ChainsDocument::default() };
     let [first, second] = [0, 1].map(|host| built.racks[0].1[host].clone());
     let mut harness = wired(RouteSettings::default(), built, 65_536);
     harness.settings.rebalance = settings;
@@ -348,4 +351,40 @@ fn an_application_is_told_by_name_of_a_chain_that_is_broken_and_when_it_goes_aga
     assert_eq!(told(&mut harness), [], "it is said once");
     turn(&mut harness, "far", true);
     assert_eq!(told(&mut harness), [(1, false, "chain_restored"), (2, false, "chain_restored")]);
+}
+
+/// Flows know their chain by its index, which means nothing in another declaration.
+#[test]
+fn chains_declared_anew_and_a_failed_link_in_one_drain_are_followed_together() {
+    let mut harness = settled(MANY, 1, |_| ());
+    let topology = Arc::clone(&harness.engine.current_snapshot().topology);
+    let network = topology.network.as_ref().unwrap();
+    let declared = topology.chains.as_ref().unwrap();
+    let entry = |known: &hintd_model::network::chains::Middlebox| BoxEntry {
+        name: known.name.to_string(),
+        kind: "FW".to_owned(),
+        at: network.vertex_at(known.at.unwrap()).name.to_string(),
+        bits_per_s: known.capacity.0 as i64,
+        up: true,
+    };
+    let boxes: Vec<BoxEntry> = declared.boxes().iter().map(entry).collect();
+    let first = ChainEntry { name: "first".to_owned(), priority: 9, direction: Direction::Out, ..inbound() };
+    let declare = |chains: Vec<ChainEntry>| {
+        let document = Arc::new(ChainsDocument { boxes: boxes.clone(), chains, ..ChainsDocument::default() });
+        Change::Chains { document, in_use: Default::default() }
+    };
+    harness.change(declare(vec![first, inbound()]));
+    harness.publish();
+    let chained = |harness: &EngineHarness| harness.engine.generation().flows.chained.in_use();
+    let before = chained(&harness);
+    assert!(before.values().sum::<u64>() > 0, "flows run under the second of two chains");
+    let ways: Vec<_> =
+        harness.engine.generation().flows.chained.routes.iter().filter_map(|(_, route)| route.way.clone()).collect();
+    harness.change(declare(vec![inbound()]));
+    for index in ways.iter().flat_map(|way| way.links.iter().map(|link| LinkIdx(link.0 / 2))) {
+        let link = network.link_at(index).name.clone();
+        harness.change(Change::Link { link, up: Some(false), capacity: None });
+    }
+    harness.publish();
+    assert_eq!(chained(&harness), before);
 }

@@ -155,16 +155,16 @@ impl Gathering {
             (least <= u64::from(here) && u64::from(here) <= most).then_some(all)
         };
         let known = shortest(0.0, |time| intervals(time).is_some()).and_then(intervals);
-        let all = known.unwrap_or_else(|| {
-            slots.iter().map(|&at| Interval { least: 0, most: self.slots[at].most }).collect()
-        });
+        let all =
+            known.unwrap_or_else(|| slots.iter().map(|&at| Interval { least: 0, most: self.slots[at].most }).collect());
         let mut left = here;
         for (&at, own) in slots.iter().zip(&all) {
             out[at] = own.least.min(left);
             left -= out[at];
         }
         // One by one to whoever has fewest: ties by what it sends, then by rank.
-        let key = |at: usize, have: u32| (have, std::cmp::Reverse(self.slots[at].link.sends as u64), self.slots[at].rank);
+        let key =
+            |at: usize, have: u32| (have, std::cmp::Reverse(self.slots[at].link.sends as u64), self.slots[at].rank);
         let mut open: std::collections::BTreeSet<_> = slots
             .iter()
             .enumerate()

@@ -116,12 +116,7 @@ fn order(problem: &PlaceProblem<'_>) -> Vec<usize> {
     done
 }
 
-fn construct(
-    problem: &PlaceProblem<'_>,
-    rates: &LinkRates<'_>,
-    width: Width,
-    budget: &mut Budget<'_>,
-) -> Placement {
+fn construct(problem: &PlaceProblem<'_>, rates: &LinkRates<'_>, width: Width, budget: &mut Budget<'_>) -> Placement {
     let mut filling = PlacementBuilder::new(problem);
     for group in order(problem) {
         if !budget.step() {

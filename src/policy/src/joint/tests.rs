@@ -163,7 +163,10 @@ fn reduces_mirror_maps_and_do_not_pack_where_more_reduces_than_maps_come() {
 fn a_shuffle_whose_input_lies_in_one_rack_stays_there() {
     let sample = small(3, 8);
     let mut maps = sample.group("map", 6, UNIT);
-    let block = |node: u32| crate::problem::InputBlock { bytes: Bytes(32 * MB), nodes: [NodeIdx(node % 2)].into_iter().collect() };
+    let block = |node: u32| crate::problem::InputBlock {
+        bytes: Bytes(32 * MB),
+        nodes: [NodeIdx(node % 2)].into_iter().collect(),
+    };
     maps.input = std::sync::Arc::new(crate::problem::InputBlocks::new((0..6).map(block).collect()));
     let reduces = sample.group("reduce", 6, UNIT);
     let shuffle =

@@ -68,8 +68,11 @@ pub(super) fn arrived(problem: &PlaceProblem<'_>, groups: &[GroupPlaces]) -> Vec
         let wanted = f64::from(problem.groups[edge.to.at()].count).max(places.total);
         let bytes: f64 = edge.from.iter().map(|(_, bytes)| bytes.as_f64()).sum();
         let from = edge.from.iter().map(|&(node, part)| (node, part.as_f64() / bytes)).collect();
-        (bytes > 0.0 && places.total > 0.0)
-            .then(|| Transfer { from, to: shares(places.nodes.iter()), bytes: bytes * places.total / wanted })
+        (bytes > 0.0 && places.total > 0.0).then(|| Transfer {
+            from,
+            to: shares(places.nodes.iter()),
+            bytes: bytes * places.total / wanted,
+        })
     };
     problem.senders.iter().filter_map(to).collect()
 }

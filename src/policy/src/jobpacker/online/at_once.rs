@@ -212,7 +212,14 @@ fn beside<'a>(
         let candidates = group.candidates.iter().copied().filter(|&node| fits(node)).collect();
         GroupProblem { count, planned: None, candidates, ..group.clone() }
     };
-    PlaceProblem { leases, loads: None, groups: left.iter().map(group).collect(), edges: Vec::new(), senders: Vec::new(), ..problem.clone() }
+    PlaceProblem {
+        leases,
+        loads: None,
+        groups: left.iter().map(group).collect(),
+        edges: Vec::new(),
+        senders: Vec::new(),
+        ..problem.clone()
+    }
 }
 
 /// One placement of both.
