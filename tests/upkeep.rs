@@ -31,7 +31,7 @@ async fn grows_by(metrics: &Metrics) -> u64 {
 async fn samples_that_nobody_scrapes_do_not_gather() {
     let folder = tempfile::tempdir().unwrap();
     let text = format!(
-        "[listen]\ngrpc = \"127.0.0.1:0\"\nadmin_socket = \"{0}/admin.sock\"\nmetrics = \"\"\n[store]\npath = \"{0}/j.redb\"\n",
+        "[listen]\ngrpc = \"127.0.0.1:0\"\nadmin_socket = \"{0}/admin.sock\"\nmetrics = \"\"\n[store]\npath = \"{0}/j.redb\"\n[placer]\nguard = false\n",
         folder.path().display()
     );
     let (config, metrics) = (Config::from_text(&text, "test").unwrap(), Metrics::new());

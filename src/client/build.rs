@@ -19,7 +19,7 @@ const FILES: [&str; 6] = [
 const PUBLISHED: &[&str] = &[
     // common.proto
     "Exclusion", "SourceAge", "PlanNote", "Blocked", "NearMiss", "Lack", "Refused", "HintRoute", "ChainPath",
-    "BoxStop",
+    "BoxStop", "Withheld",
     // placement.proto
     "DecisionOutcome", "HintOutcome", "TermOutcome", "LeaseState", "ReplicasResponse", "BlockAdvice", "ReplicaAdvice",
     "RackHosts",

@@ -422,7 +422,7 @@ impl Daemon {
         let journal = text_of(&files.path("journal.redb"));
         let text = format!(
             "[listen]\ngrpc = \"127.0.0.1:0\"\nadmin_socket = \"{socket}\"\nmetrics = \"\"\ndrain = \"1s\"\n\
-             [store]\npath = \"{journal}\"\n"
+             [store]\npath = \"{journal}\"\n[placer]\nguard = false\n"
         );
         let config = Config::from_text(&text, "test").unwrap();
         let (running, sources) = runtime.block_on(async {

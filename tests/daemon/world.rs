@@ -34,6 +34,7 @@ pub(crate) fn config_text(folder: &Path, port: u16, extra: &[(&'static str, Stri
     add("yarn", "maximum_memory_mb = 65536".to_owned());
     add("yarn", "maximum_vcores = 64".to_owned());
     add("policy", "default = \"spread\"".to_owned());
+    add("placer", "guard = false".to_owned()); // most tests ask without input or traffic
     add("queues.\"*\"", "mode = \"on\"".to_owned());
     for (section, line) in extra {
         if line.is_empty() {

@@ -338,6 +338,7 @@ fn configuration(files: &Files, grpc: &str, metrics: &str, extra: &str) -> Strin
         ("model.max_age", "latency = \"24h\"".to_owned()),
         ("routes", "ack_timeout = \"1h\"".to_owned()),
         ("placer", "deadline_default = \"30s\"".to_owned()),
+        ("placer", "guard = false".to_owned()),
         ("yarn", "maximum_memory_mb = 65536".to_owned()),
         ("yarn", "maximum_vcores = 64".to_owned()),
         ("policy", "default = \"spread\"".to_owned()),

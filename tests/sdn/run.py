@@ -46,6 +46,8 @@ stale_after = "10m"
 lost_after = "20m"
 [queues."*"]
 mode = "on"
+[placer]
+guard = false
 [policies.{policy}]
 [policy]
 default = "{policy}"

@@ -47,7 +47,7 @@ class Daemon:
         self._config.write_text(
             f'[listen]\ngrpc = "{self.address}"\nadmin_socket = "{folder}/admin.sock"\nmetrics = ""\n'
             f'[store]\npath = "{folder}/journal.redb"\n[policy]\ndefault = "spread"\n'
-            '[queues."*"]\nmode = "on"\n'
+            '[queues."*"]\nmode = "on"\n[placer]\nguard = false\n'
         )
 
     def start(self) -> None:

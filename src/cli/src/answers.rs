@@ -24,6 +24,7 @@ pub fn text(set: &v1::HintSet) -> String {
         v1::Mode::Shadow => lines.push("the queue is in shadow: nothing is leased, asks stay as they were".to_owned()),
         v1::Mode::On | v1::Mode::Unspecified => {}
     }
+    lines.extend(set.withheld.as_ref().map(withheld_text));
     let rows = set.hints.iter().map(|hint| {
         let wait = hint.expected_wait_ms.map_or_else(String::new, |wait| output::seconds(wait as f64 / 1e3));
         let rack = hint.racks.first().cloned().unwrap_or_default();
@@ -83,6 +84,24 @@ fn plan_text(note: &v1::PlanNote) -> String {
         job => format!(
             "by plan \"{}\" as {job}: {} containers in its racks, {} elsewhere{why}",
             note.plan, note.as_planned, note.elsewhere
+        ),
+    }
+}
+
+/// Why there are no hints.
+fn withheld_text(withheld: &v1::Withheld) -> String {
+    let time = |seconds: Option<f64>| seconds.map_or_else(|| "an unknown time".to_owned(), output::seconds);
+    match withheld.reason.as_str() {
+        "nothing_known" => {
+            "no hints: neither input nor traffic is known, so no place is better than another".to_owned()
+        }
+        "not_compared" => {
+            "no hints: there was no time to tell whether they are better than YARN's own placement".to_owned()
+        }
+        _ => format!(
+            "no hints: the busiest link would be done after {}, and after {} where YARN puts the containers by itself",
+            time(withheld.hinted_s),
+            time(withheld.default_s)
         ),
     }
 }

@@ -240,6 +240,9 @@ impl CommitHandler<'_> {
         let live = if on { leases.grant(&mut draft, &rows, now) } else { BTreeSet::new() };
         let hinted: u64 = draft.hints.iter().map(|hint| u64::from(hint.count)).sum();
         leases.out.effects.count(Counter::HintsIssued, if on { hinted } else { 0 });
+        if on && draft.withheld.is_some() {
+            leases.out.effects.count(Counter::HintsWithheld, request.containers());
+        }
         self.attempts.remember(&request, on);
         if request.recurring_key.is_some() {
             self.attempts.run_tracker.began(request.attempt, now);

@@ -37,6 +37,9 @@ pub struct Decision {
     pub mode: Mode,
     /// Where containers should go.
     pub hints: Vec<Hint>,
+    /// Hints that were found and are kept back, and why; there are none then, and asks stay as they were.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub withheld: Option<Withheld>,
     /// Routes of the pairs of hosts that will talk, where flows are kept track of.
     #[serde(default)]
     pub routes: Vec<HintRoute>,
@@ -82,6 +85,41 @@ pub struct Decision {
     pub conflicts: u32,
     /// Time from receipt to answer.
     pub elapsed: Micros,
+}
+
+/// Why hints that were found are kept back.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Withheld {
+    /// Why.
+    pub reason: WithheldReason,
+    /// When the busiest link would be done with them, seconds; `None`: no bytes are known.
+    pub hinted_s: Option<f64>,
+    /// When it is done where YARN puts the containers by itself; `None`: not known, or there was no time to tell.
+    pub default_s: Option<f64>,
+}
+
+/// See [`Withheld`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WithheldReason {
+    /// Neither input nor traffic is known: no place is better than another.
+    NothingKnown,
+    /// They are no better than what YARN does by itself, or not by more than the estimate may be wrong.
+    NoGain,
+    /// There was no time to tell what YARN would do.
+    NotCompared,
+}
+
+impl WithheldReason {
+    /// Stable token.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::NothingKnown => "nothing_known",
+            Self::NoGain => "no_gain",
+            Self::NotCompared => "not_compared",
+        }
+    }
 }
 
 /// Where some containers of one group should go.

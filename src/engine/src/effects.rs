@@ -209,6 +209,8 @@ pub enum Counter {
     LeasesUndone,
     /// Containers hinted, with or without a lease.
     HintsIssued,
+    /// Containers whose hints were kept back, for they would have done no good.
+    HintsWithheld,
     /// Containers on the host that was hinted.
     HintsFollowed,
     /// Containers on another host than the one hinted.
@@ -301,6 +303,7 @@ impl Counter {
             Self::LeasesExpired => "leases_expired",
             Self::LeasesUndone => "leases_undone",
             Self::HintsIssued => "hints_issued",
+            Self::HintsWithheld => "hints_withheld",
             Self::HintsFollowed => "hints_followed",
             Self::HintsElsewhere => "hints_elsewhere",
             Self::ShadowAgreed => "shadow_agreed",

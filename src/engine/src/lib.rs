@@ -95,7 +95,7 @@ pub use flows::what_if::{ApplicationForecast, Drain, LinkForecast, NetworkWhatIf
 pub use generation::{Generation, Release};
 pub use history::{EdgeHistory, LearnedGroup, LearnedRun};
 pub use placer::{
-    PlacerSettings, Proposal, SelectedPolicy, check_keys, is_chained, may_wait, propose, propose_waiting,
+    Guard, PlacerSettings, Proposal, SelectedPolicy, check_keys, is_chained, may_wait, propose, propose_waiting,
 };
 pub use plans::{KeptPlan, PlanChange, PlanNote, PlanSettings, PlanView, PlannedRun, ValidatedPlan};
 pub use rebalance::{ProposedMove, RebalanceSettings, Round, RoundOutcome};

@@ -84,6 +84,7 @@ pub(crate) fn answer(id: &str, digest: u64) -> Arc<Answer> {
         terms: TermValues::default(),
         baseline: None,
         expected_gain: None,
+        withheld: None,
         ended: Ended::Complete,
         gap: None,
         steps: 0,

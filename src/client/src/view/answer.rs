@@ -16,6 +16,8 @@ struct Answer<'a> {
     mode: &'static str,
     snapshot_version: u64,
     hints: Vec<ContainerHint<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    withheld: Option<&'a v1::Withheld>,
     cost: BTreeMap<String, f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     baseline: Option<&'a v1::Terms>,
@@ -96,6 +98,7 @@ impl<'a> From<&'a v1::HintSet> for Answer<'a> {
             mode: mode(set.mode()),
             snapshot_version: set.snapshot_version,
             hints: set.hints.iter().flat_map(containers).collect(),
+            withheld: set.withheld.as_ref(),
             cost: set.terms.as_ref().map(terms_by_name).unwrap_or_default(),
             baseline: set.baseline.as_ref(),
             expected_gain: set.expected_gain,

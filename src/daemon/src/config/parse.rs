@@ -6,7 +6,7 @@ use super::values::{DAY, HOUR, MINUTE, MS, SECOND, micros, one_of};
 use super::{Config, Log, chains, plan, rebalance, records, routes};
 use crate::runtime::options::{FollowOptions, Listen, Options, Placer, Policies, PoolOptions, Queue, Settings, Store};
 use crate::telemetry::logs::{LogFormat, check_filter};
-use hintd_engine::{DispatchSettings, EngineSettings, Mode, SourceAges};
+use hintd_engine::{DispatchSettings, EngineSettings, Guard, Mode, SourceAges};
 use hintd_model::cluster::{Calculator, Resource, SizeRules, Source};
 use hintd_policy::budget::DEFAULT_STEPS;
 use hintd_policy::fallbacks::DEFAULT_FALLBACKS;
@@ -256,6 +256,7 @@ fn placer(root: &mut Section<'_>, reader: &mut Reader<'_>) -> (Placer, PoolOptio
         retries: u32::try_from(section.bounded(reader, "commit_retries", 8_u64, 0..=1_000)).unwrap_or(8),
         fallbacks: section.bounded(reader, "fallbacks", DEFAULT_FALLBACKS, 0..=16),
         baseline: section.get(reader, "baseline", true),
+        guard: guard(&mut section, reader),
     };
     if placer.deadline_default > placer.deadline_max {
         let message = format!(
@@ -267,6 +268,12 @@ fn placer(root: &mut Section<'_>, reader: &mut Reader<'_>) -> (Placer, PoolOptio
     }
     section.finish(reader);
     (placer, pool)
+}
+
+fn guard(section: &mut Section<'_>, reader: &mut Reader<'_>) -> Option<Guard> {
+    let on = section.get(reader, "guard", true);
+    let margin = section.bounded(reader, "guard_margin", Guard::default().margin, 0.0..=0.9);
+    on.then_some(Guard { margin })
 }
 
 fn leases(

@@ -226,6 +226,7 @@ impl MetricHandles {
         self.add(counter.as_str(), by);
         match counter {
             Counter::HintsIssued => self.ledger.hints(HintEvent::Issued, by),
+            Counter::HintsWithheld => self.ledger.hints(HintEvent::Withheld, by),
             Counter::HintsFollowed => self.ledger.hints(HintEvent::Followed, by),
             Counter::LeasesExpired => self.ledger.hints(HintEvent::Expired, by),
             Counter::LeasesWithdrawn => self.ledger.hints(HintEvent::Withdrawn, by),

@@ -4,7 +4,7 @@
 
 use super::registries::RegistryLimits;
 use hintd_engine::prediction::PredictionSettings;
-use hintd_engine::{EngineSettings, Mode, Refusal};
+use hintd_engine::{EngineSettings, Guard, Mode, Refusal};
 use hintd_model::cluster::{Resource, SizeRules};
 use hintd_model::solve::nearest;
 use hintd_model::units::{BitsPerSec, Micros, QueueName};
@@ -213,6 +213,8 @@ pub struct Placer {
     pub fallbacks: usize,
     /// Whether the default placement is computed for comparison.
     pub baseline: bool,
+    /// Keeps back hints that would do no good; `None`: all are given.
+    pub guard: Option<Guard>,
 }
 
 /// Streams to applications.

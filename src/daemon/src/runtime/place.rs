@@ -300,6 +300,7 @@ impl Daemon {
         let settings = Arc::clone(&context.settings);
         let (mode, policy, began, deadline) = (context.mode, context.policy, context.began, context.deadline);
         let (follows, located, planned) = (context.follows, context.located.clone(), context.planned.clone());
+        let again = context.again;
         let queued = Instant::now();
         let job = move |turn: JobContext| {
             let started = Instant::now();
@@ -312,6 +313,8 @@ impl Daemon {
             let reserve = (left / SEARCH_SHARE).min(RESERVE_MAX).max(turn.commits.min(left / 2));
             let search_until = deadline - reserve;
             let placer = PlacerSettings { located, planned, ..placer(&settings, turn) };
+            // Lost tasks are to have a place, whether or not it is better than YARN's.
+            let placer = PlacerSettings { guard: placer.guard.filter(|_| !again), ..placer };
             let mut probe = Probe::default();
             let mut stop = || probe.look(Instant::now() >= search_until);
             let mode = SearchMode { mode, policy, follows };
@@ -374,6 +377,7 @@ fn placer(settings: &Settings, turn: JobContext) -> PlacerSettings {
         steps: turn.steps(settings.placer.steps),
         fallbacks: settings.placer.fallbacks,
         baseline: settings.placer.baseline && settings.policies.built.contains_key(BASELINE),
+        guard: settings.placer.guard.filter(|_| settings.policies.built.contains_key(BASELINE)),
         containers_max: settings.limits.containers,
         max_age: settings.engine.max_age,
         pairs_max: settings.engine.routes.pairs_max,

@@ -86,6 +86,7 @@ mod tests {
             deadline_max: Duration::from_secs(30),
             retries: 1,
             fallbacks: 1,
+            guard: None,
             baseline: false,
         };
         let left = |ms, header: &str| {

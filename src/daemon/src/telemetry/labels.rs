@@ -46,6 +46,8 @@ label! {
     HintEvent {
         /// Sent with an answer.
         Issued = "issued",
+        /// Kept back: it would have done no good.
+        Withheld = "withheld",
         /// YARN put the container where the hint said.
         Followed = "followed",
         /// Its lease reached its time-to-live.

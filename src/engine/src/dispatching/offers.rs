@@ -123,6 +123,7 @@ impl LeaseHandler<'_> {
             terms: TermValues::default(),
             baseline: None,
             expected_gain: None,
+            withheld: None,
             ended: Ended::Complete,
             gap: None,
             steps: 0,

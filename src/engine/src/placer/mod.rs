@@ -6,6 +6,7 @@
 //! - `large`: what would not fit an empty cluster; `wait`: what does not fit now; `waiting`: what a dispatcher decides.
 //! - `blocked`: what keeps nodes from taking what found no room.
 //! - `chained`: whether the placement keeps the chains of middleboxes that its traffic is under.
+//! - `guard`: hints that would do no good are kept back.
 //! - `rate`: two placements under two objectives.
 //! - `hints`: columns to names; `asks`: the replacement table; `terms`: costs, and the default placement's beside.
 
@@ -13,6 +14,7 @@ mod asks;
 mod blocked;
 mod chained;
 mod compile;
+mod guard;
 mod hints;
 mod input;
 mod large;
@@ -24,7 +26,7 @@ mod wait;
 mod waiting;
 
 use super::adherence::Trial;
-use super::decision::{Decision, Mode, TermValues};
+use super::decision::{Decision, Mode, TermValues, Withheld, WithheldReason};
 use super::dispatching::{DispatchRequest, ImmediateRequest};
 use super::flows::settings::{ChainSettings, RouteSettings};
 use super::flows::{Names, ProposedFlows, TOO_MANY_PAIRS, shares};
@@ -46,6 +48,7 @@ use std::sync::Arc;
 pub use asks::check_keys;
 pub(crate) use asks::replacement;
 pub(crate) use compile::{edges, may_go};
+pub use guard::Guard;
 pub(crate) use hints::Hints;
 pub(crate) use rate::{Rates, Side, rate};
 pub use scan::SnapshotScans;
@@ -69,7 +72,7 @@ pub struct SelectedPolicy<'a> {
 }
 
 /// Settings of the placer.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct PlacerSettings {
     /// Steps a search may take.
     pub steps: u64,
@@ -77,6 +80,8 @@ pub struct PlacerSettings {
     pub fallbacks: usize,
     /// Whether the default placement is computed as well, time allowing.
     pub baseline: bool,
+    /// Keeps back hints that would do no good; `None`: all are given, as where a paper is reproduced.
+    pub guard: Option<Guard>,
     /// Containers one request may ask for.
     pub containers_max: u64,
     /// Ages beyond which a source counts as old.
@@ -100,6 +105,7 @@ impl Default for PlacerSettings {
             steps: DEFAULT_STEPS,
             fallbacks: DEFAULT_FALLBACKS,
             baseline: true,
+            guard: None,
             containers_max: 100_000,
             max_age: SourceAges::default(),
             pairs_max: RouteSettings::default().pairs_max,
@@ -188,9 +194,18 @@ pub fn propose(
     let under = chained::check(&compiled, request, &placement, &generation.flows, settings)?;
     let mut draft = blank(generation, request, chosen);
     draft.terms = terms::of(&compiled, &placement);
-    if settings.baseline && placement.placed_all() > 0 && !stop() {
-        let compared = terms::compare(&compiled, chosen, place, &placement, settings, stop);
-        (draft.baseline, draft.expected_gain) = compared;
+    let guard = settings.guard.filter(|_| placement.placed_all() > 0 && Guard::applies(request, &compiled));
+    if (settings.baseline || guard.is_some()) && placement.placed_all() > 0 && !stop() {
+        let default = terms::default_placement(&compiled, chosen, settings, stop);
+        if let Some(default) = default.as_ref().filter(|_| settings.baseline) {
+            (draft.baseline, draft.expected_gain) = terms::compare(&compiled, place, &placement, default);
+        }
+        draft.withheld = guard.and_then(|guard| guard.judge(&compiled, &placement, default.as_ref()));
+    } else if guard.is_some() {
+        draft.withheld = Some(Withheld { reason: WithheldReason::NotCompared, hinted_s: None, default_s: None });
+    }
+    if draft.withheld.is_some() {
+        return Ok(withheld(generation, request, (compiled, placement), draft, settings, now));
     }
     let on = chosen.mode == Mode::On;
     let lay = Layout { generation, compiled: &compiled, placement: &placement, lease: on && !gang_waits, gang_waits };
@@ -208,19 +223,42 @@ pub fn propose(
     if let Some(flows) = &flows {
         draft.routes = flows.preview(&generation.snapshot, &generation.flows, settings.chains.transfer);
     }
+    describe(&mut draft, &mut compiled, &placement, settings, now);
+    draft.hints = hints.hints;
+    let trial = Trial::of(&compiled.problem, &placement);
+    Ok(Proposal { flows, trial, read: compiled.read, ..proposal(generation, request, draft, hints.rows) })
+}
+
+/// How the search went and what it went by.
+fn describe(
+    draft: &mut Decision,
+    compiled: &mut Compiled<'_>,
+    placement: &Placement,
+    settings: &PlacerSettings,
+    now: Timestamp,
+) {
     (draft.ended, draft.steps, draft.at) = (placement.ended, placement.steps, now);
     draft.gap = placement.gap.filter(|gap| gap.is_finite());
     draft.seed = compiled.problem.seed;
-    draft.exclusions = hints::exclusions(&compiled);
-    draft.ages = hints::ages(&compiled, settings, now);
-    let known = compiled.problem.degraded.tokens().into_iter().chain(compiled.notes).map(str::to_owned);
-    let known = known.chain(settings.located.iter().flat_map(|notes| notes.iter().cloned()));
-    let read = compiled.read;
-    draft.degraded.splice(0..0, known);
-    draft.learnt = compiled.learnt;
-    draft.hints = hints.hints;
-    let trial = Trial::of(&compiled.problem, &placement);
-    Ok(Proposal { flows, trial, read, ..proposal(generation, request, draft, hints.rows) })
+    draft.exclusions = hints::exclusions(compiled);
+    draft.ages = hints::ages(compiled, settings, now);
+    let known = compiled.problem.degraded.tokens().into_iter().chain(std::mem::take(&mut compiled.notes));
+    let located = settings.located.iter().flat_map(|notes| notes.iter().cloned());
+    draft.degraded.splice(0..0, known.map(str::to_owned).chain(located));
+    draft.learnt = compiled.learnt.take();
+}
+
+/// The answer without the hints that were found.
+fn withheld(
+    generation: &Generation,
+    request: &Arc<HintRequest>,
+    (mut compiled, placement): (Compiled<'_>, Placement),
+    mut draft: Decision,
+    settings: &PlacerSettings,
+    now: Timestamp,
+) -> Proposal {
+    describe(&mut draft, &mut compiled, &placement, settings, now);
+    Proposal { read: compiled.read, ..proposal(generation, request, draft, Vec::new()) }
 }
 
 /// Where the plan in force has the groups, for a policy that follows plans; the run that they are of. Who needs all at once,
@@ -401,6 +439,7 @@ fn blank(generation: &Generation, request: &HintRequest, chosen: &SelectedPolicy
         policy: chosen.name.into(),
         mode: chosen.mode,
         hints: Vec::new(),
+        withheld: None,
         routes: Vec::new(),
         asks: request.asks.clone(),
         terms: TermValues::default(),

@@ -28,25 +28,30 @@ pub(crate) fn of(compiled: &Compiled<'_>, placement: &Placement) -> TermValues {
     }
 }
 
-/// The default placement's terms under the deciding policy's objective, and what the hints gain over it.
-/// Absent where there was no time, or where the policy has no objective for others' placements.
-pub(crate) fn compare(
+/// Where YARN would put the containers by itself; `None` where there was no time to tell.
+pub(crate) fn default_placement(
     compiled: &Compiled<'_>,
     chosen: &SelectedPolicy<'_>,
-    place: &dyn Place,
-    placement: &Placement,
     settings: &PlacerSettings,
     stop: &mut dyn FnMut() -> bool,
-) -> (Option<TermValues>, Option<f64>) {
-    let Some(default) = chosen.baseline.as_place() else { return (None, None) };
+) -> Option<Placement> {
+    let default = chosen.baseline.as_place()?;
     let mut budget = Budget::new(settings.steps, stop);
-    let Ok(other) = default.place(&readable(default, &compiled.problem), &mut budget) else { return (None, None) };
-    if other.ended == Ended::Deadline {
-        return (None, None); // half a placement is no comparison
-    }
-    let other = hints::within(compiled, other);
-    let mut terms = of(compiled, &other);
-    let objective = place.objective(&readable(place, &compiled.problem), &other);
+    let placement = default.place(&readable(default, &compiled.problem), &mut budget).ok()?;
+    // Half a placement is no comparison.
+    (placement.ended != Ended::Deadline).then(|| hints::within(compiled, placement))
+}
+
+/// The default placement's terms under the deciding policy's objective, and what the hints gain over it; absent where the
+/// policy has no objective for others' placements.
+pub(crate) fn compare(
+    compiled: &Compiled<'_>,
+    place: &dyn Place,
+    placement: &Placement,
+    other: &Placement,
+) -> (Option<TermValues>, Option<f64>) {
+    let mut terms = of(compiled, other);
+    let objective = place.objective(&readable(place, &compiled.problem), other);
     terms.objective = objective.as_ref().map(|objective| objective.value).filter(|value| value.is_finite());
     terms.parts = finite(objective.into_iter().flat_map(|objective| objective.parts));
     // A gain is told only where both put the same number of containers somewhere.

@@ -98,13 +98,22 @@ impl EngineHarness {
     }
 
     pub(super) fn propose(&self, request: &Arc<HintRequest>) -> Result<Proposal, Refusal> {
+        self.propose_until(request, &mut || false)
+    }
+
+    /// With a probe that may stop it.
+    pub(super) fn propose_until(
+        &self,
+        request: &Arc<HintRequest>,
+        stop: &mut dyn FnMut() -> bool,
+    ) -> Result<Proposal, Refusal> {
         let chosen = SelectedPolicy {
             policy: &*self.policy,
             baseline: &*self.baseline,
             mode: self.mode,
             name: self.policy.name(),
         };
-        propose(&self.engine.generation(), request, &chosen, &self.placer, self.now, &mut || false)
+        propose(&self.engine.generation(), request, &chosen, &self.placer, self.now, stop)
     }
 
     pub(super) fn commit(&mut self, proposal: Proposal) -> CommitOutcome {

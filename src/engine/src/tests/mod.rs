@@ -6,6 +6,7 @@ mod asking;
 mod circuits;
 mod dispatching;
 pub(super) mod flows;
+mod guard;
 pub(super) mod harness;
 mod leasing;
 mod nodes;

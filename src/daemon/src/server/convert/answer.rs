@@ -40,6 +40,11 @@ pub fn hint_set(decision: &Decision) -> v1::HintSet {
         blocked: decision.blocked.iter().map(blocked).collect(),
         plan: decision.plan.as_ref().map(super::plan_note),
         history: history(decision),
+        withheld: decision.withheld.map(|withheld| v1::Withheld {
+            reason: withheld.reason.as_str().to_owned(),
+            hinted_s: withheld.hinted_s,
+            default_s: withheld.default_s,
+        }),
     }
 }
 

@@ -53,6 +53,7 @@ public final class TestDaemon implements AutoCloseable {
             "listen = { grpc = \"" + address() + "\", admin_socket = \"" + folder + "/admin.sock\", metrics = \"\" }",
             "store = { path = \"" + folder + "/journal.redb\" }",
             "policy = { default = \"spread\" }",
+            "placer = { guard = false }",
             "queues = { \"*\" = { mode = \"" + mode + "\" } }");
     Files.write(folder.resolve("hintd.toml"), lines);
   }

@@ -1,0 +1,60 @@
+//! Do no harm: hints are given only where the job's busiest link is done earlier than where YARN would put the containers
+//! by itself, by more than the estimate can be wrong.
+//!
+//! Whoever asks for what YARN can't do by itself (a gang, bounds, racks of a plan, chains of middleboxes) is not held back.
+
+use super::compile::Compiled;
+use crate::decision::{Withheld, WithheldReason};
+use hintd_model::cluster::{Constraints, Gang, HintRequest};
+use hintd_policy::Placement;
+use hintd_policy::terms::link_time::{LinkRates, link_time};
+
+/// When hints are kept back.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Guard {
+    /// The part of the default placement's time by which hints must be done earlier; within it, the two are alike.
+    pub margin: f64,
+}
+
+impl Default for Guard {
+    /// Bytes of earlier runs and rates of links are not better known than that.
+    fn default() -> Self {
+        Self { margin: 0.1 }
+    }
+}
+
+impl Guard {
+    /// Whether the guard has a say.
+    pub(super) fn applies(request: &HintRequest, compiled: &Compiled<'_>) -> bool {
+        let free = |constraints: &Constraints| *constraints == Constraints::default();
+        let bound = !free(&request.constraints) || request.groups.iter().any(|group| !free(&group.constraints));
+        let planned = compiled.problem.groups.iter().any(|group| group.planned.is_some());
+        let chained = compiled.problem.snapshot.topology.chains.is_some();
+        request.gang == Gang::UpTo && !bound && !planned && !chained
+    }
+
+    /// Why the placement is kept back; `None`: it is hinted. `default`: where YARN would put the containers, if there was
+    /// time to tell.
+    pub(super) fn judge(
+        self,
+        compiled: &Compiled<'_>,
+        placement: &Placement,
+        default: Option<&Placement>,
+    ) -> Option<Withheld> {
+        let problem = &compiled.problem;
+        let rates = LinkRates::of(problem.snapshot);
+        let withheld = |reason, hinted_s, default_s| Some(Withheld { reason, hinted_s, default_s });
+        let Some(hinted) = link_time(problem, placement, &rates) else {
+            return withheld(WithheldReason::NothingKnown, None, None);
+        };
+        let Some(default) = default else { return withheld(WithheldReason::NotCompared, Some(hinted.seconds), None) };
+        if placement.placed_all() > default.placed_all() {
+            return None;
+        }
+        let default = link_time(problem, default, &rates).expect("the same bytes are known of the same problem");
+        if hinted.seconds < default.seconds * (1.0 - self.margin) {
+            return None;
+        }
+        withheld(WithheldReason::NoGain, Some(hinted.seconds), Some(default.seconds))
+    }
+}
