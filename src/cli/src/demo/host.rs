@@ -15,13 +15,15 @@ use tokio::task::JoinHandle;
 /// How often the daemon's books are looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
-/// The demo's configuration: loopback, a folder of its own, and a monitor that is as quick as the heartbeats.
+/// The demo's configuration: loopback, a folder of its own, and a monitor that is as quick as the heartbeats. All hints
+/// are given: it shows what the policy does, on jobs too few to gain much.
 fn configuration(folder: &Path, policy: &str) -> String {
     let (socket, journal) = (folder.join("admin.sock"), folder.join("journal.redb"));
     format!(
         "[listen]\ngrpc = \"127.0.0.1:0\"\nadmin_socket = {socket:?}\nmetrics = \"\"\ndrain = \"2s\"\n\
          [store]\npath = {journal:?}\n\
          [leases]\ntime_to_live = \"10s\"\n\
+         [placer]\nguard = false\n\
          [model]\nstale_after = \"700ms\"\nlost_after = \"1500ms\"\n\
          [policy]\ndefault = {policy:?}\n",
     )
