@@ -55,7 +55,8 @@ pub(crate) fn compile<'a>(
     let mut notes = Vec::new();
     let edges = edges(request, history, &mut notes)?;
     let sources = Sources::of(generation, request, history);
-    notes.extend((edges.is_empty() && sources.containers > 0).then_some(EDGES_FROM_HISTORY));
+    let senders_known = edges.is_empty() && sources.containers > 0;
+    notes.extend(senders_known.then_some(if sources.assumed { EDGES_ASSUMED } else { EDGES_FROM_HISTORY }));
     let learnt = sources.learnt(request, history, edges.len());
     degraded.no_edges = edges.is_empty() && sources.containers == 0;
     let anchors = anchors(generation, request, &sources)?;
@@ -298,6 +299,9 @@ pub(crate) fn edges(
 
 /// The token of edges that the request does not name.
 const EDGES_FROM_HISTORY: &str = "edges_from_history";
+
+/// The token of edges that neither the request nor history names, and the framework implies.
+const EDGES_ASSUMED: &str = "edges_assumed";
 
 /// 0 means no bound; of two bounds the tighter holds.
 fn tightest(bounds: [u32; 2]) -> u32 {

@@ -1,6 +1,8 @@
 //! What the groups of a request read that containers which came before have written or send: known by the edges of the
 //! recurring job's history, where the sending group is not asked for in the same request.
 //!
+//! A stock MapReduce job's reduces are known to read its maps without that, if not how much.
+//!
 //! Stock applications name no edges, and ask for what sends (maps) long before what receives (reduces). Receivers get
 //! an equal part of what each sender has.
 
@@ -23,30 +25,50 @@ pub(crate) struct Sources {
     pub(crate) nodes: BTreeMap<NodeIdx, u32>,
     /// Senders.
     pub(crate) containers: u64,
+    /// No history names edges: maps that have come are taken to send alike.
+    pub(crate) assumed: bool,
     /// Edges whose senders came.
     edges: u32,
+}
+
+/// Groups of a stock MapReduce job's maps, as the ResourceManager's processor names them: by priority; as they are first asked
+/// for, tried again, opportunistic.
+const MAPS: [&str; 3] = ["p20", "p5", "p19"];
+
+/// Whether it is known without any history that a group gets what maps leave. How much does not matter to where it should
+/// be: the busiest link is the same whatever the bytes are.
+fn reads_maps(request: &HintRequest, role: &str) -> bool {
+    &*request.framework == "mapreduce" && role == "reduce"
 }
 
 impl Sources {
     pub(crate) fn of(generation: &Generation, request: &HintRequest, history: Option<&JobHistory>) -> Self {
         let groups = request.groups.len();
         let mut sources = Self { receives: vec![false; groups], ..Self::default() };
-        let Some(job) = history.filter(|_| request.edges.is_empty()) else { return sources };
+        if !request.edges.is_empty() {
+            return sources;
+        }
         let asked = |name: &str| request.groups.iter().any(|group| *group.name == *name);
         let mut senders: BTreeMap<&str, BTreeMap<NodeIdx, u32>> = BTreeMap::new();
         for (at, group) in request.groups.iter().enumerate() {
             let to_it = |edge: &&EdgeHistory| edge.to == group.name && !asked(&edge.from);
-            let edges: Vec<&EdgeHistory> = job.edges.iter().filter(to_it).collect();
+            let known = history.into_iter().flat_map(|job| &job.edges).filter(to_it);
+            let mut edges: Vec<(&str, Bytes)> = known.map(|edge| (&*edge.from, edge.bytes)).collect();
             sources.receives[at] = !edges.is_empty();
+            let assumed = edges.is_empty() && reads_maps(request, &group.role);
+            if assumed {
+                edges.extend(MAPS.iter().filter(|maps| !asked(maps)).map(|&maps| (maps, Bytes::ZERO)));
+            }
             let mut came: BTreeMap<NodeIdx, u32> = BTreeMap::new();
-            for edge in &edges {
-                let from = senders.entry(&edge.from).or_insert_with(|| whereabouts(generation, request, &edge.from));
+            for &(from, _) in &edges {
+                let from = senders.entry(from).or_insert_with(|| whereabouts(generation, request, from));
                 sources.edges += u32::from(!from.is_empty());
+                sources.assumed |= assumed && !from.is_empty();
                 for (&node, &count) in from.iter() {
                     *came.entry(node).or_default() += count;
                 }
             }
-            let bytes = edges.iter().fold(Bytes::ZERO, |sum, edge| sum.saturating_add(edge.bytes));
+            let bytes = edges.iter().fold(Bytes::ZERO, |sum, (_, bytes)| sum.saturating_add(*bytes));
             if !came.is_empty() {
                 sources.senders.push(ArrivedSenders { to: GroupIdx::new(at), from: parts(&came, bytes) });
             }

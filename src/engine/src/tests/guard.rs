@@ -148,3 +148,18 @@ fn without_the_guard_all_is_given_and_without_time_nothing() {
     assert_eq!(late.withheld.map(|withheld| withheld.reason), Some(WithheldReason::NotCompared));
     assert!(late.hints.is_empty());
 }
+
+/// On the real network a first run's reduces were packed beside the ApplicationMaster and took 67 % longer.
+#[test]
+fn reduces_of_a_first_run_mirror_the_maps_that_have_come() {
+    let (mut harness, hosts) = cluster("joint");
+    maps_came(&mut harness, &hosts, &[3, 3]);
+    let mut first = reduces(6, false);
+    (first.framework, first.groups[0].role) = ("mapreduce".into(), "reduce".into());
+    let answer = harness.ask(first);
+    assert_eq!((reason(&answer), by_rack(&answer, &hosts)), (None, [6, 0, 0]));
+    assert!(answer.decision.degraded.contains(&"edges_assumed".to_owned()), "{:?}", answer.decision.degraded);
+    let mut spark = HintRequest { id: "spark".into(), ..reduces(6, false) };
+    spark.framework = "spark".into();
+    assert_eq!(reason(&harness.ask(spark)), Some(WithheldReason::NothingKnown));
+}

@@ -53,6 +53,9 @@ fn history(decision: &Decision) -> String {
     const LITTLE: &str = "ApplicationMaster's host and togetherness only";
     let named = decision.mode == Mode::Off || !decision.degraded.iter().any(|token| token.ends_with("_edges"));
     let Some(LearnedFrom { key, runs, last, edges, sources }) = &decision.learnt else {
+        if decision.degraded.iter().any(|token| token == "edges_assumed") {
+            return "no history: maps that have come are taken to send alike".to_owned();
+        }
         return if named { String::new() } else { format!("no history: {LITTLE}") };
     };
     let plural = if *runs == 1 { "run" } else { "runs" };
