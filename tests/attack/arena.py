@@ -13,21 +13,23 @@ from protobuf import first, parse
 ATTACKS = []
 
 
-def attack(name, title, stderr="file", own=False, plain=False, root=False):
-    """Registers an attack. `own`: needs a daemon that it started; `plain`: starts whatever daemon it needs by itself, so
-    that nobody honest is watched for it."""
+def attack(name, title, **needs):
+    """Registers an attack: a function of the arena, which may return what is to be done after the judgment."""
 
     def add(function):
-        ATTACKS.append(Attack(name, title, function, stderr, own, plain, root))
+        ATTACKS.append(Attack(name, title, function, **needs))
         return function
 
     return add
 
 
 class Attack:
-    def __init__(self, name, title, function, stderr, own, plain, root):
+    """`own`: needs a daemon that was started for it; `how`: how that is started (Daemon's arguments), or a function of
+    the arena that says so; `plain`: starts what it needs by itself, and nobody honest is watched."""
+
+    def __init__(self, name, title, function, own=False, how=None, plain=False, root=False):
         self.name, self.title, self.function = name, title, function
-        self.stderr, self.own, self.plain, self.root = stderr, own, plain, root
+        self.own, self.how, self.plain, self.root = own or how is not None, how or {}, plain, root
 
 
 class Result:
@@ -151,8 +153,10 @@ class Arena:
                 self.attack.function(self)
             else:
                 self.prepare()
-                self.attack.function(self)
+                afterwards = self.attack.function(self)
                 self.judge()
+                if afterwards:
+                    afterwards()
         except Skip as why:
             self.result.verdict, self.result.why = "skipped", [str(why)]
         except (Closed, Late, RuntimeError) as error:
@@ -169,13 +173,16 @@ class Arena:
 
     def own_daemon(self, **how):
         """Starts a daemon that this attack's end ends."""
+        mounts = how.pop("mounts", [])
         self.daemon = Daemon(self.options.hintd, **how)
+        self.daemon.mounts += mounts
         self.target, self.http, self.admin = self.daemon.grpc, self.daemon.http, self.daemon.admin
         return self.daemon.wait_live()
 
     def prepare(self):
         if self.options.hintd:
-            self.own_daemon(stderr=self.attack.stderr)
+            how = self.attack.how
+            self.own_daemon(**(how(self) if callable(how) else how))
         self.bystanders()
 
     def bystanders(self):

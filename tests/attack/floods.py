@@ -4,7 +4,7 @@ import struct
 import time
 
 import messages as m
-from arena import attack
+from arena import Skip, attack
 from daemon import http_get
 from http2 import (CONTINUATION, DATA, END_HEADERS, END_STREAM, HEADERS, PING, PRIORITY, RST_STREAM, SETTINGS,
                    WINDOW_UPDATE, Closed, Late, dial, frame, grpc_frame, hpack, hpack_int)
@@ -122,21 +122,21 @@ def no_http2(arena):
             pass
 
 
-@attack("N9", "3,000 silent connections, and 2,000 opened and closed at once")
+@attack("N9", "1,500 silent connections, and 500 opened and closed at once")
 def connections(arena):
-    for _ in range(3000):
+    for _ in range(1500):
         try:
             arena.keep(dial(arena.target, 5))
         except Closed as error:
             arena.note(f"after {arena.result.connections}: {error}")
             break
-    for _ in range(2000):
+    for _ in range(500):
         try:
             dial(arena.target, 5).close()
             arena.result.connections += 1
         except Closed:
             break
-    arena.hold(3)
+    arena.hold(2)
 
 
 @attack("N9a", "200 calls at once on each of 40 connections, by one application")
@@ -161,8 +161,6 @@ def calls(arena):
 @attack("D9", "40 slow connections to the page of health")
 def slow_http(arena):
     if not arena.http:
-        from arena import Skip
-
         raise Skip("needs --http")
     slow = []
     for n in range(40):
