@@ -1,5 +1,6 @@
 """Who must not notice the attack: an application that asks for hints, the nodes that report, and who looks at health."""
 
+import os
 import threading
 import time
 
@@ -100,7 +101,10 @@ class Application(Task):
         """One placement; its seconds, or raises."""
         Application._serial += 1
         name = f"application_1700000000000_{Application._serial}"
-        body = m.request(f"honest-{Application._serial}", name, [m.group("map", 1)], deadline_ms=int(self.deadline * 1000))
+        body = m.request(
+            f"honest-{Application._serial}", name, [m.group("map", 1)], deadline_ms=int(self.deadline * 1000),
+            fields=m.proof(os.urandom(16)),
+        )
         started = time.monotonic()
         if self.connection is None:
             self.connection = Connection(self.target, timeout=self.deadline)

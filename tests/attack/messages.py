@@ -103,11 +103,11 @@ def network(switches, hosts, links):
     )
 
 
-def watch(name, pairs=(), flows=False, installs=False):
+def watch(name, pairs=(), flows=False, installs=False, nonce=b""):
     rows = [message({1: a, 2: b}) for a, b in pairs]
-    return message({1: name, 2: rows, 3: int(flows), 4: int(installs)})
+    return message({1: name, 2: rows, 3: int(flows), 4: int(installs), **({8: nonce} if nonce else {})})
 
 
-def proof(nonce, token):
-    """Fields of a request by which a client shows whose it is; a daemon of 0.1.0 ignores them."""
-    return {}
+def proof(nonce, token=""):
+    """Fields of a RequestHintsRequest by which a client shows whose it is; a daemon of 0.1.0 ignores them."""
+    return {20: token, 21: nonce} if token else {21: nonce}

@@ -24,6 +24,7 @@ class Victim:
         self.token = self.hints.token
 
     def ask(self, name):
+        """Hints for four containers, or RuntimeError."""
         status, answer, headers = self.connection.unary(m.REQUEST, self.body(name), 10)
         if status != OK:
             raise RuntimeError(f"the victim got no hints: {reason(status, headers)}")
@@ -52,46 +53,62 @@ def stranger_asks(arena, victim, how, attempt=1):
     return m.Hints(answer) if status == OK else None
 
 
+def harm(arena, victim, what):
+    """A client of today must not come to harm; one of 0.1.0 has nothing to show, and is named only."""
+    if victim.nonce:
+        arena.broke(what)
+    else:
+        arena.note(f"of a client of 0.1.0: {what}")
+
+
+def victims(arena):
+    return (Victim(arena, strict) for strict in (True, False))
+
+
+def leases_stay(arena, victim):
+    held, said = victim.release()
+    if held < len(victim.hints.leases):
+        harm(arena, victim, f"{held} of the victim's {len(victim.hints.leases)} leases are left: {said}")
+
+
 @attack("D4", "a known application id: its token, its request, its answer again")
 def known_id(arena):
-    for strict in (True, False):
-        victim = Victim(arena, strict)
-        client = "a client of today" if strict else "a client of 0.1.0"
-        found = stranger_asks(arena, victim, f"a request under the id of {client}")
+    for victim in victims(arena):
+        found = stranger_asks(arena, victim, "a request under its id")
         if found and found.token:
             kind = "the victim's token" if found.token == victim.token else "a token of its own"
-            arena.broke(f"a stranger gets {kind} ({client})")
-        # The same request again, as a retry that lost its answer, without what only the victim knows.
-        body = m.request(f"{victim.name}-first", victim.name, [m.group("map", 4)])
-        status, answer, headers = arena.connect().unary(m.REQUEST, body, 10)
-        arena.note(f"a repeat without proof, of {client}: {reason(status, headers)}")
-        if status == OK and m.Hints(answer).token and strict:
-            arena.broke("a repeat without proof gives the token")
-        held, said = victim.release()
-        if held < len(victim.hints.leases):
-            arena.broke(f"{held} of {len(victim.hints.leases)} leases are left ({client}): {said}")
+            harm(arena, victim, f"a stranger gets {kind}")
+        # The same request again, as a retry that lost its answer, without what only the victim knows; then with a guess.
+        for guess in (None, os.urandom(16)):
+            fields = m.proof(guess) if guess else {}
+            body = m.request(f"{victim.name}-first", victim.name, [m.group("map", 4)], fields=fields)
+            status, answer, headers = arena.connect().unary(m.REQUEST, body, 10)
+            arena.note(f"a repeat {'with another nonce' if guess else 'without proof'}: {reason(status, headers)}")
+            if status == OK and m.Hints(answer).token:
+                harm(arena, victim, "a repeat without proof gives the token")
+        for token in ("", "x" * 32):
+            status, _, _ = arena.connect().unary(m.RELEASE, m.release(victim.name, token), 10)
+            if status == OK:
+                harm(arena, victim, f"its leases are released with the token {token!r}")
+        leases_stay(arena, victim)
 
 
-@attack("D4a", "attempt 4294967295 of a known application")
+@attack("D4a", "attempts 2 and 4294967295 of a known application")
 def attempt_jump(arena):
-    for strict in (True, False):
-        victim = Victim(arena, strict)
-        stranger_asks(arena, victim, "attempt 4294967295", attempt=2**32 - 1)
-        stranger_asks(arena, victim, "attempt 2", attempt=2)
-        time.sleep(0.3)
-        try:
-            victim.ask("second")
-        except RuntimeError as error:
-            arena.broke(f"locked out: {error}")
-        held, said = victim.release()
-        if held < len(victim.hints.leases):
-            arena.broke(f"{held} of the victim's leases are left: {said}")
+    for jump in (2**32 - 1, 2):
+        for victim in victims(arena):
+            stranger_asks(arena, victim, f"attempt {jump}", attempt=jump)
+            time.sleep(0.3)
+            try:
+                victim.ask("second")
+            except RuntimeError as error:
+                harm(arena, victim, f"locked out: {error}")
+            leases_stay(arena, victim)
 
 
 @attack("D4b", "a stranger's `done` on the feed of events")
 def done_by_a_stranger(arena):
-    for strict in (True, False):
-        victim = Victim(arena, strict)
+    for victim in victims(arena):
         connection = arena.connect()
         number = connection.open(m.EVENTS)
         items = [message({1: 1, 2: m.hello("attack-events")})]
@@ -103,9 +120,7 @@ def done_by_a_stranger(arena):
         except Late:
             arena.note("the feed says nothing")
         time.sleep(0.5)
-        held, said = victim.release()
-        if held < len(victim.hints.leases):
-            arena.broke(f"{held} of {len(victim.hints.leases)} leases are left ({'today' if strict else '0.1.0'}): {said}")
+        leases_stay(arena, victim)
 
 
 def refusals(stream):
@@ -142,7 +157,7 @@ def watch_taken(arena):
     name = f"controller-{_serial[0]}"
     holder = arena.connect()
     stream = holder.open(m.WATCH)
-    holder.write(stream, grpc_frame(m.watch(name, flows=True, installs=True)), end=True)
+    holder.write(stream, grpc_frame(m.watch(name, flows=True, installs=True, nonce=os.urandom(16))), end=True)
     holder.wait(stream, 5, for_message=True)
     thief = arena.connect()
     theirs = thief.open(m.WATCH)
