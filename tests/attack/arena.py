@@ -5,7 +5,7 @@ import threading
 import time
 
 import messages as m
-from daemon import MIB, Daemon, http_get
+from daemon import MIB, Daemon, rss_of
 from honest import Application, Health, Memory, Nodes
 from http2 import OK, Closed, Connection, Late
 from protobuf import first, parse
@@ -25,11 +25,13 @@ def attack(name, title, **needs):
 
 class Attack:
     """`own`: needs a daemon that was started for it; `how`: how that is started (Daemon's arguments), or a function of
-    the arena that says so; `plain`: starts what it needs by itself, and nobody honest is watched."""
+    the arena that says so; `plain`: starts what it needs by itself, and nobody honest is watched; `long`: not in the short
+    form."""
 
-    def __init__(self, name, title, function, own=False, how=None, plain=False, root=False):
+    def __init__(self, name, title, function, own=False, how=None, plain=False, root=False, long=False):
         self.name, self.title, self.function = name, title, function
         self.own, self.how, self.plain, self.root = own or how is not None, how or {}, plain, root
+        self.long = long
 
 
 class Result:
@@ -130,14 +132,9 @@ class Arena:
         if self.daemon:
             return self.daemon.rss()
         if self.options.pid:
-            from daemon import rss_of
-
             return rss_of(self.options.pid)
-        if self.http:
-            for line in http_get(self.http, "/metrics", 2)[1].decode(errors="replace").splitlines():
-                if line.startswith("process_resident_memory_bytes"):
-                    return int(float(line.split()[-1]))
-        return 0
+        found = self.status()
+        return first(found, 24, 0) if found else 0
 
     # A turn
 
@@ -203,6 +200,8 @@ class Arena:
         self.application.in_time = self.application.failed = self.application.late = 0
         self.application.slowest, self.application.error = 0.0, ""
         self.memory = Memory(self.rss, self.options.stop_at * MIB, self.alarm)
+        if not self.daemon and not self.options.pid:
+            self.memory.every = 0.25  # each look is a call
         self.memory.start()
         self.application.start()
         if self.http:

@@ -1,13 +1,15 @@
 """Attacks on memory: claimed lengths, uploads without an end, answers that nobody reads, answers larger than questions."""
 
+import gzip
 import os
+import struct
 import time
 
 import messages as m
 from arena import attack
 from daemon import MIB
-from http2 import DATA, OK, Closed, Late, frame, grpc_frame, reason
-from protobuf import message
+from http2 import DATA, OK, RST_STREAM, WINDOW_UPDATE, Closed, Late, frame, grpc_frame, reason
+from protobuf import first, message, parse
 
 CLAIM = 16 * MIB - 64  # just below limits.message_bytes
 HIDDEN = "application_1600000000000_"
@@ -58,7 +60,20 @@ def half_uploads(arena):
         if all(min(c.streams[n].window, c.send_window) <= 0 for c, n, _ in moved):
             time.sleep(0.05)
         going = moved
-    arena.hold(8, turn=arena.drain)
+    arena.note(f"{sum(entry[2] for entry in streams) / MIB:.0f} MiB taken")
+
+    def drip():
+        """A byte here and there, so that nobody calls them silent."""
+        arena.drain()
+        for connection, number, _ in streams:
+            stream = connection.streams[number]
+            if not stream.ended and min(stream.window, connection.send_window) > 0:
+                try:
+                    connection.write(number, b"x", timeout=0)
+                except (Closed, Late):
+                    pass
+
+    arena.hold(8, every=0.5, turn=drip)
     standing = 0
     for connection, number, _ in streams:
         try:
@@ -67,9 +82,9 @@ def half_uploads(arena):
             standing += not connection.streams[number].ended
         except (Closed, OSError):
             pass
-    arena.note(f"{sum(entry[2] for entry in streams) / MIB:.0f} MiB taken, {standing} of {len(streams)} uploads still open")
+    arena.note(f"{standing} of {len(streams)} uploads still open")
     if standing > len(streams) // 2:
-        arena.broke(f"{standing} of {len(streams)} uploads stand without end, 8 s after their last byte")
+        arena.broke(f"{standing} of {len(streams)} uploads stand 8 s after they stopped, but for a byte here and there")
 
 
 def large_request(arena, serial, hosts, groups, name_bytes, connection):
@@ -130,6 +145,36 @@ def unread_answers(arena):
     arena.note(f"{(arena.rss() - base) / MIB:+.0f} MiB once they were closed")
 
 
+@attack("D5s", "answers that are read a byte at a time")
+def dripped_answers(arena):
+    found = largest(arena, arena.connect(), 51)
+    if not found:
+        return
+    _, body, _, _ = found
+    connections = [arena.connect(window=0, greedy=False) for _ in range(24)]
+    for connection in connections:
+        for _ in range(4):
+            try:
+                number = connection.open(m.REQUEST)
+                connection.write(number, grpc_frame(body), end=True, timeout=1)
+            except (Closed, Late):
+                pass
+
+    def drip():
+        arena.drain()
+        for connection in connections:
+            try:
+                for number in connection.streams:
+                    connection.send(frame(WINDOW_UPDATE, 0, number, struct.pack(">I", 1)))
+            except Closed:
+                pass
+
+    arena.hold(8, every=0.5, turn=drip)
+    read = sum(stream.bytes for connection in connections for stream in connection.streams.values())
+    standing = sum(not stream.ended for connection in connections for stream in connection.streams.values())
+    arena.note(f"{read} bytes read, {standing} of 96 answers still wait")
+
+
 @attack("D6", "answers and a journal that outgrow what was asked")
 def large_answers(arena):
     connection = arena.connect()
@@ -153,10 +198,8 @@ def large_answers(arena):
             arena.broke(f"the journal takes {journal / MIB:.0f} MiB")
 
 
-@attack("H9", "a length prefix of 4 GiB, nested groups, gzip bombs")
+@attack("H6", "a length prefix of 4 GiB, nested groups, gzip bombs")
 def odd_messages(arena):
-    import gzip
-
     connection = arena.connect()
     bomb = gzip.compress(bytes(64 * MIB), 9)
     nested = b"\x0b" * 5000
@@ -178,18 +221,64 @@ def odd_messages(arena):
                 connection = arena.connect()
 
 
-@attack("N6", "1,000 answers begun and cancelled at once")
+@attack("N6", "1,000 calls begun and cancelled at once")
 def cancelled(arena):
-    import struct
-
-    from http2 import RST_STREAM
-
-    connection = arena.connect(greedy=False)
+    connection, lost = arena.connect(greedy=False), 0
     for n in range(1000):
         body = m.request(f"gone-{n}", f"{HIDDEN}{9000 + n % 7}", [m.group("map", 50)])
-        number = connection.open(m.REQUEST)
-        connection.send(frame(DATA, 1, number, grpc_frame(body)))
-        connection.send(frame(RST_STREAM, 0, number, struct.pack(">I", 8)))
+        try:
+            number = connection.open(m.REQUEST)
+            connection.send(frame(DATA, 1, number, grpc_frame(body)))
+            connection.send(frame(RST_STREAM, 0, number, struct.pack(">I", 8)))
+        except Closed:
+            connection, lost = arena.connect(greedy=False), lost + 1
         if n % 50 == 0:
             arena.drain()
+    arena.note(f"the daemon closed {lost} connections over it")
     arena.hold(1, turn=arena.drain)
+
+
+@attack("E1", "evidence of others: 3,000 requests of one application after somebody's decision")
+def evidence(arena):
+    nonce, name = os.urandom(16), f"{HIDDEN}4711"
+    connection = arena.connect()
+    body = m.request("evidence", name, [m.group("map", 4)], fields=m.proof(nonce))
+    status, answer, headers = connection.unary(m.REQUEST, body, 10)
+    if status != OK:
+        raise RuntimeError(f"the victim got no hints: {reason(status, headers)}")
+    hints = m.Hints(answer)
+
+    def recorded():
+        question = message({1: hints.decision, 2: hints.token, 3: nonce})
+        status, answer, headers = connection.unary(m.EXPLAIN, question, 10)
+        if status != OK:
+            return reason(status, headers)
+        return bool(first(parse(answer), 21, 0)) or "explained, and can't be made again"
+
+    if recorded() is not True:
+        arena.note(f"not recorded from the start: {recorded()}")
+        return
+    flood, sent, refused = arena.connect(), 0, 0
+    until = time.monotonic() + 15
+    proof = m.proof(os.urandom(16))
+    token = None
+    while sent < 3000 and time.monotonic() < until and not arena.overrun.is_set():
+        numbers = []
+        for _ in range(1 if token is None else 40):
+            fields = {**proof, 20: token} if token else proof
+            groups = [m.group(f"g{k}-" + "y" * 80, 40, priority=k + 1) for k in range(12)]
+            body = m.request(f"flood-{sent}", f"{HIDDEN}4712", groups, policy="spread", fields=fields)
+            number = flood.open(m.REQUEST)
+            flood.write(number, grpc_frame(body), end=True)
+            numbers.append(number)
+            sent += 1
+        for number in numbers:
+            stream = flood.wait(number, 20)
+            refused += stream.status() != OK
+            if token is None and stream.status() == OK:
+                token = m.Hints(stream.messages()[0]).token
+            del flood.streams[number]
+    arena.note(f"{sent} requests, {refused} refused")
+    left = recorded()
+    if left is not True:
+        arena.broke(f"the victim's decision is {left}")

@@ -12,6 +12,7 @@ import argparse
 import ipaddress
 import json
 import os
+import re
 import resource
 import signal
 import socket
@@ -69,11 +70,12 @@ def options():
     parser.add_argument("--memory", type=float, default=768, help="MiB that memory may grow by in one attack [768]")
     parser.add_argument("--deadline", type=float, default=5, help="seconds that an honest placement may take [5]")
     parser.add_argument("--share", type=float, default=0.8, help="share of honest placements that must be in time [0.8]")
+    parser.add_argument("--short", action="store_true", help="leave out what is long and has a shorter form of its own")
     parser.add_argument("--json", metavar="FILE", help="the same as JSON")
     parser.add_argument("--list", action="store_true", help="name the attacks and end")
     found = parser.parse_args()
     if found.list:
-        for attack in ATTACKS:
+        for attack in sorted(ATTACKS, key=order):
             print(f"{attack.name:4} {attack.title}")
         sys.exit(0)
     if bool(found.hintd) == bool(found.target):
@@ -84,12 +86,20 @@ def options():
     unknown = sorted((only | skip) - known)
     if unknown:
         parser.error(f"no attack is called {', '.join(unknown)}; --list names them")
-    found.attacks = [attack for attack in ATTACKS if attack.name in only - skip]
+    if found.short:
+        skip |= {attack.name for attack in ATTACKS if attack.long} - set((found.only or "").split(","))
+    found.attacks = sorted((attack for attack in ATTACKS if attack.name in only - skip), key=order)
     if found.hintd and not found.hintctl:
         beside = os.path.join(os.path.dirname(found.hintd), "hintctl")
         found.hintctl = beside if os.path.exists(beside) else None
     found.stop_at = found.memory + 1024
     return found
+
+
+def order(attack):
+    """D before H before N, D2 before D10."""
+    letters, digits, rest = re.fullmatch(r"([A-Z])(\d+)(.*)", attack.name).groups()
+    return "DEHN".index(letters), int(digits), rest
 
 
 def size(value):

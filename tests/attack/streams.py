@@ -6,7 +6,7 @@ import messages as m
 from arena import Skip, attack
 from daemon import MIB
 from http2 import OK, Closed, Connection, Late, grpc_frame, reason
-from protobuf import message
+from protobuf import field, message
 from search import GIGABIT, tell
 
 
@@ -86,7 +86,7 @@ def slow_followers(arena):
     arena.hold(2)
 
 
-@attack("N3", "a Watch of 1,000,000 pairs, and six of 190,000")
+@attack("N3", "a Watch of 1,000,000 pairs, and six of 199,990")
 def watched_pairs(arena):
     def ask(name, pairs):
         connection = arena.connect()
@@ -101,13 +101,19 @@ def watched_pairs(arena):
             said = str(error)
         arena.note(f"{name}, {len(body) / MIB:.1f} MiB: {said[:160]}")
 
-    from protobuf import field
-
     rows = [field(2, message({1: f"{n // 1000:x}", 2: f"y{n % 1000:x}"})) for n in range(1_000_000)]
     ask("a million", rows)
     for n in range(6):
         if not arena.overrun.is_set():
-            ask(f"190,000 ({n})", rows[n * 150_000 : n * 150_000 + 190_000])
+            ask(f"199,990 ({n})", rows[n * 150_000 : n * 150_000 + 199_990])
+    connection = arena.connect()
+    number = connection.open(m.WATCH)
+    pairs = [(arena.nodes.hosts[n], arena.nodes.hosts[n + 1]) for n in range(50)]
+    connection.write(number, grpc_frame(m.watch("somebody else's", pairs=pairs)), end=True)
+    connection.wait(number, 10, for_message=True)
+    stream = connection.streams[number]
+    if stream.ended:
+        arena.note(f"50 pairs of somebody else's: {reason(stream.status(), stream.headers)}")
     arena.hold(1)
 
 
