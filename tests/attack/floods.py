@@ -158,25 +158,49 @@ def calls(arena):
     arena.note(f"statuses: {counts}")
 
 
-@attack("D9", "40 slow connections to the page of health")
-def slow_http(arena):
+def slow_http(arena, count, again):
+    """`count` connections that say half a request, and a byte now and then; with `again` whoever is closed comes back."""
     if not arena.http:
         raise Skip("needs --http")
-    slow = []
-    for n in range(40):
-        sock = dial(arena.http)
+    slow, back = [], 0
+
+    def begin(n):
+        sock = dial(arena.http, 2)
         sock.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n" if n % 2 else b"G")
+        sock.settimeout(0.5)
         arena.keep(sock)
-        slow.append(sock)
+        return sock
 
     def drip():
-        for sock in slow:
+        nonlocal back
+        for n, sock in enumerate(slow):
             try:
                 sock.sendall(b"X")
             except OSError:
-                pass
+                if again and not arena.overrun.is_set():
+                    sock.close()
+                    try:
+                        slow[n] = begin(n)
+                        back += 1
+                    except (OSError, Closed):
+                        pass
 
+    for n in range(count):
+        try:
+            slow.append(begin(n))
+        except (OSError, Closed):
+            break
     arena.hold(8, every=0.5, turn=drip)
     started = time.monotonic()
     code, _ = http_get(arena.http, "/healthz", 10)
-    arena.note(f"/healthz: {code} after {time.monotonic() - started:.1f} s")
+    arena.note(f"{len(slow)} slow, {back} came back, /healthz: {code} after {time.monotonic() - started:.1f} s")
+
+
+@attack("D9", "40 slow connections to the page of health")
+def slow_health(arena):
+    slow_http(arena, 40, again=False)
+
+
+@attack("D9a", "400 slow connections to the page of health, which come back")
+def many_slow_health(arena):
+    slow_http(arena, 400, again=True)

@@ -120,7 +120,7 @@ def unread_answers(arena):
     if not found:
         return
     hints, body, _, _ = found
-    wanted = max(48, min(1500, 1300 * MIB // max(1, hints.size)))
+    wanted = max(24, min(400, 900 * MIB // max(1, hints.size)))
     explain = message({1: hints.decision})
     asked = 0
     connections = [arena.connect(window=0, greedy=False) for _ in range(max(2, min(24, wanted // 24)))]

@@ -12,11 +12,27 @@ from daemon import Daemon, _dies_with_parent, http_get
 from http2 import Closed, Connection, Late, dial
 
 
-@attack("N5", "64 descriptors, 200 silent connections", how={"files": 64})
+def few(arena):
+    """64 descriptors, or 256 where the daemon refuses so few in words."""
+    daemon = Daemon(arena.options.hintd, files=64)
+    try:
+        daemon.wait_live()
+        return {"files": 64}
+    except RuntimeError as error:
+        said = daemon.log_text()
+        if "64 open files" not in said:
+            raise RuntimeError(f"with 64 descriptors it ends without a word on them: {error}") from error
+        arena.note(f"64 are refused: {said.strip()[-160:]}")
+        return {"files": 256}
+    finally:
+        daemon.end()
+
+
+@attack("N5", "64 descriptors (256 where it wants more), 400 silent connections", how=few)
 def few_descriptors(arena):
-    for _ in range(200):
+    for _ in range(400):
         try:
-            arena.keep(dial(arena.target, 3))
+            arena.keep(dial(arena.target, 2))
         except Closed as error:
             arena.note(f"after {arena.result.connections}: {error}")
             break
