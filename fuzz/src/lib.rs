@@ -5,6 +5,8 @@ pub mod seeds;
 
 use hintd::config::Config;
 use hintd::feed::{FeedRegistries, FeedStream, blocks, datasets, events, heartbeats, latency, link_stats, topology};
+use hintd::hadoop::name_node::web_hdfs;
+use hintd::hadoop::{applications, history_server, resource_manager, scheduler};
 use hintd::runtime::RequestLimits;
 use hintd::runtime::registries::RegistryLimits;
 use hintd::sdn::model::Dpid;
@@ -19,6 +21,7 @@ use hintd_model::cluster::{Model, SizeRules, Snapshot, Source};
 use hintd_model::network::chains::{BoxLoads, Chains, ChainsDocument, unmet};
 use hintd_model::network::{Network, NetworkDocument, check, summary};
 use hintd_model::units::Timestamp;
+use hintd_policy::plan::{Facts, Plan, check as check_plan, diff};
 use hintd_simulator::{ClusterShape, FlowsDocument, SwimReader, TraceOptions, TraceReader, maybe_gzip, write_json};
 use prost::Message;
 use std::str::from_utf8;
@@ -31,7 +34,7 @@ pub const NOW: Timestamp = Timestamp(1_700_000_000_000_000);
 pub type Target = fn(&[u8]);
 
 /// All of them, by name.
-pub const TARGETS: [(&str, Target); 15] = [
+pub const TARGETS: [(&str, Target); 19] = [
     ("configuration", configuration),
     ("cluster_file", cluster_file),
     ("request_file", request_file),
@@ -42,6 +45,10 @@ pub const TARGETS: [(&str, Target); 15] = [
     ("swim_trace", swim_trace),
     ("json_trace", json_trace),
     ("flows_file", flows_file),
+    ("plan_file", plan_file),
+    ("resource_manager_answers", resource_manager_answers),
+    ("name_node_answers", name_node_answers),
+    ("history_server_answers", history_server_answers),
     ("ryu_answers", ryu_answers),
     ("request_message", request_message),
     ("follow_messages", follow_messages),
@@ -164,6 +171,62 @@ pub fn flows_file(bytes: &[u8]) {
     let Ok(result) = document.run() else { return };
     assert_eq!(result.completions.len(), document.flows.len());
     assert!(result.completions.iter().all(|flow| flow.completion_s.is_finite()));
+}
+
+/// `hintd.plan/1`: a plan that is taken is written and read as the same plan; what the checker finds, it says in words, and
+/// a plan that it finds right can be described.
+pub fn plan_file(bytes: &[u8]) {
+    let Ok(text) = from_utf8(bytes) else { return };
+    let plan = match Plan::from_json(text) {
+        Ok(plan) => plan,
+        Err(error) => return assert!(!error.to_string().is_empty(), "a refusal says why"),
+    };
+    let again = Plan::from_json(&plan.to_json()).expect("what was written is read");
+    assert_eq!(again, plan);
+    assert!(diff(&again, &plan).is_empty());
+    let facts = Facts { now: Some(NOW), policies: Some(vec!["jobpacker"]), ..Facts::default() };
+    let defects = check_plan(&plan, &facts);
+    assert!(defects.iter().all(|defect| !defect.to_string().is_empty()), "a defect is said in words");
+    if check_plan(&plan, &Facts::default()).is_empty() {
+        let _ = (plan.makespan(), plan.mean_completion(), plan.circuit_bytes());
+    }
+}
+
+/// What a ResourceManager answers: nodes, its scheduler, applications and their containers.
+pub fn resource_manager_answers(bytes: &[u8]) {
+    let _ = (resource_manager::info(bytes), resource_manager::nodes(bytes));
+    let _ = (applications::live(bytes), applications::alone(bytes), applications::containers(bytes));
+    let most = scheduler::maximum(bytes);
+    if let Ok(mut seen) = scheduler::conf(bytes) {
+        seen.effective(most.unwrap_or_default());
+        let in_force = SizeRules::default();
+        let _ = (seen.rules(&in_force), seen.differences(&in_force));
+    }
+    if let Ok(text) = from_utf8(bytes) {
+        let _ = applications::is_unknown(404, text);
+    }
+}
+
+/// What a NameNode answers over WebHDFS: refusals, listings, blocks.
+pub fn name_node_answers(bytes: &[u8]) {
+    let _ = (web_hdfs::is_status(bytes), web_hdfs::listing(bytes), web_hdfs::file_blocks(bytes));
+    let _ = web_hdfs::located_blocks(bytes);
+    let Ok(text) = from_utf8(bytes) else { return };
+    let _ = web_hdfs::refused(text);
+    // Names that it lists become parts of the next question.
+    let asked = web_hdfs::list_status(text, "ann");
+    assert!(asked.is_ascii() && !asked.contains(|c: char| c.is_ascii_control() || c == ' '), "{asked:?} is no URL");
+}
+
+/// What a JobHistoryServer answers: jobs, their counters, times and configuration, as a run that is remembered.
+pub fn history_server_answers(bytes: &[u8]) {
+    let (counted, times) = (history_server::counted(bytes), history_server::times(bytes));
+    let conf = history_server::conf(bytes).unwrap_or_default();
+    for job in history_server::jobs(bytes).unwrap_or_default() {
+        let times = times.as_ref().ok().copied().flatten();
+        let _ = history_server::run(&job, &conf, counted.as_ref().copied().unwrap_or_default(), times);
+        assert!(!history_server::key(&job.user, &job.name).is_empty());
+    }
 }
 
 /// What Ryu answers and calls, and a hosts file: each is read or refused.

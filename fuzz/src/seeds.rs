@@ -38,6 +38,16 @@ pub fn of(target: &str, root: &Path) -> Vec<Vec<u8>> {
         "swim_trace" => vec![read("tests/data/swim-small.tsv")],
         "json_trace" => vec![read("tests/data/swim-small.tsv"), JOBS.as_bytes().to_vec()],
         "flows_file" => vec![read("tests/data/flows/two-links.json"), read("tests/data/flows/shared-link.json")],
+        "plan_file" => vec![read("fuzz/seeds/plan.json")],
+        "resource_manager_answers" => ["info", "nodes", "scheduler-conf", "scheduler", "apps", "app", "containers"]
+            .map(|name| read(&format!("fuzz/seeds/resource-manager/{name}.json")))
+            .to_vec(),
+        "name_node_answers" => ["refused", "status", "listing", "located-blocks", "file-blocks"]
+            .map(|name| read(&format!("fuzz/seeds/name-node/{name}.json")))
+            .to_vec(),
+        "history_server_answers" => ["jobs", "job", "counters", "conf", "everything"]
+            .map(|name| read(&format!("fuzz/seeds/history-server/{name}.json")))
+            .to_vec(),
         "ryu_answers" => RYU.iter().map(|text| text.as_bytes().to_vec()).collect(),
         "request_message" => vec![request_wire().encode_to_vec()],
         "follow_messages" => vec![follow()],

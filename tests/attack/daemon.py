@@ -1,0 +1,196 @@
+"""A daemon of one's own: its configuration, its folder, its process, and its end whatever happens."""
+
+import atexit
+import ctypes
+import os
+import resource
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+import urllib.request
+
+PAGE = os.sysconf("SC_PAGE_SIZE")
+PR_SET_PDEATHSIG = 1
+MIB = 1 << 20
+
+CONFIG = """
+[listen]
+grpc = "{grpc}"
+metrics = "{http}"
+admin_socket = "{folder}/admin.sock"
+drain = "3s"
+[log]
+level = "info"
+[store]
+path = "{folder}/journal.redb"
+[placer]
+threads = 2
+[limits]
+{limits}
+[policies.container]
+[policies.spread]
+[policies.cross_layer]
+[queues."*"]
+mode = "on"
+"""
+
+# Limits of time that would make the attack long, shortened where the program knows them.
+SHORT_LIMITS = ['upload = "4s"', 'unread = "4s"']
+
+_running = []
+
+
+def _end_all():
+    for daemon in list(_running):
+        daemon.end()
+
+
+atexit.register(_end_all)
+
+
+def free_port(host="127.0.0.1"):
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family) as sock:
+        sock.bind((host, 0))
+        return sock.getsockname()[1]
+
+
+def _dies_with_parent(files=None, user=None):
+    library = ctypes.CDLL(None, use_errno=True)
+
+    def prepare():
+        library.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if files:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
+        if user is not None:
+            os.setgroups([])
+            os.setgid(user)
+            os.setuid(user)
+
+    return prepare
+
+
+def rss_of(pid):
+    """Resident bytes; 0 where the process is gone."""
+    try:
+        with open(f"/proc/{pid}/statm", encoding="ascii") as file:
+            return int(file.read().split()[1]) * PAGE
+    except (OSError, IndexError):
+        return 0
+
+
+def http_get(address, path, timeout=10):
+    """Status code and body; the code is 0 where nobody answered in time."""
+    try:
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        with opener.open(f"http://{address}{path}", timeout=timeout) as answer:
+            return answer.status, answer.read()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read()
+    except (OSError, ValueError):
+        return 0, b""
+
+
+class Daemon:
+    """A running hintd. `stderr`: "file" (the log is in `log`), "stuck" (a pipe that nobody reads) or a path."""
+
+    def __init__(self, program, stderr="file", files=None, environment=None, user=None, host="127.0.0.1", config=""):
+        self.program, self.process, self.mounts, self.pipe = os.path.abspath(program), None, [], None
+        self.folder = tempfile.mkdtemp(prefix="hintd-attack-")
+        _running.append(self)
+        try:
+            named = f"[{host}]" if ":" in host else host
+            self.grpc, self.http = f"{named}:{free_port(host)}", f"{named}:{free_port(host)}"
+            self.admin = os.path.join(self.folder, "admin.sock")
+            self.config = os.path.join(self.folder, "hintd.toml")
+            self.log = os.path.join(self.folder, "log")
+            self.journal = os.path.join(self.folder, "journal.redb")
+            self.write_config(config)
+            if user is not None:
+                for path in (self.folder, self.config):
+                    os.chown(path, user, user)
+            self.start(stderr, files, environment, user)
+        except BaseException:
+            self.end()
+            raise
+
+    def write_config(self, more=""):
+        """The configuration with every shortened limit that the program knows."""
+        known = []
+        for line in SHORT_LIMITS:
+            self._write("\n".join([*known, line]), more)
+            if subprocess.run([self.program, "--check", "--config", self.config], capture_output=True, timeout=30,
+                              check=False).returncode == 0:
+                known.append(line)
+        self.limits = known
+        self._write("\n".join(known), more)
+
+    def _write(self, limits, more):
+        with open(self.config, "w", encoding="utf-8") as file:
+            file.write(CONFIG.format(grpc=self.grpc, http=self.http, folder=self.folder, limits=limits) + more)
+
+    def start(self, stderr, files, environment, user):
+        if stderr == "stuck":
+            self.pipe, out = os.pipe()
+        else:
+            out = os.open(self.log if stderr == "file" else stderr, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        environment = {**os.environ, **(environment or {})}
+        self.process = subprocess.Popen(
+            [self.program, "--config", self.config],
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=out, env=environment,
+            preexec_fn=_dies_with_parent(files, user), cwd="/",
+        )
+        os.close(out)
+
+    def wait_live(self, timeout=30):
+        """Until the page of health answers. RuntimeError with the log where it does not."""
+        until = time.monotonic() + timeout
+        while time.monotonic() < until:
+            if self.process.poll() is not None:
+                raise RuntimeError(f"{self.program} ended with {self.process.returncode}: {self.log_text()[-800:]}")
+            if http_get(self.http, "/healthz", 2)[0] == 200:
+                return self
+            time.sleep(0.05)
+        raise RuntimeError(f"{self.program} did not become live within {timeout} s: {self.log_text()[-800:]}")
+
+    def log_text(self):
+        try:
+            with open(self.log, encoding="utf-8", errors="replace", newline="\n") as file:
+                return file.read()
+        except OSError:
+            return ""
+
+    def rss(self):
+        return rss_of(self.process.pid)
+
+    def alive(self):
+        return self.process.poll() is None
+
+    def terminate(self, timeout):
+        """SIGTERM, as an operator does it: seconds and exit code, (None, None) where it did not end in time."""
+        started = time.monotonic()
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            return time.monotonic() - started, self.process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            return None, None
+        finally:
+            self.seconds_to_end = time.monotonic() - started
+
+    def end(self):
+        """Kills it and takes its folder away; more than once is fine."""
+        if self.process and self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        if self.pipe is not None:
+            os.close(self.pipe)
+            self.pipe = None
+        for mount in self.mounts:
+            subprocess.run(["umount", "-l", mount], check=False, capture_output=True)
+        self.mounts = []
+        shutil.rmtree(self.folder, ignore_errors=True)
+        if self in _running:
+            _running.remove(self)
