@@ -21,6 +21,8 @@ pub struct Budget<'a> {
     unseen: Cell<u64>,
     /// The most of it at any look.
     longest: Cell<u64>,
+    /// A pair was met whose paths are not known to be the shortest.
+    cut_short_paths: Cell<bool>,
 }
 
 /// Steps of one search in production: the default of `placer.steps`, of `hintctl place` and of simulations, so that all of
@@ -37,6 +39,9 @@ pub const WORK_EVERY: u64 = 1 << 14;
 pub trait Work {
     /// Counts work; false: stop now.
     fn work(&self, units: u64) -> bool;
+
+    /// A pair of switches was looked up whose paths are not known to be the shortest.
+    fn note_cut_short_paths(&self);
 }
 
 impl std::fmt::Debug for Budget<'_> {
@@ -54,6 +59,10 @@ impl Work for Budget<'_> {
             self.look();
         }
         !self.is_over()
+    }
+
+    fn note_cut_short_paths(&self) {
+        self.cut_short_paths.set(true);
     }
 }
 
@@ -76,6 +85,7 @@ impl<'a> Budget<'a> {
             worked,
             unseen,
             longest,
+            cut_short_paths: Cell::new(false),
         }
     }
 
@@ -136,6 +146,12 @@ impl<'a> Budget<'a> {
     #[must_use]
     pub fn is_cut_short(&self) -> bool {
         self.is_over()
+    }
+
+    /// Whether paths were looked at whose own search had ended at its bound.
+    #[must_use]
+    pub const fn met_cut_short_paths(&self) -> bool {
+        self.cut_short_paths.get()
     }
 
     /// Work counted so far.

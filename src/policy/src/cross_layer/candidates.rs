@@ -112,6 +112,9 @@ impl<'a> Candidates<'a> {
                 let read = self.read(from.host, to.host);
                 let links: usize = self.paths[read.0 as usize..].iter().map(|path| path.len()).sum();
                 let cut_short = self.table.paths(key.0, key.1).is_cut_short();
+                if let Some(work) = self.work.filter(|_| cut_short) {
+                    work.note_cut_short_paths();
+                }
                 self.counts(LINK_WORK * links as u64 + if cut_short { CUT_SHORT_WORK } else { 0 });
                 self.of_switches.insert(key, read);
                 read

@@ -278,6 +278,11 @@ impl PathTable {
         Some(update)
     }
 
+    /// Follows the network by computing paths when they are asked for, whatever the table did before.
+    pub fn become_lazy(&mut self, network: &Network) {
+        *self = Self::lazy(network, &self.options);
+    }
+
     /// The paths from one attachment switch to another, shortest first. From a switch to itself it is the path
     /// without links. None for other vertices, a switch that is down, and a pair that is cut.
     #[must_use]
