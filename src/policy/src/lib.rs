@@ -46,7 +46,7 @@ pub mod terms;
 mod toys;
 
 pub use advise::{PlaceData, Rebalance, Route};
-pub use budget::Budget;
+pub use budget::{Budget, WORK_EVERY, Work};
 pub use check::{Violation, check};
 pub use dataflow::{DataflowError, traffic};
 pub use definition::{Capabilities, Definition};

@@ -20,7 +20,6 @@ const URGENT_STEPS: u64 = 200;
 const SEED: u64 = 0;
 
 /// The network of one moment, with its paths.
-#[derive(Clone)]
 pub(super) struct RoutingContext<'a> {
     pub(super) snapshot: &'a Snapshot,
     pub(super) network: &'a Network,
@@ -29,7 +28,13 @@ pub(super) struct RoutingContext<'a> {
     /// Whether `paths` is an earlier version's; then this version's is asked for pairs that it has nothing for.
     pub(super) late: bool,
     pub(super) settings: &'a RouteSettings,
+    /// Steps that lazy tables had taken when this began.
+    since: u64,
 }
+
+/// Steps of path searches that one go on the engine's thread may take: some tenths of a second. What is left over waits
+/// for the next tick. Whole tables take none: only what nobody has built yet, or what is too large to be whole, does.
+const STEPS_IN_ONE_GO: u64 = 1 << 24;
 
 impl<'a> RoutingContext<'a> {
     /// With an earlier version's table where there is one and nobody has made this version's yet, for following a change through all pairs takes longer than
@@ -47,7 +52,29 @@ impl<'a> RoutingContext<'a> {
             (Some(made), _) => Arc::clone(table.insert(Arc::clone(made))),
             (None, None) => Arc::clone(table.insert(Arc::clone(snapshot.topology.shared_paths()?))),
         };
-        Some(Self { snapshot, network, paths, late, settings })
+        Some(Self::with(snapshot, network, paths, late, settings))
+    }
+
+    pub(super) fn with(
+        snapshot: &'a Snapshot,
+        network: &'a Network,
+        paths: Arc<PathTable>,
+        late: bool,
+        settings: &'a RouteSettings,
+    ) -> Self {
+        let ways = Self { snapshot, network, paths, late, settings, since: 0 };
+        Self { since: ways.steps(), ..ways }
+    }
+
+    /// Steps that lazy tables have taken.
+    fn steps(&self) -> u64 {
+        let newer = self.snapshot.topology.made_paths().filter(|_| self.late);
+        self.paths.steps() + newer.map_or(0, |newer| newer.steps())
+    }
+
+    /// Whether paths may not be looked for any more in this go.
+    pub(super) fn is_spent(&self) -> bool {
+        self.steps().saturating_sub(self.since) > STEPS_IN_ONE_GO
     }
 
     fn vertices(&self, pair: NodePair) -> Option<(VertexIdx, VertexIdx)> {
@@ -107,7 +134,8 @@ impl<'a> RoutingContext<'a> {
     }
 
     /// Routes for pairs: those that have none that is whole get one whatever comes of it; of a `planned` change only
-    /// what makes utility rise is kept. The pairs whose route is another now.
+    /// what makes utility rise is kept. The pairs whose route is another now. Once [`Self::is_spent`], the others have none:
+    /// it is for the caller to come back.
     pub(super) fn choose(
         &self,
         index: &mut FlowIndex,
@@ -120,7 +148,7 @@ impl<'a> RoutingContext<'a> {
             let (network, topology) = (self.network, &self.snapshot.topology);
             let what = Reroute { network, paths, topology, pairs, avoid, seed: SEED, planned };
             let steps = if planned { self.settings.steps } else { self.settings.steps.min(URGENT_STEPS) };
-            for (pair, route) in reroute(index, &what, &mut Budget::new(steps, &mut || false)) {
+            for (pair, route) in reroute(index, &what, &mut Budget::new(steps, &mut || self.is_spent())) {
                 changed.insert(pair, route.unwrap_or_else(|| Arc::from([])));
             }
         };

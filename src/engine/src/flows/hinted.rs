@@ -10,6 +10,7 @@ use hintd_model::cluster::{ChainPair, ChainedRoute, Flow, NodePair, RunningFlows
 use hintd_model::network::chains::{Chains, WaypointRoute};
 use hintd_model::network::{cut, host_paths};
 use hintd_model::units::{Bytes, DecisionId, DirectedLinkIdx, Micros, NodeIdx};
+use hintd_policy::Work;
 use hintd_policy::dataflow;
 use hintd_policy::problem::EdgeProblem;
 use hintd_policy::{ChosenRoute, Share};
@@ -21,6 +22,14 @@ const CUTS_MAX: usize = 64;
 
 /// Said of an answer whose flows would be of more pairs than may be kept track of: it names no routes.
 pub(crate) const TOO_MANY_PAIRS: &str = "too_many_pairs";
+
+/// Said of an answer whose routes are not all that there is to say: the time for looking for paths was over before all
+/// pairs had theirs, or a pair's search ended at its bound.
+pub(crate) const PATHS_CUT_SHORT: &str = "paths_cut_short";
+
+/// Work that looking a pair's way up counts for, and one link of it.
+const PAIR_WORK: u64 = 256;
+const LINK_WORK: u64 = 4;
 
 /// What a placer proposes to send, worked out where there is time for it.
 #[derive(Debug, Clone)]
@@ -76,8 +85,14 @@ impl ProposedFlows {
         job::most_pairs(edges, shares) > most_pairs
     }
 
-    /// Its routes as they would be, were it committed now.
-    pub(crate) fn preview(&self, snapshot: &Snapshot, running: &RunningFlows, transfer: Micros) -> Vec<HintRoute> {
+    /// Its routes as they would be, were it committed now. Pairs that `work` leaves no time for are left out.
+    pub(crate) fn preview(
+        &self,
+        snapshot: &Snapshot,
+        running: &RunningFlows,
+        transfer: Micros,
+        work: &dyn Work,
+    ) -> Vec<HintRoute> {
         if snapshot.topology.network.is_none() {
             return Vec::new(); // nobody knows of any way, and nothing is cut
         }
@@ -86,12 +101,17 @@ impl ProposedFlows {
         let route = |flow: &Flow| {
             let known = running.routes.get(&flow.pair).map(|route| (Arc::clone(&route.links), route.installed));
             let links = || chosen.get(&flow.pair).map(|route| (Arc::clone(&route.links), true));
-            known.or_else(links).unwrap_or_else(|| (names.first(flow.pair), true))
+            known.or_else(links).or_else(|| {
+                let first = work.work(PAIR_WORK).then(|| names.first(flow.pair))?;
+                work.work(LINK_WORK * first.len() as u64);
+                Some((first, true))
+            })
         };
         let routes: Vec<_> = self.traffic.flows.iter().map(route).collect();
         let plain = self.traffic.flows.iter().zip(routes);
-        let mut hints: Vec<HintRoute> =
-            plain.map(|(flow, (links, by_rules))| names.hint(flow, &links, by_rules)).collect();
+        let mut hints: Vec<HintRoute> = plain
+            .filter_map(|(flow, known)| known.map(|(links, by_rules)| names.hint(flow, &links, by_rules)))
+            .collect();
         let chains = snapshot.topology.chains.as_deref();
         for (key, sent) in &self.chained {
             let known = running.chained.routes.get(key);

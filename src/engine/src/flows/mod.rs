@@ -32,7 +32,7 @@ mod work;
 
 pub(crate) use broken::Standstill;
 pub(crate) use chained::{Found, Names, classes, fit, sends};
-pub(crate) use hinted::{ProposedFlows, TOO_MANY_PAIRS, shares};
+pub(crate) use hinted::{PATHS_CUT_SHORT, ProposedFlows, TOO_MANY_PAIRS, shares};
 pub use job::NewJob;
 pub(crate) use job::UnderChains;
 

@@ -6,7 +6,7 @@ use super::choose::RoutingContext;
 use super::job::{self, Job, NewJob, Sends};
 use super::pairs::{ForwardingMode, Links, PairUpdate};
 use super::settings::RouteSettings;
-use super::work::is_free;
+use super::work::{Want, is_free};
 use crate::effects::Counter;
 use crate::routes::{Cause, Phase};
 use hintd_model::cluster::{NodePair, Snapshot, Traffic};
@@ -188,7 +188,13 @@ impl Flows {
         };
         index.hold();
         let (mut routes, mut homes): (BTreeMap<NodePair, Links>, BTreeMap<NodePair, Links>) = Default::default();
+        let mut later = Vec::new();
         for &pair in fresh {
+            if ways.is_spent() && !chosen.contains_key(&pair) {
+                later.push(pair);
+                routes.insert(pair, Arc::from([]));
+                continue;
+            }
             let talking = &self.pairs.all[&pair];
             // Policies know of no link that flaps.
             let policys =
@@ -210,6 +216,12 @@ impl Flows {
         index.recompute_rates();
         let open: Vec<NodePair> = fresh.iter().copied().filter(|pair| !routes.contains_key(pair)).collect();
         routes.extend(ways.choose(index, &open, self.damping.avoided(), false));
+        if ways.is_spent() {
+            later.extend(open.iter().filter(|pair| routes.get(pair).is_none_or(|route| route.is_empty())));
+        }
+        for pair in later {
+            self.failed.push(pair, Want::Route, cause);
+        }
         for &pair in fresh {
             let route = routes.remove(&pair).unwrap_or_else(|| Arc::from([]));
             let lay = PairUpdate { route, home: homes.remove(&pair), carried: self.wanted(pair, settings) };

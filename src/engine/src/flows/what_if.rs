@@ -7,13 +7,16 @@ use super::uses::Modelled;
 use crate::generation::Generation;
 use crate::refusal::Refusal;
 use crate::routes::{NamedRoute, View, WatchedPair};
-use hintd_model::cluster::{NodePair, PairRoute};
+use hintd_model::cluster::{NodePair, PairRoute, STEPS_AT_ONCE};
 use hintd_model::network::maxmin::directions;
 use hintd_model::network::{Network, Tier, cut};
-use hintd_model::units::{ApplicationId, BitsPerSec, HostName, LinkName, VertexIdx};
+use hintd_model::units::{ApplicationId, BitsPerSec, HostName, LinkName, Micros, VertexIdx};
 use hintd_policy::flow_index::{FlowIndex, JobSlot};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+
+/// Pairs of default forwarding between two looks at the probe.
+const PAIRS_BETWEEN_LOOKS: usize = 64;
 
 /// What is to be taken out of service.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -86,11 +89,13 @@ pub struct ApplicationForecast {
 ///
 /// # Errors
 /// [`Refusal::Unknown`] for a link or switch that the network does not name; [`Refusal::MissingFeed`] without a
-/// network.
+/// network; [`Refusal::Unavailable`] where `stop` says to stop first, or where more paths would have to be looked for than
+/// one question may.
 pub fn what_if_network(
     generation: &Generation,
     drain: &Drain,
     settings: &RouteSettings,
+    stop: &mut dyn FnMut() -> bool,
 ) -> Result<NetworkWhatIf, Refusal> {
     let snapshot = &generation.snapshot;
     let topology = &snapshot.topology;
@@ -100,12 +105,14 @@ pub fn what_if_network(
     };
     let after = drained(network, drain)?;
     let mut paths = paths.clone();
-    paths.update(&after);
-    let ways = RoutingContext { snapshot, network: &after, paths: Arc::new(paths), late: false, settings };
+    if paths.update_within(&after, STEPS_AT_ONCE, stop).is_none() {
+        paths.become_lazy(&after);
+    }
+    let ways = RoutingContext::with(snapshot, &after, Arc::new(paths), false, settings);
     let (mut index, slots) = filled(generation, network);
     let before: Vec<f64> = slots.iter().map(|&slot| index.job_utility(slot)).collect();
     let utility_before = index.utility();
-    let moved = reroute_hit(&mut index, generation, network, &ways);
+    let moved = reroute_hit(&mut index, generation, network, &ways, stop)?;
     let now = |pair: NodePair, route: &PairRoute| {
         (moved.get(&pair).cloned().unwrap_or_else(|| Arc::clone(&route.links)), route.task_pairs)
     };
@@ -169,7 +176,8 @@ fn reroute_hit(
     generation: &Generation,
     network: &Network,
     ways: &RoutingContext<'_>,
-) -> BTreeMap<NodePair, Links> {
+    stop: &mut dyn FnMut() -> bool,
+) -> Result<BTreeMap<NodePair, Links>, Refusal> {
     index.hold();
     let lost = network.links().map(|(link, _)| link);
     for link in lost.filter(|&link| network.is_usable(link) && !ways.network.is_usable(link)) {
@@ -180,6 +188,9 @@ fn reroute_hit(
     let hit: BTreeMap<NodePair, bool> = hit.map(|(pair, route)| (*pair, route.installed)).collect();
     let mut moved: BTreeMap<NodePair, Links> = BTreeMap::new();
     for pair in hit.iter().filter(|(_, installed)| !**installed).map(|(pair, _)| *pair) {
+        if moved.len().is_multiple_of(PAIRS_BETWEEN_LOOKS) && (stop() || ways.is_spent()) {
+            return Err(too_much());
+        }
         let route = ways.first(pair);
         index.set_route(pair, Some(&route));
         moved.insert(pair, route);
@@ -187,7 +198,17 @@ fn reroute_hit(
     index.recompute_rates();
     let ruled: Vec<NodePair> = hit.into_iter().filter(|(_, installed)| *installed).map(|(pair, _)| pair).collect();
     moved.extend(ways.choose(index, &ruled, &BTreeSet::new(), false));
-    moved
+    if ways.is_spent() || stop() {
+        return Err(too_much());
+    }
+    Ok(moved)
+}
+
+fn too_much() -> Refusal {
+    let message =
+        "too many paths would have to be looked for in the time that is left: ask for fewer links or switches"
+            .to_owned();
+    Refusal::Unavailable { message, retry_after: Micros::from_secs(1) }
 }
 
 fn forecast(generation: &Generation, after: &Network, pair: NodePair, new: &Links) -> RouteForecast {

@@ -150,6 +150,10 @@ impl Flows {
         let Some(index) = &mut self.index else { return };
         index.hold();
         for pair in pairs {
+            if ways.is_spent() {
+                self.failed.push(pair, Want::Route, &Cause::new("topology", ""));
+                continue;
+            }
             let talking = &self.pairs.all[&pair];
             let route = ways.first(pair);
             if route == talking.route {
@@ -188,6 +192,13 @@ impl Flows {
         }
         index.recompute_rates();
         changed.extend(ways.choose(index, &open, self.damping.avoided(), false));
+        if ways.is_spent() {
+            let lacking = |pair: &&NodePair| index.route(**pair).is_none_or(<[_]>::is_empty);
+            for pair in open.iter().filter(lacking) {
+                let cause = causes.get(pair).cloned().unwrap_or_else(|| Cause::new("topology", ""));
+                self.failed.push(*pair, Want::Route, &cause);
+            }
+        }
         let number = changed.len() as u64;
         for (pair, route) in changed {
             let talking = &self.pairs.all[&pair];

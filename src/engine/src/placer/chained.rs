@@ -6,6 +6,7 @@ use crate::flows::{Found, ProposedFlows, classes, fit, sends};
 use crate::refusal::Refusal;
 use hintd_model::cluster::{ChainPair, HintRequest, RunningFlows};
 use hintd_model::network::chains::WaypointRoute;
+use hintd_policy::Work;
 use hintd_policy::{ChosenRoute, Placement};
 use std::sync::Arc;
 
@@ -28,6 +29,7 @@ pub(super) fn check(
     placement: &Placement,
     running: &RunningFlows,
     settings: &PlacerSettings,
+    work: &dyn Work,
 ) -> Result<ChainedPlacement, Refusal> {
     let (topology, edges) = (&compiled.problem.snapshot.topology, &compiled.problem.edges);
     let classes = classes(topology.chains.as_deref(), request, edges, settings.chains.port);
@@ -43,7 +45,8 @@ pub(super) fn check(
     let sends = sends(edges, &classes, &placement.groups);
     let wanted = chosen(&placement.routes, topology.chains.as_deref());
     let host = |node| compiled.problem.snapshot.host(node).clone();
-    let ways = fit(topology, topology.paths(), &running.chained, &sends, &wanted, settings.chains.transfer, host)?;
+    let ways =
+        fit(topology, topology.paths(), &running.chained, &sends, &wanted, settings.chains.transfer, host, work)?;
     Ok(ChainedPlacement { classes, ways })
 }
 

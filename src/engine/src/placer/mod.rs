@@ -29,7 +29,7 @@ use super::adherence::Trial;
 use super::decision::{Decision, Mode, TermValues, Withheld, WithheldReason};
 use super::dispatching::{DispatchRequest, ImmediateRequest};
 use super::flows::settings::{ChainSettings, RouteSettings};
-use super::flows::{Names, ProposedFlows, TOO_MANY_PAIRS, shares};
+use super::flows::{Names, PATHS_CUT_SHORT, ProposedFlows, TOO_MANY_PAIRS, shares};
 use super::generation::Generation;
 use super::plans::{HintedContainers, PlanNote, PlannedRun};
 use super::refusal::Refusal;
@@ -182,7 +182,7 @@ pub fn propose(
     let mut compiled = compile(generation, (request, names.both()), settings, now)?;
     large::check_sizes(&compiled)?;
     let planned = plan(&mut compiled, request, chosen.policy, settings, now);
-    let placement = search(&compiled, place, settings, stop)?;
+    let (placement, met_cut_short) = search(&compiled, place, settings, stop)?;
     let whole = compiled.groups.iter().enumerate().all(|(at, wish)| placement.placed(at) == wish.count);
     let gang_waits = request.gang == Gang::All && !whole;
     if gang_waits {
@@ -191,7 +191,10 @@ pub fn propose(
     if request.when_full == WhenFull::Fail && (gang_waits || placement.placed_all() == 0) {
         return Err(full(&compiled, &placement, gang_waits));
     }
-    let under = chained::check(&compiled, request, &placement, &generation.flows, settings)?;
+    let under = {
+        let budget = Budget::new(0, stop);
+        chained::check(&compiled, request, &placement, &generation.flows, settings, &budget)?
+    };
     let mut draft = blank(generation, request, chosen);
     draft.terms = terms::of(&compiled, &placement);
     let guard = settings.guard.filter(|_| placement.placed_all() > 0 && Guard::applies(request, &compiled));
@@ -219,9 +222,13 @@ pub fn propose(
     if ProposedFlows::are_too_many(&compiled.problem.edges, &shares, settings.pairs_max) {
         draft.degraded.push(TOO_MANY_PAIRS.to_owned());
     }
-    let flows = if on { flows(&compiled, &placement, (shares, under), settings, stop) } else { None };
+    let mut budget = Budget::new(ROUTE_STEPS, stop);
+    let flows = if on { flows(&compiled, &placement, (shares, under), settings, &mut budget) } else { None };
     if let Some(flows) = &flows {
-        draft.routes = flows.preview(&generation.snapshot, &generation.flows, settings.chains.transfer);
+        draft.routes = flows.preview(&generation.snapshot, &generation.flows, settings.chains.transfer, &budget);
+        if met_cut_short || budget.met_cut_short_paths() || budget.is_cut_short() {
+            draft.degraded.push(PATHS_CUT_SHORT.to_owned());
+        }
     }
     describe(&mut draft, &mut compiled, &placement, settings, now);
     draft.hints = hints.hints;
@@ -297,7 +304,7 @@ fn flows(
     placement: &Placement,
     (shares, under): (Vec<Vec<Share>>, chained::ChainedPlacement),
     settings: &PlacerSettings,
-    stop: &mut dyn FnMut() -> bool,
+    budget: &mut Budget<'_>,
 ) -> Option<ProposedFlows> {
     let edges = &compiled.problem.edges;
     let chosen = placement.routes.clone();
@@ -305,8 +312,7 @@ fn flows(
     flows.ways = under.ways;
     // The engine is to find the table there.
     let _ = compiled.problem.snapshot.topology.paths();
-    let mut budget = Budget::new(ROUTE_STEPS, stop);
-    first_routes(&compiled.problem, &flows.traffic, &mut flows.chosen, settings.min_bytes, &mut budget);
+    first_routes(&compiled.problem, &flows.traffic, &mut flows.chosen, settings.min_bytes, budget);
     Some(flows)
 }
 
@@ -379,19 +385,20 @@ fn placing<'a>(chosen: &SelectedPolicy<'a>) -> Result<&'a dyn Place, Refusal> {
     })
 }
 
-/// Runs the policy, unless it could only fail: a gang that must be whole and has less room than it wants now.
+/// Runs the policy, unless it could only fail: a gang that must be whole and has less room than it wants now. With it: whether it looked
+/// at paths whose own search had ended at its bound.
 fn search(
     compiled: &Compiled<'_>,
     place: &dyn Place,
     settings: &PlacerSettings,
     stop: &mut dyn FnMut() -> bool,
-) -> Result<Placement, Refusal> {
+) -> Result<(Placement, bool), Refusal> {
     let problem = &compiled.problem;
     let cut =
         |(group, wish): (&GroupProblem, &compile::GroupDemand)| group.candidates.is_empty() || group.count < wish.count;
     let short = problem.gang == Gang::All && problem.groups.iter().zip(&compiled.groups).any(cut);
     if short || problem.groups.iter().all(|group| group.candidates.is_empty()) {
-        return Ok(Placement {
+        let nothing = Placement {
             groups: vec![Vec::new(); problem.groups.len()],
             routes: Vec::new(),
             objective: 0.0,
@@ -399,7 +406,8 @@ fn search(
             ended: Ended::Complete,
             gap: None,
             steps: 0,
-        });
+        };
+        return Ok((nothing, false));
     }
     let mut budget = Budget::new(settings.steps, stop);
     let placement = place.place(&readable(place, problem), &mut budget).map_err(|error| match &error {
@@ -411,7 +419,7 @@ fn search(
             Refusal::Invalid { field: "edges".into(), message: error.to_string() }
         }
     })?;
-    Ok(hints::within(compiled, placement))
+    Ok((hints::within(compiled, placement), budget.met_cut_short_paths()))
 }
 
 fn full(compiled: &Compiled<'_>, placement: &Placement, gang_waits: bool) -> Refusal {

@@ -22,4 +22,4 @@ pub use request::{Ask, Constraints, EdgePattern, Gang, GroupEdge, HintRequest, T
 pub use resource::{Calculator, NamedResource, Overlay, Resource, ResourceKinds, SizeError, SizeRules};
 pub use shards::{Sharded, Shards};
 pub use snapshot::{Application, Applications, Container, LastHeard, LinkLoad, Snapshot, Source};
-pub use topology::Topology;
+pub use topology::{STEPS_AT_ONCE, Topology};

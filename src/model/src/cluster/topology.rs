@@ -4,6 +4,7 @@ use super::node::NodeStatics;
 use crate::network::chains::Chains;
 use crate::network::{Distances, EcmpTable, EdgeIdx, Network, PathTable, PathTableOptions};
 use crate::units::{LinkIdx, NodeIdx, VertexIdx};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// The network as seen from the nodes. Shared by snapshots until topology or racks change.
@@ -27,12 +28,22 @@ pub struct Topology {
 }
 
 /// A path table that is made when first asked for: from an earlier version's, if somebody asked for that, else anew.
+/// Whoever asks waits for no more than [`STEPS_AT_ONCE`]: where a whole table takes more, it has a lazy one, with the same
+/// paths, until somebody with time has built the whole.
 #[derive(Debug, Default)]
 struct LatePaths {
-    now: OnceLock<Option<Arc<PathTable>>>,
+    /// What whoever asks first makes.
+    at_once: OnceLock<Option<Arc<PathTable>>>,
+    /// What somebody with time made.
+    whole: OnceLock<Arc<PathTable>>,
     /// The last earlier version's that was there; this version's once it is.
     before: Mutex<Option<Arc<PathTable>>>,
+    /// Somebody builds the whole.
+    building: AtomicBool,
 }
+
+/// Steps that a path table may take while somebody waits for it, some tens of milliseconds.
+pub const STEPS_AT_ONCE: u64 = 1 << 22;
 
 impl Default for Topology {
     /// That of no nodes.
@@ -78,7 +89,7 @@ impl Topology {
         };
         let edge = edges(&distances, &self.vertex);
         let ecmp = EcmpTable::of(&distances);
-        let paths = Arc::new(LatePaths { now: OnceLock::new(), before: Mutex::new(self.paths.latest()) });
+        let paths = Arc::new(LatePaths { before: Mutex::new(self.paths.latest()), ..LatePaths::default() });
         let (vertex, chains) = (self.vertex.clone(), self.chains.clone());
         Self { network: Some(network), distances: Arc::new(distances), edge, vertex, chains, ecmp, paths }
     }
@@ -119,7 +130,8 @@ impl Topology {
 
     /// TOPOLOGY-MAP (000 §2): the k shortest paths between attachment switches; `None` without a network.
     ///
-    /// The first to ask of a version waits until the table of an earlier one has followed, or is built.
+    /// The first to ask of a version waits until the table of an earlier one has followed, or is built, but for no more
+    /// than [`STEPS_AT_ONCE`]: where that takes more, the table is a lazy one with the same paths.
     #[must_use]
     pub fn paths(&self) -> Option<&PathTable> {
         self.shared_paths().map(Arc::as_ref)
@@ -134,7 +146,20 @@ impl Topology {
     /// The same table, if somebody has asked this version for it already: never waits.
     #[must_use]
     pub fn made_paths(&self) -> Option<&Arc<PathTable>> {
-        self.paths.now.get()?.as_ref()
+        self.paths.whole.get().or_else(|| self.paths.at_once.get()?.as_ref())
+    }
+
+    /// Whether the table could be more whole than it is, and nobody builds that: [`Self::build_paths`] does.
+    #[must_use]
+    pub fn are_paths_due(&self) -> bool {
+        self.network.is_some() && !self.paths.is_built() && !self.paths.building.load(Ordering::Acquire)
+    }
+
+    /// Builds the whole table, for whoever asks from then on: as long as `stop` does not say to stop. Whether it is
+    /// there now; not if somebody else builds it. Others may ask meanwhile.
+    pub fn build_paths(&self, stop: &mut dyn FnMut() -> bool) -> bool {
+        let Some(network) = self.network.as_deref() else { return true };
+        self.paths.build(network, self.chains.as_deref(), stop)
     }
 
     /// Switches above the edge layer between two nodes: 0 under one switch; `None`: unknown or cut off.
@@ -147,23 +172,69 @@ impl Topology {
 
 impl LatePaths {
     fn table(&self, network: Option<&Network>, chains: Option<&Chains>) -> Option<&Arc<PathTable>> {
+        if let Some(whole) = self.whole.get() {
+            return Some(whole);
+        }
         let make = || {
             let network = network?;
             let before = self.before().clone(); // unlocked from here: the next version may ask meanwhile
-            let table = match before {
-                Some(mut table) => {
-                    Arc::make_mut(&mut table).update(network);
-                    table
-                }
-                None => {
-                    let more_ends = chains.map(Chains::ends).unwrap_or_default();
-                    Arc::new(PathTable::build(network, &PathTableOptions { more_ends, ..PathTableOptions::default() }))
-                }
-            };
-            *self.before() = Some(table.clone());
+            let was_whole = before.as_ref().is_some_and(|before| !before.is_lazy());
+            let table = Self::within(before, network, chains, STEPS_AT_ONCE, &mut || false);
+            let table = table.unwrap_or_else(|| Arc::new(PathTable::lazy(network, &options(chains))));
+            // A whole one of an earlier version is the better one to follow from.
+            if !(was_whole && table.is_lazy()) {
+                *self.before() = Some(table.clone());
+            }
             Some(table)
         };
-        self.now.get_or_init(make).as_ref()
+        self.at_once.get_or_init(make).as_ref()
+    }
+
+    fn is_built(&self) -> bool {
+        self.whole.get().is_some()
+            || self.at_once.get().is_some_and(|table| table.as_ref().is_none_or(|table| !table.is_lazy()))
+    }
+
+    fn build(&self, network: &Network, chains: Option<&Chains>, stop: &mut dyn FnMut() -> bool) -> bool {
+        if self.is_built() {
+            return true;
+        }
+        if self.building.swap(true, Ordering::AcqRel) {
+            return false;
+        }
+        let built = self.build_alone(network, chains, stop);
+        self.building.store(false, Ordering::Release);
+        built
+    }
+
+    fn build_alone(&self, network: &Network, chains: Option<&Chains>, stop: &mut dyn FnMut() -> bool) -> bool {
+        let before = self.before().clone().filter(|before| !before.is_lazy());
+        let followed = before.and_then(|before| Self::within(Some(before), network, chains, u64::MAX, stop));
+        let table = followed.or_else(|| Self::within(None, network, chains, u64::MAX, stop));
+        // One that may not be whole is lazy: that which is there keeps what it knows.
+        let known = self.at_once.get().cloned().flatten();
+        let table = table.map(|table| if table.is_lazy() { known.unwrap_or(table) } else { table });
+        let Some(table) = table else { return false };
+        *self.before() = Some(table.clone());
+        let _ = self.whole.set(table); // another may have been faster, with the same
+        true
+    }
+
+    /// The table of a version, from an earlier one's where there is one. `None`: it takes more.
+    fn within(
+        before: Option<Arc<PathTable>>,
+        network: &Network,
+        chains: Option<&Chains>,
+        steps: u64,
+        stop: &mut dyn FnMut() -> bool,
+    ) -> Option<Arc<PathTable>> {
+        match before {
+            Some(mut table) => {
+                Arc::make_mut(&mut table).update_within(network, steps, stop)?;
+                Some(table)
+            }
+            None => PathTable::build_within(network, &options(chains), steps, stop).map(Arc::new),
+        }
     }
 
     /// This version's table if it is there, else the last earlier one that was.
@@ -175,6 +246,11 @@ impl LatePaths {
         // Nothing panics while it is held.
         self.before.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Middleboxes' switches are among the table's ends.
+fn options(chains: Option<&Chains>) -> PathTableOptions {
+    PathTableOptions { more_ends: chains.map(Chains::ends).unwrap_or_default(), ..PathTableOptions::default() }
 }
 
 /// By node: its vertex.

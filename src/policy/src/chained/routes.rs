@@ -2,6 +2,7 @@
 
 use super::compiled::{End, NONE};
 use super::search_state::{List, SearchState};
+use crate::budget::Work;
 use crate::place::{BoxStop, ChosenRoute};
 use hintd_model::cluster::NodePair;
 use hintd_model::network::PathTable;
@@ -9,9 +10,13 @@ use hintd_model::network::chains::{WaypointInputs, route_through};
 use hintd_model::units::{BitsPerSec, BoxIdx, NodeIdx};
 use std::collections::BTreeMap;
 
+/// Work that the way from one stop to the next counts for, and one link of it.
+const SEGMENT_WORK: u64 = 256;
+const LINK_WORK: u64 = 4;
+
 /// One route for each pair of nodes, chain and list of boxes, ascending. Flows of one pair and chain first come together
-/// on the list of fewest hops, where its boxes can carry all of them.
-pub(crate) fn routes(search_state: &mut SearchState<'_, '_>, table: &PathTable) -> Vec<ChosenRoute> {
+/// on the list of fewest hops, where its boxes can carry all of them. Once `work` says to stop, the others have none.
+pub(crate) fn routes(search_state: &mut SearchState<'_, '_>, table: &PathTable, work: &dyn Work) -> Vec<ChosenRoute> {
     gather(search_state);
     let compiled = search_state.compiled;
     let mut rates: BTreeMap<(NodePair, u32, List), u64> = BTreeMap::new();
@@ -27,7 +32,11 @@ pub(crate) fn routes(search_state: &mut SearchState<'_, '_>, table: &PathTable) 
     for ((pair, class, list), rate) in rates {
         let boxes: Vec<BoxIdx> = list.iter().copied().map(BoxIdx).collect();
         let (Some(from), Some(to)) = (vertex(pair.from), vertex(pair.to)) else { continue };
+        if !work.work(SEGMENT_WORK * (boxes.len() as u64 + 1)) {
+            break;
+        }
         let Some(route) = route_through(&ways, (from, to), &boxes) else { continue };
+        work.work(LINK_WORK * route.links.len() as u64);
         let stop = |(&index, &after): (&BoxIdx, &u16)| BoxStop { index, after };
         found.push(ChosenRoute {
             pair,

@@ -1,6 +1,7 @@
 //! A state: where tasks are, which boxes flows pass, what is left of nodes and boxes, and what it costs.
 
 use super::compiled::{ChainedProblem, End, FAR, FlowOf, NONE};
+use crate::budget::Work;
 use crate::place::Share;
 use hintd_model::cluster::Resource;
 use hintd_model::network::chains::BoxKind;
@@ -257,11 +258,16 @@ impl<'g, 'p> SearchState<'g, 'p> {
     }
 
     /// Gives every flow that is there its boxes: `choose` proposes one of each type's, [`Self::best_list`] helps where
-    /// that leads nowhere. The largest first. A flow that finds none is told, and what was given stays.
+    /// that leads nowhere. The largest first. A flow that finds none is told, and what was given stays. Once `work` says to
+    /// stop, the others get none.
     ///
     /// # Errors
     /// The flow that finds none.
-    pub(crate) fn give_lists(&mut self, mut choose: impl FnMut(&Self, u32) -> Option<List>) -> Result<(), u32> {
+    pub(crate) fn give_lists(
+        &mut self,
+        work: &dyn Work,
+        mut choose: impl FnMut(&Self, u32) -> Option<List>,
+    ) -> Result<(), u32> {
         let compiled = self.compiled;
         let mut order: Vec<u32> = (0..compiled.own.flows.len() as u32)
             .filter(|&at| {
@@ -271,6 +277,9 @@ impl<'g, 'p> SearchState<'g, 'p> {
             .collect();
         order.sort_by_key(|&at| (std::cmp::Reverse(compiled.own.flows[at as usize].rate), at));
         for at in order {
+            if !work.work(self.list_work(at)) {
+                break;
+            }
             let list = choose(self, at).or_else(|| self.best_list(at));
             match list {
                 Some(list) => self.set_list(at, list),
@@ -282,6 +291,14 @@ impl<'g, 'p> SearchState<'g, 'p> {
             }
         }
         Ok(())
+    }
+
+    /// What finding boxes for a flow takes: from each of a type to each of the next.
+    pub(crate) fn list_work(&self, at: u32) -> u64 {
+        let boxes = |kind: &BoxKind| self.compiled.own.chains.of_kind(*kind).len() as u64;
+        let kinds = self.compiled.kinds(&self.compiled.own.flows[at as usize]);
+        let steps = kinds.windows(2).map(|pair| boxes(&pair[0]) * boxes(&pair[1]));
+        kinds.iter().map(boxes).sum::<u64>() + steps.sum::<u64>() + 1
     }
 
     /// Takes all boxes from all flows.

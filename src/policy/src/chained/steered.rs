@@ -4,6 +4,7 @@
 use super::compiled::{ChainedProblem, End, NONE};
 use super::sample::SETTINGS;
 use super::{List, SearchState, routes};
+use crate::budget::Budget;
 use crate::hit::first_lists;
 use crate::place::{ChosenRoute, PlaceError, Placement};
 use crate::problem::PlaceProblem;
@@ -48,11 +49,13 @@ pub fn steered(
     steering: Steering,
 ) -> Result<Option<Steered>, PlaceError> {
     let Some(compiled) = ChainedProblem::compile_for(problem, &SETTINGS, &placement.groups)? else { return Ok(None) };
+    let mut never = || false;
+    let budget = Budget::new(u64::MAX, &mut never);
     let mut search_state = SearchState::new(&compiled);
     search_state.seat(&placement.groups);
     match steering {
         Steering::Fewest => {
-            first_lists(&mut search_state, None)?;
+            first_lists(&mut search_state, None, &budget)?;
             search_state.improve_lists(|| true);
         }
         Steering::Nearest => {
@@ -63,7 +66,7 @@ pub fn steered(
         }
     }
     let table = problem.snapshot.topology.paths();
-    let routes = table.map(|table| routes(&mut search_state, table)).unwrap_or_default();
+    let routes = table.map(|table| routes(&mut search_state, table, &budget)).unwrap_or_default();
     let mut found = Steered { containers: vec![0; compiled.group_of.len()], routes, ..Steered::default() };
     for (at, flow) in compiled.own.flows.iter().enumerate().filter(|(_, flow)| search_state.is_there(flow)) {
         found.flows.push((flow.rate, search_state.hops_by(flow, &search_state.lists[at])));

@@ -1,5 +1,6 @@
 //! The routes a pair of hosts may take: the k shortest paths between their switches with both access links.
 
+use crate::budget::Work;
 use crate::flow_index::FlowIndex;
 use hintd_model::cluster::{NodePair, Topology};
 use hintd_model::network::maxmin::directions;
@@ -23,7 +24,15 @@ pub(super) struct Candidates<'a> {
     paths: Vec<SmallVec<[DirectedLinkIdx; 4]>>,
     of_switches: BTreeMap<(VertexIdx, VertexIdx), (u32, u32)>,
     access: BTreeMap<NodeIdx, Option<Access>>,
+    /// Who counts what reading takes, and says when to stop.
+    work: Option<&'a dyn Work>,
 }
+
+/// Work that looking a pair of switches up counts for, and one link of its paths: a search takes about as long.
+const PAIR_WORK: u64 = 256;
+const LINK_WORK: u64 = 4;
+/// That of a pair whose search ended at its bound.
+const CUT_SHORT_WORK: u64 = 1 << 16;
 
 #[derive(Debug, Clone, Copy)]
 struct Access {
@@ -80,7 +89,12 @@ impl<'a> Candidates<'a> {
         k: usize,
     ) -> Self {
         let (paths, of_switches, access) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
-        Self { network, table, topology, avoid, k, paths, of_switches, access }
+        Self { network, table, topology, avoid, k, paths, of_switches, access, work: None }
+    }
+
+    /// Counts what reading takes there; once that says to stop, pairs of switches that were not read have no paths.
+    pub(super) fn counted(self, work: &'a dyn Work) -> Self {
+        Self { work: Some(work), ..self }
     }
 
     /// What the pair may take; `None`: there is no path. Paths over links to avoid only where there is no other.
@@ -92,12 +106,25 @@ impl<'a> Candidates<'a> {
         let (start, end) = match self.of_switches.get(&key) {
             Some(known) => *known,
             None => {
+                if !self.counts(PAIR_WORK) {
+                    return None;
+                }
                 let read = self.read(from.host, to.host);
+                let links: usize = self.paths[read.0 as usize..].iter().map(|path| path.len()).sum();
+                let cut_short = self.table.paths(key.0, key.1).is_cut_short();
+                if let Some(work) = self.work.filter(|_| cut_short) {
+                    work.note_cut_short_paths();
+                }
+                self.counts(LINK_WORK * links as u64 + if cut_short { CUT_SHORT_WORK } else { 0 });
                 self.of_switches.insert(key, read);
                 read
             }
         };
         (start < end).then_some(Choices { first, last, start, end })
+    }
+
+    fn counts(&self, units: u64) -> bool {
+        self.work.is_none_or(|work| work.work(units))
     }
 
     /// Whole, from host to host.

@@ -2,7 +2,7 @@
 
 use super::routing::{Reroute, reroute};
 use super::world::{self, World};
-use crate::Budget;
+use crate::budget::{Budget, Work};
 use crate::place::ChosenRoute;
 use crate::problem::PlaceProblem;
 use hintd_model::cluster::{Flow, Traffic};
@@ -10,6 +10,9 @@ use hintd_model::units::Bytes;
 
 /// Of ties and draws: those who choose routes later have the same.
 const SEED: u64 = 0;
+
+/// Work that looking up the way of a pair that sends little counts for.
+const PAIR_WORK: u64 = 256;
 
 /// Adds routes, by [`reroute`], for those pairs of `traffic` that send at least `min_bytes` and that neither a running
 /// job nor `chosen`, ascending by pair, has one for. Stays ascending; without a network nothing is added.
@@ -33,6 +36,7 @@ pub fn first_routes(
         if let Ok(at) = at(chosen, flow) {
             index.set_route(flow.pair, Some(&chosen[at].links));
         } else if flow.bytes < min_bytes
+            && budget.work(PAIR_WORK)
             && let Some(path) = world.default_path(flow.pair)
         {
             index.set_route(flow.pair, Some(path.as_ref()));

@@ -114,7 +114,7 @@ impl CrossLayer {
         problem: &PlaceProblem<'_>,
         world: World<'_>,
         drawn: &Placement,
-        budget: &mut Budget<'_>,
+        budget: &Budget<'_>,
     ) -> Option<Placement> {
         let index = world.index(problem);
         let start_drawn = !self.searches() || world::pairs(problem, drawn) <= RANDOM_PAIRS_MAX;
@@ -132,6 +132,7 @@ impl CrossLayer {
         }
         let compiled = DataflowProblem::compile(problem, &nodes);
         let candidates = Candidates::new(world.network, world.table, world.topology, &world::NOTHING, self.params.k);
+        let candidates = candidates.counted(budget);
         let mut search_state = SearchState::new(&compiled, index, candidates, Rule::Drawn);
         let mut states = Vec::new();
         if start_drawn {
@@ -143,7 +144,7 @@ impl CrossLayer {
     }
 
     /// From the random start.
-    fn first(&self, search_state: &mut SearchState<'_, '_>, budget: &mut Budget<'_>) -> SavedState {
+    fn first(&self, search_state: &mut SearchState<'_, '_>, budget: &Budget<'_>) -> SavedState {
         if !self.searches() {
             let utility = search_state.utility();
             return search_state.state(utility);
@@ -155,7 +156,7 @@ impl CrossLayer {
     }
 
     /// From packed starts.
-    fn restart(&self, search_state: &mut SearchState<'_, '_>, states: &mut Vec<SavedState>, budget: &mut Budget<'_>) {
+    fn restart(&self, search_state: &mut SearchState<'_, '_>, states: &mut Vec<SavedState>, budget: &Budget<'_>) {
         if !self.searches() {
             return;
         }
@@ -184,7 +185,7 @@ impl CrossLayer {
         &self,
         search_state: &mut SearchState<'_, '_>,
         mut states: Vec<SavedState>,
-        budget: &mut Budget<'_>,
+        budget: &Budget<'_>,
     ) -> Option<Placement> {
         states.sort_by(search::better);
         states.dedup();

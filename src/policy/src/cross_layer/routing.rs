@@ -4,7 +4,7 @@
 //! Draws, not the strict best and worst, which would go round and round on one pair.
 
 use super::candidates::{Candidates, Choices, Links, mix, tie_of};
-use crate::Budget;
+use crate::budget::{Budget, Work};
 use crate::flow_index::FlowIndex;
 use hintd_model::cluster::{NodePair, Topology};
 use hintd_model::network::{Network, PathTable};
@@ -55,7 +55,8 @@ pub(super) struct Movable {
 /// bandwidth, seeded ties. A pair whose route is whole keeps it. Then routes are tried, two for each pair: the pair
 /// drawn with weight on most hops, then least bandwidth; the route with weight on fewest hops, then most bandwidth,
 /// the released one excluded. What does not make utility rise is taken back. A try is a step of the budget; the
-/// first routes take none. A pair with no path left loses its route unless the change is planned.
+/// first routes take none. A pair with no path left loses its route unless the change is planned. Where the budget is over
+/// before all pairs were looked at, the others have no path: [`Budget::is_cut_short`] says that it may be so.
 pub fn reroute(
     index: &mut FlowIndex,
     what: &Reroute<'_>,
@@ -67,10 +68,13 @@ pub fn reroute(
     let before: Vec<Links> =
         pairs.iter().map(|pair| index.route(*pair).unwrap_or(&[]).iter().copied().collect()).collect();
     let rows: Vec<u32> = pairs.iter().map(|pair| index.row_or_new(*pair)).collect();
-    let mut candidates = Candidates::new(what.network, what.paths, what.topology, what.avoid, K);
+    let budget = &*budget;
+    let candidates = Candidates::new(what.network, what.paths, what.topology, what.avoid, K);
+    let mut candidates = candidates.counted(budget);
     let choices: Vec<Option<Choices>> = pairs.iter().map(|pair| candidates.of(*pair)).collect();
     if !what.planned {
         repair(index, what, &candidates, &rows, &choices, &pairs);
+        budget.work(index.take_work());
     }
     let movable = (0..pairs.len()).filter_map(|at| {
         let choices = choices[at].filter(|choices| choices.count() > 1)?;
@@ -78,7 +82,7 @@ pub fn reroute(
     });
     let movable: Vec<Movable> = movable.collect();
     let tries = TRIES * movable.len() as u64;
-    improve(index, &candidates, &movable, &mut FlowIndex::utility, (what.seed, tries), budget);
+    improve(index, &candidates, &movable, &mut FlowIndex::utility, 0, (what.seed, tries), budget);
     let mut changed = Vec::new();
     for ((pair, row), before) in pairs.into_iter().zip(rows).zip(before) {
         let now = index.route_of(row);
@@ -118,14 +122,16 @@ fn repair(
     index.recompute_rates();
 }
 
-/// Tries other routes for pairs, at most `tries`, and keeps those that make `utility` rise; whether one did.
+/// Tries other routes for pairs, at most `tries`, and keeps those that make `utility` rise; whether one did. A look
+/// at `utility` takes `utility_work` beside what the index knows of.
 pub(super) fn improve(
     index: &mut FlowIndex,
     candidates: &Candidates<'_>,
     pairs: &[Movable],
     utility: &mut dyn FnMut(&FlowIndex) -> f64,
+    utility_work: u64,
     (seed, tries): (u64, u64),
-    budget: &mut Budget<'_>,
+    budget: &Budget<'_>,
 ) -> bool {
     if pairs.is_empty() {
         return false;
@@ -139,6 +145,7 @@ pub(super) fn improve(
         // The order is taken anew after so many draws as there are pairs.
         if number.is_multiple_of(pairs.len() as u64) {
             order = worst_first(index, pairs);
+            budget.work(pairs.len() as u64);
         }
         let Movable { row, choices, tie } = &pairs[order[towards_first(&mut random, order.len())]];
         let now: Links = index.route_of(*row).iter().copied().collect();
@@ -155,6 +162,7 @@ pub(super) fn improve(
             index.lay(*row, &now);
             index.recompute_rates();
         }
+        budget.work(utility_work + index.utility_work() + index.take_work()); // the next step is told
     }
     gained
 }

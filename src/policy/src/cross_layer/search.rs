@@ -5,7 +5,7 @@ use super::candidates::mix;
 use super::routing::improve;
 use super::search_state::{SavedState, SearchState, Step};
 use super::{Cooling, CrossLayerParams};
-use crate::Budget;
+use crate::budget::{Budget, Work};
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
 use std::cmp::Ordering;
@@ -26,7 +26,7 @@ pub(super) fn anneal(
     params: &CrossLayerParams,
     steps: u64,
     run: u64,
-    budget: &mut Budget<'_>,
+    budget: &Budget<'_>,
 ) -> SavedState {
     let mut random = ChaCha8Rng::seed_from_u64(mix(search_state.compiled.problem.seed ^ mix(run)));
     let utility = search_state.utility();
@@ -53,6 +53,7 @@ pub(super) fn anneal(
         }
         search_state.make(steps);
         let (utility, burden) = (search_state.utility(), search_state.burden());
+        budget.work(search_state.take_work()); // the next step is told
         let after = utility - toll * burden as f64;
         let rise = (after - now) / unit;
         if rise < 0.0 && random.random::<f64>() >= (rise / temperature).exp() {
@@ -68,19 +69,15 @@ pub(super) fn anneal(
 }
 
 /// Tries other routes for all pairs of the new job; returns the state, which is the one before or better.
-pub(super) fn route(
-    search_state: &mut SearchState<'_, '_>,
-    tries: u64,
-    run: u64,
-    budget: &mut Budget<'_>,
-) -> SavedState {
+pub(super) fn route(search_state: &mut SearchState<'_, '_>, tries: u64, run: u64, budget: &Budget<'_>) -> SavedState {
     let movable = search_state.movable();
+    let utility_work = search_state.utility_work();
     let mut index = std::mem::take(&mut search_state.index);
     let mut rates = vec![Vec::new(); search_state.used.len()];
     let seed = mix(search_state.compiled.problem.seed ^ mix(!run));
     let mut utility = |index: &crate::FlowIndex| index.utility() + search_state.own_in(index, &mut rates);
     let tries = tries.min(movable.len() as u64 * 4);
-    improve(&mut index, &search_state.candidates, &movable, &mut utility, (seed, tries), budget);
+    improve(&mut index, &search_state.candidates, &movable, &mut utility, utility_work, (seed, tries), budget);
     search_state.index = index;
     search_state.weigh();
     let utility = search_state.utility();

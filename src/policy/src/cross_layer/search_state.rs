@@ -60,6 +60,8 @@ pub(super) struct SearchState<'g, 'a> {
     rates: Vec<Vec<f64>>,
     /// Pairs looked at since the beginning: what the work is measured by.
     pub(super) work: u64,
+    /// Of it, what a budget has counted.
+    counted: u64,
 }
 
 /// A pair of slots that talks, or did.
@@ -128,6 +130,7 @@ impl<'g, 'a> SearchState<'g, 'a> {
             burden: 0,
             rates: vec![Vec::new(); groups],
             work: 0,
+            counted: 0,
         }
     }
 
@@ -234,6 +237,24 @@ impl<'g, 'a> SearchState<'g, 'a> {
     /// Utility of all jobs, bits/s.
     pub(super) fn utility(&mut self) -> f64 {
         self.index.utility() + self.own()
+    }
+
+    /// What was done since this was asked last, one look at utility included.
+    pub(super) fn take_work(&mut self) -> u64 {
+        let pairs = self.work - std::mem::replace(&mut self.counted, self.work);
+        pairs + self.utility_work() + self.index.utility_work() + self.index.take_work()
+    }
+
+    /// What a look at the new job's own utility takes: pairs of slots that edges join.
+    pub(super) fn utility_work(&self) -> u64 {
+        let pairs = |edge: &crate::problem::EdgeProblem| {
+            let [from, to] = [edge.from, edge.to].map(|group| self.used[group.at()].len() as u64);
+            match edge.pattern {
+                EdgePattern::AllToAll => from * to,
+                EdgePattern::OneToOne => from.max(to),
+            }
+        };
+        self.compiled.edges.iter().map(pairs).sum()
     }
 
     /// Task pairs of the new job × links they pass.

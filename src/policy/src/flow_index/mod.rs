@@ -59,6 +59,8 @@ pub struct FlowIndex {
     pending: Pending,
     /// Changes are collected while this is above 0.
     held: u32,
+    /// What changes have taken since somebody asked: places on links and pairs looked at.
+    work: u64,
 }
 
 /// A pair of nodes.
@@ -253,6 +255,17 @@ impl FlowIndex {
         self.utilities.get(slot.0 as usize).copied().unwrap_or(0.0)
     }
 
+    /// What changes have taken since this was asked last: about one for each place on a link and each pair looked at.
+    /// The same changes take as much, whatever was kept.
+    pub(crate) const fn take_work(&mut self) -> u64 {
+        std::mem::replace(&mut self.work, 0)
+    }
+
+    /// What taking [`Self::utility`] takes.
+    pub(crate) const fn utility_work(&self) -> u64 {
+        self.utilities.len() as u64
+    }
+
     /// Collects changes until [`Self::recompute_rates`]: rates, shares and utilities stay what they were.
     pub fn hold(&mut self) {
         self.held += 1;
@@ -331,12 +344,14 @@ impl FlowIndex {
         }
         for link in std::mem::take(&mut pair.route) {
             let on = &mut self.on[link.at()];
+            self.work += 1 + on.len() as u64 / 8; // looked through, not computed with
             let found = on.iter().position(|other| *other == row).expect("a routed pair stands on its links");
             on.swap_remove(found);
             self.load[link.at()] -= pair.weight;
             self.pending.touch(link);
         }
         pair.route = links.iter().copied().collect();
+        self.work += links.len() as u64;
         for link in links {
             self.on[link.at()].push(row);
             self.load[link.at()] += pair.weight;

@@ -58,7 +58,7 @@ impl FlowIndex {
     /// Shares of touched links. A pair takes a lower share at once; a higher one is looked into only where the link
     /// was its slowest.
     fn recompute_link_shares(&mut self) {
-        let Self { pending, share, capacity, load, on, rates, .. } = self;
+        let Self { pending, share, capacity, load, on, rates, work, .. } = self;
         for link in pending.links.drain(..) {
             let at = link.at();
             pending.link_listed[at] = false;
@@ -67,6 +67,7 @@ impl FlowIndex {
                 continue;
             }
             share[at] = new;
+            *work += on[at].len() as u64;
             for &row in &on[at] {
                 let rate = rates[row as usize];
                 if new < rate {
@@ -82,11 +83,12 @@ impl FlowIndex {
     }
 
     fn recompute_pair_rates(&mut self) {
-        let Self { pending, share, pairs, rates, .. } = self;
+        let Self { pending, share, pairs, rates, work, .. } = self;
         for row in pending.rows.drain(..) {
             let at = row as usize;
             pending.row_listed[at] = false;
             let route = &pairs[at].route;
+            *work += route.len() as u64;
             let least = route.iter().map(|link| share[link.at()]).fold(f64::INFINITY, f64::min);
             let new = if route.is_empty() { 0.0 } else { least };
             let old = std::mem::replace(&mut rates[at], new);
@@ -97,7 +99,7 @@ impl FlowIndex {
     }
 
     fn recompute_job_rates(&mut self) {
-        let Self { pending, pairs, rates, jobs, utilities, .. } = self;
+        let Self { pending, pairs, rates, jobs, utilities, work, .. } = self;
         pending.follow.resize_with(jobs.len().max(pending.follow.len()), Follow::default);
         for (row, old) in pending.changed.drain(..) {
             pending.changed_listed[row as usize] = false;
@@ -105,6 +107,7 @@ impl FlowIndex {
             if old == new {
                 continue;
             }
+            *work += pairs[row as usize].inlets.len() as u64;
             for &(job, inlet) in &pairs[row as usize].inlets {
                 let known = jobs[job as usize].as_mut().expect("a pair's inlets are of jobs that are here");
                 known.pair_changed(inlet, old, new, &mut pending.follow[job as usize]);

@@ -26,6 +26,7 @@ pub(crate) use params::check_seconds;
 
 use super::baselines::capacity::Capacity;
 use super::baselines::random::Random;
+use super::budget::Work;
 use super::chained::{ChainedProblem, End, List, NONE, SearchState, routes};
 use super::container::Container;
 use super::{Budget, Capabilities, Definition, Ended, Objective, Place, PlaceError, PlaceProblem, Placement};
@@ -38,6 +39,9 @@ pub const NAME: &str = "hit";
 
 /// bit/s × links in the unit of the objective.
 const GIGABIT: f64 = 1e9;
+
+/// Work that the objective of another policy's placement may take: it has no probe.
+pub(crate) const OBJECTIVE_WORK: u64 = 1 << 26;
 
 /// The policy.
 #[derive(Debug, Clone, Default)]
@@ -69,7 +73,7 @@ impl Hit {
     fn search<'g, 'p>(
         &self,
         compiled: &'g ChainedProblem<'p>,
-        budget: &mut Budget<'_>,
+        budget: &Budget<'_>,
     ) -> Result<SearchState<'g, 'p>, PlaceError> {
         let problem = compiled.problem;
         let (mut best, mut error): (Option<SearchState<'_, '_>>, _) = (None, None);
@@ -88,7 +92,7 @@ impl Hit {
             };
             let mut search_state = SearchState::new(compiled);
             search_state.seat(&from.groups);
-            match first_lists(&mut search_state, (start > 0).then_some(seed)) {
+            match first_lists(&mut search_state, (start > 0).then_some(seed), budget) {
                 Ok(()) => {}
                 Err(broken) => {
                     error = Some(broken);
@@ -104,10 +108,9 @@ impl Hit {
     }
 
     /// To the fixed point.
-    fn run(&self, search_state: &mut SearchState<'_, '_>, budget: &mut Budget<'_>) {
+    fn run(&self, search_state: &mut SearchState<'_, '_>, budget: &Budget<'_>) {
         for _ in 0..self.params.rounds {
-            let moves =
-                search_state.improve_lists(|| budget.step()) + round::assign(search_state, &mut || budget.step());
+            let moves = search_state.improve_lists(|| budget.step()) + round::assign(search_state, budget);
             if moves == 0 || budget.stopped() || budget.left() == 0 {
                 break;
             }
@@ -117,7 +120,7 @@ impl Hit {
     /// Tasks of a later wave, those that send most first, each where it costs least (§5.2.2).
     fn later_wave<'g, 'p>(
         compiled: &'g ChainedProblem<'p>,
-        budget: &mut Budget<'_>,
+        budget: &Budget<'_>,
     ) -> Result<SearchState<'g, 'p>, PlaceError> {
         let mut search_state = SearchState::new(compiled);
         let rate = |task: u32| -> u64 {
@@ -126,33 +129,48 @@ impl Hit {
         let mut order: Vec<u32> = (0..compiled.group_of.len() as u32).collect();
         order.sort_by_key(|&task| (std::cmp::Reverse(rate(task)), task));
         for task in order {
-            if budget.over() {
+            if budget.over() || !budget.work(seat_work(compiled, task)) {
                 break;
             }
             search_state.seat_cheapest(task);
         }
-        first_lists(&mut search_state, None)?;
+        first_lists(&mut search_state, None, budget)?;
         search_state.improve_lists(|| budget.step());
         Ok(search_state)
     }
 }
 
 /// Gives all flows their first boxes: drawn among those with room (§5.1.1), or of fewest hops. If that leaves one
-/// without, all go to the boxes with most room left, largest flows first; if that does too, the chain is broken.
-pub(crate) fn first_lists(search_state: &mut SearchState<'_, '_>, seed: Option<u64>) -> Result<(), PlaceError> {
+/// without, all go to the boxes with most room left, largest flows first; if that does too, the chain is broken. Once
+/// `work` says to stop, flows that have none stay so.
+pub(crate) fn first_lists(
+    search_state: &mut SearchState<'_, '_>,
+    seed: Option<u64>,
+    work: &dyn Work,
+) -> Result<(), PlaceError> {
     let mut random = seed.map(ChaCha8Rng::seed_from_u64);
-    let drawn =
-        search_state.give_lists(|search_state, at| random.as_mut().and_then(|random| draw(search_state, at, random)));
+    let drawn = search_state
+        .give_lists(work, |search_state, at| random.as_mut().and_then(|random| draw(search_state, at, random)));
     if drawn.is_ok() {
         return Ok(());
     }
     search_state.clear_lists();
-    search_state.give_lists(roomiest).map_err(|flow| {
+    search_state.give_lists(work, roomiest).map_err(|flow| {
         let compiled = search_state.compiled;
         let flow = &compiled.own.flows[flow as usize];
         let why = format!("its middleboxes have no {} bit/s left for one of the flows", flow.rate);
         compiled.broken(flow.class, why)
     })
+}
+
+/// What seating a task where it costs least takes: its flows on every slot, by all boxes of their types.
+fn seat_work(compiled: &ChainedProblem<'_>, task: u32) -> u64 {
+    let flows = &compiled.own.flows_of[task as usize];
+    // Flows of a task are of few classes: the first stands for all.
+    let kinds = flows.first().map_or(&[][..], |&at| compiled.kinds(&compiled.own.flows[at as usize]));
+    let boxes = |kind: &hintd_model::network::chains::BoxKind| compiled.own.chains.of_kind(*kind).len() as u64;
+    let steps: u64 = kinds.windows(2).map(|pair| boxes(&pair[0]) * boxes(&pair[1])).sum();
+    compiled.slots.len() as u64 * flows.len() as u64 * (1 + steps + kinds.iter().map(boxes).sum::<u64>())
 }
 
 fn draw(search_state: &SearchState<'_, '_>, at: u32, random: &mut ChaCha8Rng) -> Option<List> {
@@ -192,20 +210,23 @@ pub(crate) fn objective_of(search_state: &SearchState<'_, '_>) -> Objective {
 /// The placement that a state is.
 pub(crate) fn finish(mut search_state: SearchState<'_, '_>, budget: &Budget<'_>) -> Placement {
     let table = search_state.compiled.own.topology.paths();
-    let routes = table.map(|table| routes(&mut search_state, table)).unwrap_or_default();
+    let routes = table.map(|table| routes(&mut search_state, table, budget)).unwrap_or_default();
     let Objective { value, parts } = objective_of(&search_state);
     let ended = if budget.stopped() { Ended::Deadline } else { Ended::Budget };
     Placement { groups: search_state.shares(), routes, objective: value, parts, ended, gap: None, steps: budget.used() }
 }
 
 /// The objective of any placement of the problem: flows by the lists of fewest hops that its boxes can carry. `None`
-/// where there is none.
+/// where there is none, and where that takes more than [`OBJECTIVE_WORK`].
 pub(crate) fn objective_by(compiled: &ChainedProblem<'_>, placement: &Placement) -> Option<Objective> {
     let mut search_state = SearchState::new(compiled);
     search_state.seat(&placement.groups);
-    first_lists(&mut search_state, None).ok()?;
-    search_state.improve_lists(|| true);
-    Some(objective_of(&search_state))
+    let mut never = || false;
+    let budget = Budget::with_work(u64::MAX, OBJECTIVE_WORK, &mut never);
+    first_lists(&mut search_state, None, &budget).ok()?;
+    let boxes = compiled.own.boxes.len() as u64;
+    search_state.improve_lists(|| budget.work(1 + boxes));
+    (!budget.is_cut_short()).then(|| objective_of(&search_state))
 }
 
 impl Place for Hit {

@@ -1,5 +1,6 @@
 //! One round of §5.1: switches of flows, then tasks against servers.
 
+use crate::budget::{Budget, Work};
 use crate::chained::{End, FAR, NONE, SearchState};
 use crate::load::kinds;
 use hintd_model::cluster::resource::KINDS_MAX;
@@ -20,8 +21,9 @@ pub(super) struct RoundPreferences {
 }
 
 impl RoundPreferences {
-    /// Eq. 10 with the end switch chosen anew for the tasks; for a server the traffic that it would keep below it.
-    pub(super) fn of(search_state: &SearchState<'_, '_>) -> Self {
+    /// Eq. 10 with the end switch chosen anew for the tasks; for a server the traffic that it would keep below it. `None`:
+    /// `work` said to stop.
+    pub(super) fn of(search_state: &SearchState<'_, '_>, work: &dyn Work) -> Option<Self> {
         let compiled = search_state.compiled;
         let counted = kinds(compiled.problem.snapshot);
         let row = |resource: &hintd_model::cluster::Resource| {
@@ -34,6 +36,9 @@ impl RoundPreferences {
         let (mut preferences, mut kept) = (Vec::new(), Vec::new());
         for &task in &tasks {
             let pulls = Pulls::of(search_state, task);
+            if !work.work(pulls.work()) {
+                return None;
+            }
             let own = search_state.at[task as usize];
             let group = compiled.group_of[task as usize];
             let by_point = pulls.by_point();
@@ -47,7 +52,7 @@ impl RoundPreferences {
         }
         let sizes = tasks.iter().map(|&task| row(compiled.size_of(task))).collect();
         let rooms = compiled.slots.iter().map(|slot| row(&slot.room)).collect();
-        Self { tasks, preferences, sizes, rooms, kept }
+        Some(Self { tasks, preferences, sizes, rooms, kept })
     }
 
     pub(super) fn market(&self) -> Market<'_, KINDS_MAX> {
@@ -108,6 +113,14 @@ impl<'b, 'g, 'p> Pulls<'b, 'g, 'p> {
         Self { search_state, far, beside }
     }
 
+    /// What ranking all slots takes: every pull from every place, by all boxes of its type.
+    fn work(&self) -> u64 {
+        let own = &self.search_state.compiled.own;
+        (own.points as u64 + self.search_state.compiled.slots.len() as u64)
+            * (1 + self.far.len() as u64)
+            * (1 + own.boxes.len() as u64)
+    }
+
     /// Hops from a place to the stop beyond by the best end switch of the type.
     fn hops(&self, point: u32, kind: Option<u8>, beyond: u32) -> u32 {
         let compiled = self.search_state.compiled;
@@ -156,9 +169,13 @@ impl<'b, 'g, 'p> Pulls<'b, 'g, 'p> {
 }
 
 /// Tasks against servers: the whole matching if the state costs less with it, else what of it gains one by one; then
-/// every task that gains by going where there is room. The number of moves; `step` says whether to go on.
-pub(super) fn assign(search_state: &mut SearchState<'_, '_>, step: &mut impl FnMut() -> bool) -> u64 {
-    let frozen = RoundPreferences::of(search_state);
+/// every task that gains by going where there is room. The number of moves; each is a step of the budget.
+pub(super) fn assign(search_state: &mut SearchState<'_, '_>, budget: &Budget<'_>) -> u64 {
+    let Some(frozen) = RoundPreferences::of(search_state, budget) else { return 0 };
+    // Everybody asks everybody once, at most.
+    if !budget.work(frozen.tasks.len() as u64 * frozen.rooms.len() as u64) {
+        return 0;
+    }
     let matched = frozen.matched();
     let wanted: Vec<(u32, u32)> = frozen
         .tasks
@@ -167,19 +184,19 @@ pub(super) fn assign(search_state: &mut SearchState<'_, '_>, step: &mut impl FnM
         .filter_map(|(&task, slot)| Some((task, slot.as_ref().copied()?)))
         .filter(|&(task, slot)| search_state.at[task as usize] != slot)
         .collect();
-    if let Some(next) = whole(search_state, &wanted) {
+    if let Some(next) = whole(search_state, &wanted, budget) {
         *search_state = next;
         return wanted.len() as u64;
     }
     let mut moves = 0;
     for &(task, slot) in &wanted {
-        if !step() {
+        if !budget.step() {
             return moves;
         }
         moves += u64::from(search_state.fits(task, slot) && search_state.try_move(task, slot));
     }
     for (&task, list) in frozen.tasks.iter().zip(&frozen.preferences) {
-        if !step() {
+        if !budget.step() {
             return moves;
         }
         moves += u64::from(leave(search_state, task, list));
@@ -188,7 +205,11 @@ pub(super) fn assign(search_state: &mut SearchState<'_, '_>, step: &mut impl FnM
 }
 
 /// The state after all moves at once, if it costs less and everything fits.
-fn whole<'g, 'p>(search_state: &SearchState<'g, 'p>, wanted: &[(u32, u32)]) -> Option<SearchState<'g, 'p>> {
+fn whole<'g, 'p>(
+    search_state: &SearchState<'g, 'p>,
+    wanted: &[(u32, u32)],
+    work: &dyn Work,
+) -> Option<SearchState<'g, 'p>> {
     if wanted.is_empty() {
         return None;
     }
@@ -207,7 +228,8 @@ fn whole<'g, 'p>(search_state: &SearchState<'g, 'p>, wanted: &[(u32, u32)]) -> O
         if open.is_empty() {
             break;
         }
-        if open.len() == before {
+        // What goes in rounds ends where the probe says so, and then it is as if it did not fit.
+        if open.len() == before || !work.work(before as u64) {
             return None;
         }
     }

@@ -2,11 +2,19 @@
 
 use super::{Hit, NAME};
 use crate::advise::{FlowDemand, Route, RouteProblem, Routes};
-use crate::{Budget, Ended, PlaceError};
+use crate::budget::{Budget, Work};
+use crate::{Ended, PlaceError};
 use hintd_model::network::chains::{BoxLoads, Chains, Sequence, WaypointInputs, WaypointRoute, waypoint_routes};
 use hintd_model::units::{BitsPerSec, LinkIdx};
 use std::cmp::Reverse;
 use std::sync::LazyLock;
+
+/// What a way through a flow's boxes takes: a segment from each stop to each of the next.
+fn way_work(chains: &Chains, flow: &FlowDemand) -> u64 {
+    let kinds = flow.chain.0.iter().flatten().map(|kind| chains.of_kind(*kind).len() as u64);
+    let (segments, last) = kinds.fold((0, 1), |(sum, before), here| (sum + before * here, here));
+    256 * (segments + last)
+}
 
 static NO_CHAINS: LazyLock<Chains> = LazyLock::new(Chains::default);
 
@@ -31,16 +39,19 @@ impl Route for Hit {
             Some(route)
         };
         for (flow, _) in &problem.fixed {
+            if !budget.work(way_work(chains, flow)) {
+                break;
+            }
             find(flow);
         }
         let mut order: Vec<usize> = (0..problem.flows.len()).collect();
         order.sort_by_key(|&at| (Reverse(problem.flows[at].bytes), at));
         let (mut paths, mut cost) = (vec![None; problem.flows.len()], 0.0);
         for at in order {
-            if budget.over() {
+            let flow = &problem.flows[at];
+            if budget.over() || !budget.work(way_work(chains, flow)) {
                 break;
             }
-            let flow = &problem.flows[at];
             paths[at] = find(flow).map(|route| {
                 cost += rate(flow).as_f64() * route.hops() as f64 / super::GIGABIT;
                 route.links.iter().map(|link| LinkIdx(link.0 / 2)).collect()

@@ -47,14 +47,14 @@ proptest! {
         let compiled = ChainedProblem::compile(&problem, &SETTINGS).unwrap().unwrap();
         let mut search_state = SearchState::new(&compiled);
         search_state.seat(&place(&Random::default(), &problem).unwrap().groups);
-        prop_assume!(first_lists(&mut search_state, Some(seed)).is_ok());
+        prop_assume!(first_lists(&mut search_state, Some(seed), &Budget::new(u64::MAX, &mut || false)).is_ok());
         for round in 0.. {
             let before = search_state.cost();
             let moved = search_state.improve_lists(|| true);
             prop_assert_eq!(moved > 0, search_state.cost() < before);
             prop_assert!(search_state.cost() <= before);
             let between = search_state.cost();
-            let assigned = assign(&mut search_state, &mut || true);
+            let assigned = assign(&mut search_state, &Budget::new(u64::MAX, &mut || false));
             prop_assert_eq!(assigned > 0, search_state.cost() < between);
             prop_assert!(search_state.cost() <= between);
             if moved + assigned == 0 {
@@ -90,7 +90,7 @@ proptest! {
         prop_assume!(found.is_ok());
         let mut search_state = found.unwrap();
         let cost = search_state.cost();
-        prop_assert_eq!((search_state.improve_lists(|| true), assign(&mut search_state, &mut || true)), (0, 0));
+        prop_assert_eq!((search_state.improve_lists(|| true), assign(&mut search_state, &Budget::new(u64::MAX, &mut || false))), (0, 0));
         prop_assert_eq!(search_state.cost(), cost);
         prop_assert!(search_state.lists.iter().all(|list| list.iter().all(|&index| search_state.box_load(index) <= compiled.own.boxes[index as usize].room)));
     }
@@ -102,8 +102,8 @@ proptest! {
         let compiled = ChainedProblem::compile(&problem, &SETTINGS).unwrap().unwrap();
         let mut search_state = SearchState::new(&compiled);
         search_state.seat(&place(&Random::default(), &problem).unwrap().groups);
-        first_lists(&mut search_state, Some(seed)).unwrap();
-        let frozen = RoundPreferences::of(&search_state);
+        first_lists(&mut search_state, Some(seed), &Budget::new(u64::MAX, &mut || false)).unwrap();
+        let frozen = RoundPreferences::of(&search_state, &Budget::new(u64::MAX, &mut || false)).unwrap();
         let matched = frozen.matched();
         prop_assert_eq!(blocking(&frozen.market(), &matched, |slot, position| frozen.score(slot, position)), vec![]);
         prop_assert!(matched.iter().all(Option::is_some), "there is room for all");

@@ -26,6 +26,7 @@ mod tests;
 pub use params::PatParams;
 
 use super::baselines::capacity::Capacity;
+use super::budget::Work;
 use super::chained::{ChainedProblem, End, NONE, SearchState};
 use super::container::Container;
 use super::hit::{finish, first_lists, objective_by};
@@ -66,7 +67,7 @@ impl Definition for Pat {
 
 impl Pat {
     /// Containers move, then flows choose boxes, until nothing changes.
-    fn run(&self, search_state: &mut SearchState<'_, '_>, budget: &mut Budget<'_>) {
+    fn run(&self, search_state: &mut SearchState<'_, '_>, budget: &Budget<'_>) {
         for _ in 0..self.params.rounds {
             let before = search_state.clone();
             let field = field_of(search_state);
@@ -78,7 +79,7 @@ impl Pat {
                     search_state.relocate(task, slot);
                 }
             }
-            choose_lists(search_state);
+            choose_lists(search_state, budget);
             if search_state.cost() >= before.cost() {
                 *search_state = before;
                 break;
@@ -95,13 +96,16 @@ fn placed(search_state: &SearchState<'_, '_>) -> Vec<u32> {
     (0..search_state.at.len() as u32).filter(|&task| search_state.at[task as usize] != NONE).collect()
 }
 
-/// The list of fewest hops for every flow where that is fewer than it has.
-fn choose_lists(search_state: &mut SearchState<'_, '_>) {
+/// The list of fewest hops for every flow where that is fewer than it has, until `work` says to stop.
+fn choose_lists(search_state: &mut SearchState<'_, '_>, work: &dyn Work) {
     for at in 0..search_state.lists.len() as u32 {
         let flow = search_state.compiled.own.flows[at as usize];
         let own = &search_state.lists[at as usize];
         if own.is_empty() {
             continue;
+        }
+        if !work.work(search_state.list_work(at)) {
+            break;
         }
         let best = search_state.best_list(at).filter(|best| best.len() == own.len());
         if let Some(best) = best.filter(|best| search_state.hops_by(&flow, best) < search_state.hops_by(&flow, own)) {
@@ -172,7 +176,7 @@ impl Place for Pat {
         let start = Capacity::default().place(problem, &mut Budget::new(u64::MAX, &mut never))?;
         let mut search_state = SearchState::new(&compiled);
         search_state.seat(&start.groups);
-        first_lists(&mut search_state, None)?;
+        first_lists(&mut search_state, None, budget)?;
         self.run(&mut search_state, budget);
         Ok(finish(search_state, budget))
     }

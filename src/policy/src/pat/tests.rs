@@ -280,7 +280,7 @@ proptest! {
         let compiled = ChainedProblem::compile(&problem, &SETTINGS).unwrap().unwrap();
         let mut search_state = SearchState::new(&compiled);
         search_state.seat(&place(&Capacity::default(), &problem).unwrap().groups);
-        first_lists(&mut search_state, None).unwrap();
+        first_lists(&mut search_state, None, &Budget::new(u64::MAX, &mut || false)).unwrap();
         let placement = place(&Pat::default(), &problem).unwrap();
         prop_assert!(placement.objective <= search_state.cost() as f64 / 1e9);
     }
@@ -313,7 +313,7 @@ proptest! {
         }
         search_state.seat(&start);
         // Drawn boxes, so that there is something to choose.
-        prop_assume!(first_lists(&mut search_state, Some(seed)).is_ok());
+        prop_assume!(first_lists(&mut search_state, Some(seed), &Budget::new(u64::MAX, &mut || false)).is_ok());
         let before = search_state.cost();
         let mut never = || false;
         let mut budget = Budget::new(u64::MAX, &mut never);

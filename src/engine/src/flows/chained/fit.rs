@@ -8,6 +8,7 @@ use hintd_model::network::chains::{
     BoxLoads, Chains, WaypointInputs, WaypointRoute, WhenBroken, best_way, is_whole, unmet,
 };
 use hintd_model::units::{BitsPerSec, Bytes, ChainIdx, HostName, Micros, NodeIdx, VertexIdx};
+use hintd_policy::Work;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -19,7 +20,7 @@ pub(crate) type Found = BTreeMap<ChainPair, WaypointRoute>;
 ///
 /// # Errors
 /// [`Refusal::Chain`] where a closed chain has no way left; [`Refusal::MissingFeed`] where there is no network to look
-/// for one in.
+/// for one in; [`Refusal::Unavailable`] where `work` says to stop first.
 pub(crate) fn fit(
     topology: &Topology,
     table: Option<&PathTable>,
@@ -28,6 +29,7 @@ pub(crate) fn fit(
     wanted: &Found,
     transfer: Micros,
     host: impl Fn(NodeIdx) -> HostName,
+    work: &dyn Work,
 ) -> Result<Found, Refusal> {
     if sends.is_empty() {
         return Ok(Found::new());
@@ -45,6 +47,9 @@ pub(crate) fn fit(
     let mut found = Found::new();
     for (key, sent) in order {
         let Some(index) = chains.find_chain(&key.chain) else { continue };
+        if !work.work(way_work(chains, index)) {
+            return Err(too_late(key));
+        }
         let known = running.routes.get(key).filter(|_| same);
         let bytes = known.map_or(0, |known| known.bytes.0).saturating_add(sent.bytes);
         let kept = known.and_then(|known| known.way.as_ref());
@@ -62,6 +67,22 @@ pub(crate) fn fit(
         }
     }
     Ok(found)
+}
+
+/// Work that looking up the way from one stop to the next counts for.
+const SEGMENT_WORK: u64 = 256;
+
+/// What a way under a chain takes: a segment from each box to each of the next type, for each part of a chain that may
+/// leave some out.
+fn way_work(chains: &Chains, index: ChainIdx) -> u64 {
+    let kinds = chains.chain(index).sequence.iter().map(|&kind| chains.of_kind(kind).len() as u64);
+    let (segments, last) = kinds.fold((0, 1), |(sum, before), here| (sum + before * here, here));
+    SEGMENT_WORK * (segments + last)
+}
+
+fn too_late(key: &ChainPair) -> Refusal {
+    let message = format!("the time was over before a way under chain \"{}\" was found", key.chain);
+    Refusal::Unavailable { message, retry_after: Micros::from_secs(1) }
 }
 
 /// Without a network nobody can say whether a chain is kept.

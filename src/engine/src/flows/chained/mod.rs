@@ -24,6 +24,7 @@ use hintd_model::cluster::{ChainPair, ChainedFlows, ChainedRoute, Snapshot};
 use hintd_model::network::Network;
 use hintd_model::network::chains::{self, ChainFlow, ChainRoutes, Chains, WaypointRoute};
 use hintd_model::units::{AttemptId, BoxIdx, Bytes, LinkIdx, NodeIdx, VertexIdx};
+use hintd_policy::Budget;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -164,8 +165,11 @@ impl Flows {
         let ways = RoutingContext::of(snapshot, settings, &mut self.table);
         let table = ways.as_ref().map(|ways| &*ways.paths);
         let host = |node| snapshot.host(node).clone();
-        fit(&snapshot.topology, table, &self.chained.published, sends, wanted, settings.chains.transfer, host)
-            .map(|_| ())
+        // What was found is looked at again, not looked for: that is bounded by what was sent.
+        let mut never = || false;
+        let budget = Budget::new(0, &mut never);
+        let running = &self.chained.published;
+        fit(&snapshot.topology, table, running, sends, wanted, settings.chains.transfer, host, &budget).map(|_| ())
     }
 
     /// A job sends something else under chains than before.

@@ -212,7 +212,7 @@ fn draining_a_link_is_forecast_as_it_then_happens_and_changes_nothing() {
     let used = routes(&harness).iter().find(|(_, route)| route.links.len() > 2).unwrap().1.links[1];
     let link = known.link_at(LinkIdx(used.0 / 2)).name.clone();
     let drain = Drain { links: vec![link.clone()], switches: Vec::new() };
-    let forecast = what_if_network(&generation, &drain, &RouteSettings::default()).unwrap();
+    let forecast = what_if_network(&generation, &drain, &RouteSettings::default(), &mut || false).unwrap();
     let before = routes(&harness);
     set(&mut harness, &link, false);
     let moved = before.iter().zip(routes(&harness)).filter(|(old, new)| old.1.links != new.1.links).count();
@@ -221,18 +221,20 @@ fn draining_a_link_is_forecast_as_it_then_happens_and_changes_nothing() {
         moved > 0
             && forecast.routes.iter().all(|route| route.old.links.contains(&link) && !route.new.links.contains(&link))
     );
-    let then = what_if_network(&harness.engine.generation(), &Drain::default(), &RouteSettings::default()).unwrap();
+    let then =
+        what_if_network(&harness.engine.generation(), &Drain::default(), &RouteSettings::default(), &mut || false)
+            .unwrap();
     assert_eq!(forecast.utility_after, then.utility_before);
     assert!(forecast.utility_after <= forecast.utility_before && then.routes.is_empty() && then.links.is_empty());
     assert!(forecast.links.iter().any(|of| of.link == link && of.after == [0.0, 0.0]));
     assert_eq!(forecast.applications.iter().map(|of| of.routes_moved).sum::<u64>() as usize, moved);
     let edge = known.vertices().find(|(_, vertex)| vertex.name.starts_with("edge")).unwrap().1.name.clone();
     let drain = Drain { links: Vec::new(), switches: vec![edge.clone()] };
-    let forecast = what_if_network(&generation, &drain, &RouteSettings::default()).unwrap();
+    let forecast = what_if_network(&generation, &drain, &RouteSettings::default(), &mut || false).unwrap();
     assert_eq!(forecast.cut_off_hosts.len(), 2, "its two hosts");
     assert!(forecast.routes.iter().all(|route| route.new.links.is_empty() && route.cut == [edge.clone()]));
     let unknown = Drain { links: vec!["nowhere".into()], switches: Vec::new() };
-    let refused = what_if_network(&generation, &unknown, &RouteSettings::default());
+    let refused = what_if_network(&generation, &unknown, &RouteSettings::default(), &mut || false);
     assert!(matches!(refused, Err(Refusal::Unknown { what: "link", .. })));
 }
 

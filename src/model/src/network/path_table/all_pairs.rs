@@ -3,7 +3,7 @@
 use super::rows::{self, Packed, Row};
 use super::search::Search;
 use super::wiring::{NONE, Wiring};
-use super::{Ends, PathTableOptions, TableUpdate, ends_of, pair_number};
+use super::{Ends, Limits, PathTableOptions, TableUpdate, ends_of, pair_number};
 use crate::units::LinkIdx;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,6 +16,8 @@ pub(super) struct AllPairs {
     by_link: Vec<Arc<[u32]>>,
     /// Pairs whose ties were broken step by step: what they have hangs on more than the links of their paths.
     loose: BTreeSet<u32>,
+    /// Pairs whose search ended at its bound; loose as well.
+    cut_short: BTreeSet<u32>,
 }
 
 /// A pair's new paths.
@@ -24,25 +26,43 @@ struct ChangedPair {
     low: u32,
     packed: Packed,
     loose: bool,
+    cut_short: bool,
 }
 
 impl AllPairs {
-    pub(super) fn build(wiring: &Wiring, ends: &Ends, options: &PathTableOptions) -> Self {
+    /// `None`: it takes more than the limits allow.
+    pub(super) fn build(
+        wiring: &Wiring,
+        ends: &Ends,
+        options: &PathTableOptions,
+        limits: &mut Limits<'_>,
+    ) -> Option<Self> {
         let k = options.k.get();
         let mut search = Search::new(wiring, options);
-        let (mut rows, mut loose) = (Vec::with_capacity(ends.rows.len()), BTreeSet::new());
+        let (mut rows, mut loose, mut cut_short) =
+            (Vec::with_capacity(ends.rows.len()), BTreeSet::new(), BTreeSet::new());
+        let mut packed = Vec::new();
         for (high, &owner) in (0..).zip(&ends.rows) {
             search.aim(owner);
-            rows.push(Arc::new(Row::of((0..high).map(|low| {
+            for low in 0..high {
                 let found = search.find(ends.rows[low as usize]);
                 if found.loose {
                     loose.insert(pair_number(low, high));
                 }
-                Packed::of(wiring, owner, &found, k, false)
-            }))));
+                if found.cut_short {
+                    cut_short.insert(pair_number(low, high));
+                }
+                // A link of a path has a place in the index too.
+                let links: usize = found.paths.iter().map(|links| links.len()).sum();
+                packed.push(Packed::of(wiring, owner, &found, k, false));
+                if !limits.allow(search.steps(), (links * (1 + size_of::<u32>())) as u64) {
+                    return None;
+                }
+            }
+            rows.push(Arc::new(Row::of(packed.drain(..))));
         }
         let by_link = index(wiring, ends, &rows);
-        Self { rows, by_link, loose }
+        Some(Self { rows, by_link, loose, cut_short })
     }
 
     pub(super) fn row(&self, end: u32) -> Arc<Row> {
@@ -51,6 +71,14 @@ impl AllPairs {
 
     pub(super) fn pairs_on(&self, link: LinkIdx) -> &[u32] {
         self.by_link.get(link.at()).map_or(&[], |pairs| pairs)
+    }
+
+    pub(super) fn is_cut_short(&self, pair: u32) -> bool {
+        self.cut_short.contains(&pair)
+    }
+
+    pub(super) fn has_cut_short(&self) -> bool {
+        !self.cut_short.is_empty()
     }
 
     #[cfg(test)]
@@ -62,32 +90,36 @@ impl AllPairs {
         let rows: usize = self.rows.iter().map(|row| COUNTS + row.size()).sum();
         let index: usize = self.by_link.iter().map(|pairs| COUNTS + size_of_val(&**pairs)).sum();
         let pointers = size_of_val(&*self.rows) + size_of_val(&*self.by_link);
-        rows + index + pointers + self.loose.len() * size_of::<u32>()
+        rows + index + pointers + (self.loose.len() + self.cut_short.len()) * size_of::<u32>()
     }
 
-    /// Goes from `old` to `new`, which differ in links only.
+    /// Goes from `old` to `new`, which differ in links only. `None`: it takes more than the limits allow, and nothing is
+    /// changed.
     pub(super) fn follow(
         &mut self,
-        old: &Wiring,
-        new: &Wiring,
+        (old, new): (&Wiring, &Wiring),
         ends: &Ends,
         options: &PathTableOptions,
-    ) -> TableUpdate {
-        self.by_link.resize_with(new.links(), || Arc::new([]));
+        limits: &mut Limits<'_>,
+    ) -> Option<TableUpdate> {
         let touched = self.touched(old, new, ends);
-        let renewed = renew(new, ends, options, &touched);
+        limits.start_with(self.bytes() as u64);
+        let renewed = renew(new, ends, options, &touched, limits)?;
+        self.by_link.resize_with(new.links(), || Arc::new([]));
         let mut moves = BTreeMap::<u32, Vec<(u32, bool)>>::new();
         let mut of_rows = BTreeMap::<u32, Vec<(u32, Packed)>>::new();
         let mut changed = Vec::new();
         let (mut before, mut after) = (Vec::new(), Vec::new());
         // By pair number, so that what is listed by row and by link is in order.
-        for ChangedPair { high, low, packed, loose } in renewed {
+        for ChangedPair { high, low, packed, loose, cut_short } in renewed {
             let (pair, owner) = (pair_number(low, high), ends.rows[high as usize]);
-            if loose {
-                self.loose.insert(pair)
-            } else {
-                self.loose.remove(&pair)
-            };
+            for (of, known) in [(&mut self.loose, loose), (&mut self.cut_short, cut_short)] {
+                if known {
+                    of.insert(pair)
+                } else {
+                    of.remove(&pair)
+                };
+            }
             let row = &self.rows[high as usize];
             if packed == row.packed(low as usize) {
                 continue;
@@ -111,24 +143,31 @@ impl AllPairs {
             let pairs = &mut self.by_link[link as usize];
             *pairs = merged(pairs, &moves);
         }
-        TableUpdate { rebuilt: false, recomputed: touched.len(), changed }
+        Some(TableUpdate { rebuilt: false, recomputed: touched.len(), changed })
     }
 
     /// Pairs whose paths may be others: those on a lost link; those that a new link is near enough to, for a walk
     /// through it to be no longer than the pair's longest path; and where ties were broken step by step, those
-    /// that had such a walk through a lost link.
+    /// that had such a walk through a lost link. Where many links changed, all that may be so are looked at: going out
+    /// from each of those links would take longer.
     fn touched(&self, old: &Wiring, new: &Wiring, ends: &Ends) -> BTreeSet<u32> {
         let lost = (0..old.links()).filter(|&link| old.is_usable(link) && !new.is_usable(link));
         let lost: Vec<usize> = lost.collect();
         let mut touched: BTreeSet<u32> = lost.iter().flat_map(|&link| self.by_link[link].iter().copied()).collect();
-        if !self.loose.is_empty() {
+        if lost.len() > MANY_LINKS {
+            touched.extend(&self.loose);
+        } else if !self.loose.is_empty() {
             let near = HopDistances::of(old, lost.into_iter());
             touched.extend(self.loose.iter().copied().filter(|&pair| self.is_near(&near, ends, pair)));
         }
         let gained = (0..new.links()).filter(|&link| new.is_usable(link) && !old.is_usable(link));
-        let near = HopDistances::of(new, gained);
+        let gained: Vec<usize> = gained.take(MANY_LINKS + 1).collect();
+        let pairs = ends.rows.len() * ends.rows.len().saturating_sub(1) / 2;
+        if gained.len() > MANY_LINKS {
+            return (0..pairs as u32).collect();
+        }
+        let near = HopDistances::of(new, gained.into_iter());
         if !near.links.is_empty() {
-            let pairs = ends.rows.len() * ends.rows.len().saturating_sub(1) / 2;
             touched.extend((0..pairs as u32).filter(|&pair| self.is_near(&near, ends, pair)));
         }
         touched
@@ -141,6 +180,8 @@ impl AllPairs {
     }
 }
 
+/// Changed links that are gone out from one by one, at most.
+pub(super) const MANY_LINKS: usize = 32;
 /// The two counts before what an `Arc` holds.
 const COUNTS: usize = 2 * size_of::<usize>();
 
@@ -183,8 +224,14 @@ impl HopDistances {
 }
 
 /// The pairs' paths now, by pair. Those of one end are searched together, as turning to a target costs more than
-/// a pair: each pair goes with the end that has more of them.
-fn renew(wiring: &Wiring, ends: &Ends, options: &PathTableOptions, pairs: &BTreeSet<u32>) -> Vec<ChangedPair> {
+/// a pair: each pair goes with the end that has more of them. `None`: it takes more than the limits allow.
+fn renew(
+    wiring: &Wiring,
+    ends: &Ends,
+    options: &PathTableOptions,
+    pairs: &BTreeSet<u32>,
+    limits: &mut Limits<'_>,
+) -> Option<Vec<ChangedPair>> {
     let mut of_end = vec![0_u32; ends.rows.len()];
     for (low, high) in pairs.iter().map(|&pair| ends_of(pair)) {
         of_end[low as usize] += 1;
@@ -204,11 +251,15 @@ fn renew(wiring: &Wiring, ends: &Ends, options: &PathTableOptions, pairs: &BTree
             let source = if target == low { high } else { low };
             let found = search.find(ends.rows[source as usize]);
             let packed = Packed::of(wiring, ends.rows[high as usize], &found, k, source == high);
-            renewed.push(ChangedPair { high, low, packed, loose: found.loose });
+            let links: usize = found.paths.iter().map(|links| links.len()).sum();
+            if !limits.allow(search.steps(), (links * (1 + size_of::<u32>())) as u64) {
+                return None;
+            }
+            renewed.push(ChangedPair { high, low, packed, loose: found.loose, cut_short: found.cut_short });
         }
     }
     renewed.sort_unstable_by_key(|renewed| (renewed.high, renewed.low));
-    renewed
+    Some(renewed)
 }
 
 /// Lists the pairs of each link.

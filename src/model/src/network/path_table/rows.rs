@@ -13,11 +13,10 @@ pub(super) struct Row {
     /// By other end: links of the longest path, [`UNBOUNDED`] where a longer one would be taken too.
     worst: Box<[u8]>,
     bytes: Box<[u8]>,
-    /// Whether ties of a pair were broken step by step; told of rows that stand alone.
-    loose: bool,
 }
 
-/// A pair with fewer than k paths, or with longer ones than the byte holds.
+/// A pair with fewer than k paths, with longer ones than the byte holds, or whose search came near its bound: that hangs on
+/// all that the search has seen.
 const UNBOUNDED: u8 = u8::MAX;
 
 /// A pair's packed paths.
@@ -41,7 +40,7 @@ impl Packed {
                 here = wiring.ports(here)[port].to;
             }
         }
-        let longest = found.paths.last().filter(|_| found.paths.len() == k).map(Links::len);
+        let longest = found.paths.last().filter(|_| found.paths.len() == k && !found.strained).map(Links::len);
         let worst = longest.and_then(|links| u8::try_from(links).ok()).unwrap_or(UNBOUNDED);
         Self { bytes, worst }
     }
@@ -50,8 +49,19 @@ impl Packed {
         &self.bytes
     }
 
-    pub(super) const fn none() -> Self {
-        Self { bytes: SmallVec::new_const(), worst: UNBOUNDED }
+    #[cfg(test)]
+    pub(super) fn of_bytes(bytes: Vec<u8>) -> Self {
+        Self { bytes: bytes.into(), worst: UNBOUNDED }
+    }
+
+    /// Links of the longest path; `None` where a path of any length would be taken too.
+    pub(super) fn worst(&self) -> Option<u32> {
+        bounded(self.worst)
+    }
+
+    /// Bytes held.
+    pub(super) fn size(&self) -> usize {
+        size_of::<Self>() + if self.bytes.spilled() { self.bytes.capacity() } else { 0 }
     }
 }
 
@@ -63,16 +73,7 @@ impl Row {
             worst.push(packed.worst);
             starts.push(bytes.len() as u32);
         }
-        Self { starts: starts.into(), worst: worst.into(), bytes: bytes.into(), loose: false }
-    }
-
-    /// The row, told whether ties of a pair were broken step by step.
-    pub(super) fn marked(self, loose: bool) -> Self {
-        Self { loose, ..self }
-    }
-
-    pub(super) const fn is_loose(&self) -> bool {
-        self.loose
+        Self { starts: starts.into(), worst: worst.into(), bytes: bytes.into() }
     }
 
     /// The row with other paths for some ends; `changed` is in the order of ends.
@@ -97,13 +98,17 @@ impl Row {
 
     /// Links of the longest path to an end; `None` where a path of any length would be taken too.
     pub(super) fn worst(&self, end: usize) -> Option<u32> {
-        Some(self.worst[end]).filter(|&worst| worst != UNBOUNDED).map(u32::from)
+        bounded(self.worst[end])
     }
 
     /// Bytes held.
     pub(super) fn size(&self) -> usize {
         size_of::<Self>() + size_of_val(&*self.starts) + size_of_val(&*self.worst) + self.bytes.len()
     }
+}
+
+fn bounded(worst: u8) -> Option<u32> {
+    Some(worst).filter(|&worst| worst != UNBOUNDED).map(u32::from)
 }
 
 fn push(bytes: &mut SmallVec<[u8; 64]>, mut number: usize) {

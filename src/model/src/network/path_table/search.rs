@@ -1,7 +1,8 @@
 //! The k shortest loopless paths from many switches to one.
 
+use super::PathTableOptions;
+use super::deviations::{Asked, Deviated, Deviations};
 use super::wiring::{NONE, Port, Wiring};
-use super::{PathTableOptions, deviations};
 use crate::network::path::mix;
 use crate::units::VertexIdx;
 use smallvec::SmallVec;
@@ -11,7 +12,7 @@ use std::collections::BinaryHeap;
 pub(super) type Links = SmallVec<[u32; 8]>;
 
 /// Longest walks that are counted.
-const LONGEST_WALK: usize = 64;
+pub(super) const LONGEST_WALK: usize = 64;
 
 /// Key of a pair's hashes; the same in both directions.
 pub(super) fn pair_key(seed: u64, a: VertexIdx, b: VertexIdx) -> u64 {
@@ -37,6 +38,10 @@ pub(super) struct Found {
     pub(super) paths: Vec<Links>,
     /// Whether ties were broken step by step.
     pub(super) loose: bool,
+    /// Whether the search ended at its bound; then ties are loose as well.
+    pub(super) cut_short: bool,
+    /// Whether what was found may hang on links that are nowhere near.
+    pub(super) strained: bool,
 }
 
 /// Searches towards one target after another.
@@ -49,12 +54,19 @@ pub(super) struct Search<'a> {
     k: usize,
     seed: u64,
     most_walks: u32,
+    most_steps: u64,
+    scratch: Scratch,
+}
+
+/// What a search keeps from one source to the next, and may be put aside for: it holds for one wiring.
+#[derive(Debug)]
+pub(super) struct Scratch {
     target: u32,
     /// Hops to the target by row.
     hops: Vec<u32>,
     /// Walks of each length to the target by row.
     walks: Vec<Vec<u32>>,
-    /// Stubs on whose far side the target is, and itself if it is one.
+    /// By row: the last round in which it was the target, or a stub on whose far side the target is.
     above_target: Vec<u32>,
     /// By port: a row's ports worth trying, nearest to the target first.
     order: Vec<Port>,
@@ -63,8 +75,12 @@ pub(super) struct Search<'a> {
     round: u32,
     on_path: Vec<bool>,
     stack: Vec<Step>,
+    deviations: Deviations,
+    /// Ports looked at.
+    steps: u64,
 }
 
+#[derive(Debug)]
 struct Step {
     row: u32,
     /// Position in `order`.
@@ -76,33 +92,39 @@ struct Step {
 
 impl<'a> Search<'a> {
     pub(super) fn new(wiring: &'a Wiring, options: &PathTableOptions) -> Self {
-        Self {
-            wiring,
-            k: options.k.get(),
-            seed: options.seed,
-            most_walks: options.most_walks,
-            target: NONE,
-            hops: Vec::new(),
-            walks: Vec::new(),
-            above_target: Vec::new(),
-            order: vec![Port { to: NONE, link: NONE }; wiring.port_rows()],
-            sorted: vec![(0, 0); wiring.len()],
-            round: 0,
-            on_path: vec![false; wiring.len()],
-            stack: Vec::new(),
-        }
+        Self::resume(wiring, options, Scratch::of(wiring))
+    }
+
+    /// Goes on with what an earlier search of the same wiring left.
+    pub(super) fn resume(wiring: &'a Wiring, options: &PathTableOptions, scratch: Scratch) -> Self {
+        let (k, seed) = (options.k.get(), options.seed);
+        Self { wiring, k, seed, most_walks: options.most_walks, most_steps: options.most_pair_steps, scratch }
+    }
+
+    /// Leaves what the next search may go on with.
+    pub(super) fn put_aside(self) -> Scratch {
+        self.scratch
+    }
+
+    /// Ports looked at so far.
+    pub(super) const fn steps(&self) -> u64 {
+        self.scratch.steps
     }
 
     /// Turns to a target; rows that are asked for afterwards lead to it.
     pub(super) fn aim(&mut self, target: u32) {
-        self.target = target;
-        self.round += 1;
-        self.wiring.hops_from(target, &mut self.hops);
-        self.walks.clear();
-        self.above_target.clear();
+        let scratch = &mut self.scratch;
+        if scratch.target == target {
+            return;
+        }
+        scratch.target = target;
+        scratch.round += 1;
+        self.wiring.hops_from(target, &mut scratch.hops);
+        scratch.steps += self.wiring.sweep();
+        scratch.walks.clear();
         let mut stub = Some(target).filter(|&row| self.wiring.is_stub(row));
         while let Some(row) = stub {
-            self.above_target.push(row);
+            scratch.above_target[row as usize] = scratch.round;
             stub = self.wiring.above_stub(row).filter(|&above| self.wiring.is_stub(above));
         }
     }
@@ -111,14 +133,17 @@ impl<'a> Search<'a> {
     /// there are fewer.
     pub(super) fn find(&mut self, source: u32) -> Found {
         let mut found = Found::default();
-        let [from, to] = [source, self.target].map(|row| self.wiring.switches()[row as usize]);
+        let target = self.scratch.target;
+        let [from, to] = [source, target].map(|row| self.wiring.switches()[row as usize]);
         let key = pair_key(self.seed, from, to);
-        let mut length = Some(self.hops[source as usize]).filter(|&hops| hops != NONE);
+        let mut length = Some(self.scratch.hops[source as usize]).filter(|&hops| hops != NONE);
         while let Some(now) = length {
             if self.too_many_walks(source, now as usize) {
-                let paths = deviations::shortest(self.wiring, source, self.target, self.k, key);
+                let asked = Asked { source, target, k: self.k, key, most_steps: self.most_steps };
+                let Deviated { paths, cut_short, strained } = self.scratch.deviations.shortest(self.wiring, asked);
+                self.scratch.steps += self.scratch.deviations.steps();
                 // With fewer there are no others, so nothing was chosen.
-                return Found { loose: paths.len() == self.k, paths };
+                return Found { loose: strained || paths.len() == self.k, paths, cut_short, strained };
             }
             let mut best = Best { most: self.k - found.paths.len(), paths: BinaryHeap::new() };
             length = self.walk(source, now, key, &mut best);
@@ -134,29 +159,30 @@ impl<'a> Search<'a> {
     fn walk(&mut self, source: u32, length: u32, key: u64, best: &mut Best) -> Option<u32> {
         let mut longer: Option<u32> = None;
         self.enter(source, NONE, 0);
-        while let Some(step) = self.stack.last_mut() {
+        while let Some(step) = self.scratch.stack.last_mut() {
+            self.scratch.steps += 1;
             let (row, sum) = (step.row, step.sum);
-            if step.next == self.sorted[row as usize].0 {
+            if step.next == self.scratch.sorted[row as usize].0 {
                 self.leave();
                 continue;
             }
-            let port = self.order[step.next as usize];
+            let port = self.scratch.order[step.next as usize];
             step.next += 1;
-            if self.on_path[port.to as usize] {
+            if self.scratch.on_path[port.to as usize] {
                 continue;
             }
-            let walked = self.stack.len() as u32;
-            let total = walked + self.hops[port.to as usize];
+            let walked = self.scratch.stack.len() as u32;
+            let total = walked + self.scratch.hops[port.to as usize];
             if total > length {
                 longer = Some(longer.map_or(total, |least| least.min(total)));
                 self.leave(); // the ports after this one lead no nearer
                 continue;
             }
             let sum = sum.wrapping_add(link_hash(port.link));
-            if port.to != self.target {
+            if port.to != self.scratch.target {
                 self.enter(port.to, port.link, sum);
             } else if walked == length {
-                let links = self.stack[1..].iter().map(|step| step.link).chain([port.link]);
+                let links = self.scratch.stack[1..].iter().map(|step| step.link).chain([port.link]);
                 best.offer(path_hash(key, sum), links);
             }
         }
@@ -164,16 +190,16 @@ impl<'a> Search<'a> {
     }
 
     fn enter(&mut self, row: u32, link: u32, sum: u64) {
-        if self.sorted[row as usize].1 != self.round {
+        if self.scratch.sorted[row as usize].1 != self.scratch.round {
             self.sort_ports(row);
         }
-        self.on_path[row as usize] = true;
-        self.stack.push(Step { row, next: self.wiring.start(row) as u32, link, sum });
+        self.scratch.on_path[row as usize] = true;
+        self.scratch.stack.push(Step { row, next: self.wiring.start(row) as u32, link, sum });
     }
 
     fn leave(&mut self) {
-        if let Some(step) = self.stack.pop() {
-            self.on_path[step.row as usize] = false;
+        if let Some(step) = self.scratch.stack.pop() {
+            self.scratch.on_path[step.row as usize] = false;
         }
     }
 
@@ -181,16 +207,20 @@ impl<'a> Search<'a> {
     fn sort_ports(&mut self, row: u32) {
         let start = self.wiring.start(row);
         let mut end = start;
+        self.scratch.steps += self.wiring.ports(row).len() as u64;
         for port in self.wiring.hops(row) {
             let climbs = || self.wiring.is_stub(row) && self.wiring.above_stub(row) == Some(port.to);
-            if !self.wiring.is_stub(port.to) || climbs() || self.above_target.contains(&port.to) {
-                self.order[end] = port;
+            if !self.wiring.is_stub(port.to)
+                || climbs()
+                || self.scratch.above_target[port.to as usize] == self.scratch.round
+            {
+                self.scratch.order[end] = port;
                 end += 1;
             }
         }
-        let hops = &self.hops;
-        self.order[start..end].sort_unstable_by_key(|port| (hops[port.to as usize], port.link));
-        self.sorted[row as usize] = (end as u32, self.round);
+        let hops = &self.scratch.hops;
+        self.scratch.order[start..end].sort_unstable_by_key(|port| (hops[port.to as usize], port.link));
+        self.scratch.sorted[row as usize] = (end as u32, self.scratch.round);
     }
 
     /// Whether there are more than `most_walks` walks of up to `length` links between `source` and the target.
@@ -200,11 +230,11 @@ impl<'a> Search<'a> {
         if length > LONGEST_WALK {
             return true;
         }
-        while self.walks.len() <= length {
-            let next = match self.walks.last() {
+        while self.scratch.walks.len() <= length {
+            let next = match self.scratch.walks.last() {
                 None => {
                     let mut none = vec![0; self.wiring.len()];
-                    none[self.target as usize] = 1;
+                    none[self.scratch.target as usize] = 1;
                     none
                 }
                 Some(last) => (0..self.wiring.len() as u32)
@@ -214,9 +244,41 @@ impl<'a> Search<'a> {
                     })
                     .collect(),
             };
-            self.walks.push(next);
+            self.scratch.steps += self.wiring.sweep();
+            self.scratch.walks.push(next);
         }
-        self.walks[..=length].iter().map(|walks| walks[source as usize]).fold(0, u32::saturating_add) > self.most_walks
+        self.scratch.walks[..=length].iter().map(|walks| walks[source as usize]).fold(0, u32::saturating_add)
+            > self.most_walks
+    }
+}
+
+impl Scratch {
+    fn of(wiring: &Wiring) -> Self {
+        Self {
+            target: NONE,
+            hops: Vec::new(),
+            walks: Vec::new(),
+            above_target: vec![0; wiring.len()],
+            order: vec![Port { to: NONE, link: NONE }; wiring.port_rows()],
+            sorted: vec![(0, 0); wiring.len()],
+            round: 0,
+            on_path: vec![false; wiring.len()],
+            stack: Vec::new(),
+            deviations: Deviations::default(),
+            steps: 0,
+        }
+    }
+
+    /// The row that it is turned to.
+    pub(super) const fn target(&self) -> u32 {
+        self.target
+    }
+
+    /// Bytes held.
+    pub(super) fn bytes(&self) -> usize {
+        let walks: usize = self.walks.iter().map(|walks| size_of_val(&**walks)).sum();
+        let columns = size_of_val(&*self.hops) + size_of_val(&*self.order) + size_of_val(&*self.sorted);
+        walks + columns + size_of_val(&*self.on_path) + self.deviations.bytes()
     }
 }
 

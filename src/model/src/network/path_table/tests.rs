@@ -1,5 +1,7 @@
 //! The table against brute force, a library's Yen, and itself built anew.
 
+mod bounds;
+
 use super::search::{link_hash, pair_key, path_hash};
 use super::*;
 use crate::network::build::{self, FatTreeSpec, HybridSpec, JellyfishSpec, TreeSpec};
@@ -221,9 +223,9 @@ fn a_lazy_table_gives_the_same_paths_within_its_bound() {
     let mut network = network.unwrap().network;
     let whole_options = options(6);
     let mut whole = PathTable::build(&network, &whole_options);
-    let row = 24 * 6 * 6;
+    let row = 24 * 6 * 6 * 4;
     let mut lazy =
-        PathTable::build(&network, &PathTableOptions { most_ends: 23, lazy_bytes: 4 * row, ..whole_options });
+        PathTable::build(&network, &PathTableOptions { most_ends: 23, lazy_bytes: 4 * row, ..whole_options.clone() });
     assert!(lazy.is_lazy() && lazy.pairs_on(LinkIdx(0)).is_none());
     let fixed = lazy.bytes();
     let all_equal = |lazy: &PathTable, whole: &PathTable| {

@@ -114,6 +114,11 @@ impl Wiring {
         self.panel.switches.len()
     }
 
+    /// Steps that going through all rows and ports once takes.
+    pub(super) fn sweep(&self) -> u64 {
+        (self.len() + self.port_rows()) as u64
+    }
+
     /// Number of links, those of hosts among them.
     pub(super) fn links(&self) -> usize {
         self.usable.len()
