@@ -36,6 +36,7 @@ pub struct Decision {
     /// off, shadow, on.
     pub mode: Mode,
     /// Where containers should go.
+    #[serde(with = "super::hint_rows")]
     pub hints: Vec<Hint>,
     /// Routes of the pairs of hosts that will talk, where flows are kept track of.
     #[serde(default)]
