@@ -8,6 +8,7 @@ use super::packed::{pack_text, unpack};
 use super::refusal::Refusal;
 use hintd_model::units::{ApplicationId, AttemptId, DecisionId, LeaseId, Micros, RequestId, Timestamp};
 use serde::{Deserialize, Serialize};
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -46,11 +47,15 @@ pub(crate) struct Answers {
     due: BTreeSet<(Timestamp, RequestId)>,
     by_application: BTreeMap<ApplicationId, OfApplication>,
     /// Applications of which some answer may go, by how many they have and by their bytes.
-    by_count: BTreeSet<(usize, ApplicationId)>,
-    by_bytes: BTreeSet<(usize, ApplicationId)>,
+    by_count: BTreeSet<Rank>,
+    by_bytes: BTreeSet<Rank>,
     /// Of all rows.
     bytes: usize,
 }
+
+/// An application among the others: the last one loses its oldest answer. Whoever has less than twice as much as another
+/// has as much: then the oldest answer goes.
+type Rank = (u32, Reverse<Timestamp>, ApplicationId);
 
 /// What is kept of one application.
 #[derive(Debug, Default)]
@@ -59,6 +64,15 @@ struct OfApplication {
     bytes: usize,
     /// Those without live leases, as in [`Answers::due`].
     idle: BTreeSet<(Timestamp, RequestId)>,
+}
+
+impl OfApplication {
+    /// Its ranks by count and by bytes; `None`: none of its answers may go.
+    fn ranks(&self, application: ApplicationId) -> Option<[Rank; 2]> {
+        let (oldest, _) = self.idle.first()?;
+        let rank = |amount: usize| (amount.checked_ilog2().unwrap_or(0), Reverse(*oldest), application);
+        Some([rank(self.count), rank(self.bytes)])
+    }
 }
 
 #[derive(Debug)]
@@ -216,14 +230,17 @@ impl Answers {
     /// Changes what is noted of an application, and where that puts it among the others.
     fn of_application(&mut self, application: ApplicationId, change: impl FnOnce(&mut OfApplication)) {
         let of = self.by_application.entry(application).or_default();
-        self.by_count.remove(&(of.count, application));
-        self.by_bytes.remove(&(of.bytes, application));
+        if let Some([count, bytes]) = of.ranks(application) {
+            self.by_count.remove(&count);
+            self.by_bytes.remove(&bytes);
+        }
         change(of);
+        if let Some([count, bytes]) = of.ranks(application) {
+            self.by_count.insert(count);
+            self.by_bytes.insert(bytes);
+        }
         if of.count == 0 {
             self.by_application.remove(&application);
-        } else if !of.idle.is_empty() {
-            self.by_count.insert((of.count, application));
-            self.by_bytes.insert((of.bytes, application));
         }
     }
 
@@ -293,7 +310,7 @@ impl Answers {
             () if self.bytes > bytes => &self.by_bytes,
             () => return None,
         };
-        let (_, application) = applications.last()?;
+        let (.., application) = applications.last()?;
         self.by_application.get(application)?.idle.first().map(|(_, id)| id.clone())
     }
 

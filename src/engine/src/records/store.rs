@@ -9,6 +9,7 @@ use crate::generation::Releases;
 use crate::refusal::Refusal;
 use hintd_model::units::{ApplicationId, DecisionId, Timestamp};
 use hintd_policy::IndexedFlows;
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Weak};
 
@@ -19,23 +20,37 @@ pub struct Records {
     by_decision: BTreeMap<DecisionId, Arc<Record>>,
     by_application: BTreeMap<ApplicationId, OfApplication>,
     /// Applications by the bytes that their records share with none.
-    by_bytes: BTreeSet<(usize, ApplicationId)>,
+    by_bytes: BTreeSet<Rank>,
     tally: Tally,
     /// Frames that decisions may still be of: those of the last few generations come mixed.
     recent: VecDeque<(u64, Weak<Frame>)>,
     last: Option<LastVersion>,
+    /// Records so far.
+    taken: u64,
     /// Records that went because there were too many bytes.
     dropped: u64,
     /// Decisions that were too large to record.
     too_large: u64,
 }
 
+/// An application among the others: the last one loses its oldest record. Whoever has less than twice as many bytes as
+/// another has as many: then the record goes that came first.
+type Rank = (u32, Reverse<u64>, ApplicationId);
+
 /// Records of one application.
 #[derive(Debug, Default)]
 struct OfApplication {
-    /// As they came.
-    order: VecDeque<DecisionId>,
+    /// As they came, each with its number.
+    order: VecDeque<(u64, DecisionId)>,
     bytes: usize,
+}
+
+impl OfApplication {
+    /// `None`: it has no records.
+    fn rank(&self, application: ApplicationId) -> Option<Rank> {
+        let (first, _) = self.order.front()?;
+        Some((self.bytes.checked_ilog2().unwrap_or(0), Reverse(*first), application))
+    }
 }
 
 /// Generations whose decisions may come mixed.
@@ -96,8 +111,10 @@ impl Records {
         let (id, application) = (record.decision(), record.application());
         self.remove(id);
         record.hold(&mut self.tally);
+        self.taken += 1;
+        let number = self.taken;
         self.of_application(application, |of| {
-            of.order.push_back(id);
+            of.order.push_back((number, id));
             of.bytes += record.own();
         });
         self.by_decision.insert(id, record);
@@ -123,11 +140,8 @@ impl Records {
     /// How far records go.
     #[must_use]
     pub fn kept(&self) -> Kept {
-        let first = |of: &OfApplication| {
-            let id = *of.order.front()?;
-            Some((id, self.by_decision.get(&id)?.at()))
-        };
-        let oldest = self.by_application.values().filter_map(first).min_by_key(|(_, at)| *at);
+        let first = self.by_application.values().filter_map(|of| of.order.front()).min();
+        let oldest = first.and_then(|(_, id)| Some((*id, self.by_decision.get(id)?.at())));
         Kept {
             decisions: self.by_decision.len(),
             bytes: self.tally.bytes,
@@ -182,9 +196,8 @@ impl Records {
 
     fn enforce_limit(&mut self) {
         while self.tally.bytes > self.settings.bytes {
-            let most = self.by_bytes.last().map(|(_, application)| *application);
-            let oldest = most.and_then(|application| self.by_application.get(&application)?.order.front().copied());
-            let Some(oldest) = oldest else { return };
+            let most = self.by_bytes.last().and_then(|(.., application)| self.by_application.get(application));
+            let Some((_, oldest)) = most.and_then(|most| most.order.front().copied()) else { return };
             self.remove(oldest);
             self.dropped += 1;
         }
@@ -195,10 +208,10 @@ impl Records {
         record.release(&mut self.tally);
         self.of_application(record.application(), |of| {
             // Mostly the first of them.
-            if of.order.front() == Some(&id) {
+            if of.order.front().is_some_and(|(_, first)| *first == id) {
                 of.order.pop_front();
             } else {
-                of.order.retain(|known| *known != id);
+                of.order.retain(|(_, known)| *known != id);
             }
             of.bytes -= record.own();
         });
@@ -207,12 +220,17 @@ impl Records {
     /// Changes what is noted of an application, and where that puts it among the others.
     fn of_application(&mut self, application: ApplicationId, change: impl FnOnce(&mut OfApplication)) {
         let of = self.by_application.entry(application).or_default();
-        self.by_bytes.remove(&(of.bytes, application));
+        if let Some(rank) = of.rank(application) {
+            self.by_bytes.remove(&rank);
+        }
         change(of);
-        if of.order.is_empty() {
-            self.by_application.remove(&application);
-        } else {
-            self.by_bytes.insert((of.bytes, application));
+        match of.rank(application) {
+            Some(rank) => {
+                self.by_bytes.insert(rank);
+            }
+            None => {
+                self.by_application.remove(&application);
+            }
         }
     }
 }
