@@ -57,7 +57,9 @@ fn unhinted(advice: Advice) -> Unhinted {
 
 fn hinted(advice: Advice) -> v1::RequestHintsResponse {
     match advice {
-        Advice::Hinted(hinted) => v1::RequestHintsResponse { hints: Some(hinted.hints), token: hinted.token },
+        Advice::Hinted(hinted) => {
+            v1::RequestHintsResponse { hints: Some(hinted.hints), token: hinted.token, ..Default::default() }
+        }
         Advice::Unhinted(unhinted) => panic!("{unhinted}"),
     }
 }

@@ -3,7 +3,7 @@
 use crate::load::{Account, Stop, joined};
 use crate::program::{Program, write_config_with};
 use crate::streams::follow_start;
-use crate::world::{SOON, refusal, request};
+use crate::world::{SOON, first_said, refusal, request};
 use hintd_client::wire::v1;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -74,7 +74,7 @@ async fn a_termination_under_load_drains_in_time_and_loses_nothing() {
         let Some(known) = known else { continue };
         let n: u32 = id.rsplit('n').next().unwrap().parse().unwrap();
         let again = program.client.request_hints(request(&id, app, 1 + n % 3, 1_024), SOON).await.unwrap();
-        assert_eq!(again, known, "the answer of {id} is kept");
+        assert_eq!(first_said(&again), first_said(&known), "the answer of {id} is kept");
     }
     assert_eq!(program.status().await.leases as usize, held, "repeats lease nothing");
 }

@@ -1,6 +1,12 @@
 //! Every limit of docs/limits.md at its edge: exactly so much is taken, one more is refused by its name.
 //!
 //! Tested elsewhere:
+// limits.inbound_bytes: tests/daemon/hostile.rs
+// limits.outbound_bytes: tests/daemon/hostile.rs
+// limits.upload: tests/daemon/hostile.rs
+// limits.unread: tests/daemon/hostile.rs
+// limits.log_lines_per_s: src/runtime/line_quota.rs
+// limits.answers_kept_bytes: src/engine/answers.rs
 // limits.requests_per_attempt: src/engine/attempts.rs
 // limits.decisions_watched: tests/daemon/adherence.rs
 // limits.containers_seen: src/engine/adherence/seen.rs
@@ -172,6 +178,13 @@ async fn paths_names_to_avoid_and_texts_of_a_request() {
     .await;
     request_edge("text_bytes = 64", "limits.text_bytes", |r| r.user = "u".repeat(64), |r| r.user = "u".repeat(65))
         .await;
+    for beyond in [
+        (|r| r.request_id = "r".repeat(65)) as Change,
+        |r| r.queue = "q".repeat(65),
+        |r| r.groups[0].name = "g".repeat(65),
+    ] {
+        request_edge("name_bytes = 64", "limits.name_bytes", |r| r.groups[0].name = "g".repeat(64), beyond).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -189,6 +202,24 @@ async fn bytes_of_a_message() {
     let (code, message) = world.refused(padded("beyond", 4_097)).await;
     assert_eq!(code, Code::InvalidArgument, "{message}");
     told(&message, "limits.message_bytes", "4096");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bytes_of_an_answer() {
+    let world = World::with(&[("limits", "answer_bytes = 8192")]).await;
+    let _feed = world.cluster(2, 20, 8_192).await;
+    let spread = |id: &str, count: u32| {
+        let mut wire = request(id, 1, count, 1_024);
+        wire.groups[0].constraints = Some(v1::Constraints { max_per_node: 1, ..Default::default() });
+        wire
+    };
+    let answer = world.hints(spread("at", 4)).await;
+    assert!(answer.encoded_len() < 8_192);
+    let leases = world.status().await.leases;
+    let (code, message) = refusal(world.client.request_hints(spread("beyond", 40), SOON).await);
+    assert_eq!(code, Code::InvalidArgument, "{message}");
+    told(&message, "limits.answer_bytes", "8192");
+    assert_eq!(world.status().await.leases, leases, "nothing was leased for it");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -22,6 +22,7 @@ mod fault_store;
 mod flows;
 mod hadoop_server;
 mod history_server;
+mod hostile;
 mod lifecycle;
 mod limits;
 mod load;

@@ -105,7 +105,7 @@ async fn outside_of_retention_a_replay_is_not_found_and_told_how_far_back_record
     assert!(replay(&world, &first, "").await.same);
     let mut last = String::new();
     for number in 0..120 {
-        last = world.hints(job(&format!("r{number}"), 2, "spread", (1, 0))).await.hints.unwrap().decision_id;
+        last = world.hints(job(&format!("r{number}"), 1, "spread", (1, 0))).await.hints.unwrap().decision_id;
     }
     assert!(replay(&world, &last, "").await.same);
     let asked = v1::ReplayRequest { decision_id: first.clone(), policy: String::new() };

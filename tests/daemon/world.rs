@@ -203,6 +203,11 @@ pub(crate) fn request(id: &str, app: u32, count: u32, memory: i64) -> v1::Reques
     }
 }
 
+/// An answer as it was said first: a repeat says that it is one, and what has become of its leases.
+pub(crate) fn first_said(answer: &v1::RequestHintsResponse) -> v1::RequestHintsResponse {
+    v1::RequestHintsResponse { is_repeat: false, leases: Vec::new(), ..answer.clone() }
+}
+
 /// Leases of an answer by host.
 pub(crate) fn leased(answer: &v1::RequestHintsResponse) -> BTreeMap<String, Vec<u64>> {
     let mut found: BTreeMap<String, Vec<u64>> = BTreeMap::new();

@@ -6,6 +6,18 @@ use hintd_client::view::ended;
 use hintd_client::wire::v1;
 use std::collections::BTreeMap;
 
+/// Said of a request that was answered before: what has become of its leases.
+#[must_use]
+pub fn repeat_text(leases: &[v1::LeaseState]) -> String {
+    let mut states: BTreeMap<&str, usize> = BTreeMap::new();
+    for lease in leases {
+        *states.entry(&lease.state).or_default() += 1;
+    }
+    let states: Vec<String> = states.iter().map(|(state, count)| format!("{count} {state}")).collect();
+    let states = if states.is_empty() { "none".to_owned() } else { states.join(", ") };
+    format!("a repeat: answered before, as it was then; its leases now: {states}")
+}
+
 /// One answer for people.
 #[must_use]
 pub fn text(set: &v1::HintSet) -> String {

@@ -50,15 +50,17 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// [`Failure`] where the file is wrong, no daemon answers, or it refuses.
 pub fn request(args: &RequestArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
     let wire = args.read()?;
-    let set = block_on(async {
+    let (set, repeat) = block_on(async {
         let patience = match wire.deadline_ms {
             0 => PATIENCE,
             deadline_ms => Duration::from_millis(deadline_ms.into()),
         };
         let answer = daemon.client().await?.request_hints(wire, patience).await?;
-        answer.hints.ok_or_else(|| Failure::work("the daemon's answer holds no hints"))
+        let repeat = answer.is_repeat.then(|| answers::repeat_text(&answer.leases));
+        let set = answer.hints.ok_or_else(|| Failure::work("the daemon's answer holds no hints"))?;
+        Ok::<_, Failure>((set, repeat))
     })?;
-    output.result(&set, || answers::text(&set))
+    output.result(&set, || repeat.iter().chain([&answers::text(&set)]).cloned().collect::<Vec<_>>().join("\n"))
 }
 
 /// `hintctl whatif`.

@@ -101,7 +101,7 @@ impl Client {
             }
         };
         let error = match self.request_hints(request, deadline).await {
-            Ok(v1::RequestHintsResponse { hints: Some(hints), token }) => {
+            Ok(v1::RequestHintsResponse { hints: Some(hints), token, .. }) => {
                 pass.heard();
                 return Advice::Hinted(Box::new(Hinted { hints, token }));
             }

@@ -4,10 +4,11 @@ use super::attempts::Token;
 use super::decision::Decision;
 use super::journal::{Op, Table, text_key};
 use super::lease::LeaseEnd;
-use super::packed::{pack, unpack};
+use super::packed::{pack_text, unpack};
 use super::refusal::Refusal;
-use hintd_model::units::{AttemptId, DecisionId, LeaseId, Micros, RequestId, Timestamp};
+use hintd_model::units::{ApplicationId, AttemptId, DecisionId, LeaseId, Micros, RequestId, Timestamp};
 use serde::{Deserialize, Serialize};
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -29,8 +30,11 @@ impl Answer {
     }
 
     pub(crate) fn put(&self) -> Op {
-        let value = serde_json::to_vec(self).expect("an answer has only texts, numbers and string-keyed maps");
-        Op::put(Table::Answers, text_key(self.decision.request.as_str()), value)
+        Op::put(Table::Answers, text_key(self.decision.request.as_str()), self.row())
+    }
+
+    fn row(&self) -> Vec<u8> {
+        serde_json::to_vec(self).expect("an answer has only texts, numbers and string-keyed maps")
     }
 }
 
@@ -41,11 +45,41 @@ pub(crate) struct Answers {
     by_decision: BTreeMap<DecisionId, RequestId>,
     /// Answers without live leases, by when they are to be forgotten.
     due: BTreeSet<(Timestamp, RequestId)>,
+    by_application: BTreeMap<ApplicationId, OfApplication>,
+    /// Applications of which some answer may go, by how many they have and by their bytes.
+    by_count: BTreeSet<Rank>,
+    by_bytes: BTreeSet<Rank>,
+    /// Of all rows.
+    bytes: usize,
+}
+
+/// An application among the others: the last one loses its oldest answer. Whoever has less than twice as much as another
+/// has as much: then the oldest answer goes.
+type Rank = (u32, Reverse<Timestamp>, ApplicationId);
+
+/// What is kept of one application.
+#[derive(Debug, Default)]
+struct OfApplication {
+    count: usize,
+    bytes: usize,
+    /// Those without live leases, as in [`Answers::due`].
+    idle: BTreeSet<(Timestamp, RequestId)>,
+}
+
+impl OfApplication {
+    /// Its ranks by count and by bytes; `None`: none of its answers may go.
+    fn ranks(&self, application: ApplicationId) -> Option<[Rank; 2]> {
+        let (oldest, _) = self.idle.first()?;
+        let rank = |amount: usize| (amount.checked_ilog2().unwrap_or(0), Reverse(*oldest), application);
+        Some([rank(self.count), rank(self.bytes)])
+    }
 }
 
 #[derive(Debug)]
 struct Entry {
     packed: Box<[u8]>,
+    /// Of its row in the journal.
+    bytes: usize,
     /// Of the answer, to be had without unpacking it.
     decision: DecisionId,
     attempt: AttemptId,
@@ -134,13 +168,21 @@ impl Answers {
     pub(crate) fn insert(&mut self, answer: &Answer, live: BTreeSet<LeaseId>, now: Timestamp, keep: Micros) {
         let decision = &answer.decision;
         let id = decision.request.clone();
+        self.remove(&id); // a row that was written twice counts once
         self.by_decision.insert(decision.id, id.clone());
         let forget_at = live.is_empty().then(|| now.plus(keep));
+        let row = answer.row();
+        self.bytes += row.len();
+        self.of_application(decision.attempt.application, |of| {
+            of.count += 1;
+            of.bytes += row.len();
+        });
         if let Some(at) = forget_at {
-            self.due.insert((at, id.clone()));
+            self.rest(decision.attempt.application, at, &id);
         }
         let entry = Entry {
-            packed: pack(answer),
+            packed: pack_text(&row),
+            bytes: row.len(),
             decision: decision.id,
             attempt: decision.attempt,
             at: decision.at,
@@ -163,7 +205,42 @@ impl Answers {
         if entry.live.is_empty() {
             entry.ended.shrink_to_fit();
             entry.forget_at = Some(forget_at);
-            self.due.insert((forget_at, id.clone()));
+            let application = entry.attempt.application;
+            self.rest(application, forget_at, id);
+        }
+    }
+
+    /// An answer has no live leases: it may go when there are too many, and does at its time.
+    fn rest(&mut self, application: ApplicationId, until: Timestamp, id: &RequestId) {
+        self.due.insert((until, id.clone()));
+        self.of_application(application, |of| {
+            of.idle.insert((until, id.clone()));
+        });
+    }
+
+    /// It may not go, or not at that time.
+    fn rouse(&mut self, application: ApplicationId, until: Timestamp, id: &RequestId) {
+        let row = (until, id.clone());
+        self.due.remove(&row);
+        self.of_application(application, |of| {
+            of.idle.remove(&row);
+        });
+    }
+
+    /// Changes what is noted of an application, and where that puts it among the others.
+    fn of_application(&mut self, application: ApplicationId, change: impl FnOnce(&mut OfApplication)) {
+        let of = self.by_application.entry(application).or_default();
+        if let Some([count, bytes]) = of.ranks(application) {
+            self.by_count.remove(&count);
+            self.by_bytes.remove(&bytes);
+        }
+        change(of);
+        if let Some([count, bytes]) = of.ranks(application) {
+            self.by_count.insert(count);
+            self.by_bytes.insert(bytes);
+        }
+        if of.count == 0 {
+            self.by_application.remove(&application);
         }
     }
 
@@ -186,10 +263,11 @@ impl Answers {
     /// Keeps an answer that has no live leases until then.
     pub(crate) fn keep(&mut self, id: &RequestId, until: Timestamp) {
         let Some(entry) = self.entries.get_mut(id).filter(|entry| entry.live.is_empty()) else { return };
-        if let Some(before) = entry.forget_at.replace(until) {
-            self.due.remove(&(before, id.clone()));
+        let (before, application) = (entry.forget_at.replace(until), entry.attempt.application);
+        if let Some(before) = before {
+            self.rouse(application, before, id);
         }
-        self.due.insert((until, id.clone()));
+        self.rest(application, until, id);
     }
 
     /// An answer; unpacked, so not to be called for many at a time.
@@ -206,9 +284,15 @@ impl Answers {
     pub(crate) fn remove(&mut self, id: &RequestId) -> Option<DecisionId> {
         let entry = self.entries.remove(id)?;
         self.by_decision.remove(&entry.decision);
+        let application = entry.attempt.application;
         if let Some(at) = entry.forget_at {
-            self.due.remove(&(at, id.clone()));
+            self.rouse(application, at, id);
         }
+        self.bytes -= entry.bytes;
+        self.of_application(application, |of| {
+            of.count -= 1;
+            of.bytes -= entry.bytes;
+        });
         Some(entry.decision)
     }
 
@@ -217,11 +301,17 @@ impl Answers {
         self.due.iter().take_while(|(at, _)| *at <= now).map(|(_, id)| id.clone()).collect()
     }
 
-    /// Answers to forget so that at most `most` stay; those with live leases stay whatever their number,
-    /// which the room of the cluster bounds.
-    pub(crate) fn too_many(&self, most: usize) -> Vec<RequestId> {
-        let surplus = self.entries.len().saturating_sub(most);
-        self.due.iter().take(surplus).map(|(_, id)| id.clone()).collect()
+    /// The answer to forget next so that at most `most` stay, of `bytes` in all: of the application that has most of
+    /// them, the oldest. So a flood of one pushes out its own. Those with live leases stay whatever their number, which
+    /// the room of the cluster bounds.
+    pub(crate) fn surplus(&self, most: usize, bytes: usize) -> Option<RequestId> {
+        let applications = match () {
+            () if self.entries.len() > most => &self.by_count,
+            () if self.bytes > bytes => &self.by_bytes,
+            () => return None,
+        };
+        let (.., application) = applications.last()?;
+        self.by_application.get(application)?.idle.first().map(|(_, id)| id.clone())
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -275,13 +365,53 @@ mod tests {
         }
     }
 
+    /// What goes so that at most so many stay.
+    fn trimmed(answers: &mut Answers, most: usize, bytes: usize) -> Vec<String> {
+        let mut gone = Vec::new();
+        while let Some(id) = answers.surplus(most, bytes) {
+            answers.remove(&id);
+            gone.push(id.to_string());
+        }
+        gone
+    }
+
     #[test]
     fn of_too_many_answers_the_oldest_without_leases_go() {
         let mut answers = Answers::default();
         answers.insert(&answer("leased", 1), BTreeSet::from([LeaseId(1)]), Timestamp(0), KEEP);
         answers.insert(&answer("old", 2), BTreeSet::new(), Timestamp(1), KEEP);
         answers.insert(&answer("new", 3), BTreeSet::new(), Timestamp(2), KEEP);
-        assert_eq!(answers.too_many(2), [RequestId::from("old")]);
-        assert_eq!(answers.too_many(0).len(), 2, "the leased one stays");
+        assert_eq!(trimmed(&mut answers, 2, usize::MAX), ["old"]);
+        assert_eq!(trimmed(&mut answers, 0, usize::MAX), ["new"], "the leased one stays");
+    }
+
+    #[test]
+    fn a_flood_of_one_application_pushes_out_its_own_answers_by_count_and_by_bytes() {
+        let of = |application: u32, name: &str, hints: u64| {
+            let mut answer = (*crate::testing::long_answer(name, "g", hints)).clone();
+            answer.decision.attempt = crate::testing::attempt(application, 1);
+            answer.decision.id = DecisionId(u64::from(application) << 32 | hints << 16 | name.len() as u64);
+            answer
+        };
+        for (most, bytes) in [(10, usize::MAX), (usize::MAX, 20_000)] {
+            let mut answers = Answers::default();
+            for other in 2..5_u32 {
+                answers.insert(&of(other, &format!("other{other}"), 1), BTreeSet::new(), Timestamp(0), KEEP);
+            }
+            for n in 0..500_u64 {
+                let name = format!("flood{}", "x".repeat(n as usize));
+                answers.insert(&of(1, &name, 2), BTreeSet::new(), Timestamp(1 + n), KEEP);
+                trimmed(&mut answers, most, bytes);
+                assert!(answers.len() <= most && answers.bytes <= bytes);
+            }
+            for other in 2..5_u32 {
+                assert!(answers.contains(&format!("other{other}").as_str().into()), "{most} {bytes}: {other}");
+            }
+            let ids: Vec<RequestId> = answers.ids().cloned().collect();
+            for id in &ids {
+                answers.remove(id);
+            }
+            assert_eq!((answers.bytes, answers.by_application.len(), answers.by_count.len()), (0, 0, 0));
+        }
     }
 }

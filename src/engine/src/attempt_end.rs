@@ -74,9 +74,9 @@ impl AttemptHandler<'_> {
     /// Forgets what exceeds the limits: the oldest without live leases.
     pub(crate) fn enforce_limits(&mut self, now: Timestamp) {
         let leases = &mut self.leases;
-        let answers = leases.answers.too_many(leases.settings.answers_max);
-        leases.out.effects.count(Counter::AnswersEvicted, answers.len() as u64);
-        for id in answers {
+        let (most, bytes) = (leases.settings.answers_max, leases.settings.answers_bytes_max);
+        while let Some(id) = leases.answers.surplus(most, bytes) {
+            leases.out.effects.count(Counter::AnswersEvicted, 1);
             leases.forget_answer(&id);
         }
         let attempts = self.known.too_many(leases.settings.attempts_max, |attempt| leases.ledger.holds(attempt));

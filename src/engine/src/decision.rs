@@ -36,6 +36,7 @@ pub struct Decision {
     /// off, shadow, on.
     pub mode: Mode,
     /// Where containers should go.
+    #[serde(with = "super::hint_rows")]
     pub hints: Vec<Hint>,
     /// Hints that were found and are kept back, and why; there are none then, and asks stay as they were.
     #[serde(default, skip_serializing_if = "Option::is_none")]

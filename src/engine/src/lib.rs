@@ -33,6 +33,7 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods, clippy::disallowed_types))]
 
 pub mod adherence;
+mod answer_size;
 pub mod answers;
 mod apply_facts;
 pub mod arrivals;
@@ -51,6 +52,7 @@ mod facts;
 mod flow_updates;
 pub mod flows;
 pub mod generation;
+mod hint_rows;
 pub mod history;
 mod ids;
 pub mod journal;
@@ -77,6 +79,7 @@ mod testing;
 mod tests;
 
 pub use adherence::{DecisionOutcome, HintOutcome, Miss, Outcomes, Tally, TallyKey, Term, TermCompared, TermSums};
+pub use answer_size::GroupNames;
 pub use answers::Answer;
 pub use attempts::Token;
 pub use circuits::messages::{

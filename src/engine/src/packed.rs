@@ -13,9 +13,9 @@ const SHARED: &str = concat!(
     r#""group":"","nodes":[],"resource":"memory-mb","lacks":0,"short":0,"constraint":null,"examples":["#,
     r#"{"source":"heartbeats","age":null,"stale":false},{"source":"topology","age":0,"stale":false},{"source":"blocks","#,
     r#"{"decision":{"id":0,"request":"application_","attempt":"appattempt_0000000000000_0001_000001","queue":"root.default","#,
-    r#""recurring_key":null,"at":0,"snapshot":0,"policy":"container","mode":"on","hints":["#,
-    r#"{"group":"worker","first_index":0,"count":1,"host":"node-0000","fallbacks":["","",""],"racks":["/default-rack","",""],"#,
-    r#""leases":[0],"expires":0,"expected_wait":null,"confidence":1.0}],"routes":[],"#,
+    r#""recurring_key":null,"at":0,"snapshot":0,"policy":"container","mode":"on","hints":{"groups":["worker"],"rows":["#,
+    r#"{"group":0,"first_index":0,"count":1,"host":"node-0000","fallbacks":["","",""],"racks":["/default-rack","",""],"#,
+    r#""leases":[0],"expires":0,"expected_wait":null,"confidence":1.0}]},"routes":[],"#,
     r#""asks":[{"key":{"priority":1,"allocation_request_id":-1},"resource_name":"*","size":{"memory_mb":1024,"vcores":1},"#,
     r#""count":1,"relax_locality":true,"label":""}],"#,
     r#""terms":{"remote_bytes":0,"cross_rack_bytes":0,"core_hops":0,"worst_link_s":0.0,"balance":null,"objective":null,"parts":{"network":0.0}},"#,
@@ -30,8 +30,12 @@ const SHARED: &str = concat!(
 /// # Panics
 /// Where serde can't make JSON of it: maps whose keys are no texts.
 pub(crate) fn pack<T: Serialize>(value: &T) -> Box<[u8]> {
-    let text = serde_json::to_vec(value).expect("what is kept has only texts, numbers, lists and string-keyed maps");
-    compress_prepend_size_with_dict(&text, SHARED.as_bytes()).into_boxed_slice()
+    pack_text(&serde_json::to_vec(value).expect("what is kept has only texts, numbers, lists and string-keyed maps"))
+}
+
+/// The same of its JSON.
+pub(crate) fn pack_text(text: &[u8]) -> Box<[u8]> {
+    compress_prepend_size_with_dict(text, SHARED.as_bytes()).into_boxed_slice()
 }
 
 /// The value again; `None`: these are not the bytes of one.

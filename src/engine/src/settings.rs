@@ -23,6 +23,8 @@ pub struct EngineSettings {
     pub answers_keep: Micros,
     /// Answers kept; beyond it the oldest without live leases go first.
     pub answers_max: usize,
+    /// Bytes of their rows in the journal; beyond it the oldest of the application that has most go first.
+    pub answers_bytes_max: usize,
     /// Leases at one time; a commit beyond it is refused as overload.
     pub leases_max: usize,
     /// Attempts kept; beyond it the oldest without live leases go first.
@@ -107,6 +109,7 @@ impl Default for EngineSettings {
             lost_after: Micros::from_secs(60),
             answers_keep: Micros::from_secs(600),
             answers_max: 100_000,
+            answers_bytes_max: 512 << 20,
             leases_max: 500_000,
             attempts_max: 20_000,
             requests_per_attempt: 64,

@@ -7,7 +7,9 @@ use super::engine::Engine;
 use super::plans::{PlanChange, ValidatedPlan};
 use super::refusal::Refusal;
 use hintd_model::cluster::{Ask, Constraints, Gang, HintRequest, NamedResource, TaskGroup, WhenFull};
-use hintd_model::units::{ApplicationId, AttemptId, DecisionId, Micros, SchedulerKey, SnapshotVersion, Timestamp};
+use hintd_model::units::{
+    ApplicationId, AttemptId, DecisionId, LeaseId, Micros, SchedulerKey, SnapshotVersion, Timestamp,
+};
 use hintd_policy::Ended;
 use std::sync::Arc;
 
@@ -141,4 +143,17 @@ impl Engine {
         self.took(change, Timestamp(0));
         Ok(())
     }
+}
+
+/// An answer with so many hints of one group, each with a lease.
+pub(crate) fn long_answer(id: &str, group: &str, hints: u64) -> Arc<Answer> {
+    let mut long = (*answer(id, 7)).clone();
+    let group: Arc<str> = group.into();
+    let hint = |lease: u64| Hint {
+        group: Arc::clone(&group),
+        leases: vec![LeaseId(lease)],
+        ..hint("", &format!("node-{lease:04}"), 1, &["node-a", "node-b"], &["/r0", "/r0", "/r1"])
+    };
+    long.decision.hints = (1..=hints).map(hint).collect();
+    Arc::new(long)
 }

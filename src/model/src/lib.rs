@@ -8,6 +8,7 @@
 
 // Floor 1: quantities and algorithms that know no clusters.
 pub mod solve;
+pub mod text;
 pub mod units;
 // Floor 2: the model.
 pub mod cluster;

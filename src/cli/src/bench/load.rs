@@ -388,7 +388,11 @@ fn sample_answer(gang: u32) -> v1::RequestHintsResponse {
         baseline: terms(),
         ..v1::HintSet::default()
     };
-    v1::RequestHintsResponse { hints: Some(hints), token: "0123456789abcdef0123456789abcdef".to_owned() }
+    v1::RequestHintsResponse {
+        hints: Some(hints),
+        token: "0123456789abcdef0123456789abcdef".to_owned(),
+        ..Default::default()
+    }
 }
 
 fn text(report: &Report) -> String {

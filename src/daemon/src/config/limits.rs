@@ -10,14 +10,20 @@ use std::time::Duration;
 /// Sizes and rates, before they go to who holds them.
 pub(super) struct Limits {
     pub(super) message_bytes: usize,
+    pub(super) inbound_bytes: usize,
+    pub(super) outbound_bytes: usize,
+    pub(super) upload: Duration,
+    pub(super) unread: Duration,
     pub(super) header_bytes: u32,
     pub(super) connections: usize,
     pub(super) greeting: Duration,
     pub(super) streams: usize,
     pub(super) streams_per_connection: usize,
     pub(super) requests_per_s: u32,
+    pub(super) log_lines_per_s: u32,
     pub(super) leases: usize,
     pub(super) answers: usize,
+    pub(super) answers_kept_bytes: usize,
     pub(super) attempts: usize,
     pub(super) requests_per_attempt: usize,
     pub(super) decisions_watched: usize,
@@ -33,6 +39,13 @@ pub(super) fn read(root: &mut Section<'_>, reader: &mut Reader<'_>) -> Limits {
     let mut section = root.section(reader, "limits");
     let limits = Limits {
         message_bytes: section.bounded(reader, "message_bytes", 16 << 20, 4_096..=1 << 30),
+        // Sixteen of the longest messages, twice over: once as they arrive, once as they are read.
+        inbound_bytes: section.bounded(reader, "inbound_bytes", 256 << 20, 65_536..=1 << 40),
+        outbound_bytes: section.bounded(reader, "outbound_bytes", 256 << 20, 65_536..=1 << 40),
+        // The longest message at 4.5 Mbit/s.
+        upload: section.bounded(reader, "upload", 30 * SECOND, 100 * MS..=HOUR),
+        // As long as keepalive gives a peer that falls silent.
+        unread: section.bounded(reader, "unread", 30 * SECOND, 100 * MS..=HOUR),
         // HTTP/2 libraries' own default.
         header_bytes: section.bounded(reader, "header_bytes", 16_384, 1_024..=1 << 20),
         // One for each running application of a large cluster; descriptors are allowed for six times as many.
@@ -43,8 +56,12 @@ pub(super) fn read(root: &mut Section<'_>, reader: &mut Reader<'_>) -> Limits {
         streams_per_connection: section.bounded(reader, "streams_per_connection", 256, 1..=65_536),
         // Far above any ApplicationMaster that means what it asks, below what one loop can do.
         requests_per_s: section.bounded(reader, "requests_per_s", 1_000, 0..=1_000_000),
+        // A request has one line or two: far more than who reads them can follow, and no flood.
+        log_lines_per_s: section.bounded(reader, "log_lines_per_s", 20, 0..=1_000_000),
         leases: section.bounded(reader, "leases", 500_000, 1..=100_000_000),
         answers: section.bounded(reader, "answers", 200_000, 1..=100_000_000),
+        // As many as limits.answers of the usual size; in memory a third of it.
+        answers_kept_bytes: section.bounded(reader, "answers_kept_bytes", 512 << 20, 65_536..=1 << 40),
         attempts: section.bounded(reader, "attempts", 20_000, 1..=10_000_000),
         requests_per_attempt: section.bounded(reader, "requests_per_attempt", 64, 1..=100_000),
         decisions_watched: section.bounded(reader, "decisions_watched", 20_000, 1..=10_000_000),
@@ -71,6 +88,8 @@ fn request(section: &mut Section<'_>, reader: &mut Reader<'_>) -> RequestLimits 
         paths: section.bounded(reader, "paths_per_request", default.paths, 0..=1_000_000),
         avoid: section.bounded(reader, "avoid_per_request", default.avoid, 0..=1_000_000),
         text_bytes: section.bounded(reader, "text_bytes", default.text_bytes, 64..=1 << 20),
+        name_bytes: section.bounded(reader, "name_bytes", default.name_bytes, 64..=65_536),
+        answer_bytes: section.bounded(reader, "answer_bytes", default.answer_bytes, 4_096..=1 << 30),
     }
 }
 

@@ -49,6 +49,7 @@ fn read(table: toml::Spanned<DeTable<'_>>, file: &str, reader: &mut Reader<'_>) 
     let (placer, pool) = placer(&mut root, reader);
     let mut engine = EngineSettings {
         answers_max: limits.answers,
+        answers_bytes_max: limits.answers_kept_bytes,
         leases_max: limits.leases,
         attempts_max: limits.attempts,
         requests_per_attempt: limits.requests_per_attempt,
@@ -86,6 +87,7 @@ fn read(table: toml::Spanned<DeTable<'_>>, file: &str, reader: &mut Reader<'_>) 
         watch: limits.watch,
         planning,
         requests_per_s: limits.requests_per_s,
+        log_lines_per_s: limits.log_lines_per_s,
     };
     let options = Options { listen, store, pool, rules, publish_every, feeds: limits.feeds, settings, reload: None };
     let asked = reader.asked();
@@ -96,12 +98,16 @@ fn read(table: toml::Spanned<DeTable<'_>>, file: &str, reader: &mut Reader<'_>) 
 pub(super) fn needs_restart(key: &str) -> bool {
     const SECTIONS: [&str; 7] =
         ["history_server.", "listen.", "log.", "name_node.", "resource_manager.", "sdn.", "store."];
-    const KEYS: [&str; 17] = [
+    const KEYS: [&str; 21] = [
         "placer.threads",
         "placer.queue",
         "model.publish_every",
         "limits.message_bytes",
         "limits.header_bytes",
+        "limits.inbound_bytes",
+        "limits.outbound_bytes",
+        "limits.upload",
+        "limits.unread",
         "limits.connections",
         "limits.greeting",
         "limits.streams",
@@ -153,6 +159,10 @@ fn listen(root: &mut Section<'_>, reader: &mut Reader<'_>, limits: &Limits) -> (
         admin_socket: PathBuf::from(section.get(reader, "admin_socket", "/run/hintd/admin.sock".to_owned())),
         message_bytes: limits.message_bytes,
         header_bytes: limits.header_bytes,
+        inbound_bytes: limits.inbound_bytes,
+        outbound_bytes: limits.outbound_bytes,
+        upload: limits.upload,
+        unread: limits.unread,
         connections: limits.connections,
         greeting: limits.greeting,
         streams: limits.streams,

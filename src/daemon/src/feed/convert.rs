@@ -5,6 +5,7 @@ use hintd_client::wire::{v1, yarn};
 use hintd_model::cluster::dataset::normal;
 use hintd_model::cluster::resource::{AMOUNT_MAX, KINDS_MAX, MEMORY_NAME, VCORES_NAME, unit};
 use hintd_model::cluster::{NamedContainer, NamedResource, NodeState};
+use hintd_model::text::is_hidden;
 use hintd_model::units::{HostName, RackPath, SchedulerKey};
 use std::fmt::Display;
 use std::sync::Arc;
@@ -30,7 +31,7 @@ pub fn name<'a>(field: &str, text: &'a str) -> Result<&'a str, ItemRefusal> {
         let message = format!("{field} has {} bytes: at most {NAME_BYTES}", text.len());
         return Err(ItemRefusal::new(Reason::TooLarge, message));
     }
-    if text.chars().any(|c| c.is_control() || c.is_whitespace()) {
+    if text.chars().any(|c| is_hidden(c) || c.is_whitespace()) {
         let message = format!("{field} {text:?} holds white space or control characters");
         return Err(ItemRefusal::new(Reason::Malformed, message));
     }
@@ -55,7 +56,7 @@ pub fn path(field: &str, text: &str) -> Result<Arc<str>, ItemRefusal> {
         return Err(ItemRefusal::new(Reason::TooLarge, message));
     }
     let absolute = text.starts_with('/') || text.contains("://");
-    if !absolute || text.chars().any(char::is_control) {
+    if !absolute || text.chars().any(is_hidden) {
         return Err(ItemRefusal::new(Reason::Malformed, format!("{field} {text:?} is no absolute path")));
     }
     Ok(normal(text).into())

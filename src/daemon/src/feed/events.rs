@@ -6,6 +6,7 @@ use crate::runtime::registries::{RegistryLimits, bounded};
 use hintd_client::wire::v1;
 use hintd_engine::{TaskEvent, TaskWhat};
 use hintd_model::cluster::Source;
+use hintd_model::text::is_hidden;
 use hintd_model::units::{ApplicationId, AttemptId, Bytes, IdError, LeaseId, Micros, Timestamp};
 use std::sync::Arc;
 use v1::event_item::Item;
@@ -107,6 +108,9 @@ fn text(field: &str, text: &str) -> Result<Arc<str>, ItemRefusal> {
     if text.len() > TEXT_BYTES {
         let message = format!("{field} has {} bytes: at most {TEXT_BYTES}", text.len());
         return Err(ItemRefusal::new(Reason::TooLarge, message));
+    }
+    if text.chars().any(is_hidden) {
+        return Err(ItemRefusal::new(Reason::Malformed, format!("{field} {text:?} holds hidden characters")));
     }
     Ok(text.into())
 }

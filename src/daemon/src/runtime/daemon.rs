@@ -6,6 +6,7 @@ use super::clock::Clock;
 use super::command::{Command, EngineHandle, EngineReport, gone};
 use super::engine_exit::EngineExitNotifier;
 use super::engine_thread::{EngineThread, Shared};
+use super::line_quota::{Line, LineQuota};
 use super::locate::Locator;
 use super::metric_handles::MetricHandles;
 use super::options::{Options, ReloadHook, Reloaded, Settings, WatchLimits};
@@ -69,6 +70,7 @@ pub(super) struct Inner {
     streams: Arc<Semaphore>,
     streams_max: usize,
     rates: Rates,
+    lines: LineQuota,
     /// Who says where requests' input lies, if somebody is asked.
     pub(super) locator: OnceLock<Arc<dyn Locator>>,
     /// What an operator should know, by matter.
@@ -214,6 +216,7 @@ impl Daemon {
             streams: Arc::new(Semaphore::new(options.listen.streams.min(Semaphore::MAX_PERMITS))),
             streams_max: options.listen.streams,
             rates: Rates::default(),
+            lines: LineQuota::default(),
             locator: OnceLock::new(),
             notices: std::sync::Mutex::default(),
         }));
@@ -565,6 +568,17 @@ impl Daemon {
             let message = format!("{application} asks more often than limits.requests_per_s allows, {most}");
             Refusal::Unavailable { message, retry_after }
         })
+    }
+
+    /// Whether the log is to tell of a request; `None`: one that names no application.
+    #[must_use]
+    pub fn request_line(&self, application: Option<ApplicationId>) -> Line {
+        let most = self.0.settings.load().log_lines_per_s;
+        let line = self.0.lines.take(application, most, Instant::now());
+        if !line.is_due() {
+            self.metrics().line_left_out();
+        }
+        line
     }
 
     /// Refuses who asks while requests are not taken.

@@ -9,7 +9,8 @@ use crate::telemetry::metrics::{
     AdmissionMetrics, FeedMetrics, LedgerMetrics, Metrics, PublisherMetrics, QueueMetrics,
 };
 use crate::telemetry::metrics::{
-    BoxState, ConnectionRefusal, FeedResult, HintEvent, MoveEvent, ReloadResult, RouteKind, Stage, WatcherKind,
+    BoxState, ConnectionRefusal, FeedResult, HintEvent, MessageRefusal, MoveEvent, ReloadResult, RouteKind, Stage,
+    WatcherKind,
 };
 use crate::telemetry::plans::PlanMetrics;
 use crate::telemetry::rate_limited_log::RateLimitedLog;
@@ -40,6 +41,7 @@ pub struct MetricHandles {
     /// Lines about connections by what became of them, and about streams: clients that repeat could fill a disk.
     connections_said: [RateLimitedLog; ConnectionRefusal::ALL.len()],
     streams_said: RateLimitedLog,
+    messages_said: [RateLimitedLog; MessageRefusal::ALL.len()],
     reports_said: RateLimitedLog,
     ports_said: RateLimitedLog,
     replaced_said: RateLimitedLog,
@@ -127,6 +129,7 @@ impl MetricHandles {
             admission: metrics.admission(),
             connections_said: Default::default(),
             streams_said: RateLimitedLog::default(),
+            messages_said: Default::default(),
             reports_said: RateLimitedLog::default(),
             ports_said: RateLimitedLog::default(),
             replaced_said: RateLimitedLog::default(),
@@ -193,6 +196,35 @@ impl MetricHandles {
         if let Some(count) = self.streams_said.due() {
             tracing::warn!(count, limit, "streams beyond limits.streams were refused");
         }
+    }
+
+    /// A message took too much memory, or too long.
+    pub(crate) fn message_refused(&self, refused: MessageRefusal) {
+        self.admission.message(refused);
+        let (counter, what) = match refused {
+            MessageRefusal::Inbound => {
+                ("messages_refused_inbound", "messages were refused: limits.inbound_bytes leaves them no memory")
+            }
+            MessageRefusal::Upload => {
+                ("messages_refused_upload", "messages were refused: they did not end within limits.upload")
+            }
+            MessageRefusal::Outbound => {
+                ("messages_refused_outbound", "answers were held back: limits.outbound_bytes leaves them no memory")
+            }
+            MessageRefusal::Unread => {
+                ("connections_unread", "connections were closed: what waits for them was not read within limits.unread")
+            }
+        };
+        self.add(counter, 1);
+        if let Some(count) = self.messages_said[refused as usize].due() {
+            tracing::warn!(count, "{what}");
+        }
+    }
+
+    /// A line about a request was not written: its application has had as many as it may.
+    pub(crate) fn line_left_out(&self) {
+        self.admission.line();
+        self.add("request_lines_left_out", 1);
     }
 
     /// A controller's report of circuits was refused.

@@ -11,6 +11,7 @@ mod command;
 pub mod daemon;
 mod engine_exit;
 mod engine_thread;
+mod line_quota;
 pub mod locate;
 pub mod metric_handles;
 pub mod options;
@@ -33,6 +34,7 @@ pub(crate) mod tests;
 
 pub use command::{EngineReport, RolledBack};
 pub use daemon::{Daemon, Ending, StartError};
+pub use line_quota::Line;
 pub use metric_handles::MetricHandles;
 pub use options::{Options, RequestLimits};
 pub use place::{Refused, RequestOptions};

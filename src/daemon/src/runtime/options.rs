@@ -94,6 +94,14 @@ pub struct Listen {
     pub insecure_bind: bool,
     /// Bytes of one message.
     pub message_bytes: usize,
+    /// Bytes of messages on their way in, all connections together.
+    pub inbound_bytes: usize,
+    /// Bytes of answers that are not read yet, all connections together.
+    pub outbound_bytes: usize,
+    /// How long a message may take from its first byte to its last.
+    pub upload: Duration,
+    /// How long a connection may leave unread what waits for it.
+    pub unread: Duration,
     /// Bytes of one call's headers.
     pub header_bytes: u32,
     /// Connections at one time.
@@ -153,6 +161,8 @@ pub struct Settings {
     pub planning: Planning,
     /// Requests of one application in a second, on average; 0: no bound.
     pub requests_per_s: u32,
+    /// Lines of log about requests of one application in a second; 0: no bound.
+    pub log_lines_per_s: u32,
 }
 
 /// What one request may hold, so that no caller can make the daemon work or remember without bound.
@@ -172,6 +182,10 @@ pub struct RequestLimits {
     pub containers: u64,
     /// Bytes of any one text.
     pub text_bytes: usize,
+    /// Bytes of names that answers and rows of the journal repeat: request ids, queues, groups.
+    pub name_bytes: usize,
+    /// Bytes of its answer.
+    pub answer_bytes: usize,
 }
 
 impl Default for RequestLimits {
@@ -185,6 +199,8 @@ impl Default for RequestLimits {
             avoid: 10_000,
             containers: 100_000,
             text_bytes: 4_096,
+            name_bytes: 256,
+            answer_bytes: 32 << 20,
         }
     }
 }

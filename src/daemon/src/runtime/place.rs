@@ -319,6 +319,7 @@ impl Daemon {
             let mut stop = || probe.look(Instant::now() >= search_until);
             let mode = SearchMode { mode, policy, follows };
             let found = search(&generation, &request, &settings, mode, &placer, now, &mut stop);
+            let found = found.and_then(|proposal| within_bytes(proposal, settings.limits.answer_bytes));
             let stopped = probe.stopped();
             let inputs = SearchInputs { generation, placer, now, stopped };
             let ended = Instant::now();
@@ -416,6 +417,16 @@ fn search(
         return propose_waiting(generation, request, &chosen, found, placer, now);
     }
     propose(generation, request, &chosen, placer, now, stop)
+}
+
+/// A proposal whose answer is no larger than it may be. Refused before anything is leased.
+fn within_bytes(proposal: Proposal, most: usize) -> Result<Proposal, Refusal> {
+    let bytes = proposal.answer_bytes();
+    if bytes <= most {
+        return Ok(proposal);
+    }
+    let message = format!("the answer would have {bytes} bytes; at most {most} are allowed (limits.answer_bytes)");
+    Err(Refusal::Invalid { field: "groups".to_owned(), message })
 }
 
 /// 128 random bits: what an attempt shows for its own.

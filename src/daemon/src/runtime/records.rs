@@ -5,10 +5,11 @@
 
 use hintd_engine::records::{DecidedRequest, Kept, Record, Records};
 use hintd_engine::{RecordSettings, Refusal};
-use hintd_model::units::{DecisionId, Micros, Timestamp};
-use std::sync::Arc;
+use hintd_model::units::{ApplicationId, DecisionId, Micros, Timestamp};
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 /// The way to that thread; it ends with the last of these.
@@ -16,7 +17,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 pub(super) struct Recorder {
     queue: mpsc::Sender<Envelope>,
     /// Places of decisions.
-    decisions: Arc<Semaphore>,
+    decisions: Arc<Places>,
     /// Places of questions.
     questions: Arc<Semaphore>,
     left_out: Arc<AtomicU64>,
@@ -33,7 +34,52 @@ enum RecorderCommand {
 struct Envelope {
     word: RecorderCommand,
     /// Given back when the word was handled.
-    _place: OwnedSemaphorePermit,
+    _place: AnyPlace,
+}
+
+/// One place of either kind.
+enum AnyPlace {
+    Decision { _place: Place },
+    Question { _place: OwnedSemaphorePermit },
+}
+
+/// Places of decisions that wait to be recorded. One application has at most as many as are free, so that one that asks
+/// in a loop leaves out its own.
+#[derive(Default)]
+struct Places(Mutex<HashMap<ApplicationId, usize>>);
+
+struct Place {
+    of: Arc<Places>,
+    application: ApplicationId,
+}
+
+impl Places {
+    fn lock(&self) -> MutexGuard<'_, HashMap<ApplicationId, usize>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take(self: &Arc<Self>, application: ApplicationId) -> Option<Place> {
+        let mut taken = self.lock();
+        let free = DECISIONS_MAX - taken.values().sum::<usize>();
+        let own = taken.get(&application).copied().unwrap_or(0);
+        if own >= free {
+            return None;
+        }
+        taken.insert(application, own + 1);
+        Some(Place { of: Arc::clone(self), application })
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut taken = self.of.lock();
+        if let Some(own) = taken.get_mut(&self.application) {
+            *own -= 1;
+            if *own == 0 {
+                taken.remove(&self.application);
+            }
+        }
+    }
 }
 
 /// Decisions that may wait to be recorded: each holds the generation that it was made of.
@@ -50,17 +96,20 @@ impl Recorder {
         let (queue, words) = mpsc::channel();
         std::thread::Builder::new().name("records".to_owned()).spawn(move || keep(settings, &words))?;
         let places = |most| Arc::new(Semaphore::new(most));
-        let (decisions, questions) = (places(DECISIONS_MAX), places(QUESTIONS_MAX));
+        let (decisions, questions) = (Arc::default(), places(QUESTIONS_MAX));
         Ok(Self { queue, decisions, questions, left_out: Arc::default() })
     }
 
     /// Records a decision, unless too many wait; whether it will be there.
     pub(super) fn see(&self, seen: DecidedRequest) -> bool {
-        let Ok(place) = Arc::clone(&self.decisions).try_acquire_owned() else {
+        let Some(place) = self.decisions.take(seen.request.attempt.application) else {
             self.left_out.fetch_add(1, Ordering::Relaxed);
             return false;
         };
-        let envelope = Envelope { word: RecorderCommand::DecidedRequest(Box::new(seen)), _place: place };
+        let envelope = Envelope {
+            word: RecorderCommand::DecidedRequest(Box::new(seen)),
+            _place: AnyPlace::Decision { _place: place },
+        };
         self.queue.send(envelope).is_ok() // a thread that panicked keeps nothing
     }
 
@@ -98,7 +147,8 @@ impl Recorder {
             retry_after: Micros::from_secs(1),
         };
         let place = Arc::clone(&self.questions).acquire_owned().await.map_err(|_| gone())?;
-        self.queue.send(Envelope { word: word(reply), _place: place }).map_err(|_| gone())?;
+        let _place = AnyPlace::Question { _place: place };
+        self.queue.send(Envelope { word: word(reply), _place }).map_err(|_| gone())?;
         answer.await.map_err(|_| gone())
     }
 }
@@ -123,6 +173,18 @@ fn keep(settings: RecordSettings, envelopes: &mpsc::Receiver<Envelope>) {
 mod tests {
     use super::*;
     use std::time::Duration;
+
+    #[test]
+    fn an_application_that_asks_in_a_loop_leaves_places_to_others() {
+        let places: Arc<Places> = Arc::default();
+        let application = |sequence| ApplicationId { cluster_timestamp: 1, sequence };
+        let flood: Vec<_> = std::iter::from_fn(|| places.take(application(1))).collect();
+        assert_eq!(flood.len(), DECISIONS_MAX / 2);
+        let other: Vec<_> = std::iter::from_fn(|| places.take(application(2))).collect();
+        assert_eq!(other.len(), DECISIONS_MAX / 4);
+        drop((flood, other));
+        assert!(places.lock().is_empty());
+    }
 
     #[tokio::test]
     async fn questions_beyond_the_places_wait_for_one_and_are_answered() {

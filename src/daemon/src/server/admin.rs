@@ -130,8 +130,7 @@ impl Admin for AdminService {
     }
 
     async fn what_if(&self, request: Request<v1::RequestHintsRequest>) -> Result<Response<v1::HintSet>, Status> {
-        let (answer, _) = hints(&self.daemon, request, true).await?;
-        Ok(Response::new(answer))
+        Ok(Response::new(hints(&self.daemon, request, true).await?.hints))
     }
 
     async fn what_if_network(

@@ -3,12 +3,16 @@
 //! A connection that never speaks HTTP/2 is closed after a time: its seat is for others. Once it has spoken, HTTP/2's own
 //! keepalive finds out whether somebody is there.
 //!
+//! Nor does one keep its seat that leaves unread what waits for it.
+//!
 //! A connection that came too late gets its seat with the first call after one became free; so a client that keeps
 //! its connection needs to do nothing but ask again.
 
+use super::bounds::{Budgets, Shares};
 use super::status::status;
 use crate::runtime::Daemon;
-use crate::telemetry::metrics::ConnectionRefusal;
+use crate::runtime::options::Listen;
+use crate::telemetry::metrics::{ConnectionRefusal, MessageRefusal};
 use hintd_engine::Refusal;
 use hintd_model::units::Micros;
 use std::future::Future;
@@ -20,7 +24,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::{Sleep, sleep};
+use tokio::time::{Sleep, sleep, sleep_until};
 use tonic::codegen::http;
 use tonic::transport::server::Connected;
 use tower::{Layer, Service};
@@ -39,9 +43,12 @@ pub(super) struct ConnectionLimiter {
     daemon: Daemon,
     /// How long a connection may take to greet.
     greeting: Duration,
+    /// How long it may leave unread what waits for it.
+    unread: Duration,
     permits: Arc<Semaphore>,
     standing: Arc<Semaphore>,
     most: usize,
+    budgets: Budgets,
 }
 
 /// One connection's; told to its calls as an extension.
@@ -53,6 +60,7 @@ struct PermitSlot {
     permits: Arc<Semaphore>,
     most: usize,
     held: Mutex<PermitState>,
+    shares: Shares,
 }
 
 #[derive(Debug)]
@@ -68,6 +76,16 @@ pub(super) struct PermittedConnection {
     permit: ConnectionPermit,
     /// Until it has greeted.
     greeting: Option<Greeting>,
+    unread: Unread,
+}
+
+/// Sees that what waits for a connection is read.
+#[derive(Debug)]
+struct Unread {
+    limit: Duration,
+    /// Set while something waits.
+    until: Option<Pin<Box<Sleep>>>,
+    daemon: Daemon,
 }
 
 #[derive(Debug)]
@@ -81,11 +99,13 @@ struct Greeting {
 }
 
 impl ConnectionLimiter {
-    pub(super) fn new(most: usize, greeting: Duration, daemon: Daemon) -> Self {
-        let most = most.min(Semaphore::MAX_PERMITS);
+    pub(super) fn new(listen: &Listen, daemon: Daemon, budgets: Budgets) -> Self {
+        let most = listen.connections.min(Semaphore::MAX_PERMITS);
         Self {
             daemon,
-            greeting,
+            greeting: listen.greeting,
+            unread: listen.unread,
+            budgets,
             permits: Arc::new(Semaphore::new(most)),
             standing: Arc::new(Semaphore::new(WAITING_CONNECTIONS_MAX)),
             most,
@@ -103,17 +123,45 @@ impl ConnectionLimiter {
                 PermitState::Standing { _place: place? }
             }
         };
-        let place = PermitSlot { permits: Arc::clone(&self.permits), most: self.most, held: Mutex::new(held) };
+        let (permits, shares) = (Arc::clone(&self.permits), self.budgets.shares());
+        let place = PermitSlot { permits, most: self.most, held: Mutex::new(held), shares };
         let within = Box::pin(sleep(self.greeting));
         let greeting = Greeting { missing: GREETING, within, daemon: self.daemon.clone(), limit: self.greeting };
-        Some(PermittedConnection { stream, permit: ConnectionPermit(Arc::new(place)), greeting: Some(greeting) })
+        let unread = Unread { limit: self.unread, until: None, daemon: self.daemon.clone() };
+        let permit = ConnectionPermit(Arc::new(place));
+        Some(PermittedConnection { stream, permit, greeting: Some(greeting), unread })
+    }
+}
+
+impl Unread {
+    /// Whether what waits was left unread for too long. Asked whenever the connection looks for what comes in.
+    fn is_over(&mut self, shares: &Shares, cx: &mut Context<'_>) -> bool {
+        let Some(since) = shares.outbound.still_since() else {
+            self.until = None;
+            return false;
+        };
+        let due = tokio::time::Instant::from_std(since + self.limit);
+        let until = self.until.get_or_insert_with(|| Box::pin(sleep_until(due)));
+        if until.deadline() != due {
+            until.as_mut().reset(due);
+        }
+        let over = until.as_mut().poll(cx).is_ready();
+        if over {
+            self.daemon.metrics().message_refused(MessageRefusal::Unread);
+        }
+        over
     }
 }
 
 impl ConnectionPermit {
+    /// What the connection holds of the memory of messages.
+    pub(super) fn shares(&self) -> &Shares {
+        &self.0.shares
+    }
+
     /// Whether the connection has a seat, or gets one now.
     fn check(&self) -> Result<(), Refusal> {
-        let PermitSlot { permits, most, held } = &*self.0;
+        let PermitSlot { permits, most, held, .. } = &*self.0;
         let mut held = held.lock().unwrap_or_else(PoisonError::into_inner);
         if let PermitState::Standing { .. } = *held {
             let Ok(permit) = Arc::clone(permits).try_acquire_owned() else {
@@ -138,10 +186,16 @@ impl AsyncRead for PermittedConnection {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let before = buf.filled().len();
         let read = Pin::new(&mut self.stream).poll_read(cx, buf);
-        let Some(greeting) = &mut self.greeting else { return read };
+        let connection = &mut *self;
+        let Some(greeting) = &mut connection.greeting else {
+            if read.is_pending() && connection.unread.is_over(&connection.permit.0.shares, cx) {
+                return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+            }
+            return read;
+        };
         greeting.missing = greeting.missing.saturating_sub(buf.filled().len() - before);
         if greeting.missing == 0 {
-            self.greeting = None;
+            connection.greeting = None;
         } else if read.is_pending() && greeting.within.as_mut().poll(cx).is_ready() {
             greeting
                 .daemon

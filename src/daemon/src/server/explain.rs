@@ -40,18 +40,13 @@ pub(super) async fn explain(daemon: &Daemon, decision: &str) -> Result<v1::Expla
         Err(refusal) => return Err(refusal),
     };
     let decision = &explained.answer.decision;
-    let lease = |lease: &ExplainedLease| v1::LeaseState {
-        lease_id: lease.id.0,
-        host: lease.host.to_string(),
-        state: lease.state.to_owned(),
-    };
     Ok(v1::ExplainResponse {
         decision: Some(convert::hint_set(decision)),
         application_id: decision.attempt.application.to_string(),
         attempt: decision.attempt.attempt,
         queue: decision.queue.to_string(),
         decided_at_ms: decision.at.as_millis(),
-        leases: explained.leases.iter().map(lease).collect(),
+        leases: convert::lease_states(&explained.leases),
         refused: None,
         recorded: record.is_ok(),
         params_toml: record.map(|record| record.policy().1.params_toml()).unwrap_or_default(),

@@ -9,6 +9,7 @@ use crate::runtime::registries::{FeedRegistries, ItemRefusal};
 use hintd_client::wire::v1;
 use hintd_client::wire::v1::feed_server::Feed;
 use hintd_model::cluster::Source;
+use hintd_model::text::Shown;
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio::time::{Instant, sleep_until};
@@ -136,7 +137,7 @@ fn facts<I>(
     ingest: fn(&FeedRegistries, &mut FeedStream, I) -> Result<(), ItemRefusal>,
 ) -> Option<hintd_engine::TaskEvent> {
     if let Err(refusal) = ingest(daemon.registries(), stream, item) {
-        tracing::debug!(%refusal, "a feed's item was refused");
+        tracing::debug!(refusal = %Shown(&refusal), "a feed's item was refused");
     }
     None
 }

@@ -5,6 +5,7 @@
 
 pub mod admin;
 mod admin_socket;
+mod bounds;
 mod closing;
 pub mod codec;
 mod connection_permits;

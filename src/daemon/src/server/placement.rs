@@ -6,15 +6,19 @@ use super::deadline::{in_time, time_left};
 use super::status::{status, status_of};
 use crate::feed::events::{bounded_event, task_event};
 use crate::runtime::outbox::{Next, Outbox};
-use crate::runtime::{Daemon, FollowEvent, FollowPayload, Refused, RequestOptions};
+use crate::runtime::{Daemon, FollowEvent, FollowPayload, Line, Refused, RequestOptions};
 use hintd_client::wire::v1;
 use hintd_client::wire::v1::follow_message::Advice;
 use hintd_client::wire::v1::placement_server::Placement;
 use hintd_engine::{FollowBody, Refusal, Token};
-use hintd_model::units::{AttemptId, DecisionId, LeaseId, Micros};
+use hintd_model::text::Shown;
+use hintd_model::units::{AttemptId, DecisionId, LeaseId, Micros, RequestId};
+use std::pin::Pin;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
+use tokio_stream::{Stream, StreamExt as _};
 use tonic::{Request, Response, Status, Streaming};
 use tracing::Instrument as _;
 
@@ -24,8 +28,10 @@ pub struct PlacementService {
     daemon: Daemon,
 }
 
-/// Messages that wait for a slow reader beyond those its connection holds; the outbox keeps the rest.
+/// Messages that wait for a slow reader beyond those its connection holds, as the outbox has them; it keeps the rest.
 const READ_AHEAD: usize = 16;
+/// Of a request's id and an application's so much is shown in every line of log about it.
+const SHOWN: usize = 64;
 /// Who opens a Follow stream says by then who follows.
 const FOLLOW_START: Duration = Duration::from_secs(10);
 
@@ -43,11 +49,12 @@ impl Placement for PlacementService {
         &self,
         request: Request<v1::RequestHintsRequest>,
     ) -> Result<Response<v1::RequestHintsResponse>, Status> {
-        let (answer, token) = hints(&self.daemon, request, false).await?;
-        Ok(Response::new(v1::RequestHintsResponse { hints: Some(answer), token }))
+        let Answered { hints, token, repeat } = hints(&self.daemon, request, false).await?;
+        let (is_repeat, leases) = (repeat.is_some(), repeat.unwrap_or_default());
+        Ok(Response::new(v1::RequestHintsResponse { hints: Some(hints), token, is_repeat, leases }))
     }
 
-    type FollowStream = ReceiverStream<Result<v1::FollowMessage, Status>>;
+    type FollowStream = Pin<Box<dyn Stream<Item = Result<v1::FollowMessage, Status>> + Send>>;
 
     async fn follow(
         &self,
@@ -84,7 +91,9 @@ impl Placement for PlacementService {
                 None => sent.await, // it only listens from now on
             }
         });
-        Ok(Response::new(ReceiverStream::new(messages)))
+        // Made when it is to be sent: what waits for a slow reader is the outbox's own.
+        let messages = ReceiverStream::new(messages).map(|message| Ok(message?.into_wire()));
+        Ok(Response::new(Box::pin(messages)))
     }
 
     async fn release(&self, request: Request<v1::ReleaseRequest>) -> Result<Response<v1::ReleaseResponse>, Status> {
@@ -122,26 +131,47 @@ impl Placement for PlacementService {
     }
 }
 
-/// The one path of a request, for `RequestHints` and `WhatIf`; returns the attempt's token as well.
+/// A request's answer.
+pub(super) struct Answered {
+    pub(super) hints: v1::HintSet,
+    /// The attempt's.
+    token: String,
+    /// Of a repeat of a request that was answered before: what became of its leases.
+    repeat: Option<Vec<v1::LeaseState>>,
+}
+
+/// The one path of a request, for `RequestHints` and `WhatIf`.
 pub(super) async fn hints(
     daemon: &Daemon,
     request: Request<v1::RequestHintsRequest>,
     what_if: bool,
-) -> Result<(v1::HintSet, String), Status> {
+) -> Result<Answered, Status> {
     let received = Instant::now();
     let settings = daemon.settings();
     let left = time_left(request.get_ref().deadline_ms, request.metadata(), &settings.placer);
     let deadline = received + left.map_err(|refusal| refused(daemon, &refusal, None))?;
     let wire = request.into_inner();
     let own = daemon.next_decision();
-    let span = tracing::info_span!(
-        "request",
-        request_id = %wire.request_id.chars().take(64).collect::<String>(),
-        application = %wire.application_id.chars().take(64).collect::<String>(),
-        decision_id = %own,
-    );
+    // Before it is known to be well-formed, nothing of it goes to the log but what is wrong with it, escaped.
+    let core = convert::request(&wire, &settings.limits);
+    let application = core.as_ref().ok().map(|core| core.attempt.application);
+    let line = daemon.request_line(application);
+    let core = core.map_err(|refusal| {
+        if line.is_due() {
+            tracing::info!(decision_id = %own, refusal = %Shown(&refusal), "refused: the request is not well-formed");
+        }
+        refused(daemon, &refusal, None)
+    })?;
+    let span = match &line {
+        Line::Due { .. } => tracing::info_span!(
+            "request",
+            request_id = %shown(&core.id),
+            application = %core.attempt.application,
+            decision_id = %own,
+        ),
+        Line::LeftOut => tracing::Span::none(),
+    };
     let answer = async {
-        let core = convert::request(&wire, &settings.limits)?;
         if !what_if {
             daemon.admit(core.attempt.application)?;
         }
@@ -150,23 +180,46 @@ pub(super) async fn hints(
             .await
     };
     let answer = async {
+        if let Line::Due { left_out: left_out @ 1.. } = line {
+            tracing::info!(left_out, "lines about requests of this application were left out (limits.log_lines_per_s)");
+        }
         match answer.await {
             Ok(answer) => {
                 let decision = &answer.decision;
-                if decision.id != own && !what_if {
-                    tracing::info!(first = %decision.id, "a repeat: answered as it was then");
+                let first = (decision.id != own && !what_if).then_some(decision.id);
+                if line.is_due() {
+                    if let Some(first) = first {
+                        tracing::info!(%first, "a repeat: answered as it was then");
+                    }
+                    tracing::info!(policy = %decision.policy, hints = decision.hints.len(),
+                        without_room = decision.without_room, took = ?received.elapsed(), "answered");
                 }
-                tracing::info!(policy = %decision.policy, hints = decision.hints.len(),
-                    without_room = decision.without_room, took = ?received.elapsed(), "answered");
-                Ok((convert::hint_set(decision), answer.token.0.to_string()))
+                let repeat = match first {
+                    Some(first) => Some(lease_states(daemon, first).await),
+                    None => None,
+                };
+                Ok(Answered { hints: convert::hint_set(decision), token: answer.token.0.to_string(), repeat })
             }
             Err(Refused { refusal, recorded }) => {
-                tracing::info!(%refusal, took = ?received.elapsed(), "refused");
+                if line.is_due() {
+                    tracing::info!(refusal = %Shown(&refusal), took = ?received.elapsed(), "refused");
+                }
                 Err(refused(daemon, &refusal, recorded.then_some(own)))
             }
         }
     };
     answer.instrument(span).await
+}
+
+/// The beginning of a request's id.
+fn shown(id: &RequestId) -> Shown<String> {
+    Shown(id.as_str().chars().take(SHOWN).collect())
+}
+
+/// What became of a decision's leases; nothing where it was forgotten a moment ago.
+async fn lease_states(daemon: &Daemon, decision: DecisionId) -> Vec<v1::LeaseState> {
+    let explained = daemon.explain(decision).await;
+    explained.map(|explained| convert::lease_states(&explained.leases)).unwrap_or_default()
 }
 
 /// Counts a refused request; returns what it is answered with.
@@ -214,7 +267,7 @@ async fn take_events(
                 }
                 Err(refusal) => {
                     daemon.metrics().add("events_refused", 1);
-                    tracing::debug!(%refusal, "a task event was dropped");
+                    tracing::debug!(refusal = %Shown(refusal), "a task event was dropped");
                 }
             }
         }
@@ -226,24 +279,44 @@ async fn take_events(
     }
 }
 
+/// A message on its way to a follower.
+enum Told {
+    /// The outbox's own, under its number.
+    Event(u64, Arc<FollowEvent>),
+    /// Numbers before this one are gone.
+    Gap { first_kept: u64 },
+}
+
+impl Told {
+    fn into_wire(self) -> v1::FollowMessage {
+        match self {
+            Self::Event(number, told) => follow_message(number, &told),
+            Self::Gap { first_kept } => v1::FollowMessage {
+                number: first_kept - 1,
+                advice: Some(Advice::Gap(v1::Gap { first_kept })),
+                cause: "gap".to_owned(),
+            },
+        }
+    }
+}
+
 /// Sends what the outbox holds after `seen`, and what comes, until either side ends.
 async fn send_advice(
     daemon: &Daemon,
     outbox: &Outbox<FollowEvent>,
     mut seen: u64,
-    down: &mpsc::Sender<Result<v1::FollowMessage, Status>>,
+    down: &mpsc::Sender<Result<Told, Status>>,
 ) {
     let mut changes = outbox.changes();
     loop {
         let message = match outbox.after(seen) {
             Next::Message(number, told) => {
                 seen = number;
-                follow_message(number, &told)
+                Told::Event(number, told)
             }
             Next::Gap(first_kept) => {
                 seen = first_kept - 1;
-                let gap = Advice::Gap(v1::Gap { first_kept });
-                v1::FollowMessage { number: seen, advice: Some(gap), cause: "gap".to_owned() }
+                Told::Gap { first_kept }
             }
             Next::Ended => return,
             Next::Wait => {

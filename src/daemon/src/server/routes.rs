@@ -8,11 +8,13 @@ use crate::runtime::Daemon;
 use crate::runtime::watchers::Watching;
 use hintd_client::wire::v1;
 use hintd_client::wire::v1::routes_server::Routes;
-use hintd_engine::Refusal;
+use hintd_engine::{Refusal, RouteUpdate};
 use hintd_model::units::Micros;
+use std::pin::Pin;
 use std::sync::Arc;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
+use tokio_stream::{Stream, StreamExt as _};
 use tonic::{Request, Response, Status};
 
 /// The service.
@@ -34,7 +36,7 @@ impl RoutesService {
 
 #[tonic::async_trait]
 impl Routes for RoutesService {
-    type WatchStream = ReceiverStream<Result<v1::RouteUpdate, Status>>;
+    type WatchStream = Pin<Box<dyn Stream<Item = Result<v1::RouteUpdate, Status>> + Send>>;
 
     async fn watch(&self, request: Request<v1::WatchRequest>) -> Result<Response<Self::WatchStream>, Status> {
         let (metadata, _, wire) = request.into_parts();
@@ -48,12 +50,14 @@ impl Routes for RoutesService {
         let place = self.daemon.stream_place().map_err(|refusal| status(&refusal))?;
         let (name, watching) = in_time(&self.daemon, &metadata, watching).await?;
         let (down, updates) = mpsc::channel(READ_AHEAD);
-        let daemon = self.daemon.clone();
+        let (daemon, instance) = (self.daemon.clone(), Arc::clone(self.daemon.instance()));
         tokio::spawn(async move {
             let _place = place;
             send_updates(daemon, name, watching, down).await;
         });
-        Ok(Response::new(ReceiverStream::new(updates)))
+        // Made when it is to be sent: what waits for a slow reader is shared with the engine.
+        let wire = move |update: Result<Arc<RouteUpdate>, Status>| Ok(convert::route_update(&*update?, &instance));
+        Ok(Response::new(Box::pin(ReceiverStream::new(updates).map(wire))))
     }
 
     async fn acknowledge(
@@ -88,7 +92,7 @@ async fn send_updates(
     daemon: Daemon,
     name: Arc<str>,
     mut watching: Watching,
-    down: mpsc::Sender<Result<v1::RouteUpdate, Status>>,
+    down: mpsc::Sender<Result<Arc<RouteUpdate>, Status>>,
 ) {
     loop {
         let update = tokio::select! {
@@ -107,7 +111,7 @@ async fn send_updates(
             break;
         };
         let sent = tokio::select! {
-            sent = down.send(Ok(convert::route_update(&update, daemon.instance()))) => sent.is_ok(),
+            sent = down.send(Ok(update)) => sent.is_ok(),
             () = daemon.stopping().cancelled() => false,
         };
         if !sent {

@@ -2,6 +2,7 @@
 
 use super::admin::AdminService;
 use super::admin_socket;
+use super::bounds::{Budgets, CONNECTION_WINDOW, MessageBounds, STREAM_WINDOW};
 use super::closing::Calls;
 use super::codec::CodecStatus;
 use super::connection_permits::{ConnectionLimiter, RequirePermit};
@@ -92,15 +93,19 @@ pub async fn start(options: &Options, metrics: Metrics) -> Result<Running, Start
         .add_service(AdminServer::new(AdminService::new(daemon.clone())).max_decoding_message_size(most))
         .add_service(health_service)
         .add_service(reflection());
-    let seats = ConnectionLimiter::new(listen.connections, listen.greeting, daemon.clone());
+    // Operators have memory of their own: they are answered whatever applications do.
+    let (budgets, operators) = (Budgets::new(listen), Budgets::new(listen));
+    let seats = ConnectionLimiter::new(listen, daemon.clone(), budgets.clone());
     let seated = move |stream: io::Result<TcpStream>| stream.map(|stream| seats.permit(stream)).transpose();
     let incoming = TcpIncoming::from(tcp).with_nodelay(Some(true)).filter_map(seated);
     let (closing, calls) = (CancellationToken::new(), Calls::default());
     let stop = closing.clone().cancelled_owned();
-    let public = builder(listen, calls.clone()).add_routes(public.routes());
+    let bounds = MessageBounds::new(listen, daemon.clone(), &budgets);
+    let public = builder(listen, calls.clone(), bounds).add_routes(public.routes());
     let public = tokio::spawn(public.serve_with_incoming_shutdown(incoming, stop));
     let stop = closing.clone().cancelled_owned();
-    let private = builder(listen, Calls::default()).add_routes(private.routes());
+    let bounds = MessageBounds::new(listen, daemon.clone(), &operators);
+    let private = builder(listen, Calls::default(), bounds).add_routes(private.routes());
     let private = tokio::spawn(private.serve_with_incoming_shutdown(UnixListenerStream::new(unix), stop));
     tracing::info!(%grpc, admin = %listen.admin_socket.display(), instance = %daemon.instance(), "serving");
     Ok(Running {
@@ -157,17 +162,20 @@ impl Running {
     }
 }
 
-type Layers = Stack<CodecStatus, Stack<RequirePermit, Stack<Calls, Identity>>>;
+type Layers = Stack<CodecStatus, Stack<MessageBounds, Stack<RequirePermit, Stack<Calls, Identity>>>>;
 
-fn builder(listen: &Listen, calls: Calls) -> Server<Layers> {
+fn builder(listen: &Listen, calls: Calls, bounds: MessageBounds) -> Server<Layers> {
     let streams = u32::try_from(listen.streams_per_connection).unwrap_or(u32::MAX);
     Server::builder()
         .http2_keepalive_interval(Some(KEEPALIVE_EVERY))
         .http2_keepalive_timeout(Some(KEEPALIVE_TIMEOUT))
         .max_concurrent_streams(Some(streams))
+        .initial_stream_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW)
         .http2_max_header_list_size(listen.header_bytes)
         .layer(calls)
         .layer(RequirePermit)
+        .layer(bounds)
         .layer(CodecStatus)
 }
 

@@ -8,6 +8,7 @@
 use super::{convert, details};
 use hintd_client::status::{DECISION, FIELD, REASON, RETRY_AFTER};
 use hintd_engine::Refusal;
+use hintd_model::text::Shown;
 use hintd_model::units::{DecisionId, Micros};
 use tonic::metadata::{MetadataMap, MetadataValue};
 use tonic::{Code, Status};
@@ -40,7 +41,8 @@ pub fn status(refusal: &Refusal) -> Status {
 #[must_use]
 pub fn status_of(refusal: &Refusal, decision: Option<DecisionId>) -> Status {
     let (code, reason) = (code(refusal), refusal.token());
-    let message = refusal.to_string();
+    // It may quote what was refused for what it is.
+    let message = Shown(refusal).to_string();
     let mut metadata = MetadataMap::new();
     metadata.insert(REASON, MetadataValue::from_static(reason));
     let mut details = Vec::new();

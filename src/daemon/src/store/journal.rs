@@ -14,8 +14,12 @@ use redb::{ReadTransaction, WriteTransaction};
 use super::StoreError;
 use hintd_engine::journal::{Batch, KeyPart, Op, Table, key_parts};
 
-/// The format this program writes. It reads version 1, too, whose rows had no check sums, and rewrites such a journal.
-pub(super) const FORMAT_VERSION: u32 = 2;
+/// The format this program writes. It reads version 1, too, whose rows had no check sums, and rewrites such a journal; and
+/// version 2, whose answers repeat their groups' names in every hint: the engine reads both, and rows written from now on
+/// are new ones, which a program of version 2 could not read.
+pub(super) const FORMAT_VERSION: u32 = 3;
+/// The first version with check sums.
+const SEALED: u32 = 2;
 /// Written first into every journal, so that another program's redb file is not taken for one.
 const FORMAT_NAME: &str = "hintd-journal";
 /// Format name, version and sequence; apart from the engine's own tables.
@@ -107,7 +111,7 @@ impl Journal {
         let db = opener()?;
         let (sequence, version) = check_format(path, &db)?;
         if version < FORMAT_VERSION {
-            upgrade(&db).map_err(|e| StoreError::from_redb(path, e))?;
+            upgrade(&db, version).map_err(|e| StoreError::from_redb(path, e))?;
         }
         let rows = read_rows(path, &db)?;
         let journal = Self { path: path.to_path_buf(), opener, db: Some(db), sequence, undo: Vec::new() };
@@ -222,12 +226,12 @@ fn check_sum(table: Table, key: &[u8], value: &[u8]) -> u32 {
     sum.finalize()
 }
 
-/// Gives the rows of a journal of version 1 their check sums, all or none.
-fn upgrade(db: &Database) -> Result<(), redb::Error> {
+/// Makes a journal of an earlier version one of this: of version 1, rows get their check sums, all or none.
+fn upgrade(db: &Database, version: u32) -> Result<(), redb::Error> {
     let mut txn = db.begin_write()?;
     txn.set_durability(Durability::Immediate)?;
     txn.open_table(FORMAT)?.insert(VERSION, FORMAT_VERSION.to_string().as_str())?;
-    for table in Table::ALL {
+    for table in Table::ALL.into_iter().filter(|_| version < SEALED) {
         let mut rows = txn.open_table(definition(table))?;
         let read = |row: Result<_, _>| {
             let (key, value): (redb::AccessGuard<'_, &[u8]>, redb::AccessGuard<'_, &[u8]>) = row?;

@@ -100,6 +100,20 @@ label! {
 }
 
 label! {
+    /// What became of a message that took too much memory, or too long.
+    MessageRefusal {
+        /// There was no memory to receive it in.
+        Inbound = "inbound",
+        /// It did not end in time.
+        Upload = "upload",
+        /// There was no memory to answer in.
+        Outbound = "outbound",
+        /// Answers were not read in time: their connection was closed.
+        Unread = "unread",
+    }
+}
+
+label! {
     /// How a pair of hosts that talks gets through the network.
     RouteKind {
         /// Over a route of its own.

@@ -17,14 +17,16 @@ use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle, 
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::adherence::{BYTES, MISSES, OUTCOMES, SETTLED};
+pub use super::admission::AdmissionMetrics;
+use super::admission::{CONNECTIONS_REFUSED, LINES_LEFT_OUT, MESSAGES_REFUSED, STREAMS_REFUSED};
 use super::circuits::{CIRCUIT_CHANGES, CIRCUIT_DEMAND, CIRCUIT_PORTS, CIRCUITS, SHUFFLES};
 use super::dispatch::{DISPATCH_LATE, DISPATCH_LAUNCHES, DISPATCH_NOT_YET, DISPATCH_OFFERS, DISPATCH_WAITING};
 use super::hadoop::{HADOOP_AGE, HADOOP_ANSWERS, HADOOP_ASKED, HADOOP_DISAGREES, HADOOP_ENDED};
 use super::hadoop::{NAME_NODE_AGE, NAME_NODE_ANSWERS, NAME_NODE_ASKED, NAME_NODE_LOCATED, NAME_NODE_PATHS};
 use super::history_server::{HISTORY_AGE, HISTORY_ANSWERS, HISTORY_ASKED};
 pub use super::labels::{
-    BoxState, ConnectionRefusal, FeedResult, HintEvent, LabelValue, MoveEvent, ReloadResult, RouteKind, Stage,
-    WatcherKind,
+    BoxState, ConnectionRefusal, FeedResult, HintEvent, LabelValue, MessageRefusal, MoveEvent, ReloadResult, RouteKind,
+    Stage, WatcherKind,
 };
 use super::plans::{PLAN_AGE, PLAN_FOLLOWED, PLAN_IN_FORCE, PLAN_LEFT};
 use super::routes::{
@@ -51,8 +53,6 @@ const NODES: &str = "hintd_nodes";
 const LEASES: &str = "hintd_leases";
 const HINTS: &str = "hintd_hints_total";
 const REFUSED: &str = "hintd_refused_total";
-const CONNECTIONS_REFUSED: &str = "hintd_connections_refused_total";
-const STREAMS_REFUSED: &str = "hintd_streams_refused_total";
 const CONFLICTS: &str = "hintd_commit_conflicts_total";
 const FEED_ITEMS: &str = "hintd_feed_items_total";
 const RELOADS: &str = "hintd_reloads_total";
@@ -109,6 +109,8 @@ pub const ALL: &[Metric] = &[
     metric(REFUSED, Kind::Counter, Unit::Count, "Requests refused, by reason."),
     metric(CONNECTIONS_REFUSED, Kind::Counter, Unit::Count, "Connections without a seat, by what became of them."),
     metric(STREAMS_REFUSED, Kind::Counter, Unit::Count, "Follow, Watch and feed streams beyond limits.streams."),
+    metric(MESSAGES_REFUSED, Kind::Counter, Unit::Count, "Messages that took too much memory or time, by result."),
+    metric(LINES_LEFT_OUT, Kind::Counter, Unit::Count, "Lines of log about requests beyond limits.log_lines_per_s."),
     metric(CONFLICTS, Kind::Counter, Unit::Count, "Commits that met another's lease and were placed again."),
     metric(FEED_ITEMS, Kind::Counter, Unit::Count, "Feed items by feed and result."),
     metric(RELOADS, Kind::Counter, Unit::Count, "Configuration reloads by result."),
@@ -288,15 +290,6 @@ impl Metrics {
         }
     }
 
-    /// Handles for connections and streams that are turned away.
-    pub fn admission(&self) -> AdmissionMetrics {
-        let connection = |&turned: &ConnectionRefusal| self.counter(CONNECTIONS_REFUSED, &[("result", turned.label())]);
-        AdmissionMetrics {
-            connections: ConnectionRefusal::ALL.iter().map(connection).collect(),
-            streams: self.counter(STREAMS_REFUSED, &[]),
-        }
-    }
-
     /// A gauge of how many wait in a bounded queue.
     pub fn queue(&self, queue: &'static str) -> QueueMetrics {
         QueueMetrics(self.gauge(QUEUE_DEPTH, &[("queue", queue)]))
@@ -451,25 +444,6 @@ impl StoreMetrics {
     /// Whether the journal can be written.
     pub fn healthy(&self, healthy: bool) {
         self.healthy.set(f64::from(u8::from(healthy)));
-    }
-}
-
-/// Records who is refused a connection or a stream.
-#[derive(Clone)]
-pub struct AdmissionMetrics {
-    connections: Vec<Counter>,
-    streams: Counter,
-}
-
-impl AdmissionMetrics {
-    /// A connection has no seat, or is closed.
-    pub fn connection(&self, turned: ConnectionRefusal) {
-        self.connections[turned as usize].add(1);
-    }
-
-    /// A stream is beyond the limit.
-    pub fn stream(&self) {
-        self.streams.add(1);
     }
 }
 

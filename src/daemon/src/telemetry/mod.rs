@@ -4,6 +4,7 @@
 //! spells a metric's name is [`metrics`]; everybody else holds a typed handle.
 
 pub mod adherence;
+pub mod admission;
 pub mod circuits;
 pub mod dispatch;
 pub mod hadoop;

@@ -8,7 +8,7 @@
 //! # Code map
 //! - `columns`: the columns of nodes, in pieces; `frame`: all that decisions of one generation read.
 //! - `record`: one decision; `replay`: made again, or by another policy.
-//! - `store`: all of them, oldest dropped; `tally`, `memory_size`: their bytes.
+//! - `store`: all of them, the oldest of who has most dropped; `tally`, `memory_size`: their bytes.
 
 mod columns;
 mod frame;
@@ -29,7 +29,7 @@ use hintd_model::units::DecisionId;
 pub struct RecordSettings {
     /// Of a million decisions so many are recorded; which ones hangs on their ids alone.
     pub per_million: u32,
-    /// Bytes of all records together; the oldest go first.
+    /// Bytes of all records together; the oldest of the application that has most go first.
     pub bytes: usize,
 }
 

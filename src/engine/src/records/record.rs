@@ -12,7 +12,7 @@ use crate::history::JobHistory;
 use crate::placer::{PlacerSettings, Proposal};
 use crate::refusal::Refusal;
 use hintd_model::cluster::{Application, Dataset, HintRequest, Overlay, Shards, Snapshot, dataset};
-use hintd_model::units::{DecisionId, Timestamp};
+use hintd_model::units::{ApplicationId, DecisionId, Timestamp};
 use hintd_policy::Policy;
 use hintd_policy::problem::Anchor;
 use std::sync::Arc;
@@ -200,6 +200,11 @@ impl Record {
             StoredOutcome::Answered { answer, .. } => answer.decision.id,
             StoredOutcome::Refused { decision, .. } => *decision,
         }
+    }
+
+    /// Whose request it was.
+    pub(super) fn application(&self) -> ApplicationId {
+        self.request.attempt.application
     }
 
     /// When it was decided.

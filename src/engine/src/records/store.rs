@@ -1,4 +1,4 @@
-//! All records: bounded in bytes, the oldest dropped first.
+//! All records: bounded in bytes. Of the application whose records take most, the oldest are dropped first.
 
 use super::RecordSettings;
 use super::frame::{Frame, LastVersion, Source};
@@ -7,9 +7,10 @@ use super::tally::Tally;
 use crate::dispatching::{StoredDispatcher, is_pushed};
 use crate::generation::Releases;
 use crate::refusal::Refusal;
-use hintd_model::units::{DecisionId, Timestamp};
+use hintd_model::units::{ApplicationId, DecisionId, Timestamp};
 use hintd_policy::IndexedFlows;
-use std::collections::{BTreeMap, VecDeque};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Weak};
 
 /// Records of decisions.
@@ -17,16 +18,39 @@ use std::sync::{Arc, Weak};
 pub struct Records {
     settings: RecordSettings,
     by_decision: BTreeMap<DecisionId, Arc<Record>>,
-    /// As they came.
-    order: VecDeque<DecisionId>,
+    by_application: BTreeMap<ApplicationId, OfApplication>,
+    /// Applications by the bytes that their records share with none.
+    by_bytes: BTreeSet<Rank>,
     tally: Tally,
     /// Frames that decisions may still be of: those of the last few generations come mixed.
     recent: VecDeque<(u64, Weak<Frame>)>,
     last: Option<LastVersion>,
+    /// Records so far.
+    taken: u64,
     /// Records that went because there were too many bytes.
     dropped: u64,
     /// Decisions that were too large to record.
     too_large: u64,
+}
+
+/// An application among the others: the last one loses its oldest record. Whoever has less than twice as many bytes as
+/// another has as many: then the record goes that came first.
+type Rank = (u32, Reverse<u64>, ApplicationId);
+
+/// Records of one application.
+#[derive(Debug, Default)]
+struct OfApplication {
+    /// As they came, each with its number.
+    order: VecDeque<(u64, DecisionId)>,
+    bytes: usize,
+}
+
+impl OfApplication {
+    /// `None`: it has no records.
+    fn rank(&self, application: ApplicationId) -> Option<Rank> {
+        let (first, _) = self.order.front()?;
+        Some((self.bytes.checked_ilog2().unwrap_or(0), Reverse(*first), application))
+    }
 }
 
 /// Generations whose decisions may come mixed.
@@ -84,13 +108,16 @@ impl Records {
             self.too_large += 1;
             return;
         }
-        let id = record.decision();
-        if let Some(before) = self.by_decision.insert(id, Arc::clone(&record)) {
-            before.release(&mut self.tally);
-            self.order.retain(|known| *known != id);
-        }
+        let (id, application) = (record.decision(), record.application());
+        self.remove(id);
         record.hold(&mut self.tally);
-        self.order.push_back(id);
+        self.taken += 1;
+        let number = self.taken;
+        self.of_application(application, |of| {
+            of.order.push_back((number, id));
+            of.bytes += record.own();
+        });
+        self.by_decision.insert(id, record);
         self.enforce_limit();
         if !self.by_decision.contains_key(&id) {
             self.too_large += 1;
@@ -113,9 +140,10 @@ impl Records {
     /// How far records go.
     #[must_use]
     pub fn kept(&self) -> Kept {
-        let oldest = self.order.front().and_then(|id| Some((*id, self.by_decision.get(id)?.at())));
+        let first = self.by_application.values().filter_map(|of| of.order.front()).min();
+        let oldest = first.and_then(|(_, id)| Some((*id, self.by_decision.get(id)?.at())));
         Kept {
-            decisions: self.order.len(),
+            decisions: self.by_decision.len(),
             bytes: self.tally.bytes,
             most: self.settings.bytes,
             oldest,
@@ -168,12 +196,40 @@ impl Records {
 
     fn enforce_limit(&mut self) {
         while self.tally.bytes > self.settings.bytes {
-            let Some(oldest) = self.order.pop_front() else {
-                return;
-            };
-            if let Some(record) = self.by_decision.remove(&oldest) {
-                record.release(&mut self.tally);
-                self.dropped += 1;
+            let most = self.by_bytes.last().and_then(|(.., application)| self.by_application.get(application));
+            let Some((_, oldest)) = most.and_then(|most| most.order.front().copied()) else { return };
+            self.remove(oldest);
+            self.dropped += 1;
+        }
+    }
+
+    fn remove(&mut self, id: DecisionId) {
+        let Some(record) = self.by_decision.remove(&id) else { return };
+        record.release(&mut self.tally);
+        self.of_application(record.application(), |of| {
+            // Mostly the first of them.
+            if of.order.front().is_some_and(|(_, first)| *first == id) {
+                of.order.pop_front();
+            } else {
+                of.order.retain(|(_, known)| *known != id);
+            }
+            of.bytes -= record.own();
+        });
+    }
+
+    /// Changes what is noted of an application, and where that puts it among the others.
+    fn of_application(&mut self, application: ApplicationId, change: impl FnOnce(&mut OfApplication)) {
+        let of = self.by_application.entry(application).or_default();
+        if let Some(rank) = of.rank(application) {
+            self.by_bytes.remove(&rank);
+        }
+        change(of);
+        match of.rank(application) {
+            Some(rank) => {
+                self.by_bytes.insert(rank);
+            }
+            None => {
+                self.by_application.remove(&application);
             }
         }
     }

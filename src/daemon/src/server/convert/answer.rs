@@ -5,13 +5,14 @@ use hintd_client::wire::v1;
 use hintd_engine::decision::{
     AgeOf, Blocked, ChainPath, ExclusionNamed, HintRoute, Lack, LearnedFrom, NearMiss, Pending,
 };
-use hintd_engine::{Decision, Hint, Mode, Refusal, TermValues};
+use hintd_engine::{Decision, ExplainedLease, Hint, Mode, Refusal, TermValues};
 use hintd_model::units::{Calendar, DecisionId, Timestamp};
 use hintd_policy::Ended;
 
 /// The whole answer.
 #[must_use]
 pub fn hint_set(decision: &Decision) -> v1::HintSet {
+    let groups = decision.group_names();
     v1::HintSet {
         // A what-if is remembered nowhere: there is nothing to ask for by an id.
         decision_id: if decision.id.0 == 0 { String::new() } else { decision.id.to_string() },
@@ -19,7 +20,8 @@ pub fn hint_set(decision: &Decision) -> v1::HintSet {
         snapshot_version: decision.snapshot.0,
         policy: decision.policy.to_string(),
         mode: wire_mode(decision.mode).into(),
-        hints: decision.hints.iter().map(hint).collect(),
+        hints: decision.hints.iter().map(|of| hint(of, groups.index(&of.group))).collect(),
+        groups: groups.names().map(ToString::to_string).collect(),
         asks: decision.asks.iter().map(ask_to_wire).collect(),
         terms: Some(terms(&decision.terms)),
         baseline: decision.baseline.as_ref().map(terms),
@@ -141,8 +143,20 @@ pub fn wire_mode(mode: Mode) -> v1::Mode {
     }
 }
 
-fn hint(hint: &Hint) -> v1::Hint {
+/// What became of leases.
+#[must_use]
+pub fn lease_states(leases: &[ExplainedLease]) -> Vec<v1::LeaseState> {
+    let state = |lease: &ExplainedLease| v1::LeaseState {
+        lease_id: lease.id.0,
+        host: lease.host.to_string(),
+        state: lease.state.to_owned(),
+    };
+    leases.iter().map(state).collect()
+}
+
+fn hint(hint: &Hint, group_index: u32) -> v1::Hint {
     v1::Hint {
+        group_index: Some(group_index),
         group: hint.group.to_string(),
         host: hint.host.to_string(),
         count: hint.count,

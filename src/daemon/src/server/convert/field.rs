@@ -2,6 +2,7 @@
 
 use crate::runtime::RequestLimits;
 use hintd_engine::Refusal;
+use hintd_model::text::is_hidden;
 use std::fmt::Display;
 use std::sync::Arc;
 
@@ -12,24 +13,52 @@ pub(super) fn invalid(field: impl Into<String>, message: impl Display) -> Refusa
 
 /// A text that may be empty, within the limit.
 pub(super) fn text(field: impl Display, value: &str, limits: &RequestLimits) -> Result<Arc<str>, Refusal> {
-    if value.len() > limits.text_bytes {
+    within(field, value, Most(limits.text_bytes, "text_bytes"))
+}
+
+/// A name that answers and rows of the journal repeat; it may be empty.
+pub(super) fn short(field: impl Display, value: &str, limits: &RequestLimits) -> Result<Arc<str>, Refusal> {
+    let most = limits.name_bytes.min(limits.text_bytes);
+    within(field, value, Most(most, if most < limits.name_bytes { "text_bytes" } else { "name_bytes" }))
+}
+
+/// A text of at most so many bytes that shows all that it holds. Whatever goes to logs and to terminals passes here.
+pub(super) fn within(field: impl Display, value: &str, Most(most, name): Most) -> Result<Arc<str>, Refusal> {
+    if value.len() > most {
         let shown: String = value.chars().take(32).collect();
-        let (bytes, most) = (value.len(), limits.text_bytes);
-        let message = format!("\"{shown}…\" has {bytes} bytes; at most {most} are allowed (limits.text_bytes)");
+        let message = format!("\"{shown}…\" has {} bytes; at most {most} are allowed (limits.{name})", value.len());
         return Err(invalid(field.to_string(), message));
     }
-    if let Some(control) = value.chars().find(|c| c.is_control()) {
-        return Err(invalid(field.to_string(), format!("{value:?} holds the control character {control:?}")));
-    }
+    plain(field, value)?;
     Ok(value.into())
+}
+
+/// Refuses control characters, and such as change how others look.
+pub(super) fn plain(field: impl Display, value: &str) -> Result<(), Refusal> {
+    let Some(letter) = value.chars().find(|letter| is_hidden(*letter)) else { return Ok(()) };
+    let kind = if letter.is_control() { "control" } else { "invisible" };
+    let code = letter.escape_unicode();
+    Err(invalid(field.to_string(), format!("{value:?} holds the {kind} character {code}")))
 }
 
 /// A text that must be there.
 pub(super) fn named(field: impl Display, value: &str, limits: &RequestLimits) -> Result<Arc<str>, Refusal> {
     if value.trim().is_empty() {
-        return Err(invalid(field.to_string(), format!("is missing: \"{value}\"")));
+        return Err(missing(field, value));
     }
     text(field, value, limits)
+}
+
+/// The same of a name that answers and rows of the journal repeat.
+pub(super) fn short_named(field: impl Display, value: &str, limits: &RequestLimits) -> Result<Arc<str>, Refusal> {
+    if value.trim().is_empty() {
+        return Err(missing(field, value));
+    }
+    short(field, value, limits)
+}
+
+fn missing(field: impl Display, value: &str) -> Refusal {
+    invalid(field.to_string(), format!("is missing: {value:?}"))
 }
 
 /// A list of texts that must be there, within a bound.

@@ -18,7 +18,7 @@ mod servers;
 
 pub(super) use adherence::{adherence_view, outcome};
 pub(super) use answer::age;
-pub use answer::{hint_set, refused, terms, wire_mode};
+pub use answer::{hint_set, lease_states, refused, terms, wire_mode};
 pub use digest::digest;
 
 pub use chains::unmet_view;

@@ -1,6 +1,6 @@
 //! `RequestHintsRequest` to [`HintRequest`].
 
-use super::field::{Most, bounded, containers_allowed, count, invalid, list, named, text};
+use super::field::{Most, bounded, containers_allowed, count, invalid, list, short, short_named, text};
 use super::resource::{ask, size};
 use crate::runtime::RequestLimits;
 use hintd_client::wire::v1;
@@ -28,9 +28,9 @@ pub fn request(wire: &v1::RequestHintsRequest, limits: &RequestLimits) -> Result
     if total > limits.containers {
         return Err(invalid("groups", format!("{total} containers in all; {}", containers_allowed(limits.containers))));
     }
-    let queue = text("queue", &wire.queue, limits)?;
+    let queue = short("queue", &wire.queue, limits)?;
     Ok(HintRequest {
-        id: RequestId(named("request_id", &wire.request_id, limits)?),
+        id: RequestId(short_named("request_id", &wire.request_id, limits)?),
         attempt: attempt(&wire.application_id, wire.attempt)?,
         queue: QueueName(if queue.is_empty() { "default".into() } else { queue }),
         user: text("user", &wire.user, limits)?,
@@ -139,7 +139,7 @@ fn groups(wire: &v1::RequestHintsRequest, limits: &RequestLimits) -> Result<Vec<
     let mut groups = Vec::with_capacity(wire.groups.len());
     for (at, group) in wire.groups.iter().enumerate() {
         let path = format!("groups[{at}]");
-        let name = named(format_args!("{path}.name"), &group.name, limits)?;
+        let name = short_named(format_args!("{path}.name"), &group.name, limits)?;
         if !names.insert(Arc::clone(&name)) {
             return Err(invalid(format!("{path}.name"), format!("\"{name}\" stands there twice")));
         }

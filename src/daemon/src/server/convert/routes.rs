@@ -1,8 +1,9 @@
 //! Watches, route updates and acknowledgements.
 
-use super::field::invalid;
+use super::field::{invalid, plain};
 use hintd_client::wire::v1;
 use hintd_engine::{NamedRoute, Phase, Refusal, RouteUpdate, RuleAction, RuleChange, WatchScope, WatchedPair};
+use hintd_model::text::is_hidden;
 use std::sync::Arc;
 
 /// The longest name of a watcher or class, and the longest reason, bytes.
@@ -21,6 +22,7 @@ pub(in crate::server) fn watcher(name: &str) -> Result<Arc<str>, Refusal> {
         let message = format!("a watcher's name has 1 to {NAME_BYTES} bytes, not {}", name.len());
         return Err(invalid("watcher", message));
     }
+    plain("watcher", name)?;
     if name.starts_with(OWN) {
         return Err(invalid(
             "watcher",
@@ -66,7 +68,7 @@ pub(in crate::server) fn refused_routes(wire: &[v1::RouteRefusal]) -> Result<Vec
 
 /// A reason is for people, and kept for them: its beginning will do.
 pub(super) fn reason(wire: &str) -> String {
-    wire.chars().filter(|letter| !letter.is_control()).take(NAME_BYTES).collect()
+    wire.chars().filter(|letter| !is_hidden(*letter)).take(NAME_BYTES).collect()
 }
 
 /// An update as the watcher gets it.

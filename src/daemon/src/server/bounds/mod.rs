@@ -1,0 +1,145 @@
+//! How much memory messages take, in and out, over all connections: a layer around every service.
+//!
+//! # Code map
+//! - `budget`: bytes shared out among connections; `inbound`: bodies of requests; `outbound`: bodies of answers.
+
+mod budget;
+mod inbound;
+mod outbound;
+
+pub(super) use budget::{Budget, Share};
+
+use super::connection_permits::ConnectionPermit;
+use crate::runtime::Daemon;
+use crate::runtime::options::Listen;
+use crate::telemetry::metrics::MessageRefusal;
+use inbound::InboundBody;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, OnceLock};
+use std::task::{self, Poll};
+use std::time::Duration;
+use tonic::body::Body;
+use tonic::codegen::http;
+use tower::{Layer, Service};
+
+/// Bytes of one stream that the transport receives ahead of whoever reads them.
+pub(super) const STREAM_WINDOW: u32 = 256 * 1_024;
+/// And of all streams of a connection.
+pub(super) const CONNECTION_WINDOW: u32 = 512 * 1_024;
+
+/// Calls that take any number of messages, at any time.
+const STREAMED: [&str; 4] =
+    ["/hintd.v1.Feed/", "/hintd.v1.Placement/Follow", "/hintd.v1.Admin/SubmitPlan", "/grpc.reflection."];
+
+/// What all calls of a listener share.
+#[derive(Debug)]
+struct Context {
+    daemon: Daemon,
+    /// The longest message, bytes.
+    message_bytes: usize,
+    /// How long one may take to arrive.
+    upload: Duration,
+}
+
+impl Context {
+    fn refused_inbound(&self) {
+        self.daemon.metrics().message_refused(MessageRefusal::Inbound);
+    }
+
+    fn refused_outbound(&self) {
+        self.daemon.metrics().message_refused(MessageRefusal::Outbound);
+    }
+
+    fn upload_ended(&self) {
+        self.daemon.metrics().message_refused(MessageRefusal::Upload);
+    }
+}
+
+/// What one connection holds.
+#[derive(Debug, Clone)]
+pub(super) struct Shares {
+    pub(super) inbound: Share,
+    pub(super) outbound: Share,
+}
+
+/// The budgets of a listener.
+#[derive(Debug, Clone)]
+pub(super) struct Budgets {
+    inbound: Arc<Budget>,
+    outbound: Arc<Budget>,
+}
+
+impl Budgets {
+    pub(super) fn new(listen: &Listen) -> Self {
+        Self { inbound: Budget::new(listen.inbound_bytes), outbound: Budget::new(listen.outbound_bytes) }
+    }
+
+    /// Those of a new connection.
+    pub(super) fn shares(&self) -> Shares {
+        Shares { inbound: self.inbound.share(), outbound: self.outbound.share() }
+    }
+}
+
+/// See the module.
+#[derive(Debug, Clone)]
+pub(super) struct MessageBounds {
+    context: Arc<Context>,
+    /// Of calls whose connection has none of its own: those on the admin socket.
+    shares: Shares,
+}
+
+impl MessageBounds {
+    pub(super) fn new(listen: &Listen, daemon: Daemon, budgets: &Budgets) -> Self {
+        let context = Context { daemon, message_bytes: listen.message_bytes, upload: listen.upload };
+        Self { context: Arc::new(context), shares: budgets.shares() }
+    }
+}
+
+impl<S> Layer<S> for MessageBounds {
+    type Service = MessageBoundsService<S>;
+
+    fn layer(&self, inner: S) -> Self::Service {
+        MessageBoundsService { inner, bounds: self.clone() }
+    }
+}
+
+/// The service that [`MessageBounds`] makes.
+#[derive(Debug, Clone)]
+pub(super) struct MessageBoundsService<S> {
+    inner: S,
+    bounds: MessageBounds,
+}
+
+impl<S> Service<http::Request<Body>> for MessageBoundsService<S>
+where
+    S: Service<http::Request<Body>, Response = http::Response<Body>>,
+    S::Future: Send + 'static,
+    S::Error: Send + 'static,
+{
+    type Response = http::Response<Body>;
+    type Error = S::Error;
+    type Future = Pin<Box<dyn Future<Output = Result<http::Response<Body>, S::Error>> + Send>>;
+
+    fn poll_ready(&mut self, context: &mut task::Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, request: http::Request<Body>) -> Self::Future {
+        let shares = request.extensions().get().map_or(&self.bounds.shares, ConnectionPermit::shares);
+        let Shares { inbound, outbound } = shares.clone();
+        let context = Arc::clone(&self.bounds.context);
+        let path = request.uri().path();
+        let streamed = STREAMED.iter().any(|prefix| path.starts_with(prefix));
+        // What a request's message holds is given back when it is answered.
+        let until_answered = Arc::new(OnceLock::new());
+        let own = Arc::clone(&until_answered);
+        let body = |inner| Body::new(InboundBody::new(inner, Arc::clone(&context), inbound, streamed, own));
+        let answer = self.inner.call(request.map(body));
+        Box::pin(async move {
+            let response = answer.await?;
+            drop(until_answered);
+            Ok(outbound::counted(response, context, outbound).await)
+        })
+    }
+}

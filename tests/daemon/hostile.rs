@@ -1,0 +1,326 @@
+//! Clients that mean harm: messages that claim much or never end, answers that nobody reads, forged lines, floods.
+
+use crate::program::{NODE_MB, Program, command, say, write_config_with};
+use crate::streams::follow_start;
+use crate::world::{SOON, World, request};
+use h2::client::{Builder, ResponseFuture, SendRequest};
+use h2::{RecvStream, SendStream};
+use hintd_client::wire::v1;
+use prost::Message as _;
+use std::time::{Duration, Instant};
+use tokio::net::TcpStream;
+use tonic::Code;
+use tonic::codegen::{Bytes, http};
+
+const HINTS: &str = "/hintd.v1.Placement/RequestHints";
+const EXPLAIN: &str = "/hintd.v1.Placement/Explain";
+const HEARTBEATS: &str = "/hintd.v1.Feed/Heartbeats";
+const MIB: u64 = 1 << 20;
+
+/// One connection that speaks HTTP/2 and no more.
+struct Raw(SendRequest<Bytes>);
+
+/// A call on it that is not over.
+struct RawCall {
+    up: SendStream<Bytes>,
+    answer: ResponseFuture,
+}
+
+impl Raw {
+    /// Who reads nothing has a window of 0.
+    async fn connect(address: &str, window: u32) -> Self {
+        let stream = TcpStream::connect(address).await.unwrap();
+        let mut builder = Builder::new();
+        builder.initial_window_size(window);
+        let (sender, connection) = builder.handshake(stream).await.unwrap();
+        tokio::spawn(async move { drop(connection.await) });
+        Self(sender)
+    }
+
+    /// Begins a call and sends bytes of its body; `None`: the daemon has ended the connection.
+    async fn begin(&mut self, method: &str, bytes: Vec<u8>, end: bool) -> Option<RawCall> {
+        let mut sender = self.0.clone().ready().await.ok()?;
+        let call = http::Request::post(format!("http://hintd{method}"))
+            .header("content-type", "application/grpc")
+            .header("te", "trailers")
+            .body(())
+            .unwrap();
+        let (answer, mut up) = sender.send_request(call, false).ok()?;
+        up.send_data(bytes.into(), end).ok()?;
+        Some(RawCall { up, answer })
+    }
+}
+
+/// Code and message with which a call ended.
+async fn ended(answer: ResponseFuture) -> (String, String) {
+    let response = tokio::time::timeout(SOON, answer).await.expect("it is answered").unwrap();
+    let (head, mut body): (_, RecvStream) = response.into_parts();
+    let mut fields = head.headers;
+    if !fields.contains_key("grpc-status") {
+        while let Some(data) = tokio::time::timeout(SOON, body.data()).await.unwrap() {
+            drop(data.unwrap());
+        }
+        fields = body.trailers().await.unwrap().unwrap();
+    }
+    let field = |name: &str| fields.get(name).map_or_else(String::new, |value| value.to_str().unwrap().to_owned());
+    (field("grpc-status"), field("grpc-message"))
+}
+
+/// The prefix of a message of so many bytes.
+fn prefix(bytes: u32) -> Vec<u8> {
+    [&[0][..], &bytes.to_be_bytes()].concat()
+}
+
+fn framed(message: &impl prost::Message) -> Vec<u8> {
+    let bytes = message.encode_to_vec();
+    [prefix(u32::try_from(bytes.len()).unwrap()), bytes].concat()
+}
+
+/// Looks at memory until a time has passed; by how much it grew at most.
+async fn grows(program: &Program, before: u64, lasts: Duration) -> u64 {
+    let (began, mut most) = (Instant::now(), 0);
+    while began.elapsed() < lasts {
+        most = most.max(program.resident().saturating_sub(before));
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    most
+}
+
+fn counter(status: &v1::StatusResponse, name: &str) -> u64 {
+    status.counters.get(name).copied().unwrap_or(0)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_prefix_claims_takes_no_memory_and_what_never_ends_is_ended() {
+    let folder = tempfile::tempdir().unwrap();
+    let port = write_config_with(folder.path(), &[("limits", "upload = \"2s\"")]);
+    let program = Program::start(folder.path(), port).await;
+    let answer = program.client.request_hints(request("first", 1, 1, 1_024), SOON).await.unwrap();
+    let mut follow = program.client.follow(follow_start(&answer, 0)).await.unwrap();
+    let before = program.resident();
+    let mut calls = Vec::new();
+    for _ in 0..4 {
+        let mut raw = Raw::connect(&program.address, 1 << 20).await;
+        for n in 0..250 {
+            let method = if n % 2 == 0 { HINTS } else { HEARTBEATS };
+            calls.push(raw.begin(method, prefix(16 << 20), false).await.unwrap());
+        }
+    }
+    let grew = grows(&program, before, Duration::from_secs(1)).await;
+    program.client.request_hints(request("between", 2, 1, 1_024), SOON).await.unwrap();
+    let sent = calls.len() * 5;
+    say(&format!("{} calls that claim 16 MiB each, {sent} bytes: memory grew by {} MiB", calls.len(), grew / MIB));
+    assert!(grew < 64 * MIB, "{grew} bytes for {sent} that were sent");
+    program.until("all were ended", |status| counter(status, "messages_refused_upload") >= 1_000).await;
+    let (code, message) = ended(calls.swap_remove(0).answer).await;
+    assert_eq!(code, (Code::InvalidArgument as i32).to_string(), "{message}");
+    assert!(message.contains("limits.upload"), "{message}");
+    // Streams that are silent between messages are nobody's concern.
+    let still = tokio::time::timeout(Duration::from_millis(100), follow.next()).await;
+    assert!(still.is_err(), "the Follow stream goes on: {still:?}");
+    let again = program.client.request_hints(request("last", 3, 1, 1_024), SOON).await.unwrap();
+    assert!(again.hints.is_some());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_sends_nothing_at_all_is_ended_as_well() {
+    let world = World::with(&[("limits", "upload = \"200ms\"")]).await;
+    let mut raw = Raw::connect(&world.running().grpc.to_string(), 1 << 20).await;
+    let mut silent = raw.begin(HINTS, Vec::new(), false).await.unwrap();
+    let half = raw.begin(EXPLAIN, framed(&v1::ExplainRequest::default()), false).await.unwrap();
+    for answer in [silent.answer, half.answer] {
+        let (code, message) = ended(answer).await;
+        assert_eq!(code, (Code::InvalidArgument as i32).to_string(), "{message}");
+    }
+    drop(silent.up.send_data(Bytes::new(), true));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn messages_on_their_way_stay_within_their_bytes_and_leave_room_for_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let port = write_config_with(folder.path(), &[("limits", "inbound_bytes = 8388608")]);
+    let program = Program::start(folder.path(), port).await;
+    let before = program.resident();
+    let part = [prefix(4 << 20), vec![7; 200 * 1_024]].concat();
+    let (mut raws, mut calls) = (Vec::new(), Vec::new());
+    for _ in 0..6 {
+        let mut raw = Raw::connect(&program.address, 1 << 20).await;
+        for _ in 0..100 {
+            calls.extend(raw.begin(HINTS, part.clone(), false).await);
+        }
+        raws.push(raw);
+    }
+    let grew = grows(&program, before, Duration::from_secs(1)).await;
+    let sent = (calls.len() * part.len()) as u64;
+    say(&format!("{} MiB of messages that never end: memory grew by {} MiB", sent / MIB, grew / MIB));
+    assert!(sent > 100 * MIB && grew < 64 * MIB, "{grew} bytes for {sent}");
+    program.until("most were refused", |status| counter(status, "messages_refused_inbound") >= 500).await;
+    // A message of several frames, of somebody else.
+    let mut long = request("long", 1, 1, 1_024);
+    long.input_paths = (0..3_000).map(|n| format!("/data/part-{n:05}")).collect();
+    assert!(long.encoded_len() > 40_000);
+    program.client.request_hints(long, SOON).await.expect("another connection has its share");
+    drop(calls);
+    drop(raws);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn answers_that_nobody_reads_stay_within_their_bytes_and_their_connection_is_closed() {
+    let folder = tempfile::tempdir().unwrap();
+    let limits = [("limits", "outbound_bytes = 8388608"), ("limits", "unread = \"2s\""), ("records", "bytes = \"0\"")];
+    let port = write_config_with(folder.path(), &limits);
+    let program = Program::start(folder.path(), port).await;
+    let many = u32::try_from(NODE_MB / 1_024).unwrap() * 8;
+    let answer = program.client.request_hints(request("large", 1, many, 1_024), SOON).await.unwrap();
+    let decision_id = answer.hints.unwrap().decision_id;
+    let explain = v1::ExplainRequest { decision_id: decision_id.clone() };
+    let whole = program.client.explain(&decision_id).await.unwrap().encoded_len() as u64;
+    let before = program.resident();
+    let mut raw = Raw::connect(&program.address, 0).await;
+    let mut calls = Vec::new();
+    for _ in 0..250 {
+        calls.extend(raw.begin(EXPLAIN, framed(&explain), true).await);
+    }
+    let asked = calls.len() as u64 * whole;
+    let grew = grows(&program, before, Duration::from_millis(1_500)).await;
+    say(&format!("{} MiB of answers that nobody reads: memory grew by {} MiB", asked / MIB, grew / MIB));
+    assert!(asked > 60 * MIB && grew < 56 * MIB, "{grew} bytes for answers of {asked}");
+    let status = program.until("the connection was closed", |status| counter(status, "connections_unread") == 1).await;
+    assert!(counter(&status, "messages_refused_outbound") > 100, "{:?}", status.counters);
+    let gone = tokio::time::timeout(SOON, calls.pop().unwrap().answer).await.expect("it is told at once");
+    drop(gone);
+    assert!(raw.begin(EXPLAIN, framed(&explain), true).await.is_none(), "nothing goes on there");
+    program.client.explain(&decision_id).await.expect("who reads is answered");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_of_a_request_makes_lines_of_its_own_in_the_log() {
+    const FORGED: &str = "x\n2026-01-01T00:00:00Z ERROR forged \u{1b}[31m\u{202e}\u{2028}";
+    let folder = tempfile::tempdir().unwrap();
+    let port = write_config_with(folder.path(), &[("log", "level = \"debug\"")]);
+    let program = Program::start(folder.path(), port).await;
+    let changes: [fn(&mut v1::RequestHintsRequest); 8] = [
+        |r| r.request_id = FORGED.into(),
+        |r| r.application_id = FORGED.into(),
+        |r| r.queue = FORGED.into(),
+        |r| r.policy = FORGED.into(),
+        |r| r.groups[0].name = FORGED.into(),
+        |r| r.user = format!("ann\u{202e}"),
+        |r| {
+            let edge = v1::GroupEdge { from: FORGED.into(), to: "g".into(), ..Default::default() };
+            r.edges = vec![edge];
+        },
+        |r| r.request_id = "\u{2028}\n".into(),
+    ];
+    for change in changes {
+        let mut wire = request("r", 1, 1, 1_024);
+        change(&mut wire);
+        let (code, message) = crate::world::refusal(program.client.request_hints(wire, SOON).await);
+        assert_eq!(code, Code::InvalidArgument, "{message}");
+        assert!(!message.contains(['\n', '\u{1b}', '\u{202e}', '\u{2028}']), "{message:?}");
+    }
+    let pair = v1::HostPair { src: "r0n0".into(), dst: "r0n1".into(), class: String::new() };
+    let watch = v1::WatchRequest { watcher: FORGED.into(), pairs: vec![pair], ..Default::default() };
+    assert_eq!(crate::world::refusal(program.client.watch(watch).await.map(|_| ())).0, Code::InvalidArgument);
+    let log = program.log();
+    assert!(log.contains("refused: the request is not well-formed"), "{log}");
+    for line in log.lines() {
+        let forged = line.starts_with("2026-01-01") || line.contains(['\u{1b}', '\u{202e}', '\u{2028}']);
+        assert!(!forged, "{line:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_flood_of_one_application_pushes_out_nobody_elses_evidence_and_fills_no_log() {
+    const FLOOD: u32 = 3_000;
+    let folder = tempfile::tempdir().unwrap();
+    let port = write_config_with(
+        folder.path(),
+        &[
+            ("records", "bytes = \"512KiB\""),
+            ("limits", "answers = 200"),
+            ("limits", "requests_per_s = 0"),
+            ("leases", "time_to_live = \"1s\""),
+            ("log", "level = \"info\""),
+        ],
+    );
+    let program = Program::start(folder.path(), port).await;
+    let mut others = Vec::new();
+    for app in 1..=5 {
+        let answer = program.client.request_hints(request(&format!("other{app}"), app, 2, 1_024), SOON).await.unwrap();
+        others.push(answer.hints.unwrap().decision_id);
+    }
+    tokio::time::sleep(Duration::from_millis(1_300)).await; // their leases have ended: nothing else keeps them
+    let mut flood = tokio::task::JoinSet::new();
+    for n in 0..FLOOD {
+        let client = program.client.clone();
+        flood
+            .spawn(async move { client.request_hints_once(request(&format!("flood{n}"), 99, 1, 1_024)).await.is_ok() });
+        if flood.len() >= 32 {
+            flood.join_next().await;
+        }
+    }
+    flood.join_all().await;
+    let status = program.status().await;
+    let evicted = counter(&status, "answers_evicted");
+    say(&format!("{FLOOD} requests of one application: {evicted} answers went"));
+    assert!(evicted > 500, "{:?}", status.counters);
+    for decision in &others {
+        program.client.explain(decision).await.expect("it is explained as before");
+        let asked = v1::ReplayRequest { decision_id: decision.clone(), policy: String::new() };
+        let again = program.admin.clone().replay(asked).await.expect("and made again").into_inner();
+        assert!(again.same, "{:?}", again.differences);
+    }
+    let lines = program.log().lines().filter(|line| line.contains("application_1_0099")).count();
+    assert!(lines < FLOOD as usize / 2, "{lines} lines");
+    assert!(counter(&status, "request_lines_left_out") > 0, "{:?}", status.counters);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_repeat_says_that_it_is_one_and_what_became_of_its_leases() {
+    let world = World::start().await;
+    let _feed = world.cluster(1, 2, 8_192).await;
+    let first = world.hints(request("r1", 1, 2, 1_024)).await;
+    assert!(!first.is_repeat && first.leases.is_empty(), "{first:?}");
+    let states =
+        |answer: &v1::RequestHintsResponse| answer.leases.iter().map(|lease| lease.state.clone()).collect::<Vec<_>>();
+    let again = world.hints(request("r1", 1, 2, 1_024)).await;
+    assert_eq!((again.is_repeat, states(&again)), (true, vec!["held".to_owned(); 2]));
+    assert_eq!(again.hints, first.hints, "the answer itself is as it was");
+    let release = v1::ReleaseRequest {
+        application_id: "application_1_0001".into(),
+        attempt: 1,
+        token: first.token.clone(),
+        lease_ids: vec![again.leases[0].lease_id],
+    };
+    world.client.release(release).await.unwrap();
+    let after = world.hints(request("r1", 1, 2, 1_024)).await;
+    assert_eq!(states(&after), ["released", "held"]);
+    let hints = after.hints.unwrap();
+    for hint in &hints.hints {
+        assert_eq!(hints.groups[hint.group_index.unwrap() as usize], hint.group);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_group_with_a_long_name_and_many_hints_makes_no_long_journal() {
+    let folder = tempfile::tempdir().unwrap();
+    let port = write_config_with(folder.path(), &[("limits", "name_bytes = 4096")]);
+    let mut program = Program::bare(&mut command(folder.path()), folder.path(), port).await;
+    let _feed = program.register(0..120).await;
+    let journal = || std::fs::metadata(folder.path().join("journal.redb")).unwrap().len();
+    let mut wire = request("r1", 1, 120, 1_024);
+    wire.groups[0].name = "g".repeat(4_000);
+    wire.groups[0].constraints = Some(v1::Constraints { max_per_node: 1, ..Default::default() });
+    let before = journal();
+    let answer = program.client.request_hints(wire, SOON).await.unwrap();
+    let hints = answer.hints.unwrap();
+    assert_eq!(hints.hints.len(), 120);
+    // A restart reads what was written.
+    program.signal("-TERM");
+    assert!(program.ended(SOON).await.success());
+    let program = Program::bare(&mut command(folder.path()), folder.path(), port).await;
+    let explained = program.client.explain(&hints.decision_id).await.unwrap().decision.unwrap();
+    assert_eq!(explained.hints, hints.hints);
+    say(&format!("120 hints of a group whose name has 4,000 bytes: the journal grew from {before} to {}", journal()));
+}
