@@ -227,7 +227,8 @@ async fn who_asks_all_the_time_hears_in_the_daemons_words_that_it_stops() {
     let mut raw = v1::placement_client::PlacementClient::connect(address).await.unwrap();
     let asking = tokio::spawn(async move {
         loop {
-            let explain = v1::ExplainRequest { decision_id: "0000000000000001".into() };
+            let explain =
+                v1::ExplainRequest { decision_id: "0000000000000001".into(), token: String::new(), nonce: Vec::new() };
             raw.explain(explain).await.unwrap_err(); // other calls go on, and say that somebody is there
             if let Err(status) = raw.request_hints(request("r1", 1, 1, 1_024)).await {
                 return status;

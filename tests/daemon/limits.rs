@@ -197,7 +197,11 @@ async fn bytes_of_headers() {
     let channel = tonic::transport::Endpoint::from_shared(format!("http://{}", world.running().grpc)).unwrap();
     let mut raw = v1::placement_client::PlacementClient::new(channel.connect().await.unwrap());
     let mut code = async |bytes: usize| {
-        let mut call = tonic::Request::new(v1::ExplainRequest { decision_id: "0000000000000001".into() });
+        let mut call = tonic::Request::new(v1::ExplainRequest {
+            decision_id: "0000000000000001".into(),
+            token: String::new(),
+            nonce: Vec::new(),
+        });
         call.metadata_mut().insert("x-pad", "p".repeat(bytes).parse().unwrap());
         raw.explain(call).await.unwrap_err()
     };
@@ -434,6 +438,7 @@ async fn release(world: &World, app: u32, answer: &v1::RequestHintsResponse) {
         attempt: 1,
         token: answer.token.clone(),
         lease_ids: vec![],
+        nonce: Vec::new(),
     };
     world.client.release(request).await.unwrap();
 }

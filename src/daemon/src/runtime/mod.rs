@@ -11,6 +11,7 @@ mod command;
 pub mod daemon;
 mod engine_exit;
 mod engine_thread;
+pub mod listing;
 pub mod locate;
 pub mod metric_handles;
 pub mod options;
@@ -20,6 +21,7 @@ mod place;
 mod planning;
 mod plans;
 pub mod pool;
+mod proof;
 mod rates;
 mod records;
 pub mod registries;
@@ -36,6 +38,7 @@ pub use daemon::{Daemon, Ending, StartError};
 pub use metric_handles::MetricHandles;
 pub use options::{Options, RequestLimits};
 pub use place::{Refused, RequestOptions};
+pub use proof::proof;
 pub use replace::{FollowEvent, FollowPayload};
 
 /// Whether requests are taken.
