@@ -35,7 +35,7 @@ fn lazy(port: u16) -> Client {
 
 fn lazy_resting(port: u16, rest: Duration) -> Client {
     let breaker = BreakerOptions { failures: 2, rest, rest_max: rest };
-    Client::lazy_with(&format!("127.0.0.1:{port}"), &ClientOptions { breaker, ..ClientOptions::default() }).unwrap()
+    Client::lazy_with(&format!("127.0.0.1:{port}"), &ClientOptions { breaker, ..crate::world::known() }).unwrap()
 }
 
 /// Advice that is there before a clock that began with it has come to a quarter of [`SOON`]: both stand still on a machine

@@ -17,6 +17,7 @@
 // name_node.answer_bytes: tests/daemon/name_node.rs
 // name_node.fresh: src/hadoop/name_node/shelf.rs
 // name_node.refused_fresh: src/hadoop/name_node/shelf.rs
+// limits.attempt_jump: tests/daemon/tokens.rs
 // name_node.kept: src/hadoop/name_node/shelf.rs
 // history_server.answer_bytes: tests/daemon/history_server.rs
 // history_server.jobs_per_poll: tests/daemon/history_server.rs
@@ -51,7 +52,7 @@ fn told(said: &str, name: &str, value: &str) {
 }
 
 async fn another(world: &World) -> Client {
-    Client::connect(&world.running().grpc.to_string()).await.unwrap()
+    crate::world::connect(&world.running().grpc.to_string()).await.unwrap()
 }
 
 type Change = fn(&mut v1::RequestHintsRequest);
@@ -180,7 +181,7 @@ async fn bytes_of_a_message() {
     let _feed = world.cluster(1, 2, 8_192).await;
     let padded = |id: &str, bytes: usize| {
         let mut wire = request(id, 1, 1, 1_024);
-        wire.deadline_ms = 1_000;
+        (wire.deadline_ms, wire.nonce) = (1_000, vec![1; 16]);
         wire.user = "u".repeat(bytes - wire.encoded_len() - 3); // its tag, and two bytes of length
         assert_eq!(wire.encoded_len(), bytes);
         wire

@@ -145,15 +145,19 @@ pub(crate) fn refusal<T: std::fmt::Debug>(found: Result<T, ClientError>) -> (Cod
 async fn launch(folder: &Path, extra: &[(&'static str, String)]) -> (Running, Client, AdminClient) {
     let config = Config::from_text(&config_text(folder, 0, extra), "test.toml").unwrap();
     let running = start(&config.options, Metrics::new()).await.unwrap();
-    let client = client(&running).await;
+    let client = connect(&running.grpc.to_string()).await.unwrap();
     let admin = admin(&running.admin).await.unwrap();
     (running, client, admin)
 }
 
-/// A client whose later ones are the same to the daemon, also after a restart.
-async fn client(running: &Running) -> Client {
-    let options = ClientOptions { secret: Secret::of(b"a secret of the tests"), ..ClientOptions::default() };
-    Client::connect_with(&running.grpc.to_string(), &options).await.unwrap()
+/// What makes all clients of the tests the same one to the daemon, also after a restart.
+pub(crate) fn known() -> ClientOptions {
+    ClientOptions { secret: Secret::of(b"a secret of the tests"), ..ClientOptions::default() }
+}
+
+/// A client of it.
+pub(crate) async fn connect(address: &str) -> Result<Client, ClientError> {
+    Client::connect_with(address, &known()).await
 }
 
 pub(crate) fn hello() -> v1::FeedHello {

@@ -128,7 +128,7 @@ impl<I: FeedItem> FeedSender<I> {
             return Err(item);
         }
         item.set_number(number);
-        if let Some(event) = item.event().filter(|event| event.nonce.is_empty()) {
+        if let Some(event) = item.event().filter(|event| event.nonce.is_empty() && event.token.is_empty()) {
             event.nonce = self.secret.nonce(&event.application_id);
         }
         self.items.send(item).await.map_err(|unsent| unsent.0)?;

@@ -52,7 +52,7 @@
 //! [`serde::Serialize`], with the same keys: [`view`].
 //!
 //! A client shows with each call that it is the same one that asked first: by a nonce of the application, which follows from
-//! its [`Secret`]. Tokens of answers need not be kept for that, and neither is ever printed.
+//! its [`Secret`], or by the token of an answer where the caller gives one. Neither is ever printed.
 //!
 //! Invariants: only calls that are idempotent are repeated, under the same request id; every wait has an end that the
 //! caller chose, by an argument or by [`ClientOptions`].
@@ -221,9 +221,9 @@ impl Client {
         answer
     }
 
-    /// A request with the nonce of its application, unless its caller has given one.
+    /// A request with the nonce of its application, unless its caller shows something else.
     fn shown(&self, mut request: v1::RequestHintsRequest) -> v1::RequestHintsRequest {
-        if request.nonce.is_empty() {
+        if request.nonce.is_empty() && request.token.is_empty() {
             request.nonce = self.secret.nonce(&request.application_id);
         }
         request
@@ -262,7 +262,7 @@ impl Client {
     /// # Errors
     /// [`ClientError::Refused`], [`ClientError::OutOfTime`].
     pub async fn release(&self, mut request: v1::ReleaseRequest) -> Result<v1::ReleaseResponse, ClientError> {
-        if request.nonce.is_empty() {
+        if request.nonce.is_empty() && request.token.is_empty() {
             request.nonce = self.secret.nonce(&request.application_id);
         }
         let call = |_| {
@@ -321,7 +321,7 @@ impl Client {
     }
 
     fn shown_start(&self, mut start: v1::FollowStart) -> v1::FollowStart {
-        if start.nonce.is_empty() {
+        if start.nonce.is_empty() && start.token.is_empty() {
             start.nonce = self.secret.nonce(&start.application_id);
         }
         start
