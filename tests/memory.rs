@@ -7,8 +7,8 @@
 
 use hintd::telemetry::process::resident_bytes;
 use hintd_engine::{
-    Answer, CommitOutcome, Engine, EngineSettings, Mode, PlacerSettings, Rows, SelectedPolicy, TaskEvent, TaskWhat,
-    Token, propose,
+    Answer, CommitOutcome, Engine, EngineSettings, Mode, PlacerSettings, Proof, Rows, SelectedPolicy, TaskEvent,
+    TaskWhat, Token, propose,
 };
 use hintd_model::cluster::{
     Change, Constraints, Gang, Heartbeat, HintRequest, NamedContainer, NamedResource, NodeState, Registration,
@@ -119,7 +119,7 @@ fn live(engine: &mut Engine, policies: &[Box<dyn Policy>; 2], number: usize, cou
     let CommitOutcome::Committed(answer) = outcome else { panic!("{outcome:?}") };
     match number % 8 {
         0 => {}
-        1 | 2 => drop(engine.release(attempt(number), &token, &[], now).unwrap()),
+        1 | 2 => drop(engine.release(attempt(number), &Proof::of_token(token.clone()), &[], now).unwrap()),
         _ => run(engine, &answer, now),
     }
     drain(engine);

@@ -201,6 +201,7 @@ fn follow() -> Vec<u8> {
         attempt: 1,
         token: "secret".to_owned(),
         resume_after: 0,
+        nonce: Vec::new(),
     };
     let first = v1::FollowRequest { start: Some(start), events: vec![event()] };
     [framed(&first), framed(&v1::FollowRequest { start: None, events: vec![event(), event()] })].concat()

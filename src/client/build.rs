@@ -3,6 +3,7 @@
 #![allow(clippy::disallowed_methods)] // a build script: Cargo's environment and its output folder are its work
 
 use prost::Message as _;
+use prost_types::{DescriptorProto, FileDescriptorProto, FileDescriptorSet};
 use std::path::PathBuf;
 
 const FILES: [&str; 6] = [
@@ -31,7 +32,7 @@ const PUBLISHED: &[&str] = &[
     "NodeView", "LinksResponse", "LinkView", "LinkUser", "WhatIfNetworkResponse", "RouteForecast", "LinkForecast",
     "ApplicationForecast", "ListPoliciesResponse", "PolicyView", "ReloadResponse", "CalibrateResponse", "Difference",
     "Rated", "ChainsResponse", "BoxView", "ChainView", "UnmetView", "CircuitsResponse", "CircuitsReport",
-    "OpticalPortView", "ListPlansResponse", "PlanView", "PlanFollowed", "RollBackPlanResponse", "KeyForecast",
+    "OpticalPortView", "ListAttemptsResponse", "AttemptView", "ListPlansResponse", "PlanView", "PlanFollowed", "RollBackPlanResponse", "KeyForecast",
 ];
 
 /// Fields whose key is not the field's name or whose value is not the field's, and what serde is told of them.
@@ -57,6 +58,8 @@ const EXCEPTIONS: &[(&str, &str)] = &[
     ("HintRoute.chain", "skip_serializing_if = \"Option::is_none\", serialize_with = \"crate::view::in_order\""),
     ("Route.stops", "skip_serializing_if = \"Vec::is_empty\""),
     ("RouteUpdate.circuits", "skip_serializing_if = \"Option::is_none\""),
+    // Ids of 64 bits: jq and JavaScript round larger numbers than 2^53.
+    ("LeaseState.lease_id", ID),
     // Tokens.
     ("LinkView.load_source", "serialize_with = \"crate::view::load_source_token\""),
     ("RouteUpdate.phase", "serialize_with = \"crate::view::phase_token\""),
@@ -75,6 +78,7 @@ const EXCEPTIONS: &[(&str, &str)] = &[
     ("KeyForecast.standing", "rename = \"counts_as\""),
 ];
 const NULL_IF_EMPTY: &str = "serialize_with = \"crate::view::null_if_empty\"";
+const ID: &str = "serialize_with = \"crate::view::id\"";
 const OR_DEFAULT: &str = "serialize_with = \"crate::view::or_default\"";
 const SIZE: &str = "serialize_with = \"crate::view::size\"";
 const BY_TERM: &str = "serialize_with = \"crate::view::by_term\"";
@@ -94,6 +98,60 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     // A list of one thing, without an object around it.
     builder = builder.message_attribute(".hintd.v1.BlockAdvice", "#[serde(transparent)]");
+    let secret = secret_messages(&descriptors);
+    builder = builder.skip_debug(secret.iter().map(|(package, message)| format!(".{package}.{}", message.name())));
+    // To skip a message is to skip what is in it.
+    for (package, message) in &secret {
+        for part in message.oneof_decl.iter().filter(|part| !part.name().starts_with('_')) {
+            builder =
+                builder.enum_attribute(format!(".{package}.{}.{}", message.name(), part.name()), "#[derive(Debug)]");
+        }
+    }
+    let debug: String = secret.iter().map(|(_, message)| debug_of(message)).collect();
+    std::fs::write(out.join("hintd_debug.rs"), debug)?;
     builder.compile_fds(descriptors)?;
     Ok(())
+}
+
+/// Fields that no log is to have.
+const SECRET_FIELDS: [&str; 2] = ["token", "nonce"];
+
+/// Messages with such fields, and their packages.
+fn secret_messages(descriptors: &FileDescriptorSet) -> Vec<(&str, &DescriptorProto)> {
+    fn messages(file: &FileDescriptorProto) -> impl Iterator<Item = (&str, &DescriptorProto)> {
+        file.message_type.iter().map(|message| (file.package(), message))
+    }
+    let secret = |(_, message): &(&str, &DescriptorProto)| {
+        message.field.iter().any(|field| SECRET_FIELDS.contains(&field.name()))
+    };
+    descriptors.file.iter().flat_map(messages).filter(secret).collect()
+}
+
+/// `Debug` as it is derived, but for secrets.
+fn debug_of(message: &DescriptorProto) -> String {
+    let name = message.name();
+    let mut oneofs = Vec::new();
+    let mut fields = String::new();
+    for field in &message.field {
+        let oneof = field.oneof_index.filter(|_| !field.proto3_optional());
+        let shown = match oneof {
+            Some(at) if oneofs.contains(&at) => continue,
+            Some(at) => {
+                oneofs.push(at);
+                message.oneof_decl[usize::try_from(at).expect("an index")].name()
+            }
+            None => field.name(),
+        };
+        let value = if SECRET_FIELDS.contains(&shown) {
+            format!("crate::secret::Hidden(self.{shown}.is_empty())")
+        } else {
+            format!("self.{shown}")
+        };
+        fields.push_str(&format!(".field(\"{shown}\", &{value})"));
+    }
+    format!(
+        "impl ::core::fmt::Debug for {name} {{\n\
+         fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {{\n\
+         f.debug_struct(\"{name}\"){fields}.finish()\n}}\n}}\n"
+    )
 }

@@ -95,7 +95,7 @@ async fn a_queue_in_shadow_shows_what_following_would_have_saved() {
     let workload = Workload::new(&jobs, &cluster, &mut namespace, span, 0.3).unwrap();
     let behaviour = Behavior { foreign_per_s: 2.0, limit: Duration::from_secs(30), ..Behavior::default() };
     let millis = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis();
-    let client = Client::connect(&running.grpc.to_string()).await.unwrap();
+    let client = crate::world::connect(&running.grpc.to_string()).await.unwrap();
     let cluster_timestamp = u64::try_from(millis).unwrap();
     let (emulation, _happenings) =
         Emulation::start(client, cluster, workload, namespace, behaviour, Vec::new(), cluster_timestamp).await.unwrap();

@@ -172,6 +172,7 @@ async fn a_wrong_token_is_no_permission_and_an_unknown_decision_is_not_found() {
         attempt: 1,
         token: "guess".into(),
         lease_ids: vec![],
+        nonce: Vec::new(),
     };
     let found = refusal(world.client.release(release("application_1_0001")).await);
     assert_eq!(found.0, Code::PermissionDenied, "{}", found.1);
@@ -182,6 +183,7 @@ async fn a_wrong_token_is_no_permission_and_an_unknown_decision_is_not_found() {
         attempt: 1,
         token: "guess".into(),
         resume_after: 0,
+        nonce: Vec::new(),
     };
     let found = refusal(world.client.follow(start).await.map(|_| ()));
     assert_eq!(found.0, Code::PermissionDenied, "{}", found.1);

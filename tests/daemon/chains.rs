@@ -307,6 +307,7 @@ async fn a_chain_that_flows_use_is_not_taken_away_and_goes_when_they_have_ended(
         attempt: 1,
         token: answer.token.clone(),
         lease_ids: vec![],
+        nonce: Vec::new(),
     };
     world.client.release(release).await.unwrap();
     until(&world, "the flow has ended", |live| live.chains[0].flows == 0).await;

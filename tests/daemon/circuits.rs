@@ -175,7 +175,7 @@ async fn circuits(world: &World) -> v1::CircuitsResponse {
 fn report(version: u64, life: &str, set: &[(&str, &str)], ports: Vec<v1::OpticalPort>) -> v1::ReportCircuitsRequest {
     let circuit = |&(input, output): &(&str, &str)| v1::SetCircuit { input: input.into(), output: output.into() };
     let (watcher, set) = ("ocs".to_owned(), set.iter().map(circuit).collect());
-    v1::ReportCircuitsRequest { watcher, version, set, ports, instance_id: life.to_owned() }
+    v1::ReportCircuitsRequest { watcher, version, set, ports, instance_id: life.to_owned(), nonce: Vec::new() }
 }
 
 fn failed(port: &str) -> v1::OpticalPort {

@@ -35,7 +35,7 @@ fn lazy(port: u16) -> Client {
 
 fn lazy_resting(port: u16, rest: Duration) -> Client {
     let breaker = BreakerOptions { failures: 2, rest, rest_max: rest };
-    Client::lazy_with(&format!("127.0.0.1:{port}"), &ClientOptions { breaker, ..ClientOptions::default() }).unwrap()
+    Client::lazy_with(&format!("127.0.0.1:{port}"), &ClientOptions { breaker, ..crate::world::known() }).unwrap()
 }
 
 /// Advice that is there before a clock that began with it has come to a quarter of [`SOON`]: both stand still on a machine
@@ -229,7 +229,8 @@ async fn who_asks_all_the_time_hears_in_the_daemons_words_that_it_stops() {
     let mut raw = v1::placement_client::PlacementClient::connect(address).await.unwrap();
     let asking = tokio::spawn(async move {
         loop {
-            let explain = v1::ExplainRequest { decision_id: "0000000000000001".into() };
+            let explain =
+                v1::ExplainRequest { decision_id: "0000000000000001".into(), token: String::new(), nonce: Vec::new() };
             raw.explain(explain).await.unwrap_err(); // other calls go on, and say that somebody is there
             if let Err(status) = raw.request_hints(request("r1", 1, 1, 1_024)).await {
                 return status;

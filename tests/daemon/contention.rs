@@ -96,6 +96,7 @@ async fn ask(world: Arc<World>, account: Arc<Mutex<Account>>, app: u32, late: Ar
                 attempt: 1,
                 token: answer.token,
                 lease_ids: held.clone(),
+                nonce: Vec::new(),
             };
             // Given back from the moment of asking: the daemon may give it on before its answer is read.
             account.lock().unwrap().leases.retain(|id, _| !held.contains(id));
@@ -108,7 +109,7 @@ async fn ask(world: Arc<World>, account: Arc<Mutex<Account>>, app: u32, late: Ar
 
 async fn follow(world: Arc<World>, account: Arc<Mutex<Account>>, app: u32, token: String) {
     let application_id = format!("application_1_{app:04}");
-    let start = v1::FollowStart { application_id, attempt: 1, token, resume_after: 0 };
+    let start = v1::FollowStart { application_id, attempt: 1, token, resume_after: 0, nonce: Vec::new() };
     let mut follow = world.client.follow(start).await.unwrap();
     while let Ok(message) = follow.next().await {
         let Some(Advice::Withdraw(withdrawn)) = message.advice else { panic!("{message:?}") };

@@ -79,7 +79,7 @@ async fn a_follower_that_is_cut_off_comes_back_and_gets_what_it_missed() {
     let mut feed = world.cluster(1, 1, 8_192).await;
     let answer = world.hints(request("r1", 1, 3, 2_048)).await;
     let wire = Wire::to(world.running().grpc.to_string()).await;
-    let far = Client::connect(&wire.address).await.unwrap();
+    let far = crate::world::connect(&wire.address).await.unwrap();
     let mut follow = far.follow(follow_start(&answer, 0)).await.unwrap();
     feed.send(stranger(2, 4_096)).await.unwrap();
     let first = tokio::time::timeout(SOON, follow.next()).await.unwrap().unwrap();
@@ -102,7 +102,7 @@ async fn two_hundred_followers_and_feeds_that_vanish_leave_the_daemon_as_it_was(
     let mut streams = Vec::new();
     for n in 0..200 {
         // A connection holds 256 streams at one time.
-        let far = Client::connect(&wire.address).await.unwrap();
+        let far = crate::world::connect(&wire.address).await.unwrap();
         let follow = far.follow(follow_start(&answer, 0)).await.unwrap();
         let mut feed: FeedSender<v1::HeartbeatItem> = far.feed(hello()).await.unwrap();
         feed.send(heartbeat(&format!("r0n{}", n % 4), 2 + n, 0, vec![])).await.unwrap();
@@ -159,7 +159,7 @@ async fn connections_that_never_speak_can_use_up_file_descriptors_and_no_more() 
     let began = Instant::now();
     let newcomer = loop {
         let asked = async {
-            let client = Client::connect(&program.address).await?;
+            let client = crate::world::connect(&program.address).await?;
             client.request_hints(request("new", 99, 1, 1_024), Duration::from_secs(1)).await
         };
         match asked.await {
@@ -178,7 +178,7 @@ async fn a_peer_that_falls_silent_is_given_up_within_half_a_minute() {
         let _nodes = world.cluster(1, 1, 8_192).await;
         let answer = world.hints(request("r1", 1, 1, 1_024)).await;
         let wire = Wire::to(world.running().grpc.to_string()).await;
-        let far = Client::connect(&wire.address).await.unwrap();
+        let far = crate::world::connect(&wire.address).await.unwrap();
         let mut follow = far.follow(follow_start(&answer, 0)).await.unwrap();
         let began = Instant::now();
         wire.freeze();

@@ -197,6 +197,7 @@ async fn until_said(world: &World, app: u32, start: &str) -> v1::HintSet {
             attempt: 1,
             token: found.token,
             lease_ids: vec![],
+            nonce: Vec::new(),
         };
         world.client.release(release).await.unwrap();
         let hints = found.hints.unwrap();

@@ -56,6 +56,7 @@ async fn released_leases_are_gone_and_explained() {
         attempt: 1,
         token: answer.token.clone(),
         lease_ids,
+        nonce: Vec::new(),
     };
     let found = world.client.release(release(vec![leases[0], 999])).await.unwrap();
     assert_eq!((found.released, found.not_held), (1, vec![999]));

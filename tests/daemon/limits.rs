@@ -23,6 +23,7 @@
 // name_node.answer_bytes: tests/daemon/name_node.rs
 // name_node.fresh: src/hadoop/name_node/shelf.rs
 // name_node.refused_fresh: src/hadoop/name_node/shelf.rs
+// limits.attempt_jump: tests/daemon/tokens.rs
 // name_node.kept: src/hadoop/name_node/shelf.rs
 // history_server.answer_bytes: tests/daemon/history_server.rs
 // history_server.jobs_per_poll: tests/daemon/history_server.rs
@@ -57,7 +58,7 @@ fn told(said: &str, name: &str, value: &str) {
 }
 
 async fn another(world: &World) -> Client {
-    Client::connect(&world.running().grpc.to_string()).await.unwrap()
+    crate::world::connect(&world.running().grpc.to_string()).await.unwrap()
 }
 
 type Change = fn(&mut v1::RequestHintsRequest);
@@ -193,7 +194,7 @@ async fn bytes_of_a_message() {
     let _feed = world.cluster(1, 2, 8_192).await;
     let padded = |id: &str, bytes: usize| {
         let mut wire = request(id, 1, 1, 1_024);
-        wire.deadline_ms = 1_000;
+        (wire.deadline_ms, wire.nonce) = (1_000, vec![1; 16]);
         wire.user = "u".repeat(bytes - wire.encoded_len() - 3); // its tag, and two bytes of length
         assert_eq!(wire.encoded_len(), bytes);
         wire
@@ -228,7 +229,11 @@ async fn bytes_of_headers() {
     let channel = tonic::transport::Endpoint::from_shared(format!("http://{}", world.running().grpc)).unwrap();
     let mut raw = v1::placement_client::PlacementClient::new(channel.connect().await.unwrap());
     let mut code = async |bytes: usize| {
-        let mut call = tonic::Request::new(v1::ExplainRequest { decision_id: "0000000000000001".into() });
+        let mut call = tonic::Request::new(v1::ExplainRequest {
+            decision_id: "0000000000000001".into(),
+            token: String::new(),
+            nonce: Vec::new(),
+        });
         call.metadata_mut().insert("x-pad", "p".repeat(bytes).parse().unwrap());
         raw.explain(call).await.unwrap_err()
     };
@@ -465,6 +470,7 @@ async fn release(world: &World, app: u32, answer: &v1::RequestHintsResponse) {
         attempt: 1,
         token: answer.token.clone(),
         lease_ids: vec![],
+        nonce: Vec::new(),
     };
     world.client.release(request).await.unwrap();
 }

@@ -76,7 +76,7 @@ impl Program {
                 return Err(status);
             }
             if let (Ok(client), Ok(mut admin)) =
-                (Client::connect(&address).await, admin(&folder.join("admin.sock")).await)
+                (crate::world::connect(&address).await, admin(&folder.join("admin.sock")).await)
                 && admin.status(v1::StatusRequest {}).await.is_ok()
             {
                 break (client, admin);

@@ -4,9 +4,12 @@ use crate::hadoop_server::{Said, Server, asked, http, tls};
 use crate::world::{World, request};
 use hintd::hadoop::{ResourceManagerOptions, start};
 use hintd::telemetry::metrics::Metrics;
+use hintd_client::wire::v1;
+use hintd_client::wire::v1::placement_client::PlacementClient;
 use hintd_model::cluster::{Calculator, Resource, SizeRules};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+use tonic::Code;
 
 /// What a ResourceManager knows, by question.
 #[derive(Clone, Copy)]
@@ -42,6 +45,11 @@ fn manager(knows: Knows) -> impl Fn(&str) -> Said + Send + Sync + 'static {
             ),
             "/ws/v1/cluster/apps" => ok(&format!("{{\"apps\":{}}}", knows.live)),
             path if path.ends_with("/containers") => ok(knows.containers),
+            "/ws/v1/cluster/apps/application_1_0001"
+                if knows.one.is_none() && [FIRST, SECOND].contains(&knows.live) =>
+            {
+                ok(&knows.live.replace('[', "").replace(']', ""))
+            }
             _ => match knows.one {
                 None => http(
                     "404 Not Found",
@@ -84,6 +92,39 @@ async fn leased(server: &Server) -> World {
 async fn keeps_leases(world: &World, what: &str) {
     tokio::time::sleep(Duration::from_millis(300)).await;
     assert_eq!(world.status().await.leases, 2, "{what}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_attempts_that_are_listed_get_tokens() {
+    let server = Server::start(manager(Knows { live: FIRST, ..NOTHING })).await;
+    let world = leased(&server).await;
+    // Nobody squats on an application that is to come, or on the next attempt of one that runs.
+    let next = v1::RequestHintsRequest { attempt: 2, ..request("next", 1, 1, 1_024) };
+    for ask in [request("r", 2, 1, 1_024), next.clone()] {
+        let (code, message) = world.refused(ask).await;
+        assert_eq!(code, Code::PermissionDenied, "{message}");
+        assert!(message.contains("does not list"), "{message}");
+    }
+    world.hints(request("two", 1, 1, 1_024)).await;
+    // It failed, and its next attempt runs: of another client, which the ResourceManager vouches for.
+    server.says(manager(Knows { live: SECOND, ..NOTHING }));
+    world.until("attempt 1 is over", |status| status.leases == 0).await;
+    let stranger = hintd_client::Client::connect(&world.running().grpc.to_string()).await.unwrap();
+    let soon = Duration::from_secs(10);
+    let asked = Instant::now();
+    while stranger.request_hints(next.clone(), soon).await.is_err() {
+        assert!(asked.elapsed() < soon, "it is listed by now");
+    }
+    assert_eq!(world.status().await.leases, 1);
+    // Who knows it already is let in while nobody can be asked; others are told when to come back.
+    server.says(|_| http("503 Service Unavailable", "it starts"));
+    world.until("nobody leads", |status| status.degraded.contains(&"resource_manager_silent".to_owned())).await;
+    let again = v1::RequestHintsRequest { request_id: "again".into(), ..next };
+    stranger.request_hints(again, soon).await.unwrap();
+    let mut raw = PlacementClient::connect(format!("http://{}", world.running().grpc)).await.unwrap();
+    let status = raw.request_hints(request("r3", 3, 1, 1_024)).await.unwrap_err();
+    assert_eq!(status.code(), Code::Unavailable, "{status:?}");
+    assert!(status.metadata().contains_key("retry-after-ms"), "{status:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -14,6 +14,7 @@ pub(crate) fn follow_start(answer: &v1::RequestHintsResponse, resume_after: u64)
         attempt: 1,
         token: answer.token.clone(),
         resume_after,
+        nonce: Vec::new(),
     }
 }
 

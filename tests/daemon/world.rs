@@ -4,7 +4,7 @@ use hintd::config::Config;
 use hintd::server::{Running, start};
 use hintd::telemetry::metrics::Metrics;
 use hintd_client::wire::{v1, yarn};
-use hintd_client::{AdminClient, Client, ClientError, FeedSender, admin};
+use hintd_client::{AdminClient, Client, ClientError, ClientOptions, FeedSender, Secret, admin};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -146,9 +146,19 @@ pub(crate) fn refusal<T: std::fmt::Debug>(found: Result<T, ClientError>) -> (Cod
 async fn launch(folder: &Path, extra: &[(&'static str, String)]) -> (Running, Client, AdminClient) {
     let config = Config::from_text(&config_text(folder, 0, extra), "test.toml").unwrap();
     let running = start(&config.options, Metrics::new()).await.unwrap();
-    let client = Client::connect(&running.grpc.to_string()).await.unwrap();
+    let client = connect(&running.grpc.to_string()).await.unwrap();
     let admin = admin(&running.admin).await.unwrap();
     (running, client, admin)
+}
+
+/// What makes all clients of the tests the same one to the daemon, also after a restart.
+pub(crate) fn known() -> ClientOptions {
+    ClientOptions { secret: Secret::of(b"a secret of the tests"), ..ClientOptions::default() }
+}
+
+/// A client of it.
+pub(crate) async fn connect(address: &str) -> Result<Client, ClientError> {
+    Client::connect_with(address, &known()).await
 }
 
 pub(crate) fn hello() -> v1::FeedHello {

@@ -89,7 +89,8 @@ class Daemon:
         self.process: subprocess.Popen[bytes] | None = None
         self.configure()
 
-    def configure(self, poll: str = "1s", more: str = "", metrics: str = "", policy: str = "") -> None:
+    def configure(self, poll: str = "1s", more: str = "", metrics: str = "", policy: str = "",
+                  applications: str = "5s") -> None:
         folder = self.folder
         (folder / "hintd.toml").write_text(
             f'listen = {{ grpc = "127.0.0.1:{self.port}", admin_socket = "{folder}/admin.sock", metrics = "{metrics}" }}\n'
@@ -97,7 +98,7 @@ class Daemon:
             'placer = { guard = false }\n'  # what is tried is the way of hints to YARN, on loopback without a network
             'yarn = { minimum_memory_mb = 256, increment_memory_mb = 256, maximum_memory_mb = 1536, maximum_vcores = 4 }\n'
             f'queues = {{ "*" = {{ mode = "on"{f", policy = {json.dumps(policy)}" if policy else ""} }} }}\n'
-            f'resource_manager = {{ urls = {json.dumps(self.resource_managers)}, poll = "{poll}" }}\n'
+            f'resource_manager = {{ urls = {json.dumps(self.resource_managers)}, poll = "{poll}", applications = "{applications}" }}\n'
             f'history_server = {{ urls = ["{HISTORY}"], poll = "2s" }}\n{more}')
 
     def start(self) -> None:

@@ -19,6 +19,8 @@ from hintd_client import Attempt, Client, Edge, Group, OutOfTime, Refused, Reque
 from hintd_client._generated.hadoop.yarn import yarn_protos_pb2 as yarn  # noqa: E402
 from hintd_client._generated.hintd.v1 import common_pb2  # noqa: E402
 
+from hintd_client.secret import Secret  # noqa: E402
+
 from .daemon import Daemon, Nodes, free_port, program  # noqa: E402
 
 pytestmark = pytest.mark.skipif(program() is None, reason="no hintd: cargo build, or HINTD_PROGRAMS=DIRECTORY")
@@ -121,6 +123,38 @@ def test_leases_are_released_once_and_with_the_right_token_only(client: Client, 
     assert client.release(ATTEMPT, answer.token, answer.leases[:1]) == 1
     assert client.release(ATTEMPT, answer.token) == 2
     assert client.release(ATTEMPT, answer.token) == 0
+
+
+def test_a_stranger_gets_nothing_of_an_application_that_it_knows(
+    daemon: Daemon, client: Client, nodes: Nodes
+) -> None:
+    request = Request(APPLICATION, MAPS)
+    answer = client.request_hints(request, patience=10)
+    with Client(daemon.address) as stranger:
+        for asked in [request, Request(APPLICATION, MAPS)]:
+            with pytest.raises(Refused) as caught:
+                stranger.request_hints(asked, patience=10)
+            assert (caught.value.code, caught.value.reason) == (grpc.StatusCode.PERMISSION_DENIED, "bad_token")
+        with pytest.raises(Refused):
+            stranger.release(ATTEMPT)
+        assert stranger.release(ATTEMPT, answer.token, answer.leases[:1]) == 1
+    assert client.release(ATTEMPT) == 2
+    assert answer.token not in repr(answer)
+
+
+def test_the_same_secret_is_the_same_client(daemon: Daemon, nodes: Nodes) -> None:
+    secret = b"0123456789abcdef"
+    # As the other languages' tests have it.
+    assert Secret(secret).nonce("application_1_0001").hex() == "eabbc6f648f32bfa66e81a1ae9334893"
+    request = Request(APPLICATION, MAPS)
+    with Client(daemon.address, secret) as first:
+        answer = first.request_hints(request, patience=10)
+    with Client(daemon.address, secret) as later:
+        assert later.request_hints(request, patience=10).leases == answer.leases
+        assert later.release(ATTEMPT) == 3
+    assert "0123" not in repr(Secret(secret))
+    with pytest.raises(ValueError, match="16 bytes or more"):
+        Secret(b"short")
 
 
 def test_who_follows_hears_of_a_node_that_left(client: Client, nodes: Nodes) -> None:

@@ -2,7 +2,7 @@
 
 use super::failure::Failure;
 use clap::Args;
-use hintd_client::{AdminClient, Client, ClientError};
+use hintd_client::{AdminClient, Client, ClientError, ClientOptions};
 use std::future::Future;
 use std::path::PathBuf;
 use std::pin::Pin;
@@ -22,6 +22,30 @@ pub struct DaemonArgs {
     /// The daemon's admin socket [default: /run/hintd/admin.sock, or HINTD_ADMIN_SOCKET]
     #[arg(long, global = true, value_name = "PATH")]
     pub admin_socket: Option<PathBuf>,
+    /// What makes later calls the same client's [default: $XDG_STATE_HOME/hintctl/secret, or HINTD_SECRET_FILE]
+    #[arg(long, global = true, value_name = "FILE")]
+    pub secret_file: Option<PathBuf>,
+}
+
+/// What is shown for an attempt that another client asked for.
+#[derive(Clone, Args)]
+pub struct TokenArgs {
+    /// The attempt's token, asked as the application itself would; HINTD_TOKEN is seen by fewer than a command line
+    #[arg(long, value_name = "TOKEN")]
+    token: Option<String>,
+}
+
+impl std::fmt::Debug for TokenArgs {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("TokenArgs(…)")
+    }
+}
+
+impl TokenArgs {
+    /// The token; empty: none is shown.
+    pub(super) fn token(&self) -> String {
+        self.token.clone().or_else(|| std::env::var("HINTD_TOKEN").ok()).unwrap_or_default()
+    }
 }
 
 impl DaemonArgs {
@@ -30,7 +54,10 @@ impl DaemonArgs {
     /// # Errors
     /// [`Failure`] where nobody listens.
     pub async fn client(&self) -> Result<Client, Failure> {
-        client(&self.grpc_address()).await
+        let set = std::env::var_os("HINTD_SECRET_FILE").map(PathBuf::from);
+        let file = self.secret_file.clone().or(set);
+        let secret = Some(super::secret::secret(file.as_deref())?);
+        client_with(&self.grpc_address(), &ClientOptions { secret, ..ClientOptions::default() }).await
     }
 
     /// The gRPC address: as given, else the environment's, else the default.
@@ -66,7 +93,11 @@ impl DaemonArgs {
 /// # Errors
 /// [`Failure`] where nobody listens, or it is no address.
 pub async fn client(address: &str) -> Result<Client, Failure> {
-    Client::connect(address).await.map_err(|error| match error {
+    client_with(address, &ClientOptions::default()).await
+}
+
+async fn client_with(address: &str, options: &ClientOptions) -> Result<Client, Failure> {
+    Client::connect_with(address, options).await.map_err(|error| match error {
         ClientError::Address { source, .. } => {
             Failure::Input(format!("\"{address}\" is no address as in {ADDRESS}: {source}"))
         }

@@ -1,21 +1,25 @@
 //! `hintctl explain`: why there, why not here, why nowhere.
 
-use super::connect::{DaemonArgs, block_on};
+use super::connect::{DaemonArgs, TokenArgs, block_on};
 use super::failure::Failure;
 use super::output::{self, Output};
 use super::{adherence, answers};
 use clap::Args;
+use hintd_client::ClientError;
 use hintd_client::wire::v1;
+use tonic::Code;
 
 /// A decision.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "Examples:\n  hintctl explain 0000019a00000001\n  \
     hintctl --json explain 0000019a00000001 | jq '.exclusions[] | select(.reason == \"no_room\")'\n\n\
     Answers are remembered for leases.answers_kept after their last lease, and as long as records go back; refusals\n\
-    as long as records go back.")]
+    as long as records go back. Asked over the admin socket; with a token over the gRPC address.")]
 pub struct ExplainArgs {
-    /// The id of a decision, or of a refusal, 16 hexadecimal digits
+    /// The id of a decision, or of a refusal
     decision: String,
+    #[command(flatten)]
+    token: TokenArgs,
 }
 
 /// `hintctl explain`.
@@ -23,8 +27,23 @@ pub struct ExplainArgs {
 /// # Errors
 /// [`Failure`] where no daemon answers, or it does not know the decision.
 pub fn run(args: &ExplainArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
-    let answer = block_on(async { Ok(daemon.client().await?.explain(&args.decision).await?) })?;
+    let answer = block_on(ask(args, daemon))?;
     output.result(&answer, || text(&answer))
+}
+
+/// Of the admin socket, which explains anybody's decision, or of the gRPC address for who shows the attempt's token.
+async fn ask(args: &ExplainArgs, daemon: &DaemonArgs) -> Result<v1::ExplainResponse, Failure> {
+    let (decision_id, token) = (args.decision.clone(), args.token.token());
+    let asked = v1::ExplainRequest { decision_id, token, nonce: Vec::new() };
+    if asked.token.is_empty() {
+        match daemon.admin().await?.explain(asked.clone()).await {
+            Ok(answer) => return Ok(answer.into_inner()),
+            // A daemon of version 0.1.0, which explains to everybody.
+            Err(status) if status.code() == Code::Unimplemented => {}
+            Err(status) => return Err(ClientError::from(status).into()),
+        }
+    }
+    Ok(daemon.client().await?.explain_with(asked).await?)
 }
 
 fn text(answer: &v1::ExplainResponse) -> String {

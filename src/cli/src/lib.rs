@@ -9,6 +9,7 @@
 
 pub mod adherence;
 pub mod answers;
+pub mod attempts;
 pub mod bench;
 mod blocked;
 pub mod chains;
@@ -33,6 +34,7 @@ pub mod replay;
 pub mod replicas;
 pub mod reproduce;
 pub mod request;
+mod secret;
 pub mod servers;
 pub mod shell;
 pub mod simulate;
@@ -92,6 +94,12 @@ enum Command {
     Bench(bench::BenchCommand),
     /// Ask the running daemon for hints: takes leases
     Request(request::RequestArgs),
+    /// Give leases of an attempt back
+    Release(attempts::ReleaseArgs),
+    /// Attempts that asked for hints and are not over, and what they hold
+    Attempts(attempts::AttemptsArgs),
+    /// End an attempt, as its ResourceManager would: its leases are given back
+    End(attempts::EndArgs),
     /// A decision or a refusal that the running daemon remembers: terms, what was ruled out, ages, leases, what blocks
     Explain(explain::ExplainArgs),
     /// A recorded decision made again: the same bytes, or by another policy side by side
@@ -163,6 +171,9 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Plan(args) => plan::run(&args, &daemon, output),
         Command::Trace(command) => trace::run(&command, output),
         Command::Request(args) => request::request(&args, &daemon, output),
+        Command::Release(args) => attempts::release(&args, &daemon, output),
+        Command::Attempts(args) => attempts::list(&args, &daemon, output),
+        Command::End(args) => attempts::end(&args, &daemon, output),
         Command::Explain(args) => explain::run(&args, &daemon, output),
         Command::Replay(args) => replay::run(&args, &daemon, output),
         Command::WhatIf(command) => request::what_if(&command, &daemon, output),

@@ -10,6 +10,7 @@ use clap::{Args, Subcommand};
 use hintd::server::convert::{ask_to_wire, resource_to_wire};
 use hintd_client::wire::v1;
 use hintd_model::cluster::{Constraints, EdgePattern, Gang, HintRequest, WhenFull};
+use serde::Serialize;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -18,7 +19,8 @@ use std::time::Duration;
 #[command(after_help = "Examples:\n  hintctl request --file job.json\n  \
     hintctl --json request --file job.toml --policy spread | jq '.hints[].host'\n\n\
     Real leases are taken and end at their time-to-live. Asking again with the same id and body gives the same\n\
-    answer; `hintctl whatif request` asks without taking anything.")]
+    answer, as long as it is the same user who asks: what makes it the same client is kept (--secret-file), and\n\
+    `hintctl release` gives the leases back. `hintctl whatif request` asks without taking anything.")]
 pub struct RequestArgs {
     /// The request, .json or .toml (docs/formats.md)
     #[arg(long, short)]
@@ -26,6 +28,9 @@ pub struct RequestArgs {
     /// The policy, instead of the request's or the daemon's choice
     #[arg(long, value_name = "NAME")]
     policy: Option<String>,
+    /// Print the attempt's token as well, for programs that go on for it
+    #[arg(long)]
+    show_token: bool,
     /// Time to wait for the answer, all tries together, milliseconds; 0: 10 seconds
     #[arg(long, default_value_t = 0)]
     deadline_ms: u32,
@@ -50,7 +55,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// [`Failure`] where the file is wrong, no daemon answers, or it refuses.
 pub fn request(args: &RequestArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
     let wire = args.read()?;
-    let (set, repeat) = block_on(async {
+    let (set, token, repeat) = block_on(async {
         let patience = match wire.deadline_ms {
             0 => PATIENCE,
             deadline_ms => Duration::from_millis(deadline_ms.into()),
@@ -58,9 +63,22 @@ pub fn request(args: &RequestArgs, daemon: &DaemonArgs, output: Output) -> Resul
         let answer = daemon.client().await?.request_hints(wire, patience).await?;
         let repeat = answer.is_repeat.then(|| answers::repeat_text(&answer.leases));
         let set = answer.hints.ok_or_else(|| Failure::work("the daemon's answer holds no hints"))?;
-        Ok::<_, Failure>((set, repeat))
+        Ok::<_, Failure>((set, answer.token, repeat))
     })?;
-    output.result(&set, || repeat.iter().chain([&answers::text(&set)]).cloned().collect::<Vec<_>>().join("\n"))
+    let text = || repeat.iter().chain([&answers::text(&set)]).cloned().collect::<Vec<_>>().join("\n");
+    if !args.show_token {
+        return output.result(&set, text);
+    }
+    let shown = WithToken { set: &set, token: &token };
+    output.result(&shown, || format!("{}\n\ntoken {token}", text()))
+}
+
+/// An answer for programs that go on for the attempt.
+#[derive(Serialize)]
+struct WithToken<'a> {
+    #[serde(flatten)]
+    set: &'a v1::HintSet,
+    token: &'a str,
 }
 
 /// `hintctl whatif`.
@@ -137,6 +155,8 @@ fn to_wire(request: &HintRequest) -> v1::RequestHintsRequest {
         },
         am_host: request.am_host.as_ref().map(ToString::to_string).unwrap_or_default(),
         follows: false,
+        token: String::new(),
+        nonce: Vec::new(),
     }
 }
 

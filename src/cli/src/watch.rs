@@ -86,6 +86,7 @@ async fn watch(args: &WatchArgs, daemon: &DaemonArgs, output: Output) -> Result<
         circuits: args.circuits,
         resume_after: args.resume_after,
         instance_id: args.instance.clone().unwrap_or_default(),
+        nonce: Vec::new(),
     };
     let mut updates = client.watch(request).await?;
     let mut seen = 0;

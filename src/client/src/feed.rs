@@ -2,6 +2,7 @@
 
 use super::ClientError;
 use super::acknowledged::AcknowledgedItems;
+use super::secret::Secret;
 use crate::wire::v1;
 use crate::wire::v1::feed_client::FeedClient;
 use std::future::Future;
@@ -21,6 +22,10 @@ pub trait FeedItem: Sized + Send + 'static {
     fn hello(hello: v1::FeedHello) -> Self;
     /// Gives it its number.
     fn set_number(&mut self, number: u64);
+    /// The task event that it is, if it is one.
+    fn event(&mut self) -> Option<&mut v1::TaskEvent> {
+        None
+    }
     /// Opens its feed.
     fn open(
         client: FeedClient<Channel>,
@@ -29,7 +34,7 @@ pub trait FeedItem: Sized + Send + 'static {
 }
 
 macro_rules! feed_items {
-    ($($item:ident, $module:ident, $call:ident;)*) => {$(
+    ($($item:ident, $module:ident, $call:ident $(, $event:path)?;)*) => {$(
         impl FeedItem for v1::$item {
             fn hello(hello: v1::FeedHello) -> Self {
                 Self { number: 0, item: Some(v1::$module::Item::Hello(hello)) }
@@ -38,6 +43,10 @@ macro_rules! feed_items {
             fn set_number(&mut self, number: u64) {
                 self.number = number;
             }
+
+            $(fn event(&mut self) -> Option<&mut v1::TaskEvent> {
+                $event(self)
+            })?
 
             async fn open(
                 mut client: FeedClient<Channel>,
@@ -56,7 +65,14 @@ feed_items! {
     TopologyItem, topology_item, topology;
     LinkStatsItem, link_stats_item, link_stats;
     LatencyItem, latency_item, latency;
-    EventItem, event_item, events;
+    EventItem, event_item, events, task_event;
+}
+
+const fn task_event(item: &mut v1::EventItem) -> Option<&mut v1::TaskEvent> {
+    match &mut item.item {
+        Some(v1::event_item::Item::Event(event)) => Some(event),
+        _ => None,
+    }
 }
 
 /// One open feed. Dropping it ends the stream. Acknowledgements are gathered whether or not anybody looks, so that a
@@ -66,10 +82,15 @@ pub struct FeedSender<I> {
     items: mpsc::Sender<I>,
     heard: Arc<AcknowledgedItems>,
     last: u64,
+    secret: Arc<Secret>,
 }
 
 impl<I: FeedItem> FeedSender<I> {
-    pub(super) async fn open(client: FeedClient<Channel>, hello: v1::FeedHello) -> Result<Self, Status> {
+    pub(super) async fn open(
+        client: FeedClient<Channel>,
+        secret: Arc<Secret>,
+        hello: v1::FeedHello,
+    ) -> Result<Self, Status> {
         let (items, stream) = mpsc::channel(UNDER_WAY);
         let mut first = I::hello(hello);
         first.set_number(1);
@@ -77,7 +98,7 @@ impl<I: FeedItem> FeedSender<I> {
         let acks = I::open(client, ReceiverStream::new(stream)).await?.into_inner();
         let heard = Arc::new(AcknowledgedItems::new());
         tokio::spawn(listen(acks, Arc::clone(&heard)));
-        Ok(Self { items, heard, last: 1 })
+        Ok(Self { items, heard, last: 1, secret })
     }
 
     /// Sends an item under the next number, which is returned. Waits while too many are under way.
@@ -107,6 +128,9 @@ impl<I: FeedItem> FeedSender<I> {
             return Err(item);
         }
         item.set_number(number);
+        if let Some(event) = item.event().filter(|event| event.nonce.is_empty() && event.token.is_empty()) {
+            event.nonce = self.secret.nonce(&event.application_id);
+        }
         self.items.send(item).await.map_err(|unsent| unsent.0)?;
         self.last = self.last.max(number);
         Ok(number)

@@ -3,6 +3,7 @@
 use super::Client;
 use super::breaker::Entry;
 use super::error::{Cause, ClientError, in_words};
+use super::secret::Hidden;
 use crate::wire::{v1, yarn};
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -18,12 +19,19 @@ pub enum Advice {
 }
 
 /// An answer.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub struct Hinted {
     /// The hints, and the table for YARN.
     pub hints: v1::HintSet,
     /// Of the attempt, for following and releasing.
     pub token: String,
+}
+
+impl fmt::Debug for Hinted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let token = Hidden(self.token.is_empty());
+        f.debug_struct("Hinted").field("hints", &self.hints).field("token", &token).finish()
+    }
 }
 
 /// No answer, and why.

@@ -51,6 +51,9 @@
 //! Messages are those of `proto/`, as prost makes them: [`wire`]. Those that `hintctl --json` prints are
 //! [`serde::Serialize`], with the same keys: [`view`].
 //!
+//! A client shows with each call that it is the same one that asked first: by a nonce of the application, which follows from
+//! its [`Secret`], or by the token of an answer where the caller gives one. Neither is ever printed.
+//!
 //! Invariants: only calls that are idempotent are repeated, under the same request id; every wait has an end that the
 //! caller chose, by an argument or by [`ClientOptions`].
 
@@ -64,6 +67,7 @@ mod feed;
 mod follow;
 mod hints;
 mod retry;
+mod secret;
 pub mod status;
 mod steady;
 pub mod view;
@@ -74,6 +78,7 @@ pub use error::{Cause, ClientError};
 pub use feed::{FeedItem, FeedSender};
 pub use follow::{Follower, Following};
 pub use hints::{Advice, Hinted, Unhinted, default_asks};
+pub use secret::Secret;
 pub use steady::{Full, SteadyFeed};
 
 use crate::wire::v1;
@@ -82,9 +87,10 @@ use crate::wire::v1::placement_client::PlacementClient;
 use crate::wire::v1::routes_client::RoutesClient;
 use breaker::Breaker;
 use hyper_util::rt::TokioIo;
+use std::collections::VecDeque;
 use std::future::Future;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Response, Status, Streaming};
@@ -98,6 +104,9 @@ pub struct Client {
     routes: RoutesClient<Channel>,
     breaker: Arc<Breaker>,
     calls: Duration,
+    secret: Arc<Secret>,
+    /// Whose the last decisions are, by id: to show the nonce where one is to be explained.
+    decisions: Arc<Mutex<VecDeque<(String, String)>>>,
 }
 
 /// How patient a client is where its caller does not say.
@@ -109,13 +118,21 @@ pub struct ClientOptions {
     pub calls: Duration,
     /// When [`Client::hints_or_none`] leaves a dead daemon alone.
     pub breaker: BreakerOptions,
+    /// What its nonces follow from; `None`: a random one, so that no other process can ask for its applications. Give one
+    /// that is kept where a later process is to go on for the same attempts.
+    pub secret: Option<Secret>,
 }
 
 impl Default for ClientOptions {
     /// 5 s to connect (a local daemon either listens or does not, a remote one answers within a second), 10 s for
     /// calls.
     fn default() -> Self {
-        Self { connect: Duration::from_secs(5), calls: Duration::from_secs(10), breaker: BreakerOptions::default() }
+        Self {
+            connect: Duration::from_secs(5),
+            calls: Duration::from_secs(10),
+            breaker: BreakerOptions::default(),
+            secret: None,
+        }
     }
 }
 
@@ -124,6 +141,9 @@ pub type AdminClient = v1::admin_client::AdminClient<Channel>;
 
 /// Answers of 100,000 hints stay below it.
 const MESSAGE_BYTES: usize = 64 << 20;
+
+/// Decisions whose owner is remembered, so that they can be explained.
+const DECISIONS_NOTED: usize = 1_024;
 
 /// Share of a request's time that is left for the way back.
 const WAY_BACK: u32 = 20; // a twentieth
@@ -134,11 +154,18 @@ impl Client {
     /// # Errors
     /// [`ClientError::Address`], [`ClientError::Connect`].
     pub async fn connect(address: &str) -> Result<Self, ClientError> {
-        let options = ClientOptions::default();
-        let (bare, endpoint) = endpoint(address, &options)?;
+        Self::connect_with(address, &ClientOptions::default()).await
+    }
+
+    /// As [`Self::connect`], with options of the caller's choice.
+    ///
+    /// # Errors
+    /// [`ClientError::Address`], [`ClientError::Connect`].
+    pub async fn connect_with(address: &str, options: &ClientOptions) -> Result<Self, ClientError> {
+        let (bare, endpoint) = endpoint(address, options)?;
         let channel = endpoint.connect().await;
         let channel = channel.map_err(|source| ClientError::Connect { address: bare.to_owned(), source })?;
-        Ok(Self::over(channel, &options))
+        Ok(Self::over(channel, options))
     }
 
     /// A client that connects when it is first used: no daemon needs to be there yet. To be called within a tokio
@@ -168,6 +195,8 @@ impl Client {
             routes: RoutesClient::new(channel).max_decoding_message_size(MESSAGE_BYTES),
             breaker: Arc::new(Breaker::new(options.breaker.clone())),
             calls: options.calls,
+            secret: Arc::new(options.secret.clone().unwrap_or_else(Secret::random)),
+            decisions: Arc::default(),
         }
     }
 
@@ -181,7 +210,39 @@ impl Client {
         request: v1::RequestHintsRequest,
         patience: Duration,
     ) -> Result<v1::RequestHintsResponse, ClientError> {
-        retry::until(Instant::now() + patience, |left| self.try_hints(request.clone(), left)).await
+        let request = self.shown(request);
+        let answer = retry::until(Instant::now() + patience, |left| self.try_hints(request.clone(), left)).await;
+        let decision = match &answer {
+            Ok(answer) => answer.hints.as_ref().map(|hints| &hints.decision_id),
+            Err(ClientError::Refused { why, .. }) => why.as_ref().map(|why| &why.decision_id),
+            Err(_) => None,
+        };
+        self.note(decision, &request.application_id);
+        answer
+    }
+
+    /// A request with the nonce of its application, unless its caller shows something else.
+    fn shown(&self, mut request: v1::RequestHintsRequest) -> v1::RequestHintsRequest {
+        if request.nonce.is_empty() && request.token.is_empty() {
+            request.nonce = self.secret.nonce(&request.application_id);
+        }
+        request
+    }
+
+    fn note(&self, decision: Option<&String>, application_id: &str) {
+        let Some(decision) = decision.filter(|decision| !decision.is_empty()) else { return };
+        let mut known = self.decisions.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= DECISIONS_NOTED {
+            known.pop_front();
+        }
+        known.push_back((decision.clone(), application_id.to_owned()));
+    }
+
+    /// The nonce to show for a decision; empty: it is not known whose it is.
+    fn nonce_of(&self, decision: &str) -> Vec<u8> {
+        let known = self.decisions.lock().unwrap_or_else(PoisonError::into_inner);
+        let owner = known.iter().rev().find(|(noted, _)| noted == decision);
+        owner.map(|(_, application_id)| self.secret.nonce(application_id)).unwrap_or_default()
     }
 
     /// Asks for hints once, whatever comes, and leaves the request's deadline as it is: for measuring.
@@ -192,7 +253,7 @@ impl Client {
         &self,
         request: v1::RequestHintsRequest,
     ) -> Result<v1::RequestHintsResponse, ClientError> {
-        let mut placement = self.placement();
+        let (mut placement, request) = (self.placement(), self.shown(request));
         once(self.calls, async move { placement.request_hints(request).await.map(Response::into_inner) }).await
     }
 
@@ -200,7 +261,10 @@ impl Client {
     ///
     /// # Errors
     /// [`ClientError::Refused`], [`ClientError::OutOfTime`].
-    pub async fn release(&self, request: v1::ReleaseRequest) -> Result<v1::ReleaseResponse, ClientError> {
+    pub async fn release(&self, mut request: v1::ReleaseRequest) -> Result<v1::ReleaseResponse, ClientError> {
+        if request.nonce.is_empty() && request.token.is_empty() {
+            request.nonce = self.secret.nonce(&request.application_id);
+        }
         let call = |_| {
             let (mut placement, request) = (self.placement(), request.clone());
             async move { placement.release(request).await.map(Response::into_inner) }
@@ -208,14 +272,23 @@ impl Client {
         retry::until(Instant::now() + self.calls, call).await
     }
 
-    /// A decision and what became of its leases.
+    /// A decision and what became of its leases: one of the last 1,024 that this client was given. Others are the
+    /// operator's to explain, over the admin socket, or of who shows the attempt's token: [`Self::explain_with`].
     ///
     /// # Errors
     /// [`ClientError::Refused`], [`ClientError::OutOfTime`].
     pub async fn explain(&self, decision_id: &str) -> Result<v1::ExplainResponse, ClientError> {
+        let (decision_id, nonce) = (decision_id.to_owned(), self.nonce_of(decision_id));
+        self.explain_with(v1::ExplainRequest { decision_id, token: String::new(), nonce }).await
+    }
+
+    /// As [`Self::explain`], with what the caller shows.
+    ///
+    /// # Errors
+    /// [`ClientError::Refused`], [`ClientError::OutOfTime`].
+    pub async fn explain_with(&self, request: v1::ExplainRequest) -> Result<v1::ExplainResponse, ClientError> {
         let call = |_| {
-            let mut placement = self.placement();
-            let request = v1::ExplainRequest { decision_id: decision_id.to_owned() };
+            let (mut placement, request) = (self.placement(), request.clone());
             async move { placement.explain(request).await.map(Response::into_inner) }
         };
         retry::until(Instant::now() + self.calls, call).await
@@ -238,13 +311,20 @@ impl Client {
     /// # Errors
     /// [`ClientError::Refused`], as for a token that is not the attempt's; [`ClientError::Broken`].
     pub async fn follow(&self, start: v1::FollowStart) -> Result<Following, ClientError> {
-        once(self.calls, Following::start(self.placement(), start)).await
+        once(self.calls, Following::start(self.placement(), self.shown_start(start))).await
     }
 
     /// Follows an attempt over restarts of the daemon, which is waited for at most `patience` at a time.
     #[must_use]
     pub fn follower(&self, start: v1::FollowStart, patience: Duration) -> Follower {
-        Follower::start(self.clone(), start, patience)
+        Follower::start(self.clone(), self.shown_start(start), patience)
+    }
+
+    fn shown_start(&self, mut start: v1::FollowStart) -> v1::FollowStart {
+        if start.nonce.is_empty() && start.token.is_empty() {
+            start.nonce = self.secret.nonce(&start.application_id);
+        }
+        start
     }
 
     /// Opens a feed; its hello is sent first.
@@ -252,7 +332,7 @@ impl Client {
     /// # Errors
     /// [`ClientError::Refused`]; [`ClientError::Broken`].
     pub async fn feed<I: FeedItem>(&self, hello: v1::FeedHello) -> Result<FeedSender<I>, ClientError> {
-        once(self.calls, FeedSender::open(self.feed.clone(), hello)).await
+        once(self.calls, FeedSender::open(self.feed.clone(), Arc::clone(&self.secret), hello)).await
     }
 
     /// Opens a feed that is opened again when it breaks. `full` says everything that its source knows: it is sent at
@@ -273,7 +353,10 @@ impl Client {
     ///
     /// # Errors
     /// [`ClientError::Refused`]; [`ClientError::Broken`].
-    pub async fn watch(&self, request: v1::WatchRequest) -> Result<Streaming<v1::RouteUpdate>, ClientError> {
+    pub async fn watch(&self, mut request: v1::WatchRequest) -> Result<Streaming<v1::RouteUpdate>, ClientError> {
+        if request.nonce.is_empty() {
+            request.nonce = self.secret.watch_nonce(&request.watcher);
+        }
         let mut routes = self.routes.clone();
         once(self.calls, async move { routes.watch(request).await.map(Response::into_inner) }).await
     }
@@ -289,7 +372,12 @@ impl Client {
         number: u64,
         refused: Vec<v1::RouteRefusal>,
     ) -> Result<u64, ClientError> {
-        let request = v1::AcknowledgeRequest { watcher: watcher.to_owned(), number, refused };
+        let request = v1::AcknowledgeRequest {
+            watcher: watcher.to_owned(),
+            number,
+            refused,
+            nonce: self.secret.watch_nonce(watcher),
+        };
         let mut routes = self.routes.clone();
         let call = async move { routes.acknowledge(request).await.map(Response::into_inner) };
         Ok(once(self.calls, call).await?.outstanding)
@@ -299,7 +387,10 @@ impl Client {
     ///
     /// # Errors
     /// [`ClientError::Refused`]; [`ClientError::Broken`].
-    pub async fn report_circuits(&self, request: v1::ReportCircuitsRequest) -> Result<u64, ClientError> {
+    pub async fn report_circuits(&self, mut request: v1::ReportCircuitsRequest) -> Result<u64, ClientError> {
+        if request.nonce.is_empty() {
+            request.nonce = self.secret.watch_nonce(&request.watcher);
+        }
         let mut routes = self.routes.clone();
         let call = async move { routes.report_circuits(request).await.map(Response::into_inner) };
         Ok(once(self.calls, call).await?.wanted_version)
@@ -326,7 +417,7 @@ impl Client {
         hello: v1::FeedHello,
         patience: Duration,
     ) -> Result<FeedSender<I>, ClientError> {
-        let open = |_| FeedSender::open(self.feed.clone(), hello.clone());
+        let open = |_| FeedSender::open(self.feed.clone(), Arc::clone(&self.secret), hello.clone());
         retry::until(Instant::now() + patience, open).await
     }
 }

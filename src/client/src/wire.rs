@@ -17,6 +17,7 @@ pub mod hintd {
     /// `hintd.v1`.
     pub mod v1 {
         tonic::include_proto!("hintd.v1");
+        include!(concat!(env!("OUT_DIR"), "/hintd_debug.rs"));
     }
 }
 

@@ -1,10 +1,10 @@
 //! Answers by request id: the same id and body get the same answer, for as long as a retry may come.
 
-use super::attempts::Token;
 use super::decision::Decision;
 use super::journal::{Op, Table, text_key};
 use super::lease::LeaseEnd;
 use super::packed::{pack_text, unpack};
+use super::proof::{HeldBy, NonceHash, Proof, Token};
 use super::refusal::Refusal;
 use hintd_model::units::{ApplicationId, AttemptId, DecisionId, LeaseId, Micros, RequestId, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -19,11 +19,23 @@ pub struct Answer {
     pub decision: Decision,
     /// The attempt's token.
     pub token: Token,
+    /// Of the attempt's nonce; `None`: its client knows none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nonce: Option<NonceHash>,
     /// Of the request's body, by the caller's own stable hash.
     pub digest: u64,
 }
 
 impl Answer {
+    /// Whether who shows `proof` may see it. `legacy`: attempts whose clients know no nonces may show nothing.
+    ///
+    /// # Errors
+    /// [`Refusal::NoToken`], [`Refusal::BadToken`].
+    pub fn may_be_seen_by(&self, proof: &Proof, legacy: bool) -> Result<(), Refusal> {
+        let held = HeldBy { token: &self.token, nonce: self.nonce.as_ref() };
+        held.check(self.decision.attempt, proof, legacy)
+    }
+
     /// Leases it granted.
     pub fn leases(&self) -> impl Iterator<Item = LeaseId> {
         self.decision.hints.iter().flat_map(|hint| &hint.leases).copied()

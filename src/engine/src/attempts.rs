@@ -1,30 +1,13 @@
-//! Application attempts: their tokens, and the requests remembered for placing lost tasks anew.
+//! Application attempts: what each is held by, and the requests remembered for placing lost tasks anew.
 
 use super::decision::RememberedRequest;
 use super::journal::{KeyBuilder, KeyPart, Op, Table, key_parts};
+use super::proof::{Proof, Secrets, Token};
+use super::refusal::Refusal;
+use super::settings::EngineSettings;
 use hintd_model::units::{AttemptId, ContainerId, RequestId, SchedulerKey, Timestamp};
-use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
-
-/// What an attempt shows to release leases and to follow. Drawn at random by the runtime.
-#[derive(Clone, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Token(pub Arc<str>);
-
-impl PartialEq for Token {
-    /// Takes the same time wherever the difference is, so that a token can't be guessed byte by byte.
-    fn eq(&self, other: &Self) -> bool {
-        let (mine, theirs) = (self.0.as_bytes(), other.0.as_bytes());
-        mine.len() == theirs.len() && mine.iter().zip(theirs).fold(0, |differs, (a, b)| differs | (a ^ b)) == 0
-    }
-}
-
-impl std::fmt::Debug for Token {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Token(…)") // a secret does not go to logs
-    }
-}
 
 /// Allocations remembered by attempt, so that an event told twice counts once.
 const ALLOCATIONS_MAX: usize = 65_536;
@@ -40,8 +23,8 @@ pub(crate) struct Attempts {
 /// One attempt.
 #[derive(Debug)]
 pub(crate) struct Attempt {
-    pub(crate) token: Token,
-    /// The journal has the token.
+    pub(crate) secrets: Secrets,
+    /// The journal has the secrets.
     written: bool,
     /// Oldest first.
     pub(crate) requests: VecDeque<RememberedRequest>,
@@ -63,16 +46,16 @@ impl Attempts {
         self.known.get_mut(&attempt)
     }
 
-    /// The attempt's token; `token` becomes it if it has none.
-    pub(crate) fn token(&mut self, attempt: AttemptId, token: Token, now: Timestamp) -> Token {
+    /// What the attempt is held by; `drawn` becomes it if it is not known.
+    pub(crate) fn admit(&mut self, attempt: AttemptId, drawn: Secrets, now: Timestamp) -> Secrets {
         if let Some(known) = self.known.get_mut(&attempt) {
             self.by_age.remove(&(known.touched, attempt));
             known.touched = now;
             self.by_age.insert((now, attempt));
-            return known.token.clone();
+            return known.secrets.clone();
         }
         let new = Attempt {
-            token: token.clone(),
+            secrets: drawn.clone(),
             written: false,
             requests: VecDeque::new(),
             allocated: BTreeSet::new(),
@@ -82,7 +65,49 @@ impl Attempts {
         };
         self.known.insert(attempt, new);
         self.by_age.insert((now, attempt));
-        token
+        drawn
+    }
+
+    /// Whether who shows `proof` may ask for hints of an attempt.
+    ///
+    /// # Errors
+    /// [`Refusal::NoToken`], [`Refusal::BadToken`]; [`Refusal::Invalid`] for an attempt that is over, or whose number is
+    /// too far from those that are known.
+    pub(crate) fn may_ask(&self, attempt: AttemptId, proof: &Proof, settings: &EngineSettings) -> Result<(), Refusal> {
+        let legacy = settings.legacy_clients;
+        if let Some(known) = self.known.get(&attempt) {
+            return known.secrets.held().check(attempt, proof, legacy);
+        }
+        let newest = self.newest(attempt);
+        if let Some((newer, _)) = newest.filter(|(newest, known)| *newest > attempt && known.secrets.supersedes) {
+            let message = format!("{attempt} is over: {newer} has asked since");
+            return Err(Refusal::Invalid { field: "attempt".into(), message });
+        }
+        let Proof::Shown(shown) = proof else { return Ok(()) };
+        if shown.nonce.is_none() && !legacy {
+            return Err(Refusal::NoToken { what: attempt.to_string() });
+        }
+        let (last, most) = (newest.map_or(0, |(newest, _)| newest.attempt), settings.attempt_jump);
+        if !shown.listed && attempt.attempt > last.saturating_add(most) {
+            let message =
+                format!("{attempt} is more than {most} above the last known attempt, {last} (limits.attempt_jump)");
+            return Err(Refusal::Invalid { field: "attempt".into(), message });
+        }
+        Ok(())
+    }
+
+    /// What an attempt that may ask is to be held by, if it is new. One that nobody vouches for does not end those before
+    /// it: a stranger could claim to be the next.
+    pub(crate) fn secrets_of(&self, attempt: AttemptId, token: Token, proof: &Proof) -> Secrets {
+        let supersedes = match proof {
+            Proof::Trusted => true,
+            Proof::Shown(shown) if shown.listed => true,
+            Proof::Shown(_) => {
+                let earlier = self.earlier(attempt).pop().and_then(|earlier| self.known.get(&earlier));
+                earlier.is_some_and(|earlier| proof.opens(earlier.secrets.held()))
+            }
+        };
+        Secrets { token, nonce: proof.nonce(), supersedes }
     }
 
     pub(crate) fn remove(&mut self, attempt: AttemptId) -> Option<Attempt> {
@@ -97,10 +122,16 @@ impl Attempts {
         self.known.range(first..attempt).map(|(&earlier, _)| earlier).collect()
     }
 
-    /// The application's newest attempt, if it is newer than this one.
-    pub(crate) fn newer(&self, attempt: AttemptId) -> Option<AttemptId> {
-        let last = AttemptId { attempt: u32::MAX, ..attempt };
-        self.known.range(attempt..=last).next_back().map(|(&newest, _)| newest).filter(|&newest| newest != attempt)
+    /// The application's newest attempt.
+    fn newest(&self, attempt: AttemptId) -> Option<(AttemptId, &Attempt)> {
+        let (first, last) = (AttemptId { attempt: 0, ..attempt }, AttemptId { attempt: u32::MAX, ..attempt });
+        self.known.range(first..=last).next_back().map(|(&newest, known)| (newest, known))
+    }
+
+    /// Whether another attempt of the application is held by its token alone.
+    pub(crate) fn has_legacy(&self, attempt: AttemptId) -> bool {
+        let (first, last) = (AttemptId { attempt: 0, ..attempt }, AttemptId { attempt: u32::MAX, ..attempt });
+        self.known.range(first..=last).any(|(&other, known)| other != attempt && known.secrets.nonce.is_none())
     }
 
     /// Attempts to forget so that at most `most` stay: the longest silent ones that `holds` says nothing of.
@@ -126,7 +157,7 @@ impl Attempts {
 }
 
 impl Attempt {
-    /// Notes that the journal gets the token; false: it has it.
+    /// Notes that the journal gets the secrets; false: it has them.
     pub(crate) fn write(&mut self) -> bool {
         !std::mem::replace(&mut self.written, true)
     }
@@ -182,9 +213,9 @@ impl Attempt {
     }
 }
 
-/// Rows of attempts: the attempt alone is its token, attempt and request id a remembered request.
-pub(crate) fn put_token(attempt: AttemptId, token: &Token) -> Op {
-    let value = serde_json::to_vec(token).expect("a token is a text");
+/// Rows of attempts: the attempt alone is its secrets, attempt and request id a remembered request.
+pub(crate) fn put_secrets(attempt: AttemptId, secrets: &Secrets) -> Op {
+    let value = serde_json::to_vec(secrets).expect("secrets are texts");
     Op::put(Table::Attempts, attempt_key(attempt).build(), value)
 }
 
@@ -202,7 +233,7 @@ pub(crate) fn delete_attempt(id: AttemptId, attempt: &Attempt) -> Vec<Op> {
     requests.chain([Op::delete(Table::Attempts, attempt_key(id).build())]).collect()
 }
 
-/// What a row's key names: the attempt, and the request unless it is the token's row.
+/// What a row's key names: the attempt, and the request unless it is the secrets' row.
 pub(crate) fn read_key(key: &[u8]) -> Option<(AttemptId, Option<RequestId>)> {
     let mut parts = key_parts(key)?.into_iter();
     let (Some(KeyPart::Text(attempt)), request, None) = (parts.next(), parts.next(), parts.next()) else {
@@ -229,7 +260,7 @@ mod tests {
     fn of_too_many_requests_the_oldest_is_forgotten() {
         let id = AttemptId { application: ApplicationId { cluster_timestamp: 1, sequence: 1 }, attempt: 1 };
         let mut attempts = Attempts::default();
-        attempts.token(id, Token("t".into()), Timestamp(1));
+        attempts.admit(id, Secrets::of_token(Token("t".into())), Timestamp(1));
         let attempt = attempts.get_mut(id).unwrap();
         let mut remember = |name: &str| attempt.remember(Arc::new(crate::testing::request(name, &[("g", 1)])), 2);
         assert_eq!((remember("r1"), remember("r2")), (vec![], vec![]), "exactly two");

@@ -2,14 +2,15 @@
 
 use super::answers::Answer;
 use super::attempt_end::AttemptHandler;
-use super::attempts::{self, Token};
+use super::attempts;
 use super::decision::Mode;
-use super::effects::{CommitOutcome, Counter};
+use super::effects::{CommitOutcome, Counter, Effect};
 use super::engine::Engine;
 use super::lease::LeaseEnd;
 use super::ledger::Wanted;
 use super::monitor;
 use super::placer::{Proposal, Row};
+use super::proof::{Proof, Secrets, Token};
 use super::refusal::Refusal;
 use super::results::Released;
 use hintd_model::cluster::{Gang, Snapshot, WhenFull};
@@ -20,7 +21,7 @@ use std::sync::Arc;
 
 impl Engine {
     /// Leases what a proposal wants: all or nothing, unless it is its last try. `token` becomes the attempt's
-    /// if it has none yet; the attempts before it end.
+    /// if it has none yet; the attempts before it end, where who asks shows that it is their application's.
     pub fn commit(&mut self, proposal: Proposal, token: Token, now: Timestamp) -> CommitOutcome {
         self.commit_handler().commit(proposal, token, now)
     }
@@ -34,15 +35,15 @@ impl Engine {
     /// Gives leases back; none named: all of the attempt.
     ///
     /// # Errors
-    /// [`Refusal::BadToken`]; [`Refusal::Unknown`] for an attempt without an answer.
+    /// [`Refusal::NoToken`], [`Refusal::BadToken`]; [`Refusal::Unknown`] for an attempt without an answer.
     pub fn release(
         &mut self,
         attempt: AttemptId,
-        token: &Token,
+        proof: &Proof,
         leases: &[LeaseId],
         now: Timestamp,
     ) -> Result<Released, Refusal> {
-        self.authorize(attempt, token)?;
+        self.authorize(attempt, proof)?;
         Ok(self.commit_handler().release(attempt, leases, now))
     }
 }
@@ -75,7 +76,11 @@ impl CommitHandler<'_> {
     fn commit(&mut self, mut proposal: Proposal, token: Token, now: Timestamp) -> CommitOutcome {
         self.attempts.leases.dispatch().take_dispatcher(); // nobody wanted that of an earlier commit
         match self.attempts.leases.answers.lookup(&proposal.request.id, proposal.digest) {
-            Some(Ok(answer)) => return CommitOutcome::Answered(answer),
+            Some(Ok(answer)) => {
+                let legacy = self.attempts.leases.settings.legacy_clients;
+                let seen = answer.may_be_seen_by(&proposal.proof, legacy);
+                return seen.map_or_else(CommitOutcome::Refused, |()| CommitOutcome::Answered(answer));
+            }
             Some(Err(refusal)) => return CommitOutcome::Refused(refusal),
             None => {}
         }
@@ -95,10 +100,7 @@ impl CommitHandler<'_> {
     /// Whether the request may be answered at all, whatever room there is.
     fn may_commit(&self, proposal: &Proposal) -> Result<(), Refusal> {
         let attempt = proposal.request.attempt;
-        if let Some(newer) = self.attempts.known.newer(attempt) {
-            let message = format!("{attempt} is over: {newer} has asked since");
-            return Err(Refusal::Invalid { field: "attempt".into(), message });
-        }
+        self.attempts.known.may_ask(attempt, &proposal.proof, self.attempts.leases.settings)?;
         if self.is_past_deadline(proposal) {
             let name = attempt.to_string();
             return Err(Refusal::Unknown { what: "application attempt", name, nearest: None });
@@ -229,10 +231,13 @@ impl CommitHandler<'_> {
 
     /// Takes what a proposal wants: its leases are granted, its flows begin, its answer is kept.
     pub(crate) fn grant(&mut self, proposal: Proposal, token: Token, now: Timestamp) -> Arc<Answer> {
-        let Proposal { request, decision, digest, conflicts, elapsed, mut draft, rows, flows, trial, .. } = proposal;
+        let Proposal { request, decision, digest, conflicts, elapsed, mut draft, rows, flows, trial, proof, .. } =
+            proposal;
         let on = draft.mode == Mode::On;
-        self.attempts.end_earlier(request.attempt, now);
-        let token = self.token(request.attempt, token, on, now);
+        let Secrets { token, nonce, supersedes } = self.secrets(request.attempt, token, &proof, on, now);
+        if supersedes {
+            self.attempts.end_earlier(request.attempt, now);
+        }
         draft.id = self.attempts.leases.ids.decision(decision);
         (draft.at, draft.conflicts, draft.elapsed) = (now, conflicts, elapsed);
         self.attempts.routes().begin(&request, &mut draft, &rows, flows, now);
@@ -247,7 +252,7 @@ impl CommitHandler<'_> {
         if request.recurring_key.is_some() {
             self.attempts.run_tracker.began(request.attempt, now);
         }
-        let answer = Arc::new(Answer { decision: draft, token, digest });
+        let answer = Arc::new(Answer { decision: draft, token, nonce, digest });
         let leases = &mut self.attempts.leases;
         if on {
             leases.out.effects.journal.push(answer.put());
@@ -259,14 +264,23 @@ impl CommitHandler<'_> {
         answer
     }
 
-    /// The attempt's token: `drawn`, if it has none yet; `on`: it is to be shown, and so is written.
-    fn token(&mut self, attempt: AttemptId, drawn: Token, on: bool, now: Timestamp) -> Token {
+    /// What the attempt is held by: the token `drawn` and the nonce shown, if it is new; `on`: the token is to be shown, and
+    /// so is written.
+    fn secrets(&mut self, attempt: AttemptId, drawn: Token, proof: &Proof, on: bool, now: Timestamp) -> Secrets {
         let attempts = &mut *self.attempts.known;
-        let token = attempts.token(attempt, drawn, now);
-        if on && attempts.get_mut(attempt).is_some_and(|known| known.write()) {
-            self.attempts.leases.out.effects.journal.push(attempts::put_token(attempt, &token));
+        if attempts.get(attempt).is_none() && *proof != Proof::Trusted && proof.nonce().is_none() {
+            let effects = &mut self.attempts.leases.out.effects;
+            effects.count(Counter::LegacyAttempts, 1);
+            if !attempts.has_legacy(attempt) {
+                effects.out.push(Effect::LegacyClient { application: attempt.application });
+            }
         }
-        token
+        let secrets = attempts.secrets_of(attempt, drawn, proof);
+        let secrets = attempts.admit(attempt, secrets, now);
+        if on && attempts.get_mut(attempt).is_some_and(|known| known.write()) {
+            self.attempts.leases.out.effects.journal.push(attempts::put_secrets(attempt, &secrets));
+        }
+        secrets
     }
 
     fn undo(&mut self, decision: DecisionId, now: Timestamp) {

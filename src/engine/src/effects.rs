@@ -108,6 +108,11 @@ pub enum Effect {
     AnswerForgotten(RequestId),
     /// The attempt is over: its Follow stream may end.
     AttemptEnded(AttemptId),
+    /// An application asks with a client that knows no nonces, as those of 0.1.0: to the log.
+    LegacyClient {
+        /// Which.
+        application: ApplicationId,
+    },
     /// A run that the last start cut in two is not noted: to the log.
     RunLeftOut {
         /// Its job.
@@ -235,6 +240,8 @@ pub enum Counter {
     AnswersEvicted,
     /// Attempts forgotten for lack of room.
     AttemptsEvicted,
+    /// Attempts whose client knows no nonces, as those of 0.1.0.
+    LegacyAttempts,
     /// Finished tasks taken into the history.
     HistorySamples,
     /// Runs that history servers told of.
@@ -316,6 +323,7 @@ impl Counter {
             Self::TasksUnknown => "tasks_unknown",
             Self::AnswersEvicted => "answers_evicted",
             Self::AttemptsEvicted => "attempts_evicted",
+            Self::LegacyAttempts => "legacy_attempts",
             Self::HistorySamples => "history_samples",
             Self::HistoryRuns => "history_runs",
             Self::HistoryEvicted => "history_evicted",

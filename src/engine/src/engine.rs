@@ -12,7 +12,7 @@ use super::answers::{Answer, Answers};
 use super::apply_facts::{NodeHandler, Reports};
 use super::arrivals::Arrivals;
 use super::attempt_end::AttemptHandler;
-use super::attempts::{Attempts, Token};
+use super::attempts::{Attempt, Attempts};
 use super::circuits::messages::CircuitsView;
 use super::circuits::{CircuitHandler, Circuits};
 use super::commit::CommitHandler;
@@ -31,11 +31,12 @@ use super::ledger::Ledger;
 use super::monitor::{self, SilentNodes};
 use super::plans::{PlanHandler, PlanReader, PlanState, RunTracker};
 use super::prediction::Runs;
+use super::proof::Proof;
 use super::rebalance::{MoveHandler, Rebalancing};
 use super::recover::Recovery;
 use super::refusal::Refusal;
 use super::release::Expected;
-use super::results::{EngineCounts, Explained, ExplainedLease, RecoveredCounts};
+use super::results::{AttemptHeld, EngineCounts, Explained, ExplainedLease, RecoveredCounts};
 use super::routes::{WatcherState, Watchers};
 use super::settings::EngineSettings;
 use super::task_events::{EventHandler, HistoryHandler};
@@ -524,16 +525,59 @@ impl Engine {
         Some(Explained { leases, answer, outcome })
     }
 
-    /// Whether the token is the attempt's.
+    /// Whether who shows `proof` may act for the attempt.
     ///
     /// # Errors
-    /// [`Refusal::BadToken`]; [`Refusal::Unknown`] for an attempt without an answer.
-    pub fn authorize(&self, attempt: AttemptId, token: &Token) -> Result<(), Refusal> {
+    /// [`Refusal::NoToken`], [`Refusal::BadToken`]; [`Refusal::Unknown`] for an attempt without an answer.
+    pub fn authorize(&self, attempt: AttemptId, proof: &Proof) -> Result<(), Refusal> {
         match self.promises.attempts.get(attempt) {
             None => Err(Refusal::Unknown { what: "application attempt", name: attempt.to_string(), nearest: None }),
-            Some(known) if known.token == *token => Ok(()),
-            Some(_) => Err(Refusal::BadToken { attempt }),
+            Some(known) => known.secrets.held().check(attempt, proof, false),
         }
+    }
+
+    /// Whether who shows `proof` may tell of the attempt and hear of it: nothing is at stake where it is not known, and
+    /// old clients have nothing to show.
+    ///
+    /// # Errors
+    /// [`Refusal::NoToken`], [`Refusal::BadToken`].
+    pub fn may_tell(&self, attempt: AttemptId, proof: &Proof) -> Result<(), Refusal> {
+        let known = self.promises.attempts.get(attempt);
+        known.map_or(Ok(()), |known| known.secrets.held().check(attempt, proof, self.settings.legacy_clients))
+    }
+
+    /// The settings in force.
+    #[must_use]
+    pub const fn settings(&self) -> &EngineSettings {
+        &self.settings
+    }
+
+    /// Whether an attempt has asked and is not over.
+    #[must_use]
+    pub fn knows(&self, attempt: AttemptId) -> bool {
+        self.promises.attempts.get(attempt).is_some()
+    }
+
+    /// Ends an attempt for an operator: its leases are given back; false: it is not known.
+    pub fn end_attempt(&mut self, attempt: AttemptId, now: Timestamp) -> bool {
+        let known = self.knows(attempt);
+        if known {
+            self.attempt_handler().end(attempt, now);
+            self.out.changed = true;
+        }
+        known
+    }
+
+    /// Attempts that asked and are not over, ascending, and what each holds.
+    #[must_use]
+    pub fn attempts_held(&self) -> Vec<AttemptHeld> {
+        let held = |(attempt, known): (AttemptId, &Attempt)| AttemptHeld {
+            attempt,
+            leases: self.promises.ledger.of_attempt(attempt).count(),
+            requests: known.requests.len(),
+            legacy: known.secrets.nonce.is_none(),
+        };
+        self.promises.attempts.iter().map(held).collect()
     }
 
     /// Whether hints were followed, and what came of it, by policy, queue and mode: since the start.

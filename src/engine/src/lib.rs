@@ -10,7 +10,8 @@
 //! - `facts`: the model and its last snapshot; `ids`; `results`: what calls come to.
 //! - `ledger`, `lease`, `binding`: live leases, how they end, which container or foreign use ends which.
 //! - `adherence`: whether hints were followed, and what came of it.
-//! - `answers`, `attempts`: idempotency by request id; tokens and remembered requests; `packed`: answers in few bytes.
+//! - `answers`, `attempts`: idempotency by request id; remembered requests; `packed`: answers in few bytes.
+//! - `proof`: tokens and nonces that attempts are held by, and what callers show.
 //! - `placer`: request and [`Generation`] to [`Proposal`], on other threads.
 //! - `monitor`, `release`, `history`: silence, expected ends, recurring jobs; `arrivals`: where containers came.
 //! - `prediction`: which recurring jobs come, from runs that finished; for planners.
@@ -64,6 +65,7 @@ mod packed;
 pub mod placer;
 pub mod plans;
 pub mod prediction;
+pub mod proof;
 pub mod rebalance;
 pub mod records;
 mod recover;
@@ -81,7 +83,6 @@ mod tests;
 pub use adherence::{DecisionOutcome, HintOutcome, Miss, Outcomes, Tally, TallyKey, Term, TermCompared, TermSums};
 pub use answer_size::GroupNames;
 pub use answers::Answer;
-pub use attempts::Token;
 pub use circuits::messages::{
     CircuitReport, CircuitsReported, CircuitsView, PortReport, PortView, RackDemand, ReportTaken, WantedCircuit,
     WantedCircuits,
@@ -101,10 +102,13 @@ pub use placer::{
     Guard, PlacerSettings, Proposal, SelectedPolicy, check_keys, is_chained, may_wait, propose, propose_waiting,
 };
 pub use plans::{KeptPlan, PlanChange, PlanNote, PlanSettings, PlanView, PlannedRun, ValidatedPlan};
+pub use proof::{NonceHash, Proof, Shown, Token};
 pub use rebalance::{ProposedMove, RebalanceSettings, Round, RoundOutcome};
 pub use records::{RecordSettings, Records};
 pub use refusal::Refusal;
-pub use results::{EngineCounts, Explained, ExplainedLease, RecoverError, RecoveredCounts, Released, Rows};
+pub use results::{
+    AttemptHeld, EngineCounts, Explained, ExplainedLease, RecoverError, RecoveredCounts, Released, Rows,
+};
 pub use routes::{
     NamedRoute, NamedStop, Phase, RouteUpdate, RuleAction, RuleChange, WatchScope, WatchedPair, WatcherProgress,
     WatcherState,

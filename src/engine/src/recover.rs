@@ -1,7 +1,7 @@
 //! An engine from the rows of its journal.
 
 use super::answers::{Answer, Answers};
-use super::attempts::{self, Attempts, Token, read_key};
+use super::attempts::{self, Attempts, read_key};
 use super::decision::RememberedRequest;
 use super::effects::Effects;
 use super::engine::Engine;
@@ -11,6 +11,7 @@ use super::journal::{KeyPart, Op, Table, key_parts, text_key};
 use super::lease::{Lease, LeaseRow};
 use super::ledger::Ledger;
 use super::plans::{Plans, RunTracker};
+use super::proof::Secrets;
 use super::results::{RecoverError, RecoveredCounts, Rows};
 use super::settings::EngineSettings;
 use hintd_model::cluster::{Model, SizeRules};
@@ -170,8 +171,8 @@ impl Recovery<'_> {
                 read_key(key).ok_or_else(|| unreadable(Table::Attempts, key, "the key is not an attempt's"))?;
             match request {
                 None => {
-                    self.attempts.token(attempt, json::<Token>(Table::Attempts, key, value)?, self.now);
-                    self.attempts.get_mut(attempt).expect("its token was just set").write();
+                    self.attempts.admit(attempt, json::<Secrets>(Table::Attempts, key, value)?, self.now);
+                    self.attempts.get_mut(attempt).expect("it was just admitted").write();
                     self.counts.attempts += 1;
                 }
                 Some(id) => {

@@ -96,8 +96,26 @@ pub enum Refusal {
     /// The caller's deadline passed.
     #[error("deadline of {} passed before there was an answer", .0.in_words())]
     DeadlineExceeded(Micros),
+    /// Neither the token nor the nonce is shown.
+    #[error("neither token nor nonce of {what} is shown")]
+    NoToken {
+        /// Whose they should be.
+        what: String,
+    },
+    /// A controller of that name watches already, and another one would take its place.
+    #[error("watcher \"{watcher}\" has a stream already, and the nonce is not its own")]
+    NotHolder {
+        /// Its name.
+        watcher: String,
+    },
+    /// The ResourceManager that is asked lists no such attempt.
+    #[error("the ResourceManager does not list {attempt} as the running attempt of its application")]
+    NotListed {
+        /// Which.
+        attempt: AttemptId,
+    },
     /// The token is not the attempt's.
-    #[error("the token is not that of {attempt}")]
+    #[error("the token or nonce is not that of {attempt}")]
     BadToken {
         /// Whose token it should be.
         attempt: AttemptId,
@@ -121,6 +139,9 @@ impl Refusal {
             Self::Unavailable { .. } => "unavailable",
             Self::DeadlineExceeded(_) => "deadline",
             Self::BadToken { .. } => "bad_token",
+            Self::NoToken { .. } => "no_token",
+            Self::NotHolder { .. } => "not_holder",
+            Self::NotListed { .. } => "not_listed",
         }
     }
 

@@ -3,7 +3,7 @@
 use super::adherence::DecisionOutcome;
 use super::answers::Answer;
 use super::journal::Table;
-use hintd_model::units::{HostName, LeaseId};
+use hintd_model::units::{AttemptId, HostName, LeaseId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -37,6 +37,19 @@ pub struct RecoverError {
     pub key: String,
     /// What is wrong.
     pub message: String,
+}
+
+/// An attempt that asked and is not over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AttemptHeld {
+    /// Which.
+    pub attempt: AttemptId,
+    /// Leases that it holds.
+    pub leases: usize,
+    /// Requests remembered of it.
+    pub requests: usize,
+    /// Its client knows no nonces.
+    pub legacy: bool,
 }
 
 /// What a release came to.

@@ -29,6 +29,10 @@ pub struct EngineSettings {
     pub leases_max: usize,
     /// Attempts kept; beyond it the oldest without live leases go first.
     pub attempts_max: usize,
+    /// How far above the last known attempt of its application a new one's number may be, where no ResourceManager lists it.
+    pub attempt_jump: u32,
+    /// Attempts whose first request has no nonce need to show nothing, as clients of 0.1.0 do not.
+    pub legacy_clients: bool,
     /// Requests remembered by attempt for re-placing; the oldest go first.
     pub requests_per_attempt: usize,
     /// Recurring-job keys kept; the longest unused go first.
@@ -112,6 +116,8 @@ impl Default for EngineSettings {
             answers_bytes_max: 512 << 20,
             leases_max: 500_000,
             attempts_max: 20_000,
+            attempt_jump: 100,
+            legacy_clients: true,
             requests_per_attempt: 64,
             history_keys: 10_000,
             history_samples: 64,

@@ -4,7 +4,7 @@ use super::adherence::ToldOf;
 use super::apply_facts::Reports;
 use super::arrivals::ArrivalLimits;
 use super::attempt_end::AttemptHandler;
-use super::attempts::Attempts;
+use super::attempts::{Attempt, Attempts};
 use super::binding;
 use super::dispatching;
 use super::effects::{Counter, Effect, Output};
@@ -14,6 +14,7 @@ use super::history::{History, HistoryLimits, LearnedRun, Sample};
 use super::lease::Lease;
 use super::monitor;
 use super::plans::RunTracker;
+use super::proof::Proof;
 use super::refusal::Refusal;
 use super::settings::EngineSettings;
 use hintd_model::units::{AttemptId, ContainerId, HostName, LeaseId, NodeIdx, Timestamp};
@@ -27,6 +28,15 @@ impl Engine {
     /// [`Refusal::Unknown`] for an allocation on a host that was never named; [`Refusal::Invalid`] for one of
     /// another attempt's container.
     pub fn event(&mut self, event: TaskEvent, now: Timestamp) -> Result<(), Refusal> {
+        self.tell(event, &Proof::Trusted, now)
+    }
+
+    /// As [`Self::event`], for a teller that is to show that it may tell of the attempt.
+    ///
+    /// # Errors
+    /// [`Refusal::NoToken`] and [`Refusal::BadToken`] as well.
+    pub fn tell(&mut self, event: TaskEvent, proof: &Proof, now: Timestamp) -> Result<(), Refusal> {
+        self.may_tell(event.attempt, proof)?;
         self.dispatch_handler().event(&event, now);
         match &event.what {
             TaskWhat::Ready { .. } => {} // for dispatchers; leases and history know nothing of tasks that have not run
@@ -43,7 +53,7 @@ impl Engine {
                 let sample = Sample { duration: *duration, input: *input, output: *output };
                 self.event_handler().finished(&event, sample, *failed, now);
             }
-            TaskWhat::Done { failed } => self.event_handler().done(&event, *failed, now),
+            TaskWhat::Done { failed } => self.event_handler().done(&event, (*failed, proof), now),
         }
         self.heard_of_events(now);
         Ok(())
@@ -175,11 +185,15 @@ impl EventHandler<'_> {
         }
     }
 
-    fn done(&mut self, event: &TaskEvent, failed: bool, now: Timestamp) {
+    fn done(&mut self, event: &TaskEvent, (failed, proof): (bool, &Proof), now: Timestamp) {
         if !failed {
             self.history().ended(event, now);
         }
-        self.attempts.end_earlier(event.attempt, now);
+        // A number above the victim's own would end it.
+        let supersedes = |known: &Attempt| known.secrets.supersedes;
+        if *proof == Proof::Trusted || self.attempts.known.get(event.attempt).is_some_and(supersedes) {
+            self.attempts.end_earlier(event.attempt, now);
+        }
         self.attempts.end(event.attempt, now);
         self.attempts.leases.out.changed = true;
     }

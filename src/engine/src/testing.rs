@@ -1,10 +1,10 @@
 //! Small requests, asks and answers for tests.
 
 use super::answers::Answer;
-use super::attempts::Token;
 use super::decision::{Decision, Hint, Mode, TermValues};
 use super::engine::Engine;
 use super::plans::{PlanChange, ValidatedPlan};
+use super::proof::Token;
 use super::refusal::Refusal;
 use hintd_model::cluster::{Ask, Constraints, Gang, HintRequest, NamedResource, TaskGroup, WhenFull};
 use hintd_model::units::{
@@ -103,7 +103,7 @@ pub(crate) fn answer(id: &str, digest: u64) -> Arc<Answer> {
         conflicts: 0,
         elapsed: Micros::ZERO,
     };
-    Arc::new(Answer { decision, token: Token("t".into()), digest })
+    Arc::new(Answer { decision, token: Token("t".into()), nonce: None, digest })
 }
 
 /// Changes of plans that a journal takes at once.

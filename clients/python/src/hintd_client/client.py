@@ -14,6 +14,7 @@ from ._generated.hintd.v1 import placement_pb2, placement_pb2_grpc
 from .errors import HintdError, OutOfTime
 from .following import Following
 from .messages import Answer, Attempt, Request
+from .secret import Secret
 
 log = logging.getLogger("hintd_client")
 
@@ -32,7 +33,9 @@ OPTIONS = [
 class Client:
     """A daemon, as applications see it. May be shared by threads; close it, or use it in a `with`."""
 
-    def __init__(self, address: str = "127.0.0.1:8470") -> None:
+    def __init__(self, address: str = "127.0.0.1:8470", secret: bytes | None = None) -> None:
+        """`secret`: 16 bytes or more that make this the same client as another with them; drawn if left out."""
+        self._secret = Secret(secret)
         self._channel = grpc.insecure_channel(address, options=OPTIONS)
         self._placement = placement_pb2_grpc.PlacementStub(self._channel)
 
@@ -55,6 +58,7 @@ class Client:
         """
         end = time.monotonic() + patience
         wire = request.to_wire()
+        wire.nonce = self._secret.nonce(request.application_id)
 
         def call(left: float) -> placement_pb2.RequestHintsResponse:
             wire.deadline_ms = max(int(left * 1000), 1)
@@ -78,20 +82,26 @@ class Client:
             log.warning("no hints for %s: %s", request.application_id, error)
             return Answer.none(request, str(error))
 
-    def release(self, attempt: Attempt, token: str, leases: Sequence[int] = (), patience: float = 5.0) -> int:
+    def release(self, attempt: Attempt, token: str = "", leases: Sequence[int] = (), patience: float = 5.0) -> int:
         """Gives leases back (none named: all of the attempt's); returns how many were still held.
 
-        Raises `Refused` and `OutOfTime`; a lease that is not given back ends by itself.
+        `token` is needed for what another client asked for. Raises `Refused` and `OutOfTime`; a lease that is not given back ends by itself.
         """
         wire = placement_pb2.ReleaseRequest(
             application_id=attempt.application_id, attempt=attempt.number, token=token, lease_ids=leases
         )
+        if not token:
+            wire.nonce = self._secret.nonce(attempt.application_id)
 
         def call(left: float) -> int:
             return int(self._placement.Release(wire, timeout=left).released)
 
         return retry.until(time.monotonic() + patience, call)
 
-    def follow(self, attempt: Attempt, token: str, after: int = 0, patience: float = 60.0) -> Following:
-        """Follows an attempt: advice down, task events up; see `Following`. `after`: the last number seen before."""
-        return Following(self._placement, attempt, token, after, patience)
+    def follow(self, attempt: Attempt, token: str = "", after: int = 0, patience: float = 60.0) -> Following:
+        """Follows an attempt: advice down, task events up; see `Following`. `after`: the last number seen before.
+
+        `token` is needed for what another client asked for.
+        """
+        nonce = b"" if token else self._secret.nonce(attempt.application_id)
+        return Following(self._placement, attempt, (token, nonce), after, patience)

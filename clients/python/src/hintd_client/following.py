@@ -29,11 +29,17 @@ class Following:
     """
 
     def __init__(
-        self, stub: placement_pb2_grpc.PlacementStub, attempt: Attempt, token: str, after: int, patience: float
+        self,
+        stub: placement_pb2_grpc.PlacementStub,
+        attempt: Attempt,
+        shown: tuple[str, bytes],
+        after: int,
+        patience: float,
     ) -> None:
         self._stub = stub
         self._attempt = attempt
-        self._token = token
+        # Token and nonce: one of the two.
+        self._shown = shown
         self._patience = patience
         # The last number seen: what to give `Client.follow` later.
         self.last = after
@@ -105,7 +111,8 @@ class Following:
         start = placement_pb2.FollowStart(
             application_id=self._attempt.application_id,
             attempt=self._attempt.number,
-            token=self._token,
+            token=self._shown[0],
+            nonce=self._shown[1],
             resume_after=self.last,
         )
         yield placement_pb2.FollowRequest(start=start)

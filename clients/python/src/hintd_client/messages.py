@@ -137,8 +137,8 @@ class Answer:
     asks: tuple[yarn.ResourceRequestProto, ...]
     decision_id: str = ""
     policy: str = ""
-    # Needed to release leases of this attempt and to follow it.
-    token: str = ""
+    # Shows that who has it is the attempt's: for another process that releases its leases or follows it.
+    token: str = field(default="", repr=False)
     # Inputs that were missing or old: no_topology, no_blocks, ...
     degraded: tuple[str, ...] = ()
     why_none: str = ""

@@ -325,6 +325,7 @@ async fn release(client: &Client, attempt: AttemptId, token: String) {
         attempt: attempt.attempt,
         token,
         lease_ids: Vec::new(),
+        nonce: Vec::new(),
     };
     let _ = client.release(request).await; // what can't be released ends at its time-to-live
 }

@@ -531,6 +531,7 @@ impl Master {
             attempt: self.attempt.attempt,
             token,
             resume_after: 0,
+            nonce: Vec::new(),
         };
         self.follow = Some(self.client.follower(start, AWAY));
     }
@@ -544,6 +545,8 @@ impl Master {
             recurring_job_key: self.plan().input_paths.first().cloned().unwrap_or_default(),
             at_ms: 0,
             what: Some(what),
+            token: String::new(),
+            nonce: Vec::new(),
         };
         if let Some(follow) = &mut self.follow {
             // A stream that is over says why on its way down.

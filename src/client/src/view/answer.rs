@@ -48,7 +48,7 @@ struct ContainerHint<'a> {
     fallbacks: &'a [String],
     racks: &'a [String],
     #[serde(skip_serializing_if = "Option::is_none")]
-    lease_id: Option<u64>,
+    lease_id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     expected_wait_ms: Option<u64>,
     confidence: f64,
@@ -125,7 +125,7 @@ fn containers(hint: &v1::Hint) -> impl Iterator<Item = ContainerHint<'_>> {
         host: &hint.host,
         fallbacks: &hint.fallbacks,
         racks: &hint.racks,
-        lease_id: hint.lease_ids.get(at as usize).copied(),
+        lease_id: hint.lease_ids.get(at as usize).map(u64::to_string),
         expected_wait_ms: hint.expected_wait_ms,
         confidence: hint.confidence,
     })
@@ -196,8 +196,8 @@ mod tests {
         };
         let set = v1::HintSet { hints: vec![hint], ..v1::HintSet::default() };
         let answer = Answer::from(&set);
-        let tasks: Vec<_> = answer.hints.iter().map(|hint| (hint.task.as_str(), hint.lease_id)).collect();
-        assert_eq!(tasks, [("map-5", Some(7)), ("map-6", Some(8)), ("map-7", None)]);
+        let tasks: Vec<_> = answer.hints.iter().map(|hint| (hint.task.as_str(), hint.lease_id.as_deref())).collect();
+        assert_eq!(tasks, [("map-5", Some("7")), ("map-6", Some("8")), ("map-7", None)]);
     }
 
     #[test]

@@ -9,6 +9,11 @@ pub(crate) fn null_if_empty<S: Serializer>(name: &str, serializer: S) -> Result<
     (!name.is_empty()).then_some(name).serialize(serializer)
 }
 
+/// An id of 64 bits, as a text.
+pub(crate) fn id<S: Serializer>(id: &u64, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(id)
+}
+
 /// What the sender left out is as if it had sent the message empty.
 pub(crate) fn or_default<T, S>(message: &Option<T>, serializer: S) -> Result<S::Ok, S::Error>
 where

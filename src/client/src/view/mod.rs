@@ -13,7 +13,7 @@ mod variants;
 pub use answer::terms_by_name;
 pub use followed::{Locality, locality};
 
-pub(crate) use fields::{by_term, in_order, load_source_token, null_if_empty, or_default, phase_token, size};
+pub(crate) use fields::{by_term, id, in_order, load_source_token, null_if_empty, or_default, phase_token, size};
 
 use crate::wire::v1;
 use serde::Serialize;

@@ -26,6 +26,7 @@ pub(super) struct Limits {
     pub(super) answers_kept_bytes: usize,
     pub(super) attempts: usize,
     pub(super) requests_per_attempt: usize,
+    pub(super) attempt_jump: u32,
     pub(super) decisions_watched: usize,
     pub(super) containers_seen: usize,
     pub(super) follow_messages: usize,
@@ -63,6 +64,8 @@ pub(super) fn read(root: &mut Section<'_>, reader: &mut Reader<'_>) -> Limits {
         // As many as limits.answers of the usual size; in memory a third of it.
         answers_kept_bytes: section.bounded(reader, "answers_kept_bytes", 512 << 20, 65_536..=1 << 40),
         attempts: section.bounded(reader, "attempts", 20_000, 1..=10_000_000),
+        // YARN counts attempts from 1, and gives up after a few; services that reset their count come to some dozens.
+        attempt_jump: section.bounded(reader, "attempt_jump", 100, 1..=1_000_000),
         requests_per_attempt: section.bounded(reader, "requests_per_attempt", 64, 1..=100_000),
         decisions_watched: section.bounded(reader, "decisions_watched", 20_000, 1..=10_000_000),
         containers_seen: section.bounded(reader, "containers_seen", 1_000_000, 1..=1_000_000_000),

@@ -53,11 +53,15 @@ fn read(table: toml::Spanned<DeTable<'_>>, file: &str, reader: &mut Reader<'_>) 
         leases_max: limits.leases,
         attempts_max: limits.attempts,
         requests_per_attempt: limits.requests_per_attempt,
+        attempt_jump: limits.attempt_jump,
         adherence_max: limits.decisions_watched,
         containers_seen: limits.containers_seen,
         ..Default::default()
     };
     let follow = leases(&mut root, reader, &mut engine, &limits);
+    let mut tokens = root.section(reader, "tokens");
+    engine.legacy_clients = tokens.get(reader, "legacy_clients", true);
+    tokens.finish(reader);
     let publish_every = model(&mut root, reader, &mut engine);
     history(&mut root, reader, &mut engine);
     engine.routes = routes::read(&mut root, reader);

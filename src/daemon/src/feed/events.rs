@@ -2,9 +2,10 @@
 
 use super::stream::empty_item;
 use super::{FeedRegistries, FeedStream, ItemRefusal, Reason, convert};
+use crate::runtime::proof;
 use crate::runtime::registries::{RegistryLimits, bounded};
 use hintd_client::wire::v1;
-use hintd_engine::{TaskEvent, TaskWhat};
+use hintd_engine::{Proof, TaskEvent, TaskWhat};
 use hintd_model::cluster::Source;
 use hintd_model::text::is_hidden;
 use hintd_model::units::{ApplicationId, AttemptId, Bytes, IdError, LeaseId, Micros, Timestamp};
@@ -15,7 +16,7 @@ use v1::task_event::What;
 /// The longest group, task or recurring-job name that is taken, bytes.
 const TEXT_BYTES: usize = 1_024;
 
-/// Takes one item in. The event it held is for the engine; `None`: a hello.
+/// Takes one item in. The event it held, and what its teller shows, are for the engine; `None`: a hello.
 ///
 /// # Errors
 /// Why it is refused; the stream notes it for the next acknowledgement and goes on.
@@ -24,7 +25,7 @@ pub fn ingest(
     stream: &mut FeedStream,
     item: v1::EventItem,
     received: Timestamp,
-) -> Result<Option<TaskEvent>, ItemRefusal> {
+) -> Result<Option<(TaskEvent, Proof)>, ItemRefusal> {
     stream.take(registries, item.number, |stream| match item.item.ok_or_else(empty_item)? {
         Item::Hello(hello) => {
             stream.greet(hello);
@@ -33,9 +34,11 @@ pub fn ingest(
         Item::Event(event) => {
             stream.greeted()?;
             bounded_event(&event, registries.limits())?;
+            let shown = proof(&event.token, &event.nonce);
+            let shown = shown.map_err(|refusal| ItemRefusal::new(Reason::Malformed, refusal))?;
             let event = task_event(event, received)?;
             registries.heard(Source::Events);
-            Ok(Some(event))
+            Ok(Some((event, shown)))
         }
     })
 }

@@ -2,15 +2,17 @@
 //! containers run, how its scheduler is set.
 
 use super::applications::{self, ContainerSeen, Endings, How, Sorted};
+use super::listed_attempts::ListedAttempts;
 use super::options::ResourceManagerOptions;
 use super::resource_manager::{BadAnswer, ClusterInfo, with_user};
 use super::scheduler::{self, SchedulerSeen};
 use crate::rest_client::{Address, Rest, RestError, Trust, backoff};
 use crate::runtime::Daemon;
 use crate::telemetry::hadoop::HadoopMetrics;
-use hintd_engine::{TaskEvent, TaskWhat};
+use hintd_engine::{Proof, TaskEvent, TaskWhat};
 use hintd_model::units::{ApplicationId, AttemptId};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -29,6 +31,8 @@ pub(super) type Active = Option<(usize, ClusterInfo)>;
 /// One errand after the other.
 pub(super) struct ApplicationQueries {
     options: ResourceManagerOptions,
+    /// Who is to hear which attempts run.
+    listed: Option<Arc<ListedAttempts>>,
     daemon: Daemon,
     metrics: HadoopMetrics,
     managers: Vec<Rest>,
@@ -54,7 +58,7 @@ struct FailureStreak {
 
 impl ApplicationQueries {
     pub(super) fn new(
-        options: ResourceManagerOptions,
+        (options, listed): (ResourceManagerOptions, Option<Arc<ListedAttempts>>),
         trust: Option<&Trust>,
         daemon: Daemon,
         metrics: HadoopMetrics,
@@ -63,7 +67,19 @@ impl ApplicationQueries {
         let rest = |address: &Address| options.servers.rest(address, trust);
         let managers = options.servers.addresses.iter().map(rest).collect();
         let (endings, started) = (Endings::default(), Instant::now());
-        Self { managers, options, daemon, metrics, active, endings, started, read: None, trouble: None, turn: 0 }
+        Self {
+            managers,
+            options,
+            listed,
+            daemon,
+            metrics,
+            active,
+            endings,
+            started,
+            read: None,
+            trouble: None,
+            turn: 0,
+        }
     }
 
     pub(super) async fn run(mut self) {
@@ -164,6 +180,9 @@ impl ApplicationQueries {
             return Ok(()); // nothing of any application is here to end
         }
         let live = self.ask(at, applications::LIVE, applications::live).await?;
+        if let Some(listed) = &self.listed {
+            listed.told(&live);
+        }
         let Sorted { superseded, running, doubtful } = self.endings.sort(&known, &live);
         for attempt in superseded {
             self.end(attempt, How::Failed).await;
@@ -225,7 +244,7 @@ impl ApplicationQueries {
         let at = self.daemon.clock().now();
         let event = TaskEvent { attempt, group: "".into(), task: "".into(), what, recurring_key: None, at };
         // It is refused only where the daemon ends.
-        _ = self.daemon.event(event).await;
+        _ = self.daemon.event(event, Proof::Trusted).await;
     }
 }
 

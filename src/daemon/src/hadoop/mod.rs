@@ -5,7 +5,7 @@
 //! - Without I/O: `resource_manager` (its JSON), `known_nodes` (nodes as last told, and what to tell of the next answer),
 //!   `applications` (those that are over, and containers), `scheduler` (its settings).
 //! - `name_node`: where blocks of paths lie, when a request names them.
-//! - With I/O: `application_queries` (asks for applications and settings), `watch` (asks whichever ResourceManager is active, and feeds the daemon).
+//! - With I/O: `listed_attempts` (which attempts run, before they get tokens), `application_queries` (asks for applications and settings), `watch` (asks whichever ResourceManager is active, and feeds the daemon).
 //! - `history_server` (without I/O) and `history_server_watch`: what finished MapReduce jobs did, for those that recur.
 //!
 //! # Invariants
@@ -19,6 +19,7 @@ pub mod applications;
 pub mod history_server;
 mod history_server_watch;
 pub mod known_nodes;
+mod listed_attempts;
 pub mod name_node;
 pub mod options;
 pub mod resource_manager;
@@ -30,6 +31,7 @@ pub use options::{HistoryServerOptions, NameNodeOptions, ResourceManagerOptions,
 
 use crate::rest_client::TrustError;
 use crate::runtime::Daemon;
+use crate::runtime::listing::Listing;
 use crate::telemetry::metrics::Metrics;
 use std::sync::Arc;
 
@@ -41,8 +43,15 @@ pub fn start(options: ResourceManagerOptions, daemon: &Daemon, metrics: &Metrics
     let stopping = daemon.stopping().clone();
     let trust = options.servers.trust()?;
     let watch = watch::Watch::new(options.clone(), trust.as_ref(), daemon.clone(), metrics.hadoop());
+    let listed = options.applications.map(|_| {
+        let listed = listed_attempts::ListedAttempts::new(&options, trust.as_ref(), watch.leads(), metrics.hadoop());
+        Arc::new(listed)
+    });
+    if let Some(listed) = &listed {
+        daemon.set_listing(Arc::clone(listed) as Arc<dyn Listing>);
+    }
     let errands = application_queries::ApplicationQueries::new(
-        options,
+        (options, listed),
         trust.as_ref(),
         daemon.clone(),
         metrics.hadoop(),

@@ -7,9 +7,9 @@ use super::watchers::Watching;
 use crate::store::StoreFailure;
 use hintd_engine::prediction::Runs;
 use hintd_engine::{
-    Answer, CircuitReport, CircuitsView, DetachedDispatcher, EngineCounts, EngineSettings, Explained, ImmediateRequest,
-    LearnedRun, PlanView, PlannedRun, Proposal, Refusal, Released, RoundOutcome, Tally, TallyKey, TaskEvent, Token,
-    ValidatedPlan, WatchScope, WatchedPair, WatcherState,
+    Answer, AttemptHeld, CircuitReport, CircuitsView, DetachedDispatcher, EngineCounts, EngineSettings, Explained,
+    ImmediateRequest, LearnedRun, PlanView, PlannedRun, Proof, Proposal, Refusal, Released, RoundOutcome, Tally,
+    TallyKey, TaskEvent, Token, ValidatedPlan, WatchScope, WatchedPair, WatcherState,
 };
 use hintd_model::units::{AttemptId, DecisionId, LeaseId, Micros, RequestId, Timestamp};
 use hintd_policy::Policy;
@@ -27,28 +27,41 @@ pub(super) enum Command {
     /// Lease what a proposal wants.
     Commit { proposal: Box<Proposal>, token: Token, reply: Reply<Result<Committed, Refusal>> },
     /// The answer of a request id.
-    Lookup { id: RequestId, digest: u64, reply: Reply<Result<Option<Arc<Answer>>, Refusal>> },
+    Lookup { id: RequestId, digest: u64, proof: Proof, reply: Reply<Result<Option<Arc<Answer>>, Refusal>> },
     /// A decision and its leases.
     Explain { decision: DecisionId, reply: Reply<Option<Explained>> },
     /// Give leases back.
-    Release { attempt: AttemptId, token: Token, leases: Vec<LeaseId>, reply: Reply<Result<Released, Refusal>> },
-    /// The outbox of an attempt, for who shows its token.
-    Follow { attempt: AttemptId, token: Token, reply: Reply<Result<Arc<Outbox<FollowEvent>>, Refusal>> },
-    /// A task event.
-    Event(TaskEvent),
+    Release { attempt: AttemptId, proof: Proof, leases: Vec<LeaseId>, reply: Reply<Result<Released, Refusal>> },
+    /// The outbox of an attempt, for who shows that it is the attempt's.
+    Follow { attempt: AttemptId, proof: Proof, reply: Reply<Result<Arc<Outbox<FollowEvent>>, Refusal>> },
+    /// A task event, and what its teller shows.
+    Event(TaskEvent, Proof),
+    /// Whether who shows this may tell of an attempt and hear of it, and whether the attempt is known.
+    MayTell { attempt: AttemptId, proof: Proof, reply: Reply<Result<bool, Refusal>> },
+    /// Ends an attempt for an operator; false: it is not known.
+    EndAttempt { attempt: AttemptId, reply: Reply<Result<bool, Refusal>> },
+    /// Attempts that asked and are not over, and what each holds.
+    AttemptsHeld(Reply<Vec<AttemptHeld>>),
     /// A finished run of a recurring job, as a history server tells it.
     Learned { key: Arc<str>, run: LearnedRun },
     /// Watch routes, where all watchers together stay within `most`.
-    Watch { watcher: Arc<str>, scope: WatchScope, most: WatchLimits, reply: Reply<Result<Watching, Refusal>> },
+    Watch {
+        watcher: Arc<str>,
+        proof: Proof,
+        scope: WatchScope,
+        most: WatchLimits,
+        reply: Reply<Result<Watching, Refusal>>,
+    },
     /// Every update up to `number` is in force, but for routes that could not be installed, and why.
     Acknowledge {
         watcher: Arc<str>,
+        proof: Proof,
         number: u64,
         refused: Vec<(WatchedPair, String)>,
         reply: Reply<Result<u64, Refusal>>,
     },
     /// What a controller says of its optical switch; which version is wanted then.
-    ReportCircuits { watcher: Arc<str>, report: CircuitReport, reply: Reply<Result<u64, Refusal>> },
+    ReportCircuits { watcher: Arc<str>, proof: Proof, report: CircuitReport, reply: Reply<Result<u64, Refusal>> },
     /// Circuits; `None`: there is no optical switch.
     Circuits(Reply<Option<CircuitsView>>),
     /// A feed left something that can't wait until the next publish: a link or a switch.

@@ -7,6 +7,7 @@ use super::command::{Command, EngineHandle, EngineReport, gone};
 use super::engine_exit::EngineExitNotifier;
 use super::engine_thread::{EngineThread, Shared};
 use super::line_quota::{Line, LineQuota};
+use super::listing::Listing;
 use super::locate::Locator;
 use super::metric_handles::MetricHandles;
 use super::options::{Options, ReloadHook, Reloaded, Settings, WatchLimits};
@@ -24,11 +25,11 @@ use crate::telemetry::metrics::ReloadResult;
 use arc_swap::ArcSwap;
 use hintd_engine::dispatching::is_pushed;
 use hintd_engine::records::{Kept, Record};
+use hintd_engine::{AttemptHeld, Proof, RoundOutcome, TaskEvent, WatchScope, WatchedPair};
 use hintd_engine::{
     CircuitReport, CircuitsView, Engine, Explained, Generation, LearnedRun, RecoverError, RecoveredCounts, Refusal,
     Released,
 };
-use hintd_engine::{RoundOutcome, TaskEvent, Token, WatchScope, WatchedPair};
 use hintd_model::units::{ApplicationId, AttemptId, DecisionId, LeaseId, Micros, Timestamp};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -73,6 +74,8 @@ pub(super) struct Inner {
     lines: LineQuota,
     /// Who says where requests' input lies, if somebody is asked.
     pub(super) locator: OnceLock<Arc<dyn Locator>>,
+    /// Who says which attempts there are, if somebody is asked.
+    pub(super) listing: OnceLock<Arc<dyn Listing>>,
     /// What an operator should know, by matter.
     notices: std::sync::Mutex<BTreeMap<&'static str, Vec<String>>>,
 }
@@ -218,6 +221,7 @@ impl Daemon {
             rates: Rates::default(),
             lines: LineQuota::default(),
             locator: OnceLock::new(),
+            listing: OnceLock::new(),
             notices: std::sync::Mutex::default(),
         }));
         tokio::spawn(replace::run(daemon.clone(), waiting));
@@ -343,18 +347,36 @@ impl Daemon {
     /// Gives leases back; none named: all of the attempt.
     ///
     /// # Errors
-    /// [`Refusal::BadToken`]; [`Refusal::Unavailable`].
-    pub async fn release(&self, attempt: AttemptId, token: Token, leases: Vec<LeaseId>) -> Result<Released, Refusal> {
-        self.0.engine_handle.ask(|reply| Command::Release { attempt, token, leases, reply }).await?
+    /// [`Refusal::NoToken`], [`Refusal::BadToken`]; [`Refusal::Unavailable`].
+    pub async fn release(&self, attempt: AttemptId, proof: Proof, leases: Vec<LeaseId>) -> Result<Released, Refusal> {
+        self.0.engine_handle.ask(|reply| Command::Release { attempt, proof, leases, reply }).await?
     }
 
-    /// Takes a task event in; one that names an unknown host is counted and dropped. Waits while the
-    /// engine is behind.
+    /// Ends an attempt for an operator: its leases are given back.
+    ///
+    /// # Errors
+    /// [`Refusal::Unknown`] for an attempt that is not known; [`Refusal::Unavailable`].
+    pub async fn end_attempt(&self, attempt: AttemptId) -> Result<(), Refusal> {
+        let known = self.0.engine_handle.ask(|reply| Command::EndAttempt { attempt, reply }).await??;
+        let unknown = || Refusal::Unknown { what: "application attempt", name: attempt.to_string(), nearest: None };
+        known.then_some(()).ok_or_else(unknown)
+    }
+
+    /// Attempts that asked and are not over, ascending, and what each holds.
     ///
     /// # Errors
     /// [`Refusal::Unavailable`] when the daemon shuts down.
-    pub async fn event(&self, event: TaskEvent) -> Result<(), Refusal> {
-        self.0.engine_handle.pass(Command::Event(event)).await
+    pub async fn attempts_held(&self) -> Result<Vec<AttemptHeld>, Refusal> {
+        self.0.engine_handle.ask(Command::AttemptsHeld).await
+    }
+
+    /// Takes a task event in; one that names an unknown host, or whose teller does not show that it may tell of the
+    /// attempt, is counted and dropped. Waits while the engine is behind.
+    ///
+    /// # Errors
+    /// [`Refusal::Unavailable`] when the daemon shuts down.
+    pub async fn event(&self, event: TaskEvent, proof: Proof) -> Result<(), Refusal> {
+        self.0.engine_handle.pass(Command::Event(event, proof)).await
     }
 
     /// Takes in a finished run of a recurring job, as a history server tells it. Waits while the engine is behind.
@@ -365,12 +387,12 @@ impl Daemon {
         self.0.engine_handle.pass(Command::Learned { key, run }).await
     }
 
-    /// The outbox of an attempt, for who shows its token.
+    /// The outbox of an attempt, for who shows that it is the attempt's.
     ///
     /// # Errors
-    /// [`Refusal::BadToken`]; [`Refusal::Unknown`] for an attempt that never asked.
-    pub async fn follow(&self, attempt: AttemptId, token: Token) -> Result<Arc<Outbox<FollowEvent>>, Refusal> {
-        self.0.engine_handle.ask(|reply| Command::Follow { attempt, token, reply }).await?
+    /// [`Refusal::NoToken`], [`Refusal::BadToken`]; [`Refusal::Unknown`] for an attempt that never asked.
+    pub async fn follow(&self, attempt: AttemptId, proof: Proof) -> Result<Arc<Outbox<FollowEvent>>, Refusal> {
+        self.0.engine_handle.ask(|reply| Command::Follow { attempt, proof, reply }).await?
     }
 
     /// Whether somebody follows the attempt right now.
@@ -406,9 +428,16 @@ impl Daemon {
     ///
     /// # Errors
     /// [`Refusal::Unknown`] for a host that neither the network nor the cluster names; [`Refusal::Invalid`]
-    /// for too many pairs, or while another watcher installs; [`Refusal::Unavailable`] where too many watch.
-    pub async fn watch(&self, watcher: Arc<str>, scope: WatchScope, most: WatchLimits) -> Result<Watching, Refusal> {
-        self.0.engine_handle.ask(|reply| Command::Watch { watcher, scope, most, reply }).await?
+    /// for too many pairs, or while another watcher installs; [`Refusal::NotHolder`] for a name that another has;
+    /// [`Refusal::Unavailable`] where too many watch.
+    pub async fn watch(
+        &self,
+        watcher: Arc<str>,
+        proof: Proof,
+        scope: WatchScope,
+        most: WatchLimits,
+    ) -> Result<Watching, Refusal> {
+        self.0.engine_handle.ask(|reply| Command::Watch { watcher, proof, scope, most, reply }).await?
     }
 
     /// A feed left a change of the network: routes are not to wait until the next publish.
@@ -428,22 +457,29 @@ impl Daemon {
     ///
     /// # Errors
     /// [`Refusal::Unknown`] for a stranger; [`Refusal::Invalid`] for a number that was not sent or is acknowledged
-    /// already, and for a refused pair that it was not told of.
+    /// already, and for a refused pair that it was not told of; [`Refusal::NotHolder`].
     pub async fn acknowledge(
         &self,
         watcher: Arc<str>,
+        proof: Proof,
         number: u64,
         refused: Vec<(WatchedPair, String)>,
     ) -> Result<u64, Refusal> {
-        self.0.engine_handle.ask(|reply| Command::Acknowledge { watcher, number, refused, reply }).await?
+        self.0.engine_handle.ask(|reply| Command::Acknowledge { watcher, proof, number, refused, reply }).await?
     }
 
     /// Takes in what a controller says of its optical switch; returns which version is wanted then.
     ///
     /// # Errors
-    /// [`Refusal::Unknown`] for a watcher that does not watch circuits; [`Refusal::Invalid`] for what can't be meant.
-    pub async fn report_circuits(&self, watcher: Arc<str>, report: CircuitReport) -> Result<u64, Refusal> {
-        self.0.engine_handle.ask(|reply| Command::ReportCircuits { watcher, report, reply }).await?
+    /// [`Refusal::Unknown`] for a watcher that does not watch circuits; [`Refusal::Invalid`] for what can't be meant;
+    /// [`Refusal::NotHolder`].
+    pub async fn report_circuits(
+        &self,
+        watcher: Arc<str>,
+        proof: Proof,
+        report: CircuitReport,
+    ) -> Result<u64, Refusal> {
+        self.0.engine_handle.ask(|reply| Command::ReportCircuits { watcher, proof, report, reply }).await?
     }
 
     /// Circuits that an optical switch should have and has; `None`: there is no optical switch.

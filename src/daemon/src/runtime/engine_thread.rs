@@ -20,7 +20,7 @@ use super::{Ready, options::FollowOptions, options::WatchLimits};
 use crate::store::GroupCommitHandle;
 use arc_swap::ArcSwap;
 use hintd_engine::{
-    Answer, CommitOutcome, DetachedDispatcher, Effect, Effects, Engine, EngineSettings, FollowBody, Generation,
+    Answer, CommitOutcome, DetachedDispatcher, Effect, Effects, Engine, EngineSettings, FollowBody, Generation, Proof,
     Proposal, Refusal, Released, TaskEvent, Token, WatchScope,
 };
 use hintd_model::cluster::ModelError;
@@ -173,10 +173,10 @@ impl EngineThread {
         let now = self.clock.now();
         match envelope.command {
             Command::Commit { proposal, token, reply } => self.commit(*proposal, token, reply, now),
-            Command::Lookup { id, digest, reply } => self.lookup(&id, digest, reply),
+            Command::Lookup { id, digest, proof, reply } => self.lookup(&id, digest, &proof, reply),
             Command::Explain { decision, reply } => drop(reply.send(self.engine.explain(decision))),
-            Command::Follow { attempt, token, reply } => {
-                let known = self.engine.authorize(attempt, &token);
+            Command::Follow { attempt, proof, reply } => {
+                let known = self.engine.authorize(attempt, &proof);
                 let _ = reply.send(known.map(|()| self.shared.outboxes.open(attempt, now)));
             }
             Command::EngineReport(reply) => drop(reply.send(self.engine_report(now))),
@@ -185,27 +185,41 @@ impl EngineThread {
                 let nodes = self.shared.generation.load().snapshot.statics.indexes();
                 let _ = reply.send(nodes.map(|node| self.engine.last_heard(node)).collect());
             }
-            Command::Release { attempt, token, leases, reply } => {
-                self.release(attempt, &token, &leases, reply, now);
+            Command::Release { attempt, proof, leases, reply } => {
+                self.release(attempt, &proof, &leases, reply, now);
             }
-            Command::Event(event) => self.event(event, now),
+            Command::MayTell { attempt, proof, reply } => {
+                let may = self.engine.may_tell(attempt, &proof);
+                let _ = reply.send(may.map(|()| self.engine.knows(attempt)));
+            }
+            Command::EndAttempt { attempt, reply } => {
+                let known = self.engine.end_attempt(attempt, now);
+                self.changed = true;
+                self.effects(None, Box::new(move |result| drop(reply.send(result.map(|()| known)))));
+            }
+            Command::AttemptsHeld(reply) => drop(reply.send(self.engine.attempts_held())),
+            Command::Event(event, proof) => self.event(event, &proof, now),
             Command::Learned { key, run } => {
                 self.engine.learnt(&key, &run, now);
                 self.state_changed();
             }
-            Command::Watch { watcher, scope, most, reply } => {
-                let found = self.watch(&watcher, scope, most, now);
+            Command::Watch { watcher, proof, scope, most, reply } => {
+                let found = self.watch((&watcher, proof), scope, most, now);
                 if let Err(Ok(unheard)) = reply.send(found) {
                     self.unwatch(&watcher, unheard.session);
                 }
                 self.state_changed();
             }
-            Command::Acknowledge { watcher, number, refused, reply } => {
-                let _ = reply.send(self.engine.acknowledge(&watcher, number, refused, now));
+            Command::Acknowledge { watcher, proof, number, refused, reply } => {
+                let holds = self.shared.watchers.check(&watcher, &proof, self.legacy());
+                let _ = reply.send(holds.and_then(|()| self.engine.acknowledge(&watcher, number, refused, now)));
                 self.state_changed();
             }
-            Command::ReportCircuits { watcher, report, reply } => {
-                self.report_circuits(&watcher, report, reply, now);
+            Command::ReportCircuits { watcher, proof, report, reply } => {
+                match self.shared.watchers.check(&watcher, &proof, self.legacy()) {
+                    Ok(()) => self.report_circuits(&watcher, report, reply, now),
+                    Err(refusal) => drop(reply.send(Err(refusal))),
+                }
             }
             Command::Circuits(reply) => drop(reply.send(self.engine.circuits())),
             Command::Urgent => {
@@ -237,12 +251,12 @@ impl EngineThread {
     fn release(
         &mut self,
         attempt: AttemptId,
-        token: &Token,
+        proof: &Proof,
         leases: &[LeaseId],
         reply: Reply<Result<Released, Refusal>>,
         now: Timestamp,
     ) {
-        let released = self.engine.release(attempt, token, leases, now);
+        let released = self.engine.release(attempt, proof, leases, now);
         self.changed = true;
         self.effects(None, Box::new(move |result| drop(reply.send(result.and(released)))));
     }
@@ -253,8 +267,13 @@ impl EngineThread {
         self.effects(None, Box::new(|_| ()));
     }
 
-    fn event(&mut self, event: TaskEvent, now: Timestamp) {
-        if let Err(refusal) = self.engine.event(event, now) {
+    /// Whether clients that know no nonces are allowed.
+    fn legacy(&self) -> bool {
+        self.engine.settings().legacy_clients
+    }
+
+    fn event(&mut self, event: TaskEvent, proof: &Proof, now: Timestamp) {
+        if let Err(refusal) = self.engine.tell(event, proof, now) {
             self.shared.metrics.add("events_refused", 1);
             tracing::debug!(%refusal, "a task event was dropped");
         }
@@ -283,11 +302,12 @@ impl EngineThread {
     /// Watch of the same name watched until now are free.
     fn watch(
         &mut self,
-        watcher: &Arc<str>,
+        (watcher, proof): (&Arc<str>, Proof),
         scope: WatchScope,
         most: WatchLimits,
         now: Timestamp,
     ) -> Result<Watching, Refusal> {
+        self.shared.watchers.may_begin(watcher, &proof, self.legacy())?;
         let WatchLimits { pairs: most, watchers } = most;
         if self.shared.watchers.others(watcher) >= watchers {
             let message = format!("{watchers} others watch routes, as many as limits.watchers allows");
@@ -303,7 +323,7 @@ impl EngineThread {
         }
         let first = self.engine.watch(watcher, scope, now)?;
         self.sessions += 1;
-        let watching = self.shared.watchers.start(watcher, self.sessions, first);
+        let watching = self.shared.watchers.start((watcher, proof), self.sessions, first);
         if watching.replaced {
             self.shared.metrics.watch_replaced(watcher);
         }
@@ -356,8 +376,16 @@ impl EngineThread {
         }
     }
 
-    fn lookup(&mut self, id: &RequestId, digest: u64, reply: Reply<Result<Option<Arc<Answer>>, Refusal>>) {
-        match self.engine.lookup(id, digest) {
+    fn lookup(
+        &mut self,
+        id: &RequestId,
+        digest: u64,
+        proof: &Proof,
+        reply: Reply<Result<Option<Arc<Answer>>, Refusal>>,
+    ) {
+        let legacy = self.legacy();
+        let seen = |answer: Arc<Answer>| answer.may_be_seen_by(proof, legacy).map(|()| answer);
+        match self.engine.lookup(id, digest).map(|found| found.and_then(seen)) {
             None => drop(reply.send(Ok(None))),
             Some(Err(refusal)) => drop(reply.send(Err(refusal))),
             // Known and perhaps not durable yet: it is answered when it is.
@@ -468,6 +496,10 @@ impl EngineThread {
                     if !self.engine.answered(&id) {
                         self.shared.known.forget(&id);
                     }
+                }
+                Effect::LegacyClient { application } => {
+                    let why = "its client is of version 0.1.0 and sends no nonce: any local user can act for it";
+                    tracing::warn!(%application, "{why} (tokens.legacy_clients)");
                 }
                 Effect::RunLeftOut { key, application } => {
                     let why = "a run is not noted: the last start cut it in two, and too little was heard since";

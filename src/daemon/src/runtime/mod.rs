@@ -12,6 +12,7 @@ pub mod daemon;
 mod engine_exit;
 mod engine_thread;
 mod line_quota;
+pub mod listing;
 pub mod locate;
 pub mod metric_handles;
 pub mod options;
@@ -21,6 +22,7 @@ mod place;
 mod planning;
 mod plans;
 pub mod pool;
+mod proof;
 mod rates;
 mod records;
 pub mod registries;
@@ -38,6 +40,7 @@ pub use line_quota::Line;
 pub use metric_handles::MetricHandles;
 pub use options::{Options, RequestLimits};
 pub use place::{Refused, RequestOptions};
+pub use proof::proof;
 pub use replace::{FollowEvent, FollowPayload};
 
 /// Whether requests are taken.

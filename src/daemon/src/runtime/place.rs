@@ -7,8 +7,8 @@ use super::pool::JobContext;
 use crate::telemetry::metrics::Stage;
 use hintd_engine::records::{DecidedRequest, Probe, RequestOutcome};
 use hintd_engine::{
-    Answer, Generation, ImmediateRequest, Mode, PlacerSettings, PlannedRun, Proposal, Refusal, SelectedPolicy, Token,
-    is_chained, late_of, may_wait, propose, propose_waiting,
+    Answer, Generation, ImmediateRequest, Mode, PlacerSettings, PlannedRun, Proof, Proposal, Refusal, SelectedPolicy,
+    Token, is_chained, late_of, may_wait, propose, propose_waiting,
 };
 use hintd_model::cluster::{Dataset, HintRequest};
 use hintd_model::units::{DecisionId, Micros, RequestId, Timestamp};
@@ -26,6 +26,8 @@ const RESERVE_MAX: Duration = Duration::from_millis(50);
 /// One request on its way.
 struct RequestContext {
     request: Arc<HintRequest>,
+    /// What its sender shows; the daemon's own need not.
+    proof: Proof,
     settings: Arc<Settings>,
     mode: Mode,
     policy: &'static str,
@@ -79,12 +81,14 @@ struct SearchOutcome {
 }
 
 /// How a request is meant.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RequestOptions {
     /// Nothing is leased and nothing remembered.
     pub what_if: bool,
     /// Its sender follows, or says that it will.
     pub follows: bool,
+    /// What its sender shows for the attempt.
+    pub proof: Proof,
 }
 
 impl Daemon {
@@ -110,21 +114,23 @@ impl Daemon {
                 return Ok(self.what_if(context).await?);
             }
             self.check_ready()?;
-            if let Some(answer) = self.lookup(request.id.clone(), digest).await? {
+            let proof = self.looked_up(request.attempt, asked.proof).await?;
+            if let Some(answer) = self.lookup(request.id.clone(), digest, proof.clone()).await? {
                 return Ok(answer);
             }
             let context = self.request_context(&Arc::new(request), decision, deadline, follows)?;
+            let context = RequestContext { proof, ..context };
             self.place_and_commit(self.with_lookups(context).await?, digest).await
         };
         let found = tokio::time::timeout_at(deadline.into(), answer).await;
         found.unwrap_or_else(|_| Err(passed(began, deadline).into()))
     }
 
-    async fn lookup(&self, id: RequestId, digest: u64) -> Result<Option<Arc<Answer>>, Refusal> {
+    async fn lookup(&self, id: RequestId, digest: u64, proof: Proof) -> Result<Option<Arc<Answer>>, Refusal> {
         if !self.0.shared.known.may_have(&id) {
             return Ok(None);
         }
-        self.0.engine_handle.ask(|reply| Command::Lookup { id, digest, reply }).await?
+        self.0.engine_handle.ask(|reply| Command::Lookup { id, digest, proof, reply }).await?
     }
 
     /// The path of a request up to its commit. A dispatcher decides on a dispatcher instance set apart, on the pool: the engine's thread
@@ -144,7 +150,7 @@ impl Daemon {
         } else {
             proposal.preview()
         };
-        Ok(Arc::new(Answer { decision, token: Token("".into()), digest: 0 }))
+        Ok(Arc::new(Answer { decision, token: Token("".into()), nonce: None, digest: 0 }))
     }
 
     /// Places and commits what is not to wait.
@@ -176,6 +182,7 @@ impl Daemon {
             proposal.at_once.clone_from(&context.at_once);
             proposal.decision = Some(context.decision);
             proposal.digest = digest;
+            proposal.proof.clone_from(&context.proof);
             proposal.conflicts = conflicts;
             proposal.last_try = late || conflicts >= retries;
             proposal.elapsed = micros(context.began.elapsed());
@@ -230,6 +237,7 @@ impl Daemon {
         let (again, claims_planned_run) = (false, mode == Mode::On);
         let (located, planned, at_once) = (None, None, None);
         Ok(RequestContext {
+            proof: Proof::Trusted,
             request,
             settings,
             mode,

@@ -87,7 +87,13 @@ async fn a_watch_whose_caller_is_gone_watches_nothing() {
     let (reply, answer) = oneshot::channel();
     drop(answer);
     let most = WatchLimits { pairs: 10, watchers: 1 };
-    daemon.0.engine_handle.tell(Command::Watch { watcher: "sdn".into(), scope, most, reply });
+    daemon.0.engine_handle.tell(Command::Watch {
+        watcher: "sdn".into(),
+        proof: hintd_engine::Proof::Trusted,
+        scope,
+        most,
+        reply,
+    });
     let survey = daemon.engine_report().await.unwrap();
     assert!(survey.watchers.iter().all(|watcher| !watcher.attached), "{:?}", survey.watchers);
     assert_eq!(daemon.0.shared.watchers.others(""), 0);

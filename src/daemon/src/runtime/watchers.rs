@@ -2,7 +2,7 @@
 //! come back are the engine's.
 
 use dashmap::DashMap;
-use hintd_engine::RouteUpdate;
+use hintd_engine::{Proof, Refusal, RouteUpdate, Shown};
 use std::sync::{Arc, OnceLock};
 use tokio::sync::mpsc;
 
@@ -19,6 +19,8 @@ pub struct Watchers {
 struct Stream {
     /// Distinguishes this Watch from an earlier one of the same name.
     session: u64,
+    /// What who began it has shown.
+    holder: Proof,
     queue: mpsc::Sender<Arc<RouteUpdate>>,
     /// The last number that went into the queue.
     last: u64,
@@ -46,20 +48,49 @@ impl Stream {
 
 impl Watchers {
     /// Starts a Watch with the updates it begins with; an earlier one of the same name ends.
-    pub fn start(&self, name: &Arc<str>, session: u64, first: Vec<Arc<RouteUpdate>>) -> Watching {
+    pub fn start(&self, (name, holder): (&Arc<str>, Proof), session: u64, first: Vec<Arc<RouteUpdate>>) -> Watching {
         let (queue, updates) = mpsc::channel(UNREAD_MAX + first.len());
         let last = first.last().map_or(0, |update| update.number);
         for update in first {
             queue.try_send(update).expect("the queue was made to hold them");
         }
         let ended = Arc::new(OnceLock::new());
-        let stream = Stream { session, queue, last, ended: Arc::clone(&ended) };
+        let stream = Stream { session, holder, queue, last, ended: Arc::clone(&ended) };
         let earlier = self.by_name.insert(Arc::clone(name), stream);
         if let Some(earlier) = &earlier {
             earlier.end("a later Watch of the same name replaced it");
         }
         let replaced = earlier.is_some_and(|earlier| !earlier.queue.is_closed());
         Watching { session, updates, ended, replaced }
+    }
+
+    /// Whether who shows `proof` may watch under a name. `legacy`: who knows no nonces may, and may be replaced by anybody.
+    ///
+    /// # Errors
+    /// [`Refusal::NoToken`]; [`Refusal::NotHolder`] while the stream of another is open.
+    pub fn may_begin(&self, name: &str, proof: &Proof, legacy: bool) -> Result<(), Refusal> {
+        if !legacy && *proof == Proof::Shown(Shown::default()) {
+            return Err(Refusal::NoToken { what: format!("watcher \"{name}\"") });
+        }
+        self.check(name, proof, legacy)
+    }
+
+    /// Whether who shows `proof` may speak for a watcher; for one without a stream anybody may.
+    ///
+    /// # Errors
+    /// [`Refusal::NotHolder`].
+    pub fn check(&self, name: &str, proof: &Proof, legacy: bool) -> Result<(), Refusal> {
+        let Some(stream) = self.by_name.get(name).filter(|stream| !stream.queue.is_closed()) else { return Ok(()) };
+        let (holder, shown) = match (&stream.holder, proof) {
+            (_, Proof::Trusted) => return Ok(()),
+            (Proof::Trusted, Proof::Shown(_)) => (None, None),
+            (Proof::Shown(holder), Proof::Shown(shown)) => (holder.nonce, shown.nonce),
+        };
+        let unprotected = legacy && holder.is_none() && stream.holder != Proof::Trusted;
+        if unprotected || holder.is_some_and(|holder| shown == Some(holder)) {
+            return Ok(());
+        }
+        Err(Refusal::NotHolder { watcher: name.to_owned() })
     }
 
     /// Sends an update. A watcher that is too far behind is cut off, and may come back for what it missed. Returns
@@ -109,7 +140,7 @@ impl Watchers {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hintd_engine::Phase;
+    use hintd_engine::{NonceHash, Phase, Token};
 
     fn update(number: u64) -> Arc<RouteUpdate> {
         Arc::new(RouteUpdate {
@@ -133,7 +164,7 @@ mod tests {
     #[test]
     fn what_a_watch_begins_with_comes_first_and_no_update_twice() {
         let watchers = Watchers::default();
-        let mut watching = watchers.start(&"sdn".into(), 1, vec![update(4), update(5)]);
+        let mut watching = watchers.start((&"sdn".into(), Proof::default()), 1, vec![update(4), update(5)]);
         for number in [4, 5, 6] {
             assert!(watchers.send("sdn", update(number)));
         }
@@ -145,8 +176,8 @@ mod tests {
     fn a_later_watch_of_the_same_name_replaces_the_earlier_one() {
         let watchers = Watchers::default();
         let name: Arc<str> = "sdn".into();
-        let mut old = watchers.start(&name, 1, vec![]);
-        let mut new = watchers.start(&name, 2, vec![]);
+        let mut old = watchers.start((&name, Proof::default()), 1, vec![]);
+        let mut new = watchers.start((&name, Proof::default()), 2, vec![]);
         assert!(watchers.send("sdn", update(1)));
         assert_eq!((numbers(&mut old), numbers(&mut new)), (vec![], vec![1]));
         assert!(old.ended.get().unwrap().contains("a later Watch"));
@@ -154,21 +185,48 @@ mod tests {
         assert_eq!((watchers.others("sdn"), watchers.others("x")), (0, 1));
         assert!(!watchers.stop("sdn", 1), "the old stream's end does not end the new one");
         assert!(watchers.stop("sdn", 2));
-        drop(watchers.start(&name, 3, vec![]));
-        assert!(!watchers.start(&name, 4, vec![]).replaced, "nobody reads the old one any more");
+        drop(watchers.start((&name, Proof::default()), 3, vec![]));
+        assert!(!watchers.start((&name, Proof::default()), 4, vec![]).replaced, "nobody reads the old one any more");
+    }
+
+    #[test]
+    fn a_name_is_its_holders_while_its_stream_is_open() {
+        let shown = |nonce: Option<u8>| {
+            Proof::Shown(Shown { nonce: nonce.map(|byte| NonceHash([byte; 32])), ..Shown::default() })
+        };
+        let watchers = Watchers::default();
+        let name: Arc<str> = "sdn".into();
+        let held = watchers.start((&name, shown(Some(1))), 1, vec![]);
+        for legacy in [true, false] {
+            assert_eq!(watchers.may_begin("sdn", &shown(Some(1)), legacy), Ok(()));
+            for stranger in [shown(Some(2)), Proof::of_token(Token("t".into()))] {
+                let taken = Err(Refusal::NotHolder { watcher: "sdn".into() });
+                assert_eq!(watchers.may_begin("sdn", &stranger, legacy), taken, "{stranger:?}");
+                assert_eq!(watchers.check("sdn", &stranger, legacy), taken, "{stranger:?}");
+            }
+            assert!(watchers.may_begin("sdn", &shown(None), legacy).is_err());
+            assert_eq!(watchers.may_begin("sdn", &Proof::Trusted, legacy), Ok(()));
+        }
+        drop(held);
+        assert_eq!(watchers.may_begin("sdn", &shown(Some(2)), true), Ok(()), "its stream is gone");
+        let _old = watchers.start((&name, shown(None)), 2, vec![]);
+        assert_eq!(watchers.may_begin("sdn", &shown(Some(2)), true), Ok(()), "as with 0.1.0");
+        assert!(watchers.may_begin("sdn", &shown(Some(2)), false).is_err());
+        let _own = watchers.start((&name, Proof::Trusted), 3, vec![]);
+        assert!(watchers.check("sdn", &shown(None), true).is_err(), "the daemon's own");
     }
 
     #[test]
     fn a_watcher_that_does_not_read_is_cut_off_and_told_why() {
         let watchers = Watchers::default();
-        let mut watching = watchers.start(&"slow".into(), 1, vec![]);
+        let mut watching = watchers.start((&"slow".into(), Proof::default()), 1, vec![]);
         let sent = (1..).take_while(|&number| watchers.send("slow", update(number))).count();
         assert_eq!(sent, UNREAD_MAX);
         assert!(!watchers.send("slow", update(9_999)));
         assert_eq!(numbers(&mut watching).len(), UNREAD_MAX);
         assert!(matches!(watching.updates.try_recv(), Err(mpsc::error::TryRecvError::Disconnected)));
         assert_eq!(watching.ended.get().unwrap(), "it left too many updates unread");
-        let silent = watchers.start(&"silent".into(), 1, vec![]);
+        let silent = watchers.start((&"silent".into(), Proof::default()), 1, vec![]);
         watchers.end("silent", "it never acknowledged");
         assert_eq!(silent.ended.get().unwrap(), "it never acknowledged");
     }

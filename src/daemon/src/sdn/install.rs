@@ -15,7 +15,7 @@ use crate::rest_client::{Rest, RestError, backoff};
 use crate::runtime::Daemon;
 use crate::runtime::watchers::Watching;
 use crate::telemetry::sdn::{Asked, RuleResult, SdnMetrics};
-use hintd_engine::{Phase, Refusal, RouteUpdate, RuleAction, WatchScope, WatchedPair};
+use hintd_engine::{Phase, Proof, Refusal, RouteUpdate, RuleAction, WatchScope, WatchedPair};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
@@ -441,11 +441,11 @@ impl Installer {
     async fn watch(&self) -> Result<Watching, Refusal> {
         let scope = WatchScope { pairs: Vec::new(), flows: true, installs: true, circuits: false, resume_after: None };
         let most = self.daemon.settings().watch;
-        self.daemon.watch(WATCHER.into(), scope, most).await
+        self.daemon.watch(WATCHER.into(), Proof::Trusted, scope, most).await
     }
 
     async fn acknowledge(&self, number: u64, refused: Vec<(WatchedPair, String)>) -> Result<u64, Refusal> {
-        self.daemon.acknowledge(WATCHER.into(), number, refused).await
+        self.daemon.acknowledge(WATCHER.into(), Proof::Trusted, number, refused).await
     }
 }
 

@@ -9,7 +9,7 @@ use crate::runtime::Daemon;
 use crate::runtime::options::Settings;
 use hintd_client::wire::v1;
 use hintd_client::wire::v1::admin_server::Admin;
-use hintd_engine::{Generation, Refusal, link_uses, what_if_network};
+use hintd_engine::{Generation, Proof, Refusal, link_uses, what_if_network};
 use hintd_model::cluster::document::{ClusterDocument, Syntax};
 use hintd_model::cluster::{NamedResource, Resource};
 use hintd_model::solve::nearest;
@@ -266,6 +266,38 @@ impl Admin for AdminService {
         request: Request<v1::CalibrateRequest>,
     ) -> Result<Response<v1::CalibrateResponse>, Status> {
         Ok(Response::new(calibrate(&self.daemon.generation(), &request.into_inner())))
+    }
+
+    async fn explain(&self, request: Request<v1::ExplainRequest>) -> Result<Response<v1::ExplainResponse>, Status> {
+        let (metadata, _, wire) = request.into_parts();
+        let explained = explain::explain(&self.daemon, &wire.decision_id, &Proof::Trusted);
+        Ok(Response::new(in_time(&self.daemon, &metadata, explained).await?))
+    }
+
+    async fn list_attempts(
+        &self,
+        request: Request<v1::ListAttemptsRequest>,
+    ) -> Result<Response<v1::ListAttemptsResponse>, Status> {
+        let (metadata, _, wire) = request.into_parts();
+        let held = in_time(&self.daemon, &metadata, self.daemon.attempts_held()).await?;
+        let total = u32::try_from(held.len()).unwrap_or(u32::MAX);
+        let attempts = held.iter().take(limit(wire.limit)).map(convert::attempt_view).collect();
+        Ok(Response::new(v1::ListAttemptsResponse { attempts, total }))
+    }
+
+    async fn end_attempt(
+        &self,
+        request: Request<v1::EndAttemptRequest>,
+    ) -> Result<Response<v1::EndAttemptResponse>, Status> {
+        let (metadata, _, wire) = request.into_parts();
+        let ended = async {
+            let attempt = convert::attempt(&wire.application_id, wire.attempt)?;
+            self.daemon.end_attempt(attempt).await?;
+            tracing::info!(%attempt, "an operator ended it: its leases are given back");
+            Ok(())
+        };
+        in_time(&self.daemon, &metadata, ended).await?;
+        Ok(Response::new(v1::EndAttemptResponse {}))
     }
 
     type SnapshotStream = std::pin::Pin<Box<dyn Stream<Item = Result<v1::SnapshotChunk, Status>> + Send>>;

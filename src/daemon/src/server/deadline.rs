@@ -129,7 +129,10 @@ mod tests {
         let admin = AdminService::new(daemon.clone());
         let release =
             v1::ReleaseRequest { application_id: "application_1_0001".into(), attempt: 1, ..Default::default() };
-        let explain = v1::ExplainRequest { decision_id: hintd_model::units::DecisionId(1).to_string() };
+        let explain = v1::ExplainRequest {
+            decision_id: hintd_model::units::DecisionId(1).to_string(),
+            ..v1::ExplainRequest::default()
+        };
         let pair = v1::HostPair { src: "a".into(), dst: "b".into(), class: String::new() };
         let watch = v1::WatchRequest { watcher: "sdn".into(), pairs: vec![pair], ..Default::default() };
         let calls = async {

@@ -5,7 +5,7 @@ use crate::runtime::Daemon;
 use hintd_client::wire::v1;
 use hintd_client::wire::v1::outcome::Outcome;
 use hintd_engine::records::{PolicyComparison, Record, ReplayResult};
-use hintd_engine::{Answer, Decision, Explained, ExplainedLease, Hint, Refusal};
+use hintd_engine::{Answer, Decision, Explained, ExplainedLease, Hint, Proof, Refusal};
 use hintd_model::units::{DecisionId, LeaseId};
 use hintd_policy::Policy;
 use prost::Message as _;
@@ -24,8 +24,9 @@ pub(super) fn decision_id(text: &str) -> Result<DecisionId, Refusal> {
     text.parse().map_err(invalid)
 }
 
-/// A decision that is remembered for repeats of its request, or recorded; a refusal that is recorded.
-pub(super) async fn explain(daemon: &Daemon, decision: &str) -> Result<v1::ExplainResponse, Refusal> {
+/// A decision that is remembered for repeats of its request, or recorded; a refusal that is recorded. For who shows that
+/// it is the attempt's.
+pub(super) async fn explain(daemon: &Daemon, decision: &str, proof: &Proof) -> Result<v1::ExplainResponse, Refusal> {
     let decision = decision_id(decision)?;
     let record = daemon.record(decision).await;
     let explained = match daemon.explain(decision).await {
@@ -34,11 +35,16 @@ pub(super) async fn explain(daemon: &Daemon, decision: &str) -> Result<v1::Expla
             let record = record.clone().map_err(|refusal| not_remembered(daemon, refusal))?;
             match record.answered() {
                 Ok(answer) => from_record(answer),
-                Err(refusal) => return Ok(refused(&record, refusal)),
+                Err(refusal) => {
+                    // It gave no token: the attempt has one where another request of it was answered.
+                    daemon.may_tell(record.request().attempt, proof.clone()).await?;
+                    return Ok(refused(&record, refusal));
+                }
             }
         }
         Err(refusal) => return Err(refusal),
     };
+    explained.answer.may_be_seen_by(proof, daemon.settings().engine.legacy_clients)?;
     let decision = &explained.answer.decision;
     Ok(v1::ExplainResponse {
         decision: Some(convert::hint_set(decision)),

@@ -8,6 +8,7 @@ use crate::runtime::Daemon;
 use crate::runtime::registries::{FeedRegistries, ItemRefusal};
 use hintd_client::wire::v1;
 use hintd_client::wire::v1::feed_server::Feed;
+use hintd_engine::{Proof, TaskEvent};
 use hintd_model::cluster::Source;
 use hintd_model::text::Shown;
 use std::time::Duration;
@@ -31,7 +32,7 @@ const ACKS_AHEAD: usize = 16;
 
 type Acks = ReceiverStream<Result<v1::FeedAck, Status>>;
 /// Takes one item in; the event it held, if any, goes to the engine.
-type Ingest<I> = fn(&Daemon, &mut FeedStream, I) -> Option<hintd_engine::TaskEvent>;
+type Ingest<I> = fn(&Daemon, &mut FeedStream, I) -> Option<(TaskEvent, Proof)>;
 
 impl FeedService {
     /// The service of a daemon.
@@ -92,8 +93,8 @@ impl Pump {
                         due.as_mut().reset(Instant::now() + ACK_WITHIN);
                     }
                     self.waiting += 1;
-                    if let Some(event) = ingest(&self.daemon, &mut self.stream, item)
-                        && self.daemon.event(event).await.is_err()
+                    if let Some((event, proof)) = ingest(&self.daemon, &mut self.stream, item)
+                        && self.daemon.event(event, proof).await.is_err()
                     {
                         return self.end(Some(stopping())).await;
                     }
@@ -135,7 +136,7 @@ fn facts<I>(
     stream: &mut FeedStream,
     item: I,
     ingest: fn(&FeedRegistries, &mut FeedStream, I) -> Result<(), ItemRefusal>,
-) -> Option<hintd_engine::TaskEvent> {
+) -> Option<(TaskEvent, Proof)> {
     if let Err(refusal) = ingest(daemon.registries(), stream, item) {
         tracing::debug!(refusal = %Shown(&refusal), "a feed's item was refused");
     }

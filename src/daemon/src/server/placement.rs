@@ -6,11 +6,11 @@ use super::deadline::{in_time, time_left};
 use super::status::{status, status_of};
 use crate::feed::events::{bounded_event, task_event};
 use crate::runtime::outbox::{Next, Outbox};
-use crate::runtime::{Daemon, FollowEvent, FollowPayload, Line, Refused, RequestOptions};
+use crate::runtime::{Daemon, FollowEvent, FollowPayload, Line, Refused, RequestOptions, proof};
 use hintd_client::wire::v1;
 use hintd_client::wire::v1::follow_message::Advice;
 use hintd_client::wire::v1::placement_server::Placement;
-use hintd_engine::{FollowBody, Refusal, Token};
+use hintd_engine::{FollowBody, Proof, Refusal};
 use hintd_model::text::Shown;
 use hintd_model::units::{AttemptId, DecisionId, LeaseId, Micros, RequestId};
 use std::pin::Pin;
@@ -72,8 +72,8 @@ impl Placement for PlacementService {
             return Err(status(&Refusal::Invalid { field: "start".to_owned(), message }));
         };
         let attempt = convert::attempt(&start.application_id, start.attempt).map_err(|refusal| status(&refusal))?;
-        let token = Token(start.token.as_str().into());
-        let outbox = in_time(&self.daemon, &metadata, self.daemon.follow(attempt, token)).await?;
+        let shown = proof(&start.token, &start.nonce).map_err(|refusal| status(&refusal))?;
+        let outbox = in_time(&self.daemon, &metadata, self.daemon.follow(attempt, shown)).await?;
         let (down, messages) = mpsc::channel(READ_AHEAD);
         let events = first.map(|first| first.events).unwrap_or_default();
         let daemon = self.daemon.clone();
@@ -101,7 +101,7 @@ impl Placement for PlacementService {
         let released = async {
             let attempt = convert::attempt(&wire.application_id, wire.attempt)?;
             let leases = wire.lease_ids.iter().copied().map(LeaseId).collect();
-            self.daemon.release(attempt, Token(wire.token.as_str().into()), leases).await
+            self.daemon.release(attempt, proof(&wire.token, &wire.nonce)?, leases).await
         };
         let released = in_time(&self.daemon, &metadata, released).await?;
         let not_held = released.not_held.iter().map(|lease| lease.0).collect();
@@ -110,7 +110,10 @@ impl Placement for PlacementService {
 
     async fn explain(&self, request: Request<v1::ExplainRequest>) -> Result<Response<v1::ExplainResponse>, Status> {
         let (metadata, _, wire) = request.into_parts();
-        let explained = async { super::explain::explain(&self.daemon, &wire.decision_id).await };
+        let explained = async {
+            let shown = proof(&wire.token, &wire.nonce)?;
+            super::explain::explain(&self.daemon, &wire.decision_id, &shown).await
+        };
         Ok(Response::new(in_time(&self.daemon, &metadata, explained).await?))
     }
 
@@ -175,9 +178,9 @@ pub(super) async fn hints(
         if !what_if {
             daemon.admit(core.attempt.application)?;
         }
-        daemon
-            .request(core, convert::digest(&wire), own, deadline, RequestOptions { what_if, follows: wire.follows })
-            .await
+        let shown = proof(&wire.token, &wire.nonce)?;
+        let asked = RequestOptions { what_if, follows: wire.follows, proof: shown };
+        daemon.request(core, convert::digest(&wire), own, deadline, asked).await
     };
     let answer = async {
         if let Line::Due { left_out: left_out @ 1.. } = line {
@@ -261,7 +264,8 @@ async fn take_events(
             });
             match event {
                 Ok(event) => {
-                    if daemon.event(event).await.is_err() {
+                    // The stream began with what shows that it is the attempt's.
+                    if daemon.event(event, Proof::Trusted).await.is_err() {
                         return Some(stopping());
                     }
                 }

@@ -4,8 +4,8 @@ use super::convert;
 use super::deadline::in_time;
 use super::placement::stopping;
 use super::status::status;
-use crate::runtime::Daemon;
 use crate::runtime::watchers::Watching;
+use crate::runtime::{Daemon, proof};
 use hintd_client::wire::v1;
 use hintd_client::wire::v1::routes_server::Routes;
 use hintd_engine::{Refusal, RouteUpdate};
@@ -44,7 +44,8 @@ impl Routes for RoutesService {
             let name = convert::watcher(&wire.watcher)?;
             let scope = convert::watch_scope(&wire, self.daemon.instance())?;
             let most = self.daemon.settings().watch;
-            let watching = self.daemon.watch(Arc::clone(&name), scope, most).await?;
+            let shown = proof("", &wire.nonce)?;
+            let watching = self.daemon.watch(Arc::clone(&name), shown, scope, most).await?;
             Ok((name, watching))
         };
         let place = self.daemon.stream_place().map_err(|refusal| status(&refusal))?;
@@ -68,7 +69,7 @@ impl Routes for RoutesService {
         let acknowledge = async {
             let watcher = convert::watcher(&wire.watcher)?;
             let refused = convert::refused_routes(&wire.refused)?;
-            self.daemon.acknowledge(watcher, wire.number, refused).await
+            self.daemon.acknowledge(watcher, proof("", &wire.nonce)?, wire.number, refused).await
         };
         let outstanding = in_time(&self.daemon, &metadata, acknowledge).await?;
         Ok(Response::new(v1::AcknowledgeResponse { outstanding }))
@@ -81,7 +82,8 @@ impl Routes for RoutesService {
         let (metadata, _, wire) = request.into_parts();
         let report = async {
             let watcher = convert::watcher(&wire.watcher)?;
-            self.daemon.report_circuits(watcher, convert::circuit_report(&wire, self.daemon.instance())?).await
+            let shown = proof("", &wire.nonce)?;
+            self.daemon.report_circuits(watcher, shown, convert::circuit_report(&wire, self.daemon.instance())?).await
         };
         let wanted_version = in_time(&self.daemon, &metadata, report).await?;
         Ok(Response::new(v1::ReportCircuitsResponse { wanted_version }))

@@ -27,7 +27,8 @@ pub const fn code(refusal: &Refusal) -> Code {
         Refusal::IdReused { .. } => Code::AlreadyExists,
         Refusal::Unavailable { .. } => Code::Unavailable,
         Refusal::DeadlineExceeded(_) => Code::DeadlineExceeded,
-        Refusal::BadToken { .. } => Code::PermissionDenied,
+        Refusal::BadToken { .. } | Refusal::NotHolder { .. } | Refusal::NotListed { .. } => Code::PermissionDenied,
+        Refusal::NoToken { .. } => Code::Unauthenticated,
     }
 }
 
@@ -117,6 +118,9 @@ mod tests {
             (Refusal::Unavailable { message: "b".into(), retry_after: Micros(1_500) }, Code::Unavailable),
             (Refusal::DeadlineExceeded(Micros(5)), Code::DeadlineExceeded),
             (Refusal::BadToken { attempt }, Code::PermissionDenied),
+            (Refusal::NotHolder { watcher: "w".into() }, Code::PermissionDenied),
+            (Refusal::NotListed { attempt }, Code::PermissionDenied),
+            (Refusal::NoToken { what: "a".into() }, Code::Unauthenticated),
         ];
         for (refusal, _) in &all {
             match refusal {
@@ -131,7 +135,10 @@ mod tests {
                 | Refusal::IdReused { .. }
                 | Refusal::Unavailable { .. }
                 | Refusal::DeadlineExceeded(_)
-                | Refusal::BadToken { .. } => {}
+                | Refusal::BadToken { .. }
+                | Refusal::NotHolder { .. }
+                | Refusal::NotListed { .. }
+                | Refusal::NoToken { .. } => {}
             }
         }
         all

@@ -5,12 +5,12 @@ use super::layout::{LaunchLayout, lay_out, table};
 use super::serve::note_plan;
 use super::{CAUSE, DetachedDispatcher, DispatchRequest, OFFER};
 use crate::answers::Answer;
-use crate::attempts::Token;
 use crate::commit::CommitHandler;
 use crate::decision::{Decision, Mode, TermValues};
 use crate::effects::{Counter, Effect};
 use crate::leasing::LeaseHandler;
 use crate::placer::{Proposal, seed_of};
+use crate::proof::{Secrets, Token};
 use crate::refusal::Refusal;
 use hintd_model::units::{AttemptId, Micros, NodeIdx, RequestId, Timestamp};
 use hintd_policy::Ended;
@@ -81,20 +81,21 @@ impl CommitHandler<'_> {
         for ((attempt, _), laid) in laid {
             // The request that its launches came with may have been one attempt too many.
             let known = self.attempts.known.get(attempt);
-            let Some(token) = known.map(|known| known.token.clone()) else { continue };
-            self.attempts.leases.push(policy, &laid, token, now);
+            let Some(secrets) = known.map(|known| known.secrets.clone()) else { continue };
+            self.attempts.leases.push(policy, &laid, secrets, now);
         }
         self.attempts.enforce_limits(now);
     }
 }
 
 impl LeaseHandler<'_> {
-    fn push(&mut self, policy: &Arc<str>, laid: &LaunchLayout, token: Token, now: Timestamp) {
+    fn push(&mut self, policy: &Arc<str>, laid: &LaunchLayout, secrets: Secrets, now: Timestamp) {
         self.dispatching.pushed += 1;
         let mut draft = self.pushed(laid, policy, now);
         let live = self.grant(&mut draft, &laid.hints.rows, now);
         self.out.effects.count(Counter::HintsIssued, live.len() as u64);
-        let (attempt, answer) = (draft.attempt, Arc::new(Answer { decision: draft, token, digest: 0 }));
+        let Secrets { token, nonce, .. } = secrets;
+        let (attempt, answer) = (draft.attempt, Arc::new(Answer { decision: draft, token, nonce, digest: 0 }));
         self.dispatch().note_leases(policy, &laid.tasks, answer.leases());
         self.out.effects.journal.push(answer.put());
         self.answers.insert(&answer, live, now, self.settings.answers_keep);

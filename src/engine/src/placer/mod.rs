@@ -32,6 +32,7 @@ use super::flows::settings::{ChainSettings, RouteSettings};
 use super::flows::{Names, PATHS_CUT_SHORT, ProposedFlows, TOO_MANY_PAIRS, shares};
 use super::generation::Generation;
 use super::plans::{HintedContainers, PlanNote, PlannedRun};
+use super::proof::Proof;
 use super::refusal::Refusal;
 use super::settings::SourceAges;
 use compile::{Compiled, compile};
@@ -117,7 +118,7 @@ impl Default for PlacerSettings {
     }
 }
 
-/// A placement that waits for its commit. The caller sets [`Proposal::decision`], [`Proposal::digest`],
+/// A placement that waits for its commit. The caller sets [`Proposal::decision`], [`Proposal::digest`], [`Proposal::proof`],
 /// [`Proposal::conflicts`], [`Proposal::elapsed`], [`Proposal::at_once`] and [`Proposal::last_try`]; the rest is the placer's.
 #[derive(Debug, Clone)]
 pub struct Proposal {
@@ -128,6 +129,8 @@ pub struct Proposal {
     pub decision: Option<DecisionId>,
     /// Stable hash of the request's body, for idempotency.
     pub digest: u64,
+    /// What its sender shows.
+    pub proof: Proof,
     /// Commits that lost before this one.
     pub conflicts: u32,
     /// Time from receipt to now.
@@ -476,6 +479,7 @@ fn proposal(generation: &Generation, request: &Arc<HintRequest>, draft: Decision
         request: Arc::clone(request),
         decision: None,
         digest: 0,
+        proof: Proof::Trusted,
         conflicts: 0,
         elapsed: Micros::ZERO,
         last_try: false,

@@ -163,7 +163,7 @@ fn what_never_came_says_why() {
     let mut harness = plain(4, 8192);
     let given_back = harness.ask(maps("back", 2));
     let token = given_back.token.clone();
-    harness.engine.release(ONE(), &token, &[], harness.now).unwrap();
+    harness.engine.release(ONE(), &crate::Proof::of_token(token.clone()), &[], harness.now).unwrap();
     harness.pass(Micros::from_secs(6));
     assert_eq!(misses(&tally(&harness).outcomes), [("released", 2)], "a moment later, not after five minutes");
     let all_report = |harness: &mut EngineHarness, first: &[ContainerId]| {
@@ -385,7 +385,10 @@ fn give_back(harness: &mut EngineHarness, answer: &Answer, host: &str, most: usi
     if leases.is_empty() {
         return; // none named would be all
     }
-    let released = harness.engine.release(answer.decision.attempt, &answer.token, &leases, harness.now).unwrap();
+    let released = harness
+        .engine
+        .release(answer.decision.attempt, &crate::Proof::of_token(answer.token.clone()), &leases, harness.now)
+        .unwrap();
     harness.drain();
     given.extend(leases.into_iter().filter(|lease| !released.not_held.contains(lease)));
 }

@@ -216,7 +216,7 @@ fn leases_are_given_back_with_the_right_token_only() {
     let mut harness = EngineHarness::with_nodes(1, 4096);
     let answer = harness.ask(maps("a", 3));
     let leases: Vec<LeaseId> = answer.leases().collect();
-    let (right, wrong) = (Token("secret".into()), Token("guess".into()));
+    let [right, wrong] = ["secret", "guess"].map(|token| crate::Proof::of_token(Token(token.into())));
     assert_eq!(harness.engine.release(ONE(), &wrong, &[], harness.now), Err(Refusal::BadToken { attempt: ONE() }));
     let gone = LeaseId(7);
     let released = harness.engine.release(ONE(), &right, &[leases[0], gone], harness.now).unwrap();
@@ -429,7 +429,7 @@ fn a_confirmed_lease_still_ends_with_its_container_its_node_and_its_release() {
     harness.publish();
     let live = |harness: &EngineHarness| harness.leases().iter().map(|lease| lease.0).collect::<Vec<_>>();
     assert_eq!(live(&harness), [leases[0], leases[2]]);
-    harness.engine.release(ONE(), &Token("secret".into()), &[leases[0]], harness.now).unwrap();
+    harness.engine.release(ONE(), &crate::Proof::of_token(Token("secret".into())), &[leases[0]], harness.now).unwrap();
     harness.drain();
     assert_eq!(live(&harness), [leases[2]]);
     harness.change(Change::Gone("h0".into()));

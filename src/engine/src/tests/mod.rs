@@ -16,5 +16,6 @@ mod plans_left;
 mod rebalance;
 mod records;
 mod shuffles;
+mod tokens;
 mod watching;
 mod world;

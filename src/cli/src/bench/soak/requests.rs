@@ -135,6 +135,7 @@ async fn live(load: &Load, client: &Client, attempt: AttemptId, answer: v1::Requ
                 attempt: attempt.attempt,
                 token: answer.token,
                 lease_ids: Vec::new(),
+                nonce: Vec::new(),
             };
             let _ = client.release(request).await; // what can't be released ends at its time-to-live
         }

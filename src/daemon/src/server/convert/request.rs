@@ -4,7 +4,7 @@ use super::field::{Most, bounded, containers_allowed, count, invalid, list, shor
 use super::resource::{ask, size};
 use crate::runtime::RequestLimits;
 use hintd_client::wire::v1;
-use hintd_engine::{Refusal, check_keys};
+use hintd_engine::{AttemptHeld, Refusal, check_keys};
 use hintd_model::cluster::{Ask, Constraints, EdgePattern, Gang, GroupEdge, HintRequest, TaskGroup, WhenFull};
 use hintd_model::units::{
     ApplicationId, AttemptId, Bytes, GroupIdx, HostName, QueueName, RackPath, RequestId, SchedulerKey,
@@ -59,6 +59,17 @@ pub fn attempt(application: &str, attempt: u32) -> Result<AttemptId, Refusal> {
         return Err(invalid("attempt", "0 is no attempt: YARN counts them from 1"));
     }
     Ok(AttemptId { application, attempt })
+}
+
+/// An attempt as operators see it.
+pub(in crate::server) fn attempt_view(held: &AttemptHeld) -> v1::AttemptView {
+    v1::AttemptView {
+        application_id: held.attempt.application.to_string(),
+        attempt: held.attempt.attempt,
+        leases: held.leases as u64,
+        requests: held.requests as u64,
+        legacy: held.legacy,
+    }
 }
 
 const fn paths(limits: &RequestLimits) -> Most {

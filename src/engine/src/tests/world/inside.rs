@@ -255,7 +255,7 @@ impl World {
             _ => return,
         };
         let before = self.fingerprint();
-        match self.engine.release(attempt, &token, &named, self.now) {
+        match self.engine.release(attempt, &crate::Proof::of_token(token), &named, self.now) {
             Err(_) => assert_eq!(self.fingerprint(), before, "a refused release changed something"),
             Ok(released) => {
                 assert!(!wrong_token);

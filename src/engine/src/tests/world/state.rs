@@ -278,6 +278,7 @@ impl World {
                 }
             }
             Effect::AttemptEnded(attempt) => self.replaced.retain(|_, of| *of != attempt),
+            Effect::LegacyClient { .. } => panic!("the engine's own world shows everything"),
         }
     }
 

@@ -45,7 +45,7 @@ public final class Answer {
     return whyNone;
   }
 
-  /** Needed to release leases of this attempt and to follow it. */
+  /** Shows that who has it is the attempt's: for another process that releases its leases or follows it. */
   public String token() {
     return token;
   }

@@ -9,6 +9,7 @@ import io.hintd.v1.FeedAck;
 import io.hintd.v1.FeedGrpc;
 import io.hintd.v1.FeedHello;
 import io.hintd.v1.HeartbeatItem;
+import io.hintd.v1.TaskEvent;
 import io.hintd.v1.TopologyItem;
 import java.util.concurrent.ArrayBlockingQueue;
 import java.util.concurrent.BlockingQueue;
@@ -16,6 +17,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Consumer;
 import java.util.function.LongFunction;
+import java.util.function.UnaryOperator;
 import java.util.logging.Level;
 import java.util.logging.Logger;
 
@@ -35,6 +37,7 @@ public final class FeedStream<I> implements AutoCloseable {
   private final HintdClient client;
   private final Open<I> open;
   private final LongFunction<I> hello;
+  private final UnaryOperator<I> shown;
   private final BlockingQueue<LongFunction<I>> waiting;
   private final Consumer<FeedAck> onAck;
   private final Runnable onOpen;
@@ -47,10 +50,12 @@ public final class FeedStream<I> implements AutoCloseable {
   private volatile boolean closed;
 
   private FeedStream(
-      HintdClient client, String name, int bound, Open<I> open, LongFunction<I> hello, Runnable onOpen, Consumer<FeedAck> onAck) {
+      HintdClient client, String name, int bound, Open<I> open, LongFunction<I> hello, UnaryOperator<I> shown,
+      Runnable onOpen, Consumer<FeedAck> onAck) {
     this.client = client;
     this.open = open;
     this.hello = hello;
+    this.shown = shown;
     this.onOpen = onOpen;
     this.onAck = onAck;
     this.waiting = new ArrayBlockingQueue<>(bound);
@@ -62,7 +67,19 @@ public final class FeedStream<I> implements AutoCloseable {
   public static FeedStream<EventItem> events(HintdClient client, FeedHello hello, int bound) {
     return new FeedStream<>(
         client, "events", bound, FeedGrpc.FeedStub::events,
-        number -> EventItem.newBuilder().setNumber(number).setHello(hello).build(), () -> {}, ack -> {});
+        number -> EventItem.newBuilder().setNumber(number).setHello(hello).build(), item -> shown(client, item),
+        () -> {}, ack -> {});
+  }
+
+  /** With what shows that this client may tell of the application, unless its caller has put a token there. */
+  private static EventItem shown(HintdClient client, EventItem item) {
+    TaskEvent event = item.getEvent();
+    if (!item.hasEvent() || !event.getToken().isEmpty() || !event.getNonce().isEmpty()) {
+      return item;
+    }
+    return item.toBuilder()
+        .setEvent(event.toBuilder().setNonce(client.nonce(event.getApplicationId())))
+        .build();
   }
 
   /** Nodes. {@code onOpen} runs whenever a stream opens: register everything again. */
@@ -70,7 +87,7 @@ public final class FeedStream<I> implements AutoCloseable {
       HintdClient client, FeedHello hello, int bound, Runnable onOpen, Consumer<FeedAck> onAck) {
     return new FeedStream<>(
         client, "heartbeats", bound, FeedGrpc.FeedStub::heartbeats,
-        number -> HeartbeatItem.newBuilder().setNumber(number).setHello(hello).build(), onOpen, onAck);
+        number -> HeartbeatItem.newBuilder().setNumber(number).setHello(hello).build(), item -> item, onOpen, onAck);
   }
 
   /** Paths with their blocks. */
@@ -78,7 +95,7 @@ public final class FeedStream<I> implements AutoCloseable {
       HintdClient client, FeedHello hello, int bound, Runnable onOpen, Consumer<FeedAck> onAck) {
     return new FeedStream<>(
         client, "datasets", bound, FeedGrpc.FeedStub::datasets,
-        number -> DatasetItem.newBuilder().setNumber(number).setHello(hello).build(), onOpen, onAck);
+        number -> DatasetItem.newBuilder().setNumber(number).setHello(hello).build(), item -> item, onOpen, onAck);
   }
 
   /** The network. */
@@ -86,7 +103,7 @@ public final class FeedStream<I> implements AutoCloseable {
       HintdClient client, FeedHello hello, int bound, Runnable onOpen, Consumer<FeedAck> onAck) {
     return new FeedStream<>(
         client, "topology", bound, FeedGrpc.FeedStub::topology,
-        number -> TopologyItem.newBuilder().setNumber(number).setHello(hello).build(), onOpen, onAck);
+        number -> TopologyItem.newBuilder().setNumber(number).setHello(hello).build(), item -> item, onOpen, onAck);
   }
 
   /** Queues an item, made with its number when it leaves; false: dropped. */
@@ -198,7 +215,7 @@ public final class FeedStream<I> implements AutoCloseable {
         }
         LongFunction<I> next = waiting.poll(100, TimeUnit.MILLISECONDS);
         if (next != null && !ended) {
-          up.onNext(next.apply(count()));
+          up.onNext(shown.apply(next.apply(count())));
         }
       }
       end();

@@ -1,5 +1,6 @@
 package io.hintd.client;
 
+import com.google.protobuf.ByteString;
 import io.grpc.Context;
 import io.grpc.Status;
 import io.grpc.StatusRuntimeException;
@@ -40,7 +41,9 @@ public final class Following implements AutoCloseable {
 
   private final Supplier<PlacementGrpc.PlacementStub> stub;
   private final Attempt attempt;
+  /** Token and nonce: one of the two. */
   private final String token;
+  private final ByteString nonce;
   private final Listener listener;
   private final ScheduledExecutorService later =
       Executors.newSingleThreadScheduledExecutor(Threads.daemon("hintd-follow"));
@@ -51,10 +54,13 @@ public final class Following implements AutoCloseable {
   private Context.CancellableContext call;
   private boolean closed;
 
-  Following(Supplier<PlacementGrpc.PlacementStub> stub, Attempt attempt, String token, long after, Listener listener) {
+  Following(
+      Supplier<PlacementGrpc.PlacementStub> stub, Attempt attempt, String token, ByteString nonce, long after,
+      Listener listener) {
     this.stub = stub;
     this.attempt = attempt;
     this.token = token;
+    this.nonce = nonce;
     this.last = after;
     this.listener = listener;
     open();
@@ -107,6 +113,7 @@ public final class Following implements AutoCloseable {
               .setApplicationId(attempt.applicationId())
               .setAttempt(attempt.number())
               .setToken(token)
+              .setNonce(nonce)
               .setResumeAfter(last)
               .build();
       up.onNext(FollowRequest.newBuilder().setStart(start).build());

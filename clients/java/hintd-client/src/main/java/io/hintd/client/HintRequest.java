@@ -1,5 +1,6 @@
 package io.hintd.client;
 
+import com.google.protobuf.ByteString;
 import io.hintd.v1.Constraints;
 import io.hintd.v1.EdgePattern;
 import io.hintd.v1.Gang;
@@ -120,8 +121,9 @@ public final class HintRequest {
     return new ArrayList<>(groups);
   }
 
-  RequestHintsRequest toWire(long deadlineMs) {
-    return wire.clone().setDeadlineMs((int) Math.max(1, Math.min(deadlineMs, Integer.MAX_VALUE))).build();
+  RequestHintsRequest toWire(long deadlineMs, Secret secret) {
+    ByteString nonce = ByteString.copyFrom(secret.nonce(attempt.applicationId()));
+    return wire.clone().setNonce(nonce).setDeadlineMs((int) Math.max(1, Math.min(deadlineMs, Integer.MAX_VALUE))).build();
   }
 
   private static GroupEdge edge(String from, String to, EdgePattern pattern, long bytes) {

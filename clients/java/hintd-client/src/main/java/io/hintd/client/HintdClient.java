@@ -1,5 +1,6 @@
 package io.hintd.client;
 
+import com.google.protobuf.ByteString;
 import io.grpc.ConnectivityState;
 import io.grpc.ManagedChannel;
 import io.grpc.StatusRuntimeException;
@@ -14,6 +15,9 @@ import io.hintd.v1.ReleaseRequest;
 import io.hintd.v1.RequestHintsResponse;
 import java.time.Duration;
 import java.util.Collection;
+import java.util.Collections;
+import java.util.LinkedHashMap;
+import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import java.util.logging.Level;
@@ -28,15 +32,34 @@ public final class HintdClient implements AutoCloseable {
   /** Answers of 100,000 hints stay below it. */
   private static final int MESSAGE_BYTES = 64 << 20;
 
-  private final ManagedChannel channel;
+  /** Decisions whose application is remembered, so that they can be explained. */
+  private static final int DECISIONS_NOTED = 1_024;
 
-  private HintdClient(ManagedChannel channel) {
+  private final ManagedChannel channel;
+  private final Secret secret;
+  private final Map<String, String> decisions =
+      Collections.synchronizedMap(
+          new LinkedHashMap<String, String>() {
+            @Override
+            protected boolean removeEldestEntry(Map.Entry<String, String> eldest) {
+              return size() > DECISIONS_NOTED;
+            }
+          });
+
+  private HintdClient(Secret secret, ManagedChannel channel) {
+    this.secret = secret;
     this.channel = channel;
   }
 
-  /** A client of the daemon at {@code host:port}; connects when it is first used. */
+  /** A client of the daemon at {@code host:port}; connects when it is first used. No other is the same to the daemon. */
   public static HintdClient to(String address) {
+    return to(address, Secret.random());
+  }
+
+  /** As {@link #to(String)}: the same client to the daemon as every other of this secret. */
+  public static HintdClient to(String address, Secret secret) {
     return new HintdClient(
+        secret,
         NettyChannelBuilder.forTarget(address)
             .usePlaintext()
             .maxInboundMessageSize(MESSAGE_BYTES)
@@ -56,8 +79,8 @@ public final class HintdClient implements AutoCloseable {
           RequestHintsResponse response =
               PlacementGrpc.newBlockingStub(fresh())
                   .withDeadlineAfter(left, TimeUnit.NANOSECONDS)
-                  .requestHints(request.toWire(TimeUnit.NANOSECONDS.toMillis(left)));
-          return Answer.of(response);
+                  .requestHints(request.toWire(TimeUnit.NANOSECONDS.toMillis(left), secret));
+          return noted(request, Answer.of(response));
         });
   }
 
@@ -87,14 +110,24 @@ public final class HintdClient implements AutoCloseable {
     PlacementGrpc.newStub(fresh())
         .withDeadlineAfter(deadline.toNanos(), TimeUnit.NANOSECONDS)
         .requestHints(
-            request.toWire(deadline.toMillis()),
+            request.toWire(deadline.toMillis(), secret),
             new One<RequestHintsResponse>(
-                response -> answer.complete(Answer.of(response)),
+                response -> answer.complete(noted(request, Answer.of(response))),
                 error -> answer.completeExceptionally(Repeat.of(error, System.nanoTime() - began))));
     return answer;
   }
 
-  /** Gives leases back (none named: all of the attempt's); returns how many were still held. */
+  private Answer noted(HintRequest request, Answer answer) {
+    if (!answer.decisionId().isEmpty()) {
+      decisions.put(answer.decisionId(), request.attempt().applicationId());
+    }
+    return answer;
+  }
+
+  /**
+   * Gives leases back (none named: all of the attempt's); returns how many were still held. {@code token}: needed for what
+   * another client asked for, else "".
+   */
   public int release(Attempt attempt, String token, Collection<Long> leases, Duration patience) throws HintdException {
     return Repeat.until(
         patience.toNanos(),
@@ -116,19 +149,34 @@ public final class HintdClient implements AutoCloseable {
                 error -> LOG.log(Level.FINE, "leases of {0} were not given back: {1}", new Object[] {attempt, error})));
   }
 
-  /** Why a decision came out as it did. */
+  /** Why a decision came out as it did: one of the last that this client was given. */
   public ExplainResponse explain(String decisionId, Duration patience) throws HintdException {
     return Repeat.until(
         patience.toNanos(),
         left ->
             PlacementGrpc.newBlockingStub(fresh())
                 .withDeadlineAfter(left, TimeUnit.NANOSECONDS)
-                .explain(ExplainRequest.newBuilder().setDecisionId(decisionId).build()));
+                .explain(explainOf(decisionId)));
   }
 
-  /** Follows an attempt: advice down, task events up. {@code after}: the last number seen before, or 0. */
+  /**
+   * Follows an attempt: advice down, task events up. {@code token}: needed for what another client asked for, else "";
+   * {@code after}: the last number seen before, or 0.
+   */
   public Following follow(Attempt attempt, String token, long after, Following.Listener listener) {
-    return new Following(() -> PlacementGrpc.newStub(fresh()), attempt, token, after, listener);
+    ByteString nonce = token.isEmpty() ? nonce(attempt.applicationId()) : ByteString.EMPTY;
+    return new Following(() -> PlacementGrpc.newStub(fresh()), attempt, token, nonce, after, listener);
+  }
+
+  /** What shows that this is the client which asked for the application. */
+  ByteString nonce(String applicationId) {
+    return ByteString.copyFrom(secret.nonce(applicationId));
+  }
+
+  private ExplainRequest explainOf(String decisionId) {
+    String application = decisions.get(decisionId);
+    ByteString nonce = application == null ? ByteString.EMPTY : nonce(application);
+    return ExplainRequest.newBuilder().setDecisionId(decisionId).setNonce(nonce).build();
   }
 
   /**
@@ -195,11 +243,12 @@ public final class HintdClient implements AutoCloseable {
     return channel;
   }
 
-  private static ReleaseRequest releaseOf(Attempt attempt, String token, Collection<Long> leases) {
+  private ReleaseRequest releaseOf(Attempt attempt, String token, Collection<Long> leases) {
     return ReleaseRequest.newBuilder()
         .setApplicationId(attempt.applicationId())
         .setAttempt(attempt.number())
         .setToken(token)
+        .setNonce(token.isEmpty() ? nonce(attempt.applicationId()) : ByteString.EMPTY)
         .addAllLeaseIds(leases)
         .build();
   }

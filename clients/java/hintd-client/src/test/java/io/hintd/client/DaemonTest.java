@@ -55,6 +55,43 @@ class DaemonTest {
   }
 
   @Test
+  void aStrangerGetsNothingOfAnApplicationThatItKnows() throws Exception {
+    HintRequest request = maps(3);
+    Answer answer = client.requestHints(request, PATIENCE);
+    try (HintdClient stranger = HintdClient.to(daemon.address())) {
+      for (HintRequest asked : new HintRequest[] {request, maps(1)}) {
+        HintdException refused =
+            assertThrows(HintdException.Refused.class, () -> stranger.requestHints(asked, PATIENCE));
+        assertTrue(refused.getMessage().contains("token"), refused.getMessage());
+      }
+      assertThrows(HintdException.Refused.class, () -> stranger.release(ATTEMPT, "", Collections.emptyList(), PATIENCE));
+      assertThrows(HintdException.Refused.class, () -> stranger.explain(answer.decisionId(), PATIENCE));
+      assertEquals(1, stranger.release(ATTEMPT, answer.token(), answer.leases().subList(0, 1), PATIENCE));
+    }
+    assertEquals(answer.decisionId(), client.explain(answer.decisionId(), PATIENCE).getDecision().getDecisionId());
+    assertEquals(2, client.release(ATTEMPT, "", Collections.emptyList(), PATIENCE));
+  }
+
+  @Test
+  void theSameSecretIsTheSameClient() throws Exception {
+    byte[] bytes = "0123456789abcdef".getBytes(java.nio.charset.StandardCharsets.UTF_8);
+    StringBuilder hex = new StringBuilder();
+    for (byte one : Secret.of(bytes).nonce("application_1_0001")) {
+      hex.append(String.format("%02x", one));
+    }
+    assertEquals("eabbc6f648f32bfa66e81a1ae9334893", hex.toString(), "as the other languages' tests have it");
+    assertFalse(Secret.of(bytes).toString().contains("0123"));
+    assertThrows(IllegalArgumentException.class, () -> Secret.of(new byte[15]));
+    HintRequest request = maps(3);
+    try (HintdClient first = HintdClient.to(daemon.address(), Secret.of(bytes));
+        HintdClient later = HintdClient.to(daemon.address(), Secret.of(bytes))) {
+      Answer answer = first.requestHints(request, PATIENCE);
+      assertEquals(answer.leases(), later.requestHints(request, PATIENCE).leases());
+      assertEquals(3, later.release(ATTEMPT, "", Collections.emptyList(), PATIENCE));
+    }
+  }
+
+  @Test
   void hintsNameNodesAndHoldALeaseForEachContainer() throws Exception {
     Answer answer = client.requestHints(maps(3).group(new Group("reduce", 1, 2048, 1)).edge("map", "reduce", 1 << 20), PATIENCE);
     assertEquals(3, answer.hints().stream().filter(hint -> hint.group().equals("map")).mapToInt(Hint::count).sum());

@@ -7,9 +7,14 @@ import io.hintd.client.Group;
 import io.hintd.client.HintRequest;
 import io.hintd.client.HintdClient;
 import io.hintd.client.HintdException;
+import io.hintd.client.Secret;
 import io.hintd.v1.EventItem;
 import io.hintd.v1.FeedHello;
 import io.hintd.v1.TaskEvent;
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Paths;
 import java.time.Duration;
 import java.util.Collection;
 import java.util.concurrent.CompletableFuture;
@@ -25,6 +30,7 @@ final class Daemon implements AutoCloseable {
   private final Counters counters;
   private final Breaker breaker = new Breaker();
   private volatile String address = "";
+  private final Secret own = Secret.random();
   /** Both are null until {@link #use} has made them. */
   private volatile HintdClient client;
   private volatile FeedStream<EventItem> events;
@@ -128,7 +134,7 @@ final class Daemon implements AutoCloseable {
       return;
     }
     close();
-    HintdClient made = HintdClient.to(settings.address);
+    HintdClient made = HintdClient.to(settings.address, secret(settings));
     boolean answered = made.warm(Duration.ofMillis(Math.max(settings.deadlineMs, 2_000)));
     LOG.info("hintd: {} {}", settings.address, answered ? "answers" : "does not answer yet");
     FeedHello hello = FeedHello.newBuilder().setSource("rm-processor").build();
@@ -140,6 +146,21 @@ final class Daemon implements AutoCloseable {
     silent = new AtomicBoolean(!answered);
     events = opened;
     client = made;
+  }
+
+  /** Of the file that is named, else one of this process. */
+  private Secret secret(Settings settings) {
+    if (settings.secretFile.isEmpty()) {
+      return own;
+    }
+    try {
+      String text = new String(Files.readAllBytes(Paths.get(settings.secretFile)), StandardCharsets.UTF_8);
+      return Secret.of(text.trim().getBytes(StandardCharsets.UTF_8));
+    } catch (IOException | IllegalArgumentException wrong) {
+      counters.errors.increment();
+      LOG.error("hintd: secret-file {}: {}; a secret of this process stands in for it", settings.secretFile, wrong.toString());
+      return own;
+    }
   }
 
   @Override

@@ -19,6 +19,11 @@ final class Settings {
 
   /** hintd's gRPC address. */
   final String address;
+  /**
+   * Holds the secret by which hintd knows this processor, the same at each ResourceManager of a highly available pair; "":
+   * one is drawn at each start, and attempts that were hinted before a failover get no hints after it.
+   */
+  final String secretFile;
   /** The longest that an allocate with new asks waits for hints, ms. */
   final long waitMs;
   /** Allocates that may wait at one time. */
@@ -45,6 +50,7 @@ final class Settings {
 
   private Settings(Reader from) {
     address = from.text("address", "127.0.0.1:8470");
+    secretFile = from.text("secret-file", "");
     waitMs = from.number("wait-ms", 20, 0, 1_000);
     waiting = (int) from.number("waiting", 8, 0, 1_000);
     deadlineMs = from.number("deadline-ms", 1_000, 1, 30_000);

@@ -198,6 +198,26 @@ class HintProcessorTest {
     assertThrows(InvalidResourceRequestException.class, () -> allocate(app, any(3)));
   }
 
+  @Test
+  void theProcessorThatTakesOverGoesOnForAnAttemptByTheSharedSecretAndNoOtherDoes() throws Exception {
+    java.nio.file.Path secret = folder.resolve("secret");
+    Files.write(secret, Arrays.asList("a secret of both ResourceManagers"));
+    String[] lines = {"mode=on", "wait-ms=1000", "prefetch=false", "secret-file=" + secret};
+    startWithDaemon(lines);
+    ApplicationAttemptId app = register();
+    assertFalse(hosts(allocate(app, any(10, 2))).isEmpty());
+    processor.stop();
+    start(daemon.address(), lines);
+    register(app);
+    assertFalse(hosts(allocate(app, any(11, 2))).isEmpty(), "the standby with the same secret");
+    processor.stop();
+    Files.write(secret, Arrays.asList("a secret of somebody else"));
+    start(daemon.address(), lines);
+    register(app);
+    assertTrue(hosts(allocate(app, any(12, 2))).isEmpty(), "anybody else");
+    until(() -> processor.counters().refused.sum() == 1);
+  }
+
   private interface Check {
     boolean holds() throws Exception;
   }
@@ -229,9 +249,13 @@ class HintProcessorTest {
 
   private ApplicationAttemptId register() throws Exception {
     ApplicationAttemptId id = ApplicationAttemptId.newInstance(ApplicationId.newInstance(1_700_000_000_000L, ++applications), 1);
+    register(id);
+    return id;
+  }
+
+  private void register(ApplicationAttemptId id) throws Exception {
     processor.registerApplicationMaster(
         id, RegisterApplicationMasterRequest.newInstance("", 0, ""), Records.newRecord(RegisterApplicationMasterResponse.class));
-    return id;
   }
 
   /** Returns what the scheduler got. */
