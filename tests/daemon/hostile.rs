@@ -2,7 +2,7 @@
 
 use crate::program::{NODE_MB, Program, command, say, write_config_with};
 use crate::streams::follow_start;
-use crate::world::{SOON, World, request};
+use crate::world::{SOON, World, heartbeat, request};
 use h2::client::{Builder, ResponseFuture, SendRequest};
 use h2::{RecvStream, SendStream};
 use hintd_client::wire::v1;
@@ -325,4 +325,32 @@ async fn a_group_with_a_long_name_and_many_hints_makes_no_long_journal() {
     let grew = journal() - before;
     say(&format!("120 hints of a group whose name has 4,000 bytes: the journal grew by {grew} bytes"));
     assert!(grew < 1 << 20, "{grew} bytes, where the name 120 times over has 480,000 and its leases' rows as much");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_watches_and_follows_and_reads_nothing_holds_little_and_may_come_back() {
+    let world = World::with(&[("limits", "unread = \"500ms\""), ("limits", "follow_messages = 2")]).await;
+    let mut feed = world.cluster(1, 2, 8_192).await;
+    let answer = world.hints(request("r1", 1, 6, 2_048)).await;
+    let mut raw = Raw::connect(&world.running().grpc.to_string(), 0).await;
+    let start = v1::FollowRequest { start: Some(follow_start(&answer, 0)), events: Vec::new() };
+    let _follow = raw.begin("/hintd.v1.Placement/Follow", framed(&start), false).await.unwrap();
+    // Six messages for a follower that reads none of them: the outbox keeps two.
+    for (id, used) in (2..8).zip([2_048, 4_096, 6_144, 8_192]) {
+        let stranger = (format!("container_1_0099_01_{id:06}"), used);
+        feed.send(heartbeat("r0n0", id, used, vec![stranger])).await.unwrap();
+    }
+    feed.await_acknowledged().await.unwrap();
+    world.until("its leases there are withdrawn", |status| status.leases <= 4).await;
+    let mut reader = world.client.follow(follow_start(&answer, 1)).await.unwrap();
+    let next = tokio::time::timeout(SOON, reader.next()).await.unwrap().unwrap();
+    assert!(matches!(next.advice, Some(v1::follow_message::Advice::Gap(_) | v1::follow_message::Advice::Withdraw(_))));
+    assert_eq!(world.counter("connections_unread").await, 0, "what is not to be sent yet keeps no connection busy");
+    let pair = v1::HostPair { src: "r0n0".into(), dst: "r0n1".into(), class: String::new() };
+    let watch = v1::WatchRequest { watcher: "w".into(), pairs: vec![pair], ..Default::default() };
+    let _watch = raw.begin("/hintd.v1.Routes/Watch", framed(&watch), true).await.unwrap();
+    world.until("the connection was closed", |status| counter(status, "connections_unread") == 1).await;
+    let mut back = world.client.watch(watch).await.unwrap();
+    let first = tokio::time::timeout(SOON, back.next()).await.unwrap().unwrap();
+    assert!(first.snapshot, "{first:?}");
 }

@@ -264,3 +264,114 @@ impl HttpBody for InboundBody {
         self.whole.is_empty() && self.partial.is_none() && self.inner.is_end_stream()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runtime::tests::running;
+    use crate::server::bounds::budget::Budget;
+    use std::future::poll_fn;
+    use std::time::Duration;
+    use tokio_stream::StreamExt as _;
+
+    const MOST: usize = 16 << 20;
+
+    struct Call {
+        body: InboundBody,
+        share: Share,
+        answered: Arc<OnceLock<Held>>,
+        up: tokio::sync::mpsc::UnboundedSender<Bytes>,
+    }
+
+    impl Call {
+        fn new(daemon: &crate::runtime::Daemon, streamed: bool) -> Self {
+            let (up, sent) = tokio::sync::mpsc::unbounded_channel::<Bytes>();
+            let frames = tokio_stream::wrappers::UnboundedReceiverStream::new(sent);
+            let frames = frames.map(|bytes| Ok::<_, Status>(Frame::data(bytes)));
+            let context = Context { daemon: daemon.clone(), message_bytes: MOST, upload: Duration::from_secs(60) };
+            let (share, answered) = (Budget::new(64 << 20).share(), Arc::default());
+            let inner = Body::new(http_body_util::StreamBody::new(frames));
+            let body = InboundBody::new(inner, Arc::new(context), share.clone(), streamed, Arc::clone(&answered));
+            Self { body, share, answered, up }
+        }
+
+        /// What the codec gets next; `None`: nothing yet.
+        async fn next(&mut self) -> Option<Bytes> {
+            let next = poll_fn(|cx| Poll::Ready(Pin::new(&mut self.body).poll_frame(cx))).await;
+            match next {
+                Poll::Pending => None,
+                Poll::Ready(frame) => Some(frame.unwrap().unwrap().into_data().unwrap()),
+            }
+        }
+
+        /// Whether at least so many bytes could be taken beside what is held.
+        fn leaves(&self, bytes: usize) -> bool {
+            self.share.take(bytes / 2).is_some()
+        }
+    }
+
+    fn message(bytes: usize) -> Vec<u8> {
+        let length = u32::try_from(bytes).unwrap();
+        [&[0][..], &length.to_be_bytes(), &vec![7; bytes]].concat()
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn what_arrives_whole_passes_as_it_came_and_takes_nothing() {
+        let (_folder, running) = running().await;
+        let mut call = Call::new(&running.daemon, true);
+        let two = Bytes::from([message(100), message(0)].concat());
+        call.up.send(two.clone()).unwrap();
+        let passed = call.next().await.unwrap();
+        assert_eq!((passed.as_ptr(), passed.len()), (two.as_ptr(), two.len()), "the very bytes, not a copy");
+        assert!(call.next().await.is_none() && call.share.still_since().is_none());
+        running.shutdown().await.unwrap();
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_message_in_parts_takes_what_arrived_and_is_passed_on_when_it_is_whole() {
+        let (_folder, running) = running().await;
+        for streamed in [false, true] {
+            let mut call = Call::new(&running.daemon, streamed);
+            let whole = message(300_000);
+            let parts = [&whole[..3], &whole[3..6], &whole[6..100_000], &whole[100_000..299_999]];
+            for part in parts {
+                call.up.send(Bytes::copy_from_slice(part)).unwrap();
+                assert!(call.next().await.is_none(), "something is missing");
+            }
+            assert!(call.leaves((64 << 20) - 2 * 400_000), "no more than twice what arrived is held");
+            call.up.send(Bytes::copy_from_slice(&whole[299_999..])).unwrap();
+            let (prefix, rest) = (call.next().await.unwrap(), call.next().await.unwrap());
+            assert_eq!([&prefix[..], &rest[..]].concat(), whole);
+            assert_eq!(prefix.len(), PREFIX);
+            assert!(call.next().await.is_none());
+            assert!(call.share.still_since().is_some(), "the message is being worked on");
+            assert_eq!(call.answered.get().is_some(), !streamed);
+            let Call { share, answered, body, .. } = call;
+            drop(body);
+            drop(answered);
+            assert_eq!(share.still_since(), None, "all is given back");
+        }
+        running.shutdown().await.unwrap();
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_prefix_takes_no_more_than_a_page_whatever_it_claims_and_a_refused_one_goes_to_the_codec() {
+        let (_folder, running) = running().await;
+        let mut call = Call::new(&running.daemon, false);
+        call.up.send(Bytes::copy_from_slice(&message(MOST)[..PREFIX])).unwrap();
+        assert!(call.next().await.is_none());
+        assert!(call.leaves((64 << 20) - 4 * FIRST));
+        for refused in [[0, 1, 0, 0, 1], [1, 0, 0, 0, 9]] {
+            let mut call = Call::new(&running.daemon, false);
+            for byte in refused {
+                call.up.send(Bytes::copy_from_slice(&[byte])).unwrap();
+            }
+            assert_eq!(call.next().await.unwrap(), refused[..], "the codec says what is wrong with it");
+            assert!(matches!(
+                poll_fn(|cx| Poll::Ready(Pin::new(&mut call.body).poll_frame(cx))).await,
+                Poll::Ready(None)
+            ));
+        }
+        running.shutdown().await.unwrap();
+    }
+}
