@@ -205,7 +205,7 @@ async fn nothing_of_a_request_makes_lines_of_its_own_in_the_log() {
         |r| r.queue = FORGED.into(),
         |r| r.policy = FORGED.into(),
         |r| r.groups[0].name = FORGED.into(),
-        |r| r.user = format!("ann\u{202e}"),
+        |r| r.user = "ann\u{202e}".into(),
         |r| {
             let edge = v1::GroupEdge { from: FORGED.into(), to: "g".into(), ..Default::default() };
             r.edges = vec![edge];
