@@ -136,6 +136,24 @@ async fn a_call_that_sends_nothing_at_all_is_ended_as_well() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_message_that_would_take_much_more_when_it_is_read_is_not_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let port = write_config_with(folder.path(), &[]);
+    let program = Program::start(folder.path(), port).await;
+    let before = program.resident();
+    let groups = [0x42, 0].repeat(4 << 20); // eight MiB of task groups with nothing in them
+    let mut raw = Raw::connect(&program.address, 1 << 20).await;
+    let sent = [prefix(u32::try_from(groups.len()).unwrap()), groups].concat();
+    let call = raw.begin(HINTS, sent, true).await.unwrap();
+    let grew = grows(&program, before, Duration::from_secs(2)).await;
+    say(&format!("8 MiB of empty groups: memory grew by {} MiB", grew / MIB));
+    assert!(grew < 128 * MIB, "{grew} bytes");
+    let (code, message) = ended(call.answer).await;
+    assert_eq!(code, (Code::InvalidArgument as i32).to_string(), "{message}");
+    assert!(message.contains("when%20they%20are%20read") || message.contains("when they are read"), "{message}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn messages_on_their_way_stay_within_their_bytes_and_leave_room_for_others() {
     let folder = tempfile::tempdir().unwrap();
     let port = write_config_with(folder.path(), &[("limits", "inbound_bytes = 8388608")]);

@@ -5,8 +5,8 @@
 //! passes as it came and is not copied. A message that began has to end in time; where a call has one message, the call
 //! has to.
 
-use super::Context;
 use super::budget::{Held, Share};
+use super::{Call, Context, READ_TIMES};
 use crate::server::status::{malformed, status};
 use hintd_engine::Refusal;
 use hintd_model::units::Micros;
@@ -35,8 +35,7 @@ pub(super) struct InboundBody {
     inner: Body,
     context: Arc<Context>,
     share: Share,
-    /// Whether the call takes any number of messages, at any time.
-    streamed: bool,
+    call: Call,
     /// For the codec, in order.
     whole: VecDeque<Bytes>,
     /// A message of which something is missing.
@@ -90,14 +89,14 @@ impl InboundBody {
         inner: Body,
         context: Arc<Context>,
         share: Share,
-        streamed: bool,
+        call: Call,
         answered: Arc<OnceLock<Held>>,
     ) -> Self {
         Self {
             inner,
             context,
             share,
-            streamed,
+            call,
             whole: VecDeque::new(),
             partial: None,
             held: None,
@@ -154,6 +153,12 @@ impl InboundBody {
     /// The prefix goes first: the codec reserves what it says, and the message fills it.
     fn pass(&mut self, partial: Partial) -> Result<(), Status> {
         let message = partial.bytes.len();
+        let shape = self.context.shapes.of(self.call.path.path());
+        let most = self.context.message_bytes.saturating_mul(READ_TIMES);
+        if shape.is_some_and(|shape| !shape.fits(&partial.bytes[PREFIX..], most)) {
+            let message = format!("its {message} bytes would take more than {most} when they are read");
+            return Err(malformed(&message));
+        }
         // The codec's copy.
         if !self.held.as_mut().is_none_or(|held| held.grow(message)) {
             return Err(self.no_room());
@@ -164,7 +169,7 @@ impl InboundBody {
         let mut bytes = Bytes::from(partial.bytes);
         self.whole.push_back(bytes.split_to(PREFIX));
         self.whole.push_back(bytes);
-        if self.streamed {
+        if self.call.streamed {
             self.within = None;
         }
         Ok(())
@@ -201,7 +206,7 @@ impl InboundBody {
     /// The codec asks for more: it has read what it was given.
     fn give_back(&mut self) {
         if let Some(mut held) = self.held.take_if(|_| self.partial.is_none()) {
-            if self.streamed {
+            if self.call.streamed {
                 held.shrink_to(self.kept);
                 self.held = Some(held);
             } else if let Err(second) = self.answered.set(held) {
@@ -212,7 +217,7 @@ impl InboundBody {
 
     /// Where something is waited for: whether it has come to its end in time.
     fn poll_overdue(&mut self, cx: &mut task::Context<'_>) -> Poll<Status> {
-        if self.streamed && self.partial.is_none() {
+        if self.call.streamed && self.partial.is_none() {
             return Poll::Pending;
         }
         let upload = self.context.upload;
@@ -276,22 +281,25 @@ mod tests {
 
     const MOST: usize = 16 << 20;
 
-    struct Call {
+    struct Received {
         body: InboundBody,
         share: Share,
         answered: Arc<OnceLock<Held>>,
         up: tokio::sync::mpsc::UnboundedSender<Bytes>,
     }
 
-    impl Call {
+    impl Received {
         fn new(daemon: &crate::runtime::Daemon, streamed: bool) -> Self {
             let (up, sent) = tokio::sync::mpsc::unbounded_channel::<Bytes>();
             let frames = tokio_stream::wrappers::UnboundedReceiverStream::new(sent);
             let frames = frames.map(|bytes| Ok::<_, Status>(Frame::data(bytes)));
-            let context = Context { daemon: daemon.clone(), message_bytes: MOST, upload: Duration::from_secs(60) };
+            let shapes = super::super::Shapes::new(super::super::DESCRIPTORS);
+            let upload = Duration::from_secs(60);
+            let context = Context { daemon: daemon.clone(), message_bytes: MOST, upload, shapes };
+            let call = Call { path: "/hintd.v1.Placement/RequestHints".parse().unwrap(), streamed };
             let (share, answered) = (Budget::new(64 << 20).share(), Arc::default());
             let inner = Body::new(http_body_util::StreamBody::new(frames));
-            let body = InboundBody::new(inner, Arc::new(context), share.clone(), streamed, Arc::clone(&answered));
+            let body = InboundBody::new(inner, Arc::new(context), share.clone(), call, Arc::clone(&answered));
             Self { body, share, answered, up }
         }
 
@@ -318,7 +326,7 @@ mod tests {
     #[tokio::test(flavor = "multi_thread")]
     async fn what_arrives_whole_passes_as_it_came_and_takes_nothing() {
         let (_folder, running) = running().await;
-        let mut call = Call::new(&running.daemon, true);
+        let mut call = Received::new(&running.daemon, true);
         let two = Bytes::from([message(100), message(0)].concat());
         call.up.send(two.clone()).unwrap();
         let passed = call.next().await.unwrap();
@@ -331,7 +339,7 @@ mod tests {
     async fn a_message_in_parts_takes_what_arrived_and_is_passed_on_when_it_is_whole() {
         let (_folder, running) = running().await;
         for streamed in [false, true] {
-            let mut call = Call::new(&running.daemon, streamed);
+            let mut call = Received::new(&running.daemon, streamed);
             let whole = message(300_000);
             let parts = [&whole[..3], &whole[3..6], &whole[6..100_000], &whole[100_000..299_999]];
             for part in parts {
@@ -346,7 +354,7 @@ mod tests {
             assert!(call.next().await.is_none());
             assert!(call.share.still_since().is_some(), "the message is being worked on");
             assert_eq!(call.answered.get().is_some(), !streamed);
-            let Call { share, answered, body, .. } = call;
+            let Received { share, answered, body, .. } = call;
             drop(body);
             drop(answered);
             assert_eq!(share.still_since(), None, "all is given back");
@@ -357,12 +365,12 @@ mod tests {
     #[tokio::test(flavor = "multi_thread")]
     async fn a_prefix_takes_no_more_than_a_page_whatever_it_claims_and_a_refused_one_goes_to_the_codec() {
         let (_folder, running) = running().await;
-        let mut call = Call::new(&running.daemon, false);
+        let mut call = Received::new(&running.daemon, false);
         call.up.send(Bytes::copy_from_slice(&message(MOST)[..PREFIX])).unwrap();
         assert!(call.next().await.is_none());
         assert!(call.leaves((64 << 20) - 4 * FIRST));
         for refused in [[0, 1, 0, 0, 1], [1, 0, 0, 0, 9]] {
-            let mut call = Call::new(&running.daemon, false);
+            let mut call = Received::new(&running.daemon, false);
             for byte in refused {
                 call.up.send(Bytes::copy_from_slice(&[byte])).unwrap();
             }
