@@ -61,8 +61,12 @@ pub(crate) struct Answers {
     /// Applications of which some answer may go, by how many they have and by their bytes.
     by_count: BTreeSet<Rank>,
     by_bytes: BTreeSet<Rank>,
-    /// Of all rows.
+    /// All applications, by the same.
+    all_by_count: BTreeSet<(u32, ApplicationId)>,
+    all_by_bytes: BTreeSet<(u32, ApplicationId)>,
+    /// Of all rows, and of those of answers without live leases.
     bytes: usize,
+    idle_bytes: usize,
 }
 
 /// An application among the others: the last one loses its oldest answer. Whoever has less than twice as much as another
@@ -74,16 +78,21 @@ type Rank = (u32, Reverse<Timestamp>, ApplicationId);
 struct OfApplication {
     count: usize,
     bytes: usize,
+    idle_bytes: usize,
     /// Those without live leases, as in [`Answers::due`].
     idle: BTreeSet<(Timestamp, RequestId)>,
 }
 
 impl OfApplication {
+    /// Its sizes by count and by bytes, as powers of two.
+    fn sizes(&self) -> [u32; 2] {
+        [self.count, self.bytes].map(|amount| amount.checked_ilog2().unwrap_or(0))
+    }
+
     /// Its ranks by count and by bytes; `None`: none of its answers may go.
     fn ranks(&self, application: ApplicationId) -> Option<[Rank; 2]> {
         let (oldest, _) = self.idle.first()?;
-        let rank = |amount: usize| (amount.checked_ilog2().unwrap_or(0), Reverse(*oldest), application);
-        Some([rank(self.count), rank(self.bytes)])
+        Some(self.sizes().map(|size| (size, Reverse(*oldest), application)))
     }
 }
 
@@ -190,7 +199,7 @@ impl Answers {
             of.bytes += row.len();
         });
         if let Some(at) = forget_at {
-            self.rest(decision.attempt.application, at, &id);
+            self.rest(decision.attempt.application, at, &id, row.len());
         }
         let entry = Entry {
             packed: pack_text(&row),
@@ -217,24 +226,28 @@ impl Answers {
         if entry.live.is_empty() {
             entry.ended.shrink_to_fit();
             entry.forget_at = Some(forget_at);
-            let application = entry.attempt.application;
-            self.rest(application, forget_at, id);
+            let (application, bytes) = (entry.attempt.application, entry.bytes);
+            self.rest(application, forget_at, id, bytes);
         }
     }
 
     /// An answer has no live leases: it may go when there are too many, and does at its time.
-    fn rest(&mut self, application: ApplicationId, until: Timestamp, id: &RequestId) {
+    fn rest(&mut self, application: ApplicationId, until: Timestamp, id: &RequestId, bytes: usize) {
         self.due.insert((until, id.clone()));
+        self.idle_bytes += bytes;
         self.of_application(application, |of| {
+            of.idle_bytes += bytes;
             of.idle.insert((until, id.clone()));
         });
     }
 
     /// It may not go, or not at that time.
-    fn rouse(&mut self, application: ApplicationId, until: Timestamp, id: &RequestId) {
+    fn rouse(&mut self, application: ApplicationId, until: Timestamp, id: &RequestId, bytes: usize) {
         let row = (until, id.clone());
         self.due.remove(&row);
+        self.idle_bytes -= bytes;
         self.of_application(application, |of| {
+            of.idle_bytes -= bytes;
             of.idle.remove(&row);
         });
     }
@@ -246,6 +259,9 @@ impl Answers {
             self.by_count.remove(&count);
             self.by_bytes.remove(&bytes);
         }
+        let [count, bytes] = of.sizes();
+        self.all_by_count.remove(&(count, application));
+        self.all_by_bytes.remove(&(bytes, application));
         change(of);
         if let Some([count, bytes]) = of.ranks(application) {
             self.by_count.insert(count);
@@ -253,6 +269,10 @@ impl Answers {
         }
         if of.count == 0 {
             self.by_application.remove(&application);
+        } else {
+            let [count, bytes] = of.sizes();
+            self.all_by_count.insert((count, application));
+            self.all_by_bytes.insert((bytes, application));
         }
     }
 
@@ -275,11 +295,11 @@ impl Answers {
     /// Keeps an answer that has no live leases until then.
     pub(crate) fn keep(&mut self, id: &RequestId, until: Timestamp) {
         let Some(entry) = self.entries.get_mut(id).filter(|entry| entry.live.is_empty()) else { return };
-        let (before, application) = (entry.forget_at.replace(until), entry.attempt.application);
+        let (before, application, bytes) = (entry.forget_at.replace(until), entry.attempt.application, entry.bytes);
         if let Some(before) = before {
-            self.rouse(application, before, id);
+            self.rouse(application, before, id, bytes);
         }
-        self.rest(application, until, id);
+        self.rest(application, until, id, bytes);
     }
 
     /// An answer; unpacked, so not to be called for many at a time.
@@ -298,7 +318,7 @@ impl Answers {
         self.by_decision.remove(&entry.decision);
         let application = entry.attempt.application;
         if let Some(at) = entry.forget_at {
-            self.rouse(application, at, id);
+            self.rouse(application, at, id, entry.bytes);
         }
         self.bytes -= entry.bytes;
         self.of_application(application, |of| {
@@ -314,16 +334,25 @@ impl Answers {
     }
 
     /// The answer to forget next so that at most `most` stay, of `bytes` in all: of the application that has most of
-    /// them, the oldest. So a flood of one pushes out its own. Those with live leases stay whatever their number, which
-    /// the room of the cluster bounds.
+    /// them, the oldest. So a flood of one pushes out its own. Those with live leases stay, and where they are what is
+    /// too much, others stay too, as long as those without are within the limits by themselves.
     pub(crate) fn surplus(&self, most: usize, bytes: usize) -> Option<RequestId> {
-        let applications = match () {
-            () if self.entries.len() > most => &self.by_count,
-            () if self.bytes > bytes => &self.by_bytes,
+        let (ranks, all, idle_fit) = match () {
+            () if self.entries.len() > most => (&self.by_count, &self.all_by_count, self.due.len() <= most),
+            () if self.bytes > bytes => (&self.by_bytes, &self.all_by_bytes, self.idle_bytes <= bytes),
             () => return None,
         };
-        let (.., application) = applications.last()?;
+        let ((size, _, application), (largest, _)) = (ranks.last()?, all.last()?);
+        if size < largest && idle_fit {
+            return None;
+        }
         self.by_application.get(application)?.idle.first().map(|(_, id)| id.clone())
+    }
+
+    /// Bytes of an application's rows with live leases, and those that all others leave of `most`.
+    pub(crate) fn live_bytes(&self, application: ApplicationId, most: usize) -> (usize, usize) {
+        let own = self.by_application.get(&application).map_or(0, |of| of.bytes - of.idle_bytes);
+        (own, most.saturating_sub(self.bytes - self.idle_bytes))
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -423,7 +452,31 @@ mod tests {
             for id in &ids {
                 answers.remove(id);
             }
-            assert_eq!((answers.bytes, answers.by_application.len(), answers.by_count.len()), (0, 0, 0));
+            assert_eq!((answers.bytes, answers.idle_bytes, answers.by_application.len()), (0, 0, 0));
+            assert_eq!((answers.by_count.len(), answers.all_by_count.len(), answers.all_by_bytes.len()), (0, 0, 0));
         }
+    }
+
+    #[test]
+    fn a_flood_whose_leases_live_pushes_out_nobody_and_is_told_when_it_holds_too_much() {
+        let mut answers = Answers::default();
+        let of = |application: u32, number: u64| {
+            let mut answer = (*answer(&format!("{application}-{number}"), 1)).clone();
+            answer.decision.attempt = crate::testing::attempt(application, 1);
+            answer.decision.id = DecisionId(u64::from(application) << 32 | number);
+            answer
+        };
+        for other in 2..7 {
+            answers.insert(&of(other, 0), BTreeSet::new(), Timestamp(0), KEEP);
+        }
+        for number in 0..100 {
+            answers.insert(&of(1, number), BTreeSet::from([LeaseId(number)]), Timestamp(1), KEEP);
+        }
+        assert_eq!(trimmed(&mut answers, 10, usize::MAX), [""; 0], "the five are within the limit by themselves");
+        assert_eq!(trimmed(&mut answers, 4, usize::MAX).len(), 1, "and go where they are not");
+        let application = |sequence| crate::testing::attempt(sequence, 1).application;
+        let (own, free) = answers.live_bytes(application(1), 1 << 20);
+        assert_eq!(own + free, 1 << 20);
+        assert_eq!(answers.live_bytes(application(3), own), (0, 0));
     }
 }

@@ -111,6 +111,14 @@ impl CommitHandler<'_> {
             let message = format!("{leases} leases would be held at one time; limits.leases allows {most}");
             return Err(Refusal::Unavailable { message, retry_after: settings.lease_ttl });
         }
+        let (own, free) = self.attempts.leases.answers.live_bytes(attempt.application, settings.answers_bytes_max);
+        if own > free {
+            let application = attempt.application;
+            let message = format!(
+                "answers of {application} whose leases run take {own} bytes, more than limits.answers_kept_bytes leaves it"
+            );
+            return Err(Refusal::Unavailable { message, retry_after: settings.lease_ttl });
+        }
         Ok(())
     }
 

@@ -29,6 +29,8 @@ struct Kept<M> {
     /// Number of the first message kept; one above the last where none is.
     first: u64,
     messages: VecDeque<(Timestamp, Arc<M>)>,
+    /// Of the messages.
+    bytes: usize,
     /// The attempt is over: followers drain and end.
     ended: Option<Timestamp>,
 }
@@ -36,6 +38,15 @@ struct Kept<M> {
 /// A million messages a millisecond: more than an outbox ever gets, so numbers never catch up with the
 /// clock, and they fit 63 bits until the year 2248.
 const MESSAGES_PER_MS_BITS: u32 = 20;
+
+/// Messages of one attempt take no more than this, but for the last one.
+const BYTES_MAX: usize = 4 << 20;
+
+/// What takes memory while it is kept.
+pub trait Weigh {
+    /// Bytes, about.
+    fn bytes(&self) -> usize;
+}
 
 /// What a follower gets next.
 #[derive(Debug, PartialEq, Eq)]
@@ -56,7 +67,7 @@ impl<M> Default for Outboxes<M> {
     }
 }
 
-impl<M> Outboxes<M> {
+impl<M: Weigh> Outboxes<M> {
     /// The outbox of an attempt that is known: made where there is none, and open again where the attempt
     /// had ended and asked anew. To be called where ends are told, or it may outlive its attempt.
     pub fn open(&self, attempt: AttemptId, now: Timestamp) -> Arc<Outbox<M>> {
@@ -97,8 +108,7 @@ impl<M> Outboxes<M> {
         self.by_attempt.retain(|_, outbox| {
             let mut state = outbox.lock();
             while state.messages.front().is_some_and(|(at, _)| now.since(*at) > kept) {
-                state.messages.pop_front();
-                state.first += 1;
+                state.drop_first();
             }
             state.ended.is_none_or(|at| now.since(at) <= kept)
         });
@@ -117,10 +127,10 @@ impl<M> Outboxes<M> {
     }
 }
 
-impl<M> Outbox<M> {
+impl<M: Weigh> Outbox<M> {
     fn new(now: Timestamp) -> Self {
         let first = (now.as_millis() << MESSAGES_PER_MS_BITS) + 1;
-        let kept = Kept { first, messages: VecDeque::new(), ended: None };
+        let kept = Kept { first, messages: VecDeque::new(), bytes: 0, ended: None };
         Self { kept: Mutex::new(kept), last: watch::Sender::new(first - 1) }
     }
 
@@ -131,10 +141,10 @@ impl<M> Outbox<M> {
 
     fn push(&self, message: M, options: &FollowOptions, now: Timestamp) -> u64 {
         let mut state = self.lock();
+        state.bytes += message.bytes();
         state.messages.push_back((now, Arc::new(message)));
-        while state.messages.len() > options.messages.max(1) {
-            state.messages.pop_front();
-            state.first += 1;
+        while state.messages.len() > options.messages.max(1) || (state.bytes > BYTES_MAX && state.messages.len() > 1) {
+            state.drop_first();
         }
         let number = state.last();
         drop(state);
@@ -166,7 +176,14 @@ impl<M> Outbox<M> {
     }
 }
 
-impl<M> Kept<M> {
+impl<M: Weigh> Kept<M> {
+    fn drop_first(&mut self) {
+        if let Some((_, message)) = self.messages.pop_front() {
+            self.bytes -= message.bytes();
+            self.first += 1;
+        }
+    }
+
     fn last(&self) -> u64 {
         self.first + self.messages.len() as u64 - 1
     }
@@ -179,6 +196,30 @@ mod tests {
     use std::time::Duration;
 
     const OPTIONS: FollowOptions = FollowOptions { messages: 3, kept: Duration::from_secs(10) };
+
+    impl Weigh for u64 {
+        /// As many millions as it says.
+        fn bytes(&self) -> usize {
+            usize::try_from(*self / 1_000_000 * 1_000_000).unwrap_or(usize::MAX)
+        }
+    }
+
+    #[test]
+    fn of_large_messages_the_oldest_go_and_the_last_one_never() {
+        let outboxes = Outboxes::default();
+        let last =
+            [3_000_000, 2_000_000, 9_000_000, 1].map(|message| outboxes.push(attempt(), message, &OPTIONS, MADE));
+        let outbox = outboxes.open(attempt(), MADE);
+        assert_eq!(last[3] - last[0], 3);
+        assert_eq!(
+            outbox.after(last[0]),
+            Next::Gap(last[3]),
+            "5 and 9 MB are more than may be kept, and so is 9 beside 0"
+        );
+        assert_eq!(outbox.after(0), Next::Message(last[3], Arc::new(1)));
+        outboxes.push(attempt(), 9_000_000, &OPTIONS, MADE);
+        assert_eq!(outbox.after(last[3]), Next::Message(last[3] + 1, Arc::new(9_000_000)));
+    }
 
     fn attempt() -> AttemptId {
         AttemptId { application: ApplicationId { cluster_timestamp: 1, sequence: 1 }, attempt: 1 }

@@ -2,6 +2,7 @@
 //! the application. And rounds of rebalancing, which are searched beside it.
 
 use super::daemon::Daemon;
+use super::outbox::Weigh;
 use super::pool::JobContext;
 use hintd_engine::{Answer, FollowBody, Mode, Refusal, Round};
 use hintd_model::cluster::HintRequest;
@@ -92,6 +93,17 @@ pub enum FollowPayload {
     Hints(Arc<Answer>),
     /// Everything else.
     Advice(FollowBody),
+}
+
+impl Weigh for FollowEvent {
+    fn bytes(&self) -> usize {
+        const ADVICE: usize = 512;
+        match &self.what {
+            FollowPayload::Hints(answer) => ADVICE + answer.decision.wire_bytes(),
+            FollowPayload::Advice(FollowBody::Withdraw { leases, .. }) => ADVICE + size_of_val(leases.as_slice()),
+            FollowPayload::Advice(_) => ADVICE,
+        }
+    }
 }
 
 impl FollowEvent {

@@ -5,8 +5,8 @@
 //! passes as it came and is not copied. A message that began has to end in time; where a call has one message, the call
 //! has to.
 
-use super::Context;
 use super::budget::{Held, Share};
+use super::{Call, Context, READ_TIMES};
 use crate::server::status::{malformed, status};
 use hintd_engine::Refusal;
 use hintd_model::units::Micros;
@@ -35,8 +35,7 @@ pub(super) struct InboundBody {
     inner: Body,
     context: Arc<Context>,
     share: Share,
-    /// Whether the call takes any number of messages, at any time.
-    streamed: bool,
+    call: Call,
     /// For the codec, in order.
     whole: VecDeque<Bytes>,
     /// A message of which something is missing.
@@ -90,14 +89,14 @@ impl InboundBody {
         inner: Body,
         context: Arc<Context>,
         share: Share,
-        streamed: bool,
+        call: Call,
         answered: Arc<OnceLock<Held>>,
     ) -> Self {
         Self {
             inner,
             context,
             share,
-            streamed,
+            call,
             whole: VecDeque::new(),
             partial: None,
             held: None,
@@ -154,6 +153,12 @@ impl InboundBody {
     /// The prefix goes first: the codec reserves what it says, and the message fills it.
     fn pass(&mut self, partial: Partial) -> Result<(), Status> {
         let message = partial.bytes.len();
+        let shape = self.context.shapes.of(self.call.path.path());
+        let most = self.context.message_bytes.saturating_mul(READ_TIMES);
+        if shape.is_some_and(|shape| !shape.fits(&partial.bytes[PREFIX..], most)) {
+            let message = format!("its {message} bytes would take more than {most} when they are read");
+            return Err(malformed(&message));
+        }
         // The codec's copy.
         if !self.held.as_mut().is_none_or(|held| held.grow(message)) {
             return Err(self.no_room());
@@ -164,7 +169,7 @@ impl InboundBody {
         let mut bytes = Bytes::from(partial.bytes);
         self.whole.push_back(bytes.split_to(PREFIX));
         self.whole.push_back(bytes);
-        if self.streamed {
+        if self.call.streamed {
             self.within = None;
         }
         Ok(())
@@ -201,7 +206,7 @@ impl InboundBody {
     /// The codec asks for more: it has read what it was given.
     fn give_back(&mut self) {
         if let Some(mut held) = self.held.take_if(|_| self.partial.is_none()) {
-            if self.streamed {
+            if self.call.streamed {
                 held.shrink_to(self.kept);
                 self.held = Some(held);
             } else if let Err(second) = self.answered.set(held) {
@@ -212,7 +217,7 @@ impl InboundBody {
 
     /// Where something is waited for: whether it has come to its end in time.
     fn poll_overdue(&mut self, cx: &mut task::Context<'_>) -> Poll<Status> {
-        if self.streamed && self.partial.is_none() {
+        if self.call.streamed && self.partial.is_none() {
             return Poll::Pending;
         }
         let upload = self.context.upload;
@@ -262,5 +267,119 @@ impl HttpBody for InboundBody {
 
     fn is_end_stream(&self) -> bool {
         self.whole.is_empty() && self.partial.is_none() && self.inner.is_end_stream()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runtime::tests::running;
+    use crate::server::bounds::budget::Budget;
+    use std::future::poll_fn;
+    use std::time::Duration;
+    use tokio_stream::StreamExt as _;
+
+    const MOST: usize = 16 << 20;
+
+    struct Received {
+        body: InboundBody,
+        share: Share,
+        answered: Arc<OnceLock<Held>>,
+        up: tokio::sync::mpsc::UnboundedSender<Bytes>,
+    }
+
+    impl Received {
+        fn new(daemon: &crate::runtime::Daemon, streamed: bool) -> Self {
+            let (up, sent) = tokio::sync::mpsc::unbounded_channel::<Bytes>();
+            let frames = tokio_stream::wrappers::UnboundedReceiverStream::new(sent);
+            let frames = frames.map(|bytes| Ok::<_, Status>(Frame::data(bytes)));
+            let shapes = super::super::Shapes::new(super::super::DESCRIPTORS);
+            let upload = Duration::from_secs(60);
+            let context = Context { daemon: daemon.clone(), message_bytes: MOST, upload, shapes };
+            let call = Call { path: "/hintd.v1.Placement/RequestHints".parse().unwrap(), streamed };
+            let (share, answered) = (Budget::new(64 << 20).share(), Arc::default());
+            let inner = Body::new(http_body_util::StreamBody::new(frames));
+            let body = InboundBody::new(inner, Arc::new(context), share.clone(), call, Arc::clone(&answered));
+            Self { body, share, answered, up }
+        }
+
+        /// What the codec gets next; `None`: nothing yet.
+        async fn next(&mut self) -> Option<Bytes> {
+            let next = poll_fn(|cx| Poll::Ready(Pin::new(&mut self.body).poll_frame(cx))).await;
+            match next {
+                Poll::Pending => None,
+                Poll::Ready(frame) => Some(frame.unwrap().unwrap().into_data().unwrap()),
+            }
+        }
+
+        /// Whether at least so many bytes could be taken beside what is held.
+        fn leaves(&self, bytes: usize) -> bool {
+            self.share.take(bytes / 2).is_some()
+        }
+    }
+
+    fn message(bytes: usize) -> Vec<u8> {
+        let length = u32::try_from(bytes).unwrap();
+        [&[0][..], &length.to_be_bytes(), &vec![7; bytes]].concat()
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn what_arrives_whole_passes_as_it_came_and_takes_nothing() {
+        let (_folder, running) = running().await;
+        let mut call = Received::new(&running.daemon, true);
+        let two = Bytes::from([message(100), message(0)].concat());
+        call.up.send(two.clone()).unwrap();
+        let passed = call.next().await.unwrap();
+        assert_eq!((passed.as_ptr(), passed.len()), (two.as_ptr(), two.len()), "the very bytes, not a copy");
+        assert!(call.next().await.is_none() && call.share.still_since().is_none());
+        running.shutdown().await.unwrap();
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_message_in_parts_takes_what_arrived_and_is_passed_on_when_it_is_whole() {
+        let (_folder, running) = running().await;
+        for streamed in [false, true] {
+            let mut call = Received::new(&running.daemon, streamed);
+            let whole = message(300_000);
+            let parts = [&whole[..3], &whole[3..6], &whole[6..100_000], &whole[100_000..299_999]];
+            for part in parts {
+                call.up.send(Bytes::copy_from_slice(part)).unwrap();
+                assert!(call.next().await.is_none(), "something is missing");
+            }
+            assert!(call.leaves((64 << 20) - 2 * 400_000), "no more than twice what arrived is held");
+            call.up.send(Bytes::copy_from_slice(&whole[299_999..])).unwrap();
+            let (prefix, rest) = (call.next().await.unwrap(), call.next().await.unwrap());
+            assert_eq!([&prefix[..], &rest[..]].concat(), whole);
+            assert_eq!(prefix.len(), PREFIX);
+            assert!(call.next().await.is_none());
+            assert!(call.share.still_since().is_some(), "the message is being worked on");
+            assert_eq!(call.answered.get().is_some(), !streamed);
+            let Received { share, answered, body, .. } = call;
+            drop(body);
+            drop(answered);
+            assert_eq!(share.still_since(), None, "all is given back");
+        }
+        running.shutdown().await.unwrap();
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_prefix_takes_no_more_than_a_page_whatever_it_claims_and_a_refused_one_goes_to_the_codec() {
+        let (_folder, running) = running().await;
+        let mut call = Received::new(&running.daemon, false);
+        call.up.send(Bytes::copy_from_slice(&message(MOST)[..PREFIX])).unwrap();
+        assert!(call.next().await.is_none());
+        assert!(call.leaves((64 << 20) - 4 * FIRST));
+        for refused in [[0, 1, 0, 0, 1], [1, 0, 0, 0, 9]] {
+            let mut call = Received::new(&running.daemon, false);
+            for byte in refused {
+                call.up.send(Bytes::copy_from_slice(&[byte])).unwrap();
+            }
+            assert_eq!(call.next().await.unwrap(), refused[..], "the codec says what is wrong with it");
+            assert!(matches!(
+                poll_fn(|cx| Poll::Ready(Pin::new(&mut call.body).poll_frame(cx))).await,
+                Poll::Ready(None)
+            ));
+        }
+        running.shutdown().await.unwrap();
     }
 }

@@ -1,11 +1,13 @@
 //! How much memory messages take, in and out, over all connections: a layer around every service.
 //!
 //! # Code map
-//! - `budget`: bytes shared out among connections; `inbound`: bodies of requests; `outbound`: bodies of answers.
+//! - `budget`: bytes shared out among connections; `inbound`: bodies of requests; `outbound`: bodies of answers; `shape`: what a
+//!   message takes once it is read.
 
 mod budget;
 mod inbound;
 mod outbound;
+mod shape;
 
 pub(super) use budget::{Budget, Share};
 
@@ -13,7 +15,9 @@ use super::connection_permits::ConnectionPermit;
 use crate::runtime::Daemon;
 use crate::runtime::options::Listen;
 use crate::telemetry::metrics::MessageRefusal;
+use hintd_client::wire::DESCRIPTORS;
 use inbound::InboundBody;
+use shape::Shapes;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
@@ -40,6 +44,18 @@ struct Context {
     message_bytes: usize,
     /// How long one may take to arrive.
     upload: Duration,
+    shapes: Shapes,
+}
+
+/// A message takes at most so many times the longest one's bytes when it is read.
+const READ_TIMES: usize = 16;
+
+/// What is called.
+#[derive(Debug)]
+struct Call {
+    path: http::Uri,
+    /// It takes any number of messages, at any time.
+    streamed: bool,
 }
 
 impl Context {
@@ -91,7 +107,8 @@ pub(super) struct MessageBounds {
 
 impl MessageBounds {
     pub(super) fn new(listen: &Listen, daemon: Daemon, budgets: &Budgets) -> Self {
-        let context = Context { daemon, message_bytes: listen.message_bytes, upload: listen.upload };
+        let shapes = Shapes::new(DESCRIPTORS);
+        let context = Context { daemon, message_bytes: listen.message_bytes, upload: listen.upload, shapes };
         Self { context: Arc::new(context), shares: budgets.shares() }
     }
 }
@@ -134,8 +151,10 @@ where
         // What a request's message holds is given back when it is answered.
         let until_answered = Arc::new(OnceLock::new());
         let own = Arc::clone(&until_answered);
-        let body = |inner| Body::new(InboundBody::new(inner, Arc::clone(&context), inbound, streamed, own));
-        let answer = self.inner.call(request.map(body));
+        let (head, inner) = request.into_parts();
+        let call = Call { path: head.uri.clone(), streamed };
+        let body = InboundBody::new(inner, Arc::clone(&context), inbound, call, own);
+        let answer = self.inner.call(http::Request::from_parts(head, Body::new(body)));
         Box::pin(async move {
             let response = answer.await?;
             drop(until_answered);
