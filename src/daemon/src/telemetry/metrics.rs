@@ -26,6 +26,7 @@ pub use super::labels::{
     BoxState, ConnectionRefusal, FeedResult, HintEvent, LabelValue, MoveEvent, ReloadResult, RouteKind, Stage,
     WatcherKind,
 };
+use super::placers::{PLACER_STUCK, QUEUE_DEPTH};
 use super::plans::{PLAN_AGE, PLAN_FOLLOWED, PLAN_IN_FORCE, PLAN_LEFT};
 use super::routes::{
     BOXES, LINKS_DAMPED, MOVES, ROUTE_CHANGES, ROUTE_REFUSED, ROUTE_RESYNCS, ROUTE_UNACKNOWLEDGED, ROUTE_WATCHERS,
@@ -56,7 +57,6 @@ const STREAMS_REFUSED: &str = "hintd_streams_refused_total";
 const CONFLICTS: &str = "hintd_commit_conflicts_total";
 const FEED_ITEMS: &str = "hintd_feed_items_total";
 const RELOADS: &str = "hintd_reloads_total";
-const QUEUE_DEPTH: &str = "hintd_queue_depth";
 const STORE_WRITE_SECONDS: &str = "hintd_store_write_seconds";
 const STORE_APPENDS: &str = "hintd_store_appends_total";
 const STORE_OPS: &str = "hintd_store_ops_total";
@@ -113,6 +113,7 @@ pub const ALL: &[Metric] = &[
     metric(FEED_ITEMS, Kind::Counter, Unit::Count, "Feed items by feed and result."),
     metric(RELOADS, Kind::Counter, Unit::Count, "Configuration reloads by result."),
     metric(QUEUE_DEPTH, Kind::Gauge, Unit::Count, "Entries waiting in each bounded queue."),
+    metric(PLACER_STUCK, Kind::Gauge, Unit::Count, "Placer threads whose search is past its deadline for 5 s."),
     metric(STORE_WRITE_SECONDS, Kind::Histogram, Unit::Seconds, "Time of a journal transaction, failed ones included."),
     metric(STORE_APPENDS, Kind::Counter, Unit::Count, "Batches made durable in the journal."),
     metric(STORE_OPS, Kind::Counter, Unit::Count, "Row operations made durable in the journal."),
@@ -297,11 +298,6 @@ impl Metrics {
         }
     }
 
-    /// A gauge of how many wait in a bounded queue.
-    pub fn queue(&self, queue: &'static str) -> QueueMetrics {
-        QueueMetrics(self.gauge(QUEUE_DEPTH, &[("queue", queue)]))
-    }
-
     /// Counts a refused request; `reason` is one of a closed list, never text from the request.
     pub fn refused(&self, reason: &'static str) {
         self.counter(REFUSED, &[("reason", reason)]).add(1);
@@ -470,17 +466,6 @@ impl AdmissionMetrics {
     /// A stream is beyond the limit.
     pub fn stream(&self) {
         self.streams.add(1);
-    }
-}
-
-/// Records the depth of one queue.
-#[derive(Clone)]
-pub struct QueueMetrics(Gauge);
-
-impl QueueMetrics {
-    /// How many wait.
-    pub fn depth(&self, waiting: usize) {
-        self.0.set(waiting as f64);
     }
 }
 

@@ -450,6 +450,9 @@ fn proposal(generation: &Generation, request: &Arc<HintRequest>, draft: Decision
     }
 }
 
+#[cfg(test)]
+pub(crate) use compile::compile as compiled;
+
 /// Anchors of a request by host, for tests.
 #[cfg(test)]
 pub(crate) fn anchors_of(generation: &Generation, request: &HintRequest) -> Vec<(hintd_model::units::HostName, u32)> {

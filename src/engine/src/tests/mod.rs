@@ -15,5 +15,6 @@ mod plans_left;
 mod rebalance;
 mod records;
 mod shuffles;
+mod ugly_networks;
 mod watching;
 mod world;
