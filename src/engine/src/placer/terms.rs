@@ -45,7 +45,7 @@ pub(crate) fn compare(
     }
     let other = hints::within(compiled, other);
     let mut terms = of(compiled, &other);
-    let objective = place.objective(&compiled.problem, &other);
+    let objective = place.objective_within(&compiled.problem, &other, &budget);
     terms.objective = objective.as_ref().map(|objective| objective.value).filter(|value| value.is_finite());
     terms.parts = finite(objective.into_iter().flat_map(|objective| objective.parts));
     // A gain is told only where both put the same number of containers somewhere.

@@ -349,7 +349,7 @@ impl Flows {
         self.chained.routes.as_ref()?;
         let ways = RoutingContext::of(snapshot, settings, &mut self.table)?;
         let network = snapshot.topology.network.as_deref()?;
-        let found = chains::WaypointInputs { network, table: &ways.paths, chains: &chains };
+        let found = chains::WaypointInputs { network, table: &ways.paths, chains: &chains, work: None };
         Some(run(&mut self.chained, &ChainRoutingContext { snapshot, settings, ways: found }, ways.late))
     }
 }
