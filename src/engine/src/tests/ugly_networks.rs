@@ -395,7 +395,9 @@ fn what_if_of_a_network_ends_soon_after_its_probe() {
 fn the_engine_looks_for_paths_a_bounded_number_of_steps_at_a_time_and_comes_back_for_the_rest() {
     let mut harness = cluster(ring(3_000), false);
     let generation = harness.engine.generation();
-    let asked = Arc::new(shuffle());
+    let mut asked = shuffle();
+    asked.groups.iter_mut().for_each(|group| group.count = 20);
+    let asked = Arc::new(asked);
     let baseline = registry::with_defaults("capacity").unwrap();
     let policy = registry::with_defaults("spread").unwrap();
     let chosen = SelectedPolicy { policy: &*policy, baseline: &*baseline, mode: Mode::On, name: "spread" };
@@ -423,7 +425,7 @@ fn the_engine_looks_for_paths_a_bounded_number_of_steps_at_a_time_and_comes_back
     let most = goes.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap();
     println!("at most {most} steps in one go; pairs without a route after each: {left:?}");
     assert!(most <= (1 << 24) + STEPS, "{most}");
-    assert_eq!(left.last(), Some(&0), "{left:?}");
+    assert!(left[0] > 0 && left.last() == Some(&0), "{left:?}");
 }
 
 #[test]
