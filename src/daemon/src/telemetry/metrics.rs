@@ -543,6 +543,7 @@ mod tests {
         metrics.admission().stream();
         metrics.reloaded(ReloadResult::Refused);
         metrics.queue("placement").depth(11);
+        metrics.placers().stuck(0);
         let store = metrics.store();
         store.written(MS, 3, 6);
         store.failed(MS);
