@@ -169,7 +169,7 @@ impl Flows {
         let mut never = || false;
         let budget = Budget::new(0, &mut never);
         let running = &self.chained.published;
-        fit(&snapshot.topology, table, running, sends, wanted, settings.chains.transfer, host, &budget).map(|_| ())
+        fit(&snapshot.topology, table, running, (sends, wanted), settings.chains.transfer, host, &budget).map(|_| ())
     }
 
     /// A job sends something else under chains than before.

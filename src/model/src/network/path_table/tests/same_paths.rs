@@ -1,9 +1,9 @@
 //! The paths of many networks, as one number: it was taken before path searches had bounds, and stands for as long as
 //! nothing about the choice of paths is changed on purpose.
 
-use hintd_model::network::build::{self, BCubeSpec, FatTreeSpec, JellyfishSpec, TreeSpec};
-use hintd_model::network::{Network, PathTable, PathTableOptions, Tier};
-use hintd_model::units::{BitsPerSec, LinkIdx, VertexIdx};
+use crate::network::build::{self, BCubeSpec, FatTreeSpec, JellyfishSpec, TreeSpec};
+use crate::network::{Network, PathTable, PathTableOptions, Tier};
+use crate::units::{BitsPerSec, LinkIdx, VertexIdx};
 use std::num::NonZeroUsize;
 
 /// Switches joined as told, a host below each.
