@@ -190,8 +190,9 @@ async fn answers_that_nobody_reads_stay_within_their_bytes_and_their_connection_
     let program = Program::start(folder.path(), port).await;
     let many = u32::try_from(NODE_MB / 1_024).unwrap() * 8;
     let answer = program.client.request_hints(request("large", 1, many, 1_024), SOON).await.unwrap();
+    let token = answer.token.clone();
     let decision_id = answer.hints.unwrap().decision_id;
-    let explain = v1::ExplainRequest { decision_id: decision_id.clone() };
+    let explain = v1::ExplainRequest { decision_id: decision_id.clone(), token, ..Default::default() };
     let whole = program.client.explain(&decision_id).await.unwrap().encoded_len() as u64;
     let before = program.resident();
     let mut raw = Raw::connect(&program.address, 0).await;
@@ -313,6 +314,7 @@ async fn a_repeat_says_that_it_is_one_and_what_became_of_its_leases() {
         attempt: 1,
         token: first.token.clone(),
         lease_ids: vec![again.leases[0].lease_id],
+        ..Default::default()
     };
     world.client.release(release).await.unwrap();
     let after = world.hints(request("r1", 1, 2, 1_024)).await;

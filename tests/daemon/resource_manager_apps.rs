@@ -186,7 +186,7 @@ async fn containers_that_run_confirm_their_leases_without_any_feed() {
     let world = leased(&server).await;
     assert_eq!(world.counter("hints_followed").await, 0);
     server.says(manager(Knows { live: FIRST, containers: CONTAINERS, ..NOTHING }));
-    let followed = |status: &hintd_client::wire::v1::StatusResponse| status.counters.get("hints_followed") == Some(&1);
+    let followed = |status: &v1::StatusResponse| status.counters.get("hints_followed") == Some(&1);
     world.until("one lease is met, and the master's container is nobody's", followed).await;
     tokio::time::sleep(Duration::from_millis(300)).await;
     assert_eq!(world.counter("hints_followed").await, 1, "told of again it counts once");

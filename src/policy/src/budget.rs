@@ -1,5 +1,6 @@
 //! How long a search may go on: a number of steps, and a probe that may stop it earlier.
 
+pub use hintd_model::solve::work::Work;
 use std::cell::{Cell, RefCell};
 
 /// Steps a search may take. A step is what the policy says it is; only steps make answers
@@ -34,15 +35,6 @@ const PROBE_EVERY: u64 = 64;
 
 /// Units of work after which the probe is looked at: some tenths of a millisecond.
 pub const WORK_EVERY: u64 = 1 << 14;
-
-/// Where work is counted: the part of a [`Budget`] that loops within a step need.
-pub trait Work {
-    /// Counts work; false: stop now.
-    fn work(&self, units: u64) -> bool;
-
-    /// A pair of switches was looked up whose paths are not known to be the shortest.
-    fn note_cut_short_paths(&self);
-}
 
 impl std::fmt::Debug for Budget<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -1,6 +1,6 @@
 //! *place*: one request to one placement.
 
-use super::budget::Budget;
+use super::budget::{Budget, Work};
 use super::problem::PlaceProblem;
 use hintd_model::cluster::NodePair;
 use hintd_model::units::{BitsPerSec, BoxIdx, ChainIdx, DirectedLinkIdx, NodeIdx};
@@ -24,6 +24,17 @@ pub trait Place: Send + Sync {
     fn objective(&self, problem: &PlaceProblem<'_>, placement: &Placement) -> Option<Objective> {
         let _ = (problem, placement);
         None
+    }
+
+    /// The same for whoever has no time for more than `work` allows; `None` as well where that says to stop first.
+    fn objective_within(
+        &self,
+        problem: &PlaceProblem<'_>,
+        placement: &Placement,
+        work: &dyn Work,
+    ) -> Option<Objective> {
+        let _ = work;
+        self.objective(problem, placement)
     }
 
     /// Whether it reads [`PlaceProblem::senders`], or has no use for them; else they are shown to it as blocks.

@@ -114,7 +114,7 @@ mod tests {
         answer
     }
 
-    const READY: Ready = Ready { store: true, engine: true, stopping: false };
+    const READY: Ready = Ready { store: true, engine: true, placers: true, stopping: false };
 
     fn anywhere() -> SocketAddr {
         "127.0.0.1:0".parse().unwrap()

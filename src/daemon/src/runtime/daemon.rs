@@ -1,6 +1,5 @@
 //! The daemon as services see it: one handle, cloned freely.
 
-use super::Ready;
 use super::answered_requests::AnsweredRequests;
 use super::clock::Clock;
 use super::command::{Command, EngineHandle, EngineReport, gone};
@@ -19,6 +18,7 @@ use super::registries::FeedRegistries;
 use super::replace::{self, BackgroundQueue, FollowEvent};
 use super::servers::Servers;
 use super::watchers::{Watchers, Watching};
+use super::{Ready, StuckPlacers};
 use crate::store::{GroupCommit, GroupCommitHandle, GroupOptions, Journal, OpenOptions, ShutdownError, StoreError};
 use crate::telemetry::metrics::Metrics;
 use crate::telemetry::metrics::ReloadResult;
@@ -141,7 +141,7 @@ fn shared(options: &Options, engine: &Engine, metrics: MetricHandles, background
         watchers: Watchers::default(),
         metrics,
         known,
-        ready: watch::Sender::new(Ready { store: true, engine: true, stopping: false }),
+        ready: watch::Sender::new(Ready { store: true, engine: true, placers: true, stopping: false }),
         urgent: AtomicBool::new(false),
         background,
     }
@@ -275,6 +275,12 @@ impl Daemon {
     #[must_use]
     pub fn ready(&self) -> watch::Receiver<Ready> {
         self.0.shared.ready.subscribe()
+    }
+
+    /// Placer threads whose search goes on past its deadline.
+    #[must_use]
+    pub fn stuck_placers(&self) -> StuckPlacers {
+        self.0.pool.stuck()
     }
 
     /// Cancelled when the daemon shuts down: every stream ends by it.

@@ -544,7 +544,13 @@ impl EngineThread {
         let metrics = &self.shared.metrics;
         let counts = self.engine.counts();
         let (leases, waiting) = (counts.leases, counts.waiting);
-        let depths = Depths { leases, waiting, pool: self.pool.admitted(), journal: self.pending_batches.queued() };
+        let depths = Depths {
+            leases,
+            waiting,
+            pool: self.pool.admitted(),
+            stuck: self.pool.stuck().stuck,
+            journal: self.pending_batches.queued(),
+        };
         metrics.gauges(depths, &self.shared.generation.load().snapshot, now);
         self.shared.servers.gauge();
         let fed = self.shared.registries.counts();
@@ -619,20 +625,22 @@ impl EngineThread {
         self.shared.metrics.published(began.elapsed(), version);
     }
 
-    /// Lets the pool bring the path table up to date while there are routes: else whoever asks first waits for it, and
-    /// at the next tick that is this thread.
+    /// Lets the pool bring the path table up to date while there are routes: until it has, paths are looked for pair by
+    /// pair.
     fn follow_paths(&self, next: &Generation) {
         let topology = &next.snapshot.topology;
-        let same = Arc::ptr_eq(topology, &self.shared.generation.load().snapshot.topology);
-        if !same && !next.flows.jobs.is_empty() {
-            let topology = Arc::clone(topology);
-            self.pool.run_newest(move || drop(topology.shared_paths().cloned()));
+        if topology.are_paths_due() && !next.flows.jobs.is_empty() {
+            let (topology, ready) = (Arc::clone(topology), self.shared.ready.subscribe());
+            self.pool.run_newest(move || {
+                topology.build_paths(&mut || ready.borrow().stopping);
+            });
         }
     }
 
     fn note_health(&self) {
         let healthy = self.pending_batches.healthy();
-        self.shared.ready.send_if_modified(|ready| ready.store(healthy));
+        let placers = !self.pool.stuck().all();
+        self.shared.ready.send_if_modified(|ready| ready.store(healthy) | ready.placers(placers));
     }
 }
 

@@ -5,13 +5,12 @@ use crate::store::{Commit, CommitObserver};
 use crate::telemetry::circuits::CircuitMetrics;
 use crate::telemetry::dispatch::DispatchMetrics;
 use crate::telemetry::metrics::RequestMetrics;
-use crate::telemetry::metrics::{
-    AdmissionMetrics, FeedMetrics, LedgerMetrics, Metrics, PublisherMetrics, QueueMetrics,
-};
+use crate::telemetry::metrics::{AdmissionMetrics, FeedMetrics, LedgerMetrics, Metrics, PublisherMetrics};
 use crate::telemetry::metrics::{
     BoxState, ConnectionRefusal, FeedResult, HintEvent, MessageRefusal, MoveEvent, ReloadResult, RouteKind, Stage,
     WatcherKind,
 };
+use crate::telemetry::placers::{PlacerMetrics, QueueMetrics};
 use crate::telemetry::plans::PlanMetrics;
 use crate::telemetry::rate_limited_log::RateLimitedLog;
 use crate::telemetry::routes::RouteMetrics;
@@ -36,6 +35,7 @@ pub struct MetricHandles {
     plans: PlanMetrics,
     circuits: CircuitMetrics,
     pool: QueueMetrics,
+    placers: PlacerMetrics,
     journal: QueueMetrics,
     admission: AdmissionMetrics,
     /// Lines about connections by what became of them, and about streams: clients that repeat could fill a disk.
@@ -65,6 +65,8 @@ pub struct Depths {
     pub waiting: u64,
     /// Placements waiting or running.
     pub pool: usize,
+    /// Placer threads that are stuck.
+    pub stuck: usize,
     /// Appends waiting for the disk.
     pub journal: usize,
 }
@@ -125,6 +127,7 @@ impl MetricHandles {
             plans: metrics.plans(),
             circuits: metrics.circuits(),
             pool: metrics.queue("placer"),
+            placers: metrics.placers(),
             journal: metrics.queue("journal"),
             admission: metrics.admission(),
             connections_said: Default::default(),
@@ -328,6 +331,7 @@ impl MetricHandles {
         self.ledger.leases(depths.leases);
         self.dispatch.waiting(depths.waiting);
         self.pool.depth(depths.pool);
+        self.placers.stuck(depths.stuck);
         self.journal.depth(depths.journal);
         for state in NodeState::ALL {
             let count = snapshot.state.iter().filter(|found| **found == state).count();

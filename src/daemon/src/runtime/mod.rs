@@ -40,6 +40,7 @@ pub use line_quota::Line;
 pub use metric_handles::MetricHandles;
 pub use options::{Options, RequestLimits};
 pub use place::{Refused, RequestOptions};
+pub use pool::StuckPlacers;
 pub use proof::proof;
 pub use replace::{FollowEvent, FollowPayload};
 
@@ -50,6 +51,8 @@ pub struct Ready {
     pub store: bool,
     /// The engine's thread runs.
     pub engine: bool,
+    /// A placer thread is left that is not stuck in a search.
+    pub placers: bool,
     /// The daemon is shutting down.
     pub stopping: bool,
 }
@@ -62,6 +65,7 @@ impl Ready {
             Self { stopping: true, .. } => Some("the daemon is shutting down"),
             Self { engine: false, .. } => Some("the engine's thread ended"),
             Self { store: false, .. } => Some("the journal can't be written"),
+            Self { placers: false, .. } => Some("every placer thread is stuck in a search past its deadline"),
             Self { .. } => None,
         }
     }
@@ -70,6 +74,13 @@ impl Ready {
     pub(crate) const fn store(&mut self, healthy: bool) -> bool {
         let news = self.store != healthy;
         self.store = healthy;
+        news
+    }
+
+    /// Notes whether a placer thread is left; whether that is news.
+    pub(crate) const fn placers(&mut self, left: bool) -> bool {
+        let news = self.placers != left;
+        self.placers = left;
         news
     }
 }

@@ -7,6 +7,9 @@
 //!
 //! Plain threads at one queue, first come first served: jobs are far apart, and threads that look for work for a
 //! while before they sleep (as work-stealing pools do) cost a fifth of what short placements cost.
+//!
+//! A job is expected to end by its deadline, as its search looks at a stop probe. One that goes on for [`STUCK_AFTER`] more
+//! counts as stuck: nobody can end it, but readiness and an alert tell.
 
 use super::options::PoolOptions;
 use hintd_engine::Refusal;
@@ -25,9 +28,21 @@ pub struct Pool {
     queue: Arc<QueueHandle>,
     load: Arc<Load>,
     newest: Arc<Newest>,
+    seats: Arc<[Arc<Seat>]>,
 }
 
-type Job = Box<dyn FnOnce() + Send>;
+type Run = Box<dyn FnOnce() + Send>;
+
+/// What a thread is to run, and when that should be over; `None`: as long after its beginning as [`UNHURRIED`].
+struct Job {
+    run: Run,
+    until: Option<Instant>,
+}
+
+/// Beyond its deadline for so long, a job is stuck.
+const STUCK_AFTER: Duration = Duration::from_secs(5);
+/// Time of a job that nobody waits for.
+const UNHURRIED: Duration = Duration::from_secs(30);
 
 /// Jobs that wait; closed when the last [`Pool`] goes.
 #[derive(Default)]
@@ -44,15 +59,15 @@ struct Waiting {
 
 /// The one job that nobody waits for, while its turn has not come.
 #[derive(Default)]
-struct Newest(Mutex<Option<Job>>);
+struct Newest(Mutex<Option<Run>>);
 
 impl Newest {
     /// Puts a job in the place of the one that is there, which comes back.
-    fn put(&self, job: Job) -> Option<Job> {
+    fn put(&self, job: Run) -> Option<Run> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).replace(job)
     }
 
-    fn take(&self) -> Option<Job> {
+    fn take(&self) -> Option<Run> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
@@ -85,8 +100,8 @@ impl Queue {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn push(&self, job: Job) {
-        self.lock().jobs.push_back(job);
+    fn push(&self, until: Option<Instant>, run: Run) {
+        self.lock().jobs.push_back(Job { run, until });
         self.arrived.notify_one();
     }
 
@@ -104,13 +119,49 @@ impl Queue {
         }
     }
 
-    fn work(&self) {
-        while let Some(job) = self.next() {
+    fn work(&self, seat: &Seat) {
+        while let Some(Job { run, until }) = self.next() {
+            seat.begin(until.unwrap_or_else(|| Instant::now() + UNHURRIED));
             // A policy's bug costs its own request, not the daemon.
-            if catch_unwind(AssertUnwindSafe(job)).is_err() {
+            if catch_unwind(AssertUnwindSafe(run)).is_err() {
                 tracing::error!("a placement panicked; its request is unanswered");
             }
+            seat.end();
         }
+    }
+}
+
+/// A thread: when what it runs counts as stuck.
+#[derive(Debug)]
+struct Seat {
+    /// What times count from.
+    since: Instant,
+    /// Microseconds; 0: it runs nothing.
+    stuck_from: AtomicU64,
+}
+
+impl Seat {
+    const fn new(since: Instant) -> Self {
+        Self { since, stuck_from: AtomicU64::new(0) }
+    }
+
+    fn micros(&self, at: Instant) -> u64 {
+        u64::try_from(at.saturating_duration_since(self.since).as_micros()).unwrap_or(u64::MAX)
+    }
+
+    fn begin(&self, until: Instant) {
+        // One whose time was over when its turn came is to end at once.
+        let stuck_from = self.micros(until.max(Instant::now()) + STUCK_AFTER).max(1);
+        self.stuck_from.store(stuck_from, Ordering::Release);
+    }
+
+    fn end(&self) {
+        self.stuck_from.store(0, Ordering::Release);
+    }
+
+    fn is_stuck(&self, now: Instant) -> bool {
+        let from = self.stuck_from.load(Ordering::Acquire);
+        from != 0 && self.micros(now) >= from
     }
 }
 
@@ -202,6 +253,23 @@ impl Drop for CommitInFlight {
     }
 }
 
+/// Threads of the pool that run what does not end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StuckPlacers {
+    /// Whose job is past its deadline for 5 s.
+    pub stuck: usize,
+    /// All.
+    pub threads: usize,
+}
+
+impl StuckPlacers {
+    /// Whether no thread is left that could place.
+    #[must_use]
+    pub const fn all(&self) -> bool {
+        self.stuck > 0 && self.stuck == self.threads
+    }
+}
+
 /// Gives a place in the queue back, whatever becomes of the job.
 struct QueueSlot(Arc<Load>);
 
@@ -220,10 +288,12 @@ impl Pool {
         let cores = thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
         let threads = if options.threads == 0 { cores } else { options.threads };
         let load = Arc::new(Load::new(threads, options.queue));
-        let pool = Self { queue: Arc::new(QueueHandle(Arc::default())), load, newest: Arc::default() };
-        for number in 0..threads {
-            let queue = Arc::clone(&pool.queue.0);
-            thread::Builder::new().name(format!("placer-{number}")).spawn(move || queue.work())?;
+        let since = Instant::now();
+        let seats: Arc<[Arc<Seat>]> = (0..threads).map(|_| Arc::new(Seat::new(since))).collect();
+        let pool = Self { queue: Arc::new(QueueHandle(Arc::default())), load, newest: Arc::default(), seats };
+        for (number, seat) in pool.seats.iter().enumerate() {
+            let (queue, seat) = (Arc::clone(&pool.queue.0), Arc::clone(seat));
+            thread::Builder::new().name(format!("placer-{number}")).spawn(move || queue.work(&seat))?;
         }
         Ok(pool)
     }
@@ -235,11 +305,12 @@ impl Pool {
         if newest.put(Box::new(job)).is_some() {
             return; // it has a turn already
         }
-        self.queue.0.push(Box::new(move || {
+        let run = move || {
             if let Some(job) = newest.take() {
                 job();
             }
-        }));
+        };
+        self.queue.0.push(None, Box::new(run));
     }
 
     /// Runs `job`, which is worth nothing after `deadline`, on a thread of the pool. A caller that goes away leaves the
@@ -257,7 +328,7 @@ impl Pool {
         let time = deadline.saturating_duration_since(queued);
         let place = self.admit(time)?;
         let (answer, wait) = oneshot::channel();
-        self.queue.0.push(Box::new(move || {
+        let run = move || {
             let began = Instant::now();
             let left = deadline.saturating_duration_since(began);
             if let Some(refusal) = place.0.in_vain(left, began - queued) {
@@ -273,7 +344,8 @@ impl Pool {
             }
             drop(place);
             let _ = answer.send(Ok(found));
-        }));
+        };
+        self.queue.0.push(Some(deadline), Box::new(run));
         let unanswered = |_| Refusal::Unavailable {
             message: "the placement ended without an answer".to_owned(),
             retry_after: RETRY_AFTER,
@@ -307,6 +379,16 @@ impl Pool {
             return Err(Refusal::Unavailable { message, retry_after });
         }
         Ok(place)
+    }
+
+    /// Threads whose job goes on past its deadline as if there were none, and threads in all.
+    #[must_use]
+    pub fn stuck(&self) -> StuckPlacers {
+        self.stuck_at(Instant::now())
+    }
+
+    fn stuck_at(&self, now: Instant) -> StuckPlacers {
+        StuckPlacers { stuck: self.seats.iter().filter(|seat| seat.is_stuck(now)).count(), threads: self.seats.len() }
     }
 
     /// Jobs waiting or running.
@@ -547,6 +629,39 @@ mod tests {
         assert!(matches!(found, Err(Refusal::Unavailable { .. })));
         assert_eq!(pool.admitted(), 0);
         assert!(pool.run(later(), |_| ()).await.is_ok(), "its thread lives on");
+    }
+
+    #[tokio::test]
+    async fn a_job_that_goes_on_past_its_deadline_is_seen_and_one_that_waits_or_ended_is_not() {
+        let pool = Pool::start(&PoolOptions { threads: 2, queue: 4 }).unwrap();
+        let stuck = |pool: &Pool, after: Duration| pool.stuck_at(Instant::now() + after).stuck;
+        let minute = Duration::from_secs(60);
+        assert_eq!(stuck(&pool, minute), 0, "nothing runs");
+        let hold = |pool: &Pool, deadline: Instant| {
+            let (pool, (open, gate), (begin, began)) = (pool.clone(), mpsc::channel::<()>(), mpsc::channel());
+            let job = move |_: JobContext| {
+                let _ = begin.send(());
+                let _ = gate.recv();
+            };
+            (open, began, tokio::spawn(async move { pool.run(deadline, job).await }))
+        };
+        let soon = Instant::now() + Duration::from_secs(1);
+        let (first, began, one) = hold(&pool, soon);
+        tokio::task::spawn_blocking(move || began.recv().unwrap()).await.unwrap();
+        assert_eq!(stuck(&pool, Duration::ZERO), 0, "it has its time");
+        let seen = pool.stuck_at(Instant::now() + minute);
+        assert_eq!((seen, seen.all()), (StuckPlacers { stuck: 1, threads: 2 }, false));
+        let (second, began, two) = hold(&pool, soon);
+        tokio::task::spawn_blocking(move || began.recv().unwrap()).await.unwrap();
+        assert!(pool.stuck_at(Instant::now() + minute).all());
+        drop((first, second));
+        one.await.unwrap().unwrap();
+        two.await.unwrap().unwrap();
+        let over = Instant::now() + Duration::from_secs(5);
+        while stuck(&pool, minute) > 0 {
+            assert!(Instant::now() < over, "its threads are free");
+            thread::yield_now();
+        }
     }
 
     #[tokio::test]

@@ -1,13 +1,23 @@
-//! The daemon as a whole where only a test can bring it: an engine that panics or does not answer.
+//! The daemon as a whole where only a test can bring it: an engine that panics or does not answer, placers that a network
+//! keeps busy.
 
 use super::Daemon;
 use super::command::Command;
 use super::options::WatchLimits;
+use super::place::RequestOptions;
 use crate::config::Config;
 use crate::server::{Running, start};
 use crate::telemetry::metrics::Metrics;
 use hintd_engine::{WatchScope, WatchedPair};
-use std::time::Duration;
+use hintd_model::cluster::{
+    Constraints, EdgePattern, Gang, GroupEdge, Heartbeat, HintRequest, NamedResource, NodeState, Registration,
+    TaskGroup, WhenFull,
+};
+use hintd_model::network::{Network, Tier};
+use hintd_model::units::{ApplicationId, AttemptId, BitsPerSec, Bytes, GroupIdx, SchedulerKey};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
@@ -97,5 +107,115 @@ async fn a_watch_whose_caller_is_gone_watches_nothing() {
     let survey = daemon.engine_report().await.unwrap();
     assert!(survey.watchers.iter().all(|watcher| !watcher.attached), "{:?}", survey.watchers);
     assert_eq!(daemon.0.shared.watchers.others(""), 0);
+    running.shutdown().await.unwrap();
+}
+
+/// A ring of switches, a host below each.
+fn ring(switches: usize) -> Network {
+    let (mut network, rate) = (Network::new(), BitsPerSec(10_000_000_000));
+    let rows: Vec<_> = (0..switches).map(|n| network.add_switch(&format!("s{n}"), Tier::Edge).unwrap()).collect();
+    for (n, &switch) in rows.iter().enumerate() {
+        let host = network.add_host(&format!("h{n}")).unwrap();
+        network.add_link(format!("a{n}").into(), host, switch, rate).unwrap();
+        network.add_link(format!("l{n}").into(), switch, rows[(n + 1) % switches], rate).unwrap();
+    }
+    network
+}
+
+fn memory(memory_mb: u64) -> NamedResource {
+    NamedResource { memory_mb, vcores: 1, named: Vec::new() }
+}
+
+/// A shuffle between containers of which each node holds one; without `talks` they send nothing.
+fn shuffle(application: u32, talks: bool) -> HintRequest {
+    let group = |priority: i32, name: &str| TaskGroup {
+        name: name.into(),
+        role: name.into(),
+        count: 30,
+        size: memory(1024),
+        key: SchedulerKey { priority, allocation_request_id: -1 },
+        label: None,
+        input_paths: Vec::new(),
+        constraints: Constraints { max_per_node: 1, ..Constraints::default() },
+    };
+    let (from, to, bytes) = (GroupIdx(0), GroupIdx(1), Bytes(900 << 30));
+    let edge = GroupEdge { from, to, pattern: EdgePattern::AllToAll, bytes };
+    HintRequest {
+        id: format!("request-{application}").as_str().into(),
+        attempt: AttemptId { application: ApplicationId { cluster_timestamp: 1, sequence: application }, attempt: 1 },
+        queue: "default".into(),
+        user: "ann".into(),
+        framework: "mapreduce".into(),
+        groups: vec![group(1, "map"), group(2, "reduce")],
+        edges: if talks { vec![edge] } else { Vec::new() },
+        input_paths: Vec::new(),
+        recurring_key: None,
+        constraints: Constraints::default(),
+        policy: talks.then(|| "cross_layer".into()),
+        seed: None,
+        gang: Gang::UpTo,
+        when_full: WhenFull::Advise,
+        am_host: None,
+        asks: Vec::new(),
+    }
+}
+
+/// A ring of 300 switches with 100 nodes, and two requests whose routes are long: each had a thread for half a minute, and
+/// longer with every switch.
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_on_a_long_ring_leave_placers_to_others() {
+    let (_folder, running) = running().await;
+    let daemon = &running.daemon;
+    daemon.registries().network(Some(Arc::new(ring(300))));
+    for n in (0..300).step_by(3) {
+        let host = format!("h{n}");
+        let registration = Registration {
+            host: host.as_str().into(),
+            rack: format!("/r{}", n / 30).as_str().into(),
+            total: memory(4096),
+            labels: Vec::new(),
+            attributes: BTreeMap::new(),
+            class: "".into(),
+            aliases: Vec::new(),
+            disk_read: Bytes(0),
+            state: NodeState::Running,
+        };
+        daemon.registries().register(registration).unwrap();
+        let heartbeat = Heartbeat {
+            host: host.as_str().into(),
+            used: memory(0),
+            used_is_running: false,
+            containers: Some(Vec::new()),
+            state: NodeState::Running,
+        };
+        daemon.registries().heartbeat(heartbeat, 1).unwrap();
+    }
+    let fed = async {
+        let usable = || daemon.generation().snapshot.state.iter().filter(|state| state.usable()).count();
+        while usable() < 100 || daemon.generation().snapshot.topology.network.is_none() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    timeout(SOON, fed).await.unwrap();
+    let ask = |application, talks, time| {
+        let daemon = daemon.clone();
+        let (decision, deadline) = (daemon.next_decision(), Instant::now() + time);
+        let asked = RequestOptions::default();
+        tokio::spawn(async move { daemon.request(shuffle(application, talks), 1, decision, deadline, asked).await })
+    };
+    let long: Vec<_> = (1..=4).map(|application| ask(application, true, Duration::from_secs(2))).collect();
+    let other = ask(9, false, SOON * 6);
+    assert!(timeout(SOON * 6, other).await.unwrap().unwrap().is_ok(), "who asks for less has its answer");
+    for request in long {
+        let _ = timeout(SOON, request).await.unwrap(); // answered, or too late
+    }
+    let free = async {
+        while daemon.0.pool.admitted() > 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    timeout(SOON, free).await.expect("no search goes on after its time");
+    assert_eq!(daemon.stuck_placers().stuck, 0);
+    assert_eq!(daemon.ready().borrow().why_not(), None);
     running.shutdown().await.unwrap();
 }

@@ -47,14 +47,19 @@ impl AdminService {
     async fn heavy<T: Send + 'static>(
         &self,
         what: &'static str,
-        work: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
+        work: impl FnOnce(&mut dyn FnMut() -> bool) -> Result<T, Refusal> + Send + 'static,
     ) -> Result<T, Refusal> {
         let place = Arc::clone(&self.heavy).acquire_owned().await.expect("the semaphore is never closed");
+        // Dropped with this future when the call's time is over.
+        let caller = Arc::new(());
+        let gone = Arc::downgrade(&caller);
         let done = tokio::task::spawn_blocking(move || {
             let _place = place;
-            work()
+            work(&mut || gone.strong_count() == 0)
         });
-        done.await.unwrap_or_else(|_| Err(failed(&format!("{what} ended in a panic"))))
+        let done = done.await;
+        drop(caller);
+        done.unwrap_or_else(|_| Err(failed(&format!("{what} ended in a panic"))))
     }
 }
 
@@ -89,7 +94,7 @@ impl Admin for AdminService {
     async fn chains(&self, request: Request<v1::ChainsRequest>) -> Result<Response<v1::ChainsResponse>, Status> {
         let generation = self.daemon.generation();
         let owned = !self.daemon.settings().engine.chains.is_empty();
-        let found = self.heavy("looking at the chains", move || Ok(convert::chains(&generation, owned)));
+        let found = self.heavy("looking at the chains", move |_| Ok(convert::chains(&generation, owned)));
         Ok(Response::new(in_time(&self.daemon, request.metadata(), found).await?))
     }
 
@@ -101,7 +106,7 @@ impl Admin for AdminService {
     async fn links(&self, request: Request<v1::LinksRequest>) -> Result<Response<v1::LinksResponse>, Status> {
         let (metadata, _, wire) = request.into_parts();
         let generation = self.daemon.generation();
-        let found = self.heavy("looking at the links", move || links(&generation, &wire));
+        let found = self.heavy("looking at the links", move |_| links(&generation, &wire));
         Ok(Response::new(in_time(&self.daemon, &metadata, found).await?))
     }
 
@@ -141,8 +146,8 @@ impl Admin for AdminService {
         let (generation, settings) = (self.daemon.generation(), self.daemon.settings());
         let found = async {
             let drain = convert::drain(&wire)?;
-            let work = move || {
-                let found = what_if_network(&generation, &drain, &settings.engine.routes)
+            let work = move |stop: &mut dyn FnMut() -> bool| {
+                let found = what_if_network(&generation, &drain, &settings.engine.routes, stop)
                     .map_err(|refusal| with_nearest(refusal, &generation))?;
                 Ok(convert::network_what_if(&found, generation.snapshot.version.0))
             };
@@ -161,9 +166,9 @@ impl Admin for AdminService {
                 return Err(Refusal::Unknown { what: "policy", name: wire.policy.clone(), nearest: near });
             }
             let record = daemon.record(decision).await?;
-            let work = move || {
+            let work = move |stop: &mut dyn FnMut() -> bool| {
                 let other = settings.policies.built.get(&*wire.policy);
-                explain::replay(&daemon, &record, other.map(|policy| (&*wire.policy, policy)))
+                explain::replay(&daemon, &record, other.map(|policy| (&*wire.policy, policy)), stop)
             };
             self.heavy("the replay", work).await
         };
@@ -179,7 +184,7 @@ impl Admin for AdminService {
         let kept = async {
             let SubmittedPlan { name, replace, json } = whole_plan(&mut pieces).await?;
             let (looking, called) = (daemon.clone(), name.clone());
-            let examined = self.heavy("checking the plan", move || looking.validate_plan(&called, &json)).await?;
+            let examined = self.heavy("checking the plan", move |_| looking.validate_plan(&called, &json)).await?;
             daemon.keep_plan(&name, examined, replace, "operator").await
         };
         let kept = in_time(&self.daemon, &metadata, kept).await?;
@@ -205,7 +210,7 @@ impl Admin for AdminService {
         let (metadata, _, wire) = request.into_parts();
         let json = async {
             let kept = self.daemon.plan(&wire.name).await?;
-            self.heavy("writing the plan", move || Ok(kept.plan.to_json().into_bytes())).await
+            self.heavy("writing the plan", move |_| Ok(kept.plan.to_json().into_bytes())).await
         };
         let json = in_time(&self.daemon, &metadata, json).await?;
         let chunks: Vec<_> =

@@ -103,16 +103,17 @@ fn refused(record: &Record, refusal: &Refusal) -> v1::ExplainResponse {
     }
 }
 
-/// Makes a decision again; with `other`, under that policy as well. Takes as long as the searches do.
+/// Makes a decision again; with `other`, under that policy as well. Takes as long as the searches do, unless who asked is `gone`.
 pub(super) fn replay(
     daemon: &Daemon,
     record: &Record,
     other: Option<(&str, &Arc<dyn Policy>)>,
+    gone: &mut dyn FnMut() -> bool,
 ) -> Result<v1::ReplayResponse, Refusal> {
     let generation = daemon.generation();
     let live = Some(&*generation.snapshot);
     let id = record.decision();
-    let ReplayResult { outcome: made, same, differences } = record.replay(live);
+    let ReplayResult { outcome: made, same, differences } = record.replay_until(live, gone);
     let recorded = outcome(record.answered().map(|answer| &answer.decision), id);
     let replayed = outcome(made.as_ref(), id);
     let difference = |found: hintd_engine::records::Difference| v1::Difference {
@@ -133,7 +134,7 @@ pub(super) fn replay(
     if let Some((name, policy)) = other {
         let until = Instant::now() + SEARCH_MAX;
         let PolicyComparison { other, terms, rated } =
-            record.compare_with(name, policy, live, &mut || Instant::now() >= until)?;
+            record.compare_with(name, policy, live, &mut || gone() || Instant::now() >= until)?;
         response.other = Some(outcome(other.as_ref(), id));
         response.other_params_toml = policy.params_toml();
         if let Some([recorded, other]) = terms {

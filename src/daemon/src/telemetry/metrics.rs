@@ -28,6 +28,7 @@ pub use super::labels::{
     BoxState, ConnectionRefusal, FeedResult, HintEvent, LabelValue, MessageRefusal, MoveEvent, ReloadResult, RouteKind,
     Stage, WatcherKind,
 };
+use super::placers::{PLACER_STUCK, QUEUE_DEPTH};
 use super::plans::{PLAN_AGE, PLAN_FOLLOWED, PLAN_IN_FORCE, PLAN_LEFT};
 use super::routes::{
     BOXES, LINKS_DAMPED, MOVES, ROUTE_CHANGES, ROUTE_REFUSED, ROUTE_RESYNCS, ROUTE_UNACKNOWLEDGED, ROUTE_WATCHERS,
@@ -56,7 +57,6 @@ const REFUSED: &str = "hintd_refused_total";
 const CONFLICTS: &str = "hintd_commit_conflicts_total";
 const FEED_ITEMS: &str = "hintd_feed_items_total";
 const RELOADS: &str = "hintd_reloads_total";
-const QUEUE_DEPTH: &str = "hintd_queue_depth";
 const STORE_WRITE_SECONDS: &str = "hintd_store_write_seconds";
 const STORE_APPENDS: &str = "hintd_store_appends_total";
 const STORE_OPS: &str = "hintd_store_ops_total";
@@ -115,6 +115,7 @@ pub const ALL: &[Metric] = &[
     metric(FEED_ITEMS, Kind::Counter, Unit::Count, "Feed items by feed and result."),
     metric(RELOADS, Kind::Counter, Unit::Count, "Configuration reloads by result."),
     metric(QUEUE_DEPTH, Kind::Gauge, Unit::Count, "Entries waiting in each bounded queue."),
+    metric(PLACER_STUCK, Kind::Gauge, Unit::Count, "Placer threads whose search is past its deadline for 5 s."),
     metric(STORE_WRITE_SECONDS, Kind::Histogram, Unit::Seconds, "Time of a journal transaction, failed ones included."),
     metric(STORE_APPENDS, Kind::Counter, Unit::Count, "Batches made durable in the journal."),
     metric(STORE_OPS, Kind::Counter, Unit::Count, "Row operations made durable in the journal."),
@@ -290,11 +291,6 @@ impl Metrics {
         }
     }
 
-    /// A gauge of how many wait in a bounded queue.
-    pub fn queue(&self, queue: &'static str) -> QueueMetrics {
-        QueueMetrics(self.gauge(QUEUE_DEPTH, &[("queue", queue)]))
-    }
-
     /// Counts a refused request; `reason` is one of a closed list, never text from the request.
     pub fn refused(&self, reason: &'static str) {
         self.counter(REFUSED, &[("reason", reason)]).add(1);
@@ -447,17 +443,6 @@ impl StoreMetrics {
     }
 }
 
-/// Records the depth of one queue.
-#[derive(Clone)]
-pub struct QueueMetrics(Gauge);
-
-impl QueueMetrics {
-    /// How many wait.
-    pub fn depth(&self, waiting: usize) {
-        self.0.set(waiting as f64);
-    }
-}
-
 /// A counter for the exporter and, beside it, for `hintctl status`.
 #[derive(Clone)]
 pub(super) struct Counter {
@@ -532,6 +517,7 @@ mod tests {
         metrics.admission().stream();
         metrics.reloaded(ReloadResult::Refused);
         metrics.queue("placement").depth(11);
+        metrics.placers().stuck(0);
         let store = metrics.store();
         store.written(MS, 3, 6);
         store.failed(MS);

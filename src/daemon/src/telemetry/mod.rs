@@ -12,6 +12,7 @@ pub mod history_server;
 mod labels;
 pub mod logs;
 pub mod metrics;
+pub mod placers;
 pub mod plans;
 pub mod process;
 pub mod rate_limited_log;

@@ -46,7 +46,7 @@ pub(super) fn check(
     let wanted = chosen(&placement.routes, topology.chains.as_deref());
     let host = |node| compiled.problem.snapshot.host(node).clone();
     let ways =
-        fit(topology, topology.paths(), &running.chained, &sends, &wanted, settings.chains.transfer, host, work)?;
+        fit(topology, topology.paths(), &running.chained, (&sends, &wanted), settings.chains.transfer, host, work)?;
     Ok(ChainedPlacement { classes, ways })
 }
 

@@ -204,7 +204,8 @@ pub fn propose(
     if (settings.baseline || guard.is_some()) && placement.placed_all() > 0 && !stop() {
         let default = terms::default_placement(&compiled, chosen, settings, stop);
         if let Some(default) = default.as_ref().filter(|_| settings.baseline) {
-            (draft.baseline, draft.expected_gain) = terms::compare(&compiled, place, &placement, default);
+            let both = (&placement, default);
+            (draft.baseline, draft.expected_gain) = terms::compare(&compiled, place, both, &Budget::new(0, stop));
         }
         draft.withheld = guard.and_then(|guard| guard.judge(&compiled, &placement, default.as_ref()));
     } else if guard.is_some() {
@@ -493,6 +494,9 @@ fn proposal(generation: &Generation, request: &Arc<HintRequest>, draft: Decision
         waits: None,
     }
 }
+
+#[cfg(test)]
+pub(crate) use compile::compile as compiled;
 
 /// Anchors of a request by host, for tests.
 #[cfg(test)]

@@ -47,11 +47,11 @@ pub(crate) fn default_placement(
 pub(crate) fn compare(
     compiled: &Compiled<'_>,
     place: &dyn Place,
-    placement: &Placement,
-    other: &Placement,
+    (placement, other): (&Placement, &Placement),
+    budget: &Budget<'_>,
 ) -> (Option<TermValues>, Option<f64>) {
     let mut terms = of(compiled, other);
-    let objective = place.objective(&readable(place, &compiled.problem), other);
+    let objective = place.objective_within(&readable(place, &compiled.problem), other, budget);
     terms.objective = objective.as_ref().map(|objective| objective.value).filter(|value| value.is_finite());
     terms.parts = finite(objective.into_iter().flat_map(|objective| objective.parts));
     // A gain is told only where both put the same number of containers somewhere.

@@ -69,8 +69,15 @@ impl Record {
     /// Makes the decision again, from the record alone; `live` lends its tables of paths where the network is the same.
     #[must_use]
     pub fn replay(&self, live: Option<&Snapshot>) -> ReplayResult {
+        self.replay_until(live, &mut || false)
+    }
+
+    /// The same for somebody who may go away: once `gone` says so, the search ends and what comes of it means nothing.
+    pub fn replay_until(&self, live: Option<&Snapshot>, gone: &mut dyn FnMut() -> bool) -> ReplayResult {
         let generation = self.generation(live);
-        let made = self.make(&generation, (&self.policy, &self.name), self.dispatcher(live), &mut self.stop());
+        let mut recorded = self.stop();
+        let mut stop = || recorded() || gone(); // looks are counted first
+        let made = self.make(&generation, (&self.policy, &self.name), self.dispatcher(live), &mut stop);
         let made = made.map(|(decision, _)| decision);
         match (&self.came, made) {
             (StoredOutcome::Answered { answer, draft, .. }, Ok(made)) => {

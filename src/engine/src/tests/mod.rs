@@ -17,5 +17,6 @@ mod rebalance;
 mod records;
 mod shuffles;
 mod tokens;
+mod ugly_networks;
 mod watching;
 mod world;

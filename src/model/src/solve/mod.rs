@@ -4,5 +4,6 @@ pub mod anneal;
 pub mod bipartite;
 pub mod matching;
 mod nearest;
+pub mod work;
 
 pub use nearest::nearest;

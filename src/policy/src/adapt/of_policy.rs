@@ -35,6 +35,15 @@ impl Place for Placer<'_> {
     fn objective(&self, problem: &PlaceProblem<'_>, placement: &Placement) -> Option<Objective> {
         self.0.objective(problem, placement)
     }
+
+    fn objective_within(
+        &self,
+        problem: &PlaceProblem<'_>,
+        placement: &Placement,
+        work: &dyn crate::Work,
+    ) -> Option<Objective> {
+        self.0.objective_within(problem, placement, work)
+    }
 }
 
 impl OfPolicy<'_> {

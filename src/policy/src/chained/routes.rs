@@ -10,10 +10,6 @@ use hintd_model::network::chains::{WaypointInputs, route_through};
 use hintd_model::units::{BitsPerSec, BoxIdx, NodeIdx};
 use std::collections::BTreeMap;
 
-/// Work that the way from one stop to the next counts for, and one link of it.
-const SEGMENT_WORK: u64 = 256;
-const LINK_WORK: u64 = 4;
-
 /// One route for each pair of nodes, chain and list of boxes, ascending. Flows of one pair and chain first come together
 /// on the list of fewest hops, where its boxes can carry all of them. Once `work` says to stop, the others have none.
 pub(crate) fn routes(search_state: &mut SearchState<'_, '_>, table: &PathTable, work: &dyn Work) -> Vec<ChosenRoute> {
@@ -26,17 +22,16 @@ pub(crate) fn routes(search_state: &mut SearchState<'_, '_>, table: &PathTable, 
         let key = (pair(search_state, at), flow.class, search_state.lists[at].clone());
         *rates.entry(key).or_default() += flow.rate;
     }
-    let ways = WaypointInputs { network: compiled.own.network, table, chains: compiled.own.chains };
+    let ways = WaypointInputs { network: compiled.own.network, table, chains: compiled.own.chains, work: Some(work) };
     let vertex = |node: NodeIdx| compiled.own.topology.vertex.get(node.at()).copied().flatten();
     let mut found = Vec::new();
     for ((pair, class, list), rate) in rates {
         let boxes: Vec<BoxIdx> = list.iter().copied().map(BoxIdx).collect();
         let (Some(from), Some(to)) = (vertex(pair.from), vertex(pair.to)) else { continue };
-        if !work.work(SEGMENT_WORK * (boxes.len() as u64 + 1)) {
+        if !work.work(1 + boxes.len() as u64) {
             break;
         }
         let Some(route) = route_through(&ways, (from, to), &boxes) else { continue };
-        work.work(LINK_WORK * route.links.len() as u64);
         let stop = |(&index, &after): (&BoxIdx, &u16)| BoxStop { index, after };
         found.push(ChosenRoute {
             pair,

@@ -41,7 +41,7 @@ pub use routing::{Reroute, reroute};
 use super::baselines::random::Random;
 use super::container::Container;
 use super::dataflow::check_dataflow;
-use super::{Budget, Capabilities, Definition, Ended, Objective, Place, PlaceError, PlaceProblem, Placement};
+use super::{Budget, Capabilities, Definition, Ended, Objective, Place, PlaceError, PlaceProblem, Placement, Work};
 use candidates::Candidates;
 use compiled::DataflowProblem;
 use hintd_model::units::NodeIdx;
@@ -103,7 +103,7 @@ impl CrossLayer {
         } else {
             Random::default().place(problem, budget)?
         };
-        if let Some(objective) = self.objective(problem, &placement) {
+        if let Some(objective) = self.objective_within(problem, &placement, budget) {
             (placement.objective, placement.parts) = (objective.value, objective.parts);
         }
         Ok(placement)
@@ -232,10 +232,21 @@ impl Place for CrossLayer {
         }
     }
 
+    /// `None` as well where looking the ways up takes more than [`world::OBJECTIVE_WORK`]: nobody can stop it.
     fn objective(&self, problem: &PlaceProblem<'_>, placement: &Placement) -> Option<Objective> {
+        let mut never = || false;
+        self.objective_within(problem, placement, &Budget::with_work(0, world::OBJECTIVE_WORK, &mut never))
+    }
+
+    fn objective_within(
+        &self,
+        problem: &PlaceProblem<'_>,
+        placement: &Placement,
+        work: &dyn Work,
+    ) -> Option<Objective> {
         if problem.edges.is_empty() || World::of(problem).is_none() {
             return Container::default().objective(problem, placement);
         }
-        world::rate(problem, placement)
+        world::rate(problem, placement, work)
     }
 }

@@ -1,6 +1,6 @@
 //! What a decision starts from: the network, its path table, and the index of what runs.
 
-use crate::budget::{Budget, Work};
+use crate::budget::Work;
 use crate::dataflow::traffic;
 use crate::flow_index::FlowIndex;
 use crate::place::{Objective, Placement};
@@ -12,8 +12,8 @@ use std::collections::BTreeSet;
 
 /// Utility below this, bits/s, counts as this: the objective stays finite.
 const LEAST_UTILITY: f64 = 1.0;
-/// Work that the objective of any placement may take, a pair's and a link's part of it.
-const OBJECTIVE_WORK: u64 = 1 << 26;
+/// Work that the objective of any placement may take where nobody bounds it, a pair's and a link's part of it.
+pub(super) const OBJECTIVE_WORK: u64 = 1 << 26;
 const PAIR_WORK: u64 = 256;
 const LINK_WORK: u64 = 4;
 /// Bits in the unit of the objective.
@@ -62,9 +62,9 @@ pub(super) fn objective(utility: f64, own: f64) -> Objective {
 }
 
 /// The objective of any placement, from scratch. Pairs without a chosen route keep that of a running job, or go by
-/// default forwarding. `None` without a network or edges, for a dataflow without source or sink, and where looking the ways
-/// up takes more than [`OBJECTIVE_WORK`]: nobody can stop it.
-pub(super) fn rate(problem: &PlaceProblem<'_>, placement: &Placement) -> Option<Objective> {
+/// default forwarding. `None` without a network or edges, for a dataflow without source or sink, and where `work` says to
+/// stop before all ways are looked up.
+pub(super) fn rate(problem: &PlaceProblem<'_>, placement: &Placement, work: &dyn Work) -> Option<Objective> {
     let world = World::of(problem)?;
     if problem.edges.is_empty() || pairs(problem, placement) > super::PAIRS_MAX {
         return None;
@@ -73,8 +73,6 @@ pub(super) fn rate(problem: &PlaceProblem<'_>, placement: &Placement) -> Option<
     let mut index = world.index(problem);
     index.hold();
     let slot = index.add_job(&traffic);
-    let mut never = || false;
-    let budget = Budget::with_work(0, OBJECTIVE_WORK, &mut never);
     for flow in &traffic.flows {
         if index.route(flow.pair).is_some() {
             continue;
@@ -82,11 +80,11 @@ pub(super) fn rate(problem: &PlaceProblem<'_>, placement: &Placement) -> Option<
         match placement.routes.binary_search_by_key(&flow.pair, |route| route.pair) {
             Ok(at) => index.set_route(flow.pair, Some(&placement.routes[at].links)),
             Err(_) => {
-                if !budget.work(PAIR_WORK) {
+                if !work.work(PAIR_WORK) {
                     return None;
                 }
                 if let Some(path) = world.default_path(flow.pair) {
-                    budget.work(LINK_WORK * path.as_ref().len() as u64);
+                    work.work(LINK_WORK * path.as_ref().len() as u64);
                     index.set_route(flow.pair, Some(path.as_ref()));
                 }
             }

@@ -40,7 +40,7 @@ pub const NAME: &str = "hit";
 /// bit/s × links in the unit of the objective.
 const GIGABIT: f64 = 1e9;
 
-/// Work that the objective of another policy's placement may take: it has no probe.
+/// Work that the objective of another policy's placement may take where nobody bounds it.
 pub(crate) const OBJECTIVE_WORK: u64 = 1 << 26;
 
 /// The policy.
@@ -217,16 +217,14 @@ pub(crate) fn finish(mut search_state: SearchState<'_, '_>, budget: &Budget<'_>)
 }
 
 /// The objective of any placement of the problem: flows by the lists of fewest hops that its boxes can carry. `None`
-/// where there is none, and where that takes more than [`OBJECTIVE_WORK`].
-pub(crate) fn objective_by(compiled: &ChainedProblem<'_>, placement: &Placement) -> Option<Objective> {
+/// where there is none, and where `work` says to stop first.
+pub(crate) fn objective_by(compiled: &ChainedProblem<'_>, placement: &Placement, work: &dyn Work) -> Option<Objective> {
     let mut search_state = SearchState::new(compiled);
     search_state.seat(&placement.groups);
-    let mut never = || false;
-    let budget = Budget::with_work(u64::MAX, OBJECTIVE_WORK, &mut never);
-    first_lists(&mut search_state, None, &budget).ok()?;
+    first_lists(&mut search_state, None, work).ok()?;
     let boxes = compiled.own.boxes.len() as u64;
-    search_state.improve_lists(|| budget.work(1 + boxes));
-    (!budget.is_cut_short()).then(|| objective_of(&search_state))
+    search_state.improve_lists(|| work.work(1 + boxes));
+    work.work(1).then(|| objective_of(&search_state))
 }
 
 impl Place for Hit {
@@ -244,8 +242,18 @@ impl Place for Hit {
     }
 
     fn objective(&self, problem: &PlaceProblem<'_>, placement: &Placement) -> Option<Objective> {
+        let mut never = || false;
+        self.objective_within(problem, placement, &Budget::with_work(0, OBJECTIVE_WORK, &mut never))
+    }
+
+    fn objective_within(
+        &self,
+        problem: &PlaceProblem<'_>,
+        placement: &Placement,
+        work: &dyn Work,
+    ) -> Option<Objective> {
         match ChainedProblem::compile_for(problem, &self.params.settings(), &placement.groups) {
-            Ok(Some(compiled)) => objective_by(&compiled, placement),
+            Ok(Some(compiled)) => objective_by(&compiled, placement, work),
             Ok(None) => Container::default().objective(problem, placement),
             Err(_) => None,
         }

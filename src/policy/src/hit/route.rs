@@ -2,19 +2,12 @@
 
 use super::{Hit, NAME};
 use crate::advise::{FlowDemand, Route, RouteProblem, Routes};
-use crate::budget::{Budget, Work};
+use crate::budget::Budget;
 use crate::{Ended, PlaceError};
 use hintd_model::network::chains::{BoxLoads, Chains, Sequence, WaypointInputs, WaypointRoute, waypoint_routes};
 use hintd_model::units::{BitsPerSec, LinkIdx};
 use std::cmp::Reverse;
 use std::sync::LazyLock;
-
-/// What a way through a flow's boxes takes: a segment from each stop to each of the next.
-fn way_work(chains: &Chains, flow: &FlowDemand) -> u64 {
-    let kinds = flow.chain.0.iter().flatten().map(|kind| chains.of_kind(*kind).len() as u64);
-    let (segments, last) = kinds.fold((0, 1), |(sum, before), here| (sum + before * here, here));
-    256 * (segments + last)
-}
 
 static NO_CHAINS: LazyLock<Chains> = LazyLock::new(Chains::default);
 
@@ -27,7 +20,8 @@ impl Route for Hit {
             return Err(PlaceError::NeedsSource { policy: NAME, source_name: "topology" });
         };
         let chains = topology.chains.as_deref().unwrap_or(&NO_CHAINS);
-        let ways = WaypointInputs { network, table, chains };
+        let budget = &*budget;
+        let ways = WaypointInputs { network, table, chains, work: Some(budget) };
         let mut loads = BoxLoads::new(chains);
         let rate = |flow: &FlowDemand| BitsPerSec((flow.bytes.as_f64() * 8.0 / self.params.transfer_s) as u64);
         let mut find = |flow: &FlowDemand| -> Option<WaypointRoute> {
@@ -39,7 +33,7 @@ impl Route for Hit {
             Some(route)
         };
         for (flow, _) in &problem.fixed {
-            if !budget.work(way_work(chains, flow)) {
+            if budget.over() {
                 break;
             }
             find(flow);
@@ -49,7 +43,7 @@ impl Route for Hit {
         let (mut paths, mut cost) = (vec![None; problem.flows.len()], 0.0);
         for at in order {
             let flow = &problem.flows[at];
-            if budget.over() || !budget.work(way_work(chains, flow)) {
+            if budget.over() {
                 break;
             }
             paths[at] = find(flow).map(|route| {

@@ -86,7 +86,7 @@ proptest! {
         let world = World::new(&networks()[network], BitsPerSec(megabits * MEGABIT), seed);
         let problem = world.job(4, 3, Bytes(1 << 30), seed);
         let compiled = ChainedProblem::compile(&problem, &SETTINGS).unwrap().unwrap();
-        let found = Hit::default().search(&compiled, &mut Budget::new(u64::MAX, &mut || false));
+        let found = Hit::default().search(&compiled, &Budget::new(u64::MAX, &mut || false));
         prop_assume!(found.is_ok());
         let mut search_state = found.unwrap();
         let cost = search_state.cost();

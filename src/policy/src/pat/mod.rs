@@ -29,7 +29,7 @@ use super::baselines::capacity::Capacity;
 use super::budget::Work;
 use super::chained::{ChainedProblem, End, NONE, SearchState};
 use super::container::Container;
-use super::hit::{finish, first_lists, objective_by};
+use super::hit::{OBJECTIVE_WORK, finish, first_lists, objective_by};
 use super::load::kinds;
 use super::{Budget, Capabilities, Definition, Objective, Place, PlaceError, PlaceProblem, Placement};
 use field::{Field, InOrder, Mover, NO_WAY, Run};
@@ -182,8 +182,18 @@ impl Place for Pat {
     }
 
     fn objective(&self, problem: &PlaceProblem<'_>, placement: &Placement) -> Option<Objective> {
+        let mut never = || false;
+        self.objective_within(problem, placement, &Budget::with_work(0, OBJECTIVE_WORK, &mut never))
+    }
+
+    fn objective_within(
+        &self,
+        problem: &PlaceProblem<'_>,
+        placement: &Placement,
+        work: &dyn Work,
+    ) -> Option<Objective> {
         match ChainedProblem::compile_for(problem, &self.params.settings(), &placement.groups) {
-            Ok(Some(compiled)) => objective_by(&compiled, placement),
+            Ok(Some(compiled)) => objective_by(&compiled, placement, work),
             Ok(None) => Container::default().objective(problem, placement),
             Err(_) => None,
         }

@@ -316,11 +316,11 @@ proptest! {
         prop_assume!(first_lists(&mut search_state, Some(seed), &Budget::new(u64::MAX, &mut || false)).is_ok());
         let before = search_state.cost();
         let mut never = || false;
-        let mut budget = Budget::new(u64::MAX, &mut never);
-        Pat::default().run(&mut search_state, &mut budget);
+        let budget = Budget::new(u64::MAX, &mut never);
+        Pat::default().run(&mut search_state, &budget);
         prop_assert!(search_state.cost() <= before, "{} became {}", before, search_state.cost());
         let (at, lists) = (search_state.at.clone(), search_state.lists.clone());
-        Pat::default().run(&mut search_state, &mut budget);
+        Pat::default().run(&mut search_state, &budget);
         prop_assert_eq!((&search_state.at, &search_state.lists), (&at, &lists));
         if plain == 0 {
             for (flow, list) in search_state.lists.iter().enumerate().filter(|(_, list)| !list.is_empty()) {

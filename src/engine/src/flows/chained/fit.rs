@@ -25,8 +25,7 @@ pub(crate) fn fit(
     topology: &Topology,
     table: Option<&PathTable>,
     running: &ChainedFlows,
-    sends: &BTreeMap<ChainPair, Sent>,
-    wanted: &Found,
+    (sends, wanted): (&BTreeMap<ChainPair, Sent>, &Found),
     transfer: Micros,
     host: impl Fn(NodeIdx) -> HostName,
     work: &dyn Work,
@@ -38,7 +37,7 @@ pub(crate) fn fit(
     let (Some(network), Some(table)) = (topology.network.as_deref(), table) else {
         return without_network(chains, sends);
     };
-    let ways = WaypointInputs { network, table, chains };
+    let ways = WaypointInputs { network, table, chains, work: Some(work) };
     // Loads of boxes that were declared anew since are counted when that is settled.
     let same = running.are_of(topology);
     let mut loads = if same { running.loads.clone() } else { BoxLoads::new(chains) };
@@ -47,7 +46,7 @@ pub(crate) fn fit(
     let mut found = Found::new();
     for (key, sent) in order {
         let Some(index) = chains.find_chain(&key.chain) else { continue };
-        if !work.work(way_work(chains, index)) {
+        if !work.work(1) {
             return Err(too_late(key));
         }
         let known = running.routes.get(key).filter(|_| same);
@@ -62,22 +61,13 @@ pub(crate) fn fit(
                 way.boxes.iter().for_each(|&at| loads.add(at, ends.rate));
                 found.insert(key.clone(), way);
             }
+            // Not that there is none: nobody looked.
+            None if !work.work(1) => return Err(too_late(key)),
             None if chains.chain(index).when_broken == WhenBroken::Open => {}
             None => return Err(ends.broken(&loads, host)),
         }
     }
     Ok(found)
-}
-
-/// Work that looking up the way from one stop to the next counts for.
-const SEGMENT_WORK: u64 = 256;
-
-/// What a way under a chain takes: a segment from each box to each of the next type, for each part of a chain that may
-/// leave some out.
-fn way_work(chains: &Chains, index: ChainIdx) -> u64 {
-    let kinds = chains.chain(index).sequence.iter().map(|&kind| chains.of_kind(kind).len() as u64);
-    let (segments, last) = kinds.fold((0, 1), |(sum, before), here| (sum + before * here, here));
-    SEGMENT_WORK * (segments + last)
 }
 
 fn too_late(key: &ChainPair) -> Refusal {

@@ -169,7 +169,7 @@ impl Flows {
         let mut never = || false;
         let budget = Budget::new(0, &mut never);
         let running = &self.chained.published;
-        fit(&snapshot.topology, table, running, sends, wanted, settings.chains.transfer, host, &budget).map(|_| ())
+        fit(&snapshot.topology, table, running, (sends, wanted), settings.chains.transfer, host, &budget).map(|_| ())
     }
 
     /// A job sends something else under chains than before.
@@ -356,7 +356,7 @@ impl Flows {
         self.chained.routes.as_ref()?;
         let ways = RoutingContext::of(snapshot, settings, &mut self.table)?;
         let network = snapshot.topology.network.as_deref()?;
-        let found = chains::WaypointInputs { network, table: &ways.paths, chains: &chains };
+        let found = chains::WaypointInputs { network, table: &ways.paths, chains: &chains, work: None };
         Some(run(&mut self.chained, &ChainRoutingContext { snapshot, settings, ways: found }, ways.late))
     }
 }

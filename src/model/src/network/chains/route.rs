@@ -5,7 +5,8 @@ use super::{BoxKind, Chain, Chains, LONGEST, Sequence};
 use crate::network::graph::Network;
 use crate::network::host_path::leaving;
 use crate::network::path::{mix, shortest_path_seeded};
-use crate::network::path_table::PathTable;
+use crate::network::path_table::{PairPaths, PathTable};
+use crate::solve::work::Work;
 use crate::units::{BitsPerSec, BoxIdx, DirectedLinkIdx, LinkIdx, VertexIdx};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
@@ -20,7 +21,16 @@ pub struct WaypointInputs<'a> {
     pub table: &'a PathTable,
     /// The boxes of now.
     pub chains: &'a Chains,
+    /// Who counts what looking paths up takes; once that says to stop, switches that were not looked up have none between
+    /// them.
+    pub work: Option<&'a dyn Work>,
 }
+
+/// Work that looking a pair of switches up counts for, and one link of its paths: a search takes about as long.
+const PAIR_WORK: u64 = 256;
+const LINK_WORK: u64 = 4;
+/// That of a pair whose search ended at its bound.
+const CUT_SHORT_WORK: u64 = 1 << 16;
 
 /// What flows take of each box.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -324,6 +334,16 @@ impl Search<'_, '_> {
     }
 }
 
+/// Counts what looking paths up took.
+fn count(ways: &WaypointInputs<'_>, paths: &PairPaths, found: &[Segment]) {
+    let Some(work) = ways.work else { return };
+    let links: usize = found.iter().map(|links| links.len()).sum();
+    work.work(LINK_WORK * links as u64 + if paths.is_cut_short() { CUT_SHORT_WORK } else { 0 });
+    if paths.is_cut_short() {
+        work.note_cut_short_paths();
+    }
+}
+
 /// The paths of two switches that are whole now, shortest first.
 fn segments(ways: &WaypointInputs<'_>, from: VertexIdx, to: VertexIdx) -> Vec<Segment> {
     let (network, table) = (ways.network, ways.table);
@@ -332,6 +352,9 @@ fn segments(ways: &WaypointInputs<'_>, from: VertexIdx, to: VertexIdx) -> Vec<Se
     }
     if from == to {
         return vec![Segment::new()];
+    }
+    if ways.work.is_some_and(|work| !work.work(PAIR_WORK)) {
+        return Vec::new();
     }
     let (paths, mut read, mut found) = (table.paths(from, to), 0, Vec::new());
     loop {
@@ -343,6 +366,7 @@ fn segments(ways: &WaypointInputs<'_>, from: VertexIdx, to: VertexIdx) -> Vec<Se
             found.push(hops.into_iter().map(|(link, tail)| leaving(network, link, tail)).collect());
         }
     }
+    count(ways, &paths, &found);
     let is_end = |switch| table.ends().binary_search(&switch).is_ok();
     if found.is_empty() && !(is_end(from) && is_end(to)) {
         let path = shortest_path_seeded(network, from, to, 0);

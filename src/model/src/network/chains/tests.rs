@@ -305,7 +305,7 @@ fn a_route_turns_at_its_boxes_and_a_flow_within_a_host_leaves_it_for_them() {
     let network = testbed();
     let chains = Chains::new(&declared(vec![chain("secure", &["IPS", "FW"])]), Some(&network)).unwrap();
     let table = table(&network, &chains, 10);
-    let ways = WaypointInputs { network: &network, table: &table, chains: &chains };
+    let ways = WaypointInputs { network: &network, table: &table, chains: &chains, work: None };
     let [a, b] = ["host-0003", "host-0007"].map(|name| network.vertex(name).unwrap());
     let best = |from, to| {
         let sequence = &chains.chain(ChainIdx(0)).sequence;
@@ -330,18 +330,18 @@ fn within_a_host_traffic_of_an_open_chain_stays_on_it_when_no_box_is_left() {
     let flow = ChainFlow { from: host, to: host, chain: ChainIdx(0), rate: BitsPerSec(1) };
     let mut routes = ChainRoutes::new(&chains);
     let passed = |routes: &ChainRoutes| routes.route(1).map(|way| (way.boxes.len(), way.hops()));
-    let ways = WaypointInputs { network: &network, table: &table, chains: &chains };
+    let ways = WaypointInputs { network: &network, table: &table, chains: &chains, work: None };
     routes.insert(&ways, 1, flow);
     assert_eq!(passed(&routes), Some((2, 6)));
     for (down, then) in [(2, Some((1, 4))), (0, Some((1, 4))), (1, Some((0, 0)))] {
         chains.set_box(BoxIdx(down), Some(false), None);
-        let ways = WaypointInputs { network: &network, table: &table, chains: &chains };
+        let ways = WaypointInputs { network: &network, table: &table, chains: &chains, work: None };
         routes.on_change(&ways, &[], &[BoxIdx(down)]);
         assert_eq!(passed(&routes), then, "without box {down}");
     }
     assert!(routes.lacking().contains(&1), "it goes through boxes again when they are back");
     chains.set_box(BoxIdx(1), Some(true), None);
-    let ways = WaypointInputs { network: &network, table: &table, chains: &chains };
+    let ways = WaypointInputs { network: &network, table: &table, chains: &chains, work: None };
     assert_eq!(routes.on_change(&ways, &[], &[BoxIdx(1)]).changed, [1]);
     assert_eq!(passed(&routes), Some((1, 4)));
 }
@@ -510,7 +510,7 @@ proptest! {
     fn the_k_best_routes_are_those_of_an_enumeration(network in random_network(), places in places(), rate in 1_u64..5) {
         let chains = declared_on(&network, &places);
         let table = table(&network, &chains, 12);
-        let ways = WaypointInputs { network: &network, table: &table, chains: &chains };
+        let ways = WaypointInputs { network: &network, table: &table, chains: &chains, work: None };
         let hosts = hosts(&network);
         for (at, chain) in chains.chains().iter().enumerate() {
             let ends = (hosts[at % hosts.len()], hosts[(at * 3 + 1) % hosts.len()]);
@@ -549,7 +549,7 @@ proptest! {
         for (number, &(from, to, chain, rate)) in (0..).zip(&flows) {
             let (from, to) = (hosts[from % hosts.len()], hosts[to % hosts.len()]);
             let flow = ChainFlow { from, to, chain: ChainIdx(chain), rate: BitsPerSec(rate) };
-            index.insert(&WaypointInputs { network: &network, table: &table, chains: &chains }, number, flow);
+            index.insert(&WaypointInputs { network: &network, table: &table, chains: &chains, work: None }, number, flow);
         }
         for (what, which, up) in changes {
             let before = index.clone();
@@ -576,7 +576,7 @@ proptest! {
                 }
             }
             table.update(&network);
-            let ways = WaypointInputs { network: &network, table: &table, chains: &chains };
+            let ways = WaypointInputs { network: &network, table: &table, chains: &chains, work: None };
             let told = index.on_change(&ways, &links, &boxes);
             check_index(&ways, &index)?;
             let moved: Vec<u64> = index

@@ -152,7 +152,7 @@ impl Lazy {
             let owner_row = ends.rows[owner as usize];
             row.pairs.retain(|&other, pair| {
                 let mut bytes = pair.bytes();
-                let mut whole = !many && !(any_lost && pair.loose);
+                let mut whole = !(many || any_lost && pair.loose);
                 while whole
                     && any_lost
                     && rows::next_path(old, owner_row, &mut bytes, |link, _| whole &= !lost[link as usize]).is_some()

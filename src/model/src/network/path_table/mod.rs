@@ -85,7 +85,7 @@ impl Default for PathTableOptions {
 
 /// Steps between two looks at the stop probe while a whole table is built, and one pair's.
 pub const LOOK_EVERY: u64 = 1 << 14;
-/// Steps for one pair before deviations: for each of [`LONGEST_WALK`](search::LONGEST_WALK) lengths at most, as many
+/// Steps for one pair before deviations: for each of 64 lengths at most, as many
 /// walks as the options' default allows, with a way back each; and the counts of walks.
 pub const MOST_WALK_STEPS: u64 = 64 << 15;
 

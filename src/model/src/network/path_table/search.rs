@@ -12,7 +12,7 @@ use std::collections::BinaryHeap;
 pub(super) type Links = SmallVec<[u32; 8]>;
 
 /// Longest walks that are counted.
-pub(super) const LONGEST_WALK: usize = 64;
+const LONGEST_WALK: usize = 64;
 
 /// Key of a pair's hashes; the same in both directions.
 pub(super) fn pair_key(seed: u64, a: VertexIdx, b: VertexIdx) -> u64 {

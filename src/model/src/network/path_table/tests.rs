@@ -1,6 +1,7 @@
 //! The table against brute force, a library's Yen, and itself built anew.
 
 mod bounds;
+mod same_paths;
 
 use super::search::{link_hash, pair_key, path_hash};
 use super::*;
