@@ -81,6 +81,10 @@ async fn a_stranger_releases_follows_explains_and_ends_nothing() {
     tell_done(&stranger, 1).await;
     world.until("the event was looked at", |status| status.counters.get("events_refused") > Some(&before)).await;
     assert_eq!(world.status().await.leases, 2);
+    // What an application can see of its own id says nothing of another's.
+    let number = &decision[..16];
+    let short = refusal(stranger.explain(number).await);
+    assert_eq!((decision.len(), short.0), (32, Code::NotFound), "{short:?}");
     // An operator explains without a token, the application with what it has.
     let asked = v1::ExplainRequest { decision_id: decision.clone(), ..Default::default() };
     let explained = world.admin.clone().explain(asked).await.unwrap().into_inner();
