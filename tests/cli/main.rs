@@ -19,7 +19,11 @@ use tempfile::TempDir;
 /// Runs the binary; nothing of the caller's environment names a daemon.
 fn hintctl(args: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_hintctl"));
-    command.args(args).env_remove("HINTD_ADDRESS").env_remove("HINTD_ADMIN_SOCKET").output().unwrap()
+    for name in ["HINTD_ADDRESS", "HINTD_ADMIN_SOCKET", "HINTD_SECRET_FILE", "HINTD_TOKEN"] {
+        command.env_remove(name);
+    }
+    // Its secret is not the caller's.
+    command.args(args).env("XDG_STATE_HOME", env!("CARGO_TARGET_TMPDIR")).output().unwrap()
 }
 
 fn stdout(output: &Output) -> String {

@@ -604,6 +604,11 @@ impl Daemon {
         })
     }
 
+    /// Gives back what a request took of an application's requests that was not the application's own.
+    pub fn give_back(&self, application: ApplicationId) {
+        self.0.rates.give_back(application, self.0.settings.load().requests_per_s);
+    }
+
     /// Refuses who asks while requests are not taken.
     pub(super) fn check_ready(&self) -> Result<(), Refusal> {
         match self.0.shared.ready.borrow().why_not() {
