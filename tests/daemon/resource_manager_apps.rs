@@ -48,7 +48,7 @@ fn manager(knows: Knows) -> impl Fn(&str) -> Said + Send + Sync + 'static {
             "/ws/v1/cluster/apps/application_1_0001"
                 if knows.one.is_none() && [FIRST, SECOND].contains(&knows.live) =>
             {
-                ok(&knows.live.replace('[', "").replace(']', ""))
+                ok(&knows.live.replace(['[', ']'], ""))
             }
             _ => match knows.one {
                 None => http(
@@ -186,7 +186,7 @@ async fn containers_that_run_confirm_their_leases_without_any_feed() {
     let world = leased(&server).await;
     assert_eq!(world.counter("hints_followed").await, 0);
     server.says(manager(Knows { live: FIRST, containers: CONTAINERS, ..NOTHING }));
-    let followed = |status: &hintd_client::wire::v1::StatusResponse| status.counters.get("hints_followed") == Some(&1);
+    let followed = |status: &v1::StatusResponse| status.counters.get("hints_followed") == Some(&1);
     world.until("one lease is met, and the master's container is nobody's", followed).await;
     tokio::time::sleep(Duration::from_millis(300)).await;
     assert_eq!(world.counter("hints_followed").await, 1, "told of again it counts once");

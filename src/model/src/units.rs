@@ -549,6 +549,24 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_decisions_id_reads_back_with_its_salt_and_as_the_version_before_wrote_it() {
+        let old = DecisionId::of(0x19a_0000_0001);
+        let new = DecisionId { salt: 0xab, ..old };
+        assert_eq!((old.to_string(), new.to_string()), ("0000019a00000001".into(), format!("{old}00000000000000ab")));
+        for id in [old, new] {
+            assert_eq!(id.to_string().parse(), Ok(id));
+            assert_eq!(serde_json::from_str::<DecisionId>(&serde_json::to_string(&id).unwrap()).unwrap(), id);
+        }
+        assert_eq!(serde_json::to_string(&old).unwrap(), old.number.to_string());
+        assert!(old < new && new < DecisionId::of(old.number + 1));
+        for text in
+            ["", "1", "0000019a0000000", "+000019a00000001", "0000019a00000001ß", "0000019a00000001+0000000000000ab"]
+        {
+            assert!(text.parse::<DecisionId>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
     fn ids_print_as_yarn_prints_them_and_read_back() {
         for text in ["container_1700000000000_0001_01_000002", "container_e17_1700000000000_12345_02_1000000"] {
             let id: ContainerId = text.parse().expect("well-formed");

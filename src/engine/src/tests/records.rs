@@ -261,7 +261,7 @@ impl Busy {
     }
 
     fn all(&self) -> Vec<Arc<Record>> {
-        let ids = (10_000..=10_000 + u64::from(self.asked)).map(DecisionId);
+        let ids = (10_000..=10_000 + u64::from(self.asked)).map(DecisionId::of);
         ids.filter_map(|id| self.records.get(id, self.harness.now).ok()).collect()
     }
 }
