@@ -3,8 +3,8 @@
 use crate::program::{Program, say, write_config};
 use crate::streams::follow_start;
 use crate::world::{SOON, World, heartbeat, hello, leased, request};
-use hintd_client::wire::v1;
 use hintd_client::FeedSender;
+use hintd_client::wire::v1;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

@@ -35,4 +35,5 @@ mod resource_manager;
 mod resource_manager_apps;
 mod streams;
 mod tokens;
+mod upgrade;
 mod world;

@@ -48,7 +48,7 @@ fn manager(knows: Knows) -> impl Fn(&str) -> Said + Send + Sync + 'static {
             "/ws/v1/cluster/apps/application_1_0001"
                 if knows.one.is_none() && [FIRST, SECOND].contains(&knows.live) =>
             {
-                ok(&knows.live.replace('[', "").replace(']', ""))
+                ok(&knows.live.replace(['[', ']'], ""))
             }
             _ => match knows.one {
                 None => http(

@@ -63,6 +63,19 @@ async fn a_stranger_who_knows_the_application_gets_no_token_and_no_hints() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_stranger_does_not_use_up_what_the_application_may_ask_for() {
+    let world = World::with(&[("limits", "requests_per_s = 3")]).await;
+    let _feed = world.cluster(2, 2, 8_192).await;
+    world.hints(attempt("r1", 1)).await;
+    let stranger = stranger(&world).await;
+    for number in 0..30 {
+        let found = refusal(stranger.request_hints_once(attempt(&format!("s{number}"), 1)).await);
+        assert_eq!(found.0, Code::PermissionDenied, "{found:?}");
+    }
+    world.client.request_hints_once(attempt("r2", 1)).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_stranger_releases_follows_explains_and_ends_nothing() {
     let world = World::start().await;
     let _feed = world.cluster(2, 2, 8_192).await;
@@ -81,6 +94,10 @@ async fn a_stranger_releases_follows_explains_and_ends_nothing() {
     tell_done(&stranger, 1).await;
     world.until("the event was looked at", |status| status.counters.get("events_refused") > Some(&before)).await;
     assert_eq!(world.status().await.leases, 2);
+    // What an application can see of its own id says nothing of another's.
+    let number = &decision[..16];
+    let short = refusal(stranger.explain(number).await);
+    assert_eq!((decision.len(), short.0), (32, Code::NotFound), "{short:?}");
     // An operator explains without a token, the application with what it has.
     let asked = v1::ExplainRequest { decision_id: decision.clone(), ..Default::default() };
     let explained = world.admin.clone().explain(asked).await.unwrap().into_inner();

@@ -35,9 +35,20 @@ fn program(name: &str, built: Option<&str>) -> PathBuf {
 fn bare(name: &str, built: Option<&str>) -> Command {
     let mut command = Command::new(program(name, built));
     // The caller's environment must not influence the result.
-    for name in ["HINTD_ADDRESS", "HINTD_ADMIN_SOCKET", "HINTD_DATA", "RUST_LOG", "COLUMNS"] {
+    let set = [
+        "HINTD_ADDRESS",
+        "HINTD_ADMIN_SOCKET",
+        "HINTD_DATA",
+        "HINTD_SECRET_FILE",
+        "HINTD_TOKEN",
+        "RUST_LOG",
+        "COLUMNS",
+    ];
+    for name in set {
         command.env_remove(name);
     }
+    // Its secret is not the caller's.
+    command.env("XDG_STATE_HOME", env!("CARGO_TARGET_TMPDIR"));
     command.current_dir(root()).stdin(Stdio::null());
     command
 }

@@ -35,7 +35,7 @@ def main() -> None:
             others = f", else {', '.join(hint.fallbacks)}" if hint.fallbacks else ""
             print(f"{hint.group}: {hint.count} containers on {hint.host}{others}")
         print(f"decision {answer.decision_id} of policy {answer.policy}; `hintctl explain` says why")
-        print(f"{client.release(attempt)} leases given back")
+        print(f"{client.release(attempt, answer.token)} leases given back")
 
 
 if __name__ == "__main__":

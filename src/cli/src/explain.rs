@@ -11,8 +11,8 @@ use tonic::Code;
 
 /// A decision.
 #[derive(Debug, Clone, Args)]
-#[command(after_help = "Examples:\n  hintctl explain 0000019a00000001\n  \
-    hintctl --json explain 0000019a00000001 | jq '.exclusions[] | select(.reason == \"no_room\")'\n\n\
+#[command(after_help = "Examples:\n  hintctl explain 0000019a000000015c0e2f9b7d3a8146\n  \
+    hintctl --json explain 0000019a000000015c0e2f9b7d3a8146 | jq '.exclusions[] | select(.reason == \"no_room\")'\n\n\
     Answers are remembered for leases.answers_kept after their last lease, and as long as records go back; refusals\n\
     as long as records go back. Asked over the admin socket; with a token over the gRPC address.")]
 pub struct ExplainArgs {

@@ -12,13 +12,13 @@ use serde::Serialize;
 
 /// A decision, and perhaps another policy.
 #[derive(Debug, Clone, Args)]
-#[command(after_help = "Examples:\n  hintctl replay 0000019a00000001\n  \
-    hintctl replay 0000019a00000001 --policy container\n\n\
+#[command(after_help = "Examples:\n  hintctl replay 0000019a000000015c0e2f9b7d3a8146\n  \
+    hintctl replay 0000019a000000015c0e2f9b7d3a8146 --policy container\n\n\
     It is made again from its record alone, by the policy as it was configured then: the answer must come out the same\n\
     byte by byte, and exit code 1 says that it did not. --policy runs a policy as it is configured now on what the\n\
     decision read. Nothing is leased. How far back records go is bounded by records.bytes.")]
 pub struct ReplayArgs {
-    /// The id of a decision, or of a refusal, 16 hexadecimal digits
+    /// The id of a decision, or of a refusal
     decision: String,
     /// Another policy, to stand beside
     #[arg(long, value_name = "NAME")]

@@ -1,5 +1,6 @@
 //! Following an attempt: one stream, or as many as it takes.
 
+use super::decisions::Decisions;
 use super::error::{Cause, ClientError};
 use super::retry::{FIRST_PAUSE, LONGEST_PAUSE, jittered};
 use super::{Client, retry};
@@ -24,15 +25,22 @@ const FAREWELL: Duration = Duration::from_secs(1);
 pub struct Following {
     events: mpsc::Sender<v1::FollowRequest>,
     advice: Streaming<v1::FollowMessage>,
+    application_id: String,
+    decisions: Decisions,
 }
 
 impl Following {
-    pub(super) async fn start(mut client: PlacementClient<Channel>, start: v1::FollowStart) -> Result<Self, Status> {
+    pub(super) async fn start(
+        mut client: PlacementClient<Channel>,
+        start: v1::FollowStart,
+        decisions: Decisions,
+    ) -> Result<Self, Status> {
+        let application_id = start.application_id.clone();
         let (events, stream) = mpsc::channel(UNDER_WAY);
         let first = v1::FollowRequest { start: Some(start), events: Vec::new() };
         events.try_send(first).expect("the queue is empty and its reader is here");
         let advice = client.follow(ReceiverStream::new(stream)).await?.into_inner();
-        Ok(Self { events, advice })
+        Ok(Self { events, advice, application_id, decisions })
     }
 
     /// Tells what happened to tasks.
@@ -49,7 +57,9 @@ impl Following {
     /// [`ClientError::Ended`]; [`ClientError::Refused`] with UNAVAILABLE when the daemon restarts: follow
     /// again after the last number seen.
     pub async fn next(&mut self) -> Result<v1::FollowMessage, ClientError> {
-        self.advice.message().await?.ok_or(ClientError::Ended)
+        let message = self.advice.message().await?.ok_or(ClientError::Ended)?;
+        self.decisions.note_pushed(&message, &self.application_id);
+        Ok(message)
     }
 }
 
@@ -147,9 +157,9 @@ impl FollowTask {
     /// A stream, after at most so much patience.
     async fn open(&mut self) -> Result<Following, ClientError> {
         let placement = self.client.placement();
-        let start = self.start.clone();
+        let (start, decisions) = (self.start.clone(), self.client.decisions.clone());
         let until = Instant::now() + self.patience;
-        let opening = retry::until(until, |_| Following::start(placement.clone(), start.clone()));
+        let opening = retry::until(until, |_| Following::start(placement.clone(), start.clone(), decisions.clone()));
         tokio::pin!(opening);
         loop {
             tokio::select! {
@@ -166,7 +176,7 @@ impl FollowTask {
 
     /// Carries events up and advice down until either end is gone.
     async fn carry(&mut self, stream: Following) -> End {
-        let Following { events, mut advice } = stream;
+        let Following { events, mut advice, application_id, decisions } = stream;
         let mut up = Some(events);
         let mut next = None;
         let farewell = tokio::time::sleep(FAREWELL);
@@ -190,6 +200,7 @@ impl FollowTask {
                 message = advice.message(), if next.is_none() => match message {
                     Ok(Some(message)) => {
                         self.start.resume_after = message.number;
+                        decisions.note_pushed(&message, &application_id);
                         next = Some(message).filter(|_| !self.hung_up);
                     }
                     Ok(None) => return End::InOrder,

@@ -62,6 +62,7 @@
 
 mod acknowledged;
 mod breaker;
+mod decisions;
 mod error;
 mod feed;
 mod follow;
@@ -86,11 +87,11 @@ use crate::wire::v1::feed_client::FeedClient;
 use crate::wire::v1::placement_client::PlacementClient;
 use crate::wire::v1::routes_client::RoutesClient;
 use breaker::Breaker;
+use decisions::Decisions;
 use hyper_util::rt::TokioIo;
-use std::collections::VecDeque;
 use std::future::Future;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Response, Status, Streaming};
@@ -106,7 +107,7 @@ pub struct Client {
     calls: Duration,
     secret: Arc<Secret>,
     /// Whose the last decisions are, by id: to show the nonce where one is to be explained.
-    decisions: Arc<Mutex<VecDeque<(String, String)>>>,
+    decisions: Decisions,
 }
 
 /// How patient a client is where its caller does not say.
@@ -141,9 +142,6 @@ pub type AdminClient = v1::admin_client::AdminClient<Channel>;
 
 /// Answers of 100,000 hints stay below it.
 const MESSAGE_BYTES: usize = 64 << 20;
-
-/// Decisions whose owner is remembered, so that they can be explained.
-const DECISIONS_NOTED: usize = 1_024;
 
 /// Share of a request's time that is left for the way back.
 const WAY_BACK: u32 = 20; // a twentieth
@@ -196,7 +194,7 @@ impl Client {
             breaker: Arc::new(Breaker::new(options.breaker.clone())),
             calls: options.calls,
             secret: Arc::new(options.secret.clone().unwrap_or_else(Secret::random)),
-            decisions: Arc::default(),
+            decisions: Decisions::default(),
         }
     }
 
@@ -217,7 +215,7 @@ impl Client {
             Err(ClientError::Refused { why, .. }) => why.as_ref().map(|why| &why.decision_id),
             Err(_) => None,
         };
-        self.note(decision, &request.application_id);
+        self.decisions.note(decision.map_or("", String::as_str), &request.application_id);
         answer
     }
 
@@ -227,22 +225,6 @@ impl Client {
             request.nonce = self.secret.nonce(&request.application_id);
         }
         request
-    }
-
-    fn note(&self, decision: Option<&String>, application_id: &str) {
-        let Some(decision) = decision.filter(|decision| !decision.is_empty()) else { return };
-        let mut known = self.decisions.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.len() >= DECISIONS_NOTED {
-            known.pop_front();
-        }
-        known.push_back((decision.clone(), application_id.to_owned()));
-    }
-
-    /// The nonce to show for a decision; empty: it is not known whose it is.
-    fn nonce_of(&self, decision: &str) -> Vec<u8> {
-        let known = self.decisions.lock().unwrap_or_else(PoisonError::into_inner);
-        let owner = known.iter().rev().find(|(noted, _)| noted == decision);
-        owner.map(|(_, application_id)| self.secret.nonce(application_id)).unwrap_or_default()
     }
 
     /// Asks for hints once, whatever comes, and leaves the request's deadline as it is: for measuring.
@@ -278,7 +260,9 @@ impl Client {
     /// # Errors
     /// [`ClientError::Refused`], [`ClientError::OutOfTime`].
     pub async fn explain(&self, decision_id: &str) -> Result<v1::ExplainResponse, ClientError> {
-        let (decision_id, nonce) = (decision_id.to_owned(), self.nonce_of(decision_id));
+        let owner = self.decisions.application_of(decision_id);
+        let nonce = owner.map(|application_id| self.secret.nonce(&application_id)).unwrap_or_default();
+        let decision_id = decision_id.to_owned();
         self.explain_with(v1::ExplainRequest { decision_id, token: String::new(), nonce }).await
     }
 
@@ -311,7 +295,7 @@ impl Client {
     /// # Errors
     /// [`ClientError::Refused`], as for a token that is not the attempt's; [`ClientError::Broken`].
     pub async fn follow(&self, start: v1::FollowStart) -> Result<Following, ClientError> {
-        once(self.calls, Following::start(self.placement(), self.shown_start(start))).await
+        once(self.calls, Following::start(self.placement(), self.shown_start(start), self.decisions.clone())).await
     }
 
     /// Follows an attempt over restarts of the daemon, which is waited for at most `patience` at a time.

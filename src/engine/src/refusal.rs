@@ -145,6 +145,12 @@ impl Refusal {
         }
     }
 
+    /// Whether who asked did not show that it is the attempt's.
+    #[must_use]
+    pub const fn is_a_strangers(&self) -> bool {
+        matches!(self, Self::NoToken { .. } | Self::BadToken { .. } | Self::NotListed { .. })
+    }
+
     /// What keeps nodes from taking containers, where that is the matter.
     #[must_use]
     pub fn blocked(&self) -> &[Blocked] {

@@ -71,7 +71,7 @@ pub(crate) fn hint(group: &str, host: &str, count: u32, fallbacks: &[&str], rack
 
 pub(crate) fn answer(id: &str, digest: u64) -> Arc<Answer> {
     let decision = Decision {
-        id: DecisionId(digest),
+        id: DecisionId::of(digest),
         request: id.into(),
         attempt: attempt(1, 1),
         queue: "default".into(),

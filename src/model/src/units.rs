@@ -453,10 +453,55 @@ macro_rules! counter_id {
     };
 }
 
-counter_id!(
-    /// One decision; printed as 16 hexadecimal digits.
-    DecisionId
-);
+/// One decision; printed as 32 hexadecimal digits, or 16 where it has no salt, as those of version 0.1.0. Older ones are
+/// smaller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DecisionId {
+    /// Counts.
+    pub number: u64,
+    /// What nobody can guess who was not told the id; 0: none.
+    pub salt: u64,
+}
+
+impl DecisionId {
+    /// A decision without a salt.
+    #[must_use]
+    pub const fn of(number: u64) -> Self {
+        Self { number, salt: 0 }
+    }
+}
+
+impl fmt::Display for DecisionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.salt {
+            0 => write!(f, "{:016x}", self.number),
+            salt => write!(f, "{:016x}{salt:016x}", self.number),
+        }
+    }
+}
+
+/// A number where it has no salt, as version 0.1.0 wrote all of them, else a text.
+impl Serialize for DecisionId {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if self.salt == 0 { serializer.serialize_u64(self.number) } else { serializer.collect_str(self) }
+    }
+}
+
+impl<'de> Deserialize<'de> for DecisionId {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Written {
+            Number(u64),
+            Text(String),
+        }
+        match Written::deserialize(deserializer)? {
+            Written::Number(number) => Ok(Self::of(number)),
+            Written::Text(text) => text.parse().map_err(serde::de::Error::custom),
+        }
+    }
+}
+
 counter_id!(
     /// One lease: room on one node for one container.
     LeaseId
@@ -470,10 +515,22 @@ impl std::str::FromStr for DecisionId {
     type Err = IdError;
 
     fn from_str(text: &str) -> Result<Self, IdError> {
-        u64::from_str_radix(text, 16).ok().filter(|_| text.len() == 16).map(Self).ok_or_else(|| IdError {
+        let digits = |part: &str| {
+            let plain = part.bytes().all(|digit| digit.is_ascii_hexdigit());
+            u64::from_str_radix(part, 16).ok().filter(|_| plain)
+        };
+        let parse = || match text.len() {
+            16 => digits(text).map(Self::of),
+            32 => {
+                let (number, salt) = text.split_at_checked(16)?;
+                Some(Self { number: digits(number)?, salt: digits(salt)? })
+            }
+            _ => None,
+        };
+        parse().ok_or_else(|| IdError {
             text: text.to_owned(),
             kind: "a decision id",
-            example: "0000019a00000001",
+            example: "0000019a000000015c0e2f9b7d3a8146",
         })
     }
 }
@@ -490,6 +547,24 @@ pub struct SchedulerKey {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_decisions_id_reads_back_with_its_salt_and_as_the_version_before_wrote_it() {
+        let old = DecisionId::of(0x19a_0000_0001);
+        let new = DecisionId { salt: 0xab, ..old };
+        assert_eq!((old.to_string(), new.to_string()), ("0000019a00000001".into(), format!("{old}00000000000000ab")));
+        for id in [old, new] {
+            assert_eq!(id.to_string().parse(), Ok(id));
+            assert_eq!(serde_json::from_str::<DecisionId>(&serde_json::to_string(&id).unwrap()).unwrap(), id);
+        }
+        assert_eq!(serde_json::to_string(&old).unwrap(), old.number.to_string());
+        assert!(old < new && new < DecisionId::of(old.number + 1));
+        for text in
+            ["", "1", "0000019a0000000", "+000019a00000001", "0000019a00000001ß", "0000019a00000001+0000000000000ab"]
+        {
+            assert!(text.parse::<DecisionId>().is_err(), "{text}");
+        }
+    }
 
     #[test]
     fn ids_print_as_yarn_prints_them_and_read_back() {

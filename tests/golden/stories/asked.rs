@@ -50,6 +50,8 @@ pub(crate) fn hadoop_and_ryu_are_asked(notes: &Notes) {
         daemon.page("/metrics").1.contains("hintd_sdn_events_total{event=\"other\"}").then_some(())
     });
     notes.journal(&daemon);
+    let unknown = request("squat", 4, 1, 1_024, json!({}));
+    notes.refused("an attempt that is not listed", &daemon.grpc(), "/hintd.v1.Placement/RequestHints", &unknown);
     *over.lock().unwrap() = true;
     daemon.until("an application is over", |status| status["leases"] == json!(0) || status.get("leases").is_none());
     until("it is counted", || {

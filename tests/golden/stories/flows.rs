@@ -108,6 +108,12 @@ fn by_hand(daemon: &Daemon, notes: &Notes, net: &mut Feed<'_>) {
     notes.until(&mut first, UPDATE, "it goes by default", |update| update.get("removed").is_some());
     daemon.until("who refused is told", |status| status["watchers"].to_string().contains("no room in its table"));
     notes.status(daemon);
+    // The name of a watch with a nonce is its own.
+    let mut held = watch(&json!({ "watcher": "held", "flows": true, "nonce": "0123456789abcdef" }));
+    notes.until(&mut held, UPDATE, "a snapshot", |update| update["snapshot"] == json!(true));
+    refused("another's name", json!({ "watcher": "held", "flows": true }));
+    notes.refused("another's name", &place, acknowledge, &json!({ "watcher": "held", "number": 1 }));
+    drop(held);
     // A later watch of the same name replaces this one.
     let mut second = watch(&json!({ "watcher": "w", "pairs": [{ "src": "r0n0", "dst": "r1n0" }], "flows": true }));
     notes.refusal("replaced by a later watch", WATCH, first.end());

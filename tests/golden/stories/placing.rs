@@ -69,6 +69,7 @@ pub(crate) fn a_cluster_is_fed_and_asked(notes: &Notes) {
         notes.json("whatif request", &daemon.args(&["whatif", "request", "--file", &file]));
     }
     remembered(&daemon, notes);
+    given_back(&daemon, notes);
     modes(&daemon, notes);
     operators(&daemon, notes);
     followed(&daemon, notes, &mut feeds[0]);
@@ -88,7 +89,10 @@ fn remembered(daemon: &Daemon, notes: &Notes) {
     let answer = notes.json("request", &daemon.args(&["request", "--file", &file]));
     let id = answer["decision_id"].as_str().unwrap();
     notes.json("explain", &daemon.args(&["explain", id]));
-    notes.ask(&daemon.grpc(), EXPLAIN, &json!({ "decision_id": id }));
+    notes.ask(&daemon.admin(), "/hintd.v1.Admin/Explain", &json!({ "decision_id": id }));
+    notes.json("request --show-token", &daemon.args(&["request", "--file", &file, "--show-token"]));
+    notes.json("attempts", &daemon.args(&["attempts"]));
+    notes.ask(&daemon.admin(), "/hintd.v1.Admin/ListAttempts", &json!({ "limit": 1 }));
     notes.json("replay", &daemon.args(&["replay", id]));
     notes.json("replay --policy", &daemon.args(&["replay", id, "--policy", "spread"]));
     notes.ask(&daemon.admin(), "/hintd.v1.Admin/Replay", &json!({ "decision_id": id, "policy": "spread" }));
@@ -105,6 +109,21 @@ fn remembered(daemon: &Daemon, notes: &Notes) {
     notes.json("replay, refused", &daemon.args(&["replay", &id]));
     notes.ask(&daemon.admin(), "/hintd.v1.Admin/Replay", &json!({ "decision_id": id }));
     notes.ask(&daemon.grpc(), EXPLAIN, &json!({ "decision_id": id }));
+}
+
+/// What an attempt holds is given back, by its application and by an operator.
+fn given_back(daemon: &Daemon, notes: &Notes) {
+    let file = job(&daemon.files, "held", 15, json!({ "policy": "spread" }));
+    notes.json("request", &daemon.args(&["request", "--file", &file]));
+    notes.json("release", &daemon.args(&["release", "application_1_0015", "--lease", "7"]));
+    notes.json("release", &daemon.args(&["release", "application_1_0015"]));
+    notes.json("end", &daemon.args(&["end", "application_1_0015"]));
+    hints(daemon, notes, &request("again", 15, 1, 1_024, json!({})));
+    notes.ask(
+        &daemon.admin(),
+        "/hintd.v1.Admin/EndAttempt",
+        &json!({ "application_id": "application_1_0015", "attempt": 1 }),
+    );
 }
 
 /// Queues in shadow mode and switched off.
@@ -263,6 +282,24 @@ fn tokens_and_ids(daemon: &Daemon, notes: &Notes) {
         call.send(&first);
         notes.refusal(what, "/hintd.v1.Placement/Follow", call.end());
     }
+    let held = request("held", 8, 1, 1_024, json!({ "nonce": "0123456789abcdef" }));
+    let answer = hints(daemon, notes, &held);
+    let decision = |shown: Value| with(json!({ "decision_id": answer["hints"]["decision_id"] }), shown);
+    let done = |shown: Value| with(json!({ "application_id": "application_1_0008", "attempt": 1 }), shown);
+    for (what, shown) in [
+        ("nothing shown, of an attempt with a nonce", json!({})),
+        ("another's nonce", json!({ "nonce": "fedcba9876543210" })),
+        ("a nonce that can be guessed", json!({ "nonce": "0123" })),
+    ] {
+        notes.refused(what, &place, REQUEST, &request("stranger", 8, 1, 1_024, shown.clone()));
+        notes.refused(what, &place, RELEASE, &done(shown.clone()));
+        notes.refused(what, &place, EXPLAIN, &decision(shown));
+    }
+    notes.ask(&place, EXPLAIN, &decision(json!({ "token": answer["token"] })));
+    let jump = request("jump", 8, 1, 1_024, json!({ "attempt": 4_294_967_295_u32 }));
+    notes.refused("a number far above the last known attempt's", &place, REQUEST, &jump);
+    let nobody = json!({ "application_id": "application_1_0099", "attempt": 1 });
+    notes.refused("an unknown attempt", &daemon.admin(), "/hintd.v1.Admin/EndAttempt", &nobody);
     notes.refused("an unknown decision", &place, EXPLAIN, &json!({ "decision_id": "0000000000000000" }));
     notes.refused("not a decision id", &place, EXPLAIN, &json!({ "decision_id": "what" }));
     let admin = daemon.admin();
@@ -284,6 +321,8 @@ fn tokens_and_ids(daemon: &Daemon, notes: &Notes) {
 fn commands(daemon: &Daemon, notes: &Notes) {
     notes.refused_command("an unknown decision", daemon, &["explain", "0000000000000000"]);
     notes.refused_command("not a decision id", daemon, &["explain", "what"]);
+    notes.refused_command("another's attempt", daemon, &["release", "application_1_0008"]);
+    notes.refused_command("an unknown attempt", daemon, &["end", "application_1_0099"]);
     notes.refused_command("an unknown decision", daemon, &["replay", "0000000000000000"]);
     notes.refused_command("an unknown link", daemon, &["links", "--link", "l1"]);
     notes.refused_command("an unknown switch", daemon, &["whatif", "network", "--drain-switch", "s"]);

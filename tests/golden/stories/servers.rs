@@ -146,19 +146,30 @@ pub(super) fn resource_manager(state: &'static str, over: Arc<Mutex<bool>>) -> S
             })
         };
         let over = *over.lock().unwrap();
-        let app = json!({
-            "id": "application_1_0001", "state": "RUNNING", "finalStatus": "UNDEFINED",
-            "amContainerLogs": "http://r0n0:8042/node/containerlogs/container_1_0001_01_000001/u",
-        });
+        let app = |number: u32| {
+            let logs = format!("http://r0n0:8042/node/containerlogs/container_1_{number:04}_01_000001/u");
+            json!({
+                "id": format!("application_1_{number:04}"), "state": "RUNNING", "finalStatus": "UNDEFINED",
+                "amContainerLogs": logs,
+            })
+        };
+        let asked_for = (1..4).find(|number| path.contains(&format!("/apps/application_1_{number:04}")));
         let found = match path.split(['?', '&']).next().unwrap() {
             "/ws/v1/cluster/info" => json!({ "clusterInfo": { "id": 1, "haState": state } }),
             "/ws/v1/cluster/nodes" => json!({ "nodes": { "node": [node("r0n0"), node("r1n0")] } }),
             "/conf" => json!({ "properties": [{ "key": "yarn.scheduler.minimum-allocation-mb", "value": "256" }] }),
             "/ws/v1/cluster/scheduler" => json!({ "scheduler": { "schedulerInfo": { "type": "capacityScheduler" } } }),
             "/ws/v1/cluster/apps" if over => json!({ "apps": {} }),
-            "/ws/v1/cluster/apps" => json!({ "apps": { "app": [app] } }),
+            "/ws/v1/cluster/apps" => json!({ "apps": { "app": [app(1), app(2), app(3)] } }),
             path if path.ends_with("/containers") => Value::Null,
-            _ => json!({ "app": { "id": "application_1_0001", "state": "FINISHED", "finalStatus": "SUCCEEDED" } }),
+            _ => match asked_for {
+                Some(number) if !over => json!({ "app": app(number) }),
+                Some(number) => {
+                    let id = format!("application_1_{number:04}");
+                    json!({ "app": { "id": id, "state": "FINISHED", "finalStatus": "SUCCEEDED" } })
+                }
+                None => return (404, json!({ "RemoteException": { "exception": "NotFoundException" } }).to_string()),
+            },
         };
         (200, found.to_string())
     })

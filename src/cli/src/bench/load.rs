@@ -381,7 +381,7 @@ fn sample_answer(gang: u32) -> v1::RequestHintsResponse {
     let terms =
         || Some(v1::Terms { core_hops: Some(1.0), balance: Some(0.5), objective: Some(1.0), ..v1::Terms::default() });
     let hints = v1::HintSet {
-        decision_id: "0000019a00000001".to_owned(),
+        decision_id: "0000019a000000015c0e2f9b7d3a8146".to_owned(),
         request_id: "appattempt_1700000000000_0001_000001".to_owned(),
         policy: "spread".to_owned(),
         hints: (0..gang).map(hint).collect(),

@@ -181,7 +181,7 @@ impl Daemon {
         let engine = options.settings.engine.clone();
         let (mut engine, recovered) = Engine::new(engine, options.rules.clone(), found.rows, clock.now())?;
         log_recovered(&mut engine, &recovered, clock.now());
-        let decisions = AtomicU64::new(engine.next_decision().0);
+        let decisions = AtomicU64::new(engine.next_decision().number);
         let metrics = MetricHandles::new(metrics);
         let journal = GroupCommit::start(journal, group_options(options, &metrics))?;
         let pool = Pool::start(&options.pool).map_err(StartError::Pool)?;
@@ -209,7 +209,7 @@ impl Daemon {
             settings: ArcSwap::from_pointee(options.settings.clone()),
             clock,
             instance: format!("{:016x}", rand::random::<u64>()).into(),
-            first_decision: DecisionId(decisions.load(Ordering::Relaxed)),
+            first_decision: DecisionId::of(decisions.load(Ordering::Relaxed)),
             decisions,
             stopping: CancellationToken::new(),
             engine_ended,
@@ -229,10 +229,11 @@ impl Daemon {
         Ok((daemon.clone(), Ending { engine, daemon, recovered }))
     }
 
-    /// Draws the id of a decision to be made.
+    /// Draws the id of a decision to be made, which nobody can guess.
     #[must_use]
     pub fn next_decision(&self) -> DecisionId {
-        DecisionId(self.0.decisions.fetch_add(1, Ordering::Relaxed))
+        let number = self.0.decisions.fetch_add(1, Ordering::Relaxed);
+        DecisionId { number, salt: rand::random_range(1..=u64::MAX) }
     }
 
     /// What requests load: one consistent picture.
@@ -326,7 +327,7 @@ impl Daemon {
 
     /// Why an id can't be of a decision of this life of the daemon; `None`: it can. Ids have the start above a counter.
     fn elsewhen(&self, decision: DecisionId) -> Option<String> {
-        let before = decision.0 >> 32 < self.0.first_decision.0 >> 32;
+        let before = decision.number >> 32 < self.0.first_decision.number >> 32;
         match self.had(decision) {
             _ if before => {
                 Some("its id is of before the daemon's last start, and records end with a process".to_owned())
@@ -338,8 +339,8 @@ impl Daemon {
 
     /// Whether this life of the daemon, or one before it, may have made a decision of this id.
     pub(crate) fn had(&self, decision: DecisionId) -> bool {
-        let pushed = is_pushed(decision) && decision.0 >> 32 == self.0.first_decision.0 >> 32;
-        pushed || decision.0 < self.0.decisions.load(Ordering::Relaxed)
+        let pushed = is_pushed(decision) && decision.number >> 32 == self.0.first_decision.number >> 32;
+        pushed || decision.number < self.0.decisions.load(Ordering::Relaxed)
     }
 
     /// How far records go, and decisions that came faster than they could be recorded.
@@ -621,6 +622,11 @@ impl Daemon {
             self.metrics().line_left_out();
         }
         line
+    }
+
+    /// Gives back what a request took of an application's requests that was not the application's own.
+    pub fn give_back(&self, application: ApplicationId) {
+        self.0.rates.give_back(application, self.0.settings.load().requests_per_s);
     }
 
     /// Refuses who asks while requests are not taken.

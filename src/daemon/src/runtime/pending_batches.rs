@@ -349,7 +349,7 @@ mod tests {
     fn calls_that_wait_for_one_decision_are_bounded() {
         let (folder, mut pending_batches, commands) = without_disk();
         pending_batches.start(journal(&folder.path().join("journal")));
-        let (decision, heard) = (DecisionId(1), Arc::new(AtomicUsize::new(0)));
+        let (decision, heard) = (DecisionId::of(1), Arc::new(AtomicUsize::new(0)));
         let effects = Effects { journal: vec![Op::put(Table::Answers, *b"r1", *b"promised")], out: Vec::new() };
         assert!(pending_batches.enter(effects, Some(decision), Box::new(|_| ())).is_none());
         for _ in 1..WAITING_MAX {

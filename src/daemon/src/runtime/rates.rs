@@ -42,6 +42,13 @@ impl Rates {
         *paid = now + ahead + each;
         Ok(())
     }
+
+    /// Gives back what a request took that turned out not to be the application's.
+    pub(super) fn give_back(&self, application: ApplicationId, most: u32) {
+        let mut table = self.paid_until.lock().unwrap_or_else(PoisonError::into_inner);
+        let (Some(paid), Some(each)) = (table.entries.get_mut(&application), BURST.checked_div(most)) else { return };
+        *paid = paid.checked_sub(each).unwrap_or(*paid);
+    }
 }
 
 impl Table {
@@ -60,6 +67,19 @@ mod tests {
 
     fn application(sequence: u32) -> ApplicationId {
         ApplicationId { cluster_timestamp: 1, sequence }
+    }
+
+    #[test]
+    fn what_a_stranger_takes_is_given_back() {
+        let (rates, now) = (Rates::default(), Instant::now());
+        for _ in 0..100 {
+            assert_eq!(rates.take(application(1), 4, now), Ok(()));
+            rates.give_back(application(1), 4);
+        }
+        (0..4).for_each(|_| assert_eq!(rates.take(application(1), 4, now), Ok(())));
+        assert!(rates.take(application(1), 4, now).is_err());
+        rates.give_back(application(2), 4);
+        rates.give_back(application(1), 0);
     }
 
     #[test]

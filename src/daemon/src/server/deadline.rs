@@ -130,7 +130,7 @@ mod tests {
         let release =
             v1::ReleaseRequest { application_id: "application_1_0001".into(), attempt: 1, ..Default::default() };
         let explain = v1::ExplainRequest {
-            decision_id: hintd_model::units::DecisionId(1).to_string(),
+            decision_id: hintd_model::units::DecisionId::of(1).to_string(),
             ..v1::ExplainRequest::default()
         };
         let pair = v1::HostPair { src: "a".into(), dst: "b".into(), class: String::new() };

@@ -180,7 +180,16 @@ pub(super) async fn hints(
         }
         let shown = proof(&wire.token, &wire.nonce)?;
         let asked = RequestOptions { what_if, follows: wire.follows, proof: shown };
-        daemon.request(core, convert::digest(&wire), own, deadline, asked).await
+        let application = core.attempt.application;
+        let answer = daemon.request(core, convert::digest(&wire), own, deadline, asked).await;
+        // Else a stranger could use up what the application may ask for.
+        if let Err(Refused { refusal, .. }) = &answer
+            && refusal.is_a_strangers()
+            && !what_if
+        {
+            daemon.give_back(application);
+        }
+        answer
     };
     let answer = async {
         if let Line::Due { left_out: left_out @ 1.. } = line {

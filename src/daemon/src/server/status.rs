@@ -113,7 +113,7 @@ mod tests {
             (Refusal::Full { group: "g".into(), wanted: 2, free: 1, blocked: vec![] }, Code::ResourceExhausted),
             (Refusal::Chain { chain: "c".into(), why: "b".into() }, Code::FailedPrecondition),
             (Refusal::Plan { name: "p".into(), why: "b".into() }, Code::FailedPrecondition),
-            (Refusal::NotRecorded { decision: DecisionId(1), kept: "b".into() }, Code::NotFound),
+            (Refusal::NotRecorded { decision: DecisionId::of(1), kept: "b".into() }, Code::NotFound),
             (Refusal::IdReused { id: "r".into() }, Code::AlreadyExists),
             (Refusal::Unavailable { message: "b".into(), retry_after: Micros(1_500) }, Code::Unavailable),
             (Refusal::DeadlineExceeded(Micros(5)), Code::DeadlineExceeded),
@@ -160,7 +160,7 @@ mod tests {
         let nearest = vec![NearMiss { host: "worker-017".into(), lacks: vec![lack] }];
         let blocked = vec![Blocked { group: "g".into(), count: 1, constraint: "no_room".into(), nodes: 4, nearest }];
         let full = Refusal::Full { group: "g".into(), wanted: 2, free: 1, blocked };
-        let status = status_of(&full, Some(DecisionId(26)));
+        let status = status_of(&full, Some(DecisionId::of(26)));
         assert_eq!(status.metadata().get(DECISION).unwrap(), "000000000000001a");
         let refused = hintd_client::status::refused_of(&status).unwrap();
         assert_eq!((refused.reason.as_str(), refused.decision_id.as_str()), ("full", "000000000000001a"));

@@ -175,7 +175,7 @@ impl Dispatching {
 
 /// Whether the decision was made for a node that was offered, and not for a request.
 pub const fn is_pushed(decision: DecisionId) -> bool {
-    decision.0 & PUSHED != 0
+    decision.number & PUSHED != 0
 }
 
 /// Decisions that are pushed have ids from here on, above those that requests draw.

@@ -91,7 +91,7 @@ impl CommitHandler<'_> {
 impl LeaseHandler<'_> {
     fn push(&mut self, policy: &Arc<str>, laid: &LaunchLayout, secrets: Secrets, now: Timestamp) {
         self.dispatching.pushed += 1;
-        let mut draft = self.pushed(laid, policy, now);
+        let mut draft = self.pushed(laid, policy, &secrets.token, now);
         let live = self.grant(&mut draft, &laid.hints.rows, now);
         self.out.effects.count(Counter::HintsIssued, live.len() as u64);
         let Secrets { token, nonce, .. } = secrets;
@@ -105,9 +105,9 @@ impl LeaseHandler<'_> {
     }
 
     /// The decision that hints of one request make which are pushed.
-    fn pushed(&self, laid: &LaunchLayout, policy: &Arc<str>, now: Timestamp) -> Decision {
+    fn pushed(&self, laid: &LaunchLayout, policy: &Arc<str>, token: &Token, now: Timestamp) -> Decision {
         let request = &laid.request;
-        let id = self.ids.pushed(self.dispatching.pushed);
+        let id = self.ids.pushed(self.dispatching.pushed, token);
         Decision {
             id,
             request: format!("{}{OFFER}{id}", request.id).as_str().into(),

@@ -441,7 +441,7 @@ fn full(compiled: &Compiled<'_>, placement: &Placement, gang_waits: bool) -> Ref
 /// A decision that hints nothing yet.
 fn blank(generation: &Generation, request: &HintRequest, chosen: &SelectedPolicy<'_>) -> Decision {
     Decision {
-        id: DecisionId(0),
+        id: DecisionId::of(0),
         request: request.id.clone(),
         attempt: request.attempt,
         queue: request.queue.clone(),

@@ -44,7 +44,7 @@ impl RecordSettings {
     #[must_use]
     pub const fn takes(&self, decision: DecisionId) -> bool {
         // The finaliser of SplitMix64: ids that follow each other fall apart.
-        let mixed = decision.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = decision.number.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         self.bytes > 0 && (mixed ^ (mixed >> 27)) % 1_000_000 < self.per_million as u64
     }

@@ -206,7 +206,7 @@ fn stop_at(stopped: Option<u64>) -> impl FnMut() -> bool {
 /// A decision without the facts of its commit.
 fn computed(decision: &Decision) -> Decision {
     let mut computed =
-        Decision { id: DecisionId(0), at: Timestamp(0), conflicts: 0, elapsed: Micros::ZERO, ..decision.clone() };
+        Decision { id: DecisionId::of(0), at: Timestamp(0), conflicts: 0, elapsed: Micros::ZERO, ..decision.clone() };
     for hint in &mut computed.hints {
         (hint.leases, hint.expires) = (Vec::new(), None);
     }

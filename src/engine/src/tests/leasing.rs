@@ -386,7 +386,7 @@ fn leases_beyond_the_limit_are_refused_as_overload() {
 #[test]
 fn a_decision_keeps_the_id_it_was_drawn_and_the_next_lies_above() {
     let mut harness = EngineHarness::with_nodes(1, 8192);
-    let drawn = DecisionId(harness.engine.next_decision().0 + 5);
+    let drawn = DecisionId::of(harness.engine.next_decision().number + 5);
     let mut proposal = harness.propose(&Arc::new(maps("a", 1))).unwrap();
     proposal.decision = Some(drawn);
     let CommitOutcome::Committed(answer) = harness.commit(proposal) else { panic!("there is room") };

@@ -140,7 +140,7 @@ impl Busy {
         } else {
             propose(&generation, asked, &chosen, &settings, self.harness.now, &mut stop)
         };
-        let id = DecisionId(10_000 + u64::from(self.asked));
+        let id = DecisionId::of(10_000 + u64::from(self.asked));
         let seen = |read, came| DecidedRequest {
             request: Arc::clone(asked),
             policy: Arc::clone(&policy),
@@ -261,7 +261,7 @@ impl Busy {
     }
 
     fn all(&self) -> Vec<Arc<Record>> {
-        let ids = (10_000..=10_000 + u64::from(self.asked)).map(DecisionId);
+        let ids = (10_000..=10_000 + u64::from(self.asked)).map(DecisionId::of);
         ids.filter_map(|id| self.records.get(id, self.harness.now).ok()).collect()
     }
 }
@@ -365,7 +365,7 @@ fn records_stay_within_their_bytes_and_the_oldest_go_first() {
     let ids: Vec<DecisionId> = busy.all().iter().map(|record| record.decision()).collect();
     assert!(ids.contains(&oldest));
     let now = busy.harness.now;
-    let refusal = busy.records.get(DecisionId(10_001), now).unwrap_err().to_string();
+    let refusal = busy.records.get(DecisionId::of(10_001), now).unwrap_err().to_string();
     let text = "decision 0000000000002711 is not recorded: records go back ";
     assert!(refusal.starts_with(text) && refusal.contains(&oldest.to_string()), "{refusal}");
     busy.records.reload(RecordSettings { per_million: 1_000_000, bytes: 0 });
@@ -480,8 +480,10 @@ fn a_dispatched_decision_is_made_by_another_dispatcher_or_by_a_placer_from_the_s
 #[test]
 fn a_sample_of_decisions_is_chosen_by_their_ids() {
     let tenth = RecordSettings { per_million: 100_000, ..RecordSettings::default() };
-    let taken = (0..100_000).filter(|&id| tenth.takes(DecisionId(id))).count();
+    let taken = (0..100_000).filter(|&id| tenth.takes(DecisionId::of(id))).count();
     assert!((9_500..10_500).contains(&taken), "{taken}");
     let none = RecordSettings { per_million: 0, ..tenth };
-    assert!((0..1_000).all(|id| !none.takes(DecisionId(id)) && RecordSettings::default().takes(DecisionId(id))));
+    assert!(
+        (0..1_000).all(|id| !none.takes(DecisionId::of(id)) && RecordSettings::default().takes(DecisionId::of(id)))
+    );
 }

@@ -74,7 +74,7 @@ fn run(flows: &mut RunningFlows, number: u64, edges: &[EdgeProblem], placement: 
     }
     let application = ApplicationId { cluster_timestamp: 1, sequence: number as u32 };
     let attempt = AttemptId { application, attempt: 1 };
-    flows.jobs.push(Arc::new(JobFlows { attempt, decision: DecisionId(number), traffic }));
+    flows.jobs.push(Arc::new(JobFlows { attempt, decision: DecisionId::of(number), traffic }));
 }
 
 /// Some Storm jobs that run.

@@ -214,7 +214,7 @@ impl<'a> World<'a> {
         }
         let application = ApplicationId { cluster_timestamp: 1, sequence: at as u32 };
         let attempt = AttemptId { application, attempt: 1 };
-        let flows = Arc::new(JobFlows { attempt, decision: DecisionId(at as u64), traffic });
+        let flows = Arc::new(JobFlows { attempt, decision: DecisionId::of(at as u64), traffic });
         let later = self.running.jobs.partition_point(|job| job.decision < flows.decision);
         self.running.change().jobs.insert(later, Arc::clone(&flows));
         Some(flows)
@@ -229,7 +229,7 @@ impl<'a> World<'a> {
             shares.iter().for_each(|share| self.free(share.node, size, share.count));
         }
         let Some(flows) = &placed.traffic else { return };
-        let decision = DecisionId(placed.app as u64);
+        let decision = DecisionId::of(placed.app as u64);
         self.running.change().jobs.retain(|job| job.decision != decision);
         for flow in &flows.traffic.flows {
             self.stop(flow);

@@ -15,7 +15,7 @@ pub fn hint_set(decision: &Decision) -> v1::HintSet {
     let groups = decision.group_names();
     v1::HintSet {
         // A what-if is remembered nowhere: there is nothing to ask for by an id.
-        decision_id: if decision.id.0 == 0 { String::new() } else { decision.id.to_string() },
+        decision_id: if decision.id.number == 0 { String::new() } else { decision.id.to_string() },
         request_id: decision.request.to_string(),
         snapshot_version: decision.snapshot.0,
         policy: decision.policy.to_string(),

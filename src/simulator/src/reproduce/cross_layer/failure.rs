@@ -125,7 +125,7 @@ impl Running {
 
     fn start(&mut self, number: u64, job: &Job, placement: Placement) {
         let application = ApplicationId { cluster_timestamp: 1, sequence: number as u32 };
-        let decision = (DecisionId(number), AttemptId { application, attempt: 1 });
+        let decision = (DecisionId::of(number), AttemptId { application, attempt: 1 });
         let groups = job.groups.iter().map(|(name, _)| Arc::from(name.as_str())).collect();
         let new = NewJob::new(decision, groups, job.edges.clone().into(), placement.groups);
         let request = RequestId(number.to_string().into());

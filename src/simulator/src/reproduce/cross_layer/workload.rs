@@ -121,7 +121,7 @@ pub(super) fn start(
     }
     let application = ApplicationId { cluster_timestamp: 1, sequence: number as u32 };
     let attempt = AttemptId { application, attempt: 1 };
-    flows.jobs.push(Arc::new(JobFlows { attempt, decision: DecisionId(number), traffic }));
+    flows.jobs.push(Arc::new(JobFlows { attempt, decision: DecisionId::of(number), traffic }));
     Ok(())
 }
 

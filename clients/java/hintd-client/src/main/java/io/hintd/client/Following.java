@@ -17,6 +17,7 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.TimeUnit;
+import java.util.function.Consumer;
 import java.util.function.Supplier;
 
 /**
@@ -45,6 +46,7 @@ public final class Following implements AutoCloseable {
   private final String token;
   private final ByteString nonce;
   private final Listener listener;
+  private final Consumer<FollowMessage> noted;
   private final ScheduledExecutorService later =
       Executors.newSingleThreadScheduledExecutor(Threads.daemon("hintd-follow"));
   private final Object lock = new Object();
@@ -56,13 +58,14 @@ public final class Following implements AutoCloseable {
 
   Following(
       Supplier<PlacementGrpc.PlacementStub> stub, Attempt attempt, String token, ByteString nonce, long after,
-      Listener listener) {
+      Listener listener, Consumer<FollowMessage> noted) {
     this.stub = stub;
     this.attempt = attempt;
     this.token = token;
     this.nonce = nonce;
     this.last = after;
     this.listener = listener;
+    this.noted = noted;
     open();
   }
 
@@ -127,6 +130,7 @@ public final class Following implements AutoCloseable {
         last = message.getNumber();
         pause = Repeat.FIRST_PAUSE;
       }
+      noted.accept(message);
       listener.advice(message);
     }
 

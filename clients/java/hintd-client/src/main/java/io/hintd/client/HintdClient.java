@@ -165,7 +165,9 @@ public final class HintdClient implements AutoCloseable {
    */
   public Following follow(Attempt attempt, String token, long after, Following.Listener listener) {
     ByteString nonce = token.isEmpty() ? nonce(attempt.applicationId()) : ByteString.EMPTY;
-    return new Following(() -> PlacementGrpc.newStub(fresh()), attempt, token, nonce, after, listener);
+    return new Following(
+        () -> PlacementGrpc.newStub(fresh()), attempt, token, nonce, after, listener,
+        message -> decisions.put(message.getHints().getDecisionId(), attempt.applicationId()));
   }
 
   /** What shows that this is the client which asked for the application. */
