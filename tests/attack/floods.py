@@ -109,7 +109,8 @@ def no_http2(arena):
             arena.result.sent += len(data)
     # Frames that break rules of HTTP/2, each on a connection of its own.
     for data in (
-        frame(DATA, END_STREAM, 1, b"x"), frame(HEADERS, END_HEADERS, 2, b"\x82"), frame(HEADERS, END_HEADERS, 1, b"\xff" * 40),
+        frame(DATA, END_STREAM, 1, b"x"), frame(HEADERS, END_HEADERS, 2, b"\x82"),
+        frame(HEADERS, END_HEADERS, 1, b"\xff" * 40),
         frame(SETTINGS, 0, 0, b"\x00"), frame(SETTINGS, 0, 0, struct.pack(">HI", 4, 2**32 - 1)),
         frame(WINDOW_UPDATE, 0, 0, bytes(4)), frame(PING, 0, 0, b"x"), frame(255, 255, 2**31 - 1, b"x" * 100),
         frame(WINDOW_UPDATE, 0, 0, struct.pack(">I", 2**31 - 1)) * 2, b"\xff\xff\xff\x00\x00\x00\x00\x00\x01",
@@ -159,7 +160,7 @@ def calls(arena):
 
 
 def slow_http(arena, count, again):
-    """`count` connections that say half a request, and a byte now and then; with `again` whoever is closed comes back."""
+    """`count` connections that say half a request, and a byte now and then; with `again` who is closed comes back."""
     if not arena.http:
         raise Skip("needs --http")
     slow, back = [], 0

@@ -1,4 +1,4 @@
-"""Who must not notice the attack: an application that asks for hints, the nodes that report, and who looks at health."""
+"""Who must not notice the attack: an application that asks for hints, nodes that report, who looks at health."""
 
 import os
 import threading
@@ -33,7 +33,7 @@ class Task(threading.Thread):
 
 
 class Nodes(Task):
-    """A cluster that reports: nodes register once and send a heartbeat every two seconds. `cuts`: streams that ended."""
+    """A cluster that reports: nodes register once and send a heartbeat every two seconds. `cuts`: ended streams."""
 
     every = 2.0
 

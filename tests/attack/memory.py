@@ -1,4 +1,4 @@
-"""Attacks on memory: claimed lengths, uploads without an end, answers that nobody reads, answers larger than questions."""
+"""Attacks on memory: claimed lengths, uploads without an end, unread answers, answers larger than questions."""
 
 import gzip
 import os
