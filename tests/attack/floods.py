@@ -123,7 +123,7 @@ def no_http2(arena):
             pass
 
 
-@attack("N9", "1,500 silent connections, and 500 opened and closed at once")
+@attack("N9", "1,500 silent connections, and 500 opened and closed at once", long=True)
 def connections(arena):
     for _ in range(1500):
         try:
@@ -140,7 +140,7 @@ def connections(arena):
     arena.hold(2)
 
 
-@attack("N9a", "200 calls at once on each of 40 connections, by one application")
+@attack("N9a", "200 calls at once on each of 40 connections, by one application", long=True)
 def calls(arena):
     opened = []
     for n in range(40):
@@ -202,6 +202,6 @@ def slow_health(arena):
     slow_http(arena, 40, again=False)
 
 
-@attack("D9a", "400 slow connections to the page of health, which come back")
+@attack("D9a", "400 slow connections to the page of health, which come back", long=True)
 def many_slow_health(arena):
     slow_http(arena, 400, again=True)

@@ -113,9 +113,7 @@ class Application(Task):
         if status != OK:
             raise Refused(reason(status, headers))
         hints = m.Hints(answer)
-        if not hints.hosts:
-            raise Refused(f"no hint: {hints.degraded}")
-        if hints.token:
+        if hints.token and hints.leases:
             self.connection.unary(m.RELEASE, m.release(name, hints.token), self.deadline)
         return seconds
 

@@ -31,7 +31,7 @@ def talkers(arena, count, start):
     return found
 
 
-@attack("N1", "60 Watch streams that nobody reads, while links go up and down")
+@attack("N1", "60 Watch streams that nobody reads, while links go up and down", long=True)
 def slow_watchers(arena):
     tell(arena, leaves_and_spines(arena.nodes.hosts))
     talking = talkers(arena, 30, 50000)
@@ -86,7 +86,7 @@ def slow_followers(arena):
     arena.hold(2)
 
 
-@attack("N3", "a Watch of 1,000,000 pairs, and two of 199,990")
+@attack("N3", "a Watch of 1,000,000 pairs, and two of 199,990", long=True)
 def watched_pairs(arena):
     def ask(name, pairs):
         connection = arena.connect()

@@ -22,6 +22,8 @@ class Victim:
         self.token = ""
         self.hints = self.ask("first")
         self.token = self.hints.token
+        if not self.hints.leases:
+            raise RuntimeError("the victim has no leases: set placer.guard = false, or make room")
 
     def ask(self, name):
         """Hints for four containers, or RuntimeError."""
