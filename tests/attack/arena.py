@@ -25,8 +25,8 @@ def attack(name, title, **needs):
 
 class Attack:
     """`own`: needs a daemon that was started for it; `how`: how that is started (Daemon's arguments), or a function of
-    the arena that says so; `plain`: starts what it needs by itself, and nobody honest is watched; `long`: not in the short
-    form."""
+    the arena that says so; `plain`: starts what it needs by itself, and nobody honest is watched; `long`: not in the
+    short form."""
 
     def __init__(self, name, title, function, own=False, how=None, plain=False, root=False, long=False):
         self.name, self.title, self.function = name, title, function

@@ -28,6 +28,7 @@ level = "info"
 path = "{folder}/journal.redb"
 [placer]
 threads = 2
+{placer}
 [limits]
 {limits}
 [policies.container]
@@ -37,8 +38,9 @@ threads = 2
 mode = "on"
 """
 
-# Limits of time that would make the attack long, shortened where the program knows them.
-SHORT_LIMITS = ['upload = "4s"', 'unread = "4s"']
+# What is set where the program knows it: limits of time that would make the attack long; and that hints are given which
+# do no good, as the emulated nodes have neither data nor a network.
+WANTED = [("placer", "guard = false"), ("limits", 'upload = "4s"'), ("limits", 'unread = "4s"')]
 
 _running = []
 
@@ -118,19 +120,19 @@ class Daemon:
             raise
 
     def write_config(self, more=""):
-        """The configuration with every shortened limit that the program knows."""
+        """The configuration with all of WANTED that the program knows."""
         known = []
-        for line in SHORT_LIMITS:
-            self._write("\n".join([*known, line]), more)
+        for entry in WANTED:
+            self._write([*known, entry], more)
             if subprocess.run([self.program, "--check", "--config", self.config], capture_output=True, timeout=30,
                               check=False).returncode == 0:
-                known.append(line)
-        self.limits = known
-        self._write("\n".join(known), more)
+                known.append(entry)
+        self._write(known, more)
 
-    def _write(self, limits, more):
+    def _write(self, wanted, more):
+        parts = {part: "\n".join(line for of, line in wanted if of == part) for part in ("placer", "limits")}
         with open(self.config, "w", encoding="utf-8") as file:
-            file.write(CONFIG.format(grpc=self.grpc, http=self.http, folder=self.folder, limits=limits) + more)
+            file.write(CONFIG.format(grpc=self.grpc, http=self.http, folder=self.folder, **parts) + more)
 
     def start(self, stderr, files, environment, user):
         if stderr == "stuck":

@@ -109,7 +109,8 @@ def no_http2(arena):
             arena.result.sent += len(data)
     # Frames that break rules of HTTP/2, each on a connection of its own.
     for data in (
-        frame(DATA, END_STREAM, 1, b"x"), frame(HEADERS, END_HEADERS, 2, b"\x82"), frame(HEADERS, END_HEADERS, 1, b"\xff" * 40),
+        frame(DATA, END_STREAM, 1, b"x"), frame(HEADERS, END_HEADERS, 2, b"\x82"),
+        frame(HEADERS, END_HEADERS, 1, b"\xff" * 40),
         frame(SETTINGS, 0, 0, b"\x00"), frame(SETTINGS, 0, 0, struct.pack(">HI", 4, 2**32 - 1)),
         frame(WINDOW_UPDATE, 0, 0, bytes(4)), frame(PING, 0, 0, b"x"), frame(255, 255, 2**31 - 1, b"x" * 100),
         frame(WINDOW_UPDATE, 0, 0, struct.pack(">I", 2**31 - 1)) * 2, b"\xff\xff\xff\x00\x00\x00\x00\x00\x01",
@@ -122,7 +123,7 @@ def no_http2(arena):
             pass
 
 
-@attack("N9", "1,500 silent connections, and 500 opened and closed at once")
+@attack("N9", "1,500 silent connections, and 500 opened and closed at once", long=True)
 def connections(arena):
     for _ in range(1500):
         try:
@@ -139,7 +140,7 @@ def connections(arena):
     arena.hold(2)
 
 
-@attack("N9a", "200 calls at once on each of 40 connections, by one application")
+@attack("N9a", "200 calls at once on each of 40 connections, by one application", long=True)
 def calls(arena):
     opened = []
     for n in range(40):
@@ -159,7 +160,7 @@ def calls(arena):
 
 
 def slow_http(arena, count, again):
-    """`count` connections that say half a request, and a byte now and then; with `again` whoever is closed comes back."""
+    """`count` connections that say half a request, and a byte now and then; with `again` who is closed comes back."""
     if not arena.http:
         raise Skip("needs --http")
     slow, back = [], 0
@@ -201,6 +202,6 @@ def slow_health(arena):
     slow_http(arena, 40, again=False)
 
 
-@attack("D9a", "400 slow connections to the page of health, which come back")
+@attack("D9a", "400 slow connections to the page of health, which come back", long=True)
 def many_slow_health(arena):
     slow_http(arena, 400, again=True)

@@ -1,4 +1,4 @@
-"""Who must not notice the attack: an application that asks for hints, the nodes that report, and who looks at health."""
+"""Who must not notice the attack: an application that asks for hints, nodes that report, who looks at health."""
 
 import os
 import threading
@@ -33,7 +33,7 @@ class Task(threading.Thread):
 
 
 class Nodes(Task):
-    """A cluster that reports: nodes register once and send a heartbeat every two seconds. `cuts`: streams that ended."""
+    """A cluster that reports: nodes register once and send a heartbeat every two seconds. `cuts`: ended streams."""
 
     every = 2.0
 
@@ -113,9 +113,7 @@ class Application(Task):
         if status != OK:
             raise Refused(reason(status, headers))
         hints = m.Hints(answer)
-        if not hints.hosts:
-            raise Refused(f"no hint: {hints.degraded}")
-        if hints.token:
+        if hints.token and hints.leases:
             self.connection.unary(m.RELEASE, m.release(name, hints.token), self.deadline)
         return seconds
 

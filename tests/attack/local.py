@@ -1,4 +1,4 @@
-"""What is odd around the daemon and hintctl: a log that nobody reads, forged lines, files that are none, a hostile server."""
+"""What is odd around the daemon and hintctl: a log that nobody reads, forged lines, odd files, a hostile server."""
 
 import os
 import shutil
@@ -13,7 +13,7 @@ import time
 import messages as m
 from arena import Skip, attack
 from daemon import MIB, _dies_with_parent, http_get, rss_of
-from http2 import (ACK, DATA, END_HEADERS, END_STREAM, HEADERS, OK, PING, PREFACE, SETTINGS, WINDOW_UPDATE, Closed,
+from http2 import (DATA, END_HEADERS, END_STREAM, HEADERS, OK, PING, PREFACE, SETTINGS, WINDOW_UPDATE, Closed,
                    Connection, Late, frame, grpc_frame, hpack, read_headers, reason, settings)
 from protobuf import message
 
@@ -306,8 +306,8 @@ def hostile_server(arena):
         watcher = message({1: text, 5: text})
         server = message({1: text, 2: text, 3: text, 8: text})
         age = message({1: text})
-        yield message({1: text, 2: text, 5: text, 17: age, 19: text, 21: [text, text], 26: watcher, 60: text, 61: server,
-                       62: text})
+        yield message({1: text, 2: text, 5: text, 17: age, 19: text, 21: [text, text], 26: watcher, 60: text,
+                       61: server, 62: text})
 
     def nodes(_):
         yield message({1: message({1: text, 2: text, 3: text, 8: text, 10: text}), 2: 1})

@@ -1,4 +1,4 @@
-"""Protocol buffers by field number: just what the attack needs of them, so that it can also write what no library would."""
+"""Protocol buffers by field number: what the attack needs, so that it can also write what no library would."""
 
 import struct
 

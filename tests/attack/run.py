@@ -58,7 +58,7 @@ def program(value):
 
 def options():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--hintd", type=program, help="program to start; each attack gets a daemon and a folder of its own")
+    parser.add_argument("--hintd", type=program, help="program to start; each attack gets a daemon of its own")
     parser.add_argument("--hintctl", type=program, help="default: beside --hintd")
     parser.add_argument("--target", type=loopback, help="gRPC address of a running daemon")
     parser.add_argument("--http", type=loopback, help="its page of metrics and health")
@@ -69,7 +69,7 @@ def options():
     parser.add_argument("--seconds", type=float, default=600, help="no attack begins after so long [600]")
     parser.add_argument("--memory", type=float, default=768, help="MiB that memory may grow by in one attack [768]")
     parser.add_argument("--deadline", type=float, default=5, help="seconds that an honest placement may take [5]")
-    parser.add_argument("--share", type=float, default=0.6, help="share of honest placements that must be in time [0.6]")
+    parser.add_argument("--share", type=float, default=0.6, help="share of honest placements to be in time [0.6]")
     parser.add_argument("--short", action="store_true", help="leave out what is long and has a shorter form of its own")
     parser.add_argument("--json", metavar="FILE", help="the same as JSON")
     parser.add_argument("--list", action="store_true", help="name the attacks and end")
@@ -115,7 +115,8 @@ def cells(result):
             f"{result.seconds:.1f}", result.verdict]
 
 
-HEAD = ["attack", "conns", "KiB sent", "RSS MiB before > peak > after", "placed", "slowest s", "healthz s", "took s", "verdict"]
+HEAD = ["attack", "conns", "KiB sent", "RSS MiB before > peak > after", "placed", "slowest s", "healthz s", "took s",
+        "verdict"]
 WIDTHS = [6, 6, 9, 30, 9, 10, 10, 7, 8]
 
 

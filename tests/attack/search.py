@@ -85,18 +85,18 @@ def ring_of_300(arena):
     ugly(arena, ring(300, arena.nodes.hosts))
 
 
-@attack("D2a", "the same on a ring of 3,000")
+@attack("D2a", "two requests on a ring of 3,000 switches", long=True)
 def ring_of_3000(arena):
     ugly(arena, ring(3000, arena.nodes.hosts))
 
 
-@attack("D2b", "the same on a clique of 140 and on a ladder of 300 rungs")
+@attack("D2b", "two requests on a clique of 140 switches, then on a ladder of 300 rungs", long=True)
 def other_networks(arena):
     ugly(arena, clique(140, arena.nodes.hosts), hold=4)
     if not arena.overrun.is_set():
         ugly(arena, ladder(300, arena.nodes.hosts), deadline_ms=2001, hold=4)
 
 
-@attack("D2c", "eight of them at once with deadlines of 30 s")
+@attack("D2c", "eight requests with deadlines of 30 s on a ring of 1,000 switches")
 def long_deadlines(arena):
     ugly(arena, ring(1000, arena.nodes.hosts), deadline_ms=30000, hold=8, count=8)

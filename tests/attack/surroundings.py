@@ -85,8 +85,8 @@ def status_keys(arena, environment):
     if not arena.hintctl:
         return ""
     done = subprocess.run(
-        [arena.hintctl, "--json", "--admin-socket", arena.admin, "status"], capture_output=True, check=False, timeout=20,
-        env={**os.environ, **environment},
+        [arena.hintctl, "--json", "--admin-socket", arena.admin, "status"], capture_output=True, check=False,
+        timeout=20, env={**os.environ, **environment},
     )
     found = json.loads(done.stdout)
     return ",".join(sorted(f"{key}:{type(value).__name__}" for key, value in found.items()))
@@ -132,8 +132,9 @@ def another_user(arena):
         try:
             done = subprocess.run([arena.options.hintd, "--config", config], preexec_fn=_dies_with_parent(user=user),
                                   capture_output=True, check=False, timeout=20)
-            arena.note(f"in a folder that is not its own: {done.returncode} {done.stderr.decode(errors='replace')[-160:].strip()}")
-            if done.returncode == 0 or folder not in done.stderr.decode(errors="replace"):
+            said = done.stderr.decode(errors="replace")
+            arena.note(f"in a folder that is not its own: {done.returncode} {said[-160:].strip()}")
+            if done.returncode == 0 or folder not in said:
                 arena.broke("a folder that is not its own is not refused by name")
         except subprocess.TimeoutExpired:
             arena.broke("it serves from a folder that it can't write")

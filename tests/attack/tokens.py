@@ -22,6 +22,8 @@ class Victim:
         self.token = ""
         self.hints = self.ask("first")
         self.token = self.hints.token
+        if not self.hints.leases:
+            raise RuntimeError("the victim has no leases: set placer.guard = false, or make room")
 
     def ask(self, name):
         """Hints for four containers, or RuntimeError."""
@@ -78,7 +80,7 @@ def known_id(arena):
         if found and found.token:
             kind = "the victim's token" if found.token == victim.token else "a token of its own"
             harm(arena, victim, f"a stranger gets {kind}")
-        # The same request again, as a retry that lost its answer, without what only the victim knows; then with a guess.
+        # The same request again, as a retry that lost its answer: without what only the victim has, then with a guess.
         for guess in (None, os.urandom(16)):
             fields = m.proof(guess) if guess else {}
             body = m.request(f"{victim.name}-first", victim.name, [m.group("map", 4)], fields=fields)
@@ -170,7 +172,8 @@ def watch_taken(arena):
         arena.note("the second Watch of the name gets nothing")
     try:
         holder.wait(stream, 1)
-        arena.broke(f"the controller's stream ended: {reason(holder.streams[stream].status(), holder.streams[stream].headers)}")
+        ended = holder.streams[stream]
+        arena.broke(f"the controller's stream ended: {reason(ended.status(), ended.headers)}")
     except Late:
         pass
     except Closed as error:
