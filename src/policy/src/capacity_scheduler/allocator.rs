@@ -5,6 +5,7 @@ use super::limits::walked;
 use super::queues::{Limits, sorted};
 use super::{AppIdx, CapacityScheduler, Decision, NodeType, Size, Verdict};
 use hintd_model::units::{NodeIdx, SchedulerKey};
+use smallvec::SmallVec;
 use std::sync::Arc;
 
 /// A container that is proposed.
@@ -35,13 +36,22 @@ enum Offered {
     Nothing,
 }
 
+/// Whether an ask stands.
+type Stands<'a> = &'a dyn Fn(AppIdx, SchedulerKey) -> bool;
+
 impl CapacityScheduler {
     /// A node reports: all that is decided there, in order.
     pub fn heartbeat(&mut self, node: NodeIdx) -> Vec<Decision> {
+        self.heartbeat_where(node, &|_, _| true)
+    }
+
+    /// A node reports while some ApplicationMasters hold asks back: those that do not stand are passed over, and
+    /// nothing is counted for them.
+    pub fn heartbeat_where(&mut self, node: NodeIdx, stands: Stands<'_>) -> Vec<Decision> {
         let mut decided = Vec::new();
         let (mut off_switch, mut assigned) = (0, 0);
         let limit = self.settings.maximum_offswitch_assignments.max(1);
-        while let Some(proposal) = self.offer(node, &mut decided) {
+        while let Some(proposal) = self.offer(node, stands, &mut decided) {
             off_switch += u32::from(proposal.kind == NodeType::OffSwitch);
             assigned += 1;
             let most = self.settings.maximum_container_assignments;
@@ -58,7 +68,7 @@ impl CapacityScheduler {
 
     /// One offer of a node; the proposal if there was one, whether it was committed or not. A reservation ends the
     /// heartbeat.
-    fn offer(&mut self, node: NodeIdx, decided: &mut Vec<Decision>) -> Option<Proposal> {
+    fn offer(&mut self, node: NodeIdx, stands: Stands<'_>, decided: &mut Vec<Decision>) -> Option<Proposal> {
         let row = self.nodes.get(node.at())?.as_ref()?;
         if let Some((app, key)) = row.reserved {
             self.serve_reservation(node, app, key, decided);
@@ -68,7 +78,7 @@ impl CapacityScheduler {
             return None;
         }
         let mut limits = Limits::of(self.cluster);
-        let Offered::Proposed(proposal) = self.offer_queue(0, node, &mut limits) else { return None };
+        let Offered::Proposed(proposal) = self.offer_queue(0, node, stands, &mut limits) else { return None };
         decided.push(self.commit(&proposal));
         Some(proposal)
     }
@@ -98,9 +108,9 @@ impl CapacityScheduler {
         }
     }
 
-    fn offer_queue(&mut self, at: usize, node: NodeIdx, limits: &mut Limits) -> Offered {
+    fn offer_queue(&mut self, at: usize, node: NodeIdx, stands: Stands<'_>, limits: &mut Limits) -> Offered {
         if self.queues[at].children.is_empty() {
-            return self.offer_leaf(at, node, limits);
+            return self.offer_leaf(at, node, stands, limits);
         }
         let (calculator, cluster, minimum) = (self.settings.calculator, self.cluster, self.settings.minimum);
         let queue = &self.queues[at];
@@ -116,7 +126,7 @@ impl CapacityScheduler {
         for child in sorted(&self.queues, at) {
             let basis = (calculator, cluster, minimum);
             let mut below = self.queues[at].limits_of(&self.queues[child], basis, limits, true);
-            match self.offer_queue(child, node, &mut below) {
+            match self.offer_queue(child, node, stands, &mut below) {
                 Offered::Proposed(proposal) => return Offered::Proposed(proposal),
                 Offered::QueueLimit => {
                     let leaf = self.queues[child].children.is_empty();
@@ -130,7 +140,7 @@ impl CapacityScheduler {
         result
     }
 
-    fn offer_leaf(&mut self, at: usize, node: NodeIdx, limits: &mut Limits) -> Offered {
+    fn offer_leaf(&mut self, at: usize, node: NodeIdx, stands: Stands<'_>, limits: &mut Limits) -> Offered {
         let (calculator, cluster) = (self.settings.calculator, self.cluster);
         self.note_limit(at, limits.limit);
         if !calculator.greater(cluster, self.queues[at].pending, Size::ZERO) {
@@ -154,7 +164,7 @@ impl CapacityScheduler {
             if !pending || !self.user_may_use(at, &user, user_limit, reserved, limits) {
                 continue;
             }
-            match self.offer_app(app, node, limits) {
+            match self.offer_app(app, node, stands, limits) {
                 Offered::NextApp => {}
                 Offered::NextKey => return Offered::Nothing,
                 other => return other,
@@ -179,10 +189,10 @@ impl CapacityScheduler {
         false
     }
 
-    fn offer_app(&mut self, at: AppIdx, node: NodeIdx, limits: &mut Limits) -> Offered {
+    fn offer_app(&mut self, at: AppIdx, node: NodeIdx, stands: Stands<'_>, limits: &mut Limits) -> Offered {
         let Some(app) = self.app(at) else { return Offered::NextApp };
-        let keys: Vec<SchedulerKey> =
-            app.keys.iter().filter(|(_, asks)| asks.outstanding).map(|(&key, _)| key).collect();
+        let keys = app.keys.iter().filter(|(_, asks)| asks.outstanding).map(|(&key, _)| key);
+        let keys: SmallVec<[SchedulerKey; 4]> = keys.filter(|&key| stands(at, key)).collect();
         for key in keys {
             match self.offer_key(at, key, node, limits, false) {
                 Offered::NextKey => {}

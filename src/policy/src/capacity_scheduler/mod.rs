@@ -248,6 +248,18 @@ impl CapacityScheduler {
         self.resize_cluster();
     }
 
+    /// A node has another size; what runs there goes on. Unknown nodes are passed over.
+    pub fn resize_node(&mut self, node: NodeIdx, total: Size) {
+        let Some(Some(row)) = self.nodes.get_mut(node.at()) else { return };
+        if row.total == total {
+            return;
+        }
+        self.cluster = self.cluster.minus(row.total).plus(total);
+        row.free = row.free.minus(row.total).plus(total);
+        row.total = total;
+        self.resize_cluster();
+    }
+
     /// A node is lost with its containers, which are returned.
     pub fn remove_node(&mut self, node: NodeIdx) -> Vec<(AppIdx, ContainerNo)> {
         let Some(Some(row)) = self.nodes.get(node.at()) else { return Vec::new() };
@@ -411,6 +423,12 @@ impl CapacityScheduler {
     #[must_use]
     pub fn free_on(&self, node: NodeIdx) -> Size {
         self.nodes.get(node.at()).and_then(Option::as_ref).map_or(Size::ZERO, |node| node.free)
+    }
+
+    /// What a node has; zero for one that is not there.
+    #[must_use]
+    pub fn total_of(&self, node: NodeIdx) -> Size {
+        self.nodes.get(node.at()).and_then(Option::as_ref).map_or(Size::ZERO, |node| node.total)
     }
 
     /// For whom a node is reserved.

@@ -14,6 +14,15 @@ pub enum Calculator {
     Dominant,
 }
 
+impl From<hintd_model::cluster::Calculator> for Calculator {
+    fn from(calculator: hintd_model::cluster::Calculator) -> Self {
+        match calculator {
+            hintd_model::cluster::Calculator::Default => Self::Default,
+            hintd_model::cluster::Calculator::Dominant => Self::Dominant,
+        }
+    }
+}
+
 /// `yarn.scheduler.capacity.<queue>.ordering-policy` of a leaf: which application is offered a node first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

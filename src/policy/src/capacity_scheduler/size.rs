@@ -29,11 +29,15 @@ impl Size {
         Self { memory_mb, vcores: if memory_mb > 0 { 1 } else { 0 } }
     }
 
-    pub(super) const fn plus(self, other: Self) -> Self {
+    /// Kind by kind.
+    #[must_use]
+    pub const fn plus(self, other: Self) -> Self {
         Self { memory_mb: self.memory_mb + other.memory_mb, vcores: self.vcores + other.vcores }
     }
 
-    pub(super) const fn minus(self, other: Self) -> Self {
+    /// Kind by kind; may be below zero.
+    #[must_use]
+    pub const fn minus(self, other: Self) -> Self {
         Self { memory_mb: self.memory_mb - other.memory_mb, vcores: self.vcores - other.vcores }
     }
 
@@ -52,6 +56,13 @@ impl Size {
 
     fn with(self, other: Self, change: impl Fn(i64, i64) -> i64) -> Self {
         Self { memory_mb: change(self.memory_mb, other.memory_mb), vcores: change(self.vcores, other.vcores) }
+    }
+}
+
+impl From<&hintd_model::cluster::Resource> for Size {
+    /// Kinds beyond memory and cores are not modelled.
+    fn from(size: &hintd_model::cluster::Resource) -> Self {
+        Self { memory_mb: size.memory_mb() as i64, vcores: size.vcores() as i64 }
     }
 }
 
