@@ -25,7 +25,6 @@ mod resource_manager;
 mod tests;
 
 use super::settings::SimSettings;
-use hintd_model::cluster::Resource;
 use hintd_model::units::{AttemptId, Bytes, Micros, NodeIdx, Timestamp};
 use hintd_policy::DynDispatch;
 use hintd_policy::capacity_scheduler::{ContainerNo, Decision, NodeType, Verdict};
