@@ -235,7 +235,19 @@ impl CapacityScheduler {
 
     /// A node comes, empty. `host` and `port` are those of its NodeId: they decide which of several reservations is
     /// given up.
-    pub fn add_node(&mut self, node: NodeIdx, rack: RackIdx, (host, port): (&str, u16), total: Size) {
+    pub fn add_node(&mut self, node: NodeIdx, rack: RackIdx, id: (&str, u16), total: Size) {
+        self.add_nodes(std::iter::once((node, rack, id, total)));
+    }
+
+    /// Nodes come, empty: each as for [`Self::add_node`].
+    pub fn add_nodes<'n>(&mut self, nodes: impl Iterator<Item = (NodeIdx, RackIdx, (&'n str, u16), Size)>) {
+        for (node, rack, id, total) in nodes {
+            self.insert_node(node, rack, id, total);
+        }
+        self.resize_cluster();
+    }
+
+    fn insert_node(&mut self, node: NodeIdx, rack: RackIdx, (host, port): (&str, u16), total: Size) {
         if node.at() >= self.nodes.len() {
             self.nodes.resize_with(node.at() + 1, || None);
         }
@@ -245,7 +257,6 @@ impl CapacityScheduler {
             self.node_count += 1;
             self.cluster = self.cluster.plus(total);
         }
-        self.resize_cluster();
     }
 
     /// A node has another size; what runs there goes on. Unknown nodes are passed over.
