@@ -99,7 +99,7 @@ impl Place for Capacity {
 }
 
 impl CapacityParams {
-    /// Every usable node without room yet, and one application.
+    /// Every usable node, each without room until it reports, and one application.
     fn scheduler(&self, problem: &PlaceProblem<'_>) -> (CapacityScheduler, AppIdx) {
         let delay = |heartbeats: i64| i32::try_from(heartbeats).unwrap_or(i32::MAX / 2);
         let settings = SchedulerSettings {
@@ -243,9 +243,6 @@ impl Burst<'_, '_> {
                 break;
             }
         }
-        // Other groups find the room that is left when their turn comes.
-        let used = self.scheduler.total_of(node).minus(self.scheduler.free_on(node));
-        self.scheduler.resize_node(node, used);
         any
     }
 
@@ -291,5 +288,56 @@ impl Burst<'_, '_> {
 
     fn rack_local(&self, node: NodeIdx) -> Option<u32> {
         self.asks.of_rack.get(&self.problem.snapshot.rack(node))?.first().copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::problem::{GroupProblem, InputBlock, InputBlocks};
+    use crate::sample::{Sample, cluster};
+    use hintd_model::cluster::Resource;
+    use hintd_model::network::build::{TreeSpec, tree};
+    use hintd_model::units::Bytes;
+    use std::sync::Arc;
+
+    const UNIT: Resource = Resource::new(1024, 1);
+
+    /// Four racks of two nodes, four containers each.
+    fn sample() -> Sample {
+        cluster(&tree(&TreeSpec::default()).unwrap(), UNIT.times(4), Bytes(1))
+    }
+
+    /// Containers on each node, from the first on.
+    fn placed(sample: &Sample, group: GroupProblem) -> Vec<u32> {
+        let problem = PlaceProblem { seed: 0, ..sample.problem(vec![group], vec![], vec![]) };
+        let placement = Capacity::default().place(&problem, &mut Budget::new(u64::MAX, &mut || false)).unwrap();
+        let mut on = vec![0; sample.snapshot.nodes()];
+        placement.groups[0].iter().for_each(|share| on[share.node.at()] += share.count);
+        on
+    }
+
+    #[test]
+    fn asks_for_any_node_go_one_to_a_node_in_turn() {
+        let sample = sample();
+        assert_eq!(placed(&sample, sample.group("reduce", 11, UNIT)), [2, 2, 2, 1, 1, 1, 1, 1]);
+        assert_eq!(placed(&sample, sample.group("reduce", 40, UNIT)), [4; 8], "no more than there is room");
+        let bounded = GroupProblem { max_per_node: 1, ..sample.group("reduce", 11, UNIT) };
+        assert_eq!(placed(&sample, bounded), [1; 8], "no more than the group's bound");
+    }
+
+    #[test]
+    fn maps_fill_the_node_of_their_input_and_few_of_them_do_not_wait_for_it() {
+        let sample = sample();
+        let block = InputBlock { bytes: Bytes(10), nodes: smallvec::smallvec![NodeIdx(6)] };
+        let maps = |count: u32| {
+            let input = Arc::new(InputBlocks::new(vec![block.clone(); count as usize]));
+            GroupProblem { input, ..sample.group("map", count, UNIT) }
+        };
+        // 1 outstanding x (3 places less one) / 8 nodes is less than the first offer.
+        assert_eq!(placed(&sample, maps(1)), [1, 0, 0, 0, 0, 0, 0, 0]);
+        // 16 x 2 / 8: four offers go by, the fifth and sixth node take one each, and the seventh is the input's: the count
+        // begins anew. 10 x 2 / 8: two more go by, and then each node takes one.
+        assert_eq!(placed(&sample, maps(16)), [1, 2, 2, 2, 2, 2, 4, 1]);
     }
 }

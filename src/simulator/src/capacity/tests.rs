@@ -1,6 +1,7 @@
 //! What YARN gives, with and without hints, heartbeat by heartbeat.
 
 use super::*;
+use hintd_model::cluster::Resource;
 use hintd_model::network::build::{TreeSpec, tree};
 use hintd_model::units::{ApplicationId, AttemptId};
 use hintd_policy::dispatch::{TaskInput, WaitingGroup};
