@@ -1,12 +1,16 @@
-//! A ResourceManager that allocates from ask tables as YARN's capacity scheduler does, beside foreign applications.
+//! A ResourceManager that allocates from ask tables as YARN does, beside foreign applications.
 //!
-//! Rules, each YARN's default: applications in order of arrival; a node's heartbeat offers its room; an ask waits for
-//! its hosts for as many offers as there are nodes, then for its racks for as many again, then goes anywhere; at most
-//! one such off-switch container a heartbeat (`offswitch-per-heartbeat-limit`).
+//! Who gets what is the model of YARN's CapacityScheduler with its defaults: one queue, applications in order of arrival
+//! ([`hintd_policy::capacity_scheduler`]). Here is what ids and heartbeats are made of. Foreign applications are no
+//! applications of the model: what they hold, their node does not have.
 
 use super::cluster::{Cluster, resource};
 use hintd_client::wire::{v1, yarn};
-use hintd_model::units::{ApplicationId, AttemptId, ContainerId, SchedulerKey};
+use hintd_model::units::{ApplicationId, AttemptId, ContainerId, NodeIdx, RackIdx, SchedulerKey};
+use hintd_policy::capacity_scheduler::{
+    AppIdx, AskRow, CapacityScheduler, ContainerNo, NodeType, Place, QueueSettings, SchedulerSettings, Size,
+    Submission, Verdict,
+};
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt as _, SeedableRng as _};
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,8 +22,11 @@ const STREAM: u64 = 2;
 /// Sequence number that no job's application has: foreign containers belong to it.
 const FOREIGN: u32 = 900_000;
 
-/// Containers of an application start at 2, as the ApplicationMaster's own is the first.
+/// Containers of an application start at 2, as the ApplicationMaster's own is the first; the model's at 1.
 const FIRST_CONTAINER: u64 = 2;
+
+/// NodeManagers' port.
+const PORT: u16 = 8041;
 
 /// What an application asks for under one scheduler key.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,9 +70,9 @@ pub struct YarnTally {
 #[derive(Debug)]
 struct Node {
     host: String,
-    rack: String,
-    total: (u64, u32),
-    used: (u64, u32),
+    total: Size,
+    /// Held by foreign applications.
+    foreign: Size,
     alive: bool,
     response_id: u32,
     containers: BTreeSet<ContainerId>,
@@ -83,25 +90,17 @@ struct Container {
     until: Option<Duration>,
 }
 
-#[derive(Debug)]
-struct Waiting {
-    memory_mb: u64,
-    vcores: u32,
-    rows: BTreeMap<String, u32>,
-    missed: u32,
-}
-
-#[derive(Debug, Default)]
-struct Application {
-    waiting: BTreeMap<SchedulerKey, Waiting>,
-    containers: u64,
-}
-
-/// The ResourceManager's books.
+/// The ResourceManager.
 #[derive(Debug)]
 pub struct Yarn {
     nodes: Vec<Node>,
-    applications: BTreeMap<AttemptId, Application>,
+    scheduler: CapacityScheduler,
+    apps: BTreeMap<AttemptId, AppIdx>,
+    /// Hosts and racks by name; those that asks name and nobody has come after the cluster's.
+    hosts: BTreeMap<String, u32>,
+    racks: BTreeMap<String, u32>,
+    /// Sizes asked for, as reports name them.
+    sizes: BTreeMap<(AttemptId, SchedulerKey), (u64, u32)>,
     containers: BTreeMap<ContainerId, Container>,
     cluster_timestamp: u64,
     rng: ChaCha8Rng,
@@ -114,24 +113,44 @@ impl Yarn {
     pub fn new(cluster: &Cluster, cluster_timestamp: u64, seed: u64) -> Self {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         rng.set_stream(STREAM);
-        let node = |machine: &super::cluster::Machine| Node {
-            host: machine.host.to_string(),
-            rack: machine.rack.to_string(),
-            total: (machine.memory_mb, machine.vcores),
-            used: (0, 0),
-            alive: true,
-            response_id: 0,
-            containers: BTreeSet::new(),
-            ended: Vec::new(),
+        // hintd has rounded sizes by YARN's rules already.
+        let settings = SchedulerSettings {
+            minimum: Size::new(1, 0),
+            maximum: Size::new(i64::from(u32::MAX), i64::from(u32::MAX)),
+            ..SchedulerSettings::default()
         };
-        Self {
-            nodes: cluster.machines.iter().map(node).collect(),
-            applications: BTreeMap::new(),
+        let scheduler = CapacityScheduler::single_queue(settings, QueueSettings::new("root.default"))
+            .expect("these settings are within their ranges");
+        let mut yarn = Self {
+            nodes: Vec::new(),
+            scheduler,
+            apps: BTreeMap::new(),
+            hosts: BTreeMap::new(),
+            racks: BTreeMap::new(),
+            sizes: BTreeMap::new(),
             containers: BTreeMap::new(),
             cluster_timestamp,
             rng,
             tally: YarnTally::default(),
-        }
+        };
+        cluster.machines.iter().for_each(|machine| yarn.add(machine));
+        yarn
+    }
+
+    fn add(&mut self, machine: &super::cluster::Machine) {
+        let (host, total) = (machine.host.to_string(), size(machine.memory_mb, machine.vcores));
+        let at = NodeIdx(intern(&mut self.hosts, &host));
+        let rack = RackIdx(intern(&mut self.racks, machine.rack.as_str()));
+        self.scheduler.add_node(at, rack, (&host, PORT), total);
+        self.nodes.push(Node {
+            host,
+            total,
+            foreign: Size::ZERO,
+            alive: true,
+            response_id: 0,
+            containers: BTreeSet::new(),
+            ended: Vec::new(),
+        });
     }
 
     /// The first attempt of application `sequence`.
@@ -143,61 +162,101 @@ impl Yarn {
 
     /// Replaces what an application asks for under a key.
     pub fn ask(&mut self, attempt: AttemptId, table: AskTable) {
+        let app = self.app(attempt);
         let AskTable { key, memory_mb, vcores, rows } = table;
-        let waiting = Waiting { memory_mb, vcores, rows, missed: 0 };
-        self.applications.entry(attempt).or_default().waiting.insert(key, waiting);
+        self.sizes.insert((attempt, key), (memory_mb, vcores));
+        let row = |place, count| AskRow { key, place, size: size(memory_mb, vcores), count, relax: true };
+        let rows: Vec<AskRow> = rows.iter().map(|(name, &count)| row(self.place(name), count)).collect();
+        // None for `*` ends all rows that stood there.
+        self.scheduler.ask(app, &[row(Place::Any, 0)]);
+        self.scheduler.ask(app, &rows);
+    }
+
+    fn app(&mut self, attempt: AttemptId) -> AppIdx {
+        if let Some(&app) = self.apps.get(&attempt) {
+            return app;
+        }
+        // An ApplicationMaster takes no container here.
+        let submission =
+            Submission { queue: "root.default".to_owned(), user: "emulate".into(), priority: 0, master: Size::ZERO };
+        let app = self.scheduler.submit(submission).expect("the queue was made with the scheduler");
+        self.apps.insert(attempt, app);
+        app
+    }
+
+    fn place(&mut self, name: &str) -> Place {
+        match name {
+            "*" => Place::Any,
+            rack if rack.starts_with('/') => Place::Rack(RackIdx(intern(&mut self.racks, rack))),
+            host => Place::Host(NodeIdx(intern(&mut self.hosts, host))),
+        }
     }
 
     /// A node offers its room: who gets something there.
     pub fn offer(&mut self, node: usize) -> Vec<Allocation> {
-        let mut given = Vec::new();
         if !self.nodes[node].alive {
-            return given;
+            return Vec::new();
         }
-        let patience = u32::try_from(self.nodes.len()).unwrap_or(u32::MAX);
-        let mut off_switch_left = 1;
-        let attempts: Vec<AttemptId> = self.applications.keys().copied().collect();
-        for attempt in attempts {
-            let Some(application) = self.applications.get_mut(&attempt) else { continue };
-            let host = self.nodes[node].host.clone();
-            for (&key, waiting) in &mut application.waiting {
-                while let Some(locality) = waiting.take(&self.nodes[node], patience, &mut off_switch_left) {
-                    let sequence = FIRST_CONTAINER + application.containers;
-                    application.containers += 1;
-                    let container = ContainerId { attempt, id: sequence };
-                    let size =
-                        Container { node, memory_mb: waiting.memory_mb, vcores: waiting.vcores, key, until: None };
-                    self.nodes[node].take(container, &size);
-                    self.containers.insert(container, size);
-                    self.tally.allocated += 1;
-                    self.tally.on_named_host += u64::from(locality == host);
-                    given.push(Allocation { attempt, container, key, node });
-                }
-            }
+        let mut given = Vec::new();
+        for decision in self.scheduler.heartbeat(NodeIdx::new(node)) {
+            let of = self.apps.iter().find(|(_, app)| **app == decision.app).map(|(attempt, _)| *attempt);
+            let (Verdict::Allocated | Verdict::FromReservation, Some(attempt)) = (decision.verdict, of) else {
+                continue;
+            };
+            let key = decision.key;
+            let (memory_mb, vcores) = self.sizes.get(&(attempt, key)).copied().unwrap_or_default();
+            let container = ContainerId { attempt, id: decision.container + FIRST_CONTAINER - 1 };
+            self.hold(container, Container { node, memory_mb, vcores, key, until: None });
+            self.tally.allocated += 1;
+            self.tally.on_named_host += u64::from(decision.kind == NodeType::NodeLocal);
+            given.push(Allocation { attempt, container, key, node });
         }
         given
     }
 
+    fn hold(&mut self, container: ContainerId, held: Container) {
+        self.nodes[held.node].containers.insert(container);
+        self.containers.insert(container, held);
+    }
+
     /// A container ended in order; unknown ones (lost with their node) are left.
     pub fn finish(&mut self, container: ContainerId) {
-        let Some(size) = self.containers.remove(&container) else { return };
-        let node = &mut self.nodes[size.node];
-        node.free(container, &size);
-        node.ended.push(report(container, &size, true));
+        let Some(held) = self.containers.remove(&container) else { return };
+        self.free(container, &held);
+        let node = &mut self.nodes[held.node];
+        node.containers.remove(&container);
+        node.ended.push(report(container, &held, true));
+    }
+
+    /// Its room is there again.
+    fn free(&mut self, container: ContainerId, held: &Container) {
+        if let Some(&app) = self.apps.get(&container.attempt) {
+            let number: ContainerNo = container.id + 1 - FIRST_CONTAINER;
+            self.scheduler.release(app, number);
+        } else {
+            self.change_foreign(held.node, Size::ZERO.minus(size(held.memory_mb, held.vcores)));
+        }
+    }
+
+    fn change_foreign(&mut self, node: usize, more: Size) {
+        let row = &mut self.nodes[node];
+        row.foreign = row.foreign.plus(more);
+        let left = row.total.minus(row.foreign);
+        self.scheduler.resize_node(NodeIdx::new(node), left);
     }
 
     /// A foreign application takes a container somewhere, if the node drawn has room; it ends at `until`.
     pub fn take_foreign(&mut self, until: Duration) {
         let node = self.rng.random_range(0..self.nodes.len());
         let memory_mb = 1024 * self.rng.random_range(1..=2);
-        if !self.nodes[node].alive || !self.nodes[node].fits(memory_mb, 1) {
+        let free = self.scheduler.free_on(NodeIdx::new(node)).memory_mb;
+        if !self.nodes[node].alive || free < memory_mb as i64 {
             return;
         }
         let key = SchedulerKey { priority: 0, allocation_request_id: -1 };
         let container = ContainerId { attempt: self.attempt(FOREIGN), id: FIRST_CONTAINER + self.tally.foreign };
-        let size = Container { node, memory_mb, vcores: 1, key, until: Some(until) };
-        self.nodes[node].take(container, &size);
-        self.containers.insert(container, size);
+        self.change_foreign(node, size(memory_mb, 1));
+        self.hold(container, Container { node, memory_mb, vcores: 1, key, until: Some(until) });
         self.tally.foreign += 1;
     }
 
@@ -218,12 +277,10 @@ impl Yarn {
 
     /// The ResourceManager gives a dead node up: the jobs' containers that were on it.
     pub fn expire(&mut self, node: usize) -> Vec<ContainerId> {
-        let containers: Vec<ContainerId> = std::mem::take(&mut self.nodes[node].containers).into_iter().collect();
-        for container in &containers {
-            if let Some(size) = self.containers.remove(container) {
-                self.nodes[node].free(*container, &size);
-            }
-        }
+        let containers = std::mem::take(&mut self.nodes[node].containers);
+        self.containers.retain(|container, _| !containers.contains(container));
+        self.nodes[node].foreign = Size::ZERO;
+        self.scheduler.remove_node(NodeIdx::new(node));
         let foreign = self.attempt(FOREIGN);
         let lost: Vec<ContainerId> = containers.into_iter().filter(|container| container.attempt != foreign).collect();
         self.tally.lost += lost.len() as u64;
@@ -232,7 +289,10 @@ impl Yarn {
 
     /// The application is done: what it still asked for is forgotten. Its containers have ended before.
     pub fn finish_application(&mut self, attempt: AttemptId) {
-        self.applications.remove(&attempt);
+        if let Some(app) = self.apps.remove(&attempt) {
+            self.scheduler.finish(app);
+        }
+        self.sizes.retain(|(of, _), _| *of != attempt);
     }
 
     /// The next heartbeat of a node; `None` of a dead one.
@@ -243,12 +303,14 @@ impl Yarn {
             return None;
         }
         node.response_id += 1;
+        let used = node.containers.iter().map(|container| &containers[container]);
+        let used = used.fold((0, 0), |sum, held| (sum.0 + held.memory_mb, sum.1 + held.vcores));
         let live = node.containers.iter().map(|&container| report(container, &containers[&container], false));
         let all = live.chain(std::mem::take(&mut node.ended)).collect();
         Some(v1::NodeHeartbeat {
             host: node.host.clone(),
             response_id: node.response_id,
-            used: Some(resource(node.used.0, node.used.1)),
+            used: Some(resource(used.0, used.1)),
             containers: all,
             state: String::new(),
         })
@@ -286,72 +348,29 @@ impl Yarn {
     /// Counts every node's containers anew.
     ///
     /// # Errors
-    /// The first node that holds more than it has, or other than its books say.
+    /// The first node that holds more than it has, or other than the scheduler's books say.
     pub fn audit(&self) -> Result<(), String> {
-        let mut sums = vec![(0, 0); self.nodes.len()];
-        for size in self.containers.values() {
-            sums[size.node].0 += size.memory_mb;
-            sums[size.node].1 += size.vcores;
-        }
-        for (node, sum) in self.nodes.iter().zip(sums) {
-            if sum != node.used {
-                return Err(format!("{}: books say {:?}, its containers are {sum:?}", node.host, node.used));
-            }
-            if sum.0 > node.total.0 {
-                return Err(format!("{}: {} MB allocated of {} MB", node.host, sum.0, node.total.0));
+        self.scheduler.audit()?;
+        for (at, node) in self.nodes.iter().enumerate().filter(|(_, node)| node.alive) {
+            let held: u64 = node.containers.iter().map(|container| self.containers[container].memory_mb).sum();
+            let left = self.scheduler.free_on(NodeIdx::new(at)).memory_mb;
+            if node.total.memory_mb - held as i64 != left {
+                let (host, total) = (&node.host, node.total.memory_mb);
+                return Err(format!("{host}: {held} MB allocated of {total} MB, the scheduler has {left} MB left"));
             }
         }
         Ok(())
     }
 }
 
-impl Node {
-    /// YARN's default calculator looks at memory only.
-    const fn fits(&self, memory_mb: u64, _vcores: u32) -> bool {
-        self.used.0 + memory_mb <= self.total.0
-    }
-
-    fn take(&mut self, container: ContainerId, size: &Container) {
-        self.used = (self.used.0 + size.memory_mb, self.used.1 + size.vcores);
-        self.containers.insert(container);
-    }
-
-    fn free(&mut self, container: ContainerId, size: &Container) {
-        self.used = (self.used.0 - size.memory_mb, self.used.1 - size.vcores);
-        self.containers.remove(&container);
-    }
+fn size(memory_mb: u64, vcores: u32) -> Size {
+    Size::new(memory_mb as i64, i64::from(vcores))
 }
 
-impl Waiting {
-    /// Takes one container out of the table if it may go to `node` now; says under which row.
-    fn take(&mut self, node: &Node, patience: u32, off_switch_left: &mut u32) -> Option<String> {
-        let wanted = |rows: &BTreeMap<String, u32>, name: &str| rows.get(name).is_some_and(|&count| count > 0);
-        if !wanted(&self.rows, "*") || !node.fits(self.memory_mb, self.vcores) {
-            return None;
-        }
-        let particular = self.rows.iter().any(|(name, &count)| count > 0 && name != "*");
-        let row = if wanted(&self.rows, &node.host) {
-            node.host.as_str()
-        } else if wanted(&self.rows, &node.rack) && self.missed >= patience {
-            node.rack.as_str()
-        } else if (!particular || self.missed >= patience.saturating_mul(2)) && *off_switch_left > 0 {
-            *off_switch_left -= 1;
-            "*"
-        } else {
-            self.missed = self.missed.saturating_add(1);
-            return None;
-        };
-        let row = row.to_owned();
-        if row == node.host {
-            self.missed = 0;
-        }
-        for name in [node.host.as_str(), node.rack.as_str(), "*"] {
-            if let Some(count) = self.rows.get_mut(name) {
-                *count = count.saturating_sub(1);
-            }
-        }
-        Some(row)
-    }
+/// The number of a name; a new one for one that was never heard of.
+fn intern(names: &mut BTreeMap<String, u32>, name: &str) -> u32 {
+    let next = names.len() as u32;
+    *names.entry(name.to_owned()).or_insert(next)
 }
 
 fn report(id: ContainerId, size: &Container, complete: bool) -> v1::NodeContainer {
@@ -409,18 +428,27 @@ mod tests {
         let attempt = yarn.attempt(1);
         let (host, rack) = (cluster.machines[0].host.as_str(), cluster.machines[0].rack.as_str());
         yarn.ask(attempt, table(1024, &[(host, 1), (rack, 3), ("*", 4)]));
-        for other in [1, 2, 3] {
+        // 4 outstanding × (3 places less one) ÷ 4 nodes = 2 offers to let go by.
+        for other in [2, 3] {
             assert!(yarn.offer(other).is_empty(), "waits for its host");
         }
-        assert_eq!(yarn.offer(0).len(), 1);
+        assert_eq!(yarn.offer(0).len(), 2, "its host; and 3 × 1 ÷ 4 is less than one offer, so one for any node");
         yarn.audit().unwrap();
-        let mut order = Vec::new();
-        for node in [2, 3, 2, 3, 1, 2, 3, 2, 3].into_iter() {
-            order.extend(yarn.offer(node).into_iter().map(|given| given.node));
-        }
-        assert_eq!(order[..2], [1, 1], "the rack before the rest of the cluster: {order:?}");
-        assert_eq!(order.len(), 3, "and then anywhere");
+        let order: Vec<usize> =
+            [2, 3, 1].into_iter().flat_map(|node| yarn.offer(node)).map(|given| given.node).collect();
+        assert_eq!(order, [2, 3], "anywhere, one a heartbeat");
         assert_eq!((yarn.tally().allocated, yarn.tally().on_named_host), (4, 1));
+    }
+
+    #[test]
+    fn a_heartbeat_gives_one_container_for_any_node_whoever_asks() {
+        let (mut yarn, _) = yarn();
+        let (first, second) = (yarn.attempt(1), yarn.attempt(2));
+        yarn.ask(first, table(1024, &[("*", 2)]));
+        yarn.ask(second, table(1024, &[("*", 2)]));
+        let given: Vec<u32> =
+            (0..4).flat_map(|node| yarn.offer(node)).map(|given| given.attempt.application.sequence).collect();
+        assert_eq!(given, [1, 1, 2, 2]);
     }
 
     #[test]
@@ -440,21 +468,20 @@ mod tests {
     }
 
     #[test]
-    fn an_audit_notices_a_node_that_holds_too_much() {
+    fn an_audit_notices_what_the_scheduler_does_not_know_of() {
         let (mut yarn, _) = yarn();
-        let attempt = yarn.attempt(1);
-        let container = ContainerId { attempt, id: 2 };
-        let size = Container { node: 0, memory_mb: 17 * 1024, vcores: 1, key: KEY, until: None };
-        yarn.nodes[0].take(container, &size);
-        yarn.containers.insert(container, size);
-        assert!(yarn.audit().unwrap_err().contains("17408 MB"));
+        let container = ContainerId { attempt: yarn.attempt(1), id: 2 };
+        yarn.hold(container, Container { node: 0, memory_mb: 1024, vcores: 1, key: KEY, until: None });
+        assert!(yarn.audit().unwrap_err().contains("1024 MB allocated of 16384 MB, the scheduler has 16384 MB left"));
     }
 
     #[test]
     fn heartbeats_name_what_runs_and_report_what_ended_once() {
         let (mut yarn, cluster) = yarn();
         let attempt = yarn.attempt(1);
-        yarn.ask(attempt, table(1024, &[(cluster.machines[0].host.as_str(), 2), ("*", 2)]));
+        // A host's row counts only beside one for its rack.
+        let (host, rack) = (cluster.machines[0].host.as_str(), cluster.machines[0].rack.as_str());
+        yarn.ask(attempt, table(1024, &[(host, 2), (rack, 2), ("*", 2)]));
         let given = yarn.offer(0);
         yarn.finish(given[0].container);
         let complete =

@@ -1,20 +1,22 @@
 //! `capacity`: what YARN's CapacityScheduler does by default, as one burst of heartbeats.
 //!
-//! Nodes report in a fixed order that starts anywhere (the seed) and goes on from group to group. At each heartbeat of a node with room the
-//! scheduler looks for a task that may run there: node-local at once; rack-local after
-//! `node-locality-delay` missed opportunities (capped by the cluster's size); anywhere once missed
-//! opportunities exceed min(nodes, pending · min((locations asked for − 1) ÷ nodes, 1)). A node gets at most
-//! one off-switch container a heartbeat, and as many local ones as fit. Asks without locality (`*` rows only)
-//! are off-switch and never wait. Local allocations reset the count of missed opportunities, off-switch ones
-//! don't. Rules: Hadoop 3 `RegularContainerAllocator`, capacity-scheduler defaults.
+//! Nodes report in a fixed order that starts anywhere (the seed) and goes on from group to group. Who gets what at a
+//! heartbeat is the model of YARN's scheduler ([`crate::capacity_scheduler`]) with one queue and one application:
+//! node-local at once; rack-local and anywhere after its delays; one off-switch container a heartbeat, and as many
+//! local ones as fit. A node has as much room as the problem says and takes no more than the group's bounds.
 //!
 //! A group with input asks as MapReduce does: task i reads the i-th equal run of blocks, in file order, and
-//! names the hosts of all of them and their racks. Seen alone, the burst has no other applications in it.
+//! names the hosts of all of them and their racks. Its rows follow what is placed. Seen alone, the burst has no other
+//! applications in it, and a group asks when those before it are placed.
 
+use crate::capacity_scheduler::{
+    AppIdx, AppOrdering, AskRow, CapacityScheduler, Decision, NodeType, Place as Row, QueueSettings, SchedulerSettings,
+    Size, Submission,
+};
 use crate::params::{Invalid, Params};
 use crate::placement_builder::{PlacementBuilder, by_priority};
 use crate::{Budget, Capabilities, Definition, Place, PlaceError, PlaceProblem, Placement};
-use hintd_model::units::{NodeIdx, RackIdx};
+use hintd_model::units::{NodeIdx, RackIdx, SchedulerKey};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -81,11 +83,15 @@ impl Definition for Capacity {
 impl Place for Capacity {
     fn place(&self, problem: &PlaceProblem<'_>, budget: &mut Budget<'_>) -> Result<Placement, PlaceError> {
         let mut filling = PlacementBuilder::new(problem);
-        let cluster = problem.snapshot.state.iter().filter(|state| state.usable()).count() as u64;
+        let (mut scheduler, app) = self.params.scheduler(problem);
         let mut last = None;
-        for group in by_priority(problem) {
+        for (priority, group) in by_priority(problem).into_iter().enumerate() {
+            let key = SchedulerKey { priority: priority as i32, allocation_request_id: -1 };
+            let asked = &problem.groups[group].size;
+            // The model's smallest container is of 1 MB.
+            let size = Size::new((asked.memory_mb() as i64).max(1), asked.vcores() as i64);
             let asks = Asks::of(problem, group);
-            let mut burst = Burst { problem, group, params: &self.params, cluster, asks, missed: 0 };
+            let mut burst = Burst { problem, group, scheduler: &mut scheduler, app, key, size, asks };
             last = burst.run(&mut filling, last, budget).or(last);
         }
         Ok(filling.finish(budget))
@@ -96,15 +102,42 @@ impl Place for Capacity {
     }
 }
 
-/// Rows of the ask table of one group, by task, as tasks still wait.
+impl CapacityParams {
+    /// Every usable node, each without room until it reports, and one application.
+    fn scheduler(&self, problem: &PlaceProblem<'_>) -> (CapacityScheduler, AppIdx) {
+        let delay = |heartbeats: i64| i32::try_from(heartbeats).unwrap_or(i32::MAX / 2);
+        let settings = SchedulerSettings {
+            calculator: problem.snapshot.rules.calculator.into(),
+            minimum: Size::new(1, 0),
+            maximum: Size::new(i64::from(u32::MAX), i64::from(u32::MAX)),
+            node_locality_delay: delay(self.node_locality_delay),
+            rack_locality_additional_delay: delay(self.rack_locality_additional_delay),
+            // Each container is put before the next is looked for.
+            maximum_container_assignments: 1,
+            ..SchedulerSettings::default()
+        };
+        let queue = QueueSettings { ordering: AppOrdering::Fifo, ..QueueSettings::new("root.default") };
+        let mut scheduler =
+            CapacityScheduler::single_queue(settings, queue).expect("these settings are within their ranges");
+        let snapshot = problem.snapshot;
+        let usable = snapshot.statics.indexes().filter(|node| snapshot.state[node.at()].usable());
+        // Nothing is reserved here, so that hosts' names decide nothing.
+        scheduler.add_nodes(usable.map(|node| (node, snapshot.rack(node), ("", 0), Size::ZERO)));
+        let submission =
+            Submission { queue: "root.default".to_owned(), user: "".into(), priority: 0, master: Size::ZERO };
+        let app = scheduler.submit(submission).expect("the queue was made with the scheduler");
+        (scheduler, app)
+    }
+}
+
+/// Rows of the ask table of one group, and its tasks as they still wait.
 struct Asks {
     /// Whether task i still waits.
     waits: Vec<bool>,
-    pending: u32,
     /// First task that may still wait.
     first: usize,
-    /// Distinct hosts and racks asked for, and `*`.
-    locations: u64,
+    /// Containers asked for, by place.
+    rows: BTreeMap<Row, u32>,
     /// Tasks that asked for a rack.
     of_rack: BTreeMap<RackIdx, BTreeSet<u32>>,
 }
@@ -113,24 +146,31 @@ impl Asks {
     fn of(problem: &PlaceProblem<'_>, group: usize) -> Self {
         let asked = &problem.groups[group];
         let mut of_rack: BTreeMap<RackIdx, BTreeSet<u32>> = BTreeMap::new();
+        let mut rows = BTreeMap::from([(Row::Any, asked.count)]);
         for (node, blocks) in &asked.input.by_node {
-            let tasks = of_rack.entry(problem.snapshot.rack(*node)).or_default();
-            tasks.extend(blocks.iter().map(|&block| reader(block, asked.input.blocks.len(), asked.count)));
+            let readers = blocks.iter().map(|&block| reader(block, asked.input.blocks.len(), asked.count));
+            let tasks: BTreeSet<u32> = readers.collect();
+            rows.insert(Row::Host(*node), tasks.len() as u32);
+            of_rack.entry(problem.snapshot.rack(*node)).or_default().extend(tasks);
         }
-        Self {
-            waits: vec![true; asked.count as usize],
-            pending: asked.count,
-            first: 0,
-            locations: (asked.input.by_node.len() + of_rack.len() + 1) as u64,
-            of_rack,
-        }
+        rows.extend(of_rack.iter().map(|(&rack, tasks)| (Row::Rack(rack), tasks.len() as u32)));
+        Self { waits: vec![true; asked.count as usize], first: 0, rows, of_rack }
     }
 
-    fn take(&mut self, task: u32, racks: &[RackIdx]) {
+    fn pending(&self) -> u32 {
+        self.rows.get(&Row::Any).copied().unwrap_or(0)
+    }
+
+    /// The task waits no more: it read on those nodes.
+    fn take(&mut self, task: u32, places: &BTreeSet<Row>) {
         self.waits[task as usize] = false;
-        self.pending -= 1;
-        for rack in racks {
-            if let Some(tasks) = self.of_rack.get_mut(rack) {
+        for place in places {
+            if let Some(count) = self.rows.get_mut(place) {
+                *count = count.saturating_sub(1);
+            }
+            if let Row::Rack(rack) = place
+                && let Some(tasks) = self.of_rack.get_mut(rack)
+            {
                 tasks.remove(&task);
             }
         }
@@ -149,11 +189,11 @@ fn reader(block: u32, blocks: usize, tasks: u32) -> u32 {
 struct Burst<'p, 's> {
     problem: &'p PlaceProblem<'s>,
     group: usize,
-    params: &'p CapacityParams,
-    cluster: u64,
+    scheduler: &'p mut CapacityScheduler,
+    app: AppIdx,
+    key: SchedulerKey,
+    size: Size,
     asks: Asks,
-    /// Heartbeats of nodes with room that were let go by.
-    missed: u64,
 }
 
 impl Burst<'_, '_> {
@@ -172,54 +212,76 @@ impl Burst<'_, '_> {
             None => (self.problem.seed % candidates.len() as u64) as usize,
             Some(last) => candidates.partition_point(|&node| node <= last) % candidates.len(),
         };
+        self.ask(&self.asks.rows.keys().copied().collect());
         let mut reported = None;
-        // Ends when a whole round met no room: waiting alone is bounded by the delays.
-        let mut without_room = 0;
-        while self.asks.pending > 0 && without_room < candidates.len() && !budget.over() {
+        // Ends when a whole round met no room. Waiting alone is bounded by the delays, and those by the nodes there are.
+        let (mut without_room, mut waited) = (0, 0);
+        let patience = self.problem.snapshot.nodes() + candidates.len() + 2;
+        while self.asks.pending() > 0 && without_room < candidates.len() && waited < patience && !budget.over() {
             let node = candidates[at];
             reported = Some(node);
             if filling.fits(self.group, node) {
                 without_room = 0;
-                self.heartbeat(node, filling);
+                waited = if self.heartbeat(node, filling) { 0 } else { waited + 1 };
             } else {
                 without_room += 1;
             }
             at = (at + 1) % candidates.len();
         }
+        // What was not placed is asked for no more.
+        let none = AskRow { key: self.key, place: Row::Any, size: self.size, count: 0, relax: true };
+        self.scheduler.ask(self.app, &[none]);
         reported
     }
 
-    fn heartbeat(&mut self, node: NodeIdx, filling: &mut PlacementBuilder<'_, '_>) {
-        let mut local = false;
-        while self.asks.pending > 0 && filling.fits(self.group, node) {
-            let task = self.node_local(node).or_else(|| self.rack_local(node));
-            let Some(task) = task else { break };
-            self.give(task, node, filling);
-            local = true;
+    /// One container after the other, until one was off-switch or none came; whether any did.
+    fn heartbeat(&mut self, node: NodeIdx, filling: &mut PlacementBuilder<'_, '_>) -> bool {
+        let mut any = false;
+        while self.asks.pending() > 0 && filling.fits(self.group, node) {
+            let used = self.scheduler.total_of(node).minus(self.scheduler.free_on(node));
+            self.scheduler.resize_node(node, used.plus(self.size));
+            let Some(decision) = self.scheduler.heartbeat(node).pop() else { break };
+            self.give(&decision, filling);
+            any = true;
+            if decision.kind == NodeType::OffSwitch {
+                break;
+            }
         }
-        if local {
-            self.missed = 0;
-        } else if self.off_switch_allowed() {
-            self.give(self.asks.first as u32, node, filling);
-        } else {
-            self.missed += 1;
-        }
+        any
     }
 
-    fn give(&mut self, task: u32, node: NodeIdx, filling: &mut PlacementBuilder<'_, '_>) {
+    /// The ApplicationMaster puts the task into the container whose input is nearest, and says what it asks for now.
+    fn give(&mut self, decision: &Decision, filling: &mut PlacementBuilder<'_, '_>) {
+        let node = decision.node;
+        let rack = || self.rack_local(node).filter(|_| decision.kind != NodeType::OffSwitch);
+        let task = self.node_local(node).or_else(rack).unwrap_or(self.asks.first as u32);
         filling.put(self.group, task, node);
+        let mut changed = self.places(task);
+        changed.insert(Row::Any);
+        self.asks.take(task, &changed);
+        // Rows that YARN lowered itself.
+        changed.extend([Row::Host(node), Row::Rack(self.problem.snapshot.rack(node))]);
+        self.ask(&changed);
+    }
+
+    /// Tells of rows as they stand.
+    fn ask(&mut self, places: &BTreeSet<Row>) {
+        let row = |(&place, &count)| AskRow { key: self.key, place, size: self.size, count, relax: true };
+        let rows: Vec<AskRow> =
+            places.iter().filter_map(|place| self.asks.rows.get_key_value(place)).map(row).collect();
+        self.scheduler.ask(self.app, &rows);
+    }
+
+    /// Hosts of a task's input, and their racks.
+    fn places(&self, task: u32) -> BTreeSet<Row> {
         let input = &self.problem.groups[self.group].input;
         let count = self.problem.groups[self.group].count;
         let mine = |block: &usize| reader(*block as u32, input.blocks.len(), count) == task;
         // Runs are in file order: search only around the task's own.
         let guess = (u64::from(task) * (input.blocks.len() as u64).max(u64::from(count)) / u64::from(count)) as usize;
         let run = (guess.saturating_sub(1)..input.blocks.len()).skip_while(|block| !mine(block)).take_while(mine);
-        let mut racks: Vec<RackIdx> = run
-            .flat_map(|block| input.blocks[block].nodes.iter().map(|&node| self.problem.snapshot.rack(node)))
-            .collect();
-        racks.sort_unstable();
-        racks.dedup();
-        self.asks.take(task, &racks);
+        let nodes = run.flat_map(|block| input.blocks[block].nodes.iter().copied());
+        nodes.flat_map(|node| [Row::Host(node), Row::Rack(self.problem.snapshot.rack(node))]).collect()
     }
 
     fn node_local(&self, node: NodeIdx) -> Option<u32> {
@@ -229,24 +291,57 @@ impl Burst<'_, '_> {
     }
 
     fn rack_local(&self, node: NodeIdx) -> Option<u32> {
-        let delay = self.params.node_locality_delay.min(self.cluster as i64);
-        if self.missed as i64 <= delay {
-            return None;
-        }
         self.asks.of_rack.get(&self.problem.snapshot.rack(node))?.first().copied()
     }
+}
 
-    fn off_switch_allowed(&self) -> bool {
-        if self.asks.locations == 1 {
-            return true;
-        }
-        let additional = self.params.rack_locality_additional_delay;
-        if additional >= 0 {
-            let delay = self.params.node_locality_delay.max(0) + additional;
-            return self.missed as i64 > delay.min(self.cluster as i64);
-        }
-        let nodes = self.cluster.max(1) as f64;
-        let factor = ((self.asks.locations - 1) as f64 / nodes).min(1.0);
-        self.missed as f64 > (f64::from(self.asks.pending) * factor).min(nodes)
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::problem::{GroupProblem, InputBlock, InputBlocks};
+    use crate::sample::{Sample, cluster};
+    use hintd_model::cluster::Resource;
+    use hintd_model::network::build::{TreeSpec, tree};
+    use hintd_model::units::Bytes;
+    use std::sync::Arc;
+
+    const UNIT: Resource = Resource::new(1024, 1);
+
+    /// Four racks of two nodes, four containers each.
+    fn sample() -> Sample {
+        cluster(&tree(&TreeSpec::default()).unwrap(), UNIT.times(4), Bytes(1))
+    }
+
+    /// Containers on each node, from the first on.
+    fn placed(sample: &Sample, group: GroupProblem) -> Vec<u32> {
+        let problem = PlaceProblem { seed: 0, ..sample.problem(vec![group], vec![], vec![]) };
+        let placement = Capacity::default().place(&problem, &mut Budget::new(u64::MAX, &mut || false)).unwrap();
+        let mut on = vec![0; sample.snapshot.nodes()];
+        placement.groups[0].iter().for_each(|share| on[share.node.at()] += share.count);
+        on
+    }
+
+    #[test]
+    fn asks_for_any_node_go_one_to_a_node_in_turn() {
+        let sample = sample();
+        assert_eq!(placed(&sample, sample.group("reduce", 11, UNIT)), [2, 2, 2, 1, 1, 1, 1, 1]);
+        assert_eq!(placed(&sample, sample.group("reduce", 40, UNIT)), [4; 8], "no more than there is room");
+        let bounded = GroupProblem { max_per_node: 1, ..sample.group("reduce", 11, UNIT) };
+        assert_eq!(placed(&sample, bounded), [1; 8], "no more than the group's bound");
+    }
+
+    #[test]
+    fn maps_fill_the_node_of_their_input_and_few_of_them_do_not_wait_for_it() {
+        let sample = sample();
+        let block = InputBlock { bytes: Bytes(10), nodes: smallvec::smallvec![NodeIdx(6)] };
+        let maps = |count: u32| {
+            let input = Arc::new(InputBlocks::new(vec![block.clone(); count as usize]));
+            GroupProblem { input, ..sample.group("map", count, UNIT) }
+        };
+        // 1 outstanding x (3 places less one) / 8 nodes is less than the first offer.
+        assert_eq!(placed(&sample, maps(1)), [1, 0, 0, 0, 0, 0, 0, 0]);
+        // 16 x 2 / 8: four offers go by, the fifth and sixth node take one each, and the seventh is the input's: the count
+        // begins anew. 10 x 2 / 8: two more go by, and then each node takes one.
+        assert_eq!(placed(&sample, maps(16)), [1, 2, 2, 2, 2, 2, 4, 1]);
     }
 }

@@ -315,6 +315,12 @@ impl Pool {
         if row.maps == 0 { 1.0 } else { f64::from(row.maps_done) / f64::from(row.maps) }
     }
 
+    /// Whether reduces of the job wait and enough of its maps are done for them.
+    #[must_use]
+    pub fn reduces_may_run(&self, job: JobIdx) -> bool {
+        self.job(job).placed.reduces
+    }
+
     /// Whether the job has maps to launch.
     #[must_use]
     pub fn waits_for_maps(&self, job: JobIdx) -> bool {
@@ -408,6 +414,12 @@ impl Pool {
     /// Where replicas of the task's input lie, one for each node, ascending by rack and node.
     pub fn replicas_of(&self, task: Task) -> impl Iterator<Item = NodeLocation> + '_ {
         self.job(task.job).groups[task.group as usize].waiting.replicas(task.index)
+    }
+
+    /// The task that events and advice name so; `None` if it is not there.
+    #[must_use]
+    pub fn named(&self, task: &TaskRef) -> Option<Task> {
+        self.task_of(task)
     }
 
     /// What the group's tasks are to the shuffle.

@@ -318,7 +318,7 @@ impl Pool {
         });
     }
 
-    fn task_of(&self, task: &TaskRef) -> Option<Task> {
+    pub(super) fn task_of(&self, task: &TaskRef) -> Option<Task> {
         let job = self.find(task.attempt)?;
         let groups = &self.job(job).groups;
         // Who tells of a task mostly has the very name that it was told of with.

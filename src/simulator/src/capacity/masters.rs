@@ -10,8 +10,6 @@ use std::sync::Arc;
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 struct Master {
     groups: Vec<Asked>,
-    /// Offers passed over since the last local launch (YARN's missed opportunities).
-    missed: u32,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -47,18 +45,6 @@ impl Masters {
         let asked = groups.into_iter().flatten().find(|asked| asked.group == task.group);
         if let Some(asked) = asked {
             asked.served = asked.served.max(now);
-        }
-    }
-
-    /// Offers passed over since the last local launch.
-    pub(super) fn missed(&self, attempt: AttemptId) -> u32 {
-        self.0.get(&attempt).map_or(0, |master| master.missed)
-    }
-
-    /// One more, or none again.
-    pub(super) fn set_missed(&mut self, attempt: AttemptId, missed: u32) {
-        if let Some(master) = self.0.get_mut(&attempt) {
-            master.missed = missed;
         }
     }
 

@@ -7,10 +7,11 @@
 //! - An ApplicationMaster asks [`Delays::master`] after its tasks begin to wait. A task without a hint is held back;
 //!   a group of which none was hinted or launched for [`Delays::patience`] asks for its remaining tasks as stock
 //!   applications do: hosts and racks of their input, and any node.
-//! - YARN goes through applications in the fair order of `yarn.scheduler.capacity.<queue>.ordering-policy = fair`,
-//!   users with fewest containers first. An ask for the node that reports is met first; a default ask by delay
-//!   scheduling: at a node of its input at once, in a rack of it after [`NODE_LOCALITY_DELAY`] offers missed, anywhere
-//!   after as many as there are nodes, or tasks left.
+//! - YARN is the model of its CapacityScheduler ([`hintd_policy::capacity_scheduler`]) with one queue under fair
+//!   ordering (`yarn.scheduler.capacity.<queue>.ordering-policy = fair`) and defaults besides. Maps ask with the hosts
+//!   and racks of their inputs at priority 20, reduces for any node at priority 10. An ask for a hinted host is strict.
+//! - ApplicationMasters have phases of their own: the first ask is [`Delays::master`] after the tasks begin to wait, give
+//!   or take half a heartbeat, drawn by (seed, application). What they ask for later they tell YARN at once.
 //! - A hint that was not met for [`Delays::lease`] ends. A task that was launched elsewhere than hinted counts for
 //!   hintd as ended there and launched here.
 //! - A policy called `capacity` is YARN by itself: nobody hints, and asks stand at once.
@@ -19,25 +20,29 @@
 
 mod hints;
 mod masters;
+mod resource_manager;
 #[cfg(test)]
 mod tests;
 
 use super::settings::SimSettings;
-use hintd_model::cluster::Resource;
-use hintd_model::units::{Bytes, Micros, NodeIdx, Timestamp};
+use hintd_model::units::{AttemptId, Bytes, Micros, NodeIdx, Timestamp};
 use hintd_policy::DynDispatch;
+use hintd_policy::capacity_scheduler::{ContainerNo, Decision, NodeType, Verdict};
 use hintd_policy::dispatch::{Advice, DispatchEvent, DispatchState, DynTimesShuffles, Offer, TaskRef, View};
 use hintd_policy::dispatch::{ShuffleAdvice, ShuffleAsk};
-use hintd_policy::pool::{EARLY_REDUCES, JobIdx, Locality, OfferedNode, Pool, SLOW_START, Task};
+use hintd_policy::pool::{EARLY_REDUCES, JobIdx, Kind, NodeLocation, OfferedNode, Pick, Pool, SLOW_START, Task};
 use hints::Hints;
 use masters::Masters;
+use rand::rngs::ChaCha8Rng;
+use rand::{RngExt as _, SeedableRng as _};
+use resource_manager::{Asked, ResourceManager};
 use serde::de::Error as _;
 use serde::{Deserialize, Serialize, Serializer};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// `yarn.scheduler.capacity.node-locality-delay`.
-pub const NODE_LOCALITY_DELAY: u32 = 40;
+/// Tells this stream of draws from the others of the same seed.
+const MASTER_STREAM: u64 = 5;
 
 /// How late everybody is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -50,6 +55,10 @@ pub struct Delays {
     pub patience: Micros,
     /// How long a hint holds.
     pub lease: Micros,
+    /// Time between two heartbeats of an ApplicationMaster.
+    pub beat: Micros,
+    /// Of the phases of ApplicationMasters.
+    pub seed: u64,
 }
 
 impl Delays {
@@ -57,7 +66,20 @@ impl Delays {
     #[must_use]
     pub const fn of(settings: &SimSettings) -> Self {
         let (patience, lease) = (Micros::from_secs(5), Micros::from_secs(30));
-        Self { master: settings.master_delay, feed: settings.feed_delay, patience, lease }
+        let (beat, seed) = (settings.heartbeat, settings.seed);
+        Self { master: settings.master_delay, feed: settings.feed_delay, patience, lease, beat, seed }
+    }
+
+    /// From when an application's tasks begin to wait to its first ask: [`Self::master`] in the mean, at a phase of its
+    /// own. No two applications then meet the nodes' heartbeats alike because they were submitted at whole seconds.
+    fn first_ask(&self, attempt: AttemptId) -> Micros {
+        let width = self.beat.0.min(2 * self.master.0);
+        let mut key = [0; 32];
+        let number = u64::from(attempt.application.sequence);
+        for (part, number) in key.chunks_exact_mut(8).zip([self.seed, number, MASTER_STREAM, 0]) {
+            part.copy_from_slice(&number.to_le_bytes());
+        }
+        Micros(self.master.0 - width / 2 + ChaCha8Rng::from_seed(key).random_range(0..=width))
     }
 }
 
@@ -98,8 +120,16 @@ struct Yarn {
     hintd: Option<DispatchState>,
     /// What hintd has not heard yet.
     inbox: VecDeque<(Timestamp, DispatchEvent)>,
-    /// The heartbeat that hintd has answered.
-    answered: Option<(NodeIdx, Timestamp)>,
+    /// The heartbeat that is served.
+    served: Option<(NodeIdx, Timestamp)>,
+    /// Containers of it that were not launched in yet.
+    #[serde(skip)]
+    given: VecDeque<Decision>,
+    /// The container that a launch was advised for.
+    #[serde(skip)]
+    advised: Option<(TaskRef, ContainerNo)>,
+    #[serde(skip)]
+    manager: ResourceManager,
 }
 
 fn as_text<S: Serializer>(state: &Option<DispatchState>, serializer: S) -> Result<S::Ok, S::Error> {
@@ -140,19 +170,29 @@ impl<'p> HintedYarn<'p> {
         }
     }
 
-    fn launched(&self, yarn: &mut Yarn, task: &TaskRef, node: NodeIdx, now: Timestamp) {
-        yarn.masters.serve(task, now);
+    fn launched(&self, yarn: &mut Yarn, task: &TaskRef, node: NodeIdx, view: &View<'_>) {
+        yarn.masters.serve(task, view.now);
+        if let Some((_, container)) = yarn.advised.take_if(|(advised, _)| advised == task) {
+            yarn.manager.runs(task, container);
+        }
+        let spot = NodeLocation { rack: view.snapshot.rack(node), node };
         let hinted = yarn.hints.take(task);
+        if hinted.is_some() {
+            // It had left its group's rows when it was hinted.
+            yarn.manager.restore(task, spot);
+        } else {
+            yarn.count(task, false, Some(spot));
+        }
         match hinted {
             // hintd counts it as running there since it gave the hint.
             Some(at) if at == node => return self.count(0),
             Some(at) => {
                 self.count(1);
-                self.tell(yarn, &ended_there(task, at), now);
+                self.tell(yarn, &ended_there(task, at), view.now);
             }
             None => self.count(3),
         }
-        self.tell(yarn, &DispatchEvent::Launched { task: task.clone(), node }, now);
+        self.tell(yarn, &DispatchEvent::Launched { task: task.clone(), node }, view.now);
     }
 
     /// hintd hears what is due, and of hints that ended.
@@ -160,6 +200,7 @@ impl<'p> HintedYarn<'p> {
         let Some(hintd) = self.hintd else { return };
         while let Some((task, node)) = yarn.hints.expire(view.now) {
             self.count(2);
+            yarn.count(&task, true, None);
             self.tell(yarn, &ended_there(&task, node), view.now);
         }
         let state = yarn.hintd.as_mut().expect("with a policy there is its State");
@@ -172,9 +213,6 @@ impl<'p> HintedYarn<'p> {
     /// hintd's answer to a heartbeat: hints for the node.
     fn hint(&self, yarn: &mut Yarn, offer: &Offer, view: &View<'_>) {
         let Some(hintd) = self.hintd else { return };
-        if yarn.answered.replace((offer.node, view.now)) == Some((offer.node, view.now)) {
-            return;
-        }
         let delays = self.delays;
         let visible = view.now.plus(delays.feed).plus(delays.master);
         let mut free = offer.free.minus(&yarn.hints.on(offer.node));
@@ -195,6 +233,7 @@ impl<'p> HintedYarn<'p> {
                 let state = yarn.hintd.as_mut().expect("with a policy there is its State");
                 hintd.observe(state, &DispatchEvent::Launched { task: task.clone(), node: offer.node }, view);
                 yarn.masters.serve(&task, visible);
+                yarn.count(&task, false, None);
                 yarn.hints.give(task, offer.node, size, visible, visible.plus(delays.lease));
             }
             if free == before {
@@ -203,58 +242,75 @@ impl<'p> HintedYarn<'p> {
         }
     }
 
-    /// What YARN gives the node.
-    fn allocate(&self, yarn: &mut Yarn, offer: &Offer, view: &View<'_>) -> Option<TaskRef> {
-        let fits = |size: &Resource| view.snapshot.rules.feasible(size, &offer.free);
-        let pool = &yarn.pool;
-        let hinted = yarn.hints.visible(offer.node, view.now).filter(|(_, size)| fits(size)).map(|(task, _)| task);
-        let first = hinted.min_by_key(|task| {
-            let job = pool.find(task.attempt);
-            (job.map(|job| (pool.user_running(pool.user(job)), pool.running(job))), task.attempt, task.index)
-        });
-        if let Some(task) = first {
-            return Some(task.clone());
-        }
-        let slot = OfferedNode::new(offer, view);
+    /// What YARN gives the node at this heartbeat.
+    fn allocate(&self, yarn: &mut Yarn, offer: &Offer, view: &View<'_>) {
+        let early_mb = yarn.pool.early_room_mb(view);
         let patience = if self.hintd.is_some() { self.delays.patience } else { Micros::ZERO };
-        let (masters, hints) = (&yarn.masters, &yarn.hints);
-        let asks = |pool: &Pool, task: Task| {
-            let name = pool.name(task);
-            masters.impatient(name.attempt, &name.group, patience, view.now)
-                && pool.waiting_in(task) as usize > hints.count(name.attempt, &name.group)
-        };
-        let accept = |pool: &Pool, job: JobIdx| pool.reduce(job, &slot).is_some_and(|task| asks(pool, task));
-        let reduce = yarn.pool.first_reduce(&slot, accept);
-        let (mut found, mut passed) = (None, Vec::new());
-        let pool = &yarn.pool;
-        for job in pool.with_maps_before(reduce).flat_map(|user| pool.map_jobs(user)) {
-            let Some((task, locality)) = pool.nearest_map(job, &slot).filter(|(task, _)| asks(pool, *task)) else {
-                continue;
-            };
-            let missed = masters.missed(pool.attempt(job));
-            if missed >= enough(locality, view, pool.waiting_in(task)) {
-                found = Some((task, if locality == Locality::Other { missed } else { 0 }));
-                break;
+        let (pool, masters, hints) = (&yarn.pool, &yarn.masters, &yarn.hints);
+        let stands = |asked: Asked<'_>| {
+            let Some(job) = pool.find(asked.attempt) else { return false };
+            let Some(group) = pool.group_of(job, asked.group) else { return false };
+            let task = Task { job, group, index: 0 };
+            if pool.kind(task) == Kind::Reduce && !reduces_ask(pool, job, task, early_mb) {
+                return false;
             }
-            passed.push((pool.attempt(job), missed + 1));
+            asked.hinted
+                || masters.impatient(asked.attempt, asked.group, patience, view.now)
+                    && pool.waiting_in(task) as usize > hints.count(asked.attempt, asked.group)
+        };
+        let hinted = hints.visible(offer.node, view.now).map(|(task, _)| task);
+        let decided = yarn.manager.heartbeat(view.snapshot, (offer.node, &offer.free), hinted, stands);
+        let given = |decision: &Decision| matches!(decision.verdict, Verdict::Allocated | Verdict::FromReservation);
+        yarn.given = decided.into_iter().filter(given).collect();
+    }
+
+    /// A task for the next container that was given; ApplicationMasters choose by where its input lies.
+    fn next_launch(yarn: &mut Yarn, offer: &Offer, view: &View<'_>) -> Option<TaskRef> {
+        while let Some(decision) = yarn.given.pop_front() {
+            if let Some(task) = choose(yarn, &decision, offer, view) {
+                yarn.advised = Some((task.clone(), decision.container));
+                return Some(task);
+            }
+            yarn.manager.give_back(&decision);
         }
-        for (attempt, missed) in passed {
-            yarn.masters.set_missed(attempt, missed);
-        }
-        let Some((task, missed)) = found else { return reduce.map(|task| yarn.pool.name(task)) };
-        yarn.masters.set_missed(yarn.pool.attempt(task.job), missed);
-        Some(yarn.pool.name(task))
+        None
     }
 }
 
-/// Offers missed before YARN launches so far from the input.
-fn enough(locality: Locality, view: &View<'_>, waiting: u32) -> u32 {
-    let nodes = u32::try_from(view.snapshot.nodes()).unwrap_or(u32::MAX);
-    match locality {
-        Locality::Node => 0,
-        Locality::Rack => NODE_LOCALITY_DELAY.min(nodes),
-        Locality::Other => NODE_LOCALITY_DELAY.min(nodes).max(nodes.min(waiting)),
+impl Yarn {
+    /// A task is asked for by its group's rows again, or no more.
+    fn count(&mut self, task: &TaskRef, more: bool, also: Option<NodeLocation>) {
+        if let Some(known) = self.pool.named(task) {
+            self.manager.count(task, self.pool.replicas_of(known), more, also);
+        }
     }
+}
+
+/// Whether the job's ApplicationMaster asks for reduces by now.
+fn reduces_ask(pool: &Pool, job: JobIdx, reduce: Task, early_mb: u64) -> bool {
+    pool.reduces_may_run(job) && (!pool.waits_for_maps(job) || pool.size_of(reduce).memory_mb() <= early_mb)
+}
+
+/// The task that its ApplicationMaster runs in a container.
+fn choose(yarn: &Yarn, decision: &Decision, offer: &Offer, view: &View<'_>) -> Option<TaskRef> {
+    let asked = yarn.manager.asked(decision)?;
+    if asked.hinted {
+        let of_group = |task: &&TaskRef| task.attempt == asked.attempt && task.group == *asked.group;
+        let hinted = yarn.hints.visible(decision.node, view.now).map(|(task, _)| task);
+        return hinted.filter(of_group).min_by_key(|task| task.index).cloned();
+    }
+    let (pool, slot) = (&yarn.pool, OfferedNode::new(offer, view));
+    let job = pool.find(asked.attempt)?;
+    let group = pool.group_of(job, asked.group)?;
+    let task = if pool.kind(Task { job, group, index: 0 }) == Kind::Reduce {
+        pool.reduce(job, &slot)
+    } else {
+        let (pick, near) = (Pick::Largest, decision.kind);
+        let local = pool.local_map(job, &slot, pick);
+        let rack = || pool.rack_map(job, &slot, pick).filter(|_| near != NodeType::OffSwitch);
+        local.or_else(rack).or_else(|| pool.any_map(job, &slot, pick))
+    };
+    task.map(|task| pool.name(task))
 }
 
 /// As hintd is to count a task that is not where it was hinted.
@@ -275,7 +331,10 @@ impl DynDispatch for HintedYarn<'_> {
             hints: Hints::default(),
             hintd: self.hintd.map(DynDispatch::start),
             inbox: VecDeque::new(),
-            answered: None,
+            served: None,
+            given: VecDeque::new(),
+            advised: None,
+            manager: ResourceManager::new(),
         })
     }
 
@@ -283,17 +342,30 @@ impl DynDispatch for HintedYarn<'_> {
         let yarn = own(state);
         yarn.pool.observe(event, view);
         match event {
-            DispatchEvent::Launched { task, node } => return self.launched(yarn, task, *node, view.now),
+            DispatchEvent::Launched { task, node } => return self.launched(yarn, task, *node, view),
             DispatchEvent::Waiting(group) => {
-                yarn.masters.ask(group.attempt, &group.group, group.since.plus(self.delays.master));
+                let reduces = &*group.role == "reduce";
+                yarn.manager.ask(group, reduces, view.snapshot);
+                let from = group.since.plus(self.delays.first_ask(group.attempt));
+                yarn.masters.ask(group.attempt, &group.group, from);
+            }
+            DispatchEvent::Finished { task, failed, .. } => {
+                yarn.manager.ends(task);
+                if *failed {
+                    yarn.manager.outdate();
+                    yarn.count(task, true, None);
+                }
+            }
+            DispatchEvent::Lost(task) => {
+                yarn.manager.outdate();
+                yarn.count(task, true, None);
             }
             DispatchEvent::Done(attempt) => {
                 yarn.hints.forget(*attempt);
                 yarn.masters.forget(*attempt);
+                yarn.manager.forget(*attempt);
             }
-            DispatchEvent::Finished { .. }
-            | DispatchEvent::Lost(_)
-            | DispatchEvent::RackUse { .. }
+            DispatchEvent::RackUse { .. }
             | DispatchEvent::Run { .. }
             | DispatchEvent::Asks { .. }
             | DispatchEvent::Plan(_) => {}
@@ -304,8 +376,12 @@ impl DynDispatch for HintedYarn<'_> {
     fn offer(&self, state: &mut DispatchState, offer: &Offer, view: &View<'_>) -> Vec<Advice> {
         let yarn = own(state);
         self.catch_up(yarn, view);
-        self.hint(yarn, offer, view);
-        self.allocate(yarn, offer, view).map(Advice::Launch).into_iter().collect()
+        // A heartbeat is offered again after each launch: YARN has decided on all of it by then.
+        if yarn.served.replace((offer.node, view.now)) != Some((offer.node, view.now)) {
+            self.hint(yarn, offer, view);
+            self.allocate(yarn, offer, view);
+        }
+        Self::next_launch(yarn, offer, view).map(Advice::Launch).into_iter().collect()
     }
 
     fn as_times_shuffles(&self) -> Option<&dyn DynTimesShuffles> {

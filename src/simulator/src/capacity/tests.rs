@@ -1,6 +1,7 @@
 //! What YARN gives, with and without hints, heartbeat by heartbeat.
 
 use super::*;
+use hintd_model::cluster::Resource;
 use hintd_model::network::build::{TreeSpec, tree};
 use hintd_model::units::{ApplicationId, AttemptId};
 use hintd_policy::dispatch::{TaskInput, WaitingGroup};
@@ -43,15 +44,20 @@ impl<'p> DispatchHarness<'p> {
 
     /// A job of so many maps, with the input of each at home.
     fn submit(&mut self, sequence: u32, maps: u32) -> AttemptId {
+        self.submit_as("map", sequence, maps)
+    }
+
+    /// Tasks of a role; maps have the input of each at home.
+    fn submit_as(&mut self, role: &str, sequence: u32, count: u32) -> AttemptId {
         let attempt = AttemptId { application: ApplicationId { cluster_timestamp: 1, sequence }, attempt: 1 };
-        let inputs = (0..maps).map(|_| TaskInput { bytes: Bytes(10), nodes: smallvec![HOME] }).collect();
+        let inputs = (0..count).map(|_| TaskInput { bytes: Bytes(10), nodes: smallvec![HOME] }).collect();
         self.tell(&DispatchEvent::Waiting(WaitingGroup {
             attempt,
             user: format!("user{sequence}").into(),
             queue: "default".into(),
-            group: "map".into(),
-            role: "map".into(),
-            count: maps,
+            group: role.into(),
+            role: role.into(),
+            count,
             size: UNIT,
             inputs,
             output_ratio: None,
@@ -62,6 +68,8 @@ impl<'p> DispatchHarness<'p> {
 
     /// The node reports: tasks launched on it, all taken.
     fn heartbeat(&mut self, node: NodeIdx, containers: u64) -> Vec<TaskRef> {
+        // No node reports twice at one moment.
+        self.now = self.now.plus(Micros(1));
         let mut launched = Vec::new();
         loop {
             let free = UNIT.times(containers - launched.len() as u64);
@@ -83,14 +91,44 @@ fn fair() -> Box<dyn hintd_policy::Policy> {
 fn yarn_by_itself_reads_at_home_at_once_and_elsewhere_only_after_offers_missed() {
     let fair = fair();
     let mut harness = DispatchHarness::new("capacity", fair.as_dispatch().unwrap());
-    harness.submit(1, 2);
+    harness.submit(1, 6);
     assert!(harness.heartbeat(HOME, 1).is_empty(), "the ApplicationMaster has not asked yet");
-    harness.at(1.0);
+    harness.at(1.5);
     assert_eq!(harness.heartbeat(HOME, 1).len(), 1, "its input lies there");
-    // The tree has 8 nodes: delays are capped by that.
+    // 5 outstanding × (host, rack and * less one) ÷ 8 nodes = 1.25 offers to let go by.
     let missed = (0..20).take_while(|_| harness.heartbeat(NEIGHBOUR, 1).is_empty()).count();
-    assert_eq!(missed, 8);
+    assert_eq!(missed, 1);
     assert_eq!(harness.yarn.outcome(), HintOutcome { unhinted: 2, ..HintOutcome::default() });
+}
+
+#[test]
+fn a_heartbeat_gives_one_reduce_and_as_many_maps_at_home_as_fit() {
+    let fair = fair();
+    let mut harness = DispatchHarness::new("capacity", fair.as_dispatch().unwrap());
+    harness.submit_as("reduce", 1, 8);
+    harness.at(1.5);
+    let spread: Vec<usize> = (0..8).map(|node| harness.heartbeat(NodeIdx(node), 4).len()).collect();
+    assert_eq!(spread, [1; 8], "asks for any node spread by themselves");
+    harness.submit(2, 4);
+    harness.at(3.0);
+    assert_eq!(harness.heartbeat(HOME, 3).len(), 3);
+}
+
+#[test]
+fn application_masters_have_phases_of_their_own_by_the_seed() {
+    let asks = |seed| {
+        let settings = SimSettings { seed, ..SimSettings::default() };
+        let delays = Delays::of(&settings);
+        let attempt =
+            |sequence| AttemptId { application: ApplicationId { cluster_timestamp: 1, sequence }, attempt: 1 };
+        (0..1000).map(|sequence| delays.first_ask(attempt(sequence)).0).collect::<Vec<_>>()
+    };
+    let first = asks(1);
+    assert_eq!(first, asks(1), "a run repeats");
+    assert_ne!(first, asks(2));
+    assert!(first.iter().all(|ask| (500_000..=1_500_000).contains(ask)), "half a heartbeat about the mean delay");
+    let mean = first.iter().sum::<u64>() / 1000;
+    assert!((970_000..1_030_000).contains(&mean), "{mean}");
 }
 
 #[test]
@@ -161,11 +199,12 @@ impl hintd_policy::Dispatch for Silent {
 #[test]
 fn a_group_that_nobody_hints_asks_by_itself_after_its_patience() {
     let mut harness = DispatchHarness::new("silent", &Silent);
-    harness.submit(1, 2);
-    assert!(harness.at(5.9).heartbeat(HOME, 1).is_empty(), "asked at 1 s, patient for 5 s");
-    assert_eq!(harness.at(6.0).heartbeat(HOME, 1).len(), 1);
-    assert!(harness.at(7.0).heartbeat(HOME, 1).is_empty(), "the group was just served");
-    assert_eq!(harness.at(11.0).heartbeat(HOME, 1).len(), 1);
+    let attempt = harness.submit(1, 2);
+    let asked_s = harness.yarn.delays.first_ask(attempt).as_secs_f64();
+    assert!(harness.at(asked_s + 4.9).heartbeat(HOME, 1).is_empty(), "patient for 5 s");
+    assert_eq!(harness.at(asked_s + 5.0).heartbeat(HOME, 1).len(), 1);
+    assert!(harness.at(asked_s + 6.0).heartbeat(HOME, 1).is_empty(), "the group was just served");
+    assert_eq!(harness.at(asked_s + 10.1).heartbeat(HOME, 1).len(), 1);
 }
 
 #[test]
