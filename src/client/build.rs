@@ -28,8 +28,8 @@ const PUBLISHED: &[&str] = &[
     "HostPair", "Route", "RouteUpdate", "WantedCircuits", "Circuit", "RackDemand", "InstallRule", "RemoveRule",
     "SetCircuit",
     // admin.proto
-    "StatusResponse", "FlowCounts", "WatcherView", "WatcherRefusal", "ServerView", "TermAdherence", "NodesResponse",
-    "NodeView", "LinksResponse", "LinkView", "LinkUser", "WhatIfNetworkResponse", "RouteForecast", "LinkForecast",
+    "StatusResponse", "RefusedClient", "FlowCounts", "WatcherView", "WatcherRefusal", "ServerView", "TermAdherence",
+    "NodesResponse", "NodeView", "LinksResponse", "LinkView", "LinkUser", "WhatIfNetworkResponse", "RouteForecast", "LinkForecast",
     "ApplicationForecast", "ListPoliciesResponse", "PolicyView", "ReloadResponse", "CalibrateResponse", "Difference",
     "Rated", "ChainsResponse", "BoxView", "ChainView", "UnmetView", "CircuitsResponse", "CircuitsReport",
     "OpticalPortView", "ListAttemptsResponse", "AttemptView", "ListPlansResponse", "PlanView", "PlanFollowed", "RollBackPlanResponse", "KeyForecast",
@@ -109,7 +109,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     let debug: String = secret.iter().map(|(_, message)| debug_of(message)).collect();
     std::fs::write(out.join("hintd_debug.rs"), debug)?;
-    builder.compile_fds(descriptors)?;
+    // Whoever shows any message for people finds its strings by its name (hintctl).
+    let mut config = tonic_prost_build::Config::new();
+    config.enable_type_names();
+    builder.compile_fds_with_config(descriptors, config)?;
     Ok(())
 }
 

@@ -28,7 +28,7 @@ pub struct ExplainArgs {
 /// [`Failure`] where no daemon answers, or it does not know the decision.
 pub fn run(args: &ExplainArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
     let answer = block_on(ask(args, daemon))?;
-    output.result(&answer, || text(&answer))
+    output.answer(&answer, text)
 }
 
 /// Of the admin socket, which explains anybody's decision, or of the gRPC address for who shows the attempt's token.

@@ -17,6 +17,7 @@ use hintd_engine::Refusal;
 use hintd_model::units::Micros;
 use std::future::Future;
 use std::io;
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
@@ -57,6 +58,7 @@ pub(super) struct ConnectionPermit(Arc<PermitSlot>);
 
 #[derive(Debug)]
 struct PermitSlot {
+    peer: Option<IpAddr>,
     permits: Arc<Semaphore>,
     most: usize,
     held: Mutex<PermitState>,
@@ -123,8 +125,9 @@ impl ConnectionLimiter {
                 PermitState::Standing { _place: place? }
             }
         };
+        let peer = stream.peer_addr().ok().map(|peer| peer.ip().to_canonical());
         let (permits, shares) = (Arc::clone(&self.permits), self.budgets.shares());
-        let place = PermitSlot { permits, most: self.most, held: Mutex::new(held), shares };
+        let place = PermitSlot { peer, permits, most: self.most, held: Mutex::new(held), shares };
         let within = Box::pin(sleep(self.greeting));
         let greeting = Greeting { missing: GREETING, within, daemon: self.daemon.clone(), limit: self.greeting };
         let unread = Unread { limit: self.unread, until: None, daemon: self.daemon.clone() };
@@ -157,6 +160,11 @@ impl ConnectionPermit {
     /// What the connection holds of the memory of messages.
     pub(super) fn shares(&self) -> &Shares {
         &self.0.shares
+    }
+
+    /// Whose connection it is.
+    pub(super) fn peer(&self) -> Option<IpAddr> {
+        self.0.peer
     }
 
     /// Whether the connection has a seat, or gets one now.

@@ -1,6 +1,7 @@
 //! The `Placement` service: hints, follow streams, releases, explanations.
 
 use super::codec::of_stream;
+use super::connection_permits::ConnectionPermit;
 use super::convert;
 use super::deadline::{in_time, time_left};
 use super::status::{status, status_of};
@@ -12,7 +13,8 @@ use hintd_client::wire::v1::follow_message::Advice;
 use hintd_client::wire::v1::placement_server::Placement;
 use hintd_engine::{FollowBody, Proof, Refusal};
 use hintd_model::text::Shown;
-use hintd_model::units::{AttemptId, DecisionId, LeaseId, Micros, RequestId};
+use hintd_model::units::{ApplicationId, AttemptId, DecisionId, LeaseId, Micros, RequestId};
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -151,8 +153,9 @@ pub(super) async fn hints(
 ) -> Result<Answered, Status> {
     let received = Instant::now();
     let settings = daemon.settings();
+    let asker = Asker::of(&request);
     let left = time_left(request.get_ref().deadline_ms, request.metadata(), &settings.placer);
-    let deadline = received + left.map_err(|refusal| refused(daemon, &refusal, None))?;
+    let deadline = received + left.map_err(|refusal| asker.refused(daemon, &refusal, None))?;
     let wire = request.into_inner();
     let own = daemon.next_decision();
     // Before it is known to be well-formed, nothing of it goes to the log but what is wrong with it, escaped.
@@ -163,7 +166,7 @@ pub(super) async fn hints(
         if line.is_due() {
             tracing::info!(decision_id = %own, refusal = %Shown(&refusal), "refused: the request is not well-formed");
         }
-        refused(daemon, &refusal, None)
+        asker.refused(daemon, &refusal, None)
     })?;
     let span = match &line {
         Line::Due { .. } => tracing::info_span!(
@@ -216,7 +219,7 @@ pub(super) async fn hints(
                 if line.is_due() {
                     tracing::info!(refusal = %Shown(&refusal), took = ?received.elapsed(), "refused");
                 }
-                Err(refused(daemon, &refusal, recorded.then_some(own)))
+                Err(asker.refused(daemon, &refusal, recorded.then_some(own)))
             }
         }
     };
@@ -234,10 +237,24 @@ async fn lease_states(daemon: &Daemon, decision: DecisionId) -> Vec<v1::LeaseSta
     explained.map(|explained| convert::lease_states(&explained.leases)).unwrap_or_default()
 }
 
-/// Counts a refused request; returns what it is answered with.
-fn refused(daemon: &Daemon, refusal: &Refusal, decision: Option<DecisionId>) -> Status {
-    daemon.metrics().refused(refusal.token());
-    status_of(refusal, decision)
+/// Whose request it is, as far as it is told.
+#[derive(Debug, Clone, Copy)]
+struct Asker {
+    application: Option<ApplicationId>,
+    peer: Option<IpAddr>,
+}
+
+impl Asker {
+    fn of(request: &Request<v1::RequestHintsRequest>) -> Self {
+        let peer = request.extensions().get::<ConnectionPermit>().and_then(ConnectionPermit::peer);
+        Self { application: request.get_ref().application_id.parse().ok(), peer }
+    }
+
+    /// Counts a refused request; returns what it is answered with.
+    fn refused(self, daemon: &Daemon, refusal: &Refusal, decision: Option<DecisionId>) -> Status {
+        daemon.metrics().refused(refusal.token(), self.application, self.peer);
+        status_of(refusal, decision)
+    }
 }
 
 /// The first message of a stream, if it comes `within` a time.
