@@ -140,7 +140,7 @@ impl<'a> Budget<'a> {
         self.is_over()
     }
 
-    /// Whether paths were looked at whose own search had ended at its bound.
+    /// Whether paths were looked at whose own search had ended at its bound, or were not looked at: the time was over.
     #[must_use]
     pub const fn met_cut_short_paths(&self) -> bool {
         self.cut_short_paths.get()

@@ -102,7 +102,11 @@ impl ProposedFlows {
             let known = running.routes.get(&flow.pair).map(|route| (Arc::clone(&route.links), route.installed));
             let links = || chosen.get(&flow.pair).map(|route| (Arc::clone(&route.links), true));
             known.or_else(links).or_else(|| {
-                let first = work.work(PAIR_WORK).then(|| names.first(flow.pair))?;
+                if !work.work(PAIR_WORK) {
+                    work.note_cut_short_paths();
+                    return None;
+                }
+                let first = names.first(flow.pair);
                 work.work(LINK_WORK * first.len() as u64);
                 Some((first, true))
             })

@@ -247,9 +247,13 @@ impl Flows {
             self.pairs.lay(pair, lay, Some(ways.network));
             return;
         }
-        let route = ways.first(pair);
+        let spent = ways.is_spent();
+        let route = if spent { lay.route } else { ways.first(pair) };
         if let Some(index) = &mut self.index {
             index.set_route(pair, Some(&route));
+        }
+        if spent {
+            self.failed.push(pair, Want::Route, &Cause::new("topology", "")); // default forwarding's way is found later
         }
         self.pairs.lay(
             pair,

@@ -333,11 +333,16 @@ impl Flows {
     fn by_default(&mut self, pair: NodePair, carried: ForwardingMode, ways: &RoutingContext<'_>) {
         let talking = &self.pairs.all[&pair];
         let home = talking.home.clone().or_else(|| Some(Arc::clone(&talking.route)).filter(|old| !old.is_empty()));
-        let (route, news) = (ways.first(pair), talking.carried != ForwardingMode::Crowded);
+        let news = talking.carried != ForwardingMode::Crowded;
+        let spent = ways.is_spent();
+        let route = if spent { Arc::clone(&talking.route) } else { ways.first(pair) };
         if let Some(index) = &mut self.index {
             index.set_route(pair, Some(&route));
         }
         self.pairs.lay(pair, PairUpdate { route, home, carried }, Some(ways.network));
+        if spent {
+            self.failed.push(pair, Want::Route, &Cause::new("topology", "")); // default forwarding's way is found later
+        }
         self.count(Counter::RoutesToDefault, u64::from(news));
     }
 

@@ -230,7 +230,7 @@ pub fn propose(
     let flows = if on { flows(&compiled, &placement, (shares, under), settings, &mut budget) } else { None };
     if let Some(flows) = &flows {
         draft.routes = flows.preview(&generation.snapshot, &generation.flows, settings.chains.transfer, &budget);
-        if met_cut_short || budget.met_cut_short_paths() || budget.is_cut_short() {
+        if met_cut_short || budget.met_cut_short_paths() {
             draft.degraded.push(PATHS_CUT_SHORT.to_owned());
         }
     }
@@ -389,8 +389,8 @@ fn placing<'a>(chosen: &SelectedPolicy<'a>) -> Result<&'a dyn Place, Refusal> {
     })
 }
 
-/// Runs the policy, unless it could only fail: a gang that must be whole and has less room than it wants now. With it: whether it looked
-/// at paths whose own search had ended at its bound.
+/// Runs the policy, unless it could only fail: a gang that must be whole and has less room than it wants now. With it:
+/// whether it had no time for some paths, or their own search had ended at its bound.
 fn search(
     compiled: &Compiled<'_>,
     place: &dyn Place,

@@ -5,6 +5,6 @@ pub trait Work: std::fmt::Debug {
     /// Counts work; false: stop now.
     fn work(&self, units: u64) -> bool;
 
-    /// A pair of switches was looked up whose paths are not known to be the shortest.
+    /// A pair of switches was looked up whose paths are not known to be the shortest, or was not looked up at all.
     fn note_cut_short_paths(&self) {}
 }

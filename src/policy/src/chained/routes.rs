@@ -29,6 +29,7 @@ pub(crate) fn routes(search_state: &mut SearchState<'_, '_>, table: &PathTable, 
         let boxes: Vec<BoxIdx> = list.iter().copied().map(BoxIdx).collect();
         let (Some(from), Some(to)) = (vertex(pair.from), vertex(pair.to)) else { continue };
         if !work.work(1 + boxes.len() as u64) {
+            work.note_cut_short_paths();
             break;
         }
         let Some(route) = route_through(&ways, (from, to), &boxes) else { continue };

@@ -107,13 +107,14 @@ impl<'a> Candidates<'a> {
             Some(known) => *known,
             None => {
                 if !self.counts(PAIR_WORK) {
+                    self.note_cut_short();
                     return None;
                 }
                 let read = self.read(from.host, to.host);
                 let links: usize = self.paths[read.0 as usize..].iter().map(|path| path.len()).sum();
                 let cut_short = self.table.paths(key.0, key.1).is_cut_short();
-                if let Some(work) = self.work.filter(|_| cut_short) {
-                    work.note_cut_short_paths();
+                if cut_short {
+                    self.note_cut_short();
                 }
                 self.counts(LINK_WORK * links as u64 + if cut_short { CUT_SHORT_WORK } else { 0 });
                 self.of_switches.insert(key, read);
@@ -125,6 +126,12 @@ impl<'a> Candidates<'a> {
 
     fn counts(&self, units: u64) -> bool {
         self.work.is_none_or(|work| work.work(units))
+    }
+
+    fn note_cut_short(&self) {
+        if let Some(work) = self.work {
+            work.note_cut_short_paths();
+        }
     }
 
     /// Whole, from host to host.

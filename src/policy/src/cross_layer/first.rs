@@ -35,8 +35,9 @@ pub fn first_routes(
     for flow in fresh {
         if let Ok(at) = at(chosen, flow) {
             index.set_route(flow.pair, Some(&chosen[at].links));
+        } else if flow.bytes < min_bytes && !budget.work(PAIR_WORK) {
+            budget.note_cut_short_paths();
         } else if flow.bytes < min_bytes
-            && budget.work(PAIR_WORK)
             && let Some(path) = world.default_path(flow.pair)
         {
             index.set_route(flow.pair, Some(path.as_ref()));

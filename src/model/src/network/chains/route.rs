@@ -353,7 +353,8 @@ fn segments(ways: &WaypointInputs<'_>, from: VertexIdx, to: VertexIdx) -> Vec<Se
     if from == to {
         return vec![Segment::new()];
     }
-    if ways.work.is_some_and(|work| !work.work(PAIR_WORK)) {
+    if let Some(work) = ways.work.filter(|work| !work.work(PAIR_WORK)) {
+        work.note_cut_short_paths();
         return Vec::new();
     }
     let (paths, mut read, mut found) = (table.paths(from, to), 0, Vec::new());
