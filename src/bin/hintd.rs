@@ -3,17 +3,19 @@
 use anyhow::Context as _;
 use clap::Parser;
 use hintd::config::Config;
+use hintd::descriptors;
 use hintd::hadoop::{HistoryServerOptions, NameNodeOptions, ResourceManagerOptions};
 use hintd::http::{self, Endpoint};
 use hintd::runtime::Daemon;
 use hintd::runtime::watch_file::watch_file;
-use hintd::telemetry::logs;
+use hintd::telemetry::logs::{self, Logs};
 use hintd::telemetry::metrics::Metrics;
 use hintd_cli::daemon::Arguments;
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use tokio::signal::unix::{SignalKind, signal};
+use std::time::Duration;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Small pieces that live for minutes between large ones that live for a moment: glibc's own spent a fifth of the
 /// daemon's time looking for room among them (docs/decisions.md).
@@ -23,36 +25,72 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// Bad usage or a bad configuration.
 const BAD_INPUT: u8 = 2;
 
+/// Threads for work that may block: what waits for one waits in a queue. The unit's TasksMax counts them.
+const BLOCKING_THREADS: usize = 64;
+/// How long the end waits for work that blocks, as a read from a file system that hangs.
+const LAST_WORK: Duration = Duration::from_secs(1);
+
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    let config = match Config::load(&arguments.config) {
-        Ok(config) => config,
-        Err(error) => {
+    let load = || {
+        Config::load(&arguments.config).map_err(|error| {
             say(&error.to_string());
-            return ExitCode::from(BAD_INPUT);
-        }
+            ExitCode::from(BAD_INPUT)
+        })
     };
     if arguments.check {
-        say(&format!("{}: in order", arguments.config.display()));
-        return ExitCode::SUCCESS;
+        return match load() {
+            Ok(_) => {
+                say(&format!("{}: in order", arguments.config.display()));
+                ExitCode::SUCCESS
+            }
+            Err(code) => code,
+        };
     }
-    match run(config, arguments.config) {
-        Ok(()) => ExitCode::SUCCESS,
+    // Before all that takes time: a signal that comes meanwhile is heeded when the daemon stands, and does not cut it off.
+    let (runtime, signals) = match runtime() {
+        Ok(started) => started,
         Err(error) => {
             say(&format!("{error:#}"));
+            return ExitCode::FAILURE;
+        }
+    };
+    match load() {
+        Ok(config) => run(runtime, config, arguments.config, signals),
+        Err(code) => code,
+    }
+}
+
+fn runtime() -> anyhow::Result<(tokio::runtime::Runtime, Signals)> {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    let runtime = builder.enable_all().max_blocking_threads(BLOCKING_THREADS).build().context("no threads")?;
+    let signals = runtime.block_on(async { Signals::install() }).context("signals can't be caught")?;
+    Ok((runtime, signals))
+}
+
+fn run(runtime: tokio::runtime::Runtime, config: Config, file: PathBuf, signals: Signals) -> ExitCode {
+    let logs = match logs::install(config.log.format, &config.log.level) {
+        Ok(logs) => logs,
+        Err(error) => {
+            say(&error.to_string());
+            return ExitCode::FAILURE;
+        }
+    };
+    logs.take_panics();
+    let ended = runtime.block_on(serve(config, file, signals, &logs));
+    runtime.shutdown_timeout(LAST_WORK);
+    match ended {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            logs.say(&format!("{error:#}"));
             ExitCode::FAILURE
         }
     }
 }
 
-fn run(config: Config, file: PathBuf) -> anyhow::Result<()> {
-    logs::install(config.log.format, &config.log.level)?;
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("no threads")?;
-    runtime.block_on(serve(config, file))
-}
-
-async fn serve(config: Config, file: PathBuf) -> anyhow::Result<()> {
+async fn serve(config: Config, file: PathBuf, signals: Signals, logs: &Logs) -> anyhow::Result<()> {
     let metrics = Metrics::new();
+    logs.count_in(&metrics);
     let (listen, sdn) = (config.metrics, config.sdn.clone());
     let hadoop = Hadoop {
         resource_manager: config.resource_manager.clone(),
@@ -60,6 +98,7 @@ async fn serve(config: Config, file: PathBuf) -> anyhow::Result<()> {
         history_server: config.history_server.clone(),
     };
     let mut options = config.options.clone();
+    options.listen.connections = descriptors::connections(options.listen.connections)?;
     options.reload = Some(config.reload_hook(file.clone()));
     let running = hintd::server::start(&options, metrics.clone()).await?;
     let endpoint = match listen {
@@ -84,7 +123,8 @@ async fn serve(config: Config, file: PathBuf) -> anyhow::Result<()> {
         return Err(error);
     }
     let changed = watch_file(&file).context("the configuration file can't be watched")?;
-    let ended = until_stopped(&running.daemon, changed).await;
+    say_whom_it_trusts(running.grpc);
+    let ended = until_stopped(&running.daemon, signals, changed).await;
     running.shutdown().await?;
     drop(endpoint);
     ended
@@ -118,23 +158,51 @@ async fn endpoint(address: std::net::SocketAddr, metrics: Metrics, daemon: &Daem
     Ok(endpoint)
 }
 
+/// What is not said in the configuration alone: who can do what on this address (docs/operations.md, Whom it trusts).
+fn say_whom_it_trusts(grpc: std::net::SocketAddr) {
+    if grpc.ip().is_loopback() {
+        tracing::info!(%grpc, "no TLS, no login: {TRUSTED_LOCALLY}");
+    } else {
+        tracing::warn!(%grpc, "no TLS, no login: whoever reaches this address from anywhere is trusted; {TRUSTED_LOCALLY}");
+    }
+}
+
+const TRUSTED_LOCALLY: &str = "any process on this machine, YARN's containers included, can feed nodes, events and \
+    topology, take over routes, and ask for hints";
+
+/// Signals that mean something to the daemon. They are kept from the moment of [`Signals::install`] on.
+struct Signals {
+    hangup: Signal,
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    fn install() -> std::io::Result<Self> {
+        Ok(Self {
+            hangup: signal(SignalKind::hangup())?,
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+        })
+    }
+}
+
 /// Reloads on SIGHUP and when the file changes; returns on SIGTERM and SIGINT, and with an error when there
 /// is nothing left to serve with: whoever started the daemon is to start it again.
-async fn until_stopped(daemon: &Daemon, mut changed: tokio::sync::watch::Receiver<u64>) -> anyhow::Result<()> {
-    let mut hangup = signal(SignalKind::hangup())?;
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
+async fn until_stopped(
+    daemon: &Daemon,
+    mut signals: Signals,
+    mut changed: tokio::sync::watch::Receiver<u64>,
+) -> anyhow::Result<()> {
     loop {
         tokio::select! {
-            _ = hangup.recv() => {}
+            _ = signals.hangup.recv() => {}
             Ok(()) = changed.changed() => {}
-            _ = terminate.recv() => return Ok(()),
-            _ = interrupt.recv() => return Ok(()),
+            _ = signals.terminate.recv() => return Ok(()),
+            _ = signals.interrupt.recv() => return Ok(()),
             () = daemon.engine_ended().cancelled() => anyhow::bail!("the engine's thread ended"),
         }
-        if let Err(refusal) = daemon.reload().await {
-            tracing::error!(%refusal, "the configuration stays as it was");
-        }
+        let _ = daemon.reload().await; // it says itself what it refuses
     }
 }
 

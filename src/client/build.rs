@@ -27,8 +27,8 @@ const PUBLISHED: &[&str] = &[
     "HostPair", "Route", "RouteUpdate", "WantedCircuits", "Circuit", "RackDemand", "InstallRule", "RemoveRule",
     "SetCircuit",
     // admin.proto
-    "StatusResponse", "FlowCounts", "WatcherView", "WatcherRefusal", "ServerView", "TermAdherence", "NodesResponse",
-    "NodeView", "LinksResponse", "LinkView", "LinkUser", "WhatIfNetworkResponse", "RouteForecast", "LinkForecast",
+    "StatusResponse", "RefusedClient", "FlowCounts", "WatcherView", "WatcherRefusal", "ServerView", "TermAdherence",
+    "NodesResponse", "NodeView", "LinksResponse", "LinkView", "LinkUser", "WhatIfNetworkResponse", "RouteForecast", "LinkForecast",
     "ApplicationForecast", "ListPoliciesResponse", "PolicyView", "ReloadResponse", "CalibrateResponse", "Difference",
     "Rated", "ChainsResponse", "BoxView", "ChainView", "UnmetView", "CircuitsResponse", "CircuitsReport",
     "OpticalPortView", "ListPlansResponse", "PlanView", "PlanFollowed", "RollBackPlanResponse", "KeyForecast",
@@ -94,6 +94,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     // A list of one thing, without an object around it.
     builder = builder.message_attribute(".hintd.v1.BlockAdvice", "#[serde(transparent)]");
-    builder.compile_fds(descriptors)?;
+    // Whoever shows any message for people finds its strings by its name (hintctl).
+    let mut config = tonic_prost_build::Config::new();
+    config.enable_type_names();
+    builder.compile_fds_with_config(descriptors, config)?;
     Ok(())
 }

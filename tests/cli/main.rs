@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used)] // a test that panics is a test that fails
 
+mod hostile;
+mod operators;
 mod plans;
 
 use hintd::config::Config;
@@ -440,7 +442,7 @@ impl Daemon {
         // What feeds acknowledged is published a moment later.
         let began = Instant::now();
         loop {
-            let known = daemon.document(&["status"]);
+            let known = daemon.document(&["status", "--live"]);
             if known["nodes_usable"] == 8 && known["links"] != 0 && known["blocks"] == 4 {
                 return daemon;
             }
@@ -495,6 +497,16 @@ fn a_running_daemon_answers_every_question() {
     assert!(answer["hints"].as_array().unwrap().iter().all(|hint| hint["lease_id"].is_number()), "{answer}");
     let again = daemon.document(&["request", "--file", &request]);
     assert_eq!(again["decision_id"], answer["decision_id"], "the same request gets the same answer");
+    let nameless = files.request(&json!({ "id": "request" }));
+    let asked = |args: &[&str]| {
+        let answer = daemon.document(&[&["request", "--file", &nameless], args].concat());
+        (answer["request_id"].as_str().unwrap().to_owned(), answer["decision_id"].clone())
+    };
+    let (first, second) = (asked(&[]), asked(&[]));
+    assert!(first.0 != second.0 && first.1 != second.1, "each call asks something new: {first:?}, {second:?}");
+    assert_eq!(asked(&["--request-id", &first.0]), first, "the same id, the same answer");
+    assert_eq!(answer["request_id"], "r1", "an id in the file is kept");
+    let request = files.request(&json!({}));
     let id = answer["decision_id"].as_str().unwrap();
     let explained = daemon.document(&["explain", id]);
     assert_eq!(

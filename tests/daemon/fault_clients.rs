@@ -140,10 +140,10 @@ async fn connections_that_never_speak_can_use_up_file_descriptors_and_no_more() 
     let folder = tempfile::tempdir().unwrap();
     let port = write_config(folder.path());
     let mut shell = Command::new("sh");
-    shell.arg("-c").arg("ulimit -n 96; exec \"$0\" --config \"$1\"").arg(env!("CARGO_BIN_EXE_hintd"));
+    shell.arg("-c").arg("ulimit -n 200; exec \"$0\" --config \"$1\"").arg(env!("CARGO_BIN_EXE_hintd"));
     let program = Program::run(shell.arg(folder.path().join("hintd.toml")), folder.path(), port).await;
     let mut silent = Vec::new();
-    for n in 0..200 {
+    for n in 0..400 {
         let mut stream = TcpStream::connect(&program.address).await.unwrap();
         if n % 2 == 0 {
             stream.write_all(b"PRI * HTTP/2.0\r\n").await.unwrap(); // half a greeting

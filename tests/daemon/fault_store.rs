@@ -39,6 +39,11 @@ impl Disk {
         std::fs::rename(draft, &self.orders).unwrap();
     }
 
+    /// What `LD_PRELOAD` and `FAULTY_DISK` are to name.
+    pub(crate) fn preload(&self) -> (&Path, &Path) {
+        (&self.library, &self.orders)
+    }
+
     pub(crate) async fn program(&self, folder: &Path, port: u16) -> Program {
         let mut command = command(folder);
         command.env("LD_PRELOAD", &self.library).env("FAULTY_DISK", &self.orders);

@@ -115,9 +115,24 @@ async fn health_and_reflection_are_served_and_health_follows_readiness() {
     let mut health = tonic_health::pb::health_client::HealthClient::new(channel.clone());
     let check = || tonic_health::pb::HealthCheckRequest { service: "hintd.v1.Placement".into() };
     let serving = tonic_health::pb::health_check_response::ServingStatus::Serving as i32;
-    assert_eq!(health.check(check()).await.unwrap().into_inner().status, serving);
+    let mut of = {
+        let mut health = health.clone();
+        async move |service: &str| {
+            let check = tonic_health::pb::HealthCheckRequest { service: service.to_owned() };
+            health.check(check).await.unwrap().into_inner().status == serving
+        }
+    };
+    // Whoever feeds waits for what is live, whoever asks for what is ready.
+    assert!(of("").await && of("hintd.v1.Feed").await && of("hintd.v1.Routes").await);
+    assert!(!of("hintd.v1.Placement").await, "without a node there is nothing to answer with");
+    let why = world.status().await;
+    assert!(!why.ready && why.not_ready_reason.contains("no node is RUNNING"), "{why:?}");
     let mut watch = health.watch(check()).await.unwrap().into_inner();
-    assert_eq!(watch.message().await.unwrap().unwrap().status, serving);
+    assert_ne!(watch.message().await.unwrap().unwrap().status, serving);
+    let _feed = world.cluster(1, 1, 8_192).await;
+    let next = tokio::time::timeout(SOON, watch.message()).await.unwrap().unwrap().unwrap();
+    assert_eq!(next.status, serving);
+    assert!(world.status().await.ready);
     let mut reflection = tonic_reflection::pb::v1::server_reflection_client::ServerReflectionClient::new(channel);
     let list = tonic_reflection::pb::v1::ServerReflectionRequest {
         host: String::new(),
@@ -132,9 +147,10 @@ async fn health_and_reflection_are_served_and_health_follows_readiness() {
     world.running().daemon.refuse_new();
     let next = tokio::time::timeout(SOON, watch.message()).await.unwrap().unwrap().unwrap();
     assert_ne!(next.status, serving, "not serving comes first");
+    assert!(!of("").await, "a daemon that stops is live no more");
     let found = world.client.request_hints(request("r", 1, 1, 1_024), Duration::from_millis(200)).await;
     assert!(matches!(found, Err(ClientError::OutOfTime { .. })), "{found:?}");
-    drop(watch);
+    drop((watch, health));
     world.stop().await;
 }
 
@@ -201,6 +217,68 @@ async fn a_snapshot_is_a_cluster_file_that_reads_back_with_its_leases() {
         assert_eq!(leases.leased(node).memory_mb(), 2_048 * held.len() as u64);
     }
     assert_eq!(snapshot.occupied[snapshot.statics.find("r0n0").unwrap().at()].memory_mb(), 1_024);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_goes_silent_takes_readiness_along_and_brings_it_back() {
+    let world = World::with(&[("model", "stale_after = \"300ms\"")]).await;
+    let mut feed = world.heartbeats().await;
+    feed.send(crate::world::register("n", "/r", 8_192)).await.unwrap();
+    feed.await_acknowledged().await.unwrap();
+    world.until("it was ready", |status| status.ready || status.nodes == 1 && status.nodes_usable == 0).await;
+    let status = world.until("it is not", |status| !status.ready).await;
+    assert!(status.nodes == 1 && status.not_ready_reason.contains("fresh heartbeat"), "{status:?}");
+    // Asked all the same, it answers as it always did.
+    let answer = world.hints(request("r", 1, 1, 1_024)).await;
+    assert!(answer.hints.unwrap().hints.is_empty());
+    let mut ready = false;
+    for number in 1..200 {
+        feed.send(heartbeat("n", number, 0, vec![])).await.unwrap();
+        feed.await_acknowledged().await.unwrap();
+        ready = world.status().await.ready;
+        if ready {
+            break;
+        }
+    }
+    assert!(ready, "it was heard again");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_is_refused_is_named_with_the_reason_and_its_peer() {
+    let world = World::start().await;
+    let _feed = world.cluster(1, 1, 8_192).await;
+    for n in 0..3 {
+        world.refused(request(&format!("bad{n}"), 7, 0, 1_024)).await;
+    }
+    world.refused(request("too-much", 8, 1, 1 << 40)).await;
+    let refused = world.status().await.refused;
+    let row = |kind: &str, name: &str| {
+        let found = refused.iter().find(|row| row.kind == kind && row.name == name);
+        found.map(|row| (row.reason.as_str(), row.requests))
+    };
+    assert_eq!(row("application", "application_1_0007"), Some(("invalid", 3)), "{refused:?}");
+    assert_eq!(row("application", "application_1_0008"), Some(("invalid", 1)), "{refused:?}");
+    assert_eq!(row("peer", "127.0.0.1"), Some(("invalid", 4)), "{refused:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn it_listens_on_ipv6() {
+    if std::net::TcpListener::bind("[::1]:0").is_err() {
+        crate::program::say("SKIPPED: no IPv6 here");
+        return;
+    }
+    let world = World::with(&[("listen", "grpc = \"[::1]:0\"")]).await;
+    assert!(world.running().grpc.is_ipv6());
+    let _feed = world.cluster(1, 1, 8_192).await;
+    world.hints(request("r", 1, 1, 1_024)).await;
+    let endpoint = hintd::http::serve("[::1]:0".parse().unwrap(), Metrics::new(), world.running().daemon.ready());
+    let endpoint = endpoint.await.unwrap();
+    let answer = crate::program::page(endpoint.address(), "/readyz").await;
+    assert!(answer.ends_with("ready\n"), "{answer}");
+    let mut other = Config::from_text(&config_text(world.folder.path(), 0, &[]), "other.toml").unwrap().options;
+    other.listen.grpc = "[::]:0".parse().unwrap();
+    let error = start(&other, Metrics::new()).await.unwrap_err();
+    assert!(error.to_string().contains("insecure_bind"), "{error}");
 }
 
 /// A daemon whose configuration is this file, as it is written here.

@@ -14,6 +14,7 @@ mod dispatch;
 mod fault_clients;
 mod fault_clock;
 mod fault_feeds;
+mod fault_logs;
 mod fault_overload;
 mod fault_reload;
 mod fault_restart;

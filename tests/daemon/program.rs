@@ -66,9 +66,19 @@ impl Program {
 
     /// The same where it may end by itself instead.
     pub(crate) async fn attempt(command: &mut Command, folder: &Path, port: u16) -> Result<Self, ExitStatus> {
+        let stderr = std::fs::OpenOptions::new().create(true).append(true).open(folder.join("log")).unwrap();
+        Self::logging(command, folder, port, stderr.into()).await
+    }
+
+    /// The same with its standard error somewhere else than in the folder's `log`.
+    pub(crate) async fn logging(
+        command: &mut Command,
+        folder: &Path,
+        port: u16,
+        stderr: Stdio,
+    ) -> Result<Self, ExitStatus> {
         let log = folder.join("log");
-        let stderr = std::fs::OpenOptions::new().create(true).append(true).open(&log).unwrap();
-        let mut child = command.stderr(Stdio::from(stderr)).spawn().unwrap();
+        let mut child = command.stderr(stderr).spawn().unwrap();
         let (began, address) = (Instant::now(), format!("127.0.0.1:{port}"));
         // The sockets are bound one after the other and before the journal is read: it is there when it answers.
         let (client, admin) = loop {
@@ -174,6 +184,20 @@ pub(crate) fn rewrite_config(folder: &Path, port: u16, further: &[(&'static str,
     // By renaming: a signal of a moment ago may be read now, and half a file of defaults is a sound one.
     std::fs::write(folder.join("hintd.new"), config_text(folder, port, &extra)).unwrap();
     std::fs::rename(folder.join("hintd.new"), folder.join("hintd.toml")).unwrap();
+}
+
+/// The whole answer to a GET of a page.
+pub(crate) async fn page(address: std::net::SocketAddr, path: &str) -> String {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    let mut answer = String::new();
+    let read = async {
+        let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
+        let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        stream.read_to_string(&mut answer).await.unwrap();
+    };
+    tokio::time::timeout(SOON, read).await.expect("the page comes");
+    answer
 }
 
 /// A word for whoever reads a test's output: what was counted, or why nothing was.

@@ -278,6 +278,7 @@ fn live(seen: &mut Seen) {
     };
     for command in [
         &["status"][..],
+        &["status", "--live"],
         &["nodes"],
         &["links"],
         &["chains"],
@@ -384,6 +385,6 @@ fn signals(seen: &mut Seen) {
     daemon.signal("-HUP");
     let refused = |status: &Value| status["counters"]["reloads_refused"].as_u64() >= Some(1);
     let status = daemon.until("a wrong file is refused", refused);
-    assert_eq!(status["ready"], json!(true));
+    assert!(status["not_ready_reason"].as_str().is_some_and(|why| why.contains("no node")), "{status}");
     seen.0.push("hintd: SIGHUP: reads its configuration again; a wrong one changes nothing".to_owned());
 }

@@ -112,7 +112,7 @@ impl Notes {
     /// Records the status, from the wire and from `hintctl`.
     pub(crate) fn status(&self, daemon: &Daemon) {
         self.message("hintd.v1.StatusResponse", &daemon.status());
-        self.json("status", &daemon.args(&["status"]));
+        self.json("status", &daemon.args(&["status", "--live"]));
     }
 
     /// Records the rows of the journal.

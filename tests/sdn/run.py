@@ -211,7 +211,7 @@ def ping(fabric, source, target):
 
 def install_routes(world, policy):
     world.start_client()
-    wait_until(lambda: (world.hintctl("status") or {}).get("nodes_usable", 0) == 4, 10, "4 nodes")
+    wait_until(lambda: (world.hintctl("status", "--live") or {}).get("nodes_usable", 0) == 4, 10, "4 nodes")
     time.sleep(1)
     answer = world.request(id="job-1", policy=policy)
     print(f"sdn: hints: {answer['routes']} routes", flush=True)

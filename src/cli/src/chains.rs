@@ -4,6 +4,7 @@ use super::connect::DaemonArgs;
 use super::failure::Failure;
 use super::files;
 use super::output::{self, Output};
+use super::printable::{one_line, one_line_strings};
 use clap::{Args, Subcommand};
 use hintd::config::Config;
 use hintd::server::convert::unmet_view;
@@ -78,7 +79,7 @@ fn ask(daemon: &DaemonArgs) -> Result<v1::ChainsResponse, Failure> {
 
 fn list(daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
     let answer = ask(daemon)?;
-    output.sorted(&answer, || text(&answer))
+    output.sorted_answer(&answer, text)
 }
 
 fn run_check(args: &CheckArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
@@ -96,6 +97,7 @@ fn run_check(args: &CheckArgs, daemon: &DaemonArgs, output: Output) -> Result<()
         }
         None => {
             let answer = ask(daemon)?;
+            let answer = if output.is_json() { answer } else { one_line_strings(&answer) };
             Checked { chains: answer.chains.len(), network_known: answer.network_known, unmet: answer.unmet }
         }
     };
@@ -108,7 +110,7 @@ fn run_check(args: &CheckArgs, daemon: &DaemonArgs, output: Output) -> Result<()
     if unmet.is_empty() {
         return Ok(());
     }
-    let mut names: Vec<&str> = unmet.iter().map(|unmet| unmet.chain.as_str()).collect();
+    let mut names: Vec<_> = unmet.iter().map(|unmet| one_line(&unmet.chain)).collect();
     names.dedup();
     Err(Failure::work(format!("{} of {chains} chains can't be met: {}", names.len(), names.join(", "))))
 }

@@ -18,7 +18,7 @@ pub const HELP: &str = "Examples:\n  hintctl circuits\n  \
 /// [`Failure`] where no daemon answers.
 pub fn run(daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
     let answer = daemon.ask(async |mut admin| admin.circuits(v1::CircuitsRequest {}).await)?;
-    output.sorted(&answer, || text(&answer))
+    output.sorted_answer(&answer, text)
 }
 
 fn text(answer: &v1::CircuitsResponse) -> String {

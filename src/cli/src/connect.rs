@@ -6,6 +6,7 @@ use hintd_client::{AdminClient, Client, ClientError};
 use std::future::Future;
 use std::path::PathBuf;
 use std::pin::Pin;
+use tokio_stream::{Stream, StreamExt as _};
 use tonic::{Response, Status};
 
 /// Where the daemon listens unless told otherwise: the shipped configuration's values.
@@ -52,13 +53,52 @@ impl DaemonArgs {
         admin(socket).await
     }
 
+    /// The same for a command that has no use for a gRPC address: whoever names one means another daemon than the one
+    /// that would answer.
+    ///
+    /// # Errors
+    /// [`Failure::Input`] where `--address` stands without `--admin-socket`; as [`Self::admin`].
+    pub async fn operator(&self) -> Result<AdminClient, Failure> {
+        match (&self.address, &self.admin_socket) {
+            (Some(address), None) => Err(Failure::Input(format!(
+                "--address {address}: this command asks the daemon over its admin socket, on the same machine only: leave \
+                 --address out, or name the socket by --admin-socket"
+            ))),
+            _ => self.admin().await,
+        }
+    }
+
     /// One question over the admin socket.
     ///
     /// # Errors
-    /// [`Failure`] where nobody listens, or the daemon refuses.
+    /// As [`Self::operator`], or the daemon refuses.
     pub fn ask<T>(&self, call: impl AsyncFnOnce(AdminClient) -> Result<Response<T>, Status>) -> Result<T, Failure> {
-        block_on(async { Ok(call(self.admin().await?).await?.into_inner()) })
+        block_on(async { Ok(call(self.operator().await?).await?.into_inner()) })
     }
+}
+
+/// Bytes of a document that a daemon sends in pieces, unless a command says otherwise: a snapshot of 10,000 nodes with
+/// their blocks has some tens of megabytes.
+pub const GATHERED_BYTES: u64 = 1 << 30;
+
+/// All of a document that comes in pieces.
+///
+/// # Errors
+/// [`Failure`] where it breaks off, or has more than `most` bytes: a server that never ends is not waited for.
+pub async fn gather<M>(
+    mut pieces: impl Stream<Item = Result<M, Status>> + Unpin,
+    most: u64,
+    mut bytes: impl FnMut(M) -> Vec<u8>,
+) -> Result<Vec<u8>, Failure> {
+    let mut all = Vec::new();
+    while let Some(piece) = pieces.next().await {
+        let piece = bytes(piece?);
+        if (all.len() + piece.len()) as u64 > most {
+            return Err(Failure::work(format!("the daemon sends more than {most} bytes: it was left at that")));
+        }
+        all.extend_from_slice(&piece);
+    }
+    Ok(all)
 }
 
 /// A client of a gRPC address.

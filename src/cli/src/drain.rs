@@ -35,7 +35,7 @@ pub fn what_if(args: &DrainArgs, daemon: &DaemonArgs, output: Output) -> Result<
     let request =
         v1::WhatIfNetworkRequest { drain_links: args.drain_link.clone(), drain_switches: args.drain_switch.clone() };
     let answer = daemon.ask(async |mut admin| admin.what_if_network(request).await)?;
-    output.sorted(&answer, || text(&answer, if args.rows == 0 { usize::MAX } else { args.rows }))
+    output.sorted_answer(&answer, |answer| text(answer, if args.rows == 0 { usize::MAX } else { args.rows }))
 }
 
 fn text(answer: &v1::WhatIfNetworkResponse, rows: usize) -> String {

@@ -24,7 +24,7 @@ pub struct ExplainArgs {
 /// [`Failure`] where no daemon answers, or it does not know the decision.
 pub fn run(args: &ExplainArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
     let answer = block_on(async { Ok(daemon.client().await?.explain(&args.decision).await?) })?;
-    output.result(&answer, || text(&answer))
+    output.answer(&answer, text)
 }
 
 fn text(answer: &v1::ExplainResponse) -> String {

@@ -1,6 +1,7 @@
 //! Why a command did not do what it should, and the exit code for it.
 
 use super::blocked::blocked_text;
+use super::printable::{one_line, one_line_strings};
 use hintd_client::ClientError;
 use hintd_client::status::refused_of;
 use hintd_client::wire::v1;
@@ -59,7 +60,7 @@ impl From<ClientError> for Failure {
     fn from(error: ClientError) -> Self {
         match error {
             ClientError::Refused { code, message, why, .. } => refused(code, &message, why.as_deref()),
-            error => Self::work(error),
+            error => Self::work(indented(&error.to_string())), // with what the daemon said last
         }
     }
 }
@@ -98,8 +99,15 @@ fn name(code: Code) -> String {
     camel.chars().enumerate().map(letter).collect()
 }
 
+/// Each line after the first further in. Problems of a configuration come one a line; none of these lines may look like one of our own.
+fn indented(message: &str) -> String {
+    message.lines().map(one_line).collect::<Vec<_>>().join("\n  ")
+}
+
 fn refused(code: Code, message: &str, because: Option<&v1::Refused>) -> Failure {
-    let said = format!("the daemon answers {}: {message}{}", name(code), because.map(why).unwrap_or_default());
+    let because = because.map(one_line_strings);
+    let (code_name, why) = (name(code), because.as_ref().map(why).unwrap_or_default());
+    let said = format!("the daemon answers {code_name}: {}{why}", indented(message));
     match code {
         Code::InvalidArgument | Code::NotFound | Code::AlreadyExists | Code::OutOfRange => Failure::Input(said),
         _ => Failure::work(said),
@@ -114,6 +122,8 @@ mod tests {
     fn codes_are_written_as_in_the_documents() {
         let said = Failure::from(tonic::Status::invalid_argument("deadline")).to_string();
         assert_eq!(said, "the daemon answers INVALID_ARGUMENT: deadline");
+        let said = Failure::from(tonic::Status::unavailable("a\nhintctl: done\u{1b}[2J")).to_string();
+        assert_eq!(said, "the daemon answers UNAVAILABLE: a\n  hintctl: done\\u{1b}[2J");
         assert_eq!([name(Code::Ok), name(Code::NotFound)], ["OK", "NOT_FOUND"]);
     }
 }

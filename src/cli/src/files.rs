@@ -1,9 +1,12 @@
 //! Input files: JSON or TOML by extension, problems told with file, line and field.
 
+use super::connect::GATHERED_BYTES;
 use super::failure::Failure;
 use hintd_model::cluster::document::Syntax;
 use serde::de::DeserializeOwned;
 use std::fmt::Display;
+use std::fs::File;
+use std::io::Read as _;
 use std::path::Path;
 
 /// Reads a document.
@@ -12,8 +15,27 @@ use std::path::Path;
 /// [`Failure::Input`] naming the file, and the line where it is no such document.
 pub fn read<T: DeserializeOwned>(path: &Path) -> Result<T, Failure> {
     let syntax = syntax(path)?;
-    let text = std::fs::read_to_string(path).map_err(|error| Failure::in_file(path, error))?;
+    let text = read_text(path)?;
     syntax.read(&text).map_err(|problem| Failure::in_file(path, problem))
+}
+
+/// Bytes of a file that is read at once: what a snapshot may have.
+const INPUT_BYTES: u64 = GATHERED_BYTES;
+
+/// Reads a text file, or what comes out of a pipe, up to a bound: something that never ends is an error, not all memory.
+///
+/// # Errors
+/// [`Failure::Input`] naming the file.
+pub fn read_text(path: &Path) -> Result<String, Failure> {
+    let mut text = String::new();
+    let read = File::open(path).and_then(|file| file.take(INPUT_BYTES + 1).read_to_string(&mut text));
+    match read {
+        Err(error) => Err(Failure::in_file(path, error)),
+        Ok(bytes) if bytes as u64 > INPUT_BYTES => {
+            Err(Failure::in_file(path, format!("it has more than {INPUT_BYTES} bytes")))
+        }
+        Ok(_) => Ok(text),
+    }
 }
 
 /// Writes a document, JSON or TOML by extension.

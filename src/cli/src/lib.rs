@@ -29,6 +29,7 @@ pub mod place;
 pub mod plan;
 mod plots;
 pub mod policy;
+pub mod printable;
 pub mod replay;
 pub mod replicas;
 pub mod reproduce;
@@ -100,8 +101,7 @@ enum Command {
     #[command(subcommand, name = "whatif")]
     WhatIf(request::WhatIfCommand),
     /// What the daemon is and how fresh its model is
-    #[command(after_help = "Examples:\n  hintctl status\n  hintctl --json status | jq .counters")]
-    Status,
+    Status(operate::StatusArgs),
     /// Nodes as the daemon knows them
     Nodes(operate::NodesArgs),
     /// Links: capacity, load both ways, who uses them
@@ -146,7 +146,7 @@ pub fn main() -> ExitCode {
     match run(cli) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            let _ = writeln!(std::io::stderr(), "hintctl: {}", output::printable(&failure.to_string()));
+            let _ = writeln!(std::io::stderr(), "hintctl: {}", printable::printable(&failure.to_string()));
             failure.code()
         }
     }
@@ -168,7 +168,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::WhatIf(command) => request::what_if(&command, &daemon, output),
         Command::Topology(command) => topology::run(command, output),
         Command::Bench(command) => bench::run(command, &daemon, output),
-        Command::Status => operate::status(&daemon, output),
+        Command::Status(args) => operate::status(&args, &daemon, output),
         Command::Nodes(args) => operate::nodes(args, &daemon, output),
         Command::Links(args) => links::links(&args, &daemon, output),
         Command::Chains(args) => chains::run(&args, &daemon, output),

@@ -44,7 +44,7 @@ pub fn links(args: &LinksArgs, daemon: &DaemonArgs, output: Output) -> Result<()
         users: args.users.unwrap_or(if every { 0 } else { USERS_SHOWN }),
     };
     let answer = daemon.ask(async |mut admin| admin.links(request).await)?;
-    output.sorted(&answer, || match answer.links.as_slice() {
+    output.sorted_answer(&answer, |answer| match answer.links.as_slice() {
         [link] if args.link.is_some() => link_text(link),
         links => links_text(links, answer.total),
     })

@@ -1,17 +1,17 @@
 //! What operators ask a running daemon: status, nodes, policies, reload, snapshot, calibrate.
 
 use super::adherence;
-use super::connect::{DaemonArgs, block_on};
+use super::connect::{DaemonArgs, GATHERED_BYTES, block_on, gather};
 use super::failure::Failure;
 use super::files;
 use super::output::{self, Output};
 use super::plan::kept;
+use super::printable::one_line;
 use super::servers;
 use clap::Args;
 use hintd_client::wire::{v1, yarn};
 use serde_json::json;
 use std::path::PathBuf;
-use tokio_stream::StreamExt as _;
 
 /// Which nodes.
 #[derive(Debug, Args)]
@@ -35,6 +35,9 @@ pub struct SnapshotArgs {
     /// The file, .json
     #[arg(short, long)]
     output: PathBuf,
+    /// Give up beyond so many bytes
+    #[arg(long, value_name = "BYTES", default_value_t = GATHERED_BYTES)]
+    max_bytes: u64,
 }
 
 /// An application, for weights that suit it.
@@ -52,13 +55,27 @@ pub struct CalibrateArgs {
     containers: u32,
 }
 
+/// What counts as well.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  hintctl status\n  hintctl --json status | jq .counters\n\n\
+    Exit code 0: ready, there is a node to hint at and the journal can be written; 1: it is not, or no daemon answers.")]
+pub struct StatusArgs {
+    /// Exit code 0 whenever the daemon answers, ready or not
+    #[arg(long)]
+    live: bool,
+}
+
 /// `hintctl status`.
 ///
 /// # Errors
-/// [`Failure`] where no daemon answers.
-pub fn status(daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
+/// [`Failure`] where no daemon answers, or it is not ready, unless only that it is live was asked.
+pub fn status(args: &StatusArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
     let status = daemon.ask(async |mut admin| admin.status(v1::StatusRequest {}).await)?;
-    output.sorted(&status, || status_text(&status))
+    output.sorted_answer(&status, status_text)?;
+    match status.ready || args.live {
+        true => Ok(()),
+        false => Err(Failure::work(format!("not ready: {}", one_line(&status.not_ready_reason)))),
+    }
 }
 
 /// `hintctl nodes`.
@@ -68,7 +85,7 @@ pub fn status(daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
 pub fn nodes(args: NodesArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
     let request = v1::NodesRequest { host_contains: args.host, limit: args.limit };
     let answer = daemon.ask(async |mut admin| admin.nodes(request).await)?;
-    output.sorted(&answer, || {
+    output.sorted_answer(&answer, |answer| {
         let rows = answer.nodes.iter().map(|node| {
             let of = |size: &Option<yarn::ResourceProto>| size.as_ref().map_or(0, yarn::ResourceProto::memory);
             [
@@ -93,7 +110,7 @@ pub fn nodes(args: NodesArgs, daemon: &DaemonArgs, output: Output) -> Result<(),
 /// [`Failure`] where no daemon answers.
 pub fn policies(daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
     let answer = daemon.ask(async |mut admin| admin.list_policies(v1::ListPoliciesRequest {}).await)?;
-    output.sorted(&answer, || {
+    output.sorted_answer(&answer, |answer| {
         let rows = answer.policies.iter().map(|policy| {
             let star = if policy.name == answer.default_policy { " (default)" } else { "" };
             [format!("{}{star}", policy.name), policy.capabilities.join(" "), policy.summary.clone()]
@@ -108,7 +125,7 @@ pub fn policies(daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
 /// [`Failure`] where no daemon answers, or the file does not pass: then nothing changed.
 pub fn reload(daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
     let answer = daemon.ask(async |mut admin| admin.reload(v1::ReloadRequest {}).await)?;
-    output.sorted(&answer, || {
+    output.sorted_answer(&answer, |answer| {
         let mut lines = vec![format!("configuration {} is in force", answer.config_generation)];
         if answer.changed.is_empty() {
             lines.push("nothing changed".to_owned());
@@ -128,12 +145,8 @@ pub fn snapshot(args: &SnapshotArgs, daemon: &DaemonArgs, output: Output) -> Res
         return Err(Failure::in_file(&args.output, "the name must end in .json: a snapshot is written as it comes"));
     }
     let json = block_on(async {
-        let mut chunks = daemon.admin().await?.snapshot(v1::SnapshotRequest {}).await?.into_inner();
-        let mut json = Vec::new();
-        while let Some(chunk) = chunks.next().await {
-            json.extend(chunk?.json);
-        }
-        Ok(json)
+        let chunks = daemon.operator().await?.snapshot(v1::SnapshotRequest {}).await?.into_inner();
+        gather(chunks, args.max_bytes, |chunk| chunk.json).await
     })?;
     let text = String::from_utf8(json).map_err(|error| Failure::Work(error.into()))?;
     // A snapshot that was cut on the way must not look like a smaller cluster.
@@ -159,7 +172,7 @@ pub fn calibrate(args: &CalibrateArgs, daemon: &DaemonArgs, output: Output) -> R
         containers: args.containers,
     };
     let answer = daemon.ask(async |mut admin| admin.calibrate(request).await)?;
-    output.sorted(&answer, || {
+    output.sorted_answer(&answer, |answer| {
         let mut lines = vec![output::pairs(&[
             ("togetherness", output::digits(answer.togetherness)),
             ("locality", output::digits(answer.locality)),
@@ -216,6 +229,9 @@ fn status_text(status: &v1::StatusResponse) -> String {
     if !followed.is_empty() {
         lines.push(format!("\n{followed}"));
     }
+    if !status.refused.is_empty() {
+        lines.push(format!("\n{}", refused_table(&status.refused)));
+    }
     let rows = status.counters.iter().map(|(name, count)| [name.clone(), count.to_string()]);
     lines.push(format!("\n{}", output::table(["counter", "since start"], 1, rows)));
     if status.unknown_names_total > 0 {
@@ -239,6 +255,16 @@ fn sources_table(status: &v1::StatusResponse) -> String {
         [age.source.clone(), state.to_owned(), heard]
     });
     output::table(["source", "", "heard"], 2, rows)
+}
+
+/// Who was refused most.
+fn refused_table(refused: &[v1::RefusedClient]) -> String {
+    let rows = refused.iter().map(|client| {
+        let v1::RefusedClient { kind, name, reason, requests, since_ms } = client;
+        let last = format!("{} ago", output::seconds(*since_ms as f64 / 1e3));
+        [format!("{kind} {name}"), reason.clone(), requests.to_string(), last]
+    });
+    output::table(["refused most", "reason", "requests", "last"], 2, rows)
 }
 
 fn dispatch_text(status: &v1::StatusResponse) -> String {

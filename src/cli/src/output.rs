@@ -1,11 +1,12 @@
 //! Where a command's words go: one JSON document or tables on standard output, progress on standard error.
 
 use super::failure::Failure;
+use super::printable::{one_line, one_line_strings, printable, printable_json};
 use comfy_table::{CellAlignment, Table, presets};
 use hintd_client::view;
+use prost::{Message, Name};
 use serde::Serialize;
 use serde_json::Value;
-use std::borrow::Cow;
 use std::io::{ErrorKind, Write as _};
 
 /// A command's output.
@@ -43,6 +44,29 @@ impl Output {
         if self.json { self.document(&sorted(document)?) } else { self.text(&text()) }
     }
 
+    /// A daemon's answer: the document for scripts; for people what `text` makes of it, of which no string can pretend to
+    /// be a line of its own, or to be something else than it is.
+    ///
+    /// # Errors
+    /// As [`Output::result`].
+    pub fn answer<M>(self, answer: &M, text: impl FnOnce(&M) -> String) -> Result<(), Failure>
+    where
+        M: Message + Name + Default + Serialize,
+    {
+        self.result(answer, || text(&one_line_strings(answer)))
+    }
+
+    /// The same, of which scripts get the keys in alphabetical order.
+    ///
+    /// # Errors
+    /// As [`Output::result`].
+    pub fn sorted_answer<M>(self, answer: &M, text: impl FnOnce(&M) -> String) -> Result<(), Failure>
+    where
+        M: Message + Name + Default + Serialize,
+    {
+        self.sorted(answer, || text(&one_line_strings(answer)))
+    }
+
     /// A line for people only, before the result.
     ///
     /// # Errors
@@ -57,7 +81,7 @@ impl Output {
     /// As [`Output::result`].
     pub fn document(self, document: &impl Serialize) -> Result<(), Failure> {
         let text = serde_json::to_string_pretty(document).map_err(|error| Failure::Work(error.into()))?;
-        self.text(&text)
+        print(&printable_json(&text))
     }
 
     /// One JSON document of many, on a line of its own.
@@ -65,7 +89,8 @@ impl Output {
     /// # Errors
     /// As [`Output::result`].
     pub fn row(self, document: &impl Serialize) -> Result<(), Failure> {
-        self.text(&serde_json::to_string(document).map_err(|error| Failure::Work(error.into()))?)
+        let text = serde_json::to_string(document).map_err(|error| Failure::Work(error.into()))?;
+        print(&printable_json(&text))
     }
 
     /// A word on how things go.
@@ -74,13 +99,17 @@ impl Output {
     }
 
     fn text(self, text: &str) -> Result<(), Failure> {
-        let mut out = std::io::stdout().lock();
-        let end = if text.ends_with('\n') { "" } else { "\n" };
-        let written = write!(out, "{}{end}", printable(text)).and_then(|()| out.flush());
-        match written {
-            Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(Failure::Work(error.into())),
-            _ => Ok(()), // a reader that has seen enough, as `head`
-        }
+        print(&printable(text))
+    }
+}
+
+fn print(text: &str) -> Result<(), Failure> {
+    let mut out = std::io::stdout().lock();
+    let end = if text.ends_with('\n') { "" } else { "\n" };
+    let written = write!(out, "{text}{end}").and_then(|()| out.flush());
+    match written {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(Failure::Work(error.into())),
+        _ => Ok(()), // a reader that has seen enough, as `head`
     }
 }
 
@@ -92,23 +121,11 @@ pub fn sorted(document: &impl Serialize) -> Result<Value, Failure> {
     view::sorted(document).map_err(|error| Failure::Work(error.into()))
 }
 
-/// The text with what a terminal would obey written as Rust writes it: names come from files and from others. Ends of lines
-/// and tabs stay.
-#[must_use]
-pub fn printable(text: &str) -> Cow<'_, str> {
-    let obeyed = |letter: char| letter.is_control() && !matches!(letter, '\n' | '\t');
-    if !text.contains(obeyed) {
-        return Cow::Borrowed(text);
-    }
-    let written = |letter: char| if obeyed(letter) { letter.escape_debug().to_string() } else { letter.into() };
-    Cow::Owned(text.chars().map(written).collect())
-}
-
 /// A plain table; columns after the first `left` are aligned right.
 #[must_use]
 pub fn table<const N: usize>(header: [&str; N], left: usize, rows: impl IntoIterator<Item = [String; N]>) -> String {
     let mut cells = Vec::new();
-    rows.into_iter().for_each(|row| cells.extend(row));
+    rows.into_iter().for_each(|row| cells.extend(row.iter().map(|cell| one_line(cell).into_owned())));
     laid_out(&header, left, &cells)
 }
 
@@ -131,7 +148,7 @@ fn laid_out(header: &[&str], left: usize, cells: &[String]) -> String {
 #[must_use]
 pub fn pairs(pairs: &[(&str, String)]) -> String {
     let width = pairs.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
-    let lines = pairs.iter().map(|(name, value)| format!("{name:width$}  {value}"));
+    let lines = pairs.iter().map(|(name, value)| format!("{name:width$}  {}", one_line(value)));
     lines.collect::<Vec<_>>().join("\n")
 }
 
@@ -181,12 +198,6 @@ fn scaled(value: f64, step: f64, units: &[&str]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn nothing_that_is_printed_speaks_to_the_terminal() {
-        assert_eq!(printable("a\u{1b}[2J\r\u{9b}\tb\nc"), "a\\u{1b}[2J\\r\\u{9b}\tb\nc");
-        assert!(matches!(printable("größe\tb\n"), Cow::Borrowed("größe\tb\n")));
-    }
 
     #[test]
     fn quantities_read_as_people_write_them() {

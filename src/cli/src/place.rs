@@ -81,7 +81,7 @@ pub fn run(args: &PlaceArgs, output: Output) -> Result<(), Failure> {
     decision.elapsed = Micros(u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX));
     let mut set = convert::hint_set(&decision);
     set.decision_id.clear(); // nothing was remembered: there is nothing to explain
-    output.result(&set, || answers::text(&set))
+    output.answer(&set, answers::text)
 }
 
 /// Reads a request file.

@@ -4,6 +4,7 @@ use super::answers;
 use super::connect::DaemonArgs;
 use super::failure::Failure;
 use super::output::{self, Output};
+use super::printable::one_line_strings;
 use clap::Args;
 use hintd_client::view::terms_by_name;
 use hintd_client::wire::v1;
@@ -41,7 +42,9 @@ pub fn run(args: &ReplayArgs, daemon: &DaemonArgs, output: Output) -> Result<(),
     let request =
         v1::ReplayRequest { decision_id: args.decision.clone(), policy: args.policy.clone().unwrap_or_default() };
     let answer = daemon.ask(async |mut admin| admin.replay(request).await)?;
-    output.sorted(&Replayed { decision_id: &args.decision, answer: &answer }, || text(&answer, args))?;
+    output.sorted(&Replayed { decision_id: &args.decision, answer: &answer }, || {
+        text(&one_line_strings(&answer), args)
+    })?;
     if answer.same {
         return Ok(());
     }

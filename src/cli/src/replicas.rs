@@ -42,7 +42,7 @@ pub fn run(args: &ReplicasArgs, daemon: &DaemonArgs, output: Output) -> Result<(
         seed: args.seed,
     };
     let found = block_on(async { Ok(daemon.client().await?.replicas(request).await?) })?;
-    output.sorted(&found, || text(&found))
+    output.sorted_answer(&found, text)
 }
 
 /// Why, in words.

@@ -9,6 +9,7 @@ use super::place::read_request;
 use clap::{Args, Subcommand};
 use hintd::server::convert::{ask_to_wire, resource_to_wire};
 use hintd_client::wire::v1;
+use hintd_model::cluster::document::DEFAULT_ID;
 use hintd_model::cluster::{Constraints, EdgePattern, Gang, HintRequest, WhenFull};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -17,12 +18,16 @@ use std::time::Duration;
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "Examples:\n  hintctl request --file job.json\n  \
     hintctl --json request --file job.toml --policy spread | jq '.hints[].host'\n\n\
-    Real leases are taken and end at their time-to-live. Asking again with the same id and body gives the same\n\
-    answer; `hintctl whatif request` asks without taking anything.")]
+    Real leases are taken and end at their time-to-live; `hintctl whatif request` asks without taking anything.\n\
+    Where neither --request-id nor the file has an id, each call asks something new, under an id that is drawn. Asking\n\
+    again with the same id and body gives the same answer.")]
 pub struct RequestArgs {
     /// The request, .json or .toml (docs/formats.md)
     #[arg(long, short)]
     file: PathBuf,
+    /// The request's id, instead of the file's or one that is drawn anew
+    #[arg(long, value_name = "ID")]
+    request_id: Option<String>,
     /// The policy, instead of the request's or the daemon's choice
     #[arg(long, value_name = "NAME")]
     policy: Option<String>,
@@ -49,7 +54,10 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// # Errors
 /// [`Failure`] where the file is wrong, no daemon answers, or it refuses.
 pub fn request(args: &RequestArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
-    let wire = args.read()?;
+    let mut wire = args.read()?;
+    if wire.request_id == DEFAULT_ID {
+        wire.request_id = drawn_id();
+    }
     let set = block_on(async {
         let patience = match wire.deadline_ms {
             0 => PATIENCE,
@@ -58,7 +66,7 @@ pub fn request(args: &RequestArgs, daemon: &DaemonArgs, output: Output) -> Resul
         let answer = daemon.client().await?.request_hints(wire, patience).await?;
         answer.hints.ok_or_else(|| Failure::work("the daemon's answer holds no hints"))
     })?;
-    output.result(&set, || answers::text(&set))
+    output.answer(&set, answers::text)
 }
 
 /// `hintctl whatif`.
@@ -72,18 +80,28 @@ pub fn what_if(command: &WhatIfCommand, daemon: &DaemonArgs, output: Output) -> 
     };
     let wire = args.read()?;
     let set = daemon.ask(async |mut admin| admin.what_if(wire).await)?;
-    output.result(&set, || answers::text(&set))
+    output.answer(&set, answers::text)
 }
 
 impl RequestArgs {
     fn read(&self) -> Result<v1::RequestHintsRequest, Failure> {
         let mut wire = to_wire(&read_request(&self.file)?);
         wire.deadline_ms = self.deadline_ms;
+        if let Some(id) = &self.request_id {
+            wire.request_id.clone_from(id);
+        }
         if let Some(policy) = &self.policy {
             wire.policy.clone_from(policy);
         }
         Ok(wire)
     }
+}
+
+/// An id that nobody has: a random UUID (RFC 9562, version 4).
+fn drawn_id() -> String {
+    let bits = rand::random::<u128>() & !(0xf << 76) & !(0x3 << 62) | (0x4 << 76) | (0x2 << 62);
+    let hex = format!("{bits:032x}");
+    [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-")
 }
 
 /// A request as the wire carries it.
@@ -195,6 +213,17 @@ bytes = 5000
         let edges: Vec<_> = wire.edges.iter().map(|edge| (edge.from.as_str(), edge.to.as_str())).collect();
         assert!(edges.contains(&("bolt", "acker")) && edges.contains(&("acker", "bolt")), "{edges:?}");
         convert::request(&wire, &hintd::runtime::RequestLimits::default()).unwrap();
+    }
+
+    #[test]
+    fn ids_that_are_drawn_are_uuids_and_no_two_alike() {
+        let ids: std::collections::BTreeSet<String> = (0..1_000).map(|_| drawn_id()).collect();
+        assert_eq!(ids.len(), 1_000);
+        for id in ids {
+            let parts: Vec<&str> = id.split('-').collect();
+            assert_eq!(parts.iter().map(|part| part.len()).collect::<Vec<_>>(), [8, 4, 4, 4, 12], "{id}");
+            assert!(parts[2].starts_with('4') && parts[3].starts_with(['8', '9', 'a', 'b']), "{id}");
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@ use super::answers;
 use super::connect::{DaemonArgs, block_on};
 use super::failure::Failure;
 use super::output::{self, Output};
+use super::printable::one_line_strings;
 use clap::Args;
 use hintd_client::view;
 use hintd_client::wire::v1;
@@ -94,7 +95,7 @@ async fn watch(args: &WatchArgs, daemon: &DaemonArgs, output: Output) -> Result<
         if output.is_json() {
             output.row(&output::sorted(&update)?)?;
         } else {
-            output.line(&text(&update))?;
+            output.line(&text(&one_line_strings(&update)))?;
         }
         if args.acknowledge {
             let outstanding = client.acknowledge(&args.name, update.number, Vec::new()).await?;
@@ -102,12 +103,35 @@ async fn watch(args: &WatchArgs, daemon: &DaemonArgs, output: Output) -> Result<
                 output.progress(&format!("{outstanding} updates are outstanding"));
             }
         }
+        if seen == 0 && !output.is_json() {
+            without_way(&args.pair, &update).into_iter().for_each(|line| output.progress(&line));
+        }
         seen += 1;
         if seen == args.count {
             return Ok(());
         }
     }
     Err(Failure::work("the daemon ended the watch"))
+}
+
+/// What is waited for where the first update has no way for a pair: nothing else may come for as long as there is none.
+fn without_way(pairs: &[v1::HostPair], first: &v1::RouteUpdate) -> Vec<String> {
+    let has_way = |pair: &&v1::HostPair| {
+        let of = |route: &&v1::Route| {
+            route.pair.as_ref().is_some_and(|found| (&found.src, &found.dst) == (&pair.src, &pair.dst))
+        };
+        first.routes.iter().find(of).is_some_and(|route| !route.vertices.is_empty())
+    };
+    let without = pairs.iter().filter(|pair| !has_way(pair));
+    without
+        .map(|pair| {
+            format!(
+                "{} to {}: no way is known, for no network is, or it does not have both hosts, or they are cut off; waiting \
+                 until there is one (Ctrl-C or --seconds ends it)",
+                pair.src, pair.dst
+            )
+        })
+        .collect()
 }
 
 fn text(update: &v1::RouteUpdate) -> String {
@@ -211,6 +235,17 @@ mod tests {
         let (_, section) = DOCS.split_once("\n## Route updates\n").unwrap();
         let text = section.split("```").nth(1).unwrap().strip_prefix("json\n").unwrap();
         assert_eq!(output::sorted(&update()).unwrap(), serde_json::from_str::<Value>(text).unwrap());
+    }
+
+    #[test]
+    fn a_pair_without_a_way_is_named_and_one_with_a_way_is_not() {
+        let asked = [pair("worker-1:worker-2").unwrap(), pair("a:b").unwrap()];
+        let said = without_way(&asked, &update());
+        assert_eq!(said.len(), 1, "{said:?}");
+        assert!(said[0].starts_with("a to b: no way is known"), "{said:?}");
+        let mut cut = update();
+        cut.routes[0].vertices.clear();
+        assert_eq!(without_way(&asked[..1], &cut).len(), 1);
     }
 
     #[test]

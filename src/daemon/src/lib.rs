@@ -5,12 +5,15 @@
 //! - `runtime`: the engine's thread, the placers' pool, the published generation.
 //! - `hadoop`, `sdn`: what the daemon asks or tells others by itself, over `rest_client`.
 //! - `http`: the HTTP listener and its pages. `telemetry`: logs and metrics.
-//! - `config`: the configuration file.
+//! - `descriptors`: how many files and sockets the process may have.
+//! - `config`: the configuration file. `regular_file`: how files are read that somebody else put there.
 
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)] // an edge: clocks, files and sockets are its work
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr))] // a test that panics is a test that fails
 
+pub mod descriptors;
 pub mod feed;
+pub mod regular_file;
 pub mod rest_client;
 pub mod runtime;
 pub mod server;

@@ -1,6 +1,7 @@
 //! One kept connection to a REST interface, of an SDN controller or of Hadoop's, with TLS where its address is `https`;
 //! answers are bounded in time and size.
 
+use crate::regular_file::{self, LIST_BYTES};
 use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
 use hyper::body::Bytes;
 use hyper::client::conn::http1::{SendRequest, handshake};
@@ -168,7 +169,8 @@ impl Trust {
         let mut roots = RootCertStore::empty();
         if let Some(path) = ca_file {
             let wrong = |why: String| TrustError::File { path: path.to_owned(), why };
-            for certificate in CertificateDer::pem_file_iter(path).map_err(|error| wrong(error.to_string()))? {
+            let pem = regular_file::read(path, LIST_BYTES).map_err(|error| wrong(error.to_string()))?;
+            for certificate in CertificateDer::pem_slice_iter(&pem) {
                 let certificate = certificate.map_err(|error| wrong(error.to_string()))?;
                 roots.add(certificate).map_err(|error| wrong(error.to_string()))?;
             }
@@ -374,6 +376,9 @@ mod tests {
         assert!(problem().starts_with(&format!("{}: ", path.display())), "{}", problem());
         std::fs::write(&path, "no PEM").unwrap();
         assert!(problem().ends_with("there is no certificate in it"), "{}", problem());
+        std::fs::remove_file(&path).unwrap();
+        assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+        assert!(problem().ends_with("it is a FIFO, not a regular file"), "{}", problem());
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Plans that the running daemon keeps: submitted, listed, put in force, rolled back.
 
 use super::objective::ObjectiveArg;
-use super::{ChartArgs, Facts, MakeArgs, read};
-use crate::connect::{DaemonArgs, block_on};
+use super::{ChartArgs, Facts, MakeArgs};
+use crate::connect::{DaemonArgs, GATHERED_BYTES, block_on, gather};
 use crate::failure::Failure;
 use crate::files;
 use crate::output::{self, Output};
@@ -83,10 +83,13 @@ pub(super) fn submit(args: &SubmitArgs, daemon: &DaemonArgs, output: Output) -> 
 }
 
 fn send(file: &std::path::Path, name: &str, replace: bool, daemon: &DaemonArgs) -> Result<v1::PlanView, Failure> {
-    let text = std::fs::read(file).map_err(|error| Failure::in_file(file, error))?;
-    read(file)?; // what is no plan is said with its file
-    let mut pieces: Vec<v1::SubmitPlanRequest> =
-        text.chunks(PIECE).map(|piece| v1::SubmitPlanRequest { json: piece.to_vec(), ..Default::default() }).collect();
+    let text = files::read_text(file)?;
+    Plan::from_json(&text).map_err(|error| Failure::in_file(file, error))?; // what is no plan is said with its file
+    let mut pieces: Vec<v1::SubmitPlanRequest> = text
+        .as_bytes()
+        .chunks(PIECE)
+        .map(|piece| v1::SubmitPlanRequest { json: piece.to_vec(), ..Default::default() })
+        .collect();
     if let Some(first) = pieces.first_mut() {
         (first.name, first.replace) = (name.to_owned(), replace);
     }
@@ -109,13 +112,13 @@ pub(super) fn make(args: &MakeArgs, daemon: &DaemonArgs, output: Output) -> Resu
         objective: objective.to_owned(),
     };
     let (text, forecast) = block_on(async {
-        let mut pieces = daemon.admin().await?.make_plan(request).await?.into_inner();
-        let (mut text, mut forecast) = (Vec::new(), None);
-        while let Some(piece) = pieces.message().await? {
-            text.extend_from_slice(&piece.json);
-            forecast = forecast.or(piece.forecast);
-        }
-        Ok((text, forecast.unwrap_or_default()))
+        let pieces = daemon.operator().await?.make_plan(request).await?.into_inner();
+        let mut forecast = None;
+        let text = gather(pieces, GATHERED_BYTES, |piece| {
+            forecast = forecast.take().or(piece.forecast);
+            piece.json
+        });
+        Ok((text.await?, forecast.unwrap_or_default()))
     })?;
     let text = String::from_utf8(text).map_err(Failure::work)?;
     let plan = Plan::from_json(&text).map_err(Failure::work)?;
@@ -174,7 +177,7 @@ pub(super) fn activate(args: &ActivateArgs, daemon: &DaemonArgs, output: Output)
 pub(super) fn roll_back(args: &RollBackArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
     let request = v1::RollBackPlanRequest { to_none: args.to_none };
     let rolled = daemon.ask(async |mut admin| admin.roll_back_plan(request).await)?;
-    output.sorted(&rolled, || match rolled.to.as_str() {
+    output.sorted_answer(&rolled, |rolled| match rolled.to.as_str() {
         "" => format!("plan \"{}\" is no more in force; none is", rolled.from),
         to => format!("plan \"{}\" is no more in force; \"{to}\" is again", rolled.from),
     })
@@ -188,14 +191,10 @@ pub(super) fn remove(args: &RemoveArgs, daemon: &DaemonArgs, output: Output) -> 
 
 pub(super) fn show(args: &ShowArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
     let (plans, text) = block_on(async {
-        let mut admin = daemon.admin().await?;
+        let mut admin = daemon.operator().await?;
         let plans = admin.list_plans(v1::ListPlansRequest {}).await?.into_inner().plans;
-        let mut text = Vec::new();
-        let mut pieces = admin.fetch_plan(v1::FetchPlanRequest { name: args.name.clone() }).await?.into_inner();
-        while let Some(piece) = pieces.message().await? {
-            text.extend_from_slice(&piece.json);
-        }
-        Ok((plans, text))
+        let pieces = admin.fetch_plan(v1::FetchPlanRequest { name: args.name.clone() }).await?.into_inner();
+        Ok((plans, gather(pieces, GATHERED_BYTES, |piece| piece.json).await?))
     })?;
     let text = String::from_utf8(text).map_err(Failure::work)?;
     if let Some(file) = &args.output {
@@ -211,7 +210,7 @@ pub(super) fn show(args: &ShowArgs, daemon: &DaemonArgs, output: Output) -> Resu
 
 pub(super) fn list(daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
     let kept = daemon.ask(async |mut admin| admin.list_plans(v1::ListPlansRequest {}).await)?;
-    output.sorted(&kept, || {
+    output.sorted_answer(&kept, |kept| {
         let plans = &kept.plans;
         if plans.is_empty() {
             return "no plan is kept".to_owned();
@@ -273,7 +272,7 @@ pub(crate) fn in_force(plan: Option<&v1::PlanView>) -> String {
 }
 
 fn tell(plan: &v1::PlanView, output: Output) -> Result<(), Failure> {
-    output.sorted(plan, || {
+    output.sorted_answer(plan, |plan| {
         let mut lines = vec![output::pairs(&[
             ("plan", format!("{}, {}", plan.name, state(plan))),
             (

@@ -383,7 +383,7 @@ fn read_trace(trace: &Path, options: TraceOptions, model: &JobModel, output: Out
 }
 
 fn read(path: &Path) -> Result<Plan, Failure> {
-    let text = std::fs::read_to_string(path).map_err(|error| Failure::in_file(path, error))?;
+    let text = files::read_text(path)?;
     Plan::from_json(&text).map_err(|error| Failure::in_file(path, error))
 }
 

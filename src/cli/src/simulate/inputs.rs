@@ -52,7 +52,7 @@ fn from_file(name: &str, path: &Path, container: ContainerArgs, joined: Joined) 
     }
     let syntax = Syntax::of_file(name)
         .ok_or_else(|| Failure::in_file(path, "the name must end in .json or .toml, which says how it is written"))?;
-    let text = std::fs::read_to_string(path).map_err(|error| Failure::in_file(path, error))?;
+    let text = files::read_text(path)?;
     let in_file = |problem| Failure::in_file(path, problem);
     let format = syntax.read::<Format>(&text).map_err(in_file)?.format.unwrap_or_default();
     match format.as_str() {

@@ -1,6 +1,7 @@
 //! `hintd.script/1`: what fails and returns in a simulated run, and traffic of others.
 
 use super::super::failure::Failure;
+use super::super::files;
 use hintd_model::cluster::Snapshot;
 use hintd_model::network::optical::ports as ports_of;
 use hintd_model::solve::nearest;
@@ -55,7 +56,7 @@ struct Stream {
 /// # Errors
 /// [`Failure::Input`] with the file and the entry that is wrong.
 pub(super) fn read(path: &Path, cluster: &Snapshot) -> Result<Script, Failure> {
-    let text = std::fs::read_to_string(path).map_err(|error| Failure::in_file(path, error))?;
+    let text = files::read_text(path)?;
     Script::from_text(&text, cluster).map_err(|message| Failure::Input(format!("{}: {message}", path.display())))
 }
 

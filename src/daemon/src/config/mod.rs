@@ -20,6 +20,7 @@ pub use plan::{UPLINK_MIN, utc_offset};
 pub use reader::{Problem, Problems};
 
 use crate::hadoop::{HistoryServerOptions, NameNodeOptions, ResourceManagerOptions};
+use crate::regular_file::{self, CONFIG_BYTES};
 use crate::runtime::options::{Options, ReloadHook, Reloaded};
 use crate::sdn::RyuOptions;
 use crate::telemetry::logs::LogFormat;
@@ -82,7 +83,8 @@ impl Config {
     /// [`ConfigError`], with every problem of the file.
     pub fn load(path: &Path) -> Result<Self, ConfigError> {
         let name = path.display().to_string();
-        let text = std::fs::read_to_string(path).map_err(|source| ConfigError::Read { path: name.clone(), source })?;
+        let text = regular_file::read_text(path, CONFIG_BYTES);
+        let text = text.map_err(|source| ConfigError::Read { path: name.clone(), source })?;
         Ok(Self::from_text(&text, &name)?)
     }
 

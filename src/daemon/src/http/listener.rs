@@ -1,22 +1,29 @@
 //! The listener's connections: how many there may be, and how long each may last.
 //!
-//! `axum::serve` bounds neither; hyper takes the connections here, and axum's router answers on them.
+//! `axum::serve` bounds neither; hyper takes the connections here, and axum's router answers on them. Nobody waits for a
+//! place: where all are taken, the connection that was longest without a request, of the peer that has the most, ends for
+//! the new one. So those who connect and say nothing push out each other, and a probe is answered at once.
 
-use std::net::SocketAddr;
-use std::sync::Arc;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use axum::Router;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
-use hyper_util::rt::TokioIo;
-use hyper_util::service::TowerToHyperService;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
-use tokio::task::JoinHandle;
+use tokio::task::{AbortHandle, JoinHandle};
 use tokio::time::timeout;
+use tower::ServiceExt as _;
 
-/// Connections served at a time; more wait to be accepted. Scrapers and supervisors are few.
+/// Connections at a time. Scrapers and supervisors are few.
 const MAX_CONNECTIONS: usize = 32;
+/// Of these, one peer's: others are to find places whatever it does.
+const MAX_PER_PEER: usize = 24;
+/// A request's head comes within this time, or its connection ends.
+const HEAD_LIMIT: Duration = Duration::from_secs(5);
 /// A connection ends after this long, whatever its client does; a scrape takes milliseconds.
 const CONNECTION_LIMIT: Duration = Duration::from_secs(30);
 /// Pause after a failed accept, as when file descriptors run out.
@@ -50,17 +57,90 @@ impl Drop for Endpoint {
     }
 }
 
+/// Connections that stand, the one that was longest without a request first.
+#[derive(Debug, Default)]
+struct Connections {
+    standing: Vec<Connection>,
+    /// Connections so far.
+    numbers: u64,
+}
+
+#[derive(Debug)]
+struct Connection {
+    number: u64,
+    peer: IpAddr,
+    /// Ends its task; there as soon as there is a task.
+    task: Option<AbortHandle>,
+}
+
+impl Connections {
+    /// Makes place for a connection, and returns its number.
+    fn enter(&mut self, peer: IpAddr) -> u64 {
+        let peer = peer.to_canonical();
+        let crowded = match self.of(peer) >= MAX_PER_PEER {
+            true => Some(peer),
+            false if self.standing.len() < MAX_CONNECTIONS => None,
+            // Whoever has the most; of equals, the one that was longest without a request.
+            false => self.standing.iter().rev().map(|standing| standing.peer).max_by_key(|peer| self.of(*peer)),
+        };
+        let oldest = self.standing.iter().position(|standing| Some(standing.peer) == crowded);
+        if let Some(task) = oldest.and_then(|at| self.standing.remove(at).task) {
+            task.abort();
+        }
+        self.numbers += 1;
+        self.standing.push(Connection { number: self.numbers, peer, task: None });
+        self.numbers
+    }
+
+    /// How many a peer has.
+    fn of(&self, peer: IpAddr) -> usize {
+        self.standing.iter().filter(|standing| standing.peer == peer).count()
+    }
+
+    fn runs(&mut self, number: u64, task: AbortHandle) {
+        if let Some(found) = self.standing.iter_mut().find(|standing| standing.number == number) {
+            found.task = Some(task);
+        }
+    }
+
+    /// A request came on it: it is the last to end.
+    fn asks(&mut self, number: u64) {
+        if let Some(at) = self.standing.iter().position(|standing| standing.number == number) {
+            let found = self.standing.remove(at);
+            self.standing.push(found);
+        }
+    }
+
+    fn leave(&mut self, number: u64) {
+        self.standing.retain(|standing| standing.number != number);
+    }
+}
+
+fn lock(connections: &Mutex<Connections>) -> MutexGuard<'_, Connections> {
+    // Nothing under this lock can panic half way.
+    connections.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Takes a connection off the list when its task ends, be it from outside.
+struct Place(Arc<Mutex<Connections>>, u64);
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        lock(&self.0).leave(self.1);
+    }
+}
+
 async fn accept(listener: TcpListener, routes: Router) {
-    let slots = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    let connections = Arc::<Mutex<Connections>>::default();
     loop {
-        let slot = Arc::clone(&slots).acquire_owned().await.expect("the semaphore is never closed");
         match listener.accept().await {
-            Ok((stream, _)) => {
-                let routes = routes.clone();
-                tokio::spawn(async move {
-                    answer(stream, routes, CONNECTION_LIMIT).await;
-                    drop(slot);
-                });
+            Ok((stream, peer)) => {
+                let mut all = lock(&connections);
+                let place = Place(Arc::clone(&connections), all.enter(peer.ip()));
+                let (number, routes) = (place.1, routes.clone());
+                // It may end before it is known here, but not leave: the list is locked.
+                let task = tokio::spawn(answer(stream, routes, place, HEAD_LIMIT, CONNECTION_LIMIT));
+                all.runs(number, task.abort_handle());
             }
             Err(error) => {
                 tracing::warn!(error = &error as &dyn std::error::Error, "metrics endpoint cannot accept");
@@ -70,8 +150,14 @@ async fn accept(listener: TcpListener, routes: Router) {
     }
 }
 
-async fn answer(stream: TcpStream, routes: Router, limit: Duration) {
-    let connection = http1::Builder::new().serve_connection(TokioIo::new(stream), TowerToHyperService::new(routes));
+async fn answer(stream: TcpStream, routes: Router, place: Place, head: Duration, limit: Duration) {
+    let service = service_fn(|request: hyper::Request<Incoming>| {
+        lock(&place.0).asks(place.1);
+        routes.clone().oneshot(request)
+    });
+    let mut server = http1::Builder::new();
+    let connection =
+        server.timer(TokioTimer::new()).header_read_timeout(head).serve_connection(TokioIo::new(stream), service);
     // A client that breaks off or dawdles is its own problem.
     let _ = timeout(limit, connection).await;
 }
@@ -81,43 +167,76 @@ mod tests {
     use super::*;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-    /// An answer to one more connection, if it comes soon.
-    async fn answered(address: SocketAddr) -> bool {
+    const SOON: Duration = Duration::from_secs(10);
+
+    async fn start() -> Endpoint {
+        Endpoint::start("127.0.0.1:0".parse().unwrap(), Router::new()).await.unwrap()
+    }
+
+    /// The answer to one more connection.
+    async fn answered(address: SocketAddr) -> String {
         let mut stream = TcpStream::connect(address).await.unwrap();
         stream.write_all(b"GET / HTTP/1.0\r\n\r\n").await.unwrap();
+        read_all(&mut stream).await
+    }
+
+    async fn read_all(stream: &mut TcpStream) -> String {
         let mut answer = Vec::new();
-        let soon = Duration::from_millis(200);
-        timeout(soon, stream.read_to_end(&mut answer)).await.is_ok_and(|read| read.unwrap() > 0)
+        // A reset is as good an end.
+        let _ = timeout(SOON, stream.read_to_end(&mut answer)).await.expect("it ends");
+        String::from_utf8(answer).unwrap()
     }
 
     #[tokio::test]
-    async fn connections_beyond_the_bound_wait_until_others_end() {
-        let endpoint = Endpoint::start("127.0.0.1:0".parse().unwrap(), Router::new()).await.unwrap();
-        assert!(answered(endpoint.address()).await);
+    async fn who_connects_and_says_nothing_delays_nobody() {
+        let endpoint = start().await;
         let mut silent = Vec::new();
-        for _ in 0..MAX_CONNECTIONS {
-            silent.push(TcpStream::connect(endpoint.address()).await.unwrap());
-        }
-        assert!(!answered(endpoint.address()).await, "all places are taken");
-        silent.clear();
-        for _ in 0..50 {
-            if answered(endpoint.address()).await {
-                return;
+        for connection in 0..2 * MAX_CONNECTIONS {
+            let mut stream = TcpStream::connect(endpoint.address()).await.unwrap();
+            if connection % 2 == 0 {
+                stream.write_all(b"GET / HTTP/1.1\r\nhost:").await.unwrap();
             }
+            silent.push(stream);
         }
-        panic!("no place came free");
+        let began = std::time::Instant::now();
+        assert!(answered(endpoint.address()).await.starts_with("HTTP/1.0 404"));
+        assert!(began.elapsed() < HEAD_LIMIT, "it waited for none of them: {:?}", began.elapsed());
+        assert_eq!(read_all(&mut silent[0]).await, "", "the first one ended for later ones");
+    }
+
+    #[test]
+    fn the_one_that_asked_longest_ago_ends_first_and_a_peer_has_its_own_bound() {
+        let peer = |number: u8| IpAddr::from([10, 0, 0, number]);
+        let mut all = Connections::default();
+        let first: Vec<u64> = (0..MAX_PER_PEER).map(|_| all.enter(peer(1))).collect();
+        let others: Vec<u64> = (MAX_PER_PEER..MAX_CONNECTIONS).map(|_| all.enter(peer(2))).collect();
+        all.asks(first[0]);
+        let has = |all: &Connections, number| all.standing.iter().any(|standing| standing.number == number);
+        all.enter(peer(1));
+        assert!(has(&all, first[0]) && !has(&all, first[1]), "it asked a moment ago");
+        assert_eq!(all.standing.len(), MAX_CONNECTIONS);
+        all.enter(peer(3));
+        assert!(!has(&all, first[2]) && others.iter().all(|other| has(&all, *other)), "of whoever has the most");
+        all.leave(first[0]);
+        let mapped = "::ffff:10.0.0.1".parse().unwrap();
+        for _ in 0..2 * MAX_CONNECTIONS {
+            all.enter(mapped);
+        }
+        assert_eq!(all.of(peer(1)), MAX_CONNECTIONS - others.len() - 1, "what others leave");
+        assert!(others.iter().all(|other| has(&all, *other)), "one peer pushes out itself only");
     }
 
     #[tokio::test]
     async fn a_connection_ends_in_time_whatever_its_client_does() {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
-        let (stream, _) = listener.accept().await.unwrap();
-        client.write_all(b"GET / HTTP/1.1\r\nhost:").await.unwrap();
-        let ended = answer(stream, Router::new(), Duration::from_millis(50));
-        timeout(Duration::from_secs(10), ended).await.expect("it does not wait for the rest");
-        let mut answer = Vec::new();
-        let _ = client.read_to_end(&mut answer).await; // a reset is as good an end
-        assert_eq!(answer, b"");
+        let (short, long) = (Duration::from_millis(50), Duration::from_secs(3_600));
+        for (head, limit) in [(short, long), (long, short)] {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+            let (stream, _) = listener.accept().await.unwrap();
+            client.write_all(b"GET / HTTP/1.1\r\nhost:").await.unwrap();
+            let ended = answer(stream, Router::new(), Place(Arc::default(), 0), head, limit);
+            timeout(SOON, ended).await.expect("it does not wait for the rest");
+            assert!(!read_all(&mut client).await.contains("200 OK"));
+        }
     }
 }

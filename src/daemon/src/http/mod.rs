@@ -1,4 +1,5 @@
-//! The HTTP listener's pages: `/metrics` for Prometheus, `/healthz` and `/readyz` for supervisors.
+//! The HTTP listener's pages: `/metrics` for Prometheus, `/healthz` and `/readyz` for supervisors. The first says that the
+//! process answers, the second that requests get hints (`runtime::Ready`).
 //!
 //! A new page is a handler beside those here (or a file of its own in this folder) and a line in `routes`. What it
 //! shows comes in by `Sources`: the daemon's status is put together by `server::status_report` already. `endpoint` in
@@ -114,7 +115,7 @@ mod tests {
         answer
     }
 
-    const READY: Ready = Ready { store: true, engine: true, stopping: false };
+    const READY: Ready = Ready { store: true, engine: true, stopping: false, nodes: true };
 
     fn anywhere() -> SocketAddr {
         "127.0.0.1:0".parse().unwrap()
@@ -148,6 +149,10 @@ mod tests {
             answer.starts_with("HTTP/1.1 503") && answer.ends_with("\r\n\r\nthe journal can't be written\n"),
             "{answer}"
         );
+        assert!(ask(endpoint.address(), "GET /healthz").await.starts_with("HTTP/1.1 200"));
+        state.send_replace(Ready { nodes: false, ..READY });
+        let answer = ask(endpoint.address(), "GET /readyz").await;
+        assert!(answer.starts_with("HTTP/1.1 503") && answer.contains("no node is RUNNING"), "{answer}");
         assert!(ask(endpoint.address(), "GET /healthz").await.starts_with("HTTP/1.1 200"));
         state.send_replace(READY);
         assert!(ask(endpoint.address(), "GET /readyz").await.starts_with("HTTP/1.1 200"));

@@ -62,8 +62,8 @@ pub(super) struct Inner {
     stopping: CancellationToken,
     engine_ended: CancellationToken,
     reload: Option<ReloadHook>,
-    /// Reloads run one after another; what the last one changed.
-    reloading: Mutex<Vec<String>>,
+    /// Reloads run one after another.
+    reloading: Mutex<LastReload>,
     journal: GroupCommitHandle,
     /// Places of streams.
     streams: Arc<Semaphore>,
@@ -73,6 +73,15 @@ pub(super) struct Inner {
     pub(super) locator: OnceLock<Arc<dyn Locator>>,
     /// What an operator should know, by matter.
     notices: std::sync::Mutex<BTreeMap<&'static str, Vec<String>>>,
+}
+
+/// What the last reloads came to.
+#[derive(Debug, Default)]
+struct LastReload {
+    /// What the last one that was taken changed.
+    changed: Vec<String>,
+    /// Why the last one was refused, where none was taken since.
+    refused: Option<String>,
 }
 
 /// The parts that only a shutdown needs.
@@ -136,7 +145,7 @@ fn shared(options: &Options, engine: &Engine, metrics: MetricHandles, background
         watchers: Watchers::default(),
         metrics,
         known,
-        ready: watch::Sender::new(Ready { store: true, engine: true, stopping: false }),
+        ready: watch::Sender::new(Ready { store: true, engine: true, stopping: false, nodes: false }),
         urgent: AtomicBool::new(false),
         background,
     }
@@ -501,12 +510,28 @@ impl Daemon {
 
     /// Reads the configuration anew: all of it takes effect, or nothing. Where the file says what is in force already,
     /// the answer is that of the reload that put it in force: the file's watcher, a signal and a call may all see one
-    /// change, and whoever comes second is told the same.
+    /// change, and whoever comes second is told the same. So with a refusal: it is logged and counted here, once,
+    /// whoever asks and however many do.
     ///
     /// # Errors
     /// [`Refusal::Invalid`] with every problem of the file, by line and key.
     pub async fn reload(&self) -> Result<Reloaded, Refusal> {
-        let mut last_changed = self.0.reloading.lock().await;
+        let mut last = self.0.reloading.lock().await;
+        let reloaded = self.reload_file(&mut last.changed).await;
+        let refused = reloaded.as_ref().err().map(ToString::to_string);
+        match &refused {
+            None => {}
+            Some(refusal) if last.refused == refused => tracing::info!(refusal, "the configuration is still refused"),
+            Some(refusal) => {
+                self.metrics().reloaded(ReloadResult::Refused);
+                tracing::error!(refusal, "the configuration stays as it was");
+            }
+        }
+        last.refused = refused;
+        reloaded
+    }
+
+    async fn reload_file(&self, last_changed: &mut Vec<String>) -> Result<Reloaded, Refusal> {
         let invalid = |message: String| Refusal::Invalid { field: "configuration".to_owned(), message };
         let Some(hook) = self.0.reload.clone() else {
             return Err(invalid("this daemon was started without a file".to_owned()));
@@ -514,13 +539,10 @@ impl Daemon {
         let current = self.settings();
         let read = tokio::task::spawn_blocking(move || (*hook)(&current)).await;
         let read = read.unwrap_or_else(|_| Err("reading it ended in a panic".to_owned()));
-        if read.is_err() {
-            self.metrics().reloaded(ReloadResult::Refused);
-        }
         let mut reloaded = read.map_err(invalid)?;
         if reloaded.changed.is_empty() {
             reloaded.settings = Settings::clone(&self.settings());
-            reloaded.changed.clone_from(&last_changed);
+            reloaded.changed.clone_from(last_changed);
             self.metrics().reloaded(ReloadResult::Unchanged);
             return Ok(reloaded);
         }
@@ -528,11 +550,7 @@ impl Daemon {
         let settings = Box::new(reloaded.settings.engine.clone());
         let policies = reloaded.settings.policies.built.clone();
         let records = settings.records.clone();
-        let taken = self.0.engine_handle.ask(|reply| Command::Reload { settings, policies, reply }).await?;
-        if let Err(refusal) = taken {
-            self.metrics().reloaded(ReloadResult::Refused);
-            return Err(refusal);
-        }
+        self.0.engine_handle.ask(|reply| Command::Reload { settings, policies, reply }).await??;
         (reloaded.taken)();
         self.metrics().reloaded(ReloadResult::Applied);
         self.0.recorder.reload(records).await;
@@ -569,7 +587,7 @@ impl Daemon {
 
     /// Refuses who asks while requests are not taken.
     pub(super) fn check_ready(&self) -> Result<(), Refusal> {
-        match self.0.shared.ready.borrow().why_not() {
+        match self.0.shared.ready.borrow().why_refused() {
             None => Ok(()),
             Some(_) if self.0.stopping.is_cancelled() => Err(gone()),
             Some(why) => Err(Refusal::Unavailable { message: why.to_owned(), retry_after: Micros::from_secs(1) }),

@@ -577,6 +577,8 @@ impl EngineThread {
         let Some(next) = next else { return };
         let version = next.snapshot.version.0;
         self.follow_paths(&next);
+        let usable = next.snapshot.state.iter().any(|state| state.usable());
+        self.shared.ready.send_if_modified(|ready| ready.nodes(usable));
         self.shared.registries.observe(&next.snapshot);
         self.shared.registries.observe_chains(self.engine.owns_chains(), &next);
         let old = self.shared.generation.swap(next);

@@ -1,5 +1,6 @@
 //! What the daemon measures: handles made once, and the counters that status shows.
 
+use super::refused_table::{RefusedClient, RefusedTable};
 use super::registries::FeedCounts;
 use crate::store::{Commit, CommitObserver};
 use crate::telemetry::circuits::CircuitMetrics;
@@ -19,9 +20,10 @@ use hintd_engine::{
 };
 use hintd_model::cluster::{NodeState, RunningFlows, Snapshot, Source, Topology};
 use hintd_model::network::optical::PortState;
-use hintd_model::units::{BoxIdx, Timestamp};
+use hintd_model::units::{ApplicationId, BoxIdx, Timestamp};
 use hintd_policy::plan::PlanCounts;
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -46,6 +48,7 @@ pub struct MetricHandles {
     feeds: Vec<(Source, FeedMetrics)>,
     policies: Mutex<BTreeMap<&'static str, RequestMetrics>>,
     counters: Mutex<BTreeMap<&'static str, u64>>,
+    refused: RefusedTable,
 }
 
 impl std::fmt::Debug for MetricHandles {
@@ -133,6 +136,7 @@ impl MetricHandles {
             feeds: Source::ALL.into_iter().map(|source| (source, metrics.feed(source.as_str()))).collect(),
             policies: Mutex::default(),
             counters: Mutex::default(),
+            refused: RefusedTable::default(),
             metrics,
         }
     }
@@ -164,10 +168,17 @@ impl MetricHandles {
         }
     }
 
-    /// A request was refused, by the token of the status table.
-    pub(crate) fn refused(&self, reason: &'static str) {
+    /// A request was refused, by the token of the status table, to an application and on a peer's connection as far as
+    /// they are known.
+    pub(crate) fn refused(&self, reason: &'static str, application: Option<ApplicationId>, peer: Option<IpAddr>) {
         self.metrics.refused(reason);
         self.add("requests_refused", 1);
+        self.refused.count(reason, application, peer);
+    }
+
+    /// Who was refused most: at most so many applications and so many peers.
+    pub(crate) fn refused_most(&self, most: usize) -> Vec<RefusedClient> {
+        self.refused.top(most)
     }
 
     /// A connection was turned away.
@@ -287,7 +298,11 @@ impl MetricHandles {
     /// All counters of status.
     #[must_use]
     pub fn all(&self) -> BTreeMap<String, u64> {
-        self.counters().iter().map(|(name, count)| ((*name).to_owned(), *count)).collect()
+        let mut all: BTreeMap<_, _> =
+            self.counters().iter().map(|(name, count)| ((*name).to_owned(), *count)).collect();
+        let dropped = self.metrics.log_lines_dropped();
+        all.extend((dropped > 0).then(|| ("log_lines_dropped".to_owned(), dropped)));
+        all
     }
 
     /// Sets what is known on looking: sizes, nodes by state, ages.

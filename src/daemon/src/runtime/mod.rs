@@ -22,6 +22,7 @@ mod plans;
 pub mod pool;
 mod rates;
 mod records;
+pub mod refused_table;
 pub mod registries;
 mod replace;
 pub mod servers;
@@ -38,7 +39,11 @@ pub use options::{Options, RequestLimits};
 pub use place::{Refused, RequestOptions};
 pub use replace::{FollowEvent, FollowPayload};
 
-/// Whether requests are taken.
+/// Why a daemon that takes requests can't answer them.
+const NO_NODES: &str = "no node is RUNNING with a fresh heartbeat";
+
+/// What the daemon can do now. It is *live* while it runs and is not stopping; it *takes* requests and facts while the
+/// journal can be written as well; it is *ready* when it can also answer, for it knows a node with room to hint at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ready {
     /// The journal can be written.
@@ -47,18 +52,44 @@ pub struct Ready {
     pub engine: bool,
     /// The daemon is shutting down.
     pub stopping: bool,
+    /// A node is RUNNING and was heard a moment ago (`model.stale_after`).
+    pub nodes: bool,
 }
 
 impl Ready {
-    /// Why requests are not taken; `None`: they are.
+    /// Why it is not ready; `None`: it is.
     #[must_use]
     pub const fn why_not(&self) -> Option<&'static str> {
+        match self.why_refused() {
+            None if !self.nodes => Some(NO_NODES),
+            why => why,
+        }
+    }
+
+    /// Why requests are not taken; `None`: they are.
+    #[must_use]
+    pub const fn why_refused(&self) -> Option<&'static str> {
+        match self {
+            Self { store: false, stopping: false, engine: true, .. } => Some("the journal can't be written"),
+            Self { .. } => self.why_not_live(),
+        }
+    }
+
+    /// Why it is not even live; `None`: it is.
+    #[must_use]
+    pub const fn why_not_live(&self) -> Option<&'static str> {
         match self {
             Self { stopping: true, .. } => Some("the daemon is shutting down"),
             Self { engine: false, .. } => Some("the engine's thread ended"),
-            Self { store: false, .. } => Some("the journal can't be written"),
             Self { .. } => None,
         }
+    }
+
+    /// Notes whether there is a node to hint at; whether that is news.
+    pub(crate) const fn nodes(&mut self, usable: bool) -> bool {
+        let news = self.nodes != usable;
+        self.nodes = usable;
+        news
     }
 
     /// Notes the journal's health; whether that is news.

@@ -73,7 +73,8 @@ async fn an_engine_that_panics_is_told_to_health_and_to_all_that_wait() {
 async fn a_stop_in_order_is_no_failure_of_the_engine() {
     let (_folder, running) = running().await;
     let ready = running.daemon.ready();
-    assert_eq!(ready.borrow().why_not(), None);
+    assert_eq!(ready.borrow().why_refused(), None);
+    assert!(ready.borrow().why_not().is_some_and(|why| why.contains("no node")), "it is live, and can't answer");
     running.shutdown().await.unwrap();
     assert_eq!(ready.borrow().why_not(), Some("the daemon is shutting down"));
 }

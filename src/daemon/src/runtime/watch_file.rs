@@ -1,6 +1,8 @@
 //! Notices that a file changed, however it was written: in place, by rename, or through a link.
 
+use crate::regular_file::{self, CONFIG_BYTES};
 use notify::{Event, RecursiveMode, Watcher as _};
+use std::io::ErrorKind;
 use std::path::Path;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -36,7 +38,8 @@ pub fn watch_file(file: &Path) -> notify::Result<watch::Receiver<u64>> {
             tokio::time::sleep(SETTLE).await;
             stepped.mark_unchanged();
             let now = contents(&file).await;
-            // A folder is written to for other reasons too; a file that is gone for a moment comes back.
+            // A folder is written to for other reasons too; a file that is gone for a moment comes back. One that can't
+            // be read is a change: whoever reads it says why.
             if now.is_some() && now != last {
                 last = now;
                 changes.send_modify(|count| *count += 1);
@@ -46,10 +49,13 @@ pub fn watch_file(file: &Path) -> notify::Result<watch::Receiver<u64>> {
     Ok(changed)
 }
 
-async fn contents(file: &Path) -> Option<Vec<u8>> {
+/// What the file holds, or why it can't be read; nothing where there is none.
+async fn contents(file: &Path) -> Option<Result<Vec<u8>, String>> {
     let file = file.to_path_buf();
-    let read = tokio::task::spawn_blocking(move || std::fs::read(file)).await;
-    read.ok().and_then(Result::ok)
+    match tokio::task::spawn_blocking(move || regular_file::read(&file, CONFIG_BYTES)).await.ok()? {
+        Err(error) if error.kind() == ErrorKind::NotFound => None,
+        read => Some(read.map_err(|error| error.to_string())),
+    }
 }
 
 #[cfg(test)]
@@ -72,5 +78,11 @@ mod tests {
         std::fs::write(folder.path().join("other"), "d").unwrap();
         let quiet = tokio::time::timeout(SETTLE * 2, changed.changed()).await;
         assert!(quiet.is_err(), "another file of the folder is no change");
+        std::fs::remove_file(&file).unwrap();
+        assert!(std::process::Command::new("mkfifo").arg(&file).status().unwrap().success());
+        tokio::time::timeout(wait, changed.changed()).await.unwrap().unwrap();
+        std::fs::remove_file(&file).unwrap();
+        std::fs::write(&file, "b").unwrap();
+        tokio::time::timeout(wait, changed.changed()).await.expect("what is no file holds nothing up").unwrap();
     }
 }

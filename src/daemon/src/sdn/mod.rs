@@ -29,6 +29,7 @@ mod watch;
 
 pub use options::RyuOptions;
 
+use crate::regular_file::{self, LIST_BYTES};
 use crate::runtime::Daemon;
 use crate::telemetry::metrics::Metrics;
 use install::Installer;
@@ -45,7 +46,7 @@ const NEWS_WAITING: usize = 1_024;
 /// The hosts file can't be read.
 pub fn start(mut options: RyuOptions, daemon: &Daemon, metrics: &Metrics) -> std::io::Result<()> {
     if let Some(path) = &options.hosts_file {
-        let wrong = options.names.hosts_file(&std::fs::read_to_string(path)?);
+        let wrong = options.names.hosts_file(&regular_file::read_text(path, LIST_BYTES)?);
         if !wrong.is_empty() {
             tracing::warn!(file = %path.display(), lines = ?wrong, "lines of the hosts file are none");
         }

@@ -13,6 +13,7 @@ use hintd_engine::Refusal;
 use hintd_model::units::Micros;
 use std::future::Future;
 use std::io;
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
@@ -50,6 +51,7 @@ pub(super) struct ConnectionPermit(Arc<PermitSlot>);
 
 #[derive(Debug)]
 struct PermitSlot {
+    peer: Option<IpAddr>,
     permits: Arc<Semaphore>,
     most: usize,
     held: Mutex<PermitState>,
@@ -103,7 +105,8 @@ impl ConnectionLimiter {
                 PermitState::Standing { _place: place? }
             }
         };
-        let place = PermitSlot { permits: Arc::clone(&self.permits), most: self.most, held: Mutex::new(held) };
+        let peer = stream.peer_addr().ok().map(|peer| peer.ip().to_canonical());
+        let place = PermitSlot { peer, permits: Arc::clone(&self.permits), most: self.most, held: Mutex::new(held) };
         let within = Box::pin(sleep(self.greeting));
         let greeting = Greeting { missing: GREETING, within, daemon: self.daemon.clone(), limit: self.greeting };
         Some(PermittedConnection { stream, permit: ConnectionPermit(Arc::new(place)), greeting: Some(greeting) })
@@ -111,9 +114,14 @@ impl ConnectionLimiter {
 }
 
 impl ConnectionPermit {
+    /// Whose connection it is.
+    pub(super) fn peer(&self) -> Option<IpAddr> {
+        self.0.peer
+    }
+
     /// Whether the connection has a seat, or gets one now.
     fn check(&self) -> Result<(), Refusal> {
-        let PermitSlot { permits, most, held } = &*self.0;
+        let PermitSlot { permits, most, held, .. } = &*self.0;
         let mut held = held.lock().unwrap_or_else(PoisonError::into_inner);
         if let PermitState::Standing { .. } = *held {
             let Ok(permit) = Arc::clone(permits).try_acquire_owned() else {

@@ -1,6 +1,7 @@
 //! The `Placement` service: hints, follow streams, releases, explanations.
 
 use super::codec::of_stream;
+use super::connection_permits::ConnectionPermit;
 use super::convert;
 use super::deadline::{in_time, time_left};
 use super::status::{status, status_of};
@@ -11,7 +12,8 @@ use hintd_client::wire::v1;
 use hintd_client::wire::v1::follow_message::Advice;
 use hintd_client::wire::v1::placement_server::Placement;
 use hintd_engine::{FollowBody, Refusal, Token};
-use hintd_model::units::{AttemptId, DecisionId, LeaseId, Micros};
+use hintd_model::units::{ApplicationId, AttemptId, DecisionId, LeaseId, Micros};
+use std::net::IpAddr;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
@@ -130,8 +132,9 @@ pub(super) async fn hints(
 ) -> Result<(v1::HintSet, String), Status> {
     let received = Instant::now();
     let settings = daemon.settings();
+    let asker = Asker::of(&request);
     let left = time_left(request.get_ref().deadline_ms, request.metadata(), &settings.placer);
-    let deadline = received + left.map_err(|refusal| refused(daemon, &refusal, None))?;
+    let deadline = received + left.map_err(|refusal| asker.refused(daemon, &refusal, None))?;
     let wire = request.into_inner();
     let own = daemon.next_decision();
     let span = tracing::info_span!(
@@ -162,17 +165,31 @@ pub(super) async fn hints(
             }
             Err(Refused { refusal, recorded }) => {
                 tracing::info!(%refusal, took = ?received.elapsed(), "refused");
-                Err(refused(daemon, &refusal, recorded.then_some(own)))
+                Err(asker.refused(daemon, &refusal, recorded.then_some(own)))
             }
         }
     };
     answer.instrument(span).await
 }
 
-/// Counts a refused request; returns what it is answered with.
-fn refused(daemon: &Daemon, refusal: &Refusal, decision: Option<DecisionId>) -> Status {
-    daemon.metrics().refused(refusal.token());
-    status_of(refusal, decision)
+/// Whose request it is, as far as it is told.
+#[derive(Debug, Clone, Copy)]
+struct Asker {
+    application: Option<ApplicationId>,
+    peer: Option<IpAddr>,
+}
+
+impl Asker {
+    fn of(request: &Request<v1::RequestHintsRequest>) -> Self {
+        let peer = request.extensions().get::<ConnectionPermit>().and_then(ConnectionPermit::peer);
+        Self { application: request.get_ref().application_id.parse().ok(), peer }
+    }
+
+    /// Counts a refused request; returns what it is answered with.
+    fn refused(self, daemon: &Daemon, refusal: &Refusal, decision: Option<DecisionId>) -> Status {
+        daemon.metrics().refused(refusal.token(), self.application, self.peer);
+        status_of(refusal, decision)
+    }
 }
 
 /// The first message of a stream, if it comes `within` a time.

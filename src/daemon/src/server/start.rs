@@ -9,9 +9,10 @@ use super::feed::FeedService;
 use super::placement::PlacementService;
 use super::routes::RoutesService;
 use crate::runtime::options::{Listen, Options};
-use crate::runtime::{Daemon, Ending, StartError};
+use crate::runtime::{Daemon, Ending, Ready, StartError};
 use crate::store::ShutdownError;
 use crate::telemetry::metrics::Metrics;
+use crate::telemetry::rate_limited_log::RateLimitedLog;
 use hintd_client::wire::v1::admin_server::AdminServer;
 use hintd_client::wire::v1::feed_server::FeedServer;
 use hintd_client::wire::v1::placement_server::PlacementServer;
@@ -38,7 +39,7 @@ const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Longest time from the first refusal to the closing of connections, while calls still come; a quarter of
 /// `listen.drain` where that is less.
 const GRACE: Duration = Duration::from_secs(1);
-/// Services whose health is told, beside "" for all of them.
+/// Services whose health is told; "" is the daemon as a whole.
 const SERVICES: [&str; 4] = ["", "hintd.v1.Placement", "hintd.v1.Feed", "hintd.v1.Routes"];
 
 /// A daemon that serves.
@@ -76,7 +77,8 @@ pub async fn start(options: &Options, metrics: Metrics) -> Result<Running, Start
     let (daemon, ending) = Daemon::start(options, metrics.clone())?;
     let upkeep = tokio::spawn(metrics.keep_up());
     let (reporter, health_service) = tonic_health::server::health_reporter();
-    report(&reporter, true).await;
+    let now = *daemon.ready().borrow();
+    report(&reporter, now).await;
     let health = tokio::spawn(follow_readiness(daemon.clone(), reporter));
 
     let most = listen.message_bytes;
@@ -180,21 +182,35 @@ fn reflection()
         .expect("the descriptors were made by the same build")
 }
 
-async fn report(reporter: &HealthReporter, serving: bool) {
-    let status = if serving { ServingStatus::Serving } else { ServingStatus::NotServing };
-    for service in SERVICES {
+/// "" is live, Placement is ready: each service says whether it can do its work.
+async fn report(reporter: &HealthReporter, ready: Ready) {
+    let whys = [ready.why_not_live(), ready.why_not(), ready.why_refused(), ready.why_refused()];
+    for (service, why_not) in SERVICES.into_iter().zip(whys) {
+        let status = if why_not.is_none() { ServingStatus::Serving } else { ServingStatus::NotServing };
         reporter.set_service_status(service, status).await;
     }
 }
 
 async fn follow_readiness(daemon: Daemon, reporter: HealthReporter) {
     let mut ready = daemon.ready();
+    // A feed that names one node after another could fill a disk with these.
+    let nodes_said = RateLimitedLog::default();
+    // Each daemon begins without nodes: that is no news.
+    let mut was_ready = false;
     loop {
-        let why_not = ready.borrow_and_update().why_not();
-        report(&reporter, why_not.is_none()).await;
-        if let Some(why) = why_not {
-            tracing::warn!(why, "not ready");
+        let now = *ready.borrow_and_update();
+        report(&reporter, now).await;
+        match (now.why_not(), now.why_refused()) {
+            (Some(_), Some(why)) => tracing::warn!(why, "not ready"),
+            (Some(why), None) if was_ready => {
+                if let Some(count) = nodes_said.due() {
+                    tracing::warn!(why, count, "not ready");
+                }
+            }
+            (Some(why), None) => tracing::debug!(why, "not ready yet"),
+            (None, _) => tracing::debug!("ready"),
         }
+        was_ready |= now.why_not().is_none();
         if ready.changed().await.is_err() {
             return;
         }

@@ -4,11 +4,15 @@ use super::convert;
 use crate::runtime::Daemon;
 use crate::runtime::metric_handles::FlowCounts;
 use crate::runtime::options::Settings;
+use crate::runtime::refused_table::RefusedClient;
 use crate::telemetry::process;
 use hintd_client::wire::v1;
 use hintd_engine::decision::AgeOf;
 use hintd_engine::{Generation, Refusal};
 use hintd_model::cluster::Source;
+
+/// Applications, and peers, shown of those who were refused most.
+const REFUSED_SHOWN: usize = 5;
 
 /// How the daemon is now: itself, its picture of the cluster, its feeds and servers, its promises.
 ///
@@ -62,8 +66,20 @@ pub async fn status_report(daemon: &Daemon) -> Result<v1::StatusResponse, Refusa
         decisions_watched: survey.counts.watched as u64,
         notices,
         plan: survey.plan.as_ref().map(|plan| convert::plan_view(plan, daemon.clock().now())),
+        refused: daemon.metrics().refused_most(REFUSED_SHOWN).iter().map(refused_view).collect(),
         watchers: survey.watchers.iter().map(|watcher| convert::watcher_view(watcher, daemon.clock().now())).collect(),
     })
+}
+
+fn refused_view(client: &RefusedClient) -> v1::RefusedClient {
+    let RefusedClient { kind, name, reason, requests, since } = client;
+    v1::RefusedClient {
+        kind: (*kind).to_owned(),
+        name: name.clone(),
+        reason: (*reason).to_owned(),
+        requests: *requests,
+        since_ms: millis(*since),
+    }
 }
 
 fn ages(daemon: &Daemon, generation: &Generation, settings: &Settings) -> Vec<AgeOf> {

@@ -12,6 +12,7 @@ use redb::{Builder, Database, Durability, ReadableDatabase, ReadableTable, Table
 use redb::{ReadTransaction, WriteTransaction};
 
 use super::StoreError;
+use crate::regular_file;
 use hintd_engine::journal::{Batch, KeyPart, Op, Table, key_parts};
 
 /// The format this program writes. It reads version 1, too, whose rows had no check sums, and rewrites such a journal.
@@ -303,7 +304,7 @@ fn create_draft(draft: &Path, options: &OpenOptions) -> Result<(), redb::Error> 
 fn check_magic(path: &Path) -> Result<(), StoreError> {
     let io_error = |source| StoreError::from_io(path, source);
     let mut head = Vec::new();
-    File::open(path).map_err(io_error)?.take(16).read_to_end(&mut head).map_err(io_error)?;
+    regular_file::open(path).map_err(io_error)?.take(16).read_to_end(&mut head).map_err(io_error)?;
     if head.starts_with(b"redb") {
         return Ok(());
     }

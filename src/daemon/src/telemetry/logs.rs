@@ -1,7 +1,13 @@
 //! Logs on stderr, as text for people or JSON lines for collectors.
+//!
+//! Lines go through a [`LogWriter`]: nothing in the daemon waits for whoever reads its standard error.
 
+use std::backtrace::{Backtrace, BacktraceStatus};
 use std::fmt;
+use std::fs::File;
 use std::io::{self, IsTerminal};
+use std::os::fd::AsFd as _;
+use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -13,6 +19,12 @@ use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormattedFields, MakeWriter};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::registry::LookupSpan;
+
+use super::log_writer::{LogWriter, WAITING_BYTES};
+use super::metrics::Metrics;
+
+/// How long the end of the process waits for whoever reads the last lines.
+const LAST_LINES: Duration = Duration::from_secs(1);
 
 /// How log lines look.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
@@ -39,6 +51,46 @@ pub enum LogError {
     /// This process logs already.
     #[error("logging is set up already")]
     AlreadyInstalled(#[source] tracing::subscriber::SetGlobalDefaultError),
+    /// The system gives no thread or no descriptor for it.
+    #[error("the thread that writes logs can't be started")]
+    Writer(#[source] io::Error),
+}
+
+/// The process's logs. Dropping it waits for the last lines to be written, for a second at most: a reader that stalls
+/// keeps no process alive.
+#[derive(Debug)]
+pub struct Logs(LogWriter);
+
+impl Logs {
+    /// Writes a line that is no event, in its order among them.
+    pub fn say(&self, line: &str) {
+        self.0.push(format!("{line}\n").as_bytes());
+    }
+
+    /// Counts lines that are dropped in `metrics`.
+    pub fn count_in(&self, metrics: &Metrics) {
+        self.0.count_in(metrics);
+    }
+
+    /// Sends what a panic says the same way: it would wait for the reader otherwise, and others for it.
+    pub fn take_panics(&self) {
+        let writer = self.0.clone();
+        std::panic::set_hook(Box::new(move |panic| {
+            let thread = std::thread::current();
+            let mut text = format!("thread '{}' {panic}\n", thread.name().unwrap_or("<unnamed>"));
+            let trace = Backtrace::capture(); // as RUST_BACKTRACE says
+            if trace.status() == BacktraceStatus::Captured {
+                text += &format!("{trace}\n");
+            }
+            writer.push(text.as_bytes());
+        }));
+    }
+}
+
+impl Drop for Logs {
+    fn drop(&mut self) {
+        self.0.flush(LAST_LINES);
+    }
 }
 
 /// Sends this process's logs to stderr from now on.
@@ -47,9 +99,32 @@ pub enum LogError {
 ///
 /// # Errors
 /// [`LogError`], the filter being checked first.
-pub fn install(format: LogFormat, filter: &str) -> Result<(), LogError> {
-    let subscriber = subscriber(format, filter, io::stderr, io::stderr().is_terminal())?;
-    tracing::subscriber::set_global_default(subscriber).map_err(LogError::AlreadyInstalled)
+pub fn install(format: LogFormat, filter: &str) -> Result<Logs, LogError> {
+    check_filter(filter)?;
+    // A descriptor of its own: the standard library's lock of stderr is held by whoever hangs in a write.
+    let stderr = io::stderr().as_fd().try_clone_to_owned().map_err(LogError::Writer)?;
+    let notice = move |count| dropped_line(format, count);
+    let writer = LogWriter::start(File::from(stderr), WAITING_BYTES, notice).map_err(LogError::Writer)?;
+    let lines = writer.clone();
+    let subscriber = subscriber(format, filter, move || lines.clone(), io::stderr().is_terminal())?;
+    tracing::subscriber::set_global_default(subscriber).map_err(LogError::AlreadyInstalled)?;
+    Ok(Logs(writer))
+}
+
+/// What stands in the log for lines that are missing, whatever the filter says.
+fn dropped_line(format: LogFormat, count: u64) -> String {
+    let mut timestamp = String::new();
+    let _ = SystemTime.format_time(&mut Writer::new(&mut timestamp)); // a string takes all
+    let message = format!("{count} log lines dropped: they were not read in time, or could not be written");
+    match format {
+        LogFormat::Text => format!("{timestamp}  WARN {}: {message}\n", module_path!()),
+        LogFormat::Json => {
+            let target = module_path!();
+            let line = serde_json::json!({ "timestamp": timestamp, "level": "WARN", "target": target,
+                "message": message, "count": count });
+            format!("{line}\n")
+        }
+    }
 }
 
 /// A subscriber that writes to `writer`, for [`install`] and for tests.
@@ -271,6 +346,15 @@ mod tests {
         };
         let lines = logged(LogFormat::Text, "warn,hintd::store=debug", say);
         assert!(lines.len() == 1 && lines[0].contains("kept"), "{lines:?}");
+    }
+
+    #[test]
+    fn the_line_about_dropped_ones_is_a_line_of_its_format() {
+        let text = dropped_line(LogFormat::Text, 7);
+        assert!(text.contains("Z  WARN hintd::telemetry::logs: 7 log lines dropped") && text.ends_with('\n'), "{text}");
+        let json = dropped_line(LogFormat::Json, 7);
+        let line: Value = serde_json::from_str(json.strip_suffix('\n').unwrap()).unwrap();
+        assert_eq!((&line["count"], &line["level"]), (&7.into(), &"WARN".into()));
     }
 
     #[test]

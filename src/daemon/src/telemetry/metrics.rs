@@ -26,11 +26,13 @@ pub use super::labels::{
     BoxState, ConnectionRefusal, FeedResult, HintEvent, LabelValue, MoveEvent, ReloadResult, RouteKind, Stage,
     WatcherKind,
 };
+use super::log_writer::LOG_LINES_DROPPED;
 use super::plans::{PLAN_AGE, PLAN_FOLLOWED, PLAN_IN_FORCE, PLAN_LEFT};
 use super::routes::{
     BOXES, LINKS_DAMPED, MOVES, ROUTE_CHANGES, ROUTE_REFUSED, ROUTE_RESYNCS, ROUTE_UNACKNOWLEDGED, ROUTE_WATCHERS,
     ROUTES,
 };
+use super::sdn::{SDN_ASKED, SDN_CONNECTED, SDN_EVENTS, SDN_RULES};
 
 /// Upper bounds for durations, in seconds: from a lookup (100 µs) to a request past all patience.
 pub const SECONDS_BUCKETS: [f64; 16] =
@@ -62,11 +64,6 @@ const STORE_APPENDS: &str = "hintd_store_appends_total";
 const STORE_OPS: &str = "hintd_store_ops_total";
 const STORE_FAILURES: &str = "hintd_store_failures_total";
 const STORE_HEALTHY: &str = "hintd_store_healthy";
-
-pub(super) const SDN_ASKED: &str = "hintd_sdn_requests_total";
-pub(super) const SDN_CONNECTED: &str = "hintd_sdn_connected";
-pub(super) const SDN_EVENTS: &str = "hintd_sdn_events_total";
-pub(super) const SDN_RULES: &str = "hintd_sdn_rules_total";
 
 /// What a metric is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -112,6 +109,7 @@ pub const ALL: &[Metric] = &[
     metric(CONFLICTS, Kind::Counter, Unit::Count, "Commits that met another's lease and were placed again."),
     metric(FEED_ITEMS, Kind::Counter, Unit::Count, "Feed items by feed and result."),
     metric(RELOADS, Kind::Counter, Unit::Count, "Configuration reloads by result."),
+    metric(LOG_LINES_DROPPED, Kind::Counter, Unit::Count, "Log lines that were not read in time, or not written."),
     metric(QUEUE_DEPTH, Kind::Gauge, Unit::Count, "Entries waiting in each bounded queue."),
     metric(STORE_WRITE_SECONDS, Kind::Histogram, Unit::Seconds, "Time of a journal transaction, failed ones included."),
     metric(STORE_APPENDS, Kind::Counter, Unit::Count, "Batches made durable in the journal."),
@@ -557,6 +555,7 @@ mod tests {
         metrics.admission().connection(ConnectionRefusal::Closed);
         metrics.admission().stream();
         metrics.reloaded(ReloadResult::Refused);
+        metrics.counter(LOG_LINES_DROPPED, &[]).add(2);
         metrics.queue("placement").depth(11);
         let store = metrics.store();
         store.written(MS, 3, 6);

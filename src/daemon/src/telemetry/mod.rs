@@ -9,6 +9,7 @@ pub mod dispatch;
 pub mod hadoop;
 pub mod history_server;
 mod labels;
+pub mod log_writer;
 pub mod logs;
 pub mod metrics;
 pub mod plans;

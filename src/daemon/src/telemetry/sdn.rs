@@ -1,7 +1,12 @@
 //! Metrics of the adapter to an SDN controller: labels are closed sets of words.
 
-use super::metrics::{Counter, Metrics, SDN_ASKED, SDN_CONNECTED, SDN_EVENTS, SDN_RULES};
+use super::metrics::{Counter, Metrics};
 use metrics::Gauge;
+
+pub(super) const SDN_ASKED: &str = "hintd_sdn_requests_total";
+pub(super) const SDN_CONNECTED: &str = "hintd_sdn_connected";
+pub(super) const SDN_EVENTS: &str = "hintd_sdn_events_total";
+pub(super) const SDN_RULES: &str = "hintd_sdn_rules_total";
 
 /// What a controller was asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

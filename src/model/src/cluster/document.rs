@@ -19,6 +19,6 @@ mod text;
 
 pub use amount::Amount;
 pub use cluster::{CLUSTER_FORMAT, ClusterDocument};
-pub use request::{AskEntry, EdgeEntry, GroupEntry, REQUEST_FORMAT, RequestDocument};
+pub use request::{AskEntry, DEFAULT_ID, EdgeEntry, GroupEntry, REQUEST_FORMAT, RequestDocument};
 pub use rows::{BlockEntry, ContainerEntry, DatasetEntry, LatencyEntry, LinkLoadEntry, NodeEntry, RulesEntry};
 pub use text::{DocumentProblem, Place, Syntax};

@@ -54,6 +54,16 @@ fn rows_written_are_read_back_in_order_and_deleted_ones_are_gone() {
 }
 
 #[test]
+fn a_fifo_in_the_journals_place_is_refused_and_not_waited_for() {
+    let dir = tempdir().unwrap();
+    let path = dir.path().join("journal");
+    assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+    let error = Journal::open(&path, OpenOptions::default()).expect_err("it is no file");
+    let said = format!("{error}: {:?}", std::error::Error::source(&error).map(ToString::to_string));
+    assert!(said.contains("journal") && said.contains("it is a FIFO, not a regular file"), "{said}");
+}
+
+#[test]
 fn a_journal_whose_pages_were_overwritten_is_damaged_and_no_reason_to_panic() {
     let dir = tempdir().unwrap();
     let path = dir.path().join("journal");

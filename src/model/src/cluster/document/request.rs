@@ -323,8 +323,11 @@ fn paths(field: &str, paths: &[String], problems: &mut Problems) -> Vec<Arc<str>
     paths.iter().map(|path| path.as_str().into()).collect()
 }
 
+/// The id of a request whose document names none.
+pub const DEFAULT_ID: &str = "request";
+
 fn default_id() -> String {
-    "request".to_owned()
+    DEFAULT_ID.to_owned()
 }
 
 const fn default_application() -> ApplicationId {
