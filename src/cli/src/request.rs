@@ -6,6 +6,7 @@ use super::drain;
 use super::failure::Failure;
 use super::output::Output;
 use super::place::read_request;
+use super::printable::one_line_strings;
 use clap::{Args, Subcommand};
 use hintd::server::convert::{ask_to_wire, resource_to_wire};
 use hintd_client::wire::v1;

@@ -431,7 +431,7 @@ mod tests {
         let of = |application: u32, name: &str, hints: u64| {
             let mut answer = (*crate::testing::long_answer(name, "g", hints)).clone();
             answer.decision.attempt = crate::testing::attempt(application, 1);
-            answer.decision.id = DecisionId(u64::from(application) << 32 | hints << 16 | name.len() as u64);
+            answer.decision.id = DecisionId::of(u64::from(application) << 32 | hints << 16 | name.len() as u64);
             answer
         };
         for (most, bytes) in [(10, usize::MAX), (usize::MAX, 20_000)] {
@@ -463,7 +463,7 @@ mod tests {
         let of = |application: u32, number: u64| {
             let mut answer = (*answer(&format!("{application}-{number}"), 1)).clone();
             answer.decision.attempt = crate::testing::attempt(application, 1);
-            answer.decision.id = DecisionId(u64::from(application) << 32 | number);
+            answer.decision.id = DecisionId::of(u64::from(application) << 32 | number);
             answer
         };
         for other in 2..7 {
