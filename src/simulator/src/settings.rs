@@ -64,7 +64,8 @@ pub struct SimSettings {
     pub congested_per_mille: u32,
     /// Check invariants as the run goes.
     pub invariants: bool,
-    /// Under hints: from an ApplicationMaster's start to its first ask, and from an ask to the heartbeat that carries it.
+    /// Where YARN allocates: from an ApplicationMaster's start to its first ask in the mean, give or take half a heartbeat
+    /// drawn by seed and application; under hints also from an ask to the heartbeat that carries it.
     pub master_delay: Micros,
     /// Under hints: age of what the policy sees.
     pub feed_delay: Micros,
