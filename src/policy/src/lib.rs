@@ -15,6 +15,7 @@ pub mod adapt;
 pub mod advise;
 pub mod baselines;
 pub mod budget;
+pub mod capacity_scheduler;
 mod chained;
 pub mod check;
 mod compiled;
