@@ -17,6 +17,7 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods, clippy::disallowed_types))]
 
 pub mod capacity;
+pub mod deployed;
 pub mod flows_file;
 pub mod fluid;
 pub mod gangs;

@@ -8,6 +8,7 @@ use super::progress::{Interrupt, ProgressState};
 use hintd_policy::DynDispatch;
 use hintd_policy::plan::{self, Objective};
 use hintd_simulator::capacity::HintedYarn;
+use hintd_simulator::deployed::Deployed;
 use hintd_simulator::yarn::{Progress, SimCluster, SimError, SimRun, forecast, simulate};
 use hintd_simulator::{Authority, JobModel, NEVER_FIT_SHOWN, RunReport, SimSettings, TraceJob};
 use std::ops::ControlFlow;
@@ -143,10 +144,12 @@ impl Plan<'_> {
         let plan = self.planned(chosen, case.seed)?;
         let settings = SimSettings { seed: case.seed, authority: case.authority, plan, ..self.settings.clone() };
         let policy = chosen.dispatcher()?;
-        let yarn = chosen.yarn(&policy, &settings);
-        let dispatch: &dyn DynDispatch = match &yarn {
-            Some(yarn) => yarn,
-            None => &policy,
+        let deployed = chosen.deployed(self.cluster, &settings);
+        let yarn = chosen.yarn(&policy, &settings).filter(|_| deployed.is_none());
+        let dispatch: &dyn DynDispatch = match (&deployed, &yarn) {
+            (Some(deployed), _) => deployed,
+            (None, Some(yarn)) => yarn,
+            (None, None) => &policy,
         };
         let run = SimRun {
             cluster: self.cluster,
@@ -167,6 +170,7 @@ impl Plan<'_> {
         let began = Instant::now();
         let report = simulate(&run, &mut jobs, &mut watch).map_err(|error| self.failure(at, error))?;
         let hints = yarn.filter(HintedYarn::hints).map(|yarn| yarn.outcome());
+        let hints = hints.or_else(|| deployed.filter(Deployed::hints).map(|deployed| deployed.outcome()));
         let (wall_s, peak_rss_bytes) = (began.elapsed().as_secs_f64(), peak_rss_bytes());
         Ok(RunReport { wall_s, peak_rss_bytes, hints, ..report })
     }

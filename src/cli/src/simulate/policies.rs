@@ -4,8 +4,11 @@ use super::super::failure::Failure;
 use super::super::policy;
 use hintd_policy::adapt::dispatcher_of;
 use hintd_policy::baselines::capacity;
+use hintd_policy::registry;
 use hintd_policy::{DynDispatch, PlaceData, Planner, Policy};
 use hintd_simulator::capacity::{Delays, HintedYarn};
+use hintd_simulator::deployed::Deployed;
+use hintd_simulator::yarn::SimCluster;
 use hintd_simulator::{Authority, SimSettings};
 use std::collections::BTreeMap;
 
@@ -16,6 +19,8 @@ pub(super) struct Chosen {
     /// Its parameters, defaults too.
     pub(super) params: String,
     policy: Box<dyn Policy>,
+    /// What the guard compares hints with.
+    baseline: Box<dyn Policy>,
 }
 
 /// The policies of these names, each with those of `params` (`POLICY.KEY=VALUE`) that are its.
@@ -40,7 +45,8 @@ pub(super) fn choose(names: &[String], params: &[String]) -> Result<Vec<Chosen>,
             return Err(Failure::Input(format!("--policy: \"{name}\" stands there twice")));
         }
         let policy = policy::built(name, &tables.remove(name).unwrap_or_default(), |key| format!("{name}.{key}"))?;
-        chosen.push(Chosen { name: policy.name(), params: policy.params_toml(), policy });
+        let baseline = registry::with_defaults(capacity::NAME).expect("the registry has the policy that it names");
+        chosen.push(Chosen { name: policy.name(), params: policy.params_toml(), policy, baseline });
     }
     Ok(chosen)
 }
@@ -68,6 +74,15 @@ impl Chosen {
     /// The policy, where it says where data goes.
     pub(super) fn places(&self) -> Option<&dyn PlaceData> {
         self.policy.as_place_data()
+    }
+
+    /// YARN and hintd as deployed, for `capacity` and for what places whole requests and schedules nothing by itself.
+    pub(super) fn deployed<'d>(&'d self, cluster: &'d SimCluster, settings: &SimSettings) -> Option<Deployed<'d>> {
+        let alone = self.name == capacity::NAME;
+        let places = self.policy.as_place().is_some() && self.policy.as_dispatch().is_none();
+        let hintd = (!alone).then_some((&*self.policy, &*self.baseline));
+        let by_yarn = alone || (settings.authority == Authority::Hints && places);
+        by_yarn.then(|| Deployed::new(cluster, hintd, settings))
     }
 
     /// YARN between the policy and the nodes, where the policy does not schedule by itself: `capacity` is YARN's own.

@@ -1,0 +1,187 @@
+//! The engine in virtual time: what the daemon's threads do around it, without threads.
+
+use super::Deployed;
+use super::master::REDUCES;
+use crate::yarn::SimCluster;
+use hintd_engine::{
+    CommitOutcome, Engine, EngineSettings, Mode, Rows, SelectedPolicy, TaskEvent, TaskWhat, Token, propose,
+};
+use hintd_model::cluster::{
+    Change, Gang, Heartbeat, HintRequest, NamedResource, NodeState, Registration, Resource, Snapshot, TaskGroup,
+    WhenFull,
+};
+use hintd_model::units::{AttemptId, Bytes, ContainerId, Micros, NodeIdx, Timestamp};
+use std::sync::Arc;
+
+/// Nobody falls silent here: heartbeats that tell nothing new are left out.
+const NEVER: Micros = Micros::from_secs(1_000_000_000);
+
+#[derive(Debug)]
+pub(super) struct Hintd {
+    engine: Engine,
+    /// What nodes last reported.
+    known: Vec<Resource>,
+    asked: u64,
+}
+
+impl Hintd {
+    pub(super) fn new(cluster: &SimCluster) -> Self {
+        let settings = EngineSettings { stale_after: NEVER, lost_after: NEVER, ..EngineSettings::default() };
+        let snapshot = &cluster.snapshot;
+        let rules = (*snapshot.rules).clone();
+        let started = Engine::new(settings, rules, Rows::new(), Timestamp(0));
+        let (mut engine, _) = started.expect("an empty journal is read");
+        for node in snapshot.statics.indexes() {
+            let at = node.at();
+            let total = named(&snapshot.statics.total[at]);
+            let registration = Registration {
+                host: snapshot.host(node).clone(),
+                rack: snapshot.statics.racks[snapshot.rack(node).at()].clone(),
+                total,
+                labels: Vec::new(),
+                attributes: Default::default(),
+                class: "".into(),
+                aliases: Vec::new(),
+                disk_read: snapshot.statics.disk_read[at],
+                state: NodeState::Running,
+            };
+            engine.change(Change::Register(registration), Timestamp(0)).expect("the cluster's nodes are sound");
+        }
+        let network = snapshot.topology.network.clone();
+        engine.change(Change::Network(network), Timestamp(0)).expect("the cluster's network is sound");
+        // Limits by node that its size does not show are taken for occupied.
+        let mut hintd = Self { engine, known: vec![Resource::ZERO; snapshot.nodes()], asked: 0 };
+        hintd.report(snapshot, Timestamp(0));
+        hintd
+    }
+
+    /// Nodes report what they hold now.
+    fn report(&mut self, snapshot: &Snapshot, now: Timestamp) {
+        for node in snapshot.statics.indexes() {
+            let used = snapshot.occupied[node.at()];
+            if self.asked == 0 || self.known[node.at()] != used {
+                self.known[node.at()] = used;
+                let heartbeat = Heartbeat {
+                    host: snapshot.host(node).clone(),
+                    used: named(&used),
+                    used_is_running: false,
+                    containers: None,
+                    state: if snapshot.state[node.at()].usable() { NodeState::Running } else { NodeState::Unhealthy },
+                };
+                self.engine.change(Change::Heartbeat(heartbeat), now).expect("a known node reports");
+            }
+        }
+    }
+
+    pub(super) fn event(&mut self, attempt: AttemptId, what: TaskWhat, now: Timestamp) {
+        let group = match &what {
+            TaskWhat::Done { .. } => "",
+            _ => "p20",
+        };
+        self.told(attempt, group, what, now);
+    }
+
+    /// A container of the attempt came.
+    pub(super) fn came(
+        &mut self,
+        (attempt, id): (AttemptId, u64),
+        map: bool,
+        node: NodeIdx,
+        snapshot: &Snapshot,
+        now: Timestamp,
+    ) {
+        let container = ContainerId { attempt, id };
+        let what = TaskWhat::Allocated { host: snapshot.host(node).clone(), container, lease: None };
+        self.told(attempt, if map { "p20" } else { "p10" }, what, now);
+    }
+
+    fn told(&mut self, attempt: AttemptId, group: &str, what: TaskWhat, now: Timestamp) {
+        let event = TaskEvent { attempt, group: group.into(), task: "".into(), what, recurring_key: None, at: now };
+        // What the engine knows nothing of it drops, as in production.
+        _ = self.engine.event(event, now);
+    }
+
+    /// Hosts for reduces; none where hints are kept back or refused.
+    pub(super) fn ask(
+        &mut self,
+        deployed: &Deployed<'_>,
+        (attempt, user, count): (AttemptId, &Arc<str>, u32),
+        snapshot: &Snapshot,
+        now: Timestamp,
+    ) -> Vec<(NodeIdx, u32)> {
+        let Some((policy, baseline)) = deployed.hintd else { return Vec::new() };
+        self.report(snapshot, now);
+        self.asked += 1;
+        self.engine.tick(now);
+        self.engine.publish(now);
+        let request = Arc::new(self.request(attempt, user, count, &deployed.cluster.container));
+        let chosen = SelectedPolicy { policy, baseline, mode: Mode::On, name: policy.name() };
+        let generation = self.engine.generation();
+        let Ok(mut proposal) = propose(&generation, &request, &chosen, &deployed.placer, now, &mut || false) else {
+            return Vec::new();
+        };
+        (proposal.last_try, proposal.digest) = (true, self.asked);
+        let outcome = self.engine.commit(proposal, Token(format!("{attempt:?}").into()), now);
+        self.engine.publish(now);
+        drop(self.engine.take_effects());
+        let (CommitOutcome::Committed(answer) | CommitOutcome::Answered(answer)) = outcome else { return Vec::new() };
+        let place = |hint: &hintd_engine::Hint| {
+            let node = snapshot.statics.find(hint.host.as_str())?;
+            (hint.expected_wait.is_none()).then_some((node, hint.count))
+        };
+        answer.decision.hints.iter().filter_map(place).collect()
+    }
+
+    fn request(&self, attempt: AttemptId, user: &Arc<str>, count: u32, size: &Resource) -> HintRequest {
+        let group = TaskGroup {
+            name: "p10".into(),
+            role: "reduce".into(),
+            count,
+            size: named(size),
+            key: REDUCES,
+            label: None,
+            input_paths: Vec::new(),
+            constraints: Default::default(),
+        };
+        HintRequest {
+            id: format!("{attempt:?}-{}", self.asked).as_str().into(),
+            attempt,
+            queue: "root.default".into(),
+            user: Arc::clone(user),
+            framework: "mapreduce".into(),
+            groups: vec![group],
+            edges: Vec::new(),
+            input_paths: Vec::new(),
+            recurring_key: None,
+            constraints: Default::default(),
+            policy: None,
+            seed: None,
+            gang: Gang::UpTo,
+            when_full: WhenFull::Advise,
+            am_host: None,
+            asks: Vec::new(),
+        }
+    }
+
+    pub(super) fn finished(
+        &mut self,
+        attempt: AttemptId,
+        host: NodeIdx,
+        snapshot: &Snapshot,
+        failed: bool,
+        now: Timestamp,
+    ) {
+        let what = TaskWhat::Finished {
+            host: snapshot.host(host).clone(),
+            duration: Micros::ZERO,
+            input: Bytes::ZERO,
+            output: Bytes::ZERO,
+            failed,
+        };
+        self.event(attempt, what, now);
+    }
+}
+
+fn named(resource: &Resource) -> NamedResource {
+    NamedResource { memory_mb: resource.memory_mb(), vcores: resource.0[1], named: Vec::new() }
+}

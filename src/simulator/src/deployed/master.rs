@@ -1,0 +1,145 @@
+//! MapReduce's ApplicationMaster, as `RMContainerAllocator` asks.
+
+use hintd_model::units::{NodeIdx, RackIdx, SchedulerKey, Timestamp};
+use hintd_policy::capacity_scheduler::{AppIdx, ContainerNo, Place};
+use hintd_policy::dispatch::TaskInput;
+use hintd_policy::pool::SLOW_START;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// `PRIORITY_MAP`.
+pub(super) const MAPS: SchedulerKey = SchedulerKey { priority: 20, allocation_request_id: -1 };
+/// `PRIORITY_REDUCE`.
+pub(super) const REDUCES: SchedulerKey = SchedulerKey { priority: 10, allocation_request_id: -1 };
+
+/// `yarn.app.mapreduce.am.job.reduce.rampup.limit`.
+const RAMP_UP: f64 = 0.5;
+
+/// One application.
+#[derive(Debug)]
+pub(super) struct Master {
+    pub(super) app: AppIdx,
+    pub(super) user: Arc<str>,
+    pub(super) maps: Arc<str>,
+    pub(super) reduces: Arc<str>,
+    /// Heartbeats come at this time and every second after.
+    pub(super) first_beat: Timestamp,
+    /// A heartbeat is on the agenda.
+    pub(super) beats: bool,
+    inputs: Vec<TaskInput>,
+    waiting_maps: BTreeSet<u32>,
+    /// Waiting maps by host with a replica.
+    by_host: BTreeMap<NodeIdx, BTreeSet<u32>>,
+    waiting_reduces: BTreeSet<u32>,
+    /// Reduces that may be asked for.
+    scheduled: u32,
+    pub(super) completed: u32,
+    /// Containers by kind of task and number.
+    pub(super) containers: BTreeMap<(bool, u32), (ContainerNo, NodeIdx)>,
+    /// Rows of maps that stand at YARN.
+    pub(super) asked: BTreeMap<Place, u32>,
+    /// Reduces that stand at YARN or are on their way there.
+    pub(super) asked_reduces: u32,
+}
+
+impl Master {
+    pub(super) fn new(app: AppIdx, user: Arc<str>, first_beat: Timestamp) -> Self {
+        Self {
+            app,
+            user,
+            maps: "map".into(),
+            reduces: "reduce".into(),
+            first_beat,
+            beats: false,
+            inputs: Vec::new(),
+            waiting_maps: BTreeSet::new(),
+            by_host: BTreeMap::new(),
+            waiting_reduces: BTreeSet::new(),
+            scheduled: 0,
+            completed: 0,
+            containers: BTreeMap::new(),
+            asked: BTreeMap::new(),
+            asked_reduces: 0,
+        }
+    }
+
+    pub(super) fn has_maps(&mut self, inputs: &[TaskInput], count: u32) {
+        self.inputs = inputs.to_vec();
+        (0..count).for_each(|map| self.map_waits(map));
+    }
+
+    pub(super) fn has_reduces(&mut self, count: u32) {
+        self.waiting_reduces = (0..count).collect();
+    }
+
+    pub(super) fn map_waits(&mut self, map: u32) {
+        self.waiting_maps.insert(map);
+        for node in self.inputs.get(map as usize).into_iter().flat_map(|input| &input.nodes) {
+            self.by_host.entry(*node).or_default().insert(map);
+        }
+    }
+
+    pub(super) fn reduce_waits(&mut self, reduce: u32) {
+        self.waiting_reduces.insert(reduce);
+    }
+
+    /// Which map goes into a container on that node: one with a replica there, else in its rack, else any.
+    pub(super) fn assign_map(&mut self, node: NodeIdx, rack: impl Fn(NodeIdx) -> RackIdx) -> Option<u32> {
+        let on_host = self.by_host.get(&node).and_then(|maps| maps.first().copied());
+        let in_rack = || {
+            let near = self.by_host.iter().filter(|(host, _)| rack(**host) == rack(node));
+            near.filter_map(|(_, maps)| maps.first().copied()).min()
+        };
+        let map = on_host.or_else(in_rack).or_else(|| self.waiting_maps.first().copied())?;
+        self.waiting_maps.remove(&map);
+        for host in self.inputs.get(map as usize).into_iter().flat_map(|input| &input.nodes) {
+            if let Some(maps) = self.by_host.get_mut(host) {
+                maps.remove(&map);
+                if maps.is_empty() {
+                    self.by_host.remove(host);
+                }
+            }
+        }
+        Some(map)
+    }
+
+    pub(super) fn assign_reduce(&mut self) -> Option<u32> {
+        self.asked_reduces = self.asked_reduces.saturating_sub(1);
+        self.waiting_reduces.pop_first()
+    }
+
+    /// Rows of all maps that wait.
+    pub(super) fn map_rows(&self, rack: impl Fn(NodeIdx) -> RackIdx) -> BTreeMap<Place, u32> {
+        let mut rows: BTreeMap<Place, u32> = BTreeMap::new();
+        rows.insert(Place::Any, self.waiting_maps.len() as u32);
+        let mut racks: BTreeMap<RackIdx, BTreeSet<u32>> = BTreeMap::new();
+        for (&host, maps) in &self.by_host {
+            rows.insert(Place::Host(host), maps.len() as u32);
+            racks.entry(rack(host)).or_default().extend(maps);
+        }
+        rows.extend(racks.into_iter().map(|(rack, maps)| (Place::Rack(rack), maps.len() as u32)));
+        rows
+    }
+
+    /// How many reduces should stand at YARN now, where `free` containers are free in the cluster.
+    pub(super) fn reduces_wanted(&mut self, free: u32) -> u32 {
+        let total = self.inputs.len().max(1) as f64;
+        if f64::from(self.completed) < (SLOW_START * total).ceil() {
+            return 0;
+        }
+        let running = |map: bool| self.containers.keys().filter(|(kind, _)| *kind == map).count() as f64;
+        let (maps, reduces) = (running(true), running(false));
+        let waiting = self.waiting_reduces.len() as f64;
+        if self.waiting_maps.is_empty() {
+            self.scheduled = self.waiting_reduces.len() as u32;
+            return self.scheduled;
+        }
+        let limit = f64::from(free) + maps + reduces;
+        let ideal = (limit * (f64::from(self.completed) / total)).min(RAMP_UP * limit);
+        let maps_wanted = self.waiting_maps.len() as f64 + maps;
+        let allowed = if limit - ideal >= maps_wanted { limit - maps_wanted } else { ideal };
+        let more = (allowed - reduces).max(0.0).floor().min(waiting) as u32;
+        self.scheduled = self.scheduled.max(more).min(self.waiting_reduces.len() as u32);
+        self.scheduled
+    }
+}

@@ -1,0 +1,332 @@
+//! What happens when: heartbeats of ApplicationMasters, answers, rows that are taken back, and nodes' heartbeats.
+
+use super::hintd::Hintd;
+use super::master::{MAPS, Master, REDUCES};
+use super::rows::{HintRows, Stage};
+use super::{ANSWER, Deployed, HOSTS_FOR, MASTER_BEAT, RACKS_FOR};
+use crate::capacity::HintOutcome;
+use crate::yarn::SimCluster;
+use hintd_engine::TaskWhat;
+use hintd_model::cluster::{Resource, Snapshot};
+use hintd_model::units::{AttemptId, Micros, NodeIdx, RackIdx, SchedulerKey, Timestamp};
+use hintd_policy::capacity_scheduler::{
+    AppIdx, AppOrdering, AskRow, CapacityScheduler, Place, QueueSettings, SchedulerSettings, Size, Submission, Verdict,
+};
+use hintd_policy::dispatch::{DispatchEvent, TaskRef, View, WaitingGroup};
+use rand::rngs::ChaCha8Rng;
+use rand::{RngExt as _, SeedableRng as _};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::sync::Arc;
+
+/// Tells this stream of draws from the others of the same seed.
+const PHASE_STREAM: u64 = 17;
+
+/// What is on the agenda.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Happening {
+    /// An ApplicationMaster's heartbeat.
+    Beat(AttemptId),
+    /// hintd's answer, or that there is none, for so many more reduces.
+    Answer(AttemptId, Vec<(NodeIdx, u32)>),
+    /// Rows of a key go back a stage; the version of hints that they are of.
+    Widen(AttemptId, Stage, u64),
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct World {
+    scheduler: CapacityScheduler,
+    size: Size,
+    slots: u32,
+    running: u32,
+    racks: Vec<RackIdx>,
+    masters: BTreeMap<AttemptId, Master>,
+    hints: BTreeMap<AttemptId, HintRows>,
+    by_app: BTreeMap<AppIdx, AttemptId>,
+    agenda: BinaryHeap<Reverse<(Timestamp, u64, Happening)>>,
+    turns: u64,
+    hintd: Option<Hintd>,
+    seed: u64,
+    master_delay: Micros,
+    /// The heartbeat that was answered, and what it is yet to launch.
+    answered: Option<(NodeIdx, Timestamp)>,
+    launches: VecDeque<TaskRef>,
+    pub(super) outcome: HintOutcome,
+}
+
+impl World {
+    pub(super) fn new(cluster: &SimCluster, hints: bool, seed: u64, master_delay: Micros) -> Self {
+        let snapshot = &cluster.snapshot;
+        let size = sized(&cluster.container);
+        let (minimum, maximum) = (size, Size::new(size.memory_mb, size.vcores));
+        let settings = SchedulerSettings { minimum, maximum, ..SchedulerSettings::default() };
+        // One user may have it all, and ApplicationMasters take nothing here.
+        let queue = QueueSettings {
+            ordering: AppOrdering::Fair,
+            user_limit_factor: -1.0,
+            maximum_am_share: 1.0,
+            ..QueueSettings::new("root.default")
+        };
+        let made = CapacityScheduler::single_queue(settings, queue);
+        let mut scheduler = made.expect("one queue with everything is sound");
+        let mut slots = 0;
+        for node in snapshot.statics.indexes() {
+            let count = cluster.containers[node.at()];
+            slots += count;
+            let total = Size::new(size.memory_mb * i64::from(count), size.vcores * i64::from(count));
+            scheduler.add_node(node, snapshot.rack(node), (snapshot.host(node).as_str(), 8041), total);
+        }
+        Self {
+            scheduler,
+            size,
+            slots,
+            running: 0,
+            racks: snapshot.statics.rack.clone(),
+            masters: BTreeMap::new(),
+            hints: BTreeMap::new(),
+            by_app: BTreeMap::new(),
+            agenda: BinaryHeap::new(),
+            turns: 0,
+            hintd: hints.then(|| Hintd::new(cluster)),
+            seed,
+            master_delay,
+            answered: None,
+            launches: VecDeque::new(),
+            outcome: HintOutcome::default(),
+        }
+    }
+
+    fn at(&mut self, when: Timestamp, what: Happening) {
+        self.turns += 1;
+        self.agenda.push(Reverse((when, self.turns, what)));
+    }
+
+    /// Handles what is due.
+    pub(super) fn catch_up(&mut self, deployed: &Deployed<'_>, view: &View<'_>) {
+        while self.agenda.peek().is_some_and(|Reverse((when, ..))| *when <= view.now) {
+            let Some(Reverse((when, _, what))) = self.agenda.pop() else { return };
+            match what {
+                Happening::Beat(attempt) => self.beat(deployed, attempt, view.snapshot, when),
+                Happening::Answer(attempt, hosts) => self.answer(attempt, &hosts, when),
+                Happening::Widen(attempt, stage, version) => self.widen(attempt, stage, version, when),
+            }
+        }
+    }
+
+    pub(super) fn observe(&mut self, event: &DispatchEvent, view: &View<'_>) {
+        match event {
+            DispatchEvent::Waiting(group) => self.waits(group),
+            DispatchEvent::Finished { task, node, failed, .. } => self.finished(task, *node, *failed, view),
+            DispatchEvent::Lost(task) => {
+                if let Some(master) = self.masters.get_mut(&task.attempt) {
+                    master.completed = master.completed.saturating_sub(1);
+                    master.map_waits(task.index);
+                }
+                self.wake(task.attempt, view.now);
+            }
+            DispatchEvent::Done(attempt) => self.done(*attempt, view.now),
+            DispatchEvent::Launched { task, .. } => self.launched(task, view.snapshot, view.now),
+            DispatchEvent::RackUse { .. }
+            | DispatchEvent::Run { .. }
+            | DispatchEvent::Asks { .. }
+            | DispatchEvent::Plan(_) => {}
+        }
+    }
+
+    fn waits(&mut self, group: &WaitingGroup) {
+        let attempt = group.attempt;
+        if !self.masters.contains_key(&attempt) {
+            let (user, master) = (Arc::clone(&group.user), Size::ZERO);
+            let submission = Submission { queue: "root.default".to_owned(), user, priority: 0, master };
+            let app = self.scheduler.submit(submission).expect("the one queue takes everybody");
+            let first = group.since.plus(self.master_delay).plus(self.phase(attempt));
+            self.by_app.insert(app, attempt);
+            self.masters.insert(attempt, Master::new(app, Arc::clone(&group.user), first));
+        }
+        let Some(master) = self.masters.get_mut(&attempt) else { return };
+        if &*group.role == "reduce" {
+            master.reduces = Arc::clone(&group.group);
+            master.has_reduces(group.count);
+        } else {
+            master.maps = Arc::clone(&group.group);
+            master.has_maps(&group.inputs, group.count);
+        }
+        self.wake(attempt, group.since);
+    }
+
+    /// When within a second its heartbeats come: by seed and application alone.
+    fn phase(&self, attempt: AttemptId) -> Micros {
+        let mut key = [0; 32];
+        let parts = [self.seed, u64::from(attempt.application.sequence), PHASE_STREAM, 0];
+        for (part, number) in key.chunks_exact_mut(8).zip(parts) {
+            part.copy_from_slice(&number.to_le_bytes());
+        }
+        Micros(ChaCha8Rng::from_seed(key).random_range(0..MASTER_BEAT.0))
+    }
+
+    /// Something changed for an ApplicationMaster: its next heartbeat is of use.
+    fn wake(&mut self, attempt: AttemptId, now: Timestamp) {
+        let Some(master) = self.masters.get_mut(&attempt).filter(|master| !master.beats) else { return };
+        master.beats = true;
+        let first = master.first_beat;
+        let passed = if now < first { 0 } else { now.since(first).0 / MASTER_BEAT.0 + 1 };
+        self.at(first.plus(Micros(passed * MASTER_BEAT.0)), Happening::Beat(attempt));
+    }
+
+    fn beat(&mut self, deployed: &Deployed<'_>, attempt: AttemptId, snapshot: &Snapshot, now: Timestamp) {
+        let free = self.slots - self.running;
+        let Some(master) = self.masters.get_mut(&attempt) else { return };
+        master.beats = false;
+        let racks = &self.racks;
+        let mut rows = master.map_rows(|node| racks[node.at()]);
+        for place in master.asked.keys() {
+            rows.entry(*place).or_insert(0);
+        }
+        let changed: Vec<(Place, u32)> = rows.into_iter().collect();
+        master.asked = changed.iter().filter(|(_, count)| *count > 0).copied().collect();
+        let (app, wanted, user) = (master.app, master.reduces_wanted(free), Arc::clone(&master.user));
+        let more = wanted.saturating_sub(master.asked_reduces);
+        master.asked_reduces += more;
+        ask(&mut self.scheduler, app, MAPS, self.size, changed);
+        if more == 0 {
+            return;
+        }
+        match &mut self.hintd {
+            Some(hintd) => {
+                let hosts = hintd.ask(deployed, (attempt, &user, more), snapshot, now);
+                self.at(now.plus(ANSWER), Happening::Answer(attempt, hosts));
+            }
+            None => self.ask_reduces(attempt),
+        }
+    }
+
+    fn answer(&mut self, attempt: AttemptId, hosts: &[(NodeIdx, u32)], now: Timestamp) {
+        if !hosts.is_empty() && self.masters.contains_key(&attempt) {
+            let rows = self.hints.entry(attempt).or_insert_with(HintRows::new);
+            rows.add(hosts);
+            let version = rows.version;
+            self.at(now.plus(HOSTS_FOR), Happening::Widen(attempt, Stage::Racks, version));
+            self.at(now.plus(HOSTS_FOR).plus(RACKS_FOR), Happening::Widen(attempt, Stage::Anywhere, version));
+        }
+        self.ask_reduces(attempt);
+    }
+
+    fn widen(&mut self, attempt: AttemptId, stage: Stage, version: u64, _now: Timestamp) {
+        let Some(rows) = self.hints.get_mut(&attempt).filter(|rows| rows.version == version) else { return };
+        rows.stage = stage;
+        if stage == Stage::Anywhere {
+            self.outcome.expired += u64::from(rows.hinted());
+        }
+        self.ask_reduces(attempt);
+    }
+
+    /// What is outstanding of reduces, with the rows that hints add.
+    fn ask_reduces(&mut self, attempt: AttemptId) {
+        let Some(master) = self.masters.get(&attempt) else { return };
+        let racks = &self.racks;
+        let rows = match self.hints.get_mut(&attempt) {
+            Some(rows) => rows.rows(master.asked_reduces, |node| racks[node.at()]),
+            None => vec![(Place::Any, master.asked_reduces)],
+        };
+        ask(&mut self.scheduler, master.app, REDUCES, self.size, rows);
+    }
+
+    /// A node reports; the next task to launch there.
+    pub(super) fn heartbeat(&mut self, node: NodeIdx, now: Timestamp) -> Option<TaskRef> {
+        if self.answered != Some((node, now)) {
+            self.answered = Some((node, now));
+            self.launches.clear();
+            for decision in self.scheduler.heartbeat(node) {
+                if matches!(decision.verdict, Verdict::Allocated | Verdict::FromReservation) {
+                    self.allocated(decision.app, decision.container, decision.key, node);
+                }
+            }
+        }
+        self.launches.pop_front()
+    }
+
+    fn allocated(&mut self, app: AppIdx, container: u64, key: SchedulerKey, node: NodeIdx) {
+        let Some(&attempt) = self.by_app.get(&app) else { return };
+        let Some(master) = self.masters.get_mut(&attempt) else { return };
+        let racks = &self.racks;
+        let map = key == MAPS;
+        let task = if map { master.assign_map(node, |host| racks[host.at()]) } else { master.assign_reduce() };
+        let Some(index) = task else {
+            // More than it has tasks for: given back, as MapReduce does.
+            self.scheduler.release(app, container);
+            return;
+        };
+        master.containers.insert((map, index), (container, node));
+        self.running += 1;
+        let group = Arc::clone(if map { &master.maps } else { &master.reduces });
+        if !map {
+            let hinted = self.hints.get_mut(&attempt).filter(|rows| rows.hinted() > 0).map(|rows| rows.came(node));
+            match hinted {
+                Some(true) => self.outcome.followed += 1,
+                Some(false) => self.outcome.elsewhere += 1,
+                None => self.outcome.unhinted += 1,
+            }
+        }
+        self.launches.push_back(TaskRef { attempt, group, index });
+    }
+
+    /// hintd hears where a container came.
+    fn tell(&mut self, attempt: AttemptId, map: bool, at: (u64, NodeIdx), snapshot: &Snapshot, now: Timestamp) {
+        if let Some(hintd) = &mut self.hintd {
+            hintd.came((attempt, at.0), map, at.1, snapshot, now);
+        }
+    }
+
+    fn finished(&mut self, task: &TaskRef, node: NodeIdx, failed: bool, view: &View<'_>) {
+        let Some(master) = self.masters.get_mut(&task.attempt) else { return };
+        let map = task.group == master.maps;
+        if let Some((container, _)) = master.containers.remove(&(map, task.index)) {
+            self.scheduler.release(master.app, container);
+            self.running -= 1;
+        }
+        match (failed, map) {
+            (true, true) => master.map_waits(task.index),
+            (true, false) => master.reduce_waits(task.index),
+            (false, true) => master.completed += 1,
+            (false, false) => {}
+        }
+        if map && let Some(hintd) = &mut self.hintd {
+            hintd.finished(task.attempt, node, view.snapshot, failed, view.now);
+        }
+        self.wake(task.attempt, view.now);
+    }
+
+    /// A launch was acted on.
+    pub(super) fn launched(&mut self, task: &TaskRef, snapshot: &Snapshot, now: Timestamp) {
+        let Some(master) = self.masters.get(&task.attempt) else { return };
+        let map = task.group == master.maps;
+        let known = master.containers.get(&(map, task.index)).copied();
+        if let Some(at) = known {
+            self.tell(task.attempt, map, at, snapshot, now);
+        }
+        self.wake(task.attempt, now);
+    }
+
+    fn done(&mut self, attempt: AttemptId, now: Timestamp) {
+        let Some(master) = self.masters.remove(&attempt) else { return };
+        self.running -= master.containers.len() as u32;
+        self.scheduler.finish(master.app);
+        self.by_app.remove(&master.app);
+        self.hints.remove(&attempt);
+        if let Some(hintd) = &mut self.hintd {
+            hintd.event(attempt, TaskWhat::Done { failed: false }, now);
+        }
+    }
+}
+
+fn ask(scheduler: &mut CapacityScheduler, app: AppIdx, key: SchedulerKey, size: Size, rows: Vec<(Place, u32)>) {
+    let row = |(place, count)| AskRow { key, place, size, count, relax: true };
+    let rows: Vec<AskRow> = rows.into_iter().map(row).collect();
+    scheduler.ask(app, &rows);
+}
+
+fn sized(resource: &Resource) -> Size {
+    let [memory, cores] = [resource.0[0], resource.0[1]].map(|kind| i64::try_from(kind).unwrap_or(i64::MAX));
+    Size::new(memory.max(1), cores.max(1))
+}
