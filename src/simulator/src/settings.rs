@@ -13,6 +13,9 @@ pub enum Authority {
     Policy,
     /// YARN's capacity scheduler is; the policy's hints stand in the asks, as in production.
     Hints,
+    /// YARN's capacity scheduler is; stock applications ask, and hintd's engine adds hints by way of the ResourceManager's
+    /// processor, guard and all.
+    Deployed,
 }
 
 impl Authority {
@@ -22,6 +25,7 @@ impl Authority {
         match self {
             Self::Policy => "policy",
             Self::Hints => "hints",
+            Self::Deployed => "deployed",
         }
     }
 }
@@ -67,6 +71,8 @@ pub struct SimSettings {
     /// Where YARN allocates: from an ApplicationMaster's start to its first ask in the mean, give or take half a heartbeat
     /// drawn by seed and application; under hints also from an ask to the heartbeat that carries it.
     pub master_delay: Micros,
+    /// As deployed: `yarn.scheduler.capacity.rack-locality-additional-delay`; -1: YARN's default.
+    pub rack_delay: i32,
     /// Under hints: age of what the policy sees.
     pub feed_delay: Micros,
     /// What fails and what comes back, by time.
@@ -94,6 +100,7 @@ impl Default for SimSettings {
             congested_per_mille: 800,
             invariants: true,
             master_delay: Micros::from_secs(1),
+            rack_delay: -1,
             feed_delay: Micros::from_millis(100),
             script: Vec::new(),
             background: Vec::new(),

@@ -88,7 +88,7 @@ struct RunView {
 impl<'a> Document<'a> {
     /// Of these runs; `series`: with what grows with jobs and time.
     pub(super) fn new(plan: &'a Plan<'_>, cluster: &'a Cluster, runs: &Runs, series: bool) -> Self {
-        let hints = plan.cases.iter().any(|case| case.authority == Authority::Hints);
+        let hints = plan.cases.iter().any(|case| case.authority != Authority::Policy);
         Self {
             complete: runs.complete(),
             runs_not_begun: runs.reports.iter().filter(|report| report.is_none()).count(),

@@ -122,6 +122,7 @@ impl Plan<'_> {
         let authority = match case.authority {
             Authority::Policy => "",
             Authority::Hints => " by hints",
+            Authority::Deployed => " as deployed",
         };
         format!("{}{authority}, seed {}", self.policies[case.policy].name, case.seed)
     }
@@ -144,7 +145,7 @@ impl Plan<'_> {
         let plan = self.planned(chosen, case.seed)?;
         let settings = SimSettings { seed: case.seed, authority: case.authority, plan, ..self.settings.clone() };
         let policy = chosen.dispatcher()?;
-        let deployed = chosen.deployed(self.cluster, &settings);
+        let deployed = chosen.deployed(self.cluster, &settings)?;
         let yarn = chosen.yarn(&policy, &settings).filter(|_| deployed.is_none());
         let dispatch: &dyn DynDispatch = match (&deployed, &yarn) {
             (Some(deployed), _) => deployed,

@@ -160,6 +160,9 @@ pub struct SettingArgs {
     /// Under hints: from an ApplicationMaster's wish to the ask that stands at YARN
     #[arg(long, value_name = "MS", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(0..=3_600_000))]
     master_delay_ms: u64,
+    /// As deployed: yarn.scheduler.capacity.rack-locality-additional-delay; -1: YARN's default
+    #[arg(long, value_name = "HEARTBEATS", default_value_t = -1, allow_negative_numbers = true)]
+    rack_delay: i32,
     /// Under hints: from what happens to what hintd knows, and from a hint to who gets it
     #[arg(long, value_name = "MS", default_value_t = 100, value_parser = clap::value_parser!(u64).range(0..=3_600_000))]
     feed_delay_ms: u64,
@@ -178,7 +181,10 @@ pub enum AuthorityArg {
     Policy,
     /// A capacity scheduler is, and the policy's hints stand in the asks
     Hints,
-    /// One run each
+    /// The same scheduler, with stock applications, the ResourceManager's processor and the daemon's engine, guard and
+    /// all; for `capacity` and policies that place
+    Deployed,
+    /// `policy` and `hints`, one run each
     Both,
 }
 
@@ -187,6 +193,7 @@ impl AuthorityArg {
         match self {
             Self::Policy => vec![Authority::Policy],
             Self::Hints => vec![Authority::Hints],
+            Self::Deployed => vec![Authority::Deployed],
             Self::Both => vec![Authority::Policy, Authority::Hints],
         }
     }
@@ -267,6 +274,7 @@ fn settings(args: &SettingArgs, cluster: &inputs::Cluster) -> SimSettings {
         congested_per_mille: args.congested_per_mille,
         known_ratios: args.known_ratios,
         master_delay: Micros::from_millis(args.master_delay_ms),
+        rack_delay: args.rack_delay,
         feed_delay: Micros::from_millis(args.feed_delay_ms),
         invariants: !args.no_invariants,
         ..defaults

@@ -76,13 +76,26 @@ impl Chosen {
         self.policy.as_place_data()
     }
 
-    /// YARN and hintd as deployed, for `capacity` and for what places whole requests and schedules nothing by itself.
-    pub(super) fn deployed<'d>(&'d self, cluster: &'d SimCluster, settings: &SimSettings) -> Option<Deployed<'d>> {
+    /// YARN and hintd as deployed, where that is asked for.
+    ///
+    /// # Errors
+    /// [`Failure::Input`] for a policy that places no whole requests: nobody would ask it.
+    pub(super) fn deployed<'d>(
+        &'d self,
+        cluster: &'d SimCluster,
+        settings: &SimSettings,
+    ) -> Result<Option<Deployed<'d>>, Failure> {
+        if settings.authority != Authority::Deployed {
+            return Ok(None);
+        }
         let alone = self.name == capacity::NAME;
-        let places = self.policy.as_place().is_some() && self.policy.as_dispatch().is_none();
+        if !alone && (self.policy.as_place().is_none() || self.policy.as_dispatch().is_some()) {
+            let message =
+                format!("policy \"{}\" schedules: --authority deployed is for policies that place", self.name);
+            return Err(Failure::Input(message));
+        }
         let hintd = (!alone).then_some((&*self.policy, &*self.baseline));
-        let by_yarn = alone || (settings.authority == Authority::Hints && places);
-        by_yarn.then(|| Deployed::new(cluster, hintd, settings))
+        Ok(Some(Deployed::new(cluster, hintd, settings)))
     }
 
     /// YARN between the policy and the nodes, where the policy does not schedule by itself: `capacity` is YARN's own.

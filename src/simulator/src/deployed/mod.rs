@@ -1,4 +1,4 @@
-//! Authority `hints` for policies that place: stock MapReduce applications, YARN's CapacityScheduler, the ResourceManager's
+//! Authority `deployed`: stock MapReduce applications, YARN's CapacityScheduler, the ResourceManager's
 //! processor, and the engine itself, in virtual time.
 //!
 //! # The model
@@ -17,6 +17,8 @@
 mod hintd;
 mod master;
 mod rows;
+#[cfg(test)]
+mod tests;
 mod world;
 
 use super::capacity::HintOutcome;
@@ -47,6 +49,7 @@ pub struct Deployed<'p> {
     placer: PlacerSettings,
     seed: u64,
     master_delay: Micros,
+    rack_delay: i32,
     outcome: Mutex<HintOutcome>,
 }
 
@@ -65,8 +68,8 @@ impl<'p> Deployed<'p> {
         settings: &SimSettings,
     ) -> Self {
         let placer = PlacerSettings { guard: Some(Guard::default()), ..PlacerSettings::default() };
-        let (seed, master_delay) = (settings.seed, settings.master_delay);
-        Self { cluster, hintd, placer, seed, master_delay, outcome: Mutex::default() }
+        let &SimSettings { seed, master_delay, rack_delay, .. } = settings;
+        Self { cluster, hintd, placer, seed, master_delay, rack_delay, outcome: Mutex::default() }
     }
 
     /// Whether anybody hints.
@@ -99,7 +102,7 @@ fn own(state: &mut DispatchState) -> MutexGuard<'_, World> {
 
 impl DynDispatch for Deployed<'_> {
     fn start(&self) -> DispatchState {
-        let world = World::new(self.cluster, self.hintd.is_some(), self.seed, self.master_delay);
+        let world = World::new(self);
         DispatchState::new(SharedWorld(Arc::new(Mutex::new(world))))
     }
 

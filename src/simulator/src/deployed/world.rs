@@ -5,7 +5,6 @@ use super::master::{MAPS, Master, REDUCES};
 use super::rows::{HintRows, Stage};
 use super::{ANSWER, Deployed, HOSTS_FOR, MASTER_BEAT, RACKS_FOR};
 use crate::capacity::HintOutcome;
-use crate::yarn::SimCluster;
 use hintd_engine::TaskWhat;
 use hintd_model::cluster::{Resource, Snapshot};
 use hintd_model::units::{AttemptId, Micros, NodeIdx, RackIdx, SchedulerKey, Timestamp};
@@ -56,11 +55,17 @@ pub(super) struct World {
 }
 
 impl World {
-    pub(super) fn new(cluster: &SimCluster, hints: bool, seed: u64, master_delay: Micros) -> Self {
+    pub(super) fn new(of: &Deployed<'_>) -> Self {
+        let (cluster, seed, master_delay) = (of.cluster, of.seed, of.master_delay);
         let snapshot = &cluster.snapshot;
         let size = sized(&cluster.container);
         let (minimum, maximum) = (size, Size::new(size.memory_mb, size.vcores));
-        let settings = SchedulerSettings { minimum, maximum, ..SchedulerSettings::default() };
+        let settings = SchedulerSettings {
+            minimum,
+            maximum,
+            rack_locality_additional_delay: of.rack_delay,
+            ..SchedulerSettings::default()
+        };
         // One user may have it all, and ApplicationMasters take nothing here.
         let queue = QueueSettings {
             ordering: AppOrdering::Fair,
@@ -88,7 +93,7 @@ impl World {
             by_app: BTreeMap::new(),
             agenda: BinaryHeap::new(),
             turns: 0,
-            hintd: hints.then(|| Hintd::new(cluster)),
+            hintd: of.hints().then(|| Hintd::new(cluster)),
             seed,
             master_delay,
             answered: None,

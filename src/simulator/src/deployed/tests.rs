@@ -1,0 +1,80 @@
+//! Whole runs of stock jobs, by YARN alone and with hints.
+
+use super::Deployed;
+use super::rows::{HintRows, Stage};
+use crate::job_model::JobModel;
+use crate::report::RunReport;
+use crate::settings::{FlowGrain, SimSettings};
+use crate::shape::Shipped;
+use crate::trace::job::TraceJob;
+use crate::yarn::{Progress, SimCluster, SimRun, simulate};
+use hintd_model::units::{Bytes, Micros, NodeIdx, RackIdx};
+use hintd_policy::capacity_scheduler::Place;
+use hintd_policy::registry;
+use std::ops::ControlFlow;
+
+const MIB: u64 = 1 << 20;
+
+fn small() -> SimCluster {
+    Shipped::find("nas-40").unwrap().shape().unwrap().to_cluster().unwrap()
+}
+
+fn jobs(count: u32) -> Vec<TraceJob> {
+    let job = |index: u32| TraceJob {
+        name: format!("job{index}").into(),
+        submit: Micros::from_secs(u64::from(index) * 7),
+        input: Bytes(u64::from(index % 5) * 700 * MIB + MIB),
+        shuffle: Bytes(u64::from(index % 4) * 900 * MIB),
+        output: Bytes(MIB),
+        input_path: None,
+        user: None,
+        maps: None,
+        reduces: None,
+        map_time: None,
+        reduce_time: None,
+    };
+    (0..count).map(job).collect()
+}
+
+fn run(policy: &str, seed: u64, jobs: &[TraceJob]) -> (RunReport, super::HintOutcome) {
+    let cluster = small();
+    let settings = SimSettings { seed, grain: FlowGrain::Nodes, ..SimSettings::default() };
+    let (own, baseline) = (registry::with_defaults(policy).unwrap(), registry::with_defaults("capacity").unwrap());
+    let deployed = Deployed::new(&cluster, (policy != "capacity").then_some((&*own, &*baseline)), &settings);
+    let model = JobModel::default();
+    let run =
+        SimRun { cluster: &cluster, model: &model, settings: &settings, policy, dispatch: &deployed, places: None };
+    let mut on = |_: Progress| ControlFlow::Continue(());
+    let report = simulate(&run, &mut jobs.iter().cloned().map(Ok), &mut on).unwrap();
+    (report, deployed.outcome())
+}
+
+#[test]
+fn all_jobs_end_and_a_seed_gives_one_run() {
+    let jobs = jobs(24);
+    for policy in ["capacity", "joint", "container"] {
+        let (report, outcome) = run(policy, 3, &jobs);
+        assert_eq!((report.jobs, report.unfinished), (24, 0), "{policy}");
+        assert_eq!(run(policy, 3, &jobs), (report, outcome), "{policy}");
+        assert_eq!(outcome.followed + outcome.elsewhere > 0, policy != "capacity", "{policy}: {outcome:?}");
+    }
+}
+
+#[test]
+fn rows_are_counts_of_what_is_outstanding_and_go_back_in_two_stages() {
+    let rack = |node: NodeIdx| RackIdx(node.0 / 2);
+    let mut rows = HintRows::new();
+    rows.add(&[(NodeIdx(0), 2), (NodeIdx(1), 1), (NodeIdx(4), 1)]);
+    let [any, a, b, c] = [Place::Any, Place::Host(NodeIdx(0)), Place::Host(NodeIdx(1)), Place::Host(NodeIdx(4))];
+    let [near, far] = [Place::Rack(RackIdx(0)), Place::Rack(RackIdx(2))];
+    let of = |rows: &mut HintRows, any| -> std::collections::BTreeMap<Place, u32> {
+        rows.rows(any, rack).into_iter().collect()
+    };
+    assert_eq!(of(&mut rows, 4), [(any, 4), (near, 3), (far, 1), (a, 2), (b, 1), (c, 1)].into());
+    assert!(rows.came(NodeIdx(0)) && !rows.came(NodeIdx(9)), "one on its host, one elsewhere");
+    assert_eq!(of(&mut rows, 2).values().sum::<u32>() - 2, 4, "two hosts and their racks are left");
+    rows.stage = Stage::Racks;
+    assert!(of(&mut rows, 2).iter().all(|(place, count)| !matches!(place, Place::Host(_)) || *count == 0));
+    rows.stage = Stage::Anywhere;
+    assert_eq!(of(&mut rows, 2).values().sum::<u32>(), 2, "what was named is put to 0");
+}
