@@ -6,7 +6,7 @@ use super::harness::{EngineHarness, container, running};
 use crate::testing::{ask, attempt, request};
 use crate::{
     Answer, CommitOutcome, Counter, Decision, Effect, EngineSettings, FollowBody, Mode, Refusal, SelectedPolicy,
-    TaskWhat, Token, may_wait, propose, propose_waiting,
+    TaskWhat, may_wait, propose, propose_waiting,
 };
 use hintd_model::cluster::{Change, HintRequest, LinkLoad, NamedBlock, NamedDataset, Resource};
 use hintd_model::network::build::{TreeSpec, tree};
@@ -382,10 +382,7 @@ fn without_room_nothing_is_placed_otherwise_and_the_application_is_told() {
         assert_eq!(harness.reasons(), [], "that it has none was said in the answer");
     }
     let lease = harness.leases()[0].0;
-    harness
-        .engine
-        .release(attempt(1, 1), &crate::Proof::of_token(Token("secret".into())), &[lease], harness.now)
-        .unwrap();
+    harness.give_back(attempt(1, 1), &[lease]);
     harness.pass(Micros::from_secs(5));
     let late = harness.late();
     assert_eq!((late.len(), late[0].containers()), (1, 1), "there is room, and nobody reported it");
@@ -523,10 +520,7 @@ fn tasks_of_a_lost_node_wait_again_and_are_not_placed_twice() {
     harness.publish();
     assert_eq!((harness.waiting(), harness.leases().len(), harness.replaced().len()), (2, 2, 0));
     for lease in harness.leases() {
-        harness
-            .engine
-            .release(attempt(1, 1), &crate::Proof::of_token(Token("secret".into())), &[lease.0], harness.now)
-            .unwrap();
+        harness.give_back(attempt(1, 1), &[lease.0]);
     }
     harness.drain();
     let pushed = harness.offer("h1");
@@ -575,7 +569,7 @@ fn a_decision_that_the_journal_did_not_take_leaves_nothing_that_waits() {
     assert_eq!((harness.waiting(), harness.leases().len()), (0, 0));
     let asked = reading(&mut harness, "b", &["h1", "h1"]);
     let first = harness.wait(&choosy(), asked);
-    harness.engine.release(attempt(1, 1), &crate::Proof::of_token(Token("secret".into())), &[], harness.now).unwrap();
+    harness.give_back(attempt(1, 1), &[]);
     let pushed = harness.offer("h1");
     assert_eq!((first.leases().count(), pushed.len(), harness.waiting()), (1, 1, 0));
     harness.engine.undo(pushed[0].decision.id, harness.now);
@@ -614,10 +608,7 @@ fn an_attempt_too_many_takes_what_was_launched_of_it_along() {
     let first = harness.wait(&choosy(), request("a", &[("map", 2)]));
     harness.wait(&choosy(), of(2, request("b", &[("map", 1)])));
     let lease = first.leases().next().unwrap();
-    harness
-        .engine
-        .release(attempt(1, 1), &crate::Proof::of_token(Token("secret".into())), &[lease], harness.now)
-        .unwrap();
+    harness.give_back(attempt(1, 1), &[lease]);
     harness.drain();
     harness.wait(&choosy(), of(3, request("c", &[("map", 1)])));
     assert!(harness.pushed().is_empty(), "the second was forgotten for the third");
@@ -631,15 +622,7 @@ fn launches_stop_where_no_more_leases_may_be_held() {
     bounded(&mut harness, EngineSettings { leases_max: 3, ..EngineSettings::default() });
     let answer = harness.wait(&choosy(), request("a", &[("map", 6)]));
     assert_eq!((answer.leases().count(), harness.waiting()), (3, 3));
-    harness
-        .engine
-        .release(
-            attempt(1, 1),
-            &crate::Proof::of_token(Token("secret".into())),
-            &[LeaseId(0), harness.leases()[0].0],
-            harness.now,
-        )
-        .unwrap();
+    harness.give_back(attempt(1, 1), &[LeaseId(0), harness.leases()[0].0]);
     harness.drain();
     harness.offer("h0");
     assert_eq!((harness.leases().len(), harness.waiting()), (3, 2));

@@ -3,8 +3,8 @@
 use crate::journal::{Op, Table};
 use crate::testing::request;
 use crate::{
-    Answer, CommitOutcome, Counter, Effect, Engine, EngineSettings, Generation, Mode, PlacerSettings, Proposal,
-    Refusal, Rows, SelectedPolicy, TaskEvent, TaskWhat, Token, propose,
+    Answer, CommitOutcome, Counter, Effect, Engine, EngineSettings, Generation, Mode, PlacerSettings, Proof, Proposal,
+    Refusal, Released, Rows, SelectedPolicy, TaskEvent, TaskWhat, Token, propose,
 };
 use hintd_model::cluster::{
     Change, Heartbeat, HintRequest, NamedContainer, NamedResource, NodeState, Registration, SizeRules,
@@ -132,6 +132,11 @@ impl EngineHarness {
             CommitOutcome::Committed(answer) => answer,
             other => panic!("not committed: {other:?}"),
         }
+    }
+
+    /// Gives leases back as their attempt; none named: all of it.
+    pub(super) fn give_back(&mut self, attempt: AttemptId, leases: &[LeaseId]) -> Released {
+        self.engine.release(attempt, &Proof::of_token(Token("secret".into())), leases, self.now).unwrap()
     }
 
     pub(super) fn refusal(&self, request: HintRequest) -> Refusal {

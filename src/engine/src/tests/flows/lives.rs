@@ -3,9 +3,7 @@
 use super::super::harness::{container, running};
 use super::{MIB, done, fat_tree, flows, network, routes, set, shuffle};
 use crate::testing::attempt;
-use crate::{
-    CommitOutcome, Counter, Drain, LoadSource, Refusal, RouteSettings, TaskWhat, Token, link_uses, what_if_network,
-};
+use crate::{CommitOutcome, Counter, Drain, LoadSource, Refusal, RouteSettings, TaskWhat, link_uses, what_if_network};
 use hintd_model::cluster::Change;
 use hintd_model::units::{Bytes, LinkIdx, Micros};
 use std::sync::Arc;
@@ -267,7 +265,7 @@ fn links_say_what_they_carry_for_whom_and_where_the_figure_is_from() {
 fn an_attempt_that_gave_its_leases_back_keeps_its_flows_for_the_grace_time_only() {
     let mut harness = fat_tree(RouteSettings::default(), 16 * 1024);
     harness.ask(shuffle(1, "a", (2, 2), 80 * MIB));
-    harness.engine.release(attempt(1, 1), &crate::Proof::of_token(Token("secret".into())), &[], harness.now).unwrap();
+    harness.give_back(attempt(1, 1), &[]);
     harness.pass(Micros::from_secs(1));
     harness.pass(Micros::from_secs(58));
     harness.publish();
@@ -287,10 +285,7 @@ fn a_request_asked_again_after_its_answer_was_forgotten_has_the_flows_of_its_las
         let mut request = shuffle(1, "a", (2, 2), 80 * MIB);
         request.edges.truncate(usize::from(edges));
         let answer = harness.ask(request);
-        harness
-            .engine
-            .release(attempt(1, 1), &crate::Proof::of_token(Token("secret".into())), &[], harness.now)
-            .unwrap();
+        harness.give_back(attempt(1, 1), &[]);
         harness.pass(Micros::from_secs(2));
         harness.publish();
         let snapshot = Arc::clone(harness.engine.current_snapshot());
