@@ -192,6 +192,7 @@ class Daemon:
             self.pipe = None
         for mount in self.mounts:
             subprocess.run(["umount", "-l", mount], check=False, capture_output=True)
+            shutil.rmtree(mount, ignore_errors=True)
         self.mounts = []
         shutil.rmtree(self.folder, ignore_errors=True)
         if self in _running:
