@@ -20,11 +20,14 @@ async fn into_pipe(folder: &Path) -> (Program, std::io::PipeReader, SocketAddr) 
     let metrics = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let listen = format!("metrics = \"{metrics}\"");
     // Each call is some dozens of lines of HTTP/2's.
-    let port = write_config_with(folder, &[("log", "level = \"debug\""), ("listen", &listen)]);
+    let port = write_config_with(folder, &[("log", "level = \"debug\""), ALL_LINES, ("listen", &listen)]);
     let (reader, writer) = std::io::pipe().unwrap();
     let program = Program::logging(&mut command(folder), folder, port, Stdio::from(writer)).await.unwrap();
     (program, reader, metrics)
 }
+
+/// Every request is told of.
+const ALL_LINES: (&str, &str) = ("limits", "log_lines_per_s = 0");
 
 /// Requests that are refused, each with its lines of log; all are answered.
 async fn flood(program: &Program, requests: u32) {
@@ -94,7 +97,7 @@ async fn a_log_on_a_full_disk_costs_lines_and_nothing_else() {
     let folder = tempfile::tempdir().unwrap();
     let metrics = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let listen = format!("metrics = \"{metrics}\"");
-    let port = write_config_with(folder.path(), &[("log", "level = \"info\""), ("listen", &listen)]);
+    let port = write_config_with(folder.path(), &[("log", "level = \"info\""), ALL_LINES, ("listen", &listen)]);
     let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap(); // every write: ENOSPC
     let mut command = command(folder.path());
     let mut program = Program::logging(&mut command, folder.path(), port, full.into()).await.unwrap();

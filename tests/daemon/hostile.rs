@@ -337,13 +337,15 @@ async fn a_group_with_a_long_name_and_many_hints_makes_no_long_journal() {
     wire.groups[0].constraints = Some(v1::Constraints { max_per_node: 1, ..Default::default() });
     let before = journal();
     let answer = program.client.request_hints(wire, SOON).await.unwrap();
+    let token = answer.token.clone();
     let hints = answer.hints.unwrap();
     assert_eq!(hints.hints.len(), 120);
     // A restart reads what was written.
     program.signal("-TERM");
     assert!(program.ended(SOON).await.success());
     let program = Program::bare(&mut command(folder.path()), folder.path(), port).await;
-    let explained = program.client.explain(&hints.decision_id).await.unwrap().decision.unwrap();
+    let asked = v1::ExplainRequest { decision_id: hints.decision_id.clone(), token, ..Default::default() };
+    let explained = program.client.explain_with(asked).await.unwrap().decision.unwrap();
     assert_eq!(explained.hints, hints.hints);
     let grew = journal() - before;
     say(&format!("120 hints of a group whose name has 4,000 bytes: the journal grew by {grew} bytes"));

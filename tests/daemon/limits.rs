@@ -357,6 +357,29 @@ async fn requests_of_one_application_in_a_second() {
     world.hints(request("r3", 1, 1, 1_024)).await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_of_one_application_at_once() {
+    // A search takes long enough for the others to come meanwhile.
+    let world = World::with(&[("limits", "requests_at_once = 2"), ("placer", "threads = 1")]).await;
+    let _feed = world.cluster(1, 2, 65_536).await;
+    let many = (0..64).map(|n| {
+        let client = world.client.clone();
+        tokio::spawn(async move { client.request_hints_once(request(&format!("r{n}"), 1, 24, 1_024)).await })
+    });
+    let mut refused = 0;
+    for call in many.collect::<Vec<_>>() {
+        let answer = call.await.unwrap();
+        if answer.is_err() {
+            let (code, message) = refusal(answer);
+            assert_eq!(code, Code::Unavailable);
+            told(&message, "limits.requests_at_once", "allows, 2");
+            refused += 1;
+        }
+    }
+    assert!(refused > 0, "64 at once, and two may be under way");
+    world.hints(request("other", 2, 1, 1_024)).await;
+}
+
 /// What becomes of an item: its refusal's reason and message, if it is refused.
 async fn offered<I: FeedItem>(feed: &mut FeedSender<I>, item: I) -> Option<(String, String)> {
     feed.send(item).await.unwrap();

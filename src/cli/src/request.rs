@@ -70,7 +70,7 @@ pub fn request(args: &RequestArgs, daemon: &DaemonArgs, output: Output) -> Resul
             deadline_ms => Duration::from_millis(deadline_ms.into()),
         };
         let answer = daemon.client().await?.request_hints(wire, patience).await?;
-        let repeat = answer.is_repeat.then(|| answers::repeat_text(&answer.leases));
+        let repeat = answer.is_repeat.then(|| answers::repeat_text(&one_line_strings(&answer).leases));
         let set = answer.hints.ok_or_else(|| Failure::work("the daemon's answer holds no hints"))?;
         Ok::<_, Failure>((set, answer.token, repeat))
     })?;

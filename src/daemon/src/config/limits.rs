@@ -20,6 +20,7 @@ pub(super) struct Limits {
     pub(super) streams: usize,
     pub(super) streams_per_connection: usize,
     pub(super) requests_per_s: u32,
+    pub(super) requests_at_once: u32,
     pub(super) log_lines_per_s: u32,
     pub(super) leases: usize,
     pub(super) answers: usize,
@@ -57,6 +58,8 @@ pub(super) fn read(root: &mut Section<'_>, reader: &mut Reader<'_>) -> Limits {
         streams_per_connection: section.bounded(reader, "streams_per_connection", 256, 1..=65_536),
         // Far above any ApplicationMaster that means what it asks, below what one loop can do.
         requests_per_s: section.bounded(reader, "requests_per_s", 1_000, 0..=1_000_000),
+        // An eighth of the placer's queue: an ApplicationMaster has one or two under way.
+        requests_at_once: section.bounded(reader, "requests_at_once", 128, 0..=1_000_000),
         // A request has one line or two: far more than who reads them can follow, and no flood.
         log_lines_per_s: section.bounded(reader, "log_lines_per_s", 20, 0..=1_000_000),
         leases: section.bounded(reader, "leases", 500_000, 1..=100_000_000),

@@ -91,6 +91,7 @@ fn read(table: toml::Spanned<DeTable<'_>>, file: &str, reader: &mut Reader<'_>) 
         watch: limits.watch,
         planning,
         requests_per_s: limits.requests_per_s,
+        requests_at_once: limits.requests_at_once,
         log_lines_per_s: limits.log_lines_per_s,
     };
     let options = Options { listen, store, pool, rules, publish_every, feeds: limits.feeds, settings, reload: None };

@@ -5,6 +5,7 @@ use super::clock::Clock;
 use super::command::{Command, EngineHandle, EngineReport, gone};
 use super::engine_exit::EngineExitNotifier;
 use super::engine_thread::{EngineThread, Shared};
+use super::in_flight::{InFlight, RequestPermit};
 use super::line_quota::{Line, LineQuota};
 use super::listing::Listing;
 use super::locate::Locator;
@@ -72,6 +73,7 @@ pub(super) struct Inner {
     streams_max: usize,
     rates: Rates,
     lines: LineQuota,
+    in_flight: InFlight,
     /// Who says where requests' input lies, if somebody is asked.
     pub(super) locator: OnceLock<Arc<dyn Locator>>,
     /// Who says which attempts there are, if somebody is asked.
@@ -229,6 +231,7 @@ impl Daemon {
             streams_max: options.listen.streams,
             rates: Rates::default(),
             lines: LineQuota::default(),
+            in_flight: InFlight::default(),
             locator: OnceLock::new(),
             listing: OnceLock::new(),
             notices: std::sync::Mutex::default(),
@@ -628,6 +631,19 @@ impl Daemon {
         self.0.rates.take(application, most, Instant::now()).map_err(|retry_after| {
             let message = format!("{application} asks more often than limits.requests_per_s allows, {most}");
             Refusal::Unavailable { message, retry_after }
+        })
+    }
+
+    /// Takes one of the requests that an application may have under way.
+    ///
+    /// # Errors
+    /// [`Refusal::Unavailable`] for one that has as many.
+    pub fn enter(&self, application: ApplicationId) -> Result<RequestPermit, Refusal> {
+        let most = self.0.settings.load().requests_at_once;
+        self.0.in_flight.enter(application, most).ok_or_else(|| {
+            let message =
+                format!("{application} has as many requests under way as limits.requests_at_once allows, {most}");
+            Refusal::Unavailable { message, retry_after: Micros::from_millis(50) }
         })
     }
 

@@ -11,6 +11,7 @@ mod command;
 pub mod daemon;
 mod engine_exit;
 mod engine_thread;
+mod in_flight;
 mod line_quota;
 pub mod listing;
 pub mod locate;
@@ -37,6 +38,7 @@ pub(crate) mod tests;
 
 pub use command::{EngineReport, RolledBack};
 pub use daemon::{Daemon, Ending, StartError};
+pub use in_flight::RequestPermit;
 pub use line_quota::Line;
 pub use metric_handles::MetricHandles;
 pub use options::{Options, RequestLimits};

@@ -161,6 +161,8 @@ pub struct Settings {
     pub planning: Planning,
     /// Requests of one application in a second, on average; 0: no bound.
     pub requests_per_s: u32,
+    /// Requests of one application under way at one time; 0: no bound.
+    pub requests_at_once: u32,
     /// Lines of log about requests of one application in a second; 0: no bound.
     pub log_lines_per_s: u32,
 }

@@ -181,6 +181,7 @@ pub(super) async fn hints(
         if !what_if {
             daemon.admit(core.attempt.application)?;
         }
+        let _under_way = daemon.enter(core.attempt.application)?;
         let shown = proof(&wire.token, &wire.nonce)?;
         let asked = RequestOptions { what_if, follows: wire.follows, proof: shown };
         let application = core.attempt.application;

@@ -1,3 +1,5 @@
+//! The exact placement of receivers against every other, and the cases of the trial on a real network with limits.
+
 use super::balance::{Gathering, Pipe, Slot};
 use super::*;
 use crate::problem::{ArrivedSenders, EdgeProblem};
