@@ -169,6 +169,7 @@ fn commands(files: &Files) -> Vec<Vec<String>> {
         vec!["calibrate", "--input-mb", "1", "--exchanged-mb", "1", "--containers", "1"],
         vec!["snapshot", "-o", &snapshot],
         vec!["explain", "0000000000000001"],
+        vec!["explain", "0000000000000001", "--token", "t"],
         vec!["replay", "0000000000000001"],
         vec!["replay", "0000000000000001", "--policy", "spread"],
         vec!["request", "--file", &request],

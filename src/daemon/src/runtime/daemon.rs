@@ -5,15 +5,13 @@ use super::clock::Clock;
 use super::command::{Command, EngineHandle, EngineReport, gone};
 use super::engine_exit::EngineExitNotifier;
 use super::engine_thread::{EngineThread, Shared};
-use super::in_flight::{InFlight, RequestPermit};
-use super::line_quota::{Line, LineQuota};
 use super::listing::Listing;
 use super::locate::Locator;
 use super::metric_handles::MetricHandles;
 use super::options::{Options, ReloadHook, Reloaded, Settings, WatchLimits};
 use super::outbox::{Outbox, Outboxes};
 use super::pool::{JobContext, Pool};
-use super::rates::Rates;
+use super::quotas::Quotas;
 use super::records::Recorder;
 use super::registries::FeedRegistries;
 use super::replace::{self, BackgroundQueue, FollowEvent};
@@ -31,7 +29,7 @@ use hintd_engine::{
     CircuitReport, CircuitsView, Engine, Explained, Generation, LearnedRun, RecoverError, RecoveredCounts, Refusal,
     Released,
 };
-use hintd_model::units::{ApplicationId, AttemptId, DecisionId, LeaseId, Micros, Timestamp};
+use hintd_model::units::{AttemptId, DecisionId, LeaseId, Micros, Timestamp};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError};
@@ -71,9 +69,8 @@ pub(super) struct Inner {
     /// Places of streams.
     streams: Arc<Semaphore>,
     streams_max: usize,
-    rates: Rates,
-    lines: LineQuota,
-    in_flight: InFlight,
+    /// What each application may take of requests and lines of log.
+    pub(super) quotas: Quotas,
     /// Who says where requests' input lies, if somebody is asked.
     pub(super) locator: OnceLock<Arc<dyn Locator>>,
     /// Who says which attempts there are, if somebody is asked.
@@ -229,9 +226,7 @@ impl Daemon {
             journal,
             streams: Arc::new(Semaphore::new(options.listen.streams.min(Semaphore::MAX_PERMITS))),
             streams_max: options.listen.streams,
-            rates: Rates::default(),
-            lines: LineQuota::default(),
-            in_flight: InFlight::default(),
+            quotas: Quotas::default(),
             locator: OnceLock::new(),
             listing: OnceLock::new(),
             notices: std::sync::Mutex::default(),
@@ -620,47 +615,6 @@ impl Daemon {
             let message = format!("{} streams are open, as many as limits.streams allows", self.0.streams_max);
             Refusal::Unavailable { message, retry_after: Micros::from_secs(1) }
         })
-    }
-
-    /// Takes a request of an application into account.
-    ///
-    /// # Errors
-    /// [`Refusal::Unavailable`] for one that asks more often than it may.
-    pub fn admit(&self, application: ApplicationId) -> Result<(), Refusal> {
-        let most = self.0.settings.load().requests_per_s;
-        self.0.rates.take(application, most, Instant::now()).map_err(|retry_after| {
-            let message = format!("{application} asks more often than limits.requests_per_s allows, {most}");
-            Refusal::Unavailable { message, retry_after }
-        })
-    }
-
-    /// Takes one of the requests that an application may have under way.
-    ///
-    /// # Errors
-    /// [`Refusal::Unavailable`] for one that has as many.
-    pub fn enter(&self, application: ApplicationId) -> Result<RequestPermit, Refusal> {
-        let most = self.0.settings.load().requests_at_once;
-        self.0.in_flight.enter(application, most).ok_or_else(|| {
-            let message =
-                format!("{application} has as many requests under way as limits.requests_at_once allows, {most}");
-            Refusal::Unavailable { message, retry_after: Micros::from_millis(50) }
-        })
-    }
-
-    /// Whether the log is to tell of a request; `None`: one that names no application.
-    #[must_use]
-    pub fn request_line(&self, application: Option<ApplicationId>) -> Line {
-        let most = self.0.settings.load().log_lines_per_s;
-        let line = self.0.lines.take(application, most, Instant::now());
-        if !line.is_due() {
-            self.metrics().line_left_out();
-        }
-        line
-    }
-
-    /// Gives back what a request took of an application's requests that was not the application's own.
-    pub fn give_back(&self, application: ApplicationId) {
-        self.0.rates.give_back(application, self.0.settings.load().requests_per_s);
     }
 
     /// Refuses who asks while requests are not taken.

@@ -24,6 +24,7 @@ mod planning;
 mod plans;
 pub mod pool;
 mod proof;
+mod quotas;
 mod rates;
 mod records;
 pub mod refused_table;
