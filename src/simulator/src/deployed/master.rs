@@ -31,8 +31,6 @@ pub(super) struct Master {
     /// Waiting maps by host with a replica.
     by_host: BTreeMap<NodeIdx, BTreeSet<u32>>,
     waiting_reduces: BTreeSet<u32>,
-    /// Reduces that may be asked for.
-    scheduled: u32,
     pub(super) completed: u32,
     /// Containers by kind of task and number.
     pub(super) containers: BTreeMap<(bool, u32), (ContainerNo, NodeIdx)>,
@@ -55,7 +53,6 @@ impl Master {
             waiting_maps: BTreeSet::new(),
             by_host: BTreeMap::new(),
             waiting_reduces: BTreeSet::new(),
-            scheduled: 0,
             completed: 0,
             containers: BTreeMap::new(),
             asked: BTreeMap::new(),
@@ -91,6 +88,12 @@ impl Master {
             near.filter_map(|(_, maps)| maps.first().copied()).min()
         };
         let map = on_host.or_else(in_rack).or_else(|| self.waiting_maps.first().copied())?;
+        self.takes_map(map);
+        Some(map)
+    }
+
+    /// The map waits no more.
+    pub(super) fn takes_map(&mut self, map: u32) {
         self.waiting_maps.remove(&map);
         for host in self.inputs.get(map as usize).into_iter().flat_map(|input| &input.nodes) {
             if let Some(maps) = self.by_host.get_mut(host) {
@@ -100,7 +103,6 @@ impl Master {
                 }
             }
         }
-        Some(map)
     }
 
     pub(super) fn assign_reduce(&mut self) -> Option<u32> {
@@ -121,25 +123,33 @@ impl Master {
         rows
     }
 
-    /// How many reduces should stand at YARN now, where `free` containers are free in the cluster.
-    pub(super) fn reduces_wanted(&mut self, free: u32) -> u32 {
+    pub(super) fn maps_wait(&self) -> bool {
+        !self.waiting_maps.is_empty()
+    }
+
+    /// Reduces that hold containers or are asked for.
+    pub(super) fn reduces_held(&self) -> u32 {
+        self.asked_reduces + self.containers.keys().filter(|(map, _)| !map).count() as u32
+    }
+
+    /// How many more reduces are to be asked for, where `free` containers are free in the cluster and jobs with waiting maps
+    /// may hold `early` more.
+    pub(super) fn more_reduces(&mut self, free: u32, early: u32) -> u32 {
         let total = self.inputs.len().max(1) as f64;
         if f64::from(self.completed) < (SLOW_START * total).ceil() {
             return 0;
         }
+        let unasked = (self.waiting_reduces.len() as u32).saturating_sub(self.asked_reduces);
+        if self.waiting_maps.is_empty() {
+            return unasked;
+        }
         let running = |map: bool| self.containers.keys().filter(|(kind, _)| *kind == map).count() as f64;
         let (maps, reduces) = (running(true), running(false));
-        let waiting = self.waiting_reduces.len() as f64;
-        if self.waiting_maps.is_empty() {
-            self.scheduled = self.waiting_reduces.len() as u32;
-            return self.scheduled;
-        }
         let limit = f64::from(free) + maps + reduces;
         let ideal = (limit * (f64::from(self.completed) / total)).min(RAMP_UP * limit);
         let maps_wanted = self.waiting_maps.len() as f64 + maps;
         let allowed = if limit - ideal >= maps_wanted { limit - maps_wanted } else { ideal };
-        let more = (allowed - reduces).max(0.0).floor().min(waiting) as u32;
-        self.scheduled = self.scheduled.max(more).min(self.waiting_reduces.len() as u32);
-        self.scheduled
+        let more = (allowed - reduces - f64::from(self.asked_reduces)).max(0.0).floor() as u32;
+        more.min(unasked).min(early)
     }
 }

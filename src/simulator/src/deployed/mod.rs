@@ -3,7 +3,8 @@
 //!
 //! # The model
 //! - An ApplicationMaster asks as MapReduce's does (`master`): maps by the hosts and racks of their blocks at priority 20,
-//!   reduces anywhere at priority 10 once 5 % of the maps are done, ramped up as room allows; a heartbeat a second.
+//!   reduces anywhere at priority 10 once a fifth of the maps are done (004 §3.3.1), ramped up as room allows, jobs with
+//!   waiting maps holding a tenth of the cluster at most, as under every policy of a comparison; a heartbeat a second.
 //! - YARN allocates at nodes' heartbeats by `hintd_policy::capacity_scheduler`, which is held against Hadoop's own classes.
 //! - The processor asks hintd for what grew under keys without places of their own (docs/yarn.md), adds rows of hosts and
 //!   racks when the answer comes, and takes them back: hosts after [`HOSTS_FOR`], racks [`RACKS_FOR`] later.

@@ -9,9 +9,11 @@ use hintd_engine::TaskWhat;
 use hintd_model::cluster::{Resource, Snapshot};
 use hintd_model::units::{AttemptId, Micros, NodeIdx, RackIdx, SchedulerKey, Timestamp};
 use hintd_policy::capacity_scheduler::{
-    AppIdx, AppOrdering, AskRow, CapacityScheduler, Place, QueueSettings, SchedulerSettings, Size, Submission, Verdict,
+    AppIdx, AppOrdering, AskRow, CapacityScheduler, ContainerNo, Place, QueueSettings, SchedulerSettings, Size,
+    Submission, Verdict,
 };
 use hintd_policy::dispatch::{DispatchEvent, TaskRef, View, WaitingGroup};
+use hintd_policy::pool::EARLY_REDUCES;
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt as _, SeedableRng as _};
 use std::cmp::Reverse;
@@ -51,6 +53,8 @@ pub(super) struct World {
     /// The heartbeat that was answered, and what it is yet to launch.
     answered: Option<(NodeIdx, Timestamp)>,
     launches: VecDeque<TaskRef>,
+    /// The container of a reduce that failed: where the simulator has a map take its place, it is the map's.
+    freed: Option<(AttemptId, NodeIdx, ContainerNo)>,
     pub(super) outcome: HintOutcome,
 }
 
@@ -98,6 +102,7 @@ impl World {
             master_delay,
             answered: None,
             launches: VecDeque::new(),
+            freed: None,
             outcome: HintOutcome::default(),
         }
     }
@@ -180,7 +185,7 @@ impl World {
     }
 
     fn beat(&mut self, deployed: &Deployed<'_>, attempt: AttemptId, snapshot: &Snapshot, now: Timestamp) {
-        let free = self.slots - self.running;
+        let (free, early) = (self.slots - self.running, self.early_reduces_left());
         let Some(master) = self.masters.get_mut(&attempt) else { return };
         master.beats = false;
         let racks = &self.racks;
@@ -190,8 +195,8 @@ impl World {
         }
         let changed: Vec<(Place, u32)> = rows.into_iter().collect();
         master.asked = changed.iter().filter(|(_, count)| *count > 0).copied().collect();
-        let (app, wanted, user) = (master.app, master.reduces_wanted(free), Arc::clone(&master.user));
-        let more = wanted.saturating_sub(master.asked_reduces);
+        let (app, user) = (master.app, Arc::clone(&master.user));
+        let more = master.more_reduces(free, early);
         master.asked_reduces += more;
         ask(&mut self.scheduler, app, MAPS, self.size, changed);
         if more == 0 {
@@ -204,6 +209,14 @@ impl World {
             }
             None => self.ask_reduces(attempt),
         }
+    }
+
+    /// How many more reduces jobs with waiting maps may hold together. MapReduce's own way out is to kill reduces where
+    /// maps find no room; here nobody comes so far but by lost maps.
+    fn early_reduces_left(&self) -> u32 {
+        let most = (f64::from(self.slots) * EARLY_REDUCES) as u32;
+        let held = self.masters.values().filter(|master| master.maps_wait()).map(Master::reduces_held).sum();
+        most.saturating_sub(held)
     }
 
     fn answer(&mut self, attempt: AttemptId, hosts: &[(NodeIdx, u32)], now: Timestamp) {
@@ -242,6 +255,7 @@ impl World {
         if self.answered != Some((node, now)) {
             self.answered = Some((node, now));
             self.launches.clear();
+            self.give_freed_back();
             for decision in self.scheduler.heartbeat(node) {
                 if matches!(decision.verdict, Verdict::Allocated | Verdict::FromReservation) {
                     self.allocated(decision.app, decision.container, decision.key, node);
@@ -249,6 +263,15 @@ impl World {
             }
         }
         self.launches.pop_front()
+    }
+
+    fn give_freed_back(&mut self) {
+        if let Some((attempt, _, container)) = self.freed.take()
+            && let Some(master) = self.masters.get(&attempt)
+        {
+            self.scheduler.release(master.app, container);
+            self.running -= 1;
+        }
     }
 
     fn allocated(&mut self, app: AppIdx, container: u64, key: SchedulerKey, node: NodeIdx) {
@@ -284,11 +307,16 @@ impl World {
     }
 
     fn finished(&mut self, task: &TaskRef, node: NodeIdx, failed: bool, view: &View<'_>) {
+        self.give_freed_back();
         let Some(master) = self.masters.get_mut(&task.attempt) else { return };
         let map = task.group == master.maps;
         if let Some((container, _)) = master.containers.remove(&(map, task.index)) {
-            self.scheduler.release(master.app, container);
-            self.running -= 1;
+            if failed && !map {
+                self.freed = Some((task.attempt, node, container));
+            } else {
+                self.scheduler.release(master.app, container);
+                self.running -= 1;
+            }
         }
         match (failed, map) {
             (true, true) => master.map_waits(task.index),
@@ -304,8 +332,15 @@ impl World {
 
     /// A launch was acted on.
     pub(super) fn launched(&mut self, task: &TaskRef, snapshot: &Snapshot, now: Timestamp) {
-        let Some(master) = self.masters.get(&task.attempt) else { return };
+        let Some(master) = self.masters.get_mut(&task.attempt) else { return };
         let map = task.group == master.maps;
+        if map
+            && !master.containers.contains_key(&(true, task.index))
+            && let Some((_, node, container)) = self.freed.take_if(|(attempt, ..)| *attempt == task.attempt)
+        {
+            master.takes_map(task.index);
+            master.containers.insert((true, task.index), (container, node));
+        }
         let known = master.containers.get(&(map, task.index)).copied();
         if let Some(at) = known {
             self.tell(task.attempt, map, at, snapshot, now);
