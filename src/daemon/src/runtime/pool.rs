@@ -8,7 +8,7 @@
 //! Plain threads at one queue, first come first served: jobs are far apart, and threads that look for work for a
 //! while before they sleep (as work-stealing pools do) cost a fifth of what short placements cost.
 //!
-//! A job is expected to end by its deadline, as its search looks at a stop probe. One that goes on for [`STUCK_AFTER`] more
+//! A job is expected to end by its deadline, as its search looks at a stop probe. One that goes on for `STUCK_AFTER` more
 //! counts as stuck: nobody can end it, but readiness and an alert tell.
 
 use super::options::PoolOptions;

@@ -7,8 +7,8 @@
 //!   waiting maps holding a tenth of the cluster at most, as under every policy of a comparison; a heartbeat a second.
 //! - YARN allocates at nodes' heartbeats by `hintd_policy::capacity_scheduler`, which is held against Hadoop's own classes.
 //! - The processor asks hintd for what grew under keys without places of their own (docs/yarn.md), adds rows of hosts and
-//!   racks when the answer comes, and takes them back: hosts after [`HOSTS_FOR`], racks [`RACKS_FOR`] later.
-//! - hintd is the engine: facts, events and requests reach it [`ANSWER`] late, the placer runs with the daemon's budget,
+//!   racks when the answer comes, and takes them back: hosts after `HOSTS_FOR`, racks `RACKS_FOR` later.
+//! - hintd is the engine: facts, events and requests reach it `ANSWER` late, the placer runs with the daemon's budget,
 //!   leases, arrivals and the guard are its own.
 //! - A policy called `capacity` is YARN by itself: nobody is asked.
 //!
