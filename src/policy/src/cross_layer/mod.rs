@@ -232,7 +232,7 @@ impl Place for CrossLayer {
         }
     }
 
-    /// `None` as well where looking the ways up takes more than [`world::OBJECTIVE_WORK`]: nobody can stop it.
+    /// `None` as well where looking the ways up takes more than `world::OBJECTIVE_WORK`: nobody can stop it.
     fn objective(&self, problem: &PlaceProblem<'_>, placement: &Placement) -> Option<Objective> {
         let mut never = || false;
         self.objective_within(problem, placement, &Budget::with_work(0, world::OBJECTIVE_WORK, &mut never))

@@ -3,7 +3,7 @@
 //!
 //! A rack is taken to have one link up and one down, of the capacity of all its switches' uplinks together; what is above
 //! them is taken to be no narrower. Without a network graph every access link is alike and a rack's uplink carries what
-//! [`ASSUMED_OVERSUBSCRIPTION`] says: then only the ratio of two placements' times says anything.
+//! `ASSUMED_OVERSUBSCRIPTION` says: then only the ratio of two placements' times says anything.
 
 use super::transfers::{self, Transfer, part};
 use super::{Placement, places_of};
