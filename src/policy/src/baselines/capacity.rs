@@ -82,19 +82,7 @@ impl Definition for Capacity {
 
 impl Place for Capacity {
     fn place(&self, problem: &PlaceProblem<'_>, budget: &mut Budget<'_>) -> Result<Placement, PlaceError> {
-        let mut filling = PlacementBuilder::new(problem);
-        let (mut scheduler, app) = self.params.scheduler(problem);
-        let mut last = None;
-        for (priority, group) in by_priority(problem).into_iter().enumerate() {
-            let key = SchedulerKey { priority: priority as i32, allocation_request_id: -1 };
-            let asked = &problem.groups[group].size;
-            // The model's smallest container is of 1 MB.
-            let size = Size::new((asked.memory_mb() as i64).max(1), asked.vcores() as i64);
-            let asks = Asks::of(problem, group);
-            let mut burst = Burst { problem, group, scheduler: &mut scheduler, app, key, size, asks };
-            last = burst.run(&mut filling, last, budget).or(last);
-        }
-        Ok(filling.finish(budget))
+        Ok(self.params.burst(problem, budget, false))
     }
 
     fn knows_senders(&self) -> bool {
@@ -103,6 +91,29 @@ impl Place for Capacity {
 }
 
 impl CapacityParams {
+    /// Groups in turn; `model`: the model decides even where it can decide in one way only.
+    fn burst(&self, problem: &PlaceProblem<'_>, budget: &mut Budget<'_>, model: bool) -> Placement {
+        let mut filling = PlacementBuilder::new(problem);
+        // Its books are of all nodes: they are opened only for groups that ask for places.
+        let mut books: Option<(CapacityScheduler, AppIdx)> = None;
+        let mut last = None;
+        for (priority, group) in by_priority(problem).into_iter().enumerate() {
+            if problem.groups[group].input.is_empty() && !model {
+                last = one_each(problem, group, &mut filling, last, budget).or(last);
+                continue;
+            }
+            let (scheduler, app) = books.get_or_insert_with(|| self.scheduler(problem));
+            let key = SchedulerKey { priority: priority as i32, allocation_request_id: -1 };
+            let asked = &problem.groups[group].size;
+            // The model's smallest container is of 1 MB.
+            let size = Size::new((asked.memory_mb() as i64).max(1), asked.vcores() as i64);
+            let asks = Asks::of(problem, group);
+            let mut burst = Burst { problem, group, scheduler, app: *app, key, size, asks };
+            last = burst.run(&mut filling, last, budget).or(last);
+        }
+        filling.finish(budget)
+    }
+
     /// Every usable node, each without room until it reports, and one application.
     fn scheduler(&self, problem: &PlaceProblem<'_>) -> (CapacityScheduler, AppIdx) {
         let delay = |heartbeats: i64| i32::try_from(heartbeats).unwrap_or(i32::MAX / 2);
@@ -128,6 +139,42 @@ impl CapacityParams {
         let app = scheduler.submit(submission).expect("the queue was made with the scheduler");
         (scheduler, app)
     }
+}
+
+/// The first node to report after the one that did last.
+fn first_to_report(problem: &PlaceProblem<'_>, candidates: &[NodeIdx], last: Option<NodeIdx>) -> usize {
+    match last {
+        None => (problem.seed % candidates.len() as u64) as usize,
+        Some(last) => candidates.partition_point(|&node| node <= last) % candidates.len(),
+    }
+}
+
+/// A group that asks for `*` only: every heartbeat of a node with room gives one container, off-switch, and none waits.
+fn one_each(
+    problem: &PlaceProblem<'_>,
+    group: usize,
+    filling: &mut PlacementBuilder<'_, '_>,
+    last: Option<NodeIdx>,
+    budget: &mut Budget<'_>,
+) -> Option<NodeIdx> {
+    let candidates = &problem.groups[group].candidates;
+    if candidates.is_empty() {
+        return None;
+    }
+    let mut at = first_to_report(problem, candidates, last);
+    let (mut reported, mut task, mut without_room) = (None, 0, 0);
+    while task < problem.groups[group].count && without_room < candidates.len() && !budget.over() {
+        let node = candidates[at];
+        reported = Some(node);
+        if filling.fits(group, node) {
+            filling.put(group, task, node);
+            (task, without_room) = (task + 1, 0);
+        } else {
+            without_room += 1;
+        }
+        at = (at + 1) % candidates.len();
+    }
+    reported
 }
 
 /// Rows of the ask table of one group, and its tasks as they still wait.
@@ -208,10 +255,7 @@ impl Burst<'_, '_> {
         if candidates.is_empty() {
             return None;
         }
-        let mut at = match last {
-            None => (self.problem.seed % candidates.len() as u64) as usize,
-            Some(last) => candidates.partition_point(|&node| node <= last) % candidates.len(),
-        };
+        let mut at = first_to_report(self.problem, candidates, last);
         self.ask(&self.asks.rows.keys().copied().collect());
         let mut reported = None;
         // Ends when a whole round met no room. Waiting alone is bounded by the delays, and those by the nodes there are.
@@ -343,5 +387,34 @@ mod tests {
         // 16 x 2 / 8: four offers go by, the fifth and sixth node take one each, and the seventh is the input's: the count
         // begins anew. 10 x 2 / 8: two more go by, and then each node takes one.
         assert_eq!(placed(&sample, maps(16)), [1, 2, 2, 2, 2, 2, 4, 1]);
+    }
+
+    proptest::proptest! {
+        #![proptest_config(proptest::prelude::ProptestConfig::with_cases(200))]
+
+        #[test]
+        fn what_asks_for_any_node_is_placed_as_by_the_model(
+            seed in proptest::prelude::any::<u64>(), counts in proptest::collection::vec(1_u32..40, 1..4),
+            blocks in 0_usize..6, per_node in 0_u32..4,
+        ) {
+            let spec = TreeSpec { racks: 3, hosts_per_rack: 4, ..TreeSpec::default() };
+            let mut sample = cluster(&tree(&spec).unwrap(), Resource::new(1024, 1).times(5), Bytes(1));
+            sample.occupy(Resource::new(1024, 1), 4, seed);
+            let groups = counts.iter().enumerate().map(|(at, &count)| {
+                let mut group = sample.group(&format!("g{at}"), count, Resource::new(1024, 1));
+                group.max_per_node = if per_node == 0 { u32::MAX } else { per_node };
+                if at == 1 {
+                    group.input = sample.input(blocks, Bytes(64), seed);
+                }
+                group
+            });
+            let mut problem = sample.problem(groups.collect(), vec![], vec![]);
+            problem.seed = seed;
+            let placed = |model| {
+                let mut never = || false;
+                CapacityParams::default().burst(&problem, &mut Budget::new(u64::MAX, &mut never), model).groups
+            };
+            proptest::prop_assert_eq!(placed(false), placed(true));
+        }
     }
 }
