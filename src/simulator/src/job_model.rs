@@ -3,9 +3,9 @@
 //! Source: 004 (Li), chapter 6, as far as it says; the rest is fixed here, once, and printed in every report by
 //! [`JobModel::describe`]. Output replication is not modelled.
 
+use crate::streams::stream;
 use hintd_model::units::{Bytes, Micros};
-use rand::rngs::ChaCha8Rng;
-use rand::{RngExt as _, SeedableRng as _};
+use rand::RngExt as _;
 use rand_distr::StandardNormal;
 use serde::{Deserialize, Serialize};
 
@@ -171,12 +171,7 @@ impl JobModel {
             Task::Map(index) => (0_u64, index),
             Task::Reduce(index) => (1, index),
         };
-        // The generator's 256-bit key holds all four numbers as they are: no two tasks share a stream.
-        let mut key = [0; 32];
-        for (part, number) in key.chunks_exact_mut(8).zip([self.seed, job, kind, index]) {
-            part.copy_from_slice(&number.to_le_bytes());
-        }
-        let z: f64 = ChaCha8Rng::from_seed(key).sample(StandardNormal);
+        let z: f64 = stream([self.seed, job, kind, index]).sample(StandardNormal);
         (self.sigma * z).exp()
     }
 }

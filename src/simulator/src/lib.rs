@@ -2,8 +2,9 @@
 //!
 //! # Code map
 //! - What is run: `trace` (jobs), `job_model` (their tasks), `shape` (clusters), `settings`. What comes out: `report`.
-//! - `yarn`: the resource manager, shuffle and HDFS; [`yarn::simulate`] is the whole run. `deployed`: hints as they are deployed, by the engine itself. `capacity`: YARN's own
-//!   scheduler between hints and nodes. `fluid`: flows in time, below them.
+//! - `yarn`: the resource manager, shuffle and HDFS; [`yarn::simulate`] is the whole run. `deployed`: hints as they are deployed, by the engine
+//!   itself. `capacity`: YARN's own scheduler between hints and nodes. `fluid`: flows in time, below them.
+//! - `streams`: random numbers by what they are drawn for.
 //! - `gangs`: applications placed whole by a placer, apart from `yarn`.
 //! - `reproduce`: the papers' experiments, made again on top of all this; it alone times and keeps files.
 //!
@@ -27,6 +28,7 @@ pub mod reproduce;
 pub mod scale;
 pub mod settings;
 pub mod shape;
+mod streams;
 pub mod trace;
 pub mod yarn;
 

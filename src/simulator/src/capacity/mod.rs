@@ -25,6 +25,7 @@ mod resource_manager;
 mod tests;
 
 use super::settings::SimSettings;
+use crate::streams::{FIRST_ASKS, stream};
 use hintd_model::units::{AttemptId, Bytes, Micros, NodeIdx, Timestamp};
 use hintd_policy::DynDispatch;
 use hintd_policy::capacity_scheduler::{ContainerNo, Decision, NodeType, Verdict};
@@ -33,16 +34,12 @@ use hintd_policy::dispatch::{ShuffleAdvice, ShuffleAsk};
 use hintd_policy::pool::{EARLY_REDUCES, JobIdx, Kind, NodeLocation, OfferedNode, Pick, Pool, SLOW_START, Task};
 use hints::Hints;
 use masters::Masters;
-use rand::rngs::ChaCha8Rng;
-use rand::{RngExt as _, SeedableRng as _};
+use rand::RngExt as _;
 use resource_manager::{Asked, ResourceManager};
 use serde::de::Error as _;
 use serde::{Deserialize, Serialize, Serializer};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
-
-/// Tells this stream of draws from the others of the same seed.
-const MASTER_STREAM: u64 = 5;
 
 /// How late everybody is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -74,12 +71,8 @@ impl Delays {
     /// own. No two applications then meet the nodes' heartbeats alike because they were submitted at whole seconds.
     fn first_ask(&self, attempt: AttemptId) -> Micros {
         let width = self.beat.0.min(2 * self.master.0);
-        let mut key = [0; 32];
         let number = u64::from(attempt.application.sequence);
-        for (part, number) in key.chunks_exact_mut(8).zip([self.seed, number, MASTER_STREAM, 0]) {
-            part.copy_from_slice(&number.to_le_bytes());
-        }
-        Micros(self.master.0 - width / 2 + ChaCha8Rng::from_seed(key).random_range(0..=width))
+        Micros(self.master.0 - width / 2 + stream([self.seed, number, FIRST_ASKS, 0]).random_range(0..=width))
     }
 }
 

@@ -5,6 +5,7 @@ use super::master::{MAPS, Master, REDUCES};
 use super::rows::{HintRows, Stage};
 use super::{ANSWER, Deployed, HOSTS_FOR, MASTER_BEAT, RACKS_FOR};
 use crate::capacity::HintOutcome;
+use crate::streams::{MASTER_BEATS, stream};
 use hintd_engine::TaskWhat;
 use hintd_model::cluster::{Resource, Snapshot};
 use hintd_model::units::{AttemptId, Micros, NodeIdx, RackIdx, SchedulerKey, Timestamp};
@@ -14,14 +15,10 @@ use hintd_policy::capacity_scheduler::{
 };
 use hintd_policy::dispatch::{DispatchEvent, TaskRef, View, WaitingGroup};
 use hintd_policy::pool::EARLY_REDUCES;
-use rand::rngs::ChaCha8Rng;
-use rand::{RngExt as _, SeedableRng as _};
+use rand::RngExt as _;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::sync::Arc;
-
-/// Tells this stream of draws from the others of the same seed.
-const PHASE_STREAM: u64 = 17;
 
 /// What is on the agenda.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -167,12 +164,8 @@ impl World {
 
     /// When within a second its heartbeats come: by seed and application alone.
     fn phase(&self, attempt: AttemptId) -> Micros {
-        let mut key = [0; 32];
-        let parts = [self.seed, u64::from(attempt.application.sequence), PHASE_STREAM, 0];
-        for (part, number) in key.chunks_exact_mut(8).zip(parts) {
-            part.copy_from_slice(&number.to_le_bytes());
-        }
-        Micros(ChaCha8Rng::from_seed(key).random_range(0..MASTER_BEAT.0))
+        let number = u64::from(attempt.application.sequence);
+        Micros(stream([self.seed, number, MASTER_BEATS, 0]).random_range(0..MASTER_BEAT.0))
     }
 
     /// Something changed for an ApplicationMaster: its next heartbeat is of use.

@@ -4,9 +4,9 @@
 //! can happen is skipped: no ended task to tell of, and no free container or nothing that waits. So an idle or a full
 //! cluster costs nothing. Reports of one moment come in the order of (phase, node).
 
+use crate::streams::{PHASES, stream};
 use hintd_model::units::{Micros, NodeIdx};
-use rand::rngs::ChaCha8Rng;
-use rand::{RngExt as _, SeedableRng as _};
+use rand::RngExt as _;
 
 const WORD: usize = 64;
 
@@ -34,13 +34,7 @@ pub(super) struct HeartbeatRing {
 impl HeartbeatRing {
     /// Of `nodes` nodes; with `skip` off, every node reports at every period.
     pub(super) fn new(nodes: usize, period: Micros, seed: u64, skip: bool) -> Self {
-        let phase = |node: usize| {
-            let mut key = [0; 32];
-            for (part, number) in key.chunks_exact_mut(8).zip([seed, node as u64, PHASE_STREAM, 0]) {
-                part.copy_from_slice(&number.to_le_bytes());
-            }
-            ChaCha8Rng::from_seed(key).random_range(0..period.0)
-        };
+        let phase = |node: usize| stream([seed, node as u64, PHASES, 0]).random_range(0..period.0);
         let mut order: Vec<(u64, NodeIdx)> = (0..nodes).map(|node| (phase(node), NodeIdx::new(node))).collect();
         order.sort_unstable();
         let mut ranks = vec![0; nodes];
@@ -128,9 +122,6 @@ impl HeartbeatRing {
         Some(word * WORD + bits.trailing_zeros() as usize)
     }
 }
-
-/// Tells this stream of draws from the others of the same seed.
-const PHASE_STREAM: u64 = 3;
 
 /// Whether the bit changed.
 fn set(bits: &mut [u64], at: usize, yes: bool) -> bool {

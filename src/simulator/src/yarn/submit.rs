@@ -5,15 +5,12 @@ use super::hdfs::{Advisor, Dataset};
 use super::rm::Sim;
 use super::shares::Shares;
 use super::tables::{Job, Kind};
+use crate::streams::{USERS, stream};
 use crate::trace::job::TraceJob;
 use hintd_model::units::Timestamp;
 use hintd_policy::dispatch::{DispatchEvent, TaskInput, WaitingGroup};
-use rand::rngs::ChaCha8Rng;
-use rand::{RngExt as _, SeedableRng as _};
+use rand::RngExt as _;
 use std::sync::Arc;
-
-/// Tells this stream of draws from the others of the same seed.
-const USER_STREAM: u64 = 2;
 
 impl Sim<'_> {
     /// Takes a job in and tells the policy of its maps and reduces; one that never fits is only counted.
@@ -88,11 +85,7 @@ impl Sim<'_> {
 
     /// By (seed, job) alone: every policy meets the same users.
     fn drawn_user(&self, number: u64) -> Arc<str> {
-        let mut key = [0; 32];
-        for (part, number) in key.chunks_exact_mut(8).zip([self.run.settings.seed, number, USER_STREAM, 0]) {
-            part.copy_from_slice(&number.to_le_bytes());
-        }
         let users = self.names.users();
-        Arc::clone(&users[ChaCha8Rng::from_seed(key).random_range(0..users.len())])
+        Arc::clone(&users[stream([self.run.settings.seed, number, USERS, 0]).random_range(0..users.len())])
     }
 }
