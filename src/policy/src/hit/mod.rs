@@ -27,7 +27,7 @@ pub(crate) use params::check_seconds;
 use super::baselines::capacity::Capacity;
 use super::baselines::random::Random;
 use super::budget::Work;
-use super::chained::{ChainedProblem, End, List, NONE, SearchState, routes};
+use super::chained::{ChainedProblem, End, List, NONE, SearchState, Settings, routes};
 use super::container::Container;
 use super::{Budget, Capabilities, Definition, Ended, Objective, Place, PlaceError, PlaceProblem, Placement};
 use rand::SeedableRng;
@@ -216,10 +216,18 @@ pub(crate) fn finish(mut search_state: SearchState<'_, '_>, budget: &Budget<'_>)
     Placement { groups: search_state.shares(), routes, objective: value, parts, ended, gap: None, steps: budget.used() }
 }
 
-/// The objective of any placement of the problem: flows by the lists of fewest hops that its boxes can carry. `None`
-/// where there is none, and where `work` says to stop first.
-pub(crate) fn objective_by(compiled: &ChainedProblem<'_>, placement: &Placement, work: &dyn Work) -> Option<Objective> {
-    let mut search_state = SearchState::new(compiled);
+/// The objective of any placement of the problem: flows by the lists of fewest hops that its boxes can carry; without
+/// flows `container`'s. `None` where there is none, and where `work` says to stop first.
+pub(crate) fn objective_by(
+    problem: &PlaceProblem<'_>,
+    settings: &Settings,
+    placement: &Placement,
+    work: &dyn Work,
+) -> Option<Objective> {
+    let Some(compiled) = ChainedProblem::compile_for(problem, settings, &placement.groups).ok()? else {
+        return Container::default().objective(problem, placement);
+    };
+    let mut search_state = SearchState::new(&compiled);
     search_state.seat(&placement.groups);
     first_lists(&mut search_state, None, work).ok()?;
     let boxes = compiled.own.boxes.len() as u64;
@@ -252,10 +260,6 @@ impl Place for Hit {
         placement: &Placement,
         work: &dyn Work,
     ) -> Option<Objective> {
-        match ChainedProblem::compile_for(problem, &self.params.settings(), &placement.groups) {
-            Ok(Some(compiled)) => objective_by(&compiled, placement, work),
-            Ok(None) => Container::default().objective(problem, placement),
-            Err(_) => None,
-        }
+        objective_by(problem, &self.params.settings(), placement, work)
     }
 }

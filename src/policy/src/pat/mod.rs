@@ -192,10 +192,6 @@ impl Place for Pat {
         placement: &Placement,
         work: &dyn Work,
     ) -> Option<Objective> {
-        match ChainedProblem::compile_for(problem, &self.params.settings(), &placement.groups) {
-            Ok(Some(compiled)) => objective_by(&compiled, placement, work),
-            Ok(None) => Container::default().objective(problem, placement),
-            Err(_) => None,
-        }
+        objective_by(problem, &self.params.settings(), placement, work)
     }
 }
