@@ -6,10 +6,9 @@
 //! has to.
 
 use super::budget::{Held, Share};
-use super::{Call, Context, READ_TIMES};
+use super::{Call, Context, READ_TIMES, RETRY_AFTER};
 use crate::server::status::{malformed, status};
 use hintd_engine::Refusal;
-use hintd_model::units::Micros;
 use hyper::body::{Body as HttpBody, Frame};
 use std::collections::VecDeque;
 use std::future::Future as _;
@@ -27,9 +26,6 @@ const PREFIX: usize = 5;
 const FIRST: usize = 4_096;
 /// tonic keeps the memory of a stream's largest message for the next one; what is below this is not counted.
 const KEPT_MIN: usize = 64 * 1_024;
-/// When a caller may try again for whom there was no memory.
-const RETRY_AFTER: Micros = Micros::from_secs(1);
-
 /// See the module.
 pub(super) struct InboundBody {
     inner: Body,

@@ -16,6 +16,7 @@ use crate::runtime::Daemon;
 use crate::runtime::options::Listen;
 use crate::telemetry::metrics::MessageRefusal;
 use hintd_client::wire::DESCRIPTORS;
+use hintd_model::units::Micros;
 use inbound::InboundBody;
 use shape::Shapes;
 use std::future::Future;
@@ -31,6 +32,9 @@ use tower::{Layer, Service};
 pub(super) const STREAM_WINDOW: u32 = 256 * 1_024;
 /// And of all streams of a connection.
 pub(super) const CONNECTION_WINDOW: u32 = 512 * 1_024;
+
+/// When a caller may try again for whose message or answer there was no memory.
+const RETRY_AFTER: Micros = Micros::from_secs(1);
 
 /// Calls that take any number of messages, at any time.
 const STREAMED: [&str; 4] =

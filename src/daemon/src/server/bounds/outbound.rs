@@ -4,11 +4,10 @@
 //! encoded at once; what the budget has no room for is refused with a delay, and the same request finds its answer later.
 //! Pieces tell when the other side reads: each is let go of as it is sent.
 
-use super::Context;
 use super::budget::{Held, Share};
+use super::{Context, RETRY_AFTER};
 use crate::server::status::status;
 use hintd_engine::Refusal;
-use hintd_model::units::Micros;
 use hyper::body::{Body as HttpBody, Frame};
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -20,9 +19,6 @@ use tonic::codegen::{Bytes, http};
 
 /// What is handed to the connection at once.
 const PIECE: usize = 64 * 1_024;
-/// When a caller may try again for whose answer there was no memory.
-const RETRY_AFTER: Micros = Micros::from_secs(1);
-
 /// See the module.
 pub(super) struct OutboundBody {
     inner: Body,
