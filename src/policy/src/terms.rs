@@ -16,6 +16,8 @@ mod flows;
 pub mod link_time;
 mod transfers;
 
+pub use transfers::are_known;
+
 use super::dataflow;
 use super::load::load;
 use super::place::{Placement, Share};

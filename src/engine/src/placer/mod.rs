@@ -42,7 +42,8 @@ use hintd_policy::budget::DEFAULT_STEPS;
 use hintd_policy::cross_layer::first_routes;
 use hintd_policy::fallbacks::{DEFAULT_FALLBACKS, Fallbacks};
 use hintd_policy::place::readable;
-use hintd_policy::{Budget, Ended, GroupProblem, Place, PlaceError, Placement, Policy, Share};
+use hintd_policy::terms::are_known;
+use hintd_policy::{Budget, Ended, GroupProblem, Place, PlaceError, PlaceProblem, Placement, Policy, Share};
 use hints::AnswerContext;
 use std::sync::Arc;
 
@@ -185,6 +186,10 @@ pub fn propose(
     let mut compiled = compile(generation, (request, names.both()), settings, now)?;
     large::check_sizes(&compiled)?;
     let planned = plan(&mut compiled, request, chosen.policy, settings, now);
+    let guard = settings.guard.filter(|_| Guard::applies(request, &compiled));
+    if guard.is_some() && request.when_full == WhenFull::Advise && !are_known(&compiled.problem) {
+        return Ok(nothing_known(generation, request, compiled, chosen, settings, now));
+    }
     let (placement, met_cut_short) = search(&compiled, place, settings, stop)?;
     let whole = compiled.groups.iter().enumerate().all(|(at, wish)| placement.placed(at) == wish.count);
     let gang_waits = request.gang == Gang::All && !whole;
@@ -200,7 +205,7 @@ pub fn propose(
     };
     let mut draft = blank(generation, request, chosen);
     draft.terms = terms::of(&compiled, &placement);
-    let guard = settings.guard.filter(|_| placement.placed_all() > 0 && Guard::applies(request, &compiled));
+    let guard = guard.filter(|_| placement.placed_all() > 0);
     if (settings.baseline || guard.is_some()) && placement.placed_all() > 0 && !stop() {
         let default = terms::default_placement(&compiled, chosen, settings, stop);
         if let Some(default) = default.as_ref().filter(|_| settings.baseline) {
@@ -257,6 +262,21 @@ fn describe(
     let located = settings.located.iter().flat_map(|notes| notes.iter().cloned());
     draft.degraded.splice(0..0, known.map(str::to_owned).chain(located));
     draft.learnt = compiled.learnt.take();
+}
+
+/// The answer where no place is better than another: nothing is searched for to be kept back.
+fn nothing_known(
+    generation: &Generation,
+    request: &Arc<HintRequest>,
+    compiled: Compiled<'_>,
+    chosen: &SelectedPolicy<'_>,
+    settings: &PlacerSettings,
+    now: Timestamp,
+) -> Proposal {
+    let mut draft = blank(generation, request, chosen);
+    draft.withheld = Some(Withheld { reason: WithheldReason::NothingKnown, hinted_s: None, default_s: None });
+    let placement = nowhere(&compiled.problem);
+    withheld(generation, request, (compiled, placement), draft, settings, now)
 }
 
 /// The answer without the hints that were found.
@@ -402,16 +422,7 @@ fn search(
         |(group, wish): (&GroupProblem, &compile::GroupDemand)| group.candidates.is_empty() || group.count < wish.count;
     let short = problem.gang == Gang::All && problem.groups.iter().zip(&compiled.groups).any(cut);
     if short || problem.groups.iter().all(|group| group.candidates.is_empty()) {
-        let nothing = Placement {
-            groups: vec![Vec::new(); problem.groups.len()],
-            routes: Vec::new(),
-            objective: 0.0,
-            parts: Vec::new(),
-            ended: Ended::Complete,
-            gap: None,
-            steps: 0,
-        };
-        return Ok((nothing, false));
+        return Ok((nowhere(problem), false));
     }
     let mut budget = Budget::new(settings.steps, stop);
     let placement = place.place(&readable(place, problem), &mut budget).map_err(|error| match &error {
@@ -424,6 +435,19 @@ fn search(
         }
     })?;
     Ok((hints::within(compiled, placement), budget.met_cut_short_paths()))
+}
+
+/// Nothing is placed.
+fn nowhere(problem: &PlaceProblem<'_>) -> Placement {
+    Placement {
+        groups: vec![Vec::new(); problem.groups.len()],
+        routes: Vec::new(),
+        objective: 0.0,
+        parts: Vec::new(),
+        ended: Ended::Complete,
+        gap: None,
+        steps: 0,
+    }
 }
 
 fn full(compiled: &Compiled<'_>, placement: &Placement, gang_waits: bool) -> Refusal {

@@ -24,7 +24,8 @@ pub(crate) fn part(side: &[(NodeIdx, f64)], node: NodeIdx) -> f64 {
 }
 
 /// Whether any bytes are known: else no placement is better than another by them.
-pub(crate) fn are_known(problem: &PlaceProblem<'_>) -> bool {
+#[must_use]
+pub fn are_known(problem: &PlaceProblem<'_>) -> bool {
     let inputs = problem.groups.iter().any(|group| !group.input.is_empty());
     inputs || !problem.edges.is_empty() || !problem.senders.is_empty()
 }
