@@ -69,7 +69,7 @@ def options():
     parser.add_argument("--seconds", type=float, default=600, help="no attack begins after so long [600]")
     parser.add_argument("--memory", type=float, default=768, help="MiB that memory may grow by in one attack [768]")
     parser.add_argument("--deadline", type=float, default=5, help="seconds that an honest placement may take [5]")
-    parser.add_argument("--share", type=float, default=0.6, help="share of honest placements to be in time [0.6]")
+    parser.add_argument("--share", type=float, default=0.8, help="share of honest placements to be in time [0.8]")
     parser.add_argument("--short", action="store_true", help="leave out what is long and has a shorter form of its own")
     parser.add_argument("--json", metavar="FILE", help="the same as JSON")
     parser.add_argument("--list", action="store_true", help="name the attacks and end")
