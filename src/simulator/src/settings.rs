@@ -1,5 +1,6 @@
 //! What a simulated run is told beside cluster, trace and policy.
 
+use hintd_engine::holding::HoldSettings;
 use hintd_model::units::{HostName, LinkName, Micros};
 use hintd_policy::plan::Plan;
 use serde::{Deserialize, Serialize};
@@ -73,6 +74,8 @@ pub struct SimSettings {
     pub master_delay: Micros,
     /// As deployed: `yarn.scheduler.capacity.rack-locality-additional-delay`; -1: YARN's default.
     pub rack_delay: i32,
+    /// As deployed: whether receivers of heavy shuffles are held; none: never.
+    pub hold: Option<HoldSettings>,
     /// Under hints: age of what the policy sees.
     pub feed_delay: Micros,
     /// What fails and what comes back, by time.
@@ -101,6 +104,7 @@ impl Default for SimSettings {
             invariants: true,
             master_delay: Micros::from_secs(1),
             rack_delay: -1,
+            hold: None,
             feed_delay: Micros::from_millis(100),
             script: Vec::new(),
             background: Vec::new(),

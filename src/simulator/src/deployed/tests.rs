@@ -8,6 +8,7 @@ use crate::settings::{FlowGrain, SimSettings};
 use crate::shape::Shipped;
 use crate::trace::job::TraceJob;
 use crate::yarn::{Progress, SimCluster, SimRun, simulate};
+use hintd_engine::holding::HoldSettings;
 use hintd_model::units::{Bytes, Micros, NodeIdx, RackIdx};
 use hintd_policy::capacity_scheduler::Place;
 use hintd_policy::registry;
@@ -37,8 +38,11 @@ fn jobs(count: u32) -> Vec<TraceJob> {
 }
 
 fn run(policy: &str, seed: u64, jobs: &[TraceJob]) -> (RunReport, super::HintOutcome) {
+    run_with(policy, SimSettings { seed, grain: FlowGrain::Nodes, ..SimSettings::default() }, jobs)
+}
+
+fn run_with(policy: &str, settings: SimSettings, jobs: &[TraceJob]) -> (RunReport, super::HintOutcome) {
     let cluster = small();
-    let settings = SimSettings { seed, grain: FlowGrain::Nodes, ..SimSettings::default() };
     let (own, baseline) = (registry::with_defaults(policy).unwrap(), registry::with_defaults("capacity").unwrap());
     let deployed = Deployed::new(&cluster, (policy != "capacity").then_some((&*own, &*baseline)), &settings);
     let model = JobModel::default();
@@ -58,6 +62,29 @@ fn all_jobs_end_and_a_seed_gives_one_run() {
         assert_eq!(run(policy, 3, &jobs), (report, outcome), "{policy}");
         assert_eq!(outcome.followed + outcome.elsewhere > 0, policy != "capacity", "{policy}: {outcome:?}");
     }
+}
+
+#[test]
+fn held_receivers_end_jobs_sooner_where_shuffles_compete_and_change_nothing_where_they_are_light() {
+    let shuffles = |gb: u64| -> Vec<TraceJob> {
+        let heavy = |job: TraceJob| TraceJob { input: Bytes(gb << 30), shuffle: Bytes(gb << 30), ..job };
+        jobs(6).into_iter().map(heavy).collect()
+    };
+    let run = |jobs: &[TraceJob], hold: Option<HoldSettings>| {
+        let settings = SimSettings { seed: 3, grain: FlowGrain::Nodes, hold, ..SimSettings::default() };
+        run_with("capacity", settings, jobs).0
+    };
+    let (heavy, light) = (shuffles(24), shuffles(1));
+    let held = run(&heavy, Some(HoldSettings::default()));
+    let free = run(&heavy, None);
+    assert_eq!((held.jobs, held.unfinished), (6, 0));
+    assert!(
+        held.mean_jct_s < 0.9 * free.mean_jct_s,
+        "{} s, and {} s where nobody is held",
+        held.mean_jct_s,
+        free.mean_jct_s
+    );
+    assert_eq!(run(&light, Some(HoldSettings::default())), run(&light, None));
 }
 
 #[test]

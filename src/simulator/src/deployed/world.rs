@@ -7,17 +7,19 @@ use super::{ANSWER, Deployed, HOSTS_FOR, MASTER_BEAT, RACKS_FOR};
 use crate::capacity::HintOutcome;
 use crate::streams::{MASTER_BEATS, stream};
 use hintd_engine::TaskWhat;
+use hintd_engine::holding::{Fabric, HoldSettings, Holding, Turn};
 use hintd_model::cluster::{Resource, Snapshot};
-use hintd_model::units::{AttemptId, Micros, NodeIdx, RackIdx, SchedulerKey, Timestamp};
+use hintd_model::units::{AttemptId, Bytes, Micros, NodeIdx, RackIdx, SchedulerKey, Timestamp};
 use hintd_policy::capacity_scheduler::{
     AppIdx, AppOrdering, AskRow, CapacityScheduler, ContainerNo, Place, QueueSettings, SchedulerSettings, Size,
     Submission, Verdict,
 };
 use hintd_policy::dispatch::{DispatchEvent, TaskRef, View, WaitingGroup};
 use hintd_policy::pool::EARLY_REDUCES;
+use hintd_policy::terms::link_time::LinkRates;
 use rand::RngExt as _;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 use std::sync::Arc;
 
 /// What is on the agenda.
@@ -45,6 +47,10 @@ pub(super) struct World {
     agenda: BinaryHeap<Reverse<(Timestamp, u64, Happening)>>,
     turns: u64,
     hintd: Option<Hintd>,
+    hold: Option<(HoldSettings, Fabric)>,
+    holding: Holding,
+    /// Applications of which something is held back.
+    held: BTreeSet<AttemptId>,
     seed: u64,
     master_delay: Micros,
     /// The heartbeat that was answered, and what it is yet to launch.
@@ -95,6 +101,9 @@ impl World {
             agenda: BinaryHeap::new(),
             turns: 0,
             hintd: of.hints().then(|| Hintd::new(cluster)),
+            hold: of.hold.map(|hold| (hold, Fabric { uplinks: uplinks(snapshot), containers: slots })),
+            holding: Holding::default(),
+            held: BTreeSet::new(),
             seed,
             master_delay,
             answered: None,
@@ -124,7 +133,9 @@ impl World {
     pub(super) fn observe(&mut self, event: &DispatchEvent, view: &View<'_>) {
         match event {
             DispatchEvent::Waiting(group) => self.waits(group),
-            DispatchEvent::Finished { task, node, failed, .. } => self.finished(task, *node, *failed, view),
+            DispatchEvent::Finished { task, node, failed, output, .. } => {
+                self.finished(task, *node, (*failed, *output), view);
+            }
             DispatchEvent::Lost(task) => {
                 if let Some(master) = self.masters.get_mut(&task.attempt) {
                     master.completed = master.completed.saturating_sub(1);
@@ -134,6 +145,7 @@ impl World {
             }
             DispatchEvent::Done(attempt) => self.done(*attempt, view.now),
             DispatchEvent::Launched { task, .. } => self.launched(task, view.snapshot, view.now),
+            DispatchEvent::Received(task) => self.received(task, view.now),
             DispatchEvent::RackUse { .. }
             | DispatchEvent::Run { .. }
             | DispatchEvent::Asks { .. }
@@ -192,6 +204,7 @@ impl World {
         let more = master.more_reduces(free, early);
         master.asked_reduces += more;
         ask(&mut self.scheduler, app, MAPS, self.size, changed);
+        let more = self.pass(attempt, now);
         if more == 0 {
             return;
         }
@@ -202,6 +215,39 @@ impl World {
             }
             None => self.ask_reduces(attempt),
         }
+    }
+
+    /// How many more of its reduces the processor lets through to YARN now.
+    fn pass(&mut self, attempt: AttemptId, now: Timestamp) -> u32 {
+        let Some(master) = self.masters.get_mut(&attempt) else { return 0 };
+        let turn = match (&self.hold, master.shuffle()) {
+            (Some((settings, fabric)), Some(shuffle)) if master.asked_reduces > 0 => {
+                self.holding.wishes(attempt, shuffle, now);
+                self.holding.turn(attempt, settings, *fabric, now)
+            }
+            _ => Turn::Free,
+        };
+        let more = turn.may_ask(master.asked_reduces - master.passed, master.reduces_held());
+        master.passed += more;
+        if master.passed < master.asked_reduces {
+            self.held.insert(attempt);
+        } else {
+            self.held.remove(&attempt);
+        }
+        more
+    }
+
+    fn received(&mut self, task: &TaskRef, now: Timestamp) {
+        let Some(master) = self.masters.get_mut(&task.attempt) else { return };
+        master.received += 1;
+        self.holding.received(task.attempt);
+        self.turn(now);
+    }
+
+    /// A shuffle has fewer bytes left, or none: others may have their turn.
+    fn turn(&mut self, now: Timestamp) {
+        let held: Vec<AttemptId> = self.held.iter().copied().collect();
+        held.into_iter().for_each(|attempt| self.wake(attempt, now));
     }
 
     /// How many more reduces jobs with waiting maps may hold together. MapReduce's own way out is to kill reduces where
@@ -237,8 +283,8 @@ impl World {
         let Some(master) = self.masters.get(&attempt) else { return };
         let racks = &self.racks;
         let rows = match self.hints.get_mut(&attempt) {
-            Some(rows) => rows.rows(master.asked_reduces, |node| racks[node.at()]),
-            None => vec![(Place::Any, master.asked_reduces)],
+            Some(rows) => rows.rows(master.passed, |node| racks[node.at()]),
+            None => vec![(Place::Any, master.passed)],
         };
         ask(&mut self.scheduler, master.app, REDUCES, self.size, rows);
     }
@@ -299,7 +345,7 @@ impl World {
         }
     }
 
-    fn finished(&mut self, task: &TaskRef, node: NodeIdx, failed: bool, view: &View<'_>) {
+    fn finished(&mut self, task: &TaskRef, node: NodeIdx, (failed, output): (bool, Bytes), view: &View<'_>) {
         self.give_freed_back();
         let Some(master) = self.masters.get_mut(&task.attempt) else { return };
         let map = task.group == master.maps;
@@ -314,7 +360,10 @@ impl World {
         match (failed, map) {
             (true, true) => master.map_waits(task.index),
             (true, false) => master.reduce_waits(task.index),
-            (false, true) => master.completed += 1,
+            (false, true) => {
+                master.completed += 1;
+                master.map_output = Bytes(master.map_output.0 + output.0);
+            }
             (false, false) => {}
         }
         if map && let Some(hintd) = &mut self.hintd {
@@ -347,6 +396,9 @@ impl World {
         self.scheduler.finish(master.app);
         self.by_app.remove(&master.app);
         self.hints.remove(&attempt);
+        self.held.remove(&attempt);
+        self.holding.end(attempt);
+        self.turn(now);
         if let Some(hintd) = &mut self.hintd {
             hintd.event(attempt, TaskWhat::Done { failed: false }, now);
         }
@@ -357,6 +409,12 @@ fn ask(scheduler: &mut CapacityScheduler, app: AppIdx, key: SchedulerKey, size: 
     let row = |(place, count)| AskRow { key, place, size, count, relax: true };
     let rows: Vec<AskRow> = rows.into_iter().map(row).collect();
     scheduler.ask(app, &rows);
+}
+
+/// Bytes a second that all racks' uplinks carry together.
+fn uplinks(snapshot: &Snapshot) -> f64 {
+    let rates = LinkRates::capacities(snapshot);
+    (0..snapshot.statics.racks.len()).map(|rack| rates.rack(RackIdx::new(rack)).up).sum()
 }
 
 fn sized(resource: &Resource) -> Size {
