@@ -27,6 +27,7 @@ use super::files;
 use super::output::Output;
 use super::plan::objective::ObjectiveArg;
 use clap::{Args, ValueEnum};
+use hintd_engine::holding::HoldSettings;
 use hintd_model::units::Micros;
 use hintd_simulator::shape::Joined;
 use hintd_simulator::{Authority, FlowGrain, JobModel, SimSettings, TraceOptions};
@@ -163,6 +164,9 @@ pub struct SettingArgs {
     /// As deployed: yarn.scheduler.capacity.rack-locality-additional-delay; -1: YARN's default
     #[arg(long, value_name = "HEARTBEATS", default_value_t = -1, allow_negative_numbers = true)]
     rack_delay: i32,
+    /// As deployed: hold receivers of heavy shuffles, as a queue with `hold = true` does by default
+    #[arg(long)]
+    hold: bool,
     /// Under hints: from what happens to what hintd knows, and from a hint to who gets it
     #[arg(long, value_name = "MS", default_value_t = 100, value_parser = clap::value_parser!(u64).range(0..=3_600_000))]
     feed_delay_ms: u64,
@@ -275,6 +279,7 @@ fn settings(args: &SettingArgs, cluster: &inputs::Cluster) -> SimSettings {
         known_ratios: args.known_ratios,
         master_delay: Micros::from_millis(args.master_delay_ms),
         rack_delay: args.rack_delay,
+        hold: args.hold.then(HoldSettings::default),
         feed_delay: Micros::from_millis(args.feed_delay_ms),
         invariants: !args.no_invariants,
         ..defaults

@@ -5,6 +5,7 @@ use super::outbox::Outbox;
 use super::replace::FollowEvent;
 use super::watchers::Watching;
 use crate::store::StoreFailure;
+use hintd_engine::holding::serve::{ShuffleWish, WishTurn};
 use hintd_engine::prediction::Runs;
 use hintd_engine::{
     Answer, AttemptHeld, CircuitReport, CircuitsView, DetachedDispatcher, EngineCounts, EngineSettings, Explained,
@@ -32,6 +33,8 @@ pub(super) enum Command {
     Explain { decision: DecisionId, reply: Reply<Option<Explained>> },
     /// Give leases back.
     Release { attempt: AttemptId, proof: Proof, leases: Vec<LeaseId>, reply: Reply<Result<Released, Refusal>> },
+    /// Whether an attempt may ask for receivers of its shuffle.
+    ShuffleTurn { wish: ShuffleWish, proof: Proof, reply: Reply<Result<WishTurn, Refusal>> },
     /// The outbox of an attempt, for who shows that it is the attempt's.
     Follow { attempt: AttemptId, proof: Proof, reply: Reply<Result<Arc<Outbox<FollowEvent>>, Refusal>> },
     /// A task event, and what its teller shows.

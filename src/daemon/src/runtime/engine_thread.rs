@@ -188,6 +188,9 @@ impl EngineThread {
             Command::Release { attempt, proof, leases, reply } => {
                 self.release(attempt, &proof, &leases, reply, now);
             }
+            Command::ShuffleTurn { wish, proof, reply } => {
+                let _ = reply.send(self.engine.shuffle_turn(&wish, &proof, now));
+            }
             Command::MayTell { attempt, proof, reply } => {
                 let may = self.engine.may_tell(attempt, &proof);
                 let _ = reply.send(may.map(|()| self.engine.knows(attempt)));
