@@ -171,11 +171,28 @@ fn links_are_faster_and_nothing_else_changes() {
     assert_eq!((cluster.containers, cluster.container), (free.containers, free.container));
 }
 
-/// YARN alone with ten jobs, all its phases drawn by `phases`.
+/// YARN alone with eight jobs, all its phases drawn by `phases`.
 fn simulated(phases: Option<u64>) -> Vec<f64> {
     let cluster = crate::shape::Shipped::find("nas-40").unwrap().shape().unwrap().to_cluster().unwrap();
-    let shape = crate::TraceShape { jobs: 10, span_s: 60, seed: 4, with_paths: false };
-    let jobs = crate::generate(&shape).into_iter().map(Ok);
+    let jobs = "abcdefgh".chars().enumerate().map(|(at, name)| {
+        let (input, bytes) = (hintd_model::units::Bytes(700 << 20), hintd_model::units::Bytes(300 << 20));
+        let (submit, none) = (hintd_model::units::Micros::from_secs(3 * at as u64), None);
+        let (name, shuffle, output, maps, reduces) = (name.to_string().into(), bytes, bytes, None, None);
+        let (input_path, user, map_time, reduce_time) = (None, None, none, none);
+        Ok(crate::TraceJob {
+            name,
+            submit,
+            input,
+            shuffle,
+            output,
+            input_path,
+            user,
+            maps,
+            reduces,
+            map_time,
+            reduce_time,
+        })
+    });
     let settings = crate::SimSettings { seed: 7, phase_seed: phases, ..crate::SimSettings::default() };
     let drawn_by = crate::SimSettings { seed: settings.seed_of_phases(), ..settings.clone() };
     let deployed = crate::deployed::Deployed::new(&cluster, None, &drawn_by);
@@ -188,7 +205,7 @@ fn simulated(phases: Option<u64>) -> Vec<f64> {
         places: None,
     };
     let mut on = |_: crate::yarn::Progress| std::ops::ControlFlow::Continue(());
-    crate::yarn::simulate(&run, &mut jobs.into_iter(), &mut on).unwrap().jct_s
+    crate::yarn::simulate(&run, &mut { jobs }, &mut on).unwrap().jct_s
 }
 
 #[test]
