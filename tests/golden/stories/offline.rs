@@ -123,7 +123,9 @@ fn worth(notes: &Notes, files: &Files, trace: &str) {
     notes.json("worth", &[&base[..], &written].concat());
     notes.seen().json.add("worth", &read(&out));
     for run in std::fs::read_dir(&kept).unwrap() {
-        notes.seen().json.add("kept run of worth", &read(run.unwrap().path().to_str().unwrap()));
+        let mut run = read(run.unwrap().path().to_str().unwrap());
+        run["of"] = json!("all that a run hangs on: compared, never read");
+        notes.seen().json.add("kept run of worth", &run);
     }
     assert!(std::fs::exists(&page).unwrap(), "it is generated of these");
     let part = ["--keep", &files.path("part"), "--shard", "1/4"];

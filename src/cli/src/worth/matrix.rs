@@ -269,6 +269,8 @@ fn cells(args: &WorthArgs, model: &JobModel, places: &[ClusterCase], output: Out
         let stem =
             path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned());
         let stem = stem.split('.').find(|part| !part.is_empty()).unwrap_or("trace").to_owned();
+        let bytes = std::fs::read(path).map_err(|error| Failure::in_file(path, error))?;
+        let digest = digest(&bytes);
         for (place, at) in places.iter().enumerate() {
             for (&load, first) in args.loads.iter().zip(0..) {
                 let (jobs, skip_bad) = (Some(args.jobs.get()), args.skip_bad);
@@ -277,10 +279,9 @@ fn cells(args: &WorthArgs, model: &JobModel, places: &[ClusterCase], output: Out
                 if let Some(warning) = trace.warning().filter(|_| first == 0 && place == 0) {
                     output.progress(&warning);
                 }
-                let bytes = std::fs::read(path).map_err(|error| Failure::in_file(path, error))?;
                 let of = if places.len() > 1 { format!(" on {}", at.cluster.name) } else { String::new() };
                 let name = format!("{stem}{of}, bytes x {load}");
-                cells.push(Cell { trace, digest: digest(&bytes), place, load, name });
+                cells.push(Cell { trace, digest: digest.clone(), place, load, name });
             }
         }
     }

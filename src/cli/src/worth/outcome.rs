@@ -4,7 +4,8 @@ use super::super::failure::Failure;
 use super::super::simulate::{ClusterView, ModelView, SettingsView};
 use super::matrix::{ClusterCase, Matrix, Runs};
 use super::variants::Variant;
-use hintd_simulator::worth::{Answer, Asked, CellRuns, CellWorth, Counted, Overall, Row, Spread};
+use hintd_simulator::worth::{Answer, Asked, CellRuns, CellWorth, Counted, Overall, Row, Spread, chance_95};
+use hintd_simulator::{FlowGrain, SimSettings};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -30,10 +31,15 @@ pub(super) struct Outcome<'a> {
     pub(super) counted: Counted,
     /// YARN alone under other phases, over all cells: what chance does.
     pub(super) other_phases: Overall,
+    /// Between what the mean above lies by chance alone, in 95 of 100 cases.
+    chance_95: Option<[f64; 2]>,
     /// What hints, over all cells.
     pub(super) overall: Vec<HintedView<'a, Overall>>,
     #[serde(flatten)]
     pub(super) answer: Answer,
+    /// What people are told of clusters, job model and settings.
+    #[serde(skip)]
+    pub(super) assumptions: Vec<(&'static str, String)>,
 }
 
 #[derive(Debug, Serialize)]
@@ -56,6 +62,7 @@ pub(super) struct CellView<'a> {
     pub(super) alone_mean_s: Option<Spread>,
     pub(super) network_cost: Option<Spread>,
     pub(super) other_phases: Option<Row>,
+    chance_95: Option<[f64; 2]>,
     pub(super) no_network: Option<Row>,
     pub(super) hinted: Vec<HintedView<'a, Option<Row>>>,
 }
@@ -107,9 +114,11 @@ impl<'a> Outcome<'a> {
             policies: matrix.policies.iter().map(|policy| (policy.name, policy.params.as_str())).collect(),
             cells: worth.into_iter().enumerate().map(|(at, cell)| CellView::of(matrix, at, cell, &hinted)).collect(),
             counted,
+            chance_95: chance_95(&other_phases.mean_by_seed.iter().flatten().copied().collect::<Vec<_>>()),
             other_phases,
             overall,
             answer,
+            assumptions: assumptions(matrix),
         })
     }
 }
@@ -147,6 +156,33 @@ fn answer(matrix: &Matrix, runs: &Runs, cells: &[CellWorth]) -> Answer {
     Asked { cells, names: &names, variants: &variants, jobs, seeds, runs, missing }.answer()
 }
 
+/// Clusters, job model and settings in words.
+fn assumptions(matrix: &Matrix) -> Vec<(&'static str, String)> {
+    let mut lines = Vec::new();
+    for place in &matrix.places {
+        let (cluster, settings) = (&place.cluster, &place.settings);
+        let statics = &cluster.cluster.snapshot.statics;
+        let (racks, nodes, containers) = (statics.racks.len(), statics.len(), cluster.containers());
+        let grain = match settings.grain {
+            FlowGrain::Racks => "racks",
+            FlowGrain::Nodes => "nodes",
+        };
+        lines.push(("cluster", format!("{}: {racks} racks, {nodes} nodes, {containers} containers", cluster.name)));
+        let SimSettings { heartbeat, users, replicas, fetches, master_delay, rack_delay, .. } = settings;
+        let (heartbeat, master) = (heartbeat.as_secs_f64(), master_delay.as_secs_f64());
+        lines.push((
+            "settings",
+            format!(
+                "heartbeat {heartbeat} s, first ask after {master} s, rack delay {rack_delay}, {users} users, {replicas} \
+                 replicas, {fetches} fetches a reduce, traffic by {grain}"
+            ),
+        ));
+    }
+    let model: Vec<String> = matrix.model.describe().iter().map(|(name, value)| format!("{name}: {value}")).collect();
+    lines.push(("job model", model.join("; ")));
+    lines
+}
+
 impl<'a> PlaceView<'a> {
     fn of(place: &'a ClusterCase) -> Self {
         Self { cluster: ClusterView::of(&place.cluster), settings: SettingsView::of(&place.settings, true) }
@@ -169,6 +205,7 @@ impl<'a> CellView<'a> {
             alone_mean_s: worth.alone_mean_s,
             network_cost: worth.network_cost,
             other_phases: worth.phases,
+            chance_95: worth.chance_95,
             no_network: worth.free,
             hinted: rows.map(|(&(policy, lever), figures)| HintedView { policy, lever, figures }).collect(),
         }

@@ -17,6 +17,10 @@ pub(super) fn page(outcome: &Outcome<'_>, args: &WorthArgs) -> String {
     for lever in variants::LEVERS {
         let _ = writeln!(out, "- `{}`: {}.", lever.name, lever.about);
     }
+    out.push_str("\nAssumed:\n\n");
+    for (name, value) in &outcome.assumptions {
+        let _ = writeln!(out, "- {name}: {value}");
+    }
     for cell in &outcome.cells {
         let _ = writeln!(out, "\n## {}\n\n{}.\n", cell.name, head(cell, outcome.seeds));
         markdown(&mut out, &CELL, rows(cell).iter().map(|row| &row[..]));

@@ -1,6 +1,6 @@
 //! What people read: a table for each cell, one for all, and the sentence.
 
-use super::super::output::{digits, table};
+use super::super::output::{digits, pairs, table};
 use super::outcome::{CellView, Outcome};
 use hintd_simulator::worth::{Overall, Row, Spread};
 
@@ -32,7 +32,8 @@ pub(super) const OVERALL: [&str; 8] = [
 
 /// All of it.
 pub(super) fn text(outcome: &Outcome<'_>) -> String {
-    let mut parts: Vec<String> = outcome.cells.iter().map(|cell| of_cell(cell, outcome.seeds)).collect();
+    let mut parts = vec![pairs(&outcome.assumptions)];
+    parts.extend(outcome.cells.iter().map(|cell| of_cell(cell, outcome.seeds)));
     let all = table(OVERALL, 1, overall(outcome));
     parts.push(format!("{}\n{all}", counted(outcome)));
     parts.push(outcome.answer.sentence.clone());

@@ -63,7 +63,10 @@ impl Asked<'_> {
         let known = (0..hinted.len()).filter_map(|at| Some((at, ratio(at)?)));
         let best = known.min_by(|(_, a), (_, b)| a.total_cmp(b)).map(|(at, _)| at);
         let chance = Overall::of(self.cells, &counted, |cell| cell.phases.as_ref()).mean;
-        let (verdict, sentence) = self.judge(&counted, best.map(|at| (at, &hinted[at])), chance);
+        let (verdict, mut sentence) = self.judge(&counted, best.map(|at| (at, &hinted[at])), chance);
+        if matches!(verdict, Verdict::NothingToWin | Verdict::NoGain) {
+            sentence += &self.harm(&hinted);
+        }
         Answer { verdict, best, sentence }
     }
 
@@ -140,6 +143,16 @@ impl Asked<'_> {
             range(mean),
             many(cells as u64, "cell"),
         )
+    }
+
+    /// Where there is nothing to gain, not to be slower is all that counts.
+    fn harm(&self, hinted: &[Overall]) -> String {
+        let slower = hinted.iter().zip(self.variants).filter_map(|(overall, name)| {
+            let (ratio, cell) = (overall.worst_cell.filter(|&ratio| ratio > SLOWER_CELL)?, overall.worst_cell_at?);
+            Some(format!("{name} ({ratio:.2} in {})", self.names[cell]))
+        });
+        let slower: Vec<String> = slower.collect();
+        if slower.is_empty() { String::new() } else { format!(" Slower than YARN alone: {}.", slower.join("; ")) }
     }
 
     /// What the best came to, for what it is worth.

@@ -35,6 +35,24 @@ impl Spread {
     }
 }
 
+/// Student's t for 95 % by degrees of freedom, from 1.
+const T_95: [f64; 10] = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228];
+/// The same for many.
+const T_95_MANY: f64 = 2.0;
+/// By so much the median of a few normal values scatters more than their mean.
+const MEDIAN: f64 = 1.2533;
+
+/// Between what the median of as many ratios lies in 95 of 100 cases by chance alone: that of runs which differ in
+/// nothing but chance, whose logarithms scatter about 0. `None` of none.
+#[must_use]
+pub fn chance_95(ratios: &[f64]) -> Option<[f64; 2]> {
+    let count = ratios.len();
+    let square = ratios.iter().map(|ratio| ratio.ln().powi(2)).sum::<f64>() / count as f64;
+    let t = T_95.get(count.checked_sub(1)?).copied().unwrap_or(T_95_MANY);
+    let half = t * MEDIAN * (square / count as f64).sqrt();
+    Some([(-half).exp(), half.exp()])
+}
+
 /// Runs of a cell. Each list has one place a seed, in the same order; `None`: that run is not there.
 #[derive(Debug, Clone, Default)]
 pub struct CellRuns<'a> {
@@ -84,6 +102,8 @@ pub struct CellWorth {
     pub network_cost: Option<Spread>,
     /// Under other phases: what chance does.
     pub phases: Option<Row>,
+    /// Between what a ratio of mean completions lies by chance alone ([`chance_95`]).
+    pub chance_95: Option<[f64; 2]>,
     /// Without a bottleneck in the network: what there is to win.
     pub free: Option<Row>,
     /// By what hints; `None`: not one pair of runs is there.
@@ -113,6 +133,7 @@ impl CellWorth {
         Ok(Self {
             alone_mean_s: Spread::of(runs.alone.iter().flatten().map(|run| run.mean_s)),
             network_cost,
+            chance_95: chance_95(&phases.iter().flatten().map(|pair| pair.mean).collect::<Vec<_>>()),
             phases: Row::of(&runs.phases, &phases, &nobody_at_all(runs.alone.len())),
             free: Row::of(&runs.free, &pairs(&runs.free, &runs.alone, &nobody)?, &phases),
             hinted: runs.hinted.iter().map(|own| row(own)).collect::<Result<_, _>>()?,

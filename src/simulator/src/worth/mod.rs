@@ -18,7 +18,7 @@ mod pair;
 mod tests;
 
 pub use answer::{Answer, Asked, Verdict};
-pub use cell::{CellRuns, CellWorth, Row, Spread};
+pub use cell::{CellRuns, CellWorth, Row, Spread, chance_95};
 pub use network::without_bottlenecks;
 pub use overall::{Counted, Overall};
 pub use pair::{Pair, PairError};

@@ -32,6 +32,8 @@ pub struct Overall {
     /// Geometric mean over the counted cells of the ratio of mean completions, seed by seed; seeds that lack a cell are
     /// left out.
     pub mean: Option<Spread>,
+    /// The same by seed.
+    pub mean_by_seed: Vec<Option<f64>>,
     /// Median over the counted cells of what was won back.
     pub won_back: Option<f64>,
     /// The largest ratio of any cell, each cell's being the median over seeds.
@@ -56,8 +58,10 @@ impl Overall {
         let worst = rows.iter().enumerate().filter_map(|(cell, row)| Some((cell, row.as_ref()?.mean.median)));
         let worst = worst.max_by(|(_, a), (_, b)| a.total_cmp(b));
         let median = |values: &mut dyn Iterator<Item = f64>| Spread::of(values).map(|spread| spread.median);
+        let mean_by_seed = by_seed(&judged);
         Self {
-            mean: Spread::of(by_seed(&judged).into_iter().flatten()),
+            mean: Spread::of(mean_by_seed.iter().flatten().copied()),
+            mean_by_seed,
             won_back: median(&mut judged.iter().filter_map(|row| Some(row.won_back?.median))),
             worst_cell: worst.map(|(_, ratio)| ratio),
             worst_cell_at: worst.map(|(cell, _)| cell),

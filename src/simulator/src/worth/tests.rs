@@ -92,6 +92,17 @@ fn seeds_are_paired_with_their_own_run_alone() {
 }
 
 #[test]
+fn chance_is_as_wide_as_runs_that_differ_in_nothing_else() {
+    assert_eq!(chance_95(&[]), None);
+    assert_eq!(chance_95(&[1.0; 5]), Some([1.0, 1.0]));
+    // Five seeds, each a tenth off in logarithms: 2.571 x 1.2533 x 0.1 / the root of 5.
+    let ratios = [0.1_f64, -0.1, 0.1, -0.1, 0.1].map(f64::exp);
+    let [low, high] = chance_95(&ratios).unwrap();
+    near(high.ln(), 2.571 * 1.2533 * 0.1 / 5.0_f64.sqrt());
+    near(low * high, 1.0);
+}
+
+#[test]
 fn where_the_network_costs_little_nothing_is_won_back() {
     let cell = cell(&[[0.9; 3]], 0.96, [1.0; 3]);
     assert_eq!(cell.hinted[0].as_ref().unwrap().won_back, None);
@@ -142,6 +153,8 @@ fn the_answer_says_where_there_is_none() {
     let short = answer(std::slice::from_ref(&good), 29);
     assert_eq!(short.verdict, Verdict::CannotTell);
     assert!(short.sentence.contains("29 jobs") && short.sentence.contains("0.70 to 0.70"), "{}", short.sentence);
+    let harm = answer(&[cell(&[[1.3; 3], [1.0; 3]], 0.99, [1.0; 3])], 100);
+    assert!(harm.sentence.ends_with("Slower than YARN alone: policy 0 (1.30 in cell 0)."), "{}", harm.sentence);
     let by_chance = answer(&[cell(&[[0.97; 3]], 0.5, [0.96, 1.0, 1.01])], 100);
     assert_eq!(by_chance.verdict, Verdict::NoGain);
     assert!(by_chance.sentence.contains("0.96 to 1.01"), "{}", by_chance.sentence);
