@@ -2,7 +2,7 @@
 
 use super::WorthArgs;
 use super::outcome::Outcome;
-use super::table::{CELL, OVERALL, counted, head, overall, rows};
+use super::table::{CELL, OVERALL, about, counted, overall, rows};
 use super::variants;
 use std::fmt::Write as _;
 
@@ -22,7 +22,7 @@ pub(super) fn page(outcome: &Outcome<'_>, args: &WorthArgs) -> String {
         let _ = writeln!(out, "- {name}: {value}");
     }
     for cell in &outcome.cells {
-        let _ = writeln!(out, "\n## {}\n\n{}.\n", cell.name, head(cell, outcome.seeds));
+        let _ = writeln!(out, "\n## {}\n\n{}.\n", cell.name, about(cell, outcome.seeds));
         markdown(&mut out, &CELL, rows(cell).iter().map(|row| &row[..]));
     }
     out

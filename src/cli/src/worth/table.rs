@@ -41,16 +41,16 @@ pub(super) fn text(outcome: &Outcome<'_>) -> String {
 }
 
 fn of_cell(cell: &CellView<'_>, seeds: usize) -> String {
-    format!("{}\n{}", head(cell, seeds), table(CELL, 1, rows(cell)))
+    format!("{}: {}\n{}", cell.name, about(cell, seeds), table(CELL, 1, rows(cell)))
 }
 
-/// A cell in words.
-pub(super) fn head(cell: &CellView<'_>, seeds: usize) -> String {
+/// What a cell is, in words.
+pub(super) fn about(cell: &CellView<'_>, seeds: usize) -> String {
     let cost = cell
         .network_cost
-        .map_or_else(String::new, |cost| format!(", the network costs {} of completion", percent(cost.median) + " %"));
+        .map_or_else(String::new, |cost| format!(", the network costs {} % of completion", percent(cost.median)));
     let many = if seeds == 1 { "1 seed".to_owned() } else { format!("medians of {seeds} seeds") };
-    format!("{}: {} jobs, {many}{cost}", cell.name, cell.jobs)
+    format!("{} jobs, {many}{cost}", cell.jobs)
 }
 
 /// Lines of a cell's table.
