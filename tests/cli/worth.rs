@@ -72,7 +72,10 @@ fn every_figure_is_that_of_runs_of_the_same_seed() {
     assert!(median(cost) > 0.05, "the network counts: {cost:?}");
     near(&cell["network_cost"]["median"], median(cost), "cost of the network");
     let won = by_seed(&|seed| (alone[seed].1 - joint[seed].1) / (alone[seed].1 - free[seed].1));
+    assert!(won.iter().any(|won| won.abs() > 1e-6), "some seed wins or loses: {won:?}");
     near(&row["won_back"]["median"], median(won), "won back");
+    near(&row["won_back"]["min"], won.into_iter().fold(f64::MAX, f64::min), "least won back");
+    near(&row["won_back"]["max"], won.into_iter().fold(f64::MIN, f64::max), "most won back");
     let slower = |seed: usize| {
         let pairs = || joint[seed].0.iter().zip(&alone[seed].0);
         pairs().filter(|(own, its)| *own - *its > 1.0 && **own > 1.05 * **its).count() as f64 / 30.0
