@@ -86,7 +86,7 @@ fn every_figure_is_that_of_runs_of_the_same_seed() {
     assert!(phases.iter().all(|ratio| (ratio.as_f64().unwrap() - 1.0).abs() > 1e-9), "{phases:?}");
     assert!(!worth["sentence"].as_str().unwrap().is_empty());
     let text = stdout(&hintctl(&args));
-    for words in ["YARN alone", "other phases", "no network", "joint, where", worth["sentence"].as_str().unwrap()] {
+    for words in ["YARN alone", "other phases", "no network", "joint (where)", worth["sentence"].as_str().unwrap()] {
         assert!(text.contains(words), "{words}: {text}");
     }
 }
@@ -122,8 +122,8 @@ fn parts_merge_by_copying_and_a_damaged_run_is_made_again() {
     assert_eq!(serde_json::from_slice::<Value>(&merged.stdout).unwrap(), whole);
     assert!(stderr(&merged).contains("8 of 8 runs were kept"), "{}", stderr(&merged));
     let page = std::fs::read_to_string(page).unwrap();
-    assert!(page.contains("commit abc") && page.contains("| joint, where |"), "{page}");
-    assert!(std::fs::read_to_string(Path::new(&plots).join("worth.svg")).unwrap().contains("joint, where"));
+    assert!(page.contains("commit abc") && page.contains("| joint (where) |"), "{page}");
+    assert!(std::fs::read_to_string(Path::new(&plots).join("worth.svg")).unwrap().contains("joint (where)"));
     let damaged = &files_in(one.as_ref())[3];
     let text = std::fs::read_to_string(damaged).unwrap();
     std::fs::write(damaged, &text[..text.len() / 2]).unwrap();

@@ -207,7 +207,7 @@ impl Matrix {
             Variant::Alone => "YARN alone".to_owned(),
             Variant::Phases => "other phases".to_owned(),
             Variant::Free => "no network".to_owned(),
-            Variant::Hinted(policy, lever) => format!("{}, {}", self.policies[policy].name, self.levers[lever].name),
+            Variant::Hinted(policy, lever) => format!("{} ({})", self.policies[policy].name, self.levers[lever].name),
         }
     }
 

@@ -79,7 +79,7 @@ pub(super) struct HintedView<'a, T> {
 impl<'a, T> HintedView<'a, T> {
     /// As people read it.
     pub(super) fn name(&self) -> String {
-        format!("{}, {}", self.policy, self.lever)
+        format!("{} ({})", self.policy, self.lever)
     }
 }
 

@@ -104,9 +104,9 @@ mod tests {
     fn every_cell_and_series_is_named_and_what_is_missing_is_left_out() {
         let one = Some(Spread { median: 0.8, min: 0.7, max: 0.9 });
         let of = |name: &str, at, points| Series { name: name.to_owned(), colour: colour(at), points };
-        let series = [of("joint, where", 0, vec![one, None]), of("none", 1, vec![None, None])];
+        let series = [of("joint (where)", 0, vec![one, None]), of("none", 1, vec![None, None])];
         let svg = drawn(&["a".to_owned(), "b".to_owned()], &series).unwrap();
-        for words in ["joint, where", "none", "mean completion / YARN alone"] {
+        for words in ["joint (where)", "none", "mean completion / YARN alone"] {
             assert!(svg.contains(words), "{words}");
         }
         assert!(!svg.contains("NaN") && !svg.contains("inf\""));

@@ -91,7 +91,7 @@ pub(super) fn counted(outcome: &Outcome<'_>) -> String {
     let (count, all) = (outcome.counted.cells.len(), outcome.cells.len());
     let share = percent(outcome.counted.network_costs);
     format!(
-        "mean and won back over the {count} of {all} cells where the network costs {share} % or more, the rest over all"
+        "mean and won back over {count} of {all} cells, where the network costs {share} % or more, the rest over all"
     )
 }
 
