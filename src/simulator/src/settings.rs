@@ -48,6 +48,9 @@ pub enum FlowGrain {
 pub struct SimSettings {
     /// Seed of everything drawn: users of jobs, replicas, phases of heartbeats.
     pub seed: u64,
+    /// Phases of heartbeats, of nodes and ApplicationMasters, are drawn by this and all else by [`SimSettings::seed`]; none:
+    /// all by the one seed. Two runs that differ in nothing else tell what chance is worth.
+    pub phase_seed: Option<u64>,
     /// Who allocates.
     pub authority: Authority,
     /// Time between two heartbeats of a node.
@@ -92,6 +95,7 @@ impl Default for SimSettings {
     fn default() -> Self {
         Self {
             seed: 1,
+            phase_seed: None,
             authority: Authority::Policy,
             heartbeat: Micros::from_secs(1),
             users: 200,
@@ -109,6 +113,17 @@ impl Default for SimSettings {
             script: Vec::new(),
             background: Vec::new(),
             plan: None,
+        }
+    }
+}
+
+impl SimSettings {
+    /// The seed of phases of heartbeats.
+    #[must_use]
+    pub const fn seed_of_phases(&self) -> u64 {
+        match self.phase_seed {
+            Some(seed) => seed,
+            None => self.seed,
         }
     }
 }

@@ -39,7 +39,7 @@ struct OptionsView {
 }
 
 #[derive(Debug, Serialize)]
-struct ClusterView<'a> {
+pub(crate) struct ClusterView<'a> {
     name: &'a str,
     racks: usize,
     nodes: usize,
@@ -49,7 +49,7 @@ struct ClusterView<'a> {
 }
 
 #[derive(Debug, Serialize)]
-struct ModelView {
+pub(crate) struct ModelView {
     block_bytes: u64,
     reduce_bytes: u64,
     max_reduces: u32,
@@ -61,7 +61,7 @@ struct ModelView {
 
 /// The settings of all runs, units in their names.
 #[derive(Debug, Serialize)]
-struct SettingsView {
+pub(crate) struct SettingsView {
     heartbeat_s: f64,
     users: u32,
     replicas: u8,
@@ -120,7 +120,7 @@ impl OptionsView {
 }
 
 impl<'a> ClusterView<'a> {
-    fn of(cluster: &'a Cluster) -> Self {
+    pub(crate) fn of(cluster: &'a Cluster) -> Self {
         let (statics, container) = (&cluster.cluster.snapshot.statics, &cluster.cluster.container);
         Self {
             name: &cluster.name,
@@ -134,7 +134,7 @@ impl<'a> ClusterView<'a> {
 }
 
 impl ModelView {
-    fn of(model: &JobModel) -> Self {
+    pub(crate) fn of(model: &JobModel) -> Self {
         Self {
             block_bytes: model.block.0,
             reduce_bytes: model.reduce_bytes.0,
@@ -148,7 +148,7 @@ impl ModelView {
 }
 
 impl SettingsView {
-    fn of(settings: &SimSettings, hints: bool) -> Self {
+    pub(crate) fn of(settings: &SimSettings, hints: bool) -> Self {
         Self {
             heartbeat_s: settings.heartbeat.as_secs_f64(),
             users: settings.users,

@@ -2,8 +2,8 @@
 //!
 //! # Code map
 //! - `inputs`: cluster and trace, from files or by name. `policies`: those to compare, their parameters, and the one
-//!   place where a dispatcher is made of policy and authority. `matrix`: all runs, in parallel. `progress`: how far
-//!   they are, and the interrupt. `document`: JSON. `table`: the same for people. `plots`: SVG.
+//!   place where a dispatcher is made of policy and authority. `matrix`: all runs. `pool`: several at once. `single`: one
+//!   run. `progress`: how far they are, and the interrupt. `document`: JSON. `table`: the same for people. `plots`: SVG.
 //!
 //! # Invariants
 //! - Results stand in the order policy, authority, seed, and are the same bytes whatever the number of threads, but for
@@ -15,12 +15,18 @@ mod inputs;
 mod matrix;
 mod plots;
 mod policies;
+mod pool;
 mod progress;
 pub mod script;
+mod single;
 mod table;
 
-pub(crate) use inputs::cluster;
+pub(crate) use document::{ClusterView, ModelView, SettingsView};
+pub(crate) use inputs::{Cluster, Trace, cluster};
 pub(crate) use inputs::{in_trace, skipped, unpacked};
+pub(crate) use policies::{Chosen, choose};
+pub(crate) use pool::{Pool, RunWatch};
+pub(crate) use single::Single;
 
 use super::failure::Failure;
 use super::files;
@@ -218,22 +224,19 @@ pub enum GrainArg {
 /// [`Failure::Input`] for files, names and parameters that are wrong; [`Failure::Work`] where a run breaks, was
 /// interrupted (then after all that is there was written), or a file can't be written.
 pub fn run(args: &SimulateArgs, output: Output) -> Result<(), Failure> {
-    let chosen = policies::choose(&args.policy, &args.params)?;
+    let chosen = choose(&args.policy, &args.params)?;
     let authorities = args.authority.all();
     policies::check(&chosen)?;
     let cluster = cluster(&args.cluster, args.container, Joined::ByNetwork)?;
-    let model = JobModel::default().at_rate(args.settings.compute);
-    let trace = inputs::Trace::open(&args.trace, args.trace_options.options(), &model)?;
+    let model = args.settings.model();
+    let trace = Trace::open(&args.trace, args.trace_options.options(), &model)?;
     if let Some(warning) = trace.warning() {
         output.progress(&warning);
     }
     if let Some(folder) = &args.plots {
         std::fs::create_dir_all(folder).map_err(|error| Failure::in_file(folder, error))?;
     }
-    let mut settings = settings(&args.settings, &cluster);
-    if let Some(path) = &args.settings.script {
-        script::read(path, &cluster.cluster.snapshot)?.into_settings(&mut settings);
-    }
+    let settings = args.settings.read(&cluster)?;
     let seeds = seeds(args)?;
     let plan = matrix::Plan {
         cluster: &cluster.cluster,
@@ -261,7 +264,26 @@ pub fn run(args: &SimulateArgs, output: Output) -> Result<(), Failure> {
     runs.finish(plan.cases.len())
 }
 
-fn settings(args: &SettingArgs, cluster: &inputs::Cluster) -> SimSettings {
+impl SettingArgs {
+    /// As a run takes them, with what the script says.
+    ///
+    /// # Errors
+    /// [`Failure::Input`] for a script that is none, or names what the cluster lacks.
+    pub(crate) fn read(&self, cluster: &Cluster) -> Result<SimSettings, Failure> {
+        let mut settings = settings(self, cluster);
+        if let Some(path) = &self.script {
+            script::read(path, &cluster.cluster.snapshot)?.into_settings(&mut settings);
+        }
+        Ok(settings)
+    }
+
+    /// The job model.
+    pub(crate) fn model(&self) -> JobModel {
+        JobModel::default().at_rate(self.compute)
+    }
+}
+
+fn settings(args: &SettingArgs, cluster: &Cluster) -> SimSettings {
     let grain = match args.grain {
         Some(GrainArg::Racks) => FlowGrain::Racks,
         Some(GrainArg::Nodes) => FlowGrain::Nodes,
@@ -298,13 +320,13 @@ fn seeds(args: &SimulateArgs) -> Result<Vec<u64>, Failure> {
     Ok(args.seed.clone())
 }
 
-fn threads(asked: Option<u16>) -> usize {
+pub(crate) fn threads(asked: Option<u16>) -> usize {
     let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
     asked.map_or_else(cores, usize::from)
 }
 
 /// A factor from a millionth to a million.
-fn factor(text: &str) -> Result<f64, String> {
+pub(crate) fn factor(text: &str) -> Result<f64, String> {
     let value: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
     if (1e-6..=1e6).contains(&value) { Ok(value) } else { Err("must lie between 0.000001 and 1000000".to_owned()) }
 }

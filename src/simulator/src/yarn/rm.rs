@@ -108,7 +108,7 @@ impl<'a> Sim<'a> {
             jobs: Jobs::default(),
             tasks: Tasks::default(),
             nodes: nodes(&run),
-            beats: HeartbeatRing::new(snapshot.nodes(), settings.heartbeat, settings.seed, skip),
+            beats: HeartbeatRing::new(snapshot.nodes(), settings.heartbeat, settings.seed_of_phases(), skip),
             ends: BinaryHeap::new(),
             waiting: 0,
             racks: Racks::new(snapshot.statics.racks.len()),

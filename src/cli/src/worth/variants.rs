@@ -1,0 +1,55 @@
+//! What is compared in each cell.
+
+use hintd_simulator::SimSettings;
+
+/// What hints may do, as settings of a run.
+pub(super) struct Lever {
+    /// As `--levers` has it.
+    pub(super) name: &'static str,
+    /// For the page.
+    pub(super) about: &'static str,
+    /// What it changes.
+    pub(super) set: fn(&mut SimSettings),
+    /// Whether the policy says where data goes as well.
+    pub(super) places_data: bool,
+}
+
+/// All there are, a line each.
+pub(super) const LEVERS: &[Lever] =
+    &[Lever { name: "where", about: "rows of hosts and racks, no history", set: |_| {}, places_data: false }];
+
+/// Names of all levers.
+pub(super) fn names() -> Vec<&'static str> {
+    LEVERS.iter().map(|lever| lever.name).collect()
+}
+
+/// Those of these names, all where there is none.
+pub(super) fn chosen(names: &[String]) -> Vec<&'static Lever> {
+    LEVERS.iter().filter(|lever| names.is_empty() || names.iter().any(|name| name == lever.name)).collect()
+}
+
+/// One way to run a cell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Variant {
+    /// YARN alone.
+    Alone,
+    /// YARN alone, heartbeats at other phases.
+    Phases,
+    /// YARN alone, links that never are the bottleneck.
+    Free,
+    /// Hinted: place among the policies, place among the levers.
+    Hinted(usize, usize),
+}
+
+impl Variant {
+    /// All of a cell, in their order.
+    pub(super) fn all(policies: usize, levers: usize) -> Vec<Self> {
+        let hinted = (0..policies).flat_map(|policy| (0..levers).map(move |lever| Self::Hinted(policy, lever)));
+        [Self::Alone, Self::Phases, Self::Free].into_iter().chain(hinted).collect()
+    }
+}
+
+/// The seed of other phases: no run of this command has it for anything else.
+pub(super) const fn other_phases(seed: u64) -> u64 {
+    u64::MAX - seed
+}
