@@ -86,6 +86,9 @@ pub struct SimulateArgs {
     /// In JSON: completion times of all jobs, and use of links over time
     #[arg(long)]
     series: bool,
+    /// As deployed: hold receivers of heavy shuffles, as a queue with `hold = true` does by default
+    #[arg(long)]
+    hold: bool,
     #[command(flatten)]
     trace_options: TraceArgs,
     #[command(flatten)]
@@ -170,9 +173,6 @@ pub struct SettingArgs {
     /// As deployed: yarn.scheduler.capacity.rack-locality-additional-delay; -1: YARN's default
     #[arg(long, value_name = "HEARTBEATS", default_value_t = -1, allow_negative_numbers = true)]
     rack_delay: i32,
-    /// As deployed: hold receivers of heavy shuffles, as a queue with `hold = true` does by default
-    #[arg(long)]
-    hold: bool,
     /// Under hints: from what happens to what hintd knows, and from a hint to who gets it
     #[arg(long, value_name = "MS", default_value_t = 100, value_parser = clap::value_parser!(u64).range(0..=3_600_000))]
     feed_delay_ms: u64,
@@ -236,7 +236,8 @@ pub fn run(args: &SimulateArgs, output: Output) -> Result<(), Failure> {
     if let Some(folder) = &args.plots {
         std::fs::create_dir_all(folder).map_err(|error| Failure::in_file(folder, error))?;
     }
-    let settings = args.settings.read(&cluster)?;
+    let mut settings = args.settings.read(&cluster)?;
+    settings.hold = args.hold.then(HoldSettings::default);
     let seeds = seeds(args)?;
     let plan = matrix::Plan {
         cluster: &cluster.cluster,
@@ -301,7 +302,6 @@ fn settings(args: &SettingArgs, cluster: &Cluster) -> SimSettings {
         known_ratios: args.known_ratios,
         master_delay: Micros::from_millis(args.master_delay_ms),
         rack_delay: args.rack_delay,
-        hold: args.hold.then(HoldSettings::default),
         feed_delay: Micros::from_millis(args.feed_delay_ms),
         invariants: !args.no_invariants,
         ..defaults

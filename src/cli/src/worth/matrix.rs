@@ -101,7 +101,7 @@ impl Matrix {
             args.cluster.iter().map(|name| ClusterCase::read(name, args)).collect::<Result<_, _>>()?;
         let model = args.settings.model();
         let cells = cells(args, &model, &places, output)?;
-        let variants = Variant::all(policies.len(), levers.len());
+        let variants = Variant::all(policies.len(), &levers);
         let (seeds, loads) = ((1..=args.seeds).collect(), args.loads.clone());
         Ok(Self { places, cells, model, yarn, policies, levers, variants, seeds, loads })
     }
@@ -192,13 +192,18 @@ impl Matrix {
 
     fn chosen(&self, case: Case) -> &Chosen {
         match self.variants[case.variant] {
-            Variant::Hinted(policy, _) => &self.policies[policy],
-            Variant::Alone | Variant::Phases | Variant::Free => &self.yarn,
+            Variant::Hinted(Some(policy), _) => &self.policies[policy],
+            Variant::Hinted(None, _) | Variant::Alone | Variant::Phases | Variant::Free => &self.yarn,
         }
     }
 
     fn places_data(&self, case: Case) -> bool {
         matches!(self.variants[case.variant], Variant::Hinted(_, lever) if self.levers[lever].places_data)
+    }
+
+    /// Who places.
+    pub(super) fn policy_name(&self, policy: Option<usize>) -> &str {
+        policy.map_or(self.yarn.name, |policy| self.policies[policy].name)
     }
 
     /// A variant in words.
@@ -207,7 +212,7 @@ impl Matrix {
             Variant::Alone => "YARN alone".to_owned(),
             Variant::Phases => "other phases".to_owned(),
             Variant::Free => "no network".to_owned(),
-            Variant::Hinted(policy, lever) => format!("{} ({})", self.policies[policy].name, self.levers[lever].name),
+            Variant::Hinted(policy, lever) => format!("{} ({})", self.policy_name(policy), self.levers[lever].name),
         }
     }
 

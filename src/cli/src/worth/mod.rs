@@ -47,7 +47,7 @@ pub struct WorthArgs {
     /// Policies that hint
     #[arg(long, value_name = "A,B,...", value_delimiter = ',', default_value = "joint,container")]
     policy: Vec<String>,
-    /// What hints may do; where: rows of hosts and racks [default: all]
+    /// What hints may do; where: rows of hosts and racks; when: the same, and heavy shuffles take turns [default: all]
     #[arg(long, value_name = "A,B,...", value_delimiter = ',', value_parser = PossibleValuesParser::new(variants::names()))]
     levers: Vec<String>,
     /// A parameter of a policy, as in its [policies.NAME] of the configuration; may stand several times

@@ -126,7 +126,7 @@ impl<'a> Outcome<'a> {
 /// Policy and lever of each hinting variant.
 fn hinted(matrix: &Matrix) -> Vec<(&str, &'static str)> {
     let name = |variant: &Variant| match *variant {
-        Variant::Hinted(policy, lever) => Some((matrix.policies[policy].name, matrix.levers[lever].name)),
+        Variant::Hinted(policy, lever) => Some((matrix.policy_name(policy), matrix.levers[lever].name)),
         Variant::Alone | Variant::Phases | Variant::Free => None,
     };
     matrix.variants.iter().filter_map(name).collect()

@@ -17,9 +17,13 @@ fn parts_are_told_as_people_count_and_are_all_of_the_runs() {
 
 #[test]
 fn each_policy_is_run_by_each_lever_beside_the_three_that_it_is_held_against() {
-    let variants = Variant::all(2, 2);
+    let levers = chosen(&["where".to_owned(), "when".to_owned()]);
+    let variants = Variant::all(2, &levers);
     assert_eq!(variants[..3], [Variant::Alone, Variant::Phases, Variant::Free]);
-    assert_eq!(variants[3..].len(), 4);
+    // Where YARN places by itself, only when receivers are asked for can differ.
+    let [one, two, alone] = [Some(0), Some(1), None];
+    let hinted = [(one, 0), (one, 1), (two, 0), (two, 1), (alone, 1)];
+    assert_eq!(variants[3..], hinted.map(|(policy, lever)| Variant::Hinted(policy, lever)));
     assert_eq!(chosen(&[]).len(), LEVERS.len());
     assert_eq!(chosen(&["where".to_owned()])[0].name, "where");
     assert_ne!(other_phases(1), other_phases(2));

@@ -1,5 +1,6 @@
 //! What is compared in each cell.
 
+use hintd_engine::holding::HoldSettings;
 use hintd_simulator::SimSettings;
 
 /// What hints may do, as settings of a run.
@@ -12,11 +13,27 @@ pub(super) struct Lever {
     pub(super) set: fn(&mut SimSettings),
     /// Whether the policy says where data goes as well.
     pub(super) places_data: bool,
+    /// Whether it does anything where YARN places by itself.
+    pub(super) by_itself: bool,
 }
 
 /// All there are, a line each.
-pub(super) const LEVERS: &[Lever] =
-    &[Lever { name: "where", about: "rows of hosts and racks, no history", set: |_| {}, places_data: false }];
+pub(super) const LEVERS: &[Lever] = &[
+    Lever {
+        name: "where",
+        about: "rows of hosts and racks, no history",
+        set: |_| {},
+        places_data: false,
+        by_itself: false,
+    },
+    Lever {
+        name: "when",
+        about: "the same, and receivers of heavy shuffles are held, as in queues with `hold = true`",
+        set: |settings| settings.hold = Some(HoldSettings::default()),
+        places_data: false,
+        by_itself: true,
+    },
+];
 
 /// Names of all levers.
 pub(super) fn names() -> Vec<&'static str> {
@@ -37,14 +54,18 @@ pub(super) enum Variant {
     Phases,
     /// YARN alone, links that never are the bottleneck.
     Free,
-    /// Hinted: place among the policies, place among the levers.
-    Hinted(usize, usize),
+    /// Hinted: place among the policies, none where YARN places by itself; place among the levers.
+    Hinted(Option<usize>, usize),
 }
 
 impl Variant {
     /// All of a cell, in their order.
-    pub(super) fn all(policies: usize, levers: usize) -> Vec<Self> {
-        let hinted = (0..policies).flat_map(|policy| (0..levers).map(move |lever| Self::Hinted(policy, lever)));
+    pub(super) fn all(policies: usize, levers: &[&Lever]) -> Vec<Self> {
+        let of = |policy: Option<usize>| {
+            let does = move |lever: &usize| policy.is_some() || levers[*lever].by_itself;
+            (0..levers.len()).filter(does).map(move |lever| Self::Hinted(policy, lever))
+        };
+        let hinted = (0..policies).map(Some).chain([None]).flat_map(of);
         [Self::Alone, Self::Phases, Self::Free].into_iter().chain(hinted).collect()
     }
 }
