@@ -6,6 +6,9 @@ use hintd_simulator::worth::Spread;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, VPos};
 
+/// Letters that fit below the plot from end to end.
+const LETTERS: usize = 88;
+
 /// What is drawn in one colour.
 struct Series {
     name: String,
@@ -19,7 +22,7 @@ struct Series {
 /// # Errors
 /// None that a text can have.
 pub(super) fn draw(outcome: &Outcome<'_>) -> anyhow::Result<String> {
-    let labels: Vec<String> = outcome.cells.iter().map(|cell| cell.name.replace(", bytes", " bytes")).collect();
+    let labels: Vec<String> = outcome.cells.iter().map(|cell| cell.name.to_owned()).collect();
     drawn(&labels, &series(outcome))
 }
 
@@ -54,7 +57,7 @@ fn drawn(cells: &[String], series: &[Series]) -> anyhow::Result<String> {
         let mut chart = ChartBuilder::on(&root)
             .caption("What hints are worth", (FAMILY, LARGE).into_font().color(&INK))
             .margin(16)
-            .x_label_area_size(40)
+            .x_label_area_size(56)
             .y_label_area_size(76)
             .build_cartesian_2d(-0.5..cells.len() as f64 - 0.5, bottom..top)?;
         chart
@@ -88,7 +91,12 @@ fn drawn(cells: &[String], series: &[Series]) -> anyhow::Result<String> {
         }
         for (at, name) in cells.iter().enumerate() {
             let below = text(SMALL, HPos::Center, VPos::Top);
-            chart.draw_series([EmptyElement::at((at as f64, bottom)) + Text::new(name.clone(), (0, 10), below)])?;
+            let (place, load) = name.rsplit_once(", ").unwrap_or(("", name));
+            // The load is what differs most; of the place so much as there is room for.
+            let place: String = place.chars().take(LETTERS / cells.len().max(1)).collect();
+            chart.draw_series([EmptyElement::at((at as f64, bottom))
+                + Text::new(load.to_owned(), (0, 8), below.clone())
+                + Text::new(place, (0, 26), below)])?;
         }
         legend(&mut chart, SeriesLabelPosition::UpperRight)?;
         root.present()?;
