@@ -2,6 +2,7 @@
 
 use super::graph::Network;
 use crate::units::{LinkIdx, VertexIdx};
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// A path without loops: the vertices in order and the links between them, one fewer.
@@ -233,11 +234,10 @@ impl PathIndex {
 
     /// Watches a pair whose path [`Self::go_on`] looks for.
     pub fn insert_later(&mut self, pair: Pair) {
-        if !self.pairs.contains_key(&pair) {
-            self.pairs.insert(pair, Watched { now: None, home: None });
-            self.list(pair);
-            self.due.insert((pair.to, pair.from));
-        }
+        let Entry::Vacant(free) = self.pairs.entry(pair) else { return };
+        free.insert(Watched { now: None, home: None });
+        self.list(pair);
+        self.due.insert((pair.to, pair.from));
     }
 
     /// Steps of all searches of [`Self::go_on`] and [`Self::on_change`] so far.
