@@ -15,6 +15,7 @@ use hintd_engine::{
 use hintd_model::units::{AttemptId, DecisionId, LeaseId, Micros, RequestId, Timestamp};
 use hintd_policy::Policy;
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::mpsc;
 use std::time::Duration;
@@ -47,10 +48,12 @@ pub(super) enum Command {
     AttemptsHeld(Reply<Vec<AttemptHeld>>),
     /// A finished run of a recurring job, as a history server tells it.
     Learned { key: Arc<str>, run: LearnedRun },
-    /// Watch routes, where all watchers together stay within `most`.
+    /// Watch routes, where all watchers together, and those of the peer, stay within `most`.
     Watch {
         watcher: Arc<str>,
         proof: Proof,
+        /// Whose connection it is; `None`: the daemon's own.
+        peer: Option<SocketAddr>,
         scope: WatchScope,
         most: WatchLimits,
         reply: Reply<Result<Watching, Refusal>>,

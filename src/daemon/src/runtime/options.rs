@@ -212,6 +212,8 @@ impl Default for RequestLimits {
 pub struct WatchLimits {
     /// Host pairs, all watchers together.
     pub pairs: usize,
+    /// Host pairs, all watchers of one peer together.
+    pub pairs_per_peer: usize,
     /// Watchers.
     pub watchers: usize,
 }
