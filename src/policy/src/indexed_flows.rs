@@ -60,3 +60,17 @@ impl std::fmt::Debug for IndexedFlows {
         self.flows.fmt(f)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_shares_the_traffic_until_one_of_them_is_changed() {
+        let mut first = IndexedFlows::default();
+        let copy = first.clone();
+        assert!(std::ptr::eq(&raw const *first, &raw const *copy), "records keep one a generation");
+        let _ = first.change();
+        assert!(!std::ptr::eq(&raw const *first, &raw const *copy), "the copy stays as it was");
+    }
+}
