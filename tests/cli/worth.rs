@@ -54,7 +54,21 @@ fn every_figure_is_that_of_runs_of_the_same_seed() {
     let (trace, slow, fast) = (trace(&files), shape(&files, "slow.toml", 1), shape(&files, "fast.toml", 1_000));
     let alone = simulated(&trace, &slow, "capacity");
     let (free, joint) = (simulated(&trace, &fast, "capacity"), simulated(&trace, &slow, "joint"));
-    let args = ["worth", "--trace", &trace, "--cluster", &slow, "--policy", "joint", "--loads", "0.01", "--seeds", "3"];
+    let args = [
+        "worth",
+        "--trace",
+        &trace,
+        "--cluster",
+        &slow,
+        "--policy",
+        "joint",
+        "--loads",
+        "0.01",
+        "--seeds",
+        "3",
+        "--levers",
+        "where",
+    ];
     let worth = document(&args);
     assert_eq!(
         (&worth["format"], &worth["complete"], &worth["runs"]),
@@ -102,8 +116,21 @@ fn parts_merge_by_copying_and_a_damaged_run_is_made_again() {
     let files = Files::new();
     let (trace, shape) = (trace(&files), shape(&files, "slow.toml", 1));
     let [one, two, page, plots] = ["one", "two", "worth.md", "plots"].map(|name| text_of(&files.path(name)));
-    let base =
-        ["worth", "--trace", &trace, "--cluster", &shape, "--policy", "joint", "--loads", "0.0001", "--seeds", "2"];
+    let base = [
+        "worth",
+        "--trace",
+        &trace,
+        "--cluster",
+        &shape,
+        "--policy",
+        "joint",
+        "--loads",
+        "0.0001",
+        "--seeds",
+        "2",
+        "--levers",
+        "where",
+    ];
     let whole = document(&base);
     for (part, folder) in [("1/2", &one), ("2/2", &two)] {
         let part = document(&[&base[..], &["--shard", part, "--keep", folder]].concat());
@@ -143,6 +170,8 @@ fn an_interrupt_leaves_what_ended() {
     let mut child = Command::new(env!("CARGO_BIN_EXE_hintctl"))
         .args([
             "worth",
+            "--levers",
+            "where",
             "--trace",
             &trace,
             "--cluster",

@@ -118,7 +118,8 @@ fn simulations(notes: &Notes, files: &Files, trace: &str) {
 
 fn worth(notes: &Notes, files: &Files, trace: &str) {
     let [kept, page, out] = ["kept", "worth.md", "worth.json"].map(|name| files.path(name));
-    let base = ["worth", "--trace", trace, "--cluster", "nas-40", "--loads", "0.01,0.1", "--seeds", "2", "--levers", "where"];
+    let base =
+        ["worth", "--trace", trace, "--cluster", "nas-40", "--loads", "0.01,0.1", "--seeds", "2", "--levers", "where"];
     let written = ["--keep", &kept, "--markdown", &page, "--commit", "0123456", "-o", &out];
     notes.json("worth", &[&base[..], &written].concat());
     notes.seen().json.add("worth", &read(&out));
