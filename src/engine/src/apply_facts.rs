@@ -151,6 +151,11 @@ impl NodeHandler<'_> {
         if lease.is_some() || self.reports.reported[node.at()] {
             leases.adherence().met(node, container, lease);
             leases.dispatch().appeared(node, container, lease, now);
+            if lease.is_none()
+                && let Some(known) = self.attempts.known.get_mut(container.id.attempt)
+            {
+                known.appeared_astray(container.id);
+            }
             let cools = now.plus(leases.settings.rebalance.cool_down);
             let moved = self.attempts.rebalancing.met(node, container, cools);
             leases.out.effects.count(Counter::MovesFollowed, moved.into());

@@ -489,6 +489,29 @@ fn a_task_that_runs_elsewhere_or_fails_is_known_by_what_its_application_says() {
 }
 
 #[test]
+fn a_node_may_show_a_container_elsewhere_before_its_application_tells_of_it() {
+    let mut harness = EngineHarness::with_nodes(3, 1024);
+    let answer = harness.wait(&choosy(), request("a", &[("map", 2)]));
+    let app = attempt(1, 1);
+    let hosts: Vec<&str> = answer.decision.hints.iter().map(|hint| hint.host.as_str()).collect();
+    let other = ["h0", "h1", "h2"].into_iter().find(|host| !hosts.contains(host)).unwrap();
+    harness.beat(other, 1024, Some(&[running(container(app, 2))]));
+    harness.publish();
+    harness.allocated(other, container(app, 2), None);
+    assert_eq!(harness.leases().len(), 1, "it came in place of one of them");
+    let last = harness.leases()[0].1.clone();
+    harness.beat(&last, 1024, Some(&[running(container(app, 3))]));
+    harness.publish();
+    harness.allocated(&last, container(app, 3), None);
+    assert_eq!(harness.leases().len(), 0, "the heartbeat bound it");
+    for host in [other, &last] {
+        harness.event(app, "map", finished(host, false));
+    }
+    harness.pass(Micros::from_secs(31));
+    assert_eq!((harness.waiting(), harness.leases().len()), (0, 0), "both have run");
+}
+
+#[test]
 fn a_container_without_a_hint_takes_a_waiting_task_and_its_end_frees_the_next() {
     let mut harness = EngineHarness::with_nodes(2, 1024);
     let asked = reading(&mut harness, "a", &["h9", "h9"]);
