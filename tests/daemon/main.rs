@@ -24,6 +24,7 @@ mod flows;
 mod hadoop_server;
 mod history_server;
 mod hostile;
+mod job_progress;
 mod lifecycle;
 mod limits;
 mod load;

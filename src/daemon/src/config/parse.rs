@@ -9,6 +9,7 @@ use crate::telemetry::logs::{LogFormat, check_filter};
 use hintd_engine::holding::HoldSettings;
 use hintd_engine::{DispatchSettings, EngineSettings, Guard, Mode, SourceAges};
 use hintd_model::cluster::{Calculator, Resource, SizeRules, Source};
+use hintd_model::units::Micros;
 use hintd_policy::budget::DEFAULT_STEPS;
 use hintd_policy::fallbacks::DEFAULT_FALLBACKS;
 use hintd_policy::{params, registry};
@@ -72,7 +73,8 @@ fn read(table: toml::Spanned<DeTable<'_>>, file: &str, reader: &mut Reader<'_>) 
     engine.plans = plans;
     engine.rebalance = rebalance::read(&mut root, reader);
     engine.records = records::read(&mut root, reader);
-    engine.hold = hold(&mut root, reader);
+    let (hold, hold_progress) = hold(&mut root, reader);
+    engine.hold = hold;
     let policies = policies(&mut root, reader);
     let queues = queues(&mut root, reader);
     let sdn = super::sdn::sdn(&mut root, reader);
@@ -88,6 +90,7 @@ fn read(table: toml::Spanned<DeTable<'_>>, file: &str, reader: &mut Reader<'_>) 
         placer,
         policies,
         queues,
+        hold_progress,
         limits: limits.request,
         follow,
         watch: limits.watch,
@@ -293,7 +296,8 @@ fn guard(section: &mut Section<'_>, reader: &mut Reader<'_>) -> Option<Guard> {
     on.then_some(Guard { margin })
 }
 
-fn hold(root: &mut Section<'_>, reader: &mut Reader<'_>) -> HoldSettings {
+/// When receivers are held, and how often ApplicationMasters are asked how far they are.
+fn hold(root: &mut Section<'_>, reader: &mut Reader<'_>) -> (HoldSettings, Option<Micros>) {
     let mut section = root.section(reader, "hold");
     let defaults = HoldSettings::default();
     let settings = HoldSettings {
@@ -303,8 +307,9 @@ fn hold(root: &mut Section<'_>, reader: &mut Reader<'_>) -> HoldSettings {
         patience: micros(section.bounded(reader, "patience", 10 * MINUTE, SECOND..=DAY)),
         longest: micros(section.bounded(reader, "longest", HOUR, SECOND..=DAY)),
     };
+    let progress = section.bounded(reader, "progress", 5 * SECOND, Duration::ZERO..=10 * MINUTE);
     section.finish(reader);
-    settings
+    (settings, (!progress.is_zero()).then(|| micros(progress)))
 }
 
 fn leases(
@@ -550,6 +555,15 @@ mod tests {
         assert!(found[0].contains("policies.cross_layer.restarts") && found.len() == 1, "{found:?}");
         let found = problems("[policies.cross_layers]\n");
         assert!(found[0].contains("did you mean \"cross_layer\""), "{found:?}");
+    }
+
+    #[test]
+    fn application_masters_are_asked_unless_it_is_switched_off() {
+        let every = |text: &str| config(text, "f").unwrap().options.settings.hold_progress;
+        assert_eq!(every(""), Some(Micros::from_secs(5)));
+        assert_eq!(every("[hold]\nprogress = \"1s\"\n"), Some(Micros::from_secs(1)));
+        assert_eq!(every("[hold]\nprogress = \"0s\"\n"), None);
+        assert!(problems("[hold]\nprogress = \"11m\"\n")[0].contains("hold.progress"));
     }
 
     #[test]

@@ -134,24 +134,36 @@ pub fn counted(body: &[u8]) -> Result<JobCounted, BadAnswer> {
     let answer = json(body)?;
     let counters = answer.get("jobCounters").ok_or_else(|| BadAnswer::Shape("no jobCounters".to_owned()))?;
     let (mut shuffled, mut read) = ([None; 3], [None; 2]);
-    for group in list(counters.get("counterGroup").unwrap_or(&Value::Null), "counterGroup")? {
-        let of_files = group.get("counterGroupName").and_then(Value::as_str);
-        let of_splits = of_files.is_some_and(|name| name.ends_with(".FileInputFormatCounter"));
-        for counter in list(group.get("counter").unwrap_or(&Value::Null), "counter")? {
-            let name = counter.get("name").and_then(Value::as_str).unwrap_or_default();
-            let value = |field| counter.get(field).and_then(Value::as_u64).filter(|&value| value > 0);
-            if let Some(at) = SHUFFLED.iter().position(|known| *known == name) {
-                shuffled[at] = value("totalCounterValue").or(shuffled[at]);
-            }
-            match name {
-                name if name == READ[0] && of_splits => read[0] = value("totalCounterValue"),
-                name if name == READ[1] => read[1] = value("mapCounterValue"),
-                _ => {}
-            }
+    each_counter(counters, |group, name, counter| {
+        let of_splits = group.ends_with(".FileInputFormatCounter");
+        let value = |field| counter.get(field).and_then(Value::as_u64).filter(|&value| value > 0);
+        if let Some(at) = SHUFFLED.iter().position(|known| *known == name) {
+            shuffled[at] = value("totalCounterValue").or(shuffled[at]);
         }
-    }
+        match name {
+            name if name == READ[0] && of_splits => read[0] = value("totalCounterValue"),
+            name if name == READ[1] => read[1] = value("mapCounterValue"),
+            _ => {}
+        }
+        Ok(())
+    })?;
     let first = |found: &[Option<u64>]| found.iter().flatten().next().copied().map(Bytes);
     Ok(JobCounted { shuffled: first(&shuffled), read: first(&read) })
+}
+
+/// Goes through `jobCounters`: each counter with its group's name and its own.
+pub(super) fn each_counter(
+    counters: &Value,
+    mut seen: impl FnMut(&str, &str, &Value) -> Result<(), BadAnswer>,
+) -> Result<(), BadAnswer> {
+    let text = |of: &Value, field| of.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
+    for group in list(counters.get("counterGroup").unwrap_or(&Value::Null), "counterGroup")? {
+        let group_name = text(group, "counterGroupName");
+        for counter in list(group.get("counter").unwrap_or(&Value::Null), "counter")? {
+            seen(&group_name, &text(counter, "name"), counter)?;
+        }
+    }
+    Ok(())
 }
 
 /// The answer to `…/jobs/ID`. `None`: it does not say how long maps took, or, where there are any, reduces.

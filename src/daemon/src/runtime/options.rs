@@ -151,6 +151,8 @@ pub struct Settings {
     pub policies: Policies,
     /// Modes and policies by queue; `*` is every other queue.
     pub queues: BTreeMap<String, Queue>,
+    /// An ApplicationMaster is asked so often how far its shuffle is; `None`: never.
+    pub hold_progress: Option<Micros>,
     /// What one request may hold.
     pub limits: RequestLimits,
     /// Streams to applications.

@@ -21,7 +21,7 @@ pub use super::admission::AdmissionMetrics;
 use super::admission::{CONNECTIONS_REFUSED, LINES_LEFT_OUT, MESSAGES_REFUSED, STREAMS_REFUSED};
 use super::circuits::{CIRCUIT_CHANGES, CIRCUIT_DEMAND, CIRCUIT_PORTS, CIRCUITS, SHUFFLES};
 use super::dispatch::{DISPATCH_LATE, DISPATCH_LAUNCHES, DISPATCH_NOT_YET, DISPATCH_OFFERS, DISPATCH_WAITING};
-use super::hadoop::{HADOOP_AGE, HADOOP_ANSWERS, HADOOP_ASKED, HADOOP_DISAGREES, HADOOP_ENDED};
+use super::hadoop::{HADOOP_AGE, HADOOP_ANSWERS, HADOOP_ASKED, HADOOP_DISAGREES, HADOOP_ENDED, PROGRESS_ASKED};
 use super::hadoop::{NAME_NODE_AGE, NAME_NODE_ANSWERS, NAME_NODE_ASKED, NAME_NODE_LOCATED, NAME_NODE_PATHS};
 use super::history_server::{HISTORY_AGE, HISTORY_ANSWERS, HISTORY_ASKED};
 pub use super::labels::{
@@ -161,6 +161,7 @@ pub const ALL: &[Metric] = &[
     ),
     metric(HADOOP_ENDED, Kind::Counter, Unit::Count, "Attempts that a ResourceManager says are over, by how."),
     metric(HADOOP_DISAGREES, Kind::Gauge, Unit::Count, "Settings of the scheduler that [yarn] states otherwise."),
+    metric(PROGRESS_ASKED, Kind::Counter, Unit::Count, "Polls of ApplicationMasters for shuffles, by result."),
     metric(NAME_NODE_ASKED, Kind::Counter, Unit::Count, "Questions to NameNodes, by result."),
     metric(NAME_NODE_ANSWERS, Kind::Gauge, Unit::Count, "1 while a NameNode answers, else 0."),
     metric(NAME_NODE_AGE, Kind::Gauge, Unit::Seconds, "Time since a NameNode answered, or since the start."),
