@@ -39,3 +39,4 @@ mod tokens;
 mod turns;
 mod upgrade;
 mod world;
+mod worth;

@@ -34,6 +34,18 @@ impl Engine {
         self.commit_handler().offer(&looked_at, now);
     }
 
+    /// When a node was last heard.
+    #[must_use]
+    pub fn last_heard(&self, node: NodeIdx) -> Option<Timestamp> {
+        self.facts().model.last_heard(node)
+    }
+
+    /// Names of replicas that no node claims: the first few, and how many there are.
+    #[must_use]
+    pub fn unknown_names(&self) -> (Vec<String>, u64) {
+        self.facts().model.unknown_names()
+    }
+
     fn apply_to_nodes(&mut self, pending: Vec<PendingFact>, now: Timestamp) -> Consequences {
         let mut left = Consequences::default();
         for PendingFact { applied, cause } in pending {
