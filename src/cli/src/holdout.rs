@@ -3,6 +3,7 @@
 use super::connect::DaemonArgs;
 use super::failure::Failure;
 use super::output::{self, Output};
+use super::printable::one_line;
 use clap::{Args, Subcommand};
 use hintd_client::wire::v1;
 use serde::Serialize;
@@ -75,7 +76,7 @@ fn allow(args: &AllowArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Fa
     let asked = v1::AllowKeyRequest { key: args.key.clone() };
     daemon.ask(async |mut admin| admin.allow_key(asked).await)?;
     let allowed = Allowed { key: &args.key, allowed: true };
-    output.sorted(&allowed, || format!("{} gets hints again; its runs are counted anew", args.key))
+    output.sorted(&allowed, || format!("{} gets hints again; its runs are counted anew", one_line(&args.key)))
 }
 
 /// Queues as `status` shows them; empty if nobody is held out.

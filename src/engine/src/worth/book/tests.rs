@@ -168,6 +168,17 @@ fn runs_until_stopped(rng: &mut ChaCha8Rng, (runs, slower, sigma): (u32, f64, f6
     })
 }
 
+/// Whether somebody who looks after each run, at a queue's level, sees harm where there is none.
+fn slower_by_chance(rng: &mut ChaCha8Rng, runs: u32) -> bool {
+    let (mut known, times) = (Compared::default(), LogNormal::new(4.0, 0.3).unwrap());
+    (0..runs).any(|_| {
+        let arm = if rng.random::<bool>() { Arm::HeldOut } else { Arm::Hinted };
+        let took = Micros((times.sample(rng) * 1e6) as u64);
+        known.add((0.5, arm, took), Scope::Queue, WorthSettings::default().runs, Timestamp(0));
+        known.is_harmed(WorthSettings::default().margin)
+    })
+}
+
 #[test]
 fn chance_stops_few_keys_and_harm_many() {
     let mut rng = ChaCha8Rng::seed_from_u64(20_261_123);
@@ -176,6 +187,9 @@ fn chance_stops_few_keys_and_harm_many() {
     let chance = (0..KEYS).filter(|_| runs_until_stopped(&mut rng, (RUNS, 1.0, 0.3)).is_some()).count();
     println!("no difference: {chance} of {KEYS} keys are stopped within {RUNS} runs each");
     assert!(chance <= 60, "{chance}: more than 0.6 % are stopped by chance");
+    let queues = (0..1_000).filter(|_| slower_by_chance(&mut rng, RUNS)).count();
+    println!("as sure as queues are told of, {queues} of 1000 would be");
+    assert!(queues > 20, "{queues}: then keys need not be told apart so carefully");
     for (slower, sigma, runs) in [(1.2, 0.1, 60), (1.2, 0.3, 600), (1.5, 0.3, 120), (2.0, 0.3, 60)] {
         let found: Vec<_> = (0..200).map(|_| runs_until_stopped(&mut rng, (runs, slower, sigma))).collect();
         let mut after: Vec<u32> = found.iter().flatten().copied().collect();
