@@ -63,7 +63,7 @@ pub(crate) fn applications_are_held_out(notes: &Notes) {
     ));
     daemon.until("both nodes", |status| status["nodes_usable"] == json!(2));
     let keyed = json!({ "recurring_job_key": "etl" });
-    let mut held_out = None;
+    let (mut held_out, mut ended) = (None, BTreeMap::new());
     for number in 1..=60 {
         let answer = hints(&daemon, notes, &request(&format!("r{number}"), number, 1, 1_024, keyed.clone()));
         let decision = answer["hints"]["decision_id"].as_str().unwrap();
@@ -79,9 +79,10 @@ pub(crate) fn applications_are_held_out(notes: &Notes) {
             held_out = Some(number);
         }
         let took = if held { 10_000 } else { 40_000 };
-        known.lock().unwrap().insert(number, Some(took + u64::from(number)));
+        ended.insert(number, Some(took + u64::from(number)));
     }
     notes.journal(&daemon);
+    *known.lock().unwrap() = ended;
     daemon.until("all have ended", |status| status.get("completions_awaited").is_none_or(|left| *left == json!(0)));
     notes.ask(&daemon.admin(), LIST, &json!({}));
     notes.json("holdout list", &daemon.args(&["holdout", "list", "--stopped"]));
