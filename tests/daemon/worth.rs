@@ -2,7 +2,8 @@
 //! stopped.
 
 use crate::hadoop_server::{Said, Server, asked, http};
-use crate::world::{World, request};
+use crate::streams::{follow_start, next};
+use crate::world::{World, heartbeat, request};
 use hintd::hadoop::{HistoryServerOptions, ResourceManagerOptions, start, start_history_server};
 use hintd::telemetry::metrics::Metrics;
 use hintd_client::wire::v1;
@@ -90,6 +91,12 @@ async fn ask(world: &World, numbers: std::ops::Range<u32>) -> BTreeMap<u32, bool
     held_out
 }
 
+/// Waits until so many have ended: they are counted once the journal has them.
+async fn until_compared(world: &World, applications: u64) -> v1::StatusResponse {
+    let wanted = |status: &v1::StatusResponse| status.counters.get("completions_compared") == Some(&applications);
+    world.until("all have ended", wanted).await
+}
+
 /// A daemon that holds out half, and a ResourceManager; the hinted ones of so many applications end after so many seconds,
 /// those held out after ten.
 async fn world(applications: u32, hinted: u64) -> (World, Server, Applications, BTreeMap<u32, bool>) {
@@ -106,7 +113,7 @@ async fn world(applications: u32, hinted: u64) -> (World, Server, Applications, 
         let seconds = if held_out[number] { 10 } else { hinted };
         *took = Some(1_000 * seconds + u64::from(number % 5) * 100);
     }
-    world.until("all have ended", |status| status.completions_awaited == 0).await;
+    until_compared(&world, u64::from(applications)).await;
     (world, server, known, held_out)
 }
 
@@ -121,7 +128,7 @@ async fn half_are_held_out_and_their_times_are_compared_across_a_restart() {
     assert_eq!((view.held_out, view.hinted), (held as u64, 60 - held as u64));
     let [ratio, low, high] = [view.ratio, view.low, view.high].map(Option::unwrap);
     assert!((0.48..0.53).contains(&ratio) && low < ratio && ratio < high && high < 1.0, "{view:?}");
-    assert_eq!(status.counters["completions_compared"], 60);
+    assert_eq!(status.completions_awaited, 0);
     assert_eq!(status.counters["hints_held_out"], 2 * held as u64);
     assert_eq!((status.leases, status.keys_stopped), (0, 0), "{status:?}");
     let keys = world.admin.clone().list_holdout(v1::ListHoldoutRequest::default()).await.unwrap().into_inner();
@@ -212,6 +219,69 @@ async fn a_history_server_tells_how_long_mapreduce_jobs_took() {
         jobs_per_poll: 100,
     };
     start_history_server(&options, &world.running().daemon, &Metrics::new()).unwrap();
-    let status = world.until("all have ended", |status| status.completions_awaited == 0).await;
-    assert_eq!((status.counters["completions_compared"], status.holdout[0].verdict.as_str()), (40, "faster"));
+    let status = until_compared(&world, 40).await;
+    assert_eq!((status.completions_awaited, status.holdout[0].verdict.as_str()), (0, "faster"));
+}
+
+/// A container of an application, of 1 GiB.
+fn container(number: u32) -> (String, i64) {
+    (format!("container_1_{number:04}_01_000002"), 1_024)
+}
+
+fn start_of(number: u32, answer: &v1::RequestHintsResponse) -> v1::FollowStart {
+    let application_id = format!("application_1_{number:04}");
+    v1::FollowStart { application_id, ..follow_start(answer, 0) }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_is_held_out_is_told_nothing_on_follow_when_a_node_is_lost() {
+    let world = World::with(&[("worth", "holdout = 0.5")]).await;
+    let mut feed = world.cluster(1, 2, 65_536).await;
+    let mut answers = BTreeMap::new();
+    for number in 1..=20 {
+        answers.insert(number, world.hints(run(number)).await);
+    }
+    let is_held_out = |number: &u32| answers[number].hints.as_ref().unwrap().withheld.is_some();
+    let held_out = answers.keys().find(|number| is_held_out(number)).copied().unwrap();
+    // Tasks are placed anew in the order of their applications.
+    let hinted = answers.keys().find(|number| **number > held_out && !is_held_out(number)).copied().unwrap();
+    let mut quiet = world.client.follow(start_of(held_out, &answers[&held_out])).await.unwrap();
+    let mut told = world.client.follow(start_of(hinted, &answers[&hinted])).await.unwrap();
+    feed.send(heartbeat("r0n1", 2, 2_048, vec![container(held_out), container(hinted)])).await.unwrap();
+    feed.await_acknowledged().await.unwrap();
+    world.until("both run", |status| status.applications == 2).await;
+    let gone = v1::heartbeat_item::Item::Gone(v1::NodeGone { host: "r0n1".to_owned() });
+    feed.send(v1::HeartbeatItem { number: 0, item: Some(gone) }).await.unwrap();
+    feed.await_acknowledged().await.unwrap();
+    // Its leases on the node may be withdrawn first.
+    loop {
+        let message = next(&mut told).await;
+        if let Some(v1::follow_message::Advice::Hints(hints)) = message.advice {
+            assert!(hints.hints.iter().all(|hint| hint.host == "r0n0") && !hints.hints.is_empty(), "{hints:?}");
+            break;
+        }
+    }
+    let silence = tokio::time::timeout(Duration::from_millis(300), quiet.next()).await;
+    assert!(silence.is_err(), "{silence:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dispatcher_launches_nothing_of_who_is_held_out() {
+    let world = World::with(&[("worth", "holdout = 0.5"), ("policy", "default = \"fair\"")]).await;
+    drop(world.cluster(1, 2, 65_536).await);
+    let mut sides = [0, 0];
+    for number in 1..=20 {
+        let asked = v1::RequestHintsRequest { follows: true, ..run(number) };
+        let hints = world.hints(asked).await.hints.unwrap();
+        let launched = hints.hints.iter().map(|hint| hint.count).sum::<u32>();
+        let waiting = hints.pending.iter().map(|pending| pending.count).sum::<u32>();
+        match hints.withheld.as_ref().map(|withheld| withheld.reason.as_str()) {
+            None => assert_eq!(launched + waiting, 2, "{hints:?}"),
+            Some("holdout") => assert_eq!((launched, waiting), (0, 0), "{hints:?}"),
+            other => panic!("{other:?}"),
+        }
+        sides[usize::from(hints.withheld.is_some())] += 1;
+    }
+    assert!(sides.iter().all(|side| *side >= 4), "{sides:?}");
+    assert_eq!(world.status().await.completions_awaited, 20);
 }

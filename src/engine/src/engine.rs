@@ -158,6 +158,7 @@ impl Engine {
             reports: &mut self.nodes.reports,
             expected: &mut self.nodes.expected,
             history: &self.jobs.history,
+            worth: &self.jobs.worth,
         }
     }
 

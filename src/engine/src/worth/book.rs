@@ -1,8 +1,9 @@
 //! What is known of applications under way, of queues and of recurring keys; and which keys are stopped.
 
 use super::compare::{KEY_LEVEL, QUEUE_LEVEL, Ratio, Sample, Verdict};
-use super::{Arm, Part, StoppedKeys, WorthSettings};
+use super::{Arm, Part, StoppedKeys, WorthSettings, is_plain};
 use crate::journal::{KeyBuilder, KeyPart, Op, Table, key_parts};
+use hintd_model::cluster::HintRequest;
 use hintd_model::units::{ApplicationId, Micros, Timestamp};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -210,6 +211,13 @@ impl Worth {
             ops.push(delete(APPLICATION, &oldest.to_string()));
         }
         ops
+    }
+
+    /// Whether lost tasks of a request get no hints either: its application is held out, or its key is stopped.
+    pub(crate) fn is_kept_back(&self, request: &HintRequest, chained: bool) -> bool {
+        let held_out = self.under_way.get(&request.attempt.application);
+        let stopped = request.recurring_key.as_ref().is_some_and(|key| self.stopped.contains(key));
+        held_out.is_some_and(|known| known.arm == Some(Arm::HeldOut)) || (stopped && is_plain(request) && !chained)
     }
 
     /// An application is forgotten: what it was told did not hold.

@@ -130,15 +130,13 @@ impl WorthSettings {
     /// middleboxes, a job of the plan in force.
     #[must_use]
     pub fn standing_of(&self, request: &HintRequest, generation: &Generation) -> Standing {
-        let free = |constraints: &Constraints| *constraints == Constraints::default();
-        let bound = !free(&request.constraints) || request.groups.iter().any(|group| !free(&group.constraints));
         let chained = generation.snapshot.topology.chains.is_some();
         let key = request.recurring_key.as_ref();
         let planned = || {
             let jobs = generation.plan.iter().flat_map(|kept| &kept.plan.jobs);
             key.is_some_and(|key| jobs.into_iter().any(|planned| planned.job.key == *key))
         };
-        if request.gang != Gang::UpTo || bound || chained || planned() {
+        if !is_plain(request) || chained || planned() {
             return Standing::Outside;
         }
         self.standing((request.attempt.application, request.queue.as_str()), key, &generation.stopped)
@@ -154,6 +152,13 @@ impl WorthSettings {
         let found = self.holdout.get_key_value(queue).or_else(|| self.holdout.get_key_value(OTHER_QUEUES));
         found.map(|(queue, share)| (queue, *share))
     }
+}
+
+/// Whether YARN can do by itself what a request asks for: no gang, and no bounds.
+pub(crate) fn is_plain(request: &HintRequest) -> bool {
+    let free = |constraints: &Constraints| *constraints == Constraints::default();
+    let bound = !free(&request.constraints) || request.groups.iter().any(|group| !free(&group.constraints));
+    request.gang == Gang::UpTo && !bound
 }
 
 /// A number from 0 to below 1 for an application, the same wherever and whenever it is asked for. A larger share holds out
