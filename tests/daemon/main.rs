@@ -40,3 +40,4 @@ mod tokens;
 mod turns;
 mod upgrade;
 mod world;
+mod worth;

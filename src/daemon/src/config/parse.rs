@@ -3,7 +3,7 @@
 use super::limits::{self, Limits};
 use super::reader::{Key, Problems, Reader, Section, show_duration};
 use super::values::{DAY, HOUR, MINUTE, MS, SECOND, micros, one_of};
-use super::{Config, Log, chains, plan, rebalance, records, routes};
+use super::{Config, Log, chains, plan, rebalance, records, routes, worth};
 use crate::runtime::options::{FollowOptions, Listen, Options, Placer, Policies, PoolOptions, Queue, Settings, Store};
 use crate::telemetry::logs::{LogFormat, check_filter};
 use hintd_engine::holding::HoldSettings;
@@ -76,7 +76,9 @@ fn read(table: toml::Spanned<DeTable<'_>>, file: &str, reader: &mut Reader<'_>) 
     let (hold, hold_progress) = hold(&mut root, reader);
     engine.hold = hold;
     let policies = policies(&mut root, reader);
-    let queues = queues(&mut root, reader);
+    let (holdout, worth) = worth::read(&mut root, reader);
+    engine.worth = worth;
+    let queues = queues(&mut root, reader, holdout, &mut engine.worth.holdout);
     let sdn = super::sdn::sdn(&mut root, reader);
     let stated = keys.iter().any(|(key, _)| key.starts_with("yarn.")).then(|| rules.clone());
     let resource_manager = super::hadoop::resource_manager(&mut root, reader, stated);
@@ -434,16 +436,24 @@ fn unknown_policy(name: &str) -> String {
     format!("there is no policy \"{name}\"{near} (there are {})", known.join(", "))
 }
 
-fn queues(root: &mut Section<'_>, reader: &mut Reader<'_>) -> BTreeMap<String, Queue> {
+/// Reads `[queues]`; `shares` gets what is held out of each, `holdout` where it does not say.
+fn queues(
+    root: &mut Section<'_>,
+    reader: &mut Reader<'_>,
+    holdout: f64,
+    shares: &mut BTreeMap<Arc<str>, f64>,
+) -> BTreeMap<String, Queue> {
     let mut queues = BTreeMap::new();
     for (name, mut section) in root.section(reader, "queues").named_sections(reader) {
         let mode = section.get(reader, "mode", Mode::On);
         let policy = section.get(reader, "policy", None);
         let hold = section.get(reader, "hold", false);
+        shares.insert(name.as_str().into(), section.bounded(reader, "holdout", holdout, worth::SHARES));
         section.finish(reader);
         queues.insert(name, Queue { mode, policy, hold });
     }
     if queues.is_empty() {
+        shares.insert("*".into(), holdout);
         queues.insert("*".to_owned(), Queue { mode: Mode::On, policy: None, hold: false });
     }
     queues
@@ -493,8 +503,9 @@ mod tests {
         };
         assert_eq!(show(&shipped), show(&empty));
         for key in &shipped.asked {
-            // A queue's own policy is an exception, not a default.
-            let said = shipped.keys.iter().any(|(said, _)| said == key) || key == "queues.*.policy";
+            // A queue's own policy and share are exceptions, not defaults.
+            let own = ["queues.*.policy", "queues.*.holdout"].contains(&key.as_str());
+            let said = shipped.keys.iter().any(|(said, _)| said == key) || own;
             assert!(said, "{key} is not in the shipped file");
         }
     }

@@ -277,6 +277,15 @@ fn whole(job: &JobSeen, counted: JobCounted, times: Option<TaskTimes>) -> Option
     })
 }
 
+impl JobSeen {
+    /// Its application, and how long after its submission it ended; `None`: that is not told.
+    #[must_use]
+    pub fn took(&self) -> Option<(ApplicationId, Micros)> {
+        let took = self.finished_ms.checked_sub(self.submitted_ms?).filter(|took| *took > 0)?;
+        Some((application(&self.id)?, Micros::from_millis(took)))
+    }
+}
+
 /// The application that ran a job: `job_1700000000000_0001` is of `application_1700000000000_0001`.
 fn application(job: &str) -> Option<ApplicationId> {
     format!("application_{}", job.strip_prefix("job_")?).parse().ok()
@@ -306,6 +315,8 @@ mod tests {
             maps: 4,
             reduces: 6,
         };
+        let (of, took) = expected.took().unwrap();
+        assert_eq!((of.to_string().as_str(), took), ("application_1700000000000_0001", Micros::from_secs(9)));
         assert_eq!(listed(&format!("{{\"job\":[{JOB}]}}")), Ok(vec![expected.clone()]));
         let others = [JOB.replace("job_17", "../job_17"), JOB.replace("SUCCEEDED", "KILLED"), JOB.to_owned()];
         assert_eq!(listed(&format!("{{\"job\":[{}]}}", others.join(","))), Ok(vec![expected]));

@@ -3,7 +3,7 @@
 //!
 //! # Code map
 //! - Without I/O: `resource_manager` (its JSON), `known_nodes` (nodes as last told, and what to tell of the next answer),
-//!   `applications` (those that are over, and containers), `scheduler` (its settings).
+//!   `applications` (those that are over, how long they took, and containers), `scheduler` (its settings).
 //! - `name_node`: where blocks of paths lie, when a request names them.
 //! - With I/O: `listed_attempts` (which attempts run, before they get tokens), `application_queries` (asks for applications and settings), `watch` (asks whichever ResourceManager is active, and feeds the daemon).
 //! - `job_progress` (without I/O) and `job_progress_watch`: how far shuffles of running MapReduce jobs are, as their

@@ -32,9 +32,10 @@ pub mod registries;
 mod replace;
 pub mod servers;
 pub mod shuffle_progress;
-mod shuffle_turn;
+pub mod shuffle_turn;
 pub mod watch_file;
 pub mod watchers;
+mod worth;
 
 #[cfg(test)]
 pub(crate) mod tests;

@@ -36,6 +36,7 @@ use super::routes::{
     ROUTES,
 };
 use super::sdn::{SDN_ASKED, SDN_CONNECTED, SDN_EVENTS, SDN_RULES};
+use super::worth::{WORTH_AWAITED, WORTH_HIGH, WORTH_LOW, WORTH_RATIO, WORTH_RUNS, WORTH_STOPPED};
 
 /// Upper bounds for durations, in seconds: from a lookup (100 µs) to a request past all patience.
 pub const SECONDS_BUCKETS: [f64; 16] =
@@ -125,6 +126,17 @@ pub const ALL: &[Metric] = &[
         Unit::Count,
         "Pairs of hosts that talk, by how: installed, default, cut; under chains: chained, bypassing, broken.",
     ),
+    metric(
+        WORTH_RATIO,
+        Kind::Gauge,
+        Unit::Count,
+        "Completion times of hinted applications / held-out ones; NaN: too few.",
+    ),
+    metric(WORTH_LOW, Kind::Gauge, Unit::Count, "Where the ratio's 95 % interval begins."),
+    metric(WORTH_HIGH, Kind::Gauge, Unit::Count, "Where the ratio's 95 % interval ends."),
+    metric(WORTH_RUNS, Kind::Gauge, Unit::Count, "Applications that succeeded and are compared, by queue and side."),
+    metric(WORTH_STOPPED, Kind::Gauge, Unit::Count, "Recurring keys without hints, for these made them slower."),
+    metric(WORTH_AWAITED, Kind::Gauge, Unit::Count, "Applications that are compared and have not ended."),
     metric(BOXES, Kind::Gauge, Unit::Count, "Middleboxes declared, by whether flows can pass them: usable, down."),
     metric(MOVES, Kind::Counter, Unit::Count, "Moves of running containers: proposed, followed."),
     metric(ROUTE_CHANGES, Kind::Counter, Unit::Count, "Routes told to watchers, by cause and phase."),
@@ -490,6 +502,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::super::sdn::{Asked, RuleResult};
+    use super::super::worth::QueueWorth;
     use super::*;
 
     const MS: Duration = Duration::from_millis(1);
@@ -541,6 +554,9 @@ mod tests {
         adherence.miss("yarn_chose", 1);
         adherence.bytes("remote", "hinted", 1e9);
         metrics.plans().in_force(None);
+        let mut worth = metrics.worth();
+        worth.counts(1, 2);
+        worth.queue("etl", QueueWorth { hinted: 9, held_out: 8, ratio: Some([0.9, 0.8, 0.95]) });
         metrics.plans().followed(&Default::default());
     }
 

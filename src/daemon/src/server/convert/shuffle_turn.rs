@@ -1,6 +1,7 @@
 //! Wishes for receivers of a shuffle, and what they come to.
 
 use super::request::attempt;
+use crate::runtime::shuffle_turn::ShuffleAdvice;
 use hintd_client::wire::v1;
 use hintd_engine::Refusal;
 use hintd_engine::holding::serve::{ShuffleWish, Teller, WishTurn};
@@ -47,9 +48,13 @@ pub(in crate::server) fn shuffle_wish(wire: &v1::ShuffleTurnRequest) -> Result<(
     Ok((wire.queue.as_str().into(), wish))
 }
 
-/// What it came to; `None`: the queue does not hold.
-pub(in crate::server) fn shuffle_turn(found: Option<WishTurn>) -> v1::ShuffleTurnResponse {
-    let Some(WishTurn { turn, bytes, teller }) = found else { return answer(None, 0, Bytes::ZERO, "queue_off") };
+/// What it came to.
+pub(in crate::server) fn shuffle_turn(found: ShuffleAdvice) -> v1::ShuffleTurnResponse {
+    let WishTurn { turn, bytes, teller } = match found {
+        ShuffleAdvice::Turn(turn) => turn,
+        ShuffleAdvice::Withheld(reason) => return answer(None, 0, Bytes::ZERO, reason.as_str()),
+        ShuffleAdvice::QueueOff => return answer(None, 0, Bytes::ZERO, "queue_off"),
+    };
     let told = match turn {
         Turn::Free if bytes == Bytes::ZERO => answer(None, 0, bytes, "not_known"),
         Turn::Free => answer(None, 0, bytes, "free"),
