@@ -96,7 +96,10 @@ impl Dispatch for Choosy {
                     seen.busy.remove(rack);
                 }
             }
-            DispatchEvent::Run { .. } | DispatchEvent::Asks { .. } | DispatchEvent::Plan(_) => {}
+            DispatchEvent::Run { .. }
+            | DispatchEvent::Recurs { .. }
+            | DispatchEvent::Asks { .. }
+            | DispatchEvent::Plan(_) => {}
         }
     }
 

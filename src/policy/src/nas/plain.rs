@@ -179,7 +179,10 @@ impl Plain {
                     self.congested.remove(rack);
                 }
             }
-            DispatchEvent::Run { .. } | DispatchEvent::Asks { .. } | DispatchEvent::Plan(_) => {}
+            DispatchEvent::Run { .. }
+            | DispatchEvent::Recurs { .. }
+            | DispatchEvent::Asks { .. }
+            | DispatchEvent::Plan(_) => {}
         }
     }
 

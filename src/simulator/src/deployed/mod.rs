@@ -16,6 +16,7 @@
 //! no container. Both are so under every policy.
 
 mod hintd;
+mod map_rows;
 mod master;
 mod rows;
 #[cfg(test)]

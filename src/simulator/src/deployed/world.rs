@@ -1,6 +1,7 @@
 //! What happens when: heartbeats of ApplicationMasters, answers, rows that are taken back, and nodes' heartbeats.
 
 use super::hintd::Hintd;
+use super::map_rows::MapRows;
 use super::master::{MAPS, Master, REDUCES};
 use super::rows::{HintRows, Stage};
 use super::{ANSWER, Deployed, HOSTS_FOR, MASTER_BEAT, RACKS_FOR};
@@ -41,6 +42,7 @@ pub(super) struct World {
     racks: Vec<RackIdx>,
     masters: BTreeMap<AttemptId, Master>,
     hints: BTreeMap<AttemptId, HintRows>,
+    map_rows: MapRows,
     by_app: BTreeMap<AppIdx, AttemptId>,
     agenda: BinaryHeap<Reverse<(Timestamp, u64, Happening)>>,
     turns: u64,
@@ -91,6 +93,7 @@ impl World {
             racks: snapshot.statics.rack.clone(),
             masters: BTreeMap::new(),
             hints: BTreeMap::new(),
+            map_rows: MapRows::default(),
             by_app: BTreeMap::new(),
             agenda: BinaryHeap::new(),
             turns: 0,
@@ -134,6 +137,13 @@ impl World {
             }
             DispatchEvent::Done(attempt) => self.done(*attempt, view.now),
             DispatchEvent::Launched { task, .. } => self.launched(task, view.snapshot, view.now),
+            DispatchEvent::Recurs { attempt, run, homes } => {
+                if let Some(hintd) = &mut self.hintd {
+                    hintd.recurs(*attempt, run, view.now);
+                    hintd.homes.insert(*attempt, homes.clone());
+                    self.map_rows.has_homes(*attempt, homes);
+                }
+            }
             DispatchEvent::RackUse { .. }
             | DispatchEvent::Run { .. }
             | DispatchEvent::Asks { .. }
@@ -186,12 +196,16 @@ impl World {
         for place in master.asked.keys() {
             rows.entry(*place).or_insert(0);
         }
+        let narrowed = self.map_rows.narrow(attempt, &mut rows, (snapshot, &deployed.cluster.container), now);
         let changed: Vec<(Place, u32)> = rows.into_iter().collect();
         master.asked = changed.iter().filter(|(_, count)| *count > 0).copied().collect();
         let (app, user) = (master.app, Arc::clone(&master.user));
         let more = master.more_reduces(free, early);
         master.asked_reduces += more;
         ask(&mut self.scheduler, app, MAPS, self.size, changed);
+        if narrowed {
+            self.wake(attempt, now);
+        }
         if more == 0 {
             return;
         }
@@ -217,8 +231,11 @@ impl World {
             let rows = self.hints.entry(attempt).or_insert_with(HintRows::new);
             rows.add(hosts);
             let version = rows.version;
-            self.at(now.plus(HOSTS_FOR), Happening::Widen(attempt, Stage::Racks, version));
-            self.at(now.plus(HOSTS_FOR).plus(RACKS_FOR), Happening::Widen(attempt, Stage::Anywhere, version));
+            let w =
+                |n, d: hintd_model::units::Micros| Micros((hintd_policy::knob::knob(n, d.as_secs_f64()) * 1e6) as u64);
+            let (hosts_for, racks_for) = (w("HOSTS_FOR", HOSTS_FOR), w("RACKS_FOR", RACKS_FOR));
+            self.at(now.plus(hosts_for), Happening::Widen(attempt, Stage::Racks, version));
+            self.at(now.plus(hosts_for).plus(racks_for), Happening::Widen(attempt, Stage::Anywhere, version));
         }
         self.ask_reduces(attempt);
     }
@@ -347,8 +364,10 @@ impl World {
         self.scheduler.finish(master.app);
         self.by_app.remove(&master.app);
         self.hints.remove(&attempt);
+        self.map_rows.forget(attempt);
         if let Some(hintd) = &mut self.hintd {
             hintd.event(attempt, TaskWhat::Done { failed: false }, now);
+            hintd.forget(attempt);
         }
     }
 }

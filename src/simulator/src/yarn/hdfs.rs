@@ -48,6 +48,8 @@ pub struct Advisor<'a> {
     pub reader: Option<&'a Arc<str>>,
     /// The plan in force.
     pub plan: Option<&'a Plan>,
+    /// Racks that the policy chose for the reader's input.
+    pub homes: &'a [RackIdx],
 }
 
 /// The rule by which replicas are placed.
@@ -128,6 +130,7 @@ impl Replicas {
             block,
             reader,
             plan,
+            homes: advisor.homes,
             now: snapshot.taken_at,
             writer: None,
             replication,

@@ -21,11 +21,13 @@
 
 mod check;
 mod containers;
+mod earlier;
 pub mod fabric;
 mod failures;
 pub mod forecast;
 pub mod hdfs;
 mod heartbeats;
+mod homes_dev; // KNOB
 mod rm;
 mod run;
 mod sample;

@@ -70,7 +70,10 @@ impl World {
             DispatchEvent::RackUse { rack, per_mille } => {
                 self.rack_use.insert(*rack, *per_mille);
             }
-            DispatchEvent::Run { .. } | DispatchEvent::Asks { .. } | DispatchEvent::Plan(_) => {}
+            DispatchEvent::Run { .. }
+            | DispatchEvent::Recurs { .. }
+            | DispatchEvent::Asks { .. }
+            | DispatchEvent::Plan(_) => {}
         }
     }
 

@@ -87,6 +87,7 @@ impl Dispatch for Fifo {
             }
             DispatchEvent::RackUse { .. }
             | DispatchEvent::Run { .. }
+            | DispatchEvent::Recurs { .. }
             | DispatchEvent::Asks { .. }
             | DispatchEvent::Plan(_) => {}
         }
