@@ -65,6 +65,14 @@ fn mutate(random: &mut ChaCha8Rng, bytes: &mut Vec<u8>, other: &[u8]) {
     }
 }
 
+/// Inputs that a fuzzer found, each of which reaches code that no other does: fuzz/kept/TARGET.
+fn kept(root: &Path, name: &str) -> Vec<Vec<u8>> {
+    let Ok(folder) = std::fs::read_dir(root.join("fuzz/kept").join(name)) else { return Vec::new() };
+    let mut files: Vec<_> = folder.map(|file| file.unwrap().path()).collect();
+    files.sort();
+    files.into_iter().map(|file| std::fs::read(file).unwrap()).collect()
+}
+
 fn survives(name: &str, target: targets::Target, bytes: &[u8]) {
     if catch_unwind(AssertUnwindSafe(|| target(bytes))).is_err() {
         let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -77,7 +85,8 @@ fn no_reader_of_bytes_from_outside_panics_or_forgets_what_it_read() {
     let tries = std::env::var("HINTD_FUZZ_TRIES").map_or(300, |text| text.parse().unwrap());
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     for (name, target) in targets::TARGETS {
-        let seeds = targets::seeds::of(name, root);
+        let mut seeds = targets::seeds::of(name, root);
+        seeds.extend(kept(root, name));
         let mut random = ChaCha8Rng::seed_from_u64(0x68_69_6e_74);
         seeds.iter().for_each(|seed| survives(name, target, seed));
         for _ in 0..tries {

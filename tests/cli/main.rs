@@ -5,6 +5,7 @@
 mod hostile;
 mod operators;
 mod plans;
+mod worth;
 
 use hintd::config::Config;
 use hintd::telemetry::metrics::Metrics;

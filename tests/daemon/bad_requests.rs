@@ -194,6 +194,30 @@ async fn a_wrong_token_is_no_permission_and_an_unknown_decision_is_not_found() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_time_out_that_is_none_is_refused_by_name_and_counted() {
+    let world = World::start().await;
+    let _feed = world.cluster(1, 2, 8_192).await;
+    let channel = Endpoint::from_shared(format!("http://{}", world.running().grpc)).unwrap().connect().await.unwrap();
+    let mut raw = v1::placement_client::PlacementClient::new(channel);
+    for (nth, header) in ["5", "+5S", "1.5S", "123456789S", "5s", "soon"].into_iter().enumerate() {
+        let mut call = tonic::Request::new(request(&format!("r{nth}"), 1, 1, 1_024));
+        call.metadata_mut().insert("grpc-timeout", header.parse().unwrap());
+        let status = raw.request_hints(call).await.unwrap_err();
+        assert_eq!(status.code(), Code::InvalidArgument, "{header}: {status:?}");
+        assert!(status.message().contains("grpc-timeout") && status.message().contains(header), "{status:?}");
+    }
+    let mut call = tonic::Request::new(request("whole", 1, 1, 1_024));
+    call.metadata_mut().insert("grpc-timeout", "20S".parse().unwrap());
+    raw.request_hints(call).await.expect("a sound one is taken");
+    let mut release = tonic::Request::new(v1::ReleaseRequest::default());
+    release.metadata_mut().insert("grpc-timeout", "5".parse().unwrap());
+    let status = raw.release(release).await.unwrap_err();
+    assert!(status.message().contains("grpc-timeout"), "calls that name no deadline of their own as well: {status:?}");
+    let counted = world.status().await.counters.get("requests_refused").copied().unwrap_or(0);
+    assert!(counted >= 6, "each refusal is counted: {counted}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_deadline_that_has_passed_is_said_so_whatever_cut_it() {
     let world = World::start().await;
     let _feed = world.cluster(1, 2, 8_192).await;

@@ -379,3 +379,33 @@ async fn who_watches_and_follows_and_reads_nothing_holds_little_and_may_come_bac
     let first = tokio::time::timeout(SOON, back.message()).await.unwrap().unwrap().unwrap();
     assert!(first.snapshot, "{first:?}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reader_that_drips_is_closed_like_one_that_reads_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let port = write_config_with(folder.path(), &[("limits", "unread = \"2s\""), ("records", "bytes = \"0\"")]);
+    let program = Program::start(folder.path(), port).await;
+    let many = u32::try_from(NODE_MB / 1_024).unwrap() * 8;
+    let answer = program.client.request_hints(request("large", 1, many, 1_024), SOON).await.unwrap();
+    let decision_id = answer.hints.unwrap().decision_id;
+    let explain = v1::ExplainRequest { decision_id: decision_id.clone(), token: answer.token, ..Default::default() };
+    let whole = program.client.explain(&decision_id).await.unwrap().encoded_len();
+    let mut raw = Raw::connect(&program.address, 1).await;
+    let call = raw.begin(EXPLAIN, framed(&explain), true).await.unwrap();
+    let response = tokio::time::timeout(SOON, call.answer).await.unwrap().unwrap();
+    let (mut body, mut read) = (response.into_body(), 0);
+    // A byte at a time, far more often than `limits.unread`, until the daemon has enough of it.
+    let dripped = async {
+        while let Some(Ok(data)) = body.data().await {
+            read += data.len();
+            let _ = body.flow_control().release_capacity(data.len());
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(SOON, dripped).await.expect("it does not go on for ever");
+    say(&format!("{read} of {whole} bytes were read before the connection was closed"));
+    assert!(read > 1 && read < 65_536 && whole > 200_000, "{read} of {whole}");
+    let status = program.until("it is counted", |status| counter(status, "connections_unread") == 1).await;
+    assert_eq!(counter(&status, "connections_unread"), 1);
+    program.client.explain(&decision_id).await.expect("who reads is answered");
+}

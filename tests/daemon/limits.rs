@@ -10,6 +10,7 @@
 // limits.requests_per_attempt: src/engine/attempts.rs
 // limits.decisions_watched: tests/daemon/adherence.rs
 // limits.containers_seen: src/engine/adherence/seen.rs
+// limits.watched_pairs_per_peer: tests/daemon/streams.rs
 // leases.watched: src/engine/tests/adherence.rs
 // resource_manager.answer_bytes: tests/daemon/resource_manager.rs
 // resource_manager.unheard_kept: tests/daemon/resource_manager.rs

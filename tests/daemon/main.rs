@@ -36,5 +36,6 @@ mod resource_manager;
 mod resource_manager_apps;
 mod streams;
 mod tokens;
+mod turns;
 mod upgrade;
 mod world;

@@ -199,6 +199,32 @@ async fn a_watcher_that_reconnects_is_counted_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn pairs_that_one_peer_watches_leave_others_theirs() {
+    let world = World::with(&[("limits", "watched_pairs = 4"), ("limits", "watched_pairs_per_peer = 2")]).await;
+    let _feed = world.cluster(1, 3, 8_192).await;
+    let watch = |watcher: &str, hosts: &[(&str, &str)]| {
+        let pair = |&(src, dst): &(&str, &str)| v1::HostPair { src: src.into(), dst: dst.into(), class: String::new() };
+        v1::WatchRequest { watcher: watcher.into(), pairs: hosts.iter().map(pair).collect(), ..Default::default() }
+    };
+    let two = [("r0n0", "r0n1"), ("r0n0", "r0n2")];
+    let _first = world.client.watch(watch("a", &two)).await.unwrap();
+    // Under whatever name, the connection has what it may.
+    let (code, message) = refusal(world.client.watch(watch("b", &two[..1])).await.map(|_| ()));
+    assert_eq!(code, Code::InvalidArgument);
+    assert!(
+        message.contains("beside 2 that this peer watches; at most 2 (limits.watched_pairs_per_peer)"),
+        "{message}"
+    );
+    let _again = world.client.watch(watch("a", &two)).await.unwrap(); // its own are free
+    // Another one has its own share.
+    let channel = tonic::transport::Endpoint::from_shared(format!("http://{}", world.running().grpc)).unwrap();
+    let mut other = v1::routes_client::RoutesClient::new(channel.connect().await.unwrap());
+    let _second = other.watch(watch("c", &two)).await.unwrap();
+    let status = other.watch(watch("d", &two[..1])).await.unwrap_err();
+    assert!(status.message().contains("beside 4 that others watch; at most 4 (limits.watched_pairs)"), "{status:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_application_that_is_done_gives_its_leases_back_and_its_stream_ends() {
     let world = World::start().await;
     let _feed = world.cluster(1, 2, 8_192).await;

@@ -58,6 +58,7 @@ fn usage(seen: &mut Seen) {
         "place",
         "flows",
         "simulate",
+        "worth",
         "plan",
         "request",
         "explain",
@@ -211,6 +212,10 @@ fn plans_and_traces(seen: &mut Seen) {
     simulate(seen, "an unknown cluster", &trace, "nas-41", &["--policy", "fair"]);
     simulate(seen, "an unknown policy", &trace, "nas-40", &["--policy", "fare"]);
     simulate(seen, "an unknown parameter", &trace, "nas-40", &["--policy", "fair", "--param", "fair.x=1"]);
+    let base = ["worth", "--trace", &trace, "--cluster", "nas-40", "--loads", "0.01", "--seeds", "1"];
+    seen.add("valid, as JSON", &[&base[..], &["--json"]].concat());
+    seen.add("a policy that schedules", &[&base[..], &["--policy", "fair"]].concat());
+    seen.add("a part that there is not", &[&base[..], &["--keep", &files.path("kept"), "--shard", "3/2"]].concat());
     let base = ["plan", "--trace", &trace, "--cluster", "jobpacker"];
     seen.add("valid", &[&base[..], &["-o", &plan]].concat());
     seen.add("a policy that does not plan", &[&base[..], &["--policy", "fair", "-o", &other]].concat());

@@ -42,6 +42,7 @@ pub mod simulate;
 pub mod topology;
 pub mod trace;
 pub mod watch;
+pub mod worth;
 
 use clap::{CommandFactory as _, Parser, Subcommand};
 use connect::DaemonArgs;
@@ -68,6 +69,7 @@ const EXAMPLES: &str = "Examples:
   hintctl topology build fat-tree --ports 8 -o net.json
   hintctl place --cluster cluster.json --request job.json --policy container
   hintctl simulate --trace FB-2010.tsv.gz --cluster nas --policy fair,nas
+  hintctl worth --trace FB-2010.tsv.gz --cluster nas-40
   hintctl --json status             the running daemon, for scripts
 
 Exit code 0: done; 1: the work failed; 2: bad usage or bad input.";
@@ -85,6 +87,8 @@ enum Command {
     Flows(flows::FlowsArgs),
     /// A trace replayed on a cluster under policies side by side: which one, with which settings?
     Simulate(Box<simulate::SimulateArgs>),
+    /// What hints would be worth on one's own trace, against YARN alone
+    Worth(Box<worth::WorthArgs>),
     /// Recurring jobs ahead of time: plan, check, compare, draw; plans in the daemon: submit, activate, roll back
     Plan(Box<plan::PlanArgs>),
     /// Job traces: generate and check
@@ -168,6 +172,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Place(args) => place::run(&args, output),
         Command::Flows(args) => flows::run(&args, output),
         Command::Simulate(args) => simulate::run(&args, output),
+        Command::Worth(args) => worth::run(&args, output),
         Command::Plan(args) => plan::run(&args, &daemon, output),
         Command::Trace(command) => trace::run(&command, output),
         Command::Request(args) => request::request(&args, &daemon, output),

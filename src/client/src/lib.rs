@@ -278,6 +278,24 @@ impl Client {
         retry::until(Instant::now() + self.calls, call).await
     }
 
+    /// Whether receivers of the attempt's shuffle should be asked for now; an empty token: the client's nonce stands in.
+    ///
+    /// # Errors
+    /// [`ClientError::Refused`] for another's attempt; [`ClientError::OutOfTime`]. Then receivers are asked for as before.
+    pub async fn shuffle_turn(
+        &self,
+        mut request: v1::ShuffleTurnRequest,
+    ) -> Result<v1::ShuffleTurnResponse, ClientError> {
+        if request.token.is_empty() && request.nonce.is_empty() {
+            request.nonce = self.secret.nonce(&request.application_id);
+        }
+        let call = |_| {
+            let (mut placement, request) = (self.placement(), request.clone());
+            async move { placement.shuffle_turn(request).await.map(Response::into_inner) }
+        };
+        retry::until(Instant::now() + self.calls, call).await
+    }
+
     /// Where replicas of data that a planned job will read should go; advice for who writes it.
     ///
     /// # Errors

@@ -41,12 +41,14 @@ impl Answer {
         self.decision.hints.iter().flat_map(|hint| &hint.leases).copied()
     }
 
-    pub(crate) fn put(&self) -> Op {
-        Op::put(Table::Answers, text_key(self.decision.request.as_str()), self.row())
+    /// Its row in the journal; also what [`Answers`] packs, so that it is written once.
+    pub(crate) fn row(&self) -> Vec<u8> {
+        serde_json::to_vec(self).expect("an answer has only texts, numbers and string-keyed maps")
     }
 
-    fn row(&self) -> Vec<u8> {
-        serde_json::to_vec(self).expect("an answer has only texts, numbers and string-keyed maps")
+    /// Writes the row that [`Self::row`] made.
+    pub(crate) fn put(&self, row: Vec<u8>) -> Op {
+        Op::put(Table::Answers, text_key(self.decision.request.as_str()), row)
     }
 }
 
@@ -58,12 +60,9 @@ pub(crate) struct Answers {
     /// Answers without live leases, by when they are to be forgotten.
     due: BTreeSet<(Timestamp, RequestId)>,
     by_application: BTreeMap<ApplicationId, OfApplication>,
-    /// Applications of which some answer may go, by how many they have and by their bytes.
-    by_count: BTreeSet<Rank>,
-    by_bytes: BTreeSet<Rank>,
-    /// All applications, by the same.
-    all_by_count: BTreeSet<(u32, ApplicationId)>,
-    all_by_bytes: BTreeSet<(u32, ApplicationId)>,
+    /// Applications by how many answers they have, and by their bytes.
+    by_count: Order,
+    by_bytes: Order,
     /// Of all rows, and of those of answers without live leases.
     bytes: usize,
     idle_bytes: usize,
@@ -72,6 +71,54 @@ pub(crate) struct Answers {
 /// An application among the others: the last one loses its oldest answer. Whoever has less than twice as much as another
 /// has as much: then the oldest answer goes.
 type Rank = (u32, Reverse<Timestamp>, ApplicationId);
+
+/// Applications by one measure of theirs.
+#[derive(Debug, Default)]
+struct Order {
+    /// Those of which some answer may go.
+    ranks: BTreeSet<Rank>,
+    /// How many applications there are of each size, whether their answers may go or not.
+    sizes: BTreeMap<u32, usize>,
+}
+
+/// Where an application stands in an [`Order`].
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Standing {
+    /// `None`: it has no answers.
+    size: Option<u32>,
+    /// `None`: none of its answers may go.
+    rank: Option<Rank>,
+}
+
+impl Order {
+    /// Only what differs is touched: a change moves few applications.
+    fn moved(&mut self, before: Standing, after: Standing) {
+        if before.size != after.size {
+            if let Some(size) = before.size
+                && let Some(count) = self.sizes.get_mut(&size)
+            {
+                *count -= 1;
+                if *count == 0 {
+                    self.sizes.remove(&size);
+                }
+            }
+            if let Some(size) = after.size {
+                *self.sizes.entry(size).or_default() += 1;
+            }
+        }
+        if before.rank != after.rank {
+            if let Some(rank) = before.rank {
+                self.ranks.remove(&rank);
+            }
+            self.ranks.extend(after.rank);
+        }
+    }
+
+    /// The size of the largest application.
+    fn largest(&self) -> Option<u32> {
+        self.sizes.last_key_value().map(|(&size, _)| size)
+    }
+}
 
 /// What is kept of one application.
 #[derive(Debug, Default)]
@@ -84,15 +131,14 @@ struct OfApplication {
 }
 
 impl OfApplication {
-    /// Its sizes by count and by bytes, as powers of two.
-    fn sizes(&self) -> [u32; 2] {
-        [self.count, self.bytes].map(|amount| amount.checked_ilog2().unwrap_or(0))
-    }
-
-    /// Its ranks by count and by bytes; `None`: none of its answers may go.
-    fn ranks(&self, application: ApplicationId) -> Option<[Rank; 2]> {
-        let (oldest, _) = self.idle.first()?;
-        Some(self.sizes().map(|size| (size, Reverse(*oldest), application)))
+    /// Where it stands by count and by bytes; sizes are powers of two.
+    fn standings(&self, application: ApplicationId) -> [Standing; 2] {
+        let oldest = self.idle.first().map(|(oldest, _)| Reverse(*oldest));
+        [self.count, self.bytes].map(|amount| {
+            let size = amount.checked_ilog2().unwrap_or(0);
+            let rank = oldest.map(|oldest| (size, oldest, application));
+            Standing { size: (self.count > 0).then_some(size), rank }
+        })
     }
 }
 
@@ -185,14 +231,19 @@ impl Answers {
         self.entries.contains_key(id)
     }
 
-    /// Keeps an answer; `live` are those of its leases that run.
-    pub(crate) fn insert(&mut self, answer: &Answer, live: BTreeSet<LeaseId>, now: Timestamp, keep: Micros) {
+    /// Keeps an answer, of which `row` is the row; `live` are those of its leases that run.
+    pub(crate) fn insert(
+        &mut self,
+        (answer, row): (&Answer, &[u8]),
+        live: BTreeSet<LeaseId>,
+        now: Timestamp,
+        keep: Micros,
+    ) {
         let decision = &answer.decision;
         let id = decision.request.clone();
         self.remove(&id); // a row that was written twice counts once
         self.by_decision.insert(decision.id, id.clone());
         let forget_at = live.is_empty().then(|| now.plus(keep));
-        let row = answer.row();
         self.bytes += row.len();
         self.of_application(decision.attempt.application, |of| {
             of.count += 1;
@@ -202,7 +253,7 @@ impl Answers {
             self.rest(decision.attempt.application, at, &id, row.len());
         }
         let entry = Entry {
-            packed: pack_text(&row),
+            packed: pack_text(row),
             bytes: row.len(),
             decision: decision.id,
             attempt: decision.attempt,
@@ -255,25 +306,14 @@ impl Answers {
     /// Changes what is noted of an application, and where that puts it among the others.
     fn of_application(&mut self, application: ApplicationId, change: impl FnOnce(&mut OfApplication)) {
         let of = self.by_application.entry(application).or_default();
-        if let Some([count, bytes]) = of.ranks(application) {
-            self.by_count.remove(&count);
-            self.by_bytes.remove(&bytes);
-        }
-        let [count, bytes] = of.sizes();
-        self.all_by_count.remove(&(count, application));
-        self.all_by_bytes.remove(&(bytes, application));
+        let before = of.standings(application);
         change(of);
-        if let Some([count, bytes]) = of.ranks(application) {
-            self.by_count.insert(count);
-            self.by_bytes.insert(bytes);
-        }
+        let after = of.standings(application);
         if of.count == 0 {
             self.by_application.remove(&application);
-        } else {
-            let [count, bytes] = of.sizes();
-            self.all_by_count.insert((count, application));
-            self.all_by_bytes.insert((bytes, application));
         }
+        self.by_count.moved(before[0], after[0]);
+        self.by_bytes.moved(before[1], after[1]);
     }
 
     /// How a lease of the answer ended, if it did in this process.
@@ -337,13 +377,13 @@ impl Answers {
     /// them, the oldest. So a flood of one pushes out its own. Those with live leases stay, and where they are what is
     /// too much, others stay too, as long as those without are within the limits by themselves.
     pub(crate) fn surplus(&self, most: usize, bytes: usize) -> Option<RequestId> {
-        let (ranks, all, idle_fit) = match () {
-            () if self.entries.len() > most => (&self.by_count, &self.all_by_count, self.due.len() <= most),
-            () if self.bytes > bytes => (&self.by_bytes, &self.all_by_bytes, self.idle_bytes <= bytes),
+        let (order, idle_fit) = match () {
+            () if self.entries.len() > most => (&self.by_count, self.due.len() <= most),
+            () if self.bytes > bytes => (&self.by_bytes, self.idle_bytes <= bytes),
             () => return None,
         };
-        let ((size, _, application), (largest, _)) = (ranks.last()?, all.last()?);
-        if size < largest && idle_fit {
+        let ((size, _, application), largest) = (order.ranks.last()?, order.largest()?);
+        if *size < largest && idle_fit {
             return None;
         }
         self.by_application.get(application)?.idle.first().map(|(_, id)| id.clone())
@@ -367,11 +407,15 @@ mod tests {
 
     const KEEP: Micros = Micros::from_secs(600);
 
+    fn keep(answers: &mut Answers, answer: &Answer, live: BTreeSet<LeaseId>, now: Timestamp) {
+        answers.insert((answer, &answer.row()), live, now, KEEP);
+    }
+
     #[test]
     fn an_answer_is_kept_until_some_time_after_its_last_lease() {
         let mut answers = Answers::default();
         let kept = answer("r1", 7);
-        answers.insert(&kept, BTreeSet::from([LeaseId(1), LeaseId(2)]), Timestamp(0), KEEP);
+        keep(&mut answers, &kept, BTreeSet::from([LeaseId(1), LeaseId(2)]), Timestamp(0));
         let end = |second: u64| Timestamp(0).plus(Micros::from_secs(second)).plus(KEEP);
         answers.lease_ended(&"r1".into(), LeaseId(1), LeaseEnd::Bound, end(10));
         assert!(answers.due(end(10_000)).is_empty(), "one lease still runs");
@@ -390,7 +434,7 @@ mod tests {
         let all: BTreeSet<LeaseId> = (10..40).map(LeaseId).collect();
         let end = |lease: LeaseId| if lease.0 / 10 == 2 { LeaseEnd::Expired } else { LeaseEnd::Bound };
         for step in [1, 7, 11, 29] {
-            answers.insert(&answer("r", 1), all.clone(), Timestamp(0), KEEP);
+            keep(&mut answers, &answer("r", 1), all.clone(), Timestamp(0));
             let order: BTreeSet<(u64, LeaseId)> = all.iter().map(|lease| (lease.0 * step % 30, *lease)).collect();
             for (done, (_, lease)) in order.iter().enumerate() {
                 let known = all.iter().filter(|lease| answers.ended(&"r".into(), **lease).is_some()).count();
@@ -419,9 +463,9 @@ mod tests {
     #[test]
     fn of_too_many_answers_the_oldest_without_leases_go() {
         let mut answers = Answers::default();
-        answers.insert(&answer("leased", 1), BTreeSet::from([LeaseId(1)]), Timestamp(0), KEEP);
-        answers.insert(&answer("old", 2), BTreeSet::new(), Timestamp(1), KEEP);
-        answers.insert(&answer("new", 3), BTreeSet::new(), Timestamp(2), KEEP);
+        keep(&mut answers, &answer("leased", 1), BTreeSet::from([LeaseId(1)]), Timestamp(0));
+        keep(&mut answers, &answer("old", 2), BTreeSet::new(), Timestamp(1));
+        keep(&mut answers, &answer("new", 3), BTreeSet::new(), Timestamp(2));
         assert_eq!(trimmed(&mut answers, 2, usize::MAX), ["old"]);
         assert_eq!(trimmed(&mut answers, 0, usize::MAX), ["new"], "the leased one stays");
     }
@@ -437,11 +481,11 @@ mod tests {
         for (most, bytes) in [(10, usize::MAX), (usize::MAX, 20_000)] {
             let mut answers = Answers::default();
             for other in 2..5_u32 {
-                answers.insert(&of(other, &format!("other{other}"), 1), BTreeSet::new(), Timestamp(0), KEEP);
+                keep(&mut answers, &of(other, &format!("other{other}"), 1), BTreeSet::new(), Timestamp(0));
             }
             for n in 0..500_u64 {
                 let name = format!("flood{}", "x".repeat(n as usize));
-                answers.insert(&of(1, &name, 2), BTreeSet::new(), Timestamp(1 + n), KEEP);
+                keep(&mut answers, &of(1, &name, 2), BTreeSet::new(), Timestamp(1 + n));
                 trimmed(&mut answers, most, bytes);
                 assert!(answers.len() <= most && answers.bytes <= bytes);
             }
@@ -453,7 +497,9 @@ mod tests {
                 answers.remove(id);
             }
             assert_eq!((answers.bytes, answers.idle_bytes, answers.by_application.len()), (0, 0, 0));
-            assert_eq!((answers.by_count.len(), answers.all_by_count.len(), answers.all_by_bytes.len()), (0, 0, 0));
+            for order in [&answers.by_count, &answers.by_bytes] {
+                assert_eq!((order.ranks.len(), order.sizes.len()), (0, 0));
+            }
         }
     }
 
@@ -467,10 +513,10 @@ mod tests {
             answer
         };
         for other in 2..7 {
-            answers.insert(&of(other, 0), BTreeSet::new(), Timestamp(0), KEEP);
+            keep(&mut answers, &of(other, 0), BTreeSet::new(), Timestamp(0));
         }
         for number in 0..100 {
-            answers.insert(&of(1, number), BTreeSet::from([LeaseId(number)]), Timestamp(1), KEEP);
+            keep(&mut answers, &of(1, number), BTreeSet::from([LeaseId(number)]), Timestamp(1));
         }
         assert_eq!(trimmed(&mut answers, 10, usize::MAX), [""; 0], "the five are within the limit by themselves");
         assert_eq!(trimmed(&mut answers, 4, usize::MAX).len(), 1, "and go where they are not");
@@ -478,5 +524,40 @@ mod tests {
         let (own, free) = answers.live_bytes(application(1), 1 << 20);
         assert_eq!(own + free, 1 << 20);
         assert_eq!(answers.live_bytes(application(3), own), (0, 0));
+    }
+
+    proptest::proptest! {
+        #![proptest_config(proptest::prelude::ProptestConfig::with_cases(64))]
+        #[test]
+        fn where_applications_stand_is_as_if_it_were_counted_anew(
+            steps in proptest::collection::vec((0_u8..4, 1_u32..5, 0_u32..6, 1_u64..9), 1..80)
+        ) {
+            let mut answers = Answers::default();
+            for (now, (what, sequence, number, hints)) in steps.into_iter().enumerate() {
+                let (id, now) = (RequestId::from(&*format!("{sequence}-{number}")), Timestamp(now as u64));
+                match what {
+                    0 | 1 => {
+                        let mut of = (*crate::testing::long_answer(id.as_str(), "g", hints)).clone();
+                        of.decision.attempt = crate::testing::attempt(sequence, 1);
+                        of.decision.id = DecisionId::of(u64::from(sequence) << 8 | u64::from(number));
+                        let live = (0..u64::from(what)).map(LeaseId).collect();
+                        keep(&mut answers, &of, live, now);
+                    }
+                    2 => answers.lease_ended(&id, LeaseId(0), LeaseEnd::Bound, now),
+                    _ => drop(answers.remove(&id)),
+                }
+                for (at, order) in [&answers.by_count, &answers.by_bytes].into_iter().enumerate() {
+                    let all = answers.by_application.iter().map(|(&of, known)| known.standings(of)[at]);
+                    let (mut ranks, mut sizes) = (BTreeSet::new(), BTreeMap::new());
+                    for standing in all {
+                        ranks.extend(standing.rank);
+                        standing.size.into_iter().for_each(|size| *sizes.entry(size).or_default() += 1);
+                    }
+                    proptest::prop_assert_eq!((&order.ranks, &order.sizes), (&ranks, &sizes));
+                }
+                let rows = answers.by_application.values().map(|of| of.bytes).sum::<usize>();
+                proptest::prop_assert_eq!(answers.bytes, rows);
+            }
+        }
     }
 }

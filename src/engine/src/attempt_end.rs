@@ -7,6 +7,7 @@ use super::dispatching::AskHandler;
 use super::effects::{Counter, Effect};
 use super::flow_updates::RouteHandler;
 use super::flows::Flows;
+use super::holding::Holding;
 use super::leasing::LeaseHandler;
 use super::plans::RunTracker;
 use super::rebalance::Rebalancing;
@@ -15,7 +16,8 @@ use hintd_model::units::{AttemptId, Timestamp};
 use std::sync::Arc;
 
 /// Ends and forgets attempts: wherever something is kept by attempt, it goes. So it borrows what [`LeaseHandler`] does,
-/// and attempts, flows and their watchers, arrivals, runs under way and proposed moves. It touches neither facts nor
+/// and attempts, flows and their watchers, arrivals, runs under way,
+/// shuffles that are held and proposed moves. It touches neither facts nor
 /// history, plans, circuits or generations.
 pub(crate) struct AttemptHandler<'e> {
     pub(crate) leases: LeaseHandler<'e>,
@@ -24,6 +26,7 @@ pub(crate) struct AttemptHandler<'e> {
     pub(crate) watchers: &'e mut Watchers,
     pub(crate) arrivals: &'e mut Arrivals,
     pub(crate) run_tracker: &'e mut RunTracker,
+    pub(crate) holding: &'e mut Holding,
     pub(crate) rebalancing: &'e mut Rebalancing,
 }
 
@@ -65,6 +68,7 @@ impl AttemptHandler<'_> {
         self.rebalancing.forget(attempt);
         self.run_tracker.forget(attempt);
         self.arrivals.forget(attempt);
+        self.holding.end(attempt);
         if let Some(known) = self.known.remove(attempt) {
             self.leases.out.effects.journal.extend(attempts::delete_attempt(attempt, &known));
             self.leases.out.effects.out.push(Effect::AttemptEnded(attempt));

@@ -262,10 +262,11 @@ impl CommitHandler<'_> {
         }
         let answer = Arc::new(Answer { decision: draft, token, nonce, digest });
         let leases = &mut self.attempts.leases;
+        let row = answer.row();
+        leases.answers.insert((&answer, &row), live, now, leases.settings.answers_keep);
         if on {
-            leases.out.effects.journal.push(answer.put());
+            leases.out.effects.journal.push(answer.put(row));
         }
-        leases.answers.insert(&answer, live, now, leases.settings.answers_keep);
         leases.adherence().hinted(&answer, &rows, trial, now);
         self.attempts.enforce_limits(now);
         self.attempts.leases.out.changed = true;

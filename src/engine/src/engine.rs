@@ -24,6 +24,7 @@ use super::flow_updates::{FlowRecovery, RouteHandler, WatchHandler};
 use super::flows::Flows;
 use super::generation::Generation;
 use super::history::History;
+use super::holding::{HoldSettings, Holding};
 use super::ids::Ids;
 use super::lease::{Lease, LeaseEnd};
 use super::leasing::LeaseHandler;
@@ -89,6 +90,7 @@ struct Jobs {
     history_written: Timestamp,
     arrivals: Arrivals,
     run_tracker: RunTracker,
+    holding: Holding,
 }
 
 /// Who talks to whom over which route, and who is told of it.
@@ -123,6 +125,7 @@ macro_rules! attempt_handler {
             watchers: &mut $engine.routing.watchers,
             arrivals: &mut $engine.jobs.arrivals,
             run_tracker: &mut $engine.jobs.run_tracker,
+            holding: &mut $engine.jobs.holding,
             rebalancing: &mut $engine.rebalancing,
         }
     };
@@ -153,6 +156,11 @@ impl Engine {
 
     pub(crate) fn event_handler(&mut self) -> EventHandler<'_> {
         EventHandler { attempts: attempt_handler!(self), history: &mut self.jobs.history, reports: &self.nodes.reports }
+    }
+
+    /// Shuffles that may be held, what earlier runs tell of them, the settings, and the snapshot.
+    pub(crate) fn holding(&mut self) -> (&mut Holding, &History, &HoldSettings, &Snapshot) {
+        (&mut self.jobs.holding, &self.jobs.history, &self.settings.hold, &self.facts.snapshot)
     }
 
     pub(crate) fn history_handler(&mut self) -> HistoryHandler<'_> {
@@ -311,6 +319,7 @@ impl Engine {
                 history_written: now,
                 arrivals: Arrivals::default(),
                 run_tracker: RunTracker::default(),
+                holding: Holding::default(),
             },
             routing: Routing { flows: Flows::default(), watchers: Watchers::default(), looked_at: now },
             circuits: Circuits::default(),

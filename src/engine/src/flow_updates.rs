@@ -86,6 +86,34 @@ pub(crate) struct WatchHandler<'e> {
     pub(crate) looked_at: &'e mut Timestamp,
 }
 
+#[cfg(test)]
+impl Engine {
+    /// Work of searches for ways under chains so far.
+    pub(crate) fn chain_work(&mut self) -> u64 {
+        self.route_handler().flows.chain_work()
+    }
+
+    /// Allows so much of it between two ticks.
+    pub(crate) fn bound_chain_work(&mut self, most: u64) {
+        self.route_handler().flows.bound_chain_work(most);
+    }
+
+    /// Whether ways under chains are still to be looked for.
+    pub(crate) fn waits_for_ways(&mut self) -> bool {
+        self.route_handler().flows.waits_for_ways()
+    }
+
+    /// Whether paths of watched pairs are still to be looked for.
+    pub(crate) fn waits_for_paths(&mut self) -> bool {
+        self.route_handler().watchers.searches().0
+    }
+
+    /// Steps of searches for them so far.
+    pub(crate) fn watch_steps(&mut self) -> u64 {
+        self.route_handler().watchers.searches().1
+    }
+}
+
 impl RouteHandler<'_> {
     fn acknowledge(
         &mut self,
@@ -310,6 +338,8 @@ impl WatchHandler<'_> {
         let routes = &mut self.routes;
         routes.flows.tick((routes.snapshot, routes.settings), now);
         routes.tell(now);
+        let found = routes.watchers.go_on(&view(routes.flows, routes.snapshot), routes.settings, now);
+        routes.send(found);
         let ticked = routes.watchers.tick(&view(routes.flows, routes.snapshot), routes.settings, now);
         for (watcher, update) in ticked.updates {
             routes.out.effects.count(Counter::RoutesResynced, 1);

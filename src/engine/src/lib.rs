@@ -55,6 +55,7 @@ pub mod flows;
 pub mod generation;
 mod hint_rows;
 pub mod history;
+pub mod holding;
 mod ids;
 pub mod journal;
 pub mod lease;

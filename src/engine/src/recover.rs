@@ -158,7 +158,7 @@ impl Recovery<'_> {
             let live = live.remove(&answer.decision.request).unwrap_or_default();
             // When the last lease ended is not written: kept for the whole time from now, retries of a daemon's
             // restart included.
-            self.answers.insert(&answer, live, self.now, self.settings.answers_keep);
+            self.answers.insert((&answer, &answer.row()), live, self.now, self.settings.answers_keep);
             self.counts.answers += 1;
         }
         Ok(())

@@ -2,6 +2,7 @@
 
 use super::dispatching::DispatchSettings;
 use super::flows::settings::RouteSettings;
+use super::holding::HoldSettings;
 use super::plans::PlanSettings;
 use super::rebalance::RebalanceSettings;
 use super::records::RecordSettings;
@@ -11,7 +12,7 @@ use hintd_model::units::Micros;
 use std::sync::Arc;
 
 /// Settings of the engine. Every default is an operator's safe start.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct EngineSettings {
     /// Time-to-live of a lease that no container was allocated for; see [`EngineSettings::lasts`].
     pub lease_ttl: Micros,
@@ -53,6 +54,8 @@ pub struct EngineSettings {
     pub records: RecordSettings,
     /// Waiting tasks.
     pub dispatch: DispatchSettings,
+    /// When receivers of heavy shuffles are held, in queues that hold.
+    pub hold: HoldSettings,
     /// Plans of recurring jobs.
     pub plans: PlanSettings,
     /// Moves of running containers.
@@ -128,6 +131,7 @@ impl Default for EngineSettings {
             routes: RouteSettings::default(),
             records: RecordSettings::default(),
             dispatch: DispatchSettings::default(),
+            hold: HoldSettings::default(),
             plans: PlanSettings::default(),
             rebalance: RebalanceSettings::default(),
             chains: Arc::default(),

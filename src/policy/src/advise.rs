@@ -141,8 +141,8 @@ pub trait PlaceData: Send + Sync {
     /// [`PlaceError`] where the policy can't work on such a problem at all.
     fn place_data(&self, problem: &DataProblem<'_>) -> Result<Vec<ReplicaAdvice>, PlaceError>;
 
-    /// Racks in which the input of a recurring job should have replicas, asked before it is written; empty: wherever HDFS
-    /// puts it.
+    /// Racks in which the input of a recurring job should have a replica, ascending, asked before it is written; empty:
+    /// wherever HDFS puts it.
     fn homes(&self, _problem: &HomesProblem<'_>) -> Vec<RackIdx> {
         Vec::new()
     }
@@ -181,11 +181,13 @@ pub struct HomesProblem<'a> {
 pub struct HomeRack {
     /// Containers that it has room for when it is empty.
     pub slots: u32,
-    /// Seconds of one container's time.
+    /// Bytes of input that it may still get.
+    pub disk: Bytes,
+    /// Seconds of one container's time that are to be done there.
     pub work_s: f64,
-    /// Bytes that leave it.
+    /// Bytes that are to leave it.
     pub up: f64,
-    /// Bytes that its nodes get.
+    /// Bytes that its nodes are to get.
     pub into: f64,
 }
 

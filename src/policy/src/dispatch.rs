@@ -166,6 +166,8 @@ pub enum DispatchEvent {
         /// Maps and reduces that the request asks for.
         tasks: [u32; 2],
     },
+    /// A task has all that others send it, and goes on without the network.
+    Received(TaskRef),
     /// Another plan is in force from now on; none: none. What runs goes on, what waits follows it.
     Plan(Option<Arc<Plan>>),
 }

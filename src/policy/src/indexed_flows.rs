@@ -7,10 +7,10 @@ use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 
 /// Running traffic of one moment; reads like the [`RunningFlows`] that it is of. Its index is made once, by whoever needs
-/// it first. A copy begins without, and so does what was changed.
+/// it first. A copy shares the traffic and begins without an index, and so does what was changed.
 #[derive(Default)]
 pub struct IndexedFlows {
-    flows: RunningFlows,
+    flows: Arc<RunningFlows>,
     index: OnceLock<KeptIndex>,
 }
 
@@ -24,7 +24,7 @@ impl IndexedFlows {
     /// For changes: what was worked out of the flows before is not theirs any more.
     pub fn change(&mut self) -> &mut RunningFlows {
         self.index.take();
-        &mut self.flows
+        Arc::make_mut(&mut self.flows)
     }
 
     /// Everything that runs over that network, ready for a new job.
@@ -37,7 +37,7 @@ impl IndexedFlows {
 
 impl From<RunningFlows> for IndexedFlows {
     fn from(flows: RunningFlows) -> Self {
-        Self { flows, index: OnceLock::new() }
+        Self { flows: Arc::new(flows), index: OnceLock::new() }
     }
 }
 
@@ -51,12 +51,26 @@ impl Deref for IndexedFlows {
 
 impl Clone for IndexedFlows {
     fn clone(&self) -> Self {
-        self.flows.clone().into()
+        Self { flows: Arc::clone(&self.flows), index: OnceLock::new() }
     }
 }
 
 impl std::fmt::Debug for IndexedFlows {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.flows.fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_shares_the_traffic_until_one_of_them_is_changed() {
+        let mut first = IndexedFlows::default();
+        let copy = first.clone();
+        assert!(std::ptr::eq(&raw const *first, &raw const *copy), "records keep one a generation");
+        let _ = first.change();
+        assert!(!std::ptr::eq(&raw const *first, &raw const *copy), "the copy stays as it was");
     }
 }

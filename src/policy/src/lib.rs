@@ -30,7 +30,6 @@ pub mod hit;
 mod indexed_flows;
 pub mod jobpacker;
 pub mod joint;
-pub mod knob; // KNOB
 pub mod load;
 pub mod nas;
 pub mod params;

@@ -5,6 +5,7 @@ use hintd_model::cluster::{Calculator, Resource, Snapshot};
 use hintd_model::units::NodeIdx;
 
 /// The largest share taken of any kind that YARN's calculator looks at, in [0, 1], if `room` is left on `node`.
+#[inline]
 #[must_use]
 pub fn load(snapshot: &Snapshot, node: NodeIdx, room: &Resource) -> f64 {
     let total = &snapshot.statics.total[node.at()];
@@ -19,6 +20,7 @@ pub fn load(snapshot: &Snapshot, node: NodeIdx, room: &Resource) -> f64 {
 }
 
 /// Load of `node` with `room` left on it, in parts per million, rounded down: what policies that rank nodes compare.
+#[inline]
 #[must_use]
 pub fn load_ppm(snapshot: &Snapshot, node: NodeIdx, room: &Resource) -> u32 {
     (load(snapshot, node, room) * 1e6) as u32
@@ -31,6 +33,7 @@ pub fn loads(snapshot: &Snapshot) -> Vec<u32> {
 }
 
 /// Kinds that YARN's calculator looks at: the first so many of a row.
+#[inline]
 pub fn kinds(snapshot: &Snapshot) -> usize {
     match snapshot.rules.calculator {
         Calculator::Default => 1,

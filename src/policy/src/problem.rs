@@ -190,6 +190,7 @@ impl InputBlocks {
     }
 
     /// Blocks with a replica on `node`, ascending.
+    #[inline]
     #[must_use]
     pub fn on(&self, node: NodeIdx) -> &[u32] {
         self.by_node.binary_search_by_key(&node, |(node, _)| *node).map_or(&[], |at| &self.by_node[at].1)
@@ -307,6 +308,7 @@ impl PlaceProblem<'_> {
     }
 
     /// What new containers on `node` may use.
+    #[inline]
     #[must_use]
     pub fn room(&self, node: NodeIdx) -> Resource {
         self.snapshot.room(node, self.leases)

@@ -6,6 +6,7 @@
 //!   itself. `capacity`: YARN's own scheduler between hints and nodes. `fluid`: flows in time, below them.
 //! - `streams`: random numbers by what they are drawn for.
 //! - `gangs`: applications placed whole by a placer, apart from `yarn`.
+//! - `worth`: what hints are worth, from runs held against YARN alone.
 //! - `reproduce`: the papers' experiments, made again on top of all this; it alone times and keeps files.
 //!
 //! # Invariants
@@ -30,6 +31,7 @@ pub mod settings;
 pub mod shape;
 mod streams;
 pub mod trace;
+pub mod worth;
 pub mod yarn;
 
 pub use flows_file::{FlowsDocument, FlowsResult};

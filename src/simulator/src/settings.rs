@@ -1,5 +1,6 @@
 //! What a simulated run is told beside cluster, trace and policy.
 
+use hintd_engine::holding::HoldSettings;
 use hintd_model::units::{HostName, LinkName, Micros};
 use hintd_policy::plan::Plan;
 use serde::{Deserialize, Serialize};
@@ -47,6 +48,9 @@ pub enum FlowGrain {
 pub struct SimSettings {
     /// Seed of everything drawn: users of jobs, replicas, phases of heartbeats.
     pub seed: u64,
+    /// Phases of heartbeats, of nodes and ApplicationMasters, are drawn by this and all else by [`SimSettings::seed`]; none:
+    /// all by the one seed. Two runs that differ in nothing else tell what chance is worth.
+    pub phase_seed: Option<u64>,
     /// Who allocates.
     pub authority: Authority,
     /// Time between two heartbeats of a node.
@@ -80,6 +84,8 @@ pub struct SimSettings {
     pub master_delay: Micros,
     /// As deployed: `yarn.scheduler.capacity.rack-locality-additional-delay`; -1: YARN's default.
     pub rack_delay: i32,
+    /// As deployed: whether receivers of heavy shuffles are held; none: never.
+    pub hold: Option<HoldSettings>,
     /// Under hints: age of what the policy sees.
     pub feed_delay: Micros,
     /// What fails and what comes back, by time.
@@ -96,6 +102,7 @@ impl Default for SimSettings {
     fn default() -> Self {
         Self {
             seed: 1,
+            phase_seed: None,
             authority: Authority::Policy,
             heartbeat: Micros::from_secs(1),
             users: 200,
@@ -111,10 +118,22 @@ impl Default for SimSettings {
             invariants: true,
             master_delay: Micros::from_secs(1),
             rack_delay: -1,
+            hold: None,
             feed_delay: Micros::from_millis(100),
             script: Vec::new(),
             background: Vec::new(),
             plan: None,
+        }
+    }
+}
+
+impl SimSettings {
+    /// The seed of phases of heartbeats.
+    #[must_use]
+    pub const fn seed_of_phases(&self) -> u64 {
+        match self.phase_seed {
+            Some(seed) => seed,
+            None => self.seed,
         }
     }
 }

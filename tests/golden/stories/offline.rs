@@ -100,6 +100,7 @@ pub(crate) fn traces_plans_and_simulations(notes: &Notes) {
     notes.json("trace check", &["trace", "check", &lines]);
     notes.json("trace check", &["trace", "check", &bad, "--skip-bad"]);
     simulations(notes, &files, &swim);
+    worth(notes, &files, &swim);
     plans(notes, &files, &lines);
     reproduction(notes, &files);
 }
@@ -113,6 +114,23 @@ fn simulations(notes: &Notes, files: &Files, trace: &str) {
     notes.seen().json.add("simulate", &read(&runs));
     let planned = ["jobpacker,corral,fair", "--cluster", "jobpacker", "--plan", "online"];
     notes.json("simulate", &[&base[..], &planned].concat());
+}
+
+fn worth(notes: &Notes, files: &Files, trace: &str) {
+    let [kept, page, out] = ["kept", "worth.md", "worth.json"].map(|name| files.path(name));
+    let base =
+        ["worth", "--trace", trace, "--cluster", "nas-40", "--loads", "0.01,0.1", "--seeds", "2", "--levers", "where"];
+    let written = ["--keep", &kept, "--markdown", &page, "--commit", "0123456", "-o", &out];
+    notes.json("worth", &[&base[..], &written].concat());
+    notes.seen().json.add("worth", &read(&out));
+    for run in std::fs::read_dir(&kept).unwrap() {
+        let mut run = read(run.unwrap().path().to_str().unwrap());
+        run["of"] = json!("all that a run hangs on: compared, never read");
+        notes.seen().json.add("kept run of worth", &run);
+    }
+    assert!(std::fs::exists(&page).unwrap(), "it is generated of these");
+    let part = ["--keep", &files.path("part"), "--shard", "1/4"];
+    notes.json("worth", &[&base[..], &part].concat());
 }
 
 fn plans(notes: &Notes, files: &Files, trace: &str) {

@@ -71,6 +71,13 @@ impl Placement for Noop {
         Err(Status::unimplemented("the no-op server explains nothing"))
     }
 
+    async fn shuffle_turn(
+        &self,
+        _: Request<v1::ShuffleTurnRequest>,
+    ) -> Result<Response<v1::ShuffleTurnResponse>, Status> {
+        Err(Status::unimplemented("the no-op server holds nobody"))
+    }
+
     async fn replicas(&self, _: Request<v1::ReplicasRequest>) -> Result<Response<v1::ReplicasResponse>, Status> {
         Err(Status::unimplemented("the no-op server advises nothing"))
     }

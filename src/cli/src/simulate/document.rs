@@ -39,7 +39,7 @@ struct OptionsView {
 }
 
 #[derive(Debug, Serialize)]
-struct ClusterView<'a> {
+pub(crate) struct ClusterView<'a> {
     name: &'a str,
     racks: usize,
     nodes: usize,
@@ -49,7 +49,7 @@ struct ClusterView<'a> {
 }
 
 #[derive(Debug, Serialize)]
-struct ModelView {
+pub(crate) struct ModelView {
     block_bytes: u64,
     reduce_bytes: u64,
     max_reduces: u32,
@@ -61,7 +61,7 @@ struct ModelView {
 
 /// The settings of all runs, units in their names.
 #[derive(Debug, Serialize)]
-struct SettingsView {
+pub(crate) struct SettingsView {
     heartbeat_s: f64,
     users: u32,
     replicas: u8,
@@ -75,6 +75,12 @@ struct SettingsView {
     master_delay_s: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     feed_delay_s: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    recurring: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    history_error: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    data_placement: Option<bool>,
 }
 
 #[derive(Debug, Serialize)]
@@ -120,7 +126,7 @@ impl OptionsView {
 }
 
 impl<'a> ClusterView<'a> {
-    fn of(cluster: &'a Cluster) -> Self {
+    pub(crate) fn of(cluster: &'a Cluster) -> Self {
         let (statics, container) = (&cluster.cluster.snapshot.statics, &cluster.cluster.container);
         Self {
             name: &cluster.name,
@@ -134,7 +140,7 @@ impl<'a> ClusterView<'a> {
 }
 
 impl ModelView {
-    fn of(model: &JobModel) -> Self {
+    pub(crate) fn of(model: &JobModel) -> Self {
         Self {
             block_bytes: model.block.0,
             reduce_bytes: model.reduce_bytes.0,
@@ -148,7 +154,8 @@ impl ModelView {
 }
 
 impl SettingsView {
-    fn of(settings: &SimSettings, hints: bool) -> Self {
+    pub(crate) fn of(settings: &SimSettings, hints: bool) -> Self {
+        let recurs = settings.recurring > 0.0;
         Self {
             heartbeat_s: settings.heartbeat.as_secs_f64(),
             users: settings.users,
@@ -161,6 +168,9 @@ impl SettingsView {
             invariants: settings.invariants,
             master_delay_s: hints.then(|| settings.master_delay.as_secs_f64()),
             feed_delay_s: hints.then(|| settings.feed_delay.as_secs_f64()),
+            recurring: recurs.then_some(settings.recurring),
+            history_error: recurs.then_some(settings.history_error),
+            data_placement: recurs.then_some(settings.data_placement),
         }
     }
 }

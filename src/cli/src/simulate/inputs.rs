@@ -19,15 +19,15 @@ use std::path::{Path, PathBuf};
 /// A cluster to simulate.
 pub(crate) struct Cluster {
     /// The name or file.
-    pub(super) name: String,
+    pub(crate) name: String,
     pub(crate) cluster: SimCluster,
-    pub(super) grain: FlowGrain,
-    pub(super) users: Option<u32>,
+    pub(crate) grain: FlowGrain,
+    pub(crate) users: Option<u32>,
 }
 
 impl Cluster {
     /// Of all nodes.
-    pub(super) fn containers(&self) -> u64 {
+    pub(crate) fn containers(&self) -> u64 {
         self.cluster.containers.iter().map(|&of_node| u64::from(of_node)).sum()
     }
 }
@@ -83,15 +83,15 @@ fn unknown(name: &str) -> Failure {
 }
 
 /// A trace that was read once, from beginning to end.
-pub(super) struct Trace {
-    pub(super) path: PathBuf,
-    pub(super) options: TraceOptions,
-    pub(super) facts: TraceFacts,
+pub(crate) struct Trace {
+    pub(crate) path: PathBuf,
+    pub(crate) options: TraceOptions,
+    pub(crate) facts: TraceFacts,
 }
 
 impl Trace {
     /// Reads the trace through, so that what is wrong with its last line is said before hours of simulation.
-    pub(super) fn open(path: &Path, options: TraceOptions, model: &JobModel) -> Result<Self, Failure> {
+    pub(crate) fn open(path: &Path, options: TraceOptions, model: &JobModel) -> Result<Self, Failure> {
         // It is read once more for each run: what can be read only once would leave them without jobs, or waiting.
         if std::fs::metadata(path).is_ok_and(|found| !found.is_file()) {
             let message = format!("{}: not a file; a simulation reads its trace once for each run", path.display());
@@ -102,12 +102,12 @@ impl Trace {
     }
 
     /// Its jobs, read anew.
-    pub(super) fn jobs(&self) -> Result<TraceReader<Box<dyn BufRead + Send>>, Failure> {
+    pub(crate) fn jobs(&self) -> Result<TraceReader<Box<dyn BufRead + Send>>, Failure> {
         Ok(TraceReader::new(unpacked(&self.path)?, self.options))
     }
 
     /// What the reader let pass.
-    pub(super) fn warning(&self) -> Option<String> {
+    pub(crate) fn warning(&self) -> Option<String> {
         skipped(&self.path, &self.facts)
     }
 }

@@ -1,20 +1,15 @@
-//! All runs of a comparison, several at once, results in a fixed order.
+//! All runs of a comparison, in a fixed order.
 
 use super::super::failure::Failure;
 use super::super::output::Output;
 use super::inputs::{self, Trace};
 use super::policies::Chosen;
-use super::progress::{Interrupt, ProgressState};
-use hintd_policy::DynDispatch;
+use super::pool::{Pool, RunWatch};
+use super::single::Single;
 use hintd_policy::plan::{self, Objective};
-use hintd_simulator::capacity::HintedYarn;
-use hintd_simulator::deployed::Deployed;
-use hintd_simulator::yarn::{Progress, SimCluster, SimError, SimRun, forecast, simulate};
+use hintd_simulator::yarn::{SimCluster, forecast};
 use hintd_simulator::{Authority, JobModel, NEVER_FIT_SHOWN, RunReport, SimSettings, TraceJob};
-use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::sync::Arc;
 
 /// What is run.
 pub(super) struct Plan<'a> {
@@ -88,31 +83,11 @@ impl Plan<'_> {
     /// # Errors
     /// That of the first case, in their order, which failed.
     pub(super) fn run(&self, output: Output) -> Result<Runs, Failure> {
-        let interrupt = Interrupt::listen()?;
-        let board = ProgressState::new(self.cases.len(), self.trace.facts.jobs);
-        let next = AtomicUsize::new(0);
-        let results: Mutex<Vec<Option<Result<RunReport, Failure>>>> =
-            Mutex::new(std::iter::repeat_with(|| None).take(self.cases.len()).collect());
-        let work = || {
-            loop {
-                let at = next.fetch_add(1, Ordering::Relaxed);
-                if at >= self.cases.len() || interrupt.came() || board.failed() {
-                    break;
-                }
-                let result = self.one(at, &board, &interrupt);
-                board.ended(at, result.is_err());
-                results.lock().expect("no holder of this lock panics: it only stores")[at] = Some(result);
-            }
-        };
-        std::thread::scope(|scope| {
-            let workers: Vec<_> =
-                (0..self.threads.clamp(1, self.cases.len().max(1))).map(|_| scope.spawn(work)).collect();
-            board.show(output, || workers.iter().all(std::thread::ScopedJoinHandle::is_finished), |at| self.name(at));
-        });
-        let results = results.into_inner().expect("the scope has joined every thread");
-        let reports = results.into_iter().map(Option::transpose).collect::<Result<Vec<_>, _>>()?;
+        let pool = Pool { runs: self.cases.len(), jobs: self.trace.facts.jobs, threads: self.threads };
+        let pooled = pool.run(output, |at| self.name(at), |at, watch| self.one(at, watch))?;
+        let reports = pooled.results;
         let interrupted =
-            interrupt.came() && reports.iter().any(|report| report.as_ref().is_none_or(|r| r.unfinished > 0));
+            pooled.interrupted && reports.iter().any(|report| report.as_ref().is_none_or(|r| r.unfinished > 0));
         Ok(Runs { reports, interrupted })
     }
 
@@ -139,62 +114,20 @@ impl Plan<'_> {
         Ok(Some(Arc::new(plan)))
     }
 
-    fn one(&self, at: usize, board: &ProgressState, interrupt: &Interrupt) -> Result<RunReport, Failure> {
+    fn one(&self, at: usize, watch: &RunWatch<'_>) -> Result<RunReport, Failure> {
         let case = self.cases[at];
         let chosen = &self.policies[case.policy];
         let plan = self.planned(chosen, case.seed)?;
         let settings = SimSettings { seed: case.seed, authority: case.authority, plan, ..self.settings.clone() };
-        let policy = chosen.dispatcher()?;
-        let deployed = chosen.deployed(self.cluster, &settings)?;
-        let yarn = chosen.yarn(&policy, &settings).filter(|_| deployed.is_none());
-        let dispatch: &dyn DynDispatch = match (&deployed, &yarn) {
-            (Some(deployed), _) => deployed,
-            (None, Some(yarn)) => yarn,
-            (None, None) => &policy,
-        };
-        let run = SimRun {
+        let single = Single {
             cluster: self.cluster,
             model: self.model,
             settings: &settings,
-            policy: chosen.name,
-            dispatch,
+            trace: self.trace,
+            chosen,
             places: chosen.places(),
+            only: self.threads == 1,
         };
-        let mut jobs = self.trace.jobs()?;
-        let mut watch = |progress: Progress| {
-            board.note(at, progress.done, progress.now);
-            if interrupt.came() || board.failed() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-        };
-        if self.threads == 1 {
-            forget_peak();
-        }
-        let began = Instant::now();
-        let report = simulate(&run, &mut jobs, &mut watch).map_err(|error| self.failure(at, error))?;
-        let hints = yarn.filter(HintedYarn::hints).map(|yarn| yarn.outcome());
-        let hints = hints.or_else(|| deployed.filter(Deployed::hints).map(|deployed| deployed.outcome()));
-        let (wall_s, peak_rss_bytes) = (began.elapsed().as_secs_f64(), peak_rss_bytes());
-        Ok(RunReport { wall_s, peak_rss_bytes, hints, ..report })
+        single.run(watch, || self.name(at))
     }
-
-    fn failure(&self, at: usize, error: SimError) -> Failure {
-        match error {
-            SimError::Trace(error) => inputs::in_trace(&self.trace.path, error),
-            SimError::Settings { .. } | SimError::Model(_) => Failure::Input(error.to_string()),
-            other => Failure::work(format!("{}: {other}", self.name(at))),
-        }
-    }
-}
-
-/// Lets the kernel measure peaks anew, where it can: with one thread, a peak then is the run's and not that of those
-/// before it.
-fn forget_peak() {
-    let _ = std::fs::write("/proc/self/clear_refs", "5"); // not on this kernel: peaks are the process's
-}
-
-/// Peak resident memory of the process, bytes; 0 where the system does not say.
-fn peak_rss_bytes() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    let kib = line.and_then(|rest| rest.trim().strip_suffix("kB")).and_then(|number| number.trim().parse::<u64>().ok());
-    kib.unwrap_or(0) * 1024
 }

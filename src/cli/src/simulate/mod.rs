@@ -2,8 +2,8 @@
 //!
 //! # Code map
 //! - `inputs`: cluster and trace, from files or by name. `policies`: those to compare, their parameters, and the one
-//!   place where a dispatcher is made of policy and authority. `matrix`: all runs, in parallel. `progress`: how far
-//!   they are, and the interrupt. `document`: JSON. `table`: the same for people. `plots`: SVG.
+//!   place where a dispatcher is made of policy and authority. `matrix`: all runs. `pool`: several at once. `single`: one
+//!   run. `progress`: how far they are, and the interrupt. `document`: JSON. `table`: the same for people. `plots`: SVG.
 //!
 //! # Invariants
 //! - Results stand in the order policy, authority, seed, and are the same bytes whatever the number of threads, but for
@@ -15,20 +15,28 @@ mod inputs;
 mod matrix;
 mod plots;
 mod policies;
+mod pool;
 mod progress;
 pub mod script;
+mod single;
 mod table;
 
-pub(crate) use inputs::cluster;
+pub(crate) use document::{ClusterView, ModelView, SettingsView};
+pub(crate) use inputs::{Cluster, Trace, cluster};
 pub(crate) use inputs::{in_trace, skipped, unpacked};
+pub(crate) use policies::{Chosen, choose};
+pub(crate) use pool::{Pool, RunWatch};
+pub(crate) use single::Single;
 
 use super::failure::Failure;
 use super::files;
 use super::output::Output;
 use super::plan::objective::ObjectiveArg;
 use clap::{Args, ValueEnum};
+use hintd_engine::holding::HoldSettings;
 use hintd_model::units::Micros;
 use hintd_simulator::shape::Joined;
+use hintd_simulator::yarn::HISTORY_ERROR_MAX;
 use hintd_simulator::{Authority, FlowGrain, JobModel, SimSettings, TraceOptions};
 use std::num::NonZeroU64;
 use std::path::PathBuf;
@@ -79,6 +87,18 @@ pub struct SimulateArgs {
     /// In JSON: completion times of all jobs, and use of links over time
     #[arg(long)]
     series: bool,
+    /// As deployed: hold receivers of heavy shuffles, as a queue with `hold = true` does by default
+    #[arg(long)]
+    hold: bool,
+    /// As deployed: this share of jobs ran before, and hintd learns of an earlier run when they come [default: 0]
+    #[arg(long, value_name = "SHARE", value_parser = whole_share)]
+    recurring: Option<f64>,
+    /// Bytes and durations of an earlier run are this run's times a factor between 1/X and X, drawn for each [default: 2]
+    #[arg(long, value_name = "X", requires = "recurring", value_parser = history_error)]
+    history_error: Option<f64>,
+    /// As deployed: input of recurring jobs was written where the policy says, where it places data
+    #[arg(long, requires = "recurring")]
+    data_placement: bool,
     #[command(flatten)]
     trace_options: TraceArgs,
     #[command(flatten)]
@@ -214,21 +234,25 @@ pub enum GrainArg {
 /// [`Failure::Input`] for files, names and parameters that are wrong; [`Failure::Work`] where a run breaks, was
 /// interrupted (then after all that is there was written), or a file can't be written.
 pub fn run(args: &SimulateArgs, output: Output) -> Result<(), Failure> {
-    let chosen = policies::choose(&args.policy, &args.params)?;
+    let chosen = choose(&args.policy, &args.params)?;
     let authorities = args.authority.all();
     policies::check(&chosen)?;
     let cluster = cluster(&args.cluster, args.container, Joined::ByNetwork)?;
-    let model = JobModel::default().at_rate(args.settings.compute);
-    let trace = inputs::Trace::open(&args.trace, args.trace_options.options(), &model)?;
+    let model = args.settings.model();
+    let trace = Trace::open(&args.trace, args.trace_options.options(), &model)?;
     if let Some(warning) = trace.warning() {
         output.progress(&warning);
     }
     if let Some(folder) = &args.plots {
         std::fs::create_dir_all(folder).map_err(|error| Failure::in_file(folder, error))?;
     }
-    let mut settings = settings(&args.settings, &cluster);
-    if let Some(path) = &args.settings.script {
-        script::read(path, &cluster.cluster.snapshot)?.into_settings(&mut settings);
+    let mut settings = args.settings.read(&cluster)?;
+    settings.hold = args.hold.then(HoldSettings::default);
+    settings.recurring = args.recurring.unwrap_or(settings.recurring);
+    settings.history_error = args.history_error.unwrap_or(settings.history_error);
+    settings.data_placement = args.data_placement;
+    if settings.recurring > 0.0 && args.authority != AuthorityArg::Deployed {
+        return Err(Failure::Input("--recurring is for --authority deployed".to_owned()));
     }
     let seeds = seeds(args)?;
     let plan = matrix::Plan {
@@ -257,7 +281,26 @@ pub fn run(args: &SimulateArgs, output: Output) -> Result<(), Failure> {
     runs.finish(plan.cases.len())
 }
 
-fn settings(args: &SettingArgs, cluster: &inputs::Cluster) -> SimSettings {
+impl SettingArgs {
+    /// As a run takes them, with what the script says.
+    ///
+    /// # Errors
+    /// [`Failure::Input`] for a script that is none, or names what the cluster lacks.
+    pub(crate) fn read(&self, cluster: &Cluster) -> Result<SimSettings, Failure> {
+        let mut settings = settings(self, cluster);
+        if let Some(path) = &self.script {
+            script::read(path, &cluster.cluster.snapshot)?.into_settings(&mut settings);
+        }
+        Ok(settings)
+    }
+
+    /// The job model.
+    pub(crate) fn model(&self) -> JobModel {
+        JobModel::default().at_rate(self.compute)
+    }
+}
+
+fn settings(args: &SettingArgs, cluster: &Cluster) -> SimSettings {
     let grain = match args.grain {
         Some(GrainArg::Racks) => FlowGrain::Racks,
         Some(GrainArg::Nodes) => FlowGrain::Nodes,
@@ -293,15 +336,31 @@ fn seeds(args: &SimulateArgs) -> Result<Vec<u64>, Failure> {
     Ok(args.seed.clone())
 }
 
-fn threads(asked: Option<u16>) -> usize {
+pub(crate) fn threads(asked: Option<u16>) -> usize {
     let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
     asked.map_or_else(cores, usize::from)
 }
 
 /// A factor from a millionth to a million.
-fn factor(text: &str) -> Result<f64, String> {
+pub(crate) fn factor(text: &str) -> Result<f64, String> {
     let value: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
     if (1e-6..=1e6).contains(&value) { Ok(value) } else { Err("must lie between 0.000001 and 1000000".to_owned()) }
+}
+
+/// A part of a whole.
+pub(crate) fn whole_share(text: &str) -> Result<f64, String> {
+    let value: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
+    if (0.0..=1.0).contains(&value) { Ok(value) } else { Err("must lie between 0 and 1".to_owned()) }
+}
+
+/// How far off an earlier run may be.
+pub(crate) fn history_error(text: &str) -> Result<f64, String> {
+    let value: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
+    if (1.0..=HISTORY_ERROR_MAX).contains(&value) {
+        Ok(value)
+    } else {
+        Err(format!("must lie between 1 and {HISTORY_ERROR_MAX}"))
+    }
 }
 
 fn share(text: &str) -> Result<f64, String> {

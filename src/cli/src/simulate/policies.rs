@@ -13,18 +13,18 @@ use hintd_simulator::{Authority, SimSettings};
 use std::collections::BTreeMap;
 
 /// A policy with its parameters.
-pub(super) struct Chosen {
+pub(crate) struct Chosen {
     /// As it was asked for.
-    pub(super) name: &'static str,
+    pub(crate) name: &'static str,
     /// Its parameters, defaults too.
-    pub(super) params: String,
+    pub(crate) params: String,
     policy: Box<dyn Policy>,
     /// What the guard compares hints with.
     baseline: Box<dyn Policy>,
 }
 
 /// The policies of these names, each with those of `params` (`POLICY.KEY=VALUE`) that are its.
-pub(super) fn choose(names: &[String], params: &[String]) -> Result<Vec<Chosen>, Failure> {
+pub(crate) fn choose(names: &[String], params: &[String]) -> Result<Vec<Chosen>, Failure> {
     let names: Vec<&str> = names.iter().map(|name| name.trim()).collect();
     let mut tables: BTreeMap<&str, Vec<(&str, &str)>> = BTreeMap::new();
     for param in params {
@@ -52,7 +52,7 @@ pub(super) fn choose(names: &[String], params: &[String]) -> Result<Vec<Chosen>,
 }
 
 /// Whether every policy can run.
-pub(super) fn check(chosen: &[Chosen]) -> Result<(), Failure> {
+pub(crate) fn check(chosen: &[Chosen]) -> Result<(), Failure> {
     chosen.iter().try_for_each(|policy| policy.dispatcher().map(|_| ()))
 }
 
@@ -61,18 +61,23 @@ impl Chosen {
     ///
     /// # Errors
     /// [`Failure::Input`] where it has nothing to say to one.
-    pub(super) fn dispatcher(&self) -> Result<impl DynDispatch + '_, Failure> {
+    pub(crate) fn dispatcher(&self) -> Result<impl DynDispatch + '_, Failure> {
         let none = || Failure::Input(format!("policy \"{}\" neither schedules nor places", self.name));
         dispatcher_of(&*self.policy).ok_or_else(none)
     }
 
+    /// Whether it places whole requests and does not schedule: the daemon can ask it.
+    pub(crate) fn is_asked(&self) -> bool {
+        self.policy.as_place().is_some() && self.policy.as_dispatch().is_none()
+    }
+
     /// The policy, where it plans.
-    pub(super) fn planner(&self) -> Option<&dyn Planner> {
+    pub(crate) fn planner(&self) -> Option<&dyn Planner> {
         self.policy.as_plan()
     }
 
     /// The policy, where it says where data goes.
-    pub(super) fn places(&self) -> Option<&dyn PlaceData> {
+    pub(crate) fn places(&self) -> Option<&dyn PlaceData> {
         self.policy.as_place_data()
     }
 
@@ -80,7 +85,7 @@ impl Chosen {
     ///
     /// # Errors
     /// [`Failure::Input`] for a policy that places no whole requests: nobody would ask it.
-    pub(super) fn deployed<'d>(
+    pub(crate) fn deployed<'d>(
         &'d self,
         cluster: &'d SimCluster,
         settings: &SimSettings,
@@ -89,17 +94,19 @@ impl Chosen {
             return Ok(None);
         }
         let alone = self.name == capacity::NAME;
-        if !alone && (self.policy.as_place().is_none() || self.policy.as_dispatch().is_some()) {
+        if !alone && !self.is_asked() {
             let message =
                 format!("policy \"{}\" schedules: --authority deployed is for policies that place", self.name);
             return Err(Failure::Input(message));
         }
         let hintd = (!alone).then_some((&*self.policy, &*self.baseline));
-        Ok(Some(Deployed::new(cluster, hintd, settings)))
+        // All that it draws are phases.
+        let drawn_by = SimSettings { seed: settings.seed_of_phases(), ..settings.clone() };
+        Ok(Some(Deployed::new(cluster, hintd, &drawn_by)))
     }
 
     /// YARN between the policy and the nodes, where the policy does not schedule by itself: `capacity` is YARN's own.
-    pub(super) fn yarn<'d>(&self, dispatch: &'d dyn DynDispatch, settings: &SimSettings) -> Option<HintedYarn<'d>> {
+    pub(crate) fn yarn<'d>(&self, dispatch: &'d dyn DynDispatch, settings: &SimSettings) -> Option<HintedYarn<'d>> {
         let by_yarn = settings.authority == Authority::Hints || self.name == capacity::NAME;
         by_yarn.then(|| HintedYarn::new(self.name, dispatch, Delays::of(settings)))
     }

@@ -75,6 +75,8 @@ pub(super) fn read(root: &mut Section<'_>, reader: &mut Reader<'_>) -> Limits {
         follow_messages: section.bounded(reader, "follow_messages", 1_024, 1..=1_000_000),
         watch: WatchLimits {
             pairs: section.bounded(reader, "watched_pairs", 200_000, 0..=100_000_000),
+            // Half: who takes all it may leaves others as much.
+            pairs_per_peer: section.bounded(reader, "watched_pairs_per_peer", 100_000, 0..=100_000_000),
             watchers: section.bounded(reader, "watchers", 256, 1..=65_536),
         },
         request: request(&mut section, reader),

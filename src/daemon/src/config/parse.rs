@@ -6,6 +6,7 @@ use super::values::{DAY, HOUR, MINUTE, MS, SECOND, micros, one_of};
 use super::{Config, Log, chains, plan, rebalance, records, routes};
 use crate::runtime::options::{FollowOptions, Listen, Options, Placer, Policies, PoolOptions, Queue, Settings, Store};
 use crate::telemetry::logs::{LogFormat, check_filter};
+use hintd_engine::holding::HoldSettings;
 use hintd_engine::{DispatchSettings, EngineSettings, Guard, Mode, SourceAges};
 use hintd_model::cluster::{Calculator, Resource, SizeRules, Source};
 use hintd_policy::budget::DEFAULT_STEPS;
@@ -71,6 +72,7 @@ fn read(table: toml::Spanned<DeTable<'_>>, file: &str, reader: &mut Reader<'_>) 
     engine.plans = plans;
     engine.rebalance = rebalance::read(&mut root, reader);
     engine.records = records::read(&mut root, reader);
+    engine.hold = hold(&mut root, reader);
     let policies = policies(&mut root, reader);
     let queues = queues(&mut root, reader);
     let sdn = super::sdn::sdn(&mut root, reader);
@@ -291,6 +293,20 @@ fn guard(section: &mut Section<'_>, reader: &mut Reader<'_>) -> Option<Guard> {
     on.then_some(Guard { margin })
 }
 
+fn hold(root: &mut Section<'_>, reader: &mut Reader<'_>) -> HoldSettings {
+    let mut section = root.section(reader, "hold");
+    let defaults = HoldSettings::default();
+    let settings = HoldSettings {
+        at_once: section.bounded(reader, "at_once", defaults.at_once, 1..=10_000),
+        heavy: micros(section.bounded(reader, "heavy", 2 * SECOND, MS..=HOUR)),
+        share: section.bounded(reader, "share", defaults.share, 0.001..=1.0),
+        patience: micros(section.bounded(reader, "patience", 10 * MINUTE, SECOND..=DAY)),
+        longest: micros(section.bounded(reader, "longest", HOUR, SECOND..=DAY)),
+    };
+    section.finish(reader);
+    settings
+}
+
 fn leases(
     root: &mut Section<'_>,
     reader: &mut Reader<'_>,
@@ -418,11 +434,12 @@ fn queues(root: &mut Section<'_>, reader: &mut Reader<'_>) -> BTreeMap<String, Q
     for (name, mut section) in root.section(reader, "queues").named_sections(reader) {
         let mode = section.get(reader, "mode", Mode::On);
         let policy = section.get(reader, "policy", None);
+        let hold = section.get(reader, "hold", false);
         section.finish(reader);
-        queues.insert(name, Queue { mode, policy });
+        queues.insert(name, Queue { mode, policy, hold });
     }
     if queues.is_empty() {
-        queues.insert("*".to_owned(), Queue { mode: Mode::On, policy: None });
+        queues.insert("*".to_owned(), Queue { mode: Mode::On, policy: None, hold: false });
     }
     queues
 }

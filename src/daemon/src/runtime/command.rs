@@ -5,6 +5,7 @@ use super::outbox::Outbox;
 use super::replace::FollowEvent;
 use super::watchers::Watching;
 use crate::store::StoreFailure;
+use hintd_engine::holding::serve::{ShuffleWish, WishTurn};
 use hintd_engine::prediction::Runs;
 use hintd_engine::{
     Answer, AttemptHeld, CircuitReport, CircuitsView, DetachedDispatcher, EngineCounts, EngineSettings, Explained,
@@ -14,6 +15,7 @@ use hintd_engine::{
 use hintd_model::units::{AttemptId, DecisionId, LeaseId, Micros, RequestId, Timestamp};
 use hintd_policy::Policy;
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::mpsc;
 use std::time::Duration;
@@ -32,6 +34,8 @@ pub(super) enum Command {
     Explain { decision: DecisionId, reply: Reply<Option<Explained>> },
     /// Give leases back.
     Release { attempt: AttemptId, proof: Proof, leases: Vec<LeaseId>, reply: Reply<Result<Released, Refusal>> },
+    /// Whether an attempt may ask for receivers of its shuffle.
+    ShuffleTurn { wish: ShuffleWish, proof: Proof, reply: Reply<Result<WishTurn, Refusal>> },
     /// The outbox of an attempt, for who shows that it is the attempt's.
     Follow { attempt: AttemptId, proof: Proof, reply: Reply<Result<Arc<Outbox<FollowEvent>>, Refusal>> },
     /// A task event, and what its teller shows.
@@ -44,10 +48,12 @@ pub(super) enum Command {
     AttemptsHeld(Reply<Vec<AttemptHeld>>),
     /// A finished run of a recurring job, as a history server tells it.
     Learned { key: Arc<str>, run: LearnedRun },
-    /// Watch routes, where all watchers together stay within `most`.
+    /// Watch routes, where all watchers together, and those of the peer, stay within `most`.
     Watch {
         watcher: Arc<str>,
         proof: Proof,
+        /// Whose connection it is; `None`: the daemon's own.
+        peer: Option<SocketAddr>,
         scope: WatchScope,
         most: WatchLimits,
         reply: Reply<Result<Watching, Refusal>>,

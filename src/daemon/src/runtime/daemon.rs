@@ -31,6 +31,7 @@ use hintd_engine::{
 };
 use hintd_model::units::{AttemptId, DecisionId, LeaseId, Micros, Timestamp};
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError};
 use std::thread::JoinHandle;
@@ -129,7 +130,7 @@ pub enum StartError {
     #[error(
         "{0} can be reached from other machines, unencrypted: take a loopback address or set listen.insecure_bind = true"
     )]
-    Insecure(std::net::SocketAddr),
+    Insecure(SocketAddr),
     /// Another daemon serves this admin socket.
     #[error("another daemon answers on {0}")]
     AlreadyRunning(std::path::PathBuf),
@@ -437,7 +438,7 @@ impl Daemon {
         shared.outboxes.push_if_open(attempt, message, &shared.follow.load(), self.0.clock.now());
     }
 
-    /// Watches routes, where all watchers together stay within `most`; what it begins with is a snapshot, or what was
+    /// Watches routes, where all watchers together, and those of the peer, stay within `most`; what it begins with is a snapshot, or what was
     /// missed.
     ///
     /// # Errors
@@ -447,11 +448,11 @@ impl Daemon {
     pub async fn watch(
         &self,
         watcher: Arc<str>,
-        proof: Proof,
+        (proof, peer): (Proof, Option<SocketAddr>),
         scope: WatchScope,
         most: WatchLimits,
     ) -> Result<Watching, Refusal> {
-        self.0.engine_handle.ask(|reply| Command::Watch { watcher, proof, scope, most, reply }).await?
+        self.0.engine_handle.ask(|reply| Command::Watch { watcher, proof, peer, scope, most, reply }).await?
     }
 
     /// A feed left a change of the network: routes are not to wait until the next publish.

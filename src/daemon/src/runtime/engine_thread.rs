@@ -27,6 +27,7 @@ use hintd_model::cluster::ModelError;
 use hintd_model::units::{AttemptId, DecisionId, LeaseId, Micros, RequestId, Timestamp};
 use hintd_policy::{IndexedFlows, Policy};
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -188,6 +189,9 @@ impl EngineThread {
             Command::Release { attempt, proof, leases, reply } => {
                 self.release(attempt, &proof, &leases, reply, now);
             }
+            Command::ShuffleTurn { wish, proof, reply } => {
+                let _ = reply.send(self.engine.shuffle_turn(&wish, &proof, now));
+            }
             Command::MayTell { attempt, proof, reply } => {
                 let may = self.engine.may_tell(attempt, &proof);
                 let _ = reply.send(may.map(|()| self.engine.knows(attempt)));
@@ -203,8 +207,8 @@ impl EngineThread {
                 self.engine.learnt(&key, &run, now);
                 self.state_changed();
             }
-            Command::Watch { watcher, proof, scope, most, reply } => {
-                let found = self.watch((&watcher, proof), scope, most, now);
+            Command::Watch { watcher, proof, peer, scope, most, reply } => {
+                let found = self.watch((&watcher, proof, peer), scope, most, now);
                 if let Err(Ok(unheard)) = reply.send(found) {
                     self.unwatch(&watcher, unheard.session);
                 }
@@ -298,17 +302,17 @@ impl EngineThread {
         self.effects(None, Box::new(move |_| drop(reply.send(Ok(())))));
     }
 
-    /// Starts a Watch, unless all watchers together would watch more than `most`; pairs that a
-    /// Watch of the same name watched until now are free.
+    /// Starts a Watch, unless all watchers together, or those of its peer, would watch more than `most`; pairs that a Watch of
+    /// the same name watched until now are free.
     fn watch(
         &mut self,
-        (watcher, proof): (&Arc<str>, Proof),
+        (watcher, proof, peer): (&Arc<str>, Proof, Option<SocketAddr>),
         scope: WatchScope,
         most: WatchLimits,
         now: Timestamp,
     ) -> Result<Watching, Refusal> {
         self.shared.watchers.may_begin(watcher, &proof, self.legacy())?;
-        let WatchLimits { pairs: most, watchers } = most;
+        let WatchLimits { pairs: most, pairs_per_peer, watchers } = most;
         if self.shared.watchers.others(watcher) >= watchers {
             let message = format!("{watchers} others watch routes, as many as limits.watchers allows");
             return Err(Refusal::Unavailable { message, retry_after: Micros::from_secs(10) });
@@ -321,9 +325,18 @@ impl EngineThread {
             );
             return Err(Refusal::Invalid { field: "pairs".to_owned(), message });
         }
+        let pairs = scope.pairs.len();
+        let of_peer = peer.map_or(0, |peer| self.shared.watchers.pairs_of(peer, watcher));
+        if peer.is_some() && of_peer + pairs > pairs_per_peer {
+            let message = format!(
+                "{pairs} pairs, beside {of_peer} that this peer watches; at most {pairs_per_peer} \
+                 (limits.watched_pairs_per_peer)"
+            );
+            return Err(Refusal::Invalid { field: "pairs".to_owned(), message });
+        }
         let first = self.engine.watch(watcher, scope, now)?;
         self.sessions += 1;
-        let watching = self.shared.watchers.start((watcher, proof), self.sessions, first);
+        let watching = self.shared.watchers.start((watcher, proof), (peer, pairs), self.sessions, first);
         if watching.replaced {
             self.shared.metrics.watch_replaced(watcher);
         }

@@ -31,6 +31,7 @@ pub mod refused_table;
 pub mod registries;
 mod replace;
 pub mod servers;
+mod shuffle_turn;
 pub mod watch_file;
 pub mod watchers;
 

@@ -212,6 +212,8 @@ impl Default for RequestLimits {
 pub struct WatchLimits {
     /// Host pairs, all watchers together.
     pub pairs: usize,
+    /// Host pairs, all watchers of one peer together.
+    pub pairs_per_peer: usize,
     /// Watchers.
     pub watchers: usize,
 }
@@ -264,9 +266,24 @@ pub struct Queue {
     pub mode: Mode,
     /// Its policy; `None`: the framework's, else the default.
     pub policy: Option<&'static str>,
+    /// Whether receivers of heavy shuffles are held.
+    pub hold: bool,
 }
 
 impl Settings {
+    /// Whether the queue holds receivers of heavy shuffles.
+    ///
+    /// # Errors
+    /// [`Refusal::Unknown`] for a queue that the configuration does not have.
+    pub fn holds(&self, queue: &QueueName) -> Result<bool, Refusal> {
+        Ok(self.queue(queue)?.hold)
+    }
+
+    fn queue(&self, queue: &QueueName) -> Result<&Queue, Refusal> {
+        let found = self.queues.get(queue.as_str()).or_else(|| self.queues.get("*"));
+        found.ok_or_else(|| unknown("queue", queue.as_str(), self.queues.keys().map(String::as_str)))
+    }
+
     /// The mode of a request's queue, and the policy that decides it.
     ///
     /// # Errors
@@ -277,11 +294,7 @@ impl Settings {
         framework: &str,
         wanted: Option<&str>,
     ) -> Result<(Mode, &'static str), Refusal> {
-        let found = self.queues.get(queue.as_str()).or_else(|| self.queues.get("*"));
-        let Some(found) = found else {
-            let known = self.queues.keys().map(String::as_str);
-            return Err(unknown("queue", queue.as_str(), known));
-        };
+        let found = self.queue(queue)?;
         let policies = &self.policies;
         let policy = match wanted {
             Some(wanted) => match policies.built.get_key_value(wanted) {

@@ -97,10 +97,11 @@ async fn a_watch_whose_caller_is_gone_watches_nothing() {
     let scope = WatchScope { pairs, ..WatchScope::default() };
     let (reply, answer) = oneshot::channel();
     drop(answer);
-    let most = WatchLimits { pairs: 10, watchers: 1 };
+    let most = WatchLimits { pairs: 10, pairs_per_peer: 10, watchers: 1 };
     daemon.0.engine_handle.tell(Command::Watch {
         watcher: "sdn".into(),
         proof: hintd_engine::Proof::Trusted,
+        peer: None,
         scope,
         most,
         reply,

@@ -3,6 +3,7 @@
 
 use dashmap::DashMap;
 use hintd_engine::{Proof, Refusal, RouteUpdate, Shown};
+use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 use tokio::sync::mpsc;
 
@@ -21,6 +22,9 @@ struct Stream {
     session: u64,
     /// What who began it has shown.
     holder: Proof,
+    /// Whose connection carries it, and how many pairs it watches by name.
+    peer: Option<SocketAddr>,
+    pairs: usize,
     queue: mpsc::Sender<Arc<RouteUpdate>>,
     /// The last number that went into the queue.
     last: u64,
@@ -48,14 +52,20 @@ impl Stream {
 
 impl Watchers {
     /// Starts a Watch with the updates it begins with; an earlier one of the same name ends.
-    pub fn start(&self, (name, holder): (&Arc<str>, Proof), session: u64, first: Vec<Arc<RouteUpdate>>) -> Watching {
+    pub fn start(
+        &self,
+        (name, holder): (&Arc<str>, Proof),
+        (peer, pairs): (Option<SocketAddr>, usize),
+        session: u64,
+        first: Vec<Arc<RouteUpdate>>,
+    ) -> Watching {
         let (queue, updates) = mpsc::channel(UNREAD_MAX + first.len());
         let last = first.last().map_or(0, |update| update.number);
         for update in first {
             queue.try_send(update).expect("the queue was made to hold them");
         }
         let ended = Arc::new(OnceLock::new());
-        let stream = Stream { session, holder, queue, last, ended: Arc::clone(&ended) };
+        let stream = Stream { session, holder, peer, pairs, queue, last, ended: Arc::clone(&ended) };
         let earlier = self.by_name.insert(Arc::clone(name), stream);
         if let Some(earlier) = &earlier {
             earlier.end("a later Watch of the same name replaced it");
@@ -131,6 +141,13 @@ impl Watchers {
         self.by_name.len() - usize::from(self.by_name.contains_key(name))
     }
 
+    /// Pairs that a peer's watchers watch by name, but for that of `name`.
+    #[must_use]
+    pub fn pairs_of(&self, peer: SocketAddr, name: &str) -> usize {
+        let others = self.by_name.iter().filter(|stream| **stream.key() != *name && stream.peer == Some(peer));
+        others.map(|stream| stream.pairs).sum()
+    }
+
     /// Ends every Watch.
     pub fn clear(&self) {
         self.by_name.clear();
@@ -157,6 +174,21 @@ mod tests {
         })
     }
 
+    const NOBODY: (Option<SocketAddr>, usize) = (None, 0);
+
+    #[test]
+    fn pairs_are_counted_by_peer_and_go_with_their_stream() {
+        let watchers = Watchers::default();
+        let [near, far] = ["127.0.0.1:4000", "10.0.0.9:0"].map(|peer| peer.parse::<SocketAddr>().unwrap());
+        let start =
+            |name: &str, peer, pairs| watchers.start((&name.into(), Proof::default()), (Some(peer), pairs), 1, vec![]);
+        let _streams = [start("a", near, 3), start("b", near, 4), start("c", far, 5)];
+        assert_eq!((watchers.pairs_of(near, ""), watchers.pairs_of(far, "")), (7, 5));
+        assert_eq!(watchers.pairs_of(near, "b"), 3, "those of the same name are free");
+        watchers.end("a", "");
+        assert_eq!(watchers.pairs_of(near, ""), 4);
+    }
+
     fn numbers(watching: &mut Watching) -> Vec<u64> {
         std::iter::from_fn(|| watching.updates.try_recv().ok()).map(|update| update.number).collect()
     }
@@ -164,7 +196,7 @@ mod tests {
     #[test]
     fn what_a_watch_begins_with_comes_first_and_no_update_twice() {
         let watchers = Watchers::default();
-        let mut watching = watchers.start((&"sdn".into(), Proof::default()), 1, vec![update(4), update(5)]);
+        let mut watching = watchers.start((&"sdn".into(), Proof::default()), NOBODY, 1, vec![update(4), update(5)]);
         for number in [4, 5, 6] {
             assert!(watchers.send("sdn", update(number)));
         }
@@ -176,8 +208,8 @@ mod tests {
     fn a_later_watch_of_the_same_name_replaces_the_earlier_one() {
         let watchers = Watchers::default();
         let name: Arc<str> = "sdn".into();
-        let mut old = watchers.start((&name, Proof::default()), 1, vec![]);
-        let mut new = watchers.start((&name, Proof::default()), 2, vec![]);
+        let mut old = watchers.start((&name, Proof::default()), NOBODY, 1, vec![]);
+        let mut new = watchers.start((&name, Proof::default()), NOBODY, 2, vec![]);
         assert!(watchers.send("sdn", update(1)));
         assert_eq!((numbers(&mut old), numbers(&mut new)), (vec![], vec![1]));
         assert!(old.ended.get().unwrap().contains("a later Watch"));
@@ -185,8 +217,11 @@ mod tests {
         assert_eq!((watchers.others("sdn"), watchers.others("x")), (0, 1));
         assert!(!watchers.stop("sdn", 1), "the old stream's end does not end the new one");
         assert!(watchers.stop("sdn", 2));
-        drop(watchers.start((&name, Proof::default()), 3, vec![]));
-        assert!(!watchers.start((&name, Proof::default()), 4, vec![]).replaced, "nobody reads the old one any more");
+        drop(watchers.start((&name, Proof::default()), NOBODY, 3, vec![]));
+        assert!(
+            !watchers.start((&name, Proof::default()), NOBODY, 4, vec![]).replaced,
+            "nobody reads the old one any more"
+        );
     }
 
     #[test]
@@ -196,7 +231,7 @@ mod tests {
         };
         let watchers = Watchers::default();
         let name: Arc<str> = "sdn".into();
-        let held = watchers.start((&name, shown(Some(1))), 1, vec![]);
+        let held = watchers.start((&name, shown(Some(1))), NOBODY, 1, vec![]);
         for legacy in [true, false] {
             assert_eq!(watchers.may_begin("sdn", &shown(Some(1)), legacy), Ok(()));
             for stranger in [shown(Some(2)), Proof::of_token(Token("t".into()))] {
@@ -209,24 +244,24 @@ mod tests {
         }
         drop(held);
         assert_eq!(watchers.may_begin("sdn", &shown(Some(2)), true), Ok(()), "its stream is gone");
-        let _old = watchers.start((&name, shown(None)), 2, vec![]);
+        let _old = watchers.start((&name, shown(None)), NOBODY, 2, vec![]);
         assert_eq!(watchers.may_begin("sdn", &shown(Some(2)), true), Ok(()), "as with 0.1.0");
         assert!(watchers.may_begin("sdn", &shown(Some(2)), false).is_err());
-        let _own = watchers.start((&name, Proof::Trusted), 3, vec![]);
+        let _own = watchers.start((&name, Proof::Trusted), NOBODY, 3, vec![]);
         assert!(watchers.check("sdn", &shown(None), true).is_err(), "the daemon's own");
     }
 
     #[test]
     fn a_watcher_that_does_not_read_is_cut_off_and_told_why() {
         let watchers = Watchers::default();
-        let mut watching = watchers.start((&"slow".into(), Proof::default()), 1, vec![]);
+        let mut watching = watchers.start((&"slow".into(), Proof::default()), NOBODY, 1, vec![]);
         let sent = (1..).take_while(|&number| watchers.send("slow", update(number))).count();
         assert_eq!(sent, UNREAD_MAX);
         assert!(!watchers.send("slow", update(9_999)));
         assert_eq!(numbers(&mut watching).len(), UNREAD_MAX);
         assert!(matches!(watching.updates.try_recv(), Err(mpsc::error::TryRecvError::Disconnected)));
         assert_eq!(watching.ended.get().unwrap(), "it left too many updates unread");
-        let silent = watchers.start((&"silent".into(), Proof::default()), 1, vec![]);
+        let silent = watchers.start((&"silent".into(), Proof::default()), NOBODY, 1, vec![]);
         watchers.end("silent", "it never acknowledged");
         assert_eq!(silent.ended.get().unwrap(), "it never acknowledged");
     }

@@ -441,7 +441,7 @@ impl Installer {
     async fn watch(&self) -> Result<Watching, Refusal> {
         let scope = WatchScope { pairs: Vec::new(), flows: true, installs: true, circuits: false, resume_after: None };
         let most = self.daemon.settings().watch;
-        self.daemon.watch(WATCHER.into(), Proof::Trusted, scope, most).await
+        self.daemon.watch(WATCHER.into(), (Proof::Trusted, None), scope, most).await
     }
 
     async fn acknowledge(&self, number: u64, refused: Vec<(WatchedPair, String)>) -> Result<u64, Refusal> {

@@ -17,7 +17,7 @@ use hintd_engine::Refusal;
 use hintd_model::units::Micros;
 use std::future::Future;
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
@@ -58,7 +58,7 @@ pub(super) struct ConnectionPermit(Arc<PermitSlot>);
 
 #[derive(Debug)]
 struct PermitSlot {
-    peer: Option<IpAddr>,
+    peer: Option<SocketAddr>,
     permits: Arc<Semaphore>,
     most: usize,
     held: Mutex<PermitState>,
@@ -125,7 +125,7 @@ impl ConnectionLimiter {
                 PermitState::Standing { _place: place? }
             }
         };
-        let peer = stream.peer_addr().ok().map(|peer| peer.ip().to_canonical());
+        let peer = stream.peer_addr().ok().map(|peer| SocketAddr::new(peer.ip().to_canonical(), peer.port()));
         let (permits, shares) = (Arc::clone(&self.permits), self.budgets.shares());
         let place = PermitSlot { peer, permits, most: self.most, held: Mutex::new(held), shares };
         let within = Box::pin(sleep(self.greeting));
@@ -164,7 +164,12 @@ impl ConnectionPermit {
 
     /// Whose connection it is.
     pub(super) fn peer(&self) -> Option<IpAddr> {
-        self.0.peer
+        self.0.peer.map(|peer| peer.ip())
+    }
+
+    /// Who shares quotas: a machine, and on loopback, where all have one address, a connection.
+    pub(super) fn quota_peer(&self) -> Option<SocketAddr> {
+        self.0.peer.map(|peer| SocketAddr::new(peer.ip(), if peer.ip().is_loopback() { peer.port() } else { 0 }))
     }
 
     /// Whether the connection has a seat, or gets one now.

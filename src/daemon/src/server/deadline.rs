@@ -39,7 +39,7 @@ pub(super) fn exceeded(limit: Duration) -> Status {
 /// (less the way back, or tonic would cut the call first), and never more than the configured bound.
 ///
 /// # Errors
-/// [`Refusal::Invalid`] for a transport's time-out of nothing.
+/// [`Refusal::Invalid`] for a transport's time-out of nothing, and for one that is none: tonic itself would go on without.
 pub(super) fn time_left(deadline_ms: u32, metadata: &MetadataMap, placer: &Placer) -> Result<Duration, Refusal> {
     let asked = match deadline_ms {
         0 => placer.deadline_default,
@@ -49,7 +49,15 @@ pub(super) fn time_left(deadline_ms: u32, metadata: &MetadataMap, placer: &Place
 }
 
 fn bounded(asked: Duration, metadata: &MetadataMap, placer: &Placer) -> Result<Duration, Refusal> {
-    let transport = metadata.get(GRPC_TIMEOUT).and_then(|value| value.to_str().ok()).and_then(grpc_timeout);
+    let transport = metadata.get(GRPC_TIMEOUT).map(|value| {
+        let known = value.to_str().ok().and_then(grpc_timeout);
+        known.ok_or_else(|| {
+            let message =
+                format!("{value:?} is no time-out of gRPC's: at most eight digits and one of H, M, S, m, u, n");
+            Refusal::Invalid { field: GRPC_TIMEOUT.to_owned(), message }
+        })
+    });
+    let transport = transport.transpose()?;
     if transport.is_some_and(|whole| whole.is_zero()) {
         let message = "a time-out of 0 leaves no time for an answer; without one it is placer.deadline_default";
         return Err(Refusal::Invalid { field: GRPC_TIMEOUT.to_owned(), message: message.to_owned() });
@@ -62,7 +70,8 @@ fn bounded(asked: Duration, metadata: &MetadataMap, placer: &Placer) -> Result<D
 /// gRPC's time-out header: at most eight digits and a unit.
 fn grpc_timeout(text: &str) -> Option<Duration> {
     let (digits, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
-    let count: u64 = digits.parse().ok().filter(|_| digits.len() <= 8)?;
+    let plain = (1..=8).contains(&digits.len()) && digits.bytes().all(|digit| digit.is_ascii_digit());
+    let count: u64 = digits.parse().ok().filter(|_| plain)?;
     Some(match unit {
         "H" => Duration::from_secs(count * 3_600),
         "M" => Duration::from_secs(count * 60),
@@ -98,13 +107,17 @@ mod tests {
         };
         let none = left(500, "0m").unwrap_err().to_string();
         assert!(none.starts_with("grpc-timeout: a time-out of 0 leaves no time"), "{none}");
+        for none in ["5", "S", "+5S", "-5S", "1.5S", "5 S", "5s", "123456789S", "5Sm", "٥S"] {
+            let message = left(50, none).unwrap_err().to_string();
+            assert!(message.starts_with("grpc-timeout: ") && message.contains("is no time-out of gRPC's"), "{message}");
+        }
         let left = |ms, header: &str| left(ms, header).unwrap();
         assert_eq!(left(500, "1m"), Duration::from_micros(500), "never nothing");
         assert_eq!(left(0, ""), Duration::from_secs(1));
         assert_eq!(left(90_000, ""), Duration::from_secs(30));
         assert_eq!(left(500, "100m"), Duration::from_millis(95), "less the way back");
         assert_eq!(left(50, "1S"), Duration::from_millis(50));
-        assert_eq!(left(50, "123456789S"), Duration::from_millis(50), "no header of gRPC's");
+        assert_eq!(left(50, "99999999H"), Duration::from_millis(50));
     }
 
     #[tokio::test(flavor = "multi_thread")]

@@ -119,6 +119,19 @@ impl Placement for PlacementService {
         Ok(Response::new(in_time(&self.daemon, &metadata, explained).await?))
     }
 
+    async fn shuffle_turn(
+        &self,
+        request: Request<v1::ShuffleTurnRequest>,
+    ) -> Result<Response<v1::ShuffleTurnResponse>, Status> {
+        let (metadata, _, wire) = request.into_parts();
+        let asked = async {
+            let (queue, wish) = convert::shuffle_wish(&wire)?;
+            self.daemon.shuffle_turn(&queue, wish, proof(&wire.token, &wire.nonce)?).await
+        };
+        let found = in_time(&self.daemon, &metadata, asked).await?;
+        Ok(Response::new(convert::shuffle_turn(found)))
+    }
+
     async fn replicas(&self, request: Request<v1::ReplicasRequest>) -> Result<Response<v1::ReplicasResponse>, Status> {
         let (metadata, _, wire) = request.into_parts();
         let daemon = self.daemon.clone();

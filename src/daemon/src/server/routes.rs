@@ -1,5 +1,6 @@
 //! The `Routes` service: paths for pairs of hosts, pushed as the network changes.
 
+use super::connection_permits::ConnectionPermit;
 use super::convert;
 use super::deadline::in_time;
 use super::placement::stopping;
@@ -39,13 +40,14 @@ impl Routes for RoutesService {
     type WatchStream = Pin<Box<dyn Stream<Item = Result<v1::RouteUpdate, Status>> + Send>>;
 
     async fn watch(&self, request: Request<v1::WatchRequest>) -> Result<Response<Self::WatchStream>, Status> {
-        let (metadata, _, wire) = request.into_parts();
+        let (metadata, extensions, wire) = request.into_parts();
+        let peer = extensions.get::<ConnectionPermit>().and_then(ConnectionPermit::quota_peer);
         let watching = async {
             let name = convert::watcher(&wire.watcher)?;
             let scope = convert::watch_scope(&wire, self.daemon.instance())?;
             let most = self.daemon.settings().watch;
             let shown = proof("", &wire.nonce)?;
-            let watching = self.daemon.watch(Arc::clone(&name), shown, scope, most).await?;
+            let watching = self.daemon.watch(Arc::clone(&name), (shown, peer), scope, most).await?;
             Ok((name, watching))
         };
         let place = self.daemon.stream_place().map_err(|refusal| status(&refusal))?;

@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct JobShuffle {
     pub(crate) attempt: AttemptId,
-    /// Output of ended maps.
+    /// Output of ended maps, of the racks with most.
     pub(crate) output: BTreeMap<RackIdx, Bytes>,
-    /// Reduces that have containers, and reduces that have ended.
+    /// Reduces that have containers, and reduces that have ended, of the racks with most.
     pub(crate) reduces: BTreeMap<RackIdx, (u32, u32)>,
     /// All its reduces, those that wait included.
     pub(crate) tasks: u32,
@@ -37,6 +37,11 @@ impl JobShuffle {
     pub(crate) fn pairs(&self) -> impl Iterator<Item = (RackIdx, RackIdx)> + '_ {
         let to = |from| self.reduces.keys().map(move |&to| (from, to));
         self.output.keys().flat_map(move |&from| to(from)).filter(|(from, to)| from != to)
+    }
+
+    /// Number of these, at most.
+    pub(crate) fn pairs_most(&self) -> usize {
+        self.output.len().saturating_mul(self.reduces.len())
     }
 
     /// Output of all ended maps.
@@ -101,7 +106,7 @@ impl Bursts {
     /// Takes in how jobs stand: all of them. `started` is how much of what a job has gathered for a pair may move.
     pub(super) fn look(
         &mut self,
-        jobs: &[JobShuffle],
+        jobs: &[&JobShuffle],
         ports: &Ports,
         started: impl Fn(&Pair, Bytes) -> Bytes,
         now: Timestamp,

@@ -55,7 +55,8 @@ impl Circuits {
         let ports = self.ports.as_ref()?;
         self.bursts.carry(&self.carrying(ports), ports, now);
         let gathering = &self.gathering;
-        self.bursts.look(jobs, ports, |pair, gathered| gathering.started(pair, gathered), now);
+        let jobs = largest(jobs);
+        self.bursts.look(&jobs, ports, |pair, gathered| gathering.started(pair, gathered), now);
         // Without demand nothing is to be gained by not waiting.
         let waits = |since| now.since(since) < LEARNING || self.servable(ports).total() == Bytes::ZERO;
         if self.learning.is_some_and(waits) {
@@ -161,6 +162,25 @@ impl Circuits {
     }
 }
 
+/// Pairs of racks that one choice looks at, all jobs together.
+pub(crate) const PAIRS_LOOKED_AT: usize = 1 << 20;
+
+/// The jobs whose maps put out most, as many as may be looked at in one go: few of the others would get a circuit.
+fn largest(jobs: &[JobShuffle]) -> Vec<&JobShuffle> {
+    let mut order: Vec<&JobShuffle> = jobs.iter().collect();
+    if order.iter().map(|job| job.pairs_most()).sum::<usize>() <= PAIRS_LOOKED_AT {
+        return order;
+    }
+    order.sort_by_key(|job| (std::cmp::Reverse(job.total()), job.attempt));
+    let mut left = PAIRS_LOOKED_AT;
+    order.retain(|job| {
+        let fits = job.pairs_most() <= left;
+        left -= if fits { job.pairs_most() } else { 0 };
+        fits
+    });
+    order
+}
+
 /// Circuits that are to be set; a stuck port is nobody's to set.
 fn circuits(ports: &Ports, demand: &ByRacks) -> Vec<WantedCircuit> {
     let works = |row: RackIdx| ports.switch.port(row) == Some(PortState::Works);
@@ -193,4 +213,31 @@ fn named(ports: &Ports, (from, to): (RackIdx, RackIdx), demand: &Demand, reason:
 
 fn total(pairs: &[RackDemand]) -> Bytes {
     pairs.iter().fold(Bytes::ZERO, |sum, pair| sum.saturating_add(pair.expected))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::attempt;
+
+    #[test]
+    fn of_more_shuffles_than_one_choice_may_look_at_the_largest_count() {
+        let racks = |count: usize| (0..count).map(RackIdx::new);
+        let job = |application: u32, bytes: u64| JobShuffle {
+            attempt: attempt(application, 1),
+            output: racks(512).map(|rack| (rack, Bytes(bytes))).collect(),
+            reduces: racks(512).map(|rack| (rack, (1, 0))).collect(),
+            tasks: 512,
+            maps_done: true,
+            reduces_placed: true,
+        };
+        let jobs: Vec<JobShuffle> = (1..=6).map(|nth| job(nth, u64::from(nth))).collect();
+        let of = |jobs: &[JobShuffle]| -> Vec<u32> {
+            largest(jobs).into_iter().map(|job| job.attempt.application.sequence).collect()
+        };
+        assert_eq!(of(&jobs[..4]), [1, 2, 3, 4], "as many as may be, as they come");
+        assert_eq!(of(&jobs), [6, 5, 4, 3]);
+        let pairs: usize = largest(&jobs).into_iter().map(JobShuffle::pairs_most).sum();
+        assert!(pairs <= PAIRS_LOOKED_AT, "{pairs}");
+    }
 }

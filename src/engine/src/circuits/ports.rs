@@ -37,7 +37,7 @@ impl Ports {
         let owners = owners(snapshot);
         let mut racks: Vec<RackPath> = snapshot.statics.racks.clone();
         let (mut links, mut rows) = (vec![None; racks.len()], BTreeMap::new());
-        let (mut row_of, mut taken) = (BTreeMap::new(), BTreeSet::new());
+        let (mut row_of, mut taken, mut rates) = (BTreeMap::new(), BTreeSet::new(), Vec::new());
         for port in ports(network, optical).0 {
             // A rack has one port: where it has several switches, the first counts.
             let rack = owners.get(&port.rack_switch).copied().filter(|&rack| taken.insert(rack));
@@ -49,12 +49,17 @@ impl Ports {
             let link = &network.link_at(port.link).name;
             links[row.at()] = Some(link.clone());
             rows.insert(link.clone(), row);
+            rates.push((port.bits_per_s, row));
             row_of.insert(port.rack_switch, row);
         }
         let switch = OpticalSwitch::new(network, racks.len(), &|vertex| row_of.get(&vertex).copied()).ok()??;
-        let all = || (0..racks.len()).map(RackIdx::new);
-        let elephant = all().flat_map(|from| all().map(move |to| (from, to)));
-        let elephant = elephant.filter_map(|(from, to)| switch.elephant(from, to)).min().unwrap_or(Bytes(u64::MAX));
+        // A circuit is as fast as the slower of its ports: the least threshold is that of the slowest with any other.
+        rates.sort_unstable();
+        let elephant = match rates[..] {
+            [(_, slowest), (_, other), ..] => switch.elephant(slowest, other),
+            _ => None,
+        };
+        let elephant = elephant.unwrap_or(Bytes(u64::MAX));
         let (topology, statics) = (Arc::clone(&snapshot.topology), Arc::clone(&snapshot.statics));
         let (name, down) = (Arc::clone(&network.vertex_at(optical).name), !network.switch_up(optical));
         Some(Self { topology, statics, switch, name, down, links, racks, rows, elephant })

@@ -97,8 +97,9 @@ impl LeaseHandler<'_> {
         let Secrets { token, nonce, .. } = secrets;
         let (attempt, answer) = (draft.attempt, Arc::new(Answer { decision: draft, token, nonce, digest: 0 }));
         self.dispatch().note_leases(policy, &laid.tasks, answer.leases());
-        self.out.effects.journal.push(answer.put());
-        self.answers.insert(&answer, live, now, self.settings.answers_keep);
+        let row = answer.row();
+        self.answers.insert((&answer, &row), live, now, self.settings.answers_keep);
+        self.out.effects.journal.push(answer.put(row));
         self.adherence().hinted(&answer, &laid.hints.rows, None, now);
         self.out.effects.out.push(Effect::Hints { attempt, answer, cause: CAUSE });
         self.out.changed = true;

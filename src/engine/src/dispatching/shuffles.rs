@@ -10,6 +10,9 @@ use hintd_policy::plan::Stage;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+/// Racks of one job that its shuffle is followed from, and to: those with most. Beyond, the traffic goes by packets.
+pub(crate) const RACKS_FOLLOWED: usize = 512;
+
 impl Dispatching {
     /// Jobs with ended maps and reduces, by attempt. Tasks count where they are, whoever hinted them; those on nodes that
     /// are gone do not.
@@ -80,5 +83,18 @@ fn shuffle(attempt: AttemptId, groups: &[&Group], snapshot: &Snapshot) -> Option
     let maps_done = of(Stage::Map).all(|task| matches!(task, Task::Ended(_)));
     let placed = |task: &Task| matches!(task, Task::Running { .. } | Task::Ended(_));
     let reduces_placed = of(Stage::Reduce).all(placed);
+    let (output, reduces) =
+        (most(output, |&bytes| bytes), most(reduces, |&(running, ended)| running.saturating_add(ended)));
     Some(JobShuffle { attempt, output, reduces, tasks, maps_done, reduces_placed })
+}
+
+/// The racks with most of something, the first of those with as much.
+fn most<T, K: Ord>(of: BTreeMap<RackIdx, T>, key: impl Fn(&T) -> K) -> BTreeMap<RackIdx, T> {
+    if of.len() <= RACKS_FOLLOWED {
+        return of;
+    }
+    let mut racks: Vec<(RackIdx, T)> = of.into_iter().collect();
+    racks.sort_by_key(|(_, of)| std::cmp::Reverse(key(of))); // stable: by rack where they are equal
+    racks.truncate(RACKS_FOLLOWED);
+    racks.into_iter().collect()
 }

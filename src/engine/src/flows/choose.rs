@@ -72,9 +72,14 @@ impl<'a> RoutingContext<'a> {
         self.paths.steps() + newer.map_or(0, |newer| newer.steps())
     }
 
+    /// Steps that lazy tables have taken since this began.
+    pub(super) fn steps_taken(&self) -> u64 {
+        self.steps().saturating_sub(self.since)
+    }
+
     /// Whether paths may not be looked for any more in this go.
     pub(super) fn is_spent(&self) -> bool {
-        self.steps().saturating_sub(self.since) > STEPS_IN_ONE_GO
+        self.steps_taken() > STEPS_IN_ONE_GO
     }
 
     fn vertices(&self, pair: NodePair) -> Option<(VertexIdx, VertexIdx)> {

@@ -93,6 +93,7 @@ impl Flows {
         if self.table.is_some() {
             self.table = at.0.topology.shared_paths().cloned();
         }
+        self.tick_chained(at);
         for link in self.damping.calm(at.1, now) {
             let subject = self.network.as_ref().map_or_else(|| "".into(), |known| known.link_at(link).name.0.clone());
             let cause = Cause::new("link_quiet", subject);

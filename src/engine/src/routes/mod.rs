@@ -20,4 +20,6 @@ pub use messages::{
     WatcherState,
 };
 pub(crate) use view::View;
+#[cfg(test)]
+pub(crate) use watchers::PATH_STEPS_IN_ONE_GO;
 pub(crate) use watchers::{Out, Watchers};

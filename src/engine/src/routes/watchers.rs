@@ -3,7 +3,7 @@
 //! A pair's route is that of the running flows where it is to be installed, whoever watches it and under whatever
 //! name; else, where the pair is watched by name, a shortest path that changes only when it must.
 
-use super::cause::ChangeBatch;
+use super::cause::{Cause, ChangeBatch};
 use super::messages::{NamedRoute, Phase, RouteUpdate, WatchScope, WatchedPair, WatcherState};
 use super::view::View;
 use super::watcher::{AckTimeout, RouteChange, Watcher};
@@ -22,6 +22,10 @@ pub(crate) type Out = Vec<(Arc<str>, Arc<RouteUpdate>)>;
 /// Watchers without a stream that are kept beside the one that installs.
 const DETACHED_MAX: usize = 8;
 
+/// Steps that searches for paths of pairs watched by name may take between two ticks: some hundredths of a second. A step is
+/// a vertex or a link that is looked at. What is left over waits for the next tick.
+pub(crate) const PATH_STEPS_IN_ONE_GO: u64 = 1 << 22;
+
 /// Highest number that a watcher may say it knows: updates are counted on from there.
 const NUMBER_MAX: u64 = u64::MAX / 2;
 
@@ -34,6 +38,10 @@ pub(crate) struct Watchers {
     by_pair: BTreeMap<Pair, BTreeSet<(Arc<str>, WatchedPair)>>,
     /// Circuits that are wanted.
     circuits: Option<Arc<WantedCircuits>>,
+    /// Steps that are left until the next tick.
+    steps: u64,
+    /// Pairs whose path was found later than their watch began, and nobody was told yet.
+    found: Vec<Pair>,
 }
 
 /// What came of a tick.
@@ -46,7 +54,14 @@ pub(crate) struct Ticked {
 
 impl Default for Watchers {
     fn default() -> Self {
-        Self { index: PathIndex::new(0), watchers: BTreeMap::new(), by_pair: BTreeMap::new(), circuits: None }
+        Self {
+            index: PathIndex::new(0),
+            watchers: BTreeMap::new(),
+            by_pair: BTreeMap::new(),
+            circuits: None,
+            steps: PATH_STEPS_IN_ONE_GO,
+            found: Vec::new(),
+        }
     }
 }
 
@@ -110,6 +125,7 @@ impl Watchers {
         for pair in &scope.pairs {
             self.list(&name, pair, view);
         }
+        self.search(view);
         watcher.wanted = self.circuits.clone().filter(|_| scope.circuits);
         let routes = self.all_of(&watcher, view);
         let first = watcher.snapshot(routes, Phase::Initial, settings, now);
@@ -220,7 +236,7 @@ impl Watchers {
         let dead = links.iter().filter(|&&link| !network.is_usable(link));
         let mut broken: BTreeSet<Pair> = dead.flat_map(|&link| self.index.pairs_on(link)).collect();
         broken.extend(self.index.iter().filter(|(_, path)| path.is_none()).map(|(pair, _)| pair));
-        let changed = self.index.on_change(network, links).changed;
+        let changed = self.index.on_change_within(network, links, &mut self.steps).changed;
         let phase = |pair: &Pair| {
             if broken.contains(pair) { Phase::Failover } else { Phase::Make }
         };
@@ -239,12 +255,39 @@ impl Watchers {
         for (name, pair) in watched {
             self.list(&name, &pair, view);
         }
+        self.search(view);
+        self.found.clear(); // all is told anew
+    }
+
+    /// Looks for paths of pairs that have been waiting for it, as far as there is time.
+    fn search(&mut self, view: &View<'_>) {
+        if let Some(network) = view.network().filter(|_| self.steps > 0) {
+            self.found.extend(self.index.go_on(network, &mut self.steps));
+        }
+    }
+
+    /// Goes on with paths that there was no time for. Whoever watches the pairs is told of what was found.
+    pub(crate) fn go_on(&mut self, view: &View<'_>, settings: &RouteSettings, now: Timestamp) -> Out {
+        self.steps = PATH_STEPS_IN_ONE_GO;
+        self.search(view);
+        let found = std::mem::take(&mut self.found);
+        if found.is_empty() {
+            return Out::new();
+        }
+        let occasion = ChangeBatch { phase: Phase::Make, cause: Cause::new("initial", "") };
+        self.tell(&[], &found, &occasion, view, settings, now)
+    }
+
+    /// Whether paths are still to be looked for, and the steps of all searches so far.
+    #[cfg(test)]
+    pub(crate) fn searches(&self) -> (bool, u64) {
+        (self.index.is_due(), self.index.steps())
     }
 
     fn list(&mut self, name: &Arc<str>, watched: &WatchedPair, view: &View<'_>) {
-        let (Some(network), Some(pair)) = (view.network(), view.vertices(watched)) else { return };
+        let (Some(_), Some(pair)) = (view.network(), view.vertices(watched)) else { return };
         self.by_pair.entry(pair).or_default().insert((Arc::clone(name), watched.clone()));
-        self.index.insert(network, pair);
+        self.index.insert_later(pair);
     }
 
     /// Tells whoever watches these pairs what is news to them.

@@ -8,6 +8,7 @@ mod dispatching;
 pub(super) mod flows;
 mod guard;
 pub(super) mod harness;
+mod holding;
 mod leasing;
 mod nodes;
 mod placing;

@@ -2,6 +2,8 @@
 //! between two looks at the stop probe, and after it has said to stop. Counted in steps of the path search and in units
 //! of work, never in time.
 
+mod engine_thread;
+
 use super::harness::{EngineHarness, registration};
 use crate::placer::compiled;
 use crate::testing::request;

@@ -49,12 +49,14 @@ impl Resource {
     }
 
     /// Whether nothing of any kind.
+    #[inline]
     #[must_use]
     pub fn is_zero(&self) -> bool {
         self.0.iter().all(|&amount| amount == 0)
     }
 
     /// Kind by kind, stopping at the largest value.
+    #[inline]
     #[must_use]
     pub fn plus(mut self, other: &Self) -> Self {
         for (mine, theirs) in self.0.iter_mut().zip(other.0) {
@@ -64,6 +66,7 @@ impl Resource {
     }
 
     /// Kind by kind, stopping at zero.
+    #[inline]
     #[must_use]
     pub fn minus(mut self, other: &Self) -> Self {
         for (mine, theirs) in self.0.iter_mut().zip(other.0) {
@@ -73,6 +76,7 @@ impl Resource {
     }
 
     /// Kind by kind, the larger of both.
+    #[inline]
     #[must_use]
     pub fn max(mut self, other: &Self) -> Self {
         for (mine, theirs) in self.0.iter_mut().zip(other.0) {
@@ -82,6 +86,7 @@ impl Resource {
     }
 
     /// `count` times as much, stopping at the largest value.
+    #[inline]
     #[must_use]
     pub fn times(mut self, count: u64) -> Self {
         for mine in &mut self.0 {
@@ -91,6 +96,7 @@ impl Resource {
     }
 
     /// Whether every kind of `self` is at most that of `room`.
+    #[inline]
     #[must_use]
     pub fn within(&self, room: &Self) -> bool {
         self.0.iter().zip(room.0).all(|(&mine, theirs)| mine <= theirs)
@@ -300,6 +306,7 @@ impl SizeRules {
     }
 
     /// The one feasibility test of search, commit and explain: does a container of `size` fit in `room`?
+    #[inline]
     #[must_use]
     pub fn feasible(&self, size: &Resource, room: &Resource) -> bool {
         match self.calculator {
@@ -309,6 +316,7 @@ impl SizeRules {
     }
 
     /// The first kind of which `room` has too little, by the calculator.
+    #[inline]
     #[must_use]
     pub fn lacking(&self, size: &Resource, room: &Resource) -> Option<usize> {
         let kinds = match self.calculator {
@@ -319,6 +327,7 @@ impl SizeRules {
     }
 
     /// How many containers of `size` fit in `room`.
+    #[inline]
     #[must_use]
     pub fn how_many(&self, size: &Resource, room: &Resource) -> u32 {
         let kinds = match self.calculator {
@@ -344,12 +353,14 @@ const CHUNK: usize = u64::BITS as usize;
 
 impl Overlay {
     /// Leased on `node`.
+    #[inline]
     #[must_use]
     pub fn leased(&self, node: NodeIdx) -> Resource {
         self.chunks.get(node.at() / CHUNK).map_or(Resource::ZERO, |chunk| chunk[node.at() % CHUNK])
     }
 
     /// Whether anything is leased on `node`.
+    #[inline]
     #[must_use]
     pub fn takes(&self, node: NodeIdx) -> bool {
         self.taken.get(node.at() / CHUNK).is_some_and(|bits| bits >> (node.at() % CHUNK) & 1 == 1)

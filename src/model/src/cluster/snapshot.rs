@@ -134,30 +134,35 @@ pub struct Container {
 
 impl Snapshot {
     /// Offered minus occupied, leases not counted.
+    #[inline]
     #[must_use]
     pub fn unoccupied(&self, node: NodeIdx) -> Resource {
         self.statics.total[node.at()].minus(&self.occupied[node.at()])
     }
 
     /// What a new lease on `node` may use: offered − occupied − leased.
+    #[inline]
     #[must_use]
     pub fn room(&self, node: NodeIdx, leases: &Overlay) -> Resource {
         self.unoccupied(node).minus(&leases.leased(node))
     }
 
     /// Rows.
+    #[inline]
     #[must_use]
     pub fn nodes(&self) -> usize {
         self.state.len()
     }
 
     /// Rack of a node.
+    #[inline]
     #[must_use]
     pub fn rack(&self, node: NodeIdx) -> RackIdx {
         self.statics.rack[node.at()]
     }
 
     /// Host name of a node.
+    #[inline]
     #[must_use]
     pub fn host(&self, node: NodeIdx) -> &HostName {
         &self.statics.host[node.at()]

@@ -163,6 +163,7 @@ impl Topology {
     }
 
     /// Switches above the edge layer between two nodes: 0 under one switch; `None`: unknown or cut off.
+    #[inline]
     #[must_use]
     pub fn core_hops(&self, a: NodeIdx, b: NodeIdx) -> Option<u8> {
         let (a, b) = (self.edge.get(a.at()).copied().flatten()?, self.edge.get(b.at()).copied().flatten()?);

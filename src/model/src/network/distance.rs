@@ -141,6 +141,7 @@ impl Distances {
     ///
     /// # Panics
     /// If an index is not of this table.
+    #[inline]
     #[must_use]
     pub fn core_hops(&self, from: EdgeIdx, to: EdgeIdx) -> Option<u8> {
         let hops = match &self.table {
@@ -164,6 +165,7 @@ impl Distances {
 
     /// The switch that a host hangs on, or that a switch is. `None` for a host cut off, a switch without hosts,
     /// and whenever the table is [`Self::from_racks`].
+    #[inline]
     #[must_use]
     pub fn edge_of(&self, vertex: VertexIdx) -> Option<EdgeIdx> {
         self.edges.edge_of(vertex)

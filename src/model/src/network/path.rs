@@ -2,6 +2,7 @@
 
 use super::graph::Network;
 use crate::units::{LinkIdx, VertexIdx};
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// A path without loops: the vertices in order and the links between them, one fewer.
@@ -41,13 +42,14 @@ pub fn shortest_path(network: &Network, from: VertexIdx, to: VertexIdx) -> Optio
 /// gives the same path. `None` if there is none, also from a switch that is down to itself.
 #[must_use]
 pub fn shortest_path_seeded(network: &Network, from: VertexIdx, to: VertexIdx, seed: u64) -> Option<Path> {
-    let labels = hops_to(network, to, &BTreeSet::from([from]));
+    let (labels, _) = hops_to(network, to, &BTreeSet::from([from]));
     descend(network, &labels, Pair { from, to }, seed)
 }
 
 /// Hops from each vertex to `to`, `u32::MAX` where unknown. Stops when all of `sources` are known, and all that
-/// is nearer then is known as well.
-fn hops_to(network: &Network, to: VertexIdx, sources: &BTreeSet<VertexIdx>) -> Vec<u32> {
+/// is nearer then is known as well. And its steps: vertices and links that were looked at.
+fn hops_to(network: &Network, to: VertexIdx, sources: &BTreeSet<VertexIdx>) -> (Vec<u32>, u64) {
+    let mut steps = 0;
     let mut labels = vec![u32::MAX; network.vertex_rows()];
     let mut queue = VecDeque::new();
     let mut missing = sources.len();
@@ -60,7 +62,9 @@ fn hops_to(network: &Network, to: VertexIdx, sources: &BTreeSet<VertexIdx>) -> V
         if missing == 0 {
             break;
         }
+        steps += 1;
         for (_, far) in network.usable_hops(near) {
+            steps += 1;
             if labels[far.at()] != u32::MAX {
                 continue;
             }
@@ -75,7 +79,7 @@ fn hops_to(network: &Network, to: VertexIdx, sources: &BTreeSet<VertexIdx>) -> V
             }
         }
     }
-    labels
+    (labels, steps)
 }
 
 /// Walks down the labels from `pair.from`.
@@ -101,6 +105,31 @@ fn descend(network: &Network, labels: &[u32], pair: Pair, seed: u64) -> Option<P
     Some(path)
 }
 
+/// Paths of pairs that end at the same vertex, of as many as the steps that are left allow, in their order; at least of one.
+fn search(
+    network: &Network,
+    (to, pairs): (VertexIdx, &[Pair]),
+    seed: u64,
+    left: &mut Left<'_>,
+) -> Vec<(Pair, Option<Path>)> {
+    let (labels, steps) = hops_to(network, to, &pairs.iter().map(|pair| pair.from).collect());
+    left.take(steps + labels.len() as u64);
+    let mut found = Vec::new();
+    for &pair in pairs {
+        let path = descend(network, &labels, pair, seed);
+        let links = path.as_ref().map_or(0, |path| path.links.len());
+        let looked = path.iter().flat_map(|path| &path.vertices).map(|&at| 1 + network.links_of(at).count() as u64);
+        left.take(looked.sum());
+        let fits = links <= left.hops;
+        left.hops -= if fits { links } else { 0 };
+        found.push((pair, path.filter(|_| fits)));
+        if *left.steps == 0 {
+            break;
+        }
+    }
+    found
+}
+
 /// Finaliser of SplitMix64: every bit of the result hangs on every bit given.
 pub(super) const fn mix(value: u64) -> u64 {
     let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -116,6 +145,8 @@ pub(super) const fn mix(value: u64) -> u64 {
 ///   whole, else a shortest path of what is left; a pair away from home returns when its home is whole again.
 /// - A pair without a path is tried again whenever a link becomes usable.
 /// - Nothing else moves: a link that comes up draws no pair from a path that works, even if it shortens the way.
+/// - Where the steps that are allowed do not suffice, pairs are [due](Self::is_due) and have no path until
+///   [`go_on`](Self::go_on) comes to them. Beyond [`Self::HOPS_MAX`] pairs have none.
 #[derive(Debug, Clone)]
 pub struct PathIndex {
     seed: u64,
@@ -123,6 +154,28 @@ pub struct PathIndex {
     /// Pairs whose path, now or at home, has the link.
     by_link: BTreeMap<LinkIdx, BTreeSet<Pair>>,
     without_path: BTreeSet<Pair>,
+    /// Those of them that are still to be looked at: end, then start.
+    due: BTreeSet<(VertexIdx, VertexIdx)>,
+    /// Links of all paths and homes.
+    hops: usize,
+    most_hops: usize,
+    /// Steps of all searches so far.
+    taken: u64,
+}
+
+/// Steps and links that are left.
+struct Left<'a> {
+    steps: &'a mut u64,
+    hops: usize,
+    /// And those that were taken.
+    taken: u64,
+}
+
+impl Left<'_> {
+    fn take(&mut self, steps: u64) {
+        *self.steps = self.steps.saturating_sub(steps);
+        self.taken += steps;
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -147,7 +200,26 @@ impl PathIndex {
     /// An index without pairs; `seed` breaks ties as in [`shortest_path_seeded`].
     #[must_use]
     pub const fn new(seed: u64) -> Self {
-        Self { seed, pairs: BTreeMap::new(), by_link: BTreeMap::new(), without_path: BTreeSet::new() }
+        Self {
+            seed,
+            pairs: BTreeMap::new(),
+            by_link: BTreeMap::new(),
+            without_path: BTreeSet::new(),
+            due: BTreeSet::new(),
+            hops: 0,
+            most_hops: Self::HOPS_MAX,
+            taken: 0,
+        }
+    }
+
+    /// Links of all paths and homes together, so that long paths of many pairs do not fill the memory.
+    pub const HOPS_MAX: usize = 1 << 24;
+
+    /// The same index with another bound than [`Self::HOPS_MAX`].
+    #[must_use]
+    pub const fn with_most_hops(mut self, most: usize) -> Self {
+        self.most_hops = most;
+        self
     }
 
     /// Watches a pair and gives its path. A pair watched already keeps the one it has.
@@ -160,9 +232,54 @@ impl PathIndex {
         self.path(pair)
     }
 
+    /// Watches a pair whose path [`Self::go_on`] looks for.
+    pub fn insert_later(&mut self, pair: Pair) {
+        let Entry::Vacant(free) = self.pairs.entry(pair) else { return };
+        free.insert(Watched { now: None, home: None });
+        self.list(pair);
+        self.due.insert((pair.to, pair.from));
+    }
+
+    /// Steps of all searches of [`Self::go_on`] and [`Self::on_change`] so far.
+    #[must_use]
+    pub const fn steps(&self) -> u64 {
+        self.taken
+    }
+
+    /// Whether pairs are still to be looked at.
+    #[must_use]
+    pub fn is_due(&self) -> bool {
+        !self.due.is_empty()
+    }
+
+    /// Looks for paths of pairs that are due, those of one end together, until `steps` are used up; at least for one. A step
+    /// is a vertex or a link that is looked at. Pairs that have a path now.
+    pub fn go_on(&mut self, network: &Network, steps: &mut u64) -> Vec<Pair> {
+        let mut changed = Vec::new();
+        while let Some(&(to, _)) = self.due.first() {
+            let of_end = self.due.range((to, VertexIdx(0))..).take_while(|(end, _)| *end == to);
+            let pairs: Vec<Pair> = of_end.map(|&(to, from)| Pair { from, to }).collect();
+            let mut left = Left { steps, hops: self.most_hops.saturating_sub(self.hops), taken: 0 };
+            let found = search(network, (to, &pairs), self.seed, &mut left);
+            self.taken += left.taken;
+            for (pair, path) in found {
+                self.due.remove(&(to, pair.from));
+                if path.is_some() {
+                    self.replace(pair, path);
+                    changed.push(pair);
+                }
+            }
+            if *steps == 0 {
+                break;
+            }
+        }
+        changed
+    }
+
     /// Ends watching a pair; whether it was watched.
     pub fn remove(&mut self, pair: Pair) -> bool {
         self.unlist(pair);
+        self.due.remove(&(pair.to, pair.from));
         self.pairs.remove(&pair).is_some()
     }
 
@@ -198,6 +315,11 @@ impl PathIndex {
     /// Follows a change: `changed` are the links whose use may have changed, which for a switch are all of its
     /// links. Looks only at pairs on those links and, if one of them is usable, at pairs without a path.
     pub fn on_change(&mut self, network: &Network, changed: &[LinkIdx]) -> PathChanges {
+        self.on_change_within(network, changed, &mut u64::MAX.clone())
+    }
+
+    /// The same with so many steps: pairs that nobody comes to are due, and have no path until then.
+    pub fn on_change_within(&mut self, network: &Network, changed: &[LinkIdx], steps: &mut u64) -> PathChanges {
         let mut hit: BTreeSet<Pair> =
             changed.iter().filter_map(|link| self.by_link.get(link)).flatten().copied().collect();
         if changed.iter().any(|&link| network.is_usable(link)) {
@@ -207,16 +329,26 @@ impl PathIndex {
         for pair in hit {
             let watched = &self.pairs[&pair];
             if let Some(home) = watched.home.as_ref().filter(|home| home.is_whole(network)) {
+                self.due.remove(&(pair.to, pair.from));
                 changes.insert(pair, Some(home.clone()));
             } else if !watched.now.as_ref().is_some_and(|path| path.is_whole(network)) {
                 searched.entry(pair.to).or_default().push(pair);
             }
         }
         let recomputed = searched.values().map(Vec::len).sum();
+        let mut left = Left { steps, hops: self.most_hops.saturating_sub(self.hops), taken: 0 };
         for (to, pairs) in searched {
-            let labels = hops_to(network, to, &pairs.iter().map(|pair| pair.from).collect());
-            changes.extend(pairs.into_iter().map(|pair| (pair, descend(network, &labels, pair, self.seed))));
+            for pair in &pairs {
+                self.due.insert((to, pair.from));
+                changes.insert(*pair, None);
+            }
+            let found = if *left.steps == 0 { Vec::new() } else { search(network, (to, &pairs), self.seed, &mut left) };
+            for (pair, path) in found {
+                self.due.remove(&(to, pair.from));
+                changes.insert(pair, path);
+            }
         }
+        self.taken += left.taken;
         let returned = changes.len() - recomputed;
         changes.retain(|&pair, path| self.pairs[&pair].now != *path);
         for (pair, path) in &changes {
@@ -238,6 +370,7 @@ impl PathIndex {
     fn list(&mut self, pair: Pair) {
         let watched = &self.pairs[&pair];
         for &link in watched.now.iter().chain(&watched.home).flat_map(|path| &path.links) {
+            self.hops += 1;
             self.by_link.entry(link).or_default().insert(pair);
         }
         if watched.now.is_none() {
@@ -248,6 +381,7 @@ impl PathIndex {
     fn unlist(&mut self, pair: Pair) {
         let Some(watched) = self.pairs.get(&pair) else { return };
         for link in watched.now.iter().chain(&watched.home).flat_map(|path| &path.links) {
+            self.hops -= 1;
             if let Some(pairs) = self.by_link.get_mut(link) {
                 pairs.remove(&pair);
                 if pairs.is_empty() {
@@ -356,6 +490,59 @@ mod tests {
         assert!(index.path(watched).is_some());
         assert!(index.remove(watched) && !index.remove(watched));
         assert!(index.is_empty() && index.by_link.is_empty());
+    }
+
+    #[test]
+    fn paths_are_looked_for_a_bounded_number_of_steps_at_a_time_and_are_the_same_in_the_end() {
+        let mut network = fat_tree();
+        let whole = watch_all(&network);
+        let mut index = PathIndex::new(7);
+        whole.iter().for_each(|(pair, _)| index.insert_later(pair));
+        assert!(index.is_due() && index.iter().all(|(_, path)| path.is_none()));
+        // One search and the look at one path of it, at most: beyond what is allowed.
+        let most =
+            |network: &Network, allowed: u64| allowed + (network.vertex_rows() * 2 + network.link_rows() * 4) as u64;
+        let mut goes = 0;
+        while index.is_due() {
+            let (before, mut left) = (index.steps(), 200);
+            assert!(!index.go_on(&network, &mut left).is_empty());
+            assert!(index.steps() - before <= most(&network, 200), "{}", index.steps() - before);
+            goes += 1;
+        }
+        assert!(goes > 5 && index.iter().eq(whole.iter()) && index.by_link == whole.by_link, "{goes} goes");
+
+        let link = network.link("agg-1-1--core-1").unwrap();
+        network.set_link(link, Some(false), None);
+        let mut left = 50;
+        let told = index.on_change_within(&network, &[link], &mut left);
+        assert!(index.is_due() && told.changed.iter().any(|(_, path)| path.is_none()), "some have none yet");
+        while index.is_due() {
+            index.go_on(&network, &mut 50);
+        }
+        let mut at_once = whole;
+        at_once.on_change(&network, &[link]);
+        assert!(index.iter().eq(at_once.iter()));
+        network.set_link(link, Some(true), None);
+        index.on_change_within(&network, &[link], &mut 0);
+        at_once.on_change(&network, &[link]);
+        assert!(!index.is_due() && index.iter().eq(at_once.iter()), "homes need no search");
+        let watched: Vec<Pair> = index.iter().map(|(pair, _)| pair).collect();
+        assert!(watched.into_iter().all(|pair| index.remove(pair)));
+        assert_eq!((index.hops, index.due.len()), (0, 0));
+    }
+
+    #[test]
+    fn paths_of_all_pairs_together_have_a_bounded_number_of_links() {
+        let network = fat_tree();
+        let whole = watch_all(&network);
+        let mut index = PathIndex::new(7).with_most_hops(100);
+        whole.iter().for_each(|(pair, _)| index.insert_later(pair));
+        while index.is_due() {
+            index.go_on(&network, &mut 1);
+        }
+        let links: usize = index.iter().filter_map(|(_, path)| path).map(|path| path.links.len()).sum();
+        assert!(links > 90 && links <= 100 && links == index.hops, "{links} links of {}", whole.hops);
+        assert!(index.iter().any(|(_, path)| path.is_none()), "the others have none");
     }
 
     #[test]

@@ -9,6 +9,7 @@
 //! 6 ms, and 35 ms where many pairs weigh the same; 1 and 5 ms at 200 × 200, 0.02 ms at 20 × 20 (release build, the longest of
 //! five drawn cases, a busy machine). Sums are exact: weights are whole.
 
+use std::collections::BTreeMap;
 use std::ops::{Add, Sub};
 
 /// Bits that a weight may have, so that no sum of them can overflow.
@@ -25,6 +26,46 @@ pub fn heaviest_matching(
     weight: impl Fn(usize, usize) -> u64,
     kept: &[Option<usize>],
 ) -> Vec<Option<usize>> {
+    heaviest_matching_counted(rows, columns, weight, kept).0
+}
+
+/// Steps that [`heaviest_matching_counted`] takes at most: cells of the matrix that are looked at.
+#[must_use]
+pub const fn most_steps(rows: usize, columns: usize) -> u64 {
+    let (n, m) = if rows < columns { (rows, columns) } else { (columns, rows) };
+    let (n, m) = (n as u64, m as u64);
+    n.saturating_mul(m).saturating_add(n.saturating_mul(n).saturating_mul(m))
+}
+
+/// A matching in which no pair that is left out is heavier than both of those that it would push out: pairs are taken by
+/// their weight, the heaviest first, of equal ones those kept, then by row and column. It weighs at least half of the
+/// heaviest. By row: its column; and the steps, one a pair.
+#[must_use]
+pub fn greedy_matching(
+    rows: usize,
+    weights: &BTreeMap<(usize, usize), u64>,
+    kept: &[Option<usize>],
+) -> (Vec<Option<usize>>, u64) {
+    let mut pairs: Vec<(usize, usize)> = weights.keys().copied().collect();
+    let is_kept = |&(row, column): &(usize, usize)| kept.get(row) == Some(&Some(column));
+    pairs.sort_by_key(|pair| (std::cmp::Reverse(weights[pair]), !is_kept(pair)));
+    let (mut by_row, mut taken) = (vec![None; rows], std::collections::BTreeSet::new());
+    for &(row, column) in &pairs {
+        if by_row[row].is_none() && taken.insert(column) {
+            by_row[row] = Some(column);
+        }
+    }
+    (by_row, pairs.len() as u64)
+}
+
+/// [`heaviest_matching`], and the steps that it took: cells of the matrix that were looked at.
+#[must_use]
+pub fn heaviest_matching_counted(
+    rows: usize,
+    columns: usize,
+    weight: impl Fn(usize, usize) -> u64,
+    kept: &[Option<usize>],
+) -> (Vec<Option<usize>>, u64) {
     // One pair kept counts less than one unit of weight, however many are kept.
     let scale = rows.min(columns) as i128 + 1;
     debug_assert!(scale.leading_zeros() > WEIGHT_BITS, "sums of weights stay far below 2^127");
@@ -33,25 +74,31 @@ pub fn heaviest_matching(
         weight => i128::from(weight) * scale + i128::from(kept.get(row) == Some(&Some(column))),
     };
     let mut by_row = vec![None; rows];
+    let (narrow, wide) = (rows.min(columns), rows.max(columns));
+    let steps;
     if rows <= columns {
-        for (column, row) in assign(rows, columns, &value).into_iter().enumerate() {
+        let found = assign(narrow, wide, &value);
+        steps = found.1;
+        for (column, row) in found.0.into_iter().enumerate() {
             if let Some(row) = row {
                 by_row[row] = Some(column);
             }
         }
     } else {
-        for (row, column) in assign(columns, rows, &|column, row| value(row, column)).into_iter().enumerate() {
+        let found = assign(narrow, wide, &|column, row| value(row, column));
+        steps = found.1;
+        for (row, column) in found.0.into_iter().enumerate() {
             by_row[row] = column;
         }
     }
     for (row, column) in by_row.iter_mut().enumerate() {
         *column = column.filter(|&column| weight(row, column) > 0);
     }
-    by_row
+    (by_row, steps)
 }
 
-/// Gives each of `n` rows a column of `m` ≥ `n`, values summed to the most; by column: its row.
-fn assign(n: usize, m: usize, value: &dyn Fn(usize, usize) -> i128) -> Vec<Option<usize>> {
+/// Gives each of `n` rows a column of `m` ≥ `n`, values summed to the most; by column: its row. And the steps.
+fn assign(n: usize, m: usize, value: &dyn Fn(usize, usize) -> i128) -> (Vec<Option<usize>>, u64) {
     let costs: Vec<i128> =
         (0..n).flat_map(|row| (0..m).map(move |column| (row, column))).map(|(r, c)| -value(r, c)).collect();
     let most = costs.iter().map(|cost| cost.unsigned_abs()).max().unwrap_or(0);
@@ -65,8 +112,9 @@ fn assign(n: usize, m: usize, value: &dyn Fn(usize, usize) -> i128) -> Vec<Optio
     }
 }
 
-fn solved<C: Cost>(cost: Vec<C>, (n, m): (usize, usize), far: C) -> Vec<Option<usize>> {
+fn solved<C: Cost>(cost: Vec<C>, (n, m): (usize, usize), far: C) -> (Vec<Option<usize>>, u64) {
     let mut search = Search {
+        steps: cost.len() as u64,
         cost,
         columns: m,
         of_row: vec![C::default(); n],
@@ -81,7 +129,7 @@ fn solved<C: Cost>(cost: Vec<C>, (n, m): (usize, usize), far: C) -> Vec<Option<u
     for row in 0..n {
         search.place(row);
     }
-    search.row_at
+    (search.row_at, search.steps)
 }
 
 /// Whole numbers: narrow ones where the sums allow it, which are twice as fast.
@@ -90,6 +138,7 @@ impl Cost for i64 {}
 impl Cost for i128 {}
 
 struct Search<C> {
+    steps: u64,
     /// By row, then column.
     cost: Vec<C>,
     columns: usize,
@@ -142,6 +191,7 @@ impl<C: Cost> Search<C> {
         let costs = &self.cost[row * self.columns..(row + 1) * self.columns];
         let base = length - self.of_row[row];
         let (mut nearest, mut step) = (0, self.far);
+        self.steps += self.open.len() as u64;
         for (at, &column) in self.open.iter().enumerate() {
             let reduced = base + costs[column] - self.of_column[column];
             if reduced < self.least[column] {

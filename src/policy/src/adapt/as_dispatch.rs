@@ -124,6 +124,7 @@ impl<P: Place> Dispatch for PlacedFirst<P> {
             | DispatchEvent::RackUse { .. }
             | DispatchEvent::Run { .. }
             | DispatchEvent::Recurs { .. }
+            | DispatchEvent::Received(_)
             | DispatchEvent::Asks { .. }
             | DispatchEvent::Plan(_) => {}
         }

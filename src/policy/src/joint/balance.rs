@@ -91,7 +91,7 @@ impl Gathering {
         let Some(time) = shortest(self.least, |time| self.rack_intervals(time, count).is_some()) else {
             return self.anyhow(count);
         };
-        let time = (time * crate::knob::knob("SLACK", SLACK)).max(time);
+        let time = (time * SLACK).max(time);
         let Some(racks) = self.rack_intervals(time, count) else { return self.anyhow(count) };
         let of_rack = self.divide(&racks, count);
         let mut out = vec![0; self.slots.len()];

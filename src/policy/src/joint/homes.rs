@@ -1,67 +1,73 @@
 //! Racks to which the input of a recurring job should be written, so that its maps, and its reduces after them, stay there.
 //!
 //! One rack keeps the shuffle off the uplinks and has few containers; all racks have many and send (1 − 1 ÷ racks) of it up.
-//! For each number of racks the job's end is estimated: waves of containers, and bytes against uplinks and access links,
-//! each beside what jobs homed there before still have to do. To that comes what the job's bytes on uplinks cost others.
+//! For each number of racks the job's end is estimated by what it did before: waves of containers, and bytes against
+//! uplinks and access links, each behind what jobs homed there before still have to do. To that comes what the job's bytes on
+//! uplinks cost another job. The least wins; all racks means that HDFS puts the blocks as ever.
 
 use crate::advise::{DataProblem, EarlierRun, HomeRack, HomesProblem, ReplicaAdvice};
 use crate::terms::link_time::LinkRates;
 use hintd_model::cluster::Snapshot;
-use hintd_model::units::{RackIdx, Timestamp};
+use hintd_model::units::{Bytes, Micros, RackIdx, Timestamp};
 
 /// How many jobs wait for the uplinks beside this one: a second of all uplinks costs each of them a second.
-const OTHERS: f64 = 4.0;
+const OTHERS: f64 = 1.0;
 
 /// A rack, its rates and what is to be done there.
 #[derive(Debug, Clone, Copy)]
-struct Home {
-    rack: RackIdx,
+pub(super) struct Home {
+    pub(super) rack: RackIdx,
     load: HomeRack,
-    /// Bytes a second: its uplink, one direction, and all its access links.
+    /// Bytes a second: its uplink, the narrower direction.
     up_rate: f64,
+    /// Bytes a second: all its access links together, towards the nodes.
     into_rate: f64,
 }
 
-/// What the job takes of each of `width` racks.
+/// What the job takes of each of its racks.
 #[derive(Debug, Clone, Copy)]
 struct Part {
     work_s: f64,
     up: f64,
     into: f64,
+    input: f64,
 }
 
 impl Part {
     fn of(run: &EarlierRun, width: usize) -> Self {
         let (width, shuffle) = (width as f64, run.shuffle.as_f64());
-        let time = |(tasks, each): (u32, hintd_model::units::Micros)| f64::from(tasks) * each.as_secs_f64();
+        let time = |(tasks, each): (u32, Micros)| f64::from(tasks) * each.as_secs_f64();
         Self {
             work_s: (time(run.maps) + time(run.reduces)) / width,
             up: shuffle / width * (1.0 - 1.0 / width),
             into: shuffle / width,
+            input: run.input.as_f64() / width,
         }
     }
 }
 
-/// The racks; empty: all of them, wherever HDFS puts the blocks.
+/// The racks, ascending; empty: all of them, wherever HDFS puts the blocks.
 pub(super) fn choose(problem: &HomesProblem<'_>) -> Vec<RackIdx> {
-    let mut homes = homes(problem);
-    homes.sort_by(|a, b| {
-        let alone = |home: &Home| score(problem.run, std::slice::from_ref(home), 0.0);
-        alone(a).total_cmp(&alone(b)).then(rank(problem.seed, a.rack).cmp(&rank(problem.seed, b.rack)))
-    });
-    let uplinks: f64 = homes.iter().map(|home| home.up_rate).sum();
-    let widths = (1..=homes.len()).map(|width| (width, score(problem.run, &homes[..width], uplinks)));
-    let Some((width, _)) = widths.min_by(|a, b| a.1.total_cmp(&b.1)) else { return Vec::new() };
-    let width = match crate::knob::knob("WIDTH", 0.0) as usize {
-        0 => width,
-        w => w,
-    }; // KNOB
-    if width == homes.len() {
-        return Vec::new();
-    }
-    let mut racks: Vec<RackIdx> = homes[..width].iter().map(|home| home.rack).collect();
+    let homes = homes(problem);
+    let uplinks = uplinks(&homes);
+    let best = |width| best_of_width(problem, &homes, width);
+    let cost = |racks: &Vec<Home>| cost(problem.run, racks, uplinks);
+    // Of equal costs the fewest racks.
+    let chosen = (1..=homes.len()).filter_map(best).min_by(|a, b| cost(a).total_cmp(&cost(b)));
+    let mut racks: Vec<RackIdx> = chosen.unwrap_or_default().iter().map(|home| home.rack).collect();
     racks.sort_unstable();
-    racks
+    if racks.len() == homes.len() { Vec::new() } else { racks }
+}
+
+/// The racks where so many are done first: the cost of a set is that of its last, so the first of an order are the best.
+fn best_of_width(problem: &HomesProblem<'_>, homes: &[Home], width: usize) -> Option<Vec<Home>> {
+    let part = Part::of(problem.run, width);
+    let mut able: Vec<&Home> = homes.iter().filter(|home| part.input <= home.load.disk.as_f64()).collect();
+    able.sort_by(|a, b| {
+        let by_end = end(problem.run, a, width).total_cmp(&end(problem.run, b, width));
+        by_end.then(rank(problem.seed, a.rack).cmp(&rank(problem.seed, b.rack)))
+    });
+    (able.len() >= width).then(|| able.into_iter().take(width).copied().collect())
 }
 
 /// Equals are taken in an order that the seed draws.
@@ -70,50 +76,56 @@ fn rank(seed: u64, rack: RackIdx) -> u64 {
     mixed ^ (mixed >> 29)
 }
 
-fn homes(problem: &HomesProblem<'_>) -> Vec<Home> {
-    let rates = LinkRates::of(problem.snapshot);
-    let home = |(at, load): (usize, &HomeRack)| {
-        let rack = RackIdx::new(at);
-        let uplink = rates.rack(rack);
-        let members = problem.snapshot.statics.members.get(at)?.iter();
-        let into_rate = members.map(|&node| rates.node(node).down).sum();
-        (load.slots > 0).then_some(Home { rack, load: *load, up_rate: uplink.up.min(uplink.down), into_rate })
+/// Racks with containers.
+pub(super) fn homes(problem: &HomesProblem<'_>) -> Vec<Home> {
+    let rates = rates_by_rack(problem.snapshot);
+    let racks = problem.racks.iter().zip(rates).enumerate();
+    racks
+        .filter(|(_, (load, _))| load.slots > 0)
+        .map(|(at, (&load, [up_rate, into_rate]))| Home { rack: RackIdx::new(at), load, up_rate, into_rate })
+        .collect()
+}
+
+/// Bytes a second that all of their uplinks carry together.
+pub(super) fn uplinks(homes: &[Home]) -> f64 {
+    homes.iter().map(|home| home.up_rate).sum()
+}
+
+/// Of each rack: its uplink, and all access links of its nodes.
+fn rates_by_rack(snapshot: &Snapshot) -> Vec<[f64; 2]> {
+    let rates = LinkRates::capacities(snapshot);
+    let of = |(at, members): (usize, &Vec<_>)| {
+        let uplink = rates.rack(RackIdx::new(at));
+        [uplink.up.min(uplink.down), members.iter().map(|&node| rates.node(node).down).sum()]
     };
-    problem.racks.iter().enumerate().filter_map(home).collect()
+    snapshot.statics.members.iter().enumerate().map(of).collect()
+}
+
+/// Seconds until the job's part of one of `width` racks is done there.
+fn end(run: &EarlierRun, home: &Home, width: usize) -> f64 {
+    let part = Part::of(run, width);
+    let waves = |(tasks, each): (u32, Micros)| {
+        (f64::from(tasks) / width as f64 / f64::from(home.load.slots)).ceil() * each.as_secs_f64()
+    };
+    let waits = home.load.work_s / f64::from(home.load.slots);
+    let up = (home.load.up + part.up) / home.up_rate;
+    let into = (home.load.into + part.into) / home.into_rate;
+    waits + waves(run.maps) + waves(run.reduces) + up.max(into)
 }
 
 /// Seconds until the job is done in those racks, and what its bytes on uplinks, of that rate together, cost others.
-fn score(run: &EarlierRun, homes: &[Home], uplinks: f64) -> f64 {
-    let part = Part::of(run, homes.len());
-    let slots: u32 = homes.iter().map(|home| home.load.slots).sum();
-    let waves = |(tasks, each): (u32, hintd_model::units::Micros)| {
-        (f64::from(tasks) / f64::from(slots)).ceil() * each.as_secs_f64()
-    };
-    let own = waves(run.maps) + waves(run.reduces);
-    let end = |home: &Home| {
-        let waits = home.load.work_s / f64::from(home.load.slots);
-        let up = (home.load.up + part.up) / home.up_rate;
-        let into = (home.load.into + part.into) / home.into_rate;
-        waits + own + up.max(into)
-    };
-    let others =
-        if uplinks > 0.0 { crate::knob::knob("OTHERS", OTHERS) * part.up * homes.len() as f64 / uplinks } else { 0.0 };
-    homes.iter().map(end).fold(0.0, f64::max) + others
+pub(super) fn cost(run: &EarlierRun, homes: &[Home], uplinks: f64) -> f64 {
+    let width = homes.len();
+    let up = Part::of(run, width).up * width as f64;
+    homes.iter().map(|home| end(run, home, width)).fold(0.0, f64::max) + OTHERS * up / uplinks
 }
 
 /// Advice for one block: a replica in one of the homes, in turns; the others as HDFS puts them, in another rack.
 pub(super) fn replicas(problem: &DataProblem<'_>) -> Vec<ReplicaAdvice> {
     let mut advice = vec![ReplicaAdvice::Default; problem.replication.into()];
-    if crate::knob::knob("REPL", 1.0) == 2.0 && !problem.homes.is_empty() && advice.len() == 3 {
-        // KNOB
-        let turn = (problem.block % problem.homes.len() as u64) as usize;
-        advice[0] = ReplicaAdvice::Rack(problem.homes[turn]);
-        advice[1] = advice[0];
-        return advice;
-    }
-    if let (Some(first), false) = (advice.first_mut(), problem.homes.is_empty()) {
-        let turn = (problem.block % problem.homes.len() as u64) as usize;
-        *first = ReplicaAdvice::Rack(problem.homes[turn]);
+    let turn = problem.block.checked_rem(problem.homes.len() as u64);
+    if let (Some(first), Some(turn)) = (advice.first_mut(), turn) {
+        *first = ReplicaAdvice::Rack(problem.homes[turn as usize]);
     }
     advice
 }
@@ -122,22 +134,17 @@ pub(super) fn replicas(problem: &DataProblem<'_>) -> Vec<ReplicaAdvice> {
 #[derive(Debug, Clone)]
 pub struct HomeBook {
     racks: Vec<HomeRack>,
+    /// By rack: bytes a second of its uplink, and of its access links.
     rates: Vec<[f64; 2]>,
     at: Timestamp,
 }
 
 impl HomeBook {
-    /// Nothing is to be done; `slots`: containers that each rack has room for.
+    /// Nothing is to be done; for each rack the containers that it has room for, and the bytes of input that it may get.
     #[must_use]
-    pub fn new(snapshot: &Snapshot, slots: &[u32]) -> Self {
-        let rates = LinkRates::of(snapshot);
-        let of = |rack: usize| {
-            let uplink = rates.rack(RackIdx::new(rack));
-            let into = snapshot.statics.members[rack].iter().map(|&node| rates.node(node).down).sum();
-            [uplink.up.min(uplink.down), into]
-        };
-        let racks = slots.iter().map(|&slots| HomeRack { slots, ..HomeRack::default() }).collect();
-        Self { racks, rates: (0..slots.len()).map(of).collect(), at: Timestamp(0) }
+    pub fn new(snapshot: &Snapshot, racks: impl IntoIterator<Item = (u32, Bytes)>) -> Self {
+        let racks = racks.into_iter().map(|(slots, disk)| HomeRack { slots, disk, ..HomeRack::default() });
+        Self { racks: racks.collect(), rates: rates_by_rack(snapshot), at: Timestamp(0) }
     }
 
     /// What is left by then.
@@ -162,6 +169,7 @@ impl HomeBook {
             rack.work_s += part.work_s;
             rack.up += part.up;
             rack.into += part.into;
+            rack.disk = rack.disk.saturating_sub(Bytes(part.input as u64));
         }
     }
 }

@@ -11,7 +11,7 @@
 //! - `homes`: racks to which the input of a recurring job is written.
 
 mod balance;
-pub mod homes;
+mod homes;
 mod readers;
 #[cfg(test)]
 mod tests;
@@ -24,6 +24,7 @@ use crate::terms::link_time::{LinkBytes, LinkRates, LinkTime, link_bytes};
 use crate::{Budget, Capabilities, Definition, Objective, Place, PlaceError, PlaceProblem, Placement};
 use balance::{Gathering, Pipe, Slot};
 use hintd_model::units::{NodeIdx, RackIdx};
+pub use homes::HomeBook;
 use readers::Width;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

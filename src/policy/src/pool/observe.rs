@@ -75,6 +75,7 @@ impl Pool {
             DispatchEvent::RackUse { .. }
             | DispatchEvent::Run { .. }
             | DispatchEvent::Recurs { .. }
+            | DispatchEvent::Received(_)
             | DispatchEvent::Asks { .. }
             | DispatchEvent::Plan(_) => Change::Nothing,
         }

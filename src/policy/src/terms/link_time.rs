@@ -62,11 +62,22 @@ impl<'p> LinkRates<'p> {
     /// Of the network as the snapshot has it; takes time in proportion to racks and their switches' links.
     #[must_use]
     pub fn of(snapshot: &'p Snapshot) -> Self {
-        let mut rates = Self { snapshot, racks: Vec::new(), loads: BTreeMap::new() };
+        let mut loads = BTreeMap::new();
         if let Some(network) = snapshot.topology.network.as_deref() {
             let known = |(name, &load): (&_, &LinkLoad)| Some((network.link(name)?, load));
-            rates.loads = snapshot.link_loads.iter().filter_map(|(name, load)| known((name.as_str(), load))).collect();
+            loads = snapshot.link_loads.iter().filter_map(|(name, load)| known((name.as_str(), load))).collect();
         }
+        Self::beside(snapshot, loads)
+    }
+
+    /// The same, whatever is measured on links.
+    #[must_use]
+    pub fn capacities(snapshot: &'p Snapshot) -> Self {
+        Self::beside(snapshot, BTreeMap::new())
+    }
+
+    fn beside(snapshot: &'p Snapshot, loads: BTreeMap<LinkIdx, LinkLoad>) -> Self {
+        let mut rates = Self { snapshot, racks: Vec::new(), loads };
         rates.racks = (0..snapshot.statics.racks.len()).map(|rack| rates.rack_uplink(RackIdx::new(rack))).collect();
         rates
     }

@@ -63,7 +63,7 @@ impl Delays {
     #[must_use]
     pub const fn of(settings: &SimSettings) -> Self {
         let (patience, lease) = (Micros::from_secs(5), Micros::from_secs(30));
-        let (beat, seed) = (settings.heartbeat, settings.seed);
+        let (beat, seed) = (settings.heartbeat, settings.seed_of_phases());
         Self { master: settings.master_delay, feed: settings.feed_delay, patience, lease, beat, seed }
     }
 
@@ -361,6 +361,7 @@ impl DynDispatch for HintedYarn<'_> {
             DispatchEvent::RackUse { .. }
             | DispatchEvent::Run { .. }
             | DispatchEvent::Recurs { .. }
+            | DispatchEvent::Received(_)
             | DispatchEvent::Asks { .. }
             | DispatchEvent::Plan(_) => {}
         }

@@ -28,7 +28,6 @@ pub(super) struct Hintd {
     asked: u64,
     /// Keys of attempts that ran before.
     keys: BTreeMap<AttemptId, Arc<str>>,
-    pub(super) homes: BTreeMap<AttemptId, Vec<hintd_model::units::RackIdx>>,
 }
 
 impl Hintd {
@@ -57,13 +56,7 @@ impl Hintd {
         let network = snapshot.topology.network.clone();
         engine.change(Change::Network(network), Timestamp(0)).expect("the cluster's network is sound");
         // Limits by node that its size does not show are taken for occupied.
-        let mut hintd = Self {
-            engine,
-            known: vec![Resource::ZERO; snapshot.nodes()],
-            asked: 0,
-            keys: BTreeMap::new(),
-            homes: BTreeMap::new(),
-        };
+        let mut hintd = Self { engine, known: vec![Resource::ZERO; snapshot.nodes()], asked: 0, keys: BTreeMap::new() };
         hintd.report(snapshot, Timestamp(0));
         hintd
     }
@@ -134,7 +127,6 @@ impl Hintd {
     /// Nothing comes of the attempt any more.
     pub(super) fn forget(&mut self, attempt: AttemptId) {
         self.keys.remove(&attempt);
-        self.homes.remove(&attempt);
     }
 
     fn told(&mut self, attempt: AttemptId, group: &str, what: TaskWhat, now: Timestamp) {
@@ -160,50 +152,20 @@ impl Hintd {
         let chosen = SelectedPolicy { policy, baseline, mode: Mode::On, name: policy.name() };
         let generation = self.engine.generation();
         let Ok(mut proposal) = propose(&generation, &request, &chosen, &deployed.placer, now, &mut || false) else {
-            return self.rest(attempt, count, Vec::new(), snapshot);
+            return Vec::new();
         };
         (proposal.last_try, proposal.digest) = (true, self.asked);
         let outcome = self.engine.commit(proposal, Token(format!("{attempt:?}").into()), now);
         self.engine.publish(now);
         drop(self.engine.take_effects());
         let (CommitOutcome::Committed(answer) | CommitOutcome::Answered(answer)) = outcome else {
-            return self.rest(attempt, count, Vec::new(), snapshot);
+            return Vec::new();
         };
         let place = |hint: &hintd_engine::Hint| {
             let node = snapshot.statics.find(hint.host.as_str())?;
             (hint.expected_wait.is_none()).then_some((node, hint.count))
         };
-        let hinted: Vec<(NodeIdx, u32)> = answer.decision.hints.iter().filter_map(place).collect();
-        self.rest(attempt, count, hinted, snapshot)
-    }
-
-    fn rest(
-        &self,
-        attempt: AttemptId,
-        count: u32,
-        mut hinted: Vec<(NodeIdx, u32)>,
-        snapshot: &Snapshot,
-    ) -> Vec<(NodeIdx, u32)> {
-        let k = hintd_policy::knob::knob; // KNOB
-        let Some(homes) = self.homes.get(&attempt).filter(|homes| !homes.is_empty()) else { return hinted };
-        if k("REST", 0.0) == 0.0 {
-            return hinted;
-        }
-        if k("HOMEONLY", 0.0) == 1.0 {
-            hinted.clear();
-        }
-        let placed: u32 = hinted.iter().map(|(_, count)| count).sum();
-        let mut rest = count.saturating_sub(placed);
-        let nodes: Vec<NodeIdx> =
-            homes.iter().flat_map(|rack| snapshot.statics.members[rack.at()].iter().copied()).collect();
-        let mut more: std::collections::BTreeMap<NodeIdx, u32> = hinted.iter().copied().collect();
-        let mut at = 0;
-        while rest > 0 {
-            *more.entry(nodes[at % nodes.len()]).or_default() += 1;
-            at += 1;
-            rest -= 1;
-        }
-        more.into_iter().collect()
+        answer.decision.hints.iter().filter_map(place).collect()
     }
 
     fn request(&self, attempt: AttemptId, user: &Arc<str>, count: u32, size: &Resource) -> HintRequest {

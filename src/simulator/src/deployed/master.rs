@@ -1,6 +1,7 @@
 //! MapReduce's ApplicationMaster, as `RMContainerAllocator` asks.
 
-use hintd_model::units::{NodeIdx, RackIdx, SchedulerKey, Timestamp};
+use hintd_engine::holding::Shuffle;
+use hintd_model::units::{Bytes, NodeIdx, RackIdx, SchedulerKey, Timestamp};
 use hintd_policy::capacity_scheduler::{AppIdx, ContainerNo, Place};
 use hintd_policy::dispatch::TaskInput;
 use hintd_policy::pool::SLOW_START;
@@ -31,13 +32,20 @@ pub(super) struct Master {
     /// Waiting maps by host with a replica.
     by_host: BTreeMap<NodeIdx, BTreeSet<u32>>,
     waiting_reduces: BTreeSet<u32>,
+    reduces_in_all: u32,
+    /// Reduces that have all of their bytes.
+    pub(super) received: u32,
     pub(super) completed: u32,
     /// Containers by kind of task and number.
     pub(super) containers: BTreeMap<(bool, u32), (ContainerNo, NodeIdx)>,
     /// Rows of maps that stand at YARN.
     pub(super) asked: BTreeMap<Place, u32>,
-    /// Reduces that stand at YARN or are on their way there.
+    /// Reduces that it asked for and has not.
     pub(super) asked_reduces: u32,
+    /// Those of them that the processor let through to YARN.
+    pub(super) passed: u32,
+    /// What finished maps wrote.
+    pub(super) map_output: Bytes,
 }
 
 impl Master {
@@ -53,10 +61,14 @@ impl Master {
             waiting_maps: BTreeSet::new(),
             by_host: BTreeMap::new(),
             waiting_reduces: BTreeSet::new(),
+            reduces_in_all: 0,
+            received: 0,
             completed: 0,
             containers: BTreeMap::new(),
             asked: BTreeMap::new(),
             asked_reduces: 0,
+            passed: 0,
+            map_output: Bytes::ZERO,
         }
     }
 
@@ -67,6 +79,7 @@ impl Master {
 
     pub(super) fn has_reduces(&mut self, count: u32) {
         self.waiting_reduces = (0..count).collect();
+        self.reduces_in_all = count;
     }
 
     pub(super) fn map_waits(&mut self, map: u32) {
@@ -107,6 +120,7 @@ impl Master {
 
     pub(super) fn assign_reduce(&mut self) -> Option<u32> {
         self.asked_reduces = self.asked_reduces.saturating_sub(1);
+        self.passed = self.passed.saturating_sub(1);
         self.waiting_reduces.pop_first()
     }
 
@@ -127,9 +141,20 @@ impl Master {
         !self.waiting_maps.is_empty()
     }
 
-    /// Reduces that hold containers or are asked for.
+    /// Reduces that hold containers or stand at YARN.
     pub(super) fn reduces_held(&self) -> u32 {
-        self.asked_reduces + self.containers.keys().filter(|(map, _)| !map).count() as u32
+        self.passed + self.running_reduces()
+    }
+
+    fn running_reduces(&self) -> u32 {
+        self.containers.keys().filter(|(map, _)| !map).count() as u32
+    }
+
+    /// What its maps send in all, as far as finished ones tell; none before the first of them.
+    pub(super) fn shuffle(&self) -> Option<Shuffle> {
+        let each = self.map_output.0.checked_div(u64::from(self.completed))?;
+        let bytes = Bytes(each.saturating_mul(self.inputs.len().max(1) as u64));
+        Some(Shuffle { bytes, receivers: self.reduces_in_all, received: self.received })
     }
 
     /// How many more reduces are to be asked for, where `free` containers are free in the cluster and jobs with waiting maps

@@ -8,6 +8,11 @@
 //! - YARN allocates at nodes' heartbeats by `hintd_policy::capacity_scheduler`, which is held against Hadoop's own classes.
 //! - The processor asks hintd for what grew under keys without places of their own (docs/yarn.md), adds rows of hosts and
 //!   racks when the answer comes, and takes them back: hosts after `HOSTS_FOR`, racks `RACKS_FOR` later.
+//! - In a queue that holds, the processor lets through to YARN as many reduces as hintd's order of heavy shuffles allows
+//!   (`hintd_engine::holding`), by what finished maps wrote and how many reduces have all of their bytes, both of which an
+//!   ApplicationMaster's pages tell. The ApplicationMaster does not know, and goes on as if all stood at YARN.
+//! - A recurring job's earlier run reaches hintd when the job comes, as from a JobHistoryServer; where its input was written
+//!   to home racks, its asks stay there for a while (`home_rows`).
 //! - hintd is the engine: facts, events and requests reach it `ANSWER` late, the placer runs with the daemon's budget,
 //!   leases, arrivals and the guard are its own.
 //! - A policy called `capacity` is YARN by itself: nobody is asked.
@@ -16,7 +21,7 @@
 //! no container. Both are so under every policy.
 
 mod hintd;
-mod map_rows;
+mod home_rows;
 mod master;
 mod rows;
 #[cfg(test)]
@@ -26,6 +31,7 @@ mod world;
 use super::capacity::HintOutcome;
 use super::settings::SimSettings;
 use super::yarn::SimCluster;
+use hintd_engine::holding::HoldSettings;
 use hintd_engine::{Guard, PlacerSettings};
 use hintd_model::units::Micros;
 use hintd_policy::dispatch::{Advice, DispatchEvent, DispatchState, Offer, View};
@@ -52,6 +58,7 @@ pub struct Deployed<'p> {
     seed: u64,
     master_delay: Micros,
     rack_delay: i32,
+    hold: Option<HoldSettings>,
     outcome: Mutex<HintOutcome>,
 }
 
@@ -70,8 +77,8 @@ impl<'p> Deployed<'p> {
         settings: &SimSettings,
     ) -> Self {
         let placer = PlacerSettings { guard: Some(Guard::default()), ..PlacerSettings::default() };
-        let &SimSettings { seed, master_delay, rack_delay, .. } = settings;
-        Self { cluster, hintd, placer, seed, master_delay, rack_delay, outcome: Mutex::default() }
+        let &SimSettings { seed, master_delay, rack_delay, hold, .. } = settings;
+        Self { cluster, hintd, placer, seed, master_delay, rack_delay, hold, outcome: Mutex::default() }
     }
 
     /// Whether anybody hints.

@@ -8,6 +8,7 @@ use crate::settings::{FlowGrain, SimSettings};
 use crate::shape::Shipped;
 use crate::trace::job::TraceJob;
 use crate::yarn::{Progress, SimCluster, SimRun, simulate};
+use hintd_engine::holding::HoldSettings;
 use hintd_model::units::{Bytes, Micros, NodeIdx, RackIdx};
 use hintd_policy::capacity_scheduler::Place;
 use hintd_policy::registry;
@@ -37,13 +38,16 @@ fn jobs(count: u32) -> Vec<TraceJob> {
 }
 
 fn run(policy: &str, seed: u64, jobs: &[TraceJob]) -> (RunReport, super::HintOutcome) {
+    run_with(policy, SimSettings { seed, grain: FlowGrain::Nodes, ..SimSettings::default() }, jobs)
+}
+
+fn run_with(policy: &str, settings: SimSettings, jobs: &[TraceJob]) -> (RunReport, super::HintOutcome) {
     let cluster = small();
-    let settings = SimSettings { seed, grain: FlowGrain::Nodes, ..SimSettings::default() };
     let (own, baseline) = (registry::with_defaults(policy).unwrap(), registry::with_defaults("capacity").unwrap());
     let deployed = Deployed::new(&cluster, (policy != "capacity").then_some((&*own, &*baseline)), &settings);
     let model = JobModel::default();
-    let run =
-        SimRun { cluster: &cluster, model: &model, settings: &settings, policy, dispatch: &deployed, places: None };
+    let places = own.as_place_data();
+    let run = SimRun { cluster: &cluster, model: &model, settings: &settings, policy, dispatch: &deployed, places };
     let mut on = |_: Progress| ControlFlow::Continue(());
     let report = simulate(&run, &mut jobs.iter().cloned().map(Ok), &mut on).unwrap();
     (report, deployed.outcome())
@@ -58,6 +62,68 @@ fn all_jobs_end_and_a_seed_gives_one_run() {
         assert_eq!(run(policy, 3, &jobs), (report, outcome), "{policy}");
         assert_eq!(outcome.followed + outcome.elsewhere > 0, policy != "capacity", "{policy}: {outcome:?}");
     }
+}
+
+#[test]
+fn held_receivers_end_jobs_sooner_where_shuffles_compete_and_change_nothing_where_they_are_light() {
+    let shuffles = |gb: u64| -> Vec<TraceJob> {
+        let heavy = |job: TraceJob| TraceJob { input: Bytes(gb << 30), shuffle: Bytes(gb << 30), ..job };
+        jobs(6).into_iter().map(heavy).collect()
+    };
+    let run = |jobs: &[TraceJob], hold: Option<HoldSettings>| {
+        let settings = SimSettings { seed: 3, grain: FlowGrain::Nodes, hold, ..SimSettings::default() };
+        run_with("capacity", settings, jobs).0
+    };
+    let (heavy, light) = (shuffles(24), shuffles(1));
+    let held = run(&heavy, Some(HoldSettings::default()));
+    let free = run(&heavy, None);
+    assert_eq!((held.jobs, held.unfinished), (6, 0));
+    assert!(
+        held.mean_jct_s < 0.9 * free.mean_jct_s,
+        "{} s, and {} s where nobody is held",
+        held.mean_jct_s,
+        free.mean_jct_s
+    );
+    assert_eq!(run(&light, Some(HoldSettings::default())), run(&light, None));
+}
+
+/// Heavy shuffles, one after the other begins: too many for the uplinks.
+fn shuffling() -> Vec<TraceJob> {
+    let heavy = |job: TraceJob| TraceJob { input: Bytes(8 << 30), shuffle: Bytes(8 << 30), ..job };
+    jobs(12).into_iter().map(heavy).collect()
+}
+
+#[test]
+fn an_earlier_run_reaches_the_engine_and_moves_receivers() {
+    let run = |policy: &str, recurring: f64| {
+        run_with(
+            policy,
+            SimSettings { seed: 3, grain: FlowGrain::Nodes, recurring, ..SimSettings::default() },
+            &shuffling(),
+        )
+    };
+    let (with, without) = (run("joint", 1.0), run("joint", 0.0));
+    assert_eq!((with.0.jobs, with.0.unfinished), (12, 0));
+    assert_ne!(with, without, "no receiver was placed otherwise");
+    assert_eq!(run("capacity", 1.0), run("capacity", 0.0), "nobody knows anything where nobody hints");
+}
+
+#[test]
+fn jobs_stay_where_their_input_was_written_and_nothing_changes_where_none_recurs() {
+    let run = |policy: &str, recurring: f64, data_placement: bool| {
+        let common = SimSettings { seed: 3, grain: FlowGrain::Nodes, ..SimSettings::default() };
+        run_with(policy, SimSettings { recurring, data_placement, ..common }, &shuffling())
+    };
+    let (placed, spread) = (run("joint", 1.0, true), run("joint", 1.0, false));
+    assert_eq!((placed.0.jobs, placed.0.unfinished), (12, 0));
+    let crossed = [placed.0.cross_rack_bytes, spread.0.cross_rack_bytes];
+    assert!(crossed[0] * 2 < crossed[1], "{crossed:?}");
+    assert!(placed.0.mean_jct_s < spread.0.mean_jct_s, "{} s and {} s", placed.0.mean_jct_s, spread.0.mean_jct_s);
+    assert_eq!(run("joint", 1.0, true), placed, "a seed gives one run");
+    for policy in ["joint", "capacity"] {
+        assert_eq!(run(policy, 0.0, true), run(policy, 0.0, false), "{policy}");
+    }
+    assert_eq!(run("capacity", 1.0, true), run("capacity", 0.0, false), "who places no data changes nothing");
 }
 
 #[test]

@@ -1,24 +1,26 @@
 //! What happens when: heartbeats of ApplicationMasters, answers, rows that are taken back, and nodes' heartbeats.
 
 use super::hintd::Hintd;
-use super::map_rows::MapRows;
+use super::home_rows::HomeRows;
 use super::master::{MAPS, Master, REDUCES};
 use super::rows::{HintRows, Stage};
 use super::{ANSWER, Deployed, HOSTS_FOR, MASTER_BEAT, RACKS_FOR};
 use crate::capacity::HintOutcome;
 use crate::streams::{MASTER_BEATS, stream};
 use hintd_engine::TaskWhat;
+use hintd_engine::holding::{Fabric, HoldSettings, Holding, Turn};
 use hintd_model::cluster::{Resource, Snapshot};
-use hintd_model::units::{AttemptId, Micros, NodeIdx, RackIdx, SchedulerKey, Timestamp};
+use hintd_model::units::{AttemptId, Bytes, Micros, NodeIdx, RackIdx, SchedulerKey, Timestamp};
 use hintd_policy::capacity_scheduler::{
     AppIdx, AppOrdering, AskRow, CapacityScheduler, ContainerNo, Place, QueueSettings, SchedulerSettings, Size,
     Submission, Verdict,
 };
 use hintd_policy::dispatch::{DispatchEvent, TaskRef, View, WaitingGroup};
 use hintd_policy::pool::EARLY_REDUCES;
+use hintd_policy::terms::link_time::LinkRates;
 use rand::RngExt as _;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 use std::sync::Arc;
 
 /// What is on the agenda.
@@ -42,11 +44,15 @@ pub(super) struct World {
     racks: Vec<RackIdx>,
     masters: BTreeMap<AttemptId, Master>,
     hints: BTreeMap<AttemptId, HintRows>,
-    map_rows: MapRows,
+    homes: HomeRows,
     by_app: BTreeMap<AppIdx, AttemptId>,
     agenda: BinaryHeap<Reverse<(Timestamp, u64, Happening)>>,
     turns: u64,
     hintd: Option<Hintd>,
+    hold: Option<(HoldSettings, Fabric)>,
+    holding: Holding,
+    /// Applications of which something is held back.
+    held: BTreeSet<AttemptId>,
     seed: u64,
     master_delay: Micros,
     /// The heartbeat that was answered, and what it is yet to launch.
@@ -93,11 +99,14 @@ impl World {
             racks: snapshot.statics.rack.clone(),
             masters: BTreeMap::new(),
             hints: BTreeMap::new(),
-            map_rows: MapRows::default(),
+            homes: HomeRows::default(),
             by_app: BTreeMap::new(),
             agenda: BinaryHeap::new(),
             turns: 0,
             hintd: of.hints().then(|| Hintd::new(cluster)),
+            hold: of.hold.map(|hold| (hold, Fabric { uplinks: uplinks(snapshot), containers: slots })),
+            holding: Holding::default(),
+            held: BTreeSet::new(),
             seed,
             master_delay,
             answered: None,
@@ -127,7 +136,9 @@ impl World {
     pub(super) fn observe(&mut self, event: &DispatchEvent, view: &View<'_>) {
         match event {
             DispatchEvent::Waiting(group) => self.waits(group),
-            DispatchEvent::Finished { task, node, failed, .. } => self.finished(task, *node, *failed, view),
+            DispatchEvent::Finished { task, node, failed, output, .. } => {
+                self.finished(task, *node, (*failed, *output), view);
+            }
             DispatchEvent::Lost(task) => {
                 if let Some(master) = self.masters.get_mut(&task.attempt) {
                     master.completed = master.completed.saturating_sub(1);
@@ -140,10 +151,10 @@ impl World {
             DispatchEvent::Recurs { attempt, run, homes } => {
                 if let Some(hintd) = &mut self.hintd {
                     hintd.recurs(*attempt, run, view.now);
-                    hintd.homes.insert(*attempt, homes.clone());
-                    self.map_rows.has_homes(*attempt, homes);
+                    self.homes.has_homes(*attempt, homes);
                 }
             }
+            DispatchEvent::Received(task) => self.received(task, view.now),
             DispatchEvent::RackUse { .. }
             | DispatchEvent::Run { .. }
             | DispatchEvent::Asks { .. }
@@ -196,26 +207,61 @@ impl World {
         for place in master.asked.keys() {
             rows.entry(*place).or_insert(0);
         }
-        let narrowed = self.map_rows.narrow(attempt, &mut rows, (snapshot, &deployed.cluster.container), now);
+        let narrowed = self.homes.narrow(attempt, &mut rows, (snapshot, &deployed.cluster.container), now);
         let changed: Vec<(Place, u32)> = rows.into_iter().collect();
         master.asked = changed.iter().filter(|(_, count)| *count > 0).copied().collect();
         let (app, user) = (master.app, Arc::clone(&master.user));
         let more = master.more_reduces(free, early);
         master.asked_reduces += more;
-        ask(&mut self.scheduler, app, MAPS, self.size, changed);
+        ask(&mut self.scheduler, app, (MAPS, self.size), changed, !narrowed);
         if narrowed {
             self.wake(attempt, now);
         }
+        let more = self.pass(attempt, now);
         if more == 0 {
             return;
         }
         match &mut self.hintd {
             Some(hintd) => {
                 let hosts = hintd.ask(deployed, (attempt, &user, more), snapshot, now);
+                let hosts = self.homes.fill(attempt, more, hosts);
                 self.at(now.plus(ANSWER), Happening::Answer(attempt, hosts));
             }
             None => self.ask_reduces(attempt),
         }
+    }
+
+    /// How many more of its reduces the processor lets through to YARN now.
+    fn pass(&mut self, attempt: AttemptId, now: Timestamp) -> u32 {
+        let Some(master) = self.masters.get_mut(&attempt) else { return 0 };
+        let turn = match (&self.hold, master.shuffle()) {
+            (Some((settings, fabric)), Some(shuffle)) if master.asked_reduces > 0 => {
+                self.holding.wishes(attempt, shuffle, now);
+                self.holding.turn(attempt, settings, *fabric, now)
+            }
+            _ => Turn::Free,
+        };
+        let more = turn.may_ask(master.asked_reduces - master.passed, master.reduces_held());
+        master.passed += more;
+        if master.passed < master.asked_reduces {
+            self.held.insert(attempt);
+        } else {
+            self.held.remove(&attempt);
+        }
+        more
+    }
+
+    fn received(&mut self, task: &TaskRef, now: Timestamp) {
+        let Some(master) = self.masters.get_mut(&task.attempt) else { return };
+        master.received += 1;
+        self.holding.received(task.attempt);
+        self.turn(now);
+    }
+
+    /// A shuffle has fewer bytes left, or none: others may have their turn.
+    fn turn(&mut self, now: Timestamp) {
+        let held: Vec<AttemptId> = self.held.iter().copied().collect();
+        held.into_iter().for_each(|attempt| self.wake(attempt, now));
     }
 
     /// How many more reduces jobs with waiting maps may hold together. MapReduce's own way out is to kill reduces where
@@ -231,11 +277,8 @@ impl World {
             let rows = self.hints.entry(attempt).or_insert_with(HintRows::new);
             rows.add(hosts);
             let version = rows.version;
-            let w =
-                |n, d: hintd_model::units::Micros| Micros((hintd_policy::knob::knob(n, d.as_secs_f64()) * 1e6) as u64);
-            let (hosts_for, racks_for) = (w("HOSTS_FOR", HOSTS_FOR), w("RACKS_FOR", RACKS_FOR));
-            self.at(now.plus(hosts_for), Happening::Widen(attempt, Stage::Racks, version));
-            self.at(now.plus(hosts_for).plus(racks_for), Happening::Widen(attempt, Stage::Anywhere, version));
+            self.at(now.plus(HOSTS_FOR), Happening::Widen(attempt, Stage::Racks, version));
+            self.at(now.plus(HOSTS_FOR).plus(RACKS_FOR), Happening::Widen(attempt, Stage::Anywhere, version));
         }
         self.ask_reduces(attempt);
     }
@@ -254,10 +297,12 @@ impl World {
         let Some(master) = self.masters.get(&attempt) else { return };
         let racks = &self.racks;
         let rows = match self.hints.get_mut(&attempt) {
-            Some(rows) => rows.rows(master.asked_reduces, |node| racks[node.at()]),
-            None => vec![(Place::Any, master.asked_reduces)],
+            Some(rows) => rows.rows(master.passed, |node| racks[node.at()]),
+            None => vec![(Place::Any, master.passed)],
         };
-        ask(&mut self.scheduler, master.app, REDUCES, self.size, rows);
+        let all = self.hints.get(&attempt).is_some_and(|rows| rows.names(master.passed));
+        let relax = !(all && self.homes.has(attempt));
+        ask(&mut self.scheduler, master.app, (REDUCES, self.size), rows, relax);
     }
 
     /// A node reports; the next task to launch there.
@@ -314,9 +359,12 @@ impl World {
         if let Some(hintd) = &mut self.hintd {
             hintd.came((attempt, at.0), map, at.1, snapshot, now);
         }
+        if map {
+            self.homes.map_at(attempt, at.1);
+        }
     }
 
-    fn finished(&mut self, task: &TaskRef, node: NodeIdx, failed: bool, view: &View<'_>) {
+    fn finished(&mut self, task: &TaskRef, node: NodeIdx, (failed, output): (bool, Bytes), view: &View<'_>) {
         self.give_freed_back();
         let Some(master) = self.masters.get_mut(&task.attempt) else { return };
         let map = task.group == master.maps;
@@ -331,7 +379,10 @@ impl World {
         match (failed, map) {
             (true, true) => master.map_waits(task.index),
             (true, false) => master.reduce_waits(task.index),
-            (false, true) => master.completed += 1,
+            (false, true) => {
+                master.completed += 1;
+                master.map_output = Bytes(master.map_output.0 + output.0);
+            }
             (false, false) => {}
         }
         if map && let Some(hintd) = &mut self.hintd {
@@ -364,7 +415,10 @@ impl World {
         self.scheduler.finish(master.app);
         self.by_app.remove(&master.app);
         self.hints.remove(&attempt);
-        self.map_rows.forget(attempt);
+        self.homes.forget(attempt);
+        self.held.remove(&attempt);
+        self.holding.end(attempt);
+        self.turn(now);
         if let Some(hintd) = &mut self.hintd {
             hintd.event(attempt, TaskWhat::Done { failed: false }, now);
             hintd.forget(attempt);
@@ -372,10 +426,23 @@ impl World {
     }
 }
 
-fn ask(scheduler: &mut CapacityScheduler, app: AppIdx, key: SchedulerKey, size: Size, rows: Vec<(Place, u32)>) {
-    let row = |(place, count)| AskRow { key, place, size, count, relax: true };
+/// Unless it may `relax`, what is asked for comes only where rows name a host or a rack.
+fn ask(
+    scheduler: &mut CapacityScheduler,
+    app: AppIdx,
+    (key, size): (SchedulerKey, Size),
+    rows: Vec<(Place, u32)>,
+    relax: bool,
+) {
+    let row = |(place, count)| AskRow { key, place, size, count, relax: relax || place != Place::Any };
     let rows: Vec<AskRow> = rows.into_iter().map(row).collect();
     scheduler.ask(app, &rows);
+}
+
+/// Bytes a second that all racks' uplinks carry together.
+fn uplinks(snapshot: &Snapshot) -> f64 {
+    let rates = LinkRates::capacities(snapshot);
+    (0..snapshot.statics.racks.len()).map(|rack| rates.rack(RackIdx::new(rack)).up).sum()
 }
 
 fn sized(resource: &Resource) -> Size {

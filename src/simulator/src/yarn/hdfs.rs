@@ -275,7 +275,7 @@ mod tests {
     #[test]
     fn replicas_go_where_the_policy_advises() {
         let cluster = snapshot(3, 4);
-        let advisor = Advisor { policy: &Fixed, snapshot: &cluster, reader: None, plan: None };
+        let advisor = Advisor { policy: &Fixed, snapshot: &cluster, reader: None, plan: None, homes: &[] };
         let replicas = Replicas::new(&cluster, 3, 1);
         let placed = replicas.place(Dataset::Path("/a"), vec![MIB; 200], Some(advisor)).unwrap();
         let mut first = BTreeSet::new();

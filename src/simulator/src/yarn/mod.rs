@@ -27,7 +27,6 @@ mod failures;
 pub mod forecast;
 pub mod hdfs;
 mod heartbeats;
-mod homes_dev; // KNOB
 mod rm;
 mod run;
 mod sample;
@@ -39,7 +38,7 @@ mod tally;
 #[cfg(test)]
 mod tests;
 
-pub use run::{Progress, SimCluster, SimError, SimRun, SimWatch};
+pub use run::{HISTORY_ERROR_MAX, Progress, SimCluster, SimError, SimRun, SimWatch};
 
 use super::report::RunReport;
 use super::trace::TraceError;

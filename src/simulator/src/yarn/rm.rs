@@ -8,7 +8,7 @@ use super::heartbeats::HeartbeatRing;
 use super::run::{Progress, SimError, SimRun, SimWatch};
 use super::sample::Racks;
 use super::shuffle_holds::ShuffleHolds;
-use super::tables::{Jobs, Names, Node, Phase, State, Task, Tasks};
+use super::tables::{Jobs, Kind, Names, Node, Phase, State, Task, Tasks};
 use super::tally::Tally;
 use crate::report::RunReport;
 use crate::settings::{Scripted, ScriptedEvent};
@@ -112,7 +112,7 @@ impl<'a> Sim<'a> {
             jobs: Jobs::default(),
             tasks: Tasks::default(),
             nodes: nodes(&run),
-            beats: HeartbeatRing::new(snapshot.nodes(), settings.heartbeat, settings.seed, skip),
+            beats: HeartbeatRing::new(snapshot.nodes(), settings.heartbeat, settings.seed_of_phases(), skip),
             ends: BinaryHeap::new(),
             waiting: 0,
             racks: Racks::new(snapshot.statics.racks.len()),
@@ -262,7 +262,10 @@ impl<'a> Sim<'a> {
         for &arrival in &arrived {
             let row = match arrival {
                 Arrived::Read(reader) => reader.0,
-                Arrived::Shuffle { job, reduce } => self.reduce_row(job, reduce),
+                Arrived::Shuffle { job, reduce } => {
+                    self.received(job, reduce);
+                    self.reduce_row(job, reduce)
+                }
             };
             self.work(row);
         }
@@ -304,6 +307,12 @@ impl<'a> Sim<'a> {
 
     fn node_of(&self, host: &HostName) -> NodeIdx {
         self.snapshot.statics.find(host.as_str()).expect("the script's nodes were looked up before the run began")
+    }
+
+    /// The policy hears that a reduce has its bytes.
+    fn received(&mut self, job: JobNo, reduce: u32) {
+        let task = self.names.task(self.jobs.at(job.0).attempt, Kind::Reduce, reduce);
+        self.observe(&DispatchEvent::Received(task));
     }
 
     fn reduce_row(&self, job: JobNo, reduce: u32) -> u32 {

@@ -38,7 +38,7 @@ pub struct SimRun<'a> {
 }
 
 /// An earlier run further off than that says nothing of this one.
-const HISTORY_ERROR_MAX: f64 = 1e6;
+pub const HISTORY_ERROR_MAX: f64 = 1e6;
 
 impl SimRun<'_> {
     /// Refuses what no run can have.

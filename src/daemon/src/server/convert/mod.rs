@@ -15,6 +15,7 @@ mod request;
 mod resource;
 mod routes;
 mod servers;
+mod shuffle_turn;
 
 pub(super) use adherence::{adherence_view, outcome};
 pub(super) use answer::age;
@@ -33,3 +34,4 @@ pub use request::{attempt, request};
 pub use resource::{ask_to_wire, resource_to_wire};
 pub(super) use routes::{refused_routes, route_update, watch_scope, watcher};
 pub(super) use servers::server;
+pub(super) use shuffle_turn::{shuffle_turn, shuffle_wish};

@@ -45,7 +45,20 @@ pub(super) struct Chained {
     pub(super) published_more: bool,
     /// Pairs that stand still, as applications were told.
     pub(super) told: BTreeMap<(AttemptId, Arc<str>), u64>,
+    /// Work that was done since the last tick, see [`WORK_IN_ONE_GO`].
+    spent: u64,
+    /// Why ways are still to be looked for.
+    why: Option<Cause>,
+    /// All work so far, and how much a test allows in one go.
+    #[cfg(test)]
+    tested: (u64, Option<u64>),
 }
+
+/// Work that searches for ways under chains may take between two ticks, in units of [`Work`](hintd_policy::Work) and steps of
+/// path searches: some tenths of a second. What is left over waits for the next tick.
+const WORK_IN_ONE_GO: u64 = 1 << 24;
+/// Work that a look at a way that was found already comes to, at most.
+const LOOK_WORK: u64 = 1 << 10;
 
 #[derive(Debug, Clone, Copy, Default)]
 struct ActiveChainedPair {
@@ -165,9 +178,9 @@ impl Flows {
         let ways = RoutingContext::of(snapshot, settings, &mut self.table);
         let table = ways.as_ref().map(|ways| &*ways.paths);
         let host = |node| snapshot.host(node).clone();
-        // What was found is looked at again, not looked for: that is bounded by what was sent.
-        let mut never = || false;
-        let budget = Budget::new(0, &mut never);
+        // What was found is looked at again, and looked for only where somebody else was faster.
+        let mut spent = || ways.as_ref().is_some_and(RoutingContext::is_spent);
+        let budget = Budget::with_work(0, self.chained.most() + LOOK_WORK * sends.len() as u64, &mut spent);
         let running = &self.chained.published;
         fit(&snapshot.topology, table, running, (sends, wanted), settings.chains.transfer, host, &budget).map(|_| ())
     }
@@ -223,11 +236,45 @@ impl Flows {
                 }
             }
         });
+        self.chained.remain(cause);
         keys.iter().for_each(|key| self.chained.publish(key));
         // Room that somebody left is another's.
         let found = self.with_ground(at, |chained, ground, _| chained.retry(ground)).unwrap_or_default();
         self.chained_moved(&found, Phase::Make, cause);
         self.chained.publish_loads();
+    }
+
+    /// Work of all searches so far.
+    #[cfg(test)]
+    pub(crate) const fn chain_work(&self) -> u64 {
+        self.chained.tested.0
+    }
+
+    /// Allows so much work between two ticks.
+    #[cfg(test)]
+    pub(crate) const fn bound_chain_work(&mut self, most: u64) {
+        self.chained.tested.1 = Some(most);
+    }
+
+    /// Whether ways are still to be looked for.
+    #[cfg(test)]
+    pub(crate) const fn waits_for_ways(&self) -> bool {
+        self.chained.why.is_some()
+    }
+
+    /// Goes on with ways that nobody has looked for yet, for lack of time.
+    pub(super) fn tick_chained(&mut self, at: (&Snapshot, &RouteSettings)) {
+        self.chained.spent = 0;
+        let Some(cause) = self.chained.why.take() else { return };
+        let found = self.with_ground(at, |chained, ground, _| {
+            let found = chained.routes.as_mut().map(|routes| routes.go_on(&ground.ways)).unwrap_or_default();
+            chained.keys_of(found)
+        });
+        let found = found.unwrap_or_default();
+        self.chained_moved(&found, Phase::Make, &cause);
+        self.chained.remain(&cause);
+        self.chained.publish_loads();
+        self.changed |= !found.is_empty();
     }
 
     /// Links, boxes, or both changed: flows on what failed get the best way there is, or none.
@@ -270,6 +317,7 @@ impl Flows {
         self.count(Counter::ChainsBroken, lost);
         self.count(Counter::RoutesFailedOver, changed.len() as u64 - lost);
         self.chained_moved(&changed, Phase::Failover, cause);
+        self.chained.remain(cause);
         self.chained.publish_loads();
         self.changed = true;
     }
@@ -317,6 +365,7 @@ impl Flows {
             self.chained.publish(key);
         }
         self.count(Counter::ChainsBroken, lost);
+        self.chained.remain(cause);
         self.chained.publish_loads();
         self.changed = true;
     }
@@ -356,12 +405,41 @@ impl Flows {
         self.chained.routes.as_ref()?;
         let ways = RoutingContext::of(snapshot, settings, &mut self.table)?;
         let network = snapshot.topology.network.as_deref()?;
-        let found = chains::WaypointInputs { network, table: &ways.paths, chains: &chains, work: None };
-        Some(run(&mut self.chained, &ChainRoutingContext { snapshot, settings, ways: found }, ways.late))
+        let left = self.chained.most().saturating_sub(self.chained.spent);
+        let mut spent = || ways.steps_taken() > left;
+        let budget = Budget::with_work(0, left, &mut spent);
+        let found = chains::WaypointInputs { network, table: &ways.paths, chains: &chains, work: Some(&budget) };
+        let done = run(&mut self.chained, &ChainRoutingContext { snapshot, settings, ways: found }, ways.late);
+        self.chained.note_work(budget.worked().saturating_add(ways.steps_taken()));
+        Some(done)
     }
 }
 
 impl Chained {
+    /// Work that is allowed between two ticks.
+    fn most(&self) -> u64 {
+        #[cfg(test)]
+        if let Some(most) = self.tested.1 {
+            return most;
+        }
+        WORK_IN_ONE_GO
+    }
+
+    fn note_work(&mut self, work: u64) {
+        self.spent = self.spent.saturating_add(work);
+        #[cfg(test)]
+        {
+            self.tested.0 += work;
+        }
+    }
+
+    /// Notes why ways are still to be looked for, where some are.
+    fn remain(&mut self, cause: &Cause) {
+        if self.routes.as_ref().is_some_and(ChainRoutes::is_due) {
+            self.why.get_or_insert_with(|| cause.clone());
+        }
+    }
+
     fn retry(&mut self, ground: &ChainRoutingContext<'_>) -> Vec<ChainPair> {
         let Some(routes) = self.routes.as_mut().filter(|routes| !routes.lacking().is_empty()) else {
             return Vec::new();

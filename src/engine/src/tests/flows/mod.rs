@@ -72,7 +72,7 @@ fn done(harness: &mut EngineHarness, application: u32) {
     harness.publish();
 }
 
-fn updates(harness: &mut EngineHarness, name: &str) -> Vec<Arc<RouteUpdate>> {
+pub(in crate::tests) fn updates(harness: &mut EngineHarness, name: &str) -> Vec<Arc<RouteUpdate>> {
     let (told, rest) =
         std::mem::take(&mut harness.out).into_iter().partition(|effect| matches!(effect, Effect::Routes { .. }));
     harness.out = rest;

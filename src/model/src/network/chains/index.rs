@@ -34,6 +34,8 @@ pub struct Rerouted {
 ///   there is, and no other flow moves. Of a box that carries too much the flows of highest number go first.
 /// - A flow that finds no way has no route (fail closed), or passes what boxes it can where its chain says `open`. It
 ///   is tried again whenever something comes up or a flow leaves a box.
+/// - Once [`WaypointInputs::work`] says to stop, nobody is looked at any more: who was not reached is [`due`](Self::is_due)
+///   and has no route until [`go_on`](Self::go_on) comes to it.
 #[derive(Debug, Clone)]
 pub struct ChainRoutes {
     flows: BTreeMap<u64, (ChainFlow, Option<WaypointRoute>)>,
@@ -41,6 +43,12 @@ pub struct ChainRoutes {
     by_link: BTreeMap<LinkIdx, BTreeSet<u64>>,
     /// Flows without a route, or with one that leaves out boxes.
     lacking: BTreeSet<u64>,
+    /// Those of them that are still to be looked at.
+    due: BTreeSet<u64>,
+    /// Somebody passes more boxes since all of them were last put in line.
+    rose: bool,
+    /// The flow that a go began with and did not come to the end of, and how often.
+    unsettled: (u64, u32),
     loads: BoxLoads,
 }
 
@@ -49,8 +57,8 @@ impl ChainRoutes {
     #[must_use]
     pub fn new(chains: &Chains) -> Self {
         let by_box = vec![BTreeSet::new(); chains.boxes().len()];
-        let (flows, by_link, lacking) = (BTreeMap::new(), BTreeMap::new(), BTreeSet::new());
-        Self { flows, by_box, by_link, lacking, loads: BoxLoads::new(chains) }
+        let (flows, by_link, lacking, due) = Default::default();
+        Self { flows, by_box, by_link, lacking, due, rose: false, unsettled: (0, 0), loads: BoxLoads::new(chains) }
     }
 
     /// Takes a flow in under a number of its own and gives its route. One that is known under the number goes first.
@@ -97,16 +105,30 @@ impl ChainRoutes {
     /// Looks again for better routes of all flows that lack something, as when other paths have become known. Those that
     /// found one, ascending.
     pub fn retry(&mut self, ways: &WaypointInputs<'_>) -> Vec<u64> {
-        let before: Vec<(u64, Option<WaypointRoute>)> =
-            self.lacking.iter().map(|&number| (number, self.flows[&number].1.clone())).collect();
-        self.try_again(ways);
-        before.into_iter().filter(|(number, route)| self.flows[number].1 != *route).map(|(number, _)| number).collect()
+        self.put_in_line();
+        self.work_off(ways, false).changed
     }
+
+    /// Whether flows are still to be looked at.
+    #[must_use]
+    pub fn is_due(&self) -> bool {
+        !self.due.is_empty()
+    }
+
+    /// Goes on with flows that nobody has looked at for lack of time. One that is not come to the end of in
+    /// [`Self::GOES`] goes of its own has no way. Those that found one, ascending.
+    pub fn go_on(&mut self, ways: &WaypointInputs<'_>) -> Vec<u64> {
+        self.work_off(ways, true).changed
+    }
+
+    /// So often a go may begin with the same flow: paths that were found in one are known in the next.
+    pub const GOES: u32 = 64;
 
     /// Ends a flow; whether it was known.
     pub fn remove(&mut self, number: u64) -> bool {
         self.withdraw(number);
         self.lacking.remove(&number);
+        self.due.remove(&number);
         self.flows.remove(&number).is_some()
     }
 
@@ -164,32 +186,65 @@ impl ChainRoutes {
         };
         let opens = |&link: &LinkIdx| network.is_usable(link) || of_host(link);
         let better = !hit.is_empty() || !boxes.is_empty() || links.iter().any(opens);
-        let looked = hit.len() + if better { self.try_again(ways) } else { 0 };
+        let mut looked = hit.len();
+        if better {
+            self.put_in_line();
+            looked += self.work_off(ways, false).looked;
+        }
         let changed = before.into_iter().filter(|(number, route)| self.flows[number].1 != *route);
         Rerouted { changed: changed.map(|(number, _)| number).collect(), looked }
     }
 
-    /// Looks for better routes of all flows that lack something, until nobody finds one: a flow that passes other boxes
-    /// now may have left one that another waits for. Each round but the last passes more boxes, so there is a last. How
-    /// often was looked.
-    fn try_again(&mut self, ways: &WaypointInputs<'_>) -> usize {
+    /// All that lack something are to be looked at.
+    fn put_in_line(&mut self) {
+        self.due.clone_from(&self.lacking);
+        self.rose = false;
+    }
+
+    /// Looks for better routes of the flows in line, until nobody finds one: a flow that passes other boxes now may have
+    /// left one that another waits for. Each round but the last passes more boxes, so there is a last. `whole`: with all the
+    /// time that there ever is.
+    fn work_off(&mut self, ways: &WaypointInputs<'_>, whole: bool) -> Rerouted {
         let passed = |route: &Option<WaypointRoute>| route.as_ref().map_or(0, |route| 1 + route.boxes.len());
-        let mut looked = 0;
+        let (mut looked, mut before) = (0, BTreeMap::new());
         loop {
-            let mut better = false;
-            for number in self.lacking.clone() {
-                let old = self.flows[&number].1.clone();
-                self.withdraw(number);
-                let new = self.best(ways, number);
-                looked += 1;
-                let rises = passed(&new) > passed(&old);
-                better |= rises;
-                self.give(ways, number, if rises { new } else { old });
+            let Some(&number) = self.due.first() else {
+                if !std::mem::take(&mut self.rose) || self.lacking.is_empty() {
+                    break;
+                }
+                self.due.clone_from(&self.lacking);
+                continue;
+            };
+            if ways.spend(0) {
+                break;
             }
-            if !better {
-                return looked;
+            let old = self.flows[&number].1.clone();
+            self.withdraw(number);
+            let new = self.best(ways, number);
+            looked += 1;
+            let unsettled = ways.spend(0);
+            let rises = !unsettled && passed(&new) > passed(&old);
+            self.give(ways, number, if rises { new } else { old.clone() });
+            if unsettled {
+                if !(whole && looked == 1 && self.is_hopeless(number)) {
+                    self.due.insert(number);
+                }
+                break;
+            }
+            self.rose |= rises;
+            if rises {
+                before.entry(number).or_insert(old);
             }
         }
+        let changed = before.into_iter().filter(|(number, route)| self.flows[number].1 != *route);
+        Rerouted { changed: changed.map(|(number, _)| number).collect(), looked }
+    }
+
+    /// A whole go was not enough for a flow: whether that was so too often.
+    fn is_hopeless(&mut self, number: u64) -> bool {
+        let goes = if self.unsettled.0 == number { self.unsettled.1 + 1 } else { 1 };
+        self.unsettled = (number, goes);
+        goes >= Self::GOES
     }
 
     /// Flows of highest number that have to leave a box for the others to fit, `gone` not counted.
@@ -208,10 +263,13 @@ impl ChainRoutes {
         found
     }
 
-    /// Looks for a route of a flow that has none.
+    /// Looks for a route of a flow that has none; where the time is over before it is found, later.
     fn find(&mut self, ways: &WaypointInputs<'_>, number: u64) {
-        let route = self.best(ways, number);
+        let route = self.best(ways, number).filter(|_| !ways.spend(0));
         self.give(ways, number, route);
+        if ways.spend(0) {
+            self.due.insert(number);
+        }
     }
 
     fn best(&self, ways: &WaypointInputs<'_>, number: u64) -> Option<WaypointRoute> {
@@ -244,6 +302,7 @@ impl ChainRoutes {
         let Some((flow, route)) = self.flows.get_mut(&number) else { return };
         let (rate, route) = (flow.rate, route.take());
         self.lacking.remove(&number);
+        self.due.remove(&number);
         for &index in route.iter().flat_map(|route| &route.boxes) {
             self.loads.remove(index, rate);
             self.by_box[index.at()].remove(&number);

@@ -31,6 +31,16 @@ const PAIR_WORK: u64 = 256;
 const LINK_WORK: u64 = 4;
 /// That of a pair whose search ended at its bound.
 const CUT_SHORT_WORK: u64 = 1 << 16;
+/// That of one look for a way, whatever it finds, and of one box that may be passed.
+const WAY_WORK: u64 = 64;
+const BOX_WORK: u64 = 8;
+
+impl WaypointInputs<'_> {
+    /// Counts work; whether the time is over.
+    pub(super) fn spend(&self, units: u64) -> bool {
+        self.work.is_some_and(|work| !work.work(units))
+    }
+}
 
 /// What flows take of each box.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -118,6 +128,9 @@ pub fn waypoint_routes(
     let key = mix(u64::from(from_host.0) << 32 | u64::from(to_host.0));
     let mut search = Search { ways, layers: vec![vec![Stop::start(start)]], segments: BTreeMap::new(), key, k };
     for &kind in sequence {
+        if ways.spend(BOX_WORK * ways.chains.of_kind(kind).len() as u64) {
+            return Vec::new();
+        }
         let usable = ways
             .chains
             .of_kind(kind)
@@ -142,7 +155,10 @@ pub fn best_way(
     rate: BitsPerSec,
     loads: &BoxLoads,
 ) -> Option<WaypointRoute> {
-    let best = |sequence: &[BoxKind]| waypoint_routes(ways, ends, sequence, rate, loads, 1).pop();
+    let best = |sequence: &[BoxKind]| {
+        let over = ways.spend(WAY_WORK);
+        if over { None } else { waypoint_routes(ways, ends, sequence, rate, loads, 1).pop() }
+    };
     let whole = best(&chain.sequence);
     match chain.when_broken {
         WhenBroken::Open => whole.or_else(|| parts(&chain.sequence).iter().find_map(|part| best(part))),
@@ -287,6 +303,9 @@ impl Search<'_, '_> {
         let before = self.layers.last().expect("the first layer is there from the start");
         let mut layer = Vec::with_capacity(stops.len());
         for (at, passed) in stops {
+            if self.ways.spend(0) {
+                break; // nothing comes of it any more
+            }
             let mut found: Vec<Predecessor> = Vec::new();
             for (stop, known) in (0..).zip(before).filter(|(_, known)| !known.ways.is_empty()) {
                 let segments = self.segments.entry((known.at, at)).or_insert_with(|| segments(self.ways, known.at, at));
@@ -309,8 +328,8 @@ impl Search<'_, '_> {
     }
 
     fn routes(&self, up: DirectedLinkIdx, down: DirectedLinkIdx) -> Vec<WaypointRoute> {
-        let last = &self.layers[self.layers.len() - 1][0];
-        last.ways.iter().map(|way| self.route(*way, up, down)).collect()
+        let last = self.layers[self.layers.len() - 1].first();
+        last.into_iter().flat_map(|last| &last.ways).map(|way| self.route(*way, up, down)).collect()
     }
 
     fn route(&self, last: Predecessor, up: DirectedLinkIdx, down: DirectedLinkIdx) -> WaypointRoute {
@@ -370,6 +389,7 @@ fn segments(ways: &WaypointInputs<'_>, from: VertexIdx, to: VertexIdx) -> Vec<Se
     count(ways, &paths, &found);
     let is_end = |switch| table.ends().binary_search(&switch).is_ok();
     if found.is_empty() && !(is_end(from) && is_end(to)) {
+        ways.spend((network.vertex_rows() + 2 * network.link_rows()) as u64);
         let path = shortest_path_seeded(network, from, to, 0);
         found.extend(path.map(|path| {
             let hops = path.links.iter().zip(&path.vertices);

@@ -1,20 +1,21 @@
 //! Demand between racks.
 
 use crate::units::{Bytes, RackIdx};
+use std::collections::BTreeMap;
 
 /// Bytes that wait to move from each rack to each other.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DemandMatrix {
     racks: usize,
-    /// By sender, then receiver.
-    bytes: Vec<u64>,
+    /// By sender, then receiver; few of many racks have any.
+    bytes: BTreeMap<(RackIdx, RackIdx), u64>,
 }
 
 impl DemandMatrix {
     /// No demand among so many racks.
     #[must_use]
-    pub fn new(racks: usize) -> Self {
-        Self { racks, bytes: vec![0; racks * racks] }
+    pub const fn new(racks: usize) -> Self {
+        Self { racks, bytes: BTreeMap::new() }
     }
 
     /// Adds to a pair. What stays in its rack is no demand.
@@ -23,8 +24,8 @@ impl DemandMatrix {
     /// If there is no such rack.
     pub fn add(&mut self, from: RackIdx, to: RackIdx, bytes: Bytes) {
         assert!(from.at() < self.racks && to.at() < self.racks, "demand is between racks that are there");
-        if from != to {
-            let sum = &mut self.bytes[from.at() * self.racks + to.at()];
+        if from != to && bytes > Bytes::ZERO {
+            let sum = self.bytes.entry((from, to)).or_default();
             *sum = sum.saturating_add(bytes.0);
         }
     }
@@ -32,13 +33,17 @@ impl DemandMatrix {
     /// Of a pair; 0 of racks that are not there.
     #[must_use]
     pub fn get(&self, from: RackIdx, to: RackIdx) -> Bytes {
-        let known = from.at() < self.racks && to.at() < self.racks;
-        Bytes(if known { self.bytes[from.at() * self.racks + to.at()] } else { 0 })
+        Bytes(self.bytes.get(&(from, to)).copied().unwrap_or(0))
+    }
+
+    /// Pairs with demand: sender, receiver, bytes; by sender, then receiver.
+    pub fn iter(&self) -> impl Iterator<Item = (RackIdx, RackIdx, Bytes)> {
+        self.bytes.iter().map(|(&(from, to), &bytes)| (from, to, Bytes(bytes)))
     }
 
     /// Of all pairs.
     #[must_use]
     pub fn total(&self) -> Bytes {
-        Bytes(self.bytes.iter().fold(0, |sum: u64, &bytes| sum.saturating_add(bytes)))
+        Bytes(self.bytes.values().fold(0, |sum: u64, &bytes| sum.saturating_add(bytes)))
     }
 }

@@ -26,4 +26,4 @@ mod tests;
 pub use demand::DemandMatrix;
 pub use ports::{OpticalPort, ports};
 pub use section::{MOST_MS, OpticalProblem, OpticalSection};
-pub use switch::{OpticalSwitch, PortState};
+pub use switch::{MATCHING_STEPS, OpticalSwitch, PortState};

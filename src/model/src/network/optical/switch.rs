@@ -4,8 +4,9 @@ use super::demand::DemandMatrix;
 use super::ports::{OpticalPort, ports};
 use super::section::{OpticalProblem, OpticalSection};
 use crate::network::Network;
-use crate::solve::bipartite::heaviest_matching;
+use crate::solve::bipartite::{greedy_matching, heaviest_matching_counted, most_steps};
 use crate::units::{BitsPerSec, Bytes, LinkIdx, Micros, RackIdx, VertexIdx};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 const BITS_PER_BYTE: u128 = 8;
@@ -37,7 +38,16 @@ pub struct OpticalSwitch {
     stuck: Vec<bool>,
     /// By sender's rack: the receiver's.
     circuits: Vec<Option<RackIdx>>,
+    /// Steps of the last choice.
+    steps: u64,
 }
+
+/// Steps that one choice of circuits may take, where a step is one cell of a matrix of racks that is looked at: 512 racks
+/// with demand in both directions, of whatever weights; some tenths of a second.
+pub const MATCHING_STEPS: u64 = (1 << 27) + (1 << 18);
+
+/// Pairs of racks with what a circuit between them would carry.
+type Weights = BTreeMap<(usize, usize), u64>;
 
 impl OpticalSwitch {
     /// The optical switch of a network, all dark; `None` if the network has no `optical` section. `rack_of` says whose
@@ -67,7 +77,7 @@ impl OpticalSwitch {
             }
         }
         let (failed, stuck, circuits) = (vec![false; racks], vec![false; racks], vec![None; racks]);
-        Ok(Some(Self { section: section.clone(), ports: by_rack, failed, stuck, circuits }))
+        Ok(Some(Self { section: section.clone(), ports: by_rack, failed, stuck, circuits, steps: 0 }))
     }
 
     /// Its times and thresholds.
@@ -143,6 +153,9 @@ impl OpticalSwitch {
     ///
     /// Without demand that could be served nothing changes, and a circuit whose ports nobody else gets stays: to take one
     /// down alone would gain nothing. Of equally good choices the one that keeps most is taken.
+    ///
+    /// Among more racks than [`MATCHING_STEPS`] allow only those with demand are matched, and where these are too many the
+    /// heaviest pairs get their circuits first: no less than half of what could be had.
     pub fn configure(&mut self, demand: &DemandMatrix) -> bool {
         if demand.total() == Bytes::ZERO {
             return false; // and the matching of many racks is spared
@@ -152,18 +165,20 @@ impl OpticalSwitch {
         for (from, to) in self.circuits().filter(|&(from, to)| self.stuck[from.at()] || self.stuck[to.at()]) {
             (inputs[from.at()], outputs[to.at()]) = (true, true);
         }
-        let weight = |from: usize, to: usize| {
-            if !free(from, &inputs) || !free(to, &outputs) {
-                return 0;
+        let mut weights = Weights::new();
+        for (from, to, bytes) in demand.iter() {
+            if free(from.at(), &inputs) && free(to.at(), &outputs) {
+                weights.insert((from.at(), to.at()), self.weight(from, to, bytes).0);
             }
-            let (from, to) = (RackIdx::new(from), RackIdx::new(to));
-            self.weight(from, to, demand.get(from, to)).0
-        };
+        }
+        weights.retain(|_, weight| *weight > 0);
         let before: Vec<Option<usize>> = self.circuits.iter().map(|to| to.map(RackIdx::at)).collect();
-        let mut chosen = heaviest_matching(self.racks(), self.racks(), weight, &before);
+        let (mut chosen, steps) = matched(self.racks(), &weights, &before);
+        self.steps = steps;
+        let led_to: BTreeSet<usize> = chosen.iter().copied().flatten().collect();
         for (from, to) in before.iter().enumerate() {
             let Some(to) = *to else { continue };
-            if chosen[from].is_none() && !chosen.contains(&Some(to)) {
+            if chosen[from].is_none() && !led_to.contains(&to) {
                 chosen[from] = Some(to);
             }
         }
@@ -172,6 +187,12 @@ impl OpticalSwitch {
             self.circuits = chosen.into_iter().map(|to| to.map(RackIdx::new)).collect();
         }
         fresh
+    }
+
+    /// Steps that the last choice took, see [`MATCHING_STEPS`].
+    #[must_use]
+    pub const fn steps(&self) -> u64 {
+        self.steps
     }
 
     /// Takes these circuits, sender first, for the ones that are set: as whoever set them says. Those of a rack without a
@@ -218,6 +239,29 @@ impl OpticalSwitch {
             _ => PortState::Works,
         })
     }
+}
+
+/// Who gets a circuit to whom, by sender, and the steps that it took.
+fn matched(racks: usize, weights: &Weights, before: &[Option<usize>]) -> (Vec<Option<usize>>, u64) {
+    if most_steps(racks, racks) <= MATCHING_STEPS {
+        let mut cells = vec![0; racks * racks];
+        weights.iter().for_each(|(&(from, to), &weight)| cells[from * racks + to] = weight);
+        return heaviest_matching_counted(racks, racks, |from, to| cells[from * racks + to], before);
+    }
+    let rows: Vec<usize> = weights.keys().map(|pair| pair.0).collect::<BTreeSet<_>>().into_iter().collect();
+    let columns: Vec<usize> = weights.keys().map(|pair| pair.1).collect::<BTreeSet<_>>().into_iter().collect();
+    if most_steps(rows.len(), columns.len()) > MATCHING_STEPS {
+        return greedy_matching(racks, weights, before);
+    }
+    let kept = |row: &usize| before[*row].and_then(|column| columns.binary_search(&column).ok());
+    let kept: Vec<Option<usize>> = rows.iter().map(kept).collect();
+    let weight = |row: usize, column: usize| weights.get(&(rows[row], columns[column])).copied().unwrap_or(0);
+    let (found, steps) = heaviest_matching_counted(rows.len(), columns.len(), weight, &kept);
+    let mut chosen = vec![None; racks];
+    for (row, column) in found.into_iter().enumerate() {
+        chosen[rows[row]] = column.map(|column| columns[column]);
+    }
+    (chosen, steps)
 }
 
 /// What a rate carries in a time, rounded down.

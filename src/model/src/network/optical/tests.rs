@@ -274,3 +274,54 @@ fn a_rack_without_a_port_has_no_circuit_and_is_no_error() {
     assert_eq!(circuits(&switch), [(0, 2)]);
     assert!(!switch.set_failed(RackIdx(1), true) && !switch.set_stuck(RackIdx(1), true));
 }
+
+/// Weight of a choice: what its circuits carry.
+fn worth(switch: &OpticalSwitch, demand: &DemandMatrix) -> u64 {
+    switch.circuits().map(|(from, to)| switch.weight(from, to, demand.get(from, to)).0).sum()
+}
+
+#[test]
+fn a_choice_among_any_number_of_racks_takes_a_bounded_number_of_steps() {
+    // Weights that make shortest paths long: almost all are equal.
+    let bytes = |from: u32, to: u32| 1_000 + u64::from((from * 31 + to * 17) % 3);
+    // Racks, of which so many have demand to so many others.
+    for (racks, rows, columns) in [(3, 3, 3), (200, 200, 200), (700, 300, 700), (700, 700, 700), (2_000, 40, 1)] {
+        let mut switch = switch(racks as usize);
+        let mut demand = DemandMatrix::new(racks as usize);
+        for (from, to) in (0..rows).flat_map(|from| (0..columns).map(move |nth| (from, (from + nth) % racks))) {
+            demand.add(RackIdx(from), RackIdx(to), Bytes(bytes(from, to)));
+        }
+        demand.add(RackIdx(0), RackIdx(racks - 1), Bytes(1_000_000));
+        assert!(switch.configure(&demand));
+        println!("{racks} racks, {rows} with demand to {columns}: {} steps", switch.steps());
+        assert!(switch.steps() > 0 && switch.steps() <= MATCHING_STEPS, "{racks}: {}", switch.steps());
+        let mut outputs: Vec<u32> = circuits(&switch).into_iter().map(|(_, to)| to).collect();
+        outputs.sort_unstable();
+        assert!(outputs.windows(2).all(|two| two[0] < two[1]), "{racks}: an output once");
+        // No matching weighs more than every row's heaviest pair.
+        let most: u64 = (0..racks)
+            .map(|from| (0..racks).map(|to| demand.get(RackIdx(from), RackIdx(to)).0).max().unwrap_or(0))
+            .sum();
+        assert!(2 * worth(&switch, &demand) >= most, "{racks}: {} of {most}", worth(&switch, &demand));
+        assert!(!switch.configure(&demand), "{racks}: the same demand changes nothing");
+    }
+}
+
+proptest! {
+    #[test]
+    fn what_is_chosen_by_weight_alone_is_half_as_heavy_or_more(
+        cells in prop::collection::btree_map((0_usize..7, 0_usize..7), 1_u64..50, 0..30),
+    ) {
+        use crate::solve::bipartite::{greedy_matching, heaviest_matching};
+        let weight = |row: usize, column: usize| cells.get(&(row, column)).copied().unwrap_or(0);
+        let sum = |of: &[Option<usize>]| -> u64 {
+            of.iter().enumerate().filter_map(|(row, column)| Some(weight(row, (*column)?))).sum()
+        };
+        let (ours, steps) = greedy_matching(7, &cells, &[]);
+        prop_assert_eq!(steps, cells.len() as u64);
+        prop_assert!(2 * sum(&ours) >= sum(&heaviest_matching(7, 7, weight, &[])));
+        let mut columns: Vec<usize> = ours.iter().copied().flatten().collect();
+        columns.sort_unstable();
+        prop_assert!(columns.windows(2).all(|two| two[0] < two[1]));
+    }
+}

@@ -73,6 +73,7 @@ impl World {
             DispatchEvent::Run { .. }
             | DispatchEvent::Recurs { .. }
             | DispatchEvent::Asks { .. }
+            | DispatchEvent::Received(_)
             | DispatchEvent::Plan(_) => {}
         }
     }

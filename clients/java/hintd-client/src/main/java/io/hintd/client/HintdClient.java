@@ -13,6 +13,8 @@ import io.hintd.v1.HintSet;
 import io.hintd.v1.PlacementGrpc;
 import io.hintd.v1.ReleaseRequest;
 import io.hintd.v1.RequestHintsResponse;
+import io.hintd.v1.ShuffleTurnRequest;
+import io.hintd.v1.ShuffleTurnResponse;
 import java.time.Duration;
 import java.util.Collection;
 import java.util.Collections;
@@ -114,6 +116,22 @@ public final class HintdClient implements AutoCloseable {
             new One<RequestHintsResponse>(
                 response -> answer.complete(noted(request, Answer.of(response))),
                 error -> answer.completeExceptionally(Repeat.of(error, System.nanoTime() - began))));
+    return answer;
+  }
+
+  /**
+   * Whether receivers of an attempt's shuffle should be asked for now. As {@link #ask} it asks once and does not wait; who
+   * gets no answer asks YARN as before. The client's nonce is added.
+   */
+  public CompletableFuture<ShuffleTurnResponse> shuffleTurn(ShuffleTurnRequest.Builder request, Duration deadline) {
+    CompletableFuture<ShuffleTurnResponse> answer = new CompletableFuture<>();
+    long began = System.nanoTime();
+    PlacementGrpc.newStub(fresh())
+        .withDeadlineAfter(deadline.toNanos(), TimeUnit.NANOSECONDS)
+        .shuffleTurn(
+            request.setNonce(nonce(request.getApplicationId())).build(),
+            new One<ShuffleTurnResponse>(
+                answer::complete, error -> answer.completeExceptionally(Repeat.of(error, System.nanoTime() - began))));
     return answer;
   }
 

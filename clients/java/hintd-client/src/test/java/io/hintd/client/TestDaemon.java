@@ -54,7 +54,9 @@ public final class TestDaemon implements AutoCloseable {
             "store = { path = \"" + folder + "/journal.redb\" }",
             "policy = { default = \"spread\" }",
             "placer = { guard = false }",
-            "queues = { \"*\" = { mode = \"" + mode + "\" } }");
+            // Whoever asks for a turn: everything from 1 MB on is heavy.
+            "hold = { heavy = \"1ms\" }",
+            "queues = { \"*\" = { mode = \"" + mode + "\", hold = true } }");
     Files.write(folder.resolve("hintd.toml"), lines);
   }
 

@@ -170,7 +170,7 @@ final class AskTable {
     }
   }
 
-  private static String notToBeTouched(ResourceRequest row) {
+  static String notToBeTouched(ResourceRequest row) {
     if (!row.getRelaxLocality()) {
       return "strict";
     }

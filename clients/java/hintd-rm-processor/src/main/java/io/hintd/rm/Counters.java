@@ -30,6 +30,9 @@ public final class Counters implements CountersMXBean {
   final LongAdder reloads = new LongAdder();
   final LongAdder reloadsRefused = new LongAdder();
   final LongAdder breakerOpened = new LongAdder();
+  final LongAdder turnsAsked = new LongAdder();
+  /** Containers that YARN is not asked for yet. */
+  final LongAdder held = new LongAdder();
   final Histogram quiet = new Histogram();
   final Histogram asking = new Histogram();
   final Histogram waited = new Histogram();
@@ -95,6 +98,8 @@ public final class Counters implements CountersMXBean {
     all.put("reloads", reloads.sum());
     all.put("reloads_refused", reloadsRefused.sum());
     all.put("breaker_opened", breakerOpened.sum());
+    all.put("turns_asked", turnsAsked.sum());
+    all.put("held", held.sum());
     gauges.forEach((name, value) -> all.put(name, value.getAsLong()));
     all.putAll(sums(containers));
     return all;

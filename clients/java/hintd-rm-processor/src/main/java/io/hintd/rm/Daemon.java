@@ -10,6 +10,8 @@ import io.hintd.client.HintdException;
 import io.hintd.client.Secret;
 import io.hintd.v1.EventItem;
 import io.hintd.v1.FeedHello;
+import io.hintd.v1.ShuffleTurnRequest;
+import io.hintd.v1.ShuffleTurnResponse;
 import io.hintd.v1.TaskEvent;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
@@ -54,10 +56,23 @@ final class Daemon implements AutoCloseable {
     counters.asked.increment();
     return made
         .ask(request, Duration.ofMillis(settings.deadlineMs))
-        .whenComplete((answer, error) -> heard(request, error, settings));
+        .whenComplete((answer, error) -> heard(request.attempt().toString(), error, settings));
   }
 
-  private void heard(HintRequest request, Throwable error, Settings settings) {
+  /** Whether receivers may be asked for; as {@link #ask}. */
+  CompletableFuture<ShuffleTurnResponse> turn(ShuffleTurnRequest.Builder request, Settings settings) {
+    HintdClient made = client;
+    if (made == null || !breaker.ask(nowMs())) {
+      counters.notAsked.increment();
+      return null;
+    }
+    counters.turnsAsked.increment();
+    return made
+        .shuffleTurn(request, Duration.ofMillis(settings.deadlineMs))
+        .whenComplete((answer, error) -> heard(request.getApplicationId(), error, settings));
+  }
+
+  private void heard(String asker, Throwable error, Settings settings) {
     if (error == null) {
       answered();
       counters.answered.increment();
@@ -65,7 +80,7 @@ final class Daemon implements AutoCloseable {
       // It works, and says no.
       answered();
       counters.refused.increment();
-      LOG.warn("hintd gives no hints for {}: {}", request.attempt(), error.getMessage());
+      LOG.warn("hintd gives no hints for {}: {}", asker, error.getMessage());
     } else {
       counters.failed.increment();
       if (breaker.failed(settings, nowMs())) {

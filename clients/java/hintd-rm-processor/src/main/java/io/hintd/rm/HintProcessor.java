@@ -131,6 +131,13 @@ public class HintProcessor implements ApplicationMasterServiceProcessor {
       throws YarnException {
     Hinted hinted = attempts.get(id);
     if (hinted == null || hinted.givenUp()) {
+      if (hinted != null) {
+        synchronized (hinted) {
+          if (hinted.owes()) {
+            request.setAskList(hinted.plain(new ArrayList<>(request.getAskList())));
+          }
+        }
+      }
       next.allocate(id, request, response);
       return;
     }
@@ -150,7 +157,7 @@ public class HintProcessor implements ApplicationMasterServiceProcessor {
         }
       } catch (Throwable wrong) {
         hinted.giveUp();
-        request.setAskList(came);
+        request.setAskList(hinted.plain(came));
         rewritten = false;
         failed("allocate", id, wrong);
       }
@@ -184,7 +191,7 @@ public class HintProcessor implements ApplicationMasterServiceProcessor {
       hinted.giveUp();
       counters.resentPlain.increment();
       LOG.warn("hintd: YARN refuses asks of {}, sent again as they came: {}", id, refused.getMessage());
-      request.setAskList(came);
+      request.setAskList(hinted.plain(came));
       next.allocate(id, request, response);
     }
   }

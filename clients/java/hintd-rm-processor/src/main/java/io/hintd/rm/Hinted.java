@@ -74,6 +74,7 @@ final class Hinted {
   private final Recurring recurring;
   private final Semaphore waiting;
   private final AskTable table;
+  private final TurnKeeper turns;
   private final long registered = nowMs();
   private final List<Asked> asked = new ArrayList<>();
   private final List<AskTable.Wanted> first = new ArrayList<>();
@@ -81,6 +82,8 @@ final class Hinted {
   private Settings settings;
   private boolean done;
   private boolean broken;
+  /** It was given up, and what was held of it has not gone to YARN. */
+  private boolean owes;
 
   Hinted(
       Attempt attempt, Cluster.App app, Cluster cluster, Daemon daemon, Counters counters, Recurring recurring,
@@ -94,6 +97,7 @@ final class Hinted {
     this.waiting = waiting;
     this.settings = settings;
     this.table = new AskTable(settings.besideOwn, this::over);
+    this.turns = new TurnKeeper(attempt, app, daemon, counters);
   }
 
   /** The ApplicationMaster registered: asks for what a run of the same job asked for first. */
@@ -111,9 +115,10 @@ final class Hinted {
   }
 
   /** What to send to YARN in place of the request's asks; {@code waited[0]} gets nanoseconds waited for hints. */
-  List<ResourceRequest> before(AllocateRequest request, List<ResourceRequest> came, Settings now, long[] waited) {
+  List<ResourceRequest> before(AllocateRequest request, List<ResourceRequest> asks, Settings now, long[] waited) {
     settings = now;
     Mode mode = mode();
+    List<ResourceRequest> came = turns.before(asks, mode == Mode.ON && settings.holds(app.queue), settings, nowMs());
     ResourceBlacklistRequest blacklist = request.getResourceBlacklistRequest();
     if (blacklist != null) {
       table.blacklist(orNone(blacklist.getBlacklistAdditions()), orNone(blacklist.getBlacklistRemovals()));
@@ -135,6 +140,12 @@ final class Hinted {
     rows.subList(came.size(), rows.size()).forEach(
         row -> (row.getNumContainers() > 0 ? counters.rowsAdded : counters.rowsTakenBack).increment());
     return rows;
+  }
+
+  /** What goes to YARN in place of {@code asks} where nothing of ours is to: what was held goes now. */
+  List<ResourceRequest> plain(List<ResourceRequest> asks) {
+    owes = false;
+    return turns.passAll(asks);
   }
 
   boolean quiet(List<ResourceRequest> came) {
@@ -322,6 +333,7 @@ final class Hinted {
     for (Container container : response.getAllocatedContainers()) {
       Key key = Key.of(container);
       String node = cluster.nodeName(container.getNodeId());
+      turns.delivered(key);
       AskTable.Followed followed = table.delivered(key, node, racks.getOrDefault(node, ""));
       if (followed.place != AskTable.Place.NOT_HINTED) {
         counters.containers(followed.used, followed.place.name().toLowerCase(java.util.Locale.ROOT), 1);
@@ -337,6 +349,7 @@ final class Hinted {
       if (was != null) {
         // Of a container that was given back nothing is to be learnt of how long such tasks take.
         boolean failed = status.getExitStatus() != ContainerExitStatus.SUCCESS || released.contains(status.getContainerId());
+        turns.ended(was.key, failed);
         TaskFinished.Builder finished =
             TaskFinished.newBuilder().setHost(was.host).setDurationMs(nowMs() - was.since).setFailed(failed);
         tell(event(was.key, status.getContainerId()).setFinished(finished).build());
@@ -350,6 +363,7 @@ final class Hinted {
       return;
     }
     done = true;
+    turns.done();
     table.forgetAll("application_done");
     collect(Mode.OFF, true);
     if (!first.isEmpty() && !failed) {
@@ -365,7 +379,12 @@ final class Hinted {
 
   /** Something went wrong here: from now on the attempt's requests pass as they come. */
   void giveUp() {
+    owes |= !broken;
     broken = true;
+  }
+
+  boolean owes() {
+    return owes;
   }
 
   boolean givenUp() {

@@ -45,6 +45,10 @@ final class Settings {
   final boolean events;
   /** Ask at registration for what a recurring job asked for first the last time. */
   final boolean prefetch;
+  /** An attempt's receivers are held for no longer in all, ms. */
+  final long holdMaxMs;
+  private final boolean hold;
+  private final Map<String, Boolean> holds;
   private final Mode mode;
   private final Map<String, Mode> queues;
 
@@ -64,6 +68,9 @@ final class Settings {
     events = from.flag("events", true);
     prefetch = from.flag("prefetch", true);
     mode = from.mode("mode", Mode.SHADOW);
+    holdMaxMs = from.number("hold-max-ms", 3_600_000, 0, 86_400_000);
+    hold = from.flag("hold", false);
+    holds = from.holds();
     queues = from.queues();
     from.finish();
   }
@@ -79,13 +86,22 @@ final class Settings {
 
   /** Of {@code root.a.b}, or a leaf's name alone: its own, its nearest ancestor's, the default. */
   Mode mode(String queue) {
+    return of(queue, queues, mode);
+  }
+
+  /** Whether receivers of heavy shuffles of the queue wait for their turn; names as in {@link #mode}. */
+  boolean holds(String queue) {
+    return of(queue, holds, hold);
+  }
+
+  private static <T> T of(String queue, Map<String, T> queues, T otherwise) {
     for (String name = queue; !name.isEmpty(); name = name.contains(".") ? name.substring(0, name.lastIndexOf('.')) : "") {
       if (queues.containsKey(name)) {
         return queues.get(name);
       }
     }
-    Mode leaf = queues.get(queue.substring(queue.lastIndexOf('.') + 1));
-    return leaf == null ? mode : leaf;
+    T leaf = queues.get(queue.substring(queue.lastIndexOf('.') + 1));
+    return leaf == null ? otherwise : leaf;
   }
 
   private static final class Reader {
@@ -142,6 +158,16 @@ final class Settings {
         }
       }
       return queues;
+    }
+
+    Map<String, Boolean> holds() {
+      Map<String, Boolean> holds = new TreeMap<>();
+      for (String key : new TreeSet<>(left.keySet())) {
+        if (key.startsWith("hold.")) {
+          holds.put(key.substring("hold.".length()), flag(key, false));
+        }
+      }
+      return holds;
     }
 
     void finish() {

@@ -5,10 +5,21 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.hintd.client.Attempt;
+import io.hintd.client.FeedStream;
+import io.hintd.client.Group;
+import io.hintd.client.HintRequest;
 import io.hintd.client.HintdClient;
 import io.hintd.client.TestDaemon;
+import io.hintd.v1.ApplicationDone;
+import io.hintd.v1.EventItem;
+import io.hintd.v1.FeedHello;
+import io.hintd.v1.ShuffleTurnRequest;
+import io.hintd.v1.ShuffleTurnResponse;
+import io.hintd.v1.TaskEvent;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
@@ -134,6 +145,71 @@ class HintProcessorTest {
     Files.write(folder.resolve("settings"), Arrays.asList("address=" + daemon.address(), "mode=off"));
     until(() -> processor.counters().reloads.sum() == 3);
     assertTrue(hosts(allocate(register(), any(2))).isEmpty());
+  }
+
+  @Test
+  void receiversOfHeavyShufflesWaitForTheirTurnAndNobodyWaitsForADeadDaemon() throws Exception {
+    startWithDaemon("mode=on", "hold.root.q=true", "deadline-ms=500");
+    ranBefore(1L << 30);
+    List<ApplicationAttemptId> apps = new ArrayList<>();
+    for (int i = 0; i < 3; i++) {
+      apps.add(register());
+      allocate(apps.get(i), any(12));
+    }
+    // A quarter of 32 containers each, for two of them.
+    asked(apps.get(0), 8);
+    asked(apps.get(1), 8);
+    until(() -> { allocate(apps.get(2)); return processor.counters().held.sum() == 4 + 4 + 12; });
+    long turns = processor.counters().turnsAsked.sum();
+    until(() -> { allocate(apps.get(2)); return processor.counters().turnsAsked.sum() > turns; });
+    assertEquals(20, processor.counters().held.sum(), "it is told again to wait");
+    finish(apps.get(0));
+    asked(apps.get(2), 8);
+    ApplicationAttemptId late = register();
+    allocate(late, any(5));
+    until(() -> { allocate(late); return processor.counters().held.sum() == 4 + 4 + 5; });
+    daemon.kill();
+    asked(late, 5);
+    assertEquals(0, processor.counters().errors.sum());
+  }
+
+  /** A run of the job that asked hintd itself, with so many bytes of shuffle. */
+  private void ranBefore(long bytes) throws Exception {
+    ApplicationAttemptId id = ApplicationAttemptId.newInstance(ApplicationId.newInstance(1_600_000_000_000L, 1), 1);
+    Attempt attempt = new Attempt(id.getApplicationId().toString(), 1);
+    HintRequest request = new HintRequest(attempt).queue("root.q").recurringJobKey(yarn.app(id).recurringKey());
+    request.group(new Group("p20", 1, 1024, 1)).group(new Group("p10", 1, 1024, 1)).edge("p20", "p10", bytes);
+    client.requestHints(request, Duration.ofSeconds(10));
+    FeedStream<EventItem> events = FeedStream.events(client, FeedHello.newBuilder().setSource("test").build(), 10);
+    TaskEvent done =
+        TaskEvent.newBuilder()
+            .setApplicationId(attempt.applicationId())
+            .setAttempt(1)
+            .setDone(ApplicationDone.newBuilder())
+            .build();
+    events.tell(number -> EventItem.newBuilder().setNumber(number).setEvent(done).build());
+    until(() -> events.sent() == 1);
+    until(() -> turnOf(client).getShuffleBytes() == bytes);
+    events.close();
+  }
+
+  /** Of nobody's, who is forgotten in time; of no bytes, for it has received everything. */
+  private ShuffleTurnResponse turnOf(HintdClient client) throws Exception {
+    ApplicationAttemptId id = ApplicationAttemptId.newInstance(ApplicationId.newInstance(1_600_000_000_000L, 2), 1);
+    ShuffleTurnRequest.Builder request =
+        ShuffleTurnRequest.newBuilder()
+            .setApplicationId(id.getApplicationId().toString())
+            .setAttempt(1)
+            .setQueue("root.q")
+            .setRecurringJobKey(yarn.app(id).recurringKey())
+            .setGroup("p10")
+            .setReceivers(1)
+            .setReceived(1);
+    return client.shuffleTurn(request, Duration.ofSeconds(10)).get();
+  }
+
+  private void asked(ApplicationAttemptId app, int count) throws Exception {
+    until(() -> { allocate(app); return yarn.standing(app) == count; });
   }
 
   @Test
@@ -296,6 +372,12 @@ class HintProcessorTest {
     boolean refuseHosts;
     boolean refuseAll;
     private int containers;
+    /** By attempt: the last count for any node. */
+    private final Map<ApplicationAttemptId, Integer> standing = new HashMap<>();
+
+    int standing(ApplicationAttemptId app) {
+      return standing.getOrDefault(app, 0);
+    }
 
     String told(List<ResourceRequest> rows) {
       List<String> text = new ArrayList<>();
@@ -330,6 +412,7 @@ class HintProcessorTest {
         throw new InvalidResourceRequestException("refused");
       }
       last = new ArrayList<>(request.getAskList());
+      last.stream().filter(row -> row.getResourceName().equals("*")).forEach(row -> standing.put(id, row.getNumContainers()));
       response.setAllocatedContainers(new ArrayList<>(given));
       response.setCompletedContainersStatuses(new ArrayList<>(completed));
       given.clear();

@@ -1,6 +1,7 @@
 package io.hintd.rm;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -24,6 +25,16 @@ class SettingsTest {
     assertEquals(Mode.SHADOW, settings.mode("root.users.adhoc"), "by its leaf's name");
     assertEquals(Mode.OFF, settings.mode("root.etlx"));
     assertEquals(Mode.SHADOW, of("").mode("default"), "it starts in shadow");
+  }
+
+  @Test
+  void aQueueHoldsAsItIsToldOrAsItsNearestAncestorIs() throws IOException {
+    Settings settings = of("hold.root.etl=true\nhold.root.etl.late=false\n");
+    assertTrue(settings.holds("root.etl.daily"));
+    assertFalse(settings.holds("root.etl.late") || settings.holds("root.q"));
+    assertTrue(of("hold=true").holds("root.q"));
+    String wrong = assertThrows(IllegalArgumentException.class, () -> of("hold.root.q=yes\nhold-max-ms=-1")).getMessage();
+    assertTrue(wrong.contains("hold.root.q=yes") && wrong.contains("hold-max-ms=-1"), wrong);
   }
 
   @Test

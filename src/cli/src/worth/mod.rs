@@ -1,0 +1,168 @@
+//! `hintctl worth`: what hints would be worth on an operator's own trace.
+//!
+//! # Code map
+//! - `variants`: what is compared, one line each. `matrix`: cells and runs, read from the arguments. `keep`: runs in a
+//!   folder. `outcome`: the measure over the runs that are there, which is also the JSON document. `table`: the same for
+//!   people. `page`: docs/worth.md. `plot`: SVG. The measure itself is `hintd_simulator::worth`.
+//!
+//! # Invariants
+//! - Every run is compared with YARN alone of the same cell and seed, and no run hangs on another.
+//! - A kept run is used by the same program for the same trace, cluster, settings, policy and seed only.
+
+mod keep;
+mod matrix;
+mod outcome;
+mod page;
+mod plot;
+mod table;
+#[cfg(test)]
+mod tests;
+mod variants;
+
+use super::failure::Failure;
+use super::files;
+use super::output::Output;
+use super::simulate::{ContainerArgs, SettingArgs, factor, history_error, threads, whole_share};
+use clap::Args;
+use clap::builder::PossibleValuesParser;
+use std::num::NonZeroU64;
+use std::path::PathBuf;
+
+/// On what, and what is compared.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "Examples:\n  \
+    hintctl worth --trace FB-2010.tsv.gz --cluster nas-40\n  \
+    hintctl worth --trace jobs.jsonl --cluster my.toml --loads 0.5,1 --seeds 5 --plots out/ --keep runs/\n  \
+    hintctl worth --trace jobs.jsonl --cluster my.toml --keep runs/ --shard 2/3   # on the second of three machines\n\n\
+    For each load and seed: YARN alone, the same under other phases of heartbeats (what chance does), YARN alone on links\n\
+    that never are the bottleneck (what there is to win), and hints as they are deployed, by each policy. Ratios are against\n\
+    YARN alone of the same seed. docs/worth.md has the measure.")]
+pub struct WorthArgs {
+    /// The jobs: SWIM's rows or JSON lines, gzip or not; may stand several times
+    #[arg(long, value_name = "FILE", required = true)]
+    trace: Vec<PathBuf>,
+    /// The cluster: a shipped one by name, a shape, or a whole cluster document; may stand several times
+    #[arg(long, value_name = "FILE|NAME", required = true)]
+    cluster: Vec<String>,
+    /// Policies that hint
+    #[arg(long, value_name = "A,B,...", value_delimiter = ',', default_value = "joint,container")]
+    policy: Vec<String>,
+    /// What hints may do; where: rows of hosts and racks; when: the same, and heavy shuffles take turns; history: recurring
+    /// jobs are known by an earlier run; data: their input is where the policy says too; data-when: all of it
+    #[arg(long, value_name = "A,B,...", value_delimiter = ',', default_value = "where,when", value_parser = PossibleValuesParser::new(variants::names()))]
+    levers: Vec<String>,
+    /// The share of recurring jobs, for levers with history
+    #[arg(long, value_name = "SHARE", default_value_t = 0.7, value_parser = whole_share)]
+    recurring: f64,
+    /// How far an earlier run is off: bytes and durations times a factor between 1/X and X, drawn for each
+    #[arg(long, value_name = "X", default_value_t = 2.0, value_parser = history_error)]
+    history_error: f64,
+    /// A parameter of a policy, as in its [policies.NAME] of the configuration; may stand several times
+    #[arg(long = "param", value_name = "POLICY.KEY=VALUE")]
+    params: Vec<String>,
+    /// Factors on all bytes of jobs, a cell each
+    #[arg(long, value_name = "X,...", value_delimiter = ',', default_value = "0.1,0.3,1", value_parser = factor)]
+    loads: Vec<f64>,
+    /// The first so many jobs
+    #[arg(long, value_name = "N", default_value = "600")]
+    jobs: NonZeroU64,
+    /// Submit jobs so many times as fast
+    #[arg(long, value_name = "X", default_value_t = 1.0, value_parser = factor)]
+    speed: f64,
+    /// Count bad lines instead of stopping at the first
+    #[arg(long)]
+    skip_bad: bool,
+    /// Run with so many seeds: 1, 2, ...
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    seeds: u64,
+    /// Runs at once [default: one for each core]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    threads: Option<u16>,
+    /// Keep each run in this folder as it ends, and take from there what this program made before
+    #[arg(long, value_name = "DIR")]
+    keep: Option<PathBuf>,
+    /// Do only the I-th of N parts of the runs; the folders of all parts, copied together, are the whole
+    #[arg(long, value_name = "I/N", requires = "keep", value_parser = shard)]
+    shard: Option<Shard>,
+    /// Write an SVG plot into this folder, which is made if it is not there
+    #[arg(long, value_name = "DIR")]
+    plots: Option<PathBuf>,
+    /// Write the JSON document into this file as well
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Write the page for docs/worth.md into this file
+    #[arg(long, value_name = "FILE")]
+    markdown: Option<PathBuf>,
+    /// The source's commit, for the page
+    #[arg(long, requires = "markdown")]
+    commit: Option<String>,
+    #[command(flatten)]
+    container: ContainerArgs,
+    #[command(flatten)]
+    settings: SettingArgs,
+}
+
+/// One of several parts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Shard {
+    /// From 0.
+    part: usize,
+    of: usize,
+}
+
+impl Shard {
+    /// Whether the run of this number is its.
+    const fn has(self, run: usize) -> bool {
+        run % self.of == self.part
+    }
+}
+
+fn shard(text: &str) -> Result<Shard, String> {
+    let form = || "not of the form I/N, as 2/3".to_owned();
+    let (part, of) = text.split_once('/').ok_or_else(form)?;
+    let number = |text: &str| text.parse::<usize>().map_err(|_| form());
+    let (part, of) = (number(part)?, number(of)?);
+    if part == 0 || part > of {
+        return Err(format!("there is no part {part} of {of}: parts are 1 to {of}"));
+    }
+    Ok(Shard { part: part - 1, of })
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// [`Failure::Input`] for files, names and parameters that are wrong and for a folder that can't be written to;
+/// [`Failure::Work`] where a run breaks, was interrupted (what ended before is kept), or a file can't be written.
+pub fn run(args: &WorthArgs, output: Output) -> Result<(), Failure> {
+    let matrix = matrix::Matrix::read(args, output)?;
+    let kept = args.keep.as_deref().map(keep::KeptRuns::open).transpose()?;
+    if let Some(folder) = &args.plots {
+        std::fs::create_dir_all(folder).map_err(|error| Failure::in_file(folder, error))?;
+    }
+    let runs = matrix.run(kept.as_ref(), args.shard, threads(args.threads), output)?;
+    let outcome = outcome::Outcome::of(&matrix, &runs)?;
+    if let Some(path) = &args.output {
+        let text = serde_json::to_string_pretty(&outcome).map_err(|error| Failure::Work(error.into()))?;
+        files::write_text(path, &(text + "\n"))?;
+    }
+    if let Some(folder) = &args.plots {
+        files::write_text(&folder.join("worth.svg"), &plot::draw(&outcome)?)?;
+    }
+    if let Some(path) = &args.markdown {
+        if outcome.complete {
+            files::write_text(path, &page::page(&outcome, args))?;
+        } else {
+            output.progress(&format!("{}: not written, for runs are missing", path.display()));
+        }
+    }
+    output.result(&outcome, || table::text(&outcome))?;
+    if let Some(warning) = runs.warning() {
+        output.progress(&warning);
+    }
+    if runs.interrupted {
+        let kept = args.keep.as_ref().map_or_else(String::new, |folder| format!(", kept in {}", folder.display()));
+        let (there, all) = (outcome.runs - outcome.runs_missing, outcome.runs);
+        return Err(Failure::work(format!("interrupted: {there} of {all} runs are there{kept}")));
+    }
+    Ok(())
+}

@@ -1,0 +1,45 @@
+//! Arguments and the table of variants.
+
+use super::variants::{LEVERS, Variant, chosen, names, other_phases};
+use super::{Shard, shard};
+use hintd_simulator::SimSettings;
+
+#[test]
+fn parts_are_told_as_people_count_and_are_all_of_the_runs() {
+    assert_eq!(shard("2/3"), Ok(Shard { part: 1, of: 3 }));
+    for (text, problem) in
+        [("3/2", "no part 3 of 2"), ("0/2", "no part 0 of 2"), ("1", "I/N"), ("a/b", "I/N"), ("1/0", "no part 1")]
+    {
+        assert!(shard(text).unwrap_err().contains(problem), "{text}");
+    }
+    let parts: Vec<usize> = (0..3).map(|part| (0..10).filter(|&run| Shard { part, of: 3 }.has(run)).count()).collect();
+    assert_eq!(parts, [4, 3, 3]);
+}
+
+#[test]
+fn each_policy_is_run_by_each_lever_beside_the_three_that_it_is_held_against() {
+    let levers = chosen(&["where".to_owned(), "when".to_owned()]);
+    let variants = Variant::all(2, &levers);
+    assert_eq!(variants[..3], [Variant::Alone, Variant::Phases, Variant::Free]);
+    // Where YARN places by itself, only when receivers are asked for can differ.
+    let [one, two, alone] = [Some(0), Some(1), None];
+    let hinted = [(one, 0), (one, 1), (two, 0), (two, 1), (alone, 1)];
+    assert_eq!(variants[3..], hinted.map(|(policy, lever)| Variant::Hinted(policy, lever)));
+    assert_eq!(chosen(&names().iter().map(|&name| name.to_owned()).collect::<Vec<_>>()).len(), LEVERS.len());
+    assert_eq!(chosen(&["where".to_owned()])[0].name, "where");
+    assert_ne!(other_phases(1), other_phases(2));
+}
+
+#[test]
+fn levers_change_settings_by_what_they_are() {
+    let of = |name: &str| {
+        let mut settings = SimSettings::default();
+        chosen(&[name.to_owned()])[0].set(&mut settings, (0.4, 3.0));
+        (settings.hold.is_some(), settings.recurring, settings.history_error, settings.data_placement)
+    };
+    assert_eq!(of("where"), (false, 0.0, 2.0, false));
+    assert_eq!(of("when"), (true, 0.0, 2.0, false));
+    assert_eq!(of("history"), (false, 0.4, 3.0, false));
+    assert_eq!(of("data"), (false, 0.4, 3.0, true));
+    assert_eq!(of("data-when"), (true, 0.4, 3.0, true));
+}

@@ -1,0 +1,113 @@
+//! What is compared in each cell.
+
+use hintd_engine::holding::HoldSettings;
+use hintd_simulator::SimSettings;
+
+/// What hints may do, as settings of a run.
+pub(super) struct Lever {
+    /// As `--levers` has it.
+    pub(super) name: &'static str,
+    /// For the page.
+    pub(super) about: &'static str,
+    /// Heavy shuffles take turns.
+    holds: bool,
+    /// Jobs recur: hintd knows earlier runs.
+    pub(super) history: bool,
+    /// Whether the policy says where data goes as well.
+    pub(super) places_data: bool,
+    /// Whether it does anything where YARN places by itself.
+    pub(super) by_itself: bool,
+}
+
+const WHERE: Lever = Lever {
+    name: "where",
+    about: "rows of hosts and racks, no history",
+    holds: false,
+    history: false,
+    places_data: false,
+    by_itself: false,
+};
+
+/// All there are, a line each.
+pub(super) const LEVERS: &[Lever] = &[
+    WHERE,
+    Lever {
+        name: "when",
+        about: "the same, and receivers of heavy shuffles are held, as in queues with `hold = true`",
+        holds: true,
+        by_itself: true,
+        ..WHERE
+    },
+    Lever {
+        name: "history",
+        about: "as `where`, and hintd knows an earlier run of recurring jobs",
+        history: true,
+        ..WHERE
+    },
+    Lever {
+        name: "data",
+        about: "as `history`, and input of recurring jobs was written where the policy says",
+        history: true,
+        places_data: true,
+        ..WHERE
+    },
+    Lever {
+        name: "data-when",
+        about: "as `data`, and receivers of heavy shuffles are held",
+        holds: true,
+        history: true,
+        places_data: true,
+        ..WHERE
+    },
+];
+
+impl Lever {
+    /// A run by it; `recurring`: the share of jobs that recur, and how far earlier runs are off.
+    pub(super) fn set(&self, settings: &mut SimSettings, recurring: (f64, f64)) {
+        settings.hold = self.holds.then(HoldSettings::default);
+        if self.history {
+            (settings.recurring, settings.history_error) = recurring;
+            settings.data_placement = self.places_data;
+        }
+    }
+}
+
+/// Names of all levers.
+pub(super) fn names() -> Vec<&'static str> {
+    LEVERS.iter().map(|lever| lever.name).collect()
+}
+
+/// Those of these names.
+pub(super) fn chosen(names: &[String]) -> Vec<&'static Lever> {
+    LEVERS.iter().filter(|lever| names.iter().any(|name| name == lever.name)).collect()
+}
+
+/// One way to run a cell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Variant {
+    /// YARN alone.
+    Alone,
+    /// YARN alone, heartbeats at other phases.
+    Phases,
+    /// YARN alone, links that never are the bottleneck.
+    Free,
+    /// Hinted: place among the policies, none where YARN places by itself; place among the levers.
+    Hinted(Option<usize>, usize),
+}
+
+impl Variant {
+    /// All of a cell, in their order.
+    pub(super) fn all(policies: usize, levers: &[&Lever]) -> Vec<Self> {
+        let of = |policy: Option<usize>| {
+            let does = move |lever: &usize| policy.is_some() || levers[*lever].by_itself;
+            (0..levers.len()).filter(does).map(move |lever| Self::Hinted(policy, lever))
+        };
+        let hinted = (0..policies).map(Some).chain([None]).flat_map(of);
+        [Self::Alone, Self::Phases, Self::Free].into_iter().chain(hinted).collect()
+    }
+}
+
+/// The seed of other phases: no run of this command has it for anything else.
+pub(super) const fn other_phases(seed: u64) -> u64 {
+    u64::MAX - seed
+}

@@ -1,0 +1,79 @@
+//! The engine's call: whether a job may ask for receivers now, by what it says of its shuffle or what earlier runs tell.
+
+use super::{Fabric, Shuffle, Turn};
+use crate::engine::Engine;
+use crate::history::History;
+use crate::proof::Proof;
+use crate::refusal::Refusal;
+use hintd_model::cluster::Snapshot;
+use hintd_model::units::{AttemptId, Bytes, Micros, RackIdx, Timestamp};
+use hintd_policy::terms::link_time::LinkRates;
+use std::sync::Arc;
+
+/// Who has said nothing for so long is forgotten: ApplicationMasters are heard every second.
+const SILENT: Micros = Micros::from_secs(30);
+
+/// Shuffles known at a time, all jobs together; beyond, jobs are not held and not remembered.
+const SHUFFLES_MAX: usize = 10_000;
+
+/// A job's wish for receivers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShuffleWish {
+    /// Whose.
+    pub attempt: AttemptId,
+    /// The receivers' group, as earlier runs named it.
+    pub group: Arc<str>,
+    /// Its recurring job; none: it is none.
+    pub recurring_key: Option<Arc<str>>,
+    /// What is known of the shuffle; zero bytes: not known.
+    pub shuffle: Shuffle,
+    /// Memory of a receiver's container, MB.
+    pub memory_mb: u64,
+}
+
+/// What a wish came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WishTurn {
+    /// Whether it may ask.
+    pub turn: Turn,
+    /// Bytes that were gone by; zero: nobody knows.
+    pub bytes: Bytes,
+}
+
+impl Engine {
+    /// Whether the job may ask for receivers now.
+    ///
+    /// # Errors
+    /// [`Refusal::NoToken`] and [`Refusal::BadToken`] for another's attempt.
+    pub fn shuffle_turn(&mut self, wish: &ShuffleWish, proof: &Proof, now: Timestamp) -> Result<WishTurn, Refusal> {
+        self.may_tell(wish.attempt, proof)?;
+        let (holding, history, settings, snapshot) = self.holding();
+        holding.forget_silent(Timestamp(now.0.saturating_sub(SILENT.0)));
+        let bytes = match wish.shuffle.bytes {
+            Bytes::ZERO => learnt(history, wish),
+            told => told,
+        };
+        let known = bytes > Bytes::ZERO && (holding.knows(wish.attempt) || holding.len() < SHUFFLES_MAX);
+        if !known {
+            return Ok(WishTurn { turn: Turn::Free, bytes });
+        }
+        holding.wishes(wish.attempt, Shuffle { bytes, ..wish.shuffle }, now);
+        let turn = holding.turn(wish.attempt, settings, fabric(snapshot, wish.memory_mb), now);
+        Ok(WishTurn { turn, bytes })
+    }
+}
+
+/// What earlier runs sent to the group; zero where none is known.
+fn learnt(history: &History, wish: &ShuffleWish) -> Bytes {
+    let known = wish.recurring_key.as_ref().and_then(|key| history.view().get(key));
+    let to_it = known.into_iter().flat_map(|job| &job.edges).filter(|edge| edge.to == wish.group);
+    to_it.fold(Bytes::ZERO, |sum, edge| sum.saturating_add(edge.bytes))
+}
+
+/// What the cluster can carry, and how many containers of that size it has.
+fn fabric(snapshot: &Snapshot, memory_mb: u64) -> Fabric {
+    let rates = LinkRates::capacities(snapshot);
+    let uplinks = (0..snapshot.statics.racks.len()).map(|rack| rates.rack(RackIdx::new(rack)).up).sum();
+    let memory: u64 = snapshot.statics.total.iter().map(|total| total.memory_mb() / memory_mb.max(1)).sum();
+    Fabric { uplinks, containers: u32::try_from(memory).unwrap_or(u32::MAX) }
+}

@@ -1,0 +1,89 @@
+//! Turns of heavy shuffles, as the engine gives them: by what jobs say, and by what earlier runs tell.
+
+use super::flows::wired;
+use super::harness::EngineHarness;
+use crate::holding::serve::{ShuffleWish, WishTurn};
+use crate::holding::{Shuffle, Turn};
+use crate::testing::attempt;
+use crate::{EdgeHistory, LearnedGroup, LearnedRun, Proof, RouteSettings};
+use hintd_model::cluster::EdgePattern;
+use hintd_model::network::build::{self, TreeSpec};
+use hintd_model::units::{BitsPerSec, Bytes, Micros, Timestamp};
+
+const KEY: &str = "mapreduce:ann:sort";
+const MB: u64 = 1_000_000;
+
+/// Three racks of two nodes for eight containers each; uplinks of 10 Mbit/s, so that 7.5 MB are two seconds of all three.
+fn cluster() -> EngineHarness {
+    let spec = TreeSpec {
+        racks: 3,
+        hosts_per_rack: 2,
+        cores: 1,
+        host_bits_per_s: BitsPerSec(100_000_000),
+        uplink_bits_per_s: BitsPerSec(10_000_000),
+        ..TreeSpec::default()
+    };
+    wired(RouteSettings::default(), build::tree(&spec).unwrap(), 8 * 1_024)
+}
+
+fn wish(number: u32, mb: u64) -> ShuffleWish {
+    ShuffleWish {
+        attempt: attempt(number, 1),
+        group: "p10".into(),
+        recurring_key: None,
+        shuffle: Shuffle { bytes: Bytes(mb * MB), receivers: 10, received: 0 },
+        memory_mb: 1_024,
+    }
+}
+
+fn turn(harness: &mut EngineHarness, wish: &ShuffleWish) -> Turn {
+    harness.engine.shuffle_turn(wish, &Proof::Trusted, harness.now).unwrap().turn
+}
+
+#[test]
+fn heavy_shuffles_take_turns_and_the_end_of_an_attempt_ends_its_own() {
+    let mut harness = cluster();
+    assert_eq!(turn(&mut harness, &wish(4, 7)), Turn::Free, "7 MB are not heavy here");
+    // A quarter of 48 containers.
+    assert_eq!(turn(&mut harness, &wish(3, 30)), Turn::AtMost(12));
+    assert_eq!(turn(&mut harness, &wish(2, 20)), Turn::AtMost(12));
+    assert_eq!(turn(&mut harness, &wish(1, 10)), Turn::AtMost(12));
+    assert_eq!(turn(&mut harness, &wish(3, 30)), Turn::Held { before: 2 });
+    harness.ask(crate::testing::request("r1", &[("p10", 1)]));
+    assert!(harness.engine.end_attempt(attempt(1, 1), harness.now));
+    assert_eq!(turn(&mut harness, &wish(3, 30)), Turn::AtMost(12));
+}
+
+#[test]
+fn who_falls_silent_holds_up_nobody() {
+    let mut harness = cluster();
+    for number in [2, 3, 4] {
+        turn(&mut harness, &wish(number, u64::from(number) * 10));
+    }
+    assert_eq!(turn(&mut harness, &wish(4, 40)), Turn::Held { before: 2 });
+    harness.now = harness.now.plus(Micros::from_secs(31));
+    assert_eq!(turn(&mut harness, &wish(4, 40)), Turn::AtMost(12), "nobody else was heard of for 31 s");
+}
+
+#[test]
+fn bytes_of_earlier_runs_stand_in_where_the_job_says_none() {
+    let mut harness = cluster();
+    let unknown = ShuffleWish { recurring_key: Some(KEY.into()), ..wish(1, 0) };
+    let of = |harness: &mut EngineHarness| harness.engine.shuffle_turn(&unknown, &Proof::Trusted, harness.now).unwrap();
+    assert_eq!(of(&mut harness), WishTurn { turn: Turn::Free, bytes: Bytes::ZERO });
+    let group = |name: &str| LearnedGroup { name: name.into(), count: 6, input_paths: vec![] };
+    let edge = |to: &str, mb: u64| EdgeHistory {
+        from: "p20".into(),
+        to: to.into(),
+        pattern: EdgePattern::AllToAll,
+        bytes: Bytes(mb * MB),
+    };
+    let run = LearnedRun {
+        finished: Timestamp(1),
+        groups: vec![group("p20"), group("p10")],
+        edges: vec![edge("p10", 90), edge("p11", 1_000)],
+        whole: None,
+    };
+    assert!(harness.engine.learnt(&KEY.into(), &run, harness.now));
+    assert_eq!(of(&mut harness), WishTurn { turn: Turn::AtMost(12), bytes: Bytes(90 * MB) });
+}

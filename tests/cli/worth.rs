@@ -1,0 +1,225 @@
+//! `hintctl worth`, held against `hintctl simulate` run by run.
+
+use super::{Files, assert_refused, document, hintctl, stderr, stdout, text_of};
+use serde_json::Value;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+const SEEDS: usize = 3;
+
+/// Two racks of two nodes; links so many times as fast.
+fn shape(files: &Files, name: &str, faster: u64) -> String {
+    let (nic, uplink) = (1_000_000_000 * faster, 100_000_000 * faster);
+    let text = format!(
+        "format = \"hintd.shape/1\"\nracks = 2\nnodes_per_rack = 2\ncontainers_per_node = 4\n\
+         nic_bits_per_s = {nic}\nuplink_bits_per_s = {uplink}\nusers = 3\n"
+    );
+    files.write(name, &text)
+}
+
+/// Thirty drawn jobs.
+fn trace(files: &Files) -> String {
+    let path = text_of(&files.path("jobs.tsv"));
+    let made = hintctl(&["trace", "generate", "--jobs", "30", "--span-s", "200", "--seed", "5", "-o", &path]);
+    assert!(made.status.success(), "{}", stderr(&made));
+    path
+}
+
+/// Completion by job of each seed, and its mean.
+fn simulated(trace: &str, shape: &str, policy: &str) -> Vec<(Vec<f64>, f64)> {
+    let args = ["simulate", "--trace", trace, "--cluster", shape, "--policy", policy, "--authority", "deployed"];
+    let more = ["--seeds", "3", "--series", "--scale-bytes", "0.01"];
+    let runs = document(&[&args[..], &more].concat())["runs"].as_array().unwrap().clone();
+    let of = |run: &Value| {
+        let jobs = run["jct_s"].as_array().unwrap().iter().map(|job| job.as_f64().unwrap()).collect();
+        (jobs, run["mean_jct_s"].as_f64().unwrap())
+    };
+    runs.iter().map(of).collect()
+}
+
+fn median(mut values: [f64; SEEDS]) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[SEEDS / 2]
+}
+
+fn near(found: &Value, expected: f64, what: &str) {
+    let value = found.as_f64().unwrap_or(f64::NAN);
+    assert!((value - expected).abs() < 1e-9, "{what}: {found} where {expected} is expected");
+}
+
+#[test]
+fn every_figure_is_that_of_runs_of_the_same_seed() {
+    let files = Files::new();
+    let (trace, slow, fast) = (trace(&files), shape(&files, "slow.toml", 1), shape(&files, "fast.toml", 1_000));
+    let alone = simulated(&trace, &slow, "capacity");
+    let (free, joint) = (simulated(&trace, &fast, "capacity"), simulated(&trace, &slow, "joint"));
+    let args = [
+        "worth",
+        "--trace",
+        &trace,
+        "--cluster",
+        &slow,
+        "--policy",
+        "joint",
+        "--loads",
+        "0.01",
+        "--seeds",
+        "3",
+        "--levers",
+        "where",
+    ];
+    let worth = document(&args);
+    assert_eq!(
+        (&worth["format"], &worth["complete"], &worth["runs"]),
+        (&"hintd.worth/1".into(), &true.into(), &12.into())
+    );
+    let (cell, row) = (&worth["cells"][0], &worth["cells"][0]["hinted"][0]);
+    let by_seed = |of: &dyn Fn(usize) -> f64| -> [f64; SEEDS] { std::array::from_fn(of) };
+    let ratios = by_seed(&|seed| joint[seed].1 / alone[seed].1);
+    for (seed, ratio) in ratios.iter().enumerate() {
+        near(&row["mean_by_seed"][seed], *ratio, "ratio of the seed");
+    }
+    near(&row["mean"]["median"], median(ratios), "ratio");
+    assert!(ratios.iter().any(|ratio| (ratio - 1.0).abs() > 1e-9), "some hint was taken: {ratios:?}");
+    let cost = by_seed(&|seed| 1.0 - free[seed].1 / alone[seed].1);
+    assert!(median(cost) > 0.05, "the network counts: {cost:?}");
+    near(&cell["network_cost"]["median"], median(cost), "cost of the network");
+    let won = by_seed(&|seed| (alone[seed].1 - joint[seed].1) / (alone[seed].1 - free[seed].1));
+    assert!(won.iter().any(|won| won.abs() > 1e-6), "some seed wins or loses: {won:?}");
+    near(&row["won_back"]["median"], median(won), "won back");
+    near(&row["won_back"]["min"], won.into_iter().fold(f64::MAX, f64::min), "least won back");
+    near(&row["won_back"]["max"], won.into_iter().fold(f64::MIN, f64::max), "most won back");
+    let slower = |seed: usize| {
+        let pairs = || joint[seed].0.iter().zip(&alone[seed].0);
+        pairs().filter(|(own, its)| *own - *its > 1.0 && **own > 1.05 * **its).count() as f64 / 30.0
+    };
+    near(&row["slower_share"]["median"], median(by_seed(&slower)), "slower jobs");
+    // Chance: the same jobs and replicas at other phases.
+    let phases = cell["other_phases"]["mean_by_seed"].as_array().unwrap();
+    assert!(phases.iter().all(|ratio| (ratio.as_f64().unwrap() - 1.0).abs() > 1e-9), "{phases:?}");
+    assert!(!worth["sentence"].as_str().unwrap().is_empty());
+    let text = stdout(&hintctl(&args));
+    for words in ["YARN alone", "other phases", "no network", "joint (where)", worth["sentence"].as_str().unwrap()] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+}
+
+fn files_in(folder: &Path) -> Vec<std::path::PathBuf> {
+    let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    files
+}
+
+#[test]
+fn parts_merge_by_copying_and_a_damaged_run_is_made_again() {
+    let files = Files::new();
+    let (trace, shape) = (trace(&files), shape(&files, "slow.toml", 1));
+    let [one, two, page, plots] = ["one", "two", "worth.md", "plots"].map(|name| text_of(&files.path(name)));
+    let base = [
+        "worth",
+        "--trace",
+        &trace,
+        "--cluster",
+        &shape,
+        "--policy",
+        "joint",
+        "--loads",
+        "0.0001",
+        "--seeds",
+        "2",
+        "--levers",
+        "where",
+    ];
+    let whole = document(&base);
+    for (part, folder) in [("1/2", &one), ("2/2", &two)] {
+        let part = document(&[&base[..], &["--shard", part, "--keep", folder]].concat());
+        assert_eq!(
+            (&part["complete"], &part["verdict"], &part["runs_missing"]),
+            (&false.into(), &"incomplete".into(), &4.into())
+        );
+    }
+    assert_eq!(files_in(two.as_ref()).len(), 4);
+    for file in files_in(two.as_ref()) {
+        std::fs::copy(&file, Path::new(&one).join(file.file_name().unwrap())).unwrap();
+    }
+    let kept = [&base[..], &["--keep", &one]].concat();
+    let more = ["--markdown", &page, "--plots", &plots, "--commit", "abc"];
+    let merged = hintctl(&[&["--json"], &kept[..], &more].concat());
+    assert_eq!(serde_json::from_slice::<Value>(&merged.stdout).unwrap(), whole);
+    assert!(stderr(&merged).contains("8 of 8 runs were kept"), "{}", stderr(&merged));
+    let page = std::fs::read_to_string(page).unwrap();
+    assert!(page.contains("commit abc") && page.contains("| joint (where) |"), "{page}");
+    assert!(std::fs::read_to_string(Path::new(&plots).join("worth.svg")).unwrap().contains("joint (where)"));
+    let damaged = &files_in(one.as_ref())[3];
+    let text = std::fs::read_to_string(damaged).unwrap();
+    std::fs::write(damaged, &text[..text.len() / 2]).unwrap();
+    let again = hintctl(&[&["--json"], &kept[..]].concat());
+    assert_eq!(serde_json::from_slice::<Value>(&again.stdout).unwrap(), whole);
+    let said = stderr(&again);
+    assert!(said.contains(damaged.to_str().unwrap()) && said.contains("it is run again"), "{said}");
+    assert!(said.contains("7 of 8 runs were kept"), "{said}");
+    assert!(!stderr(&hintctl(&kept)).contains("run again"), "it is whole now");
+}
+
+#[test]
+fn an_interrupt_leaves_what_ended() {
+    let files = Files::new();
+    let (trace, shape) = (trace(&files), shape(&files, "slow.toml", 1));
+    let kept = files.path("kept");
+    let mut child = Command::new(env!("CARGO_BIN_EXE_hintctl"))
+        .args([
+            "worth",
+            "--levers",
+            "where",
+            "--trace",
+            &trace,
+            "--cluster",
+            &shape,
+            "--loads",
+            "0.001",
+            "--seeds",
+            "1000",
+            "--threads",
+            "1",
+        ])
+        .args(["--keep", kept.to_str().unwrap()])
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let ended =
+        || kept.exists() && files_in(&kept).iter().any(|file| file.extension().is_some_and(|end| end == "json"));
+    while !ended() {
+        assert!(child.try_wait().unwrap().is_none(), "it ended before its runs did");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    let output = child.wait_with_output().unwrap();
+    let (said, there) = (stderr(&output), files_in(&kept).len());
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains(&format!("interrupted: {there} of 5000 runs are there, kept in ")), "{said}");
+}
+
+#[test]
+fn what_can_not_be_compared_is_refused_by_name() {
+    let files = Files::new();
+    let (trace, shape) = (trace(&files), shape(&files, "slow.toml", 1));
+    let base = ["worth", "--trace", &trace, "--cluster", &shape];
+    let refused = |args: &[&str], words: &[&str]| assert_refused(&[&base[..], args].concat(), words);
+    refused(&["--policy", "joint,nas"], &["policy \"nas\" schedules"]);
+    refused(&["--policy", "capacity"], &["policy \"capacity\" is YARN alone"]);
+    refused(&["--policy", "jiont"], &["did you mean \"joint\"?"]);
+    refused(&["--param", "hit.x=1"], &["\"hit\" is not among the policies"]);
+    refused(&["--loads", "0.1,0.1"], &["--loads: 0.1 stands there twice"]);
+    refused(&["--loads", "0"], &["--loads"]);
+    refused(&["--levers", "why"], &["--levers", "where"]);
+    refused(&["--shard", "3/2", "--keep", "x"], &["--shard", "no part 3 of 2"]);
+    refused(&["--shard", "1/2"], &["--keep"]);
+    let file = files.write("file", "");
+    refused(&["--keep", &format!("{file}/kept")], &[&file]);
+    refused(&["--keep", "/proc/kept"], &["/proc/kept"]);
+    assert_refused(&["worth", "--trace", &trace, "--cluster", "nas-41"], &["did you mean \"nas-40\"?"]);
+    let bad = files.write("bad.tsv", "a\t0\t0\t5\t5\n");
+    assert_refused(&["worth", "--trace", &bad, "--cluster", &shape], &["bad.tsv", "line 1"]);
+}

@@ -1,0 +1,77 @@
+//! Turns of heavy shuffles over gRPC: who may ask for receivers, and who asks YARN as before.
+
+use crate::world::{World, refusal, request};
+use hintd_client::Client;
+use hintd_client::wire::v1;
+use tonic::Code;
+
+const GB: u64 = 1_000_000_000;
+
+/// Two racks of two nodes without a network that anybody told of: uplinks are taken to carry 1 GB a second together.
+async fn world(hold: &'static str) -> World {
+    let world = World::with(&[("queues.\"*\"", hold)]).await;
+    drop(world.cluster(2, 2, 8_192).await);
+    world
+}
+
+fn wish(application: u32, gb: u64) -> v1::ShuffleTurnRequest {
+    v1::ShuffleTurnRequest {
+        application_id: format!("application_1_{application:04}"),
+        attempt: 1,
+        queue: "default".to_owned(),
+        group: "p10".to_owned(),
+        shuffle_bytes: gb * GB,
+        receivers: 4,
+        memory_mb: 1_024,
+        ..Default::default()
+    }
+}
+
+async fn turn(world: &World, wish: v1::ShuffleTurnRequest) -> (Option<u32>, u32, String) {
+    let found = world.client.shuffle_turn(wish).await.unwrap();
+    assert!(found.again_after_ms > 0, "{found:?}");
+    (found.at_most, found.before, found.reason)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn in_a_queue_that_holds_the_two_smallest_heavy_shuffles_ask() {
+    let world = world("hold = true").await;
+    let at_most = Some(8); // a quarter of 32 containers
+    assert_eq!(turn(&world, wish(1, 30)).await, (at_most, 0, "turn".to_owned()));
+    assert_eq!(turn(&world, wish(2, 20)).await, (at_most, 0, "turn".to_owned()));
+    assert_eq!(turn(&world, wish(3, 40)).await, (Some(0), 2, "held".to_owned()));
+    assert_eq!(turn(&world, wish(4, 1)).await, (None, 0, "free".to_owned()));
+    assert_eq!(turn(&world, wish(5, 0)).await, (None, 0, "not_known".to_owned()));
+    let all = v1::ShuffleTurnRequest { received: 4, ..wish(1, 30) };
+    assert_eq!(turn(&world, all).await, (None, 0, "free".to_owned()), "it has everything");
+    assert_eq!(turn(&world, wish(3, 40)).await, (at_most, 0, "turn".to_owned()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn elsewhere_nobody_is_held() {
+    let world = world("hold = false").await;
+    for application in 1..5 {
+        assert_eq!(turn(&world, wish(application, 30)).await, (None, 0, "queue_off".to_owned()));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn wishes_that_make_no_sense_are_refused_by_field_and_strangers_by_their_nonce() {
+    let world = world("hold = true").await;
+    let bad = [
+        (v1::ShuffleTurnRequest { receivers: 0, ..wish(1, 30) }, "receivers"),
+        (v1::ShuffleTurnRequest { received: 5, ..wish(1, 30) }, "received"),
+        (v1::ShuffleTurnRequest { attempt: 0, ..wish(1, 30) }, "attempt"),
+        (v1::ShuffleTurnRequest { group: "g".repeat(2_000), ..wish(1, 30) }, "group"),
+        (v1::ShuffleTurnRequest { application_id: "job_1".to_owned(), ..wish(1, 30) }, "application_id"),
+    ];
+    for (wish, field) in bad {
+        let (code, message) = refusal(world.client.shuffle_turn(wish).await);
+        assert!(code == Code::InvalidArgument && message.starts_with(field), "{code:?}: {message}");
+    }
+    world.hints(request("r1", 1, 1, 1_024)).await;
+    let stranger = Client::connect(&world.running().grpc.to_string()).await.unwrap();
+    let (code, message) = refusal(stranger.shuffle_turn(wish(1, 30)).await);
+    assert_eq!(code, Code::PermissionDenied, "{message}");
+    assert_eq!(turn(&world, wish(1, 30)).await.2, "turn");
+}
