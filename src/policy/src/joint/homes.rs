@@ -10,6 +10,8 @@ use crate::terms::link_time::LinkRates;
 use hintd_model::cluster::Snapshot;
 use hintd_model::units::{Bytes, Micros, RackIdx, Timestamp};
 
+/// A shuffle that takes less than so many seconds over all uplinks together is not worth waiting for a rack.
+const WORTH_A_HOME_S: f64 = 0.01;
 /// How many jobs wait for the uplinks beside this one: a second of all uplinks costs each of them a second.
 const OTHERS: f64 = 1.0;
 
@@ -50,6 +52,9 @@ impl Part {
 pub(super) fn choose(problem: &HomesProblem<'_>) -> Vec<RackIdx> {
     let homes = homes(problem);
     let uplinks = uplinks(&homes);
+    if problem.run.shuffle.as_f64() < WORTH_A_HOME_S * uplinks {
+        return Vec::new();
+    }
     let best = |width| best_of_width(problem, &homes, width);
     let cost = |racks: &Vec<Home>| cost(problem.run, racks, uplinks);
     // Of equal costs the fewest racks.
