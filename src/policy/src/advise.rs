@@ -6,7 +6,7 @@ use super::plan::Plan;
 use hintd_model::cluster::{Overlay, Resource, Snapshot};
 pub use hintd_model::network::chains::BoxKind;
 use hintd_model::network::chains::BoxLoads;
-use hintd_model::units::{AttemptId, Bytes, ChainIdx, ContainerId, LinkIdx, NodeIdx, RackIdx, Timestamp};
+use hintd_model::units::{AttemptId, Bytes, ChainIdx, ContainerId, LinkIdx, Micros, NodeIdx, RackIdx, Timestamp};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -140,6 +140,55 @@ pub trait PlaceData: Send + Sync {
     /// # Errors
     /// [`PlaceError`] where the policy can't work on such a problem at all.
     fn place_data(&self, problem: &DataProblem<'_>) -> Result<Vec<ReplicaAdvice>, PlaceError>;
+
+    /// Racks in which the input of a recurring job should have a replica, ascending, asked before it is written; empty:
+    /// wherever HDFS puts it.
+    fn homes(&self, _problem: &HomesProblem<'_>) -> Vec<RackIdx> {
+        Vec::new()
+    }
+}
+
+/// What is known of a recurring job by an earlier run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EarlierRun {
+    /// The recurring job's key.
+    pub key: Arc<str>,
+    /// Bytes that its maps read.
+    pub input: Bytes,
+    /// Bytes between maps and reduces.
+    pub shuffle: Bytes,
+    /// Maps, and the mean time of one.
+    pub maps: (u32, Micros),
+    /// Reduces, and the mean time of one.
+    pub reduces: (u32, Micros),
+}
+
+/// Which racks the input of a recurring job should be written to.
+#[derive(Debug, Clone)]
+pub struct HomesProblem<'a> {
+    /// The cluster.
+    pub snapshot: &'a Snapshot,
+    /// The job, as it ran before.
+    pub run: &'a EarlierRun,
+    /// By rack: what it has, and what is to be done there by jobs whose input was written lately.
+    pub racks: &'a [HomeRack],
+    /// Seed of every random draw.
+    pub seed: u64,
+}
+
+/// A rack that input may be written to.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct HomeRack {
+    /// Containers that it has room for when it is empty.
+    pub slots: u32,
+    /// Bytes of input that it may still get.
+    pub disk: Bytes,
+    /// Seconds of one container's time that are to be done there.
+    pub work_s: f64,
+    /// Bytes that are to leave it.
+    pub up: f64,
+    /// Bytes that its nodes are to get.
+    pub into: f64,
 }
 
 /// A block of data about to be written.
@@ -155,6 +204,8 @@ pub struct DataProblem<'a> {
     pub reader: Option<Arc<str>>,
     /// The plan in force, if there is one.
     pub plan: Option<&'a Plan>,
+    /// What [`PlaceData::homes`] said of the reader.
+    pub homes: &'a [RackIdx],
     /// When it is written.
     pub now: Timestamp,
     /// The application that writes it, where known.

@@ -3,6 +3,7 @@
 //! A dispatcher remembers between calls, so it has a State; the caller owns it, feeds it every
 //! event and may clone it (what-if, replay) or write it down.
 
+use super::advise::EarlierRun;
 use super::plan::{Plan, PlanCounts, RunPlanStatus, Stage};
 use hintd_model::cluster::{Overlay, Resource, Snapshot};
 use hintd_model::units::{AttemptId, Bytes, Micros, NodeIdx, RackIdx, Timestamp};
@@ -145,6 +146,15 @@ pub enum DispatchEvent {
         attempt: AttemptId,
         /// The recurring job's key, as plans name it.
         key: Arc<str>,
+    },
+    /// The attempt is a run of a job that ran before; told before its first group, where it is known by then.
+    Recurs {
+        /// Which attempt.
+        attempt: AttemptId,
+        /// The earlier run.
+        run: Arc<EarlierRun>,
+        /// Racks in which its input was written; empty: wherever HDFS put it.
+        homes: Vec<RackIdx>,
     },
     /// A request of the attempt is answered at once: nothing of it waits here, and no task of it is told of. A run of a
     /// plan it may be all the same.

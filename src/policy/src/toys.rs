@@ -260,6 +260,7 @@ fn plans_and_replicas_are_given_as_objects() {
         block: 0,
         reader,
         plan: None,
+        homes: &[],
         now: Timestamp(0),
         writer,
         replication: 2,

@@ -66,6 +66,13 @@ pub struct SimSettings {
     /// Whether jobs are recurring ones, of which the policy knows output ÷ input from earlier runs (004 §2.3, §3.2.1);
     /// else it learns it from the job's finished maps.
     pub known_ratios: bool,
+    /// Share of jobs, drawn by seed and job, that ran before: hintd knows the earlier run from a JobHistoryServer. As deployed.
+    pub recurring: f64,
+    /// How far an earlier run was from this one: its input, shuffle and task times are this one's times a factor between
+    /// 1 ÷ x and x, drawn for each.
+    pub history_error: f64,
+    /// Input of recurring jobs is written where the policy says, and their maps first ask for those racks. As deployed.
+    pub data_placement: bool,
     /// How far loads may leave their max-min rates before these are found anew, as a share of a link's weight; 0: exact.
     pub rate_tolerance: f64,
     /// Use of a rack's uplink or downlink from which it counts as congested, per mille of capacity.
@@ -103,6 +110,9 @@ impl Default for SimSettings {
             fetches: 5,
             grain: FlowGrain::Racks,
             known_ratios: false,
+            recurring: 0.0,
+            history_error: 2.0,
+            data_placement: false,
             rate_tolerance: 0.005,
             congested_per_mille: 800,
             invariants: true,

@@ -11,6 +11,10 @@ pub(crate) const USERS: u64 = 2;
 pub(crate) const FIRST_ASKS: u64 = 5;
 /// Heartbeats of ApplicationMasters, as `deployed` has them.
 pub(crate) const MASTER_BEATS: u64 = 17;
+/// Which jobs ran before, and how.
+pub(crate) const EARLIER: u64 = 19;
+/// The same by the path that they read.
+pub(crate) const EARLIER_PATHS: u64 = 23;
 
 /// The stream of these four numbers: the generator's 256-bit key holds all of them as they are, so that no two share one.
 pub(crate) fn stream(numbers: [u64; 4]) -> ChaCha8Rng {

@@ -75,6 +75,12 @@ pub(crate) struct SettingsView {
     master_delay_s: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     feed_delay_s: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    recurring: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    history_error: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    data_placement: Option<bool>,
 }
 
 #[derive(Debug, Serialize)]
@@ -149,6 +155,7 @@ impl ModelView {
 
 impl SettingsView {
     pub(crate) fn of(settings: &SimSettings, hints: bool) -> Self {
+        let recurs = settings.recurring > 0.0;
         Self {
             heartbeat_s: settings.heartbeat.as_secs_f64(),
             users: settings.users,
@@ -161,6 +168,9 @@ impl SettingsView {
             invariants: settings.invariants,
             master_delay_s: hints.then(|| settings.master_delay.as_secs_f64()),
             feed_delay_s: hints.then(|| settings.feed_delay.as_secs_f64()),
+            recurring: recurs.then_some(settings.recurring),
+            history_error: recurs.then_some(settings.history_error),
+            data_placement: recurs.then_some(settings.data_placement),
         }
     }
 }

@@ -36,6 +36,7 @@ use clap::{Args, ValueEnum};
 use hintd_engine::holding::HoldSettings;
 use hintd_model::units::Micros;
 use hintd_simulator::shape::Joined;
+use hintd_simulator::yarn::HISTORY_ERROR_MAX;
 use hintd_simulator::{Authority, FlowGrain, JobModel, SimSettings, TraceOptions};
 use std::num::NonZeroU64;
 use std::path::PathBuf;
@@ -89,6 +90,15 @@ pub struct SimulateArgs {
     /// As deployed: hold receivers of heavy shuffles, as a queue with `hold = true` does by default
     #[arg(long)]
     hold: bool,
+    /// As deployed: this share of jobs ran before, and hintd learns of an earlier run when they come [default: 0]
+    #[arg(long, value_name = "SHARE", value_parser = whole_share)]
+    recurring: Option<f64>,
+    /// Bytes and durations of an earlier run are this run's times a factor between 1/X and X, drawn for each [default: 2]
+    #[arg(long, value_name = "X", requires = "recurring", value_parser = history_error)]
+    history_error: Option<f64>,
+    /// As deployed: input of recurring jobs was written where the policy says, where it places data
+    #[arg(long, requires = "recurring")]
+    data_placement: bool,
     #[command(flatten)]
     trace_options: TraceArgs,
     #[command(flatten)]
@@ -238,6 +248,12 @@ pub fn run(args: &SimulateArgs, output: Output) -> Result<(), Failure> {
     }
     let mut settings = args.settings.read(&cluster)?;
     settings.hold = args.hold.then(HoldSettings::default);
+    settings.recurring = args.recurring.unwrap_or(settings.recurring);
+    settings.history_error = args.history_error.unwrap_or(settings.history_error);
+    settings.data_placement = args.data_placement;
+    if settings.recurring > 0.0 && args.authority != AuthorityArg::Deployed {
+        return Err(Failure::Input("--recurring is for --authority deployed".to_owned()));
+    }
     let seeds = seeds(args)?;
     let plan = matrix::Plan {
         cluster: &cluster.cluster,
@@ -329,6 +345,22 @@ pub(crate) fn threads(asked: Option<u16>) -> usize {
 pub(crate) fn factor(text: &str) -> Result<f64, String> {
     let value: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
     if (1e-6..=1e6).contains(&value) { Ok(value) } else { Err("must lie between 0.000001 and 1000000".to_owned()) }
+}
+
+/// A part of a whole.
+pub(crate) fn whole_share(text: &str) -> Result<f64, String> {
+    let value: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
+    if (0.0..=1.0).contains(&value) { Ok(value) } else { Err("must lie between 0 and 1".to_owned()) }
+}
+
+/// How far off an earlier run may be.
+pub(crate) fn history_error(text: &str) -> Result<f64, String> {
+    let value: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
+    if (1.0..=HISTORY_ERROR_MAX).contains(&value) {
+        Ok(value)
+    } else {
+        Err(format!("must lie between 1 and {HISTORY_ERROR_MAX}"))
+    }
 }
 
 fn share(text: &str) -> Result<f64, String> {

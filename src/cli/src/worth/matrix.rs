@@ -26,6 +26,8 @@ pub(super) struct Matrix {
     pub(super) variants: Vec<Variant>,
     pub(super) seeds: Vec<u64>,
     pub(super) loads: Vec<f64>,
+    /// The share of jobs that recur, and how far earlier runs are off, where a lever knows them.
+    recurring: (f64, f64),
 }
 
 /// A cluster with the settings of its runs.
@@ -103,7 +105,8 @@ impl Matrix {
         let cells = cells(args, &model, &places, output)?;
         let variants = Variant::all(policies.len(), &levers);
         let (seeds, loads) = ((1..=args.seeds).collect(), args.loads.clone());
-        Ok(Self { places, cells, model, yarn, policies, levers, variants, seeds, loads })
+        let recurring = (args.recurring, args.history_error);
+        Ok(Self { places, cells, model, yarn, policies, levers, variants, seeds, loads, recurring })
     }
 
     fn cases(&self) -> Vec<Case> {
@@ -185,7 +188,7 @@ impl Matrix {
         match self.variants[case.variant] {
             Variant::Alone | Variant::Free => {}
             Variant::Phases => settings.phase_seed = Some(other_phases(seed)),
-            Variant::Hinted(_, lever) => (self.levers[lever].set)(&mut settings),
+            Variant::Hinted(_, lever) => self.levers[lever].set(&mut settings, self.recurring),
         }
         settings
     }
@@ -199,6 +202,11 @@ impl Matrix {
 
     fn places_data(&self, case: Case) -> bool {
         matches!(self.variants[case.variant], Variant::Hinted(_, lever) if self.levers[lever].places_data)
+    }
+
+    /// The share of jobs that recur, and how far earlier runs are off; none if no lever knows them.
+    pub(super) fn history(&self) -> Option<(f64, f64)> {
+        self.levers.iter().any(|lever| lever.history).then_some(self.recurring)
     }
 
     /// Who places.

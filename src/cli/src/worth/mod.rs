@@ -22,7 +22,7 @@ mod variants;
 use super::failure::Failure;
 use super::files;
 use super::output::Output;
-use super::simulate::{ContainerArgs, SettingArgs, factor, threads};
+use super::simulate::{ContainerArgs, SettingArgs, factor, history_error, threads, whole_share};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use std::num::NonZeroU64;
@@ -47,9 +47,16 @@ pub struct WorthArgs {
     /// Policies that hint
     #[arg(long, value_name = "A,B,...", value_delimiter = ',', default_value = "joint,container")]
     policy: Vec<String>,
-    /// What hints may do; where: rows of hosts and racks; when: the same, and heavy shuffles take turns [default: all]
-    #[arg(long, value_name = "A,B,...", value_delimiter = ',', value_parser = PossibleValuesParser::new(variants::names()))]
+    /// What hints may do; where: rows of hosts and racks; when: the same, and heavy shuffles take turns; history: recurring
+    /// jobs are known by an earlier run; data: their input is where the policy says too; data-when: all of it
+    #[arg(long, value_name = "A,B,...", value_delimiter = ',', default_value = "where,when", value_parser = PossibleValuesParser::new(variants::names()))]
     levers: Vec<String>,
+    /// The share of recurring jobs, for levers with history
+    #[arg(long, value_name = "SHARE", default_value_t = 0.7, value_parser = whole_share)]
+    recurring: f64,
+    /// How far an earlier run is off: bytes and durations times a factor between 1/X and X, drawn for each
+    #[arg(long, value_name = "X", default_value_t = 2.0, value_parser = history_error)]
+    history_error: f64,
     /// A parameter of a policy, as in its [policies.NAME] of the configuration; may stand several times
     #[arg(long = "param", value_name = "POLICY.KEY=VALUE")]
     params: Vec<String>,

@@ -24,6 +24,11 @@ pub(super) struct Outcome<'a> {
     pub(super) job_model: ModelView,
     pub(super) loads: &'a [f64],
     pub(super) seeds: usize,
+    /// Share of recurring jobs and how far earlier runs are off, where a lever knows them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    recurring: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    history_error: Option<f64>,
     /// Parameters by policy, as its `[policies.NAME]` would give them.
     policies: BTreeMap<&'a str, &'a str>,
     pub(super) cells: Vec<CellView<'a>>,
@@ -111,6 +116,8 @@ impl<'a> Outcome<'a> {
             job_model: ModelView::of(&matrix.model),
             loads: &matrix.loads,
             seeds: matrix.seeds.len(),
+            recurring: matrix.history().map(|(share, _)| share),
+            history_error: matrix.history().map(|(_, error)| error),
             policies: matrix.policies.iter().map(|policy| (policy.name, policy.params.as_str())).collect(),
             cells: worth.into_iter().enumerate().map(|(at, cell)| CellView::of(matrix, at, cell, &hinted)).collect(),
             counted,
@@ -177,6 +184,11 @@ fn assumptions(matrix: &Matrix) -> Vec<(&'static str, String)> {
                  replicas, {fetches} fetches a reduce, traffic by {grain}"
             ),
         ));
+    }
+    if let Some((share, error)) = matrix.history() {
+        let known =
+            format!("{share} of the jobs recur; an earlier run is known but for factors of 1/{error} to {error}");
+        lines.push(("history", known));
     }
     let model: Vec<String> = matrix.model.describe().iter().map(|(name, value)| format!("{name}: {value}")).collect();
     lines.push(("job model", model.join("; ")));

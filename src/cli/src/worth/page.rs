@@ -66,8 +66,9 @@ fn command(args: &WorthArgs) -> String {
     words.extend(args.cluster.iter().map(|cluster| format!("--cluster {}", name(cluster.as_ref()))));
     let loads: Vec<String> = args.loads.iter().map(f64::to_string).collect();
     words.push(format!("--policy {} --loads {}", args.policy.join(","), loads.join(",")));
-    if !args.levers.is_empty() {
+    if args.levers != ["where", "when"] {
         words.push(format!("--levers {}", args.levers.join(",")));
+        words.push(format!("--recurring {} --history-error {}", args.recurring, args.history_error));
     }
     words.extend(args.params.iter().map(|param| format!("--param {param}")));
     words.push(format!("--jobs {} --seeds {}", args.jobs, args.seeds));

@@ -1,7 +1,8 @@
 //! Arguments and the table of variants.
 
-use super::variants::{LEVERS, Variant, chosen, other_phases};
+use super::variants::{LEVERS, Variant, chosen, names, other_phases};
 use super::{Shard, shard};
+use hintd_simulator::SimSettings;
 
 #[test]
 fn parts_are_told_as_people_count_and_are_all_of_the_runs() {
@@ -24,7 +25,21 @@ fn each_policy_is_run_by_each_lever_beside_the_three_that_it_is_held_against() {
     let [one, two, alone] = [Some(0), Some(1), None];
     let hinted = [(one, 0), (one, 1), (two, 0), (two, 1), (alone, 1)];
     assert_eq!(variants[3..], hinted.map(|(policy, lever)| Variant::Hinted(policy, lever)));
-    assert_eq!(chosen(&[]).len(), LEVERS.len());
+    assert_eq!(chosen(&names().iter().map(|&name| name.to_owned()).collect::<Vec<_>>()).len(), LEVERS.len());
     assert_eq!(chosen(&["where".to_owned()])[0].name, "where");
     assert_ne!(other_phases(1), other_phases(2));
+}
+
+#[test]
+fn levers_change_settings_by_what_they_are() {
+    let of = |name: &str| {
+        let mut settings = SimSettings::default();
+        chosen(&[name.to_owned()])[0].set(&mut settings, (0.4, 3.0));
+        (settings.hold.is_some(), settings.recurring, settings.history_error, settings.data_placement)
+    };
+    assert_eq!(of("where"), (false, 0.0, 2.0, false));
+    assert_eq!(of("when"), (true, 0.0, 2.0, false));
+    assert_eq!(of("history"), (false, 0.4, 3.0, false));
+    assert_eq!(of("data"), (false, 0.4, 3.0, true));
+    assert_eq!(of("data-when"), (true, 0.4, 3.0, true));
 }

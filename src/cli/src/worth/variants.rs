@@ -9,40 +9,77 @@ pub(super) struct Lever {
     pub(super) name: &'static str,
     /// For the page.
     pub(super) about: &'static str,
-    /// What it changes.
-    pub(super) set: fn(&mut SimSettings),
+    /// Heavy shuffles take turns.
+    holds: bool,
+    /// Jobs recur: hintd knows earlier runs.
+    pub(super) history: bool,
     /// Whether the policy says where data goes as well.
     pub(super) places_data: bool,
     /// Whether it does anything where YARN places by itself.
     pub(super) by_itself: bool,
 }
 
+const WHERE: Lever = Lever {
+    name: "where",
+    about: "rows of hosts and racks, no history",
+    holds: false,
+    history: false,
+    places_data: false,
+    by_itself: false,
+};
+
 /// All there are, a line each.
 pub(super) const LEVERS: &[Lever] = &[
-    Lever {
-        name: "where",
-        about: "rows of hosts and racks, no history",
-        set: |_| {},
-        places_data: false,
-        by_itself: false,
-    },
+    WHERE,
     Lever {
         name: "when",
         about: "the same, and receivers of heavy shuffles are held, as in queues with `hold = true`",
-        set: |settings| settings.hold = Some(HoldSettings::default()),
-        places_data: false,
+        holds: true,
         by_itself: true,
+        ..WHERE
+    },
+    Lever {
+        name: "history",
+        about: "as `where`, and hintd knows an earlier run of recurring jobs",
+        history: true,
+        ..WHERE
+    },
+    Lever {
+        name: "data",
+        about: "as `history`, and input of recurring jobs was written where the policy says",
+        history: true,
+        places_data: true,
+        ..WHERE
+    },
+    Lever {
+        name: "data-when",
+        about: "as `data`, and receivers of heavy shuffles are held",
+        holds: true,
+        history: true,
+        places_data: true,
+        ..WHERE
     },
 ];
+
+impl Lever {
+    /// A run by it; `recurring`: the share of jobs that recur, and how far earlier runs are off.
+    pub(super) fn set(&self, settings: &mut SimSettings, recurring: (f64, f64)) {
+        settings.hold = self.holds.then(HoldSettings::default);
+        if self.history {
+            (settings.recurring, settings.history_error) = recurring;
+            settings.data_placement = self.places_data;
+        }
+    }
+}
 
 /// Names of all levers.
 pub(super) fn names() -> Vec<&'static str> {
     LEVERS.iter().map(|lever| lever.name).collect()
 }
 
-/// Those of these names, all where there is none.
+/// Those of these names.
 pub(super) fn chosen(names: &[String]) -> Vec<&'static Lever> {
-    LEVERS.iter().filter(|lever| names.is_empty() || names.iter().any(|name| name == lever.name)).collect()
+    LEVERS.iter().filter(|lever| names.iter().any(|name| name == lever.name)).collect()
 }
 
 /// One way to run a cell.

@@ -137,6 +137,7 @@ pub fn replicas<'p>(
         block,
         reader: Some(Arc::clone(&reader)),
         plan: Some(&kept.plan),
+        homes: &[],
         now,
         writer: None,
         replication: ask.replication,

@@ -98,6 +98,7 @@ impl Dispatch for Choosy {
                 }
             }
             DispatchEvent::Run { .. }
+            | DispatchEvent::Recurs { .. }
             | DispatchEvent::Asks { .. }
             | DispatchEvent::Received(_)
             | DispatchEvent::Plan(_) => {}

@@ -123,6 +123,7 @@ impl<P: Place> Dispatch for PlacedFirst<P> {
             DispatchEvent::Finished { .. }
             | DispatchEvent::RackUse { .. }
             | DispatchEvent::Run { .. }
+            | DispatchEvent::Recurs { .. }
             | DispatchEvent::Received(_)
             | DispatchEvent::Asks { .. }
             | DispatchEvent::Plan(_) => {}

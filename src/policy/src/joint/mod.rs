@@ -8,12 +8,15 @@
 //! # Code map
 //! - `balance`: receivers of senders that stand, exactly.
 //! - `readers`: who reads input, near one of its replicas, widely or in few racks.
+//! - `homes`: racks to which the input of a recurring job is written.
 
 mod balance;
+mod homes;
 mod readers;
 #[cfg(test)]
 mod tests;
 
+use crate::advise::{DataProblem, HomesProblem, PlaceData, ReplicaAdvice};
 use crate::params::{Invalid, Params};
 use crate::placement_builder::{PlacementBuilder, by_priority};
 use crate::problem::GroupProblem;
@@ -21,6 +24,7 @@ use crate::terms::link_time::{LinkBytes, LinkRates, LinkTime, link_bytes};
 use crate::{Budget, Capabilities, Definition, Objective, Place, PlaceError, PlaceProblem, Placement};
 use balance::{Gathering, Pipe, Slot};
 use hintd_model::units::{NodeIdx, RackIdx};
+pub use homes::HomeBook;
 use readers::Width;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -56,7 +60,7 @@ impl Definition for Joint {
     }
 
     fn capabilities(&self) -> Capabilities<'_> {
-        Capabilities { place: Some(self), ..Capabilities::default() }
+        Capabilities { place: Some(self), place_data: Some(self), ..Capabilities::default() }
     }
 }
 
@@ -92,6 +96,16 @@ impl Place for Joint {
 
     fn knows_senders(&self) -> bool {
         true
+    }
+}
+
+impl PlaceData for Joint {
+    fn place_data(&self, problem: &DataProblem<'_>) -> Result<Vec<ReplicaAdvice>, PlaceError> {
+        Ok(homes::replicas(problem))
+    }
+
+    fn homes(&self, problem: &HomesProblem<'_>) -> Vec<RackIdx> {
+        homes::choose(problem)
     }
 }
 

@@ -180,6 +180,7 @@ impl Plain {
                 }
             }
             DispatchEvent::Run { .. }
+            | DispatchEvent::Recurs { .. }
             | DispatchEvent::Asks { .. }
             | DispatchEvent::Received(_)
             | DispatchEvent::Plan(_) => {}

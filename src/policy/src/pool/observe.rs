@@ -74,6 +74,7 @@ impl Pool {
             DispatchEvent::Done(attempt) => self.done(*attempt),
             DispatchEvent::RackUse { .. }
             | DispatchEvent::Run { .. }
+            | DispatchEvent::Recurs { .. }
             | DispatchEvent::Received(_)
             | DispatchEvent::Asks { .. }
             | DispatchEvent::Plan(_) => Change::Nothing,

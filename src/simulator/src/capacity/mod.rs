@@ -360,6 +360,7 @@ impl DynDispatch for HintedYarn<'_> {
             }
             DispatchEvent::RackUse { .. }
             | DispatchEvent::Run { .. }
+            | DispatchEvent::Recurs { .. }
             | DispatchEvent::Received(_)
             | DispatchEvent::Asks { .. }
             | DispatchEvent::Plan(_) => {}

@@ -3,14 +3,18 @@
 use super::Deployed;
 use super::master::REDUCES;
 use crate::yarn::SimCluster;
+use hintd_engine::prediction::Run;
 use hintd_engine::{
-    CommitOutcome, Engine, EngineSettings, Mode, Rows, SelectedPolicy, TaskEvent, TaskWhat, Token, propose,
+    CommitOutcome, EdgeHistory, Engine, EngineSettings, LearnedGroup, LearnedRun, Mode, Rows, SelectedPolicy,
+    TaskEvent, TaskWhat, Token, propose,
 };
 use hintd_model::cluster::{
-    Change, Gang, Heartbeat, HintRequest, NamedResource, NodeState, Registration, Resource, Snapshot, TaskGroup,
-    WhenFull,
+    Change, EdgePattern, Gang, Heartbeat, HintRequest, NamedResource, NodeState, Registration, Resource, Snapshot,
+    TaskGroup, WhenFull,
 };
 use hintd_model::units::{AttemptId, Bytes, ContainerId, Micros, NodeIdx, Timestamp};
+use hintd_policy::advise::EarlierRun;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Nobody falls silent here: heartbeats that tell nothing new are left out.
@@ -22,6 +26,8 @@ pub(super) struct Hintd {
     /// What nodes last reported.
     known: Vec<Resource>,
     asked: u64,
+    /// Keys of attempts that ran before.
+    keys: BTreeMap<AttemptId, Arc<str>>,
 }
 
 impl Hintd {
@@ -50,7 +56,7 @@ impl Hintd {
         let network = snapshot.topology.network.clone();
         engine.change(Change::Network(network), Timestamp(0)).expect("the cluster's network is sound");
         // Limits by node that its size does not show are taken for occupied.
-        let mut hintd = Self { engine, known: vec![Resource::ZERO; snapshot.nodes()], asked: 0 };
+        let mut hintd = Self { engine, known: vec![Resource::ZERO; snapshot.nodes()], asked: 0, keys: BTreeMap::new() };
         hintd.report(snapshot, Timestamp(0));
         hintd
     }
@@ -95,6 +101,34 @@ impl Hintd {
         self.told(attempt, if map { "p20" } else { "p10" }, what, now);
     }
 
+    /// The JobHistoryServer told of an earlier run of the attempt's job, in the rows that the daemon makes of such a run.
+    pub(super) fn recurs(&mut self, attempt: AttemptId, run: &EarlierRun, now: Timestamp) {
+        let group = |name: &str, count| LearnedGroup { name: name.into(), count, input_paths: Vec::new() };
+        let (mut groups, mut edges) = (vec![group("p20", run.maps.0)], Vec::new());
+        if run.reduces.0 > 0 {
+            groups.push(group("p10", run.reduces.0));
+            let pattern = EdgePattern::AllToAll;
+            let edge = |from: &str, bytes| EdgeHistory { from: from.into(), to: "p10".into(), pattern, bytes };
+            edges.extend([edge("p20", run.shuffle), edge("p5", Bytes::ZERO), edge("p19", Bytes::ZERO)]);
+        }
+        let whole = Run {
+            submitted: now,
+            maps: run.maps,
+            reduces: run.reduces,
+            input: run.input,
+            shuffle: run.shuffle,
+            application: None,
+        };
+        let learnt = LearnedRun { finished: now, groups, edges, whole: Some(whole) };
+        self.engine.learnt(&run.key, &learnt, now);
+        self.keys.insert(attempt, Arc::clone(&run.key));
+    }
+
+    /// Nothing comes of the attempt any more.
+    pub(super) fn forget(&mut self, attempt: AttemptId) {
+        self.keys.remove(&attempt);
+    }
+
     fn told(&mut self, attempt: AttemptId, group: &str, what: TaskWhat, now: Timestamp) {
         let event = TaskEvent { attempt, group: group.into(), task: "".into(), what, recurring_key: None, at: now };
         // What the engine knows nothing of it drops, as in production.
@@ -124,7 +158,9 @@ impl Hintd {
         let outcome = self.engine.commit(proposal, Token(format!("{attempt:?}").into()), now);
         self.engine.publish(now);
         drop(self.engine.take_effects());
-        let (CommitOutcome::Committed(answer) | CommitOutcome::Answered(answer)) = outcome else { return Vec::new() };
+        let (CommitOutcome::Committed(answer) | CommitOutcome::Answered(answer)) = outcome else {
+            return Vec::new();
+        };
         let place = |hint: &hintd_engine::Hint| {
             let node = snapshot.statics.find(hint.host.as_str())?;
             (hint.expected_wait.is_none()).then_some((node, hint.count))
@@ -152,7 +188,7 @@ impl Hintd {
             groups: vec![group],
             edges: Vec::new(),
             input_paths: Vec::new(),
-            recurring_key: None,
+            recurring_key: self.keys.get(&attempt).cloned(),
             constraints: Default::default(),
             policy: None,
             seed: None,

@@ -11,6 +11,8 @@
 //! - In a queue that holds, the processor lets through to YARN as many reduces as hintd's order of heavy shuffles allows
 //!   (`hintd_engine::holding`), by what finished maps wrote and how many reduces have all of their bytes, both of which hintd
 //!   asks the ApplicationMaster's pages for, every `PROGRESS`. The ApplicationMaster does not know, and goes on as if all stood at YARN.
+//! - A recurring job's earlier run reaches hintd when the job comes, as from a JobHistoryServer; where its input was written
+//!   to home racks, its asks stay there for a while (`home_rows`).
 //! - hintd is the engine: facts, events and requests reach it `ANSWER` late, the placer runs with the daemon's budget,
 //!   leases, arrivals and the guard are its own.
 //! - A policy called `capacity` is YARN by itself: nobody is asked.
@@ -19,6 +21,7 @@
 //! no container. Both are so under every policy.
 
 mod hintd;
+mod home_rows;
 mod master;
 mod rows;
 #[cfg(test)]

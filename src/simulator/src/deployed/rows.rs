@@ -61,6 +61,11 @@ impl HintRows {
         self.hosts.values().sum()
     }
 
+    /// Whether all of so many outstanding have rows beside `*`.
+    pub(super) fn names(&self, any: u32) -> bool {
+        self.stage <= Stage::Racks && self.hinted() >= any
+    }
+
     /// Rows of a key of which `any` containers are outstanding.
     pub(super) fn rows(&mut self, any: u32, rack: impl Fn(NodeIdx) -> RackIdx) -> Vec<(Place, u32)> {
         let mut rows: BTreeMap<Place, u32> = self.named.keys().map(|place| (*place, 0)).collect();

@@ -46,8 +46,8 @@ fn run_with(policy: &str, settings: SimSettings, jobs: &[TraceJob]) -> (RunRepor
     let (own, baseline) = (registry::with_defaults(policy).unwrap(), registry::with_defaults("capacity").unwrap());
     let deployed = Deployed::new(&cluster, (policy != "capacity").then_some((&*own, &*baseline)), &settings);
     let model = JobModel::default();
-    let run =
-        SimRun { cluster: &cluster, model: &model, settings: &settings, policy, dispatch: &deployed, places: None };
+    let places = own.as_place_data();
+    let run = SimRun { cluster: &cluster, model: &model, settings: &settings, policy, dispatch: &deployed, places };
     let mut on = |_: Progress| ControlFlow::Continue(());
     let report = simulate(&run, &mut jobs.iter().cloned().map(Ok), &mut on).unwrap();
     (report, deployed.outcome())
@@ -85,6 +85,45 @@ fn held_receivers_end_jobs_sooner_where_shuffles_compete_and_change_nothing_wher
         free.mean_jct_s
     );
     assert_eq!(run(&light, Some(HoldSettings::default())), run(&light, None));
+}
+
+/// Heavy shuffles, one after the other begins: too many for the uplinks.
+fn shuffling() -> Vec<TraceJob> {
+    let heavy = |job: TraceJob| TraceJob { input: Bytes(8 << 30), shuffle: Bytes(8 << 30), ..job };
+    jobs(12).into_iter().map(heavy).collect()
+}
+
+#[test]
+fn an_earlier_run_reaches_the_engine_and_moves_receivers() {
+    let run = |policy: &str, recurring: f64| {
+        run_with(
+            policy,
+            SimSettings { seed: 3, grain: FlowGrain::Nodes, recurring, ..SimSettings::default() },
+            &shuffling(),
+        )
+    };
+    let (with, without) = (run("joint", 1.0), run("joint", 0.0));
+    assert_eq!((with.0.jobs, with.0.unfinished), (12, 0));
+    assert_ne!(with, without, "no receiver was placed otherwise");
+    assert_eq!(run("capacity", 1.0), run("capacity", 0.0), "nobody knows anything where nobody hints");
+}
+
+#[test]
+fn jobs_stay_where_their_input_was_written_and_nothing_changes_where_none_recurs() {
+    let run = |policy: &str, recurring: f64, data_placement: bool| {
+        let common = SimSettings { seed: 3, grain: FlowGrain::Nodes, ..SimSettings::default() };
+        run_with(policy, SimSettings { recurring, data_placement, ..common }, &shuffling())
+    };
+    let (placed, spread) = (run("joint", 1.0, true), run("joint", 1.0, false));
+    assert_eq!((placed.0.jobs, placed.0.unfinished), (12, 0));
+    let crossed = [placed.0.cross_rack_bytes, spread.0.cross_rack_bytes];
+    assert!(crossed[0] * 2 < crossed[1], "{crossed:?}");
+    assert!(placed.0.mean_jct_s < spread.0.mean_jct_s, "{} s and {} s", placed.0.mean_jct_s, spread.0.mean_jct_s);
+    assert_eq!(run("joint", 1.0, true), placed, "a seed gives one run");
+    for policy in ["joint", "capacity"] {
+        assert_eq!(run(policy, 0.0, true), run(policy, 0.0, false), "{policy}");
+    }
+    assert_eq!(run("capacity", 1.0, true), run("capacity", 0.0, false), "who places no data changes nothing");
 }
 
 #[test]

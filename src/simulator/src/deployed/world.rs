@@ -1,6 +1,7 @@
 //! What happens when: heartbeats of ApplicationMasters, answers, rows that are taken back, and nodes' heartbeats.
 
 use super::hintd::Hintd;
+use super::home_rows::HomeRows;
 use super::master::{MAPS, Master, REDUCES};
 use super::rows::{HintRows, Stage};
 use super::{ANSWER, Deployed, HOSTS_FOR, MASTER_BEAT, PROGRESS, RACKS_FOR};
@@ -45,6 +46,7 @@ pub(super) struct World {
     racks: Vec<RackIdx>,
     masters: BTreeMap<AttemptId, Master>,
     hints: BTreeMap<AttemptId, HintRows>,
+    homes: HomeRows,
     by_app: BTreeMap<AppIdx, AttemptId>,
     agenda: BinaryHeap<Reverse<(Timestamp, u64, Happening)>>,
     turns: u64,
@@ -99,6 +101,7 @@ impl World {
             racks: snapshot.statics.rack.clone(),
             masters: BTreeMap::new(),
             hints: BTreeMap::new(),
+            homes: HomeRows::default(),
             by_app: BTreeMap::new(),
             agenda: BinaryHeap::new(),
             turns: 0,
@@ -148,6 +151,12 @@ impl World {
             }
             DispatchEvent::Done(attempt) => self.done(*attempt, view.now),
             DispatchEvent::Launched { task, .. } => self.launched(task, view.snapshot, view.now),
+            DispatchEvent::Recurs { attempt, run, homes } => {
+                if let Some(hintd) = &mut self.hintd {
+                    hintd.recurs(*attempt, run, view.now);
+                    self.homes.has_homes(*attempt, homes);
+                }
+            }
             DispatchEvent::Received(task) => self.received(task.attempt, view.now),
             DispatchEvent::RackUse { .. }
             | DispatchEvent::Run { .. }
@@ -201,12 +210,16 @@ impl World {
         for place in master.asked.keys() {
             rows.entry(*place).or_insert(0);
         }
+        let narrowed = self.homes.narrow(attempt, &mut rows, (snapshot, &deployed.cluster.container), now);
         let changed: Vec<(Place, u32)> = rows.into_iter().collect();
         master.asked = changed.iter().filter(|(_, count)| *count > 0).copied().collect();
         let (app, user) = (master.app, Arc::clone(&master.user));
         let more = master.more_reduces(free, early);
         master.asked_reduces += more;
-        ask(&mut self.scheduler, app, MAPS, self.size, changed);
+        ask(&mut self.scheduler, app, (MAPS, self.size), changed, !narrowed);
+        if narrowed {
+            self.wake(attempt, now);
+        }
         let more = self.pass(attempt, now);
         if more == 0 {
             return;
@@ -214,6 +227,7 @@ impl World {
         match &mut self.hintd {
             Some(hintd) => {
                 let hosts = hintd.ask(deployed, (attempt, &user, more), snapshot, now);
+                let hosts = self.homes.fill(attempt, more, hosts);
                 self.at(now.plus(ANSWER), Happening::Answer(attempt, hosts));
             }
             None => self.ask_reduces(attempt),
@@ -299,7 +313,9 @@ impl World {
             Some(rows) => rows.rows(master.passed, |node| racks[node.at()]),
             None => vec![(Place::Any, master.passed)],
         };
-        ask(&mut self.scheduler, master.app, REDUCES, self.size, rows);
+        let all = self.hints.get(&attempt).is_some_and(|rows| rows.names(master.passed));
+        let relax = !(all && self.homes.has(attempt));
+        ask(&mut self.scheduler, master.app, (REDUCES, self.size), rows, relax);
     }
 
     /// A node reports; the next task to launch there.
@@ -356,6 +372,9 @@ impl World {
         if let Some(hintd) = &mut self.hintd {
             hintd.came((attempt, at.0), map, at.1, snapshot, now);
         }
+        if map {
+            self.homes.map_at(attempt, at.1);
+        }
     }
 
     fn finished(&mut self, task: &TaskRef, node: NodeIdx, (failed, output): (bool, Bytes), view: &View<'_>) {
@@ -409,17 +428,26 @@ impl World {
         self.scheduler.finish(master.app);
         self.by_app.remove(&master.app);
         self.hints.remove(&attempt);
+        self.homes.forget(attempt);
         self.held.remove(&attempt);
         self.holding.end(attempt);
         self.turn(now);
         if let Some(hintd) = &mut self.hintd {
             hintd.event(attempt, TaskWhat::Done { failed: false }, now);
+            hintd.forget(attempt);
         }
     }
 }
 
-fn ask(scheduler: &mut CapacityScheduler, app: AppIdx, key: SchedulerKey, size: Size, rows: Vec<(Place, u32)>) {
-    let row = |(place, count)| AskRow { key, place, size, count, relax: true };
+/// Unless it may `relax`, what is asked for comes only where rows name a host or a rack.
+fn ask(
+    scheduler: &mut CapacityScheduler,
+    app: AppIdx,
+    (key, size): (SchedulerKey, Size),
+    rows: Vec<(Place, u32)>,
+    relax: bool,
+) {
+    let row = |(place, count)| AskRow { key, place, size, count, relax: relax || place != Place::Any };
     let rows: Vec<AskRow> = rows.into_iter().map(row).collect();
     scheduler.ask(app, &rows);
 }

@@ -48,6 +48,8 @@ pub struct Advisor<'a> {
     pub reader: Option<&'a Arc<str>>,
     /// The plan in force.
     pub plan: Option<&'a Plan>,
+    /// Racks that the policy chose for the reader's input.
+    pub homes: &'a [RackIdx],
 }
 
 /// The rule by which replicas are placed.
@@ -128,6 +130,7 @@ impl Replicas {
             block,
             reader,
             plan,
+            homes: advisor.homes,
             now: snapshot.taken_at,
             writer: None,
             replication,
@@ -272,7 +275,7 @@ mod tests {
     #[test]
     fn replicas_go_where_the_policy_advises() {
         let cluster = snapshot(3, 4);
-        let advisor = Advisor { policy: &Fixed, snapshot: &cluster, reader: None, plan: None };
+        let advisor = Advisor { policy: &Fixed, snapshot: &cluster, reader: None, plan: None, homes: &[] };
         let replicas = Replicas::new(&cluster, 3, 1);
         let placed = replicas.place(Dataset::Path("/a"), vec![MIB; 200], Some(advisor)).unwrap();
         let mut first = BTreeSet::new();

@@ -21,6 +21,7 @@
 
 mod check;
 mod containers;
+mod earlier;
 pub mod fabric;
 mod failures;
 pub mod forecast;
@@ -37,7 +38,7 @@ mod tally;
 #[cfg(test)]
 mod tests;
 
-pub use run::{Progress, SimCluster, SimError, SimRun, SimWatch};
+pub use run::{HISTORY_ERROR_MAX, Progress, SimCluster, SimError, SimRun, SimWatch};
 
 use super::report::RunReport;
 use super::trace::TraceError;

@@ -1,6 +1,7 @@
 //! The resource manager's loop: what happens next, and who handles it.
 
 use super::check::Ledger;
+use super::earlier::Homes;
 use super::fabric::{Arrived, Fabric, JobNo};
 use super::hdfs::Replicas;
 use super::heartbeats::HeartbeatRing;
@@ -48,6 +49,8 @@ pub(super) struct Sim<'a> {
     pub(super) replicas: Replicas,
     /// By path, who read it first.
     pub(super) readers: BTreeMap<Arc<str>, Arc<str>>,
+    /// Where input is written; `None`: nobody says.
+    pub(super) homes: Option<Homes>,
     pub(super) names: Names,
     pub(super) jobs: Jobs,
     pub(super) tasks: Tasks,
@@ -104,6 +107,7 @@ impl<'a> Sim<'a> {
             state: run.dispatch.start(),
             replicas: Replicas::new(&snapshot, settings.replicas, settings.seed),
             readers: BTreeMap::new(),
+            homes: settings.data_placement.then(|| Homes::new(&snapshot, &run.cluster.containers)),
             names: Names::new(settings.users),
             jobs: Jobs::default(),
             tasks: Tasks::default(),

@@ -37,6 +37,9 @@ pub struct SimRun<'a> {
     pub places: Option<&'a dyn PlaceData>,
 }
 
+/// An earlier run further off than that says nothing of this one.
+pub const HISTORY_ERROR_MAX: f64 = 1e6;
+
 impl SimRun<'_> {
     /// Refuses what no run can have.
     pub(super) fn check(&self) -> Result<(), SimError> {
@@ -51,6 +54,13 @@ impl SimRun<'_> {
         ];
         if let Some((field, _)) = at_least_one.into_iter().find(|&(_, value)| value == 0) {
             return refuse(field, "0: it must be at least 1".to_owned());
+        }
+        if !(0.0..=1.0).contains(&settings.recurring) {
+            return refuse("recurring", format!("{}: it must lie between 0 and 1", settings.recurring));
+        }
+        if !(1.0..=HISTORY_ERROR_MAX).contains(&settings.history_error) {
+            let problem = format!("{}: it must lie between 1 and {HISTORY_ERROR_MAX}", settings.history_error);
+            return refuse("history_error", problem);
         }
         if cluster.container.is_zero() {
             return refuse("container", "of no size: it must be of at least one kind".to_owned());

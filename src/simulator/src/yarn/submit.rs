@@ -28,9 +28,11 @@ impl Sim<'_> {
         let dataset = job.input_path.as_deref().map_or(Dataset::Job(number), Dataset::Path);
         let blocks = (0..shares.maps()).map(|map| shares.map_input(map));
         let reader = self.reader(job);
+        let (earlier, homes) = self.earlier(number, job, &shares);
         let plan = self.run.settings.plan.as_deref();
         let snapshot = &self.snapshot;
-        let advisor = self.run.places.map(|policy| Advisor { policy, snapshot, reader: Some(&reader), plan });
+        let advice = |policy| Advisor { policy, snapshot, reader: Some(&reader), plan, homes: &homes };
+        let advisor = self.run.places.map(advice);
         let inputs = self.replicas.place(dataset, blocks, advisor).expect("a policy that advises on data refuses none");
         let (maps, reduces) = (shares.maps(), shares.reduces());
         let user = job.user.clone().unwrap_or_else(|| self.drawn_user(number));
@@ -45,6 +47,10 @@ impl Sim<'_> {
         if self.run.settings.plan.is_some() {
             let attempt = self.jobs.at(row).attempt;
             self.observe(&DispatchEvent::Run { attempt, key: Arc::clone(&job.name) });
+        }
+        if let Some(run) = earlier {
+            let attempt = self.jobs.at(row).attempt;
+            self.observe(&DispatchEvent::Recurs { attempt, run, homes });
         }
         self.jobs.at_mut(row).inputs = self.tell_waiting(row, Kind::Map, &user, inputs);
         if reduces > 0 {

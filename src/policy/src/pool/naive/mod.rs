@@ -71,6 +71,7 @@ impl World {
                 self.rack_use.insert(*rack, *per_mille);
             }
             DispatchEvent::Run { .. }
+            | DispatchEvent::Recurs { .. }
             | DispatchEvent::Asks { .. }
             | DispatchEvent::Received(_)
             | DispatchEvent::Plan(_) => {}

@@ -87,6 +87,7 @@ impl Dispatch for Fifo {
             }
             DispatchEvent::RackUse { .. }
             | DispatchEvent::Run { .. }
+            | DispatchEvent::Recurs { .. }
             | DispatchEvent::Received(_)
             | DispatchEvent::Asks { .. }
             | DispatchEvent::Plan(_) => {}

@@ -500,6 +500,7 @@ fn first_replicas_go_to_racks_of_the_readers_maps_and_the_others_together_elsewh
             block,
             reader: reader.map(Arc::from),
             plan,
+            homes: &[],
             now: harness.sample.snapshot.taken_at,
             writer: None,
             replication: 4,

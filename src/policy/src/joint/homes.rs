@@ -1,0 +1,180 @@
+//! Racks to which the input of a recurring job should be written, so that its maps, and its reduces after them, stay there.
+//!
+//! One rack keeps the shuffle off the uplinks and has few containers; all racks have many and send (1 − 1 ÷ racks) of it up.
+//! For each number of racks the job's end is estimated by what it did before: waves of containers, and bytes against
+//! uplinks and access links, each behind what jobs homed there before still have to do. To that comes what the job's bytes on
+//! uplinks cost another job. The least wins; all racks means that HDFS puts the blocks as ever.
+
+use crate::advise::{DataProblem, EarlierRun, HomeRack, HomesProblem, ReplicaAdvice};
+use crate::terms::link_time::LinkRates;
+use hintd_model::cluster::Snapshot;
+use hintd_model::units::{Bytes, Micros, RackIdx, Timestamp};
+
+/// A shuffle that takes less than so many seconds over all uplinks together is not worth waiting for a rack.
+const WORTH_A_HOME_S: f64 = 0.01;
+/// How many jobs wait for the uplinks beside this one: a second of all uplinks costs each of them a second.
+const OTHERS: f64 = 1.0;
+
+/// A rack, its rates and what is to be done there.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Home {
+    pub(super) rack: RackIdx,
+    load: HomeRack,
+    /// Bytes a second: its uplink, the narrower direction.
+    up_rate: f64,
+    /// Bytes a second: all its access links together, towards the nodes.
+    into_rate: f64,
+}
+
+/// What the job takes of each of its racks.
+#[derive(Debug, Clone, Copy)]
+struct Part {
+    work_s: f64,
+    up: f64,
+    into: f64,
+    input: f64,
+}
+
+impl Part {
+    fn of(run: &EarlierRun, width: usize) -> Self {
+        let (width, shuffle) = (width as f64, run.shuffle.as_f64());
+        let time = |(tasks, each): (u32, Micros)| f64::from(tasks) * each.as_secs_f64();
+        Self {
+            work_s: (time(run.maps) + time(run.reduces)) / width,
+            up: shuffle / width * (1.0 - 1.0 / width),
+            into: shuffle / width,
+            input: run.input.as_f64() / width,
+        }
+    }
+}
+
+/// The racks, ascending; empty: all of them, wherever HDFS puts the blocks.
+pub(super) fn choose(problem: &HomesProblem<'_>) -> Vec<RackIdx> {
+    let homes = homes(problem);
+    let uplinks = uplinks(&homes);
+    if problem.run.shuffle.as_f64() < WORTH_A_HOME_S * uplinks {
+        return Vec::new();
+    }
+    let best = |width| best_of_width(problem, &homes, width);
+    let cost = |racks: &Vec<Home>| cost(problem.run, racks, uplinks);
+    // Of equal costs the fewest racks.
+    let chosen = (1..=homes.len()).filter_map(best).min_by(|a, b| cost(a).total_cmp(&cost(b)));
+    let mut racks: Vec<RackIdx> = chosen.unwrap_or_default().iter().map(|home| home.rack).collect();
+    racks.sort_unstable();
+    if racks.len() == homes.len() { Vec::new() } else { racks }
+}
+
+/// The racks where so many are done first: the cost of a set is that of its last, so the first of an order are the best.
+fn best_of_width(problem: &HomesProblem<'_>, homes: &[Home], width: usize) -> Option<Vec<Home>> {
+    let part = Part::of(problem.run, width);
+    let mut able: Vec<&Home> = homes.iter().filter(|home| part.input <= home.load.disk.as_f64()).collect();
+    able.sort_by(|a, b| {
+        let by_end = end(problem.run, a, width).total_cmp(&end(problem.run, b, width));
+        by_end.then(rank(problem.seed, a.rack).cmp(&rank(problem.seed, b.rack)))
+    });
+    (able.len() >= width).then(|| able.into_iter().take(width).copied().collect())
+}
+
+/// Equals are taken in an order that the seed draws.
+fn rank(seed: u64, rack: RackIdx) -> u64 {
+    let mixed = (seed ^ (u64::from(rack.0) << 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    mixed ^ (mixed >> 29)
+}
+
+/// Racks with containers.
+pub(super) fn homes(problem: &HomesProblem<'_>) -> Vec<Home> {
+    let rates = rates_by_rack(problem.snapshot);
+    let racks = problem.racks.iter().zip(rates).enumerate();
+    racks
+        .filter(|(_, (load, _))| load.slots > 0)
+        .map(|(at, (&load, [up_rate, into_rate]))| Home { rack: RackIdx::new(at), load, up_rate, into_rate })
+        .collect()
+}
+
+/// Bytes a second that all of their uplinks carry together.
+pub(super) fn uplinks(homes: &[Home]) -> f64 {
+    homes.iter().map(|home| home.up_rate).sum()
+}
+
+/// Of each rack: its uplink, and all access links of its nodes.
+fn rates_by_rack(snapshot: &Snapshot) -> Vec<[f64; 2]> {
+    let rates = LinkRates::capacities(snapshot);
+    let of = |(at, members): (usize, &Vec<_>)| {
+        let uplink = rates.rack(RackIdx::new(at));
+        [uplink.up.min(uplink.down), members.iter().map(|&node| rates.node(node).down).sum()]
+    };
+    snapshot.statics.members.iter().enumerate().map(of).collect()
+}
+
+/// Seconds until the job's part of one of `width` racks is done there.
+fn end(run: &EarlierRun, home: &Home, width: usize) -> f64 {
+    let part = Part::of(run, width);
+    let waves = |(tasks, each): (u32, Micros)| {
+        (f64::from(tasks) / width as f64 / f64::from(home.load.slots)).ceil() * each.as_secs_f64()
+    };
+    let waits = home.load.work_s / f64::from(home.load.slots);
+    let up = (home.load.up + part.up) / home.up_rate;
+    let into = (home.load.into + part.into) / home.into_rate;
+    waits + waves(run.maps) + waves(run.reduces) + up.max(into)
+}
+
+/// Seconds until the job is done in those racks, and what its bytes on uplinks, of that rate together, cost others.
+pub(super) fn cost(run: &EarlierRun, homes: &[Home], uplinks: f64) -> f64 {
+    let width = homes.len();
+    let up = Part::of(run, width).up * width as f64;
+    homes.iter().map(|home| end(run, home, width)).fold(0.0, f64::max) + OTHERS * up / uplinks
+}
+
+/// Advice for one block: a replica in one of the homes, in turns; the others as HDFS puts them, in another rack.
+pub(super) fn replicas(problem: &DataProblem<'_>) -> Vec<ReplicaAdvice> {
+    let mut advice = vec![ReplicaAdvice::Default; problem.replication.into()];
+    let turn = problem.block.checked_rem(problem.homes.len() as u64);
+    if let (Some(first), Some(turn)) = (advice.first_mut(), turn) {
+        *first = ReplicaAdvice::Rack(problem.homes[turn as usize]);
+    }
+    advice
+}
+
+/// What jobs that were homed lately still have to do, by rack: it goes as fast as links and containers work it off.
+#[derive(Debug, Clone)]
+pub struct HomeBook {
+    racks: Vec<HomeRack>,
+    /// By rack: bytes a second of its uplink, and of its access links.
+    rates: Vec<[f64; 2]>,
+    at: Timestamp,
+}
+
+impl HomeBook {
+    /// Nothing is to be done; for each rack the containers that it has room for, and the bytes of input that it may get.
+    #[must_use]
+    pub fn new(snapshot: &Snapshot, racks: impl IntoIterator<Item = (u32, Bytes)>) -> Self {
+        let racks = racks.into_iter().map(|(slots, disk)| HomeRack { slots, disk, ..HomeRack::default() });
+        Self { racks: racks.collect(), rates: rates_by_rack(snapshot), at: Timestamp(0) }
+    }
+
+    /// What is left by then.
+    pub fn racks(&mut self, now: Timestamp) -> &[HomeRack] {
+        let passed = now.since(self.at).as_secs_f64();
+        self.at = self.at.max(now);
+        for (rack, [up, into]) in self.racks.iter_mut().zip(&self.rates) {
+            let left = |what: f64, rate: f64| (what - passed * rate).max(0.0);
+            rack.work_s = left(rack.work_s, f64::from(rack.slots));
+            (rack.up, rack.into) = (left(rack.up, *up), left(rack.into, *into));
+        }
+        &self.racks
+    }
+
+    /// A job was homed there; empty: everywhere.
+    pub fn add(&mut self, homes: &[RackIdx], run: &EarlierRun) {
+        let all: Vec<RackIdx> = (0..self.racks.len()).map(RackIdx::new).collect();
+        let homes = if homes.is_empty() { &all } else { homes };
+        let part = Part::of(run, homes.len());
+        for home in homes {
+            let Some(rack) = self.racks.get_mut(home.at()) else { continue };
+            rack.work_s += part.work_s;
+            rack.up += part.up;
+            rack.into += part.into;
+            rack.disk = rack.disk.saturating_sub(Bytes(part.input as u64));
+        }
+    }
+}
