@@ -84,6 +84,8 @@ pub(crate) fn applications_are_held_out(notes: &Notes) {
     notes.journal(&daemon);
     *known.lock().unwrap() = ended;
     daemon.until("all have ended", |status| status.get("completions_awaited").is_none_or(|left| *left == json!(0)));
+    // Their leases were given back, so no container is waited for.
+    daemon.until("all are settled", |status| status.get("decisions_watched").is_none_or(|left| *left == json!(0)));
     notes.ask(&daemon.admin(), LIST, &json!({}));
     notes.json("holdout list", &daemon.args(&["holdout", "list", "--stopped"]));
     known.lock().unwrap().insert(61, None);
