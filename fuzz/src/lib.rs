@@ -5,8 +5,10 @@ pub mod seeds;
 
 use hintd::config::Config;
 use hintd::feed::{FeedRegistries, FeedStream, blocks, datasets, events, heartbeats, latency, link_stats, topology};
+use hintd::hadoop::job_progress::{JobTasks, TaskCounts};
 use hintd::hadoop::name_node::web_hdfs;
-use hintd::hadoop::{applications, history_server, resource_manager, scheduler};
+use hintd::hadoop::{applications, history_server, job_progress, resource_manager, scheduler};
+use hintd::rest_client::Address;
 use hintd::runtime::RequestLimits;
 use hintd::runtime::registries::RegistryLimits;
 use hintd::sdn::model::Dpid;
@@ -20,7 +22,7 @@ use hintd_model::cluster::document::{ClusterDocument, RequestDocument, Syntax};
 use hintd_model::cluster::{Model, SizeRules, Snapshot, Source};
 use hintd_model::network::chains::{BoxLoads, Chains, ChainsDocument, unmet};
 use hintd_model::network::{Network, NetworkDocument, check, summary};
-use hintd_model::units::Timestamp;
+use hintd_model::units::{ApplicationId, Timestamp};
 use hintd_policy::plan::{Facts, Plan, check as check_plan, diff};
 use hintd_simulator::{ClusterShape, FlowsDocument, SwimReader, TraceOptions, TraceReader, maybe_gzip, write_json};
 use prost::Message;
@@ -34,7 +36,7 @@ pub const NOW: Timestamp = Timestamp(1_700_000_000_000_000);
 pub type Target = fn(&[u8]);
 
 /// All of them, by name.
-pub const TARGETS: [(&str, Target); 19] = [
+pub const TARGETS: [(&str, Target); 20] = [
     ("configuration", configuration),
     ("cluster_file", cluster_file),
     ("request_file", request_file),
@@ -49,6 +51,7 @@ pub const TARGETS: [(&str, Target); 19] = [
     ("resource_manager_answers", resource_manager_answers),
     ("name_node_answers", name_node_answers),
     ("history_server_answers", history_server_answers),
+    ("application_master_answers", application_master_answers),
     ("ryu_answers", ryu_answers),
     ("request_message", request_message),
     ("follow_messages", follow_messages),
@@ -226,6 +229,25 @@ pub fn history_server_answers(bytes: &[u8]) {
         let times = times.as_ref().ok().copied().flatten();
         let _ = history_server::run(&job, &conf, counted.as_ref().copied().unwrap_or_default(), times);
         assert!(!history_server::key(&job.user, &job.name).is_empty());
+    }
+}
+
+/// What an ApplicationMaster answers of its job, and where a proxy sends us: no number that can't be comes of it.
+pub fn application_master_answers(bytes: &[u8]) {
+    let application = ApplicationId { cluster_timestamp: 1_795_440_036_575, sequence: 2 };
+    let counted = job_progress::counted(bytes, application).unwrap_or_default();
+    let of = |total, completed| TaskCounts { total, completed };
+    let tasks = job_progress::job_tasks(bytes, application);
+    let tasks = tasks.unwrap_or(JobTasks { maps: of(8, 8), reduces: of(3, 0) });
+    assert!(tasks.maps.completed <= tasks.maps.total && tasks.reduces.completed <= tasks.reduces.total);
+    let received = job_progress::received(bytes, tasks).ok();
+    if let Some(shuffle) = job_progress::shuffle(tasks, counted, received) {
+        assert!(shuffle.received <= shuffle.receivers && shuffle.receivers > 0);
+    }
+    let Ok(text) = from_utf8(bytes) else { return };
+    let proxy = Address { authority: "rm1:8088".to_owned(), tls: false };
+    if let Some(path) = job_progress::redirected(text, &proxy, application) {
+        assert!(path.starts_with("/proxy/") && path.is_ascii() && !path.contains(' '), "{path:?} is no path");
     }
 }
 

@@ -48,6 +48,11 @@ pub fn of(target: &str, root: &Path) -> Vec<Vec<u8>> {
         "history_server_answers" => ["jobs", "job", "counters", "conf", "everything"]
             .map(|name| read(&format!("fuzz/seeds/history-server/{name}.json")))
             .to_vec(),
+        "application_master_answers" => ["job", "counters", "reduces"]
+            .map(|name| read(&format!("fuzz/seeds/application-master/{name}.json")))
+            .into_iter()
+            .chain([b"/proxy/application_1795440036575_0002/ws/v1/mapreduce/jobs".to_vec()])
+            .collect(),
         "ryu_answers" => RYU.iter().map(|text| text.as_bytes().to_vec()).collect(),
         "request_message" => vec![request_wire().encode_to_vec()],
         "follow_messages" => vec![follow()],

@@ -171,6 +171,8 @@ fn commands(files: &Files) -> Vec<Vec<String>> {
         vec!["explain", "0000000000000001"],
         vec!["explain", "0000000000000001", "--token", "t"],
         vec!["attempts"],
+        vec!["holdout", "list"],
+        vec!["holdout", "allow", "etl"],
         vec!["end", "application_1_0001"],
         vec!["release", "application_1_0001"],
         vec!["replay", "0000000000000001"],

@@ -29,6 +29,7 @@
 // history_server.answer_bytes: tests/daemon/history_server.rs
 // history_server.jobs_per_poll: tests/daemon/history_server.rs
 // history_server.lookback: tests/daemon/history_server.rs
+// worth.keys: src/engine/worth/book/tests.rs
 // placer.steps: src/policy/budget.rs
 // placer.commit_retries: tests/daemon/contention.rs
 // history.keys: src/engine/history.rs

@@ -59,7 +59,7 @@ async fn elsewhere_nobody_is_held() {
 async fn wishes_that_make_no_sense_are_refused_by_field_and_strangers_by_their_nonce() {
     let world = world("hold = true").await;
     let bad = [
-        (v1::ShuffleTurnRequest { receivers: 0, ..wish(1, 30) }, "receivers"),
+        (v1::ShuffleTurnRequest { receivers: 0, received: 1, ..wish(1, 30) }, "received"),
         (v1::ShuffleTurnRequest { received: 5, ..wish(1, 30) }, "received"),
         (v1::ShuffleTurnRequest { attempt: 0, ..wish(1, 30) }, "attempt"),
         (v1::ShuffleTurnRequest { group: "g".repeat(2_000), ..wish(1, 30) }, "group"),

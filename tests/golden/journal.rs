@@ -9,6 +9,8 @@ fn kind(row: &Value) -> Option<&'static str> {
     let has = |key: &str| row.get(key).is_some();
     Some(match row {
         _ if has("kept_at") => "journal kept plan",
+        _ if has("arm") && has("share") => "journal application under way",
+        _ if has("held_out") && has("hinted") => "journal completion times",
         _ if has("submitted") => "journal run",
         _ if has("since") && has("name") => "journal plan in force",
         _ if row["decision"].is_object() => "journal answer",

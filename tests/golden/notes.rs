@@ -146,6 +146,7 @@ const WORDS: &[&str] = &[
     "source",
     "term",
     "capabilities",
+    "verdict",
     "when_broken",
     "objective",
 ];

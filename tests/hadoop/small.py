@@ -90,16 +90,16 @@ class Daemon:
         self.configure()
 
     def configure(self, poll: str = "1s", more: str = "", metrics: str = "", policy: str = "",
-                  applications: str = "5s") -> None:
+                  applications: str = "5s", queue: str = "", history: bool = True) -> None:
         folder = self.folder
         (folder / "hintd.toml").write_text(
             f'listen = {{ grpc = "127.0.0.1:{self.port}", admin_socket = "{folder}/admin.sock", metrics = "{metrics}" }}\n'
             f'store = {{ path = "{folder}/journal.redb" }}\n'
             'placer = { guard = false }\n'  # what is tried is the way of hints to YARN, on loopback without a network
             'yarn = { minimum_memory_mb = 256, increment_memory_mb = 256, maximum_memory_mb = 1536, maximum_vcores = 4 }\n'
-            f'queues = {{ "*" = {{ mode = "on"{f", policy = {json.dumps(policy)}" if policy else ""} }} }}\n'
+            f'queues = {{ "*" = {{ mode = "on"{f", policy = {json.dumps(policy)}" if policy else ""}{queue} }} }}\n'
             f'resource_manager = {{ urls = {json.dumps(self.resource_managers)}, poll = "{poll}", applications = "{applications}" }}\n'
-            f'history_server = {{ urls = ["{HISTORY}"], poll = "2s" }}\n{more}')
+            + (f'history_server = {{ urls = ["{HISTORY}"], poll = "2s" }}\n' if history else "") + more)
 
     def start(self) -> None:
         with open(self.folder / "hintd.log", "ab") as log:

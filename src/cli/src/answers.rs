@@ -110,6 +110,13 @@ fn withheld_text(withheld: &v1::Withheld) -> String {
         "not_compared" => {
             "no hints: there was no time to tell whether they are better than YARN's own placement".to_owned()
         }
+        "holdout" => {
+            "no hints: the application is held out, so that others can be compared with it (worth.holdout)".to_owned()
+        }
+        "slower" => {
+            "no hints: they made runs of this recurring job slower (hintctl holdout list; hintctl holdout allow KEY)"
+                .to_owned()
+        }
         _ => format!(
             "no hints: the busiest link would be done after {}, and after {} where YARN puts the containers by itself",
             time(withheld.hinted_s),

@@ -23,6 +23,7 @@ pub mod explain;
 pub mod failure;
 pub mod files;
 pub mod flows;
+pub mod holdout;
 pub mod links;
 pub mod operate;
 pub mod output;
@@ -105,6 +106,9 @@ enum Command {
     Attempts(attempts::AttemptsArgs),
     /// End an attempt, as its ResourceManager would: its leases are given back
     End(attempts::EndArgs),
+    /// What hints are worth in production, and recurring keys that get none, for these made them slower
+    #[command(subcommand)]
+    Holdout(holdout::HoldoutCommand),
     /// A decision or a refusal that the running daemon remembers: terms, what was ruled out, ages, leases, what blocks
     Explain(explain::ExplainArgs),
     /// A recorded decision made again: the same bytes, or by another policy side by side
@@ -179,6 +183,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Release(args) => attempts::release(&args, &daemon, output),
         Command::Attempts(args) => attempts::list(&args, &daemon, output),
         Command::End(args) => attempts::end(&args, &daemon, output),
+        Command::Holdout(command) => holdout::run(&command, &daemon, output),
         Command::Explain(args) => explain::run(&args, &daemon, output),
         Command::Replay(args) => replay::run(&args, &daemon, output),
         Command::WhatIf(command) => request::what_if(&command, &daemon, output),

@@ -4,6 +4,7 @@ use super::adherence;
 use super::connect::{DaemonArgs, GATHERED_BYTES, block_on, gather};
 use super::failure::Failure;
 use super::files;
+use super::holdout;
 use super::output::{self, Output};
 use super::plan::kept;
 use super::printable::one_line;
@@ -228,6 +229,10 @@ fn status_text(status: &v1::StatusResponse) -> String {
     let followed = adherence::text(&status.adherence, status.decisions_watched);
     if !followed.is_empty() {
         lines.push(format!("\n{followed}"));
+    }
+    let worth = holdout::text(status);
+    if !worth.is_empty() {
+        lines.push(format!("\n{worth}"));
     }
     if !status.refused.is_empty() {
         lines.push(format!("\n{}", refused_table(&status.refused)));

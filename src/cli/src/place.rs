@@ -118,6 +118,7 @@ fn generation(snapshot: Arc<Snapshot>, leases: Overlay) -> Generation {
         history: HistoryView::default(),
         releases: Releases::default(),
         plan: None,
+        stopped: Arc::default(),
         flows: Arc::default(),
     }
 }

@@ -5,7 +5,7 @@ use crate::regular_file::{self, LIST_BYTES};
 use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
 use hyper::body::Bytes;
 use hyper::client::conn::http1::{SendRequest, handshake};
-use hyper::header::{ACCEPT, CONTENT_TYPE, HOST};
+use hyper::header::{ACCEPT, CONTENT_TYPE, HOST, LOCATION};
 use hyper::{Method, Request, StatusCode, Uri};
 use hyper_util::rt::TokioIo;
 use serde_json::Value;
@@ -64,6 +64,8 @@ pub enum RestError<N: std::error::Error + 'static> {
         status: StatusCode,
         /// The start of what it said.
         body: String,
+        /// Where it sends us instead.
+        location: Option<String>,
     },
     /// Too much.
     #[error("{path}: more than {most} bytes")]
@@ -211,6 +213,8 @@ pub struct Rest {
 
 /// Of a refusal's text so much is shown.
 const SHOWN: usize = 400;
+/// A longer way to elsewhere is none.
+const LOCATION_BYTES: usize = 2_048;
 
 impl Rest {
     /// For `authority`, a host and port, without TLS; nothing is connected yet.
@@ -299,6 +303,8 @@ impl Rest {
         };
         let answer = connection.send_request(request).await.map_err(broken)?;
         let status = answer.status();
+        let location = answer.headers().get(LOCATION).and_then(|location| location.to_str().ok());
+        let location = location.filter(|location| location.len() <= LOCATION_BYTES).map(str::to_owned);
         let body = match Limited::new(answer.into_body(), self.most).collect().await {
             Ok(body) => body.to_bytes(),
             Err(error) if error.is::<LengthLimitError>() => {
@@ -315,7 +321,7 @@ impl Rest {
             return Ok(body);
         }
         let body = String::from_utf8_lossy(&body[..body.len().min(SHOWN)]).into_owned();
-        Err(RestError::Status { path: path.to_owned(), status, body })
+        Err(RestError::Status { path: path.to_owned(), status, body, location })
     }
 }
 

@@ -11,6 +11,7 @@ use super::lease::{Lease, LeaseEnd};
 use super::monitor;
 use super::release::Expected;
 use super::routes::Cause;
+use super::worth::book::Worth;
 use hintd_model::cluster::{Applied, NodeState, ReportedContainer, Resource};
 use hintd_model::units::{AttemptId, BoxIdx, LeaseId, LinkIdx, NodeIdx, RequestId, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,6 +33,18 @@ impl Engine {
             routes.chains_changed(&boxes, cause, now);
         }
         self.commit_handler().offer(&looked_at, now);
+    }
+
+    /// When a node was last heard.
+    #[must_use]
+    pub fn last_heard(&self, node: NodeIdx) -> Option<Timestamp> {
+        self.facts().model.last_heard(node)
+    }
+
+    /// Names of replicas that no node claims: the first few, and how many there are.
+    #[must_use]
+    pub fn unknown_names(&self) -> (Vec<String>, u64) {
+        self.facts().model.unknown_names()
     }
 
     fn apply_to_nodes(&mut self, pending: Vec<PendingFact>, now: Timestamp) -> Consequences {
@@ -105,12 +118,13 @@ type Hit = BTreeMap<(AttemptId, RequestId), BTreeMap<usize, u32>>;
 
 /// Nodes that report, and nodes that are gone: containers that came end leases and tasks, what was lost is placed anew.
 /// Beside what [`AttemptHandler`] borrows it writes how nodes have reported and which containers are expected to end, and
-/// reads the history.
+/// reads the history, and who is held out.
 pub(crate) struct NodeHandler<'e> {
     pub(crate) attempts: AttemptHandler<'e>,
     pub(crate) reports: &'e mut Reports,
     pub(crate) expected: &'e mut Expected,
     pub(crate) history: &'e History,
+    pub(crate) worth: &'e Worth,
 }
 
 impl NodeHandler<'_> {
@@ -151,6 +165,11 @@ impl NodeHandler<'_> {
         if lease.is_some() || self.reports.reported[node.at()] {
             leases.adherence().met(node, container, lease);
             leases.dispatch().appeared(node, container, lease, now);
+            if lease.is_none()
+                && let Some(known) = self.attempts.known.get_mut(container.id.attempt)
+            {
+                known.appeared_astray(container.id);
+            }
             let cools = now.plus(leases.settings.rebalance.cool_down);
             let moved = self.attempts.rebalancing.met(node, container, cools);
             leases.out.effects.count(Counter::MovesFollowed, moved.into());
@@ -242,10 +261,14 @@ impl NodeHandler<'_> {
     }
 
     fn replace(&mut self, node: NodeIdx, hit: Hit, cause: &'static str) {
-        let host = self.attempts.leases.snapshot.host(node).clone();
+        let snapshot = self.attempts.leases.snapshot;
+        let (host, chained) = (snapshot.host(node).clone(), snapshot.topology.chains.is_some());
         for ((attempt, id), groups) in hit {
             let known = self.attempts.known.get_mut(attempt).expect("hits are counted by known attempts");
             let request = known.request(&id).cloned().expect("hits are counted by remembered requests");
+            if self.worth.is_kept_back(&request, chained) {
+                continue;
+            }
             let answers = &*self.attempts.leases.answers;
             let taken =
                 |id: &RequestId| answers.contains(id) || known.has_replacement(id) || known.request(id).is_some();

@@ -5,6 +5,7 @@ use super::attempts::{self, Attempts};
 use super::decision::RememberedRequest;
 use super::dispatching::AskHandler;
 use super::effects::{Counter, Effect};
+use super::engine::Engine;
 use super::flow_updates::RouteHandler;
 use super::flows::Flows;
 use super::holding::Holding;
@@ -14,6 +15,19 @@ use super::rebalance::Rebalancing;
 use super::routes::Watchers;
 use hintd_model::units::{AttemptId, Timestamp};
 use std::sync::Arc;
+
+impl Engine {
+    /// Ends an attempt for an operator: its leases are given back; false: it is not known.
+    pub fn end_attempt(&mut self, attempt: AttemptId, now: Timestamp) -> bool {
+        let known = self.knows(attempt);
+        if known {
+            let mut handler = self.attempt_handler();
+            handler.end(attempt, now);
+            handler.leases.out.changed = true;
+        }
+        known
+    }
+}
 
 /// Ends and forgets attempts: wherever something is kept by attempt, it goes. So it borrows what [`LeaseHandler`] does,
 /// and attempts, flows and their watchers, arrivals, runs under way,

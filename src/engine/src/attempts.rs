@@ -30,6 +30,8 @@ pub(crate) struct Attempt {
     pub(crate) requests: VecDeque<RememberedRequest>,
     /// Containers whose allocation was told.
     allocated: BTreeSet<ContainerId>,
+    /// Containers that a node named before their allocation was told, and that no lease waited for on that node.
+    astray: BTreeSet<ContainerId>,
     /// Containers whose tasks were placed anew: once is enough, even if their node comes back and is lost again.
     replaced: BTreeSet<ContainerId>,
     /// Ids of requests that place tasks anew, answered or not.
@@ -59,6 +61,7 @@ impl Attempts {
             written: false,
             requests: VecDeque::new(),
             allocated: BTreeSet::new(),
+            astray: BTreeSet::new(),
             replaced: BTreeSet::new(),
             replacements: BTreeSet::new(),
             touched: now,
@@ -191,10 +194,19 @@ impl Attempt {
 
     /// Notes an allocation; false: it was told before.
     pub(crate) fn allocated(&mut self, container: ContainerId) -> bool {
-        if self.allocated.len() >= ALLOCATIONS_MAX {
-            self.allocated.pop_first(); // YARN counts containers upwards: the first is the oldest
+        note(&mut self.allocated, container)
+    }
+
+    /// Notes a container that a node named and no lease waited for there.
+    pub(crate) fn appeared_astray(&mut self, container: ContainerId) {
+        if !self.allocated.contains(&container) {
+            note(&mut self.astray, container);
         }
-        self.allocated.insert(container)
+    }
+
+    /// Whether it was noted so; from now on it is not.
+    pub(crate) fn was_astray(&mut self, container: ContainerId) -> bool {
+        self.astray.remove(&container)
     }
 
     /// Notes that a container's task is placed anew; false: it was before.
@@ -249,6 +261,13 @@ pub(crate) fn read_key(key: &[u8]) -> Option<(AttemptId, Option<RequestId>)> {
 
 fn attempt_key(attempt: AttemptId) -> KeyBuilder {
     KeyBuilder::new().text(&attempt.to_string())
+}
+
+fn note(containers: &mut BTreeSet<ContainerId>, container: ContainerId) -> bool {
+    if containers.len() >= ALLOCATIONS_MAX {
+        containers.pop_first(); // YARN counts containers upwards: the first is the oldest
+    }
+    containers.insert(container)
 }
 
 #[cfg(test)]

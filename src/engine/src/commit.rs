@@ -3,7 +3,7 @@
 use super::answers::Answer;
 use super::attempt_end::AttemptHandler;
 use super::attempts;
-use super::decision::Mode;
+use super::decision::{Decision, Mode, WithheldReason};
 use super::effects::{CommitOutcome, Counter, Effect};
 use super::engine::Engine;
 use super::lease::LeaseEnd;
@@ -13,6 +13,8 @@ use super::placer::{Proposal, Row};
 use super::proof::{Proof, Secrets, Token};
 use super::refusal::Refusal;
 use super::results::Released;
+use super::worth::Part;
+use super::worth::book::Worth;
 use hintd_model::cluster::{Gang, Snapshot, WhenFull};
 use hintd_model::units::{AttemptId, DecisionId, HostName, LeaseId, NodeIdx, Timestamp};
 use hintd_policy::IndexedFlows;
@@ -49,11 +51,13 @@ impl Engine {
 }
 
 /// Proposals checked against what holds now, and taken or refused. Beside what [`AttemptHandler`] borrows it reads the flows
-/// of the last generation (how busy racks are). It touches neither facts nor history, plans or circuits.
+/// of the last generation (how busy racks are), and writes which applications are compared. It touches neither facts nor history, plans or circuits.
 pub(crate) struct CommitHandler<'e> {
     pub(crate) attempts: AttemptHandler<'e>,
     /// Flows as they were published last.
     pub(crate) published: &'e Arc<IndexedFlows>,
+    /// Who is compared with whom.
+    pub(crate) worth: &'e mut Worth,
 }
 
 /// What a check found in a proposal's way.
@@ -239,8 +243,9 @@ impl CommitHandler<'_> {
 
     /// Takes what a proposal wants: its leases are granted, its flows begin, its answer is kept.
     pub(crate) fn grant(&mut self, proposal: Proposal, token: Token, now: Timestamp) -> Arc<Answer> {
-        let Proposal { request, decision, digest, conflicts, elapsed, mut draft, rows, flows, trial, proof, .. } =
+        let Proposal { request, decision, digest, conflicts, elapsed, draft, rows, flows, trial, proof, part, .. } =
             proposal;
+        let mut draft = draft;
         let on = draft.mode == Mode::On;
         let Secrets { token, nonce, supersedes } = self.secrets(request.attempt, token, &proof, on, now);
         if supersedes {
@@ -253,8 +258,8 @@ impl CommitHandler<'_> {
         let live = if on { leases.grant(&mut draft, &rows, now) } else { BTreeSet::new() };
         let hinted: u64 = draft.hints.iter().map(|hint| u64::from(hint.count)).sum();
         leases.out.effects.count(Counter::HintsIssued, if on { hinted } else { 0 });
-        if on && draft.withheld.is_some() {
-            leases.out.effects.count(Counter::HintsWithheld, request.containers());
+        if on {
+            self.note_withheld(&draft, request.containers(), part, now);
         }
         self.attempts.remember(&request, on);
         if request.recurring_key.is_some() {
@@ -271,6 +276,23 @@ impl CommitHandler<'_> {
         self.attempts.enforce_limits(now);
         self.attempts.leases.out.changed = true;
         answer
+    }
+
+    /// Counts hints that are kept back, and notes on which side of the comparison their application is.
+    fn note_withheld(&mut self, draft: &Decision, containers: u64, part: Option<Part>, now: Timestamp) {
+        let leases = &mut self.attempts.leases;
+        let counter = draft.withheld.map(|withheld| match withheld.reason {
+            WithheldReason::Holdout => Counter::HintsHeldOut,
+            WithheldReason::Slower => Counter::HintsStopped,
+            _ => Counter::HintsWithheld,
+        });
+        if let Some(counter) = counter {
+            leases.out.effects.count(counter, containers);
+        }
+        let first = self.attempts.known.get(draft.attempt).is_none_or(|known| known.requests.is_empty());
+        let (application, key) = (draft.attempt.application, draft.recurring_key.as_ref());
+        let rows = self.worth.answered(application, (part, key), first, leases.settings.attempts_max, now);
+        leases.out.effects.journal.extend(rows);
     }
 
     /// What the attempt is held by: the token `drawn` and the nonce shown, if it is new; `on`: the token is to be shown, and
@@ -297,6 +319,8 @@ impl CommitHandler<'_> {
         self.attempts.leases.adherence().undone(decision);
         self.attempts.routes().undo(decision, now);
         self.attempts.leases.undo(&answer, now);
+        let gone = self.worth.forget(answer.decision.attempt.application);
+        self.attempts.leases.out.effects.journal.extend(gone);
         // What the caller was never told can't be shown: its next answer gives the attempt a token again.
         let (attempt, request) = (answer.decision.attempt, &answer.decision.request);
         let leases = &mut self.attempts.leases;

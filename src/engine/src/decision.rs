@@ -88,7 +88,7 @@ pub struct Decision {
     pub elapsed: Micros,
 }
 
-/// Why hints that were found are kept back.
+/// Why hints that were found, or could have been, are kept back.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Withheld {
     /// Why.
@@ -109,6 +109,10 @@ pub enum WithheldReason {
     NoGain,
     /// There was no time to tell what YARN would do.
     NotCompared,
+    /// Its application is held out, so that others can be compared with it.
+    Holdout,
+    /// Hints made runs of its recurring job slower, and no operator has allowed them since.
+    Slower,
 }
 
 impl WithheldReason {
@@ -119,6 +123,8 @@ impl WithheldReason {
             Self::NothingKnown => "nothing_known",
             Self::NoGain => "no_gain",
             Self::NotCompared => "not_compared",
+            Self::Holdout => "holdout",
+            Self::Slower => "slower",
         }
     }
 }

@@ -4,6 +4,7 @@ use super::journal::Batch;
 use super::rebalance::Round;
 use super::refusal::Refusal;
 use super::routes::RouteUpdate;
+use super::worth::book::VerdictChange;
 use hintd_model::cluster::HintRequest;
 use hintd_model::units::{
     ApplicationId, AttemptId, Bytes, ContainerId, HostName, LeaseId, Micros, RackPath, RequestId, Timestamp,
@@ -56,6 +57,8 @@ pub enum Effect {
         /// `foreign_use`, `node_lost`, `node_gone`, `new_attempt`, …
         cause: &'static str,
     },
+    /// What hints are worth to a queue or a recurring key is told otherwise from now on.
+    Verdict(Arc<VerdictChange>),
     /// Tasks that ran on a node which is gone are to be placed anew: run this request as if its
     /// ApplicationMaster had sent it, and push the answer on its Follow stream.
     Replace {
@@ -216,6 +219,12 @@ pub enum Counter {
     HintsIssued,
     /// Containers whose hints were kept back, for they would have done no good.
     HintsWithheld,
+    /// Containers without hints, for their application is held out.
+    HintsHeldOut,
+    /// Containers without hints, for hints made runs of their recurring job slower.
+    HintsStopped,
+    /// Applications whose completion time was compared.
+    CompletionsCompared,
     /// Containers on the host that was hinted.
     HintsFollowed,
     /// Containers on another host than the one hinted.
@@ -311,6 +320,9 @@ impl Counter {
             Self::LeasesUndone => "leases_undone",
             Self::HintsIssued => "hints_issued",
             Self::HintsWithheld => "hints_withheld",
+            Self::HintsHeldOut => "hints_held_out",
+            Self::HintsStopped => "hints_stopped",
+            Self::CompletionsCompared => "completions_compared",
             Self::HintsFollowed => "hints_followed",
             Self::HintsElsewhere => "hints_elsewhere",
             Self::ShadowAgreed => "shadow_agreed",

@@ -41,6 +41,8 @@ use super::results::{AttemptHeld, EngineCounts, Explained, ExplainedLease, Recov
 use super::routes::{WatcherState, Watchers};
 use super::settings::EngineSettings;
 use super::task_events::{EventHandler, HistoryHandler};
+use super::worth::book::Worth;
+use super::worth::serve::WorthHandler;
 use hintd_model::cluster::{Change, ModelError, NodeState, Overlay, SizeRules, Snapshot, Source};
 use hintd_model::network::chains::ChainsDocument;
 use hintd_model::units::{AttemptId, DecisionId, HostName, LeaseId, Micros, NodeIdx};
@@ -91,6 +93,7 @@ struct Jobs {
     arrivals: Arrivals,
     run_tracker: RunTracker,
     holding: Holding,
+    worth: Worth,
 }
 
 /// Who talks to whom over which route, and who is told of it.
@@ -142,7 +145,11 @@ impl Engine {
     }
 
     pub(crate) fn commit_handler(&mut self) -> CommitHandler<'_> {
-        CommitHandler { attempts: attempt_handler!(self), published: &self.generation.flows }
+        CommitHandler {
+            attempts: attempt_handler!(self),
+            published: &self.generation.flows,
+            worth: &mut self.jobs.worth,
+        }
     }
 
     pub(crate) fn node_handler(&mut self) -> NodeHandler<'_> {
@@ -151,6 +158,7 @@ impl Engine {
             reports: &mut self.nodes.reports,
             expected: &mut self.nodes.expected,
             history: &self.jobs.history,
+            worth: &self.jobs.worth,
         }
     }
 
@@ -161,6 +169,14 @@ impl Engine {
     /// Shuffles that may be held, what earlier runs tell of them, the settings, and the snapshot.
     pub(crate) fn holding(&mut self) -> (&mut Holding, &History, &HoldSettings, &Snapshot) {
         (&mut self.jobs.holding, &self.jobs.history, &self.settings.hold, &self.facts.snapshot)
+    }
+
+    pub(crate) fn worth_handler(&mut self) -> WorthHandler<'_> {
+        WorthHandler { worth: &mut self.jobs.worth, settings: &self.settings.worth, out: &mut self.out }
+    }
+
+    pub(crate) const fn worth(&self) -> &Worth {
+        &self.jobs.worth
     }
 
     pub(crate) fn history_handler(&mut self) -> HistoryHandler<'_> {
@@ -272,6 +288,7 @@ impl Engine {
             history: &mut self.jobs.history,
             plans: &mut self.plans.plans,
             run_tracker: &mut self.jobs.run_tracker,
+            worth: &mut self.jobs.worth,
             settings: &self.settings,
             effects: &mut self.out.effects,
             counts: RecoveredCounts::default(),
@@ -306,6 +323,7 @@ impl Engine {
             history: Default::default(),
             releases: Default::default(),
             plan: None,
+            stopped: Default::default(),
             flows: Default::default(),
         };
         Self {
@@ -320,6 +338,7 @@ impl Engine {
                 arrivals: Arrivals::default(),
                 run_tracker: RunTracker::default(),
                 holding: Holding::default(),
+                worth: Worth::default(),
             },
             routing: Routing { flows: Flows::default(), watchers: Watchers::default(), looked_at: now },
             circuits: Circuits::default(),
@@ -426,6 +445,11 @@ impl Engine {
         published
     }
 
+    /// What is known of the cluster.
+    pub(crate) const fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
     /// A host's node, which is in the snapshot from now on, and its name.
     ///
     /// # Errors
@@ -465,6 +489,7 @@ impl Engine {
             history: self.jobs.history.view().clone(),
             releases: self.nodes.expected.view(),
             plan: self.plans.followed(&self.settings.plans).cloned(),
+            stopped: Arc::clone(self.jobs.worth.stopped()),
             flows: self.routing.flows.publish().unwrap_or_else(|| Arc::clone(&self.generation.flows)),
         });
         Some(self.generation())
@@ -567,16 +592,6 @@ impl Engine {
         self.promises.attempts.get(attempt).is_some()
     }
 
-    /// Ends an attempt for an operator: its leases are given back; false: it is not known.
-    pub fn end_attempt(&mut self, attempt: AttemptId, now: Timestamp) -> bool {
-        let known = self.knows(attempt);
-        if known {
-            self.attempt_handler().end(attempt, now);
-            self.out.changed = true;
-        }
-        known
-    }
-
     /// Attempts that asked and are not over, ascending, and what each holds.
     #[must_use]
     pub fn attempts_held(&self) -> Vec<AttemptHeld> {
@@ -649,18 +664,6 @@ impl Engine {
     #[must_use]
     pub const fn current_snapshot(&self) -> &Arc<Snapshot> {
         &self.facts.snapshot
-    }
-
-    /// When a node was last heard.
-    #[must_use]
-    pub fn last_heard(&self, node: NodeIdx) -> Option<Timestamp> {
-        self.facts.model.last_heard(node)
-    }
-
-    /// Names of replicas that no node claims: the first few, and how many there are.
-    #[must_use]
-    pub fn unknown_names(&self) -> (Vec<String>, u64) {
-        self.facts.model.unknown_names()
     }
 
     /// Circuits as operators see them; `None`: there is no optical switch.

@@ -4,6 +4,7 @@ use super::arrivals::ArrivedView;
 use super::history::HistoryView;
 use super::placer::SnapshotScans;
 use super::plans::KeptPlan;
+use super::worth::StoppedKeys;
 use hintd_model::cluster::{Overlay, Resource, Shards, Snapshot};
 use hintd_model::units::{AttemptId, NodeIdx, Timestamp};
 use hintd_policy::IndexedFlows;
@@ -31,6 +32,8 @@ pub struct Generation {
     pub releases: Releases,
     /// The plan of recurring jobs in force.
     pub plan: Option<Arc<KeptPlan>>,
+    /// Recurring keys that get no hints.
+    pub stopped: Arc<StoppedKeys>,
     /// Traffic of running applications, and its routes.
     pub flows: Arc<IndexedFlows>,
 }

@@ -26,12 +26,22 @@ pub enum Table {
     Plans,
     /// Finished runs of recurring jobs.
     Runs,
+    /// Completion times of hinted and held-out applications.
+    Worth,
 }
 
 impl Table {
     /// Every table, in the order of a dump.
-    pub const ALL: [Table; 7] =
-        [Table::Leases, Table::Answers, Table::Attempts, Table::History, Table::Meta, Table::Plans, Table::Runs];
+    pub const ALL: [Table; 8] = [
+        Table::Leases,
+        Table::Answers,
+        Table::Attempts,
+        Table::History,
+        Table::Meta,
+        Table::Plans,
+        Table::Runs,
+        Table::Worth,
+    ];
 
     /// The table's name in the file; stable, never reused for another meaning.
     pub fn name(self) -> &'static str {
@@ -43,6 +53,7 @@ impl Table {
             Table::Meta => "meta",
             Table::Plans => "plans",
             Table::Runs => "runs",
+            Table::Worth => "worth",
         }
     }
 }

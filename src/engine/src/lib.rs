@@ -6,7 +6,8 @@
 //!   `commit` (proposals become leases), `apply_facts` (what facts of nodes do), `task_events` (what task events do),
 //!   `flow_updates` (flows, routes, watches), `leasing` (leases granted and ended), `attempt_end` (attempts remembered and
 //!   forgotten), `recover` (from the journal's rows); `adherence::hooks`, `circuits::serve` and `timing`,
-//!   `dispatching::serve`, `late`, `offers`, `dispatch_events` and `immediate`, `plans::serve`, `rebalance`.
+//!   `dispatching::serve`, `late`, `offers`, `dispatch_events` and `immediate`, `plans::serve`, `rebalance`,
+//!   `holding::serve`, `worth::serve`.
 //! - `facts`: the model and its last snapshot; `ids`; `results`: what calls come to.
 //! - `ledger`, `lease`, `binding`: live leases, how they end, which container or foreign use ends which.
 //! - `adherence`: whether hints were followed, and what came of it.
@@ -20,6 +21,7 @@
 //! - `flows`, `routes`: who talks to whom over which route, and who is told of it.
 //! - `circuits`: which circuits an optical switch should have for running jobs' shuffles.
 //! - `rebalance`: moves of running containers, proposed.
+//! - `worth`: completion times of hinted applications against those that are held out.
 //! - `records`: what decisions were made of, kept so that they can be made again.
 //! - `effects`, `journal`: what the outside is to do and to remember; `event`, `settings`, `decision`, `refusal`: data.
 //!
@@ -80,6 +82,7 @@ mod task_events;
 mod testing;
 #[cfg(test)]
 mod tests;
+pub mod worth;
 
 pub use adherence::{DecisionOutcome, HintOutcome, Miss, Outcomes, Tally, TallyKey, Term, TermCompared, TermSums};
 pub use answer_size::GroupNames;
@@ -115,3 +118,4 @@ pub use routes::{
     WatcherState,
 };
 pub use settings::{EngineSettings, SourceAges};
+pub use worth::{Standing, WorthSettings};

@@ -14,6 +14,7 @@ use super::plans::{Plans, RunTracker};
 use super::proof::Secrets;
 use super::results::{RecoverError, RecoveredCounts, Rows};
 use super::settings::EngineSettings;
+use super::worth::book::Worth;
 use hintd_model::cluster::{Model, SizeRules};
 use hintd_model::units::{AttemptId, LeaseId, RequestId, Timestamp};
 use serde::de::DeserializeOwned;
@@ -48,7 +49,7 @@ impl Engine {
     }
 }
 
-/// Reads rows of the journal back. Writes what the journal keeps (leases, answers, attempts, history, plans, runs), the ids
+/// Reads rows of the journal back. Writes what the journal keeps (leases, answers, attempts, history, plans, runs, completion times), the ids
 /// that go on from there, and the model's names for hosts; nothing follows from any of it yet.
 pub(crate) struct Recovery<'e> {
     pub(crate) model: &'e mut Model,
@@ -59,6 +60,7 @@ pub(crate) struct Recovery<'e> {
     pub(crate) history: &'e mut History,
     pub(crate) plans: &'e mut Plans,
     pub(crate) run_tracker: &'e mut RunTracker,
+    pub(crate) worth: &'e mut Worth,
     pub(crate) settings: &'e EngineSettings,
     pub(crate) effects: &'e mut Effects,
     pub(crate) counts: RecoveredCounts,
@@ -89,6 +91,9 @@ impl Recovery<'_> {
         self.counts.plans = self.plans.len();
         for (key, value) in of(Table::Runs) {
             self.run_tracker.restore(key, value).map_err(|error| unreadable(Table::Runs, key, error))?;
+        }
+        for (key, value) in of(Table::Worth) {
+            self.worth.restore(key, value).map_err(|error| unreadable(Table::Worth, key, error))?;
         }
         self.recover_runs();
         Ok(self.counts)

@@ -6,6 +6,7 @@ use super::holding::HoldSettings;
 use super::plans::PlanSettings;
 use super::rebalance::RebalanceSettings;
 use super::records::RecordSettings;
+use super::worth::WorthSettings;
 use hintd_model::cluster::Source;
 use hintd_model::network::chains::ChainsDocument;
 use hintd_model::units::Micros;
@@ -56,6 +57,8 @@ pub struct EngineSettings {
     pub dispatch: DispatchSettings,
     /// When receivers of heavy shuffles are held, in queues that hold.
     pub hold: HoldSettings,
+    /// Who gets no hints, so that others can be compared with them.
+    pub worth: WorthSettings,
     /// Plans of recurring jobs.
     pub plans: PlanSettings,
     /// Moves of running containers.
@@ -132,6 +135,7 @@ impl Default for EngineSettings {
             records: RecordSettings::default(),
             dispatch: DispatchSettings::default(),
             hold: HoldSettings::default(),
+            worth: WorthSettings::default(),
             plans: PlanSettings::default(),
             rebalance: RebalanceSettings::default(),
             chains: Arc::default(),

@@ -209,7 +209,9 @@ impl EventHandler<'_> {
         if !known.allocated(container) {
             return;
         }
-        let found = self.lease_of(container, node, group, of.lease).map(|lease| (lease.id, lease.node == node));
+        // Where a heartbeat showed it and bound a lease by it, it has none any more.
+        let bound = !known.was_astray(container) && binding::is_running(self.attempts.leases.snapshot, container);
+        let found = self.lease_of(container, node, group, of.lease, bound).map(|lease| (lease.id, lease.node == node));
         let told = ToldOf { container, node, group, lease: found.map(|(id, _)| id), at: event.at };
         let leases = &mut self.attempts.leases;
         if leases.adherence().told(&told) {
@@ -236,11 +238,18 @@ impl EventHandler<'_> {
     }
 
     /// The lease that a container was allocated by: the one that is named, else the likeliest, on its node first.
-    fn lease_of(&self, container: ContainerId, node: NodeIdx, group: &str, named: Option<LeaseId>) -> Option<&Lease> {
+    fn lease_of(
+        &self,
+        container: ContainerId,
+        node: NodeIdx,
+        group: &str,
+        named: Option<LeaseId>,
+        bound: bool,
+    ) -> Option<&Lease> {
         let mine = |lease: &&Lease| lease.attempt == container.attempt;
         match named {
             Some(id) => self.attempts.leases.ledger.get(id).filter(mine),
-            None if binding::is_running(self.attempts.leases.snapshot, container) => None, // its lease was bound by the heartbeat that showed it
+            None if bound => None,
             None => {
                 let here = binding::likely(self.attempts.leases.ledger.on_node(node).filter(mine), group);
                 here.or_else(|| binding::likely(self.attempts.leases.ledger.of_attempt(container.attempt), group))

@@ -23,11 +23,21 @@ pub(crate) fn hadoop_and_ryu_are_asked(notes: &Notes) {
         [sdn.ryu]\nurl = \"{}\"\npoll = \"100ms\"\ncounters = \"100ms\"\nsettle = \"0s\"
         forward = true\nlink_bits_per_s = 1000000000
         [sdn.ryu.hosts]\n\"02:00:00:00:00:01\" = \"r0n0\"\n\"02:00:00:00:00:02\" = \"r1n0\"
-        [yarn]\nminimum_memory_mb = 1024",
+        [yarn]\nminimum_memory_mb = 1024
+        [queues.\"*\"]\nmode = \"on\"\nhold = true",
         standby.url, active.url, names.url, history.url, controller.url
     ));
     daemon.until("both nodes", |status| status["nodes_usable"] == json!(2));
     daemon.until("the network", |status| status["links"] == json!(6));
+    for number in [1, 2] {
+        let wish = json!({ "application_id": format!("application_1_{number:04}"), "attempt": 1, "receivers": 1 });
+        notes.ask(&daemon.grpc(), "/hintd.v1.Placement/ShuffleTurn", &wish);
+    }
+    until("ApplicationMasters were asked", || {
+        let page = daemon.page("/metrics").1;
+        let counted = |result| page.contains(&format!("hintd_shuffle_progress_polls_total{{result=\"{result}\"}}"));
+        (counted("answered") && counted("refused")).then_some(())
+    });
     let asked = json!({ "input_paths": ["/in"], "policy": "container" });
     hints(&daemon, notes, &request("one", 1, 2, 1_024, asked));
     hints(&daemon, notes, &request("two", 2, 1, 1_024, json!({ "input_paths": ["/none"] })));

@@ -7,6 +7,7 @@ mod offline;
 mod placing;
 mod plans;
 mod servers;
+mod worth;
 
 use crate::notes::Notes;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -33,6 +34,7 @@ const ALL: &[(&str, Story)] = &[
     ("history", plans::history_is_planned_from),
     ("feeds", feeds::bad_items_are_named),
     ("limits", feeds::limits_are_named),
+    ("worth", worth::applications_are_held_out),
     ("asked", asked::hadoop_and_ryu_are_asked),
     ("overload", feeds::searches_are_cut_and_queues_are_full),
 ];

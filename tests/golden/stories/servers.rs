@@ -154,7 +154,12 @@ pub(super) fn resource_manager(state: &'static str, over: Arc<Mutex<bool>>) -> S
             })
         };
         let asked_for = (1..4).find(|number| path.contains(&format!("/apps/application_1_{number:04}")));
+        // The first application is a MapReduce job whose maps run.
+        let job = json!({
+            "id": "job_1_0001", "mapsTotal": 2, "mapsCompleted": 0, "reducesTotal": 1, "reducesCompleted": 0,
+        });
         let found = match path.split(['?', '&']).next().unwrap() {
+            "/proxy/application_1_0001/ws/v1/mapreduce/jobs/job_1_0001" => json!({ "job": job }),
             "/ws/v1/cluster/info" => json!({ "clusterInfo": { "id": 1, "haState": state } }),
             "/ws/v1/cluster/nodes" => json!({ "nodes": { "node": [node("r0n0"), node("r1n0")] } }),
             "/conf" => json!({ "properties": [{ "key": "yarn.scheduler.minimum-allocation-mb", "value": "256" }] }),

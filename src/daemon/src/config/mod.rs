@@ -15,6 +15,7 @@ mod records;
 mod routes;
 mod sdn;
 mod values;
+mod worth;
 
 pub use plan::{UPLINK_MIN, utc_offset};
 pub use reader::{Problem, Problems};

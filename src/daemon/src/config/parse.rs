@@ -3,12 +3,13 @@
 use super::limits::{self, Limits};
 use super::reader::{Key, Problems, Reader, Section, show_duration};
 use super::values::{DAY, HOUR, MINUTE, MS, SECOND, micros, one_of};
-use super::{Config, Log, chains, plan, rebalance, records, routes};
+use super::{Config, Log, chains, plan, rebalance, records, routes, worth};
 use crate::runtime::options::{FollowOptions, Listen, Options, Placer, Policies, PoolOptions, Queue, Settings, Store};
 use crate::telemetry::logs::{LogFormat, check_filter};
 use hintd_engine::holding::HoldSettings;
 use hintd_engine::{DispatchSettings, EngineSettings, Guard, Mode, SourceAges};
 use hintd_model::cluster::{Calculator, Resource, SizeRules, Source};
+use hintd_model::units::Micros;
 use hintd_policy::budget::DEFAULT_STEPS;
 use hintd_policy::fallbacks::DEFAULT_FALLBACKS;
 use hintd_policy::{params, registry};
@@ -72,9 +73,12 @@ fn read(table: toml::Spanned<DeTable<'_>>, file: &str, reader: &mut Reader<'_>) 
     engine.plans = plans;
     engine.rebalance = rebalance::read(&mut root, reader);
     engine.records = records::read(&mut root, reader);
-    engine.hold = hold(&mut root, reader);
+    let (hold, hold_progress) = hold(&mut root, reader);
+    engine.hold = hold;
     let policies = policies(&mut root, reader);
-    let queues = queues(&mut root, reader);
+    let (holdout, worth) = worth::read(&mut root, reader);
+    engine.worth = worth;
+    let queues = queues(&mut root, reader, holdout, &mut engine.worth.holdout);
     let sdn = super::sdn::sdn(&mut root, reader);
     let stated = keys.iter().any(|(key, _)| key.starts_with("yarn.")).then(|| rules.clone());
     let resource_manager = super::hadoop::resource_manager(&mut root, reader, stated);
@@ -88,6 +92,7 @@ fn read(table: toml::Spanned<DeTable<'_>>, file: &str, reader: &mut Reader<'_>) 
         placer,
         policies,
         queues,
+        hold_progress,
         limits: limits.request,
         follow,
         watch: limits.watch,
@@ -293,7 +298,8 @@ fn guard(section: &mut Section<'_>, reader: &mut Reader<'_>) -> Option<Guard> {
     on.then_some(Guard { margin })
 }
 
-fn hold(root: &mut Section<'_>, reader: &mut Reader<'_>) -> HoldSettings {
+/// When receivers are held, and how often ApplicationMasters are asked how far they are.
+fn hold(root: &mut Section<'_>, reader: &mut Reader<'_>) -> (HoldSettings, Option<Micros>) {
     let mut section = root.section(reader, "hold");
     let defaults = HoldSettings::default();
     let settings = HoldSettings {
@@ -303,8 +309,9 @@ fn hold(root: &mut Section<'_>, reader: &mut Reader<'_>) -> HoldSettings {
         patience: micros(section.bounded(reader, "patience", 10 * MINUTE, SECOND..=DAY)),
         longest: micros(section.bounded(reader, "longest", HOUR, SECOND..=DAY)),
     };
+    let progress = section.bounded(reader, "progress", 5 * SECOND, Duration::ZERO..=10 * MINUTE);
     section.finish(reader);
-    settings
+    (settings, (!progress.is_zero()).then(|| micros(progress)))
 }
 
 fn leases(
@@ -429,16 +436,24 @@ fn unknown_policy(name: &str) -> String {
     format!("there is no policy \"{name}\"{near} (there are {})", known.join(", "))
 }
 
-fn queues(root: &mut Section<'_>, reader: &mut Reader<'_>) -> BTreeMap<String, Queue> {
+/// Reads `[queues]`; `shares` gets what is held out of each, `holdout` where it does not say.
+fn queues(
+    root: &mut Section<'_>,
+    reader: &mut Reader<'_>,
+    holdout: f64,
+    shares: &mut BTreeMap<Arc<str>, f64>,
+) -> BTreeMap<String, Queue> {
     let mut queues = BTreeMap::new();
     for (name, mut section) in root.section(reader, "queues").named_sections(reader) {
         let mode = section.get(reader, "mode", Mode::On);
         let policy = section.get(reader, "policy", None);
         let hold = section.get(reader, "hold", false);
+        shares.insert(name.as_str().into(), section.bounded(reader, "holdout", holdout, worth::SHARES));
         section.finish(reader);
         queues.insert(name, Queue { mode, policy, hold });
     }
     if queues.is_empty() {
+        shares.insert("*".into(), holdout);
         queues.insert("*".to_owned(), Queue { mode: Mode::On, policy: None, hold: false });
     }
     queues
@@ -488,8 +503,9 @@ mod tests {
         };
         assert_eq!(show(&shipped), show(&empty));
         for key in &shipped.asked {
-            // A queue's own policy is an exception, not a default.
-            let said = shipped.keys.iter().any(|(said, _)| said == key) || key == "queues.*.policy";
+            // A queue's own policy and share are exceptions, not defaults.
+            let own = ["queues.*.policy", "queues.*.holdout"].contains(&key.as_str());
+            let said = shipped.keys.iter().any(|(said, _)| said == key) || own;
             assert!(said, "{key} is not in the shipped file");
         }
     }
@@ -550,6 +566,15 @@ mod tests {
         assert!(found[0].contains("policies.cross_layer.restarts") && found.len() == 1, "{found:?}");
         let found = problems("[policies.cross_layers]\n");
         assert!(found[0].contains("did you mean \"cross_layer\""), "{found:?}");
+    }
+
+    #[test]
+    fn application_masters_are_asked_unless_it_is_switched_off() {
+        let every = |text: &str| config(text, "f").unwrap().options.settings.hold_progress;
+        assert_eq!(every(""), Some(Micros::from_secs(5)));
+        assert_eq!(every("[hold]\nprogress = \"1s\"\n"), Some(Micros::from_secs(1)));
+        assert_eq!(every("[hold]\nprogress = \"0s\"\n"), None);
+        assert!(problems("[hold]\nprogress = \"11m\"\n")[0].contains("hold.progress"));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::rest_client::{Address, Rest, RestError, Trust, backoff};
 use crate::runtime::Daemon;
 use crate::telemetry::hadoop::HadoopMetrics;
 use hintd_engine::{Proof, TaskEvent, TaskWhat};
-use hintd_model::units::{ApplicationId, AttemptId};
+use hintd_model::units::{ApplicationId, AttemptId, Micros};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -173,23 +173,29 @@ impl ApplicationQueries {
         }
     }
 
-    /// Ends what is over of what asked for hints, and tells where the containers of the rest run.
+    /// Ends what is over of what asked for hints, tells how long it took, and tells where the containers of the rest run.
     async fn applications(&mut self, at: usize) -> Result<(), Failure> {
-        let Ok(known) = self.daemon.attempts().await else { return Ok(()) };
-        if known.is_empty() {
+        let (Ok(known), Ok(awaited)) = (self.daemon.attempts().await, self.daemon.awaited_applications().await) else {
+            return Ok(());
+        };
+        if known.is_empty() && awaited.is_empty() {
             return Ok(()); // nothing of any application is here to end
         }
         let live = self.ask(at, applications::LIVE, applications::live).await?;
         if let Some(listed) = &self.listed {
             listed.told(&live);
         }
-        let Sorted { superseded, running, doubtful } = self.endings.sort(&known, &live);
+        let Sorted { superseded, running, doubtful } = self.endings.sort(&known, &awaited, &live);
         for attempt in superseded {
             self.end(attempt, How::Failed).await;
         }
         self.turn = self.turn.wrapping_add(ONE_BY_ONE);
         for application in some(&doubtful, self.turn) {
-            if let Some(how) = self.judge(at, application).await? {
+            if let Some((how, took)) = self.judge(at, application).await? {
+                if awaited.binary_search(&application).is_ok() {
+                    let took = took.filter(|_| how == How::Finished).map(micros);
+                    _ = self.daemon.application_ended(application, took).await; // refused only where the daemon ends
+                }
                 for attempt in known.iter().filter(|attempt| attempt.application == application) {
                     self.end(*attempt, how).await;
                 }
@@ -206,13 +212,19 @@ impl ApplicationQueries {
         Ok(())
     }
 
-    async fn judge(&mut self, at: usize, application: ApplicationId) -> Result<Option<How>, Failure> {
+    /// How an application ended, if it did, and how long it took.
+    async fn judge(
+        &mut self,
+        at: usize,
+        application: ApplicationId,
+    ) -> Result<Option<(How, Option<Duration>)>, Failure> {
         let seen = match self.ask(at, &applications::one(application), applications::alone).await {
             Ok(seen) => Some(seen),
             Err(RestError::Status { status, body, .. }) if applications::is_unknown(status.as_u16(), &body) => None,
             Err(error) => return Err(error),
         };
-        Ok(self.endings.judge(application, seen.as_ref(), self.started.elapsed(), self.options.absent_kept))
+        let how = self.endings.judge(application, seen.as_ref(), self.started.elapsed(), self.options.absent_kept);
+        Ok(how.map(|how| (how, seen.and_then(|seen| seen.took))))
     }
 
     async fn end(&self, attempt: AttemptId, how: How) {
@@ -246,6 +258,10 @@ impl ApplicationQueries {
         // It is refused only where the daemon ends.
         _ = self.daemon.event(event, Proof::Trusted).await;
     }
+}
+
+fn micros(time: Duration) -> Micros {
+    Micros(u64::try_from(time.as_micros()).unwrap_or(u64::MAX))
 }
 
 /// So many of them from a place on, around the end.

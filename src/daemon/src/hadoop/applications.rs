@@ -33,6 +33,8 @@ pub struct ApplicationSeen {
     pub over: Option<How>,
     /// The attempt whose ApplicationMaster runs, or ran last; `None`: it has none yet.
     pub attempt: Option<u32>,
+    /// From its submission to its end; `None`: it is not over, or that is not told.
+    pub took: Option<Duration>,
 }
 
 /// How an attempt came to its end.
@@ -106,6 +108,12 @@ fn application(value: &Value) -> Result<ApplicationSeen, BadAnswer> {
         #[serde(default)]
         final_status: String,
         am_container_logs: Option<String>,
+        #[serde(default)]
+        started_time: i64,
+        #[serde(default)]
+        finished_time: i64,
+        #[serde(default)]
+        elapsed_time: i64,
     }
     let row = Row::deserialize(value).map_err(shape)?;
     let id = row.id.parse().map_err(|error: hintd_model::units::IdError| BadAnswer::Shape(error.to_string()))?;
@@ -118,7 +126,11 @@ fn application(value: &Value) -> Result<ApplicationSeen, BadAnswer> {
         "KILLED" => Some(How::Killed),
         _ => None,
     };
-    Ok(ApplicationSeen { id, over, attempt: master.map(|container| container.attempt.attempt) })
+    let between = row.finished_time.saturating_sub(row.started_time);
+    let took = if row.started_time > 0 && row.finished_time > 0 { between } else { row.elapsed_time };
+    let took = u64::try_from(took).ok().filter(|took| *took > 0 && over.is_some());
+    let attempt = master.map(|container| container.attempt.attempt);
+    Ok(ApplicationSeen { id, over, attempt, took: took.map(Duration::from_millis) })
 }
 
 /// The answer to [`containers_of`]: those that run and are not the ApplicationMaster's own.
@@ -186,11 +198,12 @@ pub struct Sorted {
 }
 
 impl Endings {
-    /// Sorts what is known by a list of what is not over.
-    pub fn sort(&mut self, known: &[AttemptId], live: &[ApplicationSeen]) -> Sorted {
+    /// Sorts what is known by a list of what is not over; of `awaited` only the end is of interest.
+    pub fn sort(&mut self, known: &[AttemptId], awaited: &[ApplicationId], live: &[ApplicationSeen]) -> Sorted {
         let live: BTreeMap<ApplicationId, Option<u32>> = live.iter().map(|seen| (seen.id, seen.attempt)).collect();
         let mut sorted = Sorted { superseded: Vec::new(), running: Vec::new(), doubtful: Vec::new() };
-        let mut doubtful = BTreeSet::new();
+        let mut doubtful: BTreeSet<ApplicationId> =
+            awaited.iter().filter(|application| !live.contains_key(application)).copied().collect();
         for &attempt in known {
             match live.get(&attempt.application) {
                 None => _ = doubtful.insert(attempt.application),
@@ -248,15 +261,29 @@ mod tests {
     #[test]
     fn an_application_says_how_it_ended_and_which_attempt_is_its_last() {
         let alone = |state: &str, status: &str| alone(format!("{{\"app\":{}}}", row(1, state, status, 2)).as_bytes());
-        let seen = |over| Ok(ApplicationSeen { id: application(1), over, attempt: Some(2) });
+        let seen = |over| Ok(ApplicationSeen { id: application(1), over, attempt: Some(2), took: None });
         assert_eq!(alone("RUNNING", "UNDEFINED"), seen(None));
         assert_eq!(alone("FINISHED", "SUCCEEDED"), seen(Some(How::Finished)));
         assert_eq!(alone("FINISHED", "FAILED"), seen(Some(How::Failed)));
         assert_eq!(alone("FAILED", "FAILED"), seen(Some(How::Failed)));
         assert_eq!(alone("KILLED", "KILLED"), seen(Some(How::Killed)));
         let accepted = format!("{{\"app\":{{\"id\":\"{}\",\"state\":\"ACCEPTED\"}}}}", application(1));
-        let new = ApplicationSeen { id: application(1), over: None, attempt: None };
+        let new = ApplicationSeen { id: application(1), over: None, attempt: None, took: None };
         assert_eq!(super::alone(accepted.as_bytes()), Ok(new));
+    }
+
+    #[test]
+    fn an_application_that_is_over_says_how_long_it_took() {
+        let took = |state: &str, times: &str| {
+            let body = format!("{{\"app\":{{\"id\":\"{}\",\"state\":\"{state}\",{times}}}}}", application(1));
+            alone(body.as_bytes()).map(|seen| seen.took.map(|took| took.as_millis()))
+        };
+        let both = "\"startedTime\":1700000000000,\"finishedTime\":1700000009000,\"elapsedTime\":77";
+        assert_eq!(took("FINISHED", both), Ok(Some(9_000)));
+        assert_eq!(took("FINISHED", "\"elapsedTime\":77"), Ok(Some(77)));
+        assert_eq!(took("FINISHED", "\"startedTime\":5,\"finishedTime\":0,\"elapsedTime\":0"), Ok(None));
+        assert_eq!(took("RUNNING", "\"startedTime\":1,\"finishedTime\":0,\"elapsedTime\":77"), Ok(None));
+        assert_eq!(took("FINISHED", "\"startedTime\":9,\"finishedTime\":5"), Ok(None), "a clock that went back");
     }
 
     #[test]
@@ -301,12 +328,13 @@ mod tests {
 
     #[test]
     fn what_is_not_live_is_asked_for_and_what_nobody_knows_is_over_after_a_while() {
-        let seen = |number, attempt| ApplicationSeen { id: application(number), over: None, attempt };
+        let seen = |number, attempt| ApplicationSeen { id: application(number), over: None, attempt, took: None };
         let mut endings = Endings::default();
         let known = [attempt(1, 1), attempt(1, 2), attempt(2, 1), attempt(3, 1), attempt(3, 2)];
-        let sorted = endings.sort(&known, &[seen(1, Some(2)), seen(2, None)]);
+        let awaited = [application(2), application(3), application(9)];
+        let sorted = endings.sort(&known, &awaited, &[seen(1, Some(2)), seen(2, None)]);
         assert_eq!((sorted.superseded, sorted.running), (vec![attempt(1, 1)], vec![attempt(1, 2), attempt(2, 1)]));
-        assert_eq!(sorted.doubtful, [application(3)]);
+        assert_eq!(sorted.doubtful, [application(3), application(9)]);
         let s = Duration::from_secs;
         assert_eq!(endings.judge(application(3), None, s(10), s(60)), None);
         assert_eq!(endings.judge(application(3), None, s(69), s(60)), None);
@@ -314,7 +342,7 @@ mod tests {
         assert_eq!(endings.judge(application(3), None, s(71), s(60)), None, "it asked again");
         assert_eq!(endings.judge(application(3), Some(&seen(3, None)), s(71), s(60)), None, "it is known now");
         assert_eq!(endings.judge(application(3), None, s(72), s(60)), None, "and the time begins anew");
-        endings.sort(&known, &[seen(3, None)]);
+        endings.sort(&known, &[], &[seen(3, None)]);
         assert_eq!(endings.judge(application(3), None, s(140), s(60)), None);
     }
 }

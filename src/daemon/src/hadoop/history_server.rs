@@ -134,24 +134,36 @@ pub fn counted(body: &[u8]) -> Result<JobCounted, BadAnswer> {
     let answer = json(body)?;
     let counters = answer.get("jobCounters").ok_or_else(|| BadAnswer::Shape("no jobCounters".to_owned()))?;
     let (mut shuffled, mut read) = ([None; 3], [None; 2]);
-    for group in list(counters.get("counterGroup").unwrap_or(&Value::Null), "counterGroup")? {
-        let of_files = group.get("counterGroupName").and_then(Value::as_str);
-        let of_splits = of_files.is_some_and(|name| name.ends_with(".FileInputFormatCounter"));
-        for counter in list(group.get("counter").unwrap_or(&Value::Null), "counter")? {
-            let name = counter.get("name").and_then(Value::as_str).unwrap_or_default();
-            let value = |field| counter.get(field).and_then(Value::as_u64).filter(|&value| value > 0);
-            if let Some(at) = SHUFFLED.iter().position(|known| *known == name) {
-                shuffled[at] = value("totalCounterValue").or(shuffled[at]);
-            }
-            match name {
-                name if name == READ[0] && of_splits => read[0] = value("totalCounterValue"),
-                name if name == READ[1] => read[1] = value("mapCounterValue"),
-                _ => {}
-            }
+    each_counter(counters, |group, name, counter| {
+        let of_splits = group.ends_with(".FileInputFormatCounter");
+        let value = |field| counter.get(field).and_then(Value::as_u64).filter(|&value| value > 0);
+        if let Some(at) = SHUFFLED.iter().position(|known| *known == name) {
+            shuffled[at] = value("totalCounterValue").or(shuffled[at]);
         }
-    }
+        match name {
+            name if name == READ[0] && of_splits => read[0] = value("totalCounterValue"),
+            name if name == READ[1] => read[1] = value("mapCounterValue"),
+            _ => {}
+        }
+        Ok(())
+    })?;
     let first = |found: &[Option<u64>]| found.iter().flatten().next().copied().map(Bytes);
     Ok(JobCounted { shuffled: first(&shuffled), read: first(&read) })
+}
+
+/// Goes through `jobCounters`: each counter with its group's name and its own.
+pub(super) fn each_counter(
+    counters: &Value,
+    mut seen: impl FnMut(&str, &str, &Value) -> Result<(), BadAnswer>,
+) -> Result<(), BadAnswer> {
+    let text = |of: &Value, field| of.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
+    for group in list(counters.get("counterGroup").unwrap_or(&Value::Null), "counterGroup")? {
+        let group_name = text(group, "counterGroupName");
+        for counter in list(group.get("counter").unwrap_or(&Value::Null), "counter")? {
+            seen(&group_name, &text(counter, "name"), counter)?;
+        }
+    }
+    Ok(())
 }
 
 /// The answer to `…/jobs/ID`. `None`: it does not say how long maps took, or, where there are any, reduces.
@@ -265,6 +277,15 @@ fn whole(job: &JobSeen, counted: JobCounted, times: Option<TaskTimes>) -> Option
     })
 }
 
+impl JobSeen {
+    /// Its application, and how long after its submission it ended; `None`: that is not told.
+    #[must_use]
+    pub fn took(&self) -> Option<(ApplicationId, Micros)> {
+        let took = self.finished_ms.checked_sub(self.submitted_ms?).filter(|took| *took > 0)?;
+        Some((application(&self.id)?, Micros::from_millis(took)))
+    }
+}
+
 /// The application that ran a job: `job_1700000000000_0001` is of `application_1700000000000_0001`.
 fn application(job: &str) -> Option<ApplicationId> {
     format!("application_{}", job.strip_prefix("job_")?).parse().ok()
@@ -294,6 +315,8 @@ mod tests {
             maps: 4,
             reduces: 6,
         };
+        let (of, took) = expected.took().unwrap();
+        assert_eq!((of.to_string().as_str(), took), ("application_1700000000000_0001", Micros::from_secs(9)));
         assert_eq!(listed(&format!("{{\"job\":[{JOB}]}}")), Ok(vec![expected.clone()]));
         let others = [JOB.replace("job_17", "../job_17"), JOB.replace("SUCCEEDED", "KILLED"), JOB.to_owned()];
         assert_eq!(listed(&format!("{{\"job\":[{}]}}", others.join(","))), Ok(vec![expected]));

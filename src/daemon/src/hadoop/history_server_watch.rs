@@ -117,6 +117,7 @@ impl Watch {
     async fn poll(&mut self) -> Result<usize, Failure> {
         let path = self.path(&jobs_path(self.from_ms));
         let listed = self.server.get(&path, history_server::jobs).await?;
+        self.tell_ended(&listed).await?;
         let latest = listed.iter().map(|job| job.finished_ms).max().unwrap_or(0);
         let (due, passed) = due(listed, &self.seen);
         self.seen.extend(passed);
@@ -137,6 +138,20 @@ impl Watch {
         let from = self.from_ms;
         self.seen.retain(|_, finished| *finished >= from);
         Ok(learnt)
+    }
+
+    /// Tells how long those took that are compared with others. Whoever is told of twice counts once.
+    async fn tell_ended(&self, listed: &[JobSeen]) -> Result<(), Failure> {
+        let new = listed.iter().filter(|job| !self.seen.contains_key(&job.id));
+        let ended: Vec<_> = new.filter_map(JobSeen::took).collect();
+        if ended.is_empty() {
+            return Ok(());
+        }
+        let awaited = self.daemon.awaited_applications().await?;
+        for (application, took) in ended.into_iter().filter(|(of, _)| awaited.binary_search(of).is_ok()) {
+            self.daemon.application_ended(application, Some(took)).await?;
+        }
+        Ok(())
     }
 
     async fn look(&mut self, job: &JobSeen) -> Result<(), Failure> {

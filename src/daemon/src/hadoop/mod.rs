@@ -3,21 +3,27 @@
 //!
 //! # Code map
 //! - Without I/O: `resource_manager` (its JSON), `known_nodes` (nodes as last told, and what to tell of the next answer),
-//!   `applications` (those that are over, and containers), `scheduler` (its settings).
+//!   `applications` (those that are over, how long they took, and containers), `scheduler` (its settings).
 //! - `name_node`: where blocks of paths lie, when a request names them.
 //! - With I/O: `listed_attempts` (which attempts run, before they get tokens), `application_queries` (asks for applications and settings), `watch` (asks whichever ResourceManager is active, and feeds the daemon).
+//! - `job_progress` (without I/O) and `job_progress_watch`: how far shuffles of running MapReduce jobs are, as their
+//!   ApplicationMasters say through the ResourceManager's web proxy.
 //! - `history_server` (without I/O) and `history_server_watch`: what finished MapReduce jobs did, for those that recur.
 //!
 //! # Invariants
 //! - What a ResourceManager says reaches the model as items of `Feed.Heartbeats` do: checked, counted, refused one by one.
 //! - An answer that is late, cut short, too long, HTML or nonsense changes nothing; the source's age shows how old the
 //!   picture is, and no node is lost by it until `unheard_kept` has passed.
+//! - What an ApplicationMaster says is a stranger's word: only configured addresses are asked, numbers are bounded, and
+//!   an answer that can't be is none.
 //! - A list of nodes that has become empty, or a ResourceManager that has just started, is not believed at once.
 
 mod application_queries;
 pub mod applications;
 pub mod history_server;
 mod history_server_watch;
+pub mod job_progress;
+mod job_progress_watch;
 pub mod known_nodes;
 mod listed_attempts;
 pub mod name_node;
@@ -50,6 +56,13 @@ pub fn start(options: ResourceManagerOptions, daemon: &Daemon, metrics: &Metrics
     if let Some(listed) = &listed {
         daemon.set_listing(Arc::clone(listed) as Arc<dyn Listing>);
     }
+    let progress = job_progress_watch::JobProgressWatch::new(
+        options.servers.clone(),
+        trust.clone(),
+        daemon.clone(),
+        metrics.hadoop(),
+        watch.leads(),
+    );
     let errands = application_queries::ApplicationQueries::new(
         (options, listed),
         trust.as_ref(),
@@ -62,6 +75,7 @@ pub fn start(options: ResourceManagerOptions, daemon: &Daemon, metrics: &Metrics
             () = stopping.cancelled() => {}
             () = watch.run() => {}
             () = errands.run() => {}
+            () = progress.run() => {}
         }
     });
     Ok(())

@@ -4,9 +4,11 @@ use super::options::WatchLimits;
 use super::outbox::Outbox;
 use super::replace::FollowEvent;
 use super::watchers::Watching;
+use super::worth::WorthCall;
 use crate::store::StoreFailure;
 use hintd_engine::holding::serve::{ShuffleWish, WishTurn};
 use hintd_engine::prediction::Runs;
+use hintd_engine::worth::book::WorthView;
 use hintd_engine::{
     Answer, AttemptHeld, CircuitReport, CircuitsView, DetachedDispatcher, EngineCounts, EngineSettings, Explained,
     ImmediateRequest, LearnedRun, PlanView, PlannedRun, Proof, Proposal, Refusal, Released, RoundOutcome, Tally,
@@ -86,6 +88,8 @@ pub(super) enum Command {
     PreviewPlanStatus { run: Box<ImmediateRequest>, reply: Reply<Option<PlannedRun>> },
     /// Something with plans.
     Plans(PlanCall),
+    /// Something with the comparison of hinted and held-out applications.
+    Worth(WorthCall),
     /// The change of plans under way is durable, or is not.
     PlansSettled(bool),
     /// What a round of rebalancing came to.
@@ -151,6 +155,8 @@ pub struct EngineReport {
     pub adherence: Vec<(TallyKey, Tally)>,
     /// The plan in force, and how it is followed.
     pub plan: Option<PlanView>,
+    /// What hints are worth, by queue.
+    pub worth: WorthView,
 }
 
 /// What a commit came to.

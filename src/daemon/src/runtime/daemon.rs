@@ -16,6 +16,7 @@ use super::records::Recorder;
 use super::registries::FeedRegistries;
 use super::replace::{self, BackgroundQueue, FollowEvent};
 use super::servers::Servers;
+use super::shuffle_progress::ShuffleProgress;
 use super::watchers::{Watchers, Watching};
 use super::{Ready, StuckPlacers};
 use crate::store::{GroupCommit, GroupCommitHandle, GroupOptions, Journal, OpenOptions, ShutdownError, StoreError};
@@ -76,6 +77,8 @@ pub(super) struct Inner {
     pub(super) locator: OnceLock<Arc<dyn Locator>>,
     /// Who says which attempts there are, if somebody is asked.
     pub(super) listing: OnceLock<Arc<dyn Listing>>,
+    /// Shuffles that ApplicationMasters are to be asked about.
+    pub(super) shuffle_progress: ShuffleProgress,
     /// What an operator should know, by matter.
     notices: std::sync::Mutex<BTreeMap<&'static str, Vec<String>>>,
 }
@@ -230,6 +233,7 @@ impl Daemon {
             quotas: Quotas::default(),
             locator: OnceLock::new(),
             listing: OnceLock::new(),
+            shuffle_progress: ShuffleProgress::default(),
             notices: std::sync::Mutex::default(),
         }));
         tokio::spawn(replace::run(daemon.clone(), waiting));

@@ -239,6 +239,7 @@ impl EngineThread {
             }
             Command::PreviewPlanStatus { run, reply } => drop(reply.send(self.engine.preview_plan_status(&run, now))),
             Command::Plans(call) => self.plans(call, now),
+            Command::Worth(call) => self.worth(call, now),
             Command::PlansSettled(durable) => self.plan_change_completed(durable, now),
             Command::Rebalanced { round, found } => {
                 self.engine.rebalanced(round, &found, now);
@@ -266,7 +267,7 @@ impl EngineThread {
     }
 
     /// Something may be there to publish, and to send off.
-    fn state_changed(&mut self) {
+    pub(super) fn state_changed(&mut self) {
         self.changed = true;
         self.effects(None, Box::new(|_| ()));
     }
@@ -353,8 +354,8 @@ impl EngineThread {
         let (unknown_names, unknown_names_total) = self.engine.unknown_names();
         let watchers = self.engine.watchers();
         let adherence = self.engine.adherence().iter().map(|(key, tally)| (key.clone(), *tally)).collect();
-        let (counts, plan) = (self.engine.counts(), self.engine.plan_in_force(now));
-        EngineReport { counts, unknown_names, unknown_names_total, watchers, adherence, plan }
+        let (counts, plan, worth) = (self.engine.counts(), self.engine.plan_in_force(now), self.engine.worth_view());
+        EngineReport { counts, unknown_names, unknown_names_total, watchers, adherence, plan, worth }
     }
 
     fn commit(&mut self, proposal: Proposal, token: Token, reply: Reply<Result<Committed, Refusal>>, now: Timestamp) {
@@ -518,6 +519,7 @@ impl EngineThread {
                     let why = "a run is not noted: the last start cut it in two, and too little was heard since";
                     tracing::info!(%key, %application, "{why}");
                 }
+                Effect::Verdict(change) => super::worth::log_verdict(&change),
                 Effect::Count(counter, by) => self.shared.metrics.count(counter, by),
                 Effect::AdherenceFinalized(settled) => self.shared.metrics.adherence(&settled.0, &settled.1),
             }
@@ -574,6 +576,7 @@ impl EngineThread {
         self.plan_changes.look(plan.as_ref(), now);
         metrics.circuits(self.engine.circuits().as_ref());
         metrics.watchers(&self.engine.watchers());
+        metrics.worth(&self.engine.worth_view());
         // Counting a large network's flows takes a moment, and most seconds change none.
         let generation = self.shared.generation.load();
         let flows = &generation.flows;

@@ -15,6 +15,8 @@ use crate::telemetry::placers::{PlacerMetrics, QueueMetrics};
 use crate::telemetry::plans::PlanMetrics;
 use crate::telemetry::rate_limited_log::RateLimitedLog;
 use crate::telemetry::routes::RouteMetrics;
+use crate::telemetry::worth::{QueueWorth, WorthMetrics};
+use hintd_engine::worth::book::WorthView;
 use hintd_engine::{
     CircuitsView, Counter, Miss, PlanView, Refusal, RouteUpdate, Tally, TallyKey, Term, WatcherProgress, WatcherState,
 };
@@ -35,6 +37,7 @@ pub struct MetricHandles {
     routes: RouteMetrics,
     dispatch: DispatchMetrics,
     plans: PlanMetrics,
+    worth: Mutex<WorthMetrics>,
     circuits: CircuitMetrics,
     pool: QueueMetrics,
     placers: PlacerMetrics,
@@ -128,6 +131,7 @@ impl MetricHandles {
             routes: metrics.routes(),
             dispatch: metrics.dispatch(),
             plans: metrics.plans(),
+            worth: Mutex::new(metrics.worth()),
             circuits: metrics.circuits(),
             pool: metrics.queue("placer"),
             placers: metrics.placers(),
@@ -273,6 +277,8 @@ impl MetricHandles {
         match counter {
             Counter::HintsIssued => self.ledger.hints(HintEvent::Issued, by),
             Counter::HintsWithheld => self.ledger.hints(HintEvent::Withheld, by),
+            Counter::HintsHeldOut => self.ledger.hints(HintEvent::HeldOut, by),
+            Counter::HintsStopped => self.ledger.hints(HintEvent::Stopped, by),
             Counter::HintsFollowed => self.ledger.hints(HintEvent::Followed, by),
             Counter::LeasesExpired => self.ledger.hints(HintEvent::Expired, by),
             Counter::LeasesWithdrawn => self.ledger.hints(HintEvent::Withdrawn, by),
@@ -375,6 +381,16 @@ impl MetricHandles {
             all.deviating += counts.deviating;
         }
         self.plans.followed(&all);
+    }
+
+    /// What hints are worth.
+    pub(super) fn worth(&self, view: &WorthView) {
+        let mut worth = self.worth.lock().unwrap_or_else(PoisonError::into_inner);
+        worth.counts(view.stopped, view.under_way);
+        for queue in &view.queues {
+            let ratio = queue.ratio.map(|ratio| [ratio.ratio, ratio.low, ratio.high]);
+            worth.queue(&queue.name, QueueWorth { hinted: queue.hinted, held_out: queue.held_out, ratio });
+        }
     }
 
     /// How the optical switch is; `None`: there is none.

@@ -31,9 +31,11 @@ pub mod refused_table;
 pub mod registries;
 mod replace;
 pub mod servers;
-mod shuffle_turn;
+pub mod shuffle_progress;
+pub mod shuffle_turn;
 pub mod watch_file;
 pub mod watchers;
+mod worth;
 
 #[cfg(test)]
 pub(crate) mod tests;

@@ -151,6 +151,8 @@ pub struct Settings {
     pub policies: Policies,
     /// Modes and policies by queue; `*` is every other queue.
     pub queues: BTreeMap<String, Queue>,
+    /// An ApplicationMaster is asked so often how far its shuffle is; `None`: never.
+    pub hold_progress: Option<Micros>,
     /// What one request may hold.
     pub limits: RequestLimits,
     /// Streams to applications.
@@ -271,12 +273,13 @@ pub struct Queue {
 }
 
 impl Settings {
-    /// Whether the queue holds receivers of heavy shuffles.
+    /// What the queue gets, and whether it holds receivers of heavy shuffles.
     ///
     /// # Errors
     /// [`Refusal::Unknown`] for a queue that the configuration does not have.
-    pub fn holds(&self, queue: &QueueName) -> Result<bool, Refusal> {
-        Ok(self.queue(queue)?.hold)
+    pub fn mode_and_hold(&self, queue: &QueueName) -> Result<(Mode, bool), Refusal> {
+        let found = self.queue(queue)?;
+        Ok((found.mode, found.hold))
     }
 
     fn queue(&self, queue: &QueueName) -> Result<&Queue, Refusal> {

@@ -8,7 +8,7 @@ use crate::telemetry::metrics::Stage;
 use hintd_engine::records::{DecidedRequest, Probe, RequestOutcome};
 use hintd_engine::{
     Answer, Generation, ImmediateRequest, Mode, PlacerSettings, PlannedRun, Proof, Proposal, Refusal, SelectedPolicy,
-    Token, is_chained, late_of, may_wait, propose, propose_waiting,
+    Standing, Token, is_chained, late_of, may_wait, propose, propose_waiting,
 };
 use hintd_model::cluster::{Dataset, HintRequest};
 use hintd_model::units::{DecisionId, Micros, RequestId, Timestamp};
@@ -48,6 +48,8 @@ struct RequestContext {
     planned: Option<Arc<PlannedRun>>,
     /// What its run takes its place by.
     at_once: Option<Box<ImmediateRequest>>,
+    /// Whether it is held out, or its recurring job stopped.
+    standing: Standing,
 }
 
 /// A request that was refused.
@@ -109,7 +111,12 @@ impl Daemon {
         let answer = async {
             if asked.what_if {
                 let context = self.request_context(&Arc::new(request), decision, deadline, follows)?;
-                let context = RequestContext { recorded: false, claims_planned_run: false, ..context };
+                let context = RequestContext {
+                    recorded: false,
+                    claims_planned_run: false,
+                    standing: Standing::Outside,
+                    ..context
+                };
                 let context = self.with_lookups(context).await?;
                 return Ok(self.what_if(context).await?);
             }
@@ -180,6 +187,7 @@ impl Daemon {
             // Another try would take as long again: where that is too late, this is the last.
             let late = tried.elapsed() * 2 > deadline.saturating_duration_since(Instant::now());
             proposal.at_once.clone_from(&context.at_once);
+            proposal.part = context.standing.clone().part();
             proposal.decision = Some(context.decision);
             proposal.digest = digest;
             proposal.proof.clone_from(&context.proof);
@@ -233,8 +241,12 @@ impl Daemon {
         let (request, began) = (Arc::clone(request), Instant::now());
         // Where nothing is computed there is nothing to make again.
         let recorded = mode != Mode::Off && settings.engine.records.takes(decision);
-        // In shadow nobody follows the plan.
-        let (again, claims_planned_run) = (false, mode == Mode::On);
+        let standing = match mode {
+            Mode::On => settings.engine.worth.standing_of(&request, &self.generation()),
+            Mode::Off | Mode::Shadow => Standing::Outside,
+        };
+        // In shadow, and without hints, nobody follows the plan.
+        let (again, claims_planned_run) = (false, mode == Mode::On && standing.withheld().is_none());
         let (located, planned, at_once) = (None, None, None);
         Ok(RequestContext {
             proof: Proof::Trusted,
@@ -252,6 +264,7 @@ impl Daemon {
             located,
             planned,
             at_once,
+            standing,
         })
     }
 
@@ -308,7 +321,7 @@ impl Daemon {
         let settings = Arc::clone(&context.settings);
         let (mode, policy, began, deadline) = (context.mode, context.policy, context.began, context.deadline);
         let (follows, located, planned) = (context.follows, context.located.clone(), context.planned.clone());
-        let again = context.again;
+        let (again, withhold) = (context.again, context.standing.withheld());
         let queued = Instant::now();
         let job = move |turn: JobContext| {
             let started = Instant::now();
@@ -320,7 +333,7 @@ impl Daemon {
             // At least as much as commits take now; but half is for the search, which may be worth more than it looks.
             let reserve = (left / SEARCH_SHARE).min(RESERVE_MAX).max(turn.commits.min(left / 2));
             let search_until = deadline - reserve;
-            let placer = PlacerSettings { located, planned, ..placer(&settings, turn) };
+            let placer = PlacerSettings { located, planned, withhold, ..placer(&settings, turn) };
             // Lost tasks are to have a place, whether or not it is better than YARN's.
             let placer = PlacerSettings { guard: placer.guard.filter(|_| !again), ..placer };
             let mut probe = Probe::default();
@@ -351,7 +364,7 @@ impl RequestContext {
     fn waits(&self, generation: &Generation) -> bool {
         let (_, chosen) = chosen(&self.settings, self.policy, self.mode);
         let chained = || is_chained(generation, &self.request, &self.settings.engine.routes.chains);
-        self.follows && may_wait(&self.request, &chosen) && !chained()
+        self.follows && self.standing.withheld().is_none() && may_wait(&self.request, &chosen) && !chained()
     }
 
     fn seen(&self, inputs: SearchInputs, read: Option<Vec<Arc<Dataset>>>, came: RequestOutcome) -> DecidedRequest {
@@ -394,6 +407,7 @@ fn placer(settings: &Settings, turn: JobContext) -> PlacerSettings {
         chains: settings.engine.routes.chains,
         located: None,
         planned: None,
+        withhold: None,
     }
 }
 
@@ -421,7 +435,8 @@ fn search(
     stop: &mut dyn FnMut() -> bool,
 ) -> Result<Proposal, Refusal> {
     let (found, chosen) = chosen(settings, search.policy, search.mode);
-    if search.follows && may_wait(request, &chosen) && !is_chained(generation, request, &placer.chains) {
+    let waits = search.follows && placer.withhold.is_none() && may_wait(request, &chosen);
+    if waits && !is_chained(generation, request, &placer.chains) {
         return propose_waiting(generation, request, &chosen, found, placer, now);
     }
     propose(generation, request, &chosen, placer, now, stop)

@@ -130,6 +130,8 @@ pub(super) async fn run(daemon: Daemon, mut lost: mpsc::Receiver<BackgroundWork>
             }
         };
         let told = match again(&daemon, &lost.request).await {
+            // It is held out, or its recurring job stopped: it gets no hints on Follow either.
+            Ok(answer) if answer.decision.withheld.is_some() => Vec::new(),
             Ok(answer) => {
                 let LostTasks { request, cause, node } = &lost;
                 tracing::info!(decision_id = %answer.decision.id, attempt = %request.attempt, ?node, cause,

@@ -2,12 +2,25 @@
 
 use super::command::Command;
 use super::daemon::Daemon;
+use hintd_engine::decision::WithheldReason;
 use hintd_engine::holding::serve::{ShuffleWish, WishTurn};
-use hintd_engine::{Proof, Refusal};
-use hintd_model::units::QueueName;
+use hintd_engine::{Mode, Proof, Refusal};
+use hintd_model::units::{Bytes, QueueName};
+
+/// What a wish comes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ShuffleAdvice {
+    /// The queue does not hold.
+    QueueOff,
+    /// The application gets no advice: it may ask.
+    Withheld(WithheldReason),
+    /// What the engine says.
+    Turn(WishTurn),
+}
 
 impl Daemon {
-    /// What the engine says of a wish; `None`: the queue does not hold.
+    /// What a wish comes to. Where the caller knows no bytes, by what its ApplicationMaster said last; from then on it is
+    /// asked.
     ///
     /// # Errors
     /// [`Refusal::Unknown`] for a queue that the configuration does not have; [`Refusal::NoToken`],
@@ -15,13 +28,30 @@ impl Daemon {
     pub async fn shuffle_turn(
         &self,
         queue: &QueueName,
-        wish: ShuffleWish,
+        mut wish: ShuffleWish,
         proof: Proof,
-    ) -> Result<Option<WishTurn>, Refusal> {
-        if !self.settings().holds(queue)? {
-            return Ok(None);
+    ) -> Result<ShuffleAdvice, Refusal> {
+        let settings = self.settings();
+        let (mode, holds) = settings.mode_and_hold(queue)?;
+        if !holds {
+            return Ok(ShuffleAdvice::QueueOff);
         }
-        let proof = self.looked_up(wish.attempt, proof).await?;
-        self.0.engine_handle.ask(|reply| Command::ShuffleTurn { wish, proof, reply }).await?.map(Some)
+        let attempt = wish.attempt;
+        let application = (attempt.application, queue.as_str());
+        let stopped = &self.generation().stopped;
+        let standing = settings.engine.worth.standing(application, wish.recurring_key.as_ref(), stopped);
+        if let Some(reason) = standing.withheld().filter(|_| mode == Mode::On) {
+            return Ok(ShuffleAdvice::Withheld(reason));
+        }
+        let progress = self.shuffle_progress();
+        let every = settings.hold_progress.filter(|_| wish.shuffle.bytes == Bytes::ZERO);
+        wish.seen = every.and_then(|every| progress.said(attempt, self.clock().now(), every));
+        let proof = self.looked_up(attempt, proof).await?;
+        let found = self.0.engine_handle.ask(|reply| Command::ShuffleTurn { wish, proof, reply }).await??;
+        // Only now: a stranger to the attempt is refused, and has nobody asked about it.
+        if every.is_some() {
+            progress.wished(attempt, self.clock().now());
+        }
+        Ok(ShuffleAdvice::Turn(found))
     }
 }

@@ -305,6 +305,38 @@ impl Admin for AdminService {
         Ok(Response::new(v1::EndAttemptResponse {}))
     }
 
+    async fn list_holdout(
+        &self,
+        request: Request<v1::ListHoldoutRequest>,
+    ) -> Result<Response<v1::ListHoldoutResponse>, Status> {
+        let (metadata, _, wire) = request.into_parts();
+        let found = async {
+            let queues = self.daemon.engine_report().await?.worth.queues;
+            Ok((queues, self.daemon.worth_of_keys().await?))
+        };
+        let (queues, keys) = in_time(&self.daemon, &metadata, found).await?;
+        let settings = self.daemon.settings();
+        let view = |view| convert::compared_view(view, &settings.engine.worth);
+        let total = u32::try_from(keys.len()).unwrap_or(u32::MAX);
+        let keys = keys.iter().filter(|key| key.stopped.is_some() || !wire.stopped_only);
+        Ok(Response::new(v1::ListHoldoutResponse {
+            queues: queues.iter().map(view).collect(),
+            keys: keys.take(limit(wire.limit)).map(view).collect(),
+            total,
+        }))
+    }
+
+    async fn allow_key(&self, request: Request<v1::AllowKeyRequest>) -> Result<Response<v1::AllowKeyResponse>, Status> {
+        let (metadata, _, wire) = request.into_parts();
+        let allowed = async {
+            self.daemon.allow_key(wire.key.clone()).await?;
+            tracing::info!(key = %wire.key, "an operator lets a recurring key have hints again");
+            Ok(())
+        };
+        in_time(&self.daemon, &metadata, allowed).await?;
+        Ok(Response::new(v1::AllowKeyResponse {}))
+    }
+
     type SnapshotStream = std::pin::Pin<Box<dyn Stream<Item = Result<v1::SnapshotChunk, Status>> + Send>>;
 
     async fn snapshot(&self, request: Request<v1::SnapshotRequest>) -> Result<Response<Self::SnapshotStream>, Status> {

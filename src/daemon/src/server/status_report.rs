@@ -67,6 +67,9 @@ pub async fn status_report(daemon: &Daemon) -> Result<v1::StatusResponse, Refusa
         notices,
         plan: survey.plan.as_ref().map(|plan| convert::plan_view(plan, daemon.clock().now())),
         refused: daemon.metrics().refused_most(REFUSED_SHOWN).iter().map(refused_view).collect(),
+        holdout: survey.worth.queues.iter().map(|view| convert::compared_view(view, &settings.engine.worth)).collect(),
+        keys_stopped: survey.worth.stopped as u64,
+        completions_awaited: survey.worth.under_way as u64,
         watchers: survey.watchers.iter().map(|watcher| convert::watcher_view(watcher, daemon.clock().now())).collect(),
     })
 }

@@ -9,6 +9,7 @@ pub(super) const HADOOP_ANSWERS: &str = "hintd_resource_manager_answers";
 pub(super) const HADOOP_AGE: &str = "hintd_resource_manager_age_seconds";
 pub(super) const HADOOP_ENDED: &str = "hintd_resource_manager_applications_ended_total";
 pub(super) const HADOOP_DISAGREES: &str = "hintd_resource_manager_settings_disagree";
+pub(super) const PROGRESS_ASKED: &str = "hintd_shuffle_progress_polls_total";
 pub(super) const NAME_NODE_ASKED: &str = "hintd_name_node_requests_total";
 pub(super) const NAME_NODE_ANSWERS: &str = "hintd_name_node_answers";
 pub(super) const NAME_NODE_AGE: &str = "hintd_name_node_age_seconds";
@@ -65,6 +66,11 @@ impl HadoopMetrics {
     /// An attempt ended because the ResourceManager says so: by its word for how, in lower case.
     pub fn ended(&self, how: &'static str) {
         self.metrics.counter(HADOOP_ENDED, &[("how", how)]).add(1);
+    }
+
+    /// An ApplicationMaster said how far its shuffle is, or failed to for a reason out of a closed list.
+    pub fn progress_asked(&self, failure: Option<&'static str>) {
+        self.metrics.counter(PROGRESS_ASKED, &[("result", failure.unwrap_or("answered"))]).add(1);
     }
 
     /// How many of the scheduler's settings differ from the configuration's `[yarn]`.

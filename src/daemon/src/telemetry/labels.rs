@@ -48,6 +48,10 @@ label! {
         Issued = "issued",
         /// Kept back: it would have done no good.
         Withheld = "withheld",
+        /// None: its application is held out.
+        HeldOut = "held_out",
+        /// None: hints made runs of its recurring job slower.
+        Stopped = "stopped",
         /// YARN put the container where the hint said.
         Followed = "followed",
         /// Its lease reached its time-to-live.

@@ -21,7 +21,7 @@ pub use super::admission::AdmissionMetrics;
 use super::admission::{CONNECTIONS_REFUSED, LINES_LEFT_OUT, MESSAGES_REFUSED, STREAMS_REFUSED};
 use super::circuits::{CIRCUIT_CHANGES, CIRCUIT_DEMAND, CIRCUIT_PORTS, CIRCUITS, SHUFFLES};
 use super::dispatch::{DISPATCH_LATE, DISPATCH_LAUNCHES, DISPATCH_NOT_YET, DISPATCH_OFFERS, DISPATCH_WAITING};
-use super::hadoop::{HADOOP_AGE, HADOOP_ANSWERS, HADOOP_ASKED, HADOOP_DISAGREES, HADOOP_ENDED};
+use super::hadoop::{HADOOP_AGE, HADOOP_ANSWERS, HADOOP_ASKED, HADOOP_DISAGREES, HADOOP_ENDED, PROGRESS_ASKED};
 use super::hadoop::{NAME_NODE_AGE, NAME_NODE_ANSWERS, NAME_NODE_ASKED, NAME_NODE_LOCATED, NAME_NODE_PATHS};
 use super::history_server::{HISTORY_AGE, HISTORY_ANSWERS, HISTORY_ASKED};
 pub use super::labels::{
@@ -36,6 +36,7 @@ use super::routes::{
     ROUTES,
 };
 use super::sdn::{SDN_ASKED, SDN_CONNECTED, SDN_EVENTS, SDN_RULES};
+use super::worth::{WORTH_AWAITED, WORTH_HIGH, WORTH_LOW, WORTH_RATIO, WORTH_RUNS, WORTH_STOPPED};
 
 /// Upper bounds for durations, in seconds: from a lookup (100 µs) to a request past all patience.
 pub const SECONDS_BUCKETS: [f64; 16] =
@@ -125,6 +126,17 @@ pub const ALL: &[Metric] = &[
         Unit::Count,
         "Pairs of hosts that talk, by how: installed, default, cut; under chains: chained, bypassing, broken.",
     ),
+    metric(
+        WORTH_RATIO,
+        Kind::Gauge,
+        Unit::Count,
+        "Completion times of hinted applications / held-out ones; NaN: too few.",
+    ),
+    metric(WORTH_LOW, Kind::Gauge, Unit::Count, "Where the ratio's 95 % interval begins."),
+    metric(WORTH_HIGH, Kind::Gauge, Unit::Count, "Where the ratio's 95 % interval ends."),
+    metric(WORTH_RUNS, Kind::Gauge, Unit::Count, "Applications that succeeded and are compared, by queue and side."),
+    metric(WORTH_STOPPED, Kind::Gauge, Unit::Count, "Recurring keys without hints, for these made them slower."),
+    metric(WORTH_AWAITED, Kind::Gauge, Unit::Count, "Applications that are compared and have not ended."),
     metric(BOXES, Kind::Gauge, Unit::Count, "Middleboxes declared, by whether flows can pass them: usable, down."),
     metric(MOVES, Kind::Counter, Unit::Count, "Moves of running containers: proposed, followed."),
     metric(ROUTE_CHANGES, Kind::Counter, Unit::Count, "Routes told to watchers, by cause and phase."),
@@ -161,6 +173,7 @@ pub const ALL: &[Metric] = &[
     ),
     metric(HADOOP_ENDED, Kind::Counter, Unit::Count, "Attempts that a ResourceManager says are over, by how."),
     metric(HADOOP_DISAGREES, Kind::Gauge, Unit::Count, "Settings of the scheduler that [yarn] states otherwise."),
+    metric(PROGRESS_ASKED, Kind::Counter, Unit::Count, "Polls of ApplicationMasters for shuffles, by result."),
     metric(NAME_NODE_ASKED, Kind::Counter, Unit::Count, "Questions to NameNodes, by result."),
     metric(NAME_NODE_ANSWERS, Kind::Gauge, Unit::Count, "1 while a NameNode answers, else 0."),
     metric(NAME_NODE_AGE, Kind::Gauge, Unit::Seconds, "Time since a NameNode answered, or since the start."),
@@ -489,6 +502,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::super::sdn::{Asked, RuleResult};
+    use super::super::worth::QueueWorth;
     use super::*;
 
     const MS: Duration = Duration::from_millis(1);
@@ -540,6 +554,9 @@ mod tests {
         adherence.miss("yarn_chose", 1);
         adherence.bytes("remote", "hinted", 1e9);
         metrics.plans().in_force(None);
+        let mut worth = metrics.worth();
+        worth.counts(1, 2);
+        worth.queue("etl", QueueWorth { hinted: 9, held_out: 8, ratio: Some([0.9, 0.8, 0.95]) });
         metrics.plans().followed(&Default::default());
     }
 

@@ -19,3 +19,4 @@ pub mod process;
 pub mod rate_limited_log;
 pub mod routes;
 pub mod sdn;
+pub mod worth;

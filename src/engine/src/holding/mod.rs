@@ -68,6 +68,16 @@ pub struct Shuffle {
     pub receivers: u32,
     /// Those of them that have all of theirs.
     pub received: u32,
+    /// Bytes that receivers have by now, as far as that is counted; zero: it is not.
+    pub fetched: Bytes,
+}
+
+impl Shuffle {
+    /// Bytes that are still to come: by what is counted or by receivers that have theirs, whichever says less.
+    fn left(&self) -> f64 {
+        let share = 1.0 - f64::from(self.received) / f64::from(self.receivers);
+        (self.bytes.as_f64() * share).min(self.bytes.saturating_sub(self.fetched).as_f64())
+    }
 }
 
 /// Whether a job may ask for receivers.
@@ -180,9 +190,8 @@ fn rank(known: &Known, settings: &HoldSettings, fabric: Fabric, now: Timestamp) 
     if !heavy || shuffle.received >= shuffle.receivers || waited >= settings.longest {
         return None;
     }
-    let left = 1.0 - f64::from(shuffle.received) / f64::from(shuffle.receivers);
     let halved = waited.as_f64() / settings.patience.as_f64().max(1.0);
-    Some(shuffle.bytes.as_f64() * left * (-halved).exp2())
+    Some(shuffle.left() * (-halved).exp2())
 }
 
 #[cfg(test)]
@@ -209,7 +218,7 @@ mod tests {
     }
 
     fn shuffle(gb: u64, receivers: u32) -> Shuffle {
-        Shuffle { bytes: Bytes(gb * GB), receivers, received: 0 }
+        Shuffle { bytes: Bytes(gb * GB), receivers, received: 0, fetched: Bytes::ZERO }
     }
 
     #[test]
@@ -232,6 +241,24 @@ mod tests {
         holding.end(attempt(2));
         holding.wishes(attempt(5), shuffle(40, 10), at(0));
         assert_eq!(turn(&holding, 5, 0), Turn::AtMost(80));
+    }
+
+    #[test]
+    fn bytes_that_receivers_have_count_as_no_longer_left() {
+        let mut holding = Holding::default();
+        for (number, gb) in [(1, 50), (2, 10), (3, 30)] {
+            holding.wishes(attempt(number), shuffle(gb, 10), at(0));
+        }
+        assert_eq!(turn(&holding, 1, 0), Turn::Held { before: 2 });
+        let of = |received, gb| Shuffle { received, fetched: Bytes(gb * GB), ..shuffle(50, 10) };
+        holding.wishes(attempt(1), of(0, 21), at(0));
+        assert_eq!((turn(&holding, 1, 0), turn(&holding, 3, 0)), (Turn::AtMost(80), Turn::Held { before: 2 }));
+        // Counters come later than the end of a receiver: nine of ten have theirs.
+        holding.wishes(attempt(1), of(9, 19), at(0));
+        assert_eq!(turn(&holding, 3, 0), Turn::Held { before: 2 });
+        // More than was expected, and not yet all: it goes first.
+        holding.wishes(attempt(1), of(9, 60), at(0));
+        assert_eq!((turn(&holding, 1, 0), turn(&holding, 3, 0)), (Turn::AtMost(80), Turn::Held { before: 2 }));
     }
 
     #[test]

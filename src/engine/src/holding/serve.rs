@@ -25,10 +25,36 @@ pub struct ShuffleWish {
     pub group: Arc<str>,
     /// Its recurring job; none: it is none.
     pub recurring_key: Option<Arc<str>>,
-    /// What is known of the shuffle; zero bytes: not known.
+    /// What it knows itself of the shuffle. Zero bytes: not known; no receivers: it wishes for none yet, and is not in
+    /// the order.
     pub shuffle: Shuffle,
+    /// What the job's ApplicationMaster says of it, where somebody asked; stands in where `shuffle` has no bytes.
+    pub seen: Option<Shuffle>,
     /// Memory of a receiver's container, MB.
     pub memory_mb: u64,
+}
+
+/// Who knew the bytes that were gone by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Teller {
+    /// Who wishes.
+    Caller,
+    /// The job's ApplicationMaster.
+    ApplicationMaster,
+    /// Earlier runs of the recurring job.
+    History,
+}
+
+impl Teller {
+    /// For answers.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Caller => "caller",
+            Self::ApplicationMaster => "application_master",
+            Self::History => "history",
+        }
+    }
 }
 
 /// What a wish came to.
@@ -38,6 +64,8 @@ pub struct WishTurn {
     pub turn: Turn,
     /// Bytes that were gone by; zero: nobody knows.
     pub bytes: Bytes,
+    /// Who knew them; `None`: nobody does.
+    pub teller: Option<Teller>,
 }
 
 impl Engine {
@@ -49,17 +77,28 @@ impl Engine {
         self.may_tell(wish.attempt, proof)?;
         let (holding, history, settings, snapshot) = self.holding();
         holding.forget_silent(Timestamp(now.0.saturating_sub(SILENT.0)));
-        let bytes = match wish.shuffle.bytes {
-            Bytes::ZERO => learnt(history, wish),
-            told => told,
-        };
-        let known = bytes > Bytes::ZERO && (holding.knows(wish.attempt) || holding.len() < SHUFFLES_MAX);
-        if !known {
-            return Ok(WishTurn { turn: Turn::Free, bytes });
+        let (shuffle, teller) = known(history, wish);
+        let (bytes, teller) = (shuffle.bytes, (shuffle.bytes > Bytes::ZERO).then_some(teller));
+        let room = holding.knows(wish.attempt) || holding.len() < SHUFFLES_MAX;
+        if teller.is_none() || wish.shuffle.receivers == 0 || !room {
+            return Ok(WishTurn { turn: Turn::Free, bytes, teller });
         }
-        holding.wishes(wish.attempt, Shuffle { bytes, ..wish.shuffle }, now);
+        holding.wishes(wish.attempt, shuffle, now);
         let turn = holding.turn(wish.attempt, settings, fabric(snapshot, wish.memory_mb), now);
-        Ok(WishTurn { turn, bytes })
+        Ok(WishTurn { turn, bytes, teller })
+    }
+}
+
+/// The shuffle as whoever knows best has it: the caller, then its ApplicationMaster, then earlier runs.
+fn known(history: &History, wish: &ShuffleWish) -> (Shuffle, Teller) {
+    match (wish.shuffle.bytes, wish.seen) {
+        (Bytes::ZERO, Some(seen)) => {
+            // Who wishes hears of ends as they come, the ApplicationMaster is asked now and then.
+            let received = seen.received.max(wish.shuffle.received).min(seen.receivers);
+            (Shuffle { received, ..seen }, Teller::ApplicationMaster)
+        }
+        (Bytes::ZERO, None) => (Shuffle { bytes: learnt(history, wish), ..wish.shuffle }, Teller::History),
+        _ => (wish.shuffle, Teller::Caller),
     }
 }
 

@@ -35,6 +35,7 @@ use super::plans::{HintedContainers, PlanNote, PlannedRun};
 use super::proof::Proof;
 use super::refusal::Refusal;
 use super::settings::SourceAges;
+use super::worth::Part;
 use compile::{Compiled, compile};
 use hintd_model::cluster::{Constraints, Dataset, Gang, HintRequest, Resource, WhenFull};
 use hintd_model::units::{Bytes, DecisionId, Micros, NodeIdx, SchedulerKey, Timestamp};
@@ -84,6 +85,8 @@ pub struct PlacerSettings {
     pub baseline: bool,
     /// Keeps back hints that would do no good; `None`: all are given, as where a paper is reproduced.
     pub guard: Option<Guard>,
+    /// Keeps all hints back, whatever they would do: the application is held out, or its recurring job is stopped.
+    pub withhold: Option<WithheldReason>,
     /// Containers one request may ask for.
     pub containers_max: u64,
     /// Ages beyond which a source counts as old.
@@ -108,6 +111,7 @@ impl Default for PlacerSettings {
             fallbacks: DEFAULT_FALLBACKS,
             baseline: true,
             guard: None,
+            withhold: None,
             containers_max: 100_000,
             max_age: SourceAges::default(),
             pairs_max: RouteSettings::default().pairs_max,
@@ -120,7 +124,7 @@ impl Default for PlacerSettings {
 }
 
 /// A placement that waits for its commit. The caller sets [`Proposal::decision`], [`Proposal::digest`], [`Proposal::proof`],
-/// [`Proposal::conflicts`], [`Proposal::elapsed`], [`Proposal::at_once`] and [`Proposal::last_try`]; the rest is the placer's.
+/// [`Proposal::conflicts`], [`Proposal::elapsed`], [`Proposal::at_once`], [`Proposal::part`] and [`Proposal::last_try`]; the rest is the placer's.
 #[derive(Debug, Clone)]
 pub struct Proposal {
     /// What was asked.
@@ -140,6 +144,8 @@ pub struct Proposal {
     pub last_try: bool,
     /// Generation it was computed on.
     pub generation: u64,
+    /// Set by the caller: what the application is in the comparison of hinted and held-out ones; `None`: it takes no part.
+    pub part: Option<Part>,
     pub(crate) draft: Decision,
     pub(crate) rows: Vec<Row>,
     pub(crate) flows: Option<ProposedFlows>,
@@ -181,14 +187,23 @@ pub fn propose(
         return Ok(proposal(generation, request, draft, Vec::new()));
     }
     check_keys(&request.groups)?;
-    let place = placing(chosen)?;
+    // In shadow nothing is given that could be kept back.
+    let place = match settings.withhold.filter(|_| chosen.mode == Mode::On) {
+        Some(reason) => Err(reason),
+        None => Ok(placing(chosen)?),
+    };
     let names = Names::of(request);
     let mut compiled = compile(generation, (request, names.both()), settings, now)?;
     large::check_sizes(&compiled)?;
+    let place = match place {
+        Ok(place) => place,
+        Err(reason) => return Ok(not_searched(generation, (request, reason), compiled, chosen, settings, now)),
+    };
     let planned = plan(&mut compiled, request, chosen.policy, settings, now);
     let guard = settings.guard.filter(|_| Guard::applies(request, &compiled));
     if guard.is_some() && request.when_full == WhenFull::Advise && !are_known(&compiled.problem) {
-        return Ok(nothing_known(generation, request, compiled, chosen, settings, now));
+        let why = (request, WithheldReason::NothingKnown);
+        return Ok(not_searched(generation, why, compiled, chosen, settings, now));
     }
     let (placement, met_cut_short) = search(&compiled, place, settings, stop)?;
     let whole = compiled.groups.iter().enumerate().all(|(at, wish)| placement.placed(at) == wish.count);
@@ -264,17 +279,17 @@ fn describe(
     draft.learnt = compiled.learnt.take();
 }
 
-/// The answer where no place is better than another: nothing is searched for to be kept back.
-fn nothing_known(
+/// The answer where no place is better than another, or no hints are to be given: nothing is searched for to be kept back.
+fn not_searched(
     generation: &Generation,
-    request: &Arc<HintRequest>,
+    (request, reason): (&Arc<HintRequest>, WithheldReason),
     compiled: Compiled<'_>,
     chosen: &SelectedPolicy<'_>,
     settings: &PlacerSettings,
     now: Timestamp,
 ) -> Proposal {
     let mut draft = blank(generation, request, chosen);
-    draft.withheld = Some(Withheld { reason: WithheldReason::NothingKnown, hinted_s: None, default_s: None });
+    draft.withheld = Some(Withheld { reason, hinted_s: None, default_s: None });
     let placement = nowhere(&compiled.problem);
     withheld(generation, request, (compiled, placement), draft, settings, now)
 }
@@ -509,6 +524,7 @@ fn proposal(generation: &Generation, request: &Arc<HintRequest>, draft: Decision
         elapsed: Micros::ZERO,
         last_try: false,
         generation: generation.number,
+        part: None,
         draft,
         rows,
         flows: None,

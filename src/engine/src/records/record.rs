@@ -339,7 +339,8 @@ impl Record {
             history.set(key, self.history.clone());
         }
         Generation {
-            plan: None, // dispatcher instances carry theirs
+            plan: None,              // dispatcher instances carry theirs
+            stopped: Arc::default(), // it was made with whether its hints are kept back
             number: self.frame.number,
             snapshot: Arc::new(snapshot),
             scans: Arc::default(),

@@ -106,6 +106,11 @@ impl Record {
         }
     }
 
+    /// Whether a dispatcher decides, where no traffic is under a chain.
+    fn waits(&self, chosen: &SelectedPolicy<'_>) -> bool {
+        self.follows && self.settings.withhold.is_none() && may_wait(&self.request, chosen)
+    }
+
     /// Makes the decision under another policy, on what the recorded one read; `stop` bounds its search beside the
     /// recorded steps. The placements are made once more to be rated, so this takes twice as long as the searches.
     ///
@@ -134,7 +139,7 @@ impl Record {
             }
         };
         let chained = is_chained(&generation, &self.request, &self.settings.chains);
-        let waited = |chosen: &SelectedPolicy<'_>| self.follows && may_wait(&self.request, chosen) && !chained;
+        let waited = |chosen: &SelectedPolicy<'_>| self.waits(chosen) && !chained;
         let recorded = self.make(&generation, (&self.policy, &self.name), self.dispatcher(live), &mut self.stop());
         let recorded = recorded.map(|(_, rows)| rows).unwrap_or_default();
         let (mut again, mut likewise) = (self.stop(), stop_at(probe.stopped()));
@@ -180,7 +185,7 @@ impl Record {
     ) -> Result<(Decision, Vec<Row>), Refusal> {
         let chosen = self.chosen(policy, name);
         let chained = is_chained(generation, &self.request, &self.settings.chains);
-        if chained || !(self.follows && may_wait(&self.request, &chosen)) {
+        if chained || !self.waits(&chosen) {
             let proposal = propose(generation, &self.request, &chosen, &self.settings, self.now, stop)?;
             return Ok((proposal.preview(), proposal.rows));
         }

@@ -2,7 +2,7 @@
 
 use super::flows::wired;
 use super::harness::EngineHarness;
-use crate::holding::serve::{ShuffleWish, WishTurn};
+use crate::holding::serve::{ShuffleWish, Teller, WishTurn};
 use crate::holding::{Shuffle, Turn};
 use crate::testing::attempt;
 use crate::{EdgeHistory, LearnedGroup, LearnedRun, Proof, RouteSettings};
@@ -26,12 +26,17 @@ fn cluster() -> EngineHarness {
     wired(RouteSettings::default(), build::tree(&spec).unwrap(), 8 * 1_024)
 }
 
+fn shuffle(mb: u64) -> Shuffle {
+    Shuffle { bytes: Bytes(mb * MB), receivers: 10, received: 0, fetched: Bytes::ZERO }
+}
+
 fn wish(number: u32, mb: u64) -> ShuffleWish {
     ShuffleWish {
         attempt: attempt(number, 1),
         group: "p10".into(),
         recurring_key: None,
-        shuffle: Shuffle { bytes: Bytes(mb * MB), receivers: 10, received: 0 },
+        shuffle: shuffle(mb),
+        seen: None,
         memory_mb: 1_024,
     }
 }
@@ -70,7 +75,7 @@ fn bytes_of_earlier_runs_stand_in_where_the_job_says_none() {
     let mut harness = cluster();
     let unknown = ShuffleWish { recurring_key: Some(KEY.into()), ..wish(1, 0) };
     let of = |harness: &mut EngineHarness| harness.engine.shuffle_turn(&unknown, &Proof::Trusted, harness.now).unwrap();
-    assert_eq!(of(&mut harness), WishTurn { turn: Turn::Free, bytes: Bytes::ZERO });
+    assert_eq!(of(&mut harness), WishTurn { turn: Turn::Free, bytes: Bytes::ZERO, teller: None });
     let group = |name: &str| LearnedGroup { name: name.into(), count: 6, input_paths: vec![] };
     let edge = |to: &str, mb: u64| EdgeHistory {
         from: "p20".into(),
@@ -85,5 +90,37 @@ fn bytes_of_earlier_runs_stand_in_where_the_job_says_none() {
         whole: None,
     };
     assert!(harness.engine.learnt(&KEY.into(), &run, harness.now));
-    assert_eq!(of(&mut harness), WishTurn { turn: Turn::AtMost(12), bytes: Bytes(90 * MB) });
+    let known = |mb, teller| WishTurn { turn: Turn::AtMost(12), bytes: Bytes(mb * MB), teller: Some(teller) };
+    assert_eq!(of(&mut harness), known(90, Teller::History));
+    let mut said = |wish| harness.engine.shuffle_turn(&wish, &Proof::Trusted, harness.now).unwrap();
+    let seen = ShuffleWish { seen: Some(shuffle(60)), ..unknown.clone() };
+    assert_eq!(said(seen.clone()), known(60, Teller::ApplicationMaster), "it is this run's");
+    assert_eq!(said(ShuffleWish { shuffle: shuffle(70), ..seen }), known(70, Teller::Caller));
+}
+
+#[test]
+fn what_the_application_master_counts_is_what_the_order_goes_by() {
+    let mut harness = cluster();
+    let seen = |mb, fetched, received| Some(Shuffle { fetched: Bytes(fetched * MB), received, ..shuffle(mb) });
+    for number in [1, 2] {
+        let found = turn(&mut harness, &ShuffleWish { seen: seen(u64::from(number) * 10, 0, 0), ..wish(number, 0) });
+        assert_eq!(found, Turn::AtMost(12));
+    }
+    let third = |fetched, received| ShuffleWish { seen: seen(40, fetched, received), ..wish(3, 0) };
+    assert_eq!(turn(&mut harness, &third(0, 0)), Turn::Held { before: 2 });
+    assert_eq!(turn(&mut harness, &third(25, 0)), Turn::AtMost(12), "15 MB are left");
+    assert_eq!(turn(&mut harness, &third(0, 9)), Turn::AtMost(12), "4 MB are left");
+    let heard = ShuffleWish { shuffle: Shuffle { received: 10, ..shuffle(0) }, ..third(0, 9) };
+    assert_eq!(turn(&mut harness, &heard), Turn::Free, "who wishes heard of the last one's end");
+}
+
+#[test]
+fn who_wishes_for_no_receivers_yet_is_not_in_the_order() {
+    let mut harness = cluster();
+    for number in [1, 2] {
+        let early = ShuffleWish { shuffle: Shuffle { receivers: 0, ..shuffle(10) }, ..wish(number, 10) };
+        assert_eq!(turn(&mut harness, &early), Turn::Free);
+    }
+    assert_eq!(turn(&mut harness, &wish(3, 30)), Turn::AtMost(12));
+    assert_eq!(turn(&mut harness, &wish(4, 40)), Turn::AtMost(12));
 }

@@ -21,3 +21,4 @@ mod tokens;
 mod ugly_networks;
 mod watching;
 mod world;
+mod worth;

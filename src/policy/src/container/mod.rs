@@ -204,7 +204,10 @@ impl Container {
             return;
         }
         let containers = search_state.at.len();
-        let steps = self.params.steps_per_container.saturating_mul(containers as u64);
+        let wished = self.params.steps_per_container.saturating_mul(containers as u64);
+        // Cooling that ends early leaves a state as hot as it was then: what is granted has to do for all of it, and
+        // for the descent after it.
+        let steps = wished.min(budget.left() / 3 * 2);
         let schedule = Schedule {
             start: self.params.start_temperature / containers as f64,
             end: self.params.end_temperature / containers as f64,

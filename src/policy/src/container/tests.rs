@@ -374,3 +374,29 @@ fn what_finds_no_room_is_left_out() {
     let nothing = sample.problem(vec![sample.group("workers", 2, UNIT.times(9))], vec![], vec![]);
     assert_eq!(solve(&Container::default(), &nothing).placed(0), 0);
 }
+
+/// The mean cost of 12 requests for 80 containers, where so many steps are granted.
+fn mean_cost(steps: u64) -> f64 {
+    let costs = (0..12).map(|seed| {
+        let mut sample = cluster(
+            &tree(&TreeSpec { racks: 8, hosts_per_rack: 8, ..TreeSpec::default() }).unwrap(),
+            UNIT.times(4),
+            Bytes(150_000_000),
+        );
+        sample.occupy(UNIT, 3, seed);
+        let mut maps = sample.group("map", 60, UNIT);
+        maps.input = sample.input(60, Bytes(128 * MIB), seed);
+        let reduces = sample.group("reduce", 20, UNIT);
+        let problem = PlaceProblem { seed, ..sample.problem(vec![maps, reduces], vec![], vec![]) };
+        let mut never = || false;
+        let policy = Container::new(ContainerParams::default());
+        policy.place(&problem, &mut Budget::new(steps, &mut never)).unwrap().objective
+    });
+    costs.sum::<f64>() / 12.0
+}
+
+#[test]
+fn few_steps_for_many_containers_cool_to_the_end() {
+    let (granted, all) = (mean_cost(4_000), mean_cost(u64::MAX));
+    assert!(granted < 1.015 * all, "{granted} with 4,000 steps, {all} with all");
+}

@@ -154,7 +154,7 @@ impl Master {
     pub(super) fn shuffle(&self) -> Option<Shuffle> {
         let each = self.map_output.0.checked_div(u64::from(self.completed))?;
         let bytes = Bytes(each.saturating_mul(self.inputs.len().max(1) as u64));
-        Some(Shuffle { bytes, receivers: self.reduces_in_all, received: self.received })
+        Some(Shuffle { bytes, receivers: self.reduces_in_all, received: self.received, fetched: Bytes::ZERO })
     }
 
     /// How many more reduces are to be asked for, where `free` containers are free in the cluster and jobs with waiting maps

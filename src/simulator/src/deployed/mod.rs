@@ -9,8 +9,8 @@
 //! - The processor asks hintd for what grew under keys without places of their own (docs/yarn.md), adds rows of hosts and
 //!   racks when the answer comes, and takes them back: hosts after `HOSTS_FOR`, racks `RACKS_FOR` later.
 //! - In a queue that holds, the processor lets through to YARN as many reduces as hintd's order of heavy shuffles allows
-//!   (`hintd_engine::holding`), by what finished maps wrote and how many reduces have all of their bytes, both of which an
-//!   ApplicationMaster's pages tell. The ApplicationMaster does not know, and goes on as if all stood at YARN.
+//!   (`hintd_engine::holding`), by what finished maps wrote and how many reduces have all of their bytes, both of which hintd
+//!   asks the ApplicationMaster's pages for, every `PROGRESS`. The ApplicationMaster does not know, and goes on as if all stood at YARN.
 //! - A recurring job's earlier run reaches hintd when the job comes, as from a JobHistoryServer; where its input was written
 //!   to home racks, its asks stay there for a while (`home_rows`).
 //! - hintd is the engine: facts, events and requests reach it `ANSWER` late, the placer runs with the daemon's budget,
@@ -43,6 +43,8 @@ use world::World;
 
 /// From the processor's question to hintd's answer: the median on a real small cluster was 7.6 ms (docs/yarn.md).
 const ANSWER: Micros = Micros::from_millis(8);
+/// How often hintd asks an ApplicationMaster how far its shuffle is, where its queue holds.
+const PROGRESS: Micros = Micros::from_secs(5);
 /// `hosts-for-ms` of the processor.
 const HOSTS_FOR: Micros = Micros::from_secs(3);
 /// `racks-for-ms` of the processor.

@@ -4,7 +4,7 @@ use super::hintd::Hintd;
 use super::home_rows::HomeRows;
 use super::master::{MAPS, Master, REDUCES};
 use super::rows::{HintRows, Stage};
-use super::{ANSWER, Deployed, HOSTS_FOR, MASTER_BEAT, RACKS_FOR};
+use super::{ANSWER, Deployed, HOSTS_FOR, MASTER_BEAT, PROGRESS, RACKS_FOR};
 use crate::capacity::HintOutcome;
 use crate::streams::{MASTER_BEATS, stream};
 use hintd_engine::TaskWhat;
@@ -32,6 +32,8 @@ enum Happening {
     Answer(AttemptId, Vec<(NodeIdx, u32)>),
     /// Rows of a key go back a stage; the version of hints that they are of.
     Widen(AttemptId, Stage, u64),
+    /// A receiver's bytes are seen to be there.
+    Received(AttemptId),
 }
 
 /// See the module.
@@ -129,6 +131,7 @@ impl World {
                 Happening::Beat(attempt) => self.beat(deployed, attempt, view.snapshot, when),
                 Happening::Answer(attempt, hosts) => self.answer(attempt, &hosts, when),
                 Happening::Widen(attempt, stage, version) => self.widen(attempt, stage, version, when),
+                Happening::Received(attempt) => self.seen_received(attempt, when),
             }
         }
     }
@@ -154,7 +157,7 @@ impl World {
                     self.homes.has_homes(*attempt, homes);
                 }
             }
-            DispatchEvent::Received(task) => self.received(task, view.now),
+            DispatchEvent::Received(task) => self.received(task.attempt, view.now),
             DispatchEvent::RackUse { .. }
             | DispatchEvent::Run { .. }
             | DispatchEvent::Asks { .. }
@@ -251,10 +254,20 @@ impl World {
         more
     }
 
-    fn received(&mut self, task: &TaskRef, now: Timestamp) {
-        let Some(master) = self.masters.get_mut(&task.attempt) else { return };
+    /// hintd sees that a receiver has its bytes when it asks the ApplicationMaster next.
+    fn received(&mut self, attempt: AttemptId, now: Timestamp) {
+        if self.hold.is_none() {
+            return;
+        }
+        let phase = self.phase(attempt).0;
+        let asked = now.0.saturating_sub(phase) / PROGRESS.0;
+        self.at(Timestamp(phase + (asked + 1) * PROGRESS.0), Happening::Received(attempt));
+    }
+
+    fn seen_received(&mut self, attempt: AttemptId, now: Timestamp) {
+        let Some(master) = self.masters.get_mut(&attempt) else { return };
         master.received += 1;
-        self.holding.received(task.attempt);
+        self.holding.received(attempt);
         self.turn(now);
     }
 

@@ -1,9 +1,10 @@
 //! Wishes for receivers of a shuffle, and what they come to.
 
 use super::request::attempt;
+use crate::runtime::shuffle_turn::ShuffleAdvice;
 use hintd_client::wire::v1;
 use hintd_engine::Refusal;
-use hintd_engine::holding::serve::{ShuffleWish, WishTurn};
+use hintd_engine::holding::serve::{ShuffleWish, Teller, WishTurn};
 use hintd_engine::holding::{Shuffle, Turn};
 use hintd_model::units::{Bytes, QueueName};
 
@@ -19,9 +20,6 @@ const NAME_MAX: usize = 1_024;
 pub(in crate::server) fn shuffle_wish(wire: &v1::ShuffleTurnRequest) -> Result<(QueueName, ShuffleWish), Refusal> {
     let attempt = attempt(&wire.application_id, wire.attempt)?;
     let invalid = |field: &str, message: String| Err(Refusal::Invalid { field: field.to_owned(), message });
-    if wire.receivers == 0 {
-        return invalid("receivers", "0: a shuffle has at least one".to_owned());
-    }
     if wire.received > wire.receivers {
         return invalid("received", format!("{} is more than its {} receivers", wire.received, wire.receivers));
     }
@@ -32,30 +30,48 @@ pub(in crate::server) fn shuffle_wish(wire: &v1::ShuffleTurnRequest) -> Result<(
             return invalid(field, format!("{} bytes are more than {NAME_MAX}", name.len()));
         }
     }
-    let shuffle = Shuffle { bytes: Bytes(wire.shuffle_bytes), receivers: wire.receivers, received: wire.received };
+    let shuffle = Shuffle {
+        bytes: Bytes(wire.shuffle_bytes),
+        receivers: wire.receivers,
+        received: wire.received,
+        fetched: Bytes::ZERO,
+    };
     let key = Some(wire.recurring_job_key.as_str()).filter(|key| !key.is_empty());
     let wish = ShuffleWish {
         attempt,
         group: wire.group.as_str().into(),
         recurring_key: key.map(Into::into),
         shuffle,
+        seen: None,
         memory_mb: wire.memory_mb,
     };
     Ok((wire.queue.as_str().into(), wish))
 }
 
-/// What it came to; `None`: the queue does not hold.
-pub(in crate::server) fn shuffle_turn(found: Option<WishTurn>) -> v1::ShuffleTurnResponse {
-    let Some(WishTurn { turn, bytes }) = found else { return answer(None, 0, Bytes::ZERO, "queue_off") };
-    match turn {
+/// What it came to.
+pub(in crate::server) fn shuffle_turn(found: ShuffleAdvice) -> v1::ShuffleTurnResponse {
+    let WishTurn { turn, bytes, teller } = match found {
+        ShuffleAdvice::Turn(turn) => turn,
+        ShuffleAdvice::Withheld(reason) => return answer(None, 0, Bytes::ZERO, reason.as_str()),
+        ShuffleAdvice::QueueOff => return answer(None, 0, Bytes::ZERO, "queue_off"),
+    };
+    let told = match turn {
         Turn::Free if bytes == Bytes::ZERO => answer(None, 0, bytes, "not_known"),
         Turn::Free => answer(None, 0, bytes, "free"),
         Turn::AtMost(most) => answer(Some(most), 0, bytes, "turn"),
         Turn::Held { before } => answer(Some(0), before, bytes, "held"),
-    }
+    };
+    v1::ShuffleTurnResponse { bytes_from: teller.map_or("", Teller::as_str).to_owned(), ..told }
 }
 
 fn answer(at_most: Option<u32>, before: u32, bytes: Bytes, reason: &str) -> v1::ShuffleTurnResponse {
     let reason = reason.to_owned();
-    v1::ShuffleTurnResponse { at_most, before, shuffle_bytes: bytes.0, again_after_ms: AGAIN_MS, reason }
+    v1::ShuffleTurnResponse {
+        at_most,
+        before,
+        shuffle_bytes: bytes.0,
+        again_after_ms: AGAIN_MS,
+        reason,
+        ..Default::default()
+    }
 }

@@ -255,6 +255,7 @@ impl World {
             }
             Effect::Follow { message: FollowBody::Move { container, gain, .. }, .. } => self.proposed(container, gain),
             Effect::Follow { .. } | Effect::RunLeftOut { .. } | Effect::Count(..) | Effect::AdherenceFinalized(_) => {}
+            Effect::Verdict(_) => panic!("nobody is held out here"),
             Effect::Hints { answer, .. } => self.reply(Reply::Answer(answer)),
             Effect::Late { request } => self.due.push_back(request),
             Effect::Rebalance(round) => self.rebalance(&round),

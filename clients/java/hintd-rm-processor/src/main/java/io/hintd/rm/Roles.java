@@ -9,6 +9,11 @@ final class Roles {
     return of(framework, priority).equals("reduce");
   }
 
+  /** The priority under which the framework asks for containers that read what others leave; -1: there is none. */
+  static int readers(String framework) {
+    return framework.equals("mapreduce") ? 10 : -1;
+  }
+
   /** Empty: unknown. */
   static String of(String framework, int priority) {
     if (!framework.equals("mapreduce")) {

@@ -15,11 +15,16 @@ import org.slf4j.LoggerFactory;
  * Holds back one attempt's asks for receivers of a heavy shuffle until hintd says that it is their turn, in queues that
  * hold. One thread at a time.
  *
+ * <p>Before the first ask for receivers hintd is told now and then that they will come: it finds out meanwhile how much
+ * the job shuffles, which nothing else tells of a job that never ran before.
+ *
  * <p>Whatever goes wrong, nothing is held: hintd refuses, is silent for its deadline, or the breaker is open; the queue is
  * switched off; or the attempt was held for {@code hold-max-ms} in all.
  */
 final class TurnKeeper {
   private static final Logger LOG = LoggerFactory.getLogger(TurnKeeper.class);
+  /** hintd forgets who says nothing for 30 s. */
+  private static final long ANNOUNCE_MS = 5_000;
 
   private static final class Asked {
     CompletableFuture<ShuffleTurnResponse> answer;
@@ -27,6 +32,8 @@ final class TurnKeeper {
     /** Not held so far: it was not asked yet. */
     boolean first = true;
     boolean held;
+    /** What the log says of it; null: nothing yet. */
+    Boolean said;
     long heldMs;
     long looked;
   }
@@ -39,6 +46,8 @@ final class TurnKeeper {
   private final Map<Key, Asked> asked = new HashMap<>();
   /** Counted among the containers that are held. */
   private int held;
+  /** When hintd is to be told that receivers will come. */
+  private long announce = Long.MIN_VALUE;
 
   TurnKeeper(Attempt attempt, Cluster.App app, Daemon daemon, Counters counters) {
     this.attempt = attempt;
@@ -50,6 +59,9 @@ final class TurnKeeper {
   /** What goes on in place of {@code came}. */
   List<ResourceRequest> before(List<ResourceRequest> came, boolean holds, Settings settings, long now) {
     turns.came(came, key -> holds && Roles.reads(app.framework(), key.priority));
+    if (holds && turns.none()) {
+      announce(settings, now);
+    }
     for (Key key : turns.open()) {
       Asked of = asked.computeIfAbsent(key, none -> new Asked());
       if (!holds || of.heldMs >= settings.holdMaxMs) {
@@ -64,14 +76,27 @@ final class TurnKeeper {
     return count(turns.pass(came));
   }
 
+  private void announce(Settings settings, long now) {
+    int priority = Roles.readers(app.framework());
+    if (priority < 0 || now < announce) {
+      return;
+    }
+    announce = now + ANNOUNCE_MS;
+    daemon.turn(request(new Key(priority, -1)), settings); // of no receivers; whatever it says, nothing is held
+  }
+
+  private ShuffleTurnRequest.Builder request(Key key) {
+    return ShuffleTurnRequest.newBuilder()
+        .setApplicationId(attempt.applicationId())
+        .setAttempt(attempt.number())
+        .setQueue(app.queue)
+        .setRecurringJobKey(app.recurringKey())
+        .setGroup(key.group());
+  }
+
   private void ask(Key key, Asked of, Settings settings, long now) {
     ShuffleTurnRequest.Builder request =
-        ShuffleTurnRequest.newBuilder()
-            .setApplicationId(attempt.applicationId())
-            .setAttempt(attempt.number())
-            .setQueue(app.queue)
-            .setRecurringJobKey(app.recurringKey())
-            .setGroup(key.group())
+        request(key)
             .setReceivers(Math.max(turns.receivers(key), 1))
             .setReceived(turns.done(key))
             .setMemoryMb(turns.memoryMb(key));
@@ -104,13 +129,13 @@ final class TurnKeeper {
     }
     ShuffleTurnResponse turn = answer.join();
     of.again = now + Math.max(turn.getAgainAfterMs(), 100);
-    boolean was = of.held;
     of.held = turn.hasAtMost() && turn.getAtMost() == 0;
     turns.most(key, turn.hasAtMost() ? turn.getAtMost() : Turns.ALL);
-    if (of.held != was) {
+    if (of.said == null || of.said != of.held) {
+      of.said = of.held;
       LOG.info(
-          "hintd: {} of {} {} ({}, {} before it)", key, attempt, of.held ? "are held" : "may be asked for", turn.getReason(),
-          turn.getBefore());
+          "hintd: {} of {} {} ({}, {} before it, {} bytes by {})", key, attempt, of.held ? "are held" : "may be asked for",
+          turn.getReason(), turn.getBefore(), turn.getShuffleBytes(), turn.getBytesFrom().isEmpty() ? "nobody" : turn.getBytesFrom());
     }
   }
 

@@ -79,6 +79,11 @@ final class Turns {
     return open;
   }
 
+  /** Whether no containers of receivers were asked for so far. */
+  boolean none() {
+    return states.isEmpty();
+  }
+
   /** The key's receivers may hold and ask for so many containers from now on. */
   void most(Key key, int most) {
     State state = states.get(key);

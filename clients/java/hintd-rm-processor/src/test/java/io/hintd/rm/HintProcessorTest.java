@@ -173,6 +173,24 @@ class HintProcessorTest {
     assertEquals(0, processor.counters().errors.sum());
   }
 
+  @Test
+  void hintdHearsOfReceiversBeforeTheyAreAskedForAndHoldsNothingForIt() throws Exception {
+    startWithDaemon("mode=on", "hold.root.q=true", "deadline-ms=500");
+    ranBefore(1L << 30);
+    List<ApplicationAttemptId> apps = new ArrayList<>();
+    for (int i = 0; i < 3; i++) {
+      apps.add(register());
+      allocate(apps.get(i));
+      allocate(apps.get(i));
+    }
+    assertEquals(3, processor.counters().turnsAsked.sum(), "once each, and seldom after that");
+    until(() -> processor.counters().answered.sum() >= 3);
+    allocate(apps.get(2), any(5));
+    asked(apps.get(2), 5); // the others would be before it
+    assertEquals(0, processor.counters().held.sum());
+    assertEquals(0, processor.counters().refused.sum());
+  }
+
   /** A run of the job that asked hintd itself, with so many bytes of shuffle. */
   private void ranBefore(long bytes) throws Exception {
     ApplicationAttemptId id = ApplicationAttemptId.newInstance(ApplicationId.newInstance(1_600_000_000_000L, 1), 1);

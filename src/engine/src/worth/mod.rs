@@ -1,0 +1,221 @@
+//! What hints are worth in production: a share of each queue's applications is held out, gets no hints, and its completion
+//! times are compared with those of hinted ones.
+//!
+//! # Code map
+//! - Here: settings, and on which side an application is. `compare`: samples, and the interval of their ratio.
+//! - `book`: applications under way, what is known of queues and recurring keys, and which keys are stopped; `serve`: the
+//!   engine's calls.
+//!
+//! # Invariants
+//! - The side of an application hangs on its id, the seed and the share alone: neither a restart, nor another attempt, nor
+//!   another daemon of the same configuration changes it.
+//! - An application counts once, when a server says that it succeeded; one that was on both sides counts for nothing.
+//! - A key that is stopped stays so until an operator allows it.
+
+pub mod book;
+pub mod compare;
+pub mod serve;
+
+use super::decision::WithheldReason;
+use super::generation::Generation;
+use hintd_model::cluster::{Constraints, Gang, HintRequest};
+use hintd_model::units::ApplicationId;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// The name that stands for all queues that have none of their own.
+const OTHER_QUEUES: &str = "*";
+
+/// Keys that are stopped.
+pub type StoppedKeys = BTreeSet<Arc<str>>;
+
+/// Who is held out, and when that tells something.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WorthSettings {
+    /// The share of its applications that are held out, 0 to 0.5, by queue of the configuration; `*`: all others.
+    pub holdout: BTreeMap<Arc<str>, f64>,
+    /// Of the draw: another seed draws others.
+    pub seed: u64,
+    /// Runs on either side below which nothing is told; at least 2.
+    pub runs: u64,
+    /// The part by which a key's hinted runs must be slower, at the lower end of the interval, for it to be stopped.
+    pub margin: f64,
+    /// Recurring keys that are compared at one time; beyond it the longest unseen one goes, those that run first.
+    pub keys: usize,
+}
+
+impl Default for WorthSettings {
+    /// Nobody is held out.
+    fn default() -> Self {
+        Self { holdout: BTreeMap::new(), seed: 0, runs: 8, margin: 0.02, keys: 10_000 }
+    }
+}
+
+/// Whether an application gets hints.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Arm {
+    /// It does.
+    Hinted,
+    /// It does not, so that others can be compared with it.
+    HeldOut,
+}
+
+/// An application's part in the comparison of its queue.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Part {
+    /// The queue, as the configuration calls it: `*` for those that it does not name.
+    pub queue: Arc<str>,
+    /// The share that was drawn by.
+    pub share: f64,
+    /// What was drawn.
+    pub arm: Arm,
+}
+
+/// How a request stands to the comparison.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Standing {
+    /// It takes no part: nobody is held out in its queue, or it asks for what YARN can't do by itself.
+    Outside,
+    /// Its key is stopped.
+    Stopped,
+    /// It takes part.
+    Drawn(Part),
+}
+
+impl Standing {
+    /// Why its hints are kept back; `None`: they are given.
+    #[must_use]
+    pub fn withheld(&self) -> Option<WithheldReason> {
+        match self {
+            Self::Stopped => Some(WithheldReason::Slower),
+            Self::Drawn(Part { arm: Arm::HeldOut, .. }) => Some(WithheldReason::Holdout),
+            Self::Drawn(_) | Self::Outside => None,
+        }
+    }
+
+    /// Its part, if it has one.
+    #[must_use]
+    pub fn part(self) -> Option<Part> {
+        match self {
+            Self::Drawn(part) => Some(part),
+            Self::Stopped | Self::Outside => None,
+        }
+    }
+}
+
+impl WorthSettings {
+    /// How an application of a queue stands, whatever it asks for.
+    #[must_use]
+    pub fn standing(
+        &self,
+        (application, queue): (ApplicationId, &str),
+        key: Option<&Arc<str>>,
+        stopped: &StoppedKeys,
+    ) -> Standing {
+        if key.is_some_and(|key| stopped.contains(key)) {
+            return Standing::Stopped;
+        }
+        match self.share(queue) {
+            Some((queue, share)) if share > 0.0 => {
+                let arm = if draw(self.seed, application) < share { Arm::HeldOut } else { Arm::Hinted };
+                Standing::Drawn(Part { queue: Arc::clone(queue), share, arm })
+            }
+            _ => Standing::Outside,
+        }
+    }
+
+    /// How a request stands. What YARN can't do by itself is not kept back: a gang, bounds, traffic under chains of
+    /// middleboxes, a job of the plan in force.
+    #[must_use]
+    pub fn standing_of(&self, request: &HintRequest, generation: &Generation) -> Standing {
+        let chained = generation.snapshot.topology.chains.is_some();
+        let key = request.recurring_key.as_ref();
+        let planned = || {
+            let jobs = generation.plan.iter().flat_map(|kept| &kept.plan.jobs);
+            key.is_some_and(|key| jobs.into_iter().any(|planned| planned.job.key == *key))
+        };
+        if !is_plain(request) || chained || planned() {
+            return Standing::Outside;
+        }
+        self.standing((request.attempt.application, request.queue.as_str()), key, &generation.stopped)
+    }
+
+    /// Whether somebody is held out anywhere.
+    #[must_use]
+    pub fn is_on(&self) -> bool {
+        self.holdout.values().any(|share| *share > 0.0)
+    }
+
+    fn share(&self, queue: &str) -> Option<(&Arc<str>, f64)> {
+        let found = self.holdout.get_key_value(queue).or_else(|| self.holdout.get_key_value(OTHER_QUEUES));
+        found.map(|(queue, share)| (queue, *share))
+    }
+}
+
+/// Whether YARN can do by itself what a request asks for: no gang, and no bounds.
+pub(crate) fn is_plain(request: &HintRequest) -> bool {
+    let free = |constraints: &Constraints| *constraints == Constraints::default();
+    let bound = !free(&request.constraints) || request.groups.iter().any(|group| !free(&group.constraints));
+    request.gang == Gang::UpTo && !bound
+}
+
+/// A number from 0 to below 1 for an application, the same wherever and whenever it is asked for. A larger share holds out
+/// all that a smaller one does, and more.
+fn draw(seed: u64, application: ApplicationId) -> f64 {
+    let bits = mix(mix(mix(seed) ^ application.cluster_timestamp) ^ u64::from(application.sequence));
+    (bits >> 11) as f64 / (1_u64 << 53) as f64
+}
+
+/// Finaliser of SplitMix64: every bit of the result hangs on every bit given.
+const fn mix(value: u64) -> u64 {
+    let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    value ^ (value >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn application(sequence: u32) -> ApplicationId {
+        ApplicationId { cluster_timestamp: 1_700_000_000_000, sequence }
+    }
+
+    fn settings(share: f64) -> WorthSettings {
+        WorthSettings { holdout: BTreeMap::from([("*".into(), share)]), ..WorthSettings::default() }
+    }
+
+    fn held_out(settings: &WorthSettings) -> BTreeSet<u32> {
+        let standing = |sequence| settings.standing((application(sequence), "q"), None, &StoppedKeys::new());
+        (1..=10_000).filter(|&sequence| standing(sequence).withheld().is_some()).collect()
+    }
+
+    #[test]
+    fn the_share_that_is_asked_for_is_held_out_and_a_larger_one_holds_out_the_same_and_more() {
+        let (tenth, half) = (held_out(&settings(0.1)), held_out(&settings(0.5)));
+        assert!((900..1_100).contains(&tenth.len()) && (4_800..5_200).contains(&half.len()), "{}", tenth.len());
+        assert!(tenth.is_subset(&half));
+        assert_eq!(tenth, held_out(&settings(0.1)), "a draw is no chance");
+        let other = held_out(&WorthSettings { seed: 1, ..settings(0.1) });
+        assert!(tenth.intersection(&other).count() < 200, "another seed draws others");
+        assert!(held_out(&settings(0.0)).is_empty());
+    }
+
+    #[test]
+    fn a_queue_of_its_own_has_its_own_share_and_a_stopped_key_no_draw() {
+        let mut settings = settings(0.0);
+        settings.holdout.insert("etl".into(), 0.5);
+        let key: Arc<str> = "daily".into();
+        let standing = |queue, stopped: &StoppedKeys| settings.standing((application(1), queue), Some(&key), stopped);
+        assert_eq!(standing("other", &StoppedKeys::new()), Standing::Outside);
+        let part = standing("etl", &StoppedKeys::new()).part().unwrap();
+        assert_eq!((&*part.queue, part.share), ("etl", 0.5));
+        let stopped = StoppedKeys::from([Arc::clone(&key)]);
+        for queue in ["etl", "other"] {
+            assert_eq!(standing(queue, &stopped).withheld(), Some(WithheldReason::Slower));
+        }
+    }
+}
