@@ -47,10 +47,16 @@ async fn reloads_under_load_swap_all_or_nothing_and_fail_no_request() {
     account.check(&program, 0).await;
 }
 
-/// What a refused file is counted as, and how often its refusal was logged as one.
+/// What a refused file is counted as, and how often its refusal was logged as one: by then, for lines are written by a
+/// thread of their own.
 async fn refusals(program: &Program) -> (u64, usize) {
     let counted = program.status().await.counters.get("reloads_refused").copied().unwrap_or(0);
-    (counted, program.log().matches("the configuration stays as it was").count())
+    let logged = || program.log().matches("the configuration stays as it was").count();
+    let began = Instant::now();
+    while (logged() as u64) < counted && began.elapsed() < SOON {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    (counted, logged())
 }
 
 async fn reload(program: &Program) -> Result<v1::ReloadResponse, tonic::Status> {

@@ -241,6 +241,10 @@ async fn nothing_of_a_request_makes_lines_of_its_own_in_the_log() {
     let pair = v1::HostPair { src: "r0n0".into(), dst: "r0n1".into(), class: String::new() };
     let watch = v1::WatchRequest { watcher: FORGED.into(), pairs: vec![pair], ..Default::default() };
     assert_eq!(crate::world::refusal(program.client.watch(watch).await.map(|_| ())).0, Code::InvalidArgument);
+    let began = Instant::now();
+    while !program.log().contains("refused: the request is not well-formed") && began.elapsed() < SOON {
+        tokio::time::sleep(Duration::from_millis(20)).await; // lines are written by a thread of their own
+    }
     let log = program.log();
     assert!(log.contains("refused: the request is not well-formed"), "{log}");
     for line in log.lines() {

@@ -16,6 +16,15 @@ fn said(program: &Program, words: &str) -> Vec<String> {
     program.log().lines().filter(|line| line.contains(words)).map(str::to_owned).collect()
 }
 
+/// The same, once there are any: lines are written by a thread of their own.
+async fn told(program: &Program, words: &str) -> Vec<String> {
+    let began = Instant::now();
+    while said(program, words).is_empty() && began.elapsed() < SOON {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    said(program, words)
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn status_names_the_plan_in_force_and_who_follows_it() {
     let mut world = World::start().await;
@@ -45,24 +54,26 @@ async fn the_log_tells_each_change_of_the_plan_in_force_once() {
     let mut short = plan(&[("daily", "/rack0", 4)]);
     short["until"] = json!(now_us() + 3_000_000);
     submit(&program.admin, "short", &short.to_string()).await.unwrap();
-    assert_eq!(said(&program, "a plan was kept plan=short origin=\"operator\"").len(), 1);
+    assert_eq!(told(&program, "a plan was kept plan=short origin=\"operator\"").await.len(), 1);
     activate(&program.admin, "short", false).await.unwrap();
     activate(&program.admin, "short", false).await.unwrap();
-    assert_eq!(said(&program, "a plan is in force plan=short").len(), 1, "the second time nothing changed");
+    assert_eq!(told(&program, "a plan is in force plan=short").await.len(), 1, "the second time nothing changed");
     program.until("it has expired", |status| status.plan.as_ref().is_some_and(|plan| plan.expired)).await;
-    let began = Instant::now();
-    while said(&program, "has expired").is_empty() && began.elapsed() < SOON {
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+    told(&program, "has expired").await;
     tokio::time::sleep(Duration::from_millis(2_500)).await; // it is looked at once a second
     assert_eq!(said(&program, "plan=short ago_s=").len(), 1, "{}", program.log());
     drop(program);
     let program = Program::start(folder.path(), port).await;
-    assert_eq!(said(&program, "a plan is in force plan=short expired=true left_s=0").len(), 1, "{}", program.log());
+    assert_eq!(
+        told(&program, "a plan is in force plan=short expired=true left_s=0").await.len(),
+        1,
+        "{}",
+        program.log()
+    );
     tokio::time::sleep(Duration::from_millis(1_500)).await;
     assert_eq!(said(&program, "plan=short ago_s=").len(), 1, "its end was told before the restart");
     roll_back(&program.admin, false).await.unwrap();
-    assert_eq!(said(&program, "the plan in force was rolled back from=short to=none").len(), 1);
+    assert_eq!(told(&program, "the plan in force was rolled back from=short to=none").await.len(), 1);
     // Next week's plan under its name has an end of its own.
     program.admin.clone().remove_plan(RemovePlanRequest { name: "short".to_owned() }).await.unwrap();
     short["until"] = json!(now_us() + 2_000_000);

@@ -213,7 +213,9 @@ fn plans_and_traces(seen: &mut Seen) {
     simulate(seen, "an unknown policy", &trace, "nas-40", &["--policy", "fare"]);
     simulate(seen, "an unknown parameter", &trace, "nas-40", &["--policy", "fair", "--param", "fair.x=1"]);
     let base = ["worth", "--trace", &trace, "--cluster", "nas-40", "--loads", "0.01", "--seeds", "1"];
-    seen.add("valid, as JSON", &[&base[..], &["--json"]].concat());
+    // Few runs: from a second on it says how far it is.
+    let few = ["--policy", "spread", "--levers", "where", "--json"];
+    seen.add("valid, as JSON", &[&base[..], &few].concat());
     seen.add("a policy that schedules", &[&base[..], &["--policy", "fair"]].concat());
     seen.add("a part that there is not", &[&base[..], &["--keep", &files.path("kept"), "--shard", "3/2"]].concat());
     let base = ["plan", "--trace", &trace, "--cluster", "jobpacker"];
