@@ -565,6 +565,7 @@ mod tests {
         metrics.hadoop().age(true, MS);
         metrics.hadoop().ended("finished");
         metrics.hadoop().disagrees(0);
+        metrics.hadoop().progress_asked(None);
         let name_node = metrics.name_node();
         name_node.asked("answered");
         name_node.age(true, MS);
