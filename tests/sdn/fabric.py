@@ -120,6 +120,7 @@ class Fabric:
         self.vswitchd.wait()
         os.remove(f"{self.folder}/ovs-vswitchd.ctl")
         self.vswitchd = self.daemon("ovs-vswitchd", self.db)
+        wait_until(lambda: all(map(self.answers, self.leaves + self.spines)), 10, "switches answer")
 
     def vsctl(self, *arguments):
         return run("ovs-vsctl", f"--db={self.db}", *arguments, env=self.env)
@@ -181,6 +182,11 @@ class Fabric:
     def join_controller(self, switch):
         self.vsctl("set-controller", switch, f"tcp:127.0.0.1:{CONTROLLER_PORT}",
                    "--", "set", "controller", switch, "max_backoff=1000", "inactivity_probe=5000")
+
+    def answers(self, switch):
+        """Whether a switch is there at all."""
+        show = ["ovs-ofctl", "-O", "OpenFlow13", "show", f"unix:{self.folder}/{switch}.mgmt"]
+        return subprocess.run(show, capture_output=True, env=self.env).returncode == 0
 
     def ofctl(self, command, switch, *arguments):
         """Asks a switch itself, past the controller."""
