@@ -17,6 +17,7 @@ from typing import Any, Protocol
 
 from hintd_client._generated.hintd.v1 import routes_pb2
 
+from .chains import hops
 from .forwarding import FAR, Base
 from .graph import Graph
 from .model import Match, Rule, match, outputs
@@ -81,6 +82,8 @@ class Installer(threading.Thread):
         self._stopping = False
         # Entries of routes as they were made, by switch's name and pair: a host's address may be another when they go.
         self._laid: dict[tuple[str, Pair], tuple[int, Match]] = {}
+        # Entries of chained routes: switch, match, and how far above routes.
+        self._chained: dict[Pair, list[tuple[int, Match, int]]] = {}
         self._base: deque[Command] = deque()
         self._audited = clock()
         self._instance = ""
@@ -208,6 +211,7 @@ class Installer(threading.Thread):
     def _begin_anew(self, instance: str) -> None:
         self.table.forget_routes()
         self._laid.clear()
+        self._chained.clear()
         self._routes_known = True
         if instance != self._instance:
             self._instance = instance
@@ -235,12 +239,36 @@ class Installer(threading.Thread):
             while len(waves) <= wave:
                 waves.append([])
             waves[wave] += [(pair, command) for command in commands]
-        # A chain's traffic has no rules, and must not be taken for installed.
-        for route in update.routes:
-            pair = pair_of(route.pair)
-            if pair[2] and route.links:
-                refused[pair] = f'traffic class "{pair[2]}" can\'t be told apart by addresses'
+        self._plan_chains(update, graph, waves, refused)
         return waves, refused
+
+    def _plan_chains(
+        self, update: routes_pb2.RouteUpdate, graph: Graph, waves: list[list[tuple[Pair, Command]]], refused: dict[Pair, str]
+    ) -> None:
+        """hintd sends no rules for what passes boxes: they are made of the route. Each hop is a wave, from the egress; what is
+        left of the old way goes last."""
+        late: list[tuple[Pair, Command]] = []
+        routes = [(pair_of(route.pair), route) for route in update.routes]
+        changed: list[tuple[Pair, routes_pb2.Route | None]] = [(pair, route) for pair, route in routes if pair[2]]
+        changed += [(pair_of(pair), None) for pair in update.removed if pair_of(pair)[2]]
+        for pair, route in changed:
+            try:
+                way = hops(route, graph, self._options.chains) if route is not None else []
+            except Untranslatable as error:
+                refused[pair], way = str(error), []
+            old = self._chained.pop(pair, [])
+            new = [(hop.dpid, hop.match, hop.above) for hop in way]
+            if new:
+                self._chained[pair] = new
+            for number, hop in enumerate(way):
+                while len(waves) <= number:
+                    waves.append([])
+                waves[number].append((pair, self.table.want(hop.dpid, Layer.CHAIN, hop.match, hop.actions, hop.above)))
+            for dpid, matches, above in old:
+                if (dpid, matches, above) not in new:
+                    late.append((pair, self.table.drop(dpid, Layer.CHAIN, matches, above)))
+        if late:
+            waves.append(late)
 
     def _commands(self, rule: routes_pb2.RuleChange, pair: Pair, graph: Graph) -> list[Command]:
         key = rule.switch, pair
@@ -280,6 +308,8 @@ class Installer(threading.Thread):
         """A pair that is refused has no entries: half a path is none. What can't be removed now is left to the audit."""
         gone = [key for key in self._laid if key[1] == pair]
         commands = [self.table.drop(at[0], Layer.ROUTE, at[1]) for at in map(self._laid.pop, gone)]
+        for dpid, matches, above in self._chained.pop(pair, []):
+            commands.append(self.table.drop(dpid, Layer.CHAIN, matches, above))
         for command, error in zip(commands, self._board.apply(commands, self._options.confirm)):
             if error is not None and command.dpid in self._board.connected():
                 self.suspect(command.dpid)

@@ -27,6 +27,8 @@ class Settings:
     settle: float = 3.0
     probes_lost: int = 5
     hosts_most: int = 10_000
+    # Ports of middleboxes: no probes, no hosts, no broadcasts.
+    closed: frozenset[PortAt] = frozenset()
 
 
 @dataclass
@@ -112,7 +114,7 @@ class Inventory:
 
     def probe_heard(self, source: PortAt, target: PortAt) -> None:
         """A probe that left `source` came in at `target`."""
-        if source.dpid == target.dpid or not self._up(source) or not self._up(target):
+        if source.dpid == target.dpid or target in self._settings.closed or not self._up(source) or not self._up(target):
             return
         known = self._directions.get((source, target))
         if known is None:
@@ -127,7 +129,7 @@ class Inventory:
         if int(mac[1], 16) & 1 or mac == "00:00:00:00:00:00":
             return  # a group's address sends nothing
         port = self._ports.get(at)
-        if port is None or not port.up or now < port.since + self._settings.settle or at in self.link_ports():
+        if port is None or at in self._settings.closed or not port.up or now < port.since + self._settings.settle or at in self.link_ports():
             return
         known = self._hosts.get(mac)
         if known is None and len(self._hosts) >= self._settings.hosts_most:
@@ -189,15 +191,16 @@ class Inventory:
         return self._ports.get(at)
 
     def up_ports(self, dpid: int) -> list[tuple[PortAt, Port]]:
-        """Ports of a switch that are up."""
-        return [(at, port) for at, port in self._ports.items() if at.dpid == dpid and port.up]
+        """Ports of a switch that are up and may have a link."""
+        closed = self._settings.closed
+        return [(at, port) for at, port in self._ports.items() if at.dpid == dpid and port.up and at not in closed]
 
     def open_ports(self, now: float) -> set[PortAt]:
         """Ports of hosts or of nobody yet: up for long enough that a link behind them would have been found."""
         settle = self._settings.settle
         found = {at for at, port in self._ports.items() if port.up and now >= port.since + settle}
         found.update(host.at for host in self._hosts.values())
-        return found - self.link_ports()
+        return found - self.link_ports() - self._settings.closed
 
     # --- kept over restarts ----------------------------------------------------------------------------------------
 

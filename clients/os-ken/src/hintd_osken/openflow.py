@@ -208,8 +208,9 @@ def flow_mod(datapath: Any, command: Command) -> Any:
         mask = {"cookie": rule.cookie & COOKIE_MASK, "cookie_mask": COOKIE_MASK}
         return parser.OFPFlowMod(**fields, **mask, command=ofproto.OFPFC_DELETE_STRICT)
     actions = [_action(datapath, action) for action in rule.actions]
-    apply = parser.OFPInstructionActions(ofproto.OFPIT_APPLY_ACTIONS, actions)
-    return parser.OFPFlowMod(**fields, cookie=rule.cookie, command=ofproto.OFPFC_ADD, instructions=[apply])
+    # Without any, packets are dropped.
+    apply = [parser.OFPInstructionActions(ofproto.OFPIT_APPLY_ACTIONS, actions)] if actions else []
+    return parser.OFPFlowMod(**fields, cookie=rule.cookie, command=ofproto.OFPFC_ADD, instructions=apply)
 
 
 def _action(datapath: Any, action: tuple[Any, ...]) -> Any:
@@ -230,7 +231,7 @@ def found(stats: Any) -> Rule:
     """An entry as a switch shows it. What we would never send stands as "other", so that it equals nothing wanted."""
     actions: list[tuple[Any, ...]] = []
     for instruction in stats.instructions:
-        for action in getattr(instruction, "actions", None) or [instruction]:
+        for action in getattr(instruction, "actions", [instruction]):
             kind = type(action).__name__
             if kind == "OFPActionOutput":
                 actions.append(("output", action.port))

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from .chains import PROTOCOLS, BoxPorts, Chains, TrafficClass, closed_ports
 from .graph import Names
 from .inventory import Settings
 from .table import Marks
@@ -17,6 +18,8 @@ from .table import Marks
 # Names the file where no `--config` does.
 VARIABLE = "HINTD_OSKEN_CONFIG"
 UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+# Each takes an entry of its own on every switch of a way.
+PORTS_MOST = 16
 MAC = re.compile(r"[0-9a-f]{2}(:[0-9a-f]{2}){5}")
 ADDRESS = re.compile(r"\d{1,3}(\.\d{1,3}){3}")
 
@@ -55,12 +58,26 @@ class Options:
     host_bits_per_s: int = 0
     hosts_file: str = ""
     hosts: Mapping[str, str] = field(default_factory=dict)
+    chain_vlan: int = 3000
     switches: Mapping[str, str] = field(default_factory=dict)
+    boxes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    classes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     @property
     def settings(self) -> Settings:
         """The inventory's part."""
-        return Settings(self.debounce, self.settle, self.probes_lost, self.hosts_most)
+        by_name = {name: int(dpid, 16) for dpid, name in self.switches.items()}
+        closed = closed_ports(self.chains, by_name)
+        return Settings(self.debounce, self.settle, self.probes_lost, self.hosts_most, closed)
+
+    @property
+    def chains(self) -> Chains:
+        """What is said of middleboxes and of what passes them."""
+        classes = {
+            name: TrafficClass(told.get("protocol", ""), tuple(told.get("ports", ()))) for name, told in self.classes.items()
+        }
+        boxes = {name: BoxPorts(told["switch"], told["to"], told.get("back", told["to"])) for name, told in self.boxes.items()}
+        return Chains(classes, boxes, self.chain_vlan)
 
     @property
     def marks(self) -> Marks:
@@ -121,8 +138,9 @@ def parse(text: str) -> Options:
         if isinstance(default, float):
             value = seconds(name, value)
         elif isinstance(default, Mapping):
-            if not isinstance(value, dict) or not all(isinstance(item, str) and item for item in value.values()):
-                raise BadOptions(f"[{name}]: a table of names is wanted, not {value!r}")
+            kind = dict if name in ("boxes", "classes") else str
+            if not isinstance(value, dict) or not all(isinstance(item, kind) for item in value.values()):
+                raise BadOptions(f"[{name}]: a table of {'tables' if kind is dict else 'names'} is wanted, not {value!r}")
         elif type(value) is not type(default):
             raise BadOptions(f"{name}: {value!r} is no {type(default).__name__}")
         values[name] = value
@@ -138,9 +156,12 @@ def _check(options: Options) -> None:
     for name in ("probes_lost", "hosts_most", "updates_most"):
         if getattr(options, name) < 1:
             raise BadOptions(f"{name}: {getattr(options, name)} is less than 1")
-    if not 0 < options.forward_priority < options.priority < 0xFFFF:
+    if not 0 < options.forward_priority < options.priority < 0xFFFF - 2:
         raise BadOptions(f"forward_priority {options.forward_priority}, priority {options.priority}: the first is to be "
-                         "above 0 and below the second, that below 65535")
+                         "above 0 and below the second, that below 65533")
+    if not 1 <= options.chain_vlan <= 4090:
+        raise BadOptions(f"chain_vlan: {options.chain_vlan} is not from 1 to 4090; the three above it are used")
+    _check_chains(options)
     if not 0 <= options.cookie < 1 << 64:
         raise BadOptions(f"cookie: {options.cookie} has more than 64 bits")
     for name in ("link_bits_per_s", "host_bits_per_s"):
@@ -156,6 +177,22 @@ def _check(options: Options) -> None:
             raise BadOptions(f"[switches]: {key!r} is no datapath id of 16 hexadecimal digits")
     if options.log not in ("debug", "info", "warning", "error"):
         raise BadOptions(f"log: {options.log!r} is none of debug, info, warning, error")
+
+
+def _check_chains(options: Options) -> None:
+    for name, told in options.boxes.items():
+        ports = [told.get("to"), told.get("back", told.get("to"))]
+        if told.keys() - {"switch", "to", "back"} or not all(type(port) is int and port > 0 for port in ports):
+            raise BadOptions(f"[boxes.{name}]: switch, to and perhaps back (ports) are wanted, not {dict(told)}")
+        if told.get("switch") not in options.switches.values():
+            raise BadOptions(f"[boxes.{name}]: switch {told.get('switch')!r} has no name in [switches]")
+    for name, told in options.classes.items():
+        protocol, ports = told.get("protocol", ""), told.get("ports", [])
+        if told.keys() - {"protocol", "ports"} or protocol not in ("", *PROTOCOLS):
+            raise BadOptions(f"[classes.{name}]: protocol (tcp or udp) and ports are wanted, not {dict(told)}")
+        good = isinstance(ports, list) and all(type(port) is int and 0 < port < 65536 for port in ports)
+        if not good or len(ports) > PORTS_MOST or ports and not protocol:
+            raise BadOptions(f"[classes.{name}]: ports {ports!r}: up to {PORTS_MOST} numbers of a protocol are wanted")
 
 
 def load() -> Options:

@@ -18,6 +18,8 @@ class Layer(IntEnum):
     BASE = 2
     # Probes of links come to the controller.
     PROBE = 3
+    # Chained routes.
+    CHAIN = 4
 
 
 @dataclass(frozen=True)
@@ -28,10 +30,12 @@ class Marks:
     priority: int = 1000
     base_priority: int = 10
 
-    def rule(self, layer: Layer, matches: Match, actions: tuple[Action, ...]) -> Rule:
-        """An entry of a layer."""
-        priority = {Layer.ROUTE: self.priority, Layer.BASE: self.base_priority, Layer.PROBE: 0xFFFF}[layer]
-        return Rule(self.cookie & COOKIE_MASK | layer, priority, matches, actions)
+    def rule(self, layer: Layer, matches: Match, actions: tuple[Action, ...], above: int = 0) -> Rule:
+        """An entry of a layer; `above` is added to its priority."""
+        priority = {
+            Layer.ROUTE: self.priority, Layer.BASE: self.base_priority, Layer.PROBE: 0xFFFF, Layer.CHAIN: self.priority
+        }[layer]
+        return Rule(self.cookie & COOKIE_MASK | layer, priority + above, matches, actions)
 
     def own(self, rule: Rule) -> bool:
         """Whether an entry is ours."""
@@ -58,15 +62,15 @@ class Table:
         self.marks = marks
         self._wanted: dict[int, dict[tuple[int, Match], Rule]] = {}
 
-    def want(self, dpid: int, layer: Layer, matches: Match, actions: tuple[Action, ...]) -> Command:
+    def want(self, dpid: int, layer: Layer, matches: Match, actions: tuple[Action, ...], above: int = 0) -> Command:
         """Wants an entry from now on."""
-        rule = self.marks.rule(layer, matches, actions)
+        rule = self.marks.rule(layer, matches, actions, above)
         self._wanted.setdefault(dpid, {})[rule.key] = rule
         return Command(dpid, rule)
 
-    def drop(self, dpid: int, layer: Layer, matches: Match) -> Command:
+    def drop(self, dpid: int, layer: Layer, matches: Match, above: int = 0) -> Command:
         """Wants an entry no more."""
-        rule = self.marks.rule(layer, matches, ())
+        rule = self.marks.rule(layer, matches, (), above)
         self._wanted.get(dpid, {}).pop(rule.key, None)
         return Command(dpid, rule, add=False)
 
@@ -80,9 +84,9 @@ class Table:
         }
 
     def forget_routes(self) -> None:
-        """Wants no route."""
+        """Wants no route, chained or not."""
         for rules in self._wanted.values():
-            for key in [key for key, rule in rules.items() if rule.cookie & 0xFF == Layer.ROUTE]:
+            for key in [key for key, rule in rules.items() if rule.cookie & 0xFF in (Layer.ROUTE, Layer.CHAIN)]:
                 del rules[key]
 
     def differences(self, dpid: int, found: list[Rule]) -> tuple[list[Command], list[Command]]:
@@ -127,10 +131,12 @@ def ends(pair: routes_pb2.HostPair, graph: Graph) -> Match:
     """The match of a pair's packets. Raises `Untranslatable`."""
     if getattr(pair, "class"):
         raise Untranslatable(f'traffic class "{getattr(pair, "class")}" can\'t be told apart by addresses')
-    found = []
-    for host in (pair.src, pair.dst):
-        address = graph.address(host)
-        if address is None:
-            raise Untranslatable(f'no address of host "{host}" was heard')
-        found.append(address)
-    return match(eth_src=found[0], eth_dst=found[1])
+    return match(eth_src=address(pair.src, graph), eth_dst=address(pair.dst, graph))
+
+
+def address(host: str, graph: Graph) -> str:
+    """The hardware address of a host's packets. Raises `Untranslatable`."""
+    found = graph.address(host)
+    if found is None:
+        raise Untranslatable(f'no address of host "{host}" was heard')
+    return found
