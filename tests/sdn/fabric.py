@@ -51,7 +51,7 @@ class Fabric:
         self.hosts = [f"{prefix}-h{n}" for n in range(1, LEAVES * HOSTS_PER_LEAF + 1)]
         self.leaves = [f"leaf{n}" for n in range(1, LEAVES + 1)]
         self.spines = [f"spine{n}" for n in range(1, SPINES + 1)]
-        self.controller = None
+        self.controller = self.box = None
         self.started = []
 
     # --- names -------------------------------------------------------------------------------------------------------
@@ -149,6 +149,16 @@ class Fabric:
         run("ip", "netns", "exec", host, "ethtool", "-K", "eth0", "tx", "off", check=False)
         self.vsctl("add-port", leaf, end)
 
+    def add_box(self, switch):
+        """A namespace for a middlebox, on the switch's next port."""
+        self.box = f"{self.space.removesuffix('-net')}-box"
+        end = f"{switch}-box"
+        run("ip", "netns", "add", self.box)
+        run("ip", "-n", self.space, "link", "add", end, "type", "veth", "peer", "name", "eth0", "netns", self.box)
+        run("ip", "-n", self.space, "link", "set", end, "up")
+        run("ip", "-n", self.box, "link", "set", "eth0", "up")
+        self.vsctl("add-port", switch, end)
+
     def start_controller(self):
         log = open(f"{self.folder}/controller.log", "a")
         self.controller = subprocess.Popen(
@@ -171,7 +181,7 @@ class Fabric:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
-        for space in [*self.hosts, self.space]:
+        for space in [*self.hosts, self.space, *([self.box] if self.box else [])]:
             run("ip", "netns", "del", space, check=False)
 
     def leave_controller(self, switch):

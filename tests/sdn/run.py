@@ -61,6 +61,17 @@ guard = false
 [policies.{policy}]
 [policy]
 default = "{policy}"
+[chains]
+groups = ["worker"]
+[[chains.boxes]]
+name = "fw-1"
+type = "FW"
+at = "spine1"
+bits_per_s = 100_000_000_000
+[[chains.chains]]
+name = "inspected"
+application = "application_1_0003"
+sequence = ["FW"]
 """
 
 RYU = """
@@ -101,6 +112,12 @@ host_bits_per_s = 1000000000
 {hosts}
 [switches]
 {switches}
+[boxes.fw-1]
+switch = "spine1"
+to = 3
+[classes.inspected]
+protocol = "udp"
+ports = [9000]
 """
 
 
@@ -410,13 +427,15 @@ def controller_restarts(world):
     stream = Stream(fabric, 1, 3)
     time.sleep(0.5)
     fabric.stop_controller(signal.SIGKILL)
-    wait_until(lambda: world.watchers("current", "waiting") == 0, 20, "hintd notices that nobody watches")
+    told = os.path.getsize(f"{world.folder}/controller.log")
+    time.sleep(1)
     found = world.links()
     check(set(found) == links and all(link["up"] for link in found.values()),
           "the controller is dead: the last good network stays")
     fabric.start_controller()
-    wait_until(world.acknowledged, 30, "the controller is back, and routes are acknowledged")
-    time.sleep(6)  # until entries that nobody wants go
+    wait_until(lambda: "routes are installed" in log_after(world, told), 30, "the controller is back and installs routes")
+    wait_until(world.acknowledged, 30, "routes are acknowledged")
+    time.sleep(5)  # until entries that nobody wants go
     found = world.links()
     check(set(found) == links and all(link["up"] for link in found.values()),
           "a controller that starts anew remembers links and hosts, and takes nothing down")
@@ -424,6 +443,36 @@ def controller_restarts(world):
     lost = [p for p in packets if p[2] is None]
     check(not lost and world.output("leaf1", 1, 3) == before,
           f"the route stays by {before}; {len(packets)} packets sent meanwhile, {len(lost)} lost")
+
+
+def log_after(world, place):
+    """What the controller logged from a place on."""
+    with open(f"{world.folder}/controller.log") as file:
+        file.seek(place)
+        return file.read()
+
+
+def chained(world, policy):
+    """Traffic between two hosts of a leaf that has to pass a box at a spine: its way passes the leaf twice."""
+    fabric = world.fabric
+    box = fabric.inside(fabric.box, sys.executable, f"{HERE}/box.py", "eth0", stdout=subprocess.PIPE)
+    fabric.started.append(box)
+    world.request(id="job-3", policy=policy, application=3)
+
+    def entries():
+        ends = f"dl_src={fabric.mac(1)},dl_dst={fabric.mac(2)},"
+        return [entry for entry in world.entries("leaf1", COOKIE + 4, 0xFFFFFFFFFFFFFFFF) if ends in entry]
+    wait_until(lambda: len(entries()) == 2, 20, "leaf1 has two entries for the chained route from node-1 to node-2")
+    wait_until(world.acknowledged, 20, "all is acknowledged")
+    check(world.metric("hintd_routes_refused_total") == 0, "a route that passes leaf1 twice is installed and acknowledged")
+    stream = Stream(fabric, 1, 2)
+    time.sleep(1.5)
+    packets = stream.end()
+    box.terminate()
+    passed, tagged = map(int, box.communicate()[0].split())
+    lost = [p for p in packets if p[2] is None]
+    check(len(lost) < len(packets) / 50 and passed >= len(packets) - len(lost) and tagged == 0,
+          f"{len(packets)} packets sent, {len(lost)} lost; the box passed {passed} frames, none with a tag")
 
 
 def bad_controller(world):
@@ -495,6 +544,7 @@ def with_os_ken(world, policy, used):
     switches_restart(world)
     hintd_restarts(world, policy)
     controller_restarts(world)
+    chained(world, policy)
     check(world.fabric.controller.poll() is None, "the controller runs on")
 
 
@@ -523,6 +573,8 @@ def scenario(kind, binaries, tools, policy):
     try:
         world.configure(policy)
         world.fabric.start()
+        if kind == "os-ken":
+            world.fabric.add_box("spine1")
         world.start_hintd()
         bring_up(world)
         used = install_routes(world, policy)

@@ -8,7 +8,7 @@ from hintd_client._generated.hintd.v1 import routes_pb2 as wire
 from hintd_osken.forwarding import base
 from hintd_osken.install import Installer, Offered, Pair, View
 from hintd_osken.model import PortAt, PortSeen, Rule, match, outputs
-from hintd_osken.openflow import Unanswered
+from hintd_osken.openflow import Away, Unanswered
 from hintd_osken.options import Options
 from hintd_osken.table import Command, Layer, Marks, Table, Untranslatable, translate
 
@@ -26,6 +26,8 @@ class Switches:
         self.tables: dict[int, dict[object, Rule]] = {dpid: {} for dpid in (1, 2, 17, 18)}
         self.away: set[int] = set()
         self.refuses: set[int] = set()
+        # Whether those that are away come back when they are waited for.
+        self.returns = False
         self.batches: list[list[tuple[int, bool]]] = []
 
     def apply(self, commands: list[Command], timeout: float) -> list[str | None]:
@@ -35,7 +37,7 @@ class Switches:
 
     def _take(self, command: Command) -> str | None:
         if command.dpid in self.away:
-            return "away"
+            return Away("away")
         if command.dpid in self.refuses and command.add:
             return "table full"
         if command.add:
@@ -51,6 +53,10 @@ class Switches:
 
     def connected(self) -> set[int]:
         return set(self.tables) - self.away
+
+    def wait_for(self, dpids: set[int], timeout: float) -> None:
+        if self.returns:
+            self.away.clear()
 
     def routes(self) -> dict[int, object]:
         return {dpid: rule.actions[0][1] for dpid, table in self.tables.items() for rule in table.values()
@@ -144,6 +150,27 @@ class InstallerTest(unittest.TestCase):
             ((number, refused),) = world.acknowledged
             self.assertEqual((number, list(refused)), (1, [KEY]))
             self.assertNotIn([(1, True)], world.switches.batches, "the ingress is not sent into nothing")
+
+    def test_a_switch_that_comes_back_meanwhile_gets_its_entry_and_the_pair_is_not_refused(self) -> None:
+        world = World()
+        world.switches.away, world.switches.returns = {2, 17}, True
+        world.update(1, "FAILOVER", BY_SPINE1)
+        self.assertEqual(world.switches.batches, [[(2, True), (17, True), (1, True)], [(2, True), (17, True)]])
+        self.assertEqual(world.switches.routes(), {2: 3, 17: 2, 1: 1})
+        self.assertEqual(world.acknowledged, [(1, {})])
+
+    def test_routes_are_watched_anew_when_a_switch_that_refused_one_is_back(self) -> None:
+        world, asked = World(), []
+        world.installer.watch_anew = lambda: asked.append(world.now)
+        world.switches.away.add(17)
+        world.update(1, "FAILOVER", BY_SPINE1)
+        world.now = 11.0
+        world.installer.turn()
+        self.assertEqual(asked, [], "nothing is new")
+        world.installer.joined(17)
+        for _ in range(3):
+            world.installer.turn()
+        self.assertEqual(asked, [11.0])
 
     def test_removing_what_is_not_there_is_done(self) -> None:
         world = World()

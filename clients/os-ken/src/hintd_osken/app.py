@@ -49,6 +49,7 @@ class Hintd(app_manager.OSKenApp):
         self._topology = TopologyFeed(self._channel, self.options.backoff)
         self._loads = LoadFeed(self._channel, self.options.backoff)
         self._watch = Watch(self._channel, self.options.watcher, nonce(self.options), self.installer, self.options.backoff)
+        self.installer.watch_anew = self._watch.anew
         self._prober = Prober(self.options, self.board, self.network)
         self._watching = False
         self._ended = False
@@ -90,7 +91,7 @@ class Hintd(app_manager.OSKenApp):
             datapath.send_msg(flow_mod(datapath, Command(datapath.id, self.options.marks.probe())))
             ports = [seen(port) for port in datapath.ports.values() if port.port_no < LAST_PORT]
             self.network.note(lambda inventory, now: inventory.switch_up(datapath.id, ports, now))
-            self.installer.suspect(datapath.id)
+            self.installer.joined(datapath.id)
             self._prober.soon()
         elif self.board.leave(datapath):
             log.warning("switch %016x has no connection any more", datapath.id)

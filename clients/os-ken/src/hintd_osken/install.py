@@ -21,7 +21,7 @@ from .chains import hops
 from .forwarding import FAR, Base
 from .graph import Graph
 from .model import Match, Rule, match, outputs
-from .openflow import Unanswered
+from .openflow import Away, Unanswered
 from .options import Options
 from .table import Command, Layer, Table, Untranslatable, translate
 
@@ -29,6 +29,8 @@ log = logging.getLogger("hintd_osken.install")
 
 # Changes of default forwarding sent before routes get their turn.
 CHUNK = 256
+# Tries of commands whose switch went away meanwhile: all switches may be starting anew, and a refused route stays refused.
+TRIES = 3
 # Pair: sender, receiver, class.
 Pair = tuple[str, str, str]
 
@@ -41,6 +43,8 @@ class Board(Protocol):
     def rules(self, dpid: int, cookie: int, timeout: float) -> list[Rule]: ...
 
     def connected(self) -> set[int]: ...
+
+    def wait_for(self, dpids: set[int], timeout: float) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -89,6 +93,12 @@ class Installer(threading.Thread):
         self._instance = ""
         # Entries that nobody wants yet stay until then: an earlier life, of ours or of hintd, made them.
         self._orphans_until = clock() + options.orphans
+        # What may make a refused route possible: switches that connect, hosts that are heard. Routes are watched anew then,
+        # which makes hintd try again; but not again before this time.
+        self.watch_anew: Callable[[], None] = lambda: None
+        self._news = 0
+        self._refused_at: int | None = None
+        self._not_anew_before = float("-inf")
         # Whether hintd has told all routes; without that no route's entry is nobody's.
         self._routes_known = not options.install
 
@@ -113,11 +123,19 @@ class Installer(threading.Thread):
     def show(self, view: View) -> None:
         """The network is this now."""
         with self._changed:
+            if self._view is not None and self._view.graph.hosts != view.graph.hosts:
+                self._news += 1
             self._view = view
             self._changed.notify_all()
 
+    def joined(self, dpid: int) -> None:
+        """A switch connected."""
+        with self._changed:
+            self._news += 1
+        self.suspect(dpid)
+
     def suspect(self, dpid: int) -> None:
-        """A switch connected, or was meddled with: it is compared soon."""
+        """A switch may not hold what it should: it is compared soon."""
         with self._changed:
             self._suspects.add(dpid)
             self._changed.notify_all()
@@ -162,6 +180,16 @@ class Installer(threading.Thread):
             self._send_base()
         else:
             self._audit_one()
+            self._retry_refused()
+
+    def _retry_refused(self) -> None:
+        with self._changed:
+            if self._refused_at is None or self._news == self._refused_at or self._clock() < self._not_anew_before:
+                return
+            self._refused_at = None
+            self._not_anew_before = self._clock() + self._options.backoff
+        log.info("routes that were refused may be possible now: routes are watched anew")
+        self.watch_anew()
 
     def _busy(self) -> bool:
         updates = bool(self._updates) and self._view is not None
@@ -193,7 +221,7 @@ class Installer(threading.Thread):
 
     def _update(self, offered: Offered, graph: Graph) -> None:
         """Applies an update and acknowledges it, with what could not be installed."""
-        update, began = offered.update, self._clock()
+        update, began, news = offered.update, self._clock(), self._news
         if update.snapshot:
             self._begin_anew(update.instance_id)
         waves, refused = self._plan(update, graph)
@@ -202,6 +230,7 @@ class Installer(threading.Thread):
         for pair, reason in refused.items():
             log.warning("the route from %s to %s can't be installed: %s", pair[0], pair[1], reason)
             self._forget(pair)
+            self._refused_at = news
         took = (self._clock() - began) * 1000
         phase = routes_pb2.RoutePhase.Name(update.phase).removeprefix("ROUTE_PHASE_").lower()
         log.info("routes are installed: update %d (%s, %s), %d rules in %d waves, %d routes refused, confirmed in %.1f ms",
@@ -294,10 +323,22 @@ class Installer(threading.Thread):
     def _wave(self, steps: list[tuple[Pair, Command]], refused: dict[Pair, str]) -> None:
         """Sends a wave and waits until switches confirm it; what they do not is noted for its pairs."""
         send = [(pair, command) for pair, command in steps if pair not in refused or not command.add]
-        results = self._board.apply([command for _, command in send], self._options.confirm)
-        for (pair, command), error in zip(send, results):
-            if error is None:
-                continue
+        for tried in range(1, TRIES + 1):
+            again, failed = [], []
+            results = self._board.apply([command for _, command in send], self._options.confirm)
+            for (pair, command), error in zip(send, results):
+                if isinstance(error, Away) and command.add and tried < TRIES:
+                    again.append((pair, command))
+                elif error is not None:
+                    failed.append((pair, command, error))
+            self._failed(failed, refused)
+            if not again:
+                return
+            send = again
+            self._board.wait_for({command.dpid for _, command in send}, self._options.confirm)
+
+    def _failed(self, failed: list[tuple[Pair, Command, str]], refused: dict[Pair, str]) -> None:
+        for pair, command, error in failed:
             if command.add:
                 refused.setdefault(pair, error)
             elif command.dpid in self._board.connected():

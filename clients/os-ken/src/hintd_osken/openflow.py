@@ -39,6 +39,10 @@ class Unanswered(Exception):
     """A switch is away, or did not answer in time."""
 
 
+class Away(str):
+    """Why a command is not in force where its switch was not there for it: it may be tried again."""
+
+
 class Switchboard:
     """Connected switches by datapath id. May be used by several threads."""
 
@@ -75,6 +79,11 @@ class Switchboard:
         with self._changed:
             return set(self._datapaths)
 
+    def wait_for(self, dpids: set[int], timeout: float) -> None:
+        """Waits until all of them are connected, or the time is over."""
+        with self._changed:
+            self._changed.wait_for(lambda: dpids <= self._datapaths.keys(), timeout=timeout)
+
     # --- what threads ask ------------------------------------------------------------------------------------------
 
     def apply(self, commands: Sequence[Command], timeout: float) -> list[str | None]:
@@ -89,7 +98,7 @@ class Switchboard:
             datapath = self.get(dpid)
             if datapath is None:
                 for place in places:
-                    results[place] = f"switch {dpid:016x} is not connected"
+                    results[place] = Away(f"switch {dpid:016x} is not connected")
                 continue
             for start in range(0, len(places), TOGETHER):
                 part = places[start : start + TOGETHER]
@@ -97,9 +106,12 @@ class Switchboard:
         end = time.monotonic() + timeout
         for dpid, places, key, waiting in barriers:
             answered = self._wait(key, waiting, end)
+            there = self.get(dpid) is waiting.datapath
             for place in places:
                 if place in waiting.errors:
                     results[place] = waiting.errors[place]
+                elif not answered and not there:
+                    results[place] = Away(f"the connection of switch {dpid:016x} ended before the barrier's answer")
                 elif not answered:
                     results[place] = f"switch {dpid:016x} did not answer the barrier within {timeout} s"
         return results

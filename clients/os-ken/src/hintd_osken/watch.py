@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from typing import Any
 
 import grpc
 from hintd_client import retry
@@ -26,10 +27,16 @@ class Watch(threading.Thread):
         self._stub = routes_pb2_grpc.RoutesStub(channel)
         self._watcher, self._nonce, self._installer, self._backoff = watcher, nonce, installer, backoff
         self._stopping = threading.Event()
+        self._call: Any = None
 
     def stop(self) -> None:
         """Ends it with the next word from hintd; closing the channel ends it at once."""
         self._stopping.set()
+
+    def anew(self) -> None:
+        """Ends the stream, so that hintd tells all routes again and tries those that were refused."""
+        if self._call is not None:
+            self._call.cancel()
 
     def run(self) -> None:
         """Watches for ever."""
@@ -38,7 +45,8 @@ class Watch(threading.Thread):
             request = routes_pb2.WatchRequest(watcher=self._watcher, flows=True, installs=True, nonce=self._nonce)
             life = self._installer.new_life()
             try:
-                for update in self._stub.Watch(request):
+                self._call = self._stub.Watch(request)
+                for update in self._call:
                     if away:
                         log.info("routes are told again")
                     pause, away = retry.FIRST_PAUSE, False
