@@ -42,7 +42,7 @@ class InventoryTest(unittest.TestCase):
         for _ in range(Settings().probes_lost):
             found.probes_sent([PortAt(1, 1)])
         self.assertEqual(down(found), [])
-        found.probes_sent([PortAt(1, 1)])
+        self.assertTrue(found.probes_sent([PortAt(1, 1)]))
         self.assertEqual(len(down(found)), 1)
 
     def test_probes_to_a_switch_that_is_away_do_not_count(self) -> None:
@@ -101,6 +101,8 @@ class InventoryTest(unittest.TestCase):
         found.packet("02:00:00:00:00:01", "10.9.0.1", PortAt(1, 3), 10.0)
         found.packet("02:00:00:00:00:01", None, PortAt(1, 3), 11.0)
         self.assertEqual(list(found.hosts()), [HostSeen("02:00:00:00:00:01", ("10.9.0.1",), PortAt(1, 3))])
+        self.assertFalse(found.packet("02:00:00:00:00:01", "10.9.0.1", PortAt(1, 3), 12.0), "nothing new")
+        self.assertTrue(found.packet("02:00:00:00:00:01", "10.9.0.1", PortAt(2, 3), 12.0), "it moved")
 
     def test_hosts_and_addresses_are_bounded(self) -> None:
         found = Inventory(Settings(hosts_most=3))

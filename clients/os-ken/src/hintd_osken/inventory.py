@@ -104,18 +104,21 @@ class Inventory:
         self._ports.pop(at, None)
         self._cut(at)
 
-    def probes_sent(self, ports: list[PortAt]) -> None:
-        """A probe left each of these ports; one that is not heard in time counts against the link behind it."""
-        left = set(ports)
+    def probes_sent(self, ports: list[PortAt]) -> bool:
+        """A probe left each of these ports; one that is not heard in time counts against the link behind it. Whether a link
+        went by it."""
+        left, cut = set(ports), False
         for (source, target), direction in self._directions.items():
             if source in left and direction.alive and self.connected(target.dpid):
                 direction.missed += 1
                 direction.alive = direction.missed <= self._settings.probes_lost
+                cut |= not direction.alive
+        return cut
 
-    def probe_heard(self, source: PortAt, target: PortAt) -> None:
-        """A probe that left `source` came in at `target`."""
+    def probe_heard(self, source: PortAt, target: PortAt) -> bool:
+        """A probe that left `source` came in at `target`; whether that is new."""
         if source.dpid == target.dpid or target in self._settings.closed or not self._up(source) or not self._up(target):
-            return
+            return False
         known = self._directions.get((source, target))
         if known is None:
             same = {(source, target), (target, source)}
@@ -123,22 +126,25 @@ class Inventory:
             for old in [old for old in self._directions if old not in same and ends.intersection(old)]:
                 del self._directions[old]
         self._directions[(source, target)] = _Direction(alive=True)
+        return known is None or not known.alive
 
-    def packet(self, mac: str, address: str | None, at: PortAt, now: float) -> None:
-        """A packet of a host came in. Ports of links, and ports so new that a link may be found there, teach nothing."""
+    def packet(self, mac: str, address: str | None, at: PortAt, now: float) -> bool:
+        """A packet of a host came in; whether that is new. Ports of links, and ports so new that a link may be found there,
+        teach nothing."""
         if int(mac[1], 16) & 1 or mac == "00:00:00:00:00:00":
-            return  # a group's address sends nothing
+            return False  # a group's address sends nothing
         port = self._ports.get(at)
         if port is None or at in self._settings.closed or not port.up or now < port.since + self._settings.settle or at in self.link_ports():
-            return
+            return False
         known = self._hosts.get(mac)
         if known is None and len(self._hosts) >= self._settings.hosts_most:
             self.hosts_refused += 1
-            return
+            return False
         addresses = known.addresses if known is not None else ()
         if address is not None and address not in addresses:
             addresses = (*addresses, address)[-8:]
         self._hosts[mac] = HostSeen(mac, addresses, at)
+        return self._hosts[mac] != known
 
     def tick(self, now: float) -> None:
         """Takes down switches that have been gone for long enough."""

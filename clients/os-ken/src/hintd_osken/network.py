@@ -43,12 +43,13 @@ class Network(threading.Thread):
         self._saved_at = float("-inf")
         self._load()
 
-    def note(self, change: Callable[[Inventory, float], None]) -> None:
-        """Something happened: `change` gets the inventory and the time, and must be quick."""
+    def note(self, change: Callable[[Inventory, float], bool | None]) -> None:
+        """Something happened: `change` gets the inventory and the time, must be quick, and returns False where nothing is
+        new: packets come faster than the network could be looked at."""
         with self._changed:
-            change(self._inventory, time.monotonic())
-            self._dirty = True
-            self._changed.notify_all()
+            if change(self._inventory, time.monotonic()) is not False:
+                self._dirty = True
+                self._changed.notify_all()
 
     def ask(self, question: Callable[[Inventory], object]) -> object:
         """Reads the inventory."""

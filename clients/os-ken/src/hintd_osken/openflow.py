@@ -174,7 +174,9 @@ class Switchboard:
         """A barrier's answer."""
         with self._changed:
             waiting = self._waiting.get((message.datapath.id, message.xid))
-            if waiting is not None and waiting.datapath is message.datapath:
+            # A switch that connected anew meanwhile may have lost what it answers for.
+            newest = message.datapath.id in self._datapaths and self._datapaths[message.datapath.id] is message.datapath
+            if waiting is not None and waiting.datapath is message.datapath and newest:
                 waiting.done = True
                 self._changed.notify_all()
 
