@@ -12,7 +12,6 @@ from hintd_osken.chains import hops
 from hintd_osken.model import CONTROLLER, Rule, match, outputs
 from hintd_osken.openflow import Away, Switchboard, Unanswered, flow_mod, found
 from hintd_osken.table import Command, Layer, Marks
-from os_ken.lib import ofctl_utils  # noqa: F401  (os-ken's parts import each other only in this order)
 from os_ken.ofproto import ofproto_parser, ofproto_v1_3, ofproto_v1_3_parser
 
 from .small import graph, inventory
