@@ -33,6 +33,9 @@ from .watch import Watch
 
 log = logging.getLogger("hintd_osken")
 
+# Streams that only listen would not notice that hintd's machine is gone.
+KEEPALIVE = [("grpc.keepalive_time_ms", 10_000), ("grpc.keepalive_timeout_ms", 5_000)]
+
 
 class Hintd(app_manager.OSKenApp):
     """hintd's application. Handlers run on one thread and never wait for a switch."""
@@ -45,7 +48,7 @@ class Hintd(app_manager.OSKenApp):
         self.board = Switchboard()
         self.installer = Installer(self.options, self.board)
         self.network = Network(self.options, self._publish)
-        self._channel = grpc.insecure_channel(self.options.hintd, options=CHANNEL_OPTIONS)
+        self._channel = grpc.insecure_channel(self.options.hintd, options=[*CHANNEL_OPTIONS, *KEEPALIVE])
         self._topology = TopologyFeed(self._channel, self.options.backoff)
         self._loads = LoadFeed(self._channel, self.options.backoff)
         self._watch = Watch(self._channel, self.options.watcher, nonce(self.options), self.installer, self.options.backoff)

@@ -28,6 +28,7 @@ class Watch(threading.Thread):
         self._watcher, self._nonce, self._installer, self._backoff = watcher, nonce, installer, backoff
         self._stopping = threading.Event()
         self._call: Any = None
+        self._asked_anew = False
 
     def stop(self) -> None:
         """Ends it with the next word from hintd; closing the channel ends it at once."""
@@ -35,6 +36,7 @@ class Watch(threading.Thread):
 
     def anew(self) -> None:
         """Ends the stream, so that hintd tells all routes again and tries those that were refused."""
+        self._asked_anew = True
         if self._call is not None:
             self._call.cancel()
 
@@ -56,6 +58,9 @@ class Watch(threading.Thread):
                 why = f"{error.code().name}: {error.details()}"
             if self._stopping.is_set():
                 return
+            if self._asked_anew:
+                self._asked_anew = False
+                continue
             # Once for each time that it is away: it may be for long.
             log.log(logging.DEBUG if away else logging.WARNING, "routes are not told (%s); they are watched anew", why)
             away = True
