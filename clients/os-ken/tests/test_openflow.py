@@ -26,15 +26,12 @@ class Datapath:
     ofproto, ofproto_parser = ofproto_v1_3, ofproto_v1_3_parser
 
     def __init__(self, dpid: int, answer: Answer) -> None:
-        self.id, self._answer, self._xid = dpid, answer, 0
+        self.id, self._answer = dpid, answer
         self.sent: list[Any] = []
 
-    def set_xid(self, message: Any) -> int:
-        self._xid += 1
-        message.set_xid(self._xid)
-        return self._xid
-
     def send_msg(self, message: Any) -> None:
+        if message.xid is None:
+            message.set_xid(0)
         message.serialize()
         self.send(bytes(message.buf))
 

@@ -49,6 +49,9 @@ class Switchboard:
     def __init__(self) -> None:
         self._changed = threading.Condition()
         self._datapaths: dict[int, Any] = {}
+        # Ours, not the connection's: that is counted by os-ken's threads without a lock, and a number given twice would
+        # lay one entry's error at another's door.
+        self._number = 0
         # By switch and number of the message whose answer ends the waiting.
         self._waiting: dict[tuple[int, int], _Waiting] = {}
 
@@ -138,10 +141,9 @@ class Switchboard:
         barrier = datapath.ofproto_parser.OFPBarrierRequest(datapath)
         messages = [flow_mod(datapath, commands[place]) for place in places]
         with self._changed:
-            # Numbers are given under the lock: other threads send to the same switch.
             for place, message in zip(places, messages):
-                waiting.places[datapath.set_xid(message)] = place
-            key = datapath.id, datapath.set_xid(barrier)
+                waiting.places[self._next(message)] = place
+            key = datapath.id, self._next(barrier)
             self._waiting[key] = waiting
             self._waiting.update({(datapath.id, xid): waiting for xid in waiting.places})
         for message in (*messages, barrier):
@@ -151,9 +153,15 @@ class Switchboard:
 
     def _expect(self, datapath: Any, message: Any, waiting: _Waiting) -> tuple[int, int]:
         with self._changed:
-            key = datapath.id, datapath.set_xid(message)
+            key = datapath.id, self._next(message)
             self._waiting[key] = waiting
         return key
+
+    def _next(self, message: Any) -> int:
+        """Numbers a message; under the lock."""
+        self._number = self._number % 0xFFFFFFFF + 1
+        message.set_xid(self._number)
+        return self._number
 
     def _wait(self, key: tuple[int, int], waiting: _Waiting, end: float) -> bool:
         dpid = key[0]
