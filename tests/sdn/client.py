@@ -64,7 +64,8 @@ def main():
         )
         answer = placement_pb2_grpc.PlacementStub(channel).RequestHints(
             placement_pb2.RequestHintsRequest(
-                request_id=request["id"], application_id=f"application_1_{request.get('application', 1):04d}", attempt=1, groups=[group], edges=[edge],
+                request_id=request["id"], application_id=f"application_1_{request.get('application', 1):04d}", attempt=1,
+                groups=[group], edges=[edge],
                 constraints=placement_pb2.Constraints(spread=True, max_per_node=1), policy=request.get("policy", ""),
             ),
             timeout=10,

@@ -134,7 +134,9 @@ class Inventory:
         if int(mac[1], 16) & 1 or mac == "00:00:00:00:00:00":
             return False  # a group's address sends nothing
         port = self._ports.get(at)
-        if port is None or at in self._settings.closed or not port.up or now < port.since + self._settings.settle or at in self.link_ports():
+        if port is None or not port.up or now < port.since + self._settings.settle:
+            return False
+        if at in self._settings.closed or at in self.link_ports():
             return False
         known = self._hosts.get(mac)
         if known is None and len(self._hosts) >= self._settings.hosts_most:
