@@ -114,12 +114,17 @@ def plot(rows: list[dict], tests: dict[str, tuple[str, ...]]) -> str:
 def figures(rows: list[dict], settings: dict, tests: dict[str, tuple[str, ...]], plot_file: str, runs_file: str) -> str:
     loads = [value for row in rows for value in row["load"]]
     clusters = len({row["cluster"] for row in rows})
+    busy, own = (statistics.median(row[name] for row in rows) for name in ("cpu_busy", "cpu_own"))
+    starved = busy > 0.9 and own < 0.25
     return "\n".join([
         FIRST, "", f"{settings['racks']} racks of {settings['nodes_per_rack']} nodes, {settings['node_rate']} a node, {settings['uplink_rate']} a rack's "
         f"uplink, each way; Hadoop {settings['version']}; {settings['mb']} MB a job, {settings['reduces']} reduces, `wait-ms={settings['wait_ms']}`. "
-        f"{len(rows)} runs on {clusters} cluster{'s' * (clusters > 1)} with blocks of {'their' if clusters > 1 else 'its'} own; the machine's load was "
+        f"{len(rows)} run{'s' * (len(rows) > 1)} on {clusters} cluster{'s' * (clusters > 1)}; the machine's load was "
         f"{min(loads):.0f} to {max(loads):.0f}; idle, the uplinks carried {max(row['idle_bytes_per_s'] for row in rows) / 1e3:.1f} KB a second. "
-        "Median, lowest–highest.", "", *table(rows, tests), "", f"![seconds and bytes]({plot_file})", "", "Each run (racks in their order; "
+        "Median, lowest–highest.", *([
+            "", f"**The machine was busy with other work**: {busy:.0%} in the median, of which the tasks themselves had {own:.0%}. Seconds are those that JVMs "
+            "waited for its cores, rather than for the network; bytes and places do not depend on it. Another series on a quiet machine has to say what is gained in time.",
+        ] * starved), "", *table(rows, tests), "", f"![seconds and bytes]({plot_file})", "", "Each run (racks in their order; "
         f"[all figures]({runs_file})):", "", *each(rows), "", LAST])
 
 
