@@ -40,6 +40,14 @@ def hinted(rows: list[dict]) -> str:
     return f"{count['on_hinted']}: {count['on_on_host']}, {count['on_in_rack']}" if count["on_hinted"] else "0"
 
 
+def decided(row: dict) -> str:
+    """What hintd decided for each job, with its own figures of the busiest link."""
+    def of(one: dict) -> str:
+        ours, default = (f"{value:.0f} s" if value is not None else "?" for value in one["worst_link_s"])
+        return (f"none ({one['withheld']})" if one["withheld"] else f"{one['hinted']} hinted") + f", busiest link {ours}, YARN's own {default}"
+    return "; ".join(of(one) for one in row["decisions"]) or ("–" if row["arm"] == "off" else "not asked")
+
+
 def groups(rows: list[dict], tests: dict[str, tuple[str, ...]]) -> dict[tuple[str, str], list[dict]]:
     return {(test, arm): found for test, arms in tests.items() for arm in arms
             if (found := [row for row in rows if (row["test"], row["arm"]) == (test, arm)])}
@@ -65,8 +73,8 @@ def table(rows: list[dict], tests: dict[str, tuple[str, ...]]) -> list[str]:
 
 
 def each(rows: list[dict]) -> list[str]:
-    lines = ["| test | pair | hints | s by job | shuffle, s by job | out of racks, MB | into racks, MB | maps by rack | reduces by rack | load |",
-             "|---|---|---|---|---|---|---|---|---|---|"]
+    lines = ["| test | pair | hints | s by job | shuffle, s by job | out of racks, MB | into racks, MB | maps by rack | reduces by rack | hintd | load |",
+             "|---|---|---|---|---|---|---|---|---|---|---|"]
     for row in rows:
         racks, jobs = row["racks"], row["jobs"]
         lines.append(
@@ -77,7 +85,7 @@ def each(rows: list[dict]) -> list[str]:
                 " ".join(f"{link['in'] / 1e6:.0f}" for link in row["uplinks"].values()),
                 " ".join(by_rack({"reduces_on": [], "maps_on": job["maps_on"]}, racks) for job in jobs),
                 " ".join(by_rack(job, racks) for job in jobs) if jobs[0]["reduces_on"] else "–",
-                f"{row['load'][1]:.0f}"]) + " |")
+                decided(row), f"{row['load'][1]:.0f}"]) + " |")
     return lines
 
 
