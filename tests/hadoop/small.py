@@ -315,7 +315,8 @@ def program(options: argparse.Namespace) -> Path:
 
 
 @contextmanager
-def cluster(options: argparse.Namespace, *starting: str, resource_managers: list[str] | None = None) -> Iterator[Daemon]:
+def cluster(options: argparse.Namespace, *starting: str, resource_managers: list[str] | None = None,
+            kind: type[Daemon] = Daemon, lifetime: int = 2400) -> Iterator[Daemon]:
     """The small cluster with the processor, and a hintd that is not started yet; ends both, says what broke, and exits."""
     for tool in ("java", "mvn"):
         if not shutil.which(tool):
@@ -326,10 +327,10 @@ def cluster(options: argparse.Namespace, *starting: str, resource_managers: list
     daemon_program = program(options)
     mini("stop")
     with tempfile.TemporaryDirectory(prefix="hintd-hadoop-") as folder:
-        daemon = Daemon(daemon_program, Path(folder), resource_managers)
+        daemon = kind(daemon_program, Path(folder), resource_managers)
         try:
             say(f"== Hadoop {options.version}")
-            started = subprocess.run([str(MINI), "start", "--processor", "--version", options.version, "--lifetime", "2400",
+            started = subprocess.run([str(MINI), "start", "--processor", "--version", options.version, "--lifetime", str(lifetime),
                                       "--hintd", f"127.0.0.1:{HINTD_PORT}", *([] if options.no_build else ["--build"]), *starting])
             if started.returncode:
                 promise(False, "the cluster comes up")

@@ -1,0 +1,155 @@
+"""Page, figures and plot of tests/hadoop/worth."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections import Counter
+from pathlib import Path
+
+FIRST, LAST = "<!-- figures: written by tests/hadoop/worth -->", "<!-- end of figures -->"
+SAID = {"off": "off", "on": "on", "hold": "on, held in turns"}
+COLORS = {"off": "#777777", "on": "#1f6fb4", "hold": "#c2571a"}
+
+
+def by_rack(job: dict, racks: dict[str, str]) -> str:
+    """How many reduces (or, without any, maps) ran in each rack: `2/2/2`."""
+    count = Counter(racks[node] for node in job["reduces_on"] or job["maps_on"])
+    return "/".join(str(count[rack]) for rack in sorted(set(racks.values())))
+
+
+def spread(values: list[float], digits: int = 0) -> str:
+    """Median, and lowest to highest where there are several."""
+    middle = f"{statistics.median(values):.{digits}f}"
+    return middle if len(values) == 1 else f"{middle} ({min(values):.{digits}f}–{max(values):.{digits}f})"
+
+
+def seconds(row: dict) -> float:
+    """Mean over the run's jobs, from submission to end."""
+    return statistics.mean(job["seconds"] for job in row["jobs"])
+
+
+def shuffle(row: dict) -> float:
+    return statistics.mean(job["shuffle_seconds"] for job in row["jobs"])
+
+
+def hinted(rows: list[dict]) -> str:
+    count = Counter()
+    for row in rows:
+        count.update({key: row["counts"].get(key, 0) for key in ("on_hinted", "on_on_host", "on_in_rack")})
+    return f"{count['on_hinted']}: {count['on_on_host']}, {count['on_in_rack']}" if count["on_hinted"] else "0"
+
+
+def decided(row: dict) -> str:
+    """What hintd decided for each job, with its own figures of the busiest link."""
+    def of(one: dict) -> str:
+        ours, default = (f"{value:.0f} s" if value is not None else "?" for value in one["worst_link_s"])
+        return (f"none ({one['withheld']})" if one["withheld"] else f"{one['hinted']} hinted") + f", busiest link {ours}, YARN's own {default}"
+    return "; ".join(of(one) for one in row["decisions"]) or ("–" if row["arm"] == "off" else "not asked")
+
+
+def groups(rows: list[dict], tests: dict[str, tuple[str, ...]]) -> dict[tuple[str, str], list[dict]]:
+    return {(test, arm): found for test, arms in tests.items() for arm in arms
+            if (found := [row for row in rows if (row["test"], row["arm"]) == (test, arm)])}
+
+
+def ratios(rows: list[dict], test: str, arm: str) -> list[float]:
+    """Mean seconds a job by the ones of the same pair's run with hints off."""
+    off = {row["pair"]: seconds(row) for row in rows if (row["test"], row["arm"]) == (test, "off")}
+    return [seconds(row) / off[row["pair"]] for row in rows if (row["test"], row["arm"]) == (test, arm) and row["pair"] in off]
+
+
+def table(rows: list[dict], tests: dict[str, tuple[str, ...]]) -> list[str]:
+    lines = ["| test | hints | runs | s a job | ÷ off, pair by pair | s until all ended | shuffle, s | MB over uplinks | MB over the busiest | "
+             "hinted: on the host, in its rack | machine busy, by the tasks themselves |", "|---|---|---|---|---|---|---|---|---|---|---|"]
+    for (test, arm), found in groups(rows, tests).items():
+        ratio = ", ".join(f"{value:.2f}" for value in ratios(rows, test, arm)) if arm != "off" else ""
+        shuffled = spread([shuffle(row) for row in found]) if found[0]["jobs"][0]["reduces_on"] else "–"
+        busy, own = (statistics.median(row[name] for row in found) for name in ("cpu_busy", "cpu_own"))
+        lines.append(f"| {test} | {SAID[arm]} | {len(found)} | {spread([seconds(row) for row in found])} | {ratio} | "
+                     f"{spread([row['wall_seconds'] for row in found])} | {shuffled} | {spread([row['uplink_bytes'] / 1e6 for row in found])} | "
+                     f"{spread([row['busiest_bytes'] / 1e6 for row in found])} | {hinted(found)} | {busy:.0%}, {own:.0%} |")
+    return lines
+
+
+def each(rows: list[dict]) -> list[str]:
+    lines = ["| test | pair | hints | s by job | shuffle, s by job | out of racks, MB | into racks, MB | maps by rack | reduces by rack | hintd | load |",
+             "|---|---|---|---|---|---|---|---|---|---|---|"]
+    for row in rows:
+        racks, jobs = row["racks"], row["jobs"]
+        lines.append(
+            "| " + " | ".join([
+                row["test"], str(row["pair"] + 1), SAID[row["arm"]], ", ".join(f"{job['seconds']:.0f}" for job in jobs),
+                ", ".join(f"{job['shuffle_seconds']:.0f}" for job in jobs) if jobs[0]["reduces_on"] else "–",
+                " ".join(f"{link['out'] / 1e6:.0f}" for link in row["uplinks"].values()),
+                " ".join(f"{link['in'] / 1e6:.0f}" for link in row["uplinks"].values()),
+                " ".join(by_rack({"reduces_on": [], "maps_on": job["maps_on"]}, racks) for job in jobs),
+                " ".join(by_rack(job, racks) for job in jobs) if jobs[0]["reduces_on"] else "–",
+                decided(row), f"{row['load'][1]:.0f}"]) + " |")
+    return lines
+
+
+def panel(rows: list[dict], names: list[tuple[str, str]], value, title: str, top: int) -> list[str]:
+    """One dot a run, a bar at the median."""
+    most = max(value(row) for row in rows) * 1.1
+    height, left, step = 150, 50, 70
+    parts = [f'<text x="{left}" y="{top - 8}" font-size="12">{title}</text>']
+    for mark in range(5):
+        y = top + height - height * mark / 4
+        parts.append(f'<line x1="{left}" y1="{y:.0f}" x2="{left + step * len(names)}" y2="{y:.0f}" stroke="#e3e3e3"/>'
+                     f'<text x="{left - 6}" y="{y + 4:.0f}" text-anchor="end">{most * mark / 4:.0f}</text>')
+    for place, (test, arm) in enumerate(names):
+        values = [value(row) for row in rows if (row["test"], row["arm"]) == (test, arm)]
+        x = left + step * place + step / 2
+        y = top + height * (1 - statistics.median(values) / most)
+        parts.append(f'<line x1="{x - 18:.0f}" y1="{y:.1f}" x2="{x + 18:.0f}" y2="{y:.1f}" stroke="{COLORS[arm]}" stroke-width="2"/>')
+        parts += [f'<circle cx="{x + 9 * (number - (len(values) - 1) / 2):.1f}" cy="{top + height * (1 - one / most):.1f}" r="3.5" '
+                  f'fill="{COLORS[arm]}" fill-opacity="0.7"/>' for number, one in enumerate(values)]
+        parts.append(f'<text x="{x:.0f}" y="{top + height + 14}" text-anchor="middle">{test}</text>'
+                     f'<text x="{x:.0f}" y="{top + height + 27}" text-anchor="middle" fill="{COLORS[arm]}">{SAID[arm].replace(", held in turns", ", held")}</text>')
+    return parts
+
+
+def plot(rows: list[dict], tests: dict[str, tuple[str, ...]]) -> str:
+    names = list(groups(rows, tests))
+    panels = [(seconds, "seconds a job, from submission to end"), (lambda row: row["busiest_bytes"] / 1e6, "MB over the busiest uplink, one way")]
+    parts = [line for number, (value, title) in enumerate(panels) for line in panel(rows, names, value, title, 30 + 215 * number)]
+    width = max(70 * len(names) + 70, 330)
+    return (f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="440" font-family="sans-serif" font-size="10">\n'
+            f'<rect width="{width}" height="440" fill="#ffffff"/>\n' + "\n".join(parts) + "\n</svg>\n")
+
+
+def figures(rows: list[dict], settings: dict, tests: dict[str, tuple[str, ...]], plot_file: str, runs_file: str) -> str:
+    loads = [value for row in rows for value in row["load"]]
+    clusters = len({row["cluster"] for row in rows})
+    busy, own = (statistics.median(row[name] for row in rows) for name in ("cpu_busy", "cpu_own"))
+    starved = busy > 0.9 and own < 0.25
+    return "\n".join([
+        FIRST, "", f"{settings['racks']} racks of {settings['nodes_per_rack']} nodes, {settings['node_rate']} a node, {settings['uplink_rate']} a rack's "
+        f"uplink, each way; Hadoop {settings['version']}; {settings['mb']} MB a job, {settings['reduces']} reduces, `wait-ms={settings['wait_ms']}`. "
+        f"{len(rows)} run{'s' * (len(rows) > 1)} on {clusters} cluster{'s' * (clusters > 1)}; the machine's load was "
+        f"{min(loads):.0f} to {max(loads):.0f}; idle, the uplinks carried {max(row['idle_bytes_per_s'] for row in rows) / 1e3:.1f} KB a second. "
+        "Median, lowest–highest.", *([
+            "", f"**The machine was busy with other work**: {busy:.0%} in the median, of which the tasks themselves had {own:.0%}. Seconds are those that JVMs "
+            "waited for its cores, rather than for the network; bytes and places do not depend on it. Another series on a quiet machine has to say what is gained in time.",
+        ] * starved), "", *table(rows, tests), "", f"![seconds and bytes]({plot_file})", "", "Each run (racks in their order; "
+        f"[all figures]({runs_file})):", "", *each(rows), "", LAST])
+
+
+HEAD = """# What hints are worth on a real network
+
+Stock MapReduce on [a small real cluster](yarn.md#on-a-network-with-limits) whose links are the kernel's own, hints off and on in turns.
+
+"""
+
+
+def write(page: Path, rows: list[dict], settings: dict, tests: dict[str, tuple[str, ...]]) -> None:
+    """The page's part between its marks, the runs and the plot beside it."""
+    folder = page.parent / "worth"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "real.json").write_text(json.dumps({"settings": settings, "runs": rows}, indent=None, separators=(",", ":")) + "\n")
+    (folder / "real.svg").write_text(plot(rows, tests))
+    text = page.read_text() if page.exists() else f"{HEAD}{FIRST}\n{LAST}\n"
+    before, _, rest = text.partition(FIRST)
+    after = rest.partition(LAST)[2]
+    page.write_text(before + figures(rows, settings, tests, "worth/real.svg", "worth/real.json") + after)
