@@ -126,7 +126,7 @@ def figures(rows: list[dict], settings: dict, tests: dict[str, tuple[str, ...]],
     starved = busy > 0.9 and own < 0.25
     return "\n".join([
         FIRST, "", f"{settings['racks']} racks of {settings['nodes_per_rack']} nodes, {settings['node_rate']} a node, {settings['uplink_rate']} a rack's "
-        f"uplink, each way; Hadoop {settings['version']}; {settings['mb']} MB a job, {settings['reduces']} reduces, `wait-ms={settings['wait_ms']}`. "
+        f"uplink, each way; Hadoop {settings['version']}; {settings['mb']} MB a job, {settings['reduces']} reduces, `wait-ms={settings['wait_ms']}`, policy `{settings.get('policy', 'container')}`. "
         f"{len(rows)} run{'s' * (len(rows) > 1)} on {clusters} cluster{'s' * (clusters > 1)}; the machine's load was "
         f"{min(loads):.0f} to {max(loads):.0f}; idle, the uplinks carried {max(row['idle_bytes_per_s'] for row in rows) / 1e3:.1f} KB a second. "
         "Median, lowest–highest.", *([
