@@ -139,6 +139,12 @@ struct Hadoop {
 
 impl Hadoop {
     fn start(self, daemon: &Daemon, metrics: &Metrics) -> anyhow::Result<()> {
+        if daemon.settings().engine.worth.is_on() && self.resource_manager.is_none() && self.history_server.is_none() {
+            let said = "applications are held out, and nobody is asked when they end: there is neither [resource_manager] \
+                        nor [history_server]";
+            tracing::warn!("{said}");
+            daemon.notice("holdout", vec![said.to_owned()]);
+        }
         if let Some(options) = self.resource_manager {
             hintd::hadoop::start(options, daemon, metrics).context("resource_manager.ca_file")?;
         }

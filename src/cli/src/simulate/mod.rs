@@ -251,8 +251,10 @@ pub fn run(args: &SimulateArgs, output: Output) -> Result<(), Failure> {
     settings.recurring = args.recurring.unwrap_or(settings.recurring);
     settings.history_error = args.history_error.unwrap_or(settings.history_error);
     settings.data_placement = args.data_placement;
-    if settings.recurring > 0.0 && args.authority != AuthorityArg::Deployed {
-        return Err(Failure::Input("--recurring is for --authority deployed".to_owned()));
+    let as_deployed =
+        [("--hold", args.hold), ("--recurring", settings.recurring > 0.0), ("--data-placement", args.data_placement)];
+    if let Some((option, _)) = as_deployed.into_iter().find(|(_, on)| *on && args.authority != AuthorityArg::Deployed) {
+        return Err(Failure::Input(format!("{option} is for --authority deployed")));
     }
     let seeds = seeds(args)?;
     let plan = matrix::Plan {
@@ -282,6 +284,25 @@ pub fn run(args: &SimulateArgs, output: Output) -> Result<(), Failure> {
 }
 
 impl SettingArgs {
+    /// Those that differ from their defaults and change what a run comes to, as they are given.
+    pub(crate) fn words(&self) -> Vec<String> {
+        let grain = self.grain.map(|grain| match grain {
+            GrainArg::Racks => "--grain racks".to_owned(),
+            GrainArg::Nodes => "--grain nodes".to_owned(),
+        });
+        let users = self.users.map(|users| format!("--users {users}"));
+        let others = [
+            ("--heartbeat-ms", self.heartbeat_ms.to_string(), "1000"),
+            ("--replicas", self.replicas.to_string(), "3"),
+            ("--fetches", self.fetches.to_string(), "5"),
+            ("--master-delay-ms", self.master_delay_ms.to_string(), "1000"),
+            ("--rack-delay", self.rack_delay.to_string(), "-1"),
+            ("--compute", self.compute.to_string(), "1"),
+        ];
+        let others = others.into_iter().filter(|(_, value, usual)| value != usual);
+        grain.into_iter().chain(users).chain(others.map(|(name, value, _)| format!("{name} {value}"))).collect()
+    }
+
     /// As a run takes them, with what the script says.
     ///
     /// # Errors

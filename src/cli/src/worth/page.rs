@@ -72,5 +72,6 @@ fn command(args: &WorthArgs) -> String {
     }
     words.extend(args.params.iter().map(|param| format!("--param {param}")));
     words.push(format!("--jobs {} --seeds {}", args.jobs, args.seeds));
+    words.extend(args.settings.words());
     words.join(" ")
 }
