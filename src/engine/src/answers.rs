@@ -3,7 +3,8 @@
 use super::decision::Decision;
 use super::journal::{Op, Table, text_key};
 use super::lease::LeaseEnd;
-use super::packed::{pack_text, unpack};
+use super::packed::pack_text;
+use super::packed_answer::PackedAnswer;
 use super::proof::{HeldBy, NonceHash, Proof, Token};
 use super::refusal::Refusal;
 use hintd_model::units::{ApplicationId, AttemptId, DecisionId, LeaseId, Micros, RequestId, Timestamp};
@@ -144,7 +145,7 @@ impl OfApplication {
 
 #[derive(Debug)]
 struct Entry {
-    packed: Box<[u8]>,
+    packed: Arc<[u8]>,
     /// Of its row in the journal.
     bytes: usize,
     /// Of the answer, to be had without unpacking it.
@@ -156,7 +157,7 @@ struct Entry {
     waits: bool,
     live: BTreeSet<LeaseId>,
     /// Ascending.
-    ended: Vec<Ended>,
+    ended: Vec<EndedLeases>,
     forget_at: Option<Timestamp>,
 }
 
@@ -168,15 +169,23 @@ pub(crate) struct KeptDecision<'a> {
     pub(crate) request: &'a RequestId,
 }
 
-/// Leases with ids that follow each other and that ended alike.
+/// An answer and what became of its leases.
 #[derive(Debug)]
-struct Ended {
+pub(crate) struct KeptLeases<'a> {
+    pub(crate) answer: PackedAnswer,
+    pub(crate) live: Option<(LeaseId, LeaseId)>,
+    pub(crate) ended: &'a [EndedLeases],
+}
+
+/// Leases with ids that follow each other and that ended alike.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct EndedLeases {
     first: LeaseId,
     count: u32,
     end: LeaseEnd,
 }
 
-impl Ended {
+impl EndedLeases {
     /// The lease after the last of them.
     const fn after(&self) -> LeaseId {
         LeaseId(self.first.0.saturating_add(self.count as u64))
@@ -184,7 +193,7 @@ impl Ended {
 }
 
 /// Leases of one answer mostly end in their order, or all at once.
-fn note_end(runs: &mut Vec<Ended>, lease: LeaseId, end: LeaseEnd) {
+fn note_end(runs: &mut Vec<EndedLeases>, lease: LeaseId, end: LeaseEnd) {
     let at = runs.partition_point(|run| run.first <= lease);
     let next = LeaseId(lease.0.saturating_add(1));
     let leads = runs.get(at).is_some_and(|run| run.end == end && run.first == next);
@@ -197,19 +206,25 @@ fn note_end(runs: &mut Vec<Ended>, lease: LeaseId, end: LeaseEnd) {
             }
         }
         _ if leads => (runs[at].first, runs[at].count) = (lease, runs[at].count + 1),
-        _ => runs.insert(at, Ended { first: lease, count: 1, end }),
+        _ => runs.insert(at, EndedLeases { first: lease, count: 1, end }),
     }
 }
 
+/// How a lease of an answer ended, if it did in this process.
+pub(crate) fn end_of(runs: &[EndedLeases], lease: LeaseId) -> Option<LeaseEnd> {
+    let last = runs.get(runs.partition_point(|run| run.first <= lease).checked_sub(1)?)?;
+    (lease < last.after()).then_some(last.end)
+}
+
 impl Entry {
-    fn answer(&self) -> Arc<Answer> {
-        Arc::new(unpack(&self.packed).expect("it was packed by this process"))
+    fn answer(&self) -> PackedAnswer {
+        PackedAnswer::new(self.decision, Arc::clone(&self.packed))
     }
 }
 
 impl Answers {
     /// The answer of an id; refused if it was another body's.
-    pub(crate) fn lookup(&self, id: &RequestId, digest: u64) -> Option<Result<Arc<Answer>, Refusal>> {
+    pub(crate) fn lookup(&self, id: &RequestId, digest: u64) -> Option<Result<PackedAnswer, Refusal>> {
         let entry = self.entries.get(id)?;
         if entry.digest == digest { Some(Ok(entry.answer())) } else { Some(Err(Refusal::IdReused { id: id.clone() })) }
     }
@@ -253,7 +268,7 @@ impl Answers {
             self.rest(decision.attempt.application, at, &id, row.len());
         }
         let entry = Entry {
-            packed: pack_text(row),
+            packed: pack_text(row).into(),
             bytes: row.len(),
             decision: decision.id,
             attempt: decision.attempt,
@@ -316,13 +331,14 @@ impl Answers {
         self.by_bytes.moved(before[1], after[1]);
     }
 
-    /// How a lease of the answer ended, if it did in this process.
-    pub(crate) fn ended(&self, id: &RequestId, lease: LeaseId) -> Option<LeaseEnd> {
-        let runs = &self.entries.get(id)?.ended;
-        let last = runs.get(runs.partition_point(|run| run.first <= lease).checked_sub(1)?)?;
-        (lease < last.after()).then_some(last.end)
+    /// A decision's answer, the first and the last of its leases that run, and how the others ended.
+    pub(crate) fn explain(&self, decision: DecisionId) -> Option<KeptLeases<'_>> {
+        let entry = self.entries.get(self.by_decision.get(&decision)?)?;
+        let live = entry.live.first().copied().zip(entry.live.last().copied());
+        Some(KeptLeases { answer: entry.answer(), live, ended: &entry.ended })
     }
 
+    /// A decision's answer; unpacked, so not to be called for many at a time.
     pub(crate) fn by_decision(&self, decision: DecisionId) -> Option<Arc<Answer>> {
         self.get(self.by_decision.get(&decision)?)
     }
@@ -344,12 +360,12 @@ impl Answers {
 
     /// An answer; unpacked, so not to be called for many at a time.
     pub(crate) fn get(&self, id: &RequestId) -> Option<Arc<Answer>> {
-        self.entries.get(id).map(Entry::answer)
+        Some(self.entries.get(id)?.answer().unpack())
     }
 
     /// An answer some of whose tasks waited for a dispatcher.
     pub(crate) fn waiting(&self, id: &RequestId) -> Option<Arc<Answer>> {
-        self.entries.get(id).filter(|entry| entry.waits).map(Entry::answer)
+        Some(self.entries.get(id).filter(|entry| entry.waits)?.answer().unpack())
     }
 
     /// Forgets an answer; returns its decision.
@@ -407,6 +423,10 @@ mod tests {
 
     const KEEP: Micros = Micros::from_secs(600);
 
+    fn ended(answers: &Answers, id: &str, lease: LeaseId) -> Option<LeaseEnd> {
+        end_of(&answers.entries.get(&RequestId::from(id))?.ended, lease)
+    }
+
     fn keep(answers: &mut Answers, answer: &Answer, live: BTreeSet<LeaseId>, now: Timestamp) {
         answers.insert((answer, &answer.row()), live, now, KEEP);
     }
@@ -423,9 +443,9 @@ mod tests {
         answers.lease_ended(&"r1".into(), LeaseId(2), LeaseEnd::Expired, end(30));
         assert!(answers.due(end(19)).is_empty());
         assert_eq!(answers.due(end(20)), [RequestId::from("r1")]);
-        assert_eq!(answers.ended(&"r1".into(), LeaseId(1)), Some(LeaseEnd::Bound));
-        assert_eq!(answers.lookup(&"r1".into(), 7), Some(Ok(kept)));
-        assert_eq!(answers.lookup(&"r1".into(), 8), Some(Err(Refusal::IdReused { id: "r1".into() })));
+        assert_eq!(ended(&answers, "r1", LeaseId(1)), Some(LeaseEnd::Bound));
+        assert_eq!(answers.lookup(&"r1".into(), 7).map(|found| found.map(|found| found.unpack())), Some(Ok(kept)));
+        assert_eq!(answers.lookup(&"r1".into(), 8).and_then(Result::err), Some(Refusal::IdReused { id: "r1".into() }));
     }
 
     #[test]
@@ -437,14 +457,14 @@ mod tests {
             keep(&mut answers, &answer("r", 1), all.clone(), Timestamp(0));
             let order: BTreeSet<(u64, LeaseId)> = all.iter().map(|lease| (lease.0 * step % 30, *lease)).collect();
             for (done, (_, lease)) in order.iter().enumerate() {
-                let known = all.iter().filter(|lease| answers.ended(&"r".into(), **lease).is_some()).count();
+                let known = all.iter().filter(|lease| ended(&answers, "r", **lease).is_some()).count();
                 assert_eq!(known, done, "steps of {step}");
                 answers.lease_ended(&"r".into(), *lease, end(*lease), Timestamp(1));
             }
-            assert!(all.iter().all(|lease| answers.ended(&"r".into(), *lease) == Some(end(*lease))));
+            assert!(all.iter().all(|lease| ended(&answers, "r", *lease) == Some(end(*lease))));
             assert_eq!(answers.entries[&RequestId::from("r")].ended.len(), 3, "steps of {step}");
             for other in [9, 40] {
-                assert_eq!(answers.ended(&"r".into(), LeaseId(other)), None);
+                assert_eq!(ended(&answers, "r", LeaseId(other)), None);
             }
             answers.remove(&"r".into());
         }

@@ -81,6 +81,7 @@ impl CommitHandler<'_> {
         self.attempts.leases.dispatch().take_dispatcher(); // nobody wanted that of an earlier commit
         match self.attempts.leases.answers.lookup(&proposal.request.id, proposal.digest) {
             Some(Ok(answer)) => {
+                let answer = answer.unpack();
                 let legacy = self.attempts.leases.settings.legacy_clients;
                 let seen = answer.may_be_seen_by(&proposal.proof, legacy);
                 return seen.map_or_else(CommitOutcome::Refused, |()| CommitOutcome::Answered(answer));

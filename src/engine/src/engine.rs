@@ -8,7 +8,9 @@
 //! may touch and says which in its documentation; here they are made, and called in their order.
 
 use super::adherence::{Adherence, AdherenceHandler, Tally, TallyKey};
-use super::answers::{Answer, Answers};
+#[cfg(test)]
+use super::answers::Answer;
+use super::answers::{Answers, KeptLeases};
 use super::apply_facts::{NodeHandler, Reports};
 use super::arrivals::Arrivals;
 use super::attempt_end::AttemptHandler;
@@ -16,7 +18,6 @@ use super::attempts::{Attempt, Attempts};
 use super::circuits::messages::CircuitsView;
 use super::circuits::{CircuitHandler, Circuits};
 use super::commit::CommitHandler;
-use super::decision::Hint;
 use super::dispatching::{DispatchHandler, Dispatching};
 use super::effects::{Counter, Effects, Output};
 use super::facts::{Facts, PendingFact};
@@ -26,10 +27,11 @@ use super::generation::Generation;
 use super::history::History;
 use super::holding::{HoldSettings, Holding};
 use super::ids::Ids;
-use super::lease::{Lease, LeaseEnd};
+use super::lease::Lease;
 use super::leasing::LeaseHandler;
 use super::ledger::Ledger;
 use super::monitor::{self, SilentNodes};
+use super::packed_answer::{PackedAnswer, PackedExplained};
 use super::plans::{PlanHandler, PlanReader, PlanState, RunTracker};
 use super::prediction::Runs;
 use super::proof::Proof;
@@ -37,7 +39,7 @@ use super::rebalance::{MoveHandler, Rebalancing};
 use super::recover::Recovery;
 use super::refusal::Refusal;
 use super::release::Expected;
-use super::results::{AttemptHeld, EngineCounts, Explained, ExplainedLease, RecoveredCounts};
+use super::results::{AttemptHeld, EngineCounts, RecoveredCounts};
 use super::routes::{WatcherState, Watchers};
 use super::settings::EngineSettings;
 use super::task_events::{EventHandler, HistoryHandler};
@@ -45,7 +47,7 @@ use super::worth::book::Worth;
 use super::worth::serve::WorthHandler;
 use hintd_model::cluster::{Change, ModelError, NodeState, Overlay, SizeRules, Snapshot, Source};
 use hintd_model::network::chains::ChainsDocument;
-use hintd_model::units::{AttemptId, DecisionId, HostName, LeaseId, Micros, NodeIdx};
+use hintd_model::units::{AttemptId, DecisionId, HostName, Micros, NodeIdx};
 use hintd_model::units::{RequestId, Timestamp};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -528,8 +530,14 @@ impl Engine {
 
     /// The answer of a request id, if one is kept.
     #[must_use]
-    pub fn lookup(&self, id: &RequestId, digest: u64) -> Option<Result<Arc<Answer>, Refusal>> {
+    pub fn lookup(&self, id: &RequestId, digest: u64) -> Option<Result<PackedAnswer, Refusal>> {
         self.promises.answers.lookup(id, digest)
+    }
+
+    /// The same, unpacked.
+    #[cfg(test)]
+    pub(crate) fn answer(&self, id: &RequestId, digest: u64) -> Option<Result<Arc<Answer>, Refusal>> {
+        self.lookup(id, digest).map(|found| found.map(|answer| answer.unpack()))
     }
 
     /// Whether an answer of the id is kept.
@@ -545,18 +553,12 @@ impl Engine {
 
     /// A decision and what became of its leases.
     #[must_use]
-    pub fn explain(&self, decision: DecisionId) -> Option<Explained> {
-        let answer = self.promises.answers.by_decision(decision)?;
-        let state = |id: LeaseId| match self.promises.ledger.get(id) {
-            Some(Lease { confirmed: Some(_), .. }) => "confirmed",
-            Some(_) => "held",
-            None => self.promises.answers.ended(&answer.decision.request, id).map_or("ended", LeaseEnd::as_str),
-        };
-        let hints = answer.decision.hints.iter();
-        let of = |hint: &Hint| hint.leases.iter().map(|&id| (id, hint.host.clone())).collect::<Vec<_>>();
-        let leases = hints.flat_map(of).map(|(id, host)| ExplainedLease { id, host, state: state(id) });
-        let (leases, outcome) = (leases.collect(), self.adherence.outcome(&answer.decision));
-        Some(Explained { leases, answer, outcome })
+    pub fn explain(&self, decision: DecisionId) -> Option<PackedExplained> {
+        let KeptLeases { answer, live, ended } = self.promises.answers.explain(decision)?;
+        let live = live.into_iter().flat_map(|(first, last)| self.promises.ledger.between(first, last));
+        let live = live.filter(|lease| lease.decision == decision);
+        let live = live.map(|lease| (lease.id, lease.confirmed.is_some())).collect();
+        Some(PackedExplained { answer, live, ended: ended.to_vec(), outcome: self.adherence.outcome(decision) })
     }
 
     /// Whether who shows `proof` may act for the attempt.

@@ -77,6 +77,11 @@ impl Ledger {
         self.leases.get(&id).map(Box::as_ref)
     }
 
+    /// Live leases with ids from `first` to `last`, oldest first.
+    pub fn between(&self, first: LeaseId, last: LeaseId) -> impl Iterator<Item = &Lease> {
+        self.leases.range(first..=last).map(|(_, lease)| &**lease)
+    }
+
     /// Live leases, oldest first.
     pub fn iter(&self) -> impl Iterator<Item = &Lease> {
         self.leases.values().map(Box::as_ref)

@@ -11,7 +11,7 @@
 //! - `facts`: the model and its last snapshot; `ids`; `results`: what calls come to.
 //! - `ledger`, `lease`, `binding`: live leases, how they end, which container or foreign use ends which.
 //! - `adherence`: whether hints were followed, and what came of it.
-//! - `answers`, `attempts`: idempotency by request id; remembered requests; `packed`: answers in few bytes.
+//! - `answers`, `attempts`: idempotency by request id; remembered requests; `packed`, `packed_answer`: answers in few bytes.
 //! - `proof`: tokens and nonces that attempts are held by, and what callers show.
 //! - `placer`: request and [`Generation`] to [`Proposal`], on other threads.
 //! - `monitor`, `release`, `history`: silence, expected ends, recurring jobs; `arrivals`: where containers came.
@@ -65,6 +65,7 @@ mod leasing;
 pub mod ledger;
 mod monitor;
 mod packed;
+mod packed_answer;
 pub mod placer;
 pub mod plans;
 pub mod prediction;
@@ -102,6 +103,7 @@ pub use flows::uses::{LinkUse, LinkUser, LoadSource, link_uses};
 pub use flows::what_if::{ApplicationForecast, Drain, LinkForecast, NetworkWhatIf, RouteForecast, what_if_network};
 pub use generation::{Generation, Release};
 pub use history::{EdgeHistory, LearnedGroup, LearnedRun};
+pub use packed_answer::{PackedAnswer, PackedExplained};
 pub use placer::{
     Guard, PlacerSettings, Proposal, SelectedPolicy, check_keys, is_chained, may_wait, propose, propose_waiting,
 };

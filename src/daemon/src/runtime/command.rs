@@ -10,9 +10,9 @@ use hintd_engine::holding::serve::{ShuffleWish, WishTurn};
 use hintd_engine::prediction::Runs;
 use hintd_engine::worth::book::WorthView;
 use hintd_engine::{
-    Answer, AttemptHeld, CircuitReport, CircuitsView, DetachedDispatcher, EngineCounts, EngineSettings, Explained,
-    ImmediateRequest, LearnedRun, PlanView, PlannedRun, Proof, Proposal, Refusal, Released, RoundOutcome, Tally,
-    TallyKey, TaskEvent, Token, ValidatedPlan, WatchScope, WatchedPair, WatcherState,
+    Answer, AttemptHeld, CircuitReport, CircuitsView, DetachedDispatcher, EngineCounts, EngineSettings,
+    ImmediateRequest, LearnedRun, PackedAnswer, PackedExplained, PlanView, PlannedRun, Proof, Proposal, Refusal,
+    Released, RoundOutcome, Tally, TallyKey, TaskEvent, Token, ValidatedPlan, WatchScope, WatchedPair, WatcherState,
 };
 use hintd_model::units::{AttemptId, DecisionId, LeaseId, Micros, RequestId, Timestamp};
 use hintd_policy::Policy;
@@ -31,9 +31,9 @@ pub(super) enum Command {
     /// Lease what a proposal wants.
     Commit { proposal: Box<Proposal>, token: Token, reply: Reply<Result<Committed, Refusal>> },
     /// The answer of a request id.
-    Lookup { id: RequestId, digest: u64, proof: Proof, reply: Reply<Result<Option<Arc<Answer>>, Refusal>> },
+    Lookup { id: RequestId, digest: u64, reply: Reply<Result<Option<PackedAnswer>, Refusal>> },
     /// A decision and its leases.
-    Explain { decision: DecisionId, reply: Reply<Option<Explained>> },
+    Explain { decision: DecisionId, reply: Reply<Option<PackedExplained>> },
     /// Give leases back.
     Release { attempt: AttemptId, proof: Proof, leases: Vec<LeaseId>, reply: Reply<Result<Released, Refusal>> },
     /// Whether an attempt may ask for receivers of its shuffle.

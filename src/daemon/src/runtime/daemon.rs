@@ -17,6 +17,7 @@ use super::registries::FeedRegistries;
 use super::replace::{self, BackgroundQueue, FollowEvent};
 use super::servers::Servers;
 use super::shuffle_progress::ShuffleProgress;
+use super::unpacking::Unpacking;
 use super::watchers::{Watchers, Watching};
 use super::{Ready, StuckPlacers};
 use crate::store::{GroupCommit, GroupCommitHandle, GroupOptions, Journal, OpenOptions, ShutdownError, StoreError};
@@ -25,11 +26,11 @@ use crate::telemetry::metrics::ReloadResult;
 use arc_swap::ArcSwap;
 use hintd_engine::dispatching::is_pushed;
 use hintd_engine::records::{Kept, Record};
-use hintd_engine::{AttemptHeld, Proof, RoundOutcome, TaskEvent, WatchScope, WatchedPair};
 use hintd_engine::{
-    CircuitReport, CircuitsView, Engine, Explained, Generation, LearnedRun, RecoverError, RecoveredCounts, Refusal,
-    Released,
+    Answer, CircuitReport, CircuitsView, Engine, Explained, ExplainedLease, Generation, LearnedRun, PackedExplained,
+    RecoverError, RecoveredCounts, Refusal, Released,
 };
+use hintd_engine::{AttemptHeld, Proof, RoundOutcome, TaskEvent, WatchScope, WatchedPair};
 use hintd_model::units::{AttemptId, DecisionId, LeaseId, Micros, Timestamp};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -71,6 +72,8 @@ pub(super) struct Inner {
     /// Places of streams.
     streams: Arc<Semaphore>,
     streams_max: usize,
+    /// Turns of those who unpack kept answers.
+    pub(super) unpacking: Unpacking,
     /// What each application may take of requests and lines of log.
     pub(super) quotas: Quotas,
     /// Who says where requests' input lies, if somebody is asked.
@@ -230,6 +233,7 @@ impl Daemon {
             journal,
             streams: Arc::new(Semaphore::new(options.listen.streams.min(Semaphore::MAX_PERMITS))),
             streams_max: options.listen.streams,
+            unpacking: Unpacking::new(),
             quotas: Quotas::default(),
             locator: OnceLock::new(),
             listing: OnceLock::new(),
@@ -319,6 +323,22 @@ impl Daemon {
     /// # Errors
     /// [`Refusal::Unknown`] for a decision that is not remembered.
     pub async fn explain(&self, decision: DecisionId) -> Result<Explained, Refusal> {
+        let turn = self.0.unpacking.turn().await;
+        let found = self.kept(decision).await?;
+        turn.unpack(move || found.unpack()).await
+    }
+
+    /// What became of the leases of an answer.
+    ///
+    /// # Errors
+    /// [`Refusal::Unknown`] for a decision that is not remembered.
+    pub async fn leases_of(&self, answer: Arc<Answer>) -> Result<Vec<ExplainedLease>, Refusal> {
+        let turn = self.0.unpacking.turn().await;
+        let found = self.kept(answer.decision.id).await?;
+        turn.unpack(move || found.leases(&answer)).await
+    }
+
+    async fn kept(&self, decision: DecisionId) -> Result<PackedExplained, Refusal> {
         let found = self.0.engine_handle.ask(|reply| Command::Explain { decision, reply }).await?;
         found.ok_or_else(|| Refusal::Unknown { what: "decision", name: decision.to_string(), nearest: None })
     }

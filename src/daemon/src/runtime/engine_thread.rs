@@ -20,8 +20,8 @@ use super::{Ready, options::FollowOptions, options::WatchLimits};
 use crate::store::GroupCommitHandle;
 use arc_swap::ArcSwap;
 use hintd_engine::{
-    Answer, CommitOutcome, DetachedDispatcher, Effect, Effects, Engine, EngineSettings, FollowBody, Generation, Proof,
-    Proposal, Refusal, Released, TaskEvent, Token, WatchScope,
+    Answer, CommitOutcome, DetachedDispatcher, Effect, Effects, Engine, EngineSettings, FollowBody, Generation,
+    PackedAnswer, Proof, Proposal, Refusal, Released, TaskEvent, Token, WatchScope,
 };
 use hintd_model::cluster::ModelError;
 use hintd_model::units::{AttemptId, DecisionId, LeaseId, Micros, RequestId, Timestamp};
@@ -174,7 +174,7 @@ impl EngineThread {
         let now = self.clock.now();
         match envelope.command {
             Command::Commit { proposal, token, reply } => self.commit(*proposal, token, reply, now),
-            Command::Lookup { id, digest, proof, reply } => self.lookup(&id, digest, &proof, reply),
+            Command::Lookup { id, digest, reply } => self.lookup(&id, digest, reply),
             Command::Explain { decision, reply } => drop(reply.send(self.engine.explain(decision))),
             Command::Follow { attempt, proof, reply } => {
                 let known = self.engine.authorize(attempt, &proof);
@@ -390,21 +390,13 @@ impl EngineThread {
         }
     }
 
-    fn lookup(
-        &mut self,
-        id: &RequestId,
-        digest: u64,
-        proof: &Proof,
-        reply: Reply<Result<Option<Arc<Answer>>, Refusal>>,
-    ) {
-        let legacy = self.legacy();
-        let seen = |answer: Arc<Answer>| answer.may_be_seen_by(proof, legacy).map(|()| answer);
-        match self.engine.lookup(id, digest).map(|found| found.and_then(seen)) {
+    fn lookup(&mut self, id: &RequestId, digest: u64, reply: Reply<Result<Option<PackedAnswer>, Refusal>>) {
+        match self.engine.lookup(id, digest) {
             None => drop(reply.send(Ok(None))),
             Some(Err(refusal)) => drop(reply.send(Err(refusal))),
             // Known and perhaps not durable yet: it is answered when it is.
             Some(Ok(answer)) => {
-                let decision = answer.decision.id;
+                let decision = answer.decision();
                 let reply = move |result: Result<(), Refusal>| drop(reply.send(result.map(|()| Some(answer))));
                 self.pending_batches.after(decision, Box::new(reply));
             }

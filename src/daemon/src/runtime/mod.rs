@@ -33,6 +33,7 @@ mod replace;
 pub mod servers;
 pub mod shuffle_progress;
 pub mod shuffle_turn;
+mod unpacking;
 pub mod watch_file;
 pub mod watchers;
 mod worth;

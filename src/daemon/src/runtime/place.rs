@@ -122,7 +122,7 @@ impl Daemon {
             }
             self.check_ready()?;
             let proof = self.looked_up(request.attempt, asked.proof).await?;
-            if let Some(answer) = self.lookup(request.id.clone(), digest, proof.clone()).await? {
+            if let Some(answer) = self.lookup(request.id.clone(), digest, &proof).await? {
                 return Ok(answer);
             }
             let context = self.request_context(&Arc::new(request), decision, deadline, follows)?;
@@ -133,11 +133,16 @@ impl Daemon {
         found.unwrap_or_else(|_| Err(passed(began, deadline).into()))
     }
 
-    async fn lookup(&self, id: RequestId, digest: u64, proof: Proof) -> Result<Option<Arc<Answer>>, Refusal> {
+    async fn lookup(&self, id: RequestId, digest: u64, proof: &Proof) -> Result<Option<Arc<Answer>>, Refusal> {
         if !self.0.shared.known.may_have(&id) {
             return Ok(None);
         }
-        self.0.engine_handle.ask(|reply| Command::Lookup { id, digest, proof, reply }).await?
+        let turn = self.0.unpacking.turn().await;
+        let found = self.0.engine_handle.ask(|reply| Command::Lookup { id, digest, reply }).await??;
+        let Some(found) = found else { return Ok(None) };
+        let answer = turn.unpack(move || found.unpack()).await?;
+        answer.may_be_seen_by(proof, self.settings().engine.legacy_clients)?;
+        Ok(Some(answer))
     }
 
     /// The path of a request up to its commit. A dispatcher decides on a dispatcher instance set apart, on the pool: the engine's thread

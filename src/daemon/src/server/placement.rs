@@ -11,7 +11,7 @@ use crate::runtime::{Daemon, FollowEvent, FollowPayload, Line, Refused, RequestO
 use hintd_client::wire::v1;
 use hintd_client::wire::v1::follow_message::Advice;
 use hintd_client::wire::v1::placement_server::Placement;
-use hintd_engine::{FollowBody, Proof, Refusal};
+use hintd_engine::{Answer, FollowBody, Proof, Refusal};
 use hintd_model::text::Shown;
 use hintd_model::units::{ApplicationId, AttemptId, DecisionId, LeaseId, Micros, RequestId};
 use std::net::IpAddr;
@@ -224,7 +224,7 @@ pub(super) async fn hints(
                         without_room = decision.without_room, took = ?received.elapsed(), "answered");
                 }
                 let repeat = match first {
-                    Some(first) => Some(lease_states(daemon, first).await),
+                    Some(_) => Some(lease_states(daemon, &answer).await),
                     None => None,
                 };
                 Ok(Answered { hints: convert::hint_set(decision), token: answer.token.0.to_string(), repeat })
@@ -246,9 +246,9 @@ fn shown(id: &RequestId) -> Shown<String> {
 }
 
 /// What became of a decision's leases; nothing where it was forgotten a moment ago.
-async fn lease_states(daemon: &Daemon, decision: DecisionId) -> Vec<v1::LeaseState> {
-    let explained = daemon.explain(decision).await;
-    explained.map(|explained| convert::lease_states(&explained.leases)).unwrap_or_default()
+async fn lease_states(daemon: &Daemon, answer: &Arc<Answer>) -> Vec<v1::LeaseState> {
+    let leases = daemon.leases_of(Arc::clone(answer)).await;
+    leases.map(|leases| convert::lease_states(&leases)).unwrap_or_default()
 }
 
 /// Whose request it is, as far as it is told.

@@ -23,7 +23,7 @@ mod tally;
 mod trial;
 
 use super::answers::Answer;
-use super::decision::{Decision, Mode};
+use super::decision::Mode;
 use super::lease::{Lease, LeaseEnd};
 use super::placer::Row;
 use super::settings::EngineSettings;
@@ -31,6 +31,7 @@ use group::{ContainerSighting, HintProximity};
 use hintd_model::cluster::{Overlay, Snapshot};
 use hintd_model::units::{AttemptId, ContainerId, DecisionId, Micros, NodeIdx, QueueName, Timestamp};
 pub(crate) use hooks::{AdherenceHandler, ToldOf};
+pub(crate) use record::KeptOutcome;
 pub use record::{DecisionOutcome, HintOutcome, TermCompared};
 use record::{Kind, Record, Stage};
 use seen::Seen;
@@ -219,9 +220,9 @@ impl Adherence {
     }
 
     /// What became of a decision; `None`: it had no hints, or is of before the last start.
-    pub(super) fn outcome(&self, decision: &Decision) -> Option<DecisionOutcome> {
-        let open = self.records.get(&decision.id).map(Record::outcome);
-        open.or_else(|| DecisionOutcome::unpack(self.settled.get(&decision.id)?, decision))
+    pub(super) fn outcome(&self, decision: DecisionId) -> Option<KeptOutcome> {
+        let open = self.records.get(&decision).map(|record| KeptOutcome::Open(record.outcome()));
+        open.or_else(|| Some(KeptOutcome::Settled(self.settled.get(&decision)?.clone())))
     }
 
     /// Figures since the start.

@@ -83,6 +83,15 @@ pub struct DecisionOutcome {
     pub terms: Vec<TermCompared>,
 }
 
+/// What is known of a decision's outcome, not unpacked.
+#[derive(Debug)]
+pub(crate) enum KeptOutcome {
+    /// More is expected.
+    Open(DecisionOutcome),
+    /// A [`Kept`], packed.
+    Settled(Box<[u8]>),
+}
+
 /// What is kept of a settled outcome: by hint its outcomes and misses without the zeros at the end; terms by position.
 /// Rows without names, for these are packed by the hundred thousand.
 type Kept = (Vec<Vec<u64>>, Vec<(usize, f64, f64, Option<f64>)>);
@@ -99,6 +108,14 @@ impl DecisionOutcome {
         let term = |found: &TermCompared| (found.term as usize, found.hinted, found.realised, found.default);
         let kept: Kept = (self.hints.iter().map(hint).collect(), self.terms.iter().map(term).collect());
         pack(&kept)
+    }
+
+    /// The outcome of a decision; `None`: it is not this decision's.
+    pub(crate) fn of_kept(kept: KeptOutcome, decision: &Decision) -> Option<Self> {
+        match kept {
+            KeptOutcome::Open(outcome) => Some(outcome),
+            KeptOutcome::Settled(bytes) => Self::unpack(&bytes, decision),
+        }
     }
 
     /// The outcome again; `None`: the bytes are not this decision's.

@@ -12,7 +12,7 @@ use std::sync::Arc;
 const ONE: fn() -> AttemptId = || attempt(1, 1);
 
 fn outcome(harness: &EngineHarness, answer: &Answer) -> DecisionOutcome {
-    harness.engine.explain(answer.decision.id).unwrap().outcome.unwrap()
+    harness.engine.explain(answer.decision.id).unwrap().unpack().outcome.unwrap()
 }
 
 /// All figures of the dispatcher instance's only policy, queue and mode.
@@ -451,7 +451,7 @@ proptest! {
             let expected = recount(&hinted, heard);
             let one = outcome(&harness, answer);
             let mut sum = Outcomes::default();
-            let states: BTreeMap<LeaseId, &str> = harness.engine.explain(answer.decision.id).unwrap().leases.into_iter()
+            let states: BTreeMap<LeaseId, &str> = harness.engine.explain(answer.decision.id).unwrap().unpack().leases.into_iter()
                 .map(|lease| (lease.id, lease.state)).collect();
             for (hint, said) in one.hints.iter().zip(&answer.decision.hints) {
                 prop_assert_eq!(hint.outcomes.all(), u64::from(hint.count));

@@ -255,7 +255,7 @@ fn a_report_with_room_launches_what_waits_and_the_hint_is_journalled_with_its_le
     assert_eq!(harness.leases().len(), 1);
     harness.restart();
     assert_eq!(harness.leases().len(), 1, "what was pushed is kept");
-    let kept = harness.engine.explain(answer.decision.id).unwrap();
+    let kept = harness.engine.explain(answer.decision.id).unwrap().unpack();
     assert_eq!((&*kept.answer, kept.leases[0].state), (&**answer, "held"));
     assert_eq!(harness.waiting(), 0, "what waits comes again when its application asks again");
 }

@@ -82,7 +82,7 @@ fn the_same_request_gets_the_same_answer_and_another_body_is_refused() {
     other.digest = 99;
     assert!(matches!(harness.commit(other), CommitOutcome::Refused(Refusal::IdReused { .. })));
     harness.restart();
-    assert_eq!(harness.engine.lookup(&"a".into(), answer.digest), Some(Ok(answer)), "after a restart as well");
+    assert_eq!(harness.engine.answer(&"a".into(), answer.digest), Some(Ok(answer)), "after a restart as well");
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn a_container_ends_the_oldest_lease_of_its_kind_on_its_host_and_room_is_counted
     harness.publish();
     assert_eq!(harness.count(Counter::LeasesBound), 1);
     assert_eq!(
-        harness.engine.explain(answer.decision.id).unwrap().leases.iter().map(|l| l.state).collect::<Vec<_>>(),
+        harness.engine.explain(answer.decision.id).unwrap().unpack().leases.iter().map(|l| l.state).collect::<Vec<_>>(),
         ["bound", "withdrawn"]
     );
 }
@@ -206,7 +206,7 @@ fn a_lease_ends_at_its_time_to_live() {
     harness.pass(Micros(1));
     assert_eq!((harness.leases().len(), harness.count(Counter::LeasesExpired)), (0, 1));
     harness.pass(harness.settings.answers_keep);
-    assert_eq!(harness.engine.lookup(&"a".into(), 0), None);
+    assert_eq!(harness.engine.answer(&"a".into(), 0), None);
     assert!(harness.out.contains(&Effect::AnswerForgotten("a".into())));
     assert_eq!(harness.tables(), [Table::Attempts].into());
 }
@@ -259,7 +259,7 @@ fn what_the_journal_lost_was_never_promised() {
     harness.engine.undo(answer.decision.id, harness.now);
     harness.drain();
     assert!(harness.leases().is_empty() && harness.tables().is_empty());
-    assert_eq!(harness.engine.lookup(&"a".into(), 0), None);
+    assert_eq!(harness.engine.answer(&"a".into(), 0), None);
     assert_eq!(harness.engine.counts().attempts, 0);
 }
 
@@ -355,7 +355,7 @@ fn answers_beyond_the_limit_are_forgotten_oldest_first_but_not_with_live_leases(
         harness.now = harness.now.plus(Micros(1));
         harness.ask(maps(id, 1));
     }
-    let known = |id: &str| harness.engine.lookup(&id.into(), 0).is_some();
+    let known = |id: &str| harness.engine.answer(&id.into(), 0).is_some();
     assert_eq!(["leased", "x", "y"].map(known), [true, false, true]);
     assert_eq!(harness.count(Counter::AnswersEvicted), 1);
 }

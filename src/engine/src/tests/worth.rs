@@ -78,7 +78,7 @@ fn a_held_out_application_gets_no_hints_and_no_leases_and_says_why() {
     for number in 1..=20 {
         let (standing, answer) = ask(&mut harness, run(number));
         let leases = harness.engine.leases().filter(|lease| lease.attempt == attempt(number, 1)).count();
-        let explained = harness.engine.explain(answer.decision.id).unwrap();
+        let explained = harness.engine.explain(answer.decision.id).unwrap().unpack();
         assert_eq!(reason(&explained.answer), standing.withheld());
         match reason(&answer) {
             None => hinted += 1,

@@ -100,7 +100,7 @@ impl World {
             kept
         });
         for (id, answer) in &self.sent {
-            match self.engine.lookup(id, answer.digest) {
+            match self.engine.answer(id, answer.digest) {
                 Some(Ok(same)) => assert_eq!(same.decision, answer.decision),
                 other => panic!("{id} was answered, and now it is {other:?}"),
             }
@@ -264,7 +264,7 @@ impl World {
     /// `written`: all that was meant to be.
     pub(super) fn check_recovered(&self, lost: &BTreeMap<LeaseId, Row>, meant: &Rows, written: bool) {
         for (id, answer) in self.sent.iter().filter(|(id, answer)| Self::keeps(meant, id, answer)) {
-            match self.engine.lookup(id, answer.digest) {
+            match self.engine.answer(id, answer.digest) {
                 Some(Ok(same)) => assert_eq!(same.decision, answer.decision),
                 // Leases whose time passed meanwhile keep no answer from being one too many.
                 None if self.engine.counts().answers >= self.settings.answers_max => {}

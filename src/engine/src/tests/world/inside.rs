@@ -168,16 +168,16 @@ impl World {
             asked.digest = 2;
         }
         let id = asked.request.id.clone();
-        match (self.engine.lookup(&id, asked.digest), self.sent.get(&id)) {
+        match (self.engine.answer(&id, asked.digest), self.sent.get(&id)) {
             (Some(Ok(answer)), Some(sent)) => assert_eq!(answer, *sent, "a repeat has the answer that was sent"),
-            (Some(Err(Refusal::IdReused { .. })), _) => assert!(self.engine.lookup(&id, 3 - asked.digest).is_some()),
+            (Some(Err(Refusal::IdReused { .. })), _) => assert!(self.engine.answer(&id, 3 - asked.digest).is_some()),
             (Some(Err(other)), _) => panic!("{other}"),
             (None, Some(sent)) => panic!("the answer {} was sent, and is not known", sent.decision.id),
             (_, None) => {}
         }
-        if !looked_up || self.engine.lookup(&id, asked.digest).is_none() {
+        if !looked_up || self.engine.answer(&id, asked.digest).is_none() {
             self.propose(asked, 0);
-        } else if let Some(Ok(answer)) = self.engine.lookup(&id, asked.digest) {
+        } else if let Some(Ok(answer)) = self.engine.answer(&id, asked.digest) {
             self.answer_when_durable(&answer);
         }
     }

@@ -2,9 +2,11 @@ package io.hintd.rm;
 
 import java.io.File;
 import java.io.IOException;
-import java.io.Reader;
+import java.io.StringReader;
+import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
+import java.util.Arrays;
 import java.util.Properties;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -16,7 +18,9 @@ final class SettingsFile {
   private final File file;
   private final Counters counters;
   private volatile Settings settings = Settings.of(new Properties());
-  private long seen = -1;
+  /** What was read last, right or wrong. */
+  private byte[] seen;
+  private boolean unreadable;
 
   /** {@code file} may be null or missing: then all is as by default, in shadow. */
   SettingsFile(File file, Counters counters) {
@@ -34,21 +38,35 @@ final class SettingsFile {
     if (file == null || !file.canRead()) {
       return;
     }
-    // Two writes within a clock tick differ in length, most likely.
-    long stamp = file.lastModified() * 31 + file.length();
-    if (stamp == seen) {
+    byte[] text;
+    try {
+      text = Files.readAllBytes(file.toPath());
+    } catch (IOException wrong) {
+      if (!unreadable) {
+        unreadable = true;
+        refuse(wrong);
+      }
       return;
     }
-    seen = stamp;
+    unreadable = false;
+    // Not its time and length: two writes within a tick of the clock may have both in common.
+    if (Arrays.equals(text, seen)) {
+      return;
+    }
+    seen = text;
     Properties read = new Properties();
-    try (Reader text = Files.newBufferedReader(file.toPath(), StandardCharsets.UTF_8)) {
-      read.load(text);
+    try {
+      read.load(new StringReader(StandardCharsets.UTF_8.newDecoder().decode(ByteBuffer.wrap(text)).toString()));
       settings = Settings.of(read);
       counters.reloads.increment();
       LOG.info("hintd: {} is in force", file);
     } catch (IOException | IllegalArgumentException wrong) {
-      counters.reloadsRefused.increment();
-      LOG.error("hintd: {} is left out, what was in force stays: {}", file, wrong.getMessage());
+      refuse(wrong);
     }
+  }
+
+  private void refuse(Exception wrong) {
+    counters.reloadsRefused.increment();
+    LOG.error("hintd: {} is left out, what was in force stays: {}", file, wrong.getMessage());
   }
 }

@@ -11,6 +11,7 @@ import java.io.IOException;
 import java.io.StringReader;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.attribute.FileTime;
 import java.util.Properties;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -62,6 +63,13 @@ class SettingsTest {
     assertEquals(Mode.OFF, file.now().mode("a"));
     assertEquals(1, counters.reloadsRefused.sum());
     assertEquals(2, counters.reloads.sum());
+    file.look();
+    assertEquals(2, counters.reloads.sum(), "nothing changed");
+    FileTime then = Files.getLastModifiedTime(path);
+    write(path, "mode= on");
+    Files.setLastModifiedTime(path, then);
+    file.look();
+    assertEquals(Mode.ON, file.now().mode("a"), "as long and as old as before");
     assertEquals(Mode.SHADOW, new SettingsFile((File) null, counters).now().mode("a"));
   }
 
