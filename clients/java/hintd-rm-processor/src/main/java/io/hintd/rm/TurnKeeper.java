@@ -24,7 +24,7 @@ import org.slf4j.LoggerFactory;
 final class TurnKeeper {
   private static final Logger LOG = LoggerFactory.getLogger(TurnKeeper.class);
   /** hintd forgets who says nothing for 30 s. */
-  private static final long ANNOUNCE_MS = 5_000;
+  static final long ANNOUNCE_MS = 5_000;
 
   private static final class Asked {
     CompletableFuture<ShuffleTurnResponse> answer;

@@ -149,16 +149,17 @@ class HintProcessorTest {
 
   @Test
   void receiversOfHeavyShufflesWaitForTheirTurnAndNobodyWaitsForADeadDaemon() throws Exception {
-    startWithDaemon("mode=on", "hold.root.q=true", "deadline-ms=500");
+    startWithDaemon("mode=on", "hold.root.q=true", "deadline-ms=20000");
     ranBefore(1L << 30);
     List<ApplicationAttemptId> apps = new ArrayList<>();
+    // One after the other: of three that ask at once hintd may hear the last one first.
     for (int i = 0; i < 3; i++) {
       apps.add(register());
       allocate(apps.get(i), any(12));
+      if (i < 2) {
+        asked(apps.get(i), 8); // a quarter of 32 containers each, for two of them
+      }
     }
-    // A quarter of 32 containers each, for two of them.
-    asked(apps.get(0), 8);
-    asked(apps.get(1), 8);
     until(() -> { allocate(apps.get(2)); return processor.counters().held.sum() == 4 + 4 + 12; });
     long turns = processor.counters().turnsAsked.sum();
     until(() -> { allocate(apps.get(2)); return processor.counters().turnsAsked.sum() > turns; });
@@ -175,15 +176,19 @@ class HintProcessorTest {
 
   @Test
   void hintdHearsOfReceiversBeforeTheyAreAskedForAndHoldsNothingForIt() throws Exception {
-    startWithDaemon("mode=on", "hold.root.q=true", "deadline-ms=500");
+    startWithDaemon("mode=on", "hold.root.q=true", "deadline-ms=20000");
     ranBefore(1L << 30);
     List<ApplicationAttemptId> apps = new ArrayList<>();
+    long began = System.nanoTime();
     for (int i = 0; i < 3; i++) {
       apps.add(register());
       allocate(apps.get(i));
       allocate(apps.get(i));
     }
-    assertEquals(3, processor.counters().turnsAsked.sum(), "once each, and seldom after that");
+    // On a machine that took as long as that, the second allocate may have told of it again.
+    boolean slow = System.nanoTime() - began >= TimeUnit.MILLISECONDS.toNanos(TurnKeeper.ANNOUNCE_MS);
+    long told = processor.counters().turnsAsked.sum();
+    assertTrue(slow ? told >= 3 && told <= 6 : told == 3, told + ": once each, and seldom after that");
     until(() -> processor.counters().answered.sum() >= 3);
     allocate(apps.get(2), any(5));
     asked(apps.get(2), 5); // the others would be before it
@@ -312,12 +317,15 @@ class HintProcessorTest {
     until(() -> processor.counters().refused.sum() == 1);
   }
 
+  /** Far above what anything here takes. */
+  private static final long PATIENCE_S = 60;
+
   private interface Check {
     boolean holds() throws Exception;
   }
 
   private static void until(Check check) throws Exception {
-    long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(10);
+    long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(PATIENCE_S);
     while (!check.holds()) {
       assertTrue(System.nanoTime() < end, "in time");
       Thread.sleep(10);
