@@ -157,8 +157,11 @@ def counters(at: str = RM) -> dict[str, int]:
 
 
 def mode(value: str, at: str = RM) -> None:
+    text, file = f"address=127.0.0.1:{HINTD_PORT}\nmode={value}\nwait-ms={WAIT_MS}\n", BASE / "hintd-rm.properties"
+    if file.read_text() == text:
+        return  # nothing is read again
     before = counters(at).get("reloads", 0)
-    (BASE / "hintd-rm.properties").write_text(f"address=127.0.0.1:{HINTD_PORT}\nmode={value}\nwait-ms={WAIT_MS}\n")
+    file.write_text(text)
     read = until(lambda: counters(at).get("reloads", 0) > before, 4, 0.1)
     if read is None:
         promise(False, f"the processor reads mode={value} without a restart")
