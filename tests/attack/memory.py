@@ -175,6 +175,45 @@ def dripped_answers(arena):
     arena.note(f"{read} bytes read, {standing} of 96 answers still wait")
 
 
+@attack("D5r", "answers that are read slowly: 64 KiB of each every half second", long=True)
+def slow_answers(arena):
+    found = largest(arena, arena.connect(), 31)
+    if not found:
+        return
+    hints, body, _, _ = found
+    connections = [arena.connect(window=0, greedy=False, keep=False) for _ in range(8)]
+    for connection in connections:
+        for _ in range(3):
+            try:
+                number = connection.open(m.REQUEST)
+                connection.write(number, grpc_frame(body), end=True, timeout=1)
+            except (Closed, Late):
+                pass
+    lost = set()
+
+    def read():
+        """Something of every answer, so that something always moves."""
+        arena.drain()
+        for connection in connections:
+            try:
+                for number in connection.streams:
+                    connection.send(frame(WINDOW_UPDATE, 0, number, struct.pack(">I", 1 << 16)))
+                    connection.send(frame(WINDOW_UPDATE, 0, 0, struct.pack(">I", 1 << 16)))
+            except Closed:
+                lost.add(connection)
+
+    needs = hints.size / (1 << 17)
+    lasts = 6 + hints.size / (1 << 21)
+    arena.hold(lasts, every=0.5, turn=read)
+    standing = sum(not stream.ended for connection in connections if connection not in lost
+                   for stream in connection.streams.values())
+    read_so_far = sum(stream.bytes for connection in connections for stream in connection.streams.values())
+    arena.note(f"an answer would take {needs:.0f} s; {read_so_far / MIB:.1f} MiB read, {standing} of 24 answers still wait "
+               f"after {lasts:.0f} s, {len(lost)} of 8 connections were closed")
+    if needs > 2 * lasts and standing > 12:
+        arena.broke(f"{standing} of 24 answers wait after {lasts:.0f} s, of each of which 128 KiB a second are read")
+
+
 @attack("D6", "answers and a journal that outgrow what was asked")
 def large_answers(arena):
     connection = arena.connect()

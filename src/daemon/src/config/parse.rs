@@ -110,7 +110,7 @@ fn read(table: toml::Spanned<DeTable<'_>>, file: &str, reader: &mut Reader<'_>) 
 pub(super) fn needs_restart(key: &str) -> bool {
     const SECTIONS: [&str; 7] =
         ["history_server.", "listen.", "log.", "name_node.", "resource_manager.", "sdn.", "store."];
-    const KEYS: [&str; 21] = [
+    const KEYS: [&str; 25] = [
         "placer.threads",
         "placer.queue",
         "model.publish_every",
@@ -120,6 +120,7 @@ pub(super) fn needs_restart(key: &str) -> bool {
         "limits.outbound_bytes",
         "limits.upload",
         "limits.unread",
+        "limits.read_bytes_per_s",
         "limits.connections",
         "limits.greeting",
         "limits.streams",
@@ -129,6 +130,9 @@ pub(super) fn needs_restart(key: &str) -> bool {
         "limits.datasets",
         "limits.links",
         "limits.containers_per_node",
+        "limits.containers",
+        "limits.feed_names_bytes",
+        "limits.replicas",
         "limits.names_per_node",
         "limits.replicas_per_block",
         "limits.paths_per_event",
@@ -175,6 +179,7 @@ fn listen(root: &mut Section<'_>, reader: &mut Reader<'_>, limits: &Limits) -> (
         outbound_bytes: limits.outbound_bytes,
         upload: limits.upload,
         unread: limits.unread,
+        read_bytes_per_s: limits.read_bytes_per_s,
         connections: limits.connections,
         greeting: limits.greeting,
         streams: limits.streams,
