@@ -237,6 +237,23 @@ def large_answers(arena):
             arena.broke(f"the journal takes {journal / MIB:.0f} MiB")
 
 
+@attack("D6r", "requests that are remembered: 3,500 paths of 1,000 bytes, of ever other applications", long=True)
+def remembered_requests(arena):
+    connection, paths, taken = arena.connect(), [f"/{n}/" + "p" * 990 for n in range(3500)], 0
+    started = time.monotonic()
+    while taken < 400 and time.monotonic() - started < 45 and not arena.overrun.is_set():
+        body = m.request(f"long-{taken}", f"{HIDDEN}{70000 + taken}", [m.group("map", 1, memory_mb=1)], paths=paths,
+                         deadline_ms=20000, fields=m.proof(os.urandom(16)))
+        status, _, headers = connection.unary(m.REQUEST, body, 30)
+        if status != OK:
+            arena.note(f"after {taken}: {reason(status, headers)}")
+            break
+        taken += 1
+    arena.note(f"{taken} requests of {len(body) / MIB:.1f} MiB were taken")
+    if arena.daemon:
+        arena.note(f"a journal of {os.path.getsize(arena.daemon.journal) / MIB:.0f} MiB")
+
+
 @attack("H6", "a length prefix of 4 GiB, nested groups, gzip bombs")
 def odd_messages(arena):
     connection = arena.connect()
