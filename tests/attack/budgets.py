@@ -12,15 +12,16 @@ from protobuf import message
 PART = 32  # of the defaults: what the machine has to have, and Python to send
 # Of docs/operations.md (Size): each limit's default, and bytes of memory of one.
 LIMITS = {
-    "containers": (2_000_000, 250),
-    "blocks": (4_000_000, 300),
-    "replicas": (16_000_000, 60),
-    "feed_names_bytes": (128 * MIB, 4),
+    "containers": (1_000_000, 600),
+    "blocks": (4_000_000, 160),
+    "replicas": (16_000_000, 45),
+    "feed_names_bytes": (128 * MIB, 1),
     "leases": (500_000, 440),
     "answers_kept_bytes": (512 * MIB, 2 / 3),
+    "requests_kept_bytes": (256 * MIB, 1),
     "inbound_bytes": (256 * MIB, 1),
     "outbound_bytes": (256 * MIB, 1),
-    "connections": (10_000, 192 * 1024),
+    "connections": (10_000, 252 * 1024),
 }
 FIXED = 300 * MIB  # what no limit here scales: records, pages, path tables, queues, threads, what the allocator keeps
 
@@ -103,7 +104,7 @@ def half_sent(arena):
 
 def unread(arena):
     """Answers that wait, and heartbeats behind acknowledgements that nobody reads, as far as windows go."""
-    found = largest(arena, arena.connect(), 71)
+    found = largest(arena, arena.connect(), 71)  # before there is no lease left
     if found:
         for _ in range(24):
             connection = arena.connect(window=0, greedy=False)
@@ -146,9 +147,9 @@ def budgets(arena):
         ("containers", lambda: pour(arena, m.HEARTBEATS, containers(arena))),
         ("blocks and replicas", lambda: pour(arena, m.DATASETS, blocks(arena))),
         ("names", lambda: pour(arena, m.DATASETS, names(arena))),
-        ("leases and answers", lambda: leases(arena)),
         ("messages half sent", lambda: half_sent(arena)),
         ("answers unread", lambda: unread(arena)),
+        ("leases and answers", lambda: leases(arena)),
         ("connections and windows", lambda: windows(arena)),
     ]
     for name, fill in stages:

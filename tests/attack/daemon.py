@@ -123,9 +123,9 @@ class Daemon:
             raise
 
     def write_config(self, more=""):
-        """The configuration with all of WANTED that the program knows."""
+        """The configuration with `limits` and all of WANTED that the program knows."""
         known = []
-        for entry in [*WANTED, *self.limits]:
+        for entry in [*self.limits, *WANTED]:  # the first of two of one name
             self._write([*known, entry], more)
             if subprocess.run([self.program, "--check", "--config", self.config], capture_output=True, timeout=30,
                               check=False).returncode == 0:

@@ -425,7 +425,7 @@ async fn an_answer_that_is_kept_while_others_are_read_closes_its_connection() {
     let answer = program.client.request_hints(request("large", 1, many, 1_024), SOON).await.unwrap();
     let decision_id = answer.hints.unwrap().decision_id;
     let explain = v1::ExplainRequest { decision_id: decision_id.clone(), token: answer.token, ..Default::default() };
-    let mut raw = Raw::connect(&program.address, 65_535).await;
+    let mut raw = Raw::connect(&program.address, 1_024).await;
     let call = raw.begin(EXPLAIN, framed(&explain), true).await.unwrap();
     let kept = tokio::time::timeout(SOON, call.answer).await.unwrap().unwrap();
     // Its window is never opened; small answers go by it, far more often than `limits.unread`.

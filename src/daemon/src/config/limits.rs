@@ -28,6 +28,7 @@ pub(super) struct Limits {
     pub(super) answers_kept_bytes: usize,
     pub(super) attempts: usize,
     pub(super) requests_per_attempt: usize,
+    pub(super) requests_kept_bytes: usize,
     pub(super) attempt_jump: u32,
     pub(super) decisions_watched: usize,
     pub(super) containers_seen: usize,
@@ -73,6 +74,8 @@ pub(super) fn read(root: &mut Section<'_>, reader: &mut Reader<'_>) -> Limits {
         // YARN counts attempts from 1, and gives up after a few; services that reset their count come to some dozens.
         attempt_jump: section.bounded(reader, "attempt_jump", 100, 1..=1_000_000),
         requests_per_attempt: section.bounded(reader, "requests_per_attempt", 64, 1..=100_000),
+        // Some 100,000 of the usual size.
+        requests_kept_bytes: section.bounded(reader, "requests_kept_bytes", 256 << 20, 65_536..=1 << 40),
         decisions_watched: section.bounded(reader, "decisions_watched", 20_000, 1..=10_000_000),
         containers_seen: section.bounded(reader, "containers_seen", 1_000_000, 1..=1_000_000_000),
         follow_messages: section.bounded(reader, "follow_messages", 1_024, 1..=1_000_000),

@@ -55,6 +55,7 @@ fn read(table: toml::Spanned<DeTable<'_>>, file: &str, reader: &mut Reader<'_>) 
         leases_max: limits.leases,
         attempts_max: limits.attempts,
         requests_per_attempt: limits.requests_per_attempt,
+        requests_bytes_max: limits.requests_kept_bytes,
         attempt_jump: limits.attempt_jump,
         adherence_max: limits.decisions_watched,
         containers_seen: limits.containers_seen,

@@ -73,7 +73,7 @@ pub struct RegistryLimits {
 
 impl Default for RegistryLimits {
     /// Twice a large Hadoop cluster. A node holds hundreds of containers, far from 10,000; HDFS itself allows 512
-    /// replicas of a block. All together have room for 100 containers a node, 6 kB of names a node, 4 replicas a block.
+    /// replicas of a block. All together have room for 50 containers a node, 6 kB of names a node, 4 replicas a block.
     fn default() -> Self {
         Self {
             nodes: 20_000,
@@ -81,7 +81,7 @@ impl Default for RegistryLimits {
             blocks: 4_000_000,
             links: 200_000,
             containers_per_node: 10_000,
-            containers: 2_000_000,
+            containers: 1_000_000,
             names_per_node: 256,
             feed_names_bytes: 128 << 20,
             replicas_per_block: 512,

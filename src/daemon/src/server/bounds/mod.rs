@@ -30,10 +30,11 @@ use tonic::body::Body;
 use tonic::codegen::http;
 use tower::{Layer, Service};
 
-/// Bytes of one stream that the transport receives ahead of whoever reads them.
-pub(super) const STREAM_WINDOW: u32 = 256 * 1_024;
+/// Bytes of one stream that the transport receives ahead of whoever reads them. Half as many made uploads of 8 MiB slow on a busy
+/// machine; more would let as many connections as there may be hold more than the process has (docs/operations.md, Size).
+pub(super) const STREAM_WINDOW: u32 = 128 * 1_024;
 /// And of all streams of a connection.
-pub(super) const CONNECTION_WINDOW: u32 = 512 * 1_024;
+pub(super) const CONNECTION_WINDOW: u32 = 192 * 1_024;
 
 /// When a caller may try again for whose message or answer there was no memory.
 const RETRY_AFTER: Micros = Micros::from_secs(1);

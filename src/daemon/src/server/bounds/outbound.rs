@@ -46,7 +46,7 @@ impl AsRef<[u8]> for Piece {
 
 impl Drop for Piece {
     fn drop(&mut self) {
-        self.share.progress();
+        self.share.sent();
     }
 }
 

@@ -5,7 +5,7 @@
 //! else is read meanwhile, so that nobody keeps one answer by reading others.
 
 use super::budget::{Held, Share};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// What is asked of every reader.
@@ -25,8 +25,24 @@ pub(in crate::server) struct Outgoing(Arc<Waiting>);
 struct Waiting {
     share: Share,
     pace: Pace,
-    /// When each answer that waits has to be gone; in no order, and equal ones are as many answers.
-    dues: Mutex<Vec<Instant>>,
+    answers: Mutex<Answers>,
+}
+
+#[derive(Debug, Default)]
+struct Answers {
+    /// Those that wait, in no order; equal ones are as many answers.
+    waiting: Vec<Term>,
+    /// When bytes of any of them were sent.
+    sent: Option<Instant>,
+}
+
+/// What an answer is given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Term {
+    /// When it has to be gone.
+    due: Instant,
+    /// Since when it waits.
+    since: Instant,
 }
 
 /// An answer that waits; it no longer does when dropped.
@@ -34,7 +50,7 @@ struct Waiting {
 pub(super) struct WaitingAnswer {
     _held: Held,
     outgoing: Outgoing,
-    due: Option<Instant>,
+    term: Option<Term>,
 }
 
 /// What a reader failed to do.
@@ -47,46 +63,61 @@ pub(in crate::server) enum Late {
 }
 
 impl Pace {
-    /// When an answer of so many bytes has to be gone that waits from now on; `None`: there is no bound.
-    fn due(self, now: Instant, bytes: usize) -> Option<Instant> {
+    /// What an answer of so many bytes is given that waits from now on; `None`: there is no bound.
+    fn term(self, since: Instant, bytes: usize) -> Option<Term> {
         let micros = (bytes as u64).saturating_mul(1_000_000).checked_div(self.bytes_per_s)?;
-        now.checked_add(self.unread)?.checked_add(Duration::from_micros(micros))
+        let due = since.checked_add(self.unread)?.checked_add(Duration::from_micros(micros))?;
+        Some(Term { due, since })
     }
 }
 
 impl Outgoing {
     pub(in crate::server) fn new(share: Share, pace: Pace) -> Self {
-        Self(Arc::new(Waiting { share, pace, dues: Mutex::default() }))
+        Self(Arc::new(Waiting { share, pace, answers: Mutex::default() }))
     }
 
     /// Takes bytes for an answer; `None`: there are not so many for this connection now.
     pub(super) fn take(&self, bytes: usize) -> Option<WaitingAnswer> {
         let held = self.0.share.take(bytes)?;
-        let due = self.0.pace.due(Instant::now(), bytes);
-        self.0.dues.lock().unwrap_or_else(PoisonError::into_inner).extend(due);
-        Some(WaitingAnswer { _held: held, outgoing: self.clone(), due })
+        let term = self.0.pace.term(Instant::now(), bytes);
+        self.answers().waiting.extend(term);
+        Some(WaitingAnswer { _held: held, outgoing: self.clone(), term })
     }
 
-    /// The other side took something of what waits for it.
+    /// Something of what waits was handed over.
     pub(super) fn progress(&self) {
         self.0.share.progress();
+    }
+
+    /// Something of it was sent.
+    pub(super) fn sent(&self) {
+        self.0.share.progress();
+        self.answers().sent = Some(Instant::now());
+    }
+
+    fn answers(&self) -> MutexGuard<'_, Answers> {
+        self.0.answers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// When the connection is to be closed if nothing moves until then, and why; `None`: nothing waits.
     pub(in crate::server) fn due(&self) -> Option<(Instant, Late)> {
         let still = self.0.share.still_since().map(|since| (since + self.0.pace.unread, Late::Unread));
-        let dues = self.0.dues.lock().unwrap_or_else(PoisonError::into_inner);
-        let slow = dues.iter().min().map(|&due| (due, Late::Slow));
+        let answers = self.answers();
+        let slow = answers.waiting.iter().min().map(|term| {
+            // Where nothing was sent since, it is not that one that is slow.
+            let slow = answers.sent.is_some_and(|sent| sent >= term.since);
+            (term.due, if slow { Late::Slow } else { Late::Unread })
+        });
         still.into_iter().chain(slow).min_by_key(|&(due, _)| due)
     }
 }
 
 impl Drop for WaitingAnswer {
     fn drop(&mut self) {
-        let Some(due) = self.due else { return };
-        let mut dues = self.outgoing.0.dues.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(at) = dues.iter().position(|&other| other == due) {
-            dues.swap_remove(at);
+        let Some(term) = self.term else { return };
+        let mut answers = self.outgoing.answers();
+        if let Some(at) = answers.waiting.iter().position(|&other| other == term) {
+            answers.waiting.swap_remove(at);
         }
     }
 }
@@ -111,14 +142,15 @@ mod tests {
         let (due, late) = outgoing.due().unwrap();
         assert_eq!(late, Late::Unread, "nothing has moved yet");
         assert!(due <= Instant::now() + UNREAD);
-        let wanted = large.due.unwrap();
-        assert!(wanted >= began + Duration::from_secs(90) && wanted <= Instant::now() + Duration::from_secs(90));
+        let wanted = large.term.unwrap();
+        let lasts = Duration::from_secs(90);
+        assert!(wanted.due >= began + lasts && wanted.due <= Instant::now() + lasts);
         for _ in 0..100 {
             drop(outgoing.take(10));
-            outgoing.progress();
+            outgoing.sent();
         }
-        assert_eq!(large.due, Some(wanted), "others that come and go give it no more time");
-        assert_eq!(*outgoing.0.dues.lock().unwrap(), [wanted]);
+        assert_eq!(large.term, Some(wanted), "others that come and go give it no more time");
+        assert_eq!(outgoing.answers().waiting, [wanted]);
         drop(large);
         assert_eq!(outgoing.due(), None, "nothing waits");
     }
@@ -131,8 +163,10 @@ mod tests {
         std::thread::sleep(Duration::from_millis(5));
         outgoing.progress();
         let (due, late) = outgoing.due().unwrap();
-        assert_eq!(late, Late::Slow);
+        assert_eq!(late, Late::Unread, "nothing was sent");
         assert!(due <= Instant::now());
+        outgoing.sent();
+        assert_eq!(outgoing.due().unwrap(), (due, Late::Slow));
     }
 
     #[test]
@@ -140,6 +174,6 @@ mod tests {
         let outgoing = outgoing(0);
         let _answer = outgoing.take(100).unwrap();
         assert_eq!(outgoing.due().unwrap().1, Late::Unread);
-        assert!(outgoing.0.dues.lock().unwrap().is_empty());
+        assert!(outgoing.answers().waiting.is_empty());
     }
 }
