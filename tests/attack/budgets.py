@@ -12,9 +12,9 @@ from protobuf import message
 PART = 32  # of the defaults: what the machine has to have, and Python to send
 # Of docs/operations.md (Size): each limit's default, and bytes of memory of one.
 LIMITS = {
-    "containers": (1_000_000, 600),
-    "blocks": (4_000_000, 160),
-    "replicas": (16_000_000, 45),
+    "containers": (1_000_000, 670),
+    "blocks": (4_000_000, 230),
+    "replicas": (16_000_000, 65),
     "feed_names_bytes": (128 * MIB, 1),
     "leases": (500_000, 440),
     "answers_kept_bytes": (512 * MIB, 2 / 3),
