@@ -40,7 +40,8 @@ mode = "on"
 
 # What is set where the program knows it: limits of time that would make the attack long; and that hints are given which
 # do no good, as the emulated nodes have neither data nor a network.
-WANTED = [("placer", "guard = false"), ("limits", 'upload = "4s"'), ("limits", 'unread = "4s"')]
+WANTED = [("placer", "guard = false"), ("limits", 'upload = "4s"'), ("limits", 'unread = "4s"'),
+          ("limits", "read_bytes_per_s = 2097152")]
 
 _running = []
 
@@ -99,7 +100,8 @@ def http_get(address, path, timeout=10):
 class Daemon:
     """A running hintd. `stderr`: "file" (the log is in `log`), "stuck" (a pipe that nobody reads) or a path."""
 
-    def __init__(self, program, stderr="file", files=None, environment=None, user=None, host="127.0.0.1", config=""):
+    def __init__(self, program, stderr="file", files=None, environment=None, user=None, host="127.0.0.1", config="",
+                 limits=()):
         self.program, self.process, self.mounts, self.pipe = os.path.abspath(program), None, [], None
         self.folder = tempfile.mkdtemp(prefix="hintd-attack-")
         _running.append(self)
@@ -110,6 +112,7 @@ class Daemon:
             self.config = os.path.join(self.folder, "hintd.toml")
             self.log = os.path.join(self.folder, "log")
             self.journal = os.path.join(self.folder, "journal.redb")
+            self.limits = [("limits", line) for line in limits]
             self.write_config(config)
             if user is not None:
                 for path in (self.folder, self.config):
@@ -120,9 +123,9 @@ class Daemon:
             raise
 
     def write_config(self, more=""):
-        """The configuration with all of WANTED that the program knows."""
+        """The configuration with `limits` and all of WANTED that the program knows."""
         known = []
-        for entry in WANTED:
+        for entry in [*self.limits, *WANTED]:  # the first of two of one name
             self._write([*known, entry], more)
             if subprocess.run([self.program, "--check", "--config", self.config], capture_output=True, timeout=30,
                               check=False).returncode == 0:

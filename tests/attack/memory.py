@@ -13,6 +13,7 @@ from protobuf import first, message, parse
 
 CLAIM = 16 * MIB - 64  # just below limits.message_bytes
 HIDDEN = "application_1600000000000_"
+REMEMBERED = 32 * MIB  # limits.requests_kept_bytes where it is known
 
 
 @attack("D1", "message prefixes that claim 16 MiB, 12 connections of 250 streams")
@@ -175,6 +176,44 @@ def dripped_answers(arena):
     arena.note(f"{read} bytes read, {standing} of 96 answers still wait")
 
 
+@attack("D5r", "answers that are read slowly: 64 KiB of each every half second", long=True)
+def slow_answers(arena):
+    found = largest(arena, arena.connect(), 31)
+    if not found:
+        return
+    hints, body, _, _ = found
+    connections = [arena.connect(window=0, greedy=False, keep=False) for _ in range(4)]
+    for connection in connections:
+        connection.write(connection.open(m.REQUEST), grpc_frame(body), end=True, timeout=1)
+    lost = set()
+
+    def read():
+        """Something of every answer, so that something always moves."""
+        arena.drain()
+        for connection in connections:
+            try:
+                for number in connection.streams:
+                    connection.send(frame(WINDOW_UPDATE, 0, number, struct.pack(">I", 1 << 16)))
+                    connection.send(frame(WINDOW_UPDATE, 0, 0, struct.pack(">I", 1 << 16)))
+            except Closed:
+                lost.add(connection)
+
+    needs = hints.size / (1 << 17)
+    lasts = 6 + hints.size / (1 << 21)
+    until = time.monotonic() + 60
+    while not all(stream.bytes for connection in connections for stream in connection.streams.values()):
+        if time.monotonic() > until or not arena.hold(0.5, every=0.5, turn=read):
+            break  # a busy machine answers late
+    arena.hold(lasts, every=0.5, turn=read)
+    standing = sum(not stream.ended for connection in connections if connection not in lost
+                   for stream in connection.streams.values())
+    read_so_far = sum(stream.bytes for connection in connections for stream in connection.streams.values())
+    arena.note(f"an answer would take {needs:.0f} s; {read_so_far / MIB:.1f} MiB read, {standing} of 4 answers still wait "
+               f"after {lasts:.0f} s, {len(lost)} of 4 connections were closed")
+    if needs > 2 * lasts and standing > 1:
+        arena.broke(f"{standing} of 4 answers wait after {lasts:.0f} s, of each of which 128 KiB a second are read")
+
+
 @attack("D6", "answers and a journal that outgrow what was asked")
 def large_answers(arena):
     connection = arena.connect()
@@ -196,6 +235,27 @@ def large_answers(arena):
         arena.note(f"a journal of {journal / MIB:.0f} MiB after {sent / MIB:.1f} MiB of requests")
         if journal > 512 * MIB:
             arena.broke(f"the journal takes {journal / MIB:.0f} MiB")
+
+
+@attack("D6r", "requests that are remembered: 3,500 paths of 1,000 bytes, of ever other applications", long=True,
+        how={"limits": [f"requests_kept_bytes = {REMEMBERED}"]})
+def remembered_requests(arena):
+    connection, paths, taken = arena.connect(), [f"/{n}/" + "p" * 990 for n in range(3500)], 0
+    started = time.monotonic()
+    while taken < 400 and time.monotonic() - started < 45 and not arena.overrun.is_set():
+        body = m.request(f"long-{taken}", f"{HIDDEN}{70000 + taken}", [m.group("map", 1, memory_mb=1)], paths=paths,
+                         deadline_ms=20000, fields=m.proof(os.urandom(16)))
+        status, _, headers = connection.unary(m.REQUEST, body, 30)
+        if status != OK:
+            arena.note(f"after {taken}: {reason(status, headers)}")
+            break
+        taken += 1
+    arena.note(f"{taken} requests of {len(body) / MIB:.1f} MiB were taken")
+    if arena.daemon:
+        journal = os.path.getsize(arena.daemon.journal)
+        arena.note(f"a journal of {journal / MIB:.0f} MiB")
+        if journal > 6 * REMEMBERED:
+            arena.broke(f"the journal takes {journal / MIB:.0f} MiB for {REMEMBERED / MIB:.0f} MiB of remembered requests")
 
 
 @attack("H6", "a length prefix of 4 GiB, nested groups, gzip bombs")

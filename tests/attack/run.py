@@ -21,6 +21,7 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
+import budgets  # noqa: E402, F401
 import floods  # noqa: E402, F401
 import local  # noqa: E402, F401
 import memory  # noqa: E402, F401
@@ -97,9 +98,9 @@ def options():
 
 
 def order(attack):
-    """D before H before N, D2 before D10."""
+    """D before H before M before N, D2 before D10."""
     letters, digits, rest = re.fullmatch(r"([A-Z])(\d+)(.*)", attack.name).groups()
-    return "DEHN".index(letters), int(digits), rest
+    return "DEHMN".index(letters), int(digits), rest
 
 
 def size(value):

@@ -413,3 +413,39 @@ async fn a_reader_that_drips_is_closed_like_one_that_reads_nothing() {
     assert_eq!(counter(&status, "connections_unread"), 1);
     program.client.explain(&decision_id).await.expect("who reads is answered");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_is_kept_while_others_are_read_closes_its_connection() {
+    let folder = tempfile::tempdir().unwrap();
+    let limits =
+        [("limits", "unread = \"3s\""), ("limits", "read_bytes_per_s = 1048576"), ("records", "bytes = \"0\"")];
+    let port = write_config_with(folder.path(), &limits);
+    let program = Program::start(folder.path(), port).await;
+    let many = u32::try_from(NODE_MB / 1_024).unwrap() * 8;
+    let answer = program.client.request_hints(request("large", 1, many, 1_024), SOON).await.unwrap();
+    let decision_id = answer.hints.unwrap().decision_id;
+    let explain = v1::ExplainRequest { decision_id: decision_id.clone(), token: answer.token, ..Default::default() };
+    let mut raw = Raw::connect(&program.address, 1_024).await;
+    let call = raw.begin(EXPLAIN, framed(&explain), true).await.unwrap();
+    let kept = tokio::time::timeout(SOON, call.answer).await.unwrap().unwrap();
+    // Its window is never opened; small answers go by it, far more often than `limits.unread`.
+    let mut others = 0;
+    let asked = async {
+        while let Some(call) = raw.begin("/grpc.health.v1.Health/Check", prefix(0), true).await {
+            let Ok(response) = call.answer.await else { break };
+            let mut body = response.into_body();
+            while let Some(Ok(data)) = body.data().await {
+                let _ = body.flow_control().release_capacity(data.len());
+            }
+            others += 1;
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    tokio::time::timeout(SOON, asked).await.expect("it does not go on for ever");
+    drop(kept);
+    say(&format!("{others} others were answered before the connection was closed"));
+    let status = program.until("it is counted", |status| counter(status, "connections_slow") > 0).await;
+    assert_eq!((counter(&status, "connections_slow"), counter(&status, "connections_unread")), (1, 0));
+    assert!(others > 1, "{others}");
+    program.client.explain(&decision_id).await.expect("who reads is answered");
+}

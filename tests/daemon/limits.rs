@@ -5,9 +5,14 @@
 // limits.outbound_bytes: tests/daemon/hostile.rs
 // limits.upload: tests/daemon/hostile.rs
 // limits.unread: tests/daemon/hostile.rs
+// limits.read_bytes_per_s: tests/daemon/hostile.rs
+// limits.containers: src/runtime/registries.rs
+// limits.feed_names_bytes: src/runtime/registries.rs
+// limits.replicas: src/runtime/registries.rs
 // limits.log_lines_per_s: src/runtime/line_quota.rs
 // limits.answers_kept_bytes: src/engine/answers.rs
 // limits.requests_per_attempt: src/engine/attempts.rs
+// limits.requests_kept_bytes: src/engine/attempts.rs
 // limits.decisions_watched: tests/daemon/adherence.rs
 // limits.containers_seen: src/engine/adherence/seen.rs
 // limits.watched_pairs_per_peer: tests/daemon/streams.rs

@@ -6,7 +6,9 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,6 +30,20 @@ pytestmark = pytest.mark.skipif(program() is None, reason="no hintd: cargo build
 APPLICATION = "application_1700000000000_0001"
 ATTEMPT = Attempt(APPLICATION)
 MAPS = [Group("map", 3, memory_mb=1024)]
+
+
+@contextmanager
+def meanwhile(seconds: float, act: Callable[[], object]) -> Iterator[None]:
+    """Acts in a thread, so many seconds from now; the block ends after it, with what it raised."""
+
+    def later() -> None:
+        time.sleep(seconds)
+        act()
+
+    with ThreadPoolExecutor(1) as threads:
+        acting = threads.submit(later)
+        yield
+        acting.result()
 
 
 @pytest.fixture
@@ -104,13 +120,10 @@ def test_a_daemon_that_starts_late_is_found_within_the_patience() -> None:
         with Client(daemon.address) as client:
             with pytest.raises(OutOfTime):
                 client.request_hints(Request(APPLICATION, MAPS), patience=0.1)
-            late = threading.Timer(0.5, daemon.start)
-            late.start()
             # It is there and says why it can't: that is an answer, where nobody there would be OutOfTime.
-            with pytest.raises(Refused) as caught:
+            with meanwhile(0.5, daemon.start), pytest.raises(Refused) as caught:
                 client.request_hints(Request(APPLICATION, MAPS), patience=20)
             assert caught.value.code == grpc.StatusCode.FAILED_PRECONDITION
-            late.join()
     finally:
         daemon.close()
 
@@ -160,8 +173,7 @@ def test_the_same_secret_is_the_same_client(daemon: Daemon, nodes: Nodes) -> Non
 def test_who_follows_hears_of_a_node_that_left(client: Client, nodes: Nodes) -> None:
     answer = client.request_hints(Request(APPLICATION, MAPS), patience=10)
     lost = answer.hints[0].host
-    with client.follow(ATTEMPT, answer.token) as following:
-        threading.Timer(0.2, nodes.gone, [lost]).start()
+    with client.follow(ATTEMPT, answer.token) as following, meanwhile(0.2, lambda: nodes.gone(lost)):
         message = next(iter(following))
         assert message.cause == "node_gone", message
         assert following.last == message.number
@@ -171,23 +183,22 @@ def test_following_goes_on_after_the_daemon_was_killed(daemon: Daemon, client: C
     nodes = Nodes(daemon, 4)
     answer = client.request_hints(Request(APPLICATION, MAPS), patience=10)
     lost = answer.hints[0].host
-    with client.follow(ATTEMPT, answer.token) as following:
+
+    def trouble() -> None:
+        daemon.kill()
+        nodes.close()
+        daemon.start()
+        back = Nodes(daemon, 4)
+        back.gone(lost)
+        back.close()
+
+    with client.follow(ATTEMPT, answer.token) as following, meanwhile(0.5, trouble):
         advice = iter(following)
-
-        def trouble() -> None:
-            daemon.kill()
-            nodes.close()
-            daemon.start()
-            Nodes(daemon, 4).gone(lost)
-
-        restart = threading.Timer(0.5, trouble)
-        restart.start()
         seen = [next(advice)]
         while not any(message.cause == "node_gone" for message in seen):
             seen.append(next(advice))
         numbers = [message.number for message in seen]
         assert numbers == sorted(set(numbers)), "numbers grow over a restart"
-        restart.join()
 
 
 def test_what_is_told_reaches_the_daemon(client: Client, nodes: Nodes) -> None:

@@ -107,14 +107,13 @@ impl AttemptHandler<'_> {
     /// Remembers a request of an attempt, in memory and, if `written`, in the journal. Its ask table was answered
     /// and is the application's to know: placing anew makes rows from groups.
     pub(crate) fn remember(&mut self, request: &RememberedRequest, written: bool) {
-        let most = self.leases.settings.requests_per_attempt;
         let Some(known) = self.known.get_mut(request.attempt) else { return };
         let kept = if request.asks.is_empty() { Arc::clone(request) } else { Arc::new(request.without_asks()) };
         let journal = &mut self.leases.out.effects.journal;
         if written {
             journal.push(attempts::put_request(&kept));
         }
-        for gone in known.remember(kept, most) {
+        for gone in known.remember(kept, self.leases.settings) {
             journal.push(attempts::delete_request(request.attempt, &gone));
         }
     }

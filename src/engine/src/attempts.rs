@@ -3,7 +3,9 @@
 use super::decision::RememberedRequest;
 use super::journal::{KeyBuilder, KeyPart, Op, Table, key_parts};
 use super::proof::{Proof, Secrets, Token};
+use super::records::memory_size;
 use super::refusal::Refusal;
+use super::remembered_bytes::{OwnBytes, RememberedBytes};
 use super::settings::EngineSettings;
 use hintd_model::units::{AttemptId, ContainerId, RequestId, SchedulerKey, Timestamp};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -18,6 +20,7 @@ pub(crate) struct Attempts {
     known: BTreeMap<AttemptId, Attempt>,
     /// Oldest activity first.
     by_age: BTreeSet<(Timestamp, AttemptId)>,
+    remembered: RememberedBytes,
 }
 
 /// One attempt.
@@ -28,6 +31,8 @@ pub(crate) struct Attempt {
     written: bool,
     /// Oldest first.
     pub(crate) requests: VecDeque<RememberedRequest>,
+    /// What these take.
+    bytes: OwnBytes,
     /// Containers whose allocation was told.
     allocated: BTreeSet<ContainerId>,
     /// Containers that a node named before their allocation was told, and that no lease waited for on that node.
@@ -60,6 +65,7 @@ impl Attempts {
             secrets: drawn.clone(),
             written: false,
             requests: VecDeque::new(),
+            bytes: self.remembered.share(),
             allocated: BTreeSet::new(),
             astray: BTreeSet::new(),
             replaced: BTreeSet::new(),
@@ -165,12 +171,28 @@ impl Attempt {
         !std::mem::replace(&mut self.written, true)
     }
 
-    /// Remembers a request; returns those that had to go for it.
-    pub(crate) fn remember(&mut self, request: RememberedRequest, most: usize) -> Vec<RequestId> {
-        self.requests.retain(|known| known.id != request.id);
+    /// Remembers a request; returns those that had to go for it, itself among them where there is no room for it alone.
+    pub(crate) fn remember(&mut self, request: RememberedRequest, settings: &EngineSettings) -> Vec<RequestId> {
+        self.forget_request(&request.id);
+        self.bytes.add(memory_size::request(&request));
         self.requests.push_back(request);
-        let surplus = self.requests.len().saturating_sub(most.max(1));
-        self.requests.drain(..surplus).map(|gone| gone.id.clone()).collect()
+        let mut gone = Vec::new();
+        while self.requests.len() > settings.requests_per_attempt.max(1)
+            || !self.bytes.fits(settings.requests_bytes_max)
+        {
+            let Some(oldest) = self.requests.pop_front() else { break };
+            self.bytes.remove(memory_size::request(&oldest));
+            gone.push(oldest.id.clone());
+        }
+        gone
+    }
+
+    /// Forgets a request.
+    pub(crate) fn forget_request(&mut self, id: &RequestId) {
+        for gone in self.requests.iter().filter(|known| known.id == *id) {
+            self.bytes.remove(memory_size::request(gone));
+        }
+        self.requests.retain(|known| known.id != *id);
     }
 
     /// The newest remembered request with a group of this key, and the group's position in it.
@@ -281,10 +303,51 @@ mod tests {
         let mut attempts = Attempts::default();
         attempts.admit(id, Secrets::of_token(Token("t".into())), Timestamp(1));
         let attempt = attempts.get_mut(id).unwrap();
-        let mut remember = |name: &str| attempt.remember(Arc::new(crate::testing::request(name, &[("g", 1)])), 2);
+        let settings = EngineSettings { requests_per_attempt: 2, ..EngineSettings::default() };
+        let mut remember =
+            |name: &str| attempt.remember(Arc::new(crate::testing::request(name, &[("g", 1)])), &settings);
         assert_eq!((remember("r1"), remember("r2")), (vec![], vec![]), "exactly two");
         assert_eq!(remember("r2"), [], "the same again");
         assert_eq!(remember("r3"), [RequestId::from("r1")]);
         assert_eq!(attempt.requests.len(), 2);
+    }
+
+    #[test]
+    fn large_requests_of_one_attempt_leave_room_for_those_of_others() {
+        let id = |sequence| AttemptId { application: ApplicationId { cluster_timestamp: 1, sequence }, attempt: 1 };
+        let mut attempts = Attempts::default();
+        for sequence in [1, 2] {
+            attempts.admit(id(sequence), Secrets::of_token(Token("t".into())), Timestamp(1));
+        }
+        let large = |name: &str| {
+            let input_paths = vec!["/in".repeat(10_000).into()];
+            Arc::new(hintd_model::cluster::HintRequest { input_paths, ..crate::testing::request(name, &[("g", 1)]) })
+        };
+        let each = memory_size::request(&large("r0"));
+        assert!(each > 30_000, "{each}");
+        let settings = EngineSettings { requests_bytes_max: 6 * each, ..EngineSettings::default() };
+        let first = attempts.get_mut(id(1)).unwrap();
+        let gone: Vec<_> = (0..10).flat_map(|n| first.remember(large(&format!("r{n}")), &settings)).collect();
+        assert_eq!((first.requests.len(), gone.len()), (3, 7), "half of it, and the oldest go");
+        assert_eq!(first.requests[0].id, "r7".into());
+        let second = attempts.get_mut(id(2)).unwrap();
+        for n in 0..2 {
+            second.remember(large(&format!("r{n}")), &settings);
+        }
+        assert_eq!(second.requests.len(), 1, "half of what is left");
+        assert_eq!(
+            second.remember(large("r9"), &EngineSettings { requests_bytes_max: each, ..settings.clone() }).len(),
+            2
+        );
+        assert!(second.requests.is_empty(), "where there is no room for one, it is not remembered");
+        attempts.remove(id(1));
+        let second = attempts.get_mut(id(2)).unwrap();
+        for n in 0..3 {
+            assert_eq!(
+                second.remember(large(&format!("r{n}")), &settings),
+                [],
+                "those of an attempt that is over make room"
+            );
+        }
     }
 }

@@ -326,7 +326,7 @@ impl CommitHandler<'_> {
         let (attempt, request) = (answer.decision.attempt, &answer.decision.request);
         let leases = &mut self.attempts.leases;
         if let Some(known) = self.attempts.known.get_mut(attempt) {
-            known.requests.retain(|known| known.id != *request);
+            known.forget_request(request);
             leases.out.effects.journal.push(attempts::delete_request(attempt, request));
             if known.requests.is_empty() && !leases.ledger.holds(attempt) {
                 self.attempts.forget(attempt, now);

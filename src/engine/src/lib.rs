@@ -75,6 +75,7 @@ pub mod records;
 mod recover;
 pub mod refusal;
 mod release;
+mod remembered_bytes;
 mod results;
 pub mod routes;
 pub mod settings;

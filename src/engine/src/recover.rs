@@ -196,7 +196,7 @@ impl Recovery<'_> {
             for (_, request) in requests {
                 // What finds no place would come again with every start.
                 let gone = match self.attempts.get_mut(attempt) {
-                    Some(known) => known.remember(request, self.settings.requests_per_attempt),
+                    Some(known) => known.remember(request, self.settings),
                     None => vec![request.id.clone()],
                 };
                 let rows = gone.iter().map(|id| attempts::delete_request(attempt, id));

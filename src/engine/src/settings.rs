@@ -37,6 +37,8 @@ pub struct EngineSettings {
     pub legacy_clients: bool,
     /// Requests remembered by attempt for re-placing; the oldest go first.
     pub requests_per_attempt: usize,
+    /// Bytes that they take, all attempts together; one attempt's have at most as much as is free.
+    pub requests_bytes_max: usize,
     /// Recurring-job keys kept; the longest unused go first.
     pub history_keys: usize,
     /// Samples kept by key and group; the oldest go first.
@@ -125,6 +127,7 @@ impl Default for EngineSettings {
             attempt_jump: 100,
             legacy_clients: true,
             requests_per_attempt: 64,
+            requests_bytes_max: 256 << 20,
             history_keys: 10_000,
             history_samples: 64,
             adherence_max: 20_000,

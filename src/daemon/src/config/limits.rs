@@ -14,6 +14,7 @@ pub(super) struct Limits {
     pub(super) outbound_bytes: usize,
     pub(super) upload: Duration,
     pub(super) unread: Duration,
+    pub(super) read_bytes_per_s: u64,
     pub(super) header_bytes: u32,
     pub(super) connections: usize,
     pub(super) greeting: Duration,
@@ -27,6 +28,7 @@ pub(super) struct Limits {
     pub(super) answers_kept_bytes: usize,
     pub(super) attempts: usize,
     pub(super) requests_per_attempt: usize,
+    pub(super) requests_kept_bytes: usize,
     pub(super) attempt_jump: u32,
     pub(super) decisions_watched: usize,
     pub(super) containers_seen: usize,
@@ -48,6 +50,8 @@ pub(super) fn read(root: &mut Section<'_>, reader: &mut Reader<'_>) -> Limits {
         upload: section.bounded(reader, "upload", 30 * SECOND, 100 * MS..=HOUR),
         // As long as keepalive gives a peer that falls silent.
         unread: section.bounded(reader, "unread", 30 * SECOND, 100 * MS..=HOUR),
+        // 4 Mbit/s, about what limits.upload asks of the longest message.
+        read_bytes_per_s: section.bounded(reader, "read_bytes_per_s", 512 << 10, 0..=1 << 30),
         // HTTP/2 libraries' own default.
         header_bytes: section.bounded(reader, "header_bytes", 16_384, 1_024..=1 << 20),
         // One for each running application of a large cluster; descriptors are allowed for six times as many.
@@ -70,6 +74,8 @@ pub(super) fn read(root: &mut Section<'_>, reader: &mut Reader<'_>) -> Limits {
         // YARN counts attempts from 1, and gives up after a few; services that reset their count come to some dozens.
         attempt_jump: section.bounded(reader, "attempt_jump", 100, 1..=1_000_000),
         requests_per_attempt: section.bounded(reader, "requests_per_attempt", 64, 1..=100_000),
+        // Some 100,000 of the usual size.
+        requests_kept_bytes: section.bounded(reader, "requests_kept_bytes", 256 << 20, 65_536..=1 << 40),
         decisions_watched: section.bounded(reader, "decisions_watched", 20_000, 1..=10_000_000),
         containers_seen: section.bounded(reader, "containers_seen", 1_000_000, 1..=1_000_000_000),
         follow_messages: section.bounded(reader, "follow_messages", 1_024, 1..=1_000_000),
@@ -109,6 +115,9 @@ fn feeds(section: &mut Section<'_>, reader: &mut Reader<'_>) -> RegistryLimits {
         blocks: section.bounded(reader, "blocks", default.blocks, 0..=1_000_000_000),
         links: section.bounded(reader, "links", default.links, 1..=100_000_000),
         containers_per_node: section.bounded(reader, "containers_per_node", default.containers_per_node, 1..=1_000_000),
+        containers: section.bounded(reader, "containers", default.containers, 1..=1_000_000_000),
+        feed_names_bytes: section.bounded(reader, "feed_names_bytes", default.feed_names_bytes, 65_536..=1 << 40),
+        replicas: section.bounded(reader, "replicas", default.replicas, 0..=10_000_000_000),
         names_per_node: section.bounded(reader, "names_per_node", default.names_per_node, 1..=65_536),
         replicas_per_block: section.bounded(reader, "replicas_per_block", default.replicas_per_block, 1..=65_536),
         paths_per_event: section.bounded(reader, "paths_per_event", default.paths_per_event, 0..=1_000_000),

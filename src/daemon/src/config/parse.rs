@@ -55,6 +55,7 @@ fn read(table: toml::Spanned<DeTable<'_>>, file: &str, reader: &mut Reader<'_>) 
         leases_max: limits.leases,
         attempts_max: limits.attempts,
         requests_per_attempt: limits.requests_per_attempt,
+        requests_bytes_max: limits.requests_kept_bytes,
         attempt_jump: limits.attempt_jump,
         adherence_max: limits.decisions_watched,
         containers_seen: limits.containers_seen,
@@ -110,7 +111,7 @@ fn read(table: toml::Spanned<DeTable<'_>>, file: &str, reader: &mut Reader<'_>) 
 pub(super) fn needs_restart(key: &str) -> bool {
     const SECTIONS: [&str; 7] =
         ["history_server.", "listen.", "log.", "name_node.", "resource_manager.", "sdn.", "store."];
-    const KEYS: [&str; 21] = [
+    const KEYS: [&str; 25] = [
         "placer.threads",
         "placer.queue",
         "model.publish_every",
@@ -120,6 +121,7 @@ pub(super) fn needs_restart(key: &str) -> bool {
         "limits.outbound_bytes",
         "limits.upload",
         "limits.unread",
+        "limits.read_bytes_per_s",
         "limits.connections",
         "limits.greeting",
         "limits.streams",
@@ -129,6 +131,9 @@ pub(super) fn needs_restart(key: &str) -> bool {
         "limits.datasets",
         "limits.links",
         "limits.containers_per_node",
+        "limits.containers",
+        "limits.feed_names_bytes",
+        "limits.replicas",
         "limits.names_per_node",
         "limits.replicas_per_block",
         "limits.paths_per_event",
@@ -175,6 +180,7 @@ fn listen(root: &mut Section<'_>, reader: &mut Reader<'_>, limits: &Limits) -> (
         outbound_bytes: limits.outbound_bytes,
         upload: limits.upload,
         unread: limits.unread,
+        read_bytes_per_s: limits.read_bytes_per_s,
         connections: limits.connections,
         greeting: limits.greeting,
         streams: limits.streams,

@@ -232,6 +232,10 @@ impl MetricHandles {
             MessageRefusal::Unread => {
                 ("connections_unread", "connections were closed: what waits for them was not read within limits.unread")
             }
+            MessageRefusal::Slow => (
+                "connections_slow",
+                "connections were closed: they read an answer more slowly than limits.read_bytes_per_s, and limits.unread beyond",
+            ),
         };
         self.add(counter, 1);
         if let Some(count) = self.messages_said[refused as usize].due() {

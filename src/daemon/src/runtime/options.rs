@@ -102,6 +102,8 @@ pub struct Listen {
     pub upload: Duration,
     /// How long a connection may leave unread what waits for it.
     pub unread: Duration,
+    /// Bytes a second at which each answer has to be read, beyond `unread`; 0: at any rate.
+    pub read_bytes_per_s: u64,
     /// Bytes of one call's headers.
     pub header_bytes: u32,
     /// Connections at one time.

@@ -7,6 +7,7 @@ use super::options::FollowOptions;
 use dashmap::DashMap;
 use hintd_model::units::{AttemptId, Micros, Timestamp};
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 
@@ -14,6 +15,8 @@ use tokio::sync::watch;
 #[derive(Debug)]
 pub struct Outboxes<M> {
     by_attempt: DashMap<AttemptId, Arc<Outbox<M>>>,
+    /// Of the messages of all of them.
+    bytes: Arc<AtomicUsize>,
 }
 
 /// One attempt's messages.
@@ -31,6 +34,8 @@ struct Kept<M> {
     messages: VecDeque<(Timestamp, Arc<M>)>,
     /// Of the messages.
     bytes: usize,
+    /// Of those of all outboxes.
+    all: Arc<AtomicUsize>,
     /// The attempt is over: followers drain and end.
     ended: Option<Timestamp>,
 }
@@ -41,6 +46,8 @@ const MESSAGES_PER_MS_BITS: u32 = 20;
 
 /// Messages of one attempt take no more than this, but for the last one.
 const BYTES_MAX: usize = 4 << 20;
+/// Nor those of all attempts than this, but for the last one of each.
+const ALL_BYTES_MAX: usize = 256 << 20;
 
 /// What takes memory while it is kept.
 pub trait Weigh {
@@ -63,7 +70,7 @@ pub enum Next<M> {
 
 impl<M> Default for Outboxes<M> {
     fn default() -> Self {
-        Self { by_attempt: DashMap::new() }
+        Self { by_attempt: DashMap::new(), bytes: Arc::default() }
     }
 }
 
@@ -71,7 +78,7 @@ impl<M: Weigh> Outboxes<M> {
     /// The outbox of an attempt that is known: made where there is none, and open again where the attempt
     /// had ended and asked anew. To be called where ends are told, or it may outlive its attempt.
     pub fn open(&self, attempt: AttemptId, now: Timestamp) -> Arc<Outbox<M>> {
-        let outbox = self.by_attempt.entry(attempt).or_insert_with(|| Arc::new(Outbox::new(now)));
+        let outbox = self.by_attempt.entry(attempt).or_insert_with(|| Arc::new(Outbox::new(now, &self.bytes)));
         outbox.lock().ended = None;
         Arc::clone(&outbox)
     }
@@ -128,9 +135,9 @@ impl<M: Weigh> Outboxes<M> {
 }
 
 impl<M: Weigh> Outbox<M> {
-    fn new(now: Timestamp) -> Self {
+    fn new(now: Timestamp, all: &Arc<AtomicUsize>) -> Self {
         let first = (now.as_millis() << MESSAGES_PER_MS_BITS) + 1;
-        let kept = Kept { first, messages: VecDeque::new(), bytes: 0, ended: None };
+        let kept = Kept { first, messages: VecDeque::new(), bytes: 0, all: Arc::clone(all), ended: None };
         Self { kept: Mutex::new(kept), last: watch::Sender::new(first - 1) }
     }
 
@@ -141,9 +148,8 @@ impl<M: Weigh> Outbox<M> {
 
     fn push(&self, message: M, options: &FollowOptions, now: Timestamp) -> u64 {
         let mut state = self.lock();
-        state.bytes += message.bytes();
-        state.messages.push_back((now, Arc::new(message)));
-        while state.messages.len() > options.messages.max(1) || (state.bytes > BYTES_MAX && state.messages.len() > 1) {
+        state.add(now, message);
+        while state.messages.len() > options.messages.max(1) || (state.is_too_large() && state.messages.len() > 1) {
             state.drop_first();
         }
         let number = state.last();
@@ -176,10 +182,30 @@ impl<M: Weigh> Outbox<M> {
     }
 }
 
+impl<M> Drop for Kept<M> {
+    fn drop(&mut self) {
+        self.all.fetch_sub(self.bytes, Ordering::AcqRel);
+    }
+}
+
 impl<M: Weigh> Kept<M> {
+    fn add(&mut self, now: Timestamp, message: M) {
+        let bytes = message.bytes();
+        self.bytes += bytes;
+        self.all.fetch_add(bytes, Ordering::AcqRel);
+        self.messages.push_back((now, Arc::new(message)));
+    }
+
+    /// It takes more than one outbox may, or all take more than all may.
+    fn is_too_large(&self) -> bool {
+        self.bytes > BYTES_MAX || self.all.load(Ordering::Acquire) > ALL_BYTES_MAX
+    }
+
     fn drop_first(&mut self) {
         if let Some((_, message)) = self.messages.pop_front() {
-            self.bytes -= message.bytes();
+            let bytes = message.bytes();
+            self.bytes -= bytes;
+            self.all.fetch_sub(bytes, Ordering::AcqRel);
             self.first += 1;
         }
     }
@@ -219,6 +245,27 @@ mod tests {
         assert_eq!(outbox.after(0), Next::Message(last[3], Arc::new(1)));
         outboxes.push(attempt(), 9_000_000, &OPTIONS, MADE);
         assert_eq!(outbox.after(last[3]), Next::Message(last[3] + 1, Arc::new(9_000_000)));
+    }
+
+    #[test]
+    fn where_all_together_are_too_large_each_keeps_its_last_message() {
+        let outboxes = Outboxes::default();
+        let id = |sequence| AttemptId { attempt: sequence, ..attempt() };
+        for sequence in 1..=100 {
+            for _ in 0..2 {
+                outboxes.push(id(sequence), 2_000_000, &OPTIONS, MADE);
+            }
+        }
+        let kept = |sequence| outboxes.open(id(sequence), MADE).lock().messages.len();
+        assert_eq!((kept(1), kept(100)), (2, 1));
+        let all = outboxes.bytes.load(Ordering::Acquire);
+        assert!(all <= ALL_BYTES_MAX + 100 * 2_000_000, "{all}");
+        assert_eq!(all, (1..=100).map(|sequence| kept(sequence) * 2_000_000).sum::<usize>());
+        for sequence in 1..=100 {
+            outboxes.end(id(sequence), MADE);
+        }
+        outboxes.forget_old(&OPTIONS, MADE.plus(Micros::from_secs(60)));
+        assert_eq!(outboxes.bytes.load(Ordering::Acquire), 0, "all is given back");
     }
 
     fn attempt() -> AttemptId {

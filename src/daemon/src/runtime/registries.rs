@@ -2,6 +2,7 @@
 //!
 //! # Code map
 //! - `refusal`: [`ItemRefusal`], why one item is not taken, and [`FeedCounts`].
+//! - `total`: what all together may come to.
 //! - `nodes`: registrations and heartbeats; of several heartbeats between two drains the last one counts.
 //! - `blocks`: datasets, and replicas of their blocks; ids of other blocks are counted and dropped.
 //! - `chains`: middleboxes and chains as declared; `network_registry`: the network as fed, so that a change of an unknown link is refused at once.
@@ -16,6 +17,7 @@ mod chains;
 mod network_registry;
 mod nodes;
 mod refusal;
+mod total;
 
 pub use nodes::Taken;
 pub use refusal::{FeedCounts, ItemRefusal, Reason, bounded};
@@ -37,6 +39,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
+use total::Total;
 
 /// Latency pairs that wait for the engine; a drain takes them every few milliseconds.
 const LATENCY_WAITING: usize = 1 << 16;
@@ -54,17 +57,23 @@ pub struct RegistryLimits {
     pub links: usize,
     /// Containers that one heartbeat names.
     pub containers_per_node: usize,
+    /// Containers that the last heartbeats of all nodes name together.
+    pub containers: usize,
     /// Labels, aliases and attributes of one node, of each so many.
     pub names_per_node: usize,
+    /// Bytes of the names of all nodes, DataNodes and registered paths together, with what they take beside them.
+    pub feed_names_bytes: usize,
     /// Hosts that one block of a dataset names.
     pub replicas_per_block: usize,
+    /// Replicas of all blocks together.
+    pub replicas: usize,
     /// Input paths that one task event names.
     pub paths_per_event: usize,
 }
 
 impl Default for RegistryLimits {
     /// Twice a large Hadoop cluster. A node holds hundreds of containers, far from 10,000; HDFS itself allows 512
-    /// replicas of a block.
+    /// replicas of a block. All together have room for 50 containers a node, 6 kB of names a node, 4 replicas a block.
     fn default() -> Self {
         Self {
             nodes: 20_000,
@@ -72,8 +81,11 @@ impl Default for RegistryLimits {
             blocks: 4_000_000,
             links: 200_000,
             containers_per_node: 10_000,
+            containers: 1_000_000,
             names_per_node: 256,
+            feed_names_bytes: 128 << 20,
             replicas_per_block: 512,
+            replicas: 16_000_000,
             paths_per_event: 10_000,
         }
     }
@@ -82,6 +94,7 @@ impl Default for RegistryLimits {
 /// Latest facts of all feeds.
 pub struct FeedRegistries {
     limits: RegistryLimits,
+    names: Total,
     nodes: Nodes,
     blocks: Blocks,
     wires: Mutex<NetworkRegistry>,
@@ -110,6 +123,7 @@ impl FeedRegistries {
     #[must_use]
     pub fn new(limits: RegistryLimits) -> Self {
         Self {
+            names: Total::default(),
             nodes: Nodes::default(),
             blocks: Blocks::default(),
             wires: Mutex::default(),
@@ -219,9 +233,9 @@ impl FeedRegistries {
     /// A node registers.
     ///
     /// # Errors
-    /// [`Reason::TooMany`] nodes.
+    /// [`Reason::TooMany`] nodes, or bytes of names.
     pub fn register(&self, registration: Registration) -> Result<(), ItemRefusal> {
-        let taken = self.nodes.register(registration, self.limits.nodes)?;
+        let taken = self.nodes.register(registration, &self.limits, &self.names)?;
         self.counters.taken(taken);
         self.wake();
         Ok(())
@@ -230,10 +244,10 @@ impl FeedRegistries {
     /// A node reports; `response_id` grows with each heartbeat of a registration.
     ///
     /// # Errors
-    /// [`Reason::UnknownNode`] (it must register), [`Reason::OutOfOrder`], [`Reason::TooMany`] where the model
-    /// found no place for what the node registered with.
+    /// [`Reason::UnknownNode`] (it must register), [`Reason::OutOfOrder`], [`Reason::TooMany`] containers, or where the
+    /// model found no place for what the node registered with.
     pub fn heartbeat(&self, heartbeat: Heartbeat, response_id: u32) -> Result<(), ItemRefusal> {
-        let taken = self.nodes.heartbeat(heartbeat, response_id)?;
+        let taken = self.nodes.heartbeat(heartbeat, response_id, self.limits.containers)?;
         self.counters.taken(taken);
         self.wake();
         Ok(())
@@ -333,9 +347,9 @@ impl FeedRegistries {
     /// Registers a dataset, or registers it anew. Replicas it names replace what was known of a block.
     ///
     /// # Errors
-    /// [`Reason::TooMany`] paths, blocks or host names.
+    /// [`Reason::TooMany`] paths, blocks, replicas, host names or bytes of names.
     pub fn dataset(&self, dataset: &NamedDataset) -> Result<(), ItemRefusal> {
-        self.blocks.put(dataset, &self.limits)?;
+        self.blocks.put(dataset, &self.limits, &self.names)?;
         self.wake();
         Ok(())
     }
@@ -345,7 +359,7 @@ impl FeedRegistries {
     /// # Errors
     /// [`Reason::UnknownPath`].
     pub fn remove_dataset(&self, path: &str) -> Result<(), ItemRefusal> {
-        self.blocks.remove(path)?;
+        self.blocks.remove(path, &self.names)?;
         self.wake();
         Ok(())
     }
@@ -353,9 +367,9 @@ impl FeedRegistries {
     /// A DataNode's blocks in full; those of no registered dataset are counted and dropped.
     ///
     /// # Errors
-    /// [`Reason::TooMany`] host names.
+    /// [`Reason::TooMany`] replicas, host names or bytes of names.
     pub fn full_report(&self, datanode: &HostName, blocks: &[u64]) -> Result<(), ItemRefusal> {
-        let report = self.blocks.full_report(datanode, blocks, &self.limits)?;
+        let report = self.blocks.full_report(datanode, blocks, &self.limits, &self.names)?;
         self.counters.dropped(report.dropped);
         self.changed(report.changed, Source::Blocks);
         Ok(())
@@ -364,14 +378,14 @@ impl FeedRegistries {
     /// What came to and left a DataNode since; a block in both lists left.
     ///
     /// # Errors
-    /// [`Reason::TooMany`] host names.
+    /// [`Reason::TooMany`] replicas, host names or bytes of names.
     pub fn incremental_report(
         &self,
         datanode: &HostName,
         received: &[u64],
         deleted: &[u64],
     ) -> Result<(), ItemRefusal> {
-        let report = self.blocks.incremental_report(datanode, received, deleted, &self.limits)?;
+        let report = self.blocks.incremental_report(datanode, (received, deleted), &self.limits, &self.names)?;
         self.counters.dropped(report.dropped);
         self.changed(report.changed, Source::Blocks);
         Ok(())
@@ -447,6 +461,107 @@ const fn bit(source: Source) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hintd_model::cluster::{NamedBlock, NamedContainer, NamedResource, NodeState};
+    use hintd_model::units::{Bytes, ContainerId, SchedulerKey};
+
+    fn node(host: &str, label: &str) -> Registration {
+        Registration {
+            host: host.into(),
+            rack: "/r".into(),
+            total: NamedResource::default(),
+            labels: vec![label.into()],
+            attributes: BTreeMap::new(),
+            class: "".into(),
+            aliases: Vec::new(),
+            disk_read: Bytes::ZERO,
+            state: NodeState::Running,
+        }
+    }
+
+    fn report(host: &str, containers: usize) -> Heartbeat {
+        let id = ContainerId { attempt: "appattempt_1_0001_000001".parse().unwrap(), id: 1 };
+        let key = SchedulerKey { priority: 0, allocation_request_id: -1 };
+        let container = NamedContainer { id, size: NamedResource::default(), key };
+        Heartbeat {
+            host: host.into(),
+            used: NamedResource::default(),
+            used_is_running: false,
+            containers: Some(vec![container; containers]),
+            state: NodeState::Running,
+        }
+    }
+
+    fn refused<T: std::fmt::Debug>(found: Result<T, ItemRefusal>, limit: &str) {
+        let refusal = found.unwrap_err();
+        assert_eq!(refusal.reason, Reason::TooMany);
+        assert!(refusal.message.contains(limit), "{} lacks {limit}", refusal.message);
+    }
+
+    #[test]
+    fn containers_of_all_nodes_together_are_bounded_whichever_nodes_name_them() {
+        let registries = FeedRegistries::new(RegistryLimits { containers: 5, ..RegistryLimits::default() });
+        for host in ["a", "b"] {
+            registries.register(node(host, "x")).unwrap();
+        }
+        let say = |host: &str, id: u32, containers| registries.heartbeat(report(host, containers), id);
+        say("a", 1, 3).unwrap();
+        say("b", 1, 2).unwrap();
+        refused(say("b", 2, 3), "at most 5 (limits.containers)");
+        say("b", 2, 2).expect("as many as before, and what was refused changed nothing");
+        say("a", 2, 1).unwrap();
+        say("b", 3, 4).expect("those that ended elsewhere make room");
+        registries.gone(&"b".into()).unwrap();
+        say("a", 3, 5).expect("so do those of a node that went");
+        refused(say("a", 4, 6), "limits.containers");
+        registries.drain(&mut |_| Err(ModelError::UnknownNode("a".into())));
+        registries.register(node("c", "x")).unwrap();
+        say("c", 1, 5).expect("and those of a node that the model does not know");
+    }
+
+    #[test]
+    fn bytes_of_all_names_together_are_bounded_whatever_they_name() {
+        let takes = |names: &[&str]| total::bytes_of_names(names.iter().copied());
+        let most = takes(&["a", "/r", "", &"x".repeat(100), "/in", "d"]);
+        let registries = FeedRegistries::new(RegistryLimits { feed_names_bytes: most, ..RegistryLimits::default() });
+        let dataset = |path: &str, host: &str| {
+            let block = NamedBlock { id: 1, bytes: Bytes(1), hosts: vec![host.into()] };
+            NamedDataset { path: path.into(), blocks: vec![block] }
+        };
+        registries.register(node("a", &"x".repeat(100))).unwrap();
+        refused(registries.register(node("b", "x")), "limits.feed_names_bytes");
+        registries.register(node("a", &"x".repeat(100))).expect("once more is no more");
+        registries.dataset(&dataset("/in", "d")).unwrap();
+        registries.dataset(&dataset("/in", "d")).expect("once more is no more");
+        refused(registries.register(node("a", &"x".repeat(101))), "limits.feed_names_bytes");
+        refused(registries.dataset(&dataset("/in", "e")), "limits.feed_names_bytes");
+        refused(registries.full_report(&"e".into(), &[1]), "limits.feed_names_bytes");
+        refused(registries.incremental_report(&"e".into(), &[1], &[]), "limits.feed_names_bytes");
+        registries.remove_dataset("/in").unwrap();
+        registries.register(node("a", &"x".repeat(101))).expect("a path that is gone makes room");
+    }
+
+    #[test]
+    fn replicas_of_all_blocks_together_are_bounded_whoever_tells_of_them() {
+        let registries = FeedRegistries::new(RegistryLimits { replicas: 3, ..RegistryLimits::default() });
+        let put = |blocks: &[(u64, &[&str])]| {
+            let block = |&(id, hosts): &(u64, &[&str])| NamedBlock {
+                id,
+                bytes: Bytes(1),
+                hosts: hosts.iter().map(|&host| host.into()).collect(),
+            };
+            registries.dataset(&NamedDataset { path: "/in".into(), blocks: blocks.iter().map(block).collect() })
+        };
+        put(&[(1, &["a", "b"]), (2, &["a"])]).unwrap();
+        refused(put(&[(1, &["a", "b"]), (2, &["a", "b"])]), "at most 3 (limits.replicas)");
+        put(&[(1, &["b", "c"]), (2, &["c"])]).expect("as many elsewhere");
+        refused(registries.full_report(&"a".into(), &[1, 2]), "limits.replicas");
+        refused(registries.incremental_report(&"a".into(), &[1], &[]), "limits.replicas");
+        registries.incremental_report(&"c".into(), &[1], &[2]).expect("one that is there, and one less");
+        registries.full_report(&"a".into(), &[2, 9]).expect("of which one is of interest");
+        refused(registries.full_report(&"d".into(), &[1]), "limits.replicas");
+        registries.remove_dataset("/in").unwrap();
+        put(&[(7, &["a", "b", "c"])]).expect("what is gone makes room");
+    }
 
     #[test]
     fn many_items_are_one_reason_to_drain() {

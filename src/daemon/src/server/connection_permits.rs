@@ -3,12 +3,12 @@
 //! A connection that never speaks HTTP/2 is closed after a time: its seat is for others. Once it has spoken, HTTP/2's own
 //! keepalive finds out whether somebody is there.
 //!
-//! Nor does one keep its seat that leaves unread what waits for it.
+//! Nor does one keep its seat that leaves unread what waits for it, or reads it too slowly.
 //!
 //! A connection that came too late gets its seat with the first call after one became free; so a client that keeps
 //! its connection needs to do nothing but ask again.
 
-use super::bounds::{Budgets, Shares};
+use super::bounds::{Budgets, Late, Shares};
 use super::status::status;
 use crate::runtime::Daemon;
 use crate::runtime::options::Listen;
@@ -44,8 +44,6 @@ pub(super) struct ConnectionLimiter {
     daemon: Daemon,
     /// How long a connection may take to greet.
     greeting: Duration,
-    /// How long it may leave unread what waits for it.
-    unread: Duration,
     permits: Arc<Semaphore>,
     standing: Arc<Semaphore>,
     most: usize,
@@ -84,7 +82,6 @@ pub(super) struct PermittedConnection {
 /// Sees that what waits for a connection is read.
 #[derive(Debug)]
 struct Unread {
-    limit: Duration,
     /// Set while something waits.
     until: Option<Pin<Box<Sleep>>>,
     daemon: Daemon,
@@ -106,7 +103,6 @@ impl ConnectionLimiter {
         Self {
             daemon,
             greeting: listen.greeting,
-            unread: listen.unread,
             budgets,
             permits: Arc::new(Semaphore::new(most)),
             standing: Arc::new(Semaphore::new(WAITING_CONNECTIONS_MAX)),
@@ -130,27 +126,31 @@ impl ConnectionLimiter {
         let place = PermitSlot { peer, permits, most: self.most, held: Mutex::new(held), shares };
         let within = Box::pin(sleep(self.greeting));
         let greeting = Greeting { missing: GREETING, within, daemon: self.daemon.clone(), limit: self.greeting };
-        let unread = Unread { limit: self.unread, until: None, daemon: self.daemon.clone() };
+        let unread = Unread { until: None, daemon: self.daemon.clone() };
         let permit = ConnectionPermit(Arc::new(place));
         Some(PermittedConnection { stream, permit, greeting: Some(greeting), unread })
     }
 }
 
 impl Unread {
-    /// Whether what waits was left unread for too long. Asked whenever the connection looks for what comes in.
+    /// Whether what waits was left unread for too long, or read too slowly. Asked whenever the connection looks for what comes in.
     fn is_over(&mut self, shares: &Shares, cx: &mut Context<'_>) -> bool {
-        let Some(since) = shares.outbound.still_since() else {
+        let Some((due, late)) = shares.outbound.due() else {
             self.until = None;
             return false;
         };
-        let due = tokio::time::Instant::from_std(since + self.limit);
+        let due = tokio::time::Instant::from_std(due);
         let until = self.until.get_or_insert_with(|| Box::pin(sleep_until(due)));
         if until.deadline() != due {
             until.as_mut().reset(due);
         }
         let over = until.as_mut().poll(cx).is_ready();
         if over {
-            self.daemon.metrics().message_refused(MessageRefusal::Unread);
+            let refusal = match late {
+                Late::Unread => MessageRefusal::Unread,
+                Late::Slow => MessageRefusal::Slow,
+            };
+            self.daemon.metrics().message_refused(refusal);
         }
         over
     }

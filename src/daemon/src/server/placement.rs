@@ -198,7 +198,7 @@ pub(super) async fn hints(
         let shown = proof(&wire.token, &wire.nonce)?;
         let asked = RequestOptions { what_if, follows: wire.follows, proof: shown };
         let application = core.attempt.application;
-        let answer = daemon.request(core, convert::digest(&wire), own, deadline, asked).await;
+        let answer = daemon.request(core, convert::digest(wire), own, deadline, asked).await;
         // Else a stranger could use up what the application may ask for.
         if let Err(Refused { refusal, .. }) = &answer
             && refusal.is_a_strangers()

@@ -114,6 +114,8 @@ label! {
         Outbound = "outbound",
         /// Answers were not read in time: their connection was closed.
         Unread = "unread",
+        /// Answers were read too slowly: their connection was closed.
+        Slow = "slow",
     }
 }
 

@@ -94,7 +94,7 @@ fn ask(ask: &Ask) -> usize {
     size_of::<Ask>() + ask.resource_name.len() + ROW + size(&ask.size)
 }
 
-pub(super) fn request(request: &HintRequest) -> usize {
+pub(crate) fn request(request: &HintRequest) -> usize {
     let group = |group: &hintd_model::cluster::TaskGroup| {
         let names = group.name.len() + group.role.len() + 2 * ROW;
         size_of_val(group) + names + size(&group.size) + texts(&group.input_paths) + constraints(&group.constraints)

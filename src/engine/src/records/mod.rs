@@ -12,7 +12,7 @@
 
 mod columns;
 mod frame;
-mod memory_size;
+pub(crate) mod memory_size;
 mod record;
 mod replay;
 mod store;

@@ -5,6 +5,7 @@
 
 use super::RegistryLimits;
 use super::refusal::{ItemRefusal, Reason};
+use super::total::{Total, bytes_of_names};
 use hintd_model::cluster::{Change, NamedBlock, NamedDataset};
 use hintd_model::units::{Bytes, HostName};
 use smallvec::SmallVec;
@@ -37,6 +38,8 @@ struct Tables {
     rows: HashMap<HostName, Row>,
     /// Entries of all datasets.
     entries: usize,
+    /// Replicas of all blocks.
+    replicas: usize,
     /// Grows when a block becomes interesting.
     epoch: u64,
     dirty: BTreeSet<Arc<str>>,
@@ -64,21 +67,29 @@ impl Default for Blocks {
 }
 
 impl Blocks {
-    pub(super) fn put(&self, dataset: &NamedDataset, limits: &RegistryLimits) -> Result<(), ItemRefusal> {
+    /// `total`: what all names take, nodes' among them.
+    pub(super) fn put(
+        &self,
+        dataset: &NamedDataset,
+        limits: &RegistryLimits,
+        total: &Total,
+    ) -> Result<(), ItemRefusal> {
         let mut tables = self.write();
-        tables.check_room(dataset, limits)?;
+        let new_names = tables.check_room(dataset, limits)?;
+        total.change(0, new_names, limits.feed_names_bytes, "feed_names_bytes")?;
         if tables.put(dataset) {
             self.wanted.send_modify(|epoch| *epoch += 1);
         }
         Ok(())
     }
 
-    pub(super) fn remove(&self, path: &str) -> Result<(), ItemRefusal> {
+    pub(super) fn remove(&self, path: &str, total: &Total) -> Result<(), ItemRefusal> {
         let mut tables = self.write();
         let Some((path, blocks)) = tables.datasets.remove_entry(path) else {
             return Err(ItemRefusal::new(Reason::UnknownPath, format!("path \"{path}\" is not registered")));
         };
         tables.entries -= blocks.len();
+        total.gone(bytes_of_names(std::iter::once(&*path)));
         for (id, _) in blocks {
             tables.unlink(id, &path);
         }
@@ -91,6 +102,7 @@ impl Blocks {
         datanode: &HostName,
         ids: &[u64],
         limits: &RegistryLimits,
+        total: &Total,
     ) -> Result<Reported, ItemRefusal> {
         // Most ids are of no interest; sorting them out must not stop other streams.
         let (mut kept, epoch) = {
@@ -101,7 +113,10 @@ impl Blocks {
         if tables.epoch != epoch {
             kept = tables.interesting(ids);
         }
-        tables.check_datanodes(std::iter::once(datanode), limits)?;
+        let new_names = tables.check_datanodes(std::iter::once(datanode), limits)?;
+        let has = tables.node(datanode).map_or(0, |node| node.blocks.len());
+        tables.check_replicas(has, kept.len(), limits)?;
+        total.change(0, new_names, limits.feed_names_bytes, "feed_names_bytes")?;
         let row = tables.row(datanode);
         let node = &mut tables.datanodes[row as usize];
         (node.reports, node.full_wanted) = (true, false);
@@ -116,12 +131,15 @@ impl Blocks {
     pub(super) fn incremental_report(
         &self,
         datanode: &HostName,
-        received: &[u64],
-        deleted: &[u64],
+        (received, deleted): (&[u64], &[u64]),
         limits: &RegistryLimits,
+        total: &Total,
     ) -> Result<Reported, ItemRefusal> {
         let mut tables = self.write();
-        tables.check_datanodes(std::iter::once(datanode), limits)?;
+        let new_names = tables.check_datanodes(std::iter::once(datanode), limits)?;
+        let came = tables.new_replicas(datanode, received);
+        tables.check_replicas(0, came, limits)?;
+        total.change(0, new_names, limits.feed_names_bytes, "feed_names_bytes")?;
         let row = tables.row(datanode);
         let node = &mut tables.datanodes[row as usize];
         // Changes alone do not tell what was there before.
@@ -171,7 +189,8 @@ impl Blocks {
 }
 
 impl Tables {
-    fn check_room(&self, dataset: &NamedDataset, limits: &RegistryLimits) -> Result<(), ItemRefusal> {
+    /// What its new names take.
+    fn check_room(&self, dataset: &NamedDataset, limits: &RegistryLimits) -> Result<usize, ItemRefusal> {
         let path = &dataset.path;
         let known = self.datasets.get(path);
         if known.is_none() && self.datasets.len() >= limits.datasets {
@@ -184,15 +203,42 @@ impl Tables {
                 format!("path \"{path}\" would make {entries} blocks: at most {} (limits.blocks)", limits.blocks);
             return Err(ItemRefusal::new(Reason::TooMany, message));
         }
-        self.check_datanodes(dataset.blocks.iter().flat_map(|block| &block.hosts), limits)
+        // Blocks whose hosts it does not name keep what they have.
+        let named = || dataset.blocks.iter().filter(|block| !block.hosts.is_empty());
+        let distinct: HashSet<u64> = named().map(|block| block.id).collect();
+        let has = distinct.iter().filter_map(|id| self.blocks.get(id)).map(|block| block.replicas.len()).sum();
+        self.check_replicas(has, named().map(|block| block.hosts.len()).sum(), limits)?;
+        let datanodes = self.check_datanodes(dataset.blocks.iter().flat_map(|block| &block.hosts), limits)?;
+        let new = known.is_none().then_some(&**path);
+        Ok(datanodes + bytes_of_names(new.into_iter()))
     }
 
-    /// Datasets and reports may spell a host differently, so twice as many names as nodes have room.
+    /// Whether `now` replicas have room where `before` of them are there.
+    fn check_replicas(&self, before: usize, now: usize, limits: &RegistryLimits) -> Result<(), ItemRefusal> {
+        let (all, most) = ((self.replicas - before).saturating_add(now), limits.replicas);
+        if now > before && all > most {
+            let message = format!("it would make {all} replicas: at most {most} (limits.replicas)");
+            return Err(ItemRefusal::new(Reason::TooMany, message));
+        }
+        Ok(())
+    }
+
+    /// Of blocks that a DataNode received, how many are of interest and new there.
+    fn new_replicas(&self, datanode: &HostName, received: &[u64]) -> usize {
+        let there = |id| self.node(datanode).is_some_and(|node| node.blocks.contains(id));
+        received.iter().filter(|id| self.blocks.contains_key(id) && !there(id)).count()
+    }
+
+    fn node(&self, name: &HostName) -> Option<&DataNode> {
+        self.rows.get(name).map(|&row| &self.datanodes[row as usize])
+    }
+
+    /// Datasets and reports may spell a host differently, so twice as many names as nodes have room. What the new ones take.
     fn check_datanodes<'a>(
         &self,
         names: impl Iterator<Item = &'a HostName>,
         limits: &RegistryLimits,
-    ) -> Result<(), ItemRefusal> {
+    ) -> Result<usize, ItemRefusal> {
         let most = limits.nodes.saturating_mul(2);
         let mut new = BTreeSet::new();
         for name in names.filter(|name| !self.rows.contains_key(*name)) {
@@ -202,7 +248,7 @@ impl Tables {
                 return Err(ItemRefusal::new(Reason::TooMany, message));
             }
         }
-        Ok(())
+        Ok(bytes_of_names(new.into_iter().map(HostName::as_str)))
     }
 
     /// Says whether full reports are wanted now.
@@ -245,7 +291,9 @@ impl Tables {
         let Some(block) = self.blocks.get_mut(&id) else { return };
         block.paths.retain(|known| known != path);
         if block.paths.is_empty() {
-            for row in self.blocks.remove(&id).into_iter().flat_map(|block| block.replicas) {
+            let replicas = self.blocks.remove(&id).map(|block| block.replicas).unwrap_or_default();
+            self.replicas -= replicas.len();
+            for row in replicas {
                 self.datanodes[row as usize].blocks.remove(&id);
             }
         }
@@ -260,8 +308,10 @@ impl Tables {
         }
         if here {
             block.replicas.push(row);
+            self.replicas += 1;
         } else {
             block.replicas.retain(|known| *known != row);
+            self.replicas -= 1;
         }
         self.dirty.extend(block.paths.iter().cloned());
     }

@@ -1,6 +1,8 @@
 //! Nodes as they registered and last reported.
 
+use super::RegistryLimits;
 use super::refusal::{ItemRefusal, Reason};
+use super::total::{Total, bytes_of_names};
 use dashmap::DashMap;
 use hintd_model::cluster::{Change, Heartbeat, ModelError, NodeState, Registration, Snapshot};
 use hintd_model::units::{HostName, NodeIdx, RackPath};
@@ -30,6 +32,8 @@ pub(super) struct Nodes {
     entries: DashMap<HostName, Entry>,
     aliases: DashMap<Arc<str>, HostName>,
     count: AtomicUsize,
+    /// Of all entries.
+    containers: Total,
     dirty: Mutex<Vec<HostName>>,
 }
 
@@ -41,6 +45,10 @@ struct Entry {
     rack: Option<RackPath>,
     aliases: Vec<Arc<str>>,
     response_id: Option<u32>,
+    /// Containers that it named last.
+    containers: usize,
+    /// What its names take.
+    names: usize,
     /// What the engine has not taken yet. Of heartbeats in a row the last one stays, of registrations as well, but
     /// for those with which the node went.
     waiting: Vec<Change>,
@@ -86,14 +94,26 @@ impl Entry {
 }
 
 impl Nodes {
-    pub(super) fn register(&self, registration: Registration, most: usize) -> Result<Taken, ItemRefusal> {
+    /// `total`: what all names take, DataNodes' and paths' among them.
+    pub(super) fn register(
+        &self,
+        registration: Registration,
+        limits: &RegistryLimits,
+        total: &Total,
+    ) -> Result<Taken, ItemRefusal> {
         let host = registration.host.clone();
+        let (most, most_names, takes) = (limits.nodes, limits.feed_names_bytes, names_of(&registration));
         let mut entry = match self.entries.get_mut(&host) {
-            Some(entry) => entry,
+            Some(entry) => {
+                total.change(entry.names, takes, most_names, "feed_names_bytes")?;
+                entry
+            }
             None => {
+                total.change(0, takes, most_names, "feed_names_bytes")?;
                 // Counted apart from the map, whose length would lock all of it.
                 let room = |count: usize| (count < most).then_some(count + 1);
                 if self.count.fetch_update(Ordering::AcqRel, Ordering::Acquire, room).is_err() {
+                    total.gone(takes);
                     let message = format!("node \"{host}\" is one too many: at most {most} (limits.nodes)");
                     return Err(ItemRefusal::new(Reason::TooMany, message));
                 }
@@ -101,9 +121,12 @@ impl Nodes {
                 if matches!(entry, dashmap::Entry::Occupied(_)) {
                     self.count.fetch_sub(1, Ordering::AcqRel); // another stream was faster
                 }
-                entry.or_default()
+                let entry = entry.or_default();
+                total.gone(entry.names);
+                entry
             }
         };
+        entry.names = takes;
         let contradicts = entry.registered && entry.rack.as_ref().is_some_and(|rack| *rack != registration.rack);
         self.set_aliases(&host, &mut entry.aliases, &registration.aliases);
         entry.registered = true;
@@ -119,7 +142,13 @@ impl Nodes {
         })
     }
 
-    pub(super) fn heartbeat(&self, mut heartbeat: Heartbeat, response_id: u32) -> Result<Taken, ItemRefusal> {
+    /// `most`: containers of all nodes together.
+    pub(super) fn heartbeat(
+        &self,
+        mut heartbeat: Heartbeat,
+        response_id: u32,
+        most: usize,
+    ) -> Result<Taken, ItemRefusal> {
         let host = self.resolve(&heartbeat.host)?;
         let Some(mut entry) = self.entries.get_mut(&host) else { return Err(unknown(&host)) };
         if let Some(error) = &entry.refused {
@@ -135,6 +164,10 @@ impl Nodes {
                 return Err(ItemRefusal::new(Reason::OutOfOrder, message));
             }
         }
+        if let Some(named) = heartbeat.containers.as_ref().map(Vec::len) {
+            self.containers.change(entry.containers, named, most, "containers")?;
+            entry.containers = named;
+        }
         entry.response_id = Some(response_id);
         heartbeat.host = host.clone();
         let coalesced = entry.push(Change::Heartbeat(heartbeat));
@@ -149,6 +182,7 @@ impl Nodes {
             return Err(unknown(&host));
         }
         entry.registered = false;
+        self.containers.gone(std::mem::take(&mut entry.containers));
         entry.push(Change::Gone(host.clone()));
         self.mark(&mut entry, host);
         Ok(())
@@ -216,6 +250,7 @@ impl Nodes {
             && !entry.waiting.iter().any(|change| matches!(change, Change::Register(_)))
         {
             entry.registered = false;
+            self.containers.gone(std::mem::take(&mut entry.containers));
             entry.refused = refused;
             entry.waiting.clear();
         }
@@ -236,6 +271,14 @@ impl Nodes {
         }
         *known = said.to_vec();
     }
+}
+
+/// What a node's names take.
+fn names_of(registration: &Registration) -> usize {
+    let Registration { host, rack, class, labels, aliases, attributes, .. } = registration;
+    let lists = labels.iter().chain(aliases).map(|name| &**name);
+    let attributes = attributes.iter().flat_map(|(name, value)| [name.as_str(), value]);
+    bytes_of_names([host.as_str(), rack.as_str(), class].into_iter().chain(lists).chain(attributes))
 }
 
 /// Whether the node is gone with it: what ran there is placed anew, so it is never passed over for what came next.
@@ -292,7 +335,8 @@ mod tests {
         let claims = |host: &str, aliases: &[&str]| {
             let Change::Register(registration) = register(0) else { panic!("a registration") };
             let aliases = aliases.iter().map(|&name| name.into()).collect();
-            nodes.register(Registration { host: host.into(), aliases, ..registration }, 10).unwrap();
+            let registration = Registration { host: host.into(), aliases, ..registration };
+            nodes.register(registration, &RegistryLimits::default(), &Total::default()).unwrap();
         };
         claims("a", &[]);
         claims("b", &["x", "y"]);

@@ -1,15 +1,17 @@
 //! How much memory messages take, in and out, over all connections: a layer around every service.
 //!
 //! # Code map
-//! - `budget`: bytes shared out among connections; `inbound`: bodies of requests; `outbound`: bodies of answers; `shape`: what a
-//!   message takes once it is read.
+//! - `budget`: bytes shared out among connections; `inbound`: bodies of requests; `outbound`: bodies of answers; `pace`: how
+//!   fast these have to be read; `shape`: what a message takes once it is read.
 
 mod budget;
 mod inbound;
 mod outbound;
+mod pace;
 mod shape;
 
 pub(super) use budget::{Budget, Share};
+pub(super) use pace::{Late, Outgoing, Pace};
 
 use super::connection_permits::ConnectionPermit;
 use crate::runtime::Daemon;
@@ -28,10 +30,11 @@ use tonic::body::Body;
 use tonic::codegen::http;
 use tower::{Layer, Service};
 
-/// Bytes of one stream that the transport receives ahead of whoever reads them.
-pub(super) const STREAM_WINDOW: u32 = 256 * 1_024;
+/// Bytes of one stream that the transport receives ahead of whoever reads them. Half as many made uploads of 8 MiB slow on a busy
+/// machine; more would let as many connections as there may be hold more than the process has (docs/operations.md, Size).
+pub(super) const STREAM_WINDOW: u32 = 128 * 1_024;
 /// And of all streams of a connection.
-pub(super) const CONNECTION_WINDOW: u32 = 512 * 1_024;
+pub(super) const CONNECTION_WINDOW: u32 = 192 * 1_024;
 
 /// When a caller may try again for whose message or answer there was no memory.
 const RETRY_AFTER: Micros = Micros::from_secs(1);
@@ -80,7 +83,7 @@ impl Context {
 #[derive(Debug, Clone)]
 pub(super) struct Shares {
     pub(super) inbound: Share,
-    pub(super) outbound: Share,
+    pub(super) outbound: Outgoing,
 }
 
 /// The budgets of a listener.
@@ -88,16 +91,18 @@ pub(super) struct Shares {
 pub(super) struct Budgets {
     inbound: Arc<Budget>,
     outbound: Arc<Budget>,
+    pace: Pace,
 }
 
 impl Budgets {
     pub(super) fn new(listen: &Listen) -> Self {
-        Self { inbound: Budget::new(listen.inbound_bytes), outbound: Budget::new(listen.outbound_bytes) }
+        let pace = Pace { unread: listen.unread, bytes_per_s: listen.read_bytes_per_s };
+        Self { inbound: Budget::new(listen.inbound_bytes), outbound: Budget::new(listen.outbound_bytes), pace }
     }
 
     /// Those of a new connection.
     pub(super) fn shares(&self) -> Shares {
-        Shares { inbound: self.inbound.share(), outbound: self.outbound.share() }
+        Shares { inbound: self.inbound.share(), outbound: Outgoing::new(self.outbound.share(), self.pace) }
     }
 }
 

@@ -4,7 +4,7 @@
 //! encoded at once; what the budget has no room for is refused with a delay, and the same request finds its answer later.
 //! Pieces tell when the other side reads: each is let go of as it is sent.
 
-use super::budget::{Held, Share};
+use super::pace::{Outgoing, WaitingAnswer};
 use super::{Context, RETRY_AFTER};
 use crate::server::status::status;
 use hintd_engine::Refusal;
@@ -23,9 +23,9 @@ const PIECE: usize = 64 * 1_024;
 pub(super) struct OutboundBody {
     inner: Body,
     context: Arc<Context>,
-    share: Share,
+    share: Outgoing,
     /// What is encoded and not handed over yet.
-    waits: Option<(Bytes, Arc<Held>)>,
+    waits: Option<(Bytes, Arc<WaitingAnswer>)>,
     /// What comes after it.
     next: Option<Frame<Bytes>>,
     ended: bool,
@@ -34,8 +34,8 @@ pub(super) struct OutboundBody {
 /// Bytes on their way out, with what they hold.
 struct Piece {
     bytes: Bytes,
-    _held: Arc<Held>,
-    share: Share,
+    _held: Arc<WaitingAnswer>,
+    share: Outgoing,
 }
 
 impl AsRef<[u8]> for Piece {
@@ -46,7 +46,7 @@ impl AsRef<[u8]> for Piece {
 
 impl Drop for Piece {
     fn drop(&mut self) {
-        self.share.progress();
+        self.share.sent();
     }
 }
 
@@ -54,7 +54,7 @@ impl Drop for Piece {
 pub(super) async fn counted(
     response: http::Response<Body>,
     context: Arc<Context>,
-    share: Share,
+    share: Outgoing,
 ) -> http::Response<Body> {
     let (head, inner) = response.into_parts();
     if inner.is_end_stream() {
