@@ -94,7 +94,7 @@ impl<'a> Outcome<'a> {
         let worth: Vec<CellWorth> = worth.collect::<Result<_, _>>()?;
         let counted = Counted::of(&worth);
         let hinted = hinted(matrix);
-        let overall = hinted.iter().enumerate().map(|(at, (policy, lever, name))| {
+        let overall = hinted.iter().enumerate().map(|(at, &(policy, lever, ref name))| {
             let figures = Overall::of(&worth, &counted, |cell| cell.hinted[at].as_ref());
             HintedView { policy, lever, name: name.clone(), figures }
         });
@@ -218,7 +218,7 @@ impl<'a> CellView<'a> {
             chance_95: worth.chance_95,
             no_network: worth.free,
             hinted: rows
-                .map(|((policy, lever, name), figures)| HintedView { policy, lever, name: name.clone(), figures })
+                .map(|(&(policy, lever, ref name), figures)| HintedView { policy, lever, name: name.clone(), figures })
                 .collect(),
         }
     }
