@@ -488,7 +488,7 @@ fn a_running_daemon_answers_every_question() {
     let nodes = daemon.document(&["nodes", "--host", "node-02"]);
     assert_eq!((&nodes["total"], &nodes["nodes"][0]["total"]["memory_mb"]), (&json!(2), &json!(16384)), "{nodes}");
     assert_eq!(daemon.document(&["links", "--down"])["links"], json!([]));
-    assert_eq!(daemon.document(&["policies"])["default_policy"], "container");
+    assert_eq!(daemon.document(&["policies"])["default_policy"], "joint");
     assert!(
         daemon.document(&["calibrate", "--input-mb", "4000", "--exchanged-mb", "500", "--containers", "8"])["locality"]
             .is_number()

@@ -100,7 +100,7 @@ fn every_figure_is_that_of_runs_of_the_same_seed() {
     assert!(phases.iter().all(|ratio| (ratio.as_f64().unwrap() - 1.0).abs() > 1e-9), "{phases:?}");
     assert!(!worth["sentence"].as_str().unwrap().is_empty());
     let text = stdout(&hintctl(&args));
-    for words in ["YARN alone", "other phases", "no network", "joint (where)", worth["sentence"].as_str().unwrap()] {
+    for words in ["YARN alone", "other phases", "no network", "places by joint", worth["sentence"].as_str().unwrap()] {
         assert!(text.contains(words), "{words}: {text}");
     }
 }
@@ -149,8 +149,8 @@ fn parts_merge_by_copying_and_a_damaged_run_is_made_again() {
     assert_eq!(serde_json::from_slice::<Value>(&merged.stdout).unwrap(), whole);
     assert!(stderr(&merged).contains("8 of 8 runs were kept"), "{}", stderr(&merged));
     let page = std::fs::read_to_string(page).unwrap();
-    assert!(page.contains("commit abc") && page.contains("| joint (where) |"), "{page}");
-    assert!(std::fs::read_to_string(Path::new(&plots).join("worth.svg")).unwrap().contains("joint (where)"));
+    assert!(page.contains("commit abc") && page.contains("| places by joint |"), "{page}");
+    assert!(std::fs::read_to_string(Path::new(&plots).join("worth.svg")).unwrap().contains("places by joint"));
     let damaged = &files_in(one.as_ref())[3];
     let text = std::fs::read_to_string(damaged).unwrap();
     std::fs::write(damaged, &text[..text.len() / 2]).unwrap();
@@ -214,6 +214,12 @@ fn what_can_not_be_compared_is_refused_by_name() {
     refused(&["--loads", "0.1,0.1"], &["--loads: 0.1 stands there twice"]);
     refused(&["--loads", "0"], &["--loads"]);
     refused(&["--levers", "why"], &["--levers", "where"]);
+    refused(
+        &["--levers", "where", "--recurring", "0.5"],
+        &["--recurring is for levers with history (history, data, data-when)"],
+    );
+    refused(&["--history-error", "3"], &["--history-error is for levers with history"]);
+    refused(&["--levers", "data"], &["--levers data: policy \"container\" does not say where data goes", "joint"]);
     refused(&["--shard", "3/2", "--keep", "x"], &["--shard", "no part 3 of 2"]);
     refused(&["--shard", "1/2"], &["--keep"]);
     let file = files.write("file", "");
@@ -222,4 +228,20 @@ fn what_can_not_be_compared_is_refused_by_name() {
     assert_refused(&["worth", "--trace", &trace, "--cluster", "nas-41"], &["did you mean \"nas-40\"?"]);
     let bad = files.write("bad.tsv", "a\t0\t0\t5\t5\n");
     assert_refused(&["worth", "--trace", &bad, "--cluster", &shape], &["bad.tsv", "line 1"]);
+}
+
+#[test]
+fn data_is_placed_by_who_can_say_where_it_goes() {
+    let files = Files::new();
+    let (trace, shape) = (trace(&files), shape(&files, "slow.toml", 1));
+    let base =
+        ["simulate", "--trace", &trace, "--cluster", &shape, "--authority", "deployed", "--scale-bytes", "0.001"];
+    let placing = [&base[..], &["--recurring", "1", "--data-placement", "--policy"]].concat();
+    for (policies, policy) in [("capacity", "capacity"), ("joint,container", "container"), ("capacity,hit", "hit")] {
+        let said = format!("--data-placement: policy \"{policy}\" does not say where data goes (those that do: joint,");
+        assert_refused(&[&placing[..], &[policies]].concat(), &[&said]);
+    }
+    // YARN alone is there to be compared with.
+    let runs = document(&[&placing[..], &["capacity,joint"]].concat());
+    assert_eq!(runs["runs"].as_array().unwrap().len(), 2);
 }

@@ -110,7 +110,7 @@ fn table(what: &str, views: &[v1::ComparedView]) -> String {
         let share = format!("{} %", output::digits(view.holdout * 100.0));
         [view.name.clone(), said(view), share, view.hinted.to_string(), view.held_out.to_string(), interval]
     });
-    output::table([what, "", "held out", "hinted", "held out", "ratio"], 2, rows)
+    output::table([what, "", "share held out", "runs hinted", "runs held out", "ratio"], 2, rows)
 }
 
 /// The verdict in words.
@@ -159,6 +159,9 @@ mod tests {
         assert!(said.contains("can't tell yet: 1 of 8 applications of either side"), "{said}");
         assert!(said.contains("hints make it faster") && said.contains("0.5 (0.4 to 0.6)"), "{said}");
         assert!(said.contains("the end of 7 is awaited") && said.contains("2 recurring keys get no hints"), "{said}");
+        for head in ["share held out", "runs hinted", "runs held out"] {
+            assert!(said.contains(head), "{head}: {said}");
+        }
         assert_eq!(text(&v1::StatusResponse::default()), "", "nothing is said where nobody is held out");
         let wide =
             v1::ComparedView { ratio: Some(1.0), low: Some(0.8), high: Some(1.2), ..view("q", "cant_tell", 9, 9) };

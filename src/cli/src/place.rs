@@ -32,7 +32,7 @@ pub struct PlaceArgs {
     /// The request, .json or .toml
     #[arg(long, value_name = "FILE")]
     request: PathBuf,
-    /// The policy [default: the request's, else container]
+    /// The policy [default: the request's, else joint, as the daemon's]
     #[arg(long, value_name = "NAME")]
     policy: Option<String>,
     /// Seed of the search [default: the request's, else 1]
@@ -46,8 +46,6 @@ pub struct PlaceArgs {
     fallbacks: usize,
 }
 
-/// Decides where neither request nor caller names a policy.
-const DEFAULT_POLICY: &str = "container";
 /// The default placement.
 const BASELINE: &str = "capacity";
 /// A fixed seed: the same command prints the same answer.
@@ -67,7 +65,7 @@ pub fn run(args: &PlaceArgs, output: Output) -> Result<(), Failure> {
     let (snapshot, leases) = cluster.to_snapshot(now).map_err(|problems| files::problems(&args.cluster, &problems))?;
     let mut request = read_request(&args.request)?;
     let name = args.policy.clone().or_else(|| request.policy.as_deref().map(str::to_owned));
-    let name = name.unwrap_or_else(|| DEFAULT_POLICY.to_owned());
+    let name = name.unwrap_or_else(|| registry::DEFAULT.to_owned());
     policy::check(&name).map_err(|failure| Failure::in_file(&args.request, format!("policy: {failure}")))?;
     request.seed = args.seed.or(request.seed).or(Some(DEFAULT_SEED));
 

@@ -169,8 +169,8 @@ impl Engine {
     }
 
     /// Shuffles that may be held, what earlier runs tell of them, the settings, and the snapshot.
-    pub(crate) fn holding(&mut self) -> (&mut Holding, &History, &HoldSettings, &Snapshot) {
-        (&mut self.jobs.holding, &self.jobs.history, &self.settings.hold, &self.facts.snapshot)
+    pub(crate) fn holding(&mut self) -> (&mut Holding, &History, &HoldSettings, &Facts) {
+        (&mut self.jobs.holding, &self.jobs.history, &self.settings.hold, &self.facts)
     }
 
     pub(crate) fn worth_handler(&mut self) -> WorthHandler<'_> {

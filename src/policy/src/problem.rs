@@ -2,6 +2,7 @@
 
 use crate::IndexedFlows;
 use crate::load::load_ppm;
+use crate::terms::link_time::RackRates;
 use hintd_model::cluster::{EdgePattern, Gang, Overlay, Resource, Snapshot};
 use hintd_model::units::{Bytes, GroupIdx, NodeIdx, RackIdx, SchedulerKey};
 use serde::{Deserialize, Serialize};
@@ -18,6 +19,8 @@ pub struct PlaceProblem<'a> {
     /// Load by node without leases, as [`super::load::loads`] has it, where somebody keeps it. With it goes that
     /// every group's candidates have room for one of its containers, leases counted.
     pub loads: Option<&'a [u32]>,
+    /// What racks' uplinks can carry, as [`RackRates::of`] has it of this snapshot, where somebody keeps it.
+    pub rates: Option<&'a RackRates>,
     /// Groups in the request's order.
     pub groups: Vec<GroupProblem>,
     /// Traffic between groups.

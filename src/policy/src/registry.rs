@@ -17,6 +17,9 @@ pub struct Entry {
     pub deployed: fn(PolicyTable<'_>) -> PolicyTable<'_>,
 }
 
+/// Decides where neither request, queue, framework nor configuration names a policy (docs/decisions.md).
+pub const DEFAULT: &str = joint::NAME;
+
 const ENTRIES: &[Entry] = &[
     Entry::of::<random::Random>(),
     Entry::of::<spread::Spread>(),

@@ -132,12 +132,13 @@ impl Sample {
     ) -> PlaceProblem<'_> {
         let degraded = Degraded { no_edges: edges.is_empty(), ..Degraded::default() };
         let (snapshot, leases) = (&self.snapshot, &self.leases);
-        let (loads, running, gang) = (None, None, Gang::UpTo);
+        let (loads, rates, running, gang) = (None, None, None, Gang::UpTo);
         let (senders, owner) = (Vec::new(), None);
         PlaceProblem {
             snapshot,
             leases,
             loads,
+            rates,
             groups,
             edges,
             senders,

@@ -1,6 +1,7 @@
 //! Sizes, colours and texts that all plots share.
 
 use plotters::coord::CoordTranslate;
+use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
@@ -36,6 +37,26 @@ pub(crate) fn colour(number: usize) -> RGBColor {
         _ if number % COLOURS.len() == COLOURS.len() - 1 => RGBColor(0x88, 0x88, 0x88), // black has no darker one
         _ => RGBColor(darker(red), darker(green), darker(blue)),
     }
+}
+
+/// Draws lines across the plot and what the vertical axis counts; below, each plot names its own.
+pub(crate) fn mesh<'a>(
+    chart: &mut ChartContext<'a, SVGBackend<'a>, Cartesian2d<RangedCoordf64, RangedCoordf64>>,
+    vertical: &str,
+) -> anyhow::Result<()> {
+    chart
+        .configure_mesh()
+        .disable_x_mesh()
+        .x_labels(0)
+        .y_desc(vertical)
+        .axis_desc_style((FAMILY, MIDDLE).into_font().color(&INK))
+        .label_style((FAMILY, SMALL).into_font().color(&INK))
+        .y_label_formatter(&|value| number(*value))
+        .axis_style(INK)
+        .bold_line_style(PALE)
+        .light_line_style(TRANSPARENT)
+        .draw()?;
+    Ok(())
 }
 
 /// Draws the box that names the chart's series.

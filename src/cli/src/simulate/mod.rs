@@ -35,6 +35,7 @@ use super::plan::objective::ObjectiveArg;
 use clap::{Args, ValueEnum};
 use hintd_engine::holding::HoldSettings;
 use hintd_model::units::Micros;
+use hintd_policy::baselines::capacity;
 use hintd_simulator::shape::Joined;
 use hintd_simulator::yarn::HISTORY_ERROR_MAX;
 use hintd_simulator::{Authority, FlowGrain, JobModel, SimSettings, TraceOptions};
@@ -256,6 +257,9 @@ pub fn run(args: &SimulateArgs, output: Output) -> Result<(), Failure> {
     if let Some((option, _)) = as_deployed.into_iter().find(|(_, on)| *on && args.authority != AuthorityArg::Deployed) {
         return Err(Failure::Input(format!("{option} is for --authority deployed")));
     }
+    if args.data_placement {
+        places_data(&chosen)?;
+    }
     let seeds = seeds(args)?;
     let plan = matrix::Plan {
         cluster: &cluster.cluster,
@@ -342,6 +346,16 @@ fn settings(args: &SettingArgs, cluster: &Cluster) -> SimSettings {
         feed_delay: Micros::from_millis(args.feed_delay_ms),
         invariants: !args.no_invariants,
         ..defaults
+    }
+}
+
+/// Refuses to place data by who can't; `capacity`, YARN alone, is there to be compared with.
+fn places_data(chosen: &[Chosen]) -> Result<(), Failure> {
+    let others = || chosen.iter().filter(|policy| policy.name != capacity::NAME);
+    let unable = others().chain(chosen.iter().filter(|_| others().next().is_none()));
+    match unable.filter(|policy| policy.places().is_none()).min_by_key(|policy| policy.name) {
+        Some(policy) => Err(policy.places_no_data("--data-placement")),
+        None => Ok(()),
     }
 }
 

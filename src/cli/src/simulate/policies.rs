@@ -81,6 +81,17 @@ impl Chosen {
         self.policy.as_place_data()
     }
 
+    /// It is to say where data goes, by `option`, and can't.
+    pub(crate) fn places_no_data(&self, option: &str) -> Failure {
+        let places = |name: &&str| registry::with_defaults(name).is_some_and(|policy| policy.as_place_data().is_some());
+        let known: Vec<&str> = registry::entries().iter().map(|entry| entry.name).filter(places).collect();
+        let known = known.join(", ");
+        Failure::Input(format!(
+            "{option}: policy \"{}\" does not say where data goes (those that do: {known})",
+            self.name
+        ))
+    }
+
     /// YARN and hintd as deployed, where that is asked for.
     ///
     /// # Errors

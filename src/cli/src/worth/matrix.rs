@@ -96,6 +96,7 @@ impl Matrix {
         let policies = policies(args)?;
         let yarn = choose(&[capacity::NAME.to_owned()], &[])?.remove(0);
         let levers = variants::chosen(&args.levers);
+        have_a_use(args, &levers, &policies)?;
         unique("--loads", args.loads.iter().map(f64::to_string))?;
         unique("--cluster", args.cluster.iter().cloned())?;
         unique("--trace", args.trace.iter().map(|path| path.display().to_string()))?;
@@ -105,7 +106,7 @@ impl Matrix {
         let cells = cells(args, &model, &places, output)?;
         let variants = Variant::all(policies.len(), &levers);
         let (seeds, loads) = ((1..=args.seeds).collect(), args.loads.clone());
-        let recurring = (args.recurring, args.history_error);
+        let recurring = args.recurring();
         Ok(Self { places, cells, model, yarn, policies, levers, variants, seeds, loads, recurring })
     }
 
@@ -220,7 +221,7 @@ impl Matrix {
             Variant::Alone => "YARN alone".to_owned(),
             Variant::Phases => "other phases".to_owned(),
             Variant::Free => "no network".to_owned(),
-            Variant::Hinted(policy, lever) => format!("{} ({})", self.policy_name(policy), self.levers[lever].name),
+            Variant::Hinted(policy, lever) => self.levers[lever].row(policy.map(|policy| self.policies[policy].name)),
         }
     }
 
@@ -274,6 +275,23 @@ fn policies(args: &WorthArgs) -> Result<Vec<Chosen>, Failure> {
         }
     }
     Ok(policies)
+}
+
+/// Refuses what would be asked for without any effect.
+fn have_a_use(args: &WorthArgs, levers: &[&Lever], policies: &[Chosen]) -> Result<(), Failure> {
+    let given = [("--recurring", args.recurring.is_some()), ("--history-error", args.history_error.is_some())];
+    if let Some((option, _)) = given.into_iter().find(|(_, given)| *given && !levers.iter().any(|lever| lever.history))
+    {
+        let knowing = variants::LEVERS.iter().filter(|lever| lever.history).map(|lever| lever.name);
+        let knowing = knowing.collect::<Vec<_>>().join(", ");
+        let message = format!("{option} is for levers with history ({knowing}), and --levers names none of them");
+        return Err(Failure::Input(message));
+    }
+    let Some(lever) = levers.iter().find(|lever| lever.places_data) else { return Ok(()) };
+    match policies.iter().find(|policy| policy.places().is_none()) {
+        Some(policy) => Err(policy.places_no_data(&format!("--levers {}", lever.name))),
+        None => Ok(()),
+    }
 }
 
 fn cells(args: &WorthArgs, model: &JobModel, places: &[ClusterCase], output: Output) -> Result<Vec<Cell>, Failure> {

@@ -51,12 +51,13 @@ pub struct WorthArgs {
     /// jobs are known by an earlier run; data: their input is where the policy says too; data-when: all of it
     #[arg(long, value_name = "A,B,...", value_delimiter = ',', default_value = "where,when", value_parser = PossibleValuesParser::new(variants::names()))]
     levers: Vec<String>,
-    /// The share of recurring jobs, for levers with history
-    #[arg(long, value_name = "SHARE", default_value_t = 0.7, value_parser = whole_share)]
-    recurring: f64,
-    /// How far an earlier run is off: bytes and durations times a factor between 1/X and X, drawn for each
-    #[arg(long, value_name = "X", default_value_t = 2.0, value_parser = history_error)]
-    history_error: f64,
+    /// The share of recurring jobs, for levers with history [default: 0.7]
+    #[arg(long, value_name = "SHARE", value_parser = whole_share)]
+    recurring: Option<f64>,
+    /// How far an earlier run is off: bytes and durations times a factor between 1/X and X, drawn for each, for levers with
+    /// history [default: 2]
+    #[arg(long, value_name = "X", value_parser = history_error)]
+    history_error: Option<f64>,
     /// A parameter of a policy, as in its [policies.NAME] of the configuration; may stand several times
     #[arg(long = "param", value_name = "POLICY.KEY=VALUE")]
     params: Vec<String>,
@@ -100,6 +101,13 @@ pub struct WorthArgs {
     container: ContainerArgs,
     #[command(flatten)]
     settings: SettingArgs,
+}
+
+impl WorthArgs {
+    /// The share of recurring jobs, and how far earlier runs are off.
+    fn recurring(&self) -> (f64, f64) {
+        (self.recurring.unwrap_or(0.7), self.history_error.unwrap_or(2.0))
+    }
 }
 
 /// One of several parts.

@@ -77,15 +77,11 @@ pub(super) struct CellView<'a> {
 pub(super) struct HintedView<'a, T> {
     pub(super) policy: &'a str,
     pub(super) lever: &'static str,
+    /// As people read it.
+    #[serde(skip)]
+    pub(super) name: String,
     #[serde(flatten)]
     pub(super) figures: T,
-}
-
-impl<'a, T> HintedView<'a, T> {
-    /// As people read it.
-    pub(super) fn name(&self) -> String {
-        format!("{} ({})", self.policy, self.lever)
-    }
 }
 
 impl<'a> Outcome<'a> {
@@ -98,9 +94,9 @@ impl<'a> Outcome<'a> {
         let worth: Vec<CellWorth> = worth.collect::<Result<_, _>>()?;
         let counted = Counted::of(&worth);
         let hinted = hinted(matrix);
-        let overall = hinted.iter().enumerate().map(|(at, &(policy, lever))| {
+        let overall = hinted.iter().enumerate().map(|(at, &(policy, lever, ref name))| {
             let figures = Overall::of(&worth, &counted, |cell| cell.hinted[at].as_ref());
-            HintedView { policy, lever, figures }
+            HintedView { policy, lever, name: name.clone(), figures }
         });
         let overall = overall.collect();
         let other_phases = Overall::of(&worth, &counted, |cell| cell.phases.as_ref());
@@ -130,10 +126,12 @@ impl<'a> Outcome<'a> {
     }
 }
 
-/// Policy and lever of each hinting variant.
-fn hinted(matrix: &Matrix) -> Vec<(&str, &'static str)> {
+/// Policy and lever of each hinting variant, and both in words.
+fn hinted(matrix: &Matrix) -> Vec<(&str, &'static str, String)> {
     let name = |variant: &Variant| match *variant {
-        Variant::Hinted(policy, lever) => Some((matrix.policy_name(policy), matrix.levers[lever].name)),
+        Variant::Hinted(policy, lever) => {
+            Some((matrix.policy_name(policy), matrix.levers[lever].name, matrix.variant_name(*variant)))
+        }
         Variant::Alone | Variant::Phases | Variant::Free => None,
     };
     matrix.variants.iter().filter_map(name).collect()
@@ -202,7 +200,7 @@ impl<'a> PlaceView<'a> {
 }
 
 impl<'a> CellView<'a> {
-    fn of(matrix: &'a Matrix, at: usize, worth: CellWorth, hinted: &[(&'a str, &'static str)]) -> Self {
+    fn of(matrix: &'a Matrix, at: usize, worth: CellWorth, hinted: &[(&'a str, &'static str, String)]) -> Self {
         let cell = &matrix.cells[at];
         let facts = &cell.trace.facts;
         let rows = hinted.iter().zip(worth.hinted);
@@ -219,7 +217,9 @@ impl<'a> CellView<'a> {
             other_phases: worth.phases,
             chance_95: worth.chance_95,
             no_network: worth.free,
-            hinted: rows.map(|(&(policy, lever), figures)| HintedView { policy, lever, figures }).collect(),
+            hinted: rows
+                .map(|(&(policy, lever, ref name), figures)| HintedView { policy, lever, name: name.clone(), figures })
+                .collect(),
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::WorthArgs;
 use super::outcome::Outcome;
 use super::table::{CELL, OVERALL, about, counted, overall, rows};
-use super::variants;
+use super::variants::{self, Lever};
 use std::fmt::Write as _;
 
 /// The page. Writing to a String can't fail.
@@ -15,7 +15,7 @@ pub(super) fn page(outcome: &Outcome<'_>, args: &WorthArgs) -> String {
     markdown(&mut out, &OVERALL, overall(outcome).iter().map(|row| &row[..]));
     out.push_str(MEASURE);
     for lever in variants::LEVERS {
-        let _ = writeln!(out, "- `{}`: {}.", lever.name, lever.about);
+        out.push_str(&legend(lever));
     }
     out.push_str("\nAssumed:\n\n");
     for (name, value) in &outcome.assumptions {
@@ -28,7 +28,12 @@ pub(super) fn page(outcome: &Outcome<'_>, args: &WorthArgs) -> String {
     out
 }
 
-const MEASURE: &str = "
+/// A lever's line.
+pub(super) fn legend(lever: &Lever) -> String {
+    format!("- `{}` (*{}*): {}.\n", lever.name, lever.row(Some("P")), lever.about)
+}
+
+pub(super) const MEASURE: &str = "
 ## The measure
 
 A trace is replayed on a cluster at several loads (*bytes x*: a factor on all bytes), each with several seeds: stock
@@ -46,7 +51,7 @@ applications, YARN's CapacityScheduler, the ResourceManager's processor and the 
 `hintctl worth --trace T --cluster C` says the same of another trace and cluster. With `--keep DIR` each run is kept as it ends,
 so that a series goes on after an interruption; `--shard I/N` does a part of it, and the folders of all parts are merged by copying.
 
-What hints may do (`--levers`):
+What hints may do (`--levers`), as rows of the tables have it for a policy P:
 
 ";
 
@@ -68,7 +73,10 @@ fn command(args: &WorthArgs) -> String {
     words.push(format!("--policy {} --loads {}", args.policy.join(","), loads.join(",")));
     if args.levers != ["where", "when"] {
         words.push(format!("--levers {}", args.levers.join(",")));
-        words.push(format!("--recurring {} --history-error {}", args.recurring, args.history_error));
+    }
+    if variants::chosen(&args.levers).iter().any(|lever| lever.history) {
+        let (recurring, error) = args.recurring();
+        words.push(format!("--recurring {recurring} --history-error {error}"));
     }
     words.extend(args.params.iter().map(|param| format!("--param {param}")));
     words.push(format!("--jobs {} --seeds {}", args.jobs, args.seeds));

@@ -1,7 +1,7 @@
 //! Mean completion against YARN alone by cell and policy: a mark at the median, lowest and highest as whiskers.
 
 use super::outcome::Outcome;
-use crate::plots::style::{FAMILY, INK, LARGE, MIDDLE, PALE, SIZE, SMALL, colour, legend, number, text};
+use crate::plots::style::{FAMILY, INK, LARGE, SIZE, SMALL, colour, legend, mesh, text};
 use hintd_simulator::worth::Spread;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, VPos};
@@ -40,7 +40,7 @@ fn series(outcome: &Outcome<'_>) -> Vec<Series> {
     ];
     for (at, hinted) in outcome.overall.iter().enumerate() {
         let points = cells.iter().map(|cell| ratio(cell.hinted[at].figures.as_ref())).collect();
-        all.push(of(&hinted.name(), colour(at), points));
+        all.push(of(&hinted.name, colour(at), points));
     }
     all
 }
@@ -60,18 +60,7 @@ fn drawn(cells: &[String], series: &[Series]) -> anyhow::Result<String> {
             .x_label_area_size(56)
             .y_label_area_size(76)
             .build_cartesian_2d(-0.5..cells.len() as f64 - 0.5, bottom..top)?;
-        chart
-            .configure_mesh()
-            .disable_x_mesh()
-            .x_labels(0)
-            .y_desc("mean completion / YARN alone's")
-            .axis_desc_style((FAMILY, MIDDLE).into_font().color(&INK))
-            .label_style((FAMILY, SMALL).into_font().color(&INK))
-            .y_label_formatter(&|value| number(*value))
-            .axis_style(INK)
-            .bold_line_style(PALE)
-            .light_line_style(TRANSPARENT)
-            .draw()?;
+        mesh(&mut chart, "mean completion / YARN alone's")?;
         let ends = [(-0.5, 1.0), (cells.len() as f64 - 0.5, 1.0)];
         chart.draw_series([PathElement::new(ends.to_vec(), INK.stroke_width(1))])?;
         let step = 0.7 / series.len().max(1) as f64;
@@ -112,9 +101,9 @@ mod tests {
     fn every_cell_and_series_is_named_and_what_is_missing_is_left_out() {
         let one = Some(Spread { median: 0.8, min: 0.7, max: 0.9 });
         let of = |name: &str, at, points| Series { name: name.to_owned(), colour: colour(at), points };
-        let series = [of("joint (where)", 0, vec![one, None]), of("none", 1, vec![None, None])];
+        let series = [of("places by joint", 0, vec![one, None]), of("none", 1, vec![None, None])];
         let svg = drawn(&["a".to_owned(), "b".to_owned()], &series).unwrap();
-        for words in ["joint (where)", "none", "mean completion / YARN alone"] {
+        for words in ["places by joint", "none", "mean completion / YARN alone"] {
             assert!(svg.contains(words), "{words}");
         }
         assert!(!svg.contains("NaN") && !svg.contains("inf\""));

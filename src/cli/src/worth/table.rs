@@ -64,7 +64,7 @@ pub(super) fn rows(cell: &CellView<'_>) -> Vec<[String; 11]> {
     })];
     lines.push(line("other phases", cell.other_phases.as_ref()));
     lines.push(line("no network", cell.no_network.as_ref()));
-    lines.extend(cell.hinted.iter().map(|hinted| line(&hinted.name(), hinted.figures.as_ref())));
+    lines.extend(cell.hinted.iter().map(|hinted| line(&hinted.name, hinted.figures.as_ref())));
     lines
 }
 
@@ -97,7 +97,7 @@ pub(super) fn counted(outcome: &Outcome<'_>) -> String {
 
 /// Lines of the table of all cells.
 pub(super) fn overall(outcome: &Outcome<'_>) -> Vec<[String; 8]> {
-    let hinted = outcome.overall.iter().map(|hinted| all(&hinted.name(), &hinted.figures));
+    let hinted = outcome.overall.iter().map(|hinted| all(&hinted.name, &hinted.figures));
     std::iter::once(all("other phases", &outcome.other_phases)).chain(hinted).collect()
 }
 

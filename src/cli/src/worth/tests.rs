@@ -1,5 +1,6 @@
 //! Arguments and the table of variants.
 
+use super::page::{MEASURE, legend};
 use super::variants::{LEVERS, Variant, chosen, names, other_phases};
 use super::{Shard, shard};
 use hintd_simulator::SimSettings;
@@ -42,4 +43,19 @@ fn levers_change_settings_by_what_they_are() {
     assert_eq!(of("history"), (false, 0.4, 3.0, false));
     assert_eq!(of("data"), (false, 0.4, 3.0, true));
     assert_eq!(of("data-when"), (true, 0.4, 3.0, true));
+}
+
+#[test]
+fn the_committed_page_is_as_the_generator_writes_it_and_names_every_lever() {
+    let page = include_str!("../../../../docs/worth.md");
+    assert!(page.contains(MEASURE), "docs/worth.md has the measure in other words");
+    for lever in LEVERS {
+        assert!(page.contains(&legend(lever)), "docs/worth.md lacks {}", legend(lever));
+    }
+    let rows = chosen(&["where".to_owned(), "when".to_owned()]);
+    for row in [rows[0].row(Some("joint")), rows[1].row(Some("joint")), rows[1].row(None)] {
+        // Nine cells and the table of all.
+        assert_eq!(page.matches(&format!("\n| {row} | ")).count(), 10, "{row}");
+    }
+    assert_eq!(LEVERS[4].row(Some("joint")), "places by joint, data placed, receivers held");
 }

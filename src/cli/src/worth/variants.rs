@@ -7,6 +7,8 @@ use hintd_simulator::SimSettings;
 pub(super) struct Lever {
     /// As `--levers` has it.
     pub(super) name: &'static str,
+    /// What it does beside who places, as rows of tables have it; empty: nothing.
+    pub(super) beside: &'static str,
     /// For the page.
     pub(super) about: &'static str,
     /// Heavy shuffles take turns.
@@ -21,7 +23,8 @@ pub(super) struct Lever {
 
 const WHERE: Lever = Lever {
     name: "where",
-    about: "rows of hosts and racks, no history",
+    beside: "",
+    about: "asks name the policy's hosts and racks; nothing is known of earlier runs",
     holds: false,
     history: false,
     places_data: false,
@@ -33,19 +36,22 @@ pub(super) const LEVERS: &[Lever] = &[
     WHERE,
     Lever {
         name: "when",
-        about: "the same, and receivers of heavy shuffles are held, as in queues with `hold = true`",
+        beside: "receivers held",
+        about: "the same, and receivers of heavy shuffles are held, as in queues with `hold = true`; also where YARN places by itself",
         holds: true,
         by_itself: true,
         ..WHERE
     },
     Lever {
         name: "history",
+        beside: "earlier runs known",
         about: "as `where`, and hintd knows an earlier run of recurring jobs",
         history: true,
         ..WHERE
     },
     Lever {
         name: "data",
+        beside: "data placed",
         about: "as `history`, and input of recurring jobs was written where the policy says",
         history: true,
         places_data: true,
@@ -53,6 +59,7 @@ pub(super) const LEVERS: &[Lever] = &[
     },
     Lever {
         name: "data-when",
+        beside: "data placed, receivers held",
         about: "as `data`, and receivers of heavy shuffles are held",
         holds: true,
         history: true,
@@ -62,6 +69,12 @@ pub(super) const LEVERS: &[Lever] = &[
 ];
 
 impl Lever {
+    /// What is compared, as people read it; `policy`: who places, none where YARN does so by itself.
+    pub(super) fn row(&self, policy: Option<&str>) -> String {
+        let places = policy.map_or_else(|| "YARN's own places".to_owned(), |policy| format!("places by {policy}"));
+        if self.beside.is_empty() { places } else { format!("{places}, {}", self.beside) }
+    }
+
     /// A run by it; `recurring`: the share of jobs that recur, and how far earlier runs are off.
     pub(super) fn set(&self, settings: &mut SimSettings, recurring: (f64, f64)) {
         settings.hold = self.holds.then(HoldSettings::default);

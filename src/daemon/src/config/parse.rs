@@ -416,7 +416,7 @@ fn policies(root: &mut Section<'_>, reader: &mut Reader<'_>) -> Policies {
     }
     let params = built.iter().map(|(name, policy)| (*name, policy.params_toml())).collect();
     let mut section = root.section(reader, "policy");
-    let default = section.get(reader, "default", PolicyName("container"));
+    let default = section.get(reader, "default", PolicyName(registry::DEFAULT));
     let mut by_framework = section.section(reader, "frameworks");
     let frameworks = by_framework.free_keys::<PolicyName>(reader).into_iter().map(|(name, policy)| (name, policy.0));
     let frameworks = frameworks.collect();
@@ -442,7 +442,8 @@ fn unknown_policy(name: &str) -> String {
     format!("there is no policy \"{name}\"{near} (there are {})", known.join(", "))
 }
 
-/// Reads `[queues]`; `shares` gets what is held out of each, `holdout` where it does not say.
+/// Reads `[queues]`; `shares` gets what is held out of each, `holdout` where it does not say, and nothing where it gets no
+/// hints.
 fn queues(
     root: &mut Section<'_>,
     reader: &mut Reader<'_>,
@@ -454,7 +455,9 @@ fn queues(
         let mode = section.get(reader, "mode", Mode::On);
         let policy = section.get(reader, "policy", None);
         let hold = section.get(reader, "hold", false);
-        shares.insert(name.as_str().into(), section.bounded(reader, "holdout", holdout, worth::SHARES));
+        let share = section.bounded(reader, "holdout", holdout, worth::SHARES);
+        // Without hints there is nobody to compare with.
+        shares.insert(name.as_str().into(), if mode == Mode::On { share } else { 0.0 });
         section.finish(reader);
         queues.insert(name, Queue { mode, policy, hold });
     }

@@ -39,6 +39,9 @@ mod tests {
         assert_eq!(shares("[worth]\nholdout = 0.1\n"), of(&[("*", 0.1)]));
         let text = "[worth]\nholdout = 0.1\n[queues.etl]\nholdout = 0.5\n[queues.\"*\"]\n[queues.live]\nholdout = 0\n";
         assert_eq!(shares(text), of(&[("*", 0.1), ("etl", 0.5), ("live", 0.0)]));
+        // Queues that get no hints hold nobody out, and are not shown as if they did.
+        let text = "[worth]\nholdout = 0.1\n[queues.off]\nmode = \"off\"\n[queues.try]\nmode = \"shadow\"\nholdout = 0.5\n[queues.live]\n";
+        assert_eq!(shares(text), of(&[("live", 0.1), ("off", 0.0), ("try", 0.0)]));
     }
 
     #[test]

@@ -92,6 +92,7 @@ impl Trial {
             snapshot,
             leases,
             loads: None,
+            rates: None,
             groups: self.groups.iter().map(group).collect(),
             edges: self.edges.clone(),
             senders: self.senders.clone(),

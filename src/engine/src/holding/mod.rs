@@ -6,7 +6,7 @@
 //! containers at most. What runs goes on; YARN grants as before.
 //!
 //! # Code map
-//! - Here: the order. `serve`: the engine's call, and where bytes are known from.
+//! - Here: the order. `fabric`: what the cluster can carry. `serve`: the engine's call, and where bytes are known from.
 //!
 //! # Invariants
 //! - What is not known to be heavy is never held.
@@ -15,7 +15,10 @@
 //! - From [`HoldSettings::longest`] on after its first wish a job is not held, and holds up nobody. Nor does one that
 //!   says nothing any more.
 
+mod fabric;
 pub mod serve;
+
+pub(crate) use fabric::FabricScans;
 
 use hintd_model::units::{AttemptId, Bytes, Micros, Timestamp};
 use serde::{Deserialize, Serialize};

@@ -1,13 +1,11 @@
 //! The engine's call: whether a job may ask for receivers now, by what it says of its shuffle or what earlier runs tell.
 
-use super::{Fabric, Shuffle, Turn};
+use super::{Shuffle, Turn};
 use crate::engine::Engine;
 use crate::history::History;
 use crate::proof::Proof;
 use crate::refusal::Refusal;
-use hintd_model::cluster::Snapshot;
-use hintd_model::units::{AttemptId, Bytes, Micros, RackIdx, Timestamp};
-use hintd_policy::terms::link_time::LinkRates;
+use hintd_model::units::{AttemptId, Bytes, Micros, Timestamp};
 use std::sync::Arc;
 
 /// Who has said nothing for so long is forgotten: ApplicationMasters are heard every second.
@@ -75,7 +73,7 @@ impl Engine {
     /// [`Refusal::NoToken`] and [`Refusal::BadToken`] for another's attempt.
     pub fn shuffle_turn(&mut self, wish: &ShuffleWish, proof: &Proof, now: Timestamp) -> Result<WishTurn, Refusal> {
         self.may_tell(wish.attempt, proof)?;
-        let (holding, history, settings, snapshot) = self.holding();
+        let (holding, history, settings, facts) = self.holding();
         holding.forget_silent(Timestamp(now.0.saturating_sub(SILENT.0)));
         let (shuffle, teller) = known(history, wish);
         let (bytes, teller) = (shuffle.bytes, (shuffle.bytes > Bytes::ZERO).then_some(teller));
@@ -84,7 +82,8 @@ impl Engine {
             return Ok(WishTurn { turn: Turn::Free, bytes, teller });
         }
         holding.wishes(wish.attempt, shuffle, now);
-        let turn = holding.turn(wish.attempt, settings, fabric(snapshot, wish.memory_mb), now);
+        let fabric = facts.scans.fabric().of(&facts.snapshot, wish.memory_mb);
+        let turn = holding.turn(wish.attempt, settings, fabric, now);
         Ok(WishTurn { turn, bytes, teller })
     }
 }
@@ -107,12 +106,4 @@ fn learnt(history: &History, wish: &ShuffleWish) -> Bytes {
     let known = wish.recurring_key.as_ref().and_then(|key| history.view().get(key));
     let to_it = known.into_iter().flat_map(|job| &job.edges).filter(|edge| edge.to == wish.group);
     to_it.fold(Bytes::ZERO, |sum, edge| sum.saturating_add(edge.bytes))
-}
-
-/// What the cluster can carry, and how many containers of that size it has.
-fn fabric(snapshot: &Snapshot, memory_mb: u64) -> Fabric {
-    let rates = LinkRates::capacities(snapshot);
-    let uplinks = (0..snapshot.statics.racks.len()).map(|rack| rates.rack(RackIdx::new(rack)).up).sum();
-    let memory: u64 = snapshot.statics.total.iter().map(|total| total.memory_mb() / memory_mb.max(1)).sum();
-    Fabric { uplinks, containers: u32::try_from(memory).unwrap_or(u32::MAX) }
 }

@@ -94,6 +94,7 @@ pub(crate) fn compile<'a>(
         snapshot,
         leases: &generation.leases,
         loads: Some(generation.scans.loads(snapshot)),
+        rates: Some(generation.scans.rates(snapshot)),
         groups,
         edges,
         senders: sources.senders,

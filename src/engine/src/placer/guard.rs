@@ -42,7 +42,7 @@ impl Guard {
         default: Option<&Placement>,
     ) -> Option<Withheld> {
         let problem = &compiled.problem;
-        let rates = LinkRates::of(problem.snapshot);
+        let rates = LinkRates::of(problem);
         let withheld = |reason, hinted_s, default_s| Some(Withheld { reason, hinted_s, default_s });
         let Some(hinted) = link_time(problem, placement, &rates) else {
             return withheld(WithheldReason::NothingKnown, None, None);

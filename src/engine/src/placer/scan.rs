@@ -1,8 +1,10 @@
 //! The scan of all nodes for those that can take a container: the hot part of every request.
 
+use crate::holding::FabricScans;
 use hintd_model::cluster::{LabelBits, Overlay, Resource, SizeRules, Snapshot};
 use hintd_model::units::{NodeIdx, RackIdx};
 use hintd_policy::problem::Exclusion;
+use hintd_policy::terms::link_time::RackRates;
 use hintd_policy::{Reason, load};
 use smallvec::SmallVec;
 use std::sync::{Arc, OnceLock};
@@ -101,6 +103,9 @@ impl Filter {
 #[derive(Debug, Default)]
 pub struct SnapshotScans {
     loads: OnceLock<Vec<u32>>,
+    /// What racks' uplinks can carry beside what is measured on them.
+    rates: OnceLock<RackRates>,
+    fabric: FabricScans,
     /// Scans without leases, for the first few kinds of filter. More kinds between two heartbeats are rare, and
     /// are scanned anew each time.
     scans: [OnceLock<Scanned>; SCANS_KEPT],
@@ -113,6 +118,16 @@ impl SnapshotScans {
     /// Load by node without leases.
     pub(crate) fn loads(&self, snapshot: &Snapshot) -> &[u32] {
         self.loads.get_or_init(|| load::loads(snapshot))
+    }
+
+    /// What racks' uplinks can carry beside what is measured on them.
+    pub(crate) fn rates(&self, snapshot: &Snapshot) -> &RackRates {
+        self.rates.get_or_init(|| RackRates::of(snapshot))
+    }
+
+    /// What turns of heavy shuffles hang on.
+    pub(crate) const fn fabric(&self) -> &FabricScans {
+        &self.fabric
     }
 
     /// The scan without leases.

@@ -124,3 +124,34 @@ fn who_wishes_for_no_receivers_yet_is_not_in_the_order() {
     assert_eq!(turn(&mut harness, &wish(3, 30)), Turn::AtMost(12));
     assert_eq!(turn(&mut harness, &wish(4, 40)), Turn::AtMost(12));
 }
+
+#[test]
+fn what_the_cluster_carries_is_worked_out_once_for_a_snapshot() {
+    let mut harness = cluster();
+    let looks = |harness: &EngineHarness| harness.engine.generation().scans.fabric().looks();
+    for number in 1..=20 {
+        assert_ne!(turn(&mut harness, &wish(number, 30)), Turn::Free);
+    }
+    assert_eq!(looks(&harness), 2, "all racks once, all nodes once");
+    assert_ne!(turn(&mut harness, &ShuffleWish { memory_mb: 2_048, ..wish(1, 30) }), Turn::Free);
+    assert_eq!(looks(&harness), 3, "another size of containers");
+    // Two thirds of the memory more: a quarter of 80 containers.
+    harness.register("more", "/rack-01", 32 * 1_024);
+    harness.publish();
+    assert_eq!((looks(&harness), turn(&mut harness, &wish(1, 30))), (0, Turn::AtMost(20)));
+    turn(&mut harness, &wish(2, 30));
+    assert_eq!(looks(&harness), 2, "another snapshot is looked at once, too");
+}
+
+#[test]
+fn sizes_of_containers_beyond_those_kept_are_counted_each_time() {
+    let mut harness = cluster();
+    let mut of = |memory_mb| turn(&mut harness, &ShuffleWish { memory_mb, ..wish(1, 30) });
+    for round in 0..2 {
+        for size in 1..=12 {
+            // A quarter of what six nodes of 8 GB hold, at least one.
+            let all = 6 * (8 * 1_024 / (size * 512)) as u32;
+            assert_eq!(of(size * 512), Turn::AtMost((all / 4).max(1)), "round {round}");
+        }
+    }
+}

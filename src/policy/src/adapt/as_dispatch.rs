@@ -189,6 +189,7 @@ fn problem<'a>(waiting: &WaitingGroup, view: &View<'a>) -> PlaceProblem<'a> {
         snapshot,
         leases,
         loads: None,
+        rates: None,
         groups,
         edges,
         senders,

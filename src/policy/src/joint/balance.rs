@@ -3,10 +3,11 @@
 //! Each of R receivers gets an R-th of what every node sends, so with x receivers on a node the bytes on its link are
 //! linear in x: into it x ÷ R of what others send, out of it 1 − x ÷ R of its own. So it is with a rack. For a time T every
 //! node and every rack has an interval of receivers with which its link is done by T; intervals of nodes add up to their
-//! rack's, and those of racks to R. The least T for which all of that can hold is found by bisection, in time
-//! proportional to nodes × 60, whatever R is.
+//! rack's, and those of racks to R. The least T for which all of that can hold is found by bisection. Most nodes of a rack
+//! are alike: each kind is looked at once a round, so that the time is proportional to kinds × 60, whatever R is.
 
 use hintd_model::units::NodeIdx;
+use std::collections::BTreeMap;
 
 /// A node that may take receivers.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -30,6 +31,15 @@ pub(super) struct Pipe {
     pub(super) rate: [f64; 2],
     /// Seconds that other bytes take on it, out and in.
     pub(super) busy: [f64; 2],
+}
+
+/// Nodes of one rack that are alike.
+#[derive(Debug)]
+struct Kind {
+    rack: usize,
+    most: u32,
+    link: Pipe,
+    nodes: u32,
 }
 
 /// All of it.
@@ -78,7 +88,26 @@ impl Pipe {
     }
 }
 
+impl Kind {
+    /// How many of `count` receivers each of its nodes may have so that its link is done by `time`.
+    fn interval(&self, of: &Gathering, time: f64, count: u32) -> Option<Interval> {
+        let own = self.link.interval(of, time, count)?;
+        let most = own.most.min(self.most);
+        (own.least <= most).then_some(Interval { least: own.least, most })
+    }
+}
+
 impl Gathering {
+    /// Slots as kinds, by rack.
+    fn kinds(&self) -> Vec<Kind> {
+        let mut nodes: BTreeMap<(usize, u32, [u64; 5]), (Pipe, u32)> = BTreeMap::new();
+        for &Slot { rack, most, link, .. } in &self.slots {
+            let bits = [link.sends, link.rate[0], link.rate[1], link.busy[0], link.busy[1]].map(f64::to_bits);
+            nodes.entry((rack, most, bits)).or_insert((link, 0)).1 += 1;
+        }
+        nodes.into_iter().map(|((rack, most, _), (link, nodes))| Kind { rack, most, link, nodes }).collect()
+    }
+
     /// Receivers by slot, as many as have room.
     pub(super) fn place(&self) -> Vec<u32> {
         let mut room = vec![0_u64; self.racks.len()];
@@ -88,30 +117,33 @@ impl Gathering {
         if count == 0 {
             return vec![0; self.slots.len()];
         }
-        let Some(time) = shortest(self.least, |time| self.rack_intervals(time, count).is_some()) else {
+        let kinds = self.kinds();
+        let Some(time) = shortest(self.least, |time| self.rack_intervals(&kinds, time, count).is_some()) else {
             return self.anyhow(count);
         };
         let time = (time * SLACK).max(time);
-        let Some(racks) = self.rack_intervals(time, count) else { return self.anyhow(count) };
+        let Some(racks) = self.rack_intervals(&kinds, time, count) else { return self.anyhow(count) };
         let of_rack = self.divide(&racks, count);
+        let mut slots = vec![Vec::new(); self.racks.len()];
+        self.slots.iter().enumerate().for_each(|(at, slot)| slots[slot.rack].push(at));
         let mut out = vec![0; self.slots.len()];
-        for (rack, &here) in of_rack.iter().enumerate().filter(|(_, here)| **here > 0) {
-            self.fill_rack(rack, (here, count), &mut out);
+        for kinds in kinds.chunk_by(|a, b| a.rack == b.rack) {
+            let rack = kinds[0].rack;
+            if of_rack[rack] > 0 {
+                self.fill_rack(kinds, &slots[rack], (of_rack[rack], count), &mut out);
+            }
         }
         out
     }
 
     /// Receivers by rack so that all links are done by `time`; `None`: they can't be.
-    fn rack_intervals(&self, time: f64, count: u32) -> Option<Vec<Interval>> {
+    fn rack_intervals(&self, kinds: &[Kind], time: f64, count: u32) -> Option<Vec<Interval>> {
         let mut racks = vec![Interval { least: 0, most: 0 }; self.racks.len()];
-        for slot in &self.slots {
-            let own = slot.link.interval(self, time, count)?;
-            let most = own.most.min(slot.most);
-            if own.least > most {
-                return None;
-            }
-            let rack = &mut racks[slot.rack];
-            (rack.least, rack.most) = (rack.least + own.least, rack.most.saturating_add(most));
+        for kind in kinds {
+            let own = kind.interval(self, time, count)?;
+            let rack = &mut racks[kind.rack];
+            rack.least = rack.least.saturating_add(own.least.saturating_mul(kind.nodes));
+            rack.most = rack.most.saturating_add(own.most.saturating_mul(kind.nodes));
         }
         for ((rack, pipe), &cap) in racks.iter_mut().zip(&self.racks).zip(&self.caps) {
             let own = pipe.interval(self, time, count)?;
@@ -140,23 +172,23 @@ impl Gathering {
     }
 
     /// The rack's receivers over its nodes: the busiest of their links is done first, and equals share.
-    fn fill_rack(&self, rack: usize, (here, count): (u32, u32), out: &mut [u32]) {
-        let slots: Vec<usize> = (0..self.slots.len()).filter(|&at| self.slots[at].rack == rack).collect();
-        let intervals = |time: f64| {
-            let of = |&at: &usize| {
-                let slot = &self.slots[at];
-                let own = slot.link.interval(self, time, count)?;
-                let most = own.most.min(slot.most);
-                (own.least <= most).then_some(Interval { least: own.least, most })
-            };
-            let all: Vec<Interval> = slots.iter().map(of).collect::<Option<_>>()?;
-            let least: u64 = all.iter().map(|own| u64::from(own.least)).sum();
-            let most: u64 = all.iter().map(|own| u64::from(own.most)).sum();
-            (least <= u64::from(here) && u64::from(here) <= most).then_some(all)
+    fn fill_rack(&self, kinds: &[Kind], slots: &[usize], (here, count): (u32, u32), out: &mut [u32]) {
+        let will_do = |time: f64| {
+            let (mut least, mut most) = (0_u64, 0_u64);
+            for kind in kinds {
+                let Some(own) = kind.interval(self, time, count) else { return false };
+                least += u64::from(own.least) * u64::from(kind.nodes);
+                most += u64::from(own.most) * u64::from(kind.nodes);
+            }
+            least <= u64::from(here) && u64::from(here) <= most
         };
-        let known = shortest(0.0, |time| intervals(time).is_some()).and_then(intervals);
-        let all =
-            known.unwrap_or_else(|| slots.iter().map(|&at| Interval { least: 0, most: self.slots[at].most }).collect());
+        let time = shortest(0.0, will_do);
+        let interval = |&at: &usize| {
+            let Slot { link, most, .. } = &self.slots[at];
+            let known = time.and_then(|time| link.interval(self, time, count));
+            known.map_or(Interval { least: 0, most: *most }, |own| Interval { most: own.most.min(*most), ..own })
+        };
+        let all: Vec<Interval> = slots.iter().map(interval).collect();
         let mut left = here;
         for (&at, own) in slots.iter().zip(&all) {
             out[at] = own.least.min(left);

@@ -5,6 +5,10 @@
 //! bytes off the uplinks; a job in one rack alone may fill one downlink. Which of the two is better hangs on bytes and
 //! rates, so both are built and timed.
 //!
+//! Where no bytes are known, and where a request wants its containers `spread` or `together`, `container` places: links say
+//! nothing of that. Where somebody sends of whom nothing says where to be, or a group sends to itself, the placement of
+//! `container` is timed beside the others.
+//!
 //! # Code map
 //! - `balance`: receivers of senders that stand, exactly.
 //! - `readers`: who reads input, near one of its replicas, widely or in few racks.
@@ -17,17 +21,23 @@ mod readers;
 mod tests;
 
 use crate::advise::{DataProblem, HomesProblem, PlaceData, ReplicaAdvice};
+use crate::container::Container;
 use crate::params::{Invalid, Params};
+use crate::place::readable;
 use crate::placement_builder::{PlacementBuilder, by_priority};
 use crate::problem::GroupProblem;
+use crate::terms::are_known;
 use crate::terms::link_time::{LinkBytes, LinkRates, LinkTime, link_bytes};
-use crate::{Budget, Capabilities, Definition, Objective, Place, PlaceError, PlaceProblem, Placement};
+use crate::{Budget, Capabilities, Definition, Ended, Objective, Place, PlaceError, PlaceProblem, Placement};
 use balance::{Gathering, Pipe, Slot};
 use hintd_model::units::{NodeIdx, RackIdx};
 pub use homes::HomeBook;
 use readers::Width;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+
+/// Its name.
+pub const NAME: &str = "joint";
 
 /// It has no parameters.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -48,7 +58,7 @@ pub struct Joint {
 
 impl Definition for Joint {
     type Params = JointParams;
-    const NAME: &'static str = "joint";
+    const NAME: &'static str = NAME;
     const SUMMARY: &'static str = "the busiest link is done first: bytes against rates of access links and uplinks";
 
     fn new(params: JointParams) -> Self {
@@ -66,32 +76,31 @@ impl Definition for Joint {
 
 impl Place for Joint {
     fn place(&self, problem: &PlaceProblem<'_>, budget: &mut Budget<'_>) -> Result<Placement, PlaceError> {
-        let rates = LinkRates::of(problem.snapshot);
+        if !sees(problem) {
+            return without(problem, budget);
+        }
+        let rates = LinkRates::of(problem);
         let reads = problem.groups.iter().any(|group| !group.input.is_empty());
         // Width is a choice only where somebody reads and what comes of it is sent on.
         let narrow = (reads && !problem.edges.is_empty()).then_some(Width::FewRacks);
-        let mut best: Option<(LinkTime, Placement)> = None;
-        for width in [Some(Width::All), narrow].into_iter().flatten() {
-            if best.is_some() && budget.over() {
-                break;
-            }
-            let placement = construct(problem, &rates, width, budget);
-            let time = link_bytes(problem, &placement).time(&rates);
-            let better = |(other, placed): &(LinkTime, Placement)| {
-                let (ours, theirs) = (placement.placed_all(), placed.placed_all());
-                ours > theirs || (ours == theirs && time.is_before(other))
-            };
-            if best.as_ref().is_none_or(better) {
-                best = Some((time, placement));
-            }
+        let timed = |placement: Placement| (link_bytes(problem, &placement).time(&rates), placement);
+        let mut best = timed(construct(problem, &rates, Width::All, budget));
+        if let Some(width) = narrow.filter(|_| !budget.over()) {
+            best = first_done(best, timed(construct(problem, &rates, width, budget)));
         }
-        let (time, placement) = best.expect("the first width always gives a placement");
+        if !budget.over() && sends_from_anywhere(problem) {
+            best = first_done(best, timed(unproven(by_container(problem, budget)?)));
+        }
+        let (time, placement) = best;
         let Objective { value, parts } = objective(time);
         Ok(Placement { objective: value, parts, steps: budget.used(), ..placement })
     }
 
     fn objective(&self, problem: &PlaceProblem<'_>, placement: &Placement) -> Option<Objective> {
-        Some(objective(link_bytes(problem, placement).time(&LinkRates::of(problem.snapshot))))
+        if !are_known(problem) {
+            return Container::default().objective(problem, placement);
+        }
+        Some(objective(link_bytes(problem, placement).time(&LinkRates::of(problem))))
     }
 
     fn knows_senders(&self) -> bool {
@@ -107,6 +116,52 @@ impl PlaceData for Joint {
     fn homes(&self, problem: &HomesProblem<'_>) -> Vec<RackIdx> {
         homes::choose(problem)
     }
+}
+
+/// Whether links say where the request's containers should be, as it wants them.
+fn sees(problem: &PlaceProblem<'_>) -> bool {
+    let wishes = problem.groups.iter().any(|group| group.spread || group.together);
+    !wishes && are_known(problem)
+}
+
+/// The placement of `container`.
+fn by_container(problem: &PlaceProblem<'_>, budget: &mut Budget<'_>) -> Result<Placement, PlaceError> {
+    let container = Container::default();
+    container.place(&readable(&container, problem), budget)
+}
+
+/// The same, where links say nothing; priced by them where they do.
+fn without(problem: &PlaceProblem<'_>, budget: &mut Budget<'_>) -> Result<Placement, PlaceError> {
+    let placement = by_container(problem, budget)?;
+    if !are_known(problem) {
+        return Ok(placement);
+    }
+    let Objective { value, parts } = objective(link_bytes(problem, &placement).time(&LinkRates::of(problem)));
+    Ok(Placement { objective: value, parts, ..unproven(placement) })
+}
+
+/// What is optimal for another objective is not for ours.
+fn unproven(placement: Placement) -> Placement {
+    let ended = if placement.ended == Ended::Optimal { Ended::Complete } else { placement.ended };
+    Placement { ended, gap: None, ..placement }
+}
+
+/// Whether somebody sends of whom neither input nor senders say where to be, or to its own group.
+fn sends_from_anywhere(problem: &PlaceProblem<'_>) -> bool {
+    let told = |group: usize| {
+        let to_it = |to: hintd_model::units::GroupIdx| to.at() == group;
+        !problem.groups[group].input.is_empty()
+            || problem.senders.iter().any(|edge| to_it(edge.to))
+            || problem.edges.iter().any(|edge| to_it(edge.to) && edge.from != edge.to)
+    };
+    problem.edges.iter().any(|edge| edge.from == edge.to || !told(edge.from.at()))
+}
+
+/// The one that has more containers, else whose busiest link is done first; of equals the former.
+fn first_done(one: (LinkTime, Placement), other: (LinkTime, Placement)) -> (LinkTime, Placement) {
+    let placed = [&one, &other].map(|(_, placement)| placement.placed_all());
+    let better = placed[1] > placed[0] || (placed[1] == placed[0] && other.0.is_before(&one.0));
+    if better { other } else { one }
 }
 
 fn objective(time: LinkTime) -> Objective {

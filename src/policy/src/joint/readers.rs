@@ -25,19 +25,24 @@ pub(super) fn place(problem: &PlaceProblem<'_>, filling: &mut PlacementBuilder<'
         Width::All => BTreeMap::new(),
         Width::FewRacks => cover(problem, group),
     };
-    let mut spread = Spread::new(problem, filling, group);
     let mut left = Vec::new();
     for task in 0..count {
         let nodes = nodes_by_bytes(blocks(task));
-        let best = nodes.iter().filter(|(_, node)| filling.fits(group, *node)).min_by_key(|&&(bytes, node)| {
+        // A replica may lie on a node that the group can't use.
+        let may = |node: NodeIdx| asked.candidates.binary_search(&node).is_ok() && filling.fits(group, node);
+        let best = nodes.iter().filter(|(_, node)| may(*node)).min_by_key(|&&(bytes, node)| {
             let rack = preferred.get(&problem.snapshot.rack(node)).copied().unwrap_or(usize::MAX);
             (bytes, rack, filling.on_node(group, node), problem.rank(node), node)
         });
         match best {
-            Some(&(_, node)) => spread.put(filling, task as u32, node),
+            Some(&(_, node)) => filling.put(group, task as u32, node),
             None => left.push((task as u32, nodes)),
         }
     }
+    if left.is_empty() {
+        return;
+    }
+    let mut spread = Spread::new(problem, filling, group);
     for (task, nodes) in left {
         let racks: BTreeSet<RackIdx> = nodes.iter().map(|(_, node)| problem.snapshot.rack(*node)).collect();
         let near = racks.iter().filter_map(|&rack| spread.first_in(filling, rack)).min();
@@ -87,40 +92,53 @@ struct Spread<'p, 's> {
     problem: &'p PlaceProblem<'s>,
     group: usize,
     by_rack: BTreeMap<RackIdx, BTreeSet<(u32, u32, NodeIdx)>>,
+    all: BTreeSet<(u32, u32, NodeIdx)>,
 }
 
 impl<'p, 's> Spread<'p, 's> {
     fn new(problem: &'p PlaceProblem<'s>, filling: &PlacementBuilder<'_, '_>, group: usize) -> Self {
+        let key = |&node: &NodeIdx| (filling.on_node(group, node), problem.rank(node), node);
+        let all: BTreeSet<_> = problem.groups[group].candidates.iter().map(key).collect();
         let mut by_rack: BTreeMap<RackIdx, BTreeSet<(u32, u32, NodeIdx)>> = BTreeMap::new();
-        for &node in problem.groups[group].candidates.iter() {
-            let key = (filling.on_node(group, node), problem.rank(node), node);
-            by_rack.entry(problem.snapshot.rack(node)).or_default().insert(key);
+        for &key in &all {
+            by_rack.entry(problem.snapshot.rack(key.2)).or_default().insert(key);
         }
-        Self { problem, group, by_rack }
+        Self { problem, group, by_rack, all }
     }
 
     fn put(&mut self, filling: &mut PlacementBuilder<'_, '_>, task: u32, node: NodeIdx) {
         let of_rack = self.by_rack.entry(self.problem.snapshot.rack(node)).or_default();
         let rank = self.problem.rank(node);
-        of_rack.remove(&(filling.on_node(self.group, node), rank, node));
+        let before = (filling.on_node(self.group, node), rank, node);
         filling.put(self.group, task, node);
-        of_rack.insert((filling.on_node(self.group, node), rank, node));
+        let after = (filling.on_node(self.group, node), rank, node);
+        for nodes in [of_rack, &mut self.all] {
+            nodes.remove(&before);
+            nodes.insert(after);
+        }
     }
 
     /// The rack's first node with room; those without are forgotten.
     fn first_in(&mut self, filling: &PlacementBuilder<'_, '_>, rack: RackIdx) -> Option<(u32, u32, NodeIdx)> {
-        let of_rack = self.by_rack.get_mut(&rack)?;
-        while let Some(&key) = of_rack.first() {
-            if filling.fits(self.group, key.2) {
-                return Some(key);
-            }
-            of_rack.pop_first();
-        }
-        None
+        first_with_room(self.by_rack.get_mut(&rack)?, filling, self.group)
     }
 
     fn first(&mut self, filling: &PlacementBuilder<'_, '_>) -> Option<(u32, u32, NodeIdx)> {
-        let racks: Vec<RackIdx> = self.by_rack.keys().copied().collect();
-        racks.into_iter().filter_map(|rack| self.first_in(filling, rack)).min()
+        first_with_room(&mut self.all, filling, self.group)
     }
+}
+
+/// The first that the group's next container fits on; those before it never will be again.
+fn first_with_room(
+    nodes: &mut BTreeSet<(u32, u32, NodeIdx)>,
+    filling: &PlacementBuilder<'_, '_>,
+    group: usize,
+) -> Option<(u32, u32, NodeIdx)> {
+    while let Some(&key) = nodes.first() {
+        if filling.fits(group, key.2) {
+            return Some(key);
+        }
+        nodes.pop_first();
+    }
+    None
 }

@@ -123,6 +123,9 @@ proptest! {
         let all = counts.iter().enumerate().map(|(at, &count)| {
             let mut group = sample.group(&format!("g{at}"), count, UNIT);
             (group.max_per_node, group.max_per_rack) = (bound(per_node), bound(per_rack));
+            // Nodes that are avoided have room, too.
+            let allowed = group.candidates.iter().copied().filter(|node| (seed >> (node.at() % 64)) % 4 != at as u64);
+            group.candidates = allowed.collect();
             if at == 0 {
                 group.input = sample.input(blocks, Bytes(64 * MB), seed);
             }
@@ -151,7 +154,7 @@ fn three_racks(reduces: u32) -> (f64, Vec<u32>) {
     let placement = placed(&problem);
     let mut racks = vec![0; 3];
     placement.groups[0].iter().for_each(|share| racks[sample.snapshot.rack(share.node).at()] += share.count);
-    (link_time(&problem, &placement, &LinkRates::of(&sample.snapshot)).unwrap().seconds, racks)
+    (link_time(&problem, &placement, &LinkRates::of(&problem)).unwrap().seconds, racks)
 }
 
 #[test]
@@ -180,6 +183,57 @@ fn a_shuffle_whose_input_lies_in_one_rack_stays_there() {
 }
 
 #[test]
+fn who_reads_goes_to_no_replica_that_is_no_candidate() {
+    let sample = small(3, 8);
+    let mut maps = sample.group("map", 4, UNIT);
+    let block =
+        || crate::problem::InputBlock { bytes: Bytes(MB), nodes: [NodeIdx(0), NodeIdx(2)].into_iter().collect() };
+    maps.input = std::sync::Arc::new(crate::problem::InputBlocks::new((0..4).map(|_| block()).collect()));
+    maps.candidates = maps.candidates.iter().copied().filter(|&node| node != NodeIdx(0)).collect();
+    let problem = sample.problem(vec![maps], vec![], vec![]);
+    assert_eq!(placed(&problem).groups[0], [crate::Share { node: NodeIdx(2), count: 4 }]);
+}
+
+#[test]
+fn where_links_say_nothing_container_places() {
+    let sample = small(3, 8);
+    let by_container = |problem: &PlaceProblem<'_>| {
+        let mut never = || false;
+        Container::default().place(problem, &mut Budget::new(4_000, &mut never)).unwrap()
+    };
+    let unknown = sample.problem(vec![sample.group("workers", 6, UNIT)], vec![], vec![]);
+    assert_eq!(placed(&unknown), by_container(&unknown), "no bytes are known");
+    let objective = Joint::default().objective(&unknown, &placed(&unknown)).unwrap();
+    assert_eq!(objective.value, placed(&unknown).objective, "and its objective compares");
+    let mut apart = sample.group("reduce", 4, UNIT);
+    apart.spread = true;
+    let mut problem = sample.problem(vec![apart], vec![], vec![]);
+    problem.senders.push(arrived(&[100, 0, 0, 0, 0, 0]));
+    let placement = placed(&problem);
+    assert_eq!(placement.groups[0].iter().map(|share| share.count).collect::<Vec<_>>(), [1; 4]);
+    let time = link_time(&problem, &placement, &LinkRates::of(&problem)).unwrap();
+    assert_eq!((placement.objective, placement.gap), (time.seconds, None), "priced by links");
+}
+
+#[test]
+fn a_group_that_sends_to_itself_is_not_scattered() {
+    let sample = small(3, 8);
+    for (groups, from, to) in [(vec![8], 0, 0), (vec![4, 4], 0, 1)] {
+        let all = groups.iter().enumerate().map(|(at, &count)| sample.group(&format!("g{at}"), count, UNIT)).collect();
+        let edge = EdgeProblem {
+            from: GroupIdx(from),
+            to: GroupIdx(to),
+            pattern: EdgePattern::AllToAll,
+            bytes: Bytes(80 * MB),
+        };
+        let problem = sample.problem(all, vec![edge], vec![]);
+        let placement = placed(&problem);
+        // Uplinks are ten times thinner than access links: one rack has room for all, one node as well.
+        assert_eq!(evaluate(&problem, &placement).cross_rack_bytes, Some(0.0), "{placement:?}");
+    }
+}
+
+#[test]
 fn senders_that_have_come_are_on_the_links_whoever_placed() {
     let sample = small(2, 8);
     let mut problem = sample.problem(vec![sample.group("reduce", 4, UNIT)], vec![], vec![]);
@@ -189,7 +243,7 @@ fn senders_that_have_come_are_on_the_links_whoever_placed() {
     placement.groups[0] = (0..4).map(|node| crate::Share { node: NodeIdx(node), count: 1 }).collect();
     let terms = evaluate(&problem, &placement);
     assert_eq!((terms.cross_rack_bytes, terms.worst_link_s), (Some(50e6), Some(40.0)));
-    let time = link_time(&problem, &placement, &LinkRates::of(&sample.snapshot)).unwrap();
+    let time = link_time(&problem, &placement, &LinkRates::of(&problem)).unwrap();
     assert_eq!((time.seconds, time.across_racks), (40.0, 50e6));
 }
 

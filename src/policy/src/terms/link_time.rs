@@ -11,6 +11,7 @@ use crate::problem::PlaceProblem;
 use hintd_model::cluster::{LinkLoad, Snapshot};
 use hintd_model::network::{Network, Tier};
 use hintd_model::units::{BitsPerSec, LinkIdx, NodeIdx, RackIdx, VertexIdx};
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// An access link where no network is known.
@@ -31,13 +32,19 @@ pub struct Duplex {
     pub down: f64,
 }
 
+/// Racks' uplinks, and loads of links by their index: a function of a snapshot alone, kept by whoever asks often.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RackRates {
+    /// By rack; infinite where a rack has no uplink that could be full.
+    racks: Vec<Duplex>,
+    loads: BTreeMap<LinkIdx, LinkLoad>,
+}
+
 /// What links can carry now.
 #[derive(Debug)]
 pub struct LinkRates<'p> {
     snapshot: &'p Snapshot,
-    /// By rack; infinite where a rack has no uplink that could be full.
-    racks: Vec<Duplex>,
-    loads: BTreeMap<LinkIdx, LinkLoad>,
+    rates: Cow<'p, RackRates>,
 }
 
 /// When the busiest link is done, and what crosses racks.
@@ -58,10 +65,10 @@ impl LinkTime {
     }
 }
 
-impl<'p> LinkRates<'p> {
+impl RackRates {
     /// Of the network as the snapshot has it; takes time in proportion to racks and their switches' links.
     #[must_use]
-    pub fn of(snapshot: &'p Snapshot) -> Self {
+    pub fn of(snapshot: &Snapshot) -> Self {
         let mut loads = BTreeMap::new();
         if let Some(network) = snapshot.topology.network.as_deref() {
             let known = |(name, &load): (&_, &LinkLoad)| Some((network.link(name)?, load));
@@ -72,40 +79,29 @@ impl<'p> LinkRates<'p> {
 
     /// The same, whatever is measured on links.
     #[must_use]
-    pub fn capacities(snapshot: &'p Snapshot) -> Self {
+    pub fn capacities(snapshot: &Snapshot) -> Self {
         Self::beside(snapshot, BTreeMap::new())
     }
 
-    fn beside(snapshot: &'p Snapshot, loads: BTreeMap<LinkIdx, LinkLoad>) -> Self {
-        let mut rates = Self { snapshot, racks: Vec::new(), loads };
-        rates.racks = (0..snapshot.statics.racks.len()).map(|rack| rates.rack_uplink(RackIdx::new(rack))).collect();
+    fn beside(snapshot: &Snapshot, loads: BTreeMap<LinkIdx, LinkLoad>) -> Self {
+        let mut rates = Self { racks: Vec::new(), loads };
+        let racks = (0..snapshot.statics.racks.len()).map(RackIdx::new);
+        rates.racks = racks.map(|rack| rates.rack_uplink(snapshot, rack)).collect();
         rates
     }
 
-    /// A rack's uplinks together.
+    /// Bytes a second that all racks' uplinks carry together towards the core; infinite where one can't be full.
     #[must_use]
-    pub fn rack(&self, rack: RackIdx) -> Duplex {
-        self.racks[rack.at()]
+    pub fn uplinks(&self) -> f64 {
+        self.racks.iter().map(|rack| rack.up).sum()
     }
 
-    /// A node's access link.
-    #[must_use]
-    pub fn node(&self, node: NodeIdx) -> Duplex {
-        let vertex = self.snapshot.topology.vertex.get(node.at()).copied().flatten();
-        let known = vertex.zip(self.snapshot.topology.network.as_deref());
-        let link = known.and_then(|(vertex, network)| Some((vertex, network, network.access_link(vertex)?)));
-        match link {
-            Some((vertex, network, link)) => self.link(network, link, vertex),
-            None => both(ASSUMED_ACCESS.0 as f64 / 8.0),
-        }
-    }
-
-    fn rack_uplink(&self, rack: RackIdx) -> Duplex {
-        let members = &self.snapshot.statics.members[rack.at()];
-        let Some(network) = self.snapshot.topology.network.as_deref() else {
+    fn rack_uplink(&self, snapshot: &Snapshot, rack: RackIdx) -> Duplex {
+        let members = &snapshot.statics.members[rack.at()];
+        let Some(network) = snapshot.topology.network.as_deref() else {
             return both(ASSUMED_ACCESS.0 as f64 / 8.0 * members.len() as f64 / ASSUMED_OVERSUBSCRIPTION);
         };
-        let vertex = |node: &NodeIdx| self.snapshot.topology.vertex.get(node.at()).copied().flatten();
+        let vertex = |node: &NodeIdx| snapshot.topology.vertex.get(node.at()).copied().flatten();
         let attached = members.iter().filter_map(vertex).filter_map(|host| network.attachment(host));
         let switches: BTreeSet<VertexIdx> = attached.collect();
         let mut sum: Option<Duplex> = None;
@@ -132,6 +128,39 @@ impl<'p> LinkRates<'p> {
         let load = self.loads.get(&index).map_or([0, 0], |load| [load.a_to_b.0, load.b_to_a.0]);
         let left = load.map(|load| (capacity - load as f64 / 8.0).max(capacity * LEAST_SHARE));
         if link.a == below { Duplex { up: left[0], down: left[1] } } else { Duplex { up: left[1], down: left[0] } }
+    }
+}
+
+impl<'p> LinkRates<'p> {
+    /// Of the problem's snapshot: as kept beside it, else worked out.
+    #[must_use]
+    pub fn of(problem: &PlaceProblem<'p>) -> Self {
+        let rates = problem.rates.map_or_else(|| Cow::Owned(RackRates::of(problem.snapshot)), Cow::Borrowed);
+        Self { snapshot: problem.snapshot, rates }
+    }
+
+    /// Of a snapshot, whatever is measured on links.
+    #[must_use]
+    pub fn capacities(snapshot: &'p Snapshot) -> Self {
+        Self { snapshot, rates: Cow::Owned(RackRates::capacities(snapshot)) }
+    }
+
+    /// A rack's uplinks together.
+    #[must_use]
+    pub fn rack(&self, rack: RackIdx) -> Duplex {
+        self.rates.racks[rack.at()]
+    }
+
+    /// A node's access link.
+    #[must_use]
+    pub fn node(&self, node: NodeIdx) -> Duplex {
+        let vertex = self.snapshot.topology.vertex.get(node.at()).copied().flatten();
+        let known = vertex.zip(self.snapshot.topology.network.as_deref());
+        let link = known.and_then(|(vertex, network)| Some((vertex, network, network.access_link(vertex)?)));
+        match link {
+            Some((vertex, network, link)) => self.rates.link(network, link, vertex),
+            None => both(ASSUMED_ACCESS.0 as f64 / 8.0),
+        }
     }
 }
 

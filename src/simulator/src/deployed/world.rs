@@ -17,7 +17,7 @@ use hintd_policy::capacity_scheduler::{
 };
 use hintd_policy::dispatch::{DispatchEvent, TaskRef, View, WaitingGroup};
 use hintd_policy::pool::EARLY_REDUCES;
-use hintd_policy::terms::link_time::LinkRates;
+use hintd_policy::terms::link_time::RackRates;
 use rand::RngExt as _;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
@@ -106,7 +106,9 @@ impl World {
             agenda: BinaryHeap::new(),
             turns: 0,
             hintd: of.hints().then(|| Hintd::new(cluster)),
-            hold: of.hold.map(|hold| (hold, Fabric { uplinks: uplinks(snapshot), containers: slots })),
+            hold: of
+                .hold
+                .map(|hold| (hold, Fabric { uplinks: RackRates::capacities(snapshot).uplinks(), containers: slots })),
             holding: Holding::default(),
             held: BTreeSet::new(),
             seed,
@@ -450,12 +452,6 @@ fn ask(
     let row = |(place, count)| AskRow { key, place, size, count, relax: relax || place != Place::Any };
     let rows: Vec<AskRow> = rows.into_iter().map(row).collect();
     scheduler.ask(app, &rows);
-}
-
-/// Bytes a second that all racks' uplinks carry together.
-fn uplinks(snapshot: &Snapshot) -> f64 {
-    let rates = LinkRates::capacities(snapshot);
-    (0..snapshot.statics.racks.len()).map(|rack| rates.rack(RackIdx::new(rack)).up).sum()
 }
 
 fn sized(resource: &Resource) -> Size {

@@ -169,6 +169,7 @@ impl<'a> World<'a> {
             snapshot: &self.snapshot,
             leases: &self.leases,
             loads: None,
+            rates: None,
             groups,
             edges: Vec::new(),
             senders: Vec::new(),

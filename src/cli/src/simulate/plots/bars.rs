@@ -2,7 +2,7 @@
 
 use super::super::super::output::digits;
 use super::super::table::{Row, Value};
-use crate::plots::style::{FAMILY, INK, LARGE, MIDDLE, PALE, SIZE, SMALL, ceiling, colour, legend, number, text, tint};
+use crate::plots::style::{FAMILY, INK, LARGE, MIDDLE, SIZE, SMALL, ceiling, colour, legend, mesh, number, text, tint};
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, VPos};
 
@@ -64,18 +64,7 @@ pub(super) fn draw(rows: &[Row<'_>], bars: &Bars) -> anyhow::Result<String> {
             .x_label_area_size(40)
             .y_label_area_size(76)
             .build_cartesian_2d(-0.5..rows.len() as f64 - 0.5, 0.0..top)?;
-        chart
-            .configure_mesh()
-            .disable_x_mesh()
-            .x_labels(0)
-            .y_desc(axis)
-            .axis_desc_style((FAMILY, MIDDLE).into_font().color(&INK))
-            .label_style((FAMILY, SMALL).into_font().color(&INK))
-            .y_label_formatter(&|value| number(*value))
-            .axis_style(INK)
-            .bold_line_style(PALE)
-            .light_line_style(TRANSPARENT)
-            .draw()?;
+        mesh(&mut chart, axis)?;
         for (at, (row, &Spread { median, low, high })) in rows.iter().zip(&values).enumerate() {
             let x = at as f64;
             let fill = |shade: f64| tint(colour(at), shade).filled();

@@ -215,6 +215,7 @@ fn beside<'a>(
     PlaceProblem {
         leases,
         loads: None,
+        rates: None,
         groups: left.iter().map(group).collect(),
         edges: Vec::new(),
         senders: Vec::new(),
