@@ -74,6 +74,8 @@ struct Places<'d> {
     /// The rack that an edge switch of its own is of.
     own: BTreeMap<String, Option<(&'d str, &'d RackRow)>>,
     used_racks: BTreeSet<String>,
+    /// The row that means a rack, by rack.
+    rows: BTreeMap<String, Option<(&'d str, &'d RackRow)>>,
 }
 
 impl<'d> Plan<'d> {
@@ -140,7 +142,7 @@ impl<'d> Plan<'d> {
             let said = row.and_then(|row| row.rack.as_deref()).or_else(|| listed.get(host).copied());
             // A host that nobody has put anywhere waits for YARN to say where it is.
             let Some(rack) = said.or_else(by_pattern).or(yarns) else { continue };
-            let entry = rack_row(document, rack);
+            let entry = *places.rows.entry(rack.to_owned()).or_insert_with(|| rack_row(document, rack));
             let nic = nic.or_else(|| entry?.1.nic.as_ref()).or(document.nic.as_ref());
             places.used_racks.insert(rack.to_owned());
             let switch = places.switch_of(rack, entry);
@@ -197,12 +199,18 @@ struct Wiring<'p, 'd> {
     links: Vec<LinkEntry>,
     /// Rate of the links from below, by switch; `None`: one of them is unlimited.
     below: BTreeMap<String, Option<BitsPerSec>>,
+    /// Declared switches that are above others, or core.
+    upper: Vec<(&'d str, &'d SwitchRow)>,
+    /// Switches that a declared link leads on from.
+    led_on: BTreeSet<&'d str>,
 }
 
 impl<'p, 'd> Wiring<'p, 'd> {
     fn new(plan: &'p Plan<'d>, places: &'p Places<'d>) -> Self {
         let (switches, links, below) = (BTreeMap::new(), Vec::new(), BTreeMap::new());
-        Self { plan, places, switches, links, below }
+        let upper = plan.document.switches.iter().filter(|(_, row)| tier(row) > Tier::Edge);
+        let upper = upper.map(|(name, row)| (name.as_str(), row)).collect();
+        Self { plan, places, switches, links, below, upper, led_on: BTreeSet::new() }
     }
 
     fn document(mut self) -> NetworkDocument {
@@ -249,6 +257,10 @@ impl<'p, 'd> Wiring<'p, 'd> {
             let rate = row.rate.read().ok();
             // The lower end first, as everywhere: what it leads to counts what comes from below.
             let (a, b) = if self.height(&row.a) > self.height(&row.b) { (&row.b, &row.a) } else { (&row.a, &row.b) };
+            self.led_on.insert(a);
+            if self.height(a) == self.height(b) {
+                self.led_on.insert(b);
+            }
             for end in [a, b] {
                 let tier = self.row(end).map_or(Tier::Edge, tier);
                 self.switches.insert(end.clone(), tier);
@@ -259,14 +271,7 @@ impl<'p, 'd> Wiring<'p, 'd> {
 
     /// The links up of one switch.
     fn join(&mut self, name: &str, height: u8) {
-        let leads_on = |row: &super::document::LinkRow| {
-            let other = if row.a == name { &row.b } else { &row.a };
-            (row.a == name || row.b == name) && self.height(other) >= height
-        };
-        if self.plan.document.links.iter().any(leads_on) {
-            return;
-        }
-        let uppers = self.uppers(name, height);
+        let uppers = if self.led_on.contains(name) { Vec::new() } else { self.uppers(name, height) };
         if uppers.is_empty() {
             return;
         }
@@ -293,17 +298,14 @@ impl<'p, 'd> Wiring<'p, 'd> {
     /// What a switch is joined to from above: the lowest that say so, else the core.
     fn uppers(&self, name: &str, height: u8) -> Vec<String> {
         let document = self.plan.document;
-        let above: Vec<_> = document
-            .switches
-            .iter()
-            .filter(|(_, row)| tier(row).height() > height && row.above.iter().any(|pattern| matches(pattern, name)))
-            .collect();
+        let mut above = self.upper.clone();
+        above.retain(|(_, row)| tier(row).height() > height && row.above.iter().any(|pattern| matches(pattern, name)));
         if let Some(lowest) = above.iter().map(|(_, row)| tier(row).height()).min() {
-            let lowest = above.into_iter().filter(|(_, row)| tier(row).height() == lowest);
-            return lowest.map(|(name, _)| name.clone()).collect();
+            above.retain(|(_, row)| tier(row).height() == lowest);
+            return above.iter().map(|(name, _)| (*name).to_owned()).collect();
         }
-        let cores: Vec<_> =
-            document.switches.iter().filter(|(_, row)| tier(row) == Tier::Core).map(|(name, _)| name.clone()).collect();
+        let cores = self.upper.iter().filter(|(_, row)| tier(row) == Tier::Core);
+        let cores: Vec<_> = cores.map(|(name, _)| (*name).to_owned()).collect();
         if !cores.is_empty() {
             return cores;
         }
@@ -312,11 +314,8 @@ impl<'p, 'd> Wiring<'p, 'd> {
         let linked = document.links.iter().flat_map(|row| [&row.a, &row.b]);
         let highest = linked.max_by_key(|end| (self.height(end), std::cmp::Reverse(*end)));
         match highest {
-            Some(highest) if self.height(highest) > height => vec![highest.clone()],
-            Some(highest) if self.height(highest) == height && highest != name && height == Tier::Edge.height() => {
-                vec![highest.clone()]
-            }
             Some(highest) if highest == name => Vec::new(),
+            Some(highest) if self.height(highest) >= height => vec![highest.clone()],
             _ => vec![CORE.to_owned()],
         }
     }

@@ -51,7 +51,7 @@ impl FileProblem {
 }
 
 /// The most switches and links that a racks file declares: beyond, somebody generates it, and has [`NETWORK_FORMAT`].
-const ROWS_MAX: usize = 100_000;
+const ROWS_MAX: usize = 20_000;
 
 impl NetworkFile {
     /// Reads and checks a TOML text.
