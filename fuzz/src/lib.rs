@@ -21,6 +21,7 @@ use hintd_engine::{Engine, EngineSettings, Rows};
 use hintd_model::cluster::document::{ClusterDocument, RequestDocument, Syntax};
 use hintd_model::cluster::{Model, SizeRules, Snapshot, Source};
 use hintd_model::network::chains::{BoxLoads, Chains, ChainsDocument, unmet};
+use hintd_model::network::racks::{KnownHosts, NetworkFile};
 use hintd_model::network::{Network, NetworkDocument, check, summary};
 use hintd_model::units::{ApplicationId, Timestamp};
 use hintd_policy::plan::{Facts, Plan, check as check_plan, diff};
@@ -92,6 +93,7 @@ pub fn request_file(bytes: &[u8]) {
 
 /// Network documents: read past what is wrong, checked, and written back.
 pub fn network_file(bytes: &[u8]) {
+    racks_file(bytes);
     let Ok(value) = serde_json::from_slice(bytes) else { return };
     let (document, _) = NetworkDocument::from_value(&value);
     let Ok(network) = Network::from_document(&document) else { return };
@@ -99,6 +101,17 @@ pub fn network_file(bytes: &[u8]) {
     let written = network.to_document();
     let again = Network::from_document(&written).expect("what was written is read");
     assert_eq!(again.to_document(), written);
+}
+
+/// A network by rack: it makes a network without hosts, or says what is wrong.
+fn racks_file(bytes: &[u8]) {
+    let Ok(text) = from_utf8(bytes) else { return };
+    for read in [NetworkFile::read_toml(text), NetworkFile::read_json(text)] {
+        match read {
+            Ok(file) => drop(file.expand(&KnownHosts::default())),
+            Err(problems) => assert!(!problems.is_empty() && problems.iter().all(|one| !one.message.is_empty())),
+        }
+    }
 }
 
 /// Chains: a declaration is taken or refused with words, alone and on a network, and written as it was read.

@@ -29,7 +29,7 @@ pub fn of(target: &str, root: &Path) -> Vec<Vec<u8>> {
         "configuration" => vec![read("config/hintd.toml"), b"[listen]\ngrpc = \"127.0.0.1:7070\"\n".to_vec()],
         "cluster_file" => vec![cluster_text()],
         "request_file" => vec![request_text()],
-        "network_file" => vec![network_text()],
+        "network_file" => vec![network_text(), RACKS.to_vec()],
         "chains_file" => vec![CHAINS.as_bytes().to_vec()],
         "shape_file" => ["nas", "container", "jobpacker", "cross-layer-30"]
             .map(|name| read(&format!("config/clusters/{name}.toml")))
@@ -152,6 +152,12 @@ fn request_text() -> Vec<u8> {
     assert!(Syntax::Json.read::<RequestDocument>(&text).is_ok());
     text.into_bytes()
 }
+
+/// A network by rack.
+const RACKS: &[u8] = b"format = \"hintd.racks/1\"\nnic = \"1Gbit\"\n[racks.\"/p1/*\"]\noversubscription = 4\n\
+    [racks.\"/a\"]\nswitch = \"tor\"\nhosts = [\"n1\", \"n2*\"]\n[switches.tor]\nuplink = 40000000000\n\
+    [switches.pod]\nabove = [\"/p1/*\"]\nuplink = \"1Tbit\"\n[hosts.n3]\nrack = \"/b\"\n\
+    [[links]]\na = \"/c\"\nb = \"pod\"\nrate = \"1Gbit\"\n[racks.\"/c\"]\n";
 
 fn network_text() -> Vec<u8> {
     let built = tree(&TreeSpec { racks: 2, hosts_per_rack: 2, ..TreeSpec::default() }).expect("a sound tree");

@@ -6,6 +6,7 @@ use hintd::config::Config;
 use hintd::descriptors;
 use hintd::hadoop::{HistoryServerOptions, NameNodeOptions, ResourceManagerOptions};
 use hintd::http::{self, Endpoint};
+use hintd::regular_file::{CONFIG_BYTES, NETWORK_BYTES};
 use hintd::runtime::Daemon;
 use hintd::runtime::watch_file::watch_file;
 use hintd::telemetry::logs::{self, Logs};
@@ -122,7 +123,7 @@ async fn serve(config: Config, file: PathBuf, signals: Signals, logs: &Logs) -> 
         running.shutdown().await?;
         return Err(error);
     }
-    let changed = watch_file(&file).context("the configuration file can't be watched")?;
+    let changed = watch_file(&file, CONFIG_BYTES).context("the configuration file can't be watched")?;
     say_whom_it_trusts(running.grpc);
     let ended = until_stopped(&running.daemon, signals, changed).await;
     running.shutdown().await?;
@@ -193,17 +194,50 @@ impl Signals {
     }
 }
 
-/// Reloads on SIGHUP and when the file changes; returns on SIGTERM and SIGINT, and with an error when there
+/// A network file, and its changes.
+struct WatchedNetwork {
+    path: PathBuf,
+    changed: tokio::sync::watch::Receiver<u64>,
+}
+
+impl WatchedNetwork {
+    /// Watches the file of the settings in force, if they name one.
+    fn of(daemon: &Daemon, watched: Option<Self>) -> Option<Self> {
+        let path = daemon.settings().network.as_ref().map(|source| source.path.clone())?;
+        if let Some(watched) = watched.filter(|watched| watched.path == path) {
+            return Some(watched);
+        }
+        match watch_file(&path, NETWORK_BYTES) {
+            Ok(changed) => Some(Self { path, changed }),
+            Err(error) => {
+                tracing::error!(file = %path.display(), %error, "the network file can't be watched: reload by hand");
+                None
+            }
+        }
+    }
+
+    async fn changed(watched: &mut Option<Self>) -> bool {
+        match watched {
+            Some(watched) => watched.changed.changed().await.is_ok(),
+            None => std::future::pending().await,
+        }
+    }
+}
+
+/// Reloads on SIGHUP and when the file, or the network file, changes; returns on SIGTERM and SIGINT, and with an error when there
 /// is nothing left to serve with: whoever started the daemon is to start it again.
 async fn until_stopped(
     daemon: &Daemon,
     mut signals: Signals,
     mut changed: tokio::sync::watch::Receiver<u64>,
 ) -> anyhow::Result<()> {
+    let mut network = None;
     loop {
+        network = WatchedNetwork::of(daemon, network);
         tokio::select! {
             _ = signals.hangup.recv() => {}
             Ok(()) = changed.changed() => {}
+            true = WatchedNetwork::changed(&mut network) => {}
             _ = signals.terminate.recv() => return Ok(()),
             _ = signals.interrupt.recv() => return Ok(()),
             () = daemon.engine_ended().cancelled() => anyhow::bail!("the engine's thread ended"),

@@ -29,6 +29,7 @@ mod lifecycle;
 mod limits;
 mod load;
 mod name_node;
+mod network_file;
 mod plans;
 mod plans_kept;
 mod program;

@@ -19,6 +19,9 @@ pub(crate) fn lines() -> Vec<String> {
     seen.0
 }
 
+/// A network file.
+const RACKS: &str = "format = \"hintd.racks/1\"\n[racks.\"*\"]\nuplink = \"10Gbit\"\n";
+
 #[derive(Default)]
 struct Seen(Vec<String>);
 
@@ -50,7 +53,7 @@ fn usage(seen: &mut Seen) {
     seen.add("an unknown option", &["--levitate"]);
     seen.add("help", &["help"]);
     seen.add("an unknown command", &["levitate"]);
-    for group in ["topology", "trace", "bench", "whatif"] {
+    for group in ["topology", "trace", "bench", "whatif", "network"] {
         seen.add("no subcommand", &[group]);
         seen.add("an unknown subcommand", &[group, "levitate"]);
     }
@@ -165,6 +168,9 @@ fn networks(seen: &mut Seen, files: &Files) {
     seen.add("hosts without a link", &["topology", "check", &files.json("island.json", &island)]);
     seen.add("hosts without a link, as JSON", &["topology", "check", "--json", &files.path("island.json")]);
     seen.add("valid", &["topology", "paths", &network]);
+    let lldp = files.write("n1.json", "{\"lldp\": {}}");
+    let made = files.path("lldp.toml");
+    seen.add("a host that hears no switch", &["network", "import", "--lldp", &lldp, "-o", &made]);
     seen.add("a missing file", &["flows", "/nonexistent.json"]);
 }
 
@@ -240,7 +246,8 @@ fn nobody_there(seen: &mut Seen) {
     assert!(run(&["plan", "--trace", &trace, "--cluster", "jobpacker", "-o", &plan]).status.success());
     let file = request(1, json!({}));
     let none = ["--address", "127.0.0.1:1", "--admin-socket", "/nonexistent/admin.sock"];
-    let commands: [&[&str]; 21] = [
+    let network = files.write("racks.toml", RACKS);
+    let commands: [&[&str]; 24] = [
         &["status"],
         &["nodes"],
         &["links"],
@@ -257,6 +264,9 @@ fn nobody_there(seen: &mut Seen) {
         &["request", "--deadline-ms", "100", "--file", &file],
         &["whatif", "request", "--file", &file],
         &["whatif", "network", "--drain-link", "l"],
+        &["network", "show"],
+        &["network", "diff", &network],
+        &["network", "load", &network],
         &["plan", "list"],
         &["plan", "submit", "--name", "p", &plan],
         &["bench", "load", "--seconds", "1"],
@@ -288,6 +298,7 @@ fn live(seen: &mut Seen) {
         &["status", "--live"],
         &["nodes"],
         &["links"],
+        &["network", "show"],
         &["chains"],
         &["circuits"],
         &["policies"],
@@ -304,6 +315,9 @@ fn live(seen: &mut Seen) {
     add("running daemon", &["whatif", "network", "--drain-switch", "c0"]);
     add("running daemon", &["replicas", "/x"]);
     add("running daemon", &["chains", "check"]);
+    add("a file that differs", &["network", "diff", &daemon.files.write("racks.toml", RACKS)]);
+    add("a wrong file", &["network", "diff", &daemon.files.write("wrong-racks.toml", "format = \"hintd.racks/9\"\n")]);
+    add("no file is configured", &["network", "load", &daemon.files.path("racks.toml")]);
     add("--count 1", &["watch", "--flows", "--count", "1"]);
     add("--seconds 1", &["watch", "--circuits", "--seconds", "1"]);
     add("an unknown decision", &["explain", "0000000000000000"]);

@@ -25,6 +25,7 @@ pub mod files;
 pub mod flows;
 pub mod holdout;
 pub mod links;
+pub mod network;
 pub mod operate;
 pub mod output;
 pub mod place;
@@ -122,6 +123,9 @@ enum Command {
     Nodes(operate::NodesArgs),
     /// Links: capacity, load both ways, who uses them
     Links(links::LinksArgs),
+    /// The network in force, and network files: show, compare, load, import
+    #[command(subcommand)]
+    Network(network::NetworkCommand),
     /// Middleboxes and chains in force; `check`: which chains can't be met, by which cut
     Chains(chains::ChainsArgs),
     /// Circuits that the optical switch should have and has, and demand without one
@@ -192,6 +196,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Status(args) => operate::status(&args, &daemon, output),
         Command::Nodes(args) => operate::nodes(args, &daemon, output),
         Command::Links(args) => links::links(&args, &daemon, output),
+        Command::Network(command) => network::run(&command, &daemon, output),
         Command::Chains(args) => chains::run(&args, &daemon, output),
         Command::Circuits => circuits::run(&daemon, output),
         Command::Watch(args) => watch::run(args, &daemon, output),

@@ -12,6 +12,8 @@ use std::path::Path;
 
 /// Bytes of a configuration: some hundred times the shipped one.
 pub const CONFIG_BYTES: u64 = 1 << 20;
+/// Bytes of a network file: some 60,000 links one by one, half of what a message to the daemon may have.
+pub const NETWORK_BYTES: u64 = 8 << 20;
 /// Bytes of a list of hosts or of certificates: a system's whole bundle is a quarter of a megabyte.
 pub const LIST_BYTES: u64 = 16 << 20;
 

@@ -74,6 +74,7 @@ pub(crate) fn a_cluster_is_fed_and_asked(notes: &Notes) {
     operators(&daemon, notes);
     followed(&daemon, notes, &mut feeds[0]);
     notes.json("reload", &daemon.args(&["reload"]));
+    network_files(&daemon, notes);
     notes.farewell(&daemon);
     let other = "[queues.dark]\nmode = \"on\"\npolicy = \"fair\"\n[policy.frameworks]\nspark = \"delay\"";
     daemon.rewrite(&format!("{other}\n[store]\ncommit_batch = 3"));
@@ -81,6 +82,19 @@ pub(crate) fn a_cluster_is_fed_and_asked(notes: &Notes) {
     notes.ask(&daemon.admin(), "/hintd.v1.Admin/Reload", &json!({}));
     notes.json("policies", &daemon.args(&["policies"]));
     notes.ask(&daemon.admin(), "/hintd.v1.Admin/ListPolicies", &json!({}));
+}
+
+/// The network as it is fed, and what a file of racks would make of it.
+fn network_files(daemon: &Daemon, notes: &Notes) {
+    notes.json("network show", &daemon.args(&["network", "show"]));
+    notes.ask(&daemon.admin(), "/hintd.v1.Admin/Network", &json!({}));
+    let place = daemon.admin();
+    notes.refused("what is no network file", &place, "/hintd.v1.Admin/DiffNetwork", &json!({ "json": true }));
+    notes.refused_command(
+        "another format",
+        daemon,
+        &["network", "diff", &daemon.files.write("x.toml", "format = 1\n")],
+    );
 }
 
 /// A request, its explanation, and its replays.

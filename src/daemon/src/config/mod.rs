@@ -7,6 +7,7 @@
 mod chains;
 mod hadoop;
 mod limits;
+mod network;
 mod parse;
 mod plan;
 mod reader;
@@ -46,6 +47,8 @@ pub struct Config {
     pub name_node: Option<NameNodeOptions>,
     /// JobHistoryServers to learn from; `None`: none.
     pub history_server: Option<HistoryServerOptions>,
+    /// The network file; [`Self::load`] has read it into the settings.
+    network: Option<network::Named>,
     /// Values as the file gives them, by dotted key, to say what a reload changed.
     keys: Vec<(String, String)>,
     /// Every key that was asked for.
@@ -78,7 +81,7 @@ pub enum ConfigError {
 }
 
 impl Config {
-    /// Reads and checks a file.
+    /// Reads and checks a file, and the network file that it names.
     ///
     /// # Errors
     /// [`ConfigError`], with every problem of the file.
@@ -86,7 +89,20 @@ impl Config {
         let name = path.display().to_string();
         let text = regular_file::read_text(path, CONFIG_BYTES);
         let text = text.map_err(|source| ConfigError::Read { path: name.clone(), source })?;
-        Ok(Self::from_text(&text, &name)?)
+        let mut config = Self::from_text(&text, &name)?;
+        if let Some(network) = &config.network {
+            let (source, mark) = network.load(&name).map_err(Problems)?;
+            config.options.settings.network = Some(source);
+            // Another content of the file is another value of its key.
+            config.keys.push(("network.file".to_owned(), mark));
+        }
+        Ok(config)
+    }
+
+    /// The network file, where one is named.
+    #[must_use]
+    pub fn network_file(&self) -> Option<PathBuf> {
+        self.network.as_ref().map(network::Named::path)
     }
 
     /// Checks a text; `file` is its name in messages.

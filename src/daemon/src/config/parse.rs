@@ -3,7 +3,7 @@
 use super::limits::{self, Limits};
 use super::reader::{Key, Problems, Reader, Section, show_duration};
 use super::values::{DAY, HOUR, MINUTE, MS, SECOND, micros, one_of};
-use super::{Config, Log, chains, plan, rebalance, records, routes, worth};
+use super::{Config, Log, chains, network, plan, rebalance, records, routes, worth};
 use crate::runtime::options::{FollowOptions, Listen, Options, Placer, Policies, PoolOptions, Queue, Settings, Store};
 use crate::telemetry::logs::{LogFormat, check_filter};
 use hintd_engine::holding::HoldSettings;
@@ -81,6 +81,7 @@ fn read(table: toml::Spanned<DeTable<'_>>, file: &str, reader: &mut Reader<'_>) 
     engine.worth = worth;
     let queues = queues(&mut root, reader, holdout, &mut engine.worth.holdout);
     let sdn = super::sdn::sdn(&mut root, reader);
+    let network = network::read(&mut root, reader, sdn.is_some());
     let stated = keys.iter().any(|(key, _)| key.starts_with("yarn.")).then(|| rules.clone());
     let resource_manager = super::hadoop::resource_manager(&mut root, reader, stated);
     let name_node = super::hadoop::name_node(&mut root, reader);
@@ -98,13 +99,14 @@ fn read(table: toml::Spanned<DeTable<'_>>, file: &str, reader: &mut Reader<'_>) 
         follow,
         watch: limits.watch,
         planning,
+        network: None,
         requests_per_s: limits.requests_per_s,
         requests_at_once: limits.requests_at_once,
         log_lines_per_s: limits.log_lines_per_s,
     };
     let options = Options { listen, store, pool, rules, publish_every, feeds: limits.feeds, settings, reload: None };
     let asked = reader.asked();
-    Config { options, log, metrics, sdn, resource_manager, name_node, history_server, keys, asked }
+    Config { options, log, metrics, sdn, resource_manager, name_node, history_server, network, keys, asked }
 }
 
 /// Keys that only a restart puts into force.

@@ -12,7 +12,7 @@ use toml::de::{DeTable, DeValue};
 pub struct Problem {
     /// The file's name as given.
     pub file: String,
-    /// Counts from 1.
+    /// Counts from 1; 0: of no line.
     pub line: usize,
     /// Dotted key; empty where the text is no TOML.
     pub key: String,
@@ -23,11 +23,14 @@ pub struct Problem {
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { file, line, key, message } = self;
-        if key.is_empty() {
-            write!(f, "{file}:{line}: {message}")
-        } else {
-            write!(f, "{file}:{line}: {key}: {message}")
+        f.write_str(file)?;
+        if *line > 0 {
+            write!(f, ":{line}")?;
         }
+        if !key.is_empty() {
+            write!(f, ": {key}")?;
+        }
+        write!(f, ": {message}")
     }
 }
 
@@ -52,8 +55,13 @@ impl<'t> Reader<'t> {
 
     /// Notes a problem at a byte of the text.
     pub(super) fn problem(&mut self, at: usize, key: &str, message: impl Into<String>) {
-        let line = 1 + self.text.as_bytes().iter().take(at).filter(|&&byte| byte == b'\n').count();
+        let line = self.line(at);
         self.problems.push(Problem { file: self.file.to_owned(), line, key: key.to_owned(), message: message.into() });
+    }
+
+    /// The line of a byte of the text.
+    pub(super) fn line(&self, at: usize) -> usize {
+        1 + self.text.as_bytes().iter().take(at).filter(|&&byte| byte == b'\n').count()
     }
 
     /// Every single-valued key that was asked for: what the file may say.

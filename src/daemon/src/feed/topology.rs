@@ -28,6 +28,9 @@ pub fn ingest(registries: &FeedRegistries, stream: &mut FeedStream, item: v1::To
         if !matches!(item, Item::Hello(_)) {
             stream.greeted()?;
         }
+        if !matches!(item, Item::Hello(_) | Item::Chains(_) | Item::Middlebox(_)) {
+            registries.network_is_fed()?;
+        }
         match item {
             Item::Hello(hello) => stream.greet(hello),
             Item::Full(graph) => {

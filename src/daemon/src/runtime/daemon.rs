@@ -8,6 +8,7 @@ use super::engine_thread::{EngineThread, Shared};
 use super::listing::Listing;
 use super::locate::Locator;
 use super::metric_handles::MetricHandles;
+use super::network_file::FollowedNetwork;
 use super::options::{Options, ReloadHook, Reloaded, Settings, WatchLimits};
 use super::outbox::{Outbox, Outboxes};
 use super::pool::{JobContext, Pool};
@@ -82,6 +83,8 @@ pub(super) struct Inner {
     pub(super) listing: OnceLock<Arc<dyn Listing>>,
     /// Shuffles that ApplicationMasters are to be asked about.
     pub(super) shuffle_progress: ShuffleProgress,
+    /// What was made of the network file.
+    pub(super) network: std::sync::Mutex<FollowedNetwork>,
     /// What an operator should know, by matter.
     notices: std::sync::Mutex<BTreeMap<&'static str, Vec<String>>>,
 }
@@ -238,10 +241,13 @@ impl Daemon {
             locator: OnceLock::new(),
             listing: OnceLock::new(),
             shuffle_progress: ShuffleProgress::default(),
+            network: std::sync::Mutex::default(),
             notices: std::sync::Mutex::default(),
         }));
+        daemon.follow_network();
         tokio::spawn(replace::run(daemon.clone(), waiting));
         tokio::spawn(super::planning::run(daemon.clone()));
+        tokio::spawn(super::network_file::run(daemon.clone()));
         Ok((daemon.clone(), Ending { engine, daemon, recovered }))
     }
 
@@ -615,6 +621,7 @@ impl Daemon {
             self.metrics().reloaded(ReloadResult::Unchanged);
             return Ok(reloaded);
         }
+        self.check_network(reloaded.settings.network.clone()).await?;
         reloaded.settings.generation = self.0.settings.load().generation + 1;
         let settings = Box::new(reloaded.settings.engine.clone());
         let policies = reloaded.settings.policies.built.clone();
@@ -625,6 +632,8 @@ impl Daemon {
         self.0.recorder.reload(records).await;
         self.0.shared.follow.store(Arc::new(reloaded.settings.follow.clone()));
         self.0.settings.store(Arc::new(reloaded.settings.clone()));
+        let daemon = self.clone();
+        let _ = tokio::task::spawn_blocking(move || daemon.follow_network()).await; // else the next look does it
         last_changed.clone_from(&reloaded.changed);
         tracing::info!(generation = reloaded.settings.generation, changed = ?reloaded.changed, "configuration reloaded");
         Ok(reloaded)

@@ -6,6 +6,7 @@ use super::registries::RegistryLimits;
 use hintd_engine::prediction::PredictionSettings;
 use hintd_engine::{EngineSettings, Guard, Mode, Refusal};
 use hintd_model::cluster::{Resource, SizeRules};
+use hintd_model::network::racks::NetworkFile;
 use hintd_model::solve::nearest;
 use hintd_model::units::{BitsPerSec, Micros, QueueName};
 use hintd_policy::Policy;
@@ -163,12 +164,23 @@ pub struct Settings {
     pub watch: WatchLimits,
     /// The daemon's own planning.
     pub planning: Planning,
+    /// The network that a file describes; `None`: feeds tell of it, or a controller.
+    pub network: Option<Arc<NetworkSource>>,
     /// Requests of one application in a second, on average; 0: no bound.
     pub requests_per_s: u32,
     /// Requests of one application under way at one time; 0: no bound.
     pub requests_at_once: u32,
     /// Lines of log about requests of one application in a second; 0: no bound.
     pub log_lines_per_s: u32,
+}
+
+/// A network file as it was read.
+#[derive(Debug)]
+pub struct NetworkSource {
+    /// Where it is, from the root.
+    pub path: PathBuf,
+    /// What it says.
+    pub file: NetworkFile,
 }
 
 /// What one request may hold, so that no caller can make the daemon work or remember without bound.

@@ -282,6 +282,32 @@ impl FeedRegistries {
         self.wake();
     }
 
+    /// Replaces the network where it is another one: then counters of links that are in both are kept.
+    pub(super) fn network_if_other(&self, network: Option<Arc<Network>>) {
+        let known = self.wires().network();
+        let same = match (&known, &network) {
+            (Some(known), Some(network)) => known.is_same(network),
+            (None, None) => true,
+            _ => false,
+        };
+        if !same {
+            self.network(network);
+        }
+    }
+
+    /// Whether the configuration says what the network is.
+    pub(super) fn own_network(&self, owned: bool) {
+        self.wires().own(owned);
+    }
+
+    /// Whether feeds may say what the network is.
+    ///
+    /// # Errors
+    /// [`Reason::NotOwner`] where the configuration does.
+    pub fn network_is_fed(&self) -> Result<(), ItemRefusal> {
+        self.wires().is_fed()
+    }
+
     /// A link's state or capacity.
     ///
     /// # Errors

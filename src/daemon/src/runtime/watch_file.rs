@@ -1,6 +1,6 @@
 //! Notices that a file changed, however it was written: in place, by rename, or through a link.
 
-use crate::regular_file::{self, CONFIG_BYTES};
+use crate::regular_file;
 use notify::{Event, RecursiveMode, Watcher as _};
 use std::io::ErrorKind;
 use std::path::Path;
@@ -10,12 +10,12 @@ use tokio::sync::watch;
 /// An editor's or a roll-out's several steps count as one change when they end within this time.
 const SETTLE: Duration = Duration::from_millis(200);
 
-/// A count that grows whenever the file's contents changed. To be called within a tokio runtime;
+/// A count that grows whenever the contents of a file of at most `most` bytes changed. To be called within a tokio runtime;
 /// watching ends when the receiver is dropped.
 ///
 /// # Errors
 /// Where the system can't watch the file's folder.
-pub fn watch_file(file: &Path) -> notify::Result<watch::Receiver<u64>> {
+pub fn watch_file(file: &Path, most: u64) -> notify::Result<watch::Receiver<u64>> {
     let (steps, mut stepped) = watch::channel(());
     let mut watcher = notify::recommended_watcher(move |event: notify::Result<Event>| {
         if event.is_ok_and(|event| !event.kind.is_access()) {
@@ -29,7 +29,7 @@ pub fn watch_file(file: &Path) -> notify::Result<watch::Receiver<u64>> {
     let file = file.to_path_buf();
     tokio::spawn(async move {
         let _watcher = watcher; // its end would end the steps
-        let mut last = contents(&file).await;
+        let mut last = contents(&file, most).await;
         loop {
             tokio::select! {
                 step = stepped.changed() => if step.is_err() { return },
@@ -37,7 +37,7 @@ pub fn watch_file(file: &Path) -> notify::Result<watch::Receiver<u64>> {
             }
             tokio::time::sleep(SETTLE).await;
             stepped.mark_unchanged();
-            let now = contents(&file).await;
+            let now = contents(&file, most).await;
             // A folder is written to for other reasons too; a file that is gone for a moment comes back. One that can't
             // be read is a change: whoever reads it says why.
             if now.is_some() && now != last {
@@ -50,9 +50,9 @@ pub fn watch_file(file: &Path) -> notify::Result<watch::Receiver<u64>> {
 }
 
 /// What the file holds, or why it can't be read; nothing where there is none.
-async fn contents(file: &Path) -> Option<Result<Vec<u8>, String>> {
+async fn contents(file: &Path, most: u64) -> Option<Result<Vec<u8>, String>> {
     let file = file.to_path_buf();
-    match tokio::task::spawn_blocking(move || regular_file::read(&file, CONFIG_BYTES)).await.ok()? {
+    match tokio::task::spawn_blocking(move || regular_file::read(&file, most)).await.ok()? {
         Err(error) if error.kind() == ErrorKind::NotFound => None,
         read => Some(read.map_err(|error| error.to_string())),
     }
@@ -67,7 +67,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("hintd.toml");
         std::fs::write(&file, "a").unwrap();
-        let mut changed = watch_file(&file).unwrap();
+        let mut changed = watch_file(&file, 1_000).unwrap();
         let wait = Duration::from_secs(10);
         tokio::time::sleep(Duration::from_millis(50)).await;
         std::fs::write(&file, "b").unwrap();

@@ -337,6 +337,33 @@ impl Admin for AdminService {
         Ok(Response::new(v1::AllowKeyResponse {}))
     }
 
+    async fn network(&self, request: Request<v1::NetworkRequest>) -> Result<Response<v1::NetworkResponse>, Status> {
+        let daemon = self.daemon.clone();
+        let found = self.heavy("looking at the network", move |_| Ok(convert::network_view(daemon.network_in_force())));
+        Ok(Response::new(in_time(&self.daemon, request.metadata(), found).await?))
+    }
+
+    async fn diff_network(
+        &self,
+        request: Request<v1::DiffNetworkRequest>,
+    ) -> Result<Response<v1::DiffNetworkResponse>, Status> {
+        let (metadata, _, wire) = request.into_parts();
+        let daemon = self.daemon.clone();
+        let found = self.heavy("comparing the network", move |_| {
+            let text = std::str::from_utf8(&wire.text).map_err(|error| Refusal::Invalid {
+                field: "text".to_owned(),
+                message: format!("is not UTF-8: {error}"),
+            })?;
+            daemon.diff_network(text, wire.json)
+        });
+        let differences = in_time(&self.daemon, &metadata, found).await?;
+        let file = self.daemon.settings().network.as_ref().map(|source| source.path.display().to_string());
+        Ok(Response::new(v1::DiffNetworkResponse {
+            differences: differences.into_iter().map(convert::network_difference).collect(),
+            file: file.unwrap_or_default(),
+        }))
+    }
+
     type SnapshotStream = std::pin::Pin<Box<dyn Stream<Item = Result<v1::SnapshotChunk, Status>> + Send>>;
 
     async fn snapshot(&self, request: Request<v1::SnapshotRequest>) -> Result<Response<Self::SnapshotStream>, Status> {

@@ -15,6 +15,7 @@
 //! - `chains`: middleboxes, which traffic is to pass them, and routes through them.
 //! - `optical`: optical circuit switches: ports, circuits, which ones are chosen ([`optical::OpticalSwitch`]).
 //! - `maxmin`: [`MaxMin`], fair rates of weighted flows over directed links, kept while flows come and go.
+//! - `racks`: networks as operators write them, `hintd.racks/1`: by rack, with the hosts that YARN knows.
 //! - `spread`: [`EcmpTable`] and [`LinkLoads`], bytes laid on all shortest paths.
 //!
 //! # Invariants
@@ -36,6 +37,7 @@ pub mod maxmin;
 pub mod optical;
 mod path;
 mod path_table;
+pub mod racks;
 mod spread;
 #[cfg(test)]
 mod testing;

@@ -14,11 +14,26 @@ const WAITING_MAX: usize = 4_096;
 pub(super) struct NetworkRegistry {
     network: Option<Arc<Network>>,
     waiting: Vec<Change>,
+    /// The configuration says what it is: feeds do not.
+    owned: bool,
 }
 
 impl NetworkRegistry {
     pub(super) fn network(&self) -> Option<Arc<Network>> {
         self.network.clone()
+    }
+
+    pub(super) const fn own(&mut self, owned: bool) {
+        self.owned = owned;
+    }
+
+    pub(super) fn is_fed(&self) -> Result<(), ItemRefusal> {
+        if !self.owned {
+            return Ok(());
+        }
+        let message =
+            "the configuration names a network file (network.file): a feed tells of link loads and middleboxes only";
+        Err(ItemRefusal::new(Reason::NotOwner, message))
     }
 
     pub(super) fn take(&mut self) -> Vec<Change> {

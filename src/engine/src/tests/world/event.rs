@@ -88,6 +88,11 @@ pub(super) enum Event {
     },
     /// The network is told as a whole, all of it up.
     Network,
+    /// Another network is told in its place, as by a file that somebody has changed: slower links up, half of the hosts
+    /// only, or none at all.
+    OtherNetwork {
+        which: u8,
+    },
     /// Middleboxes and chains are declared, some way or other; none, perhaps.
     Chains {
         which: u8,
@@ -236,7 +241,11 @@ const WEIGHTS: [(u32, Draw); 41] = [
     (1, |r| Event::Capacity { which: r.random(), gbit: r.random_range(1..11) }),
     (1, |r| Event::Load { which: r.random(), percent: r.random_range(0..120) }),
     (1, |r| Event::Switch { which: r.random(), up: r.random_bool(0.7) }),
-    (1, |r| if r.random_bool(0.2) { Event::Network } else { Event::Round }),
+    (1, |r| match r.random_range(0..10) {
+        0 | 1 => Event::Network,
+        2 | 3 => Event::OtherNetwork { which: r.random() },
+        _ => Event::Round,
+    }),
     (12, |r| Event::Ask(ask(r))),
     (2, |r| Event::Repeat { which: r.random(), other_body: r.random_bool(0.2), looked_up: r.random() }),
     (3, |_| Event::PlaceDue),

@@ -7,9 +7,30 @@ use crate::testing::attempt;
 use crate::tests::harness::registration;
 use crate::{TaskEvent, TaskWhat};
 use hintd_model::cluster::{Change, Heartbeat, LinkLoad, NamedContainer, NamedResource, NodeState, Registration};
+use hintd_model::network::Network;
 use hintd_model::network::chains::{BoxEntry, ChainEntry, ChainsDocument, Direction, WhenBroken};
 use hintd_model::units::{AttemptId, BitsPerSec, Bytes, ContainerId, LeaseId, Micros, SchedulerKey};
 use std::sync::Arc;
+
+/// What a changed file makes of a network.
+fn other_network(network: &Network, which: u8) -> Option<Arc<Network>> {
+    let mut document = network.to_document();
+    let hosts = document.hosts.len();
+    match which % 3 {
+        0 => return None,
+        1 => {
+            let kept: Vec<_> = document.hosts.drain(..).take(hosts / 2).collect();
+            let is_gone = |name: &str| {
+                let vertex = network.vertex(name).expect("it is of the document");
+                network.vertex_at(vertex).is_host() && !kept.iter().any(|host| host.name.as_str() == name)
+            };
+            document.links.retain(|link| !is_gone(&link.a) && !is_gone(&link.b));
+            document.hosts = kept;
+        }
+        _ => document.links.iter_mut().for_each(|link| link.bits_per_s /= 4),
+    }
+    Some(Arc::new(Network::from_document(&document).expect("it has its switches and links")))
+}
 
 impl World {
     /// A message arrives.
@@ -146,6 +167,10 @@ impl World {
             }
             Event::Network => match self.network.clone() {
                 Some(network) => Change::Network(Some(network)),
+                None => return,
+            },
+            Event::OtherNetwork { which } => match &self.network {
+                Some(network) => Change::Network(other_network(network, which)),
                 None => return,
             },
             Event::Chains { which } => {

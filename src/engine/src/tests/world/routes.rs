@@ -14,7 +14,11 @@ impl World {
         let (topology, waits) = (&snapshot.topology, self.engine.flows().waits());
         let Some(network) = topology.network.as_deref() else { return };
         for (pair, route) in self.engine.flows().routes().iter() {
-            let ends = [pair.from, pair.to].map(|node| topology.vertex[node.at()].unwrap());
+            let [Some(from), Some(to)] = [pair.from, pair.to].map(|node| topology.vertex[node.at()]) else {
+                assert!(waits || route.links.is_empty(), "{pair:?} has a route, and an end that hangs nowhere");
+                continue;
+            };
+            let ends = [from, to];
             if route.links.is_empty() {
                 let live = topology.paths().and_then(|paths| host_paths(network, paths, ends[0], ends[1]).next());
                 assert!(waits || live.is_none(), "{pair:?} has no route, but there is {live:?}");

@@ -1,0 +1,193 @@
+//! `hintctl network`: the network in force, and files that say what it is.
+
+mod lldp;
+mod show;
+
+use super::connect::{DaemonArgs, block_on};
+use super::failure::Failure;
+use super::files;
+use super::output::{self, Output};
+use clap::{Args, Subcommand};
+use hintd_client::wire::v1;
+use hintd_model::cluster::document::Syntax;
+use serde_json::json;
+use std::io::Write as _;
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+
+/// What to do with the network.
+#[derive(Debug, Subcommand)]
+pub enum NetworkCommand {
+    /// The network in force: racks, rates, hosts without a place
+    #[command(
+        after_help = "Examples:\n  hintctl network show\n  hintctl --json network show | jq '.hosts_without_place'"
+    )]
+    Show,
+    /// What a network file would change
+    #[command(
+        after_help = "Example:\n  hintctl network diff network.toml\n\nThe file is compared with what is in force, with the \
+        nodes of now; what is up or down does not count.\nExit code 0: the same; 1: it differs; 2: the file is wrong, or no \
+        daemon answers."
+    )]
+    Diff(FileArgs),
+    /// Check a network file, put it where the configuration says, and reload
+    #[command(
+        after_help = "Example:\n  hintctl network load network.toml\n\nThe file that [network] file names is replaced, \
+        whole or not at all, and survives restarts. A file that\nis wrong changes nothing. To be run on the daemon's machine, \
+        by a user who may write there."
+    )]
+    Load(FileArgs),
+    /// Make a network file of what switches tell hosts by LLDP
+    #[command(
+        after_help = "Examples:\n  for host in $(cat hosts); do ssh $host lldpcli -f json show neighbors details > lldp/$host.json; done\n  \
+        hintctl network import --lldp lldp --uplink 40Gbit -o network.toml\n\nA file is of the host that it is called after. \
+        The rate of a host's link is what the switch's port says its speed\nis. LLDP of hosts says nothing of links \
+        between switches: --uplink is what each switch has upwards."
+    )]
+    Import(lldp::ImportArgs),
+}
+
+/// Which file.
+#[derive(Debug, Args)]
+pub struct FileArgs {
+    /// The file, .toml or .json
+    file: PathBuf,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// [`Failure`] for files that are wrong, and where no daemon answers; of `diff` also where the file differs.
+pub fn run(command: &NetworkCommand, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
+    match command {
+        NetworkCommand::Show => show::run(daemon, output),
+        NetworkCommand::Diff(args) => diff(&args.file, daemon, output),
+        NetworkCommand::Load(args) => load(&args.file, daemon, output),
+        NetworkCommand::Import(args) => lldp::run(args, output),
+    }
+}
+
+/// Asks what a file would change.
+async fn ask(file: &Path, daemon: &DaemonArgs) -> Result<(String, v1::DiffNetworkResponse), Failure> {
+    let syntax = Syntax::of_file(&file.to_string_lossy());
+    let syntax = syntax.ok_or_else(|| Failure::in_file(file, "the name must end in .toml or .json"))?;
+    let text = files::read_text(file)?;
+    let request = v1::DiffNetworkRequest { text: text.clone().into_bytes(), json: syntax == Syntax::Json };
+    let answer = daemon.operator().await?.diff_network(request).await;
+    let answer = answer.map_err(|status| match status.code() {
+        tonic::Code::InvalidArgument => Failure::in_file(file, Failure::from(status)),
+        _ => Failure::from(status),
+    })?;
+    Ok((text, answer.into_inner()))
+}
+
+/// Every failure is bad input here: 1 is for a file that differs, as `diff` has it.
+fn diff(file: &Path, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
+    let trouble = |failure: Failure| Failure::Input(failure.to_string());
+    let (_, answer) = block_on(ask(file, daemon)).map_err(trouble)?;
+    output.answer(&answer, differences).map_err(trouble)?;
+    match answer.differences.len() {
+        0 => Ok(()),
+        count => Err(Failure::work(format!("{}: {count} differences from the network in force", file.display()))),
+    }
+}
+
+fn differences(answer: &v1::DiffNetworkResponse) -> String {
+    if answer.differences.is_empty() {
+        return "the same".to_owned();
+    }
+    let lines = answer.differences.iter().map(|row| {
+        let v1::NetworkDifference { what, name, before, after } = row;
+        match (before.as_str(), after.as_str()) {
+            ("", after) => format!("+ {what} {name}: {after}"),
+            (before, "") => format!("- {what} {name}: {before}"),
+            (before, after) => format!("~ {what} {name}: {before} -> {after}"),
+        }
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+fn load(file: &Path, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
+    let (target, count, reloaded) = block_on(async {
+        let (text, answer) = ask(file, daemon).await?;
+        let target = target(file, &answer.file)?;
+        replace(&target, &text).map_err(|error| Failure::work(format!("{}: {error}", target.display())))?;
+        let reloaded = daemon.operator().await?.reload(v1::ReloadRequest {}).await;
+        let reloaded = reloaded.map_err(|status| {
+            Failure::work(format!("{} is in its place and not in force: {}", target.display(), Failure::from(status)))
+        })?;
+        Ok((target, answer.differences.len(), reloaded.into_inner()))
+    })?;
+    let generation = reloaded.config_generation;
+    let document = json!({ "file": target, "differences": count, "config_generation": generation });
+    output.result(&document, || format!("{}: in force, {count} differences from before", target.display()))
+}
+
+/// The configured file, which has to be written as the new one is.
+fn target(file: &Path, configured: &str) -> Result<PathBuf, Failure> {
+    if configured.is_empty() {
+        return Err(Failure::work("the configuration names no network file: set [network] file, and reload"));
+    }
+    let (theirs, mine) = (Path::new(configured).extension(), file.extension());
+    if theirs != mine {
+        return Err(Failure::in_file(file, format!("[network] file is {configured}, which ends otherwise")));
+    }
+    Ok(std::fs::canonicalize(configured).unwrap_or_else(|_| PathBuf::from(configured)))
+}
+
+/// Puts a text in the place of a file, whole or not at all, for the same readers as before.
+fn replace(target: &Path, text: &str) -> std::io::Result<()> {
+    let mode = std::fs::metadata(target).map_or(0o644, |known| known.permissions().mode() & 0o777);
+    let name = target.file_name().unwrap_or_default().to_string_lossy();
+    let beside = target.with_file_name(format!(".{name}.{}", std::process::id()));
+    let write = || {
+        let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(mode).open(&beside)?;
+        // What the umask took away: the daemon is another user.
+        file.set_permissions(std::fs::Permissions::from_mode(mode))?;
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        std::fs::rename(&beside, target)
+    };
+    write().inspect_err(|_| {
+        let _ = std::fs::remove_file(&beside); // it may not be there
+    })
+}
+
+/// A rate, or that nothing limits it.
+fn rate(bits_per_s: Option<u64>) -> String {
+    bits_per_s.map_or_else(|| "unlimited".to_owned(), |bits| output::rate(bits as f64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_replaced_whole_with_its_readers_as_they_were() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("network.toml");
+        replace(&file, "a").unwrap();
+        let mode = || std::fs::metadata(&file).unwrap().permissions().mode() & 0o777;
+        assert_eq!((std::fs::read_to_string(&file).unwrap().as_str(), mode()), ("a", 0o644));
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o640)).unwrap();
+        replace(&file, "b").unwrap();
+        assert_eq!((std::fs::read_to_string(&file).unwrap().as_str(), mode()), ("b", 0o640));
+        assert!(replace(&folder.path().join("none/network.toml"), "c").is_err());
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left beside it");
+    }
+
+    #[test]
+    fn differences_read_as_those_of_diff() {
+        let row = |before: &str, after: &str| v1::NetworkDifference {
+            what: "link".to_owned(),
+            name: "l".to_owned(),
+            before: before.to_owned(),
+            after: after.to_owned(),
+        };
+        let differences =
+            |rows| super::differences(&v1::DiffNetworkResponse { differences: rows, file: String::new() });
+        let said = differences(vec![row("", "x"), row("y", ""), row("x", "y")]);
+        assert_eq!(said, "+ link l: x\n- link l: y\n~ link l: x -> y");
+        assert_eq!(differences(vec![]), "the same");
+    }
+}

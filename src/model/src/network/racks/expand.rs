@@ -1,0 +1,325 @@
+//! The network that a file and the hosts that YARN knows make together.
+
+use super::super::check::NetworkProblem;
+use super::super::document::{HostEntry, LinkEntry, NETWORK_FORMAT, NetworkDocument, SwitchEntry};
+use super::super::graph::{Network, Tier};
+use super::document::{RackRow, RacksDocument, SwitchRow};
+use super::read::{NetworkFile, rack_row, tier};
+use super::{CORE, UNLIMITED, matches};
+use crate::units::BitsPerSec;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// Hosts that YARN knows.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct KnownHosts {
+    /// Rack by host, in YARN's spelling.
+    pub racks: BTreeMap<Arc<str>, Arc<str>>,
+    /// Host by any other of its names.
+    pub aliases: BTreeMap<Arc<str>, Arc<str>>,
+}
+
+impl KnownHosts {
+    /// YARN's spelling of a host that it knows.
+    #[must_use]
+    pub fn find(&self, name: &str) -> Option<&Arc<str>> {
+        self.racks.get_key_value(name).map(|(host, _)| host).or_else(|| self.aliases.get(name))
+    }
+}
+
+/// A file's network with hosts in it.
+#[derive(Debug, Clone)]
+pub struct Expanded {
+    /// The network; `None`: nothing hangs anywhere yet.
+    pub network: Option<Network>,
+    /// Hosts that the file names and YARN does not know, by the file's names, ascending.
+    pub unknown_hosts: Vec<String>,
+    /// Racks with hosts that no key of the file means, ascending: their links are unlimited.
+    pub racks_left_out: Vec<String>,
+    /// Racks that the file names and that have no host, ascending.
+    pub racks_unused: Vec<String>,
+}
+
+impl NetworkFile {
+    /// The network with these hosts in it. A graph has the hosts that it names, whoever knows them.
+    ///
+    /// # Errors
+    /// All problems at once: a host that is called as a switch is, switches that nothing joins.
+    pub fn expand(&self, known: &KnownHosts) -> Result<Expanded, Vec<NetworkProblem>> {
+        match self {
+            Self::Racks(document) => Plan::new(document).expand(known),
+            Self::Graph(document) => {
+                let unknown = document.hosts.iter().filter(|host| known.find(host.name.as_str()).is_none());
+                let mut unknown_hosts: Vec<_> = unknown.map(|host| host.name.to_string()).collect();
+                unknown_hosts.sort_unstable();
+                let network = Some(Network::from_document(document)?).filter(|network| network.vertex_rows() > 0);
+                Ok(Expanded { network, unknown_hosts, racks_left_out: Vec::new(), racks_unused: Vec::new() })
+            }
+        }
+    }
+}
+
+/// What a racks file makes of hosts.
+pub(super) struct Plan<'d> {
+    document: &'d RacksDocument,
+    /// Racks and switches are there without hosts as well, and examples of racks that are not named.
+    whole: bool,
+}
+
+/// Where hosts hang, with the rates of their links.
+#[derive(Default)]
+struct Places<'d> {
+    /// Hosts by edge switch.
+    edges: BTreeMap<String, Vec<(Arc<str>, Option<BitsPerSec>)>>,
+    /// The rack that an edge switch of its own is of.
+    own: BTreeMap<String, Option<(&'d str, &'d RackRow)>>,
+    used_racks: BTreeSet<String>,
+    /// The row that means a rack, by rack.
+    rows: BTreeMap<String, Option<(&'d str, &'d RackRow)>>,
+}
+
+impl<'d> Plan<'d> {
+    const fn new(document: &'d RacksDocument) -> Self {
+        Self { document, whole: false }
+    }
+
+    /// For a check of the file by itself.
+    pub(super) const fn whole(document: &'d RacksDocument) -> Self {
+        Self { document, whole: true }
+    }
+
+    pub(super) fn expand(&self, known: &KnownHosts) -> Result<Expanded, Vec<NetworkProblem>> {
+        let (places, unknown_hosts) = self.places(known);
+        let left_out = places.own.iter().filter(|(_, row)| row.is_none()).map(|(path, _)| path.clone()).collect();
+        let named = self.document.racks.keys().filter(|path| !path.ends_with('*'));
+        let unused = named.filter(|path| !places.used_racks.contains(*path)).cloned().collect();
+        let document = Wiring::new(self, &places).document();
+        let network = match document.switches.is_empty() {
+            true => None,
+            false => Some(Network::from_document(&document).map_err(|problems| self.relevant(problems))?),
+        };
+        Ok(Expanded { network, unknown_hosts, racks_left_out: left_out, racks_unused: unused })
+    }
+
+    /// A switch that is declared ahead of its racks is no problem of the file.
+    fn relevant(&self, mut problems: Vec<NetworkProblem>) -> Vec<NetworkProblem> {
+        problems.retain(|problem| !self.whole || !matches!(problem, NetworkProblem::OrphanHost { .. }));
+        problems
+    }
+
+    /// Where every host hangs that YARN or the file names, and which of them YARN does not know.
+    fn places(&self, known: &KnownHosts) -> (Places<'d>, Vec<String>) {
+        let document = self.document;
+        let mut places = Places::default();
+        // By YARN's name: what [hosts] and racks say of it.
+        let spelled = |name: &str| known.find(name).cloned().unwrap_or_else(|| name.into());
+        let rows: BTreeMap<Arc<str>, _> = document.hosts.iter().map(|(name, row)| (spelled(name), row)).collect();
+        let mut listed: BTreeMap<Arc<str>, &str> = BTreeMap::new();
+        let mut patterns = Vec::new();
+        for (path, row) in &document.racks {
+            for name in &row.hosts {
+                match name.ends_with('*') {
+                    true => patterns.push((name.as_str(), path.as_str())),
+                    false => _ = listed.insert(spelled(name), path),
+                }
+            }
+        }
+        patterns.sort_by_key(|(pattern, _)| std::cmp::Reverse(pattern.len()));
+        let named: BTreeSet<Arc<str>> = rows.keys().chain(listed.keys()).cloned().collect();
+        let mut unknown = Vec::new();
+        for host in named.iter().chain(known.racks.keys().filter(|host| !named.contains(*host))) {
+            let row = rows.get(host);
+            let by_pattern = || patterns.iter().find(|(pattern, _)| matches(pattern, host)).map(|(_, path)| *path);
+            let yarns = known.racks.get(host).map(|rack| &**rack);
+            if yarns.is_none() {
+                unknown.push(host.to_string());
+            }
+            let nic = row.and_then(|row| row.nic.as_ref());
+            if let Some(switch) = row.and_then(|row| row.switch.as_deref()) {
+                places.put(switch, host, nic.or(document.nic.as_ref()));
+                continue;
+            }
+            let said = row.and_then(|row| row.rack.as_deref()).or_else(|| listed.get(host).copied());
+            // A host that nobody has put anywhere waits for YARN to say where it is.
+            let Some(rack) = said.or_else(by_pattern).or(yarns) else { continue };
+            let entry = *places.rows.entry(rack.to_owned()).or_insert_with(|| rack_row(document, rack));
+            let nic = nic.or_else(|| entry?.1.nic.as_ref()).or(document.nic.as_ref());
+            places.used_racks.insert(rack.to_owned());
+            let switch = places.switch_of(rack, entry);
+            places.put(&switch, host, nic);
+        }
+        if self.whole {
+            self.examples(&mut places);
+        }
+        (places, unknown)
+    }
+
+    /// Every switch that hosts could hang on by what the file says.
+    fn examples(&self, places: &mut Places<'d>) {
+        let example = |pattern: &str| match pattern.strip_suffix('*') {
+            Some(begin) if begin.ends_with('/') || begin.is_empty() => format!("{}example", begin),
+            Some(begin) => format!("{begin}-example"),
+            None => pattern.to_owned(),
+        };
+        let upper = self.document.switches.values().flat_map(|row| &row.above);
+        let upper = upper.filter(|pattern| pattern.starts_with('/') || *pattern == "*");
+        for path in self.document.racks.keys().chain(upper) {
+            let path = example(path);
+            let path = if path.starts_with('/') { path } else { format!("/{path}") };
+            let entry = rack_row(self.document, &path);
+            let switch = places.switch_of(&path, entry);
+            places.edges.entry(switch).or_default();
+        }
+        for (name, _) in self.document.switches.iter().filter(|(_, row)| tier(row) == Tier::Edge) {
+            places.edges.entry(name.clone()).or_default();
+        }
+    }
+}
+
+impl<'d> Places<'d> {
+    fn switch_of(&mut self, rack: &str, entry: Option<(&'d str, &'d RackRow)>) -> String {
+        if let Some(switch) = entry.and_then(|(_, row)| row.switch.clone()) {
+            return switch;
+        }
+        self.own.insert(rack.to_owned(), entry);
+        rack.to_owned()
+    }
+
+    fn put(&mut self, switch: &str, host: &Arc<str>, nic: Option<&super::rate::RateEntry>) {
+        let nic = nic.and_then(|nic| nic.read().ok());
+        self.edges.entry(switch.to_owned()).or_default().push((host.clone(), nic));
+    }
+}
+
+/// Joins switches, from the hosts upwards.
+struct Wiring<'p, 'd> {
+    plan: &'p Plan<'d>,
+    places: &'p Places<'d>,
+    switches: BTreeMap<String, Tier>,
+    links: Vec<LinkEntry>,
+    /// Rate of the links from below, by switch; `None`: one of them is unlimited.
+    below: BTreeMap<String, Option<BitsPerSec>>,
+    /// Declared switches that are above others, or core.
+    upper: Vec<(&'d str, &'d SwitchRow)>,
+    /// Switches that a declared link leads on from.
+    led_on: BTreeSet<&'d str>,
+}
+
+impl<'p, 'd> Wiring<'p, 'd> {
+    fn new(plan: &'p Plan<'d>, places: &'p Places<'d>) -> Self {
+        let (switches, links, below) = (BTreeMap::new(), Vec::new(), BTreeMap::new());
+        let upper = plan.document.switches.iter().filter(|(_, row)| tier(row) > Tier::Edge);
+        let upper = upper.map(|(name, row)| (name.as_str(), row)).collect();
+        Self { plan, places, switches, links, below, upper, led_on: BTreeSet::new() }
+    }
+
+    fn document(mut self) -> NetworkDocument {
+        let mut hosts = Vec::new();
+        for (switch, under) in &self.places.edges {
+            self.switches.insert(switch.clone(), Tier::Edge);
+            for (host, nic) in under {
+                hosts.push(HostEntry { name: host.as_ref().into() });
+                self.link(format!("{host}--{switch}"), host, switch, *nic);
+            }
+        }
+        if !self.switches.is_empty() {
+            self.declared_links();
+            for height in [Tier::Edge, Tier::Aggregation].map(Tier::height) {
+                let here: Vec<String> =
+                    self.switches.iter().filter(|(_, tier)| tier.height() == height).map(|(n, _)| n.clone()).collect();
+                here.iter().for_each(|name| self.join(name, height));
+            }
+        }
+        let mut switches: Vec<_> =
+            self.switches.into_iter().map(|(name, tier)| SwitchEntry { name, tier, up: true }).collect();
+        switches.sort_by_key(|switch| switch.tier);
+        let (links, format) = (self.links, NETWORK_FORMAT.to_owned());
+        NetworkDocument { format, switches, hosts, links, optical: None }
+    }
+
+    fn row(&self, name: &str) -> Option<&'d SwitchRow> {
+        self.plan.document.switches.get(name)
+    }
+
+    fn height(&self, name: &str) -> u8 {
+        self.row(name).map_or(Tier::Edge, tier).height()
+    }
+
+    fn link(&mut self, id: String, a: &str, b: &str, rate: Option<BitsPerSec>) {
+        let below = self.below.entry(b.to_owned()).or_insert(Some(BitsPerSec::ZERO));
+        *below = below.and_then(|sum| Some(sum.saturating_add(rate?)));
+        let bits_per_s = i64::try_from(rate.unwrap_or(UNLIMITED).0).unwrap_or(i64::MAX);
+        self.links.push(LinkEntry { id: id.into(), a: a.into(), b: b.into(), bits_per_s, up: true, one_way: false });
+    }
+
+    fn declared_links(&mut self) {
+        for row in &self.plan.document.links {
+            let rate = row.rate.read().ok();
+            // The lower end first, as everywhere: what it leads to counts what comes from below.
+            let (a, b) = if self.height(&row.a) > self.height(&row.b) { (&row.b, &row.a) } else { (&row.a, &row.b) };
+            self.led_on.insert(a);
+            if self.height(a) == self.height(b) {
+                self.led_on.insert(b);
+            }
+            for end in [a, b] {
+                let tier = self.row(end).map_or(Tier::Edge, tier);
+                self.switches.insert(end.clone(), tier);
+            }
+            self.link(row.id(), a, b, rate);
+        }
+    }
+
+    /// The links up of one switch.
+    fn join(&mut self, name: &str, height: u8) {
+        let uppers = if self.led_on.contains(name) { Vec::new() } else { self.uppers(name, height) };
+        if uppers.is_empty() {
+            return;
+        }
+        let rate = self.uplink(name);
+        let each = rate.map(|rate| BitsPerSec(rate.0 / uppers.len() as u64));
+        for upper in uppers {
+            let tier = self.row(&upper).map_or(Tier::Core, tier);
+            self.switches.insert(upper.clone(), tier);
+            self.link(format!("{name}--{upper}"), name, &upper, each);
+        }
+    }
+
+    /// Rate of all links up together; `None`: nobody says.
+    fn uplink(&self, name: &str) -> Option<BitsPerSec> {
+        let own = self.places.own.get(name).copied().flatten().map(|(_, row)| (&row.uplink, row.oversubscription));
+        let (uplink, ratio) = own.or_else(|| self.row(name).map(|row| (&row.uplink, row.oversubscription)))?;
+        if let Some(uplink) = uplink {
+            return uplink.read().ok();
+        }
+        let below = self.below.get(name).copied().flatten().filter(|below| *below > BitsPerSec::ZERO)?;
+        Some(BitsPerSec((below.as_f64() / ratio?).round() as u64))
+    }
+
+    /// What a switch is joined to from above: the lowest that say so, else the core.
+    fn uppers(&self, name: &str, height: u8) -> Vec<String> {
+        let document = self.plan.document;
+        let mut above = self.upper.clone();
+        above.retain(|(_, row)| tier(row).height() > height && row.above.iter().any(|pattern| matches(pattern, name)));
+        if let Some(lowest) = above.iter().map(|(_, row)| tier(row).height()).min() {
+            above.retain(|(_, row)| tier(row).height() == lowest);
+            return above.iter().map(|(name, _)| (*name).to_owned()).collect();
+        }
+        let cores = self.upper.iter().filter(|(_, row)| tier(row) == Tier::Core);
+        let cores: Vec<_> = cores.map(|(name, _)| (*name).to_owned()).collect();
+        if !cores.is_empty() {
+            return cores;
+        }
+        // Where links are declared and no core is, what nobody joins is joined to one of the highest: a leaf leads nothing
+        // through.
+        let linked = document.links.iter().flat_map(|row| [&row.a, &row.b]);
+        let highest = linked.max_by_key(|end| (self.height(end), std::cmp::Reverse(*end)));
+        match highest {
+            Some(highest) if highest == name => Vec::new(),
+            Some(highest) if self.height(highest) >= height => vec![highest.clone()],
+            _ => vec![CORE.to_owned()],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

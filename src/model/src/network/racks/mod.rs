@@ -1,0 +1,39 @@
+//! Networks as operators write them: by rack, filled with the hosts that YARN knows.
+//!
+//! # Code map
+//! - `document`: [`RacksDocument`], the file format `hintd.racks/1`.
+//! - `rate`: rates such as `10Gbit`.
+//! - `read`: [`NetworkFile`], a file of either format, checked, every problem by line and key.
+//! - `expand`: [`NetworkFile::expand`], the network that a file and the known hosts make together.
+//! - `survey`: [`survey()`], a network's racks in rows; [`differences()`] between two networks.
+//!
+//! # Invariants
+//! - A rate that nobody states is [`UNLIMITED`]: its link never is the one that limits, as without a network.
+//! - What is not known to YARN is kept and told, never an error; so is what the file leaves out.
+
+mod document;
+mod expand;
+mod rate;
+mod read;
+mod survey;
+
+pub use document::{HostRow, LinkRow, RACKS_FORMAT, RackRow, RacksDocument, SwitchRow};
+pub use expand::{Expanded, KnownHosts};
+pub use rate::{RateEntry, parse_rate, show_rate};
+pub use read::{FileProblem, NetworkFile};
+pub use survey::{Difference, RackView, Survey, Uplink, differences, survey};
+
+use super::check::MOST_CAPACITY;
+use crate::units::BitsPerSec;
+
+/// The rate of links that nobody states a rate of: as much as any link is believed to have.
+pub const UNLIMITED: BitsPerSec = MOST_CAPACITY;
+
+/// The switch that joins what no declared switch joins.
+pub const CORE: &str = "core";
+
+/// Whether a name is meant by a pattern: the same, or one that begins as the pattern does before its `*`.
+#[must_use]
+pub fn matches(pattern: &str, name: &str) -> bool {
+    pattern.strip_suffix('*').map_or(pattern == name, |begin| name.starts_with(begin))
+}

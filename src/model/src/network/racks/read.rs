@@ -1,0 +1,436 @@
+//! Network files off their text: either format, every problem by line and key.
+
+use super::super::check::{NetworkProblem, Severity};
+use super::super::document::{NETWORK_FORMAT, NetworkDocument};
+use super::super::graph::{Network, Tier};
+use super::document::{HostRow, LinkRow, RACKS_FORMAT, RackRow, RacksDocument, SwitchRow};
+use super::expand::{KnownHosts, Plan};
+use super::rate::RateEntry;
+use super::{CORE, matches};
+use crate::units::BitsPerSec;
+use serde::de::DeserializeOwned;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use toml::de::{DeTable, DeValue};
+
+/// A checked network file.
+#[derive(Debug, Clone, PartialEq)]
+pub enum NetworkFile {
+    /// By rack: `hintd.racks/1`.
+    Racks(Box<RacksDocument>),
+    /// Every switch, host and link: `hintd.network/1`.
+    Graph(Box<NetworkDocument>),
+}
+
+/// One thing wrong with a network file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileProblem {
+    /// From 1; `None`: of no line, or JSON.
+    pub line: Option<usize>,
+    /// Dotted key; empty: none.
+    pub key: String,
+    /// What is wrong, with the value.
+    pub message: String,
+}
+
+impl fmt::Display for FileProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.key.is_empty() {
+            write!(f, "{}: ", self.key)?;
+        }
+        f.write_str(&self.message)
+    }
+}
+
+impl FileProblem {
+    /// As a line about a file.
+    #[must_use]
+    pub fn of_file(&self, file: &str) -> String {
+        self.line.map_or_else(|| format!("{file}: {self}"), |line| format!("{file}:{line}: {self}"))
+    }
+}
+
+/// The most switches and links that a racks file declares: beyond, somebody generates it, and has [`NETWORK_FORMAT`].
+const ROWS_MAX: usize = 20_000;
+
+impl NetworkFile {
+    /// Reads and checks a TOML text.
+    ///
+    /// # Errors
+    /// All problems at once, in the order of their lines.
+    pub fn read_toml(text: &str) -> Result<Self, Vec<FileProblem>> {
+        let at = |span: Option<std::ops::Range<usize>>| span.map(|span| line_of(text, span.start));
+        let table = DeTable::parse(text).map_err(|error| vec![problem(at(error.span()), "", error.message())])?;
+        let format = table.get_ref().get("format").and_then(|value| value.get_ref().as_str()).map(str::to_owned);
+        let place = |path: &[String]| place(table.get_ref(), path).map(|at| line_of(text, at));
+        let entry = |name: &str| named_entry(table.get_ref(), name).map(|at| line_of(text, at));
+        let mut found = Self::read(format.as_deref(), &place, &entry, Untyped::Toml(text));
+        if let Err(problems) = &mut found {
+            problems.sort_by_key(|problem| problem.line);
+        }
+        found
+    }
+
+    /// Reads and checks a JSON text.
+    ///
+    /// # Errors
+    /// All problems at once; only what is no JSON has a line.
+    pub fn read_json(text: &str) -> Result<Self, Vec<FileProblem>> {
+        let value: serde_json::Value =
+            serde_json::from_str(text).map_err(|error| vec![problem(Some(error.line()), "", &error.to_string())])?;
+        let format = value.get("format").and_then(serde_json::Value::as_str);
+        Self::read(format, &|_| None, &|_| None, Untyped::Json(text))
+    }
+
+    fn read(
+        format: Option<&str>,
+        place: &dyn Fn(&[String]) -> Option<usize>,
+        entry: &dyn Fn(&str) -> Option<usize>,
+        text: Untyped<'_>,
+    ) -> Result<Self, Vec<FileProblem>> {
+        match format {
+            Some(RACKS_FORMAT) => {
+                let document: RacksDocument = text.typed()?;
+                let problems = Checker::check(&document);
+                if problems.is_empty() {
+                    return Ok(Self::Racks(Box::new(document)));
+                }
+                let problems = problems.into_iter().map(|(path, message)| {
+                    // What is missing stands where the table does that it is missing from.
+                    let line = (0..=path.len()).rev().find_map(|most| place(&path[..most]));
+                    FileProblem { line, key: dotted(&path), message }
+                });
+                Err(problems.collect())
+            }
+            Some(NETWORK_FORMAT) => {
+                let document: NetworkDocument = text.typed()?;
+                match Network::from_document(&document) {
+                    Ok(_) => Ok(Self::Graph(Box::new(document))),
+                    Err(found) => {
+                        let errors = found.iter().filter(|found| found.severity() == Severity::Error);
+                        let line = |found: &NetworkProblem| about(found).and_then(entry);
+                        Err(errors.map(|found| problem(line(found), "", &found.to_string())).collect())
+                    }
+                }
+            }
+            other => {
+                let found = other.map_or_else(|| "is missing".to_owned(), |other| format!("is \"{other}\""));
+                let message = format!("{found}: \"{RACKS_FORMAT}\" is wanted, or \"{NETWORK_FORMAT}\"");
+                Err(vec![problem(place(&["format".to_owned()]).or(Some(1)), "format", &message)])
+            }
+        }
+    }
+}
+
+/// A text whose format is known.
+enum Untyped<'t> {
+    Toml(&'t str),
+    Json(&'t str),
+}
+
+impl Untyped<'_> {
+    fn typed<T: DeserializeOwned>(self) -> Result<T, Vec<FileProblem>> {
+        match self {
+            Self::Toml(text) => toml::from_str(text).map_err(|error| {
+                let line = error.span().map(|span| line_of(text, span.start));
+                vec![problem(line, "", error.message().trim_end())]
+            }),
+            Self::Json(text) => {
+                serde_json::from_str(text).map_err(|error| vec![problem(Some(error.line()), "", &error.to_string())])
+            }
+        }
+    }
+}
+
+fn problem(line: Option<usize>, key: &str, message: &str) -> FileProblem {
+    FileProblem { line, key: key.to_owned(), message: message.to_owned() }
+}
+
+/// As TOML writes it: `racks."/rack1".uplink`.
+fn dotted(path: &[String]) -> String {
+    let bare = |key: &str| key.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_".contains(letter));
+    let keys: Vec<_> = path.iter().map(|key| if bare(key) { key.clone() } else { format!("{key:?}") }).collect();
+    keys.join(".")
+}
+
+fn line_of(text: &str, at: usize) -> usize {
+    1 + text.as_bytes().iter().take(at).filter(|&&byte| byte == b'\n').count()
+}
+
+/// Where a value stands, by its keys; entries of a list count from 0.
+fn place(table: &DeTable<'_>, path: &[String]) -> Option<usize> {
+    let (first, rest) = path.split_first()?;
+    let (key, value) = table.iter().find(|(key, _)| key.get_ref() == first)?;
+    let at = value.span().start;
+    match (value.get_ref(), rest) {
+        (_, []) => Some(key.span().start.min(at)),
+        (DeValue::Table(inner), _) => place(inner, rest),
+        (DeValue::Array(list), [index, rest @ ..]) => {
+            let entry = list.get(index.parse::<usize>().ok()?)?;
+            match (entry.get_ref(), rest) {
+                (DeValue::Table(inner), [_, ..]) => place(inner, rest),
+                _ => Some(entry.span().start),
+            }
+        }
+        _ => Some(at),
+    }
+}
+
+/// Where a switch, host or link of a graph is named: the last place, which of two is the one too many.
+fn named_entry(table: &DeTable<'_>, name: &str) -> Option<usize> {
+    let lists = table.iter().filter_map(|(_, value)| value.get_ref().as_array());
+    let entries = lists.flat_map(|list| list.iter()).filter_map(|entry| match entry.get_ref() {
+        DeValue::Table(entry) => Some(entry),
+        _ => None,
+    });
+    let named = entries.flat_map(|entry| entry.iter()).filter(|(key, value)| {
+        ["id", "name"].contains(&key.get_ref().as_ref()) && value.get_ref().as_str() == Some(name)
+    });
+    named.map(|(_, value)| value.span().start).max()
+}
+
+/// The switch, host or link that a problem is about.
+fn about(problem: &NetworkProblem) -> Option<&str> {
+    match problem {
+        NetworkProblem::DuplicateLink { link }
+        | NetworkProblem::SelfLoop { link, .. }
+        | NetworkProblem::UnknownEnd { link, .. }
+        | NetworkProblem::OneWay { link, .. }
+        | NetworkProblem::ZeroCapacity { link }
+        | NetworkProblem::NegativeCapacity { link, .. }
+        | NetworkProblem::AbsurdCapacity { link, .. }
+        | NetworkProblem::TinyCapacity { link, .. }
+        | NetworkProblem::HostToHost { link, .. } => Some(link.as_str()),
+        NetworkProblem::DuplicateVertex { name } => Some(name),
+        NetworkProblem::OrphanHost { host } | NetworkProblem::HostOffEdge { host, .. } => Some(host),
+        NetworkProblem::SwitchWithoutLinks { switch } => Some(switch),
+        NetworkProblem::Island { members, .. } | NetworkProblem::CutOff { members, .. } => {
+            members.first().map(|name| &**name)
+        }
+        _ => None,
+    }
+}
+
+/// Goes on after a problem, to name them all.
+struct Checker<'d> {
+    document: &'d RacksDocument,
+    problems: Vec<(Vec<String>, String)>,
+    /// Racks and hosts that list a host, by host.
+    listed: BTreeMap<&'d str, String>,
+}
+
+impl<'d> Checker<'d> {
+    fn check(document: &'d RacksDocument) -> Vec<(Vec<String>, String)> {
+        let mut checker = Self { document, problems: Vec::new(), listed: BTreeMap::new() };
+        let rows = document.switches.len() + document.links.len() + document.racks.len();
+        if rows > ROWS_MAX {
+            checker.add(&["format"], format!("{rows} racks, switches and links: at most {ROWS_MAX}"));
+            return checker.problems;
+        }
+        checker.rate(&["nic"], document.nic.as_ref());
+        document.racks.iter().for_each(|(path, row)| checker.rack(path, row));
+        document.switches.iter().for_each(|(name, row)| checker.switch(name, row));
+        document.hosts.iter().for_each(|(name, row)| checker.host(name, row));
+        let mut ids = BTreeSet::new();
+        document.links.iter().enumerate().for_each(|(at, row)| checker.link(&at.to_string(), row, &mut ids));
+        if checker.problems.is_empty() {
+            checker.whole();
+        }
+        checker.problems
+    }
+
+    fn add(&mut self, path: &[&str], message: impl Into<String>) {
+        self.problems.push((path.iter().map(|&key| key.to_owned()).collect(), message.into()));
+    }
+
+    fn rate(&mut self, path: &[&str], rate: Option<&RateEntry>) -> Option<BitsPerSec> {
+        rate.and_then(|rate| rate.read().map_err(|message| self.add(path, message)).ok())
+    }
+
+    /// A name, or a beginning with `*`.
+    fn pattern(&mut self, path: &[&str], pattern: &str) {
+        let plain = pattern.strip_suffix('*').unwrap_or(pattern);
+        if plain.contains('*') {
+            self.add(path, format!("\"{pattern}\": a * may stand at the end only"));
+        }
+        if pattern.is_empty() || pattern.chars().any(|letter| letter.is_control() || letter.is_whitespace()) {
+            self.add(path, format!("{pattern:?} is no name: it is empty or holds white space"));
+        }
+    }
+
+    fn uplink(&mut self, path: [&str; 2], uplink: Option<&RateEntry>, oversubscription: Option<f64>) {
+        let [list, name] = path;
+        self.rate(&[list, name, "uplink"], uplink);
+        let Some(ratio) = oversubscription else { return };
+        let key = [list, name, "oversubscription"];
+        if !(0.01..=10_000.0).contains(&ratio) {
+            self.add(&key, format!("{ratio} is outside 0.01 to 10000"));
+        }
+        if uplink.is_some() {
+            self.add(&key, "says again what uplink says: leave one out");
+        }
+    }
+
+    fn rack(&mut self, path: &str, row: &'d RackRow) {
+        self.pattern(&["racks", path], path);
+        if !path.starts_with('/') && path != "*" {
+            self.add(&["racks", path], format!("\"{path}\" is no path of a rack, as in \"/rack1\" or \"/pod1/*\""));
+        }
+        self.uplink(["racks", path], row.uplink.as_ref(), row.oversubscription);
+        let nic = self.rate(&["racks", path, "nic"], row.nic.as_ref());
+        if row.oversubscription.is_some() && nic.is_none() && self.document.nic.is_none() {
+            let message = "needs the rate of the hosts' links: set nic, of the rack or of all";
+            self.add(&["racks", path, "oversubscription"], message);
+        }
+        if let Some(switch) = &row.switch {
+            self.edge(&["racks", path, "switch"], switch);
+            if row.uplink.is_some() || row.oversubscription.is_some() {
+                let message = format!("says how its links up are: set that of switches.\"{switch}\"");
+                self.add(&["racks", path], message);
+            }
+        } else if self.document.switches.contains_key(path) {
+            self.add(&["switches", path], format!("rack \"{path}\" has a switch of that name already"));
+        }
+        for (at, host) in row.hosts.iter().enumerate() {
+            let at = at.to_string();
+            let key = ["racks", path, "hosts", &at];
+            self.pattern(&key, host);
+            if path.ends_with('*') {
+                self.add(&key, format!("\"{host}\" is in one rack: \"{path}\" means many"));
+            }
+            self.once(&key, host, format!("rack \"{path}\""));
+        }
+    }
+
+    fn once(&mut self, key: &[&str], host: &'d str, place: String) {
+        if let Some(other) = self.listed.insert(host, place) {
+            self.add(key, format!("\"{host}\" is in {other} already"));
+        }
+    }
+
+    fn switch(&mut self, name: &str, row: &SwitchRow) {
+        self.pattern(&["switches", name], name);
+        if name.ends_with('*') {
+            self.add(&["switches", name], format!("\"{name}\" is no name of one switch"));
+        }
+        self.uplink(["switches", name], row.uplink.as_ref(), row.oversubscription);
+        let tier = tier(row);
+        if tier == Tier::Optical {
+            self.add(&["switches", name, "tier"], format!("optical switches stand in files of {NETWORK_FORMAT} only"));
+        }
+        if tier == Tier::Edge && !row.above.is_empty() {
+            self.add(&["switches", name, "tier"], "is edge, and it is above others");
+        }
+        if tier.height() == Tier::Core.height() && (row.uplink.is_some() || row.oversubscription.is_some()) {
+            self.add(&["switches", name, "uplink"], "a core switch has nothing above it");
+        }
+        if name == CORE && tier != Tier::Core {
+            self.add(&["switches", name], format!("is {tier}: a switch called \"{CORE}\" is of tier core"));
+        }
+        for (at, pattern) in row.above.iter().enumerate() {
+            self.pattern(&["switches", name, "above", &at.to_string()], pattern);
+        }
+    }
+
+    fn host(&mut self, name: &'d str, row: &HostRow) {
+        self.pattern(&["hosts", name], name);
+        if name.ends_with('*') {
+            self.add(&["hosts", name], format!("\"{name}\" is no name of one host"));
+        }
+        self.rate(&["hosts", name, "nic"], row.nic.as_ref());
+        if let Some(switch) = &row.switch {
+            self.edge(&["hosts", name, "switch"], switch);
+            if let Some(rack) = &row.rack {
+                self.add(&["hosts", name, "rack"], format!("is \"{rack}\", and switch says where it is already"));
+            }
+        }
+        if let Some(rack) = &row.rack
+            && (!rack.starts_with('/') || rack.ends_with('*'))
+        {
+            self.add(&["hosts", name, "rack"], format!("\"{rack}\" is no path of a rack, as in \"/rack1\""));
+        }
+        if row.switch.is_some() || row.rack.is_some() {
+            self.once(&["hosts", name], name, "[hosts]".to_owned());
+        }
+    }
+
+    fn link(&mut self, at: &str, row: &LinkRow, ids: &mut BTreeSet<String>) {
+        self.rate(&["links", at, "rate"], Some(&row.rate));
+        for (field, end) in [("a", &row.a), ("b", &row.b)] {
+            let own = self.document.racks.get(end).is_some_and(|row| row.switch.is_none() && !end.ends_with('*'));
+            if !own && !self.document.switches.contains_key(end) {
+                let message = format!("\"{end}\" is neither a declared switch nor a rack with a switch of its own");
+                self.add(&["links", at, field], message);
+            }
+        }
+        if row.a == row.b {
+            self.add(&["links", at], format!("joins \"{}\" to itself", row.a));
+        }
+        let id = row.id();
+        if !ids.insert(id.clone()) {
+            self.add(&["links", at], format!("\"{id}\" is another link's id: give each an id"));
+        }
+        for end in [&row.a, &row.b] {
+            let other = if *end == row.a { &row.b } else { &row.a };
+            let height = |name: &String| self.document.switches.get(name).map_or(Tier::Edge, tier).height();
+            let declared = match (self.document.switches.get(end), self.document.racks.get(end)) {
+                (Some(row), _) => row.uplink.is_some() || row.oversubscription.is_some(),
+                (None, Some(row)) => row.uplink.is_some() || row.oversubscription.is_some(),
+                (None, None) => false,
+            };
+            if declared && height(other) >= height(end) {
+                self.add(
+                    &["links", at],
+                    format!("leads on from \"{end}\", whose uplink says how it is joined already"),
+                );
+            }
+        }
+    }
+
+    fn edge(&mut self, key: &[&str], switch: &str) {
+        match self.document.switches.get(switch) {
+            None => self.add(key, format!("\"{switch}\" is not declared in [switches]")),
+            Some(row) if tier(row) != Tier::Edge => {
+                self.add(key, format!("\"{switch}\" is {}: hosts hang on edge switches", tier(row)));
+            }
+            Some(_) => {}
+        }
+    }
+
+    /// What the file makes by itself, with an example of a rack wherever it speaks of racks that it does not name.
+    fn whole(&mut self) {
+        let plan = Plan::whole(self.document);
+        if let Err(found) = plan.expand(&KnownHosts::default()) {
+            let errors = found.iter().filter(|found| found.severity() == Severity::Error);
+            errors.for_each(|found| self.add(&["switches"], found.to_string()));
+        }
+    }
+}
+
+/// The tier that a switch has, or that follows from what it says.
+pub(super) fn tier(row: &SwitchRow) -> Tier {
+    let below_something = row.uplink.is_some() || row.oversubscription.is_some();
+    row.tier.unwrap_or(match (row.above.is_empty(), below_something) {
+        (true, _) => Tier::Edge,
+        (false, true) => Tier::Aggregation,
+        (false, false) => Tier::Core,
+    })
+}
+
+impl LinkRow {
+    /// Its id, or what stands for it.
+    #[must_use]
+    pub fn id(&self) -> String {
+        self.id.clone().unwrap_or_else(|| format!("{}--{}", self.a, self.b))
+    }
+}
+
+/// The row that means a rack: its own, else the pattern that says most of it.
+pub(super) fn rack_row<'d>(document: &'d RacksDocument, path: &str) -> Option<(&'d str, &'d RackRow)> {
+    let own = document.racks.get_key_value(path);
+    let meant = || {
+        let patterns = document.racks.iter().filter(|(key, _)| key.ends_with('*') && matches(key, path));
+        patterns.max_by_key(|(key, _)| key.len())
+    };
+    own.or_else(meant).map(|(key, row)| (key.as_str(), row))
+}

@@ -1,0 +1,223 @@
+//! A network file: read at the start, shown, changed, compared, refused, loaded, imported, and there after a restart.
+
+use crate::program::{Program, command, write_config};
+use crate::world::{SOON, hello, register};
+use hintd_client::wire::v1;
+use hintd_model::network::racks::NetworkFile;
+use serde_json::{Value, json};
+use std::path::Path;
+use std::process::{Command, Output};
+use std::time::{Duration, Instant};
+
+const FIRST: &str = "format = \"hintd.racks/1\"\nnic = \"1Gbit\"\n[racks.\"/rack0\"]\nuplink = \"10Gbit\"\n\
+    [racks.\"/rack9\"]\nuplink = \"10Gbit\"\nhosts = [\"nobody\"]\n";
+
+/// A daemon's folder whose configuration names `network.toml` in it.
+fn folder_with(network: &str) -> (tempfile::TempDir, u16) {
+    let folder = tempfile::tempdir().unwrap();
+    let port = write_config(folder.path());
+    let file = folder.path().join("hintd.toml");
+    let text = std::fs::read_to_string(&file).unwrap();
+    let named = format!("[network]\nfile = {:?}\n", folder.path().join("network.toml"));
+    std::fs::write(&file, text + &named).unwrap();
+    std::fs::write(folder.path().join("network.toml"), network).unwrap();
+    (folder, port)
+}
+
+fn hintctl(folder: &Path, args: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_hintctl"));
+    command.arg("--admin-socket").arg(folder.join("admin.sock")).args(args).output().unwrap()
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
+}
+
+fn shown(folder: &Path) -> Value {
+    let output = hintctl(folder, &["--json", "network", "show"]);
+    assert!(output.status.success(), "{}", said(&output));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// Shows the network until it is as wanted.
+async fn until(folder: &Path, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+    let began = Instant::now();
+    loop {
+        let found = shown(folder);
+        if wanted(&found) {
+            return found;
+        }
+        assert!(began.elapsed() < SOON, "not in time: {what}; {found}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// The rate of the only link up of a rack's switch.
+fn uplink(network: &Value, switch: &str) -> Value {
+    let racks = network["racks"].as_array().unwrap();
+    let rack = racks.iter().find(|rack| rack["switch"] == switch);
+    rack.map_or(Value::Null, |rack| rack["uplinks"][0]["bits_per_s"].clone())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_network_file_is_in_force_from_start_to_restart() {
+    let (folder, port) = folder_with(FIRST);
+    let (at, file) = (folder.path(), folder.path().join("network.toml"));
+    let program = Program::bare(&mut command(at), at, port).await;
+    // Hosts that the file lists have their places before YARN knows any.
+    until(at, "listed hosts are there", |found| found["hosts"] == 1).await;
+    let mut feed = program.client.feed(hello()).await.unwrap();
+    for (host, rack) in [("r0n0", "/rack0"), ("r0n1", "/rack0"), ("r1n0", "/rack1")] {
+        feed.send(register(host, rack, 8_192)).await.unwrap();
+    }
+    feed.await_acknowledged().await.unwrap();
+    let found = until(at, "hosts are under their racks", |found| found["hosts"] == 4).await;
+    assert_eq!((&found["source"], uplink(&found, "/rack0")), (&json!("file"), json!(10_000_000_000_u64)));
+    assert_eq!(uplink(&found, "/rack1"), Value::Null, "nothing limits what the file leaves out: {found}");
+    assert_eq!((&found["racks_left_out"], &found["hosts_unknown"]), (&json!(["/rack1"]), &json!(["nobody"])));
+    assert!(found["hosts_without_place"].as_array().is_none_or(Vec::is_empty), "{found}");
+    let text = said(&hintctl(at, &["network", "show"]));
+    assert!(text.contains("core 10 Gbit/s") && text.contains("core unlimited"), "{text}");
+
+    // A feed is not asked.
+    let mut told = program.client.feed::<v1::TopologyItem>(hello()).await.unwrap();
+    let item = v1::topology_item::Item::RemoveLink("/rack0--core".to_owned());
+    told.send(v1::TopologyItem { number: 0, item: Some(item) }).await.unwrap();
+    let ack = told.await_acknowledged().await.unwrap();
+    assert_eq!(ack.refused[0].reason, "not_owner", "{ack:?}");
+
+    let diff = |path: &Path| hintctl(at, &["network", "diff", path.to_str().unwrap()]);
+    assert_eq!(diff(&file).status.code(), Some(0), "{}", said(&diff(&file)));
+    let other = at.join("other.toml");
+    std::fs::write(&other, FIRST.replacen("10Gbit", "20Gbit", 1)).unwrap();
+    let found = diff(&other);
+    assert_eq!(found.status.code(), Some(1), "{}", said(&found));
+    assert!(
+        said(&found).contains("~ link /rack0--core: /rack0 - core 10Gbit -> /rack0 - core 20Gbit"),
+        "{}",
+        said(&found)
+    );
+    let wrong = at.join("wrong.toml");
+    std::fs::write(&wrong, FIRST.replacen("10Gbit", "10GB", 1)).unwrap();
+    let found = diff(&wrong);
+    assert_eq!(found.status.code(), Some(2), "{}", said(&found));
+    assert!(said(&found).contains("line 4: racks.\"/rack0\".uplink: \"10GB\""), "{}", said(&found));
+
+    // A change is taken, a wrong one refused and counted.
+    std::fs::copy(&other, &file).unwrap();
+    until(at, "the change is in force", |found| uplink(found, "/rack0") == json!(20_000_000_000_u64)).await;
+    std::fs::copy(&wrong, &file).unwrap();
+    let refused = |status: &v1::StatusResponse| status.counters.get("reloads_refused") >= Some(&1);
+    program.until("the wrong change is refused", refused).await;
+    // Lines of the log are written by a thread of their own.
+    let began = Instant::now();
+    while !program.log().contains("network.toml:4: racks.") {
+        assert!(began.elapsed() < SOON, "{}", program.log());
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!(uplink(&shown(at), "/rack0"), json!(20_000_000_000_u64), "the one before stays");
+    let check = command(at).arg("--check").output().unwrap();
+    assert_eq!(check.status.code(), Some(2), "{}", said(&check));
+
+    // Loaded by hand: a wrong file changes nothing, a good one stays.
+    let load = |path: &Path| hintctl(at, &["--json", "network", "load", path.to_str().unwrap()]);
+    assert_eq!(load(&wrong).status.code(), Some(2));
+    let third = at.join("third.toml");
+    std::fs::write(&third, FIRST.replacen("10Gbit", "30Gbit", 1)).unwrap();
+    let loaded = load(&third);
+    assert!(loaded.status.success(), "{}", said(&loaded));
+    assert_eq!(std::fs::read(&file).unwrap(), std::fs::read(&third).unwrap());
+    until(at, "it is in force", |found| uplink(found, "/rack0") == json!(30_000_000_000_u64)).await;
+
+    // After a restart the file is read again.
+    drop((feed, told, program));
+    let program = Program::bare(&mut command(at), at, port).await;
+    let mut feed = program.client.feed(hello()).await.unwrap();
+    feed.send(register("r0n0", "/rack0", 8_192)).await.unwrap();
+    feed.await_acknowledged().await.unwrap();
+    until(at, "it is there again", |found| uplink(found, "/rack0") == json!(30_000_000_000_u64)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_changes_under_a_running_job_whose_leases_stay() {
+    let (folder, port) = folder_with(FIRST);
+    let (at, file) = (folder.path(), folder.path().join("network.toml"));
+    let program = Program::start(at, port).await;
+    until(at, "hosts are there", |found| found["hosts"].as_u64() > Some(30)).await;
+    let request = crate::world::request("r1", 1, 8, 1_024);
+    program.client.request_hints(request, SOON).await.unwrap();
+    let leases = program.status().await.leases;
+    assert!(leases > 0);
+    // Half of what the file said is not there any more, and the hosts hang elsewhere.
+    let other = "format = \"hintd.racks/1\"\n[racks.\"/a\"]\nuplink = \"1Gbit\"\nhosts = [\"r0n1*\", \"gone\"]\n";
+    std::fs::write(&file, other).unwrap();
+    let found = until(at, "the change is in force", |found| uplink(found, "/a") == json!(1_000_000_000_u64)).await;
+    assert_eq!((&found["racks_left_out"], &found["hosts_unknown"]), (&json!(["/rack0"]), &json!(["gone"])));
+    assert_eq!(program.status().await.leases, leases, "they were not promised by the network");
+    // A file that is wrong at the start ends it, with file, line and value.
+    drop(program);
+    std::fs::write(&file, other.replace("1Gbit", "1GB")).unwrap();
+    let output = command(at).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(said(&output).contains("network.toml:3: racks.\"/a\".uplink: \"1GB\""), "{}", said(&output));
+}
+
+#[test]
+fn what_hosts_hear_by_lldp_is_made_a_network_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let lldp = folder.path().join("lldp");
+    std::fs::create_dir(&lldp).unwrap();
+    let neighbor = |switch: &str, medium: Value| {
+        let chassis = json!({ switch: { "id": { "type": "mac", "value": "00:00:00:00:00:02" } } });
+        json!({ "chassis": chassis, "port": {
+            "id": { "type": "ifname", "value": "Ethernet7" }, "auto-negotiation": { "current": medium },
+        } })
+    };
+    let fast = json!("10GigBaseLR - R fiber over 1310 nm optics");
+    let one = json!({ "lldp": { "interface": { "eth0": neighbor("tor-1", fast.clone()) } } });
+    let two = json!({ "lldp": { "interface": [
+        { "eth0": neighbor("tor-9", json!("1000BaseTFD")) }, { "eth1": neighbor("tor-2", fast) },
+    ] } });
+    let silent = json!({ "lldp": { "interface": { "eth0": neighbor("tor-1", json!("unknown")) } } });
+    for (host, value) in [("n1", &one), ("n2", &two), ("n3", &silent)] {
+        std::fs::write(lldp.join(format!("{host}.json")), value.to_string()).unwrap();
+    }
+    let (made, from) = (folder.path().join("network.toml"), lldp.to_str().unwrap().to_owned());
+    let import = |further: &[&str]| {
+        let args = ["--json", "network", "import", "--lldp", &from, "-o", made.to_str().unwrap()];
+        hintctl(folder.path(), &[&args, further].concat())
+    };
+    let refused = import(&[]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(
+        said(&refused).contains("n3.json: port \"Ethernet7\" of \"tor-1\" says no speed: give --nic"),
+        "{}",
+        said(&refused)
+    );
+    let output = import(&["--nic", "25Gbit", "--uplink", "40Gbit"]);
+    assert!(output.status.success(), "{}", said(&output));
+    let rows: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(
+        (&rows[1]["switch"], &rows[1]["interface"]),
+        (&json!("tor-2"), &json!("eth1")),
+        "the faster one: {rows}"
+    );
+    assert_eq!(rows[1]["others"], json!(["tor-9"]));
+    let text = std::fs::read_to_string(&made).unwrap();
+    let network = NetworkFile::read_toml(&text).unwrap().expand(&Default::default()).unwrap().network.unwrap();
+    let rate = |link: &str| network.link_at(network.link(link).unwrap()).capacity.0;
+    assert_eq!((rate("n2--tor-2"), rate("n3--tor-1")), (10_000_000_000, 25_000_000_000), "{text}");
+    assert_eq!(rate("tor-1--core"), 40_000_000_000);
+}
+
+#[test]
+fn the_examples_of_the_page_are_networks() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/network.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let blocks = page.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next());
+    let files: Vec<&str> = blocks.filter(|block| block.contains("format =")).collect();
+    assert!(files.len() >= 3, "{} examples", files.len());
+    for file in files {
+        assert!(NetworkFile::read_toml(file).is_ok(), "{file}{:?}", NetworkFile::read_toml(file));
+    }
+}
