@@ -184,10 +184,8 @@ mod tests {
             before: before.to_owned(),
             after: after.to_owned(),
         };
-        let differences =
-            |rows| super::differences(&v1::DiffNetworkResponse { differences: rows, file: String::new() });
-        let said = differences(vec![row("", "x"), row("y", ""), row("x", "y")]);
-        assert_eq!(said, "+ link l: x\n- link l: y\n~ link l: x -> y");
-        assert_eq!(differences(vec![]), "the same");
+        let said = |rows| differences(&v1::DiffNetworkResponse { differences: rows, file: String::new() });
+        assert_eq!(said(vec![row("", "x"), row("y", ""), row("x", "y")]), "+ link l: x\n- link l: y\n~ link l: x -> y");
+        assert_eq!(said(vec![]), "the same");
     }
 }

@@ -66,11 +66,14 @@ pub(super) struct Plan<'d> {
     whole: bool,
 }
 
+/// A host, and the rate of its link.
+type Hung = (Arc<str>, Option<BitsPerSec>);
+
 /// Where hosts hang, with the rates of their links.
 #[derive(Default)]
 struct Places<'d> {
     /// Hosts by edge switch.
-    edges: BTreeMap<String, Vec<(Arc<str>, Option<BitsPerSec>)>>,
+    edges: BTreeMap<String, Vec<Hung>>,
     /// The rack that an edge switch of its own is of.
     own: BTreeMap<String, Option<(&'d str, &'d RackRow)>>,
     used_racks: BTreeSet<String>,
