@@ -189,7 +189,7 @@ fn stays(answers: usize, count: u32) -> usize {
     assert_eq!(engine.counts().answers, answers, "all of them are kept");
     assert_eq!((engine.counts().leases, engine.counts().watched), (0, 0));
     for id in ids.iter().step_by(97) {
-        let explained = engine.explain(*id).expect("it is kept");
+        let explained = engine.explain(*id).expect("it is kept").unpack();
         let outcome = explained.outcome;
         assert!(outcome.as_ref().is_some_and(|outcome| outcome.settled), "{outcome:?}");
     }
