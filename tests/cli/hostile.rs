@@ -155,6 +155,8 @@ fn commands(files: &Files) -> Vec<Vec<String>> {
     let trace = text_of(&files.path("jobs.tsv"));
     super::document(&["trace", "generate", "--jobs", "10", "-o", &trace]);
     super::document(&["plan", "--trace", &trace, "--cluster", "jobpacker", "-o", &plan]);
+    let network = text_of(&files.path("network.toml"));
+    std::fs::write(&network, "format = \"hintd.racks/1\"\n[racks.\"*\"]\nuplink = \"10Gbit\"\n").unwrap();
     let lines: Vec<Vec<&str>> = vec![
         vec!["status"],
         vec!["status", "--live"],
@@ -171,6 +173,9 @@ fn commands(files: &Files) -> Vec<Vec<String>> {
         vec!["explain", "0000000000000001"],
         vec!["explain", "0000000000000001", "--token", "t"],
         vec!["attempts"],
+        vec!["network", "show"],
+        vec!["network", "diff", &network],
+        vec!["network", "load", &network],
         vec!["holdout", "list"],
         vec!["holdout", "allow", "etl"],
         vec!["end", "application_1_0001"],

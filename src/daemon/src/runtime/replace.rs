@@ -214,7 +214,7 @@ impl LostTasks {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::runtime::tests::{SOON, running, stall};
+    use crate::runtime::tests::{SOON, running};
     use hintd_model::cluster::document::RequestDocument;
     use tokio::time::timeout;
 
@@ -246,18 +246,16 @@ mod tests {
     async fn a_full_queue_holds_up_neither_the_engine_nor_a_shutdown() {
         let (_folder, running) = running().await;
         let daemon = running.daemon.clone();
-        // Nothing is placed while the engine is told of more lost tasks than there is room for.
+        // The engine is told of lost tasks, faster than anybody places them, until there is no room for one.
         let (told, overflow) = std::sync::mpsc::channel();
-        let stalled = stall(&daemon);
-        let inner = daemon.clone();
+        let (inner, request) = (daemon.clone(), lost("node_lost").request);
         daemon.on_engine(move || {
-            let refused =
-                (0..2 * WAITING_MAX).filter(|_| !inner.0.shared.background.place(lost("node_lost")).is_empty());
-            told.send(refused.count()).unwrap();
+            let one = || LostTasks { request: Arc::clone(&request), cause: "node_lost", node: None };
+            let taken = (0..1_000 * WAITING_MAX).take_while(|_| inner.0.shared.background.place(one()).is_empty());
+            told.send(taken.count()).unwrap();
         });
-        drop(stalled);
-        let refused = tokio::task::spawn_blocking(move || overflow.recv_timeout(SOON)).await.unwrap().unwrap();
-        assert!((1..=WAITING_MAX).contains(&refused), "{refused}");
+        let taken = tokio::task::spawn_blocking(move || overflow.recv_timeout(SOON)).await.unwrap().unwrap();
+        assert!((WAITING_MAX..1_000 * WAITING_MAX).contains(&taken), "{taken} were taken before one was refused");
         timeout(SOON, daemon.engine_report()).await.unwrap().unwrap();
         timeout(SOON, running.shutdown()).await.unwrap().unwrap();
     }
