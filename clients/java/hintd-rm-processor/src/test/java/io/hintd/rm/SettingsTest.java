@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.hintd.plugin.SettingsFile;
 import io.hintd.rm.Settings.Mode;
 import java.io.File;
 import java.io.IOException;
@@ -49,7 +50,8 @@ class SettingsTest {
   void theFileIsReadAgainWhenItChangedAndAWrongOneChangesNothing(@TempDir Path folder) throws IOException {
     Path path = folder.resolve("settings");
     Counters counters = new Counters();
-    SettingsFile file = new SettingsFile(path.toFile(), counters);
+    SettingsFile<Settings> file =
+        new SettingsFile<>(path.toFile(), Settings::of, counters.reloads, counters.reloadsRefused);
     assertEquals(Mode.SHADOW, file.now().mode("a"), "not there yet");
     write(path, "mode=on");
     file.look();
@@ -62,7 +64,7 @@ class SettingsTest {
     assertEquals(Mode.OFF, file.now().mode("a"));
     assertEquals(1, counters.reloadsRefused.sum());
     assertEquals(2, counters.reloads.sum());
-    assertEquals(Mode.SHADOW, new SettingsFile((File) null, counters).now().mode("a"));
+    assertEquals(Mode.SHADOW, new SettingsFile<>((File) null, Settings::of, counters.reloads, counters.reloadsRefused).now().mode("a"));
   }
 
   private static void write(Path path, String text) throws IOException {
