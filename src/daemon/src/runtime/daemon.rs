@@ -10,6 +10,7 @@ use super::locate::Locator;
 use super::metric_handles::MetricHandles;
 use super::options::{Options, ReloadHook, Reloaded, Settings, WatchLimits};
 use super::outbox::{Outbox, Outboxes};
+use super::plans::REPLICA_QUESTIONS_MAX;
 use super::pool::{JobContext, Pool};
 use super::quotas::Quotas;
 use super::records::Recorder;
@@ -24,6 +25,7 @@ use crate::telemetry::metrics::Metrics;
 use crate::telemetry::metrics::ReloadResult;
 use arc_swap::ArcSwap;
 use hintd_engine::dispatching::is_pushed;
+use hintd_engine::plans::homes::DataHomes;
 use hintd_engine::records::{Kept, Record};
 use hintd_engine::{AttemptHeld, Proof, RoundOutcome, TaskEvent, WatchScope, WatchedPair};
 use hintd_engine::{
@@ -79,6 +81,10 @@ pub(super) struct Inner {
     pub(super) listing: OnceLock<Arc<dyn Listing>>,
     /// Shuffles that ApplicationMasters are to be asked about.
     pub(super) shuffle_progress: ShuffleProgress,
+    /// Where data of recurring jobs goes. Only whoever asks for replicas takes it.
+    pub(super) data_homes: std::sync::Mutex<DataHomes>,
+    /// Places of questions for replicas.
+    pub(super) replica_places: Semaphore,
     /// What an operator should know, by matter.
     notices: std::sync::Mutex<BTreeMap<&'static str, Vec<String>>>,
 }
@@ -234,6 +240,8 @@ impl Daemon {
             locator: OnceLock::new(),
             listing: OnceLock::new(),
             shuffle_progress: ShuffleProgress::default(),
+            data_homes: std::sync::Mutex::default(),
+            replica_places: Semaphore::new(REPLICA_QUESTIONS_MAX),
             notices: std::sync::Mutex::default(),
         }));
         tokio::spawn(replace::run(daemon.clone(), waiting));
